@@ -13,5 +13,5 @@ import (
 )
 
 func main() {
-	os.Exit(cmd.Run(cmd.UntilSignal()))
+	os.Exit(cmd.Run(cmd.SignalContext()))
 }

@@ -67,7 +67,7 @@ func TestF8_StartAllocatesLittle(t *testing.T) {
 		piecesMax, bytesMax uint64 // of a hundred
 	}{
 		"record":  {year, 200, 130_000}, // an offer, its list, its quote
-		"account": {population(t, count), 10, 80_000},
+		"account": {manyAccounts(t, count), 10, 80_000},
 	} {
 		pieces, bytes := startCost(t, c.journal)
 		pieces, bytes = (pieces-nonePieces)*100/count, (bytes-noneBytes)*100/count
@@ -84,7 +84,7 @@ func oneQuote(institutions []string, i, records int) *engine.Refreshed {
 	at := noon.AddDate(-1, 0, 0).Add(time.Duration(i) * (365 * 24 * time.Hour / time.Duration(records)))
 	return &engine.Refreshed{
 		Currency: currencies[i%len(currencies)], SourceID: "list", ObservedAt: at, Priority: 100,
-		Quotes: []engine.Quoted{{
+		Quotes: []engine.AcceptedQuote{{
 			Key: engine.QuoteKey{Institution: institutions[i/len(currencies)%len(institutions)], Channel: engine.Branch, Kind: engine.Commercial},
 			Buy: decimal(fmt.Sprintf("57.%02d", i%40)), Sell: decimal(fmt.Sprintf("60.%02d", i%40)),
 			EffectiveDate: engine.DateOf(at), ExpiresAt: at.Add(26 * time.Hour),

@@ -11,13 +11,13 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// errNoCopy answers for a journal that is no log in a directory.
-var errNoCopy = errors.New("this journal can't be copied")
+// errNoBackup answers for a journal that is no log in a directory.
+var errNoBackup = errors.New("this journal can't be copied")
 
 // Backup writes the state of this moment to w as wal.Log.Backup does: everything that was acknowledged before the call is in it.
 // Questions and changes go on meanwhile. Close waits for it; what should not wait ends it through Pace.
 func (s *System) Backup(w io.Writer, o wal.BackupOptions) (wal.BackupInfo, error) {
-	if err := s.join(); err != nil {
+	if err := s.beginCall(); err != nil {
 		return wal.BackupInfo{}, err
 	}
 	defer s.calls.leave()
@@ -25,7 +25,7 @@ func (s *System) Backup(w io.Writer, o wal.BackupOptions) (wal.BackupInfo, error
 		Backup(io.Writer, wal.BackupOptions) (wal.BackupInfo, error)
 	})
 	if !ok {
-		return wal.BackupInfo{}, errNoCopy
+		return wal.BackupInfo{}, errNoBackup
 	}
 	if o.Clock == nil {
 		o.Clock = s.config.Clock
@@ -33,32 +33,32 @@ func (s *System) Backup(w io.Writer, o wal.BackupOptions) (wal.BackupInfo, error
 	return local.Backup(w, o)
 }
 
-// Holdings is what a backup amounts to.
-type Holdings struct {
-	Accounts int
-	Rates    int // quotes that have a word of some source, also an expired one
-	Days     int // rows of daily history
+// Contents is what a backup amounts to.
+type BackupContents struct {
+	Accounts    int
+	Rates       int // quotes that have a word of some source, also an expired one
+	HistoryRows int // rows of daily history
 }
 
-// Survey reads a snapshot and the records behind it as a start does, and counts. Every record is decoded, so one of a kind that
+// BackupCounter reads a snapshot and the records behind it as a start does, and counts. Every record is decoded, so one of a kind that
 // this program does not know is found (ErrUnknownRecord). Of accounts it keeps nothing but the number: its memory is that of the
 // books, however many accounts there are.
-type Survey struct {
-	decoder  *record.Decoder
-	books    map[string]*engine.Book
-	accounts int
-	covered  uint64 // sequence of the snapshot
+type BackupCounter struct {
+	decoder          *record.Decoder
+	books            map[string]*engine.CurrencyState
+	accounts         int
+	snapshotSequence uint64 // sequence of the snapshot
 }
 
-// NewSurvey is one of nothing.
-func NewSurvey() *Survey {
-	return &Survey{decoder: record.NewDecoder(), books: map[string]*engine.Book{}}
+// NewBackupCounter is one of nothing.
+func NewBackupCounter() *BackupCounter {
+	return &BackupCounter{decoder: record.NewDecoder(), books: map[string]*engine.CurrencyState{}}
 }
 
-// pass checks and counts accounts of a snapshot.
-func (s *Survey) pass(accounts [][]byte) error {
+// checkAccounts checks and counts accounts of a snapshot.
+func (s *BackupCounter) checkAccounts(accounts [][]byte) error {
 	for _, account := range accounts {
-		if _, err := s.decoder.Skim(account); err != nil {
+		if _, err := s.decoder.AccountWithoutText(account); err != nil {
 			return err
 		}
 	}
@@ -67,27 +67,27 @@ func (s *Survey) pass(accounts [][]byte) error {
 }
 
 // Snapshot takes what a snapshot holds. It comes before all records.
-func (s *Survey) Snapshot(sequence uint64, payload io.Reader) (err error) {
+func (s *BackupCounter) Snapshot(sequence uint64, payload io.Reader) (err error) {
 	defer recovered(&err)
-	found, err := s.decoder.Snapshot(payload, record.SnapshotVisitor{Accounts: s.pass, Addresses: func([]account.AddressState) {}})
+	found, err := s.decoder.Snapshot(payload, record.SnapshotVisitor{Accounts: s.checkAccounts, Addresses: func([]account.AddressState) {}})
 	if err != nil {
 		return fmt.Errorf("read the snapshot at record %d: %w", sequence, err)
 	}
-	for _, state := range found.Books {
-		s.books[state.Currency] = engine.Restore(state, engine.DefaultCatalogue(), engine.DefaultRules())
+	for _, state := range found.Currencies {
+		s.books[state.Currency] = engine.RestoreCurrencyState(state, engine.DefaultCatalogue(), engine.DefaultRules())
 	}
-	s.covered = sequence
+	s.snapshotSequence = sequence
 	return nil
 }
 
 // Record takes the next record. Those that the snapshot covers are decoded and no more.
-func (s *Survey) Record(sequence uint64, data []byte) (err error) {
+func (s *BackupCounter) Record(sequence uint64, data []byte) (err error) {
 	defer recovered(&err)
 	events, err := s.decoder.Events(data, nil)
 	if err != nil {
 		return fmt.Errorf("record %d: %w", sequence, err)
 	}
-	if sequence <= s.covered {
+	if sequence <= s.snapshotSequence {
 		return nil
 	}
 	for _, event := range events {
@@ -101,31 +101,31 @@ func (s *Survey) Record(sequence uint64, data []byte) (err error) {
 	return nil
 }
 
-func (s *Survey) book(code string) *engine.Book {
+func (s *BackupCounter) book(code string) *engine.CurrencyState {
 	book, ok := s.books[code]
 	if !ok {
-		book = engine.NewBook(code, engine.DefaultCatalogue(), engine.DefaultRules())
+		book = engine.NewCurrencyState(code, engine.DefaultCatalogue(), engine.DefaultRules())
 		s.books[code] = book
 	}
 	return book
 }
 
 // Visitor shows the survey what a backup has.
-func (s *Survey) Visitor() wal.BackupVisitor {
+func (s *BackupCounter) Visitor() wal.BackupVisitor {
 	return wal.BackupVisitor{Snapshot: s.Snapshot, Record: s.Record}
 }
 
-// Holdings counts what came.
-func (s *Survey) Holdings() Holdings {
-	h := Holdings{Accounts: s.accounts}
+// Contents counts what came.
+func (s *BackupCounter) Contents() BackupContents {
+	h := BackupContents{Accounts: s.accounts}
 	for _, book := range s.books {
-		state := book.State()
+		state := book.Saved()
 		quotes := map[engine.QuoteKey]bool{}
-		for i := range state.Offers {
-			quotes[state.Offers[i].Key] = true
+		for i := range state.SourceQuotes {
+			quotes[state.SourceQuotes[i].Key] = true
 		}
 		h.Rates += len(quotes)
-		h.Days += len(state.History)
+		h.HistoryRows += len(state.History)
 	}
 	return h
 }

@@ -14,18 +14,18 @@ import (
 )
 
 // backupOf is a backup of a system, and what a survey of it finds.
-func backupOf(t *testing.T, s *System) ([]byte, wal.BackupInfo, Holdings) {
+func backupOf(t *testing.T, s *System) ([]byte, wal.BackupInfo, BackupContents) {
 	t.Helper()
 	var stream, file bytes.Buffer
 	if _, err := s.Backup(&stream, wal.BackupOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	survey := NewSurvey()
+	survey := NewBackupCounter()
 	info, err := wal.PackBackup(&stream, &file, survey.Visitor())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return file.Bytes(), info, survey.Holdings()
+	return file.Bytes(), info, survey.Contents()
 }
 
 // TestBackup_IsTheStateOfItsMoment takes backups between writes and while some are under way, with snapshots and dropped segments in
@@ -65,12 +65,12 @@ func TestBackup_IsTheStateOfItsMoment(t *testing.T) {
 		quotes, days := 0, 0
 		for i := range got {
 			seen := map[engine.QuoteKey]bool{}
-			for _, offer := range got[i].Offers {
+			for _, offer := range got[i].SourceQuotes {
 				seen[offer.Key] = true
 			}
 			quotes, days = quotes+len(seen), days+len(got[i].History)
 		}
-		if holds.Rates != quotes || holds.Days != days || holds.Rates == 0 {
+		if holds.Rates != quotes || holds.HistoryRows != days || holds.Rates == 0 {
 			t.Errorf("round %d: the survey counts %+v, there are %d rates and %d days", round, holds, quotes, days)
 		}
 		if err := again.Close(); err != nil {
@@ -82,18 +82,18 @@ func TestBackup_IsTheStateOfItsMoment(t *testing.T) {
 	}
 }
 
-func ofCurrency(states []engine.BookState, code string) engine.BookState {
+func ofCurrency(states []engine.SavedCurrency, code string) engine.SavedCurrency {
 	for _, state := range states {
 		if state.Currency == code {
 			return state
 		}
 	}
-	return engine.BookState{}
+	return engine.SavedCurrency{}
 }
 
 // TestBackup_CountsAccounts wants accounts of the snapshot and of the log counted once each.
 func TestBackup_CountsAccounts(t *testing.T) {
-	survey := NewSurvey()
+	survey := NewBackupCounter()
 	created := func(id uint64) []byte {
 		return mustEncode(t, &account.Created{Account: id, At: noon})
 	}
@@ -102,12 +102,12 @@ func TestBackup_CountsAccounts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := survey.Holdings(); got.Accounts != 3 {
+	if got := survey.Contents(); got.Accounts != 3 {
 		t.Errorf("%+v", got)
 	}
-	survey.covered = 5 // as after a snapshot of all of them
-	if err := survey.Record(4, created(4)); err != nil || survey.Holdings().Accounts != 3 {
-		t.Errorf("a record that the snapshot covers is counted again: %+v, %v", survey.Holdings(), err)
+	survey.snapshotSequence = 5 // as after a snapshot of all of them
+	if err := survey.Record(4, created(4)); err != nil || survey.Contents().Accounts != 3 {
+		t.Errorf("a record that the snapshot covers is counted again: %+v, %v", survey.Contents(), err)
 	}
 	if err := survey.Record(6, []byte{0xff, 0xff}); err == nil {
 		t.Error("bytes that are no record pass")
@@ -120,7 +120,7 @@ func TestBackup_CountsAccounts(t *testing.T) {
 // TestBackup_Refused wants no copy of a journal that is none of files, nor of a system that has closed.
 func TestBackup_Refused(t *testing.T) {
 	s := start(t, Config{Journal: &memoryJournal{}})
-	if _, err := s.Backup(io.Discard, wal.BackupOptions{}); !errors.Is(err, errNoCopy) {
+	if _, err := s.Backup(io.Discard, wal.BackupOptions{}); !errors.Is(err, errNoBackup) {
 		t.Errorf("%v", err)
 	}
 	if err := s.Close(); err != nil {

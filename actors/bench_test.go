@@ -26,7 +26,7 @@ func BenchmarkRanking(b *testing.B) {
 }
 
 func BenchmarkAdmit(b *testing.B) {
-	n, caller := benchNode(b, account.LeaseDefault)
+	n, caller := benchNode(b, account.LeaseSizeDefault)
 	b.ReportAllocs()
 	for b.Loop() {
 		ask(b, n, caller)
@@ -37,7 +37,7 @@ func BenchmarkAdmit(b *testing.B) {
 func benchNode(b testing.TB, lease int) (*node, account.Caller) {
 	start := time.Now() //nolint:forbidigo // what a node costs with the real clock
 	n := startNode(b, Config{
-		Terms: account.Terms{Allowance: account.Allowance{Day: accounts.AllowanceDayMax, Minute: account.MinuteLimitDefault}, Lease: lease},
+		Terms: account.QuotaPolicy{DefaultQuota: account.Quota{Day: accounts.AllowanceDayMax, Minute: account.MinuteLimitDefault}, LeaseSize: lease},
 		Clock: func() time.Time { return noon.Add(time.Since(start)) }, Steady: paceOf(2 * time.Second), //nolint:forbidigo // the same
 	})
 	m := n.join(1, 1)

@@ -30,9 +30,9 @@ type Config struct {
 	Log LogConfig
 	// Journal keeps the records in place of the local log in Dir. The system owns it and closes it.
 	Journal commitlog.Journal
-	// Seal is the secret by which all nodes of a cluster check login codes, 32 bytes. nil = drawn at the start, for this process alone:
+	// LoginCodeKey is the secret by which all nodes of a cluster check login codes, 32 bytes. nil = drawn at the start, for this process alone:
 	// then codes are not in the log.
-	Seal []byte
+	LoginCodeKey []byte
 
 	// AskTimeout is how long a question waits for its answer. 0 = 5 s. Questions take microseconds; a
 	// short one turns a pause of the machine into errors.
@@ -55,7 +55,7 @@ type Config struct {
 
 	// Terms are the limits of callers and how they are kept (L1, L2). Zero fields: 1,000 requests a day, 60
 	// in a minute, leases of 16.
-	Terms account.Terms
+	Terms account.QuotaPolicy
 	// LimitsOff admits everybody and counts nothing (L10). Keys, once required, are still asked for.
 	LimitsOff bool
 	// KeyPrefix begins every new key: account.KeyPrefixLive or account.KeyPrefixTest. "" = live.
@@ -68,22 +68,22 @@ type Config struct {
 	// Steady is a clock that only grows, whatever happens to the time of day. nil = the monotonic part of
 	// what Clock returns, which time.Now has.
 	Steady func() time.Duration
-	// StrangersMax is how many callers without a key are counted at once, by address. 0 = 65,536, each of
+	// AnonymousClientsMax is how many callers without a key are counted at once, by address. 0 = 65,536, each of
 	// up to 600 bytes; with more, who was quiet longest is forgotten.
-	StrangersMax int
+	AnonymousClientsMax int
 	// AccountShards is how many actors share the accounts. 0 = 16, at most 256. It may change at any start.
 	AccountShards int
 	// AccountIdle is how long nobody asks about an account until its actor ends; its state stays. 0 = 2 min.
 	AccountIdle time.Duration
-	// AccountsLiveMax is how many accounts have an actor at once, about 2 KiB each; one more is answered
+	// AccountsLoadedMax is how many accounts have an actor at once, about 2 KiB each; one more is answered
 	// overloaded. 0 = 131,072.
-	AccountsLiveMax int
+	AccountsLoadedMax int
 }
 
 // Mailer sends letters with login codes. Send must not wait for a mail server: it takes the letter into a
 // queue, or answers an error, an *engine.Error if the caller of the API should know what to do.
 type Mailer interface {
-	Send(account.Letter) error
+	Send(account.LoginMail) error
 }
 
 // LogConfig says how the local log is kept; see wal.Options.

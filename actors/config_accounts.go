@@ -11,35 +11,35 @@ import (
 )
 
 const (
-	accountShardsDefault   = 16
-	accountShardsMax       = 256
-	accountIdleDefault     = 2 * time.Minute
-	accountsLiveMaxDefault = 1 << 17
+	accountShardsDefault     = 16
+	accountShardsMax         = 256
+	accountIdleDefault       = 2 * time.Minute
+	accountsLoadedMaxDefault = 1 << 17
 
 	leaseMax = 100_000
 )
 
 // completeAccounts checks what is about accounts and fills in what is zero.
 func (c Config) completeAccounts() (Config, error) {
-	orDefault(&c.Terms.Allowance.Day, account.DayLimitDefault)
-	orDefault(&c.Terms.Allowance.Minute, account.MinuteLimitDefault)
-	orDefault(&c.Terms.Lease, account.LeaseDefault)
+	orDefault(&c.Terms.DefaultQuota.Day, account.DayLimitDefault)
+	orDefault(&c.Terms.DefaultQuota.Minute, account.MinuteLimitDefault)
+	orDefault(&c.Terms.LeaseSize, account.LeaseSizeDefault)
 	orDefault(&c.KeyPrefix, account.KeyPrefixLive)
-	orDefault(&c.StrangersMax, account.StrangersDefault)
+	orDefault(&c.AnonymousClientsMax, account.AnonymousRowsDefault)
 	orDefault(&c.AccountShards, accountShardsDefault)
 	orDefault(&c.AccountIdle, accountIdleDefault)
-	orDefault(&c.AccountsLiveMax, accountsLiveMaxDefault)
+	orDefault(&c.AccountsLoadedMax, accountsLoadedMaxDefault)
 	if c.Random == nil {
 		c.Random = rand.Reader
 	}
 	switch {
-	case accounts.CheckAllowance(c.Terms.Allowance) != nil:
-		return c, fmt.Errorf("check configuration: Terms: %w", accounts.CheckAllowance(c.Terms.Allowance))
-	case c.Terms.Lease < 1 || c.Terms.Lease > leaseMax:
-		return c, fmt.Errorf("check configuration: Terms.Lease is %d, want 1 to %d", c.Terms.Lease, leaseMax)
+	case accounts.CheckAllowance(c.Terms.DefaultQuota) != nil:
+		return c, fmt.Errorf("check configuration: Terms: %w", accounts.CheckAllowance(c.Terms.DefaultQuota))
+	case c.Terms.LeaseSize < 1 || c.Terms.LeaseSize > leaseMax:
+		return c, fmt.Errorf("check configuration: Terms.Lease is %d, want 1 to %d", c.Terms.LeaseSize, leaseMax)
 	case c.KeyPrefix != account.KeyPrefixLive && c.KeyPrefix != account.KeyPrefixTest:
 		return c, fmt.Errorf("check configuration: KeyPrefix is %q, want %q or %q", c.KeyPrefix, account.KeyPrefixLive, account.KeyPrefixTest)
-	case c.StrangersMax < 1 || c.AccountsLiveMax < 1:
+	case c.AnonymousClientsMax < 1 || c.AccountsLoadedMax < 1:
 		return c, errors.New("check configuration: a limit is negative")
 	case c.AccountShards < 1 || c.AccountShards > accountShardsMax:
 		return c, fmt.Errorf("check configuration: AccountShards is %d, want 1 to %d", c.AccountShards, accountShardsMax)
@@ -52,9 +52,9 @@ func (c Config) completeAccounts() (Config, error) {
 // accounts is what is about accounts.
 func (c *Config) accounts() accounts.Config {
 	a := accounts.Config{
-		Clock: c.Clock, Steady: c.Steady, Random: c.Random, Logger: c.Logger, Seal: c.Seal, KeyPrefix: c.KeyPrefix, Terms: c.Terms,
+		Clock: c.Clock, Steady: c.Steady, Random: c.Random, Logger: c.Logger, Seal: c.LoginCodeKey, KeyPrefix: c.KeyPrefix, Terms: c.Terms,
 		LimitsOff: c.LimitsOff, AskTimeout: c.AskTimeout, WriteTimeout: c.WriteTimeout, Idle: c.AccountIdle, MailboxMax: c.MailboxMax,
-		PendingWritesMax: c.PendingWritesMax, StrangersMax: c.StrangersMax, LiveMax: c.AccountsLiveMax, Shards: c.AccountShards,
+		PendingWritesMax: c.PendingWritesMax, AnonymousClientsMax: c.AnonymousClientsMax, LoadedMax: c.AccountsLoadedMax, Shards: c.AccountShards,
 	}
 	if c.Mailer != nil {
 		a.Mail = c.Mailer.Send

@@ -11,14 +11,14 @@ import (
 
 // The questions that a currency actor answers; the directory answers some of them for all currencies.
 type (
-	ranking = mailbox.Question[engine.RankingQuery, *engine.Page[*engine.Rate]]
-	rates   = mailbox.Question[engine.RatesQuery, *engine.Page[*engine.Rate]]
-	history = mailbox.Question[engine.HistoryQuery, *engine.Page[engine.HistoryEntry]]
-	held    = mailbox.Question[heldQuery, []engine.Held]
+	ranking    = mailbox.Question[engine.RankingQuery, *engine.Page[*engine.Rate]]
+	rates      = mailbox.Question[engine.RatesQuery, *engine.Page[*engine.Rate]]
+	history    = mailbox.Question[engine.HistoryQuery, *engine.Page[engine.HistoryEntry]]
+	quarantine = mailbox.Question[quarantineQuery, []engine.Quarantined]
 )
 
-// heldQuery asks for the quarantine of the actor's currency.
-type heldQuery struct{}
+// quarantineQuery asks for the quarantine of the actor's currency.
+type quarantineQuery struct{}
 
 // currencyActor owns the book of one currency. What it answers comes from the board: the book as it was
 // when the last commit had been applied as a whole. What takes long with the book it has done by jobs,
@@ -28,17 +28,17 @@ type currencyActor struct {
 	clock     func() time.Time
 	directory *mailbox.Ref
 	journal   *mailbox.Ref
-	loaded    *atomic.Bool // some rate was ever published, in any currency
-	latest    *latestBoard
-	fresh     *freshness // nil: nobody wants to know
+	hasRates  *atomic.Bool // some rate was ever published, in any currency
+	latest    *latestUpdate
+	freshness *freshness // nil: nobody wants to know
 
-	book  *engine.Book
-	board *engine.Board
+	state    *engine.CurrencyState
+	snapshot *engine.CurrencySnapshot
 
-	view     *engine.View // of board, or of one before it; nil: none yet
-	rankings pages[engine.RankingQuery, *engine.Rate]
-	rates    pages[engine.RatesQuery, *engine.Rate]
-	history  pages[engine.HistoryQuery, engine.HistoryEntry] // do not depend on the time: they live as long as the board
+	view     *engine.RankedView // of board, or of one before it; nil: none yet
+	rankings pageCache[engine.RankingQuery, *engine.Rate]
+	rates    pageCache[engine.RatesQuery, *engine.Rate]
+	history  pageCache[engine.HistoryQuery, engine.HistoryEntry] // do not depend on the time: they live as long as the board
 
 	writes writes
 }
@@ -53,9 +53,9 @@ func (c *currencyActor) Receive(l mailbox.Message) {
 		view := c.now()
 		m.Reply(c.rates.of(m.Query, view.Rates), nil)
 	case *history:
-		m.Reply(c.history.of(m.Query, c.board.History), nil)
-	case *held:
-		m.Reply(c.board.Held(), nil)
+		m.Reply(c.history.of(m.Query, c.snapshot.History), nil)
+	case *quarantine:
+		m.Reply(c.snapshot.Quarantine(), nil)
 	case *command:
 		c.accept(m)
 	case *decided:
@@ -64,9 +64,9 @@ func (c *currencyActor) Receive(l mailbox.Message) {
 		c.committed(m)
 	case *applied:
 		c.applied(m)
-	case *commitlog.ForeignEvents[engine.Event]:
-		c.foreign(m)
-	case *commitlog.Share:
+	case *commitlog.RemoteEvents[engine.Event]:
+		c.remote(m)
+	case *commitlog.SnapshotRequest:
 		c.share(m)
 	case *mailbox.Halt:
 		c.halt(m.Why)
@@ -77,7 +77,7 @@ func (c *currencyActor) Receive(l mailbox.Message) {
 // queue would be lost.
 func (c *currencyActor) Fatal(l mailbox.Message) bool {
 	switch l.(type) {
-	case *command, *decided, *commitlog.Committed, *applied, *commitlog.ForeignEvents[engine.Event], *commitlog.Share, *mailbox.Halt:
+	case *command, *decided, *commitlog.Committed, *applied, *commitlog.RemoteEvents[engine.Event], *commitlog.SnapshotRequest, *mailbox.Halt:
 		return true
 	}
 	return false
@@ -85,23 +85,23 @@ func (c *currencyActor) Fatal(l mailbox.Message) bool {
 
 // now is the view of this moment. A new one is made when an expiry has passed, after a change that brought
 // none, and when the clock was set back.
-func (c *currencyActor) now() *engine.View {
-	view := c.board.ViewAfter(c.view, c.clock())
+func (c *currencyActor) now() *engine.RankedView {
+	view := c.snapshot.NextView(c.view, c.clock())
 	if view != c.view {
 		c.view = view
-		c.rankings.drop()
-		c.rates.drop()
+		c.rankings.clear()
+		c.rates.clear()
 	}
 	return view
 }
 
 // publish makes a state the one that is answered from. The directory hears of it before anybody is told
 // that the change is done.
-func (c *currencyActor) publish(o outlook) {
-	c.board, c.view = o.board, o.view
-	c.fresh.set(o.until, o.seen)
-	c.rankings.drop()
-	c.rates.drop()
-	c.history.drop()
+func (c *currencyActor) publish(o currencyUpdate) {
+	c.snapshot, c.view = o.snapshot, o.view
+	c.freshness.set(o.freshUntil, o.checkedAt)
+	c.rankings.clear()
+	c.rates.clear()
+	c.history.clear()
 	c.latest.post(o, c.directory)
 }

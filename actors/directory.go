@@ -21,34 +21,34 @@ type (
 	institutionQuery struct{ id string }
 )
 
-// outlook is a board and how it stood when it was made.
-type outlook struct {
-	board *engine.Board
-	view  *engine.View // nil: not known
-	until time.Time    // when its last rate expires
-	seen  time.Time    // when a source was heard last
+// currencyUpdate is a board and how it stood when it was made.
+type currencyUpdate struct {
+	snapshot   *engine.CurrencySnapshot
+	view       *engine.RankedView // nil: not known
+	freshUntil time.Time          // when its last rate expires
+	checkedAt  time.Time          // when a source was heard last
 }
 
-// latestBoard is where a currency leaves its newest board for the directory. However fast a currency
+// latestUpdate is where a currency leaves its newest board for the directory. However fast a currency
 // changes, at most one message about it is under way.
-type latestBoard struct {
-	index  int
-	newest atomic.Pointer[outlook]
-	told   atomic.Bool
+type latestUpdate struct {
+	index    int
+	newest   atomic.Pointer[currencyUpdate]
+	notified atomic.Bool
 }
 
-// boardChanged tells the directory to look.
-type boardChanged struct {
+// currencyChanged tells the directory to look.
+type currencyChanged struct {
 	mailbox.OneWay
-	latest *latestBoard
+	latest *latestUpdate
 }
 
 // post leaves the board. A question that is sent to the directory afterwards is answered from it, or from
 // a newer one.
-func (b *latestBoard) post(o outlook, directory *mailbox.Ref) {
+func (b *latestUpdate) post(o currencyUpdate, directory *mailbox.Ref) {
 	b.newest.Store(&o)
-	if !b.told.Swap(true) {
-		directory.Send(&boardChanged{latest: b})
+	if !b.notified.Swap(true) {
+		directory.Send(&currencyChanged{latest: b})
 	}
 }
 
@@ -57,17 +57,17 @@ func (b *latestBoard) post(o outlook, directory *mailbox.Ref) {
 type directoryActor struct {
 	clock     func() time.Time
 	catalogue *engine.Catalogue
-	boards    []*engine.Board
-	views     []*engine.View // older ones of the same currencies, nil: none yet
+	snapshots []*engine.CurrencySnapshot
+	views     []*engine.RankedView // older ones of the same currencies, nil: none yet
 
-	market     *engine.Market // of the boards; right from marketFrom until its ChangesAt
+	market     *engine.MarketView // of the boards; right from marketFrom until its ChangesAt
 	marketFrom time.Time
 
-	list         *engine.Page[engine.CurrencyItem]
-	institutions pages[engine.InstitutionsQuery, engine.InstitutionItem]
-	details      map[string]*engine.InstitutionDetail // bounded by the catalogue: only known ones are kept
-	rates        pages[engine.RatesQuery, *engine.Rate]
-	history      pages[engine.HistoryQuery, engine.HistoryEntry]
+	currencyList       *engine.Page[engine.CurrencyItem]
+	institutions       pageCache[engine.InstitutionsQuery, engine.InstitutionItem]
+	institutionDetails map[string]*engine.InstitutionDetail // bounded by the catalogue: only known ones are kept
+	rates              pageCache[engine.RatesQuery, *engine.Rate]
+	history            pageCache[engine.HistoryQuery, engine.HistoryEntry]
 }
 
 // Receive is one line for each message.
@@ -86,18 +86,18 @@ func (d *directoryActor) Receive(l mailbox.Message) {
 	case *history:
 		market := d.now()
 		m.Reply(d.history.of(m.Query, market.History), nil)
-	case *held:
-		m.Reply(d.held(), nil)
+	case *quarantine:
+		m.Reply(d.quarantine(), nil)
 	case *slots:
-		m.Reply(engine.DoneSlots(d.boards), nil)
-	case *boardChanged:
+		m.Reply(engine.CompletedSlots(d.snapshots), nil)
+	case *currencyChanged:
 		d.changed(m.latest)
 	}
 }
 
 // Fatal is mailbox.Actor: only a new board changes what the directory holds.
 func (d *directoryActor) Fatal(l mailbox.Message) bool {
-	_, change := l.(*boardChanged)
+	_, change := l.(*currencyChanged)
 	return change
 }
 
@@ -106,30 +106,30 @@ func (d *directoryActor) Abort(*engine.Error) {}
 
 // changed takes a newer board over. It says so before it looks: a board that is left meanwhile is either
 // seen now or told again.
-func (d *directoryActor) changed(latest *latestBoard) {
-	latest.told.Store(false)
+func (d *directoryActor) changed(latest *latestUpdate) {
+	latest.notified.Store(false)
 	newest := latest.newest.Load()
 	if d.views == nil {
-		d.views = make([]*engine.View, len(d.boards))
+		d.views = make([]*engine.RankedView, len(d.snapshots))
 	}
-	d.boards[latest.index] = newest.board
+	d.snapshots[latest.index] = newest.snapshot
 	if newest.view != nil {
 		d.views[latest.index] = newest.view
 	}
 	d.market = nil
-	d.history.drop()
+	d.history.clear()
 }
 
 // now is the market of this moment; see currencyActor.now.
-func (d *directoryActor) now() *engine.Market {
+func (d *directoryActor) now() *engine.MarketView {
 	now := d.clock()
 	if d.market == nil || outdated(now, d.marketFrom, d.market.ChangesAt()) {
-		d.market, d.marketFrom = engine.MarketAfter(d.catalogue, d.boards, d.views, now), now
+		d.market, d.marketFrom = engine.NextMarketView(d.catalogue, d.snapshots, d.views, now), now
 		d.views = slices.Clone(d.market.Views())
-		d.list = nil
-		d.institutions.drop()
-		d.details = map[string]*engine.InstitutionDetail{}
-		d.rates.drop()
+		d.currencyList = nil
+		d.institutions.clear()
+		d.institutionDetails = map[string]*engine.InstitutionDetail{}
+		d.rates.clear()
 	}
 	return d.market
 }
@@ -140,29 +140,29 @@ func outdated(now, from, changesAt time.Time) bool {
 
 func (d *directoryActor) currencies() *engine.Page[engine.CurrencyItem] {
 	market := d.now()
-	if d.list == nil {
-		d.list = market.Currencies()
+	if d.currencyList == nil {
+		d.currencyList = market.Currencies()
 	}
-	return d.list
+	return d.currencyList
 }
 
 func (d *directoryActor) institution(id string) (*engine.InstitutionDetail, error) {
 	market := d.now()
-	if detail, ok := d.details[id]; ok {
+	if detail, ok := d.institutionDetails[id]; ok {
 		return detail, nil
 	}
 	detail, err := market.Institution(id)
 	if err == nil {
-		d.details[detail.ID] = detail
+		d.institutionDetails[detail.ID] = detail
 	}
 	return detail, err
 }
 
-// held is the quarantine of all currencies, by currency.
-func (d *directoryActor) held() []engine.Held {
-	var all []engine.Held
-	for _, board := range d.boards {
-		all = slices.Concat(all, board.Held())
+// quarantine is the quarantine of all currencies, by currency.
+func (d *directoryActor) quarantine() []engine.Quarantined {
+	var all []engine.Quarantined
+	for _, board := range d.snapshots {
+		all = slices.Concat(all, board.Quarantine())
 	}
 	return all
 }

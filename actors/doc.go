@@ -1,5 +1,5 @@
 // Package actors is who may touch what, and when: it runs the engine's state in actors (package mailbox) and journals every change.
-// System implements engine.Service, Intake and Health, account.Gate, Service and Operator; Open starts it, Close ends it and waits for its goroutines.
+// System implements engine.Service, Intake and Health, account.Admitter, Service and Operator; Open starts it, Close ends it and waits for its goroutines.
 //
 // # Who owns what
 //

@@ -24,7 +24,7 @@ var noon = time.Date(2026, 6, 17, 16, 0, 0, 0, time.UTC)
 func testCatalogue() *engine.Catalogue {
 	return engine.DefaultCatalogue().WithSources(
 		engine.Source{ID: "infodolar", Name: "InfoDolar", Priority: 200, UpstreamSource: "InfoDolar", Lifetime: engine.LifetimeDefault},
-		engine.Source{ID: "past", Name: "Historia", Priority: 100, Lifetime: engine.LifetimeDefault, Bounds: []engine.Bound{
+		engine.Source{ID: "past", Name: "Historia", Priority: 100, Lifetime: engine.LifetimeDefault, PlausibleRanges: []engine.PlausibleRange{
 			{Currency: "USD", Until: 731_000, Lowest: decimal("5"), Highest: decimal("20"), JumpPermille: 300},
 		}},
 	)
@@ -212,14 +212,14 @@ func open(t testing.TB, c Config) *System {
 	return s
 }
 
-// fatalist is what tests and properties have in common.
-type fatalist interface {
+// panicStops is what tests and properties have in common.
+type panicStops interface {
 	Helper()
 	Fatal(...any)
 	Fatalf(string, ...any)
 }
 
-func states(t fatalist, s *System) []engine.BookState {
+func states(t panicStops, s *System) []engine.SavedCurrency {
 	t.Helper()
 	all, err := s.States()
 	if err != nil {
@@ -228,7 +228,7 @@ func states(t fatalist, s *System) []engine.BookState {
 	return all
 }
 
-func observe(t fatalist, s *System, refreshes ...engine.Refresh) engine.Receipt {
+func observe(t panicStops, s *System, refreshes ...engine.Refresh) engine.Receipt {
 	t.Helper()
 	receipt, err := s.Observe(refreshes)
 	if err != nil {
@@ -247,7 +247,7 @@ func saying(source string, at time.Time, currency, buy, sell string, institution
 }
 
 // best is what the first of a ranking asks of a caller who buys dollars.
-func best(t fatalist, s *System) string {
+func best(t panicStops, s *System) string {
 	t.Helper()
 	page, err := s.Ranking(usdRanking())
 	if err != nil {
@@ -260,7 +260,7 @@ func best(t fatalist, s *System) string {
 }
 
 func usdRanking() engine.RankingQuery {
-	return engine.RankingQuery{Filter: engine.Filter{Currency: "USD"}, Cut: engine.Cut{Limit: 10}, Operation: engine.Buy}
+	return engine.RankingQuery{Filter: engine.Filter{Currency: "USD"}, PageRequest: engine.PageRequest{Limit: 10}, Operation: engine.Buy}
 }
 
 func isCode(err error, c engine.Code) bool {
@@ -268,10 +268,10 @@ func isCode(err error, c engine.Code) bool {
 	return errors.As(err, &e) && e.Code == c
 }
 
-// inside is a field of an actor's mailbox, which package mailbox shows to nobody: "actor" is the state, "mu" keeps it from being run.
-func inside[T any](r *mailbox.Ref, field string) *T {
+// withinBubble is a field of an actor's mailbox, which package mailbox shows to nobody: "actor" is the state, "mu" keeps it from being run.
+func withinBubble[T any](r *mailbox.Ref, field string) *T {
 	return (*T)(unsafe.Pointer(reflect.ValueOf(r).Elem().FieldByName(field).UnsafeAddr()))
 }
 
 // stateOf is the state of an actor that is idle, or of which only what never changes is looked at.
-func stateOf(r *mailbox.Ref) mailbox.Actor { return *inside[mailbox.Actor](r, "actor") }
+func stateOf(r *mailbox.Ref) mailbox.Actor { return *withinBubble[mailbox.Actor](r, "actor") }

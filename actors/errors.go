@@ -11,12 +11,12 @@ import (
 // Nothing was changed.
 var ErrUnknownRecord = record.ErrUnknown
 
-// errEmpty is shared: do not change it.
-var errEmpty = &engine.Error{Code: engine.CodeDataUnavailable, Message: "no rates have been published yet", RetryAfter: retryEmpty}
+// errNoRates is shared: do not change it.
+var errNoRates = &engine.Error{Code: engine.CodeDataUnavailable, Message: "no rates have been published yet", RetryAfter: retryNoRates}
 
 // When another try makes sense.
 const (
-	retryEmpty     = 60 * time.Second // E4
+	retryNoRates   = 60 * time.Second // E4
 	retryReplayMin = time.Second      // E4
 	retryReplayMax = 30 * time.Second
 	retryReplay    = 2 * time.Second // before anything is known of the pace

@@ -10,8 +10,8 @@ import (
 
 // Export visits the state of every currency, by code, as it was at one moment between two changes. An
 // error of visit ends it and is returned as it is. Changes go on meanwhile.
-func (s *System) Export(ctx context.Context, visit func(engine.BookState) error) error {
-	boards, err := s.boards()
+func (s *System) Export(ctx context.Context, visit func(engine.SavedCurrency) error) error {
+	boards, err := s.snapshots()
 	if err != nil {
 		return err
 	}
@@ -19,7 +19,7 @@ func (s *System) Export(ctx context.Context, visit func(engine.BookState) error)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := visit(board.State()); err != nil {
+		if err := visit(board.Saved()); err != nil {
 			return err
 		}
 	}
@@ -27,26 +27,26 @@ func (s *System) Export(ctx context.Context, visit func(engine.BookState) error)
 }
 
 // States is what Export visits.
-func (s *System) States() ([]engine.BookState, error) {
-	var states []engine.BookState
-	err := s.Export(context.Background(), func(state engine.BookState) error {
+func (s *System) States() ([]engine.SavedCurrency, error) {
+	var states []engine.SavedCurrency
+	err := s.Export(context.Background(), func(state engine.SavedCurrency) error {
 		states = append(states, state)
 		return nil
 	})
 	return states, err
 }
 
-// boards are the durable boards of all currencies, cut behind one record of the journal.
-func (s *System) boards() ([]*engine.Board, error) {
-	if err := s.join(); err != nil {
+// snapshots are the durable boards of all currencies, cut behind one record of the journal.
+func (s *System) snapshots() ([]*engine.CurrencySnapshot, error) {
+	if err := s.beginCall(); err != nil {
 		return nil, err
 	}
 	defer s.calls.leave()
-	q := mailbox.NewQuestion[struct{}, *commitlog.Cut](struct{}{})
-	s.clerk.Send(q)
+	q := mailbox.NewQuestion[struct{}, *commitlog.StateSnapshot](struct{}{})
+	s.journalActor.Send(q)
 	c, err := q.Wait(s.config.WriteTimeout)
 	if err != nil {
 		return nil, err
 	}
-	return c.Boards, nil
+	return c.Currencies, nil
 }

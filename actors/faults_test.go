@@ -15,7 +15,7 @@ import (
 // TestFaultsKilledNodeLosesNothing is TestW1_KilledNodeLosesNothing over 1,000 kills.
 func TestFaultsKilledNodeLosesNothing(t *testing.T) {
 	t.Parallel()
-	w := &witness{t: t, dir: t.TempDir(), random: rand.New(rand.NewPCG(3, 4))}
+	w := &crashRun{t: t, dir: t.TempDir(), random: rand.New(rand.NewPCG(3, 4))}
 	w.run(1000)
 	w.report()
 }
@@ -90,10 +90,10 @@ func heapInUse() uint64 {
 // process, and when it has and was put aside since.
 func TestFaultsF9_Memory(t *testing.T) {
 	const accounts = 100_000 // a node without accounts takes some megabytes as well
-	journal := population(t, accounts)
+	journal := manyAccounts(t, accounts)
 	journal.before = func([][]byte) error { return nil }
 	before := heapInUse()
-	n := &node{t: t, clock: &testClock{Now: noon}, steady: &testSteady{}, mail: newLetterbox()}
+	n := &node{t: t, clock: &testClock{Now: noon}, steady: &testSteady{}, mail: newFakeMailer()}
 	n.config = Config{Clock: n.clock.Read, Steady: n.steady.read, SnapshotRecords: 1 << 40, SnapshotBytes: 1 << 60}
 	n.boot(journal)
 	defer n.stop()
@@ -115,7 +115,7 @@ func TestFaultsF9_Memory(t *testing.T) {
 			journal.letGo()
 		}
 	}
-	if living := n.tenants.Living.Load(); living > accounts/10 {
+	if living := n.accounts.Loaded.Load(); living > accounts/10 {
 		t.Errorf("%d accounts have an actor still", living)
 	}
 	check("that have asked")

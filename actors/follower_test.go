@@ -10,17 +10,17 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// sluggish takes what is delivered and is never done with it.
-type sluggish struct{ taken []*commitlog.Delivered }
+// slowActor takes what is delivered and is never done with it.
+type slowActor struct{ taken []*commitlog.Delivered }
 
-func (s *sluggish) Receive(l mailbox.Message) {
+func (s *slowActor) Receive(l mailbox.Message) {
 	if m, ok := l.(*commitlog.Delivered); ok {
 		s.taken = append(s.taken, m)
 	}
 }
 
-func (s *sluggish) Fatal(mailbox.Message) bool { return true }
-func (s *sluggish) Abort(*engine.Error)        {}
+func (s *slowActor) Fatal(mailbox.Message) bool { return true }
+func (s *slowActor) Abort(*engine.Error)        {}
 
 // TestFollower_WaitsForTheOwners delivers to owners that are slow: the log is read no further than there are places, nothing is left out
 // when they go on, and the end does not wait for them.
@@ -28,30 +28,30 @@ func TestFollower_WaitsForTheOwners(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		journal := newSharedLog(1).join(1, &memoryJournal{}).journal()
 		system := newActorSystem(16, 1, func(err error) { t.Error(err) })
-		slow := &sluggish{}
+		slow := &slowActor{}
 		to, err := system.Spawn("slow", &mailbox.Kind{}, slow)
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := commitlog.NewFollower(journal, &commitlog.Desk{}, 1, func(err error) { t.Error(err) })
+		f := commitlog.NewFollower(journal, &commitlog.BundleToken{}, 1, func(err error) { t.Error(err) })
 		f.Start(to)
 		foreign := mustEncode(t, &record.Bundle{Node: 2})
 		journal.node.log.with(func() {
-			for range 2 * commitlog.CreditsMax {
+			for range 2 * commitlog.ReplicationWindow {
 				journal.node.log.records = append(journal.node.log.records, foreign)
 			}
 		})
 		synctest.Wait()
-		if len(slow.taken) != commitlog.CreditsMax {
-			t.Fatalf("%d were delivered, want %d", len(slow.taken), commitlog.CreditsMax)
+		if len(slow.taken) != commitlog.ReplicationWindow {
+			t.Fatalf("%d were delivered, want %d", len(slow.taken), commitlog.ReplicationWindow)
 		}
 		finished := slow.taken[:10]
 		slow.taken = slow.taken[10:]
 		for _, m := range finished {
-			m.Credit.Release()
+			m.Window.Release()
 		}
 		synctest.Wait()
-		if n := len(slow.taken); n != commitlog.CreditsMax || slow.taken[n-1].Sequence != commitlog.CreditsMax+10 {
+		if n := len(slow.taken); n != commitlog.ReplicationWindow || slow.taken[n-1].Sequence != commitlog.ReplicationWindow+10 {
 			t.Errorf("%d wait, up to record %d", n, slow.taken[n-1].Sequence)
 		}
 		f.End()

@@ -26,7 +26,7 @@ func callers(t *testing.T, n *node) map[engine.Code]account.Caller {
 	return map[engine.Code]account.Caller{
 		"":                          key(good.keys[0]),
 		engine.CodeMissingKey:       {Address: client(1)},
-		engine.CodeInvalidKey:       {Address: client(1), Refused: true},
+		engine.CodeInvalidKey:       {Address: client(1), HasMalformedKey: true},
 		engine.CodeRevokedKey:       key(revoked.keys[0]),
 		engine.CodeAccountSuspended: key(suspended.keys[0]),
 	}
@@ -42,13 +42,13 @@ func TestK6_BadKeysAreStrangersUntilKeysAreRequired(t *testing.T) {
 			t.Errorf("%q: %+v, %v", code, grant, err)
 		}
 	}
-	requiredAt := noon.Add(account.NoticeMin)
+	requiredAt := noon.Add(account.KeyNoticeMin)
 	announced, err := n.Announce(requiredAt, "luis")
-	if err != nil || announced != n.Transition() || !announced.RequiredAt.Equal(requiredAt) {
+	if err != nil || announced != n.KeyPolicy() || !announced.RequiredAt.Equal(requiredAt) {
 		t.Fatalf("%+v, %v", announced, err)
 	}
 	n.crash()
-	n.pass(account.NoticeMin - time.Second)
+	n.pass(account.KeyNoticeMin - time.Second)
 	if grant, err := n.Admit(all[engine.CodeMissingKey]); err != nil || !grant.Admitted {
 		t.Errorf("a second early: %+v, %v", grant, err)
 	}
@@ -72,8 +72,8 @@ func TestK6_BadKeysAreStrangersUntilKeysAreRequired(t *testing.T) {
 }
 
 func TestL8_StrangersAreCountedByAddress(t *testing.T) {
-	n := startNode(t, Config{Terms: account.Terms{Allowance: account.Allowance{Minute: 5}}})
-	ask := func(text string) account.Grant {
+	n := startNode(t, Config{Terms: account.QuotaPolicy{DefaultQuota: account.Quota{Minute: 5}}})
+	ask := func(text string) account.Admission {
 		grant, err := n.Admit(account.Caller{Address: netip.MustParseAddr(text)})
 		if err != nil || grant.Account != 0 {
 			t.Fatal(grant, err)
@@ -102,8 +102,8 @@ func TestL8_StrangersAreCountedByAddress(t *testing.T) {
 }
 
 func TestL10_LimitsOff(t *testing.T) {
-	n := startNode(t, Config{LimitsOff: true, Terms: account.Terms{Allowance: account.Allowance{Day: 1, Minute: 1}}})
-	if n.Enforced() {
+	n := startNode(t, Config{LimitsOff: true, Terms: account.QuotaPolicy{DefaultQuota: account.Quota{Day: 1, Minute: 1}}})
+	if n.LimitsEnforced() {
 		t.Error("limits are off and enforced")
 	}
 	all := callers(t, n)
@@ -116,10 +116,10 @@ func TestL10_LimitsOff(t *testing.T) {
 			n.Refund(grant)
 		}
 	}
-	if _, err := n.Announce(noon.Add(account.NoticeMin), "luis"); err != nil {
+	if _, err := n.Announce(noon.Add(account.KeyNoticeMin), "luis"); err != nil {
 		t.Fatal(err)
 	}
-	n.pass(account.NoticeMin)
+	n.pass(account.KeyNoticeMin)
 	for code, caller := range all {
 		if _, err := n.Admit(caller); code == "" && err != nil || code != "" && !isCode(err, code) {
 			t.Errorf("%q: %v", code, err)
@@ -139,8 +139,8 @@ func TestGateIsClosedWhileTheLogReplays(t *testing.T) {
 	unavailable(t, "ListAccounts", err, 2*time.Second)
 	_, _, err = s.OpenSession(mustEmail(t, "a@example.com"), "12345678", client(1))
 	unavailable(t, "OpenSession", err, 2*time.Second)
-	s.Refund(account.Grant{Verdict: account.Verdict{Admitted: true}})
-	if s.Transition() != (account.Transition{}) {
+	s.Refund(account.Admission{QuotaResult: account.QuotaResult{Admitted: true}})
+	if s.KeyPolicy() != (account.KeyPolicy{}) {
 		t.Error("a transition before the log is read")
 	}
 	close(journal.gate)
@@ -162,7 +162,7 @@ func TestOperatorChangesAccounts(t *testing.T) {
 	if list[0] != want || list[1].Email != b.email.ID() {
 		t.Errorf("%+v\nwant %+v", list[0], want)
 	}
-	if err := n.LimitAccount(1, account.Allowance{Day: 5, Minute: 4}, "luis"); err != nil {
+	if err := n.SetAccountQuota(1, account.Quota{Day: 5, Minute: 4}, "luis"); err != nil {
 		t.Fatal(err)
 	}
 	if got := n.admitted(a.keys[1], 3); got != 1 {
@@ -170,7 +170,7 @@ func TestOperatorChangesAccounts(t *testing.T) {
 	}
 	n.crash()
 	record, verdict, err := n.ShowAccount(1)
-	if err != nil || record.Allowance != (account.Allowance{Day: 5, Minute: 4}) || verdict.Day.Remaining != 0 || len(record.Keys) != 2 {
+	if err != nil || record.Quota != (account.Quota{Day: 5, Minute: 4}) || verdict.Day.Remaining != 0 || len(record.Keys) != 2 {
 		t.Errorf("%+v, %+v, %v", record, verdict, err)
 	}
 	for what, c := range map[string]struct {
@@ -178,8 +178,8 @@ func TestOperatorChangesAccounts(t *testing.T) {
 		want engine.Code
 	}{
 		"no such account":       {n.SuspendAccount(77, "", "luis"), engine.CodeNotFound},
-		"negative":              {n.LimitAccount(1, account.Allowance{Day: -1}, "luis"), engine.CodeInvalidParameters},
-		"minutes beyond bounds": {n.LimitAccount(1, account.Allowance{Minute: accounts.AllowanceMinuteMax + 1}, "luis"), engine.CodeInvalidParameters},
+		"negative":              {n.SetAccountQuota(1, account.Quota{Day: -1}, "luis"), engine.CodeInvalidParameters},
+		"minutes beyond bounds": {n.SetAccountQuota(1, account.Quota{Minute: accounts.AllowanceMinuteMax + 1}, "luis"), engine.CodeInvalidParameters},
 		"a reason in colours":   {n.SuspendAccount(1, "\x1b[31m", "luis"), engine.CodeInvalidParameters},
 		"restored as it was":    {n.RestoreAccount(1, "luis"), ""},
 	} {

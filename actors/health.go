@@ -12,21 +12,21 @@ import (
 
 // Conditions is engine.Health. It asks no actor and touches no disk.
 func (s *System) Conditions() []engine.Condition {
-	now := s.vitals.Clock()
+	now := s.journalHealth.Clock()
 	all := []engine.Condition{
-		s.logCondition(), s.dataCondition(), s.vitals.Disk(now), s.vitals.Snapshot(now), s.tenants.Clock.Condition(),
+		s.logCondition(), s.dataCondition(), s.journalHealth.Disk(now), s.journalHealth.Snapshot(now), s.accounts.Clock.Condition(),
 		s.ratesCondition(s.config.Clock()),
 	}
 	if s.shared != nil {
-		all = append(all, clusterCondition(s.shared.Standing()))
+		all = append(all, clusterCondition(s.shared.ClusterHealth()))
 	}
 	return all
 }
 
 // clusterCondition is no_majority while too few nodes reach each other. Only a node that has others tells it.
-func clusterCondition(standing commitlog.Standing) engine.Condition {
+func clusterCondition(standing commitlog.ClusterHealth) engine.Condition {
 	if standing.Majority {
-		return engine.Well("cluster")
+		return engine.HealthyCondition("cluster")
 	}
 	return engine.Condition{
 		Name: "cluster", State: "no_majority", Since: standing.Since.Round(0).UTC(),
@@ -51,15 +51,15 @@ func (s *System) logCondition() engine.Condition {
 	case phase == stopping:
 		c.State, c.Since, c.Detail = "stopping", time.Time{}, "The node stops; nothing is lost."
 	default:
-		return engine.Well("log")
+		return engine.HealthyCondition("log")
 	}
 	return c
 }
 
 // dataCondition is empty while nothing was ever published.
 func (s *System) dataCondition() engine.Condition {
-	if s.phase.Load() != serving || s.loaded.Load() {
-		return engine.Well("data")
+	if s.phase.Load() != serving || s.hasRates.Load() {
+		return engine.HealthyCondition("data")
 	}
 	return engine.Condition{
 		Name: "data", State: "empty", Down: true, Detail: "No rate was ever published; let the node collect, or import observations.",
@@ -69,16 +69,16 @@ func (s *System) dataCondition() engine.Condition {
 // freshness is until when a currency has a rate that has not expired, and when a source of it was heard last, in ns since 1970; 0 = it
 // never had one.
 type freshness struct {
-	currency string
-	until    atomic.Int64
-	checked  atomic.Int64
+	currency   string
+	freshUntil atomic.Int64
+	checkedAt  atomic.Int64
 }
 
 // set takes over what a new board says.
 func (f *freshness) set(until, checked time.Time) {
 	if f != nil {
-		f.until.Store(nanos(until))
-		f.checked.Store(nanos(checked))
+		f.freshUntil.Store(nanos(until))
+		f.checkedAt.Store(nanos(checked))
 	}
 }
 
@@ -93,12 +93,12 @@ func nanos(at time.Time) int64 {
 // ratesCondition is stale while all rates of some currency have expired.
 func (s *System) ratesCondition(now time.Time) engine.Condition {
 	if s.phase.Load() != serving {
-		return engine.Well("rates")
+		return engine.HealthyCondition("rates")
 	}
 	var stale []string
 	var since time.Time
-	for _, f := range s.fresh {
-		until := f.until.Load()
+	for _, f := range s.freshness {
+		until := f.freshUntil.Load()
 		if until == 0 || now.UnixNano() < until {
 			continue
 		}
@@ -108,7 +108,7 @@ func (s *System) ratesCondition(now time.Time) engine.Condition {
 		}
 	}
 	if len(stale) == 0 {
-		return engine.Well("rates")
+		return engine.HealthyCondition("rates")
 	}
 	return engine.Condition{
 		Name: "rates", State: "stale", Since: since,

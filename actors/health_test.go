@@ -55,27 +55,27 @@ func staysOut(t *testing.T, s engine.Health, name string) {
 	}
 }
 
-// tightJournal is a memoryJournal on a disk with so much room.
-type tightJournal struct {
+// fullDiskJournal is a memoryJournal on a disk with so much room.
+type fullDiskJournal struct {
 	*memoryJournal
 	room atomic.Int64
 }
 
-func newTightJournal(room int64) *tightJournal {
-	j := &tightJournal{memoryJournal: &memoryJournal{}}
+func newFullDiskJournal(room int64) *fullDiskJournal {
+	j := &fullDiskJournal{memoryJournal: &memoryJournal{}}
 	j.room.Store(room)
-	j.before = func([][]byte) error { return j.Room(0) }
+	j.before = func([][]byte) error { return j.CheckSpace(0) }
 	j.around = func(what string) error {
 		if what == "snapshot" {
-			return j.Room(1 << 19)
+			return j.CheckSpace(1 << 19)
 		}
 		return nil
 	}
 	return j
 }
 
-// Room is spacious.
-func (j *tightJournal) Room(bytes int64) error {
+// CheckSpace is spacious.
+func (j *fullDiskJournal) CheckSpace(bytes int64) error {
 	if bytes > j.room.Load() {
 		return wal.ErrNoSpace
 	}
@@ -84,7 +84,7 @@ func (j *tightJournal) Room(bytes int64) error {
 
 func TestS15_ReadOnlyComesAndGoesByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		disk := newTightJournal(1 << 30)
+		disk := newFullDiskJournal(1 << 30)
 		s := start(t, Config{Journal: disk, Clock: bubbleNow})
 		staysOut(t, s, "disk")
 		disk.room.Store(-1) // nobody writes
@@ -105,7 +105,7 @@ func TestS15_SlowDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := newSlowJournal()
 		s := start(t, Config{Journal: disk, Clock: bubbleNow})
-		first := observeEach(s, saying("a", bubbleNow(), "USD", "57", "60", "popular"))
+		first := observeSeparately(s, saying("a", bubbleNow(), "USD", "57", "60", "popular"))
 		<-disk.entered
 		after(900 * time.Millisecond)
 		wantState(t, s, "disk", engine.ConditionOK)
@@ -116,7 +116,7 @@ func TestS15_SlowDisk(t *testing.T) {
 		first.group.Wait()
 		after(500 * time.Millisecond) // a pause between two slow ones is no end
 		wantState(t, s, "disk", "slow")
-		second := observeEach(s, saying("a", bubbleNow(), "USD", "57", "61", "popular"))
+		second := observeSeparately(s, saying("a", bubbleNow(), "USD", "57", "61", "popular"))
 		<-disk.entered
 		after(2 * time.Second)
 		wantState(t, s, "disk", "slow")
@@ -132,7 +132,7 @@ func TestS15_SlowDisk(t *testing.T) {
 
 func TestS15_SnapshotFailingIsTriedAgainWhenThereIsSpace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		disk := newTightJournal(1 << 18)
+		disk := newFullDiskJournal(1 << 18)
 		s := start(t, Config{Journal: disk, Clock: bubbleNow, SnapshotRecords: 1})
 		observe(t, s, saying("a", bubbleNow(), "USD", "57", "60", "popular"))
 		after(showsWithin)
@@ -208,8 +208,8 @@ func TestS15_StaleRates(t *testing.T) {
 // No mailbox is needed to tell how a node is: with every actor busy it is told all the same.
 func TestS15_BusyActorsAreNotAsked(t *testing.T) {
 	s := start(t, Config{Journal: &memoryJournal{}})
-	for _, r := range append([]*mailbox.Ref{s.directory, s.clerk}, currencyRefs(s)...) {
-		held := inside[sync.Mutex](r, "mu")
+	for _, r := range append([]*mailbox.Ref{s.directory, s.journalActor}, currencyRefs(s)...) {
+		held := withinBubble[sync.Mutex](r, "mu")
 		held.Lock()
 		defer held.Unlock()
 	}

@@ -26,8 +26,8 @@ const (
 	historyLease     = 4  // the largest
 )
 
-// deed is what a client does, with its outcome.
-type deed struct {
+// operation is what a client does, with its outcome.
+type operation struct {
 	kind action
 	key  int
 }
@@ -40,18 +40,18 @@ const (
 	actCrash
 )
 
-// ending is how it came out; unanswered is what a crash leaves.
-type ending int
+// result is how it came out; unanswered is what a crash leaves.
+type result int
 
 const (
-	unanswered ending = iota
+	unanswered result = iota
 	done
 	refusedQuota
 	refusedKey
 )
 
-// bookkeeping is the state of the model: what is charged and which keys are revoked.
-type bookkeeping struct {
+// quotaState is the state of the model: what is charged and which keys are revoked.
+type quotaState struct {
 	spent   int
 	revoked [2]bool
 }
@@ -59,15 +59,15 @@ type bookkeeping struct {
 // quotaModel is one account with two keys as the contract describes it. A crash may charge up to one lease.
 func quotaModel() porcupine.Model {
 	model := porcupine.NondeterministicModel{
-		Init: func() []any { return []any{bookkeeping{}} },
+		Init: func() []any { return []any{quotaState{}} },
 		Step: func(state, input, output any) []any {
-			return nextStates(state.(bookkeeping), input.(deed), output.(ending))
+			return nextStates(state.(quotaState), input.(operation), output.(result))
 		},
 	}
 	return model.ToModel()
 }
 
-func nextStates(s bookkeeping, d deed, e ending) []any {
+func nextStates(s quotaState, d operation, e result) []any {
 	charged, without := s, s
 	charged.spent++
 	without.revoked[d.key] = true
@@ -117,19 +117,19 @@ func (r *recorder) noted() int {
 
 // counter is what a client asks: the node, or the planted bug.
 type counter interface {
-	admit(key int) ending
-	revoke(key int) ending
+	admit(key int) result
+	revoke(key int) result
 }
 
 // run is one client's part of a history. What comes back after the crash was never answered.
 func (r *recorder) run(number int, asked counter, random *rand.Rand, crashed *atomic.Bool, until int64) {
 	for i := range historyRequests {
-		d := deed{actAdmit, random.IntN(2)}
+		d := operation{actAdmit, random.IntN(2)}
 		if number == 0 && i == historyRequests/2 {
 			d.kind = actRevoke
 		}
 		call := r.ticks.Add(1)
-		var e ending
+		var e result
 		if d.kind == actRevoke {
 			e = asked.revoke(d.key)
 		} else {
@@ -146,10 +146,10 @@ func (r *recorder) run(number int, asked counter, random *rand.Rand, crashed *at
 // asker asks a node.
 type asker struct {
 	s *System
-	m *member
+	m *testMember
 }
 
-func (a asker) admit(key int) ending {
+func (a asker) admit(key int) result {
 	grant, err := a.s.Admit(account.Caller{Key: a.m.keys[key], HasKey: true})
 	switch {
 	case isCode(err, engine.CodeRevokedKey):
@@ -158,13 +158,13 @@ func (a asker) admit(key int) ending {
 		return unanswered
 	case grant.Admitted:
 		return done
-	case grant.Violated == engine.CodeQuotaExceeded:
+	case grant.DenyCode == engine.CodeQuotaExceeded:
 		return refusedQuota
 	}
 	return unanswered
 }
 
-func (a asker) revoke(key int) ending {
+func (a asker) revoke(key int) result {
 	if err := a.s.RevokeKey(a.m.token, a.m.ids[key]); err != nil {
 		return unanswered
 	}
@@ -172,12 +172,12 @@ func (a asker) revoke(key int) ending {
 }
 
 // required is a node on which keys are required, with a member.
-func required(t testing.TB, lease int) (*node, *member) {
-	n := startNode(t, Config{Terms: account.Terms{Allowance: account.Allowance{Day: historyLimit, Minute: 1000}, Lease: lease}})
-	if _, err := n.Announce(noon.Add(account.NoticeMin), "luis"); err != nil {
+func required(t testing.TB, lease int) (*node, *testMember) {
+	n := startNode(t, Config{Terms: account.QuotaPolicy{DefaultQuota: account.Quota{Day: historyLimit, Minute: 1000}, LeaseSize: lease}})
+	if _, err := n.Announce(noon.Add(account.KeyNoticeMin), "luis"); err != nil {
 		t.Fatal(err)
 	}
-	n.pass(account.NoticeMin)
+	n.pass(account.KeyNoticeMin)
 	return n, n.join(1, 2)
 }
 
@@ -212,7 +212,7 @@ func oneHistory(t *testing.T, seed uint64, lease int, crash, lazy bool) []porcup
 	image := n.journal.crashed()
 	clients.Wait()
 	n.stop()
-	r.note(historyClients, deed{kind: actCrash}, done, until+1, until+2)
+	r.note(historyClients, operation{kind: actCrash}, done, until+1, until+2)
 	n.boot(image)
 	r.ticks.Store(until + 3)
 	phase(asker{n.System, m}, 1, nil, infinity).Wait()
@@ -253,7 +253,7 @@ type checkThenAct struct {
 	revoked [2]atomic.Bool
 }
 
-func (c *checkThenAct) admit(key int) ending {
+func (c *checkThenAct) admit(key int) result {
 	if c.revoked[key].Load() {
 		return refusedKey
 	}
@@ -266,7 +266,7 @@ func (c *checkThenAct) admit(key int) ending {
 	return done
 }
 
-func (c *checkThenAct) revoke(key int) ending {
+func (c *checkThenAct) revoke(key int) result {
 	c.revoked[key].Store(true)
 	return done
 }
@@ -302,11 +302,11 @@ func TestQ1_Control_LeaseThatIsNotDurableIsIllegal(t *testing.T) {
 }
 
 // 8 clients with both keys of one account, 2,000 requests on a limit of 1,000.
-func TestQ1_ExactlyTheLimitIsAdmitted(t *testing.T) { exactlyTheLimit(t, 1, account.LeaseDefault) }
+func TestQ1_ExactlyTheLimitIsAdmitted(t *testing.T) { exactlyTheLimit(t, 1, account.LeaseSizeDefault) }
 
 func exactlyTheLimit(t *testing.T, leases ...int) {
 	for _, lease := range leases {
-		n := startNode(t, Config{Terms: account.Terms{Allowance: account.Allowance{Minute: accounts.AllowanceMinuteMax}, Lease: lease}})
+		n := startNode(t, Config{Terms: account.QuotaPolicy{DefaultQuota: account.Quota{Minute: accounts.AllowanceMinuteMax}, LeaseSize: lease}})
 		m := n.join(1, 2)
 		var clients sync.WaitGroup
 		var counts [refusedKey + 1]atomic.Int64

@@ -12,20 +12,20 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Observe is engine.Intake. The refreshes are split by currency; the currencies decide side by side, and
+// Observe is engine.Ingester. The refreshes are split by currency; the currencies decide side by side, and
 // the journal makes what they decide durable together, so hand over many refreshes at once rather than one
 // by one. When an error ends it early, the receipt holds what is durable by then; the rest can be handed
 // over again, observations that are known already change nothing.
 func (s *System) Observe(refreshes []engine.Refresh) (engine.Receipt, error) {
-	if err := s.enter(); err != nil {
+	if err := s.beginChange(); err != nil {
 		return engine.Receipt{}, err
 	}
 	defer s.calls.leave()
 	parts, refused := s.split(refreshes)
-	in := &intake{system: s, left: parts, receipt: engine.Receipt{Refused: refused}}
+	in := &intake{system: s, remaining: parts, receipt: engine.Receipt{Refused: refused}}
 	var err error
-	for err == nil && len(in.left) > 0 {
-		err = in.round()
+	for err == nil && len(in.remaining) > 0 {
+		err = in.sendRound()
 	}
 	slices.SortFunc(in.receipt.Refused, func(a, b engine.Refusal) int {
 		return cmp.Or(cmp.Compare(a.Refresh, b.Refresh), cmp.Compare(a.Index, b.Index))
@@ -34,18 +34,18 @@ func (s *System) Observe(refreshes []engine.Refresh) (engine.Receipt, error) {
 }
 
 // split yields as a job of an actor does: the caller's goroutine must not keep readers waiting either.
-func (s *System) split(refreshes []engine.Refresh) (map[string][]engine.Part, []engine.Refusal) {
+func (s *System) split(refreshes []engine.Refresh) (map[string][]engine.CurrencyRefresh, []engine.Refusal) {
 	var network yield.Network
 	defer network.Close()
-	return engine.Split(s.config.Catalogue, refreshes, network.Yield)
+	return engine.SplitByCurrency(s.config.Catalogue, refreshes, network.Yield)
 }
 
-// enter lets a call in that changes something. The caller must leave.
-func (s *System) enter() error {
-	if s.available() == nil && s.tenants.Quorum.Lost() {
+// beginChange lets a call in that changes something. The caller must leave.
+func (s *System) beginChange() error {
+	if s.available() == nil && s.accounts.Quorum.Lost() {
 		return commitlog.ReadOnly(commitlog.ErrNoMajority)
 	}
-	return s.join()
+	return s.beginCall()
 }
 
 // accountsHost is how accounts see the system.
@@ -54,14 +54,14 @@ type accountsHost struct{ *System }
 // Available is nil while the state is complete.
 func (c accountsHost) Available() error { return c.available() }
 
-// Enter lets a call in that changes something.
-func (c accountsHost) Enter() error { return c.enter() }
+// BeginChange lets a call in that changes something.
+func (c accountsHost) BeginChange() error { return c.beginChange() }
 
-// Leave ends such a call.
-func (c accountsHost) Leave() { c.calls.leave() }
+// EndChange ends such a call.
+func (c accountsHost) EndChange() { c.calls.leave() }
 
-// join lets a call in that needs the journal. The caller must leave.
-func (s *System) join() error {
+// beginCall lets a call in that needs the journal. The caller must leave.
+func (s *System) beginCall() error {
 	if err := s.available(); err != nil {
 		return err
 	}
@@ -76,26 +76,26 @@ func (s *System) join() error {
 
 // intake is one call of Observe under way.
 type intake struct {
-	system  *System
-	left    map[string][]engine.Part // by currency; what was not handed over yet
-	receipt engine.Receipt
+	system    *System
+	remaining map[string][]engine.CurrencyRefresh // by currency; what was not handed over yet
+	receipt   engine.Receipt
 }
 
-// order is one command of an intake and the parts that it was made of.
-type order struct {
+// sentCommand is one command of an intake and the parts that it was made of.
+type sentCommand struct {
 	command *command
-	parts   []engine.Part
+	parts   []engine.CurrencyRefresh
 }
 
-// round sends each currency its next command and waits for all of them.
-func (in *intake) round() error {
+// sendRound sends each currency its next command and waits for all of them.
+func (in *intake) sendRound() error {
 	if err := in.system.available(); err != nil {
 		return err
 	}
-	var orders []order
+	var orders []sentCommand
 	for _, code := range in.system.codes {
-		if parts := in.take(code); len(parts) > 0 {
-			orders = append(orders, order{mailbox.NewQuestion[engine.Command, engine.Receipt](observeParts(parts)), parts})
+		if parts := in.nextCommand(code); len(parts) > 0 {
+			orders = append(orders, sentCommand{mailbox.NewQuestion[engine.Command, engine.Receipt](observeParts(parts)), parts})
 			in.system.currencies[code].Send(orders[len(orders)-1].command)
 		}
 	}
@@ -103,7 +103,7 @@ func (in *intake) round() error {
 	for _, o := range orders {
 		receipt, err := o.command.Wait(in.system.config.WriteTimeout)
 		if err != nil {
-			failed = cmp.Or(failed, in.system.tenants.Quorum.Undecided(err))
+			failed = cmp.Or(failed, in.system.accounts.Quorum.TimeoutError(err))
 			continue
 		}
 		in.add(receipt, o.parts)
@@ -111,9 +111,9 @@ func (in *intake) round() error {
 	return failed
 }
 
-// take takes the next command's worth of a currency's refreshes.
-func (in *intake) take(code string) []engine.Part {
-	parts := in.left[code]
+// nextCommand takes the next command's worth of a currency's refreshes.
+func (in *intake) nextCommand(code string) []engine.CurrencyRefresh {
+	parts := in.remaining[code]
 	n, observations := 0, 0
 	for n < len(parts) {
 		observations += len(parts[n].Refresh.Observations)
@@ -123,14 +123,14 @@ func (in *intake) take(code string) []engine.Part {
 		n++
 	}
 	if n == len(parts) {
-		delete(in.left, code)
+		delete(in.remaining, code)
 	} else {
-		in.left[code] = parts[n:]
+		in.remaining[code] = parts[n:]
 	}
 	return parts[:n]
 }
 
-func observeParts(parts []engine.Part) engine.Command {
+func observeParts(parts []engine.CurrencyRefresh) engine.Command {
 	refreshes := make([]engine.Refresh, len(parts))
 	for i := range parts {
 		refreshes[i] = parts[i].Refresh
@@ -139,13 +139,13 @@ func observeParts(parts []engine.Part) engine.Command {
 }
 
 // add takes a receipt over, with the positions that the caller knows.
-func (in *intake) add(receipt engine.Receipt, parts []engine.Part) {
+func (in *intake) add(receipt engine.Receipt, parts []engine.CurrencyRefresh) {
 	in.receipt.Accepted += receipt.Accepted
 	in.receipt.Changed += receipt.Changed
 	in.receipt.Repeated += receipt.Repeated
 	for _, refusal := range receipt.Refused {
 		part := &parts[refusal.Refresh]
-		refusal.Refresh, refusal.Index = part.From, part.Index[refusal.Index]
+		refusal.Refresh, refusal.Index = part.RefreshIndex, part.ObservationIndex[refusal.Index]
 		in.receipt.Refused = append(in.receipt.Refused, refusal)
 	}
 }
@@ -160,34 +160,34 @@ func (s *System) Order(currency string, c engine.Command) (engine.Receipt, error
 			Cause: errors.New("observations are split by currency: use Observe"),
 		}
 	}
-	if err := s.enter(); err != nil {
+	if err := s.beginChange(); err != nil {
 		return engine.Receipt{}, err
 	}
 	defer s.calls.leave()
-	owner, err := s.existing(currency)
+	owner, err := s.currencyRef(currency)
 	if err != nil {
 		return engine.Receipt{}, err
 	}
-	return commitlog.Put[engine.Receipt](owner, c, s.config.WriteTimeout, s.tenants.Quorum)
+	return commitlog.AskChange[engine.Receipt](owner, c, s.config.WriteTimeout, s.accounts.Quorum)
 }
 
 // Held is the quarantine of one currency, oldest first, or with "" of all of them, by currency. It is
 // shared: callers must not change it.
-func (s *System) Held(currency string) ([]engine.Held, error) {
+func (s *System) Held(currency string) ([]engine.Quarantined, error) {
 	if err := s.available(); err != nil {
 		return nil, err
 	}
 	if currency == "" {
-		return s.asks.held.Ask(s.directory, heldQuery{}, s.config.AskTimeout)
+		return s.askers.quarantine.Ask(s.directory, quarantineQuery{}, s.config.AskTimeout)
 	}
-	owner, err := s.existing(currency)
+	owner, err := s.currencyRef(currency)
 	if err != nil {
 		return nil, err
 	}
-	return s.asks.held.Ask(owner, heldQuery{}, s.config.AskTimeout)
+	return s.askers.quarantine.Ask(owner, quarantineQuery{}, s.config.AskTimeout)
 }
 
-func (s *System) existing(currency string) (*mailbox.Ref, error) {
+func (s *System) currencyRef(currency string) (*mailbox.Ref, error) {
 	owner, ok := s.currencies[currency]
 	if !ok {
 		return nil, &engine.Error{Code: engine.CodeNotFound, Message: fmt.Sprintf("there is no currency %q", currency)}

@@ -15,22 +15,22 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// population is a journal with a snapshot of so many accounts, each with an address, a key and requests
+// manyAccounts is a journal with a snapshot of so many accounts, each with an address, a key and requests
 // of today.
-func population(t testing.TB, count int) *memoryJournal {
+func manyAccounts(t testing.TB, count int) *memoryJournal {
 	t.Helper()
 	var buffer bytes.Buffer
-	c := &commitlog.Cut{Whole: true, Ledgers: make([][][]byte, 1)}
+	c := &commitlog.StateSnapshot{Full: true, Accounts: make([][][]byte, 1)}
 	var registry account.RegistryState
 	for id := uint64(1); id <= uint64(count); id++ {
-		a := citizen(t, id)
-		c.Ledgers[0] = append(c.Ledgers[0], accounts.Freeze(a))
+		a := testAccount(t, id)
+		c.Accounts[0] = append(c.Accounts[0], accounts.EncodeDurable(a))
 		registry.Addresses = append(registry.Addresses, account.AddressState{
-			Email: a.Record().Email, Account: id, Again: time.Hour, Touched: time.Hour, Mails: account.Tally{Day: engine.DateOf(noon), Count: 1},
+			Email: a.Record().Email, Account: id, NextCodeAt: time.Hour, LastEventAt: time.Hour, Mails: account.DayCounter{Day: engine.DateOf(noon), Count: 1},
 		})
 	}
 	registry.LastID = uint64(count)
-	c.Registry.Registry, c.Registry.Steady = account.RestoreRegistry(registry, [32]byte{}).Cut(), 2*time.Hour
+	c.Registry.Registry, c.Registry.Steady = account.RestoreRegistry(registry, [32]byte{}).Snapshot(), 2*time.Hour
 	if err := c.Write(&buffer); err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func decimal(text string) engine.Decimal {
 // keyOf is the digest of an account's key.
 func keyOf(id uint64) account.Digest { return sha256.Sum256(binary.BigEndian.AppendUint64(nil, id)) }
 
-func citizen(t testing.TB, id uint64) *account.Account {
+func testAccount(t testing.TB, id uint64) *account.Account {
 	a := account.New(id)
 	a.Apply(&account.Created{Account: id, Email: mustEmail(t, fmt.Sprintf("somebody.%d@example.com", id)).ID(), At: noon})
 	a.Apply(&account.KeyCreated{Account: id, Key: account.KeyRecord{

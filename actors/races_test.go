@@ -41,11 +41,11 @@ const (
 // that was answered must be refused, then and after the crash or restart that ends the round; the other key must go on. lazy is the
 // planted lie of the journal.
 func revoking(t *testing.T, rounds int, lazy bool) *revocations {
-	n := startNode(t, Config{Terms: account.Terms{Allowance: account.Allowance{Day: 1_000_000, Minute: accounts.AllowanceMinuteMax}, Lease: 1000}})
-	if _, err := n.Announce(noon.Add(account.NoticeMin), "luis"); err != nil {
+	n := startNode(t, Config{Terms: account.QuotaPolicy{DefaultQuota: account.Quota{Day: 1_000_000, Minute: accounts.AllowanceMinuteMax}, LeaseSize: 1000}})
+	if _, err := n.Announce(noon.Add(account.KeyNoticeMin), "luis"); err != nil {
 		t.Fatal(err)
 	}
-	n.pass(account.NoticeMin)
+	n.pass(account.KeyNoticeMin)
 	r := &revocations{}
 	for round := range rounds {
 		m, victim := n.join(round+1, 2), round%2
@@ -68,7 +68,7 @@ func revoking(t *testing.T, rounds int, lazy bool) *revocations {
 	return r
 }
 
-// round revokes one key while readers use both.
+// sendRound revokes one key while readers use both.
 func (r *revocations) round(asked asker, victim int) {
 	var gone atomic.Bool
 	var before atomic.Int64
@@ -168,7 +168,7 @@ func (r *codeRace) refused(why string, err error) {
 // raceForCodes has right answers to some codes compete, and tries every kind of code that is not right. A control plants its own accounts.
 func raceForCodes(t *testing.T, plant func(account.Service) account.Service) *codeRace {
 	t.Helper()
-	n := startNode(t, Config{Terms: account.Terms{Allowance: account.Allowance{Day: 1_000_000}}})
+	n := startNode(t, Config{Terms: account.QuotaPolicy{DefaultQuota: account.Quota{Day: 1_000_000}}})
 	r := &codeRace{node: n, accounts: plant(n.System), kinds: map[string]bool{}}
 	for ; r.codes < codesRaced; r.codes++ {
 		email := mustEmail(t, fmt.Sprintf("racer%d@example.com", r.codes))
@@ -192,7 +192,7 @@ func raceForCodes(t *testing.T, plant func(account.Service) account.Service) *co
 		}
 		r.refused("used before", r.open(email, code))
 	}
-	if got := n.census(); got != codesRaced {
+	if got := n.accountStates(); got != codesRaced {
 		r.faults = append(r.faults, fmt.Sprintf("%d accounts were begun", got))
 	}
 	r.refused("unknown address", r.open(mustEmail(t, "nobody@example.com"), "12345678"))

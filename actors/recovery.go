@@ -58,24 +58,24 @@ func (s *System) recover() {
 // populate starts an actor for each currency, the directory and the journal, with the replayed state.
 func (s *System) populate(r *replayer) error {
 	for _, currency := range s.config.Catalogue.Currencies() {
-		r.book(currency.Code)
+		r.state(currency.Code)
 	}
 	c := &s.config
-	s.codes = slices.Sorted(maps.Keys(r.books))
-	s.nowhere = engine.NewBook("", c.Catalogue, c.Rules).Board().View(c.Clock())
+	s.codes = slices.Sorted(maps.Keys(r.states))
+	s.unknownCurrency = engine.NewCurrencyState("", c.Catalogue, c.Rules).Snapshot().View(c.Clock())
 	directory := &directoryActor{clock: c.Clock, catalogue: c.Catalogue}
 	for _, code := range s.codes {
-		directory.boards = append(directory.boards, r.books[code].Board())
+		directory.snapshots = append(directory.snapshots, r.states[code].Snapshot())
 	}
-	s.loaded.Store(engine.NewMarket(c.Catalogue, directory.boards, c.Clock()).Loaded())
+	s.hasRates.Store(engine.NewMarketView(c.Catalogue, directory.snapshots, c.Clock()).Loaded())
 	clerk := &commitlog.Actor{
-		Fail: s.fail, Logger: c.Logger, Vitals: s.vitals, Writer: s.writer, Last: r.last,
+		Fail: s.fail, Logger: c.Logger, Health: s.journalHealth, Writer: s.writer, Last: r.last,
 		Snapshot: commitlog.SnapshotPlan{
-			Keeper: s.keeper, RecordsMax: c.SnapshotRecords, BytesMax: c.SnapshotBytes, Last: r.snapshot,
-			Records: r.events, Bytes: r.bytes, Missed: r.events, Lost: r.bytes,
+			Writer: s.snapshotWriter, RecordsMax: c.SnapshotRecords, BytesMax: c.SnapshotBytes, Last: r.snapshot,
+			Records: r.events, Bytes: r.bytes, UncoveredRecords: r.events, UncoveredBytes: r.bytes,
 		},
 	}
-	s.vitals.Sequence.Store(r.last)
+	s.journalHealth.Sequence.Store(r.last)
 	var err error
 	if s.directory, err = s.actors.Spawn("directory", &s.kinds.directory, directory); err != nil {
 		return err
@@ -86,39 +86,39 @@ func (s *System) populate(r *replayer) error {
 	}
 	s.currencies = make(map[string]*mailbox.Ref, len(s.codes))
 	for i, code := range s.codes {
-		owner := s.currency(i, r.books[code], clerkRef)
-		owner.fresh = &freshness{currency: code}
-		seen := owner.board.SeenAt()
-		owner.fresh.set(owner.board.FreshUntil(), seen)
-		r.tenants.See(seen)
-		s.fresh = append(s.fresh, owner.fresh)
+		owner := s.newCurrencyActor(i, r.states[code], clerkRef)
+		owner.freshness = &freshness{currency: code}
+		seen := owner.snapshot.LastCheckedAt()
+		owner.freshness.set(owner.snapshot.FreshUntil(), seen)
+		r.accounts.ObserveWall(seen)
+		s.freshness = append(s.freshness, owner.freshness)
 		if owner.self, err = s.actors.Spawn("currency-"+code, &s.kinds.currency, owner); err != nil {
 			return err
 		}
 		s.currencies[code] = owner.self
-		clerk.Owners = append(clerk.Owners, owner.self)
+		clerk.Currencies = append(clerk.Currencies, owner.self)
 	}
-	if err := s.tenants.Populate(s.actors, r.tenants, clerk, clerkRef); err != nil {
+	if err := s.accounts.Start(s.actors, r.accounts, clerk, clerkRef); err != nil {
 		return err
 	}
-	s.clerk = clerkRef
+	s.journalActor = clerkRef
 	s.writer.Start(clerkRef)
-	s.keeper.Start(clerkRef)
+	s.snapshotWriter.Start(clerkRef)
 	if s.shared != nil {
-		clerk.Shared = &commitlog.Sharing{Journal: s.shared, Desk: s.desk, Books: s.currencies, Told: map[*mailbox.Ref]uint64{}}
-		s.follower = commitlog.NewFollower(s.shared, s.desk, len(clerk.Shards), s.fail)
+		clerk.Replication = &commitlog.Replication{Journal: s.shared, Token: s.bundleToken, Currencies: s.currencies, SentRemoteSeq: map[*mailbox.Ref]uint64{}}
+		s.follower = commitlog.NewFollower(s.shared, s.bundleToken, len(clerk.Shards), s.fail)
 		s.follower.Start(clerkRef)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.staffed = true
+	s.actorsStarted = true
 	return nil
 }
 
-func (s *System) currency(index int, book *engine.Book, clerk *mailbox.Ref) *currencyActor {
+func (s *System) newCurrencyActor(index int, book *engine.CurrencyState, clerk *mailbox.Ref) *currencyActor {
 	return &currencyActor{
-		clock: s.config.Clock, directory: s.directory, journal: clerk, loaded: &s.loaded,
-		latest: &latestBoard{index: index}, book: book, board: book.Board(),
-		writes: writes{limit: s.config.PendingWritesMax, bundled: s.shared != nil},
+		clock: s.config.Clock, directory: s.directory, journal: clerk, hasRates: &s.hasRates,
+		latest: &latestUpdate{index: index}, state: book, snapshot: book.Snapshot(),
+		writes: writes{pendingMax: s.config.PendingWritesMax, oneBundle: s.shared != nil},
 	}
 }

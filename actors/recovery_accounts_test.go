@@ -13,9 +13,9 @@ import (
 // snapshotOfAccounts is a journal with a snapshot of accounts.
 func snapshotOfAccounts(t *testing.T, all ...*account.Account) *memoryJournal {
 	t.Helper()
-	c := &commitlog.Cut{Whole: true, Ledgers: make([][][]byte, 1)}
+	c := &commitlog.StateSnapshot{Full: true, Accounts: make([][][]byte, 1)}
 	for _, account := range all {
-		c.Ledgers[0] = append(c.Ledgers[0], accounts.Freeze(account))
+		c.Accounts[0] = append(c.Accounts[0], accounts.EncodeDurable(account))
 	}
 	var buffer bytes.Buffer
 	if err := c.Write(&buffer); err != nil {
@@ -41,8 +41,8 @@ func TestContradictionsOfAccountsStopTheNode(t *testing.T) {
 	thief.Apply(&account.Created{Account: 8, Email: mustEmail(t, "thief@example.com").ID(), At: noon})
 	thief.Apply(&account.KeyCreated{Account: 8, Key: account.KeyRecord{ID: "key_8", Digest: keyOf(7), CreatedAt: noon}})
 	for want, journal := range map[string]*memoryJournal{
-		"an account is there twice":    snapshotOfAccounts(t, citizen(t, 7), citizen(t, 9), citizen(t, 7)),
-		"two accounts have keys alike": snapshotOfAccounts(t, citizen(t, 7), thief),
+		"an account is there twice":    snapshotOfAccounts(t, testAccount(t, 7), testAccount(t, 9), testAccount(t, 7)),
+		"two accounts have keys alike": snapshotOfAccounts(t, testAccount(t, 7), thief),
 	} {
 		if err := stopped(t, journal); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
@@ -52,10 +52,10 @@ func TestContradictionsOfAccountsStopTheNode(t *testing.T) {
 
 // An account of a snapshot that an event is about is the same as one whose events are all in the log.
 func TestAccountsOfASnapshotGoOn(t *testing.T) {
-	revoked := &account.KeyRevoked{Account: 7, KeyID: citizen(t, 7).Record().Keys[0].ID, At: noon, By: "owner"}
-	journal := snapshotOfAccounts(t, citizen(t, 6), citizen(t, 7))
+	revoked := &account.KeyRevoked{Account: 7, KeyID: testAccount(t, 7).Record().Keys[0].ID, At: noon, By: "owner"}
+	journal := snapshotOfAccounts(t, testAccount(t, 6), testAccount(t, 7))
 	journal.records = [][]byte{mustEncode(t, revoked)}
-	n := &node{t: t, clock: &testClock{Now: noon}, steady: &testSteady{}, mail: newLetterbox()}
+	n := &node{t: t, clock: &testClock{Now: noon}, steady: &testSteady{}, mail: newFakeMailer()}
 	n.config = Config{Clock: n.clock.Read, Steady: n.steady.read}
 	n.boot(journal)
 	defer n.stop()

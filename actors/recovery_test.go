@@ -28,9 +28,9 @@ func act(t *rapid.T, s *System, now time.Time) {
 			return
 		}
 		one := rapid.SampledFrom(all).Draw(t, "held")
-		order := engine.Command(engine.Reject{HeldID: one.ID, By: "ana"})
+		order := engine.Command(engine.Reject{QuarantineID: one.ID, By: "ana"})
 		if rapid.Bool().Draw(t, "release") {
-			order = engine.Release{HeldID: one.ID, By: "ana"}
+			order = engine.Release{QuarantineID: one.ID, By: "ana"}
 		}
 		_, _ = s.Order(one.Observation.Currency, order)
 		return
@@ -113,7 +113,7 @@ func (k *keepingJournal) Append(expected uint64, records [][]byte) (uint64, erro
 	return last, err
 }
 
-func live(t fatalist, c Config) *System {
+func live(t panicStops, c Config) *System {
 	c.Catalogue = testCatalogue()
 	s, err := Open(c)
 	if err != nil {
@@ -127,7 +127,7 @@ func live(t fatalist, c Config) *System {
 	return s
 }
 
-func same(t fatalist, what string, want []engine.BookState, journal *memoryJournal, clock *testClock) {
+func same(t panicStops, what string, want []engine.SavedCurrency, journal *memoryJournal, clock *testClock) {
 	t.Helper()
 	s := live(t, Config{Journal: journal, Clock: clock.Read})
 	defer func() { _ = s.Close() }()
@@ -137,10 +137,10 @@ func same(t fatalist, what string, want []engine.BookState, journal *memoryJourn
 }
 
 // normal makes no difference between an empty and an absent quarantine.
-func normal(all []engine.BookState) []engine.BookState {
+func normal(all []engine.SavedCurrency) []engine.SavedCurrency {
 	for i := range all {
-		if len(all[i].Held) == 0 {
-			all[i].Held = nil
+		if len(all[i].Quarantine) == 0 {
+			all[i].Quarantine = nil
 		}
 	}
 	return all
@@ -159,7 +159,7 @@ func TestReplayedStateIsLiveState_Control(t *testing.T) {
 }
 
 func TestUnknownRecordIsRefused(t *testing.T) {
-	known := mustEncode(t, &engine.Rejected{Currency: "USD", HeldID: 1, At: noon, By: "ana"})
+	known := mustEncode(t, &engine.Rejected{Currency: "USD", QuarantineID: 1, At: noon, By: "ana"})
 	for name, record := range map[string][]byte{
 		"an unknown kind":     {0xfa, 0x01, 0x00}, // field 31, empty
 		"not protobuf at all": []byte("hello"),

@@ -151,7 +151,7 @@ func TestS3_ThrottledTriesAreInTheLog(t *testing.T) {
 
 // With leases of one every admission is durable before it is answered, and a crash costs nothing.
 func TestL1_LeaseOfOneIsExact(t *testing.T) {
-	n := startNode(t, Config{Terms: account.Terms{Lease: 1, Allowance: account.Allowance{Minute: 1000}}})
+	n := startNode(t, Config{Terms: account.QuotaPolicy{LeaseSize: 1, DefaultQuota: account.Quota{Minute: 1000}}})
 	m := n.join(1, 2)
 	for i := range 30 {
 		before := n.journal.Last()
@@ -181,7 +181,7 @@ func TestL1_LeaseOfOneIsExact(t *testing.T) {
 }
 
 func TestL1_CleanStopCostsNothing(t *testing.T) {
-	n := startNode(t, Config{Terms: account.Terms{Allowance: account.Allowance{Minute: 1000}}})
+	n := startNode(t, Config{Terms: account.QuotaPolicy{DefaultQuota: account.Quota{Minute: 1000}}})
 	busy, aside := n.join(1, 1), n.join(2, 1)
 	if got := n.admitted(busy.keys[0], 5) + n.admitted(aside.keys[0], 7); got != 12 {
 		t.Fatalf("%d of 12 admitted", got)
@@ -189,7 +189,7 @@ func TestL1_CleanStopCostsNothing(t *testing.T) {
 	n.pass(2 * time.Minute)
 	n.sweepAll()
 	n.admitted(busy.keys[0], 1)
-	if live := n.tenants.Living.Load(); live != 1 {
+	if live := n.accounts.Loaded.Load(); live != 1 {
 		t.Fatalf("%d accounts live, want 1", live)
 	}
 	n.restart()
@@ -198,7 +198,7 @@ func TestL1_CleanStopCostsNothing(t *testing.T) {
 	}
 	n.admitted(busy.keys[0], 1)
 	n.crash()
-	if a, b := n.spent(busy.token), n.spent(aside.token); a != 6+account.LeaseDefault || b != 7 {
-		t.Errorf("after a crash %d and %d are spent, want %d and 7", a, b, 6+account.LeaseDefault)
+	if a, b := n.spent(busy.token), n.spent(aside.token); a != 6+account.LeaseSizeDefault || b != 7 {
+		t.Errorf("after a crash %d and %d are spent, want %d and 7", a, b, 6+account.LeaseSizeDefault)
 	}
 }

@@ -19,9 +19,9 @@ const (
 // goroutine while another one applies: each is about half of the work.
 type replayer struct {
 	system   *System
-	books    map[string]*engine.Book
+	states   map[string]*engine.CurrencyState
 	decoder  *record.Decoder
-	tenants  *accounts.Replay
+	accounts *accounts.Replay
 	snapshot uint64 // sequence of the snapshot
 	last     uint64 // sequence of the last record that was read
 	events   int    // in the records
@@ -29,7 +29,7 @@ type replayer struct {
 
 	batch   *batch
 	batches chan *batch
-	spent   chan *batch // to be filled again: never more than batches and two hands hold
+	free    chan *batch // to be filled again: never more than batches and two hands hold
 	applied chan error  // one value: how applying ended
 	failed  atomic.Bool
 }
@@ -38,20 +38,20 @@ type replayer struct {
 type batch struct {
 	events  []any
 	records uint64 // that hold them
-	memory  record.Memory
+	memory  record.Arena
 }
 
 func newReplayer(s *System) *replayer {
 	return &replayer{
-		system: s, books: map[string]*engine.Book{}, decoder: record.NewDecoder(), tenants: accounts.NewReplay(s.config.AccountShards),
-		batches: make(chan *batch, replayBatches), spent: make(chan *batch, replayBatches+2), applied: make(chan error, 1),
+		system: s, states: map[string]*engine.CurrencyState{}, decoder: record.NewDecoder(), accounts: accounts.NewReplay(s.config.AccountShards),
+		batches: make(chan *batch, replayBatches), free: make(chan *batch, replayBatches+2), applied: make(chan error, 1),
 	}
 }
 
 // run is the whole replay.
 func (r *replayer) run() error {
-	r.tenants.Shared = r.system.tenants.Shared
-	r.tenants.Begin(r.system.tenants.Seal)
+	r.accounts.Shared = r.system.accounts.Shared
+	r.accounts.Begin(r.system.accounts.Seal)
 	if err := r.restore(); err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (r *replayer) restore() (err error) {
 		return nil
 	}
 	defer recovered(&err)
-	accounts := &accounts.Ledger{Decoder: r.decoder}
+	accounts := &accounts.SnapshotAccounts{Decoder: r.decoder}
 	found, err := r.decoder.Snapshot(reader, accounts.Visitor())
 	if closeErr := reader.Close(); err == nil {
 		err = closeErr
@@ -93,10 +93,10 @@ func (r *replayer) restore() (err error) {
 	if err != nil {
 		return fmt.Errorf("restore the snapshot at record %d: %w", sequence, err)
 	}
-	for _, state := range found.Books {
-		r.books[state.Currency] = engine.Restore(state, r.system.config.Catalogue, r.system.config.Rules)
+	for _, state := range found.Currencies {
+		r.states[state.Currency] = engine.RestoreCurrencyState(state, r.system.config.Catalogue, r.system.config.Rules)
 	}
-	if err := r.tenants.Restore(accounts, found); err != nil {
+	if err := r.accounts.Restore(accounts, found); err != nil {
 		return fmt.Errorf("restore the snapshot at record %d: %w", sequence, err)
 	}
 	r.snapshot = sequence
@@ -130,13 +130,13 @@ func (r *replayer) read(sequence uint64, data []byte) error {
 // begin takes an empty batch, one that was applied if there is any: a replay makes a dozen of them and no garbage.
 func (r *replayer) begin() {
 	select {
-	case r.batch = <-r.spent:
+	case r.batch = <-r.free:
 		r.batch.events, r.batch.records = r.batch.events[:0], 0
-		r.batch.memory.Empty()
+		r.batch.memory.Reset()
 	default:
 		r.batch = &batch{events: make([]any, 0, replayBatch)}
 	}
-	r.decoder.Use(&r.batch.memory)
+	r.decoder.UseArena(&r.batch.memory)
 }
 
 // apply is the second goroutine; run waits for it. It takes in every batch, also after an error, so that
@@ -149,7 +149,7 @@ func (r *replayer) apply() {
 			r.failed.Store(failure != nil)
 		}
 		r.system.progress.done.Add(batch.records)
-		r.spent <- batch
+		r.free <- batch
 	}
 	r.applied <- failure
 }
@@ -159,10 +159,10 @@ func (r *replayer) applyBatch(batch []any) (err error) {
 	defer recovered(&err)
 	for _, event := range batch {
 		if quotes, ok := event.(engine.Event); ok {
-			r.book(quotes.CurrencyCode()).Apply(quotes)
+			r.state(quotes.CurrencyCode()).Apply(quotes)
 			continue
 		}
-		if err := r.tenants.Apply(event); err != nil {
+		if err := r.accounts.Apply(event); err != nil {
 			return fmt.Errorf("replay: %w", err)
 		}
 	}
@@ -176,12 +176,12 @@ func recovered(err *error) {
 	}
 }
 
-// book is the book of a currency, also of one that the catalogue does not know any more.
-func (r *replayer) book(code string) *engine.Book {
-	book, ok := r.books[code]
+// state is the book of a currency, also of one that the catalogue does not know any more.
+func (r *replayer) state(code string) *engine.CurrencyState {
+	book, ok := r.states[code]
 	if !ok {
-		book = engine.NewBook(code, r.system.config.Catalogue, r.system.config.Rules)
-		r.books[code] = book
+		book = engine.NewCurrencyState(code, r.system.config.Catalogue, r.system.config.Rules)
+		r.states[code] = book
 	}
 	return book
 }

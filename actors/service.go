@@ -24,8 +24,8 @@ func (s *System) published() error {
 	if err := s.available(); err != nil {
 		return err
 	}
-	if !s.loaded.Load() {
-		return errEmpty
+	if !s.hasRates.Load() {
+		return errNoRates
 	}
 	return nil
 }
@@ -35,7 +35,7 @@ func (s *System) Currencies() (*engine.Page[engine.CurrencyItem], error) {
 	if err := s.available(); err != nil {
 		return nil, err
 	}
-	return s.asks.currencies.Ask(s.directory, currenciesQuery{}, s.config.AskTimeout)
+	return s.askers.currencies.Ask(s.directory, currenciesQuery{}, s.config.AskTimeout)
 }
 
 // Institutions is engine.Service. Before the first rate it answers from the catalogue (E4).
@@ -43,7 +43,7 @@ func (s *System) Institutions(q engine.InstitutionsQuery) (*engine.Page[engine.I
 	if err := s.available(); err != nil {
 		return nil, err
 	}
-	return s.asks.institutions.Ask(s.directory, q, s.config.AskTimeout)
+	return s.askers.institutions.Ask(s.directory, q, s.config.AskTimeout)
 }
 
 // Institution is engine.Service. Before the first rate it answers from the catalogue (E4).
@@ -51,7 +51,7 @@ func (s *System) Institution(id string) (*engine.InstitutionDetail, error) {
 	if err := s.available(); err != nil {
 		return nil, err
 	}
-	return s.asks.institution.Ask(s.directory, institutionQuery{id}, s.config.AskTimeout)
+	return s.askers.institution.Ask(s.directory, institutionQuery{id}, s.config.AskTimeout)
 }
 
 // Rates is engine.Service.
@@ -59,7 +59,7 @@ func (s *System) Rates(q engine.RatesQuery) (*engine.Page[*engine.Rate], error) 
 	if err := s.published(); err != nil {
 		return nil, err
 	}
-	return s.asks.rates.Ask(s.owner(q.Currency), q, s.config.AskTimeout)
+	return s.askers.rates.Ask(s.owner(q.Currency), q, s.config.AskTimeout)
 }
 
 // Ranking is engine.Service.
@@ -69,9 +69,9 @@ func (s *System) Ranking(q engine.RankingQuery) (*engine.Page[*engine.Rate], err
 	}
 	owner, ok := s.currencies[q.Currency]
 	if !ok {
-		return s.nowhere.Ranking(q), nil // P9
+		return s.unknownCurrency.Ranking(q), nil // P9
 	}
-	return s.asks.rankings.Ask(owner, q, s.config.AskTimeout)
+	return s.askers.rankings.Ask(owner, q, s.config.AskTimeout)
 }
 
 // History is engine.Service.
@@ -79,7 +79,7 @@ func (s *System) History(q engine.HistoryQuery) (*engine.Page[engine.HistoryEntr
 	if err := s.published(); err != nil {
 		return nil, err
 	}
-	return s.asks.history.Ask(s.owner(q.Currency), q, s.config.AskTimeout)
+	return s.askers.history.Ask(s.owner(q.Currency), q, s.config.AskTimeout)
 }
 
 // owner is the actor that answers a question about one currency: the directory for no currency and for

@@ -24,7 +24,7 @@ const sweepRounds = 20
 
 // evictionLoad asks about members while their actors are put aside all the time. It gives how many
 // requests of each were admitted, and how few of them had an actor at some moment.
-func evictionLoad(t *testing.T, n *node, members []*member, requests int) (admitted []atomic.Int64, overloaded *atomic.Int64, fewest int64) {
+func evictionLoad(t *testing.T, n *node, members []*testMember, requests int) (admitted []atomic.Int64, overloaded *atomic.Int64, fewest int64) {
 	admitted, overloaded, fewest = make([]atomic.Int64, len(members)), &atomic.Int64{}, int64(len(members))
 	var rounds atomic.Int64
 	stop := make(chan struct{})
@@ -36,14 +36,14 @@ func evictionLoad(t *testing.T, n *node, members []*member, requests int) (admit
 				return
 			default:
 			}
-			for _, shard := range n.tenants.Shards.Refs {
-				m := mailbox.NewQuestion[accounts.CensusQuery, *commitlog.Cut](accounts.CensusQuery{})
+			for _, shard := range n.accounts.Shards.Refs {
+				m := mailbox.NewQuestion[accounts.ListQuery, *commitlog.StateSnapshot](accounts.ListQuery{})
 				for range accounts.SweepsIdle {
 					shard.Send(&accounts.Sweep{})
 				}
 				shard.Send(m) // keeps the sweeps from piling up
 				_, _ = m.Await()
-				fewest = min(fewest, n.tenants.Living.Load())
+				fewest = min(fewest, n.accounts.Loaded.Load())
 			}
 			rounds.Add(1)
 			runtime.Gosched() // with one processor the clients come to their turn
@@ -72,8 +72,8 @@ func evictionLoad(t *testing.T, n *node, members []*member, requests int) (admit
 	return admitted, overloaded, fewest
 }
 
-// hastyNode is one whose accounts are idle at once: every look at the steady clock is a minute later.
-func hastyNode(t *testing.T, c Config, members int) (*node, []*member) {
+// fastEvictionNode is one whose accounts are idle at once: every look at the steady clock is a minute later.
+func fastEvictionNode(t *testing.T, c Config, members int) (*node, []*testMember) {
 	c.Clock = func() time.Time { return noon }
 	var fast atomic.Bool
 	looks := paceOf(time.Minute + 1)
@@ -83,9 +83,9 @@ func hastyNode(t *testing.T, c Config, members int) (*node, []*member) {
 		}
 		return 0
 	}
-	c.Terms.Allowance.Day = 100_000
+	c.Terms.DefaultQuota.Day = 100_000
 	n := startNode(t, c)
-	all := make([]*member, members)
+	all := make([]*testMember, members)
 	for i := range all {
 		all[i] = n.join(i+1, 1)
 	}
@@ -98,11 +98,11 @@ func TestEvictionUnderLoadLosesNothing(t *testing.T) {
 	for name, c := range map[string]Config{
 		"many shards":        {},
 		"one shard":          {AccountShards: 1},
-		"hardly any room":    {AccountsLiveMax: 3, AccountShards: 1},
-		"every request kept": {Terms: account.Terms{Lease: 1}, AccountShards: 2},
+		"hardly any room":    {AccountsLoadedMax: 3, AccountShards: 1},
+		"every request kept": {Terms: account.QuotaPolicy{LeaseSize: 1}, AccountShards: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n, members := hastyNode(t, c, 24)
+			n, members := fastEvictionNode(t, c, 24)
 			admitted, overloaded, fewest := evictionLoad(t, n, members, 400)
 			if fewest >= int64(len(members)) {
 				t.Error("no account was ever put aside")
@@ -125,7 +125,7 @@ func TestEvictionUnderLoadLosesNothing(t *testing.T) {
 			for i := range admitted {
 				total += admitted[i].Load()
 			}
-			if total < 200 || overloaded.Load() > 0 && c.AccountsLiveMax == 0 {
+			if total < 200 || overloaded.Load() > 0 && c.AccountsLoadedMax == 0 {
 				t.Errorf("%d admitted, %d overloaded", total, overloaded.Load())
 			}
 			t.Logf("%d admitted, %d overloaded, %d of %d accounts live at the fewest", total, overloaded.Load(), fewest, len(members))
@@ -139,12 +139,12 @@ func TestBusyAccountsStay(t *testing.T) {
 	m := n.join(1, 1)
 	n.admitted(m.keys[0], 1)
 	n.sweepAll()
-	if got := n.tenants.Living.Load(); got != 1 {
+	if got := n.accounts.Loaded.Load(); got != 1 {
 		t.Errorf("%d accounts live, want the one that was asked a moment ago", got)
 	}
 	n.pass(account.MinuteSpan)
 	n.sweepAll()
-	if got := n.tenants.Living.Load(); got != 0 {
+	if got := n.accounts.Loaded.Load(); got != 0 {
 		t.Errorf("%d accounts live, want none", got)
 	}
 	release := make(chan struct{})
@@ -152,11 +152,11 @@ func TestBusyAccountsStay(t *testing.T) {
 	n.journal.before = func([][]byte) error { held.Do(func() { <-release }); return nil }
 	revoked := make(chan error, 1)
 	go func() { revoked <- n.RevokeKey(m.token, m.ids[0]) }()
-	for n.tenants.Living.Load() == 0 {
-		n.census()
+	for n.accounts.Loaded.Load() == 0 {
+		n.accountStates()
 	}
 	n.sweepAll()
-	if got := n.tenants.Living.Load(); got != 1 {
+	if got := n.accounts.Loaded.Load(); got != 1 {
 		t.Errorf("%d accounts live, want the one that waits for the disk", got)
 	}
 	close(release)
@@ -167,8 +167,8 @@ func TestBusyAccountsStay(t *testing.T) {
 
 // Beyond the cap an account that can't be put aside makes room for nobody.
 func TestCapOfLiveAccounts(t *testing.T) {
-	n := startNode(t, Config{AccountsLiveMax: 2, AccountShards: 1})
-	var members []*member
+	n := startNode(t, Config{AccountsLoadedMax: 2, AccountShards: 1})
+	var members []*testMember
 	for i := range 3 {
 		members = append(members, n.join(i+1, 1))
 	}
@@ -211,7 +211,7 @@ func TestReadOnlyDiskAndBack(t *testing.T) {
 			t.Fatal(grant, err)
 		}
 	}
-	if admitted != account.LeaseDefault-1 || refused != 30-admitted {
+	if admitted != account.LeaseSizeDefault-1 || refused != 30-admitted {
 		t.Errorf("%d admitted, %d refused", admitted, refused)
 	}
 	_, _, err := n.CreateKey(m.token, "second")
@@ -236,38 +236,38 @@ func TestReadOnlyDiskAndBack(t *testing.T) {
 	if got := best(t, n.System); got != "61" {
 		t.Errorf("the best is %q", got)
 	}
-	if spent := n.spent(m.token); spent != account.LeaseDefault+10 {
+	if spent := n.spent(m.token); spent != account.LeaseSizeDefault+10 {
 		t.Errorf("%d spent", spent)
 	}
 }
 
 // A node that fails while a snapshot waits for an account's part ends the keeper of snapshots only after that account: until then
 // the account may hand it the cut.
-func TestClose_WaitsForEveryAccount(t *testing.T) { synctest.Test(t, closesLast) }
+func TestClose_WaitsForEveryAccount(t *testing.T) { synctest.Test(t, closeOrder) }
 
-func closesLast(t *testing.T) {
+func closeOrder(t *testing.T) {
 	n := startNode(t, Config{AccountShards: 1})
 	m := n.join(1, 1)
 	n.admitted(m.keys[0], 1)
-	shard := n.tenants.Shards.Refs[0]
+	shard := n.accounts.Shards.Refs[0]
 	synctest.Wait()
 	if !shard.Idle() {
 		t.Fatal("the shard is still at work")
 	}
 	var account *mailbox.Ref
-	for _, one := range stateOf(shard).(*accounts.ShardActor).Live {
+	for _, one := range stateOf(shard).(*accounts.ShardActor).Loaded {
 		account = one.Ref
 	}
-	owed := func(done func(*commitlog.Cut)) *commitlog.Share {
-		c := &commitlog.Cut{Ledgers: [][][]byte{make([][]byte, 1)}, Done: done}
-		c.Missing.Store(1)
-		return &commitlog.Share{Cut: c}
+	owed := func(done func(*commitlog.StateSnapshot)) *commitlog.SnapshotRequest {
+		c := &commitlog.StateSnapshot{Accounts: [][][]byte{make([][]byte, 1)}, Done: done}
+		c.Pending.Store(1)
+		return &commitlog.SnapshotRequest{Snapshot: c}
 	}
 	busy, gone := make(chan struct{}), make(chan any, 1)
-	account.Send(owed(func(*commitlog.Cut) { <-busy }))
-	account.Send(owed(func(c *commitlog.Cut) {
+	account.Send(owed(func(*commitlog.StateSnapshot) { <-busy }))
+	account.Send(owed(func(c *commitlog.StateSnapshot) {
 		defer func() { gone <- recover() }()
-		n.keeper.Take(c)
+		n.snapshotWriter.Submit(c)
 	}))
 	n.System.fail(errors.New("the disk is gone"))
 	var closing sync.WaitGroup

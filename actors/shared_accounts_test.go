@@ -16,7 +16,7 @@ import (
 )
 
 // login is a session of an address, opened on this node; every node knows it when it returns.
-func (s *ship) login(email account.Email, from netip.Addr) account.Digest {
+func (s *clusterNode) login(email account.Email, from netip.Addr) account.Digest {
 	f := s.fleet
 	f.t.Helper()
 	if err := s.RequestCode(email, from); err != nil {
@@ -30,8 +30,8 @@ func (s *ship) login(email account.Email, from netip.Addr) account.Digest {
 	return token.Digest()
 }
 
-// everybody does the same on all nodes at once, several times on each.
-func (f *fleet) everybody(times int, do func(s *ship, time int)) {
+// allAccounts does the same on all nodes at once, several times on each.
+func (f *testCluster) allAccounts(times int, do func(s *clusterNode, time int)) {
 	var working sync.WaitGroup
 	for _, s := range f.nodes {
 		for time := range times {
@@ -42,7 +42,7 @@ func (f *fleet) everybody(times int, do func(s *ship, time int)) {
 }
 
 // records are the accounts of a node.
-func (s *ship) records() []account.Record {
+func (s *clusterNode) records() []account.Record {
 	s.fleet.t.Helper()
 	list, err := s.ListAccounts()
 	if err != nil {
@@ -60,20 +60,20 @@ func (s *ship) records() []account.Record {
 }
 
 // logins are the addresses and sessions of a node as the log knows them, without steady times: each node has its own.
-func (s *ship) logins() ([]account.AddressState, []account.SessionState) {
+func (s *clusterNode) logins() ([]account.AddressState, []account.SessionState) {
 	ready := make(chan struct{})
-	c := &commitlog.Cut{Done: func(*commitlog.Cut) { close(ready) }}
-	c.Missing.Store(1)
-	s.tenants.Registrar.Send(&commitlog.Share{Cut: c})
+	c := &commitlog.StateSnapshot{Done: func(*commitlog.StateSnapshot) { close(ready) }}
+	c.Pending.Store(1)
+	s.accounts.Registrar.Send(&commitlog.SnapshotRequest{Snapshot: c})
 	<-ready
 	addresses := slices.SortedFunc(c.Registry.Registry.Addresses(), func(a, b account.AddressState) int {
 		x, y := a.Email.Digest(), b.Email.Digest()
 		return slices.Compare(x[:], y[:])
 	})
 	for i := range addresses {
-		addresses[i].Again, addresses[i].Touched = 0, 0
+		addresses[i].NextCodeAt, addresses[i].LastEventAt = 0, 0
 	}
-	sessions := c.Registry.Registry.Rest().Sessions
+	sessions := c.Registry.Registry.WithoutAddresses().Sessions
 	for i := range sessions {
 		sessions[i].Until = 0
 	}
@@ -81,7 +81,7 @@ func (s *ship) logins() ([]account.AddressState, []account.SessionState) {
 }
 
 // differs is how the accounts of the nodes differ, "" when they do not.
-func (f *fleet) differs() string {
+func (f *testCluster) differs() string {
 	f.settled()
 	records := f.nodes[0].records()
 	addresses, sessions := f.nodes[0].logins()
@@ -99,11 +99,11 @@ func (f *fleet) differs() string {
 
 // createKeys creates keys on all nodes at once, and is what is wrong then: the account must have exactly two, those that were
 // acknowledged.
-func (f *fleet) createKeys(token account.Digest) string {
+func (f *testCluster) createKeys(token account.Digest) string {
 	var mu sync.Mutex
 	var made []string
 	var wrong string
-	f.everybody(3, func(s *ship, _ int) {
+	f.allAccounts(3, func(s *clusterNode, _ int) {
 		key, _, err := s.CreateKey(token, "")
 		mu.Lock()
 		defer mu.Unlock()
@@ -135,7 +135,7 @@ func (f *fleet) createKeys(token account.Digest) string {
 func TestShared_K5_TwoActiveKeys(t *testing.T) {
 	lost := 0
 	for seed := range uint64(cases(8, 20)) {
-		f := launch(t, 3, seed, Config{})
+		f := startCluster(t, 3, seed, Config{})
 		token := f.nodes[0].login(mustEmail(t, "one@example.com"), client(1))
 		if wrong := f.createKeys(token); wrong != "" {
 			t.Fatalf("seed %d: %s", seed, wrong)
@@ -156,7 +156,7 @@ func (b broken) Fatal(args ...any)         { panic(errors.New(fmt.Sprint(args...
 func (b broken) Fatalf(f string, a ...any) { panic(fmt.Errorf(f, a...)) }
 
 // catches plays something with a planted bug and reports whether it was noticed.
-func catches(t *testing.T, play func(t fatalist) (wrong string)) (noticed bool) {
+func catches(t *testing.T, play func(t panicStops) (wrong string)) (noticed bool) {
 	t.Helper()
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -172,9 +172,9 @@ func catches(t *testing.T, play func(t fatalist) (wrong string)) (noticed bool) 
 // TestShared_Control_PlacesAreNotCompared is TestShared_K5_TwoActiveKeys on a log that takes what was decided on an old state.
 func TestShared_Control_PlacesAreNotCompared(t *testing.T) {
 	for seed := range uint64(20) {
-		var f *fleet
-		noticed := catches(t, func(b fatalist) string {
-			f = launch(b, 3, seed, Config{WriteTimeout: 1e9})
+		var f *testCluster
+		noticed := catches(t, func(b panicStops) string {
+			f = startCluster(b, 3, seed, Config{WriteTimeout: 1e9})
 			token := f.nodes[0].login(mustEmail(b, "one@example.com"), client(1))
 			f.log.with(func() { f.log.lax = true })
 			return f.createKeys(token)
@@ -191,7 +191,7 @@ func TestShared_Control_PlacesAreNotCompared(t *testing.T) {
 
 // TestShared_Control_OthersAreNotHeard hides from one node what the others write.
 func TestShared_Control_OthersAreNotHeard(t *testing.T) {
-	f := launch(t, 3, 1, Config{})
+	f := startCluster(t, 3, 1, Config{})
 	defer f.stop()
 	f.log.with(func() { f.nodes[2].node.deaf = true })
 	f.nodes[0].login(mustEmail(t, "one@example.com"), client(1))

@@ -14,7 +14,7 @@ import (
 // opened, and one account begun, whatever node was first.
 func TestShared_K2_OneCodeOneSession(t *testing.T) {
 	for seed := range uint64(cases(8, 20)) {
-		f := launch(t, 3, seed, Config{})
+		f := startCluster(t, 3, seed, Config{})
 		email := mustEmail(t, "one@example.com")
 		if err := f.nodes[seed%3].RequestCode(email, client(1)); err != nil {
 			t.Fatal(err)
@@ -22,7 +22,7 @@ func TestShared_K2_OneCodeOneSession(t *testing.T) {
 		f.settled()
 		code := f.mail.code(email)
 		var opened atomic.Int64
-		f.everybody(3, func(s *ship, time int) {
+		f.allAccounts(3, func(s *clusterNode, time int) {
 			_, _, err := s.OpenSession(email, code, client(int(s.node.id)*10+time))
 			switch {
 			case err == nil:
@@ -49,7 +49,7 @@ func TestShared_K2_OneCodeOneSession(t *testing.T) {
 func TestShared_K2_FiveTriesInAll(t *testing.T) {
 	for seed := range uint64(cases(8, 20)) {
 		for _, wrong := range []int{account.CodeTriesMax - 1, account.CodeTriesMax} {
-			f := launch(t, 3, seed, Config{})
+			f := startCluster(t, 3, seed, Config{})
 			email := mustEmail(t, "one@example.com")
 			if err := f.nodes[0].RequestCode(email, client(1)); err != nil {
 				t.Fatal(err)
@@ -57,7 +57,7 @@ func TestShared_K2_FiveTriesInAll(t *testing.T) {
 			f.settled()
 			code := f.mail.code(email)
 			var next atomic.Int64
-			f.everybody(wrong, func(s *ship, _ int) {
+			f.allAccounts(wrong, func(s *clusterNode, _ int) {
 				if next.Add(1) > int64(wrong) {
 					return
 				}
@@ -88,9 +88,9 @@ func notCode(code string) string {
 
 // TestShared_NewAccountsAtOnce has three nodes begin accounts at once: no two have the same number, and all nodes know them all.
 func TestShared_NewAccountsAtOnce(t *testing.T) {
-	f := launch(t, 3, 1, Config{})
+	f := startCluster(t, 3, 1, Config{})
 	defer f.stop()
-	f.everybody(4, func(s *ship, time int) {
+	f.allAccounts(4, func(s *clusterNode, time int) {
 		email := mustEmail(t, fmt.Sprintf("user%d-%d@example.com", s.node.id, time))
 		from := client(int(s.node.id)*10 + time)
 		if err := s.RequestCode(email, from); err != nil {

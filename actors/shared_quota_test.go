@@ -10,9 +10,9 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// fleetQuota is an account that is asked for on all nodes, and what the contract says of it.
-type fleetQuota struct {
-	*fleet
+// clusterQuota is an account that is asked for on all nodes, and what the contract says of it.
+type clusterQuota struct {
+	*testCluster
 	mu        sync.Mutex
 	key       account.Digest
 	reference *reference
@@ -21,9 +21,9 @@ type fleetQuota struct {
 	fresh     int // admitted since the last look
 }
 
-func newFleetQuota(t fatalist, seed uint64, allowance account.Allowance) *fleetQuota {
-	f := launch(t, 3, seed, Config{Terms: account.Terms{Allowance: allowance}})
-	m := &member{email: mustEmail(t, "one@example.com")}
+func newClusterQuota(t panicStops, seed uint64, allowance account.Quota) *clusterQuota {
+	f := startCluster(t, 3, seed, Config{Terms: account.QuotaPolicy{DefaultQuota: allowance}})
+	m := &testMember{email: mustEmail(t, "one@example.com")}
 	m.token = f.nodes[0].login(m.email, client(1))
 	_, secret, err := f.nodes[0].CreateKey(m.token, "")
 	if err != nil {
@@ -31,13 +31,13 @@ func newFleetQuota(t fatalist, seed uint64, allowance account.Allowance) *fleetQ
 	}
 	f.settled()
 	for _, s := range f.nodes {
-		s.census() // behind the letter about the key: until then who has it is a stranger
+		s.countAccounts() // behind the letter about the key: until then who has it is a stranger
 	}
-	return &fleetQuota{fleet: f, key: secret.Digest(), reference: newReference(1, m, allowance)}
+	return &clusterQuota{testCluster: f, key: secret.Digest(), reference: newReference(1, m, allowance)}
 }
 
 // ask is so many requests on each node at once.
-func (q *fleetQuota) ask(times int, nodes ...*ship) {
+func (q *clusterQuota) ask(times int, nodes ...*clusterNode) {
 	var working sync.WaitGroup
 	for _, s := range nodes {
 		for range times {
@@ -47,7 +47,7 @@ func (q *fleetQuota) ask(times int, nodes ...*ship) {
 	working.Wait()
 }
 
-func (q *fleetQuota) judge(grant account.Grant, err error) {
+func (q *clusterQuota) judge(grant account.Admission, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if err == nil && grant.Admitted {
@@ -60,13 +60,13 @@ func (q *fleetQuota) judge(grant account.Grant, err error) {
 }
 
 // wait lets true time go by.
-func (q *fleetQuota) wait(d time.Duration) {
+func (q *clusterQuota) wait(d time.Duration) {
 	q.now += d
 	q.pass(d)
 }
 
 // play asks for minutes on all nodes by turns and at once.
-func (q *fleetQuota) play() string {
+func (q *clusterQuota) play() string {
 	for round := range 40 {
 		nodes := q.nodes
 		if round%3 == 0 {
@@ -82,21 +82,21 @@ func (q *fleetQuota) play() string {
 }
 
 // rounds has all nodes return what they rest from.
-func (f *fleet) rounds() {
+func (f *testCluster) rounds() {
 	for _, s := range f.nodes {
-		for _, shard := range s.tenants.Shards.Refs {
-			shard.Send(&accounts.Round{})
+		for _, shard := range s.accounts.Shards.Refs {
+			shard.Send(&accounts.CheckReturns{})
 		}
-		s.census()
-		for _, shard := range s.tenants.Shards.Refs {
-			shard.Send(&accounts.Wished{})
+		s.countAccounts()
+		for _, shard := range s.accounts.Shards.Refs {
+			shard.Send(&accounts.OutboxFilled{})
 		}
-		s.census()
+		s.countAccounts()
 	}
 }
 
-// spent is what a node knows to be spent of the day of the first account.
-func (s *ship) spent() int {
+// free is what a node knows to be spent of the day of the first account.
+func (s *clusterNode) spent() int {
 	_, verdict, err := s.ShowAccount(1)
 	if err != nil {
 		s.fleet.t.Fatal(err)
@@ -104,7 +104,7 @@ func (s *ship) spent() int {
 	return verdict.Day.Limit - verdict.Day.Remaining
 }
 
-func (s *ship) census() {
+func (s *clusterNode) countAccounts() {
 	if _, err := s.ListAccounts(); err != nil {
 		s.fleet.t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func (s *ship) census() {
 // the limits, on all nodes together, and nobody gets an error.
 func TestShared_L2_NeverTooMuch(t *testing.T) {
 	for seed := range uint64(6) {
-		q := newFleetQuota(t, seed, account.Allowance{Day: 200, Minute: 40})
+		q := newClusterQuota(t, seed, account.Quota{Day: 200, Minute: 40})
 		if wrong := q.play(); wrong != "" {
 			t.Errorf("seed %d: %s", seed, wrong)
 		}
@@ -127,7 +127,7 @@ func TestShared_L2_NeverTooMuch(t *testing.T) {
 
 // TestShared_L2_Control_LeasesOfOthers hides from each node what the others lease.
 func TestShared_L2_Control_LeasesOfOthers(t *testing.T) {
-	q := newFleetQuota(t, 1, account.Allowance{Day: 200, Minute: 40})
+	q := newClusterQuota(t, 1, account.Quota{Day: 200, Minute: 40})
 	defer q.stop()
 	q.log.with(func() {
 		for _, s := range q.nodes {
@@ -141,7 +141,7 @@ func TestShared_L2_Control_LeasesOfOthers(t *testing.T) {
 
 // TestShared_L1_RestingNodesReturn leases on one node and asks on another one: what the first one rests from, the second one gets.
 func TestShared_L1_RestingNodesReturn(t *testing.T) {
-	q := newFleetQuota(t, 1, account.Allowance{Day: 60, Minute: 60})
+	q := newClusterQuota(t, 1, account.Quota{Day: 60, Minute: 60})
 	defer q.stop()
 	for range 4 {
 		q.ask(5, q.nodes[0])

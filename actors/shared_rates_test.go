@@ -11,8 +11,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// alike fails unless all nodes have the same rates behind the same record.
-func (f *fleet) alike() []engine.BookState {
+// sameStates fails unless all nodes have the same rates behind the same record.
+func (f *testCluster) sameStates() []engine.SavedCurrency {
 	f.t.Helper()
 	f.settled()
 	first := states(f.t, f.nodes[0].System)
@@ -27,7 +27,7 @@ func (f *fleet) alike() []engine.BookState {
 // D5: three nodes that all believe themselves the collector publish the same slots at the same time, each with other values. The log has
 // each source, currency and slot once, every node shows those values, and whoever came second is told that he repeated.
 func TestShared_D5_ASlotIsPublishedOnce(t *testing.T) {
-	f := launch(t, 3, 1, Config{SnapshotRecords: 1 << 40})
+	f := startCluster(t, 3, 1, Config{SnapshotRecords: 1 << 40})
 	defer f.stop()
 	const slots = 15
 	var changed, repeated atomic.Int64
@@ -46,7 +46,7 @@ func TestShared_D5_ASlotIsPublishedOnce(t *testing.T) {
 			})
 		}
 		working.Wait()
-		f.alike()
+		f.sameStates()
 	}
 	var records [][]byte
 	var lost int

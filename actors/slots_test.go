@@ -20,7 +20,7 @@ func collected(source string, slot time.Time, dollars, euros string) engine.Refr
 	return refresh
 }
 
-func slotsOf(t fatalist, s *System) map[string]time.Time {
+func slotsOf(t panicStops, s *System) map[string]time.Time {
 	t.Helper()
 	all, err := s.Slots()
 	if err != nil {
@@ -76,7 +76,7 @@ func TestX16_EachSlotIsPublishedOnceWhereverACrashCuts(t *testing.T) {
 }
 
 // published counts the events of each source, currency and slot in a log.
-func published(t fatalist, records [][]byte) map[string]int {
+func published(t panicStops, records [][]byte) map[string]int {
 	t.Helper()
 	count := map[string]int{}
 	for _, one := range records {
@@ -116,14 +116,14 @@ func TestX16_ABatchCountsRepetitionsByCommand(t *testing.T) {
 		refresh.Slot = slot
 		return refresh
 	}
-	first := observeEach(s, only("a", "57", slot, "popular"))
+	first := observeSeparately(s, only("a", "57", slot, "popular"))
 	<-journal.entered
 	var waiting []*calls
 	for i, refresh := range []engine.Refresh{
 		only("a", "57.5", slot, "popular", "bhd"), only("a", "57.5", slot.Add(time.Minute), "popular", "bhd"), only("a", "0", slot.Add(time.Minute), "popular"),
 		only("b", "0", slot, "popular", "caribe"), only("b", "57", slot, "popular"),
 	} {
-		waiting = append(waiting, observeEach(s, refresh))
+		waiting = append(waiting, observeSeparately(s, refresh))
 		whenWaiting(t, s, "USD", i+1)
 	}
 	journal.outcome <- nil

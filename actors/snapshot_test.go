@@ -113,7 +113,7 @@ func TestPoisonedJournalStopsTheNode(t *testing.T) {
 		if _, err := s.Observe(minutes(10, 1)); !isCode(err, engine.CodeReadOnly) {
 			t.Errorf("%s: a later write: %v", at, err)
 		}
-		if _, err := s.Rates(engine.RatesQuery{Cut: engine.Cut{Limit: 1}}); err != nil {
+		if _, err := s.Rates(engine.RatesQuery{PageRequest: engine.PageRequest{Limit: 1}}); err != nil {
 			t.Errorf("%s: a read: %v", at, err)
 		}
 	}
@@ -122,7 +122,7 @@ func TestPoisonedJournalStopsTheNode(t *testing.T) {
 // An event that cannot be applied at recovery stops the node like one at work.
 func TestPanicWhileReplayingIsAnError(t *testing.T) {
 	r := newReplayer(&System{config: Config{Catalogue: engine.DefaultCatalogue(), Rules: engine.DefaultRules()}})
-	if err := r.applyBatch([]any{bogus{&engine.Rejected{Currency: "USD"}}}); err == nil {
+	if err := r.applyBatch([]any{unknownMessage{&engine.Rejected{Currency: "USD"}}}); err == nil {
 		t.Error("no error")
 	}
 }
@@ -130,7 +130,7 @@ func TestPanicWhileReplayingIsAnError(t *testing.T) {
 // haltOwners tells everybody but the journal that the node has stopped, and waits until they know: as when a panic stops it while a batch
 // is with the writer.
 func haltOwners(s *System) {
-	owners := slices.Concat(s.kinds.currency.Refs(), s.tenants.Kinds.Registrar.Refs(), s.tenants.Kinds.Shard.Refs())
+	owners := slices.Concat(s.kinds.currency.Refs(), s.accounts.Kinds.Registrar.Refs(), s.accounts.Kinds.Shard.Refs())
 	for _, owner := range owners {
 		owner.Send(&mailbox.Halt{Why: commitlog.ReadOnly(errors.New("planted"))})
 	}
@@ -166,7 +166,7 @@ func TestNoSnapshotWithoutWhatBecameDurableAtTheEnd(t *testing.T) {
 			t.Error(err)
 		}
 		n.restart()
-		if got := n.spent(m.token); got != account.LeaseDefault {
+		if got := n.spent(m.token); got != account.LeaseSizeDefault {
 			t.Errorf("after a restart %d are spent, want the lease", got)
 		}
 	})
@@ -187,16 +187,16 @@ func TestNoSnapshotWithoutWhatBecameDurableAtTheEnd(t *testing.T) {
 // TestFailedCutIsLeftAlone: the owner that panics gives up its share of a cut while others still write theirs;
 // the race detector sees a keeper that looks.
 func TestFailedCutIsLeftAlone(t *testing.T) {
-	c := &commitlog.Cut{Sequence: 7, Ledgers: [][][]byte{make([][]byte, 1)}, Done: func(*commitlog.Cut) {}}
-	c.Missing.Store(2)
-	(&commitlog.Share{Cut: c}).Reject(mailbox.ErrStopped)
+	c := &commitlog.StateSnapshot{Sequence: 7, Accounts: [][][]byte{make([][]byte, 1)}, Done: func(*commitlog.StateSnapshot) {}}
+	c.Pending.Store(2)
+	(&commitlog.SnapshotRequest{Snapshot: c}).Reject(mailbox.ErrStopped)
 	writer := make(chan struct{})
 	go func() {
 		defer close(writer)
-		(&commitlog.Share{Cut: c}).HandAccount(accounts.PutAside(account.New(1)))
+		(&commitlog.SnapshotRequest{Snapshot: c}).SetAccount(accounts.EncodeEvicted(account.New(1)))
 	}()
 	journal := &memoryJournal{}
-	if m := commitlog.NewKeeper(journal).Keep(c); !errors.Is(m.Err, mailbox.ErrStopped) || m.Sequence != 7 || m.Ledger != 0 {
+	if m := commitlog.NewSnapshotWriter(journal).Write(c); !errors.Is(m.Err, mailbox.ErrStopped) || m.Sequence != 7 || m.AccountBytes != 0 {
 		t.Errorf("of a failed cut %+v came", m)
 	}
 	<-writer

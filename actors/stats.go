@@ -10,16 +10,16 @@ import (
 // Stats is what a system holds and has done, for whoever watches it. Counts begin at the start of the process.
 type Stats struct {
 	// Serving is false while the log is replayed and while the system stops: then only Log is filled in.
-	Serving    bool
-	Mailboxes  []MailboxStats  // by kind of actor, in a fixed order
-	Accounts   int64           // that there are
-	Living     int64           // of them, those with an actor
-	Leases     uint64          // of a day's quota that were made durable; what accounts give back is not subtracted
-	Currencies []CurrencyStats // of the catalogue, or with rates, by code
+	Serving        bool
+	Mailboxes      []MailboxStats  // by kind of actor, in a fixed order
+	Accounts       int64           // that there are
+	AccountsLoaded int64           // of them, those with an actor
+	Leases         uint64          // of a day's quota that were made durable; what accounts give back is not subtracted
+	Currencies     []CurrencyStats // of the catalogue, or with rates, by code
 	// Sequence is that of the newest record that counts. In a cluster it is the same record on every node.
 	Sequence uint64
 	Log      wal.Stats
-	Logged   bool // Log is of a local log; another journal tells nothing
+	HasLog   bool // Log is of a local log; another journal tells nothing
 }
 
 // MailboxStats is what waits for the actors of one kind.
@@ -40,26 +40,26 @@ type statistical interface{ Stats() wal.Stats }
 func (s *System) Stats() Stats {
 	var stats Stats
 	if journal, tells := s.journal.(statistical); tells {
-		stats.Log, stats.Logged = journal.Stats(), true
+		stats.Log, stats.HasLog = journal.Stats(), true
 	}
 	if s.phase.Load() != serving {
 		return stats
 	}
 	stats.Serving, stats.Sequence = true, s.Sequence()
-	k, t := &s.kinds, &s.tenants.Kinds
+	k, t := &s.kinds, &s.accounts.Kinds
 	for _, kind := range []*mailbox.Kind{&k.currency, &k.directory, &k.journal, &t.Shard, &t.Account, &t.Registrar, &t.Strangers} {
 		stats.Mailboxes = append(stats.Mailboxes, kind.Stats())
 	}
-	stats.Accounts, stats.Living, stats.Leases = s.tenants.Population.Load(), s.tenants.Living.Load(), s.tenants.Leases.Load()
-	for _, f := range s.fresh {
-		stats.Currencies = append(stats.Currencies, CurrencyStats{f.currency, instantOf(f.checked.Load()), instantOf(f.until.Load())})
+	stats.Accounts, stats.AccountsLoaded, stats.Leases = s.accounts.Count.Load(), s.accounts.Loaded.Load(), s.accounts.Leases.Load()
+	for _, f := range s.freshness {
+		stats.Currencies = append(stats.Currencies, CurrencyStats{f.currency, instantOf(f.checkedAt.Load()), instantOf(f.freshUntil.Load())})
 	}
 	return stats
 }
 
 // Sequence is that of the newest record that counts: of the log of all nodes, where there are several. What it changes is served soon
 // afterwards, and was served before to whoever asked for it. 0 until the log is replayed, and when it is empty.
-func (s *System) Sequence() uint64 { return s.vitals.Sequence.Load() }
+func (s *System) Sequence() uint64 { return s.journalHealth.Sequence.Load() }
 
 // instantOf is an instant that an atomic keeps in ns since 1970, 0 for none.
 func instantOf(ns int64) time.Time {

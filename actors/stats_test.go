@@ -30,9 +30,9 @@ func mailboxOf(t *testing.T, s *System, kind string) mailbox.Stats {
 // stall keeps a currency's actor at work until release is called.
 func stall(s *System, currency string) (release func()) {
 	entered, end := make(chan struct{}), make(chan struct{})
-	look := &commitlog.Cut{Boards: make([]*engine.Board, 1), Done: func(*commitlog.Cut) { close(entered); <-end }}
-	look.Missing.Store(1)
-	s.currencies[currency].Send(&commitlog.Share{Cut: look})
+	look := &commitlog.StateSnapshot{Currencies: make([]*engine.CurrencySnapshot, 1), Done: func(*commitlog.StateSnapshot) { close(entered); <-end }}
+	look.Pending.Store(1)
+	s.currencies[currency].Send(&commitlog.SnapshotRequest{Snapshot: look})
 	<-entered
 	return func() { close(end) }
 }
@@ -49,7 +49,7 @@ func TestStats_Mailboxes(t *testing.T) {
 	var asking sync.WaitGroup
 	ask := func(currency string) {
 		asking.Go(func() {
-			if _, err := s.Rates(engine.RatesQuery{Filter: engine.Filter{Currency: currency}, Cut: engine.Cut{Limit: 1}}); err != nil {
+			if _, err := s.Rates(engine.RatesQuery{Filter: engine.Filter{Currency: currency}, PageRequest: engine.PageRequest{Limit: 1}}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -65,46 +65,46 @@ func TestStats_Mailboxes(t *testing.T) {
 			t.Errorf("a full mailbox: %v", err)
 		}
 	}
-	if got, want := mailboxOf(t, s, "currency"), (MailboxStats{Kind: "currency", Waiting: 4, Most: 3, Refused: 2}); got != want {
+	if got, want := mailboxOf(t, s, "currency"), (MailboxStats{Kind: "currency", Waiting: 4, WaitingMax: 3, Refused: 2}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	for _, release := range releases {
 		release()
 	}
 	asking.Wait()
-	if got, want := mailboxOf(t, s, "currency"), (MailboxStats{Kind: "currency", Waiting: 0, Most: 0, Refused: 2}); got != want {
+	if got, want := mailboxOf(t, s, "currency"), (MailboxStats{Kind: "currency", Waiting: 0, WaitingMax: 0, Refused: 2}); got != want {
 		t.Errorf("all answered: %+v, want %+v", got, want)
 	}
-	if got := mailboxOf(t, s, "account"); got.Most != -1 {
+	if got := mailboxOf(t, s, "account"); got.WaitingMax != -1 {
 		t.Errorf("accounts are too many to look at: %+v", got)
 	}
 }
 
-// busyResident is at work until it is let go.
-type busyResident struct{ entered, end chan struct{} }
+// blockingActor is at work until it is let go.
+type blockingActor struct{ entered, end chan struct{} }
 
-func (b *busyResident) Receive(l mailbox.Message) {
+func (b *blockingActor) Receive(l mailbox.Message) {
 	close(b.entered)
 	<-b.end
 	l.Reject(mailbox.ErrStopped)
 }
-func (b *busyResident) Fatal(mailbox.Message) bool { return false }
-func (b *busyResident) Abort(*engine.Error)        {}
+func (b *blockingActor) Fatal(mailbox.Message) bool { return false }
+func (b *blockingActor) Abort(*engine.Error)        {}
 
 // TestStats_WhatAStoppedActorLeaves does not wait for ever.
 func TestStats_WhatAStoppedActorLeaves(t *testing.T) {
 	s := start(t, Config{Journal: &memoryJournal{}})
-	busy := &busyResident{make(chan struct{}), make(chan struct{})}
-	r, err := s.actors.Spawn("busy", &s.tenants.Kinds.Account, busy)
+	busy := &blockingActor{make(chan struct{}), make(chan struct{})}
+	r, err := s.actors.Spawn("busy", &s.accounts.Kinds.Account, busy)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var asking sync.WaitGroup
-	asking.Go(func() { r.Send(mailbox.NewQuestion[accounts.UsageQuery, account.Verdict](accounts.UsageQuery{})) })
+	asking.Go(func() { r.Send(mailbox.NewQuestion[accounts.UsageQuery, account.QuotaResult](accounts.UsageQuery{})) })
 	<-busy.entered
-	left := mailbox.NewQuestion[accounts.UsageQuery, account.Verdict](accounts.UsageQuery{})
+	left := mailbox.NewQuestion[accounts.UsageQuery, account.QuotaResult](accounts.UsageQuery{})
 	r.Send(left)
-	counts := &s.tenants.Kinds.Account
+	counts := &s.accounts.Kinds.Account
 	if got := counts.Stats().Waiting; got != 1 {
 		t.Errorf("%d messages wait, want 1", got)
 	}
@@ -123,7 +123,7 @@ func TestStats_WhatAStoppedActorLeaves(t *testing.T) {
 // TestStats_Kinds: each actor is counted under its own name.
 func TestStats_Kinds(t *testing.T) {
 	s := start(t, Config{Journal: &memoryJournal{}, AccountShards: 3})
-	k, a := &s.kinds, &s.tenants.Kinds
+	k, a := &s.kinds, &s.accounts.Kinds
 	for _, tt := range []struct {
 		kind  *mailbox.Kind
 		name  string
@@ -132,7 +132,7 @@ func TestStats_Kinds(t *testing.T) {
 	}{
 		{&k.currency, "currency", &currencyActor{}, len(s.codes)}, {&k.directory, "directory", &directoryActor{}, 1},
 		{&k.journal, "journal", &commitlog.Actor{}, 1}, {&a.Shard, "shard", &accounts.ShardActor{}, 3}, {&a.Account, "account", nil, 0},
-		{&a.Registrar, "registrar", &accounts.RegistrarActor{}, 1}, {&a.Strangers, "strangers", &accounts.StrangersActor{}, accounts.StrangerTables},
+		{&a.Registrar, "registrar", &accounts.RegistrarActor{}, 1}, {&a.Strangers, "strangers", &accounts.AnonymousActor{}, accounts.AnonymousTables},
 	} {
 		if refs := tt.kind.Refs(); tt.kind.Name != tt.name || len(refs) != tt.count {
 			t.Errorf("%d actors count as %s, want %d as %s", len(refs), tt.kind.Name, tt.count, tt.name)
@@ -143,7 +143,7 @@ func TestStats_Kinds(t *testing.T) {
 			}
 		}
 	}
-	if !a.Account.Passing {
+	if !a.Account.Transient {
 		t.Error("accounts are looked at one by one")
 	}
 }
@@ -157,21 +157,21 @@ func TestStats_Accounts(t *testing.T) {
 	first := n.join(1, 1)
 	n.join(2, 1)
 	n.admitted(first.keys[0], 1)
-	if got := n.Stats(); got.Accounts != 2 || got.Living == 0 || got.Leases != 1 {
-		t.Errorf("two accounts, one of which asked once: %d, %d live, %d leases", got.Accounts, got.Living, got.Leases)
+	if got := n.Stats(); got.Accounts != 2 || got.AccountsLoaded == 0 || got.Leases != 1 {
+		t.Errorf("two accounts, one of which asked once: %d, %d live, %d leases", got.Accounts, got.AccountsLoaded, got.Leases)
 	}
 	n.restart()
 	if got := n.Stats(); got.Accounts != 2 || got.Leases != 0 {
 		t.Errorf("after a restart: %d accounts, %d leases", got.Accounts, got.Leases)
 	}
-	n.ail(wal.ErrNoSpace)
+	n.fault(wal.ErrNoSpace)
 	if _, err := n.Admit(account.Caller{Key: first.keys[0], HasKey: true}); err == nil {
 		t.Error("a lease that can't be kept was spent")
 	}
 	if got := n.Stats().Leases; got != 0 {
 		t.Errorf("%d leases that are not on disk", got)
 	}
-	n.ail(nil)
+	n.fault(nil)
 }
 
 // TestStats_Currencies tells when each currency was heard of, and until when it is fresh, also after a start.
@@ -195,7 +195,7 @@ func TestStats_Currencies(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.Stats(); got.Serving || len(got.Currencies) > 0 || got.Logged {
+	if got := s.Stats(); got.Serving || len(got.Currencies) > 0 || got.HasLog {
 		t.Errorf("stopped, and without a log: %+v", got)
 	}
 	check(start(t, Config{Journal: journal}))
@@ -205,7 +205,7 @@ func TestStats_Currencies(t *testing.T) {
 func TestStats_Log(t *testing.T) {
 	s := start(t, Config{Dir: t.TempDir()})
 	observe(t, s, saying("a", noon, "USD", "57", "60", "popular"))
-	if got := s.Stats(); !got.Logged || got.Log.Batches != 1 || got.Log.Records == 0 || got.Log.LogBytes == 0 {
+	if got := s.Stats(); !got.HasLog || got.Log.Batches != 1 || got.Log.Records == 0 || got.Log.LogBytes == 0 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -213,16 +213,16 @@ func TestStats_Log(t *testing.T) {
 // TestStats_CostsTheSameForMany: what Stats takes does not grow with the accounts, and it waits for no disk.
 func TestStats_CostsTheSameForMany(t *testing.T) {
 	cost := func(accounts int) float64 {
-		n := &node{t: t, mail: newLetterbox(), config: Config{Clock: func() time.Time { return noon }, Steady: paceOf(time.Second + 1)}}
-		n.boot(population(t, accounts))
+		n := &node{t: t, mail: newFakeMailer(), config: Config{Clock: func() time.Time { return noon }, Steady: paceOf(time.Second + 1)}}
+		n.boot(manyAccounts(t, accounts))
 		defer n.stop()
 		for id := range uint64(min(accounts, 1000)) {
 			if _, err := n.Admit(account.Caller{Key: keyOf(id + 1), HasKey: true}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if got := n.Stats(); got.Accounts != int64(accounts) || got.Living > 1000 || accounts > 0 && got.Living == 0 {
-			t.Errorf("%d accounts, %d live, want %d", got.Accounts, got.Living, accounts)
+		if got := n.Stats(); got.Accounts != int64(accounts) || got.AccountsLoaded > 1000 || accounts > 0 && got.AccountsLoaded == 0 {
+			t.Errorf("%d accounts, %d live, want %d", got.Accounts, got.AccountsLoaded, accounts)
 		}
 		return testing.AllocsPerRun(100, func() { n.Stats() })
 	}
@@ -231,7 +231,7 @@ func TestStats_CostsTheSameForMany(t *testing.T) {
 	}
 	journal := newSlowJournal()
 	s := start(t, Config{Journal: journal})
-	waiting := observeEach(s, saying("a", noon, "USD", "57", "60", "popular"))
+	waiting := observeSeparately(s, saying("a", noon, "USD", "57", "60", "popular"))
 	<-journal.entered // and does not come back
 	if !s.Stats().Serving {
 		t.Error("a node that waits for its disk tells nothing")

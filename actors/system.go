@@ -28,54 +28,54 @@ const workersMin = 2
 // closeTimeout is how long Close waits for what is under way and for the last snapshot.
 const closeTimeout = 2 * time.Minute
 
-// gateway is what accounts answer themselves.
-type gateway interface {
-	account.Gate
+// accountsAPI is what accounts answer themselves.
+type accountsAPI interface {
+	account.Admitter
 	account.Service
 	account.Operator
 }
 
 // System is a running node without its front end: the state of every currency in actors, journaled. It
-// implements engine.Service, engine.Intake, account.Gate, account.Service and account.Operator. All its methods may be called at any time from any
+// implements engine.Service, engine.Ingester, account.Admitter, account.Service and account.Operator. All its methods may be called at any time from any
 // goroutine, but not from visit functions that it calls.
 type System struct {
-	gateway // the accounts: account.Gate, account.Service, account.Operator
-	tenants *accounts.Accounts
+	accountsAPI // the accounts: account.Gate, account.Service, account.Operator
+	accounts    *accounts.Accounts
 
-	config   Config
-	journal  commitlog.Journal
-	shared   commitlog.Shared // journal, when other nodes write it as well; nil: this one alone
-	desk     *commitlog.Desk
-	follower *commitlog.Follower
-	actors   *mailbox.System
-	kinds    kinds
-	writer   *commitlog.Writer
-	keeper   *commitlog.Keeper
-	asks     inquiries
-	calls    gate // of methods that change something or take a cut
-	progress progress
-	vitals   *commitlog.Vitals
+	config         Config
+	journal        commitlog.Journal
+	shared         commitlog.SharedJournal // journal, when other nodes write it as well; nil: this one alone
+	bundleToken    *commitlog.BundleToken
+	follower       *commitlog.Follower
+	actors         *mailbox.System
+	kinds          kinds
+	writer         *commitlog.Writer
+	snapshotWriter *commitlog.SnapshotWriter
+	askers         askers
+	calls          callTracker // of methods that change something or take a cut
+	progress       progress
+	journalHealth  *commitlog.Health
 
-	phase  atomic.Int32
-	loaded atomic.Bool // some rate was ever published
+	phase    atomic.Int32
+	hasRates atomic.Bool // some rate was ever published
 
 	// Set by the replay before the phase is serving, never changed afterwards.
-	codes      []string     // of the currencies, sorted
-	fresh      []*freshness // of the currencies, in the same order
-	currencies map[string]*mailbox.Ref
-	directory  *mailbox.Ref
-	clerk      *mailbox.Ref // the journal actor
-	nowhere    *engine.View // of a currency that there is not
+	codes           []string     // of the currencies, sorted
+	freshness       []*freshness // of the currencies, in the same order
+	currencies      map[string]*mailbox.Ref
+	directory       *mailbox.Ref
+	journalActor    *mailbox.Ref       // the journal actor
+	unknownCurrency *engine.RankedView // of a currency that there is not
 
 	ready  chan struct{}
 	done   chan struct{}
 	replay sync.WaitGroup
 
-	mu      sync.Mutex
-	cause   error
-	failed  time.Time // when that was
-	ended   bool      // done is closed
-	staffed bool      // all actors are there, to be told when the node stops by itself
+	mu            sync.Mutex
+	cause         error
+	failed        time.Time // when that was
+	ended         bool      // done is closed
+	actorsStarted bool      // all actors are there, to be told when the node stops by itself
 
 	closing  sync.Once
 	closeErr error
@@ -83,8 +83,8 @@ type System struct {
 
 var (
 	_ engine.Service   = (*System)(nil)
-	_ engine.Intake    = (*System)(nil)
-	_ account.Gate     = (*System)(nil)
+	_ engine.Ingester  = (*System)(nil)
+	_ account.Admitter = (*System)(nil)
 	_ account.Service  = (*System)(nil)
 	_ account.Operator = (*System)(nil)
 	_ engine.Health    = (*System)(nil)
@@ -98,12 +98,12 @@ func newActorSystem(limit, workers int, fail func(error)) *mailbox.System {
 	return mailbox.NewSystem(mailbox.Config{Limit: limit, Workers: workers, Fail: fail, Failed: commitlog.ReadOnly})
 }
 
-// inquiries are the questions that the system asks its actors.
-type inquiries struct {
+// askers are the questions that the system asks its actors.
+type askers struct {
 	rankings     mailbox.Asker[engine.RankingQuery, *engine.Page[*engine.Rate]]
 	rates        mailbox.Asker[engine.RatesQuery, *engine.Page[*engine.Rate]]
 	history      mailbox.Asker[engine.HistoryQuery, *engine.Page[engine.HistoryEntry]]
-	held         mailbox.Asker[heldQuery, []engine.Held]
+	quarantine   mailbox.Asker[quarantineQuery, []engine.Quarantined]
 	slots        mailbox.Asker[slotsQuery, map[string]time.Time]
 	currencies   mailbox.Asker[currenciesQuery, *engine.Page[engine.CurrencyItem]]
 	institutions mailbox.Asker[engine.InstitutionsQuery, *engine.Page[engine.InstitutionItem]]
@@ -128,13 +128,13 @@ func Open(c Config) (*System, error) {
 	s := &System{
 		config: c, journal: journal,
 		ready: make(chan struct{}), done: make(chan struct{}),
-		vitals: commitlog.NewVitals(c.Clock, c.Steady), keeper: commitlog.NewKeeper(journal),
+		journalHealth: commitlog.NewHealth(c.Clock, c.Steady), snapshotWriter: commitlog.NewSnapshotWriter(journal),
 	}
-	s.shared, _ = journal.(commitlog.Shared)
+	s.shared, _ = journal.(commitlog.SharedJournal)
 	if err := s.prepare(); err != nil {
 		return nil, errors.Join(err, journal.Close())
 	}
-	s.writer = commitlog.NewWriter(journal, s.vitals, s.tenants.Clock.Look)
+	s.writer = commitlog.NewWriter(journal, s.journalHealth, s.accounts.Clock.Check)
 	s.actors = newActorSystem(c.MailboxMax, max(workersMin, runtime.GOMAXPROCS(0)), s.fail)
 	s.kinds.currency.Name, s.kinds.directory.Name, s.kinds.journal.Name = "currency", "directory", "journal"
 	s.progress.began = c.Clock()
@@ -145,17 +145,17 @@ func Open(c Config) (*System, error) {
 
 // prepare makes what draws random numbers.
 func (s *System) prepare() (err error) {
-	if s.tenants, err = accounts.New(s.config.accounts(), accountsHost{s}); err != nil {
+	if s.accounts, err = accounts.New(s.config.accounts(), accountsHost{s}); err != nil {
 		return err
 	}
-	if s.gateway = s.tenants; s.shared == nil {
+	if s.accountsAPI = s.accounts; s.shared == nil {
 		return nil
 	}
-	if !s.tenants.Shared {
+	if !s.accounts.Shared {
 		return errors.New("check configuration: the Journal is that of several nodes, and Seal is not set")
 	}
-	s.tenants.Node, s.tenants.Quorum = s.shared.Node(), commitlog.Quorum{Shared: s.shared}
-	s.desk, err = commitlog.NewDesk(s.tenants.Random)
+	s.accounts.Node, s.accounts.Quorum = s.shared.Node(), commitlog.Quorum{Shared: s.shared}
+	s.bundleToken, err = commitlog.NewBundleToken(s.accounts.Random)
 	return err
 }
 
@@ -184,13 +184,13 @@ func (s *System) fail(cause error) {
 	}
 	s.cause, s.failed = cause, s.config.Clock()
 	s.end()
-	staffed := s.staffed
+	staffed := s.actorsStarted
 	s.mu.Unlock()
 	s.config.Logger.Error("node stopped: nothing is changed any more, restart it", "cause", cause.Error())
 	if !staffed {
 		return
 	}
-	for _, kind := range []*mailbox.Kind{&s.kinds.currency, &s.tenants.Kinds.Registrar, &s.tenants.Kinds.Shard, &s.kinds.journal} {
+	for _, kind := range []*mailbox.Kind{&s.kinds.currency, &s.accounts.Kinds.Registrar, &s.accounts.Kinds.Shard, &s.kinds.journal} {
 		for _, r := range kind.Refs() {
 			r.Send(&mailbox.Halt{Why: commitlog.ReadOnly(cause)})
 		}
@@ -216,19 +216,19 @@ func (s *System) Close() error {
 func (s *System) close() error {
 	s.phase.Store(stopping)
 	s.replay.Wait()
-	if s.shared != nil && s.clerk != nil {
-		s.clerk.Send(&commitlog.Leaving{})
+	if s.shared != nil && s.journalActor != nil {
+		s.journalActor.Send(&commitlog.NodeStopping{})
 	}
-	s.calls.shut()
-	if s.clerk != nil {
-		s.wind()
+	s.calls.drain()
+	if s.journalActor != nil {
+		s.stopActors()
 	}
 	s.actors.Close()
 	err := s.journal.Close()
 	if err != nil {
 		err = fmt.Errorf("close journal: %w", err)
 	}
-	if s.shared != nil && s.clerk != nil {
+	if s.shared != nil && s.journalActor != nil {
 		s.writer.Stop() // an offer ends with the journal
 	}
 	s.mu.Lock()
@@ -237,11 +237,11 @@ func (s *System) close() error {
 	return err
 }
 
-// wind ends the actors, after what is under way has come true and the last snapshot is there.
-func (s *System) wind() {
-	s.tenants.Settle(closeTimeout)
+// stopActors ends the actors, after what is under way has come true and the last snapshot is there.
+func (s *System) stopActors() {
+	s.accounts.ReturnLeases(closeTimeout)
 	last := mailbox.NewQuestion[struct{}, struct{}](struct{}{})
-	s.clerk.Send(last)
+	s.journalActor.Send(last)
 	if _, err := last.Wait(closeTimeout); err != nil {
 		s.config.Logger.Error("closed without the last snapshot", "cause", err.Error())
 	}
@@ -252,25 +252,25 @@ func (s *System) wind() {
 	for _, code := range s.codes {
 		s.currencies[code].Stop()
 	}
-	s.tenants.Stop()
-	s.clerk.Stop()
+	s.accounts.Stop()
+	s.journalActor.Stop()
 	if s.shared == nil {
 		s.writer.Stop()
 	}
-	s.keeper.Stop()
+	s.snapshotWriter.Stop()
 }
 
 var errReplayStopped = errors.New("closed while the log was being read")
 
-// gate counts calls under way and lets none in once it is shut. (An RWMutex would do, but for tests in a bubble of testing/synctest: who
+// callTracker counts calls under way and lets none in once it is shut. (An RWMutex would do, but for tests in a bubble of testing/synctest: who
 // waits for one keeps its clock from moving.)
-type gate struct {
+type callTracker struct {
 	mu     sync.Mutex
 	closed bool
 	inside sync.WaitGroup
 }
 
-func (g *gate) enter() bool {
+func (g *callTracker) enter() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.closed {
@@ -279,10 +279,10 @@ func (g *gate) enter() bool {
 	return !g.closed
 }
 
-func (g *gate) leave() { g.inside.Done() }
+func (g *callTracker) leave() { g.inside.Done() }
 
-// shut waits until every call has left.
-func (g *gate) shut() {
+// drain waits until every call has left.
+func (g *callTracker) drain() {
 	g.mu.Lock()
 	g.closed = true
 	g.mu.Unlock()

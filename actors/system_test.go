@@ -77,15 +77,15 @@ func (h *heldJournal) Read(from uint64, visit func(uint64, []byte) error) error 
 }
 
 func everyQuestion(s *System) map[string]func() error {
-	cut := engine.Cut{Limit: 10}
+	cut := engine.PageRequest{Limit: 10}
 	return map[string]func() error{
 		"Currencies":   func() error { _, err := s.Currencies(); return err },
-		"Institutions": func() error { _, err := s.Institutions(engine.InstitutionsQuery{Cut: cut}); return err },
+		"Institutions": func() error { _, err := s.Institutions(engine.InstitutionsQuery{PageRequest: cut}); return err },
 		"Institution":  func() error { _, err := s.Institution("popular"); return err },
-		"Rates":        func() error { _, err := s.Rates(engine.RatesQuery{Cut: cut}); return err },
+		"Rates":        func() error { _, err := s.Rates(engine.RatesQuery{PageRequest: cut}); return err },
 		"Ranking":      func() error { _, err := s.Ranking(usdRanking()); return err },
 		"History": func() error {
-			_, err := s.History(engine.HistoryQuery{Cut: cut, From: 1, To: engine.DateOf(noon)})
+			_, err := s.History(engine.HistoryQuery{PageRequest: cut, From: 1, To: engine.DateOf(noon)})
 			return err
 		},
 		"Held": func() error { _, err := s.Held(""); return err },
@@ -103,16 +103,16 @@ func unavailable(t *testing.T, what string, err error, retryAfter time.Duration)
 func TestP9_UnknownCurrencyIsEmpty(t *testing.T) {
 	s := start(t, Config{Journal: &memoryJournal{}})
 	observe(t, s, saying("a", noon, "USD", "57", "60", "popular"))
-	filter, cut := engine.Filter{Currency: "XXX"}, engine.Cut{Limit: 10}
-	ranking, err := s.Ranking(engine.RankingQuery{Filter: filter, Cut: cut, Operation: engine.Sell})
+	filter, cut := engine.Filter{Currency: "XXX"}, engine.PageRequest{Limit: 10}
+	ranking, err := s.Ranking(engine.RankingQuery{Filter: filter, PageRequest: cut, Operation: engine.Sell})
 	if err != nil || ranking.Total != 0 {
 		t.Errorf("ranking: %+v, %v", ranking, err)
 	}
-	rates, err := s.Rates(engine.RatesQuery{Filter: filter, Cut: cut})
+	rates, err := s.Rates(engine.RatesQuery{Filter: filter, PageRequest: cut})
 	if err != nil || rates.Total != 0 {
 		t.Errorf("rates: %+v, %v", rates, err)
 	}
-	history, err := s.History(engine.HistoryQuery{Filter: filter, Cut: cut, From: 1, To: engine.DateOf(noon)})
+	history, err := s.History(engine.HistoryQuery{Filter: filter, PageRequest: cut, From: 1, To: engine.DateOf(noon)})
 	if err != nil || history.Total != 0 {
 		t.Errorf("history: %+v, %v", history, err)
 	}
@@ -154,12 +154,12 @@ func TestPagesAreKeptWhileNothingChanges(t *testing.T) {
 }
 
 func TestPagesAreBounded(t *testing.T) {
-	var p pages[int, struct{}]
+	var p pageCache[int, struct{}]
 	for i := range 10 * pageRowsMax {
 		page := p.of(i, func(int) *engine.Page[struct{}] {
 			return &engine.Page[struct{}]{Items: make([]struct{}, 100), Total: i}
 		})
-		if n := len(p.young) + len(p.old); n*(100+pageRowsBase) > 2*pageRowsMax {
+		if n := len(p.recent) + len(p.previous); n*(100+pageRowsBase) > 2*pageRowsMax {
 			t.Fatalf("%d pages of 100 rows are kept", n)
 		}
 		if again := p.of(i, func(int) *engine.Page[struct{}] { return nil }); again != page || again.Total != i {

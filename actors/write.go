@@ -24,22 +24,22 @@ type command = mailbox.Question[engine.Command, engine.Receipt]
 // wait. The deciding and the applying are jobs (mailbox.Ref.StartJob): while one is at work the book is its alone,
 // and the actor answers from the board.
 type writes struct {
-	limit   int
-	waiting []*command
-	flight  *flight
-	alone   int           // so many of the waiting commands must be decided one by one
-	stopped *engine.Error // why nothing is changed any more
+	pendingMax   int
+	waiting      []*command
+	inFlight     *writeBatch
+	decideSingly int           // so many of the waiting commands must be decided one by one
+	stopped      *engine.Error // why nothing is changed any more
 
-	bundled bool // a batch must fit into one bundle
-	job     bool // the book is given away
-	learning
+	oneBundle  bool // a batch must fit into one bundle
+	jobRunning bool // the book is given away
+	remoteEvents
 
-	applying bool               // what is durable is not in the board yet
-	shares   []*commitlog.Share // of cuts that must have it
+	applying         bool                         // what is durable is not in the board yet
+	snapshotRequests []*commitlog.SnapshotRequest // of cuts that must have it
 }
 
-// flight is a batch of commands under way.
-type flight struct {
+// writeBatch is a batch of commands under way.
+type writeBatch struct {
 	commands []*command
 	decision engine.Decision
 }
@@ -47,19 +47,19 @@ type flight struct {
 // decided is the outcome of a job: what a batch would change.
 type decided struct {
 	mailbox.OneWay
-	heard    uint64 // as learning.heard when it began
-	decision engine.Decision
-	records  [][]byte
-	err      error
+	remoteSeq uint64 // as learning.heard when it began
+	decision  engine.Decision
+	records   [][]byte
+	err       error
 }
 
 // applied is the outcome of a job: what the book has become.
 type applied struct {
 	mailbox.OneWay
-	outlook
-	loads   bool // something is published
-	failed  any  // the panic that ended it
-	foreign bool // another node had decided it
+	currencyUpdate
+	publishes bool // something is published
+	failed    any  // the panic that ended it
+	remote    bool // another node had decided it
 }
 
 // accept queues a command and starts it when nothing else is under way.
@@ -69,7 +69,7 @@ func (c *currencyActor) accept(m *command) {
 	case w.stopped != nil:
 		m.Reject(w.stopped)
 		return
-	case len(w.waiting) >= w.limit:
+	case len(w.waiting) >= w.pendingMax:
 		m.Reject(mailbox.ErrOverloaded)
 		return
 	}
@@ -80,29 +80,29 @@ func (c *currencyActor) accept(m *command) {
 // next has the next batch decided.
 func (c *currencyActor) next() {
 	w := &c.writes
-	if w.job || c.learn() || w.flight != nil {
+	if w.jobRunning || c.applyRemote() || w.inFlight != nil {
 		return
 	}
 	batch := w.take()
 	if len(batch) == 0 {
 		return
 	}
-	w.flight = &flight{commands: batch}
-	heard := w.heard
+	w.inFlight = &writeBatch{commands: batch}
+	heard := w.remoteSeq
 	c.job(func(pause func()) mailbox.Message {
 		outcome := c.decide(batch, pause)
-		outcome.heard = heard
+		outcome.remoteSeq = heard
 		return outcome
 	})
 }
 
-// job gives the book away for work that takes long, and gets it back with the outcome.
+// jobRunning gives the book away for work that takes long, and gets it back with the outcome.
 func (c *currencyActor) job(work func(pause func()) mailbox.Message) {
-	c.writes.job = true
+	c.writes.jobRunning = true
 	c.self.StartJob(func(pause func()) {
-		c.book.Paced(pause)
+		c.state.SetYield(pause)
 		outcome := work(pause)
-		c.book.Paced(nil)
+		c.state.SetYield(nil)
 		c.self.Send(outcome)
 	})
 }
@@ -110,25 +110,25 @@ func (c *currencyActor) job(work func(pause func()) mailbox.Message) {
 // decided sends what a batch would change to the journal, or answers it when that is nothing.
 func (c *currencyActor) decided(m *decided) {
 	w := &c.writes
-	done := w.flight
-	w.job = false
+	done := w.inFlight
+	w.jobRunning = false
 	switch {
 	case done == nil:
 		return // given up when the node stopped
-	case m.heard != w.heard:
-		c.again()
+	case m.remoteSeq != w.remoteSeq:
+		c.redecide()
 		return
 	case m.err == nil && len(m.records) > 0:
 		done.decision = m.decision
-		c.journal.Send(&commitlog.Write{From: c.self, Records: m.records, Heard: m.heard})
+		c.journal.Send(&commitlog.Write{From: c.self, Records: m.records, RemoteSeq: m.remoteSeq})
 		return
 	}
-	w.flight = nil
+	w.inFlight = nil
 	switch {
 	case m.err == nil:
 		answer(done.commands, m.decision)
 	case len(done.commands) > 1:
-		w.alone = len(done.commands) // one of them is bad: find out which
+		w.decideSingly = len(done.commands) // one of them is bad: find out which
 		w.waiting = append(done.commands, w.waiting...)
 	default:
 		done.commands[0].Reply(engine.Receipt{}, m.err)
@@ -136,20 +136,20 @@ func (c *currencyActor) decided(m *decided) {
 	c.next()
 }
 
-// take takes the commands that are decided as one: observations, as many as allowed, or one other command.
+// nextCommand takes the commands that are decided as one: observations, as many as allowed, or one other command.
 func (w *writes) take() []*command {
 	var batch []*command
 	observations := 0
 	for len(w.waiting) > 0 {
 		m := w.waiting[0]
 		observe, merges := m.Query.(engine.Observe)
-		single := !merges || w.alone > 0
+		single := !merges || w.decideSingly > 0
 		size := countObservations(observe.Refreshes)
 		if len(batch) > 0 && (single || observations+size > batchObservationsMax) {
 			break
 		}
 		w.waiting = w.waiting[1:]
-		w.alone = max(0, w.alone-1)
+		w.decideSingly = max(0, w.decideSingly-1)
 		if m.Abandoned() {
 			continue
 		}
@@ -180,22 +180,22 @@ func (c *currencyActor) decide(batch []*command, pause func()) (outcome *decided
 			}}
 		}
 	}()
-	decision, err := c.book.Decide(merged(batch), c.clock())
+	decision, err := c.state.Decide(merged(batch), c.clock())
 	if err != nil {
 		return &decided{err: err}
 	}
-	records, err := encodeAll(decision.Events, commitlog.BatchBytesMax(c.writes.bundled), pause)
+	records, err := encodeAll(decision.Events, commitlog.BatchBytesMax(c.writes.oneBundle), pause)
 	return &decided{decision: decision, records: records, err: err}
 }
 
-// encodedMax is how many bytes of records are encoded between two pauses.
-const encodedMax = 16 << 10
+// encodeChunkBytes is how many bytes of records are encoded between two pauses.
+const encodeChunkBytes = 16 << 10
 
 // encodeAll refuses what no log can hold.
 func encodeAll(events []engine.Event, bytesMax int, pause func()) (records [][]byte, err error) {
 	encoded := 0
 	for _, event := range events {
-		if encoded >= encodedMax {
+		if encoded >= encodeChunkBytes {
 			encoded = 0
 			pause()
 		}
@@ -228,16 +228,16 @@ func merged(batch []*command) engine.Command {
 // committed has a durable batch applied, or answers a batch that never will be.
 func (c *currencyActor) committed(m *commitlog.Committed) {
 	w := &c.writes
-	done := w.flight
+	done := w.inFlight
 	if done == nil {
 		return // given up when the node stopped
 	}
 	if m.Err == commitlog.ErrConflict {
-		c.again()
+		c.redecide()
 		return
 	}
 	if m.Err != nil {
-		w.flight = nil
+		w.inFlight = nil
 		for _, one := range done.commands {
 			one.Reject(m.Err)
 		}
@@ -250,7 +250,7 @@ func (c *currencyActor) committed(m *commitlog.Committed) {
 }
 
 // apply makes durable events true. Nobody sees anything of it before the actor has the outcome.
-func (c *currencyActor) apply(events []engine.Event, before *engine.View) (outcome *applied) {
+func (c *currencyActor) apply(events []engine.Event, before *engine.RankedView) (outcome *applied) {
 	outcome = &applied{}
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -258,23 +258,23 @@ func (c *currencyActor) apply(events []engine.Event, before *engine.View) (outco
 		}
 	}()
 	for _, event := range events {
-		c.book.Apply(event)
-		outcome.loads = outcome.loads || publishes(event)
+		c.state.Apply(event)
+		outcome.publishes = outcome.publishes || publishes(event)
 	}
-	outcome.board = c.book.Board()
-	outcome.until, outcome.seen = outcome.board.FreshUntil(), outcome.board.SeenAt()
-	outcome.view = c.foresee(before)
+	outcome.snapshot = c.state.Snapshot()
+	outcome.freshUntil, outcome.checkedAt = outcome.snapshot.FreshUntil(), outcome.snapshot.LastCheckedAt()
+	outcome.view = c.nextView(before)
 	return outcome
 }
 
-// foresee is the view for the first reader, nil when it can't be made: then the readers are told why.
-func (c *currencyActor) foresee(before *engine.View) (view *engine.View) {
+// nextView is the view for the first reader, nil when it can't be made: then the readers are told why.
+func (c *currencyActor) nextView(before *engine.RankedView) (view *engine.RankedView) {
 	defer func() {
 		if recover() != nil {
 			view = nil
 		}
 	}()
-	return c.book.View(before, c.clock())
+	return c.state.View(before, c.clock())
 }
 
 // applied publishes what has become true and answers those who asked for it.
@@ -283,19 +283,19 @@ func (c *currencyActor) applied(m *applied) {
 		panic(m.failed) // the book may be half changed: nobody may have it any more, and the node stops
 	}
 	w := &c.writes
-	if m.loads {
-		c.loaded.Store(true)
+	if m.publishes {
+		c.hasRates.Store(true)
 	}
-	c.publish(m.outlook)
-	w.job, w.applying = false, false
-	for _, s := range w.shares {
-		s.HandBoard(c.board)
+	c.publish(m.currencyUpdate)
+	w.jobRunning, w.applying = false, false
+	for _, s := range w.snapshotRequests {
+		s.SetCurrency(c.snapshot)
 	}
-	w.shares = nil
-	if m.foreign {
-		w.learned()
-	} else if done := w.flight; done != nil {
-		w.flight = nil
+	w.snapshotRequests = nil
+	if m.remote {
+		w.release()
+	} else if done := w.inFlight; done != nil {
+		w.inFlight = nil
 		answer(done.commands, done.decision)
 	}
 	c.next()
@@ -303,18 +303,18 @@ func (c *currencyActor) applied(m *applied) {
 
 // share gives a cut the board that belongs to it: the one with everything that was durable before it. A node that has stopped gives
 // none: what became durable while it stopped is in the log and not in the board, and a snapshot without it would hide it.
-func (c *currencyActor) share(m *commitlog.Share) {
+func (c *currencyActor) share(m *commitlog.SnapshotRequest) {
 	w := &c.writes
 	switch {
 	case w.stopped != nil:
 		m.Reject(w.stopped)
-	case len(w.lessons) > 0:
-		last := w.lessons[len(w.lessons)-1]
-		last.shares = append(last.shares, m)
+	case len(w.queued) > 0:
+		last := w.queued[len(w.queued)-1]
+		last.snapshotRequests = append(last.snapshotRequests, m)
 	case !w.applying:
-		m.HandBoard(c.board)
+		m.SetCurrency(c.snapshot)
 	default:
-		w.shares = append(w.shares, m) // bounded: a cut is taken when the one before is complete
+		w.snapshotRequests = append(w.snapshotRequests, m) // bounded: a cut is taken when the one before is complete
 	}
 }
 
@@ -366,19 +366,19 @@ func (c *currencyActor) halt(why *engine.Error) {
 func (c *currencyActor) Abort(why *engine.Error) {
 	w := &c.writes
 	w.stopped = why
-	if w.flight != nil {
-		for _, m := range w.flight.commands {
+	if w.inFlight != nil {
+		for _, m := range w.inFlight.commands {
 			m.Reject(why)
 		}
-		w.flight = nil
+		w.inFlight = nil
 	}
 	for _, m := range w.waiting {
 		m.Reject(why)
 	}
 	w.waiting = nil
-	for _, s := range w.shares {
+	for _, s := range w.snapshotRequests {
 		s.Reject(why)
 	}
-	w.shares = nil
-	w.unlearn(why)
+	w.snapshotRequests = nil
+	w.reject(why)
 }

@@ -29,7 +29,7 @@ func newSlowJournal() *slowJournal {
 	return s
 }
 
-// pass lets the next append through.
+// checkAccounts lets the next append through.
 func (s *slowJournal) pass() int {
 	n := <-s.entered
 	s.outcome <- nil
@@ -43,7 +43,7 @@ type calls struct {
 	errs     []error
 }
 
-func observeEach(s *System, refreshes ...engine.Refresh) *calls {
+func observeSeparately(s *System, refreshes ...engine.Refresh) *calls {
 	c := &calls{receipts: make([]engine.Receipt, len(refreshes)), errs: make([]error, len(refreshes))}
 	for i, refresh := range refreshes {
 		c.group.Add(1)
@@ -64,9 +64,9 @@ func whenWaiting(t *testing.T, s *System, currency string, n int) {
 	defer timeout.Stop()
 	for {
 		waiting := make(chan int, 1)
-		look := &commitlog.Cut{Boards: make([]*engine.Board, 1), Done: func(*commitlog.Cut) { waiting <- len(owner.writes.waiting) }}
-		look.Missing.Store(1)
-		owner.self.Send(&commitlog.Share{Cut: look})
+		look := &commitlog.StateSnapshot{Currencies: make([]*engine.CurrencySnapshot, 1), Done: func(*commitlog.StateSnapshot) { waiting <- len(owner.writes.waiting) }}
+		look.Pending.Store(1)
+		owner.self.Send(&commitlog.SnapshotRequest{Snapshot: look})
 		select {
 		case found := <-waiting:
 			if found >= n {
@@ -83,7 +83,7 @@ func whenWaiting(t *testing.T, s *System, currency string, n int) {
 func TestReadsSeeOnlyWhatIsDurable(t *testing.T) {
 	journal := newSlowJournal()
 	s := start(t, Config{Journal: journal})
-	first := observeEach(s, saying("a", noon, "USD", "57", "60", "popular"))
+	first := observeSeparately(s, saying("a", noon, "USD", "57", "60", "popular"))
 	<-journal.entered
 	if _, err := s.Ranking(usdRanking()); !isCode(err, engine.CodeDataUnavailable) {
 		t.Errorf("before anything is durable: %v", err)
@@ -92,9 +92,9 @@ func TestReadsSeeOnlyWhatIsDurable(t *testing.T) {
 	first.group.Wait()
 
 	at := noon.Add(time.Minute)
-	second := observeEach(s, saying("a", at, "USD", "57", "61", "popular"))
+	second := observeSeparately(s, saying("a", at, "USD", "57", "61", "popular"))
 	<-journal.entered
-	third := observeEach(s,
+	third := observeSeparately(s,
 		saying("b", at, "USD", "57", "60.50", "bhd"), saying("c", at, "USD", "0", "60.50", "caribe"), saying("d", at, "USD", "57", "60.75", "vimenca"))
 	whenWaiting(t, s, "USD", 3)
 	if got := best(t, s); got != "60" {
@@ -123,9 +123,9 @@ func TestReadsSeeOnlyWhatIsDurable(t *testing.T) {
 func TestTooManyWritesAreOverload(t *testing.T) {
 	journal := newSlowJournal()
 	s := start(t, Config{Journal: journal, PendingWritesMax: 2})
-	first := observeEach(s, saying("a", noon, "USD", "57", "60", "popular"))
+	first := observeSeparately(s, saying("a", noon, "USD", "57", "60", "popular"))
 	<-journal.entered
-	waiting := observeEach(s, saying("b", noon, "USD", "57", "60", "bhd"), saying("c", noon, "USD", "57", "60", "caribe"))
+	waiting := observeSeparately(s, saying("b", noon, "USD", "57", "60", "bhd"), saying("c", noon, "USD", "57", "60", "caribe"))
 	whenWaiting(t, s, "USD", 2)
 	if _, err := s.Observe([]engine.Refresh{saying("d", noon, "USD", "57", "60", "vimenca")}); !isCode(err, engine.CodeOverloaded) {
 		t.Errorf("third waiting command: %v, want %s", err, engine.CodeOverloaded)
@@ -143,13 +143,13 @@ func TestFirstFailureStopsTheNode(t *testing.T) {
 	journal := newSlowJournal()
 	broken := errors.New("planted")
 	s := start(t, Config{Journal: journal})
-	first := observeEach(s, saying("a", noon, "USD", "57", "60", "popular"))
+	first := observeSeparately(s, saying("a", noon, "USD", "57", "60", "popular"))
 	journal.pass()
 	first.group.Wait()
 	at := noon.Add(time.Minute)
-	flying := observeEach(s, saying("a", at, "USD", "57", "61", "popular"))
+	flying := observeSeparately(s, saying("a", at, "USD", "57", "61", "popular"))
 	<-journal.entered
-	waiting := observeEach(s, saying("b", at, "USD", "57", "61", "bhd"), saying("b", at, "EUR", "63", "68", "bhd"))
+	waiting := observeSeparately(s, saying("b", at, "USD", "57", "61", "bhd"), saying("b", at, "EUR", "63", "68", "bhd"))
 	whenWaiting(t, s, "USD", 1)
 	journal.outcome <- broken
 	flying.group.Wait()
@@ -199,7 +199,7 @@ func TestForeignWriterStopsTheNode(t *testing.T) {
 func TestRefreshLargerThanARecordIsRefused(t *testing.T) {
 	journal := newSlowJournal()
 	s := start(t, Config{Journal: journal})
-	first := observeEach(s, saying("a", noon, "USD", "57", "60", "popular"))
+	first := observeSeparately(s, saying("a", noon, "USD", "57", "60", "popular"))
 	<-journal.entered
 	huge := saying("b", noon, "USD", "57", "60", "bhd")
 	for range 30_000 {
@@ -207,7 +207,7 @@ func TestRefreshLargerThanARecordIsRefused(t *testing.T) {
 			InstitutionID: "bhd", Currency: "USD", Buy: fmt.Sprint("x", len(huge.Observations)), Sell: "60",
 		})
 	}
-	both := observeEach(s, huge, saying("c", noon, "USD", "57", "60", "caribe"))
+	both := observeSeparately(s, huge, saying("c", noon, "USD", "57", "60", "caribe"))
 	whenWaiting(t, s, "USD", 2)
 	journal.outcome <- nil
 	journal.pass()
@@ -242,11 +242,11 @@ func TestOrders(t *testing.T) {
 		command  engine.Command
 		want     engine.Code
 	}{
-		{"USD", engine.Reject{HeldID: 99}, engine.CodeNotFound},
-		{"XXX", engine.Reject{HeldID: 1}, engine.CodeNotFound},
+		{"USD", engine.Reject{QuarantineID: 99}, engine.CodeNotFound},
+		{"XXX", engine.Reject{QuarantineID: 1}, engine.CodeNotFound},
 		{"USD", engine.Observe{}, engine.CodeInvalidParameters},
 		{"USD", nil, engine.CodeInvalidParameters},
-		{"USD", engine.Reject{HeldID: kept[0].ID, By: "ana"}, ""},
+		{"USD", engine.Reject{QuarantineID: kept[0].ID, By: "ana"}, ""},
 		{"USD", engine.Withdraw{Key: key, SourceID: "a", By: "ana"}, ""},
 		{"USD", engine.Withdraw{Key: key, SourceID: "a", By: "ana"}, engine.CodeNotFound},
 	} {

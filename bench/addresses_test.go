@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// addressesChild makes the test binary run a test inside a network of its own.
-const addressesChild = "TASARD_BENCH_ADDRESSES"
+// networkEnv makes the test binary run a test inside a network of its own.
+const networkEnv = "TASARD_BENCH_ADDRESSES"
 
 // TestFaultsO5_OneAddress: no client address has more than 128 connections, nor more than a fifth of all that may be; IPv6 addresses count
 // by /64. It runs again by itself in a network of its own, where it may have any address. The control is a node without that limit.
@@ -19,14 +19,14 @@ func TestFaultsO5_OneAddress(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("NEEDS root: run make test-faults as root, in a machine of its own")
 	}
-	if os.Getenv(addressesChild) == "" {
+	if os.Getenv(networkEnv) == "" {
 		if _, err := exec.LookPath("unshare"); err != nil {
 			t.Skip("NEEDS unshare: apt-get install util-linux")
 		}
 		script := "ip link set lo up && ip -6 addr add 2001:db8:1::1/128 dev lo nodad && ip -6 addr add 2001:db8:1::2/128 dev lo nodad && " +
 			"ip -6 addr add 2001:db8:2::1/128 dev lo nodad && exec \"$@\""
 		again := exec.CommandContext(t.Context(), "unshare", "-n", "sh", "-c", script, "sh", os.Args[0], "-test.run=^TestFaultsO5_OneAddress$", "-test.v")
-		again.Env = append(os.Environ(), addressesChild+"=1")
+		again.Env = append(os.Environ(), networkEnv+"=1")
 		output, err := again.CombinedOutput()
 		for line := range strings.SplitSeq(string(output), "\n") {
 			if _, found, is := strings.Cut(line, "FIGURE "); is {
@@ -54,7 +54,7 @@ func TestFaultsO5_OneAddress(t *testing.T) {
 		{"control, no limit", []string{"--connections-per-address", "0"}, []string{"127.0.0.2", "127.0.0.3"}, 400},
 	} {
 		t.Run(one.name, func(t *testing.T) {
-			taken := takenBy(t, path, f, one.flags, one.sources)
+			taken := keptConnections(t, path, f, one.flags, one.sources)
 			figure(t, "%s: %d of %d connections stay open", one.name, taken, 200*len(one.sources))
 			if taken != one.most {
 				t.Errorf("%d connections stay open, want %d", taken, one.most)
@@ -63,8 +63,8 @@ func TestFaultsO5_OneAddress(t *testing.T) {
 	}
 }
 
-// takenBy is how many of the connections of some addresses a node keeps.
-func takenBy(t *testing.T, path string, f *fixture, flags, sources []string) int {
+// keptConnections is how many of the connections of some addresses a node keeps.
+func keptConnections(t *testing.T, path string, f *fixture, flags, sources []string) int {
 	t.Helper()
 	found := running(t, []string{path}, f, -1, append([]string{"--connections-per-address", "128", "--listen", "[::]:0"}, flags...)...)
 	_, port, err := net.SplitHostPort(found.address)

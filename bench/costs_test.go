@@ -81,7 +81,7 @@ func TestCosts_Calls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	calls, failed := (&traced{busy, 1000}).each(&traced{calls: idle})
+	calls, failed := (&syscallTrace{busy, 1000}).perRequest(&syscallTrace{calls: idle})
 	if want := map[string]float64{"read": 1, "writev": 2}; !reflect.DeepEqual(calls, want) || failed != 1.2 {
 		t.Errorf("%v and %v failed, want %v and 1.2", calls, failed, want)
 	}

@@ -86,7 +86,7 @@ func runCosts(ctx context.Context, args []string, out, progress io.Writer) (err 
 // measureCosts measures what requests of each mix cost the program; of several traces the dearest counts.
 func measureCosts(ctx context.Context, tasard string, progress io.Writer, mixes []string, traces int) (found costList, err error) {
 	options := runOptions{Rounds: costRounds, Measure: costMeasure, Warmup: costMeasure / 4, Connections: costConnections, Accounts: 128, Seed: 1}
-	l, err := openLab(options, tasard, io.Discard)
+	l, err := newRunner(options, tasard, io.Discard)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func measureCosts(ctx context.Context, tasard string, progress io.Writer, mixes 
 }
 
 // countCalls counts the system calls of requests.
-func (l *lab) countCalls(ctx context.Context, found costList, traces int, progress io.Writer) error {
+func (l *runner) countCalls(ctx context.Context, found costList, traces int, progress io.Writer) error {
 	idle, err := l.trace(ctx, "")
 	if err != nil {
 		return err
@@ -124,15 +124,15 @@ func (l *lab) countCalls(ctx context.Context, found costList, traces int, progre
 		one := found[mix]
 		one.Calls = map[string]float64{}
 		for range traces {
-			var traced *traced
-			err := patiently(ctx, func() (err error) {
+			var traced *syscallTrace
+			err := retry(ctx, func() (err error) {
 				traced, err = l.trace(ctx, mix)
 				return err
 			})
 			if err != nil {
 				return err
 			}
-			calls, failed := traced.each(idle)
+			calls, failed := traced.perRequest(idle)
 			for name, count := range calls {
 				one.Calls[name] = max(one.Calls[name], count)
 			}
@@ -144,19 +144,19 @@ func (l *lab) countCalls(ctx context.Context, found costList, traces int, progre
 }
 
 // costOf measures everything but system calls.
-func (l *lab) costOf(ctx context.Context, mix string) (cost, error) {
-	pairs, err := l.beside(ctx, mix, "bare")
+func (l *runner) costOf(ctx context.Context, mix string) (cost, error) {
+	pairs, err := l.compareBaseline(ctx, mix, "bare")
 	if err != nil {
 		return cost{}, err
 	}
-	scrape, err := l.scrape(ctx)
+	scrape, err := l.scrapeAllocations(ctx)
 	if err != nil {
 		return cost{}, err
 	}
 	var cpu, allocations, sizes []float64
 	for i := range pairs {
 		node, bare := &pairs[i].a, &pairs[i].b
-		cpu = append(cpu, cpuEach(node)/cpuEach(bare))
+		cpu = append(cpu, cpuPerRequest(node)/cpuPerRequest(bare))
 		allocations = append(allocations, max(0, node.mallocs-scrape)/float64(node.answers))
 		sizes = append(sizes, float64(node.bytes)/float64(node.answers))
 	}
@@ -166,14 +166,14 @@ func (l *lab) costOf(ctx context.Context, mix string) (cost, error) {
 // callCount is how often a system call was made, and how often it failed.
 type callCount struct{ made, failed int }
 
-// traced are the system calls of a whole run, and how many requests it answered.
-type traced struct {
+// syscallTrace are the system calls of a whole run, and how many requests it answered.
+type syscallTrace struct {
 	calls    map[string]callCount
 	requests uint64
 }
 
-// each are the calls of one request: those of the run without the ones of a run that answered nothing.
-func (t *traced) each(idle *traced) (calls map[string]float64, failed float64) {
+// perRequest are the calls of one request: those of the run without the ones of a run that answered nothing.
+func (t *syscallTrace) perRequest(idle *syscallTrace) (calls map[string]float64, failed float64) {
 	calls = map[string]float64{}
 	for name, count := range t.calls {
 		if slices.Contains(waitCalls(), name) {
@@ -189,17 +189,17 @@ func (t *traced) each(idle *traced) (calls map[string]float64, failed float64) {
 }
 
 // trace runs the node from start to end below strace, and asks it a mix meanwhile; "" is nothing.
-func (l *lab) trace(ctx context.Context, mix string) (*traced, error) {
+func (l *runner) trace(ctx context.Context, mix string) (*syscallTrace, error) {
 	file := filepath.Join(l.dir, "calls.txt")
 	node, err := startNode(ctx, []string{"strace", "-f", "-qq", "-c", "-o", file, l.tasard}, l.fixture, serverCore)
 	if err != nil {
 		return nil, err
 	}
-	result := &traced{}
+	result := &syscallTrace{}
 	if mix != "" {
-		result.requests, err = l.askTraced(ctx, node, mix)
+		result.requests, err = l.loadTraced(ctx, node, mix)
 	}
-	if err := errors.Join(err, endTraced(node)); err != nil {
+	if err := errors.Join(err, stopTraced(node)); err != nil {
 		return nil, fmt.Errorf("trace %q: %w", mix, err)
 	}
 	text, err := os.ReadFile(file)
@@ -210,26 +210,26 @@ func (l *lab) trace(ctx context.Context, mix string) (*traced, error) {
 	return result, err
 }
 
-// askTraced asks a node below strace, and tells how often. Neither its CPU time, which would be that of strace, nor its allocations are
+// loadTraced asks a node below strace, and tells how often. Neither its CPU time, which would be that of strace, nor its allocations are
 // asked for: that is a request.
-func (l *lab) askTraced(ctx context.Context, node *server, mix string) (uint64, error) {
-	g := &group{asker: newMix(benchHost, l.fixture.keys, mixes()[mix]), connections: l.options.Connections}
-	s, err := l.sample(ctx, &server{name: "the traced node", address: node.address}, &load{groups: []*group{g}, seed: l.options.Seed, measure: traceMeasure})
+func (l *runner) loadTraced(ctx context.Context, node *server, mix string) (uint64, error) {
+	g := &clients{requests: newMix(benchHost, l.fixture.keys, mixes()[mix]), connections: l.options.Connections}
+	s, err := l.sample(ctx, &server{name: "the traced node", address: node.address}, &load{groups: []*clients{g}, seed: l.options.Seed, measure: traceMeasure})
 	if err == nil && s.answers < traceAnswers {
 		err = fmt.Errorf("%d answers in %v, want %d to count anything", s.answers, traceMeasure, traceAnswers)
 	}
 	return s.answers, err
 }
 
-// endTraced ends a node below strace, which takes no signal itself: it ends with the node and writes what it counted.
-func endTraced(node *server) error {
+// stopTraced ends a node below strace, which takes no signal itself: it ends with the node and writes what it counted.
+func stopTraced(node *server) error {
 	strace := node.processes[0]
 	if err := syscall.Kill(-strace.cmd.Process.Pid, syscall.SIGTERM); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), stopMax)
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
-	return strace.finish(ctx)
+	return strace.awaitExit(ctx)
 }
 
 // parseCalls reads the table of strace -c: share of time, seconds, time of a call, calls, errors if there were any, and the name.

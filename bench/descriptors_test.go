@@ -22,7 +22,7 @@ func TestFaultsO4_DescriptorsExhausted(t *testing.T) {
 	f := smallFixture(t, 1)
 	for name, path := range map[string]string{
 		"node":    buildNode(t, ""),
-		"control": buildNode(t, "httpapi/conn/listener.go", "if !short && !isLostConn(err) {", "if short || !isLostConn(err) {"),
+		"control": buildNode(t, "httpapi/conn/listener.go", "if !short && !isConnError(err) {", "if short || !isConnError(err) {"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			span := shortSpan
@@ -34,7 +34,7 @@ func TestFaultsO4_DescriptorsExhausted(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer node.kill()
-			failed, back := exhaust(t, node, span)
+			failed, back := exhaustDescriptors(t, node, span)
 			alive := node.alive()
 			figure(t, "%s: no descriptors for %v: alive %t, %d clients had no answer meanwhile, served again after %v", name, span, alive, failed, back)
 			if failed == 0 {
@@ -47,8 +47,8 @@ func TestFaultsO4_DescriptorsExhausted(t *testing.T) {
 	}
 }
 
-// exhaust takes all descriptors from a node for a while: how many clients had no answer, and how long after the end one has it.
-func exhaust(t *testing.T, node *server, span time.Duration) (failed int, back time.Duration) {
+// exhaustDescriptors takes all descriptors from a node for a while: how many clients had no answer, and how long after the end one has it.
+func exhaustDescriptors(t *testing.T, node *server, span time.Duration) (failed int, back time.Duration) {
 	t.Helper()
 	pid := node.processes[0].cmd.Process.Pid
 	var before unix.Rlimit

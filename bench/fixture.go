@@ -37,7 +37,7 @@ type fixture struct {
 	dir string
 	// catalogue is the file that describes what is invented, "" when nothing is. The node is given it with --catalogue.
 	catalogue string
-	// keys are one of each account.
+	// endings are one of each account.
 	keys []string
 }
 
@@ -79,7 +79,7 @@ func (f *fixture) make(dir string, size fixtureSize) (err error) {
 	defer func() { err = errors.Join(err, node.Close()) }()
 	var state *apitest.State
 	if err := node.Do(func(s *apitest.Server) {
-		publishDays(s, newCounters(catalogue, size), size.days)
+		publishDays(s, newMarket(catalogue, size), size.days)
 		f.keys, state = s.Keys(size.accounts), s.Snapshot()
 	}); err != nil {
 		return err
@@ -88,7 +88,7 @@ func (f *fixture) make(dir string, size fixtureSize) (err error) {
 }
 
 // publishDays has every institution publish once a day, until now.
-func publishDays(node *apitest.Server, all []counter, days int) {
+func publishDays(node *apitest.Server, all []quoteSource, days int) {
 	random := rand.New(rand.NewPCG(fixtureSeed, 0))
 	for day := max(1, days) - 1; day >= 0; day-- {
 		// Whole seconds, because PostgreSQL keeps no nanoseconds and must answer the same.
@@ -102,27 +102,27 @@ func publishDays(node *apitest.Server, all []counter, days int) {
 	}
 }
 
-// counter is where an institution changes a currency: what it asks and pays, in hundredths of a peso.
-type counter struct {
+// quoteSource is where an institution changes a currency: what it asks and pays, in hundredths of a peso.
+type quoteSource struct {
 	institution, currency string
 	source                string
 	kind                  engine.Kind
-	middle, spread        int
-	dated                 bool // it says for which day it is
+	mid, spread           int
+	hasDate               bool // it says for which day it is
 }
 
-// newCounters are those of all institutions, the central bank's references included.
-func newCounters(catalogue *engine.Catalogue, size fixtureSize) []counter {
+// newMarket are those of all institutions, the central bank's references included.
+func newMarket(catalogue *engine.Catalogue, size fixtureSize) []quoteSource {
 	random := rand.New(rand.NewPCG(fixtureSeed, 1))
-	var all []counter
+	var all []quoteSource
 	for _, currency := range chosenCurrencies(catalogue, size.currencies) {
-		worth := cmp.Or(worths()[currency], otherWorth)
+		worth := cmp.Or(midRates()[currency], mediumRate)
 		sellers := 0
 		for _, institution := range catalogue.Institutions() {
-			one := counter{
+			one := quoteSource{
 				institution: institution.ID, currency: currency, source: institution.ID + "-site", kind: engine.Commercial,
-				middle: worth + random.IntN(worth/40+1), spread: worth/200 + random.IntN(worth/50+1) + 1,
-				dated: random.IntN(3) == 0,
+				mid: worth + random.IntN(worth/40+1), spread: worth/200 + random.IntN(worth/50+1) + 1,
+				hasDate: random.IntN(3) == 0,
 			}
 			switch {
 			case !institution.Active:
@@ -141,32 +141,32 @@ func newCounters(catalogue *engine.Catalogue, size fixtureSize) []counter {
 }
 
 // drift is what a day does to a price: a thousandth part up or down, at most.
-func (b *counter) drift(random *rand.Rand) { b.middle += random.IntN(b.middle/500+1) - b.middle/1000 }
+func (b *quoteSource) drift(random *rand.Rand) { b.mid += random.IntN(b.mid/500+1) - b.mid/1000 }
 
-func (b *counter) rate(at time.Time) apitest.Rate {
+func (b *quoteSource) rate(at time.Time) apitest.Rate {
 	text := func(hundredths int) string { return fmt.Sprintf("%d.%02d", hundredths/100, hundredths%100) }
 	r := apitest.Rate{
-		Institution: b.institution, Currency: b.currency, Kind: b.kind, Buy: text(b.middle - b.spread), Sell: text(b.middle + b.spread), Source: b.source,
+		Institution: b.institution, Currency: b.currency, Kind: b.kind, Buy: text(b.mid - b.spread), Sell: text(b.mid + b.spread), Source: b.source,
 	}
-	if b.dated {
+	if b.hasDate {
 		r.EffectiveDate = engine.DateOf(at).String()
 	}
 	return r
 }
 
-// worths are about what a unit of the currencies that are asked for costs, in hundredths of a peso: within the band in which it is believed.
-// Others cost otherWorth.
-func worths() map[string]int {
+// midRates are about what a unit of the currencies that are asked for costs, in hundredths of a peso: within the band in which it is believed.
+// Others cost mediumRate.
+func midRates() map[string]int {
 	return map[string]int{"USD": 5900, "EUR": 6800, "GBP": 7800, "CHF": 7200, "CAD": 4300}
 }
 
-const otherWorth = 2000
+const mediumRate = 2000
 
 // chosenCurrencies begin with those that are asked for.
 func chosenCurrencies(catalogue *engine.Catalogue, count int) []string {
 	chosen := []string{"USD", "EUR", "GBP", "CAD", "CHF"}
 	for _, currency := range catalogue.Currencies() {
-		if worths()[currency.Code] == 0 {
+		if midRates()[currency.Code] == 0 {
 			chosen = append(chosen, currency.Code)
 		}
 	}
@@ -206,7 +206,7 @@ func inventedCatalogue(size fixtureSize) ([]byte, error) {
 const observationHeader = "observedAt,institutionId,currency,channel,kind,buy,sell,sourceId,effectiveDate,publishedAt\n"
 
 // appendLine appends what a counter says at an instant, as a line of such a file. source is who tells it.
-func (b *counter) appendLine(dst []byte, source string, at time.Time) []byte {
+func (b *quoteSource) appendLine(dst []byte, source string, at time.Time) []byte {
 	r := b.rate(at)
 	return fmt.Appendf(dst, "%s,%s,%s,%s,%s,%s,%s,%s,%s,\n", at.UTC().Format(time.RFC3339), r.Institution, r.Currency, engine.Unspecified, r.Kind,
 		r.Buy, r.Sell, source, r.EffectiveDate)
@@ -214,7 +214,7 @@ func (b *counter) appendLine(dst []byte, source string, at time.Time) []byte {
 
 // writeObservations writes a file of many observations of a market: whole rounds of it, each line observed so long ago. list is the source
 // that tells all of it; "" = each institution for itself.
-func writeObservations(path string, market []counter, lines int, list string, ago func(line int) time.Duration) (err error) {
+func writeObservations(path string, market []quoteSource, lines int, list string, ago func(line int) time.Duration) (err error) {
 	file, err := os.Create(path)
 	if err != nil {
 		return fmt.Errorf("write observations: %w", err)

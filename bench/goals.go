@@ -13,7 +13,7 @@ import (
 // scenario is one of the goals of performance, and how it is measured.
 type scenario struct {
 	goal, title string
-	run         func(ctx context.Context, l *lab, g *goal) error
+	run         func(ctx context.Context, l *runner, g *goal) error
 }
 
 // scenarios is the table of goals.
@@ -34,8 +34,8 @@ func scenarios() []scenario {
 	}
 }
 
-// chosen are the scenarios of a list of goals such as F1,F12; "" is all.
-func chosen(list string) (some []scenario, err error) {
+// selectGoals are the scenarios of a list of goals such as F1,F12; "" is all.
+func selectGoals(list string) (some []scenario, err error) {
 	names := strings.Split(strings.ToUpper(strings.ReplaceAll(list, " ", "")), ",")
 	for _, s := range scenarios() {
 		if at := slices.Index(names, s.goal); list == "" || at >= 0 {
@@ -49,8 +49,8 @@ func chosen(list string) (some []scenario, err error) {
 	return some, nil
 }
 
-// meet measures a goal and puts it into the report. What is missing here is skipped by name.
-func (l *lab) meet(ctx context.Context, s scenario) error {
+// measureGoal measures a goal and puts it into the report. What is missing here is skipped by name.
+func (l *runner) measureGoal(ctx context.Context, s scenario) error {
 	_, _ = fmt.Fprintf(l.progress, "%s  %s\n", s.goal, s.title)
 	found := goal{ID: s.goal, Title: s.title}
 	err := s.run(ctx, l, &found)
@@ -70,26 +70,26 @@ func (l *lab) meet(ctx context.Context, s scenario) error {
 const (
 	limitWork = "parsing, the key's digest, two quota windows, messages between actors and the limits' headers are what bare does not do"
 	limitSync = "a sync of the log holds the only processor that the Go scheduler has until the disk has answered, about a millisecond"
-	limitSent = "each amount makes a body and a tag of its own"
+	limitBody = "each amount makes a body and a tag of its own"
 )
 
-// besideOther are the names of the sides of most comparisons.
-func besideOther(name string) [2]string { return [2]string{"node", name} }
+// nodeAgainst are the names of the sides of most comparisons.
+func nodeAgainst(name string) [2]string { return [2]string{"node", name} }
 
-// versus compares the node with another server on one mix. It bounds requests a second from below.
-func (l *lab) versus(ctx context.Context, g *goal, mix, other string, want float64, limit string) ([]pair, error) {
-	pairs, err := l.beside(ctx, mix, other)
+// requireBaseline compares the node with another server on one mix. It bounds requests a second from below.
+func (l *runner) requireBaseline(ctx context.Context, g *goal, mix, other string, want float64, limit string) ([]pair, error) {
+	pairs, err := l.compareBaseline(ctx, mix, other)
 	if err != nil {
 		return nil, err
 	}
-	g.require(ratioOf("requests/s, "+mix, "/s", pairs, besideOther(other), perSecond), "≥", want, limit)
-	g.add(ratioOf("p99 under full load, "+mix, "ns", pairs, besideOther(other), p99))
-	g.add(ratioOf("CPU time of a request, "+mix, "ns", pairs, besideOther(other), cpuEach))
+	g.require(ratioOf("requests/s, "+mix, "/s", pairs, nodeAgainst(other), requestsPerSecond), "≥", want, limit)
+	g.add(ratioOf("p99 under full load, "+mix, "ns", pairs, nodeAgainst(other), p99))
+	g.add(ratioOf("CPU time of a request, "+mix, "ns", pairs, nodeAgainst(other), cpuPerRequest))
 	return pairs, nil
 }
 
-func measureF1(ctx context.Context, l *lab, g *goal) error {
-	pairs, err := l.versus(ctx, g, mixBest, "bare", 0.90, limitWork)
+func measureF1(ctx context.Context, l *runner, g *goal) error {
+	pairs, err := l.requireBaseline(ctx, g, mixBest, "bare", 0.90, limitWork)
 	if err != nil {
 		return err
 	}
@@ -104,31 +104,31 @@ func measureF1(ctx context.Context, l *lab, g *goal) error {
 	return nil
 }
 
-func measureF2(ctx context.Context, l *lab, g *goal) error {
-	_, err := l.versus(ctx, g, mixFull, "bare", 0.90, limitWork)
+func measureF2(ctx context.Context, l *runner, g *goal) error {
+	_, err := l.requireBaseline(ctx, g, mixFull, "bare", 0.90, limitWork)
 	if err == nil {
-		_, err = l.versus(ctx, g, mixGzip, "bare", 0.90, limitWork)
+		_, err = l.requireBaseline(ctx, g, mixGzip, "bare", 0.90, limitWork)
 	}
 	return err
 }
 
-func measureF3(ctx context.Context, l *lab, g *goal) error {
-	_, err := l.versus(ctx, g, mixConvert, "bare", 0.70, limitSent)
+func measureF3(ctx context.Context, l *runner, g *goal) error {
+	_, err := l.requireBaseline(ctx, g, mixConvert, "bare", 0.70, limitBody)
 	for _, mix := range []string{mixRates, mixHistory, mixCurrencies, mixInstitutions, mixInstitution} {
 		if err == nil {
-			_, err = l.versus(ctx, g, mix, "bare", 0.85, limitWork)
+			_, err = l.requireBaseline(ctx, g, mix, "bare", 0.85, limitWork)
 		}
 	}
 	return err
 }
 
-func measureF6(ctx context.Context, l *lab, g *goal) error {
-	_, err := l.versus(ctx, g, mixBest, "nginx", 1, "nginx writes a file that it has open, and does nothing else")
+func measureF6(ctx context.Context, l *runner, g *goal) error {
+	_, err := l.requireBaseline(ctx, g, mixBest, "nginx", 1, "nginx writes a file that it has open, and does nothing else")
 	return err
 }
 
-func measureF7(ctx context.Context, l *lab, g *goal) error {
-	_, err := l.versus(ctx, g, mixBest, "postgres", 10, "one indexed query is little work for PostgreSQL")
+func measureF7(ctx context.Context, l *runner, g *goal) error {
+	_, err := l.requireBaseline(ctx, g, mixBest, "postgres", 10, "one indexed query is little work for PostgreSQL")
 	return err
 }
 
@@ -136,11 +136,11 @@ func measureF7(ctx context.Context, l *lab, g *goal) error {
 const allocationsMax = 0.05
 
 // measureF4 counts what the running node allocates for each request, all of it: leases, the sweep of accounts, the runtime.
-func measureF4(ctx context.Context, l *lab, g *goal) error {
+func measureF4(ctx context.Context, l *runner, g *goal) error {
 	if err := l.prepare(ctx); err != nil {
 		return err
 	}
-	scrape, err := l.scrape(ctx)
+	scrape, err := l.scrapeAllocations(ctx)
 	if err != nil {
 		return err
 	}
@@ -157,13 +157,13 @@ func measureF4(ctx context.Context, l *lab, g *goal) error {
 }
 
 // measureF5 finds the bare server's capacity, then asks both half of it, each request at its moment.
-func measureF5(ctx context.Context, l *lab, g *goal) error {
-	bare, err := l.startOther(ctx, "bare", mixBest)
+func measureF5(ctx context.Context, l *runner, g *goal) error {
+	bare, err := l.startBaseline(ctx, "bare", mixBest)
 	if err != nil {
 		return err
 	}
 	ours, other := side{l.node, l.fixture.keys, mixBest, 0}, side{bare, l.fixture.keys, mixBest, 0}
-	rate, err := l.half(ctx, other)
+	rate, err := l.halfCapacity(ctx, other)
 	if err != nil {
 		return err
 	}
@@ -172,22 +172,22 @@ func measureF5(ctx context.Context, l *lab, g *goal) error {
 	if err != nil {
 		return err
 	}
-	at, names := fmt.Sprintf(" at %.0f requests/s", rate), besideOther("bare")
+	at, names := fmt.Sprintf(" at %.0f requests/s", rate), nodeAgainst("bare")
 	g.require(ratioOf("p99"+at, "ns", pairs, names, p99), "≤", 1.5, limitSync)
 	g.add(ratioOf("median", "ns", pairs, names, p50))
-	g.add(ratioOf("CPU time of a request", "ns", pairs, names, cpuEach))
+	g.add(ratioOf("CPU time of a request", "ns", pairs, names, cpuPerRequest))
 	return l.stopFrom(len(l.started) - 1)
 }
 
-// half is half of what a side answers in a second.
-func (l *lab) half(ctx context.Context, s side) (float64, error) {
+// halfCapacity is half of what a side answers in a second.
+func (l *runner) halfCapacity(ctx context.Context, s side) (float64, error) {
 	var capacity []float64
-	for round := range min(l.options.Rounds, startsMax) {
+	for round := range min(l.options.Rounds, repeatsMax) {
 		found, err := l.measure(ctx, s, round)
 		if err != nil {
 			return 0, err
 		}
-		capacity = append(capacity, perSecond(&found))
+		capacity = append(capacity, requestsPerSecond(&found))
 	}
 	return median(capacity) / 2, nil
 }

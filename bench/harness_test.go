@@ -85,11 +85,11 @@ func writeFile(t *testing.T, path string, text []byte) {
 
 const plainReply = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 
-// repeated asks the same thing again and again, and counts.
-type repeated struct{ asked uint64 }
+// fixedRequest asks the same thing again and again, and counts.
+type fixedRequest struct{ count uint64 }
 
-func (r *repeated) next(dst []byte, _ *rand.Rand) []byte {
-	r.asked++
+func (r *fixedRequest) next(dst []byte, _ *rand.Rand) []byte {
+	r.count++
 	return append(dst, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"...)
 }
 

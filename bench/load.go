@@ -18,90 +18,90 @@ import (
 )
 
 const (
-	// loadTick is how long the load sleeps at most, before it looks at its context.
-	loadTick = 20 * time.Millisecond
-	// loadSpin is how long before a moment it stops sleeping and only looks: a sleep ends 15 to 40 µs late on a virtual machine, now and
+	// sleepMax is how long the load sleeps at most, before it looks at its context.
+	sleepMax = 20 * time.Millisecond
+	// spinTime is how long before a moment it stops sleeping and only looks: a sleep ends 15 to 40 µs late on a virtual machine, now and
 	// then 100, and the server would be charged for it.
-	loadSpin = 100 * time.Microsecond
-	// loadPatience is how long it waits at its end for what is still owed, and for connections to be opened.
-	loadPatience = 10 * time.Second
-	// loadLatencyMax is the longest that is told apart.
-	loadLatencyMax = 60 * time.Second
+	spinTime = 100 * time.Microsecond
+	// drainTimeout is how long it waits at its end for what is still owed, and for connections to be opened.
+	drainTimeout = 10 * time.Second
+	// latencyRange is the longest that is told apart.
+	latencyRange = 60 * time.Second
 	// loadConnectionsMax and loadRateMax bound what may be asked for.
 	loadConnectionsMax = 10_000
 	loadRateMax        = 1_000_000
 )
 
-// errGone and errSilent are why a load ends early: what was counted until then says nothing.
+// errGone and errNoAnswer are why a load ends early: what was counted until then says nothing.
 var (
-	errGone   = errors.New("the target is gone")
-	errSilent = errors.New("the target has answered nothing")
+	errGone     = errors.New("the target is gone")
+	errNoAnswer = errors.New("the target has answered nothing")
 )
 
-// group is clients of one kind, and what they met. Each has one connection.
-type group struct {
+// clients is clients of one kind, and what they met. Each has one connection.
+type clients struct {
 	name        string
-	asker       asker
+	requests    requestSource
 	connections int
 	// rate is how many requests a second are sent together, each at its intended moment and timed from there, so that a server that
 	// stops for a while is charged for all that would have come (no coordinated omission). 0: each connection sends as soon as its
 	// answer is there.
 	rate float64
 	// drops: a request whose moment comes while all connections wait is never sent, where otherwise it waits and is charged for it.
-	drops bool
-	fresh bool          // a new connection for each request
-	from  time.Duration // when it begins
+	dropLate   bool
+	reconnects bool          // a new connection for each request
+	startAfter time.Duration // when it begins
 	// net gives each perAddress clients a source address of their own in 127.net.0.0/16; 0 is the kernel's choice.
 	net        byte
 	perAddress int
-	// strange tells an answer that is not as it must be; nil takes all. It is given what was read last: the whole answer, as a rule.
-	strange func(status int, answer []byte) bool
+	// unexpected tells an answer that is not as it must be; nil takes all. It is given what was read last: the whole answer, as a rule.
+	unexpected func(status int, answer []byte) bool
 
-	free chan *line // at a rate: lines that wait for a moment, each in its turn
-	next uint64     // the first moment that nothing was sent for
-	tally
+	idle chan *connection // at a rate: lines that wait for a moment, each in its turn
+	next uint64           // the first moment that nothing was sent for
+	results
 }
 
-// tally is what became of the requests of the measured time, whenever their answer came.
-type tally struct {
-	intended, sent, dropped uint64 // intended = sent + dropped, but for those still waiting at the end
-	answers, odd, lost      uint64 // odd: strange; lost: without an answer
-	bytes                   uint64
-	statuses                map[int]uint64 // of answers that were not strange
-	first                   string         // the first strange answer
-	elapsed                 time.Duration
-	latency                 *hdrhistogram.Histogram // of answers 200, in nanoseconds: from the sending, at a rate from the intended moment
-	lastAnswer              time.Duration
+// results is what became of the requests of the measured time, whenever their answer came.
+type results struct {
+	intended, sent, dropped        uint64 // intended = sent + dropped, but for those still waiting at the end
+	answers, unexpectedCount, lost uint64 // odd: strange; lost: without an answer
+	bytes                          uint64
+	statuses                       map[int]uint64 // of answers that were not strange
+	firstUnexpected                string         // the first strange answer
+	elapsed                        time.Duration
+	latency                        *hdrhistogram.Histogram // of answers 200, in nanoseconds: from the sending, at a rate from the intended moment
+	lastAnswer                     time.Duration
 }
 
 // load is one run against one address. All of it belongs to one goroutine, on one thread, with an epoll of its own: Go's poller wakes a
 // goroutine up to a millisecond late, which the server would be charged for.
 type load struct {
 	address         string
-	groups          []*group
+	groups          []*clients
 	seed            uint64
 	warmup, measure time.Duration // warmup is not counted
-	patience        time.Duration // 0 = loadPatience
+	drain           time.Duration // 0 = loadPatience
 	// begins is called just before the measured time begins, and ends when the last answer of it is there: the moments to read the
 	// server's CPU time and its counters. The load stands still meanwhile, and no request is charged for that. Both may be nil.
 	begins, ends func() error
 
 	generator time.Duration // CPU time of the thread that asked. Without a rate: near to the elapsed time, the load is the limit
 
-	target        unix.Sockaddr
-	family        int
-	poll          int
-	events        []unix.EpollEvent
-	lines         []line
-	random        *rand.Rand
-	buffer        []byte
-	began         time.Time     // all moments are counted from it
-	base          time.Duration // moment 0 of groups
-	opens, closes time.Duration // the measured time; nothing is sent from closes on
-	waiting, owed int           // requests in flight; those of them that are counted
-	dialling      int
-	troubles      int // connections lost since the last answer
-	answered      uint64
+	target               unix.Sockaddr
+	family               int
+	epoll                int
+	events               []unix.EpollEvent
+	conns                []connection
+	random               *rand.Rand
+	buffer               []byte
+	began                time.Time     // all moments are counted from it
+	base                 time.Duration // moment 0 of groups
+	opens, closes        time.Duration // the measured time; nothing is sent from closes on
+	waiting, outstanding int           // requests in flight; those of them that are counted
+	dialling             int
+	lostInARow           int // connections lost since the last answer
+	answered             uint64
 }
 
 // run puts the load on the target. It ends with an error that says so when the target is gone, and with that of the context.
@@ -124,27 +124,27 @@ func (l *load) prepare() error {
 	if err != nil {
 		return err
 	}
-	if l.poll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return err
 	}
 	l.family, l.target = socketAddress(found.AddrPort().Addr().Unmap(), found.Port)
 	l.random, l.buffer, l.began = rand.New(rand.NewPCG(l.seed, 0)), make([]byte, 64<<10), time.Now()
-	if l.patience == 0 {
-		l.patience = loadPatience
+	if l.drain == 0 {
+		l.drain = drainTimeout
 	}
 	for _, g := range l.groups {
-		g.tally = tally{statuses: map[int]uint64{}, latency: hdrhistogram.New(1, int64(loadLatencyMax), 3)}
-		g.next, g.free = 0, make(chan *line, g.connections)
+		g.results = results{statuses: map[int]uint64{}, latency: hdrhistogram.New(1, int64(latencyRange), 3)}
+		g.next, g.idle = 0, make(chan *connection, g.connections)
 		for i := range g.connections {
-			one := line{group: g, number: len(l.lines), socket: -1}
+			one := connection{clients: g, number: len(l.conns), socket: -1}
 			if g.net != 0 {
 				address := i / g.perAddress
 				_, one.source = socketAddress(netip.AddrFrom4([4]byte{127, g.net, byte(address / 250), byte(1 + address%250)}), 0)
 			}
-			l.lines = append(l.lines, one)
+			l.conns = append(l.conns, one)
 		}
 	}
-	l.events = make([]unix.EpollEvent, min(len(l.lines), 1024))
+	l.events = make([]unix.EpollEvent, min(len(l.conns), 1024))
 	return nil
 }
 
@@ -157,12 +157,12 @@ func socketAddress(address netip.Addr, port int) (family int, found unix.Sockadd
 }
 
 func (l *load) close() {
-	for i := range l.lines {
-		if l.lines[i].socket >= 0 {
-			_ = unix.Close(l.lines[i].socket)
+	for i := range l.conns {
+		if l.conns[i].socket >= 0 {
+			_ = unix.Close(l.conns[i].socket)
 		}
 	}
-	_ = unix.Close(l.poll)
+	_ = unix.Close(l.epoll)
 }
 
 func (l *load) now() time.Duration { return time.Since(l.began) }
@@ -174,7 +174,7 @@ func (l *load) drive(ctx context.Context) error {
 	}
 	l.base, l.opens, l.closes = l.now(), math.MaxInt64, math.MaxInt64
 	if l.warmup > 0 {
-		if err := errors.Join(l.start(), l.pump(ctx, l.base+l.warmup, nil)); err != nil {
+		if err := errors.Join(l.start(), l.poll(ctx, l.base+l.warmup, nil)); err != nil {
 			return err
 		}
 	}
@@ -187,12 +187,12 @@ func (l *load) drive(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := l.pump(ctx, l.closes, nil); err != nil {
+	if err := l.poll(ctx, l.closes, nil); err != nil {
 		return err
 	}
 	l.generator = threadTime() - used
 	ended := l.now()
-	if err := l.pump(ctx, ended+l.patience, l.settled); err != nil {
+	if err := l.poll(ctx, ended+l.drain, l.drained); err != nil {
 		return err
 	}
 	if l.ends != nil {
@@ -200,27 +200,27 @@ func (l *load) drive(ctx context.Context) error {
 			return err
 		}
 	}
-	l.sumUp(ended)
+	l.countUnanswered(ended)
 	if l.answered == 0 {
-		return errSilent
+		return errNoAnswer
 	}
 	return nil
 }
 
 // connect opens all lines but those of fresh clients, and waits for them.
 func (l *load) connect(ctx context.Context) error {
-	for i := range l.lines {
-		if c := &l.lines[i]; !c.fresh {
+	for i := range l.conns {
+		if c := &l.conns[i]; !c.reconnects {
 			if err := l.dial(c); err != nil {
 				return err
 			}
 		}
 	}
-	if err := l.pump(ctx, l.now()+loadPatience, func() bool { return l.dialling == 0 }); err != nil {
+	if err := l.poll(ctx, l.now()+drainTimeout, func() bool { return l.dialling == 0 }); err != nil {
 		return err
 	}
 	if l.dialling > 0 {
-		return fmt.Errorf("%w: %d connections did not come about within %v", errGone, l.dialling, loadPatience)
+		return fmt.Errorf("%w: %d connections did not come about within %v", errGone, l.dialling, drainTimeout)
 	}
 	return nil
 }
@@ -241,9 +241,9 @@ func (l *load) open() error {
 
 // start sends the first requests. At a rate the moments come by themselves.
 func (l *load) start() error {
-	for i := range l.lines {
-		if c := &l.lines[i]; c.phase == lineFree || c.fresh {
-			if err := l.ready(c, l.now()); err != nil {
+	for i := range l.conns {
+		if c := &l.conns[i]; c.state == connIdle || c.reconnects {
+			if err := l.nextRequest(c, l.now()); err != nil {
 				return err
 			}
 		}
@@ -251,14 +251,14 @@ func (l *load) start() error {
 	return nil
 }
 
-// pump sends and receives until a moment, or until it is done.
-func (l *load) pump(ctx context.Context, end time.Duration, done func() bool) error {
+// poll sends and receives until a moment, or until it is done.
+func (l *load) poll(ctx context.Context, end time.Duration, done func() bool) error {
 	for looked := l.now(); done == nil || !done(); {
 		now := l.now()
 		if now >= end {
 			return nil
 		}
-		if now-looked > loadTick {
+		if now-looked > sleepMax {
 			looked = now
 			if err := ctx.Err(); err != nil {
 				return err
@@ -272,7 +272,7 @@ func (l *load) pump(ctx context.Context, end time.Duration, done func() bool) er
 			return err
 		}
 		for i := range max(0, n) {
-			if err := l.handle(&l.lines[l.events[i].Fd]); err != nil {
+			if err := l.handle(&l.conns[l.events[i].Fd]); err != nil {
 				return err
 			}
 		}
@@ -282,49 +282,49 @@ func (l *load) pump(ctx context.Context, end time.Duration, done func() bool) er
 
 // wait waits for events, to the microsecond where a moment is near: epoll itself counts in milliseconds.
 func (l *load) wait(longest time.Duration) (events int, err error) {
-	if longest > 0 && longest < loadTick {
+	if longest > 0 && longest < sleepMax {
 		limit := unix.NsecToTimespec(longest.Nanoseconds())
-		if _, err := unix.Ppoll([]unix.PollFd{{Fd: int32(l.poll), Events: unix.POLLIN}}, &limit, nil); err != nil {
+		if _, err := unix.Ppoll([]unix.PollFd{{Fd: int32(l.epoll), Events: unix.POLLIN}}, &limit, nil); err != nil {
 			return 0, err
 		}
 		longest = 0
 	}
-	return unix.EpollWait(l.poll, l.events, int(longest/time.Millisecond))
+	return unix.EpollWait(l.epoll, l.events, int(longest/time.Millisecond))
 }
 
 // pause is how long nothing needs to be done. At a rate it is 0 while an answer is awaited: waking up takes longer than many an
 // answer, and would be part of its latency. Clients that drop are many, beside others: they leave their core to those meanwhile.
 func (l *load) pause(now, end time.Duration) time.Duration {
-	longest := min(end-now, loadTick)
+	longest := min(end-now, sleepMax)
 	for _, g := range l.groups {
 		if g.rate == 0 || l.base == 0 {
 			continue
 		}
-		if l.waiting > 0 && !g.drops {
+		if l.waiting > 0 && !g.dropLate {
 			return 0
 		}
-		if moment := l.moment(g); moment < l.closes {
-			longest = min(longest, moment-now-loadSpin)
+		if moment := l.dueAt(g); moment < l.closes {
+			longest = min(longest, moment-now-spinTime)
 		}
 	}
 	return max(0, longest)
 }
 
-// settled tells that nothing is owed any more.
-func (l *load) settled() bool {
+// drained tells that nothing is owed any more.
+func (l *load) drained() bool {
 	for _, g := range l.groups {
-		if g.rate > 0 && l.moment(g) < l.closes {
+		if g.rate > 0 && l.dueAt(g) < l.closes {
 			return false
 		}
 	}
-	return l.owed == 0
+	return l.outstanding == 0
 }
 
-// sumUp counts as lost what is still owed: requests in flight, and at a rate those whose moment has passed. At a rate the time goes on
+// countUnanswered counts as lost what is still owed: requests in flight, and at a rate those whose moment has passed. At a rate the time goes on
 // until the last answer: a target that is behind is not faster for it.
-func (l *load) sumUp(ended time.Duration) {
-	for i := range l.lines {
-		if c := &l.lines[i]; c.counted {
+func (l *load) countUnanswered(ended time.Duration) {
+	for i := range l.conns {
+		if c := &l.conns[i]; c.counted {
 			c.lost++
 		}
 	}
@@ -334,8 +334,8 @@ func (l *load) sumUp(ended time.Duration) {
 			continue
 		}
 		g.elapsed = max(l.closes, g.lastAnswer) - l.opens
-		for ; l.moment(g) < l.closes; g.next++ {
-			if l.moment(g) >= l.opens {
+		for ; l.dueAt(g) < l.closes; g.next++ {
+			if l.dueAt(g) >= l.opens {
 				g.intended++
 				g.lost++
 			}

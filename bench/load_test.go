@@ -16,10 +16,10 @@ import (
 	"time"
 )
 
-// one is a load of one group that lasts a fifth of a second.
-func one(address string, connections int, rate float64) (*load, *group) {
-	g := &group{asker: &repeated{}, connections: connections, rate: rate}
-	return &load{address: address, groups: []*group{g}, seed: 1, warmup: 20 * time.Millisecond, measure: 200 * time.Millisecond}, g
+// newTestLoad is a load of one group that lasts a fifth of a second.
+func newTestLoad(address string, connections int, rate float64) (*load, *clients) {
+	g := &clients{requests: &fixedRequest{}, connections: connections, rate: rate}
+	return &load{address: address, groups: []*clients{g}, seed: 1, warmup: 20 * time.Millisecond, measure: 200 * time.Millisecond}, g
 }
 
 // Everything that comes back is counted once, whatever its status and length and whether its connection lives on; at a rate as many as the
@@ -35,14 +35,14 @@ func TestLoad_Counts(t *testing.T) {
 	})
 	for _, rate := range []float64{0, 1000} {
 		for _, fresh := range []bool{false, true} {
-			l, g := one(server.Addr().String(), 4, rate)
-			g.fresh = fresh
+			l, g := newTestLoad(server.Addr().String(), 4, rate)
+			g.reconnects = fresh
 			if err := l.run(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			ok, closed := g.statuses[200], g.statuses[429]
 			if g.answers == 0 || g.lost != 0 || ok+closed != g.answers || g.latency.TotalCount() != int64(ok) || fresh != (closed == 0) || g.sent != g.answers {
-				t.Errorf("rate %v, fresh %v: %+v", rate, fresh, g.tally)
+				t.Errorf("rate %v, fresh %v: %+v", rate, fresh, g.results)
 			}
 			if rate > 0 && (g.answers < 199 || g.answers > 201) {
 				t.Errorf("rate %v, fresh %v: %d answers, want 200", rate, fresh, g.answers)
@@ -73,8 +73,8 @@ func TestLoad_NoCoordinatedOmission(t *testing.T) {
 				}
 			}
 		})
-		l, g := one(server.Addr().String(), 1, tt.rate)
-		g.drops, l.warmup = tt.drops, 0
+		l, g := newTestLoad(server.Addr().String(), 1, tt.rate)
+		g.dropLate, l.warmup = tt.drops, 0
 		if err := l.run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +102,7 @@ func TestLoad_WarmUpIsNotCounted(t *testing.T) {
 				answering(plainReply)(conn)
 			}
 		})
-		l, g := one(server.Addr().String(), 4, rate)
+		l, g := newTestLoad(server.Addr().String(), 4, rate)
 		l.begins = func() error {
 			<-time.NewTimer(50 * time.Millisecond).C
 			close(gate)
@@ -111,7 +111,7 @@ func TestLoad_WarmUpIsNotCounted(t *testing.T) {
 		if err := l.run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if early := g.asker.(*repeated).asked - g.sent; early < 4 || rate == 0 && early != 4 {
+		if early := g.requests.(*fixedRequest).count - g.sent; early < 4 || rate == 0 && early != 4 {
 			t.Errorf("rate %v: %d requests are not counted, want those of 4 connections", rate, early)
 		}
 		if rate > 0 && (g.intended < 199 || g.intended > 201) {
@@ -141,15 +141,15 @@ func TestLoad_Ends(t *testing.T) {
 		"hangs up":           {hangsUp, 0, nil, errGone, "one after the other"},
 		"hangs up at a rate": {hangsUp, 5000, nil, errGone, "one after the other"},
 		"answers nothing": {serve(t, silent).Addr().String(), 0, func(l *load, _ context.CancelFunc) {
-			l.measure, l.patience = 50*time.Millisecond, 50*time.Millisecond
-		}, errSilent, ""},
+			l.measure, l.drain = 50*time.Millisecond, 50*time.Millisecond
+		}, errNoAnswer, ""},
 		"begins":  {good, 0, func(l *load, _ context.CancelFunc) { l.begins = func() error { return planted } }, planted, ""},
 		"ends":    {good, 0, func(l *load, _ context.CancelFunc) { l.ends = func() error { return planted } }, planted, ""},
 		"context": {good, 0, func(l *load, cancel context.CancelFunc) { l.begins = func() error { cancel(); return nil } }, context.Canceled, ""},
 		"no port": {"127.0.0.1", 0, nil, nil, "missing port"},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
-		l, _ := one(tt.address, 2, tt.rate)
+		l, _ := newTestLoad(tt.address, 2, tt.rate)
 		l.measure = time.Hour
 		if name == "ends" {
 			l.measure = 10 * time.Millisecond
@@ -201,11 +201,11 @@ func TestLoad_NothingIsForgotten(t *testing.T) {
 				}
 			}
 		})
-		l, g := one(server.Addr().String(), connections, rate)
-		l.measure, l.patience, l.warmup = 15*time.Millisecond, 10*time.Millisecond, time.Duration(seed/3%2)*5*time.Millisecond
-		g.drops, g.fresh = seed%5 == 0, seed%7 == 0
+		l, g := newTestLoad(server.Addr().String(), connections, rate)
+		l.measure, l.drain, l.warmup = 15*time.Millisecond, 10*time.Millisecond, time.Duration(seed/3%2)*5*time.Millisecond
+		g.dropLate, g.reconnects = seed%5 == 0, seed%7 == 0
 		err := l.run(t.Context())
-		if errors.Is(err, errGone) || errors.Is(err, errSilent) { // it met nothing but misbehaviour
+		if errors.Is(err, errGone) || errors.Is(err, errNoAnswer) { // it met nothing but misbehaviour
 			continue
 		}
 		want := g.sent
@@ -214,7 +214,7 @@ func TestLoad_NothingIsForgotten(t *testing.T) {
 		}
 		inTime := uint64(rate * l.measure.Seconds())
 		if err != nil || g.answers+g.lost != want || g.latency.TotalCount() != int64(g.answers) || rate > 0 && (g.intended > inTime+1 || g.intended+1 < inTime) {
-			t.Errorf("seed %d, %d %% of misbehaviour, %d connections, rate %v: %v, %+v", seed, share, connections, rate, err, g.tally)
+			t.Errorf("seed %d, %d %% of misbehaviour, %d connections, rate %v: %v, %+v", seed, share, connections, rate, err, g.results)
 		}
 	}
 }
@@ -223,8 +223,8 @@ func TestLoad_NothingIsForgotten(t *testing.T) {
 func TestLoad_AllocatesNothing(t *testing.T) {
 	server := serve(t, answering(plainReply))
 	for _, rate := range []float64{0, 10_000} {
-		l, g := one(server.Addr().String(), 4, rate)
-		g.asker = newMix(benchHost, []string{"k-1", "k-2"}, mixes()[mixConvert])
+		l, g := newTestLoad(server.Addr().String(), 4, rate)
+		g.requests = newMix(benchHost, []string{"k-1", "k-2"}, mixes()[mixConvert])
 		var before, after runtime.MemStats
 		l.begins = func() error { runtime.ReadMemStats(&before); return nil }
 		l.ends = func() error { runtime.ReadMemStats(&after); return nil }
@@ -244,9 +244,9 @@ func TestLoad_Groups(t *testing.T) {
 		from <- fmt.Sprint(conn.RemoteAddr().(*net.TCPAddr).IP)
 		answering(plainReply)(conn)
 	})
-	l, first := one(server.Addr().String(), 4, 100)
-	first.net, first.perAddress, first.from = 7, 2, 100*time.Millisecond
-	strange := &group{asker: &repeated{}, connections: 1, strange: func(int, []byte) bool { return true }}
+	l, first := newTestLoad(server.Addr().String(), 4, 100)
+	first.net, first.perAddress, first.startAfter = 7, 2, 100*time.Millisecond
+	strange := &clients{requests: &fixedRequest{}, connections: 1, unexpected: func(int, []byte) bool { return true }}
 	l.groups, l.warmup = append(l.groups, strange), 0
 	if err := l.run(t.Context()); err != nil {
 		t.Fatal(err)
@@ -258,7 +258,7 @@ func TestLoad_Groups(t *testing.T) {
 	if seen["127.7.0.1"] != 2 || seen["127.7.0.2"] != 2 || seen["127.0.0.1"] != 1 {
 		t.Errorf("connections from %v", seen)
 	}
-	if first.intended < 9 || first.intended > 11 || strange.odd == 0 || strange.odd != strange.answers || !strings.Contains(strange.first, "hello") || time.Since(began) < l.measure {
-		t.Errorf("%+v, %+v", first.tally, strange.tally)
+	if first.intended < 9 || first.intended > 11 || strange.unexpectedCount == 0 || strange.unexpectedCount != strange.answers || !strings.Contains(strange.firstUnexpected, "hello") || time.Since(began) < l.measure {
+		t.Errorf("%+v, %+v", first.results, strange.results)
 	}
 }

@@ -134,7 +134,7 @@ func readSettings(args []string, out io.Writer) (*settings, error) {
 	}
 	if s.against != "" {
 		s.against, err = readAddress(s.against)
-	} else if s.goals, err = chosen(list); err == nil && s.tasard == "" {
+	} else if s.goals, err = selectGoals(list); err == nil && s.tasard == "" {
 		err = errors.New("-tasard: the path of the node's program; make build makes ./tasard")
 	}
 	return s, err
@@ -157,13 +157,13 @@ var errMissed = errors.New("a goal was not met")
 
 // measureGoals measures what was chosen and writes the report.
 func (s *settings) measureGoals(ctx context.Context, out, progress io.Writer) (err error) {
-	l, err := openLab(s.options, s.tasard, progress)
+	l, err := newRunner(s.options, s.tasard, progress)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.close()) }()
 	for _, one := range s.goals {
-		if err := l.meet(ctx, one); err != nil {
+		if err := l.measureGoal(ctx, one); err != nil {
 			return err
 		}
 	}
@@ -174,7 +174,7 @@ func (s *settings) measureGoals(ctx context.Context, out, progress io.Writer) (e
 	if _, err := fmt.Fprintf(out, "%s\nThe reports are in %s: report.txt and report.json.\n", l.report.text(), s.out); err != nil {
 		return err
 	}
-	if names, _ := l.report.short(); s.strict && len(names) > 0 {
+	if names, _ := l.report.missedGoals(); s.strict && len(names) > 0 {
 		return errMissed
 	}
 	return nil
@@ -186,8 +186,8 @@ func (s *settings) runAgainst(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	g := &group{asker: newMix(s.against, keys, mixes()[s.mix]), connections: s.options.Connections, rate: s.rate}
-	order := &load{address: s.against, groups: []*group{g}, seed: s.options.Seed, warmup: s.options.Warmup, measure: s.options.Measure}
+	g := &clients{requests: newMix(s.against, keys, mixes()[s.mix]), connections: s.options.Connections, rate: s.rate}
+	order := &load{address: s.against, groups: []*clients{g}, seed: s.options.Seed, warmup: s.options.Warmup, measure: s.options.Measure}
 	if err := order.run(ctx); err != nil {
 		return err
 	}

@@ -21,21 +21,21 @@ func TestFaultsO8_LittleMemory(t *testing.T) {
 	path := buildNode(t, "")
 	t.Run("node", func(t *testing.T) {
 		o := startOverloaded(t, path, f, tightMemory, "--connections", tightConnections)
-		over := &group{
-			name: "crowd", asker: asking(nil), connections: 1000, rate: 3 * capacityOf(o.base(t)), net: 2, perAddress: crowdPerAddress,
+		over := &clients{
+			name: "crowd", requests: asking(nil), connections: 1000, rate: 3 * capacityOf(o.base(t)), net: 2, perAddress: clientsPerAddress,
 		}
-		runCrowd(t, o.address, controlSpan, overloadPatience, over)
+		runClients(t, o.address, controlSpan, overloadPatience, over)
 		kills := o.cage.oomKills(t)
 		figure(t, "%d accounts in %d MB at 3C: %d killed for memory, peak %d MiB; %s", len(f.keys), tightMemory>>20, kills,
 			peakMemory(t, o.server), over)
-		if kills > 0 || over.served() == 0 || over.dropped == 0 {
+		if kills > 0 || over.answeredOK() == 0 || over.dropped == 0 {
 			t.Errorf("%d killed, or no overload: %s", kills, over)
 		}
 		checkRefusals(t, over)
 	})
 	t.Run("control", func(t *testing.T) {
-		c := newCage(t, tightMemory/8)
-		if node, err := startNode(t.Context(), c.inside(path), f, serverCore); err == nil {
+		c := newCgroup(t, tightMemory/8)
+		if node, err := startNode(t.Context(), c.wrap(path), f, serverCore); err == nil {
 			node.kill()
 		}
 		kills := c.oomKills(t)

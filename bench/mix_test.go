@@ -14,7 +14,7 @@ import (
 )
 
 // stream is the first n requests, as they go over the wire.
-func stream(a asker, seed uint64, n int) []byte {
+func stream(a requestSource, seed uint64, n int) []byte {
 	random := rand.New(rand.NewPCG(seed, 0))
 	var all []byte
 	for range n {
@@ -45,7 +45,7 @@ func TestMix_Requests(t *testing.T) {
 	}
 	wants := map[string]int{}
 	for _, q := range questions {
-		_, encoding, _ := strings.Cut(strings.TrimSpace(q.lines), ": ")
+		_, encoding, _ := strings.Cut(strings.TrimSpace(q.headers), ": ")
 		wants[strings.TrimSuffix(q.path, "amount=")+encoding] = n * q.weight / 100
 		if alone := mixes()[q.operation]; len(alone) != 1 || alone[0] != q {
 			t.Errorf("%s by itself is %v", q.operation, alone)
@@ -88,10 +88,10 @@ func TestMix_AmountsAreNew(t *testing.T) {
 }
 
 // A roll asks once in the name of each.
-func TestRoll(t *testing.T) {
-	r := &roll{keys: []string{"a", "b"}, one: newMix("x", nil, mixes()[mixBest])}
+func TestPerAccount(t *testing.T) {
+	r := &perAccount{keys: []string{"a", "b"}, mix: newMix("x", nil, mixes()[mixBest])}
 	text := string(stream(r, 1, 3))
-	if strings.Count(text, "Bearer a\r\n\r\n") != 2 || strings.Count(text, "Bearer b\r\n\r\n") != 1 || r.called != 3 {
+	if strings.Count(text, "Bearer a\r\n\r\n") != 2 || strings.Count(text, "Bearer b\r\n\r\n") != 1 || r.sent != 3 {
 		t.Error(text)
 	}
 }

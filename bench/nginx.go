@@ -52,7 +52,7 @@ http {
 
 // startNginx runs nginx with the body of the node's answer to a question as a file: what a site would do that wrote its answers out
 // beforehand. It does not read the query, asks for no key, counts no client and sends few headers.
-func startNginx(ctx context.Context, node *server, key string, q *question, core int) (*server, error) {
+func startNginx(ctx context.Context, node *server, key string, q *requestTemplate, core int) (*server, error) {
 	path, err := exec.LookPath("nginx")
 	if err != nil { // Debian puts it where not every PATH looks
 		if path, err = exec.LookPath("/usr/sbin/nginx"); err != nil {
@@ -67,7 +67,7 @@ func startNginx(ctx context.Context, node *server, key string, q *question, core
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for nginx: %w", err)
 	}
-	s := &server{name: "nginx", scratch: scratch}
+	s := &server{name: "nginx", scratchDir: scratch}
 	user := ""
 	if os.Geteuid() == 0 {
 		user = "user root root;\n" // root's files are for root, so its worker stays root

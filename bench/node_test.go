@@ -31,15 +31,15 @@ func TestNode(t *testing.T) {
 	if err != nil || len(f.keys) != 5 || f.catalogue == "" {
 		t.Fatalf("want 5 keys and a catalogue, found %+v: %v", f, err)
 	}
-	node := started(t)(startNode(t.Context(), []string{program}, f, -1, "--quota-minute", "50000"))
+	node := wantStarted(t)(startNode(t.Context(), []string{program}, f, -1, "--quota-minute", "50000"))
 	t.Run("node", func(t *testing.T) { checkNode(t, node, f) })
 	t.Run("bare", func(t *testing.T) { checkBare(t, node, f) })
 	t.Run("against", func(t *testing.T) { checkAgainst(t, node, f) })
-	ended(t, node)
+	wantStopped(t, node)
 }
 
-// started wants a server, which the test ends at the latest.
-func started(t *testing.T) func(*server, error) *server {
+// wantStarted wants a server, which the test ends at the latest.
+func wantStarted(t *testing.T) func(*server, error) *server {
 	t.Helper()
 	return func(s *server, err error) *server {
 		t.Helper()
@@ -54,42 +54,42 @@ func started(t *testing.T) func(*server, error) *server {
 	}
 }
 
-// ended stops a server and wants all its processes gone, and what it left on the disk.
-func ended(t *testing.T, s *server) {
+// wantStopped stops a server and wants all its processes gone, and what it left on the disk.
+func wantStopped(t *testing.T, s *server) {
 	t.Helper()
 	var all []int
 	for _, p := range s.processes {
-		all = append(append(all, p.cmd.Process.Pid), childrenOf(p.cmd.Process.Pid)...)
+		all = append(append(all, p.cmd.Process.Pid), childPIDs(p.cmd.Process.Pid)...)
 	}
 	if err := s.stop(); err != nil {
 		t.Errorf("stop %s: %v", s.name, err)
 	}
 	for _, pid := range all {
-		if _, err := cpuOf(pid); err == nil {
+		if _, err := cpuTime(pid); err == nil {
 			t.Errorf("%s leaves process %d", s.name, pid)
 		}
 	}
-	if _, err := os.Stat(s.scratch); err == nil {
-		t.Errorf("%s leaves %s", s.name, s.scratch)
+	if _, err := os.Stat(s.scratchDir); err == nil {
+		t.Errorf("%s leaves %s", s.name, s.scratchDir)
 	}
 }
 
-// asked is an answer to a question, whatever its status.
-func asked(t *testing.T, s *server, key, path string) *fasthttp.Response {
+// get is an answer to a question, whatever its status.
+func get(t *testing.T, s *server, key, path string) *fasthttp.Response {
 	t.Helper()
-	_, response, err := s.ask(t.Context(), (&question{path: path}).request(key))
+	_, response, err := s.ask(t.Context(), (&requestTemplate{path: path}).request(key))
 	if err != nil {
 		t.Fatalf("%s: %v", s.name, err)
 	}
 	return response
 }
 
-// busy wants a server's CPU time to grow with its work.
-func busy(t *testing.T, s *server, key string) {
+// wantBusy wants a server's CPU time to grow with its work.
+func wantBusy(t *testing.T, s *server, key string) {
 	t.Helper()
 	before, err := s.cpu()
 	for range 20 {
-		asked(t, s, key, mixes()[mixBest][0].path)
+		get(t, s, key, mixes()[mixBest][0].path)
 	}
 	if after, afterErr := s.cpu(); errors.Join(err, afterErr) != nil || after <= before {
 		t.Errorf("20 answers cost %s %v of CPU: %v, %v", s.name, after-before, err, afterErr)
@@ -98,7 +98,7 @@ func busy(t *testing.T, s *server, key string) {
 
 func checkGoals(t *testing.T, program string) {
 	for core := range 2 {
-		if err := pinned(core, func() error { return nil }); err != nil {
+		if err := pinToCore(core, func() error { return nil }); err != nil {
 			t.Skipf("the goals are measured on two cores: %v", err)
 		}
 	}
@@ -129,7 +129,7 @@ func checkNode(t *testing.T, node *server, f *fixture) {
 		"/v1/rates/best?currency=USD&operation=buy&limit=10": 10, "/v1/rates/best?currency=QAP&operation=sell": 60,
 		"/v1/institutions/inventada-0016": 16, "/v1/rates/history?currency=EUR&institution=bhd": 7,
 	} {
-		answer := asked(t, node, f.keys[4], path)
+		answer := get(t, node, f.keys[4], path)
 		if got := bytes.Count(answer.Body(), []byte(`"expiresAt"`)) + bytes.Count(answer.Body(), []byte(`"date"`)); got != want {
 			t.Errorf("%s: %d, want %d: %.300s", path, got, want, answer.Body())
 		}
@@ -141,14 +141,14 @@ func checkNode(t *testing.T, node *server, f *fixture) {
 	if err != nil || before < 1000 {
 		t.Errorf("the node allocated %v objects: %v", before, err)
 	}
-	busy(t, node, f.keys[0])
+	wantBusy(t, node, f.keys[0])
 	if after, err := node.metric(t.Context(), mallocsMetric); err != nil || after <= before {
 		t.Errorf("and then %v: %v", after, err)
 	}
 	if _, err := node.metric(t.Context(), "no_such_total"); err == nil {
 		t.Error("a metric that is not there is read")
 	}
-	if _, _, err := node.capture(t.Context(), f.keys[0], &question{path: "/v1/nothing"}); err == nil || !strings.Contains(err.Error(), "want an answer 200, found 404") {
+	if _, _, err := node.capture(t.Context(), f.keys[0], &requestTemplate{path: "/v1/nothing"}); err == nil || !strings.Contains(err.Error(), "want an answer 200, found 404") {
 		t.Error(err)
 	}
 }
@@ -179,7 +179,7 @@ func checkBare(t *testing.T, node *server, f *fixture) {
 		t.Fatal(err)
 	}
 	for _, mix := range []string{mixBest, mixGzip, mixConvert} {
-		bare := started(t)(startBare(t.Context(), self, node, f.keys[0], mix, -1))
+		bare := wantStarted(t)(startBare(t.Context(), self, node, f.keys[0], mix, -1))
 		q := &mixes()[mix][0]
 		raw, response, err := bare.capture(t.Context(), f.keys[0], q)
 		wantRaw, want, wantErr := node.capture(t.Context(), f.keys[0], q)
@@ -189,8 +189,8 @@ func checkBare(t *testing.T, node *server, f *fixture) {
 		if bodyOf(t, response) != bodyOf(t, want) || headOf(raw) != headOf(wantRaw) {
 			t.Errorf("%s: another answer than the node's:\n%.900s\n\nthe node:\n%.900s", mix, raw, wantRaw)
 		}
-		busy(t, bare, "")
-		ended(t, bare)
+		wantBusy(t, bare, "")
+		wantStopped(t, bare)
 	}
 }
 
@@ -212,15 +212,15 @@ func checkAgainst(t *testing.T, node *server, f *fixture) {
 }
 
 // What is missing on this machine is skipped by name; any other error ends the run.
-func TestLab_SkipsByName(t *testing.T) {
+func TestRunner_SkipsByName(t *testing.T) {
 	planted := error(&missingError{"nginx", "it is not installed"})
-	l := &lab{progress: io.Discard}
-	s := scenario{goal: "F6", run: func(context.Context, *lab, *goal) error { return planted }}
-	if err := l.meet(t.Context(), s); err != nil || !slices.Equal(l.report.Skipped, []string{"F6, nginx: it is not installed"}) || len(l.report.Goals) > 0 {
+	l := &runner{progress: io.Discard}
+	s := scenario{goal: "F6", run: func(context.Context, *runner, *goal) error { return planted }}
+	if err := l.measureGoal(t.Context(), s); err != nil || !slices.Equal(l.report.Skipped, []string{"F6, nginx: it is not installed"}) || len(l.report.Goals) > 0 {
 		t.Errorf("%v, %+v", err, l.report)
 	}
 	planted = errors.New("planted")
-	if err := l.meet(t.Context(), s); !errors.Is(err, planted) {
+	if err := l.measureGoal(t.Context(), s); !errors.Is(err, planted) {
 		t.Errorf("%v, want %v", err, planted)
 	}
 }
@@ -238,7 +238,7 @@ func TestFixture_Sizes(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		counters := newCounters(catalogue, size)
+		counters := newMarket(catalogue, size)
 		if want := size.currencies * (size.institutions + 1); len(counters) != want { // and the central bank
 			t.Errorf("%+v: %d rates, want %d", size, len(counters), want)
 		}

@@ -14,19 +14,19 @@ import (
 )
 
 const (
-	// overloadSpan is how long a node is asked for three times what it can do, overloadTurns how often: sixty seconds, as the goals O1 and
+	// overloadSpan is how long a node is asked for three times what it can do, overloadRounds how often: sixty seconds, as the goals O1 and
 	// O2 have them.
-	overloadSpan  = 20 * time.Second
-	overloadTurns = 3
-	controlSpan   = 8 * time.Second
+	overloadSpan   = 20 * time.Second
+	overloadRounds = 3
+	controlSpan    = 8 * time.Second
 	// overloadPatience is how long what was sent is waited for at the end.
-	overloadPatience = loadPatience + 25*time.Second
+	overloadPatience = drainTimeout + 25*time.Second
 	baseSpan         = 4 * time.Second
-	// crowdConnections: so many that their requests, served in turn, would each wait longer than the goal allows.
-	crowdConnections = 8192
-	// crowdPerAddress: the quota of an address is for a minute, and connections that came beside each other are often served beside each
+	// clientConnections: so many that their requests, served in turn, would each wait longer than the goal allows.
+	clientConnections = 8192
+	// clientsPerAddress: the quota of an address is for a minute, and connections that came beside each other are often served beside each
 	// other. Of 16 of them some used up the highest quota that there is.
-	crowdPerAddress = 1
+	clientsPerAddress = 1
 
 	// overloadOnset is when an overload has been noticed, and what came before is over: order is looked at from then on.
 	overloadOnset = 2 * time.Second
@@ -38,26 +38,26 @@ const (
 	afterSlack = 2 * time.Millisecond
 )
 
-// noAge serves requests however long they have waited: what protects from overload is taken away.
-func noAge(t *testing.T) string {
-	return buildNode(t, "httpapi/conn/overload.go", "w.hot >= hotWindows:", "w.hot < 0:")
+// withoutShedding serves requests however long they have waited: what protects from overload is taken away.
+func withoutShedding(t *testing.T) string {
+	return buildNode(t, "httpapi/conn/loadshedder.go", "w.lateWindows >= lateWindowsMin:", "w.lateWindows < 0:")
 }
 
 // overloaded is a node in a cage.
 type overloaded struct {
 	*server
-	cage    cage
+	cage    cgroup
 	fixture *fixture
 }
 
 func startOverloaded(t *testing.T, path string, f *fixture, memory int, flags ...string) *overloaded {
 	t.Helper()
-	c := newCage(t, memory)
-	return startCaged(t, c, c.inside(path), serverCore, f, flags...)
+	c := newCgroup(t, memory)
+	return startInCgroup(t, c, c.wrap(path), serverCore, f, flags...)
 }
 
-// startCaged runs a program that is a node, in its cage, on a core or, below 0, on any.
-func startCaged(t *testing.T, c cage, program []string, core int, f *fixture, flags ...string) *overloaded {
+// startInCgroup runs a program that is a node, in its cage, on a core or, below 0, on any.
+func startInCgroup(t *testing.T, c cgroup, program []string, core int, f *fixture, flags ...string) *overloaded {
 	t.Helper()
 	return &overloaded{running(t, program, f, core, append([]string{"--connections-per-address", "128"}, flags...)...), c, f}
 }
@@ -87,26 +87,26 @@ func smallFixture(t *testing.T, accounts int) *fixture {
 }
 
 // asking asks for best rates, in the names of keys if there are any.
-func asking(keys []string) asker { return newMix(benchHost, keys, mixes()[mixBest]) }
+func asking(keys []string) requestSource { return newMix(benchHost, keys, mixes()[mixBest]) }
 
 // base measures what the node does for 64 connections that ask as fast as they are answered: its capacity.
-func (o *overloaded) base(t *testing.T) *group {
+func (o *overloaded) base(t *testing.T) *clients {
 	t.Helper()
-	g := &group{name: "base", asker: asking(nil), connections: 64, net: 1, perAddress: 1}
-	runCrowd(t, o.address, baseSpan, time.Second, g)
-	if g.served() == 0 || g.odd+g.refused()+g.lost > 0 {
-		t.Fatalf("without overload: %s; %s", g, g.first)
+	g := &clients{name: "base", requests: asking(nil), connections: 64, net: 1, perAddress: 1}
+	runClients(t, o.address, baseSpan, time.Second, g)
+	if g.answeredOK() == 0 || g.unexpectedCount+g.shedCount()+g.lost > 0 {
+		t.Fatalf("without overload: %s; %s", g, g.firstUnexpected)
 	}
 	return g
 }
 
-func capacityOf(g *group) float64 { return float64(g.served()) / baseSpan.Seconds() }
+func capacityOf(g *clients) float64 { return float64(g.answeredOK()) / baseSpan.Seconds() }
 
 // checkRefusals: whoever was read got 200 or the refusal that is promised.
-func checkRefusals(t *testing.T, g *group) {
+func checkRefusals(t *testing.T, g *clients) {
 	t.Helper()
-	if g.odd > 0 || g.lost > 0 {
-		t.Errorf("%s: %d answers are neither 200 nor the refusal, %d requests have none; the first: %s", g.name, g.odd, g.lost, g.first)
+	if g.unexpectedCount > 0 || g.lost > 0 {
+		t.Errorf("%s: %d answers are neither 200 nor the refusal, %d requests have none; the first: %s", g.name, g.unexpectedCount, g.lost, g.firstUnexpected)
 	}
 }
 
@@ -121,7 +121,7 @@ func TestFaultsO1_ThreeTimesCapacity(t *testing.T) {
 	t.Run("node", func(t *testing.T) {
 		o := startOverloaded(t, buildNode(t, ""), f, 0)
 		o.base(t)
-		turns := o.inTurns(t, func(capacity float64) []*group { return []*group{o.crowd(t, 3*capacity, overloadSpan)} })
+		turns := o.inRounds(t, func(capacity float64) []*clients { return []*clients{o.manyClients(t, 3*capacity, overloadSpan)} })
 		capacity, slower := capacityOf(turns[0].before), []time.Duration(nil)
 		for _, one := range turns {
 			capacity += capacityOf(one.after)
@@ -129,26 +129,26 @@ func TestFaultsO1_ThreeTimesCapacity(t *testing.T) {
 			slower = append(slower, one.after.quantile(99)-allowed)
 		}
 		slices.Sort(slower)
-		capacity /= overloadTurns + 1
+		capacity /= overloadRounds + 1
 		all := together(turns)[0]
 		over, peak, held := all, peakMemory(t, o.server), o.cage.throttled(t)
-		goodput := float64(over.served()) / (overloadTurns * overloadSpan).Seconds() / capacity
+		goodput := float64(over.answeredOK()) / (overloadRounds * overloadSpan).Seconds() / capacity
 		figure(t, "C %.0f/s; 3C for %v: goodput %.2f C; %s; after: p99 %v below what it may be; %d MiB; %d periods throttled", capacity,
-			overloadTurns*overloadSpan, goodput, over, -slower[overloadTurns/2], peak, held)
+			overloadRounds*overloadSpan, goodput, over, -slower[overloadRounds/2], peak, held)
 		checkRefusals(t, all)
-		if held == 0 || over.refused() == 0 || over.dropped == 0 {
+		if held == 0 || over.shedCount() == 0 || over.dropped == 0 {
 			t.Errorf("there was no overload: %d periods throttled, %s", held, over)
 		}
 		if goodput < goodputShare || over.quantile(99) > overloadP99 || peak > overloadMiB {
 			t.Errorf("goodput %.2f, p99 %v, %d MiB; want %.2f, %v, %d MiB", goodput, over.quantile(99), peak, goodputShare, overloadP99, overloadMiB)
 		}
-		if slower[overloadTurns/2] > 0 {
+		if slower[overloadRounds/2] > 0 {
 			t.Errorf("5 s after the load p99 is in most cases %v above %.1f times that before it and %v", slower, afterRatio, afterSlack)
 		}
 	})
 	t.Run("control", func(t *testing.T) {
-		o := startOverloaded(t, noAge(t), f, 0)
-		over := o.crowd(t, 3*capacityOf(o.base(t)), controlSpan)
+		o := startOverloaded(t, withoutShedding(t), f, 0)
+		over := o.manyClients(t, 3*capacityOf(o.base(t)), controlSpan)
 		figure(t, "control, nobody waits for a seat: p99 %v; %s", over.quantile(99), over)
 		if over.quantile(99) <= overloadP99 {
 			t.Errorf("p99 %v meets the goal without what it is there for", over.quantile(99))
@@ -156,19 +156,19 @@ func TestFaultsO1_ThreeTimesCapacity(t *testing.T) {
 	})
 }
 
-// turn is an overload, with what the node did without one just before it and five seconds after it.
-type turn struct {
-	before, after *group
-	groups        []*group
+// overloadRound is an overload, with what the node did without one just before it and five seconds after it.
+type overloadRound struct {
+	before, after *clients
+	groups        []*clients
 }
 
-// inTurns asks for what the node can do, and puts an overload on it, in turns: how fast the machine is changes by a fifth within minutes.
+// inRounds asks for what the node can do, and puts an overload on it, in turns: how fast the machine is changes by a fifth within minutes.
 // The groups of the first turn have what all of them met.
-func (o *overloaded) inTurns(t *testing.T, put func(capacity float64) []*group) (turns []turn) {
+func (o *overloaded) inRounds(t *testing.T, put func(capacity float64) []*clients) (turns []overloadRound) {
 	t.Helper()
 	last := o.base(t)
-	for range overloadTurns {
-		one := turn{before: last, groups: put(capacityOf(last))}
+	for range overloadRounds {
+		one := overloadRound{before: last, groups: put(capacityOf(last))}
 		<-time.NewTimer(5 * time.Second).C
 		last = o.base(t)
 		one.after = last
@@ -178,7 +178,7 @@ func (o *overloaded) inTurns(t *testing.T, put func(capacity float64) []*group) 
 }
 
 // together is what each group met in all turns.
-func together(turns []turn) []*group {
+func together(turns []overloadRound) []*clients {
 	for _, other := range turns[1:] {
 		for i, g := range turns[0].groups {
 			g.merge(other.groups[i])
@@ -187,11 +187,11 @@ func together(turns []turn) []*group {
 	return turns[0].groups
 }
 
-// crowd asks for best rates at a rate from many addresses.
-func (o *overloaded) crowd(t *testing.T, rate float64, span time.Duration) *group {
+// manyClients asks for best rates at a rate from many addresses.
+func (o *overloaded) manyClients(t *testing.T, rate float64, span time.Duration) *clients {
 	t.Helper()
-	g := &group{name: "crowd", asker: asking(nil), connections: crowdConnections, rate: rate, net: 2, perAddress: crowdPerAddress}
-	runCrowd(t, o.address, span, overloadPatience, g)
+	g := &clients{name: "crowd", requests: asking(nil), connections: clientConnections, rate: rate, net: 2, perAddress: clientsPerAddress}
+	runClients(t, o.address, span, overloadPatience, g)
 	return g
 }
 
@@ -202,8 +202,8 @@ func TestFaultsO1_OneProcessor(t *testing.T) {
 	path, f := buildNode(t, ""), smallFixture(t, 1)
 	for setting, want := range map[string]float64{"--unset=GOMAXPROCS": 1, "GOMAXPROCS=2": 2} {
 		t.Run(setting, func(t *testing.T) {
-			c := newCage(t, 0)
-			o := startCaged(t, c, c.inside("/usr/bin/env", setting, path), -1, f)
+			c := newCgroup(t, 0)
+			o := startInCgroup(t, c, c.wrap("/usr/bin/env", setting, path), -1, f)
 			used, err := o.metric(t.Context(), "go_sched_gomaxprocs_threads")
 			figure(t, "half a processor, %s: the node uses %v", setting, used)
 			if err != nil || used != want {
@@ -220,7 +220,7 @@ func TestFaultsO2_HealthAtTheCap(t *testing.T) {
 	f := smallFixture(t, 1)
 	for name, path := range map[string]string{
 		"node":    buildNode(t, ""),
-		"control": buildNode(t, "httpapi/server.go", "spareDefault = 64", "spareDefault = 0"),
+		"control": buildNode(t, "httpapi/server.go", "reserveConnsDefault = 64", "reserveConnsDefault = 0"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			found := running(t, []string{path}, f, -1, "--connections", fmt.Sprint(places), "--connections-per-address", "128")
@@ -253,7 +253,7 @@ func connectFrom(t *testing.T, source net.IP, address string) (conn net.Conn, an
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = conn.SetDeadline(time.Now().Add(loadPatience))
+	_ = conn.SetDeadline(time.Now().Add(drainTimeout))
 	_, err = io.WriteString(conn, "GET /v1/currencies HTTP/1.1\r\nHost: a\r\n\r\n")
 	return conn, err == nil && readRequest(conn, make([]byte, 16))
 }

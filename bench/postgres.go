@@ -40,40 +40,40 @@ func startPostgres(ctx context.Context, self string, node *server, key string, c
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for PostgreSQL: %w", err)
 	}
-	database := &server{name: "PostgreSQL", scratch: scratch}
-	if err = database.startCluster(ctx, programs[len(programs)-1], core); err == nil {
+	database := &server{name: "PostgreSQL", scratchDir: scratch}
+	if err = database.startDatabase(ctx, programs[len(programs)-1], core); err == nil {
 		var front *server
-		if front, err = startOurs(ctx, &command{name: "postgres", argv: []string{self, "postgres", scratch, node.address, key}}, core, key); err == nil {
-			front.processes, front.scratch = append(front.processes, database.processes...), scratch
+		if front, err = startListening(ctx, &command{name: "postgres", argv: []string{self, "postgres", scratch, node.address, key}}, core, key); err == nil {
+			front.processes, front.scratchDir = append(front.processes, database.processes...), scratch
 			return front, nil
 		}
 	}
 	return nil, errors.Join(err, database.stop())
 }
 
-// startCluster makes a cluster and starts it: its directory and socket are open to no other user, and it listens on no port. The settings
+// startDatabase makes a cluster and starts it: its directory and socket are open to no other user, and it listens on no port. The settings
 // are what a good engineer would choose for a small, hot database on one core.
-func (s *server) startCluster(ctx context.Context, programs string, core int) error {
+func (s *server) startDatabase(ctx context.Context, programs string, core int) error {
 	if os.Geteuid() == 0 {
-		if text, err := exec.CommandContext(ctx, "chown", "postgres", s.scratch).CombinedOutput(); err != nil {
+		if text, err := exec.CommandContext(ctx, "chown", "postgres", s.scratchDir).CombinedOutput(); err != nil {
 			return fmt.Errorf("find a user for PostgreSQL: %w %s", err, text)
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, startMax)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	data := filepath.Join(s.scratch, "data")
+	data := filepath.Join(s.scratchDir, "data")
 	// The directory is open to no other user, so that every caller at the socket may come in.
 	initdb := strings.Fields(programs + "/initdb --username bench --auth=trust --encoding=UTF8 --locale=C --no-sync --pgdata " + data)
-	p, err := spawn(&command{name: "initdb", argv: asOwner(initdb...), dir: s.scratch}, -1)
+	p, err := startProcess(&command{name: "initdb", argv: asOwner(initdb...), dir: s.scratchDir}, -1)
 	if err == nil {
-		err = p.finish(ctx)
+		err = p.awaitExit(ctx)
 	}
 	if err != nil {
 		return err
 	}
 	argv := []string{filepath.Join(programs, "postgres"), "-D", data}
 	for _, setting := range []string{
-		"listen_addresses=", "unix_socket_directories=" + s.scratch, "unix_socket_permissions=0700",
+		"listen_addresses=", "unix_socket_directories=" + s.scratchDir, "unix_socket_permissions=0700",
 		"shared_buffers=256MB", "effective_cache_size=1GB", "jit=off", "max_parallel_workers_per_gather=0", "random_page_cost=1.1",
 		"plan_cache_mode=force_generic_plan", "update_process_title=off",
 		"checkpoint_timeout=30min", // none within a run
@@ -81,11 +81,11 @@ func (s *server) startCluster(ctx context.Context, programs string, core int) er
 		argv = append(argv, "-c", setting)
 	}
 	// SIGINT is the fast shutdown: it waits for no client.
-	if p, err = spawn(&command{name: "PostgreSQL", argv: asOwner(argv...), dir: s.scratch, ends: syscall.SIGINT}, core); err != nil {
+	if p, err = startProcess(&command{name: "PostgreSQL", argv: asOwner(argv...), dir: s.scratchDir, stopSignal: syscall.SIGINT}, core); err != nil {
 		return err
 	}
-	s.processes = []*child{p}
-	_, err = p.line(ctx, "ready to accept connections")
+	s.processes = []*process{p}
+	_, err = p.awaitLine(ctx, "ready to accept connections")
 	return err
 }
 
@@ -142,7 +142,7 @@ func fillDatabase(ctx context.Context, pool *pgxpool.Pool, node *server, key str
 		return err
 	}
 	for cursor, more := 0, true; more; {
-		_, response, err := node.capture(ctx, key, &question{path: fmt.Sprintf("/v1/rates?limit=200&cursor=%d", cursor)})
+		_, response, err := node.capture(ctx, key, &requestTemplate{path: fmt.Sprintf("/v1/rates?limit=200&cursor=%d", cursor)})
 		if err != nil {
 			return err
 		}

@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// startMax is how long a server may take until it answers, stopMax until it ends in order; then it is killed.
-	startMax = 60 * time.Second
-	stopMax  = 15 * time.Second
-	// pollPause lies between two looks at what is awaited: often enough to tell milliseconds, and no load.
-	pollPause = time.Millisecond
-	// outputMax is how much of a process's output is kept.
-	outputMax = 32 << 10
+	// startTimeout is how long a server may take until it answers, stopTimeout until it ends in order; then it is killed.
+	startTimeout = 60 * time.Second
+	stopTimeout  = 15 * time.Second
+	// pollInterval lies between two looks at what is awaited: often enough to tell milliseconds, and no load.
+	pollInterval = time.Millisecond
+	// outputBytesMax is how much of a process's output is kept.
+	outputBytesMax = 32 << 10
 )
 
 // command is a process that is to run beside the bench.
@@ -34,41 +34,41 @@ type command struct {
 	name string   // in errors: nginx
 	argv []string // program and arguments
 	dir  string   // where it runs, "" = where the bench does
-	// ends asks it to stop, also when the bench dies, so that none is left behind; 0 is SIGTERM.
-	ends syscall.Signal
+	// stopSignal asks it to stop, also when the bench dies, so that none is left behind; 0 is SIGTERM.
+	stopSignal syscall.Signal
 }
 
-// child is a process that the bench started, and ends.
-type child struct {
+// process is a process that the bench started, and ends.
+type process struct {
 	*command
-	cmd   *exec.Cmd
-	done  chan struct{} // closed when it has ended
-	ended error         // how, once done is closed
+	cmd     *exec.Cmd
+	done    chan struct{} // closed when it has ended
+	exitErr error         // how, once done is closed
 
 	mu     sync.Mutex
 	output []byte
 }
 
-// spawn starts a process on one core, any with core < 0. Its end is awaited by stop or kill.
+// startProcess starts a process on one core, any with core < 0. Its end is awaited by stop or kill.
 //
 // It has a group of its own, so that an interrupt at the terminal reaches only the bench, which then ends things in order.
 // Danger: the kernel takes the end of the thread that started it for the end of the bench. The runtime keeps its threads, but one that is
 // locked to a goroutine ends with it: no such goroutine may start a process.
-func spawn(c *command, core int) (*child, error) {
-	if c.ends == 0 {
-		c.ends = syscall.SIGTERM
+func startProcess(c *command, core int) (*process, error) {
+	if c.stopSignal == 0 {
+		c.stopSignal = syscall.SIGTERM
 	}
 	cmd := exec.Command(c.argv[0], c.argv[1:]...)
-	p := &child{command: c, cmd: cmd, done: make(chan struct{})}
+	p := &process{command: c, cmd: cmd, done: make(chan struct{})}
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = c.dir, environment(), p, p
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: c.ends}
-	cmd.WaitDelay = stopMax // for those that inherited its output and live longer
-	if err := pinned(core, cmd.Start); err != nil {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: c.stopSignal}
+	cmd.WaitDelay = stopTimeout // for those that inherited its output and live longer
+	if err := pinToCore(core, cmd.Start); err != nil {
 		return nil, fmt.Errorf("start %s on core %d: %w", c.name, core, err)
 	}
 	go func() {
 		defer close(p.done)
-		p.ended = cmd.Wait()
+		p.exitErr = cmd.Wait()
 	}()
 	return p, nil
 }
@@ -86,16 +86,16 @@ func environment() []string {
 }
 
 // Write keeps the newest output.
-func (p *child) Write(text []byte) (int, error) {
+func (p *process) Write(text []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.output = append(p.output, text...)
-	p.output = p.output[max(0, len(p.output)-outputMax):]
+	p.output = p.output[max(0, len(p.output)-outputBytesMax):]
 	return len(text), nil
 }
 
-// find is the first kept line with a text, "" when there is none.
-func (p *child) find(text string) string {
+// findLine is the first kept line with a text, "" when there is none.
+func (p *process) findLine(text string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for line := range strings.Lines(string(p.output)) {
@@ -106,8 +106,8 @@ func (p *child) find(text string) string {
 	return ""
 }
 
-// trouble is an error with how the process ended, and its last words.
-func (p *child) trouble(why error) error {
+// withOutput is an error with how the process ended, and its last words.
+func (p *process) withOutput(why error) error {
 	state := "it runs"
 	select {
 	case <-p.done:
@@ -119,12 +119,12 @@ func (p *child) trouble(why error) error {
 	return fmt.Errorf("%s: %w (%s); its last lines:\n%s", p.name, why, state, p.output[max(0, len(p.output)-2000):])
 }
 
-// errDied is wrapped when a process that was to run has ended.
-var errDied = errors.New("it ended by itself")
+// errExited is wrapped when a process that was to run has ended.
+var errExited = errors.New("it ended by itself")
 
 // await looks again and again until something is so, the process ends or the context does.
-func (p *child) await(ctx context.Context, what string, so func() bool) error {
-	pause := time.NewTicker(pollPause)
+func (p *process) await(ctx context.Context, what string, so func() bool) error {
+	pause := time.NewTicker(pollInterval)
 	defer pause.Stop()
 	for !so() {
 		select {
@@ -133,59 +133,59 @@ func (p *child) await(ctx context.Context, what string, so func() bool) error {
 			if so() {
 				return nil
 			}
-			return p.trouble(errDied)
+			return p.withOutput(errExited)
 		case <-ctx.Done():
-			return p.trouble(fmt.Errorf("waiting for %s: %w", what, ctx.Err()))
+			return p.withOutput(fmt.Errorf("waiting for %s: %w", what, ctx.Err()))
 		}
 	}
 	return nil
 }
 
-// line waits until the process has written a line that contains a text.
-func (p *child) line(ctx context.Context, text string) (line string, err error) {
-	err = p.await(ctx, strconv.Quote(text), func() bool { line = p.find(text); return line != "" })
+// awaitLine waits until the process has written a line that contains a text.
+func (p *process) awaitLine(ctx context.Context, text string) (line string, err error) {
+	err = p.await(ctx, strconv.Quote(text), func() bool { line = p.findLine(text); return line != "" })
 	return line, err
 }
 
-// finish waits for the end of a process that ends by itself.
-func (p *child) finish(ctx context.Context) error {
+// awaitExit waits for the end of a process that ends by itself.
+func (p *process) awaitExit(ctx context.Context) error {
 	select {
 	case <-p.done:
 	case <-ctx.Done():
 		p.kill()
-		return p.trouble(ctx.Err())
+		return p.withOutput(ctx.Err())
 	}
-	if p.ended != nil {
-		return p.trouble(p.ended)
+	if p.exitErr != nil {
+		return p.withOutput(p.exitErr)
 	}
 	return nil
 }
 
 // stop asks the process to end and waits for it. One that had ended before is an error, and so is one that ends with an error or must
 // be killed.
-func (p *child) stop() error {
+func (p *process) stop() error {
 	select {
 	case <-p.done:
-		return p.trouble(errDied)
+		return p.withOutput(errExited)
 	default:
 	}
-	_ = p.cmd.Process.Signal(p.ends) // it may end at this moment
-	patience, cancel := context.WithTimeout(context.Background(), stopMax)
+	_ = p.cmd.Process.Signal(p.stopSignal) // it may end at this moment
+	patience, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
-	return p.finish(patience)
+	return p.awaitExit(patience)
 }
 
 // kill ends the process, and what stayed in its group, as a crash would, and waits for it.
-func (p *child) kill() {
+func (p *process) kill() {
 	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // it may be over
 	<-p.done
 }
 
-// pinned does something on one core: what is started meanwhile stays there with all its threads. Any core with core < 0.
+// pinToCore does something on one core: what is started meanwhile stays there with all its threads. Any core with core < 0.
 //
 // A thread of the runtime changes its affinity, and gets the old one back. While it is locked to its goroutine the runtime starts no
 // thread from it, so that nothing else of the bench inherits the core.
-func pinned(core int, do func() error) error {
+func pinToCore(core int, do func() error) error {
 	if core < 0 {
 		return do()
 	}
@@ -204,23 +204,23 @@ func pinned(core int, do func() error) error {
 // have ended.
 const cpuClockKind = 2
 
-// cpuOf is the CPU time, user and system, of a process and of the living below it: nginx's worker, PostgreSQL's backends.
-func cpuOf(pid int) (time.Duration, error) {
+// cpuTime is the CPU time, user and system, of a process and of the living below it: nginx's worker, PostgreSQL's backends.
+func cpuTime(pid int) (time.Duration, error) {
 	var spent unix.Timespec
 	if err := unix.ClockGettime(int32(^pid)<<3|cpuClockKind, &spent); err != nil {
 		return 0, fmt.Errorf("read the CPU time of process %d: %w", pid, err)
 	}
 	total := time.Duration(spent.Nano())
-	for _, below := range childrenOf(pid) {
-		if spent, err := cpuOf(below); err == nil { // else it has just ended
+	for _, below := range childPIDs(pid) {
+		if spent, err := cpuTime(below); err == nil { // else it has just ended
 			total += spent
 		}
 	}
 	return total, nil
 }
 
-// childrenOf are the processes that a process started and that live.
-func childrenOf(pid int) (found []int) {
+// childPIDs are the processes that a process started and that live.
+func childPIDs(pid int) (found []int) {
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is well-formed
 	for _, list := range lists {
 		text, _ := os.ReadFile(list) // a thread may have ended

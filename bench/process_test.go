@@ -16,9 +16,9 @@ import (
 )
 
 // shell is a process that runs a script and then waits for its end.
-func shell(t *testing.T, core int, script string) *child {
+func shell(t *testing.T, core int, script string) *process {
 	t.Helper()
-	p, err := spawn(&command{name: "script", argv: []string{"/bin/sh", "-c", script + "\nsleep 1000 >/dev/null 2>&1 & wait $!"}}, core)
+	p, err := startProcess(&command{name: "script", argv: []string{"/bin/sh", "-c", script + "\nsleep 1000 >/dev/null 2>&1 & wait $!"}}, core)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,10 +26,10 @@ func shell(t *testing.T, core int, script string) *child {
 	return p
 }
 
-// said is the line of a process with a text.
-func said(t *testing.T, p *child, text string) string {
+// lineOf is the line of a process with a text.
+func lineOf(t *testing.T, p *process, text string) string {
 	t.Helper()
-	line, err := p.line(t.Context(), text)
+	line, err := p.awaitLine(t.Context(), text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func said(t *testing.T, p *child, text string) string {
 }
 
 // A process has one core, and no settings of the caller: what is measured does not depend on them.
-func TestSpawn(t *testing.T) {
+func TestStartProcess(t *testing.T) {
 	for _, name := range []string{"TASARD_DATA", "GOGC", "PGDATA"} {
 		t.Setenv(name, "1")
 	}
@@ -52,17 +52,17 @@ func TestSpawn(t *testing.T) {
 		core++
 	}
 	p := shell(t, core, "grep Cpus_allowed_list /proc/self/status; echo GOMAXPROCS $GOMAXPROCS$TASARD_DATA$GOGC$PGDATA >&2")
-	if line := said(t, p, "GOMAXPROCS"); line != "GOMAXPROCS 1" {
+	if line := lineOf(t, p, "GOMAXPROCS"); line != "GOMAXPROCS 1" {
 		t.Error(line)
 	}
-	if line := said(t, p, "Cpus_allowed_list"); strings.Fields(line)[1] != strconv.Itoa(core) {
+	if line := lineOf(t, p, "Cpus_allowed_list"); strings.Fields(line)[1] != strconv.Itoa(core) {
 		t.Errorf("%q, want core %d", line, core)
 	}
 	const none = 1000
-	if _, err := spawn(&command{name: "script", argv: []string{"/bin/true"}}, none); err == nil || !strings.Contains(err.Error(), "this machine gives the bench no core") {
+	if _, err := startProcess(&command{name: "script", argv: []string{"/bin/true"}}, none); err == nil || !strings.Contains(err.Error(), "this machine gives the bench no core") {
 		t.Errorf("a core that is not there: %v", err)
 	}
-	if _, err := spawn(&command{name: "nothing", argv: []string{"/nowhere/program"}}, -1); err == nil || !strings.Contains(err.Error(), "start nothing") {
+	if _, err := startProcess(&command{name: "nothing", argv: []string{"/nowhere/program"}}, -1); err == nil || !strings.Contains(err.Error(), "start nothing") {
 		t.Error(err)
 	}
 	if err := unix.SchedGetaffinity(0, &after); err != nil || after != before {
@@ -71,29 +71,29 @@ func TestSpawn(t *testing.T) {
 }
 
 // The newest output is kept, within bounds; a line is awaited until the end of the context or of the process.
-func TestChild_Output(t *testing.T) {
+func TestProcess_Output(t *testing.T) {
 	p := shell(t, -1, "i=0; while [ $i -lt 5000 ]; do echo line $i; i=$((i+1)); done; printf 'not a line'")
-	said(t, p, "line 4999")
+	lineOf(t, p, "line 4999")
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if line, err := p.line(ctx, "not a line"); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "line 4999\nnot a line") || p.find("line 0\n") != "" {
+	if line, err := p.awaitLine(ctx, "not a line"); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "line 4999\nnot a line") || p.findLine("line 0\n") != "" {
 		t.Errorf("%q: %v", line, err)
 	}
 	p.kill()
-	if line, err := p.line(t.Context(), "never"); !errors.Is(err, errDied) {
+	if line, err := p.awaitLine(t.Context(), "never"); !errors.Is(err, errExited) {
 		t.Errorf("%q: %v", line, err)
 	}
 }
 
 // However a process ends, stop says so, with its last words, and nothing of its group stays.
-func TestChild_Stop(t *testing.T) {
+func TestProcess_Stop(t *testing.T) {
 	for script, says := range map[string][]string{
 		"trap 'exit 0' TERM; echo ready":                     {"<nil>"},
 		"trap 'echo my last words; exit 7' TERM; echo ready": {"exit status 7", "my last words"},
-		"echo oh; echo ready; exit 3":                        {errDied.Error(), "exit status 3", "oh"},
+		"echo oh; echo ready; exit 3":                        {errExited.Error(), "exit status 3", "oh"},
 	} {
 		p := shell(t, -1, script)
-		said(t, p, "ready")
+		lineOf(t, p, "ready")
 		if strings.Contains(script, "oh") {
 			<-p.done
 		}
@@ -105,17 +105,17 @@ func TestChild_Stop(t *testing.T) {
 		}
 	}
 	p := shell(t, -1, "trap '' TERM; sleep 1000 & echo ready $!")
-	child, err := strconv.Atoi(strings.Fields(said(t, p, "ready"))[1])
+	child, err := strconv.Atoi(strings.Fields(lineOf(t, p, "ready"))[1])
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if err := p.finish(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "killed") {
+	if err := p.awaitExit(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "killed") {
 		t.Errorf("a process that does not end: %v", err)
 	}
 	for unix.Kill(child, 0) == nil { // it dies when the kernel gets round to it; an orphan that lives fails by the test's time
-		if _, err := cpuOf(child); err != nil {
+		if _, err := cpuTime(child); err != nil {
 			break
 		}
 		runtime.Gosched()
@@ -126,15 +126,15 @@ func TestChild_Stop(t *testing.T) {
 func TestCPU(t *testing.T) {
 	const burnt, burn = 10 * time.Millisecond, "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; echo burnt"
 	p := shell(t, -1, "("+burn+"; sleep 1000 >/dev/null 2>&1; :) &")
-	said(t, p, "burnt")
-	if spent, err := cpuOf(p.cmd.Process.Pid); err != nil || spent < burnt {
+	lineOf(t, p, "burnt")
+	if spent, err := cpuTime(p.cmd.Process.Pid); err != nil || spent < burnt {
 		t.Errorf("a child that lives used %v: %v", spent, err)
 	}
 	p.kill()
-	if spent, err := cpuOf(p.cmd.Process.Pid); err == nil {
+	if spent, err := cpuTime(p.cmd.Process.Pid); err == nil {
 		t.Errorf("a dead process used %v", spent)
 	}
-	before, err := cpuOf(unix.Getpid())
+	before, err := cpuTime(unix.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestCPU(t *testing.T) {
 		}
 	}()
 	<-gone
-	if after, err := cpuOf(unix.Getpid()); err != nil || after-before < burnt {
+	if after, err := cpuTime(unix.Getpid()); err != nil || after-before < burnt {
 		t.Errorf("a thread that ended used %v: %v", after-before, err)
 	}
 }

@@ -107,8 +107,8 @@ func newReport(options runOptions) report {
 	return r
 }
 
-// short names the goals of which some measure misses its bound, and counts the bounds.
-func (r *report) short() (names []string, bounds int) {
+// missedGoals names the goals of which some measure misses its bound, and counts the bounds.
+func (r *report) missedGoals() (names []string, bounds int) {
 	for _, g := range r.Goals {
 		for i := range g.Measures {
 			if g.Measures[i].Bound != "" {
@@ -154,27 +154,27 @@ func (r *report) text() string {
 	for _, s := range r.Skipped {
 		fmt.Fprintf(&out, "\nNot measured: %s\n", s)
 	}
-	names, bounds := r.short()
+	names, bounds := r.missedGoals()
 	fmt.Fprintf(&out, "\n%d bounds; short: %s\n", bounds, strings.Join(append(names, "none")[:max(1, len(names))], ", "))
 	return out.String()
 }
 
 // text writes one measure: a row of its figures, and below it what limits it.
 func (m *measure) text(out io.Writer) {
-	verdict, bound, value := "", "", digits(m.Value, m.Unit)
+	verdict, bound, value := "", "", formatValue(m.Value, m.Unit)
 	if m.Bound != "" {
-		verdict, bound = "met", m.Bound+" "+digits(m.Want, m.Unit)
+		verdict, bound = "met", m.Bound+" "+formatValue(m.Want, m.Unit)
 		if !m.met() {
 			verdict = "SHORT"
-			if value == digits(m.Want, m.Unit) { // it must not look like the bound
+			if value == formatValue(m.Want, m.Unit) { // it must not look like the bound
 				value = strconv.FormatFloat(m.Value, 'g', -1, 64) + m.Unit
 			}
 		}
 	}
 	sorted := slices.Sorted(slices.Values(m.Rounds))
-	notes := []string{digits(sorted[len(sorted)/4], "") + "–" + digits(sorted[len(sorted)-1-len(sorted)/4], "")}
+	notes := []string{formatValue(sorted[len(sorted)/4], "") + "–" + formatValue(sorted[len(sorted)-1-len(sorted)/4], "")}
 	for _, name := range slices.Sorted(maps.Keys(m.Sides)) {
-		notes = append(notes, name+" "+digits(median(m.Sides[name]), m.SidesUnit))
+		notes = append(notes, name+" "+formatValue(median(m.Sides[name]), m.SidesUnit))
 	}
 	_, _ = fmt.Fprintf(out, "  %-5s  %-58s %10s  %-10s (%s)\n", verdict, m.Name, value, bound, strings.Join(notes, ", "))
 	if m.Limit != "" {
@@ -182,8 +182,8 @@ func (m *measure) text(out io.Writer) {
 	}
 }
 
-// digits is a number with three digits and its unit; nanoseconds are shown as a duration.
-func digits(value float64, unit string) string {
+// formatValue is a number with three digits and its unit; nanoseconds are shown as a duration.
+func formatValue(value float64, unit string) string {
 	if unit == "ns" {
 		value, unit = value/1000, "µs"
 	}

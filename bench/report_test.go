@@ -60,7 +60,7 @@ func TestReport_Golden(t *testing.T) {
 	if err = errors.Join(err, json.Unmarshal(text, &again)); err != nil || !reflect.DeepEqual(&again, r) {
 		t.Errorf("read again it is %+v: %v", again, err)
 	}
-	if names, bounds := r.short(); !slices.Equal(names, []string{"F1"}) || bounds != 3 {
+	if names, bounds := r.missedGoals(); !slices.Equal(names, []string{"F1"}) || bounds != 3 {
 		t.Errorf("%v of %d bounds are short", names, bounds)
 	}
 	r.Goals[0].Measures[0].Rounds[0] = math.NaN()
@@ -92,7 +92,7 @@ func TestMeasure_Met(t *testing.T) {
 func sampleOf(answers uint64, cpu, latency time.Duration) sample {
 	h := hdrhistogram.New(1, int64(time.Minute), 3)
 	_ = h.RecordValues(int64(latency), int64(answers))
-	return sample{tally: tally{answers: answers, elapsed: time.Second, latency: h}, cpu: cpu}
+	return sample{results: results{answers: answers, elapsed: time.Second, latency: h}, cpu: cpu}
 }
 
 // A figure is the median of the rounds' ratios, not the ratio of the medians: a slow moment of the machine hits both sides of a round.
@@ -108,9 +108,9 @@ func TestRatio_OfRounds(t *testing.T) {
 		rounds             []float64
 		median, node, bare float64
 	}{
-		{perSecond, []float64{0.9, 0.9, 1.8, 0.6}, 0.9, 75, 100}, {cpuEach, []float64{1.25, 1.25, 2, 1}, 1.25, 10, 9}, {p99, []float64{1.5, 1.5, 1, 1.5}, 1.5, 9, 6},
+		{requestsPerSecond, []float64{0.9, 0.9, 1.8, 0.6}, 0.9, 75, 100}, {cpuPerRequest, []float64{1.25, 1.25, 2, 1}, 1.25, 10, 9}, {p99, []float64{1.5, 1.5, 1, 1.5}, 1.5, 9, 6},
 	} {
-		m := ratioOf("x", "/s", pairs, besideOther("bare"), tt.of)
+		m := ratioOf("x", "/s", pairs, nodeAgainst("bare"), tt.of)
 		if !slices.Equal(m.Rounds, tt.rounds) || median(m.Rounds) != tt.median || median(m.Sides["node"]) != tt.node || median(m.Sides["bare"]) != tt.bare {
 			t.Errorf("%+v; want %+v", m, tt)
 		}
@@ -131,7 +131,7 @@ func TestSettings(t *testing.T) {
 	if len(s.goals) != 2 || s.goals[0].goal != "F1" || s.goals[1].goal != "F12" {
 		t.Errorf("%v: want F1, then F12", s.goals)
 	}
-	if all, err := chosen(""); err != nil || len(all) != 12 {
+	if all, err := selectGoals(""); err != nil || len(all) != 12 {
 		t.Errorf("%d goals, %v: want 12", len(all), err)
 	}
 	if s, err = readSettings(strings.Fields("-against http://node/"), &bytes.Buffer{}); err != nil || s.against != "node:80" {

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// answerMax is how long one answer may take.
-	answerMax = 60 * time.Second
+	// answerTimeout is how long one answer may take.
+	answerTimeout = 60 * time.Second
 	// Quotas of the node under load: the highest that it takes. Those of the contract would end a run within a second.
 	nodeQuotaDay    = "100000000"
 	nodeQuotaMinute = "60000"
@@ -34,10 +34,10 @@ const (
 // server is one that runs, as the load sees it.
 type server struct {
 	name, address string        // node, bare, nginx, postgres; host:port
-	processes     []*child      // that work for it, the one in front first
+	processes     []*process    // that work for it, the one in front first
 	data          string        // the data directory of a node
-	took          time.Duration // from the start of the process to the first answer
-	scratch       string        // removed at the end
+	startDuration time.Duration // from the start of the process to the first answer
+	scratchDir    string        // removed at the end
 }
 
 // missingError is what can't be measured here, and why: it is skipped by name.
@@ -54,7 +54,7 @@ func startNode(ctx context.Context, program []string, f *fixture, core int, flag
 	if f.catalogue != "" {
 		argv = append(argv, "--catalogue", f.catalogue)
 	}
-	s, err := startOurs(ctx, &command{name: "node", argv: append(argv, flags...)}, core, "")
+	s, err := startListening(ctx, &command{name: "node", argv: append(argv, flags...)}, core, "")
 	if err == nil {
 		s.data = f.dir
 	}
@@ -63,11 +63,11 @@ func startNode(ctx context.Context, program []string, f *fixture, core int, flag
 
 // startBare runs a server that says what the node says to the one question of a mix, and does nothing else.
 func startBare(ctx context.Context, self string, node *server, key, mix string, core int) (*server, error) {
-	return startOurs(ctx, &command{name: "bare", argv: []string{self, "bare", node.address, key, mix}}, core, key)
+	return startListening(ctx, &command{name: "bare", argv: []string{self, "bare", node.address, key, mix}}, core, key)
 }
 
-// startOurs runs a server that tells where it listens, and waits for its first answer.
-func startOurs(ctx context.Context, c *command, core int, key string) (*server, error) {
+// startListening runs a server that tells where it listens, and waits for its first answer.
+func startListening(ctx context.Context, c *command, core int, key string) (*server, error) {
 	s := &server{name: c.name}
 	return s, s.start(ctx, c, core, key)
 }
@@ -76,14 +76,14 @@ func startOurs(ctx context.Context, c *command, core int, key string) (*server, 
 // answer is killed.
 func (s *server) start(ctx context.Context, c *command, core int, key string) error {
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, startMax)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	p, err := spawn(c, core)
+	p, err := startProcess(c, core)
 	if err == nil {
-		s.processes = []*child{p}
+		s.processes = []*process{p}
 		if s.address == "" {
 			var line string
-			line, err = p.line(ctx, listeningText)
+			line, err = p.awaitLine(ctx, listeningText)
 			_, s.address, _ = strings.Cut(line, listeningText)
 			s.address, _, _ = strings.Cut(strings.ReplaceAll(s.address, `"`, " "), " ")
 		}
@@ -94,13 +94,13 @@ func (s *server) start(ctx context.Context, c *command, core int, key string) er
 	if err != nil {
 		s.kill()
 	}
-	s.took = time.Since(began)
+	s.startDuration = time.Since(began)
 	return err
 }
 
 // awaitAnswer asks until the answer is 200.
 func (s *server) awaitAnswer(ctx context.Context, key string) error {
-	last, first := "", question{path: "/v1/rates/best?currency=USD&operation=buy&limit=1"}
+	last, first := "", requestTemplate{path: "/v1/rates/best?currency=USD&operation=buy&limit=1"}
 	err := s.processes[0].await(ctx, "an answer", func() bool {
 		_, response, err := s.ask(ctx, first.request(key))
 		if err == nil && response.StatusCode() == fasthttp.StatusOK {
@@ -115,7 +115,7 @@ func (s *server) awaitAnswer(ctx context.Context, key string) error {
 	return nil
 }
 
-// ask sends a request on a connection of its own and reads the answer: as it came over the wire, and parsed.
+// issue sends a request on a connection of its own and reads the answer: as it came over the wire, and parsed.
 func (s *server) ask(ctx context.Context, request []byte) ([]byte, *fasthttp.Response, error) {
 	return exchange(ctx, "tcp", s.address, request)
 }
@@ -123,12 +123,12 @@ func (s *server) ask(ctx context.Context, request []byte) ([]byte, *fasthttp.Res
 func exchange(ctx context.Context, network, address string, request []byte) ([]byte, *fasthttp.Response, error) {
 	var raw bytes.Buffer
 	response := new(fasthttp.Response)
-	conn, err := (&net.Dialer{Timeout: answerMax}).DialContext(ctx, network, address)
+	conn, err := (&net.Dialer{Timeout: answerTimeout}).DialContext(ctx, network, address)
 	if err != nil {
 		return nil, response, err
 	}
 	defer func() { _ = conn.Close() }() // everything was read by then, or the error is told
-	if err = conn.SetDeadline(time.Now().Add(answerMax)); err == nil {
+	if err = conn.SetDeadline(time.Now().Add(answerTimeout)); err == nil {
 		_, err = conn.Write(request)
 	}
 	if err == nil {
@@ -138,7 +138,7 @@ func exchange(ctx context.Context, network, address string, request []byte) ([]b
 }
 
 // capture asks a question once. An answer other than 200 is an error.
-func (s *server) capture(ctx context.Context, key string, q *question) ([]byte, *fasthttp.Response, error) {
+func (s *server) capture(ctx context.Context, key string, q *requestTemplate) ([]byte, *fasthttp.Response, error) {
 	raw, response, err := s.ask(ctx, q.request(key))
 	if err == nil && response.StatusCode() != fasthttp.StatusOK {
 		err = fmt.Errorf("want an answer 200, found %d: %.300s", response.StatusCode(), response.Body())
@@ -155,8 +155,8 @@ func (s *server) stop() error {
 	for _, p := range s.processes {
 		all = append(all, p.stop())
 	}
-	if s.scratch != "" {
-		all = append(all, os.RemoveAll(s.scratch))
+	if s.scratchDir != "" {
+		all = append(all, os.RemoveAll(s.scratchDir))
 	}
 	return errors.Join(all...)
 }
@@ -166,15 +166,15 @@ func (s *server) kill() {
 	for _, p := range s.processes {
 		p.kill()
 	}
-	if s.scratch != "" {
-		_ = os.RemoveAll(s.scratch) // what stays is a directory among those for scratch
+	if s.scratchDir != "" {
+		_ = os.RemoveAll(s.scratchDir) // what stays is a directory among those for scratch
 	}
 }
 
 // cpu is the CPU time of all its processes.
 func (s *server) cpu() (total time.Duration, err error) {
 	for _, p := range s.processes {
-		spent, err := cpuOf(p.cmd.Process.Pid)
+		spent, err := cpuTime(p.cmd.Process.Pid)
 		if err != nil {
 			return 0, err
 		}
@@ -185,7 +185,7 @@ func (s *server) cpu() (total time.Duration, err error) {
 
 // metric asks a node over the socket of its operator for a counter without labels.
 func (s *server) metric(ctx context.Context, name string) (value float64, err error) {
-	text, err := s.manage(ctx, "/metrics")
+	text, err := s.adminGet(ctx, "/metrics")
 	if err != nil {
 		return 0, err
 	}
@@ -197,9 +197,9 @@ func (s *server) metric(ctx context.Context, name string) (value float64, err er
 	return value, nil
 }
 
-// manage asks a node over the socket of its operator.
-func (s *server) manage(ctx context.Context, path string) (body string, err error) {
-	_, response, err := exchange(ctx, "unix", filepath.Join(s.data, "admin.sock"), (&question{path: path}).request(""))
+// adminGet asks a node over the socket of its operator.
+func (s *server) adminGet(ctx context.Context, path string) (body string, err error) {
+	_, response, err := exchange(ctx, "unix", filepath.Join(s.data, "admin.sock"), (&requestTemplate{path: path}).request(""))
 	if err == nil && response.StatusCode() != fasthttp.StatusOK {
 		err = fmt.Errorf("want an answer 200, found %d: %.300s", response.StatusCode(), response.Body())
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // limitedArgs are the arguments of a node that limits its callers and sends its letters to the mailbox.
-func limitedArgs(data string, box *mailbox, more ...string) []string {
+func limitedArgs(data string, box *mailServer, more ...string) []string {
 	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--data", data, "--no-collect", "--log-format", "json", "--log-level", "debug"}, box.args()...)
 	return append(args, more...)
 }
@@ -28,7 +28,7 @@ func startLimited(t *testing.T, args []string) caller {
 func TestK1_TheWholeWay(t *testing.T) {
 	t.Parallel()
 	const email = "canary.ana.perez@example.do"
-	data, box := t.TempDir(), newMailbox(t)
+	data, box := t.TempDir(), newMailServer(t)
 	anyone := startLimited(t, limitedArgs(data, box))
 
 	anyone.must("POST", codesPath, `{"email":"`+email+`"}`, http.StatusAccepted, "")
@@ -133,7 +133,7 @@ func contentOf(t *testing.T, dir string) string {
 // after the node was stopped or killed.
 func TestL1_ThreeADay(t *testing.T) {
 	t.Parallel()
-	data, box := t.TempDir(), newMailbox(t)
+	data, box := t.TempDir(), newMailServer(t)
 	args := limitedArgs(data, box, "--quota-day", "3")
 	session := startLimited(t, args).signIn(box, "ana@example.com")
 	first, _ := session.newKey("one")
@@ -173,7 +173,7 @@ func TestL1_ThreeADay(t *testing.T) {
 func TestL1_StopsAndKills(t *testing.T) {
 	t.Parallel()
 	const lease = 16
-	data, box := t.TempDir(), newMailbox(t)
+	data, box := t.TempDir(), newMailServer(t)
 	args := limitedArgs(data, box, "--quota-minute", "1000")
 	key, _ := startLimited(t, args).signIn(box, "ana@example.com").newKey("key")
 	left := 1000
@@ -207,7 +207,7 @@ func TestL8_TrustedProxy(t *testing.T) {
 		args []string
 		want []int
 	}{{nil, []int{999, 998}}, {[]string{"--trusted-proxy", "10.0.0.0/8", "--trusted-proxy", "127.0.0.0/8,::1"}, []int{999, 999}}} {
-		p := startReady(t, limitedArgs(t.TempDir(), newMailbox(t), test.args...)...)
+		p := startReady(t, limitedArgs(t.TempDir(), newMailServer(t), test.args...)...)
 		for i, from := range []string{"198.51.100.7", "198.51.100.8"} {
 			if got := (caller{t: t, node: p, from: from}).must("GET", countedPath, "", http.StatusOK, "").left(t, "day"); got != test.want[i] {
 				t.Errorf("%v: %s has %d left, want %d", test.args, from, got, test.want[i])

@@ -28,8 +28,8 @@ func osUser(t *testing.T) string {
 	return current.Username
 }
 
-// operate is an admin command that must end well; the arguments come before those that name the node.
-func operate(t *testing.T, data string, args ...string) string {
+// runAdmin is an admin command that must end well; the arguments come before those that name the node.
+func runAdmin(t *testing.T, data string, args ...string) string {
 	t.Helper()
 	return mustRun(t, append(append([]string{"admin"}, args...), "--data", data)...)
 }
@@ -47,20 +47,20 @@ func asJSON[T any](t *testing.T, text string) (answer T) {
 // with who and when.
 func TestAdmin_Accounts(t *testing.T) {
 	t.Parallel()
-	data, box := t.TempDir(), newMailbox(t)
+	data, box := t.TempDir(), newMailServer(t)
 	args := limitedArgs(data, box)
 	anyone := startLimited(t, args)
-	if got := operate(t, data, "accounts", "list"); got != "There are no accounts yet.\n" {
+	if got := runAdmin(t, data, "accounts", "list"); got != "There are no accounts yet.\n" {
 		t.Errorf("the empty list is %q", got)
 	}
 	key, keyID := anyone.signIn(box, "ana@example.com").newKey("server one")
 	anyone.signIn(box, "luis@example.org")
 	key.must("GET", countedPath, "", http.StatusOK, "")
 
-	table := operate(t, data, "accounts", "list")
+	table := runAdmin(t, data, "accounts", "list")
 	contains(t, table, "ACCOUNT  E-MAIL", "1        a…@….com", "1 of 1,000", "2        l…@….org", "good")
 	var first admin.ListedAccount
-	for line := range strings.Lines(operate(t, data, "accounts", "list", "--json")) {
+	for line := range strings.Lines(runAdmin(t, data, "accounts", "list", "--json")) {
 		if listed := asJSON[admin.ListedAccount](t, line); listed.ID == 1 {
 			first = listed
 		}
@@ -68,14 +68,14 @@ func TestAdmin_Accounts(t *testing.T) {
 	if first.ActiveKeys != 1 || first.SpentToday != 1 || first.Limits != (admin.Limits{Day: 1000, Minute: 60, Own: false}) || first.Suspended {
 		t.Errorf("listed as %+v", first)
 	}
-	shown := operate(t, data, "accounts", "show", "ana@example.com")
+	shown := runAdmin(t, data, "accounts", "show", "ana@example.com")
 	contains(t, shown, "account    1\n", "e-mail     a…@….com\n", "state      good\n", "day        999 left", keyID, "server one", "active")
 
-	operate(t, data, "accounts", "suspend", "1", "--reason", "resells access", "--by", "Ana Gil")
+	runAdmin(t, data, "accounts", "suspend", "1", "--reason", "resells access", "--by", "Ana Gil")
 	key.must("GET", usagePath, "", http.StatusUnauthorized, "account_suspended")
-	operate(t, data, "accounts", "restore", "ana@example.com")
-	operate(t, data, "accounts", "limit", "1", "--day", "5", "--by", "Ana Gil")
-	limited := asJSON[admin.Account](t, operate(t, data, "accounts", "limit", "1", "--minute", "7", "--json"))
+	runAdmin(t, data, "accounts", "restore", "ana@example.com")
+	runAdmin(t, data, "accounts", "limit", "1", "--day", "5", "--by", "Ana Gil")
+	limited := asJSON[admin.Account](t, runAdmin(t, data, "accounts", "limit", "1", "--minute", "7", "--json"))
 	if limited.Limits != (admin.Limits{Day: 5, Minute: 7, Own: true}) || limited.Day.Remaining != 4 {
 		t.Errorf("limited to %+v", limited)
 	}
@@ -84,11 +84,11 @@ func TestAdmin_Accounts(t *testing.T) {
 	}
 	key.node.signal(os.Kill)
 	key.node = startLimited(t, args).node
-	if got := asJSON[admin.Account](t, operate(t, data, "accounts", "show", "1", "--json")); got.Limits != limited.Limits || !got.SuspendedAt.IsZero() {
+	if got := asJSON[admin.Account](t, runAdmin(t, data, "accounts", "show", "1", "--json")); got.Limits != limited.Limits || !got.SuspendedAt.IsZero() {
 		t.Errorf("after a kill %+v", got)
 	}
-	operate(t, data, "accounts", "limit", "1", "--day", "0", "--minute", "0")
-	if got := asJSON[admin.Account](t, operate(t, data, "accounts", "show", "1", "--json")); got.Limits != (admin.Limits{Day: 1000, Minute: 60, Own: false}) {
+	runAdmin(t, data, "accounts", "limit", "1", "--day", "0", "--minute", "0")
+	if got := asJSON[admin.Account](t, runAdmin(t, data, "accounts", "show", "1", "--json")); got.Limits != (admin.Limits{Day: 1000, Minute: 60, Own: false}) {
 		t.Errorf("back at the node's limits: %+v", got)
 	}
 	key.node.signal(syscall.SIGTERM)
@@ -225,16 +225,16 @@ func TestI3_QuarantineCommands(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	p := heldNode(t, data)
-	table := operate(t, data, "quarantine", "list")
+	table := runAdmin(t, data, "quarantine", "list")
 	contains(t, table, "NUMBER  WHEN", "USD/1   2026-06-30T14:02:00Z  popular-site  popular      unspecified  commercial  65   66", "jump", "USD/2", "zero")
-	if got := operate(t, data, "quarantine", "list", "--currency", "EUR"); got != "Nothing is held back.\n" {
+	if got := runAdmin(t, data, "quarantine", "list", "--currency", "EUR"); got != "Nothing is held back.\n" {
 		t.Errorf("of EUR: %q", got)
 	}
-	if got := operate(t, data, "quarantine", "list", "--source", "infodolar"); got != "Nothing is held back.\n" {
+	if got := runAdmin(t, data, "quarantine", "list", "--source", "infodolar"); got != "Nothing is held back.\n" {
 		t.Errorf("of another source: %q", got)
 	}
-	whole := strings.Split(operate(t, data, "quarantine", "list", "--json", "--source", "popular-site"), "\n")
-	if one := asJSON[admin.Held](t, whole[0]); one.Number != "USD/1" || one.Reason != engine.Jump || one.Buy != "65" || one.Channel != engine.Unspecified {
+	whole := strings.Split(runAdmin(t, data, "quarantine", "list", "--json", "--source", "popular-site"), "\n")
+	if one := asJSON[admin.QuarantineEntry](t, whole[0]); one.Number != "USD/1" || one.Reason != engine.Jump || one.Buy != "65" || one.Channel != engine.Unspecified {
 		t.Errorf("as JSON %+v", one)
 	}
 
@@ -242,19 +242,19 @@ func TestI3_QuarantineCommands(t *testing.T) {
 	if rate := rateOf(t, p, "USD", "popular"); rate.Buy != "59" {
 		t.Errorf("before the release %+v", rate)
 	}
-	released := operate(t, data, "quarantine", "release", "USD/1", "--by", "Ana Gil")
+	released := runAdmin(t, data, "quarantine", "release", "USD/1", "--by", "Ana Gil")
 	if !strings.HasPrefix(released, "USD/1 is released by Ana Gil ("+osUser(t)+"): popular:USD:unspecified:commercial, 65 / 66, of popular-site.\nPublished now: 65 / 66") {
 		t.Errorf("released: %q", released)
 	}
 	if rate := rateOf(t, p, "USD", "popular"); rate.Buy != "65" {
 		t.Errorf("after the release %+v", rate)
 	}
-	if rejected := asJSON[admin.Verdict](t, operate(t, data, "quarantine", "reject", "USD/2", "--json")); rejected.Held.Number != "USD/2" || rejected.By != osUser(t) {
+	if rejected := asJSON[admin.QuarantineResult](t, runAdmin(t, data, "quarantine", "reject", "USD/2", "--json")); rejected.Entry.Number != "USD/2" || rejected.By != osUser(t) {
 		t.Errorf("rejected %+v", rejected)
 	}
 	p.signal(os.Kill)
 	p = startNode(t, data)
-	if got := operate(t, data, "quarantine", "list"); got != "Nothing is held back.\n" {
+	if got := runAdmin(t, data, "quarantine", "list"); got != "Nothing is held back.\n" {
 		t.Errorf("after a restart: %q", got)
 	}
 	p.signal(syscall.SIGTERM)
@@ -271,14 +271,14 @@ func TestS11_ManualRates(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	p := heldNode(t, data)
-	set := operate(t, data, "rates", "set", "popular", "USD", "--buy", "58.10", "--sell", "59.30", "--for", "6h", "--by", "ana")
+	set := runAdmin(t, data, "rates", "set", "popular", "USD", "--buy", "58.10", "--sell", "59.30", "--for", "6h", "--by", "ana")
 	if !strings.HasPrefix(set, "popular:USD:unspecified:commercial is set by ana ("+osUser(t)+").\nPublished now: 58.10 / 59.30 of manual, until 2026-06-30T21:") {
 		t.Errorf("set: %q", set)
 	}
 	if rate := rateOf(t, p, "USD", "popular"); rate.Buy != "58.10" || !rate.Manual || rate.SourceID != admin.ManualSource {
 		t.Errorf("published %+v", rate)
 	}
-	operate(t, data, "rates", "set", "vega-real", "USD", "--sell", "60.00")
+	runAdmin(t, data, "rates", "set", "vega-real", "USD", "--sell", "60.00")
 	if rate := rateOf(t, p, "USD", "vega-real"); rate == nil || rate.Buy != "" || rate.Sell != "60.00" || !strings.HasPrefix(rate.ExpiresAt, "2026-07-01T15:") {
 		t.Errorf("one side for 24 hours: %+v", rate)
 	}
@@ -287,11 +287,11 @@ func TestS11_ManualRates(t *testing.T) {
 	if rate := rateOf(t, p, "USD", "popular"); rate.SourceID != admin.ManualSource {
 		t.Errorf("after a kill %+v", rate)
 	}
-	withdrawn := asJSON[admin.RateChange](t, operate(t, data, "rates", "withdraw", "popular", "USD", "--json", "--by", "ana"))
+	withdrawn := asJSON[admin.RateChange](t, runAdmin(t, data, "rates", "withdraw", "popular", "USD", "--json", "--by", "ana"))
 	if withdrawn.Published == nil || withdrawn.Published.SourceID != "popular-site" || withdrawn.Published.Buy != "59" {
 		t.Errorf("withdrawn: %+v", withdrawn)
 	}
-	if got := operate(t, data, "rates", "withdraw", "vega-real", "USD"); !strings.HasSuffix(got, "Nothing is published for it now.\n") {
+	if got := runAdmin(t, data, "rates", "withdraw", "vega-real", "USD"); !strings.HasSuffix(got, "Nothing is published for it now.\n") {
 		t.Errorf("withdrawn: %q", got)
 	}
 	p.signal(syscall.SIGTERM)
@@ -308,12 +308,12 @@ func TestI3_ManualRateIsHeld(t *testing.T) {
 	data := t.TempDir()
 	p := heldNode(t, data)
 	got := run(t, nil, nil, "admin", "rates", "set", "popular", "USD", "--buy", "5.81", "--sell", "5.93", "--data", data)
-	if got.code != exit.BadLines || !strings.HasPrefix(got.stdout, "Published now: 59 / 60 of popular-site") {
+	if got.code != exit.Rejected || !strings.HasPrefix(got.stdout, "Published now: 59 / 60 of popular-site") {
 		t.Errorf("exit code %d, %q", got.code, got.stdout)
 	}
 	oneLine(t, got.stderr, "popular:USD:unspecified:commercial is held back as USD/3: out_of_band: ",
 		"tasard admin quarantine release USD/3 --data "+data)
-	operate(t, data, "quarantine", "release", "USD/3")
+	runAdmin(t, data, "quarantine", "release", "USD/3")
 	if rate := rateOf(t, p, "USD", "popular"); rate.Buy != "5.81" || !rate.Manual {
 		t.Errorf("after the release %+v", rate)
 	}

@@ -39,7 +39,7 @@ func TestBackup_OfARunningNode(t *testing.T) {
 		t.Errorf("it says %q", told)
 	}
 	piped := run(t, nil, nil, "backup", "--admin-socket", data+"/admin.sock", "--to", "-")
-	if piped.code != exit.Done || !strings.Contains(piped.stderr, "The backup is whole.") {
+	if piped.code != exit.OK || !strings.Contains(piped.stderr, "The backup is whole.") {
 		t.Fatalf("exit code %d: %s", piped.code, piped.stderr)
 	}
 	mustRun(t, "backup", "--data", data, "--to", dir)
@@ -54,7 +54,7 @@ func TestBackup_OfARunningNode(t *testing.T) {
 	} {
 		fresh := t.TempDir() + "/new/data"
 		got := run(t, nil, strings.NewReader(piped.stdout), "restore", "--from", from, "--data", fresh)
-		if got.code != exit.Done || !strings.Contains(got.stdout, "holds     1 rates, 1 days of history, 0 accounts\n") {
+		if got.code != exit.OK || !strings.Contains(got.stdout, "holds     1 rates, 1 days of history, 0 accounts\n") {
 			t.Fatalf("%s: exit code %d: %s%s", name, got.code, got.stdout, got.stderr)
 		}
 		mustRun(t, "log", "verify", "--data", fresh)
@@ -120,7 +120,7 @@ func TestBackup_KilledInTheMiddle(t *testing.T) {
 	node, data := backedUp(t)
 	clock := clockFrom("now")
 	began := clock()
-	if code := start(t, realNow, "backup", "--data", data, "--to", t.TempDir()+"/b").end(); code != exit.Done {
+	if code := start(t, realNow, "backup", "--data", data, "--to", t.TempDir()+"/b").end(); code != exit.OK {
 		t.Fatalf("exit code %d", code)
 	}
 	span := clock().Sub(began)
@@ -144,7 +144,7 @@ func TestBackup_KilledInTheMiddle(t *testing.T) {
 	}
 	t.Logf("%d commands killed: %d had made a whole backup, %d none", whole+none, whole, none)
 	node.signal(os.Kill)
-	if got := run(t, nil, nil, "backup", "--data", data, "--to", t.TempDir()+"/b"); got.code != exit.Done || !strings.Contains(got.stdout, "without a node") {
+	if got := run(t, nil, nil, "backup", "--data", data, "--to", t.TempDir()+"/b"); got.code != exit.OK || !strings.Contains(got.stdout, "without a node") {
 		t.Errorf("of a node that was killed: exit code %d: %s", got.code, got.stderr)
 	}
 }
@@ -198,7 +198,7 @@ func TestBackup_WaitsForWhoStops(t *testing.T) {
 	if err := <-closed; err != nil {
 		t.Fatal(err)
 	}
-	if got.code != exit.Done || len(readFile(t, to)) == 0 {
+	if got.code != exit.OK || len(readFile(t, to)) == 0 {
 		t.Errorf("code %d: %s", got.code, got.stderr)
 	}
 }
@@ -215,11 +215,11 @@ func TestBackup_NodeLeaves(t *testing.T) {
 	}
 	leaving := admin.New(admin.Config{
 		Logger: slog.New(slog.DiscardHandler), Metrics: http.NotFoundHandler(),
-		Backup: func(io.Writer, func(int) error) (admin.Copy, error) {
-			return admin.Copy{}, fmt.Errorf("copy the node: %w", &engine.Error{Code: admin.CodeLeaving, Message: "the node is stopping"})
+		Backup: func(io.Writer, func(int) error) (admin.BackupInfo, error) {
+			return admin.BackupInfo{}, fmt.Errorf("copy the node: %w", &engine.Error{Code: admin.CodeStopping, Message: "the node is stopping"})
 		},
 	})
-	leaving.Start(listener)
+	leaving.ServeSocket(listener)
 	got := run(t, nil, nil, "backup", "--admin-socket", socket, "--to", to)
 	if got.code != exit.Busy || !strings.Contains(got.stderr, "the node is stopping; ask again") {
 		t.Errorf("code %d: %s", got.code, got.stderr)
@@ -230,7 +230,7 @@ func TestBackup_NodeLeaves(t *testing.T) {
 	if err := <-stopped; err != nil {
 		t.Fatal(err)
 	}
-	if got.code != exit.Done || !strings.Contains(got.stdout, "of a directory without a node") {
+	if got.code != exit.OK || !strings.Contains(got.stdout, "of a directory without a node") {
 		t.Errorf("code %d: %s%s", got.code, got.stdout, got.stderr)
 	}
 }
@@ -249,7 +249,7 @@ func TestBackup_NodeEndsBeforeItAnswers(t *testing.T) {
 	}{
 		{0, []string{"--admin-socket", socket}, exit.Busy, "the node is stopping: it ended before it answered"},
 		{16, []string{"--admin-socket", socket}, exit.Busy, "the node is stopping: it ended before it answered"},
-		{0, []string{"--data", data}, exit.Done, "of a directory without a node"},
+		{0, []string{"--data", data}, exit.OK, "of a directory without a node"},
 	} {
 		listener, err := admin.Listen(t.Context(), socket)
 		if err != nil {

@@ -133,7 +133,7 @@ const (
 )
 
 // signIn goes the way from an address to a session.
-func (c caller) signIn(box *mailbox, email string) caller {
+func (c caller) signIn(box *mailServer, email string) caller {
 	c.t.Helper()
 	c.must("POST", codesPath, `{"email":"`+email+`"}`, http.StatusAccepted, "")
 	code := box.code(email)
@@ -168,7 +168,7 @@ func operations() []string {
 	}
 }
 
-// answers are the bodies of all operations, and of every page of a year of history, without the moment at which they
+// responds are the bodies of all operations, and of every page of a year of history, without the moment at which they
 // were cut.
 func answers(p *program) map[string]string {
 	p.t.Helper()

@@ -46,7 +46,7 @@ func clusterArgs(node int, at []string, f *pairFiles) []string {
 }
 
 // clusterNodes starts three nodes that are one service, and waits until each has read the log.
-func clusterNodes(t *testing.T, box *mailbox) (nodes []caller, directories []string) {
+func clusterNodes(t *testing.T, box *mailServer) (nodes []caller, directories []string) {
 	t.Helper()
 	at, files := clustertest.Addresses(t, 3), newPairFiles(t)
 	for i := range at {
@@ -63,7 +63,7 @@ func clusterNodes(t *testing.T, box *mailbox) (nodes []caller, directories []str
 // has tells whether a node has so many records.
 func has(t *testing.T, data string, records uint64) bool {
 	t.Helper()
-	seen := asJSON[admin.Cluster](t, operate(t, data, "cluster", "status", "--json"))
+	seen := asJSON[admin.Cluster](t, runAdmin(t, data, "cluster", "status", "--json"))
 	for _, n := range seen.Nodes {
 		if n.Self {
 			return n.Record >= records
@@ -76,9 +76,9 @@ func has(t *testing.T, data string, records uint64) bool {
 // operator sees all three; what one of them has promised holds when it is killed, and when it comes back.
 func TestCluster_ThreeNodes(t *testing.T) {
 	t.Parallel()
-	box := newMailbox(t)
+	box := newMailServer(t)
 	nodes, directories := clusterNodes(t, box)
-	operate(t, directories[0], "rates", "set", "bhd", "USD", "--buy", "58.10", "--sell", "59.30", "--by", "ana")
+	runAdmin(t, directories[0], "rates", "set", "bhd", "USD", "--buy", "58.10", "--sell", "59.30", "--by", "ana")
 
 	const email = "ana@example.com"
 	nodes[0].must("POST", codesPath, `{"email":"`+email+`"}`, http.StatusAccepted, "")
@@ -98,7 +98,7 @@ func TestCluster_ThreeNodes(t *testing.T) {
 	for i, one := range nodes {
 		eventually(t, fmt.Sprintf("node %d knows the key", i+1), func() bool { return one.with(key).send("GET", usagePath, "").status == http.StatusOK })
 		one.with(key).must("GET", countedPath, "", http.StatusOK, "")
-		if status := operate(t, directories[i], "cluster", "status"); strings.Count(status, "reachable")+1 < 3 || !strings.Contains(status, "leads") {
+		if status := runAdmin(t, directories[i], "cluster", "status"); strings.Count(status, "reachable")+1 < 3 || !strings.Contains(status, "leads") {
 			t.Errorf("node %d sees\n%s", i+1, status)
 		}
 		if told := askSocket(t, directories[i], admin.MetricsPath); !strings.Contains(told, "tasard_certificate_ends_timestamp_seconds{to=\"cluster\"} 8.589934592e+09\n") {
@@ -113,7 +113,7 @@ func TestCluster_ThreeNodes(t *testing.T) {
 
 	nodes[1].node.signal(syscall.SIGKILL)
 	eventually(t, "the two that are left write", func() bool {
-		return run(t, nil, nil, "admin", "rates", "set", "bhd", "USD", "--buy", "58.20", "--sell", "59.40", "--data", directories[0]).code == exit.Done
+		return run(t, nil, nil, "admin", "rates", "set", "bhd", "USD", "--buy", "58.20", "--sell", "59.40", "--data", directories[0]).code == exit.OK
 	})
 	again := startReady(t, nodes[1].node.cmd.Args[1:]...)
 	eventually(t, "the killed node has caught up", func() bool {
@@ -141,7 +141,7 @@ func alone(t *testing.T, nodes []caller, data string) {
 		t.Errorf("alone it answers %s", body)
 	}
 	nodes[0].must("POST", codesPath, `{"email":"luis@example.com"}`, http.StatusServiceUnavailable, "read_only")
-	if status := operate(t, data, "cluster", "status"); !strings.Contains(status, "no majority") {
+	if status := runAdmin(t, data, "cluster", "status"); !strings.Contains(status, "no majority") {
 		t.Errorf("the operator reads\n%s", status)
 	}
 	nodes[0].node.stop(syscall.SIGTERM)
@@ -153,7 +153,7 @@ func TestCluster_Alone(t *testing.T) {
 	data := t.TempDir()
 	startNode(t, data)
 	got := run(t, nil, nil, "admin", "cluster", "status", "--data", data)
-	if got.code == exit.Done || !strings.Contains(got.stderr, "started without --cluster") {
+	if got.code == exit.OK || !strings.Contains(got.stderr, "started without --cluster") {
 		t.Errorf("code %d: %s", got.code, got.stderr)
 	}
 }

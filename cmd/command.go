@@ -25,18 +25,18 @@ type commands struct{ *process.Process }
 
 // run carries out the command that the arguments name and returns the exit code. When ctx ends, commands stop in order.
 func (p *commands) run(ctx context.Context) int {
-	stdout := &terminal.Output{To: p.Stdout}
+	stdout := &terminal.ErrWriter{W: p.Stdout}
 	p.Stdout = stdout
 	root := p.newRoot()
 	var err error
-	if !completes(p.Args) {
+	if !isCompletionRequest(p.Args) {
 		err = unknownCommand(root, p.Args)
 	}
 	if err == nil {
 		err = setting.Explain(root.ExecuteContext(ctx))
 	}
-	if failed := stdout.Failure(); err == nil && failed != nil {
-		err = exit.Fail(exit.Broken, "write to standard output: %w", failed)
+	if failed := stdout.Err(); err == nil && failed != nil {
+		err = exit.Errorf(exit.IOError, "write to standard output: %w", failed)
 	}
 	p.Report(err)
 	return exit.Code(err)
@@ -45,7 +45,7 @@ func (p *commands) run(ctx context.Context) int {
 // newRoot is the whole tree.
 func (p *commands) newRoot() *cobra.Command {
 	version := false
-	root := command.Row{
+	root := command.Spec{
 		Use:   "tasard",
 		Short: "The Dominican exchange-rate node",
 		Long: `tasard is the Dominican exchange-rate node: it collects what institutions publish as their rates for foreign
@@ -55,16 +55,16 @@ Flags, variables and a configuration file say the same things: --log-format json
 TOML file that --config or TASARD_CONFIG names, log-format = "json". A flag wins over a variable, a variable over the
 file. Unknown ones are errors.
 
-` + exit.Table,
+` + exit.Help,
 		Example: `  tasard demo
   tasard serve --data ./data --collect-contact ana@example.com
   tasard sources list --data ./data
   tasard log verify --data ./data`,
 		Flags: func(flags *pflag.FlagSet) {
-			setting.PlainSwitch(flags, &version, "version", "print the versions of program, contract and files")
+			setting.BoolFlag(flags, &version, "version", "print the versions of program, contract and files")
 		},
 		Run: p.version,
-		Below: []*cobra.Command{
+		Subcommands: []*cobra.Command{
 			p.newServe(), p.newDemo(), p.newMock(), p.newMCP(), intake.New(p.Process), p.newExport(), sources.New(p.Process),
 			backup.NewLog(p.Process), backup.New(p.Process), backup.NewRestore(p.Process), operator.New(p.Process), operator.NewPing(p.Process),
 			p.newConfig(), doctor.New(p.Process), p.newCompletion(), p.newMan(), p.newVersion(),
@@ -84,7 +84,7 @@ file. Unknown ones are errors.
 	root.SetErr(p.Stderr)
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(newHelp())
-	completeAll(root)
+	registerCompletions(root)
 	return root
 }
 
@@ -99,7 +99,7 @@ func unknownCommand(root *cobra.Command, args []string) error {
 	for _, command := range found.Commands() {
 		names = append(names, command.Name())
 	}
-	return exit.Fail(exit.Usage, "unknown command %q%s; %s --help lists the commands",
+	return exit.Errorf(exit.Usage, "unknown command %q%s; %s --help lists the commands",
 		found.CommandPath()+" "+rest[0], setting.DidYouMean(rest[0], names), found.CommandPath())
 }
 
@@ -130,11 +130,11 @@ func flagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &unknown):
 		return unknownFlag(cmd, unknown)
 	case errors.As(err, &missing):
-		return exit.Fail(exit.Usage, "--%s: want a value, found nothing", missing.GetFlag().Name)
+		return exit.Errorf(exit.Usage, "--%s: want a value, found nothing", missing.GetFlag().Name)
 	case errors.As(err, &invalid):
-		return exit.Fail(exit.Usage, "--%s: %w", invalid.GetFlag().Name, invalid.Unwrap())
+		return exit.Errorf(exit.Usage, "--%s: %w", invalid.GetFlag().Name, invalid.Unwrap())
 	}
-	return exit.Fail(exit.Usage, "%w; %s --help shows the flags", err, cmd.CommandPath())
+	return exit.Errorf(exit.Usage, "%w; %s --help shows the flags", err, cmd.CommandPath())
 }
 
 func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
@@ -144,6 +144,6 @@ func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
 	}
 	known := []string{"--help"}
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) { known = append(known, "--"+flag.Name) })
-	return exit.Fail(exit.Usage, "%s: unknown flag of %s%s; %s --help shows the flags",
+	return exit.Errorf(exit.Usage, "%s: unknown flag of %s%s; %s --help shows the flags",
 		name, cmd.CommandPath(), setting.DidYouMean(name, known), cmd.CommandPath())
 }

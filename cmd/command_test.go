@@ -46,7 +46,7 @@ func TestExit_FullOutput(t *testing.T) {
 	defer full.Close()
 	data := importedData(t, observation(1, "59", "60"))
 	for args, want := range map[string]int{
-		"version": exit.Broken, "log verify --data DIR": exit.Broken, "export --data DIR": exit.CannotWrite, "--help": exit.Broken,
+		"version": exit.IOError, "log verify --data DIR": exit.IOError, "export --data DIR": exit.CannotWrite, "--help": exit.IOError,
 	} {
 		var stderr bytes.Buffer
 		p := &commands{&process.Process{
@@ -66,7 +66,7 @@ func TestExit_Codes(t *testing.T) {
 		err  error
 		want int
 	}{
-		{nil, exit.Done},
+		{nil, exit.OK},
 		{errors.New("anything"), exit.FailStop},
 		{wrapped(&wal.DamageError{}), exit.BadData},
 		{wrapped(&wal.FormatError{}), exit.BadData},
@@ -78,7 +78,7 @@ func TestExit_Codes(t *testing.T) {
 		{wrapped(fs.ErrPermission), exit.CannotWrite},
 		{wrapped(fs.ErrNotExist), exit.NoInput},
 		{&engine.Error{Code: engine.CodeReadOnly, Cause: wal.ErrNoSpace}, exit.CannotWrite},
-		{errors.Join(exit.Fail(exit.BadLines, "lines"), wal.ErrLocked), exit.BadLines},
+		{errors.Join(exit.Errorf(exit.Rejected, "lines"), wal.ErrLocked), exit.Rejected},
 	} {
 		if got := exit.Code(test.err); got != test.want {
 			t.Errorf("%v: exit code %d, want %d", test.err, got, test.want)

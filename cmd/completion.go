@@ -20,7 +20,7 @@ import (
 func shells() []string { return []string{"bash", "zsh", "fish", "powershell"} }
 
 func (p *commands) newCompletion() (cmd *cobra.Command) {
-	cmd = command.Row{
+	cmd = command.Spec{
 		Use:   "completion SHELL",
 		Short: "Print the script that completes command lines",
 		Long: `completion prints a script for bash, zsh, fish or powershell that completes commands, flags and their values: currencies,
@@ -32,14 +32,16 @@ bash needs its package bash-completion. To have it in every shell, write the scr
   fish   tasard completion fish > ~/.config/fish/completions/tasard.fish`,
 		Example: `  source <(tasard completion bash)
   tasard completion fish | source`,
-		Args: oneShell,
-		Run:  func(_ context.Context, args []string) error { return script(cmd.Root(), args[0], p.Stdout) },
+		Args: checkShellArgument,
+		Run: func(_ context.Context, args []string) error {
+			return writeCompletionScript(cmd.Root(), args[0], p.Stdout)
+		},
 	}.Command(p.Process)
 	cmd.ValidArgs = shells()
 	return cmd
 }
 
-func oneShell(_ *cobra.Command, args []string) error {
+func checkShellArgument(_ *cobra.Command, args []string) error {
 	if len(args) == 1 && slices.Contains(shells(), args[0]) {
 		return nil
 	}
@@ -47,11 +49,11 @@ func oneShell(_ *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		found = fmt.Sprintf("%q", strings.Join(args, " "))
 	}
-	return exit.Fail(exit.Usage, "tasard completion: want one of %s, found %s", strings.Join(shells(), ", "), found)
+	return exit.Errorf(exit.Usage, "tasard completion: want one of %s, found %s", strings.Join(shells(), ", "), found)
 }
 
-// script is the library's, which calls the hidden command of the library for what it does not know.
-func script(root *cobra.Command, shell string, out io.Writer) error {
+// writeCompletionScript is the library's, which calls the hidden command of the library for what it does not know.
+func writeCompletionScript(root *cobra.Command, shell string, out io.Writer) error {
 	switch shell {
 	case "bash":
 		return root.GenBashCompletionV2(out, true)
@@ -63,14 +65,14 @@ func script(root *cobra.Command, shell string, out io.Writer) error {
 	return root.GenPowerShellCompletionWithDesc(out)
 }
 
-// completes reports that the arguments are a question of a script: a command of the library answers it.
-func completes(args []string) bool {
+// isCompletionRequest reports that the arguments are a question of a script: a command of the library answers it.
+func isCompletionRequest(args []string) bool {
 	return len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd)
 }
 
-// completeAll says for every command what may stand behind it, from the words of its Use, and for every flag what it may be, from the kind
+// registerCompletions says for every command what may stand behind it, from the words of its Use, and for every flag what it may be, from the kind
 // of its value: a new one needs nothing but its name.
-func completeAll(cmd *cobra.Command) {
+func registerCompletions(cmd *cobra.Command) {
 	if cmd.ValidArgsFunction == nil && len(cmd.ValidArgs) == 0 && !cmd.HasSubCommands() {
 		cmd.ValidArgsFunction = completeArguments(cmd)
 	}
@@ -79,7 +81,7 @@ func completeAll(cmd *cobra.Command) {
 		_ = cmd.RegisterFlagCompletionFunc(flag.Name, completeValue(flag))
 	})
 	for _, child := range cmd.Commands() {
-		completeAll(child)
+		registerCompletions(child)
 	}
 }
 
@@ -106,7 +108,7 @@ func completeArguments(cmd *cobra.Command) cobra.CompletionFunc {
 		if at >= len(kinds) {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return suggestions(kinds[at])
+		return completionsOfKind(kinds[at])
 	}
 }
 
@@ -121,12 +123,12 @@ func completeValue(flag *pflag.Flag) cobra.CompletionFunc {
 		kind = strings.ToUpper(flag.Name)
 	}
 	return func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return suggestions(kind)
+		return completionsOfKind(kind)
 	}
 }
 
-// suggestions are the texts of a kind: the program's own lists, without any file or node.
-func suggestions(kind string) (texts []cobra.Completion, directive cobra.ShellCompDirective) {
+// completionsOfKind are the texts of a kind: the program's own lists, without any file or node.
+func completionsOfKind(kind string) (texts []cobra.Completion, directive cobra.ShellCompDirective) {
 	catalogue := engine.DefaultCatalogue()
 	directive = cobra.ShellCompDirectiveNoFileComp
 	switch kind {

@@ -22,20 +22,20 @@ import (
 )
 
 func (p *commands) newConfig() *cobra.Command {
-	return command.Row{
+	return command.Spec{
 		Use:   "config",
 		Short: "Look at the settings of serve",
 		Long: `config shows and checks what tasard serve would run with: its flags, the TASARD_ variables and the configuration file. Give
 it the flags that serve is given. It touches neither the data directory nor a running node.`,
 		Example: `  tasard config show --config tasard.toml
   tasard config check --config tasard.toml`,
-		Below: []*cobra.Command{p.newConfigShow(), p.newConfigCheck()},
+		Subcommands: []*cobra.Command{p.newConfigShow(), p.newConfigCheck()},
 	}.Command(p.Process)
 }
 
 func (p *commands) newConfigShow() (cmd *cobra.Command) {
 	o, format := setting.DefaultServe(), "text"
-	cmd = command.Row{
+	cmd = command.Spec{
 		Use:   "show",
 		Short: "Print every setting of serve and where it comes from",
 		Long: `show prints every setting of serve, its value, and which flag, variable or line of the configuration file it comes from.
@@ -45,17 +45,19 @@ address is left out. As TOML the output is a configuration file again, with what
   TASARD_LISTEN=:8080 tasard config show --format toml`,
 		Settings: func(flags *pflag.FlagSet) { setting.AddServe(flags, o) },
 		Flags: func(flags *pflag.FlagSet) {
-			flags.Var(setting.Word(&format, "text", "toml", "json"), "format", "print a table, a configuration file or JSON")
+			flags.Var(setting.Enum(&format, "text", "toml", "json"), "format", "print a table, a configuration file or JSON")
 		},
-		Run:   func(context.Context, []string) error { return printSettings(p.Stdout, settingsOf(cmd.Flags()), format) },
-		Alone: true,
+		Run: func(context.Context, []string) error {
+			return printSettings(p.Stdout, resolvedSettings(cmd.Flags()), format)
+		},
+		DataOptional: true,
 	}.Command(p.Process)
 	return cmd
 }
 
 func (p *commands) newConfigCheck() *cobra.Command {
 	o := setting.DefaultServe()
-	cmd := command.Row{
+	cmd := command.Spec{
 		Use:   "check --data DIR",
 		Short: "Check everything that serve checks before it starts",
 		Long: `check looks for all that would keep tasard serve from starting, as far as that can be told without the data directory: the
@@ -66,18 +68,18 @@ there is none.`,
 		Settings: func(flags *pflag.FlagSet) { setting.AddServe(flags, o) },
 	}.Command(p.Process)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		problems := []error{setting.Settle(cmd, p.Environ), setting.NeedData(cmd)}
+		problems := []error{setting.Resolve(cmd, p.Environ), setting.RequireData(cmd)}
 		if problem := errors.Join(append(problems, setting.CheckServe(p.Process, o))...); problem != nil {
 			return exit.Wrap(exit.BadData, problem)
 		}
-		terminal.Say(p.Stdout, "The configuration is good: %s set, the others have their defaults.\n", terminal.Counted(countSet(cmd.Flags()), "setting"))
+		terminal.Fprintf(p.Stdout, "The configuration is good: %s set, the others have their defaults.\n", terminal.Plural(countSet(cmd.Flags()), "setting"))
 		return nil
 	}
 	return cmd
 }
 
 // A shown setting is one of serve as it is in force.
-type shownSetting struct {
+type resolvedSetting struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 	From  string `json:"from"` // a flag, a variable, FILE:LINE, or default
@@ -86,20 +88,20 @@ type shownSetting struct {
 	redacted bool // a password was left out
 }
 
-// settingsOf are the settings of a command by name, with where they come from.
-func settingsOf(flags *pflag.FlagSet) []shownSetting {
-	var all []shownSetting
+// resolvedSettings are the settings of a command by name, with where they come from.
+func resolvedSettings(flags *pflag.FlagSet) []resolvedSetting {
+	var all []resolvedSetting
 	flags.VisitAll(func(flag *pflag.Flag) {
-		if !setting.Marked(flag) {
+		if !setting.IsSetting(flag) {
 			return
 		}
 		value := flag.Value.String()
-		one := shownSetting{Name: flag.Name, Value: withoutPassword(value), From: "default", Set: flag.Changed}
+		one := resolvedSetting{Name: flag.Name, Value: redactPassword(value), From: "default", Set: flag.Changed}
 		one.redacted = one.Value != value
 		if flag.Changed {
 			one.From = "--" + flag.Name
 		}
-		if origin := flag.Annotations[setting.OriginMark]; len(origin) > 0 {
+		if origin := flag.Annotations[setting.OriginAnnotation]; len(origin) > 0 {
 			one.From = strings.TrimSuffix(origin[0], ": "+flag.Name)
 		}
 		all = append(all, one)
@@ -108,7 +110,7 @@ func settingsOf(flags *pflag.FlagSet) []shownSetting {
 }
 
 func countSet(flags *pflag.FlagSet) (count int) {
-	for _, one := range settingsOf(flags) {
+	for _, one := range resolvedSettings(flags) {
 		if one.Set {
 			count++
 		}
@@ -116,8 +118,8 @@ func countSet(flags *pflag.FlagSet) (count int) {
 	return count
 }
 
-// withoutPassword leaves out who logs in, where a value is an address that says it.
-func withoutPassword(text string) string {
+// redactPassword leaves out who logs in, where a value is an address that says it.
+func redactPassword(text string) string {
 	address, err := url.Parse(text)
 	if err != nil || address.User == nil {
 		return text
@@ -126,24 +128,24 @@ func withoutPassword(text string) string {
 	return address.String()
 }
 
-func printSettings(out io.Writer, settings []shownSetting, format string) error {
+func printSettings(out io.Writer, settings []resolvedSetting, format string) error {
 	switch format {
 	case "json":
 		encoder := json.NewEncoder(out)
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(map[string]any{"settings": settings})
 	case "toml":
-		return printConfig(out, settings)
+		return printTOML(out, settings)
 	}
-	table := terminal.Table(out, "NAME\tVALUE\tFROM\n")
+	table := terminal.NewTable(out, "NAME\tVALUE\tFROM\n")
 	for _, one := range settings {
-		terminal.Say(table, "%s\t%s\t%s\n", one.Name, terminal.Printable(one.Value), terminal.Printable(one.From))
+		terminal.Fprintf(table, "%s\t%s\t%s\n", one.Name, terminal.Sanitize(one.Value), terminal.Sanitize(one.From))
 	}
 	return table.Flush()
 }
 
-// printConfig prints a configuration file. What has no value, and what had its password taken out, is a remark.
-func printConfig(out io.Writer, settings []shownSetting) error {
+// printTOML prints a configuration file. What has no value, and what had its password taken out, is a remark.
+func printTOML(out io.Writer, settings []resolvedSetting) error {
 	for _, one := range settings {
 		var value any = one.Value
 		if number, err := strconv.ParseInt(one.Value, 10, 64); err == nil {
@@ -160,7 +162,7 @@ func printConfig(out io.Writer, settings []shownSetting) error {
 		if one.Value == "" || one.redacted {
 			remark = "# "
 		}
-		terminal.Say(out, "%s%s  # %s\n", remark, bytes.TrimSpace(line.Bytes()), terminal.Printable(one.From))
+		terminal.Fprintf(out, "%s%s  # %s\n", remark, bytes.TrimSpace(line.Bytes()), terminal.Sanitize(one.From))
 	}
 	return nil
 }

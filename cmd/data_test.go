@@ -73,13 +73,13 @@ func TestImport_Outcomes(t *testing.T) {
 	data, reported := t.TempDir(), t.TempDir()+"/refused.ndjson"
 	heldLine, badLine := observation(2, "0", "60"), "x\n"
 	got := run(t, nil, strings.NewReader(header+observation(1, "59", "60")+heldLine), "import", "--data", data, "-")
-	if got.code != exit.Done || !strings.Contains(got.stdout, "stdin: 2 lines in ") || !strings.Contains(got.stdout, "1 taken in (1 new), 1 held, 0 refused, 0 malformed") {
+	if got.code != exit.OK || !strings.Contains(got.stdout, "stdin: 2 lines in ") || !strings.Contains(got.stdout, "1 taken in (1 new), 1 held, 0 refused, 0 malformed") {
 		t.Errorf("exit code %d, %s", got.code, got.stdout)
 	}
 	oneLine(t, got.stderr, "stdin:3: held as number 1: zero: ")
 
 	file := writeFile(t, "o.csv", header+heldLine+badLine+strings.Replace(observation(4, "59", "60"), "popular", "nobody", 1))
-	run(t, nil, nil, "import", "--data", data, "--refused", reported, file).fails(t, exit.BadLines, "2 of 3 lines not taken in: 1 refused, 1 malformed")
+	run(t, nil, nil, "import", "--data", data, "--refused", reported, file).fails(t, exit.Rejected, "2 of 3 lines not taken in: 1 refused, 1 malformed")
 	var outcomes []string
 	for line := range strings.Lines(readFile(t, reported)) {
 		u := asJSON[struct {
@@ -118,7 +118,7 @@ func TestImport_RealObservations(t *testing.T) {
 	now := clockFrom(realNow)()
 	still := func() time.Time { return now }
 	got := runAt(t, still, nil, nil, "import", "--data", data, realFile)
-	if got.code != exit.Done || strings.Count(got.stderr, ": held as number ") != strings.Count(got.stderr, "\n") {
+	if got.code != exit.OK || strings.Count(got.stderr, ": held as number ") != strings.Count(got.stderr, "\n") {
 		t.Errorf("exit code %d\n%s", got.code, got.stderr)
 	}
 	if again := runAt(t, still, nil, nil, "import", "--data", data, realFile); !strings.Contains(again.stdout, "(0 new)") || again.stderr != got.stderr {
@@ -243,14 +243,14 @@ func readFile(t *testing.T, path string) string {
 	return string(text)
 }
 
-// witness remembers the newest word on each rate that a node ever answered.
-type witness struct {
+// acknowledged remembers the newest word on each rate that a node ever answered.
+type acknowledged struct {
 	checked map[string]string // lastCheckedAt by rate id; the texts order as the instants do
 	answers int
 }
 
-// look asks for all rates once; it returns false when the node is gone.
-func (w *witness) look(p *program) bool {
+// read asks for all rates once; it returns false when the node is gone.
+func (w *acknowledged) read(p *program) bool {
 	for cursor := 0; ; cursor += 200 {
 		status, body, err := p.get(fmt.Sprintf("/v1/rates?limit=200&cursor=%d", cursor))
 		if err != nil {
@@ -277,7 +277,7 @@ func (w *witness) look(p *program) bool {
 }
 
 // lost tells what a node answered before that another one does not know.
-func (w *witness) lost(now *witness) []string {
+func (w *acknowledged) lost(now *acknowledged) []string {
 	var lost []string
 	for id, checked := range w.checked {
 		if now.checked[id] < checked {
@@ -287,7 +287,7 @@ func (w *witness) lost(now *witness) []string {
 	return lost
 }
 
-func newWitness() *witness { return &witness{checked: map[string]string{}} }
+func newAcknowledged() *acknowledged { return &acknowledged{checked: map[string]string{}} }
 
 // TestW1_KilledWhileImporting kills a node at random moments of an import. What it answered must be known after the next
 // start, and two starts must answer the same.
@@ -301,8 +301,8 @@ func TestW1_KilledWhileImporting(t *testing.T) {
 	for range kills {
 		data := t.TempDir()
 		seen := killWhileImporting(t, data, realFile, chance.IntN(60))
-		recovered, now := startNode(t, data), newWitness()
-		now.look(recovered)
+		recovered, now := startNode(t, data), newAcknowledged()
+		now.read(recovered)
 		for _, problem := range seen.lost(now) {
 			t.Error(problem)
 		}
@@ -321,12 +321,12 @@ func TestW1_KilledWhileImporting(t *testing.T) {
 }
 
 // killWhileImporting starts a node with an import, asks it without pause, and kills it after so many whole answers.
-func killWhileImporting(t *testing.T, data, file string, answers int) *witness {
+func killWhileImporting(t *testing.T, data, file string, answers int) *acknowledged {
 	t.Helper()
 	p := start(t, realNow, serveArgs(data, "--import", file)...).listening()
-	seen := newWitness()
+	seen := newAcknowledged()
 	for seen.answers <= answers {
-		if !seen.look(p) {
+		if !seen.read(p) {
 			t.Fatalf("the node is gone:\n%s", p.output())
 		}
 	}
@@ -345,7 +345,7 @@ func sample(p *program) map[string]string {
 
 // TestW1_Control wants the comparison to see a rate that was answered and then lost, and one that fell back.
 func TestW1_Control(t *testing.T) {
-	seen, now := newWitness(), newWitness()
+	seen, now := newAcknowledged(), newAcknowledged()
 	seen.checked["a"], seen.checked["b"], seen.checked["c"] = "2026-06-30T14:00:00Z", "2026-06-30T14:00:00Z", "2026-06-30T14:00:00Z"
 	now.checked["a"], now.checked["b"] = "2026-06-30T14:00:01Z", "2026-06-30T13:59:59Z"
 	if lost := seen.lost(now); len(lost) != 2 {

@@ -31,12 +31,12 @@ import (
 )
 
 const (
-	demoDaysMax     = 365 // of history
-	demoStepDefault = 5 * time.Second
-	demoStepMin     = time.Second
-	demoStepMax     = time.Hour
-	demoLook        = 10 * time.Millisecond // between two looks at whether all sources were asked
-	demoLooksMax    = 300
+	demoDaysMax      = 365 // of history
+	demoStepDefault  = 5 * time.Second
+	demoStepMin      = time.Second
+	demoStepMax      = time.Hour
+	demoPollInterval = 10 * time.Millisecond // between two looks at whether all sources were asked
+	demoPollsMax     = 300
 )
 
 // demoOptions are the settings of the demo command.
@@ -46,12 +46,12 @@ type demoOptions struct {
 	seed         uint64
 	step         time.Duration
 	days         int // of history
-	faults       []wishedFault
+	faults       []injectedFault
 	market       *simulated.Market
 }
 
-// wishedFault is a fault that the user wants to watch.
-type wishedFault struct {
+// injectedFault is a fault that the user wants to watch.
+type injectedFault struct {
 	source string
 	fault  simulated.Fault
 }
@@ -62,8 +62,8 @@ func (p *commands) newDemo() (cmd *cobra.Command) {
 	o.Limits = false
 	c := &o.Config
 	c.HTTP.Conns, c.HTTP.ConnsPerAddress, c.HTTP.Demo = 0, 0, true
-	c.Mail, c.Accounts.KeyPrefix = node.Mail{Way: admin.MailLog}, account.KeyPrefixTest
-	cmd = command.Row{
+	c.Mail, c.Accounts.KeyPrefix = node.Mail{Method: admin.MailLog}, account.KeyPrefixTest
+	cmd = command.Spec{
 		Use:   "demo",
 		Short: "Run a node with a simulated market, to look at",
 		Long: `demo runs a whole node, log and all, but its rates are made up: a simulated market gives it a year of history, and
@@ -82,7 +82,7 @@ Without --data everything is gone when it ends, with SIGINT, SIGTERM, SIGHUP, or
 			setting.AddWatch(flags, &o.Node)
 			setting.AddLimits(flags, &o.Node)
 			flags.Var(setting.Number(&o.seed), "seed", "the seed of the market")
-			flags.Var(setting.Span(&o.step, demoStepMin, demoStepMax), "step", "the time between two publications")
+			flags.Var(setting.Duration(&o.step, demoStepMin, demoStepMax), "step", "the time between two publications")
 			flags.Var(setting.Count(&o.days, 1, demoDaysMax), "days", "how many days of history the market has behind it")
 		},
 		Flags: func(flags *pflag.FlagSet) {
@@ -98,14 +98,14 @@ Without --data everything is gone when it ends, with SIGINT, SIGTERM, SIGHUP, or
 // demo runs until ctx ends. Without a choice of the user's it takes another port when the default one is taken.
 func (p *commands) demo(ctx context.Context, o *demoOptions, chosen bool) (err error) {
 	log := p.Logger(o.log)
-	ctx, end := p.untilDemoEnds(ctx)
+	ctx, end := p.demoContext(ctx)
 	defer end.release()
 	reference, err := demoReference()
 	if err != nil {
 		return err
 	}
 	o.market = simulated.NewMarket(o.seed)
-	o.Config.Collect = node.Collect{Later: true, Schedule: collectors.Every(o.step), Pause: -1}
+	o.Config.Collect = node.Collect{Deferred: true, Schedule: collectors.Every(o.step), Pause: -1}
 	site, err := p.startSite(o)
 	if err != nil {
 		return err
@@ -117,21 +117,21 @@ func (p *commands) demo(ctx context.Context, o *demoOptions, chosen bool) (err e
 	}
 	if o.Config.Dir == "" {
 		if o.Config.Dir, err = os.MkdirTemp("", "tasard-demo-"); err != nil {
-			return errors.Join(exit.Fail(exit.CannotWrite, "make a directory for the demo: %w", err), listener.Close())
+			return errors.Join(exit.Errorf(exit.CannotWrite, "make a directory for the demo: %w", err), listener.Close())
 		}
 		end.directory.Store(new(o.Config.Dir))
 		defer func() { err = errors.Join(err, os.RemoveAll(o.Config.Dir)) }()
 	}
-	config := setting.SettledNode(p.Process, &o.Node, log)
+	config := setting.NodeConfig(p.Process, &o.Node, log)
 	config.Reference, config.HTTP.Listener = &reference, listener
 	n, err := node.Open(ctx, config)
 	if err != nil {
 		return err
 	}
-	terminal.Say(p.Stdout, "tasard demo: a whole node with a simulated market. Every rate is made up; sources are called %s...\n%s\n%slistening on %s\n",
-		node.DemoPrefix, demoSources(reference.Sources), note, n.URL())
+	terminal.Fprintf(p.Stdout, "tasard demo: a whole node with a simulated market. Every rate is made up; sources are called %s...\n%s\n%slistening on %s\n",
+		node.DemoPrefix, describeDemoSources(reference.Sources), note, n.URL())
 	err = p.runDemo(ctx, n, o, log)
-	if stopped := node.Stopped(n.System()); stopped != nil {
+	if stopped := node.StopCause(n.System()); stopped != nil {
 		err = stopped
 	}
 	return errors.Join(err, n.Close(ctx))
@@ -148,8 +148,8 @@ func demoListener(address string, chosen bool) (net.Listener, string, error) {
 }
 
 // demoReference is the sources of the program as simulated ones, so that every rate says what it is.
-func demoReference() (node.Reference, error) {
-	return node.NewReference(engine.DefaultCatalogue(), simulated.Definitions(source.DefaultSet()))
+func demoReference() (node.ReferenceData, error) {
+	return node.NewReferenceData(engine.DefaultCatalogue(), simulated.Definitions(source.DefaultSet()))
 }
 
 // startSite starts the simulated institutions, with the faults that the user asked for, and leads every request of this process
@@ -157,12 +157,12 @@ func demoReference() (node.Reference, error) {
 func (p *commands) startSite(o *demoOptions) (*simulated.Site, error) {
 	site := simulated.NewSite(simulated.SiteConfig{Market: o.market})
 	for _, wish := range o.faults {
-		if err := site.Break(wish.source, wish.fault); err != nil {
-			return nil, exit.Fail(exit.Usage, "--break %s=%s: %w", wish.source, wish.fault, err)
+		if err := site.SetFault(wish.source, wish.fault); err != nil {
+			return nil, exit.Errorf(exit.Usage, "--break %s=%s: %w", wish.source, wish.fault, err)
 		}
 	}
 	if err := site.Start(); err != nil {
-		return nil, exit.Fail(exit.FailStop, "%w", err)
+		return nil, exit.Errorf(exit.FailStop, "%w", err)
 	}
 	p.Dial, p.Roots = site.Dial, site.Roots()
 	return site, nil
@@ -189,42 +189,42 @@ func (p *commands) runDemo(ctx context.Context, n *node.Node, o *demoOptions, lo
 	}
 	o.market.Step(began)
 	n.Collect()
-	if heard, err := p.awaitHeard(ctx, n); !heard {
+	if heard, err := p.awaitFirstFetch(ctx, n); !heard {
 		return err
 	}
-	terminal.Say(p.Stdout, "%s rates and %d days of history from %s made-up observations, in %s; seed %d, a new publication every %s\n\n",
-		terminal.Grouped(n.Rates()), o.days, terminal.Grouped(taken+accepted(n.SourceHealth())), p.Clock().Sub(began).Round(time.Millisecond), o.seed, o.step)
-	if err := printBest(p.Stdout, n); err != nil {
+	terminal.Fprintf(p.Stdout, "%s rates and %d days of history from %s made-up observations, in %s; seed %d, a new publication every %s\n\n",
+		terminal.Thousands(n.Rates()), o.days, terminal.Thousands(taken+acceptedCount(n.SourceHealth())), p.Clock().Sub(began).Round(time.Millisecond), o.seed, o.step)
+	if err := printBestRates(p.Stdout, n); err != nil {
 		return err
 	}
-	terminal.Say(p.Stdout, "\nTry:\n%s\nCtrl-C stops it.\n", tryLines(p.Called(), n.URL(), n.Socket()))
-	return p.keepMoving(ctx, n, o, log)
+	terminal.Fprintf(p.Stdout, "\nTry:\n%s\nCtrl-C stops it.\n", exampleCommands(p.ProgramName(), n.URL(), n.Socket()))
+	return p.advanceMarket(ctx, n, o, log)
 }
 
-// awaitHeard waits until every source was asked, or long enough: a fault may hang.
-func (p *commands) awaitHeard(ctx context.Context, n *node.Node) (bool, error) {
-	ticker := time.NewTicker(demoLook)
+// awaitFirstFetch waits until every source was asked, or long enough: a fault may hang.
+func (p *commands) awaitFirstFetch(ctx context.Context, n *node.Node) (bool, error) {
+	ticker := time.NewTicker(demoPollInterval)
 	defer ticker.Stop()
-	for range demoLooksMax {
+	for range demoPollsMax {
 		if ticked, err := await(ctx, n, ticker.C); !ticked {
 			return false, err
 		}
-		if heardAll(n.SourceHealth()) {
+		if allFetched(n.SourceHealth()) {
 			break
 		}
 	}
 	return true, nil
 }
 
-// heardAll reports that every source was asked, by this process or the one before.
-func heardAll(sources []collectors.Health) bool {
+// allFetched reports that every source was asked, by this process or the one before.
+func allFetched(sources []collectors.Health) bool {
 	return !slices.ContainsFunc(sources, func(h collectors.Health) bool {
 		return h.State == collectors.Never && h.LastSlot.IsZero()
 	})
 }
 
-// accepted is how many observations of their newest slots were taken in.
-func accepted(sources []collectors.Health) int {
+// acceptedCount is how many observations of their newest slots were taken in.
+func acceptedCount(sources []collectors.Health) int {
 	sum := 0
 	for i := range sources {
 		sum += sources[i].Accepted
@@ -232,8 +232,8 @@ func accepted(sources []collectors.Health) int {
 	return sum
 }
 
-// keepMoving moves the market; the collector sees it at its next slot.
-func (p *commands) keepMoving(ctx context.Context, n *node.Node, o *demoOptions, log *slog.Logger) error {
+// advanceMarket moves the market; the collector sees it at its next slot.
+func (p *commands) advanceMarket(ctx context.Context, n *node.Node, o *demoOptions, log *slog.Logger) error {
 	ticker := time.NewTicker(o.step)
 	defer ticker.Stop()
 	for {
@@ -262,9 +262,9 @@ func lastDemoDay(ctx context.Context, n *node.Node, data string) (engine.Date, e
 	}
 	var last engine.Date
 	for _, book := range states {
-		for _, offer := range book.Offers {
+		for _, offer := range book.SourceQuotes {
 			if !strings.HasPrefix(offer.SourceID, node.DemoPrefix) {
-				return 0, exit.Fail(exit.BadData, "%s: holds rates of %s, which are no demo's; give the demo a directory of its own", data, offer.SourceID)
+				return 0, exit.Errorf(exit.BadData, "%s: holds rates of %s, which are no demo's; give the demo a directory of its own", data, offer.SourceID)
 			}
 		}
 		if days := len(book.History); days > 0 {
@@ -274,8 +274,8 @@ func lastDemoDay(ctx context.Context, n *node.Node, data string) (engine.Date, e
 	return last, nil
 }
 
-// demoSources says what is fetched.
-func demoSources(set *source.Set) string {
+// describeDemoSources says what is fetched.
+func describeDemoSources(set *source.Set) string {
 	count, shapes := 0, map[string]bool{}
 	for _, d := range node.DescribeSources(set).Sources {
 		if d.Disabled != "" {
@@ -290,16 +290,16 @@ func demoSources(set *source.Set) string {
 }
 
 // faultsValue is a source with its fault. Each call adds one.
-func faultsValue(into *[]wishedFault) pflag.Value {
-	parse := func(text string) ([]wishedFault, error) {
+func faultsValue(into *[]injectedFault) pflag.Value {
+	parse := func(text string) ([]injectedFault, error) {
 		name, word, _ := strings.Cut(text, "=")
 		fault, err := simulated.ReadFault(word)
 		if name == "" || err != nil {
 			return nil, fmt.Errorf("%q is no source with its fault, such as bhd-site=zeros: %w", text, err)
 		}
-		return append(slices.Clone(*into), wishedFault{name, fault}), nil
+		return append(slices.Clone(*into), injectedFault{name, fault}), nil
 	}
-	return setting.New(into, "SOURCE=FAULT", parse, func(faults []wishedFault) string {
+	return setting.NewValue(into, "SOURCE=FAULT", parse, func(faults []injectedFault) string {
 		var texts []string
 		for _, f := range faults {
 			texts = append(texts, f.source+"="+string(f.fault))
@@ -308,14 +308,14 @@ func faultsValue(into *[]wishedFault) pflag.Value {
 	})
 }
 
-// printBest shows the best rates of the moment.
-func printBest(out io.Writer, n *node.Node) error {
-	table := terminal.Table(out, "  DOP for 1\tyou buy at\t\tyou sell at\t\n")
+// printBestRates shows the best rates of the moment.
+func printBestRates(out io.Writer, n *node.Node) error {
+	table := terminal.NewTable(out, "  DOP for 1\tyou buy at\t\tyou sell at\t\n")
 	for _, currency := range []string{"USD", "EUR", "GBP", "CHF", "CAD"} {
-		terminal.Say(table, "  %s", currency)
+		terminal.Fprintf(table, "  %s", currency)
 		for _, operation := range engine.Operations() {
 			page, err := n.System().Ranking(engine.RankingQuery{
-				Filter: engine.Filter{Currency: currency}, Cut: engine.Cut{Limit: 1}, Operation: operation,
+				Filter: engine.Filter{Currency: currency}, PageRequest: engine.PageRequest{Limit: 1}, Operation: operation,
 			})
 			if err != nil {
 				return fmt.Errorf("look up the best rates: %w", err)
@@ -324,18 +324,18 @@ func printBest(out io.Writer, n *node.Node) error {
 			if len(page.Items) > 0 {
 				side, name = page.Items[0].Side(operation).String(), page.Items[0].InstitutionName
 			}
-			terminal.Say(table, "\t%s\t%s", side, name)
+			terminal.Fprintf(table, "\t%s\t%s", side, name)
 		}
-		terminal.Say(table, "\n")
+		terminal.Fprintf(table, "\n")
 	}
 	if err := table.Flush(); err != nil {
-		return exit.Fail(exit.Broken, "write to standard output: %w", err)
+		return exit.Errorf(exit.IOError, "write to standard output: %w", err)
 	}
 	return nil
 }
 
-// tryLines are commands that show what a node answers.
-func tryLines(program, url, socket string) string {
+// exampleCommands are commands that show what a node answers.
+func exampleCommands(program, url, socket string) string {
 	return fmt.Sprintf(`  curl '%[1]s/v1/rates/best?currency=USD&operation=buy&limit=3'
   curl '%[1]s/v1/convert?currency=EUR&operation=sell&amount=250.00&limit=3'
   curl '%[1]s/v1/rates/history?currency=USD&institution=popular'

@@ -149,7 +149,7 @@ func TestDemo_OutputClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // ProcessState tells
-	if code := cmd.ProcessState.ExitCode(); code != exit.Broken {
+	if code := cmd.ProcessState.ExitCode(); code != exit.IOError {
 		t.Errorf("exit code %d:\n%s", code, stderr.String())
 	}
 	oneLine(t, lastLine(stderr.String()), "write to standard output", "broken pipe")
@@ -198,7 +198,7 @@ func TestDemo_KeepsItsDirectory(t *testing.T) {
 // TestDemo_CallsItselfAsItWasCalled wants the line to try to work where the program is not in the PATH, as after make run.
 func TestDemo_CallsItselfAsItWasCalled(t *testing.T) {
 	for name, want := range map[string]string{"./tasard": "./tasard", "/opt/tasard-1.0/tasard": "/opt/tasard-1.0/tasard", "": "tasard", "/tmp/a b;c": "tasard"} {
-		lines := tryLines((&process.Process{Name: name}).Called(), "http://127.0.0.1:8080", "/tmp/demo/admin.sock")
+		lines := exampleCommands((&process.Process{Name: name}).ProgramName(), "http://127.0.0.1:8080", "/tmp/demo/admin.sock")
 		if !strings.Contains(lines, "\n  "+want+" sources list --admin-socket /tmp/demo/admin.sock\n") {
 			t.Errorf("called as %q:\n%s", name, lines)
 		}

@@ -17,7 +17,7 @@ import (
 )
 
 // about are the findings of a check, a line each.
-func (r diagnosed) about(check string) string {
+func (r doctorReport) about(check string) string {
 	var lines []string
 	for _, f := range r.Findings {
 		if f.Check == check {
@@ -36,7 +36,7 @@ func TestDoctor_ClusterBesideOthers(t *testing.T) {
 	args := append([]string{"--data", t.TempDir() + "/data", "--listen", "127.0.0.1:0"}, clusterArgs(1, at, f)...)
 	var got string
 	eventually(t, "the other node is reached", func() bool {
-		report, _ := diagnosis(t, args...)
+		report, _ := runDoctor(t, args...)
 		got = report.about("cluster")
 		return strings.Contains(got, "OK node-2 at "+at[1]+" is reached")
 	})
@@ -48,8 +48,8 @@ func TestDoctor_ClusterBesideOthers(t *testing.T) {
 	}
 }
 
-// TestDoctor_ClusterMeetsAStranger: what listens where a node should be, and is none, is no node.
-func TestDoctor_ClusterMeetsAStranger(t *testing.T) {
+// TestDoctor_ClusterMemberIsAnotherProgram: what listens where a node should be, and is none, is no node.
+func TestDoctor_ClusterMemberIsAnotherProgram(t *testing.T) {
 	at := clustertest.Addresses(t, 3)
 	stranger, err := net.Listen("tcp", at[2])
 	if err != nil {
@@ -64,7 +64,7 @@ func TestDoctor_ClusterMeetsAStranger(t *testing.T) {
 		}
 		served <- err
 	}()
-	report, _ := diagnosis(t, "--data", t.TempDir()+"/data", "--listen", "127.0.0.1:0", "--cluster", "test", "--cluster-node", "1", "--cluster-insecure",
+	report, _ := runDoctor(t, "--data", t.TempDir()+"/data", "--listen", "127.0.0.1:0", "--cluster", "test", "--cluster-node", "1", "--cluster-insecure",
 		"--cluster-members", fmt.Sprintf("1=%s,2=%s,3=%s", at[0], at[1], at[2]))
 	if err := errors.Join(stranger.Close(), <-served); err != nil {
 		t.Error(err)
@@ -119,8 +119,8 @@ func TestDoctor_ClusterFindsWhatIsWrong(t *testing.T) {
 				}
 			}
 			args := append([]string{"--data", t.TempDir() + "/data", "--listen", "127.0.0.1:0"}, clusterArgs(1, at, f)...)
-			report, got := diagnosis(t, args...)
-			if found := report.about(one.check); !strings.Contains(found, one.found) || got.code != exit.Unwell {
+			report, got := runDoctor(t, args...)
+			if found := report.about(one.check); !strings.Contains(found, one.found) || got.code != exit.CheckFailed {
 				t.Errorf("code %d, %q is not said:\n%s", got.code, one.found, found)
 			}
 			if one.check != "settings" {

@@ -11,31 +11,31 @@ import (
 	"github.com/tasard/tasard/cmd/internal/exit"
 )
 
-// diagnosed is what doctor --json prints.
-type diagnosed struct {
+// doctorReport is what doctor --json prints.
+type doctorReport struct {
 	Worst      string
-	Findings   []line
-	Transition []viewed
+	Findings   []doctorFinding
+	Transition []doctorView
 }
 
-type line struct{ Level, Check, Found, Do string }
+type doctorFinding struct{ Level, Check, Found, Do string }
 
-type viewed struct {
+type doctorView struct {
 	At      time.Time
 	Status  string
 	Headers []string
 }
 
-// diagnosis is what doctor says as JSON.
-func diagnosis(t *testing.T, args ...string) (diagnosed, outcomeOf) {
+// runDoctor is what doctor says as JSON.
+func runDoctor(t *testing.T, args ...string) (doctorReport, result) {
 	t.Helper()
 	got := run(t, nil, nil, append([]string{"doctor", "--json"}, args...)...)
-	report := asJSON[diagnosed](t, got.stdout)
+	report := asJSON[doctorReport](t, got.stdout)
 	return report, got
 }
 
 // of is the finding of a check.
-func (r diagnosed) of(t *testing.T, check string) line {
+func (r doctorReport) of(t *testing.T, check string) doctorFinding {
 	t.Helper()
 	for _, f := range r.Findings {
 		if f.Check == check {
@@ -43,11 +43,11 @@ func (r diagnosed) of(t *testing.T, check string) line {
 		}
 	}
 	t.Fatalf("nothing about %s in %+v", check, r.Findings)
-	return line{}
+	return doctorFinding{}
 }
 
 // header is the value of a header line of a view, "" without one.
-func (v viewed) header(name string) string {
+func (v doctorView) header(name string) string {
 	for _, line := range v.Headers {
 		if text, found := strings.CutPrefix(line, name+": "); found {
 			return text
@@ -59,7 +59,7 @@ func (v viewed) header(name string) string {
 // TestDoctor_BeforeTheFirstStart wants a machine without a node to be looked at, and nothing to be left there.
 func TestDoctor_BeforeTheFirstStart(t *testing.T) {
 	data := t.TempDir() + "/data"
-	report, got := diagnosis(t, "--data", data, "--listen", "127.0.0.1:0")
+	report, got := runDoctor(t, "--data", data, "--listen", "127.0.0.1:0")
 	for check, level := range map[string]string{
 		"settings": "OK", "node": "OK", "zone": "OK", "data": "OK", "log": "OK", "address": "OK",
 		"certificate": "OK", "mail": "WARN", "sources": "OK", "transition": "OK",
@@ -68,7 +68,7 @@ func TestDoctor_BeforeTheFirstStart(t *testing.T) {
 			t.Errorf("%+v, want %s", f, level)
 		}
 	}
-	if report.Worst != "WARN" || got.code != exit.Done {
+	if report.Worst != "WARN" || got.code != exit.OK {
 		t.Errorf("worst %s, exit code %d", report.Worst, got.code)
 	}
 	if found := report.of(t, "sources").Found; !strings.Contains(found, "not tried (--network)") || !strings.Contains(found, "www.bancentral.gov.do:443") {
@@ -90,9 +90,9 @@ func TestDoctor_FindsWhatIsWrong(t *testing.T) {
 	if err := os.Chmod(data, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	report, got := diagnosis(t, "--data", data, "--listen", taken.Addr().String(), "--connections", "1000000", "--smtp-tls", "off",
+	report, got := runDoctor(t, "--data", data, "--listen", taken.Addr().String(), "--connections", "1000000", "--smtp-tls", "off",
 		"--smtp-addr", "127.0.0.1:1", "--mail-from", "a@example.com", "--catalogue", data+"/none.json")
-	for check, want := range map[string]line{
+	for check, want := range map[string]doctorFinding{
 		"settings": {Level: "FAIL", Found: "there is no such catalogue file"}, "data": {Level: "WARN", Found: "others may write"},
 		"address": {Level: "FAIL", Found: "another program listens there"}, "descriptors": {Level: "WARN", Found: "connections need 1,000,256"},
 		"mail": {Level: "FAIL", Found: "127.0.0.1:1 takes no letter: at connect"}, "log": {Level: "OK", Found: "whole"},
@@ -104,7 +104,7 @@ func TestDoctor_FindsWhatIsWrong(t *testing.T) {
 	if f := report.of(t, "sync"); !strings.Contains(f.Found, "of 20") {
 		t.Errorf("the disk is not timed: %+v", f)
 	}
-	if got.code != exit.Unwell || report.Worst != "FAIL" {
+	if got.code != exit.CheckFailed || report.Worst != "FAIL" {
 		t.Errorf("exit code %d, worst %s", got.code, report.Worst)
 	}
 	oneLine(t, got.stderr, "FAIL")
@@ -126,11 +126,11 @@ func TestDoctor_FindsWhatIsWrong(t *testing.T) {
 // TestDoctor_BesideANode wants a running node to be recognised, left alone, and its mail server to be tried without a letter.
 func TestDoctor_BesideANode(t *testing.T) {
 	t.Parallel()
-	box := newMailbox(t)
+	box := newMailServer(t)
 	data := t.TempDir()
 	p := startNode(t, data)
 	_, address, _ := strings.Cut(p.url, "//")
-	report, _ := diagnosis(t, append(box.args(), "--data", data, "--listen", address)...)
+	report, _ := runDoctor(t, append(box.args(), "--data", data, "--listen", address)...)
 	for check, want := range map[string]string{
 		"node": "one is running", "log": "a running node holds it", "address": "while the node runs", "sync": "not timed", "mail": "lets " + mailUser + " in",
 	} {
@@ -152,7 +152,7 @@ func TestK7_DoctorRehearses(t *testing.T) {
 	data := t.TempDir()
 	p := startImported(t, serveArgs(data, "--limits", "on"), observation(1, "59", "60"))
 	mustRun(t, "admin", "keys-required", "--data", data, "--at", required)
-	report, _ := diagnosis(t, "--data", data, "--listen", "127.0.0.1:0", "--no-collect")
+	report, _ := runDoctor(t, "--data", data, "--listen", "127.0.0.1:0", "--no-collect")
 	if len(report.Transition) != 3 {
 		t.Fatalf("%d views", len(report.Transition))
 	}
@@ -166,7 +166,7 @@ func TestK7_DoctorRehearses(t *testing.T) {
 	if before.Status != "HTTP/1.1 200 OK" || before.header("Sunset") != "Mon, 20 Jul 2026 04:00:00 GMT" {
 		t.Errorf("before: %+v", before)
 	}
-	for _, view := range []viewed{at, after} {
+	for _, view := range []doctorView{at, after} {
 		if view.Status != "HTTP/1.1 401 Unauthorized" || view.header("Sunset")+view.header("Deprecation") != "" || view.header("Www-Authenticate") == "" {
 			t.Errorf("%+v", view)
 		}
@@ -181,7 +181,7 @@ func TestK7_DoctorRehearses(t *testing.T) {
 func TestDoctor_Network(t *testing.T) {
 	t.Parallel()
 	p := startWith(t, realNow, []string{withSite + "=7"}, "doctor", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--network")
-	if code := p.end(); code != exit.Done {
+	if code := p.end(); code != exit.OK {
 		t.Errorf("exit code %d:\n%s", code, p.output())
 	}
 	text := p.output()

@@ -40,7 +40,7 @@ const (
 
 func (p *commands) newExport() *cobra.Command {
 	o := exportOptions{what: exportAll, log: terminal.LogOptions{Format: "text", Level: "warn"}}
-	return command.Row{
+	return command.Spec{
 		Use:   "export --data DIR",
 		Short: "Write what a data directory holds as a file of observations",
 		Long: `export writes a data directory as a file of observations that tasard import reads back: a directory into which it is
@@ -62,8 +62,8 @@ tasard backup, which needs no stop.`,
 			setting.AddLog(flags, &o.log)
 		},
 		Flags: func(flags *pflag.FlagSet) {
-			flags.Var(setting.Word(&o.format, "csv", "ndjson"), "format", "form of the file; by default the name of the output tells, else csv")
-			flags.Var(setting.Word(&o.what, exportAll, exportCurrent, exportHistory), "what", "what to write")
+			flags.Var(setting.Enum(&o.format, "csv", "ndjson"), "format", "form of the file; by default the name of the output tells, else csv")
+			flags.Var(setting.Enum(&o.what, exportAll, exportCurrent, exportHistory), "what", "what to write")
 			flags.VarP(setting.Path(&o.output, "FILE"), "output", "o", "write to `FILE`, not to stdout")
 		},
 		Run: func(ctx context.Context, _ []string) error { return p.export(ctx, &o) },
@@ -73,7 +73,7 @@ tasard backup, which needs no stop.`,
 func (p *commands) export(ctx context.Context, o *exportOptions) (err error) {
 	// A file in the place of the directory is told by the start, as other commands tell it.
 	if info, err := os.Stat(o.node.Dir); err != nil || info.IsDir() {
-		if err := datadir.NeedLog(o.node.Dir); err != nil {
+		if err := datadir.RequireLog(o.node.Dir); err != nil {
 			return err
 		}
 	}
@@ -88,7 +88,7 @@ func (p *commands) export(ctx context.Context, o *exportOptions) (err error) {
 	}
 	format := cmp.Or(collectors.Format(o.format), collectors.FormatOf(o.output), collectors.CSV)
 	return writeOutput(p.Stdout, o.output, func(out io.Writer) error {
-		return writeObservations(out, format, exported(states, o.what))
+		return writeObservations(out, format, exportedObservations(states, o.what))
 	})
 }
 
@@ -108,41 +108,41 @@ func writeObservations(out io.Writer, format collectors.Format, observations []c
 // writeOutput lets write fill a file, which appears under its name only when it is complete; "" is stdout.
 func writeOutput(stdout io.Writer, path string, write func(io.Writer) error) error {
 	if path == "" {
-		return asOutput(write(stdout))
+		return outputError(write(stdout))
 	}
 	info, err := os.Stat(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return asOutput(err)
+		return outputError(err)
 	}
 	if err == nil && !info.Mode().IsRegular() { // a pipe or a device: there is nothing to replace
 		file, err := os.OpenFile(path, os.O_WRONLY, 0)
 		if err != nil {
-			return asOutput(err)
+			return outputError(err)
 		}
-		return asOutput(errors.Join(write(file), file.Close()))
+		return outputError(errors.Join(write(file), file.Close()))
 	}
 	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
 	if err != nil {
-		return asOutput(err)
+		return outputError(err)
 	}
 	err = errors.Join(write(file), file.Sync(), file.Close())
 	if err == nil {
 		err = os.Rename(file.Name(), path)
 	}
 	if err != nil {
-		return asOutput(errors.Join(err, os.Remove(file.Name())))
+		return outputError(errors.Join(err, os.Remove(file.Name())))
 	}
 	return nil
 }
 
-func asOutput(err error) error {
+func outputError(err error) error {
 	if err == nil {
 		return nil
 	}
-	return exit.Fail(exit.CannotWrite, "write export: %w", err)
+	return exit.Errorf(exit.CannotWrite, "write export: %w", err)
 }
 
-func exported(states []engine.BookState, what string) []collectors.Observation {
+func exportedObservations(states []engine.SavedCurrency, what string) []collectors.Observation {
 	switch what {
 	case exportCurrent:
 		return collectors.ExportOffers(states)

@@ -38,14 +38,14 @@ func TestS15_BothListeners(t *testing.T) {
 		t.Errorf("/livez: %s", body)
 	}
 	ping(exit.Unavailable, "unavailable, data: empty\n")
-	ping(exit.Done, "unavailable, data: empty\n", "--live")
+	ping(exit.OK, "unavailable, data: empty\n", "--live")
 	text := askSocket(t, data, admin.MetricsPath)
 	for _, line := range []string{`tasard_condition{name="data",state="empty"} 1`, `tasard_condition{name="log",state="ok"} 1`, `tasard_readiness{status="unavailable"} 1`} {
 		if !strings.Contains(text, line+"\n") {
 			t.Errorf("metrics lack %s", line)
 		}
 	}
-	operate(t, data, "rates", "set", "popular", "USD", "--buy", "58.10", "--sell", "59.30")
+	runAdmin(t, data, "rates", "set", "popular", "USD", "--buy", "58.10", "--sell", "59.30")
 	var public struct {
 		Status     engine.Readiness
 		Conditions []struct{ Name, State string }
@@ -57,10 +57,10 @@ func TestS15_BothListeners(t *testing.T) {
 	if shown.Status != engine.Ready || len(shown.Conditions) != len(public.Conditions) || shown.Version == "" {
 		t.Errorf("at the management socket: %+v", shown)
 	}
-	if got := run(t, []string{"TASARD_ADMIN_SOCKET=" + filepath.Join(data, admin.SocketName)}, nil, "ping"); got.code != exit.Done || got.stdout != "ready\n" {
+	if got := run(t, []string{"TASARD_ADMIN_SOCKET=" + filepath.Join(data, admin.SocketName)}, nil, "ping"); got.code != exit.OK || got.stdout != "ready\n" {
 		t.Errorf("with a rate: %+v", got)
 	}
-	ping(exit.Done, `{"status":"ready","conditions":[{`, "--json")
+	ping(exit.OK, `{"status":"ready","conditions":[{`, "--json")
 	p.stop(syscall.SIGTERM)
 	ping(exit.Unavailable, "tasard: ")
 }
@@ -76,7 +76,7 @@ func TestPing_NotANode(t *testing.T) {
 	other.Listener = listener
 	other.Start()
 	defer other.Close()
-	if got := run(t, nil, nil, "ping", "--live", "--admin-socket", socket); got.code != exit.Broken || !strings.Contains(got.stderr, "404 Not Found") {
+	if got := run(t, nil, nil, "ping", "--live", "--admin-socket", socket); got.code != exit.IOError || !strings.Contains(got.stderr, "404 Not Found") {
 		t.Errorf("of something else: %+v", got)
 	}
 }

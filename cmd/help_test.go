@@ -116,7 +116,7 @@ func badOutcome(t *testing.T, given, command string) string {
 	words := commandIn(dir, strings.ReplaceAll(command, "TAKEN", taken))
 	program := slices.Index(words, "tasard")
 	got := run(t, append([]string{"TASARD_LOG_FORMAT=text"}, words[:program]...), strings.NewReader(stdin), words[program+1:]...)
-	if got.code == exit.Done || got.stderr == "" {
+	if got.code == exit.OK || got.stderr == "" {
 		t.Errorf("%s: exit code %d, %q; want a failure and its reason", command, got.code, got.stderr)
 	}
 	begun := strings.Contains(command, "tasard import") && !strings.Contains(command, "--source") || strings.Contains(command, "--admin-socket")
@@ -167,7 +167,7 @@ func checkExample(t *testing.T, line string) {
 			err = found.ValidateArgs(found.Flags().Args())
 		}
 		if page := found.Flags().Lookup("page"); err == nil && page != nil && page.Changed {
-			_, err = sources.Page(mustFind(t, cmp.Or(flagText(found, "source"), found.Flags().Arg(0))), page.Value.String())
+			_, err = sources.FindPage(mustFind(t, cmp.Or(flagText(found, "source"), found.Flags().Arg(0))), page.Value.String())
 		}
 		if err != nil {
 			t.Errorf("%s: %v", strings.TrimSpace(line), err)
@@ -184,7 +184,7 @@ func flagText(command *cobra.Command, name string) string {
 
 func mustFind(t *testing.T, id string) *source.Definition {
 	t.Helper()
-	d, err := sources.Known(source.DefaultSet(), id)
+	d, err := sources.FindDefinition(source.DefaultSet(), id)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func TestInput_WaitsNoLongerThanTheCommand(t *testing.T) {
 }
 
 // interruptedRun is run for a command that is interrupted after a while, with a stdin that is silent, and how long it took.
-func interruptedRun(t *testing.T, delay time.Duration, args ...string) (outcomeOf, time.Duration) {
+func interruptedRun(t *testing.T, delay time.Duration, args ...string) (result, time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	timer := time.AfterFunc(delay, cancel)
@@ -73,7 +73,7 @@ func interruptedRun(t *testing.T, delay time.Duration, args ...string) (outcomeO
 	began := clockFrom("now")
 	from := began()
 	code := p.run(ctx)
-	return outcomeOf{args, code, stdout.String(), stderr.String()}, began().Sub(from)
+	return result{args, code, stdout.String(), stderr.String()}, began().Sub(from)
 }
 
 // TestServe_ImportsFromAPipe wants the node to answer while it waits for the writer, to take in what comes, and to stop in

@@ -29,7 +29,7 @@ const (
 
 func (p *commands) newMan() *cobra.Command {
 	var directory string
-	return command.Row{
+	return command.Spec{
 		Use:   "man",
 		Short: "Print the manual page",
 		Long: `man prints the manual page of the program. With --dir it writes one page for each command into a directory, which it creates
@@ -54,7 +54,7 @@ func (p *commands) man(directory string) error {
 		return err
 	}
 	if err := os.MkdirAll(directory, manDirMode); err != nil {
-		return exit.Fail(exit.CannotWrite, "%w", err)
+		return exit.Errorf(exit.CannotWrite, "%w", err)
 	}
 	return manPages(root, header, directory)
 }
@@ -80,8 +80,8 @@ func manPages(cmd *cobra.Command, header doc.GenManHeader, directory string) err
 	}
 	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-") + "." + header.Section
 	if err := os.WriteFile(filepath.Join(directory, name), text, manFileMode); err != nil {
-		if node.RefusesWriting(err) {
-			return exit.Fail(exit.CannotWrite, "%w", err)
+		if node.IsWriteRefused(err) {
+			return exit.Errorf(exit.CannotWrite, "%w", err)
 		}
 		return fmt.Errorf("write manual page: %w", err)
 	}

@@ -28,8 +28,8 @@ import (
 )
 
 const (
-	mcpPath    = "/mcp"
-	mcpWaitMax = 10 * time.Second // for the limit of a minute a model does not wait; it is told
+	mcpPath          = "/mcp"
+	mcpRetryAfterMax = 10 * time.Second // for the limit of a minute a model does not wait; it is told
 	// Bounds of one connection of --http. Answers wait for the node, and for its Retry-After.
 	mcpReadMax   = 10 * time.Second
 	mcpWriteMax  = 2 * time.Minute
@@ -48,7 +48,7 @@ type mcpOptions struct {
 
 func (p *commands) newMCP() *cobra.Command {
 	o := mcpOptions{url: "http://" + setting.ListenDefault, log: terminal.LogOptions{Format: "auto", Level: "warn"}}
-	return command.Row{
+	return command.Spec{
 		Use:   "mcp",
 		Short: "Give language models the rates of a node",
 		Long: `mcp is a server of the Model Context Protocol: it gives a language model tools for the best rate, for conversions and for
@@ -62,7 +62,7 @@ need --http-name, the name under which the server is reached; others are refused
 		Settings: func(flags *pflag.FlagSet) {
 			flags.Var(setting.URL(&o.url), "url", "the node to ask")
 			flags.Var(setting.Path(&o.keyFile, "FILE"), "key-file", "read the API key from a `FILE` that only you can read")
-			flags.Var(setting.Origin(&o.publicURL), "public-url", "the site that the attribution leads to; by default the node's address")
+			flags.Var(setting.SiteURL(&o.publicURL), "public-url", "the site that the attribution leads to; by default the node's address")
 			flags.Var(setting.Address(&o.listen), "http", "listen on `HOST:PORT` instead; port 0 takes a free one")
 			flags.Var(namesValue(&o.names), "http-name", "answer under this name too; may be repeated")
 			setting.AddLog(flags, &o.log)
@@ -84,7 +84,7 @@ func namesValue(into *[]string) pflag.Value {
 		}
 		return all, nil
 	}
-	return setting.New(into, "HOST", parse, func(names []string) string { return strings.Join(names, ",") })
+	return setting.NewValue(into, "HOST", parse, func(names []string) string { return strings.Join(names, ",") })
 }
 
 // mcp runs until the other side hangs up, or ctx ends.
@@ -101,7 +101,7 @@ func (p *commands) mcp(ctx context.Context, o *mcpOptions) error {
 		return p.mcpOverHTTP(ctx, server, o, logger)
 	}
 	if err := server.Serve(ctx, p.Stdin, p.Stdout); err != nil && ctx.Err() == nil {
-		return exit.Fail(exit.Broken, "speak with the program that started this one: %w", err)
+		return exit.Errorf(exit.IOError, "speak with the program that started this one: %w", err)
 	}
 	return nil
 }
@@ -109,13 +109,13 @@ func (p *commands) mcp(ctx context.Context, o *mcpOptions) error {
 // check holds settings against each other.
 func (o *mcpOptions) check() error {
 	if node, err := url.Parse(o.url); err == nil && o.keyFile != "" && node.Scheme != "https" && !isLoopback(node.Hostname()) {
-		return exit.Fail(exit.Usage, "--key-file: over %s everybody on the way could read the key; give an https --url", o.url)
+		return exit.Errorf(exit.Usage, "--key-file: over %s everybody on the way could read the key; give an https --url", o.url)
 	}
 	host, _, err := net.SplitHostPort(o.listen)
 	if o.listen == "" || err == nil && (isLoopback(host) || len(o.names) > 0) {
 		return nil
 	}
-	return exit.Fail(exit.Usage, "--http %s: others than this machine can reach that; give --http-name, the name under which they do, or 127.0.0.1", o.listen)
+	return exit.Errorf(exit.Usage, "--http %s: others than this machine can reach that; give --http-name, the name under which they do, or 127.0.0.1", o.listen)
 }
 
 // isLoopback tells the names and addresses of this machine that nobody else reaches.
@@ -129,15 +129,15 @@ func (p *commands) openMCP(o *mcpOptions, logger *slog.Logger) (*mcp.Server, err
 	var key account.Secret
 	if o.keyFile != "" {
 		var err error
-		if key, err = node.ReadSecret(o.keyFile, p.Variable(process.CredentialsVariable)); err != nil {
-			return nil, exit.Fail(exit.BadData, "--key-file: %w", err)
+		if key, err = node.ReadSecret(o.keyFile, p.Getenv(process.CredentialsVariable)); err != nil {
+			return nil, exit.Errorf(exit.BadData, "--key-file: %w", err)
 		}
 	}
 	asker, err := client.New(client.Config{
-		BaseURL: o.url, Key: client.Secret(key.Reveal()), UserAgent: "tasard-mcp/" + process.Version(), WaitMax: mcpWaitMax, Random: p.Random,
+		BaseURL: o.url, Key: client.Secret(key.Reveal()), UserAgent: "tasard-mcp/" + process.Version(), WaitMax: mcpRetryAfterMax, Random: p.Random,
 	})
 	if err != nil {
-		return nil, exit.Fail(exit.Usage, "--url, --key-file: %w", err)
+		return nil, exit.Errorf(exit.Usage, "--url, --key-file: %w", err)
 	}
 	return mcp.New(mcp.Config{Client: asker, Site: o.publicURL, Version: process.Version(), Hosts: o.names, Logger: logger})
 }
@@ -154,6 +154,6 @@ func (p *commands) mcpOverHTTP(ctx context.Context, server *mcp.Server, o *mcpOp
 		Handler: mux, ReadHeaderTimeout: mcpReadMax, ReadTimeout: mcpReadMax, WriteTimeout: mcpWriteMax, IdleTimeout: mcpWriteMax,
 		MaxHeaderBytes: mcpHeaderMax, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
 	}
-	terminal.Say(p.Stdout, "tasard mcp: tools that ask %s\nlistening on http://%s%s\n", o.url, listener.Addr(), mcpPath)
-	return answer(ctx, front, listener)
+	terminal.Fprintf(p.Stdout, "tasard mcp: tools that ask %s\nlistening on http://%s%s\n", o.url, listener.Addr(), mcpPath)
+	return serveUntilDone(ctx, front, listener)
 }

@@ -31,8 +31,8 @@ type mockOptions struct {
 	listen       string
 	control      string
 	seed         string
-	at           time.Time // zero = the seed's
-	runs         bool
+	clock        time.Time // zero = the seed's
+	clockRuns    bool
 	limits       bool
 	keysRequired bool
 	faults       []apitest.Fault
@@ -40,7 +40,7 @@ type mockOptions struct {
 
 func (p *commands) newMock() *cobra.Command {
 	o := mockOptions{listen: setting.ListenDefault, control: mockControlDefault, seed: mockSeedDefault}
-	return command.Row{
+	return command.Spec{
 		Use:   "mock",
 		Short: "Run a node for tests of clients, with time and failure as buttons",
 		Long: `mock runs a whole node with a fixed set of made-up rates, for tests of clients: the same seed gives the same answers, byte
@@ -57,10 +57,10 @@ quota, requests, restart, crash, reset. docs/testing.md has them all. Only the t
 			setting.AddListen(flags, &o.listen)
 			flags.Var(setting.Address(&o.control), "control", "the address of the buttons; port 0 takes a free one")
 			flags.Var(setting.Path(&o.seed, "NAME"), "seed", "the data set: standard, or a version of it for ever, standard/v1")
-			flags.Var(setting.Instant(&o.at), "clock", "the moment at which the clock begins; by default the seed's")
-			flags.Var(setting.Switch(&o.runs), "clock-runs", "let the clock run on from there")
-			flags.Var(setting.Switch(&o.limits), "limits", "hold callers to the quotas")
-			flags.Var(setting.Switch(&o.keysRequired), "keys-required", "refuse callers without a key")
+			flags.Var(setting.Instant(&o.clock), "clock", "the moment at which the clock begins; by default the seed's")
+			flags.Var(setting.OnOff(&o.clockRuns), "clock-runs", "let the clock run on from there")
+			flags.Var(setting.OnOff(&o.limits), "limits", "hold callers to the quotas")
+			flags.Var(setting.OnOff(&o.keysRequired), "keys-required", "refuse callers without a key")
 			flags.Var(mockFaultsValue(&o.faults), "fail", "spoil requests: a status, the share of them, a route; may be repeated")
 		},
 		Run: func(ctx context.Context, _ []string) error { return p.mock(ctx, &o) },
@@ -70,13 +70,13 @@ quota, requests, restart, crash, reset. docs/testing.md has them all. Only the t
 // mockFaultsValue is a fault. Each call adds one.
 func mockFaultsValue(into *[]apitest.Fault) pflag.Value {
 	parse := func(text string) ([]apitest.Fault, error) {
-		fault, err := apitest.ReadFault(text)
+		fault, err := apitest.ParseFault(text)
 		if err != nil {
 			return nil, err
 		}
 		return append(slices.Clone(*into), fault), nil
 	}
-	return setting.New(into, "STATUS:SHARE@ROUTE", parse, func(faults []apitest.Fault) string {
+	return setting.NewValue(into, "STATUS:SHARE@ROUTE", parse, func(faults []apitest.Fault) string {
 		var texts []string
 		for i := range faults {
 			texts = append(texts, faults[i].String())
@@ -98,19 +98,19 @@ func (p *commands) mock(ctx context.Context, o *mockOptions) (err error) {
 		}
 	})
 	if err != nil {
-		return exit.Fail(exit.Usage, "--fail: %w", err)
+		return exit.Errorf(exit.Usage, "--fail: %w", err)
 	}
-	handler, err := mock.Control()
+	handler, err := mock.ControlHandler()
 	if err != nil {
 		return err
 	}
 	control, err := net.Listen("tcp", o.control)
 	if err != nil {
-		return exit.Fail(exit.Busy, "--control %s: %w", o.control, err)
+		return exit.Errorf(exit.Busy, "--control %s: %w", o.control, err)
 	}
-	terminal.Say(p.Stdout, "tasard mock: a node for tests. Every rate is made up, seed %s; it is %s on its clock\nlistening on %s\nbuttons on http://%s/_mock/\n",
-		o.seed, terminal.Instant(mock.Clock.Now()), mock.URL, control.Addr())
-	return answer(ctx, &http.Server{Handler: handler, ReadHeaderTimeout: mockHeaderTimeout}, control)
+	terminal.Fprintf(p.Stdout, "tasard mock: a node for tests. Every rate is made up, seed %s; it is %s on its clock\nlistening on %s\nbuttons on http://%s/_mock/\n",
+		o.seed, terminal.FormatInstant(mock.Clock.Now()), mock.URL, control.Addr())
+	return serveUntilDone(ctx, &http.Server{Handler: handler, ReadHeaderTimeout: mockHeaderTimeout}, control)
 }
 
 // openMock starts the node; its errors are told in the names of the flags.
@@ -120,13 +120,13 @@ func (p *commands) openMock(o *mockOptions) (*apitest.Node, error) {
 		return nil, err
 	}
 	options := []apitest.Option{apitest.Seed(o.seed), apitest.OnListener(listener)}
-	if !o.at.IsZero() {
-		options = append(options, apitest.At(o.at))
+	if !o.clock.IsZero() {
+		options = append(options, apitest.At(o.clock))
 	}
 	for _, wish := range []struct {
 		is bool
 		of apitest.Option
-	}{{o.runs, apitest.Follow(p.Clock)}, {o.limits, apitest.Limits()}, {o.keysRequired, apitest.KeysRequired()}} {
+	}{{o.clockRuns, apitest.FollowClock(p.Clock)}, {o.limits, apitest.Limits()}, {o.keysRequired, apitest.KeysRequired()}} {
 		if wish.is {
 			options = append(options, wish.of)
 		}
@@ -134,24 +134,24 @@ func (p *commands) openMock(o *mockOptions) (*apitest.Node, error) {
 	mock, err := apitest.Open(options...)
 	if err != nil {
 		_ = listener.Close() // it may be closed
-		return nil, exit.Fail(exit.Usage, "%w", err)
+		return nil, exit.Errorf(exit.Usage, "%w", err)
 	}
 	return mock, nil
 }
 
-// answerStopMax is how long calls under way may take at the end.
-const answerStopMax = 15 * time.Second
+// serverShutdownMax is how long calls under way may take at the end.
+const serverShutdownMax = 15 * time.Second
 
-// answer serves what is beside a node, such as the buttons of the mock, until ctx ends; then calls under way finish.
-func answer(ctx context.Context, server *http.Server, listener net.Listener) error {
+// serveUntilDone serves what is beside a node, such as the buttons of the mock, until ctx ends; then calls under way finish.
+func serveUntilDone(ctx context.Context, server *http.Server, listener net.Listener) error {
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
 	select {
 	case err := <-ended:
-		return exit.Fail(exit.FailStop, "answer on %s: %w", listener.Addr(), err)
+		return exit.Errorf(exit.FailStop, "answer on %s: %w", listener.Addr(), err)
 	case <-ctx.Done():
 	}
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerStopMax)
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverShutdownMax)
 	defer cancel()
 	err := server.Shutdown(stop)
 	if over := <-ended; !errors.Is(over, http.ErrServerClosed) {

@@ -37,8 +37,8 @@ func startMockIn(t *testing.T, temp string, args ...string) (mock *program, butt
 	return p, found[1]
 }
 
-// press is one call of a button, which must do it.
-func press(t *testing.T, url, body string) string {
+// postControl is one call of a button, which must do it.
+func postControl(t *testing.T, url, body string) string {
 	t.Helper()
 	res, err := http.Post(url, "application/json", strings.NewReader(body)) //nolint:forbidigo // loopback; the test has a deadline
 	if err != nil {
@@ -71,11 +71,11 @@ func TestMock(t *testing.T) {
 	if got := p.mustGet(best); got != string(want) {
 		t.Errorf("the mock answers\n%s\nthe harness\n%s", got, want)
 	}
-	press(t, buttons+"clock", `{"advance":"26h"}`)
+	postControl(t, buttons+"clock", `{"advance":"26h"}`)
 	if got := p.mustGet(best); !strings.Contains(got, `"data":[]`) {
 		t.Errorf("a day later: %s", got)
 	}
-	press(t, buttons+"reset", "")
+	postControl(t, buttons+"reset", "")
 	if got := p.mustGet(best); got != string(want) {
 		t.Errorf("reset: %s", got)
 	}
@@ -92,7 +92,7 @@ func TestMock_Flags(t *testing.T) {
 	if got := anyone.must("GET", "/v1/rates", "", http.StatusUnauthorized, "missing_key"); got.header.Get("Date") != "Mon, 02 Mar 2026 17:00:00 GMT" {
 		t.Errorf("Date is %s", got.header.Get("Date"))
 	}
-	key := regexp.MustCompile(`"(tasard_test_\w+)"`).FindStringSubmatch(press(t, buttons+"keys", ""))
+	key := regexp.MustCompile(`"(tasard_test_\w+)"`).FindStringSubmatch(postControl(t, buttons+"keys", ""))
 	if key == nil {
 		t.Fatal("no key")
 	}
@@ -154,7 +154,7 @@ func overPipes(t *testing.T, args ...string) *sdk.ClientSession {
 func TestMCP_Pipes(t *testing.T) {
 	t.Parallel()
 	node, buttons := startMock(t, "--limits", "on", "--keys-required", "on")
-	key := strings.Split(press(t, buttons+"keys", ""), `"`)
+	key := strings.Split(postControl(t, buttons+"keys", ""), `"`)
 	secret := key[slices.IndexFunc(key, func(word string) bool { return strings.HasPrefix(word, "tasard_test_") })]
 	session := overPipes(t, "--url", node.url, "--key-file", writeFile(t, "key", secret+"\n"), "--public-url", "https://tasas.example")
 	for tool, arguments := range map[string]map[string]any{
@@ -175,7 +175,7 @@ func TestMCP_Pipes(t *testing.T) {
 	if err := stranger.Close(); err != nil {
 		t.Errorf("the program ends: %v", err)
 	}
-	if got := run(t, nil, nil, "mcp"); got.code != exit.Done || got.stdout+got.stderr != "" {
+	if got := run(t, nil, nil, "mcp"); got.code != exit.OK || got.stdout+got.stderr != "" {
 		t.Errorf("a client that hangs up at once: %+v", got)
 	}
 }
@@ -192,7 +192,7 @@ func TestMCP_HTTP(t *testing.T) {
 	if err := session.Close(); err != nil {
 		t.Error(err)
 	}
-	if code := node.signal(os.Interrupt); code != exit.Done {
+	if code := node.signal(os.Interrupt); code != exit.OK {
 		t.Errorf("the node ends with %d", code)
 	}
 	away := withMCP(t, &sdk.StreamableClientTransport{Endpoint: server.url, DisableStandaloneSSE: true})

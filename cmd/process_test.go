@@ -74,7 +74,7 @@ func TestMain(m *testing.M) {
 	if wish, given := os.LookupEnv(withSite); given {
 		p.simulate(wish)
 	}
-	os.Exit(p.run(UntilSignal()))
+	os.Exit(p.run(SignalContext()))
 }
 
 // simulate leads the program to simulated institutions; they end with it.
@@ -122,15 +122,15 @@ func needReal(t *testing.T) {
 	}
 }
 
-// outcomeOf is what a command that ran to its end left behind.
-type outcomeOf struct {
+// result is what a command that ran to its end left behind.
+type result struct {
 	args           []string
 	code           int
 	stdout, stderr string
 }
 
 // fails wants an exit code, nothing on stdout but what an import and a demo tell first, and on stderr one line that contains all the parts.
-func (o outcomeOf) fails(t *testing.T, code int, parts ...string) {
+func (o result) fails(t *testing.T, code int, parts ...string) {
 	t.Helper()
 	if o.code != code || o.stdout != "" && o.args[0] != "import" && o.args[0] != "demo" {
 		t.Errorf("tasard %s: exit code %d, want %d\n%s%s", strings.Join(o.args, " "), o.code, code, o.stdout, o.stderr)
@@ -139,13 +139,13 @@ func (o outcomeOf) fails(t *testing.T, code int, parts ...string) {
 }
 
 // run carries a command out in this process; stdin may be nil.
-func run(t *testing.T, environ []string, stdin io.Reader, args ...string) outcomeOf {
+func run(t *testing.T, environ []string, stdin io.Reader, args ...string) result {
 	t.Helper()
 	return runAt(t, clockFrom(realNow), environ, stdin, args...)
 }
 
 // runAt is run with a clock of the test's own.
-func runAt(t *testing.T, clock func() time.Time, environ []string, stdin io.Reader, args ...string) outcomeOf {
+func runAt(t *testing.T, clock func() time.Time, environ []string, stdin io.Reader, args ...string) result {
 	t.Helper()
 	if stdin == nil {
 		stdin = strings.NewReader("")
@@ -158,12 +158,12 @@ func runAt(t *testing.T, clock func() time.Time, environ []string, stdin io.Read
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	code := p.run(ctx)
-	return outcomeOf{args, code, stdout.String(), stderr.String()}
+	return result{args, code, stdout.String(), stderr.String()}
 }
 
 // promptly is run for a command that must end within a second, or as much later as the machine is slow: a command that has nothing to do
 // tells that.
-func promptly(t *testing.T, args ...string) outcomeOf {
+func promptly(t *testing.T, args ...string) result {
 	t.Helper()
 	clock := clockFrom("now")
 	began := clock()
@@ -180,7 +180,7 @@ func promptly(t *testing.T, args ...string) outcomeOf {
 func mustRun(t *testing.T, args ...string) string {
 	t.Helper()
 	got := run(t, nil, nil, args...)
-	if got.code != exit.Done {
+	if got.code != exit.OK {
 		t.Fatalf("tasard %s: exit code %d\n%s%s", strings.Join(args, " "), got.code, got.stdout, got.stderr)
 	}
 	return got.stdout
@@ -330,12 +330,12 @@ func (p *program) send(s os.Signal) {
 // stop is signal for a program that must end in order.
 func (p *program) stop(s os.Signal) {
 	p.t.Helper()
-	if code := p.signal(s); code != exit.Done {
+	if code := p.signal(s); code != exit.OK {
 		p.t.Errorf("exit code %d:\n%s", code, p.output())
 	}
 }
 
-// end waits for the end and returns the exit code.
+// cancel waits for the end and returns the exit code.
 func (p *program) end() int {
 	p.t.Helper()
 	deadline := time.NewTimer(patience)

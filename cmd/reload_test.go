@@ -162,13 +162,13 @@ func TestReload_Definitions(t *testing.T) {
 	p.hangUp("qik.json")
 }
 
-// manager is the service manager's end of sd_notify.
-type manager struct {
+// serviceManager is the service manager's end of sd_notify.
+type serviceManager struct {
 	conn *net.UnixConn
 	path string
 }
 
-func newManager(t *testing.T) *manager {
+func newServiceManager(t *testing.T) *serviceManager {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "notify")
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
@@ -176,11 +176,11 @@ func newManager(t *testing.T) *manager {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	return &manager{conn, path}
+	return &serviceManager{conn, path}
 }
 
 // await reads messages until one has all the parts; it gives those before it too.
-func (m *manager) await(t *testing.T, parts ...string) (before []string) {
+func (m *serviceManager) await(t *testing.T, parts ...string) (before []string) {
 	t.Helper()
 	buffer := make([]byte, 4096)
 	for {
@@ -202,7 +202,7 @@ func (m *manager) await(t *testing.T, parts ...string) (before []string) {
 // TestNotify wants the service manager to hear of every turn: ready, alive, reloading, ready again, stopping.
 func TestNotify(t *testing.T) {
 	t.Parallel()
-	m := newManager(t)
+	m := newServiceManager(t)
 	p := startWith(t, realNow, []string{"NOTIFY_SOCKET=" + m.path, "WATCHDOG_USEC=600000"}, serveArgs(t.TempDir())...).listening()
 	for _, early := range m.await(t, "READY=1", "STATUS=0 rates") {
 		if strings.Contains(early, "READY") {

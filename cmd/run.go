@@ -26,15 +26,15 @@ func Run(ctx context.Context) int {
 		Clock: time.Now, Seed: randomSeed, Random: rand.Reader,
 	}}
 	if os.Getenv("GOGC") == "" {
-		p.Started = func() { debug.SetGCPercent(garbagePercent) }
+		p.OnReady = func() { debug.SetGCPercent(gcPercent) }
 	}
-	settleProcessors()
+	setProcessors()
 	return p.run(ctx)
 }
 
-// UntilSignal is a context that ends with the first SIGINT or SIGTERM. When it has ended, the next signal kills, in case the orderly stop
+// SignalContext is a context that ends with the first SIGINT or SIGTERM. When it has ended, the next signal kills, in case the orderly stop
 // hangs.
-func UntilSignal() context.Context {
+func SignalContext() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
@@ -46,9 +46,9 @@ func UntilSignal() context.Context {
 	return ctx
 }
 
-// settleProcessors has the runtime use one processor where a control group allows no more than that. By itself it takes two at least: then
+// setProcessors has the runtime use one processor where a control group allows no more than that. By itself it takes two at least: then
 // both threads use up what there is and stand still together, and overload is served at half the rate, each answer fifteen times as late.
-func settleProcessors() {
+func setProcessors() {
 	const runtimeLeast = 2
 	if runtime.GOMAXPROCS(0) != runtimeLeast {
 		return
@@ -57,9 +57,9 @@ func settleProcessors() {
 	_, _ = maxprocs.Set(maxprocs.RoundQuotaFunc(whole)) // where the limit can't be read the runtime's choice stands
 }
 
-// garbagePercent is how much garbage may gather beside what is in use, before it is collected, once a node has read its log: reading makes
+// gcPercent is how much garbage may gather beside what is in use, before it is collected, once a node has read its log: reading makes
 // much, requests make none. A third of what is usual costs hardly any time then, and saves memory when ten thousand clients are connected.
-const garbagePercent = 30
+const gcPercent = 30
 
 // randomSeed is taken from the system's source of chance, which does not fail.
 func randomSeed() uint64 {

@@ -26,7 +26,7 @@ import (
 
 func (p *commands) newServe() *cobra.Command {
 	o := setting.DefaultServe()
-	return command.Row{
+	return command.Spec{
 		Use:   "serve --data DIR",
 		Short: "Run the node on a data directory",
 		Long: `serve runs the node on a data directory, which it creates if there is none, and answers /v1 over HTTP. While it replays
@@ -63,57 +63,57 @@ WatchdogSec).`,
 // serve runs the node until ctx ends or something fails. What needs nothing of the data directory is checked before it is
 // touched.
 func (p *commands) serve(ctx context.Context, o *setting.Serve) (err error) {
-	wanted, release := hangUps()
+	wanted, release := hangupSignals()
 	defer release()
 	log := p.Logger(o.Log)
 	var file *input.File
-	if o.Imported != "" {
+	if o.ImportFile != "" {
 		if file, err = p.openImport(o); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, file.Close()) }()
 	}
-	config := setting.SettledNode(p.Process, &o.Node, log)
+	config := setting.NodeConfig(p.Process, &o.Node, log)
 	n, err := node.Open(ctx, config)
 	if err != nil {
 		return err
 	}
 	log.Info("tasard is starting", "data", config.Dir)
 	log.Info("listening on " + n.URL())
-	if config.MailWay() == admin.MailOff {
-		log.Info(setting.NoMailNote)
+	if config.MailMethod() == admin.MailOff {
+		log.Info(setting.NoMailNotice)
 	}
 	told := p.newNotifier(n, log)
-	err = p.runNode(ctx, n, &running{config.Collect.On, file, wanted, told, log})
+	err = p.runNode(ctx, n, &serveLoop{config.Collect.On, file, wanted, told, log})
 	log.Info("stopping")
-	told.tell(daemon.SdNotifyStopping)
+	told.send(daemon.SdNotifyStopping)
 	err = errors.Join(err, n.Close(ctx))
-	told.end()
+	told.stop()
 	if err == nil {
 		log.Info("stopped")
 	}
 	return err
 }
 
-// running is what a node does once it is ready.
-type running struct {
+// serveLoop is what a node does once it is ready.
+type serveLoop struct {
 	collects bool
 	file     *input.File      // to take in, nil = none
-	wanted   <-chan os.Signal // to read the files again
-	told     *notifier
+	reload   <-chan os.Signal // to read the files again
+	notifier *notifier
 	log      *slog.Logger
 }
 
 // runNode waits for the recovery, takes the file in if there is one, and then waits for the end.
-func (p *commands) runNode(ctx context.Context, n *node.Node, r *running) error {
+func (p *commands) runNode(ctx context.Context, n *node.Node, r *serveLoop) error {
 	if ready, err := await(ctx, n, n.Ready()); !ready {
 		return err
 	}
-	if p.Started != nil {
-		p.Started()
+	if p.OnReady != nil {
+		p.OnReady()
 	}
 	found := n.System().Recovery()
-	r.log.Info(fmt.Sprintf("recovered %s rates", terminal.Grouped(n.Rates())), "lastRecord", found.Last, "snapshot", found.SnapshotSequence)
+	r.log.Info(fmt.Sprintf("recovered %s rates", terminal.Thousands(n.Rates())), "lastRecord", found.Last, "snapshot", found.SnapshotSequence)
 	if found.TornBytes > 0 {
 		r.log.Warn("an unfinished record at the end of the log was put aside", "bytes", found.TornBytes, "file", found.TornFile)
 	}
@@ -123,29 +123,29 @@ func (p *commands) runNode(ctx context.Context, n *node.Node, r *running) error 
 	if !r.collects {
 		r.log.Info("nothing is collected (--no-collect)")
 	}
-	r.told.ready(statusOf(n))
+	r.notifier.ready(statusLine(n))
 	if r.file != nil {
-		if err := p.takeInBeside(ctx, n, r.file, r.log); err != nil {
+		if err := p.importWhileServing(ctx, n, r.file, r.log); err != nil {
 			return err
 		}
 	}
 	for {
-		if again, err := await(ctx, n, r.wanted); !again {
+		if again, err := await(ctx, n, r.reload); !again {
 			return err
 		}
-		r.told.reloading()
+		r.notifier.reloading()
 		reload(n, r.log)
-		r.told.ready(statusOf(n))
+		r.notifier.ready(statusLine(n))
 	}
 }
 
-// statusOf is one line about the node for the service manager.
-func statusOf(n *node.Node) string {
-	return fmt.Sprintf("%s rates, %s", terminal.Grouped(n.Rates()), n.URL())
+// statusLine is one line about the node for the service manager.
+func statusLine(n *node.Node) string {
+	return fmt.Sprintf("%s rates, %s", terminal.Thousands(n.Rates()), n.URL())
 }
 
-// hangUps are the SIGHUPs of the process until release: serve reads its files again.
-func hangUps() (wanted <-chan os.Signal, release func()) {
+// hangupSignals are the SIGHUPs of the process until release: serve reads its files again.
+func hangupSignals() (wanted <-chan os.Signal, release func()) {
 	signals := make(chan os.Signal, 1) // one that comes while files are read makes it read them once more
 	signal.Notify(signals, syscall.SIGHUP)
 	return signals, func() { signal.Stop(signals) }
@@ -169,25 +169,25 @@ func reload(n *node.Node, log *slog.Logger) {
 
 // openImport opens the file to take in. What can't be opened keeps no node down that has data: it is told later then.
 func (p *commands) openImport(o *setting.Serve) (*input.File, error) {
-	file, err := input.Open(o.Imported, p.Stdin)
+	file, err := input.Open(o.ImportFile, p.Stdin)
 	if err == nil {
 		return file, nil
 	}
 	if found, _ := wal.Exists(o.Config.Dir); !found { // the start tells what is wrong with a directory
 		return nil, err
 	}
-	return input.Unreadable(o.Imported, err), nil
+	return input.Failed(o.ImportFile, err), nil
 }
 
-// takeInBeside imports a file and waits for the end of that, or of the node: a pipe may wait for ever for its writer.
-func (p *commands) takeInBeside(ctx context.Context, n *node.Node, file *input.File, log *slog.Logger) error {
+// importWhileServing imports a file and waits for the end of that, or of the node: a pipe may wait for ever for its writer.
+func (p *commands) importWhileServing(ctx context.Context, n *node.Node, file *input.File, log *slog.Logger) error {
 	taking, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan struct{})
 	var failed error
 	go func() {
 		defer close(ended)
-		failed = intake.TakeIn(taking, p.Process, n, file, log)
+		failed = intake.Import(taking, p.Process, n, file, log)
 	}()
 	_, err := await(ctx, n, ended)
 	cancel()

@@ -100,7 +100,7 @@ func TestW8_TwoProcesses(t *testing.T) {
 		promptly(t, args...).fails(t, exit.Busy, data, "a running node holds the directory")
 	}
 	first.mustGet("/v1/rates")
-	if code := first.signal(syscall.SIGTERM); code != exit.Done {
+	if code := first.signal(syscall.SIGTERM); code != exit.OK {
 		t.Errorf("the first one ends with %d", code)
 	}
 }
@@ -174,8 +174,8 @@ func TestW6_FailStop(t *testing.T) {
 	startNode(t, data).await("recovered 1 rates")
 }
 
-// drained counts what became of requests around a stop.
-type drained struct {
+// drainResult counts what became of requests around a stop.
+type drainResult struct {
 	whole   atomic.Int64
 	failed  atomic.Int64 // on a connection that had answered before: the node had taken it
 	dropped atomic.Int64 // on a fresh connection, before the first byte: maybe nobody had accepted it
@@ -189,11 +189,11 @@ const (
 	drainEnough  = 400 // requests before the signal
 )
 
-// drainClient is how a client behaves: fresh ones open a connection for each request, balanced ones go elsewhere when they are told to.
-type drainClient struct{ fresh, balanced bool }
+// drainMode is how a client behaves: fresh ones open a connection for each request, balanced ones go elsewhere when they are told to.
+type drainMode struct{ fresh, balanced bool }
 
 // ask asks without pause. A client that is told to leave opens another connection, or, like one behind a balancer, goes elsewhere.
-func (d *drained) ask(ctx context.Context, address string, c drainClient) {
+func (d *drainResult) ask(ctx context.Context, address string, c drainMode) {
 	for ctx.Err() == nil {
 		conn, err := net.Dial("tcp", address)
 		if err != nil {
@@ -214,7 +214,7 @@ const (
 )
 
 // askOn asks on one connection until it ends, or once.
-func (d *drained) askOn(conn net.Conn, once bool) int {
+func (d *drainResult) askOn(conn net.Conn, once bool) int {
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(patience))
 	wire := bufio.NewReader(conn)
@@ -250,17 +250,17 @@ func (d *drained) askOn(conn net.Conn, once bool) int {
 }
 
 // stopUnderLoad stops a node that is being asked, finishes after the signal the requests of which it had read half, and waits for its end.
-func stopUnderLoad(t *testing.T, balanced bool, args ...string) *drained {
+func stopUnderLoad(t *testing.T, balanced bool, args ...string) *drainResult {
 	t.Helper()
 	p := startNode(t, t.TempDir(), args...)
 	var half []net.Conn
 	if !balanced {
 		half = halfRequests(t, p, "/v1/currencies", 20)
 	}
-	d := &drained{enough: make(chan struct{})}
+	d := &drainResult{enough: make(chan struct{})}
 	var clients sync.WaitGroup
 	for i := range drainClients {
-		client := drainClient{fresh: i%2 == 0, balanced: balanced}
+		client := drainMode{fresh: i%2 == 0, balanced: balanced}
 		clients.Go(func() { d.ask(t.Context(), strings.TrimPrefix(p.url, "http://"), client) })
 	}
 	<-d.enough
@@ -269,7 +269,7 @@ func stopUnderLoad(t *testing.T, balanced bool, args ...string) *drained {
 	for i, conn := range half {
 		finishRequest(t, i, conn)
 	}
-	if code := p.end(); code != exit.Done {
+	if code := p.end(); code != exit.OK {
 		t.Errorf("exit code %d:\n%s", code, p.output())
 	}
 	p.await("stopped")

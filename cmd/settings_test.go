@@ -34,7 +34,7 @@ func TestSettings_SameWords(t *testing.T) {
 func TestSettings_EveryFlagIsOneOrIsDeclaredAsNone(t *testing.T) {
 	ofOneCall := "at break buy by channel config currency data day dir effective-date expires for format from help json kind live minute network output page required-at " +
 		"reason refused saved sell show source to version what withdraw yes" // data: of demo, which must not take the one of serve
-	settings := setting.All((&commands{&process.Process{}}).newRoot())
+	settings := setting.Names((&commands{&process.Process{}}).newRoot())
 	for _, command := range everyCommand((&commands{&process.Process{}}).newRoot()) {
 		for _, usage := range strings.Split(command.LocalFlags().FlagUsages(), "\n") {
 			_, name, found := strings.Cut(usage, "--")
@@ -42,7 +42,7 @@ func TestSettings_EveryFlagIsOneOrIsDeclaredAsNone(t *testing.T) {
 				continue
 			}
 			name, _, _ = strings.Cut(name, " ")
-			if flag := command.Flags().Lookup(name); !setting.Marked(flag) && !strings.Contains(ofOneCall, name) {
+			if flag := command.Flags().Lookup(name); !setting.IsSetting(flag) && !strings.Contains(ofOneCall, name) {
 				t.Errorf("%s --%s has no variable", command.CommandPath(), name)
 			}
 		}
@@ -71,7 +71,7 @@ func TestSettings_EveryCommandRefuses(t *testing.T) {
 			run(t, []string{variable}, nil, commandIn(data, command)...).fails(t, exit.BadData, want)
 		}
 	}
-	if got := run(t, []string{"TASARD_LISTEN=:1", "TASARD_STEP=9s"}, nil, "version"); got.code != exit.Done {
+	if got := run(t, []string{"TASARD_LISTEN=:1", "TASARD_STEP=9s"}, nil, "version"); got.code != exit.OK {
 		t.Errorf("good variables: exit code %d, %s", got.code, got.stderr)
 	}
 }
@@ -99,7 +99,7 @@ func TestPackaging_SettingsFile(t *testing.T) {
 func TestPackaging_SettingsFileIsWhole(t *testing.T) {
 	text := readFile(t, "packaging/tasard.toml")
 	root := (&commands{&process.Process{}}).newRoot()
-	shown, err := setting.Parse("packaging/tasard.toml", regexp.MustCompile(commentedForm).ReplaceAllString(text, "$1"), setting.All(root))
+	shown, err := setting.ParseConfig("packaging/tasard.toml", regexp.MustCompile(commentedForm).ReplaceAllString(text, "$1"), setting.Names(root))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestPackaging_SettingsFileIsWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	serve.Flags().VisitAll(func(flag *pflag.Flag) {
-		if !setting.Marked(flag) {
+		if !setting.IsSetting(flag) {
 			return
 		}
 		line, found := shown[flag.Name]
@@ -141,14 +141,14 @@ func isExample(text string, number int) bool {
 }
 
 // shownSettings are the settings that config show prints as JSON, by name.
-func shownConfig(t *testing.T, environ []string, args ...string) map[string]shownSetting {
+func shownConfig(t *testing.T, environ []string, args ...string) map[string]resolvedSetting {
 	t.Helper()
 	got := run(t, environ, nil, append([]string{"config", "show", "--format", "json"}, args...)...)
-	if got.code != exit.Done {
+	if got.code != exit.OK {
 		t.Fatalf("exit code %d: %s", got.code, got.stderr)
 	}
-	answer := asJSON[struct{ Settings []shownSetting }](t, got.stdout)
-	by := map[string]shownSetting{}
+	answer := asJSON[struct{ Settings []resolvedSetting }](t, got.stdout)
+	by := map[string]resolvedSetting{}
 	for _, one := range answer.Settings {
 		by[one.Name] = one
 	}
@@ -161,7 +161,7 @@ func TestConfig_ShowTellsWhereFrom(t *testing.T) {
 	file := writeFile(t, "tasard.toml", "listen = ':1'\nlog-level = 'warn'\n\nquota-day = 7\nno-collect = true\nstrict = false\nseed = 7\n")
 	variables := []string{"PATH=x", "TASARD_LISTEN=:2", "TASARD_LOG_LEVEL=error", "TASARD_STEP=9s", "TASARD_CONFIG=" + file}
 	by := shownConfig(t, variables, "--listen", ":3")
-	for name, want := range map[string]shownSetting{
+	for name, want := range map[string]resolvedSetting{
 		"listen":       {Value: ":3", From: "--listen", Set: true},
 		"log-level":    {Value: "error", From: "TASARD_LOG_LEVEL", Set: true},
 		"quota-day":    {Value: "7", From: file + ":4", Set: true},

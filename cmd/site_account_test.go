@@ -13,8 +13,8 @@ import (
 	"github.com/tasard/tasard/cmd/internal/setting"
 )
 
-// reader is somebody with a browser that runs no JavaScript.
-type reader struct {
+// browser is somebody with a browser that runs no JavaScript.
+type browser struct {
 	t      *testing.T
 	client http.Client
 	at     *url.URL // where the newest page was found
@@ -23,7 +23,7 @@ type reader struct {
 	seen   []string // every page and address
 }
 
-func newReader(t *testing.T, node *program) *reader {
+func newBrowser(t *testing.T, node *program) *browser {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -33,16 +33,16 @@ func newReader(t *testing.T, node *program) *reader {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &reader{t: t, client: http.Client{Jar: jar, Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}, at: at}
+	return &browser{t: t, client: http.Client{Jar: jar, Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}, at: at}
 }
 
 // open goes to a path.
-func (r *reader) open(path string) *reader {
+func (r *browser) open(path string) *browser {
 	r.t.Helper()
 	return r.do(http.MethodGet, path, nil)
 }
 
-func (r *reader) do(method, path string, form url.Values) *reader {
+func (r *browser) do(method, path string, form url.Values) *browser {
 	r.t.Helper()
 	request, err := http.NewRequestWithContext(r.t.Context(), method, r.at.ResolveReference(&url.URL{Path: path}).String(), strings.NewReader(form.Encode()))
 	if err != nil {
@@ -71,7 +71,7 @@ func (r *reader) do(method, path string, form url.Values) *reader {
 }
 
 // form is what the page's form for a path would send.
-func (r *reader) form(path string, typed map[string]string) url.Values {
+func (r *browser) form(path string, typed map[string]string) url.Values {
 	r.t.Helper()
 	pattern := regexp.MustCompile(`(?s)<form[^>]* action="` + regexp.QuoteMeta(path) + `".*?</form>`)
 	values := url.Values{}
@@ -91,13 +91,13 @@ func (r *reader) form(path string, typed map[string]string) url.Values {
 }
 
 // send fills in and sends the page's form for a path.
-func (r *reader) send(path string, typed map[string]string) *reader {
+func (r *browser) send(path string, typed map[string]string) *browser {
 	r.t.Helper()
 	return r.do(http.MethodPost, path, r.form(path, typed))
 }
 
 // must wants the page at a path, with a status and a text on it.
-func (r *reader) must(path string, status int, text string) *reader {
+func (r *browser) must(path string, status int, text string) *browser {
 	r.t.Helper()
 	if r.at.Path != path || r.status != status || !strings.Contains(r.text, text) {
 		r.t.Fatalf("at %s, %d, want %s, %d, with %q:\n%s", r.at, r.status, path, status, text, r.text)
@@ -113,9 +113,9 @@ var keyPattern = regexp.MustCompile(`tasard_live_[0-9A-Za-z]{36}`)
 func TestSite_K1_AccountWithoutJavaScript(t *testing.T) {
 	t.Parallel()
 	const email = "ana@example.com"
-	box := newMailbox(t)
+	box := newMailServer(t)
 	anyone := startLimited(t, limitedArgs(t.TempDir(), box))
-	r := newReader(t, anyone.node)
+	r := newBrowser(t, anyone.node)
 
 	r.open("/account").send("/account/codes", map[string]string{"email": email}).must("/account/code", http.StatusOK, "Escriba el código")
 	code := box.code(email)
@@ -174,9 +174,9 @@ func TestSite_K1_AccountWithoutJavaScript(t *testing.T) {
 func TestServe_WithoutMail(t *testing.T) {
 	t.Parallel()
 	node := startNode(t, t.TempDir())
-	node.await(setting.NoMailNote)
+	node.await(setting.NoMailNotice)
 	caller{t: t, node: node}.must("POST", codesPath, `{"email":"ana@example.com"}`, http.StatusServiceUnavailable, "data_unavailable")
-	r := newReader(t, node).open("/account").must("/account", http.StatusOK, "no envía correos")
+	r := newBrowser(t, node).open("/account").must("/account", http.StatusOK, "no envía correos")
 	if strings.Contains(r.text, "<form") {
 		t.Errorf("there is a form:\n%s", r.text)
 	}

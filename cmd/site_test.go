@@ -49,7 +49,7 @@ func TestSite_QuickStarts(t *testing.T) {
 			if _, err := exec.LookPath(run.args[0]); err != nil {
 				t.Skipf("%s is not installed", run.args[0])
 			}
-			if got, err := carryOut(t, run.file, run.args, text); err != nil || !strings.Contains(got, "60.85") || !strings.Contains(got, "Popular") {
+			if got, err := runExample(t, run.file, run.args, text); err != nil || !strings.Contains(got, "60.85") || !strings.Contains(got, "Popular") {
 				t.Errorf("%v\n%s", err, got)
 			}
 			if os.Getenv("QUICKSTARTS") != "all" {
@@ -59,15 +59,15 @@ func TestSite_QuickStarts(t *testing.T) {
 			if name == "curl" {
 				mistaken, _, _ = strings.Cut(mistaken, "\n\n") // a script goes on
 			}
-			if got, err := carryOut(t, run.file, run.args, mistaken); err == nil || !strings.Contains(got, "invalid_parameters") {
+			if got, err := runExample(t, run.file, run.args, mistaken); err == nil || !strings.Contains(got, "invalid_parameters") {
 				t.Errorf("a mistake: %v\n%s", err, got)
 			}
 		})
 	}
 }
 
-// carryOut runs a program in a directory of its own; the output is that of both streams.
-func carryOut(t *testing.T, file string, args []string, text string) (string, error) {
+// runExample runs a program in a directory of its own; the output is that of both streams.
+func runExample(t *testing.T, file string, args []string, text string) (string, error) {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, file), []byte(text+"\n"), 0o600); err != nil {

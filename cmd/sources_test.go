@@ -198,7 +198,7 @@ func TestSources_Check(t *testing.T) {
 	t.Parallel()
 	site := []string{withSite + "=" + "7,bdi-site=layout"}
 	p := startWith(t, realNow, site, "sources", "check", "bhd-site", "bhd-site", "infodolar", "--collect-contact", "ana@example.com")
-	if code := p.end(); code != exit.Done {
+	if code := p.end(); code != exit.OK {
 		t.Errorf("exit code %d:\n%s", code, p.output())
 	}
 	for _, part := range []string{"2 of 2: ", "bhd-site: 2 rates", "  INSTITUTION", "bhd", "infodolar: "} {

@@ -17,7 +17,7 @@ import (
 const contractVersion = "1.0.0"
 
 func (p *commands) newVersion() *cobra.Command {
-	return command.Row{
+	return command.Spec{
 		Use:     "version",
 		Short:   "Print the versions of program, contract and files",
 		Long:    "version prints which build this is, and the versions of the HTTP contract and of the log that it speaks.",
@@ -48,6 +48,6 @@ func printVersion(out io.Writer, build *debug.BuildInfo) {
 			}
 		}
 	}
-	terminal.Say(out, "tasard    %s\ncommit    %s\ngo        %s %s/%s\ncontract  /v1, %s\nlog       format %d\n",
+	terminal.Fprintf(out, "tasard    %s\ncommit    %s\ngo        %s %s/%s\ncontract  /v1, %s\nlog       format %d\n",
 		version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH, contractVersion, wal.FormatVersion)
 }

@@ -21,7 +21,7 @@ type Fetcher interface {
 	Fetch(ctx context.Context, d *source.Definition, page int) (*source.Document, error)
 }
 
-// Sink takes in what was collected: engine.Intake, as far as collectors need it. When Observe returns without error, what
+// Sink takes in what was collected: engine.Ingester, as far as collectors need it. When Observe returns without error, what
 // the receipt counts is durable.
 type Sink interface {
 	Observe([]engine.Refresh) (engine.Receipt, error)
@@ -37,32 +37,32 @@ type Config struct {
 	Clock func() time.Time
 	// Schedule is when sources are asked. nil = Daily.
 	Schedule Schedule
-	// Done is the newest slot that a source was heard for, zero for none: what a restart must not do again. It is asked once
+	// LastSlot is the newest slot that a source was heard for, zero for none: what a restart must not do again. It is asked once
 	// for each source, when Run begins. nil = none; then every restart repeats the newest slot.
-	Done func(sourceID string) time.Time
+	LastSlot func(sourceID string) time.Time
 	// Random draws the offsets. nil = always the same ones; then all nodes of the world ask a source at the same second.
 	Random *rand.Rand
 	// Logger gets what an operator should know. nil discards.
 	Logger *slog.Logger
 
-	// Spread is how long after a slot the last source is asked; each draws its own offset. 0 = 5 min, negative = none.
+	// Jitter is how long after a slot the last source is asked; each draws its own offset. 0 = 5 min, negative = none.
 	// Never more than half of the span to the next slot.
-	Spread time.Duration
-	// CatchUpSpread is the same for a slot that is made up for, after a start or a sleep. 0 = 15 s, negative = none.
-	CatchUpSpread time.Duration
-	// Budget is how long fetching and reading all pages of a source may take. 0 = 45 s. Less than the fetcher needs for its
+	Jitter time.Duration
+	// CatchUpJitter is the same for a slot that is made up for, after a start or a sleep. 0 = 15 s, negative = none.
+	CatchUpJitter time.Duration
+	// SourceTimeout is how long fetching and reading all pages of a source may take. 0 = 45 s. Less than the fetcher needs for its
 	// own retries turns slow sources into failing ones.
-	Budget time.Duration
+	SourceTimeout time.Duration
 	// Concurrency is how many sources are fetched and read at once. 0 = 8. Each may hold a document of 10 MB and what it
 	// is unpacked to.
 	Concurrency int
 	// RetryAfter are the pauses before further tries within a slot, each after the end of the try before. nil = 10 and
 	// 30 min, empty = no further try. A try that could reach into the next slot is left out.
 	RetryAfter []time.Duration
-	// RestAfter is after how many slots in a row in which nothing could be read a source rests. 0 = 5.
-	RestAfter int
-	// RestDays is on every how many days a resting source is tried, in the first slot of the day. 0 = 1.
-	RestDays int
+	// BreakerFailures is after how many slots in a row in which nothing could be read a source rests. 0 = 5.
+	BreakerFailures int
+	// BreakerProbeDays is on every how many days a resting source is tried, in the first slot of the day. 0 = 1.
+	BreakerProbeDays int
 	// HistoryDays is how many days of the past a document hands over. 0 = all, which for a workbook of the central bank are
 	// 35 years at every slot; HistoryDaysLive is for a node that collects.
 	HistoryDays int
@@ -74,24 +74,24 @@ type Config struct {
 const HistoryDaysLive = 45
 
 const (
-	spreadDefault        = 5 * time.Minute
-	catchUpSpreadDefault = 15 * time.Second
-	budgetDefault        = 45 * time.Second
-	concurrencyDefault   = 8
-	restAfterDefault     = 5
-	restDaysDefault      = 1
-	frozenAfterDefault   = 30 * 24 * time.Hour
+	jitterDefault           = 5 * time.Minute
+	catchUpJitterDefault    = 15 * time.Second
+	sourceTimeoutDefault    = 45 * time.Second
+	concurrencyDefault      = 8
+	breakerFailuresDefault  = 5
+	breakerProbeDaysDefault = 1
+	frozenAfterDefault      = 30 * 24 * time.Hour
 )
 
 func retryAfterDefault() []time.Duration { return []time.Duration{10 * time.Minute, 30 * time.Minute} }
 
-// complete fills in what is zero.
-func (c Config) complete() Config {
+// withDefaults fills in what is zero.
+func (c Config) withDefaults() Config {
 	if c.Schedule == nil {
 		c.Schedule = Daily()
 	}
-	if c.Done == nil {
-		c.Done = func(string) time.Time { return time.Time{} }
+	if c.LastSlot == nil {
+		c.LastSlot = func(string) time.Time { return time.Time{} }
 	}
 	if c.Random == nil {
 		c.Random = rand.New(rand.NewPCG(0, 0))
@@ -102,24 +102,24 @@ func (c Config) complete() Config {
 	if c.RetryAfter == nil {
 		c.RetryAfter = retryAfterDefault()
 	}
-	c.Spread = max(cmp.Or(c.Spread, spreadDefault), 0)
-	c.CatchUpSpread = max(cmp.Or(c.CatchUpSpread, catchUpSpreadDefault), 0)
-	c.Budget = cmp.Or(c.Budget, budgetDefault)
+	c.Jitter = max(cmp.Or(c.Jitter, jitterDefault), 0)
+	c.CatchUpJitter = max(cmp.Or(c.CatchUpJitter, catchUpJitterDefault), 0)
+	c.SourceTimeout = cmp.Or(c.SourceTimeout, sourceTimeoutDefault)
 	c.Concurrency = cmp.Or(c.Concurrency, concurrencyDefault)
-	c.RestAfter = cmp.Or(c.RestAfter, restAfterDefault)
-	c.RestDays = cmp.Or(c.RestDays, restDaysDefault)
+	c.BreakerFailures = cmp.Or(c.BreakerFailures, breakerFailuresDefault)
+	c.BreakerProbeDays = cmp.Or(c.BreakerProbeDays, breakerProbeDaysDefault)
 	c.FrozenAfter = cmp.Or(c.FrozenAfter, frozenAfterDefault)
 	return c
 }
 
-// check finds what makes a configuration useless.
-func (c *Config) check() error {
+// validate finds what makes a configuration useless.
+func (c *Config) validate() error {
 	switch {
 	case c.Fetcher == nil:
 		return errors.New("check configuration: Fetcher is nil")
 	case c.Clock == nil:
 		return errors.New("check configuration: Clock is nil")
-	case c.Budget < 0 || c.Concurrency < 0 || c.RestAfter < 0 || c.RestDays < 0 || c.HistoryDays < 0 || c.FrozenAfter < 0:
+	case c.SourceTimeout < 0 || c.Concurrency < 0 || c.BreakerFailures < 0 || c.BreakerProbeDays < 0 || c.HistoryDays < 0 || c.FrozenAfter < 0:
 		return errors.New("check configuration: a limit is negative")
 	}
 	for i, d := range c.Definitions {
@@ -132,23 +132,23 @@ func (c *Config) check() error {
 
 // Collector asks every source at every slot and hands over what it says. It is safe for concurrent use.
 type Collector struct {
-	config  Config
-	runners []*runner     // by source id
-	places  chan struct{} // one token for each source that is being fetched or read
-	running atomic.Bool
+	config    Config
+	runners   []*runner     // by source id
+	semaphore chan struct{} // one token for each source that is being fetched or read
+	running   atomic.Bool
 
-	tried, failing atomic.Int64 // sources, for Condition
-	all, some      engine.Trouble
+	tried, failing          atomic.Int64 // sources, for Condition
+	allFailing, someFailing engine.Fault
 
-	parse func(d *source.Definition, page int, doc *source.Document) (source.Answer, error)
+	parse func(d *source.Definition, page int, doc *source.Document) (source.Result, error)
 }
 
 // New makes a collector. It starts nothing; what is wrong with the configuration is the error of Run and Check.
 func New(c Config) *Collector {
-	c = c.complete()
+	c = c.withDefaults()
 	byID := func(a, b *source.Definition) int { return cmp.Compare(a.ID, b.ID) }
 	c.Definitions = slices.SortedFunc(slices.Values(c.Definitions), byID)
-	collector := &Collector{config: c, places: make(chan struct{}, max(c.Concurrency, 1)), parse: (*source.Definition).Parse}
+	collector := &Collector{config: c, semaphore: make(chan struct{}, max(c.Concurrency, 1)), parse: (*source.Definition).Parse}
 	for _, d := range c.Definitions {
 		random := rand.New(rand.NewPCG(c.Random.Uint64(), c.Random.Uint64())) // its own: no source moves another one's offsets
 		collector.runners = append(collector.runners, newRunner(collector, d, random))
@@ -160,7 +160,7 @@ func New(c Config) *Collector {
 // of its own, and one that fails, hangs or panics changes nothing for the others. The error is nil, or says why it could not
 // begin. A collector runs once.
 func (c *Collector) Run(ctx context.Context) error {
-	if err := c.config.check(); err != nil {
+	if err := c.config.validate(); err != nil {
 		return err
 	}
 	if c.config.Sink == nil {
@@ -172,7 +172,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	var all sync.WaitGroup
 	for _, r := range c.runners {
 		if r.definition.Disabled == "" {
-			r.resume(c.config.Done(r.definition.ID))
+			r.resume(c.config.LastSlot(r.definition.ID))
 			all.Go(func() { r.run(ctx) })
 		}
 	}
@@ -185,7 +185,7 @@ func (c *Collector) Run(ctx context.Context) error {
 func (c *Collector) Health() []Health {
 	all := make([]Health, len(c.runners))
 	for i, r := range c.runners {
-		all[i] = r.report()
+		all[i] = r.healthCopy()
 	}
 	return all
 }
@@ -193,18 +193,18 @@ func (c *Collector) Health() []Health {
 // now is the time of day, without a monotonic reading: it is compared with slots.
 func (c *Collector) now() time.Time { return c.config.Clock().Round(0).UTC() }
 
-// within does work in one of the places, under the budget. It reports false, with nothing done, when ctx ended before a place
+// runLimited does work in one of the places, under the budget. It reports false, with nothing done, when ctx ended before a place
 // was free. Work that goes on after its deadline loses its place all the same, so that it holds up nobody else.
-func (c *Collector) within(ctx context.Context, work func(context.Context)) bool {
+func (c *Collector) runLimited(ctx context.Context, work func(context.Context)) bool {
 	select {
-	case c.places <- struct{}{}:
+	case c.semaphore <- struct{}{}:
 	case <-ctx.Done():
 		return false
 	}
 	var once sync.Once
-	release := func() { once.Do(func() { <-c.places }) }
+	release := func() { once.Do(func() { <-c.semaphore }) }
 	defer release()
-	budget, cancel := context.WithTimeout(ctx, c.config.Budget)
+	budget, cancel := context.WithTimeout(ctx, c.config.SourceTimeout)
 	defer cancel()
 	stop := context.AfterFunc(budget, release)
 	defer stop()

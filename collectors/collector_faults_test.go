@@ -17,35 +17,35 @@ import (
 
 // TestIsolation: whatever one source of six does for a day, the others are published at the same instants as when it behaves.
 func TestIsolation(t *testing.T) {
-	others := func(bad behaviour, places int) map[string][]published {
+	others := func(bad pageServer, places int) map[string][]published {
 		all := map[string][]published{}
-		inWorld(t, saturday(), func(t *testing.T, w *world) {
+		inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
 			definitions := w.manySources(6)
 			w.sites["source-03"] = bad
 			config := w.config(definitions...)
 			config.Concurrency = places
 			n := w.run(config)
-			w.pass(w.start.Add(24 * time.Hour))
+			w.advanceTo(w.start.Add(24 * time.Hour))
 			n.stop(w)
 			for _, d := range definitions {
 				if d.ID != "source-03" {
-					all[d.ID] = w.store.of(d.ID)
+					all[d.ID] = w.sink.acceptedFrom(d.ID)
 				}
 			}
 		})
 		return all
 	}
-	want := others(steady(time.Second, oneQuote), 0)
-	for name, bad := range map[string]behaviour{
-		"hangs":              hanging,
-		"is deaf to the end": deaf,
+	want := others(servePages(time.Second, oneQuote), 0)
+	for name, bad := range map[string]pageServer{
+		"hangs":              hangUntilCancelled,
+		"is deaf to the end": ignoreContext,
 		"fetcher panics":     func(context.Context, int) (string, error) { panic("planted") },
-		"reader panics":      steady(0, "panic"),
-		"says nonsense":      steady(0, "what is this"),
-		"is empty":           steady(0, ""),
+		"reader panics":      servePages(0, "panic"),
+		"says nonsense":      servePages(0, "what is this"),
+		"is empty":           servePages(0, ""),
 		"gives an odd error": func(context.Context, int) (string, error) { return "", errors.New("odd") },
-		"is blocked":         failing(source.Blocked),
-		"lies":               steady(0, strings.Repeat("popular USD -58.10 59.30\n", 1000)),
+		"is blocked":         failWith(source.Blocked),
+		"lies":               servePages(0, strings.Repeat("popular USD -58.10 59.30\n", 1000)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := others(bad, 0)
@@ -56,62 +56,62 @@ func TestIsolation(t *testing.T) {
 			}
 		})
 	}
-	if reflect.DeepEqual(others(hanging, 1), want) {
+	if reflect.DeepEqual(others(hangUntilCancelled, 1), want) {
 		t.Error("control: with one place for all, a source that hangs must delay others; this test is blind")
 	}
 }
 
-// deaf does not notice that its time is over.
-func deaf(context.Context, int) (string, error) {
+// ignoreContext does not notice that its time is over.
+func ignoreContext(context.Context, int) (string, error) {
 	<-time.NewTimer(20 * time.Minute).C
 	return oneQuote, nil
 }
 
 // TestConcurrency: at most eight sources are collected at once, and one that hangs holds its place no longer than its budget.
 func TestConcurrency(t *testing.T) {
-	inWorld(t, saturday(), func(t *testing.T, w *world) {
+	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
 		definitions := w.manySources(40)
 		release := make(chan struct{})
 		for i, d := range definitions {
-			w.sites[d.ID] = steady(10*time.Second, oneQuote)
+			w.sites[d.ID] = servePages(10*time.Second, oneQuote)
 			if i < 8 {
 				w.sites[d.ID] = func(context.Context, int) (string, error) { <-release; return oneQuote, nil }
 			}
 		}
-		w.store.know(Daily().Last(w.now()), definitions...)
+		w.sink.markDone(Daily().Last(w.now()), definitions...)
 		config := w.config(definitions...)
-		config.Spread = -1
+		config.Jitter = -1
 		n := w.run(config)
-		w.pass(santoDomingo(2026, 9, 12, 8, 30, 0))
+		w.advanceTo(santoDomingo(2026, 9, 12, 8, 30, 0))
 		for _, d := range definitions[8:] {
-			p := w.store.of(d.ID)
-			if len(p) == 0 || p[0].at.Sub(p[0].slot) > budgetDefault+5*10*time.Second {
+			p := w.sink.acceptedFrom(d.ID)
+			if len(p) == 0 || p[0].at.Sub(p[0].slot) > sourceTimeoutDefault+5*10*time.Second {
 				t.Errorf("%s waited for those that hang: %v", d.ID, p)
 			}
 		}
-		if w.busyMax > 16 { // eight in their places, and the eight that lost theirs and have not noticed
-			t.Errorf("%d fetches at once, want at most 8 in places", w.busyMax)
+		if w.inFlightMax > 16 { // eight in their places, and the eight that lost theirs and have not noticed
+			t.Errorf("%d fetches at once, want at most 8 in places", w.inFlightMax)
 		}
 		if h := n.health("source-00"); h.Running.IsZero() {
 			t.Errorf("nobody can see that it hangs: %+v", h)
 		}
 		close(release)
-		w.pass(w.now().Add(time.Minute))
-		if h := n.health("source-00"); h.State != Failing || h.Failure.Kind != source.Timeout || len(w.store.of("source-00")) > 0 {
+		w.advanceTo(w.now().Add(time.Minute))
+		if h := n.health("source-00"); h.State != Failing || h.Failure.Kind != source.Timeout || len(w.sink.acceptedFrom("source-00")) > 0 {
 			t.Errorf("a document that came half an hour late: %+v", h)
 		}
 	})
-	inWorld(t, saturday(), func(t *testing.T, w *world) {
+	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
 		definitions := w.manySources(40)
 		for _, d := range definitions {
-			w.sites[d.ID] = steady(10*time.Second, oneQuote)
+			w.sites[d.ID] = servePages(10*time.Second, oneQuote)
 		}
 		config := w.config(definitions...)
-		config.CatchUpSpread, config.Concurrency = -1, 5
+		config.CatchUpJitter, config.Concurrency = -1, 5
 		w.run(config)
-		w.pass(w.start.Add(10 * time.Minute))
-		if w.busyMax != 5 || len(w.store.taken) != 40 {
-			t.Errorf("%d at once, %d published; want 5 and 40", w.busyMax, len(w.store.taken))
+		w.advanceTo(w.start.Add(10 * time.Minute))
+		if w.inFlightMax != 5 || len(w.sink.accepted) != 40 {
+			t.Errorf("%d at once, %d published; want 5 and 40", w.inFlightMax, len(w.sink.accepted))
 		}
 	})
 }
@@ -119,19 +119,19 @@ func TestConcurrency(t *testing.T) {
 // TestRetries looks at when a source is asked again within a slot.
 func TestRetries(t *testing.T) {
 	eight := santoDomingo(2026, 9, 12, 8, 0, 0)
-	scripted := func(failures int, kind source.FailureKind) func() behaviour {
-		return func() behaviour {
+	scripted := func(failures int, kind source.FailureKind) func() pageServer {
+		return func() pageServer {
 			calls := 0
 			return func(context.Context, int) (string, error) {
 				if calls++; calls <= failures {
-					return "", source.Fail(kind, "planted")
+					return "", source.Failf(kind, "planted")
 				}
 				return oneQuote, nil
 			}
 		}
 	}
 	for name, c := range map[string]struct {
-		site  func() behaviour
+		site  func() pageServer
 		retry []time.Duration
 		asked []time.Duration // after the slot
 		state State
@@ -147,24 +147,24 @@ func TestRetries(t *testing.T) {
 		"none wanted": {scripted(9, source.Network), []time.Duration{}, []time.Duration{0}, Failing},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inWorld(t, saturday(), func(t *testing.T, w *world) {
+			inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
 				d := usdSource("s", "popular")
 				w.sites["s"] = c.site()
-				w.store.know(Daily().Last(w.now()), d)
+				w.sink.markDone(Daily().Last(w.now()), d)
 				config := w.config(d)
-				config.Spread, config.RetryAfter = -1, c.retry
+				config.Jitter, config.RetryAfter = -1, c.retry
 				n := w.run(config)
-				w.pass(eight.Add(4*time.Hour - time.Second))
+				w.advanceTo(eight.Add(4*time.Hour - time.Second))
 				var asked []time.Duration
-				for _, at := range w.asks("s") {
+				for _, at := range w.requestTimes("s") {
 					asked = append(asked, at.Sub(eight))
 				}
 				h := n.health("s")
 				if !slices.Equal(asked, c.asked) || h.State != c.state || h.Runs != uint64(len(asked)) {
 					t.Errorf("asked %v, %s; want %v, %s", asked, h.State, c.asked, c.state)
 				}
-				if want := map[bool]int{true: 0, false: 1}[c.state == OK]; h.ConsecutiveFailures != want || len(w.store.of("s")) != 1-want {
-					t.Errorf("%d failed slots, published %v", h.ConsecutiveFailures, w.store.of("s"))
+				if want := map[bool]int{true: 0, false: 1}[c.state == OK]; h.ConsecutiveFailures != want || len(w.sink.acceptedFrom("s")) != 1-want {
+					t.Errorf("%d failed slots, published %v", h.ConsecutiveFailures, w.sink.acceptedFrom("s"))
 				}
 			})
 		})
@@ -174,30 +174,30 @@ func TestRetries(t *testing.T) {
 // TestRetries_Page: a retry asks only for the page that failed; a currency that has its slot already goes along without it.
 func TestRetries_Page(t *testing.T) {
 	for currency, wantSlots := range map[string]int{"EUR": 2, "USD": 1} {
-		inWorld(t, saturday(), func(t *testing.T, w *world) {
+		inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
 			d := twoPages("s", "popular")
 			d.Pages[1].Currency = currency
 			var pages []int
 			w.sites["s"] = func(_ context.Context, page int) (string, error) {
 				pages = append(pages, page)
 				if len(pages) == 2 {
-					return "", source.Fail(source.Network, "planted")
+					return "", source.Failf(source.Network, "planted")
 				}
 				return []string{oneQuote, "bhd " + currency + " 58.20 59.40"}[page], nil
 			}
 			n := w.run(w.config(d))
-			w.pass(w.start.Add(2 * time.Minute))
+			w.advanceTo(w.start.Add(2 * time.Minute))
 			if h := n.health("s"); h.State != Partial || h.Failure.Page != "eur" || h.Digests[0] == "" || h.Digests[1] != "" {
 				t.Errorf("after the first try: %+v", h)
 			}
-			w.pass(w.start.Add(12 * time.Minute))
+			w.advanceTo(w.start.Add(12 * time.Minute))
 			if h := n.health("s"); h.State != OK || h.Accepted != 2 || !slices.Equal(pages, []int{0, 1, 1}) {
 				t.Errorf("%s: %+v; asked for the pages %v, want 0 1 1", currency, h, pages)
 			}
-			if len(w.store.taken) != 2 || len(w.store.of("s")) != wantSlots {
-				t.Errorf("%s: taken in %v, want 2, %d of them for the slot", currency, w.store.taken, wantSlots)
+			if len(w.sink.accepted) != 2 || len(w.sink.acceptedFrom("s")) != wantSlots {
+				t.Errorf("%s: taken in %v, want 2, %d of them for the slot", currency, w.sink.accepted, wantSlots)
 			}
-			if first := w.store.taken[0]; first.complete != (currency == "EUR") {
+			if first := w.sink.accepted[0]; first.complete != (currency == "EUR") {
 				t.Errorf("%s: the first try is complete: %v", currency, first.complete)
 			}
 		})
@@ -207,12 +207,12 @@ func TestRetries_Page(t *testing.T) {
 // TestBreaker lets a source rest after five slots, be tried at 08:00 of each day, and come back.
 func TestBreaker(t *testing.T) {
 	for _, kind := range []source.FailureKind{source.Network, source.Blocked} {
-		inWorld(t, saturday(), func(t *testing.T, w *world) {
+		inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
 			d := usdSource("s", "popular")
-			w.sites["s"] = failing(kind)
-			w.store.know(Daily().Last(w.now()), d)
+			w.sites["s"] = failWith(kind)
+			w.sink.markDone(Daily().Last(w.now()), d)
 			config := w.config(d)
-			config.Spread, config.RetryAfter = -1, []time.Duration{}
+			config.Jitter, config.RetryAfter = -1, []time.Duration{}
 			n := w.run(config)
 			var asked []time.Time
 			slot := w.start
@@ -220,22 +220,22 @@ func TestBreaker(t *testing.T) {
 				slot = Daily().Next(slot)
 				asked = append(asked, slot)
 			}
-			w.pass(slot.Add(time.Minute)) // Sunday 12:00
+			w.advanceTo(slot.Add(time.Minute)) // Sunday 12:00
 			monday := slot.Add(20 * time.Hour)
-			if h := n.health("s"); h.State != Resting || h.ConsecutiveFailures != 5 || !h.NextRun.Equal(monday) {
+			if h := n.health("s"); h.State != CircuitOpen || h.ConsecutiveFailures != 5 || !h.NextRun.Equal(monday) {
 				t.Errorf("after five slots: %+v, want it to rest until %v", h, monday)
 			}
-			w.pass(monday.Add(26 * time.Hour))
+			w.advanceTo(monday.Add(26 * time.Hour))
 			asked = append(asked, monday, monday.Add(24*time.Hour))
-			w.sites["s"] = steady(0, oneQuote)
-			w.pass(monday.Add(48*time.Hour + time.Minute))
+			w.sites["s"] = servePages(0, oneQuote)
+			w.advanceTo(monday.Add(48*time.Hour + time.Minute))
 			asked = append(asked, monday.Add(48*time.Hour))
 			if h := n.health("s"); h.State != OK || h.ConsecutiveFailures != 0 || h.Failures[kind] != 7 {
 				t.Errorf("after a good answer: %+v", h)
 			}
-			w.pass(monday.Add(53 * time.Hour))
+			w.advanceTo(monday.Add(53 * time.Hour))
 			asked = append(asked, monday.Add(52*time.Hour))
-			if got := w.asks("s"); !slices.EqualFunc(got, asked, time.Time.Equal) {
+			if got := w.requestTimes("s"); !slices.EqualFunc(got, asked, time.Time.Equal) {
 				t.Errorf("%s: asked at %v, want %v", kind, got, asked)
 			}
 			if rests := strings.Count(w.log.String(), "source rests"); rests != 1 {
@@ -260,8 +260,8 @@ func TestBreaker_Days(t *testing.T) {
 		{5, 2, last.Add(44 * time.Hour), true},
 		{5, 1, last.Add(-time.Hour), true}, // the clock went back
 	} {
-		b := breaker{after: 5, days: c.days, failed: c.failed, last: last}
-		if b.lets(c.slot) != c.lets {
+		b := circuitBreaker{failuresToOpen: 5, probeDays: c.days, failures: c.failed, lastSlot: last}
+		if b.allows(c.slot) != c.lets {
 			t.Errorf("%+v: %v", c, !c.lets)
 		}
 	}
@@ -269,27 +269,27 @@ func TestBreaker_Days(t *testing.T) {
 
 // TestSinkFails lets the node be read-only for two days, and the sink panic: our own fault rests no source, and all goes on.
 func TestSinkFails(t *testing.T) {
-	inWorld(t, saturday(), func(t *testing.T, w *world) {
+	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
 		d := usdSource("s", "popular")
-		w.sites["s"] = steady(0, oneQuote)
+		w.sites["s"] = servePages(0, oneQuote)
 		config := w.config(d)
-		w.store.err = errors.New("read_only: no space")
+		w.sink.err = errors.New("read_only: no space")
 		n := w.run(config)
-		w.pass(w.start.Add(48*time.Hour + 20*time.Minute))
+		w.advanceTo(w.start.Add(48*time.Hour + 20*time.Minute))
 		h := n.health("s")
 		if h.State != Failing || h.Failure.Kind != source.Internal || !strings.Contains(h.Failure.Detail, "no space") ||
 			h.Failures[source.Internal] != h.Runs || h.Accepted+h.Read != 0 {
 			t.Errorf("%+v", h)
 		}
-		w.store.err = nil
-		w.pass(w.start.Add(49 * time.Hour))
+		w.sink.err = nil
+		w.advanceTo(w.start.Add(49 * time.Hour))
 		if h := n.health("s"); h.State != OK || h.Accepted != 1 {
 			t.Errorf("after it healed: %+v", h)
 		}
 		n.stop(w)
 		config.Sink = panicking{}
 		n = w.run(config)
-		w.pass(w.now().Add(24 * time.Hour))
+		w.advanceTo(w.now().Add(24 * time.Hour))
 		if h := n.health("s"); h.State != Failing || h.Failure.Kind != source.Internal ||
 			!strings.Contains(w.log.String(), "panicking.Observe") {
 			t.Errorf("a sink that panics: %+v\n%s", h, w.log)
@@ -300,15 +300,15 @@ func TestSinkFails(t *testing.T) {
 // TestOffsets wants a source to keep its own offset in each slot, the same from the same seed, and before the next slot.
 func TestOffsets(t *testing.T) {
 	offsets := func(seed uint64, spread time.Duration) (all []time.Duration) {
-		inWorld(t, saturday(), func(t *testing.T, w *world) {
+		inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
 			definitions := w.manySources(3)
-			w.store.know(Daily().Last(w.now()), definitions...)
+			w.sink.markDone(Daily().Last(w.now()), definitions...)
 			config := w.config(definitions...)
-			config.Random, config.Spread = rand.New(rand.NewPCG(seed, 0)), spread
+			config.Random, config.Jitter = rand.New(rand.NewPCG(seed, 0)), spread
 			w.run(config)
-			w.pass(w.start.Add(72 * time.Hour))
+			w.advanceTo(w.start.Add(72 * time.Hour))
 			for _, d := range definitions {
-				for _, at := range w.asks(d.ID) {
+				for _, at := range w.requestTimes(d.ID) {
 					all = append(all, at.Sub(Daily().Last(at)))
 				}
 			}
@@ -333,8 +333,8 @@ func quote(institution, currency, buy string) engine.Observation {
 	return engine.Observation{InstitutionID: institution, Currency: currency, Buy: buy, Document: "d1"}
 }
 
-func saying(observations ...engine.Observation) source.Answer {
-	return source.Answer{Observations: observations}
+func resultOf(observations ...engine.Observation) source.Result {
+	return source.Result{Observations: observations}
 }
 
 // TestI3_CompleteWhereEveryPageAnswered: an answer is complete exactly in the currencies of which every page answered.
@@ -343,28 +343,28 @@ func TestI3_CompleteWhereEveryPageAnswered(t *testing.T) {
 	fields := source.Page{Extract: source.Extract{Fields: []source.Field{{Currency: "USD"}, {Currency: "EUR"}}}}
 	rows := source.Page{Extract: source.Extract{Rows: &source.Rows{Labels: map[string]source.Target{"dolar": {Currency: "USD"}}}}}
 	text := source.Page{Extract: source.Extract{Text: &source.Text{Labels: map[string]source.Target{"euro": {Currency: "EUR"}}}}}
-	saidUSD, saidEUR := saying(quote("popular", "USD", "58")), saying(quote("popular", "EUR", "68"))
+	saidUSD, saidEUR := resultOf(quote("popular", "USD", "58")), resultOf(quote("popular", "EUR", "68"))
 	for _, c := range []struct {
 		name     string
 		pages    []source.Page
-		answers  []source.Answer
+		answers  []source.Result
 		complete map[string]bool // by currency that was said
 	}{
-		{"one page", []source.Page{usd}, []source.Answer{saidUSD}, map[string]bool{"USD": true}},
-		{"both pages", []source.Page{usd, eur}, []source.Answer{saidUSD, saidEUR}, map[string]bool{"USD": true, "EUR": true}},
-		{"a page of another currency failed", []source.Page{usd, eur}, []source.Answer{saidUSD, {}}, map[string]bool{"USD": true}},
-		{"a page of fields failed", []source.Page{usd, fields}, []source.Answer{saidUSD, {}}, map[string]bool{"USD": false}},
-		{"a page of rows failed", []source.Page{usd, rows}, []source.Answer{saidUSD, {}}, map[string]bool{"USD": false}},
-		{"a page of text failed", []source.Page{usd, eur, text}, []source.Answer{saidUSD, saidEUR, {}}, map[string]bool{"USD": true, "EUR": false}},
-		{"only history is an answer too", []source.Page{usd, usd}, []source.Answer{saidUSD, {History: []source.Day{
+		{"one page", []source.Page{usd}, []source.Result{saidUSD}, map[string]bool{"USD": true}},
+		{"both pages", []source.Page{usd, eur}, []source.Result{saidUSD, saidEUR}, map[string]bool{"USD": true, "EUR": true}},
+		{"a page of another currency failed", []source.Page{usd, eur}, []source.Result{saidUSD, {}}, map[string]bool{"USD": true}},
+		{"a page of fields failed", []source.Page{usd, fields}, []source.Result{saidUSD, {}}, map[string]bool{"USD": false}},
+		{"a page of rows failed", []source.Page{usd, rows}, []source.Result{saidUSD, {}}, map[string]bool{"USD": false}},
+		{"a page of text failed", []source.Page{usd, eur, text}, []source.Result{saidUSD, saidEUR, {}}, map[string]bool{"USD": true, "EUR": false}},
+		{"only history is an answer too", []source.Page{usd, usd}, []source.Result{saidUSD, {History: []source.HistoryDay{
 			{Date: dateOf("2026-09-17"), Observations: []engine.Observation{quote("popular", "USD", "57")}},
 		}}}, map[string]bool{"USD": true}},
-		{"fewer answers than pages", []source.Page{usd, eur}, []source.Answer{saidUSD}, map[string]bool{"USD": false}},
+		{"fewer answers than pages", []source.Page{usd, eur}, []source.Result{saidUSD}, map[string]bool{"USD": false}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			at, slot := santoDomingo(2026, 9, 18, 8, 2, 0), santoDomingo(2026, 9, 18, 8, 0, 0)
 			got := map[string]bool{}
-			for _, refresh := range Refreshes(&source.Definition{ID: "popular-site", Pages: c.pages}, c.answers, at, slot) {
+			for _, refresh := range BuildRefreshes(&source.Definition{ID: "popular-site", Pages: c.pages}, c.answers, at, slot) {
 				if refresh.Slot.IsZero() {
 					continue
 				}
@@ -391,17 +391,17 @@ func TestRefreshes_History(t *testing.T) {
 	d.Pages = append(d.Pages, d.Pages[0])
 	d.Expiry.AfterDate = 120 * time.Hour
 	today := dateOf("2026-09-18")
-	past := func(days int) source.Day {
-		return source.Day{Date: today.AddDays(-days), Observations: []engine.Observation{quote("bcrd", "USD", fmt.Sprint(57, days))}}
+	past := func(days int) source.HistoryDay {
+		return source.HistoryDay{Date: today.AddDays(-days), Observations: []engine.Observation{quote("bcrd", "USD", fmt.Sprint(57, days))}}
 	}
 	stated := quote("bcrd", "USD", "59")
 	stated.EffectiveDate, stated.ExpiresAt = today, santoDomingo(2026, 9, 18, 20, 0, 0)
-	answers := []source.Answer{
-		{History: []source.Day{past(2), past(0), {}}, Observations: []engine.Observation{stated}}, {History: []source.Day{past(3), past(2)}},
+	answers := []source.Result{
+		{History: []source.HistoryDay{past(2), past(0), {}}, Observations: []engine.Observation{stated}}, {History: []source.HistoryDay{past(3), past(2)}},
 	}
 	before := fmt.Sprintf("%+v", answers)
 	at := santoDomingo(2026, 9, 18, 17, 1, 0)
-	refreshes := Refreshes(d, answers, at, santoDomingo(2026, 9, 18, 17, 0, 0))
+	refreshes := BuildRefreshes(d, answers, at, santoDomingo(2026, 9, 18, 17, 0, 0))
 	if after := fmt.Sprintf("%+v", answers); after != before {
 		t.Errorf("the answers were changed:\n%s\n%s", before, after)
 	}
@@ -447,7 +447,7 @@ func TestT3_ExpiryByDefinition(t *testing.T) {
 		if date != "" {
 			o.EffectiveDate = dateOf(date)
 		}
-		if got := Refreshes(d, []source.Answer{saying(o)}, at, at)[0].Observations[0].ExpiresAt; !got.Equal(want) {
+		if got := BuildRefreshes(d, []source.Result{resultOf(o)}, at, at)[0].Observations[0].ExpiresAt; !got.Equal(want) {
 			t.Errorf("effective %q: until %v, want %v", date, got, want)
 		}
 	}
@@ -455,9 +455,9 @@ func TestT3_ExpiryByDefinition(t *testing.T) {
 
 func TestRecent(t *testing.T) {
 	at := santoDomingo(2026, 9, 18, 20, 30, 0) // the 19th in UTC
-	answers := []source.Answer{{History: []source.Day{{Date: dateOf("2026-09-15")}, {Date: dateOf("2026-09-16")}, {Date: dateOf("2026-09-17")}}}}
+	answers := []source.Result{{History: []source.HistoryDay{{Date: dateOf("2026-09-15")}, {Date: dateOf("2026-09-16")}, {Date: dateOf("2026-09-17")}}}}
 	for days, want := range map[int]int{0: 3, 1: 1, 2: 2, 45: 3} {
-		if got := recent(answers, days, at)[0].History; len(got) != want {
+		if got := trimHistory(answers, days, at)[0].History; len(got) != want {
 			t.Errorf("%d days: %v, want %d", days, got, want)
 		}
 	}
@@ -483,7 +483,7 @@ func TestHanding(t *testing.T) {
 	for name, c := range map[string]struct {
 		said  []engine.Refresh
 		heard map[string]bool
-		late  []source.Answer
+		late  []source.Result
 		want  []engine.Refresh
 	}{
 		"the first try": {
@@ -496,14 +496,14 @@ func TestHanding(t *testing.T) {
 		"nothing but halves": {said: []engine.Refresh{refresh(false, half)}},
 		"another currency later": {
 			said: []engine.Refresh{refresh(true, whole("bhd", "USD"), whole("bhd", "EUR"))}, heard: map[string]bool{"USD": true},
-			late: []source.Answer{{}, saying(whole("bhd", "EUR"))}, want: []engine.Refresh{refresh(true, whole("bhd", "EUR"))},
+			late: []source.Result{{}, resultOf(whole("bhd", "EUR"))}, want: []engine.Refresh{refresh(true, whole("bhd", "EUR"))},
 		},
 		"the same currency later": {
 			said: []engine.Refresh{refresh(true, whole("popular", "USD"), whole("bhd", "USD"))}, heard: map[string]bool{"USD": true},
-			late: []source.Answer{{}, saying(whole("bhd", "USD"))}, want: []engine.Refresh{after},
+			late: []source.Result{{}, resultOf(whole("bhd", "USD"))}, want: []engine.Refresh{after},
 		},
 	} {
-		if got := handing(c.said, c.heard, c.late); !reflect.DeepEqual(got, c.want) {
+		if got := selectUnpublished(c.said, c.heard, c.late); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s:\n%+v, want\n%+v", name, got, c.want)
 		}
 	}

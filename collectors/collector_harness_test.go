@@ -45,36 +45,36 @@ func santoDomingo(year int, month time.Month, day, hour, minute, second int) tim
 	return time.Date(year, month, day, hour, minute, second, 0, engine.Location()).UTC()
 }
 
-// behaviour is what a source's site does when it is asked for a page: it gives the text of a document, or an error.
-type behaviour func(ctx context.Context, page int) (string, error)
+// pageServer is what a source's site does when it is asked for a page: it gives the text of a document, or an error.
+type pageServer func(ctx context.Context, page int) (string, error)
 
-// world is a town of sources inside a bubble, with a clock that can be set.
-type world struct {
-	t     testing.TB
-	start time.Time // what the clock shows at the beginning of the bubble
-	began time.Time
-	sites map[string]behaviour
-	store *store
-	log   *bytes.Buffer
-	nodes []*node // are stopped at the end
+// testEnv is a town of sources inside a bubble, with a clock that can be set.
+type testEnv struct {
+	t       testing.TB
+	start   time.Time // what the clock shows at the beginning of the bubble
+	began   time.Time
+	sites   map[string]pageServer
+	sink    *fakeSink
+	log     *bytes.Buffer
+	running []*runningCollector // are stopped at the end
 
-	mu      sync.Mutex
-	error   time.Duration // of the clock
-	asked   map[string][]time.Time
-	busy    int
-	busyMax int
+	mu          sync.Mutex
+	clockError  time.Duration // of the clock
+	requests    map[string][]time.Time
+	inFlight    int
+	inFlightMax int
 }
 
-// inWorld runs a test in a bubble that begins at start.
-func inWorld(t *testing.T, start time.Time, test func(t *testing.T, w *world)) {
+// inTestEnv runs a test in a bubble that begins at start.
+func inTestEnv(t *testing.T, start time.Time, test func(t *testing.T, w *testEnv)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{
-			t: t, start: start, began: bubbleClock(), sites: map[string]behaviour{}, store: newStore(),
-			log: &bytes.Buffer{}, asked: map[string][]time.Time{},
+		w := &testEnv{
+			t: t, start: start, began: bubbleClock(), sites: map[string]pageServer{}, sink: newFakeSink(),
+			log: &bytes.Buffer{}, requests: map[string][]time.Time{},
 		}
 		defer func() {
-			for _, n := range w.nodes {
+			for _, n := range w.running {
 				n.stop(w)
 			}
 		}()
@@ -86,36 +86,36 @@ func bubbleClock() time.Time {
 	return time.Now() //nolint:forbidigo // the one door of these tests to the bubble's clock
 }
 
-func (w *world) now() time.Time {
+func (w *testEnv) now() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.start.Add(bubbleClock().Sub(w.began) + w.error)
+	return w.start.Add(bubbleClock().Sub(w.began) + w.clockError)
 }
 
-// set lets the clock jump.
-func (w *world) set(by time.Duration) {
+// jumpClock lets the clock jump.
+func (w *testEnv) jumpClock(by time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.error += by
+	w.clockError += by
 }
 
-// pass lets time go by until the clock shows an instant and everybody has done what was due.
-func (w *world) pass(until time.Time) {
+// advanceTo lets time go by until the clock shows an instant and everybody has done what was due.
+func (w *testEnv) advanceTo(until time.Time) {
 	<-time.NewTimer(until.Sub(w.now())).C
 	synctest.Wait()
 }
 
 // Fetch is Fetcher: it asks the source's site.
-func (w *world) Fetch(ctx context.Context, d *source.Definition, page int) (*source.Document, error) {
+func (w *testEnv) Fetch(ctx context.Context, d *source.Definition, page int) (*source.Document, error) {
 	w.mu.Lock()
-	w.asked[d.ID] = append(w.asked[d.ID], w.start.Add(bubbleClock().Sub(w.began)+w.error))
-	w.busy++
-	w.busyMax = max(w.busyMax, w.busy)
+	w.requests[d.ID] = append(w.requests[d.ID], w.start.Add(bubbleClock().Sub(w.began)+w.clockError))
+	w.inFlight++
+	w.inFlightMax = max(w.inFlightMax, w.inFlight)
 	w.mu.Unlock()
 	defer func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.busy--
+		w.inFlight--
 	}()
 	text, err := w.sites[d.ID](ctx, page)
 	if err != nil {
@@ -124,16 +124,16 @@ func (w *world) Fetch(ctx context.Context, d *source.Definition, page int) (*sou
 	return &source.Document{URL: "https://example.do/", Body: []byte(text), FetchedAt: w.now()}, nil
 }
 
-// asks are the instants at which a source was asked.
-func (w *world) asks(id string) []time.Time {
+// requestTimes are the instants at which a source was asked.
+func (w *testEnv) requestTimes(id string) []time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Clone(w.asked[id])
+	return slices.Clone(w.requests[id])
 }
 
 // parseLines reads lines of institution, currency, buy, sell (dot = none) and perhaps a date; + is a past day, # a note.
-func parseLines(d *source.Definition, page int, doc *source.Document) (source.Answer, error) {
-	var answer source.Answer
+func parseLines(d *source.Definition, page int, doc *source.Document) (source.Result, error) {
+	var answer source.Result
 	for line := range strings.Lines(string(doc.Body)) {
 		line = strings.TrimSpace(line)
 		if note, is := strings.CutPrefix(line, "#"); is {
@@ -146,7 +146,7 @@ func parseLines(d *source.Definition, page int, doc *source.Document) (source.An
 		rest, past := strings.CutPrefix(line, "+")
 		words := append(strings.Fields(rest), "")
 		if len(words) < 5 {
-			return source.Answer{}, source.Fail(source.Layout, "line %q", line)
+			return source.Result{}, source.Failf(source.Layout, "line %q", line)
 		}
 		o := engine.Observation{
 			InstitutionID: words[0], Currency: words[1], Buy: strings.Trim(words[2], "."), Sell: strings.Trim(words[3], "."),
@@ -156,7 +156,7 @@ func parseLines(d *source.Definition, page int, doc *source.Document) (source.An
 			o.EffectiveDate = dateOf(words[4])
 		}
 		if past {
-			answer.History = append(answer.History, source.Day{Date: o.EffectiveDate, Observations: []engine.Observation{o}})
+			answer.History = append(answer.History, source.HistoryDay{Date: o.EffectiveDate, Observations: []engine.Observation{o}})
 		} else {
 			answer.Observations = append(answer.Observations, o)
 		}
@@ -179,8 +179,8 @@ func twoPages(id, institution string) *source.Definition {
 	return d
 }
 
-// steady is a site that always says the same, after a while.
-func steady(after time.Duration, pages ...string) behaviour {
+// servePages is a site that always says the same, after a while.
+func servePages(after time.Duration, pages ...string) pageServer {
 	return func(ctx context.Context, page int) (string, error) {
 		if after > 0 {
 			pause(ctx, after)
@@ -192,46 +192,46 @@ func steady(after time.Duration, pages ...string) behaviour {
 	}
 }
 
-func failing(kind source.FailureKind) behaviour {
-	return func(context.Context, int) (string, error) { return "", source.Fail(kind, "planted") }
+func failWith(kind source.FailureKind) pageServer {
+	return func(context.Context, int) (string, error) { return "", source.Failf(kind, "planted") }
 }
 
-// hanging answers nothing until it is given up.
-func hanging(ctx context.Context, _ int) (string, error) {
+// hangUntilCancelled answers nothing until it is given up.
+func hangUntilCancelled(ctx context.Context, _ int) (string, error) {
 	<-ctx.Done()
 	return "", ctx.Err()
 }
 
 // config is a collector of these definitions in the world.
-func (w *world) config(definitions ...*source.Definition) Config {
+func (w *testEnv) config(definitions ...*source.Definition) Config {
 	return Config{
-		Definitions: definitions, Fetcher: w, Sink: w.store, Clock: w.now, Done: w.store.done,
+		Definitions: definitions, Fetcher: w, Sink: w.sink, Clock: w.now, LastSlot: w.sink.lastSlot,
 		Random: rand.New(rand.NewPCG(1, 2)), Logger: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelInfo})),
 	}
 }
 
-// node is a collector that runs.
-type node struct {
+// runningCollector is a collector that runs.
+type runningCollector struct {
 	*Collector
 	cancel context.CancelFunc
 	ended  chan error
 }
 
-func (w *world) run(c Config) *node {
+func (w *testEnv) run(c Config) *runningCollector {
 	ctx, cancel := context.WithCancel(context.Background())
-	n := &node{Collector: New(c), cancel: cancel, ended: make(chan error, 1)}
+	n := &runningCollector{Collector: New(c), cancel: cancel, ended: make(chan error, 1)}
 	n.parse = parseLines
 	go func() {
 		n.ended <- n.Run(ctx)
 		close(n.ended)
 	}()
-	w.nodes = append(w.nodes, n)
+	w.running = append(w.running, n)
 	synctest.Wait()
 	return n
 }
 
 // stop ends the collector and says how long that took.
-func (n *node) stop(w *world) time.Duration {
+func (n *runningCollector) stop(w *testEnv) time.Duration {
 	w.t.Helper()
 	before := bubbleClock()
 	n.cancel()
@@ -241,7 +241,7 @@ func (n *node) stop(w *world) time.Duration {
 	return bubbleClock().Sub(before)
 }
 
-func (n *node) health(id string) Health {
+func (n *runningCollector) health(id string) Health {
 	all := n.Health()
 	return all[slices.IndexFunc(all, func(h Health) bool { return h.SourceID == id })]
 }
@@ -258,22 +258,22 @@ func (p published) String() string {
 	return fmt.Sprintf("%s %s slot %s at %s", p.source, p.currency, p.slot.Format(time.RFC3339), p.at.Format(time.RFC3339))
 }
 
-// store is a sink that survives the lives of a node. Like the engine it takes a source once for a slot and currency.
-type store struct {
-	mu    sync.Mutex
-	heard map[[2]string]time.Time // the newest slot, by source and currency
-	taken []published
-	err   error // what every Observe is answered, nil = as it should be
+// fakeSink is a sink that survives the lives of a node. Like the engine it takes a source once for a slot and currency.
+type fakeSink struct {
+	mu          sync.Mutex
+	newestSlots map[[2]string]time.Time // the newest slot, by source and currency
+	accepted    []published
+	err         error // what every Observe is answered, nil = as it should be
 }
 
-func newStore() *store { return &store{heard: map[[2]string]time.Time{}} }
+func newFakeSink() *fakeSink { return &fakeSink{newestSlots: map[[2]string]time.Time{}} }
 
-// done is System.Slots: the oldest slot of the currencies that know the source.
-func (s *store) done(id string) time.Time {
+// lastSlot is System.Slots: the oldest slot of the currencies that know the source.
+func (s *fakeSink) lastSlot(id string) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var oldest time.Time
-	for key, slot := range s.heard {
+	for key, slot := range s.newestSlots {
 		if key[0] == id && (oldest.IsZero() || slot.Before(oldest)) {
 			oldest = slot
 		}
@@ -281,24 +281,24 @@ func (s *store) done(id string) time.Time {
 	return oldest
 }
 
-// know says that everything up to a slot is done.
-func (s *store) know(slot time.Time, definitions ...*source.Definition) {
+// markDone says that everything up to a slot is done.
+func (s *fakeSink) markDone(slot time.Time, definitions ...*source.Definition) {
 	for _, d := range definitions {
 		for _, page := range d.Pages {
-			s.heard[[2]string{d.ID, page.Currency}] = slot
+			s.newestSlots[[2]string{d.ID, page.Currency}] = slot
 		}
 	}
 }
 
-// of is what was taken in of a source, slots only.
-func (s *store) of(id string) []published {
+// acceptedFrom is what was taken in of a source, slots only.
+func (s *fakeSink) acceptedFrom(id string) []published {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(s.taken), func(p published) bool { return p.source != id || p.slot.IsZero() })
+	return slices.DeleteFunc(slices.Clone(s.accepted), func(p published) bool { return p.source != id || p.slot.IsZero() })
 }
 
 // Observe is Sink. Values that begin with a minus are refused.
-func (s *store) Observe(refreshes []engine.Refresh) (receipt engine.Receipt, err error) {
+func (s *fakeSink) Observe(refreshes []engine.Refresh) (receipt engine.Receipt, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
@@ -315,15 +315,15 @@ func (s *store) Observe(refreshes []engine.Refresh) (receipt engine.Receipt, err
 		}
 		for _, currency := range slices.Sorted(maps.Keys(values)) {
 			key := [2]string{refresh.SourceID, currency}
-			switch known := s.heard[key]; {
+			switch known := s.newestSlots[key]; {
 			case refresh.Slot.After(known):
-				s.heard[key] = refresh.Slot
+				s.newestSlots[key] = refresh.Slot
 			case !refresh.Slot.IsZero():
 				receipt.Repeated += values[currency]
 				continue
 			}
 			receipt.Accepted += values[currency]
-			s.taken = append(s.taken, published{refresh.SourceID, currency, refresh.Slot, refresh.ObservedAt, values[currency], refresh.Complete})
+			s.accepted = append(s.accepted, published{refresh.SourceID, currency, refresh.Slot, refresh.ObservedAt, values[currency], refresh.Complete})
 		}
 	}
 	return receipt, nil

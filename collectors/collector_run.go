@@ -19,8 +19,8 @@ const clockCheckMax = time.Minute
 // that was wrong. Believing it would keep the source silent until then.
 const clockErrorMin = 24 * time.Hour
 
-// shareMax is the whole of a spread.
-const shareMax = 1 << 16
+// jitterSteps is the whole of a spread.
+const jitterSteps = 1 << 16
 
 // runner collects one source, in a goroutine of its own. What is below definition belongs to that goroutine, except health.
 type runner struct {
@@ -28,18 +28,18 @@ type runner struct {
 	definition *source.Definition
 	random     *rand.Rand
 
-	slot     time.Time       // newest that was begun, skipped or done: never begun again
-	starting bool            // a slot that is due now is made up for
-	open     []int           // pages of the slot that have not been handed over; none = the slot is over
-	answers  []source.Answer // by page: what the slot has brought so far
-	heard    map[string]bool // currencies that the slot was handed over for
-	tries    int             // in the slot
-	due      time.Time       // of the next try at the open pages
-	readAny  bool            // something could be read in the slot
-	share    time.Duration   // of the spread, in 1/shareMax, that is the offset of the slot which begins next
-	breaker  breaker
-	watch    watch
-	told     map[string]bool // notes that stand in the log
+	slot                time.Time       // newest that was begun, skipped or done: never begun again
+	catchUp             bool            // a slot that is due now is made up for
+	pendingPages        []int           // pages of the slot that have not been handed over; none = the slot is over
+	results             []source.Result // by page: what the slot has brought so far
+	publishedCurrencies map[string]bool // currencies that the slot was handed over for
+	tries               int             // in the slot
+	due                 time.Time       // of the next try at the open pages
+	readAny             bool            // something could be read in the slot
+	jitterShare         time.Duration   // of the spread, in 1/shareMax, that is the offset of the slot which begins next
+	breaker             circuitBreaker
+	changes             changeDetector
+	loggedNotes         map[string]bool // notes that stand in the log
 
 	mu     sync.Mutex
 	health Health
@@ -47,24 +47,26 @@ type runner struct {
 
 func newRunner(c *Collector, d *source.Definition, random *rand.Rand) *runner {
 	r := &runner{
-		collector: c, definition: d, random: random, starting: true,
-		breaker: breaker{after: c.config.RestAfter, days: c.config.RestDays}, watch: newWatch(), told: map[string]bool{},
+		collector: c, definition: d, random: random, catchUp: true,
+		breaker: circuitBreaker{failuresToOpen: c.config.BreakerFailures, probeDays: c.config.BreakerProbeDays}, changes: newChangeDetector(), loggedNotes: map[string]bool{},
 		health: newHealth(d),
 	}
-	r.draw()
+	r.drawJitter()
 	return r
 }
 
-// draw draws the offset of the next slot, which NextRun can so foretell.
-func (r *runner) draw() { r.share = time.Duration(r.random.IntN(shareMax + 1)) }
+// drawJitter draws the offset of the next slot, which NextRun can so foretell.
+func (r *runner) drawJitter() { r.jitterShare = time.Duration(r.random.IntN(jitterSteps + 1)) }
 
 // offset is the offset in a spread.
-func (r *runner) offset(spread time.Duration) time.Duration { return spread * r.share / shareMax }
+func (r *runner) offset(spread time.Duration) time.Duration {
+	return spread * r.jitterShare / jitterSteps
+}
 
 // resume takes over from the process before what is done already.
 func (r *runner) resume(done time.Time) {
 	r.slot = done
-	r.note(func(h *Health) { h.LastSlot = done })
+	r.updateHealth(func(h *Health) { h.LastSlot = done })
 }
 
 // run collects until ctx ends.
@@ -72,7 +74,7 @@ func (r *runner) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		now := r.collector.now()
 		due := r.plan(now)
-		r.note(func(h *Health) { h.NextRun = due })
+		r.updateHealth(func(h *Health) { h.NextRun = due })
 		if wait := due.Sub(now); wait > 0 {
 			pause(ctx, min(wait, clockCheckMax))
 		} else {
@@ -99,37 +101,37 @@ func (r *runner) plan(now time.Time) time.Time {
 		r.slot = time.Time{}
 	}
 	if newest := r.collector.config.Schedule.Last(now); newest.After(r.slot) {
-		r.begin(newest, now)
+		r.beginSlot(newest, now)
 	}
-	r.starting = false
-	if len(r.open) > 0 {
+	r.catchUp = false
+	if len(r.pendingPages) > 0 {
 		return r.due
 	}
 	return r.nextRun(now)
 }
 
-// begin turns to a new slot, if the breaker lets; what the one before still lacked is given up.
-func (r *runner) begin(slot, now time.Time) {
-	if len(r.open) > 0 && r.tries > 0 {
-		r.finish()
+// header turns to a new slot, if the breaker lets; what the one before still lacked is given up.
+func (r *runner) beginSlot(slot, now time.Time) {
+	if len(r.pendingPages) > 0 && r.tries > 0 {
+		r.finishSlot()
 	}
-	r.slot, r.open, r.tries, r.readAny, r.heard = slot, nil, 0, false, map[string]bool{}
-	if !r.breaker.lets(slot) {
+	r.slot, r.pendingPages, r.tries, r.readAny, r.publishedCurrencies = slot, nil, 0, false, map[string]bool{}
+	if !r.breaker.allows(slot) {
 		return
 	}
-	spread := r.spread(slot)
+	spread := r.jitterSpan(slot)
 	r.due = slot.Add(r.offset(spread))
-	if r.starting || now.After(slot.Add(spread)) {
-		r.due = now.Add(r.offset(min(r.collector.config.CatchUpSpread, spread)))
+	if r.catchUp || now.After(slot.Add(spread)) {
+		r.due = now.Add(r.offset(min(r.collector.config.CatchUpJitter, spread)))
 	}
-	r.draw()
-	r.open, r.answers = everyPage(r.definition), make([]source.Answer, len(r.definition.Pages))
-	r.note(func(h *Health) { h.Tally = Tally{} })
+	r.drawJitter()
+	r.pendingPages, r.results = allPages(r.definition), make([]source.Result, len(r.definition.Pages))
+	r.updateHealth(func(h *Health) { h.Counts = Counts{} })
 }
 
-// spread is how long after a slot the last source is asked: the slots of a demo may be seconds apart.
-func (r *runner) spread(slot time.Time) time.Duration {
-	return min(r.collector.config.Spread, r.collector.config.Schedule.Next(slot).Sub(slot)/2)
+// jitterSpan is how long after a slot the last source is asked: the slots of a demo may be seconds apart.
+func (r *runner) jitterSpan(slot time.Time) time.Duration {
+	return min(r.collector.config.Jitter, r.collector.config.Schedule.Next(slot).Sub(slot)/2)
 }
 
 // nextRun is when the next slot is tried that the breaker lets, and which has not been done.
@@ -140,128 +142,128 @@ func (r *runner) nextRun(now time.Time) time.Time {
 		after = r.slot
 	}
 	slot := schedule.Next(after)
-	if !r.breaker.lets(slot) {
-		slot = schedule.Next(r.breaker.wakes().Start().Add(-time.Nanosecond))
+	if !r.breaker.allows(slot) {
+		slot = schedule.Next(r.breaker.nextProbe().Start().Add(-time.Nanosecond))
 	}
-	return slot.Add(r.offset(r.spread(slot)))
+	return slot.Add(r.offset(r.jitterSpan(slot)))
 }
 
 // try asks for the open pages of the slot, hands over what they say, and decides how the slot goes on.
 func (r *runner) try(ctx context.Context) {
 	c := r.collector
-	var read reading
+	var read pageResults
 	var began time.Time
-	asked := c.within(ctx, func(budget context.Context) {
+	asked := c.runLimited(ctx, func(budget context.Context) {
 		if !c.config.Schedule.Last(c.now()).Equal(r.slot) {
 			return // a newer slot came while this source waited for its place
 		}
 		began = c.now()
-		r.note(func(h *Health) { h.Running, h.LastTry = began, began })
-		read = c.read(budget, r.definition, r.open)
+		r.updateHealth(func(h *Health) { h.Running, h.LastTry = began, began })
+		read = c.read(budget, r.definition, r.pendingPages)
 	})
 	if !asked || began.IsZero() || ctx.Err() != nil {
-		r.note(func(h *Health) { h.Running = time.Time{} })
+		r.updateHealth(func(h *Health) { h.Running = time.Time{} })
 		return
 	}
 	handed, refused := r.publish(read)
 	if ctx.Err() != nil && refused != nil { // the node is going down: that says nothing about the source
-		r.note(func(h *Health) { h.Running = time.Time{} })
+		r.updateHealth(func(h *Health) { h.Running = time.Time{} })
 		return
 	}
 	r.tries++
-	r.settle(attempt{began: began, ended: c.now(), read: read, handed: handed, refused: refused})
+	r.finishTry(attempt{began: began, ended: c.now(), pages: read, published: handed, publishFailure: refused})
 }
 
-// handover is what the engine made of a try.
-type handover struct {
-	refreshes []engine.Refresh
-	past      int // how many of the first refreshes are history
-	receipt   engine.Receipt
+// publishOutcome is what the engine made of a try.
+type publishOutcome struct {
+	refreshes    []engine.Refresh
+	historyCount int // how many of the first refreshes are history
+	receipt      engine.Receipt
 }
 
 // publish hands over what was read. A panic on the way, be it of the sink, is a failure like any other; so is an answer of which
 // the rules believe nothing, but that is the engine's last word for this slot.
-func (r *runner) publish(read reading) (handed handover, failure *source.Failure) {
-	pages := read.answered()
+func (r *runner) publish(read pageResults) (handed publishOutcome, failure *source.Failure) {
+	pages := read.succeeded()
 	if len(pages) == 0 {
-		return handover{}, nil
+		return publishOutcome{}, nil
 	}
 	defer func() {
 		if thrown := recover(); thrown != nil {
-			handed, failure = handover{}, r.collector.panicked(r.definition, thrown)
+			handed, failure = publishOutcome{}, r.collector.panicFailure(r.definition, thrown)
 		}
 	}()
-	handed.refreshes, handed.past = r.refreshes(read)
+	handed.refreshes, handed.historyCount = r.unpublished(read)
 	if len(handed.refreshes) > 0 {
-		if handed.receipt, failure = r.hand(handed.refreshes); failure != nil {
-			return handover{}, failure
+		if handed.receipt, failure = r.observe(handed.refreshes); failure != nil {
+			return publishOutcome{}, failure
 		}
 	}
 	for _, page := range pages {
-		r.answers[page] = read.answers[page]
+		r.results[page] = read.results[page]
 	}
 	for i := range handed.refreshes {
 		if refresh := &handed.refreshes[i]; !refresh.Slot.IsZero() {
 			for j := range refresh.Observations {
-				r.heard[refresh.Observations[j].Currency] = true
+				r.publishedCurrencies[refresh.Observations[j].Currency] = true
 			}
 		}
 	}
-	r.open = slices.DeleteFunc(r.open, func(page int) bool { return slices.Contains(pages, page) })
-	return handed, handed.implausible()
+	r.pendingPages = slices.DeleteFunc(r.pendingPages, func(page int) bool { return slices.Contains(pages, page) })
+	return handed, handed.failure()
 }
 
-// refreshes is what to hand over, and how much of it is history, which comes first.
-func (r *runner) refreshes(read reading) (handed []engine.Refresh, past int) {
+// unpublished is what to hand over, and how much of it is history, which comes first.
+func (r *runner) unpublished(read pageResults) (handed []engine.Refresh, past int) {
 	at := r.collector.now().Truncate(time.Second) // as they are published
-	late := recent(read.answers, r.collector.config.HistoryDays, at)
-	answers := slices.Clone(r.answers)
-	for _, page := range read.answered() {
+	late := trimHistory(read.results, r.collector.config.HistoryDays, at)
+	answers := slices.Clone(r.results)
+	for _, page := range read.succeeded() {
 		answers[page] = late[page]
 	}
-	all := Refreshes(r.definition, withHistory(answers, late), at, r.slot)
+	all := BuildRefreshes(r.definition, withHistory(answers, late), at, r.slot)
 	for past < len(all) && all[past].Slot.IsZero() {
 		past++
 	}
-	return handing(all, r.heard, late), past
+	return selectUnpublished(all, r.publishedCurrencies, late), past
 }
 
-// hand hands over to the sink, whose errors are our own fault.
-func (r *runner) hand(refreshes []engine.Refresh) (engine.Receipt, *source.Failure) {
+// observe hands over to the sink, whose errors are our own fault.
+func (r *runner) observe(refreshes []engine.Refresh) (engine.Receipt, *source.Failure) {
 	receipt, err := r.collector.config.Sink.Observe(refreshes)
 	if err != nil {
-		failure := source.Fail(source.Internal, "hand over %d refreshes: %v", len(refreshes), err)
+		failure := source.Failf(source.Internal, "hand over %d refreshes: %v", len(refreshes), err)
 		failure.Cause = err
 		return engine.Receipt{}, failure
 	}
 	return receipt, nil
 }
 
-// settle writes down how the try went, and decides whether there is another one in the slot.
-func (r *runner) settle(a attempt) {
-	r.readAny = r.readAny || len(a.read.answered()) > 0
-	r.write(a)
-	if due, heals := r.retry(a.read); heals {
+// record writes down how the try went, and decides whether there is another one in the slot.
+func (r *runner) finishTry(a attempt) {
+	r.readAny = r.readAny || len(a.pages.succeeded()) > 0
+	r.record(a)
+	if due, heals := r.nextRetry(a.pages); heals {
 		r.due = due
 	} else {
-		r.finish()
+		r.finishSlot()
 	}
 }
 
-// finish ends the slot, whatever is still open.
-func (r *runner) finish() {
-	r.open, r.answers = nil, nil
-	rested := r.breaker.resting()
-	r.breaker.settle(r.slot, r.readAny)
-	if r.breaker.resting() {
-		r.rest(!rested)
+// finishSlot ends the slot, whatever is still open.
+func (r *runner) finishSlot() {
+	r.pendingPages, r.results = nil, nil
+	rested := r.breaker.open()
+	r.breaker.record(r.slot, r.readAny)
+	if r.breaker.open() {
+		r.openCircuit(!rested)
 	}
 }
 
-// retry is when the open pages are tried again. A site that does not want us is not asked again before the next slot.
-func (r *runner) retry(read reading) (time.Time, bool) {
+// nextRetry is when the open pages are tried again. A site that does not want us is not asked again before the next slot.
+func (r *runner) nextRetry(read pageResults) (time.Time, bool) {
 	config := &r.collector.config
-	if len(r.open) == 0 || r.tries > len(config.RetryAfter) || r.breaker.resting() {
+	if len(r.pendingPages) == 0 || r.tries > len(config.RetryAfter) || r.breaker.open() {
 		return time.Time{}, false
 	}
 	blocked := func(p PageReport) bool { return p.Failure != nil && p.Failure.Kind == source.Blocked }
@@ -269,5 +271,5 @@ func (r *runner) retry(read reading) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	due := r.collector.now().Add(config.RetryAfter[r.tries-1])
-	return due, due.Add(config.Budget).Before(config.Schedule.Next(r.slot))
+	return due, due.Add(config.SourceTimeout).Before(config.Schedule.Next(r.slot))
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// memoryLog is a journal without a disk, which survives the systems that write to it. It can be cut off in the middle.
-type memoryLog struct {
+// memoryJournal is a journal without a disk, which survives the systems that write to it. It can be cut off in the middle.
+type memoryJournal struct {
 	mu      sync.Mutex
 	records [][]byte
 	left    int    // appends until the crash; negative = none comes
@@ -30,13 +30,13 @@ type memoryLog struct {
 
 var errCrashed = errors.New("the node crashed")
 
-func (m *memoryLog) Last() uint64 {
+func (m *memoryJournal) Last() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return uint64(len(m.records))
 }
 
-func (m *memoryLog) Append(expected uint64, records [][]byte) (uint64, error) {
+func (m *memoryJournal) Append(expected uint64, records [][]byte) (uint64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.left == 0 {
@@ -53,7 +53,7 @@ func (m *memoryLog) Append(expected uint64, records [][]byte) (uint64, error) {
 	return expected + uint64(len(records)), nil
 }
 
-func (m *memoryLog) Read(from uint64, visit func(uint64, []byte) error) error {
+func (m *memoryJournal) Read(from uint64, visit func(uint64, []byte) error) error {
 	for i, record := range m.records[from-1:] {
 		if err := visit(from+uint64(i), record); err != nil {
 			return err
@@ -62,18 +62,18 @@ func (m *memoryLog) Read(from uint64, visit func(uint64, []byte) error) error {
 	return nil
 }
 
-func (m *memoryLog) Snapshot() (uint64, io.ReadCloser, bool, error) { return 0, nil, false, nil }
+func (m *memoryJournal) Snapshot() (uint64, io.ReadCloser, bool, error) { return 0, nil, false, nil }
 
-func (m *memoryLog) WriteSnapshot(_ uint64, write func(io.Writer) error) error {
+func (m *memoryJournal) WriteSnapshot(_ uint64, write func(io.Writer) error) error {
 	return write(io.Discard)
 }
 
-func (m *memoryLog) DropBefore(uint64) error { return nil }
+func (m *memoryJournal) DropBefore(uint64) error { return nil }
 
-func (m *memoryLog) Close() error { return nil }
+func (m *memoryJournal) Close() error { return nil }
 
-// publications counts the records of each source, currency and slot.
-func (m *memoryLog) publications(t testing.TB) map[string]int {
+// publishedCounts counts the records of each source, currency and slot.
+func (m *memoryJournal) publishedCounts(t testing.TB) map[string]int {
 	count := map[string]int{}
 	for _, record := range m.records {
 		text, err := dump.Record(record)
@@ -93,7 +93,7 @@ func (m *memoryLog) publications(t testing.TB) map[string]int {
 }
 
 // system opens a real node over a journal. Nothing of it is left when the returned function has been called.
-func (w *world) system(log *memoryLog, definitions ...*source.Definition) (*actors.System, func()) {
+func (w *testEnv) system(log *memoryJournal, definitions ...*source.Definition) (*actors.System, func()) {
 	w.t.Helper()
 	catalogue := engine.DefaultCatalogue()
 	for _, d := range definitions {
@@ -110,19 +110,19 @@ func (w *world) system(log *memoryLog, definitions ...*source.Definition) (*acto
 }
 
 // collecting is the configuration of a collector that hands over to a real node.
-func (w *world) collecting(s *actors.System, definitions ...*source.Definition) Config {
+func (w *testEnv) collecting(s *actors.System, definitions ...*source.Definition) Config {
 	c := w.config(definitions...)
-	c.Sink, c.Spread, c.CatchUpSpread = s, -1, -1
+	c.Sink, c.Jitter, c.CatchUpJitter = s, -1, -1
 	slots, err := s.Slots()
 	must(w.t, err)
-	c.Done = func(id string) time.Time { return slots[id] }
+	c.LastSlot = func(id string) time.Time { return slots[id] }
 	return c
 }
 
 // rates are what the node publishes, by id.
 func rates(t testing.TB, s *actors.System) map[string]*engine.Rate {
 	t.Helper()
-	page, err := s.Rates(engine.RatesQuery{Cut: engine.Cut{Limit: engine.LimitMax}})
+	page, err := s.Rates(engine.RatesQuery{PageRequest: engine.PageRequest{Limit: engine.LimitMax}})
 	must(t, err)
 	all := map[string]*engine.Rate{}
 	for _, rate := range page.Items {
@@ -132,12 +132,12 @@ func rates(t testing.TB, s *actors.System) map[string]*engine.Rate {
 }
 
 // inSystem runs a test with a real node and a collector that fills it.
-func inSystem(t *testing.T, start time.Time, definitions []*source.Definition, test func(t *testing.T, w *world, s *actors.System, n *node)) {
-	inWorld(t, start, func(t *testing.T, w *world) {
-		s, end := w.system(&memoryLog{left: -1}, definitions...)
+func inSystem(t *testing.T, start time.Time, definitions []*source.Definition, test func(t *testing.T, w *testEnv, s *actors.System, n *runningCollector)) {
+	inTestEnv(t, start, func(t *testing.T, w *testEnv) {
+		s, end := w.system(&memoryJournal{left: -1}, definitions...)
 		defer end()
 		for _, d := range definitions {
-			w.sites[d.ID] = failing(source.Empty)
+			w.sites[d.ID] = failWith(source.Empty)
 		}
 		c := w.collecting(s, definitions...)
 		c.RetryAfter = []time.Duration{}
@@ -147,7 +147,7 @@ func inSystem(t *testing.T, start time.Time, definitions []*source.Definition, t
 }
 
 // centralBank publishes a value for each business day at 16:30; Monday the 9th is a holiday, and after Tuesday the 10th it is frozen.
-func (w *world) centralBank(context.Context, int) (string, error) {
+func (w *testEnv) centralBank(context.Context, int) (string, error) {
 	published := engine.DateOf(w.now().Add(-16*time.Hour - 30*time.Minute))
 	for published == dateOf("2026-11-07") || published == dateOf("2026-11-08") || published == dateOf("2026-11-09") {
 		published--
@@ -161,19 +161,19 @@ func TestT3_HolidayWeekend(t *testing.T) {
 	bank, popular := usdSource("bcrd-reference", "bcrd"), usdSource("popular-site", "popular")
 	bank.Kind, bank.Expiry = engine.Reference, source.Expiry{AfterCheck: 98 * time.Hour, AfterDate: 120 * time.Hour}
 	at := func(day, hour int) time.Time { return santoDomingo(2026, 11, day, hour, 0, 0) }
-	inSystem(t, at(5, 9), []*source.Definition{bank, popular}, func(t *testing.T, w *world, s *actors.System, n *node) {
+	inSystem(t, at(5, 9), []*source.Definition{bank, popular}, func(t *testing.T, w *testEnv, s *actors.System, n *runningCollector) {
 		silent := func(now time.Time) bool { return !now.Before(at(7, 12)) && now.Before(at(10, 8)) }
 		w.sites["bcrd-reference"] = w.centralBank
 		w.sites["popular-site"] = func(context.Context, int) (string, error) {
 			if silent(w.now()) {
-				return "", source.Fail(source.Empty, "closed")
+				return "", source.Failf(source.Empty, "closed")
 			}
 			return oneQuote, nil
 		}
 		var effective engine.Date
 		var first, heard time.Time // of the bank's value; of popular
 		for now := at(5, 9).Add(90 * time.Minute); now.Before(at(18, 0)); now = now.Add(30 * time.Minute) {
-			w.pass(now)
+			w.advanceTo(now)
 			slot := Daily().Last(now)
 			if slot.Before(at(5, 12)) {
 				continue // nothing has been collected yet
@@ -220,15 +220,15 @@ func TestT3_HolidayWeekend(t *testing.T) {
 func TestT4_EverySlotIsACheck(t *testing.T) {
 	d := usdSource("popular-site", "popular")
 	slot := santoDomingo(2026, 9, 14, 8, 0, 0)
-	inSystem(t, slot.Add(-time.Minute), []*source.Definition{d}, func(t *testing.T, w *world, s *actors.System, _ *node) {
+	inSystem(t, slot.Add(-time.Minute), []*source.Definition{d}, func(t *testing.T, w *testEnv, s *actors.System, _ *runningCollector) {
 		var changed time.Time
 		last := ""
 		for _, text := range []string{"58.10 59.30", "58.10 59.30", "58.10 59.30", "58.20 59.30", "58.20 59.30", "58.20 59.30 2026-09-15"} {
 			if text != last {
 				changed, last = slot, text
 			}
-			w.sites[d.ID] = steady(0, "popular USD "+text)
-			w.pass(slot.Add(time.Minute))
+			w.sites[d.ID] = servePages(0, "popular USD "+text)
+			w.advanceTo(slot.Add(time.Minute))
 			rate := rates(t, s)["popular:USD:unspecified:commercial"]
 			if !rate.LastCheckedAt.Equal(slot) || !rate.CollectedAt.Equal(changed) || !rate.ExpiresAt.Equal(slot.Add(26*time.Hour)) {
 				t.Errorf("%s at %v: %+v, want it collected at %v", text, slot, rate, changed)
@@ -240,19 +240,19 @@ func TestT4_EverySlotIsACheck(t *testing.T) {
 
 // TestI4_FailuresChangeNothing: each source fails in a way of its own for two days; its rates stay until they expire, then it recovers.
 func TestI4_FailuresChangeNothing(t *testing.T) {
-	always := func(b behaviour) func(string) behaviour { return func(string) behaviour { return b } }
-	says := func(rest string) func(string) behaviour {
-		return func(house string) behaviour { return steady(0, house+" USD "+rest) }
+	always := func(b pageServer) func(string) pageServer { return func(string) pageServer { return b } }
+	says := func(rest string) func(string) pageServer {
+		return func(house string) pageServer { return servePages(0, house+" USD "+rest) }
 	}
-	faults := map[string]func(house string) behaviour{
-		"hang": always(hanging), "panic": always(steady(0, "panic")), "nothing": always(steady(0, "")), "zeros": says("0 0"),
+	faults := map[string]func(house string) pageServer{
+		"hang": always(hangUntilCancelled), "panic": always(servePages(0, "panic")), "nothing": always(servePages(0, "")), "zeros": says("0 0"),
 		"swapped": says("59.30 58.10"), "ten times": says("581.0 593.0"), "no side": says("N/A N/A"),
-		"nobody": always(steady(0, "unheard-of USD 58.10 59.30")),
+		"nobody": always(servePages(0, "unheard-of USD 58.10 59.30")),
 	}
 	for _, kind := range []source.FailureKind{
 		source.Network, source.Timeout, source.TLS, source.HTTPStatus, source.Blocked, source.WrongContent, source.Empty, source.Layout, source.Value,
 	} {
-		faults[string(kind)] = always(failing(kind))
+		faults[string(kind)] = always(failWith(kind))
 	}
 	names, houses := slices.Sorted(maps.Keys(faults)), strings.Fields(`popular bhd bdi ademi caribe lafise banesco scotiabank promerica
 		qik vimenca apap banreservas union santa-cruz activo jmmb`)
@@ -260,14 +260,14 @@ func TestI4_FailuresChangeNothing(t *testing.T) {
 	for i := range names {
 		definitions[i] = usdSource(fmt.Sprintf("source-%02d", i), houses[i])
 	}
-	inSystem(t, santoDomingo(2026, 9, 14, 7, 0, 0), definitions, func(t *testing.T, w *world, s *actors.System, n *node) {
+	inSystem(t, santoDomingo(2026, 9, 14, 7, 0, 0), definitions, func(t *testing.T, w *testEnv, s *actors.System, n *runningCollector) {
 		id := func(i int) string { return houses[i] + ":USD:unspecified:commercial" }
 		recover := func() map[string]*engine.Rate {
 			t.Helper()
 			for i, d := range definitions {
 				w.sites[d.ID] = says("58.10 59.30")(houses[i])
 			}
-			w.pass((engine.DateOf(w.now()) + 1).Start().Add(9 * time.Hour)) // the first slot of the day, for a source that rests
+			w.advanceTo((engine.DateOf(w.now()) + 1).Start().Add(9 * time.Hour)) // the first slot of the day, for a source that rests
 			good := rates(t, s)
 			for i, d := range definitions {
 				if good[id(i)].Stale || n.health(d.ID).State != OK {
@@ -281,7 +281,7 @@ func TestI4_FailuresChangeNothing(t *testing.T) {
 			w.sites[d.ID] = faults[names[i]](houses[i])
 		}
 		for range 12 {
-			w.pass(w.now().Add(4 * time.Hour))
+			w.advanceTo(w.now().Add(4 * time.Hour))
 			all := rates(t, s)
 			for i, name := range names {
 				rate, want := *all[id(i)], *good[id(i)]
@@ -312,17 +312,17 @@ func TestI3_ThinAnswers(t *testing.T) {
 		}
 		return lines.String()
 	}
-	inSystem(t, start, []*source.Definition{d}, func(t *testing.T, w *world, s *actors.System, n *node) {
+	inSystem(t, start, []*source.Definition{d}, func(t *testing.T, w *testEnv, s *actors.System, n *runningCollector) {
 		usd, eur := table("USD", "58.10", "59.30", 6), table("EUR", "68.10", "70.30", 6)
 		w.sites[d.ID] = func(_ context.Context, page int) (string, error) {
 			if text := []string{usd, eur}[page]; text != "" {
 				return text, nil
 			}
-			return "", source.Fail(source.Network, "planted")
+			return "", source.Failf(source.Network, "planted")
 		}
 		expect := func(when string, state State, want map[string]string) {
 			t.Helper()
-			w.pass(Daily().Next(w.now()).Add(time.Minute))
+			w.advanceTo(Daily().Next(w.now()).Add(time.Minute))
 			if h := n.health(d.ID); h.State != state {
 				t.Errorf("%s: %+v, want %s", when, h, state)
 			}
@@ -341,11 +341,11 @@ func TestI3_ThinAnswers(t *testing.T) {
 		expect("two rows of six", Partial, map[string]string{popularUSD: "58.10", lafiseUSD: "58.10", popularEUR: "68.10"})
 		usd, eur = table("USD", "58.30", "59.50", 4), ""
 		expect("four rows, and no page of euros", Partial, map[string]string{popularUSD: "58.30", lafiseUSD: "58.10", popularEUR: "68.10"})
-		if h := n.health(d.ID); h.Held != 0 || h.Failure.Page != "eur" {
+		if h := n.health(d.ID); h.Quarantined != 0 || h.Failure.Page != "eur" {
 			t.Errorf("%+v", h)
 		}
 		usd, eur = "", table("EUR", "68.20", "70.40", 1)
-		expect("one row of euros, and no page of dollars", Held, map[string]string{popularUSD: "58.30", popularEUR: "68.10"})
+		expect("one row of euros, and no page of dollars", Quarantined, map[string]string{popularUSD: "58.30", popularEUR: "68.10"})
 		usd, eur = table("USD", "58.40", "59.60", 6), table("EUR", "68.30", "70.50", 6)
 		expect("the whole table again", OK, map[string]string{popularUSD: "58.40", lafiseUSD: "58.40", popularEUR: "68.30"})
 	})
@@ -356,14 +356,14 @@ func TestI4_HalvesOfAQuote(t *testing.T) {
 	d := twoPages("empire-site", "empire")
 	d.Pages[1].Currency = "USD"
 	start := santoDomingo(2026, 9, 14, 7, 0, 0)
-	inWorld(t, start, func(t *testing.T, w *world) {
-		s, end := w.system(&memoryLog{left: -1}, d)
+	inTestEnv(t, start, func(t *testing.T, w *testEnv) {
+		s, end := w.system(&memoryJournal{left: -1}, d)
 		defer end()
 		buy, fails := "58.10", 0
 		w.sites[d.ID] = func(_ context.Context, page int) (string, error) {
 			if page == 1 && fails > 0 {
 				fails--
-				return "", source.Fail(source.Network, "planted")
+				return "", source.Failf(source.Network, "planted")
 			}
 			return []string{"empire USD " + buy + " .", "empire USD . 59.30"}[page], nil
 		}
@@ -375,19 +375,19 @@ func TestI4_HalvesOfAQuote(t *testing.T) {
 				t.Errorf("%s: %s checked at %v, want %s at %v", when, got, rate.LastCheckedAt, want, checked)
 			}
 		}
-		w.pass(start.Add(time.Minute))
+		w.advanceTo(start.Add(time.Minute))
 		expect("both pages", "58.10/59.30", start)
 		slot := Daily().Next(start)
 		buy, fails = "58.20", 1
-		w.pass(slot.Add(time.Minute))
+		w.advanceTo(slot.Add(time.Minute))
 		expect("one page of two", "58.10/59.30", start)
-		w.pass(slot.Add(11 * time.Minute))
+		w.advanceTo(slot.Add(11 * time.Minute))
 		expect("the other one later", "58.20/59.30", slot.Add(10*time.Minute))
 		if h := n.health(d.ID); h.State != OK || h.Accepted != 1 {
 			t.Errorf("%+v", h)
 		}
 		buy, fails = "58.30", 99
-		w.pass(slot.Add(6 * time.Hour))
+		w.advanceTo(slot.Add(6 * time.Hour))
 		expect("one page for a whole slot", "58.20/59.30", slot.Add(10*time.Minute))
 		if h := n.health(d.ID); h.State != Failing || h.Failure.Page != "eur" || h.ConsecutiveFailures != 1 {
 			t.Errorf("%+v", h)
@@ -398,15 +398,15 @@ func TestI4_HalvesOfAQuote(t *testing.T) {
 // crashRound kills a real node at instants around a slot, and counts its log by source, currency and slot, and the broken appends.
 func crashRound(t *testing.T, random *rand.Rand, slot time.Time, plant func(*Config)) (count map[string]int, cut int) {
 	definitions := []*source.Definition{twoPages("a-site", "popular"), twoPages("b-site", "bhd"), twoPages("c-site", "bdi")}
-	inWorld(t, slot.Add(-10*time.Second), func(t *testing.T, w *world) {
+	inTestEnv(t, slot.Add(-10*time.Second), func(t *testing.T, w *testEnv) {
 		for _, d := range definitions {
-			w.sites[d.ID] = steady(time.Second, d.Institution+" USD 58.10 59.30", d.Institution+" EUR 68.10 70.30")
+			w.sites[d.ID] = servePages(time.Second, d.Institution+" USD 58.10 59.30", d.Institution+" EUR 68.10 70.30")
 		}
-		log := &memoryLog{}
+		log := &memoryJournal{}
 		live := func(appends int, span time.Duration) {
 			s, end := w.system(log, definitions...)
 			c := w.collecting(s, definitions...)
-			c.Spread, c.CatchUpSpread, c.Random = 2*time.Second, time.Second, rand.New(rand.NewPCG(random.Uint64(), 0))
+			c.Jitter, c.CatchUpJitter, c.Random = 2*time.Second, time.Second, rand.New(rand.NewPCG(random.Uint64(), 0))
 			plant(&c)
 			crashed := make(chan struct{})
 			log.left, log.crashed = appends, func() { close(crashed); cut++ }
@@ -422,7 +422,7 @@ func crashRound(t *testing.T, random *rand.Rand, slot time.Time, plant func(*Con
 			live(random.IntN(4), time.Duration(random.Int64N(int64(15*time.Second))))
 		}
 		live(-1, time.Hour)
-		count = log.publications(t)
+		count = log.publishedCounts(t)
 	})
 	for _, d := range definitions {
 		for _, currency := range []string{"USD", "EUR"} {
@@ -479,7 +479,7 @@ func TestD5_ControlCrash(t *testing.T) {
 	found := 0
 	for range 5 {
 		count, _ := crashRound(t, random, santoDomingo(2026, 9, 14, 8, 0, 0), func(c *Config) {
-			c.Sink, c.Done = otherSlots{c.Sink, random}, nil
+			c.Sink, c.LastSlot = otherSlots{c.Sink, random}, nil
 		})
 		for _, times := range count {
 			found += max(times-1, 0)

@@ -20,12 +20,12 @@ func saturday() time.Time { return santoDomingo(2026, 9, 12, 7, 45, 0) }
 const oneQuote = "popular USD 58.10 59.30"
 
 // manySources are n steady sources of the world.
-func (w *world) manySources(n int) []*source.Definition {
+func (w *testEnv) manySources(n int) []*source.Definition {
 	var definitions []*source.Definition
 	for i := range n {
 		id := fmt.Sprintf("source-%02d", i)
 		definitions = append(definitions, usdSource(id, "popular"))
-		w.sites[id] = steady(time.Duration(i)*time.Second, oneQuote)
+		w.sites[id] = servePages(time.Duration(i)*time.Second, oneQuote)
 	}
 	return definitions
 }
@@ -33,19 +33,19 @@ func (w *world) manySources(n int) []*source.Definition {
 // TestT2_SimulatedWeeks collects for three weeks: every slot exactly once for each source, soon after it, and never all at once.
 func TestT2_SimulatedWeeks(t *testing.T) {
 	days := sweep(7, 21)
-	inWorld(t, saturday(), func(t *testing.T, w *world) {
+	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
 		definitions := w.manySources(12)
-		w.store.know(Daily().Last(w.now()), definitions...)
+		w.sink.markDone(Daily().Last(w.now()), definitions...)
 		n := w.run(w.config(definitions...))
 		end := w.start.Add(time.Duration(days) * 24 * time.Hour)
-		w.pass(end)
+		w.advanceTo(end)
 		n.stop(w)
 		instants := map[time.Time]int{}
 		for _, d := range definitions {
 			slot := Daily().Next(w.start)
-			for _, p := range w.store.of(d.ID) {
-				if !p.slot.Equal(slot) || p.at.Before(slot) || p.at.After(slot.Add(spreadDefault+budgetDefault)) || !p.complete {
-					t.Fatalf("%v, want the slot of %v within %v", p, slot, spreadDefault)
+			for _, p := range w.sink.acceptedFrom(d.ID) {
+				if !p.slot.Equal(slot) || p.at.Before(slot) || p.at.After(slot.Add(jitterDefault+sourceTimeoutDefault)) || !p.complete {
+					t.Fatalf("%v, want the slot of %v within %v", p, slot, jitterDefault)
 				}
 				instants[p.at]++
 				slot = Daily().Next(slot)
@@ -53,7 +53,7 @@ func TestT2_SimulatedWeeks(t *testing.T) {
 			if slot.Before(end) {
 				t.Errorf("%s: ends before %v, want %d slots", d.ID, slot, 3*days)
 			}
-			if asked := len(w.asks(d.ID)); asked != 3*days {
+			if asked := len(w.requestTimes(d.ID)); asked != 3*days {
 				t.Errorf("%s: asked %d times in %d slots", d.ID, asked, 3*days)
 			}
 		}
@@ -83,22 +83,22 @@ func TestD5_CatchUpOnce(t *testing.T) {
 		"done by a clock gone wrong": {eight.Add(2 * time.Hour), eight.AddDate(10, 0, 0), []time.Time{eight, twelve, five}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inWorld(t, c.start, func(t *testing.T, w *world) {
+			inTestEnv(t, c.start, func(t *testing.T, w *testEnv) {
 				definitions := w.manySources(3)
 				config := w.config(definitions...)
-				config.Done = func(string) time.Time { return c.done }
+				config.LastSlot = func(string) time.Time { return c.done }
 				w.run(config)
-				w.pass(c.start.Add(time.Minute))
+				w.advanceTo(c.start.Add(time.Minute))
 				late := !Daily().Last(c.start).Equal(c.done)
 				for _, d := range definitions {
-					if got := len(w.store.of(d.ID)) == 1; got != late {
+					if got := len(w.sink.acceptedFrom(d.ID)) == 1; got != late {
 						t.Errorf("%s after a minute: made up %v, want %v", d.ID, got, late)
 					}
 				}
-				w.pass(santoDomingo(2026, 9, 14, 22, 0, 0))
+				w.advanceTo(santoDomingo(2026, 9, 14, 22, 0, 0))
 				for _, d := range definitions {
 					var slots []time.Time
-					for _, p := range w.store.of(d.ID) {
+					for _, p := range w.sink.acceptedFrom(d.ID) {
 						slots = append(slots, p.slot)
 					}
 					if !slices.EqualFunc(slots, c.want, time.Time.Equal) {
@@ -112,15 +112,15 @@ func TestD5_CatchUpOnce(t *testing.T) {
 
 // TestD5_ClockSteps sets the clock: no slot is done twice, and of those that a sleep missed only the newest is made up for.
 func TestD5_ClockSteps(t *testing.T) {
-	inWorld(t, saturday(), func(t *testing.T, w *world) {
+	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
 		d := w.manySources(1)[0]
-		w.store.know(Daily().Last(w.now()), d)
+		w.sink.markDone(Daily().Last(w.now()), d)
 		config := w.config(d)
-		config.Spread = -1
+		config.Jitter = -1
 		w.run(config)
 		slots := func() []string {
 			var all []string
-			for _, p := range w.store.of(d.ID) {
+			for _, p := range w.sink.acceptedFrom(d.ID) {
 				all = append(all, p.slot.Sub(w.start.Add(15*time.Minute)).String())
 			}
 			return all
@@ -131,23 +131,23 @@ func TestD5_ClockSteps(t *testing.T) {
 				t.Fatalf("%s: slots %v, want %v", when, got, want)
 			}
 		}
-		w.pass(santoDomingo(2026, 9, 12, 8, 30, 0))
+		w.advanceTo(santoDomingo(2026, 9, 12, 8, 30, 0))
 		expect("an ordinary slot", "0s")
-		w.set(-time.Hour)
-		w.pass(santoDomingo(2026, 9, 12, 11, 0, 0))
+		w.jumpClock(-time.Hour)
+		w.advanceTo(santoDomingo(2026, 9, 12, 11, 0, 0))
 		expect("the clock went back and passed the slot again", "0s")
-		if asked := len(w.asks(d.ID)); asked != 1 {
+		if asked := len(w.requestTimes(d.ID)); asked != 1 {
 			t.Errorf("asked %d times for one slot", asked)
 		}
-		w.set(50 * time.Hour) // Monday 13:00: five slots later
-		w.pass(w.now().Add(2 * time.Minute))
+		w.jumpClock(50 * time.Hour) // Monday 13:00: five slots later
+		w.advanceTo(w.now().Add(2 * time.Minute))
 		expect("the machine slept for two days", "0s", "52h0m0s")
-		w.set(-72 * time.Hour)
-		w.pass(w.now().Add(24 * time.Hour))
-		w.set(72 * time.Hour)
-		w.pass(w.now().Add(2 * time.Minute))
-		for i, p := range w.store.of(d.ID) {
-			if i > 0 && !p.slot.After(w.store.of(d.ID)[i-1].slot) {
+		w.jumpClock(-72 * time.Hour)
+		w.advanceTo(w.now().Add(24 * time.Hour))
+		w.jumpClock(72 * time.Hour)
+		w.advanceTo(w.now().Add(2 * time.Minute))
+		for i, p := range w.sink.acceptedFrom(d.ID) {
+			if i > 0 && !p.slot.After(w.sink.acceptedFrom(d.ID)[i-1].slot) {
 				t.Errorf("a slot came twice or late: %v", slots())
 			}
 		}
@@ -156,16 +156,16 @@ func TestD5_ClockSteps(t *testing.T) {
 
 // TestSlotOfItsTime: what a source says after a long wait counts for the slot in which it was asked, never for an older one.
 func TestSlotOfItsTime(t *testing.T) {
-	inWorld(t, saturday(), func(t *testing.T, w *world) {
+	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
 		definitions := append(w.manySources(1), usdSource("a", "bhd"), usdSource("b", "bhd"), usdSource("c", "bhd"))
 		for _, d := range definitions[1:] {
-			w.sites[d.ID] = hanging
+			w.sites[d.ID] = hangUntilCancelled
 		}
 		config := w.config(definitions...)
-		config.Schedule, config.Concurrency, config.RestAfter = Every(time.Minute), 1, 1000
+		config.Schedule, config.Concurrency, config.BreakerFailures = Every(time.Minute), 1, 1000
 		w.run(config)
-		w.pass(w.start.Add(4 * time.Hour))
-		taken := w.store.of("source-00")
+		w.advanceTo(w.start.Add(4 * time.Hour))
+		taken := w.sink.acceptedFrom("source-00")
 		for _, p := range taken {
 			if !Every(time.Minute).Last(p.at).Equal(p.slot) {
 				t.Errorf("%v", p)
@@ -179,20 +179,20 @@ func TestSlotOfItsTime(t *testing.T) {
 
 // TestRunEndsPromptly wants a collector to end at once, whatever it is doing.
 func TestRunEndsPromptly(t *testing.T) {
-	inWorld(t, saturday(), func(t *testing.T, w *world) {
+	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
 		definitions := append(w.manySources(3), usdSource("zz-hanging", "bhd"))
-		w.sites["zz-hanging"] = hanging
+		w.sites["zz-hanging"] = hangUntilCancelled
 		for _, until := range []time.Duration{0, 10 * time.Second, 20 * time.Minute} {
 			config := w.config(definitions...)
 			config.Concurrency = 1 // so that one waits for its place
 			n := w.run(config)
-			w.pass(w.now().Add(until))
+			w.advanceTo(w.now().Add(until))
 			if took := n.stop(w); took > 0 {
 				t.Errorf("after %v: ended only after %v", until, took)
 			}
-			before := len(w.store.taken)
-			w.pass(w.now().Add(24 * time.Hour))
-			if len(w.store.taken) != before {
+			before := len(w.sink.accepted)
+			w.advanceTo(w.now().Add(24 * time.Hour))
+			if len(w.sink.accepted) != before {
 				t.Error("something was collected after the end")
 			}
 		}
@@ -200,13 +200,13 @@ func TestRunEndsPromptly(t *testing.T) {
 }
 
 func TestRun_WhatIsWrong(t *testing.T) {
-	inWorld(t, saturday(), func(t *testing.T, w *world) {
+	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
 		good := w.config(w.manySources(1)...)
 		for name, break_ := range map[string]func(*Config){
 			"Fetcher":    func(c *Config) { c.Fetcher = nil },
 			"Sink":       func(c *Config) { c.Sink = nil },
 			"Clock":      func(c *Config) { c.Clock = nil },
-			"negative":   func(c *Config) { c.Budget = -1 },
+			"negative":   func(c *Config) { c.SourceTimeout = -1 },
 			`"source-00`: func(c *Config) { c.Definitions = append(c.Definitions, c.Definitions[0]) },
 		} {
 			config := good
@@ -223,27 +223,27 @@ func TestRun_WhatIsWrong(t *testing.T) {
 		off := usdSource("off", "popular")
 		off.Disabled = "nobody knows its address"
 		n = w.run(w.config(off))
-		w.pass(w.now().Add(24 * time.Hour))
-		if len(w.asks("off")) != 0 || n.health("off").State != Disabled || n.health("off").Disabled == "" {
-			t.Errorf("a disabled source: asked %v, %+v", w.asks("off"), n.health("off"))
+		w.advanceTo(w.now().Add(24 * time.Hour))
+		if len(w.requestTimes("off")) != 0 || n.health("off").State != Disabled || n.health("off").Disabled == "" {
+			t.Errorf("a disabled source: asked %v, %+v", w.requestTimes("off"), n.health("off"))
 		}
 	})
 }
 
 // TestCheck asks once and stores nothing.
 func TestCheck(t *testing.T) {
-	inWorld(t, saturday(), func(t *testing.T, w *world) {
+	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
 		d := twoPages("two", "popular")
 		d.Disabled = "it is being tried"
 		w.sites["two"] = func(_ context.Context, page int) (string, error) {
 			if page == 1 {
-				return "", source.Fail(source.Blocked, "a wall")
+				return "", source.Failf(source.Blocked, "a wall")
 			}
 			return oneQuote + "\n+popular USD 58 59 2026-09-11\n#unknown label Peso", nil
 		}
 		config := w.config(d, usdSource("hanging", "bhd"))
 		config.Sink = nil
-		w.sites["hanging"] = hanging
+		w.sites["hanging"] = hangUntilCancelled
 		c := New(config)
 		c.parse = parseLines
 		report, err := c.Check(t.Context(), "two")
@@ -257,11 +257,11 @@ func TestCheck(t *testing.T) {
 			p[1].Digest != "" || p[1].Failure == nil {
 			t.Errorf("pages %+v", p)
 		}
-		if h := c.Health()[1]; h.Runs != 0 || len(w.store.taken) > 0 {
+		if h := c.Health()[1]; h.Runs != 0 || len(w.sink.accepted) > 0 {
 			t.Errorf("a check left traces: %+v", h)
 		}
 		report, err = c.Check(t.Context(), "hanging")
-		if err != nil || report.Failure == nil || report.Failure.Kind != source.Timeout || report.Duration != budgetDefault {
+		if err != nil || report.Failure == nil || report.Failure.Kind != source.Timeout || report.Duration != sourceTimeoutDefault {
 			t.Errorf("%+v, %v; want a timeout after the budget", report, err)
 		}
 		if _, err := c.Check(t.Context(), "three"); err == nil || !strings.Contains(err.Error(), `"three"`) {
@@ -280,11 +280,11 @@ func TestCheck(t *testing.T) {
 
 // TestHealth follows one source through its states: what operators see, and what the log says of it, once.
 func TestHealth(t *testing.T) {
-	inWorld(t, saturday(), func(t *testing.T, w *world) {
+	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
 		d := usdSource("s", "popular")
-		w.store.know(Daily().Last(w.now()), d)
+		w.sink.markDone(Daily().Last(w.now()), d)
 		config := w.config(d)
-		config.Spread, config.RetryAfter, config.RestAfter = -1, []time.Duration{}, 3
+		config.Jitter, config.RetryAfter, config.BreakerFailures = -1, []time.Duration{}, 3
 		n := w.run(config)
 		if h := n.health("s"); h.State != Never || !h.NextRun.Equal(Daily().Next(w.start)) ||
 			!h.LastSlot.Equal(Daily().Last(w.start)) || !h.LastTry.IsZero() {
@@ -292,27 +292,27 @@ func TestHealth(t *testing.T) {
 		}
 		good := oneQuote + "\n+popular USD 58 59 2026-09-11\n#unknown label Peso"
 		for i, step := range []struct {
-			site  behaviour
+			site  pageServer
 			state State
 			kind  source.FailureKind // of the last failure
 			log   string             // what the log says of this slot, "" = nothing
 		}{
-			{steady(3*time.Second, good), OK, "", `level=INFO msg="source left something out" source=s note="unknown label Peso"`},
-			{steady(0, good), OK, "", ""},
-			{failing(source.Network), Failing, source.Network, `level=WARN msg="source gives less than it should" source=s state=failing`},
-			{failing(source.Network), Failing, source.Network, ""},
-			{failing(source.Blocked), Resting, source.Blocked, `level=WARN msg="source rests`},
-			{failing(source.Blocked), Resting, source.Blocked, ""},
-			{steady(0, good), OK, source.Blocked, `level=INFO msg="source is well again"`},
-			{steady(0, oneQuote+"\nbhd USD -1 2"), Partial, source.Blocked, `state=partial`},
-			{steady(0, oneQuote+"\nbhd USD -1 2"), Partial, source.Blocked, ""},
-			{steady(0, "bhd USD -1 2"), Held, source.Implausible, `state=held failure="implausible: nothing of it was believed; the first: bhd USD: negative`},
-			{steady(0, good), OK, source.Implausible, "well again"},
+			{servePages(3*time.Second, good), OK, "", `level=INFO msg="source left something out" source=s note="unknown label Peso"`},
+			{servePages(0, good), OK, "", ""},
+			{failWith(source.Network), Failing, source.Network, `level=WARN msg="source gives less than it should" source=s state=failing`},
+			{failWith(source.Network), Failing, source.Network, ""},
+			{failWith(source.Blocked), CircuitOpen, source.Blocked, `level=WARN msg="source rests`},
+			{failWith(source.Blocked), CircuitOpen, source.Blocked, ""},
+			{servePages(0, good), OK, source.Blocked, `level=INFO msg="source is well again"`},
+			{servePages(0, oneQuote+"\nbhd USD -1 2"), Partial, source.Blocked, `state=partial`},
+			{servePages(0, oneQuote+"\nbhd USD -1 2"), Partial, source.Blocked, ""},
+			{servePages(0, "bhd USD -1 2"), Quarantined, source.Implausible, `state=held failure="implausible: nothing of it was believed; the first: bhd USD: negative`},
+			{servePages(0, good), OK, source.Implausible, "well again"},
 		} {
 			w.sites["s"] = step.site
 			logged := w.log.Len()
 			slot := n.health("s").NextRun
-			w.pass(slot.Add(time.Minute))
+			w.advanceTo(slot.Add(time.Minute))
 			h, said := n.health("s"), w.log.String()[logged:]
 			if h.State != step.state || h.Failure.Kind != step.kind || h.Running != (time.Time{}) || !h.LastTry.Equal(slot) {
 				t.Fatalf("step %d: %+v, want %s, %s", i, h, step.state, step.kind)
@@ -323,7 +323,7 @@ func TestHealth(t *testing.T) {
 			if (h.ConsecutiveFailures == 0) != (step.state == OK || step.state == Partial) || h.Runs != uint64(i+1) {
 				t.Errorf("step %d: %d failed slots, %d runs", i, h.ConsecutiveFailures, h.Runs)
 			}
-			if i == 0 && (h.Duration != 3*time.Second || h.Tally != Tally{Read: 1, Accepted: 1, Past: 1} ||
+			if i == 0 && (h.Duration != 3*time.Second || h.Counts != Counts{Read: 1, Accepted: 1, History: 1} ||
 				len(h.Notes) != 1 || len(h.Digests[0]) != 64) {
 				t.Errorf("the first run: %+v", h)
 			}
@@ -344,15 +344,15 @@ func TestHealth(t *testing.T) {
 
 // TestHealth_Repeated wants an answer that the engine has had already to count as a success.
 func TestHealth_Repeated(t *testing.T) {
-	inWorld(t, saturday().Add(time.Hour), func(t *testing.T, w *world) {
+	inTestEnv(t, saturday().Add(time.Hour), func(t *testing.T, w *testEnv) {
 		d := usdSource("s", "popular")
-		w.sites["s"] = steady(0, oneQuote)
-		w.store.know(Daily().Last(w.now()), d)
+		w.sites["s"] = servePages(0, oneQuote)
+		w.sink.markDone(Daily().Last(w.now()), d)
 		config := w.config(d)
-		config.Done = nil
+		config.LastSlot = nil
 		n := w.run(config)
-		w.pass(w.start.Add(time.Minute))
-		if h := n.health("s"); h.State != OK || h.Repeated != 1 || h.Accepted != 0 || h.LastSuccess.IsZero() || len(w.store.taken) != 0 {
+		w.advanceTo(w.start.Add(time.Minute))
+		if h := n.health("s"); h.State != OK || h.Repeated != 1 || h.Accepted != 0 || h.LastSuccess.IsZero() || len(w.sink.accepted) != 0 {
 			t.Errorf("%+v", h)
 		}
 	})
@@ -360,23 +360,23 @@ func TestHealth_Repeated(t *testing.T) {
 
 // TestFrozen calls a source frozen that says the same for a month, at once when its own date tells, and no other.
 func TestFrozen(t *testing.T) {
-	inWorld(t, saturday(), func(t *testing.T, w *world) {
+	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
 		same, moving, dated := usdSource("same", "popular"), usdSource("moving", "bhd"), usdSource("dated", "bcrd")
-		w.sites["same"] = steady(0, "bhd USD 58 59\npopular USD 58 59")
+		w.sites["same"] = servePages(0, "bhd USD 58 59\npopular USD 58 59")
 		w.sites["moving"] = func(context.Context, int) (string, error) {
 			return fmt.Sprintf("bhd USD 58.%02d 59", w.now().Day()), nil
 		}
-		w.sites["dated"] = steady(0, "bcrd USD 54.10 54.60 2022-07-19")
+		w.sites["dated"] = servePages(0, "bcrd USD 54.10 54.60 2022-07-19")
 		n := w.run(w.config(same, moving, dated))
-		w.pass(w.start.Add(20 * 24 * time.Hour))
-		w.sites["same"] = steady(0, "popular USD 58 59\nbhd USD 58 59") // another order is no other word
+		w.advanceTo(w.start.Add(20 * 24 * time.Hour))
+		w.sites["same"] = servePages(0, "popular USD 58 59\nbhd USD 58 59") // another order is no other word
 		if h := n.health("dated"); !h.Frozen || !h.UnchangedSince.Equal(santoDomingo(2022, 7, 19, 23, 59, 59)) {
 			t.Errorf("a source with an old date: %+v", h)
 		}
 		if n.health("same").Frozen {
 			t.Errorf("after twenty days: %+v", n.health("same"))
 		}
-		w.pass(w.start.Add(31 * 24 * time.Hour))
+		w.advanceTo(w.start.Add(31 * 24 * time.Hour))
 		if h := n.health("same"); !h.Frozen || h.UnchangedSince.Sub(w.start) > time.Minute {
 			t.Errorf("after thirty-one days: %+v", h)
 		}
@@ -386,8 +386,8 @@ func TestFrozen(t *testing.T) {
 		if told := strings.Count(w.log.String(), "says the same for long"); told != 2 {
 			t.Errorf("told %d times, want once for each of two:\n%s", told, w.log)
 		}
-		w.sites["same"] = steady(0, "popular USD 58.10 59")
-		w.pass(w.start.Add(32 * 24 * time.Hour))
+		w.sites["same"] = servePages(0, "popular USD 58.10 59")
+		w.advanceTo(w.start.Add(32 * 24 * time.Hour))
 		if h := n.health("same"); h.Frozen {
 			t.Errorf("after it moved: %+v", h)
 		}
@@ -396,7 +396,7 @@ func TestFrozen(t *testing.T) {
 
 // TestNotesAreBounded wants a source that always complains of something new to fill neither the log nor the memory.
 func TestNotesAreBounded(t *testing.T) {
-	inWorld(t, saturday(), func(t *testing.T, w *world) {
+	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
 		d := usdSource("s", "popular")
 		count := 0
 		w.sites["s"] = func(context.Context, int) (string, error) {
@@ -408,9 +408,9 @@ func TestNotesAreBounded(t *testing.T) {
 			return text, nil
 		}
 		w.run(w.config(d))
-		w.pass(w.start.Add(7 * 24 * time.Hour))
-		if told := strings.Count(w.log.String(), "left something out"); told != notesToldMax {
-			t.Errorf("%d notes in the log, want %d", told, notesToldMax)
+		w.advanceTo(w.start.Add(7 * 24 * time.Hour))
+		if told := strings.Count(w.log.String(), "left something out"); told != notesLoggedMax {
+			t.Errorf("%d notes in the log, want %d", told, notesLoggedMax)
 		}
 	})
 }
@@ -425,7 +425,7 @@ func TestS15_SourcesFailing(t *testing.T) {
 		for i, state := range states {
 			c.runners[i].health.State = state
 		}
-		c.judge(now)
+		c.updateConditions(now)
 	}
 	for _, test := range []struct {
 		states []State
@@ -434,9 +434,9 @@ func TestS15_SourcesFailing(t *testing.T) {
 		{nil, engine.ConditionOK},
 		{[]State{OK, OK, OK, OK, OK, Partial, Disabled, Never}, engine.ConditionOK},
 		{[]State{OK, OK, OK, OK, OK, Failing, Disabled, Never}, engine.ConditionOK}, // one of six is the usual
-		{[]State{OK, OK, OK, OK, Held, Failing, Disabled, Never}, "some_failing"},
-		{[]State{Failing, Held, Resting, Failing, Failing, Failing, Disabled, Never}, "all_failing"},
-		{[]State{OK, Held, Resting, Failing, Failing, Failing, Disabled, Never}, "some_failing"},
+		{[]State{OK, OK, OK, OK, Quarantined, Failing, Disabled, Never}, "some_failing"},
+		{[]State{Failing, Quarantined, CircuitOpen, Failing, Failing, Failing, Disabled, Never}, "all_failing"},
+		{[]State{OK, Quarantined, CircuitOpen, Failing, Failing, Failing, Disabled, Never}, "some_failing"},
 		{[]State{OK, OK, OK, OK, OK, OK, OK, OK}, engine.ConditionOK},
 	} {
 		set(test.states...)

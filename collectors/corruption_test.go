@@ -31,11 +31,11 @@ func TestD1_CorruptedDocuments(t *testing.T) {
 }
 
 // checkCorrupted spoils so many documents in some markets, and wants every operator to have been used and no wrong value.
-func checkCorrupted(t *testing.T, first uint64, markets, documents int) (all spoiling) {
+func checkCorrupted(t *testing.T, first uint64, markets, documents int) (all corruptionStats) {
 	t.Helper()
-	all = spoiling{failures: map[string]int{}, held: map[string]int{}, operators: map[string]int{}}
+	all = corruptionStats{failures: map[string]int{}, held: map[string]int{}, corruptions: map[string]int{}}
 	for seed := first; seed != first+uint64(markets); seed++ {
-		newTown(t, seed, engine.DefaultRules()).spoil(documents/markets, seed, &all)
+		newMarketFixture(t, seed, engine.DefaultRules()).corrupt(documents/markets, seed, &all)
 	}
 	for _, wrong := range all.wrong {
 		t.Error(wrong)
@@ -45,8 +45,8 @@ func checkCorrupted(t *testing.T, first uint64, markets, documents int) (all spo
 	if all.documents < documents {
 		t.Errorf("only %d documents of %d were spoilt", all.documents, documents)
 	}
-	for _, operator := range operators() {
-		if all.operators[operator.name] == 0 {
+	for _, operator := range corruptions() {
+		if all.corruptions[operator.name] == 0 {
 			t.Errorf("%s never fired", operator.name)
 		}
 	}
@@ -57,15 +57,15 @@ func checkCorrupted(t *testing.T, first uint64, markets, documents int) (all spo
 func TestD1_Control(t *testing.T) {
 	rules := engine.DefaultRules()
 	rules.JumpPermille, rules.MedianPermille = 1_000_000, 1_000_000
-	tally := spoiling{failures: map[string]int{}, held: map[string]int{}, operators: map[string]int{}}
-	if newTown(t, 1, rules).spoil(corruptSample/3, 1, &tally); len(tally.wrong) == 0 {
+	tally := corruptionStats{failures: map[string]int{}, held: map[string]int{}, corruptions: map[string]int{}}
+	if newMarketFixture(t, 1, rules).corrupt(corruptSample/3, 1, &tally); len(tally.wrong) == 0 {
 		t.Errorf("no wrong value is served by an engine without limits, after %d documents", tally.documents)
 	}
 }
 
-// town is every source of the simulated site, read into books without a network.
-type town struct {
-	*ledger
+// fixture is every source of the simulated site, read into books without a network.
+type marketFixture struct {
+	*testEngine
 	market  *simulated.Market
 	site    *simulated.Site
 	sources []*source.Definition
@@ -74,8 +74,8 @@ type town struct {
 	definitions *source.Set
 }
 
-func newTown(t *testing.T, seed uint64, rules engine.Rules) *town {
-	w := &town{market: simulated.NewMarket(seed), at: time.Date(2026, 9, 21, 12, 0, 0, 0, time.UTC)}
+func newMarketFixture(t *testing.T, seed uint64, rules engine.Rules) *marketFixture {
+	w := &marketFixture{market: simulated.NewMarket(seed), at: time.Date(2026, 9, 21, 12, 0, 0, 0, time.UTC)}
 	set := simulated.Definitions(source.DefaultSet())
 	for _, d := range set.Definitions() {
 		if d.Disabled == "" {
@@ -83,23 +83,23 @@ func newTown(t *testing.T, seed uint64, rules engine.Rules) *town {
 		}
 	}
 	w.site = simulated.NewSite(simulated.SiteConfig{Market: w.market})
-	w.ledger, w.definitions = newLedger(t, rules, set.Sources()...), set
+	w.testEngine, w.definitions = newTestEngine(t, rules, set.Sources()...), set
 	for range 3 {
-		w.pass()
+		w.publishSlot()
 	}
 	return w
 }
 
-// pass lets one slot go by in which everybody publishes well.
-func (w *town) pass() {
+// advanceTo lets one slot go by in which everybody publishes well.
+func (w *marketFixture) publishSlot() {
 	w.at = w.at.Add(slotSpan)
 	w.market.Step(w.at)
 	for _, d := range w.sources {
-		w.take(d, w.documents(d))
+		w.parseAndObserve(d, w.documents(d))
 	}
 }
 
-func (w *town) documents(d *source.Definition) []*source.Document {
+func (w *marketFixture) documents(d *source.Definition) []*source.Document {
 	all := make([]*source.Document, len(d.Pages))
 	for page := range all {
 		all[page] = w.site.Document(d.ID, page)
@@ -108,9 +108,9 @@ func (w *town) documents(d *source.Definition) []*source.Document {
 	return all
 }
 
-// take reads documents and hands what they say to the books.
-func (w *town) take(d *source.Definition, documents []*source.Document) (failures []error, refused []engine.Refusal) {
-	answers := make([]source.Answer, len(documents))
+// parseAndObserve reads documents and hands what they say to the books.
+func (w *marketFixture) parseAndObserve(d *source.Definition, documents []*source.Document) (failures []error, refused []engine.Refusal) {
+	answers := make([]source.Result, len(documents))
 	for page, document := range documents {
 		answer, err := d.Parse(page, document)
 		if err != nil {
@@ -119,14 +119,14 @@ func (w *town) take(d *source.Definition, documents []*source.Document) (failure
 		}
 		answers[page] = answer
 	}
-	return failures, w.observe(Refreshes(d, answers, w.at, time.Time{}), w.at)
+	return failures, w.observe(BuildRefreshes(d, answers, w.at, time.Time{}), w.at)
 }
 
 // offers are what the books have from a source, by rate id.
-func (w *town) offers(id string) map[string]engine.Offer {
-	all := map[string]engine.Offer{}
-	for code, book := range w.books {
-		for _, offer := range book.State().Offers {
+func (w *marketFixture) offers(id string) map[string]engine.SourceQuote {
+	all := map[string]engine.SourceQuote{}
+	for code, book := range w.currencies {
+		for _, offer := range book.Saved().SourceQuotes {
 			if offer.SourceID == id {
 				all[offer.Key.ID(code)] = offer
 			}
@@ -136,7 +136,7 @@ func (w *town) offers(id string) map[string]engine.Offer {
 }
 
 // published are what the good documents of a source say, by rate id.
-func (w *town) published(d *source.Definition, documents []*source.Document) map[string]engine.Observation {
+func (w *marketFixture) published(d *source.Definition, documents []*source.Document) map[string]engine.Observation {
 	all := map[string]engine.Observation{}
 	for page, document := range documents {
 		answer, err := d.Parse(page, document)
@@ -153,16 +153,16 @@ func (w *town) published(d *source.Definition, documents []*source.Document) map
 	return all
 }
 
-// spoiling is what a run of spoilt documents amounted to.
-type spoiling struct {
-	documents, served         int
-	failures, held, operators map[string]int
-	wrong                     []string
+// corruptionStats is what a run of spoilt documents amounted to.
+type corruptionStats struct {
+	documents, served           int
+	failures, held, corruptions map[string]int
+	wrong                       []string
 }
 
-// spoil publishes documents of which one page of one source is spoilt, one at a time, each followed by a good slot.
-func (w *town) spoil(documents int, seed uint64, tally *spoiling) {
-	random, all := rand.New(rand.NewPCG(seed, 1)), operators()
+// corrupt publishes documents of which one page of one source is spoilt, one at a time, each followed by a good slot.
+func (w *marketFixture) corrupt(documents int, seed uint64, tally *corruptionStats) {
+	random, all := rand.New(rand.NewPCG(seed, 1)), corruptions()
 	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	for documents += tally.documents; tally.documents < documents && len(tally.wrong) < 20; {
 		w.at = w.at.Add(slotSpan)
@@ -172,24 +172,24 @@ func (w *town) spoil(documents int, seed uint64, tally *spoiling) {
 			said := w.published(d, good)
 			for range 4 {
 				for i, op := range all { // one that fits goes to the end, so that all are used alike
-					if w.spoilOne(d, good, said, op, random, tally) {
+					if w.corruptOne(d, good, said, op, random, tally) {
 						all = append(slices.Delete(all, i, i+1), op)
 						break
 					}
 				}
 			}
-			w.take(d, good)
+			w.parseAndObserve(d, good)
 		}
 	}
 }
 
-func (w *town) spoilOne(
-	d *source.Definition, good []*source.Document, said map[string]engine.Observation, op operator, random *rand.Rand, tally *spoiling,
+func (w *marketFixture) corruptOne(
+	d *source.Definition, good []*source.Document, said map[string]engine.Observation, op corruption, random *rand.Rand, tally *corruptionStats,
 ) bool {
 	page := random.IntN(len(good))
 	spoilt := slices.Clone(good)
 	copied := *good[page]
-	body := op.spoil(&trial{w, d, page, good[page].Body, said, random})
+	body := op.apply(&corruptionInput{w, d, page, good[page].Body, said, random})
 	if body == nil || bytes.Equal(body, copied.Body) {
 		return false
 	}
@@ -197,9 +197,9 @@ func (w *town) spoilOne(
 	spoilt[page] = &copied
 	before := w.offers(d.ID)
 	w.at = w.at.Add(time.Second)
-	failures, refused := w.take(d, spoilt)
+	failures, refused := w.parseAndObserve(d, spoilt)
 	tally.documents++
-	tally.operators[op.name]++
+	tally.corruptions[op.name]++
 	for _, err := range failures {
 		var failure *source.Failure
 		if !errors.As(err, &failure) {
@@ -211,17 +211,17 @@ func (w *town) spoilOne(
 		tally.held[string(refusal.Reason)]++
 	}
 	w.compare(d, op, before, said, tally)
-	if op.first {
+	if op.alsoFirst {
 		fresh := *w
-		fresh.ledger = newLedger(w.t, engine.DefaultRules(), w.definitions.Sources()...)
-		fresh.take(d, spoilt)
+		fresh.testEngine = newTestEngine(w.t, engine.DefaultRules(), w.definitions.Sources()...)
+		fresh.parseAndObserve(d, spoilt)
 		fresh.compare(d, op, nil, said, tally)
 	}
 	return true
 }
 
 // compare wants each offer to be the one before, or what the source has really published, side by side.
-func (w *town) compare(d *source.Definition, op operator, before map[string]engine.Offer, said map[string]engine.Observation, tally *spoiling) {
+func (w *marketFixture) compare(d *source.Definition, op corruption, before map[string]engine.SourceQuote, said map[string]engine.Observation, tally *corruptionStats) {
 	now := w.offers(d.ID)
 	for id, offer := range now {
 		old, known := before[id]
@@ -251,9 +251,9 @@ func (w *town) compare(d *source.Definition, op operator, before map[string]engi
 	}
 }
 
-func (w *town) rate(id string, at time.Time) *engine.Rate {
+func (w *marketFixture) rate(id string, at time.Time) *engine.Rate {
 	code := strings.Split(id, ":")[1]
-	for _, rate := range w.books[code].Board().View(at).Rates(engine.RatesQuery{Cut: engine.Cut{Limit: 200}}).Items {
+	for _, rate := range w.currencies[code].Snapshot().View(at).Rates(engine.RatesQuery{PageRequest: engine.PageRequest{Limit: 200}}).Items {
 		if rate.ID == id {
 			return rate
 		}
@@ -275,18 +275,18 @@ func sum(counts map[string]int) int {
 	return total
 }
 
-// trial is one document that is to be spoilt.
-type trial struct {
-	town   *town
-	source *source.Definition
-	page   int
-	body   []byte
-	said   map[string]engine.Observation // by the good document
-	random *rand.Rand
+// corruptionInput is one document that is to be spoilt.
+type corruptionInput struct {
+	fixture *marketFixture
+	source  *source.Definition
+	page    int
+	body    []byte
+	said    map[string]engine.Observation // by the good document
+	random  *rand.Rand
 }
 
 // quote is one of the quotes that the document has, with both its sides if it can be.
-func (x *trial) quote() engine.Observation {
+func (x *corruptionInput) quote() engine.Observation {
 	ids := slices.Sorted(maps.Keys(x.said))
 	if len(ids) == 0 {
 		return engine.Observation{}
@@ -299,8 +299,8 @@ func (x *trial) quote() engine.Observation {
 	return x.said[ids[x.random.IntN(len(ids))]]
 }
 
-// loneQuote is a quote with both sides whose texts stand nowhere else on the page: to exchange them is to exchange no others.
-func (x *trial) loneQuote() engine.Observation {
+// uniqueQuote is a quote with both sides whose texts stand nowhere else on the page: to exchange them is to exchange no others.
+func (x *corruptionInput) uniqueQuote() engine.Observation {
 	o := x.quote()
 	for _, side := range []string{o.Buy, o.Sell} {
 		if side == "" || len(value(side).FindAll(x.body, 2)) != 1 {
@@ -310,60 +310,60 @@ func (x *trial) loneQuote() engine.Observation {
 	return o
 }
 
-// operator is one way to spoil a document. It gives nil when the document has nothing that it could spoil.
-type operator struct {
-	name  string
-	spoil func(*trial) []byte
-	first bool // also as the first document of its source, where only bounds protect
+// corruption is one way to spoil a document. It gives nil when the document has nothing that it could spoil.
+type corruption struct {
+	name      string
+	apply     func(*corruptionInput) []byte
+	alsoFirst bool // also as the first document of its source, where only bounds protect
 }
 
-// operators are those of D1: on one value, on the whole document, and those that the simulated site shows itself.
-func operators() []operator {
-	all := []operator{
-		{"x10", rewrite(func(v string) string { return shifted(v, 1) }), false},
-		{"x100", rewrite(func(v string) string { return shifted(v, 2) }), false},
-		{"/10", rewrite(func(v string) string { return shifted(v, -1) }), false},
-		{"/1000", rewrite(func(v string) string { return shifted(v, -3) }), false},
-		{"decimal comma", rewrite(func(v string) string { return strings.Replace(v, ".", ",", 1) }), false},
-		{"thousands comma", rewrite(func(v string) string { return shifted(v, 1)[:1] + "," + shifted(v, 1)[1:] }), false},
-		{"comma and three digits", rewrite(func(v string) string { return strings.Replace(v, ".", ",", 1) + "0" }), false},
-		{"lost point", rewrite(func(v string) string { return strings.Replace(v, ".", "", 1) }), false},
-		{"no-break space", rewrite(func(v string) string { return "\u00a0" + v + "\u00a0" }), true},
-		{"space within", rewrite(func(v string) string { return v[:1] + " " + v[1:] }), true},
-		{"NaN", rewrite(func(string) string { return "NaN" }), true},
-		{"Infinity", rewrite(func(string) string { return "Infinity" }), true},
-		{"exponent", rewrite(func(v string) string { return v + "e1" }), true},
-		{"thirty digits", rewrite(func(v string) string { return v + strings.Repeat("7", 30) }), true},
-		{"negative", rewrite(func(v string) string { return "-" + v }), true},
-		{"two values", rewrite(func(v string) string { return v + " " + shifted(v, -1) }), true},
-		{"long sign", rewrite(func(v string) string { return "\u2212" + v }), true},
-		{"sign and blank", rewrite(func(v string) string { return "- " + v }), true},
-		{"blank behind the point", rewrite(func(v string) string { return v[:2] + ". " + v[2:] }), true},
-		{"line in the way", rewrite(func(v string) string { return v[:2] + "\n" + v[2:] }), true},
-		{"tag in the way", rewrite(func(v string) string { return v[:2] + "<span> </span>" + v[2:] }), true},
-		{"two points", rewrite(func(v string) string { return v + ".5" }), true},
-		{"two points together", rewrite(func(v string) string { return v[:2] + ".." + v[2:] }), true},
-		{"range", rewrite(func(v string) string { return v + "-" + v[:1] + "9.99" }), true},
-		{"letter", rewrite(func(v string) string { return v[:2] + "O" + v[2:] }), true},
-		{"other digits", rewrite(func(v string) string { return "\uff15" + v[1:] }), true},
-		{"lone point", rewrite(func(v string) string { return v[:2] + "." }), true},
-		{"hexadecimal", rewrite(func(v string) string { return "0x" + v }), true},
+// corruptions are those of D1: on one value, on the whole document, and those that the simulated site shows itself.
+func corruptions() []corruption {
+	all := []corruption{
+		{"x10", changeValue(func(v string) string { return shifted(v, 1) }), false},
+		{"x100", changeValue(func(v string) string { return shifted(v, 2) }), false},
+		{"/10", changeValue(func(v string) string { return shifted(v, -1) }), false},
+		{"/1000", changeValue(func(v string) string { return shifted(v, -3) }), false},
+		{"decimal comma", changeValue(func(v string) string { return strings.Replace(v, ".", ",", 1) }), false},
+		{"thousands comma", changeValue(func(v string) string { return shifted(v, 1)[:1] + "," + shifted(v, 1)[1:] }), false},
+		{"comma and three digits", changeValue(func(v string) string { return strings.Replace(v, ".", ",", 1) + "0" }), false},
+		{"lost point", changeValue(func(v string) string { return strings.Replace(v, ".", "", 1) }), false},
+		{"no-break space", changeValue(func(v string) string { return "\u00a0" + v + "\u00a0" }), true},
+		{"space within", changeValue(func(v string) string { return v[:1] + " " + v[1:] }), true},
+		{"NaN", changeValue(func(string) string { return "NaN" }), true},
+		{"Infinity", changeValue(func(string) string { return "Infinity" }), true},
+		{"exponent", changeValue(func(v string) string { return v + "e1" }), true},
+		{"thirty digits", changeValue(func(v string) string { return v + strings.Repeat("7", 30) }), true},
+		{"negative", changeValue(func(v string) string { return "-" + v }), true},
+		{"two values", changeValue(func(v string) string { return v + " " + shifted(v, -1) }), true},
+		{"long sign", changeValue(func(v string) string { return "\u2212" + v }), true},
+		{"sign and blank", changeValue(func(v string) string { return "- " + v }), true},
+		{"blank behind the point", changeValue(func(v string) string { return v[:2] + ". " + v[2:] }), true},
+		{"line in the way", changeValue(func(v string) string { return v[:2] + "\n" + v[2:] }), true},
+		{"tag in the way", changeValue(func(v string) string { return v[:2] + "<span> </span>" + v[2:] }), true},
+		{"two points", changeValue(func(v string) string { return v + ".5" }), true},
+		{"two points together", changeValue(func(v string) string { return v[:2] + ".." + v[2:] }), true},
+		{"range", changeValue(func(v string) string { return v + "-" + v[:1] + "9.99" }), true},
+		{"letter", changeValue(func(v string) string { return v[:2] + "O" + v[2:] }), true},
+		{"other digits", changeValue(func(v string) string { return "\uff15" + v[1:] }), true},
+		{"lone point", changeValue(func(v string) string { return v[:2] + "." }), true},
+		{"hexadecimal", changeValue(func(v string) string { return "0x" + v }), true},
 		{"footnote raised", footnote("<sup>1</sup>"), true},
 		{"footnote digit", footnote("1"), false},
 		{"footnote in brackets", footnote(" (1)"), true},
 		{"footnote sign", footnote("¹"), true},
-		{"one side missing", (*trial).oneSideMissing, false},
-		{"sides exchanged", (*trial).exchanged, false},
-		{"same side twice", (*trial).sameTwice, false},
-		{"another currency", (*trial).otherCurrency, false},
-		{"empty", func(*trial) []byte { return []byte{} }, false},
-		{"blank", func(*trial) []byte { return []byte(" \r\n\t ") }, false},
-		{"challenge", func(*trial) []byte { return []byte(challenge) }, false},
-		{"error page", func(*trial) []byte {
+		{"one side missing", (*corruptionInput).oneSideMissing, false},
+		{"sides exchanged", (*corruptionInput).sidesSwapped, false},
+		{"same side twice", (*corruptionInput).sameTwice, false},
+		{"another currency", (*corruptionInput).otherCurrency, false},
+		{"empty", func(*corruptionInput) []byte { return []byte{} }, false},
+		{"blank", func(*corruptionInput) []byte { return []byte(" \r\n\t ") }, false},
+		{"challenge", func(*corruptionInput) []byte { return []byte(challenge) }, false},
+		{"error page", func(*corruptionInput) []byte {
 			return []byte("<!doctype html><html><body><h1>Error 500: 58.90</h1></body></html>")
 		}, false},
-		{"half", (*trial).half, false},
-		{"future date", (*trial).futureDate, false},
+		{"half", (*corruptionInput).truncated, false},
+		{"future date", (*corruptionInput).futureDate, false},
 	}
 	for _, fault := range []simulated.Fault{
 		simulated.Zeros, simulated.Swapped, simulated.SameTwice, simulated.LostDecimal, simulated.DecimalComma, simulated.WrongCurrency,
@@ -371,7 +371,7 @@ func operators() []operator {
 		simulated.EmptyBody, simulated.Half, simulated.ErrorPage, simulated.Frozen, simulated.FutureDate,
 	} {
 		needsHistory := []simulated.Fault{simulated.Swapped, simulated.SameTwice, simulated.WrongCurrency, simulated.Frozen, simulated.FutureDate}
-		all = append(all, operator{"site: " + string(fault), shown(fault), !slices.Contains(needsHistory, fault)})
+		all = append(all, corruption{"site: " + string(fault), siteFault(fault), !slices.Contains(needsHistory, fault)})
 	}
 	return all
 }
@@ -379,14 +379,14 @@ func operators() []operator {
 const challenge = `<html><head><META NAME="robots" CONTENT="noindex,nofollow"><script src="/_Incapsula_Resource?SWJIYLWA=7"></script></head>
 <body><iframe src="/_Incapsula_Resource?incident_id=1">Request unsuccessful. Incapsula incident ID: 1</iframe></body></html>`
 
-// shown lets the site itself publish the fault once.
-func shown(fault simulated.Fault) func(*trial) []byte {
-	return func(x *trial) []byte {
-		if err := x.town.site.Break(x.source.ID, fault); err != nil {
-			x.town.t.Fatal(err)
+// siteFault lets the site itself publish the fault once.
+func siteFault(fault simulated.Fault) func(*corruptionInput) []byte {
+	return func(x *corruptionInput) []byte {
+		if err := x.fixture.site.SetFault(x.source.ID, fault); err != nil {
+			x.fixture.t.Fatal(err)
 		}
-		defer x.town.site.Mend(x.source.ID)
-		return x.town.site.Document(x.source.ID, x.page).Body
+		defer x.fixture.site.ClearFaults(x.source.ID)
+		return x.fixture.site.Document(x.source.ID, x.page).Body
 	}
 }
 
@@ -408,9 +408,9 @@ func replaced(body []byte, text, by string) []byte {
 	return nil
 }
 
-// rewrite changes one side of one quote, wherever its text stands.
-func rewrite(change func(string) string) func(*trial) []byte {
-	return func(x *trial) []byte {
+// changeValue changes one side of one quote, wherever its text stands.
+func changeValue(change func(string) string) func(*corruptionInput) []byte {
+	return func(x *corruptionInput) []byte {
 		o := x.quote()
 		text := o.Buy
 		if text == "" || o.Sell != "" && x.random.IntN(2) == 0 {
@@ -434,27 +434,27 @@ func shifted(value string, places int) string {
 }
 
 // footnote hangs something on a value of a page. Only pages have footnotes: in JSON a digit more is another number.
-func footnote(mark string) func(*trial) []byte {
-	return func(x *trial) []byte {
+func footnote(mark string) func(*corruptionInput) []byte {
+	return func(x *corruptionInput) []byte {
 		if !bytes.Contains(x.body, []byte("<html")) {
 			return nil
 		}
-		return rewrite(func(v string) string { return v + mark })(x)
+		return changeValue(func(v string) string { return v + mark })(x)
 	}
 }
 
-func (x *trial) oneSideMissing() []byte {
+func (x *corruptionInput) oneSideMissing() []byte {
 	o := x.quote()
 	return replaced(x.body, o.Buy, [...]string{"", "N/A", "-", "null"}[x.random.IntN(4)])
 }
 
-func (x *trial) exchanged() []byte {
-	o := x.loneQuote()
-	return x.says(o, o.Sell, o.Buy)
+func (x *corruptionInput) sidesSwapped() []byte {
+	o := x.uniqueQuote()
+	return x.withSides(o, o.Sell, o.Buy)
 }
 
-// says writes other sides into a quote.
-func (x *trial) says(o engine.Observation, buy, sell string) []byte {
+// withSides writes other sides into a quote.
+func (x *corruptionInput) withSides(o engine.Observation, buy, sell string) []byte {
 	marked := replaced(x.body, o.Buy, "@@")
 	if marked = replaced(marked, o.Sell, sell); marked == nil {
 		return nil
@@ -462,8 +462,8 @@ func (x *trial) says(o engine.Observation, buy, sell string) []byte {
 	return bytes.ReplaceAll(marked, []byte("@@"), []byte(buy))
 }
 
-func (x *trial) sameTwice() []byte {
-	o := x.loneQuote()
+func (x *corruptionInput) sameTwice() []byte {
+	o := x.uniqueQuote()
 	if x.random.IntN(2) == 0 {
 		return replaced(x.body, o.Buy, o.Sell)
 	}
@@ -471,10 +471,10 @@ func (x *trial) sameTwice() []byte {
 }
 
 // otherCurrency writes both sides of another currency of the market into a quote.
-func (x *trial) otherCurrency() []byte {
-	o := x.loneQuote()
+func (x *corruptionInput) otherCurrency() []byte {
+	o := x.uniqueQuote()
 	var others []engine.Observation
-	for _, other := range x.town.market.Quotes() {
+	for _, other := range x.fixture.market.Quotes() {
 		if other.Currency != o.Currency && other.Kind == o.Kind && other.Buy != "" && other.Sell != "" {
 			others = append(others, other)
 		}
@@ -483,16 +483,16 @@ func (x *trial) otherCurrency() []byte {
 		return nil
 	}
 	other := others[x.random.IntN(len(others))]
-	return x.says(o, other.Buy, other.Sell)
+	return x.withSides(o, other.Buy, other.Sell)
 }
 
-// half cuts the document anywhere in its middle.
-func (x *trial) half() []byte {
+// truncated cuts the document anywhere in its middle.
+func (x *corruptionInput) truncated() []byte {
 	return slices.Clone(x.body[:len(x.body)/8+x.random.IntN(len(x.body)*3/4)])
 }
 
 // futureDate sets every date of the document thirty days ahead.
-func (x *trial) futureDate() []byte {
+func (x *corruptionInput) futureDate() []byte {
 	for _, o := range x.said {
 		if o.EffectiveDate.IsZero() {
 			continue

@@ -23,7 +23,7 @@ func (e *HeaderError) Error() string {
 		faults = append(faults, "lacks "+strings.Join(e.Missing, ", "))
 	}
 	if len(e.Unknown) > 0 {
-		faults = append(faults, "has the unknown "+listed(e.Unknown))
+		faults = append(faults, "has the unknown "+quotedList(e.Unknown))
 	}
 	if len(e.Repeated) > 0 {
 		faults = append(faults, "repeats "+strings.Join(e.Repeated, ", "))
@@ -32,8 +32,8 @@ func (e *HeaderError) Error() string {
 		e.File, e.Line, strings.Join(faults, " and "), columns)
 }
 
-// listed quotes names, the first few of many.
-func listed(names []string) string {
+// quotedList quotes names, the first few of many.
+func quotedList(names []string) string {
 	const shown = 5
 	parts := make([]string, 0, shown+1)
 	for _, name := range names[:min(shown, len(names))] {
@@ -56,15 +56,15 @@ func (r *Reader) header() ([]column, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read the header of %s: %w", r.name, err)
 		}
-		if !long && blank(line) {
+		if !long && isBlankLine(line) {
 			continue
 		}
 		if problem := lineProblem(line, long); problem != nil {
-			return nil, *r.place(problem)
+			return nil, *r.locate(problem)
 		}
 		cells, problem := splitCSV(line, nil)
 		if problem != nil {
-			return nil, *r.place(problem)
+			return nil, *r.locate(problem)
 		}
 		return r.columnsOf(cells)
 	}
@@ -74,7 +74,7 @@ func (r *Reader) columnsOf(cells [][]byte) ([]column, error) {
 	fault := &HeaderError{File: r.name, Line: r.lines.number}
 	order := make([]column, 0, columnCount)
 	for _, cell := range cells {
-		found, known := columnNamed(string(cell))
+		found, known := parseColumn(string(cell))
 		switch {
 		case !known:
 			fault.Unknown = append(fault.Unknown, string(cell))
@@ -97,9 +97,9 @@ func (r *Reader) columnsOf(cells [][]byte) ([]column, error) {
 
 // csvParser reads the lines after a header.
 type csvParser struct {
-	header []column
-	cells  [][]byte // reused from line to line
-	texts  *texts
+	header  []column
+	cells   [][]byte // reused from line to line
+	strings *interner
 }
 
 func (p *csvParser) parse(line []byte, into *fields) *LineError {
@@ -115,7 +115,7 @@ func (p *csvParser) parse(line []byte, into *fields) *LineError {
 		}
 	}
 	for i, cell := range cells {
-		into[p.header[i]] = p.texts.of(cell)
+		into[p.header[i]] = p.strings.intern(cell)
 	}
 	return nil
 }

@@ -9,8 +9,8 @@
 //	collectors/fetch     Fetcher: page to document, with manners and within limits
 //	       |  source.Document
 //	collectors/source    Definition.Parse: bytes to observations, pure (workbooks through collectors/workbook)
-//	       |  source.Answer, one for each page
-//	Refreshes            when it was said, how long it is believed, whether anything is missing
+//	       |  source.Result, one for each page
+//	BuildRefreshes            when it was said, how long it is believed, whether anything is missing
 //	       |  engine.Refresh
 //	Sink                 the engine's judgement, then the log, then /v1
 //
@@ -32,7 +32,7 @@
 // that not all ask at once; then for one of the places, which bound how many are fetched and read together. A try has a budget; a
 // source that exceeds it loses its place.
 //
-// A slot is handed over once. Refresh.Slot names it, and the engine hears a source once for a slot; Config.Done tells a starting node
+// A slot is handed over once. Refresh.Slot names it, and the engine hears a source once for a slot; Config.LastSlot tells a starting node
 // what its log has. So a slot that a crash cut short is made up for, and nothing is published twice. Of several missed slots only
 // the newest counts. Slots follow the clock, also when it is set; one that is done is never begun again.
 //

@@ -19,15 +19,15 @@ import (
 //   - An offer becomes two lines: when its value was new, and when it was last confirmed.
 //   - Rows that say what the offer says, but from before its value was new, come last: between them and the offer was
 //     another value, of which no row is left. Read late they fill history and leave the offer alone (X4).
-func Export(states []engine.BookState) []Observation {
+func Export(states []engine.SavedCurrency) []Observation {
 	var all, late []Observation
 	for i := range states {
-		book := newExported(&states[i])
-		all = append(all, book.doubtful()...)
-		rows, before := book.rows()
+		book := newCurrencyExport(&states[i])
+		all = append(all, book.pendingConfirmation()...)
+		rows, before := book.historyLines()
 		all = append(all, rows...)
 		late = append(late, before...)
-		all = append(all, book.lines...)
+		all = append(all, book.offerLines...)
 	}
 	SortObservations(all)
 	SortObservations(late)
@@ -35,21 +35,21 @@ func Export(states []engine.BookState) []Observation {
 }
 
 // ExportOffers is the part of Export that is published now or was last.
-func ExportOffers(states []engine.BookState) []Observation {
+func ExportOffers(states []engine.SavedCurrency) []Observation {
 	var all []Observation
 	for i := range states {
-		all = append(all, newExported(&states[i]).lines...)
+		all = append(all, newCurrencyExport(&states[i]).offerLines...)
 	}
 	SortObservations(all)
 	return all
 }
 
 // ExportHistory is the rows of history alone, one line each.
-func ExportHistory(states []engine.BookState) []Observation {
+func ExportHistory(states []engine.SavedCurrency) []Observation {
 	var all []Observation
 	for i := range states {
 		for j := range states[i].History {
-			all = append(all, fromRow(&states[i].History[j], nil))
+			all = append(all, historyLine(&states[i].History[j], nil))
 		}
 	}
 	SortObservations(all)
@@ -70,57 +70,57 @@ func SortObservations(observations []Observation) {
 	})
 }
 
-// voice is one source on one quote.
-type voice struct {
+// sourceQuoteKey is one source on one quote.
+type sourceQuoteKey struct {
 	source string
 	key    engine.QuoteKey
 }
 
-// statement is what a voice said at an instant, in nanoseconds since 1970. A file can hold one.
-type statement struct {
-	voice
+// sourceInstant is what a voice said at an instant, in nanoseconds since 1970. A file can hold one.
+type sourceInstant struct {
+	sourceQuoteKey
 	at int64
 }
 
-// exported is a book on its way into a file.
-type exported struct {
-	book   *engine.BookState
-	offers map[voice]*engine.Offer
-	said   map[statement]bool
-	lines  []Observation // of the offers
+// currencyExport is a book on its way into a file.
+type currencyExport struct {
+	book       *engine.SavedCurrency
+	offers     map[sourceQuoteKey]*engine.SourceQuote
+	written    map[sourceInstant]bool
+	offerLines []Observation // of the offers
 }
 
-func newExported(book *engine.BookState) *exported {
-	x := &exported{book: book, offers: map[voice]*engine.Offer{}, said: map[statement]bool{}}
-	for i := range book.Offers {
-		offer := &book.Offers[i]
-		x.offers[voice{offer.SourceID, offer.Key}] = offer
-		x.lines = x.add(x.lines, fromOffer(book.Currency, offer, offer.CollectedAt))
-		x.lines = x.add(x.lines, fromOffer(book.Currency, offer, offer.LastCheckedAt))
+func newCurrencyExport(book *engine.SavedCurrency) *currencyExport {
+	x := &currencyExport{book: book, offers: map[sourceQuoteKey]*engine.SourceQuote{}, written: map[sourceInstant]bool{}}
+	for i := range book.SourceQuotes {
+		offer := &book.SourceQuotes[i]
+		x.offers[sourceQuoteKey{offer.SourceID, offer.Key}] = offer
+		x.offerLines = x.add(x.offerLines, offerLine(book.Currency, offer, offer.CollectedAt))
+		x.offerLines = x.add(x.offerLines, offerLine(book.Currency, offer, offer.LastCheckedAt))
 	}
 	return x
 }
 
 // add appends a line unless its voice has spoken at its instant already.
-func (x *exported) add(lines []Observation, line Observation) []Observation {
-	s := statementOf(&line)
-	if x.said[s] {
+func (x *currencyExport) add(lines []Observation, line Observation) []Observation {
+	s := sourceInstantOf(&line)
+	if x.written[s] {
 		return lines
 	}
-	x.said[s] = true
+	x.written[s] = true
 	return append(lines, line)
 }
 
-func statementOf(o *Observation) statement {
-	return statement{voice{o.SourceID, o.Key()}, o.ObservedAt.UnixNano()}
+func sourceInstantOf(o *Observation) sourceInstant {
+	return sourceInstant{sourceQuoteKey{o.SourceID, o.Key()}, o.ObservedAt.UnixNano()}
 }
 
-// doubtful are the values that were held back and that a later answer may have confirmed: without them the import would
+// pendingConfirmation are the values that were held back and that a later answer may have confirmed: without them the import would
 // hold back the answer that was believed.
-func (x *exported) doubtful() []Observation {
+func (x *currencyExport) pendingConfirmation() []Observation {
 	var lines []Observation
-	for i := range x.book.Held {
-		held := &x.book.Held[i]
+	for i := range x.book.Quarantine {
+		held := &x.book.Quarantine[i]
 		if held.Reason == engine.Jump || held.Reason == engine.OffMarket {
 			lines = x.add(lines, Observation{Observation: held.Observation, SourceID: held.SourceID, ObservedAt: held.ObservedAt.UTC()})
 		}
@@ -128,33 +128,33 @@ func (x *exported) doubtful() []Observation {
 	return lines
 }
 
-// rows are the lines of history: those for their place in time, and those that must be read last.
-func (x *exported) rows() (inTime, late []Observation) {
-	byVoice := map[voice][]Observation{}
+// historyLines are the lines of history: those for their place in time, and those that must be read last.
+func (x *currencyExport) historyLines() (inTime, late []Observation) {
+	byVoice := map[sourceQuoteKey][]Observation{}
 	for i := range x.book.History {
 		row := &x.book.History[i]
 		key := engine.QuoteKey{Institution: row.InstitutionID, Channel: row.Channel, Kind: row.Kind}
-		v := voice{row.SourceID, key}
-		line := fromRow(row, x.offers[v])
-		if x.said[statementOf(&line)] && confirms(row, x.offers[v]) {
+		v := sourceQuoteKey{row.SourceID, key}
+		line := historyLine(row, x.offers[v])
+		if x.written[sourceInstantOf(&line)] && confirms(row, x.offers[v]) {
 			continue // the line of the offer makes the row
 		}
-		for x.said[statementOf(&line)] { // of two days at one instant, or held at it
+		for x.written[sourceInstantOf(&line)] { // of two days at one instant, or held at it
 			line.ObservedAt = line.ObservedAt.Add(-1)
 		}
 		byVoice[v] = x.add(byVoice[v], line)
 	}
 	for v, lines := range byVoice {
 		SortObservations(lines)
-		from, to := sameBefore(lines, x.offers[v])
+		from, to := repeatsBefore(lines, x.offers[v])
 		inTime = append(append(inTime, lines[:from]...), lines[to:]...)
 		late = append(late, lines[from:to]...)
 	}
 	return inTime, late
 }
 
-// sameBefore finds the lines that say what the offer says and stand directly before the moment at which that was new.
-func sameBefore(lines []Observation, offer *engine.Offer) (from, to int) {
+// repeatsBefore finds the lines that say what the offer says and stand directly before the moment at which that was new.
+func repeatsBefore(lines []Observation, offer *engine.SourceQuote) (from, to int) {
 	if offer == nil {
 		return 0, 0
 	}
@@ -166,21 +166,21 @@ func sameBefore(lines []Observation, offer *engine.Offer) (from, to int) {
 }
 
 // repeats reports that a line would be taken for a check of the offer. The sides of both are in the form that decimals give.
-func repeats(o *Observation, offer *engine.Offer) bool {
-	buy, buyErr := sideOf(o.Buy)
-	sell, sellErr := sideOf(o.Sell)
+func repeats(o *Observation, offer *engine.SourceQuote) bool {
+	buy, buyErr := parseSide(o.Buy)
+	sell, sellErr := parseSide(o.Sell)
 	return buyErr == nil && sellErr == nil && buy.Equal(offer.Buy) && sell.Equal(offer.Sell) && o.EffectiveDate == offer.EffectiveDate
 }
 
-func sideOf(text string) (engine.Decimal, error) {
+func parseSide(text string) (engine.Decimal, error) {
 	if text == "" {
 		return engine.Decimal{}, nil
 	}
 	return engine.ParseDecimal(text)
 }
 
-// fromOffer is the line that repeats an offer at an instant. Its expiry has no column.
-func fromOffer(currency string, o *engine.Offer, at time.Time) Observation {
+// offerLine is the line that repeats an offer at an instant. Its expiry has no column.
+func offerLine(currency string, o *engine.SourceQuote, at time.Time) Observation {
 	return Observation{SourceID: o.SourceID, ObservedAt: at.UTC(), Observation: engine.Observation{
 		InstitutionID: o.Key.Institution, Currency: currency, Channel: o.Key.Channel, Kind: o.Key.Kind,
 		Buy: o.Buy.String(), Sell: o.Sell.String(),
@@ -188,9 +188,9 @@ func fromOffer(currency string, o *engine.Offer, at time.Time) Observation {
 	}}
 }
 
-// fromRow is the line that makes a row of history again. The row does not keep when its source published it, only that it
+// historyLine is the line that makes a row of history again. The row does not keep when its source published it, only that it
 // said so: then the line says that it was published when it was observed.
-func fromRow(row *engine.HistoryEntry, offer *engine.Offer) Observation {
+func historyLine(row *engine.HistoryEntry, offer *engine.SourceQuote) Observation {
 	line := Observation{SourceID: row.SourceID, ObservedAt: row.ObservedAt.UTC(), Observation: engine.Observation{
 		InstitutionID: row.InstitutionID, Currency: row.Currency, Channel: row.Channel, Kind: row.Kind,
 		Buy: row.Buy.String(), Sell: row.Sell.String(),
@@ -209,7 +209,7 @@ func fromRow(row *engine.HistoryEntry, offer *engine.Offer) Observation {
 }
 
 // confirms reports that the row came from an observation that only confirmed the offer.
-func confirms(row *engine.HistoryEntry, offer *engine.Offer) bool {
+func confirms(row *engine.HistoryEntry, offer *engine.SourceQuote) bool {
 	if offer == nil || row.ObservedAt.Before(offer.CollectedAt) || row.ObservedAt.After(offer.LastCheckedAt) {
 		return false
 	}

@@ -13,7 +13,7 @@ func TestFaultsD1_CorruptedDocuments(t *testing.T) {
 	t.Logf("seeds %d to %d", first, first+corruptMarkets-1)
 	all := checkCorrupted(t, first, corruptMarkets, corruptDocuments)
 	t.Logf("FIGURE %d spoilt documents by %d operators: %d could not be read, %d observations held, %d served as published, %d wrong values served",
-		all.documents, len(all.operators), sum(all.failures), sum(all.held), all.served, len(all.wrong))
+		all.documents, len(all.corruptions), sum(all.failures), sum(all.held), all.served, len(all.wrong))
 }
 
 // TestFaultsD5_CrashAroundEachSlot kills a node around each of the three refreshes of a day, 300 times each.

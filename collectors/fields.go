@@ -36,7 +36,7 @@ func (c column) String() string {
 	}[c]
 }
 
-func columnNamed(name string) (column, bool) {
+func parseColumn(name string) (column, bool) {
 	for c := range columnCount {
 		if c.String() == name {
 			return c, true
@@ -48,7 +48,7 @@ func columnNamed(name string) (column, bool) {
 // fields are the values of one line, "" for null.
 type fields [columnCount]string
 
-// observation gives the values their types. The first one that has not the form of its column is the problem.
+// parseLine gives the values their types. The first one that has not the form of its column is the problem.
 func (f *fields) observation() (Observation, *LineError) {
 	for c, text := range f {
 		if problem := textProblem(column(c), text); problem != nil {
@@ -67,7 +67,7 @@ func (f *fields) observation() (Observation, *LineError) {
 	if problem != nil {
 		return Observation{}, problem
 	}
-	channel, kind, problem := f.words()
+	channel, kind, problem := f.channelAndKind()
 	if problem != nil {
 		return Observation{}, problem
 	}
@@ -100,7 +100,7 @@ func textProblem(c column, text string) *LineError {
 	if len(text) > limit && utf8.RuneCountInString(text) > limit {
 		return &LineError{Column: c.String(), Found: quoted(text), Want: fmt.Sprintf("at most %d characters", limit)}
 	}
-	if strings.ContainsFunc(text, unwanted) {
+	if strings.ContainsFunc(text, isForbiddenRune) {
 		return &LineError{
 			Column: c.String(), Found: quoted(text),
 			Want: "text without control characters and without U+FFFD, the mark of damaged text",
@@ -109,7 +109,7 @@ func textProblem(c column, text string) *LineError {
 	return nil
 }
 
-func unwanted(r rune) bool { return r < ' ' || r == 0x7F || r == utf8.RuneError }
+func isForbiddenRune(r rune) bool { return r < ' ' || r == 0x7F || r == utf8.RuneError }
 
 // instant reads an RFC 3339 instant; null is the zero time.
 func (f *fields) instant(c column) (time.Time, *LineError) {
@@ -117,7 +117,7 @@ func (f *fields) instant(c column) (time.Time, *LineError) {
 		return time.Time{}, nil
 	}
 	t, err := time.Parse(time.RFC3339, f[c])
-	if t = t.UTC(); err != nil || !instantShaped(f[c]) || !inYears(t) {
+	if t = t.UTC(); err != nil || !isStrictRFC3339(f[c]) || !isPlausibleYear(t) {
 		return time.Time{}, &LineError{
 			Column: c.String(), Found: quoted(f[c]),
 			Want: fmt.Sprintf("an RFC 3339 instant of the years %d to %d, as 2025-05-17T13:29:03Z", yearMin, yearMax),
@@ -126,9 +126,9 @@ func (f *fields) instant(c column) (time.Time, *LineError) {
 	return t, nil
 }
 
-// instantShaped holds what time.Parse is lenient about: two digits for the hour, a point before at most nine digits of a
+// isStrictRFC3339 holds what time.Parse is lenient about: two digits for the hour, a point before at most nine digits of a
 // second, offsets below a day.
-func instantShaped(text string) bool {
+func isStrictRFC3339(text string) bool {
 	const seconds, offset = "2006-01-02T15:04:05", "+00:00"
 	if len(text) <= len(seconds) {
 		return false
@@ -147,8 +147,8 @@ func instantShaped(text string) bool {
 	return rest == "" || rest[0] == '.' && len(rest) <= len(".123456789")
 }
 
-// inYears keeps typos such as 0205 out, and every instant within what RFC 3339 can write.
-func inYears(t time.Time) bool { return yearMin <= t.Year() && t.Year() <= yearMax }
+// isPlausibleYear keeps typos such as 0205 out, and every instant within what RFC 3339 can write.
+func isPlausibleYear(t time.Time) bool { return yearMin <= t.Year() && t.Year() <= yearMax }
 
 // date reads a calendar date; null is the zero date.
 func (f *fields) date(c column) (engine.Date, *LineError) {
@@ -156,7 +156,7 @@ func (f *fields) date(c column) (engine.Date, *LineError) {
 		return 0, nil
 	}
 	date, err := engine.ParseDate(f[c])
-	if err != nil || !inYears(date.Start()) {
+	if err != nil || !isPlausibleYear(date.Start()) {
 		return 0, &LineError{
 			Column: c.String(), Found: quoted(f[c]),
 			Want: fmt.Sprintf("a calendar date of the years %d to %d, as 2025-05-17", yearMin, yearMax),
@@ -165,24 +165,24 @@ func (f *fields) date(c column) (engine.Date, *LineError) {
 	return date, nil
 }
 
-// words reads channel and kind; null is the default, which is put in its place.
-func (f *fields) words() (engine.Channel, engine.Kind, *LineError) {
+// channelAndKind reads channel and kind; null is the default, which is put in its place.
+func (f *fields) channelAndKind() (engine.Channel, engine.Kind, *LineError) {
 	readChannel, readKind := engine.Unspecified, engine.Commercial
 	var known bool
 	if f[columnChannel] != "" {
 		if readChannel, known = engine.ParseChannel(f[columnChannel]); !known {
-			return "", "", closedProblem(columnChannel, f[columnChannel], engine.Channels())
+			return "", "", enumProblem(columnChannel, f[columnChannel], engine.Channels())
 		}
 	}
 	if f[columnKind] != "" {
 		if readKind, known = engine.ParseKind(f[columnKind]); !known {
-			return "", "", closedProblem(columnKind, f[columnKind], engine.Kinds())
+			return "", "", enumProblem(columnKind, f[columnKind], engine.Kinds())
 		}
 	}
 	return readChannel, readKind, nil
 }
 
-func closedProblem[T ~string](c column, found string, known []T) *LineError {
+func enumProblem[T ~string](c column, found string, known []T) *LineError {
 	var want strings.Builder
 	want.WriteString("nothing or one of ")
 	for i, word := range known {
@@ -206,11 +206,11 @@ func quoted(text string) string {
 	return fmt.Sprintf("%q and %d bytes more", text[:cut], len(text)-cut)
 }
 
-// texts hands out one string for all equal byte sequences. A file repeats few words very often, and what the engine
+// interner hands out one string for all equal byte sequences. A file repeats few words very often, and what the engine
 // keeps of a line must not keep the line.
-type texts struct{ known map[string]string }
+type interner struct{ known map[string]string }
 
-func (t *texts) of(b []byte) string {
+func (t *interner) intern(b []byte) string {
 	if len(b) == 0 {
 		return ""
 	}

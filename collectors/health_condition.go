@@ -7,32 +7,32 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// failingPart is how small a part of the sources must fail until that is more than the usual: sites are down, or change, every week.
-const failingPart = 4
+// failingDivisor is how small a part of the sources must fail until that is more than the usual: sites are down, or change, every week.
+const failingDivisor = 4
 
-// judge notes how many sources fail; each source does it when a try of it has ended.
-func (c *Collector) judge(now time.Time) {
+// updateConditions notes how many sources fail; each source does it when a try of it has ended.
+func (c *Collector) updateConditions(now time.Time) {
 	tried, failing := 0, 0
 	for _, r := range c.runners {
 		switch r.state() {
 		case OK, Partial:
 			tried++
-		case Failing, Resting, Held:
+		case Failing, CircuitOpen, Quarantined:
 			tried++
 			failing++
 		}
 	}
 	c.tried.Store(int64(tried))
 	c.failing.Store(int64(failing))
-	note := func(t *engine.Trouble, on bool) {
+	note := func(t *engine.Fault, on bool) {
 		if on {
 			t.Begin(now)
 		} else {
-			t.End()
+			t.Clear()
 		}
 	}
-	note(&c.all, tried > 0 && failing == tried)
-	note(&c.some, failing > 0 && failing*failingPart >= tried)
+	note(&c.allFailing, tried > 0 && failing == tried)
+	note(&c.someFailing, failing > 0 && failing*failingDivisor >= tried)
 }
 
 // state is how the source is, in one word.
@@ -46,17 +46,17 @@ func (r *runner) state() State {
 func (c *Collector) Condition() engine.Condition {
 	now := c.config.Clock()
 	counts := fmt.Sprintf("%d of %d sources that were asked", c.failing.Load(), c.tried.Load())
-	if since, on := c.all.Since(now); on {
+	if since, on := c.allFailing.Since(now); on {
 		return engine.Condition{
 			Name: "sources", State: "all_failing", Since: since,
 			Detail: counts + " gave nothing; rates stay until they expire. Look at the way of the node to the network.",
 		}
 	}
-	if since, on := c.some.Since(now); on {
+	if since, on := c.someFailing.Since(now); on {
 		return engine.Condition{
 			Name: "sources", State: "some_failing", Since: since,
 			Detail: counts + " gave nothing; their rates stay until they expire. tasard sources list says which, and why.",
 		}
 	}
-	return engine.Well("sources")
+	return engine.HealthyCondition("sources")
 }

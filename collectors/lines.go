@@ -68,9 +68,9 @@ func (l *lineReader) sniff() Format {
 	return CSV
 }
 
-// foreign names the format of a file whose first bytes are known and are no text; "" for all others. It takes nothing from
+// binaryFormat names the format of a file whose first bytes are known and are no text; "" for all others. It takes nothing from
 // the stream.
-func (l *lineReader) foreign() string {
+func (l *lineReader) binaryFormat() string {
 	start, _ := l.in.Peek(signatureBytes)
 	for _, known := range []struct{ signature, name string }{
 		{"\x1F\x8B", "a gzip file"},
@@ -85,10 +85,10 @@ func (l *lineReader) foreign() string {
 	return ""
 }
 
-func blank(line []byte) bool { return len(bytes.Trim(line, " \t")) == 0 }
+func isBlankLine(line []byte) bool { return len(bytes.Trim(line, " \t")) == 0 }
 
-// brokenAt is the position of the first byte that no text has, a NUL or a byte that is not UTF-8, or -1.
-func brokenAt(line []byte) int {
+// invalidByteAt is the position of the first byte that no text has, a NUL or a byte that is not UTF-8, or -1.
+func invalidByteAt(line []byte) int {
 	if i := bytes.IndexByte(line, 0); i >= 0 {
 		return i
 	}

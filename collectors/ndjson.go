@@ -15,13 +15,13 @@ func (r *Reader) parseJSON(line []byte, into *fields) *LineError {
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	decoder.UseNumber()
 	if start, _ := decoder.Token(); start != json.Delim('{') {
-		return &LineError{Found: described(start), Want: "a JSON object"}
+		return &LineError{Found: describeToken(start), Want: "a JSON object"}
 	}
 	var seen [columnCount]bool
 	for decoder.More() {
 		key, _ := decoder.Token() // the line is JSON, so there are keys and values
 		name, _ := key.(string)
-		c, known := columnNamed(name)
+		c, known := parseColumn(name)
 		switch {
 		case !known:
 			return &LineError{Found: "the unknown key " + quoted(name), Want: "no keys but " + columns}
@@ -34,7 +34,7 @@ func (r *Reader) parseJSON(line []byte, into *fields) *LineError {
 		if !isText && value != nil {
 			return valueProblem(c, value)
 		}
-		into[c] = r.texts.of([]byte(text))
+		into[c] = r.strings.intern([]byte(text))
 	}
 	return nil
 }
@@ -58,11 +58,11 @@ func valueProblem(c column, value json.Token) *LineError {
 	if _, ok := value.(json.Number); ok && (c == columnBuy || c == columnSell) {
 		want = `text in quotes, as "58.95", because numbers lose digits on their way`
 	}
-	return &LineError{Column: c.String(), Found: described(value), Want: want}
+	return &LineError{Column: c.String(), Found: describeToken(value), Want: want}
 }
 
-// described names a JSON value.
-func described(token json.Token) string {
+// describeToken names a JSON value.
+func describeToken(token json.Token) string {
 	switch value := token.(type) {
 	case json.Delim:
 		if value == '[' {
@@ -70,7 +70,7 @@ func described(token json.Token) string {
 		}
 		return "an object"
 	case json.Number:
-		return "the number " + cut(value.String())
+		return "the number " + shortenNumber(value.String())
 	case string:
 		return "the string " + quoted(value)
 	case bool:
@@ -79,8 +79,8 @@ func described(token json.Token) string {
 	return "null"
 }
 
-// cut is a number, which needs no quotes, as an error may repeat it.
-func cut(number string) string {
+// shortenNumber is a number, which needs no quotes, as an error may repeat it.
+func shortenNumber(number string) string {
 	if len(number) <= foundBytesMax {
 		return number
 	}

@@ -82,12 +82,12 @@ func (e LineError) Error() string {
 
 // Reader reads an observation file as refreshes, in constant memory. It is not safe for concurrent use.
 type Reader struct {
-	name   string
-	lines  lineReader
-	parse  func(line []byte, into *fields) *LineError
-	texts  texts
-	open   Batch // the refresh that is being gathered
-	failed error // what every further Next returns
+	name    string
+	lines   lineReader
+	parse   func(line []byte, into *fields) *LineError
+	strings interner
+	pending Batch // the refresh that is being gathered
+	err     error // what every further Next returns
 }
 
 // OpenObservations begins to read a file of observations; name is the file's, for errors and for its extension. A CSV
@@ -96,7 +96,7 @@ type Reader struct {
 // LineError too. An NDJSON file may be empty.
 func OpenObservations(r io.Reader, name string, format Format) (*Reader, error) {
 	reader := &Reader{name: name, lines: newLineReader(r)}
-	if found := reader.lines.foreign(); found != "" {
+	if found := reader.lines.binaryFormat(); found != "" {
 		return nil, LineError{
 			File: name, Line: 1, Found: found, Want: "CSV or NDJSON; unpack it first, or save the workbook as CSV",
 		}
@@ -112,7 +112,7 @@ func OpenObservations(r io.Reader, name string, format Format) (*Reader, error) 
 		if err != nil {
 			return nil, err
 		}
-		reader.parse = (&csvParser{header: header, texts: &reader.texts}).parse
+		reader.parse = (&csvParser{header: header, strings: &reader.strings}).parse
 	default:
 		return nil, fmt.Errorf("open %s: unknown format %q, want %s or %s", name, format, CSV, NDJSON)
 	}
@@ -129,51 +129,51 @@ func (r *Reader) Lines() int { return r.lines.number }
 // batches without a refresh. No refresh of a file is Complete: nobody knows what its writer left out. After the last batch the error is io.EOF. Any other error is the stream's and final: the
 // refresh that was being read is left out then, since a part of a refresh looks like a source that lost its quotes.
 func (r *Reader) Next() (Batch, error) {
-	for r.failed == nil {
+	for r.err == nil {
 		observation, problem, err := r.read()
 		switch {
 		case err != nil:
-			return r.end(err)
-		case problem == nil && r.continues(&observation):
-			problem = r.gather(observation)
+			return r.finish(err)
+		case problem == nil && r.sameRefresh(&observation):
+			problem = r.appendObservation(observation)
 		case problem == nil:
-			done := r.open
-			r.begin(observation)
+			done := r.pending
+			r.startRefresh(observation)
 			if len(done.Lines)+len(done.Errors) > 0 {
 				return done, nil
 			}
 		}
 		if problem != nil {
-			r.open.Errors = append(r.open.Errors, *problem)
+			r.pending.Errors = append(r.pending.Errors, *problem)
 		}
-		if len(r.open.Errors) == batchErrorsMax {
-			problems := r.open.Errors
-			r.open.Errors = nil
+		if len(r.pending.Errors) == batchErrorsMax {
+			problems := r.pending.Errors
+			r.pending.Errors = nil
 			return Batch{Errors: problems}, nil
 		}
 	}
-	return Batch{}, r.failed
+	return Batch{}, r.err
 }
 
-// read is the next line that is not blank: an observation or a problem.
+// pages is the next line that is not blank: an observation or a problem.
 func (r *Reader) read() (Observation, *LineError, error) {
 	for {
 		line, long, err := r.lines.next()
 		if err != nil {
 			return Observation{}, nil, err
 		}
-		if !long && blank(line) {
+		if !long && isBlankLine(line) {
 			continue
 		}
-		observation, problem := r.observation(line, long)
+		observation, problem := r.parseLine(line, long)
 		if problem != nil {
-			problem = r.place(problem)
+			problem = r.locate(problem)
 		}
 		return observation, problem, nil
 	}
 }
 
-func (r *Reader) observation(line []byte, long bool) (Observation, *LineError) {
+func (r *Reader) parseLine(line []byte, long bool) (Observation, *LineError) {
 	if problem := lineProblem(line, long); problem != nil {
 		return Observation{}, problem
 	}
@@ -186,8 +186,8 @@ func (r *Reader) observation(line []byte, long bool) (Observation, *LineError) {
 	return observation, problem
 }
 
-// place says in which file and line the problem is.
-func (r *Reader) place(problem *LineError) *LineError {
+// locate says in which file and line the problem is.
+func (r *Reader) locate(problem *LineError) *LineError {
 	problem.File, problem.Line = r.name, r.lines.number
 	return problem
 }
@@ -200,7 +200,7 @@ func lineProblem(line []byte, long bool) *LineError {
 			Want:  fmt.Sprintf("at most %d bytes", lineBytesMax),
 		}
 	}
-	if i := brokenAt(line); i >= 0 {
+	if i := invalidByteAt(line); i >= 0 {
 		return &LineError{
 			Found: fmt.Sprintf("the byte 0x%02X at position %d", line[i], i+1),
 			Want:  "text in UTF-8 without NUL",
@@ -209,25 +209,25 @@ func lineProblem(line []byte, long bool) *LineError {
 	return nil
 }
 
-func (r *Reader) continues(o *Observation) bool {
-	refresh := &r.open.Refresh
-	return len(r.open.Lines) > 0 && refresh.SourceID == o.SourceID && refresh.ObservedAt.Equal(o.ObservedAt)
+func (r *Reader) sameRefresh(o *Observation) bool {
+	refresh := &r.pending.Refresh
+	return len(r.pending.Lines) > 0 && refresh.SourceID == o.SourceID && refresh.ObservedAt.Equal(o.ObservedAt)
 }
 
-func (r *Reader) gather(o Observation) *LineError {
-	if len(r.open.Lines) == refreshObservationsMax {
-		return r.place(&LineError{
+func (r *Reader) appendObservation(o Observation) *LineError {
+	if len(r.pending.Lines) == refreshObservationsMax {
+		return r.locate(&LineError{
 			Found: fmt.Sprintf("one more observation of %s at %s", o.SourceID, o.ObservedAt.Format(time.RFC3339Nano)),
 			Want:  fmt.Sprintf("at most %d in one refresh", refreshObservationsMax),
 		})
 	}
-	r.open.Refresh.Observations = append(r.open.Refresh.Observations, o.Observation)
-	r.open.Lines = append(r.open.Lines, o.Line)
+	r.pending.Refresh.Observations = append(r.pending.Refresh.Observations, o.Observation)
+	r.pending.Lines = append(r.pending.Lines, o.Line)
 	return nil
 }
 
-func (r *Reader) begin(o Observation) {
-	r.open = Batch{
+func (r *Reader) startRefresh(o Observation) {
+	r.pending = Batch{
 		Refresh: engine.Refresh{
 			SourceID: o.SourceID, ObservedAt: o.ObservedAt, Observations: []engine.Observation{o.Observation},
 		},
@@ -235,20 +235,20 @@ func (r *Reader) begin(o Observation) {
 	}
 }
 
-// end hands over what is left at the end of the file, or only the malformed lines when the stream broke.
-func (r *Reader) end(err error) (Batch, error) {
-	last := r.open
-	r.open, r.failed = Batch{}, err
+// finishSlot hands over what is left at the end of the file, or only the malformed lines when the stream broke.
+func (r *Reader) finish(err error) (Batch, error) {
+	last := r.pending
+	r.pending, r.err = Batch{}, err
 	if !errors.Is(err, io.EOF) {
-		r.failed = fmt.Errorf("read %s after line %d: %w", r.name, r.lines.number, err)
+		r.err = fmt.Errorf("read %s after line %d: %w", r.name, r.lines.number, err)
 		if len(last.Lines) > 0 {
-			r.failed = fmt.Errorf("%w (the refresh that begins in line %d may be cut short and is left out)",
-				r.failed, last.Lines[0])
+			r.err = fmt.Errorf("%w (the refresh that begins in line %d may be cut short and is left out)",
+				r.err, last.Lines[0])
 		}
 		last = Batch{Errors: last.Errors}
 	}
 	if len(last.Lines)+len(last.Errors) == 0 {
-		return Batch{}, r.failed
+		return Batch{}, r.err
 	}
 	return last, nil
 }

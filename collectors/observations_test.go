@@ -337,7 +337,7 @@ func written(t *testing.T, format Format, values fields) string {
 	if format == NDJSON {
 		out.WriteString("\n")
 	}
-	must(t, errors.Join(err, w.start(), w.write(&values), w.Flush()))
+	must(t, errors.Join(err, w.writeHeader(), w.write(&values), w.Flush()))
 	return out.String()
 }
 

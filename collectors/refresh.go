@@ -9,7 +9,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Refreshes is what the answers of a source's pages become for the engine: first the days of the past, oldest first, each
+// BuildRefreshes is what the answers of a source's pages become for the engine: first the days of the past, oldest first, each
 // observed at the end of its day in Santo Domingo but never after at; then what is said now, observed at at, for the slot.
 //
 // answers[i] is what page i of the definition said; the zero Answer stands for a page that gave none. What is said now is
@@ -19,12 +19,12 @@ import (
 // definition (T3).
 //
 // It is pure, and leaves the answers as they are.
-func Refreshes(d *source.Definition, answers []source.Answer, at, slot time.Time) []engine.Refresh {
-	refreshes := pastDays(d, answers, at)
+func BuildRefreshes(d *source.Definition, answers []source.Result, at, slot time.Time) []engine.Refresh {
+	refreshes := historyRefreshes(d, answers, at)
 	var whole, part []engine.Observation
 	for i := range answers {
 		for _, observation := range answers[i].Observations {
-			if heardAll(d, answers, observation.Currency) {
+			if isCurrencyComplete(d, answers, observation.Currency) {
 				whole = append(whole, observation)
 			} else {
 				part = append(part, observation)
@@ -36,7 +36,7 @@ func Refreshes(d *source.Definition, answers []source.Answer, at, slot time.Time
 		complete     bool
 	}{{joinSides(whole), true}, {joinSides(part), false}} {
 		if len(said.observations) > 0 {
-			expire(d, said.observations, at)
+			setExpiry(d, said.observations, at)
 			refreshes = append(refreshes, engine.Refresh{
 				SourceID: d.ID, ObservedAt: at, Observations: said.observations, Slot: slot, Complete: said.complete,
 			})
@@ -45,8 +45,8 @@ func Refreshes(d *source.Definition, answers []source.Answer, at, slot time.Time
 	return refreshes
 }
 
-// pastDays gathers the history of all pages by day.
-func pastDays(d *source.Definition, answers []source.Answer, at time.Time) []engine.Refresh {
+// historyRefreshes gathers the history of all pages by day.
+func historyRefreshes(d *source.Definition, answers []source.Result, at time.Time) []engine.Refresh {
 	days := map[engine.Date][]engine.Observation{}
 	for i := range answers {
 		for _, day := range answers[i].History {
@@ -64,21 +64,21 @@ func pastDays(d *source.Definition, answers []source.Answer, at time.Time) []eng
 				observations[i].EffectiveDate = date
 			}
 		}
-		observed := endOf(date)
+		observed := endOfDay(date)
 		if observed.After(at) {
 			observed = at
 		}
-		expire(d, observations, observed)
+		setExpiry(d, observations, observed)
 		refreshes = append(refreshes, engine.Refresh{SourceID: d.ID, ObservedAt: observed, Observations: observations})
 	}
 	return refreshes
 }
 
-// endOf is the last second of a day in Santo Domingo (T2).
-func endOf(date engine.Date) time.Time { return date.AddDays(1).Start().Add(-time.Second).UTC() }
+// endOfDay is the last second of a day in Santo Domingo (T2).
+func endOfDay(date engine.Date) time.Time { return date.AddDays(1).Start().Add(-time.Second).UTC() }
 
-// expire says how long each observation is believed, unless its source did (T3).
-func expire(d *source.Definition, observations []engine.Observation, checked time.Time) {
+// setExpiry says how long each observation is believed, unless its source did (T3).
+func setExpiry(d *source.Definition, observations []engine.Observation, checked time.Time) {
 	for i := range observations {
 		if o := &observations[i]; o.ExpiresAt.IsZero() {
 			o.ExpiresAt = d.ExpiresAt(checked, o.EffectiveDate)
@@ -86,9 +86,9 @@ func expire(d *source.Definition, observations []engine.Observation, checked tim
 	}
 }
 
-// heardAll reports that every page that may speak of the currency has answered. Answers that do not fit the pages one by one
+// isCurrencyComplete reports that every page that may speak of the currency has answered. Answers that do not fit the pages one by one
 // prove nothing.
-func heardAll(d *source.Definition, answers []source.Answer, currency string) bool {
+func isCurrencyComplete(d *source.Definition, answers []source.Result, currency string) bool {
 	if len(answers) != len(d.Pages) {
 		return false
 	}
@@ -102,29 +102,29 @@ func heardAll(d *source.Definition, answers []source.Answer, currency string) bo
 	return true
 }
 
-// recent leaves out the days of the past that are more than days before the day of at; 0 leaves out none.
-func recent(answers []source.Answer, days int, at time.Time) []source.Answer {
+// trimHistory leaves out the days of the past that are more than days before the day of at; 0 leaves out none.
+func trimHistory(answers []source.Result, days int, at time.Time) []source.Result {
 	if days == 0 {
 		return answers
 	}
 	oldest := engine.DateOf(at).AddDays(-days)
 	cut := slices.Clone(answers)
 	for i := range cut {
-		cut[i].History = slices.DeleteFunc(slices.Clone(cut[i].History), func(day source.Day) bool { return day.Date < oldest })
+		cut[i].History = slices.DeleteFunc(slices.Clone(cut[i].History), func(day source.HistoryDay) bool { return day.Date < oldest })
 	}
 	return cut
 }
 
-// handing is what one try of a slot hands over, of all that its pages have said so far. late are the pages that answered only now.
+// selectUnpublished is what one try of a slot hands over, of all that its pages have said so far. late are the pages that answered only now.
 //
 // A value that lacks a side is left out while a page that may have the other one is silent: it would take away a side that is
 // good still (I4). What is said in a currency that the slot had already goes along without the slot, for which the engine hears
 // a source and currency once; and only if a late page says it, for the rest is there.
-func handing(refreshes []engine.Refresh, heard map[string]bool, late []source.Answer) []engine.Refresh {
+func selectUnpublished(refreshes []engine.Refresh, heard map[string]bool, late []source.Result) []engine.Refresh {
 	said := map[quoteID]bool{}
 	for i := range late {
 		for j := range late[i].Observations {
-			said[idOf(&late[i].Observations[j])] = true
+			said[quoteIDOf(&late[i].Observations[j])] = true
 		}
 	}
 	var out []engine.Refresh
@@ -142,7 +142,7 @@ func handing(refreshes []engine.Refresh, heard map[string]bool, late []source.An
 			case half && !refresh.Complete:
 			case !heard[observation.Currency]:
 				inSlot.Observations = append(inSlot.Observations, observation)
-			case said[idOf(&observation)]:
+			case said[quoteIDOf(&observation)]:
 				after.Observations = append(after.Observations, observation)
 			}
 		}
@@ -161,10 +161,10 @@ type quoteID struct {
 	key      engine.QuoteKey
 }
 
-func idOf(o *engine.Observation) quoteID { return quoteID{o.Currency, o.Key()} }
+func quoteIDOf(o *engine.Observation) quoteID { return quoteID{o.Currency, o.Key()} }
 
 // withHistory are all answers so far, of which only the late ones bring their days of the past along: the others were handed over.
-func withHistory(answers, late []source.Answer) []source.Answer {
+func withHistory(answers, late []source.Result) []source.Result {
 	all := slices.Clone(answers)
 	for i := range all {
 		all[i].History = late[i].History

@@ -18,7 +18,7 @@ type Writer struct {
 	out     *bufio.Writer
 	write   func(*fields) error
 	written int
-	begin   string // what the file begins with, "" once it is written
+	header  string // what the file begins with, "" once it is written
 }
 
 // NewWriter begins a file in a format; AnyFormat and unknown formats are an error.
@@ -26,7 +26,7 @@ func NewWriter(w io.Writer, format Format) (*Writer, error) {
 	writer := &Writer{out: bufio.NewWriter(w)}
 	switch format {
 	case CSV:
-		writer.begin = columns + "\n"
+		writer.header = columns + "\n"
 		writer.write = writer.writeCSV
 	case NDJSON:
 		writer.write = writer.writeJSON
@@ -50,7 +50,7 @@ func (w *Writer) Write(o Observation) error {
 		return fmt.Errorf("write observation %d of %s, %s: found %s, want %s",
 			w.written+1, quoted(o.SourceID), problem.Column, problem.Found, problem.Want)
 	}
-	if err := w.start(); err != nil {
+	if err := w.writeHeader(); err != nil {
 		return err
 	}
 	if err := w.write(&values); err != nil {
@@ -62,7 +62,7 @@ func (w *Writer) Write(o Observation) error {
 
 // Flush writes out what is buffered, and the header of a file without observations.
 func (w *Writer) Flush() error {
-	if err := w.start(); err != nil {
+	if err := w.writeHeader(); err != nil {
 		return err
 	}
 	if err := w.out.Flush(); err != nil {
@@ -71,11 +71,11 @@ func (w *Writer) Flush() error {
 	return nil
 }
 
-func (w *Writer) start() error {
-	if _, err := w.out.WriteString(w.begin); err != nil {
+func (w *Writer) writeHeader() error {
+	if _, err := w.out.WriteString(w.header); err != nil {
 		return fmt.Errorf("write observations: %w", err)
 	}
-	w.begin = ""
+	w.header = ""
 	return nil
 }
 
@@ -113,7 +113,7 @@ func (w *Writer) writeCSV(values *fields) error {
 		}
 		line.WriteString(text)
 	}
-	return w.line(line.String())
+	return w.writeLine(line.String())
 }
 
 func (w *Writer) writeJSON(values *fields) error {
@@ -134,11 +134,11 @@ func (w *Writer) writeJSON(values *fields) error {
 		fmt.Fprintf(&line, "%q:%s", column(c).String(), value)
 	}
 	line.WriteByte('}')
-	return w.line(line.String())
+	return w.writeLine(line.String())
 }
 
-// line writes one line, unless a Reader would not read it.
-func (w *Writer) line(text string) error {
+// writeLine writes one line, unless a Reader would not read it.
+func (w *Writer) writeLine(text string) error {
 	if len(text) > lineBytesMax {
 		return fmt.Errorf("%d bytes, want at most %d in a line", len(text), lineBytesMax)
 	}

@@ -113,7 +113,7 @@ func TestWriterRefuses(t *testing.T) {
 func drawText(shortest, longest int) *rapid.Generator[string] {
 	char := rapid.OneOf(
 		rapid.SampledFrom([]rune(`",;:{}[]\/ .05Zñ€😀<&u`+"\u2028\u00a0\uFEFF")),
-		rapid.Rune().Filter(func(r rune) bool { return !unwanted(r) }),
+		rapid.Rune().Filter(func(r rune) bool { return !isForbiddenRune(r) }),
 	)
 	return rapid.StringOfN(char, shortest, longest, -1)
 }
@@ -178,8 +178,8 @@ func TestRealFileRoundTrip(t *testing.T) {
 	}
 }
 
-// checkAccount reads a file, wants each line accounted for, and the observations the same after writing and reading.
-func checkAccount(t *testing.T, data []byte, format Format) {
+// checkAccounted reads a file, wants each line accounted for, and the observations the same after writing and reading.
+func checkAccounted(t *testing.T, data []byte, format Format) {
 	r, err := OpenObservations(bytes.NewReader(data), "x", format)
 	if err != nil {
 		return
@@ -193,7 +193,7 @@ func checkAccount(t *testing.T, data []byte, format Format) {
 	if lines[len(lines)-1] == "" {
 		lines = lines[:len(lines)-1]
 	}
-	if fault := account(lines, header, all); fault != "" {
+	if fault := findUnaccounted(lines, header, all); fault != "" {
 		t.Fatal(fault)
 	}
 	if r.Lines() != len(lines) || r.Bytes() != int64(len(data)) {
@@ -202,8 +202,8 @@ func checkAccount(t *testing.T, data []byte, format Format) {
 	checkWritten(t, all.rows, format)
 }
 
-// account names the first line after the header that is neither blank nor one observation nor one error, "" when there is none.
-func account(lines []string, header int, all contents) string {
+// findUnaccounted names the first line after the header that is neither blank nor one observation nor one error, "" when there is none.
+func findUnaccounted(lines []string, header int, all contents) string {
 	lastRow, lastError, used := 0, 0, map[int]bool{}
 	for _, row := range all.rows {
 		if row.Line <= lastRow {
@@ -248,8 +248,8 @@ func FuzzCSV(f *testing.F) {
 	f.Add([]byte(header + "2025-05-17T13:29:03Z,\"po\"\"p\",USD,,,58,,x,2025-01-01,2025-05-17T13:29:03.5-04:00\r\n\r\nx"))
 	f.Add([]byte("\uFEFFsell,buy" + header + "\x00\n\xff,\n\"\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		checkAccount(t, data, CSV)
-		checkAccount(t, append([]byte(header), data...), CSV)
+		checkAccounted(t, data, CSV)
+		checkAccounted(t, append([]byte(header), data...), CSV)
 	})
 }
 
@@ -257,7 +257,7 @@ func FuzzNDJSON(f *testing.F) {
 	f.Add([]byte(`{"observedAt":"2025-05-17T13:29:03Z","institutionId":"p","currency":"USD","buy":"58","sell":null,"sourceId":"a"}`))
 	f.Add([]byte("{\"buy\":58}\n[]\n{\"buy\":\"1\",\"buy\":\"2\"}\r\n{}{}\n\n{\"x\":\"\\ud800\"}"))
 	f.Add([]byte("\uFEFF{\"observedAt\":\"\"}\n\xff\n\x00"))
-	f.Fuzz(func(t *testing.T, data []byte) { checkAccount(t, data, NDJSON) })
+	f.Fuzz(func(t *testing.T, data []byte) { checkAccounted(t, data, NDJSON) })
 }
 
 func decimal(text string) engine.Decimal {
@@ -279,9 +279,9 @@ func TestExport_Lines(t *testing.T) {
 		}
 	}
 	today := engine.DateOf(at(0))
-	state := engine.BookState{
+	state := engine.SavedCurrency{
 		Currency: "USD",
-		Offers: []engine.Offer{{
+		SourceQuotes: []engine.SourceQuote{{
 			Key: key, SourceID: "bdi-site", Buy: decimal("58.50"),
 			CollectedAt: at(0), LastCheckedAt: at(24), ExpiresAt: at(50),
 		}},
@@ -291,16 +291,16 @@ func TestExport_Lines(t *testing.T) {
 			row(0, "58.5", engine.PrecisionUnknown, today),
 			row(24, "58.50", engine.PrecisionUnknown, today+1),
 		},
-		Held: []engine.Held{
+		Quarantine: []engine.Quarantined{
 			{ID: 1, SourceID: "bdi-site", ObservedAt: at(-73), Reason: engine.Jump,
 				Observation: engine.Observation{InstitutionID: "bdi", Currency: "USD", Channel: engine.Branch, Buy: "57"}},
 			{ID: 2, SourceID: "bdi-site", ObservedAt: at(-74), Reason: engine.Zero,
 				Observation: engine.Observation{InstitutionID: "bdi", Currency: "USD", Channel: engine.Branch, Buy: "0"}},
 		},
 	}
-	wantLines(t, "all", Export([]engine.BookState{state}), at, []string{"-73 57", "-72 57 published", "0 58.50", "24 58.50", "-48 58.5"})
-	wantLines(t, "offers", ExportOffers([]engine.BookState{state}), at, []string{"0 58.50", "24 58.50"})
-	wantLines(t, "history", ExportHistory([]engine.BookState{state}), at, []string{"-72 57 published", "-48 58.5", "0 58.5", "24 58.50"})
+	wantLines(t, "all", Export([]engine.SavedCurrency{state}), at, []string{"-73 57", "-72 57 published", "0 58.50", "24 58.50", "-48 58.5"})
+	wantLines(t, "offers", ExportOffers([]engine.SavedCurrency{state}), at, []string{"0 58.50", "24 58.50"})
+	wantLines(t, "history", ExportHistory([]engine.SavedCurrency{state}), at, []string{"-72 57 published", "-48 58.5", "0 58.5", "24 58.50"})
 }
 
 // wantLines holds lines against "hours buy" and, where it is given, "published".
@@ -339,44 +339,44 @@ func TestSortObservations(t *testing.T) {
 	}
 }
 
-// ledger has the books of all currencies, as a node has them.
-type ledger struct {
-	t         testing.TB
-	catalogue *engine.Catalogue
-	books     map[string]*engine.Book
+// testEngine has the books of all currencies, as a node has them.
+type testEngine struct {
+	t          testing.TB
+	catalogue  *engine.Catalogue
+	currencies map[string]*engine.CurrencyState
 }
 
-func newLedger(t testing.TB, rules engine.Rules, sources ...engine.Source) *ledger {
-	l := &ledger{t, engine.DefaultCatalogue().WithSources(sources...), map[string]*engine.Book{}}
+func newTestEngine(t testing.TB, rules engine.Rules, sources ...engine.Source) *testEngine {
+	l := &testEngine{t, engine.DefaultCatalogue().WithSources(sources...), map[string]*engine.CurrencyState{}}
 	for _, currency := range l.catalogue.Currencies() {
-		l.books[currency.Code] = engine.NewBook(currency.Code, l.catalogue, rules)
+		l.currencies[currency.Code] = engine.NewCurrencyState(currency.Code, l.catalogue, rules)
 	}
 	return l
 }
 
 // observe feeds refreshes to the books, and gives what is refused.
-func (l *ledger) observe(refreshes []engine.Refresh, now time.Time) []engine.Refusal {
+func (l *testEngine) observe(refreshes []engine.Refresh, now time.Time) []engine.Refusal {
 	l.t.Helper()
-	parts, refused := engine.Split(l.catalogue, refreshes, nil)
+	parts, refused := engine.SplitByCurrency(l.catalogue, refreshes, nil)
 	for code, list := range parts {
 		var own []engine.Refresh
 		for _, part := range list {
 			own = append(own, part.Refresh)
 		}
-		decided, err := l.books[code].Decide(engine.Observe{Refreshes: own}, now)
+		decided, err := l.currencies[code].Decide(engine.Observe{Refreshes: own}, now)
 		if err != nil {
 			l.t.Fatalf("%s: %v", code, err)
 		}
 		refused = append(refused, decided.Receipt.Refused...)
 		for _, event := range decided.Events {
-			l.books[code].Apply(event)
+			l.currencies[code].Apply(event)
 		}
 	}
 	return refused
 }
 
 // observeAll feeds them one after the other, and wants none refused.
-func (l *ledger) observeAll(refreshes []engine.Refresh, now time.Time) *ledger {
+func (l *testEngine) observeAll(refreshes []engine.Refresh, now time.Time) *testEngine {
 	l.t.Helper()
 	for _, refresh := range refreshes {
 		for _, refusal := range l.observe([]engine.Refresh{refresh}, now) {
@@ -391,15 +391,15 @@ func TestT5_Export(t *testing.T) {
 	m, to := simulated.NewMarket(3), engine.DateOf(instant("2026-09-20T12:00:00Z"))
 	now := (to + 1).Start().Add(9 * time.Hour)
 	refreshes := append(m.History(to-60, to), m.Refreshes(now)...)
-	all := newLedger(t, engine.DefaultRules()).observeAll(refreshes, now)
+	all := newTestEngine(t, engine.DefaultRules()).observeAll(refreshes, now)
 	for _, currency := range []string{"USD", "EUR", "JPY"} {
-		before := all.books[currency].State()
+		before := all.currencies[currency].Saved()
 		var imported []engine.Refresh
-		for _, batch := range readText(t, writtenText(t, CSV, Export([]engine.BookState{before})), "x.csv").batches {
+		for _, batch := range readText(t, writtenText(t, CSV, Export([]engine.SavedCurrency{before})), "x.csv").batches {
 			imported = append(imported, batch.Refresh)
 		}
-		after := newLedger(t, engine.DefaultRules()).observeAll(imported, now).books[currency].State()
-		if !slices.Equal(before.Offers, after.Offers) || !slices.Equal(before.History, after.History) {
+		after := newTestEngine(t, engine.DefaultRules()).observeAll(imported, now).currencies[currency].Saved()
+		if !slices.Equal(before.SourceQuotes, after.SourceQuotes) || !slices.Equal(before.History, after.History) {
 			t.Errorf("%s is not the same after export and import", currency)
 		}
 		if len(before.History) < 40 {

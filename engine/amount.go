@@ -37,7 +37,7 @@ func ParseAmount(text string) (Amount, error) {
 		return Amount{}, fmt.Errorf("%w: up to %d digits, a point and up to %d decimals, as 250.00",
 			ErrAmount, AmountWholeDigitsMax, AmountPlacesMax)
 	}
-	cents, ok := scaled(whole, fraction, AmountPlacesMax)
+	cents, ok := parseScaled(whole, fraction, AmountPlacesMax)
 	if !ok {
 		return Amount{}, fmt.Errorf("%w: too large", ErrAmount)
 	}

@@ -49,19 +49,19 @@ type Currency struct {
 
 // Source is where observations come from: its precedence among the sources of one quote (S11) and how long it is believed.
 type Source struct {
-	ID             string
-	Name           string
-	URL            string        // the page that a person can open, a URI or ""
-	Priority       int64         // lower wins; 100 unless stated
-	UpstreamSource string        // whom an aggregator repeats, "" for the institution's own word
-	Lifetime       time.Duration // from a check to expiry when the source states none (T3); 26 h unless stated
-	Manual         bool          // typed by an operator: wins over every collected one (S11)
-	Bounds         []Bound       // what is believed of it where the currency's band and the limits of the rules do not fit
+	ID              string
+	Name            string
+	URL             string           // the page that a person can open, a URI or ""
+	Priority        int64            // lower wins; 100 unless stated
+	UpstreamSource  string           // whom an aggregator repeats, "" for the institution's own word
+	Lifetime        time.Duration    // from a check to expiry when the source states none (T3); 26 h unless stated
+	Manual          bool             // typed by an operator: wins over every collected one (S11)
+	PlausibleRanges []PlausibleRange // what is believed of it where the currency's band and the limits of the rules do not fit
 }
 
-// Bound is what is believed of one source's values of one currency, instead of the currency's band and the jump limit of the
+// PlausibleRange is what is believed of one source's values of one currency, instead of the currency's band and the jump limit of the
 // rules (I3): an official history reaches back to years in which a dollar was worth twelve pesos.
-type Bound struct {
+type PlausibleRange struct {
 	Currency        string
 	Until           Date    // effective dates up to this one, included; zero = every date. The earliest that fits counts
 	Lowest, Highest Decimal // null = the currency's
@@ -115,7 +115,7 @@ func DefaultCatalogue() *Catalogue { return defaultCatalogue() }
 //	 "sources":      [{"id": "popular-site", "name": <id>, "url": "", "priority": 100,
 //	                   "upstreamSource": "", "lifetime": "26h", "manual": false}]}
 //
-// Bounds are decimal texts ("40"), spans are Go durations. The error tells every problem of the file at once, each with its
+// PlausibleRanges are decimal texts ("40"), spans are Go durations. The error tells every problem of the file at once, each with its
 // place and the way out; it unwraps to one error for each (errors.Join).
 func (c *Catalogue) Extend(r io.Reader, name string) (*Catalogue, error) {
 	file, err := readCatalogueFile(r, name)

@@ -49,10 +49,10 @@ type entry struct{ *jsonfile.Object }
 func eachEntry(top *jsonfile.Object, list, key string, visit func(*entry)) {
 	first := map[string]string{}
 	top.Each(list, catalogueBytesMax, func(o *jsonfile.Object) {
-		place := o.Place()
-		label := o.Label(key)
+		place := o.Path()
+		label := o.UseLabel(key)
 		if before, seen := first[label]; seen && label != "" {
-			o.Wrong("stands already in %s; keep one of them", before)
+			o.Errorf("stands already in %s; keep one of them", before)
 		} else {
 			first[label] = place
 		}
@@ -64,25 +64,25 @@ func (e *entry) institution() *Institution {
 	return &Institution{
 		ID:          e.id("id"),
 		Name:        e.required("name"),
-		Type:        jsonfile.NeededWord(e.Object, "type", InstitutionTypes()),
+		Type:        jsonfile.RequiredEnum(e.Object, "type", InstitutionTypes()),
 		Website:     e.URI("website", catalogueTextMax),
 		Description: e.Text("description", catalogueTextMax),
 		Contact:     e.Text("contact", catalogueNameMax),
-		Active:      e.Flag("active", true),
+		Active:      e.Bool("active", true),
 	}
 }
 
 func (e *entry) currency() *Currency {
-	code := e.Needed("code", entryIsWhole, e.CurrencyCode)
+	code := e.Required("code", wholeEntryHint, e.CurrencyCode)
 	if code == QuoteCurrency {
-		e.Wrong("%s is the currency that every rate is quoted in; take the entry out", code)
+		e.Errorf("%s is the currency that every rate is quoted in; take the entry out", code)
 	}
 	currency := &Currency{
 		Code: code, Name: e.required("name"), Symbol: cmp.Or(e.Text("symbol", catalogueSymbolMax), code),
 		Lowest: jsonfile.Parsed(e.Object, "lowest", "40", ParseDecimal), Highest: jsonfile.Parsed(e.Object, "highest", "40", ParseDecimal),
 	}
 	if !currency.Lowest.IsNull() && !currency.Highest.IsNull() && currency.Lowest.Compare(currency.Highest) > 0 {
-		e.Wrong("lowest %s is above highest %s; exchange them", currency.Lowest, currency.Highest)
+		e.Errorf("lowest %s is above highest %s; exchange them", currency.Lowest, currency.Highest)
 	}
 	return currency
 }
@@ -93,18 +93,18 @@ func (e *entry) source() Source {
 		ID: id, Name: cmp.Or(e.Text("name", catalogueNameMax), id), URL: e.URI("url", catalogueTextMax),
 		Priority:       e.Number("priority", PriorityDefault, 0, cataloguePriorityMax),
 		UpstreamSource: e.Text("upstreamSource", UpstreamSourceMax),
-		Lifetime:       e.Span("lifetime", LifetimeDefault),
-		Manual:         e.Flag("manual", false),
+		Lifetime:       e.Duration("lifetime", LifetimeDefault),
+		Manual:         e.Bool("manual", false),
 	}
 }
 
-// entryIsWhole is the way out where a key is missing.
-const entryIsWhole = "; an entry is given as a whole, also when it replaces a known one"
+// wholeEntryHint is the way out where a key is missing.
+const wholeEntryHint = "; an entry is given as a whole, also when it replaces a known one"
 
 func (e *entry) id(key string) string {
-	return e.Needed(key, entryIsWhole, func(key string) string { return e.ID(key, InstitutionIDMax) })
+	return e.Required(key, wholeEntryHint, func(key string) string { return e.ID(key, InstitutionIDMax) })
 }
 
 func (e *entry) required(key string) string {
-	return e.Needed(key, entryIsWhole, func(key string) string { return e.Text(key, catalogueNameMax) })
+	return e.Required(key, wholeEntryHint, func(key string) string { return e.Text(key, catalogueNameMax) })
 }

@@ -17,14 +17,14 @@ type Withdraw struct {
 
 // Release publishes a quarantined observation after all.
 type Release struct {
-	HeldID uint64
-	By     string
+	QuarantineID uint64
+	By           string
 }
 
 // Reject drops a quarantined observation for good.
 type Reject struct {
-	HeldID uint64
-	By     string
+	QuarantineID uint64
+	By           string
 }
 
 func (Observe) command()  {}
@@ -38,12 +38,12 @@ type Rules struct {
 	JumpPermille int64
 	// MedianPermille is how far a side may lie from the median of the fresh quotes, in thousandths.
 	MedianPermille int64
-	// MedianQuotes is how many fresh quotes a median needs to count.
-	MedianQuotes int
-	// MemorySpan is for how long a last good value is a measure for the next one.
-	MemorySpan time.Duration
-	// AheadDays is how far in the future an effective date may lie.
-	AheadDays int
+	// MedianQuotesMin is how many fresh quotes a median needs to count.
+	MedianQuotesMin int
+	// LastGoodAgeMax is for how long a last good value is a measure for the next one.
+	LastGoodAgeMax time.Duration
+	// FutureDaysMax is how far in the future an effective date may lie.
+	FutureDaysMax int
 	// HistoryDays is how many local dates of commercial rows are kept, at least HistoryDaysMin. Reference rows are kept for good.
 	HistoryDays int
 }

@@ -21,9 +21,9 @@ func mustZone() *time.Location {
 	return zone
 }
 
-// settled is since when, in seconds of Unix time, the zone has kept one offset from UTC, in seconds, and how the zone data goes on for
+// fixedOffset is since when, in seconds of Unix time, the zone has kept one offset from UTC, in seconds, and how the zone data goes on for
 // ever. Every request asks what day it is: from then on two additions tell.
-var settled = func() (s struct{ since, offset int64 }) {
+var fixedOffset = func() (s struct{ since, offset int64 }) {
 	at := time.Unix(math.MaxInt32, 0).In(santoDomingo)
 	since, until := at.ZoneBounds()
 	if s.since = math.MaxInt64; until.IsZero() {
@@ -68,8 +68,8 @@ func ParseDate(text string) (Date, error) {
 
 // DateOf is the Dominican calendar date at an instant; no date for an instant outside the years 1 to 9999.
 func DateOf(t time.Time) Date {
-	offset := settled.offset
-	if t.Unix() < settled.since {
+	offset := fixedOffset.offset
+	if t.Unix() < fixedOffset.since {
 		_, past := t.In(santoDomingo).Zone()
 		offset = int64(past)
 	}
@@ -113,18 +113,18 @@ func (d Date) utc() time.Time {
 
 // Start is the instant at which the day begins in Santo Domingo, in UTC. The date must not be zero.
 func (d Date) Start() time.Time {
-	if start := int64(d-1)*secondsOfDay - secondsBeforeUnix - settled.offset; start >= settled.since {
+	if start := int64(d-1)*secondsOfDay - secondsBeforeUnix - fixedOffset.offset; start >= fixedOffset.since {
 		return time.Unix(start, 0).UTC()
 	}
-	midnight := d.at(0)
+	midnight := d.atHour(0)
 	if DateOf(midnight) < d { // summer time began at midnight (1966–1974): the day begins with the change
 		_, midnight = midnight.ZoneBounds()
 	}
 	return midnight.UTC()
 }
 
-// at is the instant at which the clocks of Santo Domingo show a full hour.
-func (d Date) at(hour int) time.Time {
+// atHour is the instant at which the clocks of Santo Domingo show a full hour.
+func (d Date) atHour(hour int) time.Time {
 	year, month, day := d.utc().Date()
 	return time.Date(year, month, day, hour, 0, 0, 0, santoDomingo)
 }
@@ -136,11 +136,11 @@ func refreshHours() [3]int { return [...]int{8, 12, 17} }
 func NextRefresh(after time.Time) time.Time {
 	day := DateOf(after)
 	for _, hour := range refreshHours() {
-		if slot := day.at(hour); slot.After(after) {
+		if slot := day.atHour(hour); slot.After(after) {
 			return slot.UTC()
 		}
 	}
-	return (day + 1).at(refreshHours()[0]).UTC()
+	return (day + 1).atHour(refreshHours()[0]).UTC()
 }
 
 // NextMidnight is the instant at which the next Dominican day begins, in UTC.

@@ -171,7 +171,7 @@ func TestT2_EveryDayBeginsWithItsStart(t *testing.T) {
 func TestT2_Control(t *testing.T) {
 	from, to := dayOf("1966-01-01"), dayOf("2000-12-31")
 	for name, planted := range map[string]func(Date) time.Time{
-		"midnight by the clock": func(d Date) time.Time { return d.at(0).UTC() },
+		"midnight by the clock": func(d Date) time.Time { return d.atHour(0).UTC() },
 		"always four hours":     func(d Date) time.Time { return d.utc().Add(4 * time.Hour) },
 		"UTC":                   Date.utc,
 	} {

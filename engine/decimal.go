@@ -41,7 +41,7 @@ func ParseDecimal(text string) (Decimal, error) {
 	case len(fraction) > DecimalPlacesMax:
 		return Decimal{}, fmt.Errorf("%w: %q has more than %d fractional digits", ErrDecimal, text, DecimalPlacesMax)
 	}
-	units, ok := scaled(whole, fraction, DecimalPlacesMax)
+	units, ok := parseScaled(whole, fraction, DecimalPlacesMax)
 	if !ok {
 		return Decimal{}, fmt.Errorf("%w: %q is too large", ErrDecimal, text)
 	}
@@ -102,9 +102,9 @@ func allDigits(text string) bool {
 	return true
 }
 
-// scaled is whole.fraction in units of 10^-places; both are digits, fraction has at most places of them. False when it
+// parseScaled is whole.fraction in units of 10^-places; both are digits, fraction has at most places of them. False when it
 // overflows.
-func scaled(whole, fraction string, places int) (int64, bool) {
+func parseScaled(whole, fraction string, places int) (int64, bool) {
 	const zeros = "00000000" // DecimalPlacesMax of them
 	value, err := strconv.ParseInt(whole+fraction+zeros[:places-len(fraction)], 10, 64)
 	return value, err == nil

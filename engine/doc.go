@@ -4,17 +4,17 @@
 // # Where to begin
 //
 // Observation and Refresh are what comes in; Rate, HistoryEntry, Conversion, InstitutionItem and CurrencyItem are what goes out;
-// Service and Intake are the contract between whoever holds the state (package actors) and whoever asks (package httpapi, commands).
+// Service and Ingester are the contract between whoever holds the state (package actors) and whoever asks (package httpapi, commands).
 //
-// A Book is the state of one currency. A command goes through three steps:
+// A CurrencyState is the state of one currency. A command goes through three steps:
 //
 //	Decide(command, now)  pure: holds the command against the rules, gives events and a receipt
 //	(the owner makes the events durable)
 //	Apply(event)          changes the book; the same at recovery, without clock, catalogue or rules
 //
-// Board is the book's immutable state, View is a Board at one instant (what is published, stale, ranked), Market is every Board at
-// one instant. Pages are cut from these and shared. What is made anew is made of what was there before: a View of the older one, a
-// Market of older Views. Long work of a Book can be cut into pieces (Paced) between which others are answered.
+// CurrencySnapshot is the book's immutable state, RankedView is a CurrencySnapshot at one instant (what is published, stale, ranked), MarketView is every CurrencySnapshot at
+// one instant. Pages are cut from these and shared. What is made anew is made of what was there before: a RankedView of the older one, a
+// MarketView of older Views. Long work of a CurrencyState can be cut into pieces (SetYield) between which others are answered.
 //
 //	observation.go, judge.go, plausible.go   what comes in and what is refused (I1–I4)
 //	bound.go, slots.go                       what is believed of whom, and what was heard already

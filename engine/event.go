@@ -2,8 +2,8 @@ package engine
 
 import "time"
 
-// Event is a fact about the quotes of one currency. Events are decided once (Book.Decide), written to the log, and applied
-// (Book.Apply) when they are durable and again at every recovery: applying must not depend on clock, catalogue or rules.
+// Event is a fact about the quotes of one currency. Events are decided once (CurrencyState.Decide), written to the log, and applied
+// (CurrencyState.Apply) when they are durable and again at every recovery: applying must not depend on clock, catalogue or rules.
 type Event interface {
 	// CurrencyCode names the book that the event belongs to.
 	CurrencyCode() string
@@ -21,12 +21,12 @@ type Refreshed struct {
 	Slot           time.Time // that the refresh answers; zero = none. It may be all that there is to say
 	By             string    // who typed it, "" = nobody
 	Currencies     int       // that were to hear of the slot
-	Quotes         []Quoted
-	Held           []Held
+	Quotes         []AcceptedQuote
+	Quarantined    []Quarantined
 }
 
-// Quoted is one accepted observation.
-type Quoted struct {
+// AcceptedQuote is one accepted observation.
+type AcceptedQuote struct {
 	Key           QuoteKey
 	Buy, Sell     Decimal
 	EffectiveDate Date
@@ -35,8 +35,8 @@ type Quoted struct {
 	Backfill      bool // older than what the source has said since: history only, the offer stays
 }
 
-// Held is one observation in quarantine, with the reason and the sentence that explains it.
-type Held struct {
+// Quarantine is one observation in quarantine, with the reason and the sentence that explains it.
+type Quarantined struct {
 	ID          uint64 // consecutive within the book, from 1
 	SourceID    string
 	ObservedAt  time.Time
@@ -57,23 +57,23 @@ type Withdrawn struct {
 // Released publishes a quarantined observation after all (I3).
 type Released struct {
 	Currency       string
-	HeldID         uint64
+	QuarantineID   uint64
 	SourceID       string
 	ObservedAt     time.Time
 	Priority       int64
 	Manual         bool
 	UpstreamSource string
-	Quote          Quoted
+	Quote          AcceptedQuote
 	At             time.Time
 	By             string
 }
 
 // Rejected drops a quarantined observation for good.
 type Rejected struct {
-	Currency string
-	HeldID   uint64
-	At       time.Time
-	By       string
+	Currency     string
+	QuarantineID uint64
+	At           time.Time
+	By           string
 }
 
 // CurrencyCode names the book.
@@ -93,8 +93,8 @@ func (*Withdrawn) event() {}
 func (*Released) event()  {}
 func (*Rejected) event()  {}
 
-// Offer is what one source last said of one quote. The best of a quote's offers is published (S11).
-type Offer struct {
+// SourceQuote is what one source last said of one quote. The best of a quote's offers is published (S11).
+type SourceQuote struct {
 	Key            QuoteKey
 	SourceID       string
 	Buy, Sell      Decimal
@@ -108,22 +108,22 @@ type Offer struct {
 	Manual         bool
 }
 
-// Suspect is a value that was held back as implausible; the source's next answer may confirm it.
-type Suspect struct {
+// PendingConfirmation is a value that was held back as implausible; the source's next answer may confirm it.
+type PendingConfirmation struct {
 	Key        QuoteKey
 	SourceID   string
 	ObservedAt time.Time
 	Buy, Sell  Decimal
 }
 
-// BookState is everything a book knows, for a snapshot. Slices are sorted (offers and suspects by key and source, history as P4,
+// SavedCurrency is everything a book knows, for a snapshot. Slices are sorted (offers and suspects by key and source, history as P4,
 // held by number, slots by source), so that equal books give equal states.
-type BookState struct {
-	Currency   string
-	Offers     []Offer
-	Suspects   []Suspect
-	History    []HistoryEntry
-	Held       []Held
-	LastHeldID uint64
-	Slots      []HeardSlot
+type SavedCurrency struct {
+	Currency         string
+	SourceQuotes     []SourceQuote
+	Pending          []PendingConfirmation
+	History          []HistoryEntry
+	Quarantine       []Quarantined
+	LastQuarantineID uint64
+	Slots            []AnsweredSlot
 }

@@ -26,7 +26,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// at reads an instant.
+// atHour reads an instant.
 func at(text string) time.Time {
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
@@ -41,12 +41,12 @@ var noon = at("2026-06-17T16:00:00Z")
 // fixture is a book whose owner applies what it decides.
 type fixture struct {
 	t    *testing.T
-	book *Book
+	book *CurrencyState
 	now  time.Time
 }
 
 func newFixture(t *testing.T) *fixture {
-	return &fixture{t, NewBook("USD", testCatalogue(), DefaultRules()), noon}
+	return &fixture{t, NewCurrencyState("USD", testCatalogue(), DefaultRules()), noon}
 }
 
 // testCatalogue is the catalogue with the kinds of sources that there are: an aggregator, an official one that speaks on business
@@ -55,7 +55,7 @@ func testCatalogue() *Catalogue {
 	return DefaultCatalogue().WithSources(
 		Source{ID: "infodolar", Name: "InfoDolar", Priority: 200, UpstreamSource: "InfoDolar", Lifetime: LifetimeDefault},
 		Source{ID: "bcrd-reference", Name: "Tasa de referencia", Priority: 100, Lifetime: 98 * time.Hour},
-		Source{ID: "past", Name: "Historia", Priority: 100, Lifetime: LifetimeDefault, Bounds: []Bound{
+		Source{ID: "past", Name: "Historia", Priority: 100, Lifetime: LifetimeDefault, PlausibleRanges: []PlausibleRange{
 			{Currency: "USD", JumpPermille: 100},
 			{Currency: "USD", Until: dayOf("2003-12-31"), Lowest: decimalFrom("10"), Highest: decimalFrom("60"), JumpPermille: 300},
 			{Currency: "USD", Until: dayOf("1999-12-31"), Lowest: decimalFrom("8"), Highest: decimalFrom("20")},
@@ -83,7 +83,7 @@ func decimalFrom(text string) Decimal {
 	return d
 }
 
-func (f *fixture) do(command Command) Receipt {
+func (f *fixture) apply(command Command) Receipt {
 	f.t.Helper()
 	decision, err := f.book.Decide(command, f.now)
 	if err != nil {
@@ -95,16 +95,16 @@ func (f *fixture) do(command Command) Receipt {
 	return decision.Receipt
 }
 
-// say takes one refresh of a source in, observed now.
-func (f *fixture) say(source string, observations ...Observation) Receipt {
+// observe takes one refresh of a source in, observed now.
+func (f *fixture) observe(source string, observations ...Observation) Receipt {
 	f.t.Helper()
-	return f.do(Observe{[]Refresh{{SourceID: source, ObservedAt: f.now, Observations: observations}}})
+	return f.apply(Observe{[]Refresh{{SourceID: source, ObservedAt: f.now, Observations: observations}}})
 }
 
 // accept is say that must not be refused.
 func (f *fixture) accept(source string, observations ...Observation) {
 	f.t.Helper()
-	if receipt := f.say(source, observations...); len(receipt.Refused) > 0 {
+	if receipt := f.observe(source, observations...); len(receipt.Refused) > 0 {
 		f.t.Fatalf("refused: %+v", receipt.Refused)
 	}
 }
@@ -112,25 +112,25 @@ func (f *fixture) accept(source string, observations ...Observation) {
 // refuse is say that must be refused for one reason, and serves nothing of it.
 func (f *fixture) refuse(reason Reason, source string, observations ...Observation) {
 	f.t.Helper()
-	receipt := f.say(source, observations...)
+	receipt := f.observe(source, observations...)
 	if len(receipt.Refused) == 0 {
 		f.t.Fatalf("accepted, want %s: %+v", reason, observations)
 	}
 	for _, refusal := range receipt.Refused {
-		if refusal.Reason != reason || refusal.Detail == "" || refusal.HeldID == 0 {
+		if refusal.Reason != reason || refusal.Detail == "" || refusal.QuarantineID == 0 {
 			f.t.Fatalf("refusal %+v, want reason %s, a detail and a number in quarantine", refusal, reason)
 		}
 	}
 }
 
-func (f *fixture) wait(d time.Duration) { f.now = f.now.Add(d) }
+func (f *fixture) advance(d time.Duration) { f.now = f.now.Add(d) }
 
-func (f *fixture) view() *View { return f.book.Board().View(f.now) }
+func (f *fixture) view() *RankedView { return f.book.Snapshot().View(f.now) }
 
 // rate is the published rate of an institution's unspecified commercial quote.
 func (f *fixture) rate(institution string) *Rate {
 	f.t.Helper()
-	page := f.view().Rates(RatesQuery{Filter{Institution: institution}, Cut{LimitMax, 0}})
+	page := f.view().Rates(RatesQuery{Filter{Institution: institution}, PageRequest{LimitMax, 0}})
 	if len(page.Items) != 1 {
 		f.t.Fatalf("%s has %d rates, want 1", institution, len(page.Items))
 	}
@@ -138,7 +138,7 @@ func (f *fixture) rate(institution string) *Rate {
 }
 
 func (f *fixture) ranking(operation Operation) []string {
-	page := f.view().Ranking(RankingQuery{Operation: operation, Cut: Cut{LimitMax, 0}})
+	page := f.view().Ranking(RankingQuery{Operation: operation, PageRequest: PageRequest{LimitMax, 0}})
 	ids := make([]string, len(page.Items))
 	for i, rate := range page.Items {
 		ids[i] = rate.InstitutionID + "/" + string(rate.Channel)

@@ -7,7 +7,7 @@ import "time"
 type Condition struct {
 	// Name is what is looked at, one lower-case word: "log", "disk", "clock", "mail", "sources".
 	Name string `json:"name"`
-	// State is ConditionOK, or one word for what is wrong: "recovering", "read_only", "slow".
+	// Saved is ConditionOK, or one word for what is wrong: "recovering", "read_only", "slow".
 	State string `json:"state"`
 	// Down says that the node can't answer data requests because of it; otherwise it answers, and something else suffers.
 	Down bool `json:"down"`
@@ -26,8 +26,8 @@ type Health interface {
 	Conditions() []Condition
 }
 
-// Well is a condition with nothing wrong.
-func Well(name string) Condition { return Condition{Name: name, State: ConditionOK} }
+// HealthyCondition is a condition with nothing wrong.
+func HealthyCondition(name string) Condition { return Condition{Name: name, State: ConditionOK} }
 
 // Readiness is how a node is as a whole.
 type Readiness string

@@ -8,22 +8,24 @@ import (
 )
 
 // History is the part of the daily rows that a query asks for. Rows of inactive institutions stay (P7).
-func (b *Board) History(q HistoryQuery) *Page[HistoryEntry] { return historyPage([]*Board{b}, q) }
+func (b *CurrencySnapshot) History(q HistoryQuery) *Page[HistoryEntry] {
+	return historyPage([]*CurrencySnapshot{b}, q)
+}
 
 // historyPage merges the days of several currencies in list order (P4): by date, then institution, currency and so on. It counts
 // every match and copies only those of the page.
-func historyPage(boards []*Board, q HistoryQuery) *Page[HistoryEntry] {
-	cut := cutter[HistoryEntry]{cut: q.Cut}
-	for days := daysBetween(boards, q); len(days) > 0; {
+func historyPage(boards []*CurrencySnapshot, q HistoryQuery) *Page[HistoryEntry] {
+	cut := pager[HistoryEntry]{request: q.PageRequest}
+	for days := daysInRange(boards, q); len(days) > 0; {
 		same := 1
 		for same < len(days) && days[same].date == days[0].date {
 			same++
 		}
-		group := sameDay(days[:same])
+		group := dayGroup(days[:same])
 		days = days[same:]
 		matches := group.count(&q.Filter)
 		if cut.total+matches > q.Cursor && len(cut.items) < q.Limit {
-			group.choose(&cut, &q.Filter)
+			group.addMatching(&cut, &q.Filter)
 		} else {
 			cut.total += matches
 		}
@@ -31,11 +33,11 @@ func historyPage(boards []*Board, q HistoryQuery) *Page[HistoryEntry] {
 	return cut.page(time.Time{})
 }
 
-// sameDay is one date in one or several currencies, by currency.
-type sameDay []*day
+// dayGroup is one date in one or several currencies, by currency.
+type dayGroup []*day
 
-// daysBetween are the days that a query asks for, by date.
-func daysBetween(boards []*Board, q HistoryQuery) []*day {
+// daysInRange are the days that a query asks for, by date.
+func daysInRange(boards []*CurrencySnapshot, q HistoryQuery) []*day {
 	var days []*day
 	for _, board := range boards {
 		if q.Currency != "" && q.Currency != board.currency {
@@ -51,10 +53,10 @@ func daysBetween(boards []*Board, q HistoryQuery) []*day {
 	return days
 }
 
-func (s sameDay) count(f *Filter) int {
+func (s dayGroup) count(f *Filter) int {
 	n := 0
 	for _, day := range s {
-		rows := day.of(f.Institution)
+		rows := day.ofInstitution(f.Institution)
 		if f.Channel == "" && f.Kind == "" {
 			n += len(rows)
 			continue
@@ -68,8 +70,8 @@ func (s sameDay) count(f *Filter) int {
 	return n
 }
 
-// of are the rows of an institution, "" of all. Rows of one day are sorted by institution.
-func (d *day) of(institution string) []HistoryEntry {
+// ofInstitution are the rows of an institution, "" of all. Rows of one day are sorted by institution.
+func (d *day) ofInstitution(institution string) []HistoryEntry {
 	if institution == "" {
 		return d.rows
 	}
@@ -86,11 +88,11 @@ func leadingRows(rows []HistoryEntry, institution string) int {
 	return n
 }
 
-// choose passes the rows of all currencies side by side, institution by institution.
-func (s sameDay) choose(cut *cutter[HistoryEntry], f *Filter) {
+// addMatching passes the rows of all currencies side by side, institution by institution.
+func (s dayGroup) addMatching(cut *pager[HistoryEntry], f *Filter) {
 	rest := make([][]HistoryEntry, len(s))
 	for i, day := range s {
-		rest[i] = day.of(f.Institution)
+		rest[i] = day.ofInstitution(f.Institution)
 	}
 	for {
 		institution, any := "", false

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// conversionsFaults is three times what goal D3 asks for.
-const conversionsFaults = 3_000_000
+// conversionCases is three times what goal D3 asks for.
+const conversionCases = 3_000_000
 
 // TestFaultsD2_RealHistory takes the real observations in, and counts what of the good is held back: at most one in a thousand, of the
 // values and of the days of an institution on which nothing else came.
@@ -32,7 +32,7 @@ func TestFaultsD2_RealHistory(t *testing.T) {
 // nothing was taken.
 func realHistory(t *testing.T, refreshes []Refresh, rules Rules) (values, held, days, lost int) {
 	t.Helper()
-	book := NewBook("USD", testCatalogue(), rules)
+	book := NewCurrencyState("USD", testCatalogue(), rules)
 	taken, said := map[string]bool{}, map[string]bool{}
 	for _, refresh := range refreshes {
 		decision, err := book.Decide(Observe{[]Refresh{refresh}}, refresh.ObservedAt)
@@ -71,8 +71,8 @@ func realHistory(t *testing.T, refreshes []Refresh, rules Rules) (values, held, 
 func TestFaultsD3_Conversions(t *testing.T) {
 	seed := rand.Uint64() //nolint:forbidigo // printed below
 	dice := rand.New(rand.NewPCG(seed, 0))
-	wrong, first := conversionFaults(t, dice, conversionsFaults, Conversion.AmountDOP)
-	t.Logf("FIGURE %d conversions against big.Rat, %d wrong; seed %d", conversionsFaults, wrong, seed)
+	wrong, first := conversionFaults(t, dice, conversionCases, Conversion.AmountDOP)
+	t.Logf("FIGURE %d conversions against big.Rat, %d wrong; seed %d", conversionCases, wrong, seed)
 	if wrong > 0 {
 		t.Errorf("conversions differ: %s", first)
 	}

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// market is a fixture over two currencies.
-func market(t *testing.T) (*fixture, func() *Market) {
+// newMarketFixture is a fixture over two currencies.
+func newMarketFixture(t *testing.T) (*fixture, func() *MarketView) {
 	f := newFixture(t)
-	euros := NewBook("EUR", DefaultCatalogue(), DefaultRules())
+	euros := NewCurrencyState("EUR", DefaultCatalogue(), DefaultRules())
 	observation := Observation{InstitutionID: "vimenca", Currency: "EUR", Buy: "66.8", Sell: "70.9"}
 	old := Refresh{SourceID: "e", ObservedAt: f.now.Add(-27 * time.Hour), Observations: []Observation{observation}}
 	decision, err := euros.Decide(Observe{[]Refresh{old}}, f.now)
@@ -19,27 +19,29 @@ func market(t *testing.T) (*fixture, func() *Market) {
 		euros.Apply(event)
 	}
 	f.accept("a", usd("bhd", "57", "60"), usd("vimenca", "57", "60"), usd("bancamerica", "57", "60"))
-	return f, func() *Market { return NewMarket(DefaultCatalogue(), []*Board{f.book.Board(), euros.Board()}, f.now) }
+	return f, func() *MarketView {
+		return NewMarketView(DefaultCatalogue(), []*CurrencySnapshot{f.book.Snapshot(), euros.Snapshot()}, f.now)
+	}
 }
 
 func TestP1_TheCursorCountsItems(t *testing.T) {
 	f := newFixture(t)
 	f.accept("a", usd("bhd", "57", "60"), usd("popular", "57", "60"), usd("caribe", "57", "60"))
 	for _, c := range []struct{ limit, cursor, items, next int }{
-		{2, 0, 2, 2}, {2, 2, 1, NoNext}, {3, 0, 3, NoNext}, {1, 1, 1, 2}, {5, 3, 0, NoNext}, {5, 100000, 0, NoNext},
+		{2, 0, 2, 2}, {2, 2, 1, NoNextCursor}, {3, 0, 3, NoNextCursor}, {1, 1, 1, 2}, {5, 3, 0, NoNextCursor}, {5, 100000, 0, NoNextCursor},
 	} {
-		page := f.view().Rates(RatesQuery{Cut: Cut{c.limit, c.cursor}})
-		if len(page.Items) != c.items || page.Next != c.next || page.Total != 3 {
+		page := f.view().Rates(RatesQuery{PageRequest: PageRequest{c.limit, c.cursor}})
+		if len(page.Items) != c.items || page.NextCursor != c.next || page.Total != 3 {
 			t.Errorf("limit %d cursor %d: %d items, next %d, total %d, want %d, %d, 3",
-				c.limit, c.cursor, len(page.Items), page.Next, page.Total, c.items, c.next)
+				c.limit, c.cursor, len(page.Items), page.NextCursor, page.Total, c.items, c.next)
 		}
 	}
 	many := make([]int, CursorMax+300)
-	if page := pageOf(many, Cut{200, CursorMax}); page.Next != NoNext || len(page.Items) != 200 {
-		t.Errorf("behind the last cursor next is %d with %d items, want none with 200", page.Next, len(page.Items))
+	if page := pageOf(many, PageRequest{200, CursorMax}); page.NextCursor != NoNextCursor || len(page.Items) != 200 {
+		t.Errorf("behind the last cursor next is %d with %d items, want none with 200", page.NextCursor, len(page.Items))
 	}
-	if page := pageOf(many, Cut{200, CursorMax - 200}); page.Next != CursorMax {
-		t.Errorf("next is %d, want the last cursor", page.Next)
+	if page := pageOf(many, PageRequest{200, CursorMax - 200}); page.NextCursor != CursorMax {
+		t.Errorf("next is %d, want the last cursor", page.NextCursor)
 	}
 }
 
@@ -48,13 +50,13 @@ func TestP1_AWalkIsTheList(t *testing.T) {
 	for _, institution := range DefaultCatalogue().Institutions() {
 		f.accept("s-"+institution.ID, usd(institution.ID, "57", "60"))
 	}
-	whole := f.view().Rates(RatesQuery{Cut: Cut{LimitMax, 0}}).Items
+	whole := f.view().Rates(RatesQuery{PageRequest: PageRequest{LimitMax, 0}}).Items
 	for limit := 1; limit <= len(whole)+1; limit++ {
 		var walked []*Rate
-		for cursor := 0; cursor != NoNext; {
-			page := f.view().Rates(RatesQuery{Cut: Cut{limit, cursor}})
+		for cursor := 0; cursor != NoNextCursor; {
+			page := f.view().Rates(RatesQuery{PageRequest: PageRequest{limit, cursor}})
 			walked = append(walked, page.Items...)
-			cursor = page.Next
+			cursor = page.NextCursor
 		}
 		if !slices.EqualFunc(walked, whole, func(a, b *Rate) bool { return a.ID == b.ID }) {
 			t.Fatalf("a walk in steps of %d differs from the list", limit)
@@ -67,10 +69,10 @@ func TestP2_TotalIsOfTheSameSnapshot(t *testing.T) {
 	f.accept("a", usd("bhd", "57", "60"))
 	view := f.view()
 	f.accept("b", usd("popular", "57", "60"))
-	if page := view.Rates(RatesQuery{Cut: Cut{LimitMax, 0}}); page.Total != 1 || len(page.Items) != 1 {
+	if page := view.Rates(RatesQuery{PageRequest: PageRequest{LimitMax, 0}}); page.Total != 1 || len(page.Items) != 1 {
 		t.Errorf("an old view shows %d of %d", len(page.Items), page.Total)
 	}
-	if page := f.view().Rates(RatesQuery{Cut: Cut{LimitMax, 0}}); page.Total != 2 {
+	if page := f.view().Rates(RatesQuery{PageRequest: PageRequest{LimitMax, 0}}); page.Total != 2 {
 		t.Errorf("a new view shows %d", page.Total)
 	}
 }
@@ -78,9 +80,9 @@ func TestP2_TotalIsOfTheSameSnapshot(t *testing.T) {
 func TestP3_APageIsImmutable(t *testing.T) {
 	f := newFixture(t)
 	f.accept("a", usd("bhd", "57", "60"))
-	page := f.view().Rates(RatesQuery{Cut: Cut{LimitMax, 0}})
+	page := f.view().Rates(RatesQuery{PageRequest: PageRequest{LimitMax, 0}})
 	before := *page.Items[0]
-	f.wait(time.Hour)
+	f.advance(time.Hour)
 	f.accept("a", usd("bhd", "57.5", "60.5"))
 	if *page.Items[0] != before {
 		t.Error("a page changed after it was cut")
@@ -88,12 +90,12 @@ func TestP3_APageIsImmutable(t *testing.T) {
 }
 
 func TestP4_ListOrders(t *testing.T) {
-	f, now := market(t)
+	f, now := newMarketFixture(t)
 	digital, ref := usd("bhd", "57", "60"), usd("bhd", "57", "60")
 	digital.Channel, ref.Kind = Digital, Reference
 	f.accept("a", ref, digital)
 	var rates []string
-	for _, rate := range now().Rates(RatesQuery{Cut: Cut{LimitMax, 0}}).Items {
+	for _, rate := range now().Rates(RatesQuery{PageRequest: PageRequest{LimitMax, 0}}).Items {
 		rates = append(rates, rate.ID)
 	}
 	want := []string{
@@ -107,7 +109,7 @@ func TestP4_ListOrders(t *testing.T) {
 	if !slices.IsSortedFunc(currencies, func(a, b CurrencyItem) int { return compareStrings(a.Code, b.Code) }) {
 		t.Error("currencies are not in the order of their codes")
 	}
-	institutions := now().Institutions(InstitutionsQuery{Cut: Cut{LimitMax, 0}}).Items
+	institutions := now().Institutions(InstitutionsQuery{PageRequest: PageRequest{LimitMax, 0}}).Items
 	if !slices.IsSortedFunc(institutions, func(a, b InstitutionItem) int { return compareStrings(a.ID, b.ID) }) {
 		t.Error("institutions are not in the order of their ids")
 	}
@@ -121,7 +123,7 @@ func compareStrings(a, b string) int {
 }
 
 func TestP6_Counts(t *testing.T) {
-	_, now := market(t)
+	_, now := newMarketFixture(t)
 	counts := map[string]string{}
 	for _, c := range now().Currencies().Items {
 		counts[c.Code] = fmt.Sprint(c.QuoteCount, c.CurrentQuoteCount)
@@ -131,14 +133,14 @@ func TestP6_Counts(t *testing.T) {
 			t.Errorf("%s counts %s, want %s", code, counts[code], want)
 		}
 	}
-	for _, q := range []InstitutionsQuery{{"", Cut{LimitMax, 0}}, {"EUR", Cut{LimitMax, 0}}} {
+	for _, q := range []InstitutionsQuery{{"", PageRequest{LimitMax, 0}}, {"EUR", PageRequest{LimitMax, 0}}} {
 		for _, item := range now().Institutions(q).Items {
 			if item.ID == "vimenca" && item.CurrentQuoteCount != 1 {
 				t.Errorf("with the filter %q vimenca has %d current quotes, want 1 over all currencies", q.Currency, item.CurrentQuoteCount)
 			}
 		}
 	}
-	all := now().Institutions(InstitutionsQuery{Cut: Cut{LimitMax, 0}})
+	all := now().Institutions(InstitutionsQuery{PageRequest: PageRequest{LimitMax, 0}})
 	active := 0
 	for _, institution := range DefaultCatalogue().Institutions() {
 		if institution.Active {
@@ -151,8 +153,8 @@ func TestP6_Counts(t *testing.T) {
 }
 
 func TestP7_AnInactiveInstitutionIsAbsentButForHistory(t *testing.T) {
-	f, now := market(t)
-	if page := now().Rates(RatesQuery{Filter: Filter{Institution: "bancamerica"}, Cut: Cut{LimitMax, 0}}); page.Total != 0 {
+	f, now := newMarketFixture(t)
+	if page := now().Rates(RatesQuery{Filter: Filter{Institution: "bancamerica"}, PageRequest: PageRequest{LimitMax, 0}}); page.Total != 0 {
 		t.Error("its rates are listed")
 	}
 	if slices.Contains(f.ranking(Buy), "bancamerica/unspecified") {
@@ -162,24 +164,24 @@ func TestP7_AnInactiveInstitutionIsAbsentButForHistory(t *testing.T) {
 		t.Error("it has a detail")
 	}
 	today := DateOf(f.now)
-	history := now().History(HistoryQuery{Filter: Filter{Institution: "bancamerica"}, Cut: Cut{LimitMax, 0}, From: today, To: today})
+	history := now().History(HistoryQuery{Filter: Filter{Institution: "bancamerica"}, PageRequest: PageRequest{LimitMax, 0}, From: today, To: today})
 	if history.Total != 1 {
 		t.Errorf("its history has %d rows, want 1", history.Total)
 	}
 }
 
 func TestP8_InstitutionsByCurrency(t *testing.T) {
-	_, now := market(t)
-	page := now().Institutions(InstitutionsQuery{"EUR", Cut{LimitMax, 0}})
+	_, now := newMarketFixture(t)
+	page := now().Institutions(InstitutionsQuery{"EUR", PageRequest{LimitMax, 0}})
 	if page.Total != 1 || page.Items[0].ID != "vimenca" || !slices.Equal(page.Items[0].Currencies, []string{"EUR", "USD"}) {
 		t.Errorf("EUR gives %+v, want vimenca (expired) with both currencies", page.Items)
 	}
 }
 
 func TestP9_NothingMatches(t *testing.T) {
-	_, now := market(t)
+	_, now := newMarketFixture(t)
 	for _, filter := range []Filter{{Currency: "XXX"}, {Institution: "no-such-bank"}, {Channel: Transfer}} {
-		if page := now().Rates(RatesQuery{filter, Cut{LimitMax, 0}}); page.Total != 0 || len(page.Items) != 0 || page.Next != NoNext {
+		if page := now().Rates(RatesQuery{filter, PageRequest{LimitMax, 0}}); page.Total != 0 || len(page.Items) != 0 || page.NextCursor != NoNextCursor {
 			t.Errorf("%+v gives %+v", filter, page)
 		}
 	}
@@ -189,7 +191,7 @@ func TestP10_IDsAreStable(t *testing.T) {
 	f := newFixture(t)
 	f.accept("a", usd("bhd", "57", "60"))
 	first := f.rate("bhd").ID
-	f.wait(time.Hour)
+	f.advance(time.Hour)
 	f.accept("b", usd("bhd", "57.3", "60.2"))
 	if second := f.rate("bhd").ID; first != second || first != "bhd:USD:unspecified:commercial" {
 		t.Errorf("ids %s, %s", first, second)

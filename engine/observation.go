@@ -68,7 +68,7 @@ type Refusal struct {
 	Observation    Observation
 	Reason         Reason
 	Detail         string // a sentence with the values that decided
-	HeldID         uint64 // number in the book's quarantine; 0 when it was not kept there
+	QuarantineID   uint64 // number in the book's quarantine; 0 when it was not kept there
 }
 
 // Receipt is the durable outcome of an intake.

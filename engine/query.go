@@ -12,7 +12,7 @@ const (
 	CursorMax           = 100_000
 	HistoryRangeDaysMax = 365
 	HistoryDefaultDays  = 7
-	NoNext              = -1 // Page.Next when there is no further page
+	NoNextCursor        = -1 // Page.Next when there is no further page
 )
 
 // Filter narrows rates and history; an empty field matches everything.
@@ -23,50 +23,50 @@ type Filter struct {
 	Kind        Kind
 }
 
-// Cut is the part of a list that is asked for: at most Limit items after the first Cursor ones (P1).
-type Cut struct {
+// PageRequest is the part of a list that is asked for: at most Limit items after the first Cursor ones (P1).
+type PageRequest struct {
 	Limit, Cursor int
 }
 
 // RatesQuery asks for published rates.
 type RatesQuery struct {
 	Filter
-	Cut
+	PageRequest
 }
 
 // RankingQuery asks for the current rates of one currency that have the side the operation needs, best first (S2–S7).
 type RankingQuery struct {
 	Filter
-	Cut
+	PageRequest
 	Operation Operation
-	// Comparing says that the ranking is for convert, where reference rates are compared when asked for (S6); a best
+	// ForConvert says that the ranking is for convert, where reference rates are compared when asked for (S6); a best
 	// ranking of them is empty (S5). An empty Kind means commercial in both.
-	Comparing bool
+	ForConvert bool
 }
 
-// HistoryQuery asks for daily rows from From to To, both included.
+// HistoryQuery asks for daily rows from RefreshIndex to To, both included.
 type HistoryQuery struct {
 	Filter
-	Cut
+	PageRequest
 	From, To Date
 }
 
 // InstitutionsQuery asks for active institutions; Currency keeps those that publish a rate in it (P8).
 type InstitutionsQuery struct {
 	Currency string
-	Cut
+	PageRequest
 }
 
 // Page is one immutable part of a list.
 type Page[T any] struct {
-	Items []T
-	Total int // matches before paging, from the same snapshot (P2)
-	Next  int // cursor of the next page, NoNext when there is none (P1)
+	Items      []T
+	Total      int // matches before paging, from the same snapshot (P2)
+	NextCursor int // cursor of the next page, NoNext when there is none (P1)
 	// ChangesAt is the first instant at which the same question may be answered differently without a new fact: an
 	// expiry. Zero when there is none.
 	ChangesAt time.Time
-	// Memo is where the front end keeps what it made of the page, its encoded answer. Always one concrete type.
-	Memo atomic.Value
+	// Rendered is where the front end keeps what it made of the page, its encoded answer. Always one concrete type.
+	Rendered atomic.Value
 }
 
 // CurrencyItem is a currency with its counts (interface §2.3, P6).
@@ -82,17 +82,17 @@ type InstitutionItem struct {
 	CurrentQuoteCount int
 }
 
-// InstitutionDetail is an active institution with all its published rates, in list order. ChangesAt and Memo are as in Page.
+// InstitutionDetail is an active institution with all its published rates, in list order. ChangesAt and Rendered are as in Page.
 type InstitutionDetail struct {
 	*Institution
 	Rates     []*Rate
 	ChangesAt time.Time
-	Memo      atomic.Value
+	Rendered  atomic.Value
 }
 
-// ResolveRange completes a history range from today's date (T6): neither end: the last seven days; only from: to today;
+// ResolveHistoryRange completes a history range from today's date (T6): neither end: the last seven days; only from: to today;
 // only to: the seven days that end with it.
-func ResolveRange(from, to, today Date) (Date, Date) {
+func ResolveHistoryRange(from, to, today Date) (Date, Date) {
 	switch {
 	case from.IsZero() && to.IsZero():
 		to = today

@@ -28,7 +28,7 @@ func TestS2_BestForTheCallerComesFirst(t *testing.T) {
 		Sell: {"popular/unspecified", "caribe/unspecified", "bhd/unspecified"},
 	} {
 		for _, comparing := range []bool{false, true} {
-			page := f.view().Ranking(RankingQuery{Operation: operation, Cut: Cut{LimitMax, 0}, Comparing: comparing})
+			page := f.view().Ranking(RankingQuery{Operation: operation, PageRequest: PageRequest{LimitMax, 0}, ForConvert: comparing})
 			var got []string
 			for _, rate := range page.Items {
 				got = append(got, rate.InstitutionID+"/unspecified")
@@ -45,7 +45,7 @@ func TestS3_TiesAreATotalOrder(t *testing.T) {
 	f.accept("infodolar", usd("abonap", "57", "60.3")) // priority 200
 	f.accept("q", usd("union", "57", "60.30"))
 	f.accept("p", usd("bhd", "57", "60.300"))
-	f.wait(time.Minute)
+	f.advance(time.Minute)
 	f.accept("r", usd("vimenca", "57.00", "60.3")) // collected later
 	branch := usd("union", "57", "60.3")
 	branch.Channel = Branch
@@ -68,10 +68,10 @@ func TestS4_AMissingSideIsLeftOutOfTheRanking(t *testing.T) {
 	if got := f.ranking(Sell); !slices.Equal(got, []string{"romana/unspecified"}) {
 		t.Errorf("sell ranks %v", got)
 	}
-	if page := f.view().Rates(RatesQuery{Cut: Cut{LimitMax, 0}}); page.Total != 2 {
+	if page := f.view().Rates(RatesQuery{PageRequest: PageRequest{LimitMax, 0}}); page.Total != 2 {
 		t.Errorf("rates has %d, want both", page.Total)
 	}
-	if page := f.view().Ranking(RankingQuery{Operation: Buy, Cut: Cut{LimitMax, 0}}); page.Total != 1 {
+	if page := f.view().Ranking(RankingQuery{Operation: Buy, PageRequest: PageRequest{LimitMax, 0}}); page.Total != 1 {
 		t.Errorf("total of the ranking is %d, want 1", page.Total)
 	}
 }
@@ -86,7 +86,7 @@ func TestS5_BestHasNoReferenceRates(t *testing.T) {
 	f := newFixture(t)
 	f.accept("bcrd-reference", reference("58.9", "59.3"))
 	f.accept("a", usd("bhd", "57", "60"))
-	page := f.view().Ranking(RankingQuery{Filter: Filter{Kind: Reference}, Operation: Buy, Cut: Cut{LimitMax, 0}})
+	page := f.view().Ranking(RankingQuery{Filter: Filter{Kind: Reference}, Operation: Buy, PageRequest: PageRequest{LimitMax, 0}})
 	if page.Total != 0 || len(page.Items) != 0 {
 		t.Errorf("best of kind reference has %d items", page.Total)
 	}
@@ -100,13 +100,13 @@ func TestS6_ConvertComparesReferenceRatesWhenAsked(t *testing.T) {
 	f.accept("bcrd-reference", reference("58.9", "59.3"))
 	f.accept("a", usd("bhd", "57", "60"))
 	for kind, want := range map[Kind]string{"": "bhd", Commercial: "bhd", Reference: "bcrd"} {
-		q := RankingQuery{Filter: Filter{Kind: kind}, Operation: Buy, Cut: Cut{LimitMax, 0}, Comparing: true}
+		q := RankingQuery{Filter: Filter{Kind: kind}, Operation: Buy, PageRequest: PageRequest{LimitMax, 0}, ForConvert: true}
 		if page := f.view().Ranking(q); page.Total != 1 || page.Items[0].InstitutionID != want {
 			t.Errorf("kind %q compares %d rates, want %s alone", kind, page.Total, want)
 		}
 	}
-	f.wait(400 * time.Hour)
-	q := RankingQuery{Filter: Filter{Kind: Reference}, Operation: Buy, Cut: Cut{LimitMax, 0}, Comparing: true}
+	f.advance(400 * time.Hour)
+	q := RankingQuery{Filter: Filter{Kind: Reference}, Operation: Buy, PageRequest: PageRequest{LimitMax, 0}, ForConvert: true}
 	if page := f.view().Ranking(q); page.Total != 0 {
 		t.Errorf("an expired reference rate is compared")
 	}
@@ -132,7 +132,7 @@ func TestS11_OneOfTheSourcesIsPublished(t *testing.T) {
 	if got := f.rate("bhd"); got.SourceID != "bhd-site" || got.UpstreamSource != "" {
 		t.Fatalf("published %s, want the bank's own word", got.SourceID)
 	}
-	f.wait(time.Hour)
+	f.advance(time.Hour)
 	f.accept("infodolar", usd("bhd", "57.05", "60.05"))
 	if got := f.rate("bhd"); got.SourceID != "bhd-site" {
 		t.Fatalf("published %s: a later word of a lower precedence must not win", got.SourceID)
@@ -141,15 +141,15 @@ func TestS11_OneOfTheSourcesIsPublished(t *testing.T) {
 	if got := f.rate("bhd"); !got.Manual || got.SourceID != "manual" {
 		t.Fatalf("published %s, want the operator's", got.SourceID)
 	}
-	f.do(Withdraw{Key: QuoteKey{"bhd", Unspecified, Commercial}, SourceID: "manual", By: "ana"})
+	f.apply(Withdraw{Key: QuoteKey{"bhd", Unspecified, Commercial}, SourceID: "manual", By: "ana"})
 	if got := f.rate("bhd"); got.SourceID != "bhd-site" {
 		t.Fatalf("published %s after the withdrawal", got.SourceID)
 	}
-	f.wait(25*time.Hour + time.Minute) // the bank's own expired 26 h after its check, the aggregator's an hour later
+	f.advance(25*time.Hour + time.Minute) // the bank's own expired 26 h after its check, the aggregator's an hour later
 	if got := f.rate("bhd"); got.SourceID != "infodolar" || got.Stale {
 		t.Fatalf("published %s (stale %v), want the fail-over to the aggregator", got.SourceID, got.Stale)
 	}
-	f.wait(time.Hour)
+	f.advance(time.Hour)
 	if got := f.rate("bhd"); got.SourceID != "infodolar" || !got.Stale {
 		t.Fatalf("published %s (stale %v), want the last one to expire, as stale", got.SourceID, got.Stale)
 	}
@@ -165,7 +165,7 @@ func TestS11_AManualRateLastsUntilItExpires(t *testing.T) {
 	if !view.ChangesAt().Equal(manual.ExpiresAt) {
 		t.Errorf("the view changes at %s, want the manual rate's expiry", view.ChangesAt())
 	}
-	f.wait(2 * time.Hour)
+	f.advance(2 * time.Hour)
 	if got := f.rate("bhd"); got.Manual || got.Stale {
 		t.Errorf("published %+v, want the bank's own again", got)
 	}

@@ -88,5 +88,5 @@ type HistoryEntry struct {
 	SourceID      string
 	DatePrecision DatePrecision
 	ObservedAt    time.Time // when the source said it; not published
-	Rank          int64     // precedence of the source that gave it (Source.Rank); not published
+	Precedence    int64     // precedence of the source that gave it (Source.Rank); not published
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // drawCommand is anything that may happen to a book, good and bad.
-func drawCommand(t *rapid.T, now time.Time, held []Held) Command {
+func drawCommand(t *rapid.T, now time.Time, held []Quarantined) Command {
 	institution := rapid.SampledFrom([]string{"bhd", "popular", "caribe", "vimenca", "romana", "bancamerica", "bcrd"})
 	source := rapid.SampledFrom([]string{"a", "infodolar", "manual", "past"})
 	switch kind := rapid.IntRange(0, 9).Draw(t, "command"); {
@@ -55,37 +55,37 @@ func drawCommand(t *rapid.T, now time.Time, held []Held) Command {
 // deciding changes nothing; a batch decides as its refreshes do one by one; and what is served obeys the rules.
 func TestReplayedStateIsLiveState(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		book := NewBook("USD", testCatalogue(), DefaultRules())
-		single := NewBook("USD", testCatalogue(), DefaultRules())
+		book := NewCurrencyState("USD", testCatalogue(), DefaultRules())
+		single := NewCurrencyState("USD", testCatalogue(), DefaultRules())
 		var events []Event
-		var snapshot BookState
+		var snapshot SavedCurrency
 		now, steps := noon, rapid.IntRange(1, 25).Draw(t, "steps")
 		cutAt, afterCut := rapid.IntRange(0, steps-1).Draw(t, "cut"), 0
 		for step := range steps {
 			now = now.Add(time.Duration(rapid.IntRange(0, 40).Draw(t, "hours")) * time.Hour)
-			command := drawCommand(t, now, book.Board().Held())
-			before := book.State()
+			command := drawCommand(t, now, book.Snapshot().Quarantine())
+			before := book.Saved()
 			decision, _ := book.Decide(command, now)
-			if !reflect.DeepEqual(before, book.State()) {
+			if !reflect.DeepEqual(before, book.Saved()) {
 				t.Fatal("deciding changed the book")
 			}
 			for _, event := range decision.Events {
 				book.Apply(event)
 			}
 			events = append(events, decision.Events...)
-			oneByOne(single, command, now)
+			applyOneByOne(single, command, now)
 			if step == cutAt {
-				snapshot, afterCut = book.State(), len(events)
+				snapshot, afterCut = book.Saved(), len(events)
 			}
-			servesOnlyGood(t, book.Board().View(now))
+			servesOnlyGood(t, book.Snapshot().View(now))
 		}
-		same(t, "a full replay", book, replay(NewBook("USD", testCatalogue(), DefaultRules()), events))
-		same(t, "snapshot and tail", book, replay(Restore(snapshot, testCatalogue(), DefaultRules()), events[afterCut:]))
+		same(t, "a full replay", book, replay(NewCurrencyState("USD", testCatalogue(), DefaultRules()), events))
+		same(t, "snapshot and tail", book, replay(RestoreCurrencyState(snapshot, testCatalogue(), DefaultRules()), events[afterCut:]))
 		same(t, "one refresh at a time", book, single)
 	})
 }
 
-func oneByOne(book *Book, command Command, now time.Time) {
+func applyOneByOne(book *CurrencyState, command Command, now time.Time) {
 	commands := []Command{command}
 	if observe, ok := command.(Observe); ok {
 		commands = nil
@@ -99,20 +99,20 @@ func oneByOne(book *Book, command Command, now time.Time) {
 	}
 }
 
-func replay(book *Book, events []Event) *Book {
+func replay(book *CurrencyState, events []Event) *CurrencyState {
 	for _, event := range events {
 		book.Apply(event)
 	}
 	return book
 }
 
-func same(t *rapid.T, what string, want, got *Book) {
-	if !reflect.DeepEqual(want.State(), got.State()) {
-		t.Fatalf("%s differs:\nwant %+v\ngot  %+v", what, want.State(), got.State())
+func same(t *rapid.T, what string, want, got *CurrencyState) {
+	if !reflect.DeepEqual(want.Saved(), got.Saved()) {
+		t.Fatalf("%s differs:\nwant %+v\ngot  %+v", what, want.Saved(), got.Saved())
 	}
 }
 
-func servesOnlyGood(t *rapid.T, view *View) {
+func servesOnlyGood(t *rapid.T, view *RankedView) {
 	for _, rate := range view.rates {
 		if past := rate.SourceID == "past" && !rate.EffectiveDate.IsZero() && rate.EffectiveDate <= dayOf("2003-12-31"); !past &&
 			(rate.Buy.String() == "12.5" || rate.Sell.String() == "12.5") {
@@ -128,7 +128,7 @@ func servesOnlyGood(t *rapid.T, view *View) {
 		}
 	}
 	for _, operation := range []Operation{Buy, Sell} {
-		ranking := view.Ranking(RankingQuery{Operation: operation, Cut: Cut{LimitMax, 0}}).Items
+		ranking := view.Ranking(RankingQuery{Operation: operation, PageRequest: PageRequest{LimitMax, 0}}).Items
 		if !slices.IsSortedFunc(ranking, func(a, b *Rate) int { return compareRanked(operation, a, b) }) {
 			t.Fatalf("the ranking to %s is out of order", operation)
 		}
@@ -143,11 +143,11 @@ func TestRowsAreRestoredInAnyOrder(t *testing.T) {
 			at := noon.AddDate(0, 0, -day)
 			if (day+i)%3 > 0 {
 				f.now = at
-				f.do(Observe{[]Refresh{{SourceID: "a", ObservedAt: at, Observations: []Observation{usd(id, "57", "60")}}}})
+				f.apply(Observe{[]Refresh{{SourceID: "a", ObservedAt: at, Observations: []Observation{usd(id, "57", "60")}}}})
 			}
 		}
 	}
-	want := f.book.State()
+	want := f.book.Saved()
 	if len(want.History) < 100 {
 		t.Fatalf("%d rows", len(want.History))
 	}
@@ -160,9 +160,9 @@ func TestRowsAreRestoredInAnyOrder(t *testing.T) {
 				mixed.History[i], mixed.History[j] = mixed.History[j], mixed.History[i]
 			})
 		}
-		book := Restore(mixed, testCatalogue(), DefaultRules())
+		book := RestoreCurrencyState(mixed, testCatalogue(), DefaultRules())
 		clear(mixed.History)
-		if got := book.State(); !reflect.DeepEqual(got.History, want.History) {
+		if got := book.Saved(); !reflect.DeepEqual(got.History, want.History) {
 			t.Fatalf("round %d: %d rows, want %d", round, len(got.History), len(want.History))
 		}
 	}

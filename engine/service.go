@@ -17,9 +17,9 @@ type Service interface {
 	History(HistoryQuery) (*Page[HistoryEntry], error)
 }
 
-// Intake takes observations in. When Observe returns without error, everything that the receipt counts is on disk and
+// Ingester takes observations in. When Observe returns without error, everything that the receipt counts is on disk and
 // published. Refreshes are decided in the order given.
-type Intake interface {
+type Ingester interface {
 	Observe([]Refresh) (Receipt, error)
 }
 

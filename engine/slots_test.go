@@ -7,33 +7,33 @@ import (
 	"time"
 )
 
-// answer is a source's answer for a slot, observed now.
-func (f *fixture) answer(source string, slot time.Time, observations ...Observation) Receipt {
+// observeSlot is a source's answer for a slot, observed now.
+func (f *fixture) observeSlot(source string, slot time.Time, observations ...Observation) Receipt {
 	f.t.Helper()
-	return f.do(Observe{[]Refresh{{SourceID: source, ObservedAt: f.now, Slot: slot, Observations: observations, Complete: true}}})
+	return f.apply(Observe{[]Refresh{{SourceID: source, ObservedAt: f.now, Slot: slot, Observations: observations, Complete: true}}})
 }
 
 func TestX16_ASlotIsHeardOnce(t *testing.T) {
 	f := newFixture(t)
 	slot := f.now.Add(-time.Minute)
-	if receipt := f.answer("a", slot, usd("bhd", "57", "60")); receipt.Accepted != 1 || receipt.Changed != 1 || receipt.Repeated != 0 {
+	if receipt := f.observeSlot("a", slot, usd("bhd", "57", "60")); receipt.Accepted != 1 || receipt.Changed != 1 || receipt.Repeated != 0 {
 		t.Fatalf("the first answer: %+v", receipt)
 	}
-	before := f.book.State()
-	f.wait(time.Hour)
+	before := f.book.Saved()
+	f.advance(time.Hour)
 	for name, again := range map[string]time.Time{"the same slot": slot, "an earlier one": slot.Add(-time.Nanosecond), "in another zone": slot.In(Location())} {
-		receipt := f.answer("a", again, usd("bhd", "57.5", "60"), usd("caribe", "57", "60"), usd("popular", "0", "60"))
-		if !reflect.DeepEqual(receipt, Receipt{Repeated: 3}) || !reflect.DeepEqual(before, f.book.State()) {
+		receipt := f.observeSlot("a", again, usd("bhd", "57.5", "60"), usd("caribe", "57", "60"), usd("popular", "0", "60"))
+		if !reflect.DeepEqual(receipt, Receipt{Repeated: 3}) || !reflect.DeepEqual(before, f.book.Saved()) {
 			t.Errorf("%s: %+v", name, receipt)
 		}
 	}
-	if receipt := f.answer("b", slot, usd("bhd", "57.5", "60")); receipt.Accepted != 1 {
+	if receipt := f.observeSlot("b", slot, usd("bhd", "57.5", "60")); receipt.Accepted != 1 {
 		t.Errorf("another source: %+v", receipt)
 	}
-	if receipt := f.say("a", usd("bhd", "57.6", "60")); receipt.Accepted != 1 || f.rate("bhd").Buy.String() != "57.6" {
+	if receipt := f.observe("a", usd("bhd", "57.6", "60")); receipt.Accepted != 1 || f.rate("bhd").Buy.String() != "57.6" {
 		t.Errorf("a refresh that answers no slot: %+v", receipt)
 	}
-	if receipt := f.answer("a", slot.Add(time.Nanosecond), usd("bhd", "57.7", "60")); receipt.Accepted != 1 {
+	if receipt := f.observeSlot("a", slot.Add(time.Nanosecond), usd("bhd", "57.7", "60")); receipt.Accepted != 1 {
 		t.Errorf("a later slot: %+v", receipt)
 	}
 }
@@ -42,8 +42,8 @@ func TestX16_ASlotIsHeardOnce(t *testing.T) {
 func TestX16_ASlotWithoutNewsIsRemembered(t *testing.T) {
 	for name, observations := range map[string][]Observation{"what is known": {usd("bhd", "57", "60")}, "nothing": nil, "what is held already": {usd("bhd", "0", "60")}} {
 		f := newFixture(t)
-		f.say("a", usd("bhd", "57", "60"))
-		f.say("a", usd("bhd", "0", "60"))
+		f.observe("a", usd("bhd", "57", "60"))
+		f.observe("a", usd("bhd", "0", "60"))
 		refresh := Refresh{SourceID: "a", ObservedAt: f.now, Observations: observations}
 		if decision, _ := f.book.Decide(Observe{[]Refresh{refresh}}, f.now); len(decision.Events) != 0 {
 			t.Fatalf("%s: the control is none", name)
@@ -54,11 +54,11 @@ func TestX16_ASlotWithoutNewsIsRemembered(t *testing.T) {
 			t.Fatalf("%s: %d events, want one", name, len(decision.Events))
 		}
 		event := decision.Events[0].(*Refreshed)
-		if len(event.Quotes)+len(event.Held) != 0 || !event.Slot.Equal(f.now) {
+		if len(event.Quotes)+len(event.Quarantined) != 0 || !event.Slot.Equal(f.now) {
 			t.Errorf("%s: %+v", name, event)
 		}
 		replay(f.book, decision.Events)
-		if got := f.book.State().Slots; !reflect.DeepEqual(got, []HeardSlot{{"a", f.now, 1}}) {
+		if got := f.book.Saved().Slots; !reflect.DeepEqual(got, []AnsweredSlot{{"a", f.now, 1}}) {
 			t.Errorf("%s: slots are %v", name, got)
 		}
 	}
@@ -72,7 +72,7 @@ func TestX16_ReceiptsCountByRefresh(t *testing.T) {
 	decision, _ := f.book.Decide(Observe{[]Refresh{
 		at(f.now, usd("bhd", "57", "60"), usd("caribe", "0", "60")), at(f.now, usd("bhd", "57", "60"), usd("popular", "57", "60")), at(time.Time{}, usd("bhd", "57", "60")),
 	}}, f.now)
-	if want := []Count{{1, 1, 0}, {0, 0, 2}, {1, 0, 0}}; !reflect.DeepEqual(decision.Counts, want) {
+	if want := []RefreshCount{{1, 1, 0}, {0, 0, 2}, {1, 0, 0}}; !reflect.DeepEqual(decision.Counts, want) {
 		t.Errorf("counts are %v, want %v", decision.Counts, want)
 	}
 	if r := decision.Receipt; r.Accepted != 2 || r.Changed != 1 || r.Repeated != 2 || len(r.Refused) != 1 {
@@ -87,12 +87,12 @@ func TestX11_ASlotOfTheFutureIsNotRemembered(t *testing.T) {
 		{SourceID: "a", ObservedAt: f.now.Add(6 * time.Minute), Slot: f.now},
 	} {
 		refresh.Observations = []Observation{usd("bhd", "57", "60")}
-		receipt := f.do(Observe{[]Refresh{refresh}})
-		if len(receipt.Refused) != 1 || receipt.Refused[0].Reason != FutureDate || len(f.book.State().Slots) != 0 {
-			t.Errorf("%+v, slots %v", receipt, f.book.State().Slots)
+		receipt := f.apply(Observe{[]Refresh{refresh}})
+		if len(receipt.Refused) != 1 || receipt.Refused[0].Reason != FutureDate || len(f.book.Saved().Slots) != 0 {
+			t.Errorf("%+v, slots %v", receipt, f.book.Saved().Slots)
 		}
 	}
-	if receipt := f.answer("a", f.now.Add(4*time.Minute), usd("bhd", "57", "60")); receipt.Accepted != 1 {
+	if receipt := f.observeSlot("a", f.now.Add(4*time.Minute), usd("bhd", "57", "60")); receipt.Accepted != 1 {
 		t.Errorf("machines' clocks differ a little: %+v", receipt)
 	}
 }
@@ -102,53 +102,53 @@ func TestX5_TheSameSlotIsNotTheNextAnswer(t *testing.T) {
 	f := newFixture(t)
 	slot := f.now
 	f.accept("b", usd("duarte", "57", "59"))
-	f.answer("a", slot, usd("mocana", "60", ""))
-	f.wait(5 * time.Hour)
+	f.observeSlot("a", slot, usd("mocana", "60", ""))
+	f.advance(5 * time.Hour)
 	slot = f.now
-	if receipt := f.answer("a", slot, usd("mocana", "56", "")); len(receipt.Refused) != 1 || receipt.Refused[0].Reason != Jump {
+	if receipt := f.observeSlot("a", slot, usd("mocana", "56", "")); len(receipt.Refused) != 1 || receipt.Refused[0].Reason != Jump {
 		t.Fatalf("the jump: %+v", receipt)
 	}
-	f.wait(time.Hour)
-	if receipt := f.answer("a", slot, usd("mocana", "56", "")); receipt.Repeated != 1 || f.rate("mocana").Buy.String() != "60" {
+	f.advance(time.Hour)
+	if receipt := f.observeSlot("a", slot, usd("mocana", "56", "")); receipt.Repeated != 1 || f.rate("mocana").Buy.String() != "60" {
 		t.Errorf("read twice: %+v, served %s", receipt, f.rate("mocana").Buy)
 	}
-	f.wait(time.Hour)
-	if receipt := f.answer("a", f.now, usd("mocana", "56", "")); receipt.Accepted != 1 || f.rate("mocana").Buy.String() != "56" {
+	f.advance(time.Hour)
+	if receipt := f.observeSlot("a", f.now, usd("mocana", "56", "")); receipt.Accepted != 1 || f.rate("mocana").Buy.String() != "56" {
 		t.Errorf("the next slot: %+v", receipt)
 	}
 	// The control: without slots the second reading would have been believed.
 	control := newFixture(t)
 	control.accept("b", usd("duarte", "57", "59"))
 	control.accept("a", usd("mocana", "60", ""))
-	control.wait(5 * time.Hour)
+	control.advance(5 * time.Hour)
 	control.refuse(Jump, "a", usd("mocana", "56", ""))
-	control.wait(time.Hour)
+	control.advance(time.Hour)
 	control.accept("a", usd("mocana", "56", ""))
 }
 
 func TestX16_DoneIsWhatEveryCurrencyHeard(t *testing.T) {
 	first, second := noon, noon.Add(5*time.Hour)
-	board := func(currency string, slots ...HeardSlot) *Board {
-		return Restore(BookState{Currency: currency, Slots: slots}, testCatalogue(), DefaultRules()).Board()
+	board := func(currency string, slots ...AnsweredSlot) *CurrencySnapshot {
+		return RestoreCurrencyState(SavedCurrency{Currency: currency, Slots: slots}, testCatalogue(), DefaultRules()).Snapshot()
 	}
-	boards := []*Board{
-		board("USD", HeardSlot{"cut", second, 2}, HeardSlot{"cut first", first, 2}, HeardSlot{"done", second, 2}, HeardSlot{"no more euros", second, 1}, HeardSlot{"one", first, 1}),
-		board("EUR", HeardSlot{"cut", first, 2}, HeardSlot{"done", second, 2}, HeardSlot{"more", second, 2}, HeardSlot{"no more euros", first, 2}),
-		board("CHF", HeardSlot{"more", first, 1}),
+	boards := []*CurrencySnapshot{
+		board("USD", AnsweredSlot{"cut", second, 2}, AnsweredSlot{"cut first", first, 2}, AnsweredSlot{"done", second, 2}, AnsweredSlot{"no more euros", second, 1}, AnsweredSlot{"one", first, 1}),
+		board("EUR", AnsweredSlot{"cut", first, 2}, AnsweredSlot{"done", second, 2}, AnsweredSlot{"more", second, 2}, AnsweredSlot{"no more euros", first, 2}),
+		board("CHF", AnsweredSlot{"more", first, 1}),
 	}
 	want := map[string]time.Time{"cut": first, "done": second, "no more euros": second, "one": first, "more": first}
 	for range boards {
 		boards = append(boards[1:], boards[0])
-		if got := DoneSlots(boards); !maps.Equal(got, want) {
+		if got := CompletedSlots(boards); !maps.Equal(got, want) {
 			t.Errorf("%v, want %v", got, want)
 		}
 	}
 	// Two of three have heard: the slot is not done, whatever it counts.
-	two := []*Board{board("USD", HeardSlot{"three", second, 3}), board("EUR", HeardSlot{"three", second, 3}), board("CHF", HeardSlot{"three", first, 3})}
-	if got := DoneSlots(two)["three"]; !got.Equal(first) {
+	two := []*CurrencySnapshot{board("USD", AnsweredSlot{"three", second, 3}), board("EUR", AnsweredSlot{"three", second, 3}), board("CHF", AnsweredSlot{"three", first, 3})}
+	if got := CompletedSlots(two)["three"]; !got.Equal(first) {
 		t.Errorf("two of three have heard: done is %v, want %v", got, first)
 	}
-	if got := DoneSlots(nil); len(got) != 0 {
+	if got := CompletedSlots(nil); len(got) != 0 {
 		t.Errorf("of nothing: %v", got)
 	}
 }

@@ -2,26 +2,26 @@ package engine
 
 import "fmt"
 
-// Part is what one refresh says of one currency, with the positions of its observations in the refresh.
-type Part struct {
-	Refresh Refresh
-	From    int   // which refresh
-	Index   []int // Index[i] is where Refresh.Observations[i] stood
+// CurrencyRefresh is what one refresh says of one currency, with the positions of its observations in the refresh.
+type CurrencyRefresh struct {
+	Refresh          Refresh
+	RefreshIndex     int   // which refresh
+	ObservationIndex []int // Index[i] is where Refresh.Observations[i] stood
 }
 
-// Split sorts refreshes by currency, in their order, and refuses what no book can file: unknown institutions and currencies, and
+// SplitByCurrency sorts refreshes by currency, in their order, and refuses what no book can file: unknown institutions and currencies, and
 // fields that break their form. It calls pause, which may be nil, between small pieces of the work.
-func Split(catalogue *Catalogue, refreshes []Refresh, pause func()) (map[string][]Part, []Refusal) {
-	all := map[string][]Part{}
+func SplitByCurrency(catalogue *Catalogue, refreshes []Refresh, pause func()) (map[string][]CurrencyRefresh, []Refusal) {
+	all := map[string][]CurrencyRefresh{}
 	var refused []Refusal
-	p := pace{pause: pause, piece: pieceMax}
+	p := yielder{yield: pause, every: stepsPerYield}
 	for from := range refreshes {
 		refresh := &refreshes[from]
-		parts := map[string]*Part{}
+		parts := map[string]*CurrencyRefresh{}
 		for index := range refresh.Observations {
 			p.step(1)
 			observation := &refresh.Observations[index]
-			if reason, detail := unfit(catalogue, refresh, observation); reason != "" {
+			if reason, detail := invalid(catalogue, refresh, observation); reason != "" {
 				refused = append(refused, Refusal{
 					Refresh: from, Index: index, Observation: *observation, Reason: reason, Detail: detail,
 				})
@@ -29,12 +29,12 @@ func Split(catalogue *Catalogue, refreshes []Refresh, pause func()) (map[string]
 			}
 			part := parts[observation.Currency]
 			if part == nil {
-				part = &Part{Refresh: *refresh, From: from}
+				part = &CurrencyRefresh{Refresh: *refresh, RefreshIndex: from}
 				part.Refresh.Observations = nil
 				parts[observation.Currency] = part
 			}
 			part.Refresh.Observations = append(part.Refresh.Observations, *observation)
-			part.Index = append(part.Index, index)
+			part.ObservationIndex = append(part.ObservationIndex, index)
 		}
 		for currency, part := range parts {
 			part.Refresh.currencies = len(parts)
@@ -44,7 +44,7 @@ func Split(catalogue *Catalogue, refreshes []Refresh, pause func()) (map[string]
 	return all, refused
 }
 
-func unfit(catalogue *Catalogue, refresh *Refresh, o *Observation) (Reason, string) {
+func invalid(catalogue *Catalogue, refresh *Refresh, o *Observation) (Reason, string) {
 	if refresh.SourceID == "" || len(refresh.SourceID) > InstitutionIDMax {
 		return BadField, fmt.Sprintf("sourceId must have 1 to %d characters", InstitutionIDMax)
 	}

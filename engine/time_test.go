@@ -15,11 +15,11 @@ func TestT1_StaleFromTheInstantOfExpiry(t *testing.T) {
 		stale bool
 	}{{expires.Add(-time.Nanosecond), false}, {expires, true}, {expires.Add(time.Hour), true}} {
 		f.now = c.now
-		market := NewMarket(DefaultCatalogue(), []*Board{f.book.Board()}, c.now)
+		market := NewMarketView(DefaultCatalogue(), []*CurrencySnapshot{f.book.Snapshot()}, c.now)
 		detail, err := market.Institution("bhd")
 		must(t, err)
 		ranked := len(f.ranking(Buy)) == 1
-		listed := market.Institutions(InstitutionsQuery{"USD", Cut{1, 0}}).Items[0].CurrentQuoteCount == 1
+		listed := market.Institutions(InstitutionsQuery{"USD", PageRequest{1, 0}}).Items[0].CurrentQuoteCount == 1
 		if f.rate("bhd").Stale != c.stale || detail.Rates[0].Stale != c.stale || ranked == c.stale || listed == c.stale {
 			t.Errorf("at %s: rate stale %v, detail %v, ranked %v, counted %v; want stale %v everywhere",
 				c.now, f.rate("bhd").Stale, detail.Rates[0].Stale, ranked, listed, c.stale)
@@ -31,11 +31,11 @@ func TestT1_AViewIsRightUntilItChanges(t *testing.T) {
 	f := newFixture(t)
 	for i, institution := range []string{"bhd", "popular", "caribe"} {
 		f.accept("s-"+institution, usd(institution, "57", "60"))
-		f.wait(time.Duration(i+1) * time.Hour)
+		f.advance(time.Duration(i+1) * time.Hour)
 	}
 	for range 3 {
 		view := f.view()
-		before := f.book.Board().View(view.ChangesAt().Add(-1))
+		before := f.book.Snapshot().View(view.ChangesAt().Add(-1))
 		if !slices.EqualFunc(before.rates, view.rates, func(a, b *Rate) bool { return *a == *b }) {
 			t.Fatalf("the view changed before %s", view.ChangesAt())
 		}
@@ -60,7 +60,7 @@ func TestT3_Expiry(t *testing.T) {
 	if got := f.rate("popular"); !got.ExpiresAt.Equal(stated.ExpiresAt) {
 		t.Errorf("expires at %s, want what the source states", got.ExpiresAt)
 	}
-	f.wait(time.Hour)
+	f.advance(time.Hour)
 	f.accept("a", usd("bhd", "57", "60"))
 	if got := f.rate("bhd"); !got.ExpiresAt.Equal(f.now.Add(26 * time.Hour)) {
 		t.Errorf("a new check does not move the expiry: %s", got.ExpiresAt)
@@ -87,7 +87,7 @@ func TestT4_CollectedAndChecked(t *testing.T) {
 	}
 	collected := start
 	for i, step := range steps {
-		f.wait(time.Hour)
+		f.advance(time.Hour)
 		if step.moved {
 			collected = f.now
 		}
@@ -102,9 +102,9 @@ func TestT4_CollectedAndChecked(t *testing.T) {
 
 func (f *fixture) history(institution string) []string {
 	today := DateOf(f.now)
-	q := HistoryQuery{Filter: Filter{Institution: institution}, Cut: Cut{LimitMax, 0}, From: today - 30, To: today + 30}
+	q := HistoryQuery{Filter: Filter{Institution: institution}, PageRequest: PageRequest{LimitMax, 0}, From: today - 30, To: today + 30}
 	var rows []string
-	for _, row := range f.book.Board().History(q).Items {
+	for _, row := range f.book.Snapshot().History(q).Items {
 		rows = append(rows, row.Date.String()+" "+row.Buy.String()+" "+row.SourceID)
 	}
 	return rows
@@ -120,13 +120,13 @@ func (f *fixture) wantHistory(want ...string) {
 func TestT5_OneRowADay(t *testing.T) {
 	f := newFixture(t)
 	f.accept("a", usd("bhd", "57.1", "60"))
-	f.wait(time.Hour)
+	f.advance(time.Hour)
 	f.accept("a", usd("bhd", "57.2", "60"))
 	f.wantHistory("2026-06-17 57.2 a")
-	f.wait(24 * time.Hour)
+	f.advance(24 * time.Hour)
 	f.accept("a", usd("bhd", "57.2", "60")) // unchanged on the next day
 	f.wantHistory("2026-06-17 57.2 a", "2026-06-18 57.2 a")
-	f.wait(48 * time.Hour) // a day without an observation has no row
+	f.advance(48 * time.Hour) // a day without an observation has no row
 	f.accept("a", usd("bhd", "57.3", "60"))
 	f.wantHistory("2026-06-17 57.2 a", "2026-06-18 57.2 a", "2026-06-20 57.3 a")
 	f.now = at("2026-06-21T03:59:59Z") // still the 20th in Santo Domingo
@@ -143,14 +143,14 @@ func TestX3_TheBestSourceOfTheDayHasTheRow(t *testing.T) {
 	f.accept("infodolar", usd("bhd", "57.0", "60"))
 	f.wantHistory("2026-06-17 57.0 infodolar")
 	f.accept("bhd-site", usd("bhd", "57.1", "60"))
-	f.wait(time.Hour)
+	f.advance(time.Hour)
 	f.accept("infodolar", usd("bhd", "57.2", "60"))
 	f.wantHistory("2026-06-17 57.1 bhd-site")
 	f.accept("manual", usd("bhd", "57.3", "60"))
 	f.accept("bhd-site", usd("bhd", "57.4", "60"))
 	f.wantHistory("2026-06-17 57.3 manual")
-	f.do(Withdraw{QuoteKey{"bhd", Unspecified, Commercial}, "manual", "ana"})
-	f.wait(time.Hour)
+	f.apply(Withdraw{QuoteKey{"bhd", Unspecified, Commercial}, "manual", "ana"})
+	f.advance(time.Hour)
 	f.accept("bhd-site", usd("bhd", "57.4", "60"))
 	f.wantHistory("2026-06-17 57.4 bhd-site")
 }
@@ -159,7 +159,7 @@ func TestX4_ABackfillOnlyFillsHistory(t *testing.T) {
 	f := newFixture(t)
 	f.accept("a", usd("bhd", "57.1", "60"))
 	late := func(hours int, buy string) Receipt {
-		return f.do(Observe{[]Refresh{{SourceID: "a", ObservedAt: f.now.Add(-time.Duration(hours) * time.Hour),
+		return f.apply(Observe{[]Refresh{{SourceID: "a", ObservedAt: f.now.Add(-time.Duration(hours) * time.Hour),
 			Observations: []Observation{usd("bhd", buy, "60")}}}})
 	}
 	if receipt := late(24, "57.0"); receipt.Accepted != 1 || receipt.Changed != 1 {
@@ -185,7 +185,7 @@ func TestT6_DefaultRange(t *testing.T) {
 		{"", "", "2026-06-11", "2026-06-17"}, {"2026-06-01", "", "2026-06-01", "2026-06-17"},
 		{"", "2026-03-03", "2026-02-25", "2026-03-03"}, {"2026-01-01", "2026-01-02", "2026-01-01", "2026-01-02"},
 	} {
-		from, to := ResolveRange(day(c.from), day(c.to), today)
+		from, to := ResolveHistoryRange(day(c.from), day(c.to), today)
 		if from.String() != c.wantFrom || to.String() != c.wantTo {
 			t.Errorf("%q to %q is %s to %s", c.from, c.to, from, to)
 		}
@@ -196,21 +196,21 @@ func TestT9_Depth(t *testing.T) {
 	rules := DefaultRules()
 	rules.HistoryDays = 1 // less than what is promised
 	f := newFixture(t)
-	f.book = NewBook("USD", testCatalogue(), rules)
+	f.book = NewCurrencyState("USD", testCatalogue(), rules)
 	for range 800 {
 		f.now = f.now.Add(24 * time.Hour)
 		f.accept("a", usd("bhd", "57", "60"))
-		f.book.Board()
+		f.book.Snapshot()
 	}
 	today := DateOf(f.now)
-	page := f.book.Board().History(HistoryQuery{Cut: Cut{LimitMax, 0}, From: today - 365, To: today})
+	page := f.book.Snapshot().History(HistoryQuery{PageRequest: PageRequest{LimitMax, 0}, From: today - 365, To: today})
 	if page.Total != 366 {
 		t.Errorf("a year back there are %d days, want 366", page.Total)
 	}
-	if page := f.book.Board().History(HistoryQuery{Cut: Cut{LimitMax, 0}, From: 1, To: today + 999}); page.Total > 366+8 {
+	if page := f.book.Snapshot().History(HistoryQuery{PageRequest: PageRequest{LimitMax, 0}, From: 1, To: today + 999}); page.Total > 366+8 {
 		t.Errorf("%d days are kept, want the depth and no more", page.Total)
 	}
-	if page := f.book.Board().History(HistoryQuery{Cut: Cut{LimitMax, 0}, From: today + 1, To: today + 300}); page.Total != 0 {
+	if page := f.book.Snapshot().History(HistoryQuery{PageRequest: PageRequest{LimitMax, 0}, From: today + 1, To: today + 300}); page.Total != 0 {
 		t.Error("the future has rows")
 	}
 }
@@ -222,7 +222,7 @@ func TestInstantsLoseTheirZone(t *testing.T) {
 	observation.PublishedAt = f.now
 	f.accept("a", observation)
 	got := f.rate("bhd")
-	if got.CollectedAt != noon || got.PublishedAt != noon || f.book.State().History[0].ObservedAt != noon {
+	if got.CollectedAt != noon || got.PublishedAt != noon || f.book.Saved().History[0].ObservedAt != noon {
 		t.Errorf("collected %v, published %v", got.CollectedAt, got.PublishedAt)
 	}
 }

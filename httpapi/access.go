@@ -8,9 +8,9 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Access is a request that was answered, for a log of all of them. Like the rest of the log it has no path, no query, no header and no key:
+// AccessRecord is a request that was answered, for a log of all of them. Like the rest of the log it has no path, no query, no header and no key:
 // what is in it can't be used, and who it was is cut to a network.
-type Access struct {
+type AccessRecord struct {
 	RequestID string
 	At        time.Time // when the request was there as a whole
 	Route     string    // as in RequestCount
@@ -22,10 +22,10 @@ type Access struct {
 	Network   string        // of the client, limits see it so (L8): 24 bits of an IPv4 address, 48 of an IPv6 one
 }
 
-// logAccess tells Config.Access of an answer, when it wants to hear of it.
-func (s *Server) logAccess(ctx *fasthttp.RequestCtx, a *asked) {
+// logAccess tells Config.AccessRecord of an answer, when it wants to hear of it.
+func (s *Server) logAccess(ctx *fasthttp.RequestCtx, a *requestState) {
 	status := ctx.Response.StatusCode()
-	if status < s.config.AccessFrom {
+	if status < s.config.AccessStatusMin {
 		return
 	}
 	now, began := s.config.Clock(), ctx.Time()
@@ -40,8 +40,8 @@ func (s *Server) logAccess(ctx *fasthttp.RequestCtx, a *asked) {
 	if ctx.IsHead() {
 		length = 0
 	}
-	s.config.Access(Access{
-		RequestID: id, At: began, Route: s.tally.names[a.row], Method: countedMethods()[methodAt(ctx.Method())], Status: status,
-		Duration: max(0, now.Sub(began)), Bytes: length, Keyed: a.grant.Account != 0, Network: account.LoggedNetwork(s.clientAddress(ctx)),
+	s.config.AccessLog(AccessRecord{
+		RequestID: id, At: began, Route: s.counters.routeNames[a.route], Method: methodLabels()[methodIndex(ctx.Method())], Status: status,
+		Duration: max(0, now.Sub(began)), Bytes: length, Keyed: a.admission.Account != 0, Network: account.LoggedNetwork(s.clientAddress(ctx)),
 	})
 }

@@ -45,8 +45,8 @@ func TestLog_EveryLineOfARequestHasItsID(t *testing.T) {
 
 // TestAccess tells of an answer its route, status and size, and nothing of the question or the client's address.
 func TestAccess(t *testing.T) {
-	var told []Access
-	g := newGated(t, func(c *Config) { c.Access, c.Site = func(a Access) { told = append(told, a) }, &fakeSite{} })
+	var told []AccessRecord
+	g := newFixtureWithLimits(t, func(c *Config) { c.AccessLog, c.Site = func(a AccessRecord) { told = append(told, a) }, &fakeSite{} })
 	const four, six = "192.0.2.0/24", "2001:db8:1::/48"
 	for _, c := range []struct {
 		exchange
@@ -79,8 +79,8 @@ func TestAccess(t *testing.T) {
 
 // TestAccess_From keeps good answers out of a log of errors, and tells of a panic and of what could not be read.
 func TestAccess_From(t *testing.T) {
-	told := make(chan Access, 10)
-	s := serve(t, withGate(func(c *Config) { c.Access, c.AccessFrom = func(a Access) { told <- a }, 400 }))
+	told := make(chan AccessRecord, 10)
+	s := serve(t, withLimits(func(c *Config) { c.AccessLog, c.AccessStatusMin = func(a AccessRecord) { told <- a }, 400 }))
 	conn, wire := s.dial(t)
 	askOn(t, conn, wire, "/livez")
 	askOn(t, conn, wire, "/"+strings.Repeat("a", 9000))
@@ -100,8 +100,8 @@ func TestAccess_From(t *testing.T) {
 
 // TestAccess_Panic: the log has the id that the caller of a panicking request got, also where an answer with another id was made already.
 func TestAccess_Panic(t *testing.T) {
-	var told []Access
-	g := newGated(t, func(c *Config) { c.Access = func(a Access) { told = append(told, a) } })
+	var told []AccessRecord
+	g := newFixtureWithLimits(t, func(c *Config) { c.AccessLog = func(a AccessRecord) { told = append(told, a) } })
 	plantPanics(g.server)
 	for _, where := range []string{"before", "behind"} {
 		a := g.get(t, bestTarget, plantHeader+": "+where)

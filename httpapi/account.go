@@ -24,19 +24,19 @@ const (
 	parametersMessage = "The request is not valid; details has every problem."
 )
 
-// identity is what an account operation wants in the Authorization header.
-type identity uint8
+// credential is what an account operation wants in the Authorization header.
+type credentialKind uint8
 
 const (
-	nobody identity = iota
-	session
-	sessionOrKey
+	noCredential credentialKind = iota
+	sessionToken
+	sessionTokenOrKey
 )
 
 // accountOperation is one row of the table of account operations.
 type accountOperation struct {
 	pattern, method string
-	identity        identity
+	credential      credentialKind
 	fields          []bodyField // of the JSON object in the body; nil = no body
 	answer          func(s *Server, ctx *fasthttp.RequestCtx, r *accountRequest) error
 }
@@ -54,13 +54,13 @@ type accountRequest struct {
 func accountOperations() []accountOperation {
 	const post, get, del = fasthttp.MethodPost, fasthttp.MethodGet, fasthttp.MethodDelete
 	return []accountOperation{
-		{codesPath, post, nobody, []bodyField{emailField()}, (*Server).requestCode},
-		{sessionsPath, post, nobody, []bodyField{emailField(), codeField()}, (*Server).openSession},
-		{sessionsPath, del, session, nil, (*Server).closeSession},
-		{keysPath, get, session, nil, (*Server).listKeys},
-		{keysPath, post, session, []bodyField{nameField()}, (*Server).createKey},
-		{keyPath, del, session, nil, (*Server).revokeKey},
-		{usagePath, get, sessionOrKey, nil, (*Server).usage},
+		{codesPath, post, noCredential, []bodyField{emailField()}, (*Server).requestCode},
+		{sessionsPath, post, noCredential, []bodyField{emailField(), codeField()}, (*Server).openSession},
+		{sessionsPath, del, sessionToken, nil, (*Server).closeSession},
+		{keysPath, get, sessionToken, nil, (*Server).listKeys},
+		{keysPath, post, sessionToken, []bodyField{nameField()}, (*Server).createKey},
+		{keyPath, del, sessionToken, nil, (*Server).revokeKey},
+		{usagePath, get, sessionTokenOrKey, nil, (*Server).usage},
 	}
 }
 
@@ -105,7 +105,7 @@ func isAccountTarget(target []byte) bool {
 // answerAccount takes an account request through the checks that follow the route: method, origin, credential, content (L7). It is
 // never charged.
 func (s *Server) answerAccount(ctx *fasthttp.RequestCtx, path *accountPath) {
-	s.begin(ctx)
+	s.startResponse(ctx)
 	method := string(ctx.Method())
 	if method == fasthttp.MethodOptions {
 		ctx.Response.Header.Set(fasthttp.HeaderAllow, path.allow)
@@ -121,11 +121,11 @@ func (s *Server) answerAccount(ctx *fasthttp.RequestCtx, path *accountPath) {
 		return
 	}
 	op := &path.operations[at]
-	if method != fasthttp.MethodGet && s.fromElsewhere(ctx) {
+	if method != fasthttp.MethodGet && s.refuseCrossSite(ctx) {
 		return
 	}
 	request := &accountRequest{}
-	if op.identity != nobody {
+	if op.credential != noCredential {
 		request.credential = s.credential(ctx)
 		if err := op.refuseCredential(request.credential); err != nil {
 			s.failAccount(ctx, op, err)
@@ -150,13 +150,13 @@ func (s *Server) answerAccount(ctx *fasthttp.RequestCtx, path *accountPath) {
 // refuseCredential wants a token of the right form. Which account it opens, or that it opens none, is found by its digest alone.
 func (op *accountOperation) refuseCredential(c credential) error {
 	switch {
-	case op.identity == session && !c.sent:
+	case op.credential == sessionToken && !c.present:
 		return &engine.Error{Code: engine.CodeInvalidSession, Message: "This operation needs a session: send its token as 'Authorization: Bearer TOKEN'."}
-	case op.identity == session && (!c.known || c.isKey):
+	case op.credential == sessionToken && (!c.wellFormed || c.isKey):
 		return &engine.Error{Code: engine.CodeInvalidSession, Message: "This is no session token; an API key does not open this operation."}
-	case op.identity == sessionOrKey && !c.sent:
+	case op.credential == sessionTokenOrKey && !c.present:
 		return &engine.Error{Code: engine.CodeMissingKey, Message: "This operation needs a key or a session: send it as 'Authorization: Bearer KEY'."}
-	case op.identity == sessionOrKey && !c.known:
+	case op.credential == sessionTokenOrKey && !c.wellFormed:
 		return &engine.Error{Code: engine.CodeInvalidKey, Message: "This is neither a key nor a session token."}
 	}
 	return nil
@@ -172,7 +172,7 @@ type contentRefusal struct {
 // refuseContent answers 400, 413 or 415, unless the credential opens nothing: authentication comes first (L7). A good request learns it
 // from the answer itself, so only a bad one asks.
 func (s *Server) refuseContent(ctx *fasthttp.RequestCtx, op *accountOperation, r *accountRequest, c *contentRefusal) {
-	if op.identity != nobody {
+	if op.credential != noCredential {
 		if _, err := s.windows(r); err != nil {
 			s.failAccount(ctx, op, err)
 			return
@@ -185,7 +185,7 @@ func (s *Server) refuseContent(ctx *fasthttp.RequestCtx, op *accountOperation, r
 }
 
 func (s *Server) failAccount(ctx *fasthttp.RequestCtx, op *accountOperation, err error) {
-	s.fail(ctx, err)
+	s.answerError(ctx, err)
 	if ctx.Response.StatusCode() == fasthttp.StatusUnauthorized {
 		s.logAccount(ctx, op, codeOf(err))
 	}
@@ -194,9 +194,9 @@ func (s *Server) failAccount(ctx *fasthttp.RequestCtx, op *accountOperation, err
 // originRefusal says why a request that a page of another site made is not carried out.
 const originRefusal = "must be this server's own: account operations are not for pages of other sites"
 
-// fromElsewhere refuses what a browser sends for a page of another site (S11). Nothing here reads cookies, so such a page could do
+// refuseCrossSite refuses what a browser sends for a page of another site (S11). Nothing here reads cookies, so such a page could do
 // nothing anyway; this is a second door. Programs send neither header.
-func (s *Server) fromElsewhere(ctx *fasthttp.RequestCtx) bool {
+func (s *Server) refuseCrossSite(ctx *fasthttp.RequestCtx) bool {
 	header := &ctx.Request.Header
 	origin := header.Peek(fasthttp.HeaderOrigin)
 	foreign := ""

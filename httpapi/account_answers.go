@@ -21,8 +21,8 @@ func (s *Server) requestCode(ctx *fasthttp.RequestCtx, r *accountRequest) error 
 	if err := s.config.Accounts.RequestCode(r.email, s.clientAddress(ctx)); err != nil {
 		return err
 	}
-	body := encode.Whole([]byte(`{"data":{`), "expiresInSeconds", int64(account.CodeLifetime/time.Second))
-	body = encode.Whole(body, "resendAfterSeconds", int64(account.CodeResendAfter/time.Second))
+	body := encode.Int([]byte(`{"data":{`), "expiresInSeconds", int64(account.CodeLifetime/time.Second))
+	body = encode.Int(body, "resendAfterSeconds", int64(account.CodeResendAfter/time.Second))
 	s.writeAccount(ctx, fasthttp.StatusAccepted, append(body, `}}`...))
 	return nil
 }
@@ -91,7 +91,7 @@ func (s *Server) usage(ctx *fasthttp.RequestCtx, r *accountRequest) error {
 }
 
 // windows are both windows of whoever the credential belongs to, or the error that it belongs to nobody.
-func (s *Server) windows(r *accountRequest) (account.Verdict, error) {
+func (s *Server) windows(r *accountRequest) (account.QuotaResult, error) {
 	if r.isKey {
 		return s.config.Accounts.KeyUsage(r.digest)
 	}
@@ -122,8 +122,8 @@ func appendKey(dst []byte, key *account.KeyRecord) []byte {
 // appendUsage appends a window; resetAt is whole seconds, rounded up as in the headers (L4).
 func appendUsage(dst []byte, name string, w account.Window) []byte {
 	dst = append(encode.Name(dst, name), '{')
-	dst = encode.Whole(dst, "limit", int64(w.Limit))
-	dst = encode.Whole(dst, "remaining", int64(w.Remaining))
+	dst = encode.Int(dst, "limit", int64(w.Limit))
+	dst = encode.Int(dst, "remaining", int64(w.Remaining))
 	return append(encode.Time(dst, "resetAt", time.Unix(fields.EpochSeconds(w.Reset), 0)), '}')
 }
 

@@ -26,10 +26,10 @@ const (
 
 // bodyField is one field of a body: a text. set tells whether its grammar takes it.
 type bodyField struct {
-	name    string
-	needed  bool
-	grammar string
-	set     func(r *accountRequest, value string) bool
+	name     string
+	required bool
+	grammar  string
+	set      func(r *accountRequest, value string) bool
 }
 
 func emailField() bodyField {
@@ -129,7 +129,7 @@ func readBody(body []byte, fields []bodyField, r *accountRequest) (problems []pa
 		}
 	}
 	for _, field := range fields {
-		if field.needed && seen[field.name] == 0 {
+		if field.required && seen[field.name] == 0 {
 			problems = append(problems, params.Problem{Name: field.name, Message: params.ProblemMissing + field.grammar})
 		}
 	}
@@ -144,10 +144,10 @@ func readField(fields []bodyField, name string, value json.RawMessage, seen map[
 	switch {
 	case at < 0 && index > 0:
 		return nil
-	case at < 0 && params.IsKeyName(name):
-		return &params.Problem{Name: params.NamePart([]byte(name)), Message: problemBodyKey}
+	case at < 0 && params.IsCredentialName(name):
+		return &params.Problem{Name: params.TruncatedName([]byte(name)), Message: problemBodyKey}
 	case at < 0:
-		return &params.Problem{Name: params.NamePart([]byte(name)), Message: "is not known; this operation knows " + fieldNames(fields)}
+		return &params.Problem{Name: params.TruncatedName([]byte(name)), Message: "is not known; this operation knows " + fieldNames(fields)}
 	case index > 0:
 		return &params.Problem{Name: name, Index: index, Message: params.ProblemRepeated}
 	}

@@ -50,7 +50,7 @@ func TestK1_Bodies(t *testing.T) {
 		{long + strings.Repeat("x", 100) + `"}`, 413, "payload_too_large"},
 	}
 	for _, test := range tests {
-		g := newGated(t, func(c *Config) { c.Limits.BodyBytesMax = 1 << 20 })
+		g := newFixtureWithLimits(t, func(c *Config) { c.Limits.BodyBytesMax = 1 << 20 })
 		a := g.send(t, exchange{method: "POST", target: keysPath, lines: []string{jsonLine, bearer(testSession(100))}, body: test.body})
 		got := ""
 		if a.status >= 400 {
@@ -67,7 +67,7 @@ func TestK1_Bodies(t *testing.T) {
 
 // TestK1_AllProblemsAtOnce, of the URL, the path and the body (Q3).
 func TestK1_AllProblemsAtOnce(t *testing.T) {
-	g := newGated(t, nil)
+	g := newFixtureWithLimits(t, nil)
 	a := g.send(t, exchange{method: "POST", target: sessionsPath + "?x=1&key=2", lines: []string{jsonLine}, body: `{"email":"x","code":"1234567","y":0}`})
 	if got := a.paths(t); got != "[x] [key] [email] [code] [y]" {
 		t.Errorf("%s: %s", got, a.body)
@@ -96,7 +96,7 @@ func TestK1_MediaType(t *testing.T) {
 		},
 	} {
 		for _, kind := range types {
-			g := newGated(t, nil)
+			g := newFixtureWithLimits(t, nil)
 			a := g.send(t, exchange{method: "POST", target: codesPath, lines: []string{"Content-Type: " + kind}, body: anaBody})
 			if a.code(t) != want || (g.accounts.asked > 0) != (a.status == 202) {
 				t.Errorf("%q: %d, want %s: %s", kind, a.status, want, a.body)
@@ -107,7 +107,7 @@ func TestK1_MediaType(t *testing.T) {
 
 // TestK1_Credentials: a session opens account operations only, a key usage only; nothing of it is charged.
 func TestK1_Credentials(t *testing.T) {
-	g := newGated(t, nil)
+	g := newFixtureWithLimits(t, nil)
 	for line, want := range map[string][2]string{ // what keys and usage answer
 		"X-None: 1":                                {"401 invalid_session", "401 missing_key"},
 		bearer(testSession(100)):                   {"200", "200"},
@@ -123,10 +123,10 @@ func TestK1_Credentials(t *testing.T) {
 			t.Errorf("%s: %s and %s, want %s", line, keys, usage, want)
 		}
 	}
-	if len(g.gate.callers) > 0 {
-		t.Errorf("the gate was asked: %v", g.gate.callers)
+	if len(g.admitter.callers) > 0 {
+		t.Errorf("the gate was asked: %v", g.admitter.callers)
 	}
-	g.gate.transition = announced(0)
+	g.admitter.transition = keysRequiredIn(0)
 	if got := g.get(t, bestTarget, bearer(testSession(100))).code(t); got != "401 invalid_key" {
 		t.Errorf("a session for rates: %s", got)
 	}
@@ -134,7 +134,7 @@ func TestK1_Credentials(t *testing.T) {
 
 // TestL7_AccountOrder: route, method, origin, credential, content.
 func TestL7_AccountOrder(t *testing.T) {
-	g := newGated(t, nil)
+	g := newFixtureWithLimits(t, nil)
 	everythingWrong := exchange{method: "PUT", target: keysPath + "x?limit=1", lines: []string{"Origin: https://evil.example", bearer(testSession(7)), "Content-Type: text/plain"}, body: "x"}
 	for _, step := range []struct {
 		change func()
@@ -158,7 +158,7 @@ func TestL7_AccountOrder(t *testing.T) {
 
 // TestS11_Methods: what only a POST does no other method does.
 func TestS11_Methods(t *testing.T) {
-	g := newGated(t, nil)
+	g := newFixtureWithLimits(t, nil)
 	for _, method := range []string{"GET", "HEAD", "PUT", "PATCH", "DELETE", "TRACE"} {
 		if a := g.do(t, method, codesPath); a.status != 405 || a.header.Get("Allow") != "POST, OPTIONS" || g.accounts.asked > 0 {
 			t.Errorf("%s: %d, Allow %s", method, a.status, a.header.Get("Allow"))

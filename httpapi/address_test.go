@@ -83,7 +83,7 @@ func addressTable() []addressRow {
 
 // TestS8_ClientAddress: the gate and the accounts count the address that this finds (L8); without configured proxies no header counts.
 func TestS8_ClientAddress(t *testing.T) {
-	trusting, trustless := newGated(t, func(c *Config) { c.Proxies = testProxies() }), newGated(t, nil)
+	trusting, trustless := newFixtureWithLimits(t, func(c *Config) { c.TrustedProxies = testProxies() }), newFixtureWithLimits(t, nil)
 	for _, row := range addressTable() {
 		peer := netip.MustParseAddr(row.peer).Unmap()
 		want := peer
@@ -92,7 +92,7 @@ func TestS8_ClientAddress(t *testing.T) {
 		}
 		for g, want := range map[*fixture]netip.Addr{trusting: want, trustless: peer} {
 			g.send(t, exchange{method: "GET", target: "/v1/currencies", lines: row.lines, peer: row.peer})
-			if got := g.gate.lastCaller(t).Address; got != want {
+			if got := g.admitter.lastCaller(t).Address; got != want {
 				t.Errorf("%s: %s, want %s", row.name, got, want)
 			}
 			for _, name := range []string{"codes-post", "sessions-post"} {

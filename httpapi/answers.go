@@ -31,7 +31,7 @@ func appendRate(dst []byte, r *engine.Rate) []byte {
 	dst = encode.Time(dst, "collectedAt", r.CollectedAt)
 	dst = encode.Time(dst, "lastCheckedAt", r.LastCheckedAt)
 	dst = encode.Time(dst, "expiresAt", r.ExpiresAt)
-	dst = encode.Whole(dst, "priority", r.Priority)
+	dst = encode.Int(dst, "priority", r.Priority)
 	dst = encode.Bool(dst, "manual", r.Manual)
 	dst = encode.Bool(dst, "stale", r.Stale)
 	dst = encode.Field(dst, "datePrecision", string(r.DatePrecision))
@@ -65,8 +65,8 @@ func appendCurrency(dst []byte, c *engine.CurrencyItem) []byte {
 	dst = encode.Field(dst, "code", c.Code)
 	dst = encode.Field(dst, "name", c.Name)
 	dst = encode.Field(dst, "symbol", c.Symbol)
-	dst = encode.Whole(dst, "quoteCount", int64(c.QuoteCount))
-	dst = encode.Whole(dst, "currentQuoteCount", int64(c.CurrentQuoteCount))
+	dst = encode.Int(dst, "quoteCount", int64(c.QuoteCount))
+	dst = encode.Int(dst, "currentQuoteCount", int64(c.CurrentQuoteCount))
 	return append(dst, '}')
 }
 
@@ -89,16 +89,16 @@ func appendInstitutionItem(dst []byte, item *engine.InstitutionItem) []byte {
 		dst = encode.Text(encode.Comma(dst), code)
 	}
 	dst = append(dst, ']')
-	dst = encode.Whole(dst, "currentQuoteCount", int64(item.CurrentQuoteCount))
+	dst = encode.Int(dst, "currentQuoteCount", int64(item.CurrentQuoteCount))
 	return append(dst, '}')
 }
 
 // appendMeta appends page metadata (interface §2.2) and tells where the time in it stands.
 func appendMeta(dst []byte, total, next int, generatedAt *timeText) (longer []byte, stamp int) {
 	dst = append(encode.Name(dst, "meta"), '{')
-	dst = encode.Whole(dst, "total", int64(total))
+	dst = encode.Int(dst, "total", int64(total))
 	dst = encode.Name(dst, "nextCursor")
-	if next == engine.NoNext {
+	if next == engine.NoNextCursor {
 		dst = append(dst, "null"...)
 	} else {
 		dst = strconv.AppendInt(dst, int64(next), 10)
@@ -112,46 +112,46 @@ func appendMeta(dst []byte, total, next int, generatedAt *timeText) (longer []by
 }
 
 // ratesBody is the answer of rates, and of best, which echoes its operation.
-func ratesBody(page *engine.Page[*engine.Rate], operation engine.Operation, now instant) draft {
+func ratesBody(page *engine.Page[*engine.Rate], operation engine.Operation, now requestTime) encodedBody {
 	body := append(make([]byte, 0, rateBytesGuess*(len(page.Items)+1)), `{"data":`...)
 	body = appendRates(body, page.Items)
-	body, stamp := appendMeta(body, page.Total, page.Next, &now.text)
+	body, stamp := appendMeta(body, page.Total, page.NextCursor, &now.text)
 	if operation != "" {
 		body = encode.Field(body, "operation", string(operation))
 	}
-	return draft{append(body, '}'), stamp}
+	return encodedBody{append(body, '}'), stamp}
 }
 
-func historyBody(page *engine.Page[engine.HistoryEntry], now instant) draft {
+func historyBody(page *engine.Page[engine.HistoryEntry], now requestTime) encodedBody {
 	body := []byte(`{"data":[`)
 	for i := range page.Items {
 		body = appendHistoryEntry(encode.Comma(body), &page.Items[i])
 	}
-	body, stamp := appendMeta(append(body, ']'), page.Total, page.Next, &now.text)
-	return draft{append(body, '}'), stamp}
+	body, stamp := appendMeta(append(body, ']'), page.Total, page.NextCursor, &now.text)
+	return encodedBody{append(body, '}'), stamp}
 }
 
-func institutionsBody(page *engine.Page[engine.InstitutionItem], now instant) draft {
+func institutionsBody(page *engine.Page[engine.InstitutionItem], now requestTime) encodedBody {
 	body := []byte(`{"data":[`)
 	for i := range page.Items {
 		body = appendInstitutionItem(encode.Comma(body), &page.Items[i])
 	}
-	body, stamp := appendMeta(append(body, ']'), page.Total, page.Next, &now.text)
-	return draft{append(body, '}'), stamp}
+	body, stamp := appendMeta(append(body, ']'), page.Total, page.NextCursor, &now.text)
+	return encodedBody{append(body, '}'), stamp}
 }
 
 // currenciesBody has no meta (interface §4.2).
-func currenciesBody(page *engine.Page[engine.CurrencyItem]) draft {
+func currenciesBody(page *engine.Page[engine.CurrencyItem]) encodedBody {
 	body := []byte(`{"data":[`)
 	for i := range page.Items {
 		body = appendCurrency(encode.Comma(body), &page.Items[i])
 	}
-	return draft{append(body, `]}`...), noStamp}
+	return encodedBody{append(body, `]}`...), noGeneratedAt}
 }
 
 // institutionBody has no meta either (interface §4.4).
-func institutionBody(detail *engine.InstitutionDetail) draft {
+func institutionBody(detail *engine.InstitutionDetail) encodedBody {
 	body := appendInstitution([]byte(`{"data":`), detail.Institution)
 	body = appendRates(encode.Name(body, "rates"), detail.Rates)
-	return draft{append(body, `}}`...), noStamp}
+	return encodedBody{append(body, `}}`...), noGeneratedAt}
 }

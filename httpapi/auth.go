@@ -31,30 +31,30 @@ func bearerText(line []byte) ([]byte, bool) {
 }
 
 // caller tells in whose name a data operation is asked for. It keeps nothing of the request.
-func (s *Server) caller(ctx *fasthttp.RequestCtx, f *conn.Framing) account.Caller {
+func (s *Server) caller(ctx *fasthttp.RequestCtx, f *conn.HeadInfo) account.Caller {
 	c := account.Caller{Address: s.clientAddress(ctx)}
-	if !f.Authorized {
+	if !f.HasAuthorization {
 		return c
 	}
 	// What is not a token68 is no key either.
 	if token, ok := bearerText(f.Authorization); ok {
-		c.Key, c.HasKey = account.ReadKey(token)
+		c.Key, c.HasKey = account.ParseKey(token)
 	}
-	c.Refused = !c.HasKey
+	c.HasMalformedKey = !c.HasKey
 	return c
 }
 
 // credential is what an account operation was sent: the digest of a session or of a key, or something that is neither.
 type credential struct {
-	digest account.Digest
-	isKey  bool
-	sent   bool // there is an Authorization header
-	known  bool // it has the form of a session or of a key
+	digest     account.Digest
+	isKey      bool
+	present    bool // there is an Authorization header
+	wellFormed bool // it has the form of a session or of a key
 }
 
 func (s *Server) credential(ctx *fasthttp.RequestCtx) credential {
 	lines := ctx.Request.Header.PeekAll(fasthttp.HeaderAuthorization)
-	c := credential{sent: len(lines) > 0}
+	c := credential{present: len(lines) > 0}
 	if len(lines) != 1 {
 		return c
 	}
@@ -62,12 +62,12 @@ func (s *Server) credential(ctx *fasthttp.RequestCtx) credential {
 	if !ok {
 		return c
 	}
-	if c.digest, c.isKey = account.ReadKey(token); c.isKey {
-		c.known = true
+	if c.digest, c.isKey = account.ParseKey(token); c.isKey {
+		c.wellFormed = true
 		return c
 	}
 	if len(token) > len(account.SessionPrefix) && string(token[:len(account.SessionPrefix)]) == account.SessionPrefix {
-		c.digest, c.known = sha256.Sum256(token), true
+		c.digest, c.wellFormed = sha256.Sum256(token), true
 	}
 	return c
 }
@@ -94,8 +94,8 @@ func (s *Server) clientAddress(ctx *fasthttp.RequestCtx) netip.Addr {
 	} else {
 		peer = conn.PeerOf(ctx.RemoteAddr())
 	}
-	if !s.proxies.Trust(peer) {
+	if !s.proxies.Contains(peer) {
 		return peer
 	}
-	return s.proxies.Client(peer, ctx.Request.Header.PeekAll(forwardedFor))
+	return s.proxies.ClientAddress(peer, ctx.Request.Header.PeekAll(forwardedFor))
 }

@@ -40,16 +40,16 @@ func authorizations() map[string]bool {
 
 // TestK4_ReadAuthorization: what is no key is refused without a look-up. That only the one header counts is TestS6_SecretElsewhere's.
 func TestK4_ReadAuthorization(t *testing.T) {
-	g := newGated(t, nil)
-	g.gate.allowance.Minute = 1000
+	g := newFixtureWithLimits(t, nil)
+	g.admitter.allowance.Minute = 1000
 	for line, hasKey := range authorizations() {
 		if a := g.get(t, bestTarget, line); a.status != 200 {
 			t.Errorf("%s: %d before keys are required (K6)", line, a.status)
 			continue
 		}
-		c := g.gate.lastCaller(t)
+		c := g.admitter.lastCaller(t)
 		sent := strings.HasPrefix(strings.ToLower(line), "authorization:")
-		if c.HasKey != hasKey || c.Refused != (sent && !hasKey) || hasKey && c.Key != digestOf(testKey(1)) || c.Address != netip.MustParseAddr(peerDefault) {
+		if c.HasKey != hasKey || c.HasMalformedKey != (sent && !hasKey) || hasKey && c.Key != digestOf(testKey(1)) || c.Address != netip.MustParseAddr(peerDefault) {
 			t.Errorf("%s: %+v", line, c)
 		}
 	}
@@ -60,8 +60,8 @@ func TestE3_Challenge(t *testing.T) {
 	for realm, want := range map[string]string{
 		"": `Bearer realm="tasard"`, "Tasas RD": `Bearer realm="Tasas RD"`, `a"b\c`: `Bearer realm="a\"b\\c"`,
 	} {
-		g := newGated(t, func(c *Config) { c.Realm = realm })
-		g.gate.transition = announced(0)
+		g := newFixtureWithLimits(t, func(c *Config) { c.Realm = realm })
+		g.admitter.transition = keysRequiredIn(0)
 		const wrong = `, error="invalid_token"`
 		for line, more := range map[string]string{
 			"X-None: 1": "", "Authorization: Bearer x": wrong, "Authorization:": wrong, bearer(testKey(3)): wrong, bearer(testKey(8)): wrong,
@@ -95,7 +95,7 @@ func FuzzAuthorization(f *testing.F) {
 		if ok != (found != nil) || ok && latin(string(token)) != found[1] {
 			t.Fatalf("%q: %q %v, want %q", value, token, ok, found)
 		}
-		if _, isKey := account.ReadKey(token); ok && isKey && len(token) != account.KeyLength {
+		if _, isKey := account.ParseKey(token); ok && isKey && len(token) != account.KeyLength {
 			t.Fatalf("%q is a key", value)
 		}
 	})

@@ -17,32 +17,32 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// quietConn is what connections in memory share: they have addresses and know no deadline.
-type quietConn struct{}
+// addressedConn is what connections in memory share: they have addresses and know no deadline.
+type addressedConn struct{}
 
-func (quietConn) Close() error                     { return nil }
-func (quietConn) LocalAddr() net.Addr              { return &net.TCPAddr{} }
-func (quietConn) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
-func (quietConn) SetDeadline(time.Time) error      { return nil }
-func (quietConn) SetReadDeadline(time.Time) error  { return nil }
-func (quietConn) SetWriteDeadline(time.Time) error { return nil }
+func (addressedConn) Close() error                     { return nil }
+func (addressedConn) LocalAddr() net.Addr              { return &net.TCPAddr{} }
+func (addressedConn) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
+func (addressedConn) SetDeadline(time.Time) error      { return nil }
+func (addressedConn) SetReadDeadline(time.Time) error  { return nil }
+func (addressedConn) SetWriteDeadline(time.Time) error { return nil }
 
-// steadyConn is a client in memory: it hands out the same request count times, one for each Read, and drops the answers.
-type steadyConn struct {
-	quietConn
+// repeatingConn is a client in memory: it hands out the same request count times, one for each Read, and drops the answers.
+type repeatingConn struct {
+	addressedConn
 	request []byte
 	count   int
 	written int
 	remote  net.Addr
 }
 
-func newSteadyConn(request []byte, count int) *steadyConn {
-	return &steadyConn{request: request, count: count, remote: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 40000}}
+func newRepeatingConn(request []byte, count int) *repeatingConn {
+	return &repeatingConn{request: request, count: count, remote: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 40000}}
 }
 
-func (c *steadyConn) RemoteAddr() net.Addr { return c.remote }
+func (c *repeatingConn) RemoteAddr() net.Addr { return c.remote }
 
-func (c *steadyConn) Read(b []byte) (int, error) {
+func (c *repeatingConn) Read(b []byte) (int, error) {
 	if c.count == 0 {
 		return 0, io.EOF
 	}
@@ -50,13 +50,13 @@ func (c *steadyConn) Read(b []byte) (int, error) {
 	return copy(b, c.request), nil
 }
 
-func (c *steadyConn) Write(b []byte) (int, error) {
+func (c *repeatingConn) Write(b []byte) (int, error) {
 	c.written += len(b)
 	return len(b), nil
 }
 
-// stillService gives the same pages for ever, at no cost: what is measured is httpapi.
-type stillService struct {
+// staticService gives the same pages for ever, at no cost: what is measured is httpapi.
+type staticService struct {
 	rates, ranking, full *engine.Page[*engine.Rate]
 	history              *engine.Page[engine.HistoryEntry]
 	currencies           *engine.Page[engine.CurrencyItem]
@@ -64,8 +64,8 @@ type stillService struct {
 	detail               *engine.InstitutionDetail
 }
 
-// newStillService has a page of 45 rates in dollars, one of the first ten, and 100 rows of history.
-func newStillService(t testing.TB) *stillService {
+// newStaticService has a page of 45 rates in dollars, one of the first ten, and 100 rows of history.
+func newStaticService(t testing.TB) *staticService {
 	t.Helper()
 	fake := newFakeService()
 	fake.catalogue = engine.DefaultCatalogue()
@@ -81,47 +81,47 @@ func newStillService(t testing.TB) *stillService {
 		}
 	}
 	fake.published = fake.published[:45]
-	still := new(stillService)
-	question := engine.RankingQuery{Filter: engine.Filter{Currency: "USD"}, Operation: engine.Buy, Cut: engine.Cut{Limit: 100}}
+	still := new(staticService)
+	question := engine.RankingQuery{Filter: engine.Filter{Currency: "USD"}, Operation: engine.Buy, PageRequest: engine.PageRequest{Limit: 100}}
 	still.full, _ = fake.Ranking(question)
 	question.Limit = 10
 	still.ranking, _ = fake.Ranking(question)
-	still.rates, _ = fake.Rates(engine.RatesQuery{Cut: engine.Cut{Limit: 100}})
-	still.history, _ = fake.History(engine.HistoryQuery{Cut: engine.Cut{Limit: 100}, To: engine.DateOf(fakeNow())})
+	still.rates, _ = fake.Rates(engine.RatesQuery{PageRequest: engine.PageRequest{Limit: 100}})
+	still.history, _ = fake.History(engine.HistoryQuery{PageRequest: engine.PageRequest{Limit: 100}, To: engine.DateOf(fakeNow())})
 	still.currencies, _ = fake.Currencies()
-	still.institutions, _ = fake.Institutions(engine.InstitutionsQuery{Cut: engine.Cut{Limit: 100}})
+	still.institutions, _ = fake.Institutions(engine.InstitutionsQuery{PageRequest: engine.PageRequest{Limit: 100}})
 	still.detail, _ = fake.Institution("bhd")
 	return still
 }
 
-func (s *stillService) Currencies() (*engine.Page[engine.CurrencyItem], error) {
+func (s *staticService) Currencies() (*engine.Page[engine.CurrencyItem], error) {
 	return s.currencies, nil
 }
 
-func (s *stillService) Institutions(engine.InstitutionsQuery) (*engine.Page[engine.InstitutionItem], error) {
+func (s *staticService) Institutions(engine.InstitutionsQuery) (*engine.Page[engine.InstitutionItem], error) {
 	return s.institutions, nil
 }
-func (s *stillService) Institution(string) (*engine.InstitutionDetail, error) { return s.detail, nil }
-func (s *stillService) Rates(engine.RatesQuery) (*engine.Page[*engine.Rate], error) {
+func (s *staticService) Institution(string) (*engine.InstitutionDetail, error) { return s.detail, nil }
+func (s *staticService) Rates(engine.RatesQuery) (*engine.Page[*engine.Rate], error) {
 	return s.rates, nil
 }
 
-func (s *stillService) Ranking(q engine.RankingQuery) (*engine.Page[*engine.Rate], error) {
+func (s *staticService) Ranking(q engine.RankingQuery) (*engine.Page[*engine.Rate], error) {
 	if q.Limit == 10 {
 		return s.ranking, nil
 	}
 	return s.full, nil
 }
 
-func (s *stillService) History(engine.HistoryQuery) (*engine.Page[engine.HistoryEntry], error) {
+func (s *staticService) History(engine.HistoryQuery) (*engine.Page[engine.HistoryEntry], error) {
 	return s.history, nil
 }
 
-// newStillServer is a server over a still service, with ids as in production.
-func newStillServer(t testing.TB) *Server {
+// newStaticServer is a server over a still service, with ids as in production.
+func newStaticServer(t testing.TB) *Server {
 	t.Helper()
 	return New(Config{
-		Service: newStillService(t), Catalogue: engine.DefaultCatalogue(), Clock: fakeNow, RequestID: RequestIDs(1),
+		Service: newStaticService(t), Catalogue: engine.DefaultCatalogue(), Clock: fakeNow, RequestID: RequestIDs(1),
 	})
 }
 
@@ -150,23 +150,23 @@ func benchRequest(target string, lines string) []byte {
 	return []byte("GET " + target + " HTTP/1.1\r\nHost: api.example.do\r\nUser-Agent: client/1.0\r\nAccept: */*\r\n" + lines + "\r\n")
 }
 
-// letterBox is a mailer that keeps the newest email.
-type letterBox struct{ account.Letter }
+// lastMail is a mailer that keeps the newest email.
+type lastMail struct{ account.LoginMail }
 
-func (b *letterBox) Send(l account.Letter) error {
-	b.Letter = l
+func (b *lastMail) Send(l account.LoginMail) error {
+	b.LoginMail = l
 	return nil
 }
 
-// newBenchGate is a node with one account and its key. Its clock goes on with each look, so that no window fills up.
-func newBenchGate(t testing.TB) (gate account.Gate, key string) {
+// newBenchAdmitter is a node with one account and its key. Its clock goes on with each look, so that no window fills up.
+func newBenchAdmitter(t testing.TB) (gate account.Admitter, key string) {
 	t.Helper()
 	var looks atomic.Int64
 	steady := func() time.Duration { return time.Duration(looks.Add(1)) * 10 * time.Millisecond }
-	box := new(letterBox)
+	box := new(lastMail)
 	system := must(actors.Open(actors.Config{
 		Dir: t.TempDir(), Clock: func() time.Time { return fakeNow().Add(steady() / 1000) }, Steady: steady, Mailer: box,
-		Log: actors.LogConfig{ReserveBytes: -1}, Terms: account.Terms{Allowance: account.Allowance{Day: 1e9, Minute: 100_000}, Lease: 100_000},
+		Log: actors.LogConfig{ReserveBytes: -1}, Terms: account.QuotaPolicy{DefaultQuota: account.Quota{Day: 1e9, Minute: 100_000}, LeaseSize: 100_000},
 	}))
 	t.Cleanup(func() {
 		if err := system.Close(); err != nil {
@@ -183,38 +183,38 @@ func newBenchGate(t testing.TB) (gate account.Gate, key string) {
 	return system, secret.Reveal()
 }
 
-// stillGate admits everybody at no cost: what is measured is httpapi.
-type stillGate struct {
-	grant      account.Grant
-	transition account.Transition
+// staticAdmitter admits everybody at no cost: what is measured is httpapi.
+type staticAdmitter struct {
+	grant      account.Admission
+	transition account.KeyPolicy
 }
 
-func newStillGate() *stillGate {
-	return &stillGate{grant: account.Grant{Account: 1, Verdict: account.Verdict{
+func newStaticAdmitter() *staticAdmitter {
+	return &staticAdmitter{grant: account.Admission{Account: 1, QuotaResult: account.QuotaResult{
 		Admitted: true,
 		Day:      account.Window{Limit: 1000, Remaining: 734, Reset: engine.NextMidnight(fakeNow())},
 		Minute:   account.Window{Limit: 60, Remaining: 31, Reset: fakeNow().Add(41 * time.Second)},
 	}}}
 }
 
-func (g *stillGate) Admit(account.Caller) (account.Grant, error) { return g.grant, nil }
-func (g *stillGate) Refund(account.Grant)                        {}
-func (g *stillGate) Enforced() bool                              { return true }
-func (g *stillGate) Transition() account.Transition              { return g.transition }
+func (g *staticAdmitter) Admit(account.Caller) (account.Admission, error) { return g.grant, nil }
+func (g *staticAdmitter) Refund(account.Admission)                        {}
+func (g *staticAdmitter) LimitsEnforced() bool                            { return true }
+func (g *staticAdmitter) KeyPolicy() account.KeyPolicy                    { return g.transition }
 
-// newGatedStillServer is a still server with a gate, behind a proxy.
-func newGatedStillServer(t testing.TB, gate account.Gate) *Server {
+// newStaticServerWithLimits is a still server with a gate, behind a proxy.
+func newStaticServerWithLimits(t testing.TB, gate account.Admitter) *Server {
 	t.Helper()
 	return New(Config{
-		Service: newStillService(t), Catalogue: engine.DefaultCatalogue(), Clock: fakeNow, RequestID: RequestIDs(1), Gate: gate,
-		Accounts: newFakeAccounts(fakeNow), Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		Service: newStaticService(t), Catalogue: engine.DefaultCatalogue(), Clock: fakeNow, RequestID: RequestIDs(1), Admitter: gate,
+		Accounts: newFakeAccounts(fakeNow), TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		DeprecationLink: "https://tasard.example/keys",
 	})
 }
 
-const admissionTarget = "/v1/rates/best?currency=USD&operation=buy&limit=10"
+const benchTarget = "/v1/rates/best?currency=USD&operation=buy&limit=10"
 
-// admissionLines are what a client with a key sends through a proxy.
-func admissionLines() string {
+// benchLinesBehindProxy are what a client with a key sends through a proxy.
+func benchLinesBehindProxy() string {
 	return bearer(testKey(1)) + "\r\nX-Forwarded-For: 198.51.100.7, 127.0.0.3\r\n"
 }

@@ -75,7 +75,7 @@ func TestS10_Contract(t *testing.T) {
 			t.Errorf("%s: %q, %q", c.name, c.header.Get("RateLimit"), c.header.Get("RateLimit-Policy"))
 		}
 	}
-	g := newGated(t, nil)
+	g := newFixtureWithLimits(t, nil)
 	for account, good := range map[bool]answer{false: g.get(t, "/v1/rates?limit=0"), true: g.get(t, keysPath, bearer(testSession(100)))} {
 		for name, value := range map[string]string{
 			"X-Content-Type-Options": "", "Content-Security-Policy": "x", "Referrer-Policy": "", "Vary": "*", "Server": "x", "Set-Cookie": "a=b",
@@ -134,7 +134,7 @@ func TestS5_LogsHoldNoSecret(t *testing.T) {
 	cases = append(cases, goldenCase{exchange: exchange{method: "POST", target: codesPath, lines: []string{jsonLine}, body: `{"email":"` + canary + `"}`}})
 	for _, c := range cases {
 		for _, panics := range []bool{false, true} {
-			g := newGated(t, func(config *Config) { config.Logger = logTo(&log) })
+			g := newFixtureWithLimits(t, func(config *Config) { config.Logger = logTo(&log) })
 			if c.arrange != nil {
 				c.arrange(g)
 			}
@@ -193,7 +193,7 @@ func TestS5_AccountLog(t *testing.T) {
 		{"codes-post", "", "X-None: 1", fault(engine.CodeRateLimited, "Too many attempts.", 0), nil},
 	} {
 		var log bytes.Buffer
-		g := newGated(t, func(config *Config) { config.Logger = slog.New(slog.NewJSONHandler(&log, nil)) })
+		g := newFixtureWithLimits(t, func(config *Config) { config.Logger = slog.New(slog.NewJSONHandler(&log, nil)) })
 		g.accounts.fault = c.fault
 		e := accountGood()[c.name]
 		e.peer, e.lines = c.peer, []string{jsonLine, c.line}

@@ -9,24 +9,24 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
-// sheet is a ranking as convert answers it, with holes: everything but the amounts is the same for every request, so an
+// conversionTemplate is a ranking as convert answers it, with holes: everything but the amounts is the same for every request, so an
 // amount that was never seen before costs copies and one multiplication for each rate.
-type sheet struct {
-	tag []byte // digest of what the holes leave
+type conversionTemplate struct {
+	digest []byte // digest of what the holes leave
 	// text is the whole answer without what goes into the holes.
-	text  []byte
-	lines []sheetLine
-	stamp int // where generatedAt stands in text
+	text        []byte
+	items       []amountOffsets
+	generatedAt int // where generatedAt stands in text
 }
 
-// sheetLine is where the holes of one item are, as places in sheet.text.
-type sheetLine struct{ foreignAmount, amountDOP int }
+// amountOffsets is where the holes of one item are, as places in sheet.text.
+type amountOffsets struct{ foreignAmount, amountDOP int }
 
-func newSheet(page *engine.Page[*engine.Rate], q *params.Query, feeNotice string, now instant) *sheet {
-	s := &sheet{lines: make([]sheetLine, 0, len(page.Items))}
+func newConversionTemplate(page *engine.Page[*engine.Rate], q *params.Query, feeNotice string, now requestTime) *conversionTemplate {
+	s := &conversionTemplate{items: make([]amountOffsets, 0, len(page.Items))}
 	text := append(make([]byte, 0, (rateBytesGuess+2*len(feeNotice))*(len(page.Items)+1)), `{"data":[`...)
 	for _, rate := range page.Items {
-		var line sheetLine
+		var line amountOffsets
 		text = append(encode.Comma(text), '{')
 		text = appendRate(encode.Name(text, "quote"), rate)
 		text = encode.Field(text, "operation", string(q.Operation))
@@ -41,18 +41,18 @@ func newSheet(page *engine.Page[*engine.Rate], q *params.Query, feeNotice string
 		text = encode.Bool(text, "feesIncluded", false)
 		text = encode.Field(text, "feeNotice", feeNotice)
 		text = append(text, '}')
-		s.lines = append(s.lines, line)
+		s.items = append(s.items, line)
 	}
-	text, s.stamp = appendMeta(append(text, ']'), page.Total, page.Next, &now.text)
+	text, s.generatedAt = appendMeta(append(text, ']'), page.Total, page.NextCursor, &now.text)
 	s.text = append(text, '}')
-	s.tag = bodyTag(draft{s.text, s.stamp})
+	s.digest = bodyTag(encodedBody{s.text, s.generatedAt})
 	return s
 }
 
 // appendBody appends the answer for an amount, with the time of now.
-func (s *sheet) appendBody(dst []byte, items []*engine.Rate, q *params.Query, now instant) []byte {
+func (s *conversionTemplate) appendBody(dst []byte, items []*engine.Rate, q *params.Query, now requestTime) []byte {
 	from := 0
-	for i, line := range s.lines {
+	for i, line := range s.items {
 		dst = append(dst, s.text[from:line.foreignAmount]...)
 		dst = append(dst, q.Amount.String()...)
 		dst = append(dst, s.text[line.foreignAmount:line.amountDOP]...)
@@ -60,16 +60,16 @@ func (s *sheet) appendBody(dst []byte, items []*engine.Rate, q *params.Query, no
 		dst = conversion.AppendAmountDOP(dst)
 		from = line.amountDOP
 	}
-	dst = append(dst, s.text[from:s.stamp]...)
+	dst = append(dst, s.text[from:s.generatedAt]...)
 	dst = append(dst, now.text[:]...)
-	return append(dst, s.text[s.stamp+len(now.text):]...)
+	return append(dst, s.text[s.generatedAt+len(now.text):]...)
 }
 
 // etag is that of the answer for an amount: the body is a function of the sheet and the amount's text.
-func (s *sheet) etag(dst []byte, amount engine.Amount) []byte {
+func (s *conversionTemplate) etag(dst []byte, amount engine.Amount) []byte {
 	var room [64]byte
-	digest := sha256.Sum256(append(append(room[:0], s.tag...), amount.String()...))
-	return fields.AppendTag(dst, digest[:])
+	digest := sha256.Sum256(append(append(room[:0], s.digest...), amount.String()...))
+	return fields.AppendETag(dst, digest[:])
 }
 
 // operationIndex is the place of an operation's sheet.

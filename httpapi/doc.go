@@ -5,7 +5,7 @@
 //
 // Each step may end it, in this order:
 //
-//	conn/             the connection is accepted, under a cap, over TLS with Config.Certificate; a request that can't be read: refuseUnread
+//	conn/             the connection is accepted, under a cap, over TLS with Config.Certificate; a request that can't be read: refuseUnreadable
 //	server.go         serve: a net under panics (500); what the library takes although it is no HTTP (400)
 //	shed.go           what has waited too long for its turn under overload, or is one beyond the cap: 503
 //	plan.go           a question that was asked before, byte for byte, has its route and its parameters already

@@ -13,27 +13,27 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// kept is the answer to a request of a golden file, which holds it byte for byte (TestGolden).
-type kept struct {
+// goldenAnswer is the answer to a request of a golden file, which holds it byte for byte (TestGolden).
+type goldenAnswer struct {
 	name, method, path string
 	answer
 }
 
-func keptAnswers(t testing.TB) (all []kept) {
+func goldenAnswers(t testing.TB) (all []goldenAnswer) {
 	t.Helper()
 	for _, c := range slices.Concat(goldenCases(), limitCases(), accountCases(), documentCases()) {
 		_, a := c.run(t)
 		path, _ := splitTarget([]byte(c.target))
-		all = append(all, kept{c.name, c.method, string(path), a})
+		all = append(all, goldenAnswer{c.name, c.method, string(path), a})
 	}
-	for name, a := range unreadAnswers(t) {
-		all = append(all, kept{"unread " + name, "GET", "/v1/rates", a})
+	for name, a := range unreadableAnswers(t) {
+		all = append(all, goldenAnswer{"unread " + name, "GET", "/v1/rates", a})
 	}
 	return all
 }
 
-// outside says why an answer belongs to no operation of the document; "" when it should.
-func outside(k *kept) string {
+// outsideDocument says why an answer belongs to no operation of the document; "" when it should.
+func outsideDocument(k *goldenAnswer) string {
 	switch {
 	case k.method == http.MethodOptions && k.status == http.StatusNoContent:
 		return "OPTIONS is told in words (C2)"
@@ -48,9 +48,9 @@ func outside(k *kept) string {
 }
 
 // find is the operation that a request goes to.
-func (d *openAPI) find(k *kept) (described, bool) {
+func (d *openAPI) find(k *goldenAnswer) (documentedOperation, bool) {
 	method := strings.Replace(k.method, http.MethodHead, http.MethodGet, 1)
-	best, found := described{}, false
+	best, found := documentedOperation{}, false
 	for _, o := range d.operations() {
 		prefix, _, template := strings.Cut(o.path, "{")
 		if o.method != method || o.path != k.path && (!template || !strings.HasPrefix(k.path, prefix)) {
@@ -63,14 +63,14 @@ func (d *openAPI) find(k *kept) (described, bool) {
 	return best, found
 }
 
-// general are headers that HTTP or browsers want, on answers of all kinds: they are no part of the document.
-func general(name string) bool {
+// isGeneralHeader are headers that HTTP or browsers want, on answers of all kinds: they are no part of the document.
+func isGeneralHeader(name string) bool {
 	return strings.HasPrefix(name, "Access-Control-") || strings.HasPrefix(name, "Content-") ||
 		slices.Contains([]string{"Cross-Origin-Resource-Policy", "Date", "Referrer-Policy", "Vary", "X-Content-Type-Options"}, name)
 }
 
-// survey is what the golden answers have shown.
-type survey struct {
+// documentCoverage is what the golden answers have shown.
+type documentCoverage struct {
 	statuses map[string]bool  // operation and status
 	headers  map[string]bool  // names
 	bodies   map[string][]any // response, by its pointer
@@ -78,17 +78,17 @@ type survey struct {
 	problems []string
 }
 
-func newSurvey() *survey {
-	return &survey{statuses: map[string]bool{}, headers: map[string]bool{}, bodies: map[string][]any{}}
+func newDocumentCoverage() *documentCoverage {
+	return &documentCoverage{statuses: map[string]bool{}, headers: map[string]bool{}, bodies: map[string][]any{}}
 }
 
-func (s *survey) report(k *kept, format string, args ...any) {
+func (s *documentCoverage) report(k *goldenAnswer, format string, args ...any) {
 	s.problems = append(s.problems, k.name+": "+fmt.Sprintf(format, args...))
 }
 
 // judge holds a golden answer against the response that the document describes.
-func (d *openAPI) judge(k *kept, s *survey) {
-	if why := outside(k); why != "" {
+func (d *openAPI) judge(k *goldenAnswer, s *documentCoverage) {
+	if why := outsideDocument(k); why != "" {
 		if len(k.body) > 0 {
 			d.judgeBody(k, "/components/schemas/Error", s)
 		}
@@ -118,7 +118,7 @@ func (d *openAPI) judge(k *kept, s *survey) {
 }
 
 // judgeBody gives the body, nil when it is not right.
-func (d *openAPI) judgeBody(k *kept, pointer string, s *survey) any {
+func (d *openAPI) judgeBody(k *goldenAnswer, pointer string, s *documentCoverage) any {
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(k.body))
 	if err != nil {
 		s.report(k, "%v", err)
@@ -132,7 +132,7 @@ func (d *openAPI) judgeBody(k *kept, pointer string, s *survey) any {
 }
 
 // judgeHeaders wants the required headers, and of each that is there that it is listed and of its form.
-func (d *openAPI) judgeHeaders(k *kept, response object, s *survey) {
+func (d *openAPI) judgeHeaders(k *goldenAnswer, response object, s *documentCoverage) {
 	fields, _ := response["headers"].(object)
 	listed := map[string]bool{}
 	for name, value := range fields {
@@ -150,14 +150,14 @@ func (d *openAPI) judgeHeaders(k *kept, response object, s *survey) {
 		}
 	}
 	for name := range k.header {
-		if !listed[name] && !general(name) {
+		if !listed[name] && !isGeneralHeader(name) {
 			s.report(k, "%s is not in the document", name)
 		}
 	}
 }
 
-// unseen are statuses that no golden answer of the operation itself shows, and why.
-func unseen(status string) string {
+// notInGoldenFiles are statuses that no golden answer of the operation itself shows, and why.
+func notInGoldenFiles(status string) string {
 	if status == "408" || status == "431" {
 		return "it belongs to the connection, whatever is asked on it: unread/408.http, unread/431.http, server_test.go"
 	}
@@ -165,15 +165,15 @@ func unseen(status string) string {
 }
 
 // goldenProblems: each answer is described, each response was seen, each example is an answer.
-func (d *openAPI) goldenProblems(all []kept) []string {
-	s := newSurvey()
+func (d *openAPI) goldenProblems(all []goldenAnswer) []string {
+	s := newDocumentCoverage()
 	for i := range all {
 		d.judge(&all[i], s)
 	}
 	for name, o := range d.operations() {
 		responses, _ := o.fields["responses"].(object)
 		for number, value := range responses {
-			if !s.statuses[name+" "+number] && unseen(number) == "" {
+			if !s.statuses[name+" "+number] && notInGoldenFiles(number) == "" {
 				s.problems = append(s.problems, name+": no golden answer has the status "+number)
 			}
 			response, pointer := d.follow(value, o.pointer+"/responses/"+number)
@@ -185,7 +185,7 @@ func (d *openAPI) goldenProblems(all []kept) []string {
 		if !s.headers[name] {
 			s.problems = append(s.problems, "no golden answer has the header "+name)
 		}
-		if text, _ := at(value, "example").(string); !d.takes("/components/headers/"+name+"/schema", cmpText(text, at(value, "example"))) {
+		if text, _ := at(value, "example").(string); !d.takes("/components/headers/"+name+"/schema", comparableText(text, at(value, "example"))) {
 			s.problems = append(s.problems, "the example of "+name+" is not of its form")
 		}
 	}
@@ -197,7 +197,7 @@ func (d *openAPI) goldenProblems(all []kept) []string {
 }
 
 // judgeExamples wants each example to be a body that was seen with this very response.
-func (d *openAPI) judgeExamples(where string, response object, seen []any, s *survey) {
+func (d *openAPI) judgeExamples(where string, response object, seen []any, s *documentCoverage) {
 	content := at(response, "content", "application/json")
 	if content == nil {
 		return
@@ -217,7 +217,7 @@ func (d *openAPI) judgeExamples(where string, response object, seen []any, s *su
 // TestK8_Shapes: the bodies of the golden answers have the fields of the OpenAPI document, and no others.
 func TestK8_Shapes(t *testing.T) {
 	d := readDocument(t, published(t))
-	for _, problem := range slices.Concat(d.openObjects(), d.goldenProblems(keptAnswers(t))) {
+	for _, problem := range slices.Concat(d.openObjects(), d.goldenProblems(goldenAnswers(t))) {
 		t.Error(problem)
 	}
 }

@@ -34,7 +34,7 @@ type openAPI struct {
 	root     object
 	compiler *jsonschema.Compiler
 	schemas  map[string]*jsonschema.Schema
-	known    map[string]described // filled by operations
+	known    map[string]documentedOperation // filled by operations
 	options  params.Options
 }
 
@@ -61,7 +61,7 @@ func readDocument(t testing.TB, text []byte) *openAPI {
 	return d
 }
 
-// at is what lies at a path of names, nil when there is nothing.
+// nanos is what lies at a path of names, nil when there is nothing.
 func at(value any, names ...string) any {
 	for _, name := range names {
 		fields, _ := value.(object)
@@ -108,26 +108,26 @@ func (d *openAPI) takes(pointer, text string) bool {
 	return d.problem(pointer, json.Number(text)) == ""
 }
 
-// described is an operation of the document.
-type described struct {
+// documentedOperation is an operation of the document.
+type documentedOperation struct {
 	method, path, pointer string
 	fields                object
 }
 
-func (o described) name() string { return o.method + " " + o.path }
+func (o documentedOperation) name() string { return o.method + " " + o.path }
 
 // operations are all operations of the document, as it is at the first call.
-func (d *openAPI) operations() map[string]described {
+func (d *openAPI) operations() map[string]documentedOperation {
 	if d.known != nil {
 		return d.known
 	}
-	all := map[string]described{}
+	all := map[string]documentedOperation{}
 	paths, _ := at(d.root, "paths").(object)
 	for path, methods := range paths {
 		fields, _ := methods.(object)
 		for method, value := range fields {
 			pointer := "/paths/" + strings.ReplaceAll(path, "/", "~1") + "/" + method
-			o := described{strings.ToUpper(method), path, pointer, value.(object)}
+			o := documentedOperation{strings.ToUpper(method), path, pointer, value.(object)}
 			all[o.name()] = o
 		}
 	}
@@ -135,20 +135,20 @@ func (d *openAPI) operations() map[string]described {
 	return all
 }
 
-// routed is an operation of the program's tables.
-type routed struct {
+// routedOperation is an operation of the program's tables.
+type routedOperation struct {
 	data    params.Operation // opNone: none of the data operations
 	account *accountOperation
 }
 
 // routedOperations are all operations that the router knows. HEAD and OPTIONS go with them (decision C2 of package contract).
-func routedOperations() map[string]routed {
-	all := map[string]routed{"GET " + livePath: {}, "GET " + liveOtherPath: {}, "GET " + readyPath: {}}
+func routedOperations() map[string]routedOperation {
+	all := map[string]routedOperation{"GET " + livezPath: {}, "GET " + healthzPath: {}, "GET " + readyzPath: {}}
 	for _, r := range routes() {
-		all["GET "+r.pattern] = routed{data: r.operation}
+		all["GET "+r.pattern] = routedOperation{data: r.operation}
 	}
 	for _, op := range accountOperations() {
-		all[op.method+" "+op.pattern] = routed{account: &op}
+		all[op.method+" "+op.pattern] = routedOperation{account: &op}
 	}
 	return all
 }
@@ -176,9 +176,9 @@ func (d *openAPI) routeProblems() (problems []string) {
 		switch {
 		case row.data != params.None:
 			want = `[{},{"bearerKey":[]}]`
-		case row.account != nil && row.account.identity == session:
+		case row.account != nil && row.account.credential == sessionToken:
 			want = `[{"session":[]}]`
-		case row.account != nil && row.account.identity == sessionOrKey:
+		case row.account != nil && row.account.credential == sessionTokenOrKey:
 			want = `[{"session":[]},{"bearerKey":[]}]`
 		}
 		if string(text) != want {
@@ -207,13 +207,13 @@ func (d *openAPI) parameterProblems() (problems []string) {
 				problems = append(problems, name+": "+query+" is in the document alone")
 				continue
 			}
-			if required, _ := p["required"].(bool); required != (table[row].NeededBy&op != 0) {
+			if required, _ := p["required"].(bool); required != (table[row].RequiredBy&op != 0) {
 				problems = append(problems, fmt.Sprintf("%s: %s is required: %t", name, query, required))
 			}
 			problems = append(problems, d.grammarProblems(name, op, row, p, pointer)...)
 		}
 		for p := range params.ParamCount {
-			if table[p].KnownBy&op != 0 && !found[table[p].Name] {
+			if table[p].AllowedBy&op != 0 && !found[table[p].Name] {
 				problems = append(problems, name+": "+table[p].Name+" is missing")
 			}
 		}
@@ -245,7 +245,7 @@ func (d *openAPI) grammarProblems(name string, op params.Operation, row params.P
 			problems = append(problems, fmt.Sprintf("%s: %s=%s: the document takes it: %t, the program the other way", name, table[row].Name, value, taken))
 		}
 	}
-	if text, _ := p["example"].(string); p["example"] == nil || refused(cmpText(text, p["example"])) {
+	if text, _ := p["example"].(string); p["example"] == nil || refused(comparableText(text, p["example"])) {
 		problems = append(problems, fmt.Sprintf("%s: %s: the example %v is none, or not taken", name, table[row].Name, p["example"]))
 	}
 	schema, _ := d.follow(p["schema"], "")
@@ -257,8 +257,8 @@ func (d *openAPI) grammarProblems(name string, op params.Operation, row params.P
 	return problems
 }
 
-// cmpText is a text, or a number as one.
-func cmpText(text string, value any) string {
+// comparableText is a text, or a number as one.
+func comparableText(text string, value any) string {
 	if text != "" {
 		return text
 	}
@@ -279,7 +279,7 @@ func (d *openAPI) bodyProblems() (problems []string) {
 		var known, needed []string
 		for _, field := range row.account.fields {
 			known = append(known, field.name)
-			if field.needed {
+			if field.required {
 				needed = append(needed, field.name)
 			}
 		}

@@ -19,11 +19,11 @@ import (
 
 // Messages of errors that name no cause.
 const (
-	internalMessage = "Something went wrong on our side. Report the request id if it goes on."
-	unreadMessage   = "This is no well-formed HTTP/1.1 request. The connection is closed."
-	timeoutMessage  = "The request did not arrive in time. The connection is closed."
-	headersMessage  = "Request line and headers are too long. The connection is closed."
-	bodyMessage     = "The request body is too long. The connection is closed."
+	internalMessage  = "Something went wrong on our side. Report the request id if it goes on."
+	malformedMessage = "This is no well-formed HTTP/1.1 request. The connection is closed."
+	timeoutMessage   = "The request did not arrive in time. The connection is closed."
+	headersMessage   = "Request line and headers are too long. The connection is closed."
+	bodyMessage      = "The request body is too long. The connection is closed."
 )
 
 // retryAfterDefault goes with a 429 or 503 that names no time.
@@ -67,8 +67,8 @@ func codes() [codesMax]codeStatus {
 	}
 }
 
-// codeAt is the place of a code in codes, -1 for one that is not an answer's.
-func codeAt(code engine.Code) int {
+// codeIndex is the place of a code in codes, -1 for one that is not an answer's.
+func codeIndex(code engine.Code) int {
 	for at, known := range codes() {
 		if known.code == code {
 			return at
@@ -79,16 +79,16 @@ func codeAt(code engine.Code) int {
 
 // status is that of a code. False for a code that is not an answer's.
 func status(code engine.Code) (int, bool) {
-	at := codeAt(code)
+	at := codeIndex(code)
 	if at < 0 {
 		return 0, false
 	}
 	return codes()[at].status, true
 }
 
-// fail answers what the service gave instead of a page. Its cause goes to the log only (E5).
-func (s *Server) fail(ctx *fasthttp.RequestCtx, err error) {
-	s.begin(ctx)
+// answerError answers what the service gave instead of a page. Its cause goes to the log only (E5).
+func (s *Server) answerError(ctx *fasthttp.RequestCtx, err error) {
+	s.startResponse(ctx)
 	var named *engine.Error
 	if !errors.As(err, &named) {
 		named = &engine.Error{Code: engine.CodeInternalError, Cause: err}
@@ -103,7 +103,7 @@ func (s *Server) fail(ctx *fasthttp.RequestCtx, err error) {
 			slog.String("requestId", string(s.idOf(ctx))), slog.String("code", string(code)), slog.String("cause", err.Error()))
 	}
 	if code == engine.CodeOverloaded && !isAccountTarget(ctx.Request.Header.RequestURI()) { // those of accounts may be the mail's
-		s.strain.refused()
+		s.load.noteShed()
 	}
 	switch answered {
 	case fasthttp.StatusServiceUnavailable, fasthttp.StatusTooManyRequests:
@@ -133,13 +133,13 @@ func (s *Server) refuseWith(ctx *fasthttp.RequestCtx, code engine.Code, message 
 	if !known {
 		panic("httpapi: no status for the code " + string(code))
 	}
-	s.tally.countCode(code)
-	s.begin(ctx)
+	s.counters.countCode(code)
+	s.startResponse(ctx)
 	ctx.SetStatusCode(answered)
 	ctx.Response.ResetBody()
 	body := ctx.Response.SwapBody(nil)[:0]
 	ctx.Response.SwapBody(appendError(body, code, message, string(s.idOf(ctx)), details))
-	s.packError(ctx)
+	s.gzipError(ctx)
 }
 
 // idOf is the id that begin gave the request, nil before it.
@@ -173,18 +173,18 @@ func appendError(dst []byte, code engine.Code, message, requestID string, detail
 // may be sent: its body, kept aside, would go out behind this head.
 func (s *Server) refusePanic(ctx *fasthttp.RequestCtx, cause any) {
 	if c, ok := ctx.Conn().(*conn.Conn); ok {
-		c.DropAside()
+		c.DiscardBody()
 	}
 	ctx.Response.SkipBody = ctx.IsHead()
-	s.beginAnew(ctx)
+	s.restartResponse(ctx)
 	s.config.Logger.LogAttrs(context.Background(), slog.LevelError, "a request ended in a panic", slog.String("requestId", string(s.idOf(ctx))),
 		slog.Any("cause", cause), slog.String("stack", string(debug.Stack())))
 	s.refuse(ctx, engine.CodeInternalError, internalMessage)
 }
 
-// refuseUnread answers a request that the library could not read to its end, and closes the connection.
-func (s *Server) refuseUnread(ctx *fasthttp.RequestCtx, err error) {
-	s.beginAnew(ctx)
+// refuseUnreadable answers a request that the library could not read to its end, and closes the connection.
+func (s *Server) refuseUnreadable(ctx *fasthttp.RequestCtx, err error) {
+	s.restartResponse(ctx)
 	ctx.Response.SkipBody = ctx.IsHead()
 	ctx.SetConnectionClose()
 	var small *fasthttp.ErrSmallBuffer
@@ -197,11 +197,11 @@ func (s *Server) refuseUnread(ctx *fasthttp.RequestCtx, err error) {
 	case errors.As(err, &network) && network.Timeout():
 		s.refuse(ctx, engine.CodeRequestTimeout, timeoutMessage)
 	default:
-		s.refuse(ctx, engine.CodeMalformedRequest, unreadMessage)
+		s.refuse(ctx, engine.CodeMalformedRequest, malformedMessage)
 	}
-	unread := &asked{}
-	s.tally.count(ctx, unread)
-	if s.config.Access != nil {
+	unread := &requestState{}
+	s.counters.countAnswer(ctx, unread)
+	if s.config.AccessLog != nil {
 		s.logAccess(ctx, unread)
 	}
 }

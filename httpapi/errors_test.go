@@ -110,7 +110,7 @@ func TestE5_CauseOnlyInLog(t *testing.T) {
 	}
 	f.takes(t, bestTarget)
 	log.Reset()
-	classLog{logTo(&log)}.Printf("error when serving %q: %v", "canary", context.Canceled)
+	libraryLog{logTo(&log)}.Printf("error when serving %q: %v", "canary", context.Canceled)
 	if !strings.Contains(log.String(), "error when serving") || strings.Contains(log.String(), "canary") {
 		t.Errorf("the library's words: %s", log.String())
 	}

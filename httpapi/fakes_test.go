@@ -116,7 +116,7 @@ func fakeDays(c *engine.Catalogue) []engine.HistoryEntry {
 }
 
 // paged answers a question once and remembers the page. fault, when set, is the answer.
-func paged[T any](f *fakeService, fault error, question any, cut engine.Cut, matches func() []T) (*engine.Page[T], error) {
+func paged[T any](f *fakeService, fault error, question any, cut engine.PageRequest, matches func() []T) (*engine.Page[T], error) {
 	if fault != nil {
 		return nil, fault
 	}
@@ -131,9 +131,9 @@ func paged[T any](f *fakeService, fault error, question any, cut engine.Cut, mat
 	}
 	all := matches()
 	from := min(cut.Cursor, len(all))
-	page := &engine.Page[T]{Items: all[from:min(from+cut.Limit, len(all))], Total: len(all), Next: engine.NoNext}
+	page := &engine.Page[T]{Items: all[from:min(from+cut.Limit, len(all))], Total: len(all), NextCursor: engine.NoNextCursor}
 	if next := from + len(page.Items); next < len(all) {
-		page.Next = next
+		page.NextCursor = next
 	}
 	f.pages[question] = page
 	return page, nil
@@ -145,7 +145,7 @@ func matches(f engine.Filter, currency, institution string, channel engine.Chann
 }
 
 func (f *fakeService) Rates(q engine.RatesQuery) (*engine.Page[*engine.Rate], error) {
-	return paged(f, f.fault, q, q.Cut, func() (found []*engine.Rate) {
+	return paged(f, f.fault, q, q.PageRequest, func() (found []*engine.Rate) {
 		for _, r := range f.published {
 			if matches(q.Filter, r.Currency, r.InstitutionID, r.Channel, r.Kind) {
 				found = append(found, r)
@@ -156,14 +156,14 @@ func (f *fakeService) Rates(q engine.RatesQuery) (*engine.Page[*engine.Rate], er
 }
 
 func (f *fakeService) Ranking(q engine.RankingQuery) (*engine.Page[*engine.Rate], error) {
-	return paged(f, f.fault, q, q.Cut, func() (found []*engine.Rate) {
+	return paged(f, f.fault, q, q.PageRequest, func() (found []*engine.Rate) {
 		filter := q.Filter
 		if filter.Kind == "" {
 			filter.Kind = engine.Commercial
 		}
 		for _, r := range f.published {
 			fits := matches(filter, r.Currency, r.InstitutionID, r.Channel, r.Kind) && !r.Stale && !r.Side(q.Operation).IsNull()
-			if fits && (q.Comparing || r.Kind == engine.Commercial) {
+			if fits && (q.ForConvert || r.Kind == engine.Commercial) {
 				found = append(found, r)
 			}
 		}
@@ -178,7 +178,7 @@ func (f *fakeService) Ranking(q engine.RankingQuery) (*engine.Page[*engine.Rate]
 }
 
 func (f *fakeService) History(q engine.HistoryQuery) (*engine.Page[engine.HistoryEntry], error) {
-	return paged(f, f.fault, q, q.Cut, func() (found []engine.HistoryEntry) {
+	return paged(f, f.fault, q, q.PageRequest, func() (found []engine.HistoryEntry) {
 		for _, h := range f.days {
 			if h.Date >= q.From && h.Date <= q.To && matches(q.Filter, h.Currency, h.InstitutionID, h.Channel, h.Kind) {
 				found = append(found, h)
@@ -189,7 +189,7 @@ func (f *fakeService) History(q engine.HistoryQuery) (*engine.Page[engine.Histor
 }
 
 func (f *fakeService) Currencies() (*engine.Page[engine.CurrencyItem], error) {
-	return paged(f, nil, "currencies", engine.Cut{Limit: engine.LimitMax}, func() (found []engine.CurrencyItem) {
+	return paged(f, nil, "currencies", engine.PageRequest{Limit: engine.LimitMax}, func() (found []engine.CurrencyItem) {
 		for _, c := range f.catalogue.Currencies() {
 			item := engine.CurrencyItem{Currency: *c}
 			for _, r := range f.published {
@@ -207,7 +207,7 @@ func (f *fakeService) Currencies() (*engine.Page[engine.CurrencyItem], error) {
 }
 
 func (f *fakeService) Institutions(q engine.InstitutionsQuery) (*engine.Page[engine.InstitutionItem], error) {
-	return paged(f, nil, q, q.Cut, func() (found []engine.InstitutionItem) {
+	return paged(f, nil, q, q.PageRequest, func() (found []engine.InstitutionItem) {
 		for _, i := range f.catalogue.Institutions() {
 			item := engine.InstitutionItem{Institution: i}
 			for _, r := range f.published {
@@ -259,11 +259,11 @@ func (f *fakeService) lastAsked() any {
 	return f.asked[len(f.asked)-1]
 }
 
-// fakeGate knows keys by its own lists, and counts with the engine's table of addresses: an account has an address of its own.
-type fakeGate struct {
+// fakeAdmitter knows keys by its own lists, and counts with the engine's table of addresses: an account has an address of its own.
+type fakeAdmitter struct {
 	clock      func() time.Time
-	allowance  account.Allowance
-	transition account.Transition
+	allowance  account.Quota
+	transition account.KeyPolicy
 	off        bool  // limits=off
 	fault      error // what every admission gets
 	panics     any
@@ -271,16 +271,16 @@ type fakeGate struct {
 	mu       sync.Mutex
 	accounts map[account.Digest]uint64      // whose key it is
 	refused  map[account.Digest]engine.Code // keys that open nothing once keys are required
-	quota    *account.Strangers
+	quota    *account.AnonymousTable
 	charges  map[string]int
 	callers  []account.Caller
 	granted  int // answers that were no error
 	refunds  int
 }
 
-func newFakeGate(clock func() time.Time) *fakeGate {
-	return &fakeGate{
-		clock: clock, allowance: account.DefaultAllowance(),
+func newFakeAdmitter(clock func() time.Time) *fakeAdmitter {
+	return &fakeAdmitter{
+		clock: clock, allowance: account.DefaultQuota(),
 		accounts: map[account.Digest]uint64{digestOf(testKey(1)): 1, digestOf(testKey(2)): 1},
 		refused: map[account.Digest]engine.Code{
 			digestOf(testKey(8)): engine.CodeRevokedKey, digestOf(testKey(9)): engine.CodeAccountSuspended,
@@ -289,15 +289,15 @@ func newFakeGate(clock func() time.Time) *fakeGate {
 	}
 }
 
-func newQuota() *account.Strangers {
-	return account.NewStrangers(8, func(key uint64) uint64 { return key })
+func newQuota() *account.AnonymousTable {
+	return account.NewAnonymousTable(8, func(key uint64) uint64 { return key })
 }
 
-func (g *fakeGate) Enforced() bool                 { return !g.off }
-func (g *fakeGate) Transition() account.Transition { return g.transition }
+func (g *fakeAdmitter) LimitsEnforced() bool         { return !g.off }
+func (g *fakeAdmitter) KeyPolicy() account.KeyPolicy { return g.transition }
 
 // Admit charges a caller that has room.
-func (g *fakeGate) Admit(c account.Caller) (account.Grant, error) {
+func (g *fakeAdmitter) Admit(c account.Caller) (account.Admission, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.callers = append(g.callers, c)
@@ -305,23 +305,23 @@ func (g *fakeGate) Admit(c account.Caller) (account.Grant, error) {
 		panic(g.panics)
 	}
 	if g.fault != nil {
-		return account.Grant{}, g.fault
+		return account.Admission{}, g.fault
 	}
-	grant := account.Grant{Account: g.accounts[c.Key], Address: c.Address, At: momentAt(g.clock())}
+	grant := account.Admission{Account: g.accounts[c.Key], Address: c.Address, At: clockReadingAt(g.clock())}
 	if grant.Account == 0 && g.transition.Required(grant.At.Wall) {
-		return account.Grant{}, g.refuse(c)
+		return account.Admission{}, g.refuse(c)
 	}
 	g.granted++
-	grant.Verdict = g.quota.Admit(identityOf(grant), grant.At, g.allowance)
+	grant.QuotaResult = g.quota.Admit(callerAddressOf(grant), grant.At, g.allowance)
 	if grant.Admitted {
-		g.charges[identityOf(grant).String()]++
+		g.charges[callerAddressOf(grant).String()]++
 	}
 	return grant, nil
 }
 
-func (g *fakeGate) refuse(c account.Caller) error {
+func (g *fakeAdmitter) refuse(c account.Caller) error {
 	code := engine.CodeInvalidKey
-	if !c.HasKey && !c.Refused {
+	if !c.HasKey && !c.HasMalformedKey {
 		code = engine.CodeMissingKey
 	} else if named, ok := g.refused[c.Key]; ok {
 		code = named
@@ -330,17 +330,17 @@ func (g *fakeGate) refuse(c account.Caller) error {
 }
 
 // Refund takes an admission back.
-func (g *fakeGate) Refund(grant account.Grant) {
+func (g *fakeAdmitter) Refund(grant account.Admission) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.refunds++
-	g.quota.Refund(identityOf(grant), grant.At)
-	g.charges[identityOf(grant).String()]--
+	g.quota.Refund(callerAddressOf(grant), grant.At)
+	g.charges[callerAddressOf(grant).String()]--
 }
 
-// momentAt is an instant on both clocks.
-func momentAt(at time.Time) account.Moment {
-	return account.Moment{Wall: at, Steady: at.Sub(fakeNow().AddDate(0, 0, -1))}
+// clockReadingAt is an instant on both clocks.
+func clockReadingAt(at time.Time) account.ClockReading {
+	return account.ClockReading{Wall: at, Steady: at.Sub(fakeNow().AddDate(0, 0, -1))}
 }
 
 // Identities that requests are charged to: the default peer's address, and that of the first account.
@@ -349,7 +349,7 @@ const (
 	account1    = "240.0.0.1"
 )
 
-func identityOf(grant account.Grant) netip.Addr {
+func callerAddressOf(grant account.Admission) netip.Addr {
 	if grant.Account != 0 {
 		return netip.AddrFrom4([4]byte{240, 0, 0, byte(grant.Account)})
 	}
@@ -357,22 +357,22 @@ func identityOf(grant account.Grant) netip.Addr {
 }
 
 // charged is how much an identity was charged, refunds taken off.
-func (g *fakeGate) charged(who string) int {
+func (g *fakeAdmitter) charged(who string) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.charges[who]
 }
 
 // spend uses up requests of an identity at an instant.
-func (g *fakeGate) spend(who string, count int, at time.Time) {
+func (g *fakeAdmitter) spend(who string, count int, at time.Time) {
 	for range count {
-		g.quota.Admit(netip.MustParseAddr(who), momentAt(at), account.Allowance{Day: 1 << 30, Minute: 1 << 30})
+		g.quota.Admit(netip.MustParseAddr(who), clockReadingAt(at), account.Quota{Day: 1 << 30, Minute: 1 << 30})
 	}
 	g.charges[who] += count
 }
 
 // lastCaller is in whose name the last request was made.
-func (g *fakeGate) lastCaller(t testing.TB) account.Caller {
+func (g *fakeAdmitter) lastCaller(t testing.TB) account.Caller {
 	t.Helper()
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -382,9 +382,9 @@ func (g *fakeGate) lastCaller(t testing.TB) account.Caller {
 	return g.callers[len(g.callers)-1]
 }
 
-// announced is a transition whose instant is so far away.
-func announced(away time.Duration) account.Transition {
-	return account.Transition{AnnouncedAt: fakeNow().Add(away - 20*24*time.Hour), RequiredAt: fakeNow().Add(away), By: "operator"}
+// keysRequiredIn is a transition whose instant is so far away.
+func keysRequiredIn(away time.Duration) account.KeyPolicy {
+	return account.KeyPolicy{AnnouncedAt: fakeNow().Add(away - 20*24*time.Hour), RequiredAt: fakeNow().Add(away), By: "operator"}
 }
 
 // goodCode is the code that the fake accounts expect in the email to ana@example.do.
@@ -406,7 +406,7 @@ func newFakeAccounts(clock func() time.Time) *fakeAccounts { return &fakeAccount
 
 func email(text string) account.Email { return must(account.ParseEmail(text)) }
 
-// begin counts a question; a session must be the one that is known.
+// startResponse counts a question; a session must be the one that is known.
 func (f *fakeAccounts) begin(session *account.Digest) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -480,29 +480,29 @@ func (f *fakeAccounts) RevokeKey(token account.Digest, id string) error {
 }
 
 // Usage of a session.
-func (f *fakeAccounts) Usage(token account.Digest) (account.Verdict, error) {
+func (f *fakeAccounts) Usage(token account.Digest) (account.QuotaResult, error) {
 	if err := f.begin(&token); err != nil {
-		return account.Verdict{}, err
+		return account.QuotaResult{}, err
 	}
 	now := f.clock()
-	return account.Verdict{
+	return account.QuotaResult{
 		Day:    account.Window{Limit: 1000, Remaining: 991, Reset: engine.NextMidnight(now)},
 		Minute: account.Window{Limit: 60, Remaining: 58, Reset: now.Add(31500 * time.Millisecond)},
 	}, nil
 }
 
 // KeyUsage of a key.
-func (f *fakeAccounts) KeyUsage(digest account.Digest) (account.Verdict, error) {
+func (f *fakeAccounts) KeyUsage(digest account.Digest) (account.QuotaResult, error) {
 	switch err := f.begin(nil); {
 	case err != nil:
-		return account.Verdict{}, err
+		return account.QuotaResult{}, err
 	case digest == digestOf(testKey(1)):
 		known := digestOf(testSession(100))
 		return f.Usage(known)
 	case digest == digestOf(testKey(8)):
-		return account.Verdict{}, &engine.Error{Code: engine.CodeRevokedKey, Message: "The key is revoked."}
+		return account.QuotaResult{}, &engine.Error{Code: engine.CodeRevokedKey, Message: "The key is revoked."}
 	}
-	return account.Verdict{}, &engine.Error{Code: engine.CodeInvalidKey, Message: "The key is not known."}
+	return account.QuotaResult{}, &engine.Error{Code: engine.CodeInvalidKey, Message: "The key is not known."}
 }
 
 // testKey is a well-formed key; each number has its own.

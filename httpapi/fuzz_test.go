@@ -72,7 +72,7 @@ func FuzzQuery(f *testing.F) {
 		want := expectedProblems(&table, op, text)
 		var got []string
 		for _, p := range problems {
-			if p.Message == params.ProblemBackwards || p.Message == params.ProblemTooLong {
+			if p.Message == params.ProblemRangeReversed || p.Message == params.ProblemRangeTooLong {
 				continue
 			}
 			got = append(got, p.Name+" "+strconv.Itoa(p.Index))
@@ -99,12 +99,12 @@ func expectedProblems(table *params.Table, op params.Operation, text string) (wa
 		rawName, rawValue, _ := strings.Cut(pair, "=")
 		name, err := url.PathUnescape(rawName)
 		if err != nil {
-			want = append(want, rawName[:min(len(rawName), params.NamePartBytes)]+" 0")
+			want = append(want, rawName[:min(len(rawName), params.NameBytesMax)]+" 0")
 			continue
 		}
-		p := slices.IndexFunc(table[:], func(p params.Row) bool { return p.Name == name && p.KnownBy&op != 0 })
+		p := slices.IndexFunc(table[:], func(p params.Row) bool { return p.Name == name && p.AllowedBy&op != 0 })
 		if p < 0 {
-			part := name[:min(len(name), params.NamePartBytes)] + " 0"
+			part := name[:min(len(name), params.NameBytesMax)] + " 0"
 			if !slices.Contains(want, part) {
 				want = append(want, part)
 			}
@@ -117,7 +117,7 @@ func expectedProblems(table *params.Table, op params.Operation, text string) (wa
 		seen[name]++
 	}
 	for _, p := range table {
-		if p.NeededBy&op != 0 && seen[p.Name] == 0 {
+		if p.RequiredBy&op != 0 && seen[p.Name] == 0 {
 			want = append(want, p.Name+" 0")
 		}
 	}

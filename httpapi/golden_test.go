@@ -33,13 +33,13 @@ func goldenTargets() map[string]string {
 }
 
 // fails makes every question for rates fail, and panics every question.
-func fails(err error) func(*fixture)      { return func(f *fixture) { f.service.fault = err } }
-func panics(cause any) func(*fixture)     { return func(f *fixture) { f.service.panics = cause } }
-func gateFails(e error) func(*fixture)    { return func(f *fixture) { f.gate.fault = e } }
-func accountsFail(e error) func(*fixture) { return func(f *fixture) { f.accounts.fault = e } }
+func fails(err error) func(*fixture)       { return func(f *fixture) { f.service.fault = err } }
+func panics(cause any) func(*fixture)      { return func(f *fixture) { f.service.panics = cause } }
+func admitterFails(e error) func(*fixture) { return func(f *fixture) { f.admitter.fault = e } }
+func accountsFail(e error) func(*fixture)  { return func(f *fixture) { f.accounts.fault = e } }
 
 func spent(who string, count int, ago time.Duration) func(*fixture) {
-	return func(f *fixture) { f.gate.spend(who, count, fakeNow().Add(-ago)) }
+	return func(f *fixture) { f.admitter.spend(who, count, fakeNow().Add(-ago)) }
 }
 
 func fault(code engine.Code, message string, retry time.Duration) error {
@@ -106,14 +106,14 @@ func limitCases() []goldenCase {
 			"missing": nil, "invalid": {bearer(testKey(3))}, "malformed": {"Authorization: Basic YTpi"},
 			"revoked": {bearer(testKey(8))}, "suspended": {bearer(testKey(9))},
 		} {
-			add(operation+"-401-"+name, target, func(f *fixture) { f.gate.transition = announced(0) }, lines...)
+			add(operation+"-401-"+name, target, func(f *fixture) { f.admitter.transition = keysRequiredIn(0) }, lines...)
 		}
 		add(operation+"-500", target, panics("a planted panic"), key)
 	}
 	add("institution-404", "/v1/institutions/no-such", nil, key)
 	add("best-500-error", bestTarget, fails(errors.New("a cause")), key)
 	add("best-503", bestTarget, fails(fault(engine.CodeDataUnavailable, "Nothing is loaded yet.", time.Minute)), key)
-	add("best-503-gate", bestTarget, gateFails(fault(engine.CodeReadOnly, "The log can't be written.", 0)), key)
+	add("best-503-gate", bestTarget, admitterFails(fault(engine.CodeReadOnly, "The log can't be written.", 0)), key)
 	return append(cases, pendingCases()...)
 }
 
@@ -133,8 +133,8 @@ func pendingCases() []goldenCase {
 	for i, c := range cases {
 		cases[i].name = "pending-" + c.name
 		cases[i].arrange = func(f *fixture) {
-			f.gate.transition = announced(6*24*time.Hour + 1)
-			f.gate.transition.RequiredAt = f.gate.transition.RequiredAt.Truncate(time.Second)
+			f.admitter.transition = keysRequiredIn(6*24*time.Hour + 1)
+			f.admitter.transition.RequiredAt = f.admitter.transition.RequiredAt.Truncate(time.Second)
 			if c.arrange != nil {
 				c.arrange(f)
 			}
@@ -175,7 +175,7 @@ func accountCases() []goldenCase {
 		add("204-options", func(e *exchange) { e.method, e.body = "OPTIONS", "" }, nil)
 		add("500", nil, accountsFail(errors.New("a cause that nobody may see")))
 		add("503", nil, accountsFail(fault(engine.CodeReadOnly, "The log can't be written.", 1500*time.Millisecond)))
-		add("pending", nil, func(f *fixture) { f.gate.transition = announced(time.Hour) })
+		add("pending", nil, func(f *fixture) { f.admitter.transition = keysRequiredIn(time.Hour) })
 		if good.body != "" {
 			add("400-malformed", func(e *exchange) { e.body += "," }, nil)
 			add("400-unknown", func(e *exchange) { e.body = `{"nombre":"x","name":1,"token":"t","email":1,"code":1}` }, nil)
@@ -239,7 +239,7 @@ func documentCases() []goldenCase {
 	}
 	late := engine.Condition{Name: "snapshot", State: "late", Since: fakeNow().Add(-time.Hour), Detail: "The newest snapshot is old; a start takes longer."}
 	empty := engine.Condition{Name: "data", State: "empty", Down: true, Since: fakeNow().Add(-time.Minute), Detail: "Nothing was ever published."}
-	overloaded := gateFails(fault(engine.CodeOverloaded, "too many requests at the moment", time.Second))
+	overloaded := admitterFails(fault(engine.CodeOverloaded, "too many requests at the moment", time.Second))
 	return []goldenCase{
 		getCase("currencies-503", "/v1/currencies", overloaded),
 		getCase("institutions-503", "/v1/institutions", overloaded),
@@ -249,11 +249,11 @@ func documentCases() []goldenCase {
 		getCase("history-200", "/v1/rates/history?currency=USD&institution=bhd&channel=digital&limit=2", nil),
 		getCase("best-200", "/v1/rates/best?currency=USD&operation=buy&limit=1", nil),
 		getCase("institution-200", "/v1/institutions/banreservas", nil),
-		getCase("livez-200", livePath, nil),
-		getCase("healthz-200", liveOtherPath, nil),
-		getCase("readyz-200", readyPath, told(engine.Well("log"))),
-		getCase("readyz-200-degraded", readyPath, told(late)),
-		getCase("readyz-503", readyPath, told(empty)),
+		getCase("livez-200", livezPath, nil),
+		getCase("healthz-200", healthzPath, nil),
+		getCase("readyz-200", readyzPath, told(engine.HealthyCondition("log"))),
+		getCase("readyz-200-degraded", readyzPath, told(late)),
+		getCase("readyz-503", readyzPath, told(empty)),
 		{name: "sessions-post-429", exchange: accountGood()["sessions-post"], arrange: accountsFail(fault(engine.CodeRateLimited, "Too many attempts; try again later.", time.Hour))},
 	}
 }
@@ -267,23 +267,23 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// tardy is what the library gives when a request does not arrive in time.
-type tardy struct{ error }
+// timeoutError is what the library gives when a request does not arrive in time.
+type timeoutError struct{ error }
 
-func (tardy) Timeout() bool   { return true }
-func (tardy) Temporary() bool { return true }
+func (timeoutError) Timeout() bool   { return true }
+func (timeoutError) Temporary() bool { return true }
 
-// unreadAnswers are those to requests that can't be read to their end.
-func unreadAnswers(t testing.TB) map[string]answer {
+// unreadableAnswers are those to requests that can't be read to their end.
+func unreadableAnswers(t testing.TB) map[string]answer {
 	t.Helper()
 	answers := map[string]answer{}
 	for name, err := range map[string]error{
-		"400": errors.New("a line that is none"), "408": tardy{errors.New("a timeout")}, "413": fasthttp.ErrBodyTooLarge, "431": &fasthttp.ErrSmallBuffer{},
+		"400": errors.New("a line that is none"), "408": timeoutError{errors.New("a timeout")}, "413": fasthttp.ErrBodyTooLarge, "431": &fasthttp.ErrSmallBuffer{},
 	} {
 		var ctx fasthttp.RequestCtx
 		ctx.Request.Header.SetMethod("GET")
 		ctx.Request.SetRequestURI("/v1/rates")
-		newGated(t, nil).server.refuseUnread(&ctx, err)
+		newFixtureWithLimits(t, nil).server.refuseUnreadable(&ctx, err)
 		answers[name] = written(t, &ctx, "GET")
 	}
 	return answers
@@ -291,7 +291,7 @@ func unreadAnswers(t testing.TB) map[string]answer {
 
 func TestGolden_Unread(t *testing.T) {
 	files := map[string][]byte{}
-	for name, a := range unreadAnswers(t) {
+	for name, a := range unreadableAnswers(t) {
 		files[name] = goldenCase{exchange: exchange{method: "GET", target: "/v1/rates"}}.text(a)
 	}
 	holdGolden(t, "unread", files)
@@ -300,19 +300,19 @@ func TestGolden_Unread(t *testing.T) {
 // everyStatus is a request for each status that a server with a gate can give, with what brings it about.
 func everyStatus() []goldenCase { return append(limitCases(), accountCases()...) }
 
-// played is a case and its answer.
-type played struct {
+// playedCase is a case and its answer.
+type playedCase struct {
 	goldenCase
 	answer
 	identified bool // the gate knew the caller
 }
 
 // everyAnswer are the answers to everyStatus.
-func everyAnswer(t testing.TB) (all []played) {
+func everyAnswer(t testing.TB) (all []playedCase) {
 	t.Helper()
 	for _, c := range everyStatus() {
 		f, a := c.run(t)
-		all = append(all, played{c, a, f.gate.granted > 0})
+		all = append(all, playedCase{c, a, f.admitter.granted > 0})
 	}
 	return all
 }

@@ -71,7 +71,7 @@ func differenceToNetHTTP(request []byte, seen []rawVerdict) string {
 func recordingServer(t testing.TB) *fasthttp.Server {
 	server := rawFixture(t, nil).server.http
 	server.Handler = func(ctx *fasthttp.RequestCtx) {
-		first, second := conn.Malformed(ctx, new(conn.Framing)), conn.Malformed(ctx, new(conn.Framing))
+		first, second := conn.Malformed(ctx, new(conn.HeadInfo)), conn.Malformed(ctx, new(conn.HeadInfo))
 		if first != second {
 			panic("two verdicts: " + first + " / " + second)
 		}

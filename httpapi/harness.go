@@ -24,13 +24,13 @@ type Harness struct {
 	Around func(next fasthttp.RequestHandler) fasthttp.RequestHandler
 }
 
-// planted is the user value under which Plant leaves its error. Strings are the keys that the library copies nothing for.
-const planted = "planted"
+// plantedKey is the user value under which Plant leaves its error. Strings are the keys that the library copies nothing for.
+const plantedKey = "planted"
 
 // Plant makes err the answer to a request, with everything that such an answer has: it takes the place of the operation,
 // behind route, method and authentication. A 429 shows its window used up, and nothing is charged for it (L6). Only a server
 // with a Harness looks at it.
-func Plant(ctx *fasthttp.RequestCtx, err *engine.Error) { ctx.SetUserValue(planted, err) }
+func Plant(ctx *fasthttp.RequestCtx, err *engine.Error) { ctx.SetUserValue(plantedKey, err) }
 
 // ServeConn answers the requests of one connection until it ends, and closes it. Shutdown knows nothing of it: whoever calls
 // it closes the connection to end it.
@@ -46,15 +46,15 @@ type harness struct {
 func (h *harness) fill(prepared *fasthttp.ResponseHeader, gated bool) {
 	h.once.Do(func() {
 		prepared.CopyTo(&h.template)
-		fillTemplate(&h.template, gated)
-		fillPrivateTemplate(&h.private, &h.template)
+		fillErrorHeaders(&h.template, gated)
+		fillAccountHeaders(&h.private, &h.template)
 	})
 }
 
-// beginDated is begin's first part for a server in a test.
-func (s *Server) beginDated(ctx *fasthttp.RequestCtx) {
+// startDatedResponse is begin's first part for a server in a test.
+func (s *Server) startDatedResponse(ctx *fasthttp.RequestCtx) {
 	header := &ctx.Response.Header
-	s.harness.fill(header, s.config.Gate != nil)
+	s.harness.fill(header, s.config.Admitter != nil)
 	template := &s.harness.template
 	if s.config.Accounts != nil && isAccountTarget(ctx.Request.Header.RequestURI()) {
 		template = &s.harness.private
@@ -76,25 +76,25 @@ func (s *Server) plantedFor(ctx *fasthttp.RequestCtx) *engine.Error {
 	if s.harness == nil {
 		return nil
 	}
-	err, _ := ctx.UserValue(planted).(*engine.Error)
+	err, _ := ctx.UserValue(plantedKey).(*engine.Error)
 	return err
 }
 
 // refusePlanted turns a grant into the refusal that was planted. False when it is none of a limit.
-func (s *Server) refusePlanted(ctx *fasthttp.RequestCtx, r *route, grant *account.Grant, err *engine.Error) bool {
+func (s *Server) refusePlanted(ctx *fasthttp.RequestCtx, r *route, grant *account.Admission, err *engine.Error) bool {
 	if answered, _ := status(err.Code); answered != fasthttp.StatusTooManyRequests {
 		return false
 	}
 	if grant.Admitted {
-		s.config.Gate.Refund(*grant)
+		s.config.Admitter.Refund(*grant)
 		grant.Admitted = false
 	}
-	grant.Violated, grant.RetryAfter = err.Code, max(err.RetryAfter, time.Second)
+	grant.DenyCode, grant.RetryAfter = err.Code, max(err.RetryAfter, time.Second)
 	window := &grant.Minute
 	if err.Code == engine.CodeQuotaExceeded {
 		window = &grant.Day
 	}
 	window.Remaining, window.Reset = 0, s.config.Clock().Add(grant.RetryAfter)
-	s.refuseForNow(ctx, r, &grant.Verdict)
+	s.refuseOverLimit(ctx, r, &grant.QuotaResult)
 	return true
 }

@@ -36,8 +36,8 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"))
 }
 
-// sweep returns whole when SWEEP=whole asks for complete sweeps, as make check does, and sample otherwise.
-func sweep(sample, whole int) int {
+// sampledOrWhole returns whole when SWEEP=whole asks for complete sweeps, as make check does, and sample otherwise.
+func sampledOrWhole(sample, whole int) int {
 	if os.Getenv("SWEEP") == "whole" {
 		return whole
 	}
@@ -65,8 +65,8 @@ func bubbleNow() time.Time { return time.Now() } //nolint:forbidigo // see above
 
 func bubbleSleep(d time.Duration) { <-time.NewTimer(d).C }
 
-// soon is the deadline of what goes over loopback.
-func soon() time.Time { return time.Now().Add(20 * time.Second) } //nolint:forbidigo // a network deadline is real time
+// networkDeadline is the deadline of what goes over loopback.
+func networkDeadline() time.Time { return time.Now().Add(20 * time.Second) } //nolint:forbidigo // a network deadline is real time
 
 // after is so far away.
 func after(d time.Duration) time.Time { return bubbleNow().Add(d) }
@@ -86,8 +86,8 @@ func eventually(t testing.TB, done func() bool) {
 	}
 }
 
-// counted gives the ids 0000000000000001, 0000000000000002, …
-func counted() func() string {
+// countingIDs gives the ids 0000000000000001, 0000000000000002, …
+func countingIDs() func() string {
 	var count atomic.Uint64
 	return func() string { return fmt.Sprintf("%016d", count.Add(1)) }
 }
@@ -120,7 +120,7 @@ type fixture struct {
 	server   *Server
 	service  *fakeService
 	clock    *fakeClock
-	gate     *fakeGate
+	admitter *fakeAdmitter
 	accounts *fakeAccounts
 }
 
@@ -128,20 +128,20 @@ type fixture struct {
 func newFixture(t testing.TB, change func(*Config)) *fixture {
 	t.Helper()
 	f := &fixture{service: newFakeService(), clock: newFakeClock(fakeNow())}
-	config := Config{Service: f.service, Catalogue: f.service.catalogue, Clock: f.clock.now, RequestID: counted()}
+	config := Config{Service: f.service, Catalogue: f.service.catalogue, Clock: f.clock.now, RequestID: countingIDs()}
 	if change != nil {
 		change(&config)
 	}
-	f.gate, _ = config.Gate.(*fakeGate)
+	f.admitter, _ = config.Admitter.(*fakeAdmitter)
 	f.accounts, _ = config.Accounts.(*fakeAccounts)
 	f.server = New(config)
 	return f
 }
 
-// withGate gives a configuration a gate and accounts.
-func withGate(change func(*Config)) func(*Config) {
+// withLimits gives a configuration a gate and accounts.
+func withLimits(change func(*Config)) func(*Config) {
 	return func(c *Config) {
-		c.Gate, c.Accounts = newFakeGate(c.Clock), newFakeAccounts(c.Clock)
+		c.Admitter, c.Accounts = newFakeAdmitter(c.Clock), newFakeAccounts(c.Clock)
 		c.DeprecationLink, c.SunsetLink = "https://tasard.example/keys", "https://tasard.example/keys#when"
 		if change != nil {
 			change(c)
@@ -149,9 +149,9 @@ func withGate(change func(*Config)) func(*Config) {
 	}
 }
 
-func newGated(t testing.TB, change func(*Config)) *fixture {
+func newFixtureWithLimits(t testing.TB, change func(*Config)) *fixture {
 	t.Helper()
-	return newFixture(t, withGate(change))
+	return newFixture(t, withLimits(change))
 }
 
 // exchange is a request with a body and a peer. The zero peer is peerDefault.
@@ -349,7 +349,7 @@ func dial(t testing.TB, address string) net.Conn {
 	conn, err := net.Dial("tcp", address)
 	ok(t, err)
 	t.Cleanup(func() { conn.Close() })
-	ok(t, conn.SetDeadline(soon()))
+	ok(t, conn.SetDeadline(networkDeadline()))
 	return conn
 }
 
@@ -430,7 +430,7 @@ type goldenCase struct {
 // run sends the case to a server of its own.
 func (c goldenCase) run(t testing.TB) (*fixture, answer) {
 	t.Helper()
-	f := newGated
+	f := newFixtureWithLimits
 	if c.bare {
 		f = newFixture
 	}

@@ -47,8 +47,8 @@ func templateLines(gated bool) [][2]string {
 	}
 }
 
-// fillTemplate makes the headers that errors and all other answers but the good ones of data operations begin with (see head.go).
-func fillTemplate(header *fasthttp.ResponseHeader, gated bool) {
+// fillErrorHeaders makes the headers that errors and all other answers but the good ones of data operations begin with (see head.go).
+func fillErrorHeaders(header *fasthttp.ResponseHeader, gated bool) {
 	header.SetNoDefaultContentType(true)
 	header.SetContentType(contentTypeJSON)
 	for _, line := range templateLines(gated) {
@@ -56,8 +56,8 @@ func fillTemplate(header *fasthttp.ResponseHeader, gated bool) {
 	}
 }
 
-// fillPrivateTemplate is the template for account routes: no page of another origin may read them (Q15).
-func fillPrivateTemplate(header, template *fasthttp.ResponseHeader) {
+// fillAccountHeaders is the template for account routes: no page of another origin may read them (Q15).
+func fillAccountHeaders(header, template *fasthttp.ResponseHeader) {
 	template.CopyTo(header)
 	header.Del(fasthttp.HeaderAccessControlAllowOrigin)
 	header.Del(fasthttp.HeaderAccessControlExposeHeaders)

@@ -15,9 +15,9 @@ import (
 
 // Where a node tells how it is. No quota, no key and no limit applies here, and no actor is asked.
 const (
-	livePath      = "/livez"
-	liveOtherPath = "/healthz"
-	readyPath     = "/readyz"
+	livezPath   = "/livez"
+	healthzPath = "/healthz"
+	readyzPath  = "/readyz"
 )
 
 const (
@@ -26,32 +26,32 @@ const (
 	readyRetry     = "2" // Retry-After of a node that is unavailable, seconds: asking again costs little
 	overloadedText = "Requests are refused because more come in than can be answered; spread them, or add a node."
 	fullText       = "As many connections are open as may be; newcomers get 503. Look for clients that keep idle ones, or raise the cap."
-	shortText      = "No descriptor or memory is left to accept a connection with; raise the limit of open files, or lower the connection cap."
+	shortageText   = "No descriptor or memory is left to accept a connection with; raise the limit of open files, or lower the connection cap."
 	drainingText   = "The node was asked to stop and answers its last requests; send new ones elsewhere."
 )
 
-// strain is what the front end suffers from. Whoever meets it notes it here; it is safe for concurrent use.
-type strain struct {
-	clock    func() time.Time
-	short    engine.Trouble // nothing can be accepted for want of descriptors or memory
-	full     engine.Trouble // the cap of connections is reached
-	refusing engine.Trouble // requests are answered overloaded
-	draining atomic.Pointer[time.Time]
+// loadCondition is what the front end suffers from. Whoever meets it notes it here; it is safe for concurrent use.
+type serverLoad struct {
+	clock     func() time.Time
+	shortage  engine.Fault // nothing can be accepted for want of descriptors or memory
+	connsFull engine.Fault // the cap of connections is reached
+	shedding  engine.Fault // requests are answered overloaded
+	draining  atomic.Pointer[time.Time]
 }
 
-// isShort, isFull and hasRoom are what listeners tell.
-func (s *strain) isShort() { s.short.Seen(s.clock()) }
-func (s *strain) isFull()  { s.full.Begin(s.clock()) }
-func (s *strain) hasRoom() { s.full.Calm(s.clock()) }
+// noteShortage, noteFull and noteRoom are what listeners tell.
+func (s *serverLoad) noteShortage() { s.shortage.Report(s.clock()) }
+func (s *serverLoad) noteFull()     { s.connsFull.Begin(s.clock()) }
+func (s *serverLoad) noteRoom()     { s.connsFull.Recover(s.clock()) }
 
-// refused notes that a request was answered overloaded.
-func (s *strain) refused() { s.refusing.Seen(s.clock()) }
+// noteShed notes that a request was answered overloaded.
+func (s *serverLoad) noteShed() { s.shedding.Report(s.clock()) }
 
 // Drain says that the server is about to be shut down: /readyz sends callers elsewhere, and every answer ends its connection, so that the
 // next one is opened where a balancer leads. Shutdown does it too.
 func (s *Server) Drain() {
-	now := s.strain.clock()
-	s.strain.draining.CompareAndSwap(nil, &now)
+	now := s.load.clock()
+	s.load.draining.CompareAndSwap(nil, &now)
 }
 
 // Conditions is engine.Health: those of Config.Health, then those of the server itself.
@@ -60,41 +60,41 @@ func (s *Server) Conditions() []engine.Condition {
 	if s.config.Health != nil {
 		all = s.config.Health.Conditions()
 	}
-	return append(all, s.strain.server(), s.strain.load(), s.strain.connections())
+	return append(all, s.load.serverCondition(), s.load.loadCondition(), s.load.connectionsCondition())
 }
 
-// server is the condition of the front end as a whole.
-func (s *strain) server() engine.Condition {
+// serverCondition is the condition of the front end as a whole.
+func (s *serverLoad) serverCondition() engine.Condition {
 	since := s.draining.Load()
 	if since == nil {
-		return engine.Well("server")
+		return engine.HealthyCondition("server")
 	}
 	return engine.Condition{Name: "server", State: "draining", Down: true, Since: since.Round(0).UTC(), Detail: drainingText}
 }
 
-func (s *strain) load() engine.Condition {
-	if since, on := s.refusing.Since(s.clock()); on {
+func (s *serverLoad) loadCondition() engine.Condition {
+	if since, on := s.shedding.Since(s.clock()); on {
 		return engine.Condition{Name: "load", State: "overloaded", Since: since, Detail: overloadedText}
 	}
-	return engine.Well("load")
+	return engine.HealthyCondition("load")
 }
 
-func (s *strain) connections() engine.Condition {
+func (s *serverLoad) connectionsCondition() engine.Condition {
 	now := s.clock()
-	if since, on := s.short.Since(now); on {
-		if !opens() { // nobody has to run into it again for it to last
-			s.short.SeenSince(since, now)
+	if since, on := s.shortage.Since(now); on {
+		if !canOpenFile() { // nobody has to run into it again for it to last
+			s.shortage.ReportSince(since, now)
 		}
-		return engine.Condition{Name: "connections", State: "short", Since: since, Detail: shortText}
+		return engine.Condition{Name: "connections", State: "short", Since: since, Detail: shortageText}
 	}
-	if since, on := s.full.Since(now); on {
+	if since, on := s.connsFull.Since(now); on {
 		return engine.Condition{Name: "connections", State: "full", Since: since, Detail: fullText}
 	}
-	return engine.Well("connections")
+	return engine.HealthyCondition("connections")
 }
 
-// opens reports that a descriptor is to be had.
-func opens() bool {
+// canOpenFile reports that a descriptor is to be had.
+func canOpenFile() bool {
 	file, err := os.Open(os.DevNull)
 	if err != nil {
 		return false
@@ -105,7 +105,7 @@ func opens() bool {
 
 // answerProbe answers a path of health. Whatever stands behind the path is ignored.
 func (s *Server) answerProbe(ctx *fasthttp.RequestCtx, answer fasthttp.RequestHandler) {
-	s.begin(ctx)
+	s.startResponse(ctx)
 	if !ctx.IsGet() && !ctx.IsHead() {
 		s.refuseMethod(ctx, "path", methodsHealth)
 		return
@@ -130,7 +130,7 @@ func (s *Server) ready(ctx *fasthttp.RequestCtx) {
 
 // appendReadiness appends every condition, the worst first.
 func appendReadiness(dst []byte, readiness engine.Readiness, conditions []engine.Condition) []byte {
-	slices.SortStableFunc(conditions, func(a, b engine.Condition) int { return cmp.Compare(gravity(&b), gravity(&a)) })
+	slices.SortStableFunc(conditions, func(a, b engine.Condition) int { return cmp.Compare(severity(&b), severity(&a)) })
 	dst = encode.Field(append(dst, '{'), "status", string(readiness))
 	dst = append(encode.Name(dst, "conditions"), '[')
 	for i := range conditions {
@@ -144,7 +144,7 @@ func appendReadiness(dst []byte, readiness engine.Readiness, conditions []engine
 	return append(dst, "]}"...)
 }
 
-func gravity(c *engine.Condition) int {
+func severity(c *engine.Condition) int {
 	switch {
 	case c.State == engine.ConditionOK:
 		return 0

@@ -26,14 +26,14 @@ type readiness struct {
 
 func (f *fixture) readiness(t *testing.T) (got answer, body readiness) {
 	t.Helper()
-	got = f.get(t, readyPath)
+	got = f.get(t, readyzPath)
 	ok(t, json.Unmarshal(got.plain(t), &body))
 	return got, body
 }
 
 // TestS15_Readiness tells the worst condition first. What is alive says so whatever fails.
 func TestS15_Readiness(t *testing.T) {
-	well := engine.Well("log")
+	well := engine.HealthyCondition("log")
 	slow := engine.Condition{Name: "disk", State: "slow", Since: fakeNow(), Detail: `say "why"`}
 	empty := engine.Condition{Name: "data", State: "empty", Down: true}
 	for _, test := range []struct {
@@ -54,7 +54,7 @@ func TestS15_Readiness(t *testing.T) {
 			t.Errorf("%s: Retry-After %q", test.want, retry)
 		}
 		f.service.panics = "planted"
-		for _, path := range []string{livePath, liveOtherPath} {
+		for _, path := range []string{livezPath, healthzPath} {
 			if got := f.get(t, path); got.status != 200 || string(got.body) != liveBody {
 				t.Errorf("%s: %d %s", path, got.status, got.body)
 			}
@@ -64,8 +64,8 @@ func TestS15_Readiness(t *testing.T) {
 
 // TestS15_MethodsAndQueries: a query makes no difference, and no other method or path is answered. The headers are TestS10_Q16_EveryRoute's.
 func TestS15_MethodsAndQueries(t *testing.T) {
-	g := newGated(t, nil)
-	for _, path := range []string{livePath, liveOtherPath, readyPath} {
+	g := newFixtureWithLimits(t, nil)
+	for _, path := range []string{livezPath, healthzPath, readyzPath} {
 		for _, method := range []string{"GET", "HEAD"} {
 			if a := g.do(t, method, path+"?verbose=1&api_key=x"); a.status != 200 || a.limits() != "" || a.header.Get("Cache-Control") != noStore {
 				t.Errorf("%s %s: %d %v", method, path, a.status, a.header)
@@ -101,7 +101,7 @@ func TestS15_Load(t *testing.T) {
 	if got.status != 503 || body.Conditions[0].State != "draining" || body.Conditions[0].Since == nil {
 		t.Errorf("%d, %+v", got.status, body)
 	}
-	if got := f.get(t, livePath); got.status != 200 {
+	if got := f.get(t, livezPath); got.status != 200 {
 		t.Errorf("/livez: %d", got.status)
 	}
 }
@@ -109,13 +109,13 @@ func TestS15_Load(t *testing.T) {
 // TestS15_Short: a shortage of descriptors shows when it is met, and lasts until one is to be had.
 func TestS15_Short(t *testing.T) {
 	now := fakeNow()
-	s := &strain{clock: func() time.Time { return now }}
-	s.isShort()
-	if got := s.connections().State; got != "short" {
+	s := &serverLoad{clock: func() time.Time { return now }}
+	s.noteShortage()
+	if got := s.connectionsCondition().State; got != "short" {
 		t.Errorf("%q", got)
 	}
 	now = now.Add(4 * time.Second)
-	if got := s.connections().State; got != "ok" {
+	if got := s.connectionsCondition().State; got != "ok" {
 		t.Errorf("after four seconds with descriptors to be had: %q", got)
 	}
 }

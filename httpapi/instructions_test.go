@@ -45,7 +45,7 @@ func TestInstructions(t *testing.T) {
 		printf(t, "instructions are not counted here: %v\n", err)
 		return
 	}
-	names := slices.Sorted(maps.Keys(hotRequests("")))
+	names := slices.Sorted(maps.Keys(benchedRequests("")))
 	switch order {
 	case "check":
 		checkInstructions(t, countNode(t, names))
@@ -85,14 +85,14 @@ func checkInstructions(t *testing.T, found *instructionList) {
 	for _, name := range slices.Sorted(maps.Keys(found.Requests)) {
 		was, is := accepted.Requests[name], found.Requests[name]
 		printf(t, "%-14s %12d %12d\n", name, was, is)
-		if rises(was, is) {
+		if exceedsRise(was, is) {
 			t.Errorf("%s: %d instructions, %d are accepted; mend it, or make bench-accept and say in the commit why", name, is, was)
 		}
 	}
 }
 
-// rises tells whether a count is more than may be accepted. Nothing is accepted of a new request.
-func rises(was, is int) bool { return (is-was)*1000 > instructionsRiseMax*was }
+// exceedsRise tells whether a count is more than may be accepted. Nothing is accepted of a new request.
+func exceedsRise(was, is int) bool { return (is-was)*1000 > instructionsRiseMax*was }
 
 // TestInstructions_Control: four per cent more work in the handler is found, two are not.
 func TestInstructions_Control(t *testing.T) {
@@ -103,7 +103,7 @@ func TestInstructions_Control(t *testing.T) {
 	plain := countAll(t, []countedRun{{"best", "node", 0}, {"best", "node", rounds}})
 	percent := func(n int) int { return plain[0] * n / 100 * rounds / (plain[1] - plain[0]) }
 	planted := countAll(t, []countedRun{{"best", "node", percent(2)}, {"best", "node", percent(4)}})
-	if rises(plain[0], planted[0]) || !rises(plain[0], planted[1]) {
+	if exceedsRise(plain[0], planted[0]) || !exceedsRise(plain[0], planted[1]) {
 		t.Errorf("%d instructions; with two and four per cent more %d", plain[0], planted)
 	}
 }
@@ -208,23 +208,23 @@ func TestCounted(t *testing.T) {
 	if err := errors.Join(err, err2); err != nil {
 		t.Fatal(err)
 	}
-	request, pair := hotPair(t, order[0])
+	request, pair := nodeAndBare(t, order[0])
 	server := pair[order[1]]
 	handler := server.Handler
 	server.Handler = func(ctx *fasthttp.RequestCtx) {
-		if wasted(waste) >= 0 { // always; the compiler does not know
+		if busyWork(waste) >= 0 { // always; the compiler does not know
 			handler(ctx)
 		}
 	}
-	if err := server.ServeConn(newHotConn(request, count)); err != nil {
+	if err := server.ServeConn(newBenchedConn(request, count)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// wasted works so many rounds for nothing.
+// busyWork works so many rounds for nothing.
 //
 //go:noinline
-func wasted(rounds int) int {
+func busyWork(rounds int) int {
 	sum := 0
 	for i := range rounds {
 		sum ^= i
@@ -232,12 +232,12 @@ func wasted(rounds int) int {
 	return sum
 }
 
-// hotAllocations is how often one of many requests over a connection allocates.
-func hotAllocations(t testing.TB, server *fasthttp.Server, request []byte) int {
+// allocationsPerRequest is how often one of many requests over a connection allocates.
+func allocationsPerRequest(t testing.TB, server *fasthttp.Server, request []byte) int {
 	t.Helper()
 	const many = 1000
 	whole := testing.AllocsPerRun(5, func() {
-		if err := server.ServeConn(newHotConn(request, many)); err != nil {
+		if err := server.ServeConn(newBenchedConn(request, many)); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -33,9 +33,9 @@ func TestL3_TighterWindow(t *testing.T) {
 		"minute refuses":      {1000, 60, 18 * time.Second, "429 rate_limited 60 0 " + in(42) + ` "day";r=940;t=50400, "minute";r=0;t=42`, "42"},
 		"day refuses":         {1000, 1000, hour, "429 quota_exceeded 1000 0 " + midnight + ` "day";r=0;t=50400, "minute";r=60;t=60`, "50400"},
 	} {
-		g := newGated(t, nil)
-		g.gate.allowance.Day = c.day
-		g.gate.spend(account1, c.before, fakeNow().Add(-c.ago))
+		g := newFixtureWithLimits(t, nil)
+		g.admitter.allowance.Day = c.day
+		g.admitter.spend(account1, c.before, fakeNow().Add(-c.ago))
 		a := g.get(t, bestTarget, bearer(testKey(2)))
 		if got := a.code(t) + " " + a.limits(); got != c.want || a.header.Get("Retry-After") != c.retry {
 			t.Errorf("%s: %s, Retry-After %s; want %s, %s", name, got, a.header.Get("Retry-After"), c.want, c.retry)
@@ -53,7 +53,7 @@ func TestL3_TighterWindow(t *testing.T) {
 // TestL4_ResetRoundsUp: epoch seconds, never before the instant itself.
 func TestL4_ResetRoundsUp(t *testing.T) {
 	for fraction, more := range map[time.Duration]int64{0: 0, 1: 1, time.Millisecond: 1, time.Second - 1: 1} {
-		g := newGated(t, nil)
+		g := newFixtureWithLimits(t, nil)
 		g.clock.set(fakeNow().Add(fraction))
 		a := g.get(t, bestTarget)
 		if got := a.header.Get("X-RateLimit-Reset"); got != strconv.FormatInt(fakeNow().Unix()+60+more, 10) {
@@ -70,15 +70,15 @@ func TestL5_RetryAfter(t *testing.T) {
 	for ago, want := range map[time.Duration]string{
 		0: "60", time.Nanosecond: "60", time.Second: "59", 59 * time.Second: "1", time.Minute - 1: "1", 1500 * time.Millisecond: "59",
 	} {
-		g := newGated(t, nil)
+		g := newFixtureWithLimits(t, nil)
 		spent(peerDefault, 60, ago)(g)
 		if a := g.get(t, bestTarget); a.status != 429 || a.header.Get("Retry-After") != want {
 			t.Errorf("%v ago: %d, Retry-After %q, want %s", ago, a.status, a.header.Get("Retry-After"), want)
 		}
 	}
-	g := newGated(t, nil)
+	g := newFixtureWithLimits(t, nil)
 	g.clock.set(engine.NextMidnight(fakeNow()).Add(-10 * time.Second))
-	g.gate.spend(peerDefault, 1000, g.clock.now())
+	g.admitter.spend(peerDefault, 1000, g.clock.now())
 	if a := g.get(t, bestTarget); a.header.Get("Retry-After") != "60" || a.code(t) != "429 rate_limited" {
 		t.Errorf("both, ten seconds before midnight: %s: %s", a.header.Get("Retry-After"), a.body)
 	}
@@ -109,19 +109,19 @@ func TestL6_Charges(t *testing.T) {
 		{"GET", "/v1/rates?limit=0", none, unavailable, 503, 0},
 		{"GET", bestTarget, none, spent(account1, 60, 0), 429, 60},
 	} {
-		g := newGated(t, nil)
+		g := newFixtureWithLimits(t, nil)
 		if c.arrange != nil {
 			c.arrange(g)
 		}
 		a := g.do(t, c.method, c.target, bearer(testKey(1)), c.line)
-		if got := g.gate.charged(account1); a.status != c.status || got != c.costs {
+		if got := g.admitter.charged(account1); a.status != c.status || got != c.costs {
 			t.Errorf("%s %s: %d costs %d, want %d and %d", c.method, c.target, a.status, got, c.status, c.costs)
 		}
 		if want := `"day";r=1000;t=50400, "minute";r=60;t=60`; a.status >= 500 && a.header.Get("RateLimit") != want {
 			t.Errorf("%s %s: %s after a refund, want %s", c.method, c.target, a.header.Get("RateLimit"), want)
 		}
-		if (g.gate.refunds > 0) != (a.status >= 500) {
-			t.Errorf("%s %s: %d refunds", c.method, c.target, g.gate.refunds)
+		if (g.admitter.refunds > 0) != (a.status >= 500) {
+			t.Errorf("%s %s: %d refunds", c.method, c.target, g.admitter.refunds)
 		}
 	}
 }
@@ -129,22 +129,22 @@ func TestL6_Charges(t *testing.T) {
 // TestL6_GateFaults: what the gate itself can't answer is 503 or 500, without a charge, a refund or a limit header.
 func TestL6_GateFaults(t *testing.T) {
 	for name, f := range everyFault() {
-		g := newGated(t, nil)
-		if g.gate.fault = f.err; f.err == nil {
-			g.gate.panics, f.status = "a planted panic", 500
+		g := newFixtureWithLimits(t, nil)
+		if g.admitter.fault = f.err; f.err == nil {
+			g.admitter.panics, f.status = "a planted panic", 500
 		}
-		if a := g.get(t, bestTarget); a.status != f.status || a.limits() != "" || g.gate.refunds != 0 {
-			t.Errorf("%s: %d %q, %d refunds", name, a.status, a.limits(), g.gate.refunds)
+		if a := g.get(t, bestTarget); a.status != f.status || a.limits() != "" || g.admitter.refunds != 0 {
+			t.Errorf("%s: %d %q, %d refunds", name, a.status, a.limits(), g.admitter.refunds)
 		}
 	}
 }
 
 // TestL7_Order: a wrong request is told the first of route, method, authentication, readiness, limits and parameters.
 func TestL7_Order(t *testing.T) {
-	g := newGated(t, nil)
-	g.gate.transition = announced(-time.Second)
+	g := newFixtureWithLimits(t, nil)
+	g.admitter.transition = keysRequiredIn(-time.Second)
 	g.service.fault = fault(engine.CodeDataUnavailable, "Nothing is loaded yet.", 0)
-	g.gate.spend(account1, 1000, fakeNow())
+	g.admitter.spend(account1, 1000, fakeNow())
 	step := func(status int, method, target string, lines ...string) {
 		t.Helper()
 		if a := g.do(t, method, target, lines...); a.status != status {
@@ -158,7 +158,7 @@ func TestL7_Order(t *testing.T) {
 	for _, target := range []string{"/v1/rates", "/v1/rates/best", "/v1/rates/history", "/v1/convert"} {
 		step(503, "GET", target+"?limit=0", key)
 	}
-	if g.gate.refunds != 0 {
+	if g.admitter.refunds != 0 {
 		t.Error("what was not charged is given back")
 	}
 	for _, target := range []string{"/v1/currencies", "/v1/institutions", "/v1/institutions/bhd"} { // they need no rates
@@ -166,17 +166,17 @@ func TestL7_Order(t *testing.T) {
 	}
 	g.service.fault = nil
 	step(429, "GET", "/v1/rates?limit=0", key)
-	g.gate.quota = newQuota()
+	g.admitter.quota = newQuota()
 	step(400, "GET", "/v1/rates?limit=0", key)
 	step(200, "GET", "/v1/rates?limit=1", key)
 }
 
 // TestL10_Off: the gate is not asked and no header sent; once keys are required, only 401s. Without a gate there is nothing of it.
 func TestL10_Off(t *testing.T) {
-	g := newGated(t, nil)
-	g.gate.off = true
-	g.gate.spend(peerDefault, 5000, fakeNow())
-	g.gate.spend(account1, 5000, fakeNow())
+	g := newFixtureWithLimits(t, nil)
+	g.admitter.off = true
+	g.admitter.spend(peerDefault, 5000, fakeNow())
+	g.admitter.spend(account1, 5000, fakeNow())
 	check := func(status int, line string) {
 		t.Helper()
 		if a := g.get(t, bestTarget, line); a.status != status || a.limits() != "" {
@@ -186,10 +186,10 @@ func TestL10_Off(t *testing.T) {
 	for _, line := range []string{"X-None: 1", bearer(testKey(1)), bearer("x")} {
 		check(200, line)
 	}
-	if len(g.gate.callers) > 0 {
-		t.Errorf("the gate was asked: %v", g.gate.callers)
+	if len(g.admitter.callers) > 0 {
+		t.Errorf("the gate was asked: %v", g.admitter.callers)
 	}
-	g.gate.transition = announced(0)
+	g.admitter.transition = keysRequiredIn(0)
 	check(401, "X-None: 1")
 	check(200, bearer(testKey(1)))
 	f := newFixture(t, nil)

@@ -46,8 +46,8 @@ func heldBy(t *testing.T, many int, said string) int {
 	t.Helper()
 	least := 1 << 30
 	for range 3 {
-		server := newStillServer(t)
-		server.config.Limits.ConnsPerAddress = -1
+		server := newStaticServer(t)
+		server.config.Limits.ConnsPerClient = -1
 		s := serveServer(t, server)
 		before := heap()
 		var conns []net.Conn

@@ -44,7 +44,7 @@ func mutationSeed(t *testing.T) uint64 {
 // TestFaultsO7_MutationsInMemory spoils good requests at random, cuts them anywhere, and judges every byte of the answers.
 func TestFaultsO7_MutationsInMemory(t *testing.T) {
 	seed := mutationSeed(t)
-	run := &mutationRun{seed: seed, count: mutationsInMemory, patience: mutationPatience, player: func() player { return newMemoryPlayer(t, nil) }}
+	run := &mutationRun{seed: seed, count: mutationsInMemory, patience: mutationPatience, player: func() mutantPlayer { return newMemoryPlayer(t, nil) }}
 	run.play(t)
 	run.report(t, "in memory")
 }
@@ -57,7 +57,7 @@ func TestFaultsO7_MutationsOverTCP(t *testing.T) {
 		c.Accounts = newFakeAccounts(c.Clock)
 	})
 	var source atomic.Uint32
-	run := &mutationRun{seed: seed, count: mutationsOverTCP, patience: 2 * mutationPatience, player: func() player {
+	run := &mutationRun{seed: seed, count: mutationsOverTCP, patience: 2 * mutationPatience, player: func() mutantPlayer {
 		return &tcpPlayer{address: s.address, worker: byte(1 + source.Add(1))}
 	}}
 	run.play(t)
@@ -68,8 +68,8 @@ func TestFaultsO7_MutationsOverTCP(t *testing.T) {
 func TestFaultsO7_Control(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
-	plant := func(wrong func(*fasthttp.RequestCtx)) func(testing.TB) player {
-		return func(t testing.TB) player {
+	plant := func(wrong func(*fasthttp.RequestCtx)) func(testing.TB) mutantPlayer {
+		return func(t testing.TB) mutantPlayer {
 			return newMemoryPlayer(t, func(inner fasthttp.RequestHandler) fasthttp.RequestHandler {
 				return func(ctx *fasthttp.RequestCtx) {
 					inner(ctx)
@@ -80,7 +80,7 @@ func TestFaultsO7_Control(t *testing.T) {
 			})
 		}
 	}
-	for name, planted := range map[string]func(testing.TB) player{
+	for name, planted := range map[string]func(testing.TB) mutantPlayer{
 		"panic": plant(func(*fasthttp.RequestCtx) { panic("planted") }),
 		"hang":  plant(func(*fasthttp.RequestCtx) { <-release }),
 		"5xx":   plant(func(ctx *fasthttp.RequestCtx) { ctx.SetStatusCode(fasthttp.StatusBadGateway) }),
@@ -88,7 +88,7 @@ func TestFaultsO7_Control(t *testing.T) {
 		"no id": plant(func(ctx *fasthttp.RequestCtx) { ctx.Response.Header.Del(headerRequestID) }),
 	} {
 		t.Run(name, func(t *testing.T) {
-			run := &mutationRun{seed: 1, count: 4000, patience: 200 * time.Millisecond, player: func() player { return planted(t) }}
+			run := &mutationRun{seed: 1, count: 4000, patience: 200 * time.Millisecond, player: func() mutantPlayer { return planted(t) }}
 			run.play(t)
 			if run.found == nil {
 				t.Fatal("it is not found")
@@ -98,17 +98,17 @@ func TestFaultsO7_Control(t *testing.T) {
 	}
 }
 
-// player plays a mutant and tells what was wrong, or "".
-type player interface {
+// mutantPlayer plays a mutant and tells what was wrong, or "".
+type mutantPlayer interface {
 	play(m mutant) (problem string, answers int)
-	fresh() player
+	fresh() mutantPlayer
 }
 
 // mutationRun is many mutants, shared out to a worker for each processor.
 type mutationRun struct {
 	seed, count uint64
 	patience    time.Duration
-	player      func() player
+	player      func() mutantPlayer
 	hung        chan bool // a case has outlasted the patience
 
 	next, played, answers atomic.Uint64
@@ -181,7 +181,7 @@ func (r *mutationRun) work() {
 }
 
 // guardedPlay turns a panic that nobody caught into a problem.
-func guardedPlay(p player, m mutant) (problem string, answers int) {
+func guardedPlay(p mutantPlayer, m mutant) (problem string, answers int) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			problem = fmt.Sprintf("crash: %v", cause)
@@ -211,7 +211,7 @@ type memoryPlayer struct {
 }
 
 func newMemoryPlayer(t testing.TB, wrap func(fasthttp.RequestHandler) fasthttp.RequestHandler) *memoryPlayer {
-	p := &memoryPlayer{t: t, wrap: wrap, http: newGated(t, nil).server.http}
+	p := &memoryPlayer{t: t, wrap: wrap, http: newFixtureWithLimits(t, nil).server.http}
 	inner := p.http.Handler
 	if wrap != nil {
 		inner = wrap(inner)
@@ -224,13 +224,13 @@ func newMemoryPlayer(t testing.TB, wrap func(fasthttp.RequestHandler) fasthttp.R
 	return p
 }
 
-func (p *memoryPlayer) fresh() player {
+func (p *memoryPlayer) fresh() mutantPlayer {
 	return newMemoryPlayer(p.t, p.wrap)
 }
 
 func (p *memoryPlayer) play(m mutant) (problem string, answers int) {
 	conn := &cutConn{rawConn: rawConn{in: m.request, step: rawBufferBytes}, cuts: m.cuts}
-	_ = p.http.ServeConn(watched(conn)) // how a connection ends is no matter; what was written is
+	_ = p.http.ServeConn(listenedConn(conn)) // how a connection ends is no matter; what was written is
 	out := conn.out.Bytes()
 	return framingProblem(out, conn.methods), bytes.Count(out, []byte("\r\n"+headerRequestID+": "))
 }
@@ -262,7 +262,7 @@ type tcpPlayer struct {
 	count   int
 }
 
-func (p *tcpPlayer) fresh() player { return p }
+func (p *tcpPlayer) fresh() mutantPlayer { return p }
 
 func (p *tcpPlayer) play(m mutant) (problem string, answers int) {
 	// The whole answer to a HEAD can't be told from half of one.

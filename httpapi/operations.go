@@ -12,74 +12,74 @@ import (
 
 // The seven data operations: ask the service, take the page's rendering or make it, write it.
 
-func (s *Server) currencies(ctx *fasthttp.RequestCtx, _ *params.Query, a *asked) {
+func (s *Server) currencies(ctx *fasthttp.RequestCtx, _ *params.Query, a *requestState) {
 	page, err := s.config.Service.Currencies()
 	if err != nil {
-		s.fail(ctx, err)
+		s.answerError(ctx, err)
 		return
 	}
-	s.render(ctx, memoOf(&page.Memo), formList, page.ChangesAt, a, func() draft { return currenciesBody(page) })
+	s.render(ctx, memoOf(&page.Rendered), formList, page.ChangesAt, a, func() encodedBody { return currenciesBody(page) })
 }
 
-func (s *Server) institutions(ctx *fasthttp.RequestCtx, q *params.Query, a *asked) {
-	page, err := s.config.Service.Institutions(engine.InstitutionsQuery{Currency: q.Currency, Cut: q.Cut()})
+func (s *Server) institutions(ctx *fasthttp.RequestCtx, q *params.Query, a *requestState) {
+	page, err := s.config.Service.Institutions(engine.InstitutionsQuery{Currency: q.Currency, PageRequest: q.Page()})
 	if err != nil {
-		s.fail(ctx, err)
+		s.answerError(ctx, err)
 		return
 	}
-	s.render(ctx, memoOf(&page.Memo), formList, page.ChangesAt, a, func() draft { return institutionsBody(page, a.now) })
+	s.render(ctx, memoOf(&page.Rendered), formList, page.ChangesAt, a, func() encodedBody { return institutionsBody(page, a.now) })
 }
 
-func (s *Server) institution(ctx *fasthttp.RequestCtx, q *params.Query, a *asked) {
+func (s *Server) institution(ctx *fasthttp.RequestCtx, q *params.Query, a *requestState) {
 	detail, err := s.config.Service.Institution(q.ID)
 	if err != nil {
-		s.fail(ctx, err)
+		s.answerError(ctx, err)
 		return
 	}
-	s.render(ctx, memoOf(&detail.Memo), formList, detail.ChangesAt, a, func() draft { return institutionBody(detail) })
+	s.render(ctx, memoOf(&detail.Rendered), formList, detail.ChangesAt, a, func() encodedBody { return institutionBody(detail) })
 }
 
-func (s *Server) rates(ctx *fasthttp.RequestCtx, q *params.Query, a *asked) {
-	page, err := s.config.Service.Rates(engine.RatesQuery{Filter: q.Filter(), Cut: q.Cut()})
+func (s *Server) rates(ctx *fasthttp.RequestCtx, q *params.Query, a *requestState) {
+	page, err := s.config.Service.Rates(engine.RatesQuery{Filter: q.Filter(), PageRequest: q.Page()})
 	if err != nil {
-		s.fail(ctx, err)
+		s.answerError(ctx, err)
 		return
 	}
-	s.render(ctx, memoOf(&page.Memo), formList, page.ChangesAt, a, func() draft { return ratesBody(page, "", a.now) })
+	s.render(ctx, memoOf(&page.Rendered), formList, page.ChangesAt, a, func() encodedBody { return ratesBody(page, "", a.now) })
 }
 
-func (s *Server) best(ctx *fasthttp.RequestCtx, q *params.Query, a *asked) {
+func (s *Server) best(ctx *fasthttp.RequestCtx, q *params.Query, a *requestState) {
 	page, err := s.config.Service.Ranking(q.Ranking(false))
 	if err != nil {
-		s.fail(ctx, err)
+		s.answerError(ctx, err)
 		return
 	}
-	s.render(ctx, memoOf(&page.Memo), bestForm(q.Operation), page.ChangesAt, a, func() draft { return ratesBody(page, q.Operation, a.now) })
+	s.render(ctx, memoOf(&page.Rendered), bestForm(q.Operation), page.ChangesAt, a, func() encodedBody { return ratesBody(page, q.Operation, a.now) })
 }
 
-func (s *Server) history(ctx *fasthttp.RequestCtx, q *params.Query, a *asked) {
-	page, err := s.config.Service.History(engine.HistoryQuery{Filter: q.Filter(), Cut: q.Cut(), From: q.From, To: q.To})
+func (s *Server) history(ctx *fasthttp.RequestCtx, q *params.Query, a *requestState) {
+	page, err := s.config.Service.History(engine.HistoryQuery{Filter: q.Filter(), PageRequest: q.Page(), From: q.From, To: q.To})
 	if err != nil {
-		s.fail(ctx, err)
+		s.answerError(ctx, err)
 		return
 	}
-	s.render(ctx, memoOf(&page.Memo), formList, page.ChangesAt, a, func() draft { return historyBody(page, a.now) })
+	s.render(ctx, memoOf(&page.Rendered), formList, page.ChangesAt, a, func() encodedBody { return historyBody(page, a.now) })
 }
 
 // convert writes into the answer's own buffer: a body for an amount is never kept.
-func (s *Server) convert(ctx *fasthttp.RequestCtx, q *params.Query, a *asked) {
+func (s *Server) convert(ctx *fasthttp.RequestCtx, q *params.Query, a *requestState) {
 	page, err := s.config.Service.Ranking(q.Ranking(true))
 	if err != nil {
-		s.fail(ctx, err)
+		s.answerError(ctx, err)
 		return
 	}
-	kept := &memoOf(&page.Memo).sheets[operationIndex(q.Operation)]
+	kept := &memoOf(&page.Rendered).conversions[operationIndex(q.Operation)]
 	prepared := kept.Load()
 	if prepared == nil {
-		prepared = newSheet(page, q, s.config.FeeNotice, a.now)
+		prepared = newConversionTemplate(page, q, s.config.FeeNotice, a.now)
 		kept.Store(prepared)
 	}
-	var room [len(`W/""`) + 2*fields.TagBytes]byte
+	var room [len(`W/""`) + 2*fields.ETagDigestBytes]byte
 	etag, maxAge := prepared.etag(room[:0], q.Amount), a.now.maxAge(page.ChangesAt)
 	if s.notModified(ctx, a, etag, maxAge) {
 		return
@@ -88,24 +88,24 @@ func (s *Server) convert(ctx *fasthttp.RequestCtx, q *params.Query, a *asked) {
 	ctx.Response.SwapBody(prepared.appendBody(body, page.Items, q, a.now))
 	coding := a.coding(ctx, len(ctx.Response.Body()))
 	if coding != "" {
-		s.pack(ctx)
+		s.gzipResponse(ctx)
 	}
 	s.writeHead(ctx, a, etag, maxAge, coding)
-	a.sendAside(ctx)
+	a.queueBody(ctx)
 }
 
 // render answers with the page's kept rendering, or makes it. body is called for a page that has none in this form.
-func (s *Server) render(ctx *fasthttp.RequestCtx, m *memo, f form, changesAt time.Time, a *asked, body func() draft) {
+func (s *Server) render(ctx *fasthttp.RequestCtx, m *pageMemo, f bodyForm, changesAt time.Time, a *requestState, body func() encodedBody) {
 	r := m.renderings[f].Load()
 	if r == nil {
-		r = newRendering(body(), a.now)
+		r = newRenderedPage(body(), a.now)
 		m.renderings[f].Store(r)
 	}
 	s.write(ctx, r, changesAt, a)
 }
 
 // write answers 200 with a kept rendering, or 304.
-func (s *Server) write(ctx *fasthttp.RequestCtx, r *rendering, changesAt time.Time, a *asked) {
+func (s *Server) write(ctx *fasthttp.RequestCtx, r *renderedPage, changesAt time.Time, a *requestState) {
 	maxAge := a.now.maxAge(changesAt)
 	if s.notModified(ctx, a, r.etag, maxAge) {
 		return
@@ -117,23 +117,23 @@ func (s *Server) write(ctx *fasthttp.RequestCtx, r *rendering, changesAt time.Ti
 	}
 	ctx.Response.SetBodyRaw(body)
 	s.writeHead(ctx, a, r.etag, maxAge, coding)
-	a.sendAside(ctx)
+	a.queueBody(ctx)
 }
 
-// packError compresses the body of an error, when it is long enough and the caller takes it (Q11).
-func (s *Server) packError(ctx *fasthttp.RequestCtx) {
+// gzipError compresses the body of an error, when it is long enough and the caller takes it (Q11).
+func (s *Server) gzipError(ctx *fasthttp.RequestCtx) {
 	if len(ctx.Response.Body()) < gzipBytesMin || !fields.AcceptsGzip(ctx.Request.Header.PeekAll(fasthttp.HeaderAcceptEncoding)) {
 		return
 	}
-	s.pack(ctx)
+	s.gzipResponse(ctx)
 	ctx.Response.Header.SetContentEncoding(gzipCoding)
 }
 
-// pack compresses a body that was made for this request.
-func (s *Server) pack(ctx *fasthttp.RequestCtx) {
-	p := s.packers.Get().(*packer)
+// gzipResponse compresses a body that was made for this request.
+func (s *Server) gzipResponse(ctx *fasthttp.RequestCtx) {
+	p := s.gzippers.Get().(*gzipper)
 	plain := ctx.Response.SwapBody(nil)
-	ctx.Response.SwapBody(p.appendGzip(p.spare[:0], plain))
-	p.spare = plain
-	s.packers.Put(p)
+	ctx.Response.SwapBody(p.appendGzip(p.swapBuffer[:0], plain))
+	p.swapBuffer = plain
+	s.gzippers.Put(p)
 }

@@ -36,11 +36,11 @@ func TestP5_GeneratedAt(t *testing.T) {
 	}
 }
 
-// TestMemo_FormsOfOnePage: a page that answers several questions gives each its own form.
-func TestMemo_FormsOfOnePage(t *testing.T) {
+// TestPageMemo_FormsOfOnePage: a page that answers several questions gives each its own form.
+func TestPageMemo_FormsOfOnePage(t *testing.T) {
 	f := newFixture(t, nil)
-	page := must(f.service.Ranking(engine.RankingQuery{Filter: engine.Filter{Currency: "USD"}, Operation: engine.Buy, Cut: engine.Cut{Limit: 100}}))
-	f.server.config.Service = &stillService{full: page, rates: page}
+	page := must(f.service.Ranking(engine.RankingQuery{Filter: engine.Filter{Currency: "USD"}, Operation: engine.Buy, PageRequest: engine.PageRequest{Limit: 100}}))
+	f.server.config.Service = &staticService{full: page, rates: page}
 	for _, round := range []string{"first", "second"} {
 		if list := f.get(t, "/v1/rates").list(t); list.Operation != "" {
 			t.Errorf("%s: rates echo %q", round, list.Operation)
@@ -57,8 +57,8 @@ func TestMemo_FormsOfOnePage(t *testing.T) {
 	}
 }
 
-// TestMemo_Concurrency: many ask for one page while the second turns; each answer is whole, and equal in both codings.
-func TestMemo_Concurrency(t *testing.T) {
+// TestPageMemo_Concurrency: many ask for one page while the second turns; each answer is whole, and equal in both codings.
+func TestPageMemo_Concurrency(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
 	const workers = 8
@@ -66,7 +66,7 @@ func TestMemo_Concurrency(t *testing.T) {
 	var group sync.WaitGroup
 	for worker := range workers {
 		group.Go(func() {
-			for round := range sweep(20, 60) {
+			for round := range sampledOrWhole(20, 60) {
 				if worker == 0 {
 					f.clock.set(fakeNow().Add(time.Duration(round) * 300 * time.Millisecond))
 				}
@@ -89,13 +89,13 @@ func TestF4_NoAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	announcing := newStillGate()
-	announcing.transition = announced(time.Hour)
+	announcing := newStaticAdmitter()
+	announcing.transition = keysRequiredIn(time.Hour)
 	servers := map[string]*Server{
-		"bare": newStillServer(t), "gate": newGatedStillServer(t, newStillGate()), "announcement": newGatedStillServer(t, announcing),
+		"bare": newStaticServer(t), "gate": newStaticServerWithLimits(t, newStaticAdmitter()), "announcement": newStaticServerWithLimits(t, announcing),
 	}
 	for target, most := range map[string]float64{
-		admissionTarget: 0,
+		benchTarget: 0,
 		"/v1/rates?currency=USD&institution=bhd&channel=branch&kind=commercial":  0,
 		"/v1/rates/history?currency=USD&from=2025-11-15&to=2025-11-21&limit=100": 0,
 		"/v1/currencies":           0,
@@ -105,12 +105,12 @@ func TestF4_NoAllocations(t *testing.T) {
 	} {
 		for _, lines := range []string{
 			"", "Accept-Encoding: gzip, br\r\n", "If-None-Match: W/\"x\", *\r\n", "Authorization: Basic YTpi\r\n",
-			admissionLines() + "If-None-Match: *\r\nAccept-Encoding: gzip\r\n",
+			benchLinesBehindProxy() + "If-None-Match: *\r\nAccept-Encoding: gzip\r\n",
 		} {
 			for name, server := range servers {
 				ctx := new(fasthttp.RequestCtx)
 				// A connection's context keeps its buffer for bodies; one that was never on a connection would not.
-				ctx.Init2(newSteadyConn(nil, 0), nil, false)
+				ctx.Init2(newRepeatingConn(nil, 0), nil, false)
 				readRequest(t, ctx, benchRequest(target, lines))
 				allocations := testing.AllocsPerRun(100, func() {
 					ctx.Response.Reset()
@@ -149,38 +149,38 @@ func TestRequestIDs(t *testing.T) {
 	}
 }
 
-// TestRendering_PackedEqualsPlain: whatever the body, its gzip form unpacks to it, before and after the time is patched.
-func TestRendering_PackedEqualsPlain(t *testing.T) {
+// TestRenderedPage_GzipEqualsPlain: whatever the body, its gzip form unpacks to it, before and after the time is patched.
+func TestRenderedPage_GzipEqualsPlain(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		head := rapid.SliceOfN(rapid.Byte(), 0, 3000).Draw(r, "head")
 		tail := rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(r, "tail")
-		now := instant{moment: newMoment(fakeNow())}
-		d := draft{append(append(bytes.Clone(head), now.text[:]...), tail...), len(head)}
+		now := requestTime{currentSecond: newCurrentSecond(fakeNow())}
+		d := encodedBody{append(append(bytes.Clone(head), now.text[:]...), tail...), len(head)}
 		if rapid.Bool().Draw(r, "undated") {
-			d.stamp = noStamp
+			d.generatedAt = noGeneratedAt
 		}
-		rendering := newRendering(d, now)
+		rendering := newRenderedPage(d, now)
 		for second := range 3 {
-			now := instant{moment: newMoment(fakeNow().Add(time.Duration(second) * time.Second))}
+			now := requestTime{currentSecond: newCurrentSecond(fakeNow().Add(time.Duration(second) * time.Second))}
 			packed := answer{header: map[string][]string{"Content-Encoding": {"gzip"}}, body: rendering.gzipBody(now)}
 			plain := rendering.plainBody(now)
 			if !bytes.Equal(packed.plain(t), plain) {
 				r.Fatalf("second %d: gzip and plain differ", second)
 			}
-			if d.stamp != noStamp && !bytes.Equal(plain[len(head):len(head)+len(now.text)], now.text[:]) {
+			if d.generatedAt != noGeneratedAt && !bytes.Equal(plain[len(head):len(head)+len(now.text)], now.text[:]) {
 				r.Fatalf("second %d: the time is %s", second, plain[len(head):])
 			}
 		}
 	})
 }
 
-// TestRendering_EditionsAreImmutable: a connection may still write the last second's body while the next is made.
-func TestRendering_EditionsAreImmutable(t *testing.T) {
+// TestRenderedPage_VersionsAreImmutable: a connection may still write the last second's body while the next is made.
+func TestRenderedPage_VersionsAreImmutable(t *testing.T) {
 	f := newFixture(t, nil)
-	page := must(f.service.Rates(engine.RatesQuery{Cut: engine.Cut{Limit: 5}}))
-	first, second := instant{moment: newMoment(fakeNow())}, instant{moment: newMoment(fakeNow().Add(time.Second))}
-	rendering := newRendering(ratesBody(page, "", first), first)
-	for name, body := range map[string]func(instant) []byte{"plain": rendering.plainBody, "gzip": rendering.gzipBody} {
+	page := must(f.service.Rates(engine.RatesQuery{PageRequest: engine.PageRequest{Limit: 5}}))
+	first, second := requestTime{currentSecond: newCurrentSecond(fakeNow())}, requestTime{currentSecond: newCurrentSecond(fakeNow().Add(time.Second))}
+	rendering := newRenderedPage(ratesBody(page, "", first), first)
+	for name, body := range map[string]func(requestTime) []byte{"plain": rendering.plainBody, "gzip": rendering.gzipBody} {
 		inFlight := body(first)
 		before := bytes.Clone(inFlight)
 		if next := body(second); bytes.Equal(next, before) {

@@ -26,7 +26,7 @@ func plantPanics(s *Server) (patterns []string, reached *sync.Map) {
 	reached = &sync.Map{}
 	for pattern, real := range s.paths {
 		patterns = append(patterns, pattern)
-		planted[pattern] = endpoint{real.row, func(ctx *fasthttp.RequestCtx, a *asked) {
+		planted[pattern] = endpoint{real.routeID, func(ctx *fasthttp.RequestCtx, a *requestState) {
 			where := string(ctx.Request.Header.Peek(plantHeader))
 			if where == "before" {
 				reached.Store(pattern, true)
@@ -44,7 +44,7 @@ func plantPanics(s *Server) (patterns []string, reached *sync.Map) {
 
 // panicExchanges reach each pattern of the router.
 func panicExchanges() []exchange {
-	exchanges := []exchange{{method: "GET", target: livePath}, {method: "GET", target: liveOtherPath}, {method: "GET", target: readyPath}}
+	exchanges := []exchange{{method: "GET", target: livezPath}, {method: "GET", target: healthzPath}, {method: "GET", target: readyzPath}}
 	for _, target := range goldenTargets() {
 		exchanges = append(exchanges, exchange{method: "GET", target: target}, exchange{method: "HEAD", target: target})
 	}
@@ -54,8 +54,8 @@ func panicExchanges() []exchange {
 	return exchanges
 }
 
-// anew is a target that nobody has asked before: a question that was is answered without the router.
-func anew(target string, count int) string {
+// uncachedTarget is a target that nobody has asked before: a question that was is answered without the router.
+func uncachedTarget(target string, count int) string {
 	if strings.HasPrefix(target, accountPrefix) {
 		return target
 	}
@@ -70,8 +70,8 @@ func anew(target string, count int) string {
 // its line in the log; its own connection and all others go on, and nothing is charged for it (L6).
 func TestO9_PanicInAnyHandler(t *testing.T) {
 	var log lockedBuffer
-	s := serve(t, withGate(func(c *Config) {
-		c.Gate.(*fakeGate).allowance = account.Allowance{Day: 1 << 20, Minute: 1 << 20}
+	s := serve(t, withLimits(func(c *Config) {
+		c.Admitter.(*fakeAdmitter).allowance = account.Quota{Day: 1 << 20, Minute: 1 << 20}
 		c.Logger = slog.New(slog.NewJSONHandler(&log, nil))
 	}))
 	patterns, reached := plantPanics(s.server)
@@ -91,7 +91,7 @@ func TestO9_PanicInAnyHandler(t *testing.T) {
 	for round, where := range []string{"before", "behind", "before", "behind"} {
 		for _, e := range panicExchanges() {
 			e.lines = append(slices.Clone(e.lines), plantHeader+": "+where)
-			e.target = anew(e.target, round+1)
+			e.target = uncachedTarget(e.target, round+1)
 			a := ask(e)
 			fired++
 			if where == "behind" && strings.HasPrefix(e.target, "/v1/") && !strings.HasPrefix(e.target, accountPrefix) {
@@ -109,7 +109,7 @@ func TestO9_PanicInAnyHandler(t *testing.T) {
 	others.Wait()
 	s.stop(t)
 	toOthers := asked[0] + asked[1] + asked[2]
-	if got := s.gate.charged("127.0.0.1"); got != fired+answered+toOthers {
+	if got := s.admitter.charged("127.0.0.1"); got != fired+answered+toOthers {
 		t.Errorf("%d charged for %d good answers", got, fired+answered+toOthers)
 	}
 	for _, pattern := range patterns {
@@ -168,9 +168,9 @@ func panicProblems(method string, a answer, log string) (problems []string) {
 
 // TestO9_Control: without the net under the handlers the same panic ends the process, and an answer without what the test wants is seen.
 func TestO9_Control(t *testing.T) {
-	g := newGated(t, nil)
+	g := newFixtureWithLimits(t, nil)
 	plantPanics(g.server)
-	g.server.http.Handler = func(ctx *fasthttp.RequestCtx) { g.server.dispatch(ctx, &asked{}) }
+	g.server.http.Handler = func(ctx *fasthttp.RequestCtx) { g.server.dispatch(ctx, &requestState{}) }
 	fell := func() (cause any) {
 		defer func() { cause = recover() }()
 		_ = g.server.http.ServeConn(&rawConn{in: []byte("GET /livez HTTP/1.1\r\nHost: a\r\nX-Plant: before\r\n\r\n"), step: rawBufferBytes})

@@ -27,28 +27,28 @@ const (
 	proxyAnswer = "/behind/"
 )
 
-// back is what the node behind a proxy saw: the method of each request, or unreadWord.
-type back struct {
+// proxyBackend is what the node behind a proxy saw: the method of each request, or unreadWord.
+type proxyBackend struct {
 	mu   sync.Mutex
 	seen []string
 }
 
-func (b *back) note(method string) {
+func (b *proxyBackend) note(method string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.seen = append(b.seen, method)
 }
 
-func (b *back) list() []string {
+func (b *proxyBackend) list() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.seen)
 }
 
-// startBack serves as the corpus is played against, and notes what it sees.
-func startBack(t *testing.T) (address string, b *back) {
+// startProxyBackend serves as the corpus is played against, and notes what it sees.
+func startProxyBackend(t *testing.T) (address string, b *proxyBackend) {
 	t.Helper()
-	b = &back{}
+	b = &proxyBackend{}
 	f := rawFixture(t, nil)
 	handler, unread := f.server.http.Handler, f.server.http.ErrorHandler
 	f.server.http.Handler = func(ctx *fasthttp.RequestCtx) {
@@ -62,13 +62,13 @@ func startBack(t *testing.T) (address string, b *back) {
 	return serveFixture(t, f).address, b
 }
 
-// proxied is what came of the cases that the proxies of a kind were sent: how many of what.
-type proxied struct {
+// proxyResults is what came of the cases that the proxies of a kind were sent: how many of what.
+type proxyResults struct {
 	mu     sync.Mutex
 	counts map[string]int
 }
 
-func (p *proxied) count(what string, many int) {
+func (p *proxyResults) count(what string, many int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.counts[what] += many
@@ -81,10 +81,10 @@ func TestFaultsO6_BehindProxies(t *testing.T) {
 	cases := readRawCorpus(t)
 	for _, kind := range proxyKinds() {
 		t.Run(kind.name, func(t *testing.T) {
-			total := &proxied{counts: map[string]int{}}
+			total := &proxyResults{counts: map[string]int{}}
 			var playing sync.WaitGroup
 			for shard := range proxyShards {
-				address, b := startBack(t)
+				address, b := startProxyBackend(t)
 				p := startProxy(t, kind, address)
 				playing.Go(func() {
 					for i := shard; i < len(cases); i += proxyShards {
@@ -103,7 +103,7 @@ func TestFaultsO6_BehindProxies(t *testing.T) {
 }
 
 // playProxied sends one case and, behind it, a request of another client, and compares what both sides counted.
-func playProxied(t *testing.T, p *proxy, b *back, c rawCase, number int, count func(string, int)) {
+func playProxied(t *testing.T, p *proxy, b *proxyBackend, c rawCase, number int, count func(string, int)) {
 	wrong := func(format string, args ...any) { t.Errorf("%s, %s: %s", p.name, c.name, fmt.Sprintf(format, args...)) }
 	frontBefore, loggedBefore := p.seen(t)
 	backBefore := len(b.list())
@@ -146,7 +146,7 @@ func playProxied(t *testing.T, p *proxy, b *back, c rawCase, number int, count f
 }
 
 // settled waits until both sides have counted the same, or for as long as it is reasonable.
-func (p *proxy) settled(t *testing.T, b *back, frontBefore sent, backBefore int) (front sent, logged int, seen []string) {
+func (p *proxy) settled(t *testing.T, b *proxyBackend, frontBefore sent, backBefore int) (front sent, logged int, seen []string) {
 	for deadline := after(3 * time.Second); ; {
 		all, logged := p.seen(t)
 		front, seen = all.since(frontBefore), b.list()[backBefore:]

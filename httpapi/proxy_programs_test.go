@@ -140,7 +140,7 @@ func startProxy(t *testing.T, kind proxyKind, back string) *proxy {
 	}
 }
 
-// sent is what a proxy says that it has sent to the back: the methods of requests that were answered, and of those that broke off.
+// present is what a proxy says that it has sent to the back: the methods of requests that were answered, and of those that broke off.
 type sent struct{ whole, broken []string }
 
 // since is what came after an earlier look.

@@ -45,7 +45,7 @@ func TestQ1_Q2_T8_Refused(t *testing.T) {
 		{"/v1/institutions/bhd?currency=USD", "currency", "takes no parameters"},
 		{"/v1/institutions?kind=reference", "kind", "nearest known name is limit"},
 		{"/v1/rates?=1", "", ""},
-		{"/v1/rates?" + strings.Repeat("n", 200) + "=1", strings.Repeat("n", params.NamePartBytes), "nearest"},
+		{"/v1/rates?" + strings.Repeat("n", 200) + "=1", strings.Repeat("n", params.NameBytesMax), "nearest"},
 		{"/v1/rates?currency=USD&currency=USD", "currency 1", "repeated"},
 		{"/v1/rates?currency=USD&%63urrency=EUR", "currency 1", "repeated"},
 		{"/v1/rates?limit", "limit", "must be"},
@@ -92,22 +92,22 @@ func TestQ1_Q2_T8_Refused(t *testing.T) {
 // TestQ4_KeyInURL: a key in the URL is refused and not repeated, limits or not, required or not; it costs like every 400.
 func TestQ4_KeyInURL(t *testing.T) {
 	for _, lenient := range []bool{false, true} {
-		g := newGated(t, func(c *Config) { c.AllowUnknownParameters = lenient })
+		g := newFixtureWithLimits(t, func(c *Config) { c.AllowUnknownParameters = lenient })
 		for _, name := range []string{"api_key", "apikey", "access_key", "key", "token", "API_KEY", "Token", "%6bey"} {
-			g.gate.transition = account.Transition{}
+			g.admitter.transition = account.KeyPolicy{}
 			decoded := strings.Replace(name, "%6b", "k", 1)
 			for _, path := range []string{"/v1/rates", "/v1/currencies", "/v1/institutions/bhd"} {
-				before := g.gate.charged(peerDefault)
+				before := g.admitter.charged(peerDefault)
 				g.refuses(t, path+"?"+name+"="+testKey(1), decoded, "Authorization header")
 				if a := g.get(t, path+"?"+name+"="+testKey(1)); strings.Contains(string(a.body), testKey(1)) {
 					t.Errorf("the answer repeats the key: %s", a.body)
 				}
-				c := g.gate.lastCaller(t)
-				if c.HasKey || c.Refused || g.gate.charged(peerDefault) != before+2 {
-					t.Errorf("%s: %+v, %d charged", name, c, g.gate.charged(peerDefault)-before)
+				c := g.admitter.lastCaller(t)
+				if c.HasKey || c.HasMalformedKey || g.admitter.charged(peerDefault) != before+2 {
+					t.Errorf("%s: %+v, %d charged", name, c, g.admitter.charged(peerDefault)-before)
 				}
 			}
-			g.gate.transition = announced(-time.Hour)
+			g.admitter.transition = keysRequiredIn(-time.Hour)
 			for target, want := range map[string]string{"/v1/rates": "401 missing_key", usagePath: "401 missing_key"} {
 				if got := g.get(t, target+"?"+name+"="+testKey(1)).code(t); got != want {
 					t.Errorf("%s, required: %s", name, got)

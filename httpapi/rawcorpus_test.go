@@ -67,9 +67,9 @@ const (
 func TestO6_RawCorpus(t *testing.T) {
 	t.Parallel()
 	cases := readRawCorpus(t)
-	memory, a := rawFixture(t, nil).server.http, newAuthority()
+	memory, a := rawFixture(t, nil).server.http, newCertificateAuthority()
 	plain := serveFixture(t, rawFixture(t, nil))
-	secure := serveFixture(t, rawFixture(t, always(a.certify(2))))
+	secure := serveFixture(t, rawFixture(t, fixedCertificate(a.certify(2))))
 	ways := map[string]func(c rawCase) ([]rawAnswer, error){
 		"TCP": func(c rawCase) ([]rawAnswer, error) { return exchangeOver(must(net.Dial("tcp", plain.address)), c) },
 		"TLS": func(c rawCase) ([]rawAnswer, error) { return exchangeOver(must(a.dial(secure.address, nil)), c) },
@@ -98,7 +98,7 @@ func TestO6_RawCorpus(t *testing.T) {
 // TestO6_RawCorpusControl: without the guard the same corpus must find faults, or it proves nothing about the guard.
 func TestO6_RawCorpusControl(t *testing.T) {
 	server := rawFixture(t, nil).server.http
-	server.Handler = tellTarget
+	server.Handler = echoTarget
 	taken, doubled := 0, 0
 	for _, c := range readRawCorpus(t) {
 		if !c.mustRefuse() {
@@ -167,7 +167,7 @@ func withoutProbe(answers []rawAnswer) []rawAnswer {
 // exchangeOver plays a case on a connection, which it closes. A connection that must be closed by the server gets no probe.
 func exchangeOver(conn net.Conn, c rawCase) ([]rawAnswer, error) {
 	defer conn.Close()
-	_ = conn.SetDeadline(soon())
+	_ = conn.SetDeadline(networkDeadline())
 	// Refused half-way, a write may fail; the answers tell.
 	_, _ = conn.Write(c.request)
 	if c.eof {
@@ -209,14 +209,14 @@ func serveRaw(server *fasthttp.Server, c rawCase, step int) ([]rawAnswer, error)
 		in = append(in, rawProbe...)
 	}
 	raw := &rawConn{in: in, step: step}
-	if err := server.ServeConn(watched(raw)); err != nil && raw.out.Len() == 0 {
+	if err := server.ServeConn(listenedConn(raw)); err != nil && raw.out.Len() == 0 {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
 	return c.readAll(bufio.NewReader(&raw.out), nil)
 }
 
-// watched is a connection as the listener gives it: the guard sees what it hands over. Nothing is sent aside on it.
-func watched(c net.Conn) net.Conn {
+// listenedConn is a connection as the listener gives it: the guard sees what it hands over. Nothing is sent aside on it.
+func listenedConn(c net.Conn) net.Conn {
 	return must(conn.Listen(&oneListener{conn: c}, conn.Config{MaxConns: 1}).Accept())
 }
 
@@ -268,7 +268,7 @@ func readRawAnswer(br *bufio.Reader, head bool) (rawAnswer, error) {
 	return a, nil
 }
 
-// rawFixture is a server that tells what it understood: what is neither refused as malformed nor fails is answered by tellTarget
+// rawFixture is a server that tells what it understood: what is neither refused as malformed nor fails is answered by echoTarget
 // when its route is through with it.
 func rawFixture(t testing.TB, certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)) *fixture {
 	t.Helper()
@@ -283,11 +283,11 @@ func rawFixture(t testing.TB, certificate func(*tls.ClientHelloInfo) (*tls.Certi
 			return
 		}
 		if c, ok := ctx.Conn().(*conn.Conn); ok {
-			c.DropAside()
+			c.DiscardBody()
 		}
 		closes := ctx.Response.ConnectionClose()
 		ctx.Response.Reset()
-		tellTarget(ctx)
+		echoTarget(ctx)
 		if closes {
 			ctx.SetConnectionClose()
 		}
@@ -295,14 +295,14 @@ func rawFixture(t testing.TB, certificate func(*tls.ClientHelloInfo) (*tls.Certi
 	return f
 }
 
-// tellTarget answers with the target of the request.
-func tellTarget(ctx *fasthttp.RequestCtx) {
+// echoTarget answers with the target of the request.
+func echoTarget(ctx *fasthttp.RequestCtx) {
 	ctx.Response.Header.SetBytesV("X-Target", ctx.RequestURI())
 }
 
 // rawConn is a connection in memory: it hands out in, step bytes at a time, then EOF, and keeps what is written.
 type rawConn struct {
-	quietConn
+	addressedConn
 	in   []byte
 	step int
 	out  bytes.Buffer

@@ -54,7 +54,7 @@ func TestQ9_PathID(t *testing.T) {
 	}
 }
 
-// TestQ11_Gzip: what Accept-Encoding means. That the forms are the same, the conformance kit and TestMemo_Concurrency say.
+// TestQ11_Gzip: what Accept-Encoding means. That the forms are the same, the conformance kit and TestPageMemo_Concurrency say.
 func TestQ11_Gzip(t *testing.T) {
 	f := newFixture(t, nil)
 	for want, headers := range map[bool][]string{

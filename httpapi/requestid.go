@@ -31,7 +31,7 @@ type idBlock struct {
 	text   string
 }
 
-// next takes the next number. Whoever is first in a block makes its text; two that do it at once make the same.
+// nextConn takes the next number. Whoever is first in a block makes its text; two that do it at once make the same.
 func (r *requestIDs) next() string {
 	n := r.count.Add(1) - 1
 	block := r.block.Load()

@@ -17,7 +17,7 @@ import (
 type route struct {
 	pattern   string
 	operation params.Operation
-	answer    func(s *Server, ctx *fasthttp.RequestCtx, q *params.Query, a *asked)
+	answer    func(s *Server, ctx *fasthttp.RequestCtx, q *params.Query, a *requestState)
 	// fromCatalogue says that the operation answers before the first rate is loaded (E4).
 	fromCatalogue bool
 }
@@ -37,26 +37,26 @@ func routes() []route {
 
 // endpoint is what answers a path, whatever the method: the path is looked up before the method is judged (L7).
 type endpoint struct {
-	row    row // where its requests are counted
-	answer func(ctx *fasthttp.RequestCtx, a *asked)
+	routeID routeID // where its requests are counted
+	answer  func(ctx *fasthttp.RequestCtx, a *requestState)
 }
 
 // endpoints are all paths by their patterns, of which a last segment {id} stands for any text.
 func (s *Server) endpoints() map[string]endpoint {
 	all := map[string]endpoint{}
-	add := func(pattern string, answer func(ctx *fasthttp.RequestCtx, a *asked)) {
-		all[pattern] = endpoint{s.tally.rows[pattern], answer}
+	add := func(pattern string, answer func(ctx *fasthttp.RequestCtx, a *requestState)) {
+		all[pattern] = endpoint{s.counters.routeIDs[pattern], answer}
 	}
 	for _, route := range routes() {
-		add(route.pattern, func(ctx *fasthttp.RequestCtx, a *asked) { s.answer(ctx, &route, a) })
+		add(route.pattern, func(ctx *fasthttp.RequestCtx, a *requestState) { s.answer(ctx, &route, a) })
 	}
 	if s.config.Accounts != nil {
 		for pattern, path := range accountPaths() {
-			add(pattern, func(ctx *fasthttp.RequestCtx, _ *asked) { s.answerAccount(ctx, path) })
+			add(pattern, func(ctx *fasthttp.RequestCtx, _ *requestState) { s.answerAccount(ctx, path) })
 		}
 	}
-	for path, answer := range map[string]fasthttp.RequestHandler{livePath: live, liveOtherPath: live, readyPath: s.ready} {
-		add(path, func(ctx *fasthttp.RequestCtx, _ *asked) { s.answerProbe(ctx, answer) })
+	for path, answer := range map[string]fasthttp.RequestHandler{livezPath: live, healthzPath: live, readyzPath: s.ready} {
+		add(path, func(ctx *fasthttp.RequestCtx, _ *requestState) { s.answerProbe(ctx, answer) })
 	}
 	return all
 }
@@ -68,16 +68,16 @@ func (s *Server) newRouter() *router.Router {
 	for _, pattern := range slices.Sorted(maps.Keys(s.paths)) { // the library wants a path before what stands below it
 		// The rest of a path is not copied, one segment would be: see oneSegment.
 		r.GET(strings.Replace(pattern, "{id}", "{id:*}", 1), func(ctx *fasthttp.RequestCtx) {
-			a, found := ctx.UserValue(askedValue).(*asked), s.paths[pattern]
-			a.row = found.row
+			a, found := ctx.UserValue(requestStateKey).(*requestState), s.paths[pattern]
+			a.route = found.routeID
 			found.answer(ctx, a)
 		})
 	}
 	return r
 }
 
-// askedValue is the user value under which a route finds its request's state: the router passes only the context.
-const askedValue = "asked"
+// requestStateKey is the user value under which a route finds its request's state: the router passes only the context.
+const requestStateKey = "asked"
 
 // oneSegment reports whether the id of a path that ends with one is there, and one segment.
 func oneSegment(path []byte) bool {
@@ -90,31 +90,31 @@ func oneSegment(path []byte) bool {
 }
 
 // dispatch finds the route of a request.
-func (s *Server) dispatch(ctx *fasthttp.RequestCtx, a *asked) {
-	if a.conn != nil && s.turnAway(ctx, a) {
+func (s *Server) dispatch(ctx *fasthttp.RequestCtx, a *requestState) {
+	if a.conn != nil && s.shedRequest(ctx, a) {
 		return
 	}
-	a.row = rowNone
+	a.route = routeUnmatched
 	target := ctx.Request.Header.RequestURI()
-	if a.plan, a.hash = s.plans.find(target); a.plan != nil {
-		a.row = a.plan.row
-		s.answer(ctx, a.plan.route, a)
+	if a.target, a.targetHash = s.targets.find(target); a.target != nil {
+		a.route = a.target.routeID
+		s.answer(ctx, a.target.route, a)
 		return
 	}
 	path, _ := splitTarget(target)
 	if string(path) == "*" {
-		a.row = rowAsterisk
+		a.route = routeAsterisk
 		s.answerOptions(ctx)
 		return
 	}
 	// Without a context the router keeps no path parameter, which would be a copy on the heap.
 	if handler, _ := s.router.Lookup(fasthttp.MethodGet, textOf(path), nil); handler != nil && oneSegment(path) {
-		ctx.SetUserValue(askedValue, a)
+		ctx.SetUserValue(requestStateKey, a)
 		handler(ctx)
 		return
 	}
 	if s.hasPage(path) {
-		a.row = rowSite
+		a.route = routeSite
 		s.answerPage(ctx)
 		return
 	}
@@ -142,7 +142,7 @@ func splitTarget(target []byte) (path, query []byte) {
 
 // answer takes a request through the checks that follow the route (L7): method, then authentication, readiness and limits where
 // there is a gate, and parameters.
-func (s *Server) answer(ctx *fasthttp.RequestCtx, r *route, a *asked) {
+func (s *Server) answer(ctx *fasthttp.RequestCtx, r *route, a *requestState) {
 	switch {
 	case ctx.IsGet(), ctx.IsHead():
 	case ctx.IsOptions():
@@ -152,29 +152,29 @@ func (s *Server) answer(ctx *fasthttp.RequestCtx, r *route, a *asked) {
 		s.refuseMethod(ctx, "operation", methodsAllowed)
 		return
 	}
-	if s.config.Gate == nil {
-		a.now = s.instant()
+	if s.config.Admitter == nil {
+		a.now = s.requestTime()
 		s.answerData(ctx, r, a)
 		return
 	}
-	s.answerInTurn(ctx, r, a)
+	s.admitAndAnswer(ctx, r, a)
 }
 
 // refuseMethod answers 405.
 func (s *Server) refuseMethod(ctx *fasthttp.RequestCtx, what, allowed string) {
-	s.begin(ctx)
+	s.startResponse(ctx)
 	ctx.Response.Header.Set(fasthttp.HeaderAllow, allowed)
 	s.refuse(ctx, engine.CodeMethodNotAllowed, "This "+what+" knows the methods "+allowed+".")
 }
 
 // answerData reads the parameters, unless somebody asked the same before, and answers.
-func (s *Server) answerData(ctx *fasthttp.RequestCtx, r *route, a *asked) {
+func (s *Server) answerData(ctx *fasthttp.RequestCtx, r *route, a *requestState) {
 	if err := s.plantedFor(ctx); err != nil {
-		s.fail(ctx, err)
+		s.answerError(ctx, err)
 		return
 	}
-	if a.plan != nil && a.plan.today == a.now.today {
-		r.answer(s, ctx, &a.plan.query, a)
+	if a.target != nil && a.target.today == a.now.today {
+		r.answer(s, ctx, &a.target.query, a)
 		return
 	}
 	target := ctx.Request.Header.RequestURI()
@@ -187,13 +187,13 @@ func (s *Server) answerData(ctx *fasthttp.RequestCtx, r *route, a *asked) {
 		s.refuseParameters(ctx, r, problems)
 		return
 	}
-	s.plans.keep(target, a.hash, r, a)
+	s.targets.keep(target, a.targetHash, r, a)
 	r.answer(s, ctx, &a.query, a)
 }
 
 // answerOptions answers 204 with what is allowed (Q5).
 func (s *Server) answerOptions(ctx *fasthttp.RequestCtx) {
-	s.begin(ctx)
+	s.startResponse(ctx)
 	header := &ctx.Response.Header
 	header.Set(fasthttp.HeaderAllow, methodsAllowed)
 	header.Set(fasthttp.HeaderAccessControlAllowMethods, methodsAllowed)
@@ -215,18 +215,18 @@ func (s *Server) answerEmpty(ctx *fasthttp.RequestCtx, status int) {
 // refuseParameters answers 400, unless nothing is loaded yet: readiness comes before parameters (L7). A good request learns
 // it from the answer itself, so only a bad one asks.
 func (s *Server) refuseParameters(ctx *fasthttp.RequestCtx, r *route, problems []params.Problem) {
-	if err := s.unready(r); err != nil {
-		s.fail(ctx, err)
+	if err := s.notReadyError(r); err != nil {
+		s.answerError(ctx, err)
 		return
 	}
 	s.refuseWith(ctx, engine.CodeInvalidParameters, "The parameters are not valid; details has every problem.", problems)
 }
 
-// unready is the error of an operation that can't be answered yet, whatever the parameters.
-func (s *Server) unready(r *route) error {
+// notReadyError is the error of an operation that can't be answered yet, whatever the parameters.
+func (s *Server) notReadyError(r *route) error {
 	if r.fromCatalogue {
 		return nil
 	}
-	_, err := s.config.Service.Rates(engine.RatesQuery{Cut: engine.Cut{Limit: 1}})
+	_, err := s.config.Service.Rates(engine.RatesQuery{PageRequest: engine.PageRequest{Limit: 1}})
 	return err
 }

@@ -19,13 +19,15 @@ import (
 	"time"
 )
 
-// authority makes certificates for loopback, and is the pool that trusts each of them.
-type authority struct{ pool *x509.CertPool }
+// certificateAuthority makes certificates for loopback, and is the pool that trusts each of them.
+type certificateAuthority struct{ pool *x509.CertPool }
 
-func newAuthority() *authority { return &authority{x509.NewCertPool()} }
+func newCertificateAuthority() *certificateAuthority {
+	return &certificateAuthority{x509.NewCertPool()}
+}
 
 // certify makes a certificate with a number.
-func (a *authority) certify(number int64) *tls.Certificate {
+func (a *certificateAuthority) certify(number int64) *tls.Certificate {
 	key := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
 	made := &x509.Certificate{
 		SerialNumber: big.NewInt(number), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
@@ -36,25 +38,25 @@ func (a *authority) certify(number int64) *tls.Certificate {
 	return &tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}
 }
 
-// always gives one certificate.
-func always(c *tls.Certificate) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+// fixedCertificate gives one certificate.
+func fixedCertificate(c *tls.Certificate) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c, nil }
 }
 
-// secureServing is a fixture that speaks TLS on loopback.
-func secureServing(t *testing.T, change func(*Config)) (*serving, *authority) {
+// serveTLS is a fixture that speaks TLS on loopback.
+func serveTLS(t *testing.T, change func(*Config)) (*serving, *certificateAuthority) {
 	t.Helper()
-	a := newAuthority()
+	a := newCertificateAuthority()
 	one := a.certify(2)
 	return serve(t, func(c *Config) {
-		c.Certificate = always(one)
+		c.Certificate = fixedCertificate(one)
 		if change != nil {
 			change(c)
 		}
 	}), a
 }
 
-func (a *authority) dial(address string, change func(*tls.Config)) (*tls.Conn, error) {
+func (a *certificateAuthority) dial(address string, change func(*tls.Config)) (*tls.Conn, error) {
 	config := &tls.Config{RootCAs: a.pool}
 	if change != nil {
 		change(config)
@@ -63,19 +65,19 @@ func (a *authority) dial(address string, change func(*tls.Config)) (*tls.Conn, e
 }
 
 // dialed is a client of TLS, with a reader for its answers.
-func (s *serving) dialed(t *testing.T, a *authority, change func(*tls.Config)) (*tls.Conn, *bufio.Reader) {
+func (s *serving) dialed(t *testing.T, a *certificateAuthority, change func(*tls.Config)) (*tls.Conn, *bufio.Reader) {
 	t.Helper()
 	conn, err := a.dial(s.address, change)
 	ok(t, err)
 	t.Cleanup(func() { conn.Close() })
-	ok(t, conn.SetDeadline(soon()))
+	ok(t, conn.SetDeadline(networkDeadline()))
 	return conn, bufio.NewReader(conn)
 }
 
 // TestTLS_SameAnswers: every operation answers over TLS what it answers without, on one connection, with either version.
 func TestTLS_SameAnswers(t *testing.T) {
 	t.Parallel()
-	s, a := secureServing(t, nil)
+	s, a := serveTLS(t, nil)
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		conn, wire := s.dialed(t, a, func(c *tls.Config) { c.MaxVersion = version })
 		for operation, target := range goldenTargets() {
@@ -95,7 +97,7 @@ func TestTLS_SameAnswers(t *testing.T) {
 // TestTLS_Refused: old versions, other protocols and plain clients get an error that they can read; silent clients are let go.
 func TestTLS_Refused(t *testing.T) {
 	t.Parallel()
-	s, a := secureServing(t, func(c *Config) { c.Limits = Limits{ReadTimeout: 200 * time.Millisecond} })
+	s, a := serveTLS(t, func(c *Config) { c.Limits = Limits{ReadTimeout: 200 * time.Millisecond} })
 	for want, change := range map[string]func(*tls.Config){
 		"protocol version":        func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 },
 		"no application protocol": func(c *tls.Config) { c.NextProtos = []string{"h2"} },
@@ -132,7 +134,7 @@ func TestTLS_Refused(t *testing.T) {
 // TestTLS_AnswersBehindADeadline: the deadline of an answer that was written long ago ends no later one half-way.
 func TestTLS_AnswersBehindADeadline(t *testing.T) {
 	t.Parallel()
-	s, a := secureServing(t, func(c *Config) { c.Limits = Limits{WriteTimeout: 100 * time.Millisecond} })
+	s, a := serveTLS(t, func(c *Config) { c.Limits = Limits{WriteTimeout: 100 * time.Millisecond} })
 	conn, wire := s.dialed(t, a, nil)
 	for range 3 {
 		if a := askOn(t, conn, wire, "/v1/currencies"); a.status != http.StatusOK {
@@ -146,7 +148,7 @@ func TestTLS_AnswersBehindADeadline(t *testing.T) {
 func TestTLS_NewCertificate(t *testing.T) {
 	t.Parallel()
 	var present atomic.Pointer[tls.Certificate]
-	s, a := secureServing(t, func(c *Config) {
+	s, a := serveTLS(t, func(c *Config) {
 		c.Certificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return present.Load(), nil }
 	})
 	present.Store(a.certify(7))
@@ -163,10 +165,10 @@ func TestTLS_NewCertificate(t *testing.T) {
 	}
 }
 
-// TestTLS_ShutdownSaysGoodbye: an idle connection ends with TLS's alert for it, so that its client knows that nothing is missing.
-func TestTLS_ShutdownSaysGoodbye(t *testing.T) {
+// TestTLS_ShutdownSendsCloseNotify: an idle connection ends with TLS's alert for it, so that its client knows that nothing is missing.
+func TestTLS_ShutdownSendsCloseNotify(t *testing.T) {
 	t.Parallel()
-	s, a := secureServing(t, nil)
+	s, a := serveTLS(t, nil)
 	plain, _ := s.dial(t)
 	below := &countedReads{Conn: plain}
 	conn := tls.Client(below, &tls.Config{RootCAs: a.pool, ServerName: "127.0.0.1"})

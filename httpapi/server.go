@@ -33,13 +33,13 @@ type Config struct {
 	Clock func() time.Time
 	// RequestID names each request. It must be safe for concurrent use and give text that fits a header. See RequestIDs.
 	RequestID func() string
-	// Gate admits data requests: keys and limits. Nil means neither: everything is answered, without a word about limits.
-	Gate account.Gate
+	// Admitter admits data requests: keys and limits. Nil means neither: everything is answered, without a word about limits.
+	Admitter account.Admitter
 	// Accounts answers the account operations (K1). Nil means that there are none: 404.
 	Accounts account.Service
-	// Proxies are the networks of the proxies in front, whose X-Forwarded-For is believed (L8). Danger: a network with other
+	// TrustedProxies are the networks of the proxies in front, whose X-Forwarded-For is believed (L8). Danger: a network with other
 	// hosts in it lets those choose whose quota they use up.
-	Proxies []netip.Prefix
+	TrustedProxies []netip.Prefix
 	// Realm is named by a 401; "" means tasard.
 	Realm string
 	// DeprecationLink and SunsetLink are the URLs of the pages that explain the end of anonymous access; answers link to them while it
@@ -63,10 +63,10 @@ type Config struct {
 	// Certificate makes the server speak TLS, 1.2 and later, with the certificate that it gives for each connection: it may change at any
 	// time. Nil: no TLS. Listeners must be of TCP then, and answers are copied once more than without.
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	// Access is told of every answer whose status is AccessFrom or more, on the connection's own goroutine: the caller waits for it. Nil:
+	// AccessRecord is told of every answer whose status is AccessStatusMin or more, on the connection's own goroutine: the caller waits for it. Nil:
 	// nobody wants to know, and nothing is spent on it.
-	Access     func(Access)
-	AccessFrom int
+	AccessLog       func(AccessRecord)
+	AccessStatusMin int
 	// Harness is for a server inside a test. Nil in every node.
 	Harness *Harness
 }
@@ -91,9 +91,9 @@ type Limits struct {
 	// ConnsMax is how many connections may be open at once: 16,384 (see conn.Config.MaxConns). Newcomers beyond it are answered 503, unless
 	// they ask for the health of the node.
 	ConnsMax int
-	// ConnsPerAddress is how many of them a client address may have: 128, and at most a fifth of ConnsMax; less than 0 is any number.
-	// Proxies (Config.Proxies) are exempt.
-	ConnsPerAddress int
+	// ConnsPerClient is how many of them a client address may have: 128, and at most a fifth of ConnsMax; less than 0 is any number.
+	// TrustedProxies (Config.TrustedProxies) are exempt.
+	ConnsPerClient int
 }
 
 // Defaults of Limits.
@@ -105,9 +105,9 @@ const (
 	bodyBytesMaxDefault     = 4 << 10
 	writeBufferBytesDefault = 4 << 10
 	connsDefault            = 16384
-	connsPerAddressDefault  = 128
-	// spareDefault is how many newcomers are let in beyond the cap, to find out who of them asks for health.
-	spareDefault = 64
+	connsPerClientDefault   = 128
+	// reserveConnsDefault is how many newcomers are let in beyond the cap, to find out who of them asks for health.
+	reserveConnsDefault = 64
 )
 
 func (l *Limits) setDefaults() {
@@ -118,32 +118,32 @@ func (l *Limits) setDefaults() {
 	l.BodyBytesMax = cmp.Or(max(0, l.BodyBytesMax), bodyBytesMaxDefault)
 	l.WriteBufferBytes = cmp.Or(max(0, l.WriteBufferBytes), writeBufferBytesDefault)
 	l.ConnsMax = cmp.Or(max(0, l.ConnsMax), connsDefault)
-	l.ConnsPerAddress = cmp.Or(l.ConnsPerAddress, connsPerAddressDefault)
+	l.ConnsPerClient = cmp.Or(l.ConnsPerClient, connsPerClientDefault)
 }
 
 // Server answers the data operations of /v1 over HTTP/1.1. It is safe for concurrent use.
 type Server struct {
-	config    Config // complete: Limits, FeeNotice and Logger are there
-	proxies   fields.Proxies
-	strain    *strain
-	tally     *tally
-	tls       *tls.Config    // nil: none
-	overload  *conn.Overload // nil: no request is too old
-	harness   *harness       // nil: not in a test
-	http      *fasthttp.Server
-	paths     map[string]endpoint // by pattern
-	router    *router.Router
-	params    params.Table
-	plans     *plans
-	template  fasthttp.ResponseHeader // the headers of an error; read only
-	private   fasthttp.ResponseHeader // the same for account routes
-	constants constants
-	maxAges   [maxAgeSeconds + 1][]byte
-	policy    atomic.Pointer[policy]
-	noticed   atomic.Pointer[notice]
-	present   atomic.Pointer[moment]
-	packers   sync.Pool
-	asking    sync.Pool // of *asked
+	config            Config // complete: Limits, FeeNotice and Logger are there
+	proxies           fields.TrustedProxies
+	load              *serverLoad
+	counters          *counters
+	tls               *tls.Config       // nil: none
+	shedder           *conn.LoadShedder // nil: no request is too old
+	harness           *harness          // nil: not in a test
+	http              *fasthttp.Server
+	paths             map[string]endpoint // by pattern
+	router            *router.Router
+	params            params.Table
+	targets           *targetCache
+	errorHeaders      fasthttp.ResponseHeader // the headers of an error; read only
+	accountHeaders    fasthttp.ResponseHeader // the same for account routes
+	constantHeaders   constantHeaders
+	cacheControlLines [maxAgeSeconds + 1][]byte
+	rateLimitPolicy   atomic.Pointer[rateLimitPolicy]
+	deprecation       atomic.Pointer[deprecationNotice]
+	currentSecond     atomic.Pointer[currentSecond]
+	gzippers          sync.Pool
+	requestStates     sync.Pool // of *asked
 
 	mu        sync.Mutex
 	stopped   bool
@@ -161,23 +161,23 @@ func New(c Config) *Server {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{
-		config: c, proxies: slices.Clone(c.Proxies), strain: &strain{clock: c.Clock}, tally: newTally(c.Limits.WriteTimeout),
-		tls: conn.TLSConfig(c.Certificate, c.Clock), params: params.NewTable(), plans: newPlans(),
-		constants: newConstants(c.Gate != nil), maxAges: newMaxAges(),
+		config: c, proxies: slices.Clone(c.TrustedProxies), load: &serverLoad{clock: c.Clock}, counters: newCounters(c.Limits.WriteTimeout),
+		tls: conn.TLSConfig(c.Certificate, c.Clock), params: params.NewTable(), targets: newTargetCache(),
+		constantHeaders: newConstantHeaders(c.Admitter != nil), cacheControlLines: newCacheControlLines(),
 	}
-	fillTemplate(&s.template, c.Gate != nil)
-	fillPrivateTemplate(&s.private, &s.template)
-	s.asking.New = func() any { return new(asked) }
-	s.packers.New = func() any { return newPacker(packLevelOnce) }
+	fillErrorHeaders(&s.errorHeaders, c.Admitter != nil)
+	fillAccountHeaders(&s.accountHeaders, &s.errorHeaders)
+	s.requestStates.New = func() any { return new(requestState) }
+	s.gzippers.New = func() any { return newGzipper(gzipLevelOnce) }
 	s.paths = s.endpoints()
 	s.router = s.newRouter()
 	s.http = s.newHTTP()
 	if c.Harness == nil {
-		s.overload = conn.NewOverload(c.Clock, c.Limits.WriteTimeout)
+		s.shedder = conn.NewLoadShedder(c.Clock, c.Limits.WriteTimeout)
 		return s
 	}
 	// The clock of a test stands still, or leaps, and it asks from one address.
-	s.config.Limits.ConnsPerAddress = -1
+	s.config.Limits.ConnsPerClient = -1
 	s.harness = &harness{}
 	s.http.NoDefaultDate = true
 	if c.Harness.Around != nil {
@@ -186,16 +186,16 @@ func New(c Config) *Server {
 	return s
 }
 
-// bodyKept is how large a buffer for bodies the library keeps for the next request. What clients of the account operations send is
+// bodyPoolBytesMax is how large a buffer for bodies the library keeps for the next request. What clients of the account operations send is
 // smaller; without a limit each connection would by and by hold a buffer of BodyBytesMax. It is a setting of the whole library.
-const bodyKept = 1 << 10
+const bodyPoolBytesMax = 1 << 10
 
 func (s *Server) newHTTP() *fasthttp.Server {
-	fasthttp.SetBodySizePoolLimit(bodyKept, -1)
+	fasthttp.SetBodySizePoolLimit(bodyPoolBytesMax, -1)
 	return &fasthttp.Server{
 		Handler:      s.serve,
-		ErrorHandler: s.refuseUnread,
-		Logger:       classLog{s.config.Logger},
+		ErrorHandler: s.refuseUnreadable,
+		Logger:       libraryLog{s.config.Logger},
 
 		ReadTimeout:        s.config.Limits.ReadTimeout,
 		WriteTimeout:       s.config.Limits.WriteTimeout,
@@ -204,7 +204,7 @@ func (s *Server) newHTTP() *fasthttp.Server {
 		WriteBufferSize:    s.config.Limits.WriteBufferBytes,
 		MaxRequestBodySize: s.config.Limits.BodyBytesMax,
 		// Beyond Concurrency the library answers a 503 that is not our error object; the listener's cap comes first.
-		Concurrency: 2 * (s.config.Limits.ConnsMax + spareDefault),
+		Concurrency: 2 * (s.config.Limits.ConnsMax + reserveConnsDefault),
 
 		NoDefaultServerHeader:        true,
 		NoDefaultContentType:         true,
@@ -218,9 +218,9 @@ func (s *Server) newHTTP() *fasthttp.Server {
 // returns at once.
 func (s *Server) Serve(ln net.Listener) error {
 	l := conn.Listen(ln, conn.Config{
-		MaxConns: s.config.Limits.ConnsMax, PerAddress: s.config.Limits.ConnsPerAddress, Exempt: s.proxies.Trust, Spare: spareDefault,
-		FirstMax: s.config.Limits.HeaderBytesMax + s.config.Limits.BodyBytesMax, TLS: s.tls, Overload: s.overload, Log: s.config.Logger, Counts: &s.tally.conns,
-		Short: s.strain.isShort, Full: s.strain.isFull, Room: s.strain.hasRoom,
+		MaxConns: s.config.Limits.ConnsMax, MaxConnsPerClient: s.config.Limits.ConnsPerClient, ExemptClients: s.proxies.Contains, ReserveConns: reserveConnsDefault,
+		FirstRequestBytesMax: s.config.Limits.HeaderBytesMax + s.config.Limits.BodyBytesMax, TLS: s.tls, LoadShedder: s.shedder, Log: s.config.Logger, Counts: &s.counters.conns,
+		OnShortage: s.load.noteShortage, OnFull: s.load.noteFull, OnRoom: s.load.noteRoom,
 	})
 	s.mu.Lock()
 	if s.stopped {
@@ -240,11 +240,11 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.stopped = true
 	s.mu.Unlock()
-	conn.LetNobodyIn(s.listeners, s.config.Logger) // there are no others any more
-	if s.overload != nil {
-		s.overload.End()
+	conn.StopAccepting(s.listeners, s.config.Logger) // there are no others any more
+	if s.shedder != nil {
+		s.shedder.End()
 	}
-	conn.CallLast(ctx, s.listeners)
+	conn.DrainListeners(ctx, s.listeners)
 	return s.http.ShutdownWithContext(ctx) // it closes the listeners again, and reports the first result
 }
 
@@ -253,70 +253,70 @@ func (s *Server) Handler() fasthttp.RequestHandler { return s.serve }
 
 // serve is the outermost handler: it survives panics, refuses malformed requests and finds the route.
 func (s *Server) serve(ctx *fasthttp.RequestCtx) {
-	a := s.asking.Get().(*asked)
-	*a = asked{}
-	defer s.conclude(ctx, a)
+	a := s.requestStates.Get().(*requestState)
+	*a = requestState{}
+	defer s.finish(ctx, a)
 	if c, ok := ctx.Conn().(*conn.Conn); ok {
-		c.Begin(conn.RequestLength(ctx))
-		if a.conn, a.on = c, stateOf(c); a.on == nil {
-			a.on = &connState{shard: s.tally.shard()}
-			c.User = a.on
+		c.BeginRequest(conn.RequestLength(ctx))
+		if a.conn, a.connState = c, stateOf(c); a.connState == nil {
+			a.connState = &connState{shard: s.counters.nextShard()}
+			c.User = a.connState
 		}
 	}
-	if reason := conn.Malformed(ctx, &a.Framing); reason != "" {
+	if reason := conn.Malformed(ctx, &a.HeadInfo); reason != "" {
 		ctx.SetConnectionClose()
 		s.refuse(ctx, engine.CodeMalformedRequest, reason)
 		return
 	}
 	s.dispatch(ctx, a)
-	if s.strain.draining.Load() != nil {
+	if s.load.draining.Load() != nil {
 		ctx.SetConnectionClose()
 	}
 }
 
-// conclude ends every request, one that ended in a panic as well: it is counted, and told of. It is deferred.
-func (s *Server) conclude(ctx *fasthttp.RequestCtx, a *asked) {
+// finish ends every request, one that ended in a panic as well: it is counted, and told of. It is deferred.
+func (s *Server) finish(ctx *fasthttp.RequestCtx, a *requestState) {
 	if cause := recover(); cause != nil {
 		s.refusePanic(ctx, cause)
 	}
-	s.tally.count(ctx, a)
-	if s.config.Access != nil {
+	s.counters.countAnswer(ctx, a)
+	if s.config.AccessLog != nil {
 		s.logAccess(ctx, a)
 	}
-	s.asking.Put(a)
+	s.requestStates.Put(a)
 }
 
-// begin names the request and puts the headers on that every answer has, but for good ones of data operations (see head.go); what comes
+// startResponse names the request and puts the headers on that every answer has, but for good ones of data operations (see head.go); what comes
 // later changes them. Where it has begun already it does nothing.
-func (s *Server) begin(ctx *fasthttp.RequestCtx) {
+func (s *Server) startResponse(ctx *fasthttp.RequestCtx) {
 	if s.idOf(ctx) == nil {
-		s.beginAnew(ctx)
+		s.restartResponse(ctx)
 	}
 }
 
-// beginAnew is begin for an answer that takes the place of another.
-func (s *Server) beginAnew(ctx *fasthttp.RequestCtx) {
+// restartResponse is begin for an answer that takes the place of another.
+func (s *Server) restartResponse(ctx *fasthttp.RequestCtx) {
 	header := &ctx.Response.Header
 	closes := header.ConnectionClose()
 	switch {
 	case s.harness != nil:
-		s.beginDated(ctx)
+		s.startDatedResponse(ctx)
 	case s.config.Accounts != nil && isAccountTarget(ctx.Request.Header.RequestURI()):
-		s.private.CopyTo(header)
+		s.accountHeaders.CopyTo(header)
 	default:
-		s.template.CopyTo(header)
+		s.errorHeaders.CopyTo(header)
 	}
 	if closes {
 		header.SetConnectionClose()
 	}
 	header.SetCanonical(bytesOf(headerRequestID), bytesOf(s.config.RequestID()))
-	s.announce(header)
+	s.addDeprecation(header)
 }
 
-// classLog passes on what kind of thing the library complains about, without the arguments: they quote requests.
-type classLog struct{ log *slog.Logger }
+// libraryLog passes on what kind of thing the library complains about, without the arguments: they quote requests.
+type libraryLog struct{ log *slog.Logger }
 
 // Printf logs the format as it is.
-func (l classLog) Printf(format string, _ ...any) {
+func (l libraryLog) Printf(format string, _ ...any) {
 	l.log.LogAttrs(context.Background(), slog.LevelDebug, "http library", slog.String("class", format))
 }

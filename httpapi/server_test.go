@@ -18,9 +18,9 @@ import (
 // TestE1_K7_Unread: what never reaches the handler is answered with the error object too, says what is announced, and ends the connection.
 func TestE1_K7_Unread(t *testing.T) {
 	t.Parallel()
-	pending := announced(time.Hour)
-	s := serve(t, withGate(func(c *Config) {
-		c.Gate.(*fakeGate).transition = pending
+	pending := keysRequiredIn(time.Hour)
+	s := serve(t, withLimits(func(c *Config) {
+		c.Admitter.(*fakeAdmitter).transition = pending
 		c.Limits = Limits{ReadTimeout: 300 * time.Millisecond, HeaderBytesMax: 2048, BodyBytesMax: 100}
 	}))
 	const get, post = "GET /v1/rates HTTP/1.1\r\nHost: a\r\n", "POST /v1/rates HTTP/1.1\r\nHost: a\r\n"
@@ -40,7 +40,7 @@ func TestE1_K7_Unread(t *testing.T) {
 			write(t, conn, test.request)
 			a := parseAnswer(t, wire, "GET")
 			checkAnswer(t, test.name, "GET", "/v1/rates", a)
-			if got, notice := a.code(t), noticeProblems(a, &pending); got != test.want || len(notice) > 0 || a.limits() != "" {
+			if got, notice := a.code(t), deprecationProblems(a, &pending); got != test.want || len(notice) > 0 || a.limits() != "" {
 				t.Errorf("%s %s, want %s; %v", got, a.limits(), test.want, notice)
 			}
 			if rest, _ := io.ReadAll(wire); len(rest) > 0 || !a.closes {
@@ -50,13 +50,13 @@ func TestE1_K7_Unread(t *testing.T) {
 	}
 }
 
-// gatedService lets a request stay in flight until the test opens the gate.
-type gatedService struct {
+// blockingService lets a request stay in flight until the test opens the gate.
+type blockingService struct {
 	*fakeService
 	entered, gate chan struct{}
 }
 
-func (g *gatedService) Currencies() (*engine.Page[engine.CurrencyItem], error) {
+func (g *blockingService) Currencies() (*engine.Page[engine.CurrencyItem], error) {
 	close(g.entered)
 	<-g.gate
 	return g.fakeService.Currencies()
@@ -65,7 +65,7 @@ func (g *gatedService) Currencies() (*engine.Page[engine.CurrencyItem], error) {
 // TestServer_Shutdown: a request in flight is answered, an idle connection closed, a new one not accepted; also after a wait given up.
 func TestServer_Shutdown(t *testing.T) {
 	t.Parallel()
-	gated := &gatedService{newFakeService(), make(chan struct{}), make(chan struct{})}
+	gated := &blockingService{newFakeService(), make(chan struct{}), make(chan struct{})}
 	s := serve(t, func(c *Config) { c.Service = gated })
 	conn, busy := s.dial(t)
 	write(t, conn, request("/v1/currencies"))
@@ -113,8 +113,8 @@ func TestNew_RefusesHalfAConfig(t *testing.T) {
 	New(Config{Clock: fakeNow})
 }
 
-// TestDrain_EveryAnswerEndsItsConnection: whatever comes is still answered, and its client sent to another connection.
-func TestDrain_EveryAnswerEndsItsConnection(t *testing.T) {
+// TestDrain_EveryAnswerClosesItsConnection: whatever comes is still answered, and its client sent to another connection.
+func TestDrain_EveryAnswerClosesItsConnection(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)
 	conn, wire := s.dial(t)
@@ -131,15 +131,15 @@ func TestDrain_EveryAnswerEndsItsConnection(t *testing.T) {
 	}
 }
 
-// TestDrain_LastCall: a request that comes on a kept connection just when accepting has ended gets its whole answer.
-func TestDrain_LastCall(t *testing.T) {
+// TestDrain_Grace: a request that comes on a kept connection just when accepting has ended gets its whole answer.
+func TestDrain_Grace(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)
 	kept, wire := s.dial(t)
 	askOn(t, kept, wire, "/v1/rates")
 	ended := make(chan error, 1)
 	go func() { ended <- s.server.Shutdown(context.Background()) }()
-	eventually(t, func() bool { return s.server.strain.draining.Load() != nil })
+	eventually(t, func() bool { return s.server.load.draining.Load() != nil })
 	if a := askOn(t, kept, wire, "/v1/rates"); a.status != http.StatusOK || !a.closes {
 		t.Errorf("%d %v", a.status, a.header)
 	}
@@ -149,7 +149,7 @@ func TestDrain_LastCall(t *testing.T) {
 // TestHarness: the Date header is the clock's, faults are planted behind the route, and go around what was read.
 func TestHarness(t *testing.T) {
 	plant, around := (*engine.Error)(nil), 0
-	g := newGated(t, func(c *Config) {
+	g := newFixtureWithLimits(t, func(c *Config) {
 		c.Harness = &Harness{Around: func(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 			return func(ctx *fasthttp.RequestCtx) {
 				around++

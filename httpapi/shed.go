@@ -10,35 +10,35 @@ import (
 	"github.com/tasard/tasard/httpapi/conn"
 )
 
-// overloadRetry is when those should ask again who are not served.
-const overloadRetry = time.Second
+// overloadRetryAfter is when those should ask again who are not served.
+const overloadRetryAfter = time.Second
 
-// turnAway refuses a request that is not to be served: its connection holds a spare place, or it has waited too long for its turn, which
+// shedRequest refuses a request that is not to be served: its connection holds a spare place, or it has waited too long for its turn, which
 // may be here. True when it did. Nothing is charged then, and no limits are told.
-func (s *Server) turnAway(ctx *fasthttp.RequestCtx, a *asked) bool {
+func (s *Server) shedRequest(ctx *fasthttp.RequestCtx, a *requestState) bool {
 	target := ctx.Request.Header.RequestURI()
-	stale, keyed := false, a.on.keyed
-	if first, looked := a.conn.Arrived(); looked {
+	stale, keyed := false, a.connState.keyed
+	if first, looked := a.conn.RequestArrived(); looked {
 		// A key that was good on this connection is believed, and once a key that nobody has looked at.
-		keyed = keyed || first && a.Authorized
-		stale = !a.conn.Admit(laneOf(target, keyed))
+		keyed = keyed || first && a.HasAuthorization
+		stale = !a.conn.Admit(priorityOf(target, keyed))
 	}
-	if !stale && !a.conn.Spare() || isHealthTarget(target) {
+	if !stale && !a.conn.Reserve() || isHealthTarget(target) {
 		return false
 	}
 	message, reason := "The request has waited too long for its turn.", shedLate
-	if a.conn.Spare() {
+	if a.conn.Reserve() {
 		reason = shedFull
 		message = "As many connections are open as may be. This one is closed."
 		ctx.SetConnectionClose()
 	}
-	s.tally.countShed(laneOf(target, keyed), reason)
-	s.fail(ctx, &engine.Error{Code: engine.CodeOverloaded, Message: message, RetryAfter: overloadRetry})
+	s.counters.countShed(priorityOf(target, keyed), reason)
+	s.answerError(ctx, &engine.Error{Code: engine.CodeOverloaded, Message: message, RetryAfter: overloadRetryAfter})
 	return true
 }
 
-// laneOf is the lane of a request by its target, and by whether its caller has a key. History and conversions take the most work.
-func laneOf(target []byte, keyed bool) conn.Lane {
+// priorityOf is the lane of a request by its target, and by whether its caller has a key. History and conversions take the most work.
+func priorityOf(target []byte, keyed bool) conn.Priority {
 	if isHealthTarget(target) {
 		return conn.Health
 	}
@@ -59,7 +59,7 @@ func laneOf(target []byte, keyed bool) conn.Lane {
 func isHealthTarget(target []byte) bool {
 	path, _, _ := bytes.Cut(target, []byte("?"))
 	switch string(path) {
-	case livePath, liveOtherPath, readyPath:
+	case livezPath, healthzPath, readyzPath:
 		return true
 	}
 	return false
@@ -67,8 +67,8 @@ func isHealthTarget(target []byte) bool {
 
 // connState is what the server keeps with a connection.
 type connState struct {
-	shard shard // where its requests are counted
-	keyed bool  // the last request had a key that was good
+	shard counterShard // where its requests are counted
+	keyed bool         // the last request had a key that was good
 }
 
 // stateOf is a connection's, nil before its first request.
@@ -77,9 +77,9 @@ func stateOf(c *conn.Conn) *connState {
 	return state
 }
 
-// sendAside leaves the body of an answer to its connection, where that is right.
-func (a *asked) sendAside(ctx *fasthttp.RequestCtx) {
-	if a.conn != nil && ctx.IsGet() && a.conn.SendAside(ctx.Response.Body()) {
+// queueBody leaves the body of an answer to its connection, where that is right.
+func (a *requestState) queueBody(ctx *fasthttp.RequestCtx) {
+	if a.conn != nil && ctx.IsGet() && a.conn.QueueBody(ctx.Response.Body()) {
 		ctx.Response.SkipBody = true
 	}
 }

@@ -6,12 +6,12 @@ import (
 	"github.com/tasard/tasard/httpapi/conn"
 )
 
-// TestO2_Lanes: what a request is counted as before anything is done for it.
-func TestO2_Lanes(t *testing.T) {
+// TestO2_Priorities: what a request is counted as before anything is done for it.
+func TestO2_Priorities(t *testing.T) {
 	for _, one := range []struct {
 		target string
 		keyed  bool
-		want   conn.Lane
+		want   conn.Priority
 	}{
 		{"/livez", false, conn.Health},
 		{"/readyz?x=1", false, conn.Health},
@@ -22,7 +22,7 @@ func TestO2_Lanes(t *testing.T) {
 		{"/v1/rates/history", true, conn.KeyedCostly},
 		{"", false, conn.Anonymous},
 	} {
-		if got := laneOf([]byte(one.target), one.keyed); got != one.want {
+		if got := priorityOf([]byte(one.target), one.keyed); got != one.want {
 			t.Errorf("%q, with a key %t: lane %d, want %d", one.target, one.keyed, got, one.want)
 		}
 	}

@@ -45,18 +45,18 @@ func (s *Server) answerPage(ctx *fasthttp.RequestCtx) {
 		s.config.Logger.LogAttrs(context.Background(), slog.LevelDebug, "a request for a page can't be read", slog.String("requestId", id))
 		return
 	}
-	answer := pageAnswer{header: http.Header{}}
+	answer := pageResponse{header: http.Header{}}
 	s.config.Site.ServeHTTP(&answer, request)
-	s.beginPage(ctx, id, &answer)
+	s.startPage(ctx, id, &answer)
 	body := answer.body.Bytes()
 	if ctx.IsHead() {
 		ctx.Response.SkipBody = true
 	}
-	if s.packsPage(ctx, &answer) {
+	if s.gzipsPage(ctx, &answer) {
 		ctx.Response.Header.Set(fasthttp.HeaderContentEncoding, gzipCoding)
-		p := s.packers.Get().(*packer)
+		p := s.gzippers.Get().(*gzipper)
 		body = p.appendGzip(nil, body)
-		s.packers.Put(p)
+		s.gzippers.Put(p)
 	}
 	ctx.Response.SetBodyRaw(body)
 }
@@ -75,8 +75,8 @@ func (s *Server) pageRequest(ctx *fasthttp.RequestCtx, id string) (*http.Request
 	return request, nil
 }
 
-// beginPage makes the head of a page.
-func (s *Server) beginPage(ctx *fasthttp.RequestCtx, id string, answer *pageAnswer) {
+// startPage makes the head of a page.
+func (s *Server) startPage(ctx *fasthttp.RequestCtx, id string, answer *pageResponse) {
 	header := &ctx.Response.Header
 	header.SetNoDefaultContentType(true)
 	ctx.SetStatusCode(cmp.Or(answer.status, http.StatusOK))
@@ -87,14 +87,14 @@ func (s *Server) beginPage(ctx *fasthttp.RequestCtx, id string, answer *pageAnsw
 	}
 	header.SetCanonical(bytesOf(headerRequestID), bytesOf(id))
 	header.Set(fasthttp.HeaderXContentTypeOptions, "nosniff")
-	s.announce(header)
+	s.addDeprecation(header)
 	if s.harness != nil {
 		s.date(header)
 	}
 }
 
-// packsPage tells whether a page goes out compressed, and says that it might.
-func (s *Server) packsPage(ctx *fasthttp.RequestCtx, answer *pageAnswer) bool {
+// gzipsPage tells whether a page goes out compressed, and says that it might.
+func (s *Server) gzipsPage(ctx *fasthttp.RequestCtx, answer *pageResponse) bool {
 	if answer.body.Len() < gzipBytesMin || answer.header.Get(fasthttp.HeaderContentEncoding) != "" || !isText(answer.header.Get(fasthttp.HeaderContentType)) {
 		return false
 	}
@@ -109,25 +109,25 @@ func isText(contentType string) bool {
 		strings.HasSuffix(kind, "javascript") || strings.HasSuffix(kind, "svg+xml")
 }
 
-// pageAnswer gathers what the site answers.
-type pageAnswer struct {
+// pageResponse gathers what the site answers.
+type pageResponse struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
 }
 
 // Header is http.ResponseWriter.
-func (a *pageAnswer) Header() http.Header { return a.header }
+func (a *pageResponse) Header() http.Header { return a.header }
 
 // WriteHeader is http.ResponseWriter.
-func (a *pageAnswer) WriteHeader(status int) {
+func (a *pageResponse) WriteHeader(status int) {
 	if a.status == 0 {
 		a.status = status
 	}
 }
 
 // Write is http.ResponseWriter.
-func (a *pageAnswer) Write(p []byte) (int, error) {
+func (a *pageResponse) Write(p []byte) (int, error) {
 	a.WriteHeader(http.StatusOK)
 	return a.body.Write(p)
 }

@@ -40,7 +40,7 @@ func (f *fakeSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // TestSite: what no operation has the site answers, in memory of its own, under the server's request id; unknown paths stay 404 (Q7).
 func TestSite(t *testing.T) {
 	site := &fakeSite{}
-	g := newGated(t, func(c *Config) { c.Site = site })
+	g := newFixtureWithLimits(t, func(c *Config) { c.Site = site })
 	const html, from = "text/html; charset=utf-8", " api.example.do 192.0.2.7:0 "
 	for _, c := range []struct {
 		exchange
@@ -73,9 +73,9 @@ func TestSite(t *testing.T) {
 			t.Errorf("%s: headers %v", c.target, a.header)
 		}
 	}
-	pending := announced(5 * 24 * time.Hour) // pages say the end of anonymous access too (K7)
-	g.gate.transition = pending
-	for _, problem := range noticeProblems(g.get(t, "/"), &pending) {
+	pending := keysRequiredIn(5 * 24 * time.Hour) // pages say the end of anonymous access too (K7)
+	g.admitter.transition = pending
+	for _, problem := range deprecationProblems(g.get(t, "/"), &pending) {
 		t.Error(problem)
 	}
 }

@@ -12,8 +12,8 @@ import (
 type Stats struct {
 	// Requests are the answers, where there were any.
 	Requests []RequestCount
-	// Times are how long answers took, of all routes.
-	Times []RouteTimes
+	// Durations are how long answers took, of all routes.
+	Durations []RouteDurations
 	// Errors are those that were answered, by code: all codes.
 	Errors []CodeCount
 	// Admissions are what the gate said, all that it can say. What was charged and given back later is counted as well.
@@ -34,11 +34,11 @@ type RequestCount struct {
 	Count  uint64
 }
 
-// RouteTimes is how long answers of a route took: from when the request was there as a whole until its answer was ready to be sent,
+// RouteDurations is how long answers of a route took: from when the request was there as a whole until its answer was ready to be sent,
 // waiting for its turn under load included. It is known of connections of TCP alone.
-type RouteTimes struct {
+type RouteDurations struct {
 	Route  string
-	Counts [timeBounds + 1]uint64 // those up to each of TimeBounds, and last those beyond all
+	Counts [durationBoundCount + 1]uint64 // those up to each of TimeBounds, and last those beyond all
 	Sum    time.Duration
 }
 
@@ -57,31 +57,31 @@ type AdmissionCount struct {
 
 // ShedCount is how many requests of a lane were refused for load.
 type ShedCount struct {
-	Lane   string // "key", "anonymous", "key_costly" or "anonymous_costly": history and conversions are costly
-	Reason string // "late": it had waited too long for its turn; "full": its connection was one beyond the cap
-	Count  uint64
+	Priority string // "key", "anonymous", "key_costly" or "anonymous_costly": history and conversions are costly
+	Reason   string // "late": it had waited too long for its turn; "full": its connection was one beyond the cap
+	Count    uint64
 }
 
 // ConnectionCounts are the connections of a server.
 type ConnectionCounts struct {
-	Open     int64  // now
-	Most     int    // that may be open at once, Limits.ConnsMax
-	Accepted uint64 // all, those that were closed at once included
-	Crowded  uint64 // closed at once: their address had as many as it may
-	Spare    uint64 // beyond the cap: let in to be answered 503, or for the health of the node
-	Short    uint64 // times that none could be accepted for want of descriptors or memory
+	Open            int64  // now
+	Max             int    // that may be open at once, Limits.ConnsMax
+	Accepted        uint64 // all, those that were closed at once included
+	OverClientLimit uint64 // closed at once: their address had as many as it may
+	Reserve         uint64 // beyond the cap: let in to be answered 503, or for the health of the node
+	Shortages       uint64 // times that none could be accepted for want of descriptors or memory
 }
 
-// callerNames, laneNames and shedNames are as in AdmissionCount and ShedCount.
+// callerNames, priorityNames and shedNames are as in AdmissionCount and ShedCount.
 func callerNames() [callerKinds]string { return [...]string{"anonymous", "key"} }
-func laneNames() [conn.Lanes]string {
+func priorityNames() [conn.PriorityCount]string {
 	return [...]string{"health", "key", "anonymous", "key_costly", "anonymous_costly"}
 }
 func shedNames() [shedReasons]string { return [...]string{"late", "full"} }
 
 // Stats adds up what was counted. It holds nothing up: it reads counters while others count on.
 func (s *Server) Stats() Stats {
-	t := s.tally
+	t := s.counters
 	cells := make([]uint64, len(t.shards[0]))
 	for _, shard := range t.shards {
 		for i := range shard {
@@ -94,20 +94,20 @@ func (s *Server) Stats() Stats {
 		return count
 	}
 	var stats Stats
-	for _, name := range t.names {
-		for _, method := range countedMethods() {
-			for _, status := range countedStatuses() {
+	for _, name := range t.routeNames {
+		for _, method := range methodLabels() {
+			for _, status := range statusLabels() {
 				if count := next(); count > 0 {
 					stats.Requests = append(stats.Requests, RequestCount{name, method, status, count})
 				}
 			}
 		}
-		times := RouteTimes{Route: name}
+		times := RouteDurations{Route: name}
 		for at := range times.Counts {
 			times.Counts[at] = next()
 		}
 		times.Sum = time.Duration(next()) //nolint:gosec // G115: nanoseconds, of answers that take seconds at most
-		stats.Times = append(stats.Times, times)
+		stats.Durations = append(stats.Durations, times)
 	}
 	for _, caller := range callerNames() {
 		for _, outcome := range admissionOutcomes() {
@@ -117,7 +117,7 @@ func (s *Server) Stats() Stats {
 	for _, code := range codes() {
 		stats.Errors = append(stats.Errors, CodeCount{code.code, next()})
 	}
-	for lane, name := range laneNames() {
+	for lane, name := range priorityNames() {
 		for _, reason := range shedNames() {
 			if count := next(); lane != int(conn.Health) {
 				stats.Shed = append(stats.Shed, ShedCount{name, reason, count})
@@ -125,6 +125,6 @@ func (s *Server) Stats() Stats {
 		}
 	}
 	c := &t.conns
-	stats.Connections = ConnectionCounts{c.Open.Load(), s.config.Limits.ConnsMax, c.Accepted.Load(), c.Crowded.Load(), c.Spare.Load(), c.Short.Load()}
+	stats.Connections = ConnectionCounts{c.Open.Load(), s.config.Limits.ConnsMax, c.Accepted.Load(), c.OverClientLimit.Load(), c.Reserve.Load(), c.Shortages.Load()}
 	return stats
 }

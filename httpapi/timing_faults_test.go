@@ -68,17 +68,17 @@ func knownKeys(i int) int { return int(mix(uint64(i)) % 1e18) }
 func nearKeys(i int) int  { return knownKeys(i)/10*10 + (knownKeys(i)+1)%10 }
 func farKeys(i int) int   { return knownKeys(i + timingKnown) }
 
-// evenSet finds a text with the same instructions whatever it is: a map takes some nanoseconds more or less with each.
-type evenSet [][]byte
+// constantTimeSet finds a text with the same instructions whatever it is: a map takes some nanoseconds more or less with each.
+type constantTimeSet [][]byte
 
-func newEvenSet(text func(i int) []byte) (s evenSet) {
+func newConstantTimeSet(text func(i int) []byte) (s constantTimeSet) {
 	for i := range timingKnown {
 		s = append(s, text(i))
 	}
 	return s
 }
 
-func (s evenSet) find(text []byte) (found int) {
+func (s constantTimeSet) find(text []byte) (found int) {
 	for _, known := range s {
 		found |= subtle.ConstantTimeCompare(known, text)
 	}
@@ -86,50 +86,50 @@ func (s evenSet) find(text []byte) (found int) {
 }
 
 // refuse is the refusal of a key.
-func (s evenSet) refuse(key account.Digest) error {
+func (s constantTimeSet) refuse(key account.Digest) error {
 	return [2]error{fault(engine.CodeInvalidKey, "The key is not valid.", 0), fault(engine.CodeRevokedKey, "The key is not valid.", 0)}[s.find(key[:])]
 }
 
-// evenAccounts does the same work for known and unknown; work, when set, is a planted difference.
-type evenAccounts struct {
+// constantTimeAccounts does the same work for known and unknown; work, when set, is a planted difference.
+type constantTimeAccounts struct {
 	*fakeAccounts
-	emails, keys evenSet
+	emails, keys constantTimeSet
 	work         func(known bool)
 }
 
-func newEvenAccounts() *evenAccounts {
-	return &evenAccounts{fakeAccounts: newFakeAccounts(fakeNow), emails: newEvenSet(func(i int) []byte {
+func newConstantTimeAccounts() *constantTimeAccounts {
+	return &constantTimeAccounts{fakeAccounts: newFakeAccounts(fakeNow), emails: newConstantTimeSet(func(i int) []byte {
 		return fmt.Appendf(nil, "known%02d@example.do", i)
-	}), keys: newEvenSet(func(i int) []byte {
+	}), keys: newConstantTimeSet(func(i int) []byte {
 		digest := digestOf(testKey(knownKeys(i)))
 		return digest[:]
 	})}
 }
 
-func (e *evenAccounts) RequestCode(to account.Email, _ netip.Addr) error {
+func (e *constantTimeAccounts) RequestCode(to account.Email, _ netip.Addr) error {
 	if found := e.emails.find([]byte(to.String())); e.work != nil {
 		e.work(found == 1)
 	}
 	return nil
 }
 
-func (e *evenAccounts) OpenSession(of account.Email, _ string, from netip.Addr) (account.Secret, time.Time, error) {
+func (e *constantTimeAccounts) OpenSession(of account.Email, _ string, from netip.Addr) (account.Secret, time.Time, error) {
 	_ = e.RequestCode(of, from)
 	return account.Secret{}, time.Time{}, fault(engine.CodeInvalidCode, "The code is not valid.", 0)
 }
 
-func (e *evenAccounts) KeyUsage(key account.Digest) (account.Verdict, error) {
-	return account.Verdict{}, e.keys.refuse(key)
+func (e *constantTimeAccounts) KeyUsage(key account.Digest) (account.QuotaResult, error) {
+	return account.QuotaResult{}, e.keys.refuse(key)
 }
 
-// evenGate is a gate that admits no request, evenly.
-type evenGate struct {
-	*fakeGate
-	keys evenSet
+// constantTimeAdmitter is a gate that admits no request, evenly.
+type constantTimeAdmitter struct {
+	*fakeAdmitter
+	keys constantTimeSet
 }
 
-func (g evenGate) Admit(c account.Caller) (account.Grant, error) {
-	return account.Grant{}, g.keys.refuse(c.Key)
+func (g constantTimeAdmitter) Admit(c account.Caller) (account.Admission, error) {
+	return account.Admission{}, g.keys.refuse(c.Key)
 }
 
 // stopwatch sends requests one after the other over a connection of its own.
@@ -217,11 +217,11 @@ func spin(d time.Duration) {
 // playTiming first looks for the planted difference, with more samples until it sees it, then holds the pairs to the limit.
 func playTiming(t *testing.T, least, most int) {
 	t.Helper()
-	accounts := newEvenAccounts()
+	accounts := newConstantTimeAccounts()
 	s := serve(t, func(c *Config) {
-		gate := newFakeGate(c.Clock)
-		gate.transition = announced(-time.Hour)
-		c.Gate, c.Accounts = evenGate{gate, accounts.keys}, accounts
+		gate := newFakeAdmitter(c.Clock)
+		gate.transition = keysRequiredIn(-time.Hour)
+		c.Admitter, c.Accounts = constantTimeAdmitter{gate, accounts.keys}, accounts
 	})
 	conn, _ := s.dial(t)
 	ok(t, conn.SetDeadline(time.Time{}))

@@ -38,11 +38,11 @@ func (o *Cluster) check(c *Config) error {
 	if err := o.checkFields(); err != nil || o.Name == "" {
 		return err
 	}
-	if !clusterBuilt {
-		return fail(Invalid, "Cluster", "this build has no cluster: it was made with the tag nocluster; take a release, or build without the tag")
+	if !clusterSupported {
+		return errorf(Invalid, "Cluster", "this build has no cluster: it was made with the tag nocluster; take a release, or build without the tag")
 	}
 	if err := o.config(c).Check(); err != nil {
-		return fail(Invalid, "Cluster", "%w", err)
+		return errorf(Invalid, "Cluster", "%w", err)
 	}
 	if o.TLS.Key == "" {
 		return nil
@@ -51,14 +51,14 @@ func (o *Cluster) check(c *Config) error {
 		return err
 	}
 	if _, err := o.TLS.Load(); err != nil {
-		return fail(BadFile, "Cluster", "%w", err)
+		return errorf(BadFile, "Cluster", "%w", err)
 	}
 	return nil
 }
 
 // Check is what Open would say of the cluster alone.
 func (o Cluster) Check(c Config) error {
-	c = c.filled()
+	c = c.withDefaults()
 	return o.check(&c)
 }
 
@@ -66,15 +66,15 @@ func (o Cluster) Check(c Config) error {
 func (o *Cluster) checkFields() error {
 	switch {
 	case o.Name == "" && (o.Node > 0 || len(o.Members) > 0 || o.Listen != "" || o.Insecure || o.TLS != cluster.TLS{}):
-		return fail(Invalid, "Cluster.Name", "missing, and something else is said of a cluster")
+		return errorf(Invalid, "Cluster.Name", "missing, and something else is said of a cluster")
 	case o.Name == "":
 		return nil
 	case o.Node == 0:
-		return fail(Invalid, "Cluster.Node", "missing: the number of this node, from 1 on")
+		return errorf(Invalid, "Cluster.Node", "missing: the number of this node, from 1 on")
 	case len(o.Members) == 0:
-		return fail(Invalid, "Cluster.Members", "missing: the three or five nodes that keep the log, 1=HOST:PORT,2=…,3=…")
+		return errorf(Invalid, "Cluster.Members", "missing: the three or five nodes that keep the log, 1=HOST:PORT,2=…,3=…")
 	case o.Address() == "":
-		return fail(Invalid, "Cluster.Listen", "missing: node %d is none of the members, so as a guest it needs an address", o.Node)
+		return errorf(Invalid, "Cluster.Listen", "missing: node %d is none of the members, so as a guest it needs an address", o.Node)
 	}
 	return nil
 }
@@ -104,18 +104,18 @@ func (o *Cluster) config(c *Config) cluster.Config {
 
 // membership is a node's part in a cluster, where the build has one: cluster_with.go, cluster_without.go.
 type membership interface {
-	Seal(ctx context.Context) ([]byte, error)
-	Standing() actors.Standing
+	LoginCodeKey(ctx context.Context) ([]byte, error)
+	Health() actors.ClusterHealth
 	Status() cluster.Status
 	Certificate() *x509.Certificate
-	Leave(ctx context.Context) error
+	StepDown(ctx context.Context) error
 	Close() error
 	journal() actors.Journal
-	acquire(ctx context.Context, name string) (lease, error)
+	acquire(ctx context.Context, name string) (clusterLease, error)
 }
 
-// lease is the right to do what only one node does at a time.
-type lease interface {
+// clusterLease is the right to do what only one node does at a time.
+type clusterLease interface {
 	Lost() <-chan struct{}
 	Release()
 }
@@ -133,7 +133,7 @@ func joinCluster(ctx context.Context, config *Config, c *actors.Config) (members
 		return nil, clusterError(ctx, err)
 	}
 	awaitMajority(ctx, joined)
-	if c.Seal, err = joined.Seal(ctx); err != nil {
+	if c.LoginCodeKey, err = joined.LoginCodeKey(ctx); err != nil {
 		return nil, errors.Join(clusterError(ctx, err), joined.journal().Close(), leaveCluster(joined))
 	}
 	c.Journal = joined.journal()
@@ -146,7 +146,7 @@ func (o *Cluster) warn(c *Config) {
 	if err != nil || security == nil {
 		return // the cluster reads it again, and says what is wrong
 	}
-	if problem := Untimely(security.Certificates[0].Leaf, c.Clock()); problem != "" {
+	if problem := CertificateProblem(security.Certificates[0].Leaf, c.Clock()); problem != "" {
 		c.Logger.Warn(problem+"; the other nodes will refuse it", "file", o.TLS.Certificate)
 	}
 }
@@ -154,17 +154,17 @@ func (o *Cluster) warn(c *Config) {
 const (
 	// majorityWait is how long a node that starts waits for the others before it answers: callers wait with it, and no change is refused
 	// that would be taken a moment later.
-	majorityWait = 5 * time.Second
-	majorityLook = 20 * time.Millisecond
+	majorityWait         = 5 * time.Second
+	majorityPollInterval = 20 * time.Millisecond
 )
 
 // awaitMajority returns when changes are possible, or it has waited long enough.
 func awaitMajority(ctx context.Context, joined membership) {
 	ctx, cancel := context.WithTimeout(ctx, majorityWait)
 	defer cancel()
-	look := time.NewTicker(majorityLook)
+	look := time.NewTicker(majorityPollInterval)
 	defer look.Stop()
-	for !joined.Standing().Majority {
+	for !joined.Health().Majority {
 		select {
 		case <-look.C:
 		case <-ctx.Done():
@@ -178,17 +178,17 @@ func clusterError(ctx context.Context, err error) error {
 	return interrupted(ctx, directoryError(err), "before the cluster was joined")
 }
 
-// handOverMax is how long a node that stops waits for another one to lead.
-const handOverMax = 3 * time.Second
+// transferMax is how long a node that stops waits for another one to lead.
+const transferMax = 3 * time.Second
 
-// handOver has another node lead before this one ends, so that changes go on without a pause. Without others there is nobody to wait for.
-func (n *Node) handOver(ctx context.Context) {
-	if n.cluster == nil || !n.cluster.Standing().Majority {
+// transferLeadership has another node lead before this one ends, so that changes go on without a pause. Without others there is nobody to wait for.
+func (n *Node) transferLeadership(ctx context.Context) {
+	if n.cluster == nil || !n.cluster.Health().Majority {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handOverMax)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), transferMax)
 	defer cancel()
-	_ = n.cluster.Leave(ctx) // then the others elect one when this node is gone
+	_ = n.cluster.StepDown(ctx) // then the others elect one when this node is gone
 }
 
 // leaveCluster ends this node's part, after its log was closed.
@@ -202,24 +202,24 @@ func leaveCluster(joined membership) error {
 	return nil
 }
 
-// collectLease is the lease of the node that collects for all.
-const collectLease = "collect"
+// collectLeaseName is the lease of the node that collects for all.
+const collectLeaseName = "collect"
 
-// collectInTurn collects while this node holds the lease, until ctx ends. It returns when nothing is under way any more.
-func (n *Node) collectInTurn(ctx context.Context) {
+// collectWithLease collects while this node holds the lease, until ctx ends. It returns when nothing is under way any more.
+func (n *Node) collectWithLease(ctx context.Context) {
 	for {
-		lease, err := n.cluster.acquire(ctx, collectLease)
+		lease, err := n.cluster.acquire(ctx, collectLeaseName)
 		if err != nil {
 			return // the node ends
 		}
 		n.config.Logger.Info("this node collects for the cluster")
-		n.collection.turn(true)
+		n.collector.setActive(true)
 		select {
 		case <-lease.Lost():
 			n.config.Logger.Warn("another node may collect for the cluster now")
 		case <-ctx.Done():
 		}
-		n.collection.turn(false)
+		n.collector.setActive(false)
 		lease.Release()
 	}
 }

@@ -23,7 +23,7 @@ const productURL = "https://github.com/tasard/tasard"
 
 // NewClient is what fetches documents for such a node.
 func (c Config) NewClient() *fetch.Client {
-	c = c.filled()
+	c = c.withDefaults()
 	config := fetch.Config{
 		Clock: c.Clock, Random: c.newRandom(), UserAgent: userAgent(c.Version, c.Collect.Contact), Dial: c.Collect.Dial, Roots: c.Collect.Roots,
 		Pause: c.Collect.Pause,
@@ -50,36 +50,36 @@ func userAgent(version, contact string) string {
 	return fmt.Sprintf("tasard/%s (%s)", version, comment)
 }
 
-// collection is what collects beside a node. It may be replaced while it works.
-type collection struct {
-	fresh func(*source.Set) *collecting
-	now   atomic.Pointer[collecting]
+// liveCollector is what collects beside a node. It may be replaced while it works.
+type liveCollector struct {
+	newRun func(*source.Set) *collectorRun
+	active atomic.Pointer[collectorRun]
 
-	mu      sync.Mutex
-	ctx     context.Context // of start, nil before it
-	resting bool            // another node of the cluster collects
+	mu     sync.Mutex
+	ctx    context.Context // of start, nil before it
+	paused bool            // another node of the cluster collects
 }
 
-// collecting is a collector with the definitions that it goes by.
-type collecting struct {
+// collectorRun is a collector with the definitions that it goes by.
+type collectorRun struct {
 	set       *source.Set
 	collector *collectors.Collector // nil = this node collects nothing
 	client    *fetch.Client
 	log       *slog.Logger
 
 	cancel context.CancelFunc // nil = not started
-	ended  chan struct{}
+	done   chan struct{}
 }
 
-// newCollection makes what collects for a node; it asks nobody before start.
-func newCollection(c *Config, system *actors.System, set *source.Set) *collection {
-	all := &collection{fresh: func(set *source.Set) *collecting { return newCollecting(c, system, set) }}
-	all.now.Store(all.fresh(set))
+// newLiveCollector makes what collects for a node; it asks nobody before start.
+func newLiveCollector(c *Config, system *actors.System, set *source.Set) *liveCollector {
+	all := &liveCollector{newRun: func(set *source.Set) *collectorRun { return newCollectorRun(c, system, set) }}
+	all.active.Store(all.newRun(set))
 	return all
 }
 
-func newCollecting(c *Config, system *actors.System, set *source.Set) *collecting {
-	one := &collecting{set: set, log: c.Logger, ended: make(chan struct{})}
+func newCollectorRun(c *Config, system *actors.System, set *source.Set) *collectorRun {
+	one := &collectorRun{set: set, log: c.Logger, done: make(chan struct{})}
 	if !c.Collect.On {
 		return one
 	}
@@ -90,64 +90,64 @@ func newCollecting(c *Config, system *actors.System, set *source.Set) *collectin
 	one.client = c.NewClient()
 	one.collector = collectors.New(collectors.Config{
 		Definitions: set.Definitions(), Fetcher: one.client, Sink: system, Clock: c.Clock, Schedule: c.Collect.Schedule,
-		Done: doneBy(system, c.Logger), Random: c.newRandom(), Logger: c.Logger, Spread: spread, CatchUpSpread: catchUp,
+		LastSlot: lastSlots(system, c.Logger), Random: c.newRandom(), Logger: c.Logger, Jitter: spread, CatchUpJitter: catchUp,
 		HistoryDays: collectors.HistoryDaysLive,
 	})
 	return one
 }
 
-// present is what collects at the moment.
-func (c *collection) present() *collecting { return c.now.Load() }
+// activeRun is what collects at the moment.
+func (c *liveCollector) activeRun() *collectorRun { return c.active.Load() }
 
 // start collects until stop, or while it is this node's turn. The node must be ready: what it has heard is not asked for again.
-func (c *collection) start(ctx context.Context) {
+func (c *liveCollector) start(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ctx = ctx
-	c.goOn()
+	c.startIfActive()
 }
 
 // stop ends what is under way and waits for it: nothing reaches the node afterwards.
-func (c *collection) stop() {
+func (c *liveCollector) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ctx = nil
-	c.present().stop()
+	c.activeRun().stop()
 }
 
 // replace goes on with other definitions. What is under way is asked for again; how sources were until now is forgotten.
-func (c *collection) replace(set *source.Set) {
+func (c *liveCollector) replace(set *source.Set) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.renew(set)
-	c.goOn()
+	c.swap(set)
+	c.startIfActive()
 }
 
-// turn tells whether it is this node that collects. When it is not any more, nothing is under way afterwards.
-func (c *collection) turn(own bool) {
+// setActive tells whether it is this node that collects. When it is not any more, nothing is under way afterwards.
+func (c *liveCollector) setActive(own bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.resting = !own; c.resting {
-		c.renew(c.present().set)
+	if c.paused = !own; c.paused {
+		c.swap(c.activeRun().set)
 	}
-	c.goOn()
+	c.startIfActive()
 }
 
-// renew puts a collector that asks nobody yet in the place of the present one.
-func (c *collection) renew(set *source.Set) {
-	c.present().stop()
-	c.now.Store(c.fresh(set))
+// swap puts a collector that asks nobody yet in the place of the present one.
+func (c *liveCollector) swap(set *source.Set) {
+	c.activeRun().stop()
+	c.active.Store(c.newRun(set))
 }
 
-// goOn starts the present collector if it is to collect now.
-func (c *collection) goOn() {
-	if c.ctx != nil && !c.resting {
-		c.present().start(c.ctx)
+// startIfActive starts the present collector if it is to collect now.
+func (c *liveCollector) startIfActive() {
+	if c.ctx != nil && !c.paused {
+		c.activeRun().start(c.ctx)
 	}
 }
 
-// doneBy tells what the log of a node has of each source: asked once, when collecting begins.
-func doneBy(system *actors.System, log *slog.Logger) func(string) time.Time {
+// lastSlots tells what the log of a node has of each source: asked once, when collecting begins.
+func lastSlots(system *actors.System, log *slog.Logger) func(string) time.Time {
 	var slots map[string]time.Time
 	return func(id string) time.Time {
 		if slots == nil {
@@ -161,23 +161,23 @@ func doneBy(system *actors.System, log *slog.Logger) func(string) time.Time {
 	}
 }
 
-func (c *collecting) start(ctx context.Context) {
+func (c *collectorRun) start(ctx context.Context) {
 	if c.collector == nil || c.cancel != nil {
 		return
 	}
 	ctx, c.cancel = context.WithCancel(ctx)
 	go func() {
-		defer close(c.ended)
+		defer close(c.done)
 		if err := c.collector.Run(ctx); err != nil {
 			c.log.Error("nothing is collected", "cause", err.Error())
 		}
 	}()
 }
 
-func (c *collecting) stop() {
+func (c *collectorRun) stop() {
 	if c.cancel != nil {
 		c.cancel()
-		<-c.ended
+		<-c.done
 	}
 	if c.client != nil {
 		c.client.Close()

@@ -19,13 +19,13 @@ func TestS11_CatalogueWinsOverDefinitions(t *testing.T) {
 	if err := os.WriteFile(file, []byte(catalogue), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	known, err := LoadReference(file, "")
+	known, err := LoadReferenceData(file, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	described, _ := known.Sources.Find("bcrd-usd")
 	got := known.Catalogue.Source("bcrd-usd")
-	if got.Priority != 7 || got.Name != "Ours" || fmt.Sprint(got.Bounds) != fmt.Sprint(described.Bounds) || len(got.Bounds) == 0 {
+	if got.Priority != 7 || got.Name != "Ours" || fmt.Sprint(got.PlausibleRanges) != fmt.Sprint(described.Bounds) || len(got.PlausibleRanges) == 0 {
 		t.Errorf("bcrd-usd is %+v", got)
 	}
 	if other := known.Catalogue.Source("infodolar"); other.Priority != 200 || other.UpstreamSource == "" {

@@ -28,8 +28,8 @@ type Config struct {
 	Dir         string // data directory, created if there is none
 	Catalogue   string // file that extends the built-in catalogue, "" = none
 	Definitions string // directory that extends the built-in definitions of sources, "" = none
-	// Reference replaces what Catalogue and Definitions say; nil = what they say.
-	Reference *Reference
+	// ReferenceData replaces what Catalogue and Definitions say; nil = what they say.
+	Reference *ReferenceData
 
 	HTTP     HTTP
 	Accounts Accounts
@@ -40,7 +40,7 @@ type Config struct {
 
 	Logger      *slog.Logger         // nil = nobody is told
 	Clock       func() time.Time     // nil = the system's
-	Steady      func() time.Duration // as in actors.Config; nil = the system's
+	Monotonic   func() time.Duration // as in actors.Config; nil = the system's
 	Random      io.Reader            // of secrets, safe for concurrent use; nil = the system's
 	Version     string               // of the program, for User-Agent, backups and metrics
 	Credentials string               // directory whose files the service manager guards; "" = none
@@ -57,7 +57,7 @@ type HTTP struct {
 	FeeNotice          string // the sentence about fees in conversions; "" = engine.FeeNotice
 	PublicURL          string // under which people reach the pages; "" = not known
 	AccountURL         string // page that the announcement of required keys links to; "" = the README
-	Proxies            []netip.Prefix
+	TrustedProxies     []netip.Prefix
 	Conns              int           // at once; 0 = ConnsDefault
 	ConnsPerAddress    int           // of them for one client; 0 = any number
 	DrainDelay         time.Duration // how long Close answers on, so that balancers see the node leave
@@ -75,17 +75,17 @@ type TLS struct {
 
 // Accounts says how callers are counted.
 type Accounts struct {
-	Unlimited bool          // nobody is held to a quota
-	Terms     account.Terms // quotas and lease; zero = those of the contract
-	KeyPrefix string        // "" = account.KeyPrefixLive
+	Unlimited bool                // nobody is held to a quota
+	Quota     account.QuotaPolicy // quotas and lease; zero = those of the contract
+	KeyPrefix string              // "" = account.KeyPrefixLive
 }
 
 // Collect says how a node collects.
 type Collect struct {
-	On      bool
-	Later   bool          // it begins with Node.Collect, not by itself
-	Contact string        // whom a site can write to; "" = the project's page alone
-	Spread  time.Duration // over how long after each slot sources are asked; 0 = at once
+	On       bool
+	Deferred bool          // it begins with Node.Collect, not by itself
+	Contact  string        // whom a site can write to; "" = the project's page alone
+	Spread   time.Duration // over how long after each slot sources are asked; 0 = at once
 
 	Schedule collectors.Schedule // nil = 08:00, 12:00 and 17:00 in Santo Domingo
 	CatchUp  time.Duration       // as in collectors.Config
@@ -108,8 +108,8 @@ const (
 	AccountURLDefault = core.AccountURL
 )
 
-// filled is the configuration with its defaults.
-func (c Config) filled() Config {
+// withDefaults is the configuration with its defaults.
+func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -128,8 +128,8 @@ func (c Config) filled() Config {
 	if c.Accounts.KeyPrefix == "" {
 		c.Accounts.KeyPrefix = account.KeyPrefixLive
 	}
-	if c.Accounts.Terms == (account.Terms{}) {
-		c.Accounts.Terms = account.Terms{Allowance: account.DefaultAllowance(), Lease: account.LeaseDefault}
+	if c.Accounts.Quota == (account.QuotaPolicy{}) {
+		c.Accounts.Quota = account.QuotaPolicy{DefaultQuota: account.DefaultQuota(), LeaseSize: account.LeaseSizeDefault}
 	}
 	if c.Admin.Socket == "" {
 		c.Admin.Socket = filepath.Join(c.Dir, admin.SocketName)
@@ -146,13 +146,13 @@ func (c *Config) seed() uint64 {
 
 // Check tells everything that would keep a node from opening, as far as that can be told without touching the data directory.
 func (c Config) Check() error {
-	c = c.filled()
+	c = c.withDefaults()
 	problems := []error{c.Cluster.check(&c), c.Mail.check()}
 	if c.Reference == nil {
-		_, err := LoadReference(c.Catalogue, c.Definitions)
+		_, err := LoadReferenceData(c.Catalogue, c.Definitions)
 		problems = append(problems, err)
 	}
-	_, err := openCertificate(c.HTTP.TLS, c.Credentials)
+	_, err := loadCertificate(c.HTTP.TLS, c.Credentials)
 	problems = append(problems, err, checkListen(c.HTTP.Listen))
 	if c.Mail.check() == nil {
 		_, err := c.Mail.client(&c)
@@ -165,23 +165,23 @@ func (c Config) Check() error {
 }
 
 // core is what answers for such a node.
-func (c *Config) core(reference Reference, letters actors.Mailer) core.Config {
+func (c *Config) core(reference ReferenceData, letters actors.Mailer) core.Config {
 	h := &c.HTTP
 	return core.Config{
 		Actors: actors.Config{
-			Dir: c.Dir, Catalogue: reference.Catalogue, Rules: engine.DefaultRules(), Clock: c.Clock, Steady: c.Steady, Random: c.Random, Logger: c.Logger,
-			Terms: c.Accounts.Terms, LimitsOff: c.Accounts.Unlimited, KeyPrefix: c.Accounts.KeyPrefix, Mailer: letters,
+			Dir: c.Dir, Catalogue: reference.Catalogue, Rules: engine.DefaultRules(), Clock: c.Clock, Steady: c.Monotonic, Random: c.Random, Logger: c.Logger,
+			Terms: c.Accounts.Quota, LimitsOff: c.Accounts.Unlimited, KeyPrefix: c.Accounts.KeyPrefix, Mailer: letters,
 		},
 		HTTP: httpapi.Config{
-			AllowUnknownParameters: h.AllowUnknown, AllowAuthorizationHeader: h.AllowAuthorization, FeeNotice: h.FeeNotice, Proxies: h.Proxies,
-			AccessFrom: h.AccessFrom,
+			AllowUnknownParameters: h.AllowUnknown, AllowAuthorizationHeader: h.AllowAuthorization, FeeNotice: h.FeeNotice, TrustedProxies: h.TrustedProxies,
+			AccessStatusMin: h.AccessFrom,
 		},
-		Seed: c.seed, Version: c.Version, Mail: c.Mail.way(), PublicURL: h.PublicURL, AccountURL: h.AccountURL, Demo: h.Demo, AccessLog: h.AccessLog,
+		Seed: c.seed, Version: c.Version, Mail: c.Mail.method(), PublicURL: h.PublicURL, AccountURL: h.AccountURL, Demo: h.Demo, AccessLog: h.AccessLog,
 	}
 }
 
 // Core is what the node that c describes answers, for whoever shows it without a listener. reference is what is known.
-func (c Config) Core(reference Reference) core.Config {
-	c = c.filled()
+func (c Config) Core(reference ReferenceData) core.Config {
+	c = c.withDefaults()
 	return c.core(reference, nil)
 }

@@ -43,21 +43,21 @@ func (e *Error) Error() string {
 // Unwrap gives the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// fail is an Error of our own words.
-func fail(kind Kind, field, format string, args ...any) error {
+// errorf is an Error of our own words.
+func errorf(kind Kind, field, format string, args ...any) error {
 	return &Error{kind, field, fmt.Errorf(format, args...)}
 }
 
 // errNoDir is the one field that has no default.
-var errNoDir = fail(Invalid, "Dir", "missing: name the directory that keeps the data")
+var errNoDir = errorf(Invalid, "Dir", "missing: name the directory that keeps the data")
 
 // directoryError says what can be done about an error of opening the data directory.
 func directoryError(err error) error {
 	switch {
 	case errors.Is(err, wal.ErrLocked):
-		return fail(Busy, "Dir", "a running node holds the directory; stop it: %w", err)
-	case (RefusesWriting(err) || errors.Is(err, fs.ErrNotExist)) && !errors.Is(err, wal.ErrNoSpace): // /proc says there is no such file
-		return fail(Unwritable, "Dir", "the data directory can't be created or written: %w; name another one", err)
+		return errorf(Busy, "Dir", "a running node holds the directory; stop it: %w", err)
+	case (IsWriteRefused(err) || errors.Is(err, fs.ErrNotExist)) && !errors.Is(err, wal.ErrNoSpace): // /proc says there is no such file
+		return errorf(Unwritable, "Dir", "the data directory can't be created or written: %w; name another one", err)
 	}
 	return logError(err)
 }
@@ -71,8 +71,8 @@ func logError(err error) error {
 	return err
 }
 
-// RefusesWriting tells the errors of a place that can't be written to.
-func RefusesWriting(err error) bool {
+// IsWriteRefused tells the errors of a place that can't be written to.
+func IsWriteRefused(err error) bool {
 	return slices.ContainsFunc([]error{
 		wal.ErrNoSpace, fs.ErrPermission, fs.ErrExist,
 		syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT, syscall.ENOTDIR, syscall.EISDIR, syscall.ENAMETOOLONG,
@@ -82,7 +82,7 @@ func RefusesWriting(err error) bool {
 // interrupted is Interrupted where ctx has ended, else err.
 func interrupted(ctx context.Context, err error, doing string) error {
 	if ctx.Err() != nil {
-		return fail(Interrupted, "", "interrupted %s", doing)
+		return errorf(Interrupted, "", "interrupted %s", doing)
 	}
 	return err
 }

@@ -11,31 +11,31 @@ import (
 )
 
 // condition tells whether letters leave.
-func (p *post) condition() engine.Condition {
+func (p *codeMailer) condition() engine.Condition {
 	if p.smtp == nil {
-		return engine.Well("mail")
+		return engine.HealthyCondition("mail")
 	}
 	return p.smtp.Condition()
 }
 
 // condition tells whether the sources give what they should.
-func (c *collection) condition() engine.Condition {
-	if collector := c.present().collector; collector != nil {
+func (c *liveCollector) condition() engine.Condition {
+	if collector := c.activeRun().collector; collector != nil {
 		return collector.Condition()
 	}
-	return engine.Well("sources")
+	return engine.HealthyCondition("sources")
 }
 
-// complete adds to the readiness what the core does not know.
-func (n *Node) complete(shown *admin.Readiness) {
-	if n.post.smtp != nil {
-		letters := admin.Letters(n.post.smtp.Stats())
+// completeReadiness adds to the readiness what the core does not know.
+func (n *Node) completeReadiness(shown *admin.Readiness) {
+	if n.mailer.smtp != nil {
+		letters := admin.MailStats(n.mailer.smtp.Stats())
 		shown.Mail = &letters
 	}
-	for _, h := range n.collection.health() {
+	for _, h := range n.collector.health() {
 		switch h.State {
-		case collectors.Failing, collectors.Resting, collectors.Held:
-			shown.Failing = append(shown.Failing, admin.FailingSource{ID: h.SourceID, State: string(h.State), Failure: h.Failure.Error()})
+		case collectors.Failing, collectors.CircuitOpen, collectors.Quarantined:
+			shown.FailingSources = append(shown.FailingSources, admin.FailingSource{ID: h.SourceID, State: string(h.State), Failure: h.Failure.Error()})
 		}
 	}
 }
@@ -44,12 +44,12 @@ func (n *Node) complete(shown *admin.Readiness) {
 const SourceOff = "off"
 
 // SourceHealth is how every source is, by id; nothing when the node collects nothing.
-func (n *Node) SourceHealth() []collectors.Health { return n.collection.health() }
+func (n *Node) SourceHealth() []collectors.Health { return n.collector.health() }
 
 // health is SourceHealth.
-func (c *collection) health() []collectors.Health { return c.present().health() }
+func (c *liveCollector) health() []collectors.Health { return c.activeRun().health() }
 
-func (c *collecting) health() []collectors.Health {
+func (c *collectorRun) health() []collectors.Health {
 	if c.collector == nil {
 		return nil
 	}
@@ -57,8 +57,8 @@ func (c *collecting) health() []collectors.Health {
 }
 
 // describe is every source of the node with its health.
-func (c *collection) describe() admin.Sources {
-	now := c.present()
+func (c *liveCollector) describe() admin.Sources {
+	now := c.activeRun()
 	shown := DescribeSources(now.set)
 	shown.Collecting = now.collector != nil
 	health := now.health()
@@ -107,7 +107,7 @@ func describeHealth(h *collectors.Health) *admin.SourceHealth {
 	shown := &admin.SourceHealth{
 		Running: h.Running, LastTry: h.LastTry, LastSuccess: h.LastSuccess, LastSlot: h.LastSlot, NextRun: h.NextRun,
 		DurationMillis: h.Duration.Milliseconds(), Runs: h.Runs, ConsecutiveFailures: h.ConsecutiveFailures,
-		Read: h.Read, Accepted: h.Accepted, Held: h.Held, Repeated: h.Repeated, Digests: h.Digests, Notes: h.Notes,
+		Read: h.Read, Accepted: h.Accepted, Quarantined: h.Quarantined, Repeated: h.Repeated, Digests: h.Digests, Notes: h.Notes,
 		UnchangedSince: h.UnchangedSince, Frozen: h.Frozen,
 	}
 	if h.Failure.Kind != "" {
@@ -120,14 +120,14 @@ func describeHealth(h *collectors.Health) *admin.SourceHealth {
 func (n *Node) describeCluster() admin.Cluster {
 	status := n.cluster.Status()
 	shown := admin.Cluster{
-		Cluster: status.Cluster, Majority: status.Standing.Majority, Since: status.Standing.Since.UTC(), Leader: status.Standing.Leader,
+		Cluster: status.Cluster, Majority: status.Health.Majority, Since: status.Health.Since.UTC(), Leader: status.Health.Leader,
 		Nodes: []admin.ClusterNode{},
 	}
 	for i := range status.Nodes {
 		other := &status.Nodes[i]
 		shown.Nodes = append(shown.Nodes, admin.ClusterNode{
 			Name: other.Name, Address: other.Address, Version: other.Version, Self: other.Self, Member: other.Member, Reachable: other.Reachable,
-			SeenAt: other.Seen, Leader: other.Leader, Current: other.Current, Record: other.Last, Lag: other.Lag, Snapshot: other.Snapshot,
+			SeenAt: other.LastSeen, Leader: other.Leader, Current: other.Current, Record: other.Last, Lag: other.Lag, Snapshot: other.Snapshot,
 		})
 	}
 	return shown

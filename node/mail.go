@@ -23,7 +23,7 @@ const secretBytesMax = 4 << 10
 
 // Mail says how login codes are sent.
 type Mail struct {
-	Way          string        // admin.MailSMTP, admin.MailLog or admin.MailOff; "" = smtp with Server, else off
+	Method       string        // admin.MailSMTP, admin.MailLog or admin.MailOff; "" = smtp with Server, else off
 	Server       string        // HOST:PORT of the mail server
 	TLS          mail.TLS      // how the connection is protected; "" = mail.StartTLS
 	User         string        // to log in with, "" = without
@@ -33,11 +33,11 @@ type Mail struct {
 	Print        io.Writer     // where admin.MailLog prints codes: never where logs go, which are kept
 }
 
-// way is how letters leave the node.
-func (m *Mail) way() string {
+// method is how letters leave the node.
+func (m *Mail) method() string {
 	switch {
-	case m.Way != "":
-		return m.Way
+	case m.Method != "":
+		return m.Method
 	case m.Server != "":
 		return admin.MailSMTP
 	}
@@ -46,10 +46,10 @@ func (m *Mail) way() string {
 
 // check tells everything that does not go together.
 func (m *Mail) check() error {
-	if m.way() == admin.MailLog && m.Print == nil {
-		return fail(Invalid, "Mail.Print", "codes can't be printed: want a writer")
+	if m.method() == admin.MailLog && m.Print == nil {
+		return errorf(Invalid, "Mail.Print", "codes can't be printed: want a writer")
 	}
-	if m.way() != admin.MailSMTP {
+	if m.method() != admin.MailSMTP {
 		return nil
 	}
 	off, hasUser := m.TLS == mail.Off, m.User != ""
@@ -67,7 +67,7 @@ func (m *Mail) check() error {
 		{off && m.CAFile != "", "Mail.TLS", "off: a file of authorities means nothing without TLS; leave it out, or use starttls or tls"},
 	} {
 		if rule.broken {
-			problems = append(problems, fail(Invalid, rule.field, "%s", rule.say))
+			problems = append(problems, errorf(Invalid, rule.field, "%s", rule.say))
 		}
 	}
 	return errors.Join(problems...)
@@ -77,12 +77,12 @@ func (m *Mail) check() error {
 func (m *Mail) client(c *Config) (mail.Config, error) {
 	config := mail.Config{
 		Addr: m.Server, TLS: m.TLS, User: m.User, From: m.From, CAFile: m.CAFile,
-		Clock: c.Clock, Random: c.Random, Logger: c.Logger, Probe: mailProbe,
+		Clock: c.Clock, Random: c.Random, Logger: c.Logger, ProbeInterval: mailProbeInterval,
 	}
 	if config.TLS == "" {
 		config.TLS = mail.StartTLS
 	}
-	if m.way() != admin.MailSMTP || m.PasswordFile == "" {
+	if m.method() != admin.MailSMTP || m.PasswordFile == "" {
 		return config, nil
 	}
 	password, err := ReadSecret(m.PasswordFile, c.Credentials)
@@ -95,38 +95,38 @@ func (m *Mail) client(c *Config) (mail.Config, error) {
 
 // MailClient is how the node that c describes reaches its mail server, for whoever looks whether it does.
 func (c Config) MailClient() (mail.Config, error) {
-	c = c.filled()
+	c = c.withDefaults()
 	if err := c.Mail.check(); err != nil {
 		return mail.Config{}, err
 	}
 	return c.Mail.client(&c)
 }
 
-// MailWay is how letters leave the node: admin.MailSMTP, admin.MailLog or admin.MailOff.
-func (c *Config) MailWay() string { return c.Mail.way() }
+// MailMethod is how letters leave the node: admin.MailSMTP, admin.MailLog or admin.MailOff.
+func (c *Config) MailMethod() string { return c.Mail.method() }
 
-// mailProbe is how often a mail server is looked for that can't be reached: /readyz says within five seconds that it is back.
-const mailProbe = 2 * time.Second
+// mailProbeInterval is how often a mail server is looked for that can't be reached: /readyz says within five seconds that it is back.
+const mailProbeInterval = 2 * time.Second
 
-// post is how letters leave a node.
-type post struct {
-	letters actors.Mailer // nil: they don't
-	smtp    *mail.Mailer  // to be closed; nil without a mail server
-	log     *slog.Logger
+// mailer is how letters leave a node.
+type codeMailer struct {
+	sender actors.Mailer // nil: they don't
+	smtp   *mail.Mailer  // to be closed; nil without a mail server
+	log    *slog.Logger
 
 	password account.Secret // that of the mail server
 }
 
-// openPost opens what the configuration says. It connects to nothing: a mail server that is down keeps no node from starting.
-func openPost(c *Config) (*post, error) {
+// openMailer opens what the configuration says. It connects to nothing: a mail server that is down keeps no node from starting.
+func openMailer(c *Config) (*codeMailer, error) {
 	if err := c.Mail.check(); err != nil {
 		return nil, err
 	}
-	switch c.Mail.way() {
+	switch c.Mail.method() {
 	case admin.MailOff:
-		return &post{}, nil
+		return &codeMailer{}, nil
 	case admin.MailLog:
-		return &post{letters: mail.NewLog(c.Mail.Print)}, nil
+		return &codeMailer{sender: mail.NewLogMailer(c.Mail.Print)}, nil
 	}
 	config, err := c.Mail.client(c)
 	if err != nil {
@@ -136,16 +136,16 @@ func openPost(c *Config) (*post, error) {
 	if err != nil {
 		return nil, &Error{BadFile, "Mail.CAFile", err} // nothing else of it is read
 	}
-	return &post{mailer, mailer, c.Logger, config.Password}, nil
+	return &codeMailer{mailer, mailer, c.Logger, config.Password}, nil
 }
 
 // close sends what waits, if that does not take long. Letters that are given up are no failure of the stop: whoever waits
 // for one asks again.
-func (p *post) close(ctx context.Context) {
+func (p *codeMailer) close(ctx context.Context) {
 	if p.smtp == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopMax)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownMax)
 	defer cancel()
 	if err := p.smtp.Close(ctx); err != nil {
 		p.log.Warn(err.Error())
@@ -167,7 +167,7 @@ func ReadSecret(path, credentials string) (account.Secret, error) {
 	if err != nil {
 		return account.Secret{}, fmt.Errorf("read secret: %w", err)
 	}
-	if mode := info.Mode().Perm(); mode&0o066 != 0 && !guarded(path, credentials) {
+	if mode := info.Mode().Perm(); mode&0o066 != 0 && !isCredential(path, credentials) {
 		return account.Secret{}, fmt.Errorf("%s: others may read or change this secret (mode %04o); do: chmod 600 %s", path, mode, path)
 	}
 	bytes, err := io.ReadAll(io.LimitReader(file, secretBytesMax+1))
@@ -181,8 +181,8 @@ func ReadSecret(path, credentials string) (account.Secret, error) {
 	return account.SecretOf(text), nil
 }
 
-// guarded tells a file in the directory of credentials, which the service manager guards by access lists that look like an open mode.
-func guarded(path, credentials string) bool {
+// isCredential tells a file in the directory of credentials, which the service manager guards by access lists that look like an open mode.
+func isCredential(path, credentials string) bool {
 	return credentials != "" && filepath.Dir(path) == filepath.Clean(credentials)
 }
 

@@ -21,41 +21,41 @@ import (
 // Node is a node that answers: callers over HTTP, its operator over a socket, this program in memory.
 type Node struct {
 	config    Config // with its defaults
-	reference Reference
+	reference ReferenceData
 
 	core        *core.Core
 	system      *actors.System // of the core
 	cluster     membership     // nil: the node is alone
-	post        *post
-	collection  *collection
+	mailer      *codeMailer
+	collector   *liveCollector
 	certificate *certificate // nil: plain HTTP
 	metrics     http.Handler
-	front       *front
+	server      *httpServer
 
-	living context.Context // until Close
-	cancel context.CancelFunc
-	beside sync.WaitGroup // live and collectInTurn
+	runContext context.Context // until Close
+	cancel     context.CancelFunc
+	background sync.WaitGroup // live and collectInTurn
 
-	ready chan struct{}
-	done  chan struct{}
-	once  sync.Once // closes done
-	err   error     // to be read when done is closed
+	ready    chan struct{}
+	done     chan struct{}
+	doneOnce sync.Once // closes done
+	err      error     // to be read when done is closed
 
-	closing sync.Once
-	closed  error // what Close says
+	closeOnce sync.Once
+	closeErr  error // what Close says
 }
 
 // Open opens a node: its log, actors, mail, listeners, management and collectors, in this order; what needs nothing of the data directory
 // is checked before that is touched. It returns while the log is still read: until Ready callers are answered 503. ctx is for the opening
 // alone. Close ends the node. The error is an *Error, or of the log, or several of them joined.
 func Open(ctx context.Context, c Config) (*Node, error) {
-	n := &Node{config: c.filled(), ready: make(chan struct{}), done: make(chan struct{})}
+	n := &Node{config: c.withDefaults(), ready: make(chan struct{}), done: make(chan struct{})}
 	var opened closers
 	if err := n.open(ctx, &opened); err != nil {
 		return nil, errors.Join(err, opened.close())
 	}
-	n.living, n.cancel = context.WithCancel(context.Background())
-	n.beside.Go(func() { n.live(n.living) })
+	n.runContext, n.cancel = context.WithCancel(context.Background())
+	n.background.Go(func() { n.run(n.runContext) })
 	return n, nil
 }
 
@@ -87,7 +87,7 @@ func (n *Node) open(ctx context.Context, opened *closers) (err error) {
 	if n.reference, err = c.reference(); err != nil {
 		return err
 	}
-	if n.certificate, err = openCertificate(c.HTTP.TLS, c.Credentials); err != nil {
+	if n.certificate, err = loadCertificate(c.HTTP.TLS, c.Credentials); err != nil {
 		return err
 	}
 	n.certificate.warn(c.Logger, c.Clock())
@@ -104,10 +104,10 @@ func (n *Node) open(ctx context.Context, opened *closers) (err error) {
 		}
 		opened.add(watched.Close)
 	}
-	if n.post, err = openPost(c); err != nil {
+	if n.mailer, err = openMailer(c); err != nil {
 		return err
 	}
-	opened.add(func() error { n.post.close(ctx); return nil })
+	opened.add(func() error { n.mailer.close(ctx); return nil })
 	if err := n.openCore(ctx, opened, listener); err != nil {
 		return err
 	}
@@ -115,28 +115,28 @@ func (n *Node) open(ctx context.Context, opened *closers) (err error) {
 	if err != nil {
 		return err
 	}
-	n.startFront(listener)
+	n.startServer(listener)
 	if socket != nil {
-		n.core.Admin.Start(socket)
+		n.core.Admin.ServeSocket(socket)
 	}
 	if watched != nil {
-		n.core.Admin.Watch(watched)
+		n.core.Admin.ServeMetrics(watched)
 	}
 	return nil
 }
 
 // reference is what the configuration gives, or what its files say.
-func (c *Config) reference() (Reference, error) {
+func (c *Config) reference() (ReferenceData, error) {
 	if c.Reference != nil {
 		return *c.Reference, nil
 	}
-	return LoadReference(c.Catalogue, c.Definitions)
+	return LoadReferenceData(c.Catalogue, c.Definitions)
 }
 
 // openCore opens the data directory, as that of one node of several where there are others, and makes what answers.
 func (n *Node) openCore(ctx context.Context, opened *closers, listener net.Listener) (err error) {
 	c := &n.config
-	told := c.core(n.reference, n.post.letters)
+	told := c.core(n.reference, n.mailer.sender)
 	if n.cluster, err = joinCluster(ctx, c, &told.Actors); err != nil {
 		return err
 	}
@@ -144,9 +144,9 @@ func (n *Node) openCore(ctx context.Context, opened *closers, listener net.Liste
 	if c.HTTP.Demo {
 		told.PublicURL = n.certificate.scheme() + listener.Addr().String()
 	}
-	told.HTTP.Limits, told.HTTP.Certificate = c.HTTP.limits(), n.certificate.certify()
-	told.Conditions = func() []engine.Condition { return []engine.Condition{n.post.condition(), n.collection.condition()} }
-	told.Readiness, told.Sources = n.complete, func() admin.Sources { return n.collection.describe() }
+	told.HTTP.Limits, told.HTTP.Certificate = c.HTTP.limits(), n.certificate.certificateFunc()
+	told.Conditions = func() []engine.Condition { return []engine.Condition{n.mailer.condition(), n.collector.condition()} }
+	told.Readiness, told.Sources = n.completeReadiness, func() admin.Sources { return n.collector.describe() }
 	if n.cluster != nil {
 		told.Cluster = n.describeCluster
 	}
@@ -156,8 +156,8 @@ func (n *Node) openCore(ctx context.Context, opened *closers, listener net.Liste
 	}
 	n.system = n.core.System
 	opened.add(func() error { return closeSystem(n.system) })
-	n.collection = newCollection(c, n.system, n.reference.Sources)
-	n.metrics = n.told()
+	n.collector = newLiveCollector(c, n.system, n.reference.Sources)
+	n.metrics = n.metricsHandler()
 	return nil
 }
 
@@ -178,68 +178,68 @@ func (n *Node) openSocket(ctx context.Context) (net.Listener, error) {
 	switch {
 	case err == nil:
 		return socket, nil
-	case errors.Is(err, admin.ErrAnswered):
+	case errors.Is(err, admin.ErrInUse):
 		return nil, &Error{Busy, "Admin.Socket", err}
 	case errors.Is(err, admin.ErrSocketPath):
 		return nil, &Error{BadFile, "Admin.Socket", err}
 	}
-	return nil, fail(Unwritable, "Admin.Socket", "%w; choose another place", err)
+	return nil, errorf(Unwritable, "Admin.Socket", "%w; choose another place", err)
 }
 
-// told is what Prometheus reads.
-func (n *Node) told() http.Handler {
-	told := metrics.Of{
-		Version: n.config.Version, System: n.system, Front: n.core.Server, Health: n.core.Server.Conditions, Sources: n.collection.health,
-		Certificates: n.certificate.shown(),
+// metricsHandler is what Prometheus reads.
+func (n *Node) metricsHandler() http.Handler {
+	told := metrics.Config{
+		Version: n.config.Version, System: n.system, Server: n.core.Server, Health: n.core.Server.Conditions, Sources: n.collector.health,
+		Certificates: n.certificate.forMetrics(),
 	}
-	if n.post.smtp != nil {
-		told.Mail = n.post.smtp.Stats
+	if n.mailer.smtp != nil {
+		told.Mail = n.mailer.smtp.Stats
 	}
 	if n.cluster != nil {
 		told.Cluster = n.cluster.Status
 		if shown := n.cluster.Certificate(); shown != nil {
-			told.Certificates = append(told.Certificates, metrics.Certificate{To: metrics.ToNodes, Ends: func() time.Time { return shown.NotAfter }})
+			told.Certificates = append(told.Certificates, metrics.Certificate{ShownTo: metrics.ToNodes, ExpiresAt: func() time.Time { return shown.NotAfter }})
 		}
 	}
 	return metrics.Handler(told)
 }
 
-// live waits for the recovery, begins to collect, and watches for the end.
-func (n *Node) live(ctx context.Context) {
+// run waits for the recovery, begins to collect, and watches for the end.
+func (n *Node) run(ctx context.Context) {
 	select {
 	case <-n.system.Ready():
-		if err := n.fit(); err != nil {
-			n.end(err)
+		if err := n.checkData(); err != nil {
+			n.stopWith(err)
 			return
 		}
 		close(n.ready)
-		if !n.config.Collect.Later {
+		if !n.config.Collect.Deferred {
 			n.Collect()
 		}
 	case <-n.system.Done():
-	case <-n.front.ended:
+	case <-n.server.done:
 	case <-ctx.Done():
 		return
 	}
 	select {
 	case <-n.system.Done():
-		n.end(Stopped(n.system))
-	case <-n.front.ended:
-		n.end(fail(Failed, "", "the listener ended: %w", n.front.err))
+		n.stopWith(StopCause(n.system))
+	case <-n.server.done:
+		n.stopWith(errorf(Failed, "", "the listener ended: %w", n.server.err))
 	case <-ctx.Done():
 	}
 }
 
-// end says why the node does not go on.
-func (n *Node) end(err error) {
-	n.once.Do(func() {
+// stopWith says why the node does not go on.
+func (n *Node) stopWith(err error) {
+	n.doneOnce.Do(func() {
 		n.err = err
 		close(n.done)
 	})
 }
 
-// Stopped is why a system stopped by itself, nil when it did not.
-func Stopped(system *actors.System) error {
+// StopCause is why a system stopped by itself, nil when it did not.
+func StopCause(system *actors.System) error {
 	cause := system.Err()
 	var damage *wal.DamageError
 	var format *wal.FormatError
@@ -249,49 +249,49 @@ func Stopped(system *actors.System) error {
 	case errors.As(cause, &damage), errors.As(cause, &format), errors.Is(cause, actors.ErrUnknownRecord):
 		return logError(cause)
 	}
-	return fail(Failed, "", "stopped, because going on could lose data: %w; start it again", cause)
+	return errorf(Failed, "", "stopped, because going on could lose data: %w; start it again", cause)
 }
 
-// fit refuses data that this node may not serve.
-func (n *Node) fit() error {
-	if announced := n.system.Transition(); n.config.Mail.way() == admin.MailLog && !announced.RequiredAt.IsZero() {
-		return fail(BadFile, "Mail.Way", "keys are announced for %s, and %s", inWords(announced.RequiredAt), admin.UnsafeMail)
+// checkData refuses data that this node may not serve.
+func (n *Node) checkData() error {
+	if announced := n.system.KeyPolicy(); n.config.Mail.method() == admin.MailLog && !announced.RequiredAt.IsZero() {
+		return errorf(BadFile, "Mail.Way", "keys are announced for %s, and %s", formatInstant(announced.RequiredAt), admin.UnsafeMail)
 	}
-	return n.refuseDemo()
+	return n.refuseDemoData()
 }
 
 // DemoPrefix begins the ids of a simulated market's sources.
 const DemoPrefix = "demo-"
 
-// refuseDemo is the error of a node whose directory a simulated market has filled: nobody is to take made-up rates for real ones.
-func (n *Node) refuseDemo() error {
-	page, err := n.system.Rates(engine.RatesQuery{Cut: engine.Cut{Limit: n.Rates()}})
+// refuseDemoData is the error of a node whose directory a simulated market has filled: nobody is to take made-up rates for real ones.
+func (n *Node) refuseDemoData() error {
+	page, err := n.system.Rates(engine.RatesQuery{PageRequest: engine.PageRequest{Limit: n.Rates()}})
 	if err != nil {
 		return nil //nolint:nilerr // nothing was ever published
 	}
 	for _, rate := range page.Items {
 		if strings.HasPrefix(rate.SourceID, DemoPrefix) && !n.reference.Catalogue.HasSource(rate.SourceID) {
-			return fail(BadFile, "", "the data directory holds made-up rates, of %s: a demo has used it; give the node a directory of its own", rate.SourceID)
+			return errorf(BadFile, "", "the data directory holds made-up rates, of %s: a demo has used it; give the node a directory of its own", rate.SourceID)
 		}
 	}
 	return nil
 }
 
-// Collect begins to collect: always, or in turn with the other nodes. Only a node with Collect.Later needs it, once, when it is ready.
+// Collect begins to collect: always, or in turn with the other nodes. Only a node with Collect.Deferred needs it, once, when it is ready.
 func (n *Node) Collect() {
 	if n.cluster == nil {
-		n.collection.start(n.living)
+		n.collector.start(n.runContext)
 		return
 	}
-	n.collection.turn(false)
-	n.collection.start(n.living)
-	n.beside.Go(func() { n.collectInTurn(n.living) })
+	n.collector.setActive(false)
+	n.collector.start(n.runContext)
+	n.background.Go(func() { n.collectWithLease(n.runContext) })
 }
 
 // URL is where callers reach the node, without a slash at the end.
-func (n *Node) URL() string { return n.front.url }
+func (n *Node) URL() string { return n.server.url }
 
-// System is the node in memory: an engine.Service, account.Service, account.Operator and engine.Intake.
+// System is the node in memory: an engine.Service, account.Service, account.Operator and engine.Ingester.
 func (n *Node) System() *actors.System { return n.system }
 
 // Catalogue is what the node knows of institutions, currencies and sources.
@@ -318,7 +318,7 @@ func (n *Node) Err() error {
 
 // Rates is how many rates are published.
 func (n *Node) Rates() int {
-	page, err := n.system.Rates(engine.RatesQuery{Cut: engine.Cut{Limit: 1}})
+	page, err := n.system.Rates(engine.RatesQuery{PageRequest: engine.PageRequest{Limit: 1}})
 	if err != nil {
 		return 0 // nothing was ever published
 	}
@@ -328,24 +328,24 @@ func (n *Node) Rates() int {
 // Close ends the node in order: what is being collected, requests in flight, the operator's too, then the system, whose accepted changes
 // are on disk when it returns, then letters that wait. With HTTP.DrainDelay it first answers on for that long. Closing again says the same.
 func (n *Node) Close(ctx context.Context) error {
-	n.closing.Do(func() { n.closed = n.close(ctx) })
-	return n.closed
+	n.closeOnce.Do(func() { n.closeErr = n.close(ctx) })
+	return n.closeErr
 }
 
 func (n *Node) close(ctx context.Context) error {
 	n.cancel()
-	n.beside.Wait()
-	n.front.server.Drain()
-	n.linger()
-	n.collection.stop()
-	n.handOver(ctx)
-	err := errors.Join(n.front.stop(ctx), n.core.Admin.Stop(ctx), closeSystem(n.system), leaveCluster(n.cluster))
-	n.post.close(ctx)
+	n.background.Wait()
+	n.server.server.Drain()
+	n.waitDrainDelay()
+	n.collector.stop()
+	n.transferLeadership(ctx)
+	err := errors.Join(n.server.stop(ctx), n.core.Admin.Stop(ctx), closeSystem(n.system), leaveCluster(n.cluster))
+	n.mailer.close(ctx)
 	return err
 }
 
-// linger answers on, for as long as balancers need to see that the node drains. A node that has stopped by itself has nothing to wait for.
-func (n *Node) linger() {
+// waitDrainDelay answers on, for as long as balancers need to see that the node drains. A node that has stopped by itself has nothing to wait for.
+func (n *Node) waitDrainDelay() {
 	if n.config.HTTP.DrainDelay == 0 {
 		return
 	}
@@ -354,20 +354,20 @@ func (n *Node) linger() {
 	select {
 	case <-timer.C:
 	case <-n.system.Done():
-	case <-n.front.ended:
+	case <-n.server.done:
 	}
 }
 
 // Data is the data directory of a node without callers.
 type Data struct {
 	System *actors.System
-	Reference
+	ReferenceData
 }
 
 // OpenData opens the data directory of a node without callers, and waits until its log is read. It needs of the configuration what says
 // where data are and what is known.
 func OpenData(ctx context.Context, c Config) (*Data, error) {
-	c = c.filled()
+	c = c.withDefaults()
 	if c.Dir == "" {
 		return nil, errNoDir
 	}
@@ -383,9 +383,9 @@ func OpenData(ctx context.Context, c Config) (*Data, error) {
 	case <-system.Ready():
 		return &Data{system, reference}, nil
 	case <-system.Done():
-		err = Stopped(system)
+		err = StopCause(system)
 	case <-ctx.Done():
-		err = fail(Interrupted, "", "interrupted while the log was replayed")
+		err = errorf(Interrupted, "", "interrupted while the log was replayed")
 	}
 	return nil, errors.Join(err, closeSystem(system))
 }

@@ -38,7 +38,7 @@ func TestOpen_NamesTheField(t *testing.T) {
 		"no definitions":   {node.Config{Definitions: file}, node.BadFile, "Definitions"},
 		"no catalogue":     {node.Config{Catalogue: file + "x"}, node.BadFile, "Catalogue"},
 		"no sender":        {node.Config{Mail: node.Mail{Server: "mail.example.com:25"}}, node.Invalid, "Mail.From"},
-		"nowhere to print": {node.Config{Mail: node.Mail{Way: "log"}}, node.Invalid, "Mail.Print"},
+		"nowhere to print": {node.Config{Mail: node.Mail{Method: "log"}}, node.Invalid, "Mail.Print"},
 		"no cluster":       {node.Config{Cluster: node.Cluster{Node: 1}}, node.Invalid, "Cluster.Name"},
 		"long socket":      {node.Config{Admin: node.Admin{Socket: "/" + strings.Repeat("x", 200)}}, node.BadFile, "Admin.Socket"},
 		"socket elsewhere": {node.Config{Admin: node.Admin{Socket: file + "/x"}}, node.Unwritable, "Admin.Socket"},

@@ -11,8 +11,8 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// newer is what the files say now. All of it is good, or none of it is taken.
-type newer struct {
+// reloadedFiles is what the files say now. All of it is good, or none of it is taken.
+type reloadedFiles struct {
 	set      *source.Set      // nil: as it was
 	pair     *tls.Certificate // nil: there is none
 	password *account.Secret  // nil: there is none
@@ -22,7 +22,7 @@ type newer struct {
 // Reload reads again the files that may change under a running node: certificate and key, the password of the mail server, how sources are
 // asked and read. All that is wrong is told together, and then all stays as it was. changes says what is new, in words.
 func (n *Node) Reload() (changes []string, err error) {
-	found := &newer{}
+	found := &reloadedFiles{}
 	if err := errors.Join(n.readSources(found), n.readPair(found), n.readPassword(found)); err != nil {
 		return nil, err
 	}
@@ -31,16 +31,16 @@ func (n *Node) Reload() (changes []string, err error) {
 		n.certificate.warn(n.config.Logger, n.config.Clock())
 	}
 	if found.password != nil {
-		n.post.password = *found.password
-		n.post.smtp.SetPassword(*found.password)
+		n.mailer.password = *found.password
+		n.mailer.smtp.SetPassword(*found.password)
 	}
 	if found.set != nil {
-		n.collection.replace(found.set)
+		n.collector.replace(found.set)
 	}
 	return found.changes, nil
 }
 
-func (n *Node) readPair(found *newer) error {
+func (n *Node) readPair(found *reloadedFiles) error {
 	c := n.certificate
 	if c == nil {
 		return nil
@@ -50,21 +50,21 @@ func (n *Node) readPair(found *newer) error {
 		return err
 	}
 	if found.pair = pair; !pair.Leaf.Equal(c.pair.Load().Leaf) {
-		found.changes = append(found.changes, "the certificate, valid until "+inWords(pair.Leaf.NotAfter))
+		found.changes = append(found.changes, "the certificate, valid until "+formatInstant(pair.Leaf.NotAfter))
 	}
 	return nil
 }
 
-func (n *Node) readPassword(found *newer) error {
+func (n *Node) readPassword(found *reloadedFiles) error {
 	path := n.config.Mail.PasswordFile
-	if n.post.smtp == nil || path == "" {
+	if n.mailer.smtp == nil || path == "" {
 		return nil
 	}
 	password, err := ReadSecret(path, n.config.Credentials)
 	if err != nil {
 		return &Error{BadFile, "Mail.PasswordFile", err}
 	}
-	if found.password = &password; password != n.post.password {
+	if found.password = &password; password != n.mailer.password {
 		found.changes = append(found.changes, "the password for the mail server")
 	}
 	return nil
@@ -72,11 +72,11 @@ func (n *Node) readPassword(found *newer) error {
 
 // readSources reads the definitions. How a source is asked and read may change; what rates say of it, and which there are, is part of what
 // is kept in memory, and is read at a start alone.
-func (n *Node) readSources(found *newer) error {
+func (n *Node) readSources(found *reloadedFiles) error {
 	if n.config.Reference != nil {
 		return nil // given, and read from no file
 	}
-	known, err := LoadReference(n.config.Catalogue, n.config.Definitions)
+	known, err := LoadReferenceData(n.config.Catalogue, n.config.Definitions)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (n *Node) readSources(found *newer) error {
 	if len(problems) > 0 {
 		return errors.Join(problems...)
 	}
-	if changed := changedDefinitions(n.collection.present().set, known.Sources); len(changed) > 0 {
+	if changed := changedDefinitions(n.collector.activeRun().set, known.Sources); len(changed) > 0 {
 		found.set = known.Sources
 		found.changes = append(found.changes, "definitions of "+strings.Join(changed, ", "))
 	}

@@ -23,13 +23,13 @@ type certificate struct {
 	pair        atomic.Pointer[tls.Certificate]
 }
 
-// openCertificate reads the pair; nil without one.
-func openCertificate(files TLS, credentials string) (*certificate, error) {
+// loadCertificate reads the pair; nil without one.
+func loadCertificate(files TLS, credentials string) (*certificate, error) {
 	switch {
 	case files.Certificate == "" && files.Key == "":
 		return nil, nil
 	case files.Certificate == "" || files.Key == "":
-		return nil, fail(Invalid, "HTTP.TLS", "certificate and key belong together; one is missing")
+		return nil, errorf(Invalid, "HTTP.TLS", "certificate and key belong together; one is missing")
 	}
 	c := &certificate{files: files, credentials: credentials}
 	pair, err := c.read()
@@ -49,9 +49,9 @@ func (c *certificate) read() (*tls.Certificate, error) {
 	var missing *fs.PathError
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && errors.As(err, &missing):
-		return nil, fail(BadFile, "HTTP.TLS.Certificate", "%s: there is no such file", missing.Path)
+		return nil, errorf(BadFile, "HTTP.TLS.Certificate", "%s: there is no such file", missing.Path)
 	case err != nil:
-		return nil, fail(BadFile, "HTTP.TLS.Certificate", "%s with %s: %w", c.files.Certificate, c.files.Key, err)
+		return nil, errorf(BadFile, "HTTP.TLS.Certificate", "%s with %s: %w", c.files.Certificate, c.files.Key, err)
 	}
 	return &pair, nil
 }
@@ -61,25 +61,27 @@ func checkKeyFile(path, credentials, field string) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fail(BadFile, field, "%s: there is no such file", path)
+		return errorf(BadFile, field, "%s: there is no such file", path)
 	case err != nil:
-		return fail(BadFile, field, "read private key: %w", err)
+		return errorf(BadFile, field, "read private key: %w", err)
 	}
-	if mode := info.Mode().Perm(); mode&keyModeRefused != 0 && !guarded(path, credentials) {
-		return fail(BadFile, field, "%s: others may read or change this private key (mode %04o); do: chmod 640 %s", path, mode, path)
+	if mode := info.Mode().Perm(); mode&keyModeRefused != 0 && !isCredential(path, credentials) {
+		return errorf(BadFile, field, "%s: others may read or change this private key (mode %04o); do: chmod 640 %s", path, mode, path)
 	}
 	return nil
 }
 
-// give is for httpapi.Config.Certificate.
-func (c *certificate) give(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.pair.Load(), nil }
+// getCertificate is for httpapi.Config.Certificate.
+func (c *certificate) getCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return c.pair.Load(), nil
+}
 
-// certify is give, nil without a certificate.
-func (c *certificate) certify() func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+// certificateFunc is give, nil without a certificate.
+func (c *certificate) certificateFunc() func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if c == nil {
 		return nil
 	}
-	return c.give
+	return c.getCertificate
 }
 
 // scheme is how addresses of the node begin.
@@ -90,23 +92,23 @@ func (c *certificate) scheme() string {
 	return "https://"
 }
 
-// Untimely says what is wrong with the days of a certificate, "" for nothing.
-func Untimely(leaf *x509.Certificate, now time.Time) string {
+// CertificateProblem says what is wrong with the days of a certificate, "" for nothing.
+func CertificateProblem(leaf *x509.Certificate, now time.Time) string {
 	switch {
 	case now.After(leaf.NotAfter):
-		return "the certificate has expired on " + inWords(leaf.NotAfter)
+		return "the certificate has expired on " + formatInstant(leaf.NotAfter)
 	case now.Before(leaf.NotBefore):
-		return "the certificate is not valid before " + inWords(leaf.NotBefore)
+		return "the certificate is not valid before " + formatInstant(leaf.NotBefore)
 	}
 	return ""
 }
 
-// shown is the certificate for who asks when it ends.
-func (c *certificate) shown() []metrics.Certificate {
+// forMetrics is the certificate for who asks when it ends.
+func (c *certificate) forMetrics() []metrics.Certificate {
 	if c == nil {
 		return nil
 	}
-	return []metrics.Certificate{{To: metrics.ToClients, Ends: func() time.Time { return c.pair.Load().Leaf.NotAfter }}}
+	return []metrics.Certificate{{ShownTo: metrics.ToClients, ExpiresAt: func() time.Time { return c.pair.Load().Leaf.NotAfter }}}
 }
 
 // warn tells of a certificate that clients will refuse.
@@ -114,17 +116,17 @@ func (c *certificate) warn(log *slog.Logger, now time.Time) {
 	if c == nil {
 		return
 	}
-	if problem := Untimely(c.pair.Load().Leaf, now); problem != "" {
+	if problem := CertificateProblem(c.pair.Load().Leaf, now); problem != "" {
 		log.Warn(problem+"; clients will refuse it", "file", c.files.Certificate)
 	}
 }
 
-// inWords is an instant in a message: UTC, to the second.
-func inWords(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
+// formatInstant is an instant in a message: UTC, to the second.
+func formatInstant(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
 
 // LoadTLS reads the certificate with its key, as Open does; nil without one.
 func (c Config) LoadTLS() (*tls.Certificate, error) {
-	loaded, err := openCertificate(c.HTTP.TLS, c.Credentials)
+	loaded, err := loadCertificate(c.HTTP.TLS, c.Credentials)
 	if err != nil || loaded == nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ const (
 	backupFormat     = 2 // of the file and of what is in it
 	manifestName     = "backup.json"
 	manifestBytesMax = 64 << 10
-	backupPieceBytes = 256 << 10 // what is copied between two calls of Pace
+	backupChunkBytes = 256 << 10 // what is copied between two calls of Pace
 )
 
 // BackupInfo says what a backup has: the first three fields stand in it, the others are counted when it is written or read.
@@ -36,7 +36,7 @@ type BackupInfo struct {
 }
 
 // count says what there was.
-func (i *BackupInfo) count(x *extent, snapshot uint64, snapshotBytes int64) {
+func (i *BackupInfo) count(x *scanResult, snapshot uint64, snapshotBytes int64) {
 	i.First, i.Last, i.Records, i.Segments, i.LogBytes = x.first(), x.last(), x.records, len(x.segments), x.bytes
 	i.Snapshot, i.SnapshotBytes = snapshot, snapshotBytes
 }
@@ -52,22 +52,22 @@ type BackupVisitor struct {
 type BackupOptions struct {
 	Clock   func() time.Time
 	Program string // goes into the backup
-	// Pace is called before every piece of at most 256 KiB is written, so that a copy leaves time to others. Its error ends the
+	// Throttle is called before every piece of at most 256 KiB is written, so that a copy leaves time to others. Its error ends the
 	// copy.
-	Pace  func(bytes int) error
-	Visit BackupVisitor
+	Throttle func(bytes int) error
+	Visit    BackupVisitor
 }
 
-// contents are the files of one moment: a snapshot, if there is one, and all that follows it up to the end.
-type contents struct {
+// backupFiles are the files of one moment: a snapshot, if there is one, and all that follows it up to the end.
+type backupFiles struct {
 	segments []segment
 	end      position
 	snapshot *snapshot
 }
 
-// contentsOf chooses the newest whole snapshot, and the segments that hold what follows it.
-func contentsOf(segments []segment, snapshots []snapshot, end position) contents {
-	c := contents{segments: slices.Clone(segments), end: end}
+// selectBackupFiles chooses the newest whole snapshot, and the segments that hold what follows it.
+func selectBackupFiles(segments []segment, snapshots []snapshot, end position) backupFiles {
+	c := backupFiles{segments: slices.Clone(segments), end: end}
 	for _, s := range slices.Backward(snapshots) {
 		if s.damage == nil {
 			c.snapshot = &s
@@ -75,7 +75,7 @@ func contentsOf(segments []segment, snapshots []snapshot, end position) contents
 		}
 	}
 	// As in droppable: the last segment with a frame stays.
-	for len(c.segments) > 1 && c.segments[1].bytes > 0 && c.segments[1].start.sequence <= c.base()+1 {
+	for len(c.segments) > 1 && c.segments[1].bytes > 0 && c.segments[1].start.sequence <= c.snapshotSequence()+1 {
 		c.segments = c.segments[1:]
 	}
 	return c
@@ -88,16 +88,16 @@ type pin struct {
 	first    uint64 // frame with which the oldest segment begins
 }
 
-func (c *contents) pin() pin {
-	p := pin{c.base(), c.end.frame}
+func (c *backupFiles) pin() pin {
+	p := pin{c.snapshotSequence(), c.end.frame}
 	if len(c.segments) > 0 {
 		p.first = c.segments[0].start.frame
 	}
 	return p
 }
 
-// base is the sequence of the snapshot, 0 without one.
-func (c *contents) base() uint64 {
+// snapshotSequence is the sequence of the snapshot, 0 without one.
+func (c *backupFiles) snapshotSequence() uint64 {
 	if c.snapshot == nil {
 		return 0
 	}
@@ -105,7 +105,7 @@ func (c *contents) base() uint64 {
 }
 
 // mark is the one of the copy: it ends exactly there.
-func (c *contents) mark() mark {
+func (c *backupFiles) mark() mark {
 	m := mark{generation: markSlots, first: c.end.frame, end: c.end}
 	if len(c.segments) > 0 {
 		m.first = c.segments[0].start.frame
@@ -132,18 +132,18 @@ func (l *Log) Backup(w io.Writer, o BackupOptions) (BackupInfo, error) {
 
 // pin chooses what is copied and keeps it on the disk. A removal that is under way took its choice when there were no newer
 // snapshots than now, so it leaves what this one needs.
-func (l *Log) pin() (contents, error) {
+func (l *Log) pin() (backupFiles, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		return contents{}, ErrClosed
+		return backupFiles{}, ErrClosed
 	}
-	c := contentsOf(l.segments, l.snapshots, l.next)
+	c := selectBackupFiles(l.segments, l.snapshots, l.next)
 	l.pins = append(l.pins, c.pin())
 	return c, nil
 }
 
-func (l *Log) unpin(c *contents) {
+func (l *Log) unpin(c *backupFiles) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	at := slices.Index(l.pins, c.pin())
@@ -160,12 +160,12 @@ func (l *Log) pinned(sequence uint64) bool {
 // Backup is Log.Backup of a directory on which no process works; it changes nothing there. A torn tail is left out. Errors beside
 // those of Log.Backup: ErrLocked, *FormatError.
 func Backup(dir string, w io.Writer, o BackupOptions) (info BackupInfo, err error) {
-	err = withShared(dir, func() error {
+	err = withSharedLock(dir, func() error {
 		x, err := examine(dir, nil)
 		if err != nil {
 			return err
 		}
-		c := contentsOf(x.extent.segments, x.snapshots, x.extent.next)
+		c := selectBackupFiles(x.log.segments, x.snapshots, x.log.next)
 		info, err = c.copyTo(w, &o)
 		return err
 	})
@@ -176,15 +176,15 @@ func Backup(dir string, w io.Writer, o BackupOptions) (info BackupInfo, err erro
 }
 
 // copyTo writes the archive: what it has, the mark, the snapshot, the segments.
-func (c *contents) copyTo(w io.Writer, o *BackupOptions) (BackupInfo, error) {
+func (c *backupFiles) copyTo(w io.Writer, o *BackupOptions) (BackupInfo, error) {
 	info := BackupInfo{Format: backupFormat, Program: o.Program, TakenAt: o.Clock().UTC()}
 	manifest, err := json.Marshal(info)
 	if err != nil {
 		return BackupInfo{}, err
 	}
-	paced := bufio.NewWriterSize(&pacedWriter{w, o.Pace}, backupPieceBytes)
+	paced := bufio.NewWriterSize(&throttledWriter{w, o.Throttle}, backupChunkBytes)
 	t := &tarWriter{to: tar.NewWriter(paced), at: info.TakenAt}
-	err = errors.Join(t.file(manifestName, manifest), t.file(markName, c.mark().file()))
+	err = errors.Join(t.file(manifestName, manifest), t.file(markName, c.mark().encodeFile()))
 	if err == nil && c.snapshot != nil {
 		err = t.snapshot(c.snapshot, o.Visit.Snapshot)
 	}
@@ -200,8 +200,8 @@ func (c *contents) copyTo(w io.Writer, o *BackupOptions) (BackupInfo, error) {
 	return info, err
 }
 
-// file is both slots of the mark, the second of which counts.
-func (m mark) file() []byte {
+// writeFile is both slots of the mark, the second of which counts.
+func (m mark) encodeFile() []byte {
 	older := m
 	older.generation--
 	slots := [markSlots][]byte{}
@@ -209,19 +209,19 @@ func (m mark) file() []byte {
 	return slices.Concat(slots[:]...)
 }
 
-// pacedWriter writes piece by piece.
-type pacedWriter struct {
-	to   io.Writer
-	pace func(int) error
+// throttledWriter writes piece by piece.
+type throttledWriter struct {
+	to       io.Writer
+	throttle func(int) error
 }
 
 // Write is io.Writer.
-func (w *pacedWriter) Write(p []byte) (int, error) {
+func (w *throttledWriter) Write(p []byte) (int, error) {
 	written := 0
 	for len(p) > 0 {
-		piece := p[:min(len(p), backupPieceBytes)]
-		if w.pace != nil {
-			if err := w.pace(len(piece)); err != nil {
+		piece := p[:min(len(p), backupChunkBytes)]
+		if w.throttle != nil {
+			if err := w.throttle(len(piece)); err != nil {
 				return written, err
 			}
 		}
@@ -263,8 +263,8 @@ func (t *tarWriter) snapshot(s *snapshot, visit func(uint64, io.Reader) error) (
 		return err
 	}
 	body := io.TeeReader(bufio.NewReaderSize(io.LimitReader(f, s.bytes), snapshotBufferBytes), t.to)
-	file := numbered{s.sequence, s.path}
-	_, bad, err := file.walkSnapshot(body, s.bytes, visit)
+	file := numberedFile{s.sequence, s.path}
+	_, bad, err := file.verifySnapshot(body, s.bytes, visit)
 	if bad != nil {
 		return file.snapshotDamage(bad)
 	}
@@ -275,22 +275,22 @@ func (t *tarWriter) snapshot(s *snapshot, visit func(uint64, io.Reader) error) (
 }
 
 // segments copies each segment up to its last frame of the moment: the newest may have grown meanwhile.
-func (t *tarWriter) segments(c *contents, visit func(uint64, []byte) error, info *BackupInfo) error {
-	s := &scanner{mark: mark{end: c.end}, started: true, visit: eachRecord(visit)}
-	s.extent.next = c.end
+func (t *tarWriter) segments(c *backupFiles, visit func(uint64, []byte) error, info *BackupInfo) error {
+	s := &scanner{mark: mark{end: c.end}, positionKnown: true, visit: eachRecord(visit)}
+	s.result.next = c.end
 	if len(c.segments) > 0 {
-		s.extent.next = c.segments[0].start
+		s.result.next = c.segments[0].start
 	}
 	for i, here := range c.segments {
-		data, err := s.readFirst(here)
+		data, err := s.readPrefix(here)
 		if err != nil {
 			return err
 		}
-		file := numbered{here.start.frame, here.path}
-		if err := s.begin(file); err != nil {
+		file := numberedFile{here.start.frame, here.path}
+		if err := s.checkSegmentName(file); err != nil {
 			return err
 		}
-		if err := s.frames(file, data, i == len(c.segments)-1); err != nil {
+		if err := s.scanFrames(file, data, i == len(c.segments)-1); err != nil {
 			return err
 		}
 		if err := t.file(filepath.Base(here.path), data); err != nil {
@@ -301,33 +301,33 @@ func (t *tarWriter) segments(c *contents, visit func(uint64, []byte) error, info
 	if c.snapshot != nil {
 		snapshotBytes = c.snapshot.bytes
 	}
-	info.count(&s.extent, c.base(), snapshotBytes)
-	if s.extent.next != c.end {
-		tail := s.extent.segments[len(s.extent.segments)-1]
-		return s.acknowledged(tail.path, tail.bytes, wrong(0, fmt.Sprintf("records up to %d", c.end.sequence-1), fmt.Sprintf("the end at record %d", s.extent.last())))
+	info.count(&s.result, c.snapshotSequence(), snapshotBytes)
+	if s.result.next != c.end {
+		tail := s.result.segments[len(s.result.segments)-1]
+		return s.acknowledgedDamage(tail.path, tail.bytes, newFault(0, fmt.Sprintf("records up to %d", c.end.sequence-1), fmt.Sprintf("the end at record %d", s.result.last())))
 	}
 	return nil
 }
 
-func eachRecord(visit func(uint64, []byte) error) func(place, frame) error {
+func eachRecord(visit func(uint64, []byte) error) func(location, frame) error {
 	if visit == nil {
 		return nil
 	}
-	return func(_ place, f frame) error { return f.records(visit) }
+	return func(_ location, f frame) error { return f.records(visit) }
 }
 
-// readFirst is read of the bytes that a segment is known to have.
-func (s *scanner) readFirst(here segment) (data []byte, err error) {
+// readPrefix is read of the bytes that a segment is known to have.
+func (s *scanner) readPrefix(here segment) (data []byte, err error) {
 	f, err := os.Open(here.path)
 	if err != nil {
 		return nil, fmt.Errorf("copy segment: %w", err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	data = s.room(int(here.bytes))
+	data = s.buffered(int(here.bytes))
 	n, err := io.ReadFull(f, data)
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, s.acknowledged(here.path, int64(n), wrong(0, fmt.Sprintf("a segment of %d bytes", here.bytes), fmt.Sprintf("the end after %d", n)))
+		return nil, s.acknowledgedDamage(here.path, int64(n), newFault(0, fmt.Sprintf("a segment of %d bytes", here.bytes), fmt.Sprintf("the end after %d", n)))
 	case err != nil:
 		return nil, fmt.Errorf("copy segment %s: %w", here.path, err)
 	}

@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	archiveMagic  = "tsBK"
-	skippedFrame  = 0x184D2A5E // begins a frame that every zstd decoder skips
-	headBytes     = 16
-	versionPlace  = 12
-	endBytes      = 8 + sha256.Size
-	archiveWindow = 1 << 20 // how far back zstd refers, and about what a reader holds in memory
+	archiveMagic         = "tsBK"
+	skippableFrameMagic  = 0x184D2A5E // begins a frame that every zstd decoder skips
+	archiveHeaderBytes   = 16
+	archiveVersionOffset = 12
+	archiveTrailerBytes  = 8 + sha256.Size
+	archiveWindowBytes   = 1 << 20 // how far back zstd refers, and about what a reader holds in memory
 )
 
 // BackupError says that a file is no backup, or is not the backup that was written. Nothing was restored from it.
@@ -43,17 +43,17 @@ const (
 	hintOlder       = "read it with the program that wrote it, or take a new backup"
 )
 
-// archiveHead is the first frame of a backup file: it names the format.
-func archiveHead() []byte {
-	b := binary.LittleEndian.AppendUint32(nil, skippedFrame)
-	b = binary.LittleEndian.AppendUint32(b, headBytes-8)
+// archiveHeader is the first frame of a backup file: it names the format.
+func archiveHeader() []byte {
+	b := binary.LittleEndian.AppendUint32(nil, skippableFrameMagic)
+	b = binary.LittleEndian.AppendUint32(b, archiveHeaderBytes-8)
 	b = append(b, archiveMagic...)
 	return append(b, backupFormat, 0, 0, 0)
 }
 
-// archiveEnd is the last one: the sum of everything before it.
-func archiveEnd(sum hash.Hash) []byte {
-	b := binary.LittleEndian.AppendUint32(nil, skippedFrame)
+// archiveTrailer is the last one: the sum of everything before it.
+func archiveTrailer(sum hash.Hash) []byte {
+	b := binary.LittleEndian.AppendUint32(nil, skippableFrameMagic)
 	b = binary.LittleEndian.AppendUint32(b, sha256.Size)
 	return sum.Sum(b)
 }
@@ -69,11 +69,11 @@ type archiveWriter struct {
 // Nothing reaches to before the first piece of the stream is compressed.
 func NewBackupFile(to io.Writer) (io.WriteCloser, error) {
 	w := &archiveWriter{sum: sha256.New()}
-	w.to = bufio.NewWriterSize(io.MultiWriter(to, w.sum), backupPieceBytes)
-	_, _ = w.to.Write(archiveHead()) // it fits the buffer
+	w.to = bufio.NewWriterSize(io.MultiWriter(to, w.sum), backupChunkBytes)
+	_, _ = w.to.Write(archiveHeader()) // it fits the buffer
 	var err error
 	w.Encoder, err = zstd.NewWriter(w.to, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest),
-		zstd.WithWindowSize(archiveWindow), zstd.WithLowerEncoderMem(true))
+		zstd.WithWindowSize(archiveWindowBytes), zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		return nil, fmt.Errorf("compress: %w", err)
 	}
@@ -85,26 +85,26 @@ func (w *archiveWriter) Close() error {
 	if err := errors.Join(w.Encoder.Close(), w.to.Flush()); err != nil {
 		return err
 	}
-	_, _ = w.to.Write(archiveEnd(w.sum)) // it fits the buffer
+	_, _ = w.to.Write(archiveTrailer(w.sum)) // it fits the buffer
 	return w.to.Flush()
 }
 
 // archiveReader gives the content of a backup file, and io.EOF only behind an end whose sum is right. What it gives is not known to be
 // whole before that.
 type archiveReader struct {
-	from    *summedReader
+	from    *hashingReader
 	decoder *zstd.Decoder
 }
 
 func newArchiveReader(from io.Reader, name string) (*archiveReader, error) {
-	r := &archiveReader{from: &summedReader{from: from, name: name, sum: sha256.New()}}
-	if err := r.from.head(); err != nil {
+	r := &archiveReader{from: &hashingReader{from: from, name: name, sum: sha256.New()}}
+	if err := r.from.readHeader(); err != nil {
 		return nil, err
 	}
 	var err error
-	r.decoder, err = zstd.NewReader(r.from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(archiveWindow))
+	r.decoder, err = zstd.NewReader(r.from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(archiveWindowBytes))
 	if err != nil {
-		return nil, r.explain(err)
+		return nil, r.asBackupError(err)
 	}
 	return r, nil
 }
@@ -114,32 +114,32 @@ func (r *archiveReader) close() { r.decoder.Close() }
 // Read is io.Reader.
 func (r *archiveReader) Read(p []byte) (int, error) {
 	n, err := r.decoder.Read(p)
-	return n, r.explain(err)
+	return n, r.asBackupError(err)
 }
 
-// explain tells what is wrong with the file from what only zstd does not like.
-func (r *archiveReader) explain(err error) error {
+// asBackupError tells what is wrong with the file from what only zstd does not like.
+func (r *archiveReader) asBackupError(err error) error {
 	switch {
 	case err == nil, errors.Is(err, io.EOF) && errors.Is(r.from.err, io.EOF):
 		return err
 	case r.from.err != nil && !errors.Is(r.from.err, io.EOF):
 		return r.from.err
 	}
-	return r.from.damage(r.from.offset, wrong(0, "a stream that zstd can decompress", err.Error()))
+	return r.from.damageError(r.from.offset, newFault(0, "a stream that zstd can decompress", err.Error()))
 }
 
-// summedReader sums a file, and gives what lies between its head and its end.
-type summedReader struct {
-	from   io.Reader
-	name   string
-	sum    hash.Hash
-	buffer [64 << 10]byte
-	rest   []byte // of the buffer: the last endBytes may be the end of the file
-	offset int64  // in the file, of rest
-	err    error  // of from, or what is wrong with the file
+// hashingReader sums a file, and gives what lies between its head and its end.
+type hashingReader struct {
+	from    io.Reader
+	name    string
+	sum     hash.Hash
+	buffer  [64 << 10]byte
+	pending []byte // of the buffer: the last endBytes may be the end of the file
+	offset  int64  // in the file, of rest
+	err     error  // of from, or what is wrong with the file
 }
 
-func (r *summedReader) damage(at int64, bad *fault) error {
+func (r *hashingReader) damageError(at int64, bad *fault) error {
 	hint := hintOtherBackup
 	switch {
 	case bad.version > backupFormat:
@@ -152,62 +152,62 @@ func (r *summedReader) damage(at int64, bad *fault) error {
 	return &BackupError{File: r.name, Offset: at + int64(bad.at), Expected: bad.expected, Found: bad.found, Hint: hint}
 }
 
-// head reads the first frame.
-func (r *summedReader) head() error {
-	for len(r.rest) < headBytes && r.err == nil {
+// readHeader reads the first frame.
+func (r *hashingReader) readHeader() error {
+	for len(r.pending) < archiveHeaderBytes && r.err == nil {
 		r.fill()
 	}
-	want := archiveHead()
-	switch b := r.rest; {
-	case len(b) < headBytes && !errors.Is(r.err, io.EOF):
+	want := archiveHeader()
+	switch b := r.pending; {
+	case len(b) < archiveHeaderBytes && !errors.Is(r.err, io.EOF):
 		return r.err
-	case len(b) < headBytes:
-		return r.damage(0, wrong(len(b), "a backup", "the end of the file"))
-	case !bytes.Equal(b[:4], want[:4]) || !bytes.Equal(b[8:versionPlace], want[8:versionPlace]):
-		return r.damage(0, wrong(0, fmt.Sprintf("% x", want[:versionPlace]), fmt.Sprintf("% x", b[:versionPlace])))
-	case b[versionPlace] != backupFormat:
-		bad := wrong(versionPlace, fmt.Sprintf("a backup of version %d", backupFormat), fmt.Sprintf("version %d", b[versionPlace]))
-		bad.version = b[versionPlace]
-		return r.damage(0, bad)
-	case !bytes.Equal(b[:headBytes], want):
-		return r.damage(0, wrong(4, fmt.Sprintf("% x", want[4:]), fmt.Sprintf("% x", b[4:headBytes])))
+	case len(b) < archiveHeaderBytes:
+		return r.damageError(0, newFault(len(b), "a backup", "the end of the file"))
+	case !bytes.Equal(b[:4], want[:4]) || !bytes.Equal(b[8:archiveVersionOffset], want[8:archiveVersionOffset]):
+		return r.damageError(0, newFault(0, fmt.Sprintf("% x", want[:archiveVersionOffset]), fmt.Sprintf("% x", b[:archiveVersionOffset])))
+	case b[archiveVersionOffset] != backupFormat:
+		bad := newFault(archiveVersionOffset, fmt.Sprintf("a backup of version %d", backupFormat), fmt.Sprintf("version %d", b[archiveVersionOffset]))
+		bad.version = b[archiveVersionOffset]
+		return r.damageError(0, bad)
+	case !bytes.Equal(b[:archiveHeaderBytes], want):
+		return r.damageError(0, newFault(4, fmt.Sprintf("% x", want[4:]), fmt.Sprintf("% x", b[4:archiveHeaderBytes])))
 	}
-	r.take(headBytes)
+	r.consume(archiveHeaderBytes)
 	return nil
 }
 
 // fill reads on, behind what is left.
-func (r *summedReader) fill() {
-	kept := copy(r.buffer[:], r.rest)
+func (r *hashingReader) fill() {
+	kept := copy(r.buffer[:], r.pending)
 	n, err := r.from.Read(r.buffer[kept:])
-	r.rest, r.err = r.buffer[:kept+n], err
+	r.pending, r.err = r.buffer[:kept+n], err
 	if err != nil && !errors.Is(err, io.EOF) {
 		r.err = fmt.Errorf("read %s: %w", r.name, err)
 	}
 }
 
-// take sums what goes out.
-func (r *summedReader) take(n int) []byte {
-	out := r.rest[:n]
+// consume sums what goes out.
+func (r *hashingReader) consume(n int) []byte {
+	out := r.pending[:n]
 	_, _ = r.sum.Write(out) // a hash never fails
-	r.rest, r.offset = r.rest[n:], r.offset+int64(n)
+	r.pending, r.offset = r.pending[n:], r.offset+int64(n)
 	return out
 }
 
 // Read is io.Reader. At the end of the file it checks the sum.
-func (r *summedReader) Read(p []byte) (int, error) {
-	for len(r.rest) <= endBytes && r.err == nil {
+func (r *hashingReader) Read(p []byte) (int, error) {
+	for len(r.pending) <= archiveTrailerBytes && r.err == nil {
 		r.fill()
 	}
-	if len(r.rest) > endBytes {
-		return copy(p, r.take(min(len(p), len(r.rest)-endBytes))), nil
+	if len(r.pending) > archiveTrailerBytes {
+		return copy(p, r.consume(min(len(p), len(r.pending)-archiveTrailerBytes))), nil
 	}
 	if errors.Is(r.err, io.EOF) {
-		switch want := archiveEnd(r.sum); {
-		case len(r.rest) < endBytes || !bytes.Equal(r.rest[:8], want[:8]):
-			r.err = r.damage(r.offset, wrong(len(r.rest), "the end of the backup", "the end of the file"))
-		case !bytes.Equal(r.rest, want):
-			r.err = r.damage(r.offset, wrong(8, fmt.Sprintf("a file with SHA-256 %x", r.rest[8:]), fmt.Sprintf("%x", want[8:])))
+		switch want := archiveTrailer(r.sum); {
+		case len(r.pending) < archiveTrailerBytes || !bytes.Equal(r.pending[:8], want[:8]):
+			r.err = r.damageError(r.offset, newFault(len(r.pending), "the end of the backup", "the end of the file"))
+		case !bytes.Equal(r.pending, want):
+			r.err = r.damageError(r.offset, newFault(8, fmt.Sprintf("a file with SHA-256 %x", r.pending[8:]), fmt.Sprintf("%x", want[8:])))
 		}
 	}
 	return 0, r.err

@@ -38,9 +38,9 @@ func TestBackup_CopiesNoMoreThanItNeeds(t *testing.T) {
 		{"the last segment is empty", grown, []snapshot{{sequence: 30}}, 30, 21},
 		{"there is only one segment", full[:1], []snapshot{{sequence: 30}}, 30, 1},
 	} {
-		found := contentsOf(c.segments, c.snapshots, position{frame: 9, sequence: 31})
-		if first := found.segments[0].start.sequence; found.base() != c.base || first != c.first {
-			t.Errorf("%s: a snapshot at %d, records from %d; want %d, %d", c.name, found.base(), first, c.base, c.first)
+		found := selectBackupFiles(c.segments, c.snapshots, position{frame: 9, sequence: 31})
+		if first := found.segments[0].start.sequence; found.snapshotSequence() != c.base || first != c.first {
+			t.Errorf("%s: a snapshot at %d, records from %d; want %d, %d", c.name, found.snapshotSequence(), first, c.base, c.first)
 		}
 	}
 }
@@ -59,8 +59,8 @@ func snapshotAt(t *testing.T, sequence uint64) *snapshot {
 // TestBackup_SnapshotAndRecordsMeet refuses a copy between whose snapshot and records something is missing, whatever its mark and what it
 // says of itself.
 func TestBackup_SnapshotAndRecordsMeet(t *testing.T) {
-	l := grownLog(t, filepath.Join(scratch(t), "log"))
-	c := contentsOf(l.segments, l.snapshots, l.next)
+	l := sampleLog(t, filepath.Join(scratch(t), "log"))
+	c := selectBackupFiles(l.segments, l.snapshots, l.next)
 	first, last := c.segments[0].start.sequence, l.Last()
 	for base, meets := range map[uint64]bool{0: false, first - 2: false, first - 1: true, first: true, last: true, last + 1: false} {
 		if c.snapshot = nil; base > 0 {
@@ -80,7 +80,7 @@ func TestBackup_SnapshotAndRecordsMeet(t *testing.T) {
 
 // TestBackup_FilesThatChange refuses to copy files that are no longer those of the log that is open.
 func TestBackup_FilesThatChange(t *testing.T) {
-	grown := func() *Log { return grownLog(t, filepath.Join(scratch(t), "log")) }
+	grown := func() *Log { return sampleLog(t, filepath.Join(scratch(t), "log")) }
 	for name, change := range map[string]struct {
 		do   func(l *Log) error
 		want string
@@ -108,12 +108,12 @@ func TestBackup_FilesThatChange(t *testing.T) {
 		mustClose(t, l)
 	}
 	l := grown()
-	c := contentsOf(l.segments, l.snapshots, l.next)
+	c := selectBackupFiles(l.segments, l.snapshots, l.next)
 	c.end.sequence, c.end.frame = c.end.sequence+1, c.end.frame+1
 	_, err := c.copyTo(io.Discard, &BackupOptions{Clock: testClock})
 	var damage *DamageError
 	if !errors.As(err, &damage) || damage.Offset != c.segments[len(c.segments)-1].bytes || damage.Expected != "records up to 181" ||
-		damage.Found != "the end at record 180" || damage.Hint != hintAcked {
+		damage.Found != "the end at record 180" || damage.Hint != hintAcknowledged {
 		t.Errorf("a segment that ends early: %v", err)
 	}
 	mustClose(t, l)
@@ -131,14 +131,14 @@ func TestBackup_NeedsADate(t *testing.T) {
 
 // TestBackup_Pieces wants each piece announced, none larger than it may be, and nothing lost between them.
 func TestBackup_Pieces(t *testing.T) {
-	for _, size := range []int{0, 1, backupPieceBytes, backupPieceBytes + 1, 2*backupPieceBytes + 1} {
+	for _, size := range []int{0, 1, backupChunkBytes, backupChunkBytes + 1, 2*backupChunkBytes + 1} {
 		var out bytes.Buffer
 		var told []int
-		w := &pacedWriter{&out, func(n int) error { told = append(told, n); return nil }}
+		w := &throttledWriter{&out, func(n int) error { told = append(told, n); return nil }}
 		n, err := w.Write(make([]byte, size))
 		sum := 0
 		for _, piece := range told {
-			if sum += piece; piece < 1 || piece > backupPieceBytes {
+			if sum += piece; piece < 1 || piece > backupChunkBytes {
 				t.Errorf("%d bytes: a piece of %d", size, piece)
 			}
 		}
@@ -146,15 +146,15 @@ func TestBackup_Pieces(t *testing.T) {
 			t.Errorf("%d bytes: %d taken, %d written, %d announced: %v", size, n, out.Len(), sum, err)
 		}
 	}
-	w := &pacedWriter{to: &failsAt{left: 2}}
-	if n, err := w.Write(make([]byte, 3*backupPieceBytes)); n != backupPieceBytes || !errors.Is(err, errPlace) {
+	w := &throttledWriter{to: &failingIO{left: 2}}
+	if n, err := w.Write(make([]byte, 3*backupChunkBytes)); n != backupChunkBytes || !errors.Is(err, errPlanted) {
 		t.Errorf("the second piece fails: %d taken, %v", n, err)
 	}
 }
 
 // TestBackup_FileIsAStream holds the two ends of a backup file against what a reader and a writer promise, over many pieces.
 func TestBackup_FileIsAStream(t *testing.T) {
-	content := make([]byte, 5*archiveWindow+12345)
+	content := make([]byte, 5*archiveWindowBytes+12345)
 	chance := rand.New(rand.NewPCG(3, 4))
 	for i := range content {
 		content[i] = byte(chance.IntN(256))
@@ -177,24 +177,24 @@ func TestBackup_FileIsAStream(t *testing.T) {
 	}
 	r.close()
 
-	w, err = NewBackupFile(&failsAt{left: 1})
+	w, err = NewBackupFile(&failingIO{left: 1})
 	must(t, err)
-	if _, err := w.Write(content); !errors.Is(err, errPlace) {
+	if _, err := w.Write(content); !errors.Is(err, errPlanted) {
 		t.Errorf("the first piece fails: %v", err)
 	}
-	if err := w.Close(); !errors.Is(err, errPlace) {
+	if err := w.Close(); !errors.Is(err, errPlanted) {
 		t.Errorf("its end: %v", err)
 	}
 }
 
-// headsAndEnds writes down what is said of the two frames around the compressed stream when they are others.
-func (s *saidOf) headsAndEnds(t *testing.T) {
+// reportHeaders writes down what is said of the two frames around the compressed stream when they are others.
+func (s *goldenReport) reportHeaders(t *testing.T) {
 	t.Helper()
 	var file bytes.Buffer
 	w, err := NewBackupFile(&file)
-	must(t, errors.Join(err, second(w.Write([]byte("content"))), w.Close()))
+	must(t, errors.Join(err, errorOf(w.Write([]byte("content"))), w.Close()))
 	whole := file.Bytes()
-	end := len(whole) - endBytes
+	end := len(whole) - archiveTrailerBytes
 	changed := func(at int, value byte) []byte {
 		b := bytes.Clone(whole)
 		b[at] = value
@@ -204,9 +204,9 @@ func (s *saidOf) headsAndEnds(t *testing.T) {
 		name string
 		data []byte
 	}{
-		{"nothing", nil}, {"half a head", whole[:9]}, {"only a head", whole[:headBytes]}, {"another program's", bytes.Repeat([]byte("no backup"), 20)},
-		{"another magic", changed(8, 'T')}, {"version 1", changed(versionPlace, 1)}, {"version 3", changed(versionPlace, 3)},
-		{"something behind the version", changed(13, 1)}, {"nothing that zstd knows", changed(headBytes, 0)}, {"no end", whole[:end]},
+		{"nothing", nil}, {"half a head", whole[:9]}, {"only a head", whole[:archiveHeaderBytes]}, {"another program's", bytes.Repeat([]byte("no backup"), 20)},
+		{"another magic", changed(8, 'T')}, {"version 1", changed(archiveVersionOffset, 1)}, {"version 3", changed(archiveVersionOffset, 3)},
+		{"something behind the version", changed(13, 1)}, {"nothing that zstd knows", changed(archiveHeaderBytes, 0)}, {"no end", whole[:end]},
 		{"another sum", changed(len(whole)-1, whole[len(whole)-1]^1)}, {"a byte behind it", append(bytes.Clone(whole), 0)},
 	} {
 		r, err := newArchiveReader(bytes.NewReader(c.data), "b")
@@ -220,7 +220,7 @@ func (s *saidOf) headsAndEnds(t *testing.T) {
 
 // TestRestore_SomebodyComesBetween wants a directory in which a file appeared before it was locked to be left alone.
 func TestRestore_SomebodyComesBetween(t *testing.T) {
-	backup, _ := grownBackup(t)
+	backup, _ := sampleBackup(t)
 	dir := filepath.Join(scratch(t), "r")
 	theirs := filepath.Join(dir, "theirs")
 	o := testOptions()
@@ -238,21 +238,21 @@ func TestRestore_SomebodyComesBetween(t *testing.T) {
 
 // TestRestore_LeavesNothingOpen wants all files of a restored directory closed, and its bytes counted as they are written.
 func TestRestore_LeavesNothingOpen(t *testing.T) {
-	backup, _ := grownBackup(t)
+	backup, _ := sampleBackup(t)
 	dir := filepath.Join(scratch(t), "r")
 	_, err := RestoreBackup(bytes.NewReader(backup), "b", dir, testOptions(), BackupVisitor{})
 	must(t, err)
-	if open := openUnder(t, dir); len(open) > 0 {
+	if open := openFilesBelow(t, dir); len(open) > 0 {
 		t.Errorf("still open: %q", open)
 	}
 	held, err := lock(dir)
 	must(t, err)
-	if open := openUnder(t, dir); len(open) != 1 {
+	if open := openFilesBelow(t, dir); len(open) != 1 {
 		t.Errorf("control: one file is open, found %q", open)
 	}
 	must(t, unlock(held))
-	into := &restoring{dir: dir, disk: testOptions().disk}
-	must(t, into.file("counted", func(w io.Writer) error {
+	into := &restoreTarget{dir: dir, disk: testOptions().disk}
+	must(t, into.writeFile("counted", func(w io.Writer) error {
 		if n, err := w.Write(make([]byte, 7)); n != 7 {
 			t.Errorf("%d of 7 bytes written: %v", n, err)
 		}
@@ -260,8 +260,8 @@ func TestRestore_LeavesNothingOpen(t *testing.T) {
 	}))
 }
 
-// openUnder are the files below dir that this process has open.
-func openUnder(t *testing.T, dir string) []string {
+// openFilesBelow are the files below dir that this process has open.
+func openFilesBelow(t *testing.T, dir string) []string {
 	t.Helper()
 	const descriptors = "/proc/self/fd"
 	entries, err := os.ReadDir(descriptors)

@@ -15,21 +15,21 @@ import (
 	"testing"
 )
 
-// entryOf is a file in the stream of a backup.
-type entryOf struct {
+// tarEntry is a file in the stream of a backup.
+type tarEntry struct {
 	name string
 	data []byte
 }
 
 // unpacked are the files in the stream of a backup of a grown log.
-func unpacked(t *testing.T) []entryOf {
+func unpacked(t *testing.T) []tarEntry {
 	t.Helper()
-	l := grownLog(t, filepath.Join(scratch(t), "log"))
+	l := sampleLog(t, filepath.Join(scratch(t), "log"))
 	var stream bytes.Buffer
 	_, err := l.Backup(&stream, BackupOptions{Clock: testClock, Program: "v1.2.3"})
 	must(t, err)
 	mustClose(t, l)
-	var all []entryOf
+	var all []tarEntry
 	for r := tar.NewReader(&stream); ; {
 		header, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -38,11 +38,11 @@ func unpacked(t *testing.T) []entryOf {
 		must(t, err)
 		data, err := io.ReadAll(r)
 		must(t, err)
-		all = append(all, entryOf{header.Name, data})
+		all = append(all, tarEntry{header.Name, data})
 	}
 }
 
-func packed(t *testing.T, all []entryOf) []byte {
+func packed(t *testing.T, all []tarEntry) []byte {
 	t.Helper()
 	var stream bytes.Buffer
 	w := tar.NewWriter(&stream)
@@ -55,17 +55,17 @@ func packed(t *testing.T, all []entryOf) []byte {
 	return stream.Bytes()
 }
 
-// with changes the data of one file.
-func with(at int, change func(data []byte) []byte) func([]entryOf) []entryOf {
-	return func(all []entryOf) []entryOf {
+// changeFile changes the data of one file.
+func changeFile(at int, change func(data []byte) []byte) func([]tarEntry) []tarEntry {
+	return func(all []tarEntry) []tarEntry {
 		all[at].data = change(bytes.Clone(all[at].data))
 		return all
 	}
 }
 
-// saying changes what the manifest says.
-func saying(change func(info *BackupInfo)) func([]entryOf) []entryOf {
-	return with(0, func(data []byte) []byte {
+// changeManifest changes what the manifest says.
+func changeManifest(change func(info *BackupInfo)) func([]tarEntry) []tarEntry {
+	return changeFile(0, func(data []byte) []byte {
 		var info BackupInfo
 		_ = json.Unmarshal(data, &info)
 		change(&info)
@@ -88,63 +88,63 @@ func newerSlot(data []byte) []byte {
 	return data
 }
 
-// spoiltStream is a way in which the files of a backup are not what they should be.
-type spoiltStream struct {
+// damagedStream is a way in which the files of a backup are not what they should be.
+type damagedStream struct {
 	name string
-	do   func(all []entryOf) []entryOf
+	do   func(all []tarEntry) []tarEntry
 }
 
-// spoiltStreams are ways to spoil the files of a backup of which one is the last.
-func spoiltStreams(last int) []spoiltStream {
-	without := func(at int) func([]entryOf) []entryOf {
-		return func(all []entryOf) []entryOf { return slices.Delete(all, at, at+1) }
+// damagedStreams are ways to spoil the files of a backup of which one is the last.
+func damagedStreams(last int) []damagedStream {
+	without := func(at int) func([]tarEntry) []tarEntry {
+		return func(all []tarEntry) []tarEntry { return slices.Delete(all, at, at+1) }
 	}
-	return []spoiltStream{
-		{"as it is", func(all []entryOf) []entryOf { return all }},
-		{"no file", func([]entryOf) []entryOf { return nil }},
-		{"one file", func(all []entryOf) []entryOf { return all[:1] }},
-		{"two files", func(all []entryOf) []entryOf { return all[:2] }},
-		{"the mark first", func(all []entryOf) []entryOf { return append([]entryOf{all[1], all[0]}, all[2:]...) }},
-		{"no JSON", with(0, func([]byte) []byte { return []byte("first: 1") })},
-		{"too much JSON", with(0, func([]byte) []byte { return make([]byte, manifestBytesMax+1) })},
-		{"as much as may be", with(0, func([]byte) []byte { return make([]byte, manifestBytesMax) })},
-		{"a newer format", saying(func(i *BackupInfo) { i.Format++ })},
-		{"half a mark", with(1, func(data []byte) []byte { return data[:markSlotBytes] })},
-		{"less than half a mark", with(1, func(data []byte) []byte { return data[:markSlotBytes-1] })},
-		{"a mark and more", with(1, func(data []byte) []byte { return append(data, 0) })},
-		{"a flip in the first slot of the mark", with(1, flipped(20))},
-		{"a flip in the second", with(1, flipped(markSlotBytes+20))},
-		{"a newer mark", with(1, newerSlot)},
-		{"a flip at the start of the snapshot", with(2, flipped(0))},
-		{"a flip in its sequence", with(2, flipped(8))},
-		{"a flip in its state", with(2, flipped(30))},
-		{"half of it", with(2, func(data []byte) []byte { return data[:len(data)/2] })},
-		{"a byte behind it", with(2, func(data []byte) []byte { return append(data, 0) })},
-		{"it has another name", func(all []entryOf) []entryOf { all[2].name = filepath.Base(snapshotPath("", 84)); return all }},
+	return []damagedStream{
+		{"as it is", func(all []tarEntry) []tarEntry { return all }},
+		{"no file", func([]tarEntry) []tarEntry { return nil }},
+		{"one file", func(all []tarEntry) []tarEntry { return all[:1] }},
+		{"two files", func(all []tarEntry) []tarEntry { return all[:2] }},
+		{"the mark first", func(all []tarEntry) []tarEntry { return append([]tarEntry{all[1], all[0]}, all[2:]...) }},
+		{"no JSON", changeFile(0, func([]byte) []byte { return []byte("first: 1") })},
+		{"too much JSON", changeFile(0, func([]byte) []byte { return make([]byte, manifestBytesMax+1) })},
+		{"as much as may be", changeFile(0, func([]byte) []byte { return make([]byte, manifestBytesMax) })},
+		{"a newer format", changeManifest(func(i *BackupInfo) { i.Format++ })},
+		{"half a mark", changeFile(1, func(data []byte) []byte { return data[:markSlotBytes] })},
+		{"less than half a mark", changeFile(1, func(data []byte) []byte { return data[:markSlotBytes-1] })},
+		{"a mark and more", changeFile(1, func(data []byte) []byte { return append(data, 0) })},
+		{"a flip in the first slot of the mark", changeFile(1, flipped(20))},
+		{"a flip in the second", changeFile(1, flipped(markSlotBytes+20))},
+		{"a newer mark", changeFile(1, newerSlot)},
+		{"a flip at the start of the snapshot", changeFile(2, flipped(0))},
+		{"a flip in its sequence", changeFile(2, flipped(8))},
+		{"a flip in its state", changeFile(2, flipped(30))},
+		{"half of it", changeFile(2, func(data []byte) []byte { return data[:len(data)/2] })},
+		{"a byte behind it", changeFile(2, func(data []byte) []byte { return append(data, 0) })},
+		{"it has another name", func(all []tarEntry) []tarEntry { all[2].name = filepath.Base(snapshotPath("", 84)); return all }},
 		{"no snapshot", without(2)},
-		{"two snapshots", func(all []entryOf) []entryOf { return slices.Insert(all, 3, all[2]) }},
-		{"a snapshot behind a segment", func(all []entryOf) []entryOf { all[2], all[3] = all[3], all[2]; return all }},
-		{"a flip in the first segment", with(3, flipped(40))},
-		{"a flip in the last one", with(last, flipped(40))},
-		{"a byte behind the last one", with(last, func(data []byte) []byte { return append(data, 'x') })},
-		{"nothing in the last one", with(last, func([]byte) []byte { return nil })},
+		{"two snapshots", func(all []tarEntry) []tarEntry { return slices.Insert(all, 3, all[2]) }},
+		{"a snapshot behind a segment", func(all []tarEntry) []tarEntry { all[2], all[3] = all[3], all[2]; return all }},
+		{"a flip in the first segment", changeFile(3, flipped(40))},
+		{"a flip in the last one", changeFile(last, flipped(40))},
+		{"a byte behind the last one", changeFile(last, func(data []byte) []byte { return append(data, 'x') })},
+		{"nothing in the last one", changeFile(last, func([]byte) []byte { return nil })},
 		{"no first segment", without(3)},
 		{"no second segment", without(4)},
 		{"no last segment", without(last)},
-		{"another file", func(all []entryOf) []entryOf { return append(all, entryOf{"notes.txt", []byte("x")}) }},
+		{"another file", func(all []tarEntry) []tarEntry { return append(all, tarEntry{"notes.txt", []byte("x")}) }},
 	}
 }
 
 // TestGolden_BackupsRefused holds what is said of a stream that is no whole backup, each way against its words, with file and offset. The
 // files are, in this order: what the backup has, the mark, a snapshot, segments.
 func TestGolden_BackupsRefused(t *testing.T) {
-	said := &saidOf{dir: "/none"}
+	said := &goldenReport{dir: "/none"}
 	names := []string{}
 	for _, e := range unpacked(t) {
 		names = append(names, fmt.Sprintf("%s %d", e.name, len(e.data)))
 	}
 	said.line("files: %q", names)
-	for _, c := range spoiltStreams(len(names) - 1) {
+	for _, c := range damagedStreams(len(names) - 1) {
 		stream := packed(t, c.do(unpacked(t)))
 		_, err := PackBackup(bytes.NewReader(stream), io.Discard, BackupVisitor{})
 		said.line("%s: %v", c.name, err)
@@ -153,12 +153,12 @@ func TestGolden_BackupsRefused(t *testing.T) {
 	_, err := PackBackup(bytes.NewReader(bytes.Repeat([]byte("no tar "), 100)), io.Discard, BackupVisitor{})
 	said.line("no tar: %v", err)
 	const paddingAndEnd = 512 + 1024
-	for at := 0; at < len(whole)-paddingAndEnd; at += sweep(29, 1) {
+	for at := 0; at < len(whole)-paddingAndEnd; at += sampleSize(29, 1) {
 		if _, err := PackBackup(bytes.NewReader(whole[:at]), io.Discard, BackupVisitor{}); err == nil {
 			t.Errorf("cut at %d, and taken for whole", at)
 		}
 	}
-	said.headsAndEnds(t)
+	said.reportHeaders(t)
 	said.golden(t, "backups.txt")
 }
 
@@ -167,7 +167,7 @@ func TestGolden_BackupsRefused(t *testing.T) {
 func TestW11_GoldenBackup2(t *testing.T) {
 	fixture := filepath.Join("testdata", "backup-v2.tasard")
 	if _, err := os.Stat(fixture); *update && errors.Is(err, os.ErrNotExist) {
-		l := grownLog(t, filepath.Join(scratch(t), "log"))
+		l := sampleLog(t, filepath.Join(scratch(t), "log"))
 		backup, _ := backupOf(t, l, BackupOptions{Program: "v1.0.0"})
 		mustClose(t, l)
 		must(t, os.WriteFile(fixture, backup, 0o644))
@@ -188,12 +188,12 @@ func TestW11_GoldenBackup2(t *testing.T) {
 
 // TestW6_EachFailingOperationOfARestoreIsTold lets each single operation of a restore fail, and of what undoes it as well.
 func TestW6_EachFailingOperationOfARestoreIsTold(t *testing.T) {
-	backup, info := grownBackup(t)
+	backup, info := sampleBackup(t)
 	for _, kind := range []string{"sync", "syncDir", "write"} {
 		fired := 0
 		for n := 1; ; n++ {
 			dir := filepath.Join(scratch(t), "r")
-			f, o := &failing{kind: kind, left: n}, testOptions()
+			f, o := &failingDisk{kind: kind, left: n}, testOptions()
 			o.disk = f.disk()
 			found, err := RestoreBackup(bytes.NewReader(backup), "b", dir, o, BackupVisitor{})
 			if !f.hit {
@@ -230,31 +230,31 @@ func TestW6_EachFailingOperationOfARestoreIsTold(t *testing.T) {
 	}
 }
 
-// failsAt is a place and a source of which the operation with a number fails.
-type failsAt struct {
+// failingIO is a place and a source of which the operation with a number fails.
+type failingIO struct {
 	left int
 	from io.Reader
 }
 
-var errPlace = errors.New("planted")
+var errPlanted = errors.New("planted")
 
-func (f *failsAt) Write(p []byte) (int, error) {
+func (f *failingIO) Write(p []byte) (int, error) {
 	if f.left--; f.left == 0 {
-		return 0, errPlace
+		return 0, errPlanted
 	}
 	return len(p), nil
 }
 
-func (f *failsAt) Read(p []byte) (int, error) {
+func (f *failingIO) Read(p []byte) (int, error) {
 	if f.left--; f.left == 0 {
-		return 0, errPlace
+		return 0, errPlanted
 	}
 	return f.from.Read(p)
 }
 
 // TestBackup_PlacesThatFail lets each single read and write of a copy fail: it is told, by its own error, and never taken for a backup.
 func TestBackup_PlacesThatFail(t *testing.T) {
-	l := grownLog(t, filepath.Join(scratch(t), "log"))
+	l := sampleLog(t, filepath.Join(scratch(t), "log"))
 	backup, info := backupOf(t, l, BackupOptions{})
 	var stream bytes.Buffer
 	_, err := l.Backup(&stream, BackupOptions{Clock: testClock})
@@ -262,21 +262,21 @@ func TestBackup_PlacesThatFail(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		from []byte
-		do   func(f *failsAt) (BackupInfo, error)
+		do   func(f *failingIO) (BackupInfo, error)
 	}{
-		{"copy", nil, func(f *failsAt) (BackupInfo, error) { return l.Backup(f, BackupOptions{Clock: testClock}) }},
-		{"pack a stream", stream.Bytes(), func(f *failsAt) (BackupInfo, error) { return PackBackup(f, io.Discard, BackupVisitor{}) }},
-		{"pack into a file", nil, func(f *failsAt) (BackupInfo, error) {
+		{"copy", nil, func(f *failingIO) (BackupInfo, error) { return l.Backup(f, BackupOptions{Clock: testClock}) }},
+		{"pack a stream", stream.Bytes(), func(f *failingIO) (BackupInfo, error) { return PackBackup(f, io.Discard, BackupVisitor{}) }},
+		{"pack into a file", nil, func(f *failingIO) (BackupInfo, error) {
 			return PackBackup(bytes.NewReader(stream.Bytes()), f, BackupVisitor{})
 		}},
-		{"verify", backup, func(f *failsAt) (BackupInfo, error) { return VerifyBackup(f, "b", BackupVisitor{}) }},
-		{"restore", backup, func(f *failsAt) (BackupInfo, error) {
+		{"verify", backup, func(f *failingIO) (BackupInfo, error) { return VerifyBackup(f, "b", BackupVisitor{}) }},
+		{"restore", backup, func(f *failingIO) (BackupInfo, error) {
 			return RestoreBackup(f, "b", filepath.Join(scratch(t), "r"), testOptions(), BackupVisitor{})
 		}},
 	} {
 		n := 1
 		for ; ; n++ {
-			f := &failsAt{left: n, from: bytes.NewReader(c.from)}
+			f := &failingIO{left: n, from: bytes.NewReader(c.from)}
 			found, err := c.do(f)
 			if f.left > 0 {
 				if err != nil || found != info {
@@ -284,7 +284,7 @@ func TestBackup_PlacesThatFail(t *testing.T) {
 				}
 				break
 			}
-			if !errors.Is(err, errPlace) {
+			if !errors.Is(err, errPlanted) {
 				t.Errorf("%s: operation %d failed: %v", c.name, n, err)
 			}
 		}

@@ -22,7 +22,7 @@ func PackBackup(stream io.Reader, to io.Writer, visit BackupVisitor) (BackupInfo
 		return BackupInfo{}, err
 	}
 	r := &backupReader{name: "the copy", visit: visit}
-	info, err := r.run(io.TeeReader(stream, archive))
+	info, err := r.readStream(io.TeeReader(stream, archive))
 	if err != nil {
 		return info, err
 	}
@@ -36,41 +36,41 @@ func readArchive(file io.Reader, name string, r *backupReader) (BackupInfo, erro
 	}
 	defer archive.close()
 	r.name = name
-	info, err := r.run(archive)
+	info, err := r.readStream(archive)
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		err = r.refuse("", 0, "whole files", "the end in the middle of one")
+		err = r.damageError("", 0, "whole files", "the end in the middle of one")
 	}
 	return info, err
 }
 
 // backupReader reads the stream of a backup and holds it against its mark.
 type backupReader struct {
-	name  string
-	visit BackupVisitor
-	into  *restoring // nil: nothing is written
+	name   string
+	visit  BackupVisitor
+	target *restoreTarget // nil: nothing is written
 
-	tar  *tar.Reader
-	said BackupInfo
-	scan scanner
-	base uint64 // sequence of the snapshot that was read
+	tar              *tar.Reader
+	info             BackupInfo
+	scanner          scanner
+	snapshotSequence uint64 // sequence of the snapshot that was read
 
-	baseBytes int64
+	snapshotBytes int64
 }
 
-func (r *backupReader) run(stream io.Reader) (BackupInfo, error) {
+func (r *backupReader) readStream(stream io.Reader) (BackupInfo, error) {
 	r.tar = tar.NewReader(stream)
 	err := r.files()
 	if err == nil {
 		_, err = io.Copy(io.Discard, stream) // an archive has its end behind that of the tar
 	}
 	if err == nil {
-		err = r.compare()
+		err = r.checkMark()
 	}
-	return r.said, r.explain(err)
+	return r.info, r.asBackupError(err)
 }
 
-// explain gives errors of the log the words of a backup.
-func (r *backupReader) explain(err error) error {
+// asBackupError gives errors of the log the words of a backup.
+func (r *backupReader) asBackupError(err error) error {
 	var damage *DamageError
 	var format *FormatError
 	switch {
@@ -78,16 +78,16 @@ func (r *backupReader) explain(err error) error {
 		return &BackupError{File: damage.File, Offset: damage.Offset, Expected: damage.Expected, Found: damage.Found, Hint: hintOtherBackup}
 	case errors.As(err, &format):
 		return &BackupError{
-			File: format.File, Expected: fmt.Sprintf("format version %d at most", format.Known),
+			File: format.File, Expected: fmt.Sprintf("format version %d at most", format.Supported),
 			Found: fmt.Sprintf("version %d", format.Version), Hint: hintNewer,
 		}
 	case errors.Is(err, tar.ErrHeader):
-		return r.refuse("", 0, "a file of a data directory", "bytes that are none")
+		return r.damageError("", 0, "a file of a data directory", "bytes that are none")
 	}
 	return err
 }
 
-func (r *backupReader) refuse(entry string, at int64, expected, found string) error {
+func (r *backupReader) damageError(entry string, at int64, expected, found string) error {
 	return &BackupError{File: r.path(entry), Offset: at, Expected: expected, Found: found, Hint: hintOtherBackup}
 }
 
@@ -99,7 +99,7 @@ func (r *backupReader) path(entry string) string {
 	return r.name + ":" + entry
 }
 
-// files reads all files in their order.
+// readFiles reads all files in their order.
 func (r *backupReader) files() error {
 	if err := r.manifest(); err != nil {
 		return err
@@ -121,8 +121,8 @@ func (r *backupReader) files() error {
 	}
 }
 
-// small reads a file that must come next and is held in memory.
-func (r *backupReader) small(name string, bytesMax int64) ([]byte, error) {
+// readSmallFile reads a file that must come next and is held in memory.
+func (r *backupReader) readSmallFile(name string, bytesMax int64) ([]byte, error) {
 	header, err := r.tar.Next()
 	if errors.Is(err, io.EOF) {
 		return nil, io.ErrUnexpectedEOF
@@ -131,22 +131,22 @@ func (r *backupReader) small(name string, bytesMax int64) ([]byte, error) {
 		return nil, err
 	}
 	if header.Name != name || header.Typeflag != tar.TypeReg || header.Size > bytesMax {
-		return nil, r.refuse("", 0, fmt.Sprintf("%s of at most %d bytes", name, bytesMax), fmt.Sprintf("%s of %d", header.Name, header.Size))
+		return nil, r.damageError("", 0, fmt.Sprintf("%s of at most %d bytes", name, bytesMax), fmt.Sprintf("%s of %d", header.Name, header.Size))
 	}
 	return io.ReadAll(r.tar)
 }
 
 func (r *backupReader) manifest() error {
-	data, err := r.small(manifestName, manifestBytesMax)
+	data, err := r.readSmallFile(manifestName, manifestBytesMax)
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(data, &r.said); err != nil {
-		return r.refuse(manifestName, 0, "what the backup has, as JSON", err.Error())
+	if err := json.Unmarshal(data, &r.info); err != nil {
+		return r.damageError(manifestName, 0, "what the backup has, as JSON", err.Error())
 	}
-	if r.said.Format > backupFormat {
+	if r.info.Format > backupFormat {
 		return &BackupError{
-			File: r.path(manifestName), Expected: fmt.Sprintf("format %d at most", backupFormat), Found: fmt.Sprintf("format %d", r.said.Format),
+			File: r.path(manifestName), Expected: fmt.Sprintf("format %d at most", backupFormat), Found: fmt.Sprintf("format %d", r.info.Format),
 			Hint: hintNewer,
 		}
 	}
@@ -154,89 +154,89 @@ func (r *backupReader) manifest() error {
 }
 
 func (r *backupReader) mark() error {
-	data, err := r.small(markName, markFileBytes)
+	data, err := r.readSmallFile(markName, markFileBytes)
 	if err != nil {
 		return err
 	}
 	var valid int
-	if r.scan.mark, valid, err = decodeMarkFile(r.path(markName), data); err != nil {
+	if r.scanner.mark, valid, err = decodeMarkFile(r.path(markName), data); err != nil {
 		return err
 	}
 	if valid != markSlots {
-		return r.refuse(markName, 0, "a whole mark", fmt.Sprintf("%d of %d slots", valid, markSlots))
+		return r.damageError(markName, 0, "a whole mark", fmt.Sprintf("%d of %d slots", valid, markSlots))
 	}
-	r.scan.extent.next = origin
-	r.scan.visit = eachRecord(r.visit.Record)
-	return r.into.begin(r.scan.mark)
+	r.scanner.result.next = origin
+	r.scanner.visit = eachRecord(r.visit.Record)
+	return r.target.writeMark(r.scanner.mark)
 }
 
-// file is a snapshot or a segment: any other name is foreign.
+// writeFile is a snapshot or a segment: any other name is foreign.
 func (r *backupReader) file(header *tar.Header) error {
 	var found listing
 	found.add(header.Name, header.Name, header.Typeflag == tar.TypeReg)
 	switch {
 	case len(found.segments) == 1 && header.Size <= segmentFileBytesMax:
 		return r.segment(found.segments[0], header.Size)
-	case len(found.snapshots) == 1 && r.base == 0 && len(r.scan.extent.segments) == 0:
+	case len(found.snapshots) == 1 && r.snapshotSequence == 0 && len(r.scanner.result.segments) == 0:
 		return r.snapshot(found.snapshots[0], header.Size)
 	}
-	return r.refuse("", 0, "a snapshot, then segments", fmt.Sprintf("%q of %d bytes", header.Name, header.Size))
+	return r.damageError("", 0, "a snapshot, then segments", fmt.Sprintf("%q of %d bytes", header.Name, header.Size))
 }
 
-func (r *backupReader) snapshot(file numbered, size int64) error {
-	r.base, r.baseBytes = file.number, size
-	return r.into.file(file.path, func(out io.Writer) error {
-		_, bad, err := file.walkSnapshot(io.TeeReader(r.tar, out), size, r.visit.Snapshot)
+func (r *backupReader) snapshot(file numberedFile, size int64) error {
+	r.snapshotSequence, r.snapshotBytes = file.number, size
+	return r.target.writeFile(file.path, func(out io.Writer) error {
+		_, bad, err := file.verifySnapshot(io.TeeReader(r.tar, out), size, r.visit.Snapshot)
 		switch {
 		case err != nil:
 			return err
 		case bad != nil && bad.version != 0:
-			return &FormatError{File: r.path(file.path), Version: bad.version, Known: FormatVersion}
+			return &FormatError{File: r.path(file.path), Version: bad.version, Supported: FormatVersion}
 		case bad != nil:
-			return r.refuse(file.path, int64(bad.at), bad.expected, bad.found)
+			return r.damageError(file.path, int64(bad.at), bad.expected, bad.found)
 		}
 		return nil
 	})
 }
 
-func (r *backupReader) segment(file numbered, size int64) error {
-	data := r.scan.room(int(size))
+func (r *backupReader) segment(file numberedFile, size int64) error {
+	data := r.scanner.buffered(int(size))
 	if _, err := io.ReadFull(r.tar, data); err != nil {
 		return err
 	}
-	here := numbered{file.number, r.path(file.path)}
-	if err := r.scan.begin(here); err != nil {
+	here := numberedFile{file.number, r.path(file.path)}
+	if err := r.scanner.checkSegmentName(here); err != nil {
 		return err
 	}
-	last := file.number == r.scan.mark.end.frame // then it is empty: no backup has a torn tail
-	if err := r.scan.frames(here, data, last); err != nil {
+	last := file.number == r.scanner.mark.end.frame // then it is empty: no backup has a torn tail
+	if err := r.scanner.scanFrames(here, data, last); err != nil {
 		return err
 	}
-	return r.into.file(file.path, func(out io.Writer) error {
+	return r.target.writeFile(file.path, func(out io.Writer) error {
 		_, err := out.Write(data)
 		return err
 	})
 }
 
-// compare holds what was read against the mark.
-func (r *backupReader) compare() error {
-	x := &r.scan.extent
-	r.said.count(x, r.base, r.baseBytes)
-	first := r.scan.mark.end.frame
+// checkMark holds what was read against the mark.
+func (r *backupReader) checkMark() error {
+	x := &r.scanner.result
+	r.info.count(x, r.snapshotSequence, r.snapshotBytes)
+	first := r.scanner.mark.end.frame
 	if len(x.segments) > 0 {
 		first = x.segments[0].start.frame
 	}
 	switch {
-	case x.next != r.scan.mark.end || first != r.scan.mark.first:
+	case x.next != r.scanner.mark.end || first != r.scanner.mark.first:
 		there := "none"
 		if len(x.segments) > 0 {
 			there = fmt.Sprintf("%d to %d", first, x.next.frame-1)
 		}
-		return r.refuse("", 0, fmt.Sprintf("frames %d to %d, as its mark says", r.scan.mark.first, r.scan.mark.end.frame-1), there)
-	case x.tear != nil:
-		return r.refuse("", 0, "the end of the log", fmt.Sprintf("%d bytes behind it", x.tear.bytes))
-	case x.first() > r.base+1 || x.last() < r.base:
-		return r.refuse("", 0, fmt.Sprintf("records from %d on, after its snapshot", r.base+1), fmt.Sprintf("%d to %d", x.first(), x.last()))
+		return r.damageError("", 0, fmt.Sprintf("frames %d to %d, as its mark says", r.scanner.mark.first, r.scanner.mark.end.frame-1), there)
+	case x.tornTail != nil:
+		return r.damageError("", 0, "the end of the log", fmt.Sprintf("%d bytes behind it", x.tornTail.bytes))
+	case x.first() > r.snapshotSequence+1 || x.last() < r.snapshotSequence:
+		return r.damageError("", 0, fmt.Sprintf("records from %d on, after its snapshot", r.snapshotSequence+1), fmt.Sprintf("%d to %d", x.first(), x.last()))
 	}
 	return nil
 }

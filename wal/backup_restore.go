@@ -19,7 +19,7 @@ var ErrNotEmpty = errors.New("the directory is not empty")
 // as damaged, by every command and after any crash. When something goes wrong all that was made is removed again. Errors:
 // *BackupError, ErrNotEmpty, ErrLocked, those of the disk, of reading and of the visitor.
 func RestoreBackup(file io.Reader, name, dir string, o Options, visit BackupVisitor) (BackupInfo, error) {
-	o, err := o.complete()
+	o, err := o.withDefaults()
 	if err != nil {
 		return BackupInfo{}, err
 	}
@@ -30,12 +30,12 @@ func RestoreBackup(file io.Reader, name, dir string, o Options, visit BackupVisi
 	if err != nil {
 		return BackupInfo{}, fmt.Errorf("restore: %w", err)
 	}
-	info, err := readArchive(file, name, &backupReader{visit: visit, into: into})
+	info, err := readArchive(file, name, &backupReader{visit: visit, target: into})
 	if err == nil {
-		err = into.check(info)
+		err = into.verify(info)
 	}
 	if err != nil {
-		err = errors.Join(err, into.undo())
+		err = errors.Join(err, into.removeAll())
 	}
 	if err = errors.Join(err, unlock(into.lock)); err != nil {
 		return info, fmt.Errorf("restore: %w", err)
@@ -62,21 +62,21 @@ func CheckRestore(dir string) error {
 	return err
 }
 
-// restoring fills a directory. A nil one writes nothing.
-type restoring struct {
-	dir  string
-	disk *disk
-	lock *os.File
-	made []string // files, in the order in which they came; the directory first when it was made too
+// restoreTarget fills a directory. A nil one writes nothing.
+type restoreTarget struct {
+	dir     string
+	disk    *disk
+	lock    *os.File
+	created []string // files, in the order in which they came; the directory first when it was made too
 }
 
-func beginRestore(dir string, d *disk) (*restoring, error) {
+func beginRestore(dir string, d *disk) (*restoreTarget, error) {
 	if err := CheckRestore(dir); err != nil {
 		return nil, err
 	}
-	r := &restoring{dir: dir, disk: d}
+	r := &restoreTarget{dir: dir, disk: d}
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
-		r.made = append(r.made, dir)
+		r.created = append(r.created, dir)
 	}
 	if err := d.makeDir(dir); err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func beginRestore(dir string, d *disk) (*restoring, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.lock, r.made = held, append(r.made, filepath.Join(dir, lockName))
+	r.lock, r.created = held, append(r.created, filepath.Join(dir, lockName))
 	// Somebody may have come between the look and the lock.
 	entries, err := os.ReadDir(dir)
 	if err == nil && len(entries) > 1 {
@@ -97,21 +97,21 @@ func beginRestore(dir string, d *disk) (*restoring, error) {
 	return r, nil
 }
 
-// begin writes the mark.
-func (r *restoring) begin(m mark) error {
+// checkSegmentName writes the mark.
+func (r *restoreTarget) writeMark(m mark) error {
 	if r == nil {
 		return nil
 	}
-	r.made = append(r.made, filepath.Join(r.dir, markName))
-	w, err := openMarker(r.dir, r.disk, m)
+	r.created = append(r.created, filepath.Join(r.dir, markName))
+	w, err := openMarkWriter(r.dir, r.disk, m)
 	if err != nil {
 		return err
 	}
 	return w.file.Close()
 }
 
-// file writes a file durably under its name.
-func (r *restoring) file(name string, fill func(io.Writer) error) error {
+// writeFile writes a file durably under its name.
+func (r *restoreTarget) writeFile(name string, fill func(io.Writer) error) error {
 	if r == nil {
 		return fill(io.Discard)
 	}
@@ -120,7 +120,7 @@ func (r *restoring) file(name string, fill func(io.Writer) error) error {
 	if err != nil {
 		return err
 	}
-	r.made = append(r.made, path)
+	r.created = append(r.created, path)
 	err = fill(&fileWriter{file: f, disk: r.disk, reserve: -1})
 	if err == nil {
 		err = r.disk.sync(f)
@@ -131,20 +131,20 @@ func (r *restoring) file(name string, fill func(io.Writer) error) error {
 	return r.disk.syncDir(r.dir)
 }
 
-// check reads the directory once more, as a start would.
-func (r *restoring) check(info BackupInfo) error {
+// verify reads the directory once more, as a start would.
+func (r *restoreTarget) verify(info BackupInfo) error {
 	x, err := examine(r.dir, nil)
-	if err == nil && (x.extent.last() != info.Last || x.base() != info.Snapshot || x.extent.tear != nil) {
+	if err == nil && (x.log.last() != info.Last || x.snapshotSequence() != info.Snapshot || x.log.tornTail != nil) {
 		err = fmt.Errorf("%s has records up to %d and a snapshot at %d, the backup up to %d and %d",
-			r.dir, x.extent.last(), x.base(), info.Last, info.Snapshot)
+			r.dir, x.log.last(), x.snapshotSequence(), info.Last, info.Snapshot)
 	}
 	return err
 }
 
-// undo removes what was made, the mark as late as can be: what is left is refused as long as it is there.
-func (r *restoring) undo() error {
+// removeAll removes what was made, the mark as late as can be: what is left is refused as long as it is there.
+func (r *restoreTarget) removeAll() error {
 	var failed error
-	for _, path := range slices.Backward(r.made) {
+	for _, path := range slices.Backward(r.created) {
 		if err := r.disk.remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			failed = errors.Join(failed, err)
 		}

@@ -19,7 +19,7 @@ func TestRestore_CrashAtEachStep(t *testing.T) {
 	refused, whole, nothing := 0, 0, 0
 	for n, i := range images {
 		dir := filepath.Join(scratch(t), "crash")
-		put(t, dir, i.files)
+		writeFiles(t, dir, i.files)
 		if m, state, err := readMark(dir); err == nil && state == MarkLost && m.generation == 0 && len(i.files) <= 1 {
 			nothing++ // not even the mark
 			continue
@@ -44,20 +44,20 @@ func TestRestore_CrashAtEachStep(t *testing.T) {
 }
 
 // restoreImages are the directory before each step of a restore, and the last record of the whole.
-func restoreImages(t *testing.T) ([]image, uint64) {
+func restoreImages(t *testing.T) ([]diskImage, uint64) {
 	t.Helper()
 	l := mustOpen(t, filepath.Join(scratch(t), "log"), testOptions())
 	mustAppend(t, l, 60) // from record 1 on: the worst case, as a shorter log is a log
 	backup, info := backupOf(t, l, BackupOptions{})
 	mustClose(t, l)
-	r, o := recording(t, func() uint64 { return 0 })
-	must(t, second(RestoreBackup(bytes.NewReader(backup), "b", r.dir, o, BackupVisitor{})))
+	r, o := newCrashRecorder(t, func() uint64 { return 0 })
+	must(t, errorOf(RestoreBackup(bytes.NewReader(backup), "b", r.dir, o, BackupVisitor{})))
 	return r.images, info.Last
 }
 
 // TestRestore_Places wants only a new or empty directory, held by nobody.
 func TestRestore_Places(t *testing.T) {
-	l := grownLog(t, filepath.Join(scratch(t), "log"))
+	l := sampleLog(t, filepath.Join(scratch(t), "log"))
 	backup, _ := backupOf(t, l, BackupOptions{})
 	restore := func(dir string) error {
 		_, err := RestoreBackup(bytes.NewReader(backup), "b", dir, testOptions(), BackupVisitor{})
@@ -131,7 +131,7 @@ func TestCreateFile_WholeOrNothing(t *testing.T) {
 	// Somebody else takes the name while the file is written.
 	late := filepath.Join(dir, "late")
 	err = CreateFile(late, func(w io.Writer) error {
-		return errors.Join(os.WriteFile(late, []byte("theirs"), 0o600), second(io.WriteString(w, "whole")))
+		return errors.Join(os.WriteFile(late, []byte("theirs"), 0o600), errorOf(io.WriteString(w, "whole")))
 	}, good)
 	theirs, readErr := os.ReadFile(late)
 	entries, listErr := os.ReadDir(dir)
@@ -142,11 +142,11 @@ func TestCreateFile_WholeOrNothing(t *testing.T) {
 
 // FuzzVerifyBackup wants no file to break the reader, and only a whole backup to be taken for one.
 func FuzzVerifyBackup(f *testing.F) {
-	l := grownLog(f, filepath.Join(f.TempDir(), "log"))
+	l := sampleLog(f, filepath.Join(f.TempDir(), "log"))
 	backup, want := backupOf(f, l, BackupOptions{})
 	mustClose(f, l)
 	f.Add(backup)
-	f.Add(backup[:headBytes])
+	f.Add(backup[:archiveHeaderBytes])
 	f.Add([]byte("observedAt,institutionId"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		info, err := VerifyBackup(bytes.NewReader(data), "b", BackupVisitor{})
@@ -162,7 +162,7 @@ func FuzzVerifyBackup(f *testing.F) {
 
 // FuzzBackupStream does the same to what a node sends: a stream without a sum, whose files have their own.
 func FuzzBackupStream(f *testing.F) {
-	l := grownLog(f, filepath.Join(f.TempDir(), "log"))
+	l := sampleLog(f, filepath.Join(f.TempDir(), "log"))
 	var stream bytes.Buffer
 	if _, err := l.Backup(&stream, BackupOptions{Clock: testClock}); err != nil {
 		f.Fatal(err)
@@ -173,7 +173,7 @@ func FuzzBackupStream(f *testing.F) {
 	f.Add(stream.Bytes()[:stream.Len()/2])
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r := &backupReader{name: "b"} // as in PackBackup, without the compression
-		info, err := r.run(bytes.NewReader(data))
+		info, err := r.readStream(bytes.NewReader(data))
 		if err == nil && info.Last == last && bytes.Contains(data, []byte("state ")) {
 			return
 		}

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// grownLog is a directory with several segments and two snapshots, as a node leaves it.
-func grownLog(t testing.TB, dir string) *Log {
+// sampleLog is a directory with several segments and two snapshots, as a node leaves it.
+func sampleLog(t testing.TB, dir string) *Log {
 	t.Helper()
 	l := mustOpen(t, dir, testOptions())
 	for range 3 {
@@ -39,10 +39,10 @@ func backupOf(t testing.TB, l *Log, o BackupOptions) ([]byte, BackupInfo) {
 	return file.Bytes(), info
 }
 
-// grownBackup is a backup file of a grown log that is closed.
-func grownBackup(t testing.TB) ([]byte, BackupInfo) {
+// sampleBackup is a backup file of a grown log that is closed.
+func sampleBackup(t testing.TB) ([]byte, BackupInfo) {
 	t.Helper()
-	l := grownLog(t, filepath.Join(scratch(t), "log"))
+	l := sampleLog(t, filepath.Join(scratch(t), "log"))
 	backup, info := backupOf(t, l, BackupOptions{})
 	mustClose(t, l)
 	return backup, info
@@ -71,8 +71,8 @@ func restored(dir string, backup []byte, want BackupInfo) error {
 	return l.Close()
 }
 
-// atRest is a backup of a directory without a node, and what became of restoring it.
-func atRest(t *testing.T, dir string) (BackupInfo, error) {
+// backupDir is a backup of a directory without a node, and what became of restoring it.
+func backupDir(t *testing.T, dir string) (BackupInfo, error) {
 	t.Helper()
 	var file bytes.Buffer
 	out, err := NewBackupFile(&file)
@@ -109,7 +109,7 @@ func TestBackup_Restores(t *testing.T) {
 	}
 	mustClose(t, l)
 	before := hashDir(t, dir)
-	if _, err := atRest(t, dir); err != nil || hashDir(t, dir) != before {
+	if _, err := backupDir(t, dir); err != nil || hashDir(t, dir) != before {
 		t.Fatalf("a directory at rest: %v, changed %t", err, hashDir(t, dir) != before)
 	}
 	t.Logf("%d backups restored", seen+1)
@@ -118,18 +118,18 @@ func TestBackup_Restores(t *testing.T) {
 // TestBackup_AtRestWithATornTail leaves out what was never acknowledged, and refuses a directory that is in use.
 func TestBackup_AtRestWithATornTail(t *testing.T) {
 	dir := filepath.Join(scratch(t), "log")
-	l := grownLog(t, dir)
+	l := sampleLog(t, dir)
 	if _, err := Backup(dir, io.Discard, BackupOptions{Clock: testClock}); !errors.Is(err, ErrLocked) {
 		t.Errorf("of a log in use: %v", err)
 	}
 	last := l.Last()
 	mustClose(t, l)
-	all := files(t, dir)
+	all := readFiles(t, dir)
 	tail := lastWithFrames(all)
 	all[tail] = append(all[tail], entry(l.next, record(last+1))[:20]...)
-	put(t, dir, all)
+	writeFiles(t, dir, all)
 	before := hashDir(t, dir)
-	if info, err := atRest(t, dir); err != nil || info.Last != last || hashDir(t, dir) != before {
+	if info, err := backupDir(t, dir); err != nil || info.Last != last || hashDir(t, dir) != before {
 		t.Fatalf("up to %d, want %d: %v", info.Last, last, err)
 	}
 }
@@ -139,7 +139,7 @@ func TestBackup_UnderLoad(t *testing.T) {
 	l := mustOpen(t, filepath.Join(scratch(t), "log"), testOptions())
 	var enough bool
 	done, stop := make(chan error, 1), make(chan struct{})
-	go func() { done <- liveOn(l, stop) }()
+	go func() { done <- keepChanging(l, stop) }()
 	total, dropped := 0, uint64(0)
 	for !enough {
 		before := l.Last()
@@ -165,8 +165,8 @@ func TestBackup_UnderLoad(t *testing.T) {
 	}
 }
 
-// liveOn writes, snapshots and drops until stop is closed.
-func liveOn(l *Log, stop chan struct{}) error {
+// keepChanging writes, snapshots and drops until stop is closed.
+func keepChanging(l *Log, stop chan struct{}) error {
 	chance := rand.New(rand.NewPCG(1, 2))
 	for {
 		select {
@@ -186,8 +186,8 @@ func liveOn(l *Log, stop chan struct{}) error {
 	}
 }
 
-// outgrow makes everything that a copy is about old: three snapshots later its files would be gone.
-func outgrow(t *testing.T, l *Log) {
+// growPastBackup makes everything that a copy is about old: three snapshots later its files would be gone.
+func growPastBackup(t *testing.T, l *Log) {
 	t.Helper()
 	for range 3 {
 		mustAppend(t, l, 30)
@@ -200,13 +200,13 @@ func outgrow(t *testing.T, l *Log) {
 // with the next drop after the copy.
 func TestBackup_HoldsUpNobody(t *testing.T) {
 	dir := filepath.Join(scratch(t), "log")
-	l := grownLog(t, dir)
+	l := sampleLog(t, dir)
 	var once bool
 	before, during := l.First(), uint64(0)
-	backup, info := backupOf(t, l, BackupOptions{Pace: func(int) error {
+	backup, info := backupOf(t, l, BackupOptions{Throttle: func(int) error {
 		if !once {
 			once = true
-			outgrow(t, l)
+			growPastBackup(t, l)
 			during = l.First()
 		}
 		return nil
@@ -214,7 +214,7 @@ func TestBackup_HoldsUpNobody(t *testing.T) {
 	if err := restored(filepath.Join(scratch(t), "r"), backup, info); err != nil {
 		t.Error(err)
 	}
-	outgrow(t, l)
+	growPastBackup(t, l)
 	if during < before || during > info.Snapshot+1 || l.First() <= info.Last || len(l.snapshots) != snapshotsKept || len(l.pins) != 0 {
 		t.Errorf("the log began at %d, %d while it was copied up to %d, and %d afterwards; %d snapshots are left", before, during, info.Last, l.First(), len(l.snapshots))
 	}
@@ -224,14 +224,14 @@ func TestBackup_HoldsUpNobody(t *testing.T) {
 // TestBackup_AtAnEmptySegment begins a copy when the log has just begun a new segment: the one before is copied although nothing follows
 // the snapshot yet, and stays when something does.
 func TestBackup_AtAnEmptySegment(t *testing.T) {
-	l := grownLog(t, filepath.Join(scratch(t), "log"))
+	l := sampleLog(t, filepath.Join(scratch(t), "log"))
 	for l.segments[len(l.segments)-1].bytes > 0 {
 		mustAppend(t, l, 1)
 	}
 	mustSnapshot(t, l, l.Last())
 	c, err := l.pin()
 	must(t, err)
-	outgrow(t, l)
+	growPastBackup(t, l)
 	if _, err := c.copyTo(io.Discard, &BackupOptions{Clock: testClock}); err != nil {
 		t.Error(err)
 	}
@@ -241,10 +241,10 @@ func TestBackup_AtAnEmptySegment(t *testing.T) {
 
 // TestBackup_EndsAsToldTo wants errors of the pace, the place and the visitor to end a copy, and to leave the log as it was.
 func TestBackup_EndsAsToldTo(t *testing.T) {
-	l := grownLog(t, filepath.Join(scratch(t), "log"))
+	l := sampleLog(t, filepath.Join(scratch(t), "log"))
 	planted := errors.New("planted")
 	for name, o := range map[string]BackupOptions{
-		"pace":     {Pace: func(int) error { return planted }},
+		"pace":     {Throttle: func(int) error { return planted }},
 		"record":   {Visit: BackupVisitor{Record: func(uint64, []byte) error { return planted }}},
 		"snapshot": {Visit: BackupVisitor{Snapshot: func(uint64, io.Reader) error { return planted }}},
 	} {
@@ -262,10 +262,10 @@ func TestBackup_EndsAsToldTo(t *testing.T) {
 // TestBackup_NeverCopiesDamage flips every byte of the files under an open log: the copy is refused, or the byte is not part of it.
 func TestBackup_NeverCopiesDamage(t *testing.T) {
 	dir := filepath.Join(scratch(t), "log")
-	l := grownLog(t, dir)
+	l := sampleLog(t, dir)
 	_, want := backupOf(t, l, BackupOptions{})
-	refused, passed, step := 0, 0, sweep(23, 1)
-	for name, data := range files(t, dir) {
+	refused, passed, step := 0, 0, sampleSize(23, 1)
+	for name, data := range readFiles(t, dir) {
 		for at := 0; at < len(data); at += step {
 			spoilt := bytes.Clone(data)
 			spoilt[at] ^= 0x10
@@ -298,7 +298,7 @@ func TestBackup_NeverCopiesDamage(t *testing.T) {
 // TestBackup_EveryFlipAndCutIsRefused wants each changed byte and each end before the end of a backup to be refused with its place,
 // and nothing to be left of a restore.
 func TestBackup_EveryFlipAndCutIsRefused(t *testing.T) {
-	backup, _ := grownBackup(t)
+	backup, _ := sampleBackup(t)
 	dir := filepath.Join(scratch(t), "r")
 	check := func(what string, spoilt []byte) {
 		info, err := RestoreBackup(bytes.NewReader(spoilt), "b", dir, testOptions(), BackupVisitor{})
@@ -310,7 +310,7 @@ func TestBackup_EveryFlipAndCutIsRefused(t *testing.T) {
 			t.Fatalf("%s: something is left: %v", what, err)
 		}
 	}
-	for at := 0; at < len(backup); at += sweep(5, 1) {
+	for at := 0; at < len(backup); at += sampleSize(5, 1) {
 		for _, mask := range []byte{0x01, 0x80, 0xff} {
 			spoilt := bytes.Clone(backup)
 			spoilt[at] ^= mask

@@ -29,7 +29,7 @@ func (l *Log) Snapshot() (seq uint64, r io.ReadCloser, ok bool, err error) {
 		if first > s.sequence+1 {
 			break
 		}
-		f, payload, bad, err := openSnapshot(numbered{s.sequence, s.path})
+		f, payload, bad, err := openSnapshot(numberedFile{s.sequence, s.path})
 		if err != nil {
 			return 0, nil, false, err
 		}
@@ -37,7 +37,7 @@ func (l *Log) Snapshot() (seq uint64, r io.ReadCloser, ok bool, err error) {
 			return s.sequence, newSnapshotReader(f, payload), true, nil
 		}
 		damage = bad
-		l.o.Logger.Warn("damaged snapshot passed over", "cause", bad.Error())
+		l.options.Logger.Warn("damaged snapshot passed over", "cause", bad.Error())
 	}
 	if first > 1 && damage != nil {
 		return 0, nil, false, damage
@@ -57,7 +57,7 @@ func (l *Log) WriteSnapshot(seq uint64, write func(io.Writer) error) error {
 	if done || err != nil {
 		return err
 	}
-	if err := l.disk.room(l.dir, l.o.ReserveBytes, 0); err != nil {
+	if err := l.disk.checkSpace(l.dir, l.options.ReserveBytes, 0); err != nil {
 		return err
 	}
 	path := snapshotPath(l.dir, seq)
@@ -71,7 +71,7 @@ func (l *Log) WriteSnapshot(seq uint64, write func(io.Writer) error) error {
 		if err := l.usable(); err != nil {
 			return err // an append failed meanwhile; the unfinished file is removed at the next Open
 		}
-		err = l.publish(snapshot{sequence: seq, path: path, bytes: size, at: l.o.Clock().Round(0).UTC()})
+		err = l.publish(snapshot{sequence: seq, path: path, bytes: size, at: l.options.Clock().Round(0).UTC()})
 	}
 	if err != nil {
 		return l.poison(fmt.Errorf("write snapshot at %d: %w", seq, err))
@@ -104,7 +104,7 @@ func (l *Log) writeTemp(path string, seq uint64, write func(io.Writer) error) (s
 	if err != nil {
 		return 0, nil, err
 	}
-	out := &fileWriter{file: f, disk: l.disk, dir: l.dir, reserve: l.o.ReserveBytes}
+	out := &fileWriter{file: f, disk: l.disk, dir: l.dir, reserve: l.options.ReserveBytes}
 	ours, theirs = encodeSnapshot(out, seq, write)
 	if errors.Is(ours, ErrNoSpace) {
 		ours, theirs = nil, ours
@@ -143,8 +143,8 @@ func (l *Log) retire(all []snapshot) ([]snapshot, error) {
 		switch {
 		case s.damage != nil:
 			var name string
-			if name, err = l.disk.aside(s.path, "damaged", l.o.Clock()); err == nil {
-				l.o.Logger.Info("damaged snapshot put aside", "kept", name)
+			if name, err = l.disk.moveAside(s.path, "damaged", l.options.Clock()); err == nil {
+				l.options.Logger.Info("damaged snapshot put aside", "kept", name)
 			}
 		case len(kept) >= snapshotsKept && !l.pinned(s.sequence):
 			err = l.disk.remove(s.path)
@@ -179,8 +179,8 @@ func (l *Log) DropBefore(seq uint64) error {
 	if n == 0 {
 		return nil
 	}
-	l.marker.mark.first = l.segments[n].start.frame
-	if err := l.marker.force(); err != nil {
+	l.markWriter.mark.first = l.segments[n].start.frame
+	if err := l.markWriter.writeSync(); err != nil {
 		return l.poison(fmt.Errorf("drop records before %d: %w", seq, err))
 	}
 	for range n {

@@ -9,37 +9,37 @@ import (
 	"testing"
 )
 
-// recorder is a disk that copies the directory before each operation: what a crash there would leave.
-type recorder struct {
+// crashRecorder is a disk that copies the directory before each operation: what a crash there would leave.
+type crashRecorder struct {
 	t      testing.TB
 	dir    string
-	images []image
+	images []diskImage
 	ops    []string // what was done, by the base names of the files
 }
 
-// image is the directory at one moment.
-type image struct {
+// diskImage is the directory at one moment.
+type diskImage struct {
 	before string // the operation that did not happen any more
 	files  map[string][]byte
 	acked  uint64
 }
 
-// record makes a disk whose images say that acked records had been acknowledged.
-func (r *recorder) record(acked func() uint64) *disk {
+// recordingDisk makes a disk whose images say that acked records had been acknowledged.
+func (r *crashRecorder) recordingDisk(acked func() uint64) *disk {
 	quick := quickDisk()
 	note := func(what, path string) {
 		op := what + " " + filepath.Base(path)
-		r.images = append(r.images, image{before: op, files: files(r.t, r.dir), acked: acked()})
+		r.images = append(r.images, diskImage{before: op, files: readFiles(r.t, r.dir), acked: acked()})
 		r.ops = append(r.ops, op)
 	}
 	return &disk{
-		free:     quick.free,
-		forget:   quick.forget,
-		sync:     func(f *os.File) error { note("sync", f.Name()); return quick.sync(f) },
-		syncDir:  func(dir string) error { note("syncdir", ""); return quick.syncDir(dir) },
-		rename:   func(from, to string) error { note("rename", from); return quick.rename(from, to) },
-		remove:   func(path string) error { note("remove", path); return quick.remove(path) },
-		truncate: func(f *os.File, n int64) error { note("truncate", f.Name()); return quick.truncate(f, n) },
+		freeBytes:     quick.freeBytes,
+		dropPageCache: quick.dropPageCache,
+		sync:          func(f *os.File) error { note("sync", f.Name()); return quick.sync(f) },
+		syncDir:       func(dir string) error { note("syncdir", ""); return quick.syncDir(dir) },
+		rename:        func(from, to string) error { note("rename", from); return quick.rename(from, to) },
+		remove:        func(path string) error { note("remove", path); return quick.remove(path) },
+		truncate:      func(f *os.File, n int64) error { note("truncate", f.Name()); return quick.truncate(f, n) },
 		write: func(f *os.File, data []byte, at int64) error {
 			note("write", f.Name())
 			return quick.write(f, data, at)
@@ -47,17 +47,17 @@ func (r *recorder) record(acked func() uint64) *disk {
 	}
 }
 
-// recording is a disk that records, below a fresh directory.
-func recording(t testing.TB, acked func() uint64) (*recorder, Options) {
+// newCrashRecorder is a disk that records, below a fresh directory.
+func newCrashRecorder(t testing.TB, acked func() uint64) (*crashRecorder, Options) {
 	t.Helper()
-	r, o := &recorder{t: t, dir: filepath.Join(scratch(t), "log")}, testOptions()
-	o.disk = r.record(acked)
-	put(t, r.dir, nil)
+	r, o := &crashRecorder{t: t, dir: filepath.Join(scratch(t), "log")}, testOptions()
+	o.disk = r.recordingDisk(acked)
+	writeFiles(t, r.dir, nil)
 	return r, o
 }
 
-// survives opens an image as the next process would, and once more.
-func (i image) survives(dir string) error {
+// checkRecovery opens an image as the next process would, and once more.
+func (i diskImage) checkRecovery(dir string) error {
 	for range 2 {
 		l, err := Open(dir, testOptions())
 		if err != nil {
@@ -80,13 +80,13 @@ func (i image) survives(dir string) error {
 }
 
 // crashAll opens every image and returns how many there were and what went wrong.
-func (r *recorder) crashAll(damage func(map[string][]byte)) (complaints []string) {
+func (r *crashRecorder) crashAll(damage func(map[string][]byte)) (complaints []string) {
 	dir := filepath.Join(scratch(r.t), "crash")
 	for n, i := range r.images {
 		left := maps.Clone(i.files)
 		damage(left)
-		put(r.t, dir, left)
-		if err := i.survives(dir); err != nil {
+		writeFiles(r.t, dir, left)
+		if err := i.checkRecovery(dir); err != nil {
 			complaints = append(complaints, fmt.Sprintf("image %d, before %s: %v", n, i.before, err))
 		}
 	}
@@ -94,7 +94,7 @@ func (r *recorder) crashAll(damage func(map[string][]byte)) (complaints []string
 }
 
 func TestW10_CrashAtEachStepOfSnapshotAndDrop(t *testing.T) {
-	r := liveThrough(t)
+	r := recordLifetime(t)
 	if len(r.images) < 100 {
 		t.Fatalf("%d images", len(r.images))
 	}
@@ -107,7 +107,7 @@ func TestW10_CrashAtEachStepOfSnapshotAndDrop(t *testing.T) {
 
 // TestW10_CrashControl damages each image: the check must object wherever something was acknowledged.
 func TestW10_CrashControl(t *testing.T) {
-	r := liveThrough(t)
+	r := recordLifetime(t)
 	for name, damage := range map[string]func(map[string][]byte){
 		"newest segment lost": func(f map[string][]byte) { delete(f, lastWithFrames(f)); delete(f, markName) },
 		"snapshots too early": func(f map[string][]byte) {
@@ -124,11 +124,11 @@ func TestW10_CrashControl(t *testing.T) {
 	}
 }
 
-// liveThrough runs a log through everything that changes files and records an image before each step.
-func liveThrough(t *testing.T) *recorder {
+// recordLifetime runs a log through everything that changes files and records an image before each step.
+func recordLifetime(t *testing.T) *crashRecorder {
 	t.Helper()
 	acked := uint64(0)
-	r, o := recording(t, func() uint64 { return acked })
+	r, o := newCrashRecorder(t, func() uint64 { return acked })
 	for range 3 {
 		l := mustOpen(t, r.dir, o)
 		for range 2 {
@@ -146,8 +146,8 @@ func liveThrough(t *testing.T) *recorder {
 
 // TestW10_OrderOfSteps holds the order in which a log changes its files.
 func TestW10_OrderOfSteps(t *testing.T) {
-	r, o := recording(t, func() uint64 { return 0 })
-	said := &saidOf{dir: r.dir}
+	r, o := newCrashRecorder(t, func() uint64 { return 0 })
+	said := &goldenReport{dir: r.dir}
 	step := func(what string, do func()) {
 		r.ops = nil
 		do()
@@ -160,7 +160,7 @@ func TestW10_OrderOfSteps(t *testing.T) {
 	step("snapshot", func() { mustSnapshot(t, l, l.Last()-1) })
 	step("drop", func() { must(t, l.DropBefore(l.Last())) })
 	mustClose(t, l)
-	r, o = recording(t, func() uint64 { return 0 })
+	r, o = newCrashRecorder(t, func() uint64 { return 0 })
 	o.SegmentBytes = 1
 	l = mustOpen(t, r.dir, o)
 	step("append that rolls", func() { mustAppend(t, l, 1) })
@@ -170,14 +170,14 @@ func TestW10_OrderOfSteps(t *testing.T) {
 
 // TestW3_CrashWhileATailIsCut crashes at each step of an Open that mends.
 func TestW3_CrashWhileATailIsCut(t *testing.T) {
-	h := write(t, 20)
+	h := writeLog(t, 20)
 	name := lastWithFrames(h.files)
 	whole := len(h.batches)
 	h.files[name] = h.files[name][:len(h.files[name])-3]
 	h.files[markName] = h.marks[whole-2]
 	h.files[filepath.Base(snapshotPath("", 3))+tempSuffix] = []byte("half")
-	r, o := recording(t, func() uint64 { return uint64(h.batches[whole-2]) })
-	put(t, r.dir, h.files)
+	r, o := newCrashRecorder(t, func() uint64 { return uint64(h.batches[whole-2]) })
+	writeFiles(t, r.dir, h.files)
 	l := mustOpen(t, r.dir, o)
 	if l.Recovery().TornBytes == 0 {
 		t.Fatal("nothing was cut")

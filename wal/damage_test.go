@@ -14,18 +14,18 @@ import (
 	"testing"
 )
 
-// saidOf is what this package says of a broken log, word for word: an operator decides by file, offset, sequence and hint.
-type saidOf struct {
+// goldenReport is what this package says of a broken log, word for word: an operator decides by file, offset, sequence and hint.
+type goldenReport struct {
 	strings.Builder
 	dir string
 }
 
-func (s *saidOf) line(format string, values ...any) {
+func (s *goldenReport) line(format string, values ...any) {
 	s.WriteString(strings.ReplaceAll(fmt.Sprintf(format, values...), s.dir, "DIR") + "\n")
 }
 
 // golden holds it against testdata; -update rewrites it.
-func (s *saidOf) golden(t *testing.T, name string) {
+func (s *goldenReport) golden(t *testing.T, name string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
 	if *update {
@@ -49,7 +49,7 @@ func (s *saidOf) golden(t *testing.T, name string) {
 }
 
 func TestW4_DamageOfAFrameIsNamedExactly(t *testing.T) {
-	said := &saidOf{dir: "/none"}
+	said := &goldenReport{dir: "/none"}
 	whole := entry(position{frame: 3, sequence: 5, chain: 7}, []byte("one"), []byte("two"))
 	longest := binary.AppendUvarint(nil, frameBytesMax)
 	for _, c := range []struct {
@@ -63,7 +63,7 @@ func TestW4_DamageOfAFrameIsNamedExactly(t *testing.T) {
 		{"longer form", append([]byte{whole[0] | 0x80, 0}, whole[1:]...)},
 		{"a byte less than a header", whole[:40]}, {"a header", whole[:41]}, {"all but a byte", whole[:len(whole)-1]}, {"a byte more", append(bytes.Clone(whole), 9)},
 	} {
-		said.decoded(c.name, c.data)
+		said.reportFrame(c.name, c.data)
 	}
 	for name, change := range map[string]func(f []byte){
 		"a record less":  func(f []byte) { f[8]-- },
@@ -82,18 +82,18 @@ func TestW4_DamageOfAFrameIsNamedExactly(t *testing.T) {
 				if data[at] = value; right {
 					resum(data)
 				}
-				said.decoded(fmt.Sprintf("byte %d is %d, summed %v", at-1, value, right), data)
+				said.reportFrame(fmt.Sprintf("byte %d is %d, summed %v", at-1, value, right), data)
 			}
 		}
 	}
 	f, _, _ := decodeEntry(whole)
 	for _, at := range []position{{3, 5, 7}, {4, 5, 7}, {3, 4, 7}, {3, 5, 8}} {
-		said.line("follows %+v: %+v", at, f.follows(at))
+		said.line("follows %+v: %+v", at, f.checkPosition(at))
 	}
 	said.golden(t, "frames.txt")
 }
 
-func (s *saidOf) decoded(name string, data []byte) {
+func (s *goldenReport) reportFrame(name string, data []byte) {
 	f, n, bad := decodeEntry(data)
 	f.payload = nil
 	if bad == nil {
@@ -104,13 +104,13 @@ func (s *saidOf) decoded(name string, data []byte) {
 }
 
 func TestW4_DamageOfASnapshotOrMarkIsNamedExactly(t *testing.T) {
-	said := &saidOf{dir: "/none"}
+	said := &goldenReport{dir: "/none"}
 	var file bytes.Buffer
 	ours, theirs := encodeSnapshot(&file, 7, stateAt(7))
 	must(t, errors.Join(ours, theirs))
 	whole := file.Bytes()
 	snapshot := func(name string, data []byte) {
-		sequence, payload, bad, err := walkSnapshot(bytes.NewReader(data), int64(len(data)), nil)
+		sequence, payload, bad, err := verifySnapshot(bytes.NewReader(data), int64(len(data)), nil)
 		if bad == nil {
 			said.line("%s: record %d, %d bytes, %v", name, sequence, payload, err)
 			return
@@ -132,14 +132,14 @@ func TestW4_DamageOfASnapshotOrMarkIsNamedExactly(t *testing.T) {
 		}
 	}
 	for size := range int64(len(whole)) { // the file became shorter while it was read
-		_, _, bad, err := walkSnapshot(bytes.NewReader(whole[:size]), int64(len(whole)), nil)
+		_, _, bad, err := verifySnapshot(bytes.NewReader(whole[:size]), int64(len(whole)), nil)
 		said.line("%d of %d bytes can be read: %v, %v", size, len(whole), bad != nil, err)
 	}
-	said.marks()
+	said.reportMarks()
 	said.golden(t, "snapshots.txt")
 }
 
-func (s *saidOf) marks() {
+func (s *goldenReport) reportMarks() {
 	one := func(name string, m mark, change func(b []byte) []byte) {
 		b := m.encode()
 		if change != nil {
@@ -172,8 +172,8 @@ func (s *saidOf) marks() {
 
 // TestW5_DamageOfALogIsNamedExactly breaks logs in many ways and writes down what a start, a check and a repair say.
 func TestW5_DamageOfALogIsNamedExactly(t *testing.T) {
-	said := &saidOf{dir: filepath.Join(scratch(t), "log")}
-	h := write(t, 40)
+	said := &goldenReport{dir: filepath.Join(scratch(t), "log")}
+	h := writeLog(t, 40)
 	for _, name := range slices.Sorted(maps.Keys(segmentDamages(t, h))) {
 		for _, marked := range []bool{true, false} {
 			broken := maps.Clone(h.files)
@@ -181,7 +181,7 @@ func TestW5_DamageOfALogIsNamedExactly(t *testing.T) {
 			if !marked {
 				delete(broken, markName)
 			}
-			said.of(t, fmt.Sprintf("%s, mark %v", name, marked), broken)
+			said.reportDir(t, fmt.Sprintf("%s, mark %v", name, marked), broken)
 		}
 	}
 	last := lastWithFrames(h.files)
@@ -191,21 +191,21 @@ func TestW5_DamageOfALogIsNamedExactly(t *testing.T) {
 		for _, generation := range []int{len(h.marks) - 1, len(h.marks) - 2, len(h.marks) - 3, 0} {
 			broken := maps.Clone(h.files)
 			broken[last], broken[markName] = broken[last][:cut], h.marks[generation]
-			said.of(t, fmt.Sprintf("cut at %d, mark %d behind", cut, len(h.marks)-1-generation), broken)
+			said.reportDir(t, fmt.Sprintf("cut at %d, mark %d behind", cut, len(h.marks)-1-generation), broken)
 		}
 		broken := maps.Clone(h.files)
 		broken[last] = broken[last][:cut]
 		delete(broken, markName)
-		said.of(t, fmt.Sprintf("cut at %d, mark lost", cut), broken)
+		said.reportDir(t, fmt.Sprintf("cut at %d, mark lost", cut), broken)
 	}
 	said.golden(t, "segments.txt")
 }
 
 func TestW5_DamageOfACompactedLogIsNamedExactly(t *testing.T) {
-	said := &saidOf{dir: filepath.Join(scratch(t), "log")}
+	said := &goldenReport{dir: filepath.Join(scratch(t), "log")}
 	dir := filepath.Join(scratch(t), "log")
 	older, newer := compacted(t, dir)
-	all := files(t, dir)
+	all := readFiles(t, dir)
 	names, slot := segmentNames(all), all[markName][:markSlotBytes]
 	one, two := filepath.Base(snapshotPath("", older)), filepath.Base(snapshotPath("", newer))
 	flipped := func(name string, at int) []byte { b := bytes.Clone(all[name]); b[at] ^= 1; return b }
@@ -245,8 +245,8 @@ func TestW5_DamageOfACompactedLogIsNamedExactly(t *testing.T) {
 			delete(f, one)
 			delete(f, two)
 		},
-		"segments damaged":          spoil(names...),
-		"newest frame damaged":      spoilEnd(lastWithFrames(all)),
+		"segments damaged":          corruptFiles(names...),
+		"newest frame damaged":      corruptEnd(lastWithFrames(all)),
 		"torn tail":                 func(f map[string][]byte) { torn(f) },
 		"torn tail, slot 0 damaged": func(f map[string][]byte) { torn(f); f[markName] = flipped(markName, 20) },
 		"torn tail, slot 1 damaged": func(f map[string][]byte) { torn(f); f[markName] = flipped(markName, markSlotBytes+20) },
@@ -256,16 +256,16 @@ func TestW5_DamageOfACompactedLogIsNamedExactly(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
 		broken := maps.Clone(all)
 		changes[name](broken)
-		said.of(t, name, broken)
+		said.reportDir(t, name, broken)
 	}
 	said.golden(t, "compacted.txt")
 }
 
-// of writes down what Verify, Open and Repair say of the files.
-func (s *saidOf) of(t *testing.T, name string, broken map[string][]byte) {
+// reportDir writes down what Verify, Open and Repair say of the files.
+func (s *goldenReport) reportDir(t *testing.T, name string, broken map[string][]byte) {
 	t.Helper()
 	s.line("== %s", name)
-	put(t, s.dir, broken)
+	writeFiles(t, s.dir, broken)
 	before := hashDir(t, s.dir)
 	report, err := Verify(s.dir)
 	for i := range report.Snapshots {
@@ -283,14 +283,14 @@ func (s *saidOf) of(t *testing.T, name string, broken map[string][]byte) {
 	var damage *DamageError
 	switch {
 	case err == nil:
-		s.opened(t, l, strings.HasPrefix(name, "stale"))
+		s.reportOpen(t, l, strings.HasPrefix(name, "stale"))
 	case !errors.As(err, &damage) || damage.File == "" || damage.Expected == "" || damage.Found == "" || damage.Hint == "" || hashDir(t, s.dir) != before:
 		t.Errorf("%s: refused with %+v, or changed", name, damage)
 		fallthrough
 	default:
 		s.line("open: %v", err)
 	}
-	put(t, s.dir, broken)
+	writeFiles(t, s.dir, broken)
 	repaired, err := Repair(s.dir, testOptions())
 	s.line("repair: %+v %v", repaired, err)
 	if err != nil {
@@ -305,20 +305,20 @@ func (s *saidOf) of(t *testing.T, name string, broken map[string][]byte) {
 	last := l.Last()
 	mustClose(t, l)
 	if !strings.HasPrefix(name, "stale") { // those hold other records
-		goesOn(t, s.dir, last)
+		checkAppends(t, s.dir, last)
 	}
 }
 
-// opened writes down what a start found, and lets the log go on: the next snapshot puts damaged ones aside. A stale log holds other records.
-func (s *saidOf) opened(t *testing.T, l *Log, stale bool) {
+// reportOpen writes down what a start found, and lets the log go on: the next snapshot puts damaged ones aside. A stale log holds other records.
+func (s *goldenReport) reportOpen(t *testing.T, l *Log, stale bool) {
 	t.Helper()
 	r := l.Recovery()
 	for _, d := range r.SnapshotDamage {
 		s.line("open: passed over: %v", d)
 	}
 	s.line("open: {First:%d Last:%d Segments:%d Frames:%d Records:%d LogBytes:%d TornBytes:%d TornFile:%s TornSequence:%d AmbiguousTail:%t Mark:%s "+
-		"SnapshotSequence:%d SnapshotDamage:[] TempsRemoved:%s}, %d and %d bytes", r.First, r.Last, r.Segments, r.Frames, r.Records, r.LogBytes,
-		r.TornBytes, r.TornFile, r.TornSequence, r.AmbiguousTail, r.Mark, r.SnapshotSequence, r.Unusable, l.Stats().LogBytes, l.Stats().SnapshotBytes)
+		"SnapshotSequence:%d SnapshotDamage:[] TempsRemoved:%s}, %d and %d bytes", r.First, r.Last, r.Segments, r.Batches, r.Records, r.LogBytes,
+		r.TornBytes, r.TornFile, r.TornSequence, r.AmbiguousTail, r.Mark, r.SnapshotSequence, r.UnfinishedSnapshots, l.Stats().LogBytes, l.Stats().SnapshotBytes)
 	sequence, state, ok, err := l.Snapshot()
 	if ok {
 		text, readErr := io.ReadAll(state)

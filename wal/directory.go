@@ -18,8 +18,8 @@ const (
 	tempSuffix     = ".tmp"
 )
 
-// numbered is a file whose name carries a number: a segment its first frame, a snapshot its sequence.
-type numbered struct {
+// numberedFile is a file whose name carries a number: a segment its first frame, a snapshot its sequence.
+type numberedFile struct {
 	number uint64
 	path   string
 }
@@ -27,15 +27,15 @@ type numbered struct {
 // listing is what lies in the directory, sorted by number.
 type listing struct {
 	mark      []string // its path, when there is one
-	segments  []numbered
-	snapshots []numbered
+	segments  []numberedFile
+	snapshots []numberedFile
 	temps     []string // of snapshots that were never finished
 	foreign   []string // files that the library would take for its own and act on
 }
 
-// list sorts the names of the directory. Names that mean nothing to this package or to the library,
+// listDir sorts the names of the directory. Names that mean nothing to this package or to the library,
 // such as files that were put aside, are passed over.
-func list(dir string) (listing, error) {
+func listDir(dir string) (listing, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return listing{}, fmt.Errorf("list log directory: %w", err)
@@ -44,7 +44,7 @@ func list(dir string) (listing, error) {
 	for _, e := range entries {
 		l.add(filepath.Join(dir, e.Name()), e.Name(), e.Type().IsRegular())
 	}
-	byNumber := func(a, b numbered) int { return cmp.Compare(a.number, b.number) }
+	byNumber := func(a, b numberedFile) int { return cmp.Compare(a.number, b.number) }
 	slices.SortFunc(l.segments, byNumber)
 	slices.SortFunc(l.snapshots, byNumber)
 	return l, nil
@@ -68,7 +68,7 @@ func (l *listing) add(path, name string, regular bool) {
 	}
 	switch suffix := name[indexDigits:]; {
 	case suffix == "" && regular && index > 0:
-		l.segments = append(l.segments, numbered{index, path})
+		l.segments = append(l.segments, numberedFile{index, path})
 	case suffix == "", suffix == ".START", suffix == ".END":
 		// The library makes the last two when it truncates and deletes other segments when it finds one.
 		// We never let it truncate, so this came from elsewhere.
@@ -86,7 +86,7 @@ func (l *listing) addSnapshot(path, rest string, regular bool) {
 	sequence, ok := parseIndex(rest)
 	switch {
 	case ok && regular && sequence > 0:
-		l.snapshots = append(l.snapshots, numbered{sequence, path})
+		l.snapshots = append(l.snapshots, numberedFile{sequence, path})
 	case ok:
 		l.foreign = append(l.foreign, path)
 	}

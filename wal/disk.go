@@ -14,14 +14,14 @@ import (
 // disk is every operation of this package that changes the directory, but for the appends of the
 // library. Tests replace single ones to let them fail, or to copy the directory before each.
 type disk struct {
-	sync     func(*os.File) error
-	syncDir  func(dir string) error
-	rename   func(from, to string) error
-	remove   func(path string) error
-	truncate func(f *os.File, size int64) error
-	write    func(f *os.File, data []byte, offset int64) error
-	free     func(dir string) (int64, error) // bytes that this process may still write
-	forget   func(*os.File) error            // has the next read see the disk, where the system can do that
+	sync          func(*os.File) error
+	syncDir       func(dir string) error
+	rename        func(from, to string) error
+	remove        func(path string) error
+	truncate      func(f *os.File, size int64) error
+	write         func(f *os.File, data []byte, offset int64) error
+	freeBytes     func(dir string) (int64, error) // bytes that this process may still write
+	dropPageCache func(*os.File) error            // has the next read see the disk, where the system can do that
 }
 
 func realDisk() *disk {
@@ -35,24 +35,24 @@ func realDisk() *disk {
 			_, err := f.WriteAt(data, offset)
 			return err
 		},
-		free:   freeSpace,
-		forget: forget,
+		freeBytes:     freeSpace,
+		dropPageCache: dropPageCache,
 	}
 }
 
-// unsettled is how many segments may hold frames that were never synced: the one that was written, and an empty one behind it.
-const unsettled = 2
+// tailSegments is how many segments may hold frames that were never synced: the one that was written, and an empty one behind it.
+const tailSegments = 2
 
-// settle has the scan see what the disk holds of the end of the log. The sync of the process before may have failed: then
+// rereadTail has the scan see what the disk holds of the end of the log. The sync of the process before may have failed: then
 // the kernel still shows what it could not write, takes it for written, and reports success for every later sync. A log
 // that is built upon that is gone after a power cut, with all that was acknowledged since. So what can be written is
 // written first, and then the kernel is made to read again.
-func (d *disk) settle(dir string) error {
-	found, err := list(dir)
+func (d *disk) rereadTail(dir string) error {
+	found, err := listDir(dir)
 	if err != nil {
 		return err
 	}
-	for _, segment := range found.segments[max(0, len(found.segments)-unsettled):] {
+	for _, segment := range found.segments[max(0, len(found.segments)-tailSegments):] {
 		if err := d.reread(segment.path); err != nil {
 			return fmt.Errorf("settle the end of the log: %w", err)
 		}
@@ -69,7 +69,7 @@ func (d *disk) reread(path string) (err error) {
 	if err := d.sync(f); err != nil {
 		return fmt.Errorf("sync %s: %w", path, err)
 	}
-	return d.forget(f)
+	return d.dropPageCache(f)
 }
 
 // syncDir makes the names in dir durable: a created, renamed or removed file may come back, or be gone,
@@ -94,12 +94,12 @@ func freeSpace(dir string) (int64, error) {
 	return int64(s.Bavail) * int64(s.Bsize), nil
 }
 
-// room answers ErrNoSpace when writing need bytes into dir would leave less than the reserve.
-func (d *disk) room(dir string, reserve, need int64) error {
+// buffered answers ErrNoSpace when writing need bytes into dir would leave less than the reserve.
+func (d *disk) checkSpace(dir string, reserve, need int64) error {
 	if reserve < 0 {
 		return nil
 	}
-	free, err := d.free(dir)
+	free, err := d.freeBytes(dir)
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ type fileWriter struct {
 
 // Write is io.Writer.
 func (w *fileWriter) Write(p []byte) (int, error) {
-	if err := w.disk.room(w.dir, w.reserve, int64(len(p))); err != nil {
+	if err := w.disk.checkSpace(w.dir, w.reserve, int64(len(p))); err != nil {
 		return 0, err
 	}
 	if err := w.disk.write(w.file, p, w.size); err != nil {
@@ -152,8 +152,8 @@ func (d *disk) makeDir(dir string) error {
 	}
 }
 
-// keep writes data durably into a new file whose name begins with path and says why and when.
-func (d *disk) keep(path, why string, at time.Time, data []byte) (name string, err error) {
+// saveCopy writes data durably into a new file whose name begins with path and says why and when.
+func (d *disk) saveCopy(path, why string, at time.Time, data []byte) (name string, err error) {
 	name, err = asideName(path, why, at)
 	if err != nil {
 		return "", err
@@ -172,8 +172,8 @@ func (d *disk) keep(path, why string, at time.Time, data []byte) (name string, e
 	return name, d.syncDir(filepath.Dir(name))
 }
 
-// cut makes the file size bytes long, durably.
-func (d *disk) cut(path string, size int64) (err error) {
+// truncated makes the file size bytes long, durably.
+func (d *disk) truncateFile(path string, size int64) (err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
 		return err
@@ -188,8 +188,8 @@ func (d *disk) cut(path string, size int64) (err error) {
 	return d.syncDir(filepath.Dir(path))
 }
 
-// aside renames a file so that the log no longer sees it, and keeps its bytes.
-func (d *disk) aside(path, why string, at time.Time) (string, error) {
+// moveAside renames a file so that the log no longer sees it, and keeps its bytes.
+func (d *disk) moveAside(path, why string, at time.Time) (string, error) {
 	name, err := asideName(path, why, at)
 	if err != nil {
 		return "", err

@@ -44,20 +44,20 @@ func (e *DamageError) Error() string {
 // FormatError says that a file was written by a newer version of this package. The file is whole; this
 // build must not touch it.
 type FormatError struct {
-	File    string // path of the file
-	Version uint8  // format version that the file names
-	Known   uint8  // newest format version of this build
+	File      string // path of the file
+	Version   uint8  // format version that the file names
+	Supported uint8  // newest format version of this build
 }
 
 // Error names the file, both versions and the way out.
 func (e *FormatError) Error() string {
 	return fmt.Sprintf("%s has format version %d, this program knows up to %d; run the newer program on this directory",
-		e.File, e.Version, e.Known)
+		e.File, e.Version, e.Supported)
 }
 
 const (
-	hintRestore = "restore the directory from a backup, or cut the log here with the repair command"
-	hintAcked   = "this record had been acknowledged; restore the directory from a backup, or cut the log here with the repair command"
-	hintCovered = "the log holds what it covered, so a start passes it over and nothing is lost; the repair command puts it aside"
-	hintForeign = "move the file away if it does not belong here"
+	hintRestore      = "restore the directory from a backup, or cut the log here with the repair command"
+	hintAcknowledged = "this record had been acknowledged; restore the directory from a backup, or cut the log here with the repair command"
+	hintCovered      = "the log holds what it covered, so a start passes it over and nothing is lost; the repair command puts it aside"
+	hintForeign      = "move the file away if it does not belong here"
 )

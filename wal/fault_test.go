@@ -12,22 +12,22 @@ import (
 
 var errDisk = errors.New("input/output error")
 
-// brokenStore is the library with one operation that fails from some call on.
-type brokenStore struct {
+// failingStore is the library with one operation that fails from some call on.
+type failingStore struct {
 	store
 	failWrite, failSync bool
 	syncs               int
 	closed              bool
 }
 
-func (s *brokenStore) Write(index uint64, data []byte) error {
+func (s *failingStore) Write(index uint64, data []byte) error {
 	if s.failWrite {
 		return errDisk
 	}
 	return s.store.Write(index, data)
 }
 
-func (s *brokenStore) Sync() error {
+func (s *failingStore) Sync() error {
 	s.syncs++
 	if s.failSync {
 		return errDisk
@@ -35,7 +35,7 @@ func (s *brokenStore) Sync() error {
 	return s.store.Sync()
 }
 
-func (s *brokenStore) Close() error {
+func (s *failingStore) Close() error {
 	s.closed = true
 	return s.store.Close()
 }
@@ -44,27 +44,27 @@ func (s *brokenStore) Close() error {
 // after it, not even what would succeed, and what was acknowledged before must be there afterwards.
 func TestW6_FirstFailurePoisons(t *testing.T) {
 	for name, c := range map[string]struct {
-		plant func(l *Log, s *brokenStore)
+		plant func(l *Log, s *failingStore)
 		call  func(l *Log) error
 	}{
-		"write":           {func(_ *Log, s *brokenStore) { s.failWrite = true }, appendOne},
-		"sync":            {func(_ *Log, s *brokenStore) { s.failSync = true }, appendOne},
-		"mark":            {func(l *Log, _ *brokenStore) { l.disk.write = failWrite }, appendOne},
-		"roll":            {func(l *Log, _ *brokenStore) { l.o.SegmentBytes = 1 }, appendOne},
-		"directory":       {func(l *Log, _ *brokenStore) { l.disk.syncDir = failPath }, appendUntilRoll},
-		"snapshot write":  {func(l *Log, _ *brokenStore) { l.disk.write = failWrite }, snapshotNow},
-		"snapshot sync":   {func(l *Log, _ *brokenStore) { l.disk.sync = failFile }, snapshotNow},
-		"snapshot rename": {func(l *Log, _ *brokenStore) { l.disk.rename = failTwo }, snapshotNow},
-		"snapshot name":   {func(l *Log, _ *brokenStore) { l.disk.syncDir = failPath }, snapshotNow},
-		"snapshot retire": {func(l *Log, _ *brokenStore) { l.disk.remove = failPath }, snapshotNow},
-		"drop mark":       {func(l *Log, _ *brokenStore) { l.disk.sync = failFile }, dropNow},
-		"drop remove":     {func(l *Log, _ *brokenStore) { l.disk.remove = failPath }, dropNow},
-		"drop name":       {func(l *Log, _ *brokenStore) { l.disk.syncDir = failPath }, dropNow},
+		"write":           {func(_ *Log, s *failingStore) { s.failWrite = true }, appendOne},
+		"sync":            {func(_ *Log, s *failingStore) { s.failSync = true }, appendOne},
+		"mark":            {func(l *Log, _ *failingStore) { l.disk.write = failWrite }, appendOne},
+		"roll":            {func(l *Log, _ *failingStore) { l.options.SegmentBytes = 1 }, appendOne},
+		"directory":       {func(l *Log, _ *failingStore) { l.disk.syncDir = failPath }, appendUntilRoll},
+		"snapshot write":  {func(l *Log, _ *failingStore) { l.disk.write = failWrite }, snapshotNow},
+		"snapshot sync":   {func(l *Log, _ *failingStore) { l.disk.sync = failFile }, snapshotNow},
+		"snapshot rename": {func(l *Log, _ *failingStore) { l.disk.rename = failTwo }, snapshotNow},
+		"snapshot name":   {func(l *Log, _ *failingStore) { l.disk.syncDir = failPath }, snapshotNow},
+		"snapshot retire": {func(l *Log, _ *failingStore) { l.disk.remove = failPath }, snapshotNow},
+		"drop mark":       {func(l *Log, _ *failingStore) { l.disk.sync = failFile }, dropNow},
+		"drop remove":     {func(l *Log, _ *failingStore) { l.disk.remove = failPath }, dropNow},
+		"drop name":       {func(l *Log, _ *failingStore) { l.disk.syncDir = failPath }, dropNow},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(scratch(t), "log")
 			l := faultyLog(t, dir)
-			s := &brokenStore{store: l.store}
+			s := &failingStore{store: l.store}
 			l.store = s
 			acked := l.Last()
 			c.plant(l, s)
@@ -78,17 +78,17 @@ func TestW6_FirstFailurePoisons(t *testing.T) {
 			s.failWrite, s.failSync = false, false
 			*l.disk = *quickDisk()
 			staysPoisoned(t, l, s)
-			survivor := image{files: files(t, dir), acked: acked}
+			survivor := diskImage{files: readFiles(t, dir), acked: acked}
 			next := filepath.Join(scratch(t), "log")
-			put(t, next, survivor.files)
-			if err := survivor.survives(next); err != nil {
+			writeFiles(t, next, survivor.files)
+			if err := survivor.checkRecovery(next); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 }
 
-func staysPoisoned(t *testing.T, l *Log, s *brokenStore) {
+func staysPoisoned(t *testing.T, l *Log, s *failingStore) {
 	t.Helper()
 	before, syncs := hashDir(t, l.dir), s.syncs
 	for what, err := range map[string]error{"append": appendOne(l), "snapshot": snapshotNow(l), "drop": dropNow(l)} {
@@ -151,7 +151,7 @@ func TestW6_RetryControl(t *testing.T) {
 	dir := filepath.Join(scratch(t), "log")
 	l := faultyLog(t, dir)
 	defer mustClose(t, l)
-	s := &brokenStore{store: l.store, failSync: true}
+	s := &failingStore{store: l.store, failSync: true}
 	l.store = s
 	path, from := l.segments[len(l.segments)-1].path, l.segments[len(l.segments)-1].bytes
 	if err := appendOne(l); !errors.Is(err, ErrPoisoned) {
@@ -170,11 +170,11 @@ func TestW6_RetryControl(t *testing.T) {
 	l.next = position{frame: l.next.frame + 1, sequence: seq + 1, chain: binary.LittleEndian.Uint32(l.frame[len(l.frame)-frameTrailerBytes:])}
 	l.segments[len(l.segments)-1].bytes += lost
 	must(t, appendOne(l))
-	survivor := image{files: files(t, dir), acked: l.Last()}
+	survivor := diskImage{files: readFiles(t, dir), acked: l.Last()}
 	next := filepath.Join(scratch(t), "log")
-	put(t, next, survivor.files)
+	writeFiles(t, next, survivor.files)
 	var damage *DamageError
-	if err := survivor.survives(next); !errors.As(err, &damage) || damage.Sequence != seq {
+	if err := survivor.checkRecovery(next); !errors.As(err, &damage) || damage.Sequence != seq {
 		t.Errorf("a batch of %d bytes was lost unnoticed: %v", lost, err)
 	}
 }
@@ -183,16 +183,16 @@ func TestW6_RetryControl(t *testing.T) {
 // not bring it to the disk; only when it is made to forget does it tell the truth. Open must see that, and build on nothing
 // else; a failure to find out is one to open.
 func TestW6_OpenReadsTheDisk(t *testing.T) {
-	h := write(t, 20)
+	h := writeLog(t, 20)
 	whole, dir := len(h.batches), filepath.Join(scratch(t), "log")
 	name := lastWithFrames(h.files)
 	shown := maps.Clone(h.files)
 	shown[markName] = h.marks[whole-2] // the last append was not acknowledged
-	put(t, dir, shown)
+	writeFiles(t, dir, shown)
 	synced := map[string]bool{}
 	o := testOptions()
 	o.disk.sync = func(f *os.File) error { synced[filepath.Base(f.Name())] = true; return nil }
-	o.disk.forget = func(f *os.File) error {
+	o.disk.dropPageCache = func(f *os.File) error {
 		base := filepath.Base(f.Name())
 		if !synced[base] {
 			t.Errorf("%s is forgotten before it is synced: that loses what could be written", base)
@@ -209,9 +209,9 @@ func TestW6_OpenReadsTheDisk(t *testing.T) {
 	mustClose(t, l)
 	for what, plant := range map[string]func(*disk){
 		"sync":   func(d *disk) { d.sync = failFile },
-		"forget": func(d *disk) { d.forget = failFile },
+		"forget": func(d *disk) { d.dropPageCache = failFile },
 	} {
-		put(t, dir, shown)
+		writeFiles(t, dir, shown)
 		o := testOptions()
 		plant(o.disk)
 		if _, err := Open(dir, o); !errors.Is(err, errDisk) {
@@ -225,7 +225,7 @@ func TestW7_NoSpaceDoesNotPoison(t *testing.T) {
 	o := testOptions()
 	o.ReserveBytes = 1 << 20
 	free := int64(10 << 20)
-	o.disk.free = func(string) (int64, error) { return free, nil }
+	o.disk.freeBytes = func(string) (int64, error) { return free, nil }
 	l := mustOpen(t, dir, o)
 	defer mustClose(t, l)
 	mustAppend(t, l, 5)
@@ -258,7 +258,7 @@ func TestReserveOptions(t *testing.T) {
 	for reserve, full := range map[int64]bool{-1: false, 0: true, 1: true} {
 		o := testOptions()
 		o.ReserveBytes = reserve
-		o.disk.free = func(string) (int64, error) { return 0, nil }
+		o.disk.freeBytes = func(string) (int64, error) { return 0, nil }
 		l := mustOpen(t, scratch(t), o)
 		if err := appendOne(l); errors.Is(err, ErrNoSpace) != full {
 			t.Errorf("reserve %d: %v", reserve, err)
@@ -267,7 +267,7 @@ func TestReserveOptions(t *testing.T) {
 	}
 	o := testOptions()
 	o.ReserveBytes = 1
-	o.disk.free = func(string) (int64, error) { return 0, fmt.Errorf("no answer: %w", errDisk) }
+	o.disk.freeBytes = func(string) (int64, error) { return 0, fmt.Errorf("no answer: %w", errDisk) }
 	l := mustOpen(t, scratch(t), o)
 	defer mustClose(t, l)
 	if err := appendOne(l); !errors.Is(err, errDisk) || errors.Is(err, ErrPoisoned) {

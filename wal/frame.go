@@ -75,11 +75,11 @@ type fault struct {
 	version  uint8 // when not 0: the header is whole and names this newer version
 }
 
-func wrong(at int, expected, found string) *fault {
+func newFault(at int, expected, found string) *fault {
 	return &fault{at: at, expected: expected, found: found}
 }
 
-func torn(at int, expected, found string) *fault {
+func tornFault(at int, expected, found string) *fault {
 	return &fault{at: at, expected: expected, found: found, torn: true}
 }
 
@@ -111,13 +111,13 @@ func appendFrame(dst []byte, at position, records [][]byte) []byte {
 func decodeEntry(data []byte) (frame, int, *fault) {
 	size, prefix := binary.Uvarint(data[:min(len(data), entryPrefixMax)])
 	if prefix <= 0 {
-		return frame{}, 0, torn(0, "the length of a frame", fmt.Sprintf("%d bytes that are none", len(data)))
+		return frame{}, 0, tornFault(0, "the length of a frame", fmt.Sprintf("%d bytes that are none", len(data)))
 	}
 	if size < frameBytesMin || size > frameBytesMax {
-		return frame{}, 0, torn(0, fmt.Sprintf("a frame of %d to %d bytes", frameBytesMin, frameBytesMax), fmt.Sprintf("a length of %d", size))
+		return frame{}, 0, tornFault(0, fmt.Sprintf("a frame of %d to %d bytes", frameBytesMin, frameBytesMax), fmt.Sprintf("a length of %d", size))
 	}
 	if prefix != len(binary.AppendUvarint(nil, size)) {
-		return frame{}, 0, torn(0, "the shortest form of a length", fmt.Sprintf("%d bytes for %d", prefix, size))
+		return frame{}, 0, tornFault(0, "the shortest form of a length", fmt.Sprintf("%d bytes for %d", prefix, size))
 	}
 	body := data[prefix:]
 	if uint64(len(body)) > size {
@@ -139,15 +139,15 @@ func decodeFrame(data []byte, size int) (frame, *fault) {
 		return frame{}, bad
 	}
 	if want := frameHeaderBytes + payload + frameTrailerBytes; want != size {
-		return f, wrong(12, fmt.Sprintf("a frame of %d bytes", size), fmt.Sprintf("a header that says %d", want))
+		return f, newFault(12, fmt.Sprintf("a frame of %d bytes", size), fmt.Sprintf("a header that says %d", want))
 	}
 	if len(data) < size {
-		return f, torn(len(data), fmt.Sprintf("a frame of %d bytes", size), fmt.Sprintf("the end after %d", len(data)))
+		return f, tornFault(len(data), fmt.Sprintf("a frame of %d bytes", size), fmt.Sprintf("the end after %d", len(data)))
 	}
 	end := size - frameTrailerBytes
 	f.checksum = binary.LittleEndian.Uint32(data[end:])
 	if sum := checksum(data[:end]); sum != f.checksum {
-		return f, torn(end, fmt.Sprintf("checksum %08x", f.checksum), fmt.Sprintf("%08x over the frame", sum))
+		return f, tornFault(end, fmt.Sprintf("checksum %08x", f.checksum), fmt.Sprintf("%08x over the frame", sum))
 	}
 	f.payload = data[frameHeaderBytes:end]
 	return f, checkPayload(f)
@@ -156,14 +156,14 @@ func decodeFrame(data []byte, size int) (frame, *fault) {
 // decodeHeader reads the header alone and returns the frame without payload, and the payload's length.
 func decodeHeader(data []byte) (frame, int, *fault) {
 	if len(data) < frameHeaderBytes {
-		return frame{}, 0, torn(len(data), fmt.Sprintf("a frame header of %d bytes", frameHeaderBytes), fmt.Sprintf("the end after %d", len(data)))
+		return frame{}, 0, tornFault(len(data), fmt.Sprintf("a frame header of %d bytes", frameHeaderBytes), fmt.Sprintf("the end after %d", len(data)))
 	}
 	if string(data[:4]) != frameMagic {
-		return frame{}, 0, torn(0, fmt.Sprintf("%q", frameMagic), fmt.Sprintf("%q", data[:4]))
+		return frame{}, 0, tornFault(0, fmt.Sprintf("%q", frameMagic), fmt.Sprintf("%q", data[:4]))
 	}
 	stored := binary.LittleEndian.Uint32(data[36:])
 	if sum := checksum(data[:36]); sum != stored {
-		return frame{}, 0, torn(36, fmt.Sprintf("header checksum %08x", stored), fmt.Sprintf("%08x over the header", sum))
+		return frame{}, 0, tornFault(36, fmt.Sprintf("header checksum %08x", stored), fmt.Sprintf("%08x over the header", sum))
 	}
 	if bad := checkVersion(data[4:8]); bad != nil {
 		bad.at += 4
@@ -177,10 +177,10 @@ func decodeHeader(data []byte) (frame, int, *fault) {
 	}
 	payload := binary.LittleEndian.Uint32(data[12:])
 	if f.count == 0 || f.count > BatchRecordsMax || payload > BatchBytesMax {
-		return f, 0, wrong(8, "a batch within the limits", fmt.Sprintf("%d records in %d bytes", f.count, payload))
+		return f, 0, newFault(8, "a batch within the limits", fmt.Sprintf("%d records in %d bytes", f.count, payload))
 	}
 	if f.index == 0 || f.first == 0 || f.last() < f.first {
-		return f, 0, wrong(16, "indices from 1", fmt.Sprintf("frame %d with record %d", f.index, f.first))
+		return f, 0, newFault(16, "indices from 1", fmt.Sprintf("frame %d with record %d", f.index, f.first))
 	}
 	return f, int(payload), nil
 }
@@ -192,7 +192,7 @@ func checkVersion(data []byte) *fault {
 		return &fault{expected: "a known format version", found: fmt.Sprint(data[0]), version: data[0]}
 	}
 	if data[0] == 0 || data[1] != 0 || data[2] != 0 || data[3] != 0 {
-		return wrong(0, fmt.Sprintf("version %d and three zero bytes", FormatVersion), fmt.Sprintf("% x", data[:4]))
+		return newFault(0, fmt.Sprintf("version %d and three zero bytes", FormatVersion), fmt.Sprintf("% x", data[:4]))
 	}
 	return nil
 }
@@ -204,16 +204,16 @@ func checkPayload(f frame) *fault {
 	for i := range f.count {
 		at := frameHeaderBytes + len(f.payload) - len(rest)
 		if len(rest) < recordPrefixBytes {
-			return wrong(at, fmt.Sprintf("%d records", f.count), fmt.Sprintf("the end after %d", i))
+			return newFault(at, fmt.Sprintf("%d records", f.count), fmt.Sprintf("the end after %d", i))
 		}
 		n := binary.LittleEndian.Uint32(rest)
 		if n == 0 || n > RecordBytesMax || int(n) > len(rest)-recordPrefixBytes {
-			return wrong(at, fmt.Sprintf("a record of 1 to %d bytes", RecordBytesMax), fmt.Sprintf("a length of %d", n))
+			return newFault(at, fmt.Sprintf("a record of 1 to %d bytes", RecordBytesMax), fmt.Sprintf("a length of %d", n))
 		}
 		rest = rest[recordPrefixBytes+int(n):]
 	}
 	if len(rest) != 0 {
-		return wrong(frameHeaderBytes+len(f.payload)-len(rest), "the end of the payload", fmt.Sprintf("%d bytes more", len(rest)))
+		return newFault(frameHeaderBytes+len(f.payload)-len(rest), "the end of the payload", fmt.Sprintf("%d bytes more", len(rest)))
 	}
 	return nil
 }
@@ -232,16 +232,16 @@ func (f frame) records(visit func(sequence uint64, record []byte) error) error {
 	return nil
 }
 
-// follows checks that the frame is the one that belongs at the position. Its header's checksum was
+// checkPosition checks that the frame is the one that belongs at the position. Its header's checksum was
 // right, so an interrupted write cannot have left a difference.
-func (f frame) follows(at position) *fault {
+func (f frame) checkPosition(at position) *fault {
 	switch {
 	case f.index != at.frame:
-		return wrong(16, fmt.Sprintf("frame %d", at.frame), fmt.Sprintf("frame %d", f.index))
+		return newFault(16, fmt.Sprintf("frame %d", at.frame), fmt.Sprintf("frame %d", f.index))
 	case f.first != at.sequence:
-		return wrong(24, fmt.Sprintf("sequence %d", at.sequence), fmt.Sprintf("sequence %d", f.first))
+		return newFault(24, fmt.Sprintf("sequence %d", at.sequence), fmt.Sprintf("sequence %d", f.first))
 	case f.chain != at.chain:
-		return wrong(32, fmt.Sprintf("chain %08x", at.chain), fmt.Sprintf("chain %08x", f.chain))
+		return newFault(32, fmt.Sprintf("chain %08x", at.chain), fmt.Sprintf("chain %08x", f.chain))
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// entry is a frame as it lies in a segment.
+// entryBytes is a frame as it lies in a segment.
 func entry(at position, records ...[]byte) []byte {
 	f := appendFrame(nil, at, records)
 	return append(binary.AppendUvarint(nil, uint64(len(f))), f...)
@@ -33,7 +33,7 @@ func TestFrameRoundTrip(t *testing.T) {
 		if bad != nil || n != len(data) {
 			t.Fatalf("%d of %d bytes: %+v", n, len(data), bad)
 		}
-		if bad := f.follows(at); bad != nil {
+		if bad := f.checkPosition(at); bad != nil {
 			t.Fatalf("%+v", bad)
 		}
 		i := 0
@@ -116,7 +116,7 @@ func FuzzSnapshot(f *testing.F) {
 	f.Add(whole.Bytes()[:25])
 	f.Add([]byte(snapshotMagic))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		seq, payload, bad, err := walkSnapshot(bytes.NewReader(data), int64(len(data)), nil)
+		seq, payload, bad, err := verifySnapshot(bytes.NewReader(data), int64(len(data)), nil)
 		if err != nil {
 			t.Fatalf("reading memory: %v", err)
 		}

@@ -23,14 +23,14 @@ func TestW11_GoldenFormat1(t *testing.T) {
 		must(t, os.MkdirAll(fixture, 0o755))
 		fresh := filepath.Join(t.TempDir(), "log")
 		compacted(t, fresh)
-		put(t, fixture, files(t, fresh))
+		writeFiles(t, fixture, readFiles(t, fresh))
 	}
-	kept := files(t, fixture)
+	kept := readFiles(t, fixture)
 	if len(segmentNames(kept)) < 2 {
 		t.Fatalf("%d segments in %s", len(segmentNames(kept)), fixture)
 	}
 	dir := filepath.Join(t.TempDir(), "log")
-	put(t, dir, kept)
+	writeFiles(t, dir, kept)
 	report, err := Verify(dir)
 	if err != nil || report.Mark != MarkWhole || len(report.Snapshots) != 2 || report.TornBytes != 0 {
 		t.Fatalf("%+v, %v", report, err)
@@ -41,7 +41,7 @@ func TestW11_GoldenFormat1(t *testing.T) {
 	mustClose(t, l)
 	fresh := filepath.Join(t.TempDir(), "log")
 	compacted(t, fresh)
-	now := files(t, fresh)
+	now := readFiles(t, fresh)
 	if !maps.EqualFunc(now, kept, bytes.Equal) {
 		t.Error("the same history is written with other bytes: that needs a new format version")
 	}
@@ -51,7 +51,7 @@ func TestW11_GoldenFormat1(t *testing.T) {
 func TestW11_NewerFormatIsRefused(t *testing.T) {
 	dir := filepath.Join(scratch(t), "log")
 	compacted(t, dir)
-	all := files(t, dir)
+	all := readFiles(t, dir)
 	first := segmentNames(all)[0]
 	var newest string
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -77,13 +77,13 @@ func TestW11_NewerFormatIsRefused(t *testing.T) {
 		broken := maps.Clone(all)
 		broken[name] = slices.Clone(all[name])
 		change(broken[name])
-		put(t, dir, broken)
+		writeFiles(t, dir, broken)
 		before := hashDir(t, dir)
 		for what, err := range map[string]error{
-			"open": second(Open(dir, testOptions())), "verify": second(Verify(dir)), "repair": second(Repair(dir, testOptions())),
+			"open": errorOf(Open(dir, testOptions())), "verify": errorOf(Verify(dir)), "repair": errorOf(Repair(dir, testOptions())),
 		} {
 			var format *FormatError
-			if !errors.As(err, &format) || filepath.Base(format.File) != name || format.Version != 2 || format.Known != 1 ||
+			if !errors.As(err, &format) || filepath.Base(format.File) != name || format.Version != 2 || format.Supported != 1 ||
 				strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "newer") {
 				t.Errorf("%s with %s: %v", what, name, err)
 			}

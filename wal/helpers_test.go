@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// sweep returns whole when SWEEP=whole asks for complete sweeps, as make check does, and sample otherwise.
-func sweep(sample, whole int) int {
+// sampleSize returns whole when SWEEP=whole asks for complete sweeps, as make check does, and sample otherwise.
+func sampleSize(sample, whole int) int {
 	if os.Getenv("SWEEP") == "whole" {
 		return whole
 	}
@@ -30,7 +30,7 @@ func quickDisk() *disk {
 	d := realDisk()
 	d.sync = func(*os.File) error { return nil }
 	d.syncDir = func(string) error { return nil }
-	d.forget = func(*os.File) error { return nil }
+	d.dropPageCache = func(*os.File) error { return nil }
 	return d
 }
 
@@ -38,7 +38,7 @@ func testOptions() Options {
 	return Options{SegmentBytes: 512, Clock: testClock, ReserveBytes: -1, disk: quickDisk()}
 }
 
-// record is the record with the sequence: its content and its length follow from that.
+// recordingDisk is the record with the sequence: its content and its length follow from that.
 func record(seq uint64) []byte {
 	return []byte(fmt.Sprintf("%d:%s", seq, strings.Repeat("x", int(seq*7%23))))
 }
@@ -90,8 +90,8 @@ func stateAt(seq uint64) func(io.Writer) error {
 	}
 }
 
-// files reads a directory, lock file left out.
-func files(t testing.TB, dir string) map[string][]byte {
+// readFiles reads a directory, lock file left out.
+func readFiles(t testing.TB, dir string) map[string][]byte {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
 	must(t, err)
@@ -107,8 +107,8 @@ func files(t testing.TB, dir string) map[string][]byte {
 	return all
 }
 
-// put makes dir hold exactly the files.
-func put(t testing.TB, dir string, all map[string][]byte) {
+// writeFiles makes dir hold exactly the files.
+func writeFiles(t testing.TB, dir string, all map[string][]byte) {
 	t.Helper()
 	must(t, errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o700)))
 	for name, data := range all {
@@ -119,12 +119,12 @@ func put(t testing.TB, dir string, all map[string][]byte) {
 // copyDir makes a second directory like the first.
 func copyDir(t testing.TB, from, to string) {
 	t.Helper()
-	put(t, to, files(t, from))
+	writeFiles(t, to, readFiles(t, from))
 }
 
 func hashDir(t testing.TB, dir string) string {
 	t.Helper()
-	all := files(t, dir)
+	all := readFiles(t, dir)
 	h := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		_, _ = fmt.Fprintf(h, "%s %d\n", name, len(all[name]))

@@ -20,13 +20,13 @@ type store interface {
 // Log is an open log. Append, Read, DropBefore and Close belong to one goroutine, the writer;
 // every other method may be called from any, also while one of these runs.
 type Log struct {
-	dir      string
-	o        Options
-	disk     *disk
-	lock     *os.File
-	store    store
-	marker   *marker
-	recovery Recovery
+	dir        string
+	options    Options
+	disk       *disk
+	lock       *os.File
+	store      store
+	markWriter *markWriter
+	recovery   Recovery
 
 	writing      sync.Mutex // held by Append, DropBefore and Close
 	snapshotting sync.Mutex // held by WriteSnapshot and Close; taken before writing
@@ -39,7 +39,7 @@ type Log struct {
 	pins      []pin // what is being copied
 	cause     error // the first failed disk operation
 	closed    bool
-	done      Stats // what was appended since Open; sizes are not kept there
+	stats     Stats // what was appended since Open; sizes are not kept there
 }
 
 // Recovery says what Open found.
@@ -76,7 +76,7 @@ func (l *Log) Append(records [][]byte) (last uint64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := l.Room(int64(payload)); err != nil {
+	if err := l.CheckSpace(int64(payload)); err != nil {
 		return 0, err
 	}
 	l.frame = appendFrame(l.frame[:0], l.next, records)
@@ -91,10 +91,10 @@ func (l *Log) Append(records [][]byte) (last uint64, err error) {
 	return end.sequence - 1, nil
 }
 
-// Room is nil while a batch of records of so many bytes would be taken, else ErrNoSpace, or why that can't be told. It writes nothing,
+// CheckSpace is nil while a batch of records of so many bytes would be taken, else ErrNoSpace, or why that can't be told. It writes nothing,
 // and may be called at any time.
-func (l *Log) Room(bytes int64) error {
-	return l.disk.room(l.dir, l.o.ReserveBytes, bytes+entryBytesMax-BatchBytesMax)
+func (l *Log) CheckSpace(bytes int64) error {
+	return l.disk.checkSpace(l.dir, l.options.ReserveBytes, bytes+entryBytesMax-BatchBytesMax)
 }
 
 // checkBatch holds the records against the limits and returns the size of their payload.
@@ -121,62 +121,62 @@ func (l *Log) commit(end position) error {
 	if err := l.store.Write(l.next.frame, l.frame); err != nil {
 		return err
 	}
-	began := l.o.Clock()
+	began := l.options.Clock()
 	err := l.store.Sync()
-	l.noteSync(began)
+	l.countSync(began)
 	if err != nil {
 		return err
 	}
-	spot := l.place()
-	if spot.left || spot.full {
-		if err := l.syncRoll(spot, end); err != nil {
+	spot := l.placement()
+	if spot.opensSegment || spot.fillsSegment {
+		if err := l.syncNewSegment(spot, end); err != nil {
 			return err
 		}
 	}
-	if err := l.marker.move(end); err != nil {
+	if err := l.markWriter.advance(end); err != nil {
 		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if spot.left {
+	if spot.opensSegment {
 		l.segments = append(l.segments, segment{path: segmentPath(l.dir, l.next.frame), start: l.next})
 	}
-	l.segments[len(l.segments)-1].bytes = spot.bytes
-	l.done.Batches++
-	l.done.Records += end.sequence - l.next.sequence
-	l.done.Bytes += spot.entry
-	if spot.full {
+	l.segments[len(l.segments)-1].bytes = spot.segmentBytes
+	l.stats.Batches++
+	l.stats.Records += end.sequence - l.next.sequence
+	l.stats.Bytes += spot.entryBytes
+	if spot.fillsSegment {
 		l.segments = append(l.segments, segment{path: segmentPath(l.dir, end.frame), start: end})
 	}
 	l.next = end
 	return nil
 }
 
-// spot is where the library put a frame.
-type spot struct {
-	left  bool  // it left the tail segment, which was already too large, for a new one
-	entry int64 // bytes of the frame in its segment
-	bytes int64 // of the segment that got the frame
-	full  bool  // it began an empty segment behind the frame
+// framePlacement is where the library put a frame.
+type framePlacement struct {
+	opensSegment bool  // it left the tail segment, which was already too large, for a new one
+	entryBytes   int64 // bytes of the frame in its segment
+	segmentBytes int64 // of the segment that got the frame
+	fillsSegment bool  // it began an empty segment behind the frame
 }
 
-// place follows the library's rule: a segment beyond its size is left before a frame is written, one
+// placement follows the library's rule: a segment beyond its size is left before a frame is written, one
 // that reaches its size right after.
-func (l *Log) place() spot {
+func (l *Log) placement() framePlacement {
 	entry := int64(len(binary.AppendUvarint(nil, uint64(len(l.frame)))) + len(l.frame))
-	tail, size := l.segments[len(l.segments)-1].bytes, int64(l.o.SegmentBytes)
-	s := spot{left: tail > size, entry: entry, bytes: tail + entry}
-	if s.left {
-		s.bytes = entry
+	tail, size := l.segments[len(l.segments)-1].bytes, int64(l.options.SegmentBytes)
+	s := framePlacement{opensSegment: tail > size, entryBytes: entry, segmentBytes: tail + entry}
+	if s.opensSegment {
+		s.segmentBytes = entry
 	}
-	s.full = s.bytes >= size
+	s.fillsSegment = s.segmentBytes >= size
 	return s
 }
 
-// syncRoll makes the name of a new segment durable and drops what the library keeps of the old one.
-func (l *Log) syncRoll(s spot, end position) error {
+// syncNewSegment makes the name of a new segment durable and drops what the library keeps of the old one.
+func (l *Log) syncNewSegment(s framePlacement, end position) error {
 	newest := l.next.frame
-	if s.full {
+	if s.fillsSegment {
 		newest = end.frame
 	}
 	if _, err := os.Stat(segmentPath(l.dir, newest)); err != nil {
@@ -207,13 +207,13 @@ func (l *Log) poison(cause error) error {
 	defer l.mu.Unlock()
 	if l.cause == nil {
 		l.cause = cause
-		l.o.Logger.Error("log stopped", "cause", cause.Error())
+		l.options.Logger.Error("log stopped", "cause", cause.Error())
 	}
 	return fmt.Errorf("%w: %w", ErrPoisoned, l.cause)
 }
 
-// errEnough ends a scan early without an error.
-var errEnough = errors.New("enough")
+// errStopScan ends a scan early without an error.
+var errStopScan = errors.New("enough")
 
 // Read calls visit for each record from the sequence on up to Last, in order, and verifies the frames
 // again. The record is valid only during the call. An error of visit ends it and is returned as it is.
@@ -231,9 +231,9 @@ func (l *Log) Read(from uint64, visit func(sequence uint64, record []byte) error
 	for len(segments) > 1 && segments[1].start.sequence <= from {
 		segments = segments[1:]
 	}
-	s := &scanner{mark: mark{end: end}, started: true, visit: func(_ place, f frame) error {
+	s := &scanner{mark: mark{end: end}, positionKnown: true, visit: func(_ location, f frame) error {
 		if f.index >= end.frame {
-			return errEnough // being appended right now
+			return errStopScan // being appended right now
 		}
 		if f.last() < from {
 			return nil
@@ -245,25 +245,25 @@ func (l *Log) Read(from uint64, visit func(sequence uint64, record []byte) error
 			return visit(seq, record)
 		})
 	}}
-	s.extent.next = segments[0].start
-	return s.upTo(segments, end)
+	s.result.next = segments[0].start
+	return s.scanUpTo(segments, end)
 }
 
-// upTo scans the segments and expects them to reach the end.
-func (s *scanner) upTo(segments []segment, end position) error {
+// scanUpTo scans the segments and expects them to reach the end.
+func (s *scanner) scanUpTo(segments []segment, end position) error {
 	for i, here := range segments {
-		err := s.segment(numbered{here.start.frame, here.path}, i == len(segments)-1)
-		if errors.Is(err, errEnough) {
+		err := s.scanSegment(numberedFile{here.start.frame, here.path}, i == len(segments)-1)
+		if errors.Is(err, errStopScan) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if s.extent.next.frame < end.frame {
+	if s.result.next.frame < end.frame {
 		tail := segments[len(segments)-1]
-		return s.acknowledged(tail.path, s.extent.segments[len(s.extent.segments)-1].bytes,
-			wrong(0, fmt.Sprintf("records up to %d", end.sequence-1), "the end of the file"))
+		return s.acknowledgedDamage(tail.path, s.result.segments[len(s.result.segments)-1].bytes,
+			newFault(0, fmt.Sprintf("records up to %d", end.sequence-1), "the end of the file"))
 	}
 	return nil
 }
@@ -286,9 +286,9 @@ func (l *Log) Close() error {
 	l.mu.Unlock()
 	var err error
 	if !poisoned {
-		err = errors.Join(l.store.Close(), l.marker.force())
+		err = errors.Join(l.store.Close(), l.markWriter.writeSync())
 	}
-	if err = errors.Join(err, l.marker.file.Close(), unlock(l.lock)); err != nil {
+	if err = errors.Join(err, l.markWriter.file.Close(), unlock(l.lock)); err != nil {
 		return fmt.Errorf("close log: %w", err)
 	}
 	return nil

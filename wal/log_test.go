@@ -126,7 +126,7 @@ func TestRandomLives(t *testing.T) {
 				}
 				acked += uint64(n)
 			case "snapshot":
-				lifeSnapshot(rt, l, acked)
+				maybeSnapshot(rt, l, acked)
 			case "drop":
 				if err := l.DropBefore(rapid.Uint64Range(0, acked+2).Draw(rt, "before")); err != nil {
 					rt.Fatal(err)
@@ -153,7 +153,7 @@ func TestRandomLives(t *testing.T) {
 	})
 }
 
-func lifeSnapshot(rt *rapid.T, l *Log, acked uint64) {
+func maybeSnapshot(rt *rapid.T, l *Log, acked uint64) {
 	newest, r, ok, err := l.Snapshot()
 	if err != nil {
 		rt.Fatal(err)
@@ -239,7 +239,7 @@ func TestListTellsFilesFromDirectories(t *testing.T) {
 	for _, name := range []string{snapshotPath("", 6) + tempSuffix, snapshotPath("", 7), segmentPath("", 8), snapshotPath("", 0), "snapshot-x.tmp"} {
 		must(t, os.WriteFile(filepath.Join(dir, filepath.Base(name)), nil, 0o600))
 	}
-	l, err := list(dir)
+	l, err := listDir(dir)
 	if err != nil || len(l.temps) != 1 || len(l.snapshots) != 1 || len(l.segments) != 1 || len(l.foreign) != 3 {
 		t.Errorf("%+v, %v", l, err)
 	}
@@ -255,9 +255,9 @@ func TestWhatCannotBeReadIsAnError(t *testing.T) {
 	_, cutErr := cutTail(testOptions(), "torn", missing, 0)
 	_, lockErr := lock(file)
 	_, sharedErr := lockShared(file)
-	_, traceErr := trace([]numbered{{1, missing}})
-	_, chooseErr := (&repair{}).choose([]numbered{{1, missing}}, 0)
-	_, _, _, snapshotErr := openSnapshot(numbered{1, missing})
+	_, traceErr := highestPosition([]numberedFile{{1, missing}})
+	_, chooseErr := (&repair{}).chooseRun([]numberedFile{{1, missing}}, 0)
+	_, _, _, snapshotErr := openSnapshot(numberedFile{1, missing})
 	_, repairErr := Repair(missing, testOptions())
 	_, repairedErr := Repair(file, testOptions())
 	closed, err := os.Open(file)

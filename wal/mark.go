@@ -78,7 +78,7 @@ func decodeMarkFile(path string, data []byte) (newest mark, valid int, err error
 	for i := range markSlots {
 		m, newer, ok := decodeMark(data[min(i*markSlotBytes, len(data)):])
 		if newer != 0 {
-			return mark{}, 0, &FormatError{File: path, Version: newer, Known: FormatVersion}
+			return mark{}, 0, &FormatError{File: path, Version: newer, Supported: FormatVersion}
 		}
 		if !ok {
 			continue
@@ -117,21 +117,21 @@ func readMark(dir string) (mark, MarkState, error) {
 	return newest, MarkWhole, nil
 }
 
-// marker writes the mark of an open log.
-type marker struct {
+// markWriter writes the mark of an open log.
+type markWriter struct {
 	file *os.File
 	disk *disk
 	mark mark
 }
 
-// openMarker opens the file, creates it when it is absent, and makes both slots say m, durably.
-func openMarker(dir string, d *disk, m mark) (*marker, error) {
+// openMarkWriter opens the file, creates it when it is absent, and makes both slots say m, durably.
+func openMarkWriter(dir string, d *disk, m mark) (*markWriter, error) {
 	f, err := os.OpenFile(filepath.Join(dir, markName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open mark: %w", err)
 	}
-	w := &marker{file: f, disk: d, mark: m}
-	if err := w.force(); err != nil {
+	w := &markWriter{file: f, disk: d, mark: m}
+	if err := w.writeSync(); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	if info, err := f.Stat(); err != nil || info.Size() != markFileBytes {
@@ -145,14 +145,14 @@ func openMarker(dir string, d *disk, m mark) (*marker, error) {
 	return w, nil
 }
 
-// move writes the mark into the older slot, without a sync: after a crash of the process alone the
+// advance writes the mark into the older slot, without a sync: after a crash of the process alone the
 // kernel still has it, after a power cut it may be behind, never ahead.
-func (w *marker) move(end position) error {
+func (w *markWriter) advance(end position) error {
 	w.mark.end = end
 	return w.write()
 }
 
-func (w *marker) write() error {
+func (w *markWriter) write() error {
 	w.mark.generation++
 	slot := int64(w.mark.generation%markSlots) * markSlotBytes
 	if err := w.disk.write(w.file, w.mark.encode(), slot); err != nil {
@@ -161,8 +161,8 @@ func (w *marker) write() error {
 	return nil
 }
 
-// force writes both slots durably, one after the other: a power cut in between leaves one of them whole.
-func (w *marker) force() error {
+// writeSync writes both slots durably, one after the other: a power cut in between leaves one of them whole.
+func (w *markWriter) writeSync() error {
 	for range markSlots {
 		if err := w.write(); err != nil {
 			return err

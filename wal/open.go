@@ -24,7 +24,7 @@ type Recovery struct {
 // damage is a *DamageError and changes nothing on disk. Other errors: ErrLocked, *FormatError, those of
 // the disk.
 func Open(dir string, o Options) (*Log, error) {
-	o, err := o.complete()
+	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
@@ -47,19 +47,19 @@ func Open(dir string, o Options) (*Log, error) {
 }
 
 func openLocked(dir string, o Options) (*Log, error) {
-	if err := o.disk.settle(dir); err != nil {
+	if err := o.disk.rereadTail(dir); err != nil {
 		return nil, err
 	}
 	x, err := examine(dir, nil)
 	if err != nil {
 		return nil, err
 	}
-	r := Recovery{Report: x.report(), SnapshotSequence: x.base(), SnapshotDamage: x.damagedSnapshots()}
+	r := Recovery{Report: x.report(), SnapshotSequence: x.snapshotSequence(), SnapshotDamage: x.damagedSnapshots()}
 	// From here on the directory is known to be whole but for what mend puts right.
-	if err := mend(dir, o, &x, &r); err != nil {
+	if err := cleanUp(dir, o, &x, &r); err != nil {
 		return nil, err
 	}
-	l := &Log{dir: dir, o: o, disk: o.disk, next: x.extent.next, segments: x.extent.segments, snapshots: x.snapshots, recovery: r}
+	l := &Log{dir: dir, options: o, disk: o.disk, next: x.log.next, segments: x.log.segments, snapshots: x.snapshots, recovery: r}
 	if len(l.segments) == 0 {
 		l.segments = []segment{{path: segmentPath(dir, origin.frame), start: origin}}
 	}
@@ -67,14 +67,14 @@ func openLocked(dir string, o Options) (*Log, error) {
 		return nil, err
 	}
 	m := x.mark
-	m.end = x.extent.next
+	m.end = x.log.next
 	if x.markState == MarkLost {
 		m.first = l.segments[0].start.frame
 	}
-	if l.marker, err = openMarker(dir, o.disk, m); err != nil {
+	if l.markWriter, err = openMarkWriter(dir, o.disk, m); err != nil {
 		return nil, err // the store stays open: closing it would sync once more, see Close
 	}
-	l.report()
+	l.logRecovery()
 	return l, nil
 }
 
@@ -82,7 +82,7 @@ func openLocked(dir string, o Options) (*Log, error) {
 // durable what a killed process may have left in the page cache: a record that was read must not vanish.
 func (l *Log) openStore() error {
 	store, err := tidwall.Open(l.dir, &tidwall.Options{
-		NoSync: true, SegmentSize: l.o.SegmentBytes, LogFormat: tidwall.Binary, SegmentCacheSize: 1,
+		NoSync: true, SegmentSize: l.options.SegmentBytes, LogFormat: tidwall.Binary, SegmentCacheSize: 1,
 		NoCopy: true, AllowEmpty: true, DirPerms: 0o700, FilePerms: 0o600,
 	})
 	if err != nil {
@@ -105,9 +105,9 @@ func (l *Log) openStore() error {
 	return nil
 }
 
-// mend removes unfinished snapshots and cuts the torn tail. A crash in between leaves a directory that
+// cleanUp removes unfinished snapshots and cuts the torn tail. A crash in between leaves a directory that
 // needs the rest of it again; at worst the same tail is kept twice.
-func mend(dir string, o Options, x *examination, r *Recovery) error {
+func cleanUp(dir string, o Options, x *examination, r *Recovery) error {
 	for _, temp := range x.files.temps {
 		if err := o.disk.remove(temp); err != nil {
 			return fmt.Errorf("remove unfinished snapshot: %w", err)
@@ -118,12 +118,12 @@ func mend(dir string, o Options, x *examination, r *Recovery) error {
 			return err
 		}
 	}
-	if x.extent.tear == nil {
+	if x.log.tornTail == nil {
 		return nil
 	}
-	r.TornSequence = x.extent.tear.at.sequence
+	r.TornSequence = x.log.tornTail.at.sequence
 	var err error
-	r.TornFile, err = cutTail(o, "torn", x.extent.tear.path, x.extent.tear.offset)
+	r.TornFile, err = cutTail(o, "torn", x.log.tornTail.path, x.log.tornTail.offset)
 	return err
 }
 
@@ -133,10 +133,10 @@ func cutTail(o Options, why, path string, offset int64) (kept string, err error)
 	if err != nil {
 		return "", fmt.Errorf("read tail: %w", err)
 	}
-	if kept, err = o.disk.keep(path, why, o.Clock(), tail); err != nil {
+	if kept, err = o.disk.saveCopy(path, why, o.Clock(), tail); err != nil {
 		return "", fmt.Errorf("keep tail: %w", err)
 	}
-	return kept, o.disk.cut(path, offset)
+	return kept, o.disk.truncateFile(path, offset)
 }
 
 func readFrom(path string, offset int64) (data []byte, err error) {
@@ -151,22 +151,22 @@ func readFrom(path string, offset int64) (data []byte, err error) {
 	return io.ReadAll(io.LimitReader(f, segmentFileBytesMax))
 }
 
-// report writes what was not as a clean stop leaves it to the logger.
-func (l *Log) report() {
+// logRecovery writes what was not as a clean stop leaves it to the logger.
+func (l *Log) logRecovery() {
 	r := l.recovery
 	if r.TornBytes > 0 {
-		l.o.Logger.Warn("torn tail cut off", "bytes", r.TornBytes, "sequence", r.TornSequence, "kept", r.TornFile)
+		l.options.Logger.Warn("torn tail cut off", "bytes", r.TornBytes, "sequence", r.TornSequence, "kept", r.TornFile)
 	}
 	if r.AmbiguousTail {
-		l.o.Logger.Warn("ambiguous tail: the mark cannot say whether records behind the end were acknowledged", "last", r.Last, "mark", string(r.Mark))
+		l.options.Logger.Warn("ambiguous tail: the mark cannot say whether records behind the end were acknowledged", "last", r.Last, "mark", string(r.Mark))
 	}
 	if r.Mark == MarkHalf {
-		l.o.Logger.Warn("one slot of the mark was damaged, written anew", "last", r.Last)
+		l.options.Logger.Warn("one slot of the mark was damaged, written anew", "last", r.Last)
 	}
 	for _, d := range r.SnapshotDamage {
-		l.o.Logger.Warn("damaged snapshot passed over, the log holds what it covered", "snapshot", r.SnapshotSequence, "cause", d.Error())
+		l.options.Logger.Warn("damaged snapshot passed over, the log holds what it covered", "snapshot", r.SnapshotSequence, "cause", d.Error())
 	}
-	for _, name := range r.Unusable {
-		l.o.Logger.Info("unfinished snapshot removed", "file", name)
+	for _, name := range r.UnfinishedSnapshots {
+		l.options.Logger.Info("unfinished snapshot removed", "file", name)
 	}
 }

@@ -31,8 +31,8 @@ const (
 	segmentFileBytesMax = segmentBytesMax + entryBytesMax
 )
 
-// complete checks the options and fills in what is zero.
-func (o Options) complete() (Options, error) {
+// withDefaults checks the options and fills in what is zero.
+func (o Options) withDefaults() (Options, error) {
 	if o.Clock == nil {
 		return o, errors.New("check log options: Clock is nil")
 	}

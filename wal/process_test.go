@@ -170,7 +170,7 @@ func TestW8_SecondProcessIsRefused(t *testing.T) {
 		t.Errorf("second log of one process: %v", err)
 	}
 	for what, err := range map[string]error{
-		"verify": second(Verify(dir)), "repair": second(Repair(dir, childOptions())),
+		"verify": errorOf(Verify(dir)), "repair": errorOf(Repair(dir, childOptions())),
 		"dump": Dump(dir, func(Entry) error { return nil }),
 	} {
 		if !errors.Is(err, ErrLocked) {
@@ -186,7 +186,7 @@ func TestW8_SecondProcessIsRefused(t *testing.T) {
 	}
 }
 
-func second[T any](_ T, err error) error { return err }
+func errorOf[T any](_ T, err error) error { return err }
 
 // TestW8_ClosedLogIsFree closes a log while a copy of its lock's descriptor is open elsewhere, as in a process that is
 // being started: the next one must be let in at once.
@@ -204,7 +204,7 @@ func TestW8_ClosedLogIsFree(t *testing.T) {
 }
 
 func TestW1_KilledAtAnyMoment(t *testing.T) {
-	cycles := sweep(20, 100)
+	cycles := sampleSize(20, 100)
 	killed, acked, bad := killCycles(t, "append", cycles)
 	t.Logf("%d kills, %d records acknowledged, %d cycles lost some", killed, acked, bad)
 	if killed != cycles || acked == 0 || bad != 0 {

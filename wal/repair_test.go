@@ -14,13 +14,13 @@ import (
 // TestRepairCutsAtTheFirstDamage flips a bit of each frame in turn: what was before it stays, what is lost
 // is said exactly, every byte is kept, and the log goes on.
 func TestRepairCutsAtTheFirstDamage(t *testing.T) {
-	h := write(t, 30)
+	h := writeLog(t, 30)
 	dir := filepath.Join(scratch(t), "log")
 	batch := 0
 	for _, name := range segmentNames(h.files) {
 		offsets := frameOffsets(t, h.files[name])
 		for _, at := range offsets[:len(offsets)-1] {
-			put(t, dir, h.files)
+			writeFiles(t, dir, h.files)
 			flip(t, filepath.Join(dir, name), at+50, 2)
 			want := uint64(0)
 			if batch > 0 {
@@ -30,17 +30,17 @@ func TestRepairCutsAtTheFirstDamage(t *testing.T) {
 			if err != nil || r.Cause == nil || r.Last != want || r.LostFrom != want+1 || r.LostTo != uint64(len(h.records)) {
 				t.Fatalf("batch %d: %+v, %v", batch, r, err)
 			}
-			if lost := keptBytes(t, r.Kept) + logBytesOf(files(t, dir)); lost != logBytesOf(h.files) {
+			if lost := savedBytes(t, r.SavedFiles) + logBytesOf(readFiles(t, dir)); lost != logBytesOf(h.files) {
 				t.Fatalf("batch %d: %d bytes of %d are kept", batch, lost, logBytesOf(h.files))
 			}
-			goesOn(t, dir, want)
+			checkAppends(t, dir, want)
 			batch++
 		}
 	}
 	t.Logf("%d repairs", batch)
 }
 
-func keptBytes(t *testing.T, paths []string) (n int) {
+func savedBytes(t *testing.T, paths []string) (n int) {
 	t.Helper()
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
@@ -57,8 +57,8 @@ func logBytesOf(all map[string][]byte) (n int) {
 	return n
 }
 
-// goesOn opens a repaired log and appends to it.
-func goesOn(t *testing.T, dir string, last uint64) {
+// checkAppends opens a repaired log and appends to it.
+func checkAppends(t *testing.T, dir string, last uint64) {
 	t.Helper()
 	l := mustOpen(t, dir, testOptions())
 	if l.Last() != last || l.Recovery().TornBytes != 0 || l.Recovery().AmbiguousTail {
@@ -72,8 +72,8 @@ func goesOn(t *testing.T, dir string, last uint64) {
 	mustClose(t, l)
 }
 
-// spoil flips a bit in the first frame of the segment; of several segments it spoils every frame.
-func spoil(names ...string) func(map[string][]byte) {
+// corruptFiles flips a bit in the first frame of the segment; of several segments it spoils every frame.
+func corruptFiles(names ...string) func(map[string][]byte) {
 	return func(f map[string][]byte) {
 		for _, name := range names {
 			f[name] = slices.Clone(f[name])
@@ -87,7 +87,7 @@ func spoil(names ...string) func(map[string][]byte) {
 	}
 }
 
-func spoilEnd(name string) func(map[string][]byte) {
+func corruptEnd(name string) func(map[string][]byte) {
 	return func(f map[string][]byte) {
 		f[name] = slices.Clone(f[name])
 		f[name][len(f[name])-6] ^= 4
@@ -98,28 +98,28 @@ func spoilEnd(name string) func(map[string][]byte) {
 func TestRepairCrash(t *testing.T) {
 	dir := filepath.Join(scratch(t), "log")
 	_, newer := compacted(t, dir)
-	all := files(t, dir)
+	all := readFiles(t, dir)
 	names := segmentNames(all)
 	for what, change := range map[string]func(map[string][]byte){
-		"front":   spoil(names[0]),
-		"restart": spoil(names...),
-		"tail":    spoilEnd(lastWithFrames(all)),
+		"front":   corruptFiles(names[0]),
+		"restart": corruptFiles(names...),
+		"tail":    corruptEnd(lastWithFrames(all)),
 	} {
 		broken := maps.Clone(all)
 		change(broken)
-		r, o := recording(t, func() uint64 { return newer })
-		put(t, r.dir, broken)
+		r, o := newCrashRecorder(t, func() uint64 { return newer })
+		writeFiles(t, r.dir, broken)
 		report, err := Repair(r.dir, o)
 		must(t, err)
 		next := filepath.Join(scratch(t), "log")
 		for _, i := range r.images {
-			put(t, next, i.files)
+			writeFiles(t, next, i.files)
 			again, err := Repair(next, testOptions())
 			if err != nil || again.Last != report.Last {
 				t.Errorf("%s, before %s: last %d, want %d: %v", what, i.before, again.Last, report.Last, err)
 				continue
 			}
-			if err := i.survives(next); err != nil {
+			if err := i.checkRecovery(next); err != nil {
 				t.Errorf("%s, before %s: %v", what, i.before, err)
 			}
 		}
@@ -128,15 +128,15 @@ func TestRepairCrash(t *testing.T) {
 }
 
 func TestVerifyAndDumpChangeNothing(t *testing.T) {
-	h := write(t, 20, 9)
+	h := writeLog(t, 20, 9)
 	dir := filepath.Join(scratch(t), "log")
 	name := lastWithFrames(h.files)
 	h.files[name] = append(slices.Clone(h.files[name]), "torn"...)
-	put(t, dir, h.files)
+	writeFiles(t, dir, h.files)
 	before := hashDir(t, dir)
 	report, err := Verify(dir)
 	want := Report{
-		First: 1, Last: uint64(len(h.records)), Segments: len(segmentNames(h.files)), Frames: uint64(len(h.batches)),
+		First: 1, Last: uint64(len(h.records)), Segments: len(segmentNames(h.files)), Batches: uint64(len(h.batches)),
 		Records: uint64(len(h.records)), LogBytes: int64(logBytesOf(h.files) - 4), TornBytes: 4, Mark: MarkWhole,
 	}
 	if want.Snapshots = report.Snapshots; err != nil || len(report.Snapshots) != 1 || fmt.Sprint(report) != fmt.Sprint(want) {
@@ -145,7 +145,7 @@ func TestVerifyAndDumpChangeNothing(t *testing.T) {
 	var found [][]byte
 	if err := Dump(dir, func(e Entry) error {
 		f, _, bad := decodeEntry(h.files[filepath.Base(e.Segment)][e.Offset:])
-		if bad != nil || f.index != e.Frame || e.Seq < f.first || e.Seq > f.last() || e.Seq != uint64(len(found)+1) {
+		if bad != nil || f.index != e.Frame || e.Sequence < f.first || e.Sequence > f.last() || e.Sequence != uint64(len(found)+1) {
 			t.Fatalf("%+v is not in frame %d", e, f.index)
 		}
 		found = append(found, slices.Clone(e.Record))
@@ -169,7 +169,7 @@ func TestVerifyAndDumpChangeNothing(t *testing.T) {
 func TestExists(t *testing.T) {
 	whole := filepath.Join(scratch(t), "log")
 	compacted(t, whole)
-	all := files(t, whole)
+	all := readFiles(t, whole)
 	all[filepath.Base(segmentPath("", 1))+".END"] = nil
 	for name, content := range all {
 		dir := scratch(t)

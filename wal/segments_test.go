@@ -10,9 +10,9 @@ import (
 )
 
 // segmentDamages are what can happen to the segments of a log besides a torn tail.
-func segmentDamages(t *testing.T, h history) map[string]func(map[string][]byte) {
+func segmentDamages(t *testing.T, h writtenLog) map[string]func(map[string][]byte) {
 	t.Helper()
-	other := otherHistory(t, 40)
+	other := otherLog(t, 40)
 	names := segmentNames(h.files)
 	if len(names) < 4 {
 		t.Fatalf("%d segments are too few", len(names))
@@ -57,9 +57,9 @@ func segmentDamages(t *testing.T, h history) map[string]func(map[string][]byte) 
 	}
 }
 
-// otherHistory has the same frames, sequences and sizes with other bytes: an older copy of the log, as far
+// otherLog has the same frames, sequences and sizes with other bytes: an older copy of the log, as far
 // as names can tell.
-func otherHistory(t *testing.T, batches int) map[string][]byte {
+func otherLog(t *testing.T, batches int) map[string][]byte {
 	t.Helper()
 	dir := t.TempDir()
 	l := mustOpen(t, dir, testOptions())
@@ -71,7 +71,7 @@ func otherHistory(t *testing.T, batches int) map[string][]byte {
 		}
 	}
 	mustClose(t, l)
-	return files(t, dir)
+	return readFiles(t, dir)
 }
 
 func withoutKey(all map[string][]byte, key string) map[string][]byte {
@@ -95,7 +95,7 @@ func TestSegmentsAfterARoll(t *testing.T) {
 	mustAppend(t, l, 3)
 	last := l.Last()
 	mustClose(t, l)
-	all := files(t, dir)
+	all := readFiles(t, dir)
 	names := segmentNames(all)
 	if len(names) != 4 || len(all[names[3]]) != 0 {
 		t.Fatalf("%d segments", len(names))
@@ -109,7 +109,7 @@ func TestSegmentsAfterARoll(t *testing.T) {
 		broken := maps.Clone(all)
 		change(broken)
 		next := filepath.Join(scratch(t), "log")
-		put(t, next, broken)
+		writeFiles(t, next, broken)
 		l := mustOpen(t, next, o)
 		if l.Last() != last {
 			t.Errorf("%s: last %d of %d", name, l.Last(), last)
@@ -133,7 +133,7 @@ type truncation struct {
 }
 
 func TestW4_TruncationAtEveryByte(t *testing.T) {
-	h := write(t, 20)
+	h := writeLog(t, 20)
 	whole := len(h.batches)
 	base := whole - len(frameOffsets(t, h.files[lastWithFrames(h.files)])) + 1 // batches in the segments before
 	for _, c := range []truncation{
@@ -146,19 +146,19 @@ func TestW4_TruncationAtEveryByte(t *testing.T) {
 	}
 }
 
-func truncateEverywhere(t *testing.T, h history, c truncation, base int) {
+func truncateEverywhere(t *testing.T, h writtenLog, c truncation, base int) {
 	name := lastWithFrames(h.files)
 	offsets := frameOffsets(t, h.files[name])
 	dir := filepath.Join(scratch(t), "log")
 	cases, refused, exact, ambiguous := 0, 0, 0, 0
-	for size := len(h.files[name]); size >= 0; size -= sweep(7, 1) {
+	for size := len(h.files[name]); size >= 0; size -= sampleSize(7, 1) {
 		broken := maps.Clone(h.files)
 		broken[name] = h.files[name][:size]
 		broken[markName] = c.mark
 		if c.mark == nil {
 			delete(broken, markName)
 		}
-		put(t, dir, broken)
+		writeFiles(t, dir, broken)
 		want := base // batches that are whole
 		for _, end := range offsets[1:] {
 			if end <= size {
@@ -191,7 +191,7 @@ func truncateEverywhere(t *testing.T, h history, c truncation, base int) {
 }
 
 // checkCut checks an opened log that was cut behind the batches and says whether its tail is ambiguous.
-func checkCut(t *testing.T, l *Log, h history, batches int, tail []byte) bool {
+func checkCut(t *testing.T, l *Log, h writtenLog, batches int, tail []byte) bool {
 	t.Helper()
 	defer mustClose(t, l)
 	r := l.Recovery()

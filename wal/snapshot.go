@@ -80,12 +80,12 @@ func encodeSnapshot(to io.Writer, sequence uint64, write func(io.Writer) error) 
 	return buffered.Flush(), nil
 }
 
-// walkSnapshot verifies a snapshot of size bytes, all of it, and returns its sequence and the length of its payload. A fault's offset
+// verifySnapshot verifies a snapshot of size bytes, all of it, and returns its sequence and the length of its payload. A fault's offset
 // counts from the start of the file. visit, unless it is nil, reads the payload on the way; what it gets is not verified before the end,
 // and its error is returned as it is.
-func walkSnapshot(r io.Reader, size int64, visit func(sequence uint64, payload io.Reader) error) (sequence uint64, payload int64, bad *fault, err error) {
+func verifySnapshot(r io.Reader, size int64, visit func(sequence uint64, payload io.Reader) error) (sequence uint64, payload int64, bad *fault, err error) {
 	if size < snapshotHeaderBytes+snapshotTrailerBytes {
-		return 0, 0, wrong(int(size), fmt.Sprintf("at least %d bytes", snapshotHeaderBytes+snapshotTrailerBytes), fmt.Sprintf("the end after %d", size)), nil
+		return 0, 0, newFault(int(size), fmt.Sprintf("at least %d bytes", snapshotHeaderBytes+snapshotTrailerBytes), fmt.Sprintf("the end after %d", size)), nil
 	}
 	head := make([]byte, snapshotHeaderBytes)
 	if _, err := io.ReadFull(r, head); err != nil {
@@ -113,21 +113,21 @@ func walkSnapshot(r io.Reader, size int64, visit func(sequence uint64, payload i
 	_, _ = sum.Write(tail[:8])
 	at := int(size) - snapshotTrailerBytes
 	if stored := binary.LittleEndian.Uint32(tail[8:]); stored != sum.Sum32() {
-		return 0, 0, wrong(at+8, fmt.Sprintf("checksum %08x", stored), fmt.Sprintf("%08x over the file", sum.Sum32())), nil
+		return 0, 0, newFault(at+8, fmt.Sprintf("checksum %08x", stored), fmt.Sprintf("%08x over the file", sum.Sum32())), nil
 	}
 	if stored := binary.LittleEndian.Uint64(tail); stored != uint64(payload) {
-		return 0, 0, wrong(at, fmt.Sprintf("a payload of %d bytes", stored), fmt.Sprint(payload)), nil
+		return 0, 0, newFault(at, fmt.Sprintf("a payload of %d bytes", stored), fmt.Sprint(payload)), nil
 	}
 	return sequence, payload, nil, nil
 }
 
 func decodeSnapshotHeader(head []byte) (uint64, *fault) {
 	if string(head[:4]) != snapshotMagic {
-		return 0, wrong(0, fmt.Sprintf("%q", snapshotMagic), fmt.Sprintf("%q", head[:4]))
+		return 0, newFault(0, fmt.Sprintf("%q", snapshotMagic), fmt.Sprintf("%q", head[:4]))
 	}
 	stored := binary.LittleEndian.Uint32(head[16:])
 	if sum := checksum(head[:16]); sum != stored {
-		return 0, wrong(16, fmt.Sprintf("header checksum %08x", stored), fmt.Sprintf("%08x over the header", sum))
+		return 0, newFault(16, fmt.Sprintf("header checksum %08x", stored), fmt.Sprintf("%08x over the header", sum))
 	}
 	if bad := checkVersion(head[4:8]); bad != nil {
 		bad.at += 4
@@ -136,17 +136,17 @@ func decodeSnapshotHeader(head []byte) (uint64, *fault) {
 	return binary.LittleEndian.Uint64(head[8:]), nil
 }
 
-// walkSnapshot is walkSnapshot of a file whose name says the sequence.
-func (file numbered) walkSnapshot(r io.Reader, size int64, visit func(sequence uint64, payload io.Reader) error) (payload int64, bad *fault, err error) {
-	sequence, payload, bad, err := walkSnapshot(r, size, visit)
+// verifySnapshot is verifySnapshot of a file whose name says the sequence.
+func (file numberedFile) verifySnapshot(r io.Reader, size int64, visit func(sequence uint64, payload io.Reader) error) (payload int64, bad *fault, err error) {
+	sequence, payload, bad, err := verifySnapshot(r, size, visit)
 	if err == nil && bad == nil && sequence != file.number {
-		bad = wrong(8, fmt.Sprintf("sequence %d, as the name says", file.number), fmt.Sprint(sequence))
+		bad = newFault(8, fmt.Sprintf("sequence %d, as the name says", file.number), fmt.Sprint(sequence))
 	}
 	return payload, bad, err
 }
 
 // snapshotDamage is what a fault of a snapshot's file means.
-func (file numbered) snapshotDamage(bad *fault) *DamageError {
+func (file numberedFile) snapshotDamage(bad *fault) *DamageError {
 	return &DamageError{
 		File: file.path, Offset: int64(bad.at), Sequence: file.number, Expected: bad.expected, Found: bad.found, Hint: hintRestore,
 	}
@@ -154,7 +154,7 @@ func (file numbered) snapshotDamage(bad *fault) *DamageError {
 
 // openSnapshot verifies the file and returns it, placed at the start of its payload. damage is set when
 // the file is not whole; then the file is closed.
-func openSnapshot(file numbered) (f *os.File, payload int64, damage *DamageError, err error) {
+func openSnapshot(file numberedFile) (f *os.File, payload int64, damage *DamageError, err error) {
 	f, err = os.Open(file.path)
 	if err != nil {
 		return nil, 0, nil, fmt.Errorf("open snapshot: %w", err)
@@ -162,7 +162,7 @@ func openSnapshot(file numbered) (f *os.File, payload int64, damage *DamageError
 	var bad *fault
 	info, err := f.Stat()
 	if err == nil {
-		payload, bad, err = file.walkSnapshot(bufio.NewReaderSize(f, int(min(info.Size(), snapshotBufferBytes))), info.Size(), nil)
+		payload, bad, err = file.verifySnapshot(bufio.NewReaderSize(f, int(min(info.Size(), snapshotBufferBytes))), info.Size(), nil)
 	}
 	if err == nil && bad == nil {
 		if _, err = f.Seek(snapshotHeaderBytes, io.SeekStart); err == nil {
@@ -173,13 +173,13 @@ func openSnapshot(file numbered) (f *os.File, payload int64, damage *DamageError
 		return nil, 0, nil, fmt.Errorf("read snapshot %s: %w", file.path, err)
 	}
 	if bad.version != 0 {
-		return nil, 0, nil, &FormatError{File: file.path, Version: bad.version, Known: FormatVersion}
+		return nil, 0, nil, &FormatError{File: file.path, Version: bad.version, Supported: FormatVersion}
 	}
 	return nil, 0, file.snapshotDamage(bad), nil
 }
 
 // readSnapshots verifies every snapshot of the directory.
-func readSnapshots(files []numbered) ([]snapshot, error) {
+func readSnapshots(files []numberedFile) ([]snapshot, error) {
 	var found []snapshot
 	for _, file := range files {
 		f, payload, damage, err := openSnapshot(file)

@@ -52,7 +52,7 @@ func (s *SyncTimes) add(took time.Duration) {
 func (l *Log) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := l.done
+	s := l.stats
 	s.First, s.Last, s.Segments = l.segments[0].start.sequence, l.next.sequence-1, len(l.segments)
 	for _, segment := range l.segments {
 		s.LogBytes += segment.bytes
@@ -67,10 +67,10 @@ func (l *Log) Stats() Stats {
 	return s
 }
 
-// noteSync counts how long a sync took that began at an instant.
-func (l *Log) noteSync(began time.Time) {
-	took := l.o.Clock().Sub(began)
+// countSync counts how long a sync took that began at an instant.
+func (l *Log) countSync(began time.Time) {
+	took := l.options.Clock().Sub(began)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.done.Syncs.add(took)
+	l.stats.Syncs.add(took)
 }

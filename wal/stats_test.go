@@ -52,7 +52,7 @@ func TestStats_ASyncThatFails(t *testing.T) {
 	l := mustOpen(t, t.TempDir(), testOptions())
 	mustAppend(t, l, 1)
 	real := l.store
-	l.store = &brokenStore{store: real, failSync: true}
+	l.store = &failingStore{store: real, failSync: true}
 	if _, err := l.Append(batchFrom(2, 1)); !errors.Is(err, ErrPoisoned) {
 		t.Fatal(err)
 	}
@@ -91,13 +91,13 @@ func TestStats_Snapshots(t *testing.T) {
 	}
 }
 
-// stuck is a store whose disk does not come back before it is let go.
-type stuck struct {
+// blockingStore is a store whose disk does not come back before it is let go.
+type blockingStore struct {
 	store
 	entered, end chan struct{}
 }
 
-func (s stuck) Sync() error {
+func (s blockingStore) Sync() error {
 	close(s.entered)
 	<-s.end
 	return s.store.Sync()
@@ -108,7 +108,7 @@ func TestStats_WaitsForNoDisk(t *testing.T) {
 	l := mustOpen(t, t.TempDir(), testOptions())
 	mustAppend(t, l, 1)
 	real := l.store
-	hung := stuck{real, make(chan struct{}), make(chan struct{})}
+	hung := blockingStore{real, make(chan struct{}), make(chan struct{})}
 	l.store = hung
 	ended := make(chan error, 1)
 	go func() {

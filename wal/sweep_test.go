@@ -14,48 +14,48 @@ import (
 	"testing"
 )
 
-// verdict is what a reader made of a directory.
-type verdict struct {
+// readResult is what a reader made of a directory.
+type readResult struct {
 	records   [][]byte
-	told      bool // it said that something was not as it should be
+	reported  bool // it said that something was not as it should be
 	ambiguous bool
 	err       error // it refused
 }
 
-// reader reads a directory without changing it. The sweeps take one, so that their controls can hand in
+// logReader reads a directory without changing it. The sweeps take one, so that their controls can hand in
 // readers with a planted bug and show that the sweep would have caught them.
-type reader func(dir string) verdict
+type logReader func(dir string) readResult
 
-// ours is the reader under test: what Open decides on.
-func ours(dir string) verdict {
-	var v verdict
-	x, err := examine(dir, func(_ place, f frame) error {
+// readExamined is the reader under test: what Open decides on.
+func readExamined(dir string) readResult {
+	var v readResult
+	x, err := examine(dir, func(_ location, f frame) error {
 		return f.records(func(_ uint64, r []byte) error {
 			v.records = append(v.records, slices.Clone(r))
 			return nil
 		})
 	})
 	v.err = err
-	v.ambiguous = x.ambiguous()
-	v.told = v.ambiguous || x.extent.tear != nil || x.markState != MarkWhole || len(x.damagedSnapshots()) > 0
+	v.ambiguous = x.ambiguousTail()
+	v.reported = v.ambiguous || x.log.tornTail != nil || x.markState != MarkWhole || len(x.damagedSnapshots()) > 0
 	return v
 }
 
-// withoutMark is ours with a planted bug: it never looks at the mark.
-func withoutMark(dir string) verdict {
+// readIgnoringMark is ours with a planted bug: it never looks at the mark.
+func readIgnoringMark(dir string) readResult {
 	path := filepath.Join(dir, markName)
 	if err := os.Rename(path, path+"-hidden"); err != nil {
-		return verdict{err: err}
+		return readResult{err: err}
 	}
-	v := ours(dir)
-	v.ambiguous, v.told = false, false
+	v := readExamined(dir)
+	v.ambiguous, v.reported = false, false
 	v.err = errors.Join(v.err, os.Rename(path+"-hidden", path))
 	return v
 }
 
-// withoutChecksum is a planted bug: it takes what the lengths delimit, as the library does.
-func withoutChecksum(dir string) verdict {
-	return naive(dir, func(data []byte, _ *position) (frame, int, bool) {
+// readIgnoringChecksum is a planted bug: it takes what the lengths delimit, as the library does.
+func readIgnoringChecksum(dir string) readResult {
+	return readNaive(dir, func(data []byte, _ *position) (frame, int, bool) {
 		size, n := binary.Uvarint(data)
 		if n <= 0 || size < frameBytesMin || uint64(len(data)-n) < size {
 			return frame{}, 0, false
@@ -65,24 +65,24 @@ func withoutChecksum(dir string) verdict {
 	})
 }
 
-// withoutChain is a planted bug: every frame is checked, but not whether it follows the one before.
-func withoutChain(dir string) verdict {
-	return naive(dir, func(data []byte, _ *position) (frame, int, bool) {
+// readIgnoringChain is a planted bug: every frame is checked, but not whether it follows the one before.
+func readIgnoringChain(dir string) readResult {
+	return readNaive(dir, func(data []byte, _ *position) (frame, int, bool) {
 		f, n, bad := decodeEntry(data)
 		return f, n, bad == nil
 	})
 }
 
-// withoutTrailer is a planted bug: position and chain are checked, the checksum is believed.
-func withoutTrailer(dir string) verdict {
-	return naive(dir, func(data []byte, at *position) (frame, int, bool) {
+// readIgnoringTrailer is a planted bug: position and chain are checked, the checksum is believed.
+func readIgnoringTrailer(dir string) readResult {
+	return readNaive(dir, func(data []byte, at *position) (frame, int, bool) {
 		size, n := binary.Uvarint(data)
 		if n <= 0 || size < frameBytesMin || uint64(len(data)-n) < size {
 			return frame{}, 0, false
 		}
 		body := data[n : n+int(size)]
 		f, _, bad := decodeHeader(body)
-		if bad != nil || f.follows(*at) != nil {
+		if bad != nil || f.checkPosition(*at) != nil {
 			return frame{}, 0, false
 		}
 		f.payload = body[frameHeaderBytes : len(body)-frameTrailerBytes]
@@ -106,23 +106,23 @@ func checkPayloadLoosely(f frame) bool {
 	return true
 }
 
-// naive reads all segments with next and ends at the first entry that it does not take.
-func naive(dir string, next func(data []byte, at *position) (frame, int, bool)) verdict {
-	l, err := list(dir)
+// readNaive reads all segments with next and ends at the first entry that it does not take.
+func readNaive(dir string, next func(data []byte, at *position) (frame, int, bool)) readResult {
+	l, err := listDir(dir)
 	if err != nil {
-		return verdict{err: err}
+		return readResult{err: err}
 	}
-	var v verdict
+	var v readResult
 	at := origin
 	for _, file := range l.segments {
 		data, err := os.ReadFile(file.path)
 		if err != nil {
-			return verdict{err: err}
+			return readResult{err: err}
 		}
 		for len(data) > 0 {
 			f, n, ok := next(data, &at)
 			if !ok {
-				v.told, v.err = true, &DamageError{File: file.path}
+				v.reported, v.err = true, &DamageError{File: file.path}
 				return v
 			}
 			_ = f.records(func(_ uint64, r []byte) error {
@@ -135,19 +135,19 @@ func naive(dir string, next func(data []byte, at *position) (frame, int, bool)) 
 	return v
 }
 
-// history is a written log: its files and what they hold.
-type history struct {
+// writtenLog is a written log: its files and what they hold.
+type writtenLog struct {
 	files   map[string][]byte
 	records [][]byte
 	batches []int    // records up to the end of each batch
 	marks   [][]byte // the mark as it was after each batch
 }
 
-func write(t testing.TB, batches int, snapshots ...int) history {
+func writeLog(t testing.TB, batches int, snapshots ...int) writtenLog {
 	t.Helper()
 	dir := scratch(t)
 	l := mustOpen(t, dir, testOptions())
-	var h history
+	var h writtenLog
 	one := func(n int) {
 		_, err := l.Append(batchFrom(l.Last()+1, n))
 		must(t, err)
@@ -169,12 +169,12 @@ func write(t testing.TB, batches int, snapshots ...int) history {
 		h.records = append(h.records, record(seq+1))
 	}
 	mustClose(t, l)
-	h.files = files(t, dir)
+	h.files = readFiles(t, dir)
 	return h
 }
 
-// judge says what is wrong with a verdict on a damaged copy of the history, "" when nothing is.
-func (h history) judge(v verdict, acked bool) string {
+// check says what is wrong with a verdict on a damaged copy of the history, "" when nothing is.
+func (h writtenLog) check(v readResult, acked bool) string {
 	if v.err != nil {
 		var damage *DamageError
 		var format *FormatError
@@ -194,27 +194,27 @@ func (h history) judge(v verdict, acked bool) string {
 	if acked && n < len(h.records) {
 		return fmt.Sprintf("lost %d acknowledged records", len(h.records)-n)
 	}
-	if !v.told {
+	if !v.reported {
 		return "silent"
 	}
 	return ""
 }
 
-// tally counts what a sweep did.
-type tally struct {
-	cases, refused, told, ambiguous, bad int
-	first                                string
+// sweepResult counts what a sweep did.
+type sweepResult struct {
+	cases, refused, reported, ambiguous, bad int
+	first                                    string
 }
 
-func (c *tally) add(what string, v verdict, complaint string) {
+func (c *sweepResult) add(what string, v readResult, complaint string) {
 	c.cases++
 	switch {
 	case v.err != nil:
 		c.refused++
 	case v.ambiguous:
 		c.ambiguous++
-	case v.told:
-		c.told++
+	case v.reported:
+		c.reported++
 	}
 	if complaint != "" {
 		c.bad++
@@ -224,18 +224,18 @@ func (c *tally) add(what string, v verdict, complaint string) {
 	}
 }
 
-func (c *tally) String() string {
-	return fmt.Sprintf("%d cases: %d refused, %d told, %d ambiguous, %d bad (%s)", c.cases, c.refused, c.told, c.ambiguous, c.bad, c.first)
+func (c *sweepResult) String() string {
+	return fmt.Sprintf("%d cases: %d refused, %d told, %d ambiguous, %d bad (%s)", c.cases, c.refused, c.reported, c.ambiguous, c.bad, c.first)
 }
 
-// damage is one file of a history with other bytes.
+// damageError is one file of a history with other bytes.
 type damage struct {
 	what, file string
 	data       []byte
 }
 
 // flips flips each stride-th bit of the files that are named.
-func (h history) flips(names []string, stride int) iter.Seq[damage] {
+func (h writtenLog) flips(names []string, stride int) iter.Seq[damage] {
 	return func(yield func(damage) bool) {
 		bit := 0
 		for _, name := range names {
@@ -254,7 +254,7 @@ func (h history) flips(names []string, stride int) iter.Seq[damage] {
 }
 
 // zeros are runs of 64 zeros, from each stride-th byte of the segments on.
-func (h history) zeros(stride int) iter.Seq[damage] {
+func (h writtenLog) zeros(stride int) iter.Seq[damage] {
 	return func(yield func(damage) bool) {
 		for _, name := range segmentNames(h.files) {
 			for at := 0; at < len(h.files[name]); at += stride {
@@ -272,7 +272,7 @@ func (h history) zeros(stride int) iter.Seq[damage] {
 }
 
 // sectors are random sectors of the segments filled with zeros or another byte.
-func (h history) sectors(rounds int) iter.Seq[damage] {
+func (h writtenLog) sectors(rounds int) iter.Seq[damage] {
 	names := slices.DeleteFunc(segmentNames(h.files), func(n string) bool { return len(h.files[n]) == 0 })
 	return func(yield func(damage) bool) {
 		r := rand.New(rand.NewSource(4))
@@ -293,8 +293,8 @@ func (h history) sectors(rounds int) iter.Seq[damage] {
 	}
 }
 
-// stale are the segments of an older copy of the log in place of its own: only the chain tells them.
-func (h history) stale(other map[string][]byte) iter.Seq[damage] {
+// staleSegments are the segments of an older copy of the log in place of its own: only the chain tells them.
+func (h writtenLog) staleSegments(other map[string][]byte) iter.Seq[damage] {
 	return func(yield func(damage) bool) {
 		for _, name := range segmentNames(h.files) {
 			if data := other[name]; len(data) > 0 && !yield(damage{name + " is stale", name, data}) {
@@ -304,8 +304,8 @@ func (h history) stale(other map[string][]byte) iter.Seq[damage] {
 	}
 }
 
-// cuts end the last segment early, at each stride-th byte.
-func (h history) cuts(stride int) iter.Seq[damage] {
+// truncations end the last segment early, at each stride-th byte.
+func (h writtenLog) truncations(stride int) iter.Seq[damage] {
 	return func(yield func(damage) bool) {
 		name := lastWithFrames(h.files)
 		for size := 0; size < len(h.files[name]); size += stride {
@@ -316,17 +316,17 @@ func (h history) cuts(stride int) iter.Seq[damage] {
 	}
 }
 
-// sweepOver lets a reader look at each damage. acked: all records of the history were acknowledged.
-func (h history) sweepOver(t testing.TB, read reader, acked bool, all iter.Seq[damage]) *tally {
+// sampleSize lets a reader look at each damage. acked: all records of the history were acknowledged.
+func (h writtenLog) sweep(t testing.TB, read logReader, acked bool, all iter.Seq[damage]) *sweepResult {
 	t.Helper()
 	dir := filepath.Join(scratch(t), "log")
-	put(t, dir, h.files)
-	c := &tally{}
+	writeFiles(t, dir, h.files)
+	c := &sweepResult{}
 	for d := range all {
 		path := filepath.Join(dir, d.file)
 		must(t, os.WriteFile(path, d.data, 0o600))
 		v := read(dir)
-		c.add(d.what, v, h.judge(v, acked))
+		c.add(d.what, v, h.check(v, acked))
 		must(t, os.WriteFile(path, h.files[d.file], 0o600))
 	}
 	t.Logf("%s", c)
@@ -336,33 +336,33 @@ func (h history) sweepOver(t testing.TB, read reader, acked bool, all iter.Seq[d
 // TestW4_DamageIsSeen sweeps damages over whole logs: each is told or refused, by its place. The planted readers show that the sweep would
 // notice.
 func TestW4_DamageIsSeen(t *testing.T) {
-	log, large, compacted := write(t, 20, 9, 15), write(t, 120, 40, 70), compactedHistory(t)
-	plain := write(t, 20)
+	log, large, compacted := writeLog(t, 20, 9, 15), writeLog(t, 120, 40, 70), compactedLog(t)
+	plain := writeLog(t, 20)
 	names := segmentNames(compacted.files)
 	outer := slices.DeleteFunc(slices.Sorted(maps.Keys(compacted.files)), func(name string) bool {
 		return slices.Contains(names, name) && name != names[0] && name != lastWithFrames(compacted.files)
 	})
 	for name, c := range map[string]struct {
-		h       history
+		h       writtenLog
 		all     iter.Seq[damage]
 		told    bool // some are told and not refused
-		planted []reader
+		planted []logReader
 	}{
-		"bit flips": {log, log.flips(slices.Sorted(maps.Keys(log.files)), sweep(13, 1)), true, nil},
-		"bit flips of segments": {plain, plain.flips(segmentNames(plain.files), sweep(61, 5)), false,
-			[]reader{withoutTrailer, withoutMark}},
-		"bit flips of a compacted log": {compacted, compacted.flips(outer, sweep(13, 1)), true, nil},
-		"zeros":                        {plain, plain.zeros(sweep(11, 1)), false, []reader{withoutTrailer}},
-		"lost sectors":                 {large, large.sectors(sweep(150, 1000)), false, []reader{withoutChecksum}},
-		"stale segments":               {large, large.stale(otherHistory(t, 120)), false, []reader{withoutChain}},
-		"cuts":                         {plain, plain.cuts(sweep(7, 1)), false, []reader{withoutMark}},
+		"bit flips": {log, log.flips(slices.Sorted(maps.Keys(log.files)), sampleSize(13, 1)), true, nil},
+		"bit flips of segments": {plain, plain.flips(segmentNames(plain.files), sampleSize(61, 5)), false,
+			[]logReader{readIgnoringTrailer, readIgnoringMark}},
+		"bit flips of a compacted log": {compacted, compacted.flips(outer, sampleSize(13, 1)), true, nil},
+		"zeros":                        {plain, plain.zeros(sampleSize(11, 1)), false, []logReader{readIgnoringTrailer}},
+		"lost sectors":                 {large, large.sectors(sampleSize(150, 1000)), false, []logReader{readIgnoringChecksum}},
+		"stale segments":               {large, large.staleSegments(otherLog(t, 120)), false, []logReader{readIgnoringChain}},
+		"cuts":                         {plain, plain.truncations(sampleSize(7, 1)), false, []logReader{readIgnoringMark}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := c.h.sweepOver(t, ours, true, c.all); got.bad > 0 || got.refused == 0 || got.ambiguous != 0 || c.told != (got.told > 0) {
+			if got := c.h.sweep(t, readExamined, true, c.all); got.bad > 0 || got.refused == 0 || got.ambiguous != 0 || c.told != (got.reported > 0) {
 				t.Errorf("sweep: %s", got)
 			}
 			for i, planted := range c.planted {
-				if c.h.sweepOver(t, planted, true, c.all).bad == 0 {
+				if c.h.sweep(t, planted, true, c.all).bad == 0 {
 					t.Errorf("the sweep did not notice planted bug %d", i)
 				}
 			}
@@ -370,11 +370,11 @@ func TestW4_DamageIsSeen(t *testing.T) {
 	}
 }
 
-// compactedHistory is a log that does not begin with record 1: its records are compared with what it holds undamaged.
-func compactedHistory(t *testing.T) history {
+// compactedLog is a log that does not begin with record 1: its records are compared with what it holds undamaged.
+func compactedLog(t *testing.T) writtenLog {
 	dir := scratch(t)
 	compacted(t, dir)
-	h := history{files: files(t, dir), records: ours(dir).records}
+	h := writtenLog{files: readFiles(t, dir), records: readExamined(dir).records}
 	for i := range h.records {
 		h.batches = append(h.batches, i+1)
 	}
@@ -382,9 +382,9 @@ func compactedHistory(t *testing.T) history {
 }
 
 func TestW4_BitFlipsWithoutAMarkAreAtMostAmbiguousInTheLastFrame(t *testing.T) {
-	h := write(t, 20)
+	h := writeLog(t, 20)
 	delete(h.files, markName)
-	c := h.sweepOver(t, ours, false, h.flips(segmentNames(h.files), sweep(13, 1)))
+	c := h.sweep(t, readExamined, false, h.flips(segmentNames(h.files), sampleSize(13, 1)))
 	if c.bad > 0 || c.refused == 0 || c.ambiguous == 0 {
 		t.Errorf("sweep: %s", c)
 	}

@@ -11,16 +11,16 @@ type Report struct {
 	First    uint64 // sequence of the oldest record, 1 when there never was one
 	Last     uint64 // sequence of the newest record, 0 when there never was one
 	Segments int
-	Frames   uint64 // batches
+	Batches  uint64 // batches
 	Records  uint64
 	LogBytes int64
 
 	TornBytes     int64 // at the end of the last segment; Open cuts them off and keeps them
 	AmbiguousTail bool  // the mark cannot exclude that something acknowledged stood behind the end
 
-	Mark      MarkState
-	Snapshots []SnapshotReport // ascending
-	Unusable  []string         // leftovers of unfinished snapshots; Open removes them
+	Mark                MarkState
+	Snapshots           []SnapshotReport // ascending
+	UnfinishedSnapshots []string         // leftovers of unfinished snapshots; Open removes them
 }
 
 // SnapshotReport is one snapshot file.
@@ -36,7 +36,7 @@ type SnapshotReport struct {
 // *FormatError, those of reading) the report holds what was counted before it.
 func Verify(dir string) (Report, error) {
 	var r Report
-	err := withShared(dir, func() error {
+	err := withSharedLock(dir, func() error {
 		x, err := examine(dir, nil)
 		r = x.report()
 		return err
@@ -49,12 +49,12 @@ func Verify(dir string) (Report, error) {
 
 func (x *examination) report() Report {
 	r := Report{
-		First: x.extent.first(), Last: x.extent.last(), Segments: len(x.extent.segments),
-		Frames: x.extent.frames, Records: x.extent.records, LogBytes: x.extent.bytes,
-		AmbiguousTail: x.ambiguous(), Mark: x.markState, Unusable: x.files.temps,
+		First: x.log.first(), Last: x.log.last(), Segments: len(x.log.segments),
+		Batches: x.log.frames, Records: x.log.records, LogBytes: x.log.bytes,
+		AmbiguousTail: x.ambiguousTail(), Mark: x.markState, UnfinishedSnapshots: x.files.temps,
 	}
-	if x.extent.tear != nil {
-		r.TornBytes = x.extent.tear.bytes
+	if x.log.tornTail != nil {
+		r.TornBytes = x.log.tornTail.bytes
 	}
 	for _, s := range x.snapshots {
 		r.Snapshots = append(r.Snapshots, SnapshotReport{File: s.path, Sequence: s.sequence, Bytes: s.bytes, Damage: s.damage})
@@ -65,14 +65,14 @@ func (x *examination) report() Report {
 // Exists says whether dir holds a log: a segment, a snapshot or a mark. A directory that is not there holds
 // none. Nothing is read but names. The errors are those of listing the directory.
 func Exists(dir string) (bool, error) {
-	found, err := list(dir)
+	found, err := listDir(dir)
 	return len(found.mark)+len(found.segments)+len(found.snapshots)+len(found.foreign) > 0, err
 }
 
 // Files names what the log in dir consists of: the mark first, then segments and snapshots, unfinished ones too. What was put aside, the
 // lock and whatever else is there are not among them. A directory that is not there has none.
 func Files(dir string) ([]string, error) {
-	found, err := list(dir)
+	found, err := listDir(dir)
 	names := found.mark
 	for _, file := range slices.Concat(found.segments, found.snapshots) {
 		names = append(names, file.path)
@@ -82,21 +82,21 @@ func Files(dir string) ([]string, error) {
 
 // Entry is one record as Dump finds it.
 type Entry struct {
-	Seq     uint64
-	Segment string // path of the file
-	Offset  int64  // of the record's frame in the file
-	Frame   uint64 // index of the frame
-	Record  []byte // valid only during the call
+	Sequence uint64
+	Segment  string // path of the file
+	Offset   int64  // of the record's frame in the file
+	Frame    uint64 // index of the frame
+	Record   []byte // valid only during the call
 }
 
 // Dump calls visit for each record of the log in dir, in order, and changes nothing. On damage it has
 // visited every record before it. A torn tail is no record; Verify counts it. Errors: those of Verify, and
 // that of visit, which ends it.
 func Dump(dir string, visit func(Entry) error) error {
-	err := withShared(dir, func() error {
-		_, err := examine(dir, func(at place, f frame) error {
+	err := withSharedLock(dir, func() error {
+		_, err := examine(dir, func(at location, f frame) error {
 			return f.records(func(seq uint64, record []byte) error {
-				return visit(Entry{Seq: seq, Segment: at.segment, Offset: at.offset, Frame: f.index, Record: record})
+				return visit(Entry{Sequence: seq, Segment: at.segment, Offset: at.offset, Frame: f.index, Record: record})
 			})
 		})
 		return err
@@ -107,8 +107,8 @@ func Dump(dir string, visit func(Entry) error) error {
 	return nil
 }
 
-// withShared runs read while no process writes to dir.
-func withShared(dir string, read func() error) (err error) {
+// withSharedLock runs read while no process writes to dir.
+func withSharedLock(dir string, read func() error) (err error) {
 	if err := isDir(dir); err != nil {
 		return err
 	}

@@ -55,11 +55,11 @@ type Config struct {
 	// Logger gets what an operator should know. nil discards.
 	Logger *slog.Logger
 
-	confirm time.Duration // 0 = confirmIn
+	verifyTimeout time.Duration // 0 = confirmIn
 }
 
-// confirmIn: a leader that was cut off may say for so long what is no longer so.
-const confirmIn = 30 * time.Second
+// verifyTimeoutDefault: a leader that was cut off may say for so long what is no longer so.
+const verifyTimeoutDefault = 30 * time.Second
 
 // Member is one node that keeps the stream.
 type Member struct {
@@ -72,8 +72,8 @@ type Member struct {
 type TLS struct{ Authority, Certificate, Key string }
 
 const (
-	membersFew            = 3
-	membersMany           = 5
+	membersMin            = 3
+	membersMax            = 5
 	nameBytesMax          = 64
 	streamBytesMaxDefault = 1 << 30
 )
@@ -110,14 +110,14 @@ func checkAddress(address string) error {
 	return nil
 }
 
-// loopback reports whether an address can be reached from this machine alone, whatever a resolver says.
-func loopback(address string) bool {
+// isLoopback reports whether an address can be reached from this machine alone, whatever a resolver says.
+func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	ip := net.ParseIP(host)
 	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
-// Check is what is wrong with the configuration, nil when Open would begin with it.
+// Check is what is wrong with the configuration, nil when HasBackup would begin with it.
 func (c Config) Check() error {
 	_, err := c.complete()
 	return err
@@ -136,7 +136,7 @@ func (c Config) complete() (Config, error) {
 		return c, fmt.Errorf("check configuration of the cluster: %w", err)
 	}
 	c.StreamBytesMax = cmp.Or(c.StreamBytesMax, streamBytesMaxDefault)
-	c.confirm = cmp.Or(c.confirm, confirmIn)
+	c.verifyTimeout = cmp.Or(c.verifyTimeout, verifyTimeoutDefault)
 	if c.Random == nil {
 		c.Random = rand.Reader
 	}
@@ -170,8 +170,8 @@ func (c *Config) checkNames() error {
 }
 
 func (c *Config) checkMembers() error {
-	if n := len(c.Members); n != membersFew && n != membersMany {
-		return fmt.Errorf("%d members: want %d or %d, this node among them unless it is a guest", n, membersFew, membersMany)
+	if n := len(c.Members); n != membersMin && n != membersMax {
+		return fmt.Errorf("%d members: want %d or %d, this node among them unless it is a guest", n, membersMin, membersMax)
 	}
 	var err error
 	names, addresses := map[string]bool{}, map[string]bool{}
@@ -201,14 +201,14 @@ func (c *Config) checkSecurity() error {
 	for _, m := range c.Members {
 		addresses = append(addresses, m.Address)
 	}
-	if at := slices.IndexFunc(addresses, func(a string) bool { return !loopback(a) }); at >= 0 {
+	if at := slices.IndexFunc(addresses, func(a string) bool { return !isLoopback(a) }); at >= 0 {
 		return fmt.Errorf("insecure, and %s is no loopback address: name the files of the authority, the certificate and the key", addresses[at])
 	}
 	return nil
 }
 
-// member reports whether this node keeps a copy of the stream.
-func (c *Config) member() bool { return c.isMember(c.Name) }
+// selfIsMember reports whether this node keeps a copy of the stream.
+func (c *Config) selfIsMember() bool { return c.isMember(c.Name) }
 
 func (c *Config) isMember(name string) bool {
 	return slices.ContainsFunc(c.Members, func(m Member) bool { return m.Name == name })

@@ -65,7 +65,7 @@ func TestConfig_Refused(t *testing.T) {
 
 // TestFiles_Refused names files that are not what they should be.
 func TestFiles_Refused(t *testing.T) {
-	dir, good := t.TempDir(), newPair(t)
+	dir, good := t.TempDir(), newCertificate(t)
 	empty, full, none := filepath.Join(dir, "empty"), filepath.Join(dir, "full"), filepath.Join(dir, "none")
 	if err := errors.Join(os.WriteFile(empty, []byte(" \n"), 0o600), os.WriteFile(full, []byte("word\n"), 0o600)); err != nil {
 		t.Fatal(err)

@@ -19,40 +19,42 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// quicken leaves elections as slow as they are in production.
-func quicken() {}
+// speedUpElections leaves elections as slow as they are in production.
+func speedUpElections() {}
 
 // TestFaultsCluster_KillLeader is TestProcesses_KillLeader again and again.
 func TestFaultsCluster_KillLeader(t *testing.T) { killLeader(t, 5) }
 
-// harm is what a disk does to one file of the server while its node is down.
-type harm func(chance *rand.Rand, content []byte) []byte
+// corruption is what a disk does to one file of the server while its node is down.
+type corruption func(chance *rand.Rand, content []byte) []byte
 
-func flipped(chance *rand.Rand, content []byte) []byte {
+func flipBit(chance *rand.Rand, content []byte) []byte {
 	for range 1 + chance.IntN(8) {
 		content[chance.IntN(len(content))] ^= 1 << chance.IntN(8)
 	}
 	return content
 }
 
-func shortened(chance *rand.Rand, content []byte) []byte { return content[:chance.IntN(len(content))] }
+func truncateContent(chance *rand.Rand, content []byte) []byte {
+	return content[:chance.IntN(len(content))]
+}
 
 // diskFaults are the kinds of files of which others have shown that damage to them lost records: those whose path has the words.
 var diskFaults = []struct {
 	name  string
 	words []string
-	harm  harm
+	harm  corruption
 }{
-	{"messages changed", []string{"/journal/msgs/", ".blk"}, flipped},
-	{"messages cut", []string{"/journal/msgs/"}, shortened},
-	{"group log changed", []string{"/S-R3F-", ".blk"}, flipped},
-	{"group log cut", []string{"/S-R3F-", "/msgs/"}, shortened},
-	{"group snapshot changed", []string{"/S-R3F-", "/snapshots/"}, flipped},
-	{"group votes changed", []string{"/S-R3F-", ".idx"}, flipped},
-	{"catalogue log changed", []string{"/_meta_/", ".blk"}, flipped},
-	{"catalogue snapshot changed", []string{"/_meta_/", "/snapshots/"}, flipped},
-	{"catalogue snapshot cut", []string{"/_meta_/", "/snapshots/"}, shortened},
-	{"everything a little", nil, flipped},
+	{"messages changed", []string{"/journal/msgs/", ".blk"}, flipBit},
+	{"messages cut", []string{"/journal/msgs/"}, truncateContent},
+	{"group log changed", []string{"/S-R3F-", ".blk"}, flipBit},
+	{"group log cut", []string{"/S-R3F-", "/msgs/"}, truncateContent},
+	{"group snapshot changed", []string{"/S-R3F-", "/snapshots/"}, flipBit},
+	{"group votes changed", []string{"/S-R3F-", ".idx"}, flipBit},
+	{"catalogue log changed", []string{"/_meta_/", ".blk"}, flipBit},
+	{"catalogue snapshot changed", []string{"/_meta_/", "/snapshots/"}, flipBit},
+	{"catalogue snapshot cut", []string{"/_meta_/", "/snapshots/"}, truncateContent},
+	{"everything a little", nil, flipBit},
 }
 
 // TestFaultsCluster_DiskDamage stops nodes, damages what their servers keep, starts them again and makes others lead. A node may
@@ -67,13 +69,13 @@ func TestFaultsCluster_DiskDamage(t *testing.T) {
 	}
 	seed := uint64(realClock().UnixNano())
 	t.Logf("seed %d", seed)
-	all := make([]*diskRound, len(diskFaults)*rounds)
+	all := make([]*damageRound, len(diskFaults)*rounds)
 	t.Run("rounds", func(t *testing.T) {
 		for number := range all {
 			fault, round := diskFaults[number/rounds], number%rounds
 			t.Run(fmt.Sprintf("%s %d", fault.name, round+1), func(t *testing.T) {
 				t.Parallel() // most of the time they wait for elections
-				all[number] = newDiskRound(t, rand.New(rand.NewPCG(seed, uint64(number))), 1+round%2)
+				all[number] = newDamageRound(t, rand.New(rand.NewPCG(seed, uint64(number))), 1+round%2)
 				all[number].run(fault.words, fault.harm)
 			})
 		}
@@ -81,10 +83,10 @@ func TestFaultsCluster_DiskDamage(t *testing.T) {
 	files, well, loud := 0, 0, map[string]int{}
 	for _, r := range all {
 		files += r.damaged
-		if len(r.said) == 0 {
+		if len(r.notes) == 0 {
 			well++
 		}
-		for _, said := range r.said {
+		for _, said := range r.notes {
 			loud[said]++
 		}
 	}
@@ -92,20 +94,20 @@ func TestFaultsCluster_DiskDamage(t *testing.T) {
 		len(all), files, well, loud)
 }
 
-// diskRound is three nodes, one or two of which find their part of the stream damaged.
-type diskRound struct {
+// damageRound is three nodes, one or two of which find their part of the stream damaged.
+type damageRound struct {
 	t       *testing.T
 	chance  *rand.Rand
-	parts   []childPart
+	configs []childConfig
 	nodes   []*process // nil while one is stopped
 	victims int
 	damaged int      // files
 	acked   []string // in the order of their places
-	said    []string // what nodes said instead of going on, or what the round saw
+	notes   []string // what nodes said instead of going on, or what the round saw
 }
 
-func newDiskRound(t *testing.T, chance *rand.Rand, victims int) *diskRound {
-	r := &diskRound{t: t, chance: chance, victims: victims, parts: newParts(t), nodes: make([]*process, 3)}
+func newDamageRound(t *testing.T, chance *rand.Rand, victims int) *damageRound {
+	r := &damageRound{t: t, chance: chance, victims: victims, configs: newChildConfigs(t), nodes: make([]*process, 3)}
 	t.Cleanup(func() {
 		for i := range r.nodes {
 			r.stop(i)
@@ -114,16 +116,16 @@ func newDiskRound(t *testing.T, chance *rand.Rand, victims int) *diskRound {
 	return r
 }
 
-func (r *diskRound) run(words []string, do harm) {
+func (r *damageRound) run(words []string, do corruption) {
 	first := r.chance.IntN(3)
 	r.start(words, do, first)
 	if !r.write(5) {
-		r.tell("no changes with all nodes there")
+		r.note("no changes with all nodes there")
 	}
-	if r.victims == 1 && !r.whole() {
-		r.tell("a lack in the status that stays")
-		r.renew(first)
-		if !r.whole() {
+	if r.victims == 1 && !r.awaitCurrent() {
+		r.note("a lack in the status that stays")
+		r.moveStreamAway(first)
+		if !r.awaitCurrent() {
 			r.t.Error("a node that got its part anew lacks something")
 		}
 	}
@@ -138,28 +140,28 @@ func (r *diskRound) run(words []string, do harm) {
 		r.launch(i)
 	}
 	if !r.write(5) {
-		r.tell("no changes at the end")
+		r.note("no changes at the end")
 		if r.victims == 1 {
 			r.t.Error("with one damaged node the cluster takes no changes any more")
 		}
 	}
-	r.judge()
+	r.checkDisks()
 }
 
-// start starts all nodes, writes, and starts those again that were damaged.
-func (r *diskRound) start(words []string, do harm, first int) {
+// running starts all nodes, writes, and starts those again that were damaged.
+func (r *damageRound) start(words []string, do corruption, first int) {
 	var all sync.WaitGroup
 	for i := range r.nodes {
-		all.Go(func() { r.nodes[i], _ = startProcess(r.t, r.parts[i], limited()) })
+		all.Go(func() { r.nodes[i], _ = startProcess(r.t, r.configs[i], limitedChild()) })
 	}
 	all.Wait()
-	if slices.Contains(r.nodes, nil) || !r.write(20+r.chance.IntN(100)) || !r.whole() {
+	if slices.Contains(r.nodes, nil) || !r.write(20+r.chance.IntN(100)) || !r.awaitCurrent() {
 		r.t.Fatal("three new nodes do not become a cluster")
 	}
 	for k := range r.victims {
 		i := (first + k) % 3
 		r.stop(i)
-		r.damage(r.parts[i].Dir, words, do)
+		r.damage(r.configs[i].Dir, words, do)
 	}
 	if r.damaged == 0 {
 		r.t.Fatal("no file was damaged: nothing is tested")
@@ -173,7 +175,7 @@ func (r *diskRound) start(words []string, do harm, first int) {
 }
 
 // damage damages the files below the server's directory whose path has all the words.
-func (r *diskRound) damage(dir string, words []string, do harm) {
+func (r *damageRound) damage(dir string, words []string, do corruption) {
 	dir = filepath.Join(dir, streamDirName, "jetstream")
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(path, w) }) {
@@ -192,55 +194,55 @@ func (r *diskRound) damage(dir string, words []string, do harm) {
 }
 
 // launch starts a node. That it refuses is an answer when it says what to do; where that may be done, it is done.
-func (r *diskRound) launch(i int) {
-	n, refusal := startProcess(r.t, r.parts[i], limited())
+func (r *damageRound) launch(i int) {
+	n, refusal := startProcess(r.t, r.configs[i], limitedChild())
 	if n == nil {
 		r.refused(i, refusal)
 		if r.victims == 1 {
-			r.renew(i)
+			r.moveStreamAway(i)
 		}
 		return
 	}
 	r.nodes[i] = n
 }
 
-// refused looks at the last words of a node that does not start.
-func (r *diskRound) refused(i int, refusal string) {
-	hint := "move " + filepath.Join(r.parts[i].Dir, streamDirName) + " away"
+// wantRefused looks at the last words of a node that does not start.
+func (r *damageRound) refused(i int, refusal string) {
+	hint := "move " + filepath.Join(r.configs[i].Dir, streamDirName) + " away"
 	switch words, _, _ := strings.Cut(refusal, ": if that is about"); {
 	case strings.Contains(refusal, hint):
-		r.tell(strings.ReplaceAll(words, r.parts[i].Listen, "ADDRESS"))
+		r.note(strings.ReplaceAll(words, r.configs[i].Listen, "ADDRESS"))
 	case strings.Contains(refusal, "out of memory"):
-		r.tell("it took all the memory that it may have")
+		r.note("it took all the memory that it may have")
 	default:
 		r.t.Errorf("n%d does not start and says: %s", i+1, refusal)
 	}
 }
 
-// renew does what hintPart says.
-func (r *diskRound) renew(i int) {
+// moveStreamAway does what hintMoveStream says.
+func (r *damageRound) moveStreamAway(i int) {
 	r.stop(i)
-	part := filepath.Join(r.parts[i].Dir, streamDirName)
+	part := filepath.Join(r.configs[i].Dir, streamDirName)
 	if err := os.Rename(part, part+".damaged"); err != nil {
 		r.t.Fatal(err)
 	}
-	n, refusal := startProcess(r.t, r.parts[i], limited())
+	n, refusal := startProcess(r.t, r.configs[i], limitedChild())
 	if n == nil {
 		r.t.Errorf("n%d has no part of the stream, does not start and says: %s", i+1, refusal)
 	}
 	r.nodes[i] = n
 }
 
-func (r *diskRound) tell(what string) { r.said = append(r.said, what) }
+func (r *damageRound) note(what string) { r.notes = append(r.notes, what) }
 
-// limited is a child whose memory has a bound, as a service's unit gives it: its server may get lost in damaged files.
-func limited() *exec.Cmd {
+// limitedChild is a child whose memory has a bound, as a service's unit gives it: its server may get lost in damaged files.
+func limitedChild() *exec.Cmd {
 	return exec.Command("/bin/sh", "-c", `ulimit -v 6291456 && exec "$0"`, os.Args[0]) // KiB of address space
 }
 
 // until looks until something is so, or it is too late.
-func (r *diskRound) until(ok func() bool) bool {
-	for end := realClock().Add(answerWait); realClock().Before(end); _ = pause(r.t.Context(), 20*time.Millisecond) {
+func (r *damageRound) until(ok func() bool) bool {
+	for end := realClock().Add(answerTimeout); realClock().Before(end); _ = sleep(r.t.Context(), 20*time.Millisecond) {
 		if ok() {
 			return true
 		}
@@ -248,18 +250,18 @@ func (r *diskRound) until(ok func() bool) bool {
 	return false
 }
 
-// whole waits until every node says that no node lacks anything, as whoever wants to stop the next one does.
-func (r *diskRound) whole() bool {
+// awaitCurrent waits until every node says that no node lacks anything, as whoever wants to stop the next one does.
+func (r *damageRound) awaitCurrent() bool {
 	return r.until(func() bool {
 		return !slices.ContainsFunc(r.nodes, func(n *process) bool { return n == nil || n.ask("whole") != "true" })
 	})
 }
 
 // write appends records at nodes that can, remembers those that were acknowledged, and reports that all were.
-func (r *diskRound) write(records int) bool {
+func (r *damageRound) write(records int) bool {
 	for k := range records {
 		text := fmt.Sprintf("record %d of %d", len(r.acked), k)
-		if !slices.ContainsFunc(r.nodes, func(n *process) bool { return n != nil && r.able(n) && n.ask("append "+text) != "" }) {
+		if !slices.ContainsFunc(r.nodes, func(n *process) bool { return n != nil && r.awaitWritable(n) && n.ask("append "+text) != "" }) {
 			return false
 		}
 		r.acked = append(r.acked, text)
@@ -267,8 +269,8 @@ func (r *diskRound) write(records int) bool {
 	return true
 }
 
-// able waits until a node can change something, or it is too late.
-func (r *diskRound) able(n *process) bool {
+// awaitWritable waits until a node can change something, or it is too late.
+func (r *damageRound) awaitWritable(n *process) bool {
 	able := false
 	r.until(func() bool {
 		says := n.ask("standing")
@@ -278,8 +280,8 @@ func (r *diskRound) able(n *process) bool {
 	return able
 }
 
-// judge ends all nodes and looks at their disks: whoever went on has everything, and nobody has another history.
-func (r *diskRound) judge() {
+// checkDisks ends all nodes and looks at their disks: whoever went on has everything, and nobody has another history.
+func (r *damageRound) checkDisks() {
 	r.until(func() bool {
 		return !slices.ContainsFunc(r.nodes, func(n *process) bool {
 			return n != nil && !strings.HasPrefix(n.ask("log"), fmt.Sprint(len(r.acked), " "))
@@ -287,9 +289,9 @@ func (r *diskRound) judge() {
 	})
 	var longest []string
 	for i, n := range r.nodes {
-		able := n != nil && r.able(n)
+		able := n != nil && r.awaitWritable(n)
 		r.stop(i)
-		log := r.disk(i)
+		log := r.recordsOnDisk(i)
 		missing := slices.DeleteFunc(slices.Clone(r.acked), func(record string) bool { return slices.Contains(log, record) })
 		if able && len(missing) > 0 {
 			r.t.Errorf("n%d goes on with %d records and without %d that were acknowledged, the first is %q", i+1, len(log), len(missing), missing[0])
@@ -303,9 +305,9 @@ func (r *diskRound) judge() {
 	}
 }
 
-// disk is what the copy of a node that has stopped has.
-func (r *diskRound) disk(i int) (records []string) {
-	log, err := wal.Open(r.parts[i].Dir, wal.Options{ReserveBytes: -1, Clock: realClock})
+// recordsOnDisk is what the copy of a node that has stopped has.
+func (r *damageRound) recordsOnDisk(i int) (records []string) {
+	log, err := wal.Open(r.configs[i].Dir, wal.Options{ReserveBytes: -1, Clock: realClock})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -319,7 +321,7 @@ func (r *diskRound) disk(i int) (records []string) {
 	return records
 }
 
-func (r *diskRound) stop(i int) {
+func (r *damageRound) stop(i int) {
 	if n := r.nodes[i]; n != nil {
 		r.nodes[i] = nil
 		n.end()

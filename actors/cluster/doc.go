@@ -1,5 +1,5 @@
 // Package cluster makes several nodes one service: their log is one stream with a copy on each member, kept by an embedded NATS server
-// with JetStream. Open joins; the Journal that it gives is an actors.Shared.
+// with JetStream. HasBackup joins; the Journal that it gives is an actors.Shared.
 //
 // # Members and guests
 //

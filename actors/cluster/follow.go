@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	tailBuffer   = 64                    // messages that wait; one more is fetched later
-	idleLook     = time.Second           // between two looks when no message comes
-	lookFirst    = time.Millisecond      // between two looks for a record that is wanted
-	lookMost     = 50 * time.Millisecond // and the longest
-	fetchRecords = 256
-	fetchBytes   = 2 << 20
-	fetchWait    = 2 * time.Second // for the next message of those that were asked for
-	spaceLook    = 500 * time.Millisecond
+	tailBuffer         = 64                    // messages that wait; one more is fetched later
+	idlePollInterval   = time.Second           // between two looks when no message comes
+	pollIntervalMin    = time.Millisecond      // between two looks for a record that is wanted
+	pollIntervalMax    = 50 * time.Millisecond // and the longest
+	fetchRecordsMax    = 256
+	fetchBytesMax      = 2 << 20
+	fetchTimeout       = 2 * time.Second // for the next message of those that were asked for
+	spaceRetryInterval = 500 * time.Millisecond
 )
 
 // Follow is actors.Shared.
@@ -35,21 +35,21 @@ func (j *Journal) Follow(ctx context.Context, deliver func(sequence uint64, reco
 		if ctx.Err() != nil {
 			err = nil
 		}
-		j.end(errors.Join(errEnded, err))
+		j.closeWith(errors.Join(errClosed, err))
 	}()
-	f := &follower{journal: j, conn: j.cluster.node.conn, tail: make(chan *nats.Msg, tailBuffer), more: true}
+	f := &follower{journal: j, conn: j.cluster.server.conn, tail: make(chan *nats.Msg, tailBuffer), moreInStream: true}
 	subscription, err := f.conn.ChanSubscribe(subjectTail, f.tail)
 	if err != nil {
 		return fmt.Errorf("follow the stream: %w", err)
 	}
 	defer func() { err = errors.Join(err, unsubscribe(subscription)) }()
-	if err := j.cluster.confirm(ctx); err != nil {
+	if err := j.cluster.verifyStream(ctx); err != nil {
 		return fmt.Errorf("follow the stream: %w", err)
 	}
 	for {
 		frames, err := f.next(ctx)
 		if err == nil {
-			err = j.keep(ctx, frames)
+			err = j.persist(ctx, frames)
 		}
 		if err != nil {
 			return fmt.Errorf("follow the stream: %w", err)
@@ -69,8 +69,8 @@ func unsubscribe(s *nats.Subscription) error {
 	return err
 }
 
-// keep brings frames to this node's disk as one batch; while there is no space it waits.
-func (j *Journal) keep(ctx context.Context, frames []frame) error {
+// persist brings frames to this node's disk as one batch; while there is no space it waits.
+func (j *Journal) persist(ctx context.Context, frames []frame) error {
 	records := make([][]byte, len(frames))
 	for i := range frames {
 		records[i] = frames[i].record
@@ -78,21 +78,21 @@ func (j *Journal) keep(ctx context.Context, frames []frame) error {
 	for {
 		_, err := j.Log.Append(records)
 		if err == nil {
-			j.stood(frames)
+			j.committed(frames)
 			return nil
 		}
 		if !errors.Is(err, wal.ErrNoSpace) {
 			return err
 		}
 		j.cluster.logger.Warn("this node falls behind: no space for what others write", "next", frames[0].sequence)
-		if err := pause(ctx, spaceLook); err != nil {
+		if err := sleep(ctx, spaceRetryInterval); err != nil {
 			return err
 		}
 	}
 }
 
-// pause waits, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) error {
+// sleep waits, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -105,27 +105,27 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // follower gathers what stands behind the newest record.
 type follower struct {
-	journal *Journal
-	conn    *nats.Conn
-	tail    chan *nats.Msg
-	run     run
-	more    bool // there is more to fetch than was fetched
+	journal      *Journal
+	conn         *nats.Conn
+	tail         chan *nats.Msg
+	batch        frameBatch
+	moreInStream bool // there is more to fetch than was fetched
 }
 
-// run is frames that follow each other.
-type run struct {
-	last   uint64 // sequence of the newest
-	sum    uint32 // its checksum
-	frames []frame
-	bytes  int
+// renewLoop is frames that follow each other.
+type frameBatch struct {
+	last     uint64 // sequence of the newest
+	checksum uint32 // its checksum
+	frames   []frame
+	bytes    int
 }
 
-func (r *run) full() bool {
-	return len(r.frames) >= fetchRecords || r.bytes+frameBytesMax > wal.BatchBytesMax
+func (r *frameBatch) full() bool {
+	return len(r.frames) >= fetchRecordsMax || r.bytes+frameBytesMax > wal.BatchBytesMax
 }
 
 // add takes a message in. One that was there before is passed over; gap reports one that comes too early.
-func (r *run) add(sequence uint64, body []byte) (gap bool, err error) {
+func (r *frameBatch) add(sequence uint64, body []byte) (gap bool, err error) {
 	if sequence <= r.last {
 		return false, nil
 	}
@@ -134,42 +134,42 @@ func (r *run) add(sequence uint64, body []byte) (gap bool, err error) {
 	}
 	f, err := decodeFrame(sequence, body)
 	if err == nil {
-		err = f.behind(r.sum)
+		err = f.checkPrevious(r.checksum)
 	}
 	if err != nil {
 		return false, err
 	}
-	r.last, r.sum = sequence, checksum(f.record)
+	r.last, r.checksum = sequence, checksum(f.record)
 	r.frames, r.bytes = append(r.frames, f), r.bytes+len(body)
 	return false, nil
 }
 
 // next waits for at least one frame behind the newest record.
 func (f *follower) next(ctx context.Context) ([]frame, error) {
-	f.run = run{}
-	f.run.last, f.run.sum = f.journal.position()
-	wait := lookFirst
-	timer := time.NewTimer(idleLook)
+	f.batch = frameBatch{}
+	f.batch.last, f.batch.checksum = f.journal.position()
+	wait := pollIntervalMin
+	timer := time.NewTimer(idlePollInterval)
 	defer timer.Stop()
 	for {
-		gap, err := f.more, error(nil)
+		gap, err := f.moreInStream, error(nil)
 		if !gap {
 			gap, err = f.drain()
 		}
 		if err == nil && gap {
 			err = f.fetch(ctx)
 		}
-		if err != nil || len(f.run.frames) > 0 {
-			return f.run.frames, err
+		if err != nil || len(f.batch.frames) > 0 {
+			return f.batch.frames, err
 		}
-		d := idleLook
-		if f.journal.awaited() {
-			d, wait = wait, min(2*wait, lookMost)
+		d := idlePollInterval
+		if f.journal.recordExpected() {
+			d, wait = wait, min(2*wait, pollIntervalMax)
 		}
 		timer.Reset(d)
 		select {
 		case m := <-f.tail:
-			gap, err = f.take(m)
+			gap, err = f.receive(m)
 		case <-f.journal.wake:
 			continue // the tail is mostly as fast as the hint
 		case <-timer.C:
@@ -189,10 +189,10 @@ func (f *follower) next(ctx context.Context) ([]frame, error) {
 
 // drain takes what has come meanwhile.
 func (f *follower) drain() (gap bool, err error) {
-	for !gap && err == nil && !f.run.full() {
+	for !gap && err == nil && !f.batch.full() {
 		select {
 		case m := <-f.tail:
-			gap, err = f.take(m)
+			gap, err = f.receive(m)
 		default:
 			return false, nil
 		}
@@ -200,12 +200,12 @@ func (f *follower) drain() (gap bool, err error) {
 	return gap, err
 }
 
-func (f *follower) take(m *nats.Msg) (gap bool, err error) {
+func (f *follower) receive(m *nats.Msg) (gap bool, err error) {
 	sequence, err := sequenceOf(m)
 	if err != nil {
 		return false, err
 	}
-	return f.run.add(sequence, m.Data)
+	return f.batch.add(sequence, m.Data)
 }
 
 func sequenceOf(m *nats.Msg) (uint64, error) {
@@ -218,7 +218,7 @@ func sequenceOf(m *nats.Msg) (uint64, error) {
 
 // fetch asks the nearest copy of the stream for what stands behind the run. Nothing, or no answer, is no error.
 func (f *follower) fetch(ctx context.Context) error {
-	f.more = false
+	f.moreInStream = false
 	inbox := f.conn.NewRespInbox()
 	answers, err := f.conn.SubscribeSync(inbox)
 	if err != nil {
@@ -229,44 +229,44 @@ func (f *follower) fetch(ctx context.Context) error {
 		From  uint64 `json:"seq"`
 		Batch int    `json:"batch"`
 		Bytes int    `json:"max_bytes"`
-	}{f.run.last + 1, fetchRecords, fetchBytes})
+	}{f.batch.last + 1, fetchRecordsMax, fetchBytesMax})
 	if err == nil {
 		err = f.conn.PublishRequest(subjectFetch, inbox, ask)
 	}
-	for err == nil && !f.run.full() {
-		wait, cancel := context.WithTimeout(ctx, fetchWait)
+	for err == nil && !f.batch.full() {
+		wait, cancel := context.WithTimeout(ctx, fetchTimeout)
 		var m *nats.Msg
 		m, err = answers.NextMsgWithContext(wait)
 		cancel()
 		if err != nil {
-			return quiet(ctx, err)
+			return ignoreNoAnswer(ctx, err)
 		}
 		if m.Header.Get(headerStatus) != "" { // the end of what was asked for, or nothing
 			left := m.Header.Get(headerPending)
-			f.more = left != "" && left != "0"
+			f.moreInStream = left != "" && left != "0"
 			return nil
 		}
-		err = f.fetched(m)
+		err = f.addFetched(m)
 	}
-	f.more = true
+	f.moreInStream = true
 	return err
 }
 
-func (f *follower) fetched(m *nats.Msg) error {
+func (f *follower) addFetched(m *nats.Msg) error {
 	sequence, err := sequenceOf(m)
 	if err != nil {
 		return err
 	}
-	gap, err := f.run.add(sequence, m.Data)
+	gap, err := f.batch.add(sequence, m.Data)
 	if gap {
 		return fmt.Errorf("the stream has record %d, not %d, which this node needs: start the node again, then it gets a copy of another one; "+
-			"if that does not help, stop it, remove its stream directory and start it again", sequence, f.run.last+1)
+			"if that does not help, stop it, remove its stream directory and start it again", sequence, f.batch.last+1)
 	}
 	return err
 }
 
-// quiet is nil for an answer that did not come.
-func quiet(ctx context.Context, err error) error {
+// ignoreNoAnswer is nil for an answer that did not come.
+func ignoreNoAnswer(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -22,14 +22,14 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 
-// offerID is by which a node knows its own message.
-type offerID [16]byte
+// proposalID is by which a node knows its own message.
+type proposalID [16]byte
 
 // frame is one message of the stream.
 type frame struct {
 	sequence uint64
 	previous uint32 // checksum of the record before, 0 before the first
-	offer    offerID
+	proposal proposalID
 	record   []byte
 }
 
@@ -40,7 +40,7 @@ func (f *frame) encode() []byte {
 	b = binary.LittleEndian.AppendUint64(b, f.sequence)
 	b = binary.LittleEndian.AppendUint32(b, f.previous)
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(f.record)))
-	b = append(b, f.offer[:]...)
+	b = append(b, f.proposal[:]...)
 	b = append(b, f.record...)
 	return binary.LittleEndian.AppendUint32(b, checksum(b))
 }
@@ -79,7 +79,7 @@ func decodeFrame(sequence uint64, b []byte) (frame, error) {
 	f := frame{
 		sequence: binary.LittleEndian.Uint64(b[8:]),
 		previous: binary.LittleEndian.Uint32(b[16:]),
-		offer:    offerID(b[24:frameHeaderBytes]),
+		proposal: proposalID(b[24:frameHeaderBytes]),
 		record:   b[frameHeaderBytes:end],
 	}
 	if length := binary.LittleEndian.Uint32(b[20:]); int(length) != len(f.record) {
@@ -91,8 +91,8 @@ func decodeFrame(sequence uint64, b []byte) (frame, error) {
 	return f, nil
 }
 
-// behind checks that the message was written behind the record with this checksum.
-func (f *frame) behind(sum uint32) error {
+// checkPrevious checks that the message was written behind the record with this checksum.
+func (f *frame) checkPrevious(sum uint32) error {
 	if f.previous == sum {
 		return nil
 	}

@@ -15,7 +15,7 @@ func anyFrame(t *rapid.T) frame {
 		sequence: rapid.Uint64Min(1).Draw(t, "sequence"), previous: rapid.Uint32().Draw(t, "previous"),
 		record: rapid.SliceOfN(rapid.Byte(), 1, 300).Draw(t, "record"),
 	}
-	copy(f.offer[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "offer"))
+	copy(f.proposal[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "offer"))
 	return f
 }
 
@@ -25,7 +25,7 @@ func TestFrame_Whole(t *testing.T) {
 		f := anyFrame(t)
 		b := f.encode()
 		got, err := decodeFrame(f.sequence, b)
-		if err != nil || got.sequence != f.sequence || got.previous != f.previous || got.offer != f.offer || !bytes.Equal(got.record, f.record) {
+		if err != nil || got.sequence != f.sequence || got.previous != f.previous || got.proposal != f.proposal || !bytes.Equal(got.record, f.record) {
 			t.Fatalf("%+v came back as %+v, %v", f, got, err)
 		}
 		var damage *DamageError
@@ -44,8 +44,8 @@ func TestFrame_Whole(t *testing.T) {
 	})
 }
 
-// TestRun takes the messages of a stream in any order, some twice, some never: what it gathers is in order and without a gap.
-func TestRun(t *testing.T) {
+// TestFrameBatch takes the messages of a stream in any order, some twice, some never: what it gathers is in order and without a gap.
+func TestFrameBatch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 20).Draw(t, "messages")
 		bodies, sums := make([][]byte, n+1), make([]uint32, n+1)
@@ -54,7 +54,7 @@ func TestRun(t *testing.T) {
 			bodies[i], sums[i] = f.encode(), checksum(f.record)
 		}
 		start := rapid.IntRange(0, n-1).Draw(t, "start")
-		r := run{last: uint64(start), sum: sums[start]}
+		r := frameBatch{last: uint64(start), checksum: sums[start]}
 		for range rapid.IntRange(0, 60).Draw(t, "deliveries") {
 			i := rapid.IntRange(1, n).Draw(t, "message")
 			before := r.last

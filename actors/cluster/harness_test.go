@@ -31,9 +31,9 @@ import (
 // TestMain runs a node when it was started as one, else the tests. Afterwards no goroutine may be left, but for the loop of a store that
 // the server forgets when it is stopped while it opens a stream, and the clock of that. The clusters run side by side whatever the number of processors is: they wait for elections and leases most of the time.
 func TestMain(m *testing.M) {
-	quicken()
-	if part := os.Getenv(childNode); part != "" {
-		os.Exit(child(part))
+	speedUpElections()
+	if part := os.Getenv(childEnv); part != "" {
+		os.Exit(childMain(part))
 	}
 	flag.Parse()
 	if err := flag.Set("test.parallel", "8"); err != nil {
@@ -43,35 +43,35 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction(server+".(*fileStore).flushStreamStateLoop"), goleak.IgnoreTopFunction(server+"/ats.Register.func1"))
 }
 
-// waitMost is how long a test waits for what must come: elections take seconds, and the machine may be busy.
-const waitMost = 90 * time.Second
+// waitTimeout is how long a test waits for what must come: elections take seconds, and the machine may be busy.
+const waitTimeout = 90 * time.Second
 
 var realClock = time.Now //nolint:forbidigo // the embedded server reads the real one too
 
 // eventually waits until ok says so.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), waitMost)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	for !ok() {
-		if pause(ctx, 5*time.Millisecond) != nil {
-			t.Fatalf("waited %s for: %s", waitMost, what)
+		if sleep(ctx, 5*time.Millisecond) != nil {
+			t.Fatalf("waited %s for: %s", waitTimeout, what)
 		}
 	}
 }
 
-// fleet is the nodes of a test.
-type fleet struct {
-	t, home testing.TB // of the part that runs, and of the whole
-	members []Member
-	configs []Config
-	nodes   []*testNode // nil while one is stopped
+// testCluster is the nodes of a test.
+type testCluster struct {
+	t, parent testing.TB // of the part that runs, and of the whole
+	members   []Member
+	configs   []Config
+	nodes     []*testNode // nil while one is stopped
 }
 
-// newFleet is three nodes that are not started.
-func newFleet(t testing.TB) *fleet {
+// newTestCluster is three nodes that are not started.
+func newTestCluster(t testing.TB) *testCluster {
 	t.Helper()
-	f := &fleet{t: t, home: t, nodes: make([]*testNode, 3)}
+	f := &testCluster{t: t, parent: t, nodes: make([]*testNode, 3)}
 	at := clustertest.Addresses(t, 3)
 	for i := range 3 {
 		f.members = append(f.members, Member{Name: fmt.Sprintf("n%d", i+1), Address: at[i]})
@@ -83,24 +83,24 @@ func newFleet(t testing.TB) *fleet {
 	return f
 }
 
-// part is one step in the life of a fleet.
-type part struct {
+// step is one step in the life of a fleet.
+type step struct {
 	name string
-	do   func(*testing.T, *fleet)
+	run  func(*testing.T, *testCluster)
 }
 
-// play runs parts one after the other on the same nodes, and ends at the first that fails.
-func (f *fleet) play(t *testing.T, parts ...part) {
+// runSteps runs parts one after the other on the same nodes, and ends at the first that fails.
+func (f *testCluster) runSteps(t *testing.T, parts ...step) {
 	t.Helper()
 	defer func() { f.t = t }()
 	for _, p := range parts {
-		if !t.Run(p.name, func(t *testing.T) { f.t = t; p.do(t, f) }) {
+		if !t.Run(p.name, func(t *testing.T) { f.t = t; p.run(t, f) }) {
 			return
 		}
 	}
 }
 
-func (f *fleet) config(name string, number int, listen, dir string) Config {
+func (f *testCluster) config(name string, number int, listen, dir string) Config {
 	level := slog.LevelError + 1
 	if os.Getenv("CLUSTER_LOG") != "" {
 		level = slog.LevelDebug
@@ -113,13 +113,13 @@ func (f *fleet) config(name string, number int, listen, dir string) Config {
 }
 
 // guest is the configuration of a fourth node, which is no member.
-func (f *fleet) guest() Config {
+func (f *testCluster) guest() Config {
 	f.t.Helper()
-	return f.config("guest", 4, clustertest.Addresses(f.home, 1)[0], f.home.TempDir())
+	return f.config("guest", 4, clustertest.Addresses(f.parent, 1)[0], f.parent.TempDir())
 }
 
 // startAll starts those that are stopped, at once.
-func (f *fleet) startAll() {
+func (f *testCluster) startAll() {
 	f.t.Helper()
 	var all sync.WaitGroup
 	errs := make([]error, len(f.nodes))
@@ -134,7 +134,7 @@ func (f *fleet) startAll() {
 	}
 }
 
-func (f *fleet) start(i int) *testNode {
+func (f *testCluster) start(i int) *testNode {
 	f.t.Helper()
 	n, err := startNode(f.t.Context(), f.configs[i])
 	if err != nil {
@@ -144,7 +144,7 @@ func (f *fleet) start(i int) *testNode {
 	return n
 }
 
-func (f *fleet) stop(i int) {
+func (f *testCluster) stop(i int) {
 	f.t.Helper()
 	if n := f.nodes[i]; n != nil {
 		f.nodes[i] = nil
@@ -154,7 +154,7 @@ func (f *fleet) stop(i int) {
 	}
 }
 
-func (f *fleet) stopAll() {
+func (f *testCluster) stopAll() {
 	var all sync.WaitGroup
 	for i := range f.nodes {
 		all.Go(func() { f.stop(i) })
@@ -163,18 +163,18 @@ func (f *fleet) stopAll() {
 }
 
 // leader waits for a node that leads and has a majority.
-func (f *fleet) leader() int {
+func (f *testCluster) leader() int {
 	f.t.Helper()
 	at := -1
 	eventually(f.t, "a leader", func() bool {
-		at = slices.IndexFunc(f.nodes, func(n *testNode) bool { return n != nil && n.cluster.leads() && n.cluster.Standing().Majority })
+		at = slices.IndexFunc(f.nodes, func(n *testNode) bool { return n != nil && n.cluster.isLeader() && n.cluster.Health().Majority })
 		return at >= 0
 	})
 	return at
 }
 
-// even waits until all nodes that run have what the longest one has, and compares what stands behind a record. It returns that.
-func (f *fleet) even(behind uint64) []string {
+// awaitSameRecords waits until all nodes that run have what the longest one has, and compares what stands behind a record. It returns that.
+func (f *testCluster) awaitSameRecords(behind uint64) []string {
 	f.t.Helper()
 	running := slices.DeleteFunc(slices.Clone(f.nodes), func(n *testNode) bool { return n == nil })
 	longest := uint64(0)
@@ -195,8 +195,8 @@ func (f *fleet) even(behind uint64) []string {
 	return first
 }
 
-// writeFast appends records through the leader without waiting for the one before.
-func (f *fleet) writeFast(count int) {
+// publishMany appends records through the leader without waiting for the one before.
+func (f *testCluster) publishMany(count int) {
 	f.t.Helper()
 	n := f.nodes[f.leader()]
 	first, sum := n.cluster.Journal().position()
@@ -208,11 +208,11 @@ func (f *fleet) writeFast(count int) {
 	last := first + uint64(count)
 	eventually(f.t, "many records", func() bool { // sent twice they stand once
 		for at := n.last(); at < last; at++ {
-			if err := n.cluster.node.conn.PublishMsg(rawMessage(at, frames[at-first].encode())); err != nil {
+			if err := n.cluster.server.conn.PublishMsg(rawMessage(at, frames[at-first].encode())); err != nil {
 				f.t.Fatal(err)
 			}
 		}
-		for patience := 400; patience > 0 && n.last() < last && pause(f.t.Context(), 5*time.Millisecond) == nil; {
+		for patience := 400; patience > 0 && n.last() < last && sleep(f.t.Context(), 5*time.Millisecond) == nil; {
 			patience--
 		}
 		return n.last() >= last
@@ -231,9 +231,9 @@ func rawMessage(expected uint64, body []byte) *nats.Msg {
 func (n *testNode) publishRaw(t testing.TB, expected uint64, body []byte) {
 	t.Helper()
 	eventually(t, "a message that is taken", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), askWait)
+		ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
 		defer cancel()
-		answer, err := n.cluster.node.conn.RequestMsgWithContext(ctx, rawMessage(expected, body))
+		answer, err := n.cluster.server.conn.RequestMsgWithContext(ctx, rawMessage(expected, body))
 		return err == nil && !strings.Contains(string(answer.Data), `"error"`)
 	})
 }
@@ -252,7 +252,7 @@ type testNode struct {
 }
 
 func startNode(ctx context.Context, c Config) (*testNode, error) {
-	ctx, cancel := context.WithTimeout(ctx, waitMost)
+	ctx, cancel := context.WithTimeout(ctx, waitTimeout)
 	defer cancel()
 	joined, err := Open(ctx, c)
 	if err != nil {
@@ -288,8 +288,8 @@ func (n *testNode) deliver(sequence uint64, record []byte) {
 	n.moved = make(chan struct{})
 }
 
-// beyond waits for a record behind this one.
-func (n *testNode) beyond(sequence uint64) error {
+// awaitBeyond waits for a record behind this one.
+func (n *testNode) awaitBeyond(sequence uint64) error {
 	for {
 		n.mu.Lock()
 		there, moved := n.delivered > sequence, n.moved
@@ -300,7 +300,7 @@ func (n *testNode) beyond(sequence uint64) error {
 		select {
 		case <-moved:
 		case <-n.done:
-			return errEnded
+			return errClosed
 		}
 	}
 }
@@ -322,12 +322,12 @@ func (n *testNode) await(t testing.TB, sequence uint64) {
 	eventually(t, fmt.Sprintf("record %d at %s", sequence, n.cluster.config.Name), func() bool { return n.last() >= sequence })
 }
 
-// ends waits until Follow has ended and takes its error, which stop no longer returns.
-func (n *testNode) ends(t testing.TB) error {
+// awaitEnd waits until Follow has ended and takes its error, which stop no longer returns.
+func (n *testNode) awaitEnd(t testing.TB) error {
 	t.Helper()
 	select {
 	case <-n.done:
-	case <-time.NewTimer(waitMost).C:
+	case <-time.NewTimer(waitTimeout).C:
 		t.Fatalf("%s goes on", n.cluster.config.Name)
 	}
 	err := n.err
@@ -363,7 +363,7 @@ func (n *testNode) append(record string) (place uint64, lost int, err error) {
 			return place, lost, err
 		}
 		lost++
-		if err := n.beyond(last); err != nil { // the record that took the place is about to be delivered
+		if err := n.awaitBeyond(last); err != nil { // the record that took the place is about to be delivered
 			return 0, lost, err
 		}
 	}
@@ -380,7 +380,7 @@ func (n *testNode) mustAppend(t testing.TB, record string) uint64 {
 }
 
 // appendAll has every node append records at once, and returns those of each node, their places, and how many places were lost.
-func (f *fleet) appendAll(each int) (told [3][]string, places [3][]uint64, lost int) {
+func (f *testCluster) appendAll(each int) (told [3][]string, places [3][]uint64, lost int) {
 	f.t.Helper()
 	var all sync.WaitGroup
 	var misses [3]int
@@ -401,8 +401,8 @@ func (f *fleet) appendAll(each int) (told [3][]string, places [3][]uint64, lost 
 	return told, places, misses[0] + misses[1] + misses[2]
 }
 
-// damages are messages that no node of ours would write behind a record.
-var damages = map[string]func(place uint64, sum uint32) []byte{
+// damagedMessages are messages that no node of ours would write behind a record.
+var damagedMessages = map[string]func(place uint64, sum uint32) []byte{
 	"a changed bit": func(place uint64, sum uint32) []byte {
 		body := (&frame{sequence: place, previous: sum, record: []byte("whole")}).encode()
 		body[frameHeaderBytes] ^= 1
@@ -419,29 +419,29 @@ var damages = map[string]func(place uint64, sum uint32) []byte{
 	},
 }
 
-// damaged is the last part of a fleet: behind the damage every node stops before it applies it.
-func damaged(name string) part {
-	return part{"Damage by " + name, func(t *testing.T, f *fleet) {
-		f.even(f.nodes[0].last())
+// stopsAtDamage is the last part of a fleet: behind the damage every node stops before it applies it.
+func stopsAtDamage(name string) step {
+	return step{"Damage by " + name, func(t *testing.T, f *testCluster) {
+		f.awaitSameRecords(f.nodes[0].last())
 		last, sum := f.nodes[0].cluster.Journal().position()
-		f.nodes[0].publishRaw(t, last, damages[name](last+1, sum))
+		f.nodes[0].publishRaw(t, last, damagedMessages[name](last+1, sum))
 		for _, n := range f.nodes {
 			var damage *DamageError
-			if err := n.ends(t); !errors.As(err, &damage) || damage.Sequence != last+1 {
+			if err := n.awaitEnd(t); !errors.As(err, &damage) || damage.Sequence != last+1 {
 				t.Errorf("follow ended with %v", err)
 			}
 			if n.last() != last || n.cluster.Journal().Last() != last {
 				t.Errorf("delivered up to %d, kept up to %d, want %d", n.last(), n.cluster.Journal().Last(), last)
 			}
-			if _, err := n.cluster.Journal().Append(last, [][]byte{[]byte("more")}); !errors.Is(err, errEnded) {
+			if _, err := n.cluster.Journal().Append(last, [][]byte{[]byte("more")}); !errors.Is(err, errClosed) {
 				t.Errorf("append after damage: %v", err)
 			}
 		}
 	}}
 }
 
-// snapshot has every node that runs keep one.
-func (f *fleet) snapshot(sequence uint64) {
+// snapshotAll has every node that runs keep one.
+func (f *testCluster) snapshotAll(sequence uint64) {
 	f.t.Helper()
 	for _, n := range f.nodes {
 		if n == nil {
@@ -458,18 +458,18 @@ func (f *fleet) snapshot(sequence uint64) {
 	}
 }
 
-// trimmedTo waits until the stream begins there.
-func (f *fleet) trimmedTo(first uint64) {
+// awaitTrimmed waits until the stream begins there.
+func (f *testCluster) awaitTrimmed(first uint64) {
 	f.t.Helper()
 	n := f.nodes[slices.IndexFunc(f.nodes, func(n *testNode) bool { return n != nil })]
 	eventually(f.t, fmt.Sprintf("a stream that begins with %d", first), func() bool {
-		e, err := n.cluster.askExtent(f.t.Context())
+		e, err := n.cluster.queryStream(f.t.Context())
 		return err == nil && e.first == first
 	})
 }
 
-// state is the newest snapshot.
-func (n *testNode) state(t testing.TB) string {
+// newestSnapshot is the newest snapshot.
+func (n *testNode) newestSnapshot(t testing.TB) string {
 	t.Helper()
 	_, r, ok, err := n.cluster.Journal().Snapshot()
 	if err != nil || !ok {
@@ -484,11 +484,11 @@ func (n *testNode) state(t testing.TB) string {
 }
 
 // restore does what hintRestore says.
-func (f *fleet) restore(from int) {
+func (f *testCluster) restore(from int) {
 	f.t.Helper()
 	for i := range f.configs {
 		if i != from {
-			f.configs[i].Dir = f.home.TempDir()
+			f.configs[i].Dir = f.parent.TempDir()
 		}
 	}
 	dir := f.configs[from].Dir
@@ -497,8 +497,8 @@ func (f *fleet) restore(from int) {
 	}
 }
 
-// alone writes a log as a node has that was alone.
-func alone(t testing.TB, c *Config, records int) {
+// writeLocalLog writes a log as a node has that was alone.
+func writeLocalLog(t testing.TB, c *Config, records int) {
 	t.Helper()
 	log, err := wal.Open(c.Dir, wal.Options{ReserveBytes: -1, Clock: c.Clock})
 	if err != nil {
@@ -512,8 +512,8 @@ func alone(t testing.TB, c *Config, records int) {
 	}
 }
 
-// refused starts a node and wants an error with these words.
-func refused(t testing.TB, c Config, words string) {
+// wantRefused starts a node and wants an error with these words.
+func wantRefused(t testing.TB, c Config, words string) {
 	t.Helper()
 	n, err := startNode(t.Context(), c)
 	switch {

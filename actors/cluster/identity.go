@@ -20,16 +20,16 @@ const (
 
 // identity says which stream the log of a directory is a copy of, and whose copy it is.
 type identity struct {
-	Format   int           `json:"format"`
-	Cluster  string        `json:"cluster"`
-	Stream   string        `json:"stream"` // its number, drawn when it was made
-	Name     string        `json:"name"`
-	Node     engine.NodeID `json:"node"`
-	Founding bool          `json:"founding,omitempty"` // the stream is being made from this log, and may not be there yet
+	Format        int           `json:"format"`
+	Cluster       string        `json:"cluster"`
+	Stream        string        `json:"stream"` // its number, drawn when it was made
+	Name          string        `json:"name"`
+	Node          engine.NodeID `json:"node"`
+	Bootstrapping bool          `json:"founding,omitempty"` // the stream is being made from this log, and may not be there yet
 }
 
-// known reports whether the directory belongs to a stream.
-func (i identity) known() bool { return i.Stream != "" }
+// last reports whether the directory belongs to a stream.
+func (i identity) hasStream() bool { return i.Stream != "" }
 
 // readIdentity reads the one of a directory, an unknown one where there is none.
 func readIdentity(c *Config) (identity, error) {
@@ -57,7 +57,7 @@ func (i identity) check(c *Config, path string) error {
 	case i.Name != c.Name || i.Node != c.Node:
 		return fmt.Errorf("%s belongs to node %s with number %d, this is %s with number %d: a node keeps its name and number; "+
 			"start another node with an empty directory", path, i.Name, i.Node, c.Name, c.Node)
-	case !i.known():
+	case !i.hasStream():
 		return fmt.Errorf("%s names no stream", path)
 	}
 	return nil

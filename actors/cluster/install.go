@@ -21,8 +21,8 @@ const (
 	lockName     = "LOCK"
 )
 
-// hold takes the directory for this process: the local log's own lock is not held while that log is being replaced.
-func hold(dir string) (*os.File, error) {
+// lockDir takes the directory for this process: the local log's own lock is not held while that log is being replaced.
+func lockDir(dir string) (*os.File, error) {
 	place := filepath.Join(dir, streamDirName)
 	if err := os.MkdirAll(place, 0o700); err != nil {
 		return nil, fmt.Errorf("make the directory of the stream: %w", err)
@@ -40,13 +40,13 @@ func hold(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// release lets go of it at once, also of a copy of the descriptor in a process that is being started.
-func release(f *os.File) error {
+// unlockDir lets go of it at once, also of a copy of the descriptor in a process that is being started.
+func unlockDir(f *os.File) error {
 	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
 }
 
-// receive makes of a backup a whole copy beside the log. Nothing of the log is touched.
-func receive(c *Config, backup io.Reader, from string) (wal.BackupInfo, error) {
+// receiveBackup makes of a backup a whole copy beside the log. Nothing of the log is touched.
+func receiveBackup(c *Config, backup io.Reader, from string) (wal.BackupInfo, error) {
 	part, whole := filepath.Join(c.Dir, incomingPart), filepath.Join(c.Dir, incomingName)
 	if err := os.RemoveAll(part); err != nil {
 		return wal.BackupInfo{}, err
@@ -68,8 +68,8 @@ func install(c *Config) error {
 		return fmt.Errorf("remove a copy that was not finished: %w", err)
 	}
 	whole, moving := filepath.Join(c.Dir, incomingName), filepath.Join(c.Dir, installName)
-	if present(whole) {
-		if err := clearLog(c.Dir); err != nil {
+	if exists(whole) {
+		if err := removeLog(c.Dir); err != nil {
 			return fmt.Errorf("remove the log that is replaced: %w", err)
 		}
 		if err := os.Rename(whole, moving); err != nil {
@@ -79,7 +79,7 @@ func install(c *Config) error {
 			return err
 		}
 	}
-	if !present(moving) {
+	if !exists(moving) {
 		return nil
 	}
 	if err := moveLog(moving, c.Dir); err != nil {
@@ -88,13 +88,13 @@ func install(c *Config) error {
 	return nil
 }
 
-func present(path string) bool {
+func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// clearLog removes a log that a whole copy replaces.
-func clearLog(dir string) error {
+// removeLog removes a log that a whole copy replaces.
+func removeLog(dir string) error {
 	files, err := wal.Files(dir)
 	if err != nil {
 		return err

@@ -44,8 +44,8 @@ func backupOf(t testing.TB, c *Config) string {
 	return b.String()
 }
 
-// holds says what a directory has: the old log, the new one, or neither.
-func holds(t testing.TB, c *Config) string {
+// logState says what a directory has: the old log, the new one, or neither.
+func logState(t testing.TB, c *Config) string {
 	t.Helper()
 	log, err := wal.Open(c.Dir, c.Log)
 	if err != nil {
@@ -73,8 +73,8 @@ func TestInstall_Crash(t *testing.T) {
 	backup := backupOf(t, &c)
 	begin := func(t *testing.T) (old, fresh []string) {
 		c.Dir = t.TempDir()
-		alone(t, &c, 5)
-		if _, err := receive(&c, strings.NewReader(backup), "n2"); err != nil {
+		writeLocalLog(t, &c, 5)
+		if _, err := receiveBackup(&c, strings.NewReader(backup), "n2"); err != nil {
 			t.Fatal(err)
 		}
 		return filesOf(t, c.Dir), filesOf(t, filepath.Join(c.Dir, incomingName))
@@ -83,11 +83,11 @@ func TestInstall_Crash(t *testing.T) {
 		if err := install(&c); err != nil {
 			t.Fatal(err)
 		}
-		if got := holds(t, &c); got != "new" {
+		if got := logState(t, &c); got != "new" {
 			t.Errorf("%s: the directory holds %s", when, got)
 		}
 		for _, name := range []string{incomingPart, incomingName, installName} {
-			if present(filepath.Join(c.Dir, name)) {
+			if exists(filepath.Join(c.Dir, name)) {
 				t.Errorf("%s: %s is left", when, name)
 			}
 		}
@@ -105,7 +105,7 @@ func TestInstall_Crash(t *testing.T) {
 	for moved := range len(fresh) + 1 {
 		begin(t)
 		from := filepath.Join(c.Dir, installName)
-		if err := errors.Join(clearLog(c.Dir), os.Rename(filepath.Join(c.Dir, incomingName), from)); err != nil {
+		if err := errors.Join(removeLog(c.Dir), os.Rename(filepath.Join(c.Dir, incomingName), from)); err != nil {
 			t.Fatal(err)
 		}
 		for _, f := range filesOf(t, from)[:moved] {
@@ -141,14 +141,14 @@ func TestInstall_Torn(t *testing.T) {
 	changed[len(changed)/2] ^= 1
 	for name, text := range map[string]string{"short": backup[:len(backup)-10], "half": backup[:len(backup)/2], "changed": string(changed), "empty": ""} {
 		c.Dir = t.TempDir()
-		alone(t, &c, 5)
-		if _, err := receive(&c, strings.NewReader(text), "n2"); err == nil {
+		writeLocalLog(t, &c, 5)
+		if _, err := receiveBackup(&c, strings.NewReader(text), "n2"); err == nil {
 			t.Errorf("%s: taken", name)
 		}
 		if err := install(&c); err != nil {
 			t.Error(err)
 		}
-		if got := holds(t, &c); got != "old" {
+		if got := logState(t, &c); got != "old" {
 			t.Errorf("%s: the directory holds %s", name, got)
 		}
 	}

@@ -19,56 +19,56 @@ import (
 // TestRestart stops nodes of a cluster and starts them again: one, the leader, all, and one alone.
 func TestRestart(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newTestCluster(t)
 	f.startAll()
-	f.play(t, part{"One", restartOne}, part{"Leader", restartLeader}, part{"Alone", startAlone}, part{"All", restartAll}, damaged("a moved message"))
+	f.runSteps(t, step{"One", restartOne}, step{"Leader", restartLeader}, step{"Alone", startAlone}, step{"All", restartAll}, stopsAtDamage("a moved message"))
 }
 
 // restartOne stops a node, goes on without it, and starts it again.
-func restartOne(t *testing.T, f *fleet) {
-	const more = fetchRecords + 20 // than are fetched at once
+func restartOne(t *testing.T, f *testCluster) {
+	const more = fetchRecordsMax + 20 // than are fetched at once
 	f.nodes[0].mustAppend(t, "before")
-	f.even(0)
+	f.awaitSameRecords(0)
 	f.stop(1)
-	f.writeFast(more)
+	f.publishMany(more)
 	began := realClock()
 	f.start(1).await(t, 1+more)
 	t.Logf("one node back with %d records after %s", more, realClock().Sub(began))
 	f.nodes[1].mustAppend(t, "with")
-	if log := f.even(0); len(log) != more+2 || log[0] != "before" || log[more+1] != "with" {
+	if log := f.awaitSameRecords(0); len(log) != more+2 || log[0] != "before" || log[more+1] != "with" {
 		t.Fatalf("%d records, from %q to %q", len(log), log[0], log[len(log)-1])
 	}
 }
 
 // restartLeader has the leader hand over and stop, while another node appends.
-func restartLeader(t *testing.T, f *fleet) {
+func restartLeader(t *testing.T, f *testCluster) {
 	before := f.nodes[0].last()
 	leader := f.leader()
 	other := (leader + 1) % 3
-	if err := f.nodes[leader].cluster.Leave(t.Context()); err != nil {
+	if err := f.nodes[leader].cluster.StepDown(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	f.nodes[other].mustAppend(t, "handed over")
 	f.stop(leader)
 	f.nodes[other].mustAppend(t, "without it")
 	f.start(leader).mustAppend(t, "back")
-	if log := f.even(before); !slices.Equal(log, []string{"handed over", "without it", "back"}) {
+	if log := f.awaitSameRecords(before); !slices.Equal(log, []string{"handed over", "without it", "back"}) {
 		t.Fatalf("log %q", log)
 	}
 }
 
 // startAlone starts one node of a cluster that has stopped: it has its copy for reads, and no majority.
-func startAlone(t *testing.T, f *fleet) {
-	want := f.even(0)
+func startAlone(t *testing.T, f *testCluster) {
+	want := f.awaitSameRecords(0)
 	f.stopAll()
 	c, reads := f.configs[1], atomic.Int64{}
-	c.Clock = func() time.Time { return realClock().Add(time.Duration(reads.Add(1)) * patience / 100) } // its patience ends soon
+	c.Clock = func() time.Time { return realClock().Add(time.Duration(reads.Add(1)) * majorityTimeout / 100) } // its patience ends soon
 	n, err := startNode(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if log := n.log(t, 0); !slices.Equal(log, want) || n.cluster.Standing().Majority {
-		t.Errorf("alone: %d records of %d, standing %+v", len(log), len(want), n.cluster.Standing())
+	if log := n.log(t, 0); !slices.Equal(log, want) || n.cluster.Health().Majority {
+		t.Errorf("alone: %d records of %d, standing %+v", len(log), len(want), n.cluster.Health())
 	}
 	ended := make(chan error, 1)
 	go func() {
@@ -77,7 +77,7 @@ func startAlone(t *testing.T, f *fleet) {
 	}()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := n.cluster.Seal(ctx); err == nil {
+	if _, err := n.cluster.LoginCodeKey(ctx); err == nil {
 		t.Error("a seal without a majority")
 	}
 	if err := n.stop(); err != nil {
@@ -89,13 +89,13 @@ func startAlone(t *testing.T, f *fleet) {
 }
 
 // restartAll starts all nodes again.
-func restartAll(t *testing.T, f *fleet) {
+func restartAll(t *testing.T, f *testCluster) {
 	began := realClock()
 	f.startAll()
 	behind := f.nodes[0].last()
 	f.nodes[0].mustAppend(t, "after")
 	t.Logf("all back, and the first append, after %s", realClock().Sub(began))
-	if log := f.even(0); log[len(log)-1] != "after" || uint64(len(log)) != behind+1 || slices.Contains(log, "never") {
+	if log := f.awaitSameRecords(0); log[len(log)-1] != "after" || uint64(len(log)) != behind+1 || slices.Contains(log, "never") {
 		t.Fatalf("%d records, the last is %q", len(log), log[len(log)-1])
 	}
 }
@@ -103,56 +103,56 @@ func restartAll(t *testing.T, f *fleet) {
 // TestTrimmed has a stream that begins behind the snapshot of the nodes that are there, because it is long.
 func TestTrimmed(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newTestCluster(t)
 	for i := range f.configs {
 		f.configs[i].StreamBytesMax = 1 // a node that is away is not waited for
 	}
 	f.startAll()
-	f.play(t, part{"Away", awayWhileTrimmed}, part{"Wiped", wiped}, part{"Guest", guestJoins}, part{"LostStream", lostStream}, damaged("cut short"))
+	f.runSteps(t, step{"Away", awayWhileTrimmed}, step{"Wiped", replacedMachine}, step{"Guest", guestJoins}, step{"LostStream", lostStream}, stopsAtDamage("cut short"))
 }
 
 // trimmedAt is the snapshot.
 const trimmedAt = 8
 
 // awayWhileTrimmed keeps a node from what it needs: it gets a copy when it starts again.
-func awayWhileTrimmed(t *testing.T, f *fleet) {
+func awayWhileTrimmed(t *testing.T, f *testCluster) {
 	f.nodes[0].mustAppend(t, "record 1")
-	f.even(0)
+	f.awaitSameRecords(0)
 	f.stop(2)
 	for k := range trimmedAt {
 		f.nodes[0].mustAppend(t, fmt.Sprintf("record %d", k+2))
 	}
-	f.snapshot(trimmedAt)
-	f.trimmedTo(trimmedAt + 1)
+	f.snapshotAll(trimmedAt)
+	f.awaitTrimmed(trimmedAt + 1)
 	f.start(2)
-	f.holdsCopy(t, 2, trimmedAt+1)
+	f.wantBackup(t, 2, trimmedAt+1)
 }
 
-// holdsCopy wants a node to have the snapshot and what follows it, and to write.
-func (f *fleet) holdsCopy(t *testing.T, i int, last uint64) {
+// wantBackup wants a node to have the snapshot and what follows it, and to write.
+func (f *testCluster) wantBackup(t *testing.T, i int, last uint64) {
 	t.Helper()
 	n := f.nodes[i]
 	n.await(t, last)
-	if got := n.state(t); got != fmt.Sprintf("state at %d", trimmedAt) {
+	if got := n.newestSnapshot(t); got != fmt.Sprintf("state at %d", trimmedAt) {
 		t.Errorf("the snapshot is %q", got)
 	}
 	n.mustAppend(t, fmt.Sprintf("of n%d with a copy", i+1))
-	if log := f.even(last); len(log) != 1 {
+	if log := f.awaitSameRecords(last); len(log) != 1 {
 		t.Errorf("behind record %d there are %q", last, log)
 	}
 }
 
-// wiped replaces a machine by an empty directory: the node gets a snapshot and what follows it.
-func wiped(t *testing.T, f *fleet) {
+// replacedMachine replaces a machine by an empty directory: the node gets a snapshot and what follows it.
+func replacedMachine(t *testing.T, f *testCluster) {
 	f.stop(1)
-	f.configs[1].Dir = f.home.TempDir()
+	f.configs[1].Dir = f.parent.TempDir()
 	last := f.nodes[0].mustAppend(t, "without a machine")
 	f.start(1)
-	f.holdsCopy(t, 1, last)
+	f.wantBackup(t, 1, last)
 }
 
 // guestJoins has a fourth node join, without a vote: it writes and reads as the others do, and leaves.
-func guestJoins(t *testing.T, f *fleet) {
+func guestJoins(t *testing.T, f *testCluster) {
 	guest, err := startNode(t.Context(), f.guest())
 	if err != nil {
 		t.Fatal(err)
@@ -160,7 +160,7 @@ func guestJoins(t *testing.T, f *fleet) {
 	guest.await(t, f.nodes[0].last())
 	last := guest.mustAppend(t, "of the guest")
 	f.nodes[1].await(t, last)
-	eventually(t, "a majority at the guest", func() bool { return guest.cluster.Standing().Majority })
+	eventually(t, "a majority at the guest", func() bool { return guest.cluster.Health().Majority })
 	eventually(t, "the guest in the status", func() bool {
 		return slices.ContainsFunc(f.nodes[0].cluster.Status().Nodes, func(n NodeStatus) bool {
 			return n.Name == "guest" && n.Reachable && !n.Member && n.Last == last && n.Lag == 0
@@ -174,8 +174,8 @@ func guestJoins(t *testing.T, f *fleet) {
 
 // lostStream gives a node a record that the stream lacks, as if the members had lost it: the node says so and stops. Then it goes the
 // way out that the error names.
-func lostStream(t *testing.T, f *fleet) {
-	f.even(f.nodes[2].last())
+func lostStream(t *testing.T, f *testCluster) {
+	f.awaitSameRecords(f.nodes[2].last())
 	last := f.nodes[2].last()
 	f.stop(2)
 	log, err := wal.Open(f.configs[2].Dir, wal.Options{ReserveBytes: -1, Clock: realClock})
@@ -185,17 +185,17 @@ func lostStream(t *testing.T, f *fleet) {
 	if err = errors.Join(err, log.Close()); err != nil {
 		t.Fatal(err)
 	}
-	f.configs[2].confirm = joinLook
+	f.configs[2].verifyTimeout = joinRetryInterval
 	lost := f.start(2)
 	words := fmt.Sprintf("ends with %d, this node has %d", last, last+1)
-	if err := lost.ends(t); err == nil || !strings.Contains(err.Error(), words) || !strings.Contains(err.Error(), hintRestore) {
+	if err := lost.awaitEnd(t); err == nil || !strings.Contains(err.Error(), words) || !strings.Contains(err.Error(), hintRestore) {
 		t.Errorf("ended with %v", err)
 	}
 	f.stopAll()
 	f.restore(2)
 	f.startAll()
 	f.nodes[0].mustAppend(t, "formed again")
-	if log := f.even(last); !slices.Equal(log, []string{"lost by the others", "formed again"}) {
+	if log := f.awaitSameRecords(last); !slices.Equal(log, []string{"lost by the others", "formed again"}) {
 		t.Errorf("log %q", log)
 	}
 }

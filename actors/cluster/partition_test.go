@@ -16,22 +16,22 @@ import (
 	"github.com/tasard/tasard/actors/cluster/clustertest"
 )
 
-// wires are the connections between the nodes of a fleet: each node dials each other one through a proxy of the test's own.
-type wires struct {
-	t      testing.TB
-	mu     sync.Mutex
-	healed sync.Cond // with mu
-	cut    int       // the node that is cut off, 0 = none; the first is 1
-	conns  []net.Conn
-	doors  []net.Listener
-	closed bool
-	all    sync.WaitGroup
+// network are the connections between the nodes of a fleet: each node dials each other one through a proxy of the test's own.
+type network struct {
+	t          testing.TB
+	mu         sync.Mutex
+	healed     sync.Cond // with mu
+	cut        int       // the node that is cut off, 0 = none; the first is 1
+	conns      []net.Conn
+	listeners  []net.Listener
+	closed     bool
+	goroutines sync.WaitGroup
 }
 
-// wire puts proxies between the nodes of a fleet that is not started.
-func wire(t testing.TB, f *fleet) *wires {
+// newNetwork puts proxies between the nodes of a fleet that is not started.
+func newNetwork(t testing.TB, f *testCluster) *network {
 	t.Helper()
-	w := &wires{t: t}
+	w := &network{t: t}
 	w.healed.L = &w.mu
 	nowhere := clustertest.Addresses(t, len(f.configs)) // what nodes tell of each other must not be a way round
 	for from := range f.configs {
@@ -45,13 +45,13 @@ func wire(t testing.TB, f *fleet) *wires {
 	return w
 }
 
-func (w *wires) proxy(from, to int, address string) string {
+func (w *network) proxy(from, to int, address string) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.doors = append(w.doors, l)
-	w.all.Go(func() {
+	w.listeners = append(w.listeners, l)
+	w.goroutines.Go(func() {
 		for {
 			in, err := l.Accept()
 			if err != nil {
@@ -63,15 +63,15 @@ func (w *wires) proxy(from, to int, address string) string {
 				continue
 			}
 			w.set(func() { w.conns = append(w.conns, in, out) })
-			w.all.Go(func() { w.carry(from, to, in, out) })
-			w.all.Go(func() { w.carry(from, to, out, in) })
+			w.goroutines.Go(func() { w.relay(from, to, in, out) })
+			w.goroutines.Go(func() { w.relay(from, to, out, in) })
 		}
 	})
 	return l.Addr().String()
 }
 
-// carry copies one way, and holds back what comes while one of the two nodes is cut off: connections stay open, and nothing arrives.
-func (w *wires) carry(from, to int, out, in net.Conn) {
+// relay copies one way, and holds back what comes while one of the two nodes is cut off: connections stay open, and nothing arrives.
+func (w *network) relay(from, to int, out, in net.Conn) {
 	defer in.Close()
 	defer out.Close()
 	for buffer := make([]byte, 32<<10); ; {
@@ -90,7 +90,7 @@ func (w *wires) carry(from, to int, out, in net.Conn) {
 	}
 }
 
-func (w *wires) set(change func()) {
+func (w *network) set(change func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	change()
@@ -102,29 +102,29 @@ func (w *wires) set(change func()) {
 	w.healed.Broadcast()
 }
 
-// alone cuts a node off from all others, or heals with none.
-func (w *wires) alone(node int) { w.set(func() { w.cut = node + 1 }) }
-func (w *wires) heal()          { w.alone(-1) }
+// writeLocalLog cuts a node off from all others, or heals with none.
+func (w *network) isolate(node int) { w.set(func() { w.cut = node + 1 }) }
+func (w *network) heal()            { w.isolate(-1) }
 
-func (w *wires) close() {
+func (w *network) close() {
 	w.set(func() { w.closed = true })
-	for _, l := range w.doors {
+	for _, l := range w.listeners {
 		l.Close()
 	}
-	w.all.Wait()
+	w.goroutines.Wait()
 }
 
 // TestPartition cuts off the leader, then a follower: it knows so within three seconds, what it appends waits, the others go on; then
 // all have the same log, and every append that was told it stands does, once.
 func TestPartition(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
-	w := wire(t, f)
+	f := newTestCluster(t)
+	w := newNetwork(t, f)
 	f.startAll()
 	f.nodes[0].mustAppend(t, "start")
 	stood := []string{"start"}
 	for _, which := range []string{"leader", "follower"} {
-		f.even(0)
+		f.awaitSameRecords(0)
 		cut := f.leader()
 		if which == "follower" {
 			cut = (cut + 1) % 3
@@ -132,21 +132,21 @@ func TestPartition(t *testing.T) {
 		stood = append(stood, "majority without its "+which)
 		f.cutOff(t, w, cut, stood[len(stood)-1])
 	}
-	if log := f.even(0); !slices.Equal(log, stood) {
+	if log := f.awaitSameRecords(0); !slices.Equal(log, stood) {
 		t.Errorf("log %q, want %q", log, stood)
 	}
-	f.play(t, damaged("a changed bit"))
+	f.runSteps(t, stopsAtDamage("a changed bit"))
 }
 
 // cutOff cuts off one node while the others append a record, and heals.
-func (f *fleet) cutOff(t *testing.T, w *wires, cut int, record string) {
+func (f *testCluster) cutOff(t *testing.T, w *network, cut int, record string) {
 	t.Helper()
 	alone := f.nodes[cut]
 	began, late := realClock(), time.Duration(0)
-	w.alone(cut)
-	for alone.cluster.Standing().Majority {
+	w.isolate(cut)
+	for alone.cluster.Health().Majority {
 		before := realClock()
-		if pause(t.Context(), 5*time.Millisecond) != nil {
+		if sleep(t.Context(), 5*time.Millisecond) != nil {
 			t.Fatal("it never knew")
 		}
 		late += realClock().Sub(before) - 5*time.Millisecond
@@ -171,15 +171,15 @@ func (f *fleet) cutOff(t *testing.T, w *wires, cut int, record string) {
 	if err := <-lonely; !errors.Is(err, actors.ErrPosition) {
 		t.Errorf("%s: the append of the other one ended with %v, want ErrPosition", record, err)
 	}
-	eventually(t, "a majority everywhere", func() bool { return alone.cluster.Standing().Majority })
+	eventually(t, "a majority everywhere", func() bool { return alone.cluster.Health().Majority })
 }
 
 // TestLease has three nodes want one lease: one holds it; given back, another one has it soon; taken from a holder that is stopped hard, after
 // its time.
 func TestLease(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
-	w := wire(t, f)
+	f := newTestCluster(t)
+	w := newNetwork(t, f)
 	f.startAll()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -220,7 +220,7 @@ func TestLease(t *testing.T) {
 	first.Release()
 	<-first.Lost()
 	second := <-held
-	w.alone(slices.IndexFunc(f.nodes, func(n *testNode) bool { return n.cluster == second.cluster }))
+	w.isolate(slices.IndexFunc(f.nodes, func(n *testNode) bool { return n.cluster == second.cluster }))
 	began := realClock()
 	<-second.Lost()
 	lost := realClock().Sub(began)
@@ -236,13 +236,13 @@ func TestLease(t *testing.T) {
 func TestLease_Time(t *testing.T) {
 	began := realClock()
 	now := began
-	l := &Lease{cluster: &Cluster{config: Config{Clock: func() time.Time { return now }}}, sent: began}
+	l := &Lease{cluster: &Cluster{config: Config{Clock: func() time.Time { return now }}}, renewedAt: began}
 	now = began.Add(leaseTTL - leaseMargin - 1)
-	if l.left() <= 0 {
+	if l.remaining() <= 0 {
 		t.Error("lost before its time")
 	}
 	now = began.Add(leaseTTL - leaseMargin)
-	if l.left() > 0 {
+	if l.remaining() > 0 {
 		t.Error("held after its time")
 	}
 }

@@ -20,33 +20,33 @@ import (
 	"github.com/tasard/tasard/actors/cluster/clustertest"
 )
 
-// childNode is the environment of a node that is a process of its own, which can be killed: its part as JSON.
-const childNode = "TASARD_CLUSTER_CHILD"
+// childEnv is the environment of a node that is a process of its own, which can be killed: its part as JSON.
+const childEnv = "TASARD_CLUSTER_CHILD"
 
-// childPart is what a child is told.
-type childPart struct {
+// childConfig is what a child is told.
+type childConfig struct {
 	Name, Listen, Dir string
 	Number            int
 	Members           []Member
 }
 
-// newParts are three members.
-func newParts(t testing.TB) (parts []childPart) {
+// newChildConfigs are three members.
+func newChildConfigs(t testing.TB) (parts []childConfig) {
 	at := clustertest.Addresses(t, 3)
 	members := []Member{{"n1", at[0]}, {"n2", at[1]}, {"n3", at[2]}}
 	for i, m := range members {
-		parts = append(parts, childPart{Name: m.Name, Number: i + 1, Listen: m.Address, Dir: t.TempDir(), Members: members})
+		parts = append(parts, childConfig{Name: m.Name, Number: i + 1, Listen: m.Address, Dir: t.TempDir(), Members: members})
 	}
 	return parts
 }
 
-// child runs a node until its input ends. Each line of input is a command, each line of output an answer:
+// childMain runs a node until its input ends. Each line of input is a command, each line of output an answer:
 //
 //	append TEXT    the place at which the record stands
 //	log            how many records the copy has, and a checksum over them
 //	standing       "leads", "follows" or "alone"
 //	whole          whether no node lacks anything, by what this one knows
-func child(part string) int {
+func childMain(part string) int {
 	answer, err := runChild(part)
 	if err == nil {
 		lines := bufio.NewScanner(os.Stdin)
@@ -69,11 +69,11 @@ func child(part string) int {
 
 // runChild joins the cluster; what it returns answers commands.
 func runChild(text string) (answer func(command string) (string, error), err error) {
-	var part childPart
+	var part childConfig
 	if err := json.Unmarshal([]byte(text), &part); err != nil {
 		return nil, err
 	}
-	f := &fleet{members: part.Members}
+	f := &testCluster{members: part.Members}
 	n, err := startNode(context.Background(), f.config(part.Name, part.Number, part.Listen, part.Dir))
 	if err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func runChild(text string) (answer func(command string) (string, error), err err
 			}
 			return fmt.Sprintf("%d %08x", len(log), checksum([]byte(strings.Join(log, "\n")))), nil
 		case "standing":
-			return n.standing(), nil
+			return n.role(), nil
 		case "whole": // what is waited for before the next node is stopped
 			lacks := func(s NodeStatus) bool { return !s.Current || !s.Reachable || s.Lag > 0 }
 			return fmt.Sprint(!slices.ContainsFunc(n.cluster.Status().Nodes, lacks)), nil
@@ -105,8 +105,8 @@ func runChild(text string) (answer func(command string) (string, error), err err
 	}, nil
 }
 
-func (n *testNode) standing() string {
-	switch s := n.cluster.Standing(); {
+func (n *testNode) role() string {
+	switch s := n.cluster.Health(); {
 	case !s.Majority:
 		return "alone"
 	case s.Leader == n.cluster.config.Name:
@@ -115,29 +115,29 @@ func (n *testNode) standing() string {
 	return "follows"
 }
 
-// process is a child as its parent sees it. It may hang, or end, whenever it likes.
+// processID is a child as its parent sees it. It may hang, or end, whenever it likes.
 type process struct {
 	command *exec.Cmd
 	in      io.WriteCloser
 	lines   chan string   // what it says; closed at its end
-	words   *bytes.Buffer // what it complains of
+	stderr  *bytes.Buffer // what it complains of
 }
 
-// startWait is how long a child may take until it has joined, answerWait how long an answer may take: an election takes up to nine seconds.
+// childStartTimeout is how long a child may take until it has joined, answerTimeout how long an answer may take: an election takes up to nine seconds.
 const (
-	startWait  = 100 * time.Second
-	answerWait = 20 * time.Second
+	childStartTimeout = 100 * time.Second
+	answerTimeout     = 20 * time.Second
 )
 
 // startProcess starts a child and waits until it has joined; nil: it does not start, and says why.
-func startProcess(t testing.TB, part childPart, command *exec.Cmd) (p *process, refusal string) {
+func startProcess(t testing.TB, part childConfig, command *exec.Cmd) (p *process, refusal string) {
 	t.Helper()
-	p = &process{command: command, lines: make(chan string, 1), words: &bytes.Buffer{}}
+	p = &process{command: command, lines: make(chan string, 1), stderr: &bytes.Buffer{}}
 	text, err := json.Marshal(part)
 	if err == nil {
 		p.in, err = command.StdinPipe()
 	}
-	command.Env, command.Stderr = append(os.Environ(), childNode+"="+string(text)), p.words
+	command.Env, command.Stderr = append(os.Environ(), childEnv+"="+string(text)), p.stderr
 	var out io.Reader
 	if err == nil {
 		out, err = command.StdoutPipe()
@@ -155,11 +155,11 @@ func startProcess(t testing.TB, part childPart, command *exec.Cmd) (p *process, 
 			p.lines <- lines.Text()
 		}
 	}()
-	if p.answer(startWait) == "ready" {
+	if p.answer(childStartTimeout) == "ready" {
 		return p, ""
 	}
 	p.end()
-	return nil, strings.TrimSpace(p.words.String())
+	return nil, strings.TrimSpace(p.stderr.String())
 }
 
 // answer is the next line, "" when there is none in time.
@@ -174,7 +174,7 @@ func (p *process) answer(longest time.Duration) string {
 	}
 }
 
-// ask gives a command and waits for the answer. A child that does not give one in time is ended.
+// request gives a command and waits for the answer. A child that does not give one in time is ended.
 func (p *process) ask(command string) string {
 	if p.command.ProcessState != nil {
 		return ""
@@ -182,17 +182,17 @@ func (p *process) ask(command string) string {
 	if _, err := fmt.Fprintln(p.in, command); err != nil {
 		return ""
 	}
-	says := p.answer(answerWait)
+	says := p.answer(answerTimeout)
 	if says == "" {
 		p.end()
 	}
 	return says
 }
 
-// end lets it stop, and kills it when it does not. How it ends is its affair.
+// closeWith lets it stop, and kills it when it does not. How it ends is its affair.
 func (p *process) end() {
 	_ = p.in.Close() // its sign to stop
-	killer := time.AfterFunc(answerWait, func() { _ = p.command.Process.Kill() })
+	killer := time.AfterFunc(answerTimeout, func() { _ = p.command.Process.Kill() })
 	defer killer.Stop()
 	p.wait()
 }
@@ -220,7 +220,7 @@ func TestProcesses_KillLeader(t *testing.T) {
 }
 
 func killLeader(t *testing.T, rounds int) {
-	parts, nodes := newParts(t), make([]*process, 3)
+	parts, nodes := newChildConfigs(t), make([]*process, 3)
 	start := func(which ...int) {
 		t.Helper()
 		var all sync.WaitGroup
@@ -281,7 +281,7 @@ func killLeader(t *testing.T, rounds int) {
 	same(2*rounds + 1)
 	for _, n := range nodes {
 		if n.end(); !n.command.ProcessState.Success() {
-			t.Errorf("%s: %s", n.command.ProcessState, n.words)
+			t.Errorf("%s: %s", n.command.ProcessState, n.stderr)
 		}
 	}
 }

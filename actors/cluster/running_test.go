@@ -28,23 +28,23 @@ import (
 // TestRunning asks one cluster of three nodes for all that a cluster does while its nodes run.
 func TestRunning(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newTestCluster(t)
 	ahead := &atomic.Int64{} // of the clock of the first node
 	f.configs[0].Clock = func() time.Time { return realClock().Add(time.Duration(ahead.Load())) }
 	f.startAll()
-	f.play(t,
-		part{"OneWinner", oneWinner}, part{"Limits", limits}, part{"SlowOwner", slowOwner},
-		part{"Stuck", func(t *testing.T, f *fleet) { stuck(t, f, ahead) }},
-		part{"LostAnswers", lostAnswers}, part{"ControlTrustsAnswers", trustsAnswers},
-		part{"Seal", oneSeal}, part{"Lease", leases}, part{"PipeOnly", pipeOnlyClients},
-		part{"GiveWay", giveWay}, part{"Refused", joinRefused}, damaged("another history"))
+	f.runSteps(t,
+		step{"OneWinner", oneWinner}, step{"Limits", limits}, step{"SlowOwner", slowDelivery},
+		step{"Stuck", func(t *testing.T, f *testCluster) { stalledProposal(t, f, ahead) }},
+		step{"LostAnswers", lostAnswers}, step{"ControlTrustsAnswers", trustsAnswers},
+		step{"Seal", oneCodeKey}, step{"Lease", leases}, step{"PipeOnly", inProcessClientsOnly},
+		step{"GiveWay", numberConflict}, step{"Refused", joinRefused}, stopsAtDamage("another history"))
 }
 
 // oneWinner has three nodes append at once: each record stands once, in one order, the same on every node.
-func oneWinner(t *testing.T, f *fleet) {
+func oneWinner(t *testing.T, f *testCluster) {
 	const each = 20
 	told, places, lost := f.appendAll(each)
-	log, taken := f.even(0), slices.Concat(places[:]...)
+	log, taken := f.awaitSameRecords(0), slices.Concat(places[:]...)
 	slices.Sort(taken)
 	if len(log) != 3*each || len(slices.Compact(taken)) != 3*each {
 		t.Fatalf("%d records, %d places, want %d", len(log), len(taken), 3*each)
@@ -62,7 +62,7 @@ func oneWinner(t *testing.T, f *fleet) {
 }
 
 // limits appends the largest record, and refuses what is no offer.
-func limits(t *testing.T, f *fleet) {
+func limits(t *testing.T, f *testCluster) {
 	n := f.nodes[1]
 	at := n.mustAppend(t, strings.Repeat("x", wal.RecordBytesMax))
 	for _, tt := range []struct {
@@ -84,23 +84,23 @@ func limits(t *testing.T, f *fleet) {
 		t.Error("two records are taken for one")
 	}
 	n.mustAppend(t, "after")
-	if log := f.even(at); !slices.Equal(log, []string{"after"}) {
+	if log := f.awaitSameRecords(at); !slices.Equal(log, []string{"after"}) {
 		t.Errorf("behind the largest record there is %q", log)
 	}
-	if j := n.cluster.Journal(); j.Node() != 2 || !j.Standing().Majority {
-		t.Errorf("node %d, standing %+v", j.Node(), j.Standing())
+	if j := n.cluster.Journal(); j.Node() != 2 || !j.ClusterHealth().Majority {
+		t.Errorf("node %d, standing %+v", j.Node(), j.ClusterHealth())
 	}
 }
 
-// slowOwner has a node whose owners take nothing for a while: what the tail could not keep is fetched.
-func slowOwner(t *testing.T, f *fleet) {
-	f.even(0)
+// slowDelivery has a node whose owners take nothing for a while: what the tail could not keep is fetched.
+func slowDelivery(t *testing.T, f *testCluster) {
+	f.awaitSameRecords(0)
 	slow, gate := f.nodes[(f.leader()+1)%3], make(chan struct{})
 	before := slow.last()
 	slow.mu.Lock()
 	slow.gate = gate
 	slow.mu.Unlock()
-	f.writeFast(3 * tailBuffer)
+	f.publishMany(3 * tailBuffer)
 	if slow.last() != before {
 		t.Errorf("%d records were delivered through a closed gate", slow.last()-before)
 	}
@@ -108,38 +108,38 @@ func slowOwner(t *testing.T, f *fleet) {
 	slow.gate = nil
 	slow.mu.Unlock()
 	close(gate)
-	if log := f.even(before); len(log) != 3*tailBuffer {
+	if log := f.awaitSameRecords(before); len(log) != 3*tailBuffer {
 		t.Errorf("%d records, want %d", len(log), 3*tailBuffer)
 	}
 }
 
-// stuck keeps an offer from being decided although the nodes hear each other: no majority then, until it is.
-func stuck(t *testing.T, f *fleet, ahead *atomic.Int64) {
+// stalled keeps an offer from being decided although the nodes hear each other: no majority then, until it is.
+func stalledProposal(t *testing.T, f *testCluster, ahead *atomic.Int64) {
 	n := f.nodes[0]
 	j := n.cluster.Journal()
 	var lost atomic.Bool
 	lost.Store(true)
-	send := j.ask
-	j.ask = func(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
+	send := j.request
+	j.request = func(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 		if lost.Load() {
 			return nil, nats.ErrNoResponders
 		}
 		return send(ctx, m)
 	}
-	majority := func() bool { return n.cluster.Standing().Majority }
+	majority := func() bool { return n.cluster.Health().Majority }
 	eventually(t, "a majority", majority)
 	began, done := n.cluster.config.Clock(), make(chan error, 1)
 	go func() {
 		_, err := j.Append(n.last(), [][]byte{[]byte("stuck")})
 		done <- err
 	}()
-	eventually(t, "an offer that is stuck later", func() bool { return j.stuck(began.Add(waitMost + offerLong)) })
-	if j.stuck(began.Add(offerLong)) {
+	eventually(t, "an offer that is stuck later", func() bool { return j.stalled(began.Add(waitTimeout + stalledAfter)) })
+	if j.stalled(began.Add(stalledAfter)) {
 		t.Error("told too soon")
 	}
-	ahead.Store(int64(offerLong + time.Second))
+	ahead.Store(int64(stalledAfter + time.Second))
 	eventually(t, "no majority", func() bool { return !majority() })
-	if !f.nodes[1].cluster.Standing().Majority {
+	if !f.nodes[1].cluster.Health().Majority {
 		t.Error("a node that has nothing stuck is told the same")
 	}
 	lost.Store(false)
@@ -147,11 +147,11 @@ func stuck(t *testing.T, f *fleet, ahead *atomic.Int64) {
 		t.Error(err)
 	}
 	eventually(t, "a majority again", majority)
-	j.ask = send
+	j.request = send
 }
 
-// twice finds what stands more than once, and what was told to stand and does not.
-func twice(log, told []string) error {
+// appendErrors finds what stands more than once, and what was told to stand and does not.
+func appendErrors(log, told []string) error {
 	count := map[string]int{}
 	for _, record := range log {
 		count[record]++
@@ -168,15 +168,15 @@ func twice(log, told []string) error {
 }
 
 // lostAnswers loses requests, answers, and both, and sends some twice: each record stands once.
-func lostAnswers(t *testing.T, f *fleet) {
+func lostAnswers(t *testing.T, f *testCluster) {
 	var fired atomic.Int64
-	f.even(0)
+	f.awaitSameRecords(0)
 	before := f.nodes[0].last()
 	for i, n := range f.nodes {
 		j := n.cluster.Journal()
-		chance, send := rand.New(rand.NewPCG(uint64(i), 1)), j.ask
-		defer func() { j.ask = send }()
-		j.ask = func(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
+		chance, send := rand.New(rand.NewPCG(uint64(i), 1)), j.request
+		defer func() { j.request = send }()
+		j.request = func(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 			fault := chance.IntN(4)
 			if fault < 3 {
 				fired.Add(1)
@@ -196,8 +196,8 @@ func lostAnswers(t *testing.T, f *fleet) {
 	}
 	const each = 12
 	told, _, _ := f.appendAll(each)
-	log := f.even(before)
-	if err := twice(log, slices.Concat(told[:]...)); err != nil {
+	log := f.awaitSameRecords(before)
+	if err := appendErrors(log, slices.Concat(told[:]...)); err != nil {
 		t.Error(err)
 	}
 	if len(log) != 3*each || fired.Load() == 0 {
@@ -207,8 +207,8 @@ func lostAnswers(t *testing.T, f *fleet) {
 }
 
 // trustsAnswers has a writer that takes a lost answer for a failure and offers anew: the check must see it.
-func trustsAnswers(t *testing.T, f *fleet) {
-	f.even(0)
+func trustsAnswers(t *testing.T, f *testCluster) {
+	f.awaitSameRecords(0)
 	n := f.nodes[0]
 	before := n.last()
 	for range 2 { // each was taken, and its answer never came
@@ -216,62 +216,62 @@ func trustsAnswers(t *testing.T, f *fleet) {
 		n.publishRaw(t, last, (&frame{sequence: last + 1, previous: sum, record: []byte("mine")}).encode())
 		n.await(t, last+1)
 	}
-	if err := twice(f.even(before), []string{"mine"}); err == nil {
+	if err := appendErrors(f.awaitSameRecords(before), []string{"mine"}); err == nil {
 		t.Error("a record that stands twice goes unseen")
 	}
 }
 
-// oneSeal has three nodes ask for the seal at once: it is one.
-func oneSeal(t *testing.T, f *fleet) {
+// oneCodeKey has three nodes ask for the seal at once: it is one.
+func oneCodeKey(t *testing.T, f *testCluster) {
 	seals := make([][]byte, 3)
 	var all sync.WaitGroup
 	for i, n := range f.nodes {
 		all.Go(func() {
 			var err error
-			if seals[i], err = n.cluster.Seal(t.Context()); err != nil {
+			if seals[i], err = n.cluster.LoginCodeKey(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	all.Wait()
-	if len(seals[0]) != sealBytes || !bytes.Equal(seals[0], seals[1]) || !bytes.Equal(seals[0], seals[2]) || bytes.Equal(seals[0], make([]byte, sealBytes)) {
+	if len(seals[0]) != codeKeyBytes || !bytes.Equal(seals[0], seals[1]) || !bytes.Equal(seals[0], seals[2]) || bytes.Equal(seals[0], make([]byte, codeKeyBytes)) {
 		t.Errorf("seals %x", seals)
 	}
 	c := f.nodes[0].cluster
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if again, err := c.Seal(over); err != nil || !bytes.Equal(again, seals[0]) {
+	if again, err := c.LoginCodeKey(over); err != nil || !bytes.Equal(again, seals[0]) {
 		t.Errorf("the kept seal: %x, %v", again, err)
 	}
 	// What is kept is of another stream, or not whole: the cluster is asked.
-	for _, text := range []string{"other " + hex.EncodeToString(seals[1]), c.stream() + " 00ff", ""} {
-		if err := os.WriteFile(filepath.Join(c.config.Dir, sealName), []byte(text), 0o600); err != nil {
+	for _, text := range []string{"other " + hex.EncodeToString(seals[1]), c.streamID() + " 00ff", ""} {
+		if err := os.WriteFile(filepath.Join(c.config.Dir, codeKeyFile), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.Seal(over); !errors.Is(err, context.Canceled) {
+		if _, err := c.LoginCodeKey(over); !errors.Is(err, context.Canceled) {
 			t.Errorf("%q: a seal after the end: %v", text, err)
 		}
-		if again, err := c.Seal(t.Context()); err != nil || !bytes.Equal(again, seals[0]) {
+		if again, err := c.LoginCodeKey(t.Context()); err != nil || !bytes.Equal(again, seals[0]) {
 			t.Errorf("%q: %x, %v", text, again, err)
 		}
 	}
 }
 
 // leases loses the answer to a renewal: the holder finds that the lease is still its own. When it is another's, it has lost it.
-func leases(t *testing.T, f *fleet) {
+func leases(t *testing.T, f *testCluster) {
 	if _, err := f.nodes[0].cluster.Acquire(t.Context(), "no name"); err == nil {
 		t.Error("a lease with a space in its name")
 	}
 	c := f.nodes[0].cluster
-	l, err := c.take(t.Context(), "renewed")
+	l, err := c.tryAcquire(t.Context(), "renewed")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.bucket.Put(t.Context(), l.name, []byte(l.value)); err != nil { // a renewal whose answer is lost
+	if _, err := l.bucket.Put(t.Context(), l.name, []byte(l.holder)); err != nil { // a renewal whose answer is lost
 		t.Fatal(err)
 	}
 	for range 2 {
-		if !l.renew(t.Context()) || l.left() <= 0 {
+		if !l.renew(t.Context()) || l.remaining() <= 0 {
 			t.Error("lost by a lost answer")
 		}
 	}
@@ -281,15 +281,15 @@ func leases(t *testing.T, f *fleet) {
 	if l.renew(t.Context()) {
 		t.Error("renewed what another node holds")
 	}
-	l.giveBack()
+	l.deleteKey()
 	if entry, err := l.bucket.Get(t.Context(), l.name); err != nil || string(entry.Value()) != "another's" {
 		t.Errorf("what another node holds was given back: %v", err)
 	}
 }
 
-// pipeOnlyClients finds the port on which the server insists, and is refused there.
-func pipeOnlyClients(t *testing.T, f *fleet) {
-	address := f.nodes[0].cluster.node.server.Addr()
+// inProcessClientsOnly finds the port on which the server insists, and is refused there.
+func inProcessClientsOnly(t *testing.T, f *testCluster) {
+	address := f.nodes[0].cluster.server.nats.Addr()
 	if host, _, err := net.SplitHostPort(address.String()); err != nil || host != "127.0.0.1" {
 		t.Errorf("clients come in at %s", address)
 	}
@@ -303,9 +303,9 @@ func pipeOnlyClients(t *testing.T, f *fleet) {
 	}
 }
 
-// giveWay has a guest take the number of a member that is away: when that comes back, the guest ends.
-func giveWay(t *testing.T, f *fleet) {
-	f.even(0)
+// stopOnConflict has a guest take the number of a member that is away: when that comes back, the guest ends.
+func numberConflict(t *testing.T, f *testCluster) {
+	f.awaitSameRecords(0)
 	f.stop(1)
 	c := f.guest()
 	c.Node = 2
@@ -314,7 +314,7 @@ func giveWay(t *testing.T, f *fleet) {
 		t.Fatal(err)
 	}
 	f.start(1)
-	if err := guest.ends(t); err == nil || !strings.Contains(err.Error(), "number 2 is that of node n2") {
+	if err := guest.awaitEnd(t); err == nil || !strings.Contains(err.Error(), "number 2 is that of node n2") {
 		t.Errorf("the guest ended with %v", err)
 	}
 	if err := guest.stop(); err != nil {
@@ -324,21 +324,21 @@ func giveWay(t *testing.T, f *fleet) {
 }
 
 // joinRefused starts nodes that can't be what they say, beside a cluster that runs.
-func joinRefused(t *testing.T, f *fleet) {
+func joinRefused(t *testing.T, f *testCluster) {
 	own := f.guest()
-	alone(t, &own, 2)
-	refused(t, own, "records that the cluster does not know")
+	writeLocalLog(t, &own, 2)
+	wantRefused(t, own, "records that the cluster does not know")
 	clash := f.guest()
 	clash.Node = 2
-	refused(t, clash, "number 2 is that of node n2")
+	wantRefused(t, clash, "number 2 is that of node n2")
 	taken := f.guest()
 	taken.Dir = f.configs[0].Dir
-	refused(t, taken, wal.ErrLocked.Error())
+	wantRefused(t, taken, wal.ErrLocked.Error())
 	busy := f.guest()
 	busy.Listen = f.configs[0].Listen
-	refused(t, busy, "address already in use")
+	wantRefused(t, busy, "address already in use")
 
-	stream, path := f.nodes[0].cluster.stream(), filepath.Join(f.configs[2].Dir, identityName)
+	stream, path := f.nodes[0].cluster.streamID(), filepath.Join(f.configs[2].Dir, identityName)
 	f.stop(2)
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -358,7 +358,7 @@ func joinRefused(t *testing.T, f *fleet) {
 		{"{", "", "invalid character"},
 	} {
 		write(strings.Replace(string(text), tt.from, tt.to, 1))
-		refused(t, f.configs[2], tt.words)
+		wantRefused(t, f.configs[2], tt.words)
 	}
 	write(string(text))
 	f.start(2)

@@ -23,56 +23,56 @@ import (
 )
 
 const (
-	streamDirName     = "stream"
-	routePing         = 3 * time.Second // a route that is cut without a word is given up after two of them
-	handshakeSeconds  = 5
-	listenWait        = 15 * time.Second
-	listenLook        = 100 * time.Millisecond
-	stopWait          = 30 * time.Second
-	stuckWait         = time.Second // over damaged files the server may have lost itself, and takes more memory while it has
-	jetStreamMemory   = 64 << 20
-	jetStreamBytesMax = 1 << 40 // the disk ends before; zero would reserve a part of it
-	secretBytesMax    = 1 << 10
-	routeUser         = "node"
+	streamDirName      = "stream"
+	routePingInterval  = 3 * time.Second // a route that is cut without a word is given up after two of them
+	handshakeSeconds   = 5
+	listenTimeout      = 15 * time.Second
+	listenPollInterval = 100 * time.Millisecond
+	stopTimeout        = 30 * time.Second
+	failedStopTimeout  = time.Second // over damaged files the server may have lost itself, and takes more memory while it has
+	jetStreamMemory    = 64 << 20
+	jetStreamBytesMax  = 1 << 40 // the disk ends before; zero would reserve a part of it
+	secretBytesMax     = 1 << 10
+	routeUser          = "node"
 )
 
-// embedded is the server in this process and the connection to it.
-type embedded struct {
-	server *server.Server
-	conn   *nats.Conn
-	js     jetstream.JetStream
-	start  sync.WaitGroup
+// embeddedServer is the server in this process and the connection to it.
+type embeddedServer struct {
+	nats    *server.Server
+	conn    *nats.Conn
+	js      jetstream.JetStream
+	running sync.WaitGroup
 
 	certificate *x509.Certificate // shown to other nodes; nil without TLS
 }
 
-// pipeOnly refuses every client but the one in this process. The server insists on a client port; it is on the loopback address.
-type pipeOnly struct{}
+// inProcessOnly refuses every client but the one in this process. The server insists on a client port; it is on the loopback address.
+type inProcessOnly struct{}
 
 // Check is server.Authentication.
-func (pipeOnly) Check(c server.ClientAuthentication) bool {
+func (inProcessOnly) Check(c server.ClientAuthentication) bool {
 	from := c.RemoteAddress()
 	return from != nil && from.Network() == "pipe"
 }
 
-// serverLog hands the server's lines to the logger of the node. What it calls fatal ends the start, not the process.
-type serverLog struct {
-	to    *slog.Logger
-	fatal chan string // the first of those
+// serverLogger hands the server's lines to the logger of the node. What it calls fatal ends the start, not the process.
+type serverLogger struct {
+	logger *slog.Logger
+	fatal  chan string // the first of those
 }
 
 // Noticef is server.Logger.
-func (l serverLog) Noticef(format string, v ...any) { l.say(slog.LevelDebug, format, v) }
+func (l serverLogger) Noticef(format string, v ...any) { l.log(slog.LevelDebug, format, v) }
 
 // Warnf is server.Logger.
-func (l serverLog) Warnf(format string, v ...any) { l.say(slog.LevelWarn, format, v) }
+func (l serverLogger) Warnf(format string, v ...any) { l.log(slog.LevelWarn, format, v) }
 
 // Errorf is server.Logger.
-func (l serverLog) Errorf(format string, v ...any) { l.say(slog.LevelWarn, format, v) }
+func (l serverLogger) Errorf(format string, v ...any) { l.log(slog.LevelWarn, format, v) }
 
 // Fatalf is server.Logger.
-func (l serverLog) Fatalf(format string, v ...any) {
-	l.say(slog.LevelError, format, v)
+func (l serverLogger) Fatalf(format string, v ...any) {
+	l.log(slog.LevelError, format, v)
 	select {
 	case l.fatal <- fmt.Sprintf(format, v...):
 	default:
@@ -80,67 +80,67 @@ func (l serverLog) Fatalf(format string, v ...any) {
 }
 
 // Debugf is server.Logger.
-func (l serverLog) Debugf(string, ...any) {}
+func (l serverLogger) Debugf(string, ...any) {}
 
 // Tracef is server.Logger.
-func (l serverLog) Tracef(string, ...any) {}
+func (l serverLogger) Tracef(string, ...any) {}
 
-func (l serverLog) say(level slog.Level, format string, v []any) {
-	l.to.Log(context.Background(), level, "cluster", "says", fmt.Sprintf(format, v...))
+func (l serverLogger) log(level slog.Level, format string, v []any) {
+	l.logger.Log(context.Background(), level, "cluster", "says", fmt.Sprintf(format, v...))
 }
 
 // startServer starts the embedded server and connects to it. It doesn't wait for other nodes.
-func startServer(c *Config) (*embedded, error) {
+func startServer(c *Config) (*embeddedServer, error) {
 	options, err := serverOptions(c)
 	if err != nil {
 		return nil, err
 	}
-	if err := vacant(c.Listen); err != nil {
+	if err := checkPortFree(c.Listen); err != nil {
 		return nil, fmt.Errorf("start the node's server: %w", err)
 	}
 	s, err := server.NewServer(options)
 	if err != nil {
 		return nil, fmt.Errorf("start the node's server: %w", err)
 	}
-	log := serverLog{c.Logger, make(chan string, 1)}
+	log := serverLogger{c.Logger, make(chan string, 1)}
 	s.SetLoggerV2(log, false, false, false)
-	e := &embedded{server: s}
+	e := &embeddedServer{nats: s}
 	if security := options.Cluster.TLSConfig; security != nil {
 		e.certificate = security.Certificates[0].Leaf
 	}
-	e.start.Go(s.Start)
-	if err := e.listens(c, log.fatal); err != nil {
-		return nil, errors.Join(fmt.Errorf("start the node's server: %w", err), e.stop(stuckWait))
+	e.running.Go(s.Start)
+	if err := e.awaitListening(c, log.fatal); err != nil {
+		return nil, errors.Join(fmt.Errorf("start the node's server: %w", err), e.stop(failedStopTimeout))
 	}
 	if err := e.connect(c); err != nil {
-		return nil, errors.Join(fmt.Errorf("connect to the node's server: %w", err), e.stop(stopWait))
+		return nil, errors.Join(fmt.Errorf("connect to the node's server: %w", err), e.stop(stopTimeout))
 	}
 	return e, nil
 }
 
-// listens waits until the server does, or has said why it can't.
-func (e *embedded) listens(c *Config, fatal <-chan string) error {
-	for range listenWait / listenLook {
-		if e.server.ReadyForConnections(listenLook) {
+// awaitListening waits until the server does, or has said why it can't.
+func (e *embeddedServer) awaitListening(c *Config, fatal <-chan string) error {
+	for range listenTimeout / listenPollInterval {
+		if e.nats.ReadyForConnections(listenPollInterval) {
 			return nil
 		}
 		select {
 		case says := <-fatal:
-			return fmt.Errorf("%s: %s", says, hintPart(c))
+			return fmt.Errorf("%s: %s", says, hintMoveStream(c))
 		default:
 		}
 	}
-	return fmt.Errorf("it does not listen on %s after %s: %s", c.Listen, listenWait, hintPart(c))
+	return fmt.Errorf("it does not listen on %s after %s: %s", c.Listen, listenTimeout, hintMoveStream(c))
 }
 
-// hintPart is the way out when what the server of one node keeps is damaged.
-func hintPart(c *Config) string {
+// hintMoveStream is the way out when what the server of one node keeps is damaged.
+func hintMoveStream(c *Config) string {
 	return fmt.Sprintf("if that is about its files, and the status of the other nodes shows no lack, move %s away and start again: "+
 		"this node gets its part of the stream from them. Never do so at two nodes at once", filepath.Join(c.Dir, streamDirName))
 }
 
-// vacant is nil when a node can listen there. The server itself would only say so to its log.
-func vacant(address string) error {
+// checkPortFree is nil when a node can listen there. The server itself would only say so to its log.
+func checkPortFree(address string) error {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return err
@@ -148,8 +148,8 @@ func vacant(address string) error {
 	return l.Close()
 }
 
-func (e *embedded) connect(c *Config) (err error) {
-	e.conn, err = nats.Connect("", nats.InProcessServer(e.server), nats.Name(c.Name), nats.MaxReconnects(-1),
+func (e *embeddedServer) connect(c *Config) (err error) {
+	e.conn, err = nats.Connect("", nats.InProcessServer(e.nats), nats.Name(c.Name), nats.MaxReconnects(-1),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			c.Logger.Debug("cluster connection", "cause", err.Error())
 		}))
@@ -160,16 +160,16 @@ func (e *embedded) connect(c *Config) (err error) {
 }
 
 // stop hands leadership to others, closes the files and waits for that, though not for ever: every message that counts is on disk already.
-func (e *embedded) stop(longest time.Duration) error {
+func (e *embeddedServer) stop(longest time.Duration) error {
 	if e.conn != nil {
 		e.conn.Close()
 	}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		e.server.Shutdown()
-		e.server.WaitForShutdown()
-		e.start.Wait()
+		e.nats.Shutdown()
+		e.nats.WaitForShutdown()
+		e.running.Wait()
 	}()
 	timer := time.NewTimer(longest)
 	defer timer.Stop()
@@ -195,13 +195,13 @@ func serverOptions(c *Config) (*server.Options, error) {
 		return nil, err
 	}
 	o := &server.Options{
-		ServerName: c.Name, Host: "127.0.0.1", Port: server.RANDOM_PORT, CustomClientAuthentication: pipeOnly{},
+		ServerName: c.Name, Host: "127.0.0.1", Port: server.RANDOM_PORT, CustomClientAuthentication: inProcessOnly{},
 		NoSigs: true, NoLog: true, DisableJetStreamBanner: true, MaxPayload: payloadBytesMax,
-		JetStream: c.member(), StoreDir: filepath.Join(c.Dir, streamDirName), SyncAlways: true,
+		JetStream: c.selfIsMember(), StoreDir: filepath.Join(c.Dir, streamDirName), SyncAlways: true,
 		JetStreamMaxMemory: jetStreamMemory, JetStreamMaxStore: jetStreamBytesMax,
 		Cluster: server.ClusterOpts{
 			Name: c.Cluster, Host: host, Port: port, Advertise: c.Advertise, NoAdvertise: true, PoolSize: 1,
-			PingInterval: routePing, TLSConfig: security, TLSTimeout: handshakeSeconds,
+			PingInterval: routePingInterval, TLSConfig: security, TLSTimeout: handshakeSeconds,
 		},
 	}
 	if secret != "" {

@@ -23,40 +23,40 @@ const (
 	headerStatus   = "Status"
 	accountName    = "$G"
 
-	metaNumber = "tasard-stream" // of the stream, in its description
+	metadataStreamID = "tasard-stream" // of the stream, in its description
 
-	askWait  = 2 * time.Second // for an answer of the server
-	joinLook = 100 * time.Millisecond
+	requestTimeout    = 2 * time.Second // for an answer of the server
+	joinRetryInterval = 100 * time.Millisecond
 )
 
-// extent is what the leader says of the stream.
-type extent struct {
-	number      string
+// streamState is what the leader says of the stream.
+type streamState struct {
+	id          string
 	first, last uint64
 }
 
-// askExtent asks the leader for it. jetstream.ErrStreamNotFound says that there is none.
-func (c *Cluster) askExtent(ctx context.Context) (extent, error) {
-	ctx, cancel := context.WithTimeout(ctx, askWait)
+// queryStream asks the leader for it. jetstream.ErrStreamNotFound says that there is none.
+func (c *Cluster) queryStream(ctx context.Context) (streamState, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	s, err := c.node.js.Stream(ctx, streamName)
+	s, err := c.server.js.Stream(ctx, streamName)
 	if err != nil {
-		return extent{}, err
+		return streamState{}, err
 	}
 	info := s.CachedInfo()
-	return extent{number: info.Config.Metadata[metaNumber], first: info.State.FirstSeq, last: info.State.LastSeq}, nil
+	return streamState{id: info.Config.Metadata[metadataStreamID], first: info.State.FirstSeq, last: info.State.LastSeq}, nil
 }
 
-// makeStream makes the stream behind what the founder has. Made twice by the same founder it is one stream.
-func (c *Cluster) makeStream(ctx context.Context, number string, last uint64) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*askWait)
+// createStream makes the stream behind what the founder has. Made twice by the same founder it is one stream.
+func (c *Cluster) createStream(ctx context.Context, number string, last uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*requestTimeout)
 	defer cancel()
-	_, err := c.node.js.CreateStream(ctx, jetstream.StreamConfig{
+	_, err := c.server.js.CreateStream(ctx, jetstream.StreamConfig{
 		Name: streamName, Subjects: []string{subjectJournal}, FirstSeq: last + 1,
 		Storage: jetstream.FileStorage, Replicas: len(c.config.Members), Retention: jetstream.LimitsPolicy, MaxMsgSize: payloadBytesMax,
-		DenyDelete: true, AllowDirect: true, Duplicates: duplicatesLeast,
+		DenyDelete: true, AllowDirect: true, Duplicates: duplicatesWindow,
 		RePublish: &jetstream.RePublish{Source: subjectJournal, Destination: subjectTail},
-		Metadata:  map[string]string{metaNumber: number},
+		Metadata:  map[string]string{metadataStreamID: number},
 	})
 	return err
 }
@@ -65,36 +65,36 @@ func (c *Cluster) makeStream(ctx context.Context, number string, last uint64) er
 const hintRestore = "stop all nodes, choose the one with the most records, remove its " + identityName + " and its stream directory, empty the " +
 	"directories of the others, and start all members: they form a cluster again from that log"
 
-// duplicatesLeast is how long the server remembers ids of messages, which ours don't have.
-const duplicatesLeast = 100 * time.Millisecond
+// duplicatesWindow is how long the server remembers ids of messages, which ours don't have.
+const duplicatesWindow = 100 * time.Millisecond
 
-// confirm waits until the stream is known to be the one that this node's copy belongs to, and no shorter than the copy.
-func (c *Cluster) confirm(ctx context.Context) error {
+// verifyTimeout waits until the stream is known to be the one that this node's copy belongs to, and no shorter than the copy.
+func (c *Cluster) verifyStream(ctx context.Context) error {
 	var shorter time.Time
-	last := c.opened().Last()
+	last := c.openJournal().Last()
 	for {
-		e, err := c.askExtent(ctx)
+		e, err := c.queryStream(ctx)
 		switch {
 		case err != nil:
 			c.logger.Debug("the stream does not answer", "cause", err.Error())
 			shorter = time.Time{}
-		case e.number != c.self.Stream:
-			return fmt.Errorf("the cluster has stream %s, this directory is a copy of stream %s", e.number, c.self.Stream)
+		case e.id != c.self.Stream:
+			return fmt.Errorf("the cluster has stream %s, this directory is a copy of stream %s", e.id, c.self.Stream)
 		case e.last >= last:
 			return nil
-		case shorter.IsZero() || !c.Standing().Majority:
+		case shorter.IsZero() || !c.Health().Majority:
 			shorter = c.config.Clock()
-		case c.config.Clock().Sub(shorter) > c.config.confirm:
+		case c.config.Clock().Sub(shorter) > c.config.verifyTimeout:
 			return fmt.Errorf("the stream has lost records: it ends with %d, this node has %d: %s", e.last, last, hintRestore)
 		}
-		if err := pause(ctx, joinLook); err != nil {
+		if err := sleep(ctx, joinRetryInterval); err != nil {
 			return err
 		}
 	}
 }
 
-// draw draws a number of a stream.
-func draw(random io.Reader) (string, error) {
+// randomID draws a number of a stream.
+func randomID(random io.Reader) (string, error) {
 	var b [16]byte
 	if _, err := io.ReadFull(random, b[:]); err != nil {
 		return "", fmt.Errorf("draw the number of the stream: %w", err)
@@ -102,5 +102,5 @@ func draw(random io.Reader) (string, error) {
 	return hex.EncodeToString(b[:]), nil
 }
 
-// missing reports whether the cluster says that it has no stream.
-func missing(err error) bool { return errors.Is(err, jetstream.ErrStreamNotFound) }
+// isStreamMissing reports whether the cluster says that it has no stream.
+func isStreamMissing(err error) bool { return errors.Is(err, jetstream.ErrStreamNotFound) }

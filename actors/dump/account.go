@@ -56,7 +56,7 @@ func shortDigest(d account.Digest) string { return hex.EncodeToString(d[:digestS
 
 func steadyText(d time.Duration) string { return d.String() }
 
-func describedAccount(event any) accountLine {
+func describeAccount(event any) accountLine {
 	switch e := event.(type) {
 	case *account.Created:
 		return accountLine{Event: "accountCreated", Account: e.Account, Email: e.Email.String(), At: instantText(e.At)}
@@ -69,26 +69,26 @@ func describedAccount(event any) accountLine {
 	case *account.Leased:
 		return accountLine{
 			Event: "leased", Account: e.Account, Day: e.Day.String(), Count: e.Count, Refunded: e.Refunded, Unspent: e.Unspent,
-			Recent: e.Recent, Node: int(e.Node), Steady: steadyText(e.Steady), KeyID: e.KeyID, At: instantText(e.At),
+			Recent: e.RecentAdmitted, Node: int(e.Node), Steady: steadyText(e.Steady), KeyID: e.KeyID, At: instantText(e.At),
 		}
 	case *account.Returned:
 		return accountLine{
-			Event: "returned", Account: e.Account, Day: e.Day.String(), Unspent: e.Unspent, Recent: e.Recent, Node: int(e.Node),
-			Steady: steadyText(e.Steady), Uses: converted(e.Uses, func(u *account.KeyUse) useLine { return useLine{u.KeyID, instantText(u.At)} }),
+			Event: "returned", Account: e.Account, Day: e.Day.String(), Unspent: e.Unspent, Recent: e.RecentAdmitted, Node: int(e.Node),
+			Steady: steadyText(e.Steady), Uses: mapSlice(e.Uses, func(u *account.KeyUse) useLine { return useLine{u.KeyID, instantText(u.At)} }),
 		}
 	case *account.Suspended:
 		return accountLine{Event: "suspended", Account: e.Account, Reason: e.Reason, At: instantText(e.At), By: e.By}
 	case *account.Restored:
 		return accountLine{Event: "restored", Account: e.Account, At: instantText(e.At), By: e.By}
-	case *account.AllowanceSet:
+	case *account.QuotaSet:
 		return accountLine{
-			Event: "allowanceSet", Account: e.Account, DayLimit: e.Allowance.Day, MinuteLimit: e.Allowance.Minute, At: instantText(e.At), By: e.By,
+			Event: "allowanceSet", Account: e.Account, DayLimit: e.Quota.Day, MinuteLimit: e.Quota.Minute, At: instantText(e.At), By: e.By,
 		}
 	}
-	return describedLogin(event)
+	return describeLogin(event)
 }
 
-func describedLogin(event any) accountLine {
+func describeLogin(event any) accountLine {
 	switch e := event.(type) {
 	case *account.CodeIssued:
 		return accountLine{

@@ -21,9 +21,9 @@ func Record(data []byte) (string, error) {
 	lines := make([]any, 0, len(events))
 	for _, event := range events {
 		if quotes, ok := event.(engine.Event); ok {
-			lines = append(lines, described(quotes))
+			lines = append(lines, describeEvent(quotes))
 		} else {
-			lines = append(lines, describedAccount(event))
+			lines = append(lines, describeAccount(event))
 		}
 	}
 	b, err := d.Bundle(data)
@@ -50,20 +50,20 @@ type bundleLine struct {
 
 // eventLine is any event; each has some of the fields.
 type eventLine struct {
-	Event          string      `json:"event"`
-	Currency       string      `json:"currency"`
-	SourceID       string      `json:"sourceId,omitempty"`
-	ObservedAt     string      `json:"observedAt,omitempty"`
-	Priority       int64       `json:"priority,omitempty"`
-	Manual         bool        `json:"manual,omitempty"`
-	UpstreamSource string      `json:"upstreamSource,omitempty"`
-	Slot           string      `json:"slot,omitempty"`
-	Quotes         []quoteLine `json:"quotes,omitempty"`
-	Held           []heldLine  `json:"held,omitempty"`
-	HeldID         uint64      `json:"heldId,omitempty"`
-	Quote          *quoteLine  `json:"quote,omitempty"`
-	At             string      `json:"at,omitempty"`
-	By             string      `json:"by,omitempty"`
+	Event          string            `json:"event"`
+	Currency       string            `json:"currency"`
+	SourceID       string            `json:"sourceId,omitempty"`
+	ObservedAt     string            `json:"observedAt,omitempty"`
+	Priority       int64             `json:"priority,omitempty"`
+	Manual         bool              `json:"manual,omitempty"`
+	UpstreamSource string            `json:"upstreamSource,omitempty"`
+	Slot           string            `json:"slot,omitempty"`
+	Quotes         []quoteLine       `json:"quotes,omitempty"`
+	Held           []quarantinedLine `json:"held,omitempty"`
+	HeldID         uint64            `json:"heldId,omitempty"`
+	Quote          *quoteLine        `json:"quote,omitempty"`
+	At             string            `json:"at,omitempty"`
+	By             string            `json:"by,omitempty"`
 }
 
 type quoteLine struct {
@@ -78,7 +78,7 @@ type quoteLine struct {
 	Backfill      bool   `json:"backfill,omitempty"`
 }
 
-type heldLine struct {
+type quarantinedLine struct {
 	ID     uint64 `json:"id"`
 	Reason string `json:"reason"`
 	Detail string `json:"detail"`
@@ -86,21 +86,21 @@ type heldLine struct {
 	Document string `json:"document,omitempty"`
 }
 
-func described(event engine.Event) eventLine {
+func describeEvent(event engine.Event) eventLine {
 	line := eventLine{Currency: event.CurrencyCode()}
 	switch e := event.(type) {
 	case *engine.Refreshed:
 		line.Event, line.SourceID, line.ObservedAt = "refreshed", e.SourceID, instantText(e.ObservedAt)
 		line.Priority, line.Manual, line.UpstreamSource = e.Priority, e.Manual, e.UpstreamSource
 		line.Slot, line.By = instantText(e.Slot), e.By
-		line.Quotes, line.Held = converted(e.Quotes, describedQuote), converted(e.Held, describedHeld)
+		line.Quotes, line.Held = mapSlice(e.Quotes, describeQuote), mapSlice(e.Quarantined, describeQuarantined)
 	case *engine.Released:
-		quote := describedQuote(&e.Quote)
+		quote := describeQuote(&e.Quote)
 		line.Event, line.SourceID, line.ObservedAt = "released", e.SourceID, instantText(e.ObservedAt)
 		line.Priority, line.Manual, line.UpstreamSource = e.Priority, e.Manual, e.UpstreamSource
-		line.HeldID, line.Quote, line.At, line.By = e.HeldID, &quote, instantText(e.At), e.By
+		line.HeldID, line.Quote, line.At, line.By = e.QuarantineID, &quote, instantText(e.At), e.By
 	case *engine.Rejected:
-		line.Event, line.HeldID, line.At, line.By = "rejected", e.HeldID, instantText(e.At), e.By
+		line.Event, line.HeldID, line.At, line.By = "rejected", e.QuarantineID, instantText(e.At), e.By
 	case *engine.Withdrawn:
 		line.Event, line.SourceID, line.At, line.By = "withdrawn", e.SourceID, instantText(e.At), e.By
 		line.Quote = &quoteLine{InstitutionID: e.Key.Institution, Channel: string(e.Key.Channel), Kind: string(e.Key.Kind)}
@@ -108,7 +108,7 @@ func described(event engine.Event) eventLine {
 	return line
 }
 
-func describedQuote(q *engine.Quoted) quoteLine {
+func describeQuote(q *engine.AcceptedQuote) quoteLine {
 	return quoteLine{
 		InstitutionID: q.Key.Institution, Channel: string(q.Key.Channel), Kind: string(q.Key.Kind),
 		Buy: q.Buy.String(), Sell: q.Sell.String(), EffectiveDate: q.EffectiveDate.String(),
@@ -116,9 +116,9 @@ func describedQuote(q *engine.Quoted) quoteLine {
 	}
 }
 
-func describedHeld(h *engine.Held) heldLine {
+func describeQuarantined(h *engine.Quarantined) quarantinedLine {
 	o := &h.Observation
-	return heldLine{ID: h.ID, Reason: string(h.Reason), Detail: h.Detail, Document: o.Document, quoteLine: quoteLine{
+	return quarantinedLine{ID: h.ID, Reason: string(h.Reason), Detail: h.Detail, Document: o.Document, quoteLine: quoteLine{
 		InstitutionID: o.InstitutionID, Channel: string(o.Channel), Kind: string(o.Kind), Buy: o.Buy, Sell: o.Sell,
 		EffectiveDate: o.EffectiveDate.String(), PublishedAt: instantText(o.PublishedAt), ExpiresAt: instantText(o.ExpiresAt),
 	}}
@@ -132,7 +132,7 @@ func instantText(t time.Time) string {
 	return t.Format(time.RFC3339Nano)
 }
 
-func converted[T, R any](from []T, convert func(*T) R) []R {
+func mapSlice[T, R any](from []T, convert func(*T) R) []R {
 	to := make([]R, len(from))
 	for i := range from {
 		to[i] = convert(&from[i])

@@ -17,16 +17,16 @@ func Check(ctx context.Context, config Config) error {
 	if err != nil {
 		return err
 	}
-	line, failed := server.open(ctx)
+	line, failed := server.connect(ctx)
 	if failed != nil {
-		return failed.told()
+		return failed.describe()
 	}
 	line.quit(ctx)
 	return nil
 }
 
-// told is a failure in words for an operator.
-func (f *failure) told() error {
+// describe is a failure in words for an operator.
+func (f *failure) describe() error {
 	text := "at " + string(f.stage)
 	if f.code != 0 {
 		text += fmt.Sprintf(": the server answers %d", f.code)

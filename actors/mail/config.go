@@ -54,14 +54,14 @@ type Config struct {
 
 	// QueueMax is how many letters may wait or be on their way. 0 is 1000.
 	QueueMax int
-	// Attempts is how often a letter is tried. 0 is 10.
-	Attempts int
-	Backoff  Backoff
-	Breaker  Breaker
-	Timeouts Timeouts
-	// Probe is how often it is looked whether a server that could not be reached can be again: by a connection over which nothing is
+	// AttemptsMax is how often a letter is tried. 0 is 10.
+	AttemptsMax int
+	Backoff     Backoff
+	Breaker     Breaker
+	Timeouts    Timeouts
+	// ProbeInterval is how often it is looked whether a server that could not be reached can be again: by a connection over which nothing is
 	// said. The first letter is tried as soon as it can. 0 is never: then the waits of letters and breaker alone decide.
-	Probe time.Duration
+	ProbeInterval time.Duration
 
 	// Dial opens connections; it must return when its context ends. nil is a net.Dialer.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -80,27 +80,27 @@ type Breaker struct {
 // Timeouts bound what is waited for.
 type Timeouts struct {
 	Connect time.Duration // TCP, TLS, greeting and login together; 0 is 15 s
-	Letter  time.Duration // the dialog of one letter; 0 is 30 s
+	Email   time.Duration // the dialog of one letter; 0 is 30 s
 	Drain   time.Duration // what Close waits for letters, if its context lets it; 0 is 10 s
 }
 
 const (
-	queueMaxDefault  = 1000
-	queueMaxLimit    = 10_000 // more could not be sent before the codes expire
-	attemptsDefault  = 10
-	attemptsLimit    = 100
-	failuresDefault  = 5
-	failuresLimit    = 1000
-	backoffDefault   = 5 * time.Second
-	backoffMaxUsual  = 2 * time.Minute
-	pauseDefault     = 30 * time.Second
-	connectDefault   = 15 * time.Second
-	letterDefault    = 30 * time.Second
-	drainDefault     = 10 * time.Second
-	durationLimit    = time.Hour
-	quitTimeout      = 2 * time.Second
-	sessionLetters   = 50      // letters over one connection; servers cut off those who send many
-	sessionReadBytes = 1 << 20 // what a server may say over one connection; a kind one says 10 KiB
+	queueMaxDefault     = 1000
+	queueMaxLimit       = 10_000 // more could not be sent before the codes expire
+	attemptsDefault     = 10
+	attemptsLimit       = 100
+	failuresDefault     = 5
+	failuresLimit       = 1000
+	backoffDefault      = 5 * time.Second
+	backoffMaxDefault   = 2 * time.Minute
+	pauseDefault        = 30 * time.Second
+	connectDefault      = 15 * time.Second
+	emailDefault        = 30 * time.Second
+	drainDefault        = 10 * time.Second
+	durationLimit       = time.Hour
+	quitTimeout         = 2 * time.Second
+	sessionEmailsMax    = 50      // letters over one connection; servers cut off those who send many
+	sessionReadBytesMax = 1 << 20 // what a server may say over one connection; a kind one says 10 KiB
 )
 
 // complete checks the settings and fills in what is zero. The errors name the field.
@@ -172,15 +172,15 @@ func notInHost(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune
 func (c *Config) completeNumbers() error {
 	err := cmp.Or(
 		completeNumber("QueueMax", &c.QueueMax, queueMaxDefault, queueMaxLimit),
-		completeNumber("Attempts", &c.Attempts, attemptsDefault, attemptsLimit),
+		completeNumber("Attempts", &c.AttemptsMax, attemptsDefault, attemptsLimit),
 		completeNumber("Breaker.Failures", &c.Breaker.Failures, failuresDefault, failuresLimit),
 		completeNumber("Backoff.First", &c.Backoff.First, backoffDefault, durationLimit),
-		completeNumber("Backoff.Max", &c.Backoff.Max, max(backoffMaxUsual, c.Backoff.First), durationLimit),
+		completeNumber("Backoff.Max", &c.Backoff.Max, max(backoffMaxDefault, c.Backoff.First), durationLimit),
 		completeNumber("Breaker.Pause", &c.Breaker.Pause, pauseDefault, durationLimit),
 		completeNumber("Timeouts.Connect", &c.Timeouts.Connect, connectDefault, durationLimit),
-		completeNumber("Timeouts.Letter", &c.Timeouts.Letter, letterDefault, durationLimit),
+		completeNumber("Timeouts.Letter", &c.Timeouts.Email, emailDefault, durationLimit),
 		completeNumber("Timeouts.Drain", &c.Timeouts.Drain, drainDefault, durationLimit),
-		completeNumber("Probe", &c.Probe, 0, durationLimit),
+		completeNumber("Probe", &c.ProbeInterval, 0, durationLimit),
 	)
 	if err == nil && c.Backoff.Max < c.Backoff.First {
 		err = fmt.Errorf("check mail settings: Backoff.Max is %s, less than Backoff.First, which is %s", c.Backoff.Max, c.Backoff.First)

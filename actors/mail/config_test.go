@@ -47,11 +47,11 @@ func TestConfig_Refused(t *testing.T) {
 		{"no clock", func(c *Config) { c.Clock = nil }, "Clock"},
 		{"no chance", func(c *Config) { c.Random = nil }, "Random"},
 		{"negative queue", func(c *Config) { c.QueueMax = -1 }, "QueueMax is -1, want 0 to 10000"},
-		{"too many tries", func(c *Config) { c.Attempts = 101 }, "Attempts"},
+		{"too many tries", func(c *Config) { c.AttemptsMax = 101 }, "Attempts"},
 		{"negative wait", func(c *Config) { c.Backoff.First = -1 }, "Backoff.First"},
 		{"waits that shrink", func(c *Config) { c.Backoff = Backoff{First: time.Minute, Max: time.Second} }, "less than Backoff.First"},
 		{"a pause of days", func(c *Config) { c.Breaker.Pause = 48 * time.Hour }, "Breaker.Pause"},
-		{"negative timeout", func(c *Config) { c.Timeouts.Letter = -time.Second }, "Timeouts.Letter"},
+		{"negative timeout", func(c *Config) { c.Timeouts.Email = -time.Second }, "Timeouts.Letter"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			config := goodConfig(t)
@@ -72,7 +72,7 @@ func TestConfig_Defaults(t *testing.T) {
 	if config.TLS != StartTLS || config.tls().ServerName != serverName || config.tls().InsecureSkipVerify || config.domain() != "tasard.example" {
 		t.Errorf("got TLS %q for %q", config.TLS, config.tls().ServerName)
 	}
-	if config.QueueMax != 1000 || config.Attempts != 10 || config.Backoff != (Backoff{5 * time.Second, 2 * time.Minute}) ||
+	if config.QueueMax != 1000 || config.AttemptsMax != 10 || config.Backoff != (Backoff{5 * time.Second, 2 * time.Minute}) ||
 		config.Breaker != (Breaker{5, 30 * time.Second}) || config.Timeouts != (Timeouts{15 * time.Second, 30 * time.Second, 10 * time.Second}) {
 		t.Errorf("got %+v", config)
 	}
@@ -85,22 +85,22 @@ func TestConfig_Defaults(t *testing.T) {
 
 func TestLog_Line(t *testing.T) {
 	var out bytes.Buffer
-	letter := letterTo(t, "Ana@example.do", testCode)
+	letter := mailTo(t, "Ana@example.do", testCode)
 	letter.Expires = time.Date(2026, 9, 17, 9, 5, 0, 0, time.FixedZone("", -4*3600))
-	if err := NewLog(&out).Send(letter); err != nil {
+	if err := NewLogMailer(&out).Send(letter); err != nil {
 		t.Fatal(err)
 	}
 	if want := "mail to=ana@example.do code=01234567 expires=2026-09-17T13:05:00Z\n"; out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)
 	}
-	if err := NewLog(&out).Send(account.Letter{}); !errors.Is(err, ErrLetter) {
+	if err := NewLogMailer(&out).Send(account.LoginMail{}); !errors.Is(err, ErrInvalidMail) {
 		t.Errorf("an empty letter: %v", err)
 	}
-	if err := NewLog(full{}).Send(letter); err == nil || strings.Contains(err.Error(), testCode) {
+	if err := NewLogMailer(failingWriter{}).Send(letter); err == nil || strings.Contains(err.Error(), testCode) {
 		t.Errorf("a writer that fails: %v", err)
 	}
 }
 
-type full struct{}
+type failingWriter struct{}
 
-func (full) Write([]byte) (int, error) { return 0, errors.New("no space") }
+func (failingWriter) Write([]byte) (int, error) { return 0, errors.New("no space") }

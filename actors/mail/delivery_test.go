@@ -30,9 +30,9 @@ type protection struct {
 }
 
 func protections(t *testing.T) (all []protection, trusted *x509.CertPool) {
-	trust, name, late := goodIdentity(t), newIdentity(t, "mail.evil.example", year(2200)), newIdentity(t, serverName, year(1999))
+	trust, name, late := goodCertificate(t), newCertificate(t, "mail.evil.example", year(2200)), newCertificate(t, serverName, year(1999))
 	good, wrong, expired, old := trust.tls, name.tls, late.tls, trust.tls.Clone()
-	foreign := newIdentity(t, serverName, year(2201)).tls
+	foreign := newCertificate(t, serverName, year(2201)).tls
 	old.MinVersion, old.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
 	return []protection{
 		{name: "off", mode: Off, sent: true},
@@ -65,7 +65,7 @@ func TestS9_Protection(t *testing.T) {
 }
 
 func checkProtection(t *testing.T, tt protection, trusted *x509.CertPool) {
-	server, lines, logs := &catcher{tls: tt.server}, newPipes(), &logged{}
+	server, lines, logs := &smtpServer{tls: tt.server}, newPipes(), &logBuffer{}
 	if tt.inside {
 		server.tls = nil
 		server.serve(t, tls.NewListener(lines, tt.server))
@@ -73,15 +73,15 @@ func checkProtection(t *testing.T, tt protection, trusted *x509.CertPool) {
 		server.serve(t, lines)
 	}
 	m := openMailer(t, lines.dial, logs, func(c *Config) {
-		c.TLS, c.Attempts = tt.mode, 1
+		c.TLS, c.AttemptsMax = tt.mode, 1
 		if tt.mode != Off {
 			c.RootCAs = trusted
 		}
 	})
 	m.mustSend(t, "ana@example.do")
-	pass(time.Minute)
-	if stats := m.Stats(); (stats.Sent == 1) != tt.sent || len(server.taken()) != int(stats.Sent) || stats.Waiting != 0 {
-		t.Errorf("sent %d, taken %d, want sent %v; %s", stats.Sent, len(server.taken()), tt.sent, logs)
+	settleAfter(time.Minute)
+	if stats := m.Stats(); (stats.Sent == 1) != tt.sent || len(server.receivedMails()) != int(stats.Sent) || stats.Waiting != 0 {
+		t.Errorf("sent %d, taken %d, want sent %v; %s", stats.Sent, len(server.receivedMails()), tt.sent, logs)
 	}
 	if readable := strings.Contains(lines.written(), "ana@"); readable != (tt.mode == Off) {
 		t.Errorf("the address went over the wire readable: %v", readable)
@@ -93,7 +93,7 @@ func checkProtection(t *testing.T, tt protection, trusted *x509.CertPool) {
 
 // TestMail_Loopback sends over real sockets, with the certificates of a file.
 func TestMail_Loopback(t *testing.T) {
-	good, file := goodIdentity(t), filepath.Join(t.TempDir(), "ca.pem")
+	good, file := goodCertificate(t), filepath.Join(t.TempDir(), "ca.pem")
 	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: good.cert.Raw}), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestMail_Loopback(t *testing.T) {
 				t.Fatal(err)
 			}
 			addr := listener.Addr().String()
-			server := &catcher{arrived: make(chan caught, 1)}
+			server := &smtpServer{arrived: make(chan receivedMail, 1)}
 			switch mode {
 			case StartTLS:
 				server.tls = good.tls
@@ -121,7 +121,7 @@ func TestMail_Loopback(t *testing.T) {
 			m.mustSend(t, "ana@example.do")
 			select {
 			case mail := <-server.arrived:
-				if problems := letterProblems(mail.text, "ana@example.do", testCode); len(problems) > 0 {
+				if problems := mailProblems(mail.text, "ana@example.do", testCode); len(problems) > 0 {
 					t.Error(problems)
 				}
 			case <-t.Context().Done():
@@ -135,7 +135,7 @@ func TestMail_Loopback(t *testing.T) {
 }
 
 func TestMail_Login(t *testing.T) {
-	trusted := goodIdentity(t)
+	trusted := goodCertificate(t)
 	for _, tt := range []struct {
 		name, password string
 		mechanisms     []string
@@ -150,26 +150,26 @@ func TestMail_Login(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				server := &catcher{tls: trusted.tls, mechanisms: tt.mechanisms}
+				server := &smtpServer{tls: trusted.tls, mechanisms: tt.mechanisms}
 				server.onLogin = func(user, password string) error {
 					if user == testUser && password == testPassword {
 						return nil
 					}
 					return refusal(535, "wrong password for "+user+": "+password)
 				}
-				b := newBed(t, server, func(c *Config) {
-					c.TLS, c.RootCAs, c.Attempts = StartTLS, roots(trusted), 2
+				b := newTestMailer(t, server, func(c *Config) {
+					c.TLS, c.RootCAs, c.AttemptsMax = StartTLS, roots(trusted), 2
 					c.User, c.Password = testUser, account.SecretOf(tt.password)
 				})
 				err := Check(t.Context(), b.config) // as far as a letter would go, and no letter
-				if (err == nil) != tt.sent || len(b.server.taken()) > 0 || err != nil && strings.Contains(err.Error(), tt.password) {
+				if (err == nil) != tt.sent || len(b.server.receivedMails()) > 0 || err != nil && strings.Contains(err.Error(), tt.password) {
 					t.Errorf("the check says %v", err)
 				}
 				if strings.HasPrefix(tt.name, "wrong") && err.Error() != "at login: the server answers 535" {
 					t.Errorf("the check repeats what the server says: %v", err)
 				}
 				b.mustSend(t, "ana@example.do")
-				pass(time.Minute)
+				settleAfter(time.Minute)
 				stats := b.Stats()
 				if (stats.Sent == 1) != tt.sent || (stats.Exhausted == 1) == tt.sent {
 					t.Errorf("got %+v, want sent %v", stats, tt.sent)
@@ -180,7 +180,7 @@ func TestMail_Login(t *testing.T) {
 				if strings.HasPrefix(tt.name, "wrong") { // a password that is changed is that of the next login
 					b.SetPassword(account.SecretOf(testPassword))
 					b.mustSend(t, "eva@example.do")
-					if pass(time.Minute); b.Stats().Sent != 1 {
+					if settleAfter(time.Minute); b.Stats().Sent != 1 {
 						t.Errorf("with the right password: %+v", b.Stats())
 					}
 				}
@@ -191,7 +191,7 @@ func TestMail_Login(t *testing.T) {
 
 // TestCheck_Unreachable tells how far it came.
 func TestCheck_Unreachable(t *testing.T) {
-	config := Config{Addr: "127.0.0.1:1", TLS: Off, From: email(t, "no-reply@tasard.example"), Clock: clock, Random: seeded(1), Dial: noServer}
+	config := Config{Addr: "127.0.0.1:1", TLS: Off, From: email(t, "no-reply@tasard.example"), Clock: clock, Random: seeded(1), Dial: refuseDial}
 	if err := Check(t.Context(), config); err == nil || !strings.HasPrefix(err.Error(), "at connect") {
 		t.Errorf("got %v", err)
 	}
@@ -203,15 +203,15 @@ func TestMail_LoginNeedsTLS(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		said, lines := false, newPipes()
 		onLogin := func(_, _ string) error { said = true; return nil }
-		(&catcher{mechanisms: []string{"PLAIN"}, onLogin: onLogin}).serve(t, lines)
+		(&smtpServer{mechanisms: []string{"PLAIN"}, onLogin: onLogin}).serve(t, lines)
 		server, err := newServer(Config{
 			Addr: "localhost:25", TLS: Off, From: email(t, "no-reply@tasard.example"), User: testUser, Password: account.SecretOf(testPassword),
-			Dial: lines.dial, Timeouts: Timeouts{Connect: time.Minute, Letter: time.Minute},
+			Dial: lines.dial, Timeouts: Timeouts{Connect: time.Minute, Email: time.Minute},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, failed := server.open(t.Context()); failed == nil || failed.stage != stageLogin || said {
+		if _, failed := server.connect(t.Context()); failed == nil || failed.stage != stageLogin || said {
 			t.Errorf("got %+v, the password was said: %v", failed, said)
 		}
 	})
@@ -227,7 +227,7 @@ func TestMail_Answers(t *testing.T) {
 	}{
 		{"taken", nil, nil, Stats{Sent: 1}},
 		{"4xx then taken", []int{450}, nil, Stats{Sent: 1, Failures: 1}},
-		{"421 is of the server", []int{421}, nil, Stats{Waiting: 1, Failures: 1, Open: true}},
+		{"421 is of the server", []int{421}, nil, Stats{Waiting: 1, Failures: 1, CircuitOpen: true}},
 		{"452 to the text, then taken", nil, []int{452, 451}, Stats{Sent: 1, Failures: 2}},
 		{"5xx", []int{550}, nil, Stats{Refused: 1, Failures: 1}},
 		{"5xx to the text", nil, []int{554}, Stats{Refused: 1, Failures: 1}},
@@ -237,19 +237,19 @@ func TestMail_Answers(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				rcpts, datas := tt.rcpts, tt.datas
-				server := &catcher{
+				server := &smtpServer{
 					onRcpt: func(string) error { return answer(&rcpts) },
 					onData: func([]byte, net.Conn) error { return answer(&datas) },
 				}
-				b := newBed(t, server, func(c *Config) { c.Attempts, c.Breaker = 4, Breaker{1, time.Hour} }) // no refusal of a letter opens it
+				b := newTestMailer(t, server, func(c *Config) { c.AttemptsMax, c.Breaker = 4, Breaker{1, time.Hour} }) // no refusal of a letter opens it
 				b.mustSend(t, "ana@example.do")
-				pass(5 * time.Minute)
+				settleAfter(5 * time.Minute)
 				got := b.Stats()
 				got.LastSent = time.Time{}
 				if quits := strings.Count(b.pipes.written(), "QUIT\r\n"); quits != b.pipes.dialled() {
 					t.Errorf("%d connections, %d farewells", b.pipes.dialled(), quits)
 				}
-				if got != tt.want || len(server.taken()) != int(tt.want.Sent) || b.pipes.dialled() != int(got.Failures+got.Sent) {
+				if got != tt.want || len(server.receivedMails()) != int(tt.want.Sent) || b.pipes.dialled() != int(got.Failures+got.Sent) {
 					t.Errorf("got %+v with %d connections, want %+v", got, b.pipes.dialled(), tt.want)
 				}
 			})
@@ -272,7 +272,7 @@ func answer(codes *[]int) error {
 func TestMail_Greylist(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := map[string]time.Time{}
-		server := &catcher{onRcpt: func(to string) error {
+		server := &smtpServer{onRcpt: func(to string) error {
 			if _, seen := first[to]; !seen {
 				first[to] = clock()
 			}
@@ -281,19 +281,19 @@ func TestMail_Greylist(t *testing.T) {
 			}
 			return nil
 		}}
-		b := newBed(t, server, nil)
+		b := newTestMailer(t, server, nil)
 		b.mustSend(t, "grey@example.do")
 		b.mustSend(t, "ana@example.do")
-		pass(time.Second)
-		if got := server.taken(); len(got) != 1 || got[0].to[0] != "ana@example.do" {
+		settleAfter(time.Second)
+		if got := server.receivedMails(); len(got) != 1 || got[0].to[0] != "ana@example.do" {
 			t.Errorf("got %d letters, want ana's at once", len(got))
 		}
-		pass(10 * time.Minute)
+		settleAfter(10 * time.Minute)
 		stats := b.Stats()
-		if stats.Sent != 2 || stats.Open {
+		if stats.Sent != 2 || stats.CircuitOpen {
 			t.Errorf("got %+v, want both sent, the breaker never open", stats)
 		}
-		mails := server.taken()
+		mails := server.receivedMails()
 		if last := mails[len(mails)-1]; last.to[0] != "grey@example.do" || !strings.Contains(string(last.text), "Message-ID: <") {
 			t.Errorf("got %q last", last.to)
 		}
@@ -304,7 +304,7 @@ func TestMail_Greylist(t *testing.T) {
 func TestMail_Cut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen [][]byte
-		server := &catcher{onData: func(text []byte, conn net.Conn) error {
+		server := &smtpServer{onData: func(text []byte, conn net.Conn) error {
 			if seen = append(seen, text); len(seen) == 1 {
 				_ = conn.Close() // after the text, before the answer
 			}
@@ -317,12 +317,12 @@ func TestMail_Cut(t *testing.T) {
 			conn, err := lines.dial(ctx, network, addr)
 			if cut > 0 && err == nil {
 				cut--
-				return &mortal{Conn: conn, left: 700}, nil
+				return &failingConn{Conn: conn, left: 700}, nil
 			}
 			return conn, err
 		}, io.Discard, nil)
 		m.mustSend(t, "ana@example.do")
-		pass(5 * time.Minute)
+		settleAfter(5 * time.Minute)
 		stats := m.Stats()
 		if stats.Sent != 1 || stats.Failures != 3 || len(seen) != 2 {
 			t.Fatalf("got %+v, text seen %d times; want three cuts, the last after the text, then sent", stats, len(seen))
@@ -331,7 +331,7 @@ func TestMail_Cut(t *testing.T) {
 			t.Error("the second try differs from the first")
 		}
 		for _, text := range seen {
-			if problems := letterProblems(text, "ana@example.do", testCode); len(problems) > 0 {
+			if problems := mailProblems(text, "ana@example.do", testCode); len(problems) > 0 {
 				t.Error(problems)
 			}
 		}
@@ -343,12 +343,12 @@ func TestMail_Cut(t *testing.T) {
 func TestMail_HalfText(t *testing.T) {
 	for _, control := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			b := newBed(t, &catcher{}, nil)
-			line, failed := b.Mailer.server.open(t.Context())
+			b := newTestMailer(t, &smtpServer{}, nil)
+			line, failed := b.Mailer.server.connect(t.Context())
 			if failed != nil {
 				t.Fatalf("open: %+v", failed)
 			}
-			message := compose(letterTo(t, "ana@example.do", testCode), stamp{id: "x", boundary: "y"}, b.config)
+			message := compose(mailTo(t, "ana@example.do", testCode), messageID{id: "x", boundary: "y"}, b.config)
 			message.AddAlternativeWriter("text/x-broken", func(io.Writer) (int64, error) { return 0, io.ErrNoProgress })
 			if failed = line.send(t.Context(), message); failed == nil || failed.code != 0 {
 				t.Fatalf("got %+v, want a failure without an answer", failed)
@@ -356,23 +356,23 @@ func TestMail_HalfText(t *testing.T) {
 			if control {
 				line.quit(t.Context())
 			} else {
-				line.end(t.Context(), failed)
+				line.finish(t.Context(), failed)
 			}
 			synctest.Wait()
-			if half := len(b.server.taken()) > 0; half != control {
+			if half := len(b.server.receivedMails()) > 0; half != control {
 				t.Errorf("the server keeps half a letter: %v, want %v", half, control)
 			}
 		})
 	}
 }
 
-// mortal is a connection that dies after so many bytes written.
-type mortal struct {
+// failingConn is a connection that dies after so many bytes written.
+type failingConn struct {
 	net.Conn
 	left int
 }
 
-func (m *mortal) Write(text []byte) (int, error) {
+func (m *failingConn) Write(text []byte) (int, error) {
 	if len(text) <= m.left {
 		m.left -= len(text)
 		return m.Conn.Write(text)
@@ -394,20 +394,20 @@ func TestMail_Silence(t *testing.T) {
 	}{
 		{"accepts and says nothing", "", "greeting", connectDefault},
 		{"greets and hangs", greeting, "greeting", connectDefault},
-		{"hangs at MAIL", hello, "letter", letterDefault},
-		{"hangs at RCPT", hello + "250 ok\r\n", "letter", letterDefault},
-		{"hangs at DATA", hello + "250 ok\r\n250 ok\r\n", "letter", letterDefault},
-		{"hangs in the text", hello + "250 ok\r\n250 ok\r\n354 go on\r\n", "letter", letterDefault},
+		{"hangs at MAIL", hello, "letter", emailDefault},
+		{"hangs at RCPT", hello + "250 ok\r\n", "letter", emailDefault},
+		{"hangs at DATA", hello + "250 ok\r\n250 ok\r\n", "letter", emailDefault},
+		{"hangs in the text", hello + "250 ok\r\n250 ok\r\n354 go on\r\n", "letter", emailDefault},
 		{"speaks another tongue", "HTTP/1.1 400 Bad Request\r\n", "greeting", time.Second},
 		{"is cut at once", "221", "greeting", connectDefault},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				lines, logs := newPipes(), &logged{}
+				lines, logs := newPipes(), &logBuffer{}
 				scripted(t, lines, tt.says)
-				m := openMailer(t, lines.dial, logs, func(c *Config) { c.Attempts = 1 })
+				m := openMailer(t, lines.dial, logs, func(c *Config) { c.AttemptsMax = 1 })
 				m.mustSend(t, "ana@example.do")
-				pass(tt.within + time.Second)
+				settleAfter(tt.within + time.Second)
 				if stats := m.Stats(); stats.Exhausted != 1 {
 					t.Errorf("got %+v, want the try over within %s", stats, tt.within)
 				}
@@ -459,12 +459,12 @@ func TestMail_Drip(t *testing.T) {
 				_, err = io.WriteString(conn, chunk)
 			}
 		}()
-		m := openMailer(t, lines.dial, io.Discard, func(c *Config) { c.Attempts, c.Backoff.First = 2, time.Second })
+		m := openMailer(t, lines.dial, io.Discard, func(c *Config) { c.AttemptsMax, c.Backoff.First = 2, time.Second })
 		m.mustSend(t, "ana@example.do")
 		<-ended
 		synctest.Wait()
-		if stats := m.Stats(); stats.Exhausted != 1 || said > sessionReadBytes+2*halfWrites*4096 {
-			t.Errorf("got %+v after %d bytes, want both cut off, at %d", stats, said, sessionReadBytes)
+		if stats := m.Stats(); stats.Exhausted != 1 || said > sessionReadBytesMax+2*pipeWritesMax*4096 {
+			t.Errorf("got %+v after %d bytes, want both cut off, at %d", stats, said, sessionReadBytesMax)
 		}
 	})
 }

@@ -39,8 +39,8 @@ func clock() time.Time {
 	return time.Now() //nolint:forbidigo // the one door of the tests to the clock
 }
 
-// pass lets time go by, in a bubble, until everybody has done what was due.
-func pass(d time.Duration) {
+// settleAfter lets time go by, in a bubble, until everybody has done what was due.
+func settleAfter(d time.Duration) {
 	timer := time.NewTimer(d)
 	<-timer.C
 	synctest.Wait()
@@ -55,48 +55,48 @@ func email(t testing.TB, text string) account.Email {
 	return address
 }
 
-// letterTo is a letter whose code runs out in ten minutes.
-func letterTo(t testing.TB, to, code string) account.Letter {
+// mailTo is a letter whose code runs out in ten minutes.
+func mailTo(t testing.TB, to, code string) account.LoginMail {
 	t.Helper()
-	return account.Letter{To: email(t, to), Code: account.SecretOf(code), Expires: clock().Add(10 * time.Minute)}
+	return account.LoginMail{To: email(t, to), Code: account.SecretOf(code), Expires: clock().Add(10 * time.Minute)}
 }
 
-// caught is a message that the server took.
-type caught struct {
+// receivedMail is a message that the server took.
+type receivedMail struct {
 	from string
 	to   []string
 	text []byte
 }
 
-// catcher is a real SMTP server that keeps what it gets. The hooks answer in its place when set before it is served.
-type catcher struct {
+// smtpServer is a real SMTP server that keeps what it gets. The hooks answer in its place when set before it is served.
+type smtpServer struct {
 	onRcpt     func(to string) error
 	onData     func(text []byte, conn net.Conn) error
 	onLogin    func(user, password string) error
 	mechanisms []string
 	tls        *tls.Config // offered by STARTTLS
-	arrived    chan caught
+	arrived    chan receivedMail
 
 	mu       sync.Mutex
-	mails    []caught
+	received []receivedMail
 	sessions int
 }
 
-func (c *catcher) taken() []caught {
+func (c *smtpServer) receivedMails() []receivedMail {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return append([]caught(nil), c.mails...)
+	return append([]receivedMail(nil), c.received...)
 }
 
 // serve accepts at the listener until the test ends.
-func (c *catcher) serve(t testing.TB, listener net.Listener) {
+func (c *smtpServer) serve(t testing.TB, listener net.Listener) {
 	server := gosmtp.NewServer(gosmtp.BackendFunc(func(conn *gosmtp.Conn) (gosmtp.Session, error) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.sessions++
-		return &dialog{catcher: c, conn: conn}, nil
+		return &smtpSession{smtpServer: c, conn: conn}, nil
 	}))
-	server.Domain, server.TLSConfig, server.ErrorLog = serverName, c.tls, silent{}
+	server.Domain, server.TLSConfig, server.ErrorLog = serverName, c.tls, discardLogger{}
 	server.AllowInsecureAuth = true
 	ended := make(chan struct{})
 	go func() {
@@ -109,27 +109,27 @@ func (c *catcher) serve(t testing.TB, listener net.Listener) {
 	})
 }
 
-type silent struct{}
+type discardLogger struct{}
 
-func (silent) Printf(string, ...any) {}
-func (silent) Println(...any)        {}
+func (discardLogger) Printf(string, ...any) {}
+func (discardLogger) Println(...any)        {}
 
-// dialog is one connection to the catcher.
-type dialog struct {
-	*catcher
+// smtpSession is one connection to the catcher.
+type smtpSession struct {
+	*smtpServer
 	conn *gosmtp.Conn
-	got  caught
+	got  receivedMail
 }
 
-func (d *dialog) Reset()        { d.got = caught{} }
-func (d *dialog) Logout() error { return nil }
+func (d *smtpSession) Reset()        { d.got = receivedMail{} }
+func (d *smtpSession) Logout() error { return nil }
 
-func (d *dialog) Mail(from string, _ *gosmtp.MailOptions) error {
-	d.got = caught{from: from}
+func (d *smtpSession) Mail(from string, _ *gosmtp.MailOptions) error {
+	d.got = receivedMail{from: from}
 	return nil
 }
 
-func (d *dialog) Rcpt(to string, _ *gosmtp.RcptOptions) error {
+func (d *smtpSession) Rcpt(to string, _ *gosmtp.RcptOptions) error {
 	if d.onRcpt != nil {
 		if err := d.onRcpt(to); err != nil {
 			return err
@@ -139,7 +139,7 @@ func (d *dialog) Rcpt(to string, _ *gosmtp.RcptOptions) error {
 	return nil
 }
 
-func (d *dialog) Data(r io.Reader) error {
+func (d *smtpSession) Data(r io.Reader) error {
 	text, err := io.ReadAll(r)
 	if err != nil {
 		return err
@@ -151,7 +151,7 @@ func (d *dialog) Data(r io.Reader) error {
 	}
 	d.got.text = text
 	d.mu.Lock()
-	d.mails = append(d.mails, d.got)
+	d.received = append(d.received, d.got)
 	d.mu.Unlock()
 	if d.arrived != nil {
 		d.arrived <- d.got
@@ -159,9 +159,9 @@ func (d *dialog) Data(r io.Reader) error {
 	return nil
 }
 
-func (d *dialog) AuthMechanisms() []string { return d.mechanisms }
+func (d *smtpSession) AuthMechanisms() []string { return d.mechanisms }
 
-func (d *dialog) Auth(mechanism string) (sasl.Server, error) {
+func (d *smtpSession) Auth(mechanism string) (sasl.Server, error) {
 	if mechanism == sasl.Login {
 		return &loginServer{check: d.onLogin}, nil
 	}
@@ -199,36 +199,36 @@ func seeded(seed uint64) io.Reader {
 	return rand.NewChaCha8(key)
 }
 
-// logged keeps log lines.
-type logged struct {
+// logBuffer keeps log lines.
+type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (l *logged) Write(text []byte) (int, error) {
+func (l *logBuffer) Write(text []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.Write(text)
 }
 
-func (l *logged) String() string {
+func (l *logBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
 }
 
-// bed is a mailer before a catcher, joined by pipes. Use it in a bubble.
-type bed struct {
+// testMailer is a mailer before a catcher, joined by pipes. Use it in a bubble.
+type testMailer struct {
 	*Mailer
-	server *catcher
+	server *smtpServer
 	pipes  *pipes
-	logs   *logged
+	logs   *logBuffer
 }
 
-// newBed opens a mailer without TLS; adjust changes what it should not be.
-func newBed(t *testing.T, server *catcher, adjust func(*Config)) *bed {
+// newTestMailer opens a mailer without TLS; adjust changes what it should not be.
+func newTestMailer(t *testing.T, server *smtpServer, adjust func(*Config)) *testMailer {
 	t.Helper()
-	b := &bed{server: server, pipes: newPipes(), logs: &logged{}}
+	b := &testMailer{server: server, pipes: newPipes(), logs: &logBuffer{}}
 	server.serve(t, b.pipes)
 	b.Mailer = openMailer(t, b.pipes.dial, b.logs, adjust)
 	return b
@@ -255,14 +255,14 @@ func openMailer(t *testing.T, dial func(context.Context, string, string) (net.Co
 func (m *Mailer) mustSend(t *testing.T, to ...string) {
 	t.Helper()
 	for _, to := range to {
-		if err := m.Send(letterTo(t, to, testCode)); err != nil {
+		if err := m.Send(mailTo(t, to, testCode)); err != nil {
 			t.Fatalf("send: %v", err)
 		}
 	}
 }
 
-// many are different addresses.
-func many(count int) (all []string) {
+// addresses are different addresses.
+func addresses(count int) (all []string) {
 	for i := range count {
 		all = append(all, fmt.Sprintf("ana%d@example.do", i))
 	}
@@ -271,13 +271,13 @@ func many(count int) (all []string) {
 
 func year(y int) time.Time { return time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-// identity is a certificate that is its own authority.
-type identity struct {
+// certificate is a certificate that is its own authority.
+type certificate struct {
 	cert *x509.Certificate
 	tls  *tls.Config // of a server that shows it
 }
 
-func newIdentity(t testing.TB, name string, until time.Time) identity {
+func newCertificate(t testing.TB, name string, until time.Time) certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), seeded(2))
 	if err != nil {
@@ -295,14 +295,14 @@ func newIdentity(t testing.TB, name string, until time.Time) identity {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return identity{cert, &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}}
+	return certificate{cert, &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}}
 }
 
-// goodIdentity is that of the server that letters go to.
-func goodIdentity(t testing.TB) identity { return newIdentity(t, serverName, year(2200)) }
+// goodCertificate is that of the server that letters go to.
+func goodCertificate(t testing.TB) certificate { return newCertificate(t, serverName, year(2200)) }
 
 // roots trusts such servers.
-func roots(trusted ...identity) *x509.CertPool {
+func roots(trusted ...certificate) *x509.CertPool {
 	pool := x509.NewCertPool()
 	for _, i := range trusted {
 		pool.AddCert(i.cert)

@@ -7,16 +7,16 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// fullEnds is how much of a queue that was full must be free again, so that it does not flap: a tenth.
-const fullEnds = 10
+// fullHysteresis is how much of a queue that was full must be free again, so that it does not flap: a tenth.
+const fullHysteresis = 10
 
-// crowd notes whether the queue is full. Called with mu held.
-func (m *Mailer) crowd(now time.Time) {
+// updateFull notes whether the queue is full. Called with mu held.
+func (m *Mailer) updateFull(now time.Time) {
 	switch size, most := len(m.queue), m.config.QueueMax; {
-	case size <= most-(most+fullEnds-1)/fullEnds:
-		m.full = time.Time{}
-	case size >= most && m.full.IsZero():
-		m.full = now
+	case size <= most-(most+fullHysteresis-1)/fullHysteresis:
+		m.fullSince = time.Time{}
+	case size >= most && m.fullSince.IsZero():
+		m.fullSince = now
 	}
 }
 
@@ -24,11 +24,11 @@ func (m *Mailer) crowd(now time.Time) {
 func (m *Mailer) Condition() engine.Condition {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.crowd(m.config.Clock())
+	m.updateFull(m.config.Clock())
 	switch failing := m.breaker.since; {
-	case !m.full.IsZero():
+	case !m.fullSince.IsZero():
 		return engine.Condition{
-			Name: "mail", State: "full", Since: m.full.Round(0).UTC(),
+			Name: "mail", State: "full", Since: m.fullSince.Round(0).UTC(),
 			Detail: "As many letters wait as may, so no login code is taken; keys go on working. Look at the mail server.",
 		}
 	case !failing.IsZero():
@@ -37,28 +37,28 @@ func (m *Mailer) Condition() engine.Condition {
 			Detail: "The mail server takes no letters, so login codes wait or run out; keys go on working. Look at it, and at the settings of mail.",
 		}
 	}
-	return engine.Well("mail")
+	return engine.HealthyCondition("mail")
 }
 
-// rest waits for a nudge, the end, or so long; while the server can't be reached it looks for it meanwhile.
-func (m *Mailer) rest(wait time.Duration) {
+// waitOrProbe waits for a nudge, the end, or so long; while the server can't be reached it looks for it meanwhile.
+func (m *Mailer) waitOrProbe(wait time.Duration) {
 	m.mu.Lock()
-	every := m.config.Probe
+	every := m.config.ProbeInterval
 	looks := every > 0 && m.breaker.unreachable && !m.closing
 	m.mu.Unlock()
 	if !looks || wait != forever && wait <= every {
-		m.pause(wait)
+		m.wait(wait)
 		return
 	}
-	m.pause(every)
-	if m.ctx.Err() == nil && m.reaches() {
-		m.found()
+	m.wait(every)
+	if m.ctx.Err() == nil && m.probe() {
+		m.serverReachable()
 	}
 }
 
-// reaches reports that the server accepts a connection.
-func (m *Mailer) reaches() bool {
-	ctx, cancel := context.WithTimeout(m.ctx, m.config.Probe)
+// probe reports that the server accepts a connection.
+func (m *Mailer) probe() bool {
+	ctx, cancel := context.WithTimeout(m.ctx, m.config.ProbeInterval)
 	defer cancel()
 	conn, err := m.config.Dial(ctx, "tcp", m.config.Addr)
 	if err != nil {
@@ -68,8 +68,8 @@ func (m *Mailer) reaches() bool {
 	return true
 }
 
-// found lets the first letter try for all at once. Without any the server is taken for well until one says otherwise.
-func (m *Mailer) found() {
+// serverReachable lets the first letter try for all at once. Without any the server is taken for well until one says otherwise.
+func (m *Mailer) serverReachable() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	first, now := m.queue.next(), m.config.Clock()
@@ -78,7 +78,7 @@ func (m *Mailer) found() {
 		return
 	}
 	m.breaker.unreachable, m.breaker.until = false, now
-	if first.due.After(now) {
-		first.due = now
+	if first.nextAttempt.After(now) {
+		first.nextAttempt = now
 	}
 }

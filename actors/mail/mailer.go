@@ -18,32 +18,32 @@ type Mailer struct {
 	config Config
 	server *server
 	ctx    context.Context // ends when Close gives up
-	giveUp context.CancelFunc
+	cancel context.CancelFunc
 	wake   chan struct{} // holds a token when the worker must look again
 	done   chan struct{} // closed by the worker at its end
 
-	mu      sync.Mutex // guards what follows; held for no longer than a look at the queue
-	queue   queue
-	breaker breaker
-	full    time.Time // since when the queue is; zero = it is not
-	counts  Stats
-	closing bool
+	mu        sync.Mutex // guards what follows; held for no longer than a look at the queue
+	queue     queue
+	breaker   breaker
+	fullSince time.Time // since when the queue is; zero = it is not
+	counts    Stats
+	closing   bool
 }
 
-// Stats counts what became of letters since Open. Every letter that Send took is in exactly one of Waiting, Sent, Refused,
+// Stats counts what became of letters since CircuitOpen. Every letter that Send took is in exactly one of Waiting, Sent, Refused,
 // Exhausted, Expired, Replaced and Abandoned.
 type Stats struct {
-	Waiting   int    // in the queue or on their way
-	Sent      uint64 // taken by the server
-	Refused   uint64 // 5xx for this letter
-	Exhausted uint64 // no try left
-	Expired   uint64 // the code ran out first
-	Replaced  uint64 // by a newer letter to the same address
-	Abandoned uint64 // by Close
-	Overflown uint64 // not taken: the queue was full
-	Failures  uint64 // tries that failed
-	Open      bool   // the breaker is open: the server is left in peace
-	LastSent  time.Time
+	Waiting     int    // in the queue or on their way
+	Sent        uint64 // taken by the server
+	Refused     uint64 // 5xx for this letter
+	Exhausted   uint64 // no try left
+	Expired     uint64 // the code ran out first
+	Replaced    uint64 // by a newer letter to the same address
+	Abandoned   uint64 // by Close
+	Dropped     uint64 // not taken: the queue was full
+	Failures    uint64 // tries that failed
+	CircuitOpen bool   // the breaker is open: the server is left in peace
+	LastSent    time.Time
 }
 
 // ErrClosed is the cause of Send's error after Close.
@@ -52,10 +52,10 @@ var ErrClosed = errors.New("mailer is closed")
 // ErrFull is the cause of Send's error when QueueMax letters wait.
 var ErrFull = errors.New("mail queue is full")
 
-// overloadedRetry is what a caller is told to wait when no letter is taken.
-const overloadedRetry = 30 * time.Second
+// retryAfter is what a caller is told to wait when no letter is taken.
+const retryAfter = 30 * time.Second
 
-// Open checks the settings and starts the worker; Close ends it. It does not connect: a mail server that is down must not keep
+// CircuitOpen checks the settings and starts the worker; Close ends it. It does not connect: a mail server that is down must not keep
 // the service from starting.
 func Open(config Config) (*Mailer, error) {
 	config, err := config.complete()
@@ -67,7 +67,7 @@ func Open(config Config) (*Mailer, error) {
 		return nil, err
 	}
 	m := &Mailer{config: config, server: server, wake: make(chan struct{}, 1), done: make(chan struct{})}
-	m.ctx, m.giveUp = context.WithCancel(context.Background())
+	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.breaker.settings = config.Breaker
 	go m.work()
 	return m, nil
@@ -76,10 +76,10 @@ func Open(config Config) (*Mailer, error) {
 // SetPassword is the password of the logins from now on. It means nothing without a User.
 func (m *Mailer) SetPassword(password account.Secret) { m.server.password.Store(&password) }
 
-// Send takes a letter and returns at once. The error is ErrLetter, or an *engine.Error with CodeOverloaded when the queue is
+// Send takes a letter and returns at once. The error is ErrInvalidMail, or an *engine.Error with CodeOverloaded when the queue is
 // full or the mailer closed. What happens to the letter afterwards is in Stats and the log.
-func (m *Mailer) Send(letter account.Letter) error {
-	if err := checkLetter(letter); err != nil {
+func (m *Mailer) Send(letter account.LoginMail) error {
+	if err := checkMail(letter); err != nil {
 		return err
 	}
 	dropped, err := m.enqueue(letter)
@@ -88,41 +88,41 @@ func (m *Mailer) Send(letter account.Letter) error {
 }
 
 // enqueue puts the letter into the queue; it returns the expired ones that made room.
-func (m *Mailer) enqueue(letter account.Letter) ([]*entry, error) {
+func (m *Mailer) enqueue(letter account.LoginMail) ([]*entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closing {
 		return nil, overloaded(ErrClosed)
 	}
 	now := m.config.Clock()
-	stamp, err := newStamp(m.config.Random, now)
+	stamp, err := newMessageID(m.config.Random, now)
 	if err != nil {
 		return nil, err
 	}
 	var dropped []*entry
-	if m.refuses(letter.To) {
+	if m.isFull(letter.To) {
 		dropped = m.dropExpired(now)
 	}
-	if m.refuses(letter.To) {
-		m.counts.Overflown++
-		m.crowd(now)
+	if m.isFull(letter.To) {
+		m.counts.Dropped++
+		m.updateFull(now)
 		return dropped, overloaded(ErrFull)
 	}
-	if m.queue.add(&entry{letter: letter, stamp: stamp, due: now}) {
+	if m.queue.add(&entry{mail: letter, id: stamp, nextAttempt: now}) {
 		m.counts.Replaced++
 	}
-	m.nudge()
+	m.wakeWorker()
 	return dropped, nil
 }
 
-// refuses reports that a letter to this address would be one too many.
-func (m *Mailer) refuses(to account.Email) bool {
-	return len(m.queue) >= m.config.QueueMax && m.queue.waitingFor(to) < 0
+// isFull reports that a letter to this address would be one too many.
+func (m *Mailer) isFull(to account.Email) bool {
+	return len(m.queue) >= m.config.QueueMax && m.queue.indexOf(to) < 0
 }
 
 // dropExpired takes out the letters that wait and whose codes have run out. Called with mu held.
 func (m *Mailer) dropExpired(now time.Time) []*entry {
-	expired := m.queue.sweep(func(e *entry) bool { return !now.Before(e.letter.Expires) })
+	expired := m.queue.removeWaiting(func(e *entry) bool { return !now.Before(e.mail.Expires) })
 	m.counts.Expired += uint64(len(expired))
 	return expired
 }
@@ -131,13 +131,13 @@ func overloaded(cause error) error {
 	return &engine.Error{
 		Code:       engine.CodeOverloaded,
 		Message:    "Codes cannot be sent at the moment. Try again later.",
-		RetryAfter: overloadedRetry,
+		RetryAfter: retryAfter,
 		Cause:      cause,
 	}
 }
 
-// nudge makes the worker look again. One token is enough: there is one worker.
-func (m *Mailer) nudge() {
+// wakeWorker makes the worker look again. One token is enough: there is one worker.
+func (m *Mailer) wakeWorker() {
 	select {
 	case m.wake <- struct{}{}:
 	default:
@@ -150,7 +150,7 @@ func (m *Mailer) nudge() {
 func (m *Mailer) Close(ctx context.Context) error {
 	m.mu.Lock()
 	m.closing = true
-	m.nudge()
+	m.wakeWorker()
 	m.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, m.config.Timeouts.Drain)
 	defer cancel()
@@ -158,7 +158,7 @@ func (m *Mailer) Close(ctx context.Context) error {
 	case <-m.done:
 	case <-ctx.Done():
 	}
-	m.giveUp()
+	m.cancel()
 	<-m.done
 	if abandoned := m.Stats().Abandoned; abandoned > 0 {
 		return fmt.Errorf("close the mailer: %d letters were not sent", abandoned)
@@ -172,13 +172,13 @@ func (m *Mailer) Stats() Stats {
 	defer m.mu.Unlock()
 	stats := m.counts
 	stats.Waiting = len(m.queue)
-	stats.Open = m.breaker.open()
+	stats.CircuitOpen = m.breaker.open()
 	return stats
 }
 
-// delay is how long a letter waits after so many tries. Chance keeps letters that failed together from coming back together.
+// backoff is how long a letter waits after so many tries. Chance keeps letters that failed together from coming back together.
 // Called with mu held, which guards Random.
-func (m *Mailer) delay(tries int) time.Duration {
+func (m *Mailer) backoff(tries int) time.Duration {
 	wait := m.config.Backoff.First
 	for range tries - 1 {
 		if wait *= 2; wait >= m.config.Backoff.Max {
@@ -202,13 +202,13 @@ type breaker struct {
 	unreachable bool      // the last failure was that it can't be reached
 }
 
-// open reports that the last tries failed often enough. When its pause is over, the next letter tries for all; a success closes it.
+// connect reports that the last tries failed often enough. When its pause is over, the next letter tries for all; a success closes it.
 func (b *breaker) open() bool { return b.failures >= b.settings.Failures }
 
-// note counts the outcome of a try; it reports whether that opened or closed the breaker.
-func (b *breaker) note(failed *failure, now time.Time) (changed bool) {
+// record counts the outcome of a try; it reports whether that opened or closed the breaker.
+func (b *breaker) record(failed *failure, now time.Time) (changed bool) {
 	before := b.open()
-	if failed == nil || !failed.ofServer() {
+	if failed == nil || !failed.isServerFailure() {
 		*b = breaker{settings: b.settings}
 		return before
 	}

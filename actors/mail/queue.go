@@ -9,30 +9,30 @@ import (
 
 // entry is a letter that is not done with.
 type entry struct {
-	letter   account.Letter
-	stamp    stamp
-	due      time.Time // of the next try
-	tries    int       // made
-	underway bool      // the worker has it
-	replaced bool      // by a newer letter while it was underway
+	mail        account.LoginMail
+	id          messageID
+	nextAttempt time.Time // of the next try
+	attempts    int       // made
+	sending     bool      // the worker has it
+	replaced    bool      // by a newer letter while it was underway
 }
 
 // queue keeps letters in the order of their arrival. It holds at most Config.QueueMax, so that each question may look at all of them.
 // The zero value is empty. Not safe for concurrent use.
 type queue []*entry
 
-// waitingFor is where the letter that waits for an address stands, -1 without one.
-func (q queue) waitingFor(to account.Email) int {
-	return slices.IndexFunc(q, func(e *entry) bool { return e.letter.To == to && !e.underway })
+// indexOf is where the letter that waits for an address stands, -1 without one.
+func (q queue) indexOf(to account.Email) int {
+	return slices.IndexFunc(q, func(e *entry) bool { return e.mail.To == to && !e.sending })
 }
 
 // add puts in a new letter in place of an older one to the same address, or marks the older one when it is underway. It reports whether one
 // left the queue.
 func (q *queue) add(e *entry) (replaced bool) {
 	for _, older := range *q {
-		older.replaced = older.replaced || older.letter.To == e.letter.To
+		older.replaced = older.replaced || older.mail.To == e.mail.To
 	}
-	if at := q.waitingFor(e.letter.To); at >= 0 {
+	if at := q.indexOf(e.mail.To); at >= 0 {
 		*q, replaced = slices.Delete(*q, at, at+1), true
 	}
 	*q = append(*q, e)
@@ -43,18 +43,18 @@ func (q *queue) add(e *entry) (replaced bool) {
 func (q queue) next() *entry {
 	var first *entry
 	for _, e := range q {
-		if !e.underway && (first == nil || e.due.Before(first.due)) {
+		if !e.sending && (first == nil || e.nextAttempt.Before(first.nextAttempt)) {
 			first = e
 		}
 	}
 	return first
 }
 
-// sweep takes out every waiting letter for which gone is true.
-func (q *queue) sweep(gone func(*entry) bool) []*entry {
+// removeWaiting takes out every waiting letter for which gone is true.
+func (q *queue) removeWaiting(gone func(*entry) bool) []*entry {
 	var out []*entry
 	*q = slices.DeleteFunc(*q, func(e *entry) bool {
-		if e.underway || !gone(e) {
+		if e.sending || !gone(e) {
 			return false
 		}
 		out = append(out, e)

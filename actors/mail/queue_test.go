@@ -17,8 +17,8 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// noServer refuses every connection.
-func noServer(context.Context, string, string) (net.Conn, error) {
+// refuseDial refuses every connection.
+func refuseDial(context.Context, string, string) (net.Conn, error) {
 	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
 }
 
@@ -43,26 +43,26 @@ func TestQueue_Full(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				lines := newPipes()
 				scripted(t, lines, "") // accepts and hangs
-				dial := noServer
+				dial := refuseDial
 				if reach {
 					dial = lines.dial
 				}
 				m := openMailer(t, dial, io.Discard, func(c *Config) { c.QueueMax, c.Breaker = 3, Breaker{1, time.Hour} })
 				began := clock()
-				m.mustSend(t, many(3)...)
-				wantOverloaded(t, m.Send(letterTo(t, "eva@example.do", testCode)), ErrFull)
+				m.mustSend(t, addresses(3)...)
+				wantOverloaded(t, m.Send(mailTo(t, "eva@example.do", testCode)), ErrFull)
 				m.mustSend(t, "ana2@example.do") // a newer letter to an address that waits needs no room
 				if waited := clock().Sub(began); waited != 0 {
 					t.Errorf("sending waited %s", waited)
 				}
-				if stats := m.Stats(); stats.Waiting != 3 || stats.Overflown != 1 || stats.Replaced != 1 || !stats.sums(4) {
+				if stats := m.Stats(); stats.Waiting != 3 || stats.Dropped != 1 || stats.Replaced != 1 || !stats.sums(4) {
 					t.Errorf("got %+v", stats)
 				}
-				pass(9 * time.Minute)
-				wantOverloaded(t, m.Send(letterTo(t, "eva@example.do", testCode)), ErrFull)
-				pass(time.Minute)
+				settleAfter(9 * time.Minute)
+				wantOverloaded(t, m.Send(mailTo(t, "eva@example.do", testCode)), ErrFull)
+				settleAfter(time.Minute)
 				m.mustSend(t, "eva@example.do")
-				if stats := m.Stats(); !reach && (stats.Expired != 3 || stats.Failures != 1 || !stats.Open || !stats.sums(5)) {
+				if stats := m.Stats(); !reach && (stats.Expired != 3 || stats.Failures != 1 || !stats.CircuitOpen || !stats.sums(5)) {
 					t.Errorf("got %+v", stats)
 				}
 			})
@@ -70,13 +70,13 @@ func TestQueue_Full(t *testing.T) {
 	}
 }
 
-// TestK2_NewerLetterReplaces: of two letters to an address only the newer is sent, for a new code voids the old one (K2); the older one
+// TestK2_NewerMailReplaces: of two letters to an address only the newer is sent, for a new code voids the old one (K2); the older one
 // waits for its next try, or is being tried when the newer comes.
-func TestK2_NewerLetterReplaces(t *testing.T) {
+func TestK2_NewerMailReplaces(t *testing.T) {
 	for _, underway := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			meanwhile, tries := make(chan struct{}), 0
-			b := newBed(t, &catcher{onRcpt: func(string) error {
+			b := newTestMailer(t, &smtpServer{onRcpt: func(string) error {
 				if tries++; tries > 1 {
 					return nil
 				}
@@ -86,14 +86,14 @@ func TestK2_NewerLetterReplaces(t *testing.T) {
 				return refusal(451, "later")
 			}}, nil)
 			for _, code := range []string{"11111111", "22222222"} {
-				if err := b.Send(letterTo(t, "ana@example.do", code)); err != nil {
+				if err := b.Send(mailTo(t, "ana@example.do", code)); err != nil {
 					t.Fatal(err)
 				}
 				synctest.Wait()
 			}
 			close(meanwhile)
-			pass(10 * time.Minute)
-			mails := b.server.taken()
+			settleAfter(10 * time.Minute)
+			mails := b.server.receivedMails()
 			if len(mails) != 1 || !strings.Contains(string(mails[0].text), "22222222") || tries != 2 {
 				t.Errorf("got %d letters in %d tries, want the newer alone", len(mails), tries)
 			}
@@ -113,28 +113,28 @@ func TestQueue_Expired(t *testing.T) {
 		m := openMailer(t, s.dial, io.Discard, func(c *Config) {
 			c.Breaker, c.Backoff.First, c.Backoff.Max = Breaker{Failures: 2, Pause: time.Hour}, time.Second, 8*time.Minute
 		})
-		late := letterTo(t, "late@example.do", testCode)
+		late := mailTo(t, "late@example.do", testCode)
 		late.Expires = clock()
-		short := letterTo(t, "short@example.do", testCode)
+		short := mailTo(t, "short@example.do", testCode)
 		short.Expires = clock().Add(time.Millisecond)
-		for i, letter := range []account.Letter{late, short, letterTo(t, "ana@example.do", testCode)} {
+		for i, letter := range []account.LoginMail{late, short, mailTo(t, "ana@example.do", testCode)} {
 			if err := m.Send(letter); err != nil {
 				t.Fatal(err)
 			}
-			pass(0)
+			settleAfter(0)
 			if stats := m.Stats(); i < 2 && stats.Expired != uint64(i+1) {
 				t.Errorf("letter %d: got %+v, want it expired", i, stats)
 			}
 			s.up.Store(false)
 		}
-		pass(9 * time.Minute)
-		if stats := m.Stats(); !stats.Open || stats.Waiting != 1 {
+		settleAfter(9 * time.Minute)
+		if stats := m.Stats(); !stats.CircuitOpen || stats.Waiting != 1 {
 			t.Errorf("got %+v, want ana's letter waiting for the breaker", stats)
 		}
 		s.up.Store(true)
-		pass(2 * time.Hour)
-		if stats := m.Stats(); stats.Expired != 3 || s.lines.dialled() != 0 || stats.Failures != 2 || !stats.sums(3) {
-			t.Errorf("got %+v and %d connections, want all expired", stats, s.lines.dialled())
+		settleAfter(2 * time.Hour)
+		if stats := m.Stats(); stats.Expired != 3 || s.pipes.dialled() != 0 || stats.Failures != 2 || !stats.sums(3) {
+			t.Errorf("got %+v and %d connections, want all expired", stats, s.pipes.dialled())
 		}
 	})
 }
@@ -143,23 +143,23 @@ func TestQueue_Expired(t *testing.T) {
 // letter has lost a try to a breaker that was open.
 func TestBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, logs := newDownServer(t), &logged{}
+		s, logs := newDownServer(t), &logBuffer{}
 		m := openMailer(t, s.dial, logs, func(c *Config) {
-			c.Attempts, c.Breaker = 5, Breaker{Failures: 3, Pause: time.Minute}
+			c.AttemptsMax, c.Breaker = 5, Breaker{Failures: 3, Pause: time.Minute}
 			c.Backoff = Backoff{First: time.Second, Max: time.Second}
 		})
-		m.mustSend(t, many(20)...)
-		pass(5*time.Minute + 30*time.Second)
+		m.mustSend(t, addresses(20)...)
+		settleAfter(5*time.Minute + 30*time.Second)
 		if tried := s.tried(); len(tried) != 8 || tried[2] != 0 || tried[3] != time.Minute || tried[7] != 5*time.Minute {
 			t.Errorf("tried at %v, want 3 times at once, then once a minute", tried)
 		}
-		if !m.Stats().Open || strings.Count(logs.String(), "mail server fails") != 1 {
+		if !m.Stats().CircuitOpen || strings.Count(logs.String(), "mail server fails") != 1 {
 			t.Errorf("want the breaker open and said once: %+v", m.Stats())
 		}
 		s.up.Store(true)
-		pass(time.Minute)
+		settleAfter(time.Minute)
 		stats := m.Stats()
-		if stats.Sent != 20 || stats.Open || len(s.taken()) != 20 || strings.Count(logs.String(), "answers again") != 1 {
+		if stats.Sent != 20 || stats.CircuitOpen || len(s.receivedMails()) != 20 || strings.Count(logs.String(), "answers again") != 1 {
 			t.Errorf("got %+v, want all 20 sent", stats)
 		}
 		if len(s.tried()) != 9 || s.sessions != 1 {
@@ -171,10 +171,10 @@ func TestBreaker(t *testing.T) {
 // TestSession_Reused: letters that are due together share connections, but not more of them than servers like.
 func TestSession_Reused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, &catcher{}, nil)
-		b.mustSend(t, many(2*sessionLetters+1)...)
-		pass(time.Second)
-		if stats := b.Stats(); stats.Sent != 2*sessionLetters+1 || b.pipes.dialled() < 3 || b.pipes.dialled() > 4 {
+		b := newTestMailer(t, &smtpServer{}, nil)
+		b.mustSend(t, addresses(2*sessionEmailsMax+1)...)
+		settleAfter(time.Second)
+		if stats := b.Stats(); stats.Sent != 2*sessionEmailsMax+1 || b.pipes.dialled() < 3 || b.pipes.dialled() > 4 {
 			t.Errorf("got %+v over %d connections, want 3", stats, b.pipes.dialled())
 		}
 		if quits := strings.Count(b.pipes.written(), "QUIT\r\n"); quits != b.pipes.dialled() {
@@ -189,7 +189,7 @@ func TestBackoff_Grows(t *testing.T) {
 	shortened := map[time.Duration]bool{}
 	for i, want := range []time.Duration{4, 8, 16, 32, 60, 60, 60} {
 		for range 200 {
-			got := m.delay(i + 1)
+			got := m.backoff(i + 1)
 			if want := want * time.Second; got > want || got < want/2 {
 				t.Fatalf("after %d tries: %s, want %s to %s", i+1, got, want/2, want)
 			}
@@ -197,7 +197,7 @@ func TestBackoff_Grows(t *testing.T) {
 		}
 	}
 	m.config.Random = strings.NewReader("")
-	if got := m.delay(100); got != time.Minute || len(shortened) < 1000 {
+	if got := m.backoff(100); got != time.Minute || len(shortened) < 1000 {
 		t.Errorf("without a source of chance: %s, want the whole wait; %d different waits of 1400", got, len(shortened))
 	}
 }
@@ -205,16 +205,16 @@ func TestBackoff_Grows(t *testing.T) {
 // TestClose_Drains: Close tries once what was not tried yet and leaves the rest.
 func TestClose_Drains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := &catcher{onRcpt: func(to string) error {
+		server := &smtpServer{onRcpt: func(to string) error {
 			if strings.HasPrefix(to, "grey") {
 				return refusal(450, "later")
 			}
 			return nil
 		}}
-		b := newBed(t, server, nil)
+		b := newTestMailer(t, server, nil)
 		b.mustSend(t, "grey@example.do")
 		synctest.Wait()
-		b.mustSend(t, many(10)...)
+		b.mustSend(t, addresses(10)...)
 		b.mustSend(t, "grey2@example.do")
 		began := clock()
 		err := b.Close(t.Context())
@@ -224,7 +224,7 @@ func TestClose_Drains(t *testing.T) {
 		if stats := b.Stats(); stats.Sent != 10 || stats.Abandoned != 2 || stats.Waiting != 0 || !stats.sums(12) {
 			t.Errorf("got %+v", stats)
 		}
-		wantOverloaded(t, b.Send(letterTo(t, "ana@example.do", testCode)), ErrClosed)
+		wantOverloaded(t, b.Send(mailTo(t, "ana@example.do", testCode)), ErrClosed)
 		if again := b.Close(t.Context()); again == nil || again.Error() != err.Error() {
 			t.Errorf("a second Close says %v", again)
 		}
@@ -242,7 +242,7 @@ func TestClose_Bounded(t *testing.T) {
 			lines := newPipes()
 			scripted(t, lines, tt.says)
 			m := openMailer(t, lines.dial, io.Discard, func(c *Config) { c.Timeouts.Drain = tt.drain })
-			m.mustSend(t, many(3)...)
+			m.mustSend(t, addresses(3)...)
 			synctest.Wait()
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 			defer cancel()
@@ -251,7 +251,7 @@ func TestClose_Bounded(t *testing.T) {
 			if took := clock().Sub(began); err == nil || took != min(tt.drain, 3*time.Second) {
 				t.Errorf("close: %v after %s, want after the context's 3s, or %s", err, took, tt.drain)
 			}
-			if stats := m.Stats(); stats.Abandoned != 3 || !stats.sums(3) || stats.Open {
+			if stats := m.Stats(); stats.Abandoned != 3 || !stats.sums(3) || stats.CircuitOpen {
 				t.Errorf("got %+v", stats)
 			}
 		})
@@ -261,11 +261,11 @@ func TestClose_Bounded(t *testing.T) {
 // TestSend_Concurrent: many senders at once, half of them to the same addresses; every letter is accounted for once.
 func TestSend_Concurrent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, &catcher{}, func(c *Config) { c.QueueMax = 100 })
+		b := newTestMailer(t, &smtpServer{}, func(c *Config) { c.QueueMax = 100 })
 		var all sync.WaitGroup
 		var taken, refused atomic.Int64
 		for i := range 400 {
-			letter := letterTo(t, fmt.Sprintf("ana%d@example.do", i%200), testCode)
+			letter := mailTo(t, fmt.Sprintf("ana%d@example.do", i%200), testCode)
 			all.Go(func() {
 				if b.Send(letter) != nil {
 					refused.Add(1)
@@ -275,9 +275,9 @@ func TestSend_Concurrent(t *testing.T) {
 			})
 		}
 		all.Wait()
-		pass(time.Minute)
+		settleAfter(time.Minute)
 		stats := b.Stats()
-		if !stats.sums(int(taken.Load())) || int64(stats.Overflown) != refused.Load() || stats.Waiting != 0 || int(stats.Sent) != len(b.server.taken()) {
+		if !stats.sums(int(taken.Load())) || int64(stats.Dropped) != refused.Load() || stats.Waiting != 0 || int(stats.Sent) != len(b.server.receivedMails()) {
 			t.Errorf("got %+v with %d taken, %d refused", stats, taken.Load(), refused.Load())
 		}
 	})
@@ -289,21 +289,21 @@ func TestQueue_Order(t *testing.T) {
 	var q queue
 	entries := map[string]*entry{}
 	for i, due := range []int{2001, 2005, 2002, 2006, 2007, 2002, 2004} {
-		to := many(7)[i]
-		entries[to] = &entry{letter: account.Letter{To: email(t, to)}, due: year(due)}
+		to := addresses(7)[i]
+		entries[to] = &entry{mail: account.LoginMail{To: email(t, to)}, nextAttempt: year(due)}
 		q.add(entries[to])
 	}
 	first := q.next()
-	if swept := q.sweep(func(e *entry) bool { return e == first }); len(swept) != 1 || first != entries["ana0@example.do"] || len(q) != 6 {
+	if swept := q.removeWaiting(func(e *entry) bool { return e == first }); len(swept) != 1 || first != entries["ana0@example.do"] || len(q) != 6 {
 		t.Errorf("%d swept, size %d", len(swept), len(q))
 	}
 	for _, i := range []int{2, 5, 6, 1, 3, 4} {
-		next, want := q.next(), entries[many(7)[i]]
-		if next != want || q.waitingFor(want.letter.To) < 0 {
+		next, want := q.next(), entries[addresses(7)[i]]
+		if next != want || q.indexOf(want.mail.To) < 0 {
 			t.Fatalf("entry %d is not next", i)
 		}
-		next.underway = true
-		if q.waitingFor(want.letter.To) >= 0 || len(q.sweep(func(e *entry) bool { return e == next })) != 0 {
+		next.sending = true
+		if q.indexOf(want.mail.To) >= 0 || len(q.removeWaiting(func(e *entry) bool { return e == next })) != 0 {
 			t.Errorf("entry %d waits while it is underway", i)
 		}
 		q.remove(next)

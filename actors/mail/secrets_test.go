@@ -19,10 +19,10 @@ import (
 // TestS5_NothingLeaks runs every kind of outcome against a server that repeats in its answers all that it knows, and looks for
 // codes, password and addresses in everything that the mailer says: raw, hex, base64, for URLs, reversed.
 func TestS5_NothingLeaks(t *testing.T) {
-	trusted := goodIdentity(t)
+	trusted := goodCertificate(t)
 	synctest.Test(t, func(t *testing.T) {
 		logins := 0
-		server := &catcher{tls: trusted.tls, mechanisms: []string{"PLAIN"}}
+		server := &smtpServer{tls: trusted.tls, mechanisms: []string{"PLAIN"}}
 		server.onLogin = func(user, password string) error {
 			if logins++; logins%5 == 0 {
 				return refusal(535, "not you, "+user+" with "+password+" "+hex.EncodeToString([]byte(password)))
@@ -49,23 +49,23 @@ func TestS5_NothingLeaks(t *testing.T) {
 			}
 			return nil
 		}
-		b := newBed(t, server, func(c *Config) {
+		b := newTestMailer(t, server, func(c *Config) {
 			c.TLS, c.RootCAs, c.User, c.Password = StartTLS, roots(trusted), testUser, account.SecretOf(testPassword)
-			c.Attempts, c.QueueMax = 3, 30
+			c.AttemptsMax, c.QueueMax = 3, 30
 		})
 		secrets := []string{testPassword}
 		var said strings.Builder
 		for i := range 40 {
 			to, code := fmt.Sprintf("canary.%d@leaks.example.do", i), fmt.Sprintf("%08d", 73518264+i*7919)
-			letter := letterTo(t, to, code)
+			letter := mailTo(t, to, code)
 			secrets = append(secrets, to, code)
 			fmt.Fprintf(&said, "%v %+v %#v\n", b.Send(letter), b.Stats(), letter.Code)
 		}
-		pass(11 * time.Minute)
+		settleAfter(11 * time.Minute)
 		fmt.Fprintf(&said, "%v %+v %+v %#v", b.Close(t.Context()), b.Stats(), b.config.Password, b.config.Password)
 		stats := b.Stats()
 		t.Logf("%+v, %d bytes of log", stats, len(b.logs.String()))
-		if stats.Sent == 0 || stats.Refused == 0 || stats.Exhausted == 0 || stats.Overflown == 0 || !strings.Contains(b.logs.String(), "login") {
+		if stats.Sent == 0 || stats.Refused == 0 || stats.Exhausted == 0 || stats.Dropped == 0 || !strings.Contains(b.logs.String(), "login") {
 			t.Errorf("the run did not meet every outcome: %+v", stats)
 		}
 		for _, leak := range leaks(b.logs.String()+said.String(), secrets) {
@@ -78,7 +78,7 @@ func TestS5_NothingLeaks(t *testing.T) {
 func leaks(text string, secrets []string) []string {
 	var found []string
 	for _, secret := range secrets {
-		for shape, trace := range traces(secret) {
+		for shape, trace := range encodings(secret) {
 			if strings.Contains(text, trace) {
 				found = append(found, fmt.Sprintf("%q is in what was said, %s", secret, shape))
 			}
@@ -87,8 +87,8 @@ func leaks(text string, secrets []string) []string {
 	return found
 }
 
-// traces are the shapes of a secret. Base64 depends on what stands before: of each of the three alignments the middle is kept.
-func traces(secret string) map[string]string {
+// encodings are the shapes of a secret. Base64 depends on what stands before: of each of the three alignments the middle is kept.
+func encodings(secret string) map[string]string {
 	raw := []byte(secret)
 	reversed := bytes.Clone(raw)
 	slices.Reverse(reversed)

@@ -26,7 +26,7 @@ type server struct {
 }
 
 func newServer(config Config) (*server, error) {
-	sender, err := gomail.NewClient(config.host(), gomail.WithoutNoop(), gomail.WithoutRset(), gomail.WithTimeout(config.Timeouts.Letter))
+	sender, err := gomail.NewClient(config.host(), gomail.WithoutNoop(), gomail.WithoutRset(), gomail.WithTimeout(config.Timeouts.Email))
 	if err != nil {
 		return nil, fmt.Errorf("prepare the mail client: %w", err)
 	}
@@ -38,9 +38,9 @@ func newServer(config Config) (*server, error) {
 // session is one connection to the server, ready for letters.
 type session struct {
 	*server
-	conn    net.Conn // the bare one: closing it ends whatever waits
-	client  *smtp.Client
-	letters int // sent over it
+	conn   net.Conn // the bare one: closing it ends whatever waits
+	client *smtp.Client
+	sent   int // sent over it
 }
 
 // A failure is why a letter was not sent: where it happened and what may be told of it.
@@ -59,73 +59,75 @@ const (
 	stageTLS      stage = "tls"
 	stageGreeting stage = "greeting"
 	stageLogin    stage = "login"
-	stageLetter   stage = "letter"
+	stageEmail    stage = "letter"
 )
 
 const detailBytesMax = 200
 
 // permanent failures concern this letter and will not pass.
-func (f *failure) permanent() bool { return f.stage == stageLetter && f.code >= 500 }
+func (f *failure) permanent() bool { return f.stage == stageEmail && f.code >= 500 }
 
-// ofServer failures concern every letter: the breaker counts them. 421 is the server's way to say that it goes away.
-func (f *failure) ofServer() bool { return f.stage != stageLetter || f.code == 0 || f.code == 421 }
+// isServerFailure failures concern every letter: the breaker counts them. 421 is the server's way to say that it goes away.
+func (f *failure) isServerFailure() bool {
+	return f.stage != stageEmail || f.code == 0 || f.code == 421
+}
 
 var (
-	errNoStartTLS = errors.New("the server offers no STARTTLS; use tls if it expects TLS from the first byte")
-	errNoLogin    = errors.New("the server offers neither PLAIN nor LOGIN")
-	errTalkative  = errors.New("the server said too much")
+	errNoStartTLS  = errors.New("the server offers no STARTTLS; use tls if it expects TLS from the first byte")
+	errNoLogin     = errors.New("the server offers neither PLAIN nor LOGIN")
+	errTooMuchData = errors.New("the server said too much")
 )
 
-// open connects, protects and logs in, within Timeouts.Connect. After a failure nothing is left open.
-func (s *server) open(ctx context.Context) (*session, *failure) {
+// connect connects, protects and logs in, within Timeouts.Connect. After a failure nothing is left open.
+func (s *server) connect(ctx context.Context) (*session, *failure) {
 	ctx, cancel := context.WithTimeout(ctx, s.config.Timeouts.Connect)
 	defer cancel()
 	bare, err := s.config.Dial(ctx, "tcp", s.config.Addr)
 	if err != nil {
-		return nil, explain(ctx, stageConnect, err)
+		return nil, newFailure(ctx, stageConnect, err)
 	}
-	line := &session{server: s, conn: &boundedConn{Conn: bare, left: sessionReadBytes}}
-	release := closeAtEnd(ctx, line.conn)
-	failed := line.establish(ctx)
+	line := &session{server: s, conn: &boundedConn{Conn: bare, left: sessionReadBytesMax}}
+	release := closeOnDone(ctx, line.conn)
+	failed := line.handshake(ctx)
 	release()
 	if failed == nil && ctx.Err() != nil {
-		failed = explain(ctx, stageLogin, ctx.Err())
+		failed = newFailure(ctx, stageLogin, ctx.Err())
 	}
 	if failed != nil {
-		line.drop()
+		line.abort()
 		return nil, failed
 	}
 	return line, nil
 }
 
-func (s *session) establish(ctx context.Context) *failure {
+func (s *session) handshake(ctx context.Context) *failure {
 	conn, config := s.conn, s.config
 	if config.TLS == Implicit {
 		protected := tls.Client(conn, config.tls())
 		if err := protected.HandshakeContext(ctx); err != nil {
-			return explain(ctx, stageTLS, err)
+			return newFailure(ctx, stageTLS, err)
 		}
 		conn = protected
 	}
 	client, err := smtp.NewClient(conn, config.host())
 	if err != nil {
-		return explain(ctx, stageGreeting, err)
+		return newFailure(ctx, stageGreeting, err)
 	}
 	s.client = client
 	client.SkipSMTPUTF8(true) // addresses are ASCII, and not every server passes such letters on
 	if err := client.Hello(config.domain()); err != nil {
-		return explain(ctx, stageGreeting, err)
+		return newFailure(ctx, stageGreeting, err)
 	}
 	if config.TLS == StartTLS {
 		if offered, _ := client.Extension("STARTTLS"); !offered {
-			return explain(ctx, stageTLS, errNoStartTLS)
+			return newFailure(ctx, stageTLS, errNoStartTLS)
 		}
 		if err := client.StartTLS(config.tls()); err != nil {
-			return explain(ctx, stageTLS, err)
+			return newFailure(ctx, stageTLS, err)
 		}
 	}
 	if err := s.login(); err != nil {
-		return explain(ctx, stageLogin, err)
+		return newFailure(ctx, stageLogin, err)
 	}
 	return nil
 }
@@ -150,27 +152,27 @@ func (s *session) login() error {
 	return errNoLogin
 }
 
-// send sends one letter within Timeouts.Letter. After a failure the session must be dropped.
+// send sends one letter within Timeouts.Email. After a failure the session must be dropped.
 func (s *session) send(ctx context.Context, message *gomail.Msg) *failure {
-	ctx, cancel := context.WithTimeout(ctx, s.config.Timeouts.Letter)
+	ctx, cancel := context.WithTimeout(ctx, s.config.Timeouts.Email)
 	defer cancel()
-	defer closeAtEnd(ctx, s.conn)()
+	defer closeOnDone(ctx, s.conn)()
 	err := s.sender.SendWithSMTPClient(s.client, message)
 	if message.IsDelivered() {
-		s.letters++
+		s.sent++
 		return nil
 	}
 	if err == nil {
 		err = io.ErrUnexpectedEOF
 	}
-	return explain(ctx, stageLetter, err)
+	return newFailure(ctx, stageEmail, err)
 }
 
-// end is the end of a session after a failure, or nil. Without an answer of the server the text of the letter may be half said,
+// finish is the end of a session after a failure, or nil. Without an answer of the server the text of the letter may be half said,
 // and QUIT would end it properly: the server would keep half a letter. Then the connection is closed without a word.
-func (s *session) end(ctx context.Context, failed *failure) {
+func (s *session) finish(ctx context.Context, failed *failure) {
 	if failed != nil && failed.code == 0 {
-		s.drop()
+		s.abort()
 		return
 	}
 	s.quit(ctx)
@@ -180,18 +182,18 @@ func (s *session) end(ctx context.Context, failed *failure) {
 func (s *session) quit(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, quitTimeout)
 	defer cancel()
-	release := closeAtEnd(ctx, s.conn)
+	release := closeOnDone(ctx, s.conn)
 	_ = s.client.Quit() // the letters are with the server, whatever it answers
 	release()
 	_ = s.conn.Close()
 }
 
-// drop closes without a word.
-func (s *session) drop() { _ = s.conn.Close() }
+// abort closes without a word.
+func (s *session) abort() { _ = s.conn.Close() }
 
-// closeAtEnd closes the connection when ctx ends, which is what bounds a dialog: deadlines of the library begin anew with
+// closeOnDone closes the connection when ctx ends, which is what bounds a dialog: deadlines of the library begin anew with
 // each step. release takes that back and waits until nothing of it runs any more.
-func closeAtEnd(ctx context.Context, conn net.Conn) (release func()) {
+func closeOnDone(ctx context.Context, conn net.Conn) (release func()) {
 	closed := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(closed)
@@ -204,8 +206,8 @@ func closeAtEnd(ctx context.Context, conn net.Conn) (release func()) {
 	}
 }
 
-// explain keeps of an error what a log may hold. The text of the server is dropped: it may repeat address, code or password.
-func explain(ctx context.Context, where stage, err error) *failure {
+// newFailure keeps of an error what a log may hold. The text of the server is dropped: it may repeat address, code or password.
+func newFailure(ctx context.Context, where stage, err error) *failure {
 	f := &failure{stage: where, timeout: errors.Is(ctx.Err(), context.DeadlineExceeded)}
 	var said *textproto.Error
 	var sending *gomail.SendError
@@ -237,7 +239,7 @@ type boundedConn struct {
 // Read reads what is left of the bound.
 func (c *boundedConn) Read(into []byte) (int, error) {
 	if c.left <= 0 {
-		return 0, errTalkative
+		return 0, errTooMuchData
 	}
 	n, err := c.Conn.Read(into[:min(len(into), c.left)])
 	c.left -= n

@@ -11,7 +11,7 @@ type outcome string
 
 const (
 	outcomeSent      outcome = "sent"
-	outcomeLater     outcome = "later"
+	outcomeRetry     outcome = "later"
 	outcomeRefused   outcome = "refused"
 	outcomeExhausted outcome = "tries used up"
 	outcomeExpired   outcome = "code expired"
@@ -29,18 +29,18 @@ func (m *Mailer) work() {
 	for {
 		e, wait, over := m.next()
 		if e != nil {
-			line = m.try(line, e)
+			line = m.attempt(line, e)
 			continue
 		}
 		if line != nil {
-			line.end(m.ctx, nil)
+			line.finish(m.ctx, nil)
 			line = nil
 			continue // a letter may have come meanwhile
 		}
 		if over {
 			return
 		}
-		m.rest(wait)
+		m.waitOrProbe(wait)
 	}
 }
 
@@ -50,7 +50,7 @@ func (m *Mailer) next() (e *entry, wait time.Duration, over bool) {
 	now := m.config.Clock()
 	expired := m.dropExpired(now)
 	abandoned := m.abandon()
-	e, wait = m.choose(now)
+	e, wait = m.takeDue(now)
 	over = m.closing && e == nil
 	m.mu.Unlock()
 	m.logDropped(expired, outcomeExpired, nil)
@@ -64,30 +64,30 @@ func (m *Mailer) abandon() []*entry {
 		return nil
 	}
 	all := m.ctx.Err() != nil || m.breaker.open()
-	dropped := m.queue.sweep(func(e *entry) bool { return all || e.tries > 0 })
+	dropped := m.queue.removeWaiting(func(e *entry) bool { return all || e.attempts > 0 })
 	m.counts.Abandoned += uint64(len(dropped))
 	return dropped
 }
 
-// choose takes the first letter when its time has come. At the stop it has: what was to wait is abandoned already.
-func (m *Mailer) choose(now time.Time) (*entry, time.Duration) {
+// takeDue takes the first letter when its time has come. At the stop it has: what was to wait is abandoned already.
+func (m *Mailer) takeDue(now time.Time) (*entry, time.Duration) {
 	first := m.queue.next()
 	if first == nil {
 		return nil, forever
 	}
-	ready := first.due
+	ready := first.nextAttempt
 	if m.breaker.open() && m.breaker.until.After(ready) {
 		ready = m.breaker.until
 	}
 	if ready.After(now) && !m.closing {
 		return nil, ready.Sub(now)
 	}
-	first.underway = true
+	first.sending = true
 	return first, 0
 }
 
-// pause waits for a nudge, the end, or so long.
-func (m *Mailer) pause(wait time.Duration) {
+// wait waits for a nudge, the end, or so long.
+func (m *Mailer) wait(wait time.Duration) {
 	var fire <-chan time.Time
 	if wait != forever {
 		timer := time.NewTimer(wait)
@@ -101,50 +101,50 @@ func (m *Mailer) pause(wait time.Duration) {
 	}
 }
 
-// try makes one try of a letter, over the line that is open or a new one. It returns the line when it can be used again.
-func (m *Mailer) try(line *session, e *entry) *session {
+// attempt makes one try of a letter, over the line that is open or a new one. It returns the line when it can be used again.
+func (m *Mailer) attempt(line *session, e *entry) *session {
 	var failed *failure
 	if line == nil {
-		line, failed = m.server.open(m.ctx)
+		line, failed = m.server.connect(m.ctx)
 	}
 	if failed == nil {
-		failed = line.send(m.ctx, compose(e.letter, e.stamp, m.config))
+		failed = line.send(m.ctx, compose(e.mail, e.id, m.config))
 	}
-	m.settle(e, failed)
-	if line != nil && (failed != nil || line.letters >= sessionLetters) {
-		line.end(m.ctx, failed)
+	m.finishAttempt(e, failed)
+	if line != nil && (failed != nil || line.sent >= sessionEmailsMax) {
+		line.finish(m.ctx, failed)
 		return nil
 	}
 	return line
 }
 
-// settle decides what becomes of a letter after a try.
-func (m *Mailer) settle(e *entry, failed *failure) {
+// finishAttempt decides what becomes of a letter after a try.
+func (m *Mailer) finishAttempt(e *entry, failed *failure) {
 	m.mu.Lock()
-	e.tries++
+	e.attempts++
 	now := m.config.Clock()
-	changed := m.ctx.Err() == nil && m.breaker.note(failed, now) // what Close cuts is not the server's failure
+	changed := m.ctx.Err() == nil && m.breaker.record(failed, now) // what Close cuts is not the server's failure
 	open := m.breaker.open()
-	result := m.judge(e, failed, now)
-	if e.underway = false; result != outcomeLater {
+	result := m.classify(e, failed, now)
+	if e.sending = false; result != outcomeRetry {
 		m.queue.remove(e)
 	}
 	m.mu.Unlock()
-	m.logTry(e, result, failed)
+	m.logAttempt(e, result, failed)
 	if changed {
 		m.logBreaker(open, failed)
 	}
 }
 
-// judge names the outcome of a try and counts it. Called with mu held.
-func (m *Mailer) judge(e *entry, failed *failure, now time.Time) outcome {
+// classify names the outcome of a try and counts it. Called with mu held.
+func (m *Mailer) classify(e *entry, failed *failure, now time.Time) outcome {
 	if failed == nil {
 		m.counts.Sent++
 		m.counts.LastSent = now
 		return outcomeSent
 	}
 	m.counts.Failures++
-	e.due = now.Add(m.delay(e.tries))
+	e.nextAttempt = now.Add(m.backoff(e.attempts))
 	switch {
 	case failed.permanent():
 		m.counts.Refused++
@@ -152,22 +152,22 @@ func (m *Mailer) judge(e *entry, failed *failure, now time.Time) outcome {
 	case e.replaced:
 		m.counts.Replaced++
 		return outcomeReplaced
-	case e.tries >= m.config.Attempts:
+	case e.attempts >= m.config.AttemptsMax:
 		m.counts.Exhausted++
 		return outcomeExhausted
-	case !e.due.Before(e.letter.Expires):
+	case !e.nextAttempt.Before(e.mail.Expires):
 		m.counts.Expired++
 		return outcomeExpired
 	}
-	return outcomeLater
+	return outcomeRetry
 }
 
-func (m *Mailer) logTry(e *entry, result outcome, failed *failure) {
+func (m *Mailer) logAttempt(e *entry, result outcome, failed *failure) {
 	switch result {
 	case outcomeSent:
-		m.config.Logger.Debug("letter sent", "to", e.letter.To.ID().String(), "tries", e.tries)
-	case outcomeLater:
-		m.log(slog.LevelInfo, "letter tried in vain", failed, "to", e.letter.To.ID().String(), "tries", e.tries, "next", e.due)
+		m.config.Logger.Debug("letter sent", "to", e.mail.To.ID().String(), "tries", e.attempts)
+	case outcomeRetry:
+		m.log(slog.LevelInfo, "letter tried in vain", failed, "to", e.mail.To.ID().String(), "tries", e.attempts, "next", e.nextAttempt)
 	default:
 		m.logDropped([]*entry{e}, result, failed)
 	}
@@ -176,7 +176,7 @@ func (m *Mailer) logTry(e *entry, result outcome, failed *failure) {
 // logDropped says which letters will never be sent.
 func (m *Mailer) logDropped(entries []*entry, why outcome, failed *failure) {
 	for _, e := range entries {
-		m.log(slog.LevelWarn, "letter dropped", failed, "to", e.letter.To.ID().String(), "tries", e.tries, "why", string(why))
+		m.log(slog.LevelWarn, "letter dropped", failed, "to", e.mail.To.ID().String(), "tries", e.attempts, "why", string(why))
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 
 // The race detector allocates too, so it does not see this test.
 func TestWarmAskDoesNotAllocate(t *testing.T) {
-	s, _ := toySystem(t, 100)
-	actor := spawnToy(t, s, &toy{behave: answering})
+	s, _ := newTestSystem(t, 100)
+	actor := spawnTestActor(t, s, &testActor{behave: answering})
 	var questions Asker[int, int]
 	allocations := testing.AllocsPerRun(1000, func() {
 		if answer, err := questions.Ask(actor, 4, time.Minute); err != nil || answer != 8 {

@@ -6,8 +6,8 @@ import (
 )
 
 func BenchmarkAsk(b *testing.B) {
-	s, _ := toySystem(b, 4096)
-	actor := spawnToy(b, s, &toy{behave: answering})
+	s, _ := newTestSystem(b, 4096)
+	actor := spawnTestActor(b, s, &testActor{behave: answering})
 	var questions Asker[int, int]
 	b.Run("idle", func(b *testing.B) {
 		b.ReportAllocs()

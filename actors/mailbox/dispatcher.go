@@ -11,8 +11,8 @@ import (
 // served others long enough. It has a few workers and a queue in which each mailbox stands at most once, so it never
 // holds more than there are actors.
 type dispatcher struct {
-	workers sync.WaitGroup
-	jobs    chan struct{} // a place for each job that may be at work at once
+	workers  sync.WaitGroup
+	jobSlots chan struct{} // a place for each job that may be at work at once
 
 	mu         sync.Mutex
 	work       sync.Cond
@@ -21,7 +21,7 @@ type dispatcher struct {
 }
 
 func startDispatcher(workers int) *dispatcher {
-	d := &dispatcher{jobs: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1))} // one processor is left for callers
+	d := &dispatcher{jobSlots: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1))} // one processor is left for callers
 	d.work.L = &d.mu
 	for range workers {
 		d.workers.Add(1)
@@ -50,17 +50,17 @@ func (d *dispatcher) run() {
 		if r == nil {
 			return
 		}
-		r.turn(workerTurnMax)
+		r.run(workerTurnMax)
 	}
 }
 
-// job is Ref.StartJob.
-func (d *dispatcher) job(work func(pause func())) {
+// startJob is Ref.StartJob.
+func (d *dispatcher) startJob(work func(pause func())) {
 	d.workers.Add(1)
 	go func() {
 		defer d.workers.Done()
-		d.jobs <- struct{}{}
-		defer func() { <-d.jobs }()
+		d.jobSlots <- struct{}{}
+		defer func() { <-d.jobSlots }()
 		var network yield.Network
 		defer network.Close()
 		work(network.Yield)

@@ -13,17 +13,17 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// toy is an actor that answers what its behave function says.
-type toy struct {
+// testActor is an actor that answers what its behave function says.
+type testActor struct {
 	behave  func(l Message)
 	fatal   bool
 	aborted atomic.Int64
 }
 
-func (t *toy) Receive(l Message)   { t.behave(l) }
-func (t *toy) Fatal(Message) bool  { return t.fatal }
-func (t *toy) Abort(*engine.Error) { t.aborted.Add(1) }
-func double(n int) int             { return 2 * n }
+func (t *testActor) Receive(l Message)   { t.behave(l) }
+func (t *testActor) Fatal(Message) bool  { return t.fatal }
+func (t *testActor) Abort(*engine.Error) { t.aborted.Add(1) }
+func double(n int) int                   { return 2 * n }
 func isCode(err error, c engine.Code) bool {
 	var e *engine.Error
 	return errors.As(err, &e) && e.Code == c
@@ -31,8 +31,8 @@ func isCode(err error, c engine.Code) bool {
 
 type doubling = Question[int, int]
 
-// toySystem is a stage whose failures the test wants to see, or none.
-func toySystem(t testing.TB, limit int) (*System, *atomic.Int64) {
+// newTestSystem is a stage whose failures the test wants to see, or none.
+func newTestSystem(t testing.TB, limit int) (*System, *atomic.Int64) {
 	t.Helper()
 	failures := &atomic.Int64{}
 	s := NewSystem(Config{
@@ -43,7 +43,7 @@ func toySystem(t testing.TB, limit int) (*System, *atomic.Int64) {
 	return s, failures
 }
 
-func spawnToy(t testing.TB, s *System, toy *toy) *Ref {
+func spawnTestActor(t testing.TB, s *System, toy *testActor) *Ref {
 	t.Helper()
 	r, err := s.Spawn("toy", &Kind{}, toy)
 	if err != nil {
@@ -83,12 +83,12 @@ func (o *outcomes) String() string {
 		o.overflown.Load(), o.expired.Load(), o.crashed.Load(), o.stopped.Load(), o.wrong.Load())
 }
 
-// storm asks from many goroutines at once, until the actor is stopped under them, and counts the ends. A
+// runLoad asks from many goroutines at once, until the actor is stopped under them, and counts the ends. A
 // question that is completed twice gives a later question a wrong answer, because they share a pool.
-func storm(t *testing.T, askers, each int, behave func(l Message)) *outcomes {
+func runLoad(t *testing.T, askers, each int, behave func(l Message)) *outcomes {
 	t.Helper()
-	s, failures := toySystem(t, 6)
-	actor := spawnToy(t, s, &toy{behave: behave})
+	s, failures := newTestSystem(t, 6)
+	actor := spawnTestActor(t, s, &testActor{behave: behave})
 	var patient, hasty Asker[int, int]
 	var o outcomes
 	var group sync.WaitGroup
@@ -118,8 +118,8 @@ func storm(t *testing.T, askers, each int, behave func(l Message)) *outcomes {
 	return &o
 }
 
-// moody answers, panics, or takes longer than the hasty wait.
-func moody(l Message) {
+// failingSometimes answers, panics, or takes longer than the hasty wait.
+func failingSometimes(l Message) {
 	q := l.(*doubling)
 	switch n := q.Query; {
 	case n%31 == 0:
@@ -137,7 +137,7 @@ func TestEveryQuestionIsAnsweredOnce(t *testing.T) {
 	if os.Getenv("SWEEP") == "whole" { // as make check asks
 		each = 40_000
 	}
-	o := storm(t, askers, each, moody)
+	o := runLoad(t, askers, each, failingSometimes)
 	t.Log(o)
 	if o.total() != int64(askers*each) || o.wrong.Load() > 0 {
 		t.Errorf("%d of %d questions ended, %d wrongly", o.total(), askers*each, o.wrong.Load())
@@ -153,8 +153,8 @@ func TestEveryQuestionIsAnsweredOnce(t *testing.T) {
 
 // The storm fails with an actor that answers twice: the node stops.
 func TestEveryQuestionIsAnsweredOnce_Control(t *testing.T) {
-	s, failures := toySystem(t, 10)
-	actor := spawnToy(t, s, &toy{behave: func(l Message) {
+	s, failures := newTestSystem(t, 10)
+	actor := spawnTestActor(t, s, &testActor{behave: func(l Message) {
 		l.(*doubling).Reply(0, nil)
 		l.(*doubling).Reply(0, nil)
 	}})
@@ -173,10 +173,10 @@ type numbered struct {
 
 func TestMessagesOfOneSenderStayInOrder(t *testing.T) {
 	const senders, each = 8, 20_000
-	s, failures := toySystem(t, 1<<16)
+	s, failures := newTestSystem(t, 1<<16)
 	next, questions := make([]int, senders), new(Asker[numbered, int])
 	late := 0
-	actor := spawnToy(t, s, &toy{behave: func(l Message) {
+	actor := spawnTestActor(t, s, &testActor{behave: func(l Message) {
 		m, ok := l.(*numbered)
 		if !ok {
 			q := l.(*Question[numbered, int])
@@ -216,16 +216,16 @@ func TestMessagesOfOneSenderStayInOrder(t *testing.T) {
 	}
 }
 
-// hold is a question that keeps the actor busy until the test lets it go.
-type hold = Question[chan struct{}, int]
+// block is a question that keeps the actor busy until the test lets it go.
+type block = Question[chan struct{}, int]
 
 // occupied is an actor whose goroutine is held by a question; messages to it queue up.
-func occupied(t *testing.T, s *System, toy *toy) (r *Ref, release func()) {
+func occupied(t *testing.T, s *System, toy *testActor) (r *Ref, release func()) {
 	t.Helper()
 	gate, inside := make(chan struct{}), make(chan struct{})
 	rest := toy.behave
 	toy.behave = func(l Message) {
-		if h, ok := l.(*hold); ok {
+		if h, ok := l.(*block); ok {
 			close(inside)
 			<-h.Query
 			h.Reply(0, nil)
@@ -233,7 +233,7 @@ func occupied(t *testing.T, s *System, toy *toy) (r *Ref, release func()) {
 		}
 		rest(l)
 	}
-	r = spawnToy(t, s, toy)
+	r = spawnTestActor(t, s, toy)
 	h := NewQuestion[chan struct{}, int](gate)
 	var group sync.WaitGroup
 	group.Add(1)
@@ -256,9 +256,9 @@ func answering(l Message) {
 
 func TestFullMailboxRefusesQuestionsAndTakesOneWayMessages(t *testing.T) {
 	const limit = 10
-	s, failures := toySystem(t, limit)
+	s, failures := newTestSystem(t, limit)
 	taken, all := 0, make(chan struct{})
-	actor, release := occupied(t, s, &toy{behave: func(l Message) {
+	actor, release := occupied(t, s, &testActor{behave: func(l Message) {
 		if _, ok := l.(*numbered); ok {
 			if taken++; taken == ReserveDefault {
 				close(all)
@@ -298,8 +298,8 @@ func TestFullMailboxRefusesQuestionsAndTakesOneWayMessages(t *testing.T) {
 }
 
 func TestStoppedActorSettlesEverything(t *testing.T) {
-	s, _ := toySystem(t, 100)
-	toy := &toy{behave: answering}
+	s, _ := newTestSystem(t, 100)
+	toy := &testActor{behave: answering}
 	actor, release := occupied(t, s, toy)
 	var queued []*doubling
 	for n := range 50 {
@@ -323,9 +323,9 @@ func TestStoppedActorSettlesEverything(t *testing.T) {
 }
 
 func TestAbandonedQuestionIsSkipped(t *testing.T) {
-	s, _ := toySystem(t, 100)
+	s, _ := newTestSystem(t, 100)
 	var worked atomic.Int64
-	actor, release := occupied(t, s, &toy{behave: func(l Message) {
+	actor, release := occupied(t, s, &testActor{behave: func(l Message) {
 		worked.Add(1)
 		answering(l)
 	}})
@@ -343,11 +343,11 @@ func TestAbandonedQuestionIsSkipped(t *testing.T) {
 }
 
 func TestAskerDoesNotServeOthersForEver(t *testing.T) {
-	s, _ := toySystem(t, 100)
+	s, _ := newTestSystem(t, 100)
 	var actor *Ref
 	var end atomic.Bool
 	over := make(chan struct{})
-	actor = spawnToy(t, s, &toy{behave: func(l Message) {
+	actor = spawnTestActor(t, s, &testActor{behave: func(l Message) {
 		answering(l)
 		if end.Load() {
 			close(over)
@@ -366,9 +366,9 @@ func TestAskerDoesNotServeOthersForEver(t *testing.T) {
 func TestPanic(t *testing.T) {
 	for _, vital := range []bool{false, true} {
 		t.Run(fmt.Sprintf("vital=%v", vital), func(t *testing.T) {
-			s, failures := toySystem(t, 100)
+			s, failures := newTestSystem(t, 100)
 			state := 0
-			toy := &toy{fatal: vital, behave: func(l Message) {
+			toy := &testActor{fatal: vital, behave: func(l Message) {
 				q := l.(*doubling)
 				if q.Query < 0 {
 					panic("planted")
@@ -376,7 +376,7 @@ func TestPanic(t *testing.T) {
 				state++
 				q.Reply(state, nil)
 			}}
-			actor := spawnToy(t, s, toy)
+			actor := spawnTestActor(t, s, toy)
 			var questions Asker[int, int]
 			for range 3 {
 				if _, err := questions.Ask(actor, 1, time.Minute); err != nil {

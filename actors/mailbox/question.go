@@ -28,7 +28,7 @@ type Question[Q, A any] struct {
 	state    atomic.Uint32
 	done     chan struct{} // one place, so that completing never blocks
 	timer    *time.Timer   // made at the first wait, used again
-	home     *sync.Pool    // nil: used once, and completing it again is no harm
+	pool     *sync.Pool    // nil: used once, and completing it again is no harm
 	complete atomic.Bool   // of a question without a home
 }
 
@@ -40,7 +40,7 @@ func NewQuestion[Q, A any](query Q) *Question[Q, A] {
 // Reply completes the question with the actor's answer. The actor must not use the question afterwards: its caller may
 // have it in use for the next one already. False: the caller has gone, the answer is not read.
 func (q *Question[Q, A]) Reply(answer A, err error) bool {
-	if q.home == nil && q.complete.Swap(true) {
+	if q.pool == nil && q.complete.Swap(true) {
 		return false
 	}
 	q.answer, q.err = answer, err
@@ -70,14 +70,14 @@ func (q *Question[Q, A]) Abandoned() bool { return q.state.Load() == abandoned }
 
 // free returns the question to its pool without what it carried.
 func (q *Question[Q, A]) free() {
-	if q.home == nil {
+	if q.pool == nil {
 		return
 	}
 	var query Q
 	var answer A
 	q.Query, q.answer, q.err = query, answer, nil
 	q.state.Store(pending)
-	q.home.Put(q)
+	q.pool.Put(q)
 }
 
 // Wait returns the answer, after the deadline ErrExpired. The question must not be used afterwards.
@@ -127,7 +127,7 @@ type Asker[Q, A any] struct{ pool sync.Pool }
 func (a *Asker[Q, A]) Ask(to *Ref, query Q, deadline time.Duration) (A, error) {
 	q, _ := a.pool.Get().(*Question[Q, A])
 	if q == nil {
-		q = &Question[Q, A]{done: make(chan struct{}, 1), home: &a.pool}
+		q = &Question[Q, A]{done: make(chan struct{}, 1), pool: &a.pool}
 	}
 	q.Query = query
 	to.Send(q)

@@ -59,15 +59,15 @@ func (r *Ref) Send(m Message) {
 	r.running = r.running || idle
 	direct := idle && asked && r.waiting == 0 && len(r.lifecycle) == 0
 	if !direct {
-		r.push(m)
+		r.enqueue(m)
 	}
 	r.mu.Unlock()
 	switch {
 	case direct:
 		r.deliver(m)
-		r.turn(callerTurnMax)
+		r.run(callerTurnMax)
 	case idle && asked:
-		r.turn(callerTurnMax)
+		r.run(callerTurnMax)
 	case idle:
 		r.system.dispatcher.add(r)
 	}
@@ -103,7 +103,7 @@ func (r *Ref) Waiting() int {
 // StartJob does long work of the actor's beside it, on a goroutine of its own; one processor is left for callers. The work
 // calls pause every fraction of a millisecond, so that callers go first (see package yield). An actor may have one such
 // job at a time, and only while it lives; System.Close waits for it.
-func (r *Ref) StartJob(work func(pause func())) { r.system.dispatcher.job(work) }
+func (r *Ref) StartJob(work func(pause func())) { r.system.dispatcher.startJob(work) }
 
 // refusal is why a message cannot be taken in, nil when it can.
 func (r *Ref) refusal(asked bool) *engine.Error {
@@ -127,8 +127,8 @@ func (r *Ref) refuse(m Message, asked bool, why *engine.Error) {
 	m.Reject(why)
 }
 
-// push stores a message; the caller has checked that there is room.
-func (r *Ref) push(m Message) {
+// enqueue stores a message; the caller has checked that there is room.
+func (r *Ref) enqueue(m Message) {
 	if r.waiting == len(r.ring) {
 		larger := make([]Message, min(2*len(r.ring), r.limit+r.reserve))
 		n := copy(larger, r.ring[r.head:])
@@ -140,11 +140,11 @@ func (r *Ref) push(m Message) {
 	r.kind.waiting.Add(1)
 }
 
-// turn runs the actor until nothing waits, or hands the rest to the dispatcher: a caller must not serve others for
+// run runs the actor until nothing waits, or hands the rest to the dispatcher: a caller must not serve others for
 // ever. Its caller has the right to run.
-func (r *Ref) turn(messages int) {
+func (r *Ref) run(messages int) {
 	for range messages {
-		m, lifecycle, ok := r.pull()
+		m, lifecycle, ok := r.dequeue()
 		if !ok {
 			return
 		}
@@ -152,7 +152,7 @@ func (r *Ref) turn(messages int) {
 			r.deliver(m)
 			continue
 		}
-		r.manage(lifecycle)
+		r.handleLifecycle(lifecycle)
 		if _, stop := lifecycle.(*actor.Stop); stop {
 			r.close()
 			return
@@ -161,8 +161,8 @@ func (r *Ref) turn(messages int) {
 	r.system.dispatcher.add(r)
 }
 
-// pull takes the next message, or one of the lifecycle; without either it gives the right to run back.
-func (r *Ref) pull() (m Message, lifecycle any, ok bool) {
+// dequeue takes the next message, or one of the lifecycle; without either it gives the right to run back.
+func (r *Ref) dequeue() (m Message, lifecycle any, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -188,21 +188,21 @@ func (r *Ref) deliver(m Message) {
 		m.Reject(ErrExpired)
 		return
 	}
-	defer r.guard(m)
+	defer r.recoverPanic(m)
 	r.actor.Receive(m)
 }
 
-// guard ends a panic.
-func (r *Ref) guard(m Message) {
+// recoverPanic ends a panic.
+func (r *Ref) recoverPanic(m Message) {
 	if reason := recover(); reason != nil {
 		defer r.escalate(m)
-		r.contain(m, reason)
+		r.handlePanic(m, reason)
 	}
 }
 
-// contain rejects the one message when its work changes nothing: what was read is immutable. Otherwise it stops the
+// handlePanic rejects the one message when its work changes nothing: what was read is immutable. Otherwise it stops the
 // node, which starts again from the log. The actor itself is never started again with empty state.
-func (r *Ref) contain(m Message, reason any) {
+func (r *Ref) handlePanic(m Message, reason any) {
 	cause := fmt.Errorf("panic over %T: %v\n%s", m, reason, debug.Stack())
 	if !r.actor.Fatal(m) {
 		m.Reject(&engine.Error{Code: engine.CodeInternalError, Message: "an internal error", Cause: cause})
@@ -214,7 +214,7 @@ func (r *Ref) contain(m Message, reason any) {
 	m.Reject(stopped)
 }
 
-func (r *Ref) manage(lifecycle any) {
+func (r *Ref) handleLifecycle(lifecycle any) {
 	defer r.escalate(lifecycle)
 	switch lifecycle.(type) {
 	case *actor.SuspendMailbox:

@@ -38,9 +38,9 @@ const ReserveDefault = 1024
 
 // Kind is what actors of one kind have in common. The zero value is ready.
 type Kind struct {
-	Name    string
-	Reserve int  // room for one-way messages in each mailbox; 0 = ReserveDefault
-	Passing bool // its actors end before the system does, and are too many to look at each
+	Name      string
+	Reserve   int  // room for one-way messages in each mailbox; 0 = ReserveDefault
+	Transient bool // its actors end before the system does, and are too many to look at each
 
 	waiting atomic.Int64
 	refused atomic.Uint64
@@ -51,24 +51,24 @@ type Kind struct {
 type Stats struct {
 	Kind    string
 	Waiting int64 // messages that wait in all mailboxes of the kind; what an idle actor takes at once never waits
-	// Most is how many of them wait for one actor. -1 for a kind that is Passing.
-	Most    int64
-	Refused uint64 // questions that were answered ErrOverloaded because a mailbox was full
+	// WaitingMax is how many of them wait for one actor. -1 for a kind that is Transient.
+	WaitingMax int64
+	Refused    uint64 // questions that were answered ErrOverloaded because a mailbox was full
 }
 
-// Stats counts what waits. Not while actors that are not Passing are spawned.
+// Stats counts what waits. Not while actors that are not Transient are spawned.
 func (k *Kind) Stats() Stats {
 	stats := Stats{Kind: k.Name, Waiting: k.waiting.Load(), Refused: k.refused.Load()}
-	if k.Passing {
-		stats.Most = -1
+	if k.Transient {
+		stats.WaitingMax = -1
 	}
 	for _, r := range k.refs {
-		stats.Most = max(stats.Most, int64(r.Waiting()))
+		stats.WaitingMax = max(stats.WaitingMax, int64(r.Waiting()))
 	}
 	return stats
 }
 
-// Refs are the actors of the kind, unless it is Passing; in the order in which they were spawned. Not while some are.
+// Refs are the actors of the kind, unless it is Transient; in the order in which they were spawned. Not while some are.
 func (k *Kind) Refs() []*Ref { return k.refs }
 
 // System runs actors. It owns the library's actor system and the dispatcher.
@@ -104,8 +104,8 @@ func (s *System) Spawn(name string, kind *Kind, a Actor) (*Ref, error) {
 		r.reserve = ReserveDefault
 	}
 	props := actor.PropsFromProducer(
-		func() actor.Actor { return (*library)(r) },
-		actor.WithMailbox(func() actor.Mailbox { return (*library)(r) }),
+		func() actor.Actor { return (*protoActor)(r) },
+		actor.WithMailbox(func() actor.Mailbox { return (*protoActor)(r) }),
 		actor.WithGuardian(s.supervisor),
 	)
 	s.spawning.Lock()
@@ -115,7 +115,7 @@ func (s *System) Spawn(name string, kind *Kind, a Actor) (*Ref, error) {
 		return nil, fmt.Errorf("spawn actor %s: %w", name, err)
 	}
 	r.pid = pid
-	if !kind.Passing {
+	if !kind.Transient {
 		kind.refs = append(kind.refs, r)
 	}
 	return r, nil

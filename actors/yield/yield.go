@@ -8,48 +8,48 @@ import (
 // Network lets every other goroutine run, also those whose request has arrived at a socket but was not looked at yet.
 // The zero Network is ready; the pipe is made by the first Yield, and closed by Close. It belongs to one goroutine.
 type Network struct {
-	in, out *os.File
-	turn    chan struct{} // the byte has come round
-	broken  bool          // there is no pipe: runtime.Gosched must do
+	in, out     *os.File
+	woken       chan struct{} // the byte has come round
+	unavailable bool          // there is no pipe: runtime.Gosched must do
 }
 
 // Yield returns after those that wait have had their turn.
 func (n *Network) Yield() {
-	if n.in == nil && !n.broken {
+	if n.in == nil && !n.unavailable {
 		n.open()
 	}
-	if n.broken {
+	if n.unavailable {
 		runtime.Gosched()
 		return
 	}
 	if _, err := n.in.Write([]byte{0}); err != nil {
 		n.Close()
-		n.broken = true
+		n.unavailable = true
 		return
 	}
-	<-n.turn
+	<-n.woken
 }
 
 func (n *Network) open() {
 	out, in, err := os.Pipe()
 	if err != nil {
-		n.broken = true
+		n.unavailable = true
 		return
 	}
-	n.out, n.in, n.turn = out, in, make(chan struct{}, 1)
-	go n.listen()
+	n.out, n.in, n.woken = out, in, make(chan struct{}, 1)
+	go n.waitForPoller()
 }
 
-// listen waits for the network poller until the pipe is closed.
-func (n *Network) listen() {
-	defer close(n.turn)
+// waitForPoller waits for the network poller until the pipe is closed.
+func (n *Network) waitForPoller() {
+	defer close(n.woken)
 	var one [1]byte
 	for {
 		if _, err := n.out.Read(one[:]); err != nil {
 			return
 		}
 		runtime.Gosched() // behind those that the network has woken as well
-		n.turn <- struct{}{}
+		n.woken <- struct{}{}
 	}
 }
 
@@ -59,7 +59,7 @@ func (n *Network) Close() {
 		return
 	}
 	_ = n.in.Close() // what follows does not depend on it
-	for range n.turn {
+	for range n.woken {
 		continue
 	}
 	_ = n.out.Close()

@@ -71,7 +71,7 @@ func servedAfter(t *testing.T, tries int, pause func()) (served int) {
 
 // Without a pipe, as when all file descriptors are in use, Yield is runtime.Gosched.
 func TestF12_WithoutAPipe(t *testing.T) {
-	b := Network{broken: true}
+	b := Network{unavailable: true}
 	b.Yield()
 	b.Close()
 	var lost Network

@@ -18,43 +18,43 @@ import (
 // backupsWanted is how many backups that were taken under load are restored and held against the ledger.
 const backupsWanted = 50
 
-// hurried are the program's files with limits so small that snapshots are taken and segments dropped all the time.
-func hurried(t *testing.T) map[string]string {
+// withSmallLimits are the program's files with limits so small that snapshots are taken and segments dropped all the time.
+func withSmallLimits(t *testing.T) map[string]string {
 	t.Helper()
 	return map[string]string{
-		"wal/options.go":                        replaced(t, "wal/options.go", "segmentBytesDefault = 4 << 20", "segmentBytesDefault = 16 << 10"),
-		"actors/config.go":                      replaced(t, "actors/config.go", "snapshotRecordsDefault = 50_000", "snapshotRecordsDefault = 300"),
-		"actors/internal/commitlog/snapshot.go": replaced(t, "actors/internal/commitlog/snapshot.go", "const ledgerPart = 4", "const ledgerPart = 1 << 30"),
+		"wal/options.go":                        replaceText(t, "wal/options.go", "segmentBytesDefault = 4 << 20", "segmentBytesDefault = 16 << 10"),
+		"actors/config.go":                      replaceText(t, "actors/config.go", "snapshotRecordsDefault = 50_000", "snapshotRecordsDefault = 300"),
+		"actors/internal/commitlog/snapshot.go": replaceText(t, "actors/internal/commitlog/snapshot.go", "const accountsFraction = 4", "const accountsFraction = 1 << 30"),
 	}
 }
 
-// siege is a storm that is backed up meanwhile.
-type siege struct {
-	*storm
-	place    string
-	restored int
-	facts    int
-	cutOff   int // backups from under which the node was killed
-	felled   int // backup commands that were killed
-	survived int // of both kinds, those that had made a whole file
-	wrong    []string
-	snapshot int // backups with a snapshot in them
+// backupTest is a storm that is backed up meanwhile.
+type backupTest struct {
+	*crashTest
+	place          string
+	restored       int
+	facts          int
+	nodesKilled    int // backups from under which the node was killed
+	commandsKilled int // backup commands that were killed
+	survived       int // of both kinds, those that had made a whole file
+	wrong          []string
+	snapshot       int // backups with a snapshot in them
 }
 
-func newSiege(t *testing.T, program string) *siege {
+func newBackupTest(t *testing.T, program string) *backupTest {
 	t.Helper()
-	return &siege{storm: newStorm(t, terms{day: 20_000, minute: 60_000, lease: 16}, t.TempDir(), program), place: t.TempDir()}
+	return &backupTest{crashTest: newCrashTest(t, limits{day: 20_000, minute: 60_000, lease: 16}, t.TempDir(), program), place: t.TempDir()}
 }
 
-func (s *siege) fault(format string, args ...any) {
+func (s *backupTest) fault(format string, args ...any) {
 	s.wrong = append(s.wrong, fmt.Sprintf(format, args...))
 }
 
 // command is tasard with arguments; its output comes back.
-func (s *siege) command(args ...string) *exec.Cmd { return exec.Command(s.program, args...) }
+func (s *backupTest) command(args ...string) *exec.Cmd { return exec.Command(s.program, args...) }
 
-// assault is one cycle: load, a backup in the midst of it, a crash; then the backup is restored and looked at.
-func (s *siege) assault(number int) {
+// cycleWithBackup is one cycle: load, a backup in the midst of it, a crash; then the backup is restored and looked at.
+func (s *backupTest) cycleWithBackup(number int) {
 	s.t.Helper()
 	s.cycles++
 	n := s.begin()
@@ -62,12 +62,12 @@ func (s *siege) assault(number int) {
 	backup := s.command("backup", "--data", s.dir, "--admin-socket", s.socket, "--to", to)
 	var said bytes.Buffer
 	backup.Stdout, backup.Stderr = &said, &said
-	chance := s.chance(stormWorkers)
+	chance := s.chance(loadWorkers)
 	kind := number % 5 // 3: the node is killed in the middle; 4: the command is
-	var before *ledger
+	var before *checker
 	var failed error
 	s.load(n, 60*time.Millisecond, func(n *node) {
-		before = s.ledger.copied()
+		before = s.checker.snapshot()
 		if failed = backup.Start(); failed != nil {
 			kill(n)
 			return
@@ -87,13 +87,13 @@ func (s *siege) assault(number int) {
 			kill(n)
 		}
 	})
-	before.allow(s.ledger)
+	before.allowLater(s.checker)
 	_, missing := os.Stat(to)
 	switch {
 	case kind == 3:
-		s.cutOff++
+		s.nodesKilled++
 	case kind == 4:
-		s.felled++
+		s.commandsKilled++
 	case failed != nil && strings.Contains(said.String(), "the node is stopping"): // load had told it to
 		if missing == nil {
 			s.fault("backup %d was ended by a node that stops, and is there", number)
@@ -115,55 +115,55 @@ func (s *siege) assault(number int) {
 	if strings.Contains(said.String(), "a snapshot up to") {
 		s.snapshot++
 	}
-	s.look(number, to, before)
+	s.checkRestored(number, to, before)
 }
 
-// look restores a backup and holds it against what was known when it was begun; what came later may be there or not.
-func (s *siege) look(number int, from string, before *ledger) {
+// healthSample restores a backup and holds it against what was known when it was begun; what came later may be there or not.
+func (s *backupTest) checkRestored(number int, from string, before *checker) {
 	s.t.Helper()
 	dir := filepath.Join(s.place, fmt.Sprint("restored-", number))
 	if said, err := s.command("restore", "--from", from, "--data", dir).CombinedOutput(); err != nil {
 		s.fault("restore %d: %v\n%s", number, err, said)
 		return
 	}
-	n := launch(s.t, command{program: s.program, args: serveArgs(dir, append(s.office.args(), s.ledger.terms.args()...)...)}).ready()
+	n := launch(s.t, command{program: s.program, args: serveArgs(dir, append(s.mail.args(), s.checker.limits.args()...)...)}).ready()
 	admin := n.admin()
 	defer func() {
 		admin.close()
 		n.kill()
 		_ = os.RemoveAll(dir) // what is left goes with the test
 	}()
-	before.check(scope{whole: true}, &member{number: 1, url: n.url, admin: admin})
+	before.check(checkScope{whole: true}, &endpoint{number: 1, url: n.url, admin: admin})
 	s.restored++
 	s.facts += before.checks
-	for _, words := range before.words {
+	for _, words := range before.messages {
 		s.fault("backup %d: %s", number, words)
 	}
 }
 
 // String is what a figure says of it.
-func (s *siege) String() string {
+func (s *backupTest) String() string {
 	return fmt.Sprintf("%d backups under load (%d with a snapshot), %d restored and %d facts held against the ledger, %d wrong; "+
 		"%d nodes killed under a backup and %d commands killed, of which %d had made a whole file, %d none",
-		s.cycles, s.snapshot, s.restored, s.facts, len(s.wrong), s.cutOff, s.felled, s.survived, s.cutOff+s.felled-s.survived)
+		s.cycles, s.snapshot, s.restored, s.facts, len(s.wrong), s.nodesKilled, s.commandsKilled, s.survived, s.nodesKilled+s.commandsKilled-s.survived)
 }
 
 // TestFaultsBackup_UnderLoadWithKills backs a node up while it is asked and changed, its log snapshotted and dropped, and the node
 // or the command is killed. Every file under a final name restores to a node that knows all that was acknowledged before.
 func TestFaultsBackup_UnderLoadWithKills(t *testing.T) {
-	s := newSiege(t, overlaid(t, "hurried", hurried(t)))
+	s := newBackupTest(t, buildOverlay(t, "hurried", withSmallLimits(t)))
 	for number := 0; s.restored < backupsWanted && number < 2*backupsWanted && len(s.wrong) == 0; number++ {
-		s.assault(number)
+		s.cycleWithBackup(number)
 		if (number+1)%10 == 0 {
 			progress(t, "%v", s)
 		}
 	}
 	s.finish()
-	s.ledger.report(t)
+	s.checker.report(t)
 	for _, words := range s.wrong {
 		t.Error(words)
 	}
-	if s.restored < backupsWanted || s.snapshot == 0 || s.facts == 0 || s.survived == s.cutOff+s.felled {
+	if s.restored < backupsWanted || s.snapshot == 0 || s.facts == 0 || s.survived == s.nodesKilled+s.commandsKilled {
 		t.Errorf("something was never done: %v", s)
 	}
 	figure(t, "%v", s)
@@ -171,17 +171,17 @@ func TestFaultsBackup_UnderLoadWithKills(t *testing.T) {
 
 // TestFaultsBackup_Control plants a backup that is whole and old: it ends with the last segment but one.
 func TestFaultsBackup_Control(t *testing.T) {
-	texts := hurried(t)
-	texts["wal/backup.go"] = replaced(t, "wal/backup.go", "c := contentsOf(l.segments, l.snapshots, l.next)", `segments, end := l.segments, l.next
+	texts := withSmallLimits(t)
+	texts["wal/backup.go"] = replaceText(t, "wal/backup.go", "c := selectBackupFiles(l.segments, l.snapshots, l.next)", `segments, end := l.segments, l.next
 	kept := slices.Clone(l.snapshots)
 	if n := len(segments); n > 1 {
 		segments, end = segments[:n-1], segments[n-1].start
 		kept = slices.DeleteFunc(kept, func(s snapshot) bool { return s.sequence >= end.sequence })
 	}
-	c := contentsOf(segments, kept, end)`)
-	s := newSiege(t, overlaid(t, "late", texts))
+	c := selectBackupFiles(segments, kept, end)`)
+	s := newBackupTest(t, buildOverlay(t, "late", texts))
 	for number := 0; number < backupsWanted && len(s.wrong) == 0; number++ {
-		s.assault(5 * number) // nothing is killed in the middle
+		s.cycleWithBackup(5 * number) // nothing is killed in the middle
 	}
 	figure(t, "control: a backup that leaves out the newest segment is caught after %d backups: %.120s", s.cycles, strings.Join(s.wrong, "; "))
 	if len(s.wrong) == 0 {

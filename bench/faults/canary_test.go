@@ -25,9 +25,9 @@ type canaries struct {
 	answers int
 }
 
-// forms are the ways in which a secret could stand somewhere. Base64 depends on what stands before: of each of the three
+// encodings are the ways in which a secret could stand somewhere. Base64 depends on what stands before: of each of the three
 // alignments the middle is kept.
-func forms(secret string) map[string]string {
+func encodings(secret string) map[string]string {
 	raw := []byte(secret)
 	reversed := slices.Clone(raw)
 	slices.Reverse(reversed)
@@ -47,7 +47,7 @@ func forms(secret string) map[string]string {
 // found tells where secrets stand.
 func (c *canaries) found() (leaks []string) {
 	for what, secret := range c.secrets {
-		for how, form := range forms(secret) {
+		for how, form := range encodings(secret) {
 			for where, text := range c.places {
 				if strings.Contains(text, form) {
 					leaks = append(leaks, fmt.Sprintf("the %s is in %s, %s", what, where, how))
@@ -58,8 +58,8 @@ func (c *canaries) found() (leaks []string) {
 	return leaks
 }
 
-// hear keeps what the node said; an answer that is there to tell a secret is none of these.
-func (c *canaries) hear(where string, got answer, err error) {
+// keepAnswer keeps what the node said; an answer that is there to tell a secret is none of these.
+func (c *canaries) keepAnswer(where string, got answer, err error) {
 	c.t.Helper()
 	if err != nil {
 		c.t.Fatalf("%s: %v", where, err)
@@ -70,12 +70,12 @@ func (c *canaries) hear(where string, got answer, err error) {
 
 const canaryPassword = "canary-smtp-pass-7f3e"
 
-// sing goes through the whole life of an account on a program: what is right, and everything that is wrong.
-func sing(t *testing.T, program string) *canaries {
+// exerciseAccounts goes through the whole life of an account on a program: what is right, and everything that is wrong.
+func exerciseAccounts(t *testing.T, program string) *canaries {
 	t.Helper()
 	c := &canaries{t: t, secrets: map[string]string{"SMTP password": canaryPassword, "e-mail": "canary.bird.owner@example.com"}, places: map[string]string{}}
-	office, data := newPostOffice(t), filepath.Join(t.TempDir(), "data")
-	prepare(t, data, 1)
+	office, data := newMailServer(t), filepath.Join(t.TempDir(), "data")
+	writeDataDir(t, data, 1)
 	n := launch(t, command{program: program, args: serveArgs(data, append(office.args(), "--log-level", "debug")...)}).ready()
 	c.signUp(n, office)
 	c.misuse(n)
@@ -88,15 +88,15 @@ func sing(t *testing.T, program string) *canaries {
 	n = launch(t, command{program: program, args: serveArgs(data,
 		"--smtp-addr", office.address, "--smtp-tls", "starttls", "--smtp-user", "canary", "--smtp-password-file", password,
 		"--mail-from", "no-reply@tasard.example", "--log-level", "debug")}).ready()
-	caller := newCaller("")
+	caller := newHTTPClient("")
 	defer caller.close()
 	got, err := caller.do(http.MethodPost, n.url+"/v1/account/codes", "", map[string]string{"email": c.secrets["e-mail"]})
-	c.hear("a code that no letter brings", got, err)
+	c.keepAnswer("a code that no letter brings", got, err)
 	c.misuse(n)
 	c.manage(n)
 	n.send(syscall.SIGQUIT) // what a crash says: every goroutine
-	n.end()
-	n.fine = true
+	n.awaitExit()
+	n.endedOnPurpose = true
 	c.keep("crash output", n.output())
 	if !strings.Contains(n.output(), "goroutine ") {
 		t.Errorf("SIGQUIT shows no goroutine:\n%s", n.tail(5))
@@ -115,34 +115,34 @@ func sing(t *testing.T, program string) *canaries {
 func (c *canaries) keep(where, text string) { c.places[where] += text }
 
 // signUp makes the canaries.
-func (c *canaries) signUp(n *node, office *postOffice) {
+func (c *canaries) signUp(n *node, office *mailServer) {
 	t, email := c.t, c.secrets["e-mail"]
-	caller := newCaller("")
+	caller := newHTTPClient("")
 	defer caller.close()
 	code, got, err := office.askCode(caller, n.url, email)
-	c.hear("ask a code", got, err)
+	c.keepAnswer("ask a code", got, err)
 	_, got, err = openSession(caller, n.url, email, "00000000")
-	c.hear("a wrong code", got, err)
+	c.keepAnswer("a wrong code", got, err)
 	token, got, err := openSession(caller, n.url, email, code)
 	if token == "" {
-		t.Fatal(got.trouble("log in", err))
+		t.Fatal(got.failure("log in", err))
 	}
 	key, got, err := createKey(caller, n.url, token, "canary")
 	if err != nil || key.Secret == "" {
-		t.Fatal(got.trouble("make a key", err))
+		t.Fatal(got.failure("make a key", err))
 	}
 	c.secrets["code"], c.secrets["session"], c.secrets["key"] = code, token, key.Secret
 	_, got, err = openSession(caller, n.url, email, code)
-	c.hear("a used code", got, err)
+	c.keepAnswer("a used code", got, err)
 	got, err = caller.do(http.MethodGet, n.url+"/v1/account/keys", token, nil)
-	c.hear("the keys", got, err)
+	c.keepAnswer("the keys", got, err)
 	got, err = caller.do(http.MethodGet, n.url+"/v1/rates/best?currency=USD&operation=buy", key.Secret, nil)
-	c.hear("a request with the key", got, err)
+	c.keepAnswer("a request with the key", got, err)
 }
 
 // misuse shows the secrets where they do not belong.
 func (c *canaries) misuse(n *node) {
-	caller := newCaller("")
+	caller := newHTTPClient("")
 	defer caller.close()
 	for what, secret := range c.secrets {
 		for _, path := range []string{"/v1/rates?key=" + url.QueryEscape(secret), "/v1/rates?" + url.QueryEscape(secret) + "=1", "/v1/institutions/" + url.PathEscape(secret)} {
@@ -150,17 +150,17 @@ func (c *canaries) misuse(n *node) {
 			if !strings.HasPrefix(path, "/v1/rates?key=") {
 				got.body = nil // what a caller wrote for a name himself may come back to him; see Q1
 			}
-			c.hear(what+" in the URL", got, err)
+			c.keepAnswer(what+" in the URL", got, err)
 		}
 		got, err := caller.do(http.MethodGet, n.url+"/v1/account/keys", secret, nil)
 		if what != "session" {
-			c.hear(what+" as a session", got, err)
+			c.keepAnswer(what+" as a session", got, err)
 		}
 		got, err = caller.do(http.MethodGet, n.url+"/v1/rates", secret+"x", nil)
-		c.hear(what+" with a typo as a key", got, err)
+		c.keepAnswer(what+" with a typo as a key", got, err)
 		got, err = caller.do(http.MethodPost, n.url+"/v1/account/sessions", "", map[string]string{"email": secret, "code": secret, secret: secret})
 		got.body = nil
-		c.hear(what+" in a body", got, err)
+		c.keepAnswer(what+" in a body", got, err)
 	}
 }
 
@@ -182,23 +182,23 @@ func (c *canaries) manage(n *node) {
 
 // TestFaultsS5_Canaries looks for keys, codes, sessions, mail passwords and e-mail addresses in all that a node writes and says.
 func TestFaultsS5_Canaries(t *testing.T) {
-	c := sing(t, program(t))
+	c := exerciseAccounts(t, program(t))
 	for _, leak := range c.found() {
 		t.Error(leak)
 	}
-	figure(t, "%d secrets in %d forms, looked for in %d places and %d answers: none found", len(c.secrets), len(forms("x")), len(c.places), c.answers)
+	figure(t, "%d secrets in %d forms, looked for in %d places and %d answers: none found", len(c.secrets), len(encodings("x")), len(c.places), c.answers)
 	if len(c.secrets) != 5 || c.answers == 0 || len(c.places) < 10 {
 		t.Errorf("%d secrets, %d answers, %d places", len(c.secrets), c.answers, len(c.places))
 	}
-	for how, form := range forms(canaryPassword) {
+	for how, form := range encodings(canaryPassword) {
 		if planted := (&canaries{secrets: c.secrets, places: map[string]string{"a file": "before " + form + " behind"}}); len(planted.found()) == 0 {
 			t.Errorf("control: a secret is not found %s", how)
 		}
 	}
 	// Under names that the log does not hide by itself.
 	const asks = "token, expires, err := s.config.Accounts.OpenSession(r.email, r.code, s.clientAddress(ctx))\n"
-	talks := mutant(t, "talks", "httpapi/account_answers.go", asks, asks+"\ts.config.Logger.Info(\"a try\", \"tried\", r.code, \"by\", r.email.String())\n")
-	leaks := sing(t, talks).found()
+	talks := buildMutant(t, "talks", "httpapi/account_answers.go", asks, asks+"\ts.config.Logger.Info(\"a try\", \"tried\", r.code, \"by\", r.email.String())\n")
+	leaks := exerciseAccounts(t, talks).found()
 	if len(leaks) < 2 {
 		t.Errorf("control: a node that logs codes and addresses is not caught: %q", leaks)
 	}

@@ -25,48 +25,48 @@ import (
 	"github.com/tasard/tasard/httpapi/apitest"
 )
 
-// askMax is how long a caller waits for an answer.
-const askMax = 10 * time.Second
+// requestTimeout is how long a caller waits for an answer.
+const requestTimeout = 10 * time.Second
 
-// caller is a client of a node with connections of its own. It may be used by several goroutines.
-type caller struct {
+// httpClient is a client of a node with connections of its own. It may be used by several goroutines.
+type httpClient struct {
 	transport *http.Transport
 	client    http.Client
 }
 
-// newCaller makes a client that calls from an address of this machine, "127.0.0.7"; "" is the usual one.
-func newCaller(from string) *caller {
-	dialer := net.Dialer{Timeout: askMax}
+// newHTTPClient makes a client that calls from an address of this machine, "127.0.0.7"; "" is the usual one.
+func newHTTPClient(from string) *httpClient {
+	dialer := net.Dialer{Timeout: requestTimeout}
 	if from != "" {
 		dialer.LocalAddr = &net.TCPAddr{IP: net.ParseIP(from)}
 	}
-	return callerOver(dialer.DialContext)
+	return httpClientOver(dialer.DialContext)
 }
 
-// newAdmin makes a client of a management socket. As with the command admin each request has a connection of its own.
-func newAdmin(socket string) *caller {
-	admin := callerTo("unix", socket)
+// newAdminClient makes a client of a management socket. As with the command admin each request has a connection of its own.
+func newAdminClient(socket string) *httpClient {
+	admin := httpClientTo("unix", socket)
 	admin.transport.DisableKeepAlives = true
 	return admin
 }
 
-// callerTo makes a client that reaches one address under every name.
-func callerTo(network, address string) *caller {
-	return callerOver(func(ctx context.Context, _, _ string) (net.Conn, error) {
+// httpClientTo makes a client that reaches one address under every name.
+func httpClientTo(network, address string) *httpClient {
+	return httpClientOver(func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, address)
 	})
 }
 
-func callerOver(dial func(ctx context.Context, network, address string) (net.Conn, error)) *caller {
+func httpClientOver(dial func(ctx context.Context, network, address string) (net.Conn, error)) *httpClient {
 	transport := &http.Transport{DialContext: dial, DisableCompression: true, MaxIdleConnsPerHost: 64}
-	return &caller{transport, http.Client{
-		Transport: transport, Timeout: askMax,
+	return &httpClient{transport, http.Client{
+		Transport: transport, Timeout: requestTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
 // close ends its connections.
-func (c *caller) close() { c.transport.CloseIdleConnections() }
+func (c *httpClient) close() { c.transport.CloseIdleConnections() }
 
 // answer is what a node said.
 type answer struct {
@@ -83,7 +83,7 @@ func (a *answer) good() bool { return a.status >= 200 && a.status < 300 }
 // do sends one request: key is a key or a session token, "" = none; value is sent as JSON, nil = none. Without an error the whole
 // answer has come; with one the request may have been carried out or not, but see unsent. Danger: the library sends a GET again
 // by itself when the connection of an earlier request breaks under it; sent counts all times.
-func (c *caller) do(method, url, key string, value any) (answer, error) {
+func (c *httpClient) do(method, url, key string, value any) (answer, error) {
 	got := answer{sent: &atomic.Int32{}}
 	var body io.Reader
 	if value != nil {
@@ -126,19 +126,19 @@ func (c *caller) do(method, url, key string, value any) (answer, error) {
 // unsent tells that a request without an answer never left: nobody listened any more.
 func (a *answer) unsent() bool { return a.status == 0 && a.sent.Load() == 0 }
 
-// again is how often a request left before the time that was answered: each may have been carried out.
-func (a *answer) again() int { return max(0, int(a.sent.Load())-1) }
+// remount is how often a request left before the time that was answered: each may have been carried out.
+func (a *answer) resends() int { return max(0, int(a.sent.Load())-1) }
 
-// trouble is why an answer is not what was wanted, with the error of do if there was one.
-func (a *answer) trouble(what string, err error) error {
+// failure is why an answer is not what was wanted, with the error of do if there was one.
+func (a *answer) failure(what string, err error) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	return fmt.Errorf("%s: status %d: %.500s", what, a.status, a.body)
 }
 
-// into reads the body of a good answer.
-func (a *answer) into(value any) error {
+// decode reads the body of a good answer.
+func (a *answer) decode(value any) error {
 	if !a.good() {
 		return fmt.Errorf("status %d: %s", a.status, a.body)
 	}
@@ -151,27 +151,27 @@ type window struct {
 	reset            int64 // X-RateLimit: epoch seconds; RateLimit: seconds from now
 }
 
-// tighter is what the X-RateLimit headers say; false without them.
-func (a *answer) tighter() (window, bool) {
+// rateLimit is what the X-RateLimit headers say; false without them.
+func (a *answer) rateLimit() (window, bool) {
 	limit, missing := strconv.Atoi(a.header.Get("X-RateLimit-Limit"))
 	remaining, wrong := strconv.Atoi(a.header.Get("X-RateLimit-Remaining"))
 	reset, bad := strconv.ParseInt(a.header.Get("X-RateLimit-Reset"), 10, 64)
 	return window{limit, remaining, reset}, missing == nil && wrong == nil && bad == nil
 }
 
-// windows are both limits, of the day and of the minute, as RateLimit-Policy and RateLimit say; false without them.
-func (a *answer) windows() (day, minute window, ok bool) {
+// rateLimits are both limits, of the day and of the minute, as RateLimit-Policy and RateLimit say; false without them.
+func (a *answer) rateLimits() (day, minute window, ok bool) {
 	_, missing := fmt.Sscanf(a.header.Get("RateLimit-Policy"), `"day";q=%d;w=86400, "minute";q=%d;w=60`, &day.limit, &minute.limit)
 	_, wrong := fmt.Sscanf(a.header.Get("RateLimit"), `"day";r=%d;t=%d, "minute";r=%d;t=%d`, &day.remaining, &day.reset, &minute.remaining, &minute.reset)
 	return day, minute, missing == nil && wrong == nil
 }
 
-// codeMax is how long a code may be under way.
-const codeMax = 10 * time.Second
+// codeTimeout is how long a code may be under way.
+const codeTimeout = 10 * time.Second
 
 // askCode asks a node for a code and waits for the message that brings it; "" when none comes. A client address has 30 codes an
-// hour and an e-mail address one a minute, so a crowd comes from several: see addressOf.
-func (p *postOffice) askCode(c *caller, url, email string) (string, answer, error) {
+// hour and an e-mail address one a minute, so a crowd comes from several: see clientAddress.
+func (p *mailServer) askCode(c *httpClient, url, email string) (string, answer, error) {
 	got, err := c.do(http.MethodPost, url+"/v1/account/codes", "", map[string]string{"email": email})
 	if err != nil || !got.good() {
 		return "", got, err
@@ -180,54 +180,54 @@ func (p *postOffice) askCode(c *caller, url, email string) (string, answer, erro
 }
 
 // openSession tries a code at a node and returns the token, "" when it is refused.
-func openSession(c *caller, url, email, code string) (string, answer, error) {
+func openSession(c *httpClient, url, email, code string) (string, answer, error) {
 	got, err := c.do(http.MethodPost, url+"/v1/account/sessions", "", map[string]string{"email": email, "code": code})
 	if err != nil || !got.good() {
 		return "", got, err
 	}
 	var opened struct{ Data struct{ Token string } }
-	err = got.into(&opened)
+	err = got.decode(&opened)
 	return opened.Data.Token, got, err
 }
 
 // session logs in at a node, which makes the account at the first time, and returns the token.
-func (p *postOffice) session(c *caller, url, email string) (string, error) {
+func (p *mailServer) session(c *httpClient, url, email string) (string, error) {
 	code, got, err := p.askCode(c, url, email)
 	if code == "" {
-		return "", got.trouble("ask a code for "+email, err)
+		return "", got.failure("ask a code for "+email, err)
 	}
 	token, got, err := openSession(c, url, email, code)
 	if token == "" {
-		return "", got.trouble("log in as "+email, err)
+		return "", got.failure("log in as "+email, err)
 	}
 	return token, nil
 }
 
-// addressOf is where the n-th of a crowd calls from: 25 share an address.
-func addressOf(n int) string { return fmt.Sprintf("127.0.%d.%d", 1+n/25/250, 1+n/25%250) }
+// clientAddress is where the n-th of a crowd calls from: 25 share an address.
+func clientAddress(n int) string { return fmt.Sprintf("127.0.%d.%d", 1+n/25/250, 1+n/25%250) }
 
 // createdKey is a key as its creation tells it.
 type createdKey struct{ ID, Secret string }
 
 // createKey makes a key through a session.
-func createKey(c *caller, url, session, name string) (createdKey, answer, error) {
+func createKey(c *httpClient, url, session, name string) (createdKey, answer, error) {
 	got, err := c.do(http.MethodPost, url+"/v1/account/keys", session, map[string]string{"name": name})
 	if err != nil || !got.good() {
 		return createdKey{}, got, err
 	}
 	var made struct{ Data createdKey }
-	return made.Data, got, got.into(&made)
+	return made.Data, got, got.decode(&made)
 }
 
 // revokeKey revokes one.
-func revokeKey(c *caller, url, session, id string) (answer, error) {
+func revokeKey(c *httpClient, url, session, id string) (answer, error) {
 	return c.do(http.MethodDelete, url+"/v1/account/keys/"+id, session, nil)
 }
 
-// prepare writes a data directory with rates and so many accounts, each with one key, and returns the keys.
-func prepare(t *testing.T, dir string, accounts int, options ...apitest.Option) []string {
+// writeDataDir writes a data directory with rates and so many accounts, each with one key, and returns the keys.
+func writeDataDir(t *testing.T, dir string, accounts int, options ...apitest.Option) []string {
 	t.Helper()
-	harness, err := apitest.Open(append([]apitest.Option{apitest.Follow(time.Now), apitest.Lenient()}, options...)...)
+	harness, err := apitest.Open(append([]apitest.Option{apitest.FollowClock(time.Now), apitest.Lenient()}, options...)...)
 	noError(t, err)
 	var keys []string
 	var state *apitest.State
@@ -255,8 +255,8 @@ func market() []apitest.Rate {
 	return rates
 }
 
-// postOffice is a mail server on this machine that keeps the newest code of each address.
-type postOffice struct {
+// mailServer is a mail server on this machine that keeps the newest code of each address.
+type mailServer struct {
 	address string
 	serving sync.WaitGroup
 
@@ -267,11 +267,11 @@ type postOffice struct {
 	more     chan struct{} // closed and replaced with each message
 }
 
-// newPostOffice serves until the test ends, at an address of this machine; without one on the loopback interface.
-func newPostOffice(t *testing.T, host ...string) *postOffice {
+// newMailServer serves until the test ends, at an address of this machine; without one on the loopback interface.
+func newMailServer(t *testing.T, host ...string) *mailServer {
 	t.Helper()
 	host = append(host, "127.0.0.1")
-	p := &postOffice{
+	p := &mailServer{
 		address: net.JoinHostPort(host[0], "0"), conns: map[net.Conn]bool{}, codes: map[string]string{}, more: make(chan struct{}),
 	}
 	p.open(t)
@@ -279,8 +279,8 @@ func newPostOffice(t *testing.T, host ...string) *postOffice {
 	return p
 }
 
-// open serves, again after close.
-func (p *postOffice) open(t *testing.T) {
+// underway serves, again after close.
+func (p *mailServer) open(t *testing.T) {
 	t.Helper()
 	listener, err := net.Listen("tcp", p.address)
 	if err != nil {
@@ -302,7 +302,7 @@ func (p *postOffice) open(t *testing.T) {
 }
 
 // close takes no connection any more.
-func (p *postOffice) close() {
+func (p *mailServer) close() {
 	p.mu.Lock()
 	_ = p.listener.Close() // once more at the end of the test
 	for conn := range p.conns {
@@ -313,12 +313,12 @@ func (p *postOffice) close() {
 }
 
 // args let a node send its mail here.
-func (p *postOffice) args() []string {
+func (p *mailServer) args() []string {
 	return []string{"--smtp-addr", p.address, "--smtp-tls", "off", "--mail-from", "no-reply@tasard.example"}
 }
 
 // serve speaks as much of RFC 5321 as a client needs who does everything right.
-func (p *postOffice) serve(conn net.Conn) {
+func (p *mailServer) serve(conn net.Conn) {
 	p.mu.Lock()
 	p.conns[conn] = true
 	p.mu.Unlock()
@@ -352,8 +352,8 @@ func (p *postOffice) serve(conn net.Conn) {
 	}
 }
 
-// take keeps the code of a message: eight digits that stand alone.
-func (p *postOffice) take(dialog *textproto.Conn, to string) error {
+// step keeps the code of a message: eight digits that stand alone.
+func (p *mailServer) take(dialog *textproto.Conn, to string) error {
 	text, err := io.ReadAll(dialog.DotReader())
 	if err != nil {
 		return err
@@ -368,8 +368,8 @@ func (p *postOffice) take(dialog *textproto.Conn, to string) error {
 }
 
 // code waits for a code for an address and takes it; "" when none comes.
-func (p *postOffice) code(email string) string {
-	deadline := time.NewTimer(codeMax)
+func (p *mailServer) code(email string) string {
+	deadline := time.NewTimer(codeTimeout)
 	defer deadline.Stop()
 	for {
 		p.mu.Lock()

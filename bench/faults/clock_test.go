@@ -19,8 +19,8 @@ import (
 
 const (
 	stepsDayMax = 40 // requests of a day, for accounts of these tests
-	// doubtMax is how long a step may delay a day, with what a poll and a second's rounding take.
-	doubtMax = 60*time.Second + 2*time.Second
+	// suspectMax is how long a step may delay a day, with what a poll and a second's rounding take.
+	suspectMax = 60*time.Second + 2*time.Second
 	// askEvery is the pace of a caller: slow enough that a day lasts for longer than a step is doubted.
 	askEvery = 250 * time.Millisecond
 )
@@ -34,20 +34,20 @@ func clockSteps() []time.Duration {
 	return steps
 }
 
-// quotaBook is what one key was told: how much was admitted in each window of a day, by the instant of its end.
-type quotaBook struct {
+// quotaLog is what one key was told: how much was admitted in each window of a day, by the instant of its end.
+type quotaLog struct {
 	admitted map[int64]int
 	newest   int64
 	asked    int
 }
 
 // ask is one request. The error is a promise that is broken.
-func (b *quotaBook) ask(c *caller, url, key string) error {
+func (b *quotaLog) ask(c *httpClient, url, key string) error {
 	got, err := c.do(http.MethodGet, url+"/v1/rates/best?currency=USD&operation=buy", key, nil)
 	if err != nil {
 		return err
 	}
-	told, ok := got.tighter()
+	told, ok := got.rateLimit()
 	if !ok || got.status != http.StatusOK && got.status != http.StatusTooManyRequests {
 		return fmt.Errorf("status %d, headers %v: %s", got.status, got.header, got.body)
 	}
@@ -64,65 +64,65 @@ func (b *quotaBook) ask(c *caller, url, key string) error {
 	return nil
 }
 
-// steppedNode is a node whose clock a test sets, with one key.
-type steppedNode struct {
+// clockTest is a node whose clock a test sets, with one key.
+type clockTest struct {
 	t       *testing.T
 	program string
 	clock   *wallClock
 	data    string
 	key     string
-	book    quotaBook
+	quota   quotaLog
 }
 
-func newSteppedNode(t *testing.T, program string) *steppedNode {
+func newClockTest(t *testing.T, program string) *clockTest {
 	t.Helper()
-	s := &steppedNode{t: t, program: program, clock: newWallClock(t), data: t.TempDir() + "/data", book: quotaBook{admitted: map[int64]int{}}}
+	s := &clockTest{t: t, program: program, clock: newWallClock(t), data: t.TempDir() + "/data", quota: quotaLog{admitted: map[int64]int{}}}
 	s.clock.set(time.Now().UTC().Truncate(24 * time.Hour).Add(40 * time.Hour)) // noon tomorrow: no day ends by itself, and after all data
-	s.key = prepare(t, s.data, 1)[0]
+	s.key = writeDataDir(t, s.data, 1)[0]
 	return s
 }
 
-func (s *steppedNode) start() *node {
+func (s *clockTest) start() *node {
 	args := serveArgs(s.data, "--quota-day", fmt.Sprint(stepsDayMax), "--quota-minute", "60000") // so the headers always speak of the day
 	return launch(s.t, command{program: s.program, args: args, env: s.clock.env()}).ready()
 }
 
-// suspect reports whether a node doubts its clock.
-func suspect(c *caller, n *node) bool {
-	return lookOnce(c, n.url+"/readyz").states["clock"] == "clock_suspect"
+// clockSuspect reports whether a node doubts its clock.
+func clockSuspect(c *httpClient, n *node) bool {
+	return sampleHealth(c, n.url+"/readyz").states["clock"] == "clock_suspect"
 }
 
-// stepped is what became of a step on a running node.
-type stepped struct {
+// stepResult is what became of a step on a running node.
+type stepResult struct {
 	shown, gone time.Duration // of clock_suspect after the step; 0 = never
 	rolled      time.Duration // until the window changed; 0 = it did not
 	asked       int
 }
 
 // stepRunning steps the clock of a running node and asks on for a while. The error is a promise that is broken.
-func stepRunning(t *testing.T, program string, by, lasts time.Duration) (s stepped, err error) {
-	x := newSteppedNode(t, program)
-	n, c := x.start(), newCaller("")
+func stepRunning(t *testing.T, program string, by, lasts time.Duration) (s stepResult, err error) {
+	x := newClockTest(t, program)
+	n, c := x.start(), newHTTPClient("")
 	defer c.close()
 	for range stepsDayMax / 4 {
-		if err := x.book.ask(c, n.url, x.key); err != nil {
+		if err := x.quota.ask(c, n.url, x.key); err != nil {
 			return s, err
 		}
 	}
-	before := x.book.newest
+	before := x.quota.newest
 	x.clock.step(by)
 	began := time.Now()
 	ticker := time.NewTicker(askEvery)
 	defer ticker.Stop()
 	for ; time.Since(began) < lasts; <-ticker.C {
-		if err := x.book.ask(c, n.url, x.key); err != nil {
+		if err := x.quota.ask(c, n.url, x.key); err != nil {
 			return s, fmt.Errorf("%s after the step: %w", time.Since(began), err)
 		}
 		passed := time.Since(began)
-		if x.book.newest != before && s.rolled == 0 {
+		if x.quota.newest != before && s.rolled == 0 {
 			s.rolled = passed
 		}
-		switch is := suspect(c, n); {
+		switch is := clockSuspect(c, n); {
 		case is && s.shown == 0:
 			s.shown = passed
 		case !is && s.shown > 0 && s.gone == 0:
@@ -134,20 +134,20 @@ func stepRunning(t *testing.T, program string, by, lasts time.Duration) (s stepp
 			return s, fmt.Errorf("a step of %s opened another day after %s", by, s.rolled)
 		}
 	}
-	s.asked = x.book.asked
+	s.asked = x.quota.asked
 	n.stop()
-	return s, s.judge(by, lasts)
+	return s, s.check(by, lasts)
 }
 
-// judge holds the times against Q4.
-func (s stepped) judge(by, lasts time.Duration) error {
+// check holds the times against Q4.
+func (s stepResult) check(by, lasts time.Duration) error {
 	suspicious := by.Abs() > 5*time.Second
-	switch whole := lasts > doubtMax; {
+	switch whole := lasts > suspectMax; {
 	case suspicious != (s.shown > 0), s.shown > time.Second+askEvery:
 		return fmt.Errorf("a step of %s: clock_suspect after %s", by, s.shown)
-	case suspicious && whole && (s.gone == 0 || s.gone > doubtMax+goesMax):
+	case suspicious && whole && (s.gone == 0 || s.gone > suspectMax+clearedWithin):
 		return fmt.Errorf("a step of %s is suspect until %s", by, s.gone)
-	case whole && (by >= 25*time.Hour) != (s.rolled > 0), s.rolled > doubtMax:
+	case whole && (by >= 25*time.Hour) != (s.rolled > 0), s.rolled > suspectMax:
 		return fmt.Errorf("a step of %s: the day changed after %s", by, s.rolled)
 	}
 	return nil
@@ -156,12 +156,12 @@ func (s stepped) judge(by, lasts time.Duration) error {
 // TestFaultsQ4_StepsWhileItRuns steps the clocks of ten nodes, one each, and asks on for longer than a step is doubted.
 func TestFaultsQ4_StepsWhileItRuns(t *testing.T) {
 	t.Parallel()
-	skewed := overlaid(t, "skewed", skewedTime(t))
+	skewed := buildOverlay(t, "skewed", skewedTime(t))
 	var counting sync.Mutex
 	asked, fired := 0, 0
 	var slowest, longest time.Duration
-	spread(len(clockSteps()), clockSteps(), func(_ int, by time.Duration) {
-		s, err := stepRunning(t, skewed, by, doubtMax+goesMax)
+	inParallel(len(clockSteps()), clockSteps(), func(_ int, by time.Duration) {
+		s, err := stepRunning(t, skewed, by, suspectMax+clearedWithin)
 		if err != nil {
 			t.Errorf("step of %s: %v", by, err)
 		}
@@ -185,8 +185,8 @@ func TestFaultsQ4_ControlSteps(t *testing.T) {
 	t.Parallel()
 	const file = "actors/internal/accounts/clock.go"
 	texts := skewedTime(t)
-	texts[file] = replaced(t, file, "if c.stepAt(moment).Abs() > clockStepMin {", "if c.stepAt(moment).Abs() > 1<<62 {")
-	_, err := stepRunning(t, overlaid(t, "skewed-believes", texts), 25*time.Hour, 3*time.Second)
+	texts[file] = replaceText(t, file, "if c.stepAt(moment).Abs() > clockStepMin {", "if c.stepAt(moment).Abs() > 1<<62 {")
+	_, err := stepRunning(t, buildOverlay(t, "skewed-believes", texts), 25*time.Hour, 3*time.Second)
 	if err == nil {
 		t.Error("a planted bug was not found")
 	}
@@ -196,8 +196,8 @@ func TestFaultsQ4_ControlSteps(t *testing.T) {
 // TestFaultsQ4_StepsBetweenRestarts steps the clock while no node runs, after kills and after orderly stops.
 func TestFaultsQ4_StepsBetweenRestarts(t *testing.T) {
 	t.Parallel()
-	x := newSteppedNode(t, overlaid(t, "skewed", skewedTime(t)))
-	c := newCaller("")
+	x := newClockTest(t, buildOverlay(t, "skewed", skewedTime(t)))
+	c := newHTTPClient("")
 	defer c.close()
 	suspected, starts := 0, 0
 	for round := range 2 {
@@ -205,11 +205,11 @@ func TestFaultsQ4_StepsBetweenRestarts(t *testing.T) {
 			n := x.start()
 			starts++
 			for range stepsDayMax / 8 {
-				if err := x.book.ask(c, n.url, x.key); err != nil {
+				if err := x.quota.ask(c, n.url, x.key); err != nil {
 					t.Fatalf("round %d, before the step of %s: %v", round, by, err)
 				}
 			}
-			if suspect(c, n) {
+			if clockSuspect(c, n) {
 				suspected++
 			}
 			if (i+round)%2 == 0 {
@@ -224,7 +224,7 @@ func TestFaultsQ4_StepsBetweenRestarts(t *testing.T) {
 		t.Error("no clock that was set back was noticed at a start")
 	}
 	figure(t, "%d starts with a step before each, %d of them suspect: %d requests in %d windows of a day, 0 over-granted, no window back",
-		starts, suspected, x.book.asked, len(x.book.admitted))
+		starts, suspected, x.quota.asked, len(x.quota.admitted))
 }
 
 // clockVariable names the file with the offset of a node's wall clock, for programs with skewedTime.
@@ -258,7 +258,7 @@ func skewedTime(t *testing.T) map[string]string {
 	output, err := exec.Command("go", "env", "GOROOT").Output()
 	noError(t, err)
 	path := filepath.Join(strings.TrimSpace(string(output)), "src", "time", "time.go")
-	return map[string]string{path: replaced(t, path,
+	return map[string]string{path: replaceText(t, path,
 		"\t_ \"unsafe\" // for go:linkname\n", "\t\"syscall\"\n\t\"unsafe\"\n",
 		"func Now() Time {\n\tsec, nsec, mono := runtimeNow()\n",
 		skewedNow+"\nfunc Now() Time {\n\tsec, nsec, mono := runtimeNow()\n\tsec += *skewPage\n")}

@@ -16,10 +16,10 @@ import (
 const visibleMax = time.Second
 
 // value is the number of a series that a node shows.
-func (m *member) value(c *caller, s *series) int {
+func (m *endpoint) value(c *httpClient, s *series) int {
 	got, err := c.do(http.MethodGet, m.url+"/v1/rates?currency=USD&institution="+s.institution, "", nil)
 	var shown page
-	if err != nil || got.into(&shown) != nil || len(shown.Data) != 1 {
+	if err != nil || got.decode(&shown) != nil || len(shown.Data) != 1 {
 		return 0
 	}
 	number, _ := numberOf(shown.Data[0].Buy)
@@ -27,23 +27,23 @@ func (m *member) value(c *caller, s *series) int {
 }
 
 // knows reports whether a key is good at a node.
-func (m *member) knows(c *caller, secret string) bool {
+func (m *endpoint) knows(c *httpClient, secret string) bool {
 	got, err := c.do(http.MethodGet, m.url+"/v1/account/usage", secret, nil)
 	return err == nil && got.status == http.StatusOK
 }
 
-// sights measures how soon all nodes show rates, keys and revocations that one of them has acknowledged, while all are up.
-func (g *campaign) sights(count int) (took map[string][]time.Duration) {
+// measureVisibility measures how soon all nodes show rates, keys and revocations that one of them has acknowledged, while all are up.
+func (g *clusterTest) measureVisibility(count int) (took map[string][]time.Duration) {
 	g.t.Helper()
-	c, l, a := newCaller(""), g.ledger, g.ledger.accounts[0]
+	c, l, a := newHTTPClient(""), g.checker, g.checker.accounts[0]
 	defer c.close()
-	g.endKeys(c, g.at(0), a)
+	g.revokeKeys(c, g.endpoint(0), a)
 	var mu sync.Mutex
 	took = map[string][]time.Duration{}
-	everywhere := func(what string, is func(m *member) bool) {
+	everywhere := func(what string, is func(m *endpoint) bool) {
 		since := l.now()
-		rush(g.rig.members(), func(m *member) {
-			soon(healMax, func() bool { return is(m) })
+		atOnce(g.cluster.endpoints(), func(m *endpoint) {
+			eventually(healMax, func() bool { return is(m) })
 			mu.Lock()
 			defer mu.Unlock()
 			if took[what] = append(took[what], l.now()-since); l.now()-since > visibleMax {
@@ -52,21 +52,21 @@ func (g *campaign) sights(count int) (took map[string][]time.Duration) {
 		})
 	}
 	for i := range count {
-		m, s := g.at(i), l.series[i%len(l.series)]
+		m, s := g.endpoint(i), l.series[i%len(l.series)]
 		number, _ := l.set(m, s)
-		everywhere("a rate", func(m *member) bool { return m.value(c, s) == number })
+		everywhere("a rate", func(m *endpoint) bool { return m.value(c, s) == number })
 		k, _ := l.newKey(c, m, a)
-		everywhere("a key", func(m *member) bool { return m.knows(c, k.secret) })
+		everywhere("a key", func(m *endpoint) bool { return m.knows(c, k.secret) })
 		l.endKey(c, m, a, k)
-		everywhere("a revocation", func(m *member) bool { return !m.knows(c, k.secret) })
+		everywhere("a revocation", func(m *endpoint) bool { return !m.knows(c, k.secret) })
 	}
 	return took
 }
 
-// endKeys revokes the keys that an account surely has.
-func (g *campaign) endKeys(c *caller, m *member, a *ledgerAccount) {
-	for _, k := range g.ledger.active(a) {
-		g.ledger.endKey(c, m, a, k)
+// revokeKeys revokes the keys that an account surely has.
+func (g *clusterTest) revokeKeys(c *httpClient, m *endpoint, a *trackedAccount) {
+	for _, k := range g.checker.active(a) {
+		g.checker.endKey(c, m, a, k)
 	}
 }
 
@@ -74,55 +74,55 @@ func (g *campaign) endKeys(c *caller, m *member, a *ledgerAccount) {
 // two active keys, and the limits of the day and the minute to the last request (L1, L2, K2, K5). What one has taken in all must show soon.
 func TestFaultsCluster_OneRule(t *testing.T) {
 	t.Parallel()
-	g := newCampaign(t, program(t), nil)
-	g.quiet()
-	for what, spans := range g.sights(countFrom(t, "CLUSTER_SIGHTS", 30)) {
+	g := newClusterTest(t, program(t), nil)
+	g.stopLoad()
+	for what, spans := range g.measureVisibility(countFrom(t, "CLUSTER_SIGHTS", 30)) {
 		figure(t, "%s is on every node after %s (%d looks, each at least a request of its own)", what, quantiles(spans), len(spans))
 	}
-	rounds := max(countFrom(t, "CLUSTER_ROUNDS", 15), len(g.ledger.accounts)) // each of which needs keys
+	rounds := max(countFrom(t, "CLUSTER_ROUNDS", 15), len(g.checker.accounts)) // each of which needs keys
 	for round := range rounds {
 		// Every other round the right code alone; at least five wrong tries leave it void (K2).
-		members := []*member{g.at(round), g.at(round + 1), g.at(round + 2)}
-		g.crack(fmt.Sprintf("cracked-%d@example.com", round), 100+5*round, members, 6*(1-round%2), true)
-		g.crackKeys(round)
+		members := []*endpoint{g.endpoint(round), g.endpoint(round + 1), g.endpoint(round + 2)}
+		g.guessCodeAtAll(fmt.Sprintf("cracked-%d@example.com", round), 100+5*round, members, 6*(1-round%2), true)
+		g.raceKeys(round)
 	}
-	g.crackLimits(75 * time.Second) // more than a minute: what is void by then is given out again
+	g.raceLimits(75 * time.Second) // more than a minute: what is void by then is given out again
 	g.conclude()
-	figure(t, "%d rounds in which three nodes are asked at once: %v", rounds, g.ledger)
+	figure(t, "%d rounds in which three nodes are asked at once: %v", rounds, g.checker)
 }
 
-// crackKeys asks all nodes for keys of one account at once, twice each, after its own are revoked.
-func (g *campaign) crackKeys(round int) {
-	c, a := newCaller(""), g.ledger.accounts[round%len(g.ledger.accounts)]
+// raceKeys asks all nodes for keys of one account at once, twice each, after its own are revoked.
+func (g *clusterTest) raceKeys(round int) {
+	c, a := newHTTPClient(""), g.checker.accounts[round%len(g.checker.accounts)]
 	defer c.close()
-	g.endKeys(c, g.at(round), a)
-	g.rig.level()
-	all := g.rig.members()
-	rush(slices.Concat(all, all), func(m *member) { g.ledger.newKey(c, m, a) })
-	if got := len(g.ledger.active(a)); got != 2 {
-		g.ledger.mu.Lock()
-		defer g.ledger.mu.Unlock()
-		g.ledger.wrong(accepted, "six wishes at three nodes gave %s %d keys, want 2", a.email, got)
+	g.revokeKeys(c, g.endpoint(round), a)
+	g.cluster.awaitSameRecords()
+	all := g.cluster.endpoints()
+	atOnce(slices.Concat(all, all), func(m *endpoint) { g.checker.newKey(c, m, a) })
+	if got := len(g.checker.active(a)); got != 2 {
+		g.checker.mu.Lock()
+		defer g.checker.mu.Unlock()
+		g.checker.violate(wronglyAccepted, "six wishes at three nodes gave %s %d keys, want 2", a.email, got)
 	}
 }
 
-// crackLimits asks all nodes with keys of all accounts, as fast as they answer, until nearly every request is refused.
-func (g *campaign) crackLimits(span time.Duration) {
-	end := g.ledger.now() + span
+// raceLimits asks all nodes with keys of all accounts, as fast as they answer, until nearly every request is refused.
+func (g *clusterTest) raceLimits(span time.Duration) {
+	end := g.checker.now() + span
 	w := g.client(1 << 33)
 	defer w.c.close()
-	for g.ledger.now() < end {
-		for _, a := range g.ledger.accounts {
-			good, _, _ := w.pick(a)
-			rush(g.rig.members(), func(m *member) { w.askAny(m, a, good) })
+	for g.checker.now() < end {
+		for _, a := range g.checker.accounts {
+			good, _, _ := w.pickKeys(a)
+			atOnce(g.cluster.endpoints(), func(m *endpoint) { w.askAny(m, a, good) })
 		}
 		wait(readerPause)
 	}
-	g.ledger.mu.Lock()
-	defer g.ledger.mu.Unlock()
-	for _, a := range g.ledger.accounts {
+	g.checker.mu.Lock()
+	defer g.checker.mu.Unlock()
+	for _, a := range g.checker.accounts {
 		if a.admitted < min(a.minute, a.day)/2 {
-			g.ledger.wrong(forfeited, "%s was admitted %d times only", a.email, a.admitted)
+			g.checker.violate(overForfeited, "%s was admitted %d times only", a.email, a.admitted)
 		}
 	}
 }
@@ -130,26 +130,26 @@ func (g *campaign) crackLimits(span time.Duration) {
 // joinMax is how soon a node that comes to a cluster with data answers its first request.
 const joinMax = 5 * time.Second
 
-// roller asks nodes in turn, and goes to the next one when nothing listens, as a balancer does; whatever else goes wrong has failed.
-type roller struct {
-	*campaign
-	c      *caller
-	asked  atomic.Int64
-	moved  atomic.Int64         // requests that another node answered, because a connection was refused
-	moving atomic.Pointer[peer] // the node that stops or starts: until it says that it is ready
-	there  atomic.Int64         // requests that failed at the node that was stopping or starting
+// rollingClient asks nodes in turn, and goes to the next one when nothing listens, as a balancer does; whatever else goes wrong has failed.
+type rollingClient struct {
+	*clusterTest
+	c              *httpClient
+	asked          atomic.Int64
+	moved          atomic.Int64                // requests that another node answered, because a connection was refused
+	moving         atomic.Pointer[clusterNode] // the node that stops or starts: until it says that it is ready
+	failedAtMoving atomic.Int64                // requests that failed at the node that was stopping or starting
 }
 
-// turn asks one node after the other, from one on, for a rate or to set one, until one takes the connection.
-func (r *roller) turn(from int, writes bool) {
+// askInTurn asks one node after the other, from one on, for a rate or to set one, until one takes the connection.
+func (r *rollingClient) askInTurn(from int, writes bool) {
 	r.asked.Add(1)
 	var got answer
 	var err error
-	for i := range r.rig.peers {
-		p := r.rig.peers[(from+i)%len(r.rig.peers)]
+	for i := range r.cluster.nodes {
+		p := r.cluster.nodes[(from+i)%len(r.cluster.nodes)]
 		moved := r.moving.Load() == p
 		if writes {
-			_, got = r.ledger.set(&p.member, r.ledger.series[from%len(r.ledger.series)])
+			_, got = r.checker.set(&p.endpoint, r.checker.series[from%len(r.checker.series)])
 		} else {
 			got, err = r.c.do(http.MethodGet, p.url+"/v1/rates?currency=USD", "", nil)
 		}
@@ -160,50 +160,50 @@ func (r *roller) turn(from int, writes bool) {
 			r.moved.Add(1)
 			continue
 		case moved || r.moving.Load() == p:
-			r.there.Add(1)
+			r.failedAtMoving.Add(1)
 			r.t.Logf("node %d, which stops or starts, answers %d %s, %v", p.number, got.status, got.code, err)
 			return
 		}
 		break
 	}
-	r.ledger.mu.Lock()
-	defer r.ledger.mu.Unlock()
-	r.ledger.wrong(lost, "no node takes a request: %d %s, %v: %.200s", got.status, got.code, err, got.body)
+	r.checker.mu.Lock()
+	defer r.checker.mu.Unlock()
+	r.checker.violate(lostWrite, "no node takes a request: %d %s, %v: %.200s", got.status, got.code, err, got.body)
 }
 
-// joins starts a guest beside nodes with data and returns how soon it answers a request with a key.
-func (g *campaign) joins() (took time.Duration) {
+// joinGuest starts a guest beside nodes with data and returns how soon it answers a request with a key.
+func (g *clusterTest) joinGuest() (took time.Duration) {
 	g.t.Helper()
-	c, a := newCaller(""), g.ledger.accounts[0]
+	c, a := newHTTPClient(""), g.checker.accounts[0]
 	defer c.close()
-	g.endKeys(c, g.at(0), a)
-	key, _ := g.ledger.newKey(c, g.at(0), a)
-	guest := g.rig.newPeer(g.t.TempDir(), len(g.rig.peers)+1, freeHosts(g.t, 1)[0])
+	g.revokeKeys(c, g.endpoint(0), a)
+	key, _ := g.checker.newKey(c, g.endpoint(0), a)
+	guest := g.cluster.newNode(g.t.TempDir(), len(g.cluster.nodes)+1, freeHosts(g.t, 1)[0])
 	began := time.Now()
 	n := guest.launch()
-	if !soon(healMax, func() bool { return guest.knows(c, key.secret) && guest.value(c, g.ledger.series[0]) > 0 }) {
+	if !eventually(healMax, func() bool { return guest.knows(c, key.secret) && guest.value(c, g.checker.series[0]) > 0 }) {
 		g.t.Fatalf("the guest does not answer:\n%s", n.tail(30))
 	}
 	took = time.Since(began)
 	guest.ready(true)
-	g.rig.peers = append(g.rig.peers, guest)
+	g.cluster.nodes = append(g.cluster.nodes, guest)
 	return took
 }
 
 // TestFaultsCluster_RollingRestart stops one node after the other in order and starts it again, while callers ask that go to another node
 // only when a connection is refused: not one request may fail, and changes go on through the other nodes. Then a fourth one joins them.
 func TestFaultsCluster_RollingRestart(t *testing.T) {
-	g := newCampaign(t, program(t), nil)
-	g.quiet()
+	g := newClusterTest(t, program(t), nil)
+	g.stopLoad()
 	g.stop = make(chan struct{})
-	r := &roller{campaign: g, c: newCaller("")}
+	r := &rollingClient{clusterTest: g, c: newHTTPClient("")}
 	defer r.c.close()
 	var done sync.WaitGroup
 	for worker := range 4 {
 		done.Go(func() {
 			w := g.client(uint64(worker))
-			for turn := worker; g.rest(w, readerPause/2); turn++ {
-				r.turn(turn, worker == 0)
+			for turn := worker; g.pause(w, readerPause/2); turn++ {
+				r.askInTurn(turn, worker == 0)
 			}
 		})
 	}
@@ -211,7 +211,7 @@ func TestFaultsCluster_RollingRestart(t *testing.T) {
 	defer halt()
 	var stops []time.Duration
 	for range countFrom(t, "CLUSTER_ROLLS", 1) {
-		for _, p := range g.rig.peers {
+		for _, p := range g.cluster.nodes {
 			r.moving.Store(p)
 			began := time.Now()
 			p.stop()
@@ -223,7 +223,7 @@ func TestFaultsCluster_RollingRestart(t *testing.T) {
 		}
 	}
 	halt()
-	joined := g.joins()
+	joined := g.joinGuest()
 	if joined > joinMax {
 		t.Errorf("the guest answered after %v, want %v", joined, joinMax)
 	}
@@ -232,5 +232,5 @@ func TestFaultsCluster_RollingRestart(t *testing.T) {
 		t.Error("no connection was ever refused: the test has tested nothing")
 	}
 	figure(t, "%d restarts, each stop within %s: %d requests, %d of them answered by another node because the connection was refused, %d failed at the node that stopped or started; a guest answered after %v; %v",
-		g.faults, quantiles(stops), r.asked.Load(), r.moved.Load(), r.there.Load(), joined.Round(time.Millisecond), g.ledger)
+		g.faults, quantiles(stops), r.asked.Load(), r.moved.Load(), r.failedAtMoving.Load(), joined.Round(time.Millisecond), g.checker)
 }

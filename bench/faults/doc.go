@@ -13,7 +13,7 @@
 // Tests that mostly wait run side by side (t.Parallel), after all others: none that holds a time against a limit.
 //
 // The node is a child process (start), its callers and their record of what was acknowledged are in this process (ledger): one ledger for
-// a node that is alone, for all nodes of a cluster, and for what a backup must hold. TestFaultsW1_ControlLedger plants each kind of breach
+// a node that is alone, for all nodes of a cluster, and for what a backup must hold. TestFaultsW1_ControlChecker plants each kind of breach
 // without any process. Figures are of the process boundary: acknowledged means that the first byte of a good answer arrived here.
 //
 // TestFaultsCluster_... are of three processes that are one service, and of guests (rig). Their callers go on through every fault (campaign).

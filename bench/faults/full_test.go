@@ -25,23 +25,23 @@ const (
 	// roundsAHealth is in how many rounds one waits until /readyz calls the disk well: it takes its seconds to be sure.
 	roundsAHealth = 8
 	reservedBytes = 64 << 20 // that the program keeps free
-	// tailSlack keeps a few slow moments of a busy machine from deciding over a ratio of two small times.
-	tailSlack = 500 * time.Microsecond
+	// latencySlack keeps a few slow moments of a busy machine from deciding over a ratio of two small times.
+	latencySlack = 500 * time.Microsecond
 )
 
-// quotaless lets a caller read as often as it likes, and has every request of a key written to the log.
-func quotaless() []string {
+// unlimitedReads lets a caller read as often as it likes, and has every request of a key written to the log.
+func unlimitedReads() []string {
 	return []string{"--quota-day", "1000000", "--quota-minute", "60000", "--lease", "1"}
 }
 
-// fullRun is a node that lives through disks that fill and are freed.
-type fullRun struct {
-	*smith
-	t      *testing.T
-	disk   string // in memory
-	office *postOffice
-	n      *node
-	key    string // of an account of its own
+// diskFullTest is a node that lives through disks that fill and are freed.
+type diskFullTest struct {
+	*keyWriter
+	t    *testing.T
+	disk string // in memory
+	mail *mailServer
+	n    *node
+	key  string // of an account of its own
 
 	normal, full []time.Duration          // of reads
 	slowest      map[string]time.Duration // of what was waited for
@@ -49,29 +49,29 @@ type fullRun struct {
 }
 
 // start starts a node on a new disk of which so many bytes are free beyond what the program keeps in reserve.
-func (r *fullRun) start(program string, beyond int64) {
+func (r *diskFullTest) start(program string, beyond int64) {
 	r.t.Helper()
-	r.disk, r.smith = memoryDisk(r.t, "256m"), newSmith(r.t, "")
-	r.key = prepare(r.t, filepath.Join(r.disk, "data"), 1)[0]
+	r.disk, r.keyWriter = memoryDisk(r.t, "256m"), newKeyWriter(r.t, "")
+	r.key = writeDataDir(r.t, filepath.Join(r.disk, "data"), 1)[0]
 	r.begin(program)
-	r.signIn(r.t, r.office, r.n)
+	r.signIn(r.t, r.mail, r.n)
 	const large = 256 << 20
 	size := fmt.Sprintf("size=%d", large-freeBytes(r.t, r.disk)+reservedBytes+beyond)
 	noError(r.t, unix.Mount("none", r.disk, "tmpfs", unix.MS_REMOUNT, size))
 }
 
-func (r *fullRun) begin(program string) {
-	args := serveArgs(filepath.Join(r.disk, "data"), append(r.office.args(), quotaless()...)...)
+func (r *diskFullTest) begin(program string) {
+	args := serveArgs(filepath.Join(r.disk, "data"), append(r.mail.args(), unlimitedReads()...)...)
 	r.n = launch(r.t, command{program: program, args: args}).ready()
 	r.at.url = r.n.url
 }
 
-func (r *fullRun) best(key string) (answer, error) {
+func (r *diskFullTest) best(key string) (answer, error) {
 	return r.c.do(http.MethodGet, r.n.url+"/v1/rates/best?currency=USD&operation=buy", key, nil)
 }
 
 // reads times reads without a key.
-func (r *fullRun) reads(into *[]time.Duration) error {
+func (r *diskFullTest) reads(into *[]time.Duration) error {
 	for range readsAPhase {
 		began := time.Now()
 		got, err := r.best("")
@@ -102,7 +102,7 @@ func within(limit time.Duration, what string, try func() (bool, error)) (time.Du
 }
 
 // within waits for something that must be soon, and notes how long it took.
-func (r *fullRun) within(limit time.Duration, what string, try func() (bool, error)) error {
+func (r *diskFullTest) within(limit time.Duration, what string, try func() (bool, error)) error {
 	took, err := within(limit, what, try)
 	r.slowest[what] = max(r.slowest[what], took.Round(time.Millisecond))
 	return err
@@ -116,18 +116,18 @@ func isReadOnly(got answer, err error) (bool, error) {
 	return true, nil
 }
 
-func (r *fullRun) says(state string) func() (bool, error) {
+func (r *diskFullTest) readyzSays(state string) func() (bool, error) {
 	return func() (bool, error) {
-		is := lookOnce(r.c, r.n.url+"/readyz").states["disk"]
+		is := sampleHealth(r.c, r.n.url+"/readyz").states["disk"]
 		return is == state, fmt.Errorf("/readyz says that the disk is %q", is)
 	}
 }
 
 // whileFull is what must hold on a full disk.
-func (r *fullRun) whileFull() error {
-	err := r.within(fullSeenMax, "read-only", func() (bool, error) { return isReadOnly(r.turn(), nil) })
+func (r *diskFullTest) whileFull() error {
+	err := r.within(fullSeenMax, "read-only", func() (bool, error) { return isReadOnly(r.createAndRevoke(), nil) })
 	if err == nil {
-		err = r.within(fullSeenMax, "/readyz read_only", r.says("read_only"))
+		err = r.within(fullSeenMax, "/readyz read_only", r.readyzSays("read_only"))
 	}
 	if err != nil {
 		return err
@@ -139,8 +139,8 @@ func (r *fullRun) whileFull() error {
 }
 
 // round fills the disk, looks, frees it and looks again.
-func (r *fullRun) round(number int) error {
-	changed := r.turn()
+func (r *diskFullTest) round(number int) error {
+	changed := r.createAndRevoke()
 	if got, err := r.best(r.key); err != nil || !got.good() || !changed.good() {
 		return fmt.Errorf("before the disk is full: status %d %s, %w; of a change %d %s", got.status, got.code, err, changed.status, changed.code)
 	}
@@ -155,13 +155,13 @@ func (r *fullRun) round(number int) error {
 	if err != nil {
 		return err
 	}
-	relieve(r.t, r.disk)
+	freeSpace(r.t, r.disk)
 	err = r.within(fullGoneMax, "changes", func() (bool, error) {
-		got := r.turn()
+		got := r.createAndRevoke()
 		return got.good(), fmt.Errorf("status %d %s", got.status, got.code)
 	})
 	if err == nil && number%roundsAHealth == 0 {
-		err = r.within(fullGoneMax, "/readyz ok", r.says("ok"))
+		err = r.within(fullGoneMax, "/readyz ok", r.readyzSays("ok"))
 	}
 	if err != nil {
 		return err
@@ -170,12 +170,12 @@ func (r *fullRun) round(number int) error {
 }
 
 // restart stops or kills the node of some rounds while the disk is full.
-func (r *fullRun) restart(number int) error {
+func (r *diskFullTest) restart(number int) error {
 	switch number % 5 {
 	case 1:
 		r.stops++
 		r.n.send(syscall.SIGTERM)
-		if code := r.n.end(); code != 0 {
+		if code := r.n.awaitExit(); code != 0 {
 			return fmt.Errorf("after SIGTERM on a full disk it ends with %d: %s", code, r.n.tail(3))
 		}
 	case 3:
@@ -203,10 +203,10 @@ func p99(times []time.Duration) time.Duration {
 // TestFaultsW7_FullAndFreed fills the disk under a node, down to the last byte too, and frees it again: it is read-only within
 // a second and says so, reads go on as before, it starts and stops meanwhile, is back within five seconds, and loses nothing.
 func TestFaultsW7_FullAndFreed(t *testing.T) {
-	if !apart(t) {
+	if !inNamespace(t) {
 		return
 	}
-	r := &fullRun{t: t, office: newPostOffice(t), slowest: map[string]time.Duration{}}
+	r := &diskFullTest{t: t, mail: newMailServer(t), slowest: map[string]time.Duration{}}
 	beyond := []int64{256 << 10, 512 << 10, 1 << 20, 4 << 20} // the node wants 64 KiB more before it calls a disk well again
 	rounds := 0
 	for _, size := range beyond {
@@ -223,61 +223,61 @@ func TestFaultsW7_FullAndFreed(t *testing.T) {
 	normal, full := p99(r.normal), p99(r.full)
 	figure(t, "%d times full and freed: waited at most %v; %d SIGTERM and %d SIGKILL on a full disk, each with a start; p99 of %d reads %s, on a full disk %s",
 		rounds, r.slowest, r.stops, r.kills, len(r.full), normal.Round(time.Microsecond), full.Round(time.Microsecond))
-	if full > 2*normal+tailSlack {
+	if full > 2*normal+latencySlack {
 		t.Errorf("p99 of reads is %s on a full disk, %s otherwise", full, normal)
 	}
 }
 
 // TestFaultsW7_ControlPoison plants a log without its reserve: a full disk then stops the node, which the test must see.
 func TestFaultsW7_ControlPoison(t *testing.T) {
-	if !apart(t) {
+	if !inNamespace(t) {
 		return
 	}
-	blind := mutant(t, "blind", "wal/disk.go", "	if free-need < reserve {", "	if free-need < -reserve*1000 {")
-	r := &fullRun{t: t, office: newPostOffice(t), slowest: map[string]time.Duration{}}
+	blind := buildMutant(t, "blind", "wal/disk.go", "	if free-need < reserve {", "	if free-need < -reserve*1000 {")
+	r := &diskFullTest{t: t, mail: newMailServer(t), slowest: map[string]time.Duration{}}
 	r.start(blind, 64<<10)
 	fill(t, r.disk, 0)
 	r.l.end()
 	for range 200 {
-		if got := r.turn(); !got.good() {
+		if got := r.createAndRevoke(); !got.good() {
 			break
 		}
 	}
-	_, err := within(fullSeenMax, "the end", func() (bool, error) { return r.n.over(), nil })
+	_, err := within(fullSeenMax, "the end", func() (bool, error) { return r.n.exited(), nil })
 	figure(t, "control, a log that does not look at the space: it is not read-only, it ends: %v", r.n.cmd.ProcessState)
-	if err != nil || r.n.end() != exitFailStop {
+	if err != nil || r.n.awaitExit() != exitFailStop {
 		t.Errorf("%v; the disk does not get full", err)
 	}
 }
 
 const (
 	// syncDelay is how much longer a sync takes than it should (W12).
-	syncDelay = 200 * time.Millisecond
-	slowTries = 3
+	syncDelay    = 200 * time.Millisecond
+	slowAttempts = 3
 	// pendingMax is how many changes of an account may wait while one is being written (actors.Config.PendingWritesMax).
 	pendingMax = 64
-	// crowd is how many callers change the same account at once.
-	crowd = 4 * pendingMax
+	// clientsAtOnce is how many callers change the same account at once.
+	clientsAtOnce = 4 * pendingMax
 )
 
 // slowNode is a node some calls of which strace delays, or only watches. strace stops nothing else: with --seccomp-bpf delays work.
 type slowNode struct {
-	*smith
+	*keyWriter
 	n     *node
 	reads []time.Duration
 }
 
-func newSlowNode(t *testing.T, office *postOffice, call string, delay time.Duration) *slowNode {
+func newSlowNode(t *testing.T, office *mailServer, call string, delay time.Duration) *slowNode {
 	t.Helper()
 	need(t, "strace", "strace")
 	dir := filepath.Join(memoryDir(t), "data")
-	prepare(t, dir, 1)
+	writeDataDir(t, dir, 1)
 	prefix := []string{"strace", "-D", "-f", "-qq", "--seccomp-bpf", "-o", "/dev/null", "-e", "trace=" + call}
 	if delay > 0 {
 		prefix = append(prefix, "-e", fmt.Sprintf("inject=%s:delay_enter=%d", call, delay.Microseconds()))
 	}
-	s := &slowNode{smith: newSmith(t, "")}
-	s.n = launch(t, command{prefix: prefix, args: serveArgs(dir, append(office.args(), quotaless()...)...)}).ready()
+	s := &slowNode{keyWriter: newKeyWriter(t, "")}
+	s.n = launch(t, command{wrapper: prefix, args: serveArgs(dir, append(office.args(), unlimitedReads()...)...)}).ready()
 	s.signIn(t, office, s.n)
 	return s
 }
@@ -288,9 +288,9 @@ func (s *slowNode) flood() (answers map[string]int, slowest time.Duration) {
 	var group sync.WaitGroup
 	answers = map[string]int{}
 	gate := make(chan struct{})
-	for number := range crowd {
+	for number := range clientsAtOnce {
 		group.Go(func() {
-			c := newCaller(addressOf(number)) // an address has a share of the connections
+			c := newHTTPClient(clientAddress(number)) // an address has a share of the connections
 			defer c.close()
 			<-gate
 			began := time.Now()
@@ -314,10 +314,10 @@ func (s *slowNode) flood() (answers map[string]int, slowest time.Duration) {
 	return answers, slowest
 }
 
-// besideEachOther reads from two nodes in turn, in the same moments of the machine, up to slowTries times, and returns the p99 of both.
-func besideEachOther(t *testing.T, reads int, quick, slow *slowNode) (atOnce, delayed time.Duration) {
+// compareReads reads from two nodes in turn, in the same moments of the machine, up to slowAttempts times, and returns the p99 of both.
+func compareReads(t *testing.T, reads int, quick, slow *slowNode) (atOnce, delayed time.Duration) {
 	t.Helper()
-	for try := range slowTries {
+	for try := range slowAttempts {
 		if try > 0 {
 			progress(t, "p99 %s and %s: tried again", delayed, atOnce)
 		}
@@ -327,12 +327,12 @@ func besideEachOther(t *testing.T, reads int, quick, slow *slowNode) (atOnce, de
 				began := time.Now()
 				got, err := s.c.do(http.MethodGet, s.at.url+"/v1/rates/best?currency=USD&operation=buy", "", nil)
 				if err != nil || got.status != http.StatusOK {
-					t.Fatal(got.trouble("a read without a key", err))
+					t.Fatal(got.failure("a read without a key", err))
 				}
 				s.reads = append(s.reads, time.Since(began))
 			}
 		}
-		if atOnce, delayed = p99(quick.reads), p99(slow.reads); delayed <= 2*atOnce+tailSlack {
+		if atOnce, delayed = p99(quick.reads), p99(slow.reads); delayed <= 2*atOnce+latencySlack {
 			break
 		}
 	}
@@ -342,10 +342,10 @@ func besideEachOther(t *testing.T, reads int, quick, slow *slowNode) (atOnce, de
 // TestFaultsW12_SlowDisk delays each sync by 200 ms while changes are made: reads take no longer than those of a node beside
 // it whose disk is quick, changes are good but wait, and of a crowd of them a bounded number waits and the others are refused.
 func TestFaultsW12_SlowDisk(t *testing.T) {
-	office := newPostOffice(t)
+	office := newMailServer(t)
 	quick, slow := newSlowNode(t, office, "fsync", 0), newSlowNode(t, office, "fsync", syncDelay)
 	began := time.Now()
-	if got := slow.turn(); !got.good() || time.Since(began) < syncDelay {
+	if got := slow.createAndRevoke(); !got.good() || time.Since(began) < syncDelay {
 		t.Fatalf("a change was made after %s, status %d: no sync was delayed", time.Since(began), got.status)
 	}
 	end, ended := make(chan struct{}), make(chan struct{})
@@ -356,22 +356,22 @@ func TestFaultsW12_SlowDisk(t *testing.T) {
 			case <-end:
 				return
 			default:
-				slow.turn()
+				slow.createAndRevoke()
 			}
 		}
 	}()
-	atOnce, delayed := besideEachOther(t, 1500, quick, slow)
+	atOnce, delayed := compareReads(t, 1500, quick, slow)
 	close(end)
 	<-ended
 	changes := slow.l.count("", acknowledged)
 	answers, slowest := slow.flood()
 	figure(t, "syncs %s slower: p99 of %d reads %s, of a node beside it %s; %d changes meanwhile; of %d changes of one account at once: %v, overloaded after at most %s",
-		syncDelay, len(slow.reads), delayed.Round(time.Microsecond), atOnce.Round(time.Microsecond), changes, crowd, answers, slowest.Round(time.Millisecond))
-	if delayed > 2*atOnce+tailSlack {
+		syncDelay, len(slow.reads), delayed.Round(time.Microsecond), atOnce.Round(time.Microsecond), changes, clientsAtOnce, answers, slowest.Round(time.Millisecond))
+	if delayed > 2*atOnce+latencySlack {
 		t.Errorf("p99 of reads is %s with a slow disk, %s with a quick one", delayed, atOnce)
 	}
-	if waited := answers["waited"]; changes <= 2 || waited == 0 || waited > 2*pendingMax || answers["overloaded"] < crowd-2*pendingMax || answers["other"] > 0 {
-		t.Errorf("%d changes; of a crowd of %d %v; want at most %d to wait", changes, crowd, answers, 2*pendingMax)
+	if waited := answers["waited"]; changes <= 2 || waited == 0 || waited > 2*pendingMax || answers["overloaded"] < clientsAtOnce-2*pendingMax || answers["other"] > 0 {
+		t.Errorf("%d changes; of a crowd of %d %v; want at most %d to wait", changes, clientsAtOnce, answers, 2*pendingMax)
 	}
 	if slowest > syncDelay*10 {
 		t.Errorf("a refusal took %s", slowest)
@@ -381,11 +381,11 @@ func TestFaultsW12_SlowDisk(t *testing.T) {
 // TestFaultsW12_ControlSlowAnswers delays the writing of answers in place of syncs: the comparison must see that.
 func TestFaultsW12_ControlSlowAnswers(t *testing.T) {
 	const answerCalls = "write,writev,sendto,sendmsg"
-	office := newPostOffice(t)
+	office := newMailServer(t)
 	quick, slow := newSlowNode(t, office, answerCalls, 0), newSlowNode(t, office, answerCalls, 20*time.Millisecond)
-	atOnce, delayed := besideEachOther(t, 200, quick, slow)
+	atOnce, delayed := compareReads(t, 200, quick, slow)
 	figure(t, "control, answers 20ms slower: p99 %s, of a node beside it %s", delayed.Round(time.Microsecond), atOnce.Round(time.Microsecond))
-	if delayed <= 2*atOnce+tailSlack {
+	if delayed <= 2*atOnce+latencySlack {
 		t.Error("the comparison does not see slow reads")
 	}
 }

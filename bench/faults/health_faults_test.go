@@ -25,12 +25,12 @@ import (
 func healthFaults() map[string]func(t *testing.T) (*node, plantedFault) {
 	return map[string]func(t *testing.T) (*node, plantedFault){
 		"nothing published": plantEmpty, "log replays": plantRecovering, "disk slow": plantSlow, "clock stepped": plantStep,
-		"rates expired": plantStale, "descriptors short": plantShort, "connections at the cap": plantCrowd, "mailboxes full": plantOverload,
+		"rates expired": plantStale, "descriptors short": plantDescriptors, "connections at the cap": plantConnections, "mailboxes full": plantOverload,
 		"snapshot without space": plantSnapshot,
 		"disk full":              func(t *testing.T) (*node, plantedFault) { return plantFull(t, "") },
 		"mail server down":       func(t *testing.T) (*node, plantedFault) { return plantMail(t, "", "failing", 1) },
 		"mail queue full": func(t *testing.T) (*node, plantedFault) { // of two messages
-			small := mutant(t, "small-queue", "actors/mail/config.go", "queueMaxDefault  = 1000\n", "queueMaxDefault  = 2\n")
+			small := buildMutant(t, "small-queue", "actors/mail/config.go", "queueMaxDefault     = 1000\n", "queueMaxDefault     = 2\n")
 			return plantMail(t, small, "full", 2)
 		},
 	}
@@ -38,7 +38,7 @@ func healthFaults() map[string]func(t *testing.T) (*node, plantedFault) {
 
 // TestFaultsS15_EachFaultShows plants each fault: /readyz says so within a second, its end within five; nothing flaps; /livez goes on.
 func TestFaultsS15_EachFaultShows(t *testing.T) {
-	if !apart(t) {
+	if !inNamespace(t) {
 		return
 	}
 	need(t, "strace", "strace")
@@ -50,7 +50,7 @@ func TestFaultsS15_EachFaultShows(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				n, planted := plant(t)
-				comes, goes, err := watchHealth(t, n).judge(planted)
+				comes, goes, err := watchHealth(t, n).plantAndMend(planted)
 				noError(t, err)
 				progress(t, "%s: %s %s after %s, ok %s after its end", name, planted.name, planted.state,
 					comes.Round(time.Millisecond), goes.Round(time.Millisecond))
@@ -70,11 +70,11 @@ func TestFaultsS15_EachFaultShows(t *testing.T) {
 
 // TestFaultsS15_ControlUnwired takes a condition's wiring away: the watch must miss it.
 func TestFaultsS15_ControlUnwired(t *testing.T) {
-	if !apart(t) {
+	if !inNamespace(t) {
 		return
 	}
-	n, planted := plantFull(t, mutant(t, "deaf", "actors/health.go", "s.dataCondition(), s.vitals.Disk(now),", "s.dataCondition(), engine.Well(\"disk\"),"))
-	_, _, err := watchHealth(t, n).judge(planted)
+	n, planted := plantFull(t, buildMutant(t, "deaf", "actors/health.go", "s.dataCondition(), s.journalHealth.Disk(now),", "s.dataCondition(), engine.HealthyCondition(\"disk\"),"))
+	_, _, err := watchHealth(t, n).plantAndMend(planted)
 	if err == nil {
 		t.Error("a node that says nothing of its full disk passes")
 	}
@@ -85,21 +85,21 @@ func TestFaultsS15_ControlUnwired(t *testing.T) {
 func TestFaultsS15_FailStopShows(t *testing.T) {
 	needRoot(t)
 	need(t, "strace", "strace")
-	n, keys := prepared(t, 1, "--lease", "1")
+	n, keys := startWithAccounts(t, 1, "--lease", "1")
 	watch := watchHealth(t, n)
-	traced(t, n, "fsync,fdatasync:error=EIO")
+	injectSyscalls(t, n, "fsync,fdatasync:error=EIO")
 	began := time.Now()
 	stop := askBest(t, n, 1, keys)
-	took, in := watch.first(began, comesMax, func(l look) bool {
+	took, in := watch.first(began, shownWithin, func(l healthSample) bool {
 		return l.status == 0 || l.status == http.StatusServiceUnavailable && l.states["log"] == "failed"
 	})
-	code := n.end()
+	code := n.awaitExit()
 	ended := time.Since(began)
 	stop()
 	if !in || code != 70 {
-		t.Errorf("it shows within %s: %t, and ends with %d:\n%s", comesMax, in, code, n.tail(20))
+		t.Errorf("it shows within %s: %t, and ends with %d:\n%s", shownWithin, in, code, n.tail(20))
 	}
-	if ended > 2*comesMax {
+	if ended > 2*shownWithin {
 		t.Errorf("the process ends after %s", ended)
 	}
 	figure(t, "a failed sync: /readyz is unavailable or gone after %s, the process leaves with 70 after %s", took.Round(time.Millisecond), ended.Round(time.Millisecond))
@@ -127,9 +127,9 @@ func plantEmpty(t *testing.T) (*node, plantedFault) {
 
 // plantRecovering starts a node whose replay waits for four seconds.
 func plantRecovering(t *testing.T) (*node, plantedFault) {
-	slow := mutant(t, "slow-replay", "actors/recovery.go", "\tr := newReplayer(s)\n", "\ttime.Sleep(4 * time.Second)\n\tr := newReplayer(s)\n")
+	slow := buildMutant(t, "slow-replay", "actors/recovery.go", "\tr := newReplayer(s)\n", "\ttime.Sleep(4 * time.Second)\n\tr := newReplayer(s)\n")
 	data := t.TempDir() + "/data"
-	prepare(t, data, 1)
+	writeDataDir(t, data, 1)
 	n := launch(t, command{program: slow, args: serveArgs(data)})
 	if !n.listens() {
 		t.Fatalf("it does not listen:\n%s", n.tail(50))
@@ -141,7 +141,7 @@ func plantRecovering(t *testing.T) (*node, plantedFault) {
 func onSmallDisk(t *testing.T, program, size string, accounts int, more ...string) (n *node, disk string, keys []string) {
 	t.Helper()
 	disk = memoryDisk(t, size)
-	keys = prepare(t, disk+"/data", accounts)
+	keys = writeDataDir(t, disk+"/data", accounts)
 	return launch(t, command{program: program, args: serveArgs(disk+"/data", more...)}).ready(), disk, keys
 }
 
@@ -150,12 +150,12 @@ func plantFull(t *testing.T, program string) (*node, plantedFault) {
 	return n, plantedFault{
 		name: "disk", state: "read_only",
 		plant: func() { fill(t, disk, reservedBytes-1<<20) },
-		mend:  func() { relieve(t, disk) },
+		mend:  func() { freeSpace(t, disk) },
 	}
 }
 
-// traced injects a fault into the system calls of a node until release.
-func traced(t *testing.T, n *node, inject string) (release func()) {
+// injectSyscalls injects a fault into the system calls of a node until release.
+func injectSyscalls(t *testing.T, n *node, inject string) (release func()) {
 	t.Helper()
 	calls, _, _ := strings.Cut(inject, ":")
 	said, write, err := os.Pipe()
@@ -187,7 +187,7 @@ func askBest(t *testing.T, n *node, callers int, keys []string) (stop func()) {
 	var group sync.WaitGroup
 	for i := range callers {
 		group.Go(func() {
-			c := newCaller(addressOf(1000 + i*25))
+			c := newHTTPClient(clientAddress(1000 + i*25))
 			defer c.close()
 			for {
 				select {
@@ -206,12 +206,12 @@ func askBest(t *testing.T, n *node, callers int, keys []string) (stop func()) {
 
 // plantSlow lets each sync take two seconds while they are needed.
 func plantSlow(t *testing.T) (*node, plantedFault) {
-	n, keys := prepared(t, 1, quotaless()...)
+	n, keys := startWithAccounts(t, 1, unlimitedReads()...)
 	var release, stop func()
 	return n, plantedFault{
 		name: "disk", state: "slow", late: time.Second, // slow is what is older than a second
 		plant: func() {
-			release = traced(t, n, "fsync,fdatasync:delay_enter=2000000")
+			release = injectSyscalls(t, n, "fsync,fdatasync:delay_enter=2000000")
 			stop = askBest(t, n, 1, keys)
 		},
 		mend: func() {
@@ -223,8 +223,8 @@ func plantSlow(t *testing.T) (*node, plantedFault) {
 
 func plantStep(t *testing.T) (*node, plantedFault) {
 	clock, data := newWallClock(t), t.TempDir()+"/data"
-	prepare(t, data, 1)
-	n := launch(t, command{program: overlaid(t, "skewed", skewedTime(t)), args: serveArgs(data), env: clock.env()}).ready()
+	writeDataDir(t, data, 1)
+	n := launch(t, command{program: buildOverlay(t, "skewed", skewedTime(t)), args: serveArgs(data), env: clock.env()}).ready()
 	return n, plantedFault{
 		name: "clock", state: "clock_suspect",
 		plant: func() { clock.step(61 * time.Second) },
@@ -234,19 +234,19 @@ func plantStep(t *testing.T) (*node, plantedFault) {
 
 // plantMail has so many messages sent while no mail server is there; then there is one.
 func plantMail(t *testing.T, program, state string, messages int) (*node, plantedFault) {
-	office, data := newPostOffice(t), t.TempDir()+"/data"
-	prepare(t, data, 1)
+	office, data := newMailServer(t), t.TempDir()+"/data"
+	writeDataDir(t, data, 1)
 	office.close()
 	n := launch(t, command{program: program, args: serveArgs(data, office.args()...)}).ready()
 	return n, plantedFault{
 		name: "mail", state: state,
 		plant: func() {
-			c := newCaller(addressOf(1))
+			c := newHTTPClient(clientAddress(1))
 			defer c.close()
 			for i := range messages {
 				got, err := c.do(http.MethodPost, n.url+"/v1/account/codes", "", map[string]string{"email": fmt.Sprintf("ana%d@example.com", i)})
 				if err != nil || !got.good() {
-					t.Error(got.trouble("ask for a code", err))
+					t.Error(got.failure("ask for a code", err))
 				}
 			}
 		},
@@ -255,7 +255,7 @@ func plantMail(t *testing.T, program, state string, messages int) (*node, plante
 }
 
 func plantStale(t *testing.T) (*node, plantedFault) {
-	n, _ := prepared(t, 1)
+	n, _ := startWithAccounts(t, 1)
 	return n, plantedFault{
 		name: "rates", state: "stale",
 		plant: func() {
@@ -267,8 +267,8 @@ func plantStale(t *testing.T) (*node, plantedFault) {
 	}
 }
 
-// watchOpens is when both connections of a watch are there.
-const watchOpens = 500 * time.Millisecond
+// watchStartDelay is when both connections of a watch are there.
+const watchStartDelay = 500 * time.Millisecond
 
 // dial opens connections to a node; leave closes them.
 func (n *node) dial(count int) (leave func()) {
@@ -288,9 +288,9 @@ func (n *node) dial(count int) (leave func()) {
 	})
 }
 
-// plantShort takes the descriptors away that are not in use, while callers connect.
-func plantShort(t *testing.T) (*node, plantedFault) {
-	n, _ := prepared(t, 1)
+// plantDescriptors takes the descriptors away that are not in use, while callers connect.
+func plantDescriptors(t *testing.T) (*node, plantedFault) {
+	n, _ := startWithAccounts(t, 1)
 	var old unix.Rlimit
 	noError(t, unix.Prlimit(n.pid(), unix.RLIMIT_NOFILE, nil, &old))
 	limit := func(to unix.Rlimit) {
@@ -299,7 +299,7 @@ func plantShort(t *testing.T) (*node, plantedFault) {
 	return n, plantedFault{
 		name: "connections", state: "short",
 		plant: func() {
-			wait(watchOpens)
+			wait(watchStartDelay)
 			limit(unix.Rlimit{Cur: 3, Max: old.Max})
 			t.Cleanup(n.dial(2))
 		},
@@ -307,14 +307,14 @@ func plantShort(t *testing.T) (*node, plantedFault) {
 	}
 }
 
-// plantCrowd opens as many connections as may be.
-func plantCrowd(t *testing.T) (*node, plantedFault) {
-	n, _ := prepared(t, 1, "--connections", "40", "--connections-per-address", "0")
+// plantConnections opens as many connections as may be.
+func plantConnections(t *testing.T) (*node, plantedFault) {
+	n, _ := startWithAccounts(t, 1, "--connections", "40", "--connections-per-address", "0")
 	var leave func()
 	return n, plantedFault{
 		name: "connections", state: "full",
 		plant: func() {
-			wait(watchOpens)
+			wait(watchStartDelay)
 			leave = n.dial(45)
 			t.Cleanup(leave)
 		},
@@ -324,8 +324,8 @@ func plantCrowd(t *testing.T) (*node, plantedFault) {
 
 // plantOverload asks more at once than wait for a mailbox of one place.
 func plantOverload(t *testing.T) (*node, plantedFault) {
-	small := mutant(t, "small-mailbox", "actors/config.go", "mailboxDefault         = 4096\n", "mailboxDefault         = 1\n")
-	n, _, keys := onSmallDisk(t, small, "160m", 1, quotaless()...)
+	small := buildMutant(t, "small-mailbox", "actors/config.go", "mailboxDefault         = 4096\n", "mailboxDefault         = 1\n")
+	n, _, keys := onSmallDisk(t, small, "160m", 1, unlimitedReads()...)
 	var stop func()
 	return n, plantedFault{
 		name: "load", state: "overloaded",
@@ -336,8 +336,8 @@ func plantOverload(t *testing.T) (*node, plantedFault) {
 
 // plantSnapshot has a snapshot written of which the space lets only the beginning.
 func plantSnapshot(t *testing.T) (*node, plantedFault) {
-	eager := mutant(t, "eager-snapshots", "actors/config.go", "snapshotRecordsDefault = 50_000\n", "snapshotRecordsDefault = 20\n")
-	n, disk, keys := onSmallDisk(t, eager, "220m", 20_000, quotaless()...)
+	eager := buildMutant(t, "eager-snapshots", "actors/config.go", "snapshotRecordsDefault = 50_000\n", "snapshotRecordsDefault = 20\n")
+	n, disk, keys := onSmallDisk(t, eager, "220m", 20_000, unlimitedReads()...)
 	var stop func()
 	return n, plantedFault{
 		name: "snapshot", state: "failing",
@@ -348,23 +348,23 @@ func plantSnapshot(t *testing.T) (*node, plantedFault) {
 		},
 		mend: func() {
 			stop()
-			relieve(t, disk)
+			freeSpace(t, disk)
 		},
 	}
 }
 
 const (
-	// comesMax and goesMax are the promise of S15: how soon a fault shows, and how soon its end.
-	comesMax = time.Second
-	goesMax  = 5 * time.Second
-	// lookEvery is the time between two looks.
-	lookEvery = 10 * time.Millisecond
-	// standsMin is how long a fault is left to stand, and its end after it: no condition may flap meanwhile.
-	standsMin = 1500 * time.Millisecond
+	// shownWithin and clearedWithin are the promise of S15: how soon a fault shows, and how soon its end.
+	shownWithin   = time.Second
+	clearedWithin = 5 * time.Second
+	// sampleInterval is the time between two looks.
+	sampleInterval = 10 * time.Millisecond
+	// holdTime is how long a fault is left to stand, and its end after it: no condition may flap meanwhile.
+	holdTime = 1500 * time.Millisecond
 )
 
-// look is what /readyz said at one moment.
-type look struct {
+// healthSample is what /readyz said at one moment.
+type healthSample struct {
 	at     time.Time
 	status int // 0 = no answer
 	whole  string
@@ -373,10 +373,10 @@ type look struct {
 
 // healthWatch asks /readyz and /livez again and again, each over a connection of its own that it opens at the beginning.
 type healthWatch struct {
-	mu    sync.Mutex
-	looks []look
-	lives int // answers of /livez
-	dead  int // looks at it without a 200
+	mu      sync.Mutex
+	samples []healthSample
+	lives   int // answers of /livez
+	dead    int // looks at it without a 200
 }
 
 // watchHealth watches a node until the test ends.
@@ -385,14 +385,14 @@ func watchHealth(t *testing.T, n *node) *healthWatch {
 	w := &healthWatch{}
 	stop := make(chan struct{})
 	var ended sync.WaitGroup
-	for _, ask := range []func(*caller){
-		func(c *caller) {
-			l := lookOnce(c, n.url+"/readyz")
+	for _, ask := range []func(*httpClient){
+		func(c *httpClient) {
+			l := sampleHealth(c, n.url+"/readyz")
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.looks = append(w.looks, l)
+			w.samples = append(w.samples, l)
 		},
-		func(c *caller) {
+		func(c *httpClient) {
 			got, err := c.do(http.MethodGet, n.url+"/livez", "", nil)
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -402,9 +402,9 @@ func watchHealth(t *testing.T, n *node) *healthWatch {
 		},
 	} {
 		ended.Go(func() {
-			c := newCaller("127.0.9.9")
+			c := newHTTPClient("127.0.9.9")
 			defer c.close()
-			ticker := time.NewTicker(lookEvery)
+			ticker := time.NewTicker(sampleInterval)
 			defer ticker.Stop()
 			for {
 				ask(c)
@@ -420,10 +420,10 @@ func watchHealth(t *testing.T, n *node) *healthWatch {
 	return w
 }
 
-// lookOnce asks once. The moment is that of the answer.
-func lookOnce(c *caller, url string) look {
+// sampleHealth asks once. The moment is that of the answer.
+func sampleHealth(c *httpClient, url string) healthSample {
 	got, err := c.do(http.MethodGet, url, "", nil)
-	l := look{at: time.Now(), states: map[string]string{}}
+	l := healthSample{at: time.Now(), states: map[string]string{}}
 	var said struct {
 		Status     string
 		Conditions []struct{ Name, State string }
@@ -438,20 +438,20 @@ func lookOnce(c *caller, url string) look {
 }
 
 // since are the looks from a moment on.
-func (w *healthWatch) since(from time.Time) []look {
+func (w *healthWatch) since(from time.Time) []healthSample {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for i := range w.looks {
-		if !w.looks[i].at.Before(from) {
-			return append([]look(nil), w.looks[i:]...)
+	for i := range w.samples {
+		if !w.samples[i].at.Before(from) {
+			return append([]healthSample(nil), w.samples[i:]...)
 		}
 	}
 	return nil
 }
 
 // first waits for a look that is right and returns how long after from it came; false when none came in time.
-func (w *healthWatch) first(from time.Time, most time.Duration, right func(look) bool) (took time.Duration, in bool) {
-	soon(time.Until(from)+most+10*lookEvery, func() bool {
+func (w *healthWatch) first(from time.Time, most time.Duration, right func(healthSample) bool) (took time.Duration, in bool) {
+	eventually(time.Until(from)+most+10*sampleInterval, func() bool {
 		for _, l := range w.since(from) {
 			if right(l) {
 				took, in = l.at.Sub(from), l.at.Sub(from) <= most
@@ -463,8 +463,8 @@ func (w *healthWatch) first(from time.Time, most time.Duration, right func(look)
 	return took, in
 }
 
-// stands reports that all looks of a span are right.
-func (w *healthWatch) stands(span time.Duration, right func(look) bool) error {
+// holds reports that all looks of a span are right.
+func (w *healthWatch) holds(span time.Duration, right func(healthSample) bool) error {
 	from := time.Now()
 	wait(span)
 	for _, l := range w.since(from) {
@@ -484,30 +484,30 @@ type plantedFault struct {
 	mend        func()        // when it returns the fault is over
 }
 
-// judge plants a fault, mends it and tells how long /readyz took to say so, or what it did wrong.
-func (w *healthWatch) judge(f plantedFault) (comes, goes time.Duration, err error) {
-	shows := func(l look) bool {
+// check plants a fault, mends it and tells how long /readyz took to say so, or what it did wrong.
+func (w *healthWatch) plantAndMend(f plantedFault) (comes, goes time.Duration, err error) {
+	shows := func(l healthSample) bool {
 		want, whole := http.StatusOK, "degraded"
 		if f.down {
 			want, whole = http.StatusServiceUnavailable, "unavailable"
 		}
 		return l.states[f.name] == f.state && l.status == want && l.whole == whole
 	}
-	well := func(l look) bool { return l.status == http.StatusOK && l.states[f.name] == "ok" }
+	well := func(l healthSample) bool { return l.status == http.StatusOK && l.states[f.name] == "ok" }
 	f.plant()
-	comes, in := w.first(time.Now().Add(f.late), comesMax, shows)
+	comes, in := w.first(time.Now().Add(f.late), shownWithin, shows)
 	if !in {
-		return 0, 0, fmt.Errorf("%s does not show %s within %s: %v", f.name, f.state, comesMax, w.last().states)
+		return 0, 0, fmt.Errorf("%s does not show %s within %s: %v", f.name, f.state, shownWithin, w.last().states)
 	}
-	if err := w.stands(standsMin, shows); err != nil {
+	if err := w.holds(holdTime, shows); err != nil {
 		return 0, 0, err
 	}
 	f.mend()
-	goes, in = w.first(time.Now(), goesMax, well)
+	goes, in = w.first(time.Now(), clearedWithin, well)
 	if !in {
-		return comes, 0, fmt.Errorf("%s does not go within %s: %v", f.name, goesMax, w.last().states)
+		return comes, 0, fmt.Errorf("%s does not go within %s: %v", f.name, clearedWithin, w.last().states)
 	}
-	if err := w.stands(standsMin, well); err != nil {
+	if err := w.holds(holdTime, well); err != nil {
 		return comes, goes, err
 	}
 	w.mu.Lock()
@@ -518,11 +518,11 @@ func (w *healthWatch) judge(f plantedFault) (comes, goes time.Duration, err erro
 	return comes, goes, nil
 }
 
-func (w *healthWatch) last() look {
+func (w *healthWatch) last() healthSample {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.looks) == 0 {
-		return look{}
+	if len(w.samples) == 0 {
+		return healthSample{}
 	}
-	return w.looks[len(w.looks)-1]
+	return w.samples[len(w.samples)-1]
 }

@@ -25,30 +25,30 @@ import (
 // FUSE. Of a file it keeps what was there at its last sync, of a directory the names that were; a file's sync does not keep its name.
 // What came later is lost, or kept in part: see rebuild. Only for tests that run apart.
 type lossyDisk struct {
-	t      *testing.T
-	place  string // where it is mounted
-	live   string // what is there: another directory after each cut
-	server *mounts.Server
+	t          *testing.T
+	mountPoint string // where it is mounted
+	backing    string // what is there: another directory after each cut
+	server     *mounts.Server
 
-	mu      sync.Mutex
-	dead    bool // power is gone: syncs fail until it is mounted again, and nothing is kept any more
-	chance  *rand.Rand
-	syncMax time.Duration                     // a sync takes a random time up to this
-	files   map[uint64][]byte                 // by inode: what a file had at its last sync
-	names   map[uint64]map[string]fs.FileInfo // likewise of directories
-	syncs   int
-	unkept  int // files and directories with changes that were not synced when power went
-	inParts int // of those files, such as were kept in part
+	mu           sync.Mutex
+	powerOff     bool // power is gone: syncs fail until it is mounted again, and nothing is kept any more
+	chance       *rand.Rand
+	syncMax      time.Duration                     // a sync takes a random time up to this
+	files        map[uint64][]byte                 // by inode: what a file had at its last sync
+	names        map[uint64]map[string]fs.FileInfo // likewise of directories
+	syncs        int
+	unsyncedLost int // files and directories with changes that were not synced when power went
+	keptInPart   int // of those files, such as were kept in part
 }
 
 // newLossyDisk mounts an empty one.
 func newLossyDisk(t *testing.T, seed uint64, syncMax time.Duration) *lossyDisk {
 	t.Helper()
 	l := &lossyDisk{
-		t: t, place: t.TempDir(), live: filepath.Join(memoryDir(t), "live"), chance: rand.New(rand.NewPCG(seed, 1)), syncMax: syncMax,
+		t: t, mountPoint: t.TempDir(), backing: filepath.Join(memoryDir(t), "live"), chance: rand.New(rand.NewPCG(seed, 1)), syncMax: syncMax,
 	}
-	noError(t, os.Mkdir(l.live, 0o700))
-	l.settle()
+	noError(t, os.Mkdir(l.backing, 0o700))
+	l.syncAll()
 	l.mount()
 	t.Cleanup(func() { _ = l.server.Unmount() }) // the mounts of the process end with it in any case
 	return l
@@ -57,10 +57,10 @@ func newLossyDisk(t *testing.T, seed uint64, syncMax time.Duration) *lossyDisk {
 func (l *lossyDisk) mount() {
 	l.t.Helper()
 	second := time.Second
-	data := &fuse.LoopbackRoot{Path: l.live}
+	data := &fuse.LoopbackRoot{Path: l.backing}
 	root := &lossyNode{&fuse.LoopbackNode{RootData: data}, l}
 	data.RootNode = root
-	server, err := fuse.Mount(l.place, root, &fuse.Options{
+	server, err := fuse.Mount(l.mountPoint, root, &fuse.Options{
 		EntryTimeout: &second, AttrTimeout: &second, NullPermissions: true,
 		MountOptions: mounts.MountOptions{DirectMountStrict: true, FsName: "lossyfs", Name: "lossyfs", MaxWrite: mounts.MAX_KERNEL_WRITE},
 	})
@@ -118,11 +118,11 @@ func (n *lossyNode) Fsync(context.Context, fuse.FileHandle, uint32) syscall.Errn
 		wait(span)
 		l.mu.Lock()
 	}
-	if l.dead {
+	if l.powerOff {
 		return syscall.EIO
 	}
 	l.syncs++
-	if err := l.sync(filepath.Join(l.live, n.Path(n.Root()))); err != nil {
+	if err := l.sync(filepath.Join(l.backing, n.Path(n.Root()))); err != nil {
 		return fuse.ToErrno(err)
 	}
 	return fuse.OK
@@ -155,13 +155,13 @@ func namesIn(dir string) (map[string]fs.FileInfo, error) {
 	return found, err
 }
 
-// settle keeps everything, as sync(1) does.
-func (l *lossyDisk) settle() {
+// syncAll keeps everything, as sync(1) does.
+func (l *lossyDisk) syncAll() {
 	l.t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.files, l.names = map[uint64][]byte{}, map[uint64]map[string]fs.FileInfo{}
-	err := filepath.WalkDir(l.live, func(path string, _ fs.DirEntry, err error) error {
+	err := filepath.WalkDir(l.backing, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -170,44 +170,44 @@ func (l *lossyDisk) settle() {
 	noError(l.t, err)
 }
 
-// cut takes the power: from this moment on nothing is kept any more. A sync that is under way fails too.
-func (l *lossyDisk) cut() {
+// generatedAt takes the power: from this moment on nothing is kept any more. A sync that is under way fails too.
+func (l *lossyDisk) cutPower() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.dead = true
+	l.powerOff = true
 }
 
-// again mounts what the cut has left. No file of it may be open.
-func (l *lossyDisk) again() {
+// remount mounts what the cut has left. No file of it may be open.
+func (l *lossyDisk) remount() {
 	l.t.Helper()
 	if err := l.server.Unmount(); err != nil {
 		l.t.Fatalf("unmount the lossy disk: %v", err)
 	}
-	was := l.live
+	was := l.backing
 	info, err := os.Stat(was)
 	noError(l.t, err)
-	l.live = fmt.Sprintf("%s-%d", filepath.Join(filepath.Dir(was), "live"), time.Now().UnixNano())
-	l.rebuild(was, l.live, inodeOf(info), lossWay(l.chance.IntN(lossWays)))
+	l.backing = fmt.Sprintf("%s-%d", filepath.Join(filepath.Dir(was), "live"), time.Now().UnixNano())
+	l.rebuild(was, l.backing, inodeOf(info), lossMode(l.chance.IntN(lossModes)))
 	noError(l.t, os.RemoveAll(was))
-	l.settle()
-	l.dead = false
+	l.syncAll()
+	l.powerOff = false
 	l.mount()
 }
 
-// lossWay is what a power cut does to what was not synced.
-type lossWay int
+// lossMode is what a power cut does to what was not synced.
+type lossMode int
 
 const (
-	lossWhole   lossWay = iota // it is gone
-	lossPrefix                 // a prefix of what was changed is there; it may be torn at any byte
-	lossSectors                // any sectors of what was changed are there
-	lossWays    = 3
+	lossWhole   lossMode = iota // it is gone
+	lossPrefix                  // a prefix of what was changed is there; it may be torn at any byte
+	lossSectors                 // any sectors of what was changed are there
+	lossModes   = 3
 )
 
 const sectorBytes = 512
 
 // rebuild makes a directory what a cut leaves of another one.
-func (l *lossyDisk) rebuild(from, to string, inode uint64, way lossWay) {
+func (l *lossyDisk) rebuild(from, to string, inode uint64, way lossMode) {
 	l.t.Helper()
 	noError(l.t, os.Mkdir(to, 0o700))
 	kept, now := l.names[inode], map[string]fs.FileInfo{}
@@ -215,7 +215,7 @@ func (l *lossyDisk) rebuild(from, to string, inode uint64, way lossWay) {
 		now = found
 	}
 	if !maps.EqualFunc(kept, now, func(a, b fs.FileInfo) bool { return inodeOf(a) == inodeOf(b) }) {
-		l.unkept++
+		l.unsyncedLost++
 		if way != lossWhole && l.chance.IntN(2) == 0 {
 			kept = now
 		}
@@ -229,7 +229,7 @@ func (l *lossyDisk) rebuild(from, to string, inode uint64, way lossWay) {
 		text := l.files[inodeOf(info)]
 		if live, is := now[name]; is && inodeOf(live) == inodeOf(info) {
 			if read, err := os.ReadFile(filepath.Join(from, name)); err == nil && !bytes.Equal(read, text) {
-				l.unkept++
+				l.unsyncedLost++
 				text = l.parts(text, read, way)
 			}
 		}
@@ -238,13 +238,13 @@ func (l *lossyDisk) rebuild(from, to string, inode uint64, way lossWay) {
 }
 
 // parts are the bytes of a file after a cut.
-func (l *lossyDisk) parts(kept, now []byte, way lossWay) []byte {
+func (l *lossyDisk) parts(kept, now []byte, way lossMode) []byte {
 	at := 0 // where they begin to differ
 	for at < min(len(kept), len(now)) && kept[at] == now[at] {
 		at++
 	}
 	left := slices.Clone(kept)
-	// take has so many bytes be as they were at last.
+	// step has so many bytes be as they were at last.
 	take := func(from, to int) {
 		if to > len(left) {
 			left = append(left, make([]byte, to-len(left))...)
@@ -254,11 +254,11 @@ func (l *lossyDisk) parts(kept, now []byte, way lossWay) []byte {
 	switch way {
 	case lossPrefix:
 		if end := at + l.chance.IntN(len(now)-at+1); end > at {
-			l.inParts++
+			l.keptInPart++
 			take(at, end)
 		}
 	case lossSectors:
-		l.inParts++
+		l.keptInPart++
 		for from := at - at%sectorBytes; from < len(now); from += sectorBytes {
 			if l.chance.IntN(2) == 0 {
 				take(from, min(len(now), from+sectorBytes))
@@ -281,88 +281,88 @@ func needFUSE(t *testing.T) {
 
 // powerCut is how a node on a lossy disk loses power. Now and then it stands first; else it goes on for a moment on a disk that
 // fails, and what it answers then may not be a promise.
-func (l *lossyDisk) powerCut(s *storm) crash {
+func (l *lossyDisk) powerCut(s *crashTest) crash {
 	chance := rand.New(rand.NewPCG(s.seed, 2))
 	return func(n *node) {
 		if chance.IntN(4) == 0 {
 			n.freeze()
 		}
-		s.ledger.end()
-		l.cut()
+		s.checker.end()
+		l.cutPower()
 		n.kill()
-		l.again()
+		l.remount()
 	}
 }
 
 // String is what a figure says of it.
 func (l *lossyDisk) String() string {
-	return fmt.Sprintf("%d syncs; %d files and directories were not synced at a cut, %d files were kept in parts", l.syncs, l.unkept, l.inParts)
+	return fmt.Sprintf("%d syncs; %d files and directories were not synced at a cut, %d files were kept in parts", l.syncs, l.unsyncedLost, l.keptInPart)
 }
 
 // TestFaultsW2_PowerCutLossy cuts the power under load on a disk that keeps any part of what was not synced (W2, Q2, S7).
 func TestFaultsW2_PowerCutLossy(t *testing.T) {
 	t.Parallel()
 	needFUSE(t)
-	if !apart(t) {
+	if !inNamespace(t) {
 		return
 	}
 	l := newLossyDisk(t, uint64(time.Now().UnixNano()), syncMax)
-	s := newStorm(t, volumeTerms(), l.place, "")
-	l.settle()
-	s.rage(countFrom(t, "W2_CUTS", 200), l.powerCut(s))
+	s := newCrashTest(t, volumeTerms(), l.mountPoint, "")
+	l.syncAll()
+	s.run(countFrom(t, "W2_CUTS", 200), l.powerCut(s))
 	figure(t, "power cut, lossy disk: %v; %v", s, l)
-	if l.unkept == 0 || l.inParts == 0 || s.torn() == 0 {
-		t.Errorf("nothing was torn: %v, %d torn tails", l, s.torn())
+	if l.unsyncedLost == 0 || l.keptInPart == 0 || s.tornTails() == 0 {
+		t.Errorf("nothing was torn: %v, %d torn tails", l, s.tornTails())
 	}
 
 	l = newLossyDisk(t, uint64(time.Now().UnixNano()), syncMax)
-	s = newStorm(t, volumeTerms(), l.place, unsynced(t))
-	l.settle()
-	s.catch(l.powerCut(s), lost, granted)
-	figure(t, "control, lossy disk without sync: %s", s.caught())
+	s = newCrashTest(t, volumeTerms(), l.mountPoint, unsynced(t))
+	l.syncAll()
+	s.runUntilCaught(l.powerCut(s), lostWrite, overGranted)
+	figure(t, "control, lossy disk without sync: %s", s.caughtBy())
 }
 
 // TestFaultsW2_FreshDirectory cuts the power of a node that has just made its data directory: names count as well as bytes.
 func TestFaultsW2_FreshDirectory(t *testing.T) {
 	needFUSE(t)
-	if !apart(t) {
+	if !inNamespace(t) {
 		return
 	}
 	cycles := countFrom(t, "W2_CUTS", 40)
-	kept, acknowledged := beginAnew(t, newSeed(t), cycles)
+	kept, acknowledged := crashFreshNodes(t, newSeed(t), cycles)
 	if lost := acknowledged - kept; lost != 0 || acknowledged == 0 {
 		t.Errorf("%d of %d rates are lost", lost, acknowledged)
 	}
 	figure(t, "power cut of %d fresh directories: %d rates acknowledged, %d lost", cycles, acknowledged, acknowledged-kept)
 }
 
-// beginAnew lets nodes make their directories, publish and lose power, and counts the rates that were acknowledged and are kept.
-func beginAnew(t *testing.T, seed uint64, cycles int) (kept, all int) {
+// crashFreshNodes lets nodes make their directories, publish and lose power, and counts the rates that were acknowledged and are kept.
+func crashFreshNodes(t *testing.T, seed uint64, cycles int) (kept, all int) {
 	t.Helper()
 	chance := rand.New(rand.NewPCG(seed, 3))
 	l := newLossyDisk(t, seed, syncMax)
 	for cycle := range cycles {
-		data := filepath.Join(l.place, fmt.Sprintf("data-%d", cycle))
+		data := filepath.Join(l.mountPoint, fmt.Sprintf("data-%d", cycle))
 		args := serveArgs(data, "--admin-socket", filepath.Join(t.TempDir(), "admin.sock"))
 		n := launch(t, command{args: args}).ready()
-		book := newLedger(volumeTerms())
+		book := newChecker(volumeTerms())
 		book.publishing(1)
-		at := &member{number: 1, url: n.url, admin: n.admin()}
+		at := &endpoint{number: 1, url: n.url, admin: n.admin()}
 		for range chance.IntN(8) {
 			book.set(at, book.series[0])
 		}
 		at.admin.close()
-		l.cut()
+		l.cutPower()
 		n.kill()
-		l.again()
+		l.remount()
 		made := book.count("rates", acknowledged)
 		all += made
 		n = launch(t, command{args: args})
 		if n.answers() {
-			c := newCaller("")
+			c := newHTTPClient("")
 			at.url = n.url
 			book.checkRates(c, at, "/v1/rates?currency=USD&limit=200")
-			if c.close(); book.broken() == 0 { // a node without any rate answers 503
+			if c.close(); book.violationCount() == 0 { // a node without any rate answers 503
 				kept += made
 			}
 		}

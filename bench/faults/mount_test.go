@@ -19,25 +19,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// apartMark names the test that runs in namespaces of its own, and programMark the program that has been built for it.
+// namespaceEnv names the test that runs in namespaces of its own, and programEnv the program that has been built for it.
 const (
-	apartMark   = "FAULTS_APART"
-	programMark = "FAULTS_PROGRAM"
+	namespaceEnv = "FAULTS_APART"
+	programEnv   = "FAULTS_PROGRAM"
 )
 
-// apart runs a test in a process with mounts and process numbers of its own, so that nothing that it mounts or starts is left
+// inNamespace runs a test in a process with mounts and process numbers of its own, so that nothing that it mounts or starts is left
 // when it ends, however it ends: it is the first process there, and with it the kernel ends the others and takes the mounts and
 // their loop devices down. It is true in that process, and false, after it has ended, in the caller's, who then returns.
-func apart(t *testing.T) bool {
+func inNamespace(t *testing.T) bool {
 	t.Helper()
-	if os.Getenv(apartMark) == t.Name() {
+	if os.Getenv(namespaceEnv) == t.Name() {
 		return true
 	}
 	needRoot(t)
 	need(t, "util-linux", "unshare")
 	cmd := exec.Command("unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--mount-proc",
 		os.Args[0], "-test.run=^"+regexp.QuoteMeta(t.Name())+"$", "-test.v", "-test.timeout=20m")
-	cmd.Env = append(os.Environ(), apartMark+"="+t.Name(), programMark+"="+program(t))
+	cmd.Env = append(os.Environ(), namespaceEnv+"="+t.Name(), programEnv+"="+program(t))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	read, write, err := os.Pipe()
 	noError(t, err)
@@ -95,40 +95,40 @@ func fill(t *testing.T, disk string, left int64) {
 	}
 }
 
-func relieve(t *testing.T, disk string) {
+func freeSpace(t *testing.T, disk string) {
 	t.Helper()
 	noError(t, os.Remove(filepath.Join(disk, "filler")))
 }
 
 // volume is a file system in a file, on a loop device, which is mounted in a place. Only for tests that run apart.
 type volume struct {
-	t      *testing.T
-	kind   string // ext4 or xfs
-	place  string
-	device *os.File // as long as it is open the device is there; it goes with the last user
+	t          *testing.T
+	kind       string // ext4 or xfs
+	mountPoint string
+	device     *os.File // as long as it is open the device is there; it goes with the last user
 }
 
 // newVolume makes a file system in an image in a directory in memory and mounts it. options are those of mkfs.
 func newVolume(t *testing.T, dir, kind, size string, options ...string) *volume {
 	t.Helper()
 	image := filepath.Join(dir, "image")
-	system(t, "truncate", "-s", size, image)
-	system(t, "mkfs."+kind, append(options, image)...)
-	v := &volume{t: t, kind: kind, place: t.TempDir()}
-	name := strings.TrimSpace(system(t, "losetup", "--find", "--show", image))
+	mustRun(t, "truncate", "-s", size, image)
+	mustRun(t, "mkfs."+kind, append(options, image)...)
+	v := &volume{t: t, kind: kind, mountPoint: t.TempDir()}
+	name := strings.TrimSpace(mustRun(t, "losetup", "--find", "--show", image))
 	var err error
 	v.device, err = os.OpenFile(name, os.O_RDWR, 0)
 	noError(t, err)
 	t.Cleanup(func() { _ = v.device.Close() })
-	system(t, "losetup", "--detach", name) // when its last user is gone
-	noError(t, os.Remove(image))           // the device has it, and no killed test leaves it behind
+	mustRun(t, "losetup", "--detach", name) // when its last user is gone
+	noError(t, os.Remove(image))            // the device has it, and no killed test leaves it behind
 	v.mount()
-	t.Cleanup(func() { _ = unix.Unmount(v.place, unix.MNT_DETACH) })
+	t.Cleanup(func() { _ = unix.Unmount(v.mountPoint, unix.MNT_DETACH) })
 	return v
 }
 
-// system runs a program of the machine, which must succeed.
-func system(t *testing.T, name string, args ...string) string {
+// mustRun runs a program of the machine, which must succeed.
+func mustRun(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	output, err := exec.Command(name, args...).CombinedOutput()
 	if err != nil {
@@ -139,7 +139,7 @@ func system(t *testing.T, name string, args ...string) string {
 
 func (v *volume) mount() {
 	v.t.Helper()
-	if err := unix.Mount(v.device.Name(), v.place, v.kind, unix.MS_NOATIME, ""); err != nil {
+	if err := unix.Mount(v.device.Name(), v.mountPoint, v.kind, unix.MS_NOATIME, ""); err != nil {
 		v.t.Fatalf("mount %s: %v", v.kind, err)
 	}
 }
@@ -147,11 +147,11 @@ func (v *volume) mount() {
 // shutdownFlags tells what a file system does before it is gone: nothing, not even with its own journal.
 const shutdownFlags = 2
 
-// cut takes the power from the file system: what is not in its journal or on the device is lost. It is the ioctl
+// generatedAt takes the power from the file system: what is not in its journal or on the device is lost. It is the ioctl
 // EXT4_IOC_SHUTDOWN of ext4 and GOINGDOWN of XFS, which have one number.
-func (v *volume) cut() {
+func (v *volume) cutPower() {
 	v.t.Helper()
-	place, err := os.Open(v.place)
+	place, err := os.Open(v.mountPoint)
 	noError(v.t, err)
 	defer place.Close()
 	const request = 2<<30 | 4<<16 | 'X'<<8 | 125 // _IOR('X', 125, u32)
@@ -161,10 +161,10 @@ func (v *volume) cut() {
 	}
 }
 
-// again mounts what is left, and forgets what the kernel remembers of it. Nobody may have a file of it open.
-func (v *volume) again() {
+// remount mounts what is left, and forgets what the kernel remembers of it. Nobody may have a file of it open.
+func (v *volume) remount() {
 	v.t.Helper()
-	if err := unix.Unmount(v.place, 0); err != nil {
+	if err := unix.Unmount(v.mountPoint, 0); err != nil {
 		v.t.Fatalf("unmount %s: %v", v.kind, err)
 	}
 	if err := unix.IoctlSetInt(int(v.device.Fd()), unix.BLKFLSBUF, 0); err != nil {
@@ -195,27 +195,27 @@ func newTightDisk(t *testing.T, journal bool) *tightDisk {
 	return d
 }
 
-// relax lets writes succeed again, while everything is mounted.
-func (d *tightDisk) relax() {
+// allowWrites lets writes succeed again, while everything is mounted.
+func (d *tightDisk) allowWrites() {
 	d.t.Helper()
 	noError(d.t, unix.Mount("none", d.backing, "tmpfs", unix.MS_REMOUNT, "size=200m"))
 }
 
-// realFailure is one run on a disk whose writes fail for a while.
-type realFailure struct {
+// diskErrorCase is one run on a disk whose writes fail for a while.
+type diskErrorCase struct {
 	name    string
 	journal bool
 	left    int64 // bytes below the image when it gets tight
-	// again has the node started before the kernel's memory of the disk is dropped, as a service manager does.
-	again bool
+	// remount has the node started before the kernel's memory of the disk is dropped, as a service manager does.
+	restartFirst bool
 }
 
 // run returns what a caller saw and how long the node was there after the first failure, and an error when something acknowledged is
 // not on the disk afterwards. A program with a bug goes on instead of stopping.
-func (f realFailure) run(t *testing.T, program string) (s *smith, lasted time.Duration, err error) {
+func (f diskErrorCase) run(t *testing.T, program string) (s *keyWriter, lasted time.Duration, err error) {
 	t.Helper()
-	disk, office, s := newTightDisk(t, f.journal), newPostOffice(t), newSmith(t, "")
-	dir := filepath.Join(disk.place, "data")
+	disk, office, s := newTightDisk(t, f.journal), newMailServer(t), newKeyWriter(t, "")
+	dir := filepath.Join(disk.mountPoint, "data")
 	begin := func() *node {
 		return launch(t, command{program: program, args: serveArgs(dir, office.args()...)})
 	}
@@ -223,57 +223,57 @@ func (f realFailure) run(t *testing.T, program string) (s *smith, lasted time.Du
 	s.signIn(t, office, n)
 	fill(t, disk.backing, f.left)
 	if program != "" {
-		disk.retried(s, n)
+		disk.awaitRetry(s, n)
 	} else {
 		s.work(n, endless)
-		disk.relax()
-		if code := n.end(); code != exitFailStop {
+		disk.allowWrites()
+		if code := n.awaitExit(); code != exitFailStop {
 			return s, s.lasted(n), fmt.Errorf("it ended with %d: %s", code, n.tail(3))
 		}
 	}
-	if f.again {
-		if err := f.goOn(begin(), s); err != nil {
+	if f.restartFirst {
+		if err := f.runOn(begin(), s); err != nil {
 			return s, s.lasted(n), err
 		}
 	}
-	disk.again()
+	disk.remount()
 	after := begin()
 	if !after.answers() {
-		return s, s.lasted(n), fmt.Errorf("it does not start after the failure: code %d: %s", after.end(), after.tail(2))
+		return s, s.lasted(n), fmt.Errorf("it does not start after the failure: code %d: %s", after.awaitExit(), after.tail(2))
 	}
 	err = s.check(after)
 	after.kill()
 	return s, s.lasted(n), err
 }
 
-// retried lets a node that tries a failed sync again go on until it has, gives it space, and kills it some changes later.
-func (d *tightDisk) retried(s *smith, n *node) {
+// awaitRetry lets a node that tries a failed sync again go on until it has, gives it space, and kills it some changes later.
+func (d *tightDisk) awaitRetry(s *keyWriter, n *node) {
 	s.l.end()
 	for range endless {
-		if _, found := n.seen("sync failed, tried again"); found {
+		if _, found := n.findNow("sync failed, tried again"); found {
 			break
 		}
-		if got := s.turn(); !got.good() {
+		if got := s.createAndRevoke(); !got.good() {
 			break
 		}
 	}
-	d.relax()
+	d.allowWrites()
 	for range realRounds {
-		s.turn()
+		s.createAndRevoke()
 	}
 	n.kill()
 }
 
-// goOn is the life of a node that was started on what a failure left, with the kernel's memory of it.
-func (f realFailure) goOn(n *node, s *smith) error {
+// retryAfterFailure is the life of a node that was started on what a failure left, with the kernel's memory of it.
+func (f diskErrorCase) runOn(n *node, s *keyWriter) error {
 	if !n.answers() {
-		return fmt.Errorf("it does not start again: code %d: %s", n.end(), n.tail(2))
+		return fmt.Errorf("it does not start again: code %d: %s", n.awaitExit(), n.tail(2))
 	}
 	if err := s.check(n); err != nil {
 		return fmt.Errorf("started again: %w", err)
 	}
 	for round := range realRounds {
-		if got := s.turn(); !got.good() {
+		if got := s.createAndRevoke(); !got.good() {
 			return fmt.Errorf("started again it acknowledged %d of %d: %s", round, realRounds, n.tail(3))
 		}
 	}
@@ -285,16 +285,16 @@ func (f realFailure) goOn(n *node, s *smith) error {
 // that it acknowledged is on the disk, also by a node that was started while the kernel still shows what it could not write.
 func TestFaultsW6_RealDiskError(t *testing.T) {
 	need(t, "e2fsprogs", "mkfs.ext4")
-	if !apart(t) {
+	if !inNamespace(t) {
 		return
 	}
 	const each = 5
 	var slowest time.Duration
 	runs, acknowledged := 0, 0
-	for _, f := range []realFailure{
+	for _, f := range []diskErrorCase{
 		{name: "ext4 with a journal", journal: true, left: 512 << 10},
 		{name: "ext4 without a journal", left: 96 << 10},
-		{name: "ext4 without a journal, started again at once", left: 96 << 10, again: true},
+		{name: "ext4 without a journal, started again at once", left: 96 << 10, restartFirst: true},
 	} {
 		for k := range each {
 			f.left += int64(k) << 12
@@ -308,7 +308,7 @@ func TestFaultsW6_RealDiskError(t *testing.T) {
 			if !s.failed.IsZero() {
 				runs++
 			}
-			acknowledged += s.made()
+			acknowledged += s.createdKeys()
 			slowest = max(slowest, lasted)
 		}
 		progress(t, "%s: done", f.name)
@@ -323,13 +323,13 @@ func TestFaultsW6_RealDiskError(t *testing.T) {
 // TestFaultsW6_Control plants the bug that the fail-stop is there for: a failed sync is tried again and then believed.
 func TestFaultsW6_Control(t *testing.T) {
 	need(t, "e2fsprogs", "mkfs.ext4")
-	if !apart(t) {
+	if !inNamespace(t) {
 		return
 	}
-	retries := mutant(t, "retries", "wal/log.go", "err := l.store.Sync()",
+	retries := buildMutant(t, "retries", "wal/log.go", "err := l.store.Sync()",
 		"err := l.store.Sync()\n\tfor ; err != nil; err = l.store.Sync() {\n\t\tl.o.Logger.Warn(\"sync failed, tried again\")\n\t}")
-	s, _, err := realFailure{left: 96 << 10}.run(t, retries)
-	figure(t, "control, a failed sync is tried again: %d keys acknowledged, then: %.300s", s.made(), fmt.Sprint(err))
+	s, _, err := diskErrorCase{left: 96 << 10}.run(t, retries)
+	figure(t, "control, a failed sync is tried again: %d keys acknowledged, then: %.300s", s.createdKeys(), fmt.Sprint(err))
 	if err == nil {
 		t.Error("nothing is lost: the disk of this test does not fail as it should")
 	}

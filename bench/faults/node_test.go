@@ -23,22 +23,22 @@ import (
 )
 
 const (
-	// patience bounds every wait for another process.
-	patience = 60 * time.Second
+	// waitTimeout bounds every wait for another process.
+	waitTimeout = 60 * time.Second
 	// root is where the module is, seen from this package.
 	root = "../.."
-	// runAs makes the test binary run as one of children instead of running tests.
-	runAs = "FAULTS_CHILD"
+	// childEnv makes the test binary run as one of children instead of running tests.
+	childEnv = "FAULTS_CHILD"
 )
 
-// children are what the test binary can be besides the tests: each returns its exit code.
-func children() map[string]func(args []string) int {
-	return map[string]func(args []string) int{lifeChild: runLife}
+// childPrograms are what the test binary can be besides the tests: each returns its exit code.
+func childPrograms() map[string]func(args []string) int {
+	return map[string]func(args []string) int{workloadChild: workloadMain}
 }
 
 func TestMain(m *testing.M) {
-	if name, is := os.LookupEnv(runAs); is {
-		os.Exit(children()[name](os.Args[1:]))
+	if name, is := os.LookupEnv(childEnv); is {
+		os.Exit(childPrograms()[name](os.Args[1:]))
 	}
 	code := m.Run()
 	if dir, err := scratch(); err == nil {
@@ -56,7 +56,7 @@ var scratch = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "
 
 // plainProgram is the program as users build it. A test that runs apart is told where it is.
 var plainProgram = sync.OnceValues(func() (string, error) {
-	if path := os.Getenv(programMark); path != "" {
+	if path := os.Getenv(programEnv); path != "" {
 		return path, nil
 	}
 	return buildProgram("tasard")
@@ -85,9 +85,9 @@ func buildProgram(name string, flags ...string) (string, error) {
 	return path, nil
 }
 
-// overlaid builds the program with other texts in place of files: by their path in this module ("wal/log.go") or, for a file
+// buildOverlay builds the program with other texts in place of files: by their path in this module ("wal/log.go") or, for a file
 // of the standard library, by their whole path. flags are more flags of go build.
-func overlaid(t *testing.T, name string, texts map[string]string, flags ...string) string {
+func buildOverlay(t *testing.T, name string, texts map[string]string, flags ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	replace := map[string]string{}
@@ -110,9 +110,9 @@ func overlaid(t *testing.T, name string, texts map[string]string, flags ...strin
 	return path
 }
 
-// replaced is a file of the module in which each first text of changes is the second one behind it, at its only place. A test whose
+// replaceText is a file of the module in which each first text of changes is the second one behind it, at its only place. A test whose
 // first text is gone fails: the control would test nothing.
-func replaced(t *testing.T, file string, changes ...string) string {
+func replaceText(t *testing.T, file string, changes ...string) string {
 	t.Helper()
 	if !filepath.IsAbs(file) {
 		file = filepath.Join(root, file)
@@ -129,16 +129,16 @@ func replaced(t *testing.T, file string, changes ...string) string {
 	return text
 }
 
-// mutant builds the program with a bug planted in one file.
-func mutant(t *testing.T, name, file string, changes ...string) string {
+// buildMutant builds the program with a bug planted in one file.
+func buildMutant(t *testing.T, name, file string, changes ...string) string {
 	t.Helper()
-	return overlaid(t, name, map[string]string{file: replaced(t, file, changes...)})
+	return buildOverlay(t, name, map[string]string{file: replaceText(t, file, changes...)})
 }
 
 // command is how a node is started.
 type command struct {
 	program string   // "" = the program as users build it
-	prefix  []string // what starts it: strace ..., prlimit ... . With strace -D it is not the parent, and pid is the node's
+	wrapper []string // what starts it: strace ..., prlimit ... . With strace -D it is not the parent, and pid is the node's
 	args    []string // of the program
 	env     []string // beside those of the test
 }
@@ -150,14 +150,14 @@ func serveArgs(data string, more ...string) []string {
 
 // node is the program in a process of its own.
 type node struct {
-	t      *testing.T
-	cmd    *exec.Cmd
-	url    string        // where it listens, once listening has returned
-	data   string        // "" when the command names none
-	socket string        // of its management
-	done   chan struct{} // closed when the process is over and its output is read
-	ended  time.Time     // when done was closed
-	fine   bool          // it was ended on purpose, in the way that was wanted
+	t              *testing.T
+	cmd            *exec.Cmd
+	url            string        // where it listens, once listening has returned
+	data           string        // "" when the command names none
+	socket         string        // of its management
+	done           chan struct{} // closed when the process is over and its output is read
+	ended          time.Time     // when done was closed
+	endedOnPurpose bool          // it was ended on purpose, in the way that was wanted
 
 	mu    sync.Mutex
 	lines []string      // of stdout and stderr
@@ -170,11 +170,11 @@ func start(t *testing.T, data string, more ...string) *node {
 	return launch(t, command{args: serveArgs(data, more...)}).ready()
 }
 
-// prepared starts a node on a new directory with rates and so many accounts, each with one key.
-func prepared(t *testing.T, accounts int, more ...string) (*node, []string) {
+// startWithAccounts starts a node on a new directory with rates and so many accounts, each with one key.
+func startWithAccounts(t *testing.T, accounts int, more ...string) (*node, []string) {
 	t.Helper()
 	data := filepath.Join(t.TempDir(), "data")
-	keys := prepare(t, data, accounts)
+	keys := writeDataDir(t, data, accounts)
 	return start(t, data, more...), keys
 }
 
@@ -184,7 +184,7 @@ func launch(t *testing.T, c command) *node {
 	if c.program == "" {
 		c.program = program(t)
 	}
-	words := append(append(append([]string(nil), c.prefix...), c.program), c.args...)
+	words := append(append(append([]string(nil), c.wrapper...), c.program), c.args...)
 	n := &node{t: t, cmd: exec.Command(words[0], words[1:]...), done: make(chan struct{}), more: make(chan struct{})}
 	for i, word := range c.args {
 		if word == "--data" && i+1 < len(c.args) {
@@ -203,26 +203,26 @@ func launch(t *testing.T, c command) *node {
 		t.Fatal(errors.Join(err, read.Close(), write.Close()))
 	}
 	_ = write.Close() // the child has its own
-	go n.follow(read)
-	t.Cleanup(n.abolish)
+	go n.readOutput(read)
+	t.Cleanup(n.destroy)
 	return n
 }
 
-// abolish ends the process whatever became of it.
-func (n *node) abolish() {
+// destroy ends the process whatever became of it.
+func (n *node) destroy() {
 	select {
 	case <-n.done:
 	default:
 		_ = syscall.Kill(-n.cmd.Process.Pid, syscall.SIGKILL) // it may end at this moment
 		<-n.done
 	}
-	if n.t.Failed() && !n.fine {
+	if n.t.Failed() && !n.endedOnPurpose {
 		n.t.Logf("the last lines of process %d (%v):\n%s", n.cmd.Process.Pid, n.cmd.ProcessState, n.tail(30))
 	}
 }
 
-// follow gathers the lines until the process is over.
-func (n *node) follow(output *os.File) {
+// readOutput gathers the lines until the process is over.
+func (n *node) readOutput(output *os.File) {
 	defer close(n.done)
 	defer output.Close()
 	for scanner := bufio.NewScanner(output); scanner.Scan(); {
@@ -241,13 +241,13 @@ func (n *node) pid() int { return n.cmd.Process.Pid }
 
 // find returns the first line that contains a text; false when the process ends or time is up before.
 func (n *node) find(text string) (string, bool) {
-	deadline := time.NewTimer(patience)
+	deadline := time.NewTimer(waitTimeout)
 	defer deadline.Stop()
 	for last := false; ; {
 		n.mu.Lock()
 		more := n.more
 		n.mu.Unlock()
-		if line, found := n.seen(text); found || last {
+		if line, found := n.findNow(text); found || last {
 			return line, found
 		}
 		select {
@@ -260,8 +260,8 @@ func (n *node) find(text string) (string, bool) {
 	}
 }
 
-// seen is find without waiting: among the lines that have come.
-func (n *node) seen(text string) (string, bool) {
+// views is find without waiting: among the lines that have come.
+func (n *node) findNow(text string) (string, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, line := range n.lines {
@@ -318,8 +318,8 @@ func (n *node) tail(count int) string {
 // output is the whole log.
 func (n *node) output() string { return n.tail(math.MaxInt) }
 
-// over reports whether the process has ended.
-func (n *node) over() bool {
+// exited reports whether the process has ended.
+func (n *node) exited() bool {
 	select {
 	case <-n.done:
 		return true
@@ -336,10 +336,10 @@ func (n *node) send(signal syscall.Signal) {
 	}
 }
 
-// end waits for the end and returns the exit code, -1 for a death by signal.
-func (n *node) end() int {
+// awaitExit waits for the end and returns the exit code, -1 for a death by signal.
+func (n *node) awaitExit() int {
 	n.t.Helper()
-	deadline := time.NewTimer(patience)
+	deadline := time.NewTimer(waitTimeout)
 	defer deadline.Stop()
 	select {
 	case <-n.done:
@@ -353,27 +353,27 @@ func (n *node) end() int {
 func (n *node) kill() {
 	n.t.Helper()
 	n.send(syscall.SIGKILL)
-	n.end()
-	n.fine = true
+	n.awaitExit()
+	n.endedOnPurpose = true
 }
 
 // stop ends it in order, and wants exit code 0.
 func (n *node) stop() {
 	n.t.Helper()
 	n.send(syscall.SIGTERM)
-	if code := n.end(); code != 0 {
+	if code := n.awaitExit(); code != 0 {
 		n.t.Errorf("the node ended with %d after SIGTERM:\n%s", code, n.tail(50))
 	}
-	n.fine = true
+	n.endedOnPurpose = true
 }
 
 // admin is a caller of the management socket of the node.
-func (n *node) admin() *caller { return newAdmin(n.socket) }
+func (n *node) admin() *httpClient { return newAdminClient(n.socket) }
 
 // mustGet is one request without a key that must be answered 200.
 func (n *node) mustGet(path string) string {
 	n.t.Helper()
-	c := newCaller("")
+	c := newHTTPClient("")
 	defer c.close()
 	got, err := c.do(http.MethodGet, n.url+path, "", nil)
 	if err != nil || got.status != http.StatusOK {

@@ -31,17 +31,17 @@ const (
 // refusalMax is how long a start may take that is refused: W5, W8.
 const refusalMax = time.Second
 
-// ran is a command that came to its end.
-type ran struct {
+// commandResult is a command that came to its end.
+type commandResult struct {
 	code   int
 	output string
 	took   time.Duration
 }
 
 // run carries a command of the program out.
-func run(t *testing.T, args ...string) ran {
+func run(t *testing.T, args ...string) commandResult {
 	t.Helper()
-	limit, cancel := context.WithTimeout(t.Context(), patience)
+	limit, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	path := program(t) // it may have to be built: that is no part of a start
 	began := time.Now()
@@ -51,7 +51,7 @@ func run(t *testing.T, args ...string) ran {
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	return ran{cmd.ProcessState.ExitCode(), string(output), time.Since(began)}
+	return commandResult{cmd.ProcessState.ExitCode(), string(output), time.Since(began)}
 }
 
 // writeDir writes the files of a directory anew; putDir must.
@@ -105,7 +105,7 @@ func TestFaultsW5_DamageInTheMiddle(t *testing.T) {
 			if len(left[name]) == 0 {
 				continue
 			}
-			putDir(t, dir, flipped(left, name, len(left[name])*part/8))
+			putDir(t, dir, flipBit(left, name, len(left[name])*part/8))
 			took, err := refusedAsDamaged(t, dir, name)
 			if err != nil {
 				t.Errorf("segment %d of %d, at %d/8: %v", at+1, len(names), part, err)
@@ -126,7 +126,7 @@ func TestFaultsW5_DamageInTheMiddle(t *testing.T) {
 // TestFaultsW8_SecondProgram starts a program on the directory of a running one: it is refused in a second, and the first goes on.
 func TestFaultsW8_SecondProgram(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
-	prepare(t, dir, 1)
+	writeDataDir(t, dir, 1)
 	first := start(t, dir)
 	var slowest time.Duration
 	const tries = 10
@@ -166,8 +166,8 @@ func firstAnswer(t *testing.T, dir string) (time.Duration, int) {
 		if !n.listens() {
 			t.Fatal("it does not listen")
 		}
-		c := newCaller("")
-		took, err := within(patience, "an answer", func() (bool, error) {
+		c := newHTTPClient("")
+		took, err := within(waitTimeout, "an answer", func() (bool, error) {
 			got, err := c.do(http.MethodGet, n.url+"/v1/rates/best?currency=USD&operation=buy&limit=1", "", nil)
 			return err == nil && got.status == http.StatusOK, err
 		})
@@ -196,7 +196,7 @@ func exported(t *testing.T, dir string) string {
 	return got.output
 }
 
-// copied is a copy of a directory on which no node runs: a command that opens one leaves a snapshot.
+// snapshot is a copy of a directory on which no node runs: a command that opens one leaves a snapshot.
 func copied(t *testing.T, dir string) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "data")
@@ -208,7 +208,7 @@ func copied(t *testing.T, dir string) string {
 func TestFaultsW9_Start(t *testing.T) {
 	base := memoryDir(t)
 	accounts, records := filepath.Join(base, "accounts"), filepath.Join(base, "records")
-	prepare(t, accounts, manyAccounts)
+	writeDataDir(t, accounts, manyAccounts)
 	ofAccounts, _ := firstAnswer(t, accounts)
 	progress(t, "%d accounts: %s", manyAccounts, ofAccounts.Round(time.Millisecond))
 	writeObservations(t, base+"/records.csv", manyRecords)
@@ -217,7 +217,7 @@ func TestFaultsW9_Start(t *testing.T) {
 		t.Fatalf("the import does not end: %s", n.tail(5))
 	}
 	n.kill()
-	wantWhole(t, records)
+	wantVerified(t, records)
 	ofRecords, state := firstAnswer(t, records)
 	figure(t, "from the start to the first 200, median of %d: %s after %d records, %s with %d accounts; replayed twice: the same %d bytes",
 		startsTimed, ofRecords.Round(time.Millisecond), manyRecords, ofAccounts.Round(time.Millisecond), manyAccounts, state)
@@ -226,8 +226,8 @@ func TestFaultsW9_Start(t *testing.T) {
 	}
 }
 
-// wantWhole wants the program to find nothing wrong with a log.
-func wantWhole(t *testing.T, dir string) {
+// wantVerified wants the program to find nothing wrong with a log.
+func wantVerified(t *testing.T, dir string) {
 	t.Helper()
 	if got := run(t, "log", "verify", "--data", dir); got.code != 0 || !strings.Contains(got.output, "The log is whole.") {
 		t.Errorf("verify: %d %s", got.code, got.output)
@@ -252,9 +252,9 @@ func writeObservations(t *testing.T, path string, lines int) {
 	noError(t, text.Flush())
 }
 
-// fixtures are the directories that releases left, by their names in testdata, one for each format: the data directory of a node that was
+// keptDirectories are the directories that releases left, by their names in testdata, one for each format: the data directory of a node that was
 // stopped, started again and killed, two accounts with keys, of which one is suspended, and what a node on it answered. They stay for ever.
-func fixtures() []string { return []string{"directory-v1"} }
+func keptDirectories() []string { return []string{"directory-v1"} }
 
 // keptKeys are the keys of a fixture: worthless anywhere else.
 type keptKeys struct{ Active, Revoked, Suspended string }
@@ -323,10 +323,10 @@ func withoutMoment(text []byte, fields ...string) ([]byte, error) {
 
 // TestFaultsW11_KeptDirectory opens directories that earlier releases wrote, and holds the answers against those of then.
 func TestFaultsW11_KeptDirectory(t *testing.T) {
-	for _, name := range fixtures() {
+	for _, name := range keptDirectories() {
 		fixture := filepath.Join("testdata", name)
 		data := filepath.Join(fixture, "data")
-		wantWhole(t, copied(t, data))
+		wantVerified(t, copied(t, data))
 		answers := goldenAnswers(t, data)
 		for file, got := range answers {
 			want, err := os.ReadFile(filepath.Join(fixture, file))
@@ -335,7 +335,7 @@ func TestFaultsW11_KeptDirectory(t *testing.T) {
 				t.Errorf("%s of %s is another one:\n%s\nwant\n%s", file, name, got, want)
 			}
 		}
-		keysOf(t, fixture, data)
+		checkKeptKeys(t, fixture, data)
 		left := readDir(t, data)
 		figure(t, "%s: %d files, %d bytes of answers as they were, keys as they were", name, len(left), len(answers["export.csv"])+len(answers["rates.json"]))
 		if len(segments(left)) == 0 || left["mark"] == nil || len(left) < 3 {
@@ -344,14 +344,14 @@ func TestFaultsW11_KeptDirectory(t *testing.T) {
 	}
 }
 
-// keysOf wants the keys of a fixture to be good or refused as they were.
-func keysOf(t *testing.T, fixture, data string) {
+// checkKeptKeys wants the keys of a fixture to be good or refused as they were.
+func checkKeptKeys(t *testing.T, fixture, data string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(fixture, "keys.json"))
 	noError(t, err)
 	var keys keptKeys
 	noError(t, json.Unmarshal(text, &keys))
-	n, c := start(t, copied(t, data)), newCaller("")
+	n, c := start(t, copied(t, data)), newHTTPClient("")
 	defer c.close()
 	defer n.kill()
 	for key, want := range map[string]string{keys.Active: "", keys.Revoked: "revoked_key", keys.Suspended: "account_suspended"} {
@@ -362,8 +362,8 @@ func keysOf(t *testing.T, fixture, data string) {
 	}
 }
 
-// newer makes a whole file of the next format version of a segment, a snapshot or a mark.
-func newer(name string, data []byte) []byte {
+// newerVersion makes a whole file of the next format version of a segment, a snapshot or a mark.
+func newerVersion(name string, data []byte) []byte {
 	data = slices.Clone(data)
 	sum := func(end int) uint32 { return crc32.Checksum(data[:end], crc32.MakeTable(crc32.Castagnoli)) }
 	switch {
@@ -387,7 +387,7 @@ func newer(name string, data []byte) []byte {
 
 // TestFaultsW11_NewerDirectory has the program meet a directory of a newer one: it says so, and changes nothing.
 func TestFaultsW11_NewerDirectory(t *testing.T) {
-	left := readDir(t, filepath.Join("testdata", fixtures()[0], "data"))
+	left := readDir(t, filepath.Join("testdata", keptDirectories()[0], "data"))
 	refused := 0
 	for name := range left {
 		if len(left[name]) == 0 {
@@ -395,7 +395,7 @@ func TestFaultsW11_NewerDirectory(t *testing.T) {
 		}
 		dir := filepath.Join(t.TempDir(), "data")
 		changed := maps.Clone(left)
-		changed[name] = newer(name, left[name])
+		changed[name] = newerVersion(name, left[name])
 		putDir(t, dir, changed)
 		got := run(t, serveArgs(dir)...)
 		want := fmt.Sprintf("%s has format version 2, this program knows up to 1; run the newer program on this directory", filepath.Join(dir, name))

@@ -84,54 +84,54 @@ func readTrace(trace, dir string) (calls, error) {
 	return found, nil
 }
 
-// outcome is how a traced child ended.
-type outcome struct {
-	fired bool // killed by what strace planted
-	code  int  // else its exit code
-	acked int  // the last step that it acknowledged
-	said  string
+// traceResult is how a traced child ended.
+type traceResult struct {
+	killed bool // killed by what strace planted
+	code   int  // else its exit code
+	acked  int  // the last step that it acknowledged
+	output string
 }
 
 // pointMax is how long one run under strace may take.
 const pointMax = time.Minute
 
 // trace runs a life under strace with the given options.
-func trace(t *testing.T, dir, kind string, steps int, options ...string) (outcome, error) {
+func trace(t *testing.T, dir, kind string, steps int, options ...string) (traceResult, error) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
-		return outcome{}, err
+		return traceResult{}, err
 	}
 	limit, cancel := context.WithTimeout(t.Context(), pointMax)
 	defer cancel()
 	cmd := exec.CommandContext(limit, "strace", append(append([]string{"-f", "-qq"}, options...), self, dir, kind, strconv.Itoa(steps))...)
-	cmd.Env = append(os.Environ(), runAs+"="+lifeChild, "GOTRACEBACK=none")
+	cmd.Env = append(os.Environ(), childEnv+"="+workloadChild, "GOTRACEBACK=none")
 	read, write, err := os.Pipe()
 	if err != nil {
-		return outcome{}, err
+		return traceResult{}, err
 	}
 	defer read.Close()
 	cmd.ExtraFiles = []*os.File{write}
 	cmd.WaitDelay = time.Second
 	if err := errors.Join(cmd.Start(), write.Close()); err != nil {
-		return outcome{}, err
+		return traceResult{}, err
 	}
-	var out outcome
+	var out traceResult
 	for lines := bufio.NewScanner(read); lines.Scan(); {
 		if n, err := strconv.Atoi(lines.Text()); err == nil {
 			out.acked = n
 			continue
 		}
-		out.said += lines.Text()
+		out.output += lines.Text()
 	}
 	err = cmd.Wait()
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
 	case errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signaled():
-		out.fired = exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL && limit.Err() == nil
+		out.killed = exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL && limit.Err() == nil
 	case errors.As(err, &exit):
-		out.code, out.fired = exit.ExitCode(), exit.ExitCode() == 128+int(syscall.SIGKILL)
+		out.code, out.killed = exit.ExitCode(), exit.ExitCode() == 128+int(syscall.SIGKILL)
 	default:
 		return out, err
 	}
@@ -143,16 +143,16 @@ func trace(t *testing.T, dir, kind string, steps int, options ...string) (outcom
 
 // scenario is a life in which a fault is planted at each of its system calls.
 type scenario struct {
-	name  string
-	kind  string
-	from  map[string][]byte // the directory before, nil = none
-	had   int               // the step whose state it holds
-	steps int
-	errno string // with which a call fails; "" = the process is killed there
+	name        string
+	kind        string
+	initialDir  map[string][]byte // the directory before, nil = none
+	stepsBefore int               // the step whose state it holds
+	steps       int
+	errno       string // with which a call fails; "" = the process is killed there
 }
 
-// point is the n-th call of a name.
-type point struct {
+// syscallPoint is the n-th call of a name.
+type syscallPoint struct {
 	call string
 	n    int
 }
@@ -167,7 +167,7 @@ type sweep struct {
 
 	mu         sync.Mutex
 	untouched  int
-	bad        []string
+	failures   []string
 	torn       int
 	diskWorst  float64 // most bytes of a directory for each byte of the log and snapshots in it
 	fired      map[string]int
@@ -183,7 +183,7 @@ func newSweep(t *testing.T, s scenario) *sweep {
 	trail := filepath.Join(w.root, "trace")
 	w.put(w.dir)
 	out, err := trace(t, w.dir, s.kind, s.steps, "-y", "-s", "0", "-o", trail, "-e", "trace="+writePath, "-e", "signal=none")
-	if err != nil || out.fired || out.code != 0 || out.acked != s.steps {
+	if err != nil || out.killed || out.code != 0 || out.acked != s.steps {
 		t.Fatalf("%s: the untouched run: %+v, %v", s.name, out, err)
 	}
 	w.calls, err = readTrace(trail, w.dir)
@@ -191,7 +191,7 @@ func newSweep(t *testing.T, s scenario) *sweep {
 	return w
 }
 
-// place is the directory of a worker.
+// mountPoint is the directory of a worker.
 func (w *sweep) place(worker int) string {
 	return filepath.Join(w.root, fmt.Sprintf("w%d", worker), "deep", "data")
 }
@@ -200,8 +200,8 @@ func (w *sweep) place(worker int) string {
 func (w *sweep) put(dir string) {
 	top := filepath.Dir(filepath.Dir(dir))
 	err := errors.Join(os.RemoveAll(top), os.MkdirAll(filepath.Dir(top), 0o700))
-	if w.scenario.from != nil {
-		err = errors.Join(err, writeDir(dir, w.scenario.from))
+	if w.scenario.initialDir != nil {
+		err = errors.Join(err, writeDir(dir, w.scenario.initialDir))
 	}
 	if err != nil {
 		w.t.Error(err)
@@ -214,35 +214,35 @@ const sweepWorkers = 2
 // run plants the fault at every-th call of some names up to a number; 0 is one beyond the last, which must end untouched.
 func (w *sweep) run(names []string, upTo, every int) {
 	w.t.Helper()
-	var points []point
+	var points []syscallPoint
 	for _, call := range names {
 		last := upTo
 		if upTo == 0 {
 			last = w.calls.counts[call] + 1
 		}
 		for n := 1; n <= last; n += every {
-			points = append(points, point{call, n})
+			points = append(points, syscallPoint{call, n})
 		}
 	}
-	spread(sweepWorkers, points, func(worker int, p point) {
+	inParallel(sweepWorkers, points, func(worker int, p syscallPoint) {
 		if err := w.at(w.place(worker), p); err != nil {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.bad = append(w.bad, fmt.Sprintf("%s, %s %d: %v", w.scenario.name, p.call, p.n, err))
+			w.failures = append(w.failures, fmt.Sprintf("%s, %s %d: %v", w.scenario.name, p.call, p.n, err))
 		}
 	})
 }
 
-// complain fails the test for what was bad, at most ten times.
-func (w *sweep) complain() {
+// report fails the test for what was bad, at most ten times.
+func (w *sweep) report() {
 	w.t.Helper()
-	for _, words := range w.bad[:min(10, len(w.bad))] {
+	for _, words := range w.failures[:min(10, len(w.failures))] {
 		w.t.Error(words)
 	}
 }
 
-// at runs the scenario with the fault at a point and looks at what is left.
-func (w *sweep) at(dir string, p point) error {
+// node runs the scenario with the fault at a point and looks at what is left.
+func (w *sweep) at(dir string, p syscallPoint) error {
 	w.put(dir)
 	fails := w.scenario.errno != ""
 	trail, traced, fault := "/dev/null", p.call, "signal=KILL"
@@ -259,21 +259,21 @@ func (w *sweep) at(dir string, p point) error {
 	out, err := trace(w.t, dir, w.scenario.kind, w.scenario.steps, options...)
 	var after []string
 	if err == nil && fails {
-		out.fired, after, err = afterInjection(trail, dir)
+		out.killed, after, err = afterInjection(trail, dir)
 	}
 	if err != nil {
 		return err
 	}
 	w.count(p, out)
 	switch {
-	case !out.fired && (out.code != 0 || out.acked != w.scenario.steps):
+	case !out.killed && (out.code != 0 || out.acked != w.scenario.steps):
 		return fmt.Errorf("it ended by itself: %+v", out)
-	case fails && out.fired && (out.code != 1 || out.acked == afterFailure):
+	case fails && out.killed && (out.code != 1 || out.acked == afterFailure):
 		return fmt.Errorf("it went on after the failure: %+v", out)
 	case len(after) > 0:
 		return fmt.Errorf("after the failure it still calls %q", after)
 	}
-	return w.check(dir, max(out.acked, w.scenario.had))
+	return w.check(dir, max(out.acked, w.scenario.stepsBefore))
 }
 
 // afterInjection reports whether a fault was injected, and which calls that change something came after it. That a new directory which
@@ -296,10 +296,10 @@ func afterInjection(trail, dir string) (hit bool, after []string, err error) {
 	return hit, after, nil
 }
 
-func (w *sweep) count(p point, out outcome) {
+func (w *sweep) count(p syscallPoint, out traceResult) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if out.fired {
+	if out.killed {
 		w.fired[p.call]++
 		return
 	}
@@ -315,7 +315,7 @@ func (w *sweep) check(dir string, acked int) error {
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && acked == 0 {
 			return nil // the crash came before anything was there
 		}
-		l, err := openLife(dir, nil)
+		l, err := openWorkload(dir, nil)
 		if err != nil {
 			return fmt.Errorf("open after the crash: %w", err)
 		}
@@ -331,7 +331,7 @@ func (w *sweep) check(dir string, acked int) error {
 		if found := stepOf(view); found != acked && found != acked+1 {
 			return fmt.Errorf("%d acknowledged, found %d: %s", acked, found, view)
 		}
-		if err := w.weigh(dir); err != nil {
+		if err := w.checkDiskUse(dir); err != nil {
 			return err
 		}
 	}

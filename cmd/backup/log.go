@@ -24,7 +24,7 @@ import (
 
 // NewLog is tasard log.
 func NewLog(p *process.Process) (cmd *cobra.Command) {
-	cmd = command.Row{
+	cmd = command.Spec{
 		Use:   "log",
 		Short: "Check, print or repair the log of a data directory",
 		Long: `log looks at the files of a data directory without starting a node. No node may be running on it; a copy of the
@@ -32,15 +32,15 @@ directory can be looked at any time.`,
 		Example: `  tasard log verify --data ./data
   tasard log dump --data ./data | tail -1
   tasard log repair --data ./data --yes`,
-		Run:   func(context.Context, []string) error { return cmd.Help() },
-		Below: []*cobra.Command{newLogVerify(p), newLogDump(p), newLogRepair(p)},
+		Run:         func(context.Context, []string) error { return cmd.Help() },
+		Subcommands: []*cobra.Command{newLogVerify(p), newLogDump(p), newLogRepair(p)},
 	}.Command(p)
 	return cmd
 }
 
 func newLogVerify(p *process.Process) *cobra.Command {
 	var data string
-	return command.Row{
+	return command.Spec{
 		Use:   "verify --data DIR",
 		Short: "Check every byte of the log and of the snapshots",
 		Long: `verify reads every byte of the log and of the snapshots, holds it against the checksums and says what there is. It
@@ -48,27 +48,27 @@ changes nothing. Damage ends it with exit code 78 and one line that names file a
 log still covers is a warning only: a start passes it over, and nothing is lost.`,
 		Example:  "  tasard log verify --data ./data",
 		Settings: func(flags *pflag.FlagSet) { setting.AddData(flags, &data) },
-		Run:      onDirectory(&data, func(context.Context) error { return verifyLog(p.Stdout, data) }),
+		Run:      withLog(&data, func(context.Context) error { return verifyLog(p.Stdout, data) }),
 	}.Command(p)
 }
 
 func newLogDump(p *process.Process) *cobra.Command {
 	var data string
-	return command.Row{
+	return command.Spec{
 		Use:   "dump --data DIR",
 		Short: "Print every record of the log, one JSON object a line",
 		Long: `dump prints every record of the log as one line of JSON: its sequence, the file and the offset of its batch, and the
 event. Records that only a snapshot still holds are not in the log. It changes nothing.`,
 		Example:  "  tasard log dump --data ./data | head -3",
 		Settings: func(flags *pflag.FlagSet) { setting.AddData(flags, &data) },
-		Run:      onDirectory(&data, func(ctx context.Context) error { return dumpLog(ctx, p.Stdout, data) }),
+		Run:      withLog(&data, func(ctx context.Context) error { return dumpLog(ctx, p.Stdout, data) }),
 	}.Command(p)
 }
 
 func newLogRepair(p *process.Process) *cobra.Command {
 	var data string
 	var yes bool
-	return command.Row{
+	return command.Spec{
 		Use:   "repair --data DIR",
 		Short: "Cut a damaged log, keeping what is cut off",
 		Long: `repair makes a damaged log start again and gives up the records behind the damage. It is the last resort: a backup,
@@ -79,21 +79,21 @@ lost. A whole log is left alone.`,
   tasard log repair --data ./data --yes`,
 		Settings: func(flags *pflag.FlagSet) { setting.AddData(flags, &data) },
 		Flags: func(flags *pflag.FlagSet) {
-			setting.PlainSwitch(flags, &yes, "yes", "cut the log; without it nothing is changed")
+			setting.BoolFlag(flags, &yes, "yes", "cut the log; without it nothing is changed")
 		},
-		Run: onDirectory(&data, func(context.Context) error {
+		Run: withLog(&data, func(context.Context) error {
 			if !yes {
-				return proposeRepair(p.Stdout, data)
+				return previewRepair(p.Stdout, data)
 			}
 			return repairLog(p.Stdout, data, wal.Options{Clock: p.Clock})
 		}),
 	}.Command(p)
 }
 
-// onDirectory is work that needs a data directory with a log.
-func onDirectory(data *string, work func(context.Context) error) func(context.Context, []string) error {
+// withLog is work that needs a data directory with a log.
+func withLog(data *string, work func(context.Context) error) func(context.Context, []string) error {
 	return func(ctx context.Context, _ []string) error {
-		if err := datadir.NeedLog(*data); err != nil {
+		if err := datadir.RequireLog(*data); err != nil {
 			return err
 		}
 		return work(ctx)
@@ -104,24 +104,24 @@ func onDirectory(data *string, work func(context.Context) error) func(context.Co
 func verifyLog(out io.Writer, data string) error {
 	report, err := wal.Verify(data)
 	if err != nil {
-		return datadir.LogError(data, err)
+		return datadir.ExplainLogError(data, err)
 	}
-	terminal.Say(out, "records   %s, from %d to %d, in %s batches\n", terminal.Grouped(report.Records), report.First, report.Last, terminal.Grouped(report.Frames))
-	terminal.Say(out, "segments  %d, %s bytes\n", report.Segments, terminal.Grouped(report.LogBytes))
+	terminal.Fprintf(out, "records   %s, from %d to %d, in %s batches\n", terminal.Thousands(report.Records), report.First, report.Last, terminal.Thousands(report.Batches))
+	terminal.Fprintf(out, "segments  %d, %s bytes\n", report.Segments, terminal.Thousands(report.LogBytes))
 	for _, snapshot := range report.Snapshots {
 		if snapshot.Damage != nil {
-			terminal.Say(out, "warning   %v\n", snapshot.Damage)
+			terminal.Fprintf(out, "warning   %v\n", snapshot.Damage)
 			continue
 		}
-		terminal.Say(out, "snapshot  up to record %d, %s bytes\n", snapshot.Sequence, terminal.Grouped(snapshot.Bytes))
+		terminal.Fprintf(out, "snapshot  up to record %d, %s bytes\n", snapshot.Sequence, terminal.Thousands(snapshot.Bytes))
 	}
 	if report.TornBytes > 0 {
-		terminal.Say(out, "torn      %s bytes at the end were never acknowledged; the next start puts them aside\n", terminal.Grouped(report.TornBytes))
+		terminal.Fprintf(out, "torn      %s bytes at the end were never acknowledged; the next start puts them aside\n", terminal.Thousands(report.TornBytes))
 	}
 	if report.AmbiguousTail {
-		terminal.Say(out, "unsure    the mark of what was acknowledged is older than the log; a lost batch at its end would not be noticed\n")
+		terminal.Fprintf(out, "unsure    the mark of what was acknowledged is older than the log; a lost batch at its end would not be noticed\n")
 	}
-	terminal.Say(out, "The log is whole.\n")
+	terminal.Fprintf(out, "The log is whole.\n")
 	return nil
 }
 
@@ -143,60 +143,60 @@ func dumpLog(ctx context.Context, out io.Writer, data string) error {
 		}
 		event, err := dump.Record(entry.Record)
 		if err != nil {
-			return exit.Fail(exit.BadData, "%s at offset %d, sequence %d: %w", entry.Segment, entry.Offset, entry.Seq, err)
+			return exit.Errorf(exit.BadData, "%s at offset %d, sequence %d: %w", entry.Segment, entry.Offset, entry.Sequence, err)
 		}
-		return encoder.Encode(dumpedRecord{entry.Seq, filepath.Base(entry.Segment), entry.Offset, json.RawMessage(event)})
+		return encoder.Encode(dumpedRecord{entry.Sequence, filepath.Base(entry.Segment), entry.Offset, json.RawMessage(event)})
 	})
 	if flushed := lines.Flush(); flushed != nil {
-		return exit.Fail(exit.Broken, "write records: %w", flushed)
+		return exit.Errorf(exit.IOError, "write records: %w", flushed)
 	}
-	return datadir.LogError(data, err)
+	return datadir.ExplainLogError(data, err)
 }
 
-// proposeRepair says what is damaged; the damage is the error.
-func proposeRepair(out io.Writer, data string) error {
+// previewRepair says what is damaged; the damage is the error.
+func previewRepair(out io.Writer, data string) error {
 	report, err := wal.Verify(data)
 	var damage *wal.DamageError
 	switch {
 	case errors.As(err, &damage):
-		return exit.Fail(exit.BadData, "%w; with --yes the records behind it are cut off and kept in *.damaged files", damage)
+		return exit.Errorf(exit.BadData, "%w; with --yes the records behind it are cut off and kept in *.damaged files", damage)
 	case err != nil:
-		return datadir.LogError(data, err)
+		return datadir.ExplainLogError(data, err)
 	}
 	spoilt := slices.DeleteFunc(report.Snapshots, func(s wal.SnapshotReport) bool { return s.Damage == nil })
 	for _, snapshot := range spoilt {
-		terminal.Say(out, "warning   %v\n", snapshot.Damage)
+		terminal.Fprintf(out, "warning   %v\n", snapshot.Damage)
 	}
 	if len(spoilt) > 0 {
-		terminal.Say(out, "The log is whole; with --yes what is damaged is put aside.\n")
+		terminal.Fprintf(out, "The log is whole; with --yes what is damaged is put aside.\n")
 		return nil
 	}
-	terminal.Say(out, "The log is whole; there is nothing to repair.\n")
+	terminal.Fprintf(out, "The log is whole; there is nothing to repair.\n")
 	return nil
 }
 
 func repairLog(out io.Writer, data string, o wal.Options) error {
 	report, err := wal.Repair(data, o)
-	for _, kept := range report.Kept {
-		terminal.Say(out, "kept      %s\n", kept)
+	for _, kept := range report.SavedFiles {
+		terminal.Fprintf(out, "kept      %s\n", kept)
 	}
 	switch {
 	case err != nil:
-		return datadir.LogError(data, err)
+		return datadir.ExplainLogError(data, err)
 	case report.Cause == nil:
-		terminal.Say(out, "The log is whole; nothing was changed.\n")
+		terminal.Fprintf(out, "The log is whole; nothing was changed.\n")
 		return nil
 	}
-	terminal.Say(out, "cause     %v\n", report.Cause)
+	terminal.Fprintf(out, "cause     %v\n", report.Cause)
 	switch {
 	case report.LostFrom == 0:
-		terminal.Say(out, "lost      no record\nThe log has records up to %d.\n", report.Last)
+		terminal.Fprintf(out, "lost      no record\nThe log has records up to %d.\n", report.Last)
 		return nil
 	case report.LostTo == 0:
-		terminal.Say(out, "lost      record %d and all that may have followed\n", report.LostFrom)
+		terminal.Fprintf(out, "lost      record %d and all that may have followed\n", report.LostFrom)
 	default:
-		terminal.Say(out, "lost      records %d to %d\n", report.LostFrom, report.LostTo)
+		terminal.Fprintf(out, "lost      records %d to %d\n", report.LostFrom, report.LostTo)
 	}
-	terminal.Say(out, "The log has records up to %d now. Import the lost observations again if you have their file.\n", report.Last)
+	terminal.Fprintf(out, "The log has records up to %d now. Import the lost observations again if you have their file.\n", report.Last)
 	return nil
 }

@@ -31,7 +31,7 @@ type restoreOptions struct {
 // NewRestore is tasard restore.
 func NewRestore(p *process.Process) *cobra.Command {
 	o := &restoreOptions{}
-	return command.Row{
+	return command.Spec{
 		Use:   "restore --from FILE --data NEWDIR",
 		Short: "Make a data directory of a backup",
 		Long: `restore makes a data directory of a backup: a node that is started on it answers as the copied one did at the moment of
@@ -50,7 +50,7 @@ says what to do when it is an old one. With --from - the backup comes from stdin
 		},
 		Run: func(ctx context.Context, _ []string) error {
 			if o.from == "" {
-				return exit.Fail(exit.Usage, "tasard restore: no backup; give --from FILE, or --from - for stdin")
+				return exit.Errorf(exit.Usage, "tasard restore: no backup; give --from FILE, or --from - for stdin")
 			}
 			return restore(ctx, p, o)
 		},
@@ -67,23 +67,23 @@ func restore(ctx context.Context, p *process.Process, o *restoreOptions) error {
 		return err
 	}
 	defer func() { _ = file.Close() }() // nothing was written to it
-	survey := actors.NewSurvey()
+	survey := actors.NewBackupCounter()
 	if again, ok := file.(io.Seeker); ok {
-		if _, err := wal.VerifyBackup(whileAlive{ctx, file}, name, survey.Visitor()); err != nil {
-			return backupProblem(err)
+		if _, err := wal.VerifyBackup(contextReader{ctx, file}, name, survey.Visitor()); err != nil {
+			return backupError(err)
 		}
 		if _, err := again.Seek(0, io.SeekStart); err != nil {
-			return exit.Fail(exit.Broken, "read the backup again: %w", err)
+			return exit.Errorf(exit.IOError, "read the backup again: %w", err)
 		}
-		survey = actors.NewSurvey()
+		survey = actors.NewBackupCounter()
 	}
-	info, err := wal.RestoreBackup(whileAlive{ctx, file}, name, o.data, wal.Options{Clock: p.Clock}, survey.Visitor())
+	info, err := wal.RestoreBackup(contextReader{ctx, file}, name, o.data, wal.Options{Clock: p.Clock}, survey.Visitor())
 	if err != nil {
 		return restoreError(o.data, err)
 	}
-	terminal.Say(p.Stdout, "restored  %s\n", o.data)
-	tellBackup(p, &info, survey)
-	terminal.Say(p.Stdout, "What came after that is not in it: keys and sessions that were revoked since are valid again, suspensions are\n"+
+	terminal.Fprintf(p.Stdout, "restored  %s\n", o.data)
+	printBackup(p, &info, survey)
+	terminal.Fprintf(p.Stdout, "What came after that is not in it: keys and sessions that were revoked since are valid again, suspensions are\n"+
 		"gone, and quota that was spent since can be spent again. See \"An old backup\" in docs/recovery.md.\n")
 	return nil
 }
@@ -94,29 +94,29 @@ func restoreError(data string, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, wal.ErrNotEmpty):
-		return exit.Fail(exit.CannotWrite, "%s is not empty; a backup is restored into a directory that is new or empty: name another with --data, "+
+		return exit.Errorf(exit.CannotWrite, "%s is not empty; a backup is restored into a directory that is new or empty: name another with --data, "+
 			"or remove what an interrupted restore left", data)
 	case errors.Is(err, wal.ErrLocked):
-		return exit.Fail(exit.Busy, "%s: a running node, or another restore, holds the directory; name another with --data", data)
-	case node.RefusesWriting(err), errors.Is(err, syscall.EFBIG):
-		return exit.Fail(exit.CannotWrite, "the directory can't be restored: %w", err)
+		return exit.Errorf(exit.Busy, "%s: a running node, or another restore, holds the directory; name another with --data", data)
+	case node.IsWriteRefused(err), errors.Is(err, syscall.EFBIG):
+		return exit.Errorf(exit.CannotWrite, "the directory can't be restored: %w", err)
 	}
-	return backupProblem(err)
+	return backupError(err)
 }
 
-// backupProblem gives an error of a backup its exit code.
-func backupProblem(err error) error {
+// backupError gives an error of a backup its exit code.
+func backupError(err error) error {
 	var damage *wal.BackupError
-	var known *exit.Failure
+	var known *exit.Error
 	switch {
 	case errors.As(err, &known): // also one that joins others: the last word is one line
 		return known
 	case errors.As(err, &damage):
-		return exit.Fail(exit.BadData, "%w", damage)
+		return exit.Errorf(exit.BadData, "%w", damage)
 	case errors.Is(err, actors.ErrUnknownRecord):
-		return exit.Fail(exit.BadData, "%w; read it with the program that wrote it, or a newer one", err)
+		return exit.Errorf(exit.BadData, "%w; read it with the program that wrote it, or a newer one", err)
 	}
-	return exit.Fail(exit.Broken, "read the backup: %w", err)
+	return exit.Errorf(exit.IOError, "read the backup: %w", err)
 }
 
 func verifyBackup(ctx context.Context, p *process.Process, from string) error {
@@ -125,49 +125,49 @@ func verifyBackup(ctx context.Context, p *process.Process, from string) error {
 		return err
 	}
 	defer func() { _ = file.Close() }() // nothing was written to it
-	survey := actors.NewSurvey()
-	info, err := wal.VerifyBackup(whileAlive{ctx, file}, name, survey.Visitor())
+	survey := actors.NewBackupCounter()
+	info, err := wal.VerifyBackup(contextReader{ctx, file}, name, survey.Visitor())
 	if err != nil {
-		return backupProblem(err)
+		return backupError(err)
 	}
-	terminal.Say(p.Stdout, "backup    %s\n", name)
-	tellBackup(p, &info, survey)
-	terminal.Say(p.Stdout, "The backup is whole.\n")
+	terminal.Fprintf(p.Stdout, "backup    %s\n", name)
+	printBackup(p, &info, survey)
+	terminal.Fprintf(p.Stdout, "The backup is whole.\n")
 	return nil
 }
 
-func tellBackup(p *process.Process, info *wal.BackupInfo, survey *actors.Survey) {
+func printBackup(p *process.Process, info *wal.BackupInfo, survey *actors.BackupCounter) {
 	age := p.Clock().Sub(info.TakenAt).Round(time.Second)
-	terminal.Say(p.Stdout, "taken     %s, %s\n", terminal.Instant(info.TakenAt), ageOf(age))
-	tellHoldings(p.Stdout, info, survey.Holdings())
+	terminal.Fprintf(p.Stdout, "taken     %s, %s\n", terminal.FormatInstant(info.TakenAt), formatAge(age))
+	printContents(p.Stdout, info, survey.Contents())
 }
 
-// ageOf is an age for people; a clock that was wrong when the backup was taken, or is now, shows.
-func ageOf(age time.Duration) string {
+// formatAge is an age for people; a clock that was wrong when the backup was taken, or is now, shows.
+func formatAge(age time.Duration) string {
 	switch {
 	case age < 0:
-		return "which is " + terminal.InDays(-age) + " ahead of this machine's clock"
+		return "which is " + terminal.FormatDays(-age) + " ahead of this machine's clock"
 	case age < time.Minute:
 		return age.String() + " ago"
 	}
-	return terminal.InDays(age) + " ago"
+	return terminal.FormatDays(age) + " ago"
 }
 
 // openBackup opens a backup to read from.
 func openBackup(p *process.Process, path string) (io.ReadCloser, string, error) {
-	if path == backupStdio {
+	if path == stdStream {
 		return io.NopCloser(p.Stdin), "stdin", nil
 	}
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, "", exit.Fail(exit.NoInput, "%s: there is no such file", path)
+		return nil, "", exit.Errorf(exit.NoInput, "%s: there is no such file", path)
 	case err == nil && !info.Mode().IsRegular():
-		return nil, "", exit.Fail(exit.NoInput, "%s is no file", path)
+		return nil, "", exit.Errorf(exit.NoInput, "%s is no file", path)
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, "", exit.Fail(exit.NoInput, "read the backup: %w", err)
+		return nil, "", exit.Errorf(exit.NoInput, "read the backup: %w", err)
 	}
 	return file, path, nil
 }

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// clockEarliest is the year of the first build of this program: a clock that is behind it was never set.
-	clockEarliest = 2026
+	// clockYearMin is the year of the first build of this program: a clock that is behind it was never set.
+	clockYearMin = 2026
 	// clockStepMax is how far time of day and monotonic time may come apart while the doctor works.
 	clockStepMax = 100 * time.Millisecond
 	// clockErrorMax is an error of the clock that callers would see: quotas and switches are of whole seconds.
@@ -23,27 +23,27 @@ type clockState struct {
 	errorMax     time.Duration
 }
 
-// time holds the clock against itself, and asks the system how it is kept. It is the last check, so that the others have taken some time.
-func (d *doctor) time(context.Context) {
+// clock holds the clock against itself, and asks the system how it is kept. It is the last check, so that the others have taken some time.
+func (d *doctor) clock(context.Context) {
 	now := d.Clock()
 	const mend = "set the clock, and let a service such as chrony or systemd-timesyncd keep it"
-	if now.UTC().Year() < clockEarliest {
-		d.note(findingFail, "clock", mend, "the time of day is %s: the clock was never set", terminal.Instant(now))
+	if now.UTC().Year() < clockYearMin {
+		d.add(findingFail, "clock", mend, "the time of day is %s: the clock was never set", terminal.FormatInstant(now))
 		return
 	}
 	// With monotonic readings Sub is monotonic; without them it is the time of day.
 	if step := now.Round(0).Sub(d.began.Round(0)) - now.Sub(d.began); step.Abs() > clockStepMax {
-		d.note(findingWarn, "clock", "look at what keeps the clock: rates expire and quotas end by it", "the time of day has just stepped by %s", step)
+		d.add(findingWarn, "clock", "look at what keeps the clock: rates expire and quotas end by it", "the time of day has just stepped by %s", step)
 		return
 	}
 	switch state := systemClock(); {
 	case !state.known:
-		d.note(findingOK, "clock", "", "it is %s; this system does not say whether the clock is kept", terminal.Instant(now))
+		d.add(findingOK, "clock", "", "it is %s; this system does not say whether the clock is kept", terminal.FormatInstant(now))
 	case !state.synchronised:
-		d.note(findingWarn, "clock", mend, "it is %s, and nothing that the kernel knows of keeps the clock", terminal.Instant(now))
+		d.add(findingWarn, "clock", mend, "it is %s, and nothing that the kernel knows of keeps the clock", terminal.FormatInstant(now))
 	case state.errorMax > clockErrorMax:
-		d.note(findingWarn, "clock", mend, "it is %s, the clock is kept, but may be wrong by %s", terminal.Instant(now), state.errorMax)
+		d.add(findingWarn, "clock", mend, "it is %s, the clock is kept, but may be wrong by %s", terminal.FormatInstant(now), state.errorMax)
 	default:
-		d.note(findingOK, "clock", "", "it is %s, the clock is kept, wrong by %s at most", terminal.Instant(now), state.errorMax)
+		d.add(findingOK, "clock", "", "it is %s, the clock is kept, wrong by %s at most", terminal.FormatInstant(now), state.errorMax)
 	}
 }

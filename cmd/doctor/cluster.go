@@ -14,8 +14,8 @@ import (
 	"github.com/tasard/tasard/node"
 )
 
-// memberPatience is how long another node may take to greet.
-const memberPatience = 5 * time.Second
+// memberTimeout is how long another node may take to greet.
+const memberTimeout = 5 * time.Second
 
 // cluster looks at what a node needs that is one of several: its certificate, its address, the others.
 func (d *doctor) cluster(ctx context.Context) {
@@ -24,7 +24,7 @@ func (d *doctor) cluster(ctx context.Context) {
 		return // said already
 	}
 	if o.Name == "" {
-		d.note(findingOK, "cluster", "", "none: this node is alone (--cluster)")
+		d.add(findingOK, "cluster", "", "none: this node is alone (--cluster)")
 		return
 	}
 	security, err := o.TLS.Load()
@@ -34,10 +34,10 @@ func (d *doctor) cluster(ctx context.Context) {
 	if security != nil {
 		d.clusterCertificate(o, security)
 	}
-	d.free("cluster", o.Address(), "Cluster.Listen")
+	d.checkAddress("cluster", o.Address(), "Cluster.Listen")
 	for _, m := range o.Members {
 		if m.Node != o.Node && ctx.Err() == nil {
-			d.member(ctx, m, security)
+			d.checkMember(ctx, m, security)
 		}
 	}
 }
@@ -47,23 +47,23 @@ func (d *doctor) clusterCertificate(o *node.Cluster, security *tls.Config) {
 	const renew = "make it anew and restart this node; packaging/cluster/README.md has how"
 	leaf, now := security.Certificates[0].Leaf, d.Clock()
 	host, _, _ := net.SplitHostPort(o.Address())
-	unsigned := believed(&security.Certificates[0], security.RootCAs, now)
-	switch problem := node.Untimely(leaf, now); {
+	unsigned := verifyCertificate(&security.Certificates[0], security.RootCAs, now)
+	switch problem := node.CertificateProblem(leaf, now); {
 	case problem != "":
-		d.note(findingFail, "cluster", renew, "%s", problem)
+		d.add(findingFail, "cluster", renew, "%s", problem)
 	case unsigned != nil:
-		d.note(findingFail, "cluster", renew, "the other nodes will not believe %s: %v", o.TLS.Certificate, unsigned)
+		d.add(findingFail, "cluster", renew, "the other nodes will not believe %s: %v", o.TLS.Certificate, unsigned)
 	case leaf.VerifyHostname(host) != nil:
-		d.note(findingFail, "cluster", renew, "others reach this node at %s, and the certificate is for %s", host, strings.Join(namesOf(&security.Certificates[0]), ", "))
-	case leaf.NotAfter.Sub(now) < certificateDays:
-		d.note(findingWarn, "cluster", renew, "the certificate of this node ends in %s", terminal.InDays(leaf.NotAfter.Sub(now)))
+		d.add(findingFail, "cluster", renew, "others reach this node at %s, and the certificate is for %s", host, strings.Join(certificateNames(&security.Certificates[0]), ", "))
+	case leaf.NotAfter.Sub(now) < certificateWarnBefore:
+		d.add(findingWarn, "cluster", renew, "the certificate of this node ends in %s", terminal.FormatDays(leaf.NotAfter.Sub(now)))
 	default:
-		d.note(findingOK, "cluster", "", "the certificate of this node is good until %s", terminal.Instant(leaf.NotAfter))
+		d.add(findingOK, "cluster", "", "the certificate of this node is good until %s", terminal.FormatInstant(leaf.NotAfter))
 	}
 }
 
-// believed tells whether an authority, or somebody whom it has signed, has signed a certificate, for both ends of a connection.
-func believed(pair *tls.Certificate, authority *x509.CertPool, now time.Time) error {
+// verifyCertificate tells whether an authority, or somebody whom it has signed, has signed a certificate, for both ends of a connection.
+func verifyCertificate(pair *tls.Certificate, authority *x509.CertPool, now time.Time) error {
 	between := x509.NewCertPool()
 	for _, der := range pair.Certificate[1:] {
 		if one, err := x509.ParseCertificate(der); err == nil {
@@ -81,20 +81,20 @@ func believed(pair *tls.Certificate, authority *x509.CertPool, now time.Time) er
 	return nil
 }
 
-// member goes as far as another node's greeting, as this node does when it starts, and leaves.
-func (d *doctor) member(ctx context.Context, m node.Member, security *tls.Config) {
-	ctx, cancel := context.WithTimeout(ctx, memberPatience)
+// checkMember goes as far as another node's greeting, as this node does when it starts, and leaves.
+func (d *doctor) checkMember(ctx context.Context, m node.Member, security *tls.Config) {
+	ctx, cancel := context.WithTimeout(ctx, memberTimeout)
 	defer cancel()
-	if err := d.greeted(ctx, m.Address, security); err != nil {
-		d.note(findingWarn, "cluster", "look whether it runs, and at what lies between the machines; changes need more than half of the members",
+	if err := d.readGreeting(ctx, m.Address, security); err != nil {
+		d.add(findingWarn, "cluster", "look whether it runs, and at what lies between the machines; changes need more than half of the members",
 			"%s at %s is not reached: %v", node.NodeName(m.Node), m.Address, err)
 		return
 	}
-	d.note(findingOK, "cluster", "", "%s at %s is reached", node.NodeName(m.Node), m.Address)
+	d.add(findingOK, "cluster", "", "%s at %s is reached", node.NodeName(m.Node), m.Address)
 }
 
-// greeted connects to a node's address for other nodes and waits for the first line that it says there.
-func (d *doctor) greeted(ctx context.Context, address string, security *tls.Config) error {
+// readGreeting connects to a node's address for other nodes and waits for the first line that it says there.
+func (d *doctor) readGreeting(ctx context.Context, address string, security *tls.Config) error {
 	conn, err := d.connect(ctx, address)
 	if err != nil {
 		return err

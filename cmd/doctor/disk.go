@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// diskReserve is the free space below which a node changes nothing (actors.LogConfig), diskComfort what should be free.
-	diskReserve = 64 << 20
-	diskComfort = 1 << 30
+	// diskFailBelow is the free space below which a node changes nothing (actors.LogConfig), diskWarnBelow what should be free.
+	diskFailBelow = 64 << 20
+	diskWarnBelow = 1 << 30
 	// Syncs of a scratch block, as a batch of records needs one.
 	scratchSyncs     = 20
 	scratchBytes     = 4 << 10
@@ -29,11 +29,11 @@ const (
 	directoryMissing = "serve creates it"
 )
 
-// place is what the system says of a directory.
-type place struct {
+// fileSystem is what the system says of a directory.
+type fileSystem struct {
 	free   uint64 // bytes for this user
 	system string // the kind of its file system, "" = not known
-	risky  string // why data should not lie there, "" = nothing
+	risk   string // why data should not lie there, "" = nothing
 }
 
 // directory looks at the data directory, or at where serve would make it.
@@ -44,11 +44,11 @@ func (d *doctor) directory(context.Context) {
 	case errors.Is(err, fs.ErrNotExist):
 		d.missingDirectory(path)
 	case err != nil:
-		d.note(findingFail, "data", "be the user that runs the node, or root", "the data directory can't be looked at: %v", err)
+		d.add(findingFail, "data", "be the user that runs the node, or root", "the data directory can't be looked at: %v", err)
 	case !info.IsDir():
-		d.note(findingFail, "data", "choose another with --data", "%s is no directory", path)
+		d.add(findingFail, "data", "choose another with --data", "%s is no directory", path)
 	case info.Mode().Perm()&dataModeRefused != 0:
-		d.note(findingWarn, "data", fmt.Sprintf("do: chmod %o %s", dataModeWanted, path), "others may write into %s (mode %04o)", path, info.Mode().Perm())
+		d.add(findingWarn, "data", fmt.Sprintf("do: chmod %o %s", dataModeWanted, path), "others may write into %s (mode %04o)", path, info.Mode().Perm())
 	default:
 		d.owner(path, info)
 	}
@@ -63,10 +63,10 @@ func (d *doctor) missingDirectory(path string) {
 		above = filepath.Dir(above)
 	}
 	if err := writable(above); err != nil {
-		d.note(findingFail, "data", "create it for the user that runs the node", "there is no %s, and it can't be made: %v", path, err)
+		d.add(findingFail, "data", "create it for the user that runs the node", "there is no %s, and it can't be made: %v", path, err)
 		return
 	}
-	d.note(findingOK, "data", "", "there is no %s yet; %s", path, directoryMissing)
+	d.add(findingOK, "data", "", "there is no %s yet; %s", path, directoryMissing)
 }
 
 // writable tries what the permissions say, by their effect.
@@ -80,27 +80,27 @@ func writable(directory string) error {
 
 func (d *doctor) owner(path string, info fs.FileInfo) {
 	if owner, user, known := ownersOf(info); known && owner != user && user != 0 {
-		d.note(findingWarn, "data", "run the doctor and the node as the user that owns it", "%s belongs to user %d, this is user %d", path, owner, user)
+		d.add(findingWarn, "data", "run the doctor and the node as the user that owns it", "%s belongs to user %d, this is user %d", path, owner, user)
 		return
 	}
-	d.note(findingOK, "data", "", "%s is there, mode %04o", path, info.Mode().Perm())
+	d.add(findingOK, "data", "", "%s is there, mode %04o", path, info.Mode().Perm())
 }
 
-// journal checks every byte of the log, which a running node holds.
-func (d *doctor) journal(context.Context) {
+// log checks every byte of the log, which a running node holds.
+func (d *doctor) log(context.Context) {
 	found, err := wal.Exists(d.o.Config.Dir)
 	if err != nil || !found {
-		d.note(findingOK, "log", "", "there is none yet")
+		d.add(findingOK, "log", "", "there is none yet")
 		return
 	}
 	report, err := wal.Verify(d.o.Config.Dir)
 	switch {
 	case errors.Is(err, wal.ErrLocked):
-		d.note(findingOK, "log", "", "a running node holds it, and has checked it at its start")
+		d.add(findingOK, "log", "", "a running node holds it, and has checked it at its start")
 	case err != nil:
-		d.noteAll(findingFail, "log", "", datadir.LogError(d.o.Config.Dir, err))
+		d.addLines(findingFail, "log", "", datadir.ExplainLogError(d.o.Config.Dir, err))
 	default:
-		d.note(findingOK, "log", "", "%s records, %s bytes, whole", terminal.Grouped(report.Records), terminal.Grouped(report.LogBytes))
+		d.add(findingOK, "log", "", "%s records, %s bytes, whole", terminal.Thousands(report.Records), terminal.Thousands(report.LogBytes))
 	}
 }
 
@@ -110,38 +110,38 @@ func (d *doctor) disk(context.Context) {
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
 		return // said already
 	}
-	where, err := placeOf(path)
+	where, err := fileSystemOf(path)
 	if err != nil {
-		d.note(findingWarn, "disk", "", "its free space can't be told: %v", err)
+		d.add(findingWarn, "disk", "", "its free space can't be told: %v", err)
 		return
 	}
-	megabytes := terminal.Grouped(where.free >> 20)
+	megabytes := terminal.Thousands(where.free >> 20)
 	switch {
-	case where.free < diskReserve:
-		d.note(findingFail, "disk", "free some: with so little nothing is written and the node is read-only", "%s MiB are free", megabytes)
-	case where.free < diskComfort:
-		d.note(findingWarn, "disk", "free some before a node is read-only at 64 MiB", "%s MiB are free", megabytes)
+	case where.free < diskFailBelow:
+		d.add(findingFail, "disk", "free some: with so little nothing is written and the node is read-only", "%s MiB are free", megabytes)
+	case where.free < diskWarnBelow:
+		d.add(findingWarn, "disk", "free some before a node is read-only at 64 MiB", "%s MiB are free", megabytes)
 	default:
-		d.note(findingOK, "disk", "", "%s MiB are free", megabytes)
+		d.add(findingOK, "disk", "", "%s MiB are free", megabytes)
 	}
 	switch {
-	case where.risky != "":
-		d.note(findingWarn, "filesystem", "keep the data on a local disk", "the data lie on %s: %s", where.system, where.risky)
+	case where.risk != "":
+		d.add(findingWarn, "filesystem", "keep the data on a local disk", "the data lie on %s: %s", where.system, where.risk)
 	case where.system != "":
-		d.note(findingOK, "filesystem", "", "the data lie on %s", where.system)
+		d.add(findingOK, "filesystem", "", "the data lie on %s", where.system)
 	}
-	d.sync(path)
+	d.syncTime(path)
 }
 
-// sync times the disk while nobody else writes there.
-func (d *doctor) sync(path string) {
+// syncTime times the disk while nobody else writes there.
+func (d *doctor) syncTime(path string) {
 	if d.node != nil {
-		d.note(findingOK, "sync", "", "not timed while a node runs; its metrics have it")
+		d.add(findingOK, "sync", "", "not timed while a node runs; its metrics have it")
 		return
 	}
 	times, err := d.timeSyncs(path)
 	if err != nil {
-		d.note(findingFail, "sync", "let the user that runs the node write there", "the disk can't be written: %v", err)
+		d.add(findingFail, "sync", "let the user that runs the node write there", "the disk can't be written: %v", err)
 		return
 	}
 	slices.Sort(times)
@@ -150,7 +150,7 @@ func (d *doctor) sync(path string) {
 	if middle > syncSlow {
 		level, do = findingWarn, "every change waits for one: look for a faster disk, or for what else writes there"
 	}
-	d.note(level, "sync", do, "a sync takes %s, at worst %s, of %d", middle.Round(time.Microsecond), worst.Round(time.Microsecond), len(times))
+	d.add(level, "sync", do, "a sync takes %s, at worst %s, of %d", middle.Round(time.Microsecond), worst.Round(time.Microsecond), len(times))
 }
 
 func (d *doctor) timeSyncs(path string) (times []time.Duration, err error) {

@@ -32,10 +32,10 @@ const (
 
 // finding is one line of the doctor.
 type finding struct {
-	Level string `json:"level"`
-	Check string `json:"check"`
-	Found string `json:"found"`
-	Do    string `json:"do,omitempty"`
+	Level   string `json:"level"`
+	Check   string `json:"check"`
+	Message string `json:"found"`
+	Advice  string `json:"do,omitempty"`
 }
 
 // doctorOptions are those of serve, and what the doctor is asked for besides.
@@ -49,24 +49,24 @@ type doctorOptions struct {
 // doctor looks at what a node needs. It changes nothing that lasts.
 type doctor struct {
 	*process.Process
-	o      *doctorOptions
-	began  time.Time
-	node   *admin.Transition // what a running node says; nil: none runs
-	views  []clientView      // of the rehearsal
-	report []finding
+	o         *doctorOptions
+	began     time.Time
+	node      *admin.KeyPolicy // what a running node says; nil: none runs
+	rehearsed []clientView     // of the rehearsal
+	findings  []finding
 }
 
 // doctorReport is what --json prints.
 type doctorReport struct {
-	Worst      string       `json:"worst"`
-	Findings   []finding    `json:"findings"`
-	Transition []clientView `json:"transition"`
+	Worst     string       `json:"worst"`
+	Findings  []finding    `json:"findings"`
+	KeyPolicy []clientView `json:"transition"`
 }
 
 // New is tasard doctor.
 func New(p *process.Process) *cobra.Command {
 	o := &doctorOptions{Serve: setting.DefaultServe()}
-	cmd := command.Row{
+	cmd := command.Spec{
 		Use:   "doctor --data DIR",
 		Short: "Look for what would make a node fail or lie",
 		Long: `doctor looks at everything around a node: settings, clock, time zone, data directory, log, descriptors, address, certificate,
@@ -85,13 +85,13 @@ one, that of --required-at, or one in 15 days.`,
   tasard doctor --data ./data --required-at 2027-03-01T00:00:00-04:00`,
 		Settings: func(flags *pflag.FlagSet) { setting.AddServe(flags, o.Serve) },
 		Flags: func(flags *pflag.FlagSet) {
-			setting.PlainSwitch(flags, &o.network, "network", "open a connection to the host of each source")
-			setting.PlainSwitch(flags, &o.json, "json", "print JSON")
+			setting.BoolFlag(flags, &o.network, "network", "open a connection to the host of each source")
+			setting.BoolFlag(flags, &o.json, "json", "print JSON")
 			flags.Var(setting.Instant(&o.requiredAt), "required-at", "show the switch to required keys at this `INSTANT`, RFC 3339")
 		},
 	}.Command(p)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { // all that is wrong with the settings is told at once
-		if err := errors.Join(setting.Settle(cmd, p.Environ), setting.NeedData(cmd)); err != nil {
+		if err := errors.Join(setting.Resolve(cmd, p.Environ), setting.RequireData(cmd)); err != nil {
 			return err
 		}
 		return examine(cmd.Context(), p, o)
@@ -105,37 +105,37 @@ func examine(ctx context.Context, p *process.Process, o *doctorOptions) error {
 	quiet.Stderr = io.Discard
 	d := &doctor{Process: &quiet, o: o, began: p.Clock()}
 	for _, examine := range []func(context.Context){
-		d.settings, d.running, d.zone, d.directory, d.journal, d.disk, d.descriptors, d.address, d.certificate, d.cluster, d.mail, d.sources, d.transition, d.time,
+		d.settings, d.running, d.zone, d.directory, d.log, d.disk, d.descriptors, d.address, d.certificate, d.cluster, d.mail, d.sources, d.rehearsal, d.clock,
 	} {
 		examine(ctx)
 		if ctx.Err() != nil {
-			return exit.Fail(exit.Interrupted, "interrupted while examining")
+			return exit.Errorf(exit.Interrupted, "interrupted while examining")
 		}
 	}
 	if err := printDoctor(p, d); err != nil {
 		return err
 	}
 	if d.worst() == findingFail {
-		return exit.Fail(exit.Unwell, "something must be mended: see the lines that begin with FAIL")
+		return exit.Errorf(exit.CheckFailed, "something must be mended: see the lines that begin with FAIL")
 	}
 	return nil
 }
 
-// note adds a finding. do says what to do, "" = nothing.
-func (d *doctor) note(level, check, do, found string, args ...any) {
-	d.report = append(d.report, finding{level, check, fmt.Sprintf(found, args...), do})
+// add adds a finding. do says what to do, "" = nothing.
+func (d *doctor) add(level, check, do, found string, args ...any) {
+	d.findings = append(d.findings, finding{level, check, fmt.Sprintf(found, args...), do})
 }
 
-// noteAll adds one finding for each line of an error.
-func (d *doctor) noteAll(level, check, do string, err error) {
+// addLines adds one finding for each line of an error.
+func (d *doctor) addLines(level, check, do string, err error) {
 	for line := range strings.SplitSeq(err.Error(), "\n") {
-		d.note(level, check, do, "%s", line)
+		d.add(level, check, do, "%s", line)
 	}
 }
 
 func (d *doctor) worst() string {
 	for _, level := range []string{findingFail, findingWarn} {
-		if slices.ContainsFunc(d.report, func(f finding) bool { return f.Level == level }) {
+		if slices.ContainsFunc(d.findings, func(f finding) bool { return f.Level == level }) {
 			return level
 		}
 	}
@@ -147,21 +147,21 @@ func printDoctor(p *process.Process, d *doctor) error {
 		encoder := json.NewEncoder(p.Stdout)
 		encoder.SetIndent("", "  ")
 		encoder.SetEscapeHTML(false)
-		return encoder.Encode(doctorReport{d.worst(), d.report, d.views})
+		return encoder.Encode(doctorReport{d.worst(), d.findings, d.rehearsed})
 	}
-	table := terminal.Table(p.Stdout, "")
-	for _, f := range d.report {
-		text := terminal.Printable(f.Found)
-		if f.Do != "" {
-			text += "; " + terminal.Printable(f.Do)
+	table := terminal.NewTable(p.Stdout, "")
+	for _, f := range d.findings {
+		text := terminal.Sanitize(f.Message)
+		if f.Advice != "" {
+			text += "; " + terminal.Sanitize(f.Advice)
 		}
-		terminal.Say(table, "%s\t%s\t%s\n", f.Level, f.Check, text)
+		terminal.Fprintf(table, "%s\t%s\t%s\n", f.Level, f.Check, text)
 	}
 	_ = table.Flush() // stdout remembers a failure
-	for _, view := range d.views {
-		terminal.Say(p.Stdout, "\n%s, %s\n", view.Day, terminal.Instant(view.At))
+	for _, view := range d.rehearsed {
+		terminal.Fprintf(p.Stdout, "\n%s, %s\n", view.Day, terminal.FormatInstant(view.At))
 		for _, line := range append([]string{view.Request, view.Status}, view.Headers...) {
-			terminal.Say(p.Stdout, "  %s\n", terminal.Printable(line))
+			terminal.Fprintf(p.Stdout, "  %s\n", terminal.Sanitize(line))
 		}
 	}
 	return nil
@@ -170,23 +170,23 @@ func printDoctor(p *process.Process, d *doctor) error {
 // settings holds the settings against what serve checks.
 func (d *doctor) settings(context.Context) {
 	if err := setting.CheckServe(d.Process, d.o.Serve); err != nil {
-		d.noteAll(findingFail, "settings", "", err)
+		d.addLines(findingFail, "settings", "", err)
 		return
 	}
-	d.note(findingOK, "settings", "", "everything that serve checks before it starts is good")
+	d.add(findingOK, "settings", "", "everything that serve checks before it starts is good")
 }
 
 // running asks whether a node runs: some checks mean something else then.
 func (d *doctor) running(ctx context.Context) {
-	answer, err := remote.Ask(ctx, remote.New(remote.Socket(d.o.Config.Admin.Socket, d.o.Config.Dir), "tasard serve"), admin.ShowTransition, admin.None{})
+	answer, err := remote.Call(ctx, remote.New(remote.SocketPath(d.o.Config.Admin.Socket, d.o.Config.Dir), "tasard serve"), admin.ShowKeyPolicy, admin.NoBody{})
 	switch {
 	case err == nil:
 		d.node = &answer
-		d.note(findingOK, "node", "", "one is running on this data directory")
+		d.add(findingOK, "node", "", "one is running on this data directory")
 	case exit.Code(err) == exit.Unavailable:
-		d.note(findingOK, "node", "", "none is running on this data directory")
+		d.add(findingOK, "node", "", "none is running on this data directory")
 	default:
-		d.note(findingFail, "node", "look at its log", "it runs, and does not answer as it should: %v", err)
+		d.add(findingFail, "node", "look at its log", "it runs, and does not answer as it should: %v", err)
 	}
 }
 
@@ -195,14 +195,14 @@ func (d *doctor) zone(context.Context) {
 	const offset = -4 * 60 * 60
 	place, err := time.LoadLocation(engine.Zone)
 	if err != nil {
-		d.note(findingFail, "zone", "the program is damaged: install it again", "%s is not known: %v", engine.Zone, err)
+		d.add(findingFail, "zone", "the program is damaged: install it again", "%s is not known: %v", engine.Zone, err)
 		return
 	}
 	local := d.Clock().In(place)
 	if _, found := local.Zone(); found != offset {
-		d.note(findingWarn, "zone", "look whether the country has changed its time; the program knows it as UTC-04:00 all year",
+		d.add(findingWarn, "zone", "look whether the country has changed its time; the program knows it as UTC-04:00 all year",
 			"the zone data of this machine say %s for %s", local.Format("-07:00"), engine.Zone)
 		return
 	}
-	d.note(findingOK, "zone", "", "in Santo Domingo it is %s, the day is %s", local.Format("15:04"), engine.DateOf(d.Clock()))
+	d.add(findingOK, "zone", "", "in Santo Domingo it is %s, the day is %s", local.Format("15:04"), engine.DateOf(d.Clock()))
 }

@@ -22,15 +22,15 @@ import (
 )
 
 const (
-	mailPatience   = 15 * time.Second
-	sourcePatience = 10 * time.Second
-	// certificateDays is how soon a certificate ends that should have been renewed.
-	certificateDays = 14 * 24 * time.Hour
+	mailTimeout   = 15 * time.Second
+	sourceTimeout = 10 * time.Second
+	// certificateExpiry is how soon a certificate ends that should have been renewed.
+	certificateWarnBefore = 14 * 24 * time.Hour
 )
 
 // config is what serve would open.
 func (d *doctor) config() node.Config {
-	return setting.SettledNode(d.Process, &d.o.Node, slog.New(slog.DiscardHandler))
+	return setting.NodeConfig(d.Process, &d.o.Node, slog.New(slog.DiscardHandler))
 }
 
 // descriptors holds the limit of open files against the connections that are wanted.
@@ -38,26 +38,28 @@ func (d *doctor) descriptors(context.Context) {
 	conns := d.o.Config.HTTP.Conns
 	wanted, most := node.Descriptors(conns)
 	if most < wanted {
-		d.note(findingWarn, "descriptors", "raise the limit of open files (LimitNOFILE, ulimit -n), or lower --connections",
-			"%s may be open here, %s connections need %s", terminal.Grouped(most), terminal.Grouped(conns), terminal.Grouped(wanted))
+		d.add(findingWarn, "descriptors", "raise the limit of open files (LimitNOFILE, ulimit -n), or lower --connections",
+			"%s may be open here, %s connections need %s", terminal.Thousands(most), terminal.Thousands(conns), terminal.Thousands(wanted))
 		return
 	}
-	d.note(findingOK, "descriptors", "", "%s may be open here, enough for %s connections", terminal.Grouped(most), terminal.Grouped(conns))
+	d.add(findingOK, "descriptors", "", "%s may be open here, enough for %s connections", terminal.Thousands(most), terminal.Thousands(conns))
 }
 
-func (d *doctor) address(context.Context) { d.free("address", d.o.Config.HTTP.Listen, "HTTP.Listen") }
+func (d *doctor) address(context.Context) {
+	d.checkAddress("address", d.o.Config.HTTP.Listen, "HTTP.Listen")
+}
 
-// free tells whether an address is free, or held by the node that runs; field is that of node.Config which names it.
-func (d *doctor) free(check, address, field string) {
+// checkAddress tells whether an address is free, or held by the node that runs; field is that of node.Config which names it.
+func (d *doctor) checkAddress(check, address, field string) {
 	listener, err := node.Listen(address, field)
 	switch {
 	case err == nil:
 		_ = listener.Close() // nothing was accepted
-		d.note(findingOK, check, "", "%s is free", address)
+		d.add(findingOK, check, "", "%s is free", address)
 	case errors.Is(err, syscall.EADDRINUSE) && d.node != nil:
-		d.note(findingOK, check, "", "%s is taken while the node runs", address)
+		d.add(findingOK, check, "", "%s is taken while the node runs", address)
 	default:
-		d.note(findingFail, check, "", "%v", setting.Explain(err))
+		d.add(findingFail, check, "", "%v", setting.Explain(err))
 	}
 }
 
@@ -67,26 +69,26 @@ func (d *doctor) certificate(context.Context) {
 	switch {
 	case err != nil: // said already
 	case c == nil:
-		d.note(findingOK, "certificate", "", "none: the node speaks plain HTTP; keys should reach it over HTTPS, by --tls-cert or a proxy in front")
+		d.add(findingOK, "certificate", "", "none: the node speaks plain HTTP; keys should reach it over HTTPS, by --tls-cert or a proxy in front")
 	default:
-		d.certificateDays(c)
+		d.certificateExpiry(c)
 	}
 }
 
-func (d *doctor) certificateDays(pair *tls.Certificate) {
+func (d *doctor) certificateExpiry(pair *tls.Certificate) {
 	now := d.Clock()
-	switch problem := node.Untimely(pair.Leaf, now); {
+	switch problem := node.CertificateProblem(pair.Leaf, now); {
 	case problem != "":
-		d.note(findingFail, "certificate", "renew it and send SIGHUP to the node", "%s", problem)
-	case pair.Leaf.NotAfter.Sub(now) < certificateDays:
-		d.note(findingWarn, "certificate", "renew it and send SIGHUP to the node", "it ends in %s", terminal.InDays(pair.Leaf.NotAfter.Sub(now)))
+		d.add(findingFail, "certificate", "renew it and send SIGHUP to the node", "%s", problem)
+	case pair.Leaf.NotAfter.Sub(now) < certificateWarnBefore:
+		d.add(findingWarn, "certificate", "renew it and send SIGHUP to the node", "it ends in %s", terminal.FormatDays(pair.Leaf.NotAfter.Sub(now)))
 	default:
-		d.note(findingOK, "certificate", "", "for %s, until %s", strings.Join(namesOf(pair), ", "), terminal.Instant(pair.Leaf.NotAfter))
+		d.add(findingOK, "certificate", "", "for %s, until %s", strings.Join(certificateNames(pair), ", "), terminal.FormatInstant(pair.Leaf.NotAfter))
 	}
 }
 
-// namesOf is for whom a certificate is.
-func namesOf(pair *tls.Certificate) []string {
+// certificateNames is for whom a certificate is.
+func certificateNames(pair *tls.Certificate) []string {
 	names := slices.Clone(pair.Leaf.DNSNames)
 	for _, address := range pair.Leaf.IPAddresses {
 		names = append(names, address.String())
@@ -97,55 +99,55 @@ func namesOf(pair *tls.Certificate) []string {
 // mail goes as far as a letter would, and sends none.
 func (d *doctor) mail(ctx context.Context) {
 	wanted := d.config()
-	switch wanted.MailWay() {
+	switch wanted.MailMethod() {
 	case admin.MailOff:
-		d.note(findingWarn, "mail", "name it with --smtp-addr and --mail-from, before keys are required", "%s", setting.NoMailNote)
+		d.add(findingWarn, "mail", "name it with --smtp-addr and --mail-from, before keys are required", "%s", setting.NoMailNotice)
 		return
 	case admin.MailLog:
-		d.note(findingWarn, "mail", "name a mail server with --smtp-addr", "login codes are printed (--mail=log), which is for development")
+		d.add(findingWarn, "mail", "name a mail server with --smtp-addr", "login codes are printed (--mail=log), which is for development")
 		return
 	}
 	config, err := wanted.MailClient()
 	if err != nil {
 		return // said already
 	}
-	ctx, cancel := context.WithTimeout(ctx, mailPatience)
+	ctx, cancel := context.WithTimeout(ctx, mailTimeout)
 	defer cancel()
 	if err := mail.Check(ctx, config); err != nil {
-		d.note(findingFail, "mail", "look at the server and at the --smtp settings; until then nobody gets a code", "%s takes no letter: %v", config.Addr, err)
+		d.add(findingFail, "mail", "look at the server and at the --smtp settings; until then nobody gets a code", "%s takes no letter: %v", config.Addr, err)
 		return
 	}
 	logged := ""
 	if config.User != "" {
 		logged = ", and lets " + config.User + " in"
 	}
-	d.note(findingOK, "mail", "", "%s answers (%s)%s; no letter was sent", config.Addr, config.TLS, logged)
+	d.add(findingOK, "mail", "", "%s answers (%s)%s; no letter was sent", config.Addr, config.TLS, logged)
 }
 
 // sources tells who would be asked, and with --network whether they can be reached.
 func (d *doctor) sources(ctx context.Context) {
-	reference, err := node.LoadReference(d.o.Config.Catalogue, d.o.Config.Definitions)
+	reference, err := node.LoadReferenceData(d.o.Config.Catalogue, d.o.Config.Definitions)
 	if err != nil {
 		return // said already
 	}
 	hosts, disabled := hostsOf(reference.Sources)
 	switch {
 	case d.o.NoCollect:
-		d.note(findingOK, "sources", "", "nothing is collected (--no-collect)")
+		d.add(findingOK, "sources", "", "nothing is collected (--no-collect)")
 		return
 	case !d.o.network:
-		d.note(findingOK, "sources", "", "%s at %s, %d turned off; not tried (--network): %s", terminal.Counted(len(reference.Sources.Definitions())-disabled, "source"),
-			terminal.Counted(len(hosts), "host"), disabled, strings.Join(hosts, ", "))
+		d.add(findingOK, "sources", "", "%s at %s, %d turned off; not tried (--network): %s", terminal.Plural(len(reference.Sources.Definitions())-disabled, "source"),
+			terminal.Plural(len(hosts), "host"), disabled, strings.Join(hosts, ", "))
 		return
 	}
 	if d.o.Config.Collect.Contact == "" {
-		d.note(findingWarn, "sources", "name one with --collect-contact", "whoever runs a site that is asked finds no address to write to")
+		d.add(findingWarn, "sources", "name one with --collect-contact", "whoever runs a site that is asked finds no address to write to")
 	}
 	for _, host := range hosts {
 		if ctx.Err() != nil {
 			return
 		}
-		d.reach(ctx, host)
+		d.checkHost(ctx, host)
 	}
 }
 
@@ -167,9 +169,9 @@ func hostsOf(set *source.Set) (hosts []string, disabled int) {
 	return slices.Compact(hosts), disabled
 }
 
-// reach opens a connection, with TLS where the port is that of HTTPS, and closes it. Nothing is asked for.
-func (d *doctor) reach(ctx context.Context, host string) {
-	ctx, cancel := context.WithTimeout(ctx, sourcePatience)
+// checkHost opens a connection, with TLS where the port is that of HTTPS, and closes it. Nothing is asked for.
+func (d *doctor) checkHost(ctx context.Context, host string) {
+	ctx, cancel := context.WithTimeout(ctx, sourceTimeout)
 	defer cancel()
 	conn, err := d.connect(ctx, host)
 	if err == nil {
@@ -179,11 +181,11 @@ func (d *doctor) reach(ctx context.Context, host string) {
 		}
 	}
 	if err != nil {
-		d.note(findingWarn, "source", "look at names, routes and certificates of this machine; tasard sources check asks it as the node does",
+		d.add(findingWarn, "source", "look at names, routes and certificates of this machine; tasard sources check asks it as the node does",
 			"%s is not reached: %v", host, err)
 		return
 	}
-	d.note(findingOK, "source", "", "%s is reached", host)
+	d.add(findingOK, "source", "", "%s is reached", host)
 }
 
 // connect opens a connection to HOST:PORT.

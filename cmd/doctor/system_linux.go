@@ -22,26 +22,26 @@ func systemClock() clockState {
 	}
 }
 
-// fileSystems are kinds of file systems by the number that statfs(2) gives, and why data should not lie on them.
-func fileSystems() map[uint32]place {
+// fileSystemKinds are kinds of file systems by the number that statfs(2) gives, and why data should not lie on them.
+func fileSystemKinds() map[uint32]fileSystem {
 	const remote, memory = "what it says is kept may be lost, and locks may not hold", "it is gone with a restart of the machine"
-	return map[uint32]place{
+	return map[uint32]fileSystem{
 		0xEF53: {system: "ext4"}, 0x58465342: {system: "xfs"}, 0x9123683E: {system: "btrfs"}, 0x2FC12FC1: {system: "zfs"}, 0xF2F52010: {system: "f2fs"},
-		0x6969: {system: "nfs", risky: remote}, 0x517B: {system: "smb", risky: remote}, 0xFF534D42: {system: "cifs", risky: remote},
-		0xFE534D42: {system: "smb2", risky: remote}, 0x01021997: {system: "9p", risky: remote}, 0x65735546: {system: "fuse", risky: remote},
-		0x01021994: {system: "tmpfs", risky: memory}, 0x858458F6: {system: "ramfs", risky: memory},
-		0x794C7630: {system: "overlayfs", risky: "it is the container's own and is gone with it; mount a volume there"},
+		0x6969: {system: "nfs", risk: remote}, 0x517B: {system: "smb", risk: remote}, 0xFF534D42: {system: "cifs", risk: remote},
+		0xFE534D42: {system: "smb2", risk: remote}, 0x01021997: {system: "9p", risk: remote}, 0x65735546: {system: "fuse", risk: remote},
+		0x01021994: {system: "tmpfs", risk: memory}, 0x858458F6: {system: "ramfs", risk: memory},
+		0x794C7630: {system: "overlayfs", risk: "it is the container's own and is gone with it; mount a volume there"},
 	}
 }
 
-// placeOf asks the kernel about the file system of a directory.
-func placeOf(path string) (place, error) {
+// fileSystemOf asks the kernel about the file system of a directory.
+func fileSystemOf(path string) (fileSystem, error) {
 	var answer syscall.Statfs_t
 	if err := syscall.Statfs(path, &answer); err != nil {
-		return place{}, err
+		return fileSystem{}, err
 	}
 	kind := uint32(answer.Type) //nolint:gosec // G115: its numbers have 32 bits
-	where, known := fileSystems()[kind]
+	where, known := fileSystemKinds()[kind]
 	if !known {
 		where.system = fmt.Sprintf("a file system of the kind %#x", kind)
 	}

@@ -10,7 +10,7 @@ import (
 // systemClock knows nothing here.
 func systemClock() clockState { return clockState{} }
 
-// placeOf knows nothing here; a node looks at the free space by itself.
+// fileSystemOf knows nothing here; a node looks at the free space by itself.
 func placeOf(string) (place, error) { return place{free: math.MaxUint64}, nil }
 
 // ownersOf knows nothing here.

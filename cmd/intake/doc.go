@@ -1,5 +1,5 @@
 // Package intake takes files into a node: tasard import, and serve --import
-// (TakeIn). Files of observations are read line by line, documents of a
+// (Import). Files of observations are read line by line, documents of a
 // source as its definition says; each line that is not published is told, and
 // stops nothing.
 //

@@ -39,7 +39,7 @@ type importOptions struct {
 // New is tasard import.
 func New(p *process.Process) *cobra.Command {
 	o := importOptions{log: terminal.LogOptions{Format: "text", Level: "warn"}}
-	return command.Row{
+	return command.Spec{
 		Use:   "import --data DIR FILE...",
 		Short: "Take files of observations into a data directory",
 		Long: `import takes files of observations, CSV or NDJSON, into a data directory; "-" is standard input, and a named pipe is read
@@ -66,13 +66,13 @@ old .xls), pages, JSON. All days of a workbook are taken in, each as of its own 
   zcat observations.ndjson.gz | tasard import --data ./data --format ndjson -
   tasard import --data ./data --source bcrd-usd TASA_DOLAR_REFERENCIA_MC.xlsx
   tasard import --data ./data --source bhd-site --saved 2026-11-20T09:30:00-04:00 rates.json`,
-		Args: someFiles,
+		Args: requireFiles,
 		Settings: func(flags *pflag.FlagSet) {
 			setting.AddDirectory(flags, &o.node)
 			setting.AddLog(flags, &o.log)
 		},
 		Flags: func(flags *pflag.FlagSet) {
-			flags.Var(setting.Word(&o.format, "csv", "ndjson"), "format", "form of the files; by default their names or first bytes tell")
+			flags.Var(setting.Enum(&o.format, "csv", "ndjson"), "format", "form of the files; by default their names or first bytes tell")
 			flags.Var(setting.Line(&o.source, "ID", admin.IDMax), "source", "the files are documents of this source")
 			flags.Var(setting.Line(&o.page, "NAME", admin.IDMax), "page", "which page of the source the documents are, when it has several")
 			flags.Var(setting.Instant(&o.saved), "saved", "the `INSTANT` at which the documents were saved, RFC 3339: rates without a date are of then")
@@ -81,9 +81,9 @@ old .xls), pages, JSON. All days of a workbook are taken in, each as of its own 
 		Run: func(ctx context.Context, files []string) error {
 			switch {
 			case o.source == "" && (o.page != "" || !o.saved.IsZero()):
-				return exit.Fail(exit.Usage, "tasard import: --page and --saved are for documents of a source; name it with --source ID")
+				return exit.Errorf(exit.Usage, "tasard import: --page and --saved are for documents of a source; name it with --source ID")
 			case o.source != "" && o.format != "":
-				return exit.Fail(exit.Usage, "tasard import: --format is for files of observations; how documents are read the definition of their source says")
+				return exit.Errorf(exit.Usage, "tasard import: --format is for files of observations; how documents are read the definition of their source says")
 			case o.source != "":
 				return importDocuments(ctx, p, o, files)
 			}
@@ -92,11 +92,11 @@ old .xls), pages, JSON. All days of a workbook are taken in, each as of its own 
 	}.Command(p)
 }
 
-func someFiles(cmd *cobra.Command, args []string) error {
+func requireFiles(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return nil
 	}
-	return exit.Fail(exit.Usage, "%s: no file given; name the files of observations, or - for standard input", cmd.CommandPath())
+	return exit.Errorf(exit.Usage, "%s: no file given; name the files of observations, or - for standard input", cmd.CommandPath())
 }
 
 // importFiles takes the files in, one after the other. All of them are opened before anything is changed.
@@ -114,15 +114,15 @@ func importFiles(ctx context.Context, p *process.Process, o importOptions, names
 		}
 		files = append(files, file)
 	}
-	return onNode(ctx, p, o, func(to *node.Data, report *report) error {
-		return importEach(p, to, report, len(files), func(into *intake, i int) (string, error) {
-			return files[i].Name, into.take(ctx, files[i], collectors.Format(o.format))
+	return withDataDir(ctx, p, o, func(to *node.Data, report *terminalReport) error {
+		return importEach(p, to, report, len(files), func(into *fileImport, i int) (string, error) {
+			return files[i].Name, into.importFile(ctx, files[i], collectors.Format(o.format))
 		})
 	})
 }
 
-// onNode opens the report and the data directory for a work, and closes them.
-func onNode(ctx context.Context, p *process.Process, o importOptions, work func(*node.Data, *report) error) (err error) {
+// withDataDir opens the report and the data directory for a work, and closes them.
+func withDataDir(ctx context.Context, p *process.Process, o importOptions, work func(*node.Data, *terminalReport) error) (err error) {
 	report, err := openReport(p, o.refused)
 	if err != nil {
 		return err
@@ -137,34 +137,34 @@ func onNode(ctx context.Context, p *process.Process, o importOptions, work func(
 }
 
 // importEach takes files in one after the other and tells what became of each.
-func importEach(p *process.Process, to *node.Data, report *report, count int, take func(*intake, int) (name string, err error)) error {
-	var total tally
+func importEach(p *process.Process, to *node.Data, report *terminalReport, count int, take func(*fileImport, int) (name string, err error)) error {
+	var total lineCounts
 	for i := range count {
-		into := &intake{to: to.System, clock: p.Clock, report: report, sources: to.Catalogue}
+		into := &fileImport{sink: to.System, clock: p.Clock, report: report, sources: to.Catalogue}
 		name, err := take(into, i)
-		total.add(&into.tally)
-		report.summary(p.Stdout, name, &into.tally)
+		total.add(&into.counts)
+		report.summary(p.Stdout, name, &into.counts)
 		if err != nil {
-			return cmp.Or(node.Stopped(to.System), err) // why it stopped says more
+			return cmp.Or(node.StopCause(to.System), err) // why it stopped says more
 		}
 	}
-	return total.lost()
+	return total.err()
 }
 
-// TakeIn imports a file into the running node. Lines that are not published are logged; a stop in the middle is no error,
+// Import imports a file into the running node. Lines that are not published are logged; a stop in the middle is no error,
 // nor is a file that can't be read, or is none of observations, unless the node has nothing else to answer from.
-func TakeIn(ctx context.Context, p *process.Process, n *node.Node, file *input.File, log *slog.Logger) error {
+func Import(ctx context.Context, p *process.Process, n *node.Node, file *input.File, log *slog.Logger) error {
 	var network yield.Network
 	defer network.Close()
-	intake := &intake{
-		to: n.System(), clock: p.Clock, report: &logReport{log: log, clock: p.Clock, last: p.Clock()}, sources: n.Catalogue(),
+	intake := &fileImport{
+		sink: n.System(), clock: p.Clock, report: &logReport{log: log, clock: p.Clock, last: p.Clock()}, sources: n.Catalogue(),
 		pause: network.Yield,
 	}
-	err := intake.take(ctx, file, collectors.AnyFormat)
-	if err == nil || intake.tally.lines > 0 {
-		log.Info(fmt.Sprintf("imported %s: %s", file.Name, &intake.tally))
+	err := intake.importFile(ctx, file, collectors.AnyFormat)
+	if err == nil || intake.counts.lines > 0 {
+		log.Info(fmt.Sprintf("imported %s: %s", file.Name, &intake.counts))
 	}
-	if stopped := node.Stopped(n.System()); stopped != nil {
+	if stopped := node.StopCause(n.System()); stopped != nil {
 		return stopped
 	}
 	switch code := exit.Code(err); {
@@ -173,7 +173,7 @@ func TakeIn(ctx context.Context, p *process.Process, n *node.Node, file *input.F
 	case ctx.Err() != nil || readOnly(err):
 		log.Warn(err.Error())
 		return nil
-	case (code == exit.NoInput || code == exit.Broken) && (n.System().Recovery().Last > 0 || intake.tally.lines > 0):
+	case (code == exit.NoInput || code == exit.IOError) && (n.System().Recovery().Last > 0 || intake.counts.lines > 0):
 		log.Error("import: " + err.Error() + "; the node goes on with the data that it has")
 		return nil
 	}

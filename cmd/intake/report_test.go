@@ -9,9 +9,9 @@ import (
 )
 
 func TestReport_Progress(t *testing.T) {
-	p := progress{tally: tally{lines: 1234, elapsed: 2 * time.Second}, file: "o.csv", bytes: 50, size: 200}
+	p := importProgress{lineCounts: lineCounts{lines: 1234, elapsed: 2 * time.Second}, file: "o.csv", bytes: 50, size: 200}
 	var lines bytes.Buffer
-	r := &report{out: &lines, clock: ticking()}
+	r := &terminalReport{out: &lines, clock: tickingClock()}
 	r.progress(p) // the first one is overdue
 	for range 4 {
 		r.progress(p) // a second each: not yet
@@ -21,9 +21,9 @@ func TestReport_Progress(t *testing.T) {
 		t.Errorf("got %q, want %q", lines.String(), want)
 	}
 	var terminal bytes.Buffer
-	r = &report{out: &terminal, terminal: true, clock: ticking()}
+	r = &terminalReport{out: &terminal, terminal: true, clock: tickingClock()}
 	r.progress(p)
-	if err := r.untaken(untaken{File: "o.csv", Line: 3, Outcome: malformed, Detail: "why"}); err != nil {
+	if err := r.rejected(rejectedLine{File: "o.csv", Line: 3, Outcome: malformed, Detail: "why"}); err != nil {
 		t.Fatal(err)
 	}
 	text := "o.csv: 25 %, 1,234 lines, 617 a second"

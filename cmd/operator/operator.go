@@ -20,18 +20,18 @@ import (
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
-// request is one call of a command: the node that it asks, what the flags of all commands say, and where the answer goes.
-type request struct {
+// invocation is one call of a command: the node that it asks, what the flags of all commands say, and where the answer goes.
+type invocation struct {
 	*process.Process
 	remote.Options
-	by   admin.By
-	node *remote.Node
+	author admin.Author
+	node   *remote.Node
 }
 
 // New is tasard admin.
 func New(p *process.Process) *cobra.Command {
-	r := &request{Process: p}
-	return command.Row{
+	r := &invocation{Process: p}
+	return command.Spec{
 		Use:   "admin",
 		Short: "Look after a running node: accounts, held values, manual rates, required keys, its cluster",
 		Long: `admin speaks to a running node through the Unix socket in its data directory, or at --admin-socket. Only the user that
@@ -43,21 +43,21 @@ Tables are for people; --json is for programs.`,
   tasard admin quarantine list --data ./data
   tasard admin rates set vega-real USD --buy 58.10 --sell 59.30 --data ./data --by ana
   tasard admin keys-required --data ./data --at 2027-03-01T00:00:00-04:00 --by ana`,
-		Below: []*cobra.Command{r.accounts(), r.quarantine(), r.rates(), r.keysRequired(), r.cluster()},
+		Subcommands: []*cobra.Command{r.accounts(), r.quarantine(), r.rates(), r.keysRequired(), r.cluster()},
 	}.Command(p)
 }
 
-// row completes a command that speaks to a running node, which is known when its work begins.
-func (r *request) row(row command.Row) *cobra.Command {
+// newCommand completes a command that speaks to a running node, which is known when its work begins.
+func (r *invocation) newCommand(row command.Spec) *cobra.Command {
 	work, flags := row.Run, row.Flags
 	var cmd *cobra.Command
-	row.Alone = true // its socket will do
+	row.DataOptional = true // its socket will do
 	row.Settings = func(flags *pflag.FlagSet) {
 		setting.AddData(flags, &r.Data)
 		setting.AddAdminSocket(flags, &r.Socket)
 	}
 	row.Flags = func(all *pflag.FlagSet) {
-		setting.PlainSwitch(all, &r.JSON, "json", "answer as JSON")
+		setting.BoolFlag(all, &r.JSON, "json", "answer as JSON")
 		if flags != nil {
 			flags(all)
 		}
@@ -72,56 +72,56 @@ func (r *request) row(row command.Row) *cobra.Command {
 	return cmd
 }
 
-// change is row for a command that changes something: --by says who does it.
-func (r *request) change(row command.Row) *cobra.Command {
+// newChangeCommand is row for a command that changes something: --by says who does it.
+func (r *invocation) newChangeCommand(row command.Spec) *cobra.Command {
 	flags := row.Flags
 	row.Flags = func(all *pflag.FlagSet) {
-		all.Var(setting.Line(&r.by.Name, "NAME", admin.ByMax), "by", "who does it, for the log; the user of this command is noted in any case")
+		all.Var(setting.Line(&r.author.Name, "NAME", admin.ByMax), "by", "who does it, for the log; the user of this command is noted in any case")
 		if flags != nil {
 			flags(all)
 		}
 	}
-	return r.row(row)
+	return r.newCommand(row)
 }
 
 // list prints a list as table writes it, or passes it on: one JSON object a line, as it comes.
-func list[T any](ctx context.Context, r *request, of admin.Listing[T], query url.Values, table func(io.Writer, []T)) (err error) {
-	answered, err := of.Ask(ctx, r.node.Client, query)
+func list[T any](ctx context.Context, r *invocation, of admin.List[T], query url.Values, table func(io.Writer, []T)) (err error) {
+	answered, err := of.Call(ctx, r.node.Client, query)
 	if err != nil {
 		return r.node.Explain(err)
 	}
 	defer func() { err = errors.Join(err, answered.Close()) }()
 	if r.JSON {
 		if _, err := io.Copy(r.Stdout, answered); err != nil {
-			return exit.Fail(exit.Broken, "pass the list on: %w", err)
+			return exit.Errorf(exit.IOError, "pass the list on: %w", err)
 		}
 		return nil
 	}
-	all, err := of.All(answered)
+	all, err := of.ReadAll(answered)
 	if err != nil {
-		return exit.Fail(exit.Broken, "read the list: %w", err)
+		return exit.Errorf(exit.IOError, "read the list: %w", err)
 	}
 	table(r.Stdout, all)
 	return nil
 }
 
-// ask has the node carry out an operation and prints its answer: as JSON, or as table writes it.
-func ask[Body, Answer any](
-	ctx context.Context, r *request, of admin.Operation[Body, Answer], body Body, table func(io.Writer, *Answer), values ...string,
+// call has the node carry out an operation and prints its answer: as JSON, or as table writes it.
+func call[Body, Answer any](
+	ctx context.Context, r *invocation, of admin.Operation[Body, Answer], body Body, table func(io.Writer, *Answer), values ...string,
 ) (answer Answer, err error) {
-	if answer, err = remote.Ask(ctx, r.node, of, body, values...); err != nil {
+	if answer, err = remote.Call(ctx, r.node, of, body, values...); err != nil {
 		return answer, err
 	}
-	return answer, terminal.Present(r.Stdout, r.JSON, answer, func() { table(r.Stdout, &answer) })
+	return answer, terminal.WriteAnswer(r.Stdout, r.JSON, answer, func() { table(r.Stdout, &answer) })
 }
 
-// pingPatience is how long a node may take to say how it is; a busy one has taken 0.4 s.
-const pingPatience = 5 * time.Second
+// pingTimeout is how long a node may take to say how it is; a busy one has taken 0.4 s.
+const pingTimeout = 5 * time.Second
 
 // NewPing is tasard ping.
 func NewPing(p *process.Process) *cobra.Command {
-	r, live := &request{Process: p}, false
-	return r.row(command.Row{
+	r, live := &invocation{Process: p}, false
+	return r.newCommand(command.Spec{
 		Use:   "ping",
 		Short: "Ask a running node whether it can answer",
 		Long: `ping asks a running node, at its management socket, whether data requests are answered: code 0 when they are, whatever
@@ -131,25 +131,25 @@ containers, which have no other program inside; elsewhere GET /readyz of the nod
 		Example: `  tasard ping --data ./data
   TASARD_CONFIG=/etc/tasard/tasard.toml tasard ping --live`,
 		Flags: func(flags *pflag.FlagSet) {
-			setting.PlainSwitch(flags, &live, "live", "ask only whether the node answers at all")
+			setting.BoolFlag(flags, &live, "live", "ask only whether the node answers at all")
 		},
 		Run: func(ctx context.Context, _ []string) error { return r.ping(ctx, live) },
 	})
 }
 
 // ping asks and prints; live makes every answer a good one.
-func (r *request) ping(ctx context.Context, live bool) error {
-	ctx, cancel := context.WithTimeout(ctx, pingPatience)
+func (r *invocation) ping(ctx context.Context, live bool) error {
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
 	shown, err := r.node.Readiness(ctx)
 	if err != nil {
 		return r.node.Explain(err)
 	}
-	if err := terminal.Present(r.Stdout, r.JSON, shown, func() { terminal.Say(r.Stdout, "%s\n", summary(&shown)) }); err != nil {
+	if err := terminal.WriteAnswer(r.Stdout, r.JSON, shown, func() { terminal.Fprintf(r.Stdout, "%s\n", readinessSummary(&shown)) }); err != nil {
 		return err
 	}
 	if shown.Status == engine.Unavailable && !live {
-		return exit.Fail(exit.Unavailable, "the node behind %s answers no data requests now", r.node.Socket)
+		return exit.Errorf(exit.Unavailable, "the node behind %s answers no data requests now", r.node.Socket)
 	}
 	return nil
 }

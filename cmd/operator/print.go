@@ -14,10 +14,10 @@ import (
 // printAccounts writes a table of accounts.
 func printAccounts(out io.Writer, accounts []admin.ListedAccount) {
 	if len(accounts) == 0 {
-		terminal.Say(out, "There are no accounts yet.\n")
+		terminal.Fprintf(out, "There are no accounts yet.\n")
 		return
 	}
-	table := terminal.Table(out, "ACCOUNT\tE-MAIL\tSINCE\tACTIVE KEYS\tTODAY\tA MINUTE\tSTATE\n")
+	table := terminal.NewTable(out, "ACCOUNT\tE-MAIL\tSINCE\tACTIVE KEYS\tTODAY\tA MINUTE\tSTATE\n")
 	for i := range accounts {
 		a := &accounts[i]
 		state := "good"
@@ -27,119 +27,119 @@ func printAccounts(out io.Writer, accounts []admin.ListedAccount) {
 		if a.Limits.Own {
 			state += ", own limits"
 		}
-		terminal.Say(table, "%d\t%s\t%s\t%d\t%s of %s\t%s\t%s\n", a.ID, terminal.Printable(a.Email), terminal.Instant(a.CreatedAt), a.ActiveKeys,
-			terminal.Grouped(a.SpentToday), terminal.Grouped(a.Limits.Day), terminal.Grouped(a.Limits.Minute), state)
+		terminal.Fprintf(table, "%d\t%s\t%s\t%d\t%s of %s\t%s\t%s\n", a.ID, terminal.Sanitize(a.Email), terminal.FormatInstant(a.CreatedAt), a.ActiveKeys,
+			terminal.Thousands(a.SpentToday), terminal.Thousands(a.Limits.Day), terminal.Thousands(a.Limits.Minute), state)
 	}
 	_ = table.Flush() // out remembers a failure
 }
 
 // printAccount writes all that is known of an account.
 func printAccount(out io.Writer, a *admin.Account) {
-	terminal.Say(out, "account    %d\n", a.ID)
-	terminal.Say(out, "e-mail     %s\n", terminal.Printable(a.Email))
-	terminal.Say(out, "since      %s\n", terminal.Instant(a.CreatedAt))
+	terminal.Fprintf(out, "account    %d\n", a.ID)
+	terminal.Fprintf(out, "e-mail     %s\n", terminal.Sanitize(a.Email))
+	terminal.Fprintf(out, "since      %s\n", terminal.FormatInstant(a.CreatedAt))
 	state := "good"
 	if !a.SuspendedAt.IsZero() {
-		state = fmt.Sprintf("suspended since %s: %s", terminal.Instant(a.SuspendedAt), terminal.Printable(a.Reason))
+		state = fmt.Sprintf("suspended since %s: %s", terminal.FormatInstant(a.SuspendedAt), terminal.Sanitize(a.Reason))
 	}
-	terminal.Say(out, "state      %s\n", state)
+	terminal.Fprintf(out, "state      %s\n", state)
 	whose := "the node's"
 	if a.Limits.Own {
 		whose = "its own"
 	}
-	terminal.Say(out, "limits     %s a day, %s in 60 seconds (%s)\n", terminal.Grouped(a.Limits.Day), terminal.Grouped(a.Limits.Minute), whose)
-	terminal.Say(out, "day        %s left, until %s\n", terminal.Grouped(a.Day.Remaining), terminal.Instant(a.Day.ResetAt))
-	terminal.Say(out, "minute     %s left\n", terminal.Grouped(a.Minute.Remaining))
+	terminal.Fprintf(out, "limits     %s a day, %s in 60 seconds (%s)\n", terminal.Thousands(a.Limits.Day), terminal.Thousands(a.Limits.Minute), whose)
+	terminal.Fprintf(out, "day        %s left, until %s\n", terminal.Thousands(a.Day.Remaining), terminal.FormatInstant(a.Day.ResetAt))
+	terminal.Fprintf(out, "minute     %s left\n", terminal.Thousands(a.Minute.Remaining))
 	if len(a.Keys) == 0 {
-		terminal.Say(out, "keys       none\n")
+		terminal.Fprintf(out, "keys       none\n")
 		return
 	}
-	terminal.Say(out, "\n")
-	table := terminal.Table(out, "KEY\tNAME\tENDS IN\tCREATED\tLAST USED\tSTATE\n")
+	terminal.Fprintf(out, "\n")
+	table := terminal.NewTable(out, "KEY\tNAME\tENDS IN\tCREATED\tLAST USED\tSTATE\n")
 	for i := range a.Keys {
 		key := &a.Keys[i]
 		state := "active"
 		if !key.RevokedAt.IsZero() {
-			state = "revoked " + terminal.Instant(key.RevokedAt)
+			state = "revoked " + terminal.FormatInstant(key.RevokedAt)
 		}
-		terminal.Say(table, "%s\t%s\t%s\t%s\t%s\t%s\n", key.ID, terminal.Printable(key.Name), key.Hint, terminal.Instant(key.CreatedAt), terminal.Instant(key.LastUsedAt), state)
+		terminal.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", key.ID, terminal.Sanitize(key.Name), key.Hint, terminal.FormatInstant(key.CreatedAt), terminal.FormatInstant(key.LastUsedAt), state)
 	}
 	_ = table.Flush() // out remembers a failure
 }
 
-// printTransition says where the node stands on the way to required keys.
-func printTransition(out io.Writer, t *admin.Transition, now time.Time) {
+// printKeyPolicy says where the node stands on the way to required keys.
+func printKeyPolicy(out io.Writer, t *admin.KeyPolicy, now time.Time) {
 	switch t.State {
 	case admin.KeysRequired:
-		terminal.Say(out, "Keys are required since %s (announced %s by %s).\n", terminal.Instant(t.RequiredAt), terminal.Instant(t.AnnouncedAt), terminal.Printable(t.By))
+		terminal.Fprintf(out, "Keys are required since %s (announced %s by %s).\n", terminal.FormatInstant(t.RequiredAt), terminal.FormatInstant(t.AnnouncedAt), terminal.Sanitize(t.By))
 	case admin.KeysAnnounced:
-		terminal.Say(out, "Keys are required from %s on, in %s (announced %s by %s).\n",
-			terminal.Instant(t.RequiredAt), terminal.InDays(t.RequiredAt.Sub(now)), terminal.Instant(t.AnnouncedAt), terminal.Printable(t.By))
-		terminal.Say(out, "Until then every answer carries Deprecation, Sunset and Link.\n")
+		terminal.Fprintf(out, "Keys are required from %s on, in %s (announced %s by %s).\n",
+			terminal.FormatInstant(t.RequiredAt), terminal.FormatDays(t.RequiredAt.Sub(now)), terminal.FormatInstant(t.AnnouncedAt), terminal.Sanitize(t.By))
+		terminal.Fprintf(out, "Until then every answer carries Deprecation, Sunset and Link.\n")
 	default:
-		terminal.Say(out, "Keys are optional; nothing is announced.\n")
+		terminal.Fprintf(out, "Keys are optional; nothing is announced.\n")
 	}
 	if t.State != admin.KeysOptional && t.Mail == admin.MailOff {
-		terminal.Say(out, "Note: nobody can get a key, because the node sends no letters; start it with --smtp-addr.\n")
+		terminal.Fprintf(out, "Note: nobody can get a key, because the node sends no letters; start it with --smtp-addr.\n")
 	}
 }
 
-// changed prints what an account is after a change.
-func changed(outcome string) func(io.Writer, *admin.Account) {
+// printChangedAccount prints what an account is after a change.
+func printChangedAccount(outcome string) func(io.Writer, *admin.Account) {
 	return func(out io.Writer, account *admin.Account) {
-		terminal.Say(out, "Account %d %s.\n\n", account.ID, outcome)
+		terminal.Fprintf(out, "Account %d %s.\n\n", account.ID, outcome)
 		printAccount(out, account)
 	}
 }
 
-// digestShown is how many digits of a document's digest tell it from the others in a table.
-const digestShown = 12
+// digestCharacters is how many digits of a document's digest tell it from the others in a table.
+const digestCharacters = 12
 
-func printHeld(out io.Writer, held []admin.Held) {
+func printQuarantine(out io.Writer, held []admin.QuarantineEntry) {
 	if len(held) == 0 {
-		terminal.Say(out, "Nothing is held back.\n")
+		terminal.Fprintf(out, "Nothing is held back.\n")
 		return
 	}
-	table := terminal.Table(out, "NUMBER\tWHEN\tSOURCE\tINSTITUTION\tCHANNEL\tKIND\tBUY\tSELL\tDATE\tREASON\tDOCUMENT\tDETAIL\n")
+	table := terminal.NewTable(out, "NUMBER\tWHEN\tSOURCE\tINSTITUTION\tCHANNEL\tKIND\tBUY\tSELL\tDATE\tREASON\tDOCUMENT\tDETAIL\n")
 	for i := range held {
 		h := &held[i]
-		terminal.Say(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", h.Number, terminal.Instant(h.ObservedAt), terminal.Printable(h.SourceID),
-			terminal.Printable(h.InstitutionID), h.Channel, h.Kind, terminal.Printable(h.Buy), terminal.Printable(h.Sell), terminal.Printable(h.EffectiveDate), h.Reason,
-			terminal.Printable(h.Document[:min(digestShown, len(h.Document))]), terminal.Printable(h.Detail))
+		terminal.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", h.Number, terminal.FormatInstant(h.ObservedAt), terminal.Sanitize(h.SourceID),
+			terminal.Sanitize(h.InstitutionID), h.Channel, h.Kind, terminal.Sanitize(h.Buy), terminal.Sanitize(h.Sell), terminal.Sanitize(h.EffectiveDate), h.Reason,
+			terminal.Sanitize(h.Document[:min(digestCharacters, len(h.Document))]), terminal.Sanitize(h.Detail))
 	}
 	_ = table.Flush() // out remembers a failure
 }
 
-func printVerdict(out io.Writer, v *admin.Verdict, outcome string) {
-	h := &v.Held
-	terminal.Say(out, "%s %s by %s: %s:%s:%s:%s, %s / %s, of %s.\n", h.Number, outcome, terminal.Printable(v.By),
-		terminal.Printable(h.InstitutionID), h.Currency, h.Channel, h.Kind, terminal.Printable(h.Buy), terminal.Printable(h.Sell), terminal.Printable(h.SourceID))
-	printOffering(out, v.Published)
+func printQuarantineResult(out io.Writer, v *admin.QuarantineResult, outcome string) {
+	h := &v.Entry
+	terminal.Fprintf(out, "%s %s by %s: %s:%s:%s:%s, %s / %s, of %s.\n", h.Number, outcome, terminal.Sanitize(v.By),
+		terminal.Sanitize(h.InstitutionID), h.Currency, h.Channel, h.Kind, terminal.Sanitize(h.Buy), terminal.Sanitize(h.Sell), terminal.Sanitize(h.SourceID))
+	printPublished(out, v.Published)
 }
 
-func printSet(out io.Writer, s *admin.RateChange) {
-	if s.Held == nil {
-		terminal.Say(out, "%s is set by %s.\n", s.ID, terminal.Printable(s.By))
+func printRateSet(out io.Writer, s *admin.RateChange) {
+	if s.Quarantined == nil {
+		terminal.Fprintf(out, "%s is set by %s.\n", s.ID, terminal.Sanitize(s.By))
 	}
-	printOffering(out, s.Published)
+	printPublished(out, s.Published)
 }
 
-func printWithdrawn(out io.Writer, w *admin.RateChange) {
-	terminal.Say(out, "%s of %s is withdrawn by %s.\n", w.ID, terminal.Printable(w.SourceID), terminal.Printable(w.By))
-	printOffering(out, w.Published)
+func printRateWithdrawn(out io.Writer, w *admin.RateChange) {
+	terminal.Fprintf(out, "%s of %s is withdrawn by %s.\n", w.ID, terminal.Sanitize(w.SourceID), terminal.Sanitize(w.By))
+	printPublished(out, w.Published)
 }
 
-// printOffering says what is published.
-func printOffering(out io.Writer, o *admin.Offer) {
+// printPublished says what is published.
+func printPublished(out io.Writer, o *admin.Offer) {
 	if o == nil {
-		terminal.Say(out, "Nothing is published for it now.\n")
+		terminal.Fprintf(out, "Nothing is published for it now.\n")
 		return
 	}
-	until := "until " + terminal.Instant(o.ExpiresAt)
+	until := "until " + terminal.FormatInstant(o.ExpiresAt)
 	if o.Stale {
-		until = "stale since " + terminal.Instant(o.ExpiresAt)
+		until = "stale since " + terminal.FormatInstant(o.ExpiresAt)
 	}
-	terminal.Say(out, "Published now: %s / %s of %s, %s.\n", terminal.Printable(o.Buy), terminal.Printable(o.Sell), terminal.Printable(o.SourceID), until)
+	terminal.Fprintf(out, "Published now: %s / %s of %s, %s.\n", terminal.Sanitize(o.Buy), terminal.Sanitize(o.Sell), terminal.Sanitize(o.SourceID), until)
 }
 
 // printCluster writes what stands, then a table of the nodes.
@@ -148,23 +148,23 @@ func printCluster(out io.Writer, c *admin.Cluster) {
 	if !c.Majority {
 		state = "no majority: reads and leased requests go on, changes are refused"
 	}
-	terminal.Say(out, "%s: %s, since %s\n\n", terminal.Printable(c.Cluster), state, terminal.Instant(c.Since))
-	table := terminal.Table(out, "NODE\tADDRESS\tSTATE\tRECORD\tLACKS\tVERSION\n")
+	terminal.Fprintf(out, "%s: %s, since %s\n\n", terminal.Sanitize(c.Cluster), state, terminal.FormatInstant(c.Since))
+	table := terminal.NewTable(out, "NODE\tADDRESS\tSTATE\tRECORD\tLACKS\tVERSION\n")
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
-		terminal.Say(table, "%s\t%s\t%s\t%d\t%d\t%s\n", terminal.Printable(n.Name), terminal.Printable(n.Address), stateOf(n), n.Record, n.Lag, terminal.Printable(n.Version))
+		terminal.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%s\n", terminal.Sanitize(n.Name), terminal.Sanitize(n.Address), clusterNodeState(n), n.Record, n.Lag, terminal.Sanitize(n.Version))
 	}
 	_ = table.Flush() // as say
 }
 
-// stateOf is a node in words.
-func stateOf(n *admin.ClusterNode) string {
+// clusterNodeState is a node in words.
+func clusterNodeState(n *admin.ClusterNode) string {
 	words := []string{"unreachable"}
 	switch {
 	case n.Reachable:
 		words = []string{"reachable"}
 	case !n.SeenAt.IsZero():
-		words = []string{fmt.Sprintf("unreachable, last heard at %s", terminal.Instant(n.SeenAt))}
+		words = []string{fmt.Sprintf("unreachable, last heard at %s", terminal.FormatInstant(n.SeenAt))}
 	}
 	if n.Self {
 		words[0] = "this one"
@@ -181,8 +181,8 @@ func stateOf(n *admin.ClusterNode) string {
 	return strings.Join(words, ", ")
 }
 
-// summary is the status, and each condition that is not well.
-func summary(s *admin.Readiness) string {
+// readinessSummary is the status, and each condition that is not well.
+func readinessSummary(s *admin.Readiness) string {
 	words := []string{string(s.Status)}
 	for _, c := range s.Conditions {
 		if c.State != engine.ConditionOK {

@@ -17,21 +17,21 @@ import (
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
-func (r *request) rates() *cobra.Command {
-	return command.Row{
+func (r *invocation) rates() *cobra.Command {
+	return command.Spec{
 		Use:   "rates",
 		Short: "Set or withdraw rates by hand",
 		Long: `rates publishes what an operator knows and no source says, or says wrongly. A manual rate wins over every collected one
 until it expires or is withdrawn; then the collected one is published again.`,
 		Example: `  tasard admin rates set vega-real USD --buy 58.10 --sell 59.30 --data ./data --by ana
   tasard admin rates withdraw vega-real USD --data ./data --by ana`,
-		Below: []*cobra.Command{r.setRate(), r.withdrawRate()},
+		Subcommands: []*cobra.Command{r.setRate(), r.withdrawRate()},
 	}.Command(r.Process)
 }
 
-func (r *request) setRate() *cobra.Command {
+func (r *invocation) setRate() *cobra.Command {
 	body, span := admin.ManualRate{}, time.Duration(0)
-	return r.change(command.Row{
+	return r.newChangeCommand(command.Spec{
 		Use:   "set INSTITUTION CURRENCY --buy RATE --sell RATE",
 		Short: "Publish a rate by hand",
 		Long: `set publishes a rate of an institution: --buy is what it pays (compra), --sell what it asks (venta), in pesos for one
@@ -40,57 +40,57 @@ rules would hold back from any other source, as one far off the market, is held 
 and tasard admin quarantine release publishes it. Then the exit code is 65.`,
 		Example: `  tasard admin rates set vega-real USD --buy 58.10 --sell 59.30 --data ./data --by ana
   tasard admin rates set popular EUR --sell 70.25 --for 6h --data ./data`,
-		Args: oneQuote,
+		Args: checkQuoteArguments,
 		Flags: func(flags *pflag.FlagSet) {
 			addQuote(flags, &body.Quote)
 			flags.Var(setting.Side(&body.Buy), "buy", "what the institution pays for one unit")
 			flags.Var(setting.Side(&body.Sell), "sell", "what it asks for one unit")
 			flags.Var(setting.Date(&body.EffectiveDate), "effective-date", "the day that the rate is of; by default unknown")
 			flags.Var(setting.Instant(&body.ExpiresAt), "expires", "the `INSTANT` at which it expires, RFC 3339")
-			flags.Var(setting.OptionalSpan(&span, time.Minute, admin.ManualLifeMax), "for", "how long it lasts, such as 6h; by default 24h")
+			flags.Var(setting.OptionalDuration(&span, time.Minute, admin.ManualLifeMax), "for", "how long it lasts, such as 6h; by default 24h")
 		},
 		Run: func(ctx context.Context, args []string) error {
 			switch {
 			case body.Buy == "" && body.Sell == "":
-				return exit.Fail(exit.Usage, "tasard admin rates set: no side; give --buy RATE, --sell RATE or both")
+				return exit.Errorf(exit.Usage, "tasard admin rates set: no side; give --buy RATE, --sell RATE or both")
 			case span != 0 && !body.ExpiresAt.IsZero():
-				return exit.Fail(exit.Usage, "tasard admin rates set: want one of --expires INSTANT and --for SPAN")
+				return exit.Errorf(exit.Usage, "tasard admin rates set: want one of --expires INSTANT and --for SPAN")
 			case span != 0:
 				body.For = span.String()
 			}
-			body.Institution, body.Currency, body.By = args[0], args[1], r.by
+			body.Institution, body.Currency, body.Author = args[0], args[1], r.author
 			return r.publish(ctx, &body)
 		},
 	})
 }
 
 // publish sets a rate. One that the rules hold back is an error that says what to do about it.
-func (r *request) publish(ctx context.Context, body *admin.ManualRate) error {
-	answer, err := ask(ctx, r, admin.SetRate, *body, printSet)
-	if err != nil || answer.Held == nil {
+func (r *invocation) publish(ctx context.Context, body *admin.ManualRate) error {
+	answer, err := call(ctx, r, admin.SetRate, *body, printRateSet)
+	if err != nil || answer.Quarantined == nil {
 		return err
 	}
-	return exit.Fail(exit.BadLines, "%s is held back as %s: %s: %s; when it is right all the same: tasard admin quarantine release %s%s",
-		answer.ID, answer.Held.Number, answer.Held.Reason, answer.Held.Detail, answer.Held.Number, r.Place())
+	return exit.Errorf(exit.Rejected, "%s is held back as %s: %s: %s; when it is right all the same: tasard admin quarantine release %s%s",
+		answer.ID, answer.Quarantined.Number, answer.Quarantined.Reason, answer.Quarantined.Detail, answer.Quarantined.Number, r.NodeFlag())
 }
 
-func (r *request) withdrawRate() *cobra.Command {
+func (r *invocation) withdrawRate() *cobra.Command {
 	body := admin.Withdrawal{Source: admin.ManualSource}
-	return r.change(command.Row{
+	return r.newChangeCommand(command.Spec{
 		Use:   "withdraw INSTITUTION CURRENCY",
 		Short: "Take a rate back",
 		Long: `withdraw ends what a source, by default the operator, says of a rate. What another source says of it is published again;
 with no other one the rate is gone. A source that is collected says it again with its next answer.`,
 		Example: `  tasard admin rates withdraw vega-real USD --data ./data --by ana
   tasard admin rates withdraw popular USD --source infodolar --data ./data`,
-		Args: oneQuote,
+		Args: checkQuoteArguments,
 		Flags: func(flags *pflag.FlagSet) {
 			addQuote(flags, &body.Quote)
 			flags.Var(setting.Line(&body.Source, "ID", admin.IDMax), "source", "whose word is taken back")
 		},
 		Run: func(ctx context.Context, args []string) error {
-			body.Institution, body.Currency, body.By = args[0], args[1], r.by
-			_, err := ask(ctx, r, admin.WithdrawRate, body, printWithdrawn)
+			body.Institution, body.Currency, body.Author = args[0], args[1], r.author
+			_, err := call(ctx, r, admin.WithdrawRate, body, printRateWithdrawn)
 			return err
 		},
 	})
@@ -106,33 +106,33 @@ func addQuote(flags *pflag.FlagSet, q *admin.Quote) {
 	for _, kind := range engine.Kinds() {
 		kinds = append(kinds, string(kind))
 	}
-	flags.Var(setting.Word(&q.Channel, channels...), "channel", "the channel of the rate")
-	flags.Var(setting.Word(&q.Kind, kinds...), "kind", "the kind of the rate")
+	flags.Var(setting.Enum(&q.Channel, channels...), "channel", "the channel of the rate")
+	flags.Var(setting.Enum(&q.Kind, kinds...), "kind", "the kind of the rate")
 }
 
-// oneQuote wants the institution and the currency of a rate.
-func oneQuote(cmd *cobra.Command, args []string) error {
+// checkQuoteArguments wants the institution and the currency of a rate.
+func checkQuoteArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 2 && setting.CurrencyPattern().MatchString(args[1]) {
 		return nil
 	}
-	return exit.Fail(exit.Usage, "%s: want an institution and a currency, such as popular USD, found %q", cmd.CommandPath(), args)
+	return exit.Errorf(exit.Usage, "%s: want an institution and a currency, such as popular USD, found %q", cmd.CommandPath(), args)
 }
 
-func (r *request) quarantine() *cobra.Command {
-	return command.Row{
+func (r *invocation) quarantine() *cobra.Command {
+	return command.Spec{
 		Use:   "quarantine",
 		Short: "List, release or reject the values that the rules hold back",
 		Long: `quarantine looks after the values that the rules hold back: they are kept with their reason and never served. A held
 value is named by its currency and number, as USD/17.`,
 		Example: `  tasard admin quarantine list --data ./data
   tasard admin quarantine release USD/17 --data ./data --by ana`,
-		Below: []*cobra.Command{r.listHeld(), r.release(), r.reject()},
+		Subcommands: []*cobra.Command{r.listQuarantine(), r.release(), r.reject()},
 	}.Command(r.Process)
 }
 
-func (r *request) listHeld() *cobra.Command {
+func (r *invocation) listQuarantine() *cobra.Command {
 	currency, source := "", ""
-	return r.row(command.Row{
+	return r.newCommand(command.Spec{
 		Use:   "list",
 		Short: "List what is held back, and why",
 		Long: `list prints one line for each value that is held back, oldest first in each currency, with the first digits of the digest of
@@ -150,62 +150,64 @@ the document that it was read from. With --json it prints one JSON object a line
 					query.Set(name, text)
 				}
 			}
-			return list(ctx, r, admin.ListHeld, query, printHeld)
+			return list(ctx, r, admin.ListQuarantine, query, printQuarantine)
 		},
 	})
 }
 
-func (r *request) release() *cobra.Command {
-	return r.change(command.Row{
+func (r *invocation) release() *cobra.Command {
+	return r.newChangeCommand(command.Spec{
 		Use:   "release NUMBER...",
 		Short: "Publish a held value after all",
 		Long: `release publishes a held value: it has been looked at, and the rules are wrong this once. What is no rate at all, an
 unreadable, zero or missing side or a buy above the sell, can't be released. A value that is older than what its source
 has said since goes into history only.`,
 		Example: "  tasard admin quarantine release USD/17 --data ./data --by ana",
-		Args:    someNumbers,
+		Args:    checkQuarantineNumbers,
 		Run: func(ctx context.Context, args []string) error {
-			return r.judge(ctx, args, admin.ReleaseHeld, "is released")
+			return r.resolve(ctx, args, admin.ReleaseQuarantined, "is released")
 		},
 	})
 }
 
-func (r *request) reject() *cobra.Command {
-	return r.change(command.Row{
+func (r *invocation) reject() *cobra.Command {
+	return r.newChangeCommand(command.Spec{
 		Use:     "reject NUMBER...",
 		Short:   "Drop held values for good",
 		Long:    "reject takes values out of the quarantine without publishing them. The log keeps what they were and who did it.",
 		Example: "  tasard admin quarantine reject USD/17 USD/18 EUR/3 --data ./data --by ana",
-		Args:    someNumbers,
+		Args:    checkQuarantineNumbers,
 		Run: func(ctx context.Context, args []string) error {
-			return r.judge(ctx, args, admin.RejectHeld, "is rejected")
+			return r.resolve(ctx, args, admin.RejectQuarantined, "is rejected")
 		},
 	})
 }
 
-// judge decides about one value after the other; the first that can't be decided ends it.
-func (r *request) judge(ctx context.Context, numbers []string, of admin.Operation[admin.By, admin.Verdict], outcome string) error {
+// resolve decides about one value after the other; the first that can't be decided ends it.
+func (r *invocation) resolve(ctx context.Context, numbers []string, of admin.Operation[admin.Author, admin.QuarantineResult], outcome string) error {
 	for _, number := range numbers {
-		named := heldPattern().FindStringSubmatch(number)
-		table := func(out io.Writer, v *admin.Verdict) { printVerdict(out, v, outcome) }
-		if _, err := ask(ctx, r, of, r.by, table, named[1], named[2]); err != nil {
+		named := quarantineNumberPattern().FindStringSubmatch(number)
+		table := func(out io.Writer, v *admin.QuarantineResult) { printQuarantineResult(out, v, outcome) }
+		if _, err := call(ctx, r, of, r.author, table, named[1], named[2]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// heldPattern is how a held value is named: currency and number.
-func heldPattern() *regexp.Regexp { return regexp.MustCompile(`^([A-Z]{3})/([1-9][0-9]{0,18})$`) }
+// quarantineNumberPattern is how a held value is named: currency and number.
+func quarantineNumberPattern() *regexp.Regexp {
+	return regexp.MustCompile(`^([A-Z]{3})/([1-9][0-9]{0,18})$`)
+}
 
-// someNumbers wants the held values that a command is about.
-func someNumbers(cmd *cobra.Command, args []string) error {
+// checkQuarantineNumbers wants the held values that a command is about.
+func checkQuarantineNumbers(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return exit.Fail(exit.Usage, "%s: no number; name a held value by currency and number, such as USD/17", cmd.CommandPath())
+		return exit.Errorf(exit.Usage, "%s: no number; name a held value by currency and number, such as USD/17", cmd.CommandPath())
 	}
 	for _, arg := range args {
-		if !heldPattern().MatchString(arg) {
-			return exit.Fail(exit.Usage, "%s: %q names no held value; want currency and number, such as USD/17", cmd.CommandPath(), arg)
+		if !quarantineNumberPattern().MatchString(arg) {
+			return exit.Errorf(exit.Usage, "%s: %q names no held value; want currency and number, such as USD/17", cmd.CommandPath(), arg)
 		}
 	}
 	return nil

@@ -68,7 +68,7 @@ node-3  10.0.0.3:6222  unreachable, last heard at 1970-01-01T00:01:01Z, guest  0
 // TestAdmin_HeldTable wants what sources say to steer no terminal.
 func TestAdmin_HeldTable(t *testing.T) {
 	var out bytes.Buffer
-	printHeld(&out, []admin.Held{{
+	printQuarantine(&out, []admin.QuarantineEntry{{
 		Number: "USD/17", ObservedAt: time.Date(2026, 6, 30, 15, 0, 0, 0, time.UTC), SourceID: "x-site", InstitutionID: "popular", Channel: engine.Branch,
 		Kind: engine.Commercial, Sell: "5\x1b[2J", Reason: engine.Unparsable, Detail: "a\nb", Document: "0123456789abcdef",
 	}})

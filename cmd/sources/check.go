@@ -22,9 +22,9 @@ import (
 	"github.com/tasard/tasard/node"
 )
 
-func newSourcesCheck(p *process.Process) *cobra.Command {
-	o, collect := &sourcesOptions{}, &node.Collect{}
-	return command.Row{
+func newCheck(p *process.Process) *cobra.Command {
+	o, collect := &options{}, &node.Collect{}
+	return command.Spec{
 		Use:   "check [ID...]",
 		Short: "Fetch and read sources once, from here",
 		Long: `check fetches what sources publish now, from this machine, and shows what it read, what it left out, and why a source gave
@@ -37,17 +37,17 @@ or two. It ends with code 69 when a source gave nothing.`,
 			setting.AddContact(flags, collect)
 			o.add(flags)
 		},
-		Flags: func(flags *pflag.FlagSet) { setting.PlainSwitch(flags, &o.json, "json", "answer as JSON") },
-		Run:   func(ctx context.Context, args []string) error { return checkSources(ctx, p, o, collect, args) },
-		Alone: true,
+		Flags:        func(flags *pflag.FlagSet) { setting.BoolFlag(flags, &o.json, "json", "answer as JSON") },
+		Run:          func(ctx context.Context, args []string) error { return checkSources(ctx, p, o, collect, args) },
+		DataOptional: true,
 	}.Command(p)
 }
 
-// chosen are the definitions of the ids, or of all sources that are collected.
-func chosen(set *source.Set, ids []string) ([]*source.Definition, error) {
+// selectDefinitions are the definitions of the ids, or of all sources that are collected.
+func selectDefinitions(set *source.Set, ids []string) ([]*source.Definition, error) {
 	var all []*source.Definition
 	for _, id := range ids {
-		d, err := Known(set, id)
+		d, err := FindDefinition(set, id)
 		if err != nil {
 			return nil, err
 		}
@@ -66,16 +66,16 @@ func chosen(set *source.Set, ids []string) ([]*source.Definition, error) {
 	return all, nil
 }
 
-func checkSources(ctx context.Context, p *process.Process, o *sourcesOptions, collect *node.Collect, ids []string) error {
+func checkSources(ctx context.Context, p *process.Process, o *options, collect *node.Collect, ids []string) error {
 	reference, err := o.open()
 	if err != nil {
 		return err
 	}
-	definitions, err := chosen(reference.Sources, ids)
+	definitions, err := selectDefinitions(reference.Sources, ids)
 	if err != nil {
 		return err
 	}
-	config := p.Within(node.Config{Definitions: o.directory, Collect: *collect}, nil)
+	config := p.CompleteConfig(node.Config{Definitions: o.directory, Collect: *collect}, nil)
 	config.Collect.Dial, config.Collect.Roots = p.Dial, p.Roots
 	client := config.NewClient()
 	defer client.Close()
@@ -90,15 +90,15 @@ func checkSources(ctx context.Context, p *process.Process, o *sourcesOptions, co
 			failed = append(failed, readings[i].Source)
 		}
 	}
-	if err := showReadings(p, readings, o.json); err != nil || len(failed) == 0 {
+	if err := printReports(p, readings, o.json); err != nil || len(failed) == 0 {
 		return err
 	}
-	return exit.Fail(exit.Unavailable, "%d of %s gave nothing, or not all: %s", len(failed), terminal.Counted(len(readings), "source"), strings.Join(failed, ", "))
+	return exit.Errorf(exit.Unavailable, "%d of %s gave nothing, or not all: %s", len(failed), terminal.Plural(len(readings), "source"), strings.Join(failed, ", "))
 }
 
 // checkAll checks sources side by side, as many at once as a collector does.
-func checkAll(ctx context.Context, p *process.Process, collector *collectors.Collector, definitions []*source.Definition) ([]shownReading, error) {
-	readings := make([]shownReading, len(definitions))
+func checkAll(ctx context.Context, p *process.Process, collector *collectors.Collector, definitions []*source.Definition) ([]sourceReport, error) {
+	readings := make([]sourceReport, len(definitions))
 	errs := make([]error, len(definitions))
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -106,33 +106,33 @@ func checkAll(ctx context.Context, p *process.Process, collector *collectors.Col
 	for i, d := range definitions {
 		all.Go(func() {
 			report, err := collector.Check(ctx, d.ID)
-			readings[i], errs[i] = readingOf(&report), err
+			readings[i], errs[i] = reportOf(&report), err
 			if err != nil {
 				return // interrupted
 			}
 			mu.Lock()
 			defer mu.Unlock()
 			done++
-			terminal.Say(p.Stderr, "%d of %d: %s: %s\n", done, len(definitions), d.ID, inShort(&readings[i]))
+			terminal.Fprintf(p.Stderr, "%d of %d: %s: %s\n", done, len(definitions), d.ID, summaryOf(&readings[i]))
 		})
 	}
 	all.Wait()
 	if ctx.Err() != nil {
-		return nil, exit.Fail(exit.Interrupted, "interrupted when %d of %s were checked", done, terminal.Counted(len(definitions), "source"))
+		return nil, exit.Errorf(exit.Interrupted, "interrupted when %d of %s were checked", done, terminal.Plural(len(definitions), "source"))
 	}
 	return readings, cmp.Or(errs...)
 }
 
-// inShort is what came of a source, for the line of progress.
-func inShort(s *shownReading) string {
+// summaryOf is what came of a source, for the line of progress.
+func summaryOf(s *sourceReport) string {
 	if s.Failure != nil {
 		return s.Failure.Kind
 	}
-	return terminal.Counted(len(s.Observations), "rate")
+	return terminal.Plural(len(s.Observations), "rate")
 }
 
-func readingOf(report *collectors.Report) shownReading {
-	shown := shownReading{
+func reportOf(report *collectors.Report) sourceReport {
+	shown := sourceReport{
 		Source: report.SourceID, Millis: report.Duration.Milliseconds(), Observations: describeObservations(report.Observations),
 		HistoryDays: report.HistoryDays, Notes: report.Notes,
 	}
@@ -147,15 +147,15 @@ func readingOf(report *collectors.Report) shownReading {
 	return shown
 }
 
-// showReadings prints one table for each source, or one JSON object a line.
-func showReadings(p *process.Process, readings []shownReading, asJSON bool) error {
+// printReports prints one table for each source, or one JSON object a line.
+func printReports(p *process.Process, readings []sourceReport, asJSON bool) error {
 	for i := range readings {
 		if !asJSON {
-			printReading(p.Stdout, &readings[i])
+			printReport(p.Stdout, &readings[i])
 			continue
 		}
 		if err := json.NewEncoder(p.Stdout).Encode(readings[i]); err != nil {
-			return exit.Fail(exit.Broken, "write the answer: %w", err)
+			return exit.Errorf(exit.IOError, "write the answer: %w", err)
 		}
 	}
 	return nil

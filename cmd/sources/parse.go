@@ -24,17 +24,17 @@ const documentBytesMax = 16 << 20
 
 // What tasard sources check and parse say of a document.
 type (
-	shownReading struct {
-		Source       string               `json:"source"`
-		Failure      *admin.SourceFailure `json:"failure,omitempty"`
-		Millis       int64                `json:"millis,omitempty"`
-		Digests      []string             `json:"digests,omitempty"`
-		Observations []shownObservation   `json:"observations"`
-		HistoryDays  int                  `json:"historyDays"`
-		History      []shownObservation   `json:"history,omitempty"`
-		Notes        []string             `json:"notes,omitempty"`
+	sourceReport struct {
+		Source       string                `json:"source"`
+		Failure      *admin.SourceFailure  `json:"failure,omitempty"`
+		Millis       int64                 `json:"millis,omitempty"`
+		Digests      []string              `json:"digests,omitempty"`
+		Observations []reportedObservation `json:"observations"`
+		HistoryDays  int                   `json:"historyDays"`
+		History      []reportedObservation `json:"history,omitempty"`
+		Notes        []string              `json:"notes,omitempty"`
 	}
-	shownObservation struct {
+	reportedObservation struct {
 		InstitutionID string         `json:"institutionId"`
 		Currency      string         `json:"currency"`
 		Channel       engine.Channel `json:"channel"`
@@ -46,9 +46,9 @@ type (
 	}
 )
 
-func newSourcesParse(p *process.Process) *cobra.Command {
-	o, page := &sourcesOptions{}, ""
-	return command.Row{
+func newParse(p *process.Process) *cobra.Command {
+	o, page := &options{}, ""
+	return command.Spec{
 		Use:   "parse ID FILE",
 		Short: "Show what a document would give",
 		Long: `parse reads a file, as a browser or curl saved it, by the definition of a source, and shows what it would give. It asks
@@ -57,29 +57,29 @@ be read ends it with code 66 and says why.`,
 		Example: `  tasard sources parse bcrd-usd TASA_DOLAR_REFERENCIA_MC.xlsx
   tasard sources parse infodolar precio-euro.html --page eur
   curl -s https://qik.do/tasadeldia/ | tasard sources parse qik-site -`,
-		Args:     command.Want(2, "the id of a source and a file"),
+		Args:     command.ExactArgs(2, "the id of a source and a file"),
 		Settings: func(flags *pflag.FlagSet) { o.add(flags) },
 		Flags: func(flags *pflag.FlagSet) {
-			setting.PlainSwitch(flags, &o.json, "json", "answer as JSON")
+			setting.BoolFlag(flags, &o.json, "json", "answer as JSON")
 			flags.Var(setting.Line(&page, "NAME", admin.IDMax), "page", "which page of the source the file is, when it has several")
 		},
 		Run: func(ctx context.Context, args []string) error {
 			return parseDocument(ctx, p, o, args[0], args[1], page)
 		},
-		Alone: true,
+		DataOptional: true,
 	}.Command(p)
 }
 
-func parseDocument(ctx context.Context, p *process.Process, o *sourcesOptions, id, file, pageName string) error {
+func parseDocument(ctx context.Context, p *process.Process, o *options, id, file, pageName string) error {
 	reference, err := o.open()
 	if err != nil {
 		return err
 	}
-	d, err := Known(reference.Sources, id)
+	d, err := FindDefinition(reference.Sources, id)
 	if err != nil {
 		return err
 	}
-	page, err := Page(d, pageName)
+	page, err := FindPage(d, pageName)
 	if err != nil {
 		return err
 	}
@@ -87,21 +87,21 @@ func parseDocument(ctx context.Context, p *process.Process, o *sourcesOptions, i
 	if err != nil {
 		return err
 	}
-	shown := shownReading{Source: d.ID, Digests: []string{document.Digest()}, Observations: []shownObservation{}}
+	shown := sourceReport{Source: d.ID, Digests: []string{document.Digest()}, Observations: []reportedObservation{}}
 	answer, parseErr := d.Parse(page, document)
 	if parseErr == nil {
-		shown.take(&answer)
+		shown.add(&answer)
 	} else {
 		shown.Failure = describeFailure(parseErr)
 	}
-	if err := terminal.Present(p.Stdout, o.json, shown, func() {
+	if err := terminal.WriteAnswer(p.Stdout, o.json, shown, func() {
 		if parseErr == nil { // else the last line says it
-			printReading(p.Stdout, &shown)
+			printReport(p.Stdout, &shown)
 		}
 	}); err != nil || parseErr == nil {
 		return err
 	}
-	return exit.Fail(exit.NoInput, "%s is no document of %s: %w", file, d.ID, parseErr)
+	return exit.Errorf(exit.NoInput, "%s is no document of %s: %w", file, d.ID, parseErr)
 }
 
 // ReadDocument reads a file whole.
@@ -115,20 +115,20 @@ func ReadDocument(ctx context.Context, p *process.Process, name string) (documen
 		leave()
 		err = errors.Join(err, file.Close())
 	}()
-	body, err := io.ReadAll(io.LimitReader(file.Until(reading), documentBytesMax+1))
+	body, err := io.ReadAll(io.LimitReader(file.Reader(reading), documentBytesMax+1))
 	switch {
 	case ctx.Err() != nil:
-		return nil, exit.Fail(exit.Interrupted, "%s: interrupted while it was read", file.Name)
+		return nil, exit.Errorf(exit.Interrupted, "%s: interrupted while it was read", file.Name)
 	case err != nil:
-		return nil, exit.WithCode(exit.Broken, err)
+		return nil, exit.WrapUncoded(exit.IOError, err)
 	case len(body) > documentBytesMax:
-		return nil, exit.Fail(exit.NoInput, "%s: larger than %s bytes; no document of a source is", file.Name, terminal.Grouped(documentBytesMax))
+		return nil, exit.Errorf(exit.NoInput, "%s: larger than %s bytes; no document of a source is", file.Name, terminal.Thousands(documentBytesMax))
 	}
 	return &source.Document{Body: body, FetchedAt: p.Clock()}, nil
 }
 
-// take takes over what a document says.
-func (s *shownReading) take(answer *source.Answer) {
+// add takes over what a document says.
+func (s *sourceReport) add(answer *source.Result) {
 	s.Observations = append(s.Observations, describeObservations(answer.Observations)...)
 	s.HistoryDays, s.Notes = len(answer.History), answer.Notes
 	for i := range answer.History {
@@ -136,18 +136,18 @@ func (s *shownReading) take(answer *source.Answer) {
 	}
 }
 
-func describeObservations(observations []engine.Observation) []shownObservation {
-	shown := make([]shownObservation, len(observations))
+func describeObservations(observations []engine.Observation) []reportedObservation {
+	shown := make([]reportedObservation, len(observations))
 	for i := range observations {
 		o := &observations[i]
-		shown[i] = shownObservation{
+		shown[i] = reportedObservation{
 			InstitutionID: o.InstitutionID, Currency: o.Currency, Channel: o.Channel, Kind: o.Kind, Buy: o.Buy, Sell: o.Sell,
 		}
 		if !o.EffectiveDate.IsZero() {
 			shown[i].EffectiveDate = o.EffectiveDate.String()
 		}
 		if !o.PublishedAt.IsZero() {
-			shown[i].PublishedAt = terminal.Instant(o.PublishedAt)
+			shown[i].PublishedAt = terminal.FormatInstant(o.PublishedAt)
 		}
 	}
 	return shown
@@ -162,30 +162,30 @@ func describeFailure(err error) *admin.SourceFailure {
 	return &admin.SourceFailure{Kind: string(source.Internal), Detail: err.Error()}
 }
 
-// printReading writes what was read of a source as a table.
-func printReading(out io.Writer, s *shownReading) {
+// printReport writes what was read of a source as a table.
+func printReport(out io.Writer, s *sourceReport) {
 	if s.Failure != nil {
-		terminal.Say(out, "%s: %s: %s\n", s.Source, s.Failure.Kind, terminal.Printable(s.Failure.Detail))
+		terminal.Fprintf(out, "%s: %s: %s\n", s.Source, s.Failure.Kind, terminal.Sanitize(s.Failure.Detail))
 	} else {
-		terminal.Say(out, "%s: %s\n", s.Source, terminal.Counted(len(s.Observations), "rate"))
+		terminal.Fprintf(out, "%s: %s\n", s.Source, terminal.Plural(len(s.Observations), "rate"))
 	}
 	if len(s.Observations) > 0 {
-		table := terminal.Table(out, "  INSTITUTION\tCURRENCY\tCHANNEL\tKIND\tBUY\tSELL\tDATE\tPUBLISHED\n")
+		table := terminal.NewTable(out, "  INSTITUTION\tCURRENCY\tCHANNEL\tKIND\tBUY\tSELL\tDATE\tPUBLISHED\n")
 		for i := range s.Observations {
 			o := &s.Observations[i]
-			terminal.Say(table, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", terminal.Printable(o.InstitutionID), o.Currency, o.Channel, o.Kind,
-				terminal.Printable(o.Buy), terminal.Printable(o.Sell), terminal.Printable(o.EffectiveDate), terminal.Printable(o.PublishedAt))
+			terminal.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", terminal.Sanitize(o.InstitutionID), o.Currency, o.Channel, o.Kind,
+				terminal.Sanitize(o.Buy), terminal.Sanitize(o.Sell), terminal.Sanitize(o.EffectiveDate), terminal.Sanitize(o.PublishedAt))
 		}
 		_ = table.Flush() // out remembers a failure
 	}
 	if s.HistoryDays > 0 {
-		terminal.Say(out, "  and %s before", terminal.Counted(s.HistoryDays, "day"))
+		terminal.Fprintf(out, "  and %s before", terminal.Plural(s.HistoryDays, "day"))
 		if len(s.History) > 0 {
-			terminal.Say(out, ", %s of them, from %s on", terminal.Counted(len(s.History), "rate"), s.History[0].EffectiveDate)
+			terminal.Fprintf(out, ", %s of them, from %s on", terminal.Plural(len(s.History), "rate"), s.History[0].EffectiveDate)
 		}
-		terminal.Say(out, "\n")
+		terminal.Fprintf(out, "\n")
 	}
 	for _, note := range s.Notes {
-		terminal.Say(out, "  note: %s\n", terminal.Printable(note))
+		terminal.Fprintf(out, "  note: %s\n", terminal.Sanitize(note))
 	}
 }

@@ -28,7 +28,7 @@ const reasonRunesShown = 100
 
 // New is tasard sources.
 func New(p *process.Process) *cobra.Command {
-	return command.Row{
+	return command.Spec{
 		Use:   "sources",
 		Short: "List, check or try out where rates come from",
 		Long: `sources looks at the sources that a node collects: definitions, which say for each institution what to ask for and how to
@@ -37,31 +37,31 @@ them, replaces some or turns some off.`,
 		Example: `  tasard sources list --data ./data
   tasard sources check bhd-site
   tasard sources parse bcrd-usd TASA_DOLAR_REFERENCIA_MC.xlsx`,
-		Below: []*cobra.Command{newSourcesList(p), newSourcesCheck(p), newSourcesParse(p)},
+		Subcommands: []*cobra.Command{newList(p), newCheck(p), newParse(p)},
 	}.Command(p)
 }
 
-// sourcesOptions say which sources a command looks at.
-type sourcesOptions struct {
+// options say which sources a command looks at.
+type options struct {
 	directory string
 	catalogue string
 	json      bool
 }
 
 // open is the definitions that the options name, held against the catalogue.
-func (o *sourcesOptions) open() (node.Reference, error) {
-	return node.LoadReference(o.catalogue, o.directory)
+func (o *options) open() (node.ReferenceData, error) {
+	return node.LoadReferenceData(o.catalogue, o.directory)
 }
 
-// add declares the flags of sourcesOptions.
-func (o *sourcesOptions) add(flags *pflag.FlagSet) {
+// add declares the flags of options.
+func (o *options) add(flags *pflag.FlagSet) {
 	setting.AddSources(flags, &o.directory)
 	setting.AddCatalogue(flags, &o.catalogue)
 }
 
-func newSourcesList(p *process.Process) *cobra.Command {
-	o, at := &sourcesOptions{}, &remote.Options{}
-	return command.Row{
+func newList(p *process.Process) *cobra.Command {
+	o, at := &options{}, &remote.Options{}
+	return command.Spec{
 		Use:   "list",
 		Short: "List the sources and how they are",
 		Long: `list prints one line for each source. With --data or --admin-socket it asks the running node how its sources are: when
@@ -76,19 +76,19 @@ resting (failing for long: tried once a day), never (not since the start), disab
 			setting.AddAdminSocket(flags, &at.Socket)
 			o.add(flags)
 		},
-		Flags: func(flags *pflag.FlagSet) { setting.PlainSwitch(flags, &at.JSON, "json", "answer as JSON") },
-		Run:   func(ctx context.Context, _ []string) error { return listSources(ctx, p, o, at) },
-		Alone: true,
+		Flags:        func(flags *pflag.FlagSet) { setting.BoolFlag(flags, &at.JSON, "json", "answer as JSON") },
+		Run:          func(ctx context.Context, _ []string) error { return listSources(ctx, p, o, at) },
+		DataOptional: true,
 	}.Command(p)
 }
 
-func listSources(ctx context.Context, p *process.Process, o *sourcesOptions, at *remote.Options) error {
+func listSources(ctx context.Context, p *process.Process, o *options, at *remote.Options) error {
 	if running := at.Running(ctx); running != nil {
-		shown, err := remote.Ask(ctx, running, admin.ListSources, admin.None{})
+		shown, err := remote.Call(ctx, running, admin.ListSources, admin.NoBody{})
 		if err != nil {
 			return err
 		}
-		return terminal.Present(p.Stdout, at.JSON, shown, func() { printSources(p.Stdout, &shown, "") })
+		return terminal.WriteAnswer(p.Stdout, at.JSON, shown, func() { printSources(p.Stdout, &shown, "") })
 	}
 	reference, err := o.open()
 	if err != nil {
@@ -96,51 +96,51 @@ func listSources(ctx context.Context, p *process.Process, o *sourcesOptions, at 
 	}
 	shown := node.DescribeSources(reference.Sources)
 	place := ""
-	if at.Data != "" && datadir.Need(at.Data) != nil {
+	if at.Data != "" && datadir.RequireDir(at.Data) != nil {
 		place = " (" + at.Data + " is no data directory)"
 	}
-	return terminal.Present(p.Stdout, at.JSON, shown, func() {
+	return terminal.WriteAnswer(p.Stdout, at.JSON, shown, func() {
 		printSources(p.Stdout, &shown, "There is no running node to ask"+place+"; these are the definitions.\n\n")
 	})
 }
 
 func printSources(out io.Writer, shown *admin.Sources, before string) {
-	terminal.Say(out, "%s", before)
-	table := terminal.Table(out, "SOURCE\tINSTITUTION\tPRIORITY\tSHAPE\tHOST\tSTATE\tLAST SUCCESS\tRATES\tHELD\tWHY\n")
+	terminal.Fprintf(out, "%s", before)
+	table := terminal.NewTable(out, "SOURCE\tINSTITUTION\tPRIORITY\tSHAPE\tHOST\tSTATE\tLAST SUCCESS\tRATES\tHELD\tWHY\n")
 	for i := range shown.Sources {
 		s := &shown.Sources[i]
 		success, rates, held := "-", "-", "-"
 		if h := s.Health; h != nil && h.Runs > 0 {
-			success, rates, held = terminal.Instant(h.LastSuccess), fmt.Sprint(h.Accepted+h.Repeated), fmt.Sprint(h.Held)
+			success, rates, held = terminal.FormatInstant(h.LastSuccess), fmt.Sprint(h.Accepted+h.Repeated), fmt.Sprint(h.Quarantined)
 		}
-		terminal.Say(table, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.ID, terminal.Printable(s.Institution), s.Priority, strings.Join(s.Methods, ", "), s.Host,
-			s.State, success, rates, held, terminal.Printable(shortened(whyOf(s), reasonRunesShown)))
+		terminal.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.ID, terminal.Sanitize(s.Institution), s.Priority, strings.Join(s.Methods, ", "), s.Host,
+			s.State, success, rates, held, terminal.Sanitize(elide(reasonOf(s), reasonRunesShown)))
 	}
 	_ = table.Flush() // out remembers a failure
 }
 
-// whyOf says why a source is as it is, "" when there is nothing to say.
-func whyOf(s *admin.Source) string {
+// reasonOf says why a source is as it is, "" when there is nothing to say.
+func reasonOf(s *admin.Source) string {
 	h := s.Health
 	switch {
 	case h == nil || s.Disabled != "":
 		return s.Disabled
 	case h.Runs == 0 && !h.Running.IsZero():
-		return "is being asked since " + terminal.Instant(h.Running)
+		return "is being asked since " + terminal.FormatInstant(h.Running)
 	case h.Runs == 0 && !h.LastSlot.IsZero():
-		return "heard before the start, for the slot of " + terminal.Instant(h.LastSlot)
+		return "heard before the start, for the slot of " + terminal.FormatInstant(h.LastSlot)
 	case s.State != string(collectors.OK) && h.Failure != nil && (!h.Running.IsZero() || !h.Failure.At.Before(h.LastTry)): // not one that it recovered from
 		return fmt.Sprintf("%s: %s", h.Failure.Kind, h.Failure.Detail)
-	case h.Held > 0:
-		return fmt.Sprintf("%d of %d held back: tasard admin quarantine list --source %s", h.Held, h.Read, s.ID)
+	case h.Quarantined > 0:
+		return fmt.Sprintf("%d of %d held back: tasard admin quarantine list --source %s", h.Quarantined, h.Read, s.ID)
 	case h.Frozen:
-		return "says the same since " + terminal.Instant(h.UnchangedSince)
+		return "says the same since " + terminal.FormatInstant(h.UnchangedSince)
 	}
 	return ""
 }
 
-// shortened cuts a text for a table, in the middle: what was done stands at the beginning, and its cause at the end.
-func shortened(text string, runesMax int) string {
+// elide cuts a text for a table, in the middle: what was done stands at the beginning, and its cause at the end.
+func elide(text string, runesMax int) string {
 	runes := []rune(text)
 	if len(runes) <= runesMax {
 		return text
@@ -149,8 +149,8 @@ func shortened(text string, runesMax int) string {
 	return string(runes[:runesMax-end-1]) + "…" + string(runes[len(runes)-end:])
 }
 
-// Known is the definition of an id that a user typed.
-func Known(set *source.Set, id string) (*source.Definition, error) {
+// FindDefinition is the definition of an id that a user typed.
+func FindDefinition(set *source.Set, id string) (*source.Definition, error) {
 	if d, known := set.Find(id); known {
 		return d, nil
 	}
@@ -166,11 +166,11 @@ func Known(set *source.Set, id string) (*source.Definition, error) {
 	if len(ofInstitution) > 0 {
 		hint = fmt.Sprintf(" (%s has %s)", meant, strings.Join(ofInstitution, ", "))
 	}
-	return nil, exit.Fail(exit.Usage, "there is no source %q%s; tasard sources list lists them", id, hint)
+	return nil, exit.Errorf(exit.Usage, "there is no source %q%s; tasard sources list lists them", id, hint)
 }
 
-// Page is the page of a source that a user named; "" names the only one.
-func Page(d *source.Definition, name string) (int, error) {
+// FindPage is the page of a source that a user named; "" names the only one.
+func FindPage(d *source.Definition, name string) (int, error) {
 	var names []string
 	for i := range d.Pages {
 		if d.Pages[i].Name == name {
@@ -183,11 +183,11 @@ func Page(d *source.Definition, name string) (int, error) {
 	case len(d.Pages) == 1 && name == "":
 		return 0, nil
 	case len(d.Pages) == 1:
-		return 0, exit.Fail(exit.Usage, "the source %s has one page only; leave --page %s out", d.ID, name)
+		return 0, exit.Errorf(exit.Usage, "the source %s has one page only; leave --page %s out", d.ID, name)
 	case name == "":
-		return 0, exit.Fail(exit.Usage, "the source %s has several pages; name one of %s with --page", d.ID, all)
+		return 0, exit.Errorf(exit.Usage, "the source %s has several pages; name one of %s with --page", d.ID, all)
 	default:
-		return 0, exit.Fail(exit.Usage, "the source %s has no page %q%s; name one of %s with --page", d.ID, name,
+		return 0, exit.Errorf(exit.Usage, "the source %s has no page %q%s; name one of %s with --page", d.ID, name,
 			setting.DidYouMean(strings.ToLower(name), names), all)
 	}
 }

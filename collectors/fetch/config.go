@@ -12,10 +12,10 @@ import (
 
 // Defaults of a Config.
 const (
-	requestMaxDefault = 12 * time.Second
-	budgetMaxDefault  = 30 * time.Second
-	pauseDefault      = 500 * time.Millisecond
-	userAgentDefault  = "tasard (+https://github.com/tasard/tasard)"
+	requestTimeoutDefault = 12 * time.Second
+	fetchTimeoutDefault   = 30 * time.Second
+	pauseDefault          = 500 * time.Millisecond
+	userAgentDefault      = "tasard (+https://github.com/tasard/tasard)"
 )
 
 // Config says how documents are fetched. Clock is required; everything else may be left out.
@@ -34,16 +34,16 @@ type Config struct {
 	CA func(name string) ([]byte, error)
 	// Proxy chooses a proxy, as in http.Transport. nil: none, whatever the environment says.
 	Proxy func(*http.Request) (*url.URL, error)
-	// RequestMax bounds one request, from the connection to the last byte. 0: 12 s.
-	RequestMax time.Duration
-	// BudgetMax bounds a Fetch with its queues, pauses, redirects and retries. 0: 30 s.
-	BudgetMax time.Duration
+	// RequestTimeout bounds one request, from the connection to the last byte. 0: 12 s.
+	RequestTimeout time.Duration
+	// FetchTimeout bounds a Fetch with its queues, pauses, redirects and retries. 0: 30 s.
+	FetchTimeout time.Duration
 	// Pause is kept between two requests to one host. 0: 500 ms; negative: none, for a site of our own.
 	Pause time.Duration
 }
 
-// complete puts the defaults in.
-func (c Config) complete() Config {
+// withDefaults puts the defaults in.
+func (c Config) withDefaults() Config {
 	if c.Clock == nil {
 		panic("fetch.New: Config.Clock is nil; give it time.Now")
 	}
@@ -53,11 +53,11 @@ func (c Config) complete() Config {
 	if c.Dial == nil {
 		c.Dial = new(net.Dialer).DialContext
 	}
-	if c.RequestMax <= 0 {
-		c.RequestMax = requestMaxDefault
+	if c.RequestTimeout <= 0 {
+		c.RequestTimeout = requestTimeoutDefault
 	}
-	if c.BudgetMax <= 0 {
-		c.BudgetMax = budgetMaxDefault
+	if c.FetchTimeout <= 0 {
+		c.FetchTimeout = fetchTimeoutDefault
 	}
 	switch {
 	case c.Pause == 0:

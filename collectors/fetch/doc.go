@@ -4,7 +4,7 @@
 //
 // # Promises
 //
-//   - Bounded: a request takes at most RequestMax, a Fetch with everything in it at most BudgetMax. An answer of any size, packed
+//   - Bounded: a request takes at most RequestTimeout, a Fetch with everything in it at most FetchTimeout. An answer of any size, packed
 //     or not, costs at most 16 MiB of memory.
 //   - A document is whole: a body that breaks off, or is shorter than its header says, is a failure and no document.
 //   - Certificates are always verified. What leads to another site, or from https to http, is not followed.

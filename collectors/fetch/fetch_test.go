@@ -22,7 +22,7 @@ import (
 
 // TestFetch_Document: what is sent, and what comes back.
 func TestFetch_Document(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *web) {
+	inBubble(t, func(t *testing.T, w *testNetwork) {
 		var sent *http.Request
 		w.site("www.example.do", func(out http.ResponseWriter, r *http.Request) {
 			sent = r
@@ -32,7 +32,7 @@ func TestFetch_Document(t *testing.T) {
 			_, _ = io.WriteString(packed, "<html>D\xf3lar</html>")
 			_ = packed.Close()
 		})
-		d := freeGet("https://www.example.do/tasas?a=1")
+		d := getWithoutRobots("https://www.example.do/tasas?a=1")
 		document := wantDocument(t, w.client(), d, "<html>D\xf3lar</html>")
 		if document.URL != "https://www.example.do/tasas?a=1" || document.ContentType != "text/html; charset=windows-1252" ||
 			!document.FetchedAt.Equal(clock()) {
@@ -96,14 +96,14 @@ func TestFetch_Statuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		for _, status := range tt.statuses {
-			caseInBubble(t, fmt.Sprintf("%d %.10s", status, tt.body), func(t *testing.T, w *web) {
+			caseInBubble(t, fmt.Sprintf("%d %.10s", status, tt.body), func(t *testing.T, w *testNetwork) {
 				tries := 0
 				w.site("example.do", func(out http.ResponseWriter, _ *http.Request) {
 					tries++
 					out.WriteHeader(status)
 					_, _ = io.WriteString(out, tt.body)
 				})
-				detail := wantFailure(t, w.client(), freeGet("https://example.do/"), tt.kind, fmt.Sprint(status))
+				detail := wantFailure(t, w.client(), getWithoutRobots("https://example.do/"), tt.kind, fmt.Sprint(status))
 				if tries != tt.tries || tries > 1 && !strings.Contains(detail, "3 tries") {
 					t.Errorf("%d tries, want %d: %q", tries, tt.tries, detail)
 				}
@@ -114,11 +114,11 @@ func TestFetch_Statuses(t *testing.T) {
 
 // TestFetch_Detail: what a server says can't make a failure long, or steer a terminal.
 func TestFetch_Detail(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *web) {
+	inBubble(t, func(t *testing.T, w *testNetwork) {
 		w.rawTLS("example.do", pours("HTTP/1.1 302 Found\r\nLocation: https://other.do/"+strings.Repeat("a", 50_000)+"\r\n\r\n", nil, 0))
 		w.rawTLS("www.example.do", pours(strings.Repeat("\x07a", 20_000)+"\r\n\r\n", nil, 0))
 		for host, kind := range map[string]source.FailureKind{"example.do": source.HTTPStatus, "www.example.do": source.Network} {
-			detail := wantFailure(t, w.client(), freeGet("https://"+host+"/"), kind)
+			detail := wantFailure(t, w.client(), getWithoutRobots("https://"+host+"/"), kind)
 			if len(detail) > detailBytesMax+10 || strings.ContainsAny(detail, "\x1b\x07") {
 				t.Errorf("%d bytes: %q", len(detail), detail)
 			}
@@ -142,7 +142,7 @@ func TestFetch_Bodies(t *testing.T) {
 		}}, "{}", "application/graphql"},
 	}
 	for _, tt := range tests {
-		caseInBubble(t, tt.name, func(t *testing.T, w *web) {
+		caseInBubble(t, tt.name, func(t *testing.T, w *testNetwork) {
 			w.site("example.do", func(out http.ResponseWriter, r *http.Request) {
 				body, _ := io.ReadAll(r.Body)
 				_, _ = fmt.Fprintf(out, "%s|%s|%s|%s|%s|%s", r.Method, body, r.Header.Get("Content-Type"),
@@ -150,14 +150,14 @@ func TestFetch_Bodies(t *testing.T) {
 			})
 			tt.request.Method, tt.request.URL = "POST", "https://example.do/"
 			want := fmt.Sprintf("POST|%s|%s|%s|gzip|%s", tt.body, tt.kind, tt.request.Headers["X-Requested-With"], w.config().UserAgent)
-			wantDocument(t, w.client(), free(tt.request), want)
+			wantDocument(t, w.client(), definitionWithoutRobots(tt.request), want)
 		})
 	}
 }
 
 // TestFetch_Cookies: without all cookies of the first page the second answers with nothing; of a name that comes twice the last counts.
 func TestFetch_Cookies(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *web) {
+	inBubble(t, func(t *testing.T, w *testNetwork) {
 		w.site("www.example.gov.do", func(out http.ResponseWriter, r *http.Request) {
 			switch r.URL.Path {
 			case "/page":
@@ -174,12 +174,12 @@ func TestFetch_Cookies(t *testing.T) {
 				http.NotFound(out, r)
 			}
 		})
-		primed := asks(source.Request{Method: "GET", URL: "https://www.example.gov.do/page"},
+		primed := definitionOf(source.Request{Method: "GET", URL: "https://www.example.gov.do/page"},
 			source.Request{Method: "POST", URL: "https://www.example.gov.do/rates", Form: map[string]string{}})
 		c := w.client()
 		wantDocument(t, c, primed, "58.9582")
 		// No cookie outlives its fetch.
-		wantFailure(t, c, asks(primed.Pages[0].Requests[1]), source.Empty)
+		wantFailure(t, c, definitionOf(primed.Pages[0].Requests[1]), source.Empty)
 	})
 }
 
@@ -199,7 +199,7 @@ func TestFetch_AddressFrom(t *testing.T) {
 		{"an empty page", ``, source.Layout, "#t"},
 	}
 	for _, tt := range tests {
-		caseInBubble(t, tt.name, func(t *testing.T, w *web) {
+		caseInBubble(t, tt.name, func(t *testing.T, w *testNetwork) {
 			w.site("www.example.do", func(out http.ResponseWriter, r *http.Request) {
 				switch r.URL.RequestURI() {
 				case "/":
@@ -210,7 +210,7 @@ func TestFetch_AddressFrom(t *testing.T) {
 					http.NotFound(out, r)
 				}
 			})
-			d := asks(source.Request{Method: "GET", URL: "https://www.example.do/"}, source.Request{
+			d := definitionOf(source.Request{Method: "GET", URL: "https://www.example.do/"}, source.Request{
 				Method: "POST", Form: map[string]string{"a": "b"}, AddressFrom: &source.AddressFrom{Selector: "#t", Attribute: "data-url"},
 			})
 			if tt.kind == "" {
@@ -224,7 +224,7 @@ func TestFetch_AddressFrom(t *testing.T) {
 
 // TestFetch_Ended: a fetch that nobody wants any more ends at once, and says so.
 func TestFetch_Ended(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *web) {
+	inBubble(t, func(t *testing.T, w *testNetwork) {
 		w.site("example.do", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 		c := w.client()
 		end := func(stop func(context.CancelFunc)) {
@@ -253,12 +253,12 @@ func TestFetch_Ended(t *testing.T) {
 
 // TestFetch_FaultsOfOurOwn: what no server has to do with is Internal, and asks nobody.
 func TestFetch_FaultsOfOurOwn(t *testing.T) {
-	w := newWeb(t)
+	w := newTestNetwork(t)
 	c := w.client()
-	wantFailure(t, c, asks(), source.Internal)
+	wantFailure(t, c, definitionOf(), source.Internal)
 	wantFailure(t, c, get("ftp://example.do/"), source.Internal)
 	wantFailure(t, c, get("https://example.do/%zz"), source.Internal)
-	wantFailure(t, c, asks(source.Request{AddressFrom: &source.AddressFrom{Selector: "a", Attribute: "href"}}), source.Internal)
+	wantFailure(t, c, definitionOf(source.Request{AddressFrom: &source.AddressFrom{Selector: "a", Attribute: "href"}}), source.Internal)
 	for _, page := range []int{-1, 1} {
 		var f *source.Failure
 		if _, err := c.Fetch(t.Context(), get("https://example.do/"), page); !errors.As(err, &f) || f.Kind != source.Internal {
@@ -268,8 +268,8 @@ func TestFetch_FaultsOfOurOwn(t *testing.T) {
 	if len(w.dialed) > 0 {
 		t.Errorf("dialed %q", w.dialed)
 	}
-	got := Config{Clock: clock}.complete()
-	if got.RequestMax != 12*time.Second || got.BudgetMax != 30*time.Second || got.Pause != 500*time.Millisecond ||
+	got := Config{Clock: clock}.withDefaults()
+	if got.RequestTimeout != 12*time.Second || got.FetchTimeout != 30*time.Second || got.Pause != 500*time.Millisecond ||
 		got.Dial == nil || !strings.HasPrefix(got.UserAgent, "tasard (+https://") || got.Proxy != nil {
 		t.Errorf("the defaults are %+v", got)
 	}
@@ -281,15 +281,15 @@ func TestFetch_FaultsOfOurOwn(t *testing.T) {
 	New(Config{})
 }
 
-// edition is a page with validators.
-type edition struct {
+// cachedPage is a page with validators.
+type cachedPage struct {
 	body         string
 	etag, since  string
 	cache        string
 	whole, saved int // answers with 200 and 304
 }
 
-func (e *edition) serve(out http.ResponseWriter, r *http.Request) {
+func (e *cachedPage) serve(out http.ResponseWriter, r *http.Request) {
 	out.Header().Set("Content-Type", "text/html; charset=utf-8")
 	for name, value := range map[string]string{"ETag": e.etag, "Last-Modified": e.since, "Cache-Control": e.cache} {
 		if value != "" {
@@ -311,32 +311,32 @@ func TestConditional_Get(t *testing.T) {
 	const modified = "Fri, 31 Dec 1999 10:00:00 GMT"
 	tests := []struct {
 		name         string
-		site         edition
+		site         cachedPage
 		change       func(*source.Definition)
 		whole, saved int // of three fetches
 	}{
-		{"an ETag", edition{body: "58.90", etag: `W/"a"`}, nil, 1, 2},
-		{"a date", edition{body: "58.90", since: modified}, nil, 1, 2},
-		{"both", edition{body: "58.90", etag: `"a"`, since: modified}, nil, 1, 2},
-		{"neither", edition{body: "58.90"}, nil, 3, 0},
-		{"not to be stored", edition{body: "58.90", etag: `"a"`, cache: "private, No-Store"}, nil, 3, 0},
-		{"an ETag too large", edition{body: "58.90", etag: `"` + strings.Repeat("a", validatorBytesMax) + `"`}, nil, 3, 0},
-		{"as large as may be", edition{body: strings.Repeat("a", rememberedBytesMax), etag: `"a"`}, nil, 1, 2},
-		{"too large", edition{body: strings.Repeat("a", rememberedBytesMax+1), etag: `"a"`}, nil, 3, 0},
-		{"POST", edition{body: "58.90", etag: `"a"`}, func(d *source.Definition) {
+		{"an ETag", cachedPage{body: "58.90", etag: `W/"a"`}, nil, 1, 2},
+		{"a date", cachedPage{body: "58.90", since: modified}, nil, 1, 2},
+		{"both", cachedPage{body: "58.90", etag: `"a"`, since: modified}, nil, 1, 2},
+		{"neither", cachedPage{body: "58.90"}, nil, 3, 0},
+		{"not to be stored", cachedPage{body: "58.90", etag: `"a"`, cache: "private, No-Store"}, nil, 3, 0},
+		{"an ETag too large", cachedPage{body: "58.90", etag: `"` + strings.Repeat("a", validatorBytesMax) + `"`}, nil, 3, 0},
+		{"as large as may be", cachedPage{body: strings.Repeat("a", cachedBytesMax), etag: `"a"`}, nil, 1, 2},
+		{"too large", cachedPage{body: strings.Repeat("a", cachedBytesMax+1), etag: `"a"`}, nil, 3, 0},
+		{"POST", cachedPage{body: "58.90", etag: `"a"`}, func(d *source.Definition) {
 			d.Pages[0].Requests[0].Method, d.Pages[0].Requests[0].Form = "POST", map[string]string{}
 		}, 3, 0},
 	}
 	for _, tt := range tests {
-		caseInBubble(t, tt.name, func(t *testing.T, w *web) {
+		caseInBubble(t, tt.name, func(t *testing.T, w *testNetwork) {
 			w.site("example.do", tt.site.serve)
-			d := freeGet("https://example.do/")
+			d := getWithoutRobots("https://example.do/")
 			if tt.change != nil {
 				tt.change(d)
 			}
 			c := w.client()
 			for range 3 {
-				_ = pass(t.Context(), time.Hour)
+				_ = sleep(t.Context(), time.Hour)
 				document := wantDocument(t, c, d, tt.site.body)
 				if !document.FetchedAt.Equal(clock()) || document.URL != "https://example.do/" || document.ContentType != "text/html; charset=utf-8" {
 					t.Errorf("got %s of %v, %s", document.URL, document.FetchedAt, document.ContentType)
@@ -352,10 +352,10 @@ func TestConditional_Get(t *testing.T) {
 
 // TestConditional_Changes: a new edition, another definition and the next day are asked for without conditions.
 func TestConditional_Changes(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *web) {
-		site := &edition{body: "58.90", etag: `"a"`}
+	inBubble(t, func(t *testing.T, w *testNetwork) {
+		site := &cachedPage{body: "58.90", etag: `"a"`}
 		w.site("example.do", site.serve)
-		c, d := w.client(), freeGet("https://example.do/")
+		c, d := w.client(), getWithoutRobots("https://example.do/")
 		count := func(what string, whole, saved int) {
 			t.Helper()
 			if site.whole != whole || site.saved != saved {
@@ -373,7 +373,7 @@ func TestConditional_Changes(t *testing.T) {
 		other := *d
 		wantDocument(t, c, &other, "59.10")
 		count("another definition", 3, 2)
-		_ = pass(t.Context(), rememberedMax)
+		_ = sleep(t.Context(), cacheAgeMax)
 		wantDocument(t, c, &other, "59.10")
 		count("the next day", 4, 2)
 	})
@@ -381,16 +381,16 @@ func TestConditional_Changes(t *testing.T) {
 
 // TestConditional_Bounded: what was used longest ago is forgotten first, and the sum of bytes is right.
 func TestConditional_Bounded(t *testing.T) {
-	var m memory
+	var m documentCache
 	d := get("https://example.do/")
 	keep := func(page int) {
-		m.keep(pageKey{d.ID, page}, d, &answer{
-			method: "GET", url: address(t, "https://example.do/"), header: http.Header{"Etag": {`"a"`}}, body: make([]byte, rememberedBytesMax),
+		m.put(pageKey{d.ID, page}, d, &rawResponse{
+			method: "GET", url: address(t, "https://example.do/"), header: http.Header{"Etag": {`"a"`}}, body: make([]byte, cachedBytesMax),
 		})
 	}
-	for page := range rememberedBytesAllMax/rememberedBytesMax + 8 {
+	for page := range cacheBytesMax/cachedBytesMax + 8 {
 		keep(page)
-		if m.find(pageKey{d.ID, 0}, d, time.Time{}) == nil {
+		if m.get(pageKey{d.ID, 0}, d, time.Time{}) == nil {
 			t.Fatal("the page that is always used is forgotten")
 		}
 		keep(page) // again, in place of itself
@@ -399,14 +399,14 @@ func TestConditional_Bounded(t *testing.T) {
 	for _, k := range m.pages {
 		sum += len(k.body)
 	}
-	if sum != m.bytes || sum != rememberedBytesAllMax {
-		t.Errorf("%d bytes are kept, %d are counted, want %d", sum, m.bytes, rememberedBytesAllMax)
+	if sum != m.bytes || sum != cacheBytesMax {
+		t.Errorf("%d bytes are kept, %d are counted, want %d", sum, m.bytes, cacheBytesMax)
 	}
 }
 
 // TestTLS_CAFile: a server that forgets its intermediate is believed with the file, and only by its own source.
 func TestTLS_CAFile(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *web) {
+	inBubble(t, func(t *testing.T, w *testNetwork) {
 		intermediate := newAuthority(t, "intermediate", w.authority)
 		chain := intermediate.issue(t, "example.do")
 		chain.Certificate = chain.Certificate[:1]
@@ -443,7 +443,7 @@ func TestTLS_CAFile(t *testing.T) {
 
 // TestTLS_Clock: certificates are judged by the client's clock.
 func TestTLS_Clock(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *web) {
+	inBubble(t, func(t *testing.T, w *testNetwork) {
 		w.siteWith("example.do", text("58.90"), w.authority.issue(t, "example.do", func(c *x509.Certificate) {
 			c.NotAfter = clock().AddDate(0, 1, 0)
 		}))
@@ -455,7 +455,7 @@ func TestTLS_Clock(t *testing.T) {
 
 // TestProxy_Chosen: a proxy is used when the Config says so; the certificate is the site's even so.
 func TestProxy_Chosen(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *web) {
+	inBubble(t, func(t *testing.T, w *testNetwork) {
 		w.site("example.do", text("58.90"))
 		w.raw("proxy.example.com:3128", func(conn net.Conn) {
 			if readHeader(conn) != nil {
@@ -482,7 +482,7 @@ func TestProxy_Chosen(t *testing.T) {
 
 // TestFetch_Connections: none is left when a fetch has returned, whatever became of it.
 func TestFetch_Connections(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *web) {
+	inBubble(t, func(t *testing.T, w *testNetwork) {
 		w.site("example.do", text("58.90"))
 		w.raw("bad.example.do:443", hangs)
 		c := w.client()

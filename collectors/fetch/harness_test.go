@@ -52,8 +52,8 @@ func carry(from, to net.Conn) {
 	}()
 }
 
-// web is the network of a test: what listens where. Nothing else can be reached.
-type web struct {
+// testNetwork is the network of a test: what listens where. Nothing else can be reached.
+type testNetwork struct {
 	t         *testing.T
 	authority *authority
 	done      sync.WaitGroup
@@ -66,8 +66,8 @@ type web struct {
 	ends      []io.Closer
 }
 
-func newWeb(t *testing.T) *web {
-	w := &web{t: t, authority: newAuthority(t, "root", nil), listening: map[string]func(net.Conn){}}
+func newTestNetwork(t *testing.T) *testNetwork {
+	w := &testNetwork{t: t, authority: newAuthority(t, "root", nil), listening: map[string]func(net.Conn){}}
 	t.Cleanup(func() {
 		w.mu.Lock()
 		for _, end := range w.ends {
@@ -80,19 +80,19 @@ func newWeb(t *testing.T) *web {
 }
 
 // inBubble runs a test on virtual time, over pipes.
-func inBubble(t *testing.T, test func(t *testing.T, w *web)) {
+func inBubble(t *testing.T, test func(t *testing.T, w *testNetwork)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(t, newWeb(t)) })
+	synctest.Test(t, func(t *testing.T) { test(t, newTestNetwork(t)) })
 }
 
 // caseInBubble is inBubble for one case of a table.
-func caseInBubble(t *testing.T, name string, test func(t *testing.T, w *web)) {
+func caseInBubble(t *testing.T, name string, test func(t *testing.T, w *testNetwork)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) { inBubble(t, test) })
 }
 
 // dial is the Config.Dial of the test's clients.
-func (w *web) dial(_ context.Context, _, address string) (net.Conn, error) {
+func (w *testNetwork) dial(_ context.Context, _, address string) (net.Conn, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.dialed = append(w.dialed, address)
@@ -102,36 +102,36 @@ func (w *web) dial(_ context.Context, _, address string) (net.Conn, error) {
 	}
 	client, server := pipe()
 	if address == w.resets {
-		client = reset{client}
+		client = resetConn{client}
 	}
 	w.open.Add(1)
-	client = &counted{Conn: client, open: &w.open}
+	client = &countedConn{Conn: client, open: &w.open}
 	w.ends = append(w.ends, server)
 	w.done.Go(func() { listen(server) })
 	return client, nil
 }
 
-// counted counts itself out when it is closed for the first time.
-type counted struct {
+// countedConn counts itself out when it is closed for the first time.
+type countedConn struct {
 	net.Conn
 	open *atomic.Int32
 	once sync.Once
 }
 
-func (c *counted) Close() error {
+func (c *countedConn) Close() error {
 	c.once.Do(func() { c.open.Add(-1) })
 	return c.Conn.Close()
 }
 
-// reset is a connection that ends as one of TCP does.
-type reset struct{ net.Conn }
+// resetConn is a connection that ends as one of TCP does.
+type resetConn struct{ net.Conn }
 
-func (reset) Read([]byte) (int, error) {
+func (resetConn) Read([]byte) (int, error) {
 	return 0, &net.OpError{Op: "read", Net: "tcp", Err: errors.New("connection reset by peer")}
 }
 
 // raw lets a function talk on an address, which has the connection to itself.
-func (w *web) raw(address string, talk func(net.Conn)) {
+func (w *testNetwork) raw(address string, talk func(net.Conn)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.listening[address] = func(conn net.Conn) {
@@ -141,7 +141,7 @@ func (w *web) raw(address string, talk func(net.Conn)) {
 }
 
 // rawTLS lets a function talk after the handshake and the header of the request.
-func (w *web) rawTLS(host string, talk func(net.Conn)) {
+func (w *testNetwork) rawTLS(host string, talk func(net.Conn)) {
 	certificate := w.authority.issue(w.t, host)
 	w.raw(host+":443", func(conn net.Conn) {
 		secured := tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12})
@@ -165,16 +165,16 @@ func readHeader(conn net.Conn) error {
 }
 
 // site serves a host over HTTPS, with a good certificate.
-func (w *web) site(host string, handler http.HandlerFunc) {
+func (w *testNetwork) site(host string, handler http.HandlerFunc) {
 	w.siteWith(host, handler, w.authority.issue(w.t, host))
 }
 
-func (w *web) siteWith(host string, handler http.HandlerFunc, certificate tls.Certificate) {
+func (w *testNetwork) siteWith(host string, handler http.HandlerFunc, certificate tls.Certificate) {
 	w.listen(host+":443", handler, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12})
 }
 
 // listen serves HTTP on an address, without TLS when settings is nil.
-func (w *web) listen(address string, handler http.HandlerFunc, settings *tls.Config) {
+func (w *testNetwork) listen(address string, handler http.HandlerFunc, settings *tls.Config) {
 	conns := make(listener, 64)
 	server := &http.Server{Handler: handler, ErrorLog: log.New(io.Discard, "", 0)}
 	w.mu.Lock()
@@ -208,12 +208,12 @@ func (l listener) Close() error {
 func (l listener) Addr() net.Addr { return &net.TCPAddr{} }
 
 // config is that of a client in this web.
-func (w *web) config() Config {
+func (w *testNetwork) config() Config {
 	return Config{Clock: clock, Dial: w.dial, Roots: w.authority.pool(), UserAgent: "tasard/1.0 (+https://github.com/tasard/tasard; ops@example.do)"}
 }
 
 // client is a client in this web, closed at the end of the test.
-func (w *web) client(change ...func(*Config)) *Client {
+func (w *testNetwork) client(change ...func(*Config)) *Client {
 	config := w.config()
 	for _, f := range change {
 		f(&config)
@@ -299,21 +299,21 @@ func sign(t testing.TB, template *x509.Certificate, parent *authority) (*x509.Ce
 
 // get is a definition of one page that is one GET.
 func get(address string) *source.Definition {
-	return asks(source.Request{Method: "GET", URL: address})
+	return definitionOf(source.Request{Method: "GET", URL: address})
 }
 
-// freeGet is a get that does not ask for robots.txt.
-func freeGet(address string) *source.Definition {
-	return free(source.Request{Method: "GET", URL: address})
+// getWithoutRobots is a get that does not ask for robots.txt.
+func getWithoutRobots(address string) *source.Definition {
+	return definitionWithoutRobots(source.Request{Method: "GET", URL: address})
 }
 
-func free(requests ...source.Request) *source.Definition {
-	d := asks(requests...)
+func definitionWithoutRobots(requests ...source.Request) *source.Definition {
+	d := definitionOf(requests...)
 	d.IgnoreRobots = true
 	return d
 }
 
-func asks(requests ...source.Request) *source.Definition {
+func definitionOf(requests ...source.Request) *source.Definition {
 	return &source.Definition{
 		ID: "example-site", Language: "es",
 		Pages: []source.Page{{Name: "usd", Requests: requests, Extract: source.Extract{Method: source.HTMLFields}}},

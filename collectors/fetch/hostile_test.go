@@ -33,14 +33,14 @@ func wantAllocated(t *testing.T, most uint64, work func()) {
 	}
 }
 
-// hostile is an upstream that does harm.
-type hostile struct {
+// hostileServer is an upstream that does harm.
+type hostileServer struct {
 	name   string
 	kind   source.FailureKind
 	says   string
 	within time.Duration // of virtual time
 	method source.Method // "" = HTMLFields
-	listen func(w *web)
+	listen func(w *testNetwork)
 }
 
 // slow upstreams keep a fetch until its limits, the others end it at once; only those that may heal are tried again.
@@ -89,14 +89,16 @@ func bomb(t testing.TB) []byte {
 	return packed.Bytes()
 }
 
-func onTLS(talk func(net.Conn)) func(*web) { return func(w *web) { w.rawTLS("bad.example.do", talk) } }
-
-func onPort(talk func(net.Conn)) func(*web) {
-	return func(w *web) { w.raw("bad.example.do:443", talk) }
+func onTLS(talk func(net.Conn)) func(*testNetwork) {
+	return func(w *testNetwork) { w.rawTLS("bad.example.do", talk) }
 }
 
-func onSite(handler http.HandlerFunc) func(*web) {
-	return func(w *web) { w.site("bad.example.do", handler) }
+func onPort(talk func(net.Conn)) func(*testNetwork) {
+	return func(w *testNetwork) { w.raw("bad.example.do:443", talk) }
+}
+
+func onSite(handler http.HandlerFunc) func(*testNetwork) {
+	return func(w *testNetwork) { w.site("bad.example.do", handler) }
 }
 
 // trickles writes a byte a second, for ever.
@@ -114,17 +116,17 @@ func trickles(head string) func(net.Conn) {
 
 // TestD4_Hostile: the fetch ends in bounded time and memory with a failure that names the harm; another host is fetched meanwhile.
 func TestD4_Hostile(t *testing.T) {
-	for _, h := range hostiles(t) {
+	for _, h := range hostileServers(t) {
 		t.Run(h.name, func(t *testing.T) {
 			wantAllocated(t, allocatedMax, func() { inBubble(t, h.check) })
 		})
 	}
 }
 
-func (h hostile) check(t *testing.T, w *web) {
+func (h hostileServer) check(t *testing.T, w *testNetwork) {
 	h.listen(w)
 	w.site("good.example.do", text("58.90"))
-	c, d := w.client(), freeGet("https://bad.example.do/")
+	c, d := w.client(), getWithoutRobots("https://bad.example.do/")
 	d.Pages[0].Extract.Method = cmp.Or(h.method, source.HTMLFields)
 	good := make(chan time.Duration, 1)
 	go func() {
@@ -147,12 +149,12 @@ func (h hostile) check(t *testing.T, w *web) {
 
 // TestD4_Body: within the limit a body is whole, beyond it there is none; with cut its beginning is.
 func TestD4_Body(t *testing.T) {
-	for _, size := range []int{0, 1, firstBytes - 1, firstBytes, firstBytes + 1, 4*firstBytes + 4, 1 << 20, 1<<20 + 1} {
+	for _, size := range []int{0, 1, bodyBytesInitial - 1, bodyBytesInitial, bodyBytesInitial + 1, 4*bodyBytesInitial + 4, 1 << 20, 1<<20 + 1} {
 		for _, declared := range []int64{-1, int64(size)} {
 			for _, cut := range []bool{false, true} {
 				const limit = 1 << 20
 				whole := bytes.Repeat([]byte("b"), size)
-				body, err := readBody(pieces{bytes.NewReader(whole)}, declared, limit, cut)
+				body, err := readBody(smallReads{bytes.NewReader(whole)}, declared, limit, cut)
 				switch {
 				case size > limit && !cut:
 					if err == nil {
@@ -168,25 +170,25 @@ func TestD4_Body(t *testing.T) {
 	}
 }
 
-// pieces reads in small, uneven pieces.
-type pieces struct{ io.Reader }
+// smallReads reads in small, uneven pieces.
+type smallReads struct{ io.Reader }
 
-func (r pieces) Read(p []byte) (int, error) { return r.Reader.Read(p[:min(len(p), 1013)]) }
+func (r smallReads) Read(p []byte) (int, error) { return r.Reader.Read(p[:min(len(p), 1013)]) }
 
-// hostiles lists the upstreams of D4.
-func hostiles(t testing.TB) []hostile {
+// hostileServers lists the upstreams of D4.
+func hostileServers(t testing.TB) []hostileServer {
 	return slices.Concat(silent(), floods(bomb(t)), broken(), elsewhere(), unbelieved())
 }
 
 const okHeader = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 
 // silent upstreams say nothing, or too slowly.
-func silent() []hostile {
-	hang := func(name string, listen func(*web)) hostile {
-		return hostile{name: name, kind: source.Timeout, within: untilBudget, listen: listen}
+func silent() []hostileServer {
+	hang := func(name string, listen func(*testNetwork)) hostileServer {
+		return hostileServer{name: name, kind: source.Timeout, within: untilBudget, listen: listen}
 	}
-	return []hostile{
-		{name: "nobody listens", kind: source.Network, says: "refused", within: threeTries, listen: func(*web) {}},
+	return []hostileServer{
+		{name: "nobody listens", kind: source.Network, says: "refused", within: threeTries, listen: func(*testNetwork) {}},
 		hang("hangs in the handshake", onPort(hangs)),
 		hang("hangs before the header", onTLS(hangs)),
 		hang("hangs in the header", onTLS(says("HTTP/1.1 200 OK\r\nContent-"))),
@@ -201,15 +203,15 @@ func silent() []hostile {
 }
 
 // floods are upstreams that say too much.
-func floods(bomb []byte) []hostile {
+func floods(bomb []byte) []hostileServer {
 	megabyte := bytes.Repeat([]byte("a"), 1<<20)
-	tooMuch := func(name, says, head string, filling []byte, times int) hostile {
-		return hostile{name: name, kind: source.WrongContent, says: says, within: atOnce, listen: onTLS(pours(head, filling, times))}
+	tooMuch := func(name, says, head string, filling []byte, times int) hostileServer {
+		return hostileServer{name: name, kind: source.WrongContent, says: says, within: atOnce, listen: onTLS(pours(head, filling, times))}
 	}
 	const packed, plain = okHeader + "Content-Encoding: gzip\r\n\r\n", okHeader + "\r\n"
 	workbook := tooMuch("1 GiB of a workbook", "10485760", "HTTP/1.1 200 OK\r\n\r\n", megabyte, 1024)
 	workbook.method = source.XLSXRows
-	return []hostile{
+	return []hostileServer{
 		workbook,
 		tooMuch("1 GiB", "larger", plain, megabyte, 1024),
 		tooMuch("1 GiB, as it says", "larger", okHeader+"Content-Length: 1073741824\r\n\r\n", nil, 0),
@@ -225,18 +227,18 @@ func floods(bomb []byte) []hostile {
 	}
 }
 
-// broken upstreams end too early, or say what is no answer.
-func broken() []hostile {
-	ends := func(name, says string, listen func(*web)) hostile {
-		return hostile{name: name, kind: source.Network, says: says, within: threeTries, listen: listen}
+// exchangeError upstreams end too early, or say what is no answer.
+func broken() []hostileServer {
+	ends := func(name, says string, listen func(*testNetwork)) hostileServer {
+		return hostileServer{name: name, kind: source.Network, says: says, within: threeTries, listen: listen}
 	}
-	return []hostile{
+	return []hostileServer{
 		{name: "changes the protocol", kind: source.HTTPStatus, says: "101", within: atOnce,
 			listen: onTLS(says("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nhello"))},
 		{name: "a handshake refused", kind: source.TLS, says: "handshake failure", within: atOnce,
 			listen: onPort(says("\x15\x03\x03\x00\x02\x02\x28"))},
 		ends("reset in the handshake", "", onPort(func(conn net.Conn) { _, _ = conn.Read(make([]byte, 1)) })),
-		ends("reset by the network in the handshake", "reset by peer", func(w *web) {
+		ends("reset by the network in the handshake", "reset by peer", func(w *testNetwork) {
 			w.raw("bad.example.do:443", hangs)
 			w.resets = "bad.example.do:443"
 		}),
@@ -249,15 +251,15 @@ func broken() []hostile {
 }
 
 // elsewhere are upstreams that send us away.
-func elsewhere() []hostile {
-	away := func(name, says, location string) hostile {
-		return hostile{name: "redirect " + name, kind: source.HTTPStatus, says: says, within: atOnce,
+func elsewhere() []hostileServer {
+	away := func(name, says, location string) hostileServer {
+		return hostileServer{name: "redirect " + name, kind: source.HTTPStatus, says: says, within: atOnce,
 			listen: onSite(func(out http.ResponseWriter, _ *http.Request) {
 				out.Header().Set("Location", location)
 				out.WriteHeader(http.StatusFound)
 			})}
 	}
-	return []hostile{
+	return []hostileServer{
 		{name: "100 redirects", kind: source.HTTPStatus, says: "more than 5 redirects, the last one to https://bad.example.do/aaaaaa,", within: 5 * time.Second,
 			listen: onSite(func(out http.ResponseWriter, r *http.Request) {
 				http.Redirect(out, r, r.URL.Path+"a", http.StatusMovedPermanently)
@@ -272,22 +274,22 @@ func elsewhere() []hostile {
 }
 
 // unbelieved upstreams are not who they say they are.
-func unbelieved() []hostile {
-	with := func(name, says string, issue func(w *web) tls.Certificate) hostile {
-		return hostile{name: name, kind: source.TLS, says: says, within: atOnce,
-			listen: func(w *web) { w.siteWith("bad.example.do", text("58.90"), issue(w)) }}
+func unbelieved() []hostileServer {
+	with := func(name, says string, issue func(w *testNetwork) tls.Certificate) hostileServer {
+		return hostileServer{name: name, kind: source.TLS, says: says, within: atOnce,
+			listen: func(w *testNetwork) { w.siteWith("bad.example.do", text("58.90"), issue(w)) }}
 	}
-	return []hostile{
-		with("wrong name", "wrong name", func(w *web) tls.Certificate { return w.authority.issue(w.t, "good.example.do") }),
-		with("expired", "expired", func(w *web) tls.Certificate {
+	return []hostileServer{
+		with("wrong name", "wrong name", func(w *testNetwork) tls.Certificate { return w.authority.issue(w.t, "good.example.do") }),
+		with("expired", "expired", func(w *testNetwork) tls.Certificate {
 			return w.authority.issue(w.t, "bad.example.do", func(c *x509.Certificate) { c.NotAfter = c.NotBefore.AddDate(5, 0, 0) })
 		}),
-		with("self-signed", "unknown authority", func(w *web) tls.Certificate {
+		with("self-signed", "unknown authority", func(w *testNetwork) tls.Certificate {
 			return newAuthority(w.t, "self", nil).issue(w.t, "bad.example.do")
 		}),
 		{name: "plain HTTP on the port of TLS", kind: source.TLS, says: "TLS", within: atOnce,
-			listen: func(w *web) { w.listen("bad.example.do:443", text("58.90"), nil) }},
-		{name: "old TLS", kind: source.TLS, says: "protocol version", within: atOnce, listen: func(w *web) {
+			listen: func(w *testNetwork) { w.listen("bad.example.do:443", text("58.90"), nil) }},
+		{name: "old TLS", kind: source.TLS, says: "protocol version", within: atOnce, listen: func(w *testNetwork) {
 			certificates := []tls.Certificate{w.authority.issue(w.t, "bad.example.do")}
 			w.listen("bad.example.do:443", text("58.90"), &tls.Config{
 				Certificates: certificates, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11,

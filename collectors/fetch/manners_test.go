@@ -16,14 +16,14 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// crowd counts how many requests a site has at the same time, and when each began and ended.
-type crowd struct {
+// concurrencyCounter counts how many requests a site has at the same time, and when each began and ended.
+type concurrencyCounter struct {
 	mu           sync.Mutex
 	now, most    int
 	began, ended []time.Time
 }
 
-func (c *crowd) serve(out http.ResponseWriter, _ *http.Request) {
+func (c *concurrencyCounter) serve(out http.ResponseWriter, _ *http.Request) {
 	c.mu.Lock()
 	c.now++
 	c.most, c.began = max(c.most, c.now), append(c.began, clock())
@@ -53,8 +53,8 @@ func fetchAll(t *testing.T, times int, clients ...*Client) {
 
 // TestManners_OneRequestAHost: a host has one request at a time, and a pause between two. Control: two clients have two queues.
 func TestManners_OneRequestAHost(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *web) {
-		site, unruly := &crowd{}, &crowd{}
+	inBubble(t, func(t *testing.T, w *testNetwork) {
+		site, unruly := &concurrencyCounter{}, &concurrencyCounter{}
 		w.site("www.Example.do", site.serve)
 		fetchAll(t, 20, w.client())
 		if most := site.most; most != 1 {
@@ -75,10 +75,10 @@ func TestManners_OneRequestAHost(t *testing.T) {
 
 // TestManners_Queue: who can't get his turn within his budget fails alone, and the turn is not lost.
 func TestManners_Queue(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *web) {
+	inBubble(t, func(t *testing.T, w *testNetwork) {
 		w.site("example.do", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-		c := w.client(func(c *Config) { c.RequestMax = 29 * time.Second })
-		d := freeGet("https://example.do/")
+		c := w.client(func(c *Config) { c.RequestTimeout = 29 * time.Second })
+		d := getWithoutRobots("https://example.do/")
 		began := clock()
 		var both sync.WaitGroup
 		for range 2 {
@@ -99,26 +99,26 @@ func TestManners_Queue(t *testing.T) {
 
 // TestManners_NamesAreBounded: hosts are forgotten when there are too many, but never one that is in use.
 func TestManners_NamesAreBounded(t *testing.T) {
-	var l lines[int]
-	used, err := l.enter(t.Context(), "used")
+	var l keyedLocks[int]
+	used, err := l.lock(t.Context(), "used")
 	if err != nil {
 		t.Fatal(err)
 	}
 	used.value = 7
-	for i := range 10 * namesMax {
-		line, err := l.enter(t.Context(), fmt.Sprint(i))
+	for i := range 10 * keysMax {
+		line, err := l.lock(t.Context(), fmt.Sprint(i))
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.leave(line)
+		l.unlock(line)
 	}
-	if len(l.names) > namesMax || l.names["used"] != used {
-		t.Errorf("%d names are kept, at most %d; in use: %v", len(l.names), namesMax, l.names["used"])
+	if len(l.locks) > keysMax || l.locks["used"] != used {
+		t.Errorf("%d names are kept, at most %d; in use: %v", len(l.locks), keysMax, l.locks["used"])
 	}
 }
 
-// fails answers with a status some times, then with the page. It notes when it was asked.
-type fails struct {
+// failingSite answers with a status some times, then with the page. It notes when it was asked.
+type failingSite struct {
 	times  int
 	status int
 	after  string        // Retry-After
@@ -126,7 +126,7 @@ type fails struct {
 	asked  []time.Time
 }
 
-func (f *fails) serve(out http.ResponseWriter, r *http.Request) {
+func (f *failingSite) serve(out http.ResponseWriter, r *http.Request) {
 	f.asked = append(f.asked, clock())
 	if r.Method != http.MethodPost {
 		out.WriteHeader(http.StatusMethodNotAllowed) // a try that is not what was asked for
@@ -143,7 +143,7 @@ func (f *fails) serve(out http.ResponseWriter, r *http.Request) {
 	out.WriteHeader(f.status)
 }
 
-func (f *fails) waits() []time.Duration {
+func (f *failingSite) waits() []time.Duration {
 	var waits []time.Duration
 	for i := 1; i < len(f.asked); i++ {
 		waits = append(waits, f.asked[i].Sub(f.asked[i-1]))
@@ -155,28 +155,28 @@ func (f *fails) waits() []time.Duration {
 func TestRetry_Waits(t *testing.T) {
 	tests := []struct {
 		name   string
-		site   fails
+		site   failingSite
 		random *rand.Rand
 		waits  []time.Duration // exact without random
 		ok     bool
 	}{
-		{name: "once", site: fails{times: 1, status: 503}, waits: []time.Duration{2 * time.Second}, ok: true},
-		{name: "twice", site: fails{times: 2, status: 500}, waits: []time.Duration{2 * time.Second, 4 * time.Second}, ok: true},
-		{name: "three times", site: fails{times: 3, status: 502}, waits: []time.Duration{2 * time.Second, 4 * time.Second}},
-		{name: "by chance", site: fails{times: 2, status: 504}, random: rand.New(rand.NewPCG(1, 2)),
+		{name: "once", site: failingSite{times: 1, status: 503}, waits: []time.Duration{2 * time.Second}, ok: true},
+		{name: "twice", site: failingSite{times: 2, status: 500}, waits: []time.Duration{2 * time.Second, 4 * time.Second}, ok: true},
+		{name: "three times", site: failingSite{times: 3, status: 502}, waits: []time.Duration{2 * time.Second, 4 * time.Second}},
+		{name: "by chance", site: failingSite{times: 2, status: 504}, random: rand.New(rand.NewPCG(1, 2)),
 			waits: []time.Duration{2 * time.Second, 4 * time.Second}, ok: true},
-		{name: "seconds", site: fails{times: 1, status: 429, after: "7"}, waits: []time.Duration{7 * time.Second}, ok: true},
-		{name: "shorter than our own", site: fails{times: 1, status: 429, after: "1"}, waits: []time.Duration{2 * time.Second}, ok: true},
-		{name: "a date", site: fails{times: 1, status: 503, date: 9 * time.Second}, waits: []time.Duration{9 * time.Second}, ok: true},
-		{name: "a date in the past", site: fails{times: 1, status: 503, date: -24 * time.Hour}, waits: []time.Duration{2 * time.Second}, ok: true},
-		{name: "longer than the budget", site: fails{times: 1, status: 503, after: "31"}},
-		{name: "a day", site: fails{times: 1, status: 503, after: "99999999999999999999"}},
-		{name: "no time at all", site: fails{times: 1, status: 503, after: "soon"}, waits: []time.Duration{2 * time.Second}, ok: true},
+		{name: "seconds", site: failingSite{times: 1, status: 429, after: "7"}, waits: []time.Duration{7 * time.Second}, ok: true},
+		{name: "shorter than our own", site: failingSite{times: 1, status: 429, after: "1"}, waits: []time.Duration{2 * time.Second}, ok: true},
+		{name: "a date", site: failingSite{times: 1, status: 503, date: 9 * time.Second}, waits: []time.Duration{9 * time.Second}, ok: true},
+		{name: "a date in the past", site: failingSite{times: 1, status: 503, date: -24 * time.Hour}, waits: []time.Duration{2 * time.Second}, ok: true},
+		{name: "longer than the budget", site: failingSite{times: 1, status: 503, after: "31"}},
+		{name: "a day", site: failingSite{times: 1, status: 503, after: "99999999999999999999"}},
+		{name: "no time at all", site: failingSite{times: 1, status: 503, after: "soon"}, waits: []time.Duration{2 * time.Second}, ok: true},
 	}
 	for _, tt := range tests {
-		caseInBubble(t, tt.name, func(t *testing.T, w *web) {
+		caseInBubble(t, tt.name, func(t *testing.T, w *testNetwork) {
 			w.site("example.do", tt.site.serve)
-			d := free(source.Request{Method: "POST", URL: "https://example.do/", Form: map[string]string{"a": "b"}})
+			d := definitionWithoutRobots(source.Request{Method: "POST", URL: "https://example.do/", Form: map[string]string{"a": "b"}})
 			c := w.client(func(c *Config) { c.Random = tt.random })
 			began := clock()
 			_, err := c.Fetch(t.Context(), d, 0)
@@ -201,8 +201,8 @@ func TestRetry_Waits(t *testing.T) {
 
 // TestRetry_Connection: a host that comes back is asked again.
 func TestRetry_Connection(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *web) {
-		d := freeGet("https://example.do/")
+	inBubble(t, func(t *testing.T, w *testNetwork) {
+		d := getWithoutRobots("https://example.do/")
 		fetched := make(chan error, 1)
 		c := w.client()
 		go func() {
@@ -219,7 +219,7 @@ func TestRetry_Connection(t *testing.T) {
 
 // TestRedirect_Within: to another name of the site, to https, from POST to GET or as POST, with the cookies.
 func TestRedirect_Within(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *web) {
+	inBubble(t, func(t *testing.T, w *testNetwork) {
 		w.listen("example.com.do:80", func(out http.ResponseWriter, r *http.Request) {
 			http.Redirect(out, r, "https://example.com.do"+r.URL.Path, http.StatusMovedPermanently)
 		}, nil)
@@ -237,7 +237,7 @@ func TestRedirect_Within(t *testing.T) {
 		})
 		c := w.client()
 		ask := func(method, url string, form map[string]string) *source.Definition {
-			return free(source.Request{Method: method, URL: url, Form: form})
+			return definitionWithoutRobots(source.Request{Method: method, URL: url, Form: form})
 		}
 		document := wantDocument(t, c, ask("GET", "http://example.com.do/", nil), "GET /rates  a=b ")
 		if document.URL != "https://WWW.example.com.do:443/rates" {
@@ -266,12 +266,12 @@ func TestSite_Steps(t *testing.T) {
 		"https://localhost/":    {[]string{"https://localhost/a"}, []string{"https://otherhost/a"}},
 	} {
 		for _, target := range to.allowed {
-			if why := refuseStep(address(t, from), address(t, target)); why != "" {
+			if why := refuseAddress(address(t, from), address(t, target)); why != "" {
 				t.Errorf("%s to %s is refused: %s", from, target, why)
 			}
 		}
 		for _, target := range to.refused {
-			if refuseStep(address(t, from), address(t, target)) == "" {
+			if refuseAddress(address(t, from), address(t, target)) == "" {
 				t.Errorf("%s to %s is allowed", from, target)
 			}
 		}
@@ -317,7 +317,7 @@ func TestRobots_Rules(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := readRules([]byte(tt.robots)).allow(address(t, "https://example.do"+tt.path)); got != tt.allowed {
+			if got := parseRules([]byte(tt.robots)).allows(address(t, "https://example.do"+tt.path)); got != tt.allowed {
 				t.Errorf("%q for %s: allowed %v, want %v", tt.robots, tt.path, got, tt.allowed)
 			}
 		})
@@ -330,7 +330,7 @@ func TestRobots_CrawlDelay(t *testing.T) {
 		"": 0, "0": 0, "3": 3 * time.Second, "0.5": time.Second, "10": 10 * time.Second, "86400": 10 * time.Second,
 		"-1": 0, "NaN": 0, "1e9": 0, "99999999999999999999": 0,
 	} {
-		if got := readRules([]byte("User-agent: *\nCrawl-delay: " + text + "\nDisallow: /x\n")).delay(); got != want {
+		if got := parseRules([]byte("User-agent: *\nCrawl-delay: " + text + "\nDisallow: /x\n")).crawlDelay(); got != want {
 			t.Errorf("Crawl-delay: %s is %v, want %v", text, got, want)
 		}
 	}
@@ -340,16 +340,16 @@ func TestRobots_CrawlDelay(t *testing.T) {
 func TestD4_Robots(t *testing.T) {
 	var rules rules
 	wantAllocated(t, 2*allocatedMax, func() { // half of it is garbage by the end
-		rules = readRules([]byte("User-agent: *\n" + strings.Repeat("Disallow: /*a*b*c*d$\n", robotsBytesMax/22) + "Disallow: /secret*\n"))
+		rules = parseRules([]byte("User-agent: *\n" + strings.Repeat("Disallow: /*a*b*c*d$\n", robotsBytesMax/22) + "Disallow: /secret*\n"))
 	})
-	if rules.allow(address(t, "https://example.do/secret")) {
+	if rules.allows(address(t, "https://example.do/secret")) {
 		t.Error("a rule after many patterns is lost")
 	}
 }
 
 // TestRobots_Asked: once a day a host, before anything else; ignoreRobots leaves it out.
 func TestRobots_Asked(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *web) {
+	inBubble(t, func(t *testing.T, w *testNetwork) {
 		var asked []string
 		rules := "User-agent: *\nDisallow: /secret\nCrawl-delay: 4\n"
 		w.site("example.do", func(out http.ResponseWriter, r *http.Request) {
@@ -368,13 +368,13 @@ func TestRobots_Asked(t *testing.T) {
 		if waited := clock().Sub(began); waited != 4*time.Second {
 			t.Errorf("waited %v, want the crawl delay of 4s", waited)
 		}
-		wantDocument(t, c, freeGet("https://example.do/secret"), "58.90")
+		wantDocument(t, c, getWithoutRobots("https://example.do/secret"), "58.90")
 		if got := fmt.Sprint(asked); got != "[/robots.txt /a /b /secret]" {
 			t.Errorf("asked for %s", got)
 		}
 		rules, asked = "", nil
 		wantFailure(t, c, get("https://example.do/secret"), source.Blocked)
-		_ = pass(t.Context(), robotsAge)
+		_ = sleep(t.Context(), robotsAgeMax)
 		wantDocument(t, c, get("https://example.do/secret"), "58.90")
 		if got := fmt.Sprint(asked); got != "[/robots.txt /secret]" {
 			t.Errorf("a day later asked for %s", got)
@@ -403,7 +403,7 @@ func TestRobots_Missing(t *testing.T) {
 		{"cut off", 0, "", source.Network},
 	}
 	for _, tt := range tests {
-		caseInBubble(t, tt.name, func(t *testing.T, w *web) {
+		caseInBubble(t, tt.name, func(t *testing.T, w *testNetwork) {
 			times := 0
 			answers := func(out http.ResponseWriter, r *http.Request) {
 				switch {
@@ -437,7 +437,7 @@ func TestRobots_Missing(t *testing.T) {
 			w.site("example.do", text("58.90")) // 404 for robots.txt
 			wantDocument(t, c, d, "58.90")
 			w.site("example.do", answers)
-			_ = pass(t.Context(), 2*robotsAge)
+			_ = sleep(t.Context(), 2*robotsAgeMax)
 			wantDocument(t, c, d, "58.90") // what was known is believed on
 		})
 	}
@@ -445,7 +445,7 @@ func TestRobots_Missing(t *testing.T) {
 
 // TestRobots_Large: what is beyond the limit is left out.
 func TestRobots_Large(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *web) {
+	inBubble(t, func(t *testing.T, w *testNetwork) {
 		w.site("example.do", textWith("User-agent: *\nDisallow: /first\n"+strings.Repeat("\x00", robotsBytesMax)+"\nDisallow: /last\n", "58.90"))
 		wantFailure(t, w.client(), get("https://example.do/first"), source.Blocked)
 		wantDocument(t, w.client(), get("https://example.do/last"), "58.90")

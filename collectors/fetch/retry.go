@@ -18,24 +18,24 @@ const (
 // retryAfterMax stands for every wait that is longer than any budget; it keeps the arithmetic from overflowing.
 const retryAfterMax = 24 * time.Hour
 
-// healing lists the statuses that may be others in a few seconds.
-func healing() []int {
+// retryableStatuses lists the statuses that may be others in a few seconds.
+func retryableStatuses() []int {
 	return []int{
 		http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable,
 		http.StatusGatewayTimeout,
 	}
 }
 
-func heals(status int) bool { return slices.Contains(healing(), status) }
+func isRetryableStatus(status int) bool { return slices.Contains(retryableStatuses(), status) }
 
-// chance is a source of chance for several goroutines; nil random = none.
-type chance struct {
+// jitter is a source of chance for several goroutines; nil random = none.
+type jitter struct {
 	mu     sync.Mutex
 	random *rand.Rand
 }
 
 // spread moves a wait by up to a quarter, to either side.
-func (c *chance) spread(wait time.Duration) time.Duration {
+func (c *jitter) spread(wait time.Duration) time.Duration {
 	if c.random == nil || wait < 2 {
 		return wait
 	}
@@ -45,7 +45,7 @@ func (c *chance) spread(wait time.Duration) time.Duration {
 }
 
 // backOff is the wait after a try: 2 s, 4 s and so on, spread by chance, but never less than the server asks for.
-func (c *chance) backOff(try int, asked time.Duration) time.Duration {
+func (c *jitter) backOff(try int, asked time.Duration) time.Duration {
 	return max(c.spread(backOffFirst<<(try-1)), asked)
 }
 

@@ -8,9 +8,9 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// refuseStep says why an address that a page names, by a redirect or an attribute, is not gone to; "" = it may be. The rules are the
+// refuseAddress says why an address that a page names, by a redirect or an attribute, is not gone to; "" = it may be. The rules are the
 // same for both: the same site, no way back from https to http, no port of its own choice, no name and password.
-func refuseStep(from, to *url.URL) string {
+func refuseAddress(from, to *url.URL) string {
 	switch {
 	case to.Scheme != "http" && to.Scheme != "https":
 		return "it is no address of the web"

@@ -22,8 +22,8 @@ type connections struct {
 	ended bool
 }
 
-// connect dials for the transport, whose own context outlives the request.
-func (c *connections) connect(_ context.Context, network, address string) (net.Conn, error) {
+// dialTracked dials for the transport, whose own context outlives the request.
+func (c *connections) dialTracked(_ context.Context, network, address string) (net.Conn, error) {
 	conn, err := c.dial(c.ctx, network, address)
 	if err != nil {
 		return nil, err
@@ -38,8 +38,8 @@ func (c *connections) connect(_ context.Context, network, address string) (net.C
 	return conn, nil
 }
 
-// end closes them all.
-func (c *connections) end() {
+// closeAll closes them all.
+func (c *connections) closeAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended = true
@@ -50,43 +50,43 @@ func (c *connections) end() {
 
 // newTransport makes the transport of one Fetch. It speaks HTTP/1.1, unpacks gzip that it asked for itself, and knows no proxy but
 // that of the Config. Each Fetch has its own, so that no source can use a connection or a CA of another.
-func (c *Client) newTransport(d *source.Definition, lines *connections) (*http.Transport, *fault) {
+func (c *Client) newTransport(d *source.Definition, lines *connections) (*http.Transport, *fetchError) {
 	roots, refused := c.roots(d)
 	if refused != nil {
 		return nil, refused
 	}
 	return &http.Transport{
 		Proxy:                  c.config.Proxy,
-		DialContext:            lines.connect,
+		DialContext:            lines.dialTracked,
 		TLSClientConfig:        &tls.Config{RootCAs: roots, Time: c.config.Clock, MinVersion: tls.VersionTLS12},
-		TLSHandshakeTimeout:    c.config.RequestMax,
-		IdleConnTimeout:        c.config.BudgetMax,
+		TLSHandshakeTimeout:    c.config.RequestTimeout,
+		IdleConnTimeout:        c.config.FetchTimeout,
 		MaxResponseHeaderBytes: headerBytesMax,
 	}, nil
 }
 
 // roots are the authorities for a source: those of all, and those of its own file. A certificate of that file is believed for this
 // source alone; an intermediate that the server forgets is enough.
-func (c *Client) roots(d *source.Definition) (*x509.CertPool, *fault) {
+func (c *Client) roots(d *source.Definition) (*x509.CertPool, *fetchError) {
 	if d.CAFile == "" {
 		return c.config.Roots, nil
 	}
 	if c.config.CA == nil {
-		return nil, newFault(source.TLS, "caFile %q: files of certificates can't be read here", d.CAFile)
+		return nil, newFetchError(source.TLS, "caFile %q: files of certificates can't be read here", d.CAFile)
 	}
 	text, err := c.config.CA(d.CAFile)
 	if err != nil {
-		return nil, newFault(source.TLS, "read caFile %q: %v", d.CAFile, err).because(err)
+		return nil, newFetchError(source.TLS, "read caFile %q: %v", d.CAFile, err).withCause(err)
 	}
 	pool := c.config.Roots
 	if pool == nil {
 		if pool, err = x509.SystemCertPool(); err != nil {
-			return nil, newFault(source.TLS, "read the authorities of the system: %v", err).because(err)
+			return nil, newFetchError(source.TLS, "read the authorities of the system: %v", err).withCause(err)
 		}
 	}
 	pool = pool.Clone()
 	if !pool.AppendCertsFromPEM(text) {
-		return nil, newFault(source.TLS, "caFile %q holds no certificate in PEM", d.CAFile)
+		return nil, newFetchError(source.TLS, "caFile %q holds no certificate in PEM", d.CAFile)
 	}
 	return pool, nil
 }

@@ -8,8 +8,8 @@ import (
 
 // bankServices are what the pages of banks ask their own servers for.
 func bankServices() []route {
-	promerica := page("promerica", "www.promerica.com.do", "/", "promerica.html")
-	promerica.next = "/umbraco/Surface/TipoCambio/Consultar"
+	promerica := htmlRoute("promerica", "www.promerica.com.do", "/", "promerica.html")
+	promerica.nextPath = "/umbraco/Surface/TipoCambio/Consultar"
 	promerica.cookies = []string{"__RequestVerificationToken=k58Yb60; path=/; HttpOnly; secure"}
 	return []route{
 		{method: http.MethodGet, host: "www.banreservas.com", path: "/_layouts/15/SharePointAPI/ObtenerTasas.ashx",
@@ -24,8 +24,8 @@ func bankServices() []route {
 		{method: http.MethodGet, host: "www.bsc.com.do", path: "/dynresources/wj/bsc/v1/divisas",
 			institution: "santa-cruz", render: santaCruzOlder},
 		promerica,
-		{method: http.MethodPost, host: "www.promerica.com.do", path: promerica.next, institution: "promerica",
-			guard: promericaAsked, render: promericaRates},
+		{method: http.MethodPost, host: "www.promerica.com.do", path: promerica.nextPath, institution: "promerica",
+			accepts: isPromericaRequest, render: promericaRates},
 		{method: http.MethodGet, host: "devops.bancovimenca.com", path: "/api-proxy.php", institution: "vimenca",
 			render: vimencaRates},
 		{method: http.MethodGet, host: "www.lafise.com", path: "/OpenBankingProxy/obl/v1/banks/BLRD/rates",
@@ -33,14 +33,14 @@ func bankServices() []route {
 	}
 }
 
-func banreservasRates(v *view) document {
+func banreservasRates(v *pageData) document {
 	usd, eur := v.Quote("banreservas", "USD"), v.Quote("banreservas", "EUR")
 	return jsonDocument(`{"compraUS":%s,"ventaUS":%s,"compraEU":%s,"ventaEU":%s,"info":{"version":"15.0.5415","tasaHipotecaria":"11.50","estado":1}}`,
-		text(usd.Buy), text(usd.Sell), text(eur.Buy), text(eur.Sell))
+		jsonStringOrNull(usd.Buy), jsonStringOrNull(usd.Sell), jsonStringOrNull(eur.Buy), jsonStringOrNull(eur.Sell))
 }
 
 // popularRates is a SharePoint list, in the form that the Accept header asks for.
-func popularRates(v *view) document {
+func popularRates(v *pageData) document {
 	usd, eur := v.Quote("popular", "USD"), v.Quote("popular", "EUR")
 	accept := v.request.Header.Get("Accept")
 	if !strings.Contains(accept, "json") {
@@ -48,7 +48,7 @@ func popularRates(v *view) document {
 	}
 	fields := fmt.Sprintf(`"Id":1,"Title":"Tasas","ItemID":"1","DollarBuyRate":%s,"DollarSellRate":%s,"EuroBuyRate":%s,"EuroSellRate":%s,`+
 		`"Modified":"%s","AuthorId":58,"OData__UIVersionString":"60.0","GUID":"0f58b9c1-59aa-4e6f-9d0b-7a3e5d6c1b60"`,
-		text(usd.Buy), text(usd.Sell), text(eur.Buy), text(eur.Sell), v.Now.UTC().Format("2006-01-02T15:04:05Z"))
+		jsonStringOrNull(usd.Buy), jsonStringOrNull(usd.Sell), jsonStringOrNull(eur.Buy), jsonStringOrNull(eur.Sell), v.Now.UTC().Format("2006-01-02T15:04:05Z"))
 	if !strings.Contains(accept, "odata=verbose") {
 		return jsonDocument(`{"odata.metadata":"https://popularenlinea.com/_api/$metadata#SP.ListData.RatesListItems","value":[{%s}]}`, fields)
 	}
@@ -58,13 +58,13 @@ func popularRates(v *view) document {
 	return d
 }
 
-func popularAtom(usd, eur line) document {
+func popularAtom(usd, eur shownQuote) document {
 	body := fmt.Sprintf(`<?xml version="1.0" encoding="utf-8"?><feed xmlns="http://www.w3.org/2005/Atom" xmlns:d="http://schemas.microsoft.com/ado/2007/08/dataservices" xmlns:m="http://schemas.microsoft.com/ado/2007/08/dataservices/metadata"><entry><content type="application/xml"><m:properties><d:Id m:type="Edm.Int32">1</d:Id><d:ItemID>1</d:ItemID><d:DollarBuyRate>%s</d:DollarBuyRate><d:DollarSellRate>%s</d:DollarSellRate><d:EuroBuyRate>%s</d:EuroBuyRate><d:EuroSellRate>%s</d:EuroSellRate></m:properties></content></entry></feed>`,
 		usd.Buy, usd.Sell, eur.Buy, eur.Sell)
 	return document{contentType: "application/atom+xml;type=feed;charset=utf-8", body: []byte(body)}
 }
 
-func bhdRates(v *view) document {
+func bhdRates(v *pageData) document {
 	var rows []string
 	for i, l := range v.Of("bhd") {
 		heading := "Dólares US$"
@@ -72,20 +72,20 @@ func bhdRates(v *view) document {
 			heading = "Euros EU€"
 		}
 		rows = append(rows, fmt.Sprintf(`{"id":%d,"heading":%q,"currency":%q,"buyingRate":%s,"sellingRate":%s}`,
-			i+1, heading, l.Currency, number(l.Buy), number(l.Sell)))
+			i+1, heading, l.Currency, jsonNumberOrNull(l.Buy), jsonNumberOrNull(l.Sell)))
 	}
 	return jsonDocument(`{"data":{"id":1,"attributes":{"createdAt":"2023-05-09T14:57:30.590Z","updatedAt":"%s","locale":"es","heading":"Tasas de cambio","exchangeRates":[%s]}},"meta":{}}`,
 		v.Now.UTC().Format("2006-01-02T15:04:05.000Z"), strings.Join(rows, ","))
 }
 
 // bhdTable is a table as its editors keep it: cells of text.
-func bhdTable(v *view) document {
+func bhdTable(v *pageData) document {
 	usd, eur := v.Quote("bhd", "USD"), v.Quote("bhd", "EUR")
 	cell := func(side string) string {
 		if side != "" {
 			side += " DOP"
 		}
-		return text(side)
+		return jsonStringOrNull(side)
 	}
 	row := func(label, buy, sell string) string {
 		return fmt.Sprintf(`{"id":58,"rowdata":[{"id":1,"headname":"Divisas"},{"id":2,"headname":%q},{"id":3,"headname":%s},{"id":4,"headname":%s}]}`,
@@ -95,42 +95,42 @@ func bhdTable(v *view) document {
 		row("Dólares", cell(usd.Buy), cell(usd.Sell)), row("Euros", cell(eur.Buy), cell(eur.Sell)))
 }
 
-func santaCruzRates(v *view) document {
+func santaCruzRates(v *pageData) document {
 	one := func(currency, title string) string {
 		l := v.Quote("santa-cruz", currency)
-		return fmt.Sprintf(`{"buy":%s,"sale":%s,"title":%q}`, number(l.Buy), number(l.Sell), title)
+		return fmt.Sprintf(`{"buy":%s,"sale":%s,"title":%q}`, jsonNumberOrNull(l.Buy), jsonNumberOrNull(l.Sell), title)
 	}
 	return jsonDocument(`{"data":{"calculators":{"other":{"foreign_exchange":{"usd":%s,"eur":%s}},"loans":{"rate":14.95}}},"extensions":{"tracing":{"duration":58.90}}}`,
 		one("USD", "Dólares"), one("EUR", "Euros"))
 }
 
-func santaCruzOlder(v *view) document {
+func santaCruzOlder(v *pageData) document {
 	one := func(currency string) string {
 		l := v.Quote("santa-cruz", currency)
-		return fmt.Sprintf(`{"precio_compra":%s,"precio_venta":%s}`, text(l.Buy), text(l.Sell))
+		return fmt.Sprintf(`{"precio_compra":%s,"precio_venta":%s}`, jsonStringOrNull(l.Buy), jsonStringOrNull(l.Sell))
 	}
 	return jsonDocument(`{"usd":%s,"eur":%s,"gbp":{"precio_compra":"","precio_venta":""},"cad":{"precio_compra":"","precio_venta":""}}`,
 		one("USD"), one("EUR"))
 }
 
-// promericaAsked tells a good question from others: the server answers those with nothing.
-func promericaAsked(r *http.Request) bool {
+// isPromericaRequest tells a good question from others: the server answers those with nothing.
+func isPromericaRequest(r *http.Request) bool {
 	return strings.ReplaceAll(r.Form.Get("json"), " ", "") == `{"operacion":2}` && r.Header.Get("X-Requested-With") == "XMLHttpRequest"
 }
 
-func promericaRates(v *view) document {
+func promericaRates(v *pageData) document {
 	var rows []string
 	for _, l := range v.Of("promerica") {
 		code := "840"
 		if l.Currency == "EUR" {
 			code = "978"
 		}
-		rows = append(rows, fmt.Sprintf(`{"currency":%q,"buys":%s,"sales":%s,"order":%d}`, code, number(l.Buy), number(l.Sell), len(rows)+1))
+		rows = append(rows, fmt.Sprintf(`{"currency":%q,"buys":%s,"sales":%s,"order":%d}`, code, jsonNumberOrNull(l.Buy), jsonNumberOrNull(l.Sell), len(rows)+1))
 	}
 	return jsonDocument(`{"value":[%s],"status":200,"message":"OK"}`, strings.Join(rows, ","))
 }
 
-func vimencaRates(v *view) document {
+func vimencaRates(v *pageData) document {
 	codes := map[string]string{"USD": "2", "EUR": "4", "CAD": "32", "CHF": "33", "GBP": "59"}
 	names := map[string]string{
 		"USD": "DOLAR ESTADOUNIDENSE", "EUR": "EURO", "CAD": "DOLAR CANADIENSE", "CHF": "FRANCO SUIZO", "GBP": "LIBRA ESTERLINA",
@@ -138,14 +138,14 @@ func vimencaRates(v *view) document {
 	var rows []string
 	for _, l := range v.Of("vimenca") {
 		rows = append(rows, fmt.Sprintf(`{"coinCode":%s,"coinName":%q,"purchaseValue":%s,"saleValue":%s,"fecha":"%s"}`,
-			codes[l.Currency], names[l.Currency], number(l.Buy), number(l.Sell), v.Now.Format("2006-01-02T15:04:05")))
+			codes[l.Currency], names[l.Currency], jsonNumberOrNull(l.Buy), jsonNumberOrNull(l.Sell), v.Now.Format("2006-01-02T15:04:05")))
 	}
 	rows = append(rows, `{"coinCode":1,"coinName":"PESO DOMINICANO","purchaseValue":1,"saleValue":1}`)
 	return jsonDocument(`{"status":"OK","code":0,"data":[%s]}`, strings.Join(rows, ","))
 }
 
-func lafiseRates(v *view) document {
+func lafiseRates(v *pageData) document {
 	usd, eur := v.Quote("lafise", "USD"), v.Quote("lafise", "EUR")
 	return jsonDocument(`{"bank":"BLRD","date":"%s","baseCurrency":"DOP","rates":{"USD":{"buying":%s,"selling":%s},"EUR":{"buying":%s,"selling":%s}},"loan":{"rate":12.95}}`,
-		usd.Date, number(usd.Buy), number(usd.Sell), number(eur.Buy), number(eur.Sell))
+		usd.Date, jsonNumberOrNull(usd.Buy), jsonNumberOrNull(usd.Sell), jsonNumberOrNull(eur.Buy), jsonNumberOrNull(eur.Sell))
 }

@@ -22,17 +22,17 @@ func bcrdRoutes() []route {
 	for path, file := range map[string]string{
 		"/": "bcrd.html", "/SectorExterno/HistoricoTasas": "bcrd_historico.html", "/SectorExterno/CertificacionTasas": "bcrd_historico.html",
 	} {
-		r := page("bcrd", centralBank, path, file)
+		r := htmlRoute("bcrd", centralBank, path, file)
 		r.cookies = bcrdCookies()
 		all = append(all, r)
 	}
-	for path, render := range map[string]func(*view) document{
+	for path, render := range map[string]func(*pageData) document{
 		"/Home/GetActualExchangeRate": bcrdActual, "/Home/GetHistoricalExchangeRates": bcrdRange,
 		"/Home/GetExchangeRateBySingleDate": bcrdSingle,
 	} {
-		all = append(all, route{method: http.MethodPost, host: centralBank, path: path, institution: "bcrd", guard: bcrdKnows, render: render})
+		all = append(all, route{method: http.MethodPost, host: centralBank, path: path, institution: "bcrd", accepts: hasBCRDCookies, render: render})
 	}
-	for file, render := range map[string]func(*view) document{
+	for file, render := range map[string]func(*pageData) document{
 		"TASA_DOLAR_REFERENCIA_MC.xlsx": bcrdDollars, "TASAS_CONVERTIBLES_OTRAS_MONEDAS.xlsx": bcrdOthers,
 	} {
 		all = append(all, route{
@@ -52,8 +52,8 @@ func bcrdCookies() []string {
 	}
 }
 
-// bcrdKnows tells a client with all cookies from others, which get an empty answer.
-func bcrdKnows(r *http.Request) bool {
+// hasBCRDCookies tells a client with all cookies from others, which get an empty answer.
+func hasBCRDCookies(r *http.Request) bool {
 	for name, value := range map[string]string{"wptem": "5D0A58C1", sessionCookie: "58k9dq0hzr1yx5", "TS01f058a1": "0158caf9"} {
 		sent := r.CookiesNamed(name)
 		if len(sent) != 1 || sent[0].Value != value {
@@ -68,33 +68,33 @@ func bcrdEnvelope(result string) document {
 	return jsonDocument(`{"result":%s,"targetUrl":null,"success":true,"error":null,"unAuthorizedRequest":false,"__abp":true}`, result)
 }
 
-func bcrdActual(v *view) document {
+func bcrdActual(v *pageData) document {
 	l := v.Quote("bcrd", "USD")
 	return bcrdEnvelope(fmt.Sprintf(`{"actualPurchaseValue":%s,"actualPurchaseInteranualValue":4.4777,"actualPurchaseAccumulatedValue":6.682,`+
 		`"actualSellingValue":%s,"actualSellingInteranualValue":4.4228,"actualSellingAccumulatedValue":6.694,"date":"%sT00:00:00Z",`+
 		`"actualPurchaseInteranualValueFormatted":"4.5","actualPurchaseAccumulatedValueFormatted":"6.7","actualPurchaseValueFormatted":%s,`+
 		`"actualSellingInteranualValueFormatted":"4.4","actualSellingAccumulatedValueFormatted":"6.7","actualSellingValueFormatted":%s}`,
-		number(l.Buy), number(l.Sell), l.Date, text(l.Buy), text(l.Sell)))
+		jsonNumberOrNull(l.Buy), jsonNumberOrNull(l.Sell), l.Date, jsonStringOrNull(l.Buy), jsonStringOrNull(l.Sell)))
 }
 
 // bcrdRange is empty for days without a rate.
-func bcrdRange(v *view) document {
+func bcrdRange(v *pageData) document {
 	from, to := formDay(v.request, "fromDate"), formDay(v.request, "toDate")
 	var items []string
-	for _, day := range v.reference() {
-		if l := day.lines["USD"]; day.date >= from && day.date <= to {
-			items = append(items, fmt.Sprintf(`{"purchaseValue":%s,"sellingValue":%s,"date":"%sT00:00:00Z"}`, number(l.Buy), number(l.Sell), day.date))
+	for _, day := range v.referenceRates() {
+		if l := day.quotes["USD"]; day.date >= from && day.date <= to {
+			items = append(items, fmt.Sprintf(`{"purchaseValue":%s,"sellingValue":%s,"date":"%sT00:00:00Z"}`, jsonNumberOrNull(l.Buy), jsonNumberOrNull(l.Sell), day.date))
 		}
 	}
 	return bcrdEnvelope(fmt.Sprintf(`{"totalCount":%d,"items":[%s]}`, len(items), strings.Join(items, ",")))
 }
 
-func bcrdSingle(v *view) document {
+func bcrdSingle(v *pageData) document {
 	wanted := formDay(v.request, "fromDate")
-	for _, day := range v.reference() {
-		if l := day.lines["USD"]; day.date == wanted {
+	for _, day := range v.referenceRates() {
+		if l := day.quotes["USD"]; day.date == wanted {
 			return bcrdEnvelope(fmt.Sprintf(`{"buyingValue":%s,"sellingValue":%s,"exchangeRateDate":"%sT00:00:00Z"}`,
-				number(l.Buy), number(l.Sell), day.date))
+				jsonNumberOrNull(l.Buy), jsonNumberOrNull(l.Sell), day.date))
 		}
 	}
 	return bcrdEnvelope("null")
@@ -110,25 +110,25 @@ func formDay(r *http.Request, field string) engine.Date {
 	return day
 }
 
-// dayLines is one day of the reference, by currency.
-type dayLines struct {
-	date  engine.Date
-	lines map[string]line
+// referenceQuotes is one day of the reference, by currency.
+type referenceQuotes struct {
+	date   engine.Date
+	quotes map[string]shownQuote
 }
 
-// reference are the days of the reference, oldest first; the newest one has the fault of the view.
-func (v *view) reference() []dayLines {
-	var all []dayLines
+// referenceRates are the days of the reference, oldest first; the newest one has the fault of the view.
+func (v *pageData) referenceRates() []referenceQuotes {
+	var all []referenceQuotes
 	for _, day := range v.days {
-		lines := map[string]line{}
+		lines := map[string]shownQuote{}
 		for _, o := range day.quotes {
-			lines[o.Currency] = lineOf(o, "")
+			lines[o.Currency] = shownQuoteOf(o, "")
 		}
-		all = append(all, dayLines{day.date, lines})
+		all = append(all, referenceQuotes{day.date, lines})
 	}
-	newest := dayLines{lines: map[string]line{}}
+	newest := referenceQuotes{quotes: map[string]shownQuote{}}
 	for _, l := range v.Of("bcrd") {
-		newest.date, newest.lines[l.Currency] = l.Date, l
+		newest.date, newest.quotes[l.Currency] = l.Date, l
 	}
 	if n := len(all); n > 0 && !v.old {
 		return append(all[:n-1], newest)
@@ -137,12 +137,12 @@ func (v *view) reference() []dayLines {
 }
 
 // bcrdDollars is the workbook with the whole history of the dollar.
-func bcrdDollars(v *view) document {
+func bcrdDollars(v *pageData) document {
 	rows := [][]string{{"TASA DE CAMBIO DE REFERENCIA DEL DÓLAR DE LOS ESTADOS UNIDOS (RD$/US$)"}, {"Promedio ponderado del mercado spot"},
 		{"Año", "Mes", "Día", "Compra", "Venta"}}
-	for _, day := range v.reference() {
-		l := day.lines["USD"]
-		rows = append(rows, append(dayCells(day.date), l.Buy, noisy(l.Sell)))
+	for _, day := range v.referenceRates() {
+		l := day.quotes["USD"]
+		rows = append(rows, append(dayCells(day.date), l.Buy, withBinaryNoise(l.Sell)))
 	}
 	rows = append(rows, []string{"", "", "", "", ""}, []string{"Fuente: Banco Central, área del sector externo. Datos preliminares desde 1991."})
 	book := []sheet{{"Diaria", rows}}
@@ -154,7 +154,7 @@ func bcrdDollars(v *view) document {
 }
 
 // bcrdOthers is the workbook with one value a currency.
-func bcrdOthers(v *view) document {
+func bcrdOthers(v *pageData) document {
 	columns := []struct{ heading, currency string }{
 		{"DOLAR AUSTRALIANO", "AUD"}, {"REAL BRASILENO", "BRL"}, {"DOLAR CANADIENSE", "CAD"}, {"FRANCO SUIZO", "CHF"}, {"YUAN CHINO", "CNY"},
 		{"DERECHO ESPECIAL DE GIRO", "XDR"}, {"CORONA DANESA", "DKK"}, {"EURO", "EUR"}, {"LIBRA ESTERLINA", "GBP"}, {"YEN JAPONES", "JPY"},
@@ -169,10 +169,10 @@ func bcrdOthers(v *view) document {
 		headings = append(headings, c.heading)
 	}
 	rows := [][]string{{"TASAS DE CAMBIO DE OTRAS MONEDAS CONVERTIBLES"}, {"En pesos dominicanos por unidad de moneda"}, headings}
-	for _, day := range v.reference() {
+	for _, day := range v.referenceRates() {
 		row := dayCells(day.date)
 		for _, c := range columns {
-			row = append(row, noisy(day.lines[c.currency].Buy))
+			row = append(row, withBinaryNoise(day.quotes[c.currency].Buy))
 		}
 		rows = append(rows, row)
 	}
@@ -180,7 +180,7 @@ func bcrdOthers(v *view) document {
 	return bcrdWorkbook(v, []sheet{{"Diario", rows}, {"PromMensual", [][]string{{"Año", "Mes", "EURO"}, {"2025", "Ene", "64.1203"}}}})
 }
 
-func bcrdWorkbook(v *view, sheets []sheet) document {
+func bcrdWorkbook(v *pageData, sheets []sheet) document {
 	modified := v.Now
 	if l := v.Quote("bcrd", "USD"); l.Date != 0 {
 		modified = localDay(l.Date).Add(HistoryHour * time.Hour)

@@ -18,15 +18,15 @@ const (
 	expiredIn  = 2001
 )
 
-// signer is the authority of a Site, with the certificates that it made.
-type signer struct {
-	roots *x509.CertPool
-	good  *tls.Certificate
-	by    map[Fault]*tls.Certificate
+// certificateSet is the authority of a Site, with the certificates that it made.
+type certificateSet struct {
+	roots  *x509.CertPool
+	good   *tls.Certificate
+	faulty map[Fault]*tls.Certificate
 }
 
-// open makes an authority and its certificates.
-func (s *signer) open(hosts []string) error {
+// generate makes an authority and its certificates.
+func (s *certificateSet) generate(hosts []string) error {
 	authority, err := newAuthority()
 	if err != nil {
 		return err
@@ -35,18 +35,18 @@ func (s *signer) open(hosts []string) error {
 	if err != nil {
 		return err
 	}
-	s.roots, s.by = x509.NewCertPool(), map[Fault]*tls.Certificate{}
+	s.roots, s.faulty = x509.NewCertPool(), map[Fault]*tls.Certificate{}
 	s.roots.AddCert(authority.certificate)
 	if s.good, err = authority.sign(hosts, validUntil); err != nil {
 		return err
 	}
-	if s.by[WrongName], err = authority.sign([]string{otherHost}, validUntil); err != nil {
+	if s.faulty[WrongName], err = authority.sign([]string{otherHost}, validUntil); err != nil {
 		return err
 	}
-	if s.by[Expired], err = authority.sign(hosts, expiredIn); err != nil {
+	if s.faulty[Expired], err = authority.sign(hosts, expiredIn); err != nil {
 		return err
 	}
-	s.by[UnknownSigner], err = stranger.sign(hosts, validUntil)
+	s.faulty[UnknownSigner], err = stranger.sign(hosts, validUntil)
 	return err
 }
 
@@ -95,8 +95,8 @@ func firstOf(year int) time.Time { return time.Date(year, time.January, 1, 0, 0,
 
 // certificate is the one for a handshake: the good one, or what the host's fault wants.
 func (s *Site) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-	if on := s.broken.take(Fault.ofHandshake, hello.ServerName); on.fault != "" {
-		return s.signer.by[on.fault], nil
+	if on := s.faults.take(Fault.ofHandshake, hello.ServerName); on.fault != "" {
+		return s.certificates.faulty[on.fault], nil
 	}
-	return s.signer.good, nil
+	return s.certificates.good, nil
 }

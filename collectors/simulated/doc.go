@@ -37,7 +37,7 @@
 //
 // # Faults
 //
-// Break switches a Fault on for a source or a host, while the site runs; BreakTimes for so many answers. Those of values are put
+// SetFault switches a Fault on for a source or a host, while the site runs; SetFaultTimes for so many answers. Those of values are put
 // into the view, those of documents into the rendered bytes, those of the way into the answer.
 //
 // # Rules for this package

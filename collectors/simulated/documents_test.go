@@ -16,16 +16,16 @@ import (
 
 // TestFaults_Show wants each fault that changes documents to be seen in the bytes of every source that can have it.
 func TestFaults_Show(t *testing.T) {
-	site := still()
+	site := publishedSite()
 	changed := map[Fault]int{}
 	for _, d := range enabled() {
 		good := site.Document(d.ID, 0)
 		for _, fault := range Faults() {
-			must(t, site.Break("demo-"+d.ID, fault))
+			must(t, site.SetFault("demo-"+d.ID, fault))
 			if fault != Redirect && !bytes.Equal(site.Document(d.ID, 0).Body, good.Body) {
 				changed[fault]++
 			}
-			site.Mend(d.ID)
+			site.ClearFaults(d.ID)
 		}
 		if !bytes.Equal(site.Document(d.ID, 0).Body, good.Body) {
 			t.Errorf("%s is not mended", d.ID)
@@ -46,7 +46,7 @@ func TestFaults_Show(t *testing.T) {
 // TestFaults_Times wants a fault to end by itself, to be mended, and to reach no neighbour.
 func TestFaults_Times(t *testing.T) {
 	site := shared()
-	client := visitor(t, site)
+	client := siteClient(t, site)
 	statuses := func(address string, times int) string {
 		var all []string
 		for range times {
@@ -54,15 +54,15 @@ func TestFaults_Times(t *testing.T) {
 		}
 		return strings.Join(all, " ")
 	}
-	must(t, site.BreakTimes("demo-bhd-site", ServerError, 2))
+	must(t, site.SetFaultTimes("demo-bhd-site", ServerError, 2))
 	if got := statuses(bhdAddress, 4); got != "500 500 200 200" {
 		t.Errorf("twice: %s", got)
 	}
-	must(t, site.Break("banreservas-json", TooMany))
+	must(t, site.SetFault("banreservas-json", TooMany))
 	if got := statuses("https://www.banreservas.com/", 2); got != "200 200" {
 		t.Errorf("another page of the host: %s", got)
 	}
-	must(t, site.Break("www.banreservas.com", Forbidden))
+	must(t, site.SetFault("www.banreservas.com", Forbidden))
 	if got := statuses("https://www.banreservas.com/", 2); got != "403 403" {
 		t.Errorf("the host: %s", got)
 	}
@@ -71,13 +71,13 @@ func TestFaults_Times(t *testing.T) {
 	if r.status != http.StatusTooManyRequests || r.header.Get("Retry-After") != "2" {
 		t.Errorf("the source has its own fault: %d", r.status)
 	}
-	site.Mend("www.banreservas.com")
-	site.Mend("banreservas-json")
+	site.ClearFaults("www.banreservas.com")
+	site.ClearFaults("banreservas-json")
 	if got := statuses(address, 2); got != "200 200" {
 		t.Errorf("mended: %s", got)
 	}
 	for _, bad := range [][2]string{{"nobody-site", "hang"}, {"bhd-site", "rain"}} {
-		if err := site.Break(bad[0], Fault(bad[1])); err == nil {
+		if err := site.SetFault(bad[0], Fault(bad[1])); err == nil {
 			t.Errorf("%v is taken", bad)
 		}
 	}
@@ -89,12 +89,12 @@ func TestFaults_Times(t *testing.T) {
 // TestFaults_Certificates wants a broken certificate to be shown to a client whose connection was kept, too.
 func TestFaults_Certificates(t *testing.T) {
 	site := shared()
-	client := visitor(t, site)
+	client := siteClient(t, site)
 	get(t, client, bhdAddress)
 	for fault, wanted := range map[Fault]any{
 		WrongName: new(x509.HostnameError), Expired: new(x509.CertificateInvalidError), UnknownSigner: new(x509.UnknownAuthorityError),
 	} {
-		must(t, site.Break("bhd-site", fault))
+		must(t, site.SetFault("bhd-site", fault))
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, bhdAddress, nil)
 		must(t, err)
 		response, err := client.Do(r)
@@ -104,7 +104,7 @@ func TestFaults_Certificates(t *testing.T) {
 		if !errors.As(err, wanted) {
 			t.Errorf("%s: %v", fault, err)
 		}
-		site.Mend("bhd-site")
+		site.ClearFaults("bhd-site")
 	}
 }
 
@@ -115,27 +115,27 @@ func TestFaults_Sizes(t *testing.T) {
 	site := NewSite(SiteConfig{Market: market})
 	body := site.Document("bhd-site", 0).Body
 	w := &slowly{header: http.Header{}}
-	huge(w, document{contentType: contentJSON, body: body})
+	sendHuge(w, document{contentType: contentJSON, body: body})
 	if w.bytes < hugeBytes || w.bytes > hugeBytes+chunkBytes {
 		t.Errorf("%d bytes", w.bytes)
 	}
 	w = &slowly{header: http.Header{}}
-	site.bomb(w, document{contentType: contentJSON, body: body})
+	site.sendBomb(w, document{contentType: contentJSON, body: body})
 	if w.bytes > 12<<20 || w.header.Get("Content-Encoding") != "gzip" {
 		t.Errorf("%d bytes, packed as %q", w.bytes, w.header.Get("Content-Encoding"))
 	}
 	book := site.Document("bcrd-usd", 0)
-	if got := swollen(book.Body); len(got) > 1<<20 || !bytes.HasPrefix(got, []byte("PK")) {
+	if got := bloatedWorkbook(book.Body); len(got) > 1<<20 || !bytes.HasPrefix(got, []byte("PK")) {
 		t.Errorf("the workbook has %d bytes", len(got))
 	}
-	if got := swollen([]byte("no workbook")); string(got) != "no workbook" {
+	if got := bloatedWorkbook([]byte("no workbook")); string(got) != "no workbook" {
 		t.Errorf("got %q", got)
 	}
 }
 
 // TestFaults_Time wants the old document to stay what it was, and dates that lie ahead.
 func TestFaults_Time(t *testing.T) {
-	site := still()
+	site := publishedSite()
 	day := func(id string) engine.Date {
 		t.Helper()
 		d, _ := source.DefaultSet().Find(id)
@@ -147,7 +147,7 @@ func TestFaults_Time(t *testing.T) {
 	}
 	early := NewMarket(2)
 	ahead := NewSite(SiteConfig{Market: early})
-	must(t, ahead.Break("bdi-site", Frozen))
+	must(t, ahead.SetFault("bdi-site", Frozen))
 	early.Step(noon())
 	if body := ahead.Document("bdi-site", 0).Body; !bytes.Contains(body, []byte("Actualizado: 20/09/2026 12:00")) {
 		t.Error("frozen before the market began, it is not of the day before the first answer")
@@ -155,17 +155,17 @@ func TestFaults_Time(t *testing.T) {
 	ids := []string{"bcrd-reference", "bcrd-usd", "bcrd-currencies", "bdi-site", "lafise-site", "banesco-site"}
 	for _, id := range ids {
 		today := day(id)
-		must(t, site.Break(id, FutureDate))
+		must(t, site.SetFault(id, FutureDate))
 		if ahead := day(id); ahead != today+aheadDays {
 			t.Errorf("%s: %s, ahead of %s", id, ahead, today)
 		}
-		must(t, site.Break(id, Frozen))
+		must(t, site.SetFault(id, Frozen))
 		old, bytesThen := day(id), site.Document(id, 0).Body
-		site.market.Step(site.market.look().at.AddDate(0, 0, 1))
+		site.market.Step(site.market.snapshot().at.AddDate(0, 0, 1))
 		if old >= today || !bytes.Equal(bytesThen, site.Document(id, 0).Body) {
 			t.Errorf("%s: %s is no older than %s, or it moves", id, old, today)
 		}
-		site.Mend(id)
+		site.ClearFaults(id)
 	}
 }
 
@@ -179,7 +179,7 @@ func TestSite_RoundTrip(t *testing.T) {
 		at = at.Add(7 * time.Minute)
 		market.Step(at)
 		for _, d := range enabled() {
-			if d.Institution != "" && market.look().silent[d.Institution] {
+			if d.Institution != "" && market.snapshot().silent[d.Institution] {
 				continue
 			}
 			got, err := readings(d, func(page int) *source.Document { return site.Document(d.ID, page) })
@@ -198,7 +198,7 @@ func TestSite_RoundTrip(t *testing.T) {
 // TestMarket_EveryQuoteHasASource wants each quote of the market read by exactly one of the sources that are collected.
 func TestMarket_EveryQuoteHasASource(t *testing.T) {
 	m := NewMarket(1)
-	listedQuotes := map[quoteOf]string{}
+	listedQuotes := map[quoteID]string{}
 	for _, refresh := range m.Refreshes(noon()) {
 		for _, o := range refresh.Observations {
 			name := nameOf(o)

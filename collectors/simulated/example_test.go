@@ -26,7 +26,7 @@ func Example() {
 	definition, _ := simulated.Definitions(source.DefaultSet()).Find("demo-bhd-site")
 	for _, fault := range []simulated.Fault{"", simulated.EmptyBody} {
 		if fault != "" {
-			if err := site.Break("demo-bhd-site", fault); err != nil {
+			if err := site.SetFault("demo-bhd-site", fault); err != nil {
 				out.Println(err)
 			}
 		}

@@ -75,56 +75,56 @@ func (f Fault) ofHandshake() bool { return f == WrongName || f == Expired || f =
 
 func (f Fault) ofAnswer() bool { return !f.ofHandshake() }
 
-// broken is a fault that is on; the zero broken is none.
-type broken struct {
-	fault Fault
-	left  int             // how often still; 0 = until it is mended
-	old   func() *outlook // of Frozen: what there was to see the day before its first answer
+// activeFault is a fault that is on; the zero broken is none.
+type activeFault struct {
+	fault     Fault
+	remaining int              // how often still; 0 = until it is mended
+	frozen    func() *snapshot // of Frozen: what there was to see the day before its first answer
 }
 
-// breakage is what is broken, by host or source id.
-type breakage struct {
-	mu sync.Mutex
-	by map[string]*broken
+// activeFaults is what is broken, by host or source id.
+type activeFaults struct {
+	mu       sync.Mutex
+	byTarget map[string]*activeFault
 }
 
-// Break switches a fault on, until Mend. target is a host name or the id of a definition, with or without demo-. A source's
+// SetFault switches a fault on, until ClearFaults. target is a host name or the id of a definition, with or without demo-. A source's
 // fault is seen by whoever asks for a document of that source, a host's by whoever asks for anything of it. A target has one
 // fault at a time.
-func (s *Site) Break(target string, fault Fault) error { return s.BreakTimes(target, fault, 0) }
+func (s *Site) SetFault(target string, fault Fault) error { return s.SetFaultTimes(target, fault, 0) }
 
-// BreakTimes switches a fault on for so many answers; 0 = until Mend.
-func (s *Site) BreakTimes(target string, fault Fault, times int) error {
+// SetFaultTimes switches a fault on for so many answers; 0 = until ClearFaults.
+func (s *Site) SetFaultTimes(target string, fault Fault, times int) error {
 	if _, err := ReadFault(string(fault)); err != nil {
 		return err
 	}
-	target, err := s.target(target, fault)
+	target, err := s.faultTarget(target, fault)
 	if err != nil {
 		return err
 	}
-	on := &broken{fault: fault, left: times}
+	on := &activeFault{fault: fault, remaining: times}
 	if fault == Frozen {
-		on.old = sync.OnceValue(func() *outlook { return s.market.look().dayBefore() })
+		on.frozen = sync.OnceValue(func() *snapshot { return s.market.snapshot().dayBefore() })
 	}
-	s.broken.mu.Lock()
-	defer s.broken.mu.Unlock()
-	s.broken.by[target] = on
+	s.faults.mu.Lock()
+	defer s.faults.mu.Unlock()
+	s.faults.byTarget[target] = on
 	return nil
 }
 
-// Mend switches all faults of a host or source off.
-func (s *Site) Mend(target string) {
-	s.broken.mu.Lock()
-	defer s.broken.mu.Unlock()
+// ClearFaults switches all faults of a host or source off.
+func (s *Site) ClearFaults(target string) {
+	s.faults.mu.Lock()
+	defer s.faults.mu.Unlock()
 	for _, fault := range []Fault{Hang, WrongName} {
-		if known, err := s.target(target, fault); err == nil {
-			delete(s.broken.by, known)
+		if known, err := s.faultTarget(target, fault); err == nil {
+			delete(s.faults.byTarget, known)
 		}
 	}
 }
 
-// target is the name under which a fault is kept. A handshake knows no more than the host.
-func (s *Site) target(name string, fault Fault) (string, error) {
+// faultTarget is the name under which a fault is kept. A handshake knows no more than the host.
+func (s *Site) faultTarget(name string, fault Fault) (string, error) {
 	id := strings.TrimPrefix(name, demoPrefix)
 	definition, isSource := s.definitions.Find(id)
 	switch {
@@ -139,29 +139,29 @@ func (s *Site) target(name string, fault Fault) (string, error) {
 }
 
 // take is the fault that one of the targets has now, if it is wanted, and counts it.
-func (b *breakage) take(wanted func(Fault) bool, targets ...string) broken {
+func (b *activeFaults) take(wanted func(Fault) bool, targets ...string) activeFault {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, target := range targets {
-		on, ok := b.by[target]
+		on, ok := b.byTarget[target]
 		if !ok || !wanted(on.fault) {
 			continue
 		}
 		taken := *on
-		if on.left > 0 {
-			if on.left--; on.left == 0 {
-				delete(b.by, target)
+		if on.remaining > 0 {
+			if on.remaining--; on.remaining == 0 {
+				delete(b.byTarget, target)
 			}
 		}
 		return taken
 	}
-	return broken{}
+	return activeFault{}
 }
 
 // has reports a fault without counting it.
-func (b *breakage) has(wanted func(Fault) bool, target string) bool {
+func (b *activeFaults) has(wanted func(Fault) bool, target string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	on, ok := b.by[target]
+	on, ok := b.byTarget[target]
 	return ok && wanted(on.fault)
 }

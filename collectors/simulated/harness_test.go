@@ -45,8 +45,8 @@ func sweep(sample, whole int) int {
 // noon is a Monday, so that the reference rate of Friday counts.
 func noon() time.Time { return instant("2026-09-21T16:00:00Z") }
 
-// still is a site that is not started, over a market that has moved once.
-func still() *Site {
+// publishedSite is a site that is not started, over a market that has moved once.
+func publishedSite() *Site {
 	market := NewMarket(1)
 	market.History(day("2026-09-14"), day("2026-09-20"))
 	market.Step(noon())
@@ -57,7 +57,7 @@ func still() *Site {
 var (
 	started bool
 	shared  = sync.OnceValue(func() *Site {
-		site := still()
+		site := publishedSite()
 		if err := site.Start(); err != nil {
 			panic(err)
 		}
@@ -66,11 +66,11 @@ var (
 	})
 )
 
-// open starts a site of its own, over a market that has moved once.
-func open(t *testing.T, c SiteConfig) *Site {
+// generate starts a site of its own, over a market that has moved once.
+func startSite(t *testing.T, c SiteConfig) *Site {
 	t.Helper()
 	if c.Market == nil {
-		c.Market = still().market
+		c.Market = publishedSite().market
 	}
 	site := NewSite(c)
 	must(t, site.Start())
@@ -80,8 +80,8 @@ func open(t *testing.T, c SiteConfig) *Site {
 	return site
 }
 
-// visitor is a client with a jar of cookies and no manners.
-func visitor(t *testing.T, site *Site) *http.Client {
+// siteClient is a client with a jar of cookies and no manners.
+func siteClient(t *testing.T, site *Site) *http.Client {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -112,10 +112,10 @@ func get(t *testing.T, client *http.Client, address string, headers ...string) r
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
-	return do(t, client, r)
+	return sendRequest(t, client, r)
 }
 
-func do(t *testing.T, client *http.Client, r *http.Request) reply {
+func sendRequest(t *testing.T, client *http.Client, r *http.Request) reply {
 	t.Helper()
 	response, err := client.Do(r)
 	if err != nil {
@@ -156,8 +156,8 @@ func enabled() []*source.Definition {
 }
 
 // readings are what the pages of a definition say, by quote; a quote whose sides stand on two pages is put together.
-func readings(d *source.Definition, document func(page int) *source.Document) (map[quoteOf]engine.Observation, error) {
-	all, errs := map[quoteOf]engine.Observation{}, []error{}
+func readings(d *source.Definition, document func(page int) *source.Document) (map[quoteID]engine.Observation, error) {
+	all, errs := map[quoteID]engine.Observation{}, []error{}
 	for page := range d.Pages {
 		found := document(page)
 		if found == nil {
@@ -176,13 +176,13 @@ func readings(d *source.Definition, document func(page int) *source.Document) (m
 	return all, errors.Join(errs...)
 }
 
-func nameOf(o engine.Observation) quoteOf {
-	return quoteOf{engine.QuoteKey{Institution: o.InstitutionID, Channel: o.Channel, Kind: o.Kind}, o.Currency}
+func nameOf(o engine.Observation) quoteID {
+	return quoteID{engine.QuoteKey{Institution: o.InstitutionID, Channel: o.Channel, Kind: o.Kind}, o.Currency}
 }
 
 // expected is what a definition has to read from the market as it is.
-func expected(m *Market, d *source.Definition) map[quoteOf]engine.Observation {
-	all, readable, silent := map[quoteOf]engine.Observation{}, reads(d), m.look().silent
+func expected(m *Market, d *source.Definition) map[quoteID]engine.Observation {
+	all, readable, silent := map[quoteID]engine.Observation{}, readableQuotes(d), m.snapshot().silent
 	for _, o := range m.Quotes() {
 		name := nameOf(o)
 		if !readable[name] || d.Institution == "" && !aggregates(silent, d, name) {
@@ -197,12 +197,12 @@ func expected(m *Market, d *source.Definition) map[quoteOf]engine.Observation {
 }
 
 // aggregates reports that the aggregator lists the quote: not every institution is on its pages.
-func aggregates(silent map[string]bool, d *source.Definition, name quoteOf) bool {
+func aggregates(silent map[string]bool, d *source.Definition, name quoteID) bool {
 	if strings.TrimPrefix(d.ID, demoPrefix) == "livedolar" {
 		return name.currency == "USD" && name.Channel != engine.Digital &&
 			slices.Contains([]string{"popular", "banreservas", "bhd", "scotiabank", "caribe"}, name.Institution)
 	}
-	return slices.ContainsFunc(entities(), func(e entity) bool {
+	return slices.ContainsFunc(infodolarEntities(), func(e infodolarEntity) bool {
 		return e.institution == name.Institution && cmp.Or(e.channel, engine.Unspecified) == name.Channel &&
 			(e.direct || !silent[e.institution])
 	})
@@ -223,7 +223,7 @@ func sameSide(a, b string) bool {
 }
 
 // differences tells how two answers differ, "" when they do not.
-func differences(got, want map[quoteOf]engine.Observation) string {
+func differences(got, want map[quoteID]engine.Observation) string {
 	var all []string
 	for name, w := range want {
 		g, ok := got[name]

@@ -15,7 +15,7 @@ import (
 func aggregatorRoutes() []route {
 	infodolar := func(path, currency string) route {
 		return route{method: http.MethodGet, host: "www.infodolar.com.do", path: path,
-			render: func(v *view) document { return infodolarPage(v, currency) }}
+			render: func(v *pageData) document { return infodolarPage(v, currency) }}
 	}
 	return []route{
 		infodolar("/", "USD"), infodolar("/precio-euro.aspx", "EUR"), infodolar("/precio-euro-provincia-santo-domingo.aspx", "EUR"),
@@ -24,16 +24,16 @@ func aggregatorRoutes() []route {
 	}
 }
 
-// entity is an institution as InfoDolar lists it. direct ones have a site of their own that the market knows: their row stays
+// infodolarEntity is an institution as InfoDolar lists it. direct ones have a site of their own that the market knows: their row stays
 // when that site is silent, while the others' goes.
-type entity struct {
+type infodolarEntity struct {
 	institution, name string
 	channel           engine.Channel // of the quote that the row shows; "" = unspecified
 	direct            bool
 }
 
-func entities() []entity {
-	return []entity{
+func infodolarEntities() []infodolarEntity {
+	return []infodolarEntity{
 		{"banreservas", "Banreservas", "", true}, {"popular", "Banco Popular", "", true}, {"bhd", "Banco BHD", "", true},
 		{"scotiabank", "Scotiabank", engine.Branch, true}, {"scotiabank", "Scotiabank Cambio online", engine.Digital, true},
 		{"scotiabank", "Scotiabank", "", true},
@@ -58,20 +58,20 @@ func entities() []entity {
 }
 
 // infodolarPage is the list of one currency.
-func infodolarPage(v *view, currency string) document {
-	rows, said := v.aggregated(currency), map[string]string{"title": "Precio del dólar hoy en República Dominicana", "table": "Dolar"}
+func infodolarPage(v *pageData, currency string) document {
+	rows, said := v.infodolarQuotes(currency), map[string]string{"title": "Precio del dólar hoy en República Dominicana", "table": "Dolar"}
 	if currency == "EUR" {
 		said = map[string]string{"title": "Precio del euro hoy en República Dominicana", "table": "Euro"}
 	}
-	said["averagebuy"] = average(rows, func(l line) string { return l.Buy })
-	said["averagesell"] = average(rows, func(l line) string { return l.Sell })
-	return html("infodolar.html", v, rows, said)
+	said["averagebuy"] = average(rows, func(l shownQuote) string { return l.Buy })
+	said["averagesell"] = average(rows, func(l shownQuote) string { return l.Sell })
+	return renderPage("infodolar.html", v, rows, said)
 }
 
-// aggregated are the lines of one currency with the names under which InfoDolar lists them.
-func (v *view) aggregated(currency string) []line {
-	var rows []line
-	for _, e := range entities() {
+// infodolarQuotes are the lines of one currency with the names under which InfoDolar lists them.
+func (v *pageData) infodolarQuotes(currency string) []shownQuote {
+	var rows []shownQuote
+	for _, e := range infodolarEntities() {
 		l := v.Quote(e.institution, currency, cmp.Or(e.channel, engine.Unspecified))
 		if l.Buy+l.Sell == "" || v.silent[e.institution] && !e.direct {
 			continue
@@ -86,7 +86,7 @@ func (v *view) aggregated(currency string) []line {
 }
 
 // average is the mean of a side, with two decimals, of the rows that have it.
-func average(rows []line, side func(line) string) string {
+func average(rows []shownQuote, side func(shownQuote) string) string {
 	sum, count := new(big.Rat), int64(0)
 	for _, row := range rows {
 		if value, ok := new(big.Rat).SetString(side(row)); ok {
@@ -97,19 +97,19 @@ func average(rows []line, side func(line) string) string {
 	return sum.Quo(sum, big.NewRat(max(count, 1), 1)).FloatString(2)
 }
 
-func livedolar(v *view) document {
+func livedolar(v *pageData) document {
 	names := map[string]string{"popular": "bpd", "banreservas": "banreservas", "bhd": "bhd", "scotiabank": "scotiabank", "caribe": "caribe"}
 	var rows []string
-	for _, row := range v.aggregated("USD") {
+	for _, row := range v.infodolarQuotes("USD") {
 		if name, ok := names[row.Institution]; ok && row.Channel != engine.Digital {
-			rows = append(rows, fmt.Sprintf(`{"bank_name":%q,"display_name":%q,"buy":%s,"sell":%s}`, name, row.Name, text(row.Buy), text(row.Sell)))
+			rows = append(rows, fmt.Sprintf(`{"bank_name":%q,"display_name":%q,"buy":%s,"sell":%s}`, name, row.Name, jsonStringOrNull(row.Buy), jsonStringOrNull(row.Sell)))
 		}
 	}
 	return jsonDocument("[%s]", strings.Join(rows, ","))
 }
 
 // indexa answers whoever has a token; everybody else is refused in words, with status 200.
-func indexa(v *view) document {
+func indexa(v *pageData) document {
 	if v.request.Header.Get("X-Access-Token") == "" {
 		return jsonDocument(`{"status":"error","message":"Token is missing"}`)
 	}
@@ -121,7 +121,7 @@ func indexa(v *view) document {
 	var rows []string
 	add := func(rate, name string) {
 		if rate != "" {
-			rows = append(rows, fmt.Sprintf(`{"bank":%q,"rate":%s,"date":"%s","name":%q}`, bank, number(rate), v.Now.Format("2006-01-02"), name))
+			rows = append(rows, fmt.Sprintf(`{"bank":%q,"rate":%s,"date":"%s","name":%q}`, bank, jsonNumberOrNull(rate), v.Now.Format("2006-01-02"), name))
 		}
 	}
 	for _, l := range v.Of(institution) {

@@ -11,23 +11,23 @@ import (
 
 // Rates of the demo market are whole numbers of ten-thousandths of a peso; steps are in parts per million.
 const (
-	peso         = 10_000
-	stepMax      = 3_000 // of a level, and of a desk, from one publication to the next: 0.3 %
-	noiseMax     = 1_000 // of the peso, and of each currency, in one step
-	reversion    = 20    // a step leads back by this part of the distance to where the currency began
-	offsetMax    = 2_000 // by which a desk's view of a currency differs from the market's
-	belowPercent = 73    // of a commercial spread lie below the middle of the market: desks buy low
-	deskTick     = 500   // commercial prices are multiples of 5 centavos
-	followIn     = 2     // a desk follows the market in one of so many publications
-	hideIn       = 100   // a changed price comes with a side missing in one of so many
-	silenceEvery = 60 * 24 * time.Hour
-	silenceMin   = 27 * time.Hour     // longer than a source is believed without a word, so that its rates go stale
-	silenceSpan  = 24 * time.Hour     // added to it at most
-	HistoryHour  = 17                 // in Santo Domingo: of a day's publication in History, and of the reference rate
-	daysKept     = 420                // of the reference: what its workbooks go back
-	daysBefore   = 40                 // business days of the reference that lie before the market's own beginning
-	marketStream = 0x7461736172642131 // which of the generator's streams a seed chooses from
-	millionth    = 1_000_000
+	peso                = 10_000
+	stepMax             = 3_000 // of a level, and of a desk, from one publication to the next: 0.3 %
+	noiseMax            = 1_000 // of the peso, and of each currency, in one step
+	reversion           = 20    // a step leads back by this part of the distance to where the currency began
+	offsetMax           = 2_000 // by which a desk's view of a currency differs from the market's
+	belowPercent        = 73    // of a commercial spread lie below the middle of the market: desks buy low
+	commercialTick      = 500   // commercial prices are multiples of 5 centavos
+	followOdds          = 2     // a desk follows the market in one of so many publications
+	hideOdds            = 100   // a changed price comes with a side missing in one of so many
+	silenceInterval     = 60 * 24 * time.Hour
+	silenceMin          = 27 * time.Hour     // longer than a source is believed without a word, so that its rates go stale
+	silenceSpan         = 24 * time.Hour     // added to it at most
+	HistoryHour         = 17                 // in Santo Domingo: of a day's publication in History, and of the reference rate
+	referenceDaysMax    = 420                // of the reference: what its workbooks go back
+	referenceDaysBefore = 40                 // business days of the reference that lie before the market's own beginning
+	marketStream        = 0x7461736172642131 // which of the generator's streams a seed chooses from
+	millionth           = 1_000_000
 )
 
 // Market is a simulated market over the institutions of the catalogue, for demonstrations and load. Levels wander around
@@ -38,37 +38,37 @@ const (
 // Everything follows from the seed and from the calls that were made. A Market is safe for concurrent use: a Site reads what
 // whoever owns it steps.
 type Market struct {
-	mu      sync.Mutex
-	random  *rand.Rand
-	levels  []demoLevel
-	desks   []desk
-	last    time.Time // of the last step
-	sources []listing
+	mu           sync.Mutex
+	random       *rand.Rand
+	levels       []marketLevel
+	institutions []institutionState
+	last         time.Time // of the last step
+	sources      []sourceQuotes
 }
 
-type demoLevel struct {
-	currencyLevel
+type marketLevel struct {
+	levelSpec
 	now int64
 }
 
-// desk is one institution's.
-type desk struct {
-	institution string
-	dating      dating
-	quotes      []price
-	pricedAt    time.Time
-	effective   engine.Date // of a desk with business days
-	silentUntil time.Time
-	days        []referenceDay // of a desk with business days, oldest first
+// institutionState is one institution's.
+type institutionState struct {
+	institution   string
+	dating        dating
+	quotes        []quoteState
+	pricedAt      time.Time
+	effective     engine.Date // of a desk with business days
+	silentUntil   time.Time
+	referenceDays []referenceDay // of a desk with business days, oldest first
 }
 
-// price is one quote of a desk.
-type price struct {
+// quoteState is one quote of a desk.
+type quoteState struct {
 	code      string
 	currency  int // index of levels
 	channel   engine.Channel
 	kind      engine.Kind
-	published quotedSides
+	published publishedSides
 	spread    int64
 	tick      int64
 	offset    int64 // parts per million of the level
@@ -85,31 +85,31 @@ type referenceDay struct {
 // NewMarket opens the market of a seed: every desk stands at the market's level.
 func NewMarket(seed uint64) *Market {
 	m := &Market{random: rand.New(rand.NewPCG(seed, marketStream))}
-	for _, start := range currencyLevels() {
-		m.levels = append(m.levels, demoLevel{start, start.level})
+	for _, start := range levelSpecs() {
+		m.levels = append(m.levels, marketLevel{start, start.level})
 	}
-	for _, line := range priceBoards() {
-		if n := len(m.desks); n == 0 || m.desks[n-1].institution != line.institution {
-			m.desks = append(m.desks, desk{institution: line.institution, dating: line.dating})
+	for _, line := range quoteSpecs() {
+		if n := len(m.institutions); n == 0 || m.institutions[n-1].institution != line.institution {
+			m.institutions = append(m.institutions, institutionState{institution: line.institution, dating: line.dating})
 		}
-		d := &m.desks[len(m.desks)-1]
+		d := &m.institutions[len(m.institutions)-1]
 		for _, code := range line.currencies {
-			d.quotes = append(d.quotes, m.list(&line, code))
+			d.quotes = append(d.quotes, m.newQuote(&line, code))
 		}
 	}
-	m.sources = m.listings(source.DefaultSet())
+	m.sources = m.assignQuotes(source.DefaultSet())
 	return m
 }
 
-func (m *Market) list(line *boardLine, code string) price {
+func (m *Market) newQuote(line *quoteSpec, code string) quoteState {
 	index := 0
 	for m.levels[index].code != code {
 		index++
 	}
 	at := &m.levels[index]
-	q := price{
+	q := quoteState{
 		code: code, currency: index, channel: line.channel, kind: engine.Commercial, published: line.published,
-		spread: line.spread * at.spreadPermille / 1000, tick: deskTick, offset: m.between(-offsetMax, offsetMax),
+		spread: line.spread * at.spreadPermille / 1000, tick: commercialTick, offset: m.randomBetween(-offsetMax, offsetMax),
 	}
 	if line.institution == "bcrd" {
 		q.kind, q.tick, q.offset = engine.Reference, 1, 0
@@ -118,7 +118,7 @@ func (m *Market) list(line *boardLine, code string) price {
 		q.channel = engine.Unspecified
 	}
 	q.middle = q.target(at.now)
-	q.set()
+	q.setSides()
 	return q
 }
 
@@ -126,15 +126,15 @@ func (m *Market) list(line *boardLine, code string) price {
 func (m *Market) Step(at time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.move(at, true)
+	m.advance(at, true)
 }
 
 // Refreshes steps the market and gives what a collector would read then from every source whose site is not silent.
 func (m *Market) Refreshes(at time.Time) []engine.Refresh {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.move(at, true)
-	return m.publication()
+	m.advance(at, true)
+	return m.currentRefreshes()
 }
 
 // History is one publication a day, at 17:00 in Santo Domingo, from one date to another, both included; on Sundays
@@ -145,59 +145,59 @@ func (m *Market) History(from, to engine.Date) []engine.Refresh {
 	defer m.mu.Unlock()
 	var all []engine.Refresh
 	for day := from; day <= to; day++ {
-		m.move(day.Start().Add(HistoryHour*time.Hour), weekday(day) != time.Sunday)
-		all = append(all, m.publication()...)
+		m.advance(day.Start().Add(HistoryHour*time.Hour), weekday(day) != time.Sunday)
+		all = append(all, m.currentRefreshes()...)
 	}
 	return all
 }
 
-func (m *Market) move(at time.Time, moving bool) {
+func (m *Market) advance(at time.Time, moving bool) {
 	at = at.UTC()
 	if moving {
-		m.step()
+		m.moveLevels()
 	}
 	passed := time.Duration(0)
 	if !m.last.IsZero() {
 		passed = min(max(at.Sub(m.last), 0), 24*time.Hour)
 	}
 	m.last = at
-	for i := range m.desks {
-		d := &m.desks[i]
-		if !m.fallSilent(d, passed) {
-			m.follow(d, moving)
+	for i := range m.institutions {
+		d := &m.institutions[i]
+		if !m.goSilent(d, passed) {
+			m.updateQuotes(d, moving)
 		}
 	}
 }
 
-// step moves every level: with the peso, by its own chance, and back to where it began. The way back is as strong as
+// moveLevels moves every level: with the peso, by its own chance, and back to where it began. The way back is as strong as
 // all chance at 4 % from there, so that no level goes further.
-func (m *Market) step() {
-	common := m.between(-noiseMax, noiseMax)
+func (m *Market) moveLevels() {
+	common := m.randomBetween(-noiseMax, noiseMax)
 	for i := range m.levels {
 		l := &m.levels[i]
 		back := (l.level - l.now) * millionth / l.now / reversion
-		l.now += l.now * limited(common+m.between(-noiseMax, noiseMax)+back, stepMax) / millionth
+		l.now += l.now * clamp(common+m.randomBetween(-noiseMax, noiseMax)+back, stepMax) / millionth
 	}
 }
 
 // silent reports that the site of a desk says nothing.
-func (m *Market) silent(d *desk) bool { return m.last.Before(d.silentUntil) }
+func (m *Market) silent(d *institutionState) bool { return m.last.Before(d.silentUntil) }
 
-// fallSilent is by chance, in proportion to the time that passed, so that a fast demo has no more of it.
-func (m *Market) fallSilent(d *desk, passed time.Duration) bool {
+// goSilent is by chance, in proportion to the time that passed, so that a fast demo has no more of it.
+func (m *Market) goSilent(d *institutionState, passed time.Duration) bool {
 	if m.silent(d) {
 		return true
 	}
-	if m.random.Int64N(int64(silenceEvery)) >= int64(passed) {
+	if m.random.Int64N(int64(silenceInterval)) >= int64(passed) {
 		return false
 	}
 	d.silentUntil = m.last.Add(silenceMin + time.Duration(m.random.Int64N(int64(silenceSpan))))
 	return true
 }
 
-// follow brings the desk up to the market, if it looks at the market this time.
-func (m *Market) follow(d *desk, moving bool) {
-	due := moving && m.random.IntN(followIn) == 0
+// updateQuotes brings the desk up to the market, if it looks at the market this time.
+func (m *Market) updateQuotes(d *institutionState, moving bool) {
+	due := moving && m.random.IntN(followOdds) == 0
 	if d.dating == businessDays {
 		day := lastBusinessDay(m.last)
 		due = day != d.effective
@@ -213,35 +213,35 @@ func (m *Market) follow(d *desk, moving bool) {
 	for i := range d.quotes {
 		q := &d.quotes[i]
 		most := q.middle * stepMax / millionth
-		q.middle += limited(q.target(m.levels[q.currency].now)-q.middle, most)
-		q.set()
-		if q.kind == engine.Commercial && q.published == bothSides {
-			m.hide(q)
+		q.middle += clamp(q.target(m.levels[q.currency].now)-q.middle, most)
+		q.setSides()
+		if q.kind == engine.Commercial && q.published == usuallyBoth {
+			m.hideSide(q)
 		}
 	}
 	if d.dating == businessDays {
-		m.remember(d)
+		m.keepReferenceDay(d)
 	}
 }
 
-// remember keeps the day for the workbooks. The first one gets some that lie before it, with the same values.
-func (m *Market) remember(d *desk) {
-	if len(d.days) == 0 {
-		for date := d.effective.AddDays(-daysBefore * 7 / 5); date < d.effective; date++ {
+// keepReferenceDay keeps the day for the workbooks. The first one gets some that lie before it, with the same values.
+func (m *Market) keepReferenceDay(d *institutionState) {
+	if len(d.referenceDays) == 0 {
+		for date := d.effective.AddDays(-referenceDaysBefore * 7 / 5); date < d.effective; date++ {
 			if !weekend(date) {
-				d.days = append(d.days, referenceDay{date, m.observations(d, date)})
+				d.referenceDays = append(d.referenceDays, referenceDay{date, m.observations(d, date)})
 			}
 		}
 	}
-	if len(d.days) == daysKept {
-		d.days = append([]referenceDay(nil), d.days[1:]...) // readers may still hold the old ones
+	if len(d.referenceDays) == referenceDaysMax {
+		d.referenceDays = append([]referenceDay(nil), d.referenceDays[1:]...) // readers may still hold the old ones
 	}
-	d.days = append(d.days, referenceDay{d.effective, m.observations(d, d.effective)})
+	d.referenceDays = append(d.referenceDays, referenceDay{d.effective, m.observations(d, d.effective)})
 }
 
-// hide takes a side away by chance.
-func (m *Market) hide(q *price) {
-	switch m.random.IntN(2 * hideIn) {
+// hideSide takes a side away by chance.
+func (m *Market) hideSide(q *quoteState) {
+	switch m.random.IntN(2 * hideOdds) {
 	case 0:
 		q.buy = 0
 	case 1:
@@ -249,10 +249,10 @@ func (m *Market) hide(q *price) {
 	}
 }
 
-func (q *price) target(level int64) int64 { return level + level*q.offset/millionth }
+func (q *quoteState) target(level int64) int64 { return level + level*q.offset/millionth }
 
-// set puts both sides around the middle: buy is rounded down, sell up, to the tick.
-func (q *price) set() {
+// setSides puts both sides around the middle: buy is rounded down, sell up, to the tick.
+func (q *quoteState) setSides() {
 	if q.published == singleRate {
 		q.buy, q.sell = q.middle, q.middle
 		return
@@ -283,8 +283,8 @@ func weekend(day engine.Date) bool {
 
 func weekday(day engine.Date) time.Weekday { return day.Start().In(engine.Location()).Weekday() }
 
-// between is a number from low to high, both included.
-func (m *Market) between(low, high int64) int64 { return low + m.random.Int64N(high-low+1) }
+// randomBetween is a number from low to high, both included.
+func (m *Market) randomBetween(low, high int64) int64 { return low + m.random.Int64N(high-low+1) }
 
-// limited is value within ±most.
-func limited(value, most int64) int64 { return min(max(value, -most), most) }
+// clamp is value within ±most.
+func clamp(value, most int64) int64 { return min(max(value, -most), most) }

@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// days is so much history and a day of publications, every hour.
+// referenceDays is so much history and a day of publications, every hour.
 func days(seed uint64, count int) []engine.Refresh {
 	to := day("2026-09-20")
 	m := NewMarket(seed)
@@ -94,9 +94,9 @@ func TestI3_MarketIsBelieved(t *testing.T) {
 	refreshes := days(2, sweep(60, 365))
 	now := refreshes[len(refreshes)-1].ObservedAt
 	catalogue := engine.DefaultCatalogue().WithSources(Definitions(source.DefaultSet()).Sources()...)
-	parts, refused := engine.Split(catalogue, refreshes, nil)
+	parts, refused := engine.SplitByCurrency(catalogue, refreshes, nil)
 	for _, currency := range catalogue.Currencies() {
-		book := engine.NewBook(currency.Code, catalogue, engine.DefaultRules())
+		book := engine.NewCurrencyState(currency.Code, catalogue, engine.DefaultRules())
 		for _, part := range parts[currency.Code] {
 			decision, err := book.Decide(engine.Observe{Refreshes: []engine.Refresh{part.Refresh}}, now)
 			if err != nil {
@@ -107,7 +107,7 @@ func TestI3_MarketIsBelieved(t *testing.T) {
 				book.Apply(event)
 			}
 		}
-		if len(book.State().Offers) == 0 {
+		if len(book.Saved().SourceQuotes) == 0 {
 			t.Errorf("nobody quotes %s", currency.Code)
 		}
 	}
@@ -183,8 +183,8 @@ func TestMarketSteps(t *testing.T) {
 		m := NewMarket(rapid.Uint64().Draw(t, "seed"))
 		at := day("2026-09-20").Start()
 		for range sweep(15, 50) {
-			before, quotes := slices.Clone(m.levels), [][]price{}
-			for _, page := range m.desks {
+			before, quotes := slices.Clone(m.levels), [][]quoteState{}
+			for _, page := range m.institutions {
 				quotes = append(quotes, slices.Clone(page.quotes))
 			}
 			at = at.Add(time.Duration(rapid.IntRange(0, 100_000).Draw(t, "seconds")) * time.Second)
@@ -197,7 +197,7 @@ func TestMarketSteps(t *testing.T) {
 					t.Fatalf("%s wandered off to %d", l.code, l.now)
 				}
 			}
-			for i, page := range m.desks {
+			for i, page := range m.institutions {
 				for j, q := range page.quotes {
 					checkStep(t, page.institution, &quotes[i][j], &q)
 				}
@@ -206,7 +206,7 @@ func TestMarketSteps(t *testing.T) {
 	})
 }
 
-func checkStep(t *rapid.T, institution string, before, after *price) {
+func checkStep(t *rapid.T, institution string, before, after *quoteState) {
 	most := before.middle*3/1000 + after.tick
 	for _, pair := range [][2]int64{{before.buy, after.buy}, {before.sell, after.sell}} {
 		if from, to := pair[0], pair[1]; from != 0 && to != 0 && (to-from > most || from-to > most) {

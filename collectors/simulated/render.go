@@ -19,20 +19,20 @@ var pageFiles embed.FS
 
 // The places of a page that are filled in: rows that repeat, and values.
 var (
-	repeated = regexp.MustCompile(`(?s)\{\{each ?(\w*)\}\}(.*?)\{\{end\}\}`)
-	place    = regexp.MustCompile(`\{\{([^{}]*)\}\}`)
+	loopBlock   = regexp.MustCompile(`(?s)\{\{each ?(\w*)\}\}(.*?)\{\{end\}\}`)
+	placeholder = regexp.MustCompile(`\{\{([^{}]*)\}\}`)
 )
 
-// html is a page of pages/ as it says these lines. The first line of the file is its character set, a phone number and its title;
+// renderPage is a page of pages/ as it says these lines. The first line of the file is its character set, a phone number and its title;
 // head and foot are those of all pages. In {{ }} stand
 //
 //	usd.buy               a value: see values, and chrome for those that belong to no line
 //	RD$ |usd.buy| DOP|-   the same with text before and behind it; when there is none, what stands last
 //	USD=Dólar|EUR=Euro    a text by the currency or the channel of the row
 //	each ... end          once for each line; each cash: only those of that channel
-func html(file string, v *view, lines []line, extra map[string]string) document {
+func renderPage(file string, v *pageData, lines []shownQuote, extra map[string]string) document {
 	head, body, _ := strings.Cut(pageFile(file), "\n")
-	about := strings.SplitN(filled(head, extra), " ", 3)
+	about := strings.SplitN(fillPlaceholders(head, extra), " ", 3)
 	known := map[string]string{
 		"charset": about[0], "phone": about[1], "title": about[2], "loans": pageFile("loans.html"),
 		"today": spanishDay(engine.DateOf(v.Now)), "year": strconv.Itoa(v.Now.Year()), "hour": v.Now.Format("02/01/2006 03:04 PM"),
@@ -40,27 +40,27 @@ func html(file string, v *view, lines []line, extra map[string]string) document 
 	maps.Copy(known, extra)
 	for _, l := range slices.Backward(lines) { // of two the first one counts, or that of no channel
 		if prefix := strings.ToLower(l.Currency) + "."; known[prefix+"channel"] != string(engine.Unspecified) {
-			maps.Copy(known, l.values(prefix))
+			maps.Copy(known, l.placeholders(prefix))
 		}
 	}
-	text := repeated.ReplaceAllStringFunc(pageFile("top.html")+body+pageFile("bottom.html"), func(block string) string {
-		found, rows := repeated.FindStringSubmatch(block), ""
+	text := loopBlock.ReplaceAllStringFunc(pageFile("top.html")+body+pageFile("bottom.html"), func(block string) string {
+		found, rows := loopBlock.FindStringSubmatch(block), ""
 		for _, l := range lines {
 			if found[1] == "" || found[1] == string(l.Channel) {
-				rows += filled(found[2], l.values(""))
+				rows += fillPlaceholders(found[2], l.placeholders(""))
 			}
 		}
 		return rows
 	})
-	d := document{contentType: contentHTML, body: []byte(filled(text, known))}
+	d := document{contentType: contentHTML, body: []byte(fillPlaceholders(text, known))}
 	if about[0] == "windows-1252" {
 		d.contentType, d.latin = "text/html", true // only the page itself names its character set
 	}
 	return d
 }
 
-// values are what a page can say of a line.
-func (l line) values(prefix string) map[string]string {
+// placeholders are what a page can say of a line.
+func (l shownQuote) placeholders(prefix string) map[string]string {
 	return map[string]string{
 		prefix + "buy": l.Buy, prefix + "sell": l.Sell, prefix + "buy2": twoDecimals(l.Buy), prefix + "sell2": twoDecimals(l.Sell),
 		prefix + "date": l.Date.String(), prefix + "day": spanishDay(l.Date), prefix + "minute": l.Published.Format("02/01/2006 15:04"),
@@ -69,9 +69,9 @@ func (l line) values(prefix string) map[string]string {
 	}
 }
 
-// filled puts values in their places.
-func filled(text string, values map[string]string) string {
-	return place.ReplaceAllStringFunc(text, func(block string) string {
+// fillPlaceholders puts values in their places.
+func fillPlaceholders(text string, values map[string]string) string {
+	return placeholder.ReplaceAllStringFunc(text, func(block string) string {
 		parts := strings.Split(strings.Trim(block, "{}"), "|")
 		if key, _, isChoice := strings.Cut(parts[0], "="); isChoice && strings.Trim(key, letters) == "" {
 			for _, part := range parts {
@@ -102,11 +102,11 @@ func pageFile(name string) string {
 	return string(text)
 }
 
-// page is the route of a page of pages/ that needs nothing but the view.
-func page(institution, host, path, file string) route {
+// htmlRoute is the route of a page of pages/ that needs nothing but the view.
+func htmlRoute(institution, host, path, file string) route {
 	return route{
 		method: http.MethodGet, host: host, path: path, institution: institution,
-		render: func(v *view) document { return html(file, v, v.Of(institution), nil) },
+		render: func(v *pageData) document { return renderPage(file, v, v.Of(institution), nil) },
 	}
 }
 
@@ -153,16 +153,16 @@ func localDay(day engine.Date) time.Time { return day.Start().In(engine.Location
 
 var jsonNumber = regexp.MustCompile(`^(0|[1-9]\d*)(\.\d+)?$`)
 
-// number is a side as a JSON number, null when there is none, a text when it is something else. A number ends with a digit that
+// jsonNumberOrNull is a side as a JSON number, null when there is none, a text when it is something else. A number ends with a digit that
 // counts: 60.9, not 60.90.
-func number(text string) string {
+func jsonNumberOrNull(text string) string {
 	switch {
 	case text == "":
 		return "null"
 	case jsonNumber.MatchString(text):
 		return shortest(text)
 	}
-	return quoted(text)
+	return jsonString(text)
 }
 
 func shortest(text string) string {
@@ -172,37 +172,39 @@ func shortest(text string) string {
 	return text
 }
 
-// quoted is a JSON text. What pages hold needs no escapes but those of %q, which JSON has too.
-func quoted(text string) string { return fmt.Sprintf("%q", text) }
+// jsonString is a JSON text. What pages hold needs no escapes but those of %q, which JSON has too.
+func jsonString(text string) string { return fmt.Sprintf("%q", text) }
 
-// text is a side as a JSON text, null when there is none.
-func text(side string) string {
+// jsonStringOrNull is a side as a JSON text, null when there is none.
+func jsonStringOrNull(side string) string {
 	if side == "" {
 		return "null"
 	}
-	return quoted(side)
+	return jsonString(side)
 }
 
 func jsonDocument(format string, args ...any) document {
 	return document{contentType: contentJSON, body: fmt.Appendf(nil, format, args...)}
 }
 
-func sorry(v *view, status int, what string) document {
+func errorPage(v *pageData, status int, what string) document {
 	body := fmt.Sprintf(`<!DOCTYPE html><html lang="es"><head><meta charset="utf-8"><title>%[1]s</title></head><body><h1>%[1]s</h1>
 <p>Por favor intente m&aacute;s tarde o llame al 809-555-0199. C&oacute;digo 58.1173, %[2]s.</p></body></html>
 `, what, spanishDay(engine.DateOf(v.Now)))
 	return document{contentType: contentHTML, body: []byte(body), status: status}
 }
 
-func missing(v *view) document { return sorry(v, http.StatusNotFound, "P&aacute;gina no encontrada") }
+func notFoundPage(v *pageData) document {
+	return errorPage(v, http.StatusNotFound, "P&aacute;gina no encontrada")
+}
 
-func robots(*view) document {
+func robotsTXT(*pageData) document {
 	return document{contentType: "text/plain; charset=utf-8", body: []byte(
 		"User-agent: *\nDisallow: /wp-admin/\nDisallow: /admin/\nAllow: /wp-admin/admin-ajax.php\n")}
 }
 
-// wall is the page that a bot wall shows instead of the one that was asked for.
-func wall(v *view) []byte {
+// botWallPage is the page that a bot wall shows instead of the one that was asked for.
+func botWallPage(v *pageData) []byte {
 	return fmt.Appendf(nil, `<html style="height:100%%"><head><META NAME="ROBOTS" CONTENT="NOINDEX, NOFOLLOW"><meta name="format-detection" content="telephone=no">
 <script type="text/javascript" src="/_Incapsula_Resource?SWJIYLWA=719d34d31c8e3a6e6fffd425f7e032f3"></script></head>
 <body style="margin:0px;height:100%%"><iframe id="main-iframe" src="/_Incapsula_Resource?CWUDNSAI=9&xinfo=8-58901234-0%%20NNNN%%20RT%%28%d%%29" frameborder=0 width="100%%" height="100%%">

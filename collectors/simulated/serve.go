@@ -32,9 +32,9 @@ type route struct {
 	method, host, path string
 	query              string                   // name=value that must be there; "" = any query
 	cookies            []string                 // values of Set-Cookie, in their order
-	guard              func(*http.Request) bool // what has to be sent along; false: the answer is 200 without a byte
-	next               string                   // path of the second step, which the page names
-	render             func(*view) document
+	accepts            func(*http.Request) bool // what has to be sent along; false: the answer is 200 without a byte
+	nextPath           string                   // path of the second step, which the page names
+	render             func(*pageData) document
 	institution        string   // whose site it is; silent when the institution is. "" = nobody's in particular
 	sources            []string // ids of the definitions whose document it is
 }
@@ -54,10 +54,10 @@ type document struct {
 // ServeHTTP answers as the host that is asked.
 func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := hostName(r.Host)
-	if s.broken.has(Fault.ofHandshake, name) {
+	if s.faults.has(Fault.ofHandshake, name) {
 		panic(http.ErrAbortHandler) // a connection from before the fault: the client has to shake hands again
 	}
-	defer s.visits.enter(name, r)()
+	defer s.requestLog.begin(name, r)()
 	r.Body = http.MaxBytesReader(w, r.Body, formBytesMax)
 	r.URL.Host = name
 	at := s.find(r.Method, r.URL)
@@ -65,32 +65,32 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if at != nil {
 		targets = at.targets()
 	}
-	on := s.broken.take(Fault.ofAnswer, targets...)
+	on := s.faults.take(Fault.ofAnswer, targets...)
 	if r.Method == http.MethodPost && !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") {
 		_ = r.ParseForm() // a body that is no form has no fields
 	} else {
 		_, _ = io.Copy(io.Discard, r.Body) // read, so that the server notices when the client goes away
 	}
 	if at == nil {
-		at = &route{method: r.Method, host: name, path: r.URL.Path, render: missing}
+		at = &route{method: r.Method, host: name, path: r.URL.Path, render: notFoundPage}
 		if r.URL.Path == "/robots.txt" {
-			at.render = robots
+			at.render = robotsTXT
 		}
 	}
 	s.answer(w, r, at, on)
 }
 
-func (s *Site) answer(w http.ResponseWriter, r *http.Request, at *route, on broken) {
-	v := s.view(r, on)
+func (s *Site) answer(w http.ResponseWriter, r *http.Request, at *route, on activeFault) {
+	v := s.pageData(r, on)
 	for _, cookie := range at.cookies {
 		w.Header().Add("Set-Cookie", cookie)
 	}
 	switch {
-	case s.misbehave(w, r, at, v):
+	case s.applyResponseFault(w, r, at, v):
 	case v.silent[at.institution] || v.at.IsZero():
 		w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
-		send(w, r, sorry(v, http.StatusServiceUnavailable, "Estamos en mantenimiento"))
-	case at.guard != nil && !at.guard(r):
+		send(w, r, errorPage(v, http.StatusServiceUnavailable, "Estamos en mantenimiento"))
+	case at.accepts != nil && !at.accepts(r):
 		w.Header().Set("Content-Type", contentJSON)
 		w.WriteHeader(http.StatusOK)
 	default:
@@ -99,8 +99,8 @@ func (s *Site) answer(w http.ResponseWriter, r *http.Request, at *route, on brok
 }
 
 // document is what the route answers, with the faults that change documents.
-func (v *view) document(at *route) document {
-	d := v.damage(at.render(v))
+func (v *pageData) document(at *route) document {
+	d := v.applyDocumentFault(at.render(v))
 	if d.latin {
 		d.body = latin(d.body)
 	}
@@ -122,22 +122,22 @@ func send(w http.ResponseWriter, r *http.Request, d document) {
 		tag := `"0x` + hex.EncodeToString(sum[:8]) + `"`
 		header.Set("ETag", tag)
 		header.Set("Last-Modified", d.modified.UTC().Format(modifiedForm))
-		if unchanged(r, tag, d.modified) {
+		if isNotModified(r, tag, d.modified) {
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}
 	}
 	body := d.body
 	if len(body) >= gzipBytesMin && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") && d.contentType != contentWorkbook {
-		body = packed(body)
+		body = gzipped(body)
 		header.Set("Content-Encoding", "gzip")
 	}
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	_, _ = w.Write(body) // the client may be gone
 }
 
-// unchanged is the conditional GET of RFC 9110: the tag counts before the date.
-func unchanged(r *http.Request, tag string, modified time.Time) bool {
+// isNotModified is the conditional GET of RFC 9110: the tag counts before the date.
+func isNotModified(r *http.Request, tag string, modified time.Time) bool {
 	if r.Method != http.MethodGet {
 		return false
 	}
@@ -148,7 +148,7 @@ func unchanged(r *http.Request, tag string, modified time.Time) bool {
 	return err == nil && !modified.Truncate(time.Second).After(since)
 }
 
-func packed(body []byte) []byte {
+func gzipped(body []byte) []byte {
 	var out bytes.Buffer
 	w := gzip.NewWriter(&out)
 	_, _ = w.Write(body) // into memory
@@ -156,8 +156,8 @@ func packed(body []byte) []byte {
 	return out.Bytes()
 }
 
-// toHTTPS is what every site does on port 80.
-func toHTTPS(w http.ResponseWriter, r *http.Request) {
+// redirectToHTTPS is what every site does on port 80.
+func redirectToHTTPS(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "https://"+hostName(r.Host)+r.URL.RequestURI(), http.StatusMovedPermanently)
 }
 

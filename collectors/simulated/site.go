@@ -34,16 +34,16 @@ type SiteConfig struct {
 // Site is the sites of all institutions in one server on loopback, at their real addresses for whoever dials through it.
 // Its certificates are signed by an authority of its own that lives as long as it does.
 type Site struct {
-	market      *Market
-	clock       func() time.Time
-	pace        time.Duration
-	definitions *source.Set
-	routes      map[string][]*route // by method and host
-	hosts       []string
-	broken      breakage
-	visits      visits
-	blanks      func() []byte // a member of a gzip stream, of very many blanks
-	signer      signer
+	market       *Market
+	clock        func() time.Time
+	pace         time.Duration
+	definitions  *source.Set
+	routes       map[string][]*route // by method and host
+	hosts        []string
+	faults       activeFaults
+	requestLog   requestLog
+	blanks       func() []byte // a member of a gzip stream, of very many blanks
+	certificates certificateSet
 
 	listeners []net.Listener
 	servers   []*http.Server
@@ -56,8 +56,8 @@ type Site struct {
 func NewSite(c SiteConfig) *Site {
 	s := &Site{
 		market: c.Market, clock: c.Clock, pace: c.Pace, definitions: source.DefaultSet(), routes: map[string][]*route{},
-		broken: breakage{by: map[string]*broken{}}, blanks: sync.OnceValue(gzippedBlanks), closing: make(chan struct{}),
-		visits: visits{hosts: map[string]*host{}},
+		faults: activeFaults{byTarget: map[string]*activeFault{}}, blanks: sync.OnceValue(gzippedBlanks), closing: make(chan struct{}),
+		requestLog: requestLog{hosts: map[string]*hostRequests{}},
 	}
 	if s.pace == 0 {
 		s.pace = time.Second
@@ -68,15 +68,15 @@ func NewSite(c SiteConfig) *Site {
 		s.hosts = append(s.hosts, r.host)
 	}
 	for _, d := range s.definitions.Definitions() {
-		s.attach(d)
+		s.attachSource(d)
 	}
 	slices.Sort(s.hosts)
 	s.hosts = slices.Compact(s.hosts)
 	return s
 }
 
-// attach notes which documents are those of a source, so that its faults can be told from its neighbours'.
-func (s *Site) attach(d *source.Definition) {
+// attachSource notes which documents are those of a source, so that its faults can be told from its neighbours'.
+func (s *Site) attachSource(d *source.Definition) {
 	for page := range d.Pages {
 		if r := s.documentRoute(d, page); r != nil {
 			r.sources = append(r.sources, d.ID)
@@ -102,10 +102,10 @@ func (s *Site) documentRoute(d *source.Definition, page int) *route {
 			return s.find(last.Method, address)
 		}
 		first := s.find(request.Method, address)
-		if first == nil || first.next == "" {
+		if first == nil || first.nextPath == "" {
 			return nil
 		}
-		address.Path, address.RawQuery = first.next, ""
+		address.Path, address.RawQuery = first.nextPath, ""
 		return s.find(last.Method, address)
 	}
 	return nil
@@ -138,7 +138,7 @@ func hostOf(d *source.Definition) string {
 
 // Start listens on two free ports of loopback, one with TLS.
 func (s *Site) Start() error {
-	if err := s.signer.open(s.hosts); err != nil {
+	if err := s.certificates.generate(s.hosts); err != nil {
 		return fmt.Errorf("make the certificates of the simulated site: %w", err)
 	}
 	secure := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: s.certificate}
@@ -148,7 +148,7 @@ func (s *Site) Start() error {
 			return errors.Join(fmt.Errorf("listen for the simulated site: %w", err), s.Close())
 		}
 		s.listeners = append(s.listeners, listener)
-		handler := http.Handler(http.HandlerFunc(toHTTPS))
+		handler := http.Handler(http.HandlerFunc(redirectToHTTPS))
 		if scheme == "https" {
 			listener, handler = tls.NewListener(listener, secure), s
 		}
@@ -212,7 +212,7 @@ func (s *Site) Dial(ctx context.Context, network, address string) (net.Conn, err
 }
 
 // Roots are the authorities that signed the certificates of the site; nil before Start.
-func (s *Site) Roots() *x509.CertPool { return s.signer.roots }
+func (s *Site) Roots() *x509.CertPool { return s.certificates.roots }
 
 // Document is the document of a page of a source, with or without demo-, without any network: the same bytes as served, with
 // the faults that change them. It is nil when there is no such page.
@@ -227,7 +227,7 @@ func (s *Site) Document(sourceID string, page int) *source.Document {
 	}
 	requests := d.Pages[page].Requests
 	request := requestOf(&requests[len(requests)-1], at)
-	v := s.view(request, s.broken.take(Fault.ofAnswer, at.targets()...))
+	v := s.pageData(request, s.faults.take(Fault.ofAnswer, at.targets()...))
 	made := v.document(at)
 	return &source.Document{
 		URL: request.URL.String(), ContentType: made.contentType, Body: made.body, FetchedAt: v.Now,

@@ -29,7 +29,7 @@ const (
 // TestSite_Cookies holds the trap of the central bank: without all cookies, or with both of the doubled one, the answer is empty.
 func TestSite_Cookies(t *testing.T) {
 	site := shared()
-	client := visitor(t, site)
+	client := siteClient(t, site)
 	handed := get(t, client, "https://"+centralBank+"/SectorExterno/HistoricoTasas").cookies
 	if doubled := slices.DeleteFunc(slices.Clone(handed), func(c *http.Cookie) bool { return c.Name != "wptem" }); len(doubled) != 2 ||
 		doubled[0].Value != "" || doubled[1].Value == "" {
@@ -43,7 +43,7 @@ func TestSite_Cookies(t *testing.T) {
 		for _, cookie := range cookies {
 			r.AddCookie(cookie)
 		}
-		got := do(t, client, r)
+		got := sendRequest(t, client, r)
 		if got.status != http.StatusOK {
 			t.Errorf("status %d", got.status)
 		}
@@ -67,7 +67,7 @@ func TestSite_Cookies(t *testing.T) {
 // TestSite_CentralBankByDate asks for days and ranges, with and without a rate.
 func TestSite_CentralBankByDate(t *testing.T) {
 	site := shared()
-	client := visitor(t, site)
+	client := siteClient(t, site)
 	get(t, client, "https://"+centralBank+"/SectorExterno/CertificacionTasas")
 	tests := []struct {
 		path, from, to string
@@ -84,7 +84,7 @@ func TestSite_CentralBankByDate(t *testing.T) {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+centralBank+"/Home/"+test.path, strings.NewReader(form.Encode()))
 		must(t, err)
 		r.Header.Set("Content-Type", formContent)
-		body := do(t, client, r).body
+		body := sendRequest(t, client, r).body
 		if got := bytes.Count(body, []byte(`"sellingValue"`)); got != test.values {
 			if test.path == "GetHistoricalExchangeRates" && test.from == "nonsense" && got > 0 {
 				continue // no first day is from the beginning
@@ -97,7 +97,7 @@ func TestSite_CentralBankByDate(t *testing.T) {
 // TestSite_Manners wants validators, packing, robots and the way from port 80 as real servers have them.
 func TestSite_Manners(t *testing.T) {
 	site := shared()
-	client := visitor(t, site)
+	client := siteClient(t, site)
 	first := get(t, client, workbookAddress)
 	book, tag, modified := first.body, first.header.Get("ETag"), first.header.Get("Last-Modified")
 	if tag == "" || modified != "Fri, 18 Sep 2026 21:00:00 GMT" || !bytes.HasPrefix(book, []byte("PK")) {
@@ -137,7 +137,7 @@ func TestSite_Manners(t *testing.T) {
 
 // TestSite_CharacterSets wants pages in windows-1252 that say so in themselves alone.
 func TestSite_CharacterSets(t *testing.T) {
-	site := still()
+	site := publishedSite()
 	for id, wanted := range map[string]string{"caribe-site": "text/html", "bonanza-site": "text/html", "bdi-site": contentHTML} {
 		d := site.Document(id, 0)
 		isLatin := bytes.Contains(d.Body, []byte("Pr\xe9stamos"))
@@ -157,7 +157,7 @@ func TestSite_Popular(t *testing.T) {
 	for accept, wanted := range map[string]string{
 		"application/json;odata=verbose": `{"d":{"results":[{`, "application/json": `"value":[{`, "*/*": "<d:DollarBuyRate>",
 	} {
-		if body := get(t, visitor(t, site), address, "Accept", accept).body; !bytes.Contains(body, []byte(wanted)) {
+		if body := get(t, siteClient(t, site), address, "Accept", accept).body; !bytes.Contains(body, []byte(wanted)) {
 			t.Errorf("%s: %s", accept, body)
 		}
 	}
@@ -166,22 +166,22 @@ func TestSite_Popular(t *testing.T) {
 // TestSite_SilentInstitutions wants 503 where the market has nothing to say, and its row gone from the aggregator.
 func TestSite_SilentInstitutions(t *testing.T) {
 	market := NewMarket(1)
-	site := open(t, SiteConfig{Market: market})
-	if r := get(t, visitor(t, site), bhdAddress); r.status != http.StatusServiceUnavailable || r.header.Get("Retry-After") == "" {
+	site := startSite(t, SiteConfig{Market: market})
+	if r := get(t, siteClient(t, site), bhdAddress); r.status != http.StatusServiceUnavailable || r.header.Get("Retry-After") == "" {
 		t.Errorf("before the first step: %d", r.status)
 	}
 	market.Step(noon())
 	market.mu.Lock()
-	for i := range market.desks {
-		if id := market.desks[i].institution; id == "bhd" || id == "gamelin" {
-			market.desks[i].silentUntil = noon().Add(time.Hour)
+	for i := range market.institutions {
+		if id := market.institutions[i].institution; id == "bhd" || id == "gamelin" {
+			market.institutions[i].silentUntil = noon().Add(time.Hour)
 		}
 	}
 	market.mu.Unlock()
-	if r := get(t, visitor(t, site), bhdAddress); r.status != http.StatusServiceUnavailable {
+	if r := get(t, siteClient(t, site), bhdAddress); r.status != http.StatusServiceUnavailable {
 		t.Errorf("silent: %d", r.status)
 	}
-	page := get(t, visitor(t, site), "https://www.infodolar.com.do/").body
+	page := get(t, siteClient(t, site), "https://www.infodolar.com.do/").body
 	if bytes.Contains(page, []byte("Gamelin")) || !bytes.Contains(page, []byte("Banco BHD")) {
 		t.Error("the aggregator lists a house that is silent, or forgot a bank whose own site is")
 	}
@@ -189,9 +189,9 @@ func TestSite_SilentInstitutions(t *testing.T) {
 
 // TestSite_Visits wants the log to tell how many came, how many at once, and as whom.
 func TestSite_Visits(t *testing.T) {
-	site := open(t, SiteConfig{})
-	client := visitor(t, site)
-	must(t, site.Break("qik.do", Hang))
+	site := startSite(t, SiteConfig{})
+	client := siteClient(t, site)
+	must(t, site.SetFault("qik.do", Hang))
 	ctx, cancel := context.WithCancel(t.Context())
 	var together sync.WaitGroup
 	for range 3 {
@@ -210,11 +210,11 @@ func TestSite_Visits(t *testing.T) {
 	await(t, "three requests have come", func() bool { return len(site.Requests()) == 3 })
 	cancel()
 	together.Wait()
-	site.Mend("qik.do")
+	site.ClearFaults("qik.do")
 	get(t, client, bhdAddress, "User-Agent", "visitor/2")
 
-	want := []Visit{{"backend.bhd.com.do", 1, 1, []string{"visitor/2"}}, {"qik.do", 3, 3, []string{"visitor/1"}}}
-	if got := site.Visits(); !reflect.DeepEqual(got, want) {
+	want := []HostStats{{"backend.bhd.com.do", 1, 1, []string{"visitor/2"}}, {"qik.do", 3, 3, []string{"visitor/1"}}}
+	if got := site.HostStats(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	last := site.Requests()[3]
@@ -225,11 +225,11 @@ func TestSite_Visits(t *testing.T) {
 
 // TestSite_CloseWaits wants Close to end answers that would never end, and to wait for them.
 func TestSite_CloseWaits(t *testing.T) {
-	site := open(t, SiteConfig{Pace: time.Hour})
+	site := startSite(t, SiteConfig{Pace: time.Hour})
 	transport := &http.Transport{DialContext: site.Dial, TLSClientConfig: &tls.Config{RootCAs: site.Roots()}}
 	var reading sync.WaitGroup
 	for host, fault := range map[string]Fault{"backend.bhd.com.do": Hang, "qik.do": HangBody, "www.banreservas.com": Trickle, "www.infodolar.com.do": Huge} {
-		must(t, site.Break(host, fault))
+		must(t, site.SetFault(host, fault))
 		reading.Go(func() {
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+host+"/", nil)
 			if err != nil {
@@ -257,7 +257,7 @@ func TestSite_CloseWaits(t *testing.T) {
 
 // TestSite_WhileTheMarketMoves reads and steps at the same time, for the race detector.
 func TestSite_WhileTheMarketMoves(t *testing.T) {
-	site := still()
+	site := publishedSite()
 	var both sync.WaitGroup
 	both.Go(func() {
 		for i := range 300 {
@@ -285,7 +285,7 @@ func TestSite_Trickle(t *testing.T) {
 		defer cancel()
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://qik.do/", nil)
 		must(t, err)
-		site.dawdle(w, r, document{contentType: contentHTML, body: make([]byte, 100)}, true)
+		site.sendSlowly(w, r, document{contentType: contentHTML, body: make([]byte, 100)}, true)
 		if w.bytes != 11 {
 			t.Errorf("%d bytes in ten seconds and a half", w.bytes)
 		}
@@ -311,7 +311,7 @@ func collector(t *testing.T, site *Site, budget time.Duration) *fetch.Client {
 	t.Helper()
 	client := fetch.New(fetch.Config{
 		Clock: noon, UserAgent: "tasard/test (+https://github.com/tasard/tasard)", Dial: site.Dial, Roots: site.Roots(), Pause: -1,
-		RequestMax: budget, BudgetMax: budget,
+		RequestTimeout: budget, FetchTimeout: budget,
 	})
 	t.Cleanup(func() { client.Close() })
 	return client
@@ -320,7 +320,7 @@ func collector(t *testing.T, site *Site, budget time.Duration) *fetch.Client {
 // TestSite_DocumentIsWhatIsServed: the program's own client, with cookies, second steps, certificates and packing, gets the bytes
 // that tests see without a network.
 func TestSite_DocumentIsWhatIsServed(t *testing.T) {
-	site := open(t, SiteConfig{})
+	site := startSite(t, SiteConfig{})
 	client := collector(t, site, 30*time.Second)
 	for _, d := range Definitions(source.DefaultSet()).Definitions() {
 		for page := range d.Pages {
@@ -336,9 +336,9 @@ func TestSite_DocumentIsWhatIsServed(t *testing.T) {
 	if site.Document("nobody", 0) != nil || site.Document("bhd-site", 1) != nil || site.Document("bhd-site", -1) != nil {
 		t.Error("a page that does not exist has a document")
 	}
-	for _, visit := range site.Visits() {
-		if visit.Together != 1 || !slices.Equal(visit.UserAgents, []string{"tasard/test (+https://github.com/tasard/tasard)"}) {
-			t.Errorf("%s saw %d at once, as %q", visit.Host, visit.Together, visit.UserAgents)
+	for _, visit := range site.HostStats() {
+		if visit.InFlightMax != 1 || !slices.Equal(visit.UserAgents, []string{"tasard/test (+https://github.com/tasard/tasard)"}) {
+			t.Errorf("%s saw %d at once, as %q", visit.Host, visit.InFlightMax, visit.UserAgents)
 		}
 	}
 }
@@ -377,7 +377,7 @@ func TestFaults_AreTold(t *testing.T) {
 	for _, test := range tests {
 		for _, id := range test.on {
 			d, _ := source.DefaultSet().Find(id)
-			must(t, site.Break(id, test.fault))
+			must(t, site.SetFault(id, test.fault))
 			budget := 30 * time.Second
 			if test.kinds[0] == source.Timeout {
 				budget = 300 * time.Millisecond // nothing comes
@@ -390,7 +390,7 @@ func TestFaults_AreTold(t *testing.T) {
 			if !errors.As(err, &failure) || !slices.Contains(test.kinds, failure.Kind) || !strings.Contains(failure.Error(), test.says) {
 				t.Errorf("%s of %s: %v, want %v", test.fault, id, err, test.kinds)
 			}
-			site.Mend(id)
+			site.ClearFaults(id)
 		}
 	}
 }

@@ -15,15 +15,15 @@ func AttributeOf(page *Document, selector, attribute string) (string, error) {
 	beginning := *page
 	beginning.Body = page.Body[:min(len(page.Body), addressPageBytesMax)]
 	var found *goquery.Selection
-	if failure := try(func() { found = parseHTML(decoded(&beginning)).Find(selector) }); failure != nil {
+	if failure := catchFailure(func() { found = parseHTML(decodeText(&beginning)).Find(selector) }); failure != nil {
 		return "", &Failure{Kind: Layout, Detail: page.URL + ", which names the next address: " + failure.Detail, Cause: failure}
 	}
 	if found.Length() == 0 {
-		return "", Fail(Layout, "%s has no element %s, which names the next address", page.URL, selector)
+		return "", Failf(Layout, "%s has no element %s, which names the next address", page.URL, selector)
 	}
 	text, ok := found.First().Attr(attribute)
 	if text = strings.TrimSpace(text); !ok || text == "" {
-		return "", Fail(Layout, "%s: the element %s has no attribute %s, which names the next address", page.URL, selector, attribute)
+		return "", Failf(Layout, "%s: the element %s has no attribute %s, which names the next address", page.URL, selector, attribute)
 	}
 	return text, nil
 }

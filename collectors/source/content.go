@@ -14,26 +14,26 @@ import (
 // textBytesMax is more than any page has. Fetching has limits of its own; files of an operator come without.
 const textBytesMax = 8 << 20
 
-// contentOf is the text of a document, once it is certain that it is of the kind that the method reads. Workbooks have none.
-func contentOf(doc *Document, page *Page) string {
+// checkedText is the text of a document, once it is certain that it is of the kind that the method reads. Workbooks have none.
+func checkedText(doc *Document, page *Page) string {
 	sheet := page.Extract.Method == XLSXRows
-	found := looksLike(doc.Body)
+	found := sniffContent(doc.Body)
 	switch {
 	case found == "blank":
-		fail(Empty, "the document has %d bytes and nothing in them", len(doc.Body))
+		failf(Empty, "the document has %d bytes and nothing in them", len(doc.Body))
 	case sheet && found == "workbook":
 		return ""
 	case sheet:
-		fail(WrongContent, "want a workbook, got %s%s", found, typeInWords(doc))
+		failf(WrongContent, "want a workbook, got %s%s", found, contentTypeNote(doc))
 	case found != "text":
-		fail(WrongContent, "want text, got %s%s", found, typeInWords(doc))
+		failf(WrongContent, "want text, got %s%s", found, contentTypeNote(doc))
 	case len(doc.Body) > textBytesMax:
-		fail(WrongContent, "the document has %d bytes; the most is %d", len(doc.Body), textBytesMax)
+		failf(WrongContent, "the document has %d bytes; the most is %d", len(doc.Body), textBytesMax)
 	}
-	if kind := foreignType(doc.ContentType); kind != "" {
-		fail(WrongContent, "want text, but the server says %s", quoted(kind))
+	if kind := binaryMediaType(doc.ContentType); kind != "" {
+		failf(WrongContent, "want text, but the server says %s", quoted(kind))
 	}
-	text := decoded(doc)
+	text := decodeText(doc)
 	checkText(text, page)
 	return text
 }
@@ -46,9 +46,9 @@ func signatures() [][2]string {
 	}
 }
 
-// looksLike is what the first bytes say: "blank", "workbook", "text", or another kind in words.
-func looksLike(body []byte) string {
-	if isBlankText(body) {
+// sniffContent is what the first bytes say: "blank", "workbook", "text", or another kind in words.
+func sniffContent(body []byte) string {
+	if isBlankDocument(body) {
 		return "blank"
 	}
 	for _, known := range signatures() {
@@ -63,21 +63,21 @@ func looksLike(body []byte) string {
 	return "text"
 }
 
-// isBlankText finds documents that only look like some: blanks, zero bytes, marks of byte order.
-func isBlankText(body []byte) bool {
+// isBlankDocument finds documents that only look like some: blanks, zero bytes, marks of byte order.
+func isBlankDocument(body []byte) bool {
 	return bytes.IndexFunc(body, func(r rune) bool { return !unicode.IsSpace(r) && r != 0 && r != '\ufeff' }) < 0
 }
 
-func typeInWords(doc *Document) string {
+func contentTypeNote(doc *Document) string {
 	if doc.ContentType == "" {
 		return ""
 	}
 	return ", which the server calls " + quoted(doc.ContentType)
 }
 
-// foreignType finds the types that never are a page or data in text. Servers call JSON text/html and the other way round,
+// binaryMediaType finds the types that never are a page or data in text. Servers call JSON text/html and the other way round,
 // so among texts the first bytes decide.
-func foreignType(contentType string) string {
+func binaryMediaType(contentType string) string {
 	kind, _, err := mime.ParseMediaType(contentType)
 	if err != nil {
 		return ""
@@ -92,9 +92,9 @@ func foreignType(contentType string) string {
 	return ""
 }
 
-// decoded is the text in UTF-8. What is valid UTF-8 is UTF-8, whatever the header says; otherwise mark of byte order, header
+// decodeText is the text in UTF-8. What is valid UTF-8 is UTF-8, whatever the header says; otherwise mark of byte order, header
 // and meta element decide. Bytes that mean nothing become U+FFFD, which is no digit.
-func decoded(doc *Document) string {
+func decodeText(doc *Document) string {
 	body := bytes.TrimPrefix(doc.Body, []byte("\xef\xbb\xbf"))
 	if utf8.Valid(body) && bytes.IndexByte(body, 0) < 0 && bytes.IndexByte(body, 0x1b) < 0 {
 		return string(body)
@@ -113,23 +113,23 @@ func decoded(doc *Document) string {
 // checkText tells HTML from JSON by its beginning, and whole pages from those that were cut off.
 func checkText(text string, page *Page) {
 	extract := &page.Extract
-	start := strings.TrimLeftFunc(text, isBlank)
+	start := strings.TrimLeftFunc(text, isSpace)
 	lower := strings.ToLower(start)
 	isJSON := extract.Method == JSONFields || extract.Method == JSONRows
 	isPage := strings.HasPrefix(lower, "<!doctype html") || strings.HasPrefix(lower, "<html")
 	switch {
 	case isJSON && isPage:
-		fail(WrongContent, "want JSON, got a page in HTML beginning with %s", quoted(start))
+		failf(WrongContent, "want JSON, got a page in HTML beginning with %s", quoted(start))
 	case isJSON && strings.HasPrefix(start, "<"):
-		fail(WrongContent, "want JSON, got markup beginning with %s", quoted(start))
+		failf(WrongContent, "want JSON, got markup beginning with %s", quoted(start))
 	case isJSON || extract.Method == TextRegex && extract.Text.At == "" && !isPage:
 	case !strings.Contains(start, "<"):
-		fail(WrongContent, "want HTML, got text beginning with %s", quoted(start))
+		failf(WrongContent, "want HTML, got text beginning with %s", quoted(start))
 	case strings.HasPrefix(start, "{") || strings.HasPrefix(start, "["):
-		fail(WrongContent, "want HTML, got data beginning with %s", quoted(start))
+		failf(WrongContent, "want HTML, got data beginning with %s", quoted(start))
 	case strings.HasPrefix(lower, "<?xml") && !strings.Contains(lower, "<html"):
-		fail(WrongContent, "want HTML, got XML beginning with %s", quoted(start))
+		failf(WrongContent, "want HTML, got XML beginning with %s", quoted(start))
 	case strings.Contains(lower, "<html") && !strings.Contains(lower, "</html") && !page.Fragment:
-		fail(WrongContent, "the page was cut off: after %d bytes there is no </html>", len(text))
+		failf(WrongContent, "the page was cut off: after %d bytes there is no </html>", len(text))
 	}
 }

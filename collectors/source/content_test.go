@@ -16,7 +16,7 @@ import (
 
 func oneField() *Definition {
 	return sourceOf(Extract{Method: HTMLRows, Rows: &Rows{
-		At: "tr", Label: Place{At: "th"}, Buy: &Place{At: "td"}, Min: 1, Labels: map[string]Target{"dolar": {}},
+		At: "tr", Label: Locator{At: "th"}, Buy: &Locator{At: "td"}, Min: 1, Labels: map[string]Target{"dolar": {}},
 	}})
 }
 
@@ -134,8 +134,8 @@ func TestContent_Charsets(t *testing.T) {
 	})
 }
 
-// walls are challenges as bot walls show them with status 200; synthetic, from their known marks.
-func walls() map[string]string {
+// botWalls are challenges as bot walls show them with status 200; synthetic, from their known marks.
+func botWalls() map[string]string {
 	return map[string]string{
 		"Incapsula": `<html style="height:100%"><head><META NAME="ROBOTS" CONTENT="NOINDEX, NOFOLLOW"><script src="/_Incapsula_Resource?SWJIYLWA=1">` +
 			`</script></head><body></body></html>`,
@@ -154,7 +154,7 @@ func walls() map[string]string {
 
 func TestContent_Walls(t *testing.T) {
 	sheet := sourceOf(Extract{Method: XLSXRows, Sheet: &Sheet{Year: "ano", Month: "mes", Day: "dia"}, Fields: []Field{{Side: BuySide}}})
-	for name, page := range walls() {
+	for name, page := range botWalls() {
 		for _, d := range []*Definition{oneField(), referenceJSON(), sheet} {
 			_, err := d.Parse(0, documentOf(page))
 			if err == nil {
@@ -175,7 +175,7 @@ func TestContent_GoodPagesBehindWalls(t *testing.T) {
 }
 
 func TestDocument_Challenge(t *testing.T) {
-	for name, page := range walls() {
+	for name, page := range botWalls() {
 		if (&Document{Body: []byte(page)}).Challenge() == "" {
 			t.Errorf("%s is not recognised", name)
 		}
@@ -191,9 +191,9 @@ func TestDocument_Challenge(t *testing.T) {
 
 // Pages that only an attack can mean are refused before selectors and patterns go through them.
 func TestHTML_Limits(t *testing.T) {
-	fields := sourceOf(Extract{Method: HTMLFields, Fields: []Field{{Side: BuySide, Place: Place{At: "b:nth-child(2)", Pattern: `[0-9.]+`}}}})
+	fields := sourceOf(Extract{Method: HTMLFields, Fields: []Field{{Side: BuySide, Locator: Locator{At: "b:nth-child(2)", Pattern: `[0-9.]+`}}}})
 	everywhere := sourceOf(Extract{Method: HTMLFields, Fields: []Field{
-		{Side: BuySide, Place: Place{At: "b", Pattern: `x`}}, {Side: SellSide, Place: Place{At: "b", Pattern: `y`}},
+		{Side: BuySide, Locator: Locator{At: "b", Pattern: `x`}}, {Side: SellSide, Locator: Locator{At: "b", Pattern: `y`}},
 	}})
 	text := sourceOf(Extract{Method: TextRegex, Text: &Text{At: "body", Pattern: `(?P<buy>[0-9.]+)`}})
 	plain := sourceOf(Extract{Method: TextRegex, Text: &Text{Pattern: `(?P<buy>[0-9.]+)`}})
@@ -213,7 +213,7 @@ func TestHTML_Limits(t *testing.T) {
 		{"depth", pageOf(strings.Repeat("<div>", 300) + strings.Repeat("<i></i>", 9_000)), fields, "nested so deeply"},
 		{"attributes", pageOf("<div class=\"" + strings.Repeat("a ", 1<<20) + "\"><p>" + strings.Repeat("<i></i>", 9_000)), fields, "attributes are so long"},
 		{"searches", pageOf(strings.Repeat("<b>"+strings.Repeat(".", 1<<20-1)+"</b>", 5)), everywhere, "bytes to search"},
-		{"quotes", strings.Join(numbers(quotesOfDay+1), " "), plain, "more than 500 quotes"},
+		{"quotes", strings.Join(numbers(quotesMax+1), " "), plain, "more than 500 quotes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := c.source.Parse(0, documentOf(c.document))
@@ -321,7 +321,7 @@ func TestReadPrice_Forms(t *testing.T) {
 	} {
 		for want, texts := range prices {
 			for _, text := range texts {
-				if got, err := ReadPrice(text, mark, 8); err != nil || got != want {
+				if got, err := parsePrice(text, mark, 8); err != nil || got != want {
 					t.Errorf("ReadPrice(%q, %q) = %q, %v; want %q", text, mark, got, err, want)
 				}
 			}
@@ -350,7 +350,7 @@ func TestI3_ReadPriceGuessesNothing(t *testing.T) {
 		{AnyMark, 2}: {"58.905", "58.900"}, {AnyMark, 0}: {"58.9"}, {AnyMark, 20}: {"58.123456789"},
 	} {
 		for _, text := range texts {
-			if got, err := ReadPrice(text, how.mark, how.most); err == nil {
+			if got, err := parsePrice(text, how.mark, how.most); err == nil {
 				t.Errorf("ReadPrice(%q, %q, %d) = %q, want an error", text, how.mark, how.most, got)
 			}
 		}
@@ -401,7 +401,7 @@ func FuzzReadPrice(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, mark byte, most int) {
 		marks := []DecimalMark{AnyMark, Point, Comma}
 		most = min(max(most, 0), 8)
-		price, err := ReadPrice(text, marks[int(mark)%len(marks)], most)
+		price, err := parsePrice(text, marks[int(mark)%len(marks)], most)
 		if err != nil {
 			return
 		}
@@ -429,10 +429,10 @@ func TestNormalise(t *testing.T) {
 		{"840", "840"}, {"№ 5", "№ 5"},
 		{"", ""}, {" :*. ", ""}, {"\u00a0", ""},
 	} {
-		if got := Normalise(c[0]); got != c[1] {
+		if got := normaliseLabel(c[0]); got != c[1] {
 			t.Errorf("Normalise(%q) = %q, want %q", c[0], got, c[1])
 		}
-		if twice := Normalise(c[1]); twice != c[1] {
+		if twice := normaliseLabel(c[1]); twice != c[1] {
 			t.Errorf("Normalise(%q) = %q: it is normalised already", c[1], twice)
 		}
 	}
@@ -445,9 +445,9 @@ func TestNormalise_TrapsStayApart(t *testing.T) {
 		"La Nacional", "Agente de Cambio La Nacional", "Caribe", "Caribe Express", "RM", "RM Express", "Scotiabank",
 		"Scotiabank Cambio online", "APAP", "ACAP", "Dólar (US)", "Dólar (CA)", "Euro", "Euros",
 	} {
-		if other, twice := seen[Normalise(name)]; twice {
+		if other, twice := seen[normaliseLabel(name)]; twice {
 			t.Errorf("%q and %q are the same label", name, other)
 		}
-		seen[Normalise(name)] = name
+		seen[normaliseLabel(name)] = name
 	}
 }

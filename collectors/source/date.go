@@ -11,8 +11,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// ErrDate is what every refused date wraps.
-var ErrDate = errors.New("not a date of the expected form")
+// errDate is what every refused date wraps.
+var errDate = errors.New("not a date of the expected form")
 
 // Years that can be meant. Two digits are never a year.
 const (
@@ -23,53 +23,53 @@ const (
 // The forms of dates. What stands around a date must be cut off by a pattern of the definition: a date in the middle of
 // prose may be that of anything.
 var (
-	isoDay      = regexp.MustCompile(`^([0-9]{4})-([0-9]{2})-([0-9]{2})(?:[T ]00:00(?::00(?:\.0+)?)?(?:Z|[-+][0-9]{2}:?[0-9]{2})?)?$`)
-	isoMoment   = regexp.MustCompile(`^([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]([0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?)(Z|[-+][0-9]{2}:[0-9]{2})?$`)
-	numbersDay  = regexp.MustCompile(`^([0-9]{1,2})([-/.])([0-9]{1,2})([-/.])([0-9]{4})$`)
-	dayAndTime  = regexp.MustCompile(`^([0-9]{1,2}[-/.][0-9]{1,2}[-/.][0-9]{4})(?: ?[-,] ?| )([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?(?: ?([ap]) ?\.? ?m\.?)?$`)
-	spanishDay  = regexp.MustCompile(`^(?:[a-z]+,? )?([0-9]{1,2})(?: de | |-|/)([a-z]{3,10})\.?(?:,? del? |,? |-|/)([0-9]{4})$`)
-	monthOfYear = map[string]int{
+	isoDatePattern         = regexp.MustCompile(`^([0-9]{4})-([0-9]{2})-([0-9]{2})(?:[T ]00:00(?::00(?:\.0+)?)?(?:Z|[-+][0-9]{2}:?[0-9]{2})?)?$`)
+	isoInstantPattern      = regexp.MustCompile(`^([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]([0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?)(Z|[-+][0-9]{2}:[0-9]{2})?$`)
+	numericDatePattern     = regexp.MustCompile(`^([0-9]{1,2})([-/.])([0-9]{1,2})([-/.])([0-9]{4})$`)
+	numericDateTimePattern = regexp.MustCompile(`^([0-9]{1,2}[-/.][0-9]{1,2}[-/.][0-9]{4})(?: ?[-,] ?| )([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?(?: ?([ap]) ?\.? ?m\.?)?$`)
+	spanishDatePattern     = regexp.MustCompile(`^(?:[a-z]+,? )?([0-9]{1,2})(?: de | |-|/)([a-z]{3,10})\.?(?:,? del? |,? |-|/)([0-9]{4})$`)
+	spanishMonths          = map[string]int{
 		"ene": 1, "feb": 2, "mar": 3, "abr": 4, "may": 5, "jun": 6, "jul": 7, "ago": 8, "sep": 9, "set": 9, "oct": 10, "nov": 11, "dic": 12,
 	}
 )
 
-// readDate reads a date of one form, and the moment, in Santo Domingo unless a zone is stated, for the forms that have one.
-func readDate(text string, form DateForm) (engine.Date, time.Time, error) {
-	text = collapse(text)
+// parseDate reads a date of one form, and the moment, in Santo Domingo unless a zone is stated, for the forms that have one.
+func parseDate(text string, form DateForm) (engine.Date, time.Time, error) {
+	text = collapseSpaces(text)
 	if len(text) > priceBytesMax {
-		return 0, time.Time{}, fmt.Errorf("%w: a text of %d bytes", ErrDate, len(text))
+		return 0, time.Time{}, fmt.Errorf("%w: a text of %d bytes", errDate, len(text))
 	}
 	var day engine.Date
 	var moment time.Time
 	switch form {
 	case ISODate:
-		if found := isoDay.FindStringSubmatch(text); found != nil {
+		if found := isoDatePattern.FindStringSubmatch(text); found != nil {
 			day = dateOf(found[1], found[2], found[3])
 		}
 	case DayMonthYear:
-		day = readNumbersDay(text)
+		day = parseNumericDate(text)
 	case SpanishDate:
-		if found := spanishDay.FindStringSubmatch(Normalise(text)); found != nil {
+		if found := spanishDatePattern.FindStringSubmatch(normaliseLabel(text)); found != nil {
 			day = dateOf(found[3], monthNumber(found[2]), found[1])
 		}
 	case DayTime:
-		day, moment = readDayAndTime(text)
-	case ISOMoment:
-		day, moment = readMoment(text)
+		day, moment = parseNumericDateTime(text)
+	case ISOInstant:
+		day, moment = parseInstant(text)
 	}
 	if day.IsZero() {
-		return 0, time.Time{}, fmt.Errorf("%w: %.80q, want the form %s", ErrDate, text, form)
+		return 0, time.Time{}, fmt.Errorf("%w: %.80q, want the form %s", errDate, text, form)
 	}
 	return day, moment, nil
 }
 
 // monthNumber is the month of a Spanish name, told by its first three letters; "" when it is none.
 func monthNumber(name string) string {
-	letters := []rune(Normalise(name))
+	letters := []rune(normaliseLabel(name))
 	if len(letters) < 3 {
 		return ""
 	}
-	if number := monthOfYear[string(letters[:3])]; number > 0 {
+	if number := spanishMonths[string(letters[:3])]; number > 0 {
 		return strconv.Itoa(number)
 	}
 	return ""
@@ -87,20 +87,20 @@ func dateOf(year, month, day string) engine.Date {
 	return date
 }
 
-func readNumbersDay(text string) engine.Date {
-	found := numbersDay.FindStringSubmatch(text)
+func parseNumericDate(text string) engine.Date {
+	found := numericDatePattern.FindStringSubmatch(text)
 	if found == nil || found[2] != found[4] {
 		return 0
 	}
 	return dateOf(found[5], found[3], found[1])
 }
 
-func readDayAndTime(text string) (engine.Date, time.Time) {
-	found := dayAndTime.FindStringSubmatch(strings.ToLower(text))
+func parseNumericDateTime(text string) (engine.Date, time.Time) {
+	found := numericDateTimePattern.FindStringSubmatch(strings.ToLower(text))
 	if found == nil {
 		return 0, time.Time{}
 	}
-	day := readNumbersDay(found[1])
+	day := parseNumericDate(found[1])
 	hour, _ := strconv.Atoi(found[2])
 	half := found[5]
 	if day.IsZero() || half != "" && (hour < 1 || hour > 12) {
@@ -112,19 +112,19 @@ func readDayAndTime(text string) (engine.Date, time.Time) {
 	if half == "p" {
 		hour += 12
 	}
-	return momentOf(day.String(), fmt.Sprintf("%02d:%s:%02s", hour, found[3], found[4]), "")
+	return instantIn(day.String(), fmt.Sprintf("%02d:%s:%02s", hour, found[3], found[4]), "")
 }
 
-func readMoment(text string) (engine.Date, time.Time) {
-	found := isoMoment.FindStringSubmatch(text)
+func parseInstant(text string) (engine.Date, time.Time) {
+	found := isoInstantPattern.FindStringSubmatch(text)
 	if found == nil {
 		return 0, time.Time{}
 	}
-	return momentOf(found[1], found[2], found[3])
+	return instantIn(found[1], found[2], found[3])
 }
 
-// momentOf is a moment and its day in Santo Domingo, where the clock stands that a page without a zone means.
-func momentOf(day, clock, zone string) (engine.Date, time.Time) {
+// instantIn is a moment and its day in Santo Domingo, where the clock stands that a page without a zone means.
+func instantIn(day, clock, zone string) (engine.Date, time.Time) {
 	moment, err := time.ParseInLocation("2006-01-02T15:04:05", day+"T"+clock, engine.Location())
 	if zone != "" {
 		moment, err = time.Parse(time.RFC3339, day+"T"+clock+zone)

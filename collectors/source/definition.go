@@ -12,25 +12,25 @@ import (
 // read them. It is data: the built-in ones lie in definitions/, one file each; an operator's directory replaces or adds
 // some (Set.Extend). A Definition is immutable once read.
 type Definition struct {
-	ID             string         // of the source; what Rate.sourceId says
-	Name           string         // in Spanish, for people
-	URL            string         // the page that a person can open, a URI or ""
-	Institution    string         // whom the source speaks for; "" when each row names its own
-	Priority       int64          // lower wins (S11)
-	UpstreamSource string         // whom an aggregator is, "" for the institution's own word
-	Kind           engine.Kind    // of all its quotes
-	Channel        engine.Channel // of its quotes, unless a label says another
-	Expiry         Expiry         // how long it is believed
-	Bounds         []engine.Bound // what is believed, where the currency's own band does not fit
-	Language       string         // of its pages: es or en, for Accept-Language
-	Decimal        DecimalMark    // how it writes fractions; "" = what the text itself makes certain
-	DecimalsMax    int            // more digits behind the mark are an error of reading, not a rate
-	IgnoreRobots   bool           // the operator's own decision: robots.txt does not count
-	PlainHTTP      bool           // its addresses may be http: whoever sits between can change what it says
-	CAFile         string         // PEM file of intermediates that the server forgets, "" = none
-	Disabled       string         // why it is not collected, "" = it is; its documents can still be read
-	Note           string         // what is known about it, for whoever mends it
-	Pages          []Page         // at least one; together they are one answer
+	ID             string                  // of the source; what Rate.sourceId says
+	Name           string                  // in Spanish, for people
+	URL            string                  // the page that a person can open, a URI or ""
+	Institution    string                  // whom the source speaks for; "" when each row names its own
+	Priority       int64                   // lower wins (S11)
+	UpstreamSource string                  // whom an aggregator is, "" for the institution's own word
+	Kind           engine.Kind             // of all its quotes
+	Channel        engine.Channel          // of its quotes, unless a label says another
+	Expiry         Expiry                  // how long it is believed
+	Bounds         []engine.PlausibleRange // what is believed, where the currency's own band does not fit
+	Language       string                  // of its pages: es or en, for Accept-Language
+	Decimal        DecimalMark             // how it writes fractions; "" = what the text itself makes certain
+	DecimalsMax    int                     // more digits behind the mark are an error of reading, not a rate
+	IgnoreRobots   bool                    // the operator's own decision: robots.txt does not count
+	PlainHTTP      bool                    // its addresses may be http: whoever sits between can change what it says
+	CAFile         string                  // PEM file of intermediates that the server forgets, "" = none
+	Disabled       string                  // why it is not collected, "" = it is; its documents can still be read
+	Note           string                  // what is known about it, for whoever mends it
+	Pages          []Page                  // at least one; together they are one answer
 }
 
 // Expiry is how long a value is believed: the earlier of both ends (T3).
@@ -110,11 +110,11 @@ const (
 	BothSides Side = "both"
 )
 
-// Place is where a text stands: in HTML a CSS selector, below the row if there is one, and the attribute to read, "" = the
+// Locator is where a text stands: in HTML a CSS selector, below the row if there is one, and the attribute to read, "" = the
 // visible text; in JSON a path such as d.results[0].rate, from the row if there is one, where [] is the only entry of a list; in a
 // table or sheet the heading of the column. Pattern cuts the text: its first group, or the whole match, counts. All its matches,
 // and all elements of a selector, must say the same.
-type Place struct {
+type Locator struct {
 	At        string
 	Attribute string
 	Column    string
@@ -127,15 +127,15 @@ type Field struct {
 	Side     Side
 	Channel  engine.Channel // "" = the source's
 	From     engine.Date    // of a sheet: days before it are another currency's under the same heading; zero = none are
-	Place
+	Locator
 }
 
 // Rows are told apart by a label: never by their position.
 type Rows struct {
 	At        string // selector of the rows, or of the table's rows; path of the array
-	Label     Place
-	Buy, Sell *Place            // nil = the source has no such side
-	Value     *Place            // instead of Buy and Sell: one side, which the label's target names
+	Label     Locator
+	Buy, Sell *Locator          // nil = the source has no such side
+	Value     *Locator          // instead of Buy and Sell: one side, which the label's target names
 	Labels    map[string]Target // by normalised label (Normalise); those of the definition's file for all pages are among them
 	Ignore    []string          // labels that are known and mean no quote; normalised
 	Unless    string            // HTML: a row in whose text this pattern is found says no rate of the definition
@@ -168,7 +168,7 @@ type Sheet struct {
 
 // Date is where the effective date, or the moment of publication, stands and how it is written.
 type Date struct {
-	Place
+	Locator
 	Form DateForm
 }
 
@@ -181,7 +181,7 @@ const (
 	DayMonthYear DateForm = "dd/mm/yyyy"       // 17/09/2026, day and month with one digit too
 	DayTime      DateForm = "dd/mm/yyyy hh:mm" // with an optional am/pm
 	SpanishDate  DateForm = "spanish"          // 17 de septiembre de 2026, 17-sep-2026
-	ISOMoment    DateForm = "rfc3339"          // 2026-09-17T12:30:00-04:00
+	ISOInstant   DateForm = "rfc3339"          // 2026-09-17T12:30:00-04:00
 )
 
 // Expect is what must hold of a document: in JSON the value that stands at a path (status "OK"), in HTML a pattern that fits the text
@@ -207,15 +207,15 @@ func (d *Document) Digest() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Answer is what one page says.
-type Answer struct {
+// Result is what one page says.
+type Result struct {
 	Observations []engine.Observation // of the newest day
-	History      []Day                // days before that, oldest first (workbooks)
+	History      []HistoryDay         // days before that, oldest first (workbooks)
 	Notes        []string             // what was left out, and why: labels that nobody knows, fields that are not there
 }
 
-// Day is what a page says of one day of the past.
-type Day struct {
+// HistoryDay is what a page says of one day of the past.
+type HistoryDay struct {
 	Date         engine.Date
 	Observations []engine.Observation
 }

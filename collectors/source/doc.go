@@ -23,7 +23,7 @@
 //
 // # What is believed
 //
-// A price is read when it is certainly one (ReadPrice), a date in exactly its form, a label when it is equal (Normalise).
+// A price is read when it is certainly one (parsePrice), a date in exactly its form, a label when it is equal (normaliseLabel).
 // Nothing is guessed, rescaled, swapped or derived:
 //
 //   - A side that can't be read keeps its text and is quarantined by the engine, as a zero is. When no side of a page can be read the

@@ -40,7 +40,7 @@ func (f *Failure) Error() string {
 // Unwrap gives the cause.
 func (f *Failure) Unwrap() error { return f.Cause }
 
-// Fail makes a failure.
-func Fail(kind FailureKind, format string, args ...any) *Failure {
+// Failf makes a failure.
+func Failf(kind FailureKind, format string, args ...any) *Failure {
 	return &Failure{Kind: kind, Detail: fmt.Sprintf(format, args...)}
 }

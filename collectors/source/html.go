@@ -19,7 +19,7 @@ const (
 )
 
 // extractHTML reads a page of HTML: one element for each value, or rows with labels.
-func (r *reading) extractHTML(text string) {
+func (r *parser) extractHTML(text string) {
 	document := parseHTML(text)
 	r.expectHTML(document)
 	whole := &htmlScope{selection: document.Selection}
@@ -32,15 +32,15 @@ func (r *reading) extractHTML(text string) {
 }
 
 // expectHTML holds the page to what must be true before anything in it is believed.
-func (r *reading) expectHTML(document *goquery.Document) {
+func (r *parser) expectHTML(document *goquery.Document) {
 	for _, want := range r.page.Extract.Expect {
 		nodes := document.Find(want.At).Nodes
 		if len(nodes) == 0 {
-			fail(Layout, "want a text as %s at %s, found no element", quoted(want.Pattern), quoted(want.At))
+			failf(Layout, "want a text as %s at %s, found no element", quoted(want.Pattern), quoted(want.At))
 		}
 		for _, node := range nodes {
-			if text := plainBlanks(visibleText(node)); len(text) > patternBytesMax || !r.pattern(want.Pattern).MatchString(text) {
-				fail(WrongContent, "want a text as %s at %s, found %s", quoted(want.Pattern), quoted(want.At), quoted(text))
+			if text := normaliseSpaces(visibleText(node)); len(text) > patternBytesMax || !r.pattern(want.Pattern).MatchString(text) {
+				failf(WrongContent, "want a text as %s at %s, found %s", quoted(want.Pattern), quoted(want.At), quoted(text))
 			}
 		}
 	}
@@ -49,50 +49,50 @@ func (r *reading) expectHTML(document *goquery.Document) {
 // parseHTML reads HTML as browsers do. It fails for a document that is nested so deeply that only an attack can be meant.
 func parseHTML(text string) *goquery.Document {
 	if tags := strings.Count(text, "<"); tags > tagsMax {
-		fail(WrongContent, "the page has %d tags; at most %d make a page", tags, tagsMax)
+		failf(WrongContent, "the page has %d tags; at most %d make a page", tags, tagsMax)
 	}
 	if isCostlyMarkup(text) {
-		fail(WrongContent, "the page opens so many elements inside of others, or again and again, that only an attack can be meant")
+		failf(WrongContent, "the page opens so many elements inside of others, or again and again, that only an attack can be meant")
 	}
 	document, err := goquery.NewDocumentFromReader(strings.NewReader(text))
 	if err != nil {
 		panic(&Failure{Kind: WrongContent, Detail: "the HTML can't be read: " + err.Error(), Cause: err})
 	}
-	checkSize(document)
+	checkSelectorCost(document)
 	document.Find("template").Remove() // what stands in one is an example until a script makes something of it
 	return document
 }
 
-// checkSize bounds what selectors have to go through: some count the elements before each element, and those of several parts go
+// checkSelectorCost bounds what selectors have to go through: some count the elements before each element, and those of several parts go
 // up from each element through all that are around it, once for each part, and read their attributes on the way.
-func checkSize(document *goquery.Document) {
+func checkSelectorCost(document *goquery.Document) {
 	all, cost := 0, 0
 	around, twice := map[*html.Node]int{}, map[*html.Node]int{} // the weight of what is around an element, and the sum of that
 	for node := range document.Get(0).Descendants() {
 		if node.PrevSibling == nil {
 			if children := len(slices.Collect(node.Parent.ChildNodes())); children > childrenMax {
-				fail(WrongContent, "an element has %d parts; at most %d make a page", children, childrenMax)
+				failf(WrongContent, "an element has %d parts; at most %d make a page", children, childrenMax)
 			}
 		}
 		if all++; all > nodesMax {
-			fail(WrongContent, "the page has more than %d elements and texts", nodesMax)
+			failf(WrongContent, "the page has more than %d elements and texts", nodesMax)
 		}
 		if node.Type != html.ElementNode {
 			continue
 		}
 		cost += twice[node.Parent]
 		if cost > selectorCostMax {
-			fail(WrongContent, "the page is nested so deeply, or its attributes are so long, that only an attack can be meant")
+			failf(WrongContent, "the page is nested so deeply, or its attributes are so long, that only an attack can be meant")
 		}
 		if node.FirstChild != nil {
-			around[node] = around[node.Parent] + weight(node)
+			around[node] = around[node.Parent] + selectorWeight(node)
 			twice[node] = twice[node.Parent] + around[node]
 		}
 	}
 }
 
-// weight is about how long it takes to hold an element against a selector.
-func weight(node *html.Node) int {
+// selectorWeight is about how long it takes to hold an element against a selector.
+func selectorWeight(node *html.Node) int {
 	all := 1 + len(node.Attr)/8
 	for _, own := range node.Attr {
 		if own.Key == "class" || own.Key == "id" {
@@ -108,29 +108,29 @@ type htmlScope struct {
 	columns   map[string]*html.Node // cells by the normalised heading of their column, nil where there is no table
 }
 
-func (s *htmlScope) texts(place *Place) []found {
+func (s *htmlScope) texts(place *Locator) []foundText {
 	nodes := s.selection.Nodes
 	switch {
 	case place.Column != "":
 		nodes = nil
-		if cell := s.columns[Normalise(place.Column)]; cell != nil {
+		if cell := s.columns[normaliseLabel(place.Column)]; cell != nil {
 			nodes = []*html.Node{cell}
 		}
 	case place.At != "":
 		nodes = s.selection.Find(place.At).Nodes
 	}
-	var texts []found
+	var texts []foundText
 	for _, node := range nodes {
-		if text, ok := textOf(node, place.Attribute); ok {
-			texts = append(texts, found{text: text})
+		if text, ok := nodeText(node, place.Attribute); ok {
+			texts = append(texts, foundText{text: text})
 		}
 	}
 	return texts
 }
 
-// textOf is the attribute of an element, or its visible text. A script has its source for a text, but only when it is meant
+// nodeText is the attribute of an element, or its visible text. A script has its source for a text, but only when it is meant
 // itself: inside other elements it is not visible.
-func textOf(node *html.Node, attribute string) (string, bool) {
+func nodeText(node *html.Node, attribute string) (string, bool) {
 	if attribute != "" {
 		for _, own := range node.Attr {
 			if own.Namespace == "" && strings.EqualFold(own.Key, attribute) {
@@ -156,7 +156,7 @@ func textOf(node *html.Node, attribute string) (string, bool) {
 func visibleText(node *html.Node) string {
 	var b strings.Builder
 	writeVisible(&b, node, textBytesMax)
-	return collapse(b.String())
+	return collapseSpaces(b.String())
 }
 
 // writeVisible goes down as deep as the document, which the reader of HTML bounds, until there are so many bytes.

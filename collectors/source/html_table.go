@@ -12,22 +12,22 @@ import (
 
 // Limits of a table. A page may claim any span; what is beyond these is cut.
 const (
-	spanMost      = 50
-	columnsMost   = 100
-	tableRowsMost = 5000
+	spanMax      = 50
+	columnsMax   = 100
+	tableRowsMax = 5000
 )
 
 // htmlRows finds the rows. Those of a table whose places name columns get their cells by the headings of that table, and
 // what stands below one row of headings is a group of its own.
-func (r *reading) htmlRows(document *goquery.Document) [][]scope {
+func (r *parser) htmlRows(document *goquery.Document) [][]scope {
 	extract := r.page.Extract.Rows
 	nodes := document.Find(extract.At).Nodes
 	if len(nodes) == 0 {
-		fail(Layout, "no row stands at %s", quoted(extract.At))
+		failf(Layout, "no row stands at %s", quoted(extract.At))
 	}
 	headings := extract.headings()
 	tables, groups, numbers := map[*html.Node]*table{}, [][]scope{}, map[*html.Node]int{}
-	for _, node := range nodes[:min(len(nodes), tableRowsMost)] {
+	for _, node := range nodes[:min(len(nodes), tableRowsMax)] {
 		row := &htmlScope{selection: goquery.NewDocumentFromNode(node).Selection}
 		var heading *html.Node
 		if len(headings) > 0 {
@@ -47,7 +47,7 @@ func (r *reading) htmlRows(document *goquery.Document) [][]scope {
 		groups[number] = append(groups[number], row)
 	}
 	if len(groups) == 0 {
-		fail(Layout, "nothing at %s is a row (tr) of a table that has the headings %s once each above it",
+		failf(Layout, "nothing at %s is a row (tr) of a table that has the headings %s once each above it",
 			quoted(extract.At), strings.Join(headings, ", "))
 	}
 	return groups
@@ -55,16 +55,16 @@ func (r *reading) htmlRows(document *goquery.Document) [][]scope {
 
 // headings are the normalised headings of all columns that the places name.
 func (e *Rows) headings() []string {
-	places := []*Place{&e.Label, e.Buy, e.Sell, e.Value}
+	places := []*Locator{&e.Label, e.Buy, e.Sell, e.Value}
 	if e.Date != nil {
-		places = append(places, &e.Date.Place)
+		places = append(places, &e.Date.Locator)
 	}
 	var headings []string
 	for _, place := range places {
 		if place == nil || place.Column == "" {
 			continue
 		}
-		if heading := Normalise(place.Column); !slices.Contains(headings, heading) {
+		if heading := normaliseLabel(place.Column); !slices.Contains(headings, heading) {
 			headings = append(headings, heading)
 		}
 	}
@@ -96,24 +96,24 @@ func tableAround(node *html.Node) *html.Node {
 
 func readTable(node *html.Node, headings []string) *table {
 	t := &table{rows: map[*html.Node]int{}, headings: headings, texts: map[*html.Node]string{}}
-	t.addRows(node, map[int]*spanned{})
+	t.addRows(node, map[int]*rowspanCell{})
 	return t
 }
 
-// spanned is a cell that reaches into the rows below it.
-type spanned struct {
+// rowspanCell is a cell that reaches into the rows below it.
+type rowspanCell struct {
 	cell *html.Node
 	left int
 }
 
 // addRows goes through the rows of a table, but not of the tables inside its cells.
-func (t *table) addRows(node *html.Node, reaching map[int]*spanned) {
+func (t *table) addRows(node *html.Node, reaching map[int]*rowspanCell) {
 	for child := node.FirstChild; child != nil; child = child.NextSibling {
 		switch child.DataAtom {
 		case atom.Thead, atom.Tbody, atom.Tfoot:
-			t.addRows(child, map[int]*spanned{})
+			t.addRows(child, map[int]*rowspanCell{})
 		case atom.Tr:
-			if len(t.grid) < tableRowsMost {
+			if len(t.grid) < tableRowsMax {
 				t.addRow(child, gridRow(child, reaching))
 			}
 		}
@@ -132,10 +132,10 @@ func (t *table) addRow(tr *html.Node, row []*html.Node) {
 }
 
 // gridRow lays the cells of a row beside those that reach into it from above.
-func gridRow(tr *html.Node, reaching map[int]*spanned) []*html.Node {
+func gridRow(tr *html.Node, reaching map[int]*rowspanCell) []*html.Node {
 	var row []*html.Node
 	fill := func() {
-		for len(row) < columnsMost {
+		for len(row) < columnsMax {
 			above := reaching[len(row)]
 			if above == nil || above.left == 0 {
 				return
@@ -151,8 +151,8 @@ func gridRow(tr *html.Node, reaching map[int]*spanned) []*html.Node {
 		fill()
 		down := span(cell, "rowspan")
 		for range span(cell, "colspan") {
-			if len(row) < columnsMost {
-				reaching[len(row)] = &spanned{cell: cell, left: down - 1}
+			if len(row) < columnsMax {
+				reaching[len(row)] = &rowspanCell{cell: cell, left: down - 1}
 				row = append(row, cell)
 			}
 		}
@@ -162,12 +162,12 @@ func gridRow(tr *html.Node, reaching map[int]*spanned) []*html.Node {
 }
 
 func span(cell *html.Node, name string) int {
-	text, _ := textOf(cell, name)
+	text, _ := nodeText(cell, name)
 	number, err := strconv.Atoi(strings.TrimSpace(text))
 	if err != nil || number < 1 {
 		return 1
 	}
-	return min(number, spanMost)
+	return min(number, spanMax)
 }
 
 // columnsOf finds every heading exactly once in a row; nil when one is missing or stands twice, because then nobody can say
@@ -200,7 +200,7 @@ func headingText(cell *html.Node) string {
 	if b.Len() >= labelBytesMax {
 		return ""
 	}
-	return Normalise(b.String())
+	return normaliseLabel(b.String())
 }
 
 // cells are the cells of a row by heading, and the row of headings; nil when the row is not below headings, or no row of a table.

@@ -7,13 +7,13 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-func fieldsOf(places map[string]Place) []Field {
+func fieldsOf(places map[string]Locator) []Field {
 	var fields []Field
 	for _, currency := range []string{"USD", "EUR"} {
 		for _, side := range []Side{BuySide, SellSide} {
 			for _, alternative := range []string{"", "+"} {
 				if place, known := places[currency+" "+string(side)+alternative]; known {
-					fields = append(fields, Field{Currency: currency, Side: side, Place: place})
+					fields = append(fields, Field{Currency: currency, Side: side, Locator: place})
 				}
 			}
 		}
@@ -23,7 +23,7 @@ func fieldsOf(places map[string]Place) []Field {
 
 // Elements with a class, several of each: desktop, mobile and a menu.
 func TestHTMLFields_Classes(t *testing.T) {
-	d := sourceOf(Extract{Method: HTMLFields, Fields: fieldsOf(map[string]Place{
+	d := sourceOf(Extract{Method: HTMLFields, Fields: fieldsOf(map[string]Locator{
 		"USD buy": {At: ".compraUS"}, "USD sell": {At: ".ventaUS"}, "EUR buy": {At: ".compraEU"}, "EUR sell": {At: ".ventaEU"},
 	})})
 	quotes := `<span class="compraUS">56.50</span><span class="ventaUS">59.50</span>
@@ -49,10 +49,10 @@ func TestHTMLFields_Classes(t *testing.T) {
 // Values of inputs, with the moment of publication in free text.
 func TestHTMLFields_InputsAndMoment(t *testing.T) {
 	d := sourceOf(Extract{
-		Method: HTMLFields, Fields: fieldsOf(map[string]Place{
+		Method: HTMLFields, Fields: fieldsOf(map[string]Locator{
 			"USD buy": {At: "#rd-compra", Attribute: "value"}, "USD sell": {At: "#rd-venta", Attribute: "value"},
 		}),
-		Date: &Date{Place: Place{At: ".modal-footer p", Pattern: `Actualizado:\s*(.*)`}, Form: DayTime},
+		Date: &Date{Locator: Locator{At: ".modal-footer p", Pattern: `Actualizado:\s*(.*)`}, Form: DayTime},
 	})
 	inputs := `<input id="rd-compra" VALUE="57.25"><input id="rd-venta" value="59.50" title="1">`
 	footer := `<div class="modal-footer"><p>Tasas sujetas a cambio</p><p>Actualizado: <b>17/09/2026</b> 08:15</p></div>`
@@ -69,7 +69,7 @@ func TestHTMLFields_InputsAndMoment(t *testing.T) {
 
 // The element is empty and the number stands in a script beside it: the second way is tried only when the first has nothing.
 func TestHTMLFields_Alternatives(t *testing.T) {
-	d := sourceOf(Extract{Method: HTMLFields, Fields: fieldsOf(map[string]Place{
+	d := sourceOf(Extract{Method: HTMLFields, Fields: fieldsOf(map[string]Locator{
 		"USD buy": {At: "#buy"}, "USD buy+": {At: "script", Pattern: `#buy[^0-9]{1,20}([0-9.]+)`},
 		"USD sell": {At: "#sell"}, "USD sell+": {At: "script", Pattern: `#sell[^0-9]{1,20}([0-9.]+)`},
 	})})
@@ -111,7 +111,7 @@ func TestI3_VisibleText(t *testing.T) {
 
 // HTML nested without end is refused; it never fills the stack.
 func TestHTML_Depth(t *testing.T) {
-	d := sourceOf(Extract{Method: HTMLFields, Fields: []Field{{Side: BuySide, Place: Place{At: "b"}}}})
+	d := sourceOf(Extract{Method: HTMLFields, Fields: []Field{{Side: BuySide, Locator: Locator{At: "b"}}}})
 	for _, element := range []string{"<div>", "<b>", "<table><tr><td>", "<a>", "<svg>"} {
 		_, err := d.Parse(0, documentOf(strings.Repeat(element, 20_000)))
 		if err == nil {
@@ -122,7 +122,7 @@ func TestHTML_Depth(t *testing.T) {
 
 func bankTable() *Definition {
 	return sourceOf(Extract{Method: HTMLRows, Rows: &Rows{
-		At: "table tr", Label: Place{Column: "tipo"}, Buy: &Place{Column: "compra"}, Sell: &Place{Column: "venta"}, Min: 2,
+		At: "table tr", Label: Locator{Column: "tipo"}, Buy: &Locator{Column: "compra"}, Sell: &Locator{Column: "venta"}, Min: 2,
 		Labels: map[string]Target{
 			"dolar (us) sucursales":        {Currency: "USD", Channel: engine.Branch},
 			"dolar (us) canales digitales": {Currency: "USD", Channel: engine.Digital},
@@ -206,7 +206,7 @@ func TestHTMLRows_HostileSpans(t *testing.T) {
 // Cards instead of a table, and one side only: the other one is never derived.
 func TestHTMLRows_Cards(t *testing.T) {
 	d := sourceOf(Extract{Method: HTMLRows, Rows: &Rows{
-		At: ".plan", Label: Place{At: "h3"}, Buy: &Place{At: ".value"}, Min: 2,
+		At: ".plan", Label: Locator{At: "h3"}, Buy: &Locator{At: ".value"}, Min: 2,
 		Labels: map[string]Target{"dolares americanos": {Currency: "USD"}, "euros": {Currency: "EUR"}, "libras esterlinas": {Currency: "GBP"}},
 	}})
 	card := func(label, value string) string {
@@ -225,7 +225,7 @@ func TestHTMLRows_Cards(t *testing.T) {
 // A date in each row: a row without one is left out, the others are not.
 func TestHTMLRows_DateOfTheRow(t *testing.T) {
 	d := sourceOf(Extract{Method: HTMLRows, Rows: &Rows{
-		At: "li", Label: Place{At: "b"}, Buy: &Place{At: "i"}, Min: 1, Date: &Date{Place: Place{At: "u"}, Form: DayMonthYear},
+		At: "li", Label: Locator{At: "b"}, Buy: &Locator{At: "i"}, Min: 1, Date: &Date{Locator: Locator{At: "u"}, Form: DayMonthYear},
 		Labels: map[string]Target{"dolar": {Currency: "USD"}, "euro": {Currency: "EUR"}},
 	}})
 	checkCases(t, d, []parseCase{
@@ -292,7 +292,7 @@ func TestTextRegex_LabelsAndDate(t *testing.T) {
 			At: "marquee", Min: 2, Pattern: `(?i)(?P<label>[a-zóú]+) COMPRA:? *(?P<buy>[0-9.,]+|-) *- *VENTA:? *(?P<sell>[0-9.,]+|-)`,
 			Labels: map[string]Target{"dolar": {Currency: "USD"}, "euro": {Currency: "EUR", Channel: "cash"}},
 		},
-		Date: &Date{Place: Place{Pattern: `al (.*?\d{4})`}, Form: SpanishDate},
+		Date: &Date{Locator: Locator{Pattern: `al (.*?\d{4})`}, Form: SpanishDate},
 	})
 	text := "Tasas al 17 de septiembre de 2026: DÓLAR COMPRA: 58.00 - VENTA 59.00 EURO compra 66,10 - venta - YEN compra 1 - venta 2"
 	checkCases(t, d, []parseCase{
@@ -301,7 +301,7 @@ func TestTextRegex_LabelsAndDate(t *testing.T) {
 		}, "", ""},
 		{"no date", pageOf("<marquee>" + text[10:] + "</marquee>"), nil, Layout, "no date"},
 	})
-	d.Pages[0].Extract.Date.Place = Place{At: "time"}
+	d.Pages[0].Extract.Date.Locator = Locator{At: "time"}
 	checkCases(t, d, []parseCase{{"a date elsewhere", pageOf("<time>1-set-2026</time><marquee>" + text + "</marquee>"), []string{
 		"test USD unspecified [58.00] [59.00] 2026-09-01", "test EUR cash [66.10] [] 2026-09-01", `note: unknown label "yen"`,
 	}, "", ""}})
@@ -310,7 +310,7 @@ func TestTextRegex_LabelsAndDate(t *testing.T) {
 // A date at an element of its own, beside a pattern over the source of the page.
 func TestTextRegex_SourceAndDate(t *testing.T) {
 	d := sourceOf(Extract{
-		Method: TextRegex, Text: &Text{Pattern: `var compra = "(?P<buy>[0-9.]+)"`}, Date: &Date{Place: Place{At: "time"}, Form: ISODate},
+		Method: TextRegex, Text: &Text{Pattern: `var compra = "(?P<buy>[0-9.]+)"`}, Date: &Date{Locator: Locator{At: "time"}, Form: ISODate},
 	})
 	const script = `<script>var compra = "58.90";</script>`
 	checkCases(t, d, []parseCase{

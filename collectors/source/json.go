@@ -18,10 +18,10 @@ type jsonKind string
 
 const (
 	jsonNull   jsonKind = "null"
-	jsonFlag   jsonKind = "a flag"
+	jsonBool   jsonKind = "a flag"
 	jsonNumber jsonKind = "a number"
-	jsonText   jsonKind = "a text"
-	jsonList   jsonKind = "a list"
+	jsonString jsonKind = "a text"
+	jsonArray  jsonKind = "a list"
 	jsonObject jsonKind = "an object"
 )
 
@@ -59,18 +59,18 @@ func (r *jsonReader) value(depth int) *jsonValue {
 	r.values++
 	switch {
 	case depth == 0:
-		fail(WrongContent, "the JSON can't be read: nested too deeply")
+		failf(WrongContent, "the JSON can't be read: nested too deeply")
 	case r.values > jsonValuesMax:
-		fail(WrongContent, "the JSON can't be read: more values than any list of rates has")
+		failf(WrongContent, "the JSON can't be read: more values than any list of rates has")
 	}
 	switch token := r.token().(type) {
 	case json.Delim:
-		value := &jsonValue{kind: jsonList}
+		value := &jsonValue{kind: jsonArray}
 		if token == '{' {
 			value.kind = jsonObject
 		}
 		for r.More() {
-			if value.kind == jsonList {
+			if value.kind == jsonArray {
 				value.items = append(value.items, r.value(depth-1))
 				continue
 			}
@@ -82,9 +82,9 @@ func (r *jsonReader) value(depth int) *jsonValue {
 	case json.Number:
 		return &jsonValue{kind: jsonNumber, text: token.String()}
 	case string:
-		return &jsonValue{kind: jsonText, text: token}
+		return &jsonValue{kind: jsonString, text: token}
 	case bool:
-		return &jsonValue{kind: jsonFlag, text: strconv.FormatBool(token)}
+		return &jsonValue{kind: jsonBool, text: strconv.FormatBool(token)}
 	}
 	return &jsonValue{kind: jsonNull, text: "null"}
 }
@@ -97,9 +97,9 @@ func (r *jsonReader) token() json.Token {
 	return token
 }
 
-// follow goes a path such as d.results[0].rate; "" is the value itself. nil when the path ends before its end. A key that
+// lookup goes a path such as d.results[0].rate; "" is the value itself. nil when the path ends before its end. A key that
 // stands twice in an object on the way fails the document: programs disagree on which of both counts.
-func (v *jsonValue) follow(path string) *jsonValue {
+func (v *jsonValue) lookup(path string) *jsonValue {
 	if path == "" {
 		return v
 	}
@@ -115,11 +115,11 @@ func (v *jsonValue) follow(path string) *jsonValue {
 			continue
 		}
 		for index := range strings.SplitSeq(strings.TrimSuffix(indices, "]"), "][") {
-			if index == "" && at.kind == jsonList && len(at.items) > 1 {
-				fail(Layout, "%s wants a list of one entry, and there are %d", quoted(path), len(at.items))
+			if index == "" && at.kind == jsonArray && len(at.items) > 1 {
+				failf(Layout, "%s wants a list of one entry, and there are %d", quoted(path), len(at.items))
 			}
 			number, err := strconv.Atoi(cmp.Or(index, "0"))
-			if err != nil || number < 0 || at.kind != jsonList || number >= len(at.items) {
+			if err != nil || number < 0 || at.kind != jsonArray || number >= len(at.items) {
 				return nil
 			}
 			at = at.items[number]
@@ -135,7 +135,7 @@ func (v *jsonValue) member(name, path string) *jsonValue {
 			continue
 		}
 		if value != nil {
-			fail(Value, "the key %s stands twice in one object, on the path %s", quoted(name), quoted(path))
+			failf(Value, "the key %s stands twice in one object, on the path %s", quoted(name), quoted(path))
 		}
 		value = member.value
 	}

@@ -26,9 +26,9 @@ func sharedDocument(t *testing.T, name string) *Document {
 func referenceJSON() *Definition {
 	return sourceOf(Extract{
 		Method: JSONFields, Fields: []Field{
-			{Side: BuySide, Place: Place{At: "result.actualPurchaseValue"}}, {Side: SellSide, Place: Place{At: "result.actualSellingValue"}},
+			{Side: BuySide, Locator: Locator{At: "result.actualPurchaseValue"}}, {Side: SellSide, Locator: Locator{At: "result.actualSellingValue"}},
 		},
-		Date: &Date{Place: Place{At: "result.date"}, Form: ISODate}, Expect: []Expect{{Path: "success", Value: "true"}},
+		Date: &Date{Locator: Locator{At: "result.date"}, Form: ISODate}, Expect: []Expect{{Path: "success", Value: "true"}},
 	})
 }
 
@@ -79,13 +79,13 @@ func TestJSONFields_Envelope(t *testing.T) {
 
 func TestJSONRows_Real(t *testing.T) {
 	rows := &Rows{
-		At: "exchangeRates", Label: Place{At: "currency"}, Buy: &Place{At: "buyingRate"}, Sell: &Place{At: "sellingRate"}, Min: 2,
+		At: "exchangeRates", Label: Locator{At: "currency"}, Buy: &Locator{At: "buyingRate"}, Sell: &Locator{At: "sellingRate"}, Min: 2,
 		Labels: map[string]Target{"usd": {Currency: "USD"}, "eur": {Currency: "EUR"}},
 	}
 	checkCase(t, sourceOf(Extract{Method: JSONRows, Rows: rows}), sharedDocument(t, "samples/bhd__modal-cambio-rate.partial.json"),
 		parseCase{want: []string{"test USD unspecified [60.9] [62.9]", "test EUR unspecified [71.4] [76.4]"}})
 	sides := &Rows{
-		At: "data", Label: Place{At: "name"}, Value: &Place{At: "rate"}, Min: 1, Date: &Date{Place: Place{At: "date"}, Form: ISODate},
+		At: "data", Label: Locator{At: "name"}, Value: &Locator{At: "rate"}, Min: 1, Date: &Date{Locator: Locator{At: "date"}, Form: ISODate},
 		Labels: map[string]Target{"dollarsellrate": {Currency: "USD", Side: SellSide}},
 	}
 	checkCase(t, sourceOf(Extract{Method: JSONRows, Rows: sides}), sharedDocument(t, "samples/indexa__api-rates.json"),
@@ -96,7 +96,7 @@ func TestJSONRows_Real(t *testing.T) {
 func TestJSONRows_Codes(t *testing.T) {
 	d := sourceOf(Extract{
 		Method: JSONRows, Expect: []Expect{{Path: "status", Value: "OK"}}, Rows: &Rows{
-			At: "data", Label: Place{At: "coinCode"}, Buy: &Place{At: "purchaseValue"}, Sell: &Place{At: "saleValue"}, Min: 2,
+			At: "data", Label: Locator{At: "coinCode"}, Buy: &Locator{At: "purchaseValue"}, Sell: &Locator{At: "saleValue"}, Min: 2,
 			Labels: map[string]Target{"2": {Currency: "USD"}, "4": {Currency: "EUR"}, "33": {Currency: "CHF"}},
 		},
 	})
@@ -121,7 +121,7 @@ func TestJSONRows_Codes(t *testing.T) {
 // One row for each side: the sides meet again in one quote, whatever the order.
 func TestJSONRows_OneSideEach(t *testing.T) {
 	d := sourceOf(Extract{Method: JSONRows, Rows: &Rows{
-		Label: Place{At: "name"}, Value: &Place{At: "rate"}, Min: 1, Labels: map[string]Target{
+		Label: Locator{At: "name"}, Value: &Locator{At: "rate"}, Min: 1, Labels: map[string]Target{
 			"dollarbuyrate": {Currency: "USD", Side: BuySide}, "dollarsellrate": {Currency: "USD", Side: SellSide},
 			"eurobuyrate": {Currency: "EUR", Side: BuySide}, "reference": {Currency: "EUR", Channel: "cash", Side: BothSides},
 		},
@@ -142,7 +142,7 @@ func TestJSONRows_OneSideEach(t *testing.T) {
 func dollarSheet() *Definition {
 	d := sourceOf(Extract{
 		Method: XLSXRows, Sheet: &Sheet{Name: "diaria", Year: "ano", Month: "mes", Day: "dia"},
-		Fields: []Field{{Side: BuySide, Place: Place{At: "compra"}}, {Side: SellSide, Place: Place{At: "venta"}}},
+		Fields: []Field{{Side: BuySide, Locator: Locator{At: "compra"}}, {Side: SellSide, Locator: Locator{At: "venta"}}},
 	})
 	d.Kind = engine.Reference
 	return d
@@ -153,7 +153,7 @@ func currencySheet() *Definition {
 	d.Pages[0].Extract.Sheet.Name = ""
 	d.Pages[0].Extract.Fields = nil
 	for currency, heading := range map[string]string{"AUD": "dolar australiano", "EUR": "euro", "GBP": "libra esterlina", "VES": "bolivar fuerte venezolano"} {
-		d.Pages[0].Extract.Fields = append(d.Pages[0].Extract.Fields, Field{Currency: currency, Side: BothSides, Place: Place{At: heading}})
+		d.Pages[0].Extract.Fields = append(d.Pages[0].Extract.Fields, Field{Currency: currency, Side: BothSides, Locator: Locator{At: heading}})
 	}
 	slices.SortFunc(d.Pages[0].Extract.Fields, func(a, b Field) int { return strings.Compare(a.Currency, b.Currency) })
 	return d
@@ -173,13 +173,13 @@ func cellsOf(lines ...string) [][]string {
 }
 
 // parseCells reads cells without a workbook around them.
-func parseCells(d *Definition, rows [][]string) (Answer, *Failure) {
-	r := &reading{source: d, page: &d.Pages[0], digest: "digest", patterns: map[string]*regexp.Regexp{}}
-	failure := try(func() { r.readSheet(rows) })
-	return Answer{Observations: r.newest, History: r.history, Notes: r.notes.list()}, failure
+func parseCells(d *Definition, rows [][]string) (Result, *Failure) {
+	r := &parser{source: d, page: &d.Pages[0], digest: "digest", patterns: map[string]*regexp.Regexp{}}
+	failure := catchFailure(func() { r.readSheet(rows) })
+	return Result{Observations: r.newest, History: r.history, Notes: r.notes.list()}, failure
 }
 
-func sheetLines(answer Answer) []string {
+func sheetLines(answer Result) []string {
 	var texts []string
 	for _, day := range answer.History {
 		for _, o := range day.Observations {
@@ -285,7 +285,7 @@ func TestXLSXRows_Failures(t *testing.T) {
 		{"no rows", nil, Layout},
 		{"other headings", cellsOf("Fecha|Compra|Venta", "2026-09-17|58|59"), Layout},
 		{"a heading twice", cellsOf("Año|Mes|Día|Día|Compra", "2026|Sep|17|18|58"), Layout},
-		{"headings far below", append(make([][]string, headingRowsMost), cellsOf("Año|Mes|Día|Compra", "2026|Sep|17|58")...), Layout},
+		{"headings far below", append(make([][]string, headingRowsMax), cellsOf("Año|Mes|Día|Compra", "2026|Sep|17|58")...), Layout},
 		{"no column of ours", cellsOf("Año|Mes|Día|Buy|Sell", "2026|Sep|17|58|59"), Layout},
 		{"the columns twice", cellsOf("Año|Mes|Día|Compra|Venta|Compra|Venta", "2026|Sep|17|58|59|1|2"), Layout},
 		{"no row with a value", cellsOf("Año|Mes|Día|Compra|Venta", "2026|Sep|17||"), Layout},
@@ -332,14 +332,14 @@ func TestT10_DateForms(t *testing.T) {
 			},
 			"2025-01-01 ": {"Miércoles 1 de enero, 2025"}, "2026-12-01 ": {"1 DIC 2026"},
 		},
-		ISOMoment: {
+		ISOInstant: {
 			"2026-09-17 2026-09-17T16:30:00Z": {"2026-09-17T12:30:00-04:00", "2026-09-17T12:30:00", "2026-09-17 12:30:00.123456"},
 			"2026-09-17 2026-09-18T02:30:00Z": {"2026-09-18T02:30:00Z"},
 		},
 	} {
 		for want, texts := range days {
 			for _, text := range texts {
-				day, moment, err := readDate(text, form)
+				day, moment, err := parseDate(text, form)
 				got := day.String() + " "
 				if !moment.IsZero() {
 					got += moment.Format(time.RFC3339)
@@ -366,11 +366,11 @@ func TestT10_DatesThatAreNone(t *testing.T) {
 		{DayTime, "17/09/2026 13:00 pm"}, {DayTime, "17/09/2026 0:30 am"}, {DayTime, "31/09/2026 08:15"}, {DayTime, "17/09/2026 08:15:61"},
 		{SpanishDate, "17 de 2026"}, {SpanishDate, "17 de se de 2026"}, {SpanishDate, "17 de xyz de 2026"}, {SpanishDate, "31-sep-2026"},
 		{SpanishDate, "17-sep-26"}, {SpanishDate, "Enero-Marzo"}, {SpanishDate, "septiembre 2026"}, {SpanishDate, "17 de january de 2026"},
-		{ISOMoment, "2026-09-17"}, {ISOMoment, "2026-09-17T25:00:00Z"}, {ISOMoment, "2026-09-17T12:30:00 -0400"},
-		{ISOMoment, "2026-09-17T12:30:00+99:99"}, {ISOMoment, "0001-01-01T00:00:00Z"},
+		{ISOInstant, "2026-09-17"}, {ISOInstant, "2026-09-17T25:00:00Z"}, {ISOInstant, "2026-09-17T12:30:00 -0400"},
+		{ISOInstant, "2026-09-17T12:30:00+99:99"}, {ISOInstant, "0001-01-01T00:00:00Z"},
 		{"", "2026-09-17"},
 	} {
-		if day, moment, err := readDate(c.text, c.form); err == nil {
+		if day, moment, err := parseDate(c.text, c.form); err == nil {
 			t.Errorf("%s %q is %s %s, want an error", c.form, c.text, day, moment)
 		}
 	}
@@ -386,9 +386,9 @@ func TestT10_EveryDay(t *testing.T) {
 				want, _ := engine.ParseDate(iso) // zero where the calendar has no such day
 				for form, text := range map[DateForm]string{
 					ISODate: iso, DayMonthYear: fmt.Sprintf("%d/%d/%d", day, month, year), SpanishDate: fmt.Sprintf("%d-%s-%d", day, names[month], year),
-					DayTime: fmt.Sprintf("%02d/%02d/%d 23:59", day, month, year), ISOMoment: iso + "T23:59:59",
+					DayTime: fmt.Sprintf("%02d/%02d/%d 23:59", day, month, year), ISOInstant: iso + "T23:59:59",
 				} {
-					if got, _, err := readDate(text, form); got != want || (err == nil) != (want != 0) {
+					if got, _, err := parseDate(text, form); got != want || (err == nil) != (want != 0) {
 						t.Fatalf("%s %q is %v, %v", form, text, got, err)
 					}
 				}
@@ -407,8 +407,8 @@ func FuzzReadDate(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, form := range []DateForm{ISODate, DayMonthYear, DayTime, SpanishDate, ISOMoment} {
-			day, moment, err := readDate(text, form)
+		for _, form := range []DateForm{ISODate, DayMonthYear, DayTime, SpanishDate, ISOInstant} {
+			day, moment, err := parseDate(text, form)
 			switch {
 			case err != nil && (!day.IsZero() || !moment.IsZero()):
 				t.Fatalf("%s %q: an error with %s %s", form, text, day, moment)

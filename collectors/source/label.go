@@ -10,17 +10,17 @@ import (
 // footnoteMarks stand at the ends of labels and mean nothing there.
 const footnoteMarks = " :*.¹²³†‡"
 
-// Normalise is the form in which labels are compared: letters in NFKC, small and without accents; one blank where any
+// normaliseLabel is the form in which labels are compared: letters in NFKC, small and without accents; one blank where any
 // blanks are (U+00A0 too), nothing where characters have no width; no colon, point, asterisk or superscript at the ends.
 // Labels are equal or they are not: containment would take the house "Agente de Cambio La Nacional" for the association
 // "La Nacional".
-func Normalise(text string) string {
+func normaliseLabel(text string) string {
 	var normal, letters strings.Builder
 	flush := func() {
 		normal.WriteString(plainLetters(letters.String()))
 		letters.Reset()
 	}
-	for _, r := range collapse(text) {
+	for _, r := range collapseSpaces(text) {
 		if unicode.IsLetter(r) || unicode.IsMark(r) {
 			letters.WriteRune(r)
 			continue
@@ -29,7 +29,7 @@ func Normalise(text string) string {
 		normal.WriteRune(r)
 	}
 	flush()
-	return collapse(strings.Trim(normal.String(), footnoteMarks))
+	return collapseSpaces(strings.Trim(normal.String(), footnoteMarks))
 }
 
 // plainLetters are the letters alone: é is e, ﬁ is fi. Only letters come here: NFKC would make the superscript of a footnote
@@ -44,13 +44,13 @@ func plainLetters(letters string) string {
 	return norm.NFC.String(plain.String())
 }
 
-// collapse puts one blank where any blanks are, and none at the ends. What has no width is dropped.
-func collapse(text string) string {
+// collapseSpaces puts one blank where any blanks are, and none at the ends. What has no width is dropped.
+func collapseSpaces(text string) string {
 	var b strings.Builder
 	blank := false
 	for _, r := range text {
 		switch {
-		case isBlank(r):
+		case isSpace(r):
 			blank = b.Len() > 0
 		case unicode.Is(unicode.Cf, r):
 		default:
@@ -64,7 +64,7 @@ func collapse(text string) string {
 	return b.String()
 }
 
-// isBlank knows more blanks than white space has: pages set names and numbers apart with what no eye can tell from a blank.
-func isBlank(r rune) bool {
+// isSpace knows more blanks than white space has: pages set names and numbers apart with what no eye can tell from a blank.
+func isSpace(r rune) bool {
 	return unicode.IsSpace(r) || unicode.Is(unicode.Zs, r) || unicode.IsControl(r) || r == '\u200b' || r == '\ufeff'
 }

@@ -11,7 +11,7 @@ import (
 type fieldQuote struct {
 	target Target
 	from   engine.Date // of the first of them; days before it are left out
-	places map[Side][]*Place
+	places map[Side][]*Locator
 }
 
 // fieldQuotes puts the fields of the same quote together, in the order in which the definition names them.
@@ -23,56 +23,56 @@ func fieldQuotes(fields []Field) []*fieldQuote {
 		target := Target{Currency: field.Currency, Channel: field.Channel}
 		quote := known[target]
 		if quote == nil {
-			quote = &fieldQuote{target: target, from: field.From, places: map[Side][]*Place{}}
+			quote = &fieldQuote{target: target, from: field.From, places: map[Side][]*Locator{}}
 			known[target] = quote
 			quotes = append(quotes, quote)
 		}
-		quote.places[field.Side] = append(quote.places[field.Side], &field.Place)
+		quote.places[field.Side] = append(quote.places[field.Side], &field.Locator)
 	}
 	return quotes
 }
 
 // readFields reads the fields of a document, and tells which it has not.
-func (r *reading) readFields(s scope) {
+func (r *parser) readFields(s scope) {
 	for _, fields := range fieldQuotes(r.page.Extract.Fields) {
 		buy, sell := r.fieldSides(s, fields)
-		key, both := r.key(fields.target), fields.places[BothSides]
-		r.noteAbsent(key, buy, slices.Concat(fields.places[BuySide], both), "buy")
-		r.noteAbsent(key, sell, slices.Concat(fields.places[SellSide], both), "sell")
-		r.add(key, buy, sell)
+		key, both := r.keyOf(fields.target), fields.places[BothSides]
+		r.noteMissing(key, buy, slices.Concat(fields.places[BuySide], both), "buy")
+		r.noteMissing(key, sell, slices.Concat(fields.places[SellSide], both), "sell")
+		r.addQuote(key, buy, sell)
 	}
 }
 
-// noteAbsent tells of a value that the definition looks for and the page has not.
-func (r *reading) noteAbsent(key quoteKey, value side, places []*Place, name string) {
-	if value.finding == absent && len(places) > 0 && places[0] != nil {
-		r.notes.add("%s %s: no %s stands %s", key.institution, key.currency, name, places[0].place())
+// noteMissing tells of a value that the definition looks for and the page has not.
+func (r *parser) noteMissing(key quoteKey, value side, places []*Locator, name string) {
+	if value.status == statusMissing && len(places) > 0 && places[0] != nil {
+		r.notes.add("%s %s: no %s stands %s", key.institution, key.currency, name, places[0].describe())
 	}
 }
 
-func (r *reading) fieldSides(s scope, fields *fieldQuote) (buy, sell side) {
+func (r *parser) fieldSides(s scope, fields *fieldQuote) (buy, sell side) {
 	currency := cmp.Or(fields.target.Currency, r.page.Currency)
 	if places := fields.places[BothSides]; len(places) > 0 {
-		both := r.firstValue(s, places, currency, "value")
+		both := r.firstPrice(s, places, currency, "value")
 		return both, both
 	}
-	return r.firstValue(s, fields.places[BuySide], currency, "buy"), r.firstValue(s, fields.places[SellSide], currency, "sell")
+	return r.firstPrice(s, fields.places[BuySide], currency, "buy"), r.firstPrice(s, fields.places[SellSide], currency, "sell")
 }
 
-// firstValue is the price of the first alternative that has one; without any, the best of what else they say.
-func (r *reading) firstValue(s scope, places []*Place, currency, name string) side {
+// firstPrice is the price of the first alternative that has one; without any, the best of what else they say.
+func (r *parser) firstPrice(s scope, places []*Locator, currency, name string) side {
 	var best side
 	for _, place := range places {
 		value := r.valueAt(s, place, currency)
 		switch {
-		case value.clash:
-			fail(Value, "%s of %s %s says %s", name, currency, place.place(), value.text)
-		case value.finding == priced:
-			if best.finding == unread {
-				r.notes.add("%s: %s is no %s; taken from the next place, %s", currency, quoted(best.text), name, place.place())
+		case value.conflict:
+			failf(Value, "%s of %s %s says %s", name, currency, place.describe(), value.text)
+		case value.status == statusPrice:
+			if best.status == statusUnreadable {
+				r.notes.add("%s: %s is no %s; taken from the next place, %s", currency, quoted(best.text), name, place.describe())
 			}
 			return value
-		case value.finding > best.finding:
+		case value.status > best.status:
 			best = value
 		}
 	}

@@ -14,30 +14,30 @@ import (
 
 // Limits of what is told about a document.
 const (
-	notesMax      = 50  // further ones are counted
-	quotedMax     = 60  // characters of a text in a note or a failure
-	rawBytesMax   = 64  // of a side that can't be read, as the engine keeps it
-	quotesOfDay   = 500 // more quotes in one document are no list of rates
-	unreadablePre = "unreadable: "
+	notesMax           = 50  // further ones are counted
+	quotedMax          = 60  // characters of a text in a note or a failure
+	unreadableBytesMax = 64  // of a side that can't be read, as the engine keeps it
+	quotesMax          = 500 // more quotes in one document are no list of rates
+	unreadablePrefix   = "unreadable: "
 )
 
-// finding is what a place holds, in the order in which one is preferred to another.
-type finding int
+// status is what a place holds, in the order in which one is preferred to another.
+type valueStatus int
 
 const (
-	absent    finding = iota // nothing stands there
-	valueless                // it says that there is no value
-	unread                   // something stands there, but no price
-	zero                     // 0: the engine holds it back (I3)
-	priced
-	findings int = iota
+	statusMissing    valueStatus = iota // nothing stands there
+	statusNoValue                       // it says that there is no value
+	statusUnreadable                    // something stands there, but no price
+	statusZero                          // 0: the engine holds it back (I3)
+	statusPrice
+	valueStatusCount int = iota
 )
 
 // side is one side of a quote as it was found.
 type side struct {
-	finding finding
-	text    string // of the observation
-	clash   bool   // the place says two different prices; text names both
+	status   valueStatus
+	text     string // of the observation
+	conflict bool   // the place says two different prices; text names both
 }
 
 // quote is one quote of the document.
@@ -56,24 +56,24 @@ type quoteKey struct {
 	institution, currency string
 	channel               engine.Channel
 	date                  engine.Date
-	moment                time.Time
+	instant               time.Time
 }
 
-// key is whose quote something is: the more exact word wins.
-func (r *reading) key(t Target) quoteKey {
+// keyOf is whose quote something is: the more exact word wins.
+func (r *parser) keyOf(t Target) quoteKey {
 	return quoteKey{
 		institution: cmp.Or(t.Institution, r.page.Institution, r.source.Institution), currency: cmp.Or(t.Currency, r.page.Currency),
-		channel: cmp.Or(t.Channel, r.source.Channel), date: r.date, moment: r.moment,
+		channel: cmp.Or(t.Channel, r.source.Channel), date: r.date, instant: r.instant,
 	}
 }
 
-// add keeps a quote with at least one side. The same quote twice is one; two that differ are both kept, and the engine
+// addQuote keeps a quote with at least one side. The same quote twice is one; two that differ are both kept, and the engine
 // refuses to choose.
-func (r *reading) add(key quoteKey, buy, sell side) {
+func (r *parser) addQuote(key quoteKey, buy, sell side) {
 	r.count(buy)
 	r.count(sell)
 	if buy.text == "" && sell.text == "" {
-		if buy.finding == valueless || sell.finding == valueless {
+		if buy.status == statusNoValue || sell.status == statusNoValue {
 			r.notes.add("%s %s: no value", key.institution, key.currency)
 		}
 		return
@@ -83,21 +83,21 @@ func (r *reading) add(key quoteKey, buy, sell side) {
 			return
 		}
 	}
-	if len(r.quotes) >= quotesOfDay {
-		fail(WrongContent, "more than %d quotes in one document", quotesOfDay)
+	if len(r.quotes) >= quotesMax {
+		failf(WrongContent, "more than %d quotes in one document", quotesMax)
 	}
 	r.quotes = append(r.quotes, &quote{quoteKey: key, buy: buy, sell: sell})
 }
 
 // addSide keeps one side where the other comes from elsewhere in the document.
-func (r *reading) addSide(key quoteKey, which Side, value side) {
+func (r *parser) addSide(key quoteKey, which Side, value side) {
 	for _, q := range r.quotes {
 		if q.quoteKey != key {
 			continue
 		}
 		switch own := q.side(which); {
 		case own == nil:
-		case own.finding == absent:
+		case own.status == statusMissing:
 			r.count(value)
 			*own = value
 			return
@@ -107,18 +107,18 @@ func (r *reading) addSide(key quoteKey, which Side, value side) {
 	}
 	switch which {
 	case BuySide:
-		r.add(key, value, side{})
+		r.addQuote(key, value, side{})
 	case SellSide:
-		r.add(key, side{}, value)
+		r.addQuote(key, side{}, value)
 	case BothSides:
-		r.add(key, value, value)
+		r.addQuote(key, value, value)
 	}
 }
 
-func (r *reading) count(value side) {
-	r.tally[value.finding]++
-	if value.finding == unread && r.unreadText == "" {
-		r.unreadText = value.text
+func (r *parser) count(value side) {
+	r.counts[value.status]++
+	if value.status == statusUnreadable && r.firstUnreadable == "" {
+		r.firstUnreadable = value.text
 	}
 }
 
@@ -132,50 +132,50 @@ func (q *quote) side(which Side) *side {
 	return nil
 }
 
-// judge says whether the document as a whole is an answer. One readable price is enough; the engine sees what is missing.
-func (r *reading) judge() {
+// requirePrice says whether the document as a whole is an answer. One readable price is enough; the engine sees what is missing.
+func (r *parser) requirePrice() {
 	switch {
-	case r.tally[priced] > 0:
-	case r.tally[unread] > 0:
-		fail(Value, "none of %d values can be read as a rate, as %s", r.tally[unread], quoted(r.unreadText))
-	case r.tally[zero]+r.tally[valueless] > 0:
-		fail(Empty, "all of %d values are zero or say that there is none", r.tally[zero]+r.tally[valueless])
+	case r.counts[statusPrice] > 0:
+	case r.counts[statusUnreadable] > 0:
+		failf(Value, "none of %d values can be read as a rate, as %s", r.counts[statusUnreadable], quoted(r.firstUnreadable))
+	case r.counts[statusZero]+r.counts[statusNoValue] > 0:
+		failf(Empty, "all of %d values are zero or say that there is none", r.counts[statusZero]+r.counts[statusNoValue])
 	default:
-		fail(Layout, "no value stands where the definition looks for it%s", r.notes.hint())
+		failf(Layout, "no value stands where the definition looks for it%s", r.notes.summary())
 	}
 }
 
 // valueAt is the price at a place. Several texts there are one price if all that can be read agree.
-func (r *reading) valueAt(s scope, place *Place, currency string) side {
+func (r *parser) valueAt(s scope, place *Locator, currency string) side {
 	if place == nil {
 		return side{}
 	}
 	var best side
-	for _, one := range r.at(s, place) {
-		value := r.price(one, currency)
-		if best.finding == priced && value.finding == priced && !sameValue(best.text, value.text) {
-			return side{finding: unread, text: best.text + " and " + value.text, clash: true}
+	for _, one := range r.textsAt(s, place) {
+		value := r.priceOf(one, currency)
+		if best.status == statusPrice && value.status == statusPrice && !sameValue(best.text, value.text) {
+			return side{status: statusUnreadable, text: best.text + " and " + value.text, conflict: true}
 		}
-		if value.finding > best.finding {
+		if value.status > best.status {
 			best = value
 		}
 	}
 	if place.Column == "" || place.Attribute == "" {
 		return best
 	}
-	return r.confirmed(s, place, currency, best)
+	return r.checkVisible(s, place, currency, best)
 }
 
-// confirmed holds the attribute of a cell against the price that people see in it: pages sort their tables by attributes, and
+// checkVisible holds the attribute of a cell against the price that people see in it: pages sort their tables by attributes, and
 // forget to renew them.
-func (r *reading) confirmed(s scope, place *Place, currency string, value side) side {
+func (r *parser) checkVisible(s scope, place *Locator, currency string, value side) side {
 	seen := *place
 	seen.Attribute = ""
 	shows := r.valueAt(s, &seen, currency)
-	if shows.finding != priced || value.finding != priced || sameValue(shows.text, value.text) {
+	if shows.status != statusPrice || value.status != statusPrice || sameValue(shows.text, value.text) {
 		return value
 	}
-	return side{finding: unread, text: value.text + " and " + shows.text, clash: true}
+	return side{status: statusUnreadable, text: value.text + " and " + shows.text, conflict: true}
 }
 
 func sameValue(a, b string) bool {
@@ -187,38 +187,38 @@ func sameValue(a, b string) bool {
 // plainNumber is a number that needs no interpretation.
 var plainNumber = regexp.MustCompile(`^[0-9]+(?:\.[0-9]+)?$`)
 
-// price reads one text. What can't be read goes on as it stands, so that the engine keeps it as unparsable with its text (I3).
-func (r *reading) price(one found, currency string) side {
+// priceOf reads one text. What can't be read goes on as it stands, so that the engine keeps it as unparsable with its text (I3).
+func (r *parser) priceOf(one foundText, currency string) side {
 	text := one.text
 	var err error
-	if one.form != shown && plainNumber.MatchString(text) {
-		text, err = exactNumber(text, one.form, r.source.DecimalsMax)
+	if one.kind != displayText && plainNumber.MatchString(text) {
+		text, err = exactNumber(text, one.kind, r.source.DecimalsMax)
 	} else {
-		text, err = ReadPrice(text, r.source.Decimal, r.source.DecimalsMax)
+		text, err = parsePrice(text, r.source.Decimal, r.source.DecimalsMax)
 	}
 	decimal, _ := engine.ReadDecimal(text)
 	switch {
 	case err != nil || foreignCurrency(one.text, currency) != "":
-		return side{finding: unread, text: raw(one.text)}
+		return side{status: statusUnreadable, text: unreadableText(one.text)}
 	case text == "":
-		return side{finding: valueless}
+		return side{status: statusNoValue}
 	case decimal.IsZero():
-		return side{finding: zero, text: text}
+		return side{status: statusZero, text: text}
 	}
-	return side{finding: priced, text: text}
+	return side{status: statusPrice, text: text}
 }
 
 // exactNumber takes a number as it is written. Zeros at its end say nothing, and are no digits of the source; a cell's digits
 // behind the eighth are the noise of binary fractions, and rounded away (I2).
-func exactNumber(text string, form textForm, decimalsMax int) (string, error) {
-	if form == cell {
+func exactNumber(text string, form textKind, decimalsMax int) (string, error) {
+	if form == cellText {
 		decimal, err := engine.ReadDecimal(text)
 		if err != nil {
-			return "", fmt.Errorf("%w: %w", ErrPrice, err)
+			return "", fmt.Errorf("%w: %w", errPrice, err)
 		}
 		text = decimal.String()
 	}
-	if noRateYet.MatchString(text) {
+	if placeholderPrice.MatchString(text) {
 		return "", nil
 	}
 	short := text
@@ -231,13 +231,13 @@ func exactNumber(text string, form textForm, decimalsMax int) (string, error) {
 	return text, checkPrice(short, decimalsMax)
 }
 
-// raw is the text of a side that can't be read. It must not happen to be a decimal: the engine would believe it.
-func raw(text string) string {
-	text = collapse(strings.ToValidUTF8(text, string(utf8.RuneError)))
+// unreadableText is the text of a side that can't be read. It must not happen to be a decimal: the engine would believe it.
+func unreadableText(text string) string {
+	text = collapseSpaces(strings.ToValidUTF8(text, string(utf8.RuneError)))
 	if _, err := engine.ReadDecimal(text); err == nil || text == "" {
-		text = unreadablePre + text
+		text = unreadablePrefix + text
 	}
-	for len(text) > rawBytesMax {
+	for len(text) > unreadableBytesMax {
 		_, size := utf8.DecodeLastRuneInString(text)
 		text = text[:len(text)-size]
 	}
@@ -269,8 +269,8 @@ func (n *notes) list() []string {
 	return append(n.texts[:len(n.texts):len(n.texts)], fmt.Sprintf("and %d more", n.more))
 }
 
-// hint is the first notes, for the failure that they explain.
-func (n *notes) hint() string {
+// summary is the first notes, for the failure that they explain.
+func (n *notes) summary() string {
 	if len(n.texts) == 0 {
 		return ""
 	}
@@ -279,7 +279,7 @@ func (n *notes) hint() string {
 
 // quoted is a text of a document or definition in a message: short, in quotes, with nothing that breaks a line.
 func quoted(text string) string {
-	letters := []rune(collapse(text[:min(len(text), 4*quotedMax)]))
+	letters := []rune(collapseSpaces(text[:min(len(text), 4*quotedMax)]))
 	if len(letters) > quotedMax {
 		letters = append(letters[:quotedMax], '…')
 	}

@@ -9,37 +9,37 @@ const labelBytesMax = 500
 // few known rows are no answer, because then the page has changed and the rest of it is not to be believed either. Each group
 // stands below its own headings: another one may repeat what the first says, as for narrow screens, but what it says besides may be the rates
 // of yesterday, of cards or of the central bank.
-func (r *reading) readGroups(groups [][]scope) {
+func (r *parser) readGroups(groups [][]scope) {
 	known, all := 0, 0
 	for _, rows := range groups {
 		before := len(r.quotes)
 		for _, row := range rows {
-			if target, ok := r.target(row); ok && !r.unwanted(row) && r.readRow(row, target) {
+			if target, ok := r.rowTarget(row); ok && !r.excluded(row) && r.readRow(row, target) {
 				known++
 			}
 		}
 		if before > 0 && len(r.quotes) > before {
-			fail(Layout, "below another row of headings stands something else, as %s; tell in at which table is meant", r.quotes[before])
+			failf(Layout, "below another row of headings stands something else, as %s; tell in at which table is meant", r.quotes[before])
 		}
 		all += len(rows)
 	}
-	r.enough(known, all, r.page.Extract.Rows.Min, "rows with a known label and a value")
+	r.requireMin(known, all, r.page.Extract.Rows.Min, "rows with a known label and a value")
 }
 
-// enough holds what was known against the least that makes an answer.
-func (r *reading) enough(known, all, least int, what string) {
+// requireMin holds what was known against the least that makes an answer.
+func (r *parser) requireMin(known, all, least int, what string) {
 	if known < max(least, 1) {
-		fail(Layout, "%d %s of %d in all, want at least %d%s", known, what, all, max(least, 1), r.notes.hint())
+		failf(Layout, "%d %s of %d in all, want at least %d%s", known, what, all, max(least, 1), r.notes.summary())
 	}
 }
 
-// target is what the label of a row means; false when the row is none that counts.
-func (r *reading) target(row scope) (Target, bool) {
+// rowTarget is what the label of a row means; false when the row is none that counts.
+func (r *parser) rowTarget(row scope) (Target, bool) {
 	rows := r.page.Extract.Rows
 	label := ""
-	for _, one := range r.at(row, &rows.Label) {
+	for _, one := range r.textsAt(row, &rows.Label) {
 		text := one.text[:min(len(one.text), labelBytesMax)]
-		switch own := Normalise(text); {
+		switch own := normaliseLabel(text); {
 		case own == "" || own == label:
 		case label == "":
 			label = own
@@ -55,13 +55,13 @@ func (r *reading) target(row scope) (Target, bool) {
 	return target, known
 }
 
-// unwanted reports a row that says of itself that it is something else than a rate of the definition, with a note.
-func (r *reading) unwanted(row scope) bool {
+// excluded reports a row that says of itself that it is something else than a rate of the definition, with a note.
+func (r *parser) excluded(row scope) bool {
 	unless := r.page.Extract.Rows.Unless
 	if unless == "" {
 		return false
 	}
-	texts := r.at(row, &Place{Pattern: unless})
+	texts := r.textsAt(row, &Locator{Pattern: unless})
 	if len(texts) == 0 {
 		return false
 	}
@@ -70,25 +70,25 @@ func (r *reading) unwanted(row scope) bool {
 }
 
 // readRow reports whether the row has any of the values that it should have.
-func (r *reading) readRow(row scope, target Target) bool {
+func (r *parser) readRow(row scope, target Target) bool {
 	rows := r.page.Extract.Rows
-	key := r.key(target)
+	key := r.keyOf(target)
 	if rows.Date != nil {
-		if failure := try(func() { key.date, key.moment = r.dateAt(row, rows.Date) }); failure != nil {
+		if failure := catchFailure(func() { key.date, key.instant = r.dateAt(row, rows.Date) }); failure != nil {
 			r.notes.add("%s %s is left out: %s", key.institution, key.currency, failure.Detail)
 			return false
 		}
 	}
 	if rows.Value != nil {
 		value := r.valueAt(row, rows.Value, key.currency)
-		if value.finding != absent {
+		if value.status != statusMissing {
 			r.addSide(key, target.Side, value)
 		}
-		return value.finding != absent
+		return value.status != statusMissing
 	}
 	buy, sell := r.valueAt(row, rows.Buy, key.currency), r.valueAt(row, rows.Sell, key.currency)
-	r.noteAbsent(key, buy, []*Place{rows.Buy}, "buy")
-	r.noteAbsent(key, sell, []*Place{rows.Sell}, "sell")
-	r.add(key, buy, sell)
-	return buy.finding != absent || sell.finding != absent
+	r.noteMissing(key, buy, []*Locator{rows.Buy}, "buy")
+	r.noteMissing(key, sell, []*Locator{rows.Sell}, "sell")
+	r.addQuote(key, buy, sell)
+	return buy.status != statusMissing || sell.status != statusMissing
 }

@@ -32,7 +32,7 @@ func pageOf(body string) string {
 }
 
 // lines is an answer as text: one line for each observation, then one for each note.
-func lines(answer Answer) []string {
+func lines(answer Result) []string {
 	var texts []string
 	for _, o := range answer.Observations {
 		texts = append(texts, line(o))
@@ -120,7 +120,7 @@ func TestParse_FaultsOfOurOwn(t *testing.T) {
 func TestParse_WhoseQuote(t *testing.T) {
 	d := sourceOf(Extract{
 		Method: JSONRows, Rows: &Rows{
-			Label: Place{At: "name"}, Buy: &Place{At: "buy"}, Labels: map[string]Target{
+			Label: Locator{At: "name"}, Buy: &Locator{At: "buy"}, Labels: map[string]Target{
 				"own":   {},
 				"other": {Institution: "other", Currency: "EUR", Channel: engine.Cash},
 			},
@@ -134,7 +134,7 @@ func TestParse_WhoseQuote(t *testing.T) {
 }
 
 func TestParse_NameOfThePageInTheFailure(t *testing.T) {
-	d := sourceOf(Extract{Method: JSONFields, Fields: []Field{{Side: BuySide, Place: Place{At: "buy"}}}})
+	d := sourceOf(Extract{Method: JSONFields, Fields: []Field{{Side: BuySide, Locator: Locator{At: "buy"}}}})
 	d.Pages[0].Name = "dollars"
 	_, err := d.Parse(0, documentOf(`{}`))
 	wantFailure(t, err, Layout, "layout: dollars: ")
@@ -143,7 +143,7 @@ func TestParse_NameOfThePageInTheFailure(t *testing.T) {
 // What can't be read goes on as it stands, and the engine keeps it; it must never look like a rate to the engine.
 func TestI3_UnreadableSidesStayWhatTheyAre(t *testing.T) {
 	d := sourceOf(Extract{Method: JSONFields, Fields: []Field{
-		{Side: BuySide, Place: Place{At: "buy"}}, {Side: SellSide, Place: Place{At: "sell"}},
+		{Side: BuySide, Locator: Locator{At: "buy"}}, {Side: SellSide, Locator: Locator{At: "sell"}},
 	}})
 	d.Decimal, d.DecimalsMax = Point, 2
 	checkCases(t, d, []parseCase{
@@ -169,7 +169,7 @@ func TestI3_UnreadableSidesStayWhatTheyAre(t *testing.T) {
 // Every side that Parse lets through as text is either a rate or something that the engine refuses.
 func TestI3_RawTextIsNoDecimal(t *testing.T) {
 	for _, text := range []string{"58.90", "58", " 58.90 ", "", "\xff", "58.90" + strings.Repeat(" ", 100) + "x", strings.Repeat("1", 70)} {
-		if got := raw(text); got == "" || len(got) > rawBytesMax || isDecimal(got) {
+		if got := unreadableText(text); got == "" || len(got) > unreadableBytesMax || isDecimal(got) {
 			t.Errorf("raw(%q) = %q", text, got)
 		}
 	}
@@ -187,7 +187,7 @@ func TestParse_NotesAreBounded(t *testing.T) {
 		rows.WriteString(`{"name":"` + strings.Repeat("x", i) + `\u0007","buy":1},`)
 	}
 	d := sourceOf(Extract{Method: JSONRows, Rows: &Rows{
-		Label: Place{At: "name"}, Buy: &Place{At: "buy"}, Labels: map[string]Target{"dolar": {}},
+		Label: Locator{At: "name"}, Buy: &Locator{At: "buy"}, Labels: map[string]Target{"dolar": {}},
 	}})
 	answer, err := d.Parse(0, documentOf(`[`+rows.String()+`{"name":"Dólar","buy":58.1}]`))
 	if err != nil || len(answer.Observations) != 1 || len(answer.Notes) > notesMax+1 {
@@ -218,13 +218,13 @@ func parseFault(d *Definition, doc *Document) string {
 			return fmt.Sprintf("the note %q", note)
 		}
 	}
-	days := append(slices.Clone(answer.History), Day{Observations: answer.Observations})
+	days := append(slices.Clone(answer.History), HistoryDay{Observations: answer.Observations})
 	for _, day := range days {
 		for _, o := range day.Observations {
 			switch {
 			case o.Buy == "" && o.Sell == "":
 				return "an observation without a side"
-			case !utf8.ValidString(o.Buy+o.Sell) || len(o.Buy) > rawBytesMax || len(o.Sell) > rawBytesMax:
+			case !utf8.ValidString(o.Buy+o.Sell) || len(o.Buy) > unreadableBytesMax || len(o.Sell) > unreadableBytesMax:
 				return fmt.Sprintf("the sides %q and %q", o.Buy, o.Sell)
 			case o.Document != doc.Digest() || o.Kind != d.Kind || o.InstitutionID == "" || o.Currency == "" || o.Channel == "":
 				return fmt.Sprintf("an incomplete observation: %+v", o)
@@ -234,7 +234,7 @@ func parseFault(d *Definition, doc *Document) string {
 	return ""
 }
 
-func failureFault(answer Answer, err error) string {
+func failureFault(answer Result, err error) string {
 	var failure *Failure
 	kinds := []FailureKind{Blocked, WrongContent, Empty, Layout, Value}
 	switch {
@@ -254,7 +254,7 @@ func fuzzParse(f *testing.F, d *Definition, seeds ...string) {
 		f.Add("", []byte(seed))
 		f.Add("text/html; charset=utf-8", []byte(seed))
 	}
-	for _, page := range walls() {
+	for _, page := range botWalls() {
 		f.Add("text/html; charset=iso-8859-1", []byte(page))
 	}
 	f.Fuzz(func(t *testing.T, contentType string, body []byte) {
@@ -266,7 +266,7 @@ func fuzzParse(f *testing.F, d *Definition, seeds ...string) {
 
 func FuzzHTMLFields(f *testing.F) {
 	d := sourceOf(Extract{
-		Method: HTMLFields, Fields: fieldsOf(map[string]Place{
+		Method: HTMLFields, Fields: fieldsOf(map[string]Locator{
 			"USD buy": {At: ".buy"}, "USD buy+": {At: "script", Pattern: `buy ([0-9.]+)`}, "USD sell": {At: "input", Attribute: "value"},
 			"EUR buy": {At: "p:nth-child(2) b"}, "EUR sell": {At: "#sell"},
 		}),
@@ -277,7 +277,7 @@ func FuzzHTMLFields(f *testing.F) {
 func FuzzHTMLRows(f *testing.F) {
 	d := bankTable()
 	rows := d.Pages[0].Extract.Rows
-	rows.Min, rows.Date = 1, &Date{Place: Place{At: "time"}, Form: DayMonthYear}
+	rows.Min, rows.Date = 1, &Date{Locator: Locator{At: "time"}, Form: DayMonthYear}
 	fuzzParse(f, d, pageOf(`<table><tr><td rowspan=2>Tipo</td><td>Compra</td><td>Venta</td></tr><tr><td colspan=9>58</td></tr>
 		<tr><td>Euro (EU)<time>1/9/2026</time></td><td>64.20</td><td>71.10</td></tr></table>`))
 }
@@ -289,7 +289,7 @@ func FuzzJSONFields(f *testing.F) {
 
 func FuzzJSONRows(f *testing.F) {
 	d := sourceOf(Extract{Method: JSONRows, Rows: &Rows{
-		At: "a", Label: Place{At: "k"}, Value: &Place{At: "v", Pattern: `[0-9].*`}, Min: 1, Labels: map[string]Target{
+		At: "a", Label: Locator{At: "k"}, Value: &Locator{At: "v", Pattern: `[0-9].*`}, Min: 1, Labels: map[string]Target{
 			"b": {Side: BuySide}, "s": {Side: SellSide}, "e": {Currency: "EUR", Side: BothSides},
 		},
 	}})

@@ -15,47 +15,47 @@ const (
 	wholeDigitsMax = 11  // as many as the engine can hold
 )
 
-// turnedRound is the mark behind which digits are shown from right to left. Other marks of direction leave them as they are.
-const turnedRound = "\u202e"
+// rightToLeftOverride is the mark behind which digits are shown from right to left. Other marks of direction leave them as they are.
+const rightToLeftOverride = "\u202e"
 
-// ErrPrice is what every refused price wraps.
-var ErrPrice = errors.New("not one price")
+// errPrice is what every refused price wraps.
+var errPrice = errors.New("not one price")
 
 // The forms around a number. A currency stands before it or behind it, a daily change behind an equals sign.
 var (
-	currencyBefore = regexp.MustCompile(`(?i)^(?:(?:RD ?\$|US ?\$|EU€|[$€£]|DOP|USD|EUR|GBP|CAD|CHF) ?:? ?)`)
-	currencyBehind = regexp.MustCompile(`(?i) ?(?:RD ?\$|US ?\$|[$€£]|DOP|USD|EUR|GBP|CAD|CHF)$`)
-	dailyChange    = regexp.MustCompile(`^[-+−]? ?(\$|RD\$|€)? ?[-+−]?([0-9][0-9.,]*)$`)
-	noPrice        = regexp.MustCompile(`(?i)^(?:[-–—]*|n/?[ad]|n\.[ad]\.|s/d|no disponible|null)$`)
-	noRateYet      = regexp.MustCompile(`^999999(?:\.0*)?$`) // what some systems show while they have no rate
+	currencyPrefix   = regexp.MustCompile(`(?i)^(?:(?:RD ?\$|US ?\$|EU€|[$€£]|DOP|USD|EUR|GBP|CAD|CHF) ?:? ?)`)
+	currencySuffix   = regexp.MustCompile(`(?i) ?(?:RD ?\$|US ?\$|[$€£]|DOP|USD|EUR|GBP|CAD|CHF)$`)
+	dailyChange      = regexp.MustCompile(`^[-+−]? ?(\$|RD\$|€)? ?[-+−]?([0-9][0-9.,]*)$`)
+	noValuePattern   = regexp.MustCompile(`(?i)^(?:[-–—]*|n/?[ad]|n\.[ad]\.|s/d|no disponible|null)$`)
+	placeholderPrice = regexp.MustCompile(`^999999(?:\.0*)?$`) // what some systems show while they have no rate
 )
 
-// ReadPrice reads one price as a page shows it and gives it as plain decimal text, with the digits that stand there: "56.60"
+// parsePrice reads one price as a page shows it and gives it as plain decimal text, with the digits that stand there: "56.60"
 // for "RD$ 56,60". It is "" where the page says that it has no value: nothing, "-", "N/A", "999999". A zero is given as
 // it is: the engine knows what to think of it (I3).
 //
 // Whatever is not certainly one price is an error, and nothing is guessed: two numbers, a footnote's digit, a sign, an
 // exponent, "64,050" when nobody said what its comma means, other digits than ASCII. mark is how the source writes
 // fractions; more than decimalsMax digits behind it are an error of reading, not a rate.
-func ReadPrice(text string, mark DecimalMark, decimalsMax int) (string, error) {
+func parsePrice(text string, mark DecimalMark, decimalsMax int) (string, error) {
 	switch {
 	case len(text) > priceBytesMax:
-		return "", fmt.Errorf("%w: a text of %d bytes", ErrPrice, len(text))
-	case strings.Contains(text, turnedRound):
-		return "", fmt.Errorf("%w: its digits are shown in another order than they are written in", ErrPrice)
+		return "", fmt.Errorf("%w: a text of %d bytes", errPrice, len(text))
+	case strings.Contains(text, rightToLeftOverride):
+		return "", fmt.Errorf("%w: its digits are shown in another order than they are written in", errPrice)
 	}
-	text = collapse(text)
+	text = collapseSpaces(text)
 	text, change, changes := strings.Cut(text, "=")
 	text = strings.TrimSpace(text)
-	if noPrice.MatchString(text) {
+	if noValuePattern.MatchString(text) {
 		return "", nil
 	}
-	before := currencyBefore.FindString(text)
-	number := currencyBehind.ReplaceAllLiteralString(text[len(before):], "")
-	if noPrice.MatchString(number) {
+	before := currencyPrefix.FindString(text)
+	number := currencySuffix.ReplaceAllLiteralString(text[len(before):], "")
+	if noValuePattern.MatchString(number) {
 		return "", nil
 	}
-	price, err := readNumber(number, mark)
+	price, err := parseNumber(number, mark)
 	if err != nil {
 		return "", err
 	}
@@ -64,7 +64,7 @@ func ReadPrice(text string, mark DecimalMark, decimalsMax int) (string, error) {
 			return "", err
 		}
 	}
-	if noRateYet.MatchString(price) {
+	if placeholderPrice.MatchString(price) {
 		return "", nil
 	}
 	return price, checkPrice(price, decimalsMax)
@@ -73,9 +73,9 @@ func ReadPrice(text string, mark DecimalMark, decimalsMax int) (string, error) {
 // foreignCurrency is what a price's text names besides pesos and the currency that it is the price of, "" = nothing: a euro for
 // "US$ 1.08" is no euro in pesos.
 func foreignCurrency(text, own string) string {
-	text, _, _ = strings.Cut(collapse(text), "=")
+	text, _, _ = strings.Cut(collapseSpaces(text), "=")
 	text = strings.ToUpper(strings.TrimSpace(text))
-	for _, part := range []string{currencyBefore.FindString(text), currencyBehind.FindString(text)} {
+	for _, part := range []string{currencyPrefix.FindString(text), currencySuffix.FindString(text)} {
 		named := strings.Trim(part, " :")
 		switch named {
 		case "", "$", "RD$", "RD $", "DOP":
@@ -99,18 +99,18 @@ func foreignCurrency(text, own string) string {
 func checkChange(text, price, currency string, mark DecimalMark) error {
 	found := dailyChange.FindStringSubmatch(text)
 	if found == nil || found[1] != currency {
-		return fmt.Errorf("%w: %q behind an equals sign is no daily change of %q", ErrPrice, text, currency+price)
+		return fmt.Errorf("%w: %q behind an equals sign is no daily change of %q", errPrice, text, currency+price)
 	}
-	change, err := readNumber(found[2], mark)
+	change, err := parseNumber(found[2], mark)
 	if err != nil {
 		return err
 	}
 	moved, err := engine.ReadDecimal(change)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrPrice, err)
+		return fmt.Errorf("%w: %w", errPrice, err)
 	}
 	if value, err := engine.ReadDecimal(price); err != nil || moved.Units() > value.Units()/10 {
-		return fmt.Errorf("%w: a daily change of %s is more than a tenth of the price %s", ErrPrice, change, price)
+		return fmt.Errorf("%w: a daily change of %s is more than a tenth of the price %s", errPrice, change, price)
 	}
 	return nil
 }
@@ -119,41 +119,41 @@ func checkChange(text, price, currency string, mark DecimalMark) error {
 func checkPrice(price string, decimalsMax int) error {
 	whole, fraction, _ := strings.Cut(price, ".")
 	if most := min(decimalsMax, engine.DecimalPlacesMax); len(fraction) > most {
-		return fmt.Errorf("%w: %q has %d decimals, and this source has at most %d", ErrPrice, price, len(fraction), most)
+		return fmt.Errorf("%w: %q has %d decimals, and this source has at most %d", errPrice, price, len(fraction), most)
 	}
 	if len(whole) > wholeDigitsMax {
-		return fmt.Errorf("%w: %q has more than %d digits before its mark", ErrPrice, price, wholeDigitsMax)
+		return fmt.Errorf("%w: %q has more than %d digits before its mark", errPrice, price, wholeDigitsMax)
 	}
 	if _, err := engine.ReadDecimal(price); err != nil {
-		return fmt.Errorf("%w: %w", ErrPrice, err)
+		return fmt.Errorf("%w: %w", errPrice, err)
 	}
 	return nil
 }
 
-// readNumber reads digits with points and commas. Where the mark is not known, both readings are tried: one alone is certain,
+// parseNumber reads digits with points and commas. Where the mark is not known, both readings are tried: one alone is certain,
 // two that differ are not, but for a single point, which is how the country writes fractions.
-func readNumber(text string, mark DecimalMark) (string, error) {
-	pointed, isPointed := readMarked(text, ".", ",")
-	comma, isComma := readMarked(text, ",", ".")
+func parseNumber(text string, mark DecimalMark) (string, error) {
+	pointed, isPointed := parseWithMark(text, ".", ",")
+	comma, isComma := parseWithMark(text, ",", ".")
 	switch {
 	case mark == Point && isPointed:
 		return pointed, nil
 	case mark == Comma && isComma:
 		return comma, nil
 	case mark != AnyMark:
-		return "", fmt.Errorf("%w: %q, in a source that writes fractions with a %s", ErrPrice, text, mark)
+		return "", fmt.Errorf("%w: %q, in a source that writes fractions with a %s", errPrice, text, mark)
 	case isPointed && isComma && pointed != comma && !strings.Contains(text, "."):
-		return "", fmt.Errorf("%w: the comma of %q may stand before decimals or thousands; tell decimal in the definition", ErrPrice, text)
+		return "", fmt.Errorf("%w: the comma of %q may stand before decimals or thousands; tell decimal in the definition", errPrice, text)
 	case isPointed:
 		return pointed, nil
 	case isComma:
 		return comma, nil
 	}
-	return "", fmt.Errorf("%w: %q", ErrPrice, text)
+	return "", fmt.Errorf("%w: %q", errPrice, text)
 }
 
-// readMarked reads digits with at most one mark before the decimals and with another, or none, between thousands.
-func readMarked(text, mark, between string) (string, bool) {
+// parseWithMark reads digits with at most one mark before the decimals and with another, or none, between thousands.
+func parseWithMark(text, mark, between string) (string, bool) {
 	whole, decimals, marked := strings.Cut(text, mark)
 	groups := strings.Split(whole, between)
 	for i, group := range groups {

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// matchesMost is more matches than any page can mean.
-const matchesMost = 1000
+// matchesMax is more matches than any page can mean.
+const matchesMax = 1000
 
 // extractText reads a text with a pattern of named groups. The date stands in that text, or at a selector of its own in the page.
-func (r *reading) extractText(text string) {
+func (r *parser) extractText(text string) {
 	want, date := r.page.Extract.Text, r.page.Extract.Date
 	where, whole := scope(nil), &htmlScope{}
 	if want.At != "" || date != nil && date.At != "" {
@@ -18,11 +18,11 @@ func (r *reading) extractText(text string) {
 	}
 	if want.At != "" {
 		var lines []string
-		for _, one := range whole.texts(&Place{At: want.At}) {
+		for _, one := range whole.texts(&Locator{At: want.At}) {
 			lines = append(lines, one.text)
 		}
 		if len(lines) == 0 {
-			fail(Layout, "no text stands at %s", quoted(want.At))
+			failf(Layout, "no text stands at %s", quoted(want.At))
 		}
 		text = strings.Join(lines, "\n")
 	}
@@ -30,18 +30,18 @@ func (r *reading) extractText(text string) {
 		where = textScope(text)
 	}
 	r.readDate(where)
-	r.readMatches(plainBlanks(text))
+	r.readMatches(normaliseSpaces(text))
 }
 
 // textScope is a text that has no elements.
 type textScope string
 
-func (s textScope) texts(*Place) []found { return []found{{text: string(s)}} }
+func (s textScope) texts(*Locator) []foundText { return []foundText{{text: string(s)}} }
 
-// plainBlanks makes every blank one that a pattern's \s knows; lines stay lines.
-func plainBlanks(text string) string {
+// normaliseSpaces makes every blank one that a pattern's \s knows; lines stay lines.
+func normaliseSpaces(text string) string {
 	return strings.Map(func(c rune) rune {
-		if isBlank(c) && c != '\n' {
+		if isSpace(c) && c != '\n' {
 			return ' '
 		}
 		return c
@@ -49,13 +49,13 @@ func plainBlanks(text string) string {
 }
 
 // readMatches makes a quote of every match whose label is known.
-func (r *reading) readMatches(text string) {
+func (r *parser) readMatches(text string) {
 	if len(text) > patternBytesMax {
-		fail(WrongContent, "a text of %d bytes; at most %d are searched", len(text), patternBytesMax)
+		failf(WrongContent, "a text of %d bytes; at most %d are searched", len(text), patternBytesMax)
 	}
 	want := r.page.Extract.Text
 	pattern := r.pattern(want.Pattern)
-	matches := matchesOf(pattern, text)
+	matches := findMatches(pattern, text)
 	known := 0
 	for _, match := range matches {
 		if want.Unless != "" && r.pattern(want.Unless).MatchString(match[0]) {
@@ -67,16 +67,16 @@ func (r *reading) readMatches(text string) {
 			continue
 		}
 		known++
-		key := r.key(target)
-		r.add(key, r.group(pattern, match, "buy", key.currency), r.group(pattern, match, "sell", key.currency))
+		key := r.keyOf(target)
+		r.addQuote(key, r.groupPrice(pattern, match, "buy", key.currency), r.groupPrice(pattern, match, "sell", key.currency))
 	}
-	r.enough(known, len(matches), want.Min, "matches of the pattern with a known label")
+	r.requireMin(known, len(matches), want.Min, "matches of the pattern with a known label")
 }
 
-// matchesOf finds the matches of a pattern with named groups, those too that begin in what another one looks at behind its last
+// findMatches finds the matches of a pattern with named groups, those too that begin in what another one looks at behind its last
 // group: "Vendemos 60.10 Compramos 58.10 Vendemos 70.10 ..." must not hide its second half.
-func matchesOf(pattern *regexp.Regexp, text string) [][]string {
-	places := pattern.FindAllStringSubmatchIndex(text, matchesMost)
+func findMatches(pattern *regexp.Regexp, text string) [][]string {
+	places := pattern.FindAllStringSubmatchIndex(text, matchesMax)
 	rest := []byte(text)
 	var matches [][]string
 	for _, place := range places {
@@ -94,18 +94,18 @@ func matchesOf(pattern *regexp.Regexp, text string) [][]string {
 	if len(matches) == 0 {
 		return nil
 	}
-	return append(matches, pattern.FindAllStringSubmatch(string(rest), matchesMost)...)
+	return append(matches, pattern.FindAllStringSubmatch(string(rest), matchesMax)...)
 }
 
 // matchTarget is what the label of a match means. Without a group for labels every match means the page's own quote.
-func (r *reading) matchTarget(pattern *regexp.Regexp, match []string) (Target, bool) {
+func (r *parser) matchTarget(pattern *regexp.Regexp, match []string) (Target, bool) {
 	if pattern.SubexpIndex("label") < 0 {
 		return Target{}, true
 	}
 	label := ""
 	for i, name := range pattern.SubexpNames() {
 		if name == "label" && match[i] != "" {
-			label = Normalise(match[i][:min(len(match[i]), labelBytesMax)])
+			label = normaliseLabel(match[i][:min(len(match[i]), labelBytesMax)])
 		}
 	}
 	target, known := r.page.Extract.Text.Labels[label]
@@ -115,11 +115,11 @@ func (r *reading) matchTarget(pattern *regexp.Regexp, match []string) (Target, b
 	return target, known
 }
 
-// group is the price in a named group; of groups with one name, in the branches of a pattern, the one that took part.
-func (r *reading) group(pattern *regexp.Regexp, match []string, want, currency string) side {
+// groupPrice is the price in a named group; of groups with one name, in the branches of a pattern, the one that took part.
+func (r *parser) groupPrice(pattern *regexp.Regexp, match []string, want, currency string) side {
 	for i, name := range pattern.SubexpNames() {
 		if name == want && match[i] != "" {
-			return r.price(found{text: match[i]}, currency)
+			return r.priceOf(foundText{text: match[i]}, currency)
 		}
 	}
 	return side{}

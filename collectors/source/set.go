@@ -48,10 +48,10 @@ func NewSet(definitions ...*Definition) *Set {
 	for _, d := range definitions {
 		known[d.ID] = d
 	}
-	return newSet(known)
+	return sortedSet(known)
 }
 
-func newSet(known map[string]*Definition) *Set {
+func sortedSet(known map[string]*Definition) *Set {
 	return &Set{known: known, list: slices.SortedFunc(maps.Values(known), func(a, b *Definition) int { return cmp.Compare(a.ID, b.ID) })}
 }
 
@@ -91,7 +91,7 @@ func (s *Set) Extend(files fs.FS, dir string) (*Set, error) {
 	extended, readFrom := maps.Clone(s.known), map[string]string{}
 	var problems []error
 	for _, file := range listing {
-		read, err := readDirEntry(files, dir, file.Name())
+		read, err := loadDefinitionFile(files, dir, file.Name())
 		if err == nil {
 			err = read.addTo(extended, readFrom)
 		}
@@ -102,16 +102,16 @@ func (s *Set) Extend(files fs.FS, dir string) (*Set, error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
-	return newSet(extended), nil
+	return sortedSet(extended), nil
 }
 
-// readDirEntry reads and checks one file of a directory.
-func readDirEntry(files fs.FS, dir, name string) (*entry, error) {
+// loadDefinitionFile reads and checks one file of a directory.
+func loadDefinitionFile(files fs.FS, dir, name string) (*definitionFile, error) {
 	data, err := readFile(files, path.Join(dir, name))
 	if err != nil {
 		return nil, fmt.Errorf("read the definition %s: %w", name, err)
 	}
-	read, err := readEntry(name, data)
+	read, err := readDefinitionFile(name, data)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func readFile(files fs.FS, name string) ([]byte, error) {
 }
 
 // addTo puts what a file says among the known definitions.
-func (e *entry) addTo(known map[string]*Definition, readFrom map[string]string) error {
+func (e *definitionFile) addTo(known map[string]*Definition, readFrom map[string]string) error {
 	if first, twice := readFrom[e.id]; twice {
 		return fmt.Errorf("%s: the source %s stands already in %s; keep one of them", e.name, e.id, first)
 	}
@@ -159,7 +159,7 @@ func (s *Set) Check(c *engine.Catalogue) error {
 		if c.Source(d.ID).Manual {
 			problems = append(problems, fmt.Errorf("source %s: the id belongs to rates that are typed by hand; choose another", d.ID))
 		}
-		institutions, currencies := d.named()
+		institutions, currencies := d.references()
 		for _, id := range institutions {
 			if _, known := c.Institution(id); !known {
 				problems = append(problems, fmt.Errorf("source %s: there is no institution %q; check it, or add it to the catalogue", d.ID, id))
@@ -187,7 +187,7 @@ func (s *Set) Sources() []engine.Source {
 func (d *Definition) Source() engine.Source {
 	return engine.Source{
 		ID: d.ID, Name: d.Name, URL: d.URL, Priority: d.Priority, UpstreamSource: d.UpstreamSource,
-		Lifetime: d.Expiry.AfterCheck, Bounds: d.Bounds,
+		Lifetime: d.Expiry.AfterCheck, PlausibleRanges: d.Bounds,
 	}
 }
 
@@ -228,8 +228,8 @@ func (d *Definition) Targets(p *Page) []Target {
 	return all
 }
 
-// named are the institutions and currencies that the definition names.
-func (d *Definition) named() (institutions, currencies []string) {
+// references are the institutions and currencies that the definition names.
+func (d *Definition) references() (institutions, currencies []string) {
 	institutions = append(institutions, d.Institution)
 	for _, bound := range d.Bounds {
 		currencies = append(currencies, bound.Currency)

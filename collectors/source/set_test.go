@@ -224,7 +224,7 @@ func TestSourcesForTheCatalogue(t *testing.T) {
 	set := mustExtend(t, map[string]string{"a.json": fieldsFile, "ca/popular.pem": "PEM"})
 	catalogue := engine.DefaultCatalogue().WithSources(set.Sources()...)
 	popular := catalogue.Source("popular-site")
-	if popular.Priority != 90 || popular.Lifetime.String() != "20h0m0s" || len(popular.Bounds) != 2 || popular.Name != "Sitio web" ||
+	if popular.Priority != 90 || popular.Lifetime.String() != "20h0m0s" || len(popular.PlausibleRanges) != 2 || popular.Name != "Sitio web" ||
 		popular.URL != "https://popular.example/tasas" || popular.Manual {
 		t.Errorf("popular-site is %+v", popular)
 	}
@@ -268,7 +268,7 @@ func FuzzRead(f *testing.F) {
 }
 
 // realWorkbook parses a real workbook of the central bank; the test is skipped where it is absent.
-func realWorkbook(t *testing.T, id, name string) (*source.Definition, source.Answer) {
+func realWorkbook(t *testing.T, id, name string) (*source.Definition, source.Result) {
 	t.Helper()
 	file := filepath.Join("..", "..", "..", "shared", "data", name)
 	body, err := os.ReadFile(file)
@@ -286,12 +286,12 @@ func realWorkbook(t *testing.T, id, name string) (*source.Definition, source.Ans
 }
 
 // takeIn hands a whole history to fresh books, and returns what each currency accepted and what was held, as "CAD 2018-01-18".
-func takeIn(t *testing.T, d *source.Definition, answer source.Answer, rules engine.Rules) (accepted map[string]int, held []string) {
+func takeIn(t *testing.T, d *source.Definition, answer source.Result, rules engine.Rules) (accepted map[string]int, held []string) {
 	t.Helper()
 	accepted = map[string]int{}
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	l := newLedger(t, rules)
-	for _, refresh := range collectors.Refreshes(d, []source.Answer{answer}, now, time.Time{}) {
+	l := newTestEngine(t, rules)
+	for _, refresh := range collectors.BuildRefreshes(d, []source.Result{answer}, now, time.Time{}) {
 		for currency, receipt := range l.observe([]engine.Refresh{refresh}, now) {
 			accepted[currency] += receipt.Accepted
 			for _, refusal := range receipt.Refused {

@@ -10,8 +10,8 @@ import (
 
 // Limits of a sheet.
 const (
-	headingRowsMost = 30 // titles and notes stand above the headings, but not more rows than these
-	badRowsPercent  = 1  // more rows that can't be right mean that the sheet has changed
+	headingRowsMax = 30 // titles and notes stand above the headings, but not more rows than these
+	badRowsPercent = 1  // more rows that can't be right mean that the sheet has changed
 )
 
 // extractSheet reads a workbook with one row a day.
@@ -19,23 +19,23 @@ const (
 func sheetRows(body []byte, name string) [][]string {
 	book, err := workbook.Open(body)
 	if err != nil {
-		failSheet(err)
+		failWorkbook(err)
 	}
 	sheets := book.Sheets()
-	index := slices.IndexFunc(sheets, func(sheet string) bool { return name == "" || Normalise(sheet) == Normalise(name) })
+	index := slices.IndexFunc(sheets, func(sheet string) bool { return name == "" || normaliseLabel(sheet) == normaliseLabel(name) })
 	if index < 0 {
-		fail(Layout, "no sheet is called %s; there are %s", quoted(name), quoted(strings.Join(sheets, ", ")))
+		failf(Layout, "no sheet is called %s; there are %s", quoted(name), quoted(strings.Join(sheets, ", ")))
 	}
 	rows, err := book.Rows(sheets[index])
 	if err != nil {
-		failSheet(err)
+		failWorkbook(err)
 	}
 	return rows
 }
 
-func failSheet(err error) {
+func failWorkbook(err error) {
 	detail := "the workbook can't be read: " + err.Error()
-	if errors.Is(err, workbook.ErrNoWorkbook) {
+	if errors.Is(err, workbook.ErrNotWorkbook) {
 		detail = "want a workbook: " + err.Error()
 	}
 	panic(&Failure{Kind: WrongContent, Detail: detail, Cause: err})
@@ -49,10 +49,10 @@ type sheetHeadings struct {
 
 // headingsOf finds the row of headings by the three that make the date; above it stand titles. Each must stand there once.
 func headingsOf(rows [][]string, want *Sheet) *sheetHeadings {
-	for i, row := range rows[:min(len(rows), headingRowsMost)] {
+	for i, row := range rows[:min(len(rows), headingRowsMax)] {
 		h := &sheetHeadings{row: i, columns: map[string]int{}}
 		for j, text := range row {
-			heading := Normalise(text)
+			heading := normaliseLabel(text)
 			if _, twice := h.columns[heading]; twice {
 				j = -1
 			}
@@ -62,8 +62,8 @@ func headingsOf(rows [][]string, want *Sheet) *sheetHeadings {
 			return h
 		}
 	}
-	fail(Layout, "none of the first %d rows has the headings %s, %s and %s once each",
-		headingRowsMost, quoted(want.Year), quoted(want.Month), quoted(want.Day))
+	failf(Layout, "none of the first %d rows has the headings %s, %s and %s once each",
+		headingRowsMax, quoted(want.Year), quoted(want.Month), quoted(want.Day))
 	return nil
 }
 
@@ -79,7 +79,7 @@ func (h *sheetHeadings) text(cells []string, heading string) string {
 	if !known || column < 0 || column >= len(cells) {
 		return ""
 	}
-	return collapse(cells[column])
+	return collapseSpaces(cells[column])
 }
 
 // sheetScope is one row of a sheet.
@@ -88,9 +88,9 @@ type sheetScope struct {
 	cells    []string
 }
 
-func (s *sheetScope) texts(place *Place) []found {
+func (s *sheetScope) texts(place *Locator) []foundText {
 	if text := s.headings.text(s.cells, place.At); text != "" {
-		return []found{{text: text, form: cell}}
+		return []foundText{{text: text, kind: cellText}}
 	}
 	return nil
 }

@@ -10,26 +10,26 @@ import (
 
 // sheetReader goes through the rows of a sheet, which must come in order of their days.
 type sheetReader struct {
-	*reading
+	*parser
 	headings *sheetHeadings
 	fields   []*fieldQuote
-	days     []Day
+	days     []HistoryDay
 	rows     int // with a date or values
 	bad      int // that can't be right
 }
 
 // readSheet takes every row with a date and a value: the newest day is what the source says now, those before are history.
-func (r *reading) readSheet(rows [][]string) {
+func (r *parser) readSheet(rows [][]string) {
 	headings := headingsOf(rows, r.page.Extract.Sheet)
-	sheet := &sheetReader{reading: r, headings: headings, fields: fieldQuotes(r.page.Extract.Fields)}
+	sheet := &sheetReader{parser: r, headings: headings, fields: fieldQuotes(r.page.Extract.Fields)}
 	sheet.checkHeadings()
 	for i, cells := range rows[headings.row+1:] {
 		sheet.readRow(cells, headings.row+i+2)
 	}
 	if sheet.bad*100 > sheet.rows*badRowsPercent {
-		fail(Layout, "%d of %d rows can't be right%s", sheet.bad, sheet.rows, r.notes.hint())
+		failf(Layout, "%d of %d rows can't be right%s", sheet.bad, sheet.rows, r.notes.summary())
 	}
-	r.judge()
+	r.requirePrice()
 	newest := len(sheet.days) - 1
 	r.newest, r.history = sheet.days[newest].Observations, sheet.days[:newest]
 }
@@ -46,7 +46,7 @@ func (s *sheetReader) checkHeadings() {
 		s.notes.add("no column, or more than one, has the heading %s", quoted(fields[i].At))
 	}
 	if there == 0 {
-		fail(Layout, "none of %d columns is there%s", len(fields), s.notes.hint())
+		failf(Layout, "none of %d columns is there%s", len(fields), s.notes.summary())
 	}
 }
 
@@ -69,19 +69,19 @@ func (s *sheetReader) readRow(cells []string, number int) {
 	}
 	switch {
 	case date.IsZero():
-		s.leaveOut(number, "its date %s is none", quoted(strings.Join([]string{year, month, day}, " ")))
+		s.skipRow(number, "its date %s is none", quoted(strings.Join([]string{year, month, day}, " ")))
 	case date < last:
-		s.leaveOut(number, "its date %s goes back behind %s", date, last)
+		s.skipRow(number, "its date %s goes back behind %s", date, last)
 	case date == last:
 		if !slices.Equal(quotes, s.days[len(s.days)-1].Observations) {
-			s.leaveOut(number, "it says something else of %s than the row before", date)
+			s.skipRow(number, "it says something else of %s than the row before", date)
 		}
 	default:
-		s.days = append(s.days, Day{Date: date, Observations: quotes})
+		s.days = append(s.days, HistoryDay{Date: date, Observations: quotes})
 	}
 }
 
-func (s *sheetReader) leaveOut(number int, format string, args ...any) {
+func (s *sheetReader) skipRow(number int, format string, args ...any) {
 	s.bad++
 	s.notes.add("row %d is left out: %s", number, fmt.Sprintf(format, args...))
 }
@@ -95,9 +95,9 @@ func (s *sheetReader) quotesOf(cells []string, date engine.Date) []engine.Observ
 			continue
 		}
 		buy, sell := s.fieldSides(row, fields)
-		s.add(s.key(fields.target), buy, sell)
+		s.addQuote(s.keyOf(fields.target), buy, sell)
 	}
-	return s.take()
+	return s.takeObservations()
 }
 
 // sheetDate is the day of three cells; zero when no calendar has it. The month is a Spanish name or a number.

@@ -9,10 +9,10 @@ import (
 
 // What can be wrong with a workbook. Every error of this package is one of these, with what was found and where.
 var (
-	ErrNoWorkbook = errors.New("no workbook")        // another kind of document
-	ErrDamaged    = errors.New("damaged workbook")   // cut off, broken, encrypted, or against its own format
-	ErrTooLarge   = errors.New("workbook too large") // beyond one of the limits in limits.go
-	ErrNoSheet    = errors.New("no such sheet")      // Rows was asked for a sheet that Sheets does not name
+	ErrNotWorkbook = errors.New("no workbook")        // another kind of document
+	ErrDamaged     = errors.New("damaged workbook")   // cut off, broken, encrypted, or against its own format
+	ErrTooLarge    = errors.New("workbook too large") // beyond one of the limits in limits.go
+	ErrNoSheet     = errors.New("no such sheet")      // Rows was asked for a sheet that Sheets does not name
 )
 
 const shownBytes = 16 // of a document that is no workbook, in the error
@@ -38,10 +38,10 @@ func Open(body []byte) (*Book, error) {
 	case bytes.HasPrefix(body, []byte(oleSignature)):
 		book, err = openXLS(body)
 	default:
-		return nil, noWorkbook("it begins with %q", body[:min(len(body), shownBytes)])
+		return nil, notWorkbook("it begins with %q", body[:min(len(body), shownBytes)])
 	}
 	if err == nil {
-		err = book.check()
+		err = book.checkNames()
 	}
 	if err != nil {
 		return nil, err
@@ -49,8 +49,8 @@ func Open(body []byte) (*Book, error) {
 	return book, nil
 }
 
-// check refuses what would make a sheet's name ambiguous.
-func (b *Book) check() error {
+// checkNames refuses what would make a sheet's name ambiguous.
+func (b *Book) checkNames() error {
 	if len(b.sheets) == 0 {
 		return damaged("it has no worksheet")
 	}
@@ -79,8 +79,8 @@ func (b *Book) Rows(sheet string) ([][]string, error) {
 	return rows, nil
 }
 
-func noWorkbook(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", ErrNoWorkbook, fmt.Sprintf(format, args...))
+func notWorkbook(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrNotWorkbook, fmt.Sprintf(format, args...))
 }
 
 func damaged(format string, args ...any) error {

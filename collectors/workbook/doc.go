@@ -1,7 +1,7 @@
 // Package workbook reads workbooks from bytes that nobody vouches for: XLSX, and the XLS of Excel 97 to 2003 (BIFF8). It gives
 // the cells as text and knows nothing of rates.
 //
-//	book, err := workbook.Open(body)     // errors.Is: ErrNoWorkbook, ErrDamaged, ErrTooLarge
+//	book, err := workbook.Open(body)     // errors.Is: ErrNotWorkbook, ErrDamaged, ErrTooLarge
 //	rows, err := book.Rows(book.Sheets()[0])
 //	rows[2][3]                           // row 3, column D
 //

@@ -52,21 +52,21 @@ func cellName(row, column int) string {
 	return letters + strconv.Itoa(row+1)
 }
 
-// cellPlace reads what cellName writes. It says false for any other text, and for places beyond those that XLSX knows.
-func cellPlace(name string) (row, column int, ok bool) {
+// parseCellName reads what cellName writes. It says false for any other text, and for places beyond those that XLSX knows.
+func parseCellName(name string) (row, column int, ok bool) {
 	letters := 0
 	for letters < len(name) && letters < 3 && name[letters] >= 'A' && name[letters] <= 'Z' {
 		column = column*26 + int(name[letters]-'A') + 1
 		letters++
 	}
-	if row, ok = rowNumber(name[letters:]); !ok || letters == 0 {
+	if row, ok = parseRowNumber(name[letters:]); !ok || letters == 0 {
 		return 0, 0, false
 	}
 	return row, column - 1, true
 }
 
-// rowNumber reads the number of a row, from 1, as index from 0.
-func rowNumber(text string) (int, bool) {
+// parseRowNumber reads the number of a row, from 1, as index from 0.
+func parseRowNumber(text string) (int, bool) {
 	if len(text) == 0 || len(text) > 7 || text[0] < '1' || text[0] > '9' {
 		return 0, false
 	}

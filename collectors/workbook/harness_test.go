@@ -45,9 +45,9 @@ func biffCell(kind, row, column int, data ...[]byte) []byte {
 }
 
 func biffBegin(part int) []byte {
-	return biffRecord(recordBegin, le16(biff8), le16(part), make([]byte, 12))
+	return biffRecord(recordBOF, le16(biff8), le16(part), make([]byte, 12))
 }
-func biffEnd() []byte { return biffRecord(recordEnd) }
+func biffEnd() []byte { return biffRecord(recordEOF) }
 
 // narrow and wide are the letters of a text in either width.
 func narrow(text string) []byte {
@@ -72,12 +72,12 @@ func narrowText(text string) []byte {
 }
 
 func wideText(text string) []byte {
-	return slices.Concat(le16(len(utf16.Encode([]rune(text)))), []byte{wideLetters}, wide(text))
+	return slices.Concat(le16(len(utf16.Encode([]rune(text)))), []byte{flagUTF16}, wide(text))
 }
 
 // sharedTable is the record of the shared texts.
 func sharedTable(texts ...[]byte) []byte {
-	return biffRecord(recordStrings, le32(len(texts)), le32(len(texts)), slices.Concat(texts...))
+	return biffRecord(recordSST, le32(len(texts)), le32(len(texts)), slices.Concat(texts...))
 }
 
 // biffSheet is one sheet to write.
@@ -90,16 +90,16 @@ type biffSheet struct {
 // biffStream is the stream of a workbook: globals, then sheets.
 func biffStream(globals []byte, sheets ...biffSheet) []byte {
 	entry := func(s biffSheet, start int) []byte {
-		return biffRecord(recordSheet, le32(start), []byte{0, s.kind, byte(len(utf16.Encode([]rune(s.name)))), wideLetters}, wide(s.name))
+		return biffRecord(recordBoundSheet, le32(start), []byte{0, s.kind, byte(len(utf16.Encode([]rune(s.name)))), flagUTF16}, wide(s.name))
 	}
-	length := len(biffBegin(globalsPart)) + len(globals) + len(biffEnd())
+	length := len(biffBegin(globalsSubstream)) + len(globals) + len(biffEnd())
 	for _, s := range sheets {
 		length += len(entry(s, 0))
 	}
-	stream, parts := biffBegin(globalsPart), []byte(nil)
+	stream, parts := biffBegin(globalsSubstream), []byte(nil)
 	for _, s := range sheets {
 		stream = append(stream, entry(s, length+len(parts))...)
-		parts = append(parts, slices.Concat(biffBegin(sheetPart), s.cells, biffEnd())...)
+		parts = append(parts, slices.Concat(biffBegin(sheetSubstream), s.cells, biffEnd())...)
 	}
 	return slices.Concat(stream, globals, biffEnd(), parts)
 }
@@ -279,7 +279,7 @@ func parts(sheet string, texts ...string) []xlsxPart {
 		{name: "_rels/.rels", text: relationsXML(relationXML("rId1", relationBook, "xl/workbook.xml"))},
 		{name: "xl/workbook.xml", text: xmlHead + `<workbook ` + mainSpace + ` ` + idSpace + `><sheets><sheet name="Diaria" sheetId="1" r:id="rId1"/></sheets></workbook>`},
 		{name: "xl/_rels/workbook.xml.rels", text: relationsXML(relationXML("rId1", relationSheet, "worksheets/sheet1.xml"),
-			relationXML("rId2", relationTexts, "sharedStrings.xml"))},
+			relationXML("rId2", relationSharedStrings, "sharedStrings.xml"))},
 		{name: "xl/sharedStrings.xml", text: xmlHead + `<sst ` + mainSpace + ` count="9" uniqueCount="9">` + table + `</sst>`},
 		{name: "xl/worksheets/sheet1.xml", text: xmlHead + `<worksheet ` + mainSpace + `><sheetData>` + sheet + `</sheetData></worksheet>`},
 	}
@@ -365,7 +365,7 @@ func dollarXLS() []byte {
 				if value {
 					truth = 1
 				}
-				cells = append(cells, biffCell(recordBoolError, i, j, []byte{truth, 0}))
+				cells = append(cells, biffCell(recordBoolErr, i, j, []byte{truth, 0}))
 			}
 		}
 	}

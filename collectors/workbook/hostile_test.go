@@ -48,7 +48,7 @@ func readHostile(t *testing.T, body []byte) (all map[string][][]string, err erro
 }
 
 func isOurs(err error) bool {
-	return errors.Is(err, ErrNoWorkbook) || errors.Is(err, ErrDamaged) || errors.Is(err, ErrTooLarge)
+	return errors.Is(err, ErrNotWorkbook) || errors.Is(err, ErrDamaged) || errors.Is(err, ErrTooLarge)
 }
 
 // bigXLS is a workbook of several sectors and texts that go on in a CONTINUE.
@@ -61,7 +61,7 @@ func bigXLS() []byte {
 	}
 	table := slices.Concat(le32(len(texts)), le32(len(texts)), slices.Concat(texts...))
 	cut := 8 + 200*len(slices.Concat(texts[:2]...))
-	return xls(slices.Concat(biffRecord(recordStrings, table[:cut]), biffRecord(recordContinue, table[cut:])), cells...)
+	return xls(slices.Concat(biffRecord(recordSST, table[:cut]), biffRecord(recordContinue, table[cut:])), cells...)
 }
 
 // TestHostile_Truncation cuts workbooks at every 512th byte: what is read of the rest is an error or the whole.
@@ -167,8 +167,8 @@ func TestHostile_Bombs(t *testing.T) {
 			`<!DOCTYPE s [<!ENTITY a "aaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]><sst><si><t>&b;&b;</t></si></sst>`)...), ErrDamaged},
 		{"dimensions that lie", pack(t, with(parts(""), "xl/worksheets/sheet1.xml", `<worksheet><dimension ref="A1:XFD1048576"/></worksheet>`)...), nil},
 		{"XLS: dimensions that lie", xls(nil, biffRecord(0x0200, le32(0), le32(-1), le16(0), le16(-1), le16(0))), nil},
-		{"XLS: texts that lie", xls(biffRecord(recordStrings, le32(-1), le32(stringsMax), make([]byte, 9000))), ErrDamaged},
-		{"XLS: many texts", xls(biffRecord(recordStrings, le32(-1), le32(stringsMax+1))), ErrTooLarge},
+		{"XLS: texts that lie", xls(biffRecord(recordSST, le32(-1), le32(sharedStringsMax), make([]byte, 9000))), ErrDamaged},
+		{"XLS: many texts", xls(biffRecord(recordSST, le32(-1), le32(sharedStringsMax+1))), ErrTooLarge},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -52,13 +52,13 @@ func rkText(rk uint32) (string, bool) {
 		}
 	}
 	if rk&rkHundredths != 0 {
-		text = hundredth(text)
+		text = divideBy100(text)
 	}
 	return text, true
 }
 
-// hundredth moves the decimal point of a decimal text two places to the left.
-func hundredth(text string) string {
+// divideBy100 moves the decimal point of a decimal text two places to the left.
+func divideBy100(text string) string {
 	digits, negative := strings.CutPrefix(text, "-")
 	whole, fraction, _ := strings.Cut(digits, ".")
 	for len(whole) < 3 {

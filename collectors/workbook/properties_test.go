@@ -76,13 +76,13 @@ func TestNumber_Refused(t *testing.T) {
 
 func TestPlace(t *testing.T) {
 	for name, want := range map[string][2]int{"A1": {0, 0}, "Z9": {8, 25}, "AA10": {9, 26}, "IV65536": {65535, 255}, "XFD1048576": {1048575, 16383}} {
-		row, column, ok := cellPlace(name)
+		row, column, ok := parseCellName(name)
 		if !ok || row != want[0] || column != want[1] || cellName(row, column) != name {
 			t.Errorf("%s is %d, %d, %t, and back %s", name, row, column, ok, cellName(row, column))
 		}
 	}
 	for _, name := range []string{"", "A", "1", "a1", "A0", "A01", "A-1", "A+1", "AAAA1", "A12345678", "A1 ", "$A$1", "Ñ1"} {
-		if row, column, ok := cellPlace(name); ok {
+		if row, column, ok := parseCellName(name); ok {
 			t.Errorf("%q is %d, %d", name, row, column)
 		}
 	}
@@ -94,7 +94,7 @@ func TestOpen_NoWorkbook(t *testing.T) {
 		"\x1f\x8b\x08", "\x89PNG\r\n", "\x09\x08\x10\x00", "\x09\x00\x04\x00", "Año;Mes;Día", strings.Repeat(" a", 400), "\x00\x01\x02",
 	} {
 		want := fmt.Sprintf("it begins with %q", body[:min(len(body), shownBytes)])
-		if _, err := Open([]byte(body)); !errors.Is(err, ErrNoWorkbook) || !strings.Contains(err.Error(), want) {
+		if _, err := Open([]byte(body)); !errors.Is(err, ErrNotWorkbook) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.20q: got %v, want %s in it", body, err, want)
 		}
 	}
@@ -146,7 +146,7 @@ func FuzzXLS(f *testing.F) {
 func FuzzBIFF(f *testing.F) {
 	f.Add(biffStream(sharedTable(narrowText("Año"), wideText("Día")), biffSheet{name: "A", cells: slices.Concat(
 		biffCell(recordLabelSST, 0, 0, le32(1)), biffCell(recordLabel, 0, 1, le16(6), []byte{0}, narrow("Com")),
-		biffRecord(recordContinue, []byte{1}, wide("pra")), biffCell(recordBoolError, 0, 2, []byte{1, 0}), biffCell(recordNumber, 0, 3, double(58.95)),
+		biffRecord(recordContinue, []byte{1}, wide("pra")), biffCell(recordBoolErr, 0, 2, []byte{1, 0}), biffCell(recordNumber, 0, 3, double(58.95)),
 		biffCell(recordFormula, 1, 0, []byte{0, 0, 0, 0, 0, 0, 0xFF, 0xFF}, make([]byte, 8)), biffRecord(recordString, narrowText("Venta")))}))
 	for _, s := range everyText() {
 		f.Add(biffStream(sharedTable(slices.Concat(s.head, s.letters, s.end))))

@@ -5,9 +5,9 @@ import "encoding/binary"
 // xlsBook is the stream of a BIFF8 workbook: first the globals, which name the sheets and hold the shared texts, then the
 // sheets, each a part of its own.
 type xlsBook struct {
-	stream []byte
-	starts []int // of the sheets in the stream
-	texts  []string
+	stream        []byte
+	starts        []int // of the sheets in the stream
+	sharedStrings []string
 }
 
 func openXLS(body []byte) (*Book, error) {
@@ -15,13 +15,13 @@ func openXLS(body []byte) (*Book, error) {
 	if err != nil {
 		return nil, err
 	}
-	read := &records{stream: stream}
-	part, err := read.begin()
+	read := &recordReader{stream: stream}
+	part, err := read.readBOF()
 	if err != nil {
 		return nil, err
 	}
-	if part != globalsPart {
-		return nil, noWorkbook("the stream begins with a part of kind %#04x, a workbook with %#04x", part, globalsPart)
+	if part != globalsSubstream {
+		return nil, notWorkbook("the stream begins with a part of kind %#04x, a workbook with %#04x", part, globalsSubstream)
 	}
 	book, sheets := &Book{}, &xlsBook{stream: stream}
 	book.rows = sheets.rows
@@ -31,14 +31,14 @@ func openXLS(body []byte) (*Book, error) {
 			return nil, err
 		}
 		switch r.kind {
-		case recordEnd:
+		case recordEOF:
 			return book, nil
 		case recordFilePass:
 			return nil, damaged("it is encrypted: it opens with a password only")
-		case recordSheet:
+		case recordBoundSheet:
 			err = sheets.addSheet(book, r)
-		case recordStrings:
-			err = sheets.addTexts(read, r)
+		case recordSST:
+			err = sheets.addSharedStrings(read, r)
 		}
 		if err != nil {
 			return nil, err
@@ -54,12 +54,12 @@ func (b *xlsBook) addSheet(book *Book, r record) error {
 		worksheet = 0
 	)
 	if len(r.data) < nameAt {
-		return r.short()
+		return r.tooShort()
 	}
 	if r.data[kindAt] != worksheet {
 		return nil
 	}
-	name, err := (&pieces{first: r, left: [][]byte{r.data[nameAt:]}}).text(1)
+	name, err := (&stringReader{first: r, chunks: [][]byte{r.data[nameAt:]}}).readString(1)
 	if err != nil {
 		return err
 	}
@@ -75,39 +75,39 @@ func (b *xlsBook) addSheet(book *Book, r record) error {
 	return nil
 }
 
-// addTexts takes in the shared texts.
-func (b *xlsBook) addTexts(read *records, r record) error {
-	if b.texts != nil {
-		return damaged("%s is a second table of shared texts", r.at())
+// addSharedStrings takes in the shared texts.
+func (b *xlsBook) addSharedStrings(read *recordReader, r record) error {
+	if b.sharedStrings != nil {
+		return damaged("%s is a second table of shared texts", r.describe())
 	}
 	data, err := read.continued(r)
 	if err != nil {
 		return err
 	}
-	b.texts, err = sharedTexts(r, data)
+	b.sharedStrings, err = readSharedStrings(r, data)
 	return err
 }
 
 // rows reads one sheet, up to its end. Parts within it, embedded charts, are passed over.
 func (b *xlsBook) rows(sheet int) ([][]string, error) {
-	read := &records{stream: b.stream, offset: b.starts[sheet]}
-	part, err := read.begin()
+	read := &recordReader{stream: b.stream, offset: b.starts[sheet]}
+	part, err := read.readBOF()
 	if err != nil {
 		return nil, err
 	}
-	if part != sheetPart {
-		return nil, damaged("at byte %d is a part of kind %#04x, a worksheet has %#04x", b.starts[sheet], part, sheetPart)
+	if part != sheetSubstream {
+		return nil, damaged("at byte %d is a part of kind %#04x, a worksheet has %#04x", b.starts[sheet], part, sheetSubstream)
 	}
-	cells := &cellReader{records: read, texts: b.texts}
+	cells := &cellReader{records: read, sharedStrings: b.sharedStrings}
 	for depth := 1; depth > 0; {
 		r, err := read.next()
 		if err != nil {
 			return nil, err
 		}
 		switch {
-		case r.kind == recordBegin:
+		case r.kind == recordBOF:
 			depth++
-		case r.kind == recordEnd:
+		case r.kind == recordEOF:
 			depth--
 		case depth == 1:
 			if err := cells.take(r); err != nil {
@@ -120,16 +120,16 @@ func (b *xlsBook) rows(sheet int) ([][]string, error) {
 
 // cellReader turns the records of a sheet into cells.
 type cellReader struct {
-	records *records
-	texts   []string
-	grid    grid
-	pending *record // a formula whose text comes in a record of its own
+	records       *recordReader
+	sharedStrings []string
+	grid          grid
+	pending       *record // a formula whose text comes in a record of its own
 }
 
 // take reads one record, if it is a cell.
 func (c *cellReader) take(r record) error {
 	switch r.kind {
-	case recordFormula, recordMulRK, recordRichLabel, recordLabelSST, recordNumber, recordLabel, recordBoolError, recordRK:
+	case recordFormula, recordMulRK, recordRString, recordLabelSST, recordNumber, recordLabel, recordBoolErr, recordRK:
 		return c.cell(r)
 	case recordString:
 		return c.formulaText(r)
@@ -146,10 +146,10 @@ const (
 // cell reads a record that begins with row, column and format.
 func (c *cellReader) cell(r record) error {
 	if c.pending != nil {
-		return damaged("the text of the formula in %s is missing", c.pending.at())
+		return damaged("the text of the formula in %s is missing", c.pending.describe())
 	}
 	if len(r.data) < cellValueAt {
-		return r.short()
+		return r.tooShort()
 	}
 	row := int(binary.LittleEndian.Uint16(r.data))
 	column := int(binary.LittleEndian.Uint16(r.data[cellColumnAt:]))
@@ -166,7 +166,7 @@ func (c *cellReader) cell(r record) error {
 // value reads the value of one cell.
 func (c *cellReader) value(r record, value []byte) (string, error) {
 	if len(value) < valueBytes(r.kind) {
-		return "", r.short()
+		return "", r.tooShort()
 	}
 	switch r.kind {
 	case recordRK:
@@ -177,11 +177,11 @@ func (c *cellReader) value(r record, value []byte) (string, error) {
 		return c.formula(r, value)
 	case recordLabelSST:
 		index := int64(binary.LittleEndian.Uint32(value))
-		if index >= int64(len(c.texts)) {
-			return "", damaged("%s wants shared text %d, there are %d", r.at(), index, len(c.texts))
+		if index >= int64(len(c.sharedStrings)) {
+			return "", damaged("%s wants shared text %d, there are %d", r.describe(), index, len(c.sharedStrings))
 		}
-		return c.texts[index], nil
-	case recordBoolError:
+		return c.sharedStrings[index], nil
+	case recordBoolErr:
 		return r.boolError(value[0], value[1] != 0)
 	}
 	return c.label(r, value)
@@ -194,7 +194,7 @@ func valueBytes(kind int) int {
 		return 8
 	case recordRK, recordLabelSST:
 		return 4
-	case recordBoolError:
+	case recordBoolErr:
 		return 2
 	}
 	return 0
@@ -207,7 +207,7 @@ func (c *cellReader) label(r record, value []byte) (string, error) {
 		return "", err
 	}
 	data[0] = value
-	return (&pieces{first: r, left: data}).text(2)
+	return (&stringReader{first: r, chunks: data}).readString(2)
 }
 
 // mulRK reads several RK numbers side by side: a format and a number each, at the end the last column.
@@ -215,11 +215,11 @@ func (c *cellReader) mulRK(r record, row, column int) error {
 	const each, numberAt = 6, 2
 	values := r.data[cellColumnAt+2:]
 	if len(values)%each != 2 {
-		return damaged("%s has %d bytes, which are no whole numbers", r.at(), len(r.data))
+		return damaged("%s has %d bytes, which are no whole numbers", r.describe(), len(r.data))
 	}
 	values, last := values[:len(values)-2], int(binary.LittleEndian.Uint16(values[len(values)-2:]))
 	if column+len(values)/each-1 != last {
-		return damaged("%s has %d numbers for the columns %d to %d", r.at(), len(values)/each, column, last)
+		return damaged("%s has %d numbers for the columns %d to %d", r.describe(), len(values)/each, column, last)
 	}
 	for ; len(values) > 0; values, column = values[each:], column+1 {
 		text, err := r.number(rkText(binary.LittleEndian.Uint32(values[numberAt:])))
@@ -253,13 +253,13 @@ func (c *cellReader) formula(r record, value []byte) (string, error) {
 	case isEmpty:
 		return "", nil
 	}
-	return "", damaged("%s has a value of kind %d, which does not exist", r.at(), value[0])
+	return "", damaged("%s has a value of kind %d, which does not exist", r.describe(), value[0])
 }
 
 // formulaText reads the text that belongs to the formula before.
 func (c *cellReader) formulaText(r record) error {
 	if c.pending == nil {
-		return damaged("%s is the text of a formula that is not there", r.at())
+		return damaged("%s is the text of a formula that is not there", r.describe())
 	}
 	formula := c.pending.data
 	c.pending = nil
@@ -273,15 +273,15 @@ func (c *cellReader) formulaText(r record) error {
 // finish gives the rows when the sheet has ended.
 func (c *cellReader) finish() ([][]string, error) {
 	if c.pending != nil {
-		return nil, damaged("the text of the formula in %s is missing", c.pending.at())
+		return nil, damaged("the text of the formula in %s is missing", c.pending.describe())
 	}
 	return c.grid.rows, nil
 }
 
-// number passes the text of a number on, if it was one.
+// readUint passes the text of a number on, if it was one.
 func (r record) number(text string, ok bool) (string, error) {
 	if !ok {
-		return "", damaged("%s holds no number", r.at())
+		return "", damaged("%s holds no number", r.describe())
 	}
 	return text, nil
 }
@@ -295,7 +295,7 @@ func (r record) boolError(value byte, isError bool) (string, error) {
 	}
 	name, ok := names[value]
 	if !ok {
-		return "", damaged("%s has the value %d, which is neither a truth value nor an error", r.at(), value)
+		return "", damaged("%s has the value %d, which is neither a truth value nor an error", r.describe(), value)
 	}
 	return name, nil
 }

@@ -39,13 +39,13 @@ func TestXLS_Cells(t *testing.T) {
 		{"NUMBER, tiny and huge", [][]byte{biffCell(recordNumber, 0, 0, double(1e-7)), biffCell(recordNumber, 0, 1, double(1e21))},
 			[]string{"0.0000001", "1000000000000000000000"}},
 		{"BLANK", [][]byte{biffCell(0x0201, 0, 3), biffCell(recordRK, 0, 0, integer(1, 0))}, []string{"1"}},
-		{"BOOLERR", [][]byte{biffCell(recordBoolError, 0, 0, []byte{1, 0}), biffCell(recordBoolError, 0, 1, []byte{0, 0}),
-			biffCell(recordBoolError, 0, 2, []byte{0x2A, 1})}, []string{"TRUE", "FALSE", "#N/A"}},
+		{"BOOLERR", [][]byte{biffCell(recordBoolErr, 0, 0, []byte{1, 0}), biffCell(recordBoolErr, 0, 1, []byte{0, 0}),
+			biffCell(recordBoolErr, 0, 2, []byte{0x2A, 1})}, []string{"TRUE", "FALSE", "#N/A"}},
 		{"LABEL", [][]byte{biffCell(recordLabel, 0, 0, narrowText("Año")), biffCell(recordLabel, 0, 1, wideText("Día €"))},
 			[]string{"Año", "Día €"}},
-		{"RSTRING", [][]byte{biffCell(recordRichLabel, 0, 0, narrowText("Mes"), le16(1), le32(0))}, []string{"Mes"}},
+		{"RSTRING", [][]byte{biffCell(recordRString, 0, 0, narrowText("Mes"), le16(1), le32(0))}, []string{"Mes"}},
 		{"LABEL with CONTINUE", [][]byte{biffCell(recordLabel, 0, 0, le16(6), []byte{0}, narrow("Com")),
-			biffRecord(recordContinue, []byte{wideLetters}, wide("pra"))}, []string{"Compra"}},
+			biffRecord(recordContinue, []byte{flagUTF16}, wide("pra"))}, []string{"Compra"}},
 		{"FORMULA, number", [][]byte{formula(0, double(58.5))}, []string{"58.5"}},
 		{"FORMULA, text", [][]byte{formula(0, text(0)), biffRecord(0x04BC, make([]byte, 8)), biffRecord(recordString, narrowText("Venta"))},
 			[]string{"Venta"}},
@@ -77,10 +77,10 @@ type sharedText struct {
 func everyText() []sharedText {
 	return []sharedText{
 		{"Año", slices.Concat(le16(3), []byte{0}), narrow("Año"), nil},
-		{"Compra", slices.Concat(le16(6), []byte{hasRuns}, le16(2)), narrow("Compra"), slices.Concat(le32(1), le32(2))},
-		{"Venta", slices.Concat(le16(5), []byte{hasExtent | wideLetters}, le32(7)), wide("Venta"), make([]byte, 7)},
-		{"Día", slices.Concat(le16(3), []byte{hasRuns | hasExtent}, le16(1), le32(3)), narrow("Día"), slices.Concat(le32(9), make([]byte, 3))},
-		{"€ 😀", slices.Concat(le16(4), []byte{wideLetters}), wide("€ 😀"), nil},
+		{"Compra", slices.Concat(le16(6), []byte{flagRichText}, le16(2)), narrow("Compra"), slices.Concat(le32(1), le32(2))},
+		{"Venta", slices.Concat(le16(5), []byte{flagExtended | flagUTF16}, le32(7)), wide("Venta"), make([]byte, 7)},
+		{"Día", slices.Concat(le16(3), []byte{flagRichText | flagExtended}, le16(1), le32(3)), narrow("Día"), slices.Concat(le32(9), make([]byte, 3))},
+		{"€ 😀", slices.Concat(le16(4), []byte{flagUTF16}), wide("€ 😀"), nil},
 		{"", slices.Concat(le16(0), []byte{0}), nil, nil},
 		{"Mes", slices.Concat(le16(3), []byte{0}), narrow("Mes"), nil},
 	}
@@ -97,7 +97,7 @@ func TestXLS_SharedTexts(t *testing.T) {
 	var before []byte
 	for i, s := range texts {
 		after := whole[len(before)+len(s.head)+len(s.letters)+len(s.end):]
-		width := 1 + int(s.head[2]&wideLetters)
+		width := 1 + int(s.head[2]&flagUTF16)
 		for cut := 0; cut < len(s.letters); cut += width {
 			name := fmt.Sprintf("text %d, letter %d", i, cut/width)
 			head, rest := slices.Concat(before, s.head, s.letters[:cut]), slices.Concat(s.end, after)
@@ -107,7 +107,7 @@ func TestXLS_SharedTexts(t *testing.T) {
 				for _, letter := range s.letters[cut:] {
 					widened = append(widened, letter, 0)
 				}
-				checkTexts(t, name+" in two bytes", head, slices.Concat([]byte{wideLetters}, widened, rest))
+				checkTexts(t, name+" in two bytes", head, slices.Concat([]byte{flagUTF16}, widened, rest))
 			}
 		}
 		for cut := range s.end {
@@ -123,7 +123,7 @@ func TestXLS_SharedTexts(t *testing.T) {
 func checkTexts(t *testing.T, name string, table, more []byte) {
 	t.Helper()
 	texts := everyText()
-	globals := biffRecord(recordStrings, le32(len(texts)), le32(len(texts)), table)
+	globals := biffRecord(recordSST, le32(len(texts)), le32(len(texts)), table)
 	if more != nil {
 		globals = append(globals, biffRecord(recordContinue, more)...)
 	}
@@ -177,8 +177,8 @@ func TestXLS_Refused(t *testing.T) {
 	label := biffCell(recordLabelSST, 0, 0, le32(1))
 	pending := slices.Concat([]byte{0, 0, 0, 0, 0, 0, 0xFF, 0xFF}, make([]byte, 8))
 	one, two := biffCell(recordRK, 0, 0, le32(1<<2|rkInteger)), biffCell(recordRK, 0, 0, le32(2<<2|rkInteger))
-	older := slices.Concat(biffRecord(recordBegin, le16(0x0500), le16(globalsPart)), biffEnd())
-	ancient := slices.Concat(biffRecord(0x0409, le16(0), le16(globalsPart)), biffEnd())
+	older := slices.Concat(biffRecord(recordBOF, le16(0x0500), le16(globalsSubstream)), biffEnd())
+	ancient := slices.Concat(biffRecord(0x0409, le16(0), le16(globalsSubstream)), biffEnd())
 	noEnd := biffStream(nil, biffSheet{name: "Diaria", cells: one})
 	tests := []struct {
 		name string
@@ -188,23 +188,23 @@ func TestXLS_Refused(t *testing.T) {
 	}{
 		{"encrypted", xls(biffRecord(recordFilePass, le16(1)), one), ErrDamaged, "encrypted"},
 		{"encrypted package", ole(oleStream{"EncryptedPackage", make([]byte, 5000)}), ErrDamaged, "encrypted"},
-		{"a text document", ole(oleStream{"WordDocument", make([]byte, 5000)}), ErrNoWorkbook, "WordDocument"},
-		{"BIFF5", ole(oleStream{"Book", older}), ErrNoWorkbook, "Excel 95"},
-		{"BIFF4", ole(oleStream{"Book", ancient}), ErrNoWorkbook, "Excel 4"},
-		{"a chart alone", ole(oleStream{"Workbook", biffBegin(0x20)}), ErrNoWorkbook, "0x0020"},
+		{"a text document", ole(oleStream{"WordDocument", make([]byte, 5000)}), ErrNotWorkbook, "WordDocument"},
+		{"BIFF5", ole(oleStream{"Book", older}), ErrNotWorkbook, "Excel 95"},
+		{"BIFF4", ole(oleStream{"Book", ancient}), ErrNotWorkbook, "Excel 4"},
+		{"a chart alone", ole(oleStream{"Workbook", biffBegin(0x20)}), ErrNotWorkbook, "0x0020"},
 		{"an empty stream", ole(oleStream{"Workbook", nil}), ErrDamaged, "ends"},
 		{"no sheet", ole(oleStream{"Workbook", biffStream(nil)}), ErrDamaged, "no worksheet"},
 		{"a name twice", ole(oleStream{"Workbook", biffStream(nil, biffSheet{name: "A"}, biffSheet{name: "A"})}), ErrDamaged, "two sheets"},
 		{"the end is missing", ole(oleStream{"Workbook", noEnd[:len(noEnd)-4]}), ErrDamaged, "cut off"},
 		{"a text that is not there", xls(sharedTable(narrowText("Año")), label), ErrDamaged, "wants shared text 1, there are 1"},
-		{"fewer texts than said", xls(biffRecord(recordStrings, le32(9), le32(9), narrowText("Año")), label), ErrDamaged, "shared text 2 of 9"},
+		{"fewer texts than said", xls(biffRecord(recordSST, le32(9), le32(9), narrowText("Año")), label), ErrDamaged, "shared text 2 of 9"},
 		{"two tables of texts", xls(slices.Concat(sharedTable(narrowText("a")), sharedTable(narrowText("b")))), ErrDamaged, "second table"},
 		{"two values", xls(nil, one, two), ErrDamaged, `cell A1 has two values, "1" and "2"`},
 		{"not a number", cell(recordNumber, 0, le32(0), le32(0x7FF80000)), ErrDamaged, "no number"},
 		{"infinity", cell(recordRK, 0, le32(0x7FF00000)), ErrDamaged, "no number"},
 		{"half a number", cell(recordNumber, 0, le32(0)), ErrDamaged, "only 10 bytes"},
 		{"half a place", xls(nil, biffRecord(recordNumber, le16(0))), ErrDamaged, "only 2 bytes"},
-		{"an error without a name", cell(recordBoolError, 0, []byte{1, 1}), ErrDamaged, "neither"},
+		{"an error without a name", cell(recordBoolErr, 0, []byte{1, 1}), ErrDamaged, "neither"},
 		{"MULRK in other columns", xls(nil, biffRecord(recordMulRK, le16(0), le16(1), le16(0), le32(2), le16(7))), ErrDamaged, "columns 1 to 7"},
 		{"MULRK cut", xls(nil, biffRecord(recordMulRK, le16(0), le16(1), le16(0), le16(1), le16(1))), ErrDamaged, "no whole numbers"},
 		{"a formula without its text", xls(nil, biffCell(recordFormula, 0, 0, pending), one), ErrDamaged, "text of the formula"},

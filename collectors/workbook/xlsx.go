@@ -16,16 +16,16 @@ const directorySignature = "PK\x01\x02"
 
 // xlsxBook is an XLSX: a zip package of XML parts, which point to each other by relations.
 type xlsxBook struct {
-	parts  map[string]*zip.File // by lower name
-	sheets []string             // names of their parts
-	texts  []richText           // shared by all sheets
+	parts         map[string]*zip.File // by lower name
+	sheets        []string             // names of their parts
+	sharedStrings []richText           // shared by all sheets
 }
 
 // The kinds of relations that are followed, as the last step of their URI: there are two families of URIs for the same.
 const (
-	relationBook  = "officeDocument"
-	relationSheet = "worksheet"
-	relationTexts = "sharedStrings"
+	relationBook          = "officeDocument"
+	relationSheet         = "worksheet"
+	relationSharedStrings = "sharedStrings"
 )
 
 func openXLSX(body []byte) (*Book, error) {
@@ -43,8 +43,8 @@ func openXLSX(body []byte) (*Book, error) {
 		return nil, err
 	}
 	for _, r := range relations {
-		if r.Kind == relationTexts {
-			if err := read.readTexts(r.Target); err != nil {
+		if r.Kind == relationSharedStrings {
+			if err := read.readSharedStrings(r.Target); err != nil {
 				return nil, err
 			}
 		}
@@ -93,9 +93,9 @@ func (b *xlsxBook) findBook() (string, error) {
 	}
 	switch {
 	case strings.HasSuffix(name, ".bin"):
-		return "", noWorkbook("a binary workbook (XLSB), which is not read")
+		return "", notWorkbook("a binary workbook (XLSB), which is not read")
 	case b.parts[partKey(name)] == nil:
-		return "", noWorkbook("a zip package of %d parts, none of which is a workbook", len(b.parts))
+		return "", notWorkbook("a zip package of %d parts, none of which is a workbook", len(b.parts))
 	}
 	return name, nil
 }
@@ -166,13 +166,13 @@ func (b *xlsxBook) readSheets(book *Book, bookPart string, relations []relation)
 	return nil
 }
 
-// readTexts takes in the shared texts.
-func (b *xlsxBook) readTexts(part string) error {
+// readSharedStrings takes in the shared texts.
+func (b *xlsxBook) readSharedStrings(part string) error {
 	var read struct {
 		All []richText `xml:"si"`
 	}
 	err := b.decode(part, "sst", &read)
-	b.texts = read.All
+	b.sharedStrings = read.All
 	return err
 }
 
@@ -181,7 +181,7 @@ func (b *xlsxBook) rows(sheet int) ([][]string, error) {
 	var read struct {
 		Rows sheetCells `xml:"sheetData>row"`
 	}
-	read.Rows.texts, read.Rows.row = b.texts, -1
+	read.Rows.sharedStrings, read.Rows.row = b.sharedStrings, -1
 	err := b.decode(b.sheets[sheet], "worksheet", &read)
 	return read.Rows.grid.rows, err
 }

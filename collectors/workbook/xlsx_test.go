@@ -77,12 +77,12 @@ func TestXLSX_Package(t *testing.T) {
 		"other letters":    pack(t, shouting...),
 		"no first pointer": pack(t, with(good, "_rels/.rels", "")...),
 		"absolute targets": pack(t, with(good, rels, relationsXML(relationXML("rId1", relationSheet, "/xl/worksheets/sheet1.xml"),
-			relationXML("x", relationTexts, "/xl/sharedStrings.xml")))...),
+			relationXML("x", relationSharedStrings, "/xl/sharedStrings.xml")))...),
 		"prefixed names":    pack(t, with(good, "xl/sharedStrings.xml", `<x:sst xmlns:x="y"><x:si><x:t>Año</x:t></x:si></x:sst>`)...),
 		"runs and readings": pack(t, with(good, "xl/sharedStrings.xml", `<sst><si><r><t>A</t></r><r><rPr><b/></rPr><t>ño</t></r><rPh><t>no</t></rPh></si></sst>`)...),
 		"a chart too": pack(t, with(with(good, "xl/workbook.xml", `<workbook xmlns:r="x"><sheets><sheet name="G" r:id="rId9"/><sheet name="Diaria" r:id="rId1"/></sheets></workbook>`),
 			rels, relationsXML(relationXML("rId1", relationSheet, "worksheets/sheet1.xml"), relationXML("rId9", "chartsheet", "nowhere.xml"),
-				relationXML("rId2", relationTexts, "sharedStrings.xml")))...),
+				relationXML("rId2", relationSharedStrings, "sharedStrings.xml")))...),
 	}
 	for name, body := range bodies {
 		t.Run(name, func(t *testing.T) {
@@ -111,10 +111,10 @@ func TestXLSX_Refused(t *testing.T) {
 	}{
 		{"cut off", whole[:len(whole)-30], ErrDamaged, "cut off"},
 		{"only the signature", []byte("PK"), ErrDamaged, "cut off"},
-		{"any zip", pack(t, xlsxPart{name: "a.txt", text: "hello"}), ErrNoWorkbook, "1 parts"},
+		{"any zip", pack(t, xlsxPart{name: "a.txt", text: "hello"}), ErrNotWorkbook, "1 parts"},
 		{"a text document", pack(t, with(with(good, "_rels/.rels", relationsXML(relationXML("a", relationBook, "word/document.xml"))),
-			"word/document.xml", "<document/>")...), ErrNoWorkbook, `"document"`},
-		{"a binary workbook", part("_rels/.rels", relationsXML(relationXML("a", relationBook, "xl/workbook.bin"))), ErrNoWorkbook, "XLSB"},
+			"word/document.xml", "<document/>")...), ErrNotWorkbook, `"document"`},
+		{"a binary workbook", part("_rels/.rels", relationsXML(relationXML("a", relationBook, "xl/workbook.bin"))), ErrNotWorkbook, "XLSB"},
 		{"no sheet part", part(sheet, ""), ErrDamaged, sheet},
 		{"no shared texts", part("xl/sharedStrings.xml", ""), ErrDamaged, "xl/sharedStrings.xml is missing"},
 		{"a sheet that is something else", part(sheet, "<chartsheet/>"), ErrDamaged, `"chartsheet"`},
@@ -137,7 +137,7 @@ func TestXLSX_Refused(t *testing.T) {
 		{"a text of many elements", cell(`<c t="inlineStr"><is>` + strings.Repeat("<r/>", textBytesMax+1) + `</is></c>`), ErrTooLarge, "text"},
 		{"many relations", part("_rels/.rels", relationsXML(strings.Repeat(relationXML("a", "b", "c"), partsMax+1))), ErrTooLarge, "1000 relations"},
 		{"many sheets", part("xl/workbook.xml", "<workbook><sheets>"+strings.Repeat("<sheet/>", sheetsMax+1)+"</sheets></workbook>"), ErrTooLarge, "256 sheets"},
-		{"many texts", part("xl/sharedStrings.xml", "<sst>"+strings.Repeat("<si/>", stringsMax+1)+"</sst>"), ErrTooLarge, "shared texts"},
+		{"many texts", part("xl/sharedStrings.xml", "<sst>"+strings.Repeat("<si/>", sharedStringsMax+1)+"</sst>"), ErrTooLarge, "shared texts"},
 		{"neither true nor false", cell(`<c t="b"><v>2</v></c>`), ErrDamaged, "truth"},
 		{"an unknown kind", cell(`<c t="q"><v>2</v></c>`), ErrDamaged, `"q"`},
 		{"two values", cell(`<c r="A1"><v>1</v></c><c r="A1"><v>2</v></c>`), ErrDamaged, `cell A1 has two values, "1" and "2"`},

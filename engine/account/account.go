@@ -38,25 +38,25 @@ type Record struct {
 	Keys        []KeyRecord // oldest first
 	SuspendedAt time.Time   // zero while in good standing
 	Reason      string      // of the suspension
-	Allowance   Allowance   // zero = the node's own
+	Quota       Quota       // zero = the node's own
 }
 
-// Account is one account with its two windows. Like an engine.Book it has one owner, decides events and applies them when they are durable.
+// Account is one account with its two windows. Like an engine.CurrencyState it has one owner, decides events and applies them when they are durable.
 // Danger: what was spent of the leases is in no event and no state; whoever lets go of the Account without Return forfeits it.
 type Account struct {
-	record Record       // without keys
-	keys   []accountKey // oldest first
-	days   days
-	leases []LeaseState // of this node alone, see mark
-	shares []LeaseState // of the nodes of a cluster, by node
+	record     Record       // without keys
+	keys       []accountKey // oldest first
+	days       dayCounts
+	leases     []LeaseState // of this node alone, see mark
+	nodeLeases []LeaseState // of the nodes of a cluster, by node
 
 	// Of this process alone.
-	node     engine.NodeID
-	minute   minute
-	asking   bool          // a lease is on its way into the log
-	fence    time.Duration // steady time of the newest lease asked for
-	creating int           // keys on their way into the log
-	purse    purse         // in a cluster
+	node         engine.NodeID
+	minute       minuteWindow
+	leasePending bool          // a lease is on its way into the log
+	leaseAskedAt time.Duration // steady time of the newest lease asked for
+	keysPending  int           // keys on their way into the log
+	tokenLease   tokenLease    // in a cluster
 }
 
 // accountKey is a key with its newest use, which the log learns only with the next lease.
@@ -93,26 +93,26 @@ type (
 	}
 	// Leased takes requests of a day's quota; they count as spent for whoever reads the log.
 	Leased struct {
-		Account  uint64
-		Day      engine.Date
-		Count    int
-		Refunded int           // requests of that day leased before, charged and refunded, that may be spent again from now on
-		Unspent  int           // requests of any day that were leased before and not spent
-		Steady   time.Duration // Moment.Steady
-		KeyID    string        // whose request asked for it
-		At       time.Time
-		Node     engine.NodeID // that may spend it
-		Recent   int           // in a cluster: admitted by that node in the minute before
+		Account        uint64
+		Day            engine.Date
+		Count          int
+		Refunded       int           // requests of that day leased before, charged and refunded, that may be spent again from now on
+		Unspent        int           // requests of any day that were leased before and not spent
+		Steady         time.Duration // Moment.Steady
+		KeyID          string        // whose request asked for it
+		At             time.Time
+		Node           engine.NodeID // that may spend it
+		RecentAdmitted int           // in a cluster: admitted by that node in the minute before
 	}
 	// Returned gives back what was leased and not spent: at a clean stop (L1), and in a cluster when a node rests from an account.
 	Returned struct {
-		Account uint64
-		Day     engine.Date
-		Unspent int
-		Recent  int // admitted in the last minute
-		Steady  time.Duration
-		Uses    []KeyUse      // of the keys used since the last lease
-		Node    engine.NodeID // that had leased it
+		Account        uint64
+		Day            engine.Date
+		Unspent        int
+		RecentAdmitted int // admitted in the last minute
+		Steady         time.Duration
+		Uses           []KeyUse      // of the keys used since the last lease
+		Node           engine.NodeID // that had leased it
 	}
 	// Suspended refuses an account's keys.
 	Suspended struct {
@@ -132,12 +132,12 @@ type (
 		KeyID string
 		At    time.Time
 	}
-	// AllowanceSet gives an account limits of its own; zero fields are the node's.
-	AllowanceSet struct {
-		Account   uint64
-		Allowance Allowance
-		At        time.Time
-		By        string
+	// QuotaSet gives an account limits of its own; zero fields are the node's.
+	QuotaSet struct {
+		Account uint64
+		Quota   Quota
+		At      time.Time
+		By      string
 	}
 )
 
@@ -163,23 +163,23 @@ func (e *Suspended) AccountID() uint64 { return e.Account }
 func (e *Restored) AccountID() uint64 { return e.Account }
 
 // AccountID names the account.
-func (e *AllowanceSet) AccountID() uint64 { return e.Account }
+func (e *QuotaSet) AccountID() uint64 { return e.Account }
 
-func (*Created) accountEvent()      {}
-func (*KeyCreated) accountEvent()   {}
-func (*KeyRevoked) accountEvent()   {}
-func (*Leased) accountEvent()       {}
-func (*Returned) accountEvent()     {}
-func (*Suspended) accountEvent()    {}
-func (*Restored) accountEvent()     {}
-func (*AllowanceSet) accountEvent() {}
+func (*Created) accountEvent()    {}
+func (*KeyCreated) accountEvent() {}
+func (*KeyRevoked) accountEvent() {}
+func (*Leased) accountEvent()     {}
+func (*Returned) accountEvent()   {}
+func (*Suspended) accountEvent()  {}
+func (*Restored) accountEvent()   {}
+func (*QuotaSet) accountEvent()   {}
 
 // New is an account without facts; Created is its first.
 func New(id uint64) *Account { return &Account{record: Record{ID: id}} }
 
 // Record is a copy of what is known of the account.
 func (a *Account) Record() Record {
-	record := a.durable()
+	record := a.durableRecord()
 	for i := range record.Keys {
 		if used := a.keys[i].used; used.After(record.Keys[i].LastUsed) {
 			record.Keys[i].LastUsed = used
@@ -188,8 +188,8 @@ func (a *Account) Record() Record {
 	return record
 }
 
-// durable is a copy of what the log knows.
-func (a *Account) durable() Record {
+// durableRecord is a copy of what the log knows.
+func (a *Account) durableRecord() Record {
 	record := a.record
 	for i := range a.keys {
 		record.Keys = append(record.Keys, a.keys[i].record)
@@ -197,28 +197,28 @@ func (a *Account) durable() Record {
 	return record
 }
 
-// Apply makes a durable event true: live one that this process decided, at recovery each. Learn is for those that others decided meanwhile.
+// Apply makes a durable event true: live one that this process decided, at recovery each. ApplyRemote is for those that others decided meanwhile.
 func (a *Account) Apply(event Event) {
 	switch e := event.(type) {
 	case *Created:
 		a.record.Email, a.record.CreatedAt = e.Email, e.At
 	case *KeyCreated:
-		a.creating = max(0, a.creating-1)
+		a.keysPending = max(0, a.keysPending-1)
 		a.addKey(e.Key)
 	case *KeyRevoked:
 		if key := a.key(e.KeyID); key != nil && key.record.Active() {
 			key.record.RevokedAt = e.At
 		}
 	case *Leased:
-		a.lease(e)
+		a.applyLease(e)
 	case *Returned:
-		a.giveBack(e)
+		a.applyReturn(e)
 	case *Suspended:
 		a.record.SuspendedAt, a.record.Reason = e.At, e.Reason
 	case *Restored:
 		a.record.SuspendedAt, a.record.Reason = time.Time{}, ""
-	case *AllowanceSet:
-		a.record.Allowance = e.Allowance
+	case *QuotaSet:
+		a.record.Quota = e.Quota
 	default:
 		panic(fmt.Sprintf("engine: no rule applies an event of type %T", event))
 	}
@@ -256,8 +256,8 @@ func (a *Account) byDigest(digest Digest) *accountKey {
 	return nil
 }
 
-// use notes in what the log knows when a key was last used.
-func (a *Account) use(id string, at time.Time) {
+// setKeyUse notes in what the log knows when a key was last used.
+func (a *Account) setKeyUse(id string, at time.Time) {
 	if key := a.key(id); key != nil && at.After(key.record.LastUsed) {
 		key.record.LastUsed = at
 	}
@@ -273,7 +273,7 @@ func (a *Account) Key(digest Digest) (KeyRecord, bool) {
 
 // CreateKey decides a new key: at most two are active at once, those on their way into the log included (K5).
 func (a *Account) CreateKey(key KeyRecord) (Event, error) {
-	active := a.creating
+	active := a.keysPending
 	for i := range a.keys {
 		if a.keys[i].record.Active() {
 			active++
@@ -282,25 +282,25 @@ func (a *Account) CreateKey(key KeyRecord) (Event, error) {
 	if active >= KeysActiveMax {
 		return nil, &engine.Error{Code: engine.CodeKeyLimitReached, Message: "the account has two active keys; revoke one first"}
 	}
-	a.creating++
-	key.CreatedAt = universal(key.CreatedAt)
+	a.keysPending++
+	key.CreatedAt = plainUTC(key.CreatedAt)
 	return &KeyCreated{a.record.ID, key}, nil
 }
 
-// Limit decides limits of the account's own; zero fields are the node's. A negative one would refuse every request, or count
+// SetQuota decides limits of the account's own; zero fields are the node's. A negative one would refuse every request, or count
 // backwards: suspend an account that must not ask.
-func (a *Account) Limit(allowance Allowance, by string, now time.Time) (Event, error) {
+func (a *Account) SetQuota(allowance Quota, by string, now time.Time) (Event, error) {
 	if allowance.Day < 0 || allowance.Minute < 0 {
 		return nil, &engine.Error{
 			Code:    engine.CodeInvalidParameters,
 			Message: fmt.Sprintf("limits of %d a day and %d a minute: a limit is 0, the node's own, or more", allowance.Day, allowance.Minute),
 		}
 	}
-	return &AllowanceSet{a.record.ID, allowance, universal(now), by}, nil
+	return &QuotaSet{a.record.ID, allowance, plainUTC(now), by}, nil
 }
 
-// KeyLost says that a key decided did not become durable and never will.
-func (a *Account) KeyLost() { a.creating = max(0, a.creating-1) }
+// AbortKey says that a key decided did not become durable and never will.
+func (a *Account) AbortKey() { a.keysPending = max(0, a.keysPending-1) }
 
 // RevokeKey decides the end of a key. A key that is revoked already gives no event and no error: revoking is repeatable (K1).
 func (a *Account) RevokeKey(id, by string, now time.Time) (Event, error) {
@@ -308,7 +308,7 @@ func (a *Account) RevokeKey(id, by string, now time.Time) (Event, error) {
 	case key == nil:
 		return nil, &engine.Error{Code: engine.CodeNotFound, Message: "the account has no key with this id"}
 	case key.record.Active():
-		return &KeyRevoked{a.record.ID, id, universal(now), by}, nil
+		return &KeyRevoked{a.record.ID, id, plainUTC(now), by}, nil
 	}
 	return nil, nil
 }

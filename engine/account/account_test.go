@@ -60,11 +60,11 @@ func TestK5_ParallelCreations(t *testing.T) {
 			events = append(events, event)
 		}
 	}
-	if len(events) != KeysActiveMax || account.Idle(Moment{}) {
+	if len(events) != KeysActiveMax || account.Idle(ClockReading{}) {
 		t.Fatalf("%d created", len(events))
 	}
 	account.Apply(events[0])
-	account.KeyLost()
+	account.AbortKey()
 	if _, err := account.CreateKey(KeyRecord{ID: "x"}); err != nil {
 		t.Error(err)
 	}
@@ -85,8 +85,8 @@ func TestK5_RevokedKeysLeaveTheListAndStayRefused(t *testing.T) {
 		t.Errorf("%d keys, from %s", len(record.Keys), record.Keys[0].ID)
 	}
 	for i := range 3 * keysKept {
-		verdict, need := account.Admit(digestOf(fmt.Sprint(i)), Moment{Wall: noon}, plainTerms)
-		if need != Nothing || verdict.Admitted || verdict.Violated != engine.CodeInvalidKey && verdict.Violated != engine.CodeRevokedKey {
+		verdict, need := account.Admit(digestOf(fmt.Sprint(i)), ClockReading{Wall: noon}, defaultPolicy)
+		if need != Nothing || verdict.Admitted || verdict.DenyCode != engine.CodeInvalidKey && verdict.DenyCode != engine.CodeRevokedKey {
 			t.Errorf("key %d: %+v", i, verdict)
 		}
 	}
@@ -104,34 +104,34 @@ func TestAccountForgetsNoActiveKey(t *testing.T) {
 }
 
 func TestK6_WhyAKeyIsRefused(t *testing.T) {
-	o := newOwner(t, noon)
+	o := newTestAccount(t, noon)
 	create(t, o.account, "other")
 	revoke(t, o.account, "other")
 	check := func(digest Digest, want engine.Code) {
 		t.Helper()
 		verdict, need := o.account.Admit(digest, o.now, o.terms)
-		if want == "" && (verdict.Violated != "" || need != LeaseNeeded) || want != "" && (verdict.Violated != want || verdict.Admitted) {
+		if want == "" && (verdict.DenyCode != "" || need != LeaseNeeded) || want != "" && (verdict.DenyCode != want || verdict.Admitted) {
 			t.Errorf("%+v, want %q", verdict, want)
 		}
 	}
-	check(worldKey, "")
+	check(testKey, "")
 	check(Digest{}, engine.CodeInvalidKey)
 	check(digestOf("other"), engine.CodeRevokedKey)
 	o.account.Apply(&Suspended{1, "resale", noon, "ana"})
-	check(worldKey, engine.CodeAccountSuspended)
+	check(testKey, engine.CodeAccountSuspended)
 	check(digestOf("other"), engine.CodeRevokedKey)
 	if record := o.account.Record(); record.Reason != "resale" || !record.SuspendedAt.Equal(noon) {
 		t.Errorf("%+v", record)
 	}
 	o.account.Apply(&Restored{1, noon, "ana"})
-	check(worldKey, "")
+	check(testKey, "")
 	if state := o.account.State(); len(state.Days) != 0 {
 		t.Errorf("refusals left %+v", state)
 	}
 }
 
 func TestKeysShareOneQuota(t *testing.T) {
-	o := newOwner(t, noon)
+	o := newTestAccount(t, noon)
 	create(t, o.account, "other")
 	o.admit(30)
 	for range 30 {
@@ -147,13 +147,13 @@ func TestKeysShareOneQuota(t *testing.T) {
 
 // LastUsed is exact while the process lives and after a clean stop; after a crash it is as old as the last lease.
 func TestK1_LastUsed(t *testing.T) {
-	o := newOwner(t, noon)
+	o := newTestAccount(t, noon)
 	lastUsed := func(account *Account) time.Time { return account.Record().Keys[0].LastUsed }
 	if !lastUsed(o.account).IsZero() {
 		t.Error("used before the first request")
 	}
 	o.admit(1)
-	o.wait(time.Hour)
+	o.advance(time.Hour)
 	o.admit(3)
 	if !lastUsed(o.account).Equal(noon.Add(time.Hour)) {
 		t.Errorf("live %s", lastUsed(o.account))
@@ -165,7 +165,7 @@ func TestK1_LastUsed(t *testing.T) {
 	if !lastUsed(o.account).Equal(noon.Add(time.Hour)) {
 		t.Errorf("after a stop %s", lastUsed(o.account))
 	}
-	if record, known := o.account.Key(worldKey); !known || record.ID != "k1" {
+	if record, known := o.account.Key(testKey); !known || record.ID != "k1" {
 		t.Errorf("%+v, %t", record, known)
 	}
 	if _, known := o.account.Key(Digest{}); known {
@@ -174,7 +174,7 @@ func TestK1_LastUsed(t *testing.T) {
 }
 
 func TestAccountRecordIsACopy(t *testing.T) {
-	o := newOwner(t, noon)
+	o := newTestAccount(t, noon)
 	before := o.account.Record()
 	held := o.account.Record()
 	o.admit(5)
@@ -189,21 +189,21 @@ func TestAccountRecordIsACopy(t *testing.T) {
 }
 
 func TestReturnSaysNothingTwice(t *testing.T) {
-	o := newOwner(t, noon)
+	o := newTestAccount(t, noon)
 	if event := o.account.Return(o.now); event != nil {
 		t.Errorf("nothing happened, and %+v", event)
 	}
 	o.admit(5)
 	event := o.account.Return(o.now)
-	if event.Unspent != LeaseDefault-5 || event.Recent != 5 || event.Day != engine.DateOf(noon) {
+	if event.Unspent != LeaseSizeDefault-5 || event.RecentAdmitted != 5 || event.Day != engine.DateOf(noon) {
 		t.Errorf("%+v", event)
 	}
-	if _, need := o.account.Admit(worldKey, o.now, o.terms); need != LeaseNeeded {
+	if _, need := o.account.Admit(testKey, o.now, o.terms); need != LeaseNeeded {
 		t.Error("what was given back is spent")
 	}
 	o.account.Apply(event)
-	o.wait(time.Minute)
-	if event := o.account.Return(o.now); event == nil || event.Recent != 0 || event.Unspent != 0 {
+	o.advance(time.Minute)
+	if event := o.account.Return(o.now); event == nil || event.RecentAdmitted != 0 || event.Unspent != 0 {
 		t.Errorf("the last minute is still in the log: %+v", event)
 	} else {
 		o.account.Apply(event)
@@ -215,18 +215,18 @@ func TestReturnSaysNothingTwice(t *testing.T) {
 
 // The marks of leases stay few, whatever the size of a lease.
 func TestL2_MarksAreBounded(t *testing.T) {
-	o := newOwner(t, noon)
-	o.terms = Terms{Allowance{1 << 30, 60}, 1}
+	o := newTestAccount(t, noon)
+	o.terms = QuotaPolicy{Quota{1 << 30, 60}, 1}
 	most := 0
 	for range 1000 {
 		o.admit(1)
-		o.wait(time.Second)
+		o.advance(time.Second)
 		most = max(most, len(o.account.leases))
 	}
-	if most > int(MinuteSpan/markSpan)+2 {
+	if most > int(MinuteSpan/leaseMergeSpan)+2 {
 		t.Errorf("%d marks", most)
 	}
-	if n := o.account.recent(o.now.Steady); n < 60 || n > 60+2*int(markSpan/time.Second) {
+	if n := o.account.recentAdmittedMax(o.now.Steady); n < 60 || n > 60+2*int(leaseMergeSpan/time.Second) {
 		t.Errorf("%d may have been admitted in the last minute, 60 were", n)
 	}
 }
@@ -244,13 +244,13 @@ func TestF9_MemoryOfAnAccount(t *testing.T) {
 		account := New(id)
 		account.Apply(&Created{id, email, noon})
 		account.Apply(&KeyCreated{id, KeyRecord{
-			ID: fmt.Sprintf("key-%08d", i), Name: fmt.Sprintf("server %d", i), Hint: fmt.Sprintf("%04d", i%10_000), Digest: worldKey, CreatedAt: noon,
+			ID: fmt.Sprintf("key-%08d", i), Name: fmt.Sprintf("server %d", i), Hint: fmt.Sprintf("%04d", i%10_000), Digest: testKey, CreatedAt: noon,
 		}})
-		o := &owner{t: t, account: account, now: Moment{Wall: noon}, terms: plainTerms}
+		o := &testAccount{t: t, account: account, now: ClockReading{Wall: noon}, terms: defaultPolicy}
 		for range 1 + i%20 {
 			o.ask()
 		}
-		o.wait(time.Minute)
+		o.advance(time.Minute)
 		if !account.Idle(o.now) {
 			t.Fatal("an account is not idle after a minute")
 		}
@@ -268,12 +268,12 @@ func TestF9_MemoryOfAnAccount(t *testing.T) {
 }
 
 func TestWarmAdmissionAllocatesNothing(t *testing.T) {
-	o := newOwner(t, noon)
-	o.terms.Allowance.Day = 1 << 40
+	o := newTestAccount(t, noon)
+	o.terms.DefaultQuota.Day = 1 << 40
 	o.account.Apply(&Leased{Account: 1, Day: engine.DateOf(noon), Count: 1 << 40})
 	step := func() {
 		o.now.Steady += time.Second
-		if v, need := o.account.Admit(worldKey, o.now, o.terms); need != Nothing || !v.Admitted {
+		if v, need := o.account.Admit(testKey, o.now, o.terms); need != Nothing || !v.Admitted {
 			t.Fatalf("%+v", v)
 		}
 	}
@@ -287,14 +287,14 @@ func TestWarmAdmissionAllocatesNothing(t *testing.T) {
 
 func TestLimit_NegativeLimitsAreRefused(t *testing.T) {
 	account := New(7)
-	for _, bad := range []Allowance{{Day: -1}, {Minute: -1}, {Day: -1, Minute: 60}} {
-		if event, err := account.Limit(bad, "luis", noon); event != nil || codeOf(err) != engine.CodeInvalidParameters {
+	for _, bad := range []Quota{{Day: -1}, {Minute: -1}, {Day: -1, Minute: 60}} {
+		if event, err := account.SetQuota(bad, "luis", noon); event != nil || codeOf(err) != engine.CodeInvalidParameters {
 			t.Errorf("%+v gives %+v, %v", bad, event, err)
 		}
 	}
-	for _, good := range []Allowance{{}, {Day: 1}, {Day: 50_000, Minute: 300}} {
-		event, err := account.Limit(good, "luis", noon)
-		if want := (&AllowanceSet{7, good, noon, "luis"}); err != nil || *event.(*AllowanceSet) != *want {
+	for _, good := range []Quota{{}, {Day: 1}, {Day: 50_000, Minute: 300}} {
+		event, err := account.SetQuota(good, "luis", noon)
+		if want := (&QuotaSet{7, good, noon, "luis"}); err != nil || *event.(*QuotaSet) != *want {
 			t.Errorf("%+v gives %+v, %v", good, event, err)
 		}
 	}

@@ -3,12 +3,12 @@
 //
 // # Where to begin
 //
-// Gate, Service and Operator are the contract between package actors, which holds the state, and its callers: a front end admits a
+// Admitter, Service and Operator are the contract between package actors, which holds the state, and its callers: a front end admits a
 // request, an owner makes and revokes keys, an operator suspends and limits.
 //
 // An Account has keys, a window of the day and a window of the minute. Registry holds e-mail addresses, pending codes and sessions.
-// Both change as an engine.Book does: a decision gives events, their owner makes them durable, Apply changes the state, and does the same at
-// recovery. Strangers counts requests without a key by client address, in memory only. Transition is the announced end of those.
+// Both change as an engine.CurrencyState does: a decision gives events, their owner makes them durable, Apply changes the state, and does the same at
+// recovery. AnonymousTable counts requests without a key by client address, in memory only. KeyPolicy is the announced end of those.
 //
 //	service.go                          the contract
 //	account.go, states.go, aside.go     an account, and its state in a snapshot or while it is idle
@@ -20,7 +20,7 @@
 //	email.go, secret.go                 addresses, keys, tokens and codes, and what is kept of them
 //	transition.go                       the announcement that keys are required
 //
-// In a cluster Learn takes what another node decided, with the moment at which it arrived. A decision of this node that is still on its
+// In a cluster ApplyRemote takes what another node decided, with the moment at which it arrived. A decision of this node that is still on its
 // way into the log was then made too early: it is void, and made again.
 //
 // # Secrets

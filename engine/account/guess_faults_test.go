@@ -34,7 +34,7 @@ func TestFaultsS1_Attackers(t *testing.T) {
 	})
 	t.Logf("FIGURE %d attackers, %d days, %d accounts, %d guesses: at most %d wrong codes of an address on a day, %d of all in an hour",
 		len(strategies()), days, guessedAccounts, guesses, worst, worstAll)
-	for name, what := range guessPlants() {
+	for name, what := range plantedGuessBugs() {
 		if fault := guessFault(attack(t, 2, what)); fault == "" {
 			t.Errorf("control: %s is not caught", name)
 		} else {
@@ -43,29 +43,29 @@ func TestFaultsS1_Attackers(t *testing.T) {
 	}
 }
 
-// guessPlants are nodes that forget, or do not know one address under two spellings, under the strategy that finds it.
-func guessPlants() map[string]strategy {
+// plantedGuessBugs are nodes that forget, or do not know one address under two spellings, under the strategy that finds it.
+func plantedGuessBugs() map[string]strategy {
 	besiege := strategies()["one address for days"]
 	return map[string]strategy{
 		"a restart that forgets wrong codes": func(a *attacker, minute int) {
 			besiege(a, minute)
 			if minute%60 == 59 {
-				a.land()
+				a.commit()
 				a.restart()
 				for _, at := range a.registry.addresses.index {
-					a.registry.addresses.own(at).Wrong = Tally{}
+					a.registry.addresses.mutable(at).WrongTries = DayCounter{}
 				}
 			}
 		},
 		"spellings that are addresses of their own": func(a *attacker, minute int) {
-			a.besiege(0, func(text string) EmailID { return NewEmailID(sha256.Sum256([]byte(a.respelt(text))), "0") })
+			a.attackOne(0, func(text string) EmailID { return NewEmailID(sha256.Sum256([]byte(a.respelt(text))), "0") })
 		},
 		"an hour that nobody counts": func(a *attacker, minute int) {
 			for i := range guessesPerMinute {
 				a.guess((minute*guessesPerMinute + i) % guessedAccounts)
 			}
-			a.land()
-			a.registry.wrong = RollingState{}
+			a.commit()
+			a.registry.wrongTries = HourCounter{}
 		},
 	}
 }

@@ -15,7 +15,7 @@ import (
 // attacker guesses codes of many addresses from as many clients as he likes, for days, over restarts of the node, with as many tries side
 // by side as he likes.
 type attacker struct {
-	*desk
+	*loginFixture
 	flight   []RegistryEvent
 	victims  []int                // whose codes are in flight
 	perDay   map[dayOfAccount]int // wrong codes that were let through
@@ -36,7 +36,7 @@ type dayOfAccount struct {
 const guessedAccounts = 10_000
 
 func newAttacker(t *testing.T) *attacker {
-	a := &attacker{desk: newDesk(t), perDay: map[dayOfAccount]int{}}
+	a := &attacker{loginFixture: newLoginFixture(t), perDay: map[dayOfAccount]int{}}
 	for i := range guessedAccounts {
 		a.registry.Apply(&SessionOpened{Account: uint64(i + 1), New: true, Email: idOf(guessedAddress(i)), Token: digestOf(fmt.Sprint(i))})
 	}
@@ -65,24 +65,24 @@ func (a *attacker) guessAt(account int, email EmailID) {
 	}
 }
 
-// land makes what is on its way durable: the attacker is answered, and has learnt something.
-func (a *attacker) land() { a.landSome(len(a.flight)) }
+// commit makes what is on its way durable: the attacker is answered, and has learnt something.
+func (a *attacker) commit() { a.commitSome(len(a.flight)) }
 
-func (a *attacker) landSome(count int) {
+func (a *attacker) commitSome(count int) {
 	for i, event := range a.flight[:count] {
 		a.registry.Apply(event)
 		switch e := event.(type) {
 		case *SessionOpened:
 			a.guessed++
 		case *CodeFailed:
-			a.learnt(a.victims[i], e)
+			a.checkFailed(a.victims[i], e)
 		}
 	}
 	a.flight, a.victims = a.flight[count:], a.victims[count:]
 }
 
-// learnt counts a wrong code.
-func (a *attacker) learnt(account int, e *CodeFailed) {
+// checkFailed counts a wrong code.
+func (a *attacker) checkFailed(account int, e *CodeFailed) {
 	key := dayOfAccount{account, engine.DateOf(e.At)}
 	a.perDay[key]++
 	a.worst = max(a.worst, a.perDay[key])
@@ -95,7 +95,7 @@ func (a *attacker) learnt(account int, e *CodeFailed) {
 
 // crash loses the process, and of what is on its way all but the oldest part: nobody is answered.
 func (a *attacker) crash() {
-	a.landSome(a.random.IntN(len(a.flight) + 1))
+	a.commitSome(a.random.IntN(len(a.flight) + 1))
 	a.flight, a.victims = nil, nil
 	a.restart()
 	a.crashes++
@@ -110,17 +110,17 @@ const guessesPerMinute = 40
 // strategies of an attacker who has as many clients as he likes.
 func strategies() map[string]strategy {
 	return map[string]strategy{
-		"one address for days": func(a *attacker, minute int) { a.besiege(minute/1440/10, idOf) },
+		"one address for days": func(a *attacker, minute int) { a.attackOne(minute/1440/10, idOf) },
 		"one address a day, new codes all the time": func(a *attacker, minute int) {
 			_, _ = a.request(guessedAddress(minute / 1440))
-			a.besiege(minute/1440, idOf)
+			a.attackOne(minute/1440, idOf)
 		},
 		"all addresses": func(a *attacker, minute int) {
 			for i := range guessesPerMinute {
 				a.guess((minute*guessesPerMinute + i) % guessedAccounts)
 			}
 		},
-		"spellings of one address": func(a *attacker, minute int) { a.besiege(minute/1440, a.spelling) },
+		"spellings of one address": func(a *attacker, minute int) { a.attackOne(minute/1440, a.spelling) },
 		"bursts side by side": func(a *attacker, minute int) {
 			for i := range guessesPerMinute * 30 {
 				if minute%30 == 0 {
@@ -129,20 +129,20 @@ func strategies() map[string]strategy {
 			}
 		},
 		"restarts": func(a *attacker, minute int) {
-			a.besiege(minute/1440, idOf)
+			a.attackOne(minute/1440, idOf)
 			if minute%20 == 19 {
-				a.land()
+				a.commit()
 				a.restart()
 			}
 		},
 		"crashes": func(a *attacker, minute int) {
-			a.besiege(minute/1440, idOf)
+			a.attackOne(minute/1440, idOf)
 			if minute%20 == 19 {
 				a.crash()
 			}
 		},
 		"clock steps of the node": func(a *attacker, minute int) {
-			a.besiege(0, idOf)
+			a.attackOne(0, idOf)
 			if minute%97 == 96 {
 				a.now.Wall = a.now.Wall.Add([]time.Duration{-25 * time.Hour, -time.Hour}[minute%2])
 			}
@@ -150,8 +150,8 @@ func strategies() map[string]strategy {
 	}
 }
 
-// besiege tries codes of one account.
-func (a *attacker) besiege(account int, id func(text string) EmailID) {
+// attackOne tries codes of one account.
+func (a *attacker) attackOne(account int, id func(text string) EmailID) {
 	for range guessesPerMinute {
 		a.guessAt(account, id(guessedAddress(account)))
 	}
@@ -182,11 +182,11 @@ func attack(t *testing.T, days int, what strategy) *attacker {
 	for minute := range days * 24 * 60 {
 		what(a, minute)
 		if minute%2 == 0 {
-			a.land()
+			a.commit()
 		}
-		a.wait(time.Minute)
+		a.advance(time.Minute)
 	}
-	a.land()
+	a.commit()
 	return a
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// sweep returns whole when SWEEP=whole asks for complete sweeps, as make check does, and sample otherwise.
+// sweepAddresses returns whole when SWEEP=whole asks for complete sweeps, as make check does, and sample otherwise.
 func sweep(sample, whole int) int {
 	if os.Getenv("SWEEP") == "whole" {
 		return whole
@@ -25,7 +25,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// at reads an instant.
+// get reads an instant.
 func at(text string) time.Time {
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
@@ -51,7 +51,7 @@ func codeOf(err error) engine.Code {
 
 // fuzzChoices lets a model live by the bytes of a fuzz input: each picks something, and 0 is picked when they are used up.
 func fuzzChoices(f *testing.F, live func(pick func(int) int, alone bool, steps int) string) {
-	random := newDice(2)
+	random := newSeededReader(2)
 	for size := range 12 {
 		data := make([]byte, 100*size)
 		_, _ = random.Read(data)
@@ -73,8 +73,8 @@ func fuzzChoices(f *testing.F, live func(pick func(int) int, alone bool, steps i
 	})
 }
 
-// catch wants a planted bug found by a model, in one of many sequences of a stream from the first seed on.
-func catch(t *testing.T, name string, stream, first uint64, live func(pick func(int) int) string) {
+// wantCaught wants a planted bug found by a model, in one of many sequences of a stream from the first seed on.
+func wantCaught(t *testing.T, name string, stream, first uint64, live func(pick func(int) int) string) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
 		for seed := first; seed < 60_000; seed++ {

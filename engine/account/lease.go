@@ -2,13 +2,13 @@ package account
 
 import "time"
 
-// markSpan is how close leases share one mark. It bounds the marks of an account that leases each request by itself.
-const markSpan = 5 * time.Second
+// leaseMergeSpan is how close leases share one mark. It bounds the marks of an account that leases each request by itself.
+const leaseMergeSpan = 5 * time.Second
 
-// mark remembers a lease. What was leased more than a minute ago may have been spent a moment ago; but the newest mark that is older
+// recordLease remembers a lease. What was leased more than a minute ago may have been spent a moment ago; but the newest mark that is older
 // than a minute speaks for all before it, so that they are forgotten.
-func (a *Account) mark(next LeaseState) {
-	if n := len(a.leases); n > 0 && a.leases[n-1].Steady/markSpan == next.Steady/markSpan {
+func (a *Account) recordLease(next LeaseState) {
+	if n := len(a.leases); n > 0 && a.leases[n-1].Steady/leaseMergeSpan == next.Steady/leaseMergeSpan {
 		a.leases[n-1].Steady = next.Steady
 		a.leases[n-1].Count += next.Count
 	} else {
@@ -21,8 +21,8 @@ func (a *Account) mark(next LeaseState) {
 	a.leases = a.leases[:copy(a.leases, a.leases[spoken:])]
 }
 
-// recent is the most that may have been admitted in the minute before a moment.
-func (a *Account) recent(now time.Duration) int {
+// recentAdmittedMax is the most that may have been admitted in the minute before a moment.
+func (a *Account) recentAdmittedMax(now time.Duration) int {
 	from, sum := 0, 0
 	for i, mark := range a.leases {
 		if now-mark.Steady >= MinuteSpan {
@@ -38,70 +38,70 @@ func (a *Account) recent(now time.Duration) int {
 	return sum
 }
 
-// lease applies Leased.
-func (a *Account) lease(e *Leased) {
-	a.asking = false
-	if count := a.days.open(e.Day); count != nil {
+// applyLease applies Leased.
+func (a *Account) applyLease(e *Leased) {
+	a.leasePending = false
+	if count := a.days.getOrCreate(e.Day); count != nil {
 		count.leased += e.Count
 		again := min(e.Refunded, count.refunded)
 		count.refunded -= again
 		count.spent -= again
 	}
 	if e.Node == 0 {
-		a.mark(LeaseState{Steady: e.Steady, Unspent: e.Unspent, Count: e.Count + e.Refunded})
+		a.recordLease(LeaseState{Steady: e.Steady, Unspent: e.Unspent, Count: e.Count + e.Refunded})
 	} else {
-		a.leaseShare(e)
+		a.applyNodeLease(e)
 	}
-	a.use(e.KeyID, e.At)
+	a.setKeyUse(e.KeyID, e.At)
 }
 
-// giveBack applies Returned. Of what was leased nothing is left; the requests of the last minute count until they are a minute old,
+// applyReturn applies Returned. Of what was leased nothing is left; the requests of the last minute count until they are a minute old,
 // which the mark behind them says.
-func (a *Account) giveBack(e *Returned) {
+func (a *Account) applyReturn(e *Returned) {
 	if count := a.days.find(e.Day); count != nil {
 		count.leased = max(0, count.leased-e.Unspent)
 		count.spent = min(count.spent, count.leased)
 	}
-	a.purse.returning = false
+	a.tokenLease.returnPending = false
 	if e.Node != 0 {
-		a.say(LeaseState{Node: e.Node, Steady: e.Steady, Recent: e.Recent})
+		a.setNodeLease(LeaseState{Node: e.Node, Steady: e.Steady, RecentAdmitted: e.RecentAdmitted})
 	} else {
-		a.leases, a.shares = nil, nil
-		if e.Recent > 0 {
-			a.leases = []LeaseState{{Steady: e.Steady, Count: e.Recent}, {Steady: e.Steady}}
+		a.leases, a.nodeLeases = nil, nil
+		if e.RecentAdmitted > 0 {
+			a.leases = []LeaseState{{Steady: e.Steady, Count: e.RecentAdmitted}, {Steady: e.Steady}}
 		}
 	}
 	for _, use := range e.Uses {
-		a.use(use.KeyID, use.At)
+		a.setKeyUse(use.KeyID, use.At)
 	}
 }
 
 // Resume begins to count in a new process, after the last event of the log; now.Steady is the newest steady time in the log, from
 // where the new process goes on. What was leased counts as spent. Requests that may have been admitted in the last minute before the
 // crash count as admitted now: a crash never opens a window (L1, L2).
-func (a *Account) Resume(now Moment) {
+func (a *Account) Resume(now ClockReading) {
 	for i := range a.days.counts {
 		count := &a.days.counts[i]
 		count.spent, count.refunded = count.leased, 0
 	}
-	a.asking, a.creating, a.fence, a.purse = false, 0, now.Steady, purse{}
-	a.minute = minute{}
-	for range a.recent(now.Steady) {
+	a.leasePending, a.keysPending, a.leaseAskedAt, a.tokenLease = false, 0, now.Steady, tokenLease{}
+	a.minute = minuteWindow{}
+	for range a.recentAdmittedMax(now.Steady) {
 		a.minute.add(now)
 	}
-	a.resumeShares(now)
+	a.resumeNodeLeases(now)
 }
 
 // NextLease is the lease to ask the log for, nil while there is no need: as many as make one lease unspent, asked for before the last
 // one is used up, and never beyond the day's limit. waiting is how many requests wait for it. A lease of one takes all that wait at
 // once: then a crash costs the account no more than its requests in flight. In a cluster it is one that leaves room for other nodes.
-func (a *Account) NextLease(digest Digest, now Moment, terms Terms, waiting int) *Leased {
+func (a *Account) NextLease(digest Digest, now ClockReading, terms QuotaPolicy, waiting int) *Leased {
 	if a.node != 0 {
-		return a.nextShare(digest, now, terms, waiting)
+		return a.nextClusterLease(digest, now, terms, waiting)
 	}
-	day, size := a.today(now), max(1, terms.Lease)
-	count, limits := a.days.peek(day), a.allowance(terms)
-	if a.asking || a.days.closed(day) || waiting == 0 && (size == 1 || count.unspent() > size/2) {
+	day, size := a.today(now), max(1, terms.LeaseSize)
+	count, limits := a.days.get(day), a.quota(terms)
+	if a.leasePending || a.days.closed(day) || waiting == 0 && (size == 1 || count.unspent() > size/2) {
 		return nil
 	}
 	if size == 1 {
@@ -117,18 +117,18 @@ func (a *Account) NextLease(digest Digest, now Moment, terms Terms, waiting int)
 	key, _ := a.Key(digest)
 	lease := &Leased{
 		Account: a.record.ID, Day: day, Count: want, Refunded: again, Unspent: a.unspent(), Steady: now.Steady, KeyID: key.ID,
-		At: universal(now.Wall),
+		At: plainUTC(now.Wall),
 	}
-	a.asking, a.fence = true, now.Steady
+	a.leasePending, a.leaseAskedAt = true, now.Steady
 	return lease
 }
 
-// LeaseLost says that the lease asked for did not become durable and never will: also one that is void, because it was decided before an
+// AbortLease says that the lease asked for did not become durable and never will: also one that is void, because it was decided before an
 // event of another node.
-func (a *Account) LeaseLost() {
-	p := &a.purse
-	p.before.spent += p.pace.spent
-	a.asking, p.pace, p.stated = false, p.before, 0
+func (a *Account) AbortLease() {
+	p := &a.tokenLease
+	p.previousRate.spent += p.rate.spent
+	a.leasePending, p.rate, p.renewing = false, p.previousRate, 0
 }
 
 // unspent is what may be spent of all days.
@@ -140,29 +140,29 @@ func (a *Account) unspent() int {
 	return sum
 }
 
-// Refund takes an admission back: it costs nothing (L6). at is the moment of the admission, Dated then. What was admitted before the newest lease
+// Refund takes an admission back: it costs nothing (L6). at is the moment of the admission, WithDay then. What was admitted before the newest lease
 // was asked for is spent again only after the next one, which says so in the log: else more could be admitted within a minute than
 // the log accounts for.
-func (a *Account) Refund(at Moment) {
+func (a *Account) Refund(at ClockReading) {
 	a.minute.refund(at)
 	switch count := a.days.find(at.today()); {
 	case count == nil || count.charged() <= 0:
-	case at.Steady > a.fence:
+	case at.Steady > a.leaseAskedAt:
 		count.spent--
 		if a.node != 0 {
-			a.purse.tokens++
+			a.tokenLease.tokens++
 		}
 	default:
 		count.refunded++
 	}
 }
 
-// Return is what a clean stop gives back, nil when there is nothing to say. Its outcome is Apply or ReturnLost. Nothing is admitted afterwards without another lease. Danger:
+// Return is what a clean stop gives back, nil when there is nothing to say. Its outcome is Apply or AbortReturn. Nothing is admitted afterwards without another lease. Danger:
 // a lease that is still on its way into the log is not given back; wait for it first.
-func (a *Account) Return(now Moment) *Returned {
+func (a *Account) Return(now ClockReading) *Returned {
 	a.minute.expire(now)
 	event := &Returned{
-		Account: a.record.ID, Day: a.today(now), Recent: len(a.minute.inside()), Steady: now.Steady, Uses: a.uses(), Node: a.node,
+		Account: a.record.ID, Day: a.today(now), RecentAdmitted: len(a.minute.active()), Steady: now.Steady, Uses: a.newKeyUses(), Node: a.node,
 	}
 	if count := a.days.find(event.Day); count != nil {
 		event.Unspent = count.leased - count.charged()
@@ -171,12 +171,12 @@ func (a *Account) Return(now Moment) *Returned {
 		count := &a.days.counts[i]
 		count.spent, count.refunded = count.leased, 0
 	}
-	a.purse.tokens = 0
-	if event.Unspent == 0 && len(a.leases) == 0 && len(event.Uses) == 0 && a.said().Count == 0 {
+	a.tokenLease.tokens = 0
+	if event.Unspent == 0 && len(a.leases) == 0 && len(event.Uses) == 0 && a.ownNodeLease().Count == 0 {
 		return nil
 	}
 	if a.node != 0 {
-		a.fence, a.purse.returning = now.Steady, true
+		a.leaseAskedAt, a.tokenLease.returnPending = now.Steady, true
 	}
 	return event
 }

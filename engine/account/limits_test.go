@@ -13,13 +13,13 @@ import (
 func TestLimitsAreThoseOfTheContract(t *testing.T) {
 	for name, c := range map[string][2]int64{
 		"requests of a day (interface 8)": {DayLimitDefault, 1000}, "of a minute": {MinuteLimitDefault, 60}, "the minute": {int64(MinuteSpan), 60e9},
-		"requests of a lease (L1)": {LeaseDefault, 16}, "days kept": {daysKept, 8}, "span of a mark": {int64(markSpan), 5e9},
+		"requests of a lease (L1)": {LeaseSizeDefault, 16}, "days kept": {daysKept, 8}, "span of a mark": {int64(leaseMergeSpan), 5e9},
 		"active keys (K5)": {KeysActiveMax, 2}, "characters of a name": {KeyNameMax, 80}, "keys listed": {keysKept, 50},
 		"life of a code (K2)": {int64(CodeLifetime), 600e9}, "tries of a code": {CodeTriesMax, 5}, "time between letters": {int64(CodeResendAfter), 60e9},
 		"life of a session": {int64(SessionLifetime), 900e9}, "wrong codes of a day (S1)": {wrongTriesDayMax, 25}, "of an hour": {wrongTriesHourMax, 1000},
 		"letters of a day": {mailsDayMax, 10}, "codes of an hour": {codesHourMax, 5000}, "sessions of an address": {sessionsPerEmailMax, 8},
 		"sweep": {int64(sweepEvery), 24 * 3600e9}, "forgotten after": {int64(forgetAfter), 48 * 3600e9},
-		"rows of a stranger": {strangerWays, 8}, "strangers": {StrangersDefault, 65536},
+		"rows of a stranger": {rowsPerSet, 8}, "strangers": {AnonymousRowsDefault, 65536},
 		"digits of a code": {CodeDigits, 8}, "length of a key": {int64(KeyLength), 48}, "of its hint": {hintLength, 4},
 		"bytes of an address": {emailBytesMax, 254}, "before the at": {emailLocalBytesMax, 64}, "of a label": {domainLabelMax, 63},
 	} {
@@ -32,7 +32,7 @@ func TestLimitsAreThoseOfTheContract(t *testing.T) {
 func TestEventsNameTheirAccount(t *testing.T) {
 	for _, e := range []Event{
 		&Created{Account: 7}, &KeyCreated{Account: 7}, &KeyRevoked{Account: 7}, &Leased{Account: 7}, &Returned{Account: 7},
-		&Suspended{Account: 7}, &Restored{Account: 7}, &AllowanceSet{Account: 7},
+		&Suspended{Account: 7}, &Restored{Account: 7}, &QuotaSet{Account: 7},
 	} {
 		if e.AccountID() != 7 {
 			t.Errorf("%T is of account %d", e, e.AccountID())
@@ -41,27 +41,27 @@ func TestEventsNameTheirAccount(t *testing.T) {
 }
 
 func TestL1_UnspentIsOfAllDays(t *testing.T) {
-	o := newOwner(t, noon)
+	o := newTestAccount(t, noon)
 	day := engine.DateOf(noon)
 	o.account.Apply(&Leased{Account: 1, Day: day - 1, Count: 5, At: noon})
 	o.account.Apply(&Leased{Account: 1, Day: day, Count: 3, At: noon})
 	if got := o.account.unspent(); got != 8 {
 		t.Errorf("%d are unspent, want 8", got)
 	}
-	if lease := o.account.NextLease(worldKey, o.now, o.terms, 1); lease == nil || lease.Unspent != 8 || lease.Count != 13 {
+	if lease := o.account.NextLease(testKey, o.now, o.terms, 1); lease == nil || lease.Unspent != 8 || lease.Count != 13 {
 		t.Errorf("the next lease is %+v, want 13 beside 8 unspent", lease)
 	}
 }
 
 // TestL1_TheNextLeaseComesAtHalf walks through each number unspent.
 func TestL1_TheNextLeaseComesAtHalf(t *testing.T) {
-	for unspent := range LeaseDefault + 1 {
+	for unspent := range LeaseSizeDefault + 1 {
 		for waiting := range 2 {
-			o := newOwner(t, noon)
+			o := newTestAccount(t, noon)
 			o.account.Apply(&Leased{Account: 1, Day: engine.DateOf(noon), Count: unspent, At: noon})
-			lease := o.account.NextLease(worldKey, o.now, o.terms, waiting)
-			want := unspent < LeaseDefault && (waiting > 0 || unspent <= LeaseDefault/2)
-			if (lease != nil) != want || lease != nil && lease.Count != LeaseDefault-unspent {
+			lease := o.account.NextLease(testKey, o.now, o.terms, waiting)
+			want := unspent < LeaseSizeDefault && (waiting > 0 || unspent <= LeaseSizeDefault/2)
+			if (lease != nil) != want || lease != nil && lease.Count != LeaseSizeDefault-unspent {
 				t.Errorf("%d unspent, %d waiting: %+v", unspent, waiting, lease)
 			}
 		}
@@ -69,77 +69,77 @@ func TestL1_TheNextLeaseComesAtHalf(t *testing.T) {
 }
 
 func TestL6_ARefundOfNothingIsNothing(t *testing.T) {
-	o := newOwner(t, noon)
+	o := newTestAccount(t, noon)
 	o.account.Apply(&Leased{Account: 1, Day: engine.DateOf(noon), Count: 3, At: noon})
-	o.wait(time.Second)
+	o.advance(time.Second)
 	o.account.Refund(o.now)
-	if c := o.account.days.peek(engine.DateOf(noon)); c.spent != 0 || c.refunded != 0 {
+	if c := o.account.days.get(engine.DateOf(noon)); c.spent != 0 || c.refunded != 0 {
 		t.Errorf("nothing was spent, and a refund left %+v", c)
 	}
-	s := NewStrangers(8, func(key uint64) uint64 { return key })
+	s := NewAnonymousTable(8, func(key uint64) uint64 { return key })
 	from := netip.MustParseAddr("192.0.2.1")
-	s.Admit(from, o.now, DefaultAllowance())
+	s.Admit(from, o.now, DefaultQuota())
 	for range 2 {
 		s.Refund(from, o.now)
 	}
-	if v := s.Windows(from, o.now, DefaultAllowance()); v.Day.Remaining != DayLimitDefault || v.Minute.Remaining != MinuteLimitDefault {
+	if v := s.Usage(from, o.now, DefaultQuota()); v.Day.Remaining != DayLimitDefault || v.Minute.Remaining != MinuteLimitDefault {
 		t.Errorf("one request and two refunds leave %+v", v)
 	}
 	for n := range 3 {
-		s.Admit(from, o.now, DefaultAllowance())
-		if v := s.Windows(from, o.now, DefaultAllowance()); v.Day.Remaining != DayLimitDefault-1-n {
+		s.Admit(from, o.now, DefaultQuota())
+		if v := s.Usage(from, o.now, DefaultQuota()); v.Day.Remaining != DayLimitDefault-1-n {
 			t.Errorf("after %d requests: %+v", n+1, v)
 		}
 	}
 }
 
 func TestK2_LostAndTriedNeverCountBelowNothing(t *testing.T) {
-	d := newDesk(t)
+	d := newLoginFixture(t)
 	r := d.registry
-	r.Lost(&CodeIssued{Email: idOf("a@b.do")})
-	r.Lost(&CodeFailed{Email: idOf("a@b.do")})
-	if r.asking != 0 || r.trying != 0 {
-		t.Errorf("nothing was asked: %d and %d are under way", r.asking, r.trying)
+	r.Abort(&CodeIssued{Email: idOf("a@b.do")})
+	r.Abort(&CodeFailed{Email: idOf("a@b.do")})
+	if r.codesPending != 0 || r.triesPending != 0 {
+		t.Errorf("nothing was asked: %d and %d are under way", r.codesPending, r.triesPending)
 	}
 	code := d.mustRequest("a@b.do")
-	v := r.visitors[idOf("a@b.do").digest]
-	r.asking, r.trying, v.trying = 2, 2, 2
-	r.Lost(&CodeIssued{Email: idOf("a@b.do")})
-	r.Lost(&CodeFailed{Email: idOf("a@b.do")})
-	if state := fmt.Sprint(r.asking, r.trying, v.trying); state != "1 1 1" {
+	v := r.attempts[idOf("a@b.do").digest]
+	r.codesPending, r.triesPending, v.triesPending = 2, 2, 2
+	r.Abort(&CodeIssued{Email: idOf("a@b.do")})
+	r.Abort(&CodeFailed{Email: idOf("a@b.do")})
+	if state := fmt.Sprint(r.codesPending, r.triesPending, v.triesPending); state != "1 1 1" {
 		t.Errorf("one of two each is lost: %s are left, of %q", state, code)
 	}
-	r.tried(idOf("a@b.do"))
-	r.tried(idOf("a@b.do"))
-	if state := fmt.Sprint(r.trying, v.trying); state != "0 0" {
+	r.endPendingTry(idOf("a@b.do"))
+	r.endPendingTry(idOf("a@b.do"))
+	if state := fmt.Sprint(r.triesPending, v.triesPending); state != "0 0" {
 		t.Errorf("after more ends than beginnings: %s", state)
 	}
 }
 
 func TestK2_AVisitorIsQuietFromTheEndOfTheCode(t *testing.T) {
 	for name, c := range map[string]struct {
-		visitor visitor
+		visitor loginAttempt
 		want    bool
 	}{
-		"nobody":            {visitor{}, true},
-		"a code that lives": {visitor{code: &pendingCode{CodeState: CodeState{Until: 11}}}, false},
-		"a code at its end": {visitor{code: &pendingCode{CodeState: CodeState{Until: 10}}}, true},
-		"an account":        {visitor{account: 1}, false},
-		"a try under way":   {visitor{trying: 1}, false},
-		"asked before":      {visitor{asked: 10}, true},
-		"asked later":       {visitor{asked: 11}, false},
-		"a session":         {visitor{sessions: []Digest{{}}}, false},
+		"nobody":            {loginAttempt{}, true},
+		"a code that lives": {loginAttempt{code: &pendingCode{CodeState: CodeState{Until: 11}}}, false},
+		"a code at its end": {loginAttempt{code: &pendingCode{CodeState: CodeState{Until: 10}}}, true},
+		"an account":        {loginAttempt{account: 1}, false},
+		"a try under way":   {loginAttempt{triesPending: 1}, false},
+		"asked before":      {loginAttempt{nextCodeAt: 10}, true},
+		"asked later":       {loginAttempt{nextCodeAt: 11}, false},
+		"a session":         {loginAttempt{sessions: []Digest{{}}}, false},
 	} {
-		if got := c.visitor.quiet(10); got != c.want {
+		if got := c.visitor.idle(10); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
 }
 
 func TestL1_AClosedDayIsNeverOpenedAgain(t *testing.T) {
-	var d days
+	var d dayCounts
 	for day := range engine.Date(daysKept + 2) {
-		if c := d.open(day + 10); c == nil || c.day != day+10 {
+		if c := d.getOrCreate(day + 10); c == nil || c.day != day+10 {
 			t.Fatalf("day %d: %v", day+10, c)
 		}
 	}
@@ -148,10 +148,10 @@ func TestL1_AClosedDayIsNeverOpenedAgain(t *testing.T) {
 		if d.closed(day) != closed || open == (closed || day >= 20) {
 			t.Errorf("day %d: closed %v, open %v", day, d.closed(day), open)
 		}
-		if closed && d.open(day) != nil {
+		if closed && d.getOrCreate(day) != nil {
 			t.Errorf("day %d was opened again", day)
 		}
-		if c := d.peek(day); c.day != day || c.leased != 0 {
+		if c := d.get(day); c.day != day || c.leased != 0 {
 			t.Errorf("day %d looks like %+v", day, c)
 		}
 	}
@@ -161,11 +161,11 @@ func TestL1_AClosedDayIsNeverOpenedAgain(t *testing.T) {
 }
 
 func TestL2_AMinuteWithALowerLimit(t *testing.T) {
-	var m minute
+	var m minuteWindow
 	for second := range 5 {
-		m.add(Moment{Steady: time.Duration(second) * time.Second})
+		m.add(ClockReading{Steady: time.Duration(second) * time.Second})
 	}
-	now := Moment{Wall: noon, Steady: 10 * time.Second}
+	now := ClockReading{Wall: noon, Steady: 10 * time.Second}
 	for limit, leaves := range []int{4, 4, 3, 2, 1, 0, 0, 0} {
 		w := m.window(limit, now)
 		want := Window{limit, max(0, limit-5), noon.Add(MinuteSpan - (now.Steady - time.Duration(leaves)*time.Second))}

@@ -8,14 +8,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// plainMinute is the window as one would say it.
-type plainMinute []time.Duration
+// simpleMinute is the window as one would say it.
+type simpleMinute []time.Duration
 
-func (p *plainMinute) expire(now Moment) {
+func (p *simpleMinute) expire(now ClockReading) {
 	*p = slices.DeleteFunc(*p, func(at time.Duration) bool { return now.Steady-at >= MinuteSpan })
 }
 
-func (p *plainMinute) refund(at Moment) {
+func (p *simpleMinute) refund(at ClockReading) {
 	if i := slices.Index(*p, at.Steady); i >= 0 {
 		*p = slices.Delete(*p, i, i+1)
 	}
@@ -24,9 +24,9 @@ func (p *plainMinute) refund(at Moment) {
 // The minute is the plain one, whatever is admitted, taken back and let go of, and its memory is bounded by what is in it.
 func TestL2_MinuteIsThePlainOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var m minute
-		var plain plainMinute
-		now := Moment{Wall: noon, Steady: time.Hour}
+		var m minuteWindow
+		var plain simpleMinute
+		now := ClockReading{Wall: noon, Steady: time.Hour}
 		most := 0
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
 			now.Steady += time.Duration(rapid.SampledFrom([]int{0, 0, 1, 300, 5000, 61_000}).Draw(t, "ms")) * time.Millisecond
@@ -48,8 +48,8 @@ func TestL2_MinuteIsThePlainOne(t *testing.T) {
 				plain = append(plain, now.Steady)
 			}
 			most = max(most, len(plain))
-			if !slices.Equal(m.inside(), plain) {
-				t.Fatalf("%v, want %v", m.inside(), plain)
+			if !slices.Equal(m.active(), plain) {
+				t.Fatalf("%v, want %v", m.active(), plain)
 			}
 			if cap(m.admitted) > minuteWaste*most+minuteWaste {
 				t.Fatalf("%d places for at most %d admissions", cap(m.admitted), most)
@@ -68,7 +68,7 @@ const movedMax = 2
 // after as many have left.
 func TestF11_MinuteCostsTheSame(t *testing.T) {
 	for _, limit := range []int{60, 600, 60_000} {
-		if moved := movedBy(&minute{}, limit); moved > movedMax {
+		if moved := movedBy(&minuteWindow{}, limit); moved > movedMax {
 			t.Errorf("with %d in the window a request moves %d others", limit, moved)
 		}
 	}
@@ -76,15 +76,15 @@ func TestF11_MinuteCostsTheSame(t *testing.T) {
 
 // movedBy is how many admissions a request moves on average in a window that is full all the time. A move begins at the front: it
 // is seen by the first of those that had left being overwritten.
-func movedBy(m *minute, limit int) int {
-	now := Moment{Wall: noon, Steady: time.Hour}
+func movedBy(m *minuteWindow, limit int) int {
+	now := ClockReading{Wall: noon, Steady: time.Hour}
 	moved, requests := 0, 10*limit
 	for range requests {
 		now.Steady += MinuteSpan / time.Duration(limit)
 		m.expire(now)
-		gone, places, stay := m.gone, cap(m.admitted), len(m.inside())
+		gone, places, stay := m.expired, cap(m.admitted), len(m.active())
 		m.add(now)
-		if gone > m.gone || cap(m.admitted) != places {
+		if gone > m.expired || cap(m.admitted) != places {
 			moved += stay
 		}
 	}

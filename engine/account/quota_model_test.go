@@ -17,7 +17,7 @@ type quotaModel struct {
 	pick  func(n int) int // below n
 	bug   quotaBug
 	alone bool
-	terms Terms
+	terms QuotaPolicy
 	start time.Time
 	real  time.Duration // true time since start
 	log   []quotaRecord
@@ -25,7 +25,7 @@ type quotaModel struct {
 	runs  int
 	fault string
 
-	granted   []quotaGrant
+	granted   []quotaAdmission
 	charged   map[engine.Date]int
 	forfeited map[engine.Date]int  // by crashes of a node alone
 	leased    map[engine.Date]bool // days leased from
@@ -41,9 +41,9 @@ type quotaModel struct {
 type quotaBug struct {
 	only      string // the faults that a control looks for; "" = all
 	before    func(*Account)
-	admit     func(*Account, Moment, Terms) (Verdict, Need)
+	admit     func(*Account, ClockReading, QuotaPolicy) (QuotaResult, Need)
 	offered   func(Event)
-	arrives   func(Event, Moment) Moment
+	arrives   func(Event, ClockReading) ClockReading
 	resumed   func(*Account)
 	forgetful bool // leases are granted and not logged
 	stale     bool // what was decided without the last event has its place all the same
@@ -56,10 +56,10 @@ type quotaRecord struct {
 	lost  bool // planted: no replay sees it
 }
 
-// quotaGrant is an admission as its caller saw it.
-type quotaGrant struct {
+// quotaAdmission is an admission as its caller saw it.
+type quotaAdmission struct {
 	real     time.Duration
-	at       Moment
+	at       ClockReading
 	day      engine.Date
 	run      int
 	refunded bool
@@ -84,7 +84,7 @@ type quotaNode struct {
 	widest  int // largest lease of this process
 }
 
-var worldKey = SecretOf("the key of the world").Digest()
+var testKey = SecretOf("the key of the world").Digest()
 
 // newQuotaModel is a node alone, or a cluster of three or four.
 func newQuotaModel(pick func(int) int, alone bool, bug quotaBug) *quotaModel {
@@ -93,14 +93,14 @@ func newQuotaModel(pick func(int) int, alone bool, bug quotaBug) *quotaModel {
 	count := 1
 	if alone {
 		m.start = at(starts[pick(len(starts))])
-		m.terms = Terms{Allowance{1 + pick(60), 1 + pick(9)}, []int{1, 2, 3, 5, 16}[pick(5)]}
+		m.terms = QuotaPolicy{Quota{1 + pick(60), 1 + pick(9)}, []int{1, 2, 3, 5, 16}[pick(5)]}
 	} else {
 		m.start = at([]string{starts[0], "2026-06-18T03:58:30Z"}[pick(2)])
-		m.terms = Terms{Allowance{8 + pick(60) + 300*pick(2), 2 + pick(12) + 30*pick(2)}, []int{1, 4, 16}[pick(3)]}
+		m.terms = QuotaPolicy{Quota{8 + pick(60) + 300*pick(2), 2 + pick(12) + 30*pick(2)}, []int{1, 4, 16}[pick(3)]}
 		count = 3 + pick(2)
 	}
 	m.log = []quotaRecord{
-		{event: &Created{1, idOf("a@b.do"), m.start}}, {event: &KeyCreated{1, KeyRecord{ID: "k1", Digest: worldKey, CreatedAt: m.start}}},
+		{event: &Created{1, idOf("a@b.do"), m.start}}, {event: &KeyCreated{1, KeyRecord{ID: "k1", Digest: testKey, CreatedAt: m.start}}},
 	}
 	for i := range count {
 		n := &quotaNode{model: m, place: len(m.log)}
@@ -135,9 +135,9 @@ func (m *quotaModel) replay(state *State, from, to int) *Account {
 	return account
 }
 
-func (n *quotaNode) now() Moment {
+func (n *quotaNode) now() ClockReading {
 	m := n.model
-	return Moment{Wall: m.start.Add(m.real + n.wall), Steady: n.origin + m.real - n.began}
+	return ClockReading{Wall: m.start.Add(m.real + n.wall), Steady: n.origin + m.real - n.began}
 }
 
 // begin starts a process with an account that a replay made.
@@ -147,7 +147,7 @@ func (n *quotaNode) begin(account *Account, origin time.Duration) {
 	n.run, n.began, n.origin = m.runs, m.real, origin
 	n.flight, n.landed, n.waiting, n.widest, n.latest, n.account = nil, 0, 0, 0, 0, account
 	for i := range m.log[:n.place] {
-		n.learnDay(&m.log[i])
+		n.recordDay(&m.log[i])
 	}
 	account.SetNode(n.id)
 	account.Resume(n.now())
@@ -156,15 +156,15 @@ func (n *quotaNode) begin(account *Account, origin time.Duration) {
 	}
 }
 
-// learnDay notes the day of a lease: the day that counts is never before it.
-func (n *quotaNode) learnDay(record *quotaRecord) {
+// recordDay notes the day of a lease: the day that counts is never before it.
+func (n *quotaNode) recordDay(record *quotaRecord) {
 	if lease, is := record.event.(*Leased); is {
 		n.latest = max(n.latest, lease.Day)
 	}
 }
 
-// lately is what was charged in the last 60 seconds of true time, and when the first of it was admitted.
-func (m *quotaModel) lately() (sum int, first time.Duration) {
+// lastMinute is what was charged in the last 60 seconds of true time, and when the first of it was admitted.
+func (m *quotaModel) lastMinute() (sum int, first time.Duration) {
 	for i := len(m.granted) - 1; i >= 0 && m.real-m.granted[i].real < time.Minute; i-- {
 		if g := &m.granted[i]; !g.refunded {
 			sum, first = sum+1, g.real
@@ -181,11 +181,11 @@ func (n *quotaNode) act() *Account {
 	return n.account
 }
 
-func (n *quotaNode) admit(now Moment) (Verdict, Need) {
+func (n *quotaNode) admit(now ClockReading) (QuotaResult, Need) {
 	if n.model.bug.admit != nil {
 		return n.model.bug.admit(n.act(), now, n.model.terms)
 	}
-	return n.act().Admit(worldKey, now, n.model.terms)
+	return n.act().Admit(testKey, now, n.model.terms)
 }
 
 // ask is one request; false when it has to wait for a lease.
@@ -200,7 +200,7 @@ func (n *quotaNode) ask() bool {
 		m.admitted++
 		m.charged[day]++
 		now.Day = day
-		m.granted = append(m.granted, quotaGrant{m.real, now, day, n.run, false})
+		m.granted = append(m.granted, quotaAdmission{m.real, now, day, n.run, false})
 	} else {
 		m.refused++
 	}
@@ -212,21 +212,21 @@ func (n *quotaNode) ask() bool {
 }
 
 // judge holds an answer against what callers were charged for, this request included.
-func (m *quotaModel) judge(n *quotaNode, verdict *Verdict, day engine.Date) {
-	recent, first := m.lately()
-	if recent > m.terms.Allowance.Minute {
+func (m *quotaModel) judge(n *quotaNode, verdict *QuotaResult, day engine.Date) {
+	recent, first := m.lastMinute()
+	if recent > m.terms.DefaultQuota.Minute {
 		m.fail("%d admitted in a minute", recent)
 	}
-	if m.charged[day] > m.terms.Allowance.Day {
+	if m.charged[day] > m.terms.DefaultQuota.Day {
 		m.fail("%d admitted on %s", m.charged[day], day)
 	}
 	if m.bug.only != "" {
 		return
 	}
-	if verdict.Admitted != (verdict.Violated == "") || verdict.Admitted != (verdict.RetryAfter == 0) || verdict.RetryAfter < 0 {
+	if verdict.Admitted != (verdict.DenyCode == "") || verdict.Admitted != (verdict.RetryAfter == 0) || verdict.RetryAfter < 0 {
 		m.fail("%+v contradicts itself", verdict)
 	}
-	left := Allowance{m.terms.Allowance.Day - m.charged[day] - m.forfeited[day], m.terms.Allowance.Minute - recent}
+	left := Quota{m.terms.DefaultQuota.Day - m.charged[day] - m.forfeited[day], m.terms.DefaultQuota.Minute - recent}
 	if m.alone {
 		m.judgeExactly(n, verdict, day, left, first)
 		return
@@ -238,7 +238,7 @@ func (m *quotaModel) judge(n *quotaNode, verdict *Verdict, day engine.Date) {
 
 // judgeExactly wants of a node alone both windows to the nanosecond, but the minute of a process that is younger than one, and days after
 // more days than an account remembers.
-func (m *quotaModel) judgeExactly(n *quotaNode, verdict *Verdict, day engine.Date, left Allowance, first time.Duration) {
+func (m *quotaModel) judgeExactly(n *quotaNode, verdict *QuotaResult, day engine.Date, left Quota, first time.Duration) {
 	year, month, date := day.Start().In(engine.Location()).Date()
 	if midnight := time.Date(year, month, date+1, 0, 0, 0, 0, engine.Location()); !verdict.Day.Reset.Equal(midnight) {
 		m.fail("the day ends at %s, really at %s", verdict.Day.Reset, midnight)
@@ -247,30 +247,30 @@ func (m *quotaModel) judgeExactly(n *quotaNode, verdict *Verdict, day engine.Dat
 	if known && verdict.Day.Remaining != left.Day {
 		m.fail("%d remain of the day, really %d", verdict.Day.Remaining, left.Day)
 	}
-	if known && left.Day > 0 && verdict.Violated == engine.CodeQuotaExceeded {
+	if known && left.Day > 0 && verdict.DenyCode == engine.CodeQuotaExceeded {
 		m.fail("quota exceeded with %d left", left.Day)
 	}
 	if n.run > 1 && m.real-n.began < time.Minute {
 		return
 	}
 	reset := n.now().Wall.Add(time.Minute)
-	if left.Minute < m.terms.Allowance.Minute {
+	if left.Minute < m.terms.DefaultQuota.Minute {
 		reset = reset.Add(first - m.real)
 	}
 	if verdict.Minute.Remaining != left.Minute || !verdict.Minute.Reset.Equal(reset) {
 		m.fail("%d remain of the minute until %s, really %d until %s", verdict.Minute.Remaining, verdict.Minute.Reset, left.Minute, reset)
 	}
-	if left.Minute > 0 && verdict.Violated == engine.CodeRateLimited {
+	if left.Minute > 0 && verdict.DenyCode == engine.CodeRateLimited {
 		m.fail("rate limited with %d left", left.Minute)
 	}
 }
 
-// lease offers the lease that is needed.
+// applyLease offers the lease that is needed.
 func (n *quotaNode) lease() {
 	if slices.ContainsFunc(n.flight, isLease) {
 		return
 	}
-	lease := n.act().NextLease(worldKey, n.now(), n.model.terms, n.waiting)
+	lease := n.act().NextLease(testKey, n.now(), n.model.terms, n.waiting)
 	switch {
 	case lease != nil:
 		n.widest = max(n.widest, lease.Count)
@@ -312,8 +312,8 @@ func (n *quotaNode) serve() {
 	}
 }
 
-// land gives what a node offers its place, unless another event has it.
-func (n *quotaNode) land() {
+// commit gives what a node offers its place, unless another event has it.
+func (n *quotaNode) commit() {
 	m := n.model
 	if n.cut || n.place+n.landed < len(m.log) && !m.bug.stale {
 		return
@@ -332,7 +332,7 @@ func (n *quotaNode) deliver(count int) {
 	for m := n.model; count > 0 && n.place < len(m.log) && !n.cut && m.fault == ""; count-- {
 		record := &m.log[n.place]
 		n.place++
-		n.learnDay(record)
+		n.recordDay(record)
 		if record.run == n.run {
 			n.account.Apply(record.event)
 			n.flight, n.landed = n.flight[1:], n.landed-1
@@ -341,7 +341,7 @@ func (n *quotaNode) deliver(count int) {
 			if m.bug.arrives != nil {
 				arrival = m.bug.arrives(record.event, arrival)
 			}
-			n.account.Learn(record.event, arrival)
+			n.account.ApplyRemote(record.event, arrival)
 			if !m.bug.stale {
 				n.lost()
 			}
@@ -359,12 +359,12 @@ func (n *quotaNode) lost() {
 	n.flight = slices.DeleteFunc(n.flight, func(event Event) bool {
 		switch e := event.(type) {
 		case *Leased:
-			n.account.LeaseLost()
+			n.account.AbortLease()
 		case *Returned:
 			if n.model.pick(2) == 0 {
 				return false
 			}
-			n.account.ReturnLost(e)
+			n.account.AbortReturn(e)
 		}
 		n.model.void++
 		return true
@@ -379,9 +379,9 @@ func (n *quotaNode) crash() {
 	m := n.model
 	m.crashes++
 	if m.pick(2) == 0 {
-		n.land()
+		n.commit()
 	}
-	allowed := m.terms.Lease
+	allowed := m.terms.LeaseSize
 	if allowed == 1 {
 		allowed = max(1, n.widest) // an exact lease is as large as what waits for it
 	}
@@ -457,7 +457,7 @@ func (n *quotaNode) join() {
 func (n *quotaNode) stop() {
 	m := n.model
 	for m.alone && len(n.flight) > 0 && m.fault == "" {
-		n.land()
+		n.commit()
 		n.deliver(len(m.log))
 	}
 	if n.deliver(len(m.log)); len(n.flight) > 0 || n.cut || n.place < len(m.log) {
@@ -467,7 +467,7 @@ func (n *quotaNode) stop() {
 	today := max(engine.DateOf(n.now().Wall), n.latest)
 	if event := n.act().Return(n.now()); event != nil {
 		n.offer(event)
-		n.land()
+		n.commit()
 		n.deliver(1)
 	}
 	m.pass()
@@ -476,41 +476,41 @@ func (n *quotaNode) stop() {
 		if day == today {
 			return 0
 		}
-		return m.terms.Allowance.Day
+		return m.terms.DefaultQuota.Day
 	})
 }
 
-// rest returns what a node of a cluster does not need.
-func (n *quotaNode) rest() {
+// withoutAddresses returns what a node of a cluster does not need.
+func (n *quotaNode) returnIdle() {
 	if event := n.act().NextReturn(n.now()); event != nil {
 		n.model.returned++
 		n.offer(event)
 	}
 }
 
-// putAside takes an idle account out of memory and back in; meanwhile it may learn what others decided.
-func (n *quotaNode) putAside() {
+// evict takes an idle account out of memory and back in; meanwhile it may learn what others decided.
+func (n *quotaNode) evict() {
 	m := n.model
 	if len(n.flight) > 0 || !n.account.Idle(n.now()) {
 		return
 	}
 	m.aside++
-	record, state, aside := n.account.Record(), n.account.State(), n.account.PutAside()
+	record, state, aside := n.account.Record(), n.account.State(), n.account.Evict()
 	for range m.pick(2) {
 		if n.place < len(m.log) && !n.cut {
 			asleep := Restore(state)
-			asleep.TakeUp(aside)
-			asleep.Learn(m.log[n.place].event, n.now())
-			n.learnDay(&m.log[n.place])
+			asleep.Reload(aside)
+			asleep.ApplyRemote(m.log[n.place].event, n.now())
+			n.recordDay(&m.log[n.place])
 			n.place++
-			record, state, aside = asleep.Record(), asleep.State(), asleep.PutAside()
+			record, state, aside = asleep.Record(), asleep.State(), asleep.Evict()
 		}
 	}
 	n.account = Restore(state)
 	n.account.SetNode(n.id)
-	n.account.TakeUp(aside)
-	if !reflect.DeepEqual(n.account.Record(), record) || !reflect.DeepEqual(n.account.PutAside(), aside) {
-		m.fail("put aside as %+v, taken up as %+v", aside, n.account.PutAside())
+	n.account.Reload(aside)
+	if !reflect.DeepEqual(n.account.Record(), record) || !reflect.DeepEqual(n.account.Evict(), aside) {
+		m.fail("put aside as %+v, taken up as %+v", aside, n.account.Evict())
 	}
 }
 

@@ -18,7 +18,7 @@ func (m *quotaModel) step() {
 			n.request()
 		}
 	case kind < 50:
-		n.land()
+		n.commit()
 	case kind < 76:
 		n.deliver(1 + m.pick(3))
 	case kind < 86:
@@ -30,8 +30,8 @@ func (m *quotaModel) step() {
 	case kind < 93:
 		n.cut = !n.cut
 	case kind < 97:
-		n.rest()
-		n.putAside()
+		n.returnIdle()
+		n.evict()
 	case kind == 97:
 		n.crash()
 	case kind == 98:
@@ -49,7 +49,7 @@ func (m *quotaModel) stepAlone(n *quotaNode, kind int) {
 			n.request()
 		}
 	case kind < 60:
-		n.land()
+		n.commit()
 		n.deliver(len(m.log))
 	case kind < 78:
 		m.pass()
@@ -58,7 +58,7 @@ func (m *quotaModel) stepAlone(n *quotaNode, kind int) {
 	case kind < 90:
 		n.stepClock()
 	case kind < 93:
-		n.putAside()
+		n.evict()
 	case kind < 97:
 		n.crash()
 	default:
@@ -66,8 +66,8 @@ func (m *quotaModel) stepAlone(n *quotaNode, kind int) {
 	}
 }
 
-// live runs so many steps or to the first fault. At the end all nodes have the whole log and know what it says.
-func (m *quotaModel) live(steps int) string {
+// run runs so many steps or to the first fault. At the end all nodes have the whole log and know what it says.
+func (m *quotaModel) run(steps int) string {
 	for range steps {
 		if m.step(); m.fault != "" {
 			return m.fault
@@ -109,7 +109,7 @@ func quotaSequences(t *testing.T, count, steps int, alone bool, bug quotaBug) (s
 	t.Helper()
 	for seed := range count {
 		m := newQuotaModel(rand.New(rand.NewPCG(1, uint64(seed))).IntN, alone, bug)
-		if fault := m.live(steps); fault != "" {
+		if fault := m.run(steps); fault != "" {
 			t.Fatalf("seed %d: %s", seed, fault)
 		}
 		sum.admitted, sum.refused, sum.crashes = sum.admitted+m.admitted, sum.refused+m.refused, sum.crashes+m.crashes
@@ -150,15 +150,15 @@ func TestL1_L2_StaleLeasesGrantNothingMore(t *testing.T) {
 func admitBugs() map[string]quotaBug {
 	var slot time.Duration
 	return map[string]quotaBug{
-		"window does not slide": {only: minuteFault, admit: func(a *Account, now Moment, terms Terms) (Verdict, Need) {
+		"window does not slide": {only: minuteFault, admit: func(a *Account, now ClockReading, terms QuotaPolicy) (QuotaResult, Need) {
 			if next := now.Steady / time.Minute; next != slot {
-				slot, a.minute = next, minute{}
+				slot, a.minute = next, minuteWindow{}
 			}
-			return a.Admit(worldKey, now, terms)
+			return a.Admit(testKey, now, terms)
 		}},
-		"minute on the wall clock": {only: minuteFault, admit: func(a *Account, now Moment, terms Terms) (Verdict, Need) {
+		"minute on the wall clock": {only: minuteFault, admit: func(a *Account, now ClockReading, terms QuotaPolicy) (QuotaResult, Need) {
 			now.Steady = now.Wall.Sub(noon)
-			return a.Admit(worldKey, now, terms)
+			return a.Admit(testKey, now, terms)
 		}},
 		"lease not durable, day":    {only: dayFault, forgetful: true},
 		"lease not durable, minute": {only: minuteFault, forgetful: true},
@@ -170,8 +170,8 @@ const minuteFault, dayFault = "admitted in a minute", "admitted on"
 // bothBugs are plants in a node alone and in a cluster.
 func bothBugs() map[string]quotaBug {
 	return map[string]quotaBug{
-		"a restart forgets the minute": {only: minuteFault, resumed: func(a *Account) { a.minute = minute{} }},
-		"refunds that the log misses":  {only: minuteFault, before: func(a *Account) { a.fence = -1 }},
+		"a restart forgets the minute": {only: minuteFault, resumed: func(a *Account) { a.minute = minuteWindow{} }},
+		"refunds that the log misses":  {only: minuteFault, before: func(a *Account) { a.leaseAskedAt = -1 }},
 		"returns too much": {only: dayFault, offered: func(event Event) {
 			if back, is := event.(*Returned); is {
 				back.Unspent++
@@ -191,23 +191,23 @@ func clusterBugs() map[string]quotaBug {
 	}
 	return map[string]quotaBug{
 		"others don't count": {only: minuteFault, before: func(a *Account) {
-			own := a.said()
-			if a.shares = nil; own.Recent+own.Count > 0 {
-				a.shares = []LeaseState{own}
+			own := a.ownNodeLease()
+			if a.nodeLeases = nil; own.RecentAdmitted+own.Count > 0 {
+				a.nodeLeases = []LeaseState{own}
 			}
 		}},
 		"leases last for ever": {only: minuteFault, before: func(a *Account) {
-			a.purse.until, a.purse.over = 1<<60, at("2100-01-01T00:00:00Z")
+			a.tokenLease.until, a.tokenLease.untilWall = 1<<60, at("2100-01-01T00:00:00Z")
 		}},
-		"another node's clock is taken for one's own": {only: minuteFault, arrives: func(event Event, now Moment) Moment {
+		"another node's clock is taken for one's own": {only: minuteFault, arrives: func(event Event, now ClockReading) ClockReading {
 			now.Steady = steadyOf(event)
 			return now
 		}},
-		"what was admitted before a lease is not said": {only: minuteFault, offered: understated(func(l *Leased) { l.Recent = 0 })},
+		"what was admitted before a lease is not said": {only: minuteFault, offered: understated(func(l *Leased) { l.RecentAdmitted = 0 })},
 		"what was unspent before a lease is not said":  {only: minuteFault, offered: understated(func(l *Leased) { l.Unspent = 0 })},
 		"a restart takes words for old": {only: minuteFault, resumed: func(a *Account) {
-			for i := range a.shares {
-				a.shares[i].Steady -= time.Hour
+			for i := range a.nodeLeases {
+				a.nodeLeases[i].Steady -= time.Hour
 			}
 		}},
 	}
@@ -218,7 +218,7 @@ func TestL1_L2_ControlPlantedBugsAreCaught(t *testing.T) {
 	first := map[string]uint64{"refunds that the log misses": 940}
 	caught := func(t *testing.T, alone bool, bugs func() map[string]quotaBug) {
 		for name := range bugs() {
-			catch(t, name, 7, first[name], func(pick func(int) int) string { return newQuotaModel(pick, alone, bugs()[name]).live(400) })
+			wantCaught(t, name, 7, first[name], func(pick func(int) int) string { return newQuotaModel(pick, alone, bugs()[name]).run(400) })
 		}
 	}
 	t.Run("alone", func(t *testing.T) { caught(t, true, admitBugs); caught(t, true, bothBugs) })
@@ -227,12 +227,12 @@ func TestL1_L2_ControlPlantedBugsAreCaught(t *testing.T) {
 
 func FuzzQuota(f *testing.F) {
 	fuzzChoices(f, func(pick func(int) int, alone bool, steps int) string {
-		return newQuotaModel(pick, alone, quotaBug{}).live(steps)
+		return newQuotaModel(pick, alone, quotaBug{}).run(steps)
 	})
 }
 
-// habits are how many requests a caller makes in each minute of the day.
-func habits(random *rand.Rand) map[string]func(minute int) int {
+// loadPatterns are how many requests a caller makes in each minute of the day.
+func loadPatterns(random *rand.Rand) map[string]func(minute int) int {
 	return map[string]func(int) int{
 		"every minute":  func(int) int { return 1 },
 		"office hours":  func(m int) int { return 2 * when(m%1440 > 720 && m%1440 < 1200) },
@@ -253,15 +253,15 @@ func when(yes bool) int {
 // liveDays lets days of a node alone pass minute by minute, with a request at every midnight of Santo Domingo and in the instant before it.
 // skew is planted: how far ahead the account takes the time to be.
 func liveDays(count int, skew time.Duration, habit func(minute int) int, random *rand.Rand) *quotaModel {
-	m := newQuotaModel(func(int) int { return 0 }, true, quotaBug{admit: func(a *Account, now Moment, terms Terms) (Verdict, Need) {
+	m := newQuotaModel(func(int) int { return 0 }, true, quotaBug{admit: func(a *Account, now ClockReading, terms QuotaPolicy) (QuotaResult, Need) {
 		now.Wall = now.Wall.Add(skew)
-		return a.Admit(worldKey, now, terms)
+		return a.Admit(testKey, now, terms)
 	}})
-	m.start, m.terms = at("2026-01-01T00:00:00Z"), plainTerms
+	m.start, m.terms = at("2026-01-01T00:00:00Z"), defaultPolicy
 	n := m.nodes[0]
 	ask := func() {
 		n.request()
-		n.land()
+		n.commit()
 		n.deliver(len(m.log))
 	}
 	for minute := 0; minute < count*1440 && m.fault == ""; minute++ {
@@ -284,7 +284,7 @@ func liveDays(count int, skew time.Duration, habit func(minute int) int, random 
 // remaining until the same instant (Q3). TestFaultsQ3_YearOfAThousandAccounts is the same for a thousand.
 func TestL1_L2_YearAgainstReference(t *testing.T) {
 	random := rand.New(rand.NewPCG(20260617, 0))
-	for name, habit := range habits(random) {
+	for name, habit := range loadPatterns(random) {
 		m := liveDays(sweep(10, 366), 0, habit, random)
 		if m.fault != "" {
 			t.Errorf("%s: %s", name, m.fault)
@@ -302,7 +302,7 @@ func skews() []time.Duration {
 func TestL1_L2_ControlYearAgainstReference(t *testing.T) {
 	for _, skew := range skews() {
 		random := rand.New(rand.NewPCG(1, 0))
-		if liveDays(3, skew, habits(random)["at midnight"], random).fault == "" {
+		if liveDays(3, skew, loadPatterns(random)["at midnight"], random).fault == "" {
 			t.Errorf("a clock that is ahead by %s is not caught", skew)
 		}
 	}

@@ -8,35 +8,35 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-var plainTerms = Terms{DefaultAllowance(), LeaseDefault}
+var defaultPolicy = QuotaPolicy{DefaultQuota(), LeaseSizeDefault}
 
-// owner is an account whose leases become durable at once.
-type owner struct {
+// testAccount is an account whose leases become durable at once.
+type testAccount struct {
 	t       testing.TB
 	account *Account
-	now     Moment
-	terms   Terms
+	now     ClockReading
+	terms   QuotaPolicy
 	leases  int
 }
 
-func newOwner(t testing.TB, wall time.Time) *owner {
+func newTestAccount(t testing.TB, wall time.Time) *testAccount {
 	account := New(1)
 	account.Apply(&Created{1, idOf("a@b.do"), wall})
-	account.Apply(&KeyCreated{1, KeyRecord{ID: "k1", Digest: worldKey, CreatedAt: wall}})
-	return &owner{t: t, account: account, now: Moment{Wall: wall}, terms: plainTerms}
+	account.Apply(&KeyCreated{1, KeyRecord{ID: "k1", Digest: testKey, CreatedAt: wall}})
+	return &testAccount{t: t, account: account, now: ClockReading{Wall: wall}, terms: defaultPolicy}
 }
 
-func (o *owner) wait(d time.Duration) {
+func (o *testAccount) advance(d time.Duration) {
 	o.now.Wall, o.now.Steady = o.now.Wall.Add(d), o.now.Steady+d
 }
 
-func (o *owner) ask() Verdict {
-	verdict, need := o.account.Admit(worldKey, o.now, o.terms)
+func (o *testAccount) ask() QuotaResult {
+	verdict, need := o.account.Admit(testKey, o.now, o.terms)
 	if need == LeaseNeeded {
 		if !o.lease(1) {
 			o.t.Fatalf("at %s: no lease for a request that waits", o.now.Wall)
 		}
-		if verdict, need = o.account.Admit(worldKey, o.now, o.terms); need != Nothing {
+		if verdict, need = o.account.Admit(testKey, o.now, o.terms); need != Nothing {
 			o.t.Fatal("a durable lease did not help")
 		}
 	}
@@ -44,8 +44,8 @@ func (o *owner) ask() Verdict {
 	return verdict
 }
 
-func (o *owner) lease(waiting int) bool {
-	lease := o.account.NextLease(worldKey, o.now, o.terms, waiting)
+func (o *testAccount) lease(waiting int) bool {
+	lease := o.account.NextLease(testKey, o.now, o.terms, waiting)
 	if lease != nil {
 		o.leases++
 		o.account.Apply(lease)
@@ -54,7 +54,7 @@ func (o *owner) lease(waiting int) bool {
 }
 
 // admit asks so often, and wants every request admitted.
-func (o *owner) admit(n int) {
+func (o *testAccount) admit(n int) {
 	o.t.Helper()
 	for i := range n {
 		if v := o.ask(); !v.Admitted {
@@ -64,26 +64,26 @@ func (o *owner) admit(n int) {
 }
 
 // refuse wants a refusal.
-func (o *owner) refuse(code engine.Code, retry time.Duration) Verdict {
+func (o *testAccount) refuse(code engine.Code, retry time.Duration) QuotaResult {
 	o.t.Helper()
 	v := o.ask()
-	if v.Admitted || v.Violated != code || v.RetryAfter != retry {
+	if v.Admitted || v.DenyCode != code || v.RetryAfter != retry {
 		o.t.Fatalf("at %s: %+v, want %s for %s", o.now.Wall, v, code, retry)
 	}
 	return v
 }
 
 // spend uses n requests up, a minute for each 60.
-func (o *owner) spend(n int) {
+func (o *testAccount) spend(n int) {
 	o.t.Helper()
 	for ; n > 0; n -= 60 {
 		o.admit(min(n, 60))
-		o.wait(time.Minute)
+		o.advance(time.Minute)
 	}
 }
 
 // restart is a clean stop and another process.
-func (o *owner) restart() {
+func (o *testAccount) restart() {
 	if event := o.account.Return(o.now); event != nil {
 		o.account.Apply(event)
 	}
@@ -97,13 +97,13 @@ func TestL1_DayBeginsAtDominicanMidnight(t *testing.T) {
 		"2000-10-29T04:00:00Z", "2000-10-30T05:00:00Z", "2000-12-03T05:00:00Z", "2000-12-04T04:00:00Z", // five weeks of UTC-5
 		"1972-10-30T04:30:00Z", "1973-01-21T05:00:00Z", // summer time of half an hour, which ended at midnight
 	} {
-		o := newOwner(t, at(midnight).Add(-20*time.Minute))
+		o := newTestAccount(t, at(midnight).Add(-20*time.Minute))
 		o.spend(DayLimitDefault)
-		o.wait(at(midnight).Sub(o.now.Wall) - time.Nanosecond)
+		o.advance(at(midnight).Sub(o.now.Wall) - time.Nanosecond)
 		if v := o.refuse(engine.CodeQuotaExceeded, time.Nanosecond); !v.Day.Reset.Equal(at(midnight)) || v.Day.Remaining != 0 {
 			t.Errorf("%s: %+v", midnight, v)
 		}
-		o.wait(time.Nanosecond)
+		o.advance(time.Nanosecond)
 		if v := o.ask(); !v.Admitted || v.Day.Remaining != DayLimitDefault-1 {
 			t.Errorf("%s: %+v", midnight, v)
 		}
@@ -111,67 +111,67 @@ func TestL1_DayBeginsAtDominicanMidnight(t *testing.T) {
 }
 
 func TestL1_LeaseOfOneTakesAllThatWait(t *testing.T) {
-	o := newOwner(t, noon)
-	o.terms.Lease = 1
+	o := newTestAccount(t, noon)
+	o.terms.LeaseSize = 1
 	for waiting, want := range map[int]int{1: 1, 40: 40, 500: 60} {
 		account := Restore(o.account.State())
-		if lease := account.NextLease(worldKey, o.now, o.terms, waiting); lease.Count != want || lease.KeyID != "k1" {
+		if lease := account.NextLease(testKey, o.now, o.terms, waiting); lease.Count != want || lease.KeyID != "k1" {
 			t.Errorf("%d wait: %+v", waiting, lease)
 		}
-		if account.NextLease(worldKey, o.now, o.terms, waiting) != nil {
+		if account.NextLease(testKey, o.now, o.terms, waiting) != nil {
 			t.Error("two leases in flight")
 		}
-		account.LeaseLost()
-		if account.NextLease(worldKey, o.now, o.terms, waiting) == nil {
+		account.AbortLease()
+		if account.NextLease(testKey, o.now, o.terms, waiting) == nil {
 			t.Error("no lease after a lost one")
 		}
 	}
-	if o.account.NextLease(worldKey, o.now, o.terms, 0) != nil {
+	if o.account.NextLease(testKey, o.now, o.terms, 0) != nil {
 		t.Error("a lease that nobody asked for")
 	}
 }
 
 // A clock that shows more days than are remembered closes the oldest ones; it never opens one again.
 func TestL1_DaysThatWereDroppedStayClosed(t *testing.T) {
-	o := newOwner(t, noon)
-	o.terms.Allowance.Day = 3
+	o := newTestAccount(t, noon)
+	o.terms.DefaultQuota.Day = 3
 	first := o.now
 	for range daysKept + 3 {
 		o.admit(3)
 		o.refuse(engine.CodeQuotaExceeded, engine.NextMidnight(o.now.Wall).Sub(o.now.Wall))
-		o.wait(24 * time.Hour)
+		o.advance(24 * time.Hour)
 	}
 	for back := range daysKept + 6 {
 		o.now.Wall = first.Wall.AddDate(0, 0, back-3)
-		if v := o.account.Windows(o.now, o.terms); v.Admitted || v.Day.Remaining != 0 {
+		if v := o.account.Usage(o.now, o.terms); v.Admitted || v.Day.Remaining != 0 {
 			t.Errorf("day %d is open again: %+v", back-3, v)
 		}
 	}
-	if state := o.account.State(); len(state.Days) != daysKept || state.Floor != engine.DateOf(first.Wall)+2 {
-		t.Errorf("%d days kept, floor %s", len(state.Days), state.Floor)
+	if state := o.account.State(); len(state.Days) != daysKept || state.ClosedUntil != engine.DateOf(first.Wall)+2 {
+		t.Errorf("%d days kept, floor %s", len(state.Days), state.ClosedUntil)
 	}
 }
 
 func TestL1_InstantsOutsideTheCalendarHaveNoRoom(t *testing.T) {
-	o := newOwner(t, noon)
+	o := newTestAccount(t, noon)
 	for _, wall := range []time.Time{{}, time.Unix(1<<40, 0), time.Unix(-1<<40, 0)} {
 		o.now.Wall = wall
-		if v := o.ask(); v.Admitted || v.Violated != engine.CodeQuotaExceeded {
+		if v := o.ask(); v.Admitted || v.DenyCode != engine.CodeQuotaExceeded {
 			t.Errorf("%v: %+v", wall, v)
 		}
 	}
 }
 
 func TestL2_MinuteSlidesExactly(t *testing.T) {
-	o := newOwner(t, noon)
+	o := newTestAccount(t, noon)
 	o.admit(30)
-	o.wait(20 * time.Second)
+	o.advance(20 * time.Second)
 	o.admit(30)
 	o.refuse(engine.CodeRateLimited, 40*time.Second)
-	o.wait(40*time.Second - 1)
+	o.advance(40*time.Second - 1)
 	o.refuse(engine.CodeRateLimited, 1)
-	o.wait(1)
-	if v := o.account.Windows(o.now, o.terms); v.Minute.Remaining != 30 || !v.Minute.Reset.Equal(o.now.Wall.Add(20*time.Second)) {
+	o.advance(1)
+	if v := o.account.Usage(o.now, o.terms); v.Minute.Remaining != 30 || !v.Minute.Reset.Equal(o.now.Wall.Add(20*time.Second)) {
 		t.Errorf("%+v", v)
 	}
 	o.admit(30)
@@ -179,19 +179,19 @@ func TestL2_MinuteSlidesExactly(t *testing.T) {
 }
 
 func TestL2_LoweredLimitWaitsForRoom(t *testing.T) {
-	o := newOwner(t, noon)
+	o := newTestAccount(t, noon)
 	for range 60 {
 		o.admit(1)
-		o.wait(500 * time.Millisecond)
+		o.advance(500 * time.Millisecond)
 	}
-	o.account.Apply(&AllowanceSet{Account: 1, Allowance: Allowance{Minute: 10}})
+	o.account.Apply(&QuotaSet{Account: 1, Quota: Quota{Minute: 10}})
 	o.refuse(engine.CodeRateLimited, 30*time.Second+50*500*time.Millisecond) // the fifty-first has to leave
-	o.wait(55 * time.Second)
+	o.advance(55 * time.Second)
 	o.admit(1)
-	o.account.Apply(&AllowanceSet{Account: 1, Allowance: Allowance{Day: 20}})
+	o.account.Apply(&QuotaSet{Account: 1, Quota: Quota{Day: 20}})
 	o.refuse(engine.CodeQuotaExceeded, engine.NextMidnight(o.now.Wall).Sub(o.now.Wall))
-	o.account.Apply(&AllowanceSet{Account: 1, Allowance: Allowance{Day: 100, Minute: 90}})
-	o.wait(time.Minute)
+	o.account.Apply(&QuotaSet{Account: 1, Quota: Quota{Day: 100, Minute: 90}})
+	o.advance(time.Minute)
 	o.admit(39)
 	o.refuse(engine.CodeQuotaExceeded, engine.NextMidnight(o.now.Wall).Sub(o.now.Wall))
 }
@@ -213,8 +213,8 @@ func TestL3_TighterWindow(t *testing.T) {
 		{"violated minute", with(late, 0), with(early, 0), engine.CodeRateLimited, 1},
 	}
 	for _, tt := range tests {
-		v := Verdict{Day: tt.day, Minute: tt.minute, Violated: tt.violated}
-		if got := v.Tighter(); got.Limit != tt.want {
+		v := QuotaResult{Day: tt.day, Minute: tt.minute, DenyCode: tt.violated}
+		if got := v.TighterWindow(); got.Limit != tt.want {
 			t.Errorf("%s: %+v", tt.name, got)
 		}
 	}
@@ -227,21 +227,21 @@ func TestL5_BothViolatedWaitsForTheLater(t *testing.T) {
 		code   engine.Code
 		want   time.Duration
 	}{{time.Hour, engine.CodeQuotaExceeded, time.Hour}, {time.Minute, engine.CodeQuotaExceeded, time.Minute}, {10 * time.Second, engine.CodeRateLimited, time.Minute}} {
-		o := newOwner(t, at("2026-06-18T04:00:00Z").Add(-tt.before))
-		o.terms.Allowance = Allowance{5, 5}
+		o := newTestAccount(t, at("2026-06-18T04:00:00Z").Add(-tt.before))
+		o.terms.DefaultQuota = Quota{5, 5}
 		o.admit(5)
 		v := o.refuse(tt.code, tt.want)
-		if tighter := v.Tighter(); !tighter.Reset.Equal(o.now.Wall.Add(tt.want)) || tighter.Remaining != 0 {
+		if tighter := v.TighterWindow(); !tighter.Reset.Equal(o.now.Wall.Add(tt.want)) || tighter.Remaining != 0 {
 			t.Errorf("%s before midnight: %+v", tt.before, tighter)
 		}
-		o.wait(tt.want)
+		o.advance(tt.want)
 		o.admit(1)
 	}
 }
 
 func TestL8_StrangersByPrefix(t *testing.T) {
-	s := NewStrangers(64, func(key uint64) uint64 { return key })
-	now := Moment{Wall: noon}
+	s := NewAnonymousTable(64, func(key uint64) uint64 { return key })
+	now := ClockReading{Wall: noon}
 	groups := [][]string{
 		{"192.0.2.1", "::ffff:192.0.2.1"},
 		{"192.0.2.2"},
@@ -252,30 +252,30 @@ func TestL8_StrangersByPrefix(t *testing.T) {
 	for _, group := range groups {
 		for i := range 10 {
 			from := netip.MustParseAddr(group[i%len(group)])
-			if v := s.Admit(from, now, Allowance{100, 10}); !v.Admitted || v.Minute.Remaining != 9-i || v.Day.Remaining != 99-i {
+			if v := s.Admit(from, now, Quota{100, 10}); !v.Admitted || v.Minute.Remaining != 9-i || v.Day.Remaining != 99-i {
 				t.Fatalf("%s, request %d: %+v", from, i+1, v)
 			}
 		}
 		from := netip.MustParseAddr(group[0])
-		if v := s.Admit(from, now, Allowance{100, 10}); v.Admitted || v.Violated != engine.CodeRateLimited || v.RetryAfter != time.Minute {
+		if v := s.Admit(from, now, Quota{100, 10}); v.Admitted || v.DenyCode != engine.CodeRateLimited || v.RetryAfter != time.Minute {
 			t.Errorf("%s: %+v", from, v)
 		}
 		s.Refund(from, now)
-		if v := s.Windows(from, now, Allowance{100, 10}); v.Minute.Remaining != 1 || v.Day.Remaining != 91 {
+		if v := s.Usage(from, now, Quota{100, 10}); v.Minute.Remaining != 1 || v.Day.Remaining != 91 {
 			t.Errorf("%s after a refund: %+v", from, v)
 		}
 	}
 }
 
 func TestL8_StrangersOfADay(t *testing.T) {
-	s := NewStrangers(1, func(key uint64) uint64 { return key })
-	from, now := netip.MustParseAddr("192.0.2.1"), Moment{Wall: at("2026-06-18T03:00:00Z")}
-	allowance := Allowance{5, 60}
+	s := NewAnonymousTable(1, func(key uint64) uint64 { return key })
+	from, now := netip.MustParseAddr("192.0.2.1"), ClockReading{Wall: at("2026-06-18T03:00:00Z")}
+	allowance := Quota{5, 60}
 	before := now
 	for range 5 {
 		s.Admit(from, now, allowance)
 	}
-	if v := s.Admit(from, now, allowance); v.Violated != engine.CodeQuotaExceeded || v.RetryAfter != time.Hour {
+	if v := s.Admit(from, now, allowance); v.DenyCode != engine.CodeQuotaExceeded || v.RetryAfter != time.Hour {
 		t.Errorf("%+v", v)
 	}
 	now.Wall, now.Steady = now.Wall.Add(time.Hour), time.Hour
@@ -283,54 +283,54 @@ func TestL8_StrangersOfADay(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	s.Refund(from, before) // of yesterday: today's count stands
-	if v := s.Windows(from, now, allowance); v.Day.Remaining != 4 {
+	if v := s.Usage(from, now, allowance); v.Day.Remaining != 4 {
 		t.Errorf("%+v", v)
 	}
 	now.Wall = before.Wall // the clock goes back: the later day counts on
-	if v := s.Windows(from, now, allowance); v.Day.Remaining != 4 {
+	if v := s.Usage(from, now, allowance); v.Day.Remaining != 4 {
 		t.Errorf("%+v", v)
 	}
 }
 
 func TestL8_StrangersTableIsBounded(t *testing.T) {
-	s := NewStrangers(strangerWays, func(uint64) uint64 { return 7 })
+	s := NewAnonymousTable(rowsPerSet, func(uint64) uint64 { return 7 })
 	addr := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}) }
-	now, allowance := Moment{Wall: noon}, Allowance{100, 10}
-	for i := range strangerWays {
+	now, allowance := ClockReading{Wall: noon}, Quota{100, 10}
+	for i := range rowsPerSet {
 		now.Steady++
 		s.Admit(addr(i), now, allowance)
 	}
 	now.Steady++
 	s.Admit(addr(0), now, allowance) // so that 1 is the quietest
-	s.Windows(addr(500), now, allowance)
+	s.Usage(addr(500), now, allowance)
 	s.Refund(addr(501), now)
 	now.Steady++
 	s.Admit(addr(100), now, allowance)
 	for i, want := range map[int]int{0: 8, 1: 10, 2: 9, 100: 9, 500: 10} {
-		if v := s.Windows(addr(i), now, allowance); v.Minute.Remaining != want {
+		if v := s.Usage(addr(i), now, allowance); v.Minute.Remaining != want {
 			t.Errorf("address %d: %d remaining, want %d", i, v.Minute.Remaining, want)
 		}
 	}
-	if len(s.rows) != strangerWays {
+	if len(s.rows) != rowsPerSet {
 		t.Errorf("%d rows", len(s.rows))
 	}
 }
 
 func TestL1_DaysDropTheOldest(t *testing.T) {
-	var d days
+	var d dayCounts
 	for _, day := range []engine.Date{50, 40, 60, 45, 41, 70, 55, 42} {
-		if c := d.open(day); c == nil || c.day != day {
+		if c := d.getOrCreate(day); c == nil || c.day != day {
 			t.Fatalf("open %d gives %+v", day, c)
 		}
 	}
-	if d.open(30) != nil || d.floor != 30 || len(d.counts) != daysKept {
+	if d.getOrCreate(30) != nil || d.closedUntil != 30 || len(d.counts) != daysKept {
 		t.Errorf("an older day pushed out another: %+v", d)
 	}
-	if c := d.open(43); c == nil || c.day != 43 || d.floor != 40 || d.find(40) != nil || d.find(41) == nil {
+	if c := d.getOrCreate(43); c == nil || c.day != 43 || d.closedUntil != 40 || d.find(40) != nil || d.find(41) == nil {
 		t.Errorf("after a day in the middle: %+v", d)
 	}
 	for day := engine.Date(0); day <= 40; day++ {
-		if d.open(day) != nil {
+		if d.getOrCreate(day) != nil {
 			t.Errorf("day %d is open", day)
 		}
 	}

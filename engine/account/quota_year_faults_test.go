@@ -17,13 +17,13 @@ func TestFaultsQ3_YearOfAThousandAccounts(t *testing.T) {
 	const accounts, days, steps = 1000, 365, 10
 	var next, asked, denied atomic.Int64
 	var working sync.WaitGroup
-	names := slices.Sorted(maps.Keys(habits(nil)))
+	names := slices.Sorted(maps.Keys(loadPatterns(nil)))
 	for range runtime.GOMAXPROCS(0) {
 		working.Go(func() {
 			for number := next.Add(1); number <= accounts && !t.Failed(); number = next.Add(1) {
 				random := rand.New(rand.NewPCG(3, uint64(number)))
 				name := names[int(number)%len(names)]
-				m := liveDays(days, 0, habits(random)[name], random)
+				m := liveDays(days, 0, loadPatterns(random)[name], random)
 				if m.fault != "" {
 					t.Errorf("account %d, %s, %s", number, name, m.fault)
 				}
@@ -45,7 +45,7 @@ func TestFaultsQ3_YearOfAThousandAccounts(t *testing.T) {
 	for _, name := range names {
 		for _, skew := range skews() {
 			random := rand.New(rand.NewPCG(4, 0))
-			if liveDays(3, skew, habits(random)[name], random).fault == "" {
+			if liveDays(3, skew, loadPatterns(random)[name], random).fault == "" {
 				t.Errorf("%s: a clock that is ahead by %s is not caught", name, skew)
 				continue
 			}

@@ -26,63 +26,63 @@ const (
 )
 
 // Registry is who may log in: addresses and their accounts, pending codes, sessions, and the counters against guessing. It has one
-// owner. Codes and the brakes on clients live in memory only and are void after a restart; everything else is in the log. In a cluster
-// (Share) codes are in the log as well. Spans are measured in steady time, days and the ends that owners are told also in wall time: whichever is earlier counts.
+// owner. CodesIssued and the brakes on clients live in memory only and are void after a restart; everything else is in the log. In a cluster
+// (ShareCodes) codes are in the log as well. Spans are measured in steady time, days and the ends that owners are told also in wall time: whichever is earlier counts.
 type Registry struct {
-	addresses addressBook
-	sessions  map[Digest]SessionState
-	opened    []Digest      // tokens in the order of their opening; may name some that are closed
-	wrong     RollingState  // wrong tries over all addresses
-	codes     RollingState  // codes asked for over all addresses
-	swept     time.Duration // when addresses without an account were last forgotten, steady
-	newest    time.Duration // of all facts, steady
-	lastID    uint64
+	addresses    addressTable
+	sessions     map[Digest]SessionState
+	sessionOrder []Digest      // tokens in the order of their opening; may name some that are closed
+	wrongTries   HourCounter   // wrong tries over all addresses
+	codesIssued  HourCounter   // codes asked for over all addresses
+	lastSweep    time.Duration // when addresses without an account were last forgotten, steady
+	newest       time.Duration // of all facts, steady
+	lastID       uint64
 
 	// Of this process alone.
-	key      [32]byte // seals codes
-	shared   bool     // key is that of all nodes
-	clients  clients
-	visitors map[Digest]*visitor // of addresses
-	trying   int                 // wrong tries on their way into the log
-	asking   int                 // codes on their way into the log
-	handed   uint64              // the newest account id given away
+	key            [32]byte // seals codes
+	shared         bool     // key is that of all nodes
+	clients        loginClients
+	attempts       map[Digest]*loginAttempt // of addresses
+	triesPending   int                      // wrong tries on their way into the log
+	codesPending   int                      // codes on their way into the log
+	lastAssignedID uint64                   // the newest account id given away
 }
 
-// visitor is what this process knows beyond the log of an address that somebody logs in with.
-type visitor struct {
-	account  uint64        // given away with a session that is not in the log yet, 0 = none
-	asked    time.Duration // as addressRow.again, for a code on its way into the log
-	trying   int           // wrong tries on their way into the log
-	code     *pendingCode
-	sessions []Digest // in the order of their opening
+// loginAttempt is what this process knows beyond the log of an address that somebody logs in with.
+type loginAttempt struct {
+	account      uint64        // given away with a session that is not in the log yet, 0 = none
+	nextCodeAt   time.Duration // as addressRow.again, for a code on its way into the log
+	triesPending int           // wrong tries on their way into the log
+	code         *pendingCode
+	sessions     []Digest // in the order of their opening
 }
 
-// quiet reports that there is nothing to remember.
-func (v *visitor) quiet(now time.Duration) bool {
-	return v.account == 0 && v.trying == 0 && v.asked <= now && len(v.sessions) == 0 && (v.code == nil || !v.code.shared && v.code.Until <= now)
+// idle reports that there is nothing to remember.
+func (v *loginAttempt) idle(now time.Duration) bool {
+	return v.account == 0 && v.triesPending == 0 && v.nextCodeAt <= now && len(v.sessions) == 0 && (v.code == nil || !v.code.shared && v.code.Until <= now)
 }
 
 // pendingCode is a code that was sent. Its Tries are, unless it is shared, those that are decided.
 type pendingCode struct {
 	CodeState
-	shared bool // it is in the log, and all nodes know it
-	taken  bool // shared: the session that it opens is on its way into the log
+	shared   bool // it is in the log, and all nodes know it
+	reserved bool // shared: the session that it opens is on its way into the log
 }
 
-func (c *pendingCode) valid(now Moment) bool {
+func (c *pendingCode) valid(now ClockReading) bool {
 	return now.Wall.Before(c.Expires) && now.Steady < c.Until
 }
 
-// free reports that a code may open a session, while so many wrong tries are on their way into the log. One that is not shared is gone when
+// usable reports that a code may open a session, while so many wrong tries are on their way into the log. One that is not shared is gone when
 // it may not.
-func (c *pendingCode) free(trying int) bool {
-	return !c.shared || !c.taken && c.Tries+trying < CodeTriesMax
+func (c *pendingCode) usable(trying int) bool {
+	return !c.shared || !c.reserved && c.Tries+trying < CodeTriesMax
 }
 
 // RegistryEvent is a fact about logins.
 type RegistryEvent interface{ registryEvent() }
 
-// The facts of logins. Steady is Moment.Steady.
+// The facts of logins. Steady is ClockReading.Steady.
 type (
 	// CodeIssued says that a code was asked for; Mailed, that a letter goes out. The code itself is not in it, and sealed only in a
 	// cluster, for the other nodes.
@@ -121,61 +121,61 @@ func (*SessionClosed) registryEvent() {}
 // NewRegistry is a registry without facts; key is fresh random bytes of this process.
 func NewRegistry(key [32]byte) *Registry {
 	return &Registry{
-		key: key, addresses: addressBook{index: map[Digest]uint32{}}, sessions: map[Digest]SessionState{}, clients: clients{}, visitors: map[Digest]*visitor{},
+		key: key, addresses: addressTable{index: map[Digest]uint32{}}, sessions: map[Digest]SessionState{}, clients: loginClients{}, attempts: map[Digest]*loginAttempt{},
 	}
 }
 
-// visitor is the visitor with an address, made when he is new.
-func (r *Registry) visitor(email EmailID) *visitor {
-	v := r.visitors[email.digest]
+// loginAttempt is the visitor with an address, made when he is new.
+func (r *Registry) attempt(email EmailID) *loginAttempt {
+	v := r.attempts[email.digest]
 	if v == nil {
-		v = &visitor{}
-		r.visitors[email.digest] = v
+		v = &loginAttempt{}
+		r.attempts[email.digest] = v
 	}
 	return v
 }
 
-// seen is a copy of what is known of the visitor with an address.
-func (r *Registry) seen(email EmailID) visitor {
-	if v := r.visitors[email.digest]; v != nil {
+// attemptCopy is a copy of what is known of the visitor with an address.
+func (r *Registry) attemptCopy(email EmailID) loginAttempt {
+	if v := r.attempts[email.digest]; v != nil {
 		return *v
 	}
-	return visitor{}
+	return loginAttempt{}
 }
 
 // RequestCode decides that a code goes to an address (K1–K3). The answer is the same whether the address is known or not. The code
-// becomes valid with Issue, once the event is durable. Without Mailed nothing is sent and no code becomes valid; everything else,
-// Issue included, is done alike, so that neither the answer nor its time tells.
-func (r *Registry) RequestCode(email EmailID, from netip.Addr, now Moment) (*CodeIssued, error) {
-	c := r.clients.at(from)
+// becomes valid with ActivateCode, once the event is durable. Without Mailed nothing is sent and no code becomes valid; everything else,
+// ActivateCode included, is done alike, so that neither the answer nor its time tells.
+func (r *Registry) RequestCode(email EmailID, from netip.Addr, now ClockReading) (*CodeIssued, error) {
+	c := r.clients.get(from)
 	if wait := c.codes.wait(now.Steady, clientCodesHourMax); wait > 0 {
-		return nil, tooMany(wait)
+		return nil, errTooManyAttempts(wait)
 	}
 	c.codes.add(now.Steady)
-	return r.RequestCodeAgain(email, now)
+	return r.RetryRequestCode(email, now)
 }
 
-// RequestCodeAgain decides a code again that a client asked for and that was void (Void): the client is not counted twice.
-func (r *Registry) RequestCodeAgain(email EmailID, now Moment) (*CodeIssued, error) {
+// RetryRequestCode decides a code again that a client asked for and that was void (Rollback): the client is not counted twice.
+func (r *Registry) RetryRequestCode(email EmailID, now ClockReading) (*CodeIssued, error) {
 	row := r.addresses.row(email)
-	if wait := max(row.Again, r.seen(email).asked) - now.Steady; wait > 0 {
+	if wait := max(row.NextCodeAt, r.attemptCopy(email).nextCodeAt) - now.Steady; wait > 0 {
 		return nil, &engine.Error{Code: engine.CodeRequestedTooSoon, Message: "a code was sent less than a minute ago", RetryAfter: wait}
 	}
-	if wait := r.codes.wait(now.Steady, codesHourMax-r.asking); wait > 0 {
-		return nil, tooMany(wait)
+	if wait := r.codesIssued.wait(now.Steady, codesHourMax-r.codesPending); wait > 0 {
+		return nil, errTooManyAttempts(wait)
 	}
 	day := engine.DateOf(now.Wall)
-	r.visitor(email).asked = now.Steady + CodeResendAfter
-	r.asking++
-	mailed := row.Mails.on(day) < mailsDayMax && row.Wrong.on(day) < wrongTriesDayMax
-	return &CodeIssued{Email: email, At: universal(now.Wall), Steady: now.Steady, Mailed: mailed}, nil
+	r.attempt(email).nextCodeAt = now.Steady + CodeResendAfter
+	r.codesPending++
+	mailed := row.Mails.on(day) < mailsDayMax && row.WrongTries.on(day) < wrongTriesDayMax
+	return &CodeIssued{Email: email, At: plainUTC(now.Wall), Steady: now.Steady, Mailed: mailed}, nil
 }
 
-// Issue makes the code of an event valid that is applied: it voids the one before (K2). A sealed one is valid already.
-func (r *Registry) Issue(e *CodeIssued, code Secret) {
+// ActivateCode makes the code of an event valid that is applied: it voids the one before (K2). A sealed one is valid already.
+func (r *Registry) ActivateCode(e *CodeIssued, code Secret) {
 	pending := newCode(e, sealCode(r.key, e.Email, code.Reveal()), e.Steady)
 	if e.Mailed && e.Sealed == (CodeSeal{}) {
-		r.visitor(e.Email).code = pending
+		r.attempt(e.Email).code = pending
 	}
 }
 
@@ -184,76 +184,76 @@ func newCode(e *CodeIssued, seal CodeSeal, at time.Duration) *pendingCode {
 	return &pendingCode{CodeState: CodeState{Email: e.Email, Seal: seal, Expires: e.At.Add(CodeLifetime), Until: at + CodeLifetime}}
 }
 
-// errCode is the one answer to every code that does not open a session (K2).
-func errCode() error {
+// errInvalidCode is the one answer to every code that does not open a session (K2).
+func errInvalidCode() error {
 	return &engine.Error{Code: engine.CodeInvalidCode, Message: "the code is not valid; codes last ten minutes, five tries and one use"}
 }
 
 // TryCode decides a code. A wrong try gives a CodeFailed event and the error: the event must be durable before the error is
 // answered. A right one uses the code up at once and gives the session. Beyond the limits against guessing every code is refused
 // without an event.
-func (r *Registry) TryCode(email EmailID, code string, token Digest, from netip.Addr, now Moment) (RegistryEvent, error) {
-	c := r.clients.at(from)
+func (r *Registry) TryCode(email EmailID, code string, token Digest, from netip.Addr, now ClockReading) (RegistryEvent, error) {
+	c := r.clients.get(from)
 	if wait := c.tries.wait(now.Steady, clientTriesHourMax); wait > 0 {
-		return nil, tooMany(wait)
+		return nil, errTooManyAttempts(wait)
 	}
 	c.tries.add(now.Steady)
-	return r.TryCodeAgain(email, code, token, now)
+	return r.RetryTryCode(email, code, token, now)
 }
 
-// TryCodeAgain decides a try again that was void (Void): its client is not counted twice.
-func (r *Registry) TryCodeAgain(email EmailID, code string, token Digest, now Moment) (RegistryEvent, error) {
+// RetryTryCode decides a try again that was void (Rollback): its client is not counted twice.
+func (r *Registry) RetryTryCode(email EmailID, code string, token Digest, now ClockReading) (RegistryEvent, error) {
 	row, pending := r.addresses.row(email), &pendingCode{}
-	if code := r.seen(email).code; code != nil {
+	if code := r.attemptCopy(email).code; code != nil {
 		pending = code
 	}
 	seal := sealCode(r.key, email, code) // also for an unknown address: the same work (S3)
 	right := hmac.Equal(seal[:], pending.Seal[:])
-	if r.blocked(email, now) {
-		return nil, errCode()
+	if r.guessLimitReached(email, now) {
+		return nil, errInvalidCode()
 	}
-	visitor := r.visitor(email)
-	if !right || !pending.valid(now) || !pending.free(visitor.trying) {
-		r.failing(visitor)
-		return &CodeFailed{email, universal(now.Wall), now.Steady}, errCode()
+	visitor := r.attempt(email)
+	if !right || !pending.valid(now) || !pending.usable(visitor.triesPending) {
+		r.addPendingTry(visitor)
+		return &CodeFailed{email, plainUTC(now.Wall), now.Steady}, errInvalidCode()
 	}
-	visitor.take()
+	visitor.useCode()
 	account := row.Account
 	if account == 0 {
 		if visitor.account == 0 {
-			r.handed = max(r.handed, r.lastID) + 1
-			visitor.account = r.handed
+			r.lastAssignedID = max(r.lastAssignedID, r.lastID) + 1
+			visitor.account = r.lastAssignedID
 		}
 		account = visitor.account
 	}
 	return &SessionOpened{
 		Account: account, New: row.Account == 0, Email: email, Token: token,
-		Expires: universal(now.Wall).Add(SessionLifetime), At: universal(now.Wall), Steady: now.Steady,
+		Expires: plainUTC(now.Wall).Add(SessionLifetime), At: plainUTC(now.Wall), Steady: now.Steady,
 	}, nil
 }
 
-// blocked reports that a limit against guessing is reached (S1).
-func (r *Registry) blocked(email EmailID, now Moment) bool {
-	if r.wrong.total(now.Steady)+r.trying >= wrongTriesHourMax {
+// guessLimitReached reports that a limit against guessing is reached (S1).
+func (r *Registry) guessLimitReached(email EmailID, now ClockReading) bool {
+	if r.wrongTries.total(now.Steady)+r.triesPending >= wrongTriesHourMax {
 		return true
 	}
 	row := r.addresses.row(email)
-	return row.Wrong.on(engine.DateOf(now.Wall))+r.seen(email).trying >= wrongTriesDayMax
+	return row.WrongTries.on(engine.DateOf(now.Wall))+r.attemptCopy(email).triesPending >= wrongTriesDayMax
 }
 
-// take uses the code up. A shared one is gone when the log says so.
-func (v *visitor) take() {
+// useCode uses the code up. A shared one is gone when the log says so.
+func (v *loginAttempt) useCode() {
 	if v.code.shared {
-		v.code.taken = true
+		v.code.reserved = true
 	} else {
 		v.code = nil
 	}
 }
 
-// failing counts a wrong try before it is durable, so that tries side by side don't pass the limits; the last one voids the code.
-func (r *Registry) failing(v *visitor) {
-	v.trying++
-	r.trying++
+// addPendingTry counts a wrong try before it is durable, so that tries side by side don't pass the limits; the last one voids the code.
+func (r *Registry) addPendingTry(v *loginAttempt) {
+	v.triesPending++
+	r.triesPending++
 	if v.code == nil || v.code.shared {
 		return
 	}
@@ -262,26 +262,26 @@ func (r *Registry) failing(v *visitor) {
 	}
 }
 
-// Lost says that an event decided did not become durable and never will. Whoever asked must not learn what it was.
-func (r *Registry) Lost(event RegistryEvent) {
+// Abort says that an event decided did not become durable and never will. Whoever asked must not learn what it was.
+func (r *Registry) Abort(event RegistryEvent) {
 	switch e := event.(type) {
 	case *CodeIssued:
-		r.asking = max(0, r.asking-1)
+		r.codesPending = max(0, r.codesPending-1)
 	case *CodeFailed:
-		r.tried(e.Email)
+		r.endPendingTry(e.Email)
 	}
 }
 
-// tried ends what failing began.
-func (r *Registry) tried(email EmailID) {
-	r.trying = max(0, r.trying-1)
-	if v := r.visitors[email.digest]; v != nil {
-		v.trying = max(0, v.trying-1)
+// endPendingTry ends what failing began.
+func (r *Registry) endPendingTry(email EmailID) {
+	r.triesPending = max(0, r.triesPending-1)
+	if v := r.attempts[email.digest]; v != nil {
+		v.triesPending = max(0, v.triesPending-1)
 	}
 }
 
 // CloseSession decides a sign-out.
-func (r *Registry) CloseSession(token Digest, now Moment) (*SessionClosed, error) {
+func (r *Registry) CloseSession(token Digest, now ClockReading) (*SessionClosed, error) {
 	if _, err := r.Session(token, now); err != nil {
 		return nil, err
 	}
@@ -289,7 +289,7 @@ func (r *Registry) CloseSession(token Digest, now Moment) (*SessionClosed, error
 }
 
 // Session is the account of a session.
-func (r *Registry) Session(token Digest, now Moment) (uint64, error) {
+func (r *Registry) Session(token Digest, now ClockReading) (uint64, error) {
 	s, open := r.sessions[token]
 	if !open || !now.Wall.Before(s.Expires) || now.Steady >= s.Until {
 		return 0, &engine.Error{Code: engine.CodeInvalidSession, Message: "the session is unknown or has ended; ask for a code again"}

@@ -17,7 +17,7 @@ type loginModel struct {
 	pick   func(n int) int
 	bug    loginBug
 	alone  bool
-	random dice
+	random seededReader
 	start  time.Time
 	real   time.Duration
 	log    []loginRecord
@@ -54,7 +54,7 @@ type loginRecord struct {
 	event any
 	run   int
 	real  time.Duration // when it was decided
-	at    Moment
+	at    ClockReading
 	text  string // of the code that was sent, or tried
 	older bool   // tried while another code was on its way from the same node
 	then  func() // when its process hears of it
@@ -148,7 +148,7 @@ func (s *loginState) restored(key [32]byte, changed func(*RegistryState)) loginS
 // newLoginModel is a node alone, or a cluster of three.
 func newLoginModel(pick func(int) int, alone bool, bug loginBug) *loginModel {
 	m := &loginModel{
-		pick: pick, bug: bug, alone: alone, random: newDice(6), start: at("2026-06-18T03:30:00Z"), texts: map[string]string{},
+		pick: pick, bug: bug, alone: alone, random: newSeededReader(6), start: at("2026-06-18T03:30:00Z"), texts: map[string]string{},
 		codes: map[string]*sentCode{}, wrong: map[string]*wrongTries{}, accounts: map[string]uint64{}, sessions: map[Digest]*openedSession{},
 		keys: map[string]*keyTruth{},
 	}
@@ -190,7 +190,7 @@ func (n *loginNode) begin(kept *loginState, from int, origin time.Duration) {
 		n.loginState = kept.restored(m.key(), m.bug.joined)
 	}
 	if !m.alone && !m.bug.keyless {
-		n.registry.Share()
+		n.registry.ShareCodes()
 	}
 	for i := range m.log[from:n.heard] {
 		n.apply(m.log[from+i].event)
@@ -203,9 +203,9 @@ func (n *loginNode) begin(kept *loginState, from int, origin time.Duration) {
 	}
 }
 
-func (n *loginNode) now() Moment {
+func (n *loginNode) now() ClockReading {
 	m := n.model
-	return Moment{Wall: m.start.Add(m.real + n.wall), Steady: n.origin + m.real - n.began}
+	return ClockReading{Wall: m.start.Add(m.real + n.wall), Steady: n.origin + m.real - n.began}
 }
 
 // modelText is the address of an id: the first character tells those of the model apart.
@@ -216,7 +216,7 @@ func (m *loginModel) next() int {
 	return m.drawn
 }
 
-// client is an address that was not used before.
+// loginClient is an address that was not used before.
 func (m *loginModel) client() netip.Addr { return clientAddress(m.next()) }
 
 func clientAddress(i int) netip.Addr {
@@ -256,7 +256,7 @@ func (n *loginNode) requestCode(email string) {
 	n.offer(func(again bool) (loginRecord, bool) {
 		ask := func() (*CodeIssued, error) { return n.registry.RequestCode(idOf(email), from, n.now()) }
 		if again {
-			ask = func() (*CodeIssued, error) { return n.registry.RequestCodeAgain(idOf(email), n.now()) }
+			ask = func() (*CodeIssued, error) { return n.registry.RetryRequestCode(idOf(email), n.now()) }
 		}
 		event, err := ask()
 		if err != nil {
@@ -282,7 +282,7 @@ func (n *loginNode) tryCode(email string) {
 	n.offer(func(again bool) (loginRecord, bool) {
 		try := func() (RegistryEvent, error) { return n.registry.TryCode(idOf(email), text, token, from, n.now()) }
 		if again {
-			try = func() (RegistryEvent, error) { return n.registry.TryCodeAgain(idOf(email), text, token, n.now()) }
+			try = func() (RegistryEvent, error) { return n.registry.RetryTryCode(idOf(email), text, token, n.now()) }
 		}
 		event, err := try()
 		e, isOpened := event.(*SessionOpened)
@@ -370,8 +370,8 @@ func (m *loginModel) alive(code *sentCode, n *loginNode) bool {
 	return code.run == n.run && now.Steady-code.at.Steady < CodeLifetime && now.Wall.Before(code.at.Wall.Add(CodeLifetime))
 }
 
-// land gives what a node has decided its place, unless another event has it; a node alone so many of them.
-func (n *loginNode) land(count int) bool {
+// commit gives what a node has decided its place, unless another event has it; a node alone so many of them.
+func (n *loginNode) commit(count int) bool {
 	m := n.model
 	if len(n.flight) == 0 || n.cut || n.knew != len(m.log) && !m.alone && !m.bug.stale {
 		return false
@@ -388,9 +388,9 @@ func (n *loginNode) land(count int) bool {
 	return true
 }
 
-// settle lets a node hear what it gave a place, one event after the other when it is alone.
-func (n *loginNode) settle(count int) {
-	for ; count > 0 && n.land(1); count-- {
+// drain lets a node hear what it gave a place, one event after the other when it is alone.
+func (n *loginNode) drain(count int) {
+	for ; count > 0 && n.commit(1); count-- {
 		n.deliver(len(n.model.log))
 	}
 }
@@ -467,17 +467,17 @@ func (n *loginNode) deliver(count int) {
 		record := m.log[n.heard]
 		n.heard++
 		if record.run == n.run {
-			n.hear(&record)
+			n.receive(&record)
 			continue
 		}
 		void := n.flight
 		n.flight = nil
 		for _, d := range slices.Backward(void) {
 			m.void++
-			n.registry.Void(d.record.event.(RegistryEvent))
+			n.registry.Rollback(d.record.event.(RegistryEvent))
 		}
 		event := record.event.(RegistryEvent)
-		n.registry.Learn(event, n.now())
+		n.registry.ApplyRemote(event, n.now())
 		if m.bug.learnt != nil {
 			m.bug.learnt(n.registry, event)
 		}
@@ -490,11 +490,11 @@ func (n *loginNode) deliver(count int) {
 	}
 }
 
-// hear applies an event that this process decided.
-func (n *loginNode) hear(record *loginRecord) {
+// receive applies an event that this process decided.
+func (n *loginNode) receive(record *loginRecord) {
 	n.apply(record.event)
 	if e, issued := record.event.(*CodeIssued); issued && !n.dying {
-		n.registry.Issue(e, SecretOf(record.text))
+		n.registry.ActivateCode(e, SecretOf(record.text))
 	}
 	if record.then != nil && !n.dying {
 		record.then()
@@ -504,10 +504,10 @@ func (n *loginNode) hear(record *loginRecord) {
 	}
 }
 
-// forget follows a registry that forgets an address, which it may do after two days.
+// remove follows a registry that forgets an address, which it may do after two days.
 func (m *loginModel) forget(r *Registry) {
 	for email, wrong := range m.wrong {
-		if r.addresses.row(idOf(email)).Wrong.Count > 0 {
+		if r.addresses.row(idOf(email)).WrongTries.Count > 0 {
 			continue
 		}
 		if m.real-wrong.last < forgetAfter {

@@ -119,18 +119,18 @@ func (n *loginNode) useKeys() {
 	m := n.model
 	for _, text := range sortedKeys(m.keys, strings.Compare) {
 		truth := m.keys[text]
-		digest, ok := ReadKey([]byte(text))
+		digest, ok := ParseKey([]byte(text))
 		account := n.accounts[truth.account]
 		if !ok || account == nil {
 			m.fail("key of account %d is lost", truth.account)
 			return
 		}
-		verdict, need := account.Admit(digest, n.now(), plainTerms)
-		refused := verdict.Violated == engine.CodeRevokedKey || verdict.Violated == engine.CodeInvalidKey
+		verdict, need := account.Admit(digest, n.now(), defaultPolicy)
+		refused := verdict.DenyCode == engine.CodeRevokedKey || verdict.DenyCode == engine.CodeInvalidKey
 		if refused != truth.revoked && (!refused || !m.revoking(truth)) {
-			m.fail("key of %+v is used: %s", truth, verdict.Violated)
+			m.fail("key of %+v is used: %s", truth, verdict.DenyCode)
 		}
-		if lease := account.NextLease(digest, n.now(), plainTerms, int(need)); lease != nil {
+		if lease := account.NextLease(digest, n.now(), defaultPolicy, int(need)); lease != nil {
 			n.propose(lease, nil)
 		}
 	}
@@ -149,7 +149,7 @@ func (n *loginNode) crash() {
 	m := n.model
 	if m.alone {
 		n.dying = true
-		n.settle(m.pick(len(n.flight) + 1))
+		n.drain(m.pick(len(n.flight) + 1))
 		m.pass()
 		cut := m.pick(len(m.log) + 1)
 		part := m.replay(cut)
@@ -158,7 +158,7 @@ func (n *loginNode) crash() {
 		return
 	}
 	if m.pick(2) == 0 {
-		n.settle(len(n.flight))
+		n.drain(len(n.flight))
 	}
 	other := m.nodes[m.pick(len(m.nodes))]
 	kept, from, origin := other.restored(m.key(), nil), other.heard, other.now().Steady
@@ -208,7 +208,7 @@ func (m *loginModel) step() {
 	case kind < 20:
 		n.tryCode(email)
 	case kind < 34:
-		n.settle(len(n.flight))
+		n.drain(len(n.flight))
 	case kind < 48:
 		n.deliver(1 + m.pick(4))
 	case kind < 57:
@@ -230,7 +230,7 @@ func (m *loginModel) stepAlone(n *loginNode, email string, kind int) {
 			n.tryCode(email)
 		}
 	case kind < 19:
-		n.settle(1 + m.pick(10))
+		n.drain(1 + m.pick(10))
 	case kind < 22:
 		m.pass()
 	case kind < 24:
@@ -250,8 +250,8 @@ func (m *loginModel) stepAlone(n *loginNode, email string, kind int) {
 	}
 }
 
-// live runs so many steps or to the first fault. At the end all nodes know the same of addresses and accounts; one alone what its log tells.
-func (m *loginModel) live(steps int) string {
+// run runs so many steps or to the first fault. At the end all nodes know the same of addresses and accounts; one alone what its log tells.
+func (m *loginModel) run(steps int) string {
 	for range steps {
 		if m.bug.sabotage != nil {
 			m.bug.sabotage(m)
@@ -262,7 +262,7 @@ func (m *loginModel) live(steps int) string {
 	}
 	if n := m.nodes[0]; m.alone {
 		for len(n.flight) > 0 {
-			n.settle(len(n.flight))
+			n.drain(len(n.flight))
 		}
 		m.sameState("live is not replayed", &n.loginState)
 		n.useKeys()
@@ -274,7 +274,7 @@ func (m *loginModel) live(steps int) string {
 		n.deliver(len(m.log))
 		state := n.registry.State()
 		for j := range state.Addresses {
-			state.Addresses[j].Again, state.Addresses[j].Touched = 0, 0
+			state.Addresses[j].NextCodeAt, state.Addresses[j].LastEventAt = 0, 0
 		}
 		if i == 0 {
 			first = state
@@ -282,8 +282,8 @@ func (m *loginModel) live(steps int) string {
 		if !reflect.DeepEqual(state.Addresses, first.Addresses) || state.LastID != first.LastID {
 			m.fail("nodes know %+v and %+v", state, first)
 		}
-		if n.registry.trying < 0 || n.registry.asking < 0 || len(n.flight) == 0 && n.registry.trying+n.registry.asking > 0 {
-			m.fail("%d tries and %d codes are on their way of %d", n.registry.trying, n.registry.asking, len(n.flight))
+		if n.registry.triesPending < 0 || n.registry.codesPending < 0 || len(n.flight) == 0 && n.registry.triesPending+n.registry.codesPending > 0 {
+			m.fail("%d tries and %d codes are on their way of %d", n.registry.triesPending, n.registry.codesPending, len(n.flight))
 		}
 	}
 	return m.fault
@@ -294,7 +294,7 @@ func loginSequences(t *testing.T, count, steps int, alone bool) (sum loginModel)
 	t.Helper()
 	for seed := range count {
 		m := newLoginModel(rand.New(rand.NewPCG(3, uint64(seed))).IntN, alone, loginBug{})
-		if fault := m.live(steps); fault != "" {
+		if fault := m.run(steps); fault != "" {
 			t.Fatalf("seed %d: %s", seed, fault)
 		}
 		sum.opened, sum.failed, sum.created, sum.void = sum.opened+m.opened, sum.failed+m.failed, sum.created+m.created, sum.void+m.void
@@ -328,7 +328,7 @@ func aloneLoginBugs() map[string]loginBug {
 	seen := map[Digest]*pendingCode{}
 	return map[string]loginBug{
 		"a code works twice": {only: "a session without", sabotage: func(m *loginModel) {
-			for email, v := range m.nodes[0].registry.visitors {
+			for email, v := range m.nodes[0].registry.attempts {
 				if v.code == nil {
 					v.code = seen[email]
 				}
@@ -336,13 +336,13 @@ func aloneLoginBugs() map[string]loginBug {
 			}
 		}},
 		"tries on their way don't count": {only: "wrong tries for", sabotage: func(m *loginModel) {
-			for _, v := range m.nodes[0].registry.visitors {
-				v.trying = 0
+			for _, v := range m.nodes[0].registry.attempts {
+				v.triesPending = 0
 			}
 		}},
 		"keys on their way don't count": {only: "active keys", sabotage: func(m *loginModel) {
 			for _, account := range m.nodes[0].accounts {
-				account.creating = 0
+				account.keysPending = 0
 			}
 		}},
 		"a revocation is not in the log": {only: "key of %+v is used", sabotage: func(m *loginModel) {
@@ -358,16 +358,16 @@ func clusterLoginBugs() map[string]loginBug {
 	return map[string]loginBug{
 		"wrong tries elsewhere don't count": {only: "a session after %d tries", learnt: func(r *Registry, event RegistryEvent) {
 			if e, failed := event.(*CodeFailed); failed {
-				if v := r.visitors[e.Email.digest]; v != nil && v.code != nil {
+				if v := r.attempts[e.Email.digest]; v != nil && v.code != nil {
 					v.code.Tries--
 				}
 			}
 		}},
 		"nothing is decided again": {only: "a session", stale: true},
-		"a snapshot forgets codes": {only: "is refused", joined: func(state *RegistryState) { state.Shared = nil }},
+		"a snapshot forgets codes": {only: "is refused", joined: func(state *RegistryState) { state.SharedCodes = nil }},
 		"a snapshot forgets tries": {only: "a session after %d tries", joined: func(state *RegistryState) {
-			for i := range state.Shared {
-				state.Shared[i].Tries = 0
+			for i := range state.SharedCodes {
+				state.SharedCodes[i].Tries = 0
 			}
 		}},
 		"each node has a key of its own": {only: "is refused", keyless: true},
@@ -381,13 +381,13 @@ func TestK2_K5_S1_ControlPlantedBugsAreCaught(t *testing.T) {
 		bugs  func() map[string]loginBug
 	}{{true, aloneLoginBugs}, {false, clusterLoginBugs}} {
 		for name := range kind.bugs() {
-			catch(t, name, 37, first[name], func(pick func(int) int) string { return newLoginModel(pick, kind.alone, kind.bugs()[name]).live(400) })
+			wantCaught(t, name, 37, first[name], func(pick func(int) int) string { return newLoginModel(pick, kind.alone, kind.bugs()[name]).run(400) })
 		}
 	}
 }
 
 func FuzzLogins(f *testing.F) {
 	fuzzChoices(f, func(pick func(int) int, alone bool, steps int) string {
-		return newLoginModel(pick, alone, loginBug{}).live(steps)
+		return newLoginModel(pick, alone, loginBug{}).run(steps)
 	})
 }

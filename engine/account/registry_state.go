@@ -11,23 +11,23 @@ import (
 // which a restart voids. Addresses and codes are sorted; sessions are in the order of their opening. Steady times are of the process that
 // wrote the state.
 type RegistryState struct {
-	Addresses []AddressState
-	Sessions  []SessionState
-	Wrong     RollingState
-	Codes     RollingState
-	Swept     time.Duration // steady
-	LastID    uint64
-	Shared    []CodeState // in a cluster
+	Addresses   []AddressState
+	Sessions    []SessionState
+	WrongTries  HourCounter
+	CodesIssued HourCounter
+	LastSweep   time.Duration // steady
+	LastID      uint64
+	SharedCodes []CodeState // in a cluster
 }
 
 // AddressState is an address with its account and its counters.
 type AddressState struct {
-	Email   EmailID
-	Account uint64        // 0 before the first login
-	Again   time.Duration // from when another code may be asked for, steady
-	Touched time.Duration // the newest fact, steady
-	Mails   Tally         // that went to it
-	Wrong   Tally         // tries
+	Email       EmailID
+	Account     uint64        // 0 before the first login
+	NextCodeAt  time.Duration // from when another code may be asked for, steady
+	LastEventAt time.Duration // the newest fact, steady
+	Mails       DayCounter    // that went to it
+	WrongTries  DayCounter    // tries
 }
 
 // SessionState is an open session.
@@ -39,28 +39,28 @@ type SessionState struct {
 	Until   time.Duration // steady
 }
 
-// RegistryCut is the registry at one moment. It is immutable; making it takes the registry's owner microseconds, however many
+// RegistrySnapshot is the registry at one moment. It is immutable; making it takes the registry's owner microseconds, however many
 // addresses there are.
-type RegistryCut struct {
-	rest      RegistryState // without addresses
-	addresses []*addressLeaf
+type RegistrySnapshot struct {
+	withoutAddresses RegistryState // without addresses
+	addresses        []*addressChunk
 }
 
-// Cut is the registry as it is now, for whoever has the time to read all of it. In a cluster it sorts the codes of the last minutes.
-func (r *Registry) Cut() RegistryCut {
+// Snapshot is the registry as it is now, for whoever has the time to read all of it. In a cluster it sorts the codes of the last minutes.
+func (r *Registry) Snapshot() RegistrySnapshot {
 	rest := RegistryState{
-		Wrong: r.wrong, Codes: r.codes, Swept: r.swept, LastID: r.lastID, Shared: r.sharedCodes(),
+		WrongTries: r.wrongTries, CodesIssued: r.codesIssued, LastSweep: r.lastSweep, LastID: r.lastID, SharedCodes: r.sharedCodes(),
 	}
-	for _, token := range r.opened {
+	for _, token := range r.sessionOrder {
 		if s, open := r.sessions[token]; open {
 			rest.Sessions = append(rest.Sessions, s)
 		}
 	}
-	return RegistryCut{rest, r.addresses.cut()}
+	return RegistrySnapshot{rest, r.addresses.snapshot()}
 }
 
 // Addresses visits all addresses, unsorted.
-func (c *RegistryCut) Addresses() iter.Seq[AddressState] {
+func (c *RegistrySnapshot) Addresses() iter.Seq[AddressState] {
 	return func(yield func(AddressState) bool) {
 		for _, leaf := range c.addresses {
 			for i := range leaf {
@@ -72,21 +72,21 @@ func (c *RegistryCut) Addresses() iter.Seq[AddressState] {
 	}
 }
 
-// Rest is everything but the addresses.
-func (c *RegistryCut) Rest() RegistryState { return c.rest }
+// WithoutAddresses is everything but the addresses.
+func (c *RegistrySnapshot) WithoutAddresses() RegistryState { return c.withoutAddresses }
 
 // State is the registry for a snapshot.
-func (c *RegistryCut) State() RegistryState {
-	state := c.rest
+func (c *RegistrySnapshot) State() RegistryState {
+	state := c.withoutAddresses
 	state.Addresses = slices.SortedFunc(c.Addresses(), func(a, b AddressState) int {
 		return bytes.Compare(a.Email.digest[:], b.Email.digest[:])
 	})
 	return state
 }
 
-// State is Cut and State; it takes as long as there are addresses.
+// State is Snapshot and State; it takes as long as there are addresses.
 func (r *Registry) State() RegistryState {
-	cut := r.Cut()
+	cut := r.Snapshot()
 	return cut.State()
 }
 
@@ -99,19 +99,19 @@ func RestoreRegistry(state RegistryState, key [32]byte, addresses ...[]AddressSt
 	}
 	r := NewRegistry(key)
 	r.addresses.index = make(map[Digest]uint32, size)
-	r.swept, r.newest, r.lastID = state.Swept, state.Swept, state.LastID
-	r.wrong, r.codes = state.Wrong, state.Codes
+	r.lastSweep, r.newest, r.lastID = state.LastSweep, state.LastSweep, state.LastID
+	r.wrongTries, r.codesIssued = state.WrongTries, state.CodesIssued
 	for _, part := range addresses {
 		for _, row := range part {
 			*r.addresses.edit(row.Email) = row
-			r.newest = max(r.newest, row.Touched)
+			r.newest = max(r.newest, row.LastEventAt)
 		}
 	}
 	for _, s := range state.Sessions {
-		r.open(s)
+		r.addSession(s)
 	}
-	for _, c := range state.Shared {
-		r.visitor(c.Email).code = &pendingCode{CodeState: c, shared: true}
+	for _, c := range state.SharedCodes {
+		r.attempt(c.Email).code = &pendingCode{CodeState: c, shared: true}
 	}
 	return r
 }

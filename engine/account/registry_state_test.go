@@ -39,7 +39,7 @@ func randomLogins(seed uint64, count int) []RegistryEvent {
 func TestCutOfTheRegistryStays(t *testing.T) {
 	cutting, plain := NewRegistry([32]byte{1}), NewRegistry([32]byte{1})
 	type taken struct {
-		cut  RegistryCut
+		cut  RegistrySnapshot
 		want RegistryState
 	}
 	var all []taken
@@ -50,7 +50,7 @@ func TestCutOfTheRegistryStays(t *testing.T) {
 		plain.Apply(event)
 		forgotten += max(0, before-len(cutting.addresses.index))
 		if i%1777 == 0 {
-			all = append(all, taken{cutting.Cut(), plain.State()})
+			all = append(all, taken{cutting.Snapshot(), plain.State()})
 		}
 	}
 	for i, one := range all {
@@ -89,7 +89,7 @@ func TestForgottenRowsAreUsedAgain(t *testing.T) {
 	for i := range many {
 		r.Apply(&CodeIssued{maskedID(1 + i), noon, time.Second, false, CodeSeal{}})
 	}
-	cut := r.Cut()
+	cut := r.Snapshot()
 	r.Apply(&CodeIssued{maskedID(-1), noon, time.Second + forgetAfter, false, CodeSeal{}})
 	state, before := r.State(), cut.State()
 	if len(state.Addresses) != 2 || len(before.Addresses) != many+1 || r.addresses.used != many+1 {

@@ -11,45 +11,45 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// desk is a registry whose events become durable at once.
-type desk struct {
+// loginFixture is a registry whose events become durable at once.
+type loginFixture struct {
 	t        *testing.T
 	registry *Registry
-	now      Moment
-	random   dice
+	now      ClockReading
+	random   seededReader
 	opened   int
 }
 
-func newDesk(t *testing.T) *desk {
-	return &desk{t, NewRegistry([32]byte{7}), Moment{Wall: noon}, newDice(1), 0}
+func newLoginFixture(t *testing.T) *loginFixture {
+	return &loginFixture{t, NewRegistry([32]byte{7}), ClockReading{Wall: noon}, newSeededReader(1), 0}
 }
 
-func (d *desk) wait(span time.Duration) {
+func (d *loginFixture) advance(span time.Duration) {
 	d.now.Wall, d.now.Steady = d.now.Wall.Add(span), d.now.Steady+span
 }
 
-// client is an address that nobody used before.
-func (d *desk) client() netip.Addr {
+// loginClient is an address that nobody used before.
+func (d *loginFixture) client() netip.Addr {
 	d.opened++
 	return clientAddress(d.opened)
 }
 
 // request asks for a code; "" when no letter goes out.
-func (d *desk) request(email string) (code string, err error) {
+func (d *loginFixture) request(email string) (code string, err error) {
 	event, err := d.registry.RequestCode(idOf(email), d.client(), d.now)
 	if err != nil {
 		return "", err
 	}
 	d.registry.Apply(event)
 	secret, _ := NewCode(d.random)
-	d.registry.Issue(event, secret)
+	d.registry.ActivateCode(event, secret)
 	if event.Mailed {
 		code = secret.Reveal()
 	}
 	return code, nil
 }
 
-func (d *desk) mustRequest(email string) string {
+func (d *loginFixture) mustRequest(email string) string {
 	d.t.Helper()
 	code, err := d.request(email)
 	if err != nil || code == "" {
@@ -58,7 +58,7 @@ func (d *desk) mustRequest(email string) string {
 	return code
 }
 
-func (d *desk) try(email, code string) (token Digest, err error) {
+func (d *loginFixture) try(email, code string) (token Digest, err error) {
 	d.opened++
 	token = digestOf(fmt.Sprint("token", d.opened))
 	event, err := d.registry.TryCode(idOf(email), code, token, d.client(), d.now)
@@ -69,11 +69,11 @@ func (d *desk) try(email, code string) (token Digest, err error) {
 }
 
 // restart is another process on the log.
-func (d *desk) restart() {
+func (d *loginFixture) restart() {
 	d.registry = RestoreRegistry(d.registry.State(), [32]byte{8})
 }
 
-func (d *desk) refused(err error, code engine.Code, retry time.Duration) {
+func (d *loginFixture) refused(err error, code engine.Code, retry time.Duration) {
 	d.t.Helper()
 	var refusal *engine.Error
 	if !errors.As(err, &refusal) || refusal.Code != code || refusal.RetryAfter != retry {
@@ -91,7 +91,7 @@ func not(code string) string {
 
 // Two right answers at the same time, before anything is durable: one wins.
 func TestS2_TwoRightAnswers(t *testing.T) {
-	d := newDesk(t)
+	d := newLoginFixture(t)
 	code := d.mustRequest("a@b.do")
 	first, err := d.registry.TryCode(idOf("a@b.do"), code, digestOf("1"), d.client(), d.now)
 	if _, opened := first.(*SessionOpened); !opened || err != nil {
@@ -102,22 +102,22 @@ func TestS2_TwoRightAnswers(t *testing.T) {
 	if _, failed := second.(*CodeFailed); !failed {
 		t.Errorf("%+v", second)
 	}
-	d.registry.Lost(first) // it did not become durable: the code is used up all the same
+	d.registry.Abort(first) // it did not become durable: the code is used up all the same
 	_, err = d.try("a@b.do", code)
 	d.refused(err, engine.CodeInvalidCode, 0)
 }
 
 func TestK3_OneCodeAMinute(t *testing.T) {
-	d := newDesk(t)
+	d := newLoginFixture(t)
 	if _, err := d.try("known@b.do", d.mustRequest("known@b.do")); err != nil {
 		t.Fatal(err)
 	}
 	for _, email := range []string{"known@b.do", "unknown@b.do"} {
-		d.wait(time.Hour)
+		d.advance(time.Hour)
 		d.mustRequest(email)
 		_, err := d.request(email)
 		d.refused(err, engine.CodeRequestedTooSoon, time.Minute)
-		d.wait(time.Minute - 1)
+		d.advance(time.Minute - 1)
 		_, err = d.request(email)
 		d.refused(err, engine.CodeRequestedTooSoon, 1)
 		d.now.Wall = d.now.Wall.Add(-time.Hour) // steps of the wall clock change nothing
@@ -126,14 +126,14 @@ func TestK3_OneCodeAMinute(t *testing.T) {
 		d.restart()
 		_, err = d.request(email)
 		d.refused(err, engine.CodeRequestedTooSoon, 1)
-		d.wait(1)
+		d.advance(1)
 		d.mustRequest(email)
 	}
 }
 
 // A request on its way into the log counts as well.
 func TestK3_RequestsSideBySide(t *testing.T) {
-	d := newDesk(t)
+	d := newLoginFixture(t)
 	event, err := d.registry.RequestCode(idOf("a@b.do"), d.client(), d.now)
 	if err != nil || !event.Mailed {
 		t.Fatal(err)
@@ -143,7 +143,7 @@ func TestK3_RequestsSideBySide(t *testing.T) {
 }
 
 func TestS9_TenLettersADay(t *testing.T) {
-	d := newDesk(t)
+	d := newLoginFixture(t)
 	for _, tt := range []struct {
 		wall    string
 		letters int
@@ -157,7 +157,7 @@ func TestS9_TenLettersADay(t *testing.T) {
 		d.now.Wall = at(tt.wall)
 		letters := 0
 		for range mailsDayMax + 5 {
-			d.wait(time.Minute)
+			d.advance(time.Minute)
 			code, err := d.request("a@b.do")
 			if err != nil {
 				t.Fatal(err) // the answer is the same
@@ -177,7 +177,7 @@ func TestS9_TenLettersADay(t *testing.T) {
 
 // 25 wrong tries a day and address hold also when nothing is durable yet, and a right code does not help then.
 func TestS1_WrongTriesOfAnAddress(t *testing.T) {
-	d := newDesk(t)
+	d := newLoginFixture(t)
 	email := idOf("a@b.do")
 	var events []RegistryEvent
 	for range 100 {
@@ -208,7 +208,7 @@ func TestS1_WrongTriesOfAnAddress(t *testing.T) {
 }
 
 func TestS1_WrongTriesOfAll(t *testing.T) {
-	d := newDesk(t)
+	d := newLoginFixture(t)
 	var events []RegistryEvent
 	for i := range 1500 {
 		if event, _ := d.registry.TryCode(idOf(fmt.Sprintf("%d@b.do", i)), "00000000", Digest{}, d.client(), d.now); event != nil {
@@ -218,7 +218,7 @@ func TestS1_WrongTriesOfAll(t *testing.T) {
 	if len(events) != wrongTriesHourMax {
 		t.Fatalf("%d wrong tries", len(events))
 	}
-	d.registry.Lost(events[0])
+	d.registry.Abort(events[0])
 	for _, event := range events[1:] {
 		d.registry.Apply(event)
 	}
@@ -231,19 +231,19 @@ func TestS1_WrongTriesOfAll(t *testing.T) {
 	_, err := d.try("a@b.do", code)
 	d.refused(err, engine.CodeInvalidCode, 0)
 	d.restart()
-	d.wait(time.Hour)
+	d.advance(time.Hour)
 	d.now.Wall = d.now.Wall.AddDate(0, 0, 40) // steps of the wall clock don't matter
 	if event, _ := d.registry.TryCode(idOf("y@b.do"), "00000000", Digest{}, d.client(), d.now); event != nil {
 		t.Error("forgotten within the hour")
 	}
-	d.wait(time.Minute)
+	d.advance(time.Minute)
 	if _, err := d.try("a@b.do", d.mustRequest("a@b.do")); err != nil {
 		t.Errorf("an hour later: %v", err)
 	}
 }
 
 func TestK2_BrakesOnClients(t *testing.T) {
-	d := newDesk(t)
+	d := newLoginFixture(t)
 	block := []netip.Addr{netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8::ffff")}
 	for i := range clientCodesHourMax {
 		if _, err := d.registry.RequestCode(idOf(fmt.Sprintf("%d@b.do", i)), block[i%2], d.now); err != nil {
@@ -251,25 +251,25 @@ func TestK2_BrakesOnClients(t *testing.T) {
 		}
 	}
 	_, err := d.registry.RequestCode(idOf("x@b.do"), block[0], d.now)
-	d.refused(err, engine.CodeRateLimited, rollingMinutes*time.Minute)
+	d.refused(err, engine.CodeRateLimited, counterMinutes*time.Minute)
 	for i := range clientTriesHourMax {
 		_, err := d.registry.TryCode(idOf(fmt.Sprintf("%d@b.do", i)), "00000000", Digest{}, block[i%2], d.now)
 		d.refused(err, engine.CodeInvalidCode, 0)
 	}
-	d.wait(time.Hour)
+	d.advance(time.Hour)
 	_, err = d.registry.TryCode(idOf("x@b.do"), "00000000", Digest{}, block[0], d.now)
 	d.refused(err, engine.CodeRateLimited, time.Minute)
 	if _, err := d.registry.RequestCode(idOf("x@b.do"), netip.MustParseAddr("2001:db8:0:1::1"), d.now); err != nil {
 		t.Error(err)
 	}
-	d.wait(time.Minute)
+	d.advance(time.Minute)
 	if _, err := d.registry.RequestCode(idOf("z@b.do"), block[0], d.now); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestCodesOfAllAreBounded(t *testing.T) {
-	d := newDesk(t)
+	d := newLoginFixture(t)
 	for i := range codesHourMax {
 		event, err := d.registry.RequestCode(idOf(fmt.Sprintf("%d@b.do", i)), d.client(), d.now)
 		must(t, err)
@@ -280,7 +280,7 @@ func TestCodesOfAllAreBounded(t *testing.T) {
 	addresses := d.registry.remembered()
 	for _, email := range []string{"new@b.do", "0@b.do"} {
 		if email == "0@b.do" {
-			d.wait(time.Minute)
+			d.advance(time.Minute)
 		}
 		if _, err := d.request(email); codeOf(err) != engine.CodeRateLimited {
 			t.Errorf("%s: %v", email, err)
@@ -292,10 +292,10 @@ func TestCodesOfAllAreBounded(t *testing.T) {
 }
 
 func TestClientsAreBounded(t *testing.T) {
-	table := clients{}
+	table := loginClients{}
 	for i := range clientsMax + clientsMax/2 {
 		addr := netip.AddrFrom4([4]byte{byte(i >> 24), byte(i >> 16), byte(i >> 8), byte(i)})
-		table.at(addr).tries.add(time.Duration(i) * time.Second)
+		table.get(addr).tries.add(time.Duration(i) * time.Second)
 		if len(table) > clientsMax {
 			t.Fatalf("%d clients", len(table))
 		}
@@ -310,13 +310,13 @@ func TestClientsAreBounded(t *testing.T) {
 }
 
 func TestSessionsEnd(t *testing.T) {
-	d := newDesk(t)
+	d := newLoginFixture(t)
 	var tokens []Digest
 	for range sessionsPerEmailMax + 1 {
 		token, err := d.try("a@b.do", d.mustRequest("a@b.do"))
 		must(t, err)
 		tokens = append(tokens, token)
-		d.wait(time.Minute)
+		d.advance(time.Minute)
 	}
 	d.restart()
 	_, err := d.registry.Session(tokens[0], d.now)
@@ -333,13 +333,13 @@ func TestSessionsEnd(t *testing.T) {
 		t.Error(err)
 	}
 	last := tokens[len(tokens)-1]
-	d.wait(SessionLifetime - time.Minute - 1)
+	d.advance(SessionLifetime - time.Minute - 1)
 	if _, err := d.registry.Session(last, d.now); err != nil {
 		t.Error(err)
 	}
-	back := Moment{Wall: d.now.Wall.AddDate(0, 0, -40), Steady: d.now.Steady + 1}
-	ahead := Moment{Wall: d.now.Wall.Add(1), Steady: d.now.Steady}
-	for _, now := range []Moment{back, ahead} {
+	back := ClockReading{Wall: d.now.Wall.AddDate(0, 0, -40), Steady: d.now.Steady + 1}
+	ahead := ClockReading{Wall: d.now.Wall.Add(1), Steady: d.now.Steady}
+	for _, now := range []ClockReading{back, ahead} {
 		_, err = d.registry.Session(last, now)
 		d.refused(err, engine.CodeInvalidSession, 0)
 	}
@@ -348,7 +348,7 @@ func TestSessionsEnd(t *testing.T) {
 // remembered counts the addresses of which anything is known.
 func (r *Registry) remembered() int {
 	count := len(r.addresses.index)
-	for digest := range r.visitors {
+	for digest := range r.attempts {
 		if _, kept := r.addresses.index[digest]; !kept {
 			count++
 		}
@@ -362,14 +362,14 @@ func TestSessionsAreForgotten(t *testing.T) {
 		email := idOf(fmt.Sprintf("%d@b.do", i))
 		r.Apply(&SessionOpened{Account: uint64(i + 1), New: true, Email: email, Token: digestOf(fmt.Sprint(i)), Steady: time.Duration(i) * time.Second})
 	}
-	if span := int(SessionLifetime / time.Second); len(r.sessions) != span || len(r.opened) != span || len(r.visitors) != span || r.lastID != 5_000 {
-		t.Errorf("%d sessions, %d in order", len(r.sessions), len(r.opened))
+	if span := int(SessionLifetime / time.Second); len(r.sessions) != span || len(r.sessionOrder) != span || len(r.attempts) != span || r.lastID != 5_000 {
+		t.Errorf("%d sessions, %d in order", len(r.sessions), len(r.sessionOrder))
 	}
 }
 
 // Addresses that nobody logged in with are forgotten after two days, accounts never; a replay forgets the same.
 func TestAddressesAreForgotten(t *testing.T) {
-	d := newDesk(t)
+	d := newLoginFixture(t)
 	if _, err := d.try("known@b.do", d.mustRequest("known@b.do")); err != nil {
 		t.Fatal(err)
 	}
@@ -379,7 +379,7 @@ func TestAddressesAreForgotten(t *testing.T) {
 			t.Fatal("opened")
 		}
 	}
-	d.wait(forgetAfter)
+	d.advance(forgetAfter)
 	d.mustRequest("later@b.do")
 	state := d.registry.State()
 	kept := map[EmailID]bool{}
@@ -389,8 +389,8 @@ func TestAddressesAreForgotten(t *testing.T) {
 	if len(kept) != 2 || !kept[idOf("known@b.do")] || !kept[idOf("later@b.do")] {
 		t.Errorf("%d addresses kept", len(state.Addresses))
 	}
-	if d.registry.trying != 100 || d.registry.remembered() != 102 {
-		t.Errorf("%d tries in flight, %d addresses", d.registry.trying, d.registry.remembered())
+	if d.registry.triesPending != 100 || d.registry.remembered() != 102 {
+		t.Errorf("%d tries in flight, %d addresses", d.registry.triesPending, d.registry.remembered())
 	}
 	if !reflect.DeepEqual(RestoreRegistry(state, [32]byte{}).State(), state) {
 		t.Error("a snapshot does not give itself")
@@ -400,13 +400,13 @@ func TestAddressesAreForgotten(t *testing.T) {
 // A registry that is alone writes no codes, sealed or not.
 func TestK2_AloneNoCodeIsInTheLog(t *testing.T) {
 	r := NewRegistry([32]byte{1})
-	now := Moment{Wall: noon, Steady: time.Hour}
+	now := ClockReading{Wall: noon, Steady: time.Hour}
 	event, err := r.RequestCode(idOf("a@b.do"), clientAddress(0), now)
 	must(t, err)
 	if r.Seal(event, SecretOf("12345678")); event.Sealed != (CodeSeal{}) || !event.Mailed {
 		t.Errorf("%+v", event)
 	}
-	if r.Share(); event.Sealed != (CodeSeal{}) {
+	if r.ShareCodes(); event.Sealed != (CodeSeal{}) {
 		t.Errorf("%+v", event)
 	}
 	if r.Seal(event, SecretOf("12345678")); event.Sealed == (CodeSeal{}) {
@@ -416,7 +416,7 @@ func TestK2_AloneNoCodeIsInTheLog(t *testing.T) {
 
 func TestK2_FiveTries(t *testing.T) {
 	for wrong := range 7 {
-		d := newDesk(t)
+		d := newLoginFixture(t)
 		code := d.mustRequest("a@b.do")
 		for range wrong {
 			_, err := d.try("a@b.do", not(code))
@@ -429,7 +429,7 @@ func TestK2_FiveTries(t *testing.T) {
 }
 
 func TestRollingHour(t *testing.T) {
-	var r RollingState
+	var r HourCounter
 	if r.total(0) != 0 || r.wait(0, 1) != 0 || r.wait(0, 0) != time.Minute {
 		t.Error("an empty hour")
 	}
@@ -470,7 +470,7 @@ func TestK2_CodeLastsTenMinutes(t *testing.T) {
 		{"the wall clock went ahead", CodeLifetime, time.Minute, false},
 		{"the wall clock went back within its time", -time.Hour, CodeLifetime - 1, true},
 	} {
-		d := newDesk(t)
+		d := newLoginFixture(t)
 		code := d.mustRequest("a@b.do")
 		d.now.Wall, d.now.Steady = d.now.Wall.Add(tt.wall), d.now.Steady+tt.steady
 		if _, err := d.try("a@b.do", code); (err == nil) != tt.valid {

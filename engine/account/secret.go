@@ -76,8 +76,8 @@ func NewKey(random io.Reader, prefix string) (Secret, error) {
 	return SecretOf(prefix + body + keyChecksum(prefix+body)), nil
 }
 
-// NewSession makes a session token.
-func NewSession(random io.Reader) (Secret, error) {
+// NewSessionToken makes a session token.
+func NewSessionToken(random io.Reader) (Secret, error) {
 	body, err := randomText(random, base62, keyRandomLength)
 	if err != nil {
 		return Secret{}, fmt.Errorf("make session: %w", err)
@@ -129,17 +129,17 @@ func keyChecksum(text string) string {
 	return string(out[:])
 }
 
-// keyBytes are those that keys are drawn from.
-var keyBytes = func() (known [256]bool) {
+// isKeyByte are those that keys are drawn from.
+var isKeyByte = func() (known [256]bool) {
 	for _, c := range []byte(base62) {
 		known[c] = true
 	}
 	return known
 }()
 
-// ReadKey gives the digest of a well-formed key and false for anything else, without a look-up. It allocates nothing and keeps
+// ParseKey gives the digest of a well-formed key and false for anything else, without a look-up. It allocates nothing and keeps
 // nothing of text.
-func ReadKey(text []byte) (Digest, bool) {
+func ParseKey(text []byte) (Digest, bool) {
 	if len(text) != KeyLength {
 		return Digest{}, false
 	}
@@ -148,7 +148,7 @@ func ReadKey(text []byte) (Digest, bool) {
 	}
 	signed := text[:KeyLength-keyChecksumLength]
 	for _, c := range signed[len(KeyPrefixLive):] {
-		if !keyBytes[c] {
+		if !isKeyByte[c] {
 			return Digest{}, false
 		}
 	}

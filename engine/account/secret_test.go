@@ -15,12 +15,12 @@ import (
 	"testing"
 )
 
-// dice is a source of chance with a seed.
-type dice struct{ *rand.Rand }
+// seededReader is a source of chance with a seed.
+type seededReader struct{ *rand.Rand }
 
-func newDice(seed uint64) dice { return dice{rand.New(rand.NewPCG(seed, 0))} }
+func newSeededReader(seed uint64) seededReader { return seededReader{rand.New(rand.NewPCG(seed, 0))} }
 
-func (d dice) Read(p []byte) (int, error) {
+func (d seededReader) Read(p []byte) (int, error) {
 	for i := range p {
 		p[i] = byte(d.Uint32())
 	}
@@ -38,7 +38,7 @@ func TestK4_KeyShape(t *testing.T) {
 				t.Fatalf("NewKey = %q, %v", text, err)
 			}
 			seen[text] = true
-			if digest, ok := ReadKey([]byte(text)); !ok || digest != key.Digest() {
+			if digest, ok := ParseKey([]byte(text)); !ok || digest != key.Digest() {
 				t.Fatalf("ReadKey refuses %q", text)
 			}
 			if key.Hint() != text[len(text)-4:] {
@@ -50,12 +50,12 @@ func TestK4_KeyShape(t *testing.T) {
 
 // Every single wrong character, every swap of neighbours and every loss of a character is refused without a look-up.
 func TestK4_TyposAreRefused(t *testing.T) {
-	key, _ := NewKey(newDice(1), KeyPrefixLive)
+	key, _ := NewKey(newSeededReader(1), KeyPrefixLive)
 	text := []byte(key.Reveal())
 	typos := 0
 	refuse := func(typo []byte) {
 		typos++
-		if _, ok := ReadKey(typo); ok {
+		if _, ok := ParseKey(typo); ok {
 			t.Errorf("ReadKey accepts %q", typo)
 		}
 	}
@@ -86,7 +86,7 @@ func TestK4_TyposAreRefused(t *testing.T) {
 // Each character is as likely as any other: chi-squared over 62 and over 10 classes, far beyond what chance gives (p < 1e-6).
 func TestK2_K4_SecretsAreUnbiased(t *testing.T) {
 	const draws = 20_000
-	random := newDice(2)
+	random := newSeededReader(2)
 	tests := []struct {
 		name     string
 		alphabet string
@@ -95,7 +95,7 @@ func TestK2_K4_SecretsAreUnbiased(t *testing.T) {
 		from, to int
 	}{
 		{"keys", base62, 128, func() (Secret, error) { return NewKey(random, KeyPrefixLive) }, len(KeyPrefixLive), len(KeyPrefixLive) + keyRandomLength},
-		{"sessions", base62, 128, func() (Secret, error) { return NewSession(random) }, len(SessionPrefix), len(SessionPrefix) + keyRandomLength},
+		{"sessions", base62, 128, func() (Secret, error) { return NewSessionToken(random) }, len(SessionPrefix), len(SessionPrefix) + keyRandomLength},
 		{"codes", base62[:10], 45, func() (Secret, error) { return NewCode(random) }, 0, CodeDigits},
 	}
 	for _, tt := range tests {
@@ -130,7 +130,7 @@ func (brokenSource) Read(p []byte) (int, error) {
 func TestSecretsOfABrokenSource(t *testing.T) {
 	for name, draw := range map[string]func(io.Reader) (Secret, error){
 		"key":     func(r io.Reader) (Secret, error) { return NewKey(r, KeyPrefixLive) },
-		"session": NewSession,
+		"session": NewSessionToken,
 		"code":    NewCode,
 	} {
 		if secret, err := draw(brokenSource{}); !errors.Is(err, ErrRandom) || secret != (Secret{}) {
@@ -155,7 +155,7 @@ func TestS5_SecretsAreRedacted(t *testing.T) {
 	}
 	values := []any{
 		secret, &secret, outer{secret, &secret, secret, []Secret{secret}, secret}, []Secret{secret}, map[string]Secret{"a": secret},
-		Letter{Code: secret}, fmt.Errorf("wrapped: %v", secret), struct{ s Secret }{secret},
+		LoginMail{Code: secret}, fmt.Errorf("wrapped: %v", secret), struct{ s Secret }{secret},
 	}
 	var out strings.Builder
 	for _, value := range values {
@@ -183,10 +183,10 @@ func TestS5_SecretsAreRedacted(t *testing.T) {
 	}
 }
 
-// few gives so many bytes that are passed over before good ones.
-type few struct{ bad int }
+// unevenReader gives so many bytes that are passed over before good ones.
+type unevenReader struct{ bad int }
 
-func (f *few) Read(p []byte) (int, error) {
+func (f *unevenReader) Read(p []byte) (int, error) {
 	if p[0] = 7; f.bad > 0 {
 		f.bad--
 		p[0] = 255
@@ -195,10 +195,10 @@ func (f *few) Read(p []byte) (int, error) {
 }
 
 func TestSecretsOfASourceThatIsNearlyBroken(t *testing.T) {
-	if _, err := NewCode(&few{randomTriesMax - CodeDigits}); err != nil {
+	if _, err := NewCode(&unevenReader{randomTriesMax - CodeDigits}); err != nil {
 		t.Errorf("the last tries give a code: %v", err)
 	}
-	if _, err := NewCode(&few{randomTriesMax - CodeDigits + 1}); !errors.Is(err, ErrRandom) {
+	if _, err := NewCode(&unevenReader{randomTriesMax - CodeDigits + 1}); !errors.Is(err, ErrRandom) {
 		t.Errorf("one try too few: %v", err)
 	}
 	if randomTriesMax != 4096 {
@@ -237,15 +237,15 @@ func rebuilt(text string) bool {
 
 func FuzzReadKey(f *testing.F) {
 	for seed := range uint64(20) {
-		live, _ := NewKey(newDice(seed), KeyPrefixLive)
-		test, _ := NewKey(newDice(seed), KeyPrefixTest)
+		live, _ := NewKey(newSeededReader(seed), KeyPrefixLive)
+		test, _ := NewKey(newSeededReader(seed), KeyPrefixTest)
 		f.Add([]byte(live.Reveal()))
 		f.Add([]byte(test.Reveal()[:KeyLength-1] + "0"))
 	}
 	f.Add([]byte(""))
 	f.Add([]byte(KeyPrefixLive + strings.Repeat("\xff", 36)))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		digest, ok := ReadKey(text)
+		digest, ok := ParseKey(text)
 		if ok != rebuilt(string(text)) {
 			t.Errorf("ReadKey(%q) = %t", text, ok)
 		}

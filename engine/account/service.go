@@ -7,30 +7,30 @@ import (
 
 // Caller is in whose name a request is made: a well-formed key, or the client's address alone.
 type Caller struct {
-	Key     Digest
-	HasKey  bool // Key is the digest of a key that ReadKey accepted
-	Refused bool // a key was sent that ReadKey refused; once keys are required that is CodeInvalidKey, before it is nobody
-	Address netip.Addr
+	Key             Digest
+	HasKey          bool // Key is the digest of a key that ReadKey accepted
+	HasMalformedKey bool // a key was sent that ReadKey refused; once keys are required that is CodeInvalidKey, before it is nobody
+	Address         netip.Addr
 }
 
-// Grant is an admission, or its refusal, with what Refund needs.
-type Grant struct {
-	Verdict
+// Admission is an admission, or its refusal, with what Refund needs.
+type Admission struct {
+	QuotaResult
 	Account uint64 // who was charged; 0 = the address
 	Address netip.Addr
-	At      Moment
+	At      ClockReading
 }
 
-// Gate admits requests. Errors are *engine.Error: 401 codes once keys are required (K6), CodeOverloaded, CodeReadOnly, CodeDataUnavailable while
+// Admitter admits requests. Errors are *engine.Error: 401 codes once keys are required (K6), CodeOverloaded, CodeReadOnly, CodeDataUnavailable while
 // the log replays. A grant that is not Admitted is a 429. Before keys are required a key that is unknown, revoked or of a suspended
 // account is a caller without a key.
-type Gate interface {
-	Admit(Caller) (Grant, error)
-	Refund(Grant)
-	// Enforced is false with limits off: no admission, no headers (L10).
-	Enforced() bool
-	// Transition is the announcement in force; reading it costs nothing.
-	Transition() Transition
+type Admitter interface {
+	Admit(Caller) (Admission, error)
+	Refund(Admission)
+	// LimitsEnforced is false with limits off: no admission, no headers (L10).
+	LimitsEnforced() bool
+	// KeyPolicy is the announcement in force; reading it costs nothing.
+	KeyPolicy() KeyPolicy
 }
 
 // Service is the way from an e-mail address to a limited, counted, revocable key (K1). Tokens are the digests of sessions. Everything
@@ -43,19 +43,19 @@ type Service interface {
 	CreateKey(token Digest, name string) (KeyRecord, Secret, error)
 	RevokeKey(token Digest, id string) error
 	// Usage is both windows of a session's account, not charged.
-	Usage(token Digest) (Verdict, error)
+	Usage(token Digest) (QuotaResult, error)
 	// KeyUsage is both windows of a key's account, not charged.
-	KeyUsage(key Digest) (Verdict, error)
+	KeyUsage(key Digest) (QuotaResult, error)
 }
 
 // Operator is what an operator may do to accounts; by is who does it and goes into the log.
 type Operator interface {
 	ListAccounts() ([]Summary, error)
-	ShowAccount(id uint64) (Record, Verdict, error)
+	ShowAccount(id uint64) (Record, QuotaResult, error)
 	SuspendAccount(id uint64, reason, by string) error
 	RestoreAccount(id uint64, by string) error
-	LimitAccount(id uint64, allowance Allowance, by string) error
-	Announce(requiredAt time.Time, by string) (Transition, error)
+	SetAccountQuota(id uint64, allowance Quota, by string) error
+	Announce(requiredAt time.Time, by string) (KeyPolicy, error)
 	WithdrawAnnouncement(by string) error
 }
 
@@ -66,12 +66,12 @@ type Summary struct {
 	CreatedAt  time.Time
 	ActiveKeys int
 	Suspended  bool
-	Allowance  Allowance // zero = the node's
+	Quota      Quota // zero = the node's
 	SpentToday int
 }
 
-// Letter is what the mailer sends: a login code to an address.
-type Letter struct {
+// LoginMail is what the mailer sends: a login code to an address.
+type LoginMail struct {
 	To      Email
 	Code    Secret
 	Expires time.Time

@@ -2,7 +2,7 @@
 // encoding/json is lenient: a doubled or unknown key, a key in other letters, null, and text behind the object are errors.
 //
 //	err := jsonfile.Read("own.json", data, 1<<20, "split it", func(top *jsonfile.Object) {
-//		name = top.Needed("name", "", func(key string) string { return top.Text(key, 200) })
+//		name = top.Required("name", "", func(key string) string { return top.Text(key, 200) })
 //		top.Each("pages", 16, func(page *jsonfile.Object) { ... })
 //	})
 //

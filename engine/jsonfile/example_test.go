@@ -9,7 +9,7 @@ import (
 func ExampleRead() {
 	text := `{"name": "Banco", "name": "Banco", "Pages": 1, "pages": [{"min": "2"}, null], "url": null}`
 	err := jsonfile.Read("own.json", []byte(text), 1000, "split it", func(top *jsonfile.Object) {
-		top.Needed("id", "; write one", func(key string) string { return top.ID(key, 80) })
+		top.Required("id", "; write one", func(key string) string { return top.ID(key, 80) })
 		top.Text("name", 200)
 		top.URI("url", 200)
 		top.Each("pages", 16, func(page *jsonfile.Object) { page.Number("min", 1, 1, 500) })

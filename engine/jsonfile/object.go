@@ -29,7 +29,7 @@ type Object struct {
 // Read visits the object that a file consists of. The error tells every problem; it unwraps to one error for each (errors.Join).
 // name is the file's, shorten says what to do with one of more than bytesMax.
 func Read(name string, data []byte, bytesMax int, shorten string, visit func(top *Object)) error {
-	if err := check(data, bytesMax, shorten); err != nil {
+	if err := validate(data, bytesMax, shorten); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	f := &file{name: name}
@@ -37,8 +37,8 @@ func Read(name string, data []byte, bytesMax int, shorten string, visit func(top
 	return errors.Join(f.problems...)
 }
 
-// check refuses what cannot be read as one JSON text at all.
-func check(data []byte, bytesMax int, shorten string) error {
+// validate refuses what cannot be read as one JSON text at all.
+func validate(data []byte, bytesMax int, shorten string) error {
 	switch {
 	case len(data) > bytesMax:
 		return fmt.Errorf("the file is longer than %d bytes; %s", bytesMax, shorten)
@@ -62,14 +62,14 @@ func (f *file) object(where string, raw []byte, visit func(*Object)) {
 	o.read(raw)
 	visit(o)
 	for _, key := range slices.Sorted(maps.Keys(o.fields)) {
-		o.Wrong("unknown key %.40q; known are %s", key, strings.Join(o.known, ", "))
+		o.Errorf("unknown key %.40q; known are %s", key, strings.Join(o.known, ", "))
 	}
 }
 
 func (o *Object) read(raw []byte) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
-		o.Wrong("is no JSON object; write { ... }")
+		o.Errorf("is no JSON object; write { ... }")
 		return
 	}
 	o.fields = map[string]json.RawMessage{}
@@ -78,22 +78,22 @@ func (o *Object) read(raw []byte) {
 		key, isText := token.(string)
 		var value json.RawMessage
 		if err != nil || !isText || decoder.Decode(&value) != nil {
-			o.Wrong("cannot be read; check its commas and quotes")
+			o.Errorf("cannot be read; check its commas and quotes")
 			return
 		}
 		if _, twice := o.fields[key]; twice {
-			o.Wrong("the key %.40q stands twice; keep one", key)
+			o.Errorf("the key %.40q stands twice; keep one", key)
 		}
 		o.fields[key] = value
 	}
 }
 
-// Place names the object in its file, as pages[0].extract.
-func (o *Object) Place() string { return cmp.Or(o.where, "the file") }
+// Path names the object in its file, as pages[0].extract.
+func (o *Object) Path() string { return cmp.Or(o.where, "the file") }
 
-// Wrong tells a problem of the object.
-func (o *Object) Wrong(format string, args ...any) {
-	o.file.problems = append(o.file.problems, fmt.Errorf("%s: %s: %w", o.file.name, o.Place(), fmt.Errorf(format, args...)))
+// Errorf tells a problem of the object.
+func (o *Object) Errorf(format string, args ...any) {
+	o.file.problems = append(o.file.problems, fmt.Errorf("%s: %s: %w", o.file.name, o.Path(), fmt.Errorf(format, args...)))
 }
 
 // Failed reports that the file has a problem.
@@ -108,11 +108,11 @@ func (o *Object) Has(key string) bool {
 // Empty reports that no key is left, or that there is no object.
 func (o *Object) Empty() bool { return len(o.fields) == 0 }
 
-// Forget takes all keys that are left, so that they are not told as unknown.
-func (o *Object) Forget() { clear(o.fields) }
+// DiscardRest takes all keys that are left, so that they are not told as unknown.
+func (o *Object) DiscardRest() { clear(o.fields) }
 
-// Label is the text that names the object, "" when it has none; from here on problems are told with it. The key is not taken.
-func (o *Object) Label(key string) string {
+// UseLabel is the text that names the object, "" when it has none; from here on problems are told with it. The key is not taken.
+func (o *Object) UseLabel(key string) string {
 	var label string
 	if json.Unmarshal(o.fields[key], &label) != nil || label == "" {
 		return ""
@@ -129,14 +129,14 @@ func (o *Object) Take(key string) (json.RawMessage, bool) {
 	return raw, given
 }
 
-// inside names the place of a key, for problems of what lies below it.
-func (o *Object) inside(key string) string { return strings.TrimPrefix(o.where+"."+key, ".") }
+// childPath names the place of a key, for problems of what lies below it.
+func (o *Object) childPath(key string) string { return strings.TrimPrefix(o.where+"."+key, ".") }
 
-// Part visits the object under a key. It reports whether the key is given.
-func (o *Object) Part(key string, visit func(*Object)) bool {
+// Child visits the object under a key. It reports whether the key is given.
+func (o *Object) Child(key string, visit func(*Object)) bool {
 	raw, given := o.Take(key)
 	if given {
-		o.file.object(o.inside(key), raw, visit)
+		o.file.object(o.childPath(key), raw, visit)
 	}
 	return given
 }
@@ -144,7 +144,7 @@ func (o *Object) Part(key string, visit func(*Object)) bool {
 // Each visits the objects of a list.
 func (o *Object) Each(key string, entriesMax int, visit func(*Object)) {
 	for i, raw := range List[json.RawMessage](o, key, entriesMax) {
-		o.file.object(fmt.Sprintf("%s[%d]", o.inside(key), i), raw, func(item *Object) {
+		o.file.object(fmt.Sprintf("%s[%d]", o.childPath(key), i), raw, func(item *Object) {
 			if item.fields != nil {
 				visit(item)
 			}
@@ -154,10 +154,10 @@ func (o *Object) Each(key string, entriesMax int, visit func(*Object)) {
 
 // EachKey visits the keys of an object that is a map, in their order; the visit takes the key. It reports whether the map is given.
 func (o *Object) EachKey(key string, entriesMax int, visit func(part *Object, name string)) bool {
-	return o.Part(key, func(part *Object) {
+	return o.Child(key, func(part *Object) {
 		if len(part.fields) > entriesMax {
-			part.Wrong("has %d entries; at most %d can be right", len(part.fields), entriesMax)
-			part.Forget()
+			part.Errorf("has %d entries; at most %d can be right", len(part.fields), entriesMax)
+			part.DiscardRest()
 		}
 		for _, name := range slices.Sorted(maps.Keys(part.fields)) {
 			visit(part, name)
@@ -167,22 +167,22 @@ func (o *Object) EachKey(key string, entriesMax int, visit func(part *Object, na
 
 // List is the list under a key, nil when there is none.
 func List[T any](o *Object, key string, entriesMax int) []T {
-	items, _ := value[[]T](o, key, "list; write [ ... ] around its entries")
+	items, _ := decode[[]T](o, key, "list; write [ ... ] around its entries")
 	if len(items) > entriesMax {
-		o.Wrong("%s has %d entries; at most %d can be right", key, len(items), entriesMax)
+		o.Errorf("%s has %d entries; at most %d can be right", key, len(items), entriesMax)
 		return nil
 	}
 	return items
 }
 
-// value decodes what stands under a key. What is of another type, or null, is told and counts as not given.
-func value[T any](o *Object, key, want string) (decoded T, given bool) {
+// decode decodes what stands under a key. What is of another type, or null, is told and counts as not given.
+func decode[T any](o *Object, key, want string) (decoded T, given bool) {
 	raw, given := o.Take(key)
 	if !given {
 		return decoded, false
 	}
 	if err := json.Unmarshal(raw, &decoded); err != nil || string(raw) == "null" {
-		o.Wrong("%s is no %s", key, want)
+		o.Errorf("%s is no %s", key, want)
 		var zero T
 		return zero, false
 	}

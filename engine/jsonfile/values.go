@@ -12,15 +12,15 @@ import (
 
 // Spans that can be right: instants are published in whole seconds, and what lasts longer than a year is no expiry.
 const (
-	spanMin = time.Second
-	spanMax = 366 * 24 * time.Hour
+	durationMin = time.Second
+	durationMax = 366 * 24 * time.Hour
 )
 
 const wantText = "text; write it in quotes"
 
 // Text takes a text of at most so many characters; "" when the key is not there.
 func (o *Object) Text(key string, charactersMax int) string {
-	text, _ := value[string](o, key, wantText)
+	text, _ := decode[string](o, key, wantText)
 	o.CheckText(key, text, charactersMax)
 	return text
 }
@@ -28,26 +28,26 @@ func (o *Object) Text(key string, charactersMax int) string {
 // CheckText tells what is wrong with a text: its length, or characters that no text for people has.
 func (o *Object) CheckText(key, text string, charactersMax int) {
 	if characters := utf8.RuneCountInString(text); characters > charactersMax {
-		o.Wrong("%s has %d characters; shorten it to %d", key, characters, charactersMax)
+		o.Errorf("%s has %d characters; shorten it to %d", key, characters, charactersMax)
 	}
 	if strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) || r == utf8.RuneError }) {
-		o.Wrong("%s has a control character or a broken one; take it out", key)
+		o.Errorf("%s has a control character or a broken one; take it out", key)
 	}
 }
 
-// Needed reads a key that must be there and say something; hint is the way out.
-func (o *Object) Needed(key, hint string, read func(key string) string) string {
+// Required reads a key that must be there and say something; hint is the way out.
+func (o *Object) Required(key, hint string, read func(key string) string) string {
 	before := len(o.file.problems)
 	text := read(key)
 	if text == "" && len(o.file.problems) == before {
-		o.Wrong("%s is missing or empty%s", key, hint)
+		o.Errorf("%s is missing or empty%s", key, hint)
 	}
 	return text
 }
 
-// Flag takes true or false.
-func (o *Object) Flag(key string, otherwise bool) bool {
-	if flag, given := value[bool](o, key, "flag; write true or false without quotes"); given {
+// Bool takes true or false.
+func (o *Object) Bool(key string, otherwise bool) bool {
+	if flag, given := decode[bool](o, key, "flag; write true or false without quotes"); given {
 		return flag
 	}
 	return otherwise
@@ -56,75 +56,75 @@ func (o *Object) Flag(key string, otherwise bool) bool {
 // Number takes a whole number between two limits; otherwise when the key is not there.
 func (o *Object) Number(key string, otherwise, lowest, highest int64) int64 {
 	want := fmt.Sprintf("whole number from %d to %d", lowest, highest)
-	number, given := value[int64](o, key, want)
+	number, given := decode[int64](o, key, want)
 	switch {
 	case !given:
 		return otherwise
 	case number < lowest || number > highest:
-		o.Wrong("%s is no %s", key, want)
+		o.Errorf("%s is no %s", key, want)
 		return otherwise
 	}
 	return number
 }
 
-// Word takes one word of a closed list.
-func Word[T ~string](o *Object, key string, otherwise T, words []T) T {
-	text, given := value[T](o, key, fmt.Sprintf("text; use one of %q", words))
+// Enum takes one word of a closed list.
+func Enum[T ~string](o *Object, key string, otherwise T, words []T) T {
+	text, given := decode[T](o, key, fmt.Sprintf("text; use one of %q", words))
 	if !given || text == "" {
 		return otherwise
 	}
 	if !slices.Contains(words, text) {
-		o.Wrong("%s %.40q is none of %q; use one of them", key, string(text), words)
+		o.Errorf("%s %.40q is none of %q; use one of them", key, string(text), words)
 		return otherwise
 	}
 	return text
 }
 
-// NeededWord is Word without a default.
-func NeededWord[T ~string](o *Object, key string, words []T) T {
-	return T(o.Needed(key, fmt.Sprintf("; use one of %q", words), func(key string) string { return string(Word(o, key, "", words)) }))
+// RequiredEnum is Enum without a default.
+func RequiredEnum[T ~string](o *Object, key string, words []T) T {
+	return T(o.Required(key, fmt.Sprintf("; use one of %q", words), func(key string) string { return string(Enum(o, key, "", words)) }))
 }
 
 // ID takes an id of small letters, digits and hyphens.
 func (o *Object) ID(key string, bytesMax int) string {
-	id, _ := value[string](o, key, wantText)
+	id, _ := decode[string](o, key, wantText)
 	if len(id) > bytesMax || strings.Trim(id, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
-		o.Wrong("%s is not of the form ^[a-z0-9-]{1,%d}$; use small letters, digits and hyphens", key, bytesMax)
+		o.Errorf("%s is not of the form ^[a-z0-9-]{1,%d}$; use small letters, digits and hyphens", key, bytesMax)
 	}
 	return id
 }
 
 // CurrencyCode takes three capital letters; "" when the key is not there.
 func (o *Object) CurrencyCode(key string) string {
-	code, _ := value[string](o, key, wantText)
+	code, _ := decode[string](o, key, wantText)
 	if code != "" && (len(code) != 3 || strings.Trim(code, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "") {
-		o.Wrong("%s is not of the form ^[A-Z]{3}$; use the ISO 4217 code, as USD", key)
+		o.Errorf("%s is not of the form ^[A-Z]{3}$; use the ISO 4217 code, as USD", key)
 	}
 	return code
 }
 
 // Parsed takes a text that means something else; its zero value when the key is not there.
 func Parsed[T any](o *Object, key, example string, parse func(string) (T, error)) (parsed T) {
-	text, given := value[string](o, key, wantText)
+	text, given := decode[string](o, key, wantText)
 	if !given {
 		return parsed
 	}
 	parsed, err := parse(text)
 	if err != nil {
-		o.Wrong("%s: %w; write it as %q or leave it out", key, err, example)
+		o.Errorf("%s: %w; write it as %q or leave it out", key, err, example)
 	}
 	return parsed
 }
 
-// Span takes a duration from a second to a year; otherwise when the key is not there.
-func (o *Object) Span(key string, otherwise time.Duration) time.Duration {
-	text, given := value[string](o, key, wantText)
+// Duration takes a duration from a second to a year; otherwise when the key is not there.
+func (o *Object) Duration(key string, otherwise time.Duration) time.Duration {
+	text, given := decode[string](o, key, wantText)
 	if !given {
 		return otherwise
 	}
 	span, err := time.ParseDuration(text)
-	if err != nil || span < spanMin || span > spanMax {
-		o.Wrong("%s is no span from %v to %v; write it as \"26h\"", key, spanMin, spanMax)
+	if err != nil || span < durationMin || span > durationMax {
+		o.Errorf("%s is no span from %v to %v; write it as \"26h\"", key, durationMin, durationMax)
 	}
 	return span
 }
@@ -136,7 +136,7 @@ func (o *Object) URI(key string, charactersMax int) string {
 		return ""
 	}
 	if _, ok := WebAddress(text); !ok {
-		o.Wrong("%s is no web address; write it with https:// and only ASCII characters, others as %%XX, or leave it out", key)
+		o.Errorf("%s is no web address; write it with https:// and only ASCII characters, others as %%XX, or leave it out", key)
 	}
 	return text
 }

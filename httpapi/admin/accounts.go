@@ -24,17 +24,17 @@ type (
 	// Suspension says why an account is suspended, and who does it.
 	Suspension struct {
 		Reason string `json:"reason"`
-		By
+		Author
 	}
-	// By says who makes a change, "" = the operating system's user alone. Every change has it.
-	By struct {
+	// Author says who makes a change, "" = the operating system's user alone. Every change has it.
+	Author struct {
 		Name string `json:"by,omitempty"`
 	}
 	// LimitChange gives an account limits of its own: nil leaves one as it is, 0 makes it the node's.
 	LimitChange struct {
 		Day    *int `json:"day,omitempty"`
 		Minute *int `json:"minute,omitempty"`
-		By
+		Author
 	}
 )
 
@@ -85,12 +85,12 @@ type (
 	}
 )
 
-func (s *Server) limits(own account.Allowance) Limits {
-	return Limits{cmp.Or(own.Day, s.config.Allowance.Day), cmp.Or(own.Minute, s.config.Allowance.Minute), own != account.Allowance{}}
+func (s *Server) limits(own account.Quota) Limits {
+	return Limits{cmp.Or(own.Day, s.config.Allowance.Day), cmp.Or(own.Minute, s.config.Allowance.Minute), own != account.Quota{}}
 }
 
 // author is the name that was given.
-func (b By) author() string { return b.Name }
+func (b Author) author() string { return b.Name }
 
 func windowOf(w account.Window) Window { return Window{w.Limit, w.Remaining, w.Reset} }
 
@@ -100,14 +100,14 @@ func (s *Server) listAccounts(*http.Request) (iter.Seq[ListedAccount], error) {
 	return func(yield func(ListedAccount) bool) {
 		for i := range accounts {
 			a := &accounts[i]
-			if !yield(ListedAccount{a.ID, a.Email.String(), a.CreatedAt, a.ActiveKeys, a.Suspended, s.limits(a.Allowance), a.SpentToday}) {
+			if !yield(ListedAccount{a.ID, a.Email.String(), a.CreatedAt, a.ActiveKeys, a.Suspended, s.limits(a.Quota), a.SpentToday}) {
 				return
 			}
 		}
 	}, err
 }
 
-func (s *Server) showAccount(r *http.Request, _ None) (Account, error) {
+func (s *Server) showAccount(r *http.Request, _ NoBody) (Account, error) {
 	id, err := s.account(r)
 	if err != nil {
 		return Account{}, err
@@ -144,7 +144,7 @@ func (s *Server) describe(id uint64) (Account, error) {
 	}
 	shown := Account{
 		ID: record.ID, Email: record.Email.String(), CreatedAt: record.CreatedAt, SuspendedAt: record.SuspendedAt, Reason: record.Reason,
-		Limits: s.limits(record.Allowance), Day: windowOf(verdict.Day), Minute: windowOf(verdict.Minute), Keys: []Key{},
+		Limits: s.limits(record.Quota), Day: windowOf(verdict.Day), Minute: windowOf(verdict.Minute), Keys: []Key{},
 	}
 	for i := range record.Keys {
 		key := &record.Keys[i]
@@ -154,12 +154,12 @@ func (s *Server) describe(id uint64) (Account, error) {
 }
 
 // change carries out a change of the account that the path names, and tells what it is now.
-func (s *Server) change(r *http.Request, operation string, author By, do func(id uint64, by string) error) (Account, error) {
+func (s *Server) change(r *http.Request, operation string, author Author, do func(id uint64, by string) error) (Account, error) {
 	id, err := s.account(r)
 	if err != nil {
 		return Account{}, err
 	}
-	by := who(r.Context(), author)
+	by := authorName(r.Context(), author)
 	if err := do(id, by); err != nil {
 		return Account{}, err
 	}
@@ -168,7 +168,7 @@ func (s *Server) change(r *http.Request, operation string, author By, do func(id
 }
 
 func (s *Server) suspend(r *http.Request, body Suspension) (Account, error) {
-	return s.change(r, "suspend", body.By, func(id uint64, by string) error {
+	return s.change(r, "suspend", body.Author, func(id uint64, by string) error {
 		if strings.TrimSpace(body.Reason) == "" {
 			return badRequest("a suspension needs a reason")
 		}
@@ -179,17 +179,17 @@ func (s *Server) suspend(r *http.Request, body Suspension) (Account, error) {
 	})
 }
 
-func (s *Server) restore(r *http.Request, body By) (Account, error) {
+func (s *Server) restore(r *http.Request, body Author) (Account, error) {
 	return s.change(r, "restore", body, s.config.Node.RestoreAccount)
 }
 
 func (s *Server) limit(r *http.Request, body LimitChange) (Account, error) {
-	return s.change(r, "limit", body.By, func(id uint64, by string) error {
+	return s.change(r, "limit", body.Author, func(id uint64, by string) error {
 		record, _, err := s.config.Node.ShowAccount(id)
 		if err != nil {
 			return err
 		}
-		allowance := record.Allowance
+		allowance := record.Quota
 		for _, limit := range []struct {
 			name  string
 			given *int
@@ -204,6 +204,6 @@ func (s *Server) limit(r *http.Request, body LimitChange) (Account, error) {
 				*limit.into = *limit.given
 			}
 		}
-		return s.config.Node.LimitAccount(id, allowance, by)
+		return s.config.Node.SetAccountQuota(id, allowance, by)
 	})
 }

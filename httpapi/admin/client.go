@@ -14,13 +14,13 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// patience is how long a caller waits for the node, but for a long list.
-const patience = 2 * time.Minute
+// requestTimeout is how long a caller waits for the node, but for a long list.
+const requestTimeout = 2 * time.Minute
 
 // readinessBytesMax is room for every condition and every source with its reason.
 const readinessBytesMax = 1 << 20
 
-// Client asks the node behind a socket. Its errors are UnreachedError, Refusal or StrangeError.
+// Client asks the node behind a socket. Its errors are UnreachableError, Error or ProtocolError.
 type Client struct {
 	Socket string
 	http   http.Client
@@ -31,45 +31,47 @@ func NewClient(socket string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	}
-	return &Client{socket, http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}, Timeout: patience}}
+	return &Client{socket, http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}, Timeout: requestTimeout}}
 }
 
-// UnreachedError is the end of a question that got no answer: nobody listens (fs.ErrNotExist, syscall.ECONNREFUSED), the caller may not
+// UnreachableError is the end of a question that got no answer: nobody listens (fs.ErrNotExist, syscall.ECONNREFUSED), the caller may not
 // ask (fs.ErrPermission), or the node was silent.
-type UnreachedError struct {
+type UnreachableError struct {
 	Socket string
 	Err    error
 }
 
 // Error says where nobody answered.
-func (e *UnreachedError) Error() string {
+func (e *UnreachableError) Error() string {
 	return fmt.Sprintf("ask the node behind %s: %v", e.Socket, e.Err)
 }
 
 // Unwrap gives the cause.
-func (e *UnreachedError) Unwrap() error { return e.Err }
+func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// Refusal is a node's word that it does not do what it was asked.
-type Refusal struct {
+// Error is a node's word that it does not do what it was asked.
+type Error struct {
 	Code    engine.Code `json:"code"`
 	Message string      `json:"message"`
 }
 
 // Error is the node's message.
-func (r *Refusal) Error() string { return "the node says: " + r.Message }
+func (r *Error) Error() string { return "the node says: " + r.Message }
 
-// StrangeError is an answer that is none of this protocol: node and caller may be of different versions.
-type StrangeError struct{ error }
+// ProtocolError is an answer that is none of this protocol: node and caller may be of different versions.
+type ProtocolError struct{ error }
 
-func strange(format string, args ...any) error { return &StrangeError{fmt.Errorf(format, args...)} }
-
-func strangeStatus(res *http.Response) error {
-	return strange("the node answered %s; do node and command have the same version?", res.Status)
+func protocolErrorf(format string, args ...any) error {
+	return &ProtocolError{fmt.Errorf(format, args...)}
 }
 
-// refusalBody is the body of every refusal.
-type refusalBody struct {
-	Error Refusal `json:"error"`
+func unexpectedStatus(res *http.Response) error {
+	return protocolErrorf("the node answered %s; do node and command have the same version?", res.Status)
+}
+
+// errorBody is the body of every refusal.
+type errorBody struct {
+	Error Error `json:"error"`
 }
 
 // do sends a request; body nil sends none.
@@ -91,13 +93,13 @@ func (c *Client) do(ctx context.Context, method, path string, body any) (*http.R
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		return nil, &UnreachedError{c.Socket, err}
+		return nil, &UnreachableError{c.Socket, err}
 	}
 	return res, nil
 }
 
-// ask gives the body of a good answer, to be closed.
-func (c *Client) ask(ctx context.Context, method, path string, body any) (io.ReadCloser, error) {
+// call gives the body of a good answer, to be closed.
+func (c *Client) call(ctx context.Context, method, path string, body any) (io.ReadCloser, error) {
 	res, err := c.do(ctx, method, path, body)
 	if err != nil {
 		return nil, err
@@ -105,14 +107,14 @@ func (c *Client) ask(ctx context.Context, method, path string, body any) (io.Rea
 	if res.StatusCode == http.StatusOK {
 		return res.Body, nil
 	}
-	return nil, errors.Join(refusalOf(res), res.Body.Close())
+	return nil, errors.Join(readError(res), res.Body.Close())
 }
 
-// refusalOf is the error that a refusal says.
-func refusalOf(res *http.Response) error {
-	var refusal refusalBody
+// readError is the error that a refusal says.
+func readError(res *http.Response) error {
+	var refusal errorBody
 	if err := json.NewDecoder(io.LimitReader(res.Body, bodyMax)).Decode(&refusal); err != nil || refusal.Error.Message == "" {
-		return strangeStatus(res)
+		return unexpectedStatus(res)
 	}
 	return &refusal.Error
 }
@@ -121,7 +123,7 @@ func refusalOf(res *http.Response) error {
 func decode(answered io.ReadCloser, into any) (err error) {
 	defer func() { err = errors.Join(err, answered.Close()) }()
 	if err := json.NewDecoder(answered).Decode(into); err != nil {
-		return strange("read the node's answer: %w", err)
+		return protocolErrorf("read the node's answer: %w", err)
 	}
 	return nil
 }
@@ -134,7 +136,7 @@ func (c *Client) Readiness(ctx context.Context) (shown Readiness, err error) {
 	}
 	defer func() { err = errors.Join(err, res.Body.Close()) }()
 	if err := json.NewDecoder(io.LimitReader(res.Body, readinessBytesMax)).Decode(&shown); err != nil || shown.Status == "" {
-		return shown, strangeStatus(res)
+		return shown, unexpectedStatus(res)
 	}
 	return shown, nil
 }

@@ -21,33 +21,33 @@ import (
 // Operation is a question or a change that a node takes from its operator: Body is what is sent, Answer what comes back.
 type Operation[Body, Answer any] struct{ method, path string }
 
-// Listing is a question whose answer is one JSON object a line, however many.
-type Listing[Item any] struct{ path string }
+// List is a question whose answer is one JSON object a line, however many.
+type List[Item any] struct{ path string }
 
-// None is the body of an operation that sends nothing.
-type None struct{}
+// NoBody is the body of an operation that sends nothing.
+type NoBody struct{}
 
 // The operations. In their paths an account is its number or its e-mail address.
 var (
-	ListAccounts   = Listing[ListedAccount]{"/accounts"}
-	ShowAccount    = Operation[None, Account]{http.MethodGet, "/accounts/{account}"}
+	ListAccounts   = List[ListedAccount]{"/accounts"}
+	ShowAccount    = Operation[NoBody, Account]{http.MethodGet, "/accounts/{account}"}
 	SuspendAccount = Operation[Suspension, Account]{http.MethodPost, "/accounts/{account}/suspend"}
-	RestoreAccount = Operation[By, Account]{http.MethodPost, "/accounts/{account}/restore"}
+	RestoreAccount = Operation[Author, Account]{http.MethodPost, "/accounts/{account}/restore"}
 	LimitAccount   = Operation[LimitChange, Account]{http.MethodPost, "/accounts/{account}/limit"}
 
-	ShowTransition       = Operation[None, Transition]{http.MethodGet, "/keys-required"}
-	Announce             = Operation[Announcement, Transition]{http.MethodPost, "/keys-required"}
-	WithdrawAnnouncement = Operation[By, Transition]{http.MethodDelete, "/keys-required"}
+	ShowKeyPolicy        = Operation[NoBody, KeyPolicy]{http.MethodGet, "/keys-required"}
+	Announce             = Operation[Announcement, KeyPolicy]{http.MethodPost, "/keys-required"}
+	WithdrawAnnouncement = Operation[Author, KeyPolicy]{http.MethodDelete, "/keys-required"}
 
-	ListHeld    = Listing[Held]{"/quarantine"} // currency and source in the query keep the others out
-	ReleaseHeld = Operation[By, Verdict]{http.MethodPost, "/quarantine/{currency}/{number}/release"}
-	RejectHeld  = Operation[By, Verdict]{http.MethodPost, "/quarantine/{currency}/{number}/reject"}
+	ListQuarantine     = List[QuarantineEntry]{"/quarantine"} // currency and source in the query keep the others out
+	ReleaseQuarantined = Operation[Author, QuarantineResult]{http.MethodPost, "/quarantine/{currency}/{number}/release"}
+	RejectQuarantined  = Operation[Author, QuarantineResult]{http.MethodPost, "/quarantine/{currency}/{number}/reject"}
 
 	SetRate      = Operation[ManualRate, RateChange]{http.MethodPost, "/rates"}
 	WithdrawRate = Operation[Withdrawal, RateChange]{http.MethodDelete, "/rates"}
 
-	ListSources = Operation[None, Sources]{http.MethodGet, "/sources"}
-	ShowCluster = Operation[None, Cluster]{http.MethodGet, "/cluster"}
+	ListSources = Operation[NoBody, Sources]{http.MethodGet, "/sources"}
+	ShowCluster = Operation[NoBody, Cluster]{http.MethodGet, "/cluster"}
 )
 
 // Paths that answer something else than one JSON object.
@@ -59,29 +59,29 @@ const (
 	profilePath = "/debug/pprof/"
 )
 
-// handle has the mux answer the operation with what do gives.
-func (o Operation[Body, Answer]) handle(mux *http.ServeMux, do func(r *http.Request, body Body) (Answer, error)) {
+// register has the mux answer the operation with what do gives.
+func (o Operation[Body, Answer]) register(mux *http.ServeMux, do func(r *http.Request, body Body) (Answer, error)) {
 	mux.HandleFunc(o.method+" "+o.path, func(w http.ResponseWriter, r *http.Request) {
 		body, err := readBody[Body](r)
 		if err != nil {
-			refuse(w, err)
+			writeError(w, err)
 			return
 		}
 		answer, err := do(r, body)
 		if err != nil {
-			refuse(w, err)
+			writeError(w, err)
 			return
 		}
 		writeJSON(w, http.StatusOK, answer)
 	})
 }
 
-// handle has the mux answer with what list gives, as it comes, so that a long list is never whole in memory.
-func (l Listing[Item]) handle(mux *http.ServeMux, list func(r *http.Request) (iter.Seq[Item], error)) {
+// register has the mux answer with what list gives, as it comes, so that a long list is never whole in memory.
+func (l List[Item]) register(mux *http.ServeMux, list func(r *http.Request) (iter.Seq[Item], error)) {
 	mux.HandleFunc("GET "+l.path, func(w http.ResponseWriter, r *http.Request) {
 		items, err := list(r)
 		if err != nil {
-			refuse(w, err)
+			writeError(w, err)
 			return
 		}
 		w.Header().Set("Content-Type", typeLines)
@@ -96,40 +96,40 @@ func (l Listing[Item]) handle(mux *http.ServeMux, list func(r *http.Request) (it
 	})
 }
 
-// Ask has the node carry the operation out; values stand for the names in braces of its path, in their order.
-func (o Operation[Body, Answer]) Ask(ctx context.Context, c *Client, body Body, values ...string) (answer Answer, err error) {
+// Call has the node carry the operation out; values stand for the names in braces of its path, in their order.
+func (o Operation[Body, Answer]) Call(ctx context.Context, c *Client, body Body, values ...string) (answer Answer, err error) {
 	var sent any = body
-	if _, none := sent.(None); none {
+	if _, none := sent.(NoBody); none {
 		sent = nil
 	}
-	answered, err := c.ask(ctx, o.method, fill(o.path, values), sent)
+	answered, err := c.call(ctx, o.method, expandPath(o.path, values), sent)
 	if err != nil {
 		return answer, err
 	}
 	return answer, decode(answered, &answer)
 }
 
-// Ask is the list as it comes, to be closed by the caller.
-func (l Listing[Item]) Ask(ctx context.Context, c *Client, query url.Values) (io.ReadCloser, error) {
-	return c.ask(ctx, http.MethodGet, l.path+"?"+query.Encode(), nil)
+// Call is the list as it comes, to be closed by the caller.
+func (l List[Item]) Call(ctx context.Context, c *Client, query url.Values) (io.ReadCloser, error) {
+	return c.call(ctx, http.MethodGet, l.path+"?"+query.Encode(), nil)
 }
 
-// All reads a list to its end.
-func (l Listing[Item]) All(answered io.Reader) (all []Item, err error) {
+// ReadAll reads a list to its end.
+func (l List[Item]) ReadAll(answered io.Reader) (all []Item, err error) {
 	for decoder := json.NewDecoder(answered); ; {
 		var item Item
 		switch err := decoder.Decode(&item); {
 		case errors.Is(err, io.EOF):
 			return all, nil
 		case err != nil:
-			return nil, strange("read the node's answer: %w", err)
+			return nil, protocolErrorf("read the node's answer: %w", err)
 		}
 		all = append(all, item)
 	}
 }
 
-// fill puts values into the braces of a path.
-func fill(path string, values []string) string {
+// expandPath puts values into the braces of a path.
+func expandPath(path string, values []string) string {
 	for _, value := range values {
 		before, rest, _ := strings.Cut(path, "{")
 		_, after, _ := strings.Cut(rest, "}")
@@ -146,8 +146,8 @@ const (
 
 // Codes of refusals beside the engine's.
 const (
-	CodeUnprepared engine.Code = "unprepared" // the settings of the node do not allow it
-	CodeLeaving    engine.Code = "leaving"    // it takes longer than the node has, which is on its way down
+	CodeNotConfigured engine.Code = "unprepared" // the settings of the node do not allow it
+	CodeStopping      engine.Code = "leaving"    // it takes longer than the node has, which is on its way down
 )
 
 // Longest texts that an operator may give, in characters.
@@ -163,33 +163,33 @@ func writeJSON(w http.ResponseWriter, status int, answer any) {
 	_ = json.NewEncoder(w).Encode(answer) // a caller that is gone needs no answer
 }
 
-// refuse writes an error. The causes of internal ones are for the operator too: there is nobody else here.
-func refuse(w http.ResponseWriter, err error) {
-	refusal := Refusal{Code: engine.CodeInternalError, Message: err.Error()}
+// writeError writes an error. The causes of internal ones are for the operator too: there is nobody else here.
+func writeError(w http.ResponseWriter, err error) {
+	refusal := Error{Code: engine.CodeInternalError, Message: err.Error()}
 	status := http.StatusInternalServerError
 	var named *engine.Error
 	if errors.As(err, &named) {
-		refusal = Refusal{named.Code, named.Message}
+		refusal = Error{named.Code, named.Message}
 		status = http.StatusConflict
 		switch named.Code {
 		case engine.CodeInvalidParameters:
 			status = http.StatusBadRequest
 		case engine.CodeNotFound:
 			status = http.StatusNotFound
-		case engine.CodeDataUnavailable, engine.CodeOverloaded, engine.CodeReadOnly, CodeLeaving:
+		case engine.CodeDataUnavailable, engine.CodeOverloaded, engine.CodeReadOnly, CodeStopping:
 			status = http.StatusServiceUnavailable
 		}
 	}
-	writeJSON(w, status, refusalBody{refusal})
+	writeJSON(w, status, errorBody{refusal})
 }
 
 func badRequest(format string, args ...any) error {
 	return &engine.Error{Code: engine.CodeInvalidParameters, Message: fmt.Sprintf(format, args...)}
 }
 
-// readBody reads one JSON object and nothing else, with an author that stays on its line; for None it reads nothing.
+// readBody reads one JSON object and nothing else, with an author that stays on its line; for NoBody it reads nothing.
 func readBody[T any](r *http.Request) (body T, err error) {
-	if _, none := any(body).(None); none {
+	if _, none := any(body).(NoBody); none {
 		return body, nil
 	}
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != typeJSON {

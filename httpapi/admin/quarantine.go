@@ -13,8 +13,8 @@ import (
 
 // What tasard admin is answered about held values.
 type (
-	// Held is a value that the rules hold back. It is named by currency and number: USD/17.
-	Held struct {
+	// Entry is a value that the rules hold back. It is named by currency and number: USD/17.
+	QuarantineEntry struct {
 		Number        string         `json:"number"`
 		ObservedAt    time.Time      `json:"observedAt"`
 		SourceID      string         `json:"sourceId"`
@@ -31,32 +31,32 @@ type (
 		Detail        string         `json:"detail"`
 		Document      string         `json:"document,omitempty"`
 	}
-	// Verdict is what became of a held value; Published is the rate that its quote has now.
-	Verdict struct {
-		Held      Held   `json:"held"`
-		By        string `json:"by"`
-		Published *Offer `json:"published,omitempty"`
+	// QuarantineResult is what became of a held value; Published is the rate that its quote has now.
+	QuarantineResult struct {
+		Entry     QuarantineEntry `json:"held"`
+		By        string          `json:"by"`
+		Published *Offer          `json:"published,omitempty"`
 	}
 )
 
-// listHeld gives the values in quarantine; currency and source in the query keep the others out.
-func (s *Server) listHeld(r *http.Request) (iter.Seq[Held], error) {
+// listQuarantine gives the values in quarantine; currency and source in the query keep the others out.
+func (s *Server) listQuarantine(r *http.Request) (iter.Seq[QuarantineEntry], error) {
 	query := r.URL.Query()
 	currency, source := query.Get("currency"), query.Get("source")
 	held, err := s.config.Node.Held(currency)
-	return func(yield func(Held) bool) {
+	return func(yield func(QuarantineEntry) bool) {
 		for i := range held {
-			if (source == "" || held[i].SourceID == source) && !yield(describeHeld(&held[i])) {
+			if (source == "" || held[i].SourceID == source) && !yield(describeQuarantined(&held[i])) {
 				return
 			}
 		}
 	}, err
 }
 
-func describeHeld(held *engine.Held) Held {
+func describeQuarantined(held *engine.Quarantined) QuarantineEntry {
 	seen := &held.Observation
-	shown := Held{
-		Number: heldNumber(seen.Currency, held.ID), ObservedAt: held.ObservedAt, SourceID: held.SourceID,
+	shown := QuarantineEntry{
+		Number: quarantineNumber(seen.Currency, held.ID), ObservedAt: held.ObservedAt, SourceID: held.SourceID,
 		InstitutionID: seen.InstitutionID, Currency: seen.Currency, Channel: cmp.Or(seen.Channel, engine.Unspecified),
 		Kind: cmp.Or(seen.Kind, engine.Commercial), Buy: seen.Buy, Sell: seen.Sell, PublishedAt: seen.PublishedAt,
 		ExpiresAt: seen.ExpiresAt, Reason: held.Reason, Detail: held.Detail, Document: seen.Document,
@@ -67,52 +67,52 @@ func describeHeld(held *engine.Held) Held {
 	return shown
 }
 
-// heldNumber names a held value among those of all currencies.
-func heldNumber(currency string, id uint64) string { return fmt.Sprintf("%s/%d", currency, id) }
+// quarantineNumber names a held value among those of all currencies.
+func quarantineNumber(currency string, id uint64) string { return fmt.Sprintf("%s/%d", currency, id) }
 
-func (s *Server) release(r *http.Request, body By) (Verdict, error) {
-	return s.judge(r, body, "release", func(id uint64, by string) engine.Command { return engine.Release{HeldID: id, By: by} })
+func (s *Server) release(r *http.Request, body Author) (QuarantineResult, error) {
+	return s.decide(r, body, "release", func(id uint64, by string) engine.Command { return engine.Release{QuarantineID: id, By: by} })
 }
 
-func (s *Server) reject(r *http.Request, body By) (Verdict, error) {
-	return s.judge(r, body, "reject", func(id uint64, by string) engine.Command { return engine.Reject{HeldID: id, By: by} })
+func (s *Server) reject(r *http.Request, body Author) (QuarantineResult, error) {
+	return s.decide(r, body, "reject", func(id uint64, by string) engine.Command { return engine.Reject{QuarantineID: id, By: by} })
 }
 
-// judge carries out what the operator decides about a held value.
-func (s *Server) judge(r *http.Request, body By, operation string, order func(uint64, string) engine.Command) (Verdict, error) {
-	held, err := s.held(r)
+// decide carries out what the operator decides about a held value.
+func (s *Server) decide(r *http.Request, body Author, operation string, order func(uint64, string) engine.Command) (QuarantineResult, error) {
+	held, err := s.quarantined(r)
 	if err != nil {
-		return Verdict{}, err
+		return QuarantineResult{}, err
 	}
-	by, currency := who(r.Context(), body), held.Observation.Currency
+	by, currency := authorName(r.Context(), body), held.Observation.Currency
 	if _, err := s.config.Node.Order(currency, order(held.ID, by)); err != nil {
-		return Verdict{}, err
+		return QuarantineResult{}, err
 	}
-	verdict := Verdict{Held: describeHeld(&held), By: by}
-	verdict.Published = s.offer(currency, engine.QuoteKey{
-		Institution: held.Observation.InstitutionID, Channel: verdict.Held.Channel, Kind: verdict.Held.Kind,
+	verdict := QuarantineResult{Entry: describeQuarantined(&held), By: by}
+	verdict.Published = s.publishedOffer(currency, engine.QuoteKey{
+		Institution: held.Observation.InstitutionID, Channel: verdict.Entry.Channel, Kind: verdict.Entry.Kind,
 	})
-	s.config.Logger.Info("changed by an operator", "operation", operation, "held", verdict.Held.Number, "by", by)
+	s.config.Logger.Info("changed by an operator", "operation", operation, "held", verdict.Entry.Number, "by", by)
 	return verdict, nil
 }
 
-// held is the value that the path names.
-func (s *Server) held(r *http.Request) (engine.Held, error) {
+// quarantined is the value that the path names.
+func (s *Server) quarantined(r *http.Request) (engine.Quarantined, error) {
 	currency, text := r.PathValue("currency"), r.PathValue("number")
 	id, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return engine.Held{}, badRequest("%q is no number of a held value, such as USD/17", currency+"/"+text)
+		return engine.Quarantined{}, badRequest("%q is no number of a held value, such as USD/17", currency+"/"+text)
 	}
 	held, err := s.config.Node.Held(currency)
 	if err != nil {
-		return engine.Held{}, err
+		return engine.Quarantined{}, err
 	}
 	for i := range held {
 		if held[i].ID == id {
 			return held[i], nil
 		}
 	}
-	return engine.Held{}, &engine.Error{
+	return engine.Quarantined{}, &engine.Error{
 		Code: engine.CodeNotFound, Message: fmt.Sprintf("the quarantine of %s has no number %d, or no longer; tasard admin quarantine list tells what it has", currency, id),
 	}
 }

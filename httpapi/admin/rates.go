@@ -33,13 +33,13 @@ type (
 		EffectiveDate string    `json:"effectiveDate,omitempty"`
 		ExpiresAt     time.Time `json:"expiresAt,omitzero"`
 		For           string    `json:"for,omitempty"` // a span from now instead of ExpiresAt
-		By
+		Author
 	}
 	// Withdrawal takes back what a source says of a rate.
 	Withdrawal struct {
 		Quote
 		Source string `json:"source"`
-		By
+		Author
 	}
 )
 
@@ -53,25 +53,25 @@ type (
 		ExpiresAt time.Time `json:"expiresAt"`
 		Stale     bool      `json:"stale"`
 	}
-	// RateChange is what became of a manual rate, or of an offer that was withdrawn. With Held the rules hold the new value
+	// RateChange is what became of a manual rate, or of an offer that was withdrawn. With Entry the rules hold the new value
 	// back, and Published is what was there before.
 	RateChange struct {
-		ID        string `json:"id"`
-		SourceID  string `json:"sourceId"`
-		By        string `json:"by"`
-		Held      *Held  `json:"held,omitempty"`
-		Published *Offer `json:"published,omitempty"`
+		ID          string           `json:"id"`
+		SourceID    string           `json:"sourceId"`
+		By          string           `json:"by"`
+		Quarantined *QuarantineEntry `json:"held,omitempty"`
+		Published   *Offer           `json:"published,omitempty"`
 	}
 )
 
 // setRate publishes a rate that an operator typed (S11). It goes through the rules as every observation does.
 func (s *Server) setRate(r *http.Request, body ManualRate) (RateChange, error) {
-	key, err := s.quote(&body.Quote)
+	key, err := s.quoteKey(&body.Quote)
 	if err != nil {
 		return RateChange{}, err
 	}
-	now, by := s.config.Clock().Truncate(time.Second), who(r.Context(), body.By)
-	observation, err := s.manual(&body, key, now)
+	now, by := s.config.Clock().Truncate(time.Second), authorName(r.Context(), body.Author)
+	observation, err := s.manualObservation(&body, key, now)
 	if err != nil {
 		return RateChange{}, err
 	}
@@ -81,25 +81,25 @@ func (s *Server) setRate(r *http.Request, body ManualRate) (RateChange, error) {
 	if err != nil {
 		return RateChange{}, err
 	}
-	answer := RateChange{ID: key.ID(body.Currency), SourceID: ManualSource, By: by, Published: s.offer(body.Currency, key)}
+	answer := RateChange{ID: key.ID(body.Currency), SourceID: ManualSource, By: by, Published: s.publishedOffer(body.Currency, key)}
 	if len(receipt.Refused) > 0 {
 		refusal := &receipt.Refused[0]
-		if refusal.HeldID == 0 {
+		if refusal.QuarantineID == 0 {
 			return RateChange{}, badRequest("the rate is refused: %s: %s", refusal.Reason, refusal.Detail)
 		}
-		held := describeHeld(&engine.Held{
-			ID: refusal.HeldID, SourceID: ManualSource, ObservedAt: now, Observation: refusal.Observation,
+		held := describeQuarantined(&engine.Quarantined{
+			ID: refusal.QuarantineID, SourceID: ManualSource, ObservedAt: now, Observation: refusal.Observation,
 			Reason: refusal.Reason, Detail: refusal.Detail,
 		})
-		answer.Held = &held
+		answer.Quarantined = &held
 	}
 	s.config.Logger.Info("changed by an operator", "operation", "set rate", "rate", answer.ID, "buy", body.Buy, "sell", body.Sell,
-		"expiresAt", observation.ExpiresAt, "held", answer.Held != nil, "by", by)
+		"expiresAt", observation.ExpiresAt, "held", answer.Quarantined != nil, "by", by)
 	return answer, nil
 }
 
-// manual is the observation that an operator typed. What could never be published is refused here and not held.
-func (s *Server) manual(body *ManualRate, key engine.QuoteKey, now time.Time) (engine.Observation, error) {
+// manualObservation is the observation that an operator typed. What could never be published is refused here and not held.
+func (s *Server) manualObservation(body *ManualRate, key engine.QuoteKey, now time.Time) (engine.Observation, error) {
 	observation := engine.Observation{
 		InstitutionID: key.Institution, Currency: body.Currency, Channel: key.Channel, Kind: key.Kind, Buy: body.Buy, Sell: body.Sell,
 	}
@@ -122,7 +122,7 @@ func (s *Server) manual(body *ManualRate, key engine.QuoteKey, now time.Time) (e
 			return observation, badRequest("%q is no date, such as 2027-01-31", body.EffectiveDate)
 		}
 	}
-	observation.ExpiresAt, err = s.manualEnd(body, now)
+	observation.ExpiresAt, err = s.manualExpiry(body, now)
 	return observation, err
 }
 
@@ -147,8 +147,8 @@ func ParseSide(text string) (engine.Decimal, error) {
 	return side, nil
 }
 
-// manualEnd is when a manual rate expires.
-func (s *Server) manualEnd(body *ManualRate, now time.Time) (time.Time, error) {
+// manualExpiry is when a manual rate expires.
+func (s *Server) manualExpiry(body *ManualRate, now time.Time) (time.Time, error) {
 	ends := now.Add(s.config.Catalogue.Source(ManualSource).Lifetime)
 	switch {
 	case body.For != "" && !body.ExpiresAt.IsZero():
@@ -168,8 +168,8 @@ func (s *Server) manualEnd(body *ManualRate, now time.Time) (time.Time, error) {
 	return ends, nil
 }
 
-// quote checks what a request names, and completes it.
-func (s *Server) quote(body *Quote) (engine.QuoteKey, error) {
+// quoteKey checks what a request names, and completes it.
+func (s *Server) quoteKey(body *Quote) (engine.QuoteKey, error) {
 	key := engine.QuoteKey{
 		Institution: body.Institution,
 		Channel:     cmp.Or(body.Channel, engine.Unspecified), Kind: cmp.Or(body.Kind, engine.Commercial),
@@ -191,23 +191,23 @@ func (s *Server) quote(body *Quote) (engine.QuoteKey, error) {
 
 // withdrawRate ends an offer.
 func (s *Server) withdrawRate(r *http.Request, body Withdrawal) (RateChange, error) {
-	key, err := s.quote(&body.Quote)
+	key, err := s.quoteKey(&body.Quote)
 	if err != nil {
 		return RateChange{}, err
 	}
-	by := who(r.Context(), body.By)
+	by := authorName(r.Context(), body.Author)
 	if _, err := s.config.Node.Order(body.Currency, engine.Withdraw{Key: key, SourceID: body.Source, By: by}); err != nil {
 		return RateChange{}, err
 	}
 	s.config.Logger.Info("changed by an operator", "operation", "withdraw rate", "rate", key.ID(body.Currency), "source", body.Source, "by", by)
-	return RateChange{ID: key.ID(body.Currency), SourceID: body.Source, By: by, Published: s.offer(body.Currency, key)}, nil
+	return RateChange{ID: key.ID(body.Currency), SourceID: body.Source, By: by, Published: s.publishedOffer(body.Currency, key)}, nil
 }
 
-// offer is what is published for a quote; nil when nothing is.
-func (s *Server) offer(currency string, key engine.QuoteKey) *Offer {
+// publishedOffer is what is published for a quote; nil when nothing is.
+func (s *Server) publishedOffer(currency string, key engine.QuoteKey) *Offer {
 	page, err := s.config.Node.Rates(engine.RatesQuery{
-		Filter: engine.Filter{Currency: currency, Institution: key.Institution, Channel: key.Channel, Kind: key.Kind},
-		Cut:    engine.Cut{Limit: 1},
+		Filter:      engine.Filter{Currency: currency, Institution: key.Institution, Channel: key.Channel, Kind: key.Kind},
+		PageRequest: engine.PageRequest{Limit: 1},
 	})
 	if err != nil || len(page.Items) == 0 {
 		return nil

@@ -21,16 +21,16 @@ const (
 	readTimeout  = 5 * time.Second
 	writeTimeout = 5 * time.Minute // for a list of a million accounts, read slowly
 	idleTimeout  = 30 * time.Second
-	stopMax      = 15 * time.Second // for requests in flight at the end
+	shutdownMax  = 15 * time.Second // for requests in flight at the end
 )
 
 // Node is what the operator changes and looks at.
 type Node interface {
 	account.Operator
-	engine.Intake
-	Transition() account.Transition
+	engine.Ingester
+	KeyPolicy() account.KeyPolicy
 	Rates(engine.RatesQuery) (*engine.Page[*engine.Rate], error)
-	Held(currency string) ([]engine.Held, error)
+	Held(currency string) ([]engine.Quarantined, error)
 	Order(currency string, c engine.Command) (engine.Receipt, error)
 }
 
@@ -38,8 +38,8 @@ type Node interface {
 type Config struct {
 	Node      Node
 	Catalogue *engine.Catalogue
-	Allowance account.Allowance // of accounts without their own
-	Mail      string            // how letters leave the node: MailSMTP, MailLog or MailOff
+	Allowance account.Quota // of accounts without their own
+	Mail      string        // how letters leave the node: MailSMTP, MailLog or MailOff
 	Clock     func() time.Time
 	Logger    *slog.Logger
 
@@ -48,57 +48,57 @@ type Config struct {
 	Cluster   func() Cluster // nil: the node is alone
 	Metrics   http.Handler   // what Prometheus reads
 	// Backup writes a copy of the node as it is now and asks pace before each piece of so many bytes.
-	Backup func(out io.Writer, pace func(bytes int) error) (Copy, error)
+	Backup func(out io.Writer, pace func(bytes int) error) (BackupInfo, error)
 }
 
 // Server lets the operator at a running node.
 type Server struct {
-	config Config
-	copies copies
-	fronts []front // what Start and Watch have begun
+	config     Config
+	backupSlot backupSlot
+	servers    []httpServer // what Start and Watch have begun
 }
 
-// front is an HTTP server on one listener.
-type front struct {
+// httpServer is an HTTP server on one listener.
+type httpServer struct {
 	*http.Server
-	name  string
-	ended chan struct{} // closed when the server has ended
+	name string
+	done chan struct{} // closed when the server has ended
 }
 
-// New listens to nobody before Start.
+// New listens to nobody before ServeSocket.
 func New(c Config) *Server { return &Server{config: c} }
 
-// Start answers the operator on the socket, at once: errors until the node is ready. Stop waits for its goroutine.
-func (s *Server) Start(socket net.Listener) {
-	server := &http.Server{Handler: s.Handler(), ConnContext: withPeer, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout}
-	s.copies.leaving = make(chan struct{})
-	server.RegisterOnShutdown(sync.OnceFunc(func() { close(s.copies.leaving) }))
+// ServeSocket answers the operator on the socket, at once: errors until the node is ready. Stop waits for its goroutine.
+func (s *Server) ServeSocket(socket net.Listener) {
+	server := &http.Server{Handler: s.Handler(), ConnContext: withPeerName, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout}
+	s.backupSlot.stopping = make(chan struct{})
+	server.RegisterOnShutdown(sync.OnceFunc(func() { close(s.backupSlot.stopping) }))
 	s.serve(server, socket, "the management listener", "tasard admin is not answered any more")
 }
 
 // serve answers what the listener accepts until Stop; lost says what there is no more when it ends by itself.
 func (s *Server) serve(server *http.Server, listener net.Listener, name, lost string) {
-	f := front{server, name, make(chan struct{})}
+	f := httpServer{server, name, make(chan struct{})}
 	f.MaxHeaderBytes, f.ErrorLog = headerMax, slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug)
-	s.fronts = append(s.fronts, f)
+	s.servers = append(s.servers, f)
 	go func() {
-		defer close(f.ended)
+		defer close(f.done)
 		if err := f.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			s.config.Logger.Error(lost+": "+name+" ended", "cause", err.Error())
 		}
 	}()
 }
 
-// Stop lets requests in flight finish, by force after stopMax, and waits for the end of what was begun.
+// Stop lets requests in flight finish, by force after shutdownMax, and waits for the end of what was begun.
 func (s *Server) Stop(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopMax)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownMax)
 	defer cancel()
 	var problems []error
-	for _, f := range s.fronts {
+	for _, f := range s.servers {
 		if err := f.Shutdown(ctx); err != nil {
 			problems = append(problems, fmt.Errorf("stop %s: %w", f.name, errors.Join(err, f.Close())))
 		}
-		<-f.ended
+		<-f.done
 	}
 	return errors.Join(problems...)
 }
@@ -106,21 +106,21 @@ func (s *Server) Stop(ctx context.Context) error {
 // Handler answers the operations, whoever listens.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	ListAccounts.handle(mux, s.listAccounts)
-	ShowAccount.handle(mux, s.showAccount)
-	SuspendAccount.handle(mux, s.suspend)
-	RestoreAccount.handle(mux, s.restore)
-	LimitAccount.handle(mux, s.limit)
-	ShowTransition.handle(mux, s.showTransition)
-	Announce.handle(mux, s.announce)
-	WithdrawAnnouncement.handle(mux, s.withdraw)
-	ListHeld.handle(mux, s.listHeld)
-	ReleaseHeld.handle(mux, s.release)
-	RejectHeld.handle(mux, s.reject)
-	SetRate.handle(mux, s.setRate)
-	WithdrawRate.handle(mux, s.withdrawRate)
-	ListSources.handle(mux, func(*http.Request, None) (Sources, error) { return s.config.Sources(), nil })
-	ShowCluster.handle(mux, s.showCluster)
+	ListAccounts.register(mux, s.listAccounts)
+	ShowAccount.register(mux, s.showAccount)
+	SuspendAccount.register(mux, s.suspend)
+	RestoreAccount.register(mux, s.restore)
+	LimitAccount.register(mux, s.limit)
+	ShowKeyPolicy.register(mux, s.showKeyPolicy)
+	Announce.register(mux, s.announce)
+	WithdrawAnnouncement.register(mux, s.withdraw)
+	ListQuarantine.register(mux, s.listQuarantine)
+	ReleaseQuarantined.register(mux, s.release)
+	RejectQuarantined.register(mux, s.reject)
+	SetRate.register(mux, s.setRate)
+	WithdrawRate.register(mux, s.withdrawRate)
+	ListSources.register(mux, func(*http.Request, NoBody) (Sources, error) { return s.config.Sources(), nil })
+	ShowCluster.register(mux, s.showCluster)
 	mux.HandleFunc("GET "+ReadyzPath, s.readiness)
 	mux.Handle("GET "+MetricsPath, s.config.Metrics)
 	mux.HandleFunc("GET "+backupPath, s.backup)
@@ -128,7 +128,7 @@ func (s *Server) Handler() http.Handler {
 		mux.HandleFunc("GET "+profilePath+name, show)
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		refuse(w, &engine.Error{Code: engine.CodeNotFound, Message: "this node does not know the operation; do node and command have the same version?"})
+		writeError(w, &engine.Error{Code: engine.CodeNotFound, Message: "this node does not know the operation; do node and command have the same version?"})
 	})
 	return mux
 }

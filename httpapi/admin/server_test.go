@@ -19,55 +19,55 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// stillNode is a node with one account and one held value, on which every change succeeds.
-type stillNode struct {
+// fakeNode is a node with one account and one held value, on which every change succeeds.
+type fakeNode struct {
 	changes int
 	by      string
 }
 
-func (n *stillNode) ListAccounts() ([]account.Summary, error) {
+func (n *fakeNode) ListAccounts() ([]account.Summary, error) {
 	email, err := account.ParseEmail("ana@example.com")
 	return []account.Summary{{ID: 7, Email: email.ID()}}, err
 }
 
-func (n *stillNode) ShowAccount(id uint64) (account.Record, account.Verdict, error) {
+func (n *fakeNode) ShowAccount(id uint64) (account.Record, account.QuotaResult, error) {
 	if id != 7 {
-		return account.Record{}, account.Verdict{}, &engine.Error{Code: engine.CodeNotFound, Message: "no such account"}
+		return account.Record{}, account.QuotaResult{}, &engine.Error{Code: engine.CodeNotFound, Message: "no such account"}
 	}
-	return account.Record{ID: 7}, account.Verdict{}, nil
+	return account.Record{ID: 7}, account.QuotaResult{}, nil
 }
 
-func (n *stillNode) change(by string) error {
+func (n *fakeNode) change(by string) error {
 	n.changes++
 	n.by = by
 	return nil
 }
 
-func (n *stillNode) SuspendAccount(_ uint64, _, by string) error                 { return n.change(by) }
-func (n *stillNode) RestoreAccount(_ uint64, by string) error                    { return n.change(by) }
-func (n *stillNode) LimitAccount(_ uint64, _ account.Allowance, by string) error { return n.change(by) }
-func (n *stillNode) WithdrawAnnouncement(by string) error                        { return n.change(by) }
-func (n *stillNode) Transition() account.Transition                              { return account.Transition{} }
-func (n *stillNode) Announce(_ time.Time, by string) (account.Transition, error) {
-	return account.Transition{}, n.change(by)
+func (n *fakeNode) SuspendAccount(_ uint64, _, by string) error                { return n.change(by) }
+func (n *fakeNode) RestoreAccount(_ uint64, by string) error                   { return n.change(by) }
+func (n *fakeNode) SetAccountQuota(_ uint64, _ account.Quota, by string) error { return n.change(by) }
+func (n *fakeNode) WithdrawAnnouncement(by string) error                       { return n.change(by) }
+func (n *fakeNode) KeyPolicy() account.KeyPolicy                               { return account.KeyPolicy{} }
+func (n *fakeNode) Announce(_ time.Time, by string) (account.KeyPolicy, error) {
+	return account.KeyPolicy{}, n.change(by)
 }
 
-func (n *stillNode) Observe([]engine.Refresh) (engine.Receipt, error) {
+func (n *fakeNode) Observe([]engine.Refresh) (engine.Receipt, error) {
 	return engine.Receipt{Accepted: 1, Changed: 1}, n.change("")
 }
 
-func (n *stillNode) Rates(engine.RatesQuery) (*engine.Page[*engine.Rate], error) {
+func (n *fakeNode) Rates(engine.RatesQuery) (*engine.Page[*engine.Rate], error) {
 	return &engine.Page[*engine.Rate]{}, nil
 }
 
-func (n *stillNode) Held(currency string) ([]engine.Held, error) {
-	return []engine.Held{{
+func (n *fakeNode) Held(currency string) ([]engine.Quarantined, error) {
+	return []engine.Quarantined{{
 		ID: 17, SourceID: "popular-site", Reason: engine.Jump,
 		Observation: engine.Observation{InstitutionID: "popular", Currency: cmp.Or(currency, "USD"), Buy: "5.81"},
 	}}, nil
 }
 
-func (n *stillNode) Order(_ string, c engine.Command) (engine.Receipt, error) {
+func (n *fakeNode) Order(_ string, c engine.Command) (engine.Receipt, error) {
 	switch order := c.(type) {
 	case engine.Release:
 		return engine.Receipt{}, n.change(order.By)
@@ -85,14 +85,16 @@ func at() time.Time { return time.Date(2026, 6, 30, 15, 0, 0, 0, time.UTC) }
 // serverOf tells of a node in which something is wrong, and which can't be copied.
 func serverOf(node Node) *Server {
 	return New(Config{
-		Node: node, Catalogue: engine.DefaultCatalogue(), Allowance: account.DefaultAllowance(), Mail: MailSMTP, Clock: at, Logger: slog.New(slog.DiscardHandler),
+		Node: node, Catalogue: engine.DefaultCatalogue(), Allowance: account.DefaultQuota(), Mail: MailSMTP, Clock: at, Logger: slog.New(slog.DiscardHandler),
 		Readiness: func() Readiness {
-			conditions := []engine.Condition{engine.Well("log"), {Name: "disk", State: "slow", Detail: "slow"}}
+			conditions := []engine.Condition{engine.HealthyCondition("log"), {Name: "disk", State: "slow", Detail: "slow"}}
 			return Readiness{Status: engine.ReadinessOf(conditions), Conditions: conditions, Log: Log{Failure: "secret cause"}}
 		},
 		Sources: func() Sources { return Sources{Sources: []Source{}} },
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "tasard_up 1\n") }),
-		Backup:  func(io.Writer, func(int) error) (Copy, error) { return Copy{}, errors.New("nothing to copy") },
+		Backup: func(io.Writer, func(int) error) (BackupInfo, error) {
+			return BackupInfo{}, errors.New("nothing to copy")
+		},
 	})
 }
 
@@ -158,7 +160,7 @@ func TestServer_OnlyItsOwnRequests(t *testing.T) {
 		{"POST", "/quarantine/USD/-1/release", typeJSON, `{}`, http.StatusBadRequest},
 		{"POST", "/quarantine/USD/17/release", typeJSON, `{"by":"a\nb"}`, http.StatusBadRequest},
 	} {
-		node := &stillNode{}
+		node := &fakeNode{}
 		if got := askAs(t, serverOf(node), test.method, test.path, test.media, test.body); got.Code != test.status || node.changes > 0 {
 			t.Errorf("%s %s %.80s: status %d, want %d, %d changes", test.method, test.path, test.body, got.Code, test.status, node.changes)
 		}
@@ -184,7 +186,7 @@ func FuzzServer(f *testing.F) {
 			t.Skip()
 		}
 		req.Header.Set("Content-Type", typeJSON)
-		node := &stillNode{}
+		node := &fakeNode{}
 		answer := httptest.NewRecorder()
 		serverOf(node).Handler().ServeHTTP(answer, req)
 		switch {
@@ -215,7 +217,7 @@ func jsonLines(answer *httptest.ResponseRecorder) bool {
 func TestServer_Author(t *testing.T) {
 	ctx := context.WithValue(t.Context(), peerKey{}, "root")
 	for by, want := range map[string]string{"": "root", "ana": "ana (root)", "root": "root (root)"} {
-		if got := who(ctx, By{by}); got != want {
+		if got := authorName(ctx, Author{by}); got != want {
 			t.Errorf("%q: %q, want %q", by, got, want)
 		}
 	}
@@ -223,7 +225,7 @@ func TestServer_Author(t *testing.T) {
 
 // TestServer_Public: the listener for Prometheus has metrics and health alone, without causes, and changes nothing.
 func TestServer_Public(t *testing.T) {
-	node := &stillNode{}
+	node := &fakeNode{}
 	public := serverOf(node).public()
 	for target, want := range map[string]int{
 		"GET /metrics": 200, "GET /livez": 200, "GET /readyz": 200, "HEAD /livez": 200, "POST /metrics": 405, "GET /": 404, "GET /debug/pprof/": 404,
@@ -251,9 +253,9 @@ func TestServer_WatchedFromOutside(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	s := serverOf(&stillNode{})
+	s := serverOf(&fakeNode{})
 	s.config.Logger = slog.New(slog.NewTextHandler(&log, nil))
-	s.Watch(open)
+	s.ServeMetrics(open)
 	if err := s.Stop(t.Context()); err != nil || !strings.Contains(log.String(), "metrics can be read by whoever reaches this address") {
 		t.Errorf("%v: %s", err, log.String())
 	}
@@ -261,20 +263,20 @@ func TestServer_WatchedFromOutside(t *testing.T) {
 
 // TestBackup_OneAtATime wants a second caller to be refused while one is being served, and a caller that is gone to end its copy.
 func TestBackup_OneAtATime(t *testing.T) {
-	s := serverOf(&stillNode{})
-	s.copies.taken.Store(true)
+	s := serverOf(&fakeNode{})
+	s.backupSlot.taken.Store(true)
 	if got := askServer(t, s, http.MethodGet, backupPath, ""); got.Code != http.StatusServiceUnavailable {
 		t.Errorf("the second is answered %d", got.Code)
 	}
-	s.copies.taken.Store(false)
+	s.backupSlot.taken.Store(false)
 	for range 2 { // the first has let go
 		if got := askServer(t, s, http.MethodGet, backupPath, ""); got.Code != http.StatusInternalServerError || !jsonLines(got) {
 			t.Errorf("a copy that fails is answered %d: %s", got.Code, got.Body)
 		}
 	}
-	p := &pacer{ctx: t.Context(), leaving: make(chan struct{}), wait: time.NewTimer(0), stalled: time.NewTimer(time.Hour)}
-	close(p.leaving)
-	if err := p.take(backupBytesASecond * 60); !errors.Is(err, errLeaving) {
+	p := &pacer{ctx: t.Context(), stopping: make(chan struct{}), timer: time.NewTimer(0), stallTimer: time.NewTimer(time.Hour)}
+	close(p.stopping)
+	if err := p.wait(backupBytesASecond * 60); !errors.Is(err, errStopping) {
 		t.Errorf("a node that stops: %v", err)
 	}
 }

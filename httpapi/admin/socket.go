@@ -22,7 +22,7 @@ const (
 // Why there is no socket. Every other error of Listen is one of the place: it can't be written to.
 var (
 	ErrSocketPath = errors.New("no path of a socket")
-	ErrAnswered   = errors.New("another node answers there")
+	ErrInUse      = errors.New("another node answers there")
 )
 
 // Listen makes the socket. One that a dead process left behind is replaced, one that is answered is refused.
@@ -84,9 +84,9 @@ func removeStale(ctx context.Context, path string) error {
 	switch {
 	case err == nil:
 		_ = conn.Close() // nothing was said
-		return fmt.Errorf("%s: %w", path, ErrAnswered)
+		return fmt.Errorf("%s: %w", path, ErrInUse)
 	case !errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("%s: it can't be told whether %w: %w", path, ErrAnswered, err)
+		return fmt.Errorf("%s: it can't be told whether %w: %w", path, ErrInUse, err)
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the socket of a node that is gone: %w", err)
@@ -97,13 +97,13 @@ func removeStale(ctx context.Context, path string) error {
 // peerKey marks the operating system's user in the context of a connection.
 type peerKey struct{}
 
-// withPeer notes who is at the other end, as the operating system knows it.
-func withPeer(ctx context.Context, conn net.Conn) context.Context {
+// withPeerName notes who is at the other end, as the operating system knows it.
+func withPeerName(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, peerKey{}, peerName(conn))
 }
 
-// who is the name under which a change goes into the log: the operating system's user, behind the name that was given.
-func who(ctx context.Context, by By) string {
+// authorName is the name under which a change goes into the log: the operating system's user, behind the name that was given.
+func authorName(ctx context.Context, by Author) string {
 	peer, _ := ctx.Value(peerKey{}).(string)
 	if by.Name == "" {
 		return peer

@@ -42,7 +42,7 @@ type (
 		Failure             *SourceFailure `json:"failure,omitempty"`
 		Read                int            `json:"read"`
 		Accepted            int            `json:"accepted"`
-		Held                int            `json:"held"`
+		Quarantined         int            `json:"held"`
 		Repeated            int            `json:"repeated"`
 		Digests             []string       `json:"digests,omitempty"`
 		Notes               []string       `json:"notes,omitempty"`
@@ -83,7 +83,7 @@ type ClusterNode struct {
 	Snapshot  uint64    `json:"snapshot"`
 }
 
-func (s *Server) showCluster(*http.Request, None) (Cluster, error) {
+func (s *Server) showCluster(*http.Request, NoBody) (Cluster, error) {
 	if s.config.Cluster == nil {
 		return Cluster{}, &engine.Error{Code: engine.CodeNotFound, Message: "this node is alone: it was started without --cluster"}
 	}

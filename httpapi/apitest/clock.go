@@ -14,7 +14,7 @@ type Clock struct {
 	mu     sync.Mutex
 	at     time.Time        // when it stands still
 	follow func() time.Time // nil: it stands still
-	ahead  time.Duration    // of what it follows
+	offset time.Duration    // of what it follows
 }
 
 func newClock(at time.Time, follow func() time.Time) *Clock {
@@ -32,7 +32,7 @@ func (c *Clock) now() time.Time {
 	if c.follow == nil {
 		return c.at
 	}
-	return c.follow().Add(c.ahead).Round(0).UTC()
+	return c.follow().Add(c.offset).Round(0).UTC()
 }
 
 // Advance moves the clock on, or back by a negative span.
@@ -40,13 +40,13 @@ func (c *Clock) Advance(by time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.at = c.at.Add(by)
-	c.ahead += by
+	c.offset += by
 }
 
 // Set moves the clock to an instant.
 func (c *Clock) Set(at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ahead += at.Sub(c.now())
+	c.offset += at.Sub(c.now())
 	c.at = at.Round(0).UTC()
 }

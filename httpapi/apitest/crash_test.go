@@ -16,10 +16,10 @@ func TestRestartAndCrash(t *testing.T) {
 	srv := Start(t, Rates(standardRate), Quota(40, 60))
 	key := srv.Key()
 	for range 5 {
-		expect(t, srv, srv.Client, key, http.StatusOK, "")
+		mustAnswer(t, srv, srv.Client, key, http.StatusOK, "")
 	}
 	srv.Restart()
-	if header := expect(t, srv, srv.Client, key, http.StatusOK, ""); header.Get("X-RateLimit-Remaining") != "34" {
+	if header := mustAnswer(t, srv, srv.Client, key, http.StatusOK, ""); header.Get("X-RateLimit-Remaining") != "34" {
 		t.Errorf("after a restart: %v", header)
 	}
 	srv.Crash()
@@ -29,7 +29,7 @@ func TestRestartAndCrash(t *testing.T) {
 			granted++
 		}
 	}
-	if granted > 34 || granted < 34-2*account.LeaseDefault {
+	if granted > 34 || granted < 34-2*account.LeaseSizeDefault {
 		t.Errorf("after a crash: %d granted of 34", granted)
 	}
 }
@@ -40,7 +40,7 @@ func TestRestart_UnderWay(t *testing.T) {
 	crashing := atomic.Bool{}
 	stop := repeat(4, func() {
 		during := crashing.Load()
-		status, body, _, err := try(t, srv.Client, srv.URL+best)
+		status, body, _, err := tryGet(t, srv.Client, srv.URL+best)
 		if !during && !crashing.Load() && (err != nil || status != http.StatusOK) {
 			t.Errorf("%d %s %v", status, body, err)
 		}
@@ -64,7 +64,7 @@ func TestCrash_GrantsNothingTwice(t *testing.T) {
 	key := "Bearer " + srv.Key()
 	var granted atomic.Int64
 	ask := func() {
-		if status, _, _, err := try(t, srv.Client, srv.URL+best, "Authorization", key); err == nil && status == http.StatusOK {
+		if status, _, _, err := tryGet(t, srv.Client, srv.URL+best, "Authorization", key); err == nil && status == http.StatusOK {
 			granted.Add(1)
 		}
 	}
@@ -81,19 +81,19 @@ func TestCrash_GrantsNothingTwice(t *testing.T) {
 	}
 }
 
-// owner makes and revokes keys of one account, and notes what was answered.
-type owner struct {
+// accountClient makes and revokes keys of one account, and notes what was answered.
+type accountClient struct {
 	t       *testing.T
 	srv     *Server
 	session string
-	news    chan struct{} // something was answered
+	changed chan struct{} // something was answered
 
 	mu       sync.Mutex
 	answered map[string]string // "active" or "revoked", by id
 }
 
 // call sends a request of the owner; status 0 = no answer.
-func (o *owner) call(method, path, body string) (int, string) {
+func (o *accountClient) call(method, path, body string) (int, string) {
 	status, text, _, err := send(o.t, o.srv.Client, method, o.srv.URL+"/v1/account/"+path, body, "Authorization", "Bearer "+o.session)
 	if err != nil {
 		return 0, ""
@@ -101,35 +101,35 @@ func (o *owner) call(method, path, body string) (int, string) {
 	return status, text
 }
 
-// work makes a key and revokes all, those included whose requests had no answer.
-func (o *owner) work() {
+// createAndRevoke makes a key and revokes all, those included whose requests had no answer.
+func (o *accountClient) createAndRevoke() {
 	status, body := o.call(http.MethodPost, "keys", "{}")
 	var made struct{ Data struct{ ID string } }
 	if status == http.StatusCreated && json.Unmarshal([]byte(body), &made) == nil {
-		o.note(made.Data.ID, "active")
+		o.record(made.Data.ID, "active")
 	}
-	for id, state := range o.listed() {
+	for id, state := range o.listKeys() {
 		if state != "active" {
 			continue
 		}
 		if status, _ := o.call(http.MethodDelete, "keys/"+id, ""); status == http.StatusNoContent {
-			o.note(id, "revoked")
+			o.record(id, "revoked")
 		}
 	}
 }
 
-func (o *owner) note(id, state string) {
+func (o *accountClient) record(id, state string) {
 	o.mu.Lock()
 	o.answered[id] = state
 	o.mu.Unlock()
 	select {
-	case o.news <- struct{}{}:
+	case o.changed <- struct{}{}:
 	default:
 	}
 }
 
-// listed are the states of the keys by id; none without an answer.
-func (o *owner) listed() map[string]string {
+// listKeys are the states of the keys by id; none without an answer.
+func (o *accountClient) listKeys() map[string]string {
 	status, body := o.call(http.MethodGet, "keys", "")
 	var list struct{ Data []struct{ ID, Status string } }
 	if status != http.StatusOK || json.Unmarshal([]byte(body), &list) != nil {
@@ -143,12 +143,12 @@ func (o *owner) listed() map[string]string {
 }
 
 // check holds the account against what was answered before. Old revoked keys leave the list.
-func (o *owner) check() {
+func (o *accountClient) check() {
 	o.t.Helper()
 	o.mu.Lock()
 	answered := maps.Clone(o.answered)
 	o.mu.Unlock()
-	listed := o.listed()
+	listed := o.listKeys()
 	for id, state := range answered {
 		if state == "active" && listed[id] == "" || state == "revoked" && listed[id] == "active" {
 			o.t.Errorf("key %s was answered as %s, and is listed as %q", id, state, listed[id])
@@ -159,11 +159,11 @@ func (o *owner) check() {
 // TestCrash_KeepsWhatWasAnswered: while keys are made and revoked, crash after crash takes nothing back that was answered.
 func TestCrash_KeepsWhatWasAnswered(t *testing.T) {
 	srv := Start(t)
-	o := &owner{t: t, srv: srv, session: signIn(t, srv, srv.Client, "ana@example.do"), news: make(chan struct{}), answered: map[string]string{}}
-	stop := repeat(1, o.work)
-	for range sweep(10, 40) {
+	o := &accountClient{t: t, srv: srv, session: signIn(t, srv, srv.Client, "ana@example.do"), changed: make(chan struct{}), answered: map[string]string{}}
+	stop := repeat(1, o.createAndRevoke)
+	for range sampleOrWhole(10, 40) {
 		for range 5 { // then it is at work
-			<-o.news
+			<-o.changed
 		}
 		srv.Crash()
 		o.check()

@@ -18,5 +18,5 @@ func TestFaultsQ7_Days(t *testing.T) {
 			t.Errorf("%s never happened", what)
 		}
 	}
-	controlDays(t, lostPublications, generousQuota, forgottenKeys)
+	mustFindMutations(t, lostPublications, generousQuota, forgottenKeys)
 }

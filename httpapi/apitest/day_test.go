@@ -27,29 +27,29 @@ const (
 	dayQuota    = 150
 	dayMinute   = 25
 	dayHours    = 24
-	dayHoursRun = 3                        // of the fast test: a midnight, and the slot that was missed before the start
-	dayLogIns   = 8                        // of an address, which gets ten letters a day
-	leaseUnsure = 2 * account.LeaseDefault // what a crash costs at most: of leases, one is being spent and the next may be there
+	dayHoursRun = 3                            // of the fast test: a midnight, and the slot that was missed before the start
+	dayLogIns   = 8                            // of an address, which gets ten letters a day
+	forfeitMax  = 2 * account.LeaseSizeDefault // what a crash costs at most: of leases, one is being spent and the next may be there
 )
 
-// dayWorld is a whole service over a day of simulated time: collectors, publications by hand that expire, users who sign up and send
+// daySimulation is a whole service over a day of simulated time: collectors, publications by hand that expire, users who sign up and send
 // requests, restarts and crashes, and what was answered.
-type dayWorld struct {
-	t      testing.TB
-	srv    *Server
-	random *rand.Rand
-	set    []*source.Definition
-	plant  string
+type daySimulation struct {
+	t        testing.TB
+	srv      *Server
+	random   *rand.Rand
+	set      []*source.Definition
+	mutation string
 
-	mu     sync.Mutex
-	quotes map[string]quoted // newest that was acknowledged, by institution
-	slots  map[string]int    // values accepted of a source, by source and slot
-	faults []string
+	mu       sync.Mutex
+	quotes   map[string]acknowledgedQuote // newest that was acknowledged, by institution
+	slots    map[string]int               // values accepted of a source, by source and slot
+	failures []string
 
 	collector func() // ends it
-	callers   []*dayCaller
-	booted    time.Time // of the last start
-	news      int       // publications by hand
+	clients   []*dayClient
+	startedAt time.Time // of the last start
+	published int       // publications by hand
 	counts    dayCounts
 }
 
@@ -60,7 +60,7 @@ const (
 	forgottenKeys    = "a revocation is answered and not made"
 )
 
-type quoted struct {
+type acknowledgedQuote struct {
 	sell    string
 	expires time.Time // zero: not by hand
 }
@@ -68,28 +68,28 @@ type quoted struct {
 // dayCounts is how often something happened, by what it is.
 type dayCounts map[string]int
 
-func (w *dayWorld) fail(format string, args ...any) {
+func (w *daySimulation) fail(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.faults = append(w.faults, w.srv.Clock.Now().Format(time.RFC3339)+": "+fmt.Sprintf(format, args...))
+	w.failures = append(w.failures, w.srv.Clock.Now().Format(time.RFC3339)+": "+fmt.Sprintf(format, args...))
 }
 
-// dayCaller is a user of the service, and what was answered.
-type dayCaller struct {
-	client   *http.Client
-	key      string // "" = none
-	id       string
-	session  string
-	email    string
-	loggedIn time.Time
-	logIns   int
-	admitted []time.Time
-	slack    map[engine.Date]int // what crashes may have cost
-	least    map[engine.Date]int // remaining that was shown last
+// dayClient is a user of the service, and what was answered.
+type dayClient struct {
+	client          *http.Client
+	key             string // "" = none
+	id              string
+	session         string
+	email           string
+	loggedIn        time.Time
+	logIns          int
+	admitted        []time.Time
+	forfeited       map[engine.Date]int // what crashes may have cost
+	lowestRemaining map[engine.Date]int // remaining that was shown last
 }
 
 // Fetch is collectors.Fetcher: the site of a source, in the shape of the real one. Its values follow the hour.
-func (w *dayWorld) Fetch(ctx context.Context, d *source.Definition, _ int) (*source.Document, error) {
+func (w *daySimulation) Fetch(ctx context.Context, d *source.Definition, _ int) (*source.Document, error) {
 	timer := time.NewTimer(time.Second) // a site takes its time
 	defer timer.Stop()
 	select {
@@ -106,10 +106,10 @@ func (w *dayWorld) Fetch(ctx context.Context, d *source.Definition, _ int) (*sou
 }
 
 // Observe is collectors.Sink: the node, and a note of what it acknowledged.
-func (w *dayWorld) Observe(list []engine.Refresh) (engine.Receipt, error) {
+func (w *daySimulation) Observe(list []engine.Refresh) (engine.Receipt, error) {
 	var receipt engine.Receipt
 	var err error
-	if w.plant == lostPublications {
+	if w.mutation == lostPublications {
 		for _, r := range list {
 			receipt.Accepted += len(r.Observations)
 		}
@@ -120,7 +120,7 @@ func (w *dayWorld) Observe(list []engine.Refresh) (engine.Receipt, error) {
 	defer w.mu.Unlock()
 	for i, r := range list {
 		for _, o := range r.Observations {
-			w.quotes[o.InstitutionID] = quoted{sell: o.Sell}
+			w.quotes[o.InstitutionID] = acknowledgedQuote{sell: o.Sell}
 		}
 		if i == len(list)-1 && receipt.Repeated == 0 {
 			w.slots[r.SourceID+" "+r.Slot.UTC().Format(time.RFC3339)]++
@@ -130,15 +130,15 @@ func (w *dayWorld) Observe(list []engine.Refresh) (engine.Receipt, error) {
 }
 
 // collect starts the collectors, as a node does: with what its log says was heard.
-func (w *dayWorld) collect() {
+func (w *daySimulation) collect() {
 	var done map[string]time.Time
-	w.srv.must(w.srv.alone(func() (err error) {
-		done, err = w.srv.life.system.Slots()
+	w.srv.must(w.srv.withLock(func() (err error) {
+		done, err = w.srv.instance.system.Slots()
 		return err
 	}))
 	ctx, cancel := context.WithCancel(context.Background())
 	c := collectors.New(collectors.Config{
-		Definitions: w.set, Fetcher: w, Sink: w, Clock: w.srv.Clock.Now, Done: func(id string) time.Time { return done[id] },
+		Definitions: w.set, Fetcher: w, Sink: w, Clock: w.srv.Clock.Now, LastSlot: func(id string) time.Time { return done[id] },
 		Random: rand.New(rand.NewPCG(w.random.Uint64(), 1)),
 	})
 	ended := make(chan error, 1)
@@ -151,10 +151,10 @@ func (w *dayWorld) collect() {
 	}
 }
 
-// playDay lets a day pass, or the first hours of one.
-func playDay(t testing.TB, seed uint64, hours int, plant string, counts dayCounts) *dayWorld {
-	w := &dayWorld{
-		t: t, random: rand.New(rand.NewPCG(7, seed)), plant: plant, quotes: map[string]quoted{}, slots: map[string]int{}, counts: counts,
+// simulateDay lets a day pass, or the first hours of one.
+func simulateDay(t testing.TB, seed uint64, hours int, plant string, counts dayCounts) *daySimulation {
+	w := &daySimulation{
+		t: t, random: rand.New(rand.NewPCG(7, seed)), mutation: plant, quotes: map[string]acknowledgedQuote{}, slots: map[string]int{}, counts: counts,
 	}
 	catalogue := engine.DefaultCatalogue()
 	for _, id := range []string{"bhd-site", "popular-site"} {
@@ -170,12 +170,12 @@ func playDay(t testing.TB, seed uint64, hours int, plant string, counts dayCount
 	}
 	began := now()
 	clock := func() time.Time { return dayStart.Add(now().Sub(began)) }
-	w.srv = Start(t, Follow(clock), Catalogue(catalogue), Lenient(), Quota(quota, dayMinute), KeysRequired(), WithChance(seed))
-	w.booted = w.srv.Clock.Now().Add(-time.Hour)
+	w.srv = Start(t, FollowClock(clock), Catalogue(catalogue), Lenient(), Quota(quota, dayMinute), KeysRequired(), RandomSeed(seed))
+	w.startedAt = w.srv.Clock.Now().Add(-time.Hour)
 	w.srv.Publish(Rate{Institution: "banreservas", Currency: "USD", Buy: "58.00", Sell: "61.00"})
 	w.collect()
 	w.signUp()
-	for w.srv.Clock.Now().Before(dayStart.Add(time.Duration(hours)*time.Hour)) && len(w.faults) == 0 {
+	for w.srv.Clock.Now().Before(dayStart.Add(time.Duration(hours)*time.Hour)) && len(w.failures) == 0 {
 		<-time.NewTimer(time.Duration(1+w.random.IntN(int(12*time.Minute/time.Second))) * time.Second).C
 		w.act()
 	}
@@ -185,45 +185,45 @@ func playDay(t testing.TB, seed uint64, hours int, plant string, counts dayCount
 }
 
 // act is one thing that happens.
-func (w *dayWorld) act() {
+func (w *daySimulation) act() {
 	switch kind := w.random.IntN(40); {
-	case kind == 0 && len(w.callers) < 12:
+	case kind == 0 && len(w.clients) < 12:
 		w.signUp()
 	case kind == 1:
-		w.end(w.srv.Restart)
+		w.restart(w.srv.Restart)
 		w.counts["restarts"]++
 	case kind == 2:
 		w.crash()
 	case kind == 3:
-		w.rotate(w.callers[w.random.IntN(len(w.callers))])
+		w.rotate(w.clients[w.random.IntN(len(w.clients))])
 	case kind < 8:
 		w.publish()
 	default:
-		w.ask(w.callers[w.random.IntN(len(w.callers))], 1+w.random.IntN(dayMinute+5))
+		w.sendRequests(w.clients[w.random.IntN(len(w.clients))], 1+w.random.IntN(dayMinute+5))
 	}
 }
 
-// end stops the node with its collectors, one way or the other, and starts it again.
-func (w *dayWorld) end(how func()) {
+// restart stops the node with its collectors, one way or the other, and starts it again.
+func (w *daySimulation) restart(how func()) {
 	w.collector()
 	how()
-	w.booted = w.srv.Clock.Now()
+	w.startedAt = w.srv.Clock.Now()
 	w.collect()
 }
 
 // crash ends the node with its collectors; each caller may lose what was leased.
-func (w *dayWorld) crash() {
-	for _, c := range w.callers {
-		c.slack[engine.DateOf(w.srv.Clock.Now())] += leaseUnsure
+func (w *daySimulation) crash() {
+	for _, c := range w.clients {
+		c.forfeited[engine.DateOf(w.srv.Clock.Now())] += forfeitMax
 	}
-	w.end(w.srv.Crash)
+	w.restart(w.srv.Crash)
 	w.counts["crashes"]++
 }
 
 // publish is a rate by hand that ends within some hours.
-func (w *dayWorld) publish() {
-	w.news++
-	at, sell := w.srv.Clock.Now(), fmt.Sprintf("60.%02d", w.news%100)
+func (w *daySimulation) publish() {
+	w.published++
+	at, sell := w.srv.Clock.Now(), fmt.Sprintf("60.%02d", w.published%100)
 	expires := at.Add(time.Duration(1+w.random.IntN(180)) * time.Minute)
 	receipt := w.srv.Observe(engine.Refresh{SourceID: "manual", ObservedAt: at, Observations: []engine.Observation{{
 		InstitutionID: "scotiabank", Currency: "USD", Buy: "58.00", Sell: sell, ExpiresAt: expires,
@@ -233,11 +233,11 @@ func (w *dayWorld) publish() {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.quotes["scotiabank"] = quoted{sell, expires}
+	w.quotes["scotiabank"] = acknowledgedQuote{sell, expires}
 }
 
 // call sends a request and reads the answer.
-func (w *dayWorld) call(client *http.Client, method, path, bearer, body string) (int, string, http.Header) {
+func (w *daySimulation) call(client *http.Client, method, path, bearer, body string) (int, string, http.Header) {
 	status, text, header, err := send(w.t, client, method, w.srv.URL+path, body, "Authorization", "Bearer "+bearer)
 	if err != nil {
 		w.fail("%s %s: %v", method, path, err)
@@ -246,23 +246,23 @@ func (w *dayWorld) call(client *http.Client, method, path, bearer, body string) 
 }
 
 // signUp goes from an address to a key.
-func (w *dayWorld) signUp() {
+func (w *daySimulation) signUp() {
 	w.counts["sign-ups"]++
-	c := &dayCaller{
-		client: w.srv.ClientFrom(fmt.Sprintf("198.51.100.%d", len(w.callers)+1)), email: fmt.Sprintf("caller%d@example.com", len(w.callers)),
-		slack: map[engine.Date]int{}, least: map[engine.Date]int{},
+	c := &dayClient{
+		client: w.srv.ClientFrom(fmt.Sprintf("198.51.100.%d", len(w.clients)+1)), email: fmt.Sprintf("caller%d@example.com", len(w.clients)),
+		forfeited: map[engine.Date]int{}, lowestRemaining: map[engine.Date]int{},
 	}
 	w.logIn(c)
 	w.newKey(c)
-	w.callers = append(w.callers, c)
+	w.clients = append(w.clients, c)
 }
 
-func (w *dayWorld) logIn(c *dayCaller) {
+func (w *daySimulation) logIn(c *dayClient) {
 	c.logIns, c.loggedIn = c.logIns+1, w.srv.Clock.Now()
 	c.session = signIn(w.t, w.srv, c.client, c.email)
 }
 
-func (w *dayWorld) newKey(c *dayCaller) {
+func (w *daySimulation) newKey(c *dayClient) {
 	status, body, _ := w.call(c.client, http.MethodPost, "/v1/account/keys", c.session, "{}")
 	var made struct{ Data struct{ ID, Secret string } }
 	if err := json.Unmarshal([]byte(body), &made); err != nil || status != http.StatusCreated {
@@ -272,15 +272,15 @@ func (w *dayWorld) newKey(c *dayCaller) {
 }
 
 // rotate logs in again, makes a new key and revokes the old one, which is refused from then on.
-func (w *dayWorld) rotate(c *dayCaller) {
+func (w *daySimulation) rotate(c *dayClient) {
 	// No letter goes out otherwise (K3, S9). The minute is one of the node's steady time, which stands still while no node runs.
-	if now := w.srv.Clock.Now(); c.logIns == dayLogIns || now.Sub(c.loggedIn) <= account.CodeResendAfter || now.Sub(w.booted) <= account.CodeResendAfter {
+	if now := w.srv.Clock.Now(); c.logIns == dayLogIns || now.Sub(c.loggedIn) <= account.CodeResendAfter || now.Sub(w.startedAt) <= account.CodeResendAfter {
 		return
 	}
 	old, id := c.key, c.id
 	w.logIn(c)
 	w.newKey(c)
-	if w.plant != forgottenKeys {
+	if w.mutation != forgottenKeys {
 		if status, body, _ := w.call(c.client, http.MethodDelete, "/v1/account/keys/"+id, c.session, ""); status != http.StatusNoContent {
 			w.fail("revoke %s: %d %s", id, status, body)
 		}
@@ -295,7 +295,7 @@ func (w *dayWorld) rotate(c *dayCaller) {
 }
 
 // checkSlots wants every slot of the day to be heard once of each source.
-func (w *dayWorld) checkSlots() {
+func (w *daySimulation) checkSlots() {
 	w.counts["slots published"] += len(w.slots)
 	for key, times := range w.slots {
 		if times != 1 {
@@ -306,7 +306,7 @@ func (w *dayWorld) checkSlots() {
 	if w.srv.Clock.Now().Sub(dayStart) >= dayHours*time.Hour {
 		want *= 4
 	}
-	if len(w.faults) == 0 && len(w.slots) < want {
+	if len(w.failures) == 0 && len(w.slots) < want {
 		w.fail("%d slots were published, want at least %d: %v", len(w.slots), want, w.slots)
 	}
 }
@@ -317,8 +317,8 @@ func checkDays(t *testing.T, first, days, hours int, counts dayCounts) {
 	for seed := first; seed < first+days && !t.Failed(); seed++ {
 		before := goleak.IgnoreCurrent()
 		synctest.Test(t, func(t *testing.T) {
-			w := playDay(t, uint64(seed), hours, "", counts)
-			for _, fault := range w.faults {
+			w := simulateDay(t, uint64(seed), hours, "", counts)
+			for _, fault := range w.failures {
 				t.Errorf("seed %d: %s", seed, fault)
 			}
 		})
@@ -337,19 +337,19 @@ func TestQ7_HoursOfTheWholeService(t *testing.T) {
 }
 
 func TestQ7_Control(t *testing.T) {
-	controlDays(t, lostPublications)
+	mustFindMutations(t, lostPublications)
 }
 
-// controlDays wants each of the planted bugs to be seen.
-func controlDays(t *testing.T, plants ...string) {
+// mustFindMutations wants each of the planted bugs to be seen.
+func mustFindMutations(t *testing.T, plants ...string) {
 	t.Helper()
 	for _, plant := range plants {
 		t.Run(plant, func(t *testing.T) {
 			for seed := range uint64(4) {
 				caught := ""
 				synctest.Test(t, func(t *testing.T) {
-					if w := playDay(t, seed, dayHours, plant, dayCounts{}); len(w.faults) > 0 {
-						caught = w.faults[0]
+					if w := simulateDay(t, seed, dayHours, plant, dayCounts{}); len(w.failures) > 0 {
+						caught = w.failures[0]
 					}
 				})
 				if caught != "" {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// heavy is what only commands, mail, collectors, pages and clusters need, and a test of a client should not build.
-func heavy() []string {
+// forbiddenImports is what only commands, mail, collectors, pages and clusters need, and a test of a client should not build.
+func forbiddenImports() []string {
 	return []string{
 		"testing", "github.com/spf13", "github.com/BurntSushi", "github.com/wneessen", "github.com/PuerkitoBio", "github.com/xuri",
 		"github.com/temoto", "golang.org/x/net/html", "github.com/nats-io",
@@ -16,10 +16,10 @@ func heavy() []string {
 	}
 }
 
-// heavyIn are the packages that are heavy, or below one that is.
-func heavyIn(packages []string) []string {
+// forbiddenIn are the packages that are heavy, or below one that is.
+func forbiddenIn(packages []string) []string {
 	return slices.DeleteFunc(slices.Clone(packages), func(p string) bool {
-		return !slices.ContainsFunc(heavy(), func(h string) bool { return strings.HasPrefix(p+"/", h+"/") })
+		return !slices.ContainsFunc(forbiddenImports(), func(h string) bool { return strings.HasPrefix(p+"/", h+"/") })
 	})
 }
 
@@ -33,11 +33,11 @@ func TestDependencies(t *testing.T) {
 	if !slices.Contains(packages, "github.com/tasard/tasard/actors") {
 		t.Fatalf("go list names %d packages, and not those of the harness", len(packages))
 	}
-	if found := heavyIn(packages); len(found) > 0 {
+	if found := forbiddenIn(packages); len(found) > 0 {
 		t.Errorf("an import of the harness builds %q too", found)
 	}
 	planted := []string{"testing", "github.com/spf13/cobra", "github.com/tasard/tasard/collectors/source", "github.com/PuerkitoBio/goquery"}
-	if got := heavyIn(append(planted, "net/http")); !slices.Equal(got, planted) {
+	if got := forbiddenIn(append(planted, "net/http")); !slices.Equal(got, planted) {
 		t.Errorf("%q, want %q", got, planted)
 	}
 }

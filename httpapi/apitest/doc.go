@@ -23,14 +23,14 @@
 //
 // Clock stands still until it is moved, and everything that the node does by the time of day happens at the moment to which
 // it is moved: expiries, rankings that lose a rate, midnights, quotas, codes and sessions that run out, the Date header.
-// It begins at the moment that the seed names, or at Epoch. Follow lets it run beside another clock: Follow(time.Now) inside
+// It begins at the moment that the seed names, or at Epoch. FollowClock lets it run beside another clock: FollowClock(time.Now) inside
 // a bubble of testing/synctest makes the node live in the bubble's time, where everything else of it works as well.
 // Timeouts of connections, and Delay, are real time; in a bubble that is the bubble's.
 //
 // # Data
 //
 // Seed names a data set by name and version: "standard/v1" never changes, "standard" is its newest version. Every answer of
-// a node with the same seed is the same, byte for byte, on every machine: request ids, keys, codes and dates too (WithChance
+// a node with the same seed is the same, byte for byte, on every machine: request ids, keys, codes and dates too (RandomSeed
 // draws others). Rates and Publish say what an institution publishes, through the rules of a real node: a value that they
 // hold back is an error that says why, and Lenient lets jumps pass.
 //

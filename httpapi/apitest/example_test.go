@@ -12,7 +12,7 @@ import (
 
 const bestForBuyers = "/v1/rates/best?currency=USD&operation=buy"
 
-// ask tells what an answer is about.
+// sendRequests tells what an answer is about.
 func ask(client *http.Client, url string) (summary string, err error) {
 	res, err := client.Get(url)
 	if err != nil {

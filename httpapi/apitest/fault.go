@@ -58,8 +58,8 @@ func (f *Fault) check() error {
 	return nil
 }
 
-// plantable are the answers of a fault: by status, the usual one first.
-func plantable() map[int][]engine.Error {
+// faultErrors are the answers of a fault: by status, the usual one first.
+func faultErrors() map[int][]engine.Error {
 	return map[int][]engine.Error{
 		http.StatusTooManyRequests: {
 			{Code: engine.CodeRateLimited, Message: "too many requests in a minute"},
@@ -77,7 +77,7 @@ func plantable() map[int][]engine.Error {
 
 // error is the answer, nil when there is none.
 func (f *Fault) error() *engine.Error {
-	answers := plantable()[f.Status]
+	answers := faultErrors()[f.Status]
 	at := 0
 	if f.Code != "" {
 		at = slices.IndexFunc(answers, func(e engine.Error) bool { return e.Code == f.Code })
@@ -108,17 +108,17 @@ func (f *Fault) matches(method, path string) bool {
 	})
 }
 
-// faults is the list of a node.
+// failures is the list of a node.
 type faults struct {
 	mu   sync.Mutex
-	list []*armed
+	list []*activeFault
 }
 
-// armed is a fault with what it has left.
-type armed struct {
+// activeFault is a fault with what it has left.
+type activeFault struct {
 	Fault
-	left   int
-	chance *rand.Rand
+	remaining int
+	random    *rand.Rand
 }
 
 func (f *faults) add(fault Fault) error {
@@ -127,7 +127,7 @@ func (f *faults) add(fault Fault) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.list = append(f.list, &armed{fault, fault.Times, rand.New(rand.NewPCG(fault.Seed, million))})
+	f.list = append(f.list, &activeFault{fault, fault.Times, rand.New(rand.NewPCG(fault.Seed, million))})
 	return nil
 }
 
@@ -142,11 +142,11 @@ func (f *faults) take(method, path string) (Fault, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i, a := range f.list {
-		if !a.matches(method, path) || a.PerMillion > 0 && a.chance.IntN(million) >= a.PerMillion {
+		if !a.matches(method, path) || a.PerMillion > 0 && a.random.IntN(million) >= a.PerMillion {
 			continue
 		}
 		if a.Times > 0 {
-			if a.left--; a.left == 0 {
+			if a.remaining--; a.remaining == 0 {
 				f.list = slices.Delete(f.list, i, i+1)
 			}
 		}
@@ -155,7 +155,7 @@ func (f *faults) take(method, path string) (Fault, bool) {
 	return Fault{}, false
 }
 
-// String is the fault as ReadFault reads it: status, share and route.
+// String is the fault as ParseFault reads it: status, share and route.
 func (f *Fault) String() string {
 	text := strconv.Itoa(f.Status)
 	if f.PerMillion > 0 {

@@ -12,11 +12,11 @@ func TestFail(t *testing.T) {
 	srv := Start(t, Rates(standardRate), Limits())
 	key := srv.Key()
 	remaining := ""
-	for status, answers := range plantable() {
+	for status, answers := range faultErrors() {
 		for _, answer := range answers {
 			srv.Fault(Fault{Route: "/v1/rates/best", Status: status, Code: answer.Code, RetryAfter: 7 * time.Second, Times: 1})
 			got, body, header := get(t, srv.Client, srv.URL+best, "Authorization", "Bearer "+key)
-			if got != status || code(t, body) != string(answer.Code) || header.Get("Cache-Control") != "no-store" || header.Get("X-Request-Id") == "" {
+			if got != status || errorCode(t, body) != string(answer.Code) || header.Get("Cache-Control") != "no-store" || header.Get("X-Request-Id") == "" {
 				t.Errorf("%d %s: %d %s %v", status, answer.Code, got, body, header)
 			}
 			if want := map[bool]string{true: "7"}[status != 500]; header.Get("Retry-After") != want {
@@ -75,12 +75,12 @@ func TestDropAndTruncate(t *testing.T) {
 	srv := Start(t, Seed("standard"))
 	_, whole, _ := get(t, srv.Client, srv.URL+best, "Accept-Encoding", "identity")
 	srv.Truncate("/v1/rates/best", 100, 1)
-	status, body, _, err := try(t, srv.Client, srv.URL+best, "Accept-Encoding", "identity")
+	status, body, _, err := tryGet(t, srv.Client, srv.URL+best, "Accept-Encoding", "identity")
 	if err == nil || status != http.StatusOK || body != whole[:100] {
 		t.Errorf("truncated: %d %v %q", status, err, body)
 	}
 	srv.Drop("/v1/rates/best", 0)
-	if status, body, _, err := try(t, srv.Client, srv.URL+best); err == nil {
+	if status, body, _, err := tryGet(t, srv.Client, srv.URL+best); err == nil {
 		t.Errorf("dropped: %d %q", status, body)
 	}
 	srv.ClearFaults()
@@ -92,11 +92,11 @@ func TestDropAndTruncate(t *testing.T) {
 // TestDelay: a client with less patience gives up; the end of the test does not wait.
 func TestDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := Start(t, Rates(standardRate), Follow(now))
+		srv := Start(t, Rates(standardRate), FollowClock(now))
 		srv.Delay("/v1/rates/best", time.Hour, 0)
 		impatient := *srv.Client
 		impatient.Timeout = 20 * time.Millisecond
-		if _, _, _, err := try(t, &impatient, srv.URL+best); err == nil {
+		if _, _, _, err := tryGet(t, &impatient, srv.URL+best); err == nil {
 			t.Error("nothing was delayed")
 		}
 		if status, _, _ := get(t, srv.Client, srv.URL+"/v1/currencies"); status != http.StatusOK {
@@ -145,7 +145,7 @@ func TestRequests(t *testing.T) {
 	for target, want := range map[string][2]string{
 		"/a?b?c": {"/a", "b?c"}, "http://x/a?b": {"/a", "b"}, "/a?u=http://x/": {"/a", "u=http://x/"}, "http://x?b": {"", "b"}, "*": {"*", ""},
 	} {
-		if path, query := split(target); path != want[0] || query != want[1] {
+		if path, query := splitTarget(target); path != want[0] || query != want[1] {
 			t.Errorf("%s: %q %q", target, path, query)
 		}
 	}

@@ -35,8 +35,8 @@ func seedParts() []string {
 	}
 }
 
-// play asks for everything and writes down what goes over the wire.
-func play(t *testing.T, srv *Server) []byte {
+// playGoldenRequests asks for everything and writes down what goes over the wire.
+func playGoldenRequests(t *testing.T, srv *Server) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	key := srv.Key()
@@ -67,7 +67,7 @@ func TestGolden_Seeds(t *testing.T) {
 	for _, name := range seedNames() {
 		t.Run(name, func(t *testing.T) {
 			srv := Start(t, Seed(name), Limits())
-			got := play(t, srv)
+			got := playGoldenRequests(t, srv)
 			for _, part := range seedParts() {
 				if !bytes.Contains(got, []byte(part)) {
 					t.Errorf("no rate has %s", part)
@@ -83,7 +83,7 @@ func TestGolden_Seeds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if difference := differ(string(want), string(got)); difference != "" {
+			if difference := firstDifference(string(want), string(got)); difference != "" {
 				t.Errorf("%s: a version of a seed is for ever; make a new one: %s", file, difference)
 			}
 		})

@@ -31,15 +31,15 @@ const best = "/v1/rates/best?currency=USD&operation=buy"
 // get asks and reads the whole answer.
 func get(t testing.TB, client *http.Client, url string, header ...string) (int, string, http.Header) {
 	t.Helper()
-	status, body, received, err := try(t, client, url, header...)
+	status, body, received, err := tryGet(t, client, url, header...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return status, body, received
 }
 
-// try is get for answers that may break off.
-func try(t testing.TB, client *http.Client, url string, header ...string) (int, string, http.Header, error) {
+// tryGet is get for answers that may break off.
+func tryGet(t testing.TB, client *http.Client, url string, header ...string) (int, string, http.Header, error) {
 	t.Helper()
 	return send(t, client, http.MethodGet, url, "", header...)
 }
@@ -102,29 +102,29 @@ func repeat(goroutines int, do func()) (stop func()) {
 	}
 }
 
-// expect asks for the best rates with a key, or "", and wants a status and an error code, or "".
-func expect(t testing.TB, srv *Server, client *http.Client, key string, status int, reason string) http.Header {
+// mustAnswer asks for the best rates with a key, or "", and wants a status and an error code, or "".
+func mustAnswer(t testing.TB, srv *Server, client *http.Client, key string, status int, reason string) http.Header {
 	t.Helper()
 	var header []string
 	if key != "" {
 		header = []string{"Authorization", "Bearer " + key}
 	}
 	got, body, received := get(t, client, srv.URL+best, header...)
-	if got != status || reason != "" && code(t, body) != reason {
+	if got != status || reason != "" && errorCode(t, body) != reason {
 		t.Errorf("%d, want %d %s: %s", got, status, reason, body)
 	}
 	return received
 }
 
-// shown are the best rates, in their order.
-func shown(t testing.TB, srv *Server) []string {
+// rankedIDs are the best rates, in their order.
+func rankedIDs(t testing.TB, srv *Server) []string {
 	t.Helper()
 	_, body, _ := get(t, srv.Client, srv.URL+best)
-	return ids(t, body)
+	return rateIDs(t, body)
 }
 
-// ids are the rates of a list, in its order.
-func ids(t testing.TB, body string) []string {
+// rateIDs are the rates of a list, in its order.
+func rateIDs(t testing.TB, body string) []string {
 	t.Helper()
 	var list struct{ Data []struct{ ID string } }
 	if err := json.Unmarshal([]byte(body), &list); err != nil {
@@ -137,8 +137,8 @@ func ids(t testing.TB, body string) []string {
 	return found
 }
 
-// code is error.code of a body.
-func code(t testing.TB, body string) string {
+// errorCode is error.code of a body.
+func errorCode(t testing.TB, body string) string {
 	t.Helper()
 	var answer struct{ Error struct{ Code string } }
 	if err := json.Unmarshal([]byte(body), &answer); err != nil {
@@ -147,29 +147,29 @@ func code(t testing.TB, body string) string {
 	return answer.Error.Code
 }
 
-// probe is a TB that remembers what it was told.
-type probe struct {
+// fakeTB is a TB that remembers what it was told.
+type fakeTB struct {
 	cleanups []func()
 	errors   []string
 	fatal    bool
 }
 
-func (*probe) Helper()             {}
-func (*probe) Name() string        { return "probe" }
-func (*probe) Logf(string, ...any) {}
-func (p *probe) Cleanup(f func())  { p.cleanups = append(p.cleanups, f) }
-func (p *probe) Errorf(format string, args ...any) {
+func (*fakeTB) Helper()             {}
+func (*fakeTB) Name() string        { return "probe" }
+func (*fakeTB) Logf(string, ...any) {}
+func (p *fakeTB) Cleanup(f func())  { p.cleanups = append(p.cleanups, f) }
+func (p *fakeTB) Errorf(format string, args ...any) {
 	p.errors = append(p.errors, fmt.Sprintf(format, args...))
 }
 
 // Fatalf returns, unlike that of a test.
-func (p *probe) Fatalf(format string, args ...any) {
+func (p *fakeTB) Fatalf(format string, args ...any) {
 	p.fatal = true
 	p.Errorf(format, args...)
 }
 
-// end is the end of the test.
-func (p *probe) end() string {
+// restart is the end of the test.
+func (p *fakeTB) end() string {
 	for _, f := range p.cleanups {
 		f()
 	}
@@ -178,8 +178,8 @@ func (p *probe) end() string {
 
 var standardRate = Rate{Institution: "bhd", Currency: "USD", Buy: "58.50", Sell: "59.30"}
 
-// sweep returns whole when SWEEP=whole asks for complete sweeps, as make check does, and sample otherwise.
-func sweep(sample, whole int) int {
+// sampleOrWhole returns whole when SWEEP=whole asks for complete sweeps, as make check does, and sample otherwise.
+func sampleOrWhole(sample, whole int) int {
 	if os.Getenv("SWEEP") == "whole" {
 		return whole
 	}
@@ -192,7 +192,7 @@ func TestClose_Garbage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := weak.Make(n.life.server)
+	server := weak.Make(n.instance.server)
 	if err := n.Close(); err != nil {
 		t.Fatal(err)
 	}

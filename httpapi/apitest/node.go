@@ -30,23 +30,23 @@ type Node struct {
 	Clock *Clock
 
 	config   *config
-	hall     *hall
-	memory   *memory // nil: on a port
+	acceptor *acceptor
+	inMemory *memoryListener // nil: on a port
 	faults   faults
-	requests record
-	letters  letters
+	requests requestLog
+	mailer   codeMailer
 	random   *lockedRandom
 	clients  []*http.Client // of ClientFrom
 
 	mu       sync.Mutex // a button is being pressed
-	life     *life
-	accounts map[string]*holder // by address
+	instance *instance
+	accounts map[string]*testAccount // by address
 	closed   bool
 	closeErr error
 }
 
-// life is the part of a node that a restart replaces.
-type life struct {
+// instance is the part of a node that a restart replaces.
+type instance struct {
 	dir    string
 	system *actors.System
 	server *httpapi.Server
@@ -61,9 +61,9 @@ func Open(options ...Option) (*Node, error) {
 		return nil, err
 	}
 	var source [32]byte
-	copy(source[:], fmt.Sprintf("tasard apitest %016x", c.chance))
+	copy(source[:], fmt.Sprintf("tasard apitest %016x", c.randomSeed))
 	n := &Node{
-		config: c, Clock: newClock(c.at, c.follow), random: &lockedRandom{source: rand.NewChaCha8(source)}, accounts: map[string]*holder{},
+		config: c, Clock: newClock(c.at, c.follow), random: &lockedRandom{source: rand.NewChaCha8(source)}, accounts: map[string]*testAccount{},
 	}
 	if c.follow != nil && (seed != nil || c.state != nil) {
 		n.Clock.Set(c.at)
@@ -72,9 +72,9 @@ func Open(options ...Option) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.hall = openHall(listener)
-	if err := n.begin(seed); err != nil {
-		return nil, errors.Join(err, n.hall.close(), n.abandon())
+	n.acceptor = newAcceptor(listener)
+	if err := n.start(seed); err != nil {
+		return nil, errors.Join(err, n.acceptor.close(), n.stopAndRemove())
 	}
 	return n, nil
 }
@@ -82,9 +82,9 @@ func Open(options ...Option) (*Node, error) {
 // listen makes the listener, and the client that reaches it.
 func (n *Node) listen() (net.Listener, error) {
 	if n.config.address == "" && n.config.listener == nil {
-		n.memory = newMemory()
-		n.URL, n.Client = "http://tasard.test", n.memory.client(home())
-		return n.memory, nil
+		n.inMemory = newMemoryListener()
+		n.URL, n.Client = "http://tasard.test", n.inMemory.client(defaultClientAddr())
+		return n.inMemory, nil
 	}
 	listener, err := n.config.listener, error(nil)
 	if listener == nil {
@@ -97,46 +97,46 @@ func (n *Node) listen() (net.Listener, error) {
 }
 
 // client reaches the listener as a caller with an address does. A https URL is taken, and means no encryption.
-func (m *memory) client(from netip.Addr) *http.Client {
+func (m *memoryListener) client(from netip.Addr) *http.Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return m.dial(ctx, from) }
 	return &http.Client{Transport: &http.Transport{DialContext: dial, DialTLSContext: dial}}
 }
 
-// begin gives the node its state and lets callers in.
-func (n *Node) begin(seed *seed) error {
+// start gives the node its state and lets callers in.
+func (n *Node) start(seed *seed) error {
 	var files map[string][]byte
 	if n.config.state != nil {
 		files = n.config.state.files
 	}
-	dir, err := directory(files)
+	dir, err := newLogDir(files)
 	if err != nil {
 		return err
 	}
-	if err := n.live(dir); err != nil {
+	if err := n.openInstance(dir); err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
 	if n.config.state == nil {
-		err = n.fill(seed)
+		err = n.publishInitial(seed)
 	} else {
-		err = n.recall(n.config.state)
+		err = n.restoreHarness(n.config.state)
 	}
 	if err != nil {
 		return err
 	}
-	n.hall.resume(n.life.server)
+	n.acceptor.resume(n.instance.server)
 	return nil
 }
 
-// fill publishes what the options say.
-func (n *Node) fill(seed *seed) error {
+// publishInitial publishes what the options say.
+func (n *Node) publishInitial(seed *seed) error {
 	if n.config.keysRequired {
 		if err := n.requireKeys(); err != nil {
 			return err
 		}
 	}
 	if seed != nil {
-		receipt, err := n.life.system.Observe(slices.Clone(seed.refreshes))
-		if err = errors.Join(err, refused(&receipt)); err != nil {
+		receipt, err := n.instance.system.Observe(slices.Clone(seed.refreshes))
+		if err = errors.Join(err, refusalError(&receipt)); err != nil {
 			return fmt.Errorf("seed %s: %w", seed.name, err)
 		}
 	}
@@ -149,29 +149,29 @@ func (n *Node) fill(seed *seed) error {
 // requireKeys has the notice given and run out.
 func (n *Node) requireKeys() error {
 	at := n.Clock.Now().Truncate(time.Second)
-	n.Clock.Advance(-account.NoticeMin - time.Second)
-	_, err := n.life.system.Announce(at, operator)
-	n.Clock.Advance(account.NoticeMin + time.Second)
+	n.Clock.Advance(-account.KeyNoticeMin - time.Second)
+	_, err := n.instance.system.Announce(at, operator)
+	n.Clock.Advance(account.KeyNoticeMin + time.Second)
 	if err != nil {
 		return fmt.Errorf("require keys: %w", err)
 	}
 	return nil
 }
 
-// live starts a node on a directory: the same that answers everywhere, with another clock and with faults around it.
-func (n *Node) live(dir string) error {
+// openInstance starts a node on a directory: the same that answers everywhere, with another clock and with faults around it.
+func (n *Node) openInstance(dir string) error {
 	opened, err := core.Open(core.Config{
-		Actors: n.systemConfig(dir), Seed: func() uint64 { return n.config.chance }, Mail: admin.MailSMTP, PublicURL: n.URL, Demo: true,
+		Actors: n.systemConfig(dir), Seed: func() uint64 { return n.config.randomSeed }, Mail: admin.MailSMTP, PublicURL: n.URL, Demo: true,
 		Random: &lockedRandom{source: rand.NewChaCha8([32]byte{})}, // beside that of keys and codes, which are the same in every version
-		HTTP:   httpapi.Config{Harness: &httpapi.Harness{Around: n.around}},
+		HTTP:   httpapi.Config{Harness: &httpapi.Harness{Around: n.middleware}},
 	})
 	if err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
-	if err := await(opened.System); err != nil {
+	if err := awaitReady(opened.System); err != nil {
 		return err
 	}
-	n.life = &life{dir, opened.System, opened.Server, opened.Admin}
+	n.instance = &instance{dir, opened.System, opened.Server, opened.Admin}
 	return nil
 }
 
@@ -179,7 +179,7 @@ func (n *Node) live(dir string) error {
 func (n *Node) Admin() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n.mu.Lock()
-		life := n.life
+		life := n.instance
 		n.mu.Unlock()
 		if life == nil {
 			http.Error(w, errClosed.Error(), http.StatusServiceUnavailable)
@@ -191,20 +191,20 @@ func (n *Node) Admin() http.Handler {
 
 // Small tables: a node in a test has few callers, and a hundred of them may run side by side.
 const (
-	strangersMax  = 256
+	anonymousMax  = 256
 	accountShards = 2
 )
 
-// reserveOff lets a node in a test fill the disk.
-const reserveOff = -1
+// diskReserveOff lets a node in a test fill the disk.
+const diskReserveOff = -1
 
 // systemConfig is how the actors run on a directory.
 func (n *Node) systemConfig(dir string) actors.Config {
 	return actors.Config{
 		Dir: dir, Clock: n.Clock.Now, Catalogue: n.config.catalogue, Rules: n.config.rules, Logger: n.config.logger,
-		Terms: account.Terms{Allowance: n.config.allowance}, LimitsOff: !n.config.limits, KeyPrefix: account.KeyPrefixTest,
-		Random: n.random, Mailer: &n.letters, StrangersMax: strangersMax, AccountShards: accountShards,
-		Log: actors.LogConfig{ReserveBytes: reserveOff},
+		Terms: account.QuotaPolicy{DefaultQuota: n.config.quota}, LimitsOff: !n.config.limits, KeyPrefix: account.KeyPrefixTest,
+		Random: n.random, Mailer: &n.mailer, AnonymousClientsMax: anonymousMax, AccountShards: accountShards,
+		Log: actors.LogConfig{ReserveBytes: diskReserveOff},
 	}
 }
 
@@ -214,11 +214,11 @@ func openSystem(c *actors.Config) (*actors.System, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start: %w", err)
 	}
-	return system, await(system)
+	return system, awaitReady(system)
 }
 
-// await waits until the log is replayed; a system that ends instead is closed.
-func await(system *actors.System) error {
+// awaitReady waits until the log is replayed; a system that ends instead is closed.
+func awaitReady(system *actors.System) error {
 	select {
 	case <-system.Ready():
 		return nil
@@ -239,21 +239,21 @@ func (n *Node) Close() error {
 	for _, client := range append(n.clients, n.Client) {
 		client.CloseIdleConnections()
 	}
-	err := n.hall.close()
-	if n.life != nil {
-		err = errors.Join(err, n.agree())
+	err := n.acceptor.close()
+	if n.instance != nil {
+		err = errors.Join(err, n.checkLog())
 	}
-	n.closeErr = errors.Join(err, n.abandon())
+	n.closeErr = errors.Join(err, n.stopAndRemove())
 	return n.closeErr
 }
 
-// abandon stops the system and removes its log.
-func (n *Node) abandon() error {
-	if n.life == nil {
+// stopAndRemove stops the system and removes its log.
+func (n *Node) stopAndRemove() error {
+	if n.instance == nil {
 		return nil
 	}
-	err := errors.Join(n.life.system.Close(), os.RemoveAll(n.life.dir))
-	n.life = nil
+	err := errors.Join(n.instance.system.Close(), os.RemoveAll(n.instance.dir))
+	n.instance = nil
 	return err
 }
 
@@ -266,15 +266,15 @@ type lockedRandom struct {
 	source *rand.ChaCha8
 }
 
-// place is where it stands; from there it goes on the same way.
-func (r *lockedRandom) place() []byte {
+// state is where it stands; from there it goes on the same way.
+func (r *lockedRandom) state() []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	place, _ := r.source.MarshalBinary() // it has no error
 	return place
 }
 
-func (r *lockedRandom) goTo(place []byte) error {
+func (r *lockedRandom) setState(place []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.source.UnmarshalBinary(place)

@@ -23,15 +23,15 @@ type config struct {
 	catalogue    *engine.Catalogue
 	rules        engine.Rules
 	limits       bool
-	allowance    account.Allowance
+	quota        account.Quota
 	keysRequired bool
-	chance       uint64
+	randomSeed   uint64
 	logger       *slog.Logger
 	state        *State
 }
 
 func newConfig(options []Option) *config {
-	c := &config{rules: engine.DefaultRules(), chance: 1}
+	c := &config{rules: engine.DefaultRules(), randomSeed: 1}
 	for _, option := range options {
 		option(c)
 	}
@@ -48,9 +48,9 @@ func Rates(rates ...Rate) Option { return func(c *config) { c.rates = append(c.r
 // At sets the clock at the start, whatever the seed says; what the seed published is as old then as it is.
 func At(at time.Time) Option { return func(c *config) { c.at = at } }
 
-// Follow lets the clock run with another one: time.Now, also that of a bubble of testing/synctest. Set and Advance move it
+// FollowClock lets the clock run with another one: time.Now, also that of a bubble of testing/synctest. Set and Advance move it
 // against that. A seed, whose moment is fixed, moves it there at the start.
-func Follow(clock func() time.Time) Option { return func(c *config) { c.follow = clock } }
+func FollowClock(clock func() time.Time) Option { return func(c *config) { c.follow = clock } }
 
 // OnPort listens on a free port of the loopback interface, for other processes. URL names it.
 func OnPort() Option { return OnAddress("127.0.0.1:0") }
@@ -83,18 +83,18 @@ func Limits() Option { return func(c *config) { c.limits = true } }
 
 // Quota is Limits with other quotas. 0 is that of a real node.
 func Quota(day, minute int) Option {
-	return func(c *config) { c.limits, c.allowance = true, account.Allowance{Day: day, Minute: minute} }
+	return func(c *config) { c.limits, c.quota = true, account.Quota{Day: day, Minute: minute} }
 }
 
 // KeysRequired answers callers without a key 401, as from the end of an announcement on.
 func KeysRequired() Option { return func(c *config) { c.keysRequired = true } }
 
-// WithChance draws other request ids, keys, codes and sessions. Without it they are the same each time.
-func WithChance(seed uint64) Option { return func(c *config) { c.chance = seed } }
+// RandomSeed draws other request ids, keys, codes and sessions. Without it they are the same each time.
+func RandomSeed(seed uint64) Option { return func(c *config) { c.randomSeed = seed } }
 
 // Logger gets what the node logs; without it, nobody does.
 func Logger(logger *slog.Logger) Option { return func(c *config) { c.logger = logger } }
 
-// From begins with the state that a Snapshot kept, clock included. Beside it a seed gives the catalogue only, and Rates and
+// FromState begins with the state that a Snapshot kept, clock included. Beside it a seed gives the catalogue only, and Rates and
 // KeysRequired nothing: what is published and required is in the state.
-func From(state *State) Option { return func(c *config) { c.state = state } }
+func FromState(state *State) Option { return func(c *config) { c.state = state } }

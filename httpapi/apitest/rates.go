@@ -35,7 +35,7 @@ func refreshes(rates []Rate, at time.Time) ([]engine.Refresh, error) {
 	var list []engine.Refresh
 	for i := range rates {
 		r := &rates[i]
-		effective, err := dateOf(r.EffectiveDate)
+		effective, err := parseDate(r.EffectiveDate)
 		if err != nil {
 			return nil, fmt.Errorf("rate %d, of %s: EffectiveDate: %w", i, r.Institution, err)
 		}
@@ -52,15 +52,15 @@ func refreshes(rates []Rate, at time.Time) ([]engine.Refresh, error) {
 	return list, nil
 }
 
-func dateOf(text string) (engine.Date, error) {
+func parseDate(text string) (engine.Date, error) {
 	if text == "" {
 		return 0, nil
 	}
 	return engine.ParseDate(text)
 }
 
-// refused is the error of what was not published, nil when all was.
-func refused(receipt *engine.Receipt) error {
+// refusalError is the error of what was not published, nil when all was.
+func refusalError(receipt *engine.Receipt) error {
 	if len(receipt.Refused) == 0 {
 		return nil
 	}
@@ -73,12 +73,12 @@ func refused(receipt *engine.Receipt) error {
 	return fmt.Errorf("%d of the rates are not published, by the rules of the node: %s", len(lines), strings.Join(lines, "; "))
 }
 
-// again is what the sources of the offers that match said before. Of a match that expires at an instant, that instant goes with it.
-func again(states []engine.BookState, expires time.Time, match func(currency string, offer *engine.Offer) bool) []Rate {
+// republishedRates is what the sources of the offers that match said before. Of a match that expires at an instant, that instant goes with it.
+func republishedRates(states []engine.SavedCurrency, expires time.Time, match func(currency string, offer *engine.SourceQuote) bool) []Rate {
 	var rates []Rate
 	for _, state := range states {
-		for i := range state.Offers {
-			if o := &state.Offers[i]; match(state.Currency, o) {
+		for i := range state.SourceQuotes {
+			if o := &state.SourceQuotes[i]; match(state.Currency, o) {
 				rates = append(rates, Rate{
 					Institution: o.Key.Institution, Currency: state.Currency, Channel: o.Key.Channel, Kind: o.Key.Kind, Buy: o.Buy.String(), Sell: o.Sell.String(),
 					Source: o.SourceID, EffectiveDate: o.EffectiveDate.String(), PublishedAt: o.PublishedAt, ExpiresAt: expires,

@@ -11,18 +11,18 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// knowledge is all that a node knows and its log must know as well.
-type knowledge struct {
-	books      []engine.BookState
+// loggedState is all that a node knows and its log must know as well.
+type loggedState struct {
+	currencies []engine.SavedCurrency
 	accounts   []account.Summary
 	records    []account.Record
-	transition account.Transition
+	keyPolicy  account.KeyPolicy
 }
 
-func knowledgeOf(system *actors.System) (*knowledge, error) {
-	k := &knowledge{transition: system.Transition()}
+func readLoggedState(system *actors.System) (*loggedState, error) {
+	k := &loggedState{keyPolicy: system.KeyPolicy()}
 	var err error
-	if k.books, err = system.States(); err != nil {
+	if k.currencies, err = system.States(); err != nil {
 		return nil, fmt.Errorf("read the rates: %w", err)
 	}
 	if k.accounts, err = system.ListAccounts(); err != nil {
@@ -45,16 +45,16 @@ func knowledgeOf(system *actors.System) (*knowledge, error) {
 var errReplay = errors.New("the log, replayed into a fresh node, does not give what the node knows")
 
 // checkReplay holds a node against what its log says. lease is how much more an account may have spent after a crash.
-func checkReplay(live, replayed *knowledge, lease int) error {
+func checkReplay(live, replayed *loggedState, lease int) error {
 	for _, part := range []struct {
 		name       string
 		want, have any
 	}{
-		{"rates", live.books, replayed.books},
+		{"rates", live.currencies, replayed.currencies},
 		{"accounts", live.records, replayed.records},
-		{"announcement", live.transition, replayed.transition},
+		{"announcement", live.keyPolicy, replayed.keyPolicy},
 	} {
-		if difference := differ(part.want, part.have); difference != "" {
+		if difference := firstDifference(part.want, part.have); difference != "" {
 			return fmt.Errorf("%w: %s: %s", errReplay, part.name, difference)
 		}
 	}
@@ -67,11 +67,11 @@ func checkReplay(live, replayed *knowledge, lease int) error {
 	return nil
 }
 
-// aroundDifference is how much is shown to both sides of a difference.
-const aroundDifference = 200
+// differenceContext is how much is shown to both sides of a difference.
+const differenceContext = 200
 
-// differ shows the first place where two things are not the same, "" when they are.
-func differ(want, have any) string {
+// firstDifference shows the first place where two things are not the same, "" when they are.
+func firstDifference(want, have any) string {
 	wanted, found := fmt.Sprintf("%+v", want), fmt.Sprintf("%+v", have)
 	if wanted == found {
 		return ""
@@ -81,18 +81,18 @@ func differ(want, have any) string {
 		at++
 	}
 	show := func(text string) string {
-		return text[min(len(text), max(0, at-aroundDifference)):min(len(text), at+aroundDifference)]
+		return text[min(len(text), max(0, at-differenceContext)):min(len(text), at+differenceContext)]
 	}
 	return fmt.Sprintf("live ...%s... replayed ...%s...", show(wanted), show(found))
 }
 
 // replay is what a log amounts to. It opens a copy: nothing of the directory changes.
-func (n *Node) replay(dir string) (*knowledge, error) {
-	files, err := imageOf(dir)
+func (n *Node) replay(dir string) (*loggedState, error) {
+	files, err := copyLog(dir)
 	if err != nil {
 		return nil, err
 	}
-	scratch, err := directory(files)
+	scratch, err := newLogDir(files)
 	if err != nil {
 		return nil, err
 	}
@@ -101,22 +101,22 @@ func (n *Node) replay(dir string) (*knowledge, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: %w", errReplay, err), os.RemoveAll(scratch))
 	}
-	replayed, err := knowledgeOf(system)
+	replayed, err := readLoggedState(system)
 	return replayed, errors.Join(err, system.Close(), os.RemoveAll(scratch))
 }
 
-// agree replays the log and holds it against the node.
-func (n *Node) agree() error {
-	if err := n.life.system.Err(); err != nil {
+// checkLog replays the log and holds it against the node.
+func (n *Node) checkLog() error {
+	if err := n.instance.system.Err(); err != nil {
 		return fmt.Errorf("the node stopped by itself: %w", err)
 	}
-	live, err := knowledgeOf(n.life.system)
+	live, err := readLoggedState(n.instance.system)
 	if err != nil {
 		return err
 	}
-	replayed, err := n.replay(n.life.dir)
+	replayed, err := n.replay(n.instance.dir)
 	if err != nil {
 		return err
 	}
-	return checkReplay(live, replayed, account.LeaseDefault)
+	return checkReplay(live, replayed, account.LeaseSizeDefault)
 }

@@ -17,8 +17,8 @@ import (
 //go:embed seeds
 var seeds embed.FS
 
-// newest is the newest version of each data set.
-func newest() map[string]string { return map[string]string{"standard": "standard/v1"} }
+// newestVersions is the newest version of each data set.
+func newestVersions() map[string]string { return map[string]string{"standard": "standard/v1"} }
 
 // seed is a data set.
 type seed struct {
@@ -31,20 +31,20 @@ type seed struct {
 // seedFile is a data set as it is kept: the moment at which it is looked at, what is known (the form of a catalogue file),
 // and what the sources said, in the order in which they said it.
 type seedFile struct {
-	Now       time.Time       `json:"now"`
-	Catalogue json.RawMessage `json:"catalogue"`
-	Said      []saidFile      `json:"said"`
+	Now          time.Time         `json:"now"`
+	Catalogue    json.RawMessage   `json:"catalogue"`
+	Publications []seedPublication `json:"said"`
 }
 
-// saidFile is what a source said at a moment; what is left out of a rate is null or the default.
-type saidFile struct {
+// seedPublication is what a source said at a moment; what is left out of a rate is null or the default.
+type seedPublication struct {
 	Source string    `json:"source"`
 	At     time.Time `json:"at"`
 	Rates  []Rate    `json:"rates"`
 }
 
-// known are all data sets, read once: they are immutable, and a hundred nodes may begin with the same.
-var known = sync.OnceValues(func() (map[string]*seed, error) {
+// allSeeds are all data sets, read once: they are immutable, and a hundred nodes may begin with the same.
+var allSeeds = sync.OnceValues(func() (map[string]*seed, error) {
 	all := map[string]*seed{}
 	for _, name := range seedNames() {
 		data, err := seeds.ReadFile("seeds/" + strings.ReplaceAll(name, "/", "-") + ".json")
@@ -60,11 +60,11 @@ var known = sync.OnceValues(func() (map[string]*seed, error) {
 
 // readSeed finds a data set by its name.
 func readSeed(name string) (*seed, error) {
-	all, err := known()
+	all, err := allSeeds()
 	if err != nil {
 		return nil, err
 	}
-	if version, is := newest()[name]; is {
+	if version, is := newestVersions()[name]; is {
 		name = version
 	}
 	if s := all[name]; s != nil {
@@ -86,8 +86,8 @@ func parseSeed(full string, data []byte) (*seed, error) {
 		return nil, fmt.Errorf("seed %s: %w", full, err)
 	}
 	s := &seed{name: full, now: file.Now, catalogue: catalogue}
-	for i := range file.Said {
-		said := &file.Said[i]
+	for i := range file.Publications {
+		said := &file.Publications[i]
 		for j := range said.Rates {
 			said.Rates[j].Source = said.Source
 		}

@@ -28,7 +28,7 @@ func Start(t TB, options ...Option) *Server {
 		t.Helper()
 		if err := node.Close(); err != nil {
 			t.Errorf("apitest: end of %s: %v", t.Name(), err)
-			t.Logf("apitest: %s: its last requests were %s", t.Name(), node.requests.last())
+			t.Logf("apitest: %s: its last requests were %s", t.Name(), node.requests.newest())
 		}
 	})
 	return &Server{node, t}
@@ -42,16 +42,16 @@ func (s *Server) must(err error) {
 	}
 }
 
-// press does what a control is for, alone.
-func (s *Server) press(do func() error) {
+// run does what a control is for, alone.
+func (s *Server) run(do func() error) {
 	s.t.Helper()
-	s.must(s.alone(do))
+	s.must(s.withLock(do))
 }
 
-func (n *Node) alone(do func() error) error {
+func (n *Node) withLock(do func() error) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.life == nil {
+	if n.instance == nil {
 		return errClosed
 	}
 	return do()
@@ -62,28 +62,28 @@ func (n *Node) alone(do func() error) error {
 func (n *Node) Do(do func(s *Server)) (err error) {
 	defer func() {
 		if thrown := recover(); thrown != nil {
-			failed, ours := thrown.(failure)
+			failed, ours := thrown.(controlError)
 			if !ours {
 				panic(thrown)
 			}
 			err = failed.error
 		}
 	}()
-	do(&Server{n, program{}})
+	do(&Server{n, panicTB{}})
 	return nil
 }
 
-// failure is what a control within Do panics with.
-type failure struct{ error }
+// controlError is what a control within Do panics with.
+type controlError struct{ error }
 
-// program is the TB of Do: Fatalf is only called by must.
-type program struct{ TB }
+// panicTB is the TB of Do: Fatalf is only called by must.
+type panicTB struct{ TB }
 
 // Helper is TB.
-func (program) Helper() {}
+func (panicTB) Helper() {}
 
 // Fatalf is TB.
-func (program) Fatalf(_ string, args ...any) {
+func (panicTB) Fatalf(_ string, args ...any) {
 	err, _ := args[0].(error)
-	panic(failure{err})
+	panic(controlError{err})
 }

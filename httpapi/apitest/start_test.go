@@ -23,7 +23,7 @@ func TestStart(t *testing.T) {
 	}
 	for _, host := range []string{srv.URL, "http://anything.example:8080", "https://api.example.do"} {
 		status, body, header := get(t, srv.Client, host+best)
-		if status != http.StatusOK || !slices.Equal(ids(t, body), []string{"bhd:USD:unspecified:commercial"}) {
+		if status != http.StatusOK || !slices.Equal(rateIDs(t, body), []string{"bhd:USD:unspecified:commercial"}) {
 			t.Errorf("%s: %d %s", host, status, body)
 		}
 		if header.Get("Date") != Epoch().Format(http.TimeFormat) {
@@ -31,18 +31,18 @@ func TestStart(t *testing.T) {
 		}
 	}
 	srv.Clock.Advance(26*time.Hour - time.Nanosecond)
-	if got := shown(t, srv); len(got) != 1 {
+	if got := rankedIDs(t, srv); len(got) != 1 {
 		t.Errorf("just before the expiry: %s", got)
 	}
 	srv.Clock.Advance(time.Nanosecond)
-	if got := shown(t, srv); len(got) != 0 {
+	if got := rankedIDs(t, srv); len(got) != 0 {
 		t.Errorf("at the expiry: %s", got)
 	}
 	if _, body, _ := get(t, srv.Client, srv.URL+"/v1/rates"); !strings.Contains(body, `"stale":true`) {
 		t.Error(body)
 	}
 	srv.Clock.Set(Epoch())
-	if got := shown(t, srv); len(got) != 1 {
+	if got := rankedIDs(t, srv); len(got) != 1 {
 		t.Errorf("back at the start: %s", got)
 	}
 }
@@ -51,10 +51,10 @@ func TestStart(t *testing.T) {
 func TestStart_LeavesNothing(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	srv := Start(t, Seed("standard"))
-	if got := shown(t, srv); len(got) == 0 {
+	if got := rankedIDs(t, srv); len(got) == 0 {
 		t.Error("no rates")
 	}
-	dir := srv.life.dir
+	dir := srv.instance.dir
 	for range 2 {
 		if err := srv.Close(); err != nil {
 			t.Error(err)
@@ -69,8 +69,8 @@ func TestStart_LeavesNothing(t *testing.T) {
 // TestStart_Bubble: everything works inside a bubble of testing/synctest, in the bubble's time, which begins at the seed's moment.
 func TestStart_Bubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := Start(t, Follow(now), Seed("standard"), Limits())
-		if header := expect(t, srv, srv.Client, "", http.StatusOK, ""); header.Get("Date") != "Mon, 02 Mar 2026 16:00:00 GMT" {
+		srv := Start(t, FollowClock(now), Seed("standard"), Limits())
+		if header := mustAnswer(t, srv, srv.Client, "", http.StatusOK, ""); header.Get("Date") != "Mon, 02 Mar 2026 16:00:00 GMT" {
 			t.Error(header.Get("Date"))
 		}
 		srv.Fault(Fault{Route: "/v1/currencies", Delay: time.Hour, Times: 1})
@@ -83,18 +83,18 @@ func TestStart_Bubble(t *testing.T) {
 		if _, _, header := get(t, srv.Client, srv.URL+"/v1/currencies"); header.Get("Date") != "Tue, 03 Mar 2026 18:00:00 GMT" {
 			t.Error(header.Get("Date"))
 		}
-		if got := shown(t, srv); len(got) != 0 {
+		if got := rankedIDs(t, srv); len(got) != 0 {
 			t.Errorf("after 26 hours: %s", got)
 		}
 		keys := append(srv.Keys(10), srv.Key())
 		srv.Restart()
 		srv.Crash()
 		for _, key := range keys {
-			expect(t, srv, srv.Client, key, http.StatusOK, "")
+			mustAnswer(t, srv, srv.Client, key, http.StatusOK, "")
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		srv := Start(t, Follow(now))
+		srv := Start(t, FollowClock(now))
 		if _, _, header := get(t, srv.Client, srv.URL+"/v1/currencies"); header.Get("Date") != now().UTC().Format(http.TimeFormat) {
 			t.Errorf("without a seed: %s", header.Get("Date"))
 		}
@@ -109,7 +109,7 @@ func TestStart_SideBySide(t *testing.T) {
 		all.Go(func() {
 			srv.Publish(Rate{Institution: "ambar", Currency: "USD", Buy: "57", Sell: sell, Channel: "digital"})
 			for range 3 {
-				if _, body, _, err := try(t, srv.Client, srv.URL+best); err != nil || !strings.Contains(body, `"sell":"`+sell+`"`) {
+				if _, body, _, err := tryGet(t, srv.Client, srv.URL+best); err != nil || !strings.Contains(body, `"sell":"`+sell+`"`) {
 					t.Errorf("node %d: %v %s", i, err, body)
 				}
 			}
@@ -125,5 +125,5 @@ func TestOnPort(t *testing.T) {
 	if !strings.HasPrefix(srv.URL, "http://127.0.0.1:") {
 		t.Error(srv.URL)
 	}
-	expect(t, srv, srv.Client, "", http.StatusOK, "")
+	mustAnswer(t, srv, srv.Client, "", http.StatusOK, "")
 }

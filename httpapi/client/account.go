@@ -59,30 +59,30 @@ type Usage struct {
 	Minute Window `json:"minute"`
 }
 
-func (s *Session) check() error { return lacks(s.Token == "", "a session without token") }
-func (k *Key) check() error     { return lacks(k.ID == "", "a key without id") }
-func (k *NewKey) check() error {
-	return errors.Join(k.Key.check(), lacks(k.Secret == "", "a new key without secret"))
+func (s *Session) validate() error { return errorIf(s.Token == "", "a session without token") }
+func (k *Key) validate() error     { return errorIf(k.ID == "", "a key without id") }
+func (k *NewKey) validate() error {
+	return errors.Join(k.Key.validate(), errorIf(k.Secret == "", "a new key without secret"))
 }
 
 // RequestCode has a login code sent to an address. It is never sent twice by itself: a new code voids the one before (K2).
 func (c *Client) RequestCode(ctx context.Context, email string) (*CodeSent, error) {
-	return askData[CodeSent](ctx, c, &call{method: http.MethodPost, path: codesPath, body: map[string]string{"email": email}})
+	return sendForData[CodeSent](ctx, c, &call{method: http.MethodPost, path: codesPath, body: map[string]string{"email": email}})
 }
 
 // SignIn makes a session of a code. The first one of an address makes its account.
 func (c *Client) SignIn(ctx context.Context, email, code string) (*Session, error) {
-	return askData[Session](ctx, c, &call{method: http.MethodPost, path: sessionsPath, body: map[string]string{"email": email, "code": code}})
+	return sendForData[Session](ctx, c, &call{method: http.MethodPost, path: sessionsPath, body: map[string]string{"email": email, "code": code}})
 }
 
 // SignOut ends a session.
 func (c *Client) SignOut(ctx context.Context, session Secret) error {
-	return c.ask(ctx, &call{method: http.MethodDelete, path: sessionsPath, secret: string(session)}, nil)
+	return c.send(ctx, &call{method: http.MethodDelete, path: sessionsPath, secret: string(session)}, nil)
 }
 
 // Keys lists the keys of an account, revoked ones too.
 func (c *Client) Keys(ctx context.Context, session Secret) ([]Key, error) {
-	return askList[Key](ctx, c, &call{method: http.MethodGet, path: keysPath, secret: string(session), repeatable: true})
+	return sendForList[Key](ctx, c, &call{method: http.MethodGet, path: keysPath, secret: string(session), idempotent: true})
 }
 
 // CreateKey makes a key; the name is for people and may be "". The third active one is an *Error of CodeKeyLimitReached.
@@ -91,17 +91,17 @@ func (c *Client) CreateKey(ctx context.Context, session Secret, name string) (*N
 	if name != "" {
 		body["name"] = name
 	}
-	return askData[NewKey](ctx, c, &call{method: http.MethodPost, path: keysPath, secret: string(session), body: body})
+	return sendForData[NewKey](ctx, c, &call{method: http.MethodPost, path: keysPath, secret: string(session), body: body})
 }
 
 // RevokeKey ends a key, for the next request already. A key that is revoked stays so.
 func (c *Client) RevokeKey(ctx context.Context, session Secret, id string) error {
 	path := keysPath + "/" + url.PathEscape(id)
-	return c.ask(ctx, &call{method: http.MethodDelete, path: path, secret: string(session), repeatable: true}, nil)
+	return c.send(ctx, &call{method: http.MethodDelete, path: path, secret: string(session), idempotent: true}, nil)
 }
 
 // Usage is where an account stands: that of a session or key, "" for that of the client's own key. It costs nothing.
 func (c *Client) Usage(ctx context.Context, secret Secret) (*Usage, error) {
 	secret = cmp.Or(secret, c.config.Key)
-	return askData[Usage](ctx, c, &call{method: http.MethodGet, path: usagePath, secret: string(secret), repeatable: true})
+	return sendForData[Usage](ctx, c, &call{method: http.MethodGet, path: usagePath, secret: string(secret), idempotent: true})
 }

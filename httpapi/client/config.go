@@ -32,16 +32,16 @@ const idleConnections = 16 // kept for the next request
 // Secret is a key or a session token. It prints as a mark; string(s) is the text itself, and so is its JSON, to keep it somewhere safe.
 type Secret string
 
-const hidden = "(secret)"
+const redacted = "(secret)"
 
 // String is not the secret.
-func (s Secret) String() string { return hidden }
+func (s Secret) String() string { return redacted }
 
 // GoString is not the secret.
-func (s Secret) GoString() string { return hidden }
+func (s Secret) GoString() string { return redacted }
 
 // LogValue is not the secret.
-func (s Secret) LogValue() slog.Value { return slog.StringValue(hidden) }
+func (s Secret) LogValue() slog.Value { return slog.StringValue(redacted) }
 
 // Config says whom to ask, and how. Only BaseURL has no default.
 type Config struct {
@@ -70,12 +70,12 @@ type Client struct {
 	config Config
 	base   string // without a slash at its end
 	http   *http.Client
-	last   atomic.Pointer[Head]
+	last   atomic.Pointer[ResponseInfo]
 }
 
 // New checks a Config. It opens no connection.
 func New(config Config) (*Client, error) {
-	base, err := readBase(config.BaseURL)
+	base, err := parseBaseURL(config.BaseURL)
 	if err != nil {
 		return nil, err
 	}
@@ -110,8 +110,8 @@ func newTransport() *http.Transport {
 	}
 }
 
-// readBase refuses what would go wrong at the first request, or leak at every one.
-func readBase(text string) (string, error) {
+// parseBaseURL refuses what would go wrong at the first request, or leak at every one.
+func parseBaseURL(text string) (string, error) {
 	base, err := url.Parse(text)
 	if err != nil {
 		return "", errors.New("client: BaseURL can't be read; want https://HOST") // the text may have a password in it
@@ -148,11 +148,11 @@ func (c *Client) GoString() string { return c.String() }
 // BaseURL is where the node answers.
 func (c *Client) BaseURL() string { return c.base }
 
-// Last is what stood around the newest answer, of whichever request; false before the first.
-func (c *Client) Last() (Head, bool) {
+// LastResponse is what stood around the newest answer, of whichever request; false before the first.
+func (c *Client) LastResponse() (ResponseInfo, bool) {
 	head := c.last.Load()
 	if head == nil {
-		return Head{}, false
+		return ResponseInfo{}, false
 	}
 	return *head, true
 }

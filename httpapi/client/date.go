@@ -18,8 +18,8 @@ func DateOf(t time.Time) Date {
 	return Date{year, month, day}
 }
 
-// ReadDate reads YYYY-MM-DD, a day that exists.
-func ReadDate(text string) (Date, error) {
+// ParseDate reads YYYY-MM-DD, a day that exists.
+func ParseDate(text string) (Date, error) {
 	t, err := time.Parse(time.DateOnly, text)
 	if err != nil || len(text) != len(time.DateOnly) {
 		return Date{}, fmt.Errorf("want a date such as 2026-02-28, found %.40q", text)
@@ -46,7 +46,7 @@ func (d Date) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // UnmarshalText is encoding.TextUnmarshaler.
 func (d *Date) UnmarshalText(text []byte) error {
-	read, err := ReadDate(string(text))
+	read, err := ParseDate(string(text))
 	if err != nil {
 		return err
 	}

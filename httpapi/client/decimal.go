@@ -14,8 +14,8 @@ type Decimal string
 // fractionMax is how many digits may follow the point.
 const fractionMax = 8
 
-// Valid tells whether the text is a decimal of the contract.
-func (d Decimal) Valid() bool {
+// IsValid tells whether the text is a decimal of the contract.
+func (d Decimal) IsValid() bool {
 	whole, fraction, broken := strings.Cut(string(d), ".")
 	return isDigits(whole) && (!broken || isDigits(fraction) && len(fraction) <= fractionMax)
 }
@@ -24,10 +24,10 @@ func isDigits(text string) bool {
 	return text != "" && !strings.ContainsFunc(text, func(r rune) bool { return r < '0' || r > '9' })
 }
 
-// Rat is the exact value, 0 for a text that is no decimal; Valid tells the two apart. Those of answers are always valid.
+// Rat is the exact value, 0 for a text that is no decimal; IsValid tells the two apart. Those of answers are always valid.
 func (d Decimal) Rat() *big.Rat {
 	value := new(big.Rat)
-	if d.Valid() { // SetString would take 1e9 and 1/3 too
+	if d.IsValid() { // SetString would take 1e9 and 1/3 too
 		value.SetString(string(d))
 	}
 	return value
@@ -42,7 +42,7 @@ func (d *Decimal) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &read); err != nil || read == nil {
 		return fmt.Errorf("want a decimal as text, found %.40s", text)
 	}
-	if !Decimal(*read).Valid() {
+	if !Decimal(*read).IsValid() {
 		return fmt.Errorf("want a decimal such as 59.30, found %.40q", *read)
 	}
 	*d = Decimal(*read)

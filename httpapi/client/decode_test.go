@@ -60,20 +60,20 @@ func readGolden(t testing.TB, file string) golden {
 	return g
 }
 
-// typeOf is what an operation is answered with, nil when it is unknown.
-func typeOf(target string) checked {
+// responseType is what an operation is answered with, nil when it is unknown.
+func responseType(target string) validator {
 	method, path, _ := strings.Cut(target, " ")
 	path, _, _ = strings.Cut(path, "?")
 	if id, found := strings.CutPrefix(path, institutionsPath+"/"); found && id != "" {
-		return new(single[InstitutionDetail])
+		return new(dataBody[InstitutionDetail])
 	}
 	if method == http.MethodPost && path == keysPath {
-		return new(single[NewKey])
+		return new(dataBody[NewKey])
 	}
-	return map[string]checked{
-		currenciesPath: new(list[Currency]), institutionsPath: new(Page[Institution]), ratesPath: new(Page[Rate]), bestPath: new(Ranking),
-		historyPath: new(Page[HistoryEntry]), convertPath: new(Page[Conversion]), codesPath: new(single[CodeSent]),
-		sessionsPath: new(single[Session]), keysPath: new(list[Key]), usagePath: new(single[Usage]),
+	return map[string]validator{
+		currenciesPath: new(listBody[Currency]), institutionsPath: new(Page[Institution]), ratesPath: new(Page[Rate]), bestPath: new(Ranking),
+		historyPath: new(Page[HistoryEntry]), convertPath: new(Page[Conversion]), codesPath: new(dataBody[CodeSent]),
+		sessionsPath: new(dataBody[Session]), keysPath: new(listBody[Key]), usagePath: new(dataBody[Usage]),
 	}[path]
 }
 
@@ -102,7 +102,7 @@ func strictly(t *testing.T, g *golden, into any) {
 func TestDecode_Golden(t *testing.T) {
 	seen, refusals, limited, ending := map[reflect.Type]bool{}, 0, 0, 0
 	for _, g := range goldens(t, "golden/*.http", "limits/*.http", "accounts/*.http") {
-		head := readHead(g.response)
+		head := readResponseInfo(g.response)
 		if head.Limits != nil {
 			limited++
 			if head.Limits.Limit <= 0 || head.Limits.Reset.Year() != 2025 || (g.response.StatusCode == 429) != (head.Limits.Remaining == 0) {
@@ -112,7 +112,7 @@ func TestDecode_Golden(t *testing.T) {
 		if !head.Sunset.IsZero() {
 			ending++
 		}
-		switch into := typeOf(g.target); {
+		switch into := responseType(g.target); {
 		case len(g.body) == 0: // HEAD, 204
 		case g.response.StatusCode >= 400:
 			refusals++
@@ -180,7 +180,7 @@ func TestDecode_Refuses(t *testing.T) {
 // TestDecimal: the texts of the contract, compared by value.
 func TestDecimal(t *testing.T) {
 	for _, bad := range []Decimal{"", ".5", "5.", "1e3", "+1", "-1", "1/3", "0x1", "1_0", " 1", "1.123456789", "١"} {
-		if bad.Valid() || bad.Rat().Sign() != 0 {
+		if bad.IsValid() || bad.Rat().Sign() != 0 {
 			t.Errorf("%q is taken for a decimal", bad)
 		}
 	}
@@ -195,7 +195,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add(g.target, g.body)
 	}
 	f.Fuzz(func(t *testing.T, target string, body []byte) {
-		into := typeOf(target)
+		into := responseType(target)
 		if e := readError(&http.Response{StatusCode: http.StatusBadGateway, Header: http.Header{}}, body); e.Error() == "" || e.Message == "" && e.Code == CodeNone {
 			t.Fatalf("an error without a word: %+v", e)
 		}
@@ -206,7 +206,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			t.Fatalf("what was read can't be written: %v: %q", err, body)
 		}
-		twice := typeOf(target)
+		twice := responseType(target)
 		if err := decode(once, twice); err != nil {
 			t.Fatalf("what was written can't be read: %v: %s", err, once)
 		}

@@ -21,9 +21,9 @@
 // # What it has not
 //
 // No cache. A 304 costs a request as a 200 does (L6), so that an ETag saves bytes and no quota; what saves quota is to keep an answer as long as it
-// may be kept, and how and where is the caller's matter. Client.Last tells how long (Cache-Control).
+// may be kept, and how and where is the caller's matter. Client.LastResponse tells how long (Cache-Control).
 //
-// No guard against asking too often: the node counts, all clients of an account together, and says by Last().Limits what is left.
+// No guard against asking too often: the node counts, all clients of an account together, and says by LastResponse().Limits what is left.
 //
 // # Where to change what
 //

@@ -23,7 +23,7 @@ const (
 	CodeKeyLimitReached     = "key_limit_reached"
 	CodeRateLimited         = "rate_limited"
 	CodeQuotaExceeded       = "quota_exceeded"
-	CodeCodeTooSoon         = "code_requested_too_soon"
+	CodeRequestedTooSoon    = "code_requested_too_soon"
 	CodeDataUnavailable     = "data_unavailable"
 	CodeOverloaded          = "overloaded"
 )
@@ -74,12 +74,12 @@ type errorBody struct {
 	} `json:"error"`
 }
 
-// foreignMax is how much is told of a body that is not the contract's.
-const foreignMax = 200
+// proxyBodyMax is how much is told of a body that is not the contract's.
+const proxyBodyMax = 200
 
 // readError is the refusal that an answer is.
 func readError(response *http.Response, body []byte) *Error {
-	e := &Error{Status: response.StatusCode, RequestID: response.Header.Get("X-Request-Id"), RetryAfter: seconds(response.Header.Get("Retry-After"))}
+	e := &Error{Status: response.StatusCode, RequestID: response.Header.Get("X-Request-Id"), RetryAfter: parseSeconds(response.Header.Get("Retry-After"))}
 	var read errorBody
 	if json.Unmarshal(body, &read) == nil && read.Error.Code != "" {
 		e.Code, e.Message, e.Details = read.Error.Code, read.Error.Message, read.Error.Details
@@ -91,22 +91,22 @@ func readError(response *http.Response, body []byte) *Error {
 	e.Message = http.StatusText(response.StatusCode)
 	if at, err := url.Parse(response.Header.Get("Location")); err == nil && response.StatusCode/100 == 3 {
 		e.Message = fmt.Sprintf("it sends elsewhere, to %s://%s; give that as BaseURL if it is the node", at.Scheme, at.Host)
-	} else if text := strings.TrimSpace(string(body[:min(len(body), foreignMax)])); text != "" {
+	} else if text := strings.TrimSpace(string(body[:min(len(body), proxyBodyMax)])); text != "" {
 		e.Message = fmt.Sprintf("not a node's error, a proxy's perhaps: %q", text)
 	}
 	return e
 }
 
-// without is the error with a secret struck out: somebody between may answer with what he was sent.
-func (e *Error) without(secret string) *Error {
+// redact is the error with a secret struck out: somebody between may answer with what he was sent.
+func (e *Error) redact(secret string) *Error {
 	if secret == "" {
 		return e
 	}
 	for _, text := range []*string{&e.Code, &e.Message, &e.RequestID} {
-		*text = strings.ReplaceAll(*text, secret, hidden)
+		*text = strings.ReplaceAll(*text, secret, redacted)
 	}
 	for i := range e.Details {
-		e.Details[i].Message = strings.ReplaceAll(e.Details[i].Message, secret, hidden)
+		e.Details[i].Message = strings.ReplaceAll(e.Details[i].Message, secret, redacted)
 	}
 	return e
 }

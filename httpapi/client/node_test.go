@@ -14,8 +14,8 @@ import (
 	"github.com/tasard/tasard/httpapi/client"
 )
 
-// of is a client of a node whose clock it moves instead of waiting.
-func of(t *testing.T, srv *apitest.Server, key string) *client.Client {
+// newNodeClient is a client of a node whose clock it moves instead of waiting.
+func newNodeClient(t *testing.T, srv *apitest.Server, key string) *client.Client {
 	t.Helper()
 	c, err := client.New(client.Config{BaseURL: srv.URL, Key: client.Secret(key), HTTPClient: srv.Client, Wait: func(_ context.Context, wait time.Duration) error {
 		srv.Clock.Advance(wait)
@@ -38,8 +38,8 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-// refusal is the client.Error of an error.
-func refusal(t *testing.T, err error, status int, code string) client.Error {
+// mustBeRefused is the client.Error of an error.
+func mustBeRefused(t *testing.T, err error, status int, code string) client.Error {
 	t.Helper()
 	var refused *client.Error
 	if !errors.As(err, &refused) || refused.Status != status || refused.Code != code || refused.Message == "" {
@@ -51,7 +51,7 @@ func refusal(t *testing.T, err error, status int, code string) client.Error {
 // TestNode: data operations of a real node, with their parameters. Walks and the examples send the others.
 func TestNode(t *testing.T) {
 	srv := apitest.Start(t, apitest.Seed("standard"))
-	c, ctx := of(t, srv, ""), t.Context()
+	c, ctx := newNodeClient(t, srv, ""), t.Context()
 	if got := must[[]client.Currency](t)(c.Currencies(ctx)); len(got) != 8 || got[7].Code != "XDR" {
 		t.Errorf("currencies: %+v", got)
 	}
@@ -80,7 +80,7 @@ func TestNode(t *testing.T) {
 	}); i >= 0 {
 		t.Errorf("history: %+v", days.Data[i])
 	}
-	if head, known := c.Last(); !known || len(days.Data) == 0 || head.Status != 200 || head.RequestID == "" || head.ETag == "" || head.MaxAge <= 0 || head.Limits != nil {
+	if head, known := c.LastResponse(); !known || len(days.Data) == 0 || head.Status != 200 || head.RequestID == "" || head.ETag == "" || head.MaxAge <= 0 || head.Limits != nil {
 		t.Errorf("%d days, %+v", len(days.Data), head)
 	}
 }
@@ -88,19 +88,19 @@ func TestNode(t *testing.T) {
 // TestNode_Walks: every walk sees what one large page has, in steps of two (P1).
 func TestNode_Walks(t *testing.T) {
 	srv := apitest.Start(t, apitest.Seed("standard"))
-	c, ctx := of(t, srv, ""), t.Context()
+	c, ctx := newNodeClient(t, srv, ""), t.Context()
 	small := client.Filter{Currency: "USD", Limit: 2}
 	best, convert := client.BestQuery{Filter: small, Operation: client.Sell}, client.ConvertQuery{Filter: small, Operation: client.Sell, Amount: "1"}
-	walk(t, c.AllRates(ctx, small), must[*client.Page[client.Rate]](t)(c.Rates(ctx, small)).Meta)
-	walk(t, c.AllBest(ctx, best), must[*client.Ranking](t)(c.Best(ctx, best)).Meta)
-	walk(t, c.AllConversions(ctx, convert), must[*client.Page[client.Conversion]](t)(c.Convert(ctx, convert)).Meta)
-	walk(t, c.AllHistory(ctx, client.HistoryQuery{Filter: small}), must[*client.Page[client.HistoryEntry]](t)(c.History(ctx, client.HistoryQuery{Filter: small})).Meta)
+	iterate(t, c.AllRates(ctx, small), must[*client.Page[client.Rate]](t)(c.Rates(ctx, small)).Meta)
+	iterate(t, c.AllBest(ctx, best), must[*client.Ranking](t)(c.Best(ctx, best)).Meta)
+	iterate(t, c.AllConversions(ctx, convert), must[*client.Page[client.Conversion]](t)(c.Convert(ctx, convert)).Meta)
+	iterate(t, c.AllHistory(ctx, client.HistoryQuery{Filter: small}), must[*client.Page[client.HistoryEntry]](t)(c.History(ctx, client.HistoryQuery{Filter: small})).Meta)
 	two := client.InstitutionsQuery{Limit: 2}
-	walk(t, c.AllInstitutions(ctx, two), must[*client.Page[client.Institution]](t)(c.Institutions(ctx, two)).Meta)
+	iterate(t, c.AllInstitutions(ctx, two), must[*client.Page[client.Institution]](t)(c.Institutions(ctx, two)).Meta)
 }
 
-// walk holds the number of items against the total of one page.
-func walk[T any](t *testing.T, all iter.Seq2[T, error], page client.Meta) {
+// iterate holds the number of items against the total of one page.
+func iterate[T any](t *testing.T, all iter.Seq2[T, error], page client.Meta) {
 	t.Helper()
 	items := 0
 	for _, err := range all {
@@ -117,23 +117,23 @@ func walk[T any](t *testing.T, all iter.Seq2[T, error], page client.Meta) {
 // TestNode_Refusals: an error tells status, code, message, request and details (E1, E2, Q16).
 func TestNode_Refusals(t *testing.T) {
 	srv := apitest.Start(t, apitest.Seed("standard"))
-	c, ctx := of(t, srv, ""), t.Context()
+	c, ctx := newNodeClient(t, srv, ""), t.Context()
 	for _, id := range []string{"no-such-bank", "../rates", "a b/ñ?", "."} {
 		_, err := c.Institution(ctx, id)
-		refusal(t, err, http.StatusNotFound, client.CodeInstitutionNotFound)
+		mustBeRefused(t, err, http.StatusNotFound, client.CodeInstitutionNotFound)
 	}
 	_, err := c.Rates(ctx, client.Filter{Currency: "usd", Limit: 201})
-	if refused := refusal(t, err, http.StatusBadRequest, client.CodeInvalidParameters); len(refused.Details) != 2 || refused.RequestID == "" || !strings.Contains(err.Error(), refused.RequestID) || !strings.Contains(err.Error(), refused.Details[0].Message) {
+	if refused := mustBeRefused(t, err, http.StatusBadRequest, client.CodeInvalidParameters); len(refused.Details) != 2 || refused.RequestID == "" || !strings.Contains(err.Error(), refused.RequestID) || !strings.Contains(err.Error(), refused.Details[0].Message) {
 		t.Errorf("%v has the details %+v", err, refused.Details)
 	}
 	_, err = c.Usage(ctx, "")
-	refusal(t, err, http.StatusUnauthorized, client.CodeMissingKey)
+	mustBeRefused(t, err, http.StatusUnauthorized, client.CodeMissingKey)
 }
 
 // TestNode_Limits: L2, L3, L5, a limit is waited for, and a day that is used up is not.
 func TestNode_Limits(t *testing.T) {
 	srv := apitest.Start(t, apitest.Seed("standard"), apitest.Quota(8, 3))
-	c, ctx := of(t, srv, srv.Key()), t.Context()
+	c, ctx := newNodeClient(t, srv, srv.Key()), t.Context()
 	began := srv.Clock.Now()
 	for range 8 {
 		must[[]client.Currency](t)(c.Currencies(ctx))
@@ -142,10 +142,10 @@ func TestNode_Limits(t *testing.T) {
 		t.Errorf("8 requests at 3 a minute waited %s", waited)
 	}
 	_, err := c.Currencies(ctx)
-	if refused := refusal(t, err, http.StatusTooManyRequests, client.CodeQuotaExceeded); refused.RetryAfter < time.Hour {
+	if refused := mustBeRefused(t, err, http.StatusTooManyRequests, client.CodeQuotaExceeded); refused.RetryAfter < time.Hour {
 		t.Errorf("%+v", refused)
 	}
-	head, _ := c.Last()
+	head, _ := c.LastResponse()
 	usage := must[*client.Usage](t)(c.Usage(ctx, ""))
 	if l := head.Limits; l == nil || l.Limit != 8 || l.Remaining != 0 || !l.Reset.Equal(usage.Day.ResetAt) || usage.Minute.Limit != 3 {
 		t.Errorf("limits %+v, usage %+v", head.Limits, usage)
@@ -155,9 +155,9 @@ func TestNode_Limits(t *testing.T) {
 // TestNode_Account: K1, from an address to a key and its end.
 func TestNode_Account(t *testing.T) {
 	srv := apitest.Start(t, apitest.Seed("standard"), apitest.Limits(), apitest.KeysRequired())
-	c, ctx := of(t, srv, ""), t.Context()
+	c, ctx := newNodeClient(t, srv, ""), t.Context()
 	_, err := c.Currencies(ctx)
-	refusal(t, err, http.StatusUnauthorized, client.CodeMissingKey)
+	mustBeRefused(t, err, http.StatusUnauthorized, client.CodeMissingKey)
 	const ana = "ana@example.do"
 	if sent := must[*client.CodeSent](t)(c.RequestCode(ctx, ana)); sent.ExpiresInSeconds != 600 || sent.ResendAfterSeconds != 60 {
 		t.Errorf("%+v", sent)
@@ -166,9 +166,9 @@ func TestNode_Account(t *testing.T) {
 	key := must[*client.NewKey](t)(c.CreateKey(ctx, session.Token, "servidor"))
 	must[*client.NewKey](t)(c.CreateKey(ctx, session.Token, ""))
 	_, err = c.CreateKey(ctx, session.Token, "third")
-	refusal(t, err, http.StatusConflict, client.CodeKeyLimitReached)
+	mustBeRefused(t, err, http.StatusConflict, client.CodeKeyLimitReached)
 
-	user := of(t, srv, string(key.Secret))
+	user := newNodeClient(t, srv, string(key.Secret))
 	must[[]client.Currency](t)(user.Currencies(ctx))
 	if usage := must[*client.Usage](t)(c.Usage(ctx, session.Token)); usage.Day.Remaining != 999 {
 		t.Errorf("%+v", usage)
@@ -177,7 +177,7 @@ func TestNode_Account(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = user.Currencies(ctx)
-	refusal(t, err, http.StatusUnauthorized, client.CodeRevokedKey)
+	mustBeRefused(t, err, http.StatusUnauthorized, client.CodeRevokedKey)
 	list := must[[]client.Key](t)(c.Keys(ctx, session.Token))
 	if i := slices.IndexFunc(list, func(k client.Key) bool { return k.ID == key.ID }); len(list) != 2 || list[i].Status != "revoked" || list[i].RevokedAt == nil || list[i].LastUsedAt == nil {
 		t.Errorf("%+v", list)
@@ -186,5 +186,5 @@ func TestNode_Account(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = c.Keys(ctx, session.Token)
-	refusal(t, err, http.StatusUnauthorized, client.CodeInvalidSession)
+	mustBeRefused(t, err, http.StatusUnauthorized, client.CodeInvalidSession)
 }

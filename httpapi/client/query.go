@@ -51,16 +51,16 @@ func values(pairs ...string) url.Values {
 	return given
 }
 
-// count is a number as a parameter, "" for 0, which is the node's default.
-func count(n int) string {
+// optionalInt is a number as a parameter, "" for 0, which is the node's default.
+func optionalInt(n int) string {
 	if n == 0 {
 		return ""
 	}
 	return strconv.Itoa(n)
 }
 
-// day is a date as a parameter, "" for none.
-func day(d Date) string {
+// optionalDate is a date as a parameter, "" for none.
+func optionalDate(d Date) string {
 	if d.IsZero() {
 		return ""
 	}
@@ -69,5 +69,5 @@ func day(d Date) string {
 
 func (f *Filter) values(more ...string) url.Values {
 	return values(append(more, "currency", f.Currency, "institution", f.Institution, "channel", string(f.Channel), "kind", string(f.Kind),
-		"limit", count(f.Limit), "cursor", count(f.Cursor))...)
+		"limit", optionalInt(f.Limit), "cursor", optionalInt(f.Cursor))...)
 }

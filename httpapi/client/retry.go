@@ -12,23 +12,23 @@ import (
 
 // Pauses before a try that nobody said a time for: 250 ms, doubled each time, at most 5 s; each between half of it and all of it.
 const (
-	pauseFirst = 250 * time.Millisecond
-	pauseMost  = 5 * time.Second
+	backoffFirst = 250 * time.Millisecond
+	backoffMax   = 5 * time.Second
 )
 
-// patiently sends a call until it is answered, or refused for good.
-func (c *Client) patiently(ctx context.Context, q *call) ([]byte, error) {
+// sendWithRetries sends a call until it is answered, or refused for good.
+func (c *Client) sendWithRetries(ctx context.Context, q *call) ([]byte, error) {
 	for tries := 0; ; tries++ {
-		body, err := c.once(ctx, q)
+		body, err := c.sendOnce(ctx, q)
 		if err == nil {
 			return body, nil
 		}
 		if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
 			err = fmt.Errorf("%w (%w)", err, ended)
 		}
-		wait, again := c.pause(q, err, tries)
-		if !again || ctx.Err() != nil || tries >= c.config.Retries || wait > c.config.WaitMax || endsWithin(ctx, wait) {
-			return nil, q.explain(err)
+		wait, again := c.retryDelay(q, err, tries)
+		if !again || ctx.Err() != nil || tries >= c.config.Retries || wait > c.config.WaitMax || deadlineBefore(ctx, wait) {
+			return nil, q.outcomeUnknown(err)
 		}
 		if waited := c.config.Wait(ctx, wait); waited != nil {
 			return nil, fmt.Errorf("%w; waiting for one more try: %w", err, waited)
@@ -36,27 +36,27 @@ func (c *Client) patiently(ctx context.Context, q *call) ([]byte, error) {
 	}
 }
 
-// pause is how long to wait before one more try; false when there must be none.
-func (c *Client) pause(q *call, err error, tries int) (time.Duration, bool) {
+// retryDelay is how long to wait before one more try; false when there must be none.
+func (c *Client) retryDelay(q *call, err error, tries int) (time.Duration, bool) {
 	var refused *Error
 	switch {
-	case errors.As(err, &refused) && refused.Code == CodeCodeTooSoon:
+	case errors.As(err, &refused) && refused.Code == CodeRequestedTooSoon:
 		return 0, false // a code is on its way, and the next would void it (K2)
-	case errors.As(err, &refused) && refused.Code == CodeNone && !q.repeatable:
+	case errors.As(err, &refused) && refused.Code == CodeNone && !q.idempotent:
 		return 0, false // not the node refused it: nobody knows whether it has got there
 	case errors.As(err, &refused) && refused.Status == http.StatusTooManyRequests && refused.RetryAfter > 0:
 		return refused.RetryAfter, true
 	case errors.As(err, &refused) && refused.Status == http.StatusServiceUnavailable && refused.RetryAfter > 0:
-		return refused.RetryAfter + c.chance(refused.RetryAfter/4), true // it refuses many at once: not all come back at once
-	case errors.As(err, &refused) && refused.Status >= http.StatusInternalServerError, errors.Is(err, ErrNoAnswer):
-		most := min(pauseMost, pauseFirst<<min(tries, 10))
-		return most/2 + c.chance(most/2), q.repeatable
+		return refused.RetryAfter + c.jitter(refused.RetryAfter/4), true // it refuses many at once: not all come back at once
+	case errors.As(err, &refused) && refused.Status >= http.StatusInternalServerError, errors.Is(err, ErrNoResponse):
+		most := min(backoffMax, backoffFirst<<min(tries, 10))
+		return most/2 + c.jitter(most/2), q.idempotent
 	}
 	return 0, false
 }
 
-// chance is a time between nothing and most.
-func (c *Client) chance(most time.Duration) time.Duration {
+// fixedRandom is a time between nothing and most.
+func (c *Client) jitter(most time.Duration) time.Duration {
 	var bytes [8]byte
 	if _, err := io.ReadFull(c.config.Random, bytes[:]); err != nil || most <= 0 {
 		return most // without chance everybody waits alike: that is late, not wrong
@@ -64,8 +64,8 @@ func (c *Client) chance(most time.Duration) time.Duration {
 	return time.Duration(binary.LittleEndian.Uint64(bytes[:])>>1) % most
 }
 
-// endsWithin tells whether the deadline of a context comes before the wait is over. The context itself looks at the clock.
-func endsWithin(ctx context.Context, wait time.Duration) bool {
+// deadlineBefore tells whether the deadline of a context comes before the wait is over. The context itself looks at the clock.
+func deadlineBefore(ctx context.Context, wait time.Duration) bool {
 	deadline, limited := ctx.Deadline()
 	if !limited {
 		return false
@@ -76,9 +76,9 @@ func endsWithin(ctx context.Context, wait time.Duration) bool {
 	return !over.Before(deadline)
 }
 
-// explain tells who sent something that he can't take back what is unknown.
-func (q *call) explain(err error) error {
-	if q.repeatable || !errors.Is(err, ErrNoAnswer) {
+// outcomeUnknown tells who sent something that he can't take back what is unknown.
+func (q *call) outcomeUnknown(err error) error {
+	if q.idempotent || !errors.Is(err, ErrNoResponse) {
 		return err
 	}
 	return fmt.Errorf("%w; it may have been done: look before you send it again", err)

@@ -17,53 +17,53 @@ var errBroken = errors.New("connection reset by peer")
 
 // TestRetry: L5, what is tried again, how often, and after what pause.
 func TestRetry(t *testing.T) {
-	good := says(http.StatusOK, noCurrencies)
-	fine := says(http.StatusOK, `{"data":{"token":"t","expiresAt":"2026-01-01T00:00:00Z"}}`)
+	good := respondWith(http.StatusOK, noCurrencies)
+	fine := respondWith(http.StatusOK, `{"data":{"token":"t","expiresAt":"2026-01-01T00:00:00Z"}}`)
 	read := func(c *Client) error { _, err := c.Currencies(t.Context()); return err }
 	signIn := func(c *Client) error { _, err := c.SignIn(t.Context(), "a@b.do", "12345678"); return err }
 	code := func(c *Client) error { _, err := c.RequestCode(t.Context(), "a@b.do"); return err }
 	revoke := func(c *Client) error { return c.RevokeKey(t.Context(), "s", "k1") }
-	type answers = []reply
+	type answers = []responder
 	for name, c := range map[string]struct {
 		ask     func(*Client) error
 		answers answers
 		waited  []time.Duration
 		want    string // "" = it ends well
 	}{
-		"a minute's limit":           {read, answers{refuses(429, CodeRateLimited, "7"), good}, []time.Duration{7 * time.Second}, ""},
-		"too many at once":           {read, answers{refuses(503, CodeOverloaded, "2"), refuses(503, CodeOverloaded, "3"), good}, []time.Duration{2 * time.Second, 3 * time.Second}, ""},
-		"the day is over":            {read, answers{refuses(429, CodeQuotaExceeded, "3600")}, nil, CodeQuotaExceeded},
-		"429 without a time":         {read, answers{refuses(429, CodeRateLimited, "")}, nil, CodeRateLimited},
-		"an absurd time":             {read, answers{refuses(429, CodeRateLimited, "99999999999999")}, nil, CodeRateLimited},
-		"an error":                   {read, answers{refuses(500, "internal_error", ""), good}, []time.Duration{pauseFirst / 2}, ""},
-		"no connection":              {read, answers{fails(errBroken), fails(errBroken), good}, []time.Duration{pauseFirst / 2, pauseFirst}, ""},
-		"a body that breaks off":     {read, answers{breaksOff(), good}, []time.Duration{pauseFirst / 2}, ""},
-		"a proxy without its node":   {read, answers{says(502, "<html>Bad Gateway"), good}, []time.Duration{pauseFirst / 2}, ""},
-		"it stays broken":            {read, answers{fails(errBroken)}, []time.Duration{pauseFirst / 2, pauseFirst, 2 * pauseFirst}, "connection reset"},
-		"a wrong parameter":          {read, answers{refuses(400, CodeInvalidParameters, "")}, nil, CodeInvalidParameters},
-		"no JSON":                    {read, answers{says(200, "<html>")}, nil, "not the JSON"},
-		"a POST that is refused":     {signIn, answers{refuses(503, CodeOverloaded, "1"), fine}, []time.Duration{time.Second}, ""},
-		"a POST that may have been":  {signIn, answers{fails(errBroken), fine}, nil, "may have been done"},
-		"a POST and an error":        {signIn, answers{refuses(500, "internal_error", ""), fine}, nil, "internal_error"},
-		"a POST that a proxy stops":  {signIn, answers{says(503, "busy", "Retry-After", "1"), fine}, nil, "busy"},
-		"a code that is on its way":  {code, answers{refuses(429, CodeCodeTooSoon, "1")}, nil, CodeCodeTooSoon},
-		"a key is revoked once more": {revoke, answers{fails(errBroken), says(204, "")}, []time.Duration{pauseFirst / 2}, ""},
+		"a minute's limit":           {read, answers{refuseWith(429, CodeRateLimited, "7"), good}, []time.Duration{7 * time.Second}, ""},
+		"too many at once":           {read, answers{refuseWith(503, CodeOverloaded, "2"), refuseWith(503, CodeOverloaded, "3"), good}, []time.Duration{2 * time.Second, 3 * time.Second}, ""},
+		"the day is over":            {read, answers{refuseWith(429, CodeQuotaExceeded, "3600")}, nil, CodeQuotaExceeded},
+		"429 without a time":         {read, answers{refuseWith(429, CodeRateLimited, "")}, nil, CodeRateLimited},
+		"an absurd time":             {read, answers{refuseWith(429, CodeRateLimited, "99999999999999")}, nil, CodeRateLimited},
+		"an error":                   {read, answers{refuseWith(500, "internal_error", ""), good}, []time.Duration{backoffFirst / 2}, ""},
+		"no connection":              {read, answers{failWith(errBroken), failWith(errBroken), good}, []time.Duration{backoffFirst / 2, backoffFirst}, ""},
+		"a body that breaks off":     {read, answers{truncatedBody(), good}, []time.Duration{backoffFirst / 2}, ""},
+		"a proxy without its node":   {read, answers{respondWith(502, "<html>Bad Gateway"), good}, []time.Duration{backoffFirst / 2}, ""},
+		"it stays broken":            {read, answers{failWith(errBroken)}, []time.Duration{backoffFirst / 2, backoffFirst, 2 * backoffFirst}, "connection reset"},
+		"a wrong parameter":          {read, answers{refuseWith(400, CodeInvalidParameters, "")}, nil, CodeInvalidParameters},
+		"no JSON":                    {read, answers{respondWith(200, "<html>")}, nil, "not the JSON"},
+		"a POST that is refused":     {signIn, answers{refuseWith(503, CodeOverloaded, "1"), fine}, []time.Duration{time.Second}, ""},
+		"a POST that may have been":  {signIn, answers{failWith(errBroken), fine}, nil, "may have been done"},
+		"a POST and an error":        {signIn, answers{refuseWith(500, "internal_error", ""), fine}, nil, "internal_error"},
+		"a POST that a proxy stops":  {signIn, answers{respondWith(503, "busy", "Retry-After", "1"), fine}, nil, "busy"},
+		"a code that is on its way":  {code, answers{refuseWith(429, CodeRequestedTooSoon, "1")}, nil, CodeRequestedTooSoon},
+		"a key is revoked once more": {revoke, answers{failWith(errBroken), respondWith(204, "")}, []time.Duration{backoffFirst / 2}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &script{answers: c.answers}
-			err := c.ask(playing(t, s))
+			s := &fakeTransport{responders: c.answers}
+			err := c.ask(newTestClient(t, s))
 			if (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
-			if !slices.Equal(s.waited, c.waited) || len(s.asked) != len(c.waited)+1 {
-				t.Errorf("%d requests with the pauses %s, want %s", len(s.asked), s.waited, c.waited)
+			if !slices.Equal(s.waits, c.waited) || len(s.requests) != len(c.waited)+1 {
+				t.Errorf("%d requests with the pauses %s, want %s", len(s.requests), s.waits, c.waited)
 			}
 		})
 	}
 }
 
-// breaksOff is an answer whose body ends before it should.
-func breaksOff() reply {
+// truncatedBody is an answer whose body ends before it should.
+func truncatedBody() responder {
 	return func(*http.Request) (*http.Response, error) {
 		body := io.MultiReader(strings.NewReader(`{"da`), iotest.ErrReader(io.ErrUnexpectedEOF))
 		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(body)}, nil
@@ -72,15 +72,15 @@ func breaksOff() reply {
 
 // TestRetry_Chance: pauses differ, and Retry-After is never cut short.
 func TestRetry_Chance(t *testing.T) {
-	s := &script{answers: []reply{refuses(503, CodeOverloaded, "4"), fails(errBroken), refuses(429, CodeRateLimited, "4"), says(200, noCurrencies)}}
-	c := playing(t, s)
-	c.config.Random = chance(0x5b)
+	s := &fakeTransport{responders: []responder{refuseWith(503, CodeOverloaded, "4"), failWith(errBroken), refuseWith(429, CodeRateLimited, "4"), respondWith(200, noCurrencies)}}
+	c := newTestClient(t, s)
+	c.config.Random = fixedRandom(0x5b)
 	if _, err := c.Currencies(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for i, within := range [][2]time.Duration{{4*time.Second + 1, 5 * time.Second}, {pauseFirst + 1, 2 * pauseFirst}, {4 * time.Second, 4 * time.Second}} {
-		if s.waited[i] < within[0] || s.waited[i] > within[1] {
-			t.Errorf("pause %d is %s, want %s to %s", i, s.waited[i], within[0], within[1])
+	for i, within := range [][2]time.Duration{{4*time.Second + 1, 5 * time.Second}, {backoffFirst + 1, 2 * backoffFirst}, {4 * time.Second, 4 * time.Second}} {
+		if s.waits[i] < within[0] || s.waits[i] > within[1] {
+			t.Errorf("pause %d is %s, want %s to %s", i, s.waits[i], within[0], within[1])
 		}
 	}
 }
@@ -90,8 +90,8 @@ func TestRetry_Deadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		s := &script{answers: []reply{refuses(429, CodeRateLimited, "9"), refuses(429, CodeRateLimited, "9")}}
-		c := playing(t, s)
+		s := &fakeTransport{responders: []responder{refuseWith(429, CodeRateLimited, "9"), refuseWith(429, CodeRateLimited, "9")}}
+		c := newTestClient(t, s)
 		c.config.Wait = sleep
 		began := time.Now() //nolint:forbidigo // the bubble's clock
 		_, err := c.Currencies(ctx)
@@ -99,8 +99,8 @@ func TestRetry_Deadline(t *testing.T) {
 		if !errors.As(err, &refused) || refused.RetryAfter != 9*time.Second || errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
 		}
-		if took := time.Now().Sub(began); took != 9*time.Second || len(s.asked) != 2 { //nolint:forbidigo,staticcheck // the bubble's clock
-			t.Errorf("it took %s and %d requests: the second wait ends behind the deadline", took, len(s.asked))
+		if took := time.Now().Sub(began); took != 9*time.Second || len(s.requests) != 2 { //nolint:forbidigo,staticcheck // the bubble's clock
+			t.Errorf("it took %s and %d requests: the second wait ends behind the deadline", took, len(s.requests))
 		}
 	})
 }
@@ -109,8 +109,8 @@ func TestRetry_Deadline(t *testing.T) {
 func TestRetry_Cancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		s := &script{answers: []reply{refuses(429, CodeRateLimited, "30")}}
-		c := playing(t, s)
+		s := &fakeTransport{responders: []responder{refuseWith(429, CodeRateLimited, "30")}}
+		c := newTestClient(t, s)
 		c.config.Wait = sleep
 		go func() {
 			synctest.Wait() // until the call waits
@@ -118,8 +118,8 @@ func TestRetry_Cancel(t *testing.T) {
 		}()
 		_, err := c.Currencies(ctx)
 		var refused *Error
-		if !errors.Is(err, context.Canceled) || !errors.As(err, &refused) || len(s.asked) != 1 {
-			t.Errorf("%d requests: %v", len(s.asked), err)
+		if !errors.Is(err, context.Canceled) || !errors.As(err, &refused) || len(s.requests) != 1 {
+			t.Errorf("%d requests: %v", len(s.requests), err)
 		}
 	})
 }

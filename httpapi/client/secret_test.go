@@ -10,15 +10,15 @@ import (
 
 // TestSecret_Header: §5, the key goes into one header, of data operations only.
 func TestSecret_Header(t *testing.T) {
-	s := &script{answers: []reply{says(200, noCurrencies), says(202, `{"data":{"expiresInSeconds":600,"resendAfterSeconds":60}}`)}}
-	c := playing(t, s)
+	s := &fakeTransport{responders: []responder{respondWith(200, noCurrencies), respondWith(202, `{"data":{"expiresInSeconds":600,"resendAfterSeconds":60}}`)}}
+	c := newTestClient(t, s)
 	_, first := c.Currencies(t.Context())
 	_, second := c.RequestCode(t.Context(), "a@b.do")
 	if first != nil || second != nil {
 		t.Fatal(first, second)
 	}
 	for i, want := range []string{"Bearer " + testKey, ""} {
-		r := s.asked[i]
+		r := s.requests[i]
 		if got := r.Header.Get("Authorization"); got != want || strings.Contains(r.URL.String(), testKey) || r.Header.Get("User-Agent") != UserAgentDefault {
 			t.Errorf("%s as %q: Authorization is %q, want %q", r.URL, r.Header.Get("User-Agent"), got, want)
 		}
@@ -28,11 +28,11 @@ func TestSecret_Header(t *testing.T) {
 // TestSecret_Redirect: a redirect is an error that says where to, and the key goes nowhere.
 func TestSecret_Redirect(t *testing.T) {
 	for _, status := range []int{301, 302, 307, 308} {
-		s := &script{answers: []reply{says(status, "", "Location", "https://elsewhere.test/v1/currencies?x=1")}}
-		_, err := playing(t, s).Currencies(t.Context())
+		s := &fakeTransport{responders: []responder{respondWith(status, "", "Location", "https://elsewhere.test/v1/currencies?x=1")}}
+		_, err := newTestClient(t, s).Currencies(t.Context())
 		var refused *Error
-		if !errors.As(err, &refused) || refused.Status != status || !strings.Contains(err.Error(), "https://elsewhere.test;") || len(s.asked) != 1 {
-			t.Errorf("%d: %d requests, %v", status, len(s.asked), err)
+		if !errors.As(err, &refused) || refused.Status != status || !strings.Contains(err.Error(), "https://elsewhere.test;") || len(s.requests) != 1 {
+			t.Errorf("%d: %d requests, %v", status, len(s.requests), err)
 		}
 	}
 }
@@ -40,10 +40,10 @@ func TestSecret_Redirect(t *testing.T) {
 // TestSecret_Errors: somebody between who answers with what he was sent finds it in no error.
 func TestSecret_Errors(t *testing.T) {
 	echo := `{"error":{"code":"` + testKey + `","message":"you sent ` + testKey + `","details":[{"path":[],"message":"` + testKey + `"}]}}`
-	for _, answer := range []reply{
-		says(400, echo), says(502, "bad: Bearer "+testKey), says(200, `{"data":"`+testKey+`"}`), says(400, "", "X-Request-Id", testKey),
+	for _, answer := range []responder{
+		respondWith(400, echo), respondWith(502, "bad: Bearer "+testKey), respondWith(200, `{"data":"`+testKey+`"}`), respondWith(400, "", "X-Request-Id", testKey),
 	} {
-		c := playing(t, &script{answers: []reply{answer}})
+		c := newTestClient(t, &fakeTransport{responders: []responder{answer}})
 		_, err := c.Currencies(t.Context())
 		refused := &Error{}
 		_ = errors.As(err, &refused)
@@ -55,11 +55,11 @@ func TestSecret_Errors(t *testing.T) {
 
 // TestSecret_Prints: what is printed by mistake is no key.
 func TestSecret_Prints(t *testing.T) {
-	c := playing(t, &script{})
+	c := newTestClient(t, &fakeTransport{})
 	var log strings.Builder
 	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "key", c.config.Key, "config", c.config, "client", c)
 	text := fmt.Sprintf("%v %+v %#v %s | %v %+v %#v | %q", c, c, c, c, c.config, c.config, c.config.Key, c.config.Key) + log.String()
-	if strings.Contains(text, testKey) || !strings.Contains(text, hidden) {
+	if strings.Contains(text, testKey) || !strings.Contains(text, redacted) {
 		t.Errorf("printed: %s", text)
 	}
 }
@@ -82,10 +82,10 @@ func TestNew_Refuses(t *testing.T) {
 
 // TestBody_TooLong: what has no end is not read to it.
 func TestBody_TooLong(t *testing.T) {
-	s := &script{answers: []reply{says(200, noCurrencies+strings.Repeat(" ", 100))}}
-	c := playing(t, s)
+	s := &fakeTransport{responders: []responder{respondWith(200, noCurrencies+strings.Repeat(" ", 100))}}
+	c := newTestClient(t, s)
 	c.config.BodyMax = 50
-	if _, err := c.Currencies(t.Context()); err == nil || !strings.Contains(err.Error(), "more than 50 bytes") || len(s.asked) != 1 {
-		t.Errorf("%d requests: %v", len(s.asked), err)
+	if _, err := c.Currencies(t.Context()); err == nil || !strings.Contains(err.Error(), "more than 50 bytes") || len(s.requests) != 1 {
+		t.Errorf("%d requests: %v", len(s.requests), err)
 	}
 }

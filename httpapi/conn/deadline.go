@@ -20,8 +20,8 @@ type lazyDeadlines struct {
 // lazyDeadline is the deadline of one direction. Zero times are none.
 type lazyDeadline struct{ wanted, armed time.Time }
 
-// prepare arms the wanted deadline where the armed one would not end a call in time, or would end one that may go on for ever.
-func (d *lazyDeadline) prepare(set func(time.Time) error) error {
+// arm arms the wanted deadline where the armed one would not end a call in time, or would end one that may go on for ever.
+func (d *lazyDeadline) arm(set func(time.Time) error) error {
 	if d.armed.IsZero() == d.wanted.IsZero() && !d.armed.After(d.wanted) {
 		return nil
 	}
@@ -29,8 +29,8 @@ func (d *lazyDeadline) prepare(set func(time.Time) error) error {
 	return set(d.wanted)
 }
 
-// again arms the wanted deadline after one that was armed before has ended a call with err: true when the call is to go on.
-func (d *lazyDeadline) again(err error, set func(time.Time) error) bool {
+// rearm arms the wanted deadline after one that was armed before has ended a call with err: true when the call is to go on.
+func (d *lazyDeadline) rearm(err error, set func(time.Time) error) bool {
 	if !errors.Is(err, os.ErrDeadlineExceeded) || d.armed.Equal(d.wanted) {
 		return false
 	}
@@ -58,12 +58,12 @@ func (c *lazyDeadlines) SetDeadline(t time.Time) error {
 
 // Read is net.Conn's.
 func (c *lazyDeadlines) Read(b []byte) (int, error) {
-	if err := c.read.prepare(c.Conn.SetReadDeadline); err != nil {
+	if err := c.read.arm(c.Conn.SetReadDeadline); err != nil {
 		return 0, err
 	}
 	for {
 		n, err := c.Conn.Read(b)
-		if err == nil || n > 0 || !c.read.again(err, c.Conn.SetReadDeadline) {
+		if err == nil || n > 0 || !c.read.rearm(err, c.Conn.SetReadDeadline) {
 			return n, err
 		}
 	}
@@ -71,14 +71,14 @@ func (c *lazyDeadlines) Read(b []byte) (int, error) {
 
 // Write is net.Conn's.
 func (c *lazyDeadlines) Write(b []byte) (int, error) {
-	if err := c.write.prepare(c.Conn.SetWriteDeadline); err != nil {
+	if err := c.write.arm(c.Conn.SetWriteDeadline); err != nil {
 		return 0, err
 	}
 	written := 0
 	for {
 		n, err := c.Conn.Write(b[written:])
 		written += n
-		if err == nil || !c.write.again(err, c.Conn.SetWriteDeadline) {
+		if err == nil || !c.write.rearm(err, c.Conn.SetWriteDeadline) {
 			return written, err
 		}
 	}

@@ -1,6 +1,6 @@
 // Package conn owns the connections of a server: who may have one, how long a request may take, what on the wire is no HTTP, who is served
 // when not all can be, and how the last ones end. It knows nothing of routes or answers. It wraps the listener of a fasthttp.Server, which
-// then serves *Conn; the server's handler calls Conn.Begin, Malformed and, with an Overload, Conn.Arrived and Conn.Admit for each request.
+// then serves *Conn; the server's handler calls Conn.BeginRequest, Malformed and, with an LoadShedder, Conn.RequestArrived and Conn.Admit for each request.
 //
 //	listener.go    accepts under a cap, whatever the machine is short of; share.go: per-client limit; spare.go: reserve beyond the cap
 //	newcomers.go   a first request is awaited in a small buffer of its own: slow clients cost little
@@ -10,11 +10,11 @@
 //	overload.go    load shedding, below; seats.go, rounds.go, age_*.go: its parts
 //	shutdown.go    nobody new is let in, those who have come get their answers, silence is closed
 //
-// # Overload
+// # LoadShedder
 //
 // The aim is goodput: as many answers as the machine can give, each soon, while more is asked than it can do. The signal is queue age (how
 // long a request has lain unread in its socket, from TCP_INFO), because a queue that stands says overload whatever the processors show;
-// CoDel uses the same one. While all is well one request in sixteen of a connection is looked at (sampleEach), and nothing else is done.
+// CoDel uses the same one. While all is well one request in sixteen of a connection is looked at (sampleEvery), and nothing else is done.
 // When most of a window of 25 ms were older than 10 ms, twice in a row, three things begin:
 //
 //   - Admission slots ("seats"). Only some 64 connections are served at a time, so that what belongs to them stays in the processors' caches.

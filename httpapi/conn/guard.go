@@ -48,7 +48,7 @@ const (
 //
 // It runs on every request: one pass, no allocation. What it saw on the way is
 // left in f, so that nobody has to look for those headers again.
-func Malformed(ctx *fasthttp.RequestCtx, f *Framing) string {
+func Malformed(ctx *fasthttp.RequestCtx, f *HeadInfo) string {
 	header := &ctx.Request.Header
 	modern := header.IsHTTP11()
 	if !modern && string(header.Protocol()) != "HTTP/1.0" {
@@ -63,8 +63,8 @@ func Malformed(ctx *fasthttp.RequestCtx, f *Framing) string {
 	if f.closes {
 		ctx.Response.Header.SetConnectionClose()
 	}
-	if conn, ok := ctx.Conn().(*Conn); ok && conn.wire.refused != "" {
-		return conn.wire.refused
+	if conn, ok := ctx.Conn().(*Conn); ok && conn.framing.refused != "" {
+		return conn.framing.refused
 	}
 	if refused := f.refusedByHost(modern); refused != "" {
 		return refused
@@ -137,7 +137,7 @@ func visibleWord(word uint64) bool {
 	return bad&highs == 0
 }
 
-// The headers that Framing looks at.
+// The headers that HeadInfo looks at.
 const (
 	seenHost = 1 << iota
 	seenAuthorization
@@ -146,14 +146,14 @@ const (
 	seenCoding
 )
 
-// Framing is what the raw header lines say about where a request goes, how long it is and what else it brings. The slices are borrowed from
+// HeadInfo is what the raw header lines say about where a request goes, how long it is and what else it brings. The slices are borrowed from
 // the request.
-type Framing struct {
-	Authorization []byte // its value, nil without the header
-	Authorized    bool   // there is an Authorization header
-	Conditional   bool   // there is an If-None-Match
-	Encodings     int    // lines of Accept-Encoding
-	Encoding      []byte // the last of them
+type HeadInfo struct {
+	Authorization       []byte // its value, nil without the header
+	HasAuthorization    bool   // there is an Authorization header
+	HasIfNoneMatch      bool   // there is an If-None-Match
+	AcceptEncodingLines int    // lines of Accept-Encoding
+	AcceptEncoding      []byte // the last of them
 
 	host   []byte
 	length []byte
@@ -164,7 +164,7 @@ type Framing struct {
 
 // scan walks the header lines once. The library keeps them as they came in,
 // up to and with the empty line, and keeps nothing when there are none.
-func (f *Framing) scan(raw []byte) string {
+func (f *HeadInfo) scan(raw []byte) string {
 	for len(raw) > 0 {
 		end := bytes.IndexByte(raw, '\n')
 		if end < 1 || raw[end-1] != '\r' {
@@ -188,16 +188,16 @@ func (f *Framing) scan(raw []byte) string {
 		if colon == 0 || colon == len(line) {
 			return refusedName
 		}
-		if refused := f.note(line[:colon], line[colon+1:]); refused != "" {
+		if refused := f.noteHeader(line[:colon], line[colon+1:]); refused != "" {
 			return refused
 		}
 	}
 	return ""
 }
 
-// note keeps the headers that matter; the length of the name sorts out nearly
+// noteHeader keeps the headers that matter; the length of the name sorts out nearly
 // all others without looking at their bytes.
-func (f *Framing) note(name, value []byte) string {
+func (f *HeadInfo) noteHeader(name, value []byte) string {
 	var bit uint8
 	switch len(name) {
 	case len("host"):
@@ -214,14 +214,14 @@ func (f *Framing) note(name, value []byte) string {
 		}
 	case len("authorization"): // and that of the other
 		if fields.EqualFold(name, "authorization") {
-			bit, f.Authorization, f.Authorized = seenAuthorization, fields.TrimBlanks(value), true
+			bit, f.Authorization, f.HasAuthorization = seenAuthorization, fields.TrimBlanks(value), true
 		} else if fields.EqualFold(name, "if-none-match") {
-			f.Conditional = true
+			f.HasIfNoneMatch = true
 		}
 	case len("accept-encoding"):
 		if fields.EqualFold(name, "accept-encoding") {
-			f.Encodings++
-			f.Encoding = fields.TrimBlanks(value)
+			f.AcceptEncodingLines++
+			f.AcceptEncoding = fields.TrimBlanks(value)
 		}
 	case len("content-length"):
 		if fields.EqualFold(name, "content-length") {
@@ -241,7 +241,7 @@ func (f *Framing) note(name, value []byte) string {
 
 // refusedByHost: HTTP/1.1 needs a host; where one is named, it must be one.
 // HTTP/1.0 may do without, or leave it empty.
-func (f *Framing) refusedByHost(modern bool) string {
+func (f *HeadInfo) refusedByHost(modern bool) string {
 	if len(f.host) == 0 {
 		if modern {
 			return refusedNoHost
@@ -254,8 +254,8 @@ func (f *Framing) refusedByHost(modern bool) string {
 	return ""
 }
 
-// refusedByBody checks the Framing of a request that announces a body.
-func (f *Framing) refusedByBody(modern, reads bool) string {
+// refusedByBody checks the HeadInfo of a request that announces a body.
+func (f *HeadInfo) refusedByBody(modern, reads bool) string {
 	coded := f.seen&seenCoding != 0
 	if coded && f.seen&seenLength != 0 {
 		return refusedTwoLengths

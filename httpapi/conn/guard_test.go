@@ -50,7 +50,7 @@ func TestE1_GuardReasons(t *testing.T) {
 		{"chunked head", "HEAD / HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n", refusedBodyForRead},
 	}
 	for _, test := range tests {
-		if got := Malformed(parseGuarded(t, test.request), new(Framing)); got != test.want {
+		if got := Malformed(parseGuarded(t, test.request), new(HeadInfo)); got != test.want {
 			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
 		}
 	}
@@ -72,22 +72,22 @@ func TestE1_GuardWithoutLibrary(t *testing.T) {
 		{"", ""},
 	}
 	for _, test := range tests {
-		var f Framing
+		var f HeadInfo
 		if got := f.scan([]byte(test.raw)); got != test.want {
 			t.Errorf("scan(%q) = %q, want %q", test.raw, got, test.want)
 		}
 	}
 	for _, length := range []string{"", "+1", "1 2", "0x1"} {
-		f := Framing{seen: seenLength, length: []byte(length)}
+		f := HeadInfo{seen: seenLength, length: []byte(length)}
 		if got := f.refusedByBody(true, false); got != refusedLength {
 			t.Errorf("length %q: got %q, want %q", length, got, refusedLength)
 		}
 	}
-	f := Framing{seen: seenCoding, coding: []byte("chunked")}
+	f := HeadInfo{seen: seenCoding, coding: []byte("chunked")}
 	if got := f.refusedByBody(false, false); got != refusedCoding {
 		t.Errorf("chunked on HTTP/1.0: got %q, want %q", got, refusedCoding)
 	}
-	if got := (&Framing{}).refusedByHost(true); got != refusedNoHost {
+	if got := (&HeadInfo{}).refusedByHost(true); got != refusedNoHost {
 		t.Errorf("no host: got %q, want %q", got, refusedNoHost)
 	}
 }
@@ -127,7 +127,7 @@ func TestF4_GuardAllocatesNothing(t *testing.T) {
 	}
 	for _, request := range requests {
 		ctx := parseGuarded(t, request)
-		if n := testing.AllocsPerRun(100, func() { var f Framing; Malformed(ctx, &f) }); n != 0 {
+		if n := testing.AllocsPerRun(100, func() { var f HeadInfo; Malformed(ctx, &f) }); n != 0 {
 			t.Errorf("%v allocations for %q", n, request)
 		}
 	}

@@ -40,7 +40,7 @@ func bubbleSleep(d time.Duration) { <-time.NewTimer(d).C }
 // fakeNow is a clock that stands.
 func fakeNow() time.Time { return time.Date(2025, 11, 21, 14, 0, 0, 0, time.UTC) }
 
-// patience bounds what goes over loopback.
+// queueAgeMax bounds what goes over loopback.
 const patience = 20 * time.Second
 
 // eventually waits for what another goroutine does.

@@ -21,56 +21,56 @@ const (
 	// acceptPauseMax bounds the pause: goal O4 wants service again
 	// within two seconds of the end of a shortage.
 	acceptPauseMax = time.Second
-	// acceptCalm is how many connections in a row must come in without an
+	// acceptsToRecover is how many connections in a row must come in without an
 	// error before an episode is over. Under a shortage Accept succeeds now
 	// and then, and at its end the backlog comes in at once and may run into
 	// it again; without this, each time would be two lines in the log.
-	acceptCalm = 256
+	acceptsToRecover = 256
 )
 
-// sendBuffer is how much of its answers a kernel keeps for a client that does not take them; it would let that grow to megabytes.
-const sendBuffer = 128 << 10
+// sendBufferBytes is how much of its answers a kernel keeps for a client that does not take them; it would let that grow to megabytes.
+const sendBufferBytes = 128 << 10
 
 // Config says how a Listener behaves. MaxConns must be there; everything else has a good zero value.
 type Config struct {
-	// MaxConns is how many accepted connections may be open at once. At the cap nothing is accepted until one closes, but for Spare ones:
+	// MaxConns is how many accepted connections may be open at once. At the cap nothing is accepted until one closes, but for ReserveConns ones:
 	// newcomers wait in the backlog of the kernel.
 	//
 	// Danger, three times. Keep it well below the limit of open files, which the process has for all that it does. Keep the Concurrency of
 	// the HTTP server at twice this or more: a worker outlives its connection for a moment, and beyond Concurrency the server answers a 503
 	// of its own. And idle connections count: only the timeouts of the server ever free the place of a silent client.
 	MaxConns int
-	// PerAddress is how many connections a client address may have, at most a fifth of MaxConns; 0 or less means any number. IPv6 addresses
+	// MaxConnsPerClient is how many connections a client address may have, at most a fifth of MaxConns; 0 or less means any number. IPv6 addresses
 	// count by their first 64 bits. One that comes beyond is closed at once and nothing of it is read.
-	PerAddress int
-	// Exempt are addresses that may have any number: proxies, all of whose clients share theirs.
-	Exempt func(netip.Addr) bool
-	// Spare is how many newcomers are let in at the cap, to be answered one by one (Conn.Spare); 0 means that they wait in the backlog.
-	Spare int
-	// FirstMax is how many bytes of a connection's first request are awaited before the server takes buffers for it; 0: none.
-	FirstMax int
+	MaxConnsPerClient int
+	// ExemptClients are addresses that may have any number: proxies, all of whose clients share theirs.
+	ExemptClients func(netip.Addr) bool
+	// ReserveConns is how many newcomers are let in at the cap, to be answered one by one (Conn.ReserveConns); 0 means that they wait in the backlog.
+	ReserveConns int
+	// FirstRequestBytesMax is how many bytes of a connection's first request are awaited before the server takes buffers for it; 0: none.
+	FirstRequestBytesMax int
 	// TLS is put on connections; those that are not of TCP are closed then. Nil: none.
 	TLS *tls.Config
-	// Overload sheds requests; nil: no request is too old.
-	Overload *Overload
+	// LoadShedder sheds requests; nil: no request is too old.
+	LoadShedder *LoadShedder
 	// Log gets a line when an episode of errors begins and one when it is over. Nil means no lines.
 	Log *slog.Logger
 	// After makes the pauses; nil means time.After.
 	After func(time.Duration) <-chan time.Time
 	// Counts are counted up; nil: nobody wants to know.
 	Counts *Counts
-	// Short is called when nothing can be accepted for want of descriptors or memory, Full when the cap is reached, and Room when it isn't any
+	// Shortages is called when nothing can be accepted for want of descriptors or memory, OnFull when the cap is reached, and OnRoom when it isn't any
 	// more. They must not block. Nil: not called.
-	Short, Full, Room func()
+	OnShortage, OnFull, OnRoom func()
 }
 
 // Counts counts the connections of any number of listeners.
 type Counts struct {
-	Open     atomic.Int64  // now
-	Accepted atomic.Uint64 // all, those that were closed at once included
-	Crowded  atomic.Uint64 // closed at once: their address had as many as it may
-	Spare    atomic.Uint64 // beyond the cap
-	Short    atomic.Uint64 // times that none could be accepted for want of descriptors or memory
+	Open            atomic.Int64  // now
+	Accepted        atomic.Uint64 // all, those that were closed at once included
+	OverClientLimit atomic.Uint64 // closed at once: their address had as many as it may
+	Reserve         atomic.Uint64 // beyond the cap
+	Shortages       atomic.Uint64 // times that none could be accepted for want of descriptors or memory
 }
 
 // Listen wraps ln so that a shortage doesn't end the server: Accept retries, with pauses from 5 ms doubling to 1 s, when the process or the
@@ -80,7 +80,7 @@ type Counts struct {
 // Close ends every Accept, waiting ones too, with net.ErrClosed. There is no goroutine behind it. What Accept gives is a *Conn.
 func Listen(ln net.Listener, c Config) *Listener {
 	nothing := func() {}
-	for _, tell := range []*func(){&c.Short, &c.Full, &c.Room} {
+	for _, tell := range []*func(){&c.OnShortage, &c.OnFull, &c.OnRoom} {
 		if *tell == nil {
 			*tell = nothing
 		}
@@ -95,11 +95,11 @@ func Listen(ln net.Listener, c Config) *Listener {
 		c.Counts = new(Counts)
 	}
 	l := &Listener{
-		Listener: ln, config: c, slots: make(chan struct{}, c.MaxConns), closed: make(chan struct{}),
-		shares: newShares(c.PerAddress, c.MaxConns, c.Exempt), spares: spares{most: c.Spare},
+		Listener: ln, config: c, permits: make(chan struct{}, c.MaxConns), closed: make(chan struct{}),
+		clientLimit: newClientLimit(c.MaxConnsPerClient, c.MaxConns, c.ExemptClients), reserve: reserveConns{limit: c.ReserveConns},
 	}
-	if l.rounds = c.Overload.takeTurns(c.Log); l.rounds == nil && runtime.GOMAXPROCS(0) == 1 {
-		l.rounds = &rounds{alone: true, ended: true}
+	if l.rounds = c.LoadShedder.schedulingRounds(c.Log); l.rounds == nil && runtime.GOMAXPROCS(0) == 1 {
+		l.rounds = &schedulingRounds{singleProcessor: true, ended: true}
 	}
 	return l
 }
@@ -108,136 +108,136 @@ func Listen(ln net.Listener, c Config) *Listener {
 // Accept under way below the cap.
 type Listener struct {
 	net.Listener
-	config    Config
-	slots     chan struct{}
-	shares    *shares
-	spares    spares
-	newcomers newcomers
-	rounds    *rounds     // how connections give way; nil: they don't
-	full      atomic.Bool // the cap is reached, and Full was called
-	closed    chan struct{}
-	closeOnce sync.Once
-	closeErr  error
+	config      Config
+	permits     chan struct{}
+	clientLimit *clientLimit
+	reserve     reserveConns
+	silent      silentConns
+	rounds      *schedulingRounds // how connections give way; nil: they don't
+	full        atomic.Bool       // the cap is reached, and Full was called
+	closed      chan struct{}
+	closeOnce   sync.Once
+	closeErr    error
 
-	mu      sync.Mutex
-	episode uint64 // errors of the present episode; 0 outside one
-	calm    int    // connections accepted since the last error
+	mu                sync.Mutex
+	acceptErrors      uint64 // errors of the present episode; 0 outside one
+	acceptsSinceError int    // connections accepted since the last error
 }
 
 // Accept waits for a place under the cap, or beyond it where there are spare ones, then for a connection whose address has its share.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
-		placed, err := l.place()
+		placed, err := l.acquire()
 		if err != nil {
 			return nil, err
 		}
-		conn, err := l.acceptPatiently()
+		conn, err := l.acceptRetrying()
 		if err != nil {
 			if placed {
-				<-l.slots
+				<-l.permits
 			}
 			return nil, err
 		}
 		if !placed { // it may have taken its time to come
-			placed = l.placeNow()
+			placed = l.tryAcquire()
 		}
-		if conn := l.settle(conn, placed); conn != nil {
+		if conn := l.newConn(conn, placed); conn != nil {
 			return conn, nil
 		}
 	}
 }
 
-// placeNow takes a place under the cap if there is one.
-func (l *Listener) placeNow() bool {
+// tryAcquire takes a place under the cap if there is one.
+func (l *Listener) tryAcquire() bool {
 	select {
-	case l.slots <- struct{}{}:
+	case l.permits <- struct{}{}:
 		return true
 	default:
 		return false
 	}
 }
 
-// place waits for a place under the cap. With spare places it does not wait: false is one of those.
-func (l *Listener) place() (bool, error) {
+// acquire waits for a place under the cap. With spare places it does not wait: false is one of those.
+func (l *Listener) acquire() (bool, error) {
 	select {
 	case <-l.closed:
 		return false, net.ErrClosed
 	default:
 	}
-	if l.placeNow() {
+	if l.tryAcquire() {
 		return true, nil
 	}
-	l.noteFull()
-	if l.spares.most == 0 {
+	l.reportFull()
+	if l.reserve.limit == 0 {
 		select {
 		case <-l.closed:
 			return false, net.ErrClosed
-		case l.slots <- struct{}{}:
-			l.noteRoom()
+		case l.permits <- struct{}{}:
+			l.reportRoom()
 			return true, nil
 		}
 	}
-	if l.spares.crowded() {
+	if l.reserve.halfFull() {
 		select {
 		case <-l.closed:
 			return false, net.ErrClosed
-		case <-l.config.After(sparePause):
+		case <-l.config.After(reservePause):
 		}
 	}
-	return l.placeNow(), nil
+	return l.tryAcquire(), nil
 }
 
-// settle gives a connection its place, nil when its address has all that it may, or when it can't be encrypted.
-func (l *Listener) settle(conn net.Conn, placed bool) net.Conn {
-	c := &Conn{slot: slot{of: l, spare: !placed}, peer: PeerOf(conn.RemoteAddr())}
-	c.slot.sharer = l.shares.sharer(c.peer)
+// newConn gives a connection its place, nil when its address has all that it may, or when it can't be encrypted.
+func (l *Listener) newConn(conn net.Conn, placed bool) net.Conn {
+	c := &Conn{permit: permit{listener: l, reserve: !placed}, peer: PeerOf(conn.RemoteAddr())}
+	c.permit.clientKey = l.clientLimit.keyOf(c.peer)
 	c.Conn = conn
 	c.tcp, _ = conn.(*net.TCPConn)
-	if l.config.TLS != nil && c.tcp == nil || !l.shares.take(c.slot.sharer) {
+	if l.config.TLS != nil && c.tcp == nil || !l.clientLimit.acquire(c.permit.clientKey) {
 		if placed {
-			<-l.slots
+			<-l.permits
 		}
-		l.config.Counts.Crowded.Add(1)
+		l.config.Counts.OverClientLimit.Add(1)
 		_ = conn.Close() // nothing was read or written
 		return nil
 	}
 	l.config.Counts.Open.Add(1)
 	if c.tcp != nil {
-		_ = c.tcp.SetWriteBuffer(sendBuffer)
-		c.overload, c.rounds = l.config.Overload, l.rounds
+		_ = c.tcp.SetWriteBuffer(sendBufferBytes)
+		c.shedder, c.rounds = l.config.LoadShedder, l.rounds
 		if l.config.TLS != nil {
-			c.secure(l.config.TLS)
+			c.startTLS(l.config.TLS)
 		}
 	}
 	if placed {
 		return c
 	}
-	l.config.Counts.Spare.Add(1)
-	if oldest := l.spares.take(c); oldest != nil {
+	l.config.Counts.Reserve.Add(1)
+	if oldest := l.reserve.add(c); oldest != nil {
 		_ = oldest.Close() // its worker notices
 	}
 	return c
 }
 
-// acceptPatiently accepts until it has a connection, an error that patience
+// acceptRetrying accepts until it has a connection, an error that patience
 // does not mend, or the listener is closed.
-func (l *Listener) acceptPatiently() (net.Conn, error) {
+func (l *Listener) acceptRetrying() (net.Conn, error) {
 	pause := acceptPauseMin
 	for {
 		conn, err := l.Listener.Accept()
 		if err == nil {
-			l.noteConn()
+			l.recordAccept()
 			l.config.Counts.Accepted.Add(1)
 			return conn, nil
 		}
 		short := isShortage(err)
-		if !short && !isLostConn(err) {
+		if !short && !isConnError(err) {
 			return nil, err
 		}
-		l.noteError(err)
+		l.recordAcceptError(err)
 		if short {
-			l.config.Counts.Short.Add(1)
-			l.config.Short()
+			l.config.Counts.Shortages.Add(1)
+			l.config.OnShortage()
 		}
 		select {
 		case <-l.closed:
@@ -250,32 +250,32 @@ func (l *Listener) acceptPatiently() (net.Conn, error) {
 	}
 }
 
-// noteError opens an episode, with a line in the log, or counts on in it.
-func (l *Listener) noteError(err error) {
+// recordAcceptError opens an episode, with a line in the log, or counts on in it.
+func (l *Listener) recordAcceptError(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.calm = 0
-	l.episode++
-	if l.episode == 1 {
+	l.acceptsSinceError = 0
+	l.acceptErrors++
+	if l.acceptErrors == 1 {
 		l.config.Log.LogAttrs(context.Background(), slog.LevelWarn,
 			"accepting connections is held up; retrying (raise the limit of open files or lower the connection cap)",
 			slog.String("error", err.Error()))
 	}
 }
 
-// noteConn ends an episode after acceptCalm connections without an error.
-func (l *Listener) noteConn() {
+// recordAccept ends an episode after acceptsToRecover connections without an error.
+func (l *Listener) recordAccept() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.episode == 0 {
+	if l.acceptErrors == 0 {
 		return
 	}
-	if l.calm++; l.calm < acceptCalm {
+	if l.acceptsSinceError++; l.acceptsSinceError < acceptsToRecover {
 		return
 	}
 	l.config.Log.LogAttrs(context.Background(), slog.LevelInfo,
-		"accepting connections works again", slog.Uint64("errors", l.episode))
-	l.episode, l.calm = 0, 0
+		"accepting connections works again", slog.Uint64("errors", l.acceptErrors))
+	l.acceptErrors, l.acceptsSinceError = 0, 0
 }
 
 // Close ends Accept for good. Open connections stay open. Every call gives
@@ -294,9 +294,9 @@ func isShortage(err error) bool {
 		errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM)
 }
 
-// isLostConn: one connection was lost on the way in; the next may be fine.
+// isConnError: one connection was lost on the way in; the next may be fine.
 // accept(2): "treat them like EAGAIN by retrying".
-func isLostConn(err error) bool {
+func isConnError(err error) bool {
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {
 		return false

@@ -49,10 +49,10 @@ func (l *scriptedListener) Close() error {
 
 func (l *scriptedListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// pauses records the pauses and makes none.
-type pauses struct{ list []time.Duration }
+// recordedPauses records the pauses and makes none.
+type recordedPauses struct{ list []time.Duration }
 
-func (p *pauses) after(d time.Duration) <-chan time.Time {
+func (p *recordedPauses) after(d time.Duration) <-chan time.Time {
 	p.list = append(p.list, d)
 	over := make(chan time.Time)
 	close(over)
@@ -71,7 +71,7 @@ func TestO4_AcceptRetries(t *testing.T) {
 		if _, err := (&scriptedListener{script: []error{want}}).Accept(); !errors.Is(err, want) {
 			t.Fatalf("control: the bare listener gives %v", err)
 		}
-		var p pauses
+		var p recordedPauses
 		var text bytes.Buffer
 		must(Listen(&scriptedListener{script: slices.Repeat([]error{want}, len(doubling))}, Config{MaxConns: 100, Log: logTo(&text), After: p.after}).Accept())
 		if !slices.Equal(p.list, wanted) {
@@ -82,7 +82,7 @@ func TestO4_AcceptRetries(t *testing.T) {
 		}
 	}
 	for _, want := range []error{syscall.EBADF, syscall.EINVAL, net.ErrClosed, io.EOF} {
-		var p pauses
+		var p recordedPauses
 		ln := Listen(&scriptedListener{script: slices.Repeat([]error{want}, 3)}, Config{MaxConns: 1, After: p.after})
 		for range 3 {
 			if _, err := ln.Accept(); !errors.Is(err, want) {
@@ -98,12 +98,12 @@ func TestO4_AcceptRetries(t *testing.T) {
 // TestO4_OneLineForAnEpisode: errors between successes are one episode; it ends after a run of successes, and the next error opens another.
 func TestO4_OneLineForAnEpisode(t *testing.T) {
 	script := slices.Repeat([]error{syscall.EMFILE, nil, syscall.EMFILE, nil, nil}, 100)
-	script = append(script, slices.Repeat([]error{nil}, acceptCalm)...)
+	script = append(script, slices.Repeat([]error{nil}, acceptsToRecover)...)
 	script = append(script, syscall.ENFILE, nil)
-	var p pauses
+	var p recordedPauses
 	var text bytes.Buffer
 	ln := Listen(&scriptedListener{script: script}, Config{MaxConns: 1000, Log: logTo(&text), After: p.after})
-	for range 3*100 + acceptCalm + 1 {
+	for range 3*100 + acceptsToRecover + 1 {
 		ok(t, must(ln.Accept()).Close())
 	}
 	lines := strings.Split(strings.TrimSpace(text.String()), "\n")

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// openDoors has so many newcomers read from pipes, one byte each, and writes those; each newcomer that has got its byte is heard.
-func openDoors(t *testing.T, newcomers int, all *sync.WaitGroup, heard func()) {
+// readFromPipes has so many newcomers read from pipes, one byte each, and writes those; each newcomer that has got its byte is heard.
+func readFromPipes(t *testing.T, newcomers int, all *sync.WaitGroup, heard func()) {
 	t.Helper()
 	var ins []*os.File
 	for range newcomers {
@@ -34,8 +34,8 @@ func openDoors(t *testing.T, newcomers int, all *sync.WaitGroup, heard func()) {
 	}
 }
 
-// heardAfter is how many turns the busy take until a newcomer is heard; the best of a few tries, as a processor may be busy otherwise.
-func heardAfter(t *testing.T, giveWay func()) (best int64) {
+// yieldsUntilRead is how many turns the busy take until a newcomer is heard; the best of a few tries, as a processor may be busy otherwise.
+func yieldsUntilRead(t *testing.T, giveWay func()) (best int64) {
 	t.Helper()
 	const busy, turnsMax, tries = 8, 100_000, 10
 	best = turnsMax
@@ -43,7 +43,7 @@ func heardAfter(t *testing.T, giveWay func()) (best int64) {
 		var turns atomic.Int64
 		var all sync.WaitGroup
 		heard := make(chan int64, 1)
-		openDoors(t, 1, &all, func() { heard <- turns.Load() })
+		readFromPipes(t, 1, &all, func() { heard <- turns.Load() })
 		for range busy {
 			all.Go(func() {
 				for len(heard) == 0 && turns.Add(1) < turnsMax {
@@ -57,17 +57,17 @@ func heardAfter(t *testing.T, giveWay func()) (best int64) {
 	return best
 }
 
-// TestO2_RoundsLetNewcomersIn: a newcomer is heard after a round of the busy, however many processors they keep so.
-func TestO2_RoundsLetNewcomersIn(t *testing.T) {
+// TestO2_RoundsPollTheNetwork: a newcomer is heard after a round of the busy, however many processors they keep so.
+func TestO2_RoundsPollTheNetwork(t *testing.T) {
 	for _, processors := range []int{1, 2} {
 		func() {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
 			r := must(startRounds(bubbleNow))
-			defer r.end()
-			with := heardAfter(t, func() { r.giveWay(1) })
-			now := heardAfter(t, func() { r.giveWay(watchedEach) })
-			if with > 16 || now > int64(processors)*(watchedEach+16) {
-				t.Errorf("%d processors: heard after %d turns, and %d when each %dth ends a round", processors, with, now, watchedEach)
+			defer r.close()
+			with := yieldsUntilRead(t, func() { r.yield(1) })
+			now := yieldsUntilRead(t, func() { r.yield(yieldsPerRoundWatching) })
+			if with > 16 || now > int64(processors)*(yieldsPerRoundWatching+16) {
+				t.Errorf("%d processors: heard after %d turns, and %d when each %dth ends a round", processors, with, now, yieldsPerRoundWatching)
 			}
 		}()
 	}
@@ -80,30 +80,30 @@ func TestO2_RoundsEnd(t *testing.T) {
 	for range 50 {
 		all.Go(func() {
 			for range 50 {
-				r.giveWay(1)
+				r.yield(1)
 			}
 		})
 	}
-	r.giveWay(1)
-	r.end()
+	r.yield(1)
+	r.close()
 	all.Wait()
-	if before := r.number.Load(); r.wait(1) || r.number.Load() != before {
+	if before := r.number.Load(); r.joinRound(1) || r.number.Load() != before {
 		t.Error("a round after the end")
 	}
 }
 
-// TestO2_RoundsHearAll: each newcomer that was there when a round began is heard before it ends. Control: giving way hears one part.
-func TestO2_RoundsHearAll(t *testing.T) {
+// TestO2_RoundsReadAll: each newcomer that was there when a round began is heard before it ends. Control: giving way hears one part.
+func TestO2_RoundsReadAll(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	const newcomers = 300
 	const partMax = 128 // how many the scheduler takes at a time; the last of them may run behind us
 	const tries = 20    // where others want the processor, its watcher asks the network too, and lets a second part run behind us
 	r := must(startRounds(bubbleNow))
-	defer r.end()
+	defer r.close()
 	heardIn := func(giveWay func()) int64 {
 		var heard atomic.Int64
 		var all sync.WaitGroup
-		openDoors(t, newcomers, &all, func() { heard.Add(1) })
+		readFromPipes(t, newcomers, &all, func() { heard.Add(1) })
 		giveWay()
 		got := heard.Load()
 		all.Wait()
@@ -111,7 +111,7 @@ func TestO2_RoundsHearAll(t *testing.T) {
 	}
 	with, without := int64(0), int64(newcomers)
 	for try := 0; try < tries && (with < newcomers-partMax || without >= newcomers-partMax); try++ {
-		with = max(with, heardIn(func() { r.giveWay(1) }))
+		with = max(with, heardIn(func() { r.yield(1) }))
 		without = min(without, heardIn(runtime.Gosched))
 	}
 	if with < newcomers-partMax || without >= newcomers-partMax {
@@ -119,37 +119,37 @@ func TestO2_RoundsHearAll(t *testing.T) {
 	}
 }
 
-// TestO2_LongRoundsTakeSeats: after a long round there are fewer seats, after short ones all again, step by step.
-func TestO2_LongRoundsTakeSeats(t *testing.T) {
+// TestO2_LongRoundsTakeSlots: after a long round there are fewer seats, after short ones all again, step by step.
+func TestO2_LongRoundsTakeSlots(t *testing.T) {
 	var now, took atomic.Int64
 	r := must(startRounds(func() time.Time { return fakeNow().Add(time.Duration(now.Add(took.Load()))) })) // it is read at both ends of a round
-	defer r.end()
+	defer r.close()
 	after := func(each time.Duration) int {
 		took.Store(int64(each))
-		r.wait(1)
-		return int(r.room.Load())
+		r.joinRound(1)
+		return int(r.slotLimit.Load())
 	}
-	w := NewOverload(fakeNow, time.Second)
-	w.seats.rounds = r
-	conns := seated(t, &w.seats, seatsMax, fakeNow())
-	for i, want := range []int{seatsMax / 2, seatsMax / 4, seatsMin, seatsMin} {
+	w := NewLoadShedder(fakeNow, time.Second)
+	w.slots.rounds = r
+	conns := holdingSlots(t, &w.slots, slotsMax, fakeNow())
+	for i, want := range []int{slotsMax / 2, slotsMax / 4, slotsMin, slotsMin} {
 		if got := after(roundLong + 1); got != want {
 			t.Fatalf("long round %d: room for %d, want %d", i+1, got, want)
 		}
 	}
-	waits := newWaiter(Anonymous, fakeNow())
-	w.waiting.add(waits)
+	waits := newQueuedRequest(Anonymous, fakeNow())
+	w.queue.add(waits)
 	for i, c := range conns {
-		c.overload = w
-		w.rest(c)
-		if left := seatsMax - i - 1; left >= seatsMin != (len(waits.turn) == 0) {
-			t.Fatalf("%d seats are held with room for %d, and who waits has one: %t", len(w.seats.held), seatsMin, len(waits.turn) == 1)
+		c.shedder = w
+		w.releaseIdle(c)
+		if left := slotsMax - i - 1; left >= slotsMin != (len(waits.admitted) == 0) {
+			t.Fatalf("%d seats are held with room for %d, and who waits has one: %t", len(w.slots.holders), slotsMin, len(waits.admitted) == 1)
 		}
 	}
-	if got := after((roundLong + roundShort) / 2); got != seatsMin {
+	if got := after((roundLong + roundShort) / 2); got != slotsMin {
 		t.Errorf("a round that is neither long nor short: room for %d", got)
 	}
-	for before := seatsMin; before < seatsMax; {
+	for before := slotsMin; before < slotsMax; {
 		got := after(roundShort - 1)
 		if got <= before || got > before+before/4 {
 			t.Fatalf("a short round with room for %d: then %d", before, got)
@@ -158,54 +158,54 @@ func TestO2_LongRoundsTakeSeats(t *testing.T) {
 	}
 }
 
-// TestO2_TooManySeats: a connection that asks again keeps its seat, unless there are fewer now, or it was served often and another waits.
-func TestO2_TooManySeats(t *testing.T) {
-	r := &rounds{}
-	r.room.Store(seatsMax)
-	w := NewOverload(fakeNow, time.Second)
-	w.seats.rounds = r
-	c := seated(t, &w.seats, seatsMin+1, fakeNow())[seatsMin]
-	for range 2 * seatTurns {
-		if !w.keeps(c, Anonymous, fakeNow()) {
+// TestO2_TooManySlots: a connection that asks again keeps its seat, unless there are fewer now, or it was served often and another waits.
+func TestO2_TooManySlots(t *testing.T) {
+	r := &schedulingRounds{}
+	r.slotLimit.Store(slotsMax)
+	w := NewLoadShedder(fakeNow, time.Second)
+	w.slots.rounds = r
+	c := holdingSlots(t, &w.slots, slotsMin+1, fakeNow())[slotsMin]
+	for range 2 * slotRequestsMax {
+		if !w.holdsSlot(c, Anonymous, fakeNow()) {
 			t.Fatal("a connection that has the next request already lost the seat")
 		}
 	}
-	w.waiting.add(newWaiter(Anonymous, fakeNow()))
-	if w.keeps(c, Anonymous, fakeNow()) {
+	w.queue.add(newQueuedRequest(Anonymous, fakeNow()))
+	if w.holdsSlot(c, Anonymous, fakeNow()) {
 		t.Error("it keeps the seat for ever")
 	}
-	w.waiting, c.seat.turns = waiting{}, 0
-	r.room.Store(seatsMin)
-	if w.keeps(c, Anonymous, fakeNow()) {
-		t.Errorf("%d seats are held, there are %d", len(w.seats.held), seatsMin)
+	w.queue, c.slot.served = requestQueue{}, 0
+	r.slotLimit.Store(slotsMin)
+	if w.holdsSlot(c, Anonymous, fakeNow()) {
+		t.Errorf("%d seats are held, there are %d", len(w.slots.holders), slotsMin)
 	}
 }
 
-// TestO1_ReadsAhead: a connection whose next request has come reads it and keeps its seat; one that has to wait leaves it first.
-func TestO1_ReadsAhead(t *testing.T) {
+// TestO1_Prefetch: a connection whose next request has come reads it and keeps its seat; one that has to wait leaves it first.
+func TestO1_Prefetch(t *testing.T) {
 	l := listen(t)
 	defer l.Close()
 	caller := dial(t, l.Addr().String())
 	conn := must(l.Accept())
 	defer conn.Close()
-	w := NewOverload(fakeNow, time.Second)
-	w.seating.Store(true)
-	c := &Conn{gatherer: gatherer{lazyDeadlines: lazyDeadlines{Conn: conn}, tcp: conn.(*net.TCPConn), overload: w, buffer: 64}, requests: 1}
-	if c.asked() == nil {
+	w := NewLoadShedder(fakeNow, time.Second)
+	w.limiting.Store(true)
+	c := &Conn{transport: transport{lazyDeadlines: lazyDeadlines{Conn: conn}, tcp: conn.(*net.TCPConn), shedder: w, readBufferBytes: 64}, requests: 1}
+	if c.socketInfo() == nil {
 		t.Skip("whether something has come is asked on Linux only")
 	}
-	w.seats.take(c, Anonymous, fakeNow())
+	w.slots.acquire(c, Anonymous, fakeNow())
 	write(t, caller, "GET / HTTP")
 	eventually(t, c.pending)
 	into := make([]byte, 64)
-	if n, err := c.Read(into); err != nil || string(into[:n]) != "GET / HTTP" || !c.seat.held {
-		t.Fatalf("%q (%v), has a seat: %t", into[:n], err, c.seat.held)
+	if n, err := c.Read(into); err != nil || string(into[:n]) != "GET / HTTP" || !c.slot.held {
+		t.Fatalf("%q (%v), has a seat: %t", into[:n], err, c.slot.held)
 	}
 	go func() {
 		eventually(t, func() bool {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			return !c.seat.held
+			return !c.slot.held
 		})
 		_, _ = io.WriteString(caller, "/1.1\r\n") // what is read is looked at
 	}()

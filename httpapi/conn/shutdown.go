@@ -7,51 +7,51 @@ import (
 	"time"
 )
 
-// lastCall is how long clients have, once nobody new is let in, to send what is on its way: an answer to it ends each connection. One that
-// is closed while a request lies in it, not read yet, has failed a client. lastCallLook is how often it is looked whether any is left, and
-// lastCallLooks how often at least: a connection that the kernel has just made is not seen at once.
+// drainGrace is how long clients have, once nobody new is let in, to send what is on its way: an answer to it ends each connection. One that
+// is closed while a request lies in it, not read yet, has failed a client. drainPoll is how often it is looked whether any is left, and
+// drainPollsMin how often at least: a connection that the kernel has just made is not seen at once.
 const (
-	lastCall      = 250 * time.Millisecond
-	lastCallLook  = 5 * time.Millisecond
-	lastCallLooks = 4
+	drainGrace    = 250 * time.Millisecond
+	drainPoll     = 5 * time.Millisecond
+	drainPollsMin = 4
 )
 
-// LetNobodyIn has listeners take only those who wait to be accepted already. Where that can't be done it closes them, and says so in log.
-func LetNobodyIn(listeners []*Listener, log *slog.Logger) {
+// StopAccepting has listeners take only those who wait to be accepted already. Where that can't be done it closes them, and says so in log.
+func StopAccepting(listeners []*Listener, log *slog.Logger) {
 	for _, l := range listeners {
-		if err := deafen(l.Listener); err != nil {
+		if err := dropNewSYNs(l.Listener); err != nil {
 			log.Warn("connections that wait to be accepted are cut off: they can't be told from new ones", "cause", err.Error())
 			_ = l.Close() // Close gives the result again
 		}
 	}
 }
 
-// CallLast waits until no connection is open, or for 250 ms, then closes the listeners and the connections that have said nothing.
-func CallLast(ctx context.Context, listeners []*Listener) {
-	ctx, cancel := context.WithTimeout(ctx, lastCall)
+// DrainListeners waits until no connection is open, or for 250 ms, then closes the listeners and the connections that have said nothing.
+func DrainListeners(ctx context.Context, listeners []*Listener) {
+	ctx, cancel := context.WithTimeout(ctx, drainGrace)
 	defer cancel()
-	look := time.NewTicker(lastCallLook)
+	look := time.NewTicker(drainPoll)
 	defer look.Stop()
-	for looks := 0; ctx.Err() == nil && len(listeners) > 0 && (looks < lastCallLooks || slices.ContainsFunc(listeners, (*Listener).serving)); looks++ {
+	for looks := 0; ctx.Err() == nil && len(listeners) > 0 && (looks < drainPollsMin || slices.ContainsFunc(listeners, (*Listener).hasConns)); looks++ {
 		select {
 		case <-ctx.Done():
 		case <-look.C:
 		}
 	}
 	for _, l := range listeners {
-		l.newcomers.end()
+		l.silent.closeAll()
 		_ = l.Close() // Close gives the result again
 	}
 }
 
-// serving tells that there are connections. The library counts one too few once accepting has ended. A listener that still accepts holds a
+// hasConns tells that there are connections. The library counts one too few once accepting has ended. A listener that still accepts holds a
 // place for the next.
-func (l *Listener) serving() bool {
+func (l *Listener) hasConns() bool {
 	accepting := 1
 	select {
 	case <-l.closed:
 		accepting = 0
 	default:
 	}
-	return len(l.slots) > accepting
+	return len(l.permits) > accepting
 }

@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// secured is the TLS of a connection: the server reads and writes above it, what is encrypted goes through the connection's own deadlines
+// tlsConn is the TLS of a connection: the server reads and writes above it, what is encrypted goes through the connection's own deadlines
 // below it. So the guard sees the bytes that the server sees, and a deadline that was armed for an earlier answer never ends a write of
 // TLS half-way, which would spoil the connection for good.
 //
 //	server ─ Conn ─ gatherer (wire, the guard) ─ tls.Conn ─ beneath ─ lazyDeadlines ─ TCP
-type secured struct {
-	conn  *tls.Conn
-	below beneath
-	plain bool // the client does not speak TLS: it gets its error as it can read it
-	heard bool // the handshake is over, and something came
+type tlsConn struct {
+	conn        *tls.Conn
+	transport   tlsTransport
+	plaintext   bool // the client does not speak TLS: it gets its error as it can read it
+	established bool // the handshake is over, and something came
 }
 
 // TLSConfig is what the server offers: nothing older than TLS 1.2, and HTTP/1.1. nil without certificates.
@@ -32,61 +32,61 @@ func TLSConfig(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error),
 	}
 }
 
-// secure puts TLS on a connection that nobody has read from yet.
-func (g *gatherer) secure(config *tls.Config) {
-	g.tls = &secured{below: beneath{lazyDeadlines: &g.lazyDeadlines, tcp: g.tcp}}
-	g.tls.conn = tls.Server(&g.tls.below, config)
+// startTLS puts TLS on a connection that nobody has read from yet.
+func (g *transport) startTLS(config *tls.Config) {
+	g.tls = &tlsConn{transport: tlsTransport{lazyDeadlines: &g.lazyDeadlines, tcp: g.tcp}}
+	g.tls.conn = tls.Server(&g.tls.transport, config)
 }
 
-// read is Read of what was encrypted. The first one shakes hands, within the time that there is for a request.
-func (s *secured) read(b []byte) (int, error) {
-	if s.plain {
+// received is Read of what was encrypted. The first one shakes hands, within the time that there is for a request.
+func (s *tlsConn) read(b []byte) (int, error) {
+	if s.plaintext {
 		return 0, io.EOF // what it said is used up
 	}
-	s.below.reading = true
+	s.transport.reading = true
 	n, err := s.conn.Read(b)
-	s.below.reading = false
-	s.heard = s.heard || n > 0
+	s.transport.reading = false
+	s.established = s.established || n > 0
 	var greeting tls.RecordHeaderError
 	if errors.As(err, &greeting) && greeting.Conn != nil { // the first bytes are not of TLS
-		s.plain = true
+		s.plaintext = true
 	}
 	return n, err
 }
 
-// errUnheard is for what is written to somebody with whom no hands were shaken. TLS has told its own reason, if it had one.
-var errUnheard = errors.New("no TLS on this connection")
+// errNoHandshake is for what is written to somebody with whom no hands were shaken. TLS has told its own reason, if it had one.
+var errNoHandshake = errors.New("no TLS on this connection")
 
-func (s *secured) write(b []byte) (int, error) {
+func (s *tlsConn) write(b []byte) (int, error) {
 	switch {
-	case s.plain:
-		return s.below.lazyDeadlines.Write(b)
-	case !s.heard:
-		return 0, errUnheard
+	case s.plaintext:
+		return s.transport.lazyDeadlines.Write(b)
+	case !s.established:
+		return 0, errNoHandshake
 	}
 	return s.conn.Write(b)
 }
 
 // close says that nothing follows, if that can be said at once, and closes.
-func (s *secured) close() error {
-	s.below.leaving.Store(true)
+func (s *tlsConn) close() error {
+	s.transport.closing.Store(true)
 	return s.conn.Close()
 }
 
-// beneath is the connection that TLS writes to and reads from.
-type beneath struct {
+// tlsTransport is the connection that TLS writes to and reads from.
+type tlsTransport struct {
 	*lazyDeadlines
 	tcp     *net.TCPConn
 	reading bool        // the server waits in Read
-	leaving atomic.Bool // Close was called, maybe by another goroutine: the deadlines are not its own
+	closing atomic.Bool // Close was called, maybe by another goroutine: the deadlines are not its own
 }
 
 // Write is net.Conn's. What TLS writes by itself while the server reads, its part of the handshake or new keys, has the time that reading
 // has: the deadline for writing is that of an earlier answer.
-func (b *beneath) Write(p []byte) (int, error) {
+func (b *tlsTransport) Write(p []byte) (int, error) {
 	switch {
-	case b.leaving.Load():
-		return b.writeNow(p)
+	case b.closing.Load():
+		return b.writeNonblocking(p)
 	case !b.reading:
 		return b.lazyDeadlines.Write(p)
 	}
@@ -97,8 +97,8 @@ func (b *beneath) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// writeNow writes what the kernel takes at once: a client that reads nothing holds up no stop.
-func (b *beneath) writeNow(p []byte) (n int, err error) {
+// writeNonblocking writes what the kernel takes at once: a client that reads nothing holds up no stop.
+func (b *tlsTransport) writeNonblocking(p []byte) (n int, err error) {
 	raw, err := b.tcp.SyscallConn()
 	if err != nil {
 		return 0, err
@@ -108,4 +108,4 @@ func (b *beneath) writeNow(p []byte) (n int, err error) {
 }
 
 // SetWriteDeadline does nothing: TLS sets it at the end alone, when nothing waits.
-func (b *beneath) SetWriteDeadline(time.Time) error { return nil }
+func (b *tlsTransport) SetWriteDeadline(time.Time) error { return nil }

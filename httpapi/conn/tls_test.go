@@ -12,8 +12,8 @@ func TestTLS_LeavesAtOnce(t *testing.T) {
 	dial(t, ln.Addr().String())
 	near, full := must(ln.Accept()).(*net.TCPConn), make([]byte, 1<<20)
 	defer near.Close()
-	b := &beneath{lazyDeadlines: &lazyDeadlines{Conn: near}, tcp: near}
-	b.leaving.Store(true)
+	b := &tlsTransport{lazyDeadlines: &lazyDeadlines{Conn: near}, tcp: near}
+	b.closing.Store(true)
 	for {
 		if _, err := b.Write(full); err != nil {
 			break // the kernel takes no more, and says so instead of waiting

@@ -46,10 +46,10 @@ type (
 		Summary, Description string
 		Security             *[]map[string][]string // nil: that of the document
 		Parameters           []reference
-		RequestBody          *struct{ Content content }
+		RequestBody          *struct{ Content mediaTypes }
 		Responses            ordered[struct {
 			Description string
-			Content     content
+			Content     mediaTypes
 		}]
 	}
 	parameter struct {
@@ -60,7 +60,7 @@ type (
 	reference struct {
 		Ref string `json:"$ref"`
 	}
-	content map[string]struct {
+	mediaTypes map[string]struct {
 		Examples ordered[struct {
 			Summary string
 			Value   json.RawMessage

@@ -14,7 +14,7 @@ const (
 	pathYAML     = "/openapi.yaml"
 	pathCatalog  = "/.well-known/api-catalog"
 	pathPostman  = "/postman.json"
-	pathModels   = "/llms.txt"
+	pathLLMs     = "/llms.txt"
 	pathDocs     = "/docs"
 	typeJSON     = "application/json"
 	typeYAML     = "application/yaml"
@@ -31,7 +31,7 @@ var yamlText string
 var jsonText string
 
 //go:embed llms.txt
-var modelsText string
+var llmsText string
 
 //go:embed postman.json
 var postmanText string
@@ -76,7 +76,7 @@ func New(c Config) *Documents {
 		newDocument(pathYAML, typeYAML, with(yamlText, yamlServer, "  - url: ")),
 		newDocument(pathCatalog, typeLinkset, based(catalogText)),
 		newDocument(pathPostman, typeJSON, with(postmanText, postmanServer, `"key":"baseUrl","value":`)),
-		newDocument(pathModels, typeMarkdown, based(modelsText)),
+		newDocument(pathLLMs, typeMarkdown, based(llmsText)),
 	}}
 }
 

@@ -89,17 +89,17 @@ func TestPublicURL(t *testing.T) {
 	}
 	with, without := New(Config{PublicURL: "https://tasas.example/"}), New(Config{})
 	for i, document := range with.all {
-		if !bytes.Contains(document.made().body, []byte("https://tasas.example")) || bytes.Contains(document.made().body, []byte("tasas.example//")) {
+		if !bytes.Contains(document.content().body, []byte("https://tasas.example")) || bytes.Contains(document.content().body, []byte("tasas.example//")) {
 			t.Errorf("%s does not name the address, or with two slashes", document.path)
 		}
-		if bytes.Contains(document.made().body, []byte(baseServer)) || bytes.Contains(without.all[i].made().body, []byte(baseServer)) {
+		if bytes.Contains(document.content().body, []byte(baseServer)) || bytes.Contains(without.all[i].content().body, []byte(baseServer)) {
 			t.Errorf("%s has %s left", document.path, baseServer)
 		}
-		if document.made().tag == without.all[i].made().tag {
+		if document.content().tag == without.all[i].content().tag {
 			t.Errorf("%s: another body has the same tag", document.path)
 		}
 	}
-	if yamlAsJSON(t, with.all[1].made().body) != string(with.all[0].made().body) {
+	if yamlAsJSON(t, with.all[1].content().body) != string(with.all[0].content().body) {
 		t.Error("with an address JSON and YAML differ")
 	}
 }

@@ -8,7 +8,7 @@
 //	/postman.json               a Postman collection (v2.1), made of the OpenAPI document (postman.json)
 //	/llms.txt                   a page for language models (llmstxt.org), which leads to the others (llms.txt)
 //
-// All are public: GET, HEAD and OPTIONS, for pages of every origin, with an ETag and an hour of caching. Announce puts the links to
+// All are public: GET, HEAD and OPTIONS, for pages of every origin, with an ETag and an hour of caching. AddLinks puts the links to
 // the OpenAPI document and the documentation on the answers of the site; pages need not know of them.
 //
 // # How to change the contract

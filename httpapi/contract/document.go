@@ -11,64 +11,64 @@ import (
 
 // Values of headers.
 const (
-	methods = "GET, HEAD, OPTIONS"
+	allowedMethods = "GET, HEAD, OPTIONS"
 	// cached: the documents change with the program alone, and an hour is soon enough to learn of a new one.
-	cached = "public, max-age=3600"
-	// policy lets a browser that is tricked into showing a document as a page do nothing with it.
-	policy  = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox"
-	exposed = "ETag, Link, X-Request-Id"
+	cacheControl = "public, max-age=3600"
+	// contentSecurityPolicy lets a browser that is tricked into showing a document as a page do nothing with it.
+	contentSecurityPolicy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox"
+	exposedHeaders        = "ETag, Link, X-Request-Id"
 )
 
 // document is one document as it is sent. It is made when it is first asked for: a start does not wait for it.
 type document struct {
 	path, mediaType string
-	made            func() made
+	content         func() content
 }
 
-type made struct {
+type content struct {
 	body []byte
 	tag  string // weak: the body may go out compressed
 }
 
 func newDocument(path, mediaType string, body func() string) *document {
-	return &document{path, mediaType, sync.OnceValue(func() made {
+	return &document{path, mediaType, sync.OnceValue(func() content {
 		text := []byte(body())
 		digest := sha256.Sum256(text)
-		return made{text, string(fields.AppendTag(nil, digest[:]))}
+		return content{text, string(fields.AppendETag(nil, digest[:]))}
 	})}
 }
 
 // ServeHTTP is http.Handler.
 func (d *document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
-	Announce(header)
+	AddLinks(header)
 	header.Add("Link", "<"+pathCatalog+`>; rel="api-catalog"`)
 	header.Set("Access-Control-Allow-Origin", "*")
-	header.Set("Access-Control-Expose-Headers", exposed)
-	header.Set("Content-Security-Policy", policy)
+	header.Set("Access-Control-Expose-Headers", exposedHeaders)
+	header.Set("Content-Security-Policy", contentSecurityPolicy)
 	header.Set("Cross-Origin-Resource-Policy", "cross-origin")
 	header.Set("Referrer-Policy", "no-referrer")
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
 		d.send(w, r)
 	case http.MethodOptions:
-		header.Set("Allow", methods)
-		header.Set("Access-Control-Allow-Methods", methods)
+		header.Set("Allow", allowedMethods)
+		header.Set("Access-Control-Allow-Methods", allowedMethods)
 		header.Set("Access-Control-Allow-Headers", "If-None-Match")
 		header.Set("Access-Control-Max-Age", "86400")
 		header.Set("Cache-Control", "no-store")
 		w.WriteHeader(http.StatusNoContent)
 	default:
-		refuse(w, r)
+		methodNotAllowed(w, r)
 	}
 }
 
 // send answers with the document, or that the caller has it.
 func (d *document) send(w http.ResponseWriter, r *http.Request) {
-	made, header := d.made(), w.Header()
-	header.Set("Cache-Control", cached)
+	made, header := d.content(), w.Header()
+	header.Set("Cache-Control", cacheControl)
 	header.Set("ETag", made.tag)
-	if fields.NoneMatch(fields.Lines(r.Header.Values("If-None-Match")), []byte(made.tag)) {
+	if fields.IfNoneMatchHits(fields.Lines(r.Header.Values("If-None-Match")), []byte(made.tag)) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
@@ -76,13 +76,13 @@ func (d *document) send(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(made.body) // of a caller who went away there is nothing to tell; for HEAD the server keeps it back
 }
 
-// refuse answers a method that documents don't know (Q6), in the shape of the contract. The server has given the request its id.
-func refuse(w http.ResponseWriter, r *http.Request) {
+// methodNotAllowed answers a method that documents don't know (Q6), in the shape of the contract. The server has given the request its id.
+func methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
-	header.Set("Allow", methods)
+	header.Set("Allow", allowedMethods)
 	header.Set("Cache-Control", "no-store")
 	header.Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(http.StatusMethodNotAllowed)
 	_, _ = fmt.Fprintf(w, `{"error":{"code":"method_not_allowed","message":"This document knows the methods %s.","requestId":%s}}`,
-		methods, encode(r.Header.Get("X-Request-Id"))) // see send
+		allowedMethods, encode(r.Header.Get("X-Request-Id"))) // see send
 }

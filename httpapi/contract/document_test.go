@@ -99,11 +99,11 @@ func TestDocuments_Q5Q6(t *testing.T) {
 	}
 }
 
-// TestAnnounce: an answer gets each link once.
-func TestAnnounce(t *testing.T) {
+// TestAddLinks: an answer gets each link once.
+func TestAddLinks(t *testing.T) {
 	header := http.Header{"Link": {`</x>; rel="preload"`}}
-	Announce(header)
-	Announce(header)
+	AddLinks(header)
+	AddLinks(header)
 	if got := header.Values("Link"); len(got) != 3 || got[0] != `</x>; rel="preload"` {
 		t.Errorf("%q", got)
 	}

@@ -13,8 +13,8 @@ func links() []string {
 	}
 }
 
-// Announce puts links to the contract on an answer that does not have them yet.
-func Announce(header http.Header) {
+// AddLinks puts links to the contract on an answer that does not have them yet.
+func AddLinks(header http.Header) {
 	for _, link := range links() {
 		if !slices.Contains(header.Values("Link"), link) {
 			header.Add("Link", link)

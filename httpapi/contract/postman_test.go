@@ -47,7 +47,7 @@ func TestPostman_Operations(t *testing.T) {
 				t.Errorf("%s is missing", name)
 				continue
 			}
-			judgeItem(t, name, item, document, &method.value)
+			checkItem(t, name, item, document, &method.value)
 		}
 	}
 	if operations < 15 || len(found) != operations {
@@ -55,7 +55,7 @@ func TestPostman_Operations(t *testing.T) {
 	}
 }
 
-func judgeItem(t *testing.T, name string, item item, document *openAPI, op *operation) {
+func checkItem(t *testing.T, name string, item item, document *openAPI, op *operation) {
 	t.Helper()
 	parts, err := url.Parse(strings.Replace(item.Request.URL.Raw, "{{baseUrl}}", "http://a.example", 1))
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	rowsUsual = 100
-	rowsMost  = 200 // a page of the node
-	rowsTold  = 10  // one by one in the text
+	rowsDefault   = 100
+	rowsMax       = 200 // a page of the node
+	rowsListedMax = 10  // one by one in the text
 )
 
 // historyInput is what rate_history takes.
@@ -25,8 +25,8 @@ type historyInput struct {
 	Limit       int            `json:"limit,omitempty" jsonschema:"how many rows, the newest ones, 1 to 200; 100 if it is not given"`
 }
 
-// row is the last rate of a day.
-type row struct {
+// historyRow is the last rate of a day.
+type historyRow struct {
 	Date          string          `json:"date"`
 	InstitutionID string          `json:"institutionId"`
 	Channel       client.Channel  `json:"channel"`
@@ -35,28 +35,28 @@ type row struct {
 	Venta         *client.Decimal `json:"venta" jsonschema:"what the institution asked for one unit"`
 }
 
-// days are the answer of rate_history.
-type days struct {
-	about
-	Currency string `json:"currency"`
-	Total    int    `json:"total" jsonschema:"how many rows the range has; when it is more than there are in rows, the oldest are left out"`
-	Rows     []row  `json:"rows" jsonschema:"oldest first"`
+// historyResult are the answer of rate_history.
+type historyResult struct {
+	provenance
+	Currency string       `json:"currency"`
+	Total    int          `json:"total" jsonschema:"how many rows the range has; when it is more than there are in rows, the oldest are left out"`
+	Rows     []historyRow `json:"rows" jsonschema:"oldest first"`
 }
 
 // query is the input as the client takes it.
 func (in *historyInput) query() (client.HistoryQuery, error) {
-	limit, err := pick(in.Limit, rowsUsual, rowsMost)
+	limit, err := limitOrDefault(in.Limit, rowsDefault, rowsMax)
 	q := client.HistoryQuery{Filter: client.Filter{Currency: in.Currency, Institution: in.Institution, Channel: in.Channel, Kind: in.Kind, Limit: limit}}
 	for text, into := range map[string]*client.Date{in.From: &q.From, in.To: &q.To} {
 		if text == "" || err != nil {
 			continue
 		}
-		*into, err = client.ReadDate(text)
+		*into, err = client.ParseDate(text)
 	}
 	return q, err
 }
 
-func (s *Server) history(ctx context.Context, in historyInput) (*days, error) {
+func (s *Server) history(ctx context.Context, in historyInput) (*historyResult, error) {
 	q, err := in.query()
 	if err != nil {
 		return nil, err
@@ -69,42 +69,42 @@ func (s *Server) history(ctx context.Context, in historyInput) (*days, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := &days{about: s.about(&page.Meta), Currency: in.Currency, Total: page.Meta.Total, Rows: []row{}}
+	found := &historyResult{provenance: s.provenance(&page.Meta), Currency: in.Currency, Total: page.Meta.Total, Rows: []historyRow{}}
 	for i := range page.Data {
 		d := &page.Data[i]
-		found.Rows = append(found.Rows, row{d.Date.String(), d.InstitutionID, d.Channel, d.Kind, d.Buy, d.Sell})
+		found.Rows = append(found.Rows, historyRow{d.Date.String(), d.InstitutionID, d.Channel, d.Kind, d.Buy, d.Sell})
 	}
 	return found, nil
 }
 
 // text is the days for people: each row where there are few, else what stands out.
-func (d *days) text() string {
+func (d *historyResult) text() string {
 	var text strings.Builder
 	if len(d.Rows) == 0 {
 		fmt.Fprintf(&text, "No rates of %s in these days. list_currencies tells for which currencies there are rates, list_institutions who publishes them.\n", d.Currency)
-		return text.String() + d.lines()
+		return text.String() + d.footer()
 	}
 	fmt.Fprintf(&text, "%s in DOP, %d of %d daily rates, %s to %s:\n", d.Currency, len(d.Rows), d.Total, d.Rows[0].Date, d.Rows[len(d.Rows)-1].Date)
 	if d.Total > len(d.Rows) {
 		text.WriteString("The oldest are left out: ask for an institution, or for fewer days.\n")
 	}
-	if len(d.Rows) <= rowsTold {
+	if len(d.Rows) <= rowsListedMax {
 		for i := range d.Rows {
 			r := &d.Rows[i]
-			fmt.Fprintf(&text, "%s %s: compra %s, venta %s\n", r.Date, r.name(), told(r.Compra), told(r.Venta))
+			fmt.Fprintf(&text, "%s %s: compra %s, venta %s\n", r.Date, r.name(), sideText(r.Compra), sideText(r.Venta))
 		}
-		return text.String() + d.lines()
+		return text.String() + d.footer()
 	}
 	for _, kind := range []client.Kind{client.Commercial, client.Reference} {
-		d.extremes(&text, kind, "compra", func(r *row) *client.Decimal { return r.Compra })
-		d.extremes(&text, kind, "venta", func(r *row) *client.Decimal { return r.Venta })
+		d.extremes(&text, kind, "compra", func(r *historyRow) *client.Decimal { return r.Compra })
+		d.extremes(&text, kind, "venta", func(r *historyRow) *client.Decimal { return r.Venta })
 	}
-	return text.String() + d.lines()
+	return text.String() + d.footer()
 }
 
 // extremes tells the lowest and the highest value of a side. Rates of different kinds are not compared.
-func (d *days) extremes(text *strings.Builder, kind client.Kind, name string, side func(*row) *client.Decimal) {
-	var low, high *row
+func (d *historyResult) extremes(text *strings.Builder, kind client.Kind, name string, side func(*historyRow) *client.Decimal) {
+	var low, high *historyRow
 	for i := range d.Rows {
 		r := &d.Rows[i]
 		value := side(r)
@@ -124,15 +124,15 @@ func (d *days) extremes(text *strings.Builder, kind client.Kind, name string, si
 }
 
 // name is who published a row, and how.
-func (r *row) name() string {
+func (r *historyRow) name() string {
 	if r.Channel == client.Unspecified {
 		return r.InstitutionID
 	}
 	return r.InstitutionID + " " + string(r.Channel)
 }
 
-// told is a side for people.
-func told(side *client.Decimal) string {
+// sideText is a side for people.
+func sideText(side *client.Decimal) string {
 	if side == nil {
 		return "none"
 	}

@@ -8,21 +8,21 @@ import (
 	"github.com/tasard/tasard/httpapi/client"
 )
 
-// nothing is what a tool without parameters takes.
-type nothing struct{}
+// noInput is what a tool without parameters takes.
+type noInput struct{}
 
 // currencies are the answer of list_currencies.
 type currencies struct {
-	about
+	provenance
 	Currencies []client.Currency `json:"currencies" jsonschema:"quoteCount counts published rates, currentQuoteCount those that have not expired"`
 }
 
-func (s *Server) listCurrencies(ctx context.Context, _ nothing) (*currencies, error) {
+func (s *Server) listCurrencies(ctx context.Context, _ noInput) (*currencies, error) {
 	list, err := s.client.Currencies(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &currencies{s.about(nil), list}, nil
+	return &currencies{s.provenance(nil), list}, nil
 }
 
 // text is the currencies for people, those without current rates last.
@@ -50,7 +50,7 @@ type institutionsInput struct {
 
 // institutions are the answer of list_institutions.
 type institutions struct {
-	about
+	provenance
 	Institutions []institution `json:"institutions"`
 }
 
@@ -65,7 +65,7 @@ type institution struct {
 }
 
 func (s *Server) listInstitutions(ctx context.Context, in institutionsInput) (*institutions, error) {
-	found := &institutions{about: s.about(nil), Institutions: []institution{}}
+	found := &institutions{provenance: s.provenance(nil), Institutions: []institution{}}
 	for i, err := range s.client.AllInstitutions(ctx, client.InstitutionsQuery{Currency: in.Currency}) {
 		if err != nil {
 			return nil, err

@@ -91,8 +91,8 @@ func call(t *testing.T, s *sdk.ClientSession, tool string, arguments map[string]
 	return result{got.Content[0].(*sdk.TextContent).Text, got.IsError, content}
 }
 
-// contains fails unless the text has every part, in this order.
-func contains(t *testing.T, text string, parts ...string) {
+// mustContain fails unless the text has every part, in this order.
+func mustContain(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	rest := text
 	for _, part := range parts {
@@ -130,7 +130,7 @@ func TestGolden_Calls(t *testing.T) {
 		if got.failed {
 			t.Errorf("%s is an error", c.name)
 		}
-		hold(t, c.name, got.text, got.content)
+		compareGolden(t, c.name, got.text, got.content)
 	}
 }
 
@@ -145,13 +145,13 @@ func TestGolden_Tools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hold(t, "tools", s.InitializeResult().Instructions, content)
+	compareGolden(t, "tools", s.InitializeResult().Instructions, content)
 }
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// hold holds a text and JSON against a golden file.
-func hold(t *testing.T, name, text string, content []byte) {
+// compareGolden holds a text and JSON against a golden file.
+func compareGolden(t *testing.T, name, text string, content []byte) {
 	t.Helper()
 	got := bytes.NewBufferString(text + "\n\n")
 	if err := json.Indent(got, content, "", " "); err != nil {
@@ -191,14 +191,14 @@ func TestErrors(t *testing.T) {
 		if got := call(t, s, c.tool, c.arguments); !got.failed {
 			t.Errorf("%s %v: no error: %s", c.tool, c.arguments, got.text)
 		} else {
-			contains(t, got.text, c.want...)
+			mustContain(t, got.text, c.want...)
 		}
 	}
 	srv.Fail("/v1/rates/best", http.StatusInternalServerError, 1+client.RetriesDefault)
 	trouble := call(t, s, "best_rate", usd)
-	contains(t, trouble.text, "can't answer now", "500 internal_error", "request ")
+	mustContain(t, trouble.text, "can't answer now", "500 internal_error", "request ")
 	first, second, limit := call(t, s, "best_rate", usd), call(t, s, "best_rate", usd), call(t, s, "best_rate", usd)
-	contains(t, limit.text, "Don't ask again before", "quota_exceeded")
+	mustContain(t, limit.text, "Don't ask again before", "quota_exceeded")
 	if !trouble.failed || first.failed || second.failed || !limit.failed {
 		t.Errorf("%v %v %v %v", trouble, first, second, limit)
 	}
@@ -206,32 +206,32 @@ func TestErrors(t *testing.T) {
 
 // TestErrors_Away: once keys are required the model tells whom it concerns (L7, E1); a node that is not there is told with its address.
 func TestErrors_Away(t *testing.T) {
-	contains(t, call(t, open(t, apitest.KeysRequired()), "list_currencies", nil).text, "--key-file", "/account", "missing_key")
+	mustContain(t, call(t, open(t, apitest.KeysRequired()), "list_currencies", nil).text, "--key-file", "/account", "missing_key")
 	srv := apitest.Start(t)
 	srv.Drop("", 0)
-	contains(t, call(t, session(t, newServer(t, srv)), "list_currencies", nil).text, srv.URL+" gives no answer", "--url")
+	mustContain(t, call(t, session(t, newServer(t, srv)), "list_currencies", nil).text, srv.URL+" gives no answer", "--url")
 }
 
-// silent is a node that never answers.
-type silent struct{}
+// silentTransport is a node that never answers.
+type silentTransport struct{}
 
-func (silent) RoundTrip(r *http.Request) (*http.Response, error) {
+func (silentTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	<-r.Context().Done()
 	return nil, r.Context().Err()
 }
 
 // TestErrors_Silence: a call ends, whatever the node does.
 func TestErrors_Silence(t *testing.T) {
-	c, err := client.New(client.Config{BaseURL: "https://node.test", HTTPClient: &http.Client{Transport: silent{}}})
+	c, err := client.New(client.Config{BaseURL: "https://node.test", HTTPClient: &http.Client{Transport: silentTransport{}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := mcp.New(mcp.Config{Client: c, CallMax: 20 * time.Millisecond})
+	s, err := mcp.New(mcp.Config{Client: c, CallTimeout: 20 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := call(t, session(t, s), "list_currencies", nil)
-	contains(t, got.text, "https://node.test gives no answer", "deadline exceeded")
+	mustContain(t, got.text, "https://node.test gives no answer", "deadline exceeded")
 }
 
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
@@ -294,14 +294,14 @@ func TestHandler_Call(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	contains(t, call(t, s, "best_rate", map[string]any{"currency": "USD", "operation": "buy"}).text, "Cooperativa del Sur: 58.90")
+	mustContain(t, call(t, s, "best_rate", map[string]any{"currency": "USD", "operation": "buy"}).text, "Cooperativa del Sur: 58.90")
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
 }
 
-// questions are what a shell writes into the program, and hangs up.
-const questions = initialize + `
+// requestLines are what a shell writes into the program, and hangs up.
+const requestLines = initialize + `
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"best_rate","arguments":{"currency":"USD","operation":"buy"}}}
 {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"best_rate","arguments":{"currency":"EUR","operation":"buy"}}}
@@ -312,7 +312,7 @@ func TestServe_End(t *testing.T) {
 	srv := apitest.Start(t, apitest.Seed("standard"))
 	srv.Delay("/v1/rates/best", 100*time.Millisecond, 2)
 	var out strings.Builder
-	if err := newServer(t, srv).Serve(t.Context(), strings.NewReader(questions), &out); err != nil {
+	if err := newServer(t, srv).Serve(t.Context(), strings.NewReader(requestLines), &out); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{`"id":1,`, `"id":2,`, `"id":3,`, "To buy USD", "To buy EUR"} {

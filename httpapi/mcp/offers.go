@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	offersUsual = 5
-	offersMost  = 50
+	offersDefault = 5
+	offersMax     = 50
 )
 
 // bestInput is what best_rate takes.
@@ -53,7 +53,7 @@ type offer struct {
 
 // offers are the answer of best_rate and convert.
 type offers struct {
-	about
+	provenance
 	Currency  string           `json:"currency"`
 	Operation client.Operation `json:"operation"`
 	Amount    client.Decimal   `json:"amount,omitempty"`
@@ -66,7 +66,7 @@ func (s *Server) bestRate(ctx context.Context, in bestInput) (*offers, error) {
 	if in.Amount != "" {
 		return s.convert(ctx, convertInput{in.Currency, in.Operation, in.Amount, client.Commercial, in.Institution, in.Channel, in.Limit})
 	}
-	limit, err := pick(in.Limit, offersUsual, offersMost)
+	limit, err := limitOrDefault(in.Limit, offersDefault, offersMax)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (s *Server) bestRate(ctx context.Context, in bestInput) (*offers, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := &offers{about: s.about(&ranking.Meta), Currency: in.Currency, Operation: in.Operation, Total: ranking.Meta.Total, Offers: []offer{}}
+	found := &offers{provenance: s.provenance(&ranking.Meta), Currency: in.Currency, Operation: in.Operation, Total: ranking.Meta.Total, Offers: []offer{}}
 	for i := range ranking.Data {
 		side := ranking.Data[i].Side(in.Operation)
 		if side == nil {
@@ -88,7 +88,7 @@ func (s *Server) bestRate(ctx context.Context, in bestInput) (*offers, error) {
 }
 
 func (s *Server) convert(ctx context.Context, in convertInput) (*offers, error) {
-	limit, err := pick(in.Limit, offersUsual, offersMost)
+	limit, err := limitOrDefault(in.Limit, offersDefault, offersMax)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (s *Server) convert(ctx context.Context, in convertInput) (*offers, error) 
 	if err != nil {
 		return nil, err
 	}
-	found := &offers{about: s.about(&page.Meta), Currency: in.Currency, Operation: in.Operation, Amount: in.Amount, Total: page.Meta.Total, Offers: []offer{}}
+	found := &offers{provenance: s.provenance(&page.Meta), Currency: in.Currency, Operation: in.Operation, Amount: in.Amount, Total: page.Meta.Total, Offers: []offer{}}
 	for i := range page.Data {
 		item := &page.Data[i]
 		found.Offers = append(found.Offers, newOffer(&item.Quote, item.Rate, item.AmountDOP))
@@ -111,7 +111,7 @@ func (s *Server) convert(ctx context.Context, in convertInput) (*offers, error) 
 func newOffer(r *client.Rate, applied, amount client.Decimal) offer {
 	o := offer{
 		Institution: r.InstitutionName, InstitutionID: r.InstitutionID, InstitutionType: r.InstitutionType, Channel: r.Channel, Kind: r.Kind,
-		Rate: applied, AmountDOP: amount, Compra: r.Buy, Venta: r.Sell, CheckedAt: local(r.LastCheckedAt), Source: r.SourceName, SourceURL: r.SourceURL,
+		Rate: applied, AmountDOP: amount, Compra: r.Buy, Venta: r.Sell, CheckedAt: localTime(r.LastCheckedAt), Source: r.SourceName, SourceURL: r.SourceURL,
 	}
 	if r.EffectiveDate != nil {
 		o.EffectiveDate = r.EffectiveDate.String()
@@ -128,7 +128,7 @@ func (o *offers) text() string {
 	}
 	if len(o.Offers) == 0 {
 		fmt.Fprintf(&text, "No current rate to %s %s, as of %s in Santo Domingo. list_currencies tells for which currencies there are rates, list_institutions who publishes them.\n", o.Operation, what, o.AsOf)
-		return text.String() + o.lines()
+		return text.String() + o.footer()
 	}
 	fmt.Fprintf(&text, "To %s %s, best first, %d of %d offers, as of %s in Santo Domingo:\n", o.Operation, what, len(o.Offers), o.Total, o.AsOf)
 	for i := range o.Offers {
@@ -148,5 +148,5 @@ func (o *offers) text() string {
 	if o.FeeNotice != "" {
 		text.WriteString(o.FeeNotice + "\n")
 	}
-	return text.String() + o.lines()
+	return text.String() + o.footer()
 }

@@ -34,23 +34,23 @@ type Config struct {
 	Version string
 	// Hosts are the names, without port, under which Handler may be reached besides those of this machine.
 	Hosts []string
-	// CallMax is how long one call may take, with all tries and waits. 0 is CallMaxDefault.
-	CallMax time.Duration
+	// CallTimeout is how long one call may take, with all tries and waits. 0 is CallTimeoutDefault.
+	CallTimeout time.Duration
 	// Logger is told of calls that fail. Nil: nobody is.
 	Logger *slog.Logger
 }
 
-// CallMaxDefault is less than the minute after which programs with a model give up.
-const CallMaxDefault = 45 * time.Second
+// CallTimeoutDefault is less than the minute after which programs with a model give up.
+const CallTimeoutDefault = 45 * time.Second
 
 // Server answers calls of tools.
 type Server struct {
-	client  *client.Client
-	site    string
-	hosts   []string
-	callMax time.Duration
-	logger  *slog.Logger
-	session *sdk.Server
+	client      *client.Client
+	site        string
+	hosts       []string
+	callTimeout time.Duration
+	logger      *slog.Logger
+	session     *sdk.Server
 }
 
 // instructions are for the model, before it chooses a tool.
@@ -64,7 +64,7 @@ func New(config Config) (*Server, error) {
 	if config.Client == nil {
 		return nil, errors.New("mcp: no client to ask the node with")
 	}
-	s := &Server{client: config.Client, site: cmp.Or(config.Site, config.Client.BaseURL()), hosts: config.Hosts, logger: config.Logger, callMax: cmp.Or(config.CallMax, CallMaxDefault)}
+	s := &Server{client: config.Client, site: cmp.Or(config.Site, config.Client.BaseURL()), hosts: config.Hosts, logger: config.Logger, callTimeout: cmp.Or(config.CallTimeout, CallTimeoutDefault)}
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
 	}
@@ -82,18 +82,18 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	if !closes {
 		closer = io.NopCloser(in)
 	}
-	err := s.session.Run(ctx, answering{&sdk.IOTransport{Reader: closer, Writer: keepOpen{out}, MaxLineLength: messageBytesMax}})
+	err := s.session.Run(ctx, drainingTransport{&sdk.IOTransport{Reader: closer, Writer: nopCloseWriter{out}, MaxLineLength: messageBytesMax}})
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
 	return err
 }
 
-// keepOpen is a writer that whoever opened it closes.
-type keepOpen struct{ io.Writer }
+// nopCloseWriter is a writer that whoever opened it closes.
+type nopCloseWriter struct{ io.Writer }
 
 // Close is io.Closer.
-func (keepOpen) Close() error { return nil }
+func (nopCloseWriter) Close() error { return nil }
 
 // Handler answers over streamable HTTP, at whichever path it is put.
 func (s *Server) Handler() http.Handler {
@@ -108,7 +108,7 @@ func (s *Server) Handler() http.Handler {
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		origin := r.Header.Get("Origin")
-		if !s.isOurs(r.Host) || origin != "" && !s.isOursOrigin(origin) {
+		if !s.isKnownHost(r.Host) || origin != "" && !s.isKnownOrigin(origin) {
 			http.Error(w, "this server is not called that, or the page that asks is not its own", http.StatusForbidden)
 			return
 		}
@@ -116,8 +116,8 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
-// isOurs tells whether a host, with or without port, is this machine or one of Config.Hosts.
-func (s *Server) isOurs(host string) bool {
+// isKnownHost tells whether a host, with or without port, is this machine or one of Config.Hosts.
+func (s *Server) isKnownHost(host string) bool {
 	at := url.URL{Host: host}
 	name := strings.ToLower(at.Hostname())
 	if address, err := netip.ParseAddr(name); err == nil && address.IsLoopback() {
@@ -126,8 +126,8 @@ func (s *Server) isOurs(host string) bool {
 	return name == "localhost" || slices.ContainsFunc(s.hosts, func(known string) bool { return strings.EqualFold(known, name) })
 }
 
-// isOursOrigin is isOurs for the origin of a page. CrossOriginProtection holds its port against that of the server.
-func (s *Server) isOursOrigin(origin string) bool {
+// isKnownOrigin is isKnownHost for the origin of a page. CrossOriginProtection holds its port against that of the server.
+func (s *Server) isKnownOrigin(origin string) bool {
 	at, err := url.Parse(origin)
-	return err == nil && s.isOurs(at.Host)
+	return err == nil && s.isKnownHost(at.Host)
 }

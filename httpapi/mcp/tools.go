@@ -33,11 +33,11 @@ func (s *Server) addTools() error {
 	return nil
 }
 
-// answer is what a tool gives: structured content that can say itself in a few words.
-type answer interface{ text() string }
+// toolResult is what a tool gives: structured content that can say itself in a few words.
+type toolResult interface{ text() string }
 
 // tool is a row of the table. The types of work are its schemas.
-func tool[In any, Out answer](s *Server, name, title, description string, work func(context.Context, In) (Out, error)) func() error {
+func tool[In any, Out toolResult](s *Server, name, title, description string, work func(context.Context, In) (Out, error)) func() error {
 	return func() error {
 		input, err := jsonschema.For[In](nil)
 		if err != nil {
@@ -49,7 +49,7 @@ func tool[In any, Out answer](s *Server, name, title, description string, work f
 			Name: name, Title: title, Description: description, InputSchema: input,
 			Annotations: &sdk.ToolAnnotations{Title: title, ReadOnlyHint: true, IdempotentHint: true, DestructiveHint: &harmless, OpenWorldHint: &closed},
 		}, func(ctx context.Context, _ *sdk.CallToolRequest, in In) (*sdk.CallToolResult, Out, error) {
-			ctx, cancel := context.WithTimeout(ctx, s.callMax)
+			ctx, cancel := context.WithTimeout(ctx, s.callTimeout)
 			defer cancel()
 			out, err := work(ctx, in)
 			if err != nil {
@@ -81,8 +81,8 @@ func constrain(input *jsonschema.Schema) {
 	}
 }
 
-// about stands beside every answer.
-type about struct {
+// provenance stands beside every answer.
+type provenance struct {
 	QuoteCurrency string `json:"quoteCurrency" jsonschema:"the currency of all rates and amounts but the foreign ones"`
 	AsOf          string `json:"asOf,omitempty" jsonschema:"when the node made the answer, in the time of Santo Domingo"`
 	Attribution   string `json:"attribution" jsonschema:"to be shown with the rates"`
@@ -92,24 +92,24 @@ type about struct {
 // notice is the fourth of the terms of use in short.
 const notice = "Rates are informational and may change."
 
-func (s *Server) about(meta *client.Meta) about {
-	a := about{QuoteCurrency: client.QuoteCurrency, Attribution: fmt.Sprintf("Source: %s, %s", Name, s.site), Notice: notice}
+func (s *Server) provenance(meta *client.Meta) provenance {
+	a := provenance{QuoteCurrency: client.QuoteCurrency, Attribution: fmt.Sprintf("Source: %s, %s", Name, s.site), Notice: notice}
 	if meta != nil {
-		a.AsOf = local(meta.GeneratedAt)
+		a.AsOf = localTime(meta.GeneratedAt)
 	}
 	return a
 }
 
-// lines are the last ones of a text.
-func (a *about) lines() string { return a.Notice + "\n" + a.Attribution + "\n" }
+// footer are the last ones of a text.
+func (a *provenance) footer() string { return a.Notice + "\n" + a.Attribution + "\n" }
 
-// local is an instant as people in Santo Domingo write it. There is no summer time (T2), and no table of zones is needed.
-func local(at time.Time) string {
+// localTime is an instant as people in Santo Domingo write it. There is no summer time (T2), and no table of zones is needed.
+func localTime(at time.Time) string {
 	return at.In(time.FixedZone("America/Santo_Domingo", -4*60*60)).Format("2006-01-02 15:04")
 }
 
-// pick is a number within bounds: 0 is the usual one.
-func pick(given, usual, most int) (int, error) {
+// limitOrDefault is a number within bounds: 0 is the usual one.
+func limitOrDefault(given, usual, most int) (int, error) {
 	switch {
 	case given == 0:
 		return usual, nil

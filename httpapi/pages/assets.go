@@ -23,9 +23,9 @@ const (
 
 // asset is a file that pages load. Its name changes with its content, so that it may be kept for ever.
 type asset struct {
-	kind   string // Content-Type
-	body   []byte
-	packed bool // body is compressed with gzip
+	kind    string // Content-Type
+	body    []byte
+	gzipped bool // body is compressed with gzip
 }
 
 // AddAssets serves files of a folder under /assets/, their hash in the name: style.css becomes style.<hash>.css. Asset gives the path. A
@@ -69,12 +69,12 @@ func (f *Frame) serveAsset(w http.ResponseWriter, r *Request) {
 	header.Set("Content-Type", a.kind)
 	header.Set("Cache-Control", "public, max-age=31536000, immutable")
 	body := a.body
-	if a.packed && fields.AcceptsGzip(fields.Lines(r.Header.Values("Accept-Encoding"))) {
+	if a.gzipped && fields.AcceptsGzip(fields.Lines(r.Header.Values("Accept-Encoding"))) {
 		header.Set("Content-Encoding", "gzip")
 		header.Set("Vary", "Accept-Encoding")
-	} else if a.packed {
+	} else if a.gzipped {
 		var err error
-		if body, err = unpacked(a.body); err != nil {
+		if body, err = gunzip(a.body); err != nil {
 			f.Fail(w, r, fmt.Errorf("unpack %s: %w", r.URL.Path, err))
 			return
 		}
@@ -82,7 +82,7 @@ func (f *Frame) serveAsset(w http.ResponseWriter, r *Request) {
 	f.send(w, r, body)
 }
 
-func unpacked(packed []byte) ([]byte, error) {
+func gunzip(packed []byte) ([]byte, error) {
 	reader, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
 		return nil, err

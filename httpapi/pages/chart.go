@@ -27,16 +27,16 @@ const (
 	chartGapDays  = 7       // a line goes over as many days without a word: weekends and holidays
 )
 
-// reading is one value of a line.
-type reading struct {
+// chartPoint is one value of a line.
+type chartPoint struct {
 	date  engine.Date
 	value engine.Decimal
 }
 
-// line is a line to draw: the class that colours it, and its values by date.
-type line struct {
+// series is a line to draw: the class that colours it, and its values by date.
+type series struct {
 	class, key string
-	readings   []reading
+	points     []chartPoint
 }
 
 // chart is what is drawn.
@@ -44,13 +44,13 @@ type chart struct {
 	Width, Height, Left, Right int
 	LabelX, LabelY             int // of values, of dates
 	Title                      string
-	Lines                      []drawnLine
+	Lines                      []chartLine
 	Ticks                      []tick
 	Dates                      []dateTick
 }
 
-// drawnLine is a line as a path, and its newest value.
-type drawnLine struct {
+// chartLine is a line as a path, and its newest value.
+type chartLine struct {
 	Class, Key, Path string
 	Last             engine.Decimal
 	LastX, LastY     int
@@ -77,10 +77,10 @@ type scale struct {
 }
 
 // newChart draws lines from one date to another. Nil when they hold nothing, or a value that no currency has.
-func newChart(title string, from, to engine.Date, lines []line) *chart {
+func newChart(title string, from, to engine.Date, lines []series) *chart {
 	low, high := int64(math.MaxInt64), int64(-1)
 	for _, l := range lines {
-		for _, r := range l.readings {
+		for _, r := range l.points {
 			low, high = min(low, r.value.Units()), max(high, r.value.Units())
 		}
 	}
@@ -104,7 +104,7 @@ func newChart(title string, from, to engine.Date, lines []line) *chart {
 		c.Ticks = append(c.Ticks, tick{s.y(value), s.y(value) + chartDigit/2, tickLabel(value, step)})
 	}
 	for _, l := range lines {
-		if len(l.readings) > 0 {
+		if len(l.points) > 0 {
 			c.Lines = append(c.Lines, s.draw(l))
 		}
 	}
@@ -121,7 +121,7 @@ func (c *chart) node(l *Localizer) Node {
 		last = append(last, l.Str(line.Key)+" "+line.Last.String())
 	}
 	label := func(x, y int, anchor, text string) Node {
-		return El("text", Class("tick"), number("x", x), number("y", y), Attr("text-anchor", anchor), Text(text))
+		return El("text", Class("tick"), intAttr("x", x), intAttr("y", y), Attr("text-anchor", anchor), Text(text))
 	}
 	return Figure(Class("chart"), FigCaption(l.T(c.Title)),
 		SVG(Attr("viewBox", fmt.Sprintf("0 0 %d %d", c.Width, c.Height)), Role("img"),
@@ -134,18 +134,18 @@ func (c *chart) node(l *Localizer) Node {
 					}
 				}),
 				Map(c.Dates, func(d dateTick) Node { return label(d.X, c.LabelY, d.Anchor, l.ShortDate(d.Date)) }),
-				Map(c.Lines, func(line drawnLine) Node {
+				Map(c.Lines, func(line chartLine) Node {
 					return Group{
 						El("path", Class("line "+line.Class), Attr("d", line.Path)),
-						El("circle", Class("end "+line.Class), number("cx", line.LastX), number("cy", line.LastY), Attr("r", "42")),
+						El("circle", Class("end "+line.Class), intAttr("cx", line.LastX), intAttr("cy", line.LastY), Attr("r", "42")),
 					}
 				}))),
-		Ul(Class("legend"), Map(c.Lines, func(line drawnLine) Node {
+		Ul(Class("legend"), Map(c.Lines, func(line chartLine) Node {
 			return Li(Class(line.Class), Span(l.T(line.Key)), Text(" "), Strong(Text(line.Last.String())))
 		})))
 }
 
-func number(name string, value int) Node { return Attr(name, strconv.Itoa(value)) }
+func intAttr(name string, value int) Node { return Attr(name, strconv.Itoa(value)) }
 
 // niceStep is 1, 2 or 5 times a power of ten, so that about chartTicks of them make the span. A span of nothing gets a step of 0.10.
 func niceStep(span int64) int64 {
@@ -168,7 +168,7 @@ func tickLabel(value, step int64) string {
 	for places > 2 && step%10 == 0 {
 		places, scale, step, value = places-1, scale/10, step/10, value/10
 	}
-	return fixed(value, scale, places)
+	return formatFixed(value, scale, places)
 }
 
 func (s scale) y(value int64) int {
@@ -192,11 +192,11 @@ func (s scale) dates() []dateTick {
 	return []dateTick{{s.x(s.from), "start", s.from}, {s.x(middle), "middle", middle}, {s.x(s.to), "end", s.to}}
 }
 
-func (s scale) draw(l line) drawnLine {
+func (s scale) draw(l series) chartLine {
 	var path strings.Builder
 	var before engine.Date
-	d := drawnLine{Class: l.class, Key: l.key}
-	for _, r := range l.readings {
+	d := chartLine{Class: l.class, Key: l.key}
+	for _, r := range l.points {
 		d.LastX, d.LastY, d.Last = s.x(r.date), s.y(r.value.Units()), r.value
 		command := "L"
 		if before == 0 || r.date-before > chartGapDays {
@@ -213,33 +213,33 @@ func (s scale) draw(l line) drawnLine {
 }
 
 // marketCharts are the two charts of a currency: what a caller pays, and what a caller gets.
-func marketCharts(points []point, from, to engine.Date) (venta, compra *chart) {
-	side := func(title string, of func(*point) *trio) *chart {
-		lines := []line{{class: "reference", key: "line.reference"}, {class: "median", key: "line.median"}, {class: "best", key: "line.best"}}
+func marketCharts(points []marketDay, from, to engine.Date) (venta, compra *chart) {
+	side := func(title string, of func(*marketDay) *sideSummary) *chart {
+		lines := []series{{class: "reference", key: "line.reference"}, {class: "median", key: "line.median"}, {class: "best", key: "line.best"}}
 		for i := range points {
 			t := of(&points[i])
 			for j, value := range []engine.Decimal{t.Reference, t.Median, t.Best} {
 				if !value.IsNull() {
-					lines[j].readings = append(lines[j].readings, reading{points[i].Date, value})
+					lines[j].points = append(lines[j].points, chartPoint{points[i].Date, value})
 				}
 			}
 		}
 		return newChart(title, from, to, lines)
 	}
-	return side("chart.venta", func(p *point) *trio { return &p.Venta }), side("chart.compra", func(p *point) *trio { return &p.Compra })
+	return side("chart.venta", func(p *marketDay) *sideSummary { return &p.Venta }), side("chart.compra", func(p *marketDay) *sideSummary { return &p.Compra })
 }
 
 // quoteChart is the chart of one quote.
 func quoteChart(rows []engine.HistoryEntry, from, to engine.Date) *chart {
-	venta, compra := line{class: "venta", key: "side.venta"}, line{class: "compra", key: "side.compra"}
+	venta, compra := series{class: "venta", key: "side.venta"}, series{class: "compra", key: "side.compra"}
 	for i := range rows {
 		row := &rows[i]
 		if !row.Sell.IsNull() {
-			venta.readings = append(venta.readings, reading{row.Date, row.Sell})
+			venta.points = append(venta.points, chartPoint{row.Date, row.Sell})
 		}
 		if !row.Buy.IsNull() {
-			compra.readings = append(compra.readings, reading{row.Date, row.Buy})
+			compra.points = append(compra.points, chartPoint{row.Date, row.Buy})
 		}
 	}
-	return newChart("chart.quote", from, to, []line{venta, compra})
+	return newChart("chart.quote", from, to, []series{venta, compra})
 }

@@ -9,14 +9,14 @@
 //	texts := pages.ReadTexts(files) // words.es.json, words.en.json, and long prose: guide.es.html, guide.en.html
 //	frame.AddAssets(files, "docs.css")
 //	frame.Handle(mux, http.MethodGet, "/docs", func(w http.ResponseWriter, r *pages.Request) { // /en/docs too
-//		frame.WriteKept(w, r, "", func() (*pages.Document, error) {
+//		frame.WriteCached(w, r, "", func() (*pages.Document, error) {
 //			l := texts.In(r)
 //			body := Group{H1(l.T("terms.title")), A(l.Href("/terms"), l.T("nav.terms"))}
 //			return &pages.Document{Body: body, Title: "API", Section: "/docs", Styles: []string{"docs.css"}}, nil
 //		})
 //	})
 //
-// Handle keeps the limit of the client's address (429) and sets the headers that protect. WriteKept is for pages that are the same for
+// Handle keeps the limit of the client's address (429) and sets the headers that protect. WriteCached is for pages that are the same for
 // every visitor, Write for what is for one visitor only (no-store). The handler may set headers of its own before (cookies, Location
 // with http.StatusSeeOther). NotFound, BadRequest and Fail answer an error as a page in the visitor's language.
 //

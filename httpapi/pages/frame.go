@@ -28,14 +28,14 @@ type Frame struct {
 	assets     map[string]asset  // by hashed name
 	assetPaths map[string]string // by plain name
 	limiter    *limiter
-	pace       pace
-	kept       *kept
+	renders    renderLimiter
+	cache      *pageCache
 }
 
 func newFrame(config Config) *Frame {
 	f := &Frame{
 		config: config, texts: ReadTexts(sub(frameFiles, "frame")), assets: map[string]asset{}, assetPaths: map[string]string{},
-		limiter: newLimiter(config.PerMinute), kept: newKept(),
+		limiter: newLimiter(config.PerMinute), cache: newPageCache(),
 	}
 	f.AddAssets(assetFiles, "assets/style.css", "assets/favicon.svg", "assets/convert.js", "assets/copy.js")
 	return f
@@ -73,13 +73,13 @@ func (f *Frame) Write(w http.ResponseWriter, r *Request, doc *Document) {
 	f.sendPage(w, r, page)
 }
 
-// WriteKept answers a page that is the same for everybody who asks for it in this language, with this query, which the caller has
+// WriteCached answers a page that is the same for everybody who asks for it in this language, with this query, which the caller has
 // normalised: it must not have more forms than a client may fairly ask for. The page is made when it was not asked for within the second,
 // or until Document.Until if that is later. Addresses and cookies must not go into it.
-func (f *Frame) WriteKept(w http.ResponseWriter, r *Request, query string, make func() (*Document, error)) {
-	key := keptKey{r.Language, r.suggests(), r.Page, query}
-	page, err := f.kept.take(key, r.Now, func() (*rendered, time.Time, error) {
-		if !f.pace.allow(r.Now, rendersPerSecondMax) {
+func (f *Frame) WriteCached(w http.ResponseWriter, r *Request, query string, make func() (*Document, error)) {
+	key := cacheKey{r.Language, r.suggestsOther(), r.Page, query}
+	page, err := f.cache.getOrRender(key, r.Now, func() (*rendered, time.Time, error) {
+		if !f.renders.allow(r.Now, rendersPerSecondMax) {
 			return nil, time.Time{}, errBusy
 		}
 		doc, err := make()
@@ -110,7 +110,7 @@ func (f *Frame) sendPage(w http.ResponseWriter, r *Request, page *rendered) {
 	header.Set("Content-Language", string(r.Language))
 	header.Set("Content-Security-Policy", page.policy)
 	tag, lines := header.Get("ETag"), fields.Lines(r.Header.Values("If-None-Match"))
-	if tag != "" && page.status == http.StatusOK && fields.NoneMatch(lines, []byte(tag)) {
+	if tag != "" && page.status == http.StatusOK && fields.IfNoneMatchHits(lines, []byte(tag)) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
@@ -125,8 +125,8 @@ func (f *Frame) send(w http.ResponseWriter, r *Request, body []byte) {
 	}
 }
 
-// Seconds is a waiting time for Retry-After: whole seconds, rounded up, at least one.
-func Seconds(wait time.Duration) string {
+// RetryAfter is a waiting time for Retry-After: whole seconds, rounded up, at least one.
+func RetryAfter(wait time.Duration) string {
 	return strconv.FormatInt(max(1, int64((wait+time.Second-1)/time.Second)), 10)
 }
 

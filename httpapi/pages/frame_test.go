@@ -56,7 +56,7 @@ func TestFrame_LanguagesOfAnotherPackage(t *testing.T) {
 	h := http.NewServeMux()
 	p.Register(h)
 	p.Frame().Handle(h, http.MethodGet, "/extra", func(w http.ResponseWriter, r *pages.Request) {
-		p.Frame().WriteKept(w, r, "", func() (*pages.Document, error) {
+		p.Frame().WriteCached(w, r, "", func() (*pages.Document, error) {
 			l, name := texts.In(r), `<Ana> "'&`
 			body := Group{
 				H1(l.T("hello", name)), A(l.Href("/terms"), Title(name), Text("x")), l.Prose("extra", pages.Slots{"name": Text(name)}),

@@ -18,9 +18,9 @@ var updateFlag = flag.Bool("update", false, "rewrite the golden files")
 // of assets are left out.
 func TestGolden_Pages(t *testing.T) {
 	hash := regexp.MustCompile(`\.[0-9a-f]{16}\.`)
-	w := newWorld(t)
+	w := newFakeService(t)
 	h := serve(w.config())
-	for _, path := range append(inBoth(publicPaths()), "/institutions/gone", "/en/institutions/nobody", "/robots.txt", "/sitemap.xml") {
+	for _, path := range append(inBothLanguages(publicPaths()), "/institutions/gone", "/en/institutions/nobody", "/robots.txt", "/sitemap.xml") {
 		name := strings.Trim(regexp.MustCompile(`[^a-zA-Z0-9,.]+`).ReplaceAllString(path, "-"), "-")
 		if name == "" {
 			name = "home"

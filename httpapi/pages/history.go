@@ -11,28 +11,28 @@ import (
 
 const (
 	historyDaysMax   = engine.HistoryRangeDaysMax
-	pastKept         = 5 * time.Minute // how long days before today are believed: a backfill shows after that
-	chroniclesMax    = 128             // of currencies and of institutions' quotes, each about 50 KiB
+	pastCachedFor    = 5 * time.Minute // how long days before today are believed: a backfill shows after that
+	historyCacheMax  = 128             // of currencies and of institutions' quotes, each about 50 KiB
 	historyPagesMax  = 20              // of one question: a day has far fewer rows, a year of one quote has two pages
-	medianPlaces     = 10_000          // a mean of two is rounded to 1/10000 DOP
+	medianScale      = 10_000          // a mean of two is rounded to 1/10000 DOP
 	unitsPerDOP      = 100_000_000     // engine.Decimal.Units
-	unitsOfMedianTwo = 2 * unitsPerDOP / medianPlaces
+	unitsOfMedianTwo = 2 * unitsPerDOP / medianScale
 )
 
-// trio is what one side of a currency was on one day: the best for the caller, the median and the reference. Null where nobody said it.
-type trio struct{ Best, Median, Reference engine.Decimal }
+// sideSummary is what one side of a currency was on one day: the best for the caller, the median and the reference. Null where nobody said it.
+type sideSummary struct{ Best, Median, Reference engine.Decimal }
 
-// point is one day of a currency.
-type point struct {
+// marketDay is one day of a currency.
+type marketDay struct {
 	Date         engine.Date
-	Venta        trio // what the caller pays: the best is the lowest
-	Compra       trio // what the caller gets: the best is the highest
-	Institutions int  // that had a commercial rate
+	Venta        sideSummary // what the caller pays: the best is the lowest
+	Compra       sideSummary // what the caller gets: the best is the highest
+	Institutions int         // that had a commercial rate
 }
 
-// dayOf sums up the rows of one day.
-func dayOf(date engine.Date, rows []engine.HistoryEntry) point {
-	p := point{Date: date}
+// summarizeDay sums up the rows of one day.
+func summarizeDay(date engine.Date, rows []engine.HistoryEntry) marketDay {
+	p := marketDay{Date: date}
 	var asked, paid []engine.Decimal
 	last := ""
 	for i := range rows {
@@ -88,16 +88,16 @@ func median(sorted []engine.Decimal) engine.Decimal {
 	if half := int64(unitsOfMedianTwo / 2); rest > half || rest == half && whole%2 == 1 {
 		whole++
 	}
-	mean, err := engine.ParseDecimal(fixed(whole, medianPlaces, 4))
+	mean, err := engine.ParseDecimal(formatFixed(whole, medianScale, 4))
 	if err != nil {
 		return engine.Decimal{} // beyond what a rate can be
 	}
 	return mean
 }
 
-// all are the items of all pages of a question.
-func all[T any](ask func(page engine.Cut) (*engine.Page[T], error)) ([]T, error) {
-	cut := engine.Cut{Limit: engine.LimitMax}
+// allPages are the items of all pages of a question.
+func allPages[T any](ask func(page engine.PageRequest) (*engine.Page[T], error)) ([]T, error) {
+	cut := engine.PageRequest{Limit: engine.LimitMax}
 	var items []T
 	for range historyPagesMax {
 		page, err := ask(cut)
@@ -105,54 +105,54 @@ func all[T any](ask func(page engine.Cut) (*engine.Page[T], error)) ([]T, error)
 			return nil, err
 		}
 		items = append(items, page.Items...)
-		if page.Next == engine.NoNext {
+		if page.NextCursor == engine.NoNextCursor {
 			break
 		}
-		cut.Cursor = page.Next
+		cut.Cursor = page.NextCursor
 	}
 	return items, nil
 }
 
-// rowsOf are all rows of a question.
-func rowsOf(service engine.Service, q engine.HistoryQuery) ([]engine.HistoryEntry, error) {
-	return all(func(page engine.Cut) (*engine.Page[engine.HistoryEntry], error) {
-		q.Cut = page
+// historyRows are all rows of a question.
+func historyRows(service engine.Service, q engine.HistoryQuery) ([]engine.HistoryEntry, error) {
+	return allPages(func(page engine.PageRequest) (*engine.Page[engine.HistoryEntry], error) {
+		q.PageRequest = page
 		return service.History(q)
 	})
 }
 
-// chronicles keep the past of what was asked for lately. A year of a currency is 365 small questions, so that none of them holds up its
+// historyCache keep the past of what was asked for lately. A year of a currency is 365 small questions, so that none of them holds up its
 // owner; they are asked once in a while, and today anew each time.
-type chronicles struct {
+type historyCache struct {
 	service engine.Service
-	past    generations[engine.Filter, chronicle]
+	past    generationCache[engine.Filter, cachedHistory]
 }
 
-func newChronicles(service engine.Service) chronicles {
-	return chronicles{service, generations[engine.Filter, chronicle]{most: chroniclesMax / 2}}
+func newHistoryCache(service engine.Service) historyCache {
+	return historyCache{service, generationCache[engine.Filter, cachedHistory]{youngMax: historyCacheMax / 2}}
 }
 
-// chronicle is the past of a filter, up to the day before today.
-type chronicle struct {
+// cachedHistory is the past of a filter, up to the day before today.
+type cachedHistory struct {
 	mu     sync.Mutex
 	today  engine.Date
 	readAt time.Time
-	past   []point
+	past   []marketDay
 	rows   []engine.HistoryEntry
 }
 
-func (c *chronicle) holds(now time.Time) bool {
-	return c.today == engine.DateOf(now) && !now.Before(c.readAt) && now.Sub(c.readAt) < pastKept
+func (c *cachedHistory) isFresh(now time.Time) bool {
+	return c.today == engine.DateOf(now) && !now.Before(c.readAt) && now.Sub(c.readAt) < pastCachedFor
 }
 
 // market is every day of a currency that has rows, of the last historyDaysMax days and today.
-func (c *chronicles) market(currency string, now time.Time) ([]point, error) {
-	one := c.past.of(engine.Filter{Currency: currency})
+func (c *historyCache) market(currency string, now time.Time) ([]marketDay, error) {
+	one := c.past.get(engine.Filter{Currency: currency})
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	today := engine.DateOf(now)
-	if !one.holds(now) {
-		past := make([]point, 0, historyDaysMax)
+	if !one.isFresh(now) {
+		past := make([]marketDay, 0, historyDaysMax)
 		for day := today.AddDays(-historyDaysMax); day < today; day++ {
 			p, err := c.day(currency, day)
 			if err != nil {
@@ -169,33 +169,33 @@ func (c *chronicles) market(currency string, now time.Time) ([]point, error) {
 	return appendDay(slices.Clip(one.past), p), nil
 }
 
-func (c *chronicles) day(currency string, day engine.Date) (point, error) {
-	rows, err := rowsOf(c.service, engine.HistoryQuery{Filter: engine.Filter{Currency: currency}, From: day, To: day})
-	return dayOf(day, rows), err
+func (c *historyCache) day(currency string, day engine.Date) (marketDay, error) {
+	rows, err := historyRows(c.service, engine.HistoryQuery{Filter: engine.Filter{Currency: currency}, From: day, To: day})
+	return summarizeDay(day, rows), err
 }
 
 // appendDay leaves out a day on which nobody said anything.
-func appendDay(days []point, p point) []point {
-	if p == (point{Date: p.Date}) {
+func appendDay(days []marketDay, p marketDay) []marketDay {
+	if p == (marketDay{Date: p.Date}) {
 		return days
 	}
 	return append(days, p)
 }
 
 // quote is every row of an institution in a currency, of the last historyDaysMax days and today, newest last.
-func (c *chronicles) quote(f engine.Filter, now time.Time) ([]engine.HistoryEntry, error) {
-	one := c.past.of(f)
+func (c *historyCache) quote(f engine.Filter, now time.Time) ([]engine.HistoryEntry, error) {
+	one := c.past.get(f)
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	today := engine.DateOf(now)
-	if !one.holds(now) {
-		rows, err := rowsOf(c.service, engine.HistoryQuery{Filter: f, From: today.AddDays(-historyDaysMax), To: today - 1})
+	if !one.isFresh(now) {
+		rows, err := historyRows(c.service, engine.HistoryQuery{Filter: f, From: today.AddDays(-historyDaysMax), To: today - 1})
 		if err != nil {
 			return nil, err
 		}
 		one.today, one.readAt, one.rows = today, now, rows
 	}
-	fresh, err := rowsOf(c.service, engine.HistoryQuery{Filter: f, From: today, To: today})
+	fresh, err := historyRows(c.service, engine.HistoryQuery{Filter: f, From: today, To: today})
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +203,7 @@ func (c *chronicles) quote(f engine.Filter, now time.Time) ([]engine.HistoryEntr
 }
 
 // lastDays are the points from a day on.
-func lastDays(points []point, from engine.Date) []point {
-	at, _ := slices.BinarySearchFunc(points, from, func(p point, day engine.Date) int { return cmp.Compare(p.Date, day) })
+func lastDays(points []marketDay, from engine.Date) []marketDay {
+	at, _ := slices.BinarySearchFunc(points, from, func(p marketDay, day engine.Date) int { return cmp.Compare(p.Date, day) })
 	return points[at:]
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-func parsed(t rapid.TB, text string) engine.Decimal {
+func mustDecimal(t rapid.TB, text string) engine.Decimal {
 	if text == "" {
 		return engine.Decimal{}
 	}
@@ -31,7 +31,7 @@ func TestMedian_Exact(t *testing.T) {
 		slices.Sort(units)
 		var sorted []engine.Decimal
 		for _, u := range units {
-			sorted = append(sorted, parsed(t, fixed(u, unitsPerDOP, 8)))
+			sorted = append(sorted, mustDecimal(t, formatFixed(u, unitsPerDOP, 8)))
 		}
 		got := median(sorted)
 		if n := len(units); n%2 == 1 || units[n/2-1] == units[n/2] {
@@ -61,19 +61,19 @@ func TestMedian_Exact(t *testing.T) {
 
 func TestDayOf_SidesAreApart(t *testing.T) {
 	row := func(id, buy, sell string, kind engine.Kind) engine.HistoryEntry {
-		return engine.HistoryEntry{InstitutionID: id, Kind: kind, Buy: parsed(t, buy), Sell: parsed(t, sell)}
+		return engine.HistoryEntry{InstitutionID: id, Kind: kind, Buy: mustDecimal(t, buy), Sell: mustDecimal(t, sell)}
 	}
-	p := dayOf(1, []engine.HistoryEntry{
+	p := summarizeDay(1, []engine.HistoryEntry{
 		row("a", "58.10", "59.60", engine.Commercial), row("a", "58.3", "59.50", engine.Commercial), row("b", "", "60", engine.Commercial),
 		row("bcrd", "58.9", "59.3", engine.Reference), row("c", "58.2", "", engine.Commercial),
 	})
-	want := point{Date: 1, Institutions: 3}
-	want.Venta = trio{parsed(t, "59.50"), parsed(t, "59.60"), parsed(t, "59.3")}
-	want.Compra = trio{parsed(t, "58.3"), parsed(t, "58.2"), parsed(t, "58.9")}
+	want := marketDay{Date: 1, Institutions: 3}
+	want.Venta = sideSummary{mustDecimal(t, "59.50"), mustDecimal(t, "59.60"), mustDecimal(t, "59.3")}
+	want.Compra = sideSummary{mustDecimal(t, "58.3"), mustDecimal(t, "58.2"), mustDecimal(t, "58.9")}
 	if p != want {
 		t.Errorf("got  %+v\nwant %+v", p, want)
 	}
-	if got := appendDay(nil, dayOf(1, nil)); len(got) != 0 {
+	if got := appendDay(nil, summarizeDay(1, nil)); len(got) != 0 {
 		t.Errorf("a day without rows is %+v", got)
 	}
 }
@@ -99,13 +99,13 @@ func TestChart_Inside(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		from := engine.Date(rapid.IntRange(700_000, 800_000).Draw(t, "from"))
 		days := rapid.IntRange(1, 365).Draw(t, "days")
-		var readings []reading
+		var readings []chartPoint
 		for _, day := range rapid.SliceOfNDistinct(rapid.IntRange(0, days-1), 0, days, rapid.ID).Draw(t, "on") {
 			units := rapid.Int64Range(1, drawnUnitsMax).Draw(t, "units")
-			readings = append(readings, reading{from.AddDays(day), parsed(t, fixed(units, unitsPerDOP, 8))})
+			readings = append(readings, chartPoint{from.AddDays(day), mustDecimal(t, formatFixed(units, unitsPerDOP, 8))})
 		}
-		slices.SortFunc(readings, func(a, b reading) int { return int(a.date - b.date) })
-		c := newChart("x", from, from.AddDays(days-1), []line{{class: "a", key: "a", readings: readings}})
+		slices.SortFunc(readings, func(a, b chartPoint) int { return int(a.date - b.date) })
+		c := newChart("x", from, from.AddDays(days-1), []series{{class: "a", key: "a", points: readings}})
 		if len(readings) == 0 {
 			if c != nil {
 				t.Fatal("a chart of nothing")
@@ -131,17 +131,17 @@ func TestChart_Inside(t *testing.T) {
 }
 
 func TestChart_Ticks(t *testing.T) {
-	value := func(text string) line {
-		return line{class: "a", key: "a", readings: []reading{{700_000, parsed(t, text)}}}
+	value := func(text string) series {
+		return series{class: "a", key: "a", points: []chartPoint{{700_000, mustDecimal(t, text)}}}
 	}
 	for _, tt := range []struct {
-		lines []line
+		lines []series
 		want  string
 	}{
-		{[]line{value("59.30"), value("58.10")}, "58.00 58.50 59.00 59.50"},
-		{[]line{value("59.30")}, "59.20 59.30 59.40"},
-		{[]line{value("0.0701"), value("0.0704")}, "0.0701 0.0702 0.0703 0.0704"},
-		{[]line{value("100"), value("500")}, "100.00 200.00 300.00 400.00 500.00"},
+		{[]series{value("59.30"), value("58.10")}, "58.00 58.50 59.00 59.50"},
+		{[]series{value("59.30")}, "59.20 59.30 59.40"},
+		{[]series{value("0.0701"), value("0.0704")}, "0.0701 0.0702 0.0703 0.0704"},
+		{[]series{value("100"), value("500")}, "100.00 200.00 300.00 400.00 500.00"},
 	} {
 		var labels []string
 		for _, tick := range newChart("x", 700_000, 700_006, tt.lines).Ticks {

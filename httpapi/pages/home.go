@@ -11,8 +11,8 @@ import (
 )
 
 func (p *Pages) showHome(w http.ResponseWriter, r *Request) {
-	q := readQuestion(r.URL.Query(), p.catalogue)
-	p.frame.WriteKept(w, r, q.key(), func() (*Document, error) {
+	q := parsePageQuery(r.URL.Query(), p.catalogue)
+	p.frame.WriteCached(w, r, q.cacheKey(), func() (*Document, error) {
 		l := p.texts.In(r)
 		body, err := p.home(q, l)
 		if err != nil {
@@ -20,37 +20,37 @@ func (p *Pages) showHome(w http.ResponseWriter, r *Request) {
 		}
 		doc := &Document{
 			Body: body, Title: l.Str("home.title", p.nameOf(l, q.Currency)), Description: l.Str("home.description"), Section: "/",
-			Query: q.query().Encode(), Scripts: []string{"convert.js"}, NoIndex: q.Typed != "",
+			Query: q.values().Encode(), Scripts: []string{"convert.js"}, NoIndex: q.AmountText != "",
 		}
-		doc.refuse(q)
+		doc.markInvalid(q)
 		return doc, nil
 	})
 }
 
-// refuse marks the page of a question with problems.
-func (doc *Document) refuse(q question) {
+// markInvalid marks the page of a question with problems.
+func (doc *Document) markInvalid(q pageQuery) {
 	if len(q.Problems) > 0 {
 		doc.Status, doc.NoIndex = http.StatusBadRequest, true
 	}
 }
 
 // home is the page of rates. Its questions are asked within the same second, so what it shows may differ by one publication.
-func (p *Pages) home(q question, l *Localizer) (Node, error) {
-	glances, err := p.glances(q, l)
+func (p *Pages) home(q pageQuery, l *Localizer) (Node, error) {
+	glances, err := p.summaryCards(q, l)
 	if err != nil {
 		return nil, err
 	}
 	filter := engine.Filter{Currency: q.Currency, Channel: q.Channel, Kind: engine.Commercial}
-	page := engine.Cut{Limit: engine.LimitMax}
-	ranking, err := p.service.Ranking(engine.RankingQuery{Filter: filter, Cut: page, Operation: q.Operation})
+	page := engine.PageRequest{Limit: engine.LimitMax}
+	ranking, err := p.service.Ranking(engine.RankingQuery{Filter: filter, PageRequest: page, Operation: q.Operation})
 	if err != nil {
 		return nil, err
 	}
-	all, err := p.service.Rates(engine.RatesQuery{Filter: filter, Cut: page})
+	all, err := p.service.Rates(engine.RatesQuery{Filter: filter, PageRequest: page})
 	if err != nil {
 		return nil, err
 	}
-	reference, err := p.service.Rates(engine.RatesQuery{Filter: engine.Filter{Currency: q.Currency, Kind: engine.Reference}, Cut: page})
+	reference, err := p.service.Rates(engine.RatesQuery{Filter: engine.Filter{Currency: q.Currency, Kind: engine.Reference}, PageRequest: page})
 	if err != nil {
 		return nil, err
 	}
@@ -66,12 +66,12 @@ func (p *Pages) home(q question, l *Localizer) (Node, error) {
 		Section(ID("rates"), H2(l.T("rates.heading", q.Currency)), p.form(q, l), result(q, ranking.Items, l),
 			P(Class("explain"), l.T("explain."+string(q.Operation), q.Currency)), rankingTable(q, ranking, l), unrankedTable(q, all.Items, l)),
 		If(len(reference.Items) > 0, referenceSection(reference.Items, l)),
-		Section(ID("history"), H2(l.T("history.heading", q.Currency)), spans(l.Path("/"), q, l), history),
+		Section(ID("history"), H2(l.T("history.heading", q.Currency)), periodLinks(l.Path("/"), q, l), history),
 	}, nil
 }
 
-// glances are the best rates of the currencies that most people need.
-func (p *Pages) glances(q question, l *Localizer) (Node, error) {
+// summaryCards are the best rates of the currencies that most people need.
+func (p *Pages) summaryCards(q pageQuery, l *Localizer) (Node, error) {
 	var cards Group
 	for _, currency := range []string{"USD", "EUR"} {
 		toBuy, err := p.best(currency, engine.Buy)
@@ -83,15 +83,15 @@ func (p *Pages) glances(q question, l *Localizer) (Node, error) {
 			return nil, err
 		}
 		reference, err := p.service.Rates(engine.RatesQuery{
-			Filter: engine.Filter{Currency: currency, Kind: engine.Reference}, Cut: engine.Cut{Limit: 1},
+			Filter: engine.Filter{Currency: currency, Kind: engine.Reference}, PageRequest: engine.PageRequest{Limit: 1},
 		})
 		if err != nil {
 			return nil, err
 		}
-		path := pathWith(l.Path("/"), question{Currency: currency, Operation: q.Operation, Days: q.Days}.query())
+		path := pathWith(l.Path("/"), pageQuery{Currency: currency, Operation: q.Operation, Days: q.Days}.values())
 		cards = append(cards, Article(Class("card"),
 			H2(A(Href(path+"#rates"), Span(Class("code"), Text(currency)), Text(" "), l.T("currency."+currency))),
-			Dl(l.glance("glance.buy", toBuy, engine.Buy), l.glance("glance.sell", toSell, engine.Sell)),
+			Dl(l.bestRate("glance.buy", toBuy, engine.Buy), l.bestRate("glance.sell", toSell, engine.Sell)),
 			Map(reference.Items, func(rate *engine.Rate) Node {
 				return P(Class("fine"), l.T("glance.reference"), Text(" "), l.T("glance.compra"), Text(" "), l.side(rate.Buy),
 					Text(" · "), l.T("glance.venta"), Text(" "), l.side(rate.Sell))
@@ -100,19 +100,19 @@ func (p *Pages) glances(q question, l *Localizer) (Node, error) {
 	return Section(Class("glance"), Aria("label", l.Str("glance.label")), cards), nil
 }
 
-// glance is the best rate of an operation, nil when none is ranked.
-func (l *Localizer) glance(key string, rate *engine.Rate, operation engine.Operation) Node {
+// bestRate is the best rate of an operation, nil when none is ranked.
+func (l *Localizer) bestRate(key string, rate *engine.Rate, operation engine.Operation) Node {
 	if rate == nil {
 		return Div(Dt(l.T(key)), Dd(l.T("glance.none")))
 	}
 	return Div(Dt(l.T(key)), Dd(Strong(Text(rate.Side(operation).String())), Text(" "),
-		Span(Class("at"), Text(rate.InstitutionName), l.channel(rate)), Text(" "), Span(Class("fresh"), l.fresh(rate.LastCheckedAt))))
+		Span(Class("at"), Text(rate.InstitutionName), l.channel(rate)), Text(" "), Span(Class("fresh"), l.age(rate.LastCheckedAt))))
 }
 
 // best is nil when nobody is ranked.
 func (p *Pages) best(currency string, operation engine.Operation) (*engine.Rate, error) {
 	ranking, err := p.service.Ranking(engine.RankingQuery{
-		Filter: engine.Filter{Currency: currency}, Cut: engine.Cut{Limit: 1}, Operation: operation,
+		Filter: engine.Filter{Currency: currency}, PageRequest: engine.PageRequest{Limit: 1}, Operation: operation,
 	})
 	if err != nil || len(ranking.Items) == 0 {
 		return nil, err
@@ -121,7 +121,7 @@ func (p *Pages) best(currency string, operation engine.Operation) (*engine.Rate,
 }
 
 // form asks for an operation, an amount, a currency and a channel.
-func (p *Pages) form(q question, l *Localizer) Node {
+func (p *Pages) form(q pageQuery, l *Localizer) Node {
 	operation := func(value engine.Operation) Node {
 		return Label(Input(Type("radio"), Name("operation"), Value(string(value)), If(q.Operation == value, Checked())),
 			Text(" "), Span(l.T("form."+string(value))))
@@ -143,19 +143,19 @@ func (p *Pages) form(q question, l *Localizer) Node {
 		FieldSet(Class("operation"), Legend(l.T("form.want")), operation(engine.Buy), Text(" "), operation(engine.Sell),
 			l.problems(q, "operation")),
 		field("amount", Input(ID("amount"), Name("amount"), Type("text"), Attr("inputmode", "decimal"), AutoComplete("off"), MaxLength("24"),
-			Placeholder(l.Str("form.example")), Value(q.Typed), faulty("amount"))),
+			Placeholder(l.Str("form.example")), Value(q.AmountText), faulty("amount"))),
 		field("currency", Select(ID("currency"), Name("currency"), faulty("currency"),
 			Map(p.catalogue.Currencies(), func(c *engine.Currency) Node {
 				return option(c.Code, c.Code+" · "+p.nameOf(l, c.Code), c.Code == q.Currency)
 			}))),
 		field("channel", Select(ID("channel"), Name("channel"), faulty("channel"), channels)),
-		If(q.Days != windowDefault, Input(Type("hidden"), Name("days"), Value(strconv.Itoa(q.Days)))),
+		If(q.Days != periodDefault, Input(Type("hidden"), Name("days"), Value(strconv.Itoa(q.Days)))),
 		Button(Type("submit"), l.T("form.submit")),
 		l.problems(q, "amount", "currency", "channel", "days"))
 }
 
 // problems say what was wrong with parameters.
-func (l *Localizer) problems(q question, names ...string) Node {
+func (l *Localizer) problems(q pageQuery, names ...string) Node {
 	return Map(names, func(name string) Node {
 		return If(q.Problems[name] != "", P(Class("problem"), ID(name+"-problem"), l.T(q.Problems[name])))
 	})

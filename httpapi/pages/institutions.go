@@ -14,7 +14,7 @@ import (
 )
 
 func (p *Pages) showInstitutions(w http.ResponseWriter, r *Request) {
-	p.frame.WriteKept(w, r, "", func() (*Document, error) {
+	p.frame.WriteCached(w, r, "", func() (*Document, error) {
 		items, err := p.institutions()
 		if err != nil {
 			return nil, err
@@ -48,8 +48,8 @@ func institutionEntry(item engine.InstitutionItem, l *Localizer) Node {
 
 // institutions are all active ones.
 func (p *Pages) institutions() ([]engine.InstitutionItem, error) {
-	return all(func(page engine.Cut) (*engine.Page[engine.InstitutionItem], error) {
-		return p.service.Institutions(engine.InstitutionsQuery{Cut: page})
+	return allPages(func(page engine.PageRequest) (*engine.Page[engine.InstitutionItem], error) {
+		return p.service.Institutions(engine.InstitutionsQuery{PageRequest: page})
 	})
 }
 
@@ -63,8 +63,8 @@ func (p *Pages) showInstitution(w http.ResponseWriter, r *Request) {
 	values := r.URL.Query()
 	values.Del("amount")
 	values.Del("operation")
-	q := readQuestion(values, p.catalogue)
-	p.frame.WriteKept(w, r, q.key(), func() (*Document, error) {
+	q := parsePageQuery(values, p.catalogue)
+	p.frame.WriteCached(w, r, q.cacheKey(), func() (*Document, error) {
 		detail, err := p.service.Institution(known.ID)
 		if err != nil {
 			return nil, err
@@ -76,9 +76,9 @@ func (p *Pages) showInstitution(w http.ResponseWriter, r *Request) {
 		}
 		doc := &Document{
 			Body: Group{institutionHead(detail, l), institutionRates(detail.Rates, l), history}, Section: "/institutions", Title: known.Name,
-			Description: l.Str("institution.description", known.Name), Query: q.query().Encode(),
+			Description: l.Str("institution.description", known.Name), Query: q.values().Encode(),
 		}
-		doc.refuse(q)
+		doc.markInvalid(q)
 		return doc, nil
 	})
 }
@@ -110,15 +110,15 @@ func institutionRates(rates []*engine.Rate, l *Localizer) Node {
 			return Tr(Td(Class("name"), Strong(Text(rate.Currency)), l.channel(rate),
 				If(rate.Kind == engine.Reference, l.tag("tag", "kind.reference")),
 				If(rate.Stale, l.tag("tag bad", "rates.stale")), Text(" "),
-				Span(Class("meta"), l.T("rate.checked"), Text(" "), l.fresh(rate.LastCheckedAt), Text(" · "), l.source(rate)), Text(" "),
-				Span(Class("meta"), l.effective(rate), l.T("rate.changed"), Text(" "), l.fresh(rate.CollectedAt), Text(" · "), l.T(expires), Text(" "),
+				Span(Class("meta"), l.T("rate.checked"), Text(" "), l.age(rate.LastCheckedAt), Text(" · "), l.source(rate)), Text(" "),
+				Span(Class("meta"), l.effectiveDate(rate), l.T("rate.changed"), Text(" "), l.age(rate.CollectedAt), Text(" · "), l.T(expires), Text(" "),
 					l.Time(rate.ExpiresAt))),
 				Td(Class("number"), l.side(rate.Sell)), Td(Class("number"), l.side(rate.Buy)))
 		}))))
 }
 
 // institutionHistory shows the history of one quote: the one that was asked for, or else the first that the institution publishes.
-func (p *Pages) institutionHistory(detail *engine.InstitutionDetail, q question, asked bool, l *Localizer) (Node, error) {
+func (p *Pages) institutionHistory(detail *engine.InstitutionDetail, q pageQuery, asked bool, l *Localizer) (Node, error) {
 	currencies := codesOf(detail.Rates)
 	if !asked && len(currencies) > 0 && !slices.Contains(currencies, q.Currency) {
 		q.Currency = currencies[0]
@@ -134,12 +134,12 @@ func (p *Pages) institutionHistory(detail *engine.InstitutionDetail, q question,
 	at := l.Path("/institutions/" + url.PathEscape(detail.ID))
 	return Section(ID("history"), H2(l.T("history.heading", q.Currency)), l.problems(q, "currency", "channel", "days"),
 		If(len(currencies) > 1, pills(at, q, l.Str("form.currency"), currencies, q.Currency,
-			func(q *question, code string) { q.Currency, q.Channel = code, "" },
+			func(q *pageQuery, code string) { q.Currency, q.Channel = code, "" },
 			func(code string) string { return code })),
 		If(len(channels) > 1, pills(at, q, l.Str("form.channel"), channels, q.Channel,
-			func(q *question, channel engine.Channel) { q.Channel = channel },
+			func(q *pageQuery, channel engine.Channel) { q.Channel = channel },
 			func(channel engine.Channel) string { return l.Str("channel." + string(channel)) })),
-		spans(at, q, l), history), nil
+		periodLinks(at, q, l), history), nil
 }
 
 // isUnavailable tells that nothing is loaded yet.

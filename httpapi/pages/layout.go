@@ -36,7 +36,7 @@ func (f *Frame) render(r *Request, doc *Document) (*rendered, error) {
 	page := HTML(Lang(string(r.Language)), f.head(l, r, doc), Body(
 		A(Class("skip"), Href("#content"), l.T("frame.skip")),
 		If(f.config.Demo, P(Class("demo"), Role("note"), l.T("frame.demo"))),
-		If(r.suggests(), P(Class("suggest"), Lang(string(r.Language.Other())), f.otherLink(r, doc, l.T("frame.suggest")))),
+		If(r.suggestsOther(), P(Class("suggest"), Lang(string(r.Language.Other())), f.otherLink(r, doc, l.T("frame.suggest")))),
 		f.header(l, r, doc),
 		Main(ID("content"), Class("wide"), doc.Body),
 		Footer(Class("bottom"), Div(Class("wide"),
@@ -51,7 +51,7 @@ func (f *Frame) render(r *Request, doc *Document) (*rendered, error) {
 	digest := sha256.Sum256(text.Bytes())
 	return &rendered{
 		status: cmp.Or(doc.Status, http.StatusOK), policy: cmp.Or(doc.Policy, Policy), body: text.Bytes(),
-		etag: string(fields.AppendTag(nil, digest[:])),
+		etag: string(fields.AppendETag(nil, digest[:])),
 	}, nil
 }
 

@@ -12,7 +12,7 @@ const (
 	PerMinuteDefault  = 240
 	limitBurst        = 120     // of them at once
 	limitAddressesMax = 1 << 13 // of one generation
-	limitBits6        = 64
+	ipv6PrefixBits    = 64
 )
 
 // limiter is a token bucket for each address. A bucket is kept as the instant at which it is full again. An address that has asked for
@@ -22,23 +22,23 @@ type limiter struct {
 	burst  int64
 
 	mu     sync.Mutex
-	fullAt generations[netip.Addr, int64] // nanoseconds of Unix time
+	fullAt generationCache[netip.Addr, int64] // nanoseconds of Unix time
 }
 
 func newLimiter(perMinute int) *limiter {
 	l := &limiter{refill: time.Minute / time.Duration(perMinute), burst: int64(min(limitBurst, perMinute))}
-	l.fullAt.most = limitAddressesMax
+	l.fullAt.youngMax = limitAddressesMax
 	return l
 }
 
 // admit takes one request of an address, or tells how long it has to wait for the next.
 func (l *limiter) admit(from netip.Addr, now time.Time) (time.Duration, bool) {
 	if from = from.Unmap().WithZone(""); from.Is6() {
-		from = netip.PrefixFrom(from, limitBits6).Masked().Addr()
+		from = netip.PrefixFrom(from, ipv6PrefixBits).Masked().Addr()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	at, fullAt := now.UnixNano(), l.fullAt.of(from)
+	at, fullAt := now.UnixNano(), l.fullAt.get(from)
 	filled := max(*fullAt, at) + int64(l.refill)
 	if wait := filled - at - l.burst*int64(l.refill); wait > 0 {
 		return time.Duration(wait), false

@@ -62,8 +62,8 @@ func TestLimiter_SixByNetwork(t *testing.T) {
 	}
 }
 
-// TestLimiter_Crowd: the table does not grow, and one that asks too much among a crowd is refused all the same.
-func TestLimiter_Crowd(t *testing.T) {
+// TestLimiter_ManyAddresses: the table does not grow, and one that asks too much among a crowd is refused all the same.
+func TestLimiter_ManyAddresses(t *testing.T) {
 	l := newLimiter(PerMinuteDefault)
 	now := saturday()
 	me, admitted := netip.MustParseAddr("192.0.2.1"), 0
@@ -85,23 +85,23 @@ func TestLimiter_Crowd(t *testing.T) {
 	}
 }
 
-func TestKept_Bounded(t *testing.T) {
-	k := newKept()
+func TestCache_Bounded(t *testing.T) {
+	k := newPageCache()
 	now := saturday()
-	for i := range 10 * keptPagesMax {
-		_, err := k.take(keptKey{page: "/", query: fmt.Sprint(i)}, now, func() (*rendered, time.Time, error) {
+	for i := range 10 * cachedPagesMax {
+		_, err := k.getOrRender(cacheKey{page: "/", query: fmt.Sprint(i)}, now, func() (*rendered, time.Time, error) {
 			return &rendered{body: make([]byte, 100)}, now.Add(time.Second), nil
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(k.pages.young)+len(k.pages.old) > 2*keptPagesMax {
+		if len(k.pages.young)+len(k.pages.old) > 2*cachedPagesMax {
 			t.Fatalf("%d pages are kept", len(k.pages.young)+len(k.pages.old))
 		}
 	}
 	for i := range 100 {
-		_, _ = k.take(keptKey{page: "/big", query: fmt.Sprint(i)}, now, func() (*rendered, time.Time, error) {
-			return &rendered{body: make([]byte, keptBytesMax/4)}, now.Add(time.Second), nil
+		_, _ = k.getOrRender(cacheKey{page: "/big", query: fmt.Sprint(i)}, now, func() (*rendered, time.Time, error) {
+			return &rendered{body: make([]byte, cachedBytesMax/4)}, now.Add(time.Second), nil
 		})
 		if len(k.pages.young) > 5 {
 			t.Fatalf("%d large pages are kept in one generation", len(k.pages.young))
@@ -109,12 +109,12 @@ func TestKept_Bounded(t *testing.T) {
 	}
 }
 
-func TestKept_UntilAndBack(t *testing.T) {
-	k := newKept()
+func TestCache_UntilAndBack(t *testing.T) {
+	k := newPageCache()
 	now := saturday()
 	made := 0
 	take := func(at time.Time) {
-		_, _ = k.take(keptKey{page: "/"}, at, func() (*rendered, time.Time, error) {
+		_, _ = k.getOrRender(cacheKey{page: "/"}, at, func() (*rendered, time.Time, error) {
 			made++
 			return &rendered{}, at.Add(time.Second), nil
 		})
@@ -127,9 +127,9 @@ func TestKept_UntilAndBack(t *testing.T) {
 			t.Errorf("after %v: made %d times, want %d", tt.at, made, tt.want)
 		}
 	}
-	failed := keptKey{page: "/fails"}
+	failed := cacheKey{page: "/fails"}
 	for range 2 {
-		if _, err := k.take(failed, now, func() (*rendered, time.Time, error) { return nil, now, errBusy }); err == nil {
+		if _, err := k.getOrRender(failed, now, func() (*rendered, time.Time, error) { return nil, now, errBusy }); err == nil {
 			t.Error("a page that could not be made is answered")
 		}
 	}

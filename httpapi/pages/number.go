@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// fixed is value/scale with all its places; scale is 10^places.
-func fixed(value, scale int64, places int) string {
+// formatFixed is value/scale with all its places; scale is 10^places.
+func formatFixed(value, scale int64, places int) string {
 	fraction := strconv.FormatInt(value%scale, 10)
 	return strconv.FormatInt(value/scale, 10) + "." + strings.Repeat("0", places-len(fraction)) + fraction
 }

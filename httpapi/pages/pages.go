@@ -29,12 +29,12 @@ type Config struct {
 
 // Pages are the frame and the public pages. Safe for concurrent use.
 type Pages struct {
-	frame      *Frame
-	service    engine.Service
-	catalogue  *engine.Catalogue
-	chronicles chronicles
-	texts      *Texts
-	panels     *kept
+	frame     *Frame
+	service   engine.Service
+	catalogue *engine.Catalogue
+	history   historyCache
+	texts     *Texts
+	panels    *pageCache
 }
 
 // New makes the pages. It panics when an embedded file is damaged.
@@ -45,8 +45,8 @@ func New(config Config) *Pages {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Pages{
-		frame: newFrame(config), service: config.Service, catalogue: config.Catalogue, chronicles: newChronicles(config.Service),
-		panels: newKept(), texts: ReadTexts(sub(publicFiles, "public")),
+		frame: newFrame(config), service: config.Service, catalogue: config.Catalogue, history: newHistoryCache(config.Service),
+		panels: newPageCache(), texts: ReadTexts(sub(publicFiles, "public")),
 	}
 }
 

@@ -25,8 +25,8 @@ import (
 
 // TestPages_NotReady: without data there is a page that says so, with Retry-After (E4); institutions are known all the same.
 func TestPages_NotReady(t *testing.T) {
-	w := newWorld(t)
-	w.fault = &engine.Error{Code: engine.CodeDataUnavailable, Message: "nothing yet", RetryAfter: 1500 * time.Millisecond}
+	w := newFakeService(t)
+	w.err = &engine.Error{Code: engine.CodeDataUnavailable, Message: "nothing yet", RetryAfter: 1500 * time.Millisecond}
 	h := serve(w.config())
 	for path, text := range map[string]string{"/": "Todavía no hay tasas", "/en": "no rates to show yet"} {
 		answer := get(t, h, path)
@@ -38,7 +38,7 @@ func TestPages_NotReady(t *testing.T) {
 	if answer := get(t, h, "/institutions/colon"); answer.Code != http.StatusOK {
 		t.Errorf("an institution: %d", answer.Code)
 	}
-	w.fault = nil
+	w.err = nil
 	if answer := get(t, h, "/"); answer.Code != http.StatusOK || answer.Header().Get("Retry-After") != "" {
 		t.Errorf("with data: %d, the refusal was kept", answer.Code)
 	}
@@ -47,8 +47,8 @@ func TestPages_NotReady(t *testing.T) {
 // TestPages_E5: what went wrong stands in the log under the id that the visitor sees, and nowhere else.
 func TestPages_E5(t *testing.T) {
 	var log bytes.Buffer
-	w := newWorld(t)
-	w.fault = errors.New("secret detail")
+	w := newFakeService(t)
+	w.err = errors.New("secret detail")
 	c := w.config()
 	c.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	answer := get(t, serve(c), "/en", "X-Request-Id", "abc123")
@@ -63,7 +63,7 @@ func TestPages_E5(t *testing.T) {
 }
 
 func TestPages_UnknownInstitution(t *testing.T) {
-	h := serve(newWorld(t).config())
+	h := serve(newFakeService(t).config())
 	for _, path := range []string{"/institutions/nobody", "/institutions/gone", "/en/institutions/%3Cscript%3E", "/institutions/" + strings.Repeat("x", 500)} {
 		answer := get(t, h, path)
 		if answer.Code != http.StatusNotFound || !strings.HasPrefix(answer.Header().Get("Content-Type"), "text/html") {
@@ -77,7 +77,7 @@ func TestPages_UnknownInstitution(t *testing.T) {
 
 // TestPages_Limit: an address that asks too much gets 429 as a page, and assets count.
 func TestPages_Limit(t *testing.T) {
-	w := newWorld(t)
+	w := newFakeService(t)
 	c := w.config()
 	c.PerMinute = 60
 	h := serve(c)
@@ -103,37 +103,37 @@ func TestPages_Limit(t *testing.T) {
 	}
 }
 
-// TestPages_Kept: within a second the service is not asked again, whoever asks; then it is, and new data show.
-func TestPages_Kept(t *testing.T) {
-	w := newWorld(t)
+// TestPages_Cached: within a second the service is not asked again, whoever asks; then it is, and new data show.
+func TestPages_Cached(t *testing.T) {
+	w := newFakeService(t)
 	h := serve(w.config())
 	first := get(t, h, "/")
-	asked := w.asked.Load()
+	asked := w.queries.Load()
 	for range 50 {
 		if answer := get(t, h, "/?utm_source=x"); answer.Body.String() != first.Body.String() {
 			t.Fatal("within the second the page changed")
 		}
 	}
-	if again := w.asked.Load(); again != asked {
+	if again := w.queries.Load(); again != asked {
 		t.Errorf("the service was asked %d times more", again-asked)
 	}
 	if asked > 400 {
 		t.Errorf("the first page asked %d questions", asked)
 	}
-	w.book("USD").Offers[1].Sell = decimal(t, "59.05")
+	w.book("USD").SourceQuotes[1].Sell = decimal(t, "59.05")
 	w.now = w.now.Add(time.Second)
 	mustContain(t, get(t, h, "/").Body.String(), "<strong>59.05</strong>")
-	if cost := w.asked.Load() - asked; cost > 15 {
+	if cost := w.queries.Load() - asked; cost > 15 {
 		t.Errorf("the next page asked %d questions", cost)
 	}
 }
 
-// TestPages_Crowd: many who ask at once cost one rendering, and more different pages than may be made in a second are refused.
-func TestPages_Crowd(t *testing.T) {
-	w := newWorld(t)
+// TestPages_ManyAtOnce: many who ask at once cost one rendering, and more different pages than may be made in a second are refused.
+func TestPages_ManyAtOnce(t *testing.T) {
+	w := newFakeService(t)
 	h := serve(w.config())
 	get(t, h, "/")
-	before := w.asked.Load()
+	before := w.queries.Load()
 	w.now = w.now.Add(time.Second)
 	var all sync.WaitGroup
 	for i := range 20 {
@@ -142,7 +142,7 @@ func TestPages_Crowd(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if cost := w.asked.Load() - before; cost > 15 {
+	if cost := w.queries.Load() - before; cost > 15 {
 		t.Errorf("20 visitors at once asked %d questions", cost)
 	}
 	codes := map[int]int{}
@@ -158,7 +158,7 @@ func TestPages_Crowd(t *testing.T) {
 }
 
 func TestPages_Tags(t *testing.T) {
-	h := serve(newWorld(t).config())
+	h := serve(newFakeService(t).config())
 	first := get(t, h, "/institutions")
 	tag := first.Header().Get("ETag")
 	second := get(t, h, "/institutions", "If-None-Match", tag)
@@ -181,7 +181,7 @@ func TestPages_Assets(t *testing.T) {
 	if err = errors.Join(err, writer.Close()); err != nil {
 		t.Fatal(err)
 	}
-	p, h := pages.New(newWorld(t).config()), http.NewServeMux()
+	p, h := pages.New(newFakeService(t).config()), http.NewServeMux()
 	p.Frame().AddAssets(fstest.MapFS{"big.js.gz": {Data: script.Bytes()}}, "big.js.gz")
 	p.Register(h)
 	js := p.Frame().Asset("big.js")
@@ -221,7 +221,7 @@ func between(t testing.TB, text, after, before string) string {
 
 // TestPages_S8: the page's totals are those of exact arithmetic, rounded once, half up; amounts may have commas.
 func TestPages_S8(t *testing.T) {
-	w := newWorld(t)
+	w := newFakeService(t)
 	h := serve(w.config())
 	check := func(t testing.TB, amount, typed string) {
 		w.now = w.now.Add(time.Second)
@@ -260,7 +260,7 @@ func FuzzQuestion(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	w := newWorld(f)
+	w := newFakeService(f)
 	h := serve(w.config())
 	f.Fuzz(func(t *testing.T, query string) {
 		for _, path := range []string{"/", "/en/institutions/colon"} {

@@ -13,9 +13,9 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// panelKept is how old the charts and tables of a page may be. They take longer to render than all the rest of it, and the past does not
+// panelCachedFor is how old the charts and tables of a page may be. They take longer to render than all the rest of it, and the past does not
 // change.
-const panelKept = time.Minute
+const panelCachedFor = time.Minute
 
 // panel is a history: charts, and the same numbers as a table, newest first.
 type panel struct {
@@ -27,13 +27,13 @@ type panel struct {
 }
 
 func rowOf(date engine.Date, values ...engine.Decimal) Node {
-	return Tr(Th(Scope("row"), Text(date.String())), Map(values, func(value engine.Decimal) Node { return Td(Text(shown(value))) }))
+	return Tr(Th(Scope("row"), Text(date.String())), Map(values, func(value engine.Decimal) Node { return Td(Text(sideOrDash(value))) }))
 }
 
 // marketHistory is the history of a currency: best, median and reference of both sides.
-func (p *Pages) marketHistory(l *Localizer, q question) (Node, error) {
+func (p *Pages) marketHistory(l *Localizer, q pageQuery) (Node, error) {
 	return p.panel(l, "market/"+q.Currency+"/"+strconv.Itoa(q.Days), func() (*panel, error) {
-		points, err := p.chronicles.market(q.Currency, l.now)
+		points, err := p.history.market(q.Currency, l.now)
 		if err != nil {
 			return nil, err
 		}
@@ -66,7 +66,7 @@ func quoteColumns(l *Localizer) Node {
 func (p *Pages) quoteHistory(l *Localizer, f engine.Filter, days int) (Node, error) {
 	key := fmt.Sprintf("quote/%s/%s/%s/%s/%d", f.Institution, f.Currency, f.Channel, f.Kind, days)
 	return p.panel(l, key, func() (*panel, error) {
-		rows, err := p.chronicles.quote(f, l.now)
+		rows, err := p.history.quote(f, l.now)
 		if err != nil {
 			return nil, err
 		}
@@ -83,7 +83,7 @@ func (p *Pages) quoteHistory(l *Localizer, f engine.Filter, days int) (Node, err
 
 // panel renders a history, or takes what was rendered within the last minute.
 func (p *Pages) panel(l *Localizer, key string, read func() (*panel, error)) (Node, error) {
-	kept, err := p.panels.take(keptKey{language: l.Language, page: key}, l.now, func() (*rendered, time.Time, error) {
+	kept, err := p.panels.getOrRender(cacheKey{language: l.Language, page: key}, l.now, func() (*rendered, time.Time, error) {
 		history, err := read()
 		if err != nil {
 			return nil, time.Time{}, err
@@ -92,7 +92,7 @@ func (p *Pages) panel(l *Localizer, key string, read func() (*panel, error)) (No
 		if err := history.node(l).Render(&text); err != nil {
 			return nil, time.Time{}, fmt.Errorf("render the history %s: %w", key, err)
 		}
-		return &rendered{body: text.Bytes()}, l.now.Add(panelKept), nil
+		return &rendered{body: text.Bytes()}, l.now.Add(panelCachedFor), nil
 	})
 	if err != nil {
 		return nil, err

@@ -13,8 +13,8 @@ import (
 
 const noValue = "—"
 
-// shown is a side as it was published.
-func shown(side engine.Decimal) string {
+// sideOrDash is a side as it was published.
+func sideOrDash(side engine.Decimal) string {
 	if side.IsNull() {
 		return noValue
 	}
@@ -41,8 +41,8 @@ func (l *Localizer) channel(rate *engine.Rate) Node {
 	return l.tag("tag", "channel."+string(rate.Channel))
 }
 
-// fresh tells how long ago something was, and on hovering when.
-func (l *Localizer) fresh(at time.Time) Node { return l.Since(at, Title(l.Instant(at))) }
+// rotate tells how long ago something was, and on hovering when.
+func (l *Localizer) age(at time.Time) Node { return l.Since(at, Title(l.Instant(at))) }
 
 // source links the source of a rate, and says what it repeats.
 func (l *Localizer) source(rate *engine.Rate) Node {
@@ -61,13 +61,13 @@ func (l *Localizer) institution(rate *engine.Rate) Node {
 	return A(l.Href("/institutions/"+rate.InstitutionID), Text(rate.InstitutionName))
 }
 
-// checked says when and where a rate was seen.
-func (l *Localizer) checked(rate *engine.Rate) Node {
-	return Group{Text(" "), Span(Class("meta"), l.fresh(rate.LastCheckedAt), Text(" · "), l.source(rate))}
+// checkedAt says when and where a rate was seen.
+func (l *Localizer) checkedAt(rate *engine.Rate) Node {
+	return Group{Text(" "), Span(Class("meta"), l.age(rate.LastCheckedAt), Text(" · "), l.source(rate))}
 }
 
 // amountAt is what the amount of a question makes at a rate, with commas (S8, as /v1/convert says it); "" without an amount.
-func amountAt(q question, rate *engine.Rate) string {
+func amountAt(q pageQuery, rate *engine.Rate) string {
 	if q.Amount.String() == "" {
 		return ""
 	}
@@ -75,7 +75,7 @@ func amountAt(q question, rate *engine.Rate) string {
 }
 
 // result is the amount at the best rate.
-func result(q question, ranked []*engine.Rate, l *Localizer) Node {
+func result(q pageQuery, ranked []*engine.Rate, l *Localizer) Node {
 	if len(ranked) == 0 || amountAt(q, ranked[0]) == "" {
 		return nil
 	}
@@ -89,12 +89,12 @@ func result(q question, ranked []*engine.Rate, l *Localizer) Node {
 }
 
 // total is an amount that the page's script may calculate anew from the side.
-func total(q question, rate *engine.Rate) Node {
+func total(q pageQuery, rate *engine.Rate) Node {
 	return Span(Data("total", strconv.FormatInt(rate.Side(q.Operation).Units(), 10)), Text(amountAt(q, rate)))
 }
 
 // rankingTable compares all rates of a ranking. Equal sides share a place.
-func rankingTable(q question, ranking *engine.Page[*engine.Rate], l *Localizer) Node {
+func rankingTable(q pageQuery, ranking *engine.Page[*engine.Rate], l *Localizer) Node {
 	if len(ranking.Items) == 0 {
 		return P(Class("empty"), l.T("rates.empty", q.Currency))
 	}
@@ -102,13 +102,13 @@ func rankingTable(q question, ranking *engine.Page[*engine.Rate], l *Localizer) 
 		sorted := q
 		sorted.Operation = operation
 		return Th(Scope("col"), Class("number"), If(q.Operation == operation, Aria("sort", order)),
-			A(Href(pathWith(l.Path("/"), sorted.query())+"#rates"), Span(l.T(key)), Small(l.T(key+".who"))))
+			A(Href(pathWith(l.Path("/"), sorted.values())+"#rates"), Span(l.T(key)), Small(l.T(key+".who"))))
 	}
 	cell := func(operation engine.Operation, rate *engine.Rate) Node {
 		if q.Operation != operation {
-			return Td(Class("number"), Text(shown(rate.Side(operation))))
+			return Td(Class("number"), Text(sideOrDash(rate.Side(operation))))
 		}
-		return Td(Class("number main"), Strong(Text(shown(rate.Side(operation)))),
+		return Td(Class("number main"), Strong(Text(sideOrDash(rate.Side(operation)))),
 			Span(Class("total"), If(amountAt(q, rate) == "", Hidden("")), Raw("RD$&nbsp;"), total(q, rate)))
 	}
 	var rows Group
@@ -118,7 +118,7 @@ func rankingTable(q question, ranking *engine.Page[*engine.Rate], l *Localizer) 
 			place = i + 1
 		}
 		rows = append(rows, Tr(If(place == 1, Class("best")), Td(Class("place"), Text(strconv.Itoa(place))),
-			Td(Class("name"), l.institution(rate), l.channel(rate), If(place == 1, l.tag("tag good", "rates.best")), l.checked(rate)),
+			Td(Class("name"), l.institution(rate), l.channel(rate), If(place == 1, l.tag("tag good", "rates.best")), l.checkedAt(rate)),
 			cell(engine.Buy, rate), cell(engine.Sell, rate)))
 	}
 	return Group{
@@ -131,7 +131,7 @@ func rankingTable(q question, ranking *engine.Page[*engine.Rate], l *Localizer) 
 }
 
 // unrankedTable has the rates that no ranking has: expired ones, and those without the side that the operation applies (S4).
-func unrankedTable(q question, rates []*engine.Rate, l *Localizer) Node {
+func unrankedTable(q pageQuery, rates []*engine.Rate, l *Localizer) Node {
 	var rows Group
 	for _, rate := range rates {
 		why := l.tag("tag bad", "rates.stale")
@@ -141,8 +141,8 @@ func unrankedTable(q question, rates []*engine.Rate, l *Localizer) Node {
 			}
 			why = l.tag("tag", "rates.oneside")
 		}
-		rows = append(rows, Tr(Td(Class("name"), l.institution(rate), l.channel(rate), why, l.checked(rate)),
-			Td(Class("number"), Text(shown(rate.Sell))), Td(Class("number"), Text(shown(rate.Buy)))))
+		rows = append(rows, Tr(Td(Class("name"), l.institution(rate), l.channel(rate), why, l.checkedAt(rate)),
+			Td(Class("number"), Text(sideOrDash(rate.Sell))), Td(Class("number"), Text(sideOrDash(rate.Buy)))))
 	}
 	if len(rows) == 0 {
 		return nil
@@ -153,8 +153,8 @@ func unrankedTable(q question, rates []*engine.Rate, l *Localizer) Node {
 			THead(Tr(l.column("rates.institution"), number("rates.venta"), number("rates.compra"))), TBody(rows)))
 }
 
-// effective tells the day of a rate that has one.
-func (l *Localizer) effective(rate *engine.Rate) Node {
+// effectiveDate tells the day of a rate that has one.
+func (l *Localizer) effectiveDate(rate *engine.Rate) Node {
 	return If(!rate.EffectiveDate.IsZero(), Group{l.T("rate.effective", l.Date(rate.EffectiveDate)), Text(" · ")})
 }
 
@@ -163,6 +163,6 @@ func referenceSection(rates []*engine.Rate, l *Localizer) Node {
 		Dl(Class("facts"), Map(rates, func(rate *engine.Rate) Node {
 			return Div(Dt(l.institution(rate), If(rate.Stale, l.tag("tag bad", "rates.stale"))),
 				Dd(l.T("side.compra"), Text(" "), Strong(l.side(rate.Buy)), Text(" · "), l.T("side.venta"), Text(" "), Strong(l.side(rate.Sell)),
-					Text(" "), Span(Class("meta"), l.effective(rate), l.fresh(rate.LastCheckedAt), Text(" · "), l.source(rate))))
+					Text(" "), Span(Class("meta"), l.effectiveDate(rate), l.age(rate.LastCheckedAt), Text(" · "), l.source(rate))))
 		})))
 }

@@ -26,12 +26,12 @@ type Request struct {
 	Now      time.Time
 }
 
-// suggests tells whether the visitor would rather read the other language: only a plain path asks, /en is a choice.
-func (r *Request) suggests() bool {
+// suggestsOther tells whether the visitor would rather read the other language: only a plain path asks, /en is a choice.
+func (r *Request) suggestsOther() bool {
 	return r.Language == Spanish && prefersEnglish(r.Header.Get("Accept-Language"))
 }
 
-// Handler answers a request, usually by Write, WriteKept, NotFound or Fail of the frame.
+// Handler answers a request, usually by Write, WriteCached, NotFound or Fail of the frame.
 type Handler func(w http.ResponseWriter, r *Request)
 
 // Handle serves a page, named by its Spanish path, in both languages: /docs and /en/docs. The path may have wildcards, as
@@ -51,10 +51,10 @@ func (f *Frame) Handle(mux *http.ServeMux, method, path string, handler Handler)
 func (f *Frame) handle(mux *http.ServeMux, method, path string, handler Handler) {
 	mux.HandleFunc(method+" "+path, func(w http.ResponseWriter, hr *http.Request) {
 		r := f.request(hr)
-		protect(w.Header())
+		setSecurityHeaders(w.Header())
 		if wait, ok := f.limiter.admit(r.Address, r.Now); !ok {
-			w.Header().Set("Retry-After", Seconds(wait))
-			f.refuse(w, r, http.StatusTooManyRequests)
+			w.Header().Set("Retry-After", RetryAfter(wait))
+			f.writeError(w, r, http.StatusTooManyRequests)
 			return
 		}
 		handler(w, r)
@@ -70,8 +70,8 @@ func (f *Frame) request(hr *http.Request) *Request {
 	return r
 }
 
-// protect sets the headers of all pages and assets.
-func protect(header http.Header) {
+// setSecurityHeaders sets the headers of all pages and assets.
+func setSecurityHeaders(header http.Header) {
 	header.Set("Content-Security-Policy", Policy)
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Referrer-Policy", "strict-origin-when-cross-origin")
@@ -81,10 +81,12 @@ func protect(header http.Header) {
 }
 
 // NotFound answers 404 as a page.
-func (f *Frame) NotFound(w http.ResponseWriter, r *Request) { f.refuse(w, r, http.StatusNotFound) }
+func (f *Frame) NotFound(w http.ResponseWriter, r *Request) { f.writeError(w, r, http.StatusNotFound) }
 
 // BadRequest answers 400 as a page, for a request that no form of ours sends. What a visitor typed wrong belongs beside its field.
-func (f *Frame) BadRequest(w http.ResponseWriter, r *Request) { f.refuse(w, r, http.StatusBadRequest) }
+func (f *Frame) BadRequest(w http.ResponseWriter, r *Request) {
+	f.writeError(w, r, http.StatusBadRequest)
+}
 
 // Fail answers an error as a page: the engine's by their codes, everything else with 500. Causes go to the log, under the request's id.
 func (f *Frame) Fail(w http.ResponseWriter, r *Request, err error) {
@@ -96,33 +98,33 @@ func (f *Frame) Fail(w http.ResponseWriter, r *Request, err error) {
 			status = http.StatusNotFound
 		case engine.CodeDataUnavailable, engine.CodeOverloaded, engine.CodeReadOnly:
 			status = http.StatusServiceUnavailable
-			w.Header().Set("Retry-After", Seconds(named.RetryAfter))
+			w.Header().Set("Retry-After", RetryAfter(named.RetryAfter))
 		case engine.CodeRateLimited, engine.CodeQuotaExceeded, engine.CodeRequestedTooSoon:
 			status = http.StatusTooManyRequests
-			w.Header().Set("Retry-After", Seconds(named.RetryAfter))
+			w.Header().Set("Retry-After", RetryAfter(named.RetryAfter))
 		}
 	}
 	if status == http.StatusInternalServerError {
 		f.config.Logger.Error("a page could not be answered", "requestId", r.ID, "page", r.Page, "cause", err)
 	}
-	f.refuse(w, r, status)
+	f.writeError(w, r, status)
 }
 
-// refuse answers an error's page, with the request's id where it helps: 500. The page of any other refusal is the same for every visitor
+// markInvalid answers an error's page, with the request's id where it helps: 500. The page of any other refusal is the same for every visitor
 // and kept, so that refusing costs little.
-func (f *Frame) refuse(w http.ResponseWriter, r *Request, status int) {
+func (f *Frame) writeError(w http.ResponseWriter, r *Request, status int) {
 	plain := *r
 	plain.Page = "/" // what the links of the page lead to: where it was asked for there is nothing
 	render := func() (*rendered, time.Time, error) {
-		page, err := f.render(&plain, f.failure(r, status))
-		return page, r.Now.Add(failureKept), err
+		page, err := f.render(&plain, f.errorPage(r, status))
+		return page, r.Now.Add(errorPageCachedFor), err
 	}
 	var page *rendered
 	var err error
 	if status == http.StatusInternalServerError {
 		page, _, err = render()
 	} else {
-		page, err = f.kept.take(keptKey{r.Language, r.suggests(), "", strconv.Itoa(status)}, r.Now, render)
+		page, err = f.cache.getOrRender(cacheKey{r.Language, r.suggestsOther(), "", strconv.Itoa(status)}, r.Now, render)
 	}
 	if err != nil {
 		f.config.Logger.Error("the page of an error could not be made", "requestId", r.ID, "cause", err)
@@ -134,10 +136,10 @@ func (f *Frame) refuse(w http.ResponseWriter, r *Request, status int) {
 	f.sendPage(w, r, page)
 }
 
-const failureKept = time.Hour
+const errorPageCachedFor = time.Hour
 
-// failure is the page of an error.
-func (f *Frame) failure(r *Request, status int) *Document {
+// errorPage is the page of an error.
+func (f *Frame) errorPage(r *Request, status int) *Document {
 	l, key := f.texts.In(r), "error."+strconv.Itoa(status)
 	return &Document{Title: l.Str(key + ".title"), Status: status, NoIndex: true, Body: Group{
 		H1(l.T(key + ".title")), P(Class("lead"), l.T(key+".text")),

@@ -71,8 +71,8 @@ func TestStyle_Contrast(t *testing.T) {
 // Spanish names of currencies are the catalogue's.
 func TestWords_Both(t *testing.T) {
 	verbs, asked := regexp.MustCompile(`%[a-z]`), regexp.MustCompile(`\.(?:T|Str|Count)\("([a-zA-Z0-9.]+)"`)
-	quoted, frame := regexp.MustCompile(`"([a-z]+(?:\.[a-zA-Z0-9.]*)?)"`), program(t, ".")
-	for folder, code := range map[string]string{"public": frame, "account/files": program(t, "account"), "docs/files": program(t, "docs")} {
+	quoted, frame := regexp.MustCompile(`"([a-z]+(?:\.[a-zA-Z0-9.]*)?)"`), sourceOf(t, ".")
+	for folder, code := range map[string]string{"public": frame, "account/files": sourceOf(t, "account"), "docs/files": sourceOf(t, "docs")} {
 		all := ReadTexts(os.DirFS(folder)).words
 		for _, found := range asked.FindAllStringSubmatch(code, -1) {
 			if key := found[1]; all[Spanish][key] == "" && all[Spanish][key+".one"] == "" && !strings.HasSuffix(key, ".") {
@@ -100,8 +100,8 @@ func TestWords_Both(t *testing.T) {
 	}
 }
 
-// program is the code of a folder.
-func program(t *testing.T, folder string) string {
+// sourceOf is the code of a folder.
+func sourceOf(t *testing.T, folder string) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil || len(files) == 0 {

@@ -12,14 +12,14 @@ import (
 	. "maragu.dev/gomponents/html"
 )
 
-// plainKept is how long pages that don't change by themselves may be shown.
-const plainKept = time.Hour
+// plainCachedFor is how long pages that don't change by themselves may be shown.
+const plainCachedFor = time.Hour
 
 func (p *Pages) showTerms(w http.ResponseWriter, r *Request) {
-	p.frame.WriteKept(w, r, "", func() (*Document, error) {
+	p.frame.WriteCached(w, r, "", func() (*Document, error) {
 		l, service := p.texts.In(r), p.frame.config.PublicURL
 		return &Document{
-			Title: l.Str("terms.title"), Description: l.Str("terms.description"), Section: "/terms", Until: r.Now.Add(plainKept),
+			Title: l.Str("terms.title"), Description: l.Str("terms.description"), Section: "/terms", Until: r.Now.Add(plainCachedFor),
 			Body: l.Prose("terms", Slots{
 				"service": Text(cmp.Or(service, "https://…")), "sources": p.openSources(l),
 				"where": If(service == "", P(Class("fine"), Raw(l.Str("terms.where", "<code>https://…</code>")))),
@@ -62,7 +62,7 @@ func (p *Pages) showIcon(w http.ResponseWriter, _ *Request) {
 
 func (p *Pages) sendPlain(w http.ResponseWriter, r *Request, kind string, body []byte) {
 	w.Header().Set("Content-Type", kind)
-	w.Header().Set("Cache-Control", "public, max-age="+Seconds(plainKept))
+	w.Header().Set("Cache-Control", "public, max-age="+RetryAfter(plainCachedFor))
 	p.frame.send(w, r, body)
 }
 

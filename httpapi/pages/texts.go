@@ -89,15 +89,15 @@ func (l *Localizer) Ago(at time.Time) string {
 
 // Time is an instant, for programs in UTC, for people as the clocks of Santo Domingo show it.
 func (l *Localizer) Time(at time.Time, attributes ...Node) Node {
-	return Time(DateTime(machine(at)), Group(attributes), Text(l.Instant(at)))
+	return Time(DateTime(rfc3339(at)), Group(attributes), Text(l.Instant(at)))
 }
 
 // Since is how long ago an instant was.
 func (l *Localizer) Since(at time.Time, attributes ...Node) Node {
-	return Time(DateTime(machine(at)), Group(attributes), Text(l.Ago(at)))
+	return Time(DateTime(rfc3339(at)), Group(attributes), Text(l.Ago(at)))
 }
 
-func machine(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+func rfc3339(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
 // Href is the attribute of a link to a page, named by its Spanish path, in this language.
 func (l *Localizer) Href(page string) Node { return Href(l.Path(page)) }

@@ -148,7 +148,7 @@ func TestPages_ControlValid(t *testing.T) {
 
 // TestPages_LinksLead: what a page of ours links to on this site is there, in the same language, and its fragments too.
 func TestPages_LinksLead(t *testing.T) {
-	w := newWorld(t)
+	w := newFakeService(t)
 	h := serve(w.config())
 	ids := map[string]map[string]bool{}
 	queue, seen := []string{"/", "/en"}, map[string]bool{}

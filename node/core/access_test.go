@@ -16,7 +16,7 @@ func TestS14_AccessLog(t *testing.T) {
 	for _, text := range []string{"", "\"", "\n{\"level\":\"ERROR\"}", "\r", "\x1b[2J", "\u2028", "\xff", "a=b c", "\x00"} {
 		var out bytes.Buffer
 		tell := accessLog(&out)
-		tell(httpapi.Access{RequestID: "i" + text, At: time.Unix(0, 0), Route: "r" + text, Method: "m" + text, Status: 500, Network: "n" + text})
+		tell(httpapi.AccessRecord{RequestID: "i" + text, At: time.Unix(0, 0), Route: "r" + text, Method: "m" + text, Status: 500, Network: "n" + text})
 		line, last := strings.CutSuffix(out.String(), "\n")
 		if !last || strings.ContainsFunc(line, func(r rune) bool { return r == '\u2028' || r == '\u2029' || r < ' ' }) {
 			t.Errorf("more or less than one plain line: %q", out.String())

@@ -62,7 +62,7 @@ func Open(c Config) (*Core, error) {
 		return nil, err
 	}
 	n := &Core{System: system, config: c}
-	front := c.Answering(system)
+	front := c.HTTPConfig(system)
 	front.Health, front.Site = n, newSite(&c, system)
 	n.Server = httpapi.New(front)
 	if c.Metrics == nil {
@@ -72,18 +72,18 @@ func Open(c Config) (*Core, error) {
 		n.config.Sources = func() admin.Sources { return admin.Sources{Sources: []admin.Source{}} }
 	}
 	n.Admin = admin.New(admin.Config{
-		Node: system, Catalogue: c.Actors.Catalogue, Allowance: c.Actors.Terms.Allowance, Mail: c.Mail, Clock: c.Actors.Clock, Logger: c.Actors.Logger,
+		Node: system, Catalogue: c.Actors.Catalogue, Allowance: c.Actors.Terms.DefaultQuota, Mail: c.Mail, Clock: c.Actors.Clock, Logger: c.Actors.Logger,
 		Readiness: n.readiness, Sources: n.config.Sources, Cluster: c.Cluster, Metrics: n.config.Metrics, Backup: n.backup,
 	})
 	return n, nil
 }
 
-// Answering says what a node answers, whoever listens.
-func (c *Config) Answering(system *actors.System) httpapi.Config {
+// HTTPConfig says what a node answers, whoever listens.
+func (c *Config) HTTPConfig(system *actors.System) httpapi.Config {
 	config := c.HTTP
-	config.Service, config.Gate, config.Accounts = system, system, system
+	config.Service, config.Admitter, config.Accounts = system, system, system
 	config.Catalogue, config.Clock, config.Logger = c.Actors.Catalogue, c.Actors.Clock, c.Actors.Logger
-	config.RequestID, config.Access = httpapi.RequestIDs(c.Seed()), accessLog(c.AccessLog)
+	config.RequestID, config.AccessLog = httpapi.RequestIDs(c.Seed()), accessLog(c.AccessLog)
 	config.DeprecationLink, config.SunsetLink = c.AccountURL, c.AccountURL
 	return config
 }
@@ -115,19 +115,19 @@ func (n *Core) readiness() admin.Readiness {
 }
 
 // backup writes a copy of the node as it is now.
-func (n *Core) backup(out io.Writer, pace func(int) error) (admin.Copy, error) {
-	info, err := n.System.Backup(out, wal.BackupOptions{Program: n.config.Version, Clock: n.config.Actors.Clock, Pace: pace})
-	return admin.Copy{Last: info.Last, Snapshot: info.Snapshot}, err
+func (n *Core) backup(out io.Writer, pace func(int) error) (admin.BackupInfo, error) {
+	info, err := n.System.Backup(out, wal.BackupOptions{Program: n.config.Version, Clock: n.config.Actors.Clock, Throttle: pace})
+	return admin.BackupInfo{Last: info.Last, Snapshot: info.Snapshot}, err
 }
 
 // accessLog writes a line of JSON for each answer, whatever the form of the other lines: such logs are for machines. nil for none. Danger:
 // the caller waits until the line is written, so the output must take it.
-func accessLog(out io.Writer) func(httpapi.Access) {
+func accessLog(out io.Writer) func(httpapi.AccessRecord) {
 	if out == nil {
 		return nil
 	}
 	handler := slog.NewJSONHandler(out, &slog.HandlerOptions{ReplaceAttr: inUTC})
-	return func(a httpapi.Access) {
+	return func(a httpapi.AccessRecord) {
 		record := slog.NewRecord(a.At, slog.LevelInfo, "access", 0)
 		record.AddAttrs(
 			slog.String("requestId", a.RequestID), slog.String("method", a.Method), slog.String("route", a.Route), slog.Int("status", a.Status),

@@ -39,19 +39,19 @@ func newMux(c *Config, system *actors.System) *http.ServeMux {
 	contract.New(contract.Config{PublicURL: c.PublicURL}).Register(mux)
 	secure := c.HTTP.Certificate != nil
 	account.New(account.Config{
-		Frame: public.Frame(), Accounts: system, Gate: system, Mail: lettersOf(c.Mail), Clock: c.Actors.Clock, Random: c.Random,
+		Frame: public.Frame(), Accounts: system, Access: system, Mail: pagesMail(c.Mail), Clock: c.Actors.Clock, Random: c.Random,
 		PublicURL: c.PublicURL, Secure: secure, Logger: c.Actors.Logger,
 	}).Register(mux)
 	docs.New(docs.Config{
 		Frame: public.Frame(), PublicURL: c.PublicURL, Secure: secure,
-		Limits:       docs.Limits{On: system.Enforced(), Day: c.Actors.Terms.Allowance.Day, Minute: c.Actors.Terms.Allowance.Minute},
-		KeysRequired: func() time.Time { return system.Transition().RequiredAt },
+		Limits:       docs.Limits{On: system.LimitsEnforced(), Day: c.Actors.Terms.DefaultQuota.Day, Minute: c.Actors.Terms.DefaultQuota.Minute},
+		KeysRequired: func() time.Time { return system.KeyPolicy().RequiredAt },
 	}).Register(mux)
 	return mux
 }
 
-// lettersOf is the way of letters as the account's pages call it.
-func lettersOf(mail string) account.Mail {
+// pagesMail is the way of letters as the account's pages call it.
+func pagesMail(mail string) account.Mail {
 	switch mail {
 	case admin.MailSMTP:
 		return account.MailSent
@@ -63,7 +63,7 @@ func lettersOf(mail string) account.Mail {
 
 // ServeHTTP is http.Handler. Every answer leads to the contract.
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	contract.Announce(w.Header())
+	contract.AddLinks(w.Header())
 	s.mux().ServeHTTP(w, r)
 }
 

@@ -1,5 +1,5 @@
 // Package metrics is what Prometheus reads of a node. Every number is asked for
-// when it is scraped, of those who have it anyway (Of): there is no second
+// when it is scraped, of those who have it anyway (Config): there is no second
 // bookkeeping that could say something else than tasard admin or /readyz.
 //
 // Where to add a metric: in the function of the part that has the number, as a

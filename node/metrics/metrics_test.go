@@ -38,30 +38,30 @@ func readFile(t *testing.T, path string) string {
 	return string(text)
 }
 
-// stillFront has answered something of everything, each another number of times.
-type stillFront struct{}
+// fakeServer has answered something of everything, each another number of times.
+type fakeServer struct{}
 
-func (stillFront) Stats() httpapi.Stats {
-	times := httpapi.RouteTimes{Route: "/v1/rates/best", Sum: 1500 * time.Microsecond}
+func (fakeServer) Stats() httpapi.Stats {
+	times := httpapi.RouteDurations{Route: "/v1/rates/best", Sum: 1500 * time.Microsecond}
 	times.Counts[2], times.Counts[3], times.Counts[len(times.Counts)-1] = 5, 2, 1
 	return httpapi.Stats{
 		Requests:    []httpapi.RequestCount{{Route: "/v1/rates/best", Method: "GET", Status: 200, Count: 8}, {Route: "site", Method: "other", Status: 0, Count: 9}},
-		Times:       []httpapi.RouteTimes{times},
+		Durations:   []httpapi.RouteDurations{times},
 		Errors:      []httpapi.CodeCount{{Code: engine.CodeOverloaded, Count: 10}},
 		Admissions:  []httpapi.AdmissionCount{{Caller: "key", Outcome: "admitted", Count: 11}},
-		Shed:        []httpapi.ShedCount{{Lane: "anonymous", Reason: "late", Count: 12}},
-		Connections: httpapi.ConnectionCounts{Open: 13, Most: 14, Accepted: 15, Crowded: 16, Spare: 17, Short: 18},
+		Shed:        []httpapi.ShedCount{{Priority: "anonymous", Reason: "late", Count: 12}},
+		Connections: httpapi.ConnectionCounts{Open: 13, Max: 14, Accepted: 15, OverClientLimit: 16, Reserve: 17, Shortages: 18},
 	}
 }
 
-// stillSystem holds something of everything.
-type stillSystem struct{ starting bool }
+// fakeSystem holds something of everything.
+type fakeSystem struct{ starting bool }
 
-func (s stillSystem) Stats() actors.Stats {
+func (s fakeSystem) Stats() actors.Stats {
 	at := func(seconds int64) time.Time { return time.Unix(seconds, 0) }
 	stats := actors.Stats{
-		Serving: !s.starting, Accounts: 22, Living: 23, Leases: 24, Logged: true,
-		Mailboxes:  []actors.MailboxStats{{Kind: "currency", Waiting: 19, Most: 20, Refused: 21}, {Kind: "account", Waiting: 25, Most: -1, Refused: 26}},
+		Serving: !s.starting, Accounts: 22, AccountsLoaded: 23, Leases: 24, HasLog: true,
+		Mailboxes:  []actors.MailboxStats{{Kind: "currency", Waiting: 19, WaitingMax: 20, Refused: 21}, {Kind: "account", Waiting: 25, WaitingMax: -1, Refused: 26}},
 		Currencies: []actors.CurrencyStats{{Currency: "USD", CheckedAt: at(27), FreshUntil: at(28)}, {Currency: "EUR"}},
 		Log: wal.Stats{
 			First: 29, Last: 30, Segments: 31, LogBytes: 32, Snapshots: 33, SnapshotBytes: 34, SnapshotSequence: 35, SnapshotAt: at(36), Batches: 37, Records: 38, Bytes: 39,
@@ -72,24 +72,24 @@ func (s stillSystem) Stats() actors.Stats {
 	return stats
 }
 
-func (stillSystem) Currencies() (*engine.Page[engine.CurrencyItem], error) {
+func (fakeSystem) Currencies() (*engine.Page[engine.CurrencyItem], error) {
 	item := engine.CurrencyItem{QuoteCount: 50, CurrentQuoteCount: 43}
 	item.Code = "USD"
 	return &engine.Page[engine.CurrencyItem]{Items: []engine.CurrencyItem{item}}, nil
 }
 
-func (stillSystem) Held(string) ([]engine.Held, error) {
-	return []engine.Held{{ID: 17, Observation: engine.Observation{Currency: "USD"}}}, nil
+func (fakeSystem) Held(string) ([]engine.Quarantined, error) {
+	return []engine.Quarantined{{ID: 17, Observation: engine.Observation{Currency: "USD"}}}, nil
 }
 
-func (stillSystem) Transition() account.Transition {
-	return account.Transition{AnnouncedAt: time.Unix(1, 0), RequiredAt: time.Unix(44, 0)}
+func (fakeSystem) KeyPolicy() account.KeyPolicy {
+	return account.KeyPolicy{AnnouncedAt: time.Unix(1, 0), RequiredAt: time.Unix(44, 0)}
 }
 
-// stillCluster is a cluster of three nodes of which one is gone.
-func stillCluster() cluster.Status {
+// clusterStatus is a cluster of three nodes of which one is gone.
+func clusterStatus() cluster.Status {
 	return cluster.Status{
-		Cluster: "rates", Standing: actors.Standing{Majority: true, Since: time.Unix(61, 0), Leader: "node-2"},
+		Cluster: "rates", Health: actors.ClusterHealth{Majority: true, Since: time.Unix(61, 0), Leader: "node-2"},
 		Nodes: []cluster.NodeStatus{
 			{Name: "node-1", Node: 1, Address: "10.0.0.1:6222", Self: true, Member: true, Last: 62, Lag: 1},
 			{Name: "node-2", Node: 2, Address: "10.0.0.2:6222", Member: true, Reachable: true, Leader: true, Current: true, Last: 63},
@@ -99,20 +99,20 @@ func stillCluster() cluster.Status {
 }
 
 // all has something of everything to tell: a degraded node in a cluster, and a source that was tried.
-func all() Of {
-	return Of{
-		Version: "v1", System: stillSystem{}, Front: stillFront{}, Cluster: stillCluster,
+func all() Config {
+	return Config{
+		Version: "v1", System: fakeSystem{}, Server: fakeServer{}, Cluster: clusterStatus,
 		Health: func() []engine.Condition {
-			return []engine.Condition{engine.Well("log"), {Name: "disk", State: "slow", Detail: "slow"}}
+			return []engine.Condition{engine.HealthyCondition("log"), {Name: "disk", State: "slow", Detail: "slow"}}
 		},
 		Sources: func() []collectors.Health {
 			return []collectors.Health{{SourceID: "never"}, {
 				SourceID: "popular-site", State: collectors.Partial, Runs: 1, LastSuccess: time.Unix(55, 0), ConsecutiveFailures: 56,
-				Failures: map[source.FailureKind]uint64{"empty": 57}, Tally: collectors.Tally{Accepted: 58, Held: 59, Repeated: 60},
+				Failures: map[source.FailureKind]uint64{"empty": 57}, Counts: collectors.Counts{Accepted: 58, Quarantined: 59, Repeated: 60},
 			}}
 		},
 		Mail: func() mail.Stats {
-			return mail.Stats{Waiting: 45, Sent: 46, Refused: 47, Exhausted: 48, Expired: 49, Replaced: 51, Abandoned: 52, Overflown: 53, Failures: 54}
+			return mail.Stats{Waiting: 45, Sent: 46, Refused: 47, Exhausted: 48, Expired: 49, Replaced: 51, Abandoned: 52, Dropped: 53, Failures: 54}
 		},
 		Certificates: []Certificate{
 			{ToClients, func() time.Time { return time.Unix(64, 0) }}, {ToNodes, func() time.Time { return time.Unix(65, 0) }},
@@ -121,7 +121,7 @@ func all() Of {
 }
 
 // scraped is what Prometheus gets.
-func scraped(t *testing.T, of Of) string {
+func scraped(t *testing.T, of Config) string {
 	t.Helper()
 	answer := httptest.NewRecorder()
 	Handler(of).ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
@@ -165,7 +165,7 @@ func TestMetrics_Lint(t *testing.T) {
 // TestMetrics_WhileStarting: a node that replays its log tells of its log and its health, and no number that is not known yet.
 func TestMetrics_WhileStarting(t *testing.T) {
 	of := all()
-	of.System = stillSystem{starting: true}
+	of.System = fakeSystem{starting: true}
 	text := scraped(t, of)
 	if !strings.Contains(text, "\ntasard_log_last_record 30\n") || strings.Contains(text, "\ntasard_accounts") || strings.Contains(text, "\ntasard_rates") {
 		t.Error(text)

@@ -3,12 +3,12 @@ package metrics
 import "github.com/tasard/tasard/wal"
 
 // build tells which program it is.
-func (of *Of) build(s *scrape) {
+func (of *Config) build(s *emitter) {
 	gauge(s, "build_info", "1 for the version of the program that runs.", 1, "version", of.Version)
 }
 
-// node tells what the node holds: nothing while the log is replayed, since no number is better than 0.
-func (of *Of) node(s *scrape) {
+// state tells what the node holds: nothing while the log is replayed, since no number is better than 0.
+func (of *Config) state(s *emitter) {
 	stats := of.System.Stats()
 	if !stats.Serving {
 		return
@@ -16,23 +16,23 @@ func (of *Of) node(s *scrape) {
 	for _, box := range stats.Mailboxes {
 		gauge(s, "mailbox_waiting", "Letters that wait for the actors of a kind.", box.Waiting, "actors", box.Kind)
 		counter(s, "mailbox_refusals_total", "Questions that were answered overloaded because a mailbox was full.", box.Refused, "actors", box.Kind)
-		if box.Most >= 0 {
-			gauge(s, "mailbox_waiting_most", "Letters that wait for the one of them that has the most; not known of accounts.", box.Most, "actors", box.Kind)
+		if box.WaitingMax >= 0 {
+			gauge(s, "mailbox_waiting_most", "Letters that wait for the one of them that has the most; not known of accounts.", box.WaitingMax, "actors", box.Kind)
 		}
 	}
 	gauge(s, "accounts", "Accounts.", stats.Accounts)
-	gauge(s, "accounts_live", "Accounts that somebody has used lately: they have an actor.", stats.Living)
+	gauge(s, "accounts_live", "Accounts that somebody has used lately: they have an actor.", stats.AccountsLoaded)
 	counter(s, "leases_total", "Leases of a day's quota that were written to the log.", stats.Leases)
 	for _, c := range stats.Currencies {
-		s.instant("currency_checked_timestamp_seconds", "When a source of the currency was heard last.", c.CheckedAt, "currency", c.Currency)
-		s.instant("currency_fresh_until_timestamp_seconds", "When the last rate of the currency expires.", c.FreshUntil, "currency", c.Currency)
+		s.timestamp("currency_checked_timestamp_seconds", "When a source of the currency was heard last.", c.CheckedAt, "currency", c.Currency)
+		s.timestamp("currency_fresh_until_timestamp_seconds", "When the last rate of the currency expires.", c.FreshUntil, "currency", c.Currency)
 	}
-	s.instant("keys_required_timestamp_seconds", "From when on keys are required, once that is announced.", of.System.Transition().RequiredAt)
+	s.timestamp("keys_required_timestamp_seconds", "From when on keys are required, once that is announced.", of.System.KeyPolicy().RequiredAt)
 	of.rates(s)
 }
 
 // rates counts what is published; without an answer (the node is overloaded, or stops) there is no number.
-func (of *Of) rates(s *scrape) {
+func (of *Config) rates(s *emitter) {
 	page, err := of.System.Currencies()
 	if err != nil {
 		return
@@ -46,7 +46,7 @@ func (of *Of) rates(s *scrape) {
 }
 
 // quarantine counts what is held back of what the sources gave.
-func (of *Of) quarantine(s *scrape) {
+func (of *Config) quarantine(s *emitter) {
 	held, err := of.System.Held("")
 	if err != nil { // the node is not ready: no number is better than 0
 		return
@@ -61,16 +61,16 @@ func (of *Of) quarantine(s *scrape) {
 }
 
 // log tells of the log and its disk; nothing of a journal that is no local log.
-func (of *Of) log(s *scrape) {
+func (of *Config) log(s *emitter) {
 	stats := of.System.Stats()
-	if !stats.Logged {
+	if !stats.HasLog {
 		return
 	}
 	log, bounds := &stats.Log, wal.SyncBounds()
 	counter(s, "log_batches_total", "Batches of records that were written to the log, each with one sync.", log.Batches)
 	counter(s, "log_records_total", "Records in them.", log.Records)
 	counter(s, "log_appended_bytes_total", "Bytes that the log grew by with them.", log.Bytes)
-	s.times("log_sync_duration_seconds", "How long the disk took to make a batch durable.", bounds[:], log.Syncs.Counts[:], log.Syncs.Sum)
+	s.histogram("log_sync_duration_seconds", "How long the disk took to make a batch durable.", bounds[:], log.Syncs.Counts[:], log.Syncs.Sum)
 	gauge(s, "log_bytes", "Size of the log without snapshots.", log.LogBytes)
 	gauge(s, "log_segments", "Files of the log.", log.Segments)
 	gauge(s, "log_first_record", "Number of the oldest record in the log.", log.First)
@@ -79,6 +79,6 @@ func (of *Of) log(s *scrape) {
 	gauge(s, "snapshot_bytes", "Size of all whole snapshots.", log.SnapshotBytes)
 	if log.Snapshots > 0 {
 		gauge(s, "snapshot_last_record", "Number of the newest record in the newest snapshot.", log.SnapshotSequence)
-		s.instant("snapshot_timestamp_seconds", "When the newest snapshot was finished.", log.SnapshotAt)
+		s.timestamp("snapshot_timestamp_seconds", "When the newest snapshot was finished.", log.SnapshotAt)
 	}
 }

@@ -10,11 +10,11 @@ import (
 
 // Ports lie from firstPort on, below 32,768, where Linux begins to give them to connections; other systems begin higher.
 const (
-	firstPort = 20_000
-	portCount = 12_000
-	triesMost = 1_000
+	firstPort   = 20_000
+	portCount   = 12_000
+	attemptsMax = 1_000
 	// Programs that are started one after the other begin this far from each other.
-	stepBetweenPrograms = 97
+	processPortStep = 97
 )
 
 // tried counts the ports that this program looked at: one that has just come back is the last to be given again, because the nodes of
@@ -27,17 +27,17 @@ var tried atomic.Int64
 func Addresses(t testing.TB, count int) []string {
 	t.Helper()
 	var found []string
-	for range triesMost {
+	for range attemptsMax {
 		if len(found) == count {
 			return found
 		}
-		next := int64(os.Getpid())*stepBetweenPrograms + tried.Add(1)
+		next := int64(os.Getpid())*processPortStep + tried.Add(1)
 		address := fmt.Sprintf("127.0.0.1:%d", firstPort+next%portCount)
 		if reserve(t, address) {
 			found = append(found, address)
 		}
 	}
-	t.Fatalf("%d of %d free ports from %d to %d after %d tries", len(found), count, firstPort, firstPort+portCount-1, triesMost)
+	t.Fatalf("%d of %d free ports from %d to %d after %d tries", len(found), count, firstPort, firstPort+portCount-1, attemptsMax)
 	return nil
 }
 

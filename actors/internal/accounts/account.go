@@ -12,10 +12,10 @@ import (
 
 // The questions that an account actor answers. They go to the shard of the account, which passes them on.
 type (
-	admission = mailbox.Question[admissionQuery, account.Grant]
+	admission = mailbox.Question[admissionQuery, account.Admission]
 	// Refund gives back what an admission was charged; anonymous clients have the same.
-	Refund     = mailbox.Question[account.Grant, struct{}]
-	usage      = mailbox.Question[UsageQuery, account.Verdict]
+	Refund     = mailbox.Question[account.Admission, struct{}]
+	usage      = mailbox.Question[UsageQuery, account.QuotaResult]
 	accountAsk = mailbox.Question[accountQuery, accountAnswer]
 	change     = mailbox.Question[changeQuery, struct{}]
 )
@@ -35,44 +35,44 @@ type (
 	accountQuery  struct{ account uint64 }
 	accountAnswer struct {
 		record  account.Record
-		verdict account.Verdict
+		verdict account.QuotaResult
 	}
 	// changeQuery decides an event of the account; it gives none when there is nothing to change.
 	changeQuery struct {
 		account uint64
-		decide  func(*account.Account, account.Moment) (account.Event, error)
+		decide  func(*account.Account, account.ClockReading) (account.Event, error)
 	}
 )
 
-// kept tells an account how the journal took one of its events.
-type kept struct {
+// written tells an account how the journal took one of its events.
+type eventWritten struct {
 	mailbox.OneWay
 	event account.Event
 	err   *engine.Error
 }
 
-// returning asks an account to give back what it has leased and not spent: the node stops.
-type returning struct{ mailbox.OneWay }
+// returnLease asks an account to give back what it has leased and not spent: the node stops.
+type returnLease struct{ mailbox.OneWay }
 
 // AccountActor owns one account that somebody asks about. It is spawned by its shard, which alone sends to
 // it, and put aside by it when it is idle.
 type AccountActor struct {
-	ID      uint64
-	Account *account.Account
-	terms   account.Terms
-	clock   *steadyClock
-	quorum  commitlog.Quorum
-	outbox  *outbox // of the shard
-	limits  accountLimits
-	heard   uint64 // messages about other nodes' records
+	ID        uint64
+	Account   *account.Account
+	terms     account.QuotaPolicy
+	clock     *steadyClock
+	quorum    commitlog.Quorum
+	outbox    *outbox // of the shard
+	limits    accountLimits
+	remoteSeq uint64 // messages about other nodes' records
 
-	parked  []*admission // wait for the lease that is in flight
-	Leasing bool         // a lease is in flight
-	pressed bool         // somebody waits for it
-	waiting []*change    // wait for the change that is in flight
-	Flight  *change
-	leaving bool          // the node stops: what is leased goes back
-	stopped *engine.Error // why nothing is leased or changed any more
+	parked   []*admission // wait for the lease that is in flight
+	Leasing  bool         // a lease is in flight
+	urgent   bool         // somebody waits for it
+	changes  []*change    // wait for the change that is in flight
+	InFlight *change
+	stopping bool          // the node stops: what is leased goes back
+	stopped  *engine.Error // why nothing is leased or changed any more
 }
 
 // accountLimits bound what may wait for one account.
@@ -89,21 +89,21 @@ func (a *AccountActor) Receive(l mailbox.Message) {
 	case *usage:
 		m.Reply(a.usage(m.Query))
 	case *accountAsk:
-		m.Reply(accountAnswer{a.Account.Record(), a.Account.Windows(a.clock.Now(), a.terms)}, nil)
+		m.Reply(accountAnswer{a.Account.Record(), a.Account.Usage(a.clock.Now(), a.terms)}, nil)
 	case *change:
 		a.change(m)
-	case *kept:
-		a.kept(m)
-	case *commitlog.ForeignEvents[account.Event]:
-		a.foreign(m)
-	case *rest:
-		a.rest()
-	case *commitlog.Share:
-		m.HandAccount(PutAside(a.Account))
-	case *returning:
-		a.leaving = true
-		a.press()
-		a.leave()
+	case *eventWritten:
+		a.written(m)
+	case *commitlog.RemoteEvents[account.Event]:
+		a.remote(m)
+	case *checkReturn:
+		a.checkReturn()
+	case *commitlog.SnapshotRequest:
+		m.SetAccount(EncodeEvicted(a.Account))
+	case *returnLease:
+		a.stopping = true
+		a.expedite()
+		a.giveLeaseBack()
 	case *mailbox.Halt:
 		a.Abort(m.Why)
 	}
@@ -121,7 +121,7 @@ func (a *AccountActor) Fatal(l mailbox.Message) bool {
 
 // admit answers at once, or when the lease that it needs is durable.
 func (a *AccountActor) admit(m *admission) {
-	if a.leaving {
+	if a.stopping {
 		m.Reject(mailbox.ErrStopped)
 		return
 	}
@@ -134,20 +134,20 @@ func (a *AccountActor) admit(m *admission) {
 	if verdict.Admitted && !a.Leasing && a.stopped == nil {
 		a.lease(m.Query.key, now, 0)
 	}
-	a.grant(m, verdict, now)
+	a.reply(m, verdict, now)
 }
 
-// grant answers a question. An admission that nobody hears of any more costs nothing.
-func (a *AccountActor) grant(m *admission, verdict account.Verdict, now account.Moment) {
-	now = a.Account.Dated(now)
-	heard := m.Reply(account.Grant{Verdict: verdict, Account: a.ID, At: now}, nil)
+// reply answers a question. An admission that nobody hears of any more costs nothing.
+func (a *AccountActor) reply(m *admission, verdict account.QuotaResult, now account.ClockReading) {
+	now = a.Account.WithDay(now)
+	heard := m.Reply(account.Admission{QuotaResult: verdict, Account: a.ID, At: now}, nil)
 	if !heard && verdict.Admitted {
 		a.Account.Refund(now)
 	}
 }
 
 // park keeps a question until the lease is durable. Nothing is parked without a lease in flight.
-func (a *AccountActor) park(m *admission, now account.Moment) {
+func (a *AccountActor) park(m *admission, now account.ClockReading) {
 	switch {
 	case a.stopped != nil:
 		m.Reject(a.stopped)
@@ -166,7 +166,7 @@ func (a *AccountActor) park(m *admission, now account.Moment) {
 		m.Reject(errNoLease)
 		return
 	}
-	a.press()
+	a.expedite()
 	a.parked = append(a.parked, m)
 }
 
@@ -176,56 +176,56 @@ var errNoLease = &engine.Error{
 }
 
 // lease asks the journal for the next lease when it is time.
-func (a *AccountActor) lease(key account.Digest, now account.Moment, waiting int) {
+func (a *AccountActor) lease(key account.Digest, now account.ClockReading, waiting int) {
 	event := a.Account.NextLease(key, now, a.terms, waiting)
 	if event == nil {
 		return
 	}
 	record, err := record.Encode(event)
 	if err != nil {
-		a.Account.LeaseLost()
+		a.Account.AbortLease()
 		return
 	}
-	a.Leasing, a.pressed = true, waiting > 0
-	a.outbox.post(wish{account: a.ID, event: event, record: record, heard: a.heard}, a.pressed)
+	a.Leasing, a.urgent = true, waiting > 0
+	a.outbox.post(pendingEvent{account: a.ID, event: event, record: record, remoteSeq: a.remoteSeq}, a.urgent)
 }
 
-// press has the lease in flight written at once: it was asked for in time, and somebody waits for it now.
-func (a *AccountActor) press() {
-	if a.Leasing && !a.pressed {
-		a.pressed = true
-		a.outbox.tell()
+// expedite has the lease in flight written at once: it was asked for in time, and somebody waits for it now.
+func (a *AccountActor) expedite() {
+	if a.Leasing && !a.urgent {
+		a.urgent = true
+		a.outbox.notify()
 	}
 }
 
 // leased goes on after a lease has become durable, or not.
-func (a *AccountActor) leased(m *kept) {
+func (a *AccountActor) leased(m *eventWritten) {
 	a.Leasing = false
 	switch {
-	case m.err == commitlog.ErrConflict && !a.leaving:
-		a.Account.LeaseLost()
-		a.serve()
+	case m.err == commitlog.ErrConflict && !a.stopping:
+		a.Account.AbortLease()
+		a.admitParked()
 		return
 	case m.err == commitlog.ErrConflict:
 		m.err = mailbox.ErrStopped
 	}
 	if m.err != nil {
-		a.Account.LeaseLost()
-		a.SettleParked(m.err)
-		a.leave()
+		a.Account.AbortLease()
+		a.RejectParked(m.err)
+		a.giveLeaseBack()
 		return
 	}
 	a.Account.Apply(m.event)
-	if a.leaving {
-		a.SettleParked(mailbox.ErrStopped)
-		a.leave()
+	if a.stopping {
+		a.RejectParked(mailbox.ErrStopped)
+		a.giveLeaseBack()
 		return
 	}
-	a.serve()
+	a.admitParked()
 }
 
-// serve asks again for those who waited.
-func (a *AccountActor) serve() {
+// admitParked asks again for those who waited.
+func (a *AccountActor) admitParked() {
 	now := a.clock.Now()
 	questions := a.parked
 	a.parked = nil
@@ -241,15 +241,15 @@ func (a *AccountActor) serve() {
 			a.lease(key, now, len(a.parked))
 			break
 		}
-		a.grant(m, verdict, now)
+		a.reply(m, verdict, now)
 	}
 	if len(a.parked) > 0 && !a.Leasing {
-		a.SettleParked(errNoLease)
+		a.RejectParked(errNoLease)
 	}
 }
 
-// SettleParked rejects the questions that wait for a lease.
-func (a *AccountActor) SettleParked(why *engine.Error) {
+// RejectParked rejects the questions that wait for a lease.
+func (a *AccountActor) RejectParked(why *engine.Error) {
 	questions := a.parked
 	a.parked = nil
 	for _, m := range questions {
@@ -258,33 +258,33 @@ func (a *AccountActor) SettleParked(why *engine.Error) {
 }
 
 // usage are both windows; in the name of a key, or the reason why the key is refused.
-func (a *AccountActor) usage(q UsageQuery) (account.Verdict, error) {
+func (a *AccountActor) usage(q UsageQuery) (account.QuotaResult, error) {
 	if q.byKey {
 		key, known := a.Account.Key(q.key)
 		switch {
 		case !known:
-			return account.Verdict{}, errInvalidKey
+			return account.QuotaResult{}, errInvalidKey
 		case !key.Active():
-			return account.Verdict{}, errRevokedKey
+			return account.QuotaResult{}, errRevokedKey
 		case !a.Account.Record().SuspendedAt.IsZero():
-			return account.Verdict{}, errSuspended
+			return account.QuotaResult{}, errSuspended
 		}
 	}
-	return a.Account.Windows(a.clock.Now(), a.terms), nil
+	return a.Account.Usage(a.clock.Now(), a.terms), nil
 }
 
-// idle reports that the account needs no actor: nothing is counted in memory alone and nothing is awaited.
+// evicted reports that the account needs no actor: nothing is counted in memory alone and nothing is awaited.
 // Only for the shard, while the actor is quiet.
-func (a *AccountActor) idle(now account.Moment) bool {
-	return !a.Leasing && a.Flight == nil && len(a.parked) == 0 && len(a.waiting) == 0 && a.Account.Idle(now)
+func (a *AccountActor) idle(now account.ClockReading) bool {
+	return !a.Leasing && a.InFlight == nil && len(a.parked) == 0 && len(a.changes) == 0 && a.Account.Idle(now)
 }
 
-// leave gives the lease back when the node stops and nothing of the account is in flight any more.
-func (a *AccountActor) leave() {
-	if !a.leaving || a.Leasing || a.Flight != nil {
+// giveLeaseBack gives the lease back when the node stops and nothing of the account is in flight any more.
+func (a *AccountActor) giveLeaseBack() {
+	if !a.stopping || a.Leasing || a.InFlight != nil {
 		return
 	}
-	w := wish{account: a.ID, firm: true, last: true}
+	w := pendingEvent{account: a.ID, unconditional: true, final: true}
 	if a.stopped == nil {
 		if event := a.Account.Return(a.clock.Now()); event != nil {
 			if record, err := record.Encode(event); err == nil {
@@ -299,13 +299,13 @@ func (a *AccountActor) leave() {
 // Abort answers everybody who waits: the actor stops, or the node does.
 func (a *AccountActor) Abort(why *engine.Error) {
 	a.stopped = why
-	a.SettleParked(why)
-	if a.Flight != nil {
-		a.Flight.Reject(why)
-		a.Flight = nil
+	a.RejectParked(why)
+	if a.InFlight != nil {
+		a.InFlight.Reject(why)
+		a.InFlight = nil
 	}
-	for _, m := range a.waiting {
+	for _, m := range a.changes {
 		m.Reject(why)
 	}
-	a.waiting = nil
+	a.changes = nil
 }

@@ -15,25 +15,25 @@ import (
 // change queues a change and starts it when nothing else is under way.
 func (a *AccountActor) change(m *change) {
 	switch {
-	case a.leaving:
+	case a.stopping:
 		m.Reject(mailbox.ErrStopped)
 		return
 	case a.stopped != nil:
 		m.Reject(a.stopped)
 		return
-	case len(a.waiting) >= a.limits.changes:
+	case len(a.changes) >= a.limits.changes:
 		m.Reject(mailbox.ErrOverloaded)
 		return
 	}
-	a.waiting = append(a.waiting, m)
+	a.changes = append(a.changes, m)
 	a.next()
 }
 
 // next decides waiting changes until there is something to write.
 func (a *AccountActor) next() {
-	for a.Flight == nil && len(a.waiting) > 0 {
-		m := a.waiting[0]
-		a.waiting = a.waiting[1:]
+	for a.InFlight == nil && len(a.changes) > 0 {
+		m := a.changes[0]
+		a.changes = a.changes[1:]
 		if m.Abandoned() {
 			m.Reject(mailbox.ErrExpired)
 			continue
@@ -43,8 +43,8 @@ func (a *AccountActor) next() {
 			m.Reply(struct{}{}, err)
 			continue
 		}
-		a.Flight = m
-		a.outbox.post(wish{account: a.ID, event: event, record: record, heard: a.heard}, true)
+		a.InFlight = m
+		a.outbox.post(pendingEvent{account: a.ID, event: event, record: record, remoteSeq: a.remoteSeq}, true)
 	}
 }
 
@@ -63,21 +63,21 @@ func (a *AccountActor) decide(q changeQuery) (event account.Event, encoded []byt
 		return nil, nil, err
 	}
 	if encoded, err = record.Encode(event); err != nil {
-		a.lost(event)
+		a.undo(event)
 		return nil, nil, err
 	}
 	return event, encoded, nil
 }
 
-// lost takes back what deciding an event has noted.
-func (a *AccountActor) lost(event account.Event) {
+// undo takes back what deciding an event has noted.
+func (a *AccountActor) undo(event account.Event) {
 	if _, key := event.(*account.KeyCreated); key {
-		a.Account.KeyLost()
+		a.Account.AbortKey()
 	}
 }
 
-// kept makes a durable event true and goes on with what waited for it.
-func (a *AccountActor) kept(m *kept) {
+// written makes a durable event true and goes on with what waited for it.
+func (a *AccountActor) written(m *eventWritten) {
 	switch e := m.event.(type) {
 	case *account.Leased:
 		a.leased(m)
@@ -86,26 +86,26 @@ func (a *AccountActor) kept(m *kept) {
 		if m.err == nil {
 			a.Account.Apply(e)
 		} else {
-			a.Account.ReturnLost(e)
+			a.Account.AbortReturn(e)
 		}
 		return
 	}
 	if m.err == nil {
 		a.Account.Apply(m.event)
 	} else {
-		a.lost(m.event)
+		a.undo(m.event)
 	}
-	done := a.Flight
-	a.Flight = nil
+	done := a.InFlight
+	a.InFlight = nil
 	switch {
 	case done == nil:
 	case m.err == commitlog.ErrConflict:
-		a.waiting = slices.Insert(a.waiting, 0, done)
+		a.changes = slices.Insert(a.changes, 0, done)
 	default:
 		done.Reply(struct{}{}, asError(m.err))
 	}
 	a.next()
-	a.leave()
+	a.giveLeaseBack()
 }
 
 // asError keeps a nil *engine.Error from becoming an error that is not nil.

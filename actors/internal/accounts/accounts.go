@@ -1,211 +1,181 @@
 package accounts
 
 import (
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
-	"net/netip"
-	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/tasard/tasard/actors/internal/commitlog"
+	"github.com/tasard/tasard/actors/internal/keyindex"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 )
 
-// byOwner is who revokes a key through the API.
-const byOwner = "owner"
+// Accounts are all who may ask, and who may let them: accounts, strangers, the registry, the transition.
+type Accounts struct {
+	config    Config
+	host      host
+	Clock     *steadyClock
+	Node      engine.NodeID // of a cluster; 0 = it is alone
+	Quorum    commitlog.Quorum
+	Random    *lockedReader
+	Seal      [32]byte // of login codes
+	Shared    bool     // seal is that of all nodes of a cluster
+	keys      *keyindex.Index
+	keyPolicy atomic.Pointer[account.KeyPolicy]
+	Loaded    atomic.Int64  // accounts with an actor
+	Count     atomic.Int64  // accounts
+	Leases    atomic.Uint64 // that were made durable
+	askers    askers
+	Kinds     struct{ Shard, Account, Registrar, Strangers mailbox.Kind }
 
-const retryNoMail = time.Minute
-
-var errNoMail = &engine.Error{
-	Code: engine.CodeDataUnavailable, Message: "this node sends no mail, so nobody can log in; its operator has to set up a mail server",
-	RetryAfter: retryNoMail,
+	// Set by the replay before the phase is serving, never changed afterwards.
+	Shards    *shards
+	Registrar *mailbox.Ref
+	anonymous *anonymousTables // nil with limits off
+	sweeper   *idleSweeper
+	flusher   *outboxFlusher
 }
 
-// RequestCode is account.Service. The letter is in the mailer's queue when it returns; an error of the
-// queue is returned, and the code stays valid although nobody knows it.
-func (t *Accounts) RequestCode(email account.Email, from netip.Addr) error {
-	if t.config.Mail == nil {
-		return errNoMail
+// shardReserve is the room of a shard for one-way messages: one for each login that made an account within the hour,
+// of which the registry allows 5,000, and the few that are always under way.
+const shardReserve = 8192
+
+// askers are the questions that are asked often enough to be used again.
+type askers struct {
+	admissions mailbox.Asker[admissionQuery, account.Admission]
+	anonymous  mailbox.Asker[anonymousQuery, account.Admission]
+	refunds    mailbox.Asker[account.Admission, struct{}]
+	usages     mailbox.Asker[UsageQuery, account.QuotaResult]
+	sessions   mailbox.Asker[account.Digest, uint64]
+}
+
+// New makes accounts that no actor runs yet: Start starts them.
+func New(c Config, host host) (*Accounts, error) {
+	t := &Accounts{
+		config: c, host: host, Clock: newSteadyClock(c.Clock, c.Steady), Random: &lockedReader{from: c.Random}, keys: keyindex.New(),
 	}
-	if err := t.host.Enter(); err != nil {
-		return err
+	t.Clock.logger = c.Logger
+	t.Kinds.Shard.Name, t.Kinds.Shard.Reserve = "shard", shardReserve
+	t.Kinds.Account.Name, t.Kinds.Account.Transient = "account", true
+	t.Kinds.Registrar.Name, t.Kinds.Strangers.Name = "registrar", "strangers"
+	t.keyPolicy.Store(&account.KeyPolicy{})
+	if t.Shared = c.Seal != nil; t.Shared {
+		if copy(t.Seal[:], c.Seal) != len(t.Seal) || len(c.Seal) != len(t.Seal) {
+			return nil, fmt.Errorf("check configuration: Seal has %d bytes, want %d", len(c.Seal), len(t.Seal))
+		}
+		return t, nil
 	}
-	defer t.host.Leave()
-	code, err := account.NewCode(t.Random)
+	var err error
+	t.Seal, err = newSeal(t.Random)
+	return t, err
+}
+
+// lockedReader lets everybody draw from one source.
+type lockedReader struct {
+	mu   sync.Mutex
+	from io.Reader
+}
+
+// Read is io.Reader.
+func (l *lockedReader) Read(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.from.Read(p)
+}
+
+// shards are all shard actors.
+type shards struct{ Refs []*mailbox.Ref }
+
+// of is the shard of an account.
+func (s *shards) of(account uint64) *mailbox.Ref { return s.Refs[account%uint64(len(s.Refs))] }
+
+// evictedBytes is about what an idle account takes in a snapshot.
+const evictedBytes = 150
+
+// Start starts the actors with the replayed state.
+func (t *Accounts) Start(actors *mailbox.System, r *Replay, clerk *commitlog.Actor, clerkRef *mailbox.Ref) error {
+	t.Clock.resume(r.steady, r.newestWall)
+	t.keyPolicy.Store(&r.KeyPolicy)
+	idle, err := r.finish(t.keys)
 	if err != nil {
-		return Internal(err)
-	}
-	letter, err := commitlog.Put[account.Letter](t.Registrar, codeQuery{email, code, from}, t.config.WriteTimeout, t.Quorum)
-	if err != nil || letter.To.IsZero() {
 		return err
 	}
-	if err := t.config.Mail(letter); err != nil {
-		return AsEngineError(fmt.Errorf("queue a letter: %w", err))
+	t.Shards, t.flusher = &shards{}, newOutboxFlusher()
+	for i, accounts := range idle {
+		clerk.Snapshot.AccountBytes += int64(len(accounts)) * evictedBytes
+		if err := t.spawnShard(actors, i, accounts, clerkRef); err != nil {
+			return err
+		}
 	}
+	registrar := &RegistrarActor{
+		journal: clerkRef, shards: t.Shards, clock: t.Clock, registry: r.Registry, keyPolicy: &t.keyPolicy, limit: t.config.MailboxMax,
+	}
+	if t.Registrar, err = actors.Spawn("registrar", &t.Kinds.Registrar, registrar); err != nil {
+		return err
+	}
+	registrar.self = t.Registrar
+	clerk.Shards, clerk.Registry = t.Shards.Refs, t.Registrar
+	if !t.config.LimitsOff {
+		if t.anonymous, err = newAnonymousTables(actors, &t.Kinds.Strangers, t.config.AnonymousClientsMax, t.config.Terms.DefaultQuota, t.Clock); err != nil {
+			return err
+		}
+	}
+	t.flusher.start()
+	t.sweeper = startSweeper(t.config.Idle/SweepsIdle, t.Node != 0, t.Shards.Refs)
 	return nil
 }
 
-// OpenSession is account.Service.
-func (t *Accounts) OpenSession(email account.Email, code string, from netip.Addr) (account.Secret, time.Time, error) {
-	if err := t.host.Enter(); err != nil {
-		return account.Secret{}, time.Time{}, err
+func (t *Accounts) spawnShard(actors *mailbox.System, index int, accounts map[uint64]evictedAccount, clerk *mailbox.Ref) error {
+	c := &t.config
+	t.Count.Add(int64(len(accounts)))
+	shard := &ShardActor{
+		actors: actors, kind: &t.Kinds.Account, journal: clerk, name: fmt.Sprintf("account-%d", index), node: t.Node, quorum: t.Quorum, clock: t.Clock, terms: c.Terms,
+		limits:    accountLimits{parked: c.MailboxMax, changes: c.PendingWritesMax},
+		loadedMax: c.LoadedMax, loadedCount: &t.Loaded, count: &t.Count, leases: &t.Leases,
+		evicted: accounts, Loaded: map[uint64]*loadedAccount{}, keys: t.keys, outbox: &outbox{flusher: t.flusher},
 	}
-	defer t.host.Leave()
-	token, err := account.NewSession(t.Random)
-	if err != nil {
-		return account.Secret{}, time.Time{}, Internal(err)
-	}
-	expires, err := commitlog.Put[time.Time](t.Registrar, codeTryQuery{email, code, token.Digest(), from}, t.config.WriteTimeout, t.Quorum)
-	if err != nil {
-		return account.Secret{}, time.Time{}, err
-	}
-	return token, expires, nil
-}
-
-// CloseSession is account.Service.
-func (t *Accounts) CloseSession(token account.Digest) error {
-	if err := t.host.Enter(); err != nil {
-		return err
-	}
-	defer t.host.Leave()
-	_, err := commitlog.Put[struct{}](t.Registrar, signOutQuery{token}, t.config.WriteTimeout, t.Quorum)
-	return err
-}
-
-// Keys is account.Service.
-func (t *Accounts) Keys(token account.Digest) ([]account.KeyRecord, error) {
-	account, err := t.session(token)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := t.account(account)
-	return answer.record.Keys, err
-}
-
-// account is what is known of an account.
-func (t *Accounts) account(id uint64) (accountAnswer, error) {
-	m := mailbox.NewQuestion[accountQuery, accountAnswer](accountQuery{id})
-	t.Shards.of(id).Send(m)
-	return m.Wait(t.config.AskTimeout)
-}
-
-// Usage is account.Service.
-func (t *Accounts) Usage(token account.Digest) (account.Verdict, error) {
-	id, err := t.session(token)
-	if err != nil {
-		return account.Verdict{}, err
-	}
-	return t.asks.usages.Ask(t.Shards.of(id), UsageQuery{account: id}, t.config.AskTimeout)
-}
-
-// CreateKey is account.Service. The name has at most 80 characters, none of them a control character.
-func (t *Accounts) CreateKey(token account.Digest, name string) (account.KeyRecord, account.Secret, error) {
-	if err := checkText("the name", name, account.KeyNameMax); err != nil {
-		return account.KeyRecord{}, account.Secret{}, err
-	}
-	if err := t.host.Enter(); err != nil {
-		return account.KeyRecord{}, account.Secret{}, err
-	}
-	defer t.host.Leave()
-	id, err := t.session(token)
-	if err != nil {
-		return account.KeyRecord{}, account.Secret{}, err
-	}
-	return t.CreateKeyFor(id, name)
-}
-
-// CreateKeyFor makes a key of an account, whatever session asks for it.
-func (t *Accounts) CreateKeyFor(id uint64, name string) (account.KeyRecord, account.Secret, error) {
-	key, secret, err := t.drawKey(id)
-	if err != nil {
-		return account.KeyRecord{}, account.Secret{}, err
-	}
-	key.Name = name
-	made := key
-	err = t.change(id, func(a *account.Account, now account.Moment) (account.Event, error) {
-		made.CreatedAt = wallOf(now)
-		return a.CreateKey(made)
-	})
-	if err != nil {
-		t.forget(key.Digest, id, err)
-		return account.KeyRecord{}, account.Secret{}, err
-	}
-	return made, secret, nil
-}
-
-// forget takes a key out of the index that was certainly not made.
-func (t *Accounts) forget(digest account.Digest, account uint64, why error) {
-	switch AsEngineError(why).Code {
-	case engine.CodeKeyLimitReached, engine.CodeNotFound, engine.CodeReadOnly:
-		t.keys.Release(digest, account)
-	}
-}
-
-const (
-	keyIDBytes    = 8
-	keyDrawsMax   = 4 // two keys with the same print have never been drawn
-	keyIDPrefix   = "key_"
-	operatorMax   = 100 // characters of who does something
-	suspensionMax = 500 // characters of a reason
-)
-
-// drawKey makes a key that the index leads to the account. It is not valid before its event is durable.
-func (t *Accounts) drawKey(number uint64) (account.KeyRecord, account.Secret, error) {
-	var id [keyIDBytes]byte
-	if _, err := io.ReadFull(t.Random, id[:]); err != nil {
-		return account.KeyRecord{}, account.Secret{}, Internal(err)
-	}
-	for range keyDrawsMax {
-		secret, err := account.NewKey(t.Random, t.config.KeyPrefix)
-		if err != nil {
-			return account.KeyRecord{}, account.Secret{}, Internal(err)
-		}
-		if digest := secret.Digest(); t.keys.Claim(digest, number) {
-			return account.KeyRecord{ID: keyIDPrefix + hex.EncodeToString(id[:]), Hint: secret.Hint(), Digest: digest}, secret, nil
-		}
-	}
-	return account.KeyRecord{}, account.Secret{}, Internal(errors.New("the source of random bytes repeats itself"))
-}
-
-// RevokeKey is account.Service.
-func (t *Accounts) RevokeKey(token account.Digest, id string) error {
-	if err := t.host.Enter(); err != nil {
-		return err
-	}
-	defer t.host.Leave()
-	account, err := t.session(token)
+	ref, err := actors.Spawn(fmt.Sprintf("accounts-%d", index), &t.Kinds.Shard, shard)
 	if err != nil {
 		return err
 	}
-	return t.RevokeKeyOf(account, id)
-}
-
-// RevokeKeyOf revokes a key of an account, whatever session asks for it.
-func (t *Accounts) RevokeKeyOf(number uint64, id string) error {
-	return t.change(number, func(a *account.Account, now account.Moment) (account.Event, error) {
-		return a.RevokeKey(id, byOwner, wallOf(now))
-	})
-}
-
-// change has an account decide an event; when it returns without an error the event is durable and true.
-func (t *Accounts) change(account uint64, decide func(*account.Account, account.Moment) (account.Event, error)) error {
-	_, err := commitlog.Put[struct{}](t.Shards.of(account), changeQuery{account, decide}, t.config.WriteTimeout, t.Quorum)
-	return err
-}
-
-// checkText keeps out of the log what no terminal should show.
-func checkText(what, text string, most int) error {
-	switch {
-	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
-		return &engine.Error{Code: engine.CodeInvalidParameters, Message: what + " has characters that can't be shown"}
-	case utf8.RuneCountInString(text) > most:
-		return &engine.Error{Code: engine.CodeInvalidParameters, Message: fmt.Sprintf("%s is longer than %d characters", what, most)}
-	}
+	shard.self, shard.outbox.shard = ref, ref
+	t.flusher.outboxes = append(t.flusher.outboxes, shard.outbox)
+	t.Shards.Refs = append(t.Shards.Refs, ref)
 	return nil
+}
+
+// ReturnLeases makes every account give back what it has leased and not spent. Nothing else is asked any more.
+func (t *Accounts) ReturnLeases(patience time.Duration) {
+	t.sweeper.end()
+	t.flusher.end()
+	var questions []*drainRequest
+	for _, shard := range t.Shards.Refs {
+		m := mailbox.NewQuestion[drainQuery, struct{}](drainQuery{})
+		questions = append(questions, m)
+		shard.Send(m)
+	}
+	for _, m := range questions {
+		_, _ = m.Wait(patience) // what could not be written is forfeited, as in a crash
+	}
+}
+
+// Stop ends the actors and waits for them: what an account has not answered is settled while there is still somebody to hear it.
+func (t *Accounts) Stop() {
+	for _, shard := range t.Shards.Refs {
+		m := mailbox.NewQuestion[stopQuery, []*mailbox.Ref](stopQuery{})
+		shard.Send(m)
+		accounts, _ := m.Await()
+		shard.Stop()
+		for _, account := range accounts {
+			account.Wait()
+		}
+	}
+	t.Registrar.Stop()
+	if t.anonymous != nil {
+		t.anonymous.stop()
+	}
 }

@@ -24,16 +24,16 @@ func newTwoClocks(wall, seen time.Time) *twoClocks {
 	c.clock = newSteadyClock(func() time.Time { return c.wall }, func() time.Duration { return c.steady })
 	c.clock.logger = slog.New(slog.NewTextHandler(&c.said, nil))
 	c.clock.resume(time.Hour, seen)
-	c.clock.watched.Store(true)
+	c.clock.detectsSteps.Store(true)
 	return c
 }
 
 // pass lets time go by on both, with a look every half second as the writer does.
 func (c *twoClocks) pass(span time.Duration) {
-	for ; span > 0; span -= commitlog.LookEvery {
-		by := min(span, commitlog.LookEvery)
+	for ; span > 0; span -= commitlog.CheckInterval {
+		by := min(span, commitlog.CheckInterval)
 		c.wall, c.steady = c.wall.Add(by), c.steady+by
-		c.clock.Look()
+		c.clock.Check()
 	}
 }
 
@@ -61,7 +61,7 @@ func TestQ4Clock_StepsAreDoubtedForAMinute(t *testing.T) {
 		if c.day() != before || c.suspect() != doubted {
 			t.Errorf("%s: at once %s after %s, suspect %t", step, c.day(), before, c.suspect())
 		}
-		c.pass(clockDoubtMax - time.Second)
+		c.pass(clockSuspectMax - time.Second)
 		if c.day() != before || c.suspect() != doubted {
 			t.Errorf("%s: after a minute but a second %s after %s, suspect %t", step, c.day(), before, c.suspect())
 		}
@@ -122,7 +122,7 @@ func TestQ4Clock_SetBackBeforeTheStart(t *testing.T) {
 	if !c.suspect() {
 		t.Error("an hour behind the log, and not suspect")
 	}
-	c.pass(clockDoubtMax + time.Second)
+	c.pass(clockSuspectMax + time.Second)
 	if c.suspect() {
 		t.Error("suspect after a minute")
 	}

@@ -1,5 +1,5 @@
 // Package accounts runs accounts, logins and anonymous clients in actors: it admits requests, leases quotas, makes keys and sessions.
-// Its rules are those of engine/account; what it decides package commitlog makes durable. Accounts is account.Gate, account.Service and
+// Its rules are those of engine/account; what it decides package commitlog makes durable. Accounts is account.Admitter, account.Service and
 // account.Operator; package actors starts it with the state of a replay and ends it.
 //
 //	account     one actor for each account in use: its keys, its two quota windows, its lease
@@ -15,11 +15,11 @@
 //	outbox       where accounts leave what they want kept; the shard writes all of it as one batch
 //
 // A shard is the only sender to its accounts, so when a mailbox of theirs is idle their state is the shard's: to put aside, or to hand to a
-// snapshot (Ref.Idle). Shards are told of new accounts by the log, so that every cut has an account and its session, or neither.
+// snapshot (Ref.Evicted). Shards are told of new accounts by the log, so that every cut has an account and its session, or neither.
 //
 // # A start, and an end
 //
-// Replay applies events to what a snapshot held, without clock or rules. What an account had leased then counts as spent. Settle gives
+// Replay applies events to what a snapshot held, without clock or rules. What an account had leased then counts as spent. ReturnLeases gives
 // back what is not spent; a crash forfeits at most one lease of each account.
 //
 // Time is that of one clock (clock.go): it never goes back, and a wall clock that steps is not believed for a minute.

@@ -15,8 +15,8 @@ var noon = time.Date(2026, 6, 17, 16, 0, 0, 0, time.UTC)
 // keyOf is the digest of an account's key.
 func keyOf(id uint64) account.Digest { return account.Digest{byte(id), 1} }
 
-// citizen is an account with a key and a lease.
-func citizen(t testing.TB, id uint64) *account.Account {
+// testAccount is an account with a key and a lease.
+func testAccount(t testing.TB, id uint64) *account.Account {
 	t.Helper()
 	email, err := account.ParseEmail(fmt.Sprintf("somebody.%d@example.com", id))
 	if err != nil {

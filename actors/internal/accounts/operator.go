@@ -16,9 +16,9 @@ func (t *Accounts) ListAccounts() ([]account.Summary, error) {
 	if err := t.host.Available(); err != nil {
 		return nil, err
 	}
-	var questions []*Census
+	var questions []*ListRequest
 	for _, shard := range t.Shards.Refs {
-		m := mailbox.NewQuestion[CensusQuery, *commitlog.Cut](CensusQuery{})
+		m := mailbox.NewQuestion[ListQuery, *commitlog.StateSnapshot](ListQuery{})
 		shard.Send(m)
 		questions = append(questions, m)
 	}
@@ -28,7 +28,7 @@ func (t *Accounts) ListAccounts() ([]account.Summary, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, state := range c.Ledgers[0] {
+		for _, state := range c.Accounts[0] {
 			summary, err := t.summary(state)
 			if err != nil {
 				return nil, Internal(err)
@@ -40,15 +40,15 @@ func (t *Accounts) ListAccounts() ([]account.Summary, error) {
 	return list, nil
 }
 
-func (t *Accounts) summary(state dormant) (account.Summary, error) {
-	a, err := state.wake(t.Node, t.Clock.start())
+func (t *Accounts) summary(state evictedAccount) (account.Summary, error) {
+	a, err := state.load(t.Node, t.Clock.start())
 	if err != nil {
 		return account.Summary{}, err
 	}
-	record, windows := a.Record(), a.Windows(t.Clock.Now(), t.config.Terms)
+	record, windows := a.Record(), a.Usage(t.Clock.Now(), t.config.Terms)
 	summary := account.Summary{
 		ID: record.ID, Email: record.Email, CreatedAt: record.CreatedAt, Suspended: !record.SuspendedAt.IsZero(),
-		Allowance: record.Allowance, SpentToday: windows.Day.Limit - windows.Day.Remaining,
+		Quota: record.Quota, SpentToday: windows.Day.Limit - windows.Day.Remaining,
 	}
 	for i := range record.Keys {
 		if record.Keys[i].Active() {
@@ -59,9 +59,9 @@ func (t *Accounts) summary(state dormant) (account.Summary, error) {
 }
 
 // ShowAccount is account.Operator.
-func (t *Accounts) ShowAccount(id uint64) (account.Record, account.Verdict, error) {
+func (t *Accounts) ShowAccount(id uint64) (account.Record, account.QuotaResult, error) {
 	if err := t.host.Available(); err != nil {
-		return account.Record{}, account.Verdict{}, err
+		return account.Record{}, account.QuotaResult{}, err
 	}
 	answer, err := t.account(id)
 	return answer.record, answer.verdict, err
@@ -72,45 +72,45 @@ func (t *Accounts) SuspendAccount(id uint64, reason, by string) error {
 	if err := checkText("the reason", reason, suspensionMax); err != nil {
 		return err
 	}
-	return t.operate(id, by, func(_ *account.Account, now account.Moment) (account.Event, error) {
-		return &account.Suspended{Account: id, Reason: reason, At: wallOf(now), By: by}, nil
+	return t.operatorChange(id, by, func(_ *account.Account, now account.ClockReading) (account.Event, error) {
+		return &account.Suspended{Account: id, Reason: reason, At: wallTime(now), By: by}, nil
 	})
 }
 
 // RestoreAccount is account.Operator. An account in good standing stays as it is.
 func (t *Accounts) RestoreAccount(id uint64, by string) error {
-	return t.operate(id, by, func(a *account.Account, now account.Moment) (account.Event, error) {
+	return t.operatorChange(id, by, func(a *account.Account, now account.ClockReading) (account.Event, error) {
 		if a.Record().SuspendedAt.IsZero() {
 			return nil, nil
 		}
-		return &account.Restored{Account: id, At: wallOf(now), By: by}, nil
+		return &account.Restored{Account: id, At: wallTime(now), By: by}, nil
 	})
 }
 
-// LimitAccount is account.Operator. Zero fields are the node's own limits.
-func (t *Accounts) LimitAccount(id uint64, allowance account.Allowance, by string) error {
+// SetAccountQuota is account.Operator. Zero fields are the node's own limits.
+func (t *Accounts) SetAccountQuota(id uint64, allowance account.Quota, by string) error {
 	if err := CheckAllowance(allowance); err != nil {
 		return &engine.Error{Code: engine.CodeInvalidParameters, Message: err.Error()}
 	}
-	return t.operate(id, by, func(a *account.Account, now account.Moment) (account.Event, error) {
-		return a.Limit(allowance, by, wallOf(now))
+	return t.operatorChange(id, by, func(a *account.Account, now account.ClockReading) (account.Event, error) {
+		return a.SetQuota(allowance, by, wallTime(now))
 	})
 }
 
-// operate is a change that an operator makes.
-func (t *Accounts) operate(id uint64, by string, decide func(*account.Account, account.Moment) (account.Event, error)) error {
+// operatorChange is a change that an operator makes.
+func (t *Accounts) operatorChange(id uint64, by string, decide func(*account.Account, account.ClockReading) (account.Event, error)) error {
 	if err := checkText("who does it", by, operatorMax); err != nil {
 		return err
 	}
-	if err := t.host.Enter(); err != nil {
+	if err := t.host.BeginChange(); err != nil {
 		return err
 	}
-	defer t.host.Leave()
+	defer t.host.EndChange()
 	return t.change(id, decide)
 }
 
 // Announce is account.Operator.
-func (t *Accounts) Announce(requiredAt time.Time, by string) (account.Transition, error) {
+func (t *Accounts) Announce(requiredAt time.Time, by string) (account.KeyPolicy, error) {
 	return t.announce(announcementQuery{at: requiredAt, by: by})
 }
 
@@ -120,13 +120,13 @@ func (t *Accounts) WithdrawAnnouncement(by string) error {
 	return err
 }
 
-func (t *Accounts) announce(q announcementQuery) (account.Transition, error) {
+func (t *Accounts) announce(q announcementQuery) (account.KeyPolicy, error) {
 	if err := checkText("who does it", q.by, operatorMax); err != nil {
-		return account.Transition{}, err
+		return account.KeyPolicy{}, err
 	}
-	if err := t.host.Enter(); err != nil {
-		return account.Transition{}, err
+	if err := t.host.BeginChange(); err != nil {
+		return account.KeyPolicy{}, err
 	}
-	defer t.host.Leave()
-	return commitlog.Put[account.Transition](t.Registrar, q, t.config.WriteTimeout, t.Quorum)
+	defer t.host.EndChange()
+	return commitlog.AskChange[account.KeyPolicy](t.Registrar, q, t.config.WriteTimeout, t.Quorum)
 }

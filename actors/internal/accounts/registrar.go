@@ -15,11 +15,11 @@ import (
 
 // The questions that the registrar answers.
 type (
-	codeRequest   = mailbox.Question[codeQuery, account.Letter]
-	codeTry       = mailbox.Question[codeTryQuery, time.Time]
+	codeRequest   = mailbox.Question[codeQuery, account.LoginMail]
+	codeAttempt   = mailbox.Question[codeAttemptQuery, time.Time]
 	signOut       = mailbox.Question[signOutQuery, struct{}]
 	sessionLookup = mailbox.Question[account.Digest, uint64]
-	announcement  = mailbox.Question[announcementQuery, account.Transition]
+	announcement  = mailbox.Question[announcementQuery, account.KeyPolicy]
 )
 
 type (
@@ -28,7 +28,7 @@ type (
 		code  account.Secret
 		from  netip.Addr
 	}
-	codeTryQuery struct {
+	codeAttemptQuery struct {
 		email account.Email
 		code  string
 		token account.Digest
@@ -46,35 +46,35 @@ type (
 // RegistrarActor owns the registry: who may log in; and the transition to required keys. It decides as
 // questions come and answers when what it decided is durable; meanwhile it goes on deciding.
 type RegistrarActor struct {
-	self       *mailbox.Ref
-	journal    *mailbox.Ref
-	shards     *shards
-	clock      *steadyClock
-	registry   *account.Registry
-	transition *atomic.Pointer[account.Transition]
-	limit      int // of decisions that wait for the journal
+	self      *mailbox.Ref
+	journal   *mailbox.Ref
+	shards    *shards
+	clock     *steadyClock
+	registry  *account.Registry
+	keyPolicy *atomic.Pointer[account.KeyPolicy]
+	limit     int // of decisions that wait for the journal
 
-	pending []*ruling
-	flight  []*ruling
-	sent    bool   // a write is under way, of what is in flight or was
-	heard   uint64 // messages about other nodes' records
-	stopped *engine.Error
+	pending   []*decision
+	inFlight  []*decision
+	writing   bool   // a write is under way, of what is in flight or was
+	remoteSeq uint64 // messages about other nodes' records
+	stopped   *engine.Error
 }
 
-// ruling is a decision on its way into the journal.
-type ruling struct {
+// decision is a decision on its way into the journal.
+type decision struct {
 	question mailbox.Message // that it answers
-	rule     rule            // that made it, and makes it again when another node was first
+	decide   decideFunc      // that made it, and makes it again when another node was first
 
-	events  []any
-	records [][]byte
-	born    *account.Created    // nil: no new account
-	answer  func(*engine.Error) // called once: nil when the events are durable and true
-	debated bool                // it is about the transition
+	events    []any
+	records   [][]byte
+	created   *account.Created    // nil: no new account
+	answer    func(*engine.Error) // called once: nil when the events are durable and true
+	keyPolicy bool                // it is about the transition
 }
 
-// rule makes a ruling; again, when it was made before and is void.
-type rule func(again bool) (*ruling, error)
+// decideFunc makes a ruling; again, when it was made before and is void.
+type decideFunc func(again bool) (*decision, error)
 
 // registrarRecordsMax is how many records go into one write of the registrar.
 const registrarRecordsMax = 1024
@@ -85,18 +85,18 @@ func (r *RegistrarActor) Receive(l mailbox.Message) {
 	case *sessionLookup:
 		m.Reply(r.registry.Session(m.Query, r.clock.Now()))
 	case *codeRequest:
-		r.decide(m, func(again bool) (*ruling, error) { return r.requestCode(m, again) })
-	case *codeTry:
-		r.decide(m, func(again bool) (*ruling, error) { return r.tryCode(m, again) })
+		r.decide(m, func(again bool) (*decision, error) { return r.requestCode(m, again) })
+	case *codeAttempt:
+		r.decide(m, func(again bool) (*decision, error) { return r.checkCode(m, again) })
 	case *signOut:
-		r.decide(m, func(bool) (*ruling, error) { return r.signOut(m) })
+		r.decide(m, func(bool) (*decision, error) { return r.signOut(m) })
 	case *announcement:
-		r.decide(m, func(bool) (*ruling, error) { return r.announce(m) })
+		r.decide(m, func(bool) (*decision, error) { return r.announce(m) })
 	case *commitlog.Committed:
 		r.committed(m)
-	case *commitlog.ForeignEvents[any]:
-		r.foreign(m)
-	case *commitlog.Share:
+	case *commitlog.RemoteEvents[any]:
+		r.remote(m)
+	case *commitlog.SnapshotRequest:
 		r.share(m)
 	case *mailbox.Halt:
 		r.Abort(m.Why)
@@ -107,20 +107,20 @@ func (r *RegistrarActor) Receive(l mailbox.Message) {
 func (r *RegistrarActor) Fatal(l mailbox.Message) bool { return !l.Asked() }
 
 // decide answers a question by a ruling, when there is room for one.
-func (r *RegistrarActor) decide(l mailbox.Message, by rule) {
+func (r *RegistrarActor) decide(l mailbox.Message, by decideFunc) {
 	switch {
 	case r.stopped != nil:
 		l.Reject(r.stopped)
 	case len(r.pending) >= r.limit:
 		l.Reject(mailbox.ErrOverloaded)
 	default:
-		r.rule(l, by, false)
+		r.queueDecision(l, by, false)
 		r.write()
 	}
 }
 
-// rule takes a ruling on its way, or settles its question.
-func (r *RegistrarActor) rule(l mailbox.Message, by rule, again bool) {
+// decideFunc takes a ruling on its way, or settles its question.
+func (r *RegistrarActor) queueDecision(l mailbox.Message, by decideFunc, again bool) {
 	one, err := by(again)
 	if err != nil {
 		l.Reject(AsEngineError(err))
@@ -129,13 +129,13 @@ func (r *RegistrarActor) rule(l mailbox.Message, by rule, again bool) {
 	for _, event := range one.events {
 		record, err := record.Encode(event)
 		if err != nil {
-			r.lost(one)
+			r.undo(one)
 			l.Reject(Internal(err))
 			return
 		}
 		one.records = append(one.records, record)
 	}
-	one.question, one.rule = l, by
+	one.question, one.decide = l, by
 	r.pending = append(r.pending, one)
 }
 
@@ -148,10 +148,10 @@ func AsEngineError(err error) *engine.Error {
 	return Internal(err)
 }
 
-func (r *RegistrarActor) requestCode(m *codeRequest, again bool) (*ruling, error) {
-	ask := func(now account.Moment) (*account.CodeIssued, error) {
+func (r *RegistrarActor) requestCode(m *codeRequest, again bool) (*decision, error) {
+	ask := func(now account.ClockReading) (*account.CodeIssued, error) {
 		if again {
-			return r.registry.RequestCodeAgain(m.Query.email.ID(), now)
+			return r.registry.RetryRequestCode(m.Query.email.ID(), now)
 		}
 		return r.registry.RequestCode(m.Query.email.ID(), m.Query.from, now)
 	}
@@ -160,13 +160,13 @@ func (r *RegistrarActor) requestCode(m *codeRequest, again bool) (*ruling, error
 		return nil, err
 	}
 	r.registry.Seal(event, m.Query.code)
-	return &ruling{events: []any{event}, answer: func(err *engine.Error) {
+	return &decision{events: []any{event}, answer: func(err *engine.Error) {
 		if err != nil {
 			m.Reject(err)
 			return
 		}
-		letter := account.Letter{Expires: event.At.Add(account.CodeLifetime)}
-		r.registry.Issue(event, m.Query.code)
+		letter := account.LoginMail{Expires: event.At.Add(account.CodeLifetime)}
+		r.registry.ActivateCode(event, m.Query.code)
 		if event.Mailed {
 			letter.To, letter.Code = m.Query.email, m.Query.code
 		}
@@ -174,13 +174,13 @@ func (r *RegistrarActor) requestCode(m *codeRequest, again bool) (*ruling, error
 	}}, nil
 }
 
-// tryCode always leads to a record and an answer behind it: what a code was must not show in the time
+// checkCode always leads to a record and an answer behind it: what a code was must not show in the time
 // that the answer takes.
-func (r *RegistrarActor) tryCode(m *codeTry, again bool) (*ruling, error) {
+func (r *RegistrarActor) checkCode(m *codeAttempt, again bool) (*decision, error) {
 	now, q := r.clock.Now(), &m.Query
 	try := func() (account.RegistryEvent, error) {
 		if again {
-			return r.registry.TryCodeAgain(q.email.ID(), q.code, q.token, now)
+			return r.registry.RetryTryCode(q.email.ID(), q.code, q.token, now)
 		}
 		return r.registry.TryCode(q.email.ID(), q.code, q.token, q.from, now)
 	}
@@ -188,16 +188,16 @@ func (r *RegistrarActor) tryCode(m *codeTry, again bool) (*ruling, error) {
 	if event == nil && AsEngineError(refusal).Code != engine.CodeInvalidCode {
 		return nil, refusal
 	}
-	one := &ruling{}
+	one := &decision{}
 	var expires time.Time
 	switch e := event.(type) {
 	case nil:
-		one.events = []any{&record.CodeRefused{Email: m.Query.email.ID(), At: wallOf(now)}}
+		one.events = []any{&record.CodeRefused{Email: m.Query.email.ID(), At: wallTime(now)}}
 	case *account.SessionOpened:
 		expires = e.Expires
 		if e.New {
-			one.born = &account.Created{Account: e.Account, Email: e.Email, At: e.At}
-			one.events = append(one.events, one.born)
+			one.created = &account.Created{Account: e.Account, Email: e.Email, At: e.At}
+			one.events = append(one.events, one.created)
 		}
 		one.events = append(one.events, e)
 	default:
@@ -213,22 +213,22 @@ func (r *RegistrarActor) tryCode(m *codeTry, again bool) (*ruling, error) {
 	return one, nil
 }
 
-// wallOf is the instant of a moment as events hold it: in UTC, without a monotonic part.
-func wallOf(now account.Moment) time.Time { return now.Wall.Round(0).UTC() }
+// wallTime is the instant of a moment as events hold it: in UTC, without a monotonic part.
+func wallTime(now account.ClockReading) time.Time { return now.Wall.Round(0).UTC() }
 
-func (r *RegistrarActor) signOut(m *signOut) (*ruling, error) {
+func (r *RegistrarActor) signOut(m *signOut) (*decision, error) {
 	event, err := r.registry.CloseSession(m.Query.token, r.clock.Now())
 	if err != nil {
 		return nil, err
 	}
-	return &ruling{events: []any{event}, answer: func(err *engine.Error) { m.Reply(struct{}{}, asError(err)) }}, nil
+	return &decision{events: []any{event}, answer: func(err *engine.Error) { m.Reply(struct{}{}, asError(err)) }}, nil
 }
 
 // announce decides one change of the transition at a time.
-func (r *RegistrarActor) announce(m *announcement) (*ruling, error) {
-	for _, waiting := range [][]*ruling{r.flight, r.pending} {
+func (r *RegistrarActor) announce(m *announcement) (*decision, error) {
+	for _, waiting := range [][]*decision{r.inFlight, r.pending} {
 		for _, one := range waiting {
-			if one.debated {
+			if one.keyPolicy {
 				return nil, mailbox.ErrOverloaded
 			}
 		}
@@ -236,7 +236,7 @@ func (r *RegistrarActor) announce(m *announcement) (*ruling, error) {
 	now := r.clock.Now()
 	var event any
 	var err error
-	if present := *r.transition.Load(); m.Query.withdraw {
+	if present := *r.keyPolicy.Load(); m.Query.withdraw {
 		event, err = present.Withdraw(now.Wall, m.Query.by)
 	} else {
 		event, err = present.Announce(m.Query.at, now.Wall, m.Query.by)
@@ -244,17 +244,17 @@ func (r *RegistrarActor) announce(m *announcement) (*ruling, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &ruling{events: []any{event}, debated: true, answer: func(err *engine.Error) {
-		m.Reply(*r.transition.Load(), asError(err))
+	return &decision{events: []any{event}, keyPolicy: true, answer: func(err *engine.Error) {
+		m.Reply(*r.keyPolicy.Load(), asError(err))
 	}}, nil
 }
 
 // write sends the journal what is pending, unless a write is under way.
 func (r *RegistrarActor) write() {
-	if r.sent || len(r.pending) == 0 {
+	if r.writing || len(r.pending) == 0 {
 		return
 	}
-	w := &commitlog.Write{From: r.self, Heard: r.heard}
+	w := &commitlog.Write{From: r.self, RemoteSeq: r.remoteSeq}
 	births := map[*mailbox.Ref][]*account.Created{}
 	taken := 0
 	for _, one := range r.pending {
@@ -263,27 +263,27 @@ func (r *RegistrarActor) write() {
 		}
 		taken++
 		w.Records = append(w.Records, one.records...)
-		if one.born != nil {
-			home := r.shards.of(one.born.Account)
-			births[home] = append(births[home], one.born)
+		if one.created != nil {
+			home := r.shards.of(one.created.Account)
+			births[home] = append(births[home], one.created)
 		}
 	}
 	for home, events := range births {
-		w.News = append(w.News, commitlog.News{To: home, Message: &born{events: events}})
+		w.Notifications = append(w.Notifications, commitlog.Notification{To: home, Message: &accountsCreated{events: events}})
 	}
-	r.flight = r.pending[:taken:taken]
+	r.inFlight = r.pending[:taken:taken]
 	r.pending = r.pending[taken:]
-	r.sent = true
+	r.writing = true
 	r.journal.Send(w)
 }
 
 // committed makes durable events true and answers. Of a conflict nothing is in flight any more: all was ruled again.
 func (r *RegistrarActor) committed(m *commitlog.Committed) {
-	done := r.flight
-	r.flight, r.sent = nil, false
+	done := r.inFlight
+	r.inFlight, r.writing = nil, false
 	for _, one := range done {
 		if m.Err != nil {
-			r.lost(one)
+			r.undo(one)
 		} else {
 			r.apply(one)
 		}
@@ -292,44 +292,44 @@ func (r *RegistrarActor) committed(m *commitlog.Committed) {
 	r.write()
 }
 
-func (r *RegistrarActor) apply(one *ruling) {
+func (r *RegistrarActor) apply(one *decision) {
 	for _, event := range one.events {
 		switch e := event.(type) {
 		case account.RegistryEvent:
 			r.registry.Apply(e)
 		case *account.Announced:
-			r.transition.Store(&e.Transition)
+			r.keyPolicy.Store(&e.KeyPolicy)
 		case *account.AnnouncementWithdrawn:
-			r.transition.Store(&account.Transition{})
+			r.keyPolicy.Store(&account.KeyPolicy{})
 		}
 	}
 }
 
-// lost tells the registry what will never be true.
-func (r *RegistrarActor) lost(one *ruling) {
+// undo tells the registry what will never be true.
+func (r *RegistrarActor) undo(one *decision) {
 	for _, event := range one.events {
 		if e, ok := event.(account.RegistryEvent); ok {
-			r.registry.Lost(e)
+			r.registry.Abort(e)
 		}
 	}
 }
 
-// share hands over the registry as it is now, unless the node has stopped (see commitlog.Share); nobody who logs in waits for it.
-func (r *RegistrarActor) share(m *commitlog.Share) {
+// shareRegistry hands over the registry as it is now, unless the node has stopped (see commitlog.SnapshotRequest); nobody who logs in waits for it.
+func (r *RegistrarActor) share(m *commitlog.SnapshotRequest) {
 	if r.stopped != nil {
 		m.Reject(r.stopped)
 		return
 	}
-	m.HandRegistry(commitlog.RegistryCut{Registry: r.registry.Cut(), Transition: *r.transition.Load(), Steady: r.clock.Now().Steady})
+	m.SetRegistry(commitlog.RegistrySnapshot{Registry: r.registry.Snapshot(), KeyPolicy: *r.keyPolicy.Load(), Steady: r.clock.Now().Steady})
 }
 
 // Abort answers everybody who waits: the actor stops, or the node does.
 func (r *RegistrarActor) Abort(why *engine.Error) {
 	r.stopped = why
-	for _, waiting := range [][]*ruling{r.flight, r.pending} {
+	for _, waiting := range [][]*decision{r.inFlight, r.pending} {
 		for _, one := range waiting {
 			one.answer(why)
 		}
 	}
-	r.flight, r.pending = nil, nil
+	r.inFlight, r.pending = nil, nil
 }

@@ -16,71 +16,71 @@ import (
 // alike. So it knows better than anybody when an account's actor has nothing to do: nobody else can wake
 // it, and no message is lost when it is put aside.
 type ShardActor struct {
-	self    *mailbox.Ref
-	actors  *mailbox.System
-	kind    *mailbox.Kind // of accounts
-	journal *mailbox.Ref
-	name    string
-	node    engine.NodeID // 0: there are no others
-	quorum  commitlog.Quorum
-	clock   *steadyClock
-	terms   account.Terms
-	limits  accountLimits
-	liveMax int           // in all shards together
-	living  *atomic.Int64 // of them
+	self        *mailbox.Ref
+	actors      *mailbox.System
+	kind        *mailbox.Kind // of accounts
+	journal     *mailbox.Ref
+	name        string
+	node        engine.NodeID // 0: there are no others
+	quorum      commitlog.Quorum
+	clock       *steadyClock
+	terms       account.QuotaPolicy
+	limits      accountLimits
+	loadedMax   int           // in all shards together
+	loadedCount *atomic.Int64 // of them
 
-	population *atomic.Int64 // accounts in all shards together
-	leases     *atomic.Uint64
+	count  *atomic.Int64 // accounts in all shards together
+	leases *atomic.Uint64
 
-	idle map[uint64]dormant // accounts without an actor
-	Live map[uint64]*living // accounts with one
+	evicted map[uint64]evictedAccount // accounts without an actor
+	Loaded  map[uint64]*loadedAccount // accounts with one
 
-	newest, oldest *living // live accounts by their last message
-	sweeps         uint64
-	spawned        uint64
+	mostRecent, leastRecent *loadedAccount // live accounts by their last message
+	sweeps                  uint64
+	spawned                 uint64
 
-	keys    *keyindex.Index
-	heard   uint64    // messages about other nodes' records
-	resting []*living // will be asked whether they rest from their lease
-	outbox  *outbox
-	pending []wish // to be written
-	flight  []wish // being written
-	stopped *engine.Error
+	keys      *keyindex.Index
+	remoteSeq uint64           // messages about other nodes' records
+	toCheck   []*loadedAccount // will be asked whether they rest from their lease
+	outbox    *outbox
+	pending   []pendingEvent // to be written
+	inFlight  []pendingEvent // being written
+	stopped   *engine.Error
 
-	closed  bool // nothing is passed on any more
-	leaving *settling
-	awaited int // accounts that have not given their leases back yet
+	closed         bool // nothing is passed on any more
+	draining       *drainRequest
+	returnsAwaited int // accounts that have not given their leases back yet
 }
 
-// living is an account with an actor.
-type living struct {
+// loadedCount is an account with an actor.
+type loadedAccount struct {
 	id           uint64
 	actor        *AccountActor
 	Ref          *mailbox.Ref
-	sweep        uint64 // the sweep after which somebody last asked
-	heard        uint64 // messages about other nodes' records that it was sent
-	newer, older *living
+	askedSweep   uint64 // the sweep after which somebody last asked
+	remoteSeq    uint64 // messages about other nodes' records that it was sent
+	newer, older *loadedAccount
 }
 
-// settling is asked by Close: answered when every account's lease is back in the journal.
-type settling = mailbox.Question[settleQuery, struct{}]
+// drainRequest is asked by Close: answered when every account's lease is back in the journal.
+type drainRequest = mailbox.Question[drainQuery, struct{}]
 
-type settleQuery struct{}
+type drainQuery struct{}
 
-// dismissal is asked by Close when everything is kept: the accounts' actors end. The answer is those that may not have ended yet.
-type dismissal = mailbox.Question[dismissQuery, []*mailbox.Ref]
+// stopRequest is asked by Close when everything is kept: the accounts' actors end. The answer is those that may not have ended yet.
+type stopRequest = mailbox.Question[stopQuery, []*mailbox.Ref]
 
-type dismissQuery struct{}
+type stopQuery struct{}
 
-// Census asks for all accounts of a shard.
-type Census = mailbox.Question[CensusQuery, *commitlog.Cut]
+// ListRequest asks for all accounts of a shard.
+type ListRequest = mailbox.Question[ListQuery, *commitlog.StateSnapshot]
 
-// CensusQuery asks for all accounts of a shard.
-type CensusQuery struct{}
+// ListQuery asks for all accounts of a shard.
+type ListQuery struct{}
 
-// born brings new accounts. The journal sends it, between the commit that made them and whatever comes
+// created brings new accounts. The journal sends it, between the commit that made them and whatever comes
 // after that.
-type born struct {
+type accountsCreated struct {
 	mailbox.OneWay
 	events []*account.Created
 }
@@ -88,7 +88,7 @@ type born struct {
 // Sweep is the time to put idle accounts aside.
 type Sweep struct {
 	mailbox.OneWay
-	rest bool // of a sweep that has begun
+	more bool // of a sweep that has begun
 }
 
 // Receive is one line for each message.
@@ -104,26 +104,26 @@ func (s *ShardActor) Receive(l mailbox.Message) {
 		s.route(m.Query.account, m)
 	case *change:
 		s.route(m.Query.account, m)
-	case *Wished:
+	case *OutboxFilled:
 		s.collect()
 	case *commitlog.Committed:
 		s.committed(m)
-	case *born:
-		s.born(m.events)
-	case *commitlog.ForeignEvents[account.Event]:
-		s.foreign(m)
+	case *accountsCreated:
+		s.created(m.events)
+	case *commitlog.RemoteEvents[account.Event]:
+		s.remote(m)
 	case *Sweep:
-		s.sweep(m.rest)
-	case *Round:
-		s.round(m.rest)
-	case *commitlog.Share:
-		s.surrender(m)
-	case *Census:
-		s.census(m)
-	case *settling:
-		s.settle(m)
-	case *dismissal:
-		m.Reply(s.dismiss(), nil)
+		s.sweep(m.more)
+	case *CheckReturns:
+		s.checkReturns(m.more)
+	case *commitlog.SnapshotRequest:
+		s.handOff(m)
+	case *ListRequest:
+		s.list(m)
+	case *drainRequest:
+		s.drain(m)
+	case *stopRequest:
+		m.Reply(s.stopAccounts(), nil)
 	case *mailbox.Halt:
 		s.halt(m.Why)
 	}
@@ -138,10 +138,10 @@ func (s *ShardActor) route(id uint64, l mailbox.Message) {
 		l.Reject(mailbox.ErrStopped)
 		return
 	}
-	account := s.Live[id]
+	account := s.Loaded[id]
 	if account == nil {
 		var err *engine.Error
-		if account, err = s.wake(id); err != nil {
+		if account, err = s.load(id); err != nil {
 			l.Reject(err)
 			return
 		}
@@ -153,12 +153,12 @@ func (s *ShardActor) route(id uint64, l mailbox.Message) {
 // errNoAccount is the answer to a question about an account that there is not.
 var errNoAccount = &engine.Error{Code: engine.CodeNotFound, Message: "there is no account with this number"}
 
-// wake gives an idle account its actor.
-func (s *ShardActor) wake(id uint64) (*living, *engine.Error) {
-	switch _, known := s.idle[id]; {
+// load gives an idle account its actor.
+func (s *ShardActor) load(id uint64) (*loadedAccount, *engine.Error) {
+	switch _, known := s.evicted[id]; {
 	case !known:
 		return nil, errNoAccount
-	case s.living.Load() >= int64(s.liveMax) && !s.makeRoom():
+	case s.loadedCount.Load() >= int64(s.loadedMax) && !s.makeRoom():
 		return nil, mailbox.ErrOverloaded
 	}
 	one, err := s.spawn(id)
@@ -169,8 +169,8 @@ func (s *ShardActor) wake(id uint64) (*living, *engine.Error) {
 }
 
 // spawn starts the actor of an idle account.
-func (s *ShardActor) spawn(id uint64) (*living, error) {
-	account, err := s.idle[id].wake(s.node, s.clock.start())
+func (s *ShardActor) spawn(id uint64) (*loadedAccount, error) {
+	account, err := s.evicted[id].load(s.node, s.clock.start())
 	if err != nil {
 		return nil, err
 	}
@@ -182,10 +182,10 @@ func (s *ShardActor) spawn(id uint64) (*living, error) {
 	if err != nil {
 		return nil, err
 	}
-	one := &living{id: id, actor: actor, Ref: ref}
-	s.Live[id] = one
-	delete(s.idle, id)
-	s.living.Add(1)
+	one := &loadedAccount{id: id, actor: actor, Ref: ref}
+	s.Loaded[id] = one
+	delete(s.evicted, id)
+	s.loadedCount.Add(1)
 	s.link(one)
 	return one, nil
 }
@@ -196,34 +196,34 @@ func Internal(cause error) *engine.Error {
 }
 
 // touch makes an account the one that was asked last.
-func (s *ShardActor) touch(one *living) {
-	one.sweep = s.sweeps
-	if s.newest != one {
+func (s *ShardActor) touch(one *loadedAccount) {
+	one.askedSweep = s.sweeps
+	if s.mostRecent != one {
 		s.unlink(one)
 		s.link(one)
 	}
 }
 
-func (s *ShardActor) link(one *living) {
-	one.older, one.newer = s.newest, nil
-	if s.newest != nil {
-		s.newest.newer = one
+func (s *ShardActor) link(one *loadedAccount) {
+	one.older, one.newer = s.mostRecent, nil
+	if s.mostRecent != nil {
+		s.mostRecent.newer = one
 	} else {
-		s.oldest = one
+		s.leastRecent = one
 	}
-	s.newest = one
+	s.mostRecent = one
 }
 
-func (s *ShardActor) unlink(one *living) {
+func (s *ShardActor) unlink(one *loadedAccount) {
 	if one.newer != nil {
 		one.newer.older = one.older
 	} else {
-		s.newest = one.older
+		s.mostRecent = one.older
 	}
 	if one.older != nil {
 		one.older.newer = one.newer
 	} else {
-		s.oldest = one.newer
+		s.leastRecent = one.newer
 	}
 }
 
@@ -234,71 +234,71 @@ const (
 	roomTriesMax = 8   // accounts that are looked at when there is no room for another one
 )
 
-// sweep puts the accounts aside that nobody asks about.
+// askedSweep puts the accounts aside that nobody asks about.
 func (s *ShardActor) sweep(rest bool) {
 	if !rest {
 		s.sweeps++
 	}
 	now := s.clock.Now()
 	for range sweepTurnMax {
-		one := s.oldest
-		if one == nil || s.sweeps-one.sweep < SweepsIdle {
+		one := s.leastRecent
+		if one == nil || s.sweeps-one.askedSweep < SweepsIdle {
 			return
 		}
-		if !s.putAside(one, now) {
+		if !s.evict(one, now) {
 			s.touch(one) // it is looked at again after as long
 		}
 	}
-	s.self.Send(&Sweep{rest: true})
+	s.self.Send(&Sweep{more: true})
 }
 
 // makeRoom puts aside whichever of the accounts that were quiet longest can be.
 func (s *ShardActor) makeRoom() bool {
 	now := s.clock.Now()
 	for range roomTriesMax {
-		one := s.oldest
+		one := s.leastRecent
 		if one == nil {
 			return false
 		}
-		if s.putAside(one, now) {
+		if s.evict(one, now) {
 			return true
 		}
-		sweep := one.sweep
+		sweep := one.askedSweep
 		s.touch(one)
-		one.sweep = sweep
+		one.askedSweep = sweep
 	}
 	return false
 }
 
-// putAside ends the actor of an account that has nothing to do and keeps what it knew. When the mailbox is
+// evict ends the actor of an account that has nothing to do and keeps what it knew. When the mailbox is
 // quiet the actor has done all that was ever sent to it, and the account belongs to whoever looks: the
 // mailbox's lock hands it over.
-func (s *ShardActor) putAside(one *living, now account.Moment) bool {
+func (s *ShardActor) evict(one *loadedAccount, now account.ClockReading) bool {
 	if !one.Ref.Idle() || !one.actor.idle(now) {
 		return false
 	}
-	s.idle[one.id] = PutAside(one.actor.Account)
-	delete(s.Live, one.id)
-	s.living.Add(-1)
+	s.evicted[one.id] = EncodeEvicted(one.actor.Account)
+	delete(s.Loaded, one.id)
+	s.loadedCount.Add(-1)
 	s.unlink(one)
 	one.Ref.BeginStop()
 	return true
 }
 
-// born takes new accounts in.
-func (s *ShardActor) born(events []*account.Created) {
+// created takes new accounts in.
+func (s *ShardActor) created(events []*account.Created) {
 	for _, event := range events {
 		account := account.New(event.Account)
 		account.Apply(event)
-		s.idle[event.Account] = Freeze(account)
-		s.population.Add(1)
+		s.evicted[event.Account] = EncodeDurable(account)
+		s.count.Add(1)
 	}
 }
 
 // halt gives up all changes: the node has stopped.
 func (s *ShardActor) halt(why *engine.Error) {
 	s.Abort(why)
-	for _, one := range s.Live {
+	for _, one := range s.Loaded {
 		one.Ref.Send(&mailbox.Halt{Why: why})
 	}
 }
@@ -306,17 +306,17 @@ func (s *ShardActor) halt(why *engine.Error) {
 // Abort ends writing. The accounts that wait are told by halt, or by their own end.
 func (s *ShardActor) Abort(why *engine.Error) {
 	s.stopped = why
-	s.pending, s.flight = nil, nil
-	s.settled()
+	s.pending, s.inFlight = nil, nil
+	s.drained()
 }
 
-// dismiss sends the actors of all live accounts their end.
-func (s *ShardActor) dismiss() []*mailbox.Ref {
-	ending := make([]*mailbox.Ref, 0, len(s.Live))
-	for _, one := range s.Live {
+// stopAccounts sends the actors of all live accounts their end.
+func (s *ShardActor) stopAccounts() []*mailbox.Ref {
+	ending := make([]*mailbox.Ref, 0, len(s.Loaded))
+	for _, one := range s.Loaded {
 		one.Ref.BeginStop()
 		ending = append(ending, one.Ref)
 	}
-	s.closed, s.Live = true, nil
+	s.closed, s.Loaded = true, nil
 	return ending
 }

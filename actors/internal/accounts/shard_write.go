@@ -18,49 +18,49 @@ const (
 	shardBytesMax   = 768 << 10
 )
 
-const _ = uint(commitlog.BundleRoom - shardBytesMax - shardRecordsMax*commitlog.BundleRecordBytes)
+const _ = uint(commitlog.BundlePayloadMax - shardBytesMax - shardRecordsMax*commitlog.BundleRecordOverhead)
 
-// wish is an event that an account wants to be kept.
-type wish struct {
-	account uint64
-	event   account.Event
-	record  []byte
-	heard   uint64 // messages about other nodes' records that the account had taken in when it decided
-	firm    bool   // it is true whatever other nodes have written
-	last    bool   // the account gives its lease back; without an event there was none
-	asleep  bool   // the account has no actor
+// pendingEvent is an event that an account wants to be kept.
+type pendingEvent struct {
+	account       uint64
+	event         account.Event
+	record        []byte
+	remoteSeq     uint64 // messages about other nodes' records that the account had taken in when it decided
+	unconditional bool   // it is true whatever other nodes have written
+	final         bool   // the account gives its lease back; without an event there was none
+	evicted       bool   // the account has no actor
 }
 
 // outbox is where the accounts of a shard leave their wishes. However many they are, one message about them
 // is under way. A wish that nobody waits for lies there until the postman comes by, or a pressing one takes
 // it along.
 type outbox struct {
-	shard   *mailbox.Ref
-	postman *postman
-	told    atomic.Bool
+	shard    *mailbox.Ref
+	flusher  *outboxFlusher
+	notified atomic.Bool
 
 	mu     sync.Mutex
-	wishes []wish
+	events []pendingEvent
 }
 
-// Wished tells a shard to look into its outbox.
-type Wished struct{ mailbox.OneWay }
+// OutboxFilled tells a shard to look into its outbox.
+type OutboxFilled struct{ mailbox.OneWay }
 
-func (o *outbox) post(w wish, pressing bool) {
+func (o *outbox) post(w pendingEvent, pressing bool) {
 	o.mu.Lock()
-	o.wishes = append(o.wishes, w)
+	o.events = append(o.events, w)
 	o.mu.Unlock()
 	if pressing {
-		o.tell()
+		o.notify()
 	} else {
-		o.postman.expect()
+		o.flusher.schedule()
 	}
 }
 
-// tell has the shard look into the outbox.
-func (o *outbox) tell() {
-	if !o.told.Swap(true) {
-		o.shard.Send(&Wished{})
+// notify has the shard look into the outbox.
+func (o *outbox) notify() {
+	if !o.notified.Swap(true) {
+		o.shard.Send(&OutboxFilled{})
 	}
 }
 
@@ -68,17 +68,17 @@ func (o *outbox) tell() {
 func (o *outbox) empty() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.wishes) == 0
+	return len(o.events) == 0
 }
 
 // take empties the outbox. It says so before it looks: a wish that is left meanwhile is seen now or told
 // again.
-func (o *outbox) take() []wish {
-	o.told.Store(false)
+func (o *outbox) take() []pendingEvent {
+	o.notified.Store(false)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	wishes := o.wishes
-	o.wishes = nil
+	wishes := o.events
+	o.events = nil
 	return wishes
 }
 
@@ -87,9 +87,9 @@ func (s *ShardActor) collect() {
 	for _, w := range s.outbox.take() {
 		switch {
 		case w.event == nil:
-			s.returned(w)
+			s.countReturned(w)
 		case s.stopped != nil:
-			s.outcome(w, s.stopped)
+			s.deliver(w, s.stopped)
 		default:
 			s.pending = append(s.pending, w)
 		}
@@ -99,10 +99,10 @@ func (s *ShardActor) collect() {
 
 // write sends the journal what is pending, unless a write is under way.
 func (s *ShardActor) write() {
-	if len(s.flight) > 0 {
+	if len(s.inFlight) > 0 {
 		return
 	}
-	s.withdraw()
+	s.rejectConflicts()
 	if len(s.pending) == 0 {
 		return
 	}
@@ -114,19 +114,19 @@ func (s *ShardActor) write() {
 		}
 		records, bytes = append(records, w.record), bytes+len(w.record)
 	}
-	s.flight = s.pending[:len(records):len(records)]
+	s.inFlight = s.pending[:len(records):len(records)]
 	s.pending = s.pending[len(records):]
-	s.journal.Send(&commitlog.Write{From: s.self, Records: records, Heard: s.heard})
+	s.journal.Send(&commitlog.Write{From: s.self, Records: records, RemoteSeq: s.remoteSeq})
 }
 
-// withdraw gives the accounts back what other nodes' records have made void.
-func (s *ShardActor) withdraw() {
+// rejectConflicts gives the accounts back what other nodes' records have made void.
+func (s *ShardActor) rejectConflicts() {
 	kept := s.pending[:0]
 	for _, w := range s.pending {
-		if one := s.Live[w.account]; one == nil || w.firm || w.heard == one.heard {
+		if one := s.Loaded[w.account]; one == nil || w.unconditional || w.remoteSeq == one.remoteSeq {
 			kept = append(kept, w)
 		} else {
-			s.outcome(w, commitlog.ErrConflict)
+			s.deliver(w, commitlog.ErrConflict)
 		}
 	}
 	s.pending = kept
@@ -134,58 +134,58 @@ func (s *ShardActor) withdraw() {
 
 // committed tells the accounts how their events came out, in order.
 func (s *ShardActor) committed(m *commitlog.Committed) {
-	done := s.flight
-	s.flight = nil
+	done := s.inFlight
+	s.inFlight = nil
 	if m.Err == commitlog.ErrConflict {
 		s.pending = slices.Concat(done, s.pending) // it is only the shard that was touched; not each account
 		s.write()
-		s.settled()
+		s.drained()
 		return
 	}
 	for _, w := range done {
 		if _, leased := w.event.(*account.Leased); leased && m.Err == nil {
 			s.leases.Add(1)
 		}
-		s.outcome(w, m.Err)
+		s.deliver(w, m.Err)
 	}
 	s.write()
-	s.settled()
+	s.drained()
 }
 
-// outcome tells one account.
-func (s *ShardActor) outcome(w wish, err *engine.Error) {
-	if w.asleep {
-		s.resettle(w, err)
-	} else if one := s.Live[w.account]; one != nil {
-		one.Ref.Send(&kept{event: w.event, err: err})
+// deliver tells one account.
+func (s *ShardActor) deliver(w pendingEvent, err *engine.Error) {
+	if w.evicted {
+		s.evictedReturned(w, err)
+	} else if one := s.Loaded[w.account]; one != nil {
+		one.Ref.Send(&eventWritten{event: w.event, err: err})
 	}
-	s.returned(w)
+	s.countReturned(w)
 }
 
-// settle begins the end: every account gives back what it has leased and not spent.
-func (s *ShardActor) settle(m *settling) {
-	s.leaving, s.closed = m, true
+// finish begins the end: every account gives back what it has leased and not spent.
+func (s *ShardActor) drain(m *drainRequest) {
+	s.draining, s.closed = m, true
 	if s.stopped != nil {
-		s.settled()
+		s.drained()
 		return
 	}
-	s.awaited = len(s.Live) + 1
-	for _, one := range s.Live {
-		one.Ref.Send(&returning{})
+	s.returnsAwaited = len(s.Loaded) + 1
+	for _, one := range s.Loaded {
+		one.Ref.Send(&returnLease{})
 	}
 	now := s.clock.Now()
-	for id, state := range s.idle {
-		if state.aside() {
-			s.giveBack(id, state, now)
+	for id, state := range s.evicted {
+		if state.hasProcessState() {
+			s.returnEvicted(id, state, now)
 		}
 	}
 	s.write()
-	s.returned(wish{last: true})
+	s.countReturned(pendingEvent{final: true})
 }
 
-// giveBack is leave for an account without an actor.
-func (s *ShardActor) giveBack(id uint64, state dormant, now account.Moment) {
-	account, err := state.wake(s.node, s.clock.start())
+// returnEvicted is leave for an account without an actor.
+func (s *ShardActor) returnEvicted(id uint64, state evictedAccount, now account.ClockReading) {
+	account, err := state.load(s.node, s.clock.start())
 	if err != nil {
 		return
 	}
@@ -197,36 +197,36 @@ func (s *ShardActor) giveBack(id uint64, state dormant, now account.Moment) {
 	if err != nil {
 		return
 	}
-	s.awaited++
-	s.pending = append(s.pending, wish{account: id, event: event, record: record, firm: true, last: true, asleep: true})
+	s.returnsAwaited++
+	s.pending = append(s.pending, pendingEvent{account: id, event: event, record: record, unconditional: true, final: true, evicted: true})
 }
 
-// resettle keeps an account that has given its lease back. It may have heard of other nodes meanwhile.
-func (s *ShardActor) resettle(w wish, err *engine.Error) {
+// evictedReturned keeps an account that has given its lease back. It may have heard of other nodes meanwhile.
+func (s *ShardActor) evictedReturned(w pendingEvent, err *engine.Error) {
 	if err != nil {
 		return
 	}
-	account, failed := s.idle[w.account].wake(s.node, s.clock.start())
+	account, failed := s.evicted[w.account].load(s.node, s.clock.start())
 	if failed != nil {
 		return
 	}
 	account.Apply(w.event)
-	s.idle[w.account] = Freeze(account)
+	s.evicted[w.account] = EncodeDurable(account)
 }
 
-// returned counts accounts that have nothing leased any more.
-func (s *ShardActor) returned(w wish) {
-	if w.last {
-		s.awaited--
-		s.settled()
+// countReturned counts accounts that have nothing leased any more.
+func (s *ShardActor) countReturned(w pendingEvent) {
+	if w.final {
+		s.returnsAwaited--
+		s.drained()
 	}
 }
 
-// settled answers Close when nothing is awaited any more.
-func (s *ShardActor) settled() {
-	if s.leaving == nil || s.stopped == nil && (s.awaited > 0 || len(s.flight)+len(s.pending) > 0) {
+// drained answers Close when nothing is awaited any more.
+func (s *ShardActor) drained() {
+	if s.draining == nil || s.stopped == nil && (s.returnsAwaited > 0 || len(s.inFlight)+len(s.pending) > 0) {
 		return
 	}
-	s.leaving.Reply(struct{}{}, nil)
-	s.leaving = nil
+	s.draining.Reply(struct{}{}, nil)
+	s.draining = nil
 }

@@ -16,48 +16,48 @@ import (
 )
 
 const (
-	// CreditsMax is how many records of the log may be on their way to the owners of state: then the follower waits. It is far less
+	// ReplicationWindow is how many records of the log may be on their way to the owners of state: then the follower waits. It is far less
 	// than a mailbox keeps for one-way messages.
-	CreditsMax = 64
-	// standingEvery is how often the follower looks whether there is a majority.
-	standingEvery = 250 * time.Millisecond
+	ReplicationWindow = 64
+	// majorityCheckInterval is how often the follower looks whether there is a majority.
+	majorityCheckInterval = 250 * time.Millisecond
 )
 
-const _ = uint(mailbox.ReserveDefault/2 - CreditsMax)
+const _ = uint(mailbox.ReserveDefault/2 - ReplicationWindow)
 
-// Desk is where the journal actor says which bundle it has offered, and the follower looks whether one is that. There is one at a time.
-type Desk struct{ token atomic.Uint64 }
+// BundleToken is where the journal actor says which bundle it has offered, and the follower looks whether one is that. There is one at a time.
+type BundleToken struct{ value atomic.Uint64 }
 
-// NewDesk begins with a random token: a bundle of this node's that an earlier process offered is like another node's.
-func NewDesk(random io.Reader) (*Desk, error) {
+// NewBundleToken begins with a random token: a bundle of this node's that an earlier process offered is like another node's.
+func NewBundleToken(random io.Reader) (*BundleToken, error) {
 	var first [8]byte
 	if _, err := io.ReadFull(random, first[:]); err != nil {
 		return nil, fmt.Errorf("read random bytes: %w", err)
 	}
-	d := &Desk{}
-	d.token.Store(binary.LittleEndian.Uint64(first[:]))
+	d := &BundleToken{}
+	d.value.Store(binary.LittleEndian.Uint64(first[:]))
 	return d, nil
 }
 
-func (d *Desk) next() { d.token.Add(1) }
+func (d *BundleToken) next() { d.value.Add(1) }
 
-// Credit is the place that a record takes until every owner has heard of it. The follower waits when all places are taken, so the log
+// Window is the place that a record takes until every owner has heard of it. The follower waits when all places are taken, so the log
 // is never read faster than it is applied.
-type Credit struct {
-	places chan struct{}
-	held   atomic.Int64
+type WindowEntry struct {
+	window     chan struct{}
+	references atomic.Int64
 }
 
-// Take is the credit for one owner more.
-func (c *Credit) Take() *Credit {
-	c.held.Add(1)
+// Submit is the credit for one owner more.
+func (c *WindowEntry) Retain() *WindowEntry {
+	c.references.Add(1)
 	return c
 }
 
 // Release gives it back.
-func (c *Credit) Release() {
-	if c.held.Add(-1) == 0 {
-		<-c.places
+func (c *WindowEntry) Release() {
+	if c.references.Add(-1) == 0 {
+		<-c.window
 	}
 }
 
@@ -70,35 +70,35 @@ type Delivered struct {
 	bytes    int
 	err      error
 
-	books    map[string][]engine.Event
-	accounts [][]account.Event // by shard
-	registry []any
+	currencies map[string][]engine.Event
+	accounts   [][]account.Event // by shard
+	registry   []any
 
-	Credit *Credit
+	Window *WindowEntry
 }
 
 // Reject gives up a record: the journal actor has stopped.
-func (d *Delivered) Reject(*engine.Error) { d.Credit.Release() }
+func (d *Delivered) Reject(*engine.Error) { d.Window.Release() }
 
-// ForeignEvents tell an owner what another node's record says about its state, in order. It gives its credit back when they are applied.
-type ForeignEvents[E any] struct {
+// RemoteEvents tell an owner what another node's record says about its state, in order. It gives its credit back when they are applied.
+type RemoteEvents[E any] struct {
 	mailbox.OneWay
 	Events []E
-	Credit *Credit
+	Window *WindowEntry
 }
 
 // Reject gives the place back: the owner has stopped.
-func (f *ForeignEvents[E]) Reject(*engine.Error) { f.Credit.Release() }
+func (f *RemoteEvents[E]) Reject(*engine.Error) { f.Window.Release() }
 
 // Follower is the goroutine that hands the journal actor the records of all nodes, and another one that tells it when a majority is lost or
 // found. Its owner is the system.
 type Follower struct {
-	journal Shared
+	journal SharedJournal
 	node    engine.NodeID
-	desk    *Desk
+	token   *BundleToken
 	shards  int
 	decoder *record.Decoder
-	places  chan struct{}
+	window  chan struct{}
 	fail    func(error)
 	to      *mailbox.Ref
 	context context.Context
@@ -107,11 +107,11 @@ type Follower struct {
 }
 
 // NewFollower follows nothing before Start; fail stops the node.
-func NewFollower(journal Shared, desk *Desk, shards int, fail func(error)) *Follower {
+func NewFollower(journal SharedJournal, desk *BundleToken, shards int, fail func(error)) *Follower {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Follower{
-		journal: journal, node: journal.Node(), desk: desk, shards: shards, decoder: record.NewDecoder(),
-		places: make(chan struct{}, CreditsMax), fail: fail, context: ctx, cancel: cancel,
+		journal: journal, node: journal.Node(), token: desk, shards: shards, decoder: record.NewDecoder(),
+		window: make(chan struct{}, ReplicationWindow), fail: fail, context: ctx, cancel: cancel,
 	}
 }
 
@@ -136,27 +136,27 @@ func (f *Follower) Deliver(sequence uint64, data []byte) {
 		return
 	}
 	select {
-	case f.places <- struct{}{}:
+	case f.window <- struct{}{}:
 	case <-f.context.Done():
 		return
 	}
-	m := &Delivered{Sequence: sequence, bytes: len(data), Credit: &Credit{places: f.places}}
-	m.Credit.Take()
-	m.err = f.sort(m, data)
+	m := &Delivered{Sequence: sequence, bytes: len(data), Window: &WindowEntry{window: f.window}}
+	m.Window.Retain()
+	m.err = f.decode(m, data)
 	f.to.Send(m)
 }
 
-// sort decodes a record and gives each owner its part. What this node has offered its owners know already.
-func (f *Follower) sort(m *Delivered, data []byte) error {
+// decode decodes a record and gives each owner its part. What this node has offered its owners know already.
+func (f *Follower) decode(m *Delivered, data []byte) error {
 	b, err := f.decoder.Bundle(data)
 	if err != nil {
 		return err
 	}
 	m.records = len(b.Records)
-	if m.own = b.Node == f.node && b.Token == f.desk.token.Load(); m.own {
+	if m.own = b.Node == f.node && b.Token == f.token.value.Load(); m.own {
 		return nil
 	}
-	m.books, m.accounts = map[string][]engine.Event{}, make([][]account.Event, f.shards)
+	m.currencies, m.accounts = map[string][]engine.Event{}, make([][]account.Event, f.shards)
 	for i, one := range b.Records {
 		event, err := f.decoder.Event(one)
 		if err != nil {
@@ -164,7 +164,7 @@ func (f *Follower) sort(m *Delivered, data []byte) error {
 		}
 		switch e := event.(type) {
 		case engine.Event:
-			m.books[e.CurrencyCode()] = append(m.books[e.CurrencyCode()], e)
+			m.currencies[e.CurrencyCode()] = append(m.currencies[e.CurrencyCode()], e)
 		case account.Event:
 			shard := &m.accounts[e.AccountID()%uint64(len(m.accounts))]
 			*shard = append(*shard, e)
@@ -179,7 +179,7 @@ func (f *Follower) sort(m *Delivered, data []byte) error {
 // watch tells the journal actor of a majority that was lost, again and again until there is one.
 func (f *Follower) watch() {
 	defer f.done.Done()
-	ticker := time.NewTicker(standingEvery)
+	ticker := time.NewTicker(majorityCheckInterval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -187,8 +187,8 @@ func (f *Follower) watch() {
 			return
 		case <-ticker.C:
 		}
-		if !f.journal.Standing().Majority {
-			f.to.Send(&standing{})
+		if !f.journal.ClusterHealth().Majority {
+			f.to.Send(&majorityLost{})
 		}
 	}
 }

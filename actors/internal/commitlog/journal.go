@@ -38,14 +38,14 @@ type Journal interface {
 // Write is what one owner wants to be kept. An owner has at most one under way.
 type Write struct {
 	mailbox.OneWay
-	From    *mailbox.Ref
-	Records [][]byte
-	News    []News // told when the records are durable, before from hears of it
-	Heard   uint64 // messages about other nodes' records that from had taken in when it decided
+	From          *mailbox.Ref
+	Records       [][]byte
+	Notifications []Notification // told when the records are durable, before from hears of it
+	RemoteSeq     uint64         // messages about other nodes' records that from had taken in when it decided
 }
 
-// News is what another owner must know of a write: it belongs to every cut behind it, and to none before.
-type News struct {
+// Notification is what another owner must know of a write: it belongs to every cut behind it, and to none before.
+type Notification struct {
 	To      *mailbox.Ref
 	Message mailbox.Message
 }
@@ -65,77 +65,77 @@ type closing = mailbox.Question[struct{}, struct{}]
 // Actor is the only writer of the journal. It gathers what waits, hands one batch at a time to its
 // writer and tells the owners, in order, when it is durable. It never touches the disk itself.
 type Actor struct {
-	Fail     func(error)
-	Logger   *slog.Logger
-	Vitals   *Vitals
-	Writer   *Writer
-	Owners   []*mailbox.Ref // of books; everybody who has a share in a cut
-	Shards   []*mailbox.Ref // of accounts; they and the registrar have one in a whole cut
-	Registry *mailbox.Ref
-	Snapshot SnapshotPlan
-	Shared   *Sharing // nil: nobody else writes the log
+	Fail        func(error)
+	Logger      *slog.Logger
+	Health      *Health
+	Writer      *Writer
+	Currencies  []*mailbox.Ref // of books; everybody who has a share in a cut
+	Shards      []*mailbox.Ref // of accounts; they and the registrar have one in a whole cut
+	Registry    *mailbox.Ref
+	Snapshot    SnapshotPlan
+	Replication *Replication // nil: nobody else writes the log
 
-	Last    uint64 // sequence of the last durable record
-	waiting []*Write
-	flight  []*Write // with the writer, or offered and not decided by the log
-	busy    bool     // the writer works, on flight or on old segments
-	cause   *engine.Error
-	cuts    []*cutQuestion
-	end     *closing
+	Last          uint64 // sequence of the last durable record
+	waiting       []*Write
+	inFlight      []*Write // with the writer, or offered and not decided by the log
+	busy          bool     // the writer works, on flight or on old segments
+	cause         *engine.Error
+	questions     []*snapshotQuestion
+	closeQuestion *closing
 }
 
 // Receive is one line for each message.
 func (j *Actor) Receive(l mailbox.Message) {
 	switch m := l.(type) {
 	case *Write:
-		j.accept(m)
+		j.enqueue(m)
 	case *written:
 		j.written(m)
 	case *Delivered:
 		j.delivered(m)
-	case *standing:
-		j.stood()
+	case *majorityLost:
+		j.majorityLost()
 	case *dropped:
 		j.dropped(m)
-	case *snapshotted:
-		j.snapshotted(m)
-	case *again:
-		j.Snapshot.again = j.Snapshot.Last < j.Last
-	case *cutQuestion:
-		j.queueCut(m)
+	case *snapshotWritten:
+		j.snapshotWritten(m)
+	case *retrySnapshot:
+		j.Snapshot.retry = j.Snapshot.Last < j.Last
+	case *snapshotQuestion:
+		j.queueQuestion(m)
 	case *closing:
-		j.end = m
-	case *Leaving:
-		j.Shared.leaving = true
-		j.stood()
+		j.closeQuestion = m
+	case *NodeStopping:
+		j.Replication.stopping = true
+		j.majorityLost()
 	case *mailbox.Halt:
 		j.stop(m.Why)
 	}
 	j.advance()
 }
 
-// accept queues a write, unless it is known to be void or without a chance.
-func (j *Actor) accept(w *Write) {
+// enqueue queues a write, unless it is known to be void or without a chance.
+func (j *Actor) enqueue(w *Write) {
 	switch {
-	case j.Shared != nil && j.Shared.stale(w):
+	case j.Replication != nil && j.Replication.stale(w):
 		w.From.Send(&Committed{Err: ErrConflict})
-	case j.Shared.refuses():
+	case j.Replication.noMajority():
 		w.From.Send(&Committed{Err: ReadOnly(ErrNoMajority)})
 	default:
-		j.Vitals.comes()
+		j.Health.noteQueued()
 		j.waiting = append(j.waiting, w) // bounded: one of each owner
 	}
 }
 
-// cutsMax bounds the callers that wait for a cut while a batch is being written.
-const cutsMax = 64
+// questionsMax bounds the callers that wait for a cut while a batch is being written.
+const questionsMax = 64
 
-func (j *Actor) queueCut(q *cutQuestion) {
-	if len(j.cuts) >= cutsMax {
+func (j *Actor) queueQuestion(q *snapshotQuestion) {
+	if len(j.questions) >= questionsMax {
 		q.Reject(mailbox.ErrOverloaded)
 		return
 	}
-	j.cuts = append(j.cuts, q)
+	j.questions = append(j.questions, q)
 }
 
 // Fatal is mailbox.Actor: every message is about the order of records.
@@ -149,35 +149,35 @@ func (j *Actor) Abort(why *engine.Error) { j.stop(why) }
 func (j *Actor) advance() {
 	switch {
 	case j.cause != nil:
-		j.refuse()
-	case j.busy && j.Shared == nil:
-	case j.Snapshot.drop > 0 && !j.busy:
+		j.rejectAll()
+	case j.busy && j.Replication == nil:
+	case j.Snapshot.dropBefore > 0 && !j.busy:
 		j.busy = true
-		j.Writer.take(job{dropBefore: j.Snapshot.drop})
-		j.Snapshot.drop = 0
+		j.Writer.submit(job{dropBefore: j.Snapshot.dropBefore})
+		j.Snapshot.dropBefore = 0
 	case j.Snapshot.due() && j.Snapshot.begin(j.Last):
-		j.share(&Cut{Sequence: j.Last, Whole: true, Done: j.Snapshot.Keeper.Take})
+		j.requestParts(&StateSnapshot{Sequence: j.Last, Full: true, Done: j.Snapshot.Writer.Submit})
 		j.advance()
-	case len(j.cuts) > 0:
-		j.answerCuts()
+	case len(j.questions) > 0:
+		j.answerQuestions()
 		j.advance()
-	case j.busy || len(j.flight) > 0:
+	case j.busy || len(j.inFlight) > 0:
 	case len(j.waiting) > 0:
 		j.append()
-	case j.end != nil && !j.Snapshot.Running:
+	case j.closeQuestion != nil && !j.Snapshot.Running:
 		j.finish()
 	}
 }
 
 // finish takes the last snapshot, once, then tells Close that everything is written.
 func (j *Actor) finish() {
-	if j.Snapshot.Last < j.Last && !j.Snapshot.tried {
-		j.Snapshot.final, j.Snapshot.tried = true, true
+	if j.Snapshot.Last < j.Last && !j.Snapshot.finalTried {
+		j.Snapshot.final, j.Snapshot.finalTried = true, true
 		j.advance()
 		return
 	}
-	j.end.Reply(struct{}{}, nil)
-	j.end = nil
+	j.closeQuestion.Reply(struct{}{}, nil)
+	j.closeQuestion = nil
 }
 
 // append hands the writer as many waiting writes as fit into one batch, in order. One always fits: its
@@ -187,28 +187,28 @@ func (j *Actor) append() {
 	bytes, taken := 0, 0
 	for _, w := range j.waiting {
 		size := BatchBytes(w.Records)
-		if taken > 0 && (bytes+size > BatchBytesMax(j.Shared != nil) || len(records)+len(w.Records) > wal.BatchRecordsMax) {
+		if taken > 0 && (bytes+size > BatchBytesMax(j.Replication != nil) || len(records)+len(w.Records) > wal.BatchRecordsMax) {
 			break
 		}
 		records, bytes, taken = append(records, w.Records...), bytes+size, taken+1
 	}
-	j.flight = append(j.flight[:0], j.waiting[:taken]...)
+	j.inFlight = append(j.inFlight[:0], j.waiting[:taken]...)
 	j.waiting = append(j.waiting[:0], j.waiting[taken:]...)
-	j.Vitals.takes(len(j.waiting) == 0)
-	if j.Shared != nil {
-		j.offer(records)
+	j.Health.noteTaken(len(j.waiting) == 0)
+	if j.Replication != nil {
+		j.offerBundle(records)
 		return
 	}
 	j.busy = true
-	j.grows(len(records), bytes)
-	j.Writer.take(job{expected: j.Last, records: records})
+	j.countAppended(len(records), bytes)
+	j.Writer.submit(job{expected: j.Last, records: records})
 }
 
-// grows counts what snapshots do not have yet.
-func (j *Actor) grows(records, bytes int) {
+// countAppended counts what snapshots do not have yet.
+func (j *Actor) countAppended(records, bytes int) {
 	j.Snapshot.Count(records, bytes)
 	if j.Snapshot.Late() {
-		j.Vitals.late.Begin(j.Vitals.Clock())
+		j.Health.late.Begin(j.Health.Clock())
 	}
 }
 
@@ -218,7 +218,7 @@ const recordOverheadBytes = 4
 // BatchBytesMax is how large a batch may be, counted as BatchBytes does; one that is bundled is a single record.
 func BatchBytesMax(bundled bool) int {
 	if bundled {
-		return BundleRoom
+		return BundlePayloadMax
 	}
 	return wal.BatchBytesMax
 }
@@ -232,23 +232,23 @@ func BatchBytes(records [][]byte) int {
 	return total
 }
 
-// written tells the owners how their batch came out.
+// writtenBytes tells the owners how their batch came out.
 func (j *Actor) written(m *written) {
 	j.busy = false
-	if j.Shared != nil {
-		j.offered(m)
+	if j.Replication != nil {
+		j.offerReturned(m)
 		return
 	}
-	flight := j.flight
-	j.flight = nil
+	flight := j.inFlight
+	j.inFlight = nil
 	if m.err == nil {
 		j.Last = m.last
-		j.Vitals.Sequence.Store(m.last)
+		j.Health.Sequence.Store(m.last)
 		j.commit(flight)
 		return
 	}
-	j.Vitals.ends()
-	answer := outcome(m.err)
+	j.Health.noteDone()
+	answer := writeError(m.err)
 	if answer.Code == engine.CodeInternalError {
 		j.stop(answer)
 		j.Fail(fmt.Errorf("write to the journal: %w", m.err))
@@ -260,17 +260,17 @@ func (j *Actor) written(m *written) {
 
 // commit tells the owners that their batch is durable.
 func (j *Actor) commit(batch []*Write) {
-	j.Vitals.ends()
+	j.Health.noteDone()
 	for _, w := range batch {
-		for _, n := range w.News {
+		for _, n := range w.Notifications {
 			n.To.Send(n.Message)
 		}
 		w.From.Send(&Committed{})
 	}
 }
 
-// outcome is what a caller is told of an error of Append.
-func outcome(err error) *engine.Error {
+// writeError is what a caller is told of an error of Append.
+func writeError(err error) *engine.Error {
 	switch {
 	case err == nil:
 		return nil
@@ -290,26 +290,26 @@ func (j *Actor) stop(why *engine.Error) {
 	if j.cause == nil {
 		j.cause = ReadOnly(why)
 	}
-	if j.Shared != nil {
-		j.giveUp()
+	if j.Replication != nil {
+		j.abandonOffer()
 	}
-	j.refuse()
+	j.rejectAll()
 }
 
-func (j *Actor) refuse() {
+func (j *Actor) rejectAll() {
 	for len(j.waiting) > 0 {
 		w := j.waiting[0]
 		j.waiting = j.waiting[1:]
 		w.From.Send(&Committed{Err: j.cause})
 	}
-	for len(j.cuts) > 0 {
-		q := j.cuts[0]
-		j.cuts = j.cuts[1:]
+	for len(j.questions) > 0 {
+		q := j.questions[0]
+		j.questions = j.questions[1:]
 		q.Reject(j.cause)
 	}
-	if j.end != nil && (!j.busy || j.Shared != nil) {
-		j.end.Reply(struct{}{}, nil)
-		j.end = nil
+	if j.closeQuestion != nil && (!j.busy || j.Replication != nil) {
+		j.closeQuestion.Reply(struct{}{}, nil)
+		j.closeQuestion = nil
 	}
 }
 
@@ -317,7 +317,7 @@ func (j *Actor) refuse() {
 func (j *Actor) dropped(m *dropped) {
 	j.busy = false
 	if m.err != nil {
-		j.stop(outcome(m.err))
+		j.stop(writeError(m.err))
 		j.Fail(fmt.Errorf("drop old records: %w", m.err))
 	}
 }

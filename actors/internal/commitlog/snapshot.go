@@ -11,80 +11,80 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Cut is the state of all owners after one record of the journal: the journal actor sends each owner its
+// StateSnapshot is the state of all owners after one record of the journal: the journal actor sends each owner its
 // share behind the last commit up to that record and before the next one.
-type Cut struct {
-	Sequence uint64
-	Boards   []*engine.Board
-	Whole    bool       // accounts and registry as well
-	Ledgers  [][][]byte // of each shard its accounts, as record.AccountParts takes them apart
-	Registry RegistryCut
-	Done     func(*Cut) // called once, when the last share is there or settled
+type StateSnapshot struct {
+	Sequence   uint64
+	Currencies []*engine.CurrencySnapshot
+	Full       bool       // accounts and registry as well
+	Accounts   [][][]byte // of each shard its accounts, as record.AccountParts takes them apart
+	Registry   RegistrySnapshot
+	Done       func(*StateSnapshot) // called once, when the last share is there or settled
 
-	Missing atomic.Int64
+	Pending atomic.Int64
 	Err     atomic.Pointer[engine.Error]
 }
 
-// Share is the part of a cut that one owner has: a currency's board, a shard's accounts, the state of one of them, or the registry. Owners
+// SnapshotRequest is the part of a cut that one owner has: a currency's board, a shard's accounts, the state of one of them, or the registry. Currencies
 // go on at once: what they hand over is immutable.
-type Share struct {
+type SnapshotRequest struct {
 	mailbox.OneWay
-	Cut         *Cut
-	Index, Slot int
+	Snapshot        *StateSnapshot
+	Index, Position int
 }
 
-// HandBoard is for the actor of a currency.
-func (s *Share) HandBoard(board *engine.Board) {
-	s.Cut.Boards[s.Index] = board
-	s.Cut.Arrived()
+// SetCurrency is for the actor of a currency.
+func (s *SnapshotRequest) SetCurrency(board *engine.CurrencySnapshot) {
+	s.Snapshot.Currencies[s.Index] = board
+	s.Snapshot.PartDone()
 }
 
-// HandAccount is for one account, with its state as record.AccountParts takes it apart.
-func (s *Share) HandAccount(state []byte) {
-	s.Cut.Ledgers[s.Index][s.Slot] = state
-	s.Cut.Arrived()
+// SetAccount is for one account, with its state as record.SplitAccount takes it apart.
+func (s *SnapshotRequest) SetAccount(state []byte) {
+	s.Snapshot.Accounts[s.Index][s.Position] = state
+	s.Snapshot.PartDone()
 }
 
-// HandRegistry is for the registrar.
-func (s *Share) HandRegistry(registry RegistryCut) {
-	s.Cut.Registry = registry
-	s.Cut.Arrived()
+// SetRegistry is for the registrar.
+func (s *SnapshotRequest) SetRegistry(registry RegistrySnapshot) {
+	s.Snapshot.Registry = registry
+	s.Snapshot.PartDone()
 }
 
 // Reject gives up a cut of which an owner has stopped.
-func (s *Share) Reject(why *engine.Error) {
-	s.Cut.Err.Store(why)
-	s.Cut.Arrived()
+func (s *SnapshotRequest) Reject(why *engine.Error) {
+	s.Snapshot.Err.Store(why)
+	s.Snapshot.PartDone()
 }
 
-// Arrived counts a share that is there, or given up; behind the last one Done is called.
-func (c *Cut) Arrived() {
-	if c.Missing.Add(-1) == 0 {
+// PartDone counts a share that is there, or given up; behind the last one Done is called.
+func (c *StateSnapshot) PartDone() {
+	if c.Pending.Add(-1) == 0 {
 		c.Done(c)
 	}
 }
 
-// cutQuestion asks for a cut at the present end of the journal.
-type cutQuestion = mailbox.Question[struct{}, *Cut]
+// snapshotQuestion asks for a cut at the present end of the journal.
+type snapshotQuestion = mailbox.Question[struct{}, *StateSnapshot]
 
-// share sends every owner its share.
-func (j *Actor) share(c *Cut) {
-	c.Boards = make([]*engine.Board, len(j.Owners))
-	c.Missing.Store(int64(len(j.Owners)) + 1)
-	for i, owner := range j.Owners {
-		owner.Send(&Share{Cut: c, Index: i})
+// requestParts sends every owner its share.
+func (j *Actor) requestParts(c *StateSnapshot) {
+	c.Currencies = make([]*engine.CurrencySnapshot, len(j.Currencies))
+	c.Pending.Store(int64(len(j.Currencies)) + 1)
+	for i, owner := range j.Currencies {
+		owner.Send(&SnapshotRequest{Snapshot: c, Index: i})
 	}
-	if c.Whole {
-		j.shareLedgers(c)
+	if c.Full {
+		j.requestAccounts(c)
 	}
-	c.Arrived()
+	c.PartDone()
 }
 
-// answerCuts gives everybody who waits the same cut.
-func (j *Actor) answerCuts() {
-	askers := j.cuts
-	j.cuts = nil
-	j.share(&Cut{Sequence: j.Last, Done: func(c *Cut) {
+// answerQuestions gives everybody who waits the same cut.
+func (j *Actor) answerQuestions() {
+	askers := j.questions
+	j.questions = nil
+	j.requestParts(&StateSnapshot{Sequence: j.Last, Done: func(c *StateSnapshot) {
 		for _, q := range askers {
 			if err := c.Err.Load(); err != nil {
 				q.Reject(err)
@@ -97,80 +97,80 @@ func (j *Actor) answerCuts() {
 
 // SnapshotPlan is the journal actor's view of snapshots: when the next one is due.
 type SnapshotPlan struct {
-	Keeper     *Keeper
+	Writer     *SnapshotWriter
 	RecordsMax int
 	BytesMax   int64
 
-	Last    uint64 // sequence of the newest one
-	Records int    // appended since
-	Bytes   int64
-	Ledger  int64 // bytes of all accounts in it
-	Running bool
-	final   bool   // Close wants one
-	tried   bool   // and got one, or an error
-	again   bool   // one that failed is tried again
-	Missed  int    // records since the newest one
-	Lost    int64  // bytes of them
-	drop    uint64 // records before this one can go
+	Last             uint64 // sequence of the newest one
+	Records          int    // appended since
+	Bytes            int64
+	AccountBytes     int64 // bytes of all accounts in it
+	Running          bool
+	final            bool   // Close wants one
+	finalTried       bool   // and got one, or an error
+	retry            bool   // one that failed is tried again
+	UncoveredRecords int    // records since the newest one
+	UncoveredBytes   int64  // bytes of them
+	dropBefore       uint64 // records before this one can go
 }
 
 // Count notes records that no snapshot has.
 func (p *SnapshotPlan) Count(records, bytes int) {
 	p.Records += records
 	p.Bytes += int64(bytes)
-	p.Missed += records
-	p.Lost += int64(bytes)
+	p.UncoveredRecords += records
+	p.UncoveredBytes += int64(bytes)
 }
 
 // Late reports that records have come for several snapshots, and none was written.
 func (p *SnapshotPlan) Late() bool {
-	many := p.Missed >= lateSnapshots*p.RecordsMax && p.Lost >= p.Ledger
-	return many || p.Lost >= lateSnapshots*p.BytesMax
+	many := p.UncoveredRecords >= overdueSnapshots*p.RecordsMax && p.UncoveredBytes >= p.AccountBytes
+	return many || p.UncoveredBytes >= overdueSnapshots*p.BytesMax
 }
 
-// ledgerPart is how large a part of all accounts the records since the last snapshot are at least: with a
+// accountsFraction is how large a part of all accounts the records since the last snapshot are at least: with a
 // million accounts a snapshot is as long as hours of records.
-const ledgerPart = 4
+const accountsFraction = 4
 
 func (p *SnapshotPlan) due() bool {
-	many := p.Records >= p.RecordsMax && p.Bytes >= p.Ledger/ledgerPart
-	return !p.Running && (many || p.Bytes >= p.BytesMax || p.final || p.again)
+	many := p.Records >= p.RecordsMax && p.Bytes >= p.AccountBytes/accountsFraction
+	return !p.Running && (many || p.Bytes >= p.BytesMax || p.final || p.retry)
 }
 
 // begin reports whether there is something new to keep at the end of the journal.
 func (p *SnapshotPlan) begin(end uint64) bool {
-	p.Records, p.Bytes, p.final, p.again = 0, 0, false, false
+	p.Records, p.Bytes, p.final, p.retry = 0, 0, false, false
 	p.Running = end > p.Last
 	return p.Running
 }
 
-// snapshotted is the outcome of a snapshot.
-type snapshotted struct {
+// snapshotWritten is the outcome of a snapshot.
+type snapshotWritten struct {
 	mailbox.OneWay
-	Sequence uint64
-	Ledger   int64 // bytes of all accounts in it
-	written  int64 // bytes, whole or not
-	Err      error
+	Sequence     uint64
+	AccountBytes int64 // bytes of all accounts in it
+	writtenBytes int64 // bytes, whole or not
+	Err          error
 }
 
-// again tells that there is space for a snapshot that failed.
-type again struct{ mailbox.OneWay }
+// retrySnapshot tells that there is space for a snapshot that failed.
+type retrySnapshot struct{ mailbox.OneWay }
 
-// snapshotted makes room after a snapshot. One that failed costs only room: the log has everything.
-func (j *Actor) snapshotted(m *snapshotted) {
+// snapshotWritten makes room after a snapshot. One that failed costs only room: the log has everything.
+func (j *Actor) snapshotWritten(m *snapshotWritten) {
 	j.Snapshot.Running = false
 	switch {
 	case m.Err == nil:
-		j.Snapshot.Missed, j.Snapshot.Lost = j.Snapshot.Records, j.Snapshot.Bytes
-		j.Vitals.failing.End()
-		j.Vitals.late.End()
-		j.Snapshot.Last, j.Snapshot.drop, j.Snapshot.Ledger = m.Sequence, m.Sequence+1, m.Ledger
+		j.Snapshot.UncoveredRecords, j.Snapshot.UncoveredBytes = j.Snapshot.Records, j.Snapshot.Bytes
+		j.Health.failing.Clear()
+		j.Health.late.Clear()
+		j.Snapshot.Last, j.Snapshot.dropBefore, j.Snapshot.AccountBytes = m.Sequence, m.Sequence+1, m.AccountBytes
 	case errors.Is(m.Err, wal.ErrPoisoned):
-		j.stop(outcome(m.Err))
+		j.stop(writeError(m.Err))
 		j.Fail(m.Err)
 	default:
-		j.Vitals.failing.Begin(j.Vitals.Clock())
-		j.Vitals.wanted.Store(max(snapshotSpaceMin, 2*m.written))
+		j.Health.failing.Begin(j.Health.Clock())
+		j.Health.retryBytes.Store(max(snapshotSpaceMin, 2*m.writtenBytes))
 		j.Logger.Error("snapshot not taken, the log goes on without it", "sequence", m.Sequence, "cause", m.Err.Error())
 	}
 }
@@ -178,47 +178,47 @@ func (j *Actor) snapshotted(m *snapshotted) {
 // snapshotSpaceMin is the least space for which a snapshot that failed waits; then it waits for twice what it had written.
 const snapshotSpaceMin = 1 << 20
 
-// Keeper is the goroutine that encodes and writes snapshots while everything else goes on.
-type Keeper struct {
-	journal Journal
-	cuts    chan *Cut // one place: there is one snapshot at a time
-	done    sync.WaitGroup
-	to      *mailbox.Ref
+// Writer is the goroutine that encodes and writes snapshots while everything else goes on.
+type SnapshotWriter struct {
+	journal   Journal
+	snapshots chan *StateSnapshot // one place: there is one snapshot at a time
+	done      sync.WaitGroup
+	to        *mailbox.Ref
 }
 
-// NewKeeper keeps nothing before Start.
-func NewKeeper(journal Journal) *Keeper {
-	return &Keeper{journal: journal, cuts: make(chan *Cut, 1)}
+// NewSnapshotWriter keeps nothing before Start.
+func NewSnapshotWriter(journal Journal) *SnapshotWriter {
+	return &SnapshotWriter{journal: journal, snapshots: make(chan *StateSnapshot, 1)}
 }
 
 // Start lets it work and report to the journal actor.
-func (k *Keeper) Start(to *mailbox.Ref) {
+func (k *SnapshotWriter) Start(to *mailbox.Ref) {
 	k.to = to
 	k.done.Add(1)
 	go k.run()
 }
 
-// Take hands it a whole cut. There is at most one at a time.
-func (k *Keeper) Take(c *Cut) { k.cuts <- c }
+// Submit hands it a whole cut. There is at most one at a time.
+func (k *SnapshotWriter) Submit(c *StateSnapshot) { k.snapshots <- c }
 
-func (k *Keeper) run() {
+func (k *SnapshotWriter) run() {
 	defer k.done.Done()
-	for c := range k.cuts {
-		k.to.Send(k.Keep(c))
+	for c := range k.snapshots {
+		k.to.Send(k.Write(c))
 	}
 }
 
-// Keep writes a whole cut. Into one that failed owners may still be writing: it is not looked at.
-func (k *Keeper) Keep(c *Cut) *snapshotted {
+// Write writes a whole cut. Into one that failed owners may still be writing: it is not looked at.
+func (k *SnapshotWriter) Write(c *StateSnapshot) *snapshotWritten {
 	if why := c.Err.Load(); why != nil {
-		return &snapshotted{Sequence: c.Sequence, Err: why}
+		return &snapshotWritten{Sequence: c.Sequence, Err: why}
 	}
 	counting := countingWriter{}
 	err := k.journal.WriteSnapshot(c.Sequence, func(w io.Writer) error {
 		counting = countingWriter{to: w}
 		return c.Write(&counting)
 	})
-	return &snapshotted{Sequence: c.Sequence, Ledger: c.ledgerBytes(), written: counting.written, Err: err}
+	return &snapshotWritten{Sequence: c.Sequence, AccountBytes: c.accountBytes(), writtenBytes: counting.written, Err: err}
 }
 
 // countingWriter counts what goes through it.
@@ -235,7 +235,7 @@ func (w *countingWriter) Write(p []byte) (int, error) {
 }
 
 // Stop waits for the snapshot that is being written.
-func (k *Keeper) Stop() {
-	close(k.cuts)
+func (k *SnapshotWriter) Stop() {
+	close(k.snapshots)
 	k.done.Wait()
 }

@@ -17,7 +17,7 @@ type job struct {
 	dropBefore uint64 // 0: append
 }
 
-// written is the outcome of an append.
+// writtenBytes is the outcome of an append.
 type written struct {
 	mailbox.OneWay
 	last uint64
@@ -33,8 +33,8 @@ type dropped struct {
 // Writer is the goroutine that waits for the disk, so that no actor does. It does one job at a time: the
 // journal actor gives it the next one after the outcome of the last.
 type Writer struct {
-	vitals  *Vitals
-	look    func() // at the clock
+	health  *Health
+	onTick  func() // at the clock
 	journal Journal
 	jobs    chan job // one place: taking never blocks the actor
 	done    sync.WaitGroup
@@ -42,8 +42,8 @@ type Writer struct {
 }
 
 // NewWriter writes nothing before Start. While it has nothing to write it calls look again and again.
-func NewWriter(journal Journal, v *Vitals, look func()) *Writer {
-	return &Writer{journal: journal, vitals: v, look: look, jobs: make(chan job, 1)}
+func NewWriter(journal Journal, v *Health, look func()) *Writer {
+	return &Writer{journal: journal, health: v, onTick: look, jobs: make(chan job, 1)}
 }
 
 // Start lets it work and report to the journal actor.
@@ -53,11 +53,11 @@ func (w *Writer) Start(to *mailbox.Ref) {
 	go w.run()
 }
 
-func (w *Writer) take(j job) { w.jobs <- j }
+func (w *Writer) submit(j job) { w.jobs <- j }
 
 func (w *Writer) run() {
 	defer w.done.Done()
-	ticker := time.NewTicker(LookEvery)
+	ticker := time.NewTicker(CheckInterval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -67,8 +67,8 @@ func (w *Writer) run() {
 			}
 			w.do(j)
 		case <-ticker.C:
-			w.look()
-			w.lookAtSpace()
+			w.onTick()
+			w.checkSpace()
 		}
 	}
 }
@@ -82,39 +82,39 @@ func (w *Writer) do(j job) {
 	runtime.Gosched()
 	last, err := w.journal.Append(j.expected, j.records)
 	if errors.Is(err, wal.ErrNoSpace) {
-		w.vitals.refused.Store(int64(BatchBytes(j.records)))
-		w.vitals.full.Begin(w.vitals.Clock())
+		w.health.refusedBytes.Store(int64(BatchBytes(j.records)))
+		w.health.full.Begin(w.health.Clock())
 	}
 	w.to.Send(&written{last: last, err: err})
 }
 
-// LookEvery is how often the writer looks, while it has nothing to write, whether it could, and at the clock. A disk that fills up shows
+// CheckInterval is how often the writer looks, while it has nothing to write, whether it could, and at the clock. A disk that fills up shows
 // within a second, and one that has space again within five.
-const LookEvery = 500 * time.Millisecond
+const CheckInterval = 500 * time.Millisecond
 
 // spaceMargin is what must be free beyond the least that can be written until a disk has space again.
 const spaceMargin = 64 << 10
 
-// spacious is a journal that can tell, without writing, whether it would take so many bytes.
-type spacious interface{ Room(bytes int64) error }
+// spaceChecker is a journal that can tell, without writing, whether it would take so many bytes.
+type spaceChecker interface{ CheckSpace(bytes int64) error }
 
-// lookAtSpace notes whether there is space, and has a snapshot that failed tried again when there is.
-func (w *Writer) lookAtSpace() {
-	journal, tells := w.journal.(spacious)
+// checkSpace notes whether there is space, and has a snapshot that failed tried again when there is.
+func (w *Writer) checkSpace() {
+	journal, tells := w.journal.(spaceChecker)
 	if !tells {
 		return
 	}
-	now := w.vitals.Clock()
+	now := w.health.Clock()
 	switch {
-	case errors.Is(journal.Room(0), wal.ErrNoSpace):
-		w.vitals.full.Begin(now)
-	case journal.Room(max(spaceMargin, w.vitals.refused.Load())) == nil:
-		w.vitals.refused.Store(0)
-		w.vitals.full.Calm(now)
+	case errors.Is(journal.CheckSpace(0), wal.ErrNoSpace):
+		w.health.full.Begin(now)
+	case journal.CheckSpace(max(spaceMargin, w.health.refusedBytes.Load())) == nil:
+		w.health.refusedBytes.Store(0)
+		w.health.full.Recover(now)
 	}
-	if wanted := w.vitals.wanted.Load(); wanted > 0 && journal.Room(wanted) == nil {
-		w.vitals.wanted.Store(0)
-		w.to.Send(&again{})
+	if wanted := w.health.retryBytes.Load(); wanted > 0 && journal.CheckSpace(wanted) == nil {
+		w.health.retryBytes.Store(0)
+		w.to.Send(&retrySnapshot{})
 	}
 }
 

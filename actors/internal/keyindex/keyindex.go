@@ -32,9 +32,9 @@ type slot struct {
 }
 
 const (
-	slotsMin  = 1 << 10
-	loadPart  = 3 // the table is larger when this many
-	loadWhole = 4 // of this many slots are used
+	slotsMin        = 1 << 10
+	loadNumerator   = 3 // the table is larger when this many
+	loadDenominator = 4 // of this many slots are used
 )
 
 // New makes an empty index.
@@ -48,14 +48,14 @@ func newTable(size int) *table {
 	return &table{mask: uint64(size - 1), slots: make([]slot, size)}
 }
 
-// printOf is never 0.
-func printOf(digest account.Digest) uint64 {
+// fingerprintOf is never 0.
+func fingerprintOf(digest account.Digest) uint64 {
 	return max(1, binary.LittleEndian.Uint64(digest[:]))
 }
 
-// Account is the account to ask about a digest, 0 when there is none.
-func (x *Index) Account(digest account.Digest) uint64 {
-	table, mark := x.current.Load(), printOf(digest)
+// Lookup is the account to ask about a digest, 0 when there is none.
+func (x *Index) Lookup(digest account.Digest) uint64 {
+	table, mark := x.current.Load(), fingerprintOf(digest)
 	for at := mark & table.mask; ; at = (at + 1) & table.mask {
 		switch slot := &table.slots[at]; slot.fingerprint.Load() {
 		case 0:
@@ -71,8 +71,8 @@ func (x *Index) Account(digest account.Digest) uint64 {
 func (x *Index) Claim(digest account.Digest, account uint64) bool {
 	x.writing.Lock()
 	defer x.writing.Unlock()
-	table, mark := x.current.Load(), printOf(digest)
-	if (x.used+1)*loadWhole > len(table.slots)*loadPart {
+	table, mark := x.current.Load(), fingerprintOf(digest)
+	if (x.used+1)*loadDenominator > len(table.slots)*loadNumerator {
 		table = x.grow(table)
 	}
 	slot := table.find(mark)
@@ -91,11 +91,11 @@ func (x *Index) Claim(digest account.Digest, account uint64) bool {
 }
 
 // Claim is the claim of an account to a fingerprint.
-type Claim struct{ print, account uint64 }
+type Claim struct{ fingerprint, account uint64 }
 
-// ClaimOf is the claim of an account to the fingerprint of a digest.
-func ClaimOf(digest account.Digest, account uint64) Claim {
-	return Claim{printOf(digest), account}
+// NewClaim is the claim of an account to the fingerprint of a digest.
+func NewClaim(digest account.Digest, account uint64) Claim {
+	return Claim{fingerprintOf(digest), account}
 }
 
 // Fill takes the claims of a replay, before anybody reads: one table, made large enough at once. False and the account when
@@ -110,14 +110,14 @@ func (x *Index) Fill(all [][]Claim) (account uint64, whole bool) {
 	table := newTable(tableSize(count))
 	for _, claims := range all {
 		for _, claim := range claims {
-			slot := table.find(claim.print)
+			slot := table.find(claim.fingerprint)
 			if owner := slot.account.Load(); owner == claim.account {
 				continue
 			} else if owner != 0 {
 				return claim.account, false
 			}
 			slot.account.Store(claim.account)
-			slot.fingerprint.Store(claim.print)
+			slot.fingerprint.Store(claim.fingerprint)
 			x.used++
 		}
 	}
@@ -138,7 +138,7 @@ func tableSize(count int) int {
 func (x *Index) Release(digest account.Digest, account uint64) {
 	x.writing.Lock()
 	defer x.writing.Unlock()
-	mark := printOf(digest)
+	mark := fingerprintOf(digest)
 	if slot := x.current.Load().find(mark); slot.fingerprint.Load() == mark && slot.account.Load() == account {
 		slot.account.Store(0)
 	}

@@ -14,7 +14,7 @@ func keyOf(id uint64) account.Digest { return sha256.Sum256(binary.BigEndian.App
 
 func TestIndex(t *testing.T) {
 	x := New()
-	if x.Account(keyOf(1)) != 0 {
+	if x.Lookup(keyOf(1)) != 0 {
 		t.Error("an empty index knows a key")
 	}
 	for id := uint64(1); id <= 10_000; id++ {
@@ -26,20 +26,20 @@ func TestIndex(t *testing.T) {
 		t.Error("a print has two owners, or none")
 	}
 	x.Release(keyOf(5), 6)
-	if x.Account(keyOf(5)) != 5 {
+	if x.Lookup(keyOf(5)) != 5 {
 		t.Error("released by another one")
 	}
 	x.Release(keyOf(5), 5)
-	if x.Account(keyOf(5)) != 0 || !x.Claim(keyOf(5), 6) || x.Account(keyOf(5)) != 6 {
+	if x.Lookup(keyOf(5)) != 0 || !x.Claim(keyOf(5), 6) || x.Lookup(keyOf(5)) != 6 {
 		t.Error("a released print can't be claimed again")
 	}
 	for id := uint64(6); id <= 10_000; id++ {
-		if got := x.Account(keyOf(id)); got != id {
+		if got := x.Lookup(keyOf(id)); got != id {
 			t.Fatalf("key %d leads to account %d", id, got)
 		}
 	}
 	var zero account.Digest
-	if !x.Claim(zero, 3) || x.Account(zero) != 3 {
+	if !x.Claim(zero, 3) || x.Lookup(zero) != 3 {
 		t.Error("a digest of zeros is lost")
 	}
 }
@@ -55,7 +55,7 @@ func TestCollisions(t *testing.T) {
 		x.Claim(near(n), uint64(n+1))
 	}
 	for n := range 2000 {
-		if got := x.Account(near(n)); got != uint64(n+1) {
+		if got := x.Lookup(near(n)); got != uint64(n+1) {
 			t.Fatalf("%d leads to %d", n, got)
 		}
 	}
@@ -75,7 +75,7 @@ func TestIndexIsReadWhileItGrows(t *testing.T) {
 					return
 				default:
 				}
-				if x.Account(keyOf(1)) != 1 {
+				if x.Lookup(keyOf(1)) != 1 {
 					t.Error("a key is not found while others are made")
 					return
 				}
@@ -100,17 +100,17 @@ func TestIndexIsFilled(t *testing.T) {
 		if !one.Claim(keyOf(id), id) {
 			t.Fatal(id)
 		}
-		claims = append(claims, []Claim{ClaimOf(keyOf(id), id), ClaimOf(keyOf(id), id)}) // an account that was awake claims again
+		claims = append(claims, []Claim{NewClaim(keyOf(id), id), NewClaim(keyOf(id), id)}) // an account that was awake claims again
 	}
 	if _, whole := all.Fill(claims); !whole || all.used != one.used {
 		t.Fatalf("%d keys, want %d", all.used, one.used)
 	}
 	for id := uint64(1); id <= 3*slotsMin+10; id++ {
-		if got, want := all.Account(keyOf(id)), one.Account(keyOf(id)); got != want {
+		if got, want := all.Lookup(keyOf(id)), one.Lookup(keyOf(id)); got != want {
 			t.Fatalf("key %d is of account %d, want %d", id, got, want)
 		}
 	}
-	if id, whole := New().Fill([][]Claim{{ClaimOf(keyOf(1), 1)}, {ClaimOf(keyOf(1), 2)}}); whole || id != 2 {
+	if id, whole := New().Fill([][]Claim{{NewClaim(keyOf(1), 1)}, {NewClaim(keyOf(1), 2)}}); whole || id != 2 {
 		t.Errorf("two accounts with one key: %d", id)
 	}
 }

@@ -23,9 +23,9 @@ func (c *coder) keyCreated(e *account.KeyCreated) {
 }
 
 func (c *coder) key(k *account.KeyRecord) {
-	c.own(1, &k.ID)
-	c.own(2, &k.Name)
-	c.own(3, &k.Hint)
+	c.uniqueText(1, &k.ID)
+	c.uniqueText(2, &k.Name)
+	c.uniqueText(3, &k.Hint)
 	c.digest(4, &k.Digest)
 	c.instant(5, &k.CreatedAt)
 	c.instant(7, &k.RevokedAt)
@@ -34,7 +34,7 @@ func (c *coder) key(k *account.KeyRecord) {
 
 func (c *coder) keyRevoked(e *account.KeyRevoked) {
 	c.uint64(1, &e.Account)
-	c.own(2, &e.KeyID)
+	c.uniqueText(2, &e.KeyID)
 	c.instant(3, &e.At)
 	c.text(5, &e.By)
 }
@@ -46,30 +46,30 @@ func (c *coder) leased(e *account.Leased) {
 	c.count(4, &e.Refunded)
 	c.count(5, &e.Unspent)
 	c.steady(6, &e.Steady)
-	c.own(7, &e.KeyID)
+	c.uniqueText(7, &e.KeyID)
 	c.instant(8, &e.At)
 	c.node(10, &e.Node)
-	c.count(11, &e.Recent)
+	c.count(11, &e.RecentAdmitted)
 }
 
 func (c *coder) returned(e *account.Returned) {
 	c.uint64(1, &e.Account)
 	c.date(2, &e.Day)
 	c.count(3, &e.Unspent)
-	c.count(4, &e.Recent)
+	c.count(4, &e.RecentAdmitted)
 	c.steady(5, &e.Steady)
 	repeated(c, 6, &e.Uses, (*coder).keyUse)
 	c.node(7, &e.Node)
 }
 
 func (c *coder) keyUse(u *account.KeyUse) {
-	c.own(1, &u.KeyID)
+	c.uniqueText(1, &u.KeyID)
 	c.instant(2, &u.At)
 }
 
 func (c *coder) suspended(e *account.Suspended) {
 	c.uint64(1, &e.Account)
-	c.own(2, &e.Reason)
+	c.uniqueText(2, &e.Reason)
 	c.instant(3, &e.At)
 	c.text(5, &e.By)
 }
@@ -80,10 +80,10 @@ func (c *coder) restored(e *account.Restored) {
 	c.text(4, &e.By)
 }
 
-func (c *coder) allowanceSet(e *account.AllowanceSet) {
+func (c *coder) quotaSet(e *account.QuotaSet) {
 	c.uint64(1, &e.Account)
-	c.count(2, &e.Allowance.Day)
-	c.count(3, &e.Allowance.Minute)
+	c.count(2, &e.Quota.Day)
+	c.count(3, &e.Quota.Minute)
 	c.instant(4, &e.At)
 	c.text(6, &e.By)
 }
@@ -91,20 +91,20 @@ func (c *coder) allowanceSet(e *account.AllowanceSet) {
 // AppendAccount appends an account as a snapshot holds it, behind its length as a varint.
 func AppendAccount(to []byte, state *account.State) []byte {
 	c := &coder{writing: true, bytes: to}
-	measured(c, state, (*coder).account)
+	lengthPrefixed(c, state, (*coder).account)
 	return c.bytes
 }
 
-// AccountParts takes apart what AppendAccount has written, without its length, and what AppendAside may have written behind it.
-func AccountParts(data []byte) (state, aside []byte) {
+// SplitAccount takes apart what AppendAccount has written, without its length, and what AppendIdleState may have written behind it.
+func SplitAccount(data []byte) (state, aside []byte) {
 	size, n := binary.Uvarint(data)
 	return data[n : n+int(size)], data[n+int(size):]
 }
 
-// AppendAside appends what a process remembers of an account that it put aside. It is in no log and no snapshot.
-func AppendAside(to []byte, aside *account.Aside) []byte {
+// AppendIdleState appends what a process remembers of an account that it put aside. It is in no log and no snapshot.
+func AppendIdleState(to []byte, aside *account.EvictedState) []byte {
 	c := &coder{writing: true, bytes: to}
-	c.aside(aside)
+	c.idleState(aside)
 	return c.bytes
 }
 
@@ -113,12 +113,12 @@ func (d *Decoder) Account(data []byte) (account.State, error) {
 	s := &d.state
 	keys, days, leases := s.Record.Keys[:0], s.Days[:0], s.Leases[:0]
 	*s = account.State{Record: account.Record{Keys: keys}, Days: days, Leases: leases}
-	if err := read(d, data, s, (*coder).account); err != nil {
+	if err := decode(d, data, s, (*coder).account); err != nil {
 		return account.State{}, fmt.Errorf("decode account %d: %w", s.Record.ID, err)
 	}
 	last := account.LeaseState{}
 	for _, lease := range s.Leases {
-		if err := follows(lease, last.Node); err != nil {
+		if err := checkLeaseOrder(lease, last.Node); err != nil {
 			return account.State{}, fmt.Errorf("decode account %d: %w", s.Record.ID, err)
 		}
 		last = lease
@@ -126,28 +126,28 @@ func (d *Decoder) Account(data []byte) (account.State, error) {
 	return *s, nil
 }
 
-// Skim is Account without texts, for who wants to know the numbers and that the account is whole.
-func (d *Decoder) Skim(data []byte) (account.State, error) {
-	d.coder.skim = true
-	defer func() { d.coder.skim = false }()
+// AccountWithoutText is Account without texts, for who wants to know the numbers and that the account is whole.
+func (d *Decoder) AccountWithoutText(data []byte) (account.State, error) {
+	d.coder.skipText = true
+	defer func() { d.coder.skipText = false }()
 	return d.Account(data)
 }
 
-// follows checks the order of leases: those of a node that is alone come first, then one of each node of a cluster, by number.
-func follows(lease account.LeaseState, last engine.NodeID) error {
+// checkLeaseOrder checks the order of leases: those of a node that is alone come first, then one of each node of a cluster, by number.
+func checkLeaseOrder(lease account.LeaseState, last engine.NodeID) error {
 	switch {
 	case lease.Node < last || lease.Node == last && last != 0:
 		return fmt.Errorf("a lease of node %d behind one of node %d", lease.Node, last)
-	case lease.Node == 0 && lease.Recent != 0 || lease.Node != 0 && lease.Unspent != 0:
-		return fmt.Errorf("a lease of node %d with %d recent and %d unspent", lease.Node, lease.Recent, lease.Unspent)
+	case lease.Node == 0 && lease.RecentAdmitted != 0 || lease.Node != 0 && lease.Unspent != 0:
+		return fmt.Errorf("a lease of node %d with %d recent and %d unspent", lease.Node, lease.RecentAdmitted, lease.Unspent)
 	}
 	return nil
 }
 
-// Aside reads what AppendAside has written.
-func (d *Decoder) Aside(data []byte) (account.Aside, error) {
-	aside := &account.Aside{}
-	err := read(d, data, aside, (*coder).aside)
+// IdleState reads what AppendIdleState has written.
+func (d *Decoder) IdleState(data []byte) (account.EvictedState, error) {
+	aside := &account.EvictedState{}
+	err := decode(d, data, aside, (*coder).idleState)
 	return *aside, err
 }
 
@@ -158,11 +158,11 @@ func (c *coder) account(s *account.State) {
 	c.instant(3, &r.CreatedAt)
 	repeated(c, 5, &r.Keys, (*coder).key)
 	c.instant(6, &r.SuspendedAt)
-	c.own(8, &r.Reason)
-	c.count(9, &r.Allowance.Day)
-	c.count(10, &r.Allowance.Minute)
+	c.uniqueText(8, &r.Reason)
+	c.count(9, &r.Quota.Day)
+	c.count(10, &r.Quota.Minute)
 	repeated(c, 11, &s.Days, (*coder).day)
-	c.date(12, &s.Floor)
+	c.date(12, &s.ClosedUntil)
 	repeated(c, 13, &s.Leases, (*coder).lease)
 }
 
@@ -176,16 +176,16 @@ func (c *coder) lease(l *account.LeaseState) {
 	c.count(2, &l.Unspent)
 	c.count(3, &l.Count)
 	c.node(4, &l.Node)
-	c.count(5, &l.Recent)
+	c.count(5, &l.RecentAdmitted)
 }
 
-func (c *coder) aside(a *account.Aside) {
-	repeated(c, 1, &a.Days, (*coder).asideDay)
-	c.int64(2, (*int64)(&a.Fence))
+func (c *coder) idleState(a *account.EvictedState) {
+	repeated(c, 1, &a.Days, (*coder).idleDay)
+	c.int64(2, (*int64)(&a.LeaseAskedAt))
 	repeated(c, 3, &a.Uses, (*coder).keyUse)
 }
 
-func (c *coder) asideDay(d *account.AsideDay) {
+func (c *coder) idleDay(d *account.EvictedDay) {
 	c.date(1, &d.Day)
 	c.count(2, &d.Spent)
 	c.count(3, &d.Refunded)

@@ -7,13 +7,13 @@ import "testing"
 // A replay reads into the same memory: what it costs does not grow with garbage (F8). A writer of the hot path makes the record and what
 // writes it. The race detector allocates too, so it does not see this test.
 func TestF8_DecodingAllocatesNothing(t *testing.T) {
-	d, memory := NewDecoder(), &Memory{}
-	d.Use(memory)
+	d, memory := NewDecoder(), &Arena{}
+	d.UseArena(memory)
 	for name, most := range map[string]float64{"refreshed-typed": 0, "leased": 1} { // its key's text
 		event := samples()[name]
 		record := encoded(event)
 		got := testing.AllocsPerRun(200, func() {
-			memory.Empty()
+			memory.Reset()
 			if _, err := d.Event(record); err != nil {
 				t.Fatal(err)
 			}

@@ -7,8 +7,8 @@ import (
 	"math/bits"
 )
 
-// field is the number of a field; 0 is none.
-type field int32
+// fieldNumber is the number of a field; 0 is none.
+type fieldNumber int32
 
 // The wire types of protobuf that messages here use, and the rest, which only fields of newer programs have.
 const (
@@ -21,11 +21,11 @@ const (
 )
 
 var (
-	errOverflow = errors.New("a number of more than 64 bits")
-	errTag      = errors.New("no field begins like this")
-	errWire     = errors.New("another wire type than this field has")
-	errTwice    = errors.New("it is there twice")
-	errMissing  = errors.New("it is missing")
+	errOverflow  = errors.New("a number of more than 64 bits")
+	errTag       = errors.New("no field begins like this")
+	errWire      = errors.New("another wire type than this field has")
+	errDuplicate = errors.New("it is there twice")
+	errMissing   = errors.New("it is missing")
 )
 
 // coder writes messages, or reads them. A message is told by one function, which names its fields in the order of their numbers; each call
@@ -40,12 +40,12 @@ type coder struct {
 
 	// Of reading.
 	at   int
-	next field // whose value begins at at; 0 at the end of the message
-	wire byte  // its type
+	next fieldNumber // whose value begins at at; 0 at the end of the message
+	wire byte        // its type
 	scope
-	texts  *knownTexts // nil: each text is copied
-	memory *Memory     // nil: each event has memory of its own
-	skim   bool        // texts of accounts are passed over
+	interned *internTable // nil: each text is copied
+	arena    *Arena       // nil: each event has memory of its own
+	skipText bool         // texts of accounts are passed over
 }
 
 // scope is of the message that is being read.
@@ -63,22 +63,22 @@ func (c *coder) fail(err error) {
 }
 
 // message is a field that holds a message.
-func message[T any](c *coder, n field, v *T, fields func(*coder, *T)) {
+func message[T any](c *coder, n fieldNumber, v *T, fields func(*coder, *T)) {
 	switch {
 	case c.writing:
 		c.putTag(n, wireBytes)
-		measured(c, v, fields)
+		lengthPrefixed(c, v, fields)
 	case c.next == n:
 		outer := c.scope
 		end := c.length()
-		readTo(c, end, v, fields)
+		readMessage(c, end, v, fields)
 		c.scope = outer
 		c.advance()
 	}
 }
 
 // repeated is a field that holds a list of messages. A list that is nil gets the memory that it needs at once.
-func repeated[T any](c *coder, n field, list *[]T, fields func(*coder, *T)) {
+func repeated[T any](c *coder, n fieldNumber, list *[]T, fields func(*coder, *T)) {
 	if c.writing {
 		for i := range *list {
 			message(c, n, &(*list)[i], fields)
@@ -86,7 +86,7 @@ func repeated[T any](c *coder, n field, list *[]T, fields func(*coder, *T)) {
 		return
 	}
 	if c.next == n && *list == nil {
-		*list = make([]T, 0, c.run())
+		*list = make([]T, 0, c.countRun())
 	}
 	for c.next == n {
 		var zero T
@@ -95,8 +95,8 @@ func repeated[T any](c *coder, n field, list *[]T, fields func(*coder, *T)) {
 	}
 }
 
-// measured writes a message behind its length. The length has one byte until it is known, as most have in the end.
-func measured[T any](c *coder, v *T, fields func(*coder, *T)) {
+// lengthPrefixed writes a message behind its length. The length has one byte until it is known, as most have in the end.
+func lengthPrefixed[T any](c *coder, v *T, fields func(*coder, *T)) {
 	c.bytes = append(c.bytes, 0)
 	start := len(c.bytes)
 	fields(c, v)
@@ -112,8 +112,8 @@ func measured[T any](c *coder, v *T, fields func(*coder, *T)) {
 	copy(c.bytes[start-1:], length)
 }
 
-// readTo reads a message that ends at end.
-func readTo[T any](c *coder, end int, v *T, fields func(*coder, *T)) {
+// readMessage reads a message that ends at end.
+func readMessage[T any](c *coder, end int, v *T, fields func(*coder, *T)) {
 	c.scope = scope{end: end}
 	c.advance()
 	for {
@@ -128,13 +128,13 @@ func readTo[T any](c *coder, end int, v *T, fields func(*coder, *T)) {
 		}
 	}
 	if missing := c.needed &^ c.seen; missing != 0 && c.err == nil {
-		c.next = field(bits.TrailingZeros64(missing))
+		c.next = fieldNumber(bits.TrailingZeros64(missing))
 		c.fail(errMissing)
 	}
 }
 
 // require makes a field one that must be there.
-func (c *coder) require(n field) {
+func (c *coder) require(n fieldNumber) {
 	c.needed |= 1 << n
 	if c.next == n {
 		c.seen |= 1 << n
@@ -142,17 +142,17 @@ func (c *coder) require(n field) {
 }
 
 // once refuses a field that is there twice, where protobuf would put both together.
-func (c *coder) once(n field) {
+func (c *coder) once(n fieldNumber) {
 	if c.next == n {
 		if c.seen&(1<<n) != 0 {
-			c.fail(errTwice)
+			c.fail(errDuplicate)
 		}
 		c.seen |= 1 << n
 	}
 }
 
-// run is how many fields like the next one follow each other, itself included.
-func (c *coder) run() int {
+// countRun is how many fields like the next one follow each other, itself included.
+func (c *coder) countRun() int {
 	at, next, wire, err, count := c.at, c.next, c.wire, c.err, 0
 	for c.next == next && c.wire == wireBytes {
 		c.at = c.length()
@@ -175,7 +175,7 @@ func (c *coder) advance() {
 	} else {
 		tag = c.varint()
 	}
-	c.next, c.wire = field(tag>>3), byte(tag&7)
+	c.next, c.wire = fieldNumber(tag>>3), byte(tag&7)
 	if c.next <= 0 || c.wire == wireGroupClose {
 		if c.err == nil {
 			c.fail(errTag)
@@ -267,12 +267,12 @@ func (c *coder) skip() {
 	}
 }
 
-func (c *coder) putTag(n field, wire byte) {
+func (c *coder) putTag(n fieldNumber, wire byte) {
 	c.bytes = appendVarint(c.bytes, uint64(n)<<3|uint64(wire))
 }
 
 // put writes a number, unless it is 0.
-func (c *coder) put(n field, v uint64) {
+func (c *coder) put(n fieldNumber, v uint64) {
 	if v != 0 {
 		c.putTag(n, wireVarint)
 		c.bytes = appendVarint(c.bytes, v)
@@ -280,7 +280,7 @@ func (c *coder) put(n field, v uint64) {
 }
 
 // putBytes writes bytes, also none.
-func (c *coder) putBytes(n field, v []byte) {
+func (c *coder) putBytes(n fieldNumber, v []byte) {
 	c.putTag(n, wireBytes)
 	c.bytes = append(appendVarint(c.bytes, uint64(len(v))), v...)
 }

@@ -40,9 +40,9 @@ func (c *coder) sessionOpened(e *account.SessionOpened) {
 
 func (c *coder) sessionClosed(e *account.SessionClosed) { c.digest(1, &e.Token) }
 
-func (c *coder) announced(e *account.Announced) { c.transition(&e.Transition) }
+func (c *coder) announced(e *account.Announced) { c.keyPolicy(&e.KeyPolicy) }
 
-func (c *coder) transition(t *account.Transition) {
+func (c *coder) keyPolicy(t *account.KeyPolicy) {
 	c.instant(1, &t.AnnouncedAt)
 	c.instant(3, &t.RequiredAt)
 	c.text(5, &t.By)
@@ -56,12 +56,12 @@ func (c *coder) announcementWithdrawn(e *account.AnnouncementWithdrawn) {
 func (c *coder) address(a *account.AddressState) {
 	c.email(1, &a.Email)
 	c.uint64(2, &a.Account)
-	c.steady(3, &a.Again)
-	c.steady(4, &a.Touched)
+	c.steady(3, &a.NextCodeAt)
+	c.steady(4, &a.LastEventAt)
 	c.date(5, &a.Mails.Day)
 	c.count(6, &a.Mails.Count)
-	c.date(7, &a.Wrong.Day)
-	c.count(8, &a.Wrong.Count)
+	c.date(7, &a.WrongTries.Day)
+	c.count(8, &a.WrongTries.Count)
 }
 
 func (c *coder) session(s *account.SessionState) {
@@ -83,10 +83,10 @@ func (c *coder) code(s *account.CodeState) {
 
 // registry is the registry of logins but for what comes in lists.
 type registry struct {
-	wrong, codes account.RollingState
+	wrong, codes account.HourCounter
 	swept        time.Duration
 	lastID       uint64
-	transition   account.Transition
+	keyPolicy    account.KeyPolicy
 	steady       time.Duration // of the snapshot
 }
 
@@ -97,13 +97,13 @@ func (c *coder) registry(r *registry) {
 	message(c, 2, &r.codes, (*coder).rolling)
 	c.steady(3, &r.swept)
 	c.uint64(4, &r.lastID)
-	if !c.writing || r.transition != (account.Transition{}) {
-		message(c, 5, &r.transition, (*coder).transition)
+	if !c.writing || r.keyPolicy != (account.KeyPolicy{}) {
+		message(c, 5, &r.keyPolicy, (*coder).keyPolicy)
 	}
 	c.steady(6, &r.steady)
 }
 
-func (c *coder) rolling(s *account.RollingState) {
+func (c *coder) rolling(s *account.HourCounter) {
 	c.minutes(1, s.Counts[:])
 	c.int64(2, &s.Newest)
 	if !c.writing && s.Newest < 0 {
@@ -112,7 +112,7 @@ func (c *coder) rolling(s *account.RollingState) {
 }
 
 // minutes are numbers in one field, packed.
-func (c *coder) minutes(n field, v []uint16) {
+func (c *coder) minutes(n fieldNumber, v []uint16) {
 	c.once(n)
 	switch {
 	case c.writing:

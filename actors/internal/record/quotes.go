@@ -11,17 +11,17 @@ func (c *coder) refreshed(e *engine.Refreshed) {
 	c.sint64(5, &e.Priority)
 	c.bool(6, &e.Manual)
 	c.text(7, &e.UpstreamSource)
-	if c.next == 8 && c.memory != nil && e.Quotes == nil {
-		e.Quotes = take(&c.memory.quotes, c.run())[:0]
+	if c.next == 8 && c.arena != nil && e.Quotes == nil {
+		e.Quotes = alloc(&c.arena.quotes, c.countRun())[:0]
 	}
 	repeated(c, 8, &e.Quotes, (*coder).quoted)
-	repeated(c, 9, &e.Held, (*coder).held)
+	repeated(c, 9, &e.Quarantined, (*coder).quarantined)
 	c.instant(10, &e.Slot)
 	c.count(12, &e.Currencies)
 	c.text(13, &e.By)
 }
 
-func (c *coder) quoted(q *engine.Quoted) {
+func (c *coder) quoted(q *engine.AcceptedQuote) {
 	c.text(1, &q.Key.Institution)
 	c.channel(2, &q.Key.Channel)
 	c.kind(3, &q.Key.Kind)
@@ -33,8 +33,8 @@ func (c *coder) quoted(q *engine.Quoted) {
 	c.bool(11, &q.Backfill)
 }
 
-// held has texts of the source as it wrote them, perhaps cut within a character: in protobuf's words these are bytes.
-func (c *coder) held(h *engine.Held) {
+// quarantined has texts of the source as it wrote them, perhaps cut within a character: in protobuf's words these are bytes.
+func (c *coder) quarantined(h *engine.Quarantined) {
 	o := &h.Observation
 	c.uint64(1, &h.ID)
 	c.text(2, &h.SourceID)
@@ -43,14 +43,14 @@ func (c *coder) held(h *engine.Held) {
 	c.text(6, &o.Currency)
 	c.channel(7, &o.Channel)
 	c.kind(8, &o.Kind)
-	c.own(9, &o.Buy)
-	c.own(10, &o.Sell)
+	c.uniqueText(9, &o.Buy)
+	c.uniqueText(10, &o.Sell)
 	c.date(11, &o.EffectiveDate)
 	c.instant(12, &o.PublishedAt)
 	c.instant(14, &o.ExpiresAt)
 	c.text(16, (*string)(&h.Reason))
-	c.own(17, &h.Detail)
-	c.own(18, &o.Document)
+	c.uniqueText(17, &h.Detail)
+	c.uniqueText(18, &o.Document)
 }
 
 func (c *coder) withdrawn(e *engine.Withdrawn) {
@@ -65,7 +65,7 @@ func (c *coder) withdrawn(e *engine.Withdrawn) {
 
 func (c *coder) released(e *engine.Released) {
 	c.text(1, &e.Currency)
-	c.uint64(2, &e.HeldID)
+	c.uint64(2, &e.QuarantineID)
 	c.text(3, &e.SourceID)
 	c.instant(4, &e.ObservedAt)
 	c.sint64(6, &e.Priority)
@@ -78,12 +78,12 @@ func (c *coder) released(e *engine.Released) {
 
 func (c *coder) rejected(e *engine.Rejected) {
 	c.text(1, &e.Currency)
-	c.uint64(2, &e.HeldID)
+	c.uint64(2, &e.QuarantineID)
 	c.instant(3, &e.At)
 	c.text(5, &e.By)
 }
 
-func (c *coder) offer(o *engine.Offer) {
+func (c *coder) offer(o *engine.SourceQuote) {
 	c.text(1, &o.Key.Institution)
 	c.channel(2, &o.Key.Channel)
 	c.kind(3, &o.Key.Kind)
@@ -100,7 +100,7 @@ func (c *coder) offer(o *engine.Offer) {
 	c.bool(18, &o.Manual)
 }
 
-func (c *coder) suspect(s *engine.Suspect) {
+func (c *coder) pendingConfirmation(s *engine.PendingConfirmation) {
 	c.text(1, &s.Key.Institution)
 	c.channel(2, &s.Key.Channel)
 	c.kind(3, &s.Key.Kind)
@@ -110,14 +110,14 @@ func (c *coder) suspect(s *engine.Suspect) {
 	c.decimal(8, &s.Sell)
 }
 
-func (c *coder) slot(s *engine.HeardSlot) {
+func (c *coder) slot(s *engine.AnsweredSlot) {
 	c.text(1, &s.SourceID)
 	c.instant(2, &s.Slot)
 	c.count(4, &s.Currencies)
 }
 
-// row is without its currency, which is that of its book.
-func (c *coder) row(h *engine.HistoryEntry) {
+// historyEntry is without its currency, which is that of its book.
+func (c *coder) historyEntry(h *engine.HistoryEntry) {
 	c.date(1, &h.Date)
 	c.text(2, &h.InstitutionID)
 	c.channel(3, &h.Channel)
@@ -127,5 +127,5 @@ func (c *coder) row(h *engine.HistoryEntry) {
 	c.text(7, &h.SourceID)
 	c.precision(8, &h.DatePrecision)
 	c.instant(9, &h.ObservedAt)
-	c.sint64(11, &h.Rank)
+	c.sint64(11, &h.Precedence)
 }

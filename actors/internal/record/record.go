@@ -12,9 +12,9 @@ import (
 // ErrUnknown says that a record or a snapshot holds something that only a newer program understands.
 var ErrUnknown = errors.New("written by a newer program; run that one on this directory")
 
-// newest is the newest version of the format of records that this build knows. A record that needs a newer one is refused; new fields
+// recordVersion is the newest version of the format of records that this build knows. A record that needs a newer one is refused; new fields
 // alone need none.
-const newest = 1
+const recordVersion = 1
 
 // CodeRefused says that a limit against guessing refused a try of a code. It changes nothing: it goes to the log so that the answer takes
 // as long as that to a wrong code, and so that an operator finds it.
@@ -30,10 +30,10 @@ type Bundle struct {
 	Records [][]byte // none of them a bundle
 }
 
-// one is one record: one event.
-type one struct {
+// envelope is one record: one event.
+type envelope struct {
 	requires uint64
-	kind     field // of the event
+	kind     fieldNumber // of the event
 	event    any
 }
 
@@ -41,7 +41,7 @@ type one struct {
 // *account.AnnouncementWithdrawn, *CodeRefused or *Bundle.
 func Encode(event any) ([]byte, error) {
 	c := &coder{writing: true, bytes: make([]byte, 0, recordBytes)}
-	c.one(&one{event: event})
+	c.envelope(&envelope{event: event})
 	if len(c.bytes) == 0 {
 		return nil, fmt.Errorf("encode event: no record holds a %T", event)
 	}
@@ -54,24 +54,24 @@ const recordBytes = 96
 // Decoder reads records and snapshots. What it returns shares no memory with the bytes that it was read from, unless its method says so.
 // One goroutine at a time uses it. The zero Decoder is for a few values: it copies each text.
 type Decoder struct {
-	coder coder
-	one   one
+	coder    coder
+	envelope envelope
 
 	// Read into again and again.
 	state account.State
 }
 
 // NewDecoder keeps one copy of texts that occur again and again.
-func NewDecoder() *Decoder { return &Decoder{coder: coder{texts: newTexts()}} }
+func NewDecoder() *Decoder { return &Decoder{coder: coder{interned: newInternTable()}} }
 
-// Use takes the memory of the events to come from m, until it is called again.
-func (d *Decoder) Use(m *Memory) { d.coder.memory = m }
+// UseArena takes the memory of the events to come from m, until it is called again.
+func (d *Decoder) UseArena(m *Arena) { d.coder.arena = m }
 
-// read reads a message.
-func read[T any](d *Decoder, data []byte, v *T, fields func(*coder, *T)) error {
+// decode reads a message.
+func decode[T any](d *Decoder, data []byte, v *T, fields func(*coder, *T)) error {
 	c := &d.coder
 	c.bytes, c.at, c.err = data, 0, nil
-	readTo(c, len(data), v, fields)
+	readMessage(c, len(data), v, fields)
 	c.bytes = nil
 	return c.err
 }
@@ -79,14 +79,14 @@ func read[T any](d *Decoder, data []byte, v *T, fields func(*coder, *T)) error {
 // Event reads a record. A record of a kind or version that this build does not know is ErrUnknown; fields that it does not know are passed
 // over.
 func (d *Decoder) Event(record []byte) (any, error) {
-	d.one = one{}
-	if err := read(d, record, &d.one, (*coder).one); err != nil {
+	d.envelope = envelope{}
+	if err := decode(d, record, &d.envelope, (*coder).envelope); err != nil {
 		return nil, fmt.Errorf("decode record: %w", err)
 	}
-	if _, bundle := d.one.event.(*Bundle); bundle || d.one.event == nil {
+	if _, bundle := d.envelope.event.(*Bundle); bundle || d.envelope.event == nil {
 		return nil, fmt.Errorf("decode record of an unknown kind (%d bytes): %w", len(record), ErrUnknown)
 	}
-	return d.one.event, nil
+	return d.envelope.event, nil
 }
 
 // bundleTag is how a record begins that is a bundle: the number of the field, as a varint.
@@ -103,11 +103,11 @@ func (d *Decoder) Bundle(record []byte) (Bundle, error) {
 	if !IsBundle(record) {
 		return Bundle{Records: [][]byte{record}}, nil
 	}
-	d.one = one{}
-	if err := read(d, record, &d.one, (*coder).one); err != nil {
+	d.envelope = envelope{}
+	if err := decode(d, record, &d.envelope, (*coder).envelope); err != nil {
 		return Bundle{}, fmt.Errorf("decode bundle: %w", err)
 	}
-	b, is := d.one.event.(*Bundle)
+	b, is := d.envelope.event.(*Bundle)
 	if !is {
 		return Bundle{}, errors.New("decode bundle: it is something else as well")
 	}
@@ -134,10 +134,10 @@ func (d *Decoder) Events(record []byte, events []any) ([]any, error) {
 	return events, nil
 }
 
-func (c *coder) one(r *one) {
-	c.version(&r.requires, newest)
+func (c *coder) envelope(r *envelope) {
+	c.version(&r.requires, recordVersion)
 	if c.writing {
-		for n := firstKind; n < len(kinds) && !kinds[n].code(c, field(n), r.event); n++ {
+		for n := firstEventKind; n < len(eventKinds) && !eventKinds[n].code(c, fieldNumber(n), r.event); n++ {
 		}
 		return
 	}
@@ -147,7 +147,7 @@ func (c *coder) one(r *one) {
 		}
 	}
 	if c.next == r.kind && c.next != 0 {
-		kinds[r.kind].code(c, r.kind, r.event)
+		eventKinds[r.kind].code(c, r.kind, r.event)
 	}
 }
 
@@ -160,16 +160,16 @@ func (c *coder) version(v *uint64, known uint64) {
 	}
 }
 
-// kind is a kind of event.
-type kind struct {
+// eventKind is a kind of event.
+type eventKind struct {
 	empty func() any
-	code  func(c *coder, n field, event any) bool // false for an event of another kind
+	code  func(c *coder, n fieldNumber, event any) bool // false for an event of another kind
 }
 
-func of[T any](fields func(*coder, *T)) kind {
-	return kind{
+func kindOf[T any](fields func(*coder, *T)) eventKind {
+	return eventKind{
 		empty: func() any { return new(T) },
-		code: func(c *coder, n field, event any) bool {
+		code: func(c *coder, n fieldNumber, event any) bool {
 			e, is := event.(*T)
 			if is {
 				message(c, n, e, fields)
@@ -179,47 +179,47 @@ func of[T any](fields func(*coder, *T)) kind {
 	}
 }
 
-// kinds are the kinds of events, by the number of their field.
-var kinds = [...]kind{
-	2:  of((*coder).refreshed),
-	3:  of((*coder).withdrawn),
-	4:  of((*coder).released),
-	5:  of((*coder).rejected),
-	6:  of((*coder).accountCreated),
-	7:  of((*coder).keyCreated),
-	8:  of((*coder).keyRevoked),
-	9:  of((*coder).leased),
-	10: of((*coder).returned),
-	11: of((*coder).suspended),
-	12: of((*coder).restored),
-	13: of((*coder).allowanceSet),
-	14: of((*coder).codeIssued),
-	15: of((*coder).codeFailed),
-	16: of((*coder).codeRefused),
-	17: of((*coder).sessionOpened),
-	18: of((*coder).sessionClosed),
-	19: of((*coder).announced),
-	20: of((*coder).announcementWithdrawn),
-	21: of((*coder).bundle),
+// eventKinds are the kinds of events, by the number of their field.
+var eventKinds = [...]eventKind{
+	2:  kindOf((*coder).refreshed),
+	3:  kindOf((*coder).withdrawn),
+	4:  kindOf((*coder).released),
+	5:  kindOf((*coder).rejected),
+	6:  kindOf((*coder).accountCreated),
+	7:  kindOf((*coder).keyCreated),
+	8:  kindOf((*coder).keyRevoked),
+	9:  kindOf((*coder).leased),
+	10: kindOf((*coder).returned),
+	11: kindOf((*coder).suspended),
+	12: kindOf((*coder).restored),
+	13: kindOf((*coder).quotaSet),
+	14: kindOf((*coder).codeIssued),
+	15: kindOf((*coder).codeFailed),
+	16: kindOf((*coder).codeRefused),
+	17: kindOf((*coder).sessionOpened),
+	18: kindOf((*coder).sessionClosed),
+	19: kindOf((*coder).announced),
+	20: kindOf((*coder).announcementWithdrawn),
+	21: kindOf((*coder).bundle),
 }
 
-const firstKind = 2
+const firstEventKind = 2
 
 // newEvent is an empty event of the kind that is next, nil for one that this build does not know.
 func (c *coder) newEvent() any {
 	switch {
-	case c.next < firstKind || int(c.next) >= len(kinds):
+	case c.next < firstEventKind || int(c.next) >= len(eventKinds):
 		return nil
-	case c.memory != nil && c.next == 2:
-		return c.memory.newRefreshed()
-	case c.memory != nil && c.next == 9:
-		return c.memory.newLeased()
+	case c.arena != nil && c.next == 2:
+		return c.arena.newRefreshed()
+	case c.arena != nil && c.next == 9:
+		return c.arena.newLeased()
 	}
-	return kinds[c.next].empty()
+	return eventKinds[c.next].empty()
 }
 
 func (c *coder) bundle(b *Bundle) {
 	c.node(1, &b.Node)
 	c.uint64(2, &b.Token)
-	c.lists(3, &b.Records)
+	c.byteStrings(3, &b.Records)
 }

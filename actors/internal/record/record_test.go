@@ -42,8 +42,8 @@ func TestGoldenRecords(t *testing.T) {
 
 func encoded(event any) []byte { return must(Encode(event)) }
 
-// parts puts pieces of a record together; texts are bytes in hex.
-func parts(pieces ...any) []byte {
+// concat puts pieces of a record together; texts are bytes in hex.
+func concat(pieces ...any) []byte {
 	var all []byte
 	for _, piece := range pieces {
 		if text, is := piece.(string); is {
@@ -56,53 +56,53 @@ func parts(pieces ...any) []byte {
 
 // What protobuf lets a writer do, and what a newer program may, is read; what is no message, or says what can't be, is refused, with its place.
 func TestEvent_WhatIsRead(t *testing.T) {
-	rejected := &engine.Rejected{Currency: "USD", HeldID: 5}
+	rejected := &engine.Rejected{Currency: "USD", QuarantineID: 5}
 	shortSeal := &coder{writing: true}
-	message(shortSeal, 14, &account.CodeIssued{Email: ana}, func(c *coder, e *account.CodeIssued) { c.codeIssued(e); c.putBytes(6, []byte("short")) })
+	message(shortSeal, 14, &account.CodeIssued{Email: sampleEmail}, func(c *coder, e *account.CodeIssued) { c.codeIssued(e); c.putBytes(6, []byte("short")) })
 	for name, c := range map[string]struct {
 		record []byte
 		says   string // of the error; "": it reads as rejected
 	}{
-		"as written":            {parts("2a 07 0a 03 555344 10 05"), ""},
-		"in another order":      {parts("2a 07 10 05 0a 03 555344"), ""},
-		"the last one wins":     {parts("2a 09 10 09 0a 03 555344 10 05"), ""},
-		"in two pieces":         {parts("2a 02 10 05 2a 05 0a 03 555344"), ""},
-		"two events":            {parts("1a 00 2a 07 0a 03 555344 10 05"), ""},
-		"a longer number":       {parts("2a 09 0a 03 555344 10 85 80 00"), ""},
-		"version 1":             {parts("08 01 2a 07 0a 03 555344 10 05"), ""},
-		"an unknown number":     {parts("2a 0a 0a 03 555344 f8 01 07 10 05"), ""},
-		"an unknown text":       {parts("2a 0c 0a 03 555344 10 05 fa 01 02 6869"), ""},
-		"unknown fixed ones":    {parts("2a 17 fd 01 00000000 f9 01 0000000000000000 0a 03 555344 10 05"), ""},
-		"an unknown group":      {parts("2a 0d fb 01 0a 00 fc 01 0a 03 555344 10 05"), ""},
+		"as written":            {concat("2a 07 0a 03 555344 10 05"), ""},
+		"in another order":      {concat("2a 07 10 05 0a 03 555344"), ""},
+		"the last one wins":     {concat("2a 09 10 09 0a 03 555344 10 05"), ""},
+		"in two pieces":         {concat("2a 02 10 05 2a 05 0a 03 555344"), ""},
+		"two events":            {concat("1a 00 2a 07 0a 03 555344 10 05"), ""},
+		"a longer number":       {concat("2a 09 0a 03 555344 10 85 80 00"), ""},
+		"version 1":             {concat("08 01 2a 07 0a 03 555344 10 05"), ""},
+		"an unknown number":     {concat("2a 0a 0a 03 555344 f8 01 07 10 05"), ""},
+		"an unknown text":       {concat("2a 0c 0a 03 555344 10 05 fa 01 02 6869"), ""},
+		"unknown fixed ones":    {concat("2a 17 fd 01 00000000 f9 01 0000000000000000 0a 03 555344 10 05"), ""},
+		"an unknown group":      {concat("2a 0d fb 01 0a 00 fc 01 0a 03 555344 10 05"), ""},
 		"nothing":               {nil, "unknown kind (0 bytes): written by a newer"},
-		"another kind":          {parts("f2 07 00"), "written by a newer"},
-		"a newer version":       {parts("08 02 2a 02 10 05"), "version 2, known up to 1: written by a newer"},
-		"a bundle":              {parts("aa 01 00"), "written by a newer"},
-		"a newer channel":       {parts("1a 02 20 06"), "channel 6: written by a newer"},
-		"cut in a number":       {parts("2a 02 10 85"), "field 2 at byte 4: unexpected EOF"},
-		"cut in a text":         {parts("2a 04 0a 03 5553"), "field 1 at byte 4: unexpected EOF"},
-		"cut in an event":       {parts("2a 07 0a 03 5553"), "field 5 at byte 2: unexpected EOF"},
-		"cut in a fixed one":    {parts("2a 04 fd 01 0000"), "unexpected EOF"},
-		"cut in a group":        {parts("2a 03 fb 01 0a"), "unexpected EOF"},
-		"eleven bytes":          {parts("2a 0c 10 80808080808080808080 01"), "64 bits"},
-		"a length without end":  {parts("2a 0b 0a ffffffffffffffffff 01"), "unexpected EOF"},
-		"a text as a number":    {parts("2a 03 12 01 05"), "wire type"},
-		"a number as a text":    {parts("2a 02 08 05"), "wire type"},
-		"field 0":               {parts("2a 02 00 05"), "no field"},
-		"the end of no group":   {parts("2a 02 fc 01"), "no field"},
-		"wire type 7":           {parts("2a 02 ff 01"), "no field"},
-		"a date of year 10,000": {parts("4a 05 10 dc f3 de 01"), "date 3652060"},
-		"a long second":         {parts("2a 06 20 80 94 eb dc 03"), "1000000000 nanoseconds"},
-		"no decimal":            {parts("22 05 4a 03 22 01 78"), "not a decimal"},
-		"no address":            {parts("32 02 08 01"), "field 2 at byte 4: it is missing"},
-		"empty address":         {parts("32 04 08 01 12 00"), "field 1 at byte 6: it is missing"},
-		"short digest":          {parts("92 01 07 0a 05 73686f7274"), "a digest of 5 bytes"},
-		"no digest":             {parts("92 01 00"), "it is missing"},
-		"no key":                {parts("3a 02 08 01"), "it is missing"},
+		"another kind":          {concat("f2 07 00"), "written by a newer"},
+		"a newer version":       {concat("08 02 2a 02 10 05"), "version 2, known up to 1: written by a newer"},
+		"a bundle":              {concat("aa 01 00"), "written by a newer"},
+		"a newer channel":       {concat("1a 02 20 06"), "channel 6: written by a newer"},
+		"cut in a number":       {concat("2a 02 10 85"), "field 2 at byte 4: unexpected EOF"},
+		"cut in a text":         {concat("2a 04 0a 03 5553"), "field 1 at byte 4: unexpected EOF"},
+		"cut in an event":       {concat("2a 07 0a 03 5553"), "field 5 at byte 2: unexpected EOF"},
+		"cut in a fixed one":    {concat("2a 04 fd 01 0000"), "unexpected EOF"},
+		"cut in a group":        {concat("2a 03 fb 01 0a"), "unexpected EOF"},
+		"eleven bytes":          {concat("2a 0c 10 80808080808080808080 01"), "64 bits"},
+		"a length without end":  {concat("2a 0b 0a ffffffffffffffffff 01"), "unexpected EOF"},
+		"a text as a number":    {concat("2a 03 12 01 05"), "wire type"},
+		"a number as a text":    {concat("2a 02 08 05"), "wire type"},
+		"field 0":               {concat("2a 02 00 05"), "no field"},
+		"the end of no group":   {concat("2a 02 fc 01"), "no field"},
+		"wire type 7":           {concat("2a 02 ff 01"), "no field"},
+		"a date of year 10,000": {concat("4a 05 10 dc f3 de 01"), "date 3652060"},
+		"a long second":         {concat("2a 06 20 80 94 eb dc 03"), "1000000000 nanoseconds"},
+		"no decimal":            {concat("22 05 4a 03 22 01 78"), "not a decimal"},
+		"no address":            {concat("32 02 08 01"), "field 2 at byte 4: it is missing"},
+		"empty address":         {concat("32 04 08 01 12 00"), "field 1 at byte 6: it is missing"},
+		"short digest":          {concat("92 01 07 0a 05 73686f7274"), "a digest of 5 bytes"},
+		"no digest":             {concat("92 01 00"), "it is missing"},
+		"no key":                {concat("3a 02 08 01"), "it is missing"},
 		"negative count":        {encoded(&account.Leased{Account: 1, Count: -1}), "field 3 at byte 15: a count of -1"},
 		"negative steady":       {encoded(&account.Leased{Account: 1, Steady: -1}), "a steady time of -1"},
-		"large allowance":       {encoded(&account.AllowanceSet{Account: 1, Allowance: account.Allowance{Day: 1 << 40}}), "a count of"},
-		"no such node":          {parts("4a 06 08 01 50 80 80 04"), "a node 65536"},
+		"large allowance":       {encoded(&account.QuotaSet{Account: 1, Quota: account.Quota{Day: 1 << 40}}), "a count of"},
+		"no such node":          {concat("4a 06 08 01 50 80 80 04"), "a node 65536"},
 		"short seal":            {shortSeal.bytes, "a digest of 5 bytes"},
 	} {
 		got, err := NewDecoder().Event(c.record)
@@ -125,7 +125,7 @@ func TestAccount_LeasesInOrder(t *testing.T) {
 	state := sampleAccount()
 	for _, leases := range [][]account.LeaseState{
 		{{Node: 2, Count: 1}, {Node: 1, Count: 1}}, {{Node: 2, Count: 1}, {Node: 2, Count: 1}}, {{Node: 2, Count: 1}, {Count: 1}},
-		{{Recent: 1}}, {{Node: 1, Unspent: 1}}, {{Node: 1, Recent: -1}},
+		{{RecentAdmitted: 1}}, {{Node: 1, Unspent: 1}}, {{Node: 1, RecentAdmitted: -1}},
 	} {
 		state.Leases = leases
 		if read, err := NewDecoder().Account(body(state)); err == nil {
@@ -148,7 +148,7 @@ func TestBundles(t *testing.T) {
 		t.Errorf("%v, %v", events, err)
 	}
 	for name, record := range map[string][]byte{
-		"a newer one": parts(record, "08 02"), "another event": parts(record, alone), "a node": parts("aa 01 04 08 80 80 04"), "cut": record[:20],
+		"a newer one": concat(record, "08 02"), "another event": concat(record, alone), "a node": concat("aa 01 04 08 80 80 04"), "cut": record[:20],
 	} {
 		if got, err := d.Bundle(record); err == nil {
 			t.Errorf("%s reads as %+v", name, got)
@@ -159,7 +159,7 @@ func TestBundles(t *testing.T) {
 // Every instant, also those that 64 bits of nanoseconds do not reach, is read as it was written.
 func TestInstants(t *testing.T) {
 	for _, at := range []time.Time{
-		{}, time.Unix(0, 0).UTC(), time.Unix(0, 1).UTC(), time.Time{}.Add(1), time.Time{}.Add(-1), noon,
+		{}, time.Unix(0, 0).UTC(), time.Unix(0, 1).UTC(), time.Time{}.Add(1), time.Time{}.Add(-1), sampleTime,
 		time.Date(1, 1, 1, 0, 0, 1, 0, time.UTC), time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC), time.Date(-300, 1, 1, 0, 0, 0, 5, time.UTC),
 	} {
 		event := &engine.Rejected{At: at}
@@ -172,12 +172,12 @@ func TestInstants(t *testing.T) {
 // Events stand side by side in one memory until it is emptied, whatever was in it before, and live longer than the bytes that they were read
 // from: the log writes the next record over them.
 func TestEventsOfOneMemory(t *testing.T) {
-	all, d, memory := samples(), NewDecoder(), &Memory{}
-	d.Use(memory)
+	all, d, memory := samples(), NewDecoder(), &Arena{}
+	d.UseArena(memory)
 	for round := range 3 {
-		memory.Empty()
+		memory.Reset()
 		decoded := map[string][]any{}
-		for range memoryMin {
+		for range arenaMin {
 			for name, event := range all {
 				record := encoded(event)
 				decoded[name] = must(d.Events(record, decoded[name]))
@@ -196,19 +196,19 @@ func TestEventsOfOneMemory(t *testing.T) {
 
 // Texts are found again, also beyond those that were found a moment ago, and more than are kept are copied.
 func TestKnownTexts(t *testing.T) {
-	known, first := newTexts(), map[int]*knownText{}
+	known, first := newInternTable(), map[int]*internedText{}
 	for round := range 2 {
-		for i := range textsMax + 100 {
+		for i := range internedMax + 100 {
 			word := []byte{byte(i), byte(i >> 8), byte(i >> 16), '#'}
-			found := known.find(word)
-			if found.text != string(word) || round == 1 && i < textsMax && found != first[i] {
+			found := known.lookup(word)
+			if found.text != string(word) || round == 1 && i < internedMax && found != first[i] {
 				t.Fatalf("%q is found as %q", word, found.text)
 			}
 			first[i] = found
 			clear(word)
 		}
 	}
-	if len(known.all) != textsMax {
+	if len(known.all) != internedMax {
 		t.Errorf("%d texts are kept", len(known.all))
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// newestSnapshot is the newest version of the format of snapshots. Parts with accounts need 2: who does not know them must not take the
+// snapshotVersion is the newest version of the format of snapshots. Parts with accounts need 2: who does not know them must not take the
 // rest for the whole.
-const newestSnapshot = 2
+const snapshotVersion = 2
 
 const (
 	partItemsMax = 256     // offers, rows and so on in one part of a snapshot
@@ -20,8 +20,8 @@ type part struct {
 	requires   uint64
 	currency   string
 	lastHeldID uint64
-	book       *engine.BookState // has the lists; of a part that is read nil until the first one comes
-	parts      uint64            // in the last part: how many came before it
+	state      *engine.SavedCurrency // has the lists; of a part that is read nil until the first one comes
+	parts      uint64                // in the last part: how many came before it
 	last       bool
 	accounts   [][]byte // see AppendAccount
 	addresses  []account.AddressState
@@ -29,25 +29,25 @@ type part struct {
 	registry   *registry
 	codes      []account.CodeState
 
-	open func(currency string) *engine.BookState // finds the book of a part that is read
+	open func(currency string) *engine.SavedCurrency // finds the book of a part that is read
 }
 
 func (c *coder) part(p *part) {
-	c.version(&p.requires, newestSnapshot)
+	c.version(&p.requires, snapshotVersion)
 	c.text(2, &p.currency)
 	c.uint64(3, &p.lastHeldID)
-	if p.book == nil && (c.next >= 4 && c.next <= 7 || c.next == 14) {
-		p.book = p.open(p.currency)
+	if p.state == nil && (c.next >= 4 && c.next <= 7 || c.next == 14) {
+		p.state = p.open(p.currency)
 	}
-	if b := p.book; b != nil {
-		repeated(c, 4, &b.Offers, (*coder).offer)
-		repeated(c, 5, &b.Suspects, (*coder).suspect)
-		c.rows(6, b)
-		repeated(c, 7, &b.Held, (*coder).held)
+	if b := p.state; b != nil {
+		repeated(c, 4, &b.SourceQuotes, (*coder).offer)
+		repeated(c, 5, &b.Pending, (*coder).pendingConfirmation)
+		c.history(6, b)
+		repeated(c, 7, &b.Quarantine, (*coder).quarantined)
 	}
 	c.uint64(8, &p.parts)
 	c.bool(9, &p.last)
-	c.lists(10, &p.accounts)
+	c.byteStrings(10, &p.accounts)
 	repeated(c, 11, &p.addresses, (*coder).address)
 	repeated(c, 12, &p.sessions, (*coder).session)
 	if c.once(13); c.next == 13 {
@@ -56,23 +56,23 @@ func (c *coder) part(p *part) {
 	if p.registry != nil {
 		message(c, 13, p.registry, (*coder).registry)
 	}
-	if b := p.book; b != nil {
+	if b := p.state; b != nil {
 		repeated(c, 14, &b.Slots, (*coder).slot)
 	}
 	repeated(c, 15, &p.codes, (*coder).code)
 }
 
-// rows is the history of a book. It is long and moved as a whole, so it grows to twice its size.
-func (c *coder) rows(n field, b *engine.BookState) {
+// history is the history of a book. It is long and moved as a whole, so it grows to twice its size.
+func (c *coder) history(n fieldNumber, b *engine.SavedCurrency) {
 	from := len(b.History)
 	if c.next == n {
-		if more := c.run(); cap(b.History)-from < more {
+		if more := c.countRun(); cap(b.History)-from < more {
 			grown := make([]engine.HistoryEntry, from, from+max(more, from))
 			copy(grown, b.History)
 			b.History = grown
 		}
 	}
-	repeated(c, n, &b.History, (*coder).row)
+	repeated(c, n, &b.History, (*coder).historyEntry)
 	if !c.writing {
 		for i := range b.History[from:] {
 			b.History[from+i].Currency = b.Currency
@@ -80,7 +80,7 @@ func (c *coder) rows(n field, b *engine.BookState) {
 	}
 }
 
-// ofLedger reports that a part is of no book.
-func (p *part) ofLedger() bool {
+// ofAccounts reports that a part is of no book.
+func (p *part) ofAccounts() bool {
 	return len(p.accounts)+len(p.addresses)+len(p.sessions)+len(p.codes) > 0 || p.registry != nil
 }

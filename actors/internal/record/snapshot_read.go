@@ -15,9 +15,9 @@ import (
 
 // Snapshot is what a snapshot holds besides accounts and addresses, of which there may be a million.
 type Snapshot struct {
-	Books      []engine.BookState    // in the order in which they were written
-	Registry   account.RegistryState // without addresses
-	Transition account.Transition
+	Currencies []engine.SavedCurrency // in the order in which they were written
+	Registry   account.RegistryState  // without addresses
+	KeyPolicy  account.KeyPolicy
 	Steady     time.Duration // no event up to the snapshot is of a later one
 }
 
@@ -37,7 +37,7 @@ func (d *Decoder) Snapshot(r io.Reader, visitor SnapshotVisitor) (*Snapshot, err
 		if from.part.last {
 			return &from.found, from.end(count)
 		}
-		if err := from.keep(); err != nil {
+		if err := from.store(); err != nil {
 			return nil, fmt.Errorf("decode part %d of the snapshot: %w", count, err)
 		}
 	}
@@ -57,39 +57,39 @@ type snapshotReader struct {
 func (s *snapshotReader) next() error {
 	size, err := binary.ReadUvarint(s.from)
 	if err != nil {
-		return noEOF(err)
+		return unexpectedEOF(err)
 	}
 	if size > partBytesMax {
 		return fmt.Errorf("a part of %d bytes, at most %d", size, partBytesMax)
 	}
 	s.bytes = slices.Grow(s.bytes[:0], int(size))[:size]
 	if _, err := io.ReadFull(s.from, s.bytes); err != nil {
-		return noEOF(err)
+		return unexpectedEOF(err)
 	}
-	s.part = part{open: s.book, accounts: s.part.accounts[:0]}
-	return read(s.decoder, s.bytes, &s.part, (*coder).part)
+	s.part = part{open: s.state, accounts: s.part.accounts[:0]}
+	return decode(s.decoder, s.bytes, &s.part, (*coder).part)
 }
 
-// book is the book of a currency: the last one, or a new one.
-func (s *snapshotReader) book(currency string) *engine.BookState {
-	if n := len(s.found.Books); n == 0 || s.found.Books[n-1].Currency != currency {
-		s.found.Books = append(s.found.Books, engine.BookState{Currency: currency})
+// state is the book of a currency: the last one, or a new one.
+func (s *snapshotReader) state(currency string) *engine.SavedCurrency {
+	if n := len(s.found.Currencies); n == 0 || s.found.Currencies[n-1].Currency != currency {
+		s.found.Currencies = append(s.found.Currencies, engine.SavedCurrency{Currency: currency})
 	}
-	return &s.found.Books[len(s.found.Books)-1]
+	return &s.found.Currencies[len(s.found.Currencies)-1]
 }
 
-// keep takes over what the part holds.
-func (s *snapshotReader) keep() error {
+// store takes over what the part holds.
+func (s *snapshotReader) store() error {
 	p, found := &s.part, &s.found
-	if !p.ofLedger() {
-		book := s.book(p.currency)
-		if p.book != nil && p.book != book {
+	if !p.ofAccounts() {
+		book := s.state(p.currency)
+		if p.state != nil && p.state != book {
 			return errors.New("the currency of a book behind its lists")
 		}
-		book.LastHeldID = p.lastHeldID
+		book.LastQuarantineID = p.lastHeldID
 		return nil
 	}
-	if p.book != nil {
+	if p.state != nil {
 		return errors.New("a part of a book and of accounts")
 	}
 	if len(p.accounts) > 0 {
@@ -101,16 +101,16 @@ func (s *snapshotReader) keep() error {
 		s.visitor.Addresses(p.addresses)
 	}
 	found.Registry.Sessions = append(found.Registry.Sessions, p.sessions...)
-	found.Registry.Shared = append(found.Registry.Shared, p.codes...)
+	found.Registry.SharedCodes = append(found.Registry.SharedCodes, p.codes...)
 	if r := p.registry; r != nil {
-		found.Registry.Wrong, found.Registry.Codes, found.Registry.Swept, found.Registry.LastID = r.wrong, r.codes, r.swept, r.lastID
-		found.Transition, found.Steady = r.transition, r.steady
+		found.Registry.WrongTries, found.Registry.CodesIssued, found.Registry.LastSweep, found.Registry.LastID = r.wrong, r.codes, r.swept, r.lastID
+		found.KeyPolicy, found.Steady = r.keyPolicy, r.steady
 	}
 	return nil
 }
 
 func (s *snapshotReader) end(count uint64) error {
-	if s.part.book != nil || s.part.ofLedger() {
+	if s.part.state != nil || s.part.ofAccounts() {
 		return errors.New("read snapshot: more than a number in its last part")
 	}
 	if s.part.parts != count {
@@ -122,8 +122,8 @@ func (s *snapshotReader) end(count uint64) error {
 	return nil
 }
 
-// noEOF makes an early end an error of its own.
-func noEOF(err error) error {
+// unexpectedEOF makes an early end an error of its own.
+func unexpectedEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}

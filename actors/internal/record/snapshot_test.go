@@ -16,15 +16,15 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// everything is a snapshot as it is read, with what its visitor is shown.
-type everything struct {
+// readSnapshot is a snapshot as it is read, with what its visitor is shown.
+type readSnapshot struct {
 	*Snapshot
 	accounts  []account.State
 	addresses int
 }
 
-func readAll(from io.Reader) (everything, error) {
-	var all everything
+func readAll(from io.Reader) (readSnapshot, error) {
+	var all readSnapshot
 	var err error
 	all.Snapshot, err = NewDecoder().Snapshot(from, SnapshotVisitor{
 		Accounts: func(some [][]byte) error {
@@ -50,19 +50,19 @@ func body(account account.State) []byte {
 }
 
 // written is a snapshot with so many of everything, and what it should read as.
-func written(t testing.TB, many int) ([]byte, everything) {
+func written(t testing.TB, many int) ([]byte, readSnapshot) {
 	registry := sampleRegistry(many)
-	cut := registry.Cut()
-	want := everything{Snapshot: &Snapshot{
-		Books: []engine.BookState{sampleBook("EUR", 0), sampleBook("USD", many)}, Registry: cut.Rest(), Transition: announced, Steady: time.Hour,
+	cut := registry.Snapshot()
+	want := readSnapshot{Snapshot: &Snapshot{
+		Currencies: []engine.SavedCurrency{sampleBook("EUR", 0), sampleBook("USD", many)}, Registry: cut.WithoutAddresses(), KeyPolicy: sampleKeyPolicy, Steady: time.Hour,
 	}, accounts: slices.Repeat([]account.State{sampleAccount()}, many), addresses: len(registry.State().Addresses)}
 	var buffer bytes.Buffer
 	w := NewSnapshotWriter(&buffer)
-	for _, book := range want.Books {
-		w.Book(book)
+	for _, book := range want.Currencies {
+		w.Currency(book)
 	}
 	w.Accounts(slices.Values(slices.Repeat([][]byte{body(sampleAccount())}, many)))
-	w.Registry(&cut, want.Transition, want.Steady)
+	w.Registry(&cut, want.KeyPolicy, want.Steady)
 	if err := w.End(); err != nil {
 		t.Fatal(err)
 	}
@@ -87,25 +87,25 @@ func TestSnapshotReadsAsWritten(t *testing.T) {
 func TestSnapshot_Refused(t *testing.T) {
 	one := func(p part) []byte {
 		c := &coder{writing: true}
-		measured(c, &p, (*coder).part)
+		lengthPrefixed(c, &p, (*coder).part)
 		return c.bytes
 	}
-	book := &engine.BookState{Slots: []engine.HeardSlot{{SourceID: "a"}}}
-	late := parts(one(part{book: book})[1:], "12 03 555344") // the currency behind a list
+	book := &engine.SavedCurrency{Slots: []engine.AnsweredSlot{{SourceID: "a"}}}
+	late := concat(one(part{state: book})[1:], "12 03 555344") // the currency behind a list
 	end := one(part{last: true, parts: 1})
 	for says, data := range map[string][]byte{
-		"behind its lists":              parts(append([]byte{byte(len(late))}, late...), end),
-		"a part of a book and of":       parts(one(part{book: book, codes: []account.CodeState{{}}}), end),
+		"behind its lists":              concat(append([]byte{byte(len(late))}, late...), end),
+		"a part of a book and of":       concat(one(part{state: book, codes: []account.CodeState{{}}}), end),
 		"its end says 1":                end,
-		"bytes behind its end":          parts(one(part{}), end, "00"),
-		"format version 3":              parts(one(part{requires: 3}), end),
-		"at most 4194304":               parts("ffffffff 0f"),
-		"decode part 0 of the snapshot": parts(one(part{accounts: [][]byte{{0xff}}}), end),
-		"65536 events in a minute":      parts("09 6a 07 0a 05 0a 03 808004", end),
-		"more than 61 minutes":          parts("44 6a 42 0a 40 0a 3e", bytes.Repeat([]byte{1}, 62), end),
-		"there twice":                   parts("0a 6a 08 0a 06 0a 01 01 0a 01 01", end),
-		"up to minute -1":               parts(one(part{registry: &registry{wrong: account.RollingState{Newest: -1}}}), end),
-		"more than a number":            one(part{last: true, book: book}),
+		"bytes behind its end":          concat(one(part{}), end, "00"),
+		"format version 3":              concat(one(part{requires: 3}), end),
+		"at most 4194304":               concat("ffffffff 0f"),
+		"decode part 0 of the snapshot": concat(one(part{accounts: [][]byte{{0xff}}}), end),
+		"65536 events in a minute":      concat("09 6a 07 0a 05 0a 03 808004", end),
+		"more than 61 minutes":          concat("44 6a 42 0a 40 0a 3e", bytes.Repeat([]byte{1}, 62), end),
+		"there twice":                   concat("0a 6a 08 0a 06 0a 01 01 0a 01 01", end),
+		"up to minute -1":               concat(one(part{registry: &registry{wrong: account.HourCounter{Newest: -1}}}), end),
+		"more than a number":            one(part{last: true, state: book}),
 		"unexpected EOF":                nil,
 	} {
 		if _, err := readAll(bytes.NewReader(data)); err == nil || !strings.Contains(err.Error(), says) {
@@ -117,7 +117,7 @@ func TestSnapshot_Refused(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := NewSnapshotWriter(to)
-	w.Book(engine.BookState{})
+	w.Currency(engine.SavedCurrency{})
 	if err := w.End(); !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("a writer that fails: %v", err)
 	}
@@ -134,15 +134,15 @@ func FuzzSnapshot(f *testing.F) {
 		}
 		var buffer bytes.Buffer
 		w := NewSnapshotWriter(&buffer)
-		for _, book := range found.Books {
-			w.Book(book)
+		for _, book := range found.Currencies {
+			w.Currency(book)
 		}
 		if err := w.End(); err != nil {
 			t.Fatal(err)
 		}
 		back, err := readAll(&buffer)
-		if err != nil || !reflect.DeepEqual(back.Books, found.Books) {
-			t.Fatalf("%+v, %v\nwas %+v", back.Books, err, found.Books)
+		if err != nil || !reflect.DeepEqual(back.Currencies, found.Currencies) {
+			t.Fatalf("%+v, %v\nwas %+v", back.Currencies, err, found.Currencies)
 		}
 	})
 }
@@ -151,7 +151,7 @@ func FuzzAccount(f *testing.F) {
 	f.Add(body(sampleAccount()))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		state, err := (&Decoder{}).Account(data)
-		if skimmed, other := NewDecoder().Skim(data); (other == nil) != (err == nil) || skimmed.Record.ID != state.Record.ID {
+		if skimmed, other := NewDecoder().AccountWithoutText(data); (other == nil) != (err == nil) || skimmed.Record.ID != state.Record.ID {
 			t.Fatalf("read %+v, %v, skimmed %+v, %v", state, err, skimmed, other)
 		}
 		if err != nil {

@@ -25,46 +25,46 @@ func NewSnapshotWriter(w io.Writer) *SnapshotWriter {
 	return &SnapshotWriter{to: w, coder: coder{writing: true}}
 }
 
-// Book writes at least one part, also of a book without facts.
-func (w *SnapshotWriter) Book(s engine.BookState) {
-	write := func(lists engine.BookState) {
-		w.write(&part{currency: s.Currency, lastHeldID: s.LastHeldID, book: &lists})
+// Currency writes at least one part, also of a book without facts.
+func (w *SnapshotWriter) Currency(s engine.SavedCurrency) {
+	write := func(lists engine.SavedCurrency) {
+		w.write(&part{currency: s.Currency, lastHeldID: s.LastQuarantineID, state: &lists})
 	}
-	write(engine.BookState{})
-	for offers := range slices.Chunk(s.Offers, partItemsMax) {
-		write(engine.BookState{Offers: offers})
+	write(engine.SavedCurrency{})
+	for offers := range slices.Chunk(s.SourceQuotes, partItemsMax) {
+		write(engine.SavedCurrency{SourceQuotes: offers})
 	}
-	for suspects := range slices.Chunk(s.Suspects, partItemsMax) {
-		write(engine.BookState{Suspects: suspects})
+	for suspects := range slices.Chunk(s.Pending, partItemsMax) {
+		write(engine.SavedCurrency{Pending: suspects})
 	}
 	for rows := range slices.Chunk(s.History, partItemsMax) {
-		write(engine.BookState{History: rows})
+		write(engine.SavedCurrency{History: rows})
 	}
-	for held := range slices.Chunk(s.Held, partItemsMax) {
-		write(engine.BookState{Held: held})
+	for held := range slices.Chunk(s.Quarantine, partItemsMax) {
+		write(engine.SavedCurrency{Quarantine: held})
 	}
 	for slots := range slices.Chunk(s.Slots, partItemsMax) {
-		write(engine.BookState{Slots: slots})
+		write(engine.SavedCurrency{Slots: slots})
 	}
 }
 
 // Accounts writes accounts, each as AppendAccount has written it, but without its length.
 func (w *SnapshotWriter) Accounts(all iter.Seq[[]byte]) {
-	gathered(all, func(some [][]byte) { w.write(&part{requires: newestSnapshot, accounts: some}) })
+	chunked(all, func(some [][]byte) { w.write(&part{requires: snapshotVersion, accounts: some}) })
 }
 
 // Registry writes the registry of logins, the announced transition and the steady time of the snapshot.
-func (w *SnapshotWriter) Registry(cut *account.RegistryCut, transition account.Transition, steady time.Duration) {
-	gathered(cut.Addresses(), func(some []account.AddressState) { w.write(&part{requires: newestSnapshot, addresses: some}) })
-	rest := cut.Rest()
+func (w *SnapshotWriter) Registry(cut *account.RegistrySnapshot, transition account.KeyPolicy, steady time.Duration) {
+	chunked(cut.Addresses(), func(some []account.AddressState) { w.write(&part{requires: snapshotVersion, addresses: some}) })
+	rest := cut.WithoutAddresses()
 	for sessions := range slices.Chunk(rest.Sessions, partItemsMax) {
-		w.write(&part{requires: newestSnapshot, sessions: sessions})
+		w.write(&part{requires: snapshotVersion, sessions: sessions})
 	}
-	for codes := range slices.Chunk(rest.Shared, partItemsMax) {
-		w.write(&part{requires: newestSnapshot, codes: codes})
+	for codes := range slices.Chunk(rest.SharedCodes, partItemsMax) {
+		w.write(&part{requires: snapshotVersion, codes: codes})
 	}
-	w.write(&part{requires: newestSnapshot, registry: &registry{
-		wrong: rest.Wrong, codes: rest.Codes, swept: rest.Swept, lastID: rest.LastID, transition: transition, steady: steady,
+	w.write(&part{requires: snapshotVersion, registry: &registry{
+		wrong: rest.WrongTries, codes: rest.CodesIssued, swept: rest.LastSweep, lastID: rest.LastID, keyPolicy: transition, steady: steady,
 	}})
 }
 
@@ -79,15 +79,15 @@ func (w *SnapshotWriter) write(p *part) {
 		return
 	}
 	w.coder.bytes = w.coder.bytes[:0]
-	measured(&w.coder, p, (*coder).part)
+	lengthPrefixed(&w.coder, p, (*coder).part)
 	w.count++
 	if _, err := w.to.Write(w.coder.bytes); err != nil {
 		w.err = fmt.Errorf("write snapshot: %w", err)
 	}
 }
 
-// gathered gives what comes one by one to write, as many at once as a part holds.
-func gathered[T any](all iter.Seq[T], write func([]T)) {
+// chunked gives what comes one by one to write, as many at once as a part holds.
+func chunked[T any](all iter.Seq[T], write func([]T)) {
 	some := make([]T, 0, partItemsMax)
 	for one := range all {
 		if some = append(some, one); len(some) == partItemsMax {

@@ -15,7 +15,7 @@ import (
 func appendVarint(to []byte, v uint64) []byte { return binary.AppendUvarint(to, v) }
 
 // integer is a number from low to high.
-func integer[T ~int | ~int32 | ~int64 | ~uint16 | ~uint64](c *coder, n field, v *T, low, high int64, what string) {
+func integer[T ~int | ~int32 | ~int64 | ~uint16 | ~uint64](c *coder, n fieldNumber, v *T, low, high int64, what string) {
 	switch {
 	case c.writing:
 		c.put(n, uint64(*v))
@@ -31,25 +31,25 @@ func integer[T ~int | ~int32 | ~int64 | ~uint16 | ~uint64](c *coder, n field, v 
 
 const dateMax = 3_652_059 // 9999-12-31
 
-func (c *coder) uint64(n field, v *uint64) { integer(c, n, v, math.MinInt64, math.MaxInt64, "") }
-func (c *coder) int64(n field, v *int64)   { integer(c, n, v, math.MinInt64, math.MaxInt64, "") }
+func (c *coder) uint64(n fieldNumber, v *uint64) { integer(c, n, v, math.MinInt64, math.MaxInt64, "") }
+func (c *coder) int64(n fieldNumber, v *int64)   { integer(c, n, v, math.MinInt64, math.MaxInt64, "") }
 
 // count is a number of things.
-func (c *coder) count(n field, v *int) { integer(c, n, v, 0, math.MaxInt32, "a count of") }
+func (c *coder) count(n fieldNumber, v *int) { integer(c, n, v, 0, math.MaxInt32, "a count of") }
 
 // node is a node of a cluster, 0 the only one.
-func (c *coder) node(n field, v *engine.NodeID) { integer(c, n, v, 0, math.MaxUint16, "a node") }
+func (c *coder) node(n fieldNumber, v *engine.NodeID) { integer(c, n, v, 0, math.MaxUint16, "a node") }
 
 // date counts days from 1, which is 0001-01-01; 0 is no date.
-func (c *coder) date(n field, v *engine.Date) { integer(c, n, v, 0, dateMax, "date") }
+func (c *coder) date(n fieldNumber, v *engine.Date) { integer(c, n, v, 0, dateMax, "date") }
 
 // steady is a steady time, in nanoseconds.
-func (c *coder) steady(n field, v *time.Duration) {
+func (c *coder) steady(n fieldNumber, v *time.Duration) {
 	integer(c, n, v, 0, math.MaxInt64, "a steady time of")
 }
 
 // sint64 is a number that is as often negative: zigzag.
-func (c *coder) sint64(n field, v *int64) {
+func (c *coder) sint64(n fieldNumber, v *int64) {
 	switch {
 	case c.writing:
 		c.put(n, uint64(*v)<<1^uint64(*v>>63))
@@ -60,7 +60,7 @@ func (c *coder) sint64(n field, v *int64) {
 	}
 }
 
-func (c *coder) bool(n field, v *bool) {
+func (c *coder) bool(n fieldNumber, v *bool) {
 	switch {
 	case c.writing && *v:
 		c.put(n, 1)
@@ -74,7 +74,7 @@ const secondsBeforeUnix = 62_135_596_800 // from 0001-01-01T00:00:00Z, the zero 
 
 // instant is two fields: n has whole seconds since 0001-01-01T00:00:00Z, the one behind it the nanoseconds within. Both absent is no
 // instant. So every instant can be told, also those that 64 bits of nanoseconds do not reach.
-func (c *coder) instant(n field, v *time.Time) {
+func (c *coder) instant(n fieldNumber, v *time.Time) {
 	if c.writing {
 		c.put(n, uint64(v.Unix()+secondsBeforeUnix))
 		c.put(n+1, uint64(v.Nanosecond()))
@@ -96,18 +96,18 @@ func (c *coder) instant(n field, v *time.Time) {
 }
 
 // text is one that occurs again and again.
-func (c *coder) text(n field, v *string) { c.string(n, v, c.texts) }
+func (c *coder) text(n fieldNumber, v *string) { c.string(n, v, c.interned) }
 
-// own is a text that hardly occurs twice.
-func (c *coder) own(n field, v *string) { c.string(n, v, nil) }
+// uniqueText is a text that hardly occurs twice.
+func (c *coder) uniqueText(n fieldNumber, v *string) { c.string(n, v, nil) }
 
-func (c *coder) string(n field, v *string, known *knownTexts) {
+func (c *coder) string(n fieldNumber, v *string, known *internTable) {
 	switch {
 	case c.writing && *v != "":
 		c.putTag(n, wireBytes)
 		c.bytes = append(appendVarint(c.bytes, uint64(len(*v))), *v...)
 	case c.next == n:
-		if text := c.value(); !c.skim {
+		if text := c.value(); !c.skipText {
 			*v = known.text(text)
 		}
 		c.advance()
@@ -115,13 +115,13 @@ func (c *coder) string(n field, v *string, known *knownTexts) {
 }
 
 // decimal is the text that was published, verbatim; "" is null.
-func (c *coder) decimal(n field, v *engine.Decimal) {
+func (c *coder) decimal(n fieldNumber, v *engine.Decimal) {
 	switch {
 	case c.writing:
 		text := v.String()
-		c.own(n, &text)
+		c.uniqueText(n, &text)
 	case c.next == n:
-		value, err := c.texts.decimal(c.value())
+		value, err := c.interned.decimal(c.value())
 		if err != nil {
 			c.fail(err)
 		}
@@ -130,8 +130,8 @@ func (c *coder) decimal(n field, v *engine.Decimal) {
 	}
 }
 
-// lists is a field that occurs for each of several pieces of bytes, which are borrowed.
-func (c *coder) lists(n field, v *[][]byte) {
+// byteStrings is a field that occurs for each of several pieces of bytes, which are borrowed.
+func (c *coder) byteStrings(n fieldNumber, v *[][]byte) {
 	if c.writing {
 		for _, one := range *v {
 			c.putBytes(n, one)
@@ -139,7 +139,7 @@ func (c *coder) lists(n field, v *[][]byte) {
 		return
 	}
 	if c.next == n && *v == nil {
-		*v = make([][]byte, 0, c.run())
+		*v = make([][]byte, 0, c.countRun())
 	}
 	for c.next == n {
 		*v = append(*v, c.value())
@@ -148,19 +148,19 @@ func (c *coder) lists(n field, v *[][]byte) {
 }
 
 // digest is the 32 bytes of a SHA-256; they must be there.
-func (c *coder) digest(n field, v *account.Digest) {
+func (c *coder) digest(n fieldNumber, v *account.Digest) {
 	if c.writing {
 		c.putBytes(n, v[:])
 		return
 	}
 	c.require(n)
 	if c.next == n {
-		c.takeDigest(c.value(), v)
+		c.setDigest(c.value(), v)
 		c.advance()
 	}
 }
 
-func (c *coder) takeDigest(data []byte, v *account.Digest) {
+func (c *coder) setDigest(data []byte, v *account.Digest) {
 	if len(data) != len(v) {
 		c.fail(fmt.Errorf("a digest of %d bytes, want %d", len(data), len(v)))
 		return
@@ -169,21 +169,21 @@ func (c *coder) takeDigest(data []byte, v *account.Digest) {
 }
 
 // seal is a digest that may be absent.
-func (c *coder) seal(n field, v *account.CodeSeal) {
+func (c *coder) seal(n fieldNumber, v *account.CodeSeal) {
 	switch {
 	case c.writing && *v != account.CodeSeal{}:
 		c.putBytes(n, v[:])
 	case c.next == n:
 		*v = account.CodeSeal{}
 		if data := c.value(); len(data) > 0 {
-			c.takeDigest(data, (*account.Digest)(v))
+			c.setDigest(data, (*account.Digest)(v))
 		}
 		c.advance()
 	}
 }
 
 // email is what is kept of an address: the digest that finds it again and a mask to show. It must be there.
-func (c *coder) email(n field, v *account.EmailID) {
+func (c *coder) email(n fieldNumber, v *account.EmailID) {
 	if !c.writing {
 		c.require(n)
 	}
@@ -201,20 +201,20 @@ func (c *coder) emailFields(v *account.EmailID) {
 
 // The words of closed lists, by the codes that stand for them: old records have these codes for ever.
 var (
-	channelWords   = [...]engine.Channel{"", engine.Unspecified, engine.Branch, engine.Digital, engine.Cash, engine.Transfer}
-	kindWords      = [...]engine.Kind{"", engine.Commercial, engine.Reference}
-	precisionWords = [...]engine.DatePrecision{"", engine.PrecisionDatetime, engine.PrecisionDay, engine.PrecisionUnknown}
+	channelValues   = [...]engine.Channel{"", engine.Unspecified, engine.Branch, engine.Digital, engine.Cash, engine.Transfer}
+	kindValues      = [...]engine.Kind{"", engine.Commercial, engine.Reference}
+	precisionValues = [...]engine.DatePrecision{"", engine.PrecisionDatetime, engine.PrecisionDay, engine.PrecisionUnknown}
 )
 
-func (c *coder) channel(n field, v *engine.Channel) { word(c, n, v, channelWords[:], "channel") }
-func (c *coder) kind(n field, v *engine.Kind)       { word(c, n, v, kindWords[:], "kind") }
-func (c *coder) precision(n field, v *engine.DatePrecision) {
-	word(c, n, v, precisionWords[:], "precision")
+func (c *coder) channel(n fieldNumber, v *engine.Channel) { enum(c, n, v, channelValues[:], "channel") }
+func (c *coder) kind(n fieldNumber, v *engine.Kind)       { enum(c, n, v, kindValues[:], "kind") }
+func (c *coder) precision(n fieldNumber, v *engine.DatePrecision) {
+	enum(c, n, v, precisionValues[:], "precision")
 }
 
-// word is a word of a closed list, by its code. A word outside the list cannot get as far as writing: the engine refuses it before a book
+// enum is a word of a closed list, by its code. A word outside the list cannot get as far as writing: the engine refuses it before a book
 // sees it.
-func word[W ~string](c *coder, n field, v *W, words []W, what string) {
+func enum[W ~string](c *coder, n fieldNumber, v *W, words []W, what string) {
 	switch {
 	case c.writing:
 		c.put(n, codeOf(words, *v, what))

@@ -11,8 +11,8 @@ import (
 	"github.com/tasard/tasard/cmd/internal/setting"
 )
 
-// Row is a command as its help tells it, with its flags and its work.
-type Row struct {
+// Spec is a command as its help tells it, with its flags and its work.
+type Spec struct {
 	Use, Short, Long, Example string
 
 	Args     cobra.PositionalArgs // what its arguments must be; nil: there are none
@@ -20,33 +20,33 @@ type Row struct {
 	Flags    func(*pflag.FlagSet) // declares those of one call, such as --yes
 
 	// Run is the work; every setting is complete and good when it begins. Nil: the command is a group, and prints its help.
-	Run   func(ctx context.Context, args []string) error
-	Alone bool             // it needs no data directory, although it takes one
-	Below []*cobra.Command // the commands of a group
+	Run          func(ctx context.Context, args []string) error
+	DataOptional bool             // it needs no data directory, although it takes one
+	Subcommands  []*cobra.Command // the commands of a group
 }
 
 // Command is the row as cobra wants it, for a process.
-func (r Row) Command(p *process.Process) *cobra.Command {
+func (r Spec) Command(p *process.Process) *cobra.Command {
 	cmd := &cobra.Command{Use: r.Use, Short: r.Short, Long: r.Long, Example: r.Example, Args: r.Args}
 	if r.Args == nil {
 		cmd.Args = noArguments
 	}
 	if r.Settings != nil {
 		r.Settings(cmd.Flags())
-		setting.Mark(cmd.Flags())
+		setting.MarkSettings(cmd.Flags())
 	}
 	if r.Flags != nil {
 		r.Flags(cmd.Flags())
 	}
-	cmd.AddCommand(r.Below...)
+	cmd.AddCommand(r.Subcommands...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if r.Run == nil {
 			return cmd.Help()
 		}
-		if err := setting.Settle(cmd, p.Environ); err != nil {
+		if err := setting.Resolve(cmd, p.Environ); err != nil {
 			return err
 		}
-		if err := setting.NeedData(cmd); err != nil && !r.Alone {
+		if err := setting.RequireData(cmd); err != nil && !r.DataOptional {
 			return err
 		}
 		return r.Run(cmd.Context(), args)
@@ -59,15 +59,15 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return exit.Fail(exit.Usage, "%s takes no argument, found %q; %s --help shows its flags", cmd.CommandPath(), args[0], cmd.CommandPath())
+	return exit.Errorf(exit.Usage, "%s takes no argument, found %q; %s --help shows its flags", cmd.CommandPath(), args[0], cmd.CommandPath())
 }
 
-// Want is the check of a command that wants so many arguments; what says which.
-func Want(count int, what string) cobra.PositionalArgs {
+// ExactArgs is the check of a command that wants so many arguments; what says which.
+func ExactArgs(count int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == count {
 			return nil
 		}
-		return exit.Fail(exit.Usage, "%s: want %s, found %d arguments", cmd.CommandPath(), what, len(args))
+		return exit.Errorf(exit.Usage, "%s: want %s, found %d arguments", cmd.CommandPath(), what, len(args))
 	}
 }

@@ -18,7 +18,7 @@ type File struct {
 	io.ReadCloser        // nil for a named pipe, which is opened by the first read
 	Name          string // for messages
 	Size          int64  // bytes; 0 = unknown
-	Waits         bool   // reads may wait for ever: a named pipe or stdin
+	Blocking      bool   // reads may wait for ever: a named pipe or stdin
 }
 
 // Close closes what Open has opened.
@@ -33,36 +33,36 @@ func (i *File) Close() error {
 // and the like, some of which have no end, are refused.
 func Open(name string, stdin io.Reader) (*File, error) {
 	if name == "-" || name == "/dev/stdin" {
-		return &File{ReadCloser: io.NopCloser(stdin), Name: "stdin", Waits: true}, nil
+		return &File{ReadCloser: io.NopCloser(stdin), Name: "stdin", Blocking: true}, nil
 	}
 	info, err := os.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, exit.Fail(exit.NoInput, "%s: there is no such file", name)
+		return nil, exit.Errorf(exit.NoInput, "%s: there is no such file", name)
 	}
 	switch {
 	case err != nil:
 	case info.Mode().Type() == fs.ModeNamedPipe:
-		return &File{Name: name, Waits: true}, nil
+		return &File{Name: name, Blocking: true}, nil
 	case info.IsDir():
 		err = fmt.Errorf("%s is a directory", name)
 	case !info.Mode().IsRegular():
 		err = fmt.Errorf("%s is neither a file nor a pipe", name)
 	}
 	if err != nil {
-		return nil, exit.Fail(exit.NoInput, "read observations: %w", err)
+		return nil, exit.Errorf(exit.NoInput, "read observations: %w", err)
 	}
 	file, err := os.Open(name)
 	if err != nil {
-		return nil, exit.Fail(exit.NoInput, "read observations: %w", err)
+		return nil, exit.Errorf(exit.NoInput, "read observations: %w", err)
 	}
 	return &File{ReadCloser: file, Name: name, Size: info.Size()}, nil
 }
 
-// Until is the content of the input. Where reads may wait for ever they end with ctx: a goroutine does the waiting. It ends with the
+// Reader is the content of the input. Where reads may wait for ever they end with ctx: a goroutine does the waiting. It ends with the
 // stream or with ctx; only one that waits for stdin, which can't be woken, may stay until the process ends, which is near when ctx has
 // ended. ctx must end when nothing is read any more.
-func (i *File) Until(ctx context.Context) io.Reader {
-	if !i.Waits {
+func (i *File) Reader(ctx context.Context) io.Reader {
+	if !i.Blocking {
 		return i
 	}
 	read, write := io.Pipe()
@@ -77,7 +77,7 @@ func (i *File) copyTo(ctx context.Context, out io.Writer) error {
 	if i.ReadCloser == nil {
 		pipe, err := openPipe(ctx, i.Name)
 		if err != nil {
-			return exit.Fail(exit.NoInput, "read observations: %w", err)
+			return exit.Errorf(exit.NoInput, "read observations: %w", err)
 		}
 		defer func() { _ = pipe.Close() }() // nothing was written to it
 		stop := context.AfterFunc(ctx, func() { _ = pipe.SetReadDeadline(time.Unix(1, 0)) })
@@ -99,12 +99,12 @@ func openPipe(ctx context.Context, name string) (*os.File, error) {
 	return os.Open(name)
 }
 
-// Unreadable is a file that could not be opened: reading it gives the error.
-func Unreadable(name string, err error) *File {
-	return &File{ReadCloser: io.NopCloser(unreadable{err}), Name: name}
+// Failed is a file that could not be opened: reading it gives the error.
+func Failed(name string, err error) *File {
+	return &File{ReadCloser: io.NopCloser(failedReader{err}), Name: name}
 }
 
-type unreadable struct{ err error }
+type failedReader struct{ err error }
 
 // Read is the error.
-func (u unreadable) Read([]byte) (int, error) { return 0, u.err }
+func (u failedReader) Read([]byte) (int, error) { return 0, u.err }

@@ -36,13 +36,13 @@ type Process struct {
 	Dial  func(ctx context.Context, network, address string) (net.Conn, error)
 	Roots *x509.CertPool
 
-	Started func() // is called when a node has read its log; nil = nothing
+	OnReady func() // is called when a node has read its log; nil = nothing
 
-	errors *slog.Logger // where the last word goes when logs are JSON; nil = a plain line
+	errorLog *slog.Logger // where the last word goes when logs are JSON; nil = a plain line
 }
 
-// Called is how to call the program again in a shell that does as this one does.
-func (p *Process) Called() string {
+// ProgramName is how to call the program again in a shell that does as this one does.
+func (p *Process) ProgramName() string {
 	if p.Name == "" || strings.ContainsFunc(p.Name, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("./_-+", r)
 	}) {
@@ -56,17 +56,17 @@ func (p *Process) Report(err error) {
 	if err == nil {
 		return
 	}
-	if p.errors != nil {
-		p.errors.Error(err.Error(), "exitCode", exit.Code(err))
+	if p.errorLog != nil {
+		p.errorLog.Error(err.Error(), "exitCode", exit.Code(err))
 		return
 	}
 	for line := range strings.SplitSeq(strings.TrimSuffix(err.Error(), "\n"), "\n") {
-		terminal.Say(p.Stderr, "tasard: %s\n", line)
+		terminal.Fprintf(p.Stderr, "tasard: %s\n", line)
 	}
 }
 
-// Variable is the value of a variable of the environment, "" when there is none.
-func (p *Process) Variable(name string) string {
+// Getenv is the value of a variable of the environment, "" when there is none.
+func (p *Process) Getenv(name string) string {
 	for _, entry := range p.Environ {
 		if text, found := strings.CutPrefix(entry, name+"="); found {
 			return text
@@ -79,14 +79,14 @@ func (p *Process) Variable(name string) string {
 func (p *Process) Logger(o terminal.LogOptions) *slog.Logger {
 	logger := terminal.NewLogger(p.Stderr, o)
 	if _, lines := logger.Handler().(*slog.JSONHandler); lines {
-		p.errors = logger
+		p.errorLog = logger
 	}
 	return logger
 }
 
-// Within gives a configuration what it needs of the process.
-func (p *Process) Within(c node.Config, log *slog.Logger) node.Config {
-	c.Logger, c.Clock, c.Random, c.Version, c.Credentials = log, p.Clock, p.Random, Version(), p.Variable(CredentialsVariable)
+// CompleteConfig gives a configuration what it needs of the process.
+func (p *Process) CompleteConfig(c node.Config, log *slog.Logger) node.Config {
+	c.Logger, c.Clock, c.Random, c.Version, c.Credentials = log, p.Clock, p.Random, Version(), p.Getenv(CredentialsVariable)
 	return c
 }
 

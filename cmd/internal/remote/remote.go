@@ -26,52 +26,52 @@ type Options struct {
 // Node is a running node that a command speaks to.
 type Node struct {
 	*admin.Client
-	start string // the command that starts such a node, for messages
+	startCommand string // the command that starts such a node, for messages
 }
 
 // New is the node at a socket; start is the command that starts such a node.
 func New(socket, start string) *Node { return &Node{admin.NewClient(socket), start} }
 
-// Ask has the node carry out an operation.
-func Ask[Body, Answer any](ctx context.Context, n *Node, o admin.Operation[Body, Answer], body Body, values ...string) (Answer, error) {
-	answer, err := o.Ask(ctx, n.Client, body, values...)
+// Call has the node carry out an operation.
+func Call[Body, Answer any](ctx context.Context, n *Node, o admin.Operation[Body, Answer], body Body, values ...string) (Answer, error) {
+	answer, err := o.Call(ctx, n.Client, body, values...)
 	return answer, n.Explain(err)
 }
 
 // Explain gives an error of asking the node its exit code, and says what to do.
 func (n *Node) Explain(err error) error {
-	var unreached *admin.UnreachedError
-	var refusal *admin.Refusal
-	var strange *admin.StrangeError
+	var unreached *admin.UnreachableError
+	var refusal *admin.Error
+	var strange *admin.ProtocolError
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &refusal):
-		return refusedBy(refusal)
+		return explainRefusal(refusal)
 	case errors.As(err, &strange):
-		return exit.Fail(exit.Broken, "%w", strange)
+		return exit.Errorf(exit.IOError, "%w", strange)
 	case !errors.As(err, &unreached):
 		return err
-	case Absent(unreached):
-		return exit.Fail(exit.Unavailable, "no node is running behind %s; start it (%s), or name its socket with --admin-socket", n.Socket, n.start)
+	case NotRunning(unreached):
+		return exit.Errorf(exit.Unavailable, "no node is running behind %s; start it (%s), or name its socket with --admin-socket", n.Socket, n.startCommand)
 	case errors.Is(err, fs.ErrPermission):
-		return exit.Fail(exit.Unavailable, "%s: not allowed; be the user that runs the node, or root", n.Socket)
+		return exit.Errorf(exit.Unavailable, "%s: not allowed; be the user that runs the node, or root", n.Socket)
 	case errors.Is(err, context.Canceled):
-		return exit.Fail(exit.Interrupted, "interrupted while the node was asked")
+		return exit.Errorf(exit.Interrupted, "interrupted while the node was asked")
 	}
-	return exit.Fail(exit.Unavailable, "%w", unreached)
+	return exit.Errorf(exit.Unavailable, "%w", unreached)
 }
 
-// Absent tells that there is no socket, or that nobody listens there.
-func Absent(err error) bool {
+// NotRunning tells that there is no socket, or that nobody listens there.
+func NotRunning(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// ErrLeaves says that the node is on its way down, or was gone before it answered.
-var ErrLeaves = errors.New("the node is stopping")
+// ErrStopping says that the node is on its way down, or was gone before it answered.
+var ErrStopping = errors.New("the node is stopping")
 
-// refusedBy gives a refusal its exit code.
-func refusedBy(r *admin.Refusal) error {
+// explainRefusal gives a refusal its exit code.
+func explainRefusal(r *admin.Error) error {
 	code := exit.FailStop
 	switch r.Code {
 	case engine.CodeInvalidParameters, engine.CodeNotFound:
@@ -80,16 +80,16 @@ func refusedBy(r *admin.Refusal) error {
 		code = exit.Unavailable
 	case engine.CodeReadOnly:
 		code = exit.CannotWrite
-	case admin.CodeUnprepared:
+	case admin.CodeNotConfigured:
 		code = exit.BadData
-	case admin.CodeLeaving:
-		return exit.Fail(exit.Busy, "%w; ask again when it is gone", ErrLeaves)
+	case admin.CodeStopping:
+		return exit.Errorf(exit.Busy, "%w; ask again when it is gone", ErrStopping)
 	}
-	return exit.Fail(code, "%w", r)
+	return exit.Errorf(code, "%w", r)
 }
 
-// Socket is where the operator reaches the node of a data directory.
-func Socket(socket, data string) string {
+// SocketPath is where the operator reaches the node of a data directory.
+func SocketPath(socket, data string) string {
 	return cmp.Or(socket, filepath.Join(data, admin.SocketName))
 }
 
@@ -97,23 +97,23 @@ func Socket(socket, data string) string {
 func (o *Options) Node(command string) (*Node, error) {
 	switch {
 	case o.Socket != "":
-		return New(o.Socket, "tasard serve"+o.Place()), nil
+		return New(o.Socket, "tasard serve"+o.NodeFlag()), nil
 	case o.Data == "":
-		return nil, exit.Fail(exit.Usage, "%s: no node; name its data directory with --data DIR, or its socket with --admin-socket PATH", command)
+		return nil, exit.Errorf(exit.Usage, "%s: no node; name its data directory with --data DIR, or its socket with --admin-socket PATH", command)
 	}
-	if err := datadir.Need(o.Data); err != nil {
+	if err := datadir.RequireDir(o.Data); err != nil {
 		return nil, err
 	}
-	return New(Socket("", o.Data), "tasard serve"+o.Place()), nil
+	return New(SocketPath("", o.Data), "tasard serve"+o.NodeFlag()), nil
 }
 
 // Running is the node that the options name, nil when they name none, or a data directory on which none runs.
 func (o *Options) Running(ctx context.Context) *Node {
 	socket := o.Socket
 	if socket == "" && o.Data != "" {
-		socket = Socket("", o.Data)
+		socket = SocketPath("", o.Data)
 		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
-		if Absent(err) {
+		if NotRunning(err) {
 			return nil
 		}
 		if err == nil {
@@ -123,11 +123,11 @@ func (o *Options) Running(ctx context.Context) *Node {
 	if socket == "" {
 		return nil
 	}
-	return New(socket, "tasard serve"+o.Place())
+	return New(socket, "tasard serve"+o.NodeFlag())
 }
 
-// Place is the flag that names the same node again.
-func (o *Options) Place() string {
+// NodeFlag is the flag that names the same node again.
+func (o *Options) NodeFlag() string {
 	if o.Socket != "" {
 		return fmt.Sprintf(" --admin-socket %s", o.Socket)
 	}

@@ -36,8 +36,8 @@ const (
 	drainDelayMax          = 10 * time.Minute
 	spreadDefault          = 5 * time.Minute
 	spreadMax              = time.Hour
-	// NoMailNote says what a node lacks that sends no mail.
-	NoMailNote = "no mail server is named (--smtp-addr), so nobody can ask for a login code"
+	// NoMailNotice says what a node lacks that sends no mail.
+	NoMailNotice = "no mail server is named (--smtp-addr), so nobody can ask for a login code"
 )
 
 // What --access-log may say.
@@ -53,7 +53,7 @@ type Node struct {
 	strict    bool
 	Limits    bool
 	NoCollect bool
-	access    string
+	accessLog string
 }
 
 // DefaultNode is what serve does where nobody says otherwise.
@@ -63,29 +63,29 @@ func DefaultNode() Node {
 			HTTP: node.HTTP{
 				Listen: ListenDefault, FeeNotice: engine.FeeNotice, AccountURL: node.AccountURLDefault, Conns: node.ConnsDefault, ConnsPerAddress: connsPerAddressDefault,
 			},
-			Accounts: node.Accounts{Terms: account.Terms{
-				Allowance: account.Allowance{Day: account.DayLimitDefault, Minute: account.MinuteLimitDefault}, Lease: account.LeaseDefault,
+			Accounts: node.Accounts{Quota: account.QuotaPolicy{
+				DefaultQuota: account.Quota{Day: account.DayLimitDefault, Minute: account.MinuteLimitDefault}, LeaseSize: account.LeaseSizeDefault,
 			}},
 			Mail:    node.Mail{TLS: mail.StartTLS},
 			Collect: node.Collect{Spread: spreadDefault},
 		},
-		strict: true, Limits: true, access: accessOff,
+		strict: true, Limits: true, accessLog: accessOff,
 	}
 }
 
-// SettledNode is the configuration that the flags and the process make.
-func SettledNode(p *process.Process, o *Node, log *slog.Logger) node.Config {
+// NodeConfig is the configuration that the flags and the process make.
+func NodeConfig(p *process.Process, o *Node, log *slog.Logger) node.Config {
 	c := o.Config
 	c.HTTP.AllowUnknown, c.Accounts.Unlimited, c.Collect.On = !o.strict, !o.Limits, !o.NoCollect
 	c.Collect.Dial, c.Collect.Roots = p.Dial, p.Roots
 	c.Mail.Print = p.Stdout
-	switch o.access {
+	switch o.accessLog {
 	case accessErrors:
 		c.HTTP.AccessLog, c.HTTP.AccessFrom = p.Stderr, http.StatusBadRequest
 	case accessAll:
 		c.HTTP.AccessLog = p.Stderr
 	}
-	return p.Within(c, log)
+	return p.CompleteConfig(c, log)
 }
 
 // addNode declares all settings of a node.
@@ -97,38 +97,38 @@ func addNode(flags *pflag.FlagSet, o *Node) {
 	flags.Var(Count(&h.Conns, 1, connsLimit), "connections", "connections at once, each of which takes about 30 KiB; newcomers beyond get 503")
 	flags.Var(Count(&h.ConnsPerAddress, 0, connsLimit), "connections-per-address",
 		"of them for one client address (IPv6: /64), at most a fifth of all; trusted proxies are exempt; 0 is any number")
-	flags.Var(Span(&h.DrainDelay, 0, drainDelayMax), "drain-delay",
+	flags.Var(Duration(&h.DrainDelay, 0, drainDelayMax), "drain-delay",
 		"how long a node that was asked to stop answers on, so that balancers see it leave: /readyz says 503, every answer ends its connection")
 	AddDirectory(flags, &o.Config)
 	addCluster(flags, &o.Config.Cluster)
 	AddWatch(flags, o)
 	AddLimits(flags, o)
 	addAccounts(flags, &o.Config)
-	PlainSwitch(flags, &o.NoCollect, "no-collect", "fetch nothing from the institutions")
+	BoolFlag(flags, &o.NoCollect, "no-collect", "fetch nothing from the institutions")
 	AddContact(flags, &o.Config.Collect)
-	flags.Var(Span(&o.Config.Collect.Spread, 0, spreadMax), "collect-spread", "over how long after 08:00, 12:00 and 17:00 the sources are asked")
-	flags.Var(Switch(&o.strict), "strict", "refuse unknown query parameters")
-	flags.Var(Switch(&h.AllowAuthorization), "cors-authorization", "let browsers send the Authorization header")
+	flags.Var(Duration(&o.Config.Collect.Spread, 0, spreadMax), "collect-spread", "over how long after 08:00, 12:00 and 17:00 the sources are asked")
+	flags.Var(OnOff(&o.strict), "strict", "refuse unknown query parameters")
+	flags.Var(OnOff(&h.AllowAuthorization), "cors-authorization", "let browsers send the Authorization header")
 	flags.Var(Line(&h.FeeNotice, "TEXT", feeNoticeMax), "fee-notice", "the sentence about fees in conversions")
-	flags.Var(Origin(&h.PublicURL), "public-url", "the address under which people reach the pages, for links that search engines and integrators copy")
+	flags.Var(SiteURL(&h.PublicURL), "public-url", "the address under which people reach the pages, for links that search engines and integrators copy")
 }
 
 // addAccounts declares how callers are counted and reached.
 func addAccounts(flags *pflag.FlagSet, c *node.Config) {
-	terms, m := &c.Accounts.Terms, &c.Mail
-	flags.Var(Count(&terms.Allowance.Day, 1, admin.QuotaDayMax), "quota-day", "requests a day for each account, and for each address without a key")
-	flags.Var(Count(&terms.Allowance.Minute, 1, admin.QuotaMinuteMax), "quota-minute", "requests in any 60 seconds, likewise")
-	flags.Var(Count(&terms.Lease, 1, leaseMax), "lease", "requests that are taken from a day's quota at once: as many a crash may cost an account")
-	flags.Var(Word(&m.Way, admin.MailSMTP, admin.MailLog, admin.MailOff), "mail",
+	terms, m := &c.Accounts.Quota, &c.Mail
+	flags.Var(Count(&terms.DefaultQuota.Day, 1, admin.QuotaDayMax), "quota-day", "requests a day for each account, and for each address without a key")
+	flags.Var(Count(&terms.DefaultQuota.Minute, 1, admin.QuotaMinuteMax), "quota-minute", "requests in any 60 seconds, likewise")
+	flags.Var(Count(&terms.LeaseSize, 1, leaseMax), "lease", "requests that are taken from a day's quota at once: as many a crash may cost an account")
+	flags.Var(Enum(&m.Method, admin.MailSMTP, admin.MailLog, admin.MailOff), "mail",
 		"how login codes are sent; by default smtp with --smtp-addr, else off; log prints them, for development")
 	flags.Var(Address(&m.Server), "smtp-addr", "the mail server")
-	flags.Var(Word(&m.TLS, string(mail.Off), string(mail.StartTLS), string(mail.Implicit)), "smtp-tls",
+	flags.Var(Enum(&m.TLS, string(mail.Off), string(mail.StartTLS), string(mail.Implicit)), "smtp-tls",
 		"how the connection to the mail server is protected; off only on one machine")
 	flags.Var(Line(&m.User, "NAME", smtpUserMax), "smtp-user", "the name to log in with at the mail server")
 	flags.Var(Path(&m.PasswordFile, "FILE"), "smtp-password-file", "a `FILE` with the password, which nobody but its owner may read")
 	flags.Var(Path(&m.CAFile, "FILE"), "smtp-ca-file", "a `FILE` of PEM certificates that may sign the mail server's; by default the system's")
 	flags.Var(emailValue(&m.From), "mail-from", "the sender of the letters")
-	flags.Var(prefixesValue(&c.HTTP.Proxies), "trusted-proxy", "a network of proxies whose X-Forwarded-For is believed; may be repeated, or name several with commas")
+	flags.Var(prefixesValue(&c.HTTP.TrustedProxies), "trusted-proxy", "a network of proxies whose X-Forwarded-For is believed; may be repeated, or name several with commas")
 	flags.Var(URL(&c.HTTP.AccountURL), "account-url", "the page that explains keys, to which answers link once keys are announced")
 	AddAdminSocket(flags, &c.Admin.Socket)
 }
@@ -139,19 +139,19 @@ func addCluster(flags *pflag.FlagSet, o *node.Cluster) {
 	flags.Var(Count(&o.Node, 0, clusterNodesMax), "cluster-node", "the number of this node in the cluster, from 1 on and for ever; no two have the same")
 	flags.Var(membersValue(&o.Members), "cluster-members",
 		"a `LIST` of the three or five nodes that keep the log, the same on each node, like 1=10.0.0.1:6222,2=10.0.0.2:6222,3=10.0.0.3:6222; others are guests")
-	flags.Var(closedAddress(&o.Listen), "cluster-listen", "the address on which other nodes come in; without it the node's own among the members")
+	flags.Var(explicitAddress(&o.Listen), "cluster-listen", "the address on which other nodes come in; without it the node's own among the members")
 	flags.Var(Path(&o.TLS.Authority, "FILE"), "cluster-ca", "a PEM `FILE` with the authority that has signed the certificates of the nodes")
 	flags.Var(Path(&o.TLS.Certificate, "FILE"), "cluster-cert", "a PEM `FILE` with this node's certificate, for the name under which others reach it")
 	flags.Var(Path(&o.TLS.Key, "FILE"), "cluster-key", "a `FILE` with the private key of that certificate, which only its owner and group may read")
-	PlainSwitch(flags, &o.Insecure, "cluster-insecure", "let the nodes speak without certificates; only where all addresses are loopback ones")
+	BoolFlag(flags, &o.Insecure, "cluster-insecure", "let the nodes speak without certificates; only where all addresses are loopback ones")
 }
 
 // AddWatch declares what lets others watch the node.
 func AddWatch(flags *pflag.FlagSet, o *Node) {
-	o.access = accessOff
-	flags.Var(closedAddress(&o.Config.Admin.Metrics), "metrics-listen",
+	o.accessLog = accessOff
+	flags.Var(explicitAddress(&o.Config.Admin.Metrics), "metrics-listen",
 		"an address for Prometheus: /metrics, /livez and /readyz, without a key; by default they are at the socket of tasard admin alone")
-	flags.Var(Word(&o.access, accessOff, accessErrors, accessAll), "access-log",
+	flags.Var(Enum(&o.accessLog, accessOff, accessErrors, accessAll), "access-log",
 		"write a line of JSON to stderr for each answer, or for errors: request id, route, status, time, bytes, network; no path, query or key")
 }
 
@@ -190,13 +190,13 @@ func AddListen(flags *pflag.FlagSet, address *string) {
 
 // AddLimits declares --limits.
 func AddLimits(flags *pflag.FlagSet, o *Node) {
-	flags.Var(Switch(&o.Limits), "limits", "hold callers to the quotas")
+	flags.Var(OnOff(&o.Limits), "limits", "hold callers to the quotas")
 }
 
 // AddLog declares the flags of a log, with what o holds as defaults.
 func AddLog(flags *pflag.FlagSet, o *terminal.LogOptions) {
-	flags.Var(Word(&o.Format, "auto", "text", "json"), "log-format", "log as text or as JSON; auto is text on a terminal")
-	flags.Var(Word(&o.Level, "debug", "info", "warn", "error"), "log-level", "log this and what is worse")
+	flags.Var(Enum(&o.Format, "auto", "text", "json"), "log-format", "log as text or as JSON; auto is text on a terminal")
+	flags.Var(Enum(&o.Level, "debug", "info", "warn", "error"), "log-level", "log this and what is worse")
 }
 
 // AddAdminSocket declares --admin-socket.
@@ -244,8 +244,8 @@ func contactValue(into *string) *value[string] {
 // Serve are the settings of the serve command.
 type Serve struct {
 	Node
-	Log      terminal.LogOptions
-	Imported string // file to take in at start, "" = none
+	Log        terminal.LogOptions
+	ImportFile string // file to take in at start, "" = none
 }
 
 // DefaultServe is what serve does where nobody says otherwise.
@@ -257,12 +257,12 @@ func DefaultServe() *Serve {
 func AddServe(flags *pflag.FlagSet, o *Serve) {
 	addNode(flags, &o.Node)
 	AddLog(flags, &o.Log)
-	flags.Var(Path(&o.Imported, "FILE"), "import", "take a `FILE` of observations in after the start; - is standard input")
+	flags.Var(Path(&o.ImportFile, "FILE"), "import", "take a `FILE` of observations in after the start; - is standard input")
 }
 
 // CheckServe finds what would keep a node from starting, but for the data directory.
 func CheckServe(p *process.Process, o *Serve) error {
-	return errors.Join(Explain(SettledNode(p, &o.Node, slog.New(slog.DiscardHandler)).Check()), checkImport(p, o.Imported))
+	return errors.Join(Explain(NodeConfig(p, &o.Node, slog.New(slog.DiscardHandler)).Check()), checkImport(p, o.ImportFile))
 }
 
 // checkImport wants a file that can be opened; a pipe is not, it would wait for its writer.
@@ -271,14 +271,14 @@ func checkImport(p *process.Process, name string) error {
 		return nil
 	}
 	file, err := input.Open(name, p.Stdin)
-	if err != nil || file.Waits {
+	if err != nil || file.Blocking {
 		return err
 	}
 	return file.Close()
 }
 
-// flagOf is the flag that sets a field of node.Config.
-func flagOf(field string) string {
+// flagForField is the flag that sets a field of node.Config.
+func flagForField(field string) string {
 	return map[string]string{
 		"Dir": "--data", "Catalogue": "--catalogue", "Definitions": "--sources",
 		"HTTP.Listen": "--listen", "HTTP.TLS": "--tls-cert and --tls-key", "HTTP.TLS.Certificate": "--tls-cert", "HTTP.TLS.Key": "--tls-key",
@@ -307,11 +307,11 @@ func Explain(err error) error {
 		node.Invalid: exit.Usage, node.BadFile: exit.BadData, node.Busy: exit.Busy, node.Unwritable: exit.CannotWrite,
 		node.Failed: exit.FailStop, node.Interrupted: exit.Interrupted,
 	}[of.Kind]
-	if known := (*exit.Failure)(nil); errors.As(err, &known) {
+	if known := (*exit.Error)(nil); errors.As(err, &known) {
 		return exit.Wrap(exit.Code(known), Explain(known.Unwrap()))
 	}
 	told := of.Err
-	if flag := flagOf(of.Field); flag != "" {
+	if flag := flagForField(of.Field); flag != "" {
 		told = fmt.Errorf("%s: %w", flag, of.Err)
 	}
 	return exit.Wrap(code, told)

@@ -22,40 +22,40 @@ import (
 // the variable, the variable over the file. The same variables and file serve every command: each takes what it knows, and
 // refuses all that is unknown or bad.
 const (
-	variablePrefix = "TASARD_"
-	configVariable = "TASARD_CONFIG"
-	configBytesMax = 1 << 20
-	settingMark    = "setting" // annotation of the flags that are settings
-	OriginMark     = "origin"  // annotation of those that a variable or the file has set: which
+	variablePrefix    = "TASARD_"
+	configVariable    = "TASARD_CONFIG"
+	configBytesMax    = 1 << 20
+	settingAnnotation = "setting" // annotation of the flags that are settings
+	OriginAnnotation  = "origin"  // annotation of those that a variable or the file has set: which
 )
 
-// Mark makes settings of the flags that a command has so far. Flags that belong to one call, such as --yes, are
+// MarkSettings makes settings of the flags that a command has so far. Flags that belong to one call, such as --yes, are
 // declared afterwards.
-func Mark(flags *pflag.FlagSet) {
+func MarkSettings(flags *pflag.FlagSet) {
 	flags.VisitAll(func(flag *pflag.Flag) {
-		flag.Annotations = map[string][]string{settingMark: nil}
+		flag.Annotations = map[string][]string{settingAnnotation: nil}
 	})
 	flags.String("config", "", "read settings from a TOML `FILE`, named as the flags are")
 }
 
-// Marked tells whether a flag is a setting.
-func Marked(flag *pflag.Flag) bool {
+// IsSetting tells whether a flag is a setting.
+func IsSetting(flag *pflag.Flag) bool {
 	if flag == nil {
 		return false
 	}
-	_, marked := flag.Annotations[settingMark]
+	_, marked := flag.Annotations[settingAnnotation]
 	return marked
 }
 
-// collect adds the settings of all commands below parent by name: the flag of the first command that has it.
-func collect(parent *cobra.Command, into map[string]*pflag.Flag) map[string]*pflag.Flag {
+// collectSettings adds the settings of all commands below parent by name: the flag of the first command that has it.
+func collectSettings(parent *cobra.Command, into map[string]*pflag.Flag) map[string]*pflag.Flag {
 	for _, command := range parent.Commands() {
 		command.Flags().VisitAll(func(flag *pflag.Flag) {
-			if Marked(flag) && into[flag.Name] == nil {
+			if IsSetting(flag) && into[flag.Name] == nil {
 				into[flag.Name] = flag
 			}
 		})
-		collect(command, into)
+		collectSettings(command, into)
 	}
 	return into
 }
@@ -65,14 +65,14 @@ func Variable(flag string) string {
 	return variablePrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// All are the names of the settings of all commands, sorted.
-func All(root *cobra.Command) []string {
-	return slices.Sorted(maps.Keys(collect(root, map[string]*pflag.Flag{})))
+// Names are the names of the settings of all commands, sorted.
+func Names(root *cobra.Command) []string {
+	return slices.Sorted(maps.Keys(collectSettings(root, map[string]*pflag.Flag{})))
 }
 
-// Settle completes the flags of a command from the variables and the configuration file. All that is wrong is told at once.
-func Settle(cmd *cobra.Command, environ []string) error {
-	known := All(cmd.Root())
+// Resolve completes the flags of a command from the variables and the configuration file. Names that is wrong is told at once.
+func Resolve(cmd *cobra.Command, environ []string) error {
+	known := Names(cmd.Root())
 	variables, err := readVariables(environ, known)
 	problems := []error{err, apply(cmd, known, func(name string) (string, string, bool) {
 		text, given := variables[Variable(name)]
@@ -83,25 +83,25 @@ func Settle(cmd *cobra.Command, environ []string) error {
 		path = cmp.Or(config.Value.String(), path)
 	}
 	if path != "" {
-		problems = append(problems, settleFromFile(cmd, path, known))
+		problems = append(problems, resolveFromFile(cmd, path, known))
 	}
 	return errors.Join(problems...)
 }
 
-// NeedData wants the directory of commands that work on one; for those that have it as no setting it is no duty.
-func NeedData(cmd *cobra.Command) error {
-	if data := cmd.Flags().Lookup("data"); Marked(data) && !data.Changed {
-		return exit.Fail(exit.Usage, "%s: no data directory; give --data DIR, TASARD_DATA or data in the configuration file", cmd.CommandPath())
+// RequireData wants the directory of commands that work on one; for those that have it as no setting it is no duty.
+func RequireData(cmd *cobra.Command) error {
+	if data := cmd.Flags().Lookup("data"); IsSetting(data) && !data.Changed {
+		return exit.Errorf(exit.Usage, "%s: no data directory; give --data DIR, TASARD_DATA or data in the configuration file", cmd.CommandPath())
 	}
 	return nil
 }
 
-func settleFromFile(cmd *cobra.Command, path string, known []string) error {
+func resolveFromFile(cmd *cobra.Command, path string, known []string) error {
 	text, err := readConfigText(path)
 	if err != nil {
 		return err
 	}
-	file, err := Parse(path, text, known)
+	file, err := ParseConfig(path, text, known)
 	if err != nil {
 		return err
 	}
@@ -111,14 +111,14 @@ func settleFromFile(cmd *cobra.Command, path string, known []string) error {
 	})
 }
 
-// apply sets the flags that nothing of higher precedence has set. All bad values are told at once, one a line. What the command does not
+// apply sets the flags that nothing of higher precedence has set. Names bad values are told at once, one a line. What the command does not
 // know is held against the first command that does, so that every command refuses the same values.
 func apply(cmd *cobra.Command, known []string, find func(name string) (text, place string, given bool)) error {
 	var problems []error
-	others := collect(cmd.Root(), map[string]*pflag.Flag{})
+	others := collectSettings(cmd.Root(), map[string]*pflag.Flag{})
 	for _, name := range known {
 		flag := cmd.Flags().Lookup(name)
-		if !Marked(flag) {
+		if !IsSetting(flag) {
 			flag = others[name]
 		}
 		text, place, given := find(name)
@@ -130,7 +130,7 @@ func apply(cmd *cobra.Command, known []string, find func(name string) (text, pla
 			continue
 		}
 		flag.Changed = true
-		flag.Annotations[OriginMark] = []string{place}
+		flag.Annotations[OriginAnnotation] = []string{place}
 	}
 	return badSettings(problems)
 }
@@ -169,15 +169,15 @@ type ConfigLine struct {
 	Number int // from 1
 }
 
-// Parse reads the keys of a configuration file from its text; every bad one is told.
-func Parse(path, text string, known []string) (map[string]ConfigLine, error) {
+// ParseConfig reads the keys of a configuration file from its text; every bad one is told.
+func ParseConfig(path, text string, known []string) (map[string]ConfigLine, error) {
 	var keys map[string]any
 	if _, err := toml.Decode(text, &keys); err != nil {
 		var syntax toml.ParseError
 		if errors.As(err, &syntax) {
-			return nil, exit.Fail(exit.BadData, "%s:%d: %s", path, max(1, syntax.Position.Line), syntax.Message)
+			return nil, exit.Errorf(exit.BadData, "%s:%d: %s", path, max(1, syntax.Position.Line), syntax.Message)
 		}
-		return nil, exit.Fail(exit.BadData, "%s: %w", path, err)
+		return nil, exit.Errorf(exit.BadData, "%s: %w", path, err)
 	}
 	lines := map[string]ConfigLine{}
 	var problems []error
@@ -200,17 +200,17 @@ func readConfigText(path string) (string, error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", exit.Fail(exit.BadData, "%s: there is no such configuration file", path)
+		return "", exit.Errorf(exit.BadData, "%s: there is no such configuration file", path)
 	case err != nil:
-		return "", exit.Fail(exit.BadData, "read configuration: %w", err)
+		return "", exit.Errorf(exit.BadData, "read configuration: %w", err)
 	case info.IsDir():
-		return "", exit.Fail(exit.BadData, "%s: want a configuration file, found a directory", path)
+		return "", exit.Errorf(exit.BadData, "%s: want a configuration file, found a directory", path)
 	case info.Size() > configBytesMax:
-		return "", exit.Fail(exit.BadData, "%s: %d bytes, a configuration file has at most %d", path, info.Size(), configBytesMax)
+		return "", exit.Errorf(exit.BadData, "%s: %d bytes, a configuration file has at most %d", path, info.Size(), configBytesMax)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return "", exit.Fail(exit.BadData, "read configuration: %w", err)
+		return "", exit.Errorf(exit.BadData, "read configuration: %w", err)
 	}
 	return string(text), nil
 }
@@ -244,7 +244,7 @@ func lineOfKey(text, key string) int {
 func DidYouMean(word string, known []string) string {
 	nearest, least := "", len(strings.TrimPrefix(word, variablePrefix))/3+2
 	for _, candidate := range known {
-		if d := distance(word, candidate); d < least {
+		if d := editDistance(word, candidate); d < least {
 			nearest, least = candidate, d
 		}
 	}
@@ -254,8 +254,8 @@ func DidYouMean(word string, known []string) string {
 	return " (did you mean " + nearest + "?)"
 }
 
-// distance is how many letters must be put in, taken out or changed to make b of a.
-func distance(a, b string) int {
+// editDistance is how many letters must be put in, taken out or changed to make b of a.
+func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

@@ -18,17 +18,17 @@ import (
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
-// value is what a flag, a variable or a line of the configuration file sets. All three go through Set, so that they take
+// value is what a flag, a variable or a line of the configuration file sets. Names three go through Set, so that they take
 // the same texts and refuse the same ones with the same words.
 type value[T any] struct {
-	into  *T
-	kind  string // for the help, where the usage names no other
-	parse func(string) (T, error)
-	show  func(T) string
+	target *T
+	kind   string // for the help, where the usage names no other
+	parse  func(string) (T, error)
+	format func(T) string
 }
 
-// New is a value of a kind of its own: parse reads a text, show writes what it reads.
-func New[T any](into *T, kind string, parse func(string) (T, error), show func(T) string) pflag.Value {
+// NewValue is a value of a kind of its own: parse reads a text, show writes what it reads.
+func NewValue[T any](into *T, kind string, parse func(string) (T, error), show func(T) string) pflag.Value {
 	return &value[T]{into, kind, parse, show}
 }
 
@@ -36,17 +36,17 @@ func New[T any](into *T, kind string, parse func(string) (T, error), show func(T
 func (v *value[T]) Set(text string) error {
 	parsed, err := v.parse(text)
 	if err == nil {
-		*v.into = parsed
+		*v.target = parsed
 	}
 	return err
 }
 
 // String is the present value as it would be written.
 func (v *value[T]) String() string {
-	if v.into == nil { // the flag library asks a zero value what its zero looks like
+	if v.target == nil { // the flag library asks a zero value what its zero looks like
 		return ""
 	}
-	return v.show(*v.into)
+	return v.format(*v.target)
 }
 
 // Type is the kind of the value, for the help.
@@ -71,8 +71,8 @@ func Path(into *string, kind string) pflag.Value {
 	})
 }
 
-// Word is one word of a list.
-func Word[T ~string](into *T, words ...string) pflag.Value {
+// Enum is one word of a list.
+func Enum[T ~string](into *T, words ...string) pflag.Value {
 	return textValue(into, strings.Join(words, "|"), func(text string) error {
 		if slices.Contains(words, text) {
 			return nil
@@ -81,8 +81,8 @@ func Word[T ~string](into *T, words ...string) pflag.Value {
 	})
 }
 
-// Switch is on or off; true and false say the same.
-func Switch(into *bool) pflag.Value {
+// OnOff is on or off; true and false say the same.
+func OnOff(into *bool) pflag.Value {
 	parse := func(text string) (bool, error) {
 		switch text {
 		case "on", "true":
@@ -100,8 +100,8 @@ func Switch(into *bool) pflag.Value {
 	}}
 }
 
-// PlainSwitch is a switch that a flag turns on by standing there.
-func PlainSwitch(flags *pflag.FlagSet, into *bool, name, usage string) {
+// BoolFlag is a switch that a flag turns on by standing there.
+func BoolFlag(flags *pflag.FlagSet, into *bool, name, usage string) {
 	parse := func(text string) (bool, error) {
 		if text != "true" && text != "false" {
 			return false, fmt.Errorf("%q is neither true nor false", text)
@@ -120,8 +120,8 @@ func Address(into *string) pflag.Value {
 	})
 }
 
-// closedAddress is an address with its host spelled out: without one it would be open to every network by accident.
-func closedAddress(into *string) pflag.Value {
+// explicitAddress is an address with its host spelled out: without one it would be open to every network by accident.
+func explicitAddress(into *string) pflag.Value {
 	return textValue(into, "HOST:PORT", func(text string) error {
 		host, err := hostOfAddress(text)
 		if err == nil && host == "" {
@@ -158,8 +158,8 @@ func Line(into *string, kind string, charactersMax int) pflag.Value {
 	})
 }
 
-// Span is a duration from low to high.
-func Span(into *time.Duration, low, high time.Duration) *value[time.Duration] {
+// Duration is a duration from low to high.
+func Duration(into *time.Duration, low, high time.Duration) *value[time.Duration] {
 	parse := func(text string) (time.Duration, error) {
 		span, err := time.ParseDuration(text)
 		if err != nil {
@@ -173,9 +173,9 @@ func Span(into *time.Duration, low, high time.Duration) *value[time.Duration] {
 	return &value[time.Duration]{into, "SPAN", parse, time.Duration.String}
 }
 
-// OptionalSpan is a duration that may be left out: then it stays zero.
-func OptionalSpan(into *time.Duration, low, high time.Duration) pflag.Value {
-	span := Span(into, low, high)
+// OptionalDuration is a duration that may be left out: then it stays zero.
+func OptionalDuration(into *time.Duration, low, high time.Duration) pflag.Value {
+	span := Duration(into, low, high)
 	return &value[time.Duration]{into, "SPAN", span.parse, func(span time.Duration) string {
 		if span == 0 {
 			return ""
@@ -280,8 +280,8 @@ func URL(into *string) pflag.Value {
 	})
 }
 
-// Origin is the address of a site, without a path; "" is none.
-func Origin(into *string) pflag.Value {
+// SiteURL is the address of a site, without a path; "" is none.
+func SiteURL(into *string) pflag.Value {
 	return textValue(into, "URL", func(text string) error {
 		site, err := url.Parse(text)
 		if err != nil || site.Scheme != "https" && site.Scheme != "http" || site.Host == "" || len(text) > urlBytesMax ||

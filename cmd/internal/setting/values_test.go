@@ -9,7 +9,7 @@ import (
 
 func TestValues_Accounts(t *testing.T) {
 	var o node.HTTP
-	proxies := prefixesValue(&o.Proxies)
+	proxies := prefixesValue(&o.TrustedProxies)
 	for _, text := range []string{"10.0.0.0/8", "192.0.2.7, fd00::/8", "::1"} {
 		if err := proxies.Set(text); err != nil {
 			t.Error(err)
@@ -19,7 +19,7 @@ func TestValues_Accounts(t *testing.T) {
 		t.Errorf("the proxies are %s", got)
 	}
 	for _, text := range []string{"", "x", "10.0.0.0", "10.0.0.1/8", "0.0.0.0/0", "::/0", "::ffff:10.0.0.0/104", "10.0.0.0/33", "10.0.0.0/8,", "fe80::1%eth0"} {
-		if err := prefixesValue(&o.Proxies).Set(text); (err == nil) != (text == "10.0.0.0") {
+		if err := prefixesValue(&o.TrustedProxies).Set(text); (err == nil) != (text == "10.0.0.0") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

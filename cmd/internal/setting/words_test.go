@@ -25,7 +25,7 @@ func FuzzConfig(f *testing.F) {
 	f.Add("listen = '''\nlisten = 1\n'''")
 	known := []string{"data", "listen", "log-level", "no-collect", "quota-day"}
 	f.Fuzz(func(t *testing.T, text string) {
-		lines, err := Parse("tasard.toml", text, known)
+		lines, err := ParseConfig("tasard.toml", text, known)
 		if err != nil && !strings.HasPrefix(err.Error(), "tasard.toml:") {
 			t.Errorf("%q does not begin with the file's name", err)
 		}

@@ -28,9 +28,9 @@ func NewLogger(out io.Writer, o LogOptions) *slog.Logger {
 		level = slog.LevelInfo // the flag has refused everything else
 	}
 	if o.Format == "json" || o.Format == "auto" && !IsTerminal(out) {
-		return slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level, ReplaceAttr: publicAttr}))
+		return slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level, ReplaceAttr: redactAttr}))
 	}
-	return slog.New(&lineHandler{out: out, mu: new(sync.Mutex), level: level})
+	return slog.New(&textHandler{out: out, mu: new(sync.Mutex), level: level})
 }
 
 // IsTerminal reports whether a person reads along. A device that is no terminal, such as /dev/null, counts as one.
@@ -48,8 +48,8 @@ func secretNames() []string {
 	return []string{"authorization", "code", "cookie", "email", "key", "password", "secret", "token"}
 }
 
-// publicAttr hides secrets and gives instants in UTC. The code of an error is a word; that of a login, which is hidden, has digits.
-func publicAttr(_ []string, attr slog.Attr) slog.Attr {
+// redactAttr hides secrets and gives instants in UTC. The code of an error is a word; that of a login, which is hidden, has digits.
+func redactAttr(_ []string, attr slog.Attr) slog.Attr {
 	name := strings.ToLower(attr.Key)
 	if slices.Contains(secretNames(), name) && !(name == "code" && isWord(attr.Value)) {
 		return slog.String(attr.Key, "(hidden)")
@@ -66,8 +66,8 @@ func isWord(value slog.Value) bool {
 		!strings.ContainsFunc(value.String(), func(r rune) bool { return r != '_' && (r < 'a' || r > 'z') })
 }
 
-// lineHandler writes one line for each record: instant, level, message, then name=value.
-type lineHandler struct {
+// textHandler writes one line for each record: instant, level, message, then name=value.
+type textHandler struct {
 	out   io.Writer
 	mu    *sync.Mutex // one line at a time, also among the handlers made from this one
 	level slog.Level
@@ -76,10 +76,10 @@ type lineHandler struct {
 }
 
 // Enabled reports whether lines of the level are written.
-func (h *lineHandler) Enabled(_ context.Context, level slog.Level) bool { return level >= h.level }
+func (h *textHandler) Enabled(_ context.Context, level slog.Level) bool { return level >= h.level }
 
 // Handle writes the line.
-func (h *lineHandler) Handle(_ context.Context, record slog.Record) error {
+func (h *textHandler) Handle(_ context.Context, record slog.Record) error {
 	var line bytes.Buffer
 	message := record.Message
 	if strings.ContainsFunc(message, unprintable) || !utf8.ValidString(message) {
@@ -99,7 +99,7 @@ func (h *lineHandler) Handle(_ context.Context, record slog.Record) error {
 }
 
 // WithAttrs is a handler whose lines carry the attributes.
-func (h *lineHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+func (h *textHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	with := *h
 	line := bytes.NewBuffer(slices.Clone(h.attrs))
 	for _, attr := range attrs {
@@ -110,7 +110,7 @@ func (h *lineHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 }
 
 // WithGroup is a handler that puts the name before the names of attributes.
-func (h *lineHandler) WithGroup(name string) slog.Handler {
+func (h *textHandler) WithGroup(name string) slog.Handler {
 	with := *h
 	if name != "" {
 		with.group += name + "."
@@ -120,7 +120,7 @@ func (h *lineHandler) WithGroup(name string) slog.Handler {
 
 func appendAttr(line *bytes.Buffer, group string, attr slog.Attr) {
 	attr.Value = attr.Value.Resolve()
-	attr = publicAttr(nil, attr)
+	attr = redactAttr(nil, attr)
 	if attr.Equal(slog.Attr{}) {
 		return
 	}
@@ -137,11 +137,11 @@ func appendAttr(line *bytes.Buffer, group string, attr slog.Attr) {
 	if attr.Value.Kind() == slog.KindTime {
 		text = attr.Value.Time().Format(time.RFC3339Nano)
 	}
-	fmt.Fprintf(line, " %s=%s", word(group+attr.Key), word(text))
+	fmt.Fprintf(line, " %s=%s", quoteIfNeeded(group+attr.Key), quoteIfNeeded(text))
 }
 
-// word is a name or a value as it stands in a line: quoted, unless nothing in it could pass for something else (S14).
-func word(text string) string {
+// quoteIfNeeded is a name or a value as it stands in a line: quoted, unless nothing in it could pass for something else (S14).
+func quoteIfNeeded(text string) string {
 	if text == "" || !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return r == ' ' || r == '"' || r == '=' || unprintable(r) }) {
 		return strconv.Quote(text)
 	}

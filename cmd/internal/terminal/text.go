@@ -13,19 +13,19 @@ import (
 	"github.com/tasard/tasard/cmd/internal/exit"
 )
 
-// Say writes for people. The output remembers a failure of stdout; of one of stderr there is nobody left to tell.
-func Say(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
+// Fprintf writes for people. The output remembers a failure of stdout; of one of stderr there is nobody left to tell.
+func Fprintf(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
 
-// Counted is a number with what it counts: 1 line, 2 lines.
-func Counted(n int, what string) string {
+// Plural is a number with what it counts: 1 line, 2 lines.
+func Plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
-	return Grouped(n) + " " + what + "s"
+	return Thousands(n) + " " + what + "s"
 }
 
-// Grouped writes a whole number with commas between thousands.
-func Grouped[N int | int64 | uint64](n N) string {
+// Thousands writes a whole number with commas between thousands.
+func Thousands[N int | int64 | uint64](n N) string {
 	text := strconv.FormatInt(int64(n), 10)
 	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
 		text = text[:i] + "," + text[i:]
@@ -33,8 +33,8 @@ func Grouped[N int | int64 | uint64](n N) string {
 	return text
 }
 
-// InDays is a span as people count it.
-func InDays(span time.Duration) string {
+// FormatDays is a span as people count it.
+func FormatDays(span time.Duration) string {
 	const day = 24 * time.Hour
 	if span < 2*day {
 		return span.Round(time.Minute).String()
@@ -42,16 +42,16 @@ func InDays(span time.Duration) string {
 	return fmt.Sprintf("%d days", span/day)
 }
 
-// Instant is a time for people who sit beside logs: UTC, to the second.
-func Instant(t time.Time) string {
+// FormatInstant is a time for people who sit beside logs: UTC, to the second.
+func FormatInstant(t time.Time) string {
 	if t.IsZero() {
 		return "-"
 	}
 	return t.UTC().Format("2006-01-02T15:04:05Z")
 }
 
-// Printable keeps text of others from steering the terminal.
-func Printable(text string) string {
+// Sanitize keeps text of others from steering the terminal.
+func Sanitize(text string) string {
 	if text == "" {
 		return "-"
 	}
@@ -63,22 +63,22 @@ func Printable(text string) string {
 	}, text)
 }
 
-// Present gives an answer as one line of JSON, or as table writes it.
-func Present(out io.Writer, asJSON bool, answer any, table func()) error {
+// WriteAnswer gives an answer as one line of JSON, or as table writes it.
+func WriteAnswer(out io.Writer, asJSON bool, answer any, table func()) error {
 	if !asJSON {
 		table()
 		return nil
 	}
 	if err := json.NewEncoder(out).Encode(answer); err != nil {
-		return exit.Fail(exit.Broken, "write the answer: %w", err)
+		return exit.Errorf(exit.IOError, "write the answer: %w", err)
 	}
 	return nil
 }
 
-// Table is a table that begins with a line of heads; cells end with a tab, lines with a newline. Flush writes it.
-func Table(out io.Writer, heads string) *tabwriter.Writer {
+// NewTable is a table that begins with a line of heads; cells end with a tab, lines with a newline. Flush writes it.
+func NewTable(out io.Writer, heads string) *tabwriter.Writer {
 	const gap = 2
 	table := tabwriter.NewWriter(out, 0, 0, gap, ' ', 0)
-	Say(table, "%s", heads)
+	Fprintf(table, "%s", heads)
 	return table
 }

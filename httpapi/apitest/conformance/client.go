@@ -18,27 +18,27 @@ import (
 
 const (
 	requestTimeout = 30 * time.Second
-	waitsMax       = 3              // for one request
+	triesMax       = 3              // for one request
 	bodyMax        = 8 << 20        // bytes
-	longestWait    = 25 * time.Hour // for the limit of a day
+	waitMax        = 25 * time.Hour // for the limit of a day
 	accountPath    = "/v1/account/"
 )
 
-// caller asks the server, and remembers every answer for the rules that hold for all: those to requests of its own, which may be as wrong
+// recordingClient asks the server, and remembers every answer for the rules that hold for all: those to requests of its own, which may be as wrong
 // as they like, and those to the requests of the typed client.
-type caller struct {
-	ctx     context.Context
-	base    string
-	options Options
-	http    *http.Client
-	data    *client.Client // waits where a limit stands in the way
-	account *client.Client // takes every answer as it is
-	broken  error          // why there is nobody to ask
-	seen    []*answer
-	serial  int // of addresses
+type recordingClient struct {
+	ctx       context.Context
+	base      string
+	options   Options
+	http      *http.Client
+	data      *client.Client // waits where a limit stands in the way
+	account   *client.Client // takes every answer as it is
+	configErr error          // why there is nobody to ask
+	responses []*response
+	serial    int // of addresses
 }
 
-func newCaller(ctx context.Context, base string, options Options) *caller {
+func newRecordingClient(ctx context.Context, base string, options Options) *recordingClient {
 	if options.Wait == nil {
 		options.Wait = func(wait time.Duration) {
 			timer := time.NewTimer(wait)
@@ -52,7 +52,7 @@ func newCaller(ctx context.Context, base string, options Options) *caller {
 	if options.Domain == "" {
 		options.Domain = "conformance.example"
 	}
-	c := &caller{ctx: ctx, base: base, options: options}
+	c := &recordingClient{ctx: ctx, base: base, options: options}
 	carrier := http.Client{Timeout: requestTimeout}
 	if options.Client != nil {
 		carrier = *options.Client
@@ -63,22 +63,22 @@ func newCaller(ctx context.Context, base string, options Options) *caller {
 	carrier.Transport = &recorder{carrier.Transport, c}
 	carrier.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	c.http = &carrier
-	config := client.Config{BaseURL: base, HTTPClient: c.http, Key: client.Secret(options.Key), Retries: waitsMax, WaitMax: longestWait, BodyMax: bodyMax,
+	config := client.Config{BaseURL: base, HTTPClient: c.http, Key: client.Secret(options.Key), Retries: triesMax, WaitMax: waitMax, BodyMax: bodyMax,
 		Wait: func(ctx context.Context, wait time.Duration) error {
 			options.Wait(wait)
 			return ctx.Err()
 		}}
-	if c.data, c.broken = client.New(config); c.broken == nil {
+	if c.data, c.configErr = client.New(config); c.configErr == nil {
 		config.Key, config.Retries = "", client.NoRetries
-		c.account, c.broken = client.New(config)
+		c.account, c.configErr = client.New(config)
 	}
 	return c
 }
 
 // recorder keeps every answer as it came over the wire.
 type recorder struct {
-	next http.RoundTripper
-	keep *caller
+	next   http.RoundTripper
+	client *recordingClient
 }
 
 // RoundTrip is http.RoundTripper.
@@ -96,39 +96,39 @@ func (r *recorder) RoundTrip(asked *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("%d: the body breaks off: %w", res.StatusCode, err)
 	}
 	res.Body = io.NopCloser(bytes.NewReader(read))
-	target := strings.TrimPrefix(asked.URL.String(), r.keep.base)
-	r.keep.seen = append(r.keep.seen, &answer{asked.Method, target, res.StatusCode, res.Header, read})
+	target := strings.TrimPrefix(asked.URL.String(), r.client.base)
+	r.client.responses = append(r.client.responses, &response{asked.Method, target, res.StatusCode, res.Header, read})
 	return res, nil
 }
 
 // last is the newest answer.
-func (c *caller) last() *answer { return c.seen[len(c.seen)-1] }
+func (c *recordingClient) last() *response { return c.responses[len(c.responses)-1] }
 
-// answer is one answer, with what was asked.
-type answer struct {
+// response is one answer, with what was asked.
+type response struct {
 	method, target string
 	status         int
 	header         http.Header
 	body           []byte
 }
 
-func (a *answer) String() string { return fmt.Sprintf("%s %s: %d", a.method, a.target, a.status) }
+func (a *response) String() string { return fmt.Sprintf("%s %s: %d", a.method, a.target, a.status) }
 
 // isData tells an answer of an operation that is counted, from one of an account.
-func (a *answer) isData() bool { return !strings.HasPrefix(a.target, accountPath) }
+func (a *response) isData() bool { return !strings.HasPrefix(a.target, accountPath) }
 
 // request is what is asked.
 type request struct {
 	method, target, body string
 	header               []string // names and values in turn
-	patient              bool     // wait where a limit stands in the way
+	waitForLimit         bool     // wait where a limit stands in the way
 }
 
 // send asks once, or until no limit stands in the way.
-func (k *trial) send(r request) *answer {
-	for range waitsMax {
-		a := k.once(r)
-		if a.status != http.StatusTooManyRequests || !r.patient {
+func (k *ruleRun) send(r request) *response {
+	for range triesMax {
+		a := k.sendOnce(r)
+		if a.status != http.StatusTooManyRequests || !r.waitForLimit {
 			return a
 		}
 		seconds, err := strconv.Atoi(a.header.Get("Retry-After"))
@@ -141,7 +141,7 @@ func (k *trial) send(r request) *answer {
 	return nil
 }
 
-func (k *trial) once(r request) *answer {
+func (k *ruleRun) sendOnce(r request) *response {
 	var body io.Reader = http.NoBody
 	if r.body != "" {
 		body = strings.NewReader(r.body)
@@ -168,12 +168,12 @@ func (k *trial) once(r request) *answer {
 }
 
 // get asks for a path of /v1.
-func (k *trial) get(target string, header ...string) *answer {
-	return k.send(request{method: http.MethodGet, target: target, header: header, patient: true})
+func (k *ruleRun) get(target string, header ...string) *response {
+	return k.send(request{method: http.MethodGet, target: target, header: header, waitForLimit: true})
 }
 
-// ok is get for what must be 200.
-func (k *trial) ok(target string, header ...string) *answer {
+// getOK is get for what must be 200.
+func (k *ruleRun) getOK(target string, header ...string) *response {
 	a := k.get(target, header...)
 	if a.status != http.StatusOK {
 		k.fatalf("%s, want 200: %.300s", a, a.body)
@@ -191,8 +191,8 @@ type list[T any] struct {
 	}
 }
 
-// read decodes a body.
-func read[T any](k *trial, a *answer) T {
+// decode decodes a body.
+func decode[T any](k *ruleRun, a *response) T {
 	var into T
 	if err := json.Unmarshal(a.body, &into); err != nil {
 		k.fatalf("%s: the body is not the JSON of the contract: %v: %.300s", a, err, a.body)
@@ -200,11 +200,11 @@ func read[T any](k *trial, a *answer) T {
 	return into
 }
 
-// listOf asks for a list that must be 200.
-func listOf[T any](k *trial, target string) list[T] { return read[list[T]](k, k.ok(target)) }
+// getList asks for a list that must be 200.
+func getList[T any](k *ruleRun, target string) list[T] { return decode[list[T]](k, k.getOK(target)) }
 
-// and is a target with more parameters.
-func and(target, format string, args ...any) string {
+// withParameters is a target with more parameters.
+func withParameters(target, format string, args ...any) string {
 	separator := "?"
 	if strings.Contains(target, "?") {
 		separator = "&"
@@ -212,11 +212,11 @@ func and(target, format string, args ...any) string {
 	return target + separator + fmt.Sprintf(format, args...)
 }
 
-// walk reads a whole list, page by page.
-func walk[T any](k *trial, target string, limit int) []T {
+// getAllPages reads a whole list, page by page.
+func getAllPages[T any](k *ruleRun, target string, limit int) []T {
 	var all []T
 	for cursor, pages := 0, 0; ; pages++ {
-		page := listOf[T](k, and(target, "limit=%d&cursor=%d", limit, cursor))
+		page := getList[T](k, withParameters(target, "limit=%d&cursor=%d", limit, cursor))
 		all = append(all, page.Data...)
 		if page.Meta.NextCursor == nil {
 			return all
@@ -228,62 +228,62 @@ func walk[T any](k *trial, target string, limit int) []T {
 	}
 }
 
-// fault is the body of an error.
-type fault struct {
+// errorBody is the body of an error.
+type errorBody struct {
 	Error struct {
 		Code      string
 		Message   string
 		RequestID string
-		Details   []detail
+		Details   []errorDetail
 	}
 }
 
-// detail is one problem with a request.
-type detail struct {
+// errorDetail is one problem with a request.
+type errorDetail struct {
 	Path    []any
 	Message string
 }
 
-// refused asks for what must be an error of a status and code.
-func (k *trial) refused(target string, status int, code string) fault {
+// wantError asks for what must be an error of a status and code.
+func (k *ruleRun) wantError(target string, status int, code string) errorBody {
 	a := k.get(target)
-	return k.mustRefuse(a, status, code)
+	return k.checkError(a, status, code)
 }
 
-func (k *trial) mustRefuse(a *answer, status int, code string) fault {
+func (k *ruleRun) checkError(a *response, status int, code string) errorBody {
 	if a.status != status {
 		k.errorf("%s, want %d %s: %.300s", a, status, code, a.body)
-		return fault{}
+		return errorBody{}
 	}
-	f := read[fault](k, a)
+	f := decode[errorBody](k, a)
 	if f.Error.Code != code {
 		k.errorf("%s: error.code is %q, want %q", a, f.Error.Code, code)
 	}
 	return f
 }
 
-// badParameter asks for what must be 400 with a detail about a parameter.
-func (k *trial) badParameter(target, name string) {
-	f := k.refused(target, http.StatusBadRequest, "invalid_parameters")
-	if !slices.ContainsFunc(f.Error.Details, func(d detail) bool { return len(d.Path) > 0 && d.Path[0] == name }) {
+// wantBadParameter asks for what must be 400 with a detail about a parameter.
+func (k *ruleRun) wantBadParameter(target, name string) {
+	f := k.wantError(target, http.StatusBadRequest, "invalid_parameters")
+	if !slices.ContainsFunc(f.Error.Details, func(d errorDetail) bool { return len(d.Path) > 0 && d.Path[0] == name }) {
 		k.errorf("GET %s: no detail with the path %q: %+v", target, name, f.Error.Details)
 	}
 }
 
-// unknown are paths that must be 404.
-func unknown(targets ...string) func(*trial) {
-	return func(k *trial) {
+// notFoundPaths are paths that must be 404.
+func notFoundPaths(targets ...string) func(*ruleRun) {
+	return func(k *ruleRun) {
 		for _, target := range targets {
-			k.refused(target, http.StatusNotFound, "not_found")
+			k.wantError(target, http.StatusNotFound, "not_found")
 		}
 	}
 }
 
-// bad are requests each of which must be 400 for the parameter.
-func bad(name string, targets ...string) func(*trial) {
-	return func(k *trial) {
+// badParameters are requests each of which must be 400 for the parameter.
+func badParameters(name string, targets ...string) func(*ruleRun) {
+	return func(k *ruleRun) {
 		for _, target := range targets {
-			k.badParameter(target, name)
+			k.wantBadParameter(target, name)
 		}
 	}
 }

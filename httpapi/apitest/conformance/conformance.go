@@ -30,10 +30,10 @@ type Options struct {
 
 // Finding is what became of one rule.
 type Finding struct {
-	Rule     string   // its id
-	Says     string   // what it says
-	Problems []string // none: it is kept
-	Notes    []string // what could not be seen
+	Rule        string   // its id
+	Description string   // what it says
+	Problems    []string // none: it is kept
+	Notes       []string // what could not be seen
 }
 
 // problemsMax is how many problems of a rule are told; the others are of the same kind.
@@ -44,7 +44,7 @@ func Run(t *testing.T, baseURL string, options Options) {
 	t.Helper()
 	for _, finding := range Check(t.Context(), baseURL, options) {
 		t.Run(finding.Rule, func(t *testing.T) {
-			t.Log(finding.Says)
+			t.Log(finding.Description)
 			for _, note := range finding.Notes {
 				t.Log(note)
 			}
@@ -57,16 +57,16 @@ func Run(t *testing.T, baseURL string, options Options) {
 
 // Check is Run without a test.
 func Check(ctx context.Context, baseURL string, options Options) []Finding {
-	c := newCaller(ctx, strings.TrimSuffix(baseURL, "/"), options)
+	c := newRecordingClient(ctx, strings.TrimSuffix(baseURL, "/"), options)
 	var findings []Finding
 	for _, r := range rules() {
 		unwished := options.Rules != nil && !slices.Contains(options.Rules, r.id)
 		if unwished || r.needs != nil && !r.needs(&options) {
 			continue
 		}
-		finding := c.ask(&r)
-		if len(finding.Problems) > 0 && !r.seen {
-			finding = c.ask(&r)
+		finding := c.runRule(&r)
+		if len(finding.Problems) > 0 && !r.afterOthers {
+			finding = c.runRule(&r)
 		}
 		findings = append(findings, finding)
 	}
@@ -75,51 +75,51 @@ func Check(ctx context.Context, baseURL string, options Options) []Finding {
 
 // rule is one row of the table.
 type rule struct {
-	id, says string
-	check    func(*trial)
-	needs    func(*Options) bool // nil: nothing
-	seen     bool                // it looks at the answers to the other rules
+	id, description string
+	check           func(*ruleRun)
+	needs           func(*Options) bool // nil: nothing
+	afterOthers     bool                // it looks at the answers to the other rules
 }
 
-// ask is one try of a rule.
-func (c *caller) ask(r *rule) (finding Finding) {
-	k := &trial{caller: c}
+// changeRequest is one try of a rule.
+func (c *recordingClient) runRule(r *rule) (finding Finding) {
+	k := &ruleRun{recordingClient: c}
 	defer func() {
 		if cause := recover(); cause != nil {
-			if _, ours := cause.(hopeless); !ours {
+			if _, ours := cause.(abortRule); !ours {
 				panic(cause)
 			}
 		}
 		if more := len(k.problems) - problemsMax; more > 0 {
 			k.problems = append(k.problems[:problemsMax], fmt.Sprintf("and %d more", more))
 		}
-		finding = Finding{r.id, r.says, k.problems, k.notes}
+		finding = Finding{r.id, r.description, k.problems, k.notes}
 	}()
-	if c.broken != nil {
-		k.fatalf("%v", c.broken)
+	if c.configErr != nil {
+		k.fatalf("%v", c.configErr)
 	}
 	r.check(k)
 	return finding
 }
 
-// trial is a rule being asked for.
-type trial struct {
-	*caller
+// ruleRun is a rule being asked for.
+type ruleRun struct {
+	*recordingClient
 	problems, notes []string
 }
 
-// hopeless ends a trial that can't go on: an answer is no answer.
-type hopeless struct{}
+// abortRule ends a trial that can't go on: an answer is no answer.
+type abortRule struct{}
 
-func (k *trial) errorf(format string, args ...any) {
+func (k *ruleRun) errorf(format string, args ...any) {
 	k.problems = append(k.problems, fmt.Sprintf(format, args...))
 }
 
-func (k *trial) fatalf(format string, args ...any) {
+func (k *ruleRun) fatalf(format string, args ...any) {
 	k.errorf(format, args...)
-	panic(hopeless{})
+	panic(abortRule{})
 }
 
-func (k *trial) notef(format string, args ...any) {
+func (k *ruleRun) notef(format string, args ...any) {
 	k.notes = append(k.notes, fmt.Sprintf(format, args...))
 }

@@ -17,7 +17,7 @@ func optionsOf(srv *apitest.Server) conformance.Options {
 	return conformance.Options{Client: srv.Client, Wait: srv.Clock.Advance, Code: srv.Node.Code, Exhaust: true, Key: srv.Key()}
 }
 
-// TestNode_WithoutLimits: this node keeps the contract without limits and without a key, and the kit asks as often as it says. TestControls
+// TestNode_WithoutLimits: this node keeps the contract without limits and without a key, and the kit asks as often as it says. TestMutationsAreFound
 // has it with limits and keys.
 func TestNode_WithoutLimits(t *testing.T) {
 	srv := apitest.Start(t, apitest.Seed("standard"))

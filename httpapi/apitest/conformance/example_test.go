@@ -17,7 +17,7 @@ func ExampleCheck() {
 	}
 	options := conformance.Options{Client: node.Client, Wait: node.Clock.Advance, Rules: []string{"S2", "S8"}}
 	for _, finding := range conformance.Check(context.Background(), node.URL, options) {
-		fmt.Println(finding.Rule, finding.Says, len(finding.Problems))
+		fmt.Println(finding.Rule, finding.Description, len(finding.Problems))
 	}
 	fmt.Println(node.Close())
 	// Output:

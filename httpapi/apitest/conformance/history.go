@@ -7,12 +7,12 @@ import (
 	"github.com/tasard/tasard/httpapi/client"
 )
 
-// dominican is the offset of America/Santo_Domingo, which has no summer time (T2).
-const dominican = -4 * time.Hour
+// santoDomingoOffset is the offset of America/Santo_Domingo, which has no summer time (T2).
+const santoDomingoOffset = -4 * time.Hour
 
-// moment is when an answer was cut.
-func (k *trial) moment(generatedAt string) time.Time {
-	at, err := time.Parse(wholeSecond, generatedAt)
+// parseGeneratedAt is when an answer was cut.
+func (k *ruleRun) parseGeneratedAt(generatedAt string) time.Time {
+	at, err := time.Parse(generatedAtLayout, generatedAt)
 	if err != nil {
 		k.fatalf("generatedAt is %q (P5)", generatedAt)
 	}
@@ -20,12 +20,12 @@ func (k *trial) moment(generatedAt string) time.Time {
 }
 
 // today is the server's Dominican day.
-func (k *trial) today() client.Date {
+func (k *ruleRun) today() client.Date {
 	page, err := k.data.Rates(k.ctx, client.Filter{Limit: 1})
-	return client.DateOf(must(k, page, err).Meta.GeneratedAt.UTC().Add(dominican))
+	return client.DateOf(must(k, page, err).Meta.GeneratedAt.UTC().Add(santoDomingoOffset))
 }
 
-func checkStale(k *trial) {
+func checkStale(k *ruleRun) {
 	stale := 0
 	for cursor := 0; ; {
 		answer, err := k.data.Rates(k.ctx, client.Filter{Limit: 200, Cursor: cursor})
@@ -51,7 +51,7 @@ func checkStale(k *trial) {
 	}
 }
 
-func checkMoments(k *trial) {
+func checkTimestamps(k *ruleRun) {
 	for _, r := range k.rates(client.Filter{}) {
 		if r.CollectedAt.IsZero() || r.LastCheckedAt.Before(r.CollectedAt) {
 			k.errorf("%s: collected %s, last checked %s", r.ID, r.CollectedAt, r.LastCheckedAt)
@@ -59,7 +59,7 @@ func checkMoments(k *trial) {
 	}
 }
 
-func checkRows(k *trial) {
+func checkRows(k *ruleRun) {
 	type key struct {
 		date                  client.Date
 		institution, currency string
@@ -79,7 +79,7 @@ func checkRows(k *trial) {
 	}
 }
 
-func checkRanges(k *trial) {
+func checkRanges(k *ruleRun) {
 	today, none := k.today(), client.Date{}
 	for _, c := range []struct{ open, closed [2]client.Date }{
 		{[2]client.Date{none, none}, [2]client.Date{today.AddDays(-6), today}},
@@ -99,12 +99,12 @@ func checkRanges(k *trial) {
 	}
 }
 
-func checkLongRange(k *trial) {
-	k.badParameter("/v1/rates/history?from=2024-01-01&to=2025-01-01", "from") // 366 days
-	k.ok("/v1/rates/history?from=2025-01-01&to=2026-01-01&limit=1")           // 365
+func checkLongRange(k *ruleRun) {
+	k.wantBadParameter("/v1/rates/history?from=2024-01-01&to=2025-01-01", "from") // 366 days
+	k.getOK("/v1/rates/history?from=2025-01-01&to=2026-01-01&limit=1")            // 365
 }
 
-func checkFuture(k *trial) {
+func checkFuture(k *ruleRun) {
 	today := k.today()
 	ahead := client.Date{Year: today.Year + 1, Month: today.Month, Day: min(today.Day, 28)}
 	for _, to := range []client.Date{ahead, {}} {
@@ -113,13 +113,13 @@ func checkFuture(k *trial) {
 			k.errorf("history from %s on has %d rows", ahead, len(rows))
 		}
 	}
-	k.ok("/v1/rates/history?from=1990-01-01&to=1990-12-31") // before what is kept: no error
+	k.getOK("/v1/rates/history?from=1990-01-01&to=1990-12-31") // before what is kept: no error
 }
 
-func checkDates(k *trial) {
-	k.badParameter("/v1/rates/history?from=2025-02-29&to=2025-03-05", "from")
+func checkDates(k *ruleRun) {
+	k.wantBadParameter("/v1/rates/history?from=2025-02-29&to=2025-03-05", "from")
 	for _, date := range []string{"2026-2-01", "20260201", "2026-02-01T00:00:00Z", "2026-13-01", "2026-00-10", "today", "%202026-02-01", ""} {
-		k.badParameter("/v1/rates/history?to=2026-02-05&from="+date, "from")
+		k.wantBadParameter("/v1/rates/history?to=2026-02-05&from="+date, "from")
 	}
-	k.ok("/v1/rates/history?from=2024-02-29&to=2024-02-29")
+	k.getOK("/v1/rates/history?from=2024-02-29&to=2024-02-29")
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// remaining is what a caller has left; false when the server sends no limit headers.
-func (k *trial) remaining(a *answer) (windows map[string]window, limited bool) {
+// limitWindows is what a caller has left; false when the server sends no limit headers.
+func (k *ruleRun) limitWindows(a *response) (windows map[string]window, limited bool) {
 	state := a.header.Get("RateLimit")
 	if state == "" {
 		return nil, false
@@ -39,7 +39,7 @@ func (k *trial) remaining(a *answer) (windows map[string]window, limited bool) {
 // window is a limit as it stands.
 type window struct{ limit, remaining, reset int }
 
-func (k *trial) whole(a *answer, name string) int {
+func (k *ruleRun) intHeader(a *response, name string) int {
 	n, err := strconv.Atoi(a.header.Get(name))
 	if err != nil {
 		k.fatalf("%s: %s is %q, no whole number", a, name, a.header.Get(name))
@@ -47,15 +47,15 @@ func (k *trial) whole(a *answer, name string) int {
 	return n
 }
 
-func checkWindows(k *trial) {
+func checkWindows(k *ruleRun) {
 	for range 3 {
-		a := k.ok("/v1/rates?limit=1")
-		windows, limited := k.remaining(a)
+		a := k.getOK("/v1/rates?limit=1")
+		windows, limited := k.limitWindows(a)
 		if !limited {
 			k.notef("the server sends no limit headers")
 			return
 		}
-		limit, left, reset := k.whole(a, "X-RateLimit-Limit"), k.whole(a, "X-RateLimit-Remaining"), k.whole(a, "X-RateLimit-Reset")
+		limit, left, reset := k.intHeader(a, "X-RateLimit-Limit"), k.intHeader(a, "X-RateLimit-Remaining"), k.intHeader(a, "X-RateLimit-Reset")
 		tighter := windows["minute"]
 		if day := windows["day"]; day.remaining < tighter.remaining || day.remaining == tighter.remaining && day.reset > tighter.reset {
 			tighter = day
@@ -63,15 +63,15 @@ func checkWindows(k *trial) {
 		if limit != tighter.limit || left != tighter.remaining {
 			k.errorf("%s: X-RateLimit is %d of %d, the tighter window %d of %d", a, left, limit, tighter.remaining, tighter.limit)
 		}
-		at := k.moment(read[list[any]](k, a).Meta.GeneratedAt).Unix()
+		at := k.parseGeneratedAt(decode[list[any]](k, a).Meta.GeneratedAt).Unix()
 		if ahead := int64(reset) - at; ahead < int64(tighter.reset)-1 || ahead > int64(tighter.reset)+2 {
 			k.errorf("%s: X-RateLimit-Reset is %d, %d s ahead, RateLimit says %d s", a, reset, ahead, tighter.reset)
 		}
 	}
 }
 
-func checkCharges(k *trial) {
-	tag := k.ok("/v1/rates").header.Get("ETag")
+func checkCosts(k *ruleRun) {
+	tag := k.getOK("/v1/rates").header.Get("ETag")
 	for _, c := range []struct {
 		method, target, header string
 		status, cost           int
@@ -80,12 +80,12 @@ func checkCharges(k *trial) {
 		{http.MethodGet, "/v1/rates?limit=0", "", 400, 1}, {http.MethodGet, "/v1/institutions/no-such-bank", "", 404, 1},
 		{http.MethodGet, "/v1/nothing", "", 404, 0}, {http.MethodPost, "/v1/rates", "", 405, 0}, {http.MethodOptions, "/v1/rates", "", 204, 0},
 	} {
-		before, limited := k.remaining(k.ok("/v1/currencies"))
+		before, limited := k.limitWindows(k.getOK("/v1/currencies"))
 		if !limited {
 			k.notef("the server sends no limit headers")
 			return
 		}
-		r := request{method: c.method, target: c.target, patient: true}
+		r := request{method: c.method, target: c.target, waitForLimit: true}
 		if c.header != "" {
 			r.header = []string{"If-None-Match", c.header}
 		}
@@ -93,24 +93,24 @@ func checkCharges(k *trial) {
 			k.errorf("%s, want %d", a, c.status)
 			continue
 		}
-		after, _ := k.remaining(k.ok("/v1/currencies"))
+		after, _ := k.limitWindows(k.getOK("/v1/currencies"))
 		if spent := before["day"].remaining - after["day"].remaining; spent != c.cost+1 {
 			k.errorf("%s %s (%d) costs %d requests, want %d", c.method, c.target, c.status, spent-1, c.cost)
 		}
 	}
 }
 
-func checkTurns(k *trial) {
-	k.refused("/v1/nothing?limit=0", http.StatusNotFound, "not_found")
-	k.mustRefuse(k.send(request{method: http.MethodPost, target: "/v1/nothing"}), http.StatusNotFound, "not_found")
-	k.mustRefuse(k.send(request{method: http.MethodPut, target: "/v1/rates?limit=0"}), http.StatusMethodNotAllowed, "method_not_allowed")
+func checkErrorPrecedence(k *ruleRun) {
+	k.wantError("/v1/nothing?limit=0", http.StatusNotFound, "not_found")
+	k.checkError(k.send(request{method: http.MethodPost, target: "/v1/nothing"}), http.StatusNotFound, "not_found")
+	k.checkError(k.send(request{method: http.MethodPut, target: "/v1/rates?limit=0"}), http.StatusMethodNotAllowed, "method_not_allowed")
 }
 
 // exhaustMax is how many requests the kit sends to see a limit.
 const exhaustMax = 1000
 
-func checkExhaust(k *trial) {
-	windows, limited := k.remaining(k.ok("/v1/currencies"))
+func checkExhaust(k *ruleRun) {
+	windows, limited := k.limitWindows(k.getOK("/v1/currencies"))
 	if !limited {
 		k.fatalf("Exhaust is set, and the server sends no limit headers")
 	}
@@ -121,11 +121,11 @@ func checkExhaust(k *trial) {
 			if sent < left {
 				k.errorf("%d requests were left, the server refuses after %d", left, sent)
 			}
-			code := read[fault](k, a).Error.Code
+			code := decode[errorBody](k, a).Error.Code
 			if code != "rate_limited" && code != "quota_exceeded" {
 				k.errorf("%s: error.code is %q", a, code)
 			}
-			if k.whole(a, "X-RateLimit-Remaining") != 0 || k.whole(a, "Retry-After") < 1 {
+			if k.intHeader(a, "X-RateLimit-Remaining") != 0 || k.intHeader(a, "Retry-After") < 1 {
 				k.errorf("%s: %s left, Retry-After %s", a, a.header.Get("X-RateLimit-Remaining"), a.header.Get("Retry-After"))
 			}
 			break

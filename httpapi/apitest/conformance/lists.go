@@ -11,8 +11,8 @@ import (
 	"github.com/tasard/tasard/httpapi/client"
 )
 
-// paged are the lists that have pages.
-func (k *trial) paged() []string {
+// pagedPaths are the lists that have pages.
+func (k *ruleRun) pagedPaths() []string {
 	first := k.currencies()[0]
 	return []string{
 		"/v1/institutions", "/v1/rates", "/v1/rates?currency=" + first, "/v1/rates/best?operation=buy&currency=" + first,
@@ -20,16 +20,16 @@ func (k *trial) paged() []string {
 	}
 }
 
-func checkWalks(k *trial) {
-	for _, target := range k.paged() {
-		whole := walk[any](k, target, 200)
+func checkWalks(k *ruleRun) {
+	for _, target := range k.pagedPaths() {
+		whole := getAllPages[any](k, target, 200)
 		for _, limit := range []int{7, max(1, len(whole)/2)} {
-			if got := walk[any](k, target, limit); !reflect.DeepEqual(got, whole) {
+			if got := getAllPages[any](k, target, limit); !reflect.DeepEqual(got, whole) {
 				k.errorf("GET %s: a walk in steps of %d has %d items, in one of 200 %d, or they differ", target, limit, len(got), len(whole))
 			}
 		}
 		for _, beyond := range []int{len(whole), len(whole) + 1, 100_000} {
-			page := listOf[any](k, and(target, "cursor=%d", beyond))
+			page := getList[any](k, withParameters(target, "cursor=%d", beyond))
 			if len(page.Data) != 0 || page.Meta.NextCursor != nil || page.Meta.Total != len(whole) {
 				k.errorf("GET %s from %d: %d items, total %d of %d, nextCursor %v", target, beyond, len(page.Data), page.Meta.Total, len(whole), page.Meta.NextCursor)
 			}
@@ -37,19 +37,19 @@ func checkWalks(k *trial) {
 	}
 }
 
-func checkTotals(k *trial) {
-	for _, target := range k.paged() {
-		want := len(walk[any](k, target, 200))
+func checkTotals(k *ruleRun) {
+	for _, target := range k.pagedPaths() {
+		want := len(getAllPages[any](k, target, 200))
 		for _, cut := range []string{"limit=1", "limit=200", "limit=1&cursor=1"} {
-			if got := listOf[any](k, and(target, "%s", cut)).Meta.Total; got != want {
-				k.errorf("GET %s: total is %d, the walk has %d", and(target, "%s", cut), got, want)
+			if got := getList[any](k, withParameters(target, "%s", cut)).Meta.Total; got != want {
+				k.errorf("GET %s: total is %d, the walk has %d", withParameters(target, "%s", cut), got, want)
 			}
 		}
 	}
 }
 
-// sorted tells that every item comes after the one before.
-func sorted[T any](k *trial, what string, items []T, order func(a, b T) int) {
+// checkSorted tells that every item comes after the one before.
+func checkSorted[T any](k *ruleRun, what string, items []T, order func(a, b T) int) {
 	for i := 1; i < len(items); i++ {
 		if order(items[i-1], items[i]) >= 0 {
 			k.errorf("%s: %v before %v", what, items[i-1], items[i])
@@ -57,25 +57,25 @@ func sorted[T any](k *trial, what string, items []T, order func(a, b T) int) {
 	}
 }
 
-func checkListOrders(k *trial) {
-	sorted(k, "currencies", k.catalogue(), func(a, b client.Currency) int { return cmp.Compare(a.Code, b.Code) })
-	sorted(k, "institutions", k.institutions(""), func(a, b client.Institution) int { return cmp.Compare(a.ID, b.ID) })
-	sorted(k, "rates", k.rates(client.Filter{}), func(a, b client.Rate) int {
+func checkListOrders(k *ruleRun) {
+	checkSorted(k, "currencies", k.catalogue(), func(a, b client.Currency) int { return cmp.Compare(a.Code, b.Code) })
+	checkSorted(k, "institutions", k.institutions(""), func(a, b client.Institution) int { return cmp.Compare(a.ID, b.ID) })
+	checkSorted(k, "rates", k.rates(client.Filter{}), func(a, b client.Rate) int {
 		return cmp.Or(cmp.Compare(a.Currency, b.Currency), cmp.Compare(a.InstitutionID, b.InstitutionID), cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.Kind, b.Kind))
 	})
-	sorted(k, "history", k.history(client.Date{}, client.Date{}), func(a, b client.HistoryEntry) int {
+	checkSorted(k, "history", k.history(client.Date{}, client.Date{}), func(a, b client.HistoryEntry) int {
 		return cmp.Or(a.Date.Compare(b.Date), cmp.Compare(a.InstitutionID, b.InstitutionID), cmp.Compare(a.Currency, b.Currency),
 			cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.SourceID, b.SourceID))
 	})
 }
 
-// wholeSecond is the form of generatedAt.
-const wholeSecond = "2006-01-02T15:04:05Z"
+// generatedAtLayout is the form of generatedAt.
+const generatedAtLayout = "2006-01-02T15:04:05Z"
 
-func checkGeneratedAt(k *trial) {
-	for _, target := range k.paged() {
-		at := listOf[any](k, target).Meta.GeneratedAt
-		if _, err := time.Parse(wholeSecond, at); err != nil || len(at) != len(wholeSecond) {
+func checkGeneratedAt(k *ruleRun) {
+	for _, target := range k.pagedPaths() {
+		at := getList[any](k, target).Meta.GeneratedAt
+		if _, err := time.Parse(generatedAtLayout, at); err != nil || len(at) != len(generatedAtLayout) {
 			k.errorf("GET %s: generatedAt is %q", target, at)
 		}
 	}
@@ -102,7 +102,7 @@ func countsOf(rates []client.Rate, of func(*client.Rate) string) map[string]coun
 	return counted
 }
 
-func checkCounts(k *trial) {
+func checkCounts(k *ruleRun) {
 	rates := k.rates(client.Filter{})
 	byCurrency := countsOf(rates, func(r *client.Rate) string { return r.Currency })
 	for _, c := range k.catalogue() {
@@ -122,7 +122,7 @@ func checkCounts(k *trial) {
 	}
 }
 
-func checkListedInstitutions(k *trial) {
+func checkListedInstitutions(k *ruleRun) {
 	listed := map[string]bool{}
 	for _, i := range k.institutions("") {
 		listed[i.ID] = true
@@ -142,10 +142,10 @@ func checkListedInstitutions(k *trial) {
 		}
 		break // each costs three requests; one tells
 	}
-	k.refused("/v1/institutions/no-such-institution", http.StatusNotFound, "institution_not_found")
+	k.wantError("/v1/institutions/no-such-institution", http.StatusNotFound, "institution_not_found")
 }
 
-func checkInstitutionsOfCurrency(k *trial) {
+func checkInstitutionsOfCurrency(k *ruleRun) {
 	published := k.rates(client.Filter{})
 	for _, code := range k.currencies() {
 		var want, got []string
@@ -168,18 +168,18 @@ func checkInstitutionsOfCurrency(k *trial) {
 	}
 }
 
-func checkNothingMatches(k *trial) {
+func checkNothingMatches(k *ruleRun) {
 	for _, target := range []string{
 		"/v1/rates?currency=XXX", "/v1/rates?institution=no-such-bank", "/v1/institutions?currency=XXX", "/v1/rates/best?currency=XXX&operation=buy",
 		"/v1/rates/history?institution=no-such-bank", "/v1/convert?currency=XXX&operation=sell&amount=1",
 	} {
-		if page := listOf[any](k, target); len(page.Data) != 0 || page.Meta.Total != 0 || page.Meta.NextCursor != nil {
+		if page := getList[any](k, target); len(page.Data) != 0 || page.Meta.Total != 0 || page.Meta.NextCursor != nil {
 			k.errorf("GET %s: %d items, total %d", target, len(page.Data), page.Meta.Total)
 		}
 	}
 }
 
-func checkIDs(k *trial) {
+func checkIDs(k *ruleRun) {
 	for _, r := range k.rates(client.Filter{}) {
 		if want := strings.Join([]string{r.InstitutionID, r.Currency, string(r.Channel), string(r.Kind)}, ":"); r.ID != want {
 			k.errorf("a rate is called %q, want %q", r.ID, want)

@@ -15,29 +15,29 @@ import (
 	"github.com/tasard/tasard/httpapi/client"
 )
 
-func checkUnknownParameter(k *trial) {
+func checkUnknownParameter(k *ruleRun) {
 	for target, near := range map[string][2]string{
 		"/v1/rates?curency=USD": {"curency", "currency"}, "/v1/rates/best?currency=USD&operation=buy&limt=1": {"limt", "limit"},
 		"/v1/rates/history?form=2026-01-01": {"form", "from"},
 	} {
-		k.badParameter(target, near[0])
-		details := read[fault](k, k.last()).Error.Details
-		if !slices.ContainsFunc(details, func(d detail) bool { return strings.Contains(d.Message, near[1]) }) {
+		k.wantBadParameter(target, near[0])
+		details := decode[errorBody](k, k.last()).Error.Details
+		if !slices.ContainsFunc(details, func(d errorDetail) bool { return strings.Contains(d.Message, near[1]) }) {
 			k.errorf("GET %s: no message names %q", target, near[1])
 		}
 	}
-	k.badParameter("/v1/currencies?limit=1", "limit")
-	k.badParameter("/v1/rates?amount=1", "amount")
+	k.wantBadParameter("/v1/currencies?limit=1", "limit")
+	k.wantBadParameter("/v1/rates?amount=1", "amount")
 }
 
-func checkRepeated(k *trial) {
-	f := k.refused("/v1/rates?currency=USD&currency=USD", http.StatusBadRequest, "invalid_parameters")
-	if !slices.ContainsFunc(f.Error.Details, func(d detail) bool { return reflect.DeepEqual(d.Path, []any{"currency", float64(1)}) }) {
+func checkRepeated(k *ruleRun) {
+	f := k.wantError("/v1/rates?currency=USD&currency=USD", http.StatusBadRequest, "invalid_parameters")
+	if !slices.ContainsFunc(f.Error.Details, func(d errorDetail) bool { return reflect.DeepEqual(d.Path, []any{"currency", float64(1)}) }) {
 		k.errorf("a repeated currency: no detail with the path [\"currency\",1]: %+v", f.Error.Details)
 	}
 }
 
-func checkValues(k *trial) {
+func checkValues(k *ruleRun) {
 	priced := "?currency=" + k.currencies()[0]
 	for _, c := range []struct {
 		target, name string
@@ -53,25 +53,25 @@ func checkValues(k *trial) {
 		{"/v1/rates/best" + priced + "&", "operation", []string{"", "Buy", "hold"}},
 	} {
 		for _, value := range c.values {
-			k.badParameter(c.target+c.name+"="+value, c.name)
+			k.wantBadParameter(c.target+c.name+"="+value, c.name)
 		}
 	}
 	for target, names := range map[string]string{"/v1/convert": "currency operation amount", "/v1/rates/best?limit=0": "currency operation limit"} {
 		for name := range strings.FieldsSeq(names) {
-			k.badParameter(target, name)
+			k.wantBadParameter(target, name)
 		}
 	}
-	k.ok("/v1/rates?limit=200&cursor=100000")
+	k.getOK("/v1/rates?limit=200&cursor=100000")
 }
 
-func checkKeyInURL(k *trial) {
+func checkKeyInURL(k *ruleRun) {
 	for _, name := range []string{"api_key", "apikey", "access_key", "key", "token"} {
-		k.badParameter("/v1/rates?"+name+"=anything", name)
+		k.wantBadParameter("/v1/rates?"+name+"=anything", name)
 	}
 }
 
 // operationPaths are one path of every data operation.
-func (k *trial) operationPaths() []string {
+func (k *ruleRun) operationPaths() []string {
 	first := k.rates(client.Filter{})
 	if len(first) == 0 {
 		k.fatalf("the server publishes no rates")
@@ -82,10 +82,10 @@ func (k *trial) operationPaths() []string {
 	}
 }
 
-func checkHeadAndOptions(k *trial) {
+func checkHeadAndOptions(k *ruleRun) {
 	for _, target := range k.operationPaths() {
-		whole := k.ok(target)
-		head := k.send(request{method: http.MethodHead, target: target, patient: true})
+		whole := k.getOK(target)
+		head := k.send(request{method: http.MethodHead, target: target, waitForLimit: true})
 		if head.status != http.StatusOK || len(head.body) > 0 || head.header.Get("ETag") != whole.header.Get("ETag") ||
 			head.header.Get("Content-Length") != strconv.Itoa(len(whole.body)) {
 			k.errorf("%s: %d bytes, ETag %s, Content-Length %s; GET has %s, %d", head, len(head.body), head.header.Get("ETag"),
@@ -98,16 +98,16 @@ func checkHeadAndOptions(k *trial) {
 	}
 }
 
-func allows(a *answer, methods ...string) bool {
+func allows(a *response, methods ...string) bool {
 	allowed := strings.Split(a.header.Get("Allow"), ", ")
 	return !slices.ContainsFunc(methods, func(m string) bool { return !slices.Contains(allowed, m) })
 }
 
-func checkMethods(k *trial) {
+func checkMethods(k *ruleRun) {
 	for _, target := range k.operationPaths() {
 		for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch} {
 			a := k.send(request{method: method, target: target})
-			k.mustRefuse(a, http.StatusMethodNotAllowed, "method_not_allowed")
+			k.checkError(a, http.StatusMethodNotAllowed, "method_not_allowed")
 			if !allows(a, "GET", "HEAD") {
 				k.errorf("%s: Allow is %q", a, a.header.Get("Allow"))
 			}
@@ -115,26 +115,26 @@ func checkMethods(k *trial) {
 	}
 }
 
-func checkPathIDs(k *trial) {
+func checkPathIDs(k *ruleRun) {
 	for _, id := range []string{"no-such-bank", "Popular", "a%20b", "%C3%A9", strings.Repeat("x", 80)} {
-		k.refused("/v1/institutions/"+id, http.StatusNotFound, "institution_not_found")
+		k.wantError("/v1/institutions/"+id, http.StatusNotFound, "institution_not_found")
 	}
-	k.badParameter("/v1/institutions/"+strings.Repeat("x", 81), "id")
+	k.wantBadParameter("/v1/institutions/"+strings.Repeat("x", 81), "id")
 }
 
-// packedMin is from which size on answers are compressed.
-const packedMin = 1 << 10
+// gzipBytesMin is from which size on answers are compressed.
+const gzipBytesMin = 1 << 10
 
-func checkGzip(k *trial) {
+func checkGzip(k *ruleRun) {
 	for _, target := range k.operationPaths() {
-		plain, packed := k.ok(target), k.ok(target, "Accept-Encoding", "gzip")
+		plain, packed := k.getOK(target), k.getOK(target, "Accept-Encoding", "gzip")
 		if !strings.Contains(plain.header.Get("Vary"), "Accept-Encoding") {
 			k.errorf("%s: Vary is %q", plain, plain.header.Get("Vary"))
 		}
 		if plain.header.Get("Content-Encoding") != "" {
 			k.errorf("%s: compressed, although nobody accepts it", plain)
 		}
-		if is := packed.header.Get("Content-Encoding") == "gzip"; is != (len(plain.body) >= packedMin) {
+		if is := packed.header.Get("Content-Encoding") == "gzip"; is != (len(plain.body) >= gzipBytesMin) {
 			k.errorf("%s: %d bytes, Content-Encoding %q", packed, len(plain.body), packed.header.Get("Content-Encoding"))
 			continue
 		} else if !is {
@@ -147,27 +147,29 @@ func checkGzip(k *trial) {
 		}
 		body, err := io.ReadAll(reader)
 		packed.body = body
-		if err != nil || !sameBut(plain.body, body) {
+		if err != nil || !sameExceptGeneratedAt(plain.body, body) {
 			k.errorf("%s: unpacked it is something else: %v", packed, err)
 		}
 	}
 }
 
-// sameBut tells that two bodies are the same but for the moment of their making.
-func sameBut(a, b []byte) bool { return bytes.Equal(withoutMoment(a), withoutMoment(b)) }
-
-func withoutMoment(body []byte) []byte {
-	const field = `"generatedAt":"`
-	at := bytes.Index(body, []byte(field))
-	if at < 0 || at+len(field)+len(wholeSecond) > len(body) {
-		return body
-	}
-	return slices.Concat(body[:at], body[at+len(field)+len(wholeSecond):])
+// sameExceptGeneratedAt tells that two bodies are the same but for the moment of their making.
+func sameExceptGeneratedAt(a, b []byte) bool {
+	return bytes.Equal(withoutGeneratedAt(a), withoutGeneratedAt(b))
 }
 
-func checkETags(k *trial) {
+func withoutGeneratedAt(body []byte) []byte {
+	const field = `"generatedAt":"`
+	at := bytes.Index(body, []byte(field))
+	if at < 0 || at+len(field)+len(generatedAtLayout) > len(body) {
+		return body
+	}
+	return slices.Concat(body[:at], body[at+len(field)+len(generatedAtLayout):])
+}
+
+func checkETags(k *ruleRun) {
 	for _, target := range k.operationPaths() {
-		first := k.ok(target)
+		first := k.getOK(target)
 		tag := first.header.Get("ETag")
 		if !strings.HasPrefix(tag, `W/"`) || !strings.HasSuffix(tag, `"`) {
 			k.errorf("%s: ETag is %q, no weak one", first, tag)
@@ -184,24 +186,24 @@ func checkETags(k *trial) {
 		}
 	}
 	// Two seconds later it is another body with the same tag.
-	first := k.ok("/v1/rates")
+	first := k.getOK("/v1/rates")
 	k.options.Wait(2 * time.Second)
-	if second := k.ok("/v1/rates"); sameBut(first.body, second.body) && first.header.Get("ETag") != second.header.Get("ETag") {
+	if second := k.getOK("/v1/rates"); sameExceptGeneratedAt(first.body, second.body) && first.header.Get("ETag") != second.header.Get("ETag") {
 		k.errorf("the ETag of the same data changed from %s to %s", first.header.Get("ETag"), second.header.Get("ETag"))
-	} else if !sameBut(first.body, second.body) && first.header.Get("ETag") == second.header.Get("ETag") {
+	} else if !sameExceptGeneratedAt(first.body, second.body) && first.header.Get("ETag") == second.header.Get("ETag") {
 		k.errorf("the ETag %s stands for two different answers", first.header.Get("ETag"))
 	}
 }
 
-// maxAgeMost is the longest that an answer may be kept.
-const maxAgeMost = 60
+// maxAgeLimit is the longest that an answer may be kept.
+const maxAgeLimit = 60
 
-func checkMaxAge(k *trial) {
+func checkMaxAge(k *ruleRun) {
 	for _, target := range k.operationPaths() {
-		a := k.ok(target)
+		a := k.getOK(target)
 		value, private := strings.CutPrefix(a.header.Get("Cache-Control"), "private, max-age=")
 		age, err := strconv.Atoi(value)
-		if !private || err != nil || age < 0 || age > maxAgeMost {
+		if !private || err != nil || age < 0 || age > maxAgeLimit {
 			k.errorf("%s: Cache-Control is %q", a, a.header.Get("Cache-Control"))
 			continue
 		}
@@ -209,7 +211,7 @@ func checkMaxAge(k *trial) {
 		if json.Unmarshal(a.body, &body) != nil || body.Meta.GeneratedAt == "" {
 			continue // a currency list or an institution has no moment
 		}
-		until := k.moment(body.Meta.GeneratedAt).Add(time.Duration(age) * time.Second)
+		until := k.parseGeneratedAt(body.Meta.GeneratedAt).Add(time.Duration(age) * time.Second)
 		for _, raw := range body.Data {
 			var r client.Rate
 			if json.Unmarshal(raw, &r) == nil && r.ID != "" && !r.ExpiresAt.IsZero() && !r.Stale && until.After(r.ExpiresAt.Add(time.Second)) {
@@ -222,7 +224,7 @@ func checkMaxAge(k *trial) {
 	}
 }
 
-func checkPreflight(k *trial) {
+func checkPreflight(k *ruleRun) {
 	a := k.send(request{method: http.MethodOptions, target: "/v1/rates", header: []string{
 		"Origin", "https://page.example", "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "authorization",
 	}})

@@ -10,7 +10,7 @@ import (
 )
 
 // eachRanking visits best of every currency and operation.
-func (k *trial) eachRanking(visit func(what string, currency string, operation client.Operation, ranked []client.Rate)) {
+func (k *ruleRun) eachRanking(visit func(what string, currency string, operation client.Operation, ranked []client.Rate)) {
 	for _, currency := range k.currencies() {
 		for _, operation := range operations() {
 			visit(fmt.Sprintf("best %s %s", currency, operation), currency, operation, k.best(currency, operation))
@@ -18,8 +18,8 @@ func (k *trial) eachRanking(visit func(what string, currency string, operation c
 	}
 }
 
-// eachNeighbours visits any two rates of a ranking of which one follows the other.
-func (k *trial) eachNeighbours(visit func(what string, operation client.Operation, a, b *client.Rate)) {
+// eachAdjacentPair visits any two rates of a ranking of which one follows the other.
+func (k *ruleRun) eachAdjacentPair(visit func(what string, operation client.Operation, a, b *client.Rate)) {
 	k.eachRanking(func(what, _ string, operation client.Operation, ranked []client.Rate) {
 		for i := 1; i < len(ranked); i++ {
 			visit(what, operation, &ranked[i-1], &ranked[i])
@@ -28,7 +28,7 @@ func (k *trial) eachNeighbours(visit func(what string, operation client.Operatio
 }
 
 // eachConversion visits every item of convert of every currency and operation.
-func (k *trial) eachConversion(amount client.Decimal, visit func(what string, operation client.Operation, item *client.Conversion)) {
+func (k *ruleRun) eachConversion(amount client.Decimal, visit func(what string, operation client.Operation, item *client.Conversion)) {
 	for _, currency := range k.currencies() {
 		for _, operation := range operations() {
 			for _, item := range k.conversions(currency, operation, amount, "") {
@@ -38,36 +38,36 @@ func (k *trial) eachConversion(amount client.Decimal, visit func(what string, op
 	}
 }
 
-func checkSides(k *trial) {
+func checkSides(k *ruleRun) {
 	k.eachConversion("1", func(what string, operation client.Operation, item *client.Conversion) {
 		if side := item.Quote.Side(operation); side == nil || *side != item.Rate {
-			k.errorf("%s: %s applies %s, want %s", what, item.Quote.ID, item.Rate, text(side))
+			k.errorf("%s: %s applies %s, want %s", what, item.Quote.ID, item.Rate, sideText(side))
 		}
 	})
 }
 
-func text(side *client.Decimal) client.Decimal {
+func sideText(side *client.Decimal) client.Decimal {
 	if side == nil {
 		return "null"
 	}
 	return *side
 }
 
-// bySide is the order of S2.
-func bySide(operation client.Operation, a, b *client.Rate) int {
-	order := text(a.Side(operation)).Cmp(text(b.Side(operation)))
+// compareSides is the order of S2.
+func compareSides(operation client.Operation, a, b *client.Rate) int {
+	order := sideText(a.Side(operation)).Cmp(sideText(b.Side(operation)))
 	if operation == client.Sell {
 		return -order
 	}
 	return order
 }
 
-func checkOrder(k *trial) {
+func checkOrder(k *ruleRun) {
 	pairs := 0
-	k.eachNeighbours(func(what string, operation client.Operation, a, b *client.Rate) {
+	k.eachAdjacentPair(func(what string, operation client.Operation, a, b *client.Rate) {
 		pairs++
-		if a.Side(operation) == nil || b.Side(operation) == nil || bySide(operation, a, b) > 0 {
-			k.errorf("%s: %s (%s) before %s (%s)", what, a.ID, text(a.Side(operation)), b.ID, text(b.Side(operation)))
+		if a.Side(operation) == nil || b.Side(operation) == nil || compareSides(operation, a, b) > 0 {
+			k.errorf("%s: %s (%s) before %s (%s)", what, a.ID, sideText(a.Side(operation)), b.ID, sideText(b.Side(operation)))
 		}
 	})
 	if pairs == 0 {
@@ -75,10 +75,10 @@ func checkOrder(k *trial) {
 	}
 }
 
-func checkTies(k *trial) {
+func checkTies(k *ruleRun) {
 	ties := 0
-	k.eachNeighbours(func(what string, operation client.Operation, a, b *client.Rate) {
-		if a.Side(operation) == nil || b.Side(operation) == nil || bySide(operation, a, b) != 0 {
+	k.eachAdjacentPair(func(what string, operation client.Operation, a, b *client.Rate) {
+		if a.Side(operation) == nil || b.Side(operation) == nil || compareSides(operation, a, b) != 0 {
 			return
 		}
 		ties++
@@ -114,7 +114,7 @@ func idsOf(rates []client.Rate) []string {
 	return ids
 }
 
-func checkPopulation(k *trial) {
+func checkPopulation(k *ruleRun) {
 	published := k.rates(client.Filter{})
 	k.eachRanking(func(what, currency string, operation client.Operation, ranked []client.Rate) {
 		if got, want := idsOf(ranked), eligible(published, currency, operation, client.Commercial); !slices.Equal(got, want) {
@@ -123,7 +123,7 @@ func checkPopulation(k *trial) {
 	})
 }
 
-func checkBestReference(k *trial) {
+func checkBestReference(k *ruleRun) {
 	first := k.currencies()[0]
 	for _, operation := range operations() {
 		best, err := k.data.Best(k.ctx, client.BestQuery{Filter: client.Filter{Currency: first, Kind: client.Reference}, Operation: operation})
@@ -133,7 +133,7 @@ func checkBestReference(k *trial) {
 	}
 }
 
-func checkConvertPopulation(k *trial) {
+func checkConvertPopulation(k *ruleRun) {
 	published := k.rates(client.Filter{})
 	for _, kind := range []client.Kind{"", client.Commercial, client.Reference} {
 		for _, currency := range k.currencies() {
@@ -146,7 +146,7 @@ func checkConvertPopulation(k *trial) {
 					k.errorf("convert %s %s %s has %q, want %q", currency, operation, kind, got, want)
 				}
 				for i := 1; i < len(quotes); i++ {
-					if bySide(operation, &quotes[i-1], &quotes[i]) > 0 {
+					if compareSides(operation, &quotes[i-1], &quotes[i]) > 0 {
 						k.errorf("convert %s %s %s: %s before %s", currency, operation, kind, quotes[i-1].ID, quotes[i].ID)
 					}
 				}
@@ -155,8 +155,8 @@ func checkConvertPopulation(k *trial) {
 	}
 }
 
-// product is amount times rate, with two decimals, halves up.
-func product(amount, rate client.Decimal) client.Decimal {
+// expectedAmount is amount times rate, with two decimals, halves up.
+func expectedAmount(amount, rate client.Decimal) client.Decimal {
 	cents := new(big.Rat).Mul(amount.Rat(), rate.Rat())
 	cents.Mul(cents, big.NewRat(100, 1)).Add(cents, big.NewRat(1, 2))
 	whole := new(big.Int).Quo(cents.Num(), cents.Denom())
@@ -164,23 +164,23 @@ func product(amount, rate client.Decimal) client.Decimal {
 	return client.Decimal(digits[:len(digits)-2] + "." + digits[len(digits)-2:])
 }
 
-func checkAmounts(k *trial) {
+func checkAmounts(k *ruleRun) {
 	for _, amount := range []client.Decimal{"0", "0.01", "0.25", "1", "1.15", "2.05", "100.00", "33.33", "999999999999.99"} {
 		k.eachConversion(amount, func(what string, _ client.Operation, item *client.Conversion) {
-			if want := product(amount, item.Rate); item.AmountDOP != want {
+			if want := expectedAmount(amount, item.Rate); item.AmountDOP != want {
 				k.errorf("%s: %s at %s is %s, want %s", what, amount, item.Rate, item.AmountDOP, want)
 			}
 		})
 	}
 }
 
-func checkVerbatim(k *trial) {
+func checkVerbatim(k *ruleRun) {
 	first := k.currencies()[0]
 	for _, amount := range []client.Decimal{"0", "7", "7.0", "7.50", "000000000007.1"} {
 		for _, operation := range operations() {
 			for _, i := range k.conversions(first, operation, amount, "") {
 				if side := i.Quote.Side(operation); i.ForeignAmount != amount || side == nil || i.Rate != *side || i.Operation != operation || i.Currency != i.Quote.Currency {
-					k.errorf("convert %s: foreignAmount %q, rate %q of %s, operation %q, currency %q", amount, i.ForeignAmount, i.Rate, text(side), i.Operation, i.Currency)
+					k.errorf("convert %s: foreignAmount %q, rate %q of %s, operation %q, currency %q", amount, i.ForeignAmount, i.Rate, sideText(side), i.Operation, i.Currency)
 				}
 			}
 		}
@@ -193,7 +193,7 @@ func checkVerbatim(k *trial) {
 	}
 }
 
-func checkFees(k *trial) {
+func checkFees(k *ruleRun) {
 	k.eachConversion("1", func(what string, _ client.Operation, item *client.Conversion) {
 		if item.FeesIncluded || item.FeeNotice == "" {
 			k.errorf("%s: %s: feesIncluded %t, feeNotice %q", what, item.Quote.ID, item.FeesIncluded, item.FeeNotice)

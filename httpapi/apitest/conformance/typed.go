@@ -10,8 +10,8 @@ import (
 // operations are the two.
 func operations() []client.Operation { return []client.Operation{client.Buy, client.Sell} }
 
-// all are the items of a walk.
-func all[T any](k *trial, walk iter.Seq2[T, error]) []T {
+// collect are the items of a walk.
+func collect[T any](k *ruleRun, walk iter.Seq2[T, error]) []T {
 	var items []T
 	for item, err := range walk {
 		if err != nil {
@@ -23,7 +23,7 @@ func all[T any](k *trial, walk iter.Seq2[T, error]) []T {
 }
 
 // must is what an operation is answered with.
-func must[T any](k *trial, value T, err error) T {
+func must[T any](k *ruleRun, value T, err error) T {
 	if err != nil {
 		k.fatalf("%v", err)
 	}
@@ -31,38 +31,38 @@ func must[T any](k *trial, value T, err error) T {
 }
 
 // rates are the published rates of a filter.
-func (k *trial) rates(filter client.Filter) []client.Rate {
-	return all(k, k.data.AllRates(k.ctx, filter))
+func (k *ruleRun) rates(filter client.Filter) []client.Rate {
+	return collect(k, k.data.AllRates(k.ctx, filter))
 }
 
 // best is a whole ranking.
-func (k *trial) best(currency string, operation client.Operation) []client.Rate {
-	return all(k, k.data.AllBest(k.ctx, client.BestQuery{Filter: client.Filter{Currency: currency}, Operation: operation}))
+func (k *ruleRun) best(currency string, operation client.Operation) []client.Rate {
+	return collect(k, k.data.AllBest(k.ctx, client.BestQuery{Filter: client.Filter{Currency: currency}, Operation: operation}))
 }
 
 // conversions are all of an amount.
-func (k *trial) conversions(currency string, operation client.Operation, amount client.Decimal, kind client.Kind) []client.Conversion {
-	return all(k, k.data.AllConversions(k.ctx, client.ConvertQuery{Filter: client.Filter{Currency: currency, Kind: kind}, Operation: operation, Amount: amount}))
+func (k *ruleRun) conversions(currency string, operation client.Operation, amount client.Decimal, kind client.Kind) []client.Conversion {
+	return collect(k, k.data.AllConversions(k.ctx, client.ConvertQuery{Filter: client.Filter{Currency: currency, Kind: kind}, Operation: operation, Amount: amount}))
 }
 
 // institutions are all, or those of a currency.
-func (k *trial) institutions(currency string) []client.Institution {
-	return all(k, k.data.AllInstitutions(k.ctx, client.InstitutionsQuery{Currency: currency}))
+func (k *ruleRun) institutions(currency string) []client.Institution {
+	return collect(k, k.data.AllInstitutions(k.ctx, client.InstitutionsQuery{Currency: currency}))
 }
 
 // catalogue are all currencies.
-func (k *trial) catalogue() []client.Currency {
+func (k *ruleRun) catalogue() []client.Currency {
 	list, err := k.data.Currencies(k.ctx)
 	return must(k, list, err)
 }
 
 // history are the rows of a range.
-func (k *trial) history(from, to client.Date) []client.HistoryEntry {
-	return all(k, k.data.AllHistory(k.ctx, client.HistoryQuery{From: from, To: to}))
+func (k *ruleRun) history(from, to client.Date) []client.HistoryEntry {
+	return collect(k, k.data.AllHistory(k.ctx, client.HistoryQuery{From: from, To: to}))
 }
 
 // currencies are the codes for which something is published, at least one.
-func (k *trial) currencies() []string {
+func (k *ruleRun) currencies() []string {
 	var codes []string
 	last := ""
 	for _, r := range k.rates(client.Filter{}) { // they come by currency (P4)
@@ -76,8 +76,8 @@ func (k *trial) currencies() []string {
 	return codes
 }
 
-// done wants an account operation to have ended well, with a status.
-func (k *trial) done(status int, err error) {
+// wantStatus wants an account operation to have ended well, with a status.
+func (k *ruleRun) wantStatus(status int, err error) {
 	if err != nil {
 		k.fatalf("%v", err)
 	}
@@ -86,8 +86,8 @@ func (k *trial) done(status int, err error) {
 	}
 }
 
-// deny wants one to have been refused.
-func (k *trial) deny(err error, status int, code string) {
+// wantRefusal wants one to have been refused.
+func (k *ruleRun) wantRefusal(err error, status int, code string) {
 	var refused *client.Error
 	if !errors.As(err, &refused) || refused.Status != status || refused.Code != code {
 		k.errorf("%s, want %d %s: %v", k.last(), status, code, err)

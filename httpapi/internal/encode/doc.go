@@ -2,5 +2,5 @@
 // object or an array is begun and ended by its caller; the functions put the commas in between:
 //
 //	dst = encode.Field(append(dst, '{'), "code", "USD")
-//	dst = append(encode.Whole(dst, "quoteCount", 3), '}')
+//	dst = append(encode.Int(dst, "quoteCount", 3), '}')
 package encode

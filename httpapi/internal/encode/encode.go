@@ -106,8 +106,8 @@ func Time(dst []byte, name string, t time.Time) []byte {
 	return append(dst, '"')
 }
 
-// Whole appends a field with a whole number.
-func Whole(dst []byte, name string, number int64) []byte {
+// Int appends a field with a whole number.
+func Int(dst []byte, name string, number int64) []byte {
 	return strconv.AppendInt(Name(dst, name), number, 10)
 }
 

@@ -10,18 +10,18 @@ import (
 // addressBytesMax bounds an entry of X-Forwarded-For: an IPv6 address, its zone, brackets and port.
 const addressBytesMax = 80
 
-// Proxies are the networks whose hosts may say for whom they ask.
-type Proxies []netip.Prefix
+// TrustedProxies are the networks whose hosts may say for whom they ask.
+type TrustedProxies []netip.Prefix
 
-// Trust tells whether an address is that of a proxy.
-func (p Proxies) Trust(addr netip.Addr) bool {
+// Contains tells whether an address is that of a proxy.
+func (p TrustedProxies) Contains(addr netip.Addr) bool {
 	return slices.ContainsFunc(p, func(network netip.Prefix) bool { return network.Contains(addr) })
 }
 
-// Client is for whom a proxy asks, by the lines of X-Forwarded-For. It walks the lists from the right, where the trusted hops wrote, to the
+// ClientAddress is for whom a proxy asks, by the lines of X-Forwarded-For. It walks the lists from the right, where the trusted hops wrote, to the
 // first address that is no trusted proxy: what is left of it any client may have written. An entry that is no address ends the walk at the
 // hop that wrote it; a list of trusted hops only ends at the first of them.
-func (p Proxies) Client(peer netip.Addr, lines [][]byte) netip.Addr {
+func (p TrustedProxies) ClientAddress(peer netip.Addr, lines [][]byte) netip.Addr {
 	client := peer
 	for i := len(lines) - 1; i >= 0; i-- {
 		rest := lines[i]
@@ -39,7 +39,7 @@ func (p Proxies) Client(peer netip.Addr, lines [][]byte) netip.Addr {
 			if !ok {
 				return client
 			}
-			if client = addr; !p.Trust(addr) {
+			if client = addr; !p.Contains(addr) {
 				return client
 			}
 		}

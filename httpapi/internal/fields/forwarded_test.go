@@ -14,7 +14,7 @@ func FuzzForwardedFor(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	trusted := Proxies{netip.MustParsePrefix("10.0.0.0/8")}
+	trusted := TrustedProxies{netip.MustParsePrefix("10.0.0.0/8")}
 	peer := netip.MustParseAddr("10.1.2.3")
 	f.Fuzz(func(t *testing.T, text string) {
 		var lines [][]byte
@@ -33,11 +33,11 @@ func FuzzForwardedFor(f *testing.F) {
 			if !ok {
 				break
 			}
-			if want = addr; !trusted.Trust(addr) {
+			if want = addr; !trusted.Contains(addr) {
 				break
 			}
 		}
-		if got := trusted.Client(peer, lines); got != want {
+		if got := trusted.ClientAddress(peer, lines); got != want {
 			t.Fatalf("%q: %s, want %s", text, got, want)
 		}
 	})

@@ -15,7 +15,7 @@ func FuzzIfNoneMatch(f *testing.F) {
 	}
 	list := regexp.MustCompile(`^[ \t,]*(?:W/)?("[\x21\x23-\x7e\x80-\xff]*")[ \t]*(?:,|$)`)
 	f.Fuzz(func(t *testing.T, header string) {
-		got := NoneMatch([][]byte{[]byte(header)}, []byte(tag))
+		got := IfNoneMatchHits([][]byte{[]byte(header)}, []byte(tag))
 		want := strings.Trim(header, " \t") == "*"
 		for rest := latin(header); !want; {
 			found := list.FindStringSubmatchIndex(rest)

@@ -42,10 +42,10 @@ const (
 // Row is one row: its name, the sentence that a refused value is answered with, and who knows and who needs it. How a
 // value is read stands in query.set.
 type Row struct {
-	Name     string
-	Grammar  string
-	KnownBy  Operation
-	NeededBy Operation
+	Name       string
+	Grammar    string
+	AllowedBy  Operation
+	RequiredBy Operation
 }
 
 // Table is all query parameters.
@@ -81,7 +81,7 @@ var (
 func (t *Table) Find(op Operation, name []byte) Param {
 	for p := range ParamCount {
 		if string(name) == t[p].Name {
-			if t[p].KnownBy&op == 0 {
+			if t[p].AllowedBy&op == 0 {
 				return ParamCount
 			}
 			return p
@@ -94,7 +94,7 @@ func (t *Table) Find(op Operation, name []byte) Param {
 func (t *Table) nearest(op Operation, name string) string {
 	best, fewest := "", 0
 	for p := range ParamCount {
-		if t[p].KnownBy&op == 0 {
+		if t[p].AllowedBy&op == 0 {
 			continue
 		}
 		if changes := editDistance(name, t[p].Name); best == "" || changes < fewest {

@@ -22,12 +22,12 @@ func (q Query) Filter() engine.Filter {
 	return engine.Filter{Currency: q.Currency, Institution: q.Institution, Channel: q.Channel, Kind: q.Kind}
 }
 
-// Cut is which page.
-func (q Query) Cut() engine.Cut { return engine.Cut{Limit: q.Limit, Cursor: q.Cursor} }
+// Page is which page.
+func (q Query) Page() engine.PageRequest { return engine.PageRequest{Limit: q.Limit, Cursor: q.Cursor} }
 
 // Ranking is a question for the best rates; comparing is for a conversion.
 func (q Query) Ranking(comparing bool) engine.RankingQuery {
-	return engine.RankingQuery{Filter: q.Filter(), Cut: q.Cut(), Operation: q.Operation, Comparing: comparing}
+	return engine.RankingQuery{Filter: q.Filter(), PageRequest: q.Page(), Operation: q.Operation, ForConvert: comparing}
 }
 
 // set reads one value, byte for byte as it was sent (Q3). False when the grammar refuses it.

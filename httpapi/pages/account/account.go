@@ -30,17 +30,17 @@ const (
 	MailPrinted
 )
 
-// Gate is what is told of limits and of the end of anonymous access. account.Gate is one.
-type Gate interface {
-	Enforced() bool
-	Transition() account.Transition
+// AccessPolicy is what is told of limits and of the end of anonymous access. account.AccessPolicy is one.
+type AccessPolicy interface {
+	LimitsEnforced() bool
+	KeyPolicy() account.KeyPolicy
 }
 
-// Config says what the pages are made of. Frame, Accounts, Gate, Clock and Random are required.
+// Config says what the pages are made of. Frame, Accounts, AccessPolicy, Clock and Random are required.
 type Config struct {
 	Frame    *pages.Frame
 	Accounts account.Service
-	Gate     Gate
+	Access   AccessPolicy
 	Mail     Mail
 	Clock    func() time.Time
 	Random   io.Reader // a source of secrets
@@ -53,7 +53,7 @@ type Config struct {
 // Pages are the account's pages. Safe for concurrent use.
 type Pages struct {
 	config     Config
-	forms      *forms
+	forms      *formTokens
 	paths      []string // that cookies are for: of each language
 	publicHost string
 	texts      *pages.Texts
@@ -85,7 +85,7 @@ func New(config Config) *Pages {
 	config.Frame.AddAssets(files, styleAsset, scriptAsset)
 	config.Secure = config.Secure || public.Scheme == "https"
 	p := &Pages{
-		config: config, forms: newForms(key, config.Clock), publicHost: public.Host, texts: pages.ReadTexts(files),
+		config: config, forms: newFormTokens(key, config.Clock), publicHost: public.Host, texts: pages.ReadTexts(files),
 	}
 	for _, language := range pages.Languages() {
 		p.paths = append(p.paths, language.Path(rootPage))
@@ -102,11 +102,11 @@ func must(do string, err error) {
 // Register adds the pages to a mux.
 func (p *Pages) Register(mux *http.ServeMux) {
 	frame := p.config.Frame
-	frame.Handle(mux, http.MethodGet, rootPage, p.visited(p.show))
-	frame.Handle(mux, http.MethodGet, rootPage+"/code", p.visited(p.showCode))
+	frame.Handle(mux, http.MethodGet, rootPage, p.withContext(p.show))
+	frame.Handle(mux, http.MethodGet, rootPage+"/code", p.withContext(p.showCode))
 	for _, form := range []struct {
 		path   string
-		handle func(*visit)
+		handle func(*pageContext)
 	}{
 		{"/codes", p.requestCode},
 		{"/sessions", p.openSession},
@@ -114,7 +114,7 @@ func (p *Pages) Register(mux *http.ServeMux) {
 		{"/keys/{id}/revoke", p.revokeKey},
 		{"/signout", p.signOut},
 	} {
-		frame.Handle(mux, http.MethodPost, rootPage+form.path, p.posted(form.handle))
-		frame.Handle(mux, http.MethodGet, rootPage+form.path, p.visited(func(v *visit) { v.goTo(rootPage) }))
+		frame.Handle(mux, http.MethodPost, rootPage+form.path, p.withForm(form.handle))
+		frame.Handle(mux, http.MethodGet, rootPage+form.path, p.withContext(func(v *pageContext) { v.redirect(rootPage) }))
 	}
 }

@@ -20,8 +20,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// hold holds a page, without its frame, against a golden file. Tokens differ each time.
-func hold(t *testing.T, name string, page *seen) {
+// compareGolden holds a page, without its frame, against a golden file. Tokens differ each time.
+func compareGolden(t *testing.T, name string, page *response) {
 	t.Helper()
 	text := strconv.Itoa(page.status) + " " + page.header.Get("Retry-After") + "\n" +
 		regexp.MustCompile(`(name="form" value=")[^"]+`).ReplaceAllString(strings.ReplaceAll(page.main(), "><", ">\n<"), "${1}TOKEN") + "\n"
@@ -39,14 +39,14 @@ func hold(t *testing.T, name string, page *seen) {
 // TestGolden_K1_TheWholeWay: every page from an address to a key and back, in both languages (K1, K2).
 func TestGolden_K1_TheWholeWay(t *testing.T) {
 	for _, language := range pages.Languages() {
-		b := newWorld(t, nil).browser(language)
-		golden := func(name string) { t.Helper(); hold(t, name+"."+string(language), b.page) }
+		b := newFakeAccounts(t, nil).browser(language)
+		golden := func(name string) { t.Helper(); compareGolden(t, name+"."+string(language), b.page) }
 		b.get(b.root)
 		golden("welcome")
 		b.submit("/codes", "email", "Ana@Example.do ")
 		b.follow()
 		golden("code")
-		b.w.pass(account.CodeResendAfter)
+		b.accounts.advance(account.CodeResendAfter)
 		b.submit("/codes") // another code, asked for on the page of the code
 		b.follow()
 		golden("code")
@@ -57,12 +57,12 @@ func TestGolden_K1_TheWholeWay(t *testing.T) {
 		b.submit("/sessions", "code", " 0071-2345 ", "email", "ana@example.do")
 		b.follow()
 		golden("home-empty")
-		if b.w.from != netip.MustParseAddr("192.0.2.7") {
-			t.Errorf("the brakes see the address %s", b.w.from)
+		if b.accounts.from != netip.MustParseAddr("192.0.2.7") {
+			t.Errorf("the brakes see the address %s", b.accounts.from)
 		}
 		b.submit("/keys", "name", "servidor «A» & <B>")
 		golden("made")
-		b.w.pass(time.Minute)
+		b.accounts.advance(time.Minute)
 		b.get(b.root)
 		golden("home-one")
 		b.submit("/keys", "name", "")
@@ -82,17 +82,17 @@ func TestGolden_States(t *testing.T) {
 	for _, language := range pages.Languages() {
 		for name, state := range map[string]struct {
 			config func(*Config)
-			world  func(*world)
+			world  func(*fakeAccounts)
 			inside bool
 		}{
 			"mail-off":     {func(c *Config) { c.Mail = MailOff }, nil, false},
 			"mail-printed": {func(c *Config) { c.Mail = MailPrinted }, nil, false},
-			"announced":    {nil, func(w *world) { w.announced.RequiredAt = w.now.Add(20 * 24 * time.Hour) }, false},
-			"limits-off":   {nil, func(w *world) { w.enforced = false }, true},
-			"suspended":    {nil, func(w *world) { w.suspended = true }, true},
-			"required":     {nil, func(w *world) { w.announced.RequiredAt = w.now.Add(-time.Hour) }, true},
+			"announced":    {nil, func(w *fakeAccounts) { w.keyPolicy.RequiredAt = w.now.Add(20 * 24 * time.Hour) }, false},
+			"limits-off":   {nil, func(w *fakeAccounts) { w.enforced = false }, true},
+			"suspended":    {nil, func(w *fakeAccounts) { w.suspended = true }, true},
+			"required":     {nil, func(w *fakeAccounts) { w.keyPolicy.RequiredAt = w.now.Add(-time.Hour) }, true},
 		} {
-			w := newWorld(t, state.config)
+			w := newFakeAccounts(t, state.config)
 			if state.world != nil {
 				state.world(w)
 			}
@@ -101,7 +101,7 @@ func TestGolden_States(t *testing.T) {
 				b.signIn("ana@example.do").submit("/keys", "name", "servidor")
 			}
 			b.get(b.root)
-			hold(t, name+"."+string(language), b.page)
+			compareGolden(t, name+"."+string(language), b.page)
 		}
 	}
 }
@@ -111,13 +111,13 @@ func TestGolden_Faults(t *testing.T) {
 	for _, language := range pages.Languages() {
 		check := func(name string, walk func(b *browser)) {
 			t.Helper()
-			b := newWorld(t, nil).browser(language)
+			b := newFakeAccounts(t, nil).browser(language)
 			walk(b)
-			hold(t, "fault-"+name+"."+string(language), b.page)
+			compareGolden(t, "fault-"+name+"."+string(language), b.page)
 		}
 		check("email", func(b *browser) { b.get(b.root); b.submit("/codes", "email", `a"><b@example`) })
 		check("too-soon", func(b *browser) {
-			b.askCode("ana@example.do").w.pass(2500 * time.Millisecond)
+			b.askCode("ana@example.do").accounts.advance(2500 * time.Millisecond)
 			b.submit("/codes")
 		})
 		check("digits", func(b *browser) { b.askCode("ana@example.do").submit("/sessions", "code", "1234567", "email", "ana") })
@@ -126,13 +126,13 @@ func TestGolden_Faults(t *testing.T) {
 		})
 		check("name", func(b *browser) { b.signIn("ana@example.do").submit("/keys", "name", strings.Repeat("ñ", 81)) })
 		check("session-over", func(b *browser) {
-			b.signIn("ana@example.do").w.pass(account.SessionLifetime)
+			b.signIn("ana@example.do").accounts.advance(account.SessionLifetime)
 			b.submit("/keys", "name", "x")
 		})
 		check("key-limit", func(b *browser) {
 			third := b.signIn("ana@example.do").form("/keys")
-			b.w.pass(time.Minute)
-			other := b.w.browser(language).signIn("ana@example.do")
+			b.accounts.advance(time.Minute)
+			other := b.accounts.browser(language).signIn("ana@example.do")
 			other.submit("/keys")
 			other.get(b.root)
 			other.submit("/keys")
@@ -164,19 +164,19 @@ func TestGolden_FaultsOfAnyForm(t *testing.T) {
 				engine.CodeRateLimited: 47 * time.Minute, engine.CodeOverloaded: time.Second, engine.CodeReadOnly: 30 * time.Second,
 				engine.CodeDataUnavailable: 2 * time.Second, engine.CodeInternalError: 0,
 			} {
-				b := newWorld(t, nil).browser(language)
+				b := newFakeAccounts(t, nil).browser(language)
 				prepare(b)
-				b.w.fault = &engine.Error{Code: code, RetryAfter: wait, Message: "planted cause"}
+				b.accounts.err = &engine.Error{Code: code, RetryAfter: wait, Message: "planted cause"}
 				b.submit("/"+form, "email", "ana@example.do", "code", goodCode, "name", "servidor")
-				switch known := faultOf(b.w.fault); {
+				switch known := formErrorOf(b.accounts.err); {
 				case known == nil:
-					if b.page.status != http.StatusInternalServerError || strings.Contains(b.page.body, "planted") || !strings.Contains(b.w.logs.String(), "planted cause") {
-						t.Errorf("%s: %d\n%s\n%s", form, b.page.status, b.page.main(), b.w.logs)
+					if b.page.status != http.StatusInternalServerError || strings.Contains(b.page.body, "planted") || !strings.Contains(b.accounts.logs.String(), "planted cause") {
+						t.Errorf("%s: %d\n%s\n%s", form, b.page.status, b.page.main(), b.accounts.logs)
 					}
 				case b.page.status != known.Status || b.page.header.Get("Retry-After") == "":
 					t.Errorf("%s, %s: %d", form, code, b.page.status)
 				case !strings.Contains(form, "/"):
-					hold(t, "fault-"+form+"-"+string(code)+"."+string(language), b.page)
+					compareGolden(t, "fault-"+form+"-"+string(code)+"."+string(language), b.page)
 				}
 			}
 		}
@@ -186,15 +186,15 @@ func TestGolden_FaultsOfAnyForm(t *testing.T) {
 // TestK3_TheSamePage: nothing that a visitor sees, cookies and headers included, tells whether an address has an account.
 func TestK3_TheSamePage(t *testing.T) {
 	see := func(email string) string {
-		w := newWorld(t, nil)
+		w := newFakeAccounts(t, nil)
 		w.browser(pages.Spanish).signIn("ana@example.do").submit("/keys")
-		w.pass(time.Hour)
+		w.advance(time.Hour)
 		b := w.browser(pages.Spanish).askCode(email)
 		b.submit("/sessions", "code", "99999999", "email", email)
 		b.submit("/codes")
 		var all strings.Builder
 		drawn := regexp.MustCompile(`(value="|tasard_[a-z]+=)[^";]{40,}`)
-		for _, page := range b.all {
+		for _, page := range b.responses {
 			all.WriteString(strings.ReplaceAll(drawn.ReplaceAllString(fmt.Sprint(page.status, page.header, page.body), "$1"), email, "EMAIL"))
 		}
 		return all.String()

@@ -22,34 +22,34 @@ const (
 	loginLifetime = account.CodeLifetime + account.CodeResendAfter
 )
 
-// login is what a browser holds on its way to a session: a number, to which its forms are bound, and the address that it has asked a
+// loginState is what a browser holds on its way to a session: a number, to which its forms are bound, and the address that it has asked a
 // code for.
-type login struct {
+type loginState struct {
 	number string // in hexadecimal digits
 	email  account.Email
 }
 
-// text is the value of the cookie: the number, a dot, the address as base64 for URLs.
-func (l login) text() string {
+// encode is the value of the cookie: the number, a dot, the address as base64 for URLs.
+func (l loginState) encode() string {
 	return l.number + "." + base64.RawURLEncoding.EncodeToString([]byte(l.email.String()))
 }
 
-// readLogin takes only what text gives.
-func readLogin(value string) (login, bool) {
+// parseLoginState takes only what text gives.
+func parseLoginState(value string) (loginState, bool) {
 	number, encoded, found := strings.Cut(value, ".")
 	raw, err := hex.DecodeString(number)
 	if !found || err != nil || len(raw) != loginNumberBytes {
-		return login{}, false
+		return loginState{}, false
 	}
 	address, err := base64.RawURLEncoding.DecodeString(encoded)
 	if err != nil {
-		return login{}, false
+		return loginState{}, false
 	}
 	if len(address) == 0 {
-		return login{number: number}, true
+		return loginState{number: number}, true
 	}
 	email, err := account.ParseEmail(string(address))
-	return login{number, email}, err == nil
+	return loginState{number, email}, err == nil
 }
 
 // cookieName is the name under which a cookie travels.

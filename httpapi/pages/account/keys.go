@@ -21,21 +21,21 @@ import (
 type homeView struct {
 	name      string // as it was typed
 	nameFault string // the key of a text, "" = none
-	fault     *fault
+	fault     *formError
 	note      string
 }
 
-// home answers the page of a session, or the way to one when it is over.
-func (v *visit) home(view homeView) {
-	status := v.refused(view.fault, view.nameFault)
+// homePage answers the page of a session, or the way to one when it is over.
+func (v *pageContext) homePage(view homeView) {
+	status := v.statusOf(view.fault, view.nameFault)
 	keys, suspended, err := v.keys()
 	var usage Node
 	if err == nil {
 		usage, err = v.usage()
 	}
 	switch {
-	case is(err, engine.CodeInvalidSession):
-		v.over(status)
+	case hasCode(err, engine.CodeInvalidSession):
+		v.sessionEnded(status)
 		return
 	case err != nil:
 		v.p.config.Frame.Fail(v.w, v.r, err)
@@ -45,15 +45,15 @@ func (v *visit) home(view homeView) {
 	v.write(status, "nav.account", Group{
 		H1(l.T("home.title")), v.note(view.note), v.notice(view.fault),
 		If(suspended, Div(Class("notice bad"), P(l.T("home.suspended")))),
-		v.transition(),
+		v.keysRequiredNotice(),
 		Section(Class("stack"), Aria("labelledby", "keys"), H2(ID("keys"), l.T("home.keys")), v.keyList(keys), v.keyForm(view, keys)),
 		Section(Class("stack"), Aria("labelledby", "usage"), H2(ID("usage"), l.T("usage.title")), usage),
-		v.form("/signout", purposeOut, "inline signout", submit("button plain", l.T("home.out")),
+		v.form("/signout", purposeSignOut, "inline signout", submit("button plain", l.T("home.out")),
 			P(Class("fine"), l.T("home.session", int(account.SessionLifetime.Minutes())))),
 	})
 }
 
-func (v *visit) keyList(keys []account.KeyRecord) Node {
+func (v *pageContext) keyList(keys []account.KeyRecord) Node {
 	if len(keys) == 0 {
 		return P(v.l.T("home.none"))
 	}
@@ -66,7 +66,7 @@ func (v *visit) keyList(keys []account.KeyRecord) Node {
 	}))
 }
 
-func (v *visit) keyFacts(key *account.KeyRecord) Node {
+func (v *pageContext) keyFacts(key *account.KeyRecord) Node {
 	l := v.l
 	tag := func(class, text string) Node { return Group{Text(" "), Span(Class(class), l.T(text))} }
 	state, since := tag("tag", "home.revoked"), Group{l.T("home.ended"), Text(" "), l.Time(key.RevokedAt)}
@@ -83,7 +83,7 @@ func (v *visit) keyFacts(key *account.KeyRecord) Node {
 	}
 }
 
-func (v *visit) revokeForm(key *account.KeyRecord) Node {
+func (v *pageContext) revokeForm(key *account.KeyRecord) Node {
 	if !key.Active() {
 		return nil
 	}
@@ -93,7 +93,7 @@ func (v *visit) revokeForm(key *account.KeyRecord) Node {
 			submit("button danger", v.l.T("home.revoke.do"), label)))
 }
 
-func (v *visit) keyForm(view homeView, keys []account.KeyRecord) Node {
+func (v *pageContext) keyForm(view homeView, keys []account.KeyRecord) Node {
 	active := 0
 	for i := range keys {
 		if keys[i].Active() {
@@ -107,15 +107,15 @@ func (v *visit) keyForm(view homeView, keys []account.KeyRecord) Node {
 	name := Input(ID("name"), Name("name"), Type("text"), MaxLength("80"), AutoComplete("off"), Value(view.name),
 		describedBy("name", "name-help", view.nameFault))
 	return v.form("/keys", purposeKey, "card stack", H3(l.T("home.new")),
-		field(Group{Label(For("name"), l.T("home.name")), name}, v.problem("name", view.nameFault, Role("alert")),
+		field(Group{Label(For("name"), l.T("home.name")), name}, v.fieldError("name", view.nameFault, Role("alert")),
 			P(Class("fine"), ID("name-help"), l.T("home.name.help"))),
 		submit("button", l.T("home.make")))
 }
 
 // usage shows what is used of both windows of the quota: when the day's is renewed, and in how many seconds the minute has more room,
 // rounded up as in the headers (L4).
-func (v *visit) usage() (Node, error) {
-	if !v.p.config.Gate.Enforced() {
+func (v *pageContext) usage() (Node, error) {
+	if !v.p.config.Access.LimitsEnforced() {
 		return P(v.l.T("usage.off")), nil
 	}
 	quota, err := v.p.config.Accounts.Usage(v.session.Digest())
@@ -127,31 +127,31 @@ func (v *visit) usage() (Node, error) {
 	return Group{P(l.T("usage.lead")), windows}, err
 }
 
-func (v *visit) window(key string, w account.Window, more Node) Node {
+func (v *pageContext) window(key string, w account.Window, more Node) Node {
 	used := max(0, w.Limit-w.Remaining)
 	return Div(Dt(v.l.T(key)), Dd(
 		El("meter", Min("0"), Max(strconv.Itoa(w.Limit)), Value(strconv.Itoa(used)), Aria("label", v.l.Str(key))),
 		P(v.l.T("usage.of", pages.Grouped(used), pages.Grouped(w.Limit))), more))
 }
 
-// over asks for an address again: the browser forgets a session that opens nothing any more.
-func (v *visit) over(status int) {
+// sessionEnded asks for an address again: the browser forgets a session that opens nothing any more.
+func (v *pageContext) sessionEnded(status int) {
 	v.p.setCookie(v.w, sessionCookie, "", 0)
-	v.inside = false
-	f := &fault{Key: string(engine.CodeInvalidSession), Status: http.StatusForbidden}
+	v.hasSession = false
+	f := &formError{Key: string(engine.CodeInvalidSession), Status: http.StatusForbidden}
 	if status == http.StatusOK {
 		f.Status = status // somebody looked: nothing was refused
 	}
-	v.welcome(welcomeView{fault: f})
+	v.signInPage(signInView{fault: f})
 }
 
 // keys are those of the session's account, active ones first, the newest of each kind first; and whether the account is suspended.
-func (v *visit) keys() (keys []account.KeyRecord, suspended bool, err error) {
+func (v *pageContext) keys() (keys []account.KeyRecord, suspended bool, err error) {
 	keys, err = v.p.config.Accounts.Keys(v.session.Digest())
 	for i := range keys {
 		if keys[i].Active() {
 			_, err := v.p.config.Accounts.KeyUsage(keys[i].Digest)
-			suspended = suspended || is(err, engine.CodeAccountSuspended)
+			suspended = suspended || hasCode(err, engine.CodeAccountSuspended)
 		}
 	}
 	keys = slices.Clone(keys)
@@ -176,26 +176,26 @@ func labelOf(key *account.KeyRecord) string {
 }
 
 // createKey makes a key and shows it. Its form is good once, so neither a second click nor a reload makes another one.
-func (p *Pages) createKey(v *visit) {
+func (p *Pages) createKey(v *pageContext) {
 	const operation = "POST /account/keys"
-	if !v.inside {
-		v.over(http.StatusForbidden)
+	if !v.hasSession {
+		v.sessionEnded(http.StatusForbidden)
 		return
 	}
 	name := v.field("name")
-	if !isName(name) {
-		v.home(homeView{name: name, nameFault: "fault.name"})
+	if !isKeyName(name) {
+		v.homePage(homeView{name: name, nameFault: "fault.name"})
 		return
 	}
-	switch p.forms.spend(v.sent.Get(formField), purposeKey, v.owner()) {
-	case notSpent:
-		v.home(homeView{name: name, fault: staleForm()})
+	switch p.forms.spend(v.posted.Get(formField), purposeKey, v.tokenOwner()) {
+	case invalidToken:
+		v.homePage(homeView{name: name, fault: staleForm()})
 		return
 	case spentBefore:
-		v.home(homeView{fault: usedForm()})
+		v.homePage(homeView{fault: usedForm()})
 		return
-	case noRoom:
-		v.home(homeView{name: name, fault: busy()})
+	case tableFull:
+		v.homePage(homeView{name: name, fault: busy()})
 		return
 	case spentNow:
 	}
@@ -205,17 +205,17 @@ func (p *Pages) createKey(v *visit) {
 		return
 	}
 	v.log(operation, http.StatusCreated, "")
-	v.write(http.StatusCreated, "made.title", v.made(labelOf(&key), secret.Reveal()))
+	v.write(http.StatusCreated, "made.title", v.newKeyPage(labelOf(&key), secret.Reveal()))
 }
 
-// made is the page that shows a key, once.
-func (v *visit) made(label, secret string) Group {
+// newKeyPage is the page that shows a key, once.
+func (v *pageContext) newKeyPage(label, secret string) Group {
 	l := v.l
 	copied := func(class, id, text string) Node {
 		return P(Button(Class(class), Type("button"), Hidden(""), Data("copy", id), Data("done", l.Str("made.copied")),
 			Data("failed", l.Str("made.failed")), l.T(text)))
 	}
-	line := "curl -H 'Authorization: Bearer " + secret + "' \\\n  '" + v.p.service(v.r) + "/v1/rates/best?currency=USD&operation=buy&limit=3'"
+	line := "curl -H 'Authorization: Bearer " + secret + "' \\\n  '" + v.p.serviceURL(v.r) + "/v1/rates/best?currency=USD&operation=buy&limit=3'"
 	return Group{
 		H1(l.T("made.title")), P(Class("lead"), l.T("made.lead")),
 		Section(Class("card stack"), Aria("labelledby", "secret-name"), H2(ID("secret-name"), Text(label)),
@@ -229,21 +229,21 @@ func (v *visit) made(label, secret string) Group {
 	}
 }
 
-// isName tells a name that stays on the line on which a list or a log shows it.
-func isName(text string) bool {
+// isKeyName tells a name that stays on the line on which a list or a log shows it.
+func isKeyName(text string) bool {
 	return utf8.ValidString(text) && utf8.RuneCountInString(text) <= account.KeyNameMax &&
 		!strings.ContainsFunc(text, func(c rune) bool { return unicode.IsControl(c) || c == '\u2028' || c == '\u2029' })
 }
 
 // revokeKey revokes a key of the account. It can be repeated.
-func (p *Pages) revokeKey(v *visit) {
+func (p *Pages) revokeKey(v *pageContext) {
 	const operation = "POST /account/keys/{id}/revoke"
-	if !v.inside {
-		v.over(http.StatusForbidden)
+	if !v.hasSession {
+		v.sessionEnded(http.StatusForbidden)
 		return
 	}
-	if !p.forms.good(v.sent.Get(formField), purposeRevoke, v.owner()) {
-		v.home(homeView{fault: staleForm()})
+	if !p.forms.isValid(v.posted.Get(formField), purposeRevoke, v.tokenOwner()) {
+		v.homePage(homeView{fault: staleForm()})
 		return
 	}
 	if err := p.config.Accounts.RevokeKey(v.session.Digest(), v.r.PathValue("id")); err != nil {
@@ -251,21 +251,21 @@ func (p *Pages) revokeKey(v *visit) {
 		return
 	}
 	v.log(operation, http.StatusSeeOther, "")
-	v.goTo(rootPage + "?done=revoked")
+	v.redirect(rootPage + "?done=revoked")
 }
 
 // failed answers an error of the accounts on the page of the session.
-func (v *visit) failed(operation string, err error, view homeView) {
-	if view.fault = faultOf(err); view.fault == nil {
+func (v *pageContext) failed(operation string, err error, view homeView) {
+	if view.fault = formErrorOf(err); view.fault == nil {
 		v.p.config.Frame.Fail(v.w, v.r, err)
 		return
 	}
 	v.log(operation, view.fault.Status, codeOf(err))
-	v.home(view)
+	v.homePage(view)
 }
 
-// service is where the service is reached: as the operator says, else as this browser does. The page is for this browser alone.
-func (p *Pages) service(r *pages.Request) string {
+// serviceURL is where the service is reached: as the operator says, else as this browser does. The page is for this browser alone.
+func (p *Pages) serviceURL(r *pages.Request) string {
 	if p.config.PublicURL != "" {
 		return p.config.PublicURL
 	}

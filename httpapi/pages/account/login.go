@@ -18,20 +18,20 @@ const (
 	purposeSession = "session"
 	purposeKey     = "key"
 	purposeRevoke  = "revoke"
-	purposeOut     = "signout"
+	purposeSignOut = "signout"
 )
 
-// welcomeView is what came of a form on the page that asks for an address.
-type welcomeView struct {
+// signInView is what came of a form on the page that asks for an address.
+type signInView struct {
 	email      string // as it was typed
 	emailFault string // the key of a text, "" = none
-	fault      *fault
+	fault      *formError
 	note       string // the key of a text, "" = none
 }
 
-// welcome answers the page that asks for an address.
-func (v *visit) welcome(view welcomeView) {
-	if err := v.remember(account.Email{}); err != nil {
+// signInPage answers the page that asks for an address.
+func (v *pageContext) signInPage(view signInView) {
+	if err := v.setLoginCookie(account.Email{}); err != nil {
 		v.p.config.Frame.Fail(v.w, v.r, err)
 		return
 	}
@@ -39,15 +39,15 @@ func (v *visit) welcome(view welcomeView) {
 	form := Group{
 		v.form("/codes", purposeCode, "card stack",
 			field(emailInput(view.email, l, describedBy("email", "email-help", view.emailFault)),
-				v.problem("email", view.emailFault, nil), P(Class("fine"), ID("email-help"), l.T("welcome.help"))),
+				v.fieldError("email", view.emailFault, nil), P(Class("fine"), ID("email-help"), l.T("welcome.help"))),
 			submit("button", l.T("welcome.send"))),
-		v.printed(),
+		v.mailPrintedNotice(),
 	}
 	if v.p.config.Mail == MailOff {
 		form = Group{Div(Class("notice bad"), P(l.T("welcome.off")))}
 	}
-	v.write(v.refused(view.fault, view.emailFault), "nav.account", Group{
-		H1(l.T("welcome.title")), P(Class("lead"), l.T("welcome.lead")), v.note(view.note), v.notice(view.fault), v.transition(), form,
+	v.write(v.statusOf(view.fault, view.emailFault), "nav.account", Group{
+		H1(l.T("welcome.title")), P(Class("lead"), l.T("welcome.lead")), v.note(view.note), v.notice(view.fault), v.keysRequiredNotice(), form,
 		H2(l.T("welcome.how")), Ol(Class("prose"), Li(l.T("welcome.how.1")),
 			Li(l.T("welcome.how.2", int(account.CodeLifetime.Minutes()))), Li(l.T("welcome.how.3", account.KeysActiveMax))),
 		P(Class("explain"), l.T("welcome.privacy")),
@@ -55,27 +55,27 @@ func (v *visit) welcome(view welcomeView) {
 	})
 }
 
-// transition tells the end of anonymous access, if there is one.
-func (v *visit) transition() Node {
-	required := v.p.config.Gate.Transition().RequiredAt
+// keysRequiredNotice tells the end of anonymous access, if there is one.
+func (v *pageContext) keysRequiredNotice() Node {
+	required := v.p.config.Access.KeyPolicy().RequiredAt
 	if required.IsZero() {
 		return nil
 	}
 	return Div(Class("notice"), P(v.l.T("transition.required"), Text(" "), v.l.Time(required), Text(". "), v.l.T("transition.after")))
 }
 
-// printed tells where codes are when no mail server sends them.
-func (v *visit) printed() Node {
+// mailPrintedNotice tells where codes are when no mail server sends them.
+func (v *pageContext) mailPrintedNotice() Node {
 	return If(v.p.config.Mail == MailPrinted, Div(Class("notice"), P(v.l.T("printed"))))
 }
 
 // show answers the account: the keys of a session, or the way to one.
-func (p *Pages) show(v *visit) {
-	if v.inside {
-		v.home(homeView{note: noteOf(v.r)})
+func (p *Pages) show(v *pageContext) {
+	if v.hasSession {
+		v.homePage(homeView{note: noteOf(v.r)})
 		return
 	}
-	v.welcome(welcomeView{note: noteOf(v.r)})
+	v.signInPage(signInView{note: noteOf(v.r)})
 }
 
 // noteOf is what the page before has done: a word of a closed list, so that nobody can put texts onto the page by a link.
@@ -91,34 +91,34 @@ func noteOf(r *pages.Request) string {
 type codeView struct {
 	email                 string
 	emailFault, codeFault string
-	fault                 *fault
+	fault                 *formError
 }
 
 // showCode asks for the code of the login mail.
-func (p *Pages) showCode(v *visit) {
-	if v.inside || !v.known || v.login.email.IsZero() {
-		v.goTo(rootPage)
+func (p *Pages) showCode(v *pageContext) {
+	if v.hasSession || !v.hasLogin || v.login.email.IsZero() {
+		v.redirect(rootPage)
 		return
 	}
-	v.askCode(codeView{email: v.login.email.String()})
+	v.codePage(codeView{email: v.login.email.String()})
 }
 
-func (v *visit) askCode(view codeView) {
-	if err := v.remember(account.Email{}); err != nil {
+func (v *pageContext) codePage(view codeView) {
+	if err := v.setLoginCookie(account.Email{}); err != nil {
 		v.p.config.Frame.Fail(v.w, v.r, err)
 		return
 	}
 	l := v.l
 	code := Input(ID("code"), Class("digits"), Name("code"), Type("text"), Attr("inputmode", "numeric"), AutoComplete("one-time-code"),
 		MaxLength("16"), Attr("size", "10"), Required(), AutoFocus(), describedBy("code", "code-help", view.codeFault))
-	v.write(v.refused(view.fault, view.emailFault, view.codeFault), "code.title", Group{
+	v.write(v.statusOf(view.fault, view.emailFault, view.codeFault), "code.title", Group{
 		H1(l.T("code.title")), P(Class("lead"), l.T("code.lead")), v.notice(view.fault),
 		v.form("/sessions", purposeSession, "card stack",
-			field(emailInput(view.email, l, describedBy("email", "", view.emailFault)), v.problem("email", view.emailFault, nil)),
-			field(Group{Label(For("code"), l.T("code.code")), code}, v.problem("code", view.codeFault, Role("alert")),
+			field(emailInput(view.email, l, describedBy("email", "", view.emailFault)), v.fieldError("email", view.emailFault, nil)),
+			field(Group{Label(For("code"), l.T("code.code")), code}, v.fieldError("code", view.codeFault, Role("alert")),
 				P(Class("fine"), ID("code-help"), l.T("code.help", int(account.CodeLifetime.Minutes()), account.CodeTriesMax))),
 			submit("button", l.T("code.enter"))),
-		v.printed(),
+		v.mailPrintedNotice(),
 		H2(l.T("code.none")), P(l.T("code.again")),
 		v.form("/codes", purposeCode, "inline", Input(Type("hidden"), Name("email"), Value(view.email)),
 			submit("button plain", l.T("code.resend")), Text(" "), A(l.Href(rootPage), l.T("code.other"))),
@@ -131,46 +131,46 @@ func emailInput(email string, l *pages.Localizer, described Node) Node {
 }
 
 // requestCode has a code sent. What it answers does not tell whether the address has an account (K3).
-func (p *Pages) requestCode(v *visit) {
+func (p *Pages) requestCode(v *pageContext) {
 	const operation = "POST /account/codes"
 	typed := v.field("email")
-	if !v.mayLogIn(purposeCode) {
-		v.welcome(welcomeView{email: typed, fault: staleForm()})
+	if !v.hasLoginToken(purposeCode) {
+		v.signInPage(signInView{email: typed, fault: staleForm()})
 		return
 	}
 	email, err := account.ParseEmail(typed)
 	if err != nil {
-		v.welcome(welcomeView{email: typed, emailFault: "fault.email"})
+		v.signInPage(signInView{email: typed, emailFault: "fault.email"})
 		return
 	}
 	err = p.config.Accounts.RequestCode(email, v.r.Address)
-	if err == nil || is(err, engine.CodeRequestedTooSoon) {
-		if err := v.remember(email); err != nil {
+	if err == nil || hasCode(err, engine.CodeRequestedTooSoon) {
+		if err := v.setLoginCookie(email); err != nil {
 			p.config.Frame.Fail(v.w, v.r, err)
 			return
 		}
 	}
-	switch f := faultOf(err); {
+	switch f := formErrorOf(err); {
 	case err == nil:
 		v.log(operation, http.StatusSeeOther, "")
-		v.goTo(rootPage + "/code")
+		v.redirect(rootPage + "/code")
 	case f == nil:
 		p.config.Frame.Fail(v.w, v.r, err)
-	case is(err, engine.CodeRequestedTooSoon): // there is a code: this is where to type it
-		v.askCode(codeView{email: email.String(), fault: f})
+	case hasCode(err, engine.CodeRequestedTooSoon): // there is a code: this is where to type it
+		v.codePage(codeView{email: email.String(), fault: f})
 	default:
 		v.log(operation, f.Status, codeOf(err))
-		v.welcome(welcomeView{email: typed, fault: f})
+		v.signInPage(signInView{email: typed, fault: f})
 	}
 }
 
 // openSession takes a code.
-func (p *Pages) openSession(v *visit) {
+func (p *Pages) openSession(v *pageContext) {
 	const operation = "POST /account/sessions"
 	view := codeView{email: v.field("email")}
-	if !v.mayLogIn(purposeSession) {
+	if !v.hasLoginToken(purposeSession) {
 		view.fault = staleForm()
-		v.askCode(view)
+		v.codePage(view)
 		return
 	}
 	code := v.digits("code")
@@ -178,54 +178,54 @@ func (p *Pages) openSession(v *visit) {
 	if err != nil {
 		view.emailFault = "fault.email"
 	}
-	if !isCode(code) {
+	if !isLoginCode(code) {
 		view.codeFault = "fault.digits"
 	}
 	if view.emailFault != "" || view.codeFault != "" {
-		v.askCode(view)
+		v.codePage(view)
 		return
 	}
 	token, expires, err := p.config.Accounts.OpenSession(email, code, v.r.Address)
-	f := faultOf(err)
+	f := formErrorOf(err)
 	switch {
 	case err == nil:
 		p.setCookie(v.w, sessionCookie, token.Reveal(), expires.Sub(v.r.Now))
 		p.setCookie(v.w, loginCookie, "", 0)
 		v.log(operation, http.StatusSeeOther, "")
-		v.goTo(rootPage)
+		v.redirect(rootPage)
 		return
 	case f == nil:
 		p.config.Frame.Fail(v.w, v.r, err)
 		return
-	case is(err, engine.CodeInvalidCode):
+	case hasCode(err, engine.CodeInvalidCode):
 		view.codeFault = "fault.invalid_code"
 	default:
 		view.fault = f
 	}
 	v.log(operation, f.Status, codeOf(err))
-	v.askCode(view)
+	v.codePage(view)
 }
 
-// isCode tells what may be a code: eight digits.
-func isCode(text string) bool {
+// isLoginCode tells what may be a code: eight digits.
+func isLoginCode(text string) bool {
 	return len(text) == account.CodeDigits && !strings.ContainsFunc(text, func(c rune) bool { return c < '0' || c > '9' })
 }
 
 // signOut closes the session. The browser forgets it in any case: what can't be closed now ends by itself within a quarter of an hour.
-func (p *Pages) signOut(v *visit) {
-	if !v.inside {
-		v.goTo(rootPage)
+func (p *Pages) signOut(v *pageContext) {
+	if !v.hasSession {
+		v.redirect(rootPage)
 		return
 	}
-	if !p.forms.good(v.sent.Get(formField), purposeOut, v.owner()) {
-		v.home(homeView{fault: staleForm()})
+	if !p.forms.isValid(v.posted.Get(formField), purposeSignOut, v.tokenOwner()) {
+		v.homePage(homeView{fault: staleForm()})
 		return
 	}
 	err := p.config.Accounts.CloseSession(v.session.Digest())
-	if err != nil && !is(err, engine.CodeInvalidSession) {
+	if err != nil && !hasCode(err, engine.CodeInvalidSession) {
 		p.config.Logger.Warn("a session was not closed; it ends by itself", "requestId", v.r.ID, "cause", err)
 	}
 	v.log("POST /account/signout", http.StatusSeeOther, codeOf(err))
 	p.setCookie(v.w, sessionCookie, "", 0)
-	v.goTo(rootPage + "?done=out")
+	v.redirect(rootPage + "?done=out")
 }

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// fromElsewhere tells what a browser sends for a page of another site (S11). Cookies of another site's request are held back by
+// isCrossSite tells what a browser sends for a page of another site (S11). Cookies of another site's request are held back by
 // SameSite, and its forms lack a token: this is the third door. Programs send neither header.
-func (p *Pages) fromElsewhere(r *http.Request) bool {
+func (p *Pages) isCrossSite(r *http.Request) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" {
 		return site != "same-origin" && site != "none"
 	}

@@ -19,7 +19,7 @@ import (
 
 // TestSecrets_AreSeenOnce: a key is in the answer that made it, sessions are in cookies, codes nowhere: in no other page, address or log.
 func TestSecrets_AreSeenOnce(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFakeAccounts(t, nil)
 	b := w.browser(pages.Spanish).signIn("ana@example.do")
 	token := b.cookie(sessionCookie)
 	made := b.submit("/keys", "name", "servidor")
@@ -32,7 +32,7 @@ func TestSecrets_AreSeenOnce(t *testing.T) {
 	b.follow()
 	b.submit("/signout")
 	b.follow()
-	for _, page := range b.all {
+	for _, page := range b.responses {
 		text := page.path + page.body + strings.ReplaceAll(fmt.Sprint(page.header), sessionCookie+"="+token, "")
 		for _, hidden := range []string{secret, token, goodCode} {
 			if strings.Contains(text, hidden) && (page != made || hidden != secret) {
@@ -56,13 +56,13 @@ func TestSecrets_AreSeenOnce(t *testing.T) {
 
 // TestKeyForm_IsGoodOnce: loading the page of a new key again, or a second click, makes no second key and shows none.
 func TestKeyForm_IsGoodOnce(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFakeAccounts(t, nil)
 	b := w.browser(pages.Spanish).signIn("ana@example.do")
 	form := b.form("/keys")
 	var clicks sync.WaitGroup
 	var statuses [8]int
 	for i := range statuses {
-		one := &browser{w: w, root: b.root, headers: b.headers, jar: b.jar}
+		one := &browser{accounts: w, root: b.root, headers: b.headers, jar: b.jar}
 		clicks.Go(func() { statuses[i] = one.send(http.MethodPost, "/account/keys", form).status })
 	}
 	clicks.Wait()
@@ -70,8 +70,8 @@ func TestKeyForm_IsGoodOnce(t *testing.T) {
 		t.Errorf("statuses %v", statuses)
 	}
 	again := b.send(http.MethodPost, "/account/keys", form)
-	hold(t, "fault-used.es", again)
-	if again.status != http.StatusConflict || secretPattern.MatchString(again.body) || len(w.keys[known(account.ParseEmail("ana@example.do"))]) != 1 {
+	compareGolden(t, "fault-used.es", again)
+	if again.status != http.StatusConflict || secretPattern.MatchString(again.body) || len(w.keys[must1(account.ParseEmail("ana@example.do"))]) != 1 {
 		t.Errorf("%d, keys %v", again.status, w.keys)
 	}
 	if fresh := b.submit("/keys"); fresh.status != http.StatusCreated {
@@ -79,7 +79,7 @@ func TestKeyForm_IsGoodOnce(t *testing.T) {
 	}
 }
 
-func known[T any](value T, err error) T {
+func must1[T any](value T, err error) T {
 	if err != nil {
 		panic(err)
 	}
@@ -110,19 +110,19 @@ func TestS11_CrossSite(t *testing.T) {
 		"foreign page that lies":     {map[string]string{fetchSite: "cross-site", origin: "https://tasas.example.do"}, "", false},
 		"what no browser would send": {map[string]string{fetchSite: "same-Origin"}, "", false},
 	} {
-		w := newWorld(t, func(config *Config) { config.PublicURL = c.public })
+		w := newFakeAccounts(t, func(config *Config) { config.PublicURL = c.public })
 		b := w.browser(pages.Spanish).signIn("ana@example.do")
-		b.headers, w.asked = c.headers, nil
+		b.headers, w.calls = c.headers, nil
 		got := b.submit("/keys")
-		if c.taken != (got.status == http.StatusCreated) || c.taken != (len(w.asked) == 1) || !c.taken && got.status != http.StatusBadRequest {
-			t.Errorf("%s: %d, asked %q", name, got.status, w.asked)
+		if c.taken != (got.status == http.StatusCreated) || c.taken != (len(w.calls) == 1) || !c.taken && got.status != http.StatusBadRequest {
+			t.Errorf("%s: %d, asked %q", name, got.status, w.calls)
 		}
 	}
 }
 
 // TestS11_Forms: a form is taken with its own token, of this browser and for this purpose, in a body of the right kind.
 func TestS11_Forms(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFakeAccounts(t, nil)
 	eva := w.browser(pages.Spanish).signIn("eva@example.do")
 	foreign := eva.form("/keys").Get(formField)
 	b := w.browser(pages.Spanish).signIn("ana@example.do")
@@ -131,15 +131,15 @@ func TestS11_Forms(t *testing.T) {
 		"none": "", "rubbish": "x", "zeros": strings.Repeat("A", 43), "foreign": foreign, "of another purpose": own,
 		"changed": b.form("/keys").Get(formField)[:42] + "!",
 	} {
-		w.asked = nil
+		w.calls = nil
 		got := b.send(http.MethodPost, "/account/keys", url.Values{formField: {token}, "name": {"servidor"}})
-		if got.status != http.StatusForbidden || len(w.asked) > 0 || !strings.Contains(got.body, `value="servidor"`) {
-			t.Errorf("%s: %d, asked %q", name, got.status, w.asked)
+		if got.status != http.StatusForbidden || len(w.calls) > 0 || !strings.Contains(got.body, `value="servidor"`) {
+			t.Errorf("%s: %d, asked %q", name, got.status, w.calls)
 		}
 	}
 	late := b.form("/signout")
-	w.pass(formLifetime)
-	w.sessions[account.SecretOf(b.cookie(sessionCookie)).Digest()] = sessionOf{known(account.ParseEmail("ana@example.do")), w.now.Add(time.Hour)}
+	w.advance(formLifetime)
+	w.sessions[account.SecretOf(b.cookie(sessionCookie)).Digest()] = fakeSession{must1(account.ParseEmail("ana@example.do")), w.now.Add(time.Hour)}
 	if got := b.send(http.MethodPost, "/account/signout", late); got.status != http.StatusForbidden {
 		t.Errorf("an old form: %d", got.status)
 	}
@@ -160,19 +160,19 @@ func TestS11_Forms(t *testing.T) {
 
 // TestForms_WithoutCookies: a browser that keeps none is told so, and gets nothing done.
 func TestForms_WithoutCookies(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFakeAccounts(t, nil)
 	b := w.browser(pages.Spanish)
 	b.get(b.root)
 	b.jar = nil
 	got := b.submit("/codes", "email", "ana@example.do")
-	if got.status != http.StatusForbidden || len(w.asked) > 0 || !strings.Contains(got.body, `value="ana@example.do"`) {
-		t.Errorf("%d, asked %q", got.status, w.asked)
+	if got.status != http.StatusForbidden || len(w.calls) > 0 || !strings.Contains(got.body, `value="ana@example.do"`) {
+		t.Errorf("%d, asked %q", got.status, w.calls)
 	}
-	hold(t, "fault-stale.es", got)
+	compareGolden(t, "fault-stale.es", got)
 	b.jar = nil
 	for path, form := range map[string]url.Values{"sessions": {"email": {"ana@example.do"}, "code": {goodCode}}, "keys": {}, "keys/key_1/revoke": {}} {
-		if got = b.send(http.MethodPost, "/account/"+path, form); got.status != http.StatusForbidden || len(w.asked) > 0 {
-			t.Errorf("%s without a session: %d, asked %q", path, got.status, w.asked)
+		if got = b.send(http.MethodPost, "/account/"+path, form); got.status != http.StatusForbidden || len(w.calls) > 0 {
+			t.Errorf("%s without a session: %d, asked %q", path, got.status, w.calls)
 		}
 	}
 }
@@ -180,16 +180,16 @@ func TestForms_WithoutCookies(t *testing.T) {
 // TestCookies: their attributes, with https and without, and that signing out takes them away.
 func TestCookies(t *testing.T) {
 	for public, prefix := range map[string]string{"": "", "http://127.0.0.1:8080": "", "https://tasas.example.do/": "__Secure-", "TLS": "__Secure-"} {
-		b := newWorld(t, func(c *Config) {
+		b := newFakeAccounts(t, func(c *Config) {
 			if c.PublicURL, c.Secure = public, public == "TLS"; c.Secure {
 				c.PublicURL = ""
 			}
 		}).browser(pages.English)
 		b.signIn("ana@example.do")
 		set := map[string]int{} // what was set, by attributes
-		for _, page := range b.all {
+		for _, page := range b.responses {
 			for _, line := range page.header.Values("Set-Cookie") {
-				c := known(http.ParseSetCookie(line))
+				c := must1(http.ParseSetCookie(line))
 				if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Secure != (prefix != "") || c.Domain != "" {
 					t.Errorf("%q: %s", public, line)
 				}
@@ -219,7 +219,7 @@ func TestCookies(t *testing.T) {
 
 // TestCookies_TwoOfOneName: a sister site can plant a second session beside ours; neither counts then.
 func TestCookies_TwoOfOneName(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFakeAccounts(t, nil)
 	eva := w.browser(pages.Spanish).signIn("eva@example.do")
 	b := w.browser(pages.Spanish).signIn("ana@example.do")
 	b.jar = append(eva.jar[:1:1], b.jar...)
@@ -231,10 +231,10 @@ func TestCookies_TwoOfOneName(t *testing.T) {
 // TestSession_Ends: after a quarter of an hour, or when somebody else closed it, the page asks for an address again.
 func TestSession_Ends(t *testing.T) {
 	for name, end := range map[string]func(b *browser){
-		"by time":   func(b *browser) { b.w.pass(account.SessionLifetime) },
-		"elsewhere": func(b *browser) { clear(b.w.sessions) },
+		"by time":   func(b *browser) { b.accounts.advance(account.SessionLifetime) },
+		"elsewhere": func(b *browser) { clear(b.accounts.sessions) },
 	} {
-		b := newWorld(t, nil).browser(pages.Spanish).signIn("ana@example.do")
+		b := newFakeAccounts(t, nil).browser(pages.Spanish).signIn("ana@example.do")
 		end(b)
 		if b.get(b.root); b.page.status != http.StatusOK || b.cookie(sessionCookie) != "" || !strings.Contains(b.page.body, "La sesión terminó") {
 			t.Errorf("%s: %d, kept %v\n%s", name, b.page.status, b.jar, b.page.main())
@@ -247,17 +247,17 @@ func TestSession_Ends(t *testing.T) {
 
 // TestSignOut_WhenTheLogCannotBeWritten: the browser forgets the session all the same, and the operator is told.
 func TestSignOut_WhenTheLogCannotBeWritten(t *testing.T) {
-	b := newWorld(t, nil).browser(pages.Spanish).signIn("ana@example.do")
-	b.w.fault = &engine.Error{Code: engine.CodeReadOnly}
+	b := newFakeAccounts(t, nil).browser(pages.Spanish).signIn("ana@example.do")
+	b.accounts.err = &engine.Error{Code: engine.CodeReadOnly}
 	b.submit("/signout")
-	if b.follow(); b.cookie(sessionCookie) != "" || !strings.Contains(b.w.logs.String(), "level=WARN") {
-		t.Errorf("kept %v\n%s", b.jar, b.w.logs)
+	if b.follow(); b.cookie(sessionCookie) != "" || !strings.Contains(b.accounts.logs.String(), "level=WARN") {
+		t.Errorf("kept %v\n%s", b.jar, b.accounts.logs)
 	}
 }
 
 // TestPaths: a form's path that is typed, or opened again, leads back; nothing that a link says gets onto the page.
 func TestPaths(t *testing.T) {
-	b := newWorld(t, nil).browser(pages.English)
+	b := newFakeAccounts(t, nil).browser(pages.English)
 	for _, path := range []string{"/codes", "/sessions", "/keys", "/keys/key_1/revoke", "/signout", "/code"} {
 		if got := b.get(b.root + path); got.status != http.StatusSeeOther || got.header.Get("Location") != b.root {
 			t.Errorf("%s: %d to %q", path, got.status, got.header.Get("Location"))
@@ -274,18 +274,18 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// TestForms_Room: only so many owners are remembered, and those that are too old make room.
-func TestForms_Room(t *testing.T) {
+// TestFormTokens_Full: only so many owners are remembered, and those that are too old make room.
+func TestFormTokens_Full(t *testing.T) {
 	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
-	f := newForms([32]byte{}, func() time.Time { return now })
-	of := func(n int) owner { return owner{byte(n), byte(n >> 8)} }
+	f := newFormTokens([32]byte{}, func() time.Time { return now })
+	of := func(n int) tokenOwner { return tokenOwner{byte(n), byte(n >> 8)} }
 	for n := range spentMax {
 		if got := f.spend(f.issue("key", of(n)), "key", of(n)); got != spentNow {
 			t.Fatalf("%d: %d", n, got)
 		}
 	}
 	token := f.issue("key", of(spentMax))
-	if got := f.spend(token, "key", of(spentMax)); got != noRoom {
+	if got := f.spend(token, "key", of(spentMax)); got != tableFull {
 		t.Errorf("one more: %d", got)
 	}
 	if got := f.spend(f.issue("key", of(1)), "key", of(1)); got != spentNow {
@@ -295,33 +295,33 @@ func TestForms_Room(t *testing.T) {
 	if got := f.spend(f.issue("key", of(spentMax)), "key", of(spentMax)); got != spentNow || len(f.spent) != 1 {
 		t.Errorf("an hour later: %d, %d are remembered", got, len(f.spent))
 	}
-	if got := f.spend(token, "key", of(spentMax)); got != notSpent {
+	if got := f.spend(token, "key", of(spentMax)); got != invalidToken {
 		t.Errorf("an old token: %d", got)
 	}
 }
 
-// TestForms_OlderOnesGoWithIt: what was shown before a form was spent opens nothing more.
-func TestForms_OlderOnesGoWithIt(t *testing.T) {
-	f := newForms([32]byte{1}, func() time.Time { return time.Unix(1<<30, 0) })
-	older, newer := f.issue("key", owner{}), f.issue("key", owner{})
-	if f.spend(newer, "key", owner{}) != spentNow || f.spend(older, "key", owner{}) != spentBefore || f.spend(newer, "key", owner{}) != spentBefore {
+// TestFormTokens_OlderOnesAreSpentToo: what was shown before a form was spent opens nothing more.
+func TestFormTokens_OlderOnesAreSpentToo(t *testing.T) {
+	f := newFormTokens([32]byte{1}, func() time.Time { return time.Unix(1<<30, 0) })
+	older, newer := f.issue("key", tokenOwner{}), f.issue("key", tokenOwner{})
+	if f.spend(newer, "key", tokenOwner{}) != spentNow || f.spend(older, "key", tokenOwner{}) != spentBefore || f.spend(newer, "key", tokenOwner{}) != spentBefore {
 		t.Error("spent twice")
 	}
-	if other := newForms([32]byte{2}, f.clock); other.good(older, "key", owner{}) {
+	if other := newFormTokens([32]byte{2}, f.clock); other.isValid(older, "key", tokenOwner{}) {
 		t.Error("a token of another process is good")
 	}
 }
 
-// TestReadLogin takes what text gives, and nothing else.
-func TestReadLogin(t *testing.T) {
+// TestParseLoginState takes what text gives, and nothing else.
+func TestParseLoginState(t *testing.T) {
 	number := strings.Repeat("0f", loginNumberBytes)
-	for _, l := range []login{{number: number}, {number, known(account.ParseEmail("ana@example.do"))}} {
-		if got, ok := readLogin(l.text()); !ok || got != l {
-			t.Errorf("%q reads as %v, %v", l.text(), got, ok)
+	for _, l := range []loginState{{number: number}, {number, must1(account.ParseEmail("ana@example.do"))}} {
+		if got, ok := parseLoginState(l.encode()); !ok || got != l {
+			t.Errorf("%q reads as %v, %v", l.encode(), got, ok)
 		}
 	}
 	for _, text := range []string{"", ".", number, number[2:] + ".", "x" + number[1:] + ".", number + ".%", number + ".YQ", number + "." + "YUBiLmRvCg"} {
-		if got, ok := readLogin(text); ok {
+		if got, ok := parseLoginState(text); ok {
 			t.Errorf("%q reads as %v", text, got)
 		}
 	}
@@ -342,7 +342,7 @@ func TestRandom_RunsOut(t *testing.T) {
 			New(config)
 		}()
 	}
-	w := newWorld(t, nil)
+	w := newFakeAccounts(t, nil)
 	w.pages.config.Random = iotest.ErrReader(errors.New("planted"))
 	if got := w.browser(pages.Spanish).get("/account"); got.status != http.StatusInternalServerError {
 		t.Errorf("%d", got.status)

@@ -56,8 +56,8 @@ const (
 
 const (
 	rootPage = "/docs"
-	// keptFor is how long a page is kept: so late is what it says of the end of anonymous access at most.
-	keptFor    = time.Minute
+	// cachedFor is how long a page is kept: so late is what it says of the end of anonymous access at most.
+	cachedFor  = time.Minute
 	copyScript = "copy.js" // the frame's
 )
 
@@ -68,8 +68,8 @@ type snippet struct {
 	Text        string // {{service}} stands for the address of the service
 }
 
-// at is the snippet for the service at an address.
-func (s snippet) at(service string) snippet {
+// withService is the snippet for the service at an address.
+func (s snippet) withService(service string) snippet {
 	s.Text = strings.TrimSpace(strings.ReplaceAll(s.Text, "{{service}}", service))
 	return s
 }
@@ -115,32 +115,32 @@ func (d *Docs) Register(mux *http.ServeMux) {
 }
 
 func (d *Docs) showGuide(w http.ResponseWriter, r *pages.Request) {
-	service, key := d.service(r)
-	d.config.Frame.WriteKept(w, r, key, func() (*pages.Document, error) {
+	service, key := d.serviceURL(r)
+	d.config.Frame.WriteCached(w, r, key, func() (*pages.Document, error) {
 		l := d.texts.In(r)
-		keys, until := d.keys(l, r.Now)
+		keys, until := d.keysSection(l, r.Now)
 		return &pages.Document{
 			Title: "API", Description: l.Str("guide.description"), Section: rootPage, Styles: []string{guideStyle}, Scripts: []string{copyScript},
 			Until: until,
 			Body: l.Prose("guide", pages.Slots{
-				"quick": d.quick(l, service), "operations": operationTable(l), "limits": d.limits(l), "errors": errorTable(l),
+				"quick": d.quickStarts(l, service), "operations": operationTable(l), "limits": d.limitsSection(l), "errors": errorTable(l),
 				"keys": keys, "attribution": attribution(l, service),
 			}),
 		}, nil
 	})
 }
 
-// limits tell what callers are held to.
-func (d *Docs) limits(l *pages.Localizer) Node {
+// limitsSection tell what callers are held to.
+func (d *Docs) limitsSection(l *pages.Localizer) Node {
 	if !d.config.Limits.On {
 		return l.Prose("limits-off", nil)
 	}
 	return l.Prose("limits-on", pages.Slots{"day": Text(pages.Grouped(d.config.Limits.Day)), "minute": Text(pages.Grouped(d.config.Limits.Minute))})
 }
 
-// keys tell the end of anonymous access, and until when that is true.
-func (d *Docs) keys(l *pages.Localizer, now time.Time) (Node, time.Time) {
-	until := now.Add(keptFor)
+// keysSection tell the end of anonymous access, and until when that is true.
+func (d *Docs) keysSection(l *pages.Localizer, now time.Time) (Node, time.Time) {
+	until := now.Add(cachedFor)
 	var at time.Time
 	if d.config.KeysRequired != nil {
 		at = d.config.KeysRequired()
@@ -157,8 +157,8 @@ func (d *Docs) keys(l *pages.Localizer, now time.Time) (Node, time.Time) {
 	return l.Prose("keys-announced", slots), until
 }
 
-// copied is a text with a button that copies it.
-func copied(l *pages.Localizer, id string, s snippet) Node {
+// copyable is a text with a button that copies it.
+func copyable(l *pages.Localizer, id string, s snippet) Node {
 	return Group{
 		Pre(TabIndex("0"), Aria("label", s.Title), Attr("translate", "no"), Code(ID(id), Text(s.Text))),
 		P(Button(Class("plain"), Type("button"), Hidden(""), Data("copy", id), Data("done", l.Str("copied")),
@@ -167,19 +167,19 @@ func copied(l *pages.Localizer, id string, s snippet) Node {
 	}
 }
 
-// quick are the quick starts, the first one open.
-func (d *Docs) quick(l *pages.Localizer, service string) Node {
+// quickStarts are the quick starts, the first one open.
+func (d *Docs) quickStarts(l *pages.Localizer, service string) Node {
 	var all Group
 	for i, s := range d.snippets {
 		all = append(all, Details(Class("quick"), Name("quick"), ID("quick-"+s.Name), If(i == 0, Attr("open")), Summary(Text(s.Title)),
-			If(s.Run != "", P(Class("fine"), Code(Text(s.Run)))), copied(l, "snippet-"+s.Name, s.at(service))))
+			If(s.Run != "", P(Class("fine"), Code(Text(s.Run)))), copyable(l, "snippet-"+s.Name, s.withService(service))))
 	}
 	return all
 }
 
 func attribution(l *pages.Localizer, service string) Node {
 	return Map(attributions(l.Language), func(s snippet) Node {
-		return Group{H3(Text(s.Title)), copied(l, "attribution-"+s.Name, s.at(service))}
+		return Group{H3(Text(s.Title)), copyable(l, "attribution-"+s.Name, s.withService(service))}
 	})
 }
 
@@ -192,7 +192,7 @@ func column(name Node) Node { return Th(Scope("col"), name) }
 
 func operationTable(l *pages.Localizer) Node {
 	columns := Group{column(l.T("operations.path")), column(l.T("operations.answers")), column(l.T("operations.parameters"))}
-	return table(l.Str("operations"), columns, Map(operations(), func(o operation) Node {
+	return table(l.Str("operations"), columns, Map(operationRows(), func(o operationRow) Node {
 		var parameters Group
 		for i, name := range slices.Concat(o.Needs, o.Takes) {
 			parameter := Code(Text(name))
@@ -207,14 +207,14 @@ func operationTable(l *pages.Localizer) Node {
 
 func errorTable(l *pages.Localizer) Node {
 	columns := Group{column(l.T("errors.status")), column(Code(Text("error.code"))), column(l.T("errors.meaning"))}
-	return table(l.Str("errors"), columns, Map(refusals(), func(e refusal) Node {
+	return table(l.Str("errors"), columns, Map(errorRows(), func(e errorRow) Node {
 		codes := Map(e.Codes, func(code string) Node { return Group{Code(Text(code)), Text(" ")} })
 		return Tr(Th(Scope("row"), Text(strconv.Itoa(e.Status))), Td(codes), Td(l.T(e.Key)))
 	}))
 }
 
 func (d *Docs) showReference(w http.ResponseWriter, r *pages.Request) {
-	d.config.Frame.WriteKept(w, r, "", func() (*pages.Document, error) {
+	d.config.Frame.WriteCached(w, r, "", func() (*pages.Document, error) {
 		l := d.texts.In(r)
 		document := func(name string) Node { return A(Href("/"+name), Text(name)) }
 		return &pages.Document{
@@ -231,16 +231,16 @@ func (d *Docs) showReference(w http.ResponseWriter, r *pages.Request) {
 	})
 }
 
-// hosts are names and addresses with or without a port, nothing that a shell or a program would read as more.
-var hosts = regexp.MustCompile(`^(\[[0-9A-Fa-f:.]{2,45}\]|[0-9A-Za-z.-]{1,253})(:[0-9]{1,5})?$`)
+// hostPattern are names and addresses with or without a port, nothing that a shell or a program would read as more.
+var hostPattern = regexp.MustCompile(`^(\[[0-9A-Fa-f:.]{2,45}\]|[0-9A-Za-z.-]{1,253})(:[0-9]{1,5})?$`)
 
-// service is the address that examples show, and what tells kept pages apart by it.
-func (d *Docs) service(r *pages.Request) (address, key string) {
+// serviceURL is the address that examples show, and what tells kept pages apart by it.
+func (d *Docs) serviceURL(r *pages.Request) (address, key string) {
 	if d.config.PublicURL != "" {
 		return d.config.PublicURL, ""
 	}
 	host := strings.ToLower(r.Host)
-	if !hosts.MatchString(host) {
+	if !hostPattern.MatchString(host) {
 		host = "localhost"
 	}
 	if d.config.Secure {

@@ -59,8 +59,8 @@ func get(t *testing.T, mux http.Handler, path string, lines ...string) *httptest
 
 var mainPattern = regexp.MustCompile(`(?s)<main[^>]*>(.*)</main>`)
 
-// hold holds a part of a page against a golden file.
-func hold(t *testing.T, name string, part *regexp.Regexp, answer *httptest.ResponseRecorder) {
+// compareGolden holds a part of a page against a golden file.
+func compareGolden(t *testing.T, name string, part *regexp.Regexp, answer *httptest.ResponseRecorder) {
 	t.Helper()
 	found := part.FindStringSubmatch(answer.Body.String())
 	if answer.Code != http.StatusOK || found == nil {
@@ -82,8 +82,8 @@ func TestGolden(t *testing.T) {
 	mux, days := newDocs(nil), 24*time.Hour
 	transition, limits := regexp.MustCompile(`(?s)(<h2 id="trans.*?<h2)`), regexp.MustCompile(`(?s)(<h2 id="limit.*?<h2)`)
 	for _, language := range pages.Languages() {
-		hold(t, "guide."+string(language), mainPattern, get(t, mux, language.Path("/docs")))
-		hold(t, "reference."+string(language), mainPattern, get(t, mux, language.Path("/docs/reference")))
+		compareGolden(t, "guide."+string(language), mainPattern, get(t, mux, language.Path("/docs")))
+		compareGolden(t, "reference."+string(language), mainPattern, get(t, mux, language.Path("/docs/reference")))
 		for name, state := range map[string]struct {
 			part   *regexp.Regexp
 			change func(c *Config)
@@ -93,7 +93,7 @@ func TestGolden(t *testing.T) {
 			"limits-own": {limits, func(c *Config) { c.Limits = Limits{true, 20000, 7} }},
 			"limits-off": {limits, func(c *Config) { c.Limits.On = false }},
 		} {
-			hold(t, name+"."+string(language), state.part, get(t, newDocs(state.change), language.Path("/docs")))
+			compareGolden(t, name+"."+string(language), state.part, get(t, newDocs(state.change), language.Path("/docs")))
 		}
 	}
 }
@@ -136,7 +136,7 @@ func TestE1_Errors(t *testing.T) {
 	for _, found := range regexp.MustCompile(`(?m)^\tCode\w+ +Code += "(\w+)"`).FindAllSubmatch(text, -1) {
 		want = append(want, string(found[1]))
 	}
-	for _, row := range refusals() {
+	for _, row := range errorRows() {
 		got = append(got, row.Codes...)
 	}
 	slices.Sort(want)
@@ -179,7 +179,7 @@ func TestOperations(t *testing.T) {
 			}
 		}
 	}
-	for _, op := range operations() {
+	for _, op := range operationRows() {
 		got = append(got, op.Path)
 		for _, name := range op.Needs {
 			got = append(got, op.Path+" "+name+" true")

@@ -1,0 +1,249 @@
+//go:build !nocluster
+
+package cluster
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/tasard/tasard/engine"
+)
+
+const (
+	subjectHeartbeat = "tasard.report"
+	peersMax         = 64 // nodes that are remembered
+)
+
+// heartbeat is what each node tells the others a few times in a second.
+type heartbeat struct {
+	Name          string        `json:"name"`
+	Node          engine.NodeID `json:"node"`
+	Address       string        `json:"address"`
+	Version       string        `json:"version"`
+	Stream        string        `json:"stream,omitempty"` // that its copy belongs to
+	Bootstrapping bool          `json:"founding,omitempty"`
+	Last          uint64        `json:"last"` // newest record of its copy
+	Snapshot      uint64        `json:"kept"` // of its newest snapshot
+	HasBackup     bool          `json:"open"` // it has a copy that others can get
+	Leader        bool          `json:"leader,omitempty"`
+	MetaLeader    bool          `json:"meta,omitempty"`
+	Majority      bool          `json:"majority,omitempty"`
+	Current       bool          `json:"current,omitempty"` // its part of the stream is whole
+}
+
+// receivedHeartbeat is one with the moment at which it came.
+type receivedHeartbeat struct {
+	heartbeat
+	receivedAt time.Time
+}
+
+// peerTable is what this node has heard of all nodes, itself too.
+type peerTable struct {
+	cluster *Cluster
+
+	mu     sync.Mutex
+	byName map[string]receivedHeartbeat
+}
+
+func newPeerTable(c *Cluster) *peerTable {
+	return &peerTable{cluster: c, byName: map[string]receivedHeartbeat{}}
+}
+
+func (r *peerTable) subscribe() error {
+	_, err := r.cluster.server.conn.Subscribe(subjectHeartbeat, r.receive) // ends with the connection
+	return err
+}
+
+func (r *peerTable) receive(m *nats.Msg) {
+	var next heartbeat
+	if err := json.Unmarshal(m.Data, &next); err != nil || checkName("", next.Name) != nil {
+		return // not of a node of ours
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, known := r.byName[next.Name]; !known && len(r.byName) >= peersMax {
+		return
+	}
+	r.byName[next.Name] = receivedHeartbeat{next, r.cluster.config.Clock()}
+}
+
+// sendHeartbeat tells the others how this node is.
+func (c *Cluster) sendHeartbeat() {
+	c.mu.Lock()
+	self, journal := c.self, c.journal
+	c.mu.Unlock()
+	own := heartbeat{
+		Name: c.config.Name, Node: c.config.Node, Address: c.config.Advertise, Version: c.config.Version,
+		Stream: self.Stream, Bootstrapping: self.Bootstrapping, Last: c.last.Load(),
+		Majority: c.Health().Majority,
+	}
+	if s := c.server.nats; c.config.selfIsMember() {
+		own.Leader, own.MetaLeader, own.Current = c.isLeader(), s.JetStreamIsLeader(), s.JetStreamIsStreamCurrent(accountName, streamName)
+	}
+	if journal != nil {
+		own.Last, own.Snapshot, own.HasBackup = journal.Last(), journal.snapshotSequence.Load(), true
+	}
+	body, err := json.Marshal(own)
+	if err == nil {
+		err = c.server.conn.Publish(subjectHeartbeat, body)
+	}
+	if err != nil {
+		c.logger.Debug("report not sent", "cause", err.Error())
+	}
+}
+
+// setJournal makes the journal known.
+func (c *Cluster) setJournal(j *Journal) {
+	c.mu.Lock()
+	c.journal = j
+	c.mu.Unlock()
+	c.sendHeartbeat()
+}
+
+// goroutines is every node that was ever heard, by name.
+func (r *peerTable) all() []receivedHeartbeat {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []receivedHeartbeat
+	for _, h := range r.byName {
+		all = append(all, h)
+	}
+	slices.SortFunc(all, func(a, b receivedHeartbeat) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// reachable is every node that was heard lately.
+func (r *peerTable) reachable(now time.Time) []receivedHeartbeat {
+	return slices.DeleteFunc(r.all(), func(h receivedHeartbeat) bool { return now.Sub(h.receivedAt) >= reachableWithin })
+}
+
+// leader is the node that leads the stream, as it says itself.
+func (r *peerTable) leader(now time.Time) (heartbeat, bool) {
+	// After a change two may say so for a moment; the one that has a majority is right.
+	var leader heartbeat
+	for _, h := range r.reachable(now) {
+		if h.Leader && (!leader.Leader || h.Majority && !leader.Majority) {
+			leader = h.heartbeat
+		}
+	}
+	return leader, leader.Leader
+}
+
+// numberConflict is an error when another node has this one's number and this one has to give way: what is leased to a number must be spent by one
+// node. A guest gives way to a member, else the name that comes later.
+func (r *peerTable) numberConflict(c *Config) error {
+	for _, h := range r.reachable(c.Clock()) {
+		if h.Node != c.Node || h.Name == c.Name {
+			continue
+		}
+		other := c.isMember(h.Name)
+		if own := c.selfIsMember(); own == other && c.Name > h.Name || !own && other {
+			return fmt.Errorf("number %d is that of node %s at %s: give this node another one", c.Node, h.Name, h.Address)
+		}
+	}
+	return nil
+}
+
+// bootstrapMember is the member that makes the stream. All must be there, so that no log is left behind.
+func (r *peerTable) bootstrapMember(members []Member) (string, error) {
+	present := map[string]heartbeat{}
+	for _, h := range r.reachable(r.cluster.config.Clock()) {
+		present[h.Name] = h.heartbeat
+	}
+	var with []string
+	for _, m := range members {
+		h, ok := present[m.Name]
+		switch {
+		case !ok:
+			return "", fmt.Errorf("the stream is made when all members are there, and %s is not", m.Name)
+		case h.Stream != "" && !h.Bootstrapping:
+			return "", fmt.Errorf("%s belongs to stream %s, which the cluster does not have", m.Name, h.Stream)
+		case h.Last > 0:
+			with = append(with, m.Name)
+		}
+	}
+	switch len(with) {
+	case 0:
+		return members[0].Name, nil
+	case 1:
+		return with[0], nil
+	}
+	return "", fmt.Errorf("%s each have a log of their own: choose one, and empty the directories of the others", strings.Join(with, " and "))
+}
+
+// firstNeeded is the first record that somebody may need from the stream: the one behind the oldest of all newest snapshots. long says that
+// nodes that are away are no longer waited for.
+func (r *peerTable) firstNeeded(c *Config, long bool) uint64 {
+	now := c.Clock()
+	all := r.all()
+	for _, m := range c.Members {
+		if !long && !slices.ContainsFunc(all, func(h receivedHeartbeat) bool { return h.Name == m.Name }) {
+			return 0
+		}
+	}
+	least, counted := ^uint64(0), 0
+	for _, h := range all {
+		switch {
+		case now.Sub(h.receivedAt) < reachableWithin:
+			least, counted = min(least, h.Snapshot), counted+1
+		case !long && c.isMember(h.Name): // a guest that is away is not waited for
+			return 0
+		}
+	}
+	if counted == 0 {
+		return 0
+	}
+	return least + 1
+}
+
+// errNoBackup says that no other node has a copy to give.
+var errNoBackup = errors.New("no other node is there that has a copy")
+
+// backupSources are the nodes that have a copy of this stream, the longest first.
+func (r *peerTable) backupSources(c *Config, stream string) ([]heartbeat, error) {
+	var givers []heartbeat
+	for _, h := range r.reachable(c.Clock()) {
+		if h.HasBackup && h.Stream == stream && h.Name != c.Name {
+			givers = append(givers, h.heartbeat)
+		}
+	}
+	if len(givers) == 0 {
+		return nil, errNoBackup
+	}
+	slices.SortStableFunc(givers, func(a, b heartbeat) int { return cmp.Compare(b.Last, a.Last) })
+	return givers, nil
+}
+
+// Status tells from memory how all nodes are.
+func (c *Cluster) Status() Status {
+	now := c.config.Clock()
+	nodes := map[string]NodeStatus{}
+	for _, m := range c.config.Members {
+		nodes[m.Name] = NodeStatus{Name: m.Name, Address: m.Address, Member: true, Self: m.Name == c.config.Name}
+	}
+	newest := uint64(0)
+	for _, h := range c.peers.all() {
+		there := now.Sub(h.receivedAt) < reachableWithin
+		nodes[h.Name] = NodeStatus{
+			Name: h.Name, Node: h.Node, Address: h.Address, Version: h.Version, Self: h.Name == c.config.Name,
+			Member: nodes[h.Name].Member, Reachable: there, LastSeen: h.receivedAt.Round(0).UTC(),
+			Leader: h.Leader && there, MetaLeader: h.MetaLeader && there, Current: h.Current && there, Last: h.Last, Snapshot: h.Snapshot,
+		}
+		newest = max(newest, h.Last)
+	}
+	s := Status{Cluster: c.config.Cluster, Stream: c.streamID(), Health: c.Health()}
+	for _, n := range nodes {
+		n.Lag = newest - n.Last
+		s.Nodes = append(s.Nodes, n)
+	}
+	slices.SortFunc(s.Nodes, func(a, b NodeStatus) int { return strings.Compare(a.Name, b.Name) })
+	return s
+}

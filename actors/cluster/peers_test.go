@@ -1,0 +1,97 @@
+//go:build !nocluster
+
+package cluster
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestBootstrapMember chooses the member that brings the records, and nobody as long as one is missing.
+func TestBootstrapMember(t *testing.T) {
+	config := valid()
+	now := realClock()
+	heard := func(name string, last uint64, stream string) receivedHeartbeat {
+		return receivedHeartbeat{heartbeat{Name: name, Last: last, Stream: stream}, now}
+	}
+	late := heard("n3", 0, "")
+	late.receivedAt = now.Add(-reachableWithin)
+	for _, tt := range []struct {
+		name, founder, words string
+		heard                []receivedHeartbeat
+	}{
+		{"empty", "n1", "", []receivedHeartbeat{heard("n1", 0, ""), heard("n2", 0, ""), heard("n3", 0, "")}},
+		{"one has records", "n3", "", []receivedHeartbeat{heard("n1", 0, ""), heard("n2", 0, ""), heard("n3", 9, "")}},
+		{"two have records", "", "n2 and n3", []receivedHeartbeat{heard("n1", 0, ""), heard("n2", 3, ""), heard("n3", 9, "")}},
+		{"one is missing", "", "n3 is not", []receivedHeartbeat{heard("n1", 0, ""), heard("n2", 0, "")}},
+		{"one is late", "", "n3 is not", []receivedHeartbeat{heard("n1", 0, ""), heard("n2", 0, ""), late}},
+		{"one belongs elsewhere", "", "n2 belongs to stream s", []receivedHeartbeat{heard("n1", 0, ""), heard("n2", 0, "s"), heard("n3", 0, "")}},
+		{"a guest does not count", "", "n3 is not", []receivedHeartbeat{heard("n1", 0, ""), heard("n2", 0, ""), heard("n4", 0, "")}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := &peerTable{cluster: &Cluster{config: config}, byName: map[string]receivedHeartbeat{}}
+			for _, h := range tt.heard {
+				r.byName[h.Name] = h
+			}
+			founder, err := r.bootstrapMember(config.Members)
+			if founder != tt.founder || (err == nil) != (tt.words == "") || err != nil && !strings.Contains(err.Error(), tt.words) {
+				t.Errorf("%q, %v", founder, err)
+			}
+		})
+	}
+}
+
+// TestFirstNeeded trims nothing that a node that is there needs, nor while a member is away, unless the stream is long.
+func TestFirstNeeded(t *testing.T) {
+	config := valid()
+	now := realClock()
+	kept := func(name string, kept uint64, ago time.Duration) receivedHeartbeat {
+		return receivedHeartbeat{heartbeat{Name: name, Snapshot: kept}, now.Add(-ago)}
+	}
+	for _, tt := range []struct {
+		name  string
+		long  bool
+		want  uint64
+		heard []receivedHeartbeat
+	}{
+		{"all there", false, 6, []receivedHeartbeat{kept("n1", 9, 0), kept("n2", 5, 0), kept("n3", 7, 0)}},
+		{"one never heard", false, 0, []receivedHeartbeat{kept("n1", 9, 0), kept("n2", 5, 0)}},
+		{"one away", false, 0, []receivedHeartbeat{kept("n1", 9, 0), kept("n2", 5, 0), kept("n3", 7, time.Minute)}},
+		{"one away and long", true, 6, []receivedHeartbeat{kept("n1", 9, 0), kept("n2", 5, 0), kept("n3", 1, time.Minute)}},
+		{"one never heard and long", true, 6, []receivedHeartbeat{kept("n1", 9, 0), kept("n2", 5, 0)}},
+		{"a guest is behind", false, 3, []receivedHeartbeat{kept("n1", 9, 0), kept("n2", 5, 0), kept("n3", 7, 0), kept("g", 2, 0)}},
+		{"a guest is away", false, 6, []receivedHeartbeat{kept("n1", 9, 0), kept("n2", 5, 0), kept("n3", 7, 0), kept("g", 2, time.Minute)}},
+		{"no snapshot yet", false, 1, []receivedHeartbeat{kept("n1", 9, 0), kept("n2", 0, 0), kept("n3", 7, 0)}},
+		{"nobody", true, 0, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := &peerTable{byName: map[string]receivedHeartbeat{}}
+			for _, h := range tt.heard {
+				r.byName[h.Name] = h
+			}
+			if got := r.firstNeeded(&config, tt.long); got != tt.want {
+				t.Errorf("from %d on, want %d", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestLeaderChanging holds that a hand-over is no lost majority, and that nothing else is taken for one.
+func TestLeaderChanging(t *testing.T) {
+	for name, c := range map[string]struct {
+		leader string
+		ago    time.Duration
+		want   bool
+	}{
+		"a leader that steps down":           {"", 200 * time.Millisecond, true},
+		"no leader for too long":             {"", leaderChangeMax, false},
+		"a leader that is not heard":         {"node-1", 200 * time.Millisecond, false},
+		"a follower that begins to look":     {"", reachableWithin, false},
+		"a node that has never had a leader": {"", 1<<63 - 1, false},
+	} {
+		if got := leaderChanging(c.leader, c.ago); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

@@ -1,0 +1,166 @@
+//go:build !nocluster
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/tasard/tasard/wal"
+)
+
+const (
+	subjectBackup = "tasard.copy." // and the name of the node that gives
+	headerEnd     = "Tasard-End"
+	endComplete   = "whole"
+	transfersMax  = 2 // backups that are given at once
+	chunkBytes    = 256 << 10
+	chunkTimeout  = 10 * time.Second // for one piece, or for word that it came
+)
+
+// serveBackups gives backups of this node's log to other nodes, transfersMax at once, until the connection ends. A piece is sent when the one
+// before was taken, so a slow receiver holds up no other one.
+func (c *Cluster) serveBackups() error {
+	slots := make(chan struct{}, transfersMax)
+	_, err := c.server.conn.Subscribe(subjectBackup+c.config.Name, func(m *nats.Msg) {
+		select {
+		case slots <- struct{}{}:
+			if !c.tasks.start(func() { c.sendBackup(m.Reply); <-slots }) {
+				<-slots
+			}
+		default:
+			c.endTransfer(m.Reply, errors.New("this node gives copies to others already"))
+		}
+	})
+	return err
+}
+
+// sendBackup sends a backup, then how it ended.
+func (c *Cluster) sendBackup(to string) {
+	j := c.openJournal()
+	if j == nil {
+		c.endTransfer(to, errors.New("this node has no copy yet"))
+		return
+	}
+	file, err := wal.NewBackupFile(&chunkWriter{ctx: c.ctx, conn: c.server.conn, to: to})
+	if err == nil {
+		_, err = j.Backup(file, wal.BackupOptions{Clock: c.config.Clock, Program: c.config.Version})
+		err = errors.Join(err, file.Close())
+	}
+	if err != nil {
+		c.logger.Warn("a copy of the log was not given", "cause", err.Error())
+	}
+	c.endTransfer(to, err)
+}
+
+// endTransfer says how it ended. A node that does not hear it finds the copy cut short.
+func (c *Cluster) endTransfer(to string, why error) {
+	end := nats.NewMsg(to)
+	end.Header.Set(headerEnd, endComplete)
+	if why != nil {
+		end.Header.Set(headerEnd, why.Error())
+	}
+	if err := c.server.conn.PublishMsg(end); err != nil {
+		c.logger.Debug("the end of a copy was not sent", "cause", err.Error())
+	}
+}
+
+// chunkWriter sends what is written, piece by piece.
+type chunkWriter struct {
+	ctx  context.Context
+	conn *nats.Conn
+	to   string
+}
+
+// Write is io.Writer.
+func (w *chunkWriter) Write(p []byte) (int, error) {
+	written := 0
+	for written < len(p) {
+		piece := p[written:min(len(p), written+chunkBytes)]
+		ctx, cancel := context.WithTimeout(w.ctx, chunkTimeout)
+		_, err := w.conn.RequestWithContext(ctx, w.to, piece)
+		cancel()
+		if err != nil {
+			return written, err
+		}
+		written += len(piece)
+	}
+	return written, nil
+}
+
+// fetchBackup gets a whole copy from whoever has one, beside the log.
+func (c *Cluster) fetchBackup(ctx context.Context) (wal.BackupInfo, error) {
+	for {
+		givers, err := c.peers.backupSources(&c.config, c.self.Stream)
+		for _, from := range givers {
+			var info wal.BackupInfo
+			if info, err = c.fetchBackupFrom(ctx, from.Name); err == nil {
+				return info, nil
+			}
+			c.logger.Warn("no copy of the log from this node", "from", from.Name, "cause", err.Error())
+		}
+		if stop := sleep(ctx, joinRetryInterval); stop != nil {
+			return wal.BackupInfo{}, fmt.Errorf("%w; the last answer: %w", stop, err)
+		}
+	}
+}
+
+func (c *Cluster) fetchBackupFrom(ctx context.Context, name string) (info wal.BackupInfo, err error) {
+	inbox := c.server.conn.NewInbox()
+	pieces, err := c.server.conn.SubscribeSync(inbox)
+	if err != nil {
+		return info, err
+	}
+	defer func() { err = errors.Join(err, unsubscribe(pieces)) }()
+	if err := c.server.conn.PublishRequest(subjectBackup+name, inbox, nil); err != nil {
+		return info, err
+	}
+	return receiveBackup(&c.config, &chunkReader{ctx: ctx, chunks: pieces}, name)
+}
+
+// chunkReader reads what a chunkWriter sends.
+type chunkReader struct {
+	ctx      context.Context
+	chunks   *nats.Subscription
+	unread   []byte
+	complete bool
+}
+
+// Read is io.Reader.
+func (r *chunkReader) Read(p []byte) (int, error) {
+	for len(r.unread) == 0 {
+		if r.complete {
+			return 0, io.EOF
+		}
+		if err := r.next(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, r.unread)
+	r.unread = r.unread[n:]
+	return n, nil
+}
+
+func (r *chunkReader) next() error {
+	ctx, cancel := context.WithTimeout(r.ctx, chunkTimeout)
+	defer cancel()
+	m, err := r.chunks.NextMsgWithContext(ctx)
+	if err != nil {
+		return err
+	}
+	switch end := m.Header.Get(headerEnd); end {
+	case "":
+		r.unread = m.Data
+		return m.Respond(nil)
+	case endComplete:
+		r.complete = true
+		return nil
+	default:
+		return fmt.Errorf("the other node says: %s", end)
+	}
+}

@@ -1,0 +1,58 @@
+package actors
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tasard/tasard/actors/internal/accounts"
+	"github.com/tasard/tasard/engine/account"
+)
+
+// TestF1_LeasesAreGathered: leases that are asked for in time share one write, however many accounts ask; one that somebody waits for
+// is written at once, and takes the others along.
+func TestF1_LeasesAreGathered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const many, early = 40, 9 // requests, of a lease of 16
+		const few = many / 8      // writes: shards tell the journal one by one, and it begins with the first
+		n := startNode(t, Config{})
+		var members []*testMember
+		for number := range many {
+			members = append(members, n.join(number, 1))
+			n.admit(members[number].keys[0])
+		}
+		synctest.Wait()
+		before := n.journal.appended()
+		begun := time.Now() //nolint:forbidigo // the bubble's
+		for _, m := range members {
+			n.admitted(m.keys[0], early-1)
+		}
+		synctest.Wait()
+		if got := n.journal.appended(); got != before {
+			t.Fatalf("%d writes while nobody waited", got-before)
+		}
+		n.admitted(members[0].keys[0], account.LeaseSizeDefault-early+1) // one more than its lease has
+		if waited := time.Since(begun); waited != 0 {                    //nolint:forbidigo // the bubble's
+			t.Errorf("a request waited %s for its lease", waited)
+		}
+		synctest.Wait()
+		pressed := n.journal.appended()
+		if pressed == before || pressed > before+few {
+			t.Errorf("%d writes when one waited, want 1 to %d", pressed-before, few)
+		}
+		<-time.NewTimer(2 * accounts.FlushDelay).C
+		synctest.Wait()
+		if got := n.journal.appended(); got > pressed+few {
+			t.Errorf("%d writes for the leases of %d accounts, want 1 to %d", got-pressed, many-1, few)
+		}
+		// Everybody has a lease again: nobody waits, and nothing is written for seven requests more.
+		gathered := n.journal.appended()
+		for _, m := range members[1:] {
+			n.admitted(m.keys[0], 7)
+		}
+		if got := n.journal.appended(); got != gathered {
+			t.Errorf("%d writes for requests whose leases were asked for long ago", got-gathered)
+		}
+		n.stop()
+	})
+}

@@ -1,0 +1,320 @@
+package actors
+
+import (
+	"bytes"
+	"fmt"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	cmap "github.com/orcaman/concurrent-map"
+	"go.uber.org/goleak"
+
+	"github.com/tasard/tasard/actors/internal/accounts"
+	"github.com/tasard/tasard/engine/account"
+)
+
+// TestMain runs a node that is going to be killed when it was started as one, else the tests; afterwards no goroutine may be left.
+func TestMain(m *testing.M) {
+	// Each actor system makes 1,024 maps of that many maps, half the time of a node's start, and tests start tens of thousands of nodes.
+	// The program leaves it alone: the number is everybody's who has this library, and may not change while a map is in use.
+	cmap.SHARD_COUNT = 1
+	if dir := os.Getenv(tenantChildDir); dir != "" {
+		os.Exit(tenantChild(dir))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// cases returns whole when SWEEP=whole asks for complete sweeps, as make check does, and sample otherwise.
+func cases(sample, whole int) int {
+	if os.Getenv("SWEEP") == "whole" {
+		return whole
+	}
+	return sample
+}
+
+// paceOf is a steady clock of which each look is so much later: with a second between two looks no minute
+// ever fills.
+func paceOf(step time.Duration) func() time.Duration {
+	var looks atomic.Int64
+	return func() time.Duration { return time.Duration(looks.Add(1)) * step }
+}
+
+// publishing gives a node something to answer.
+func publishing(n *node) {
+	observe(n.t, n.System, saying("bhd-site", n.clock.Read(), "USD", "58.00", sideOf(0), "bhd"))
+}
+
+// fakeMailer is a mailer that keeps the newest letter of every address.
+type fakeMailer struct {
+	mu     sync.Mutex
+	mails  map[account.Email]account.LoginMail
+	sent   int
+	refuse error
+}
+
+func newFakeMailer() *fakeMailer { return &fakeMailer{mails: map[account.Email]account.LoginMail{}} }
+
+func (l *fakeMailer) Send(letter account.LoginMail) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.refuse != nil {
+		return l.refuse
+	}
+	l.mails[letter.To] = letter
+	l.sent++
+	return nil
+}
+
+func (l *fakeMailer) code(email account.Email) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mails[email].Code.Reveal()
+}
+
+func (l *fakeMailer) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.sent
+}
+
+// node is a system with its surroundings: a journal that survives crashes, clocks, a letterbox.
+type node struct {
+	*System
+	t       panicStops
+	config  Config
+	journal *memoryJournal
+	clock   *testClock
+	steady  *testSteady
+	mail    *fakeMailer
+
+	mu     sync.Mutex
+	all    [][]byte // every record, those that were dropped behind a snapshot included
+	faults error    // what the disk answers every append; nil = it is well
+}
+
+// fault makes the disk ill, or well.
+func (n *node) fault(err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.faults = err
+}
+
+// keep notes records before they are durable, unless the disk is ill.
+func (n *node) keep(records [][]byte) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.faults != nil {
+		return n.faults
+	}
+	for _, record := range records {
+		n.all = append(n.all, bytes.Clone(record))
+	}
+	return nil
+}
+
+// testSteady is a steady clock that tests set.
+type testSteady struct {
+	mu  sync.Mutex
+	now time.Duration
+}
+
+func (s *testSteady) read() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now
+}
+
+func (s *testSteady) advance(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now += d
+}
+
+// startNode starts a node at noon. The test closes it, by its cleanup or earlier.
+func startNode(t testing.TB, c Config) *node {
+	t.Helper()
+	n := prepareNode(t, c)
+	t.Cleanup(func() { n.stop() })
+	return n
+}
+
+// prepareNode is startNode for properties, which have no cleanup.
+func prepareNode(t panicStops, c Config) *node {
+	t.Helper()
+	n := &node{t: t, clock: &testClock{Now: noon}, steady: &testSteady{}, mail: newFakeMailer(), journal: &memoryJournal{}}
+	n.config = c
+	if n.config.Clock == nil {
+		n.config.Clock, n.config.Steady = n.clock.Read, n.steady.read
+	}
+	n.config.Mailer = n.mail
+	n.boot(n.journal)
+	return n
+}
+
+func (n *node) boot(journal *memoryJournal) {
+	n.t.Helper()
+	n.journal, n.config.Journal = journal, journal
+	n.all = n.all[:min(uint64(len(n.all)), journal.Last())]
+	if journal.before == nil {
+		journal.before = n.keep
+	}
+	s, err := Open(n.config)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.System = s
+	select {
+	case <-s.Ready():
+	case <-s.Done():
+		n.t.Fatalf("the system stopped: %v", s.Err())
+	}
+}
+
+func (n *node) stop() {
+	n.t.Helper()
+	if err := n.Close(); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// restart is a clean stop and a start.
+func (n *node) restart() {
+	n.t.Helper()
+	n.boot(n.ended(false))
+}
+
+// crash goes on with what the disk held at this moment.
+func (n *node) crash() {
+	n.t.Helper()
+	n.boot(n.ended(true))
+}
+
+// ended stops the node and gives the journal that it leaves.
+func (n *node) ended(crash bool) *memoryJournal {
+	n.t.Helper()
+	image := n.journal.crashed()
+	n.stop()
+	if !crash {
+		image = n.journal.crashed()
+	}
+	return image
+}
+
+// checkAccounts lets time go by on both clocks.
+func (n *node) pass(d time.Duration) {
+	n.clock.advance(d)
+	n.steady.advance(d)
+}
+
+func mustEmail(t panicStops, text string) account.Email {
+	t.Helper()
+	email, err := account.ParseEmail(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return email
+}
+
+func client(n int) netip.Addr {
+	return netip.AddrFrom4([4]byte{203, byte(n >> 16), byte(n >> 8), byte(n)})
+}
+
+// login is a session of an address, which gets an account if it has none.
+func (n *node) login(email account.Email, from netip.Addr) account.Digest {
+	n.t.Helper()
+	token := n.enter(email, from)
+	return token.Digest()
+}
+
+// beginChange is login that gives the session itself.
+func (n *node) enter(email account.Email, from netip.Addr) account.Secret {
+	n.t.Helper()
+	if err := n.RequestCode(email, from); err != nil {
+		n.t.Fatalf("request a code: %v", err)
+	}
+	token, _, err := n.OpenSession(email, n.mail.code(email), from)
+	if err != nil {
+		n.t.Fatalf("open a session: %v", err)
+	}
+	return token
+}
+
+// testMember is a new account with keys.
+type testMember struct {
+	email   account.Email
+	token   account.Digest
+	keys    []account.Digest
+	ids     []string
+	session string   // what token is the digest of
+	secrets []string // and keys
+}
+
+func (n *node) join(number, keys int) *testMember {
+	n.t.Helper()
+	m := &testMember{email: mustEmail(n.t, fmt.Sprintf("user%d@example.com", number))}
+	session := n.enter(m.email, client(number))
+	m.token, m.session = session.Digest(), session.Reveal()
+	for range keys {
+		record, secret, err := n.CreateKey(m.token, "")
+		if err != nil {
+			n.t.Fatalf("create a key: %v", err)
+		}
+		m.keys, m.ids, m.secrets = append(m.keys, secret.Digest()), append(m.ids, record.ID), append(m.secrets, secret.Reveal())
+	}
+	return m
+}
+
+// admit asks for one request in the name of a key.
+func (n *node) admit(key account.Digest) account.Admission {
+	n.t.Helper()
+	grant, err := n.Admit(account.Caller{Key: key, HasKey: true, Address: client(0)})
+	if err != nil {
+		n.t.Fatalf("admit: %v", err)
+	}
+	return grant
+}
+
+// admitted counts how many of so many requests are let in as a member.
+func (n *node) admitted(key account.Digest, requests int) int {
+	n.t.Helper()
+	count := 0
+	for range requests {
+		if grant := n.admit(key); grant.Admitted && grant.Account != 0 {
+			count++
+		}
+	}
+	return count
+}
+
+func (n *node) spent(token account.Digest) int {
+	n.t.Helper()
+	verdict, err := n.Usage(token)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return verdict.Day.Limit - verdict.Day.Remaining
+}
+
+// sweepAll puts every account aside that is idle.
+func (n *node) sweepAll() {
+	for range accounts.SweepsIdle + 1 {
+		for _, shard := range n.accounts.Shards.Refs {
+			shard.Send(&accounts.Sweep{})
+		}
+	}
+	n.accountStates()
+}
+
+// countAccounts waits until the shards have done what they were sent, and counts the accounts.
+func (n *node) accountStates() int {
+	n.t.Helper()
+	list, err := n.ListAccounts()
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return len(list)
+}

@@ -1,0 +1,127 @@
+package accounts
+
+import (
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
+)
+
+// The refusals of a caller once keys are required (K6). They are shared: nobody may change them.
+var (
+	errMissingKey = &engine.Error{Code: engine.CodeMissingKey, Message: "a key is required; send it as Authorization: Bearer"}
+	errInvalidKey = &engine.Error{Code: engine.CodeInvalidKey, Message: "the key is not valid"}
+	errRevokedKey = &engine.Error{Code: engine.CodeRevokedKey, Message: "the key is revoked"}
+	errSuspended  = &engine.Error{Code: engine.CodeAccountSuspended, Message: "the account of the key is suspended"}
+)
+
+// LimitsEnforced is account.Admitter.
+func (t *Accounts) LimitsEnforced() bool { return !t.config.LimitsOff }
+
+// KeyPolicy is account.Admitter. Until the log is replayed none is known.
+func (t *Accounts) KeyPolicy() account.KeyPolicy { return *t.keyPolicy.Load() }
+
+// Admit is account.Admitter. With a key it takes two messages, without one it takes one; none of them
+// allocates, but for one request in eight, which asks for the next lease. With limits off it counts
+// nothing and asks for keys only once they are required.
+func (t *Accounts) Admit(c account.Caller) (account.Admission, error) {
+	if err := t.host.Available(); err != nil {
+		return account.Admission{}, err
+	}
+	required := t.keysRequired()
+	if t.config.LimitsOff {
+		return t.admitUncounted(c, required)
+	}
+	switch {
+	case c.HasKey:
+		grant, err := t.admitKey(c.Key)
+		refusal := keyRefusal(grant.DenyCode)
+		switch {
+		case err != nil:
+			return account.Admission{}, err
+		case refusal == nil:
+			return grant, nil
+		case required:
+			return account.Admission{}, refusal
+		}
+	case required && c.HasMalformedKey:
+		return account.Admission{}, errInvalidKey
+	case required:
+		return account.Admission{}, errMissingKey
+	}
+	return t.askers.anonymous.Ask(t.anonymous.of(c.Address), anonymousQuery{c.Address}, t.config.AskTimeout)
+}
+
+// keysRequired reads the clock only when there is something to compare with it.
+func (t *Accounts) keysRequired() bool {
+	transition := t.keyPolicy.Load()
+	return !transition.RequiredAt.IsZero() && transition.Required(t.config.Clock())
+}
+
+// admitKey asks the account of a key. A key of no account is refused like one that its account does not
+// know.
+func (t *Accounts) admitKey(key account.Digest) (account.Admission, error) {
+	id := t.keys.Lookup(key)
+	if id == 0 {
+		return account.Admission{QuotaResult: account.QuotaResult{DenyCode: engine.CodeInvalidKey}}, nil
+	}
+	return t.askers.admissions.Ask(t.Shards.of(id), admissionQuery{id, key}, t.config.AskTimeout)
+}
+
+// keyRefusal is the error behind the code that refuses a key, nil for every other code.
+func keyRefusal(code engine.Code) error {
+	switch code {
+	case engine.CodeInvalidKey:
+		return errInvalidKey
+	case engine.CodeRevokedKey:
+		return errRevokedKey
+	case engine.CodeAccountSuspended:
+		return errSuspended
+	}
+	return nil
+}
+
+// admitUncounted is Admit with limits off.
+func (t *Accounts) admitUncounted(c account.Caller, required bool) (account.Admission, error) {
+	granted := account.Admission{QuotaResult: account.QuotaResult{Admitted: true}, Address: c.Address}
+	switch {
+	case !required:
+		return granted, nil
+	case c.HasKey:
+		_, err := t.KeyUsage(c.Key)
+		return granted, err
+	case c.HasMalformedKey:
+		return account.Admission{}, errInvalidKey
+	}
+	return account.Admission{}, errMissingKey
+}
+
+// Refund is account.Admitter. A refund that finds no room is given up: what was charged stays charged.
+func (t *Accounts) Refund(g account.Admission) {
+	if !g.Admitted || t.config.LimitsOff || t.host.Available() != nil {
+		return
+	}
+	to := t.Shards.of(g.Account)
+	if g.Account == 0 {
+		to = t.anonymous.of(g.Address)
+	}
+	_, _ = t.askers.refunds.Ask(to, g, t.config.AskTimeout)
+}
+
+// KeyUsage is account.Service.
+func (t *Accounts) KeyUsage(key account.Digest) (account.QuotaResult, error) {
+	if err := t.host.Available(); err != nil {
+		return account.QuotaResult{}, err
+	}
+	id := t.keys.Lookup(key)
+	if id == 0 {
+		return account.QuotaResult{}, errInvalidKey
+	}
+	return t.askers.usages.Ask(t.Shards.of(id), UsageQuery{account: id, key: key, byKey: true}, t.config.AskTimeout)
+}
+
+// session is the account of a session.
+func (t *Accounts) session(token account.Digest) (uint64, error) {
+	if err := t.host.Available(); err != nil {
+		return 0, err
+	}
+	return t.askers.sessions.Ask(t.Registrar, token, t.config.AskTimeout)
+}

@@ -1,0 +1,52 @@
+package accounts
+
+import (
+	"sync"
+	"time"
+
+	"github.com/tasard/tasard/actors/mailbox"
+)
+
+// sweeper is the goroutine that tells the shards when to put idle accounts aside, and in a cluster another one that tells them when to ask
+// the others for their leases.
+type idleSweeper struct {
+	stop chan struct{}
+	done sync.WaitGroup
+}
+
+// checkReturnsEvery is how often the accounts of a cluster are asked whether they rest from their lease.
+const checkReturnsEvery = 5 * time.Second
+
+// startSweeper begins; in a cluster it goes its rounds as well.
+func startSweeper(every time.Duration, cluster bool, shards []*mailbox.Ref) *idleSweeper {
+	s := &idleSweeper{stop: make(chan struct{})}
+	s.done.Add(1)
+	go s.run(every, func() mailbox.Message { return &Sweep{} }, shards)
+	if cluster {
+		s.done.Add(1)
+		go s.run(checkReturnsEvery, func() mailbox.Message { return &CheckReturns{} }, shards)
+	}
+	return s
+}
+
+func (s *idleSweeper) run(every time.Duration, word func() mailbox.Message, shards []*mailbox.Ref) {
+	defer s.done.Done()
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-ticker.C:
+		}
+		for _, shard := range shards {
+			shard.Send(word())
+		}
+	}
+}
+
+// end waits until nobody is told any more.
+func (s *idleSweeper) end() {
+	close(s.stop)
+	s.done.Wait()
+}

@@ -1,0 +1,190 @@
+package accounts
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/tasard/tasard/actors/internal/keyindex"
+	"github.com/tasard/tasard/actors/internal/record"
+	"github.com/tasard/tasard/engine/account"
+)
+
+// Replay applies the events of accounts, logins and the transition to what a snapshot held.
+type Replay struct {
+	Evicted    []map[uint64]evictedAccount // accounts as the snapshot holds them, by shard, but for those that are
+	Loaded     map[uint64]*account.Account // which an event was about
+	claims     [][]keyindex.Claim          // of the keys of the snapshot
+	Registry   *account.Registry
+	KeyPolicy  account.KeyPolicy
+	steady     time.Duration // newest
+	newestWall time.Time     // newest wall time of what tells its own
+	seal       [32]byte
+	Shared     bool // seal is that of all nodes of a cluster
+	decoder    *record.Decoder
+}
+
+// NewReplay is one for so many shards.
+func NewReplay(shards int) *Replay {
+	return &Replay{Evicted: make([]map[uint64]evictedAccount, shards), Loaded: map[uint64]*account.Account{}, decoder: record.NewDecoder()}
+}
+
+// Begin is with nothing; seal is the key that seals login codes: of the process, or shared by the nodes of a cluster.
+func (r *Replay) Begin(seal [32]byte) {
+	r.seal, r.Registry = seal, account.NewRegistry(seal)
+	r.shareRegistry()
+	for i := range r.Evicted {
+		r.Evicted[i] = map[uint64]evictedAccount{}
+	}
+}
+
+// Restore begins with what a snapshot held.
+func (r *Replay) Restore(l *SnapshotAccounts, s *record.Snapshot) error {
+	counts := make([]int, len(r.Evicted))
+	for _, part := range l.accounts {
+		for i := range part {
+			counts[r.Shard(part[i].id)]++
+		}
+	}
+	for i, count := range counts {
+		r.Evicted[i] = make(map[uint64]evictedAccount, count)
+	}
+	for _, part := range l.accounts {
+		for i := range part {
+			r.Evicted[r.Shard(part[i].id)][part[i].id] = part[i].state
+		}
+	}
+	for i, count := range counts {
+		if len(r.Evicted[i]) != count {
+			return errors.New("an account is there twice")
+		}
+	}
+	r.claims = l.claims
+	r.Registry = account.RestoreRegistry(s.Registry, r.seal, l.addresses...)
+	r.shareRegistry()
+	r.KeyPolicy, r.steady = s.KeyPolicy, s.Steady
+	return nil
+}
+
+func (r *Replay) shareRegistry() {
+	if r.Shared {
+		r.Registry.ShareCodes()
+	}
+}
+
+// Shard is the number of the shard that has an account.
+func (r *Replay) Shard(account uint64) uint64 { return account % uint64(len(r.Evicted)) }
+
+// Apply takes an event in: of an account, of the registry, or of the announcement of required keys.
+func (r *Replay) Apply(event any) error {
+	r.steady = max(r.steady, steadyOf(event))
+	if lease, is := event.(*account.Leased); is {
+		r.ObserveWall(lease.At)
+	}
+	switch e := event.(type) {
+	case account.Event:
+		account, err := r.account(e)
+		if err != nil {
+			return err
+		}
+		account.Apply(e)
+	case account.RegistryEvent:
+		r.Registry.Apply(e)
+	case *account.Announced:
+		r.KeyPolicy = e.KeyPolicy
+	case *account.AnnouncementWithdrawn:
+		r.KeyPolicy = account.KeyPolicy{}
+	case *record.CodeRefused:
+	default:
+		return fmt.Errorf("no rule replays a %T", event)
+	}
+	return nil
+}
+
+// ObserveWall takes a wall time over that was the present once.
+func (r *Replay) ObserveWall(at time.Time) {
+	if at.After(r.newestWall) {
+		r.newestWall = at
+	}
+}
+
+// account is the account of an event, awake.
+func (r *Replay) account(event account.Event) (*account.Account, error) {
+	id := event.AccountID()
+	if account := r.Loaded[id]; account != nil {
+		return account, nil
+	}
+	idle := r.Evicted[r.Shard(id)]
+	a, err := (*account.Account)(nil), error(nil)
+	switch asleep, known := idle[id]; {
+	case known:
+		a, err = r.load(asleep)
+	default:
+		if _, created := event.(*account.Created); !created {
+			return nil, fmt.Errorf("an event of account %d, which was never created", id)
+		}
+		a = account.New(id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	delete(idle, id)
+	r.Loaded[id] = a
+	return a, nil
+}
+
+func (r *Replay) load(asleep evictedAccount) (*account.Account, error) {
+	data, _ := record.SplitAccount(asleep)
+	state, err := r.decoder.Account(data)
+	if err != nil {
+		return nil, err
+	}
+	return account.Restore(state), nil
+}
+
+// finish makes every account dormant, by shard, and fills the index of keys.
+func (r *Replay) finish(keys *keyindex.Index) ([]map[uint64]evictedAccount, error) {
+	if r.Shared {
+		r.Registry.Resume(account.ClockReading{Wall: r.newestWall, Steady: r.steady})
+	}
+	var claims []keyindex.Claim
+	for id, account := range r.Loaded {
+		state := account.State()
+		r.Evicted[r.Shard(id)][id] = encodeState(state)
+		for i := range state.Record.Keys {
+			claims = append(claims, keyindex.NewClaim(state.Record.Keys[i].Digest, id))
+		}
+	}
+	if id, whole := keys.Fill(append(r.claims, claims)); !whole {
+		return nil, fmt.Errorf("two accounts have keys alike, one of them is account %d", id)
+	}
+	r.Loaded, r.claims = nil, nil
+	return r.Evicted, nil
+}
+
+// steadyOf is the steady time of an event, 0 of one that has none.
+func steadyOf(event any) time.Duration {
+	switch e := event.(type) {
+	case *account.Leased:
+		return e.Steady
+	case *account.Returned:
+		return e.Steady
+	case *account.CodeIssued:
+		return e.Steady
+	case *account.CodeFailed:
+		return e.Steady
+	case *account.SessionOpened:
+		return e.Steady
+	}
+	return 0
+}
+
+// newSeal draws the key that seals login codes; it is of this process alone.
+func newSeal(random io.Reader) ([32]byte, error) {
+	var seal [32]byte
+	if _, err := io.ReadFull(random, seal[:]); err != nil {
+		return seal, fmt.Errorf("read random bytes: %w", err)
+	}
+	return seal, nil
+}

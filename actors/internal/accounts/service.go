@@ -1,0 +1,211 @@
+package accounts
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/tasard/tasard/actors/internal/commitlog"
+	"github.com/tasard/tasard/actors/mailbox"
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
+)
+
+// byOwner is who revokes a key through the API.
+const byOwner = "owner"
+
+const retryNoMail = time.Minute
+
+var errNoMail = &engine.Error{
+	Code: engine.CodeDataUnavailable, Message: "this node sends no mail, so nobody can log in; its operator has to set up a mail server",
+	RetryAfter: retryNoMail,
+}
+
+// RequestCode is account.Service. The letter is in the mailer's queue when it returns; an error of the
+// queue is returned, and the code stays valid although nobody knows it.
+func (t *Accounts) RequestCode(email account.Email, from netip.Addr) error {
+	if t.config.Mail == nil {
+		return errNoMail
+	}
+	if err := t.host.BeginChange(); err != nil {
+		return err
+	}
+	defer t.host.EndChange()
+	code, err := account.NewCode(t.Random)
+	if err != nil {
+		return Internal(err)
+	}
+	letter, err := commitlog.AskChange[account.LoginMail](t.Registrar, codeQuery{email, code, from}, t.config.WriteTimeout, t.Quorum)
+	if err != nil || letter.To.IsZero() {
+		return err
+	}
+	if err := t.config.Mail(letter); err != nil {
+		return AsEngineError(fmt.Errorf("queue a letter: %w", err))
+	}
+	return nil
+}
+
+// OpenSession is account.Service.
+func (t *Accounts) OpenSession(email account.Email, code string, from netip.Addr) (account.Secret, time.Time, error) {
+	if err := t.host.BeginChange(); err != nil {
+		return account.Secret{}, time.Time{}, err
+	}
+	defer t.host.EndChange()
+	token, err := account.NewSessionToken(t.Random)
+	if err != nil {
+		return account.Secret{}, time.Time{}, Internal(err)
+	}
+	expires, err := commitlog.AskChange[time.Time](t.Registrar, codeAttemptQuery{email, code, token.Digest(), from}, t.config.WriteTimeout, t.Quorum)
+	if err != nil {
+		return account.Secret{}, time.Time{}, err
+	}
+	return token, expires, nil
+}
+
+// CloseSession is account.Service.
+func (t *Accounts) CloseSession(token account.Digest) error {
+	if err := t.host.BeginChange(); err != nil {
+		return err
+	}
+	defer t.host.EndChange()
+	_, err := commitlog.AskChange[struct{}](t.Registrar, signOutQuery{token}, t.config.WriteTimeout, t.Quorum)
+	return err
+}
+
+// Keys is account.Service.
+func (t *Accounts) Keys(token account.Digest) ([]account.KeyRecord, error) {
+	account, err := t.session(token)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := t.account(account)
+	return answer.record.Keys, err
+}
+
+// account is what is known of an account.
+func (t *Accounts) account(id uint64) (accountAnswer, error) {
+	m := mailbox.NewQuestion[accountQuery, accountAnswer](accountQuery{id})
+	t.Shards.of(id).Send(m)
+	return m.Wait(t.config.AskTimeout)
+}
+
+// Usage is account.Service.
+func (t *Accounts) Usage(token account.Digest) (account.QuotaResult, error) {
+	id, err := t.session(token)
+	if err != nil {
+		return account.QuotaResult{}, err
+	}
+	return t.askers.usages.Ask(t.Shards.of(id), UsageQuery{account: id}, t.config.AskTimeout)
+}
+
+// CreateKey is account.Service. The name has at most 80 characters, none of them a control character.
+func (t *Accounts) CreateKey(token account.Digest, name string) (account.KeyRecord, account.Secret, error) {
+	if err := checkText("the name", name, account.KeyNameMax); err != nil {
+		return account.KeyRecord{}, account.Secret{}, err
+	}
+	if err := t.host.BeginChange(); err != nil {
+		return account.KeyRecord{}, account.Secret{}, err
+	}
+	defer t.host.EndChange()
+	id, err := t.session(token)
+	if err != nil {
+		return account.KeyRecord{}, account.Secret{}, err
+	}
+	return t.CreateKeyFor(id, name)
+}
+
+// CreateKeyFor makes a key of an account, whatever session asks for it.
+func (t *Accounts) CreateKeyFor(id uint64, name string) (account.KeyRecord, account.Secret, error) {
+	key, secret, err := t.newKey(id)
+	if err != nil {
+		return account.KeyRecord{}, account.Secret{}, err
+	}
+	key.Name = name
+	made := key
+	err = t.change(id, func(a *account.Account, now account.ClockReading) (account.Event, error) {
+		made.CreatedAt = wallTime(now)
+		return a.CreateKey(made)
+	})
+	if err != nil {
+		t.releaseKey(key.Digest, id, err)
+		return account.KeyRecord{}, account.Secret{}, err
+	}
+	return made, secret, nil
+}
+
+// endSuspicion takes a key out of the index that was certainly not made.
+func (t *Accounts) releaseKey(digest account.Digest, account uint64, why error) {
+	switch AsEngineError(why).Code {
+	case engine.CodeKeyLimitReached, engine.CodeNotFound, engine.CodeReadOnly:
+		t.keys.Release(digest, account)
+	}
+}
+
+const (
+	keyIDBytes    = 8
+	keyDrawsMax   = 4 // two keys with the same print have never been drawn
+	keyIDPrefix   = "key_"
+	operatorMax   = 100 // characters of who does something
+	suspensionMax = 500 // characters of a reason
+)
+
+// newKey makes a key that the index leads to the account. It is not valid before its event is durable.
+func (t *Accounts) newKey(number uint64) (account.KeyRecord, account.Secret, error) {
+	var id [keyIDBytes]byte
+	if _, err := io.ReadFull(t.Random, id[:]); err != nil {
+		return account.KeyRecord{}, account.Secret{}, Internal(err)
+	}
+	for range keyDrawsMax {
+		secret, err := account.NewKey(t.Random, t.config.KeyPrefix)
+		if err != nil {
+			return account.KeyRecord{}, account.Secret{}, Internal(err)
+		}
+		if digest := secret.Digest(); t.keys.Claim(digest, number) {
+			return account.KeyRecord{ID: keyIDPrefix + hex.EncodeToString(id[:]), Hint: secret.Hint(), Digest: digest}, secret, nil
+		}
+	}
+	return account.KeyRecord{}, account.Secret{}, Internal(errors.New("the source of random bytes repeats itself"))
+}
+
+// RevokeKey is account.Service.
+func (t *Accounts) RevokeKey(token account.Digest, id string) error {
+	if err := t.host.BeginChange(); err != nil {
+		return err
+	}
+	defer t.host.EndChange()
+	account, err := t.session(token)
+	if err != nil {
+		return err
+	}
+	return t.RevokeKeyOf(account, id)
+}
+
+// RevokeKeyOf revokes a key of an account, whatever session asks for it.
+func (t *Accounts) RevokeKeyOf(number uint64, id string) error {
+	return t.change(number, func(a *account.Account, now account.ClockReading) (account.Event, error) {
+		return a.RevokeKey(id, byOwner, wallTime(now))
+	})
+}
+
+// change has an account decide an event; when it returns without an error the event is durable and true.
+func (t *Accounts) change(account uint64, decide func(*account.Account, account.ClockReading) (account.Event, error)) error {
+	_, err := commitlog.AskChange[struct{}](t.Shards.of(account), changeQuery{account, decide}, t.config.WriteTimeout, t.Quorum)
+	return err
+}
+
+// checkText keeps out of the log what no terminal should show.
+func checkText(what, text string, most int) error {
+	switch {
+	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
+		return &engine.Error{Code: engine.CodeInvalidParameters, Message: what + " has characters that can't be shown"}
+	case utf8.RuneCountInString(text) > most:
+		return &engine.Error{Code: engine.CodeInvalidParameters, Message: fmt.Sprintf("%s is longer than %d characters", what, most)}
+	}
+	return nil
+}

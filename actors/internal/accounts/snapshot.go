@@ -1,0 +1,52 @@
+package accounts
+
+import (
+	"encoding/binary"
+
+	"github.com/tasard/tasard/actors/internal/keyindex"
+	"github.com/tasard/tasard/actors/internal/record"
+	"github.com/tasard/tasard/engine/account"
+)
+
+// SnapshotAccounts is what a snapshot holds of accounts, in the parts in which it came: a million pieces would be moved as they grow.
+type SnapshotAccounts struct {
+	Decoder   *record.Decoder
+	accounts  [][]snapshotAccount
+	claims    [][]keyindex.Claim // of their keys
+	addresses [][]account.AddressState
+}
+
+// snapshotAccount is an account as the snapshot holds it.
+type snapshotAccount struct {
+	id    uint64
+	state evictedAccount
+}
+
+// Visitor shows the ledger what a snapshot has.
+func (l *SnapshotAccounts) Visitor() record.SnapshotVisitor {
+	return record.SnapshotVisitor{Accounts: l.addPart, Addresses: func(some []account.AddressState) { l.addresses = append(l.addresses, some) }}
+}
+
+// addPart checks the states of accounts and keeps their bytes. Those of one part share one piece of memory: a million pieces would
+// cost more than what is in them. It is free when the last of them was replaced, after as many accounts were asked for.
+func (l *SnapshotAccounts) addPart(all [][]byte) error {
+	size := 0
+	for _, data := range all {
+		size += len(data) + binary.MaxVarintLen32
+	}
+	memory, sleepers, claims := make([]byte, 0, size), make([]snapshotAccount, 0, len(all)), make([]keyindex.Claim, 0, len(all))
+	for _, data := range all {
+		state, err := l.Decoder.AccountWithoutText(data)
+		if err != nil {
+			return err
+		}
+		start := len(memory)
+		memory = appendEvicted(memory, data)
+		sleepers = append(sleepers, snapshotAccount{state.Record.ID, evictedAccount(memory[start:len(memory):len(memory)])})
+		for i := range state.Record.Keys {
+			claims = append(claims, keyindex.NewClaim(state.Record.Keys[i].Digest, state.Record.ID))
+		}
+	}
+	l.accounts, l.claims = append(l.accounts, sleepers), append(l.claims, claims)
+	return nil
+}

@@ -1,0 +1,223 @@
+package actors
+
+import (
+	"fmt"
+	"reflect"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tasard/tasard/actors/internal/commitlog"
+	"github.com/tasard/tasard/actors/mailbox"
+	"github.com/tasard/tasard/engine"
+)
+
+// everyInstitution is all of the catalogue.
+func everyInstitution() (all []string) {
+	for _, institution := range engine.DefaultCatalogue().Institutions() {
+		all = append(all, institution.ID)
+	}
+	return all
+}
+
+// manyInstitutions is a refresh of so many sources, each with a quote of every institution in five currencies.
+func manyInstitutions(sources int, at time.Time, cents int) []engine.Refresh {
+	var refreshes []engine.Refresh
+	for source := range sources {
+		refresh := engine.Refresh{SourceID: fmt.Sprintf("list-%02d", source), ObservedAt: at, Slot: at, Complete: true}
+		for i, id := range everyInstitution() {
+			for currency, base := range map[string]int{"USD": 57, "EUR": 63, "CAD": 42, "GBP": 75, "CHF": 70} {
+				text := fmt.Sprintf("%02d", (cents+i)%40)
+				refresh.Observations = append(refresh.Observations, engine.Observation{
+					InstitutionID: id, Currency: currency, Channel: engine.Branch,
+					Buy: fmt.Sprintf("%d.%s", base, text), Sell: fmt.Sprintf("%d.%s", base+2, text),
+				})
+			}
+		}
+		refreshes = append(refreshes, refresh)
+	}
+	return refreshes
+}
+
+// stuckClock holds up whoever reads it next, once it is told to.
+type stuckClock struct {
+	stick   atomic.Bool
+	stuck   chan struct{}
+	release chan struct{}
+}
+
+func newStuckClock() *stuckClock {
+	return &stuckClock{stuck: make(chan struct{}), release: make(chan struct{})}
+}
+
+func (c *stuckClock) read() time.Time {
+	if c.stick.CompareAndSwap(true, false) {
+		c.stuck <- struct{}{}
+		<-c.release
+	}
+	return noon
+}
+
+// F12: however long the deciding and the applying of a refresh take, those who read are answered meanwhile, from what was durable
+// before: neither is done in a turn of the currency's actor. A cut that must have the refresh waits for it.
+func TestF12_ReadersDoNotWaitForARefresh(t *testing.T) {
+	clock := newStuckClock()
+	journal := &memoryJournal{}
+	still := func() time.Duration { return 0 } // so that only the currency reads the clock that sticks
+	s := start(t, Config{Journal: journal, Clock: clock.read, Steady: still})
+	observe(t, s, saying("a", noon, "USD", "57", "60", "popular"))
+	if got := best(t, s); got != "60" {
+		t.Fatalf("best is %s", got)
+	}
+	clock.stick.Store(true) // the clock is read to decide, and to look at what was applied
+	second := observeSeparately(s, saying("a", noon.Add(time.Minute), "USD", "57", "61", "popular"))
+	<-clock.stuck
+	if got := best(t, s); got != "60" {
+		t.Errorf("while 61 is being decided the best is %s", got)
+	}
+	clock.stick.Store(true)
+	clock.release <- struct{}{}
+	<-clock.stuck
+	if journal.appended() != 2 {
+		t.Fatalf("%d batches are durable while the second is being applied", journal.appended())
+	}
+	if got := best(t, s); got != "60" {
+		t.Errorf("while 61 is being applied the best is %s", got)
+	}
+	boards := make(chan *engine.CurrencySnapshot, 1)
+	c := &commitlog.StateSnapshot{Currencies: make([]*engine.CurrencySnapshot, 1), Done: func(c *commitlog.StateSnapshot) { boards <- c.Currencies[0] }}
+	c.Pending.Store(1)
+	s.currencies["USD"].Send(&commitlog.SnapshotRequest{Snapshot: c})
+	if _, err := s.Held("USD"); err != nil { // an answer to what came behind the share
+		t.Fatal(err)
+	}
+	clock.release <- struct{}{}
+	second.group.Wait()
+	if got := best(t, s); got != "61" {
+		t.Errorf("after all the best is %s", got)
+	}
+	if got := (<-boards).Saved().SourceQuotes[0].Sell.String(); got != "61" {
+		t.Errorf("the cut that was taken meanwhile has %s", got)
+	}
+}
+
+// A panic while applying stops the node: the cut that waits for it is given up, everyone is answered, and what is served stays what it was.
+func TestF12_NoCutOfABookThatIsHalfChanged(t *testing.T) {
+	failures := &atomic.Int64{}
+	s := newActorSystem(10, 2, func(error) { failures.Add(1) })
+	t.Cleanup(s.Close)
+	nobody, err := s.Spawn("nobody", &mailbox.Kind{}, ignoringActor{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	book := engine.NewCurrencyState("USD", engine.DefaultCatalogue(), engine.DefaultRules())
+	flying, waiting := mailbox.NewQuestion[engine.Command, engine.Receipt](engine.Observe{}), mailbox.NewQuestion[engine.Command, engine.Receipt](engine.Observe{})
+	owner := &currencyActor{
+		clock: func() time.Time { return noon }, journal: nobody, directory: nobody, latest: &latestUpdate{}, state: book, snapshot: book.Snapshot(),
+		hasRates: &atomic.Bool{}, writes: writes{
+			pendingMax: 5, waiting: []*command{waiting},
+			inFlight: &writeBatch{[]*command{flying}, engine.Decision{Events: []engine.Event{unknownMessage{}}}},
+		},
+	}
+	if owner.self, err = s.Spawn("USD", &mailbox.Kind{}, owner); err != nil {
+		t.Fatal(err)
+	}
+	before := owner.snapshot
+	gone := make(chan *engine.Error, 1)
+	cutting := func() *engine.Error {
+		c := &commitlog.StateSnapshot{Currencies: make([]*engine.CurrencySnapshot, 1), Done: func(c *commitlog.StateSnapshot) { gone <- c.Err.Load() }}
+		c.Pending.Store(1)
+		owner.self.Send(&commitlog.SnapshotRequest{Snapshot: c})
+		return <-gone
+	}
+	owner.self.Send(&commitlog.Committed{})
+	ends := []*engine.Error{cutting(), cutting()} // also after the node has stopped
+	late := mailbox.NewQuestion[engine.Command, engine.Receipt](engine.Observe{})
+	owner.self.Send(late)
+	for what, m := range map[string]*command{"flying": flying, "waiting": waiting, "later": late} {
+		if _, err := m.Await(); !isCode(err, engine.CodeReadOnly) {
+			t.Errorf("%s command: %v, want %s", what, err, engine.CodeReadOnly)
+		}
+	}
+	owner.self.Stop()
+	nobody.Stop()
+	if failures.Load() != 1 || ends[0] == nil || ends[1] == nil || owner.snapshot != before {
+		t.Errorf("%d failures; the cuts ended with %v; the board is another one: %v", failures.Load(), ends, owner.snapshot != before)
+	}
+}
+
+// ignoringActor is an actor that hears nothing.
+type ignoringActor struct{}
+
+func (ignoringActor) Receive(mailbox.Message)    {}
+func (ignoringActor) Fatal(mailbox.Message) bool { return false }
+func (ignoringActor) Abort(*engine.Error)        {}
+
+// unknownMessage is an event that no rule applies.
+type unknownMessage struct{ engine.Event }
+
+// A node works in the time of a bubble of testing/synctest: a long refresh takes none of it.
+func TestF12_WorksInABubble(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, Config{Dir: dir, Clock: bubbleNow})
+		began := bubbleNow()
+		receipt := observe(t, s, manyInstitutions(12, began, 1)...)
+		if passed := bubbleNow().Sub(began); receipt.Accepted == 0 || len(receipt.Refused) > 0 || passed != 0 {
+			t.Errorf("receipt: %d accepted, %d refused, after %v of the bubble's time", receipt.Accepted, len(receipt.Refused), passed)
+		}
+	})
+}
+
+// Whatever many callers hand over side by side, while others read, every board is one of the states between two batches, and the
+// log replayed gives the last one.
+func TestF12_RefreshOfEverySourceUnderReaders(t *testing.T) {
+	journal := &memoryJournal{}
+	s := start(t, Config{Journal: journal})
+	observe(t, s, manyInstitutions(3, noon.Add(-time.Hour), 0)...)
+	stop := make(chan struct{})
+	read := make(chan int, 2)
+	for range cap(read) {
+		go func() {
+			reads := 0
+			for {
+				select {
+				case <-stop:
+					read <- reads
+					return
+				default:
+				}
+				page, err := s.Rates(engine.RatesQuery{Filter: engine.Filter{Currency: "USD"}, PageRequest: engine.PageRequest{Limit: engine.LimitMax}})
+				if err != nil || len(page.Items) == 0 {
+					t.Errorf("%d rates, %v", len(page.Items), err)
+				}
+				for _, rate := range page.Items { // one refresh says the same time of all, as does the state before
+					if !rate.LastCheckedAt.Equal(page.Items[0].LastCheckedAt) {
+						t.Errorf("a board holds half a batch: %v and %v", rate.LastCheckedAt, page.Items[0].LastCheckedAt)
+						break
+					}
+				}
+				reads++
+				runtime.Gosched() // with one processor the writers come to their turn
+			}
+		}()
+	}
+	for i := range 4 {
+		receipt := observe(t, s, manyInstitutions(3, noon.Add(time.Duration(i)*time.Minute), i)...)
+		if len(receipt.Refused) > 0 {
+			t.Fatalf("refused: %+v", receipt.Refused[0])
+		}
+	}
+	close(stop)
+	for range cap(read) {
+		if <-read == 0 {
+			t.Error("nobody read")
+		}
+	}
+	again := start(t, Config{Journal: journal.crashed()})
+	if !reflect.DeepEqual(states(t, again), states(t, s)) {
+		t.Error("the log gives another state")
+	}
+}

@@ -1,0 +1,223 @@
+package actors
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// Shape of a history of the board.
+const (
+	boardReaders = 5
+	boardReads   = 16
+	boardWrites  = 10
+)
+
+// boardObservation is what a reader found, or a writer published: a number for each publication. Unknown: no answer.
+type boardObservation struct {
+	write   bool
+	number  int
+	unknown bool
+}
+
+// boardModel is a rate as callers may see it: one register, whoever is asked for it.
+func boardModel() porcupine.Model {
+	model := porcupine.NondeterministicModel{
+		Init: func() []any { return []any{0} },
+		Step: func(state, input, output any) []any {
+			s, in, out := state.(int), input.(boardObservation), output.(boardObservation)
+			switch {
+			case in.write && out.unknown:
+				return []any{s, in.number}
+			case in.write:
+				return []any{in.number}
+			case out.unknown || out.number == s:
+				return []any{s}
+			}
+			return nil
+		},
+	}
+	return model.ToModel()
+}
+
+// sides of the publications: the value tells the number. None jumps.
+func sideOf(number int) string { return fmt.Sprintf("59.%06d", number) }
+
+func numberOf(side string) int {
+	number := -1
+	_, _ = fmt.Sscanf(side, "59.%06d", &number) // -1: it is none of ours
+	return number
+}
+
+// boardHistory has one source publish while readers ask in all ways, with a crash in the middle or without. The service is the node's,
+// or the planted one.
+type boardHistory struct {
+	*node
+	recorder
+	service engine.Service
+	crashed atomic.Bool
+	number  int
+}
+
+// publish is the next publication.
+func (h *boardHistory) publish(until int64) {
+	h.number++
+	h.clock.advance(time.Second)
+	in, call := boardObservation{write: true, number: h.number}, h.ticks.Add(1)
+	_, err := h.Observe([]engine.Refresh{saying("bhd-site", h.clock.Read(), "USD", "58.00", sideOf(h.number), "bhd")})
+	if err != nil || h.crashed.Load() {
+		h.note(0, in, boardObservation{unknown: true}, call, until)
+		return
+	}
+	h.note(0, in, in, call, h.ticks.Add(1))
+}
+
+// read asks in one of the ways that show the rate: two to the currency, two to the directory.
+func (h *boardHistory) read(who int, random *rand.Rand) {
+	one, call := engine.PageRequest{Limit: 1}, h.ticks.Add(1)
+	var page *engine.Page[*engine.Rate]
+	var err error
+	switch random.IntN(4) {
+	case 0:
+		page, err = h.service.Ranking(usdRanking())
+	case 1:
+		page, err = h.service.Rates(engine.RatesQuery{Filter: engine.Filter{Currency: "USD"}, PageRequest: one})
+	case 2:
+		page, err = h.service.Rates(engine.RatesQuery{Filter: engine.Filter{Institution: "bhd"}, PageRequest: one})
+	default:
+		page, err = h.service.Rates(engine.RatesQuery{PageRequest: one})
+	}
+	if err != nil || len(page.Items) == 0 || h.crashed.Load() {
+		return // nothing was seen
+	}
+	h.note(who, boardObservation{}, boardObservation{number: numberOf(page.Items[0].Sell.String())}, call, h.ticks.Add(1))
+}
+
+// phase lets everybody do their part.
+func (h *boardHistory) phase(seed uint64, until int64, crash func()) {
+	var all sync.WaitGroup
+	all.Go(func() {
+		random := rand.New(rand.NewPCG(seed, boardReaders))
+		for i := range boardWrites {
+			if crash != nil && i == boardWrites/2 {
+				crash()
+			}
+			if h.publish(until); h.crashed.Load() {
+				return
+			}
+			h.read(0, random) // whoever published sees it; on one processor all others may read before it or behind it
+		}
+	})
+	for who := range boardReaders {
+		random := rand.New(rand.NewPCG(seed, uint64(who)))
+		all.Go(func() {
+			for range boardReads {
+				h.read(who+1, random)
+			}
+		})
+	}
+	all.Wait()
+}
+
+func runBoardHistory(t *testing.T, seed uint64, crash, lazy bool, plant func(engine.Service) engine.Service) []porcupine.Operation {
+	h := &boardHistory{node: startNode(t, Config{LimitsOff: true})}
+	observe(t, h.System, saying("bhd-site", h.clock.Read(), "USD", "58.00", sideOf(0), "bhd"))
+	h.journal.mu.Lock()
+	h.journal.lazy = lazy
+	h.journal.mu.Unlock()
+	const infinity = int64(math.MaxInt64 / 2)
+	h.service = plant(h.System)
+	if !crash {
+		h.phase(seed, infinity, nil)
+		return h.recorder.all
+	}
+	var image *memoryJournal
+	h.phase(seed, infinity/2, func() {
+		h.crashed.Store(true)
+		image = h.journal.crashed()
+	})
+	h.stop()
+	h.boot(image)
+	h.crashed.Store(false)
+	h.ticks.Store(infinity/2 + 1)
+	h.service = plant(h.System)
+	h.phase(seed+1, infinity, nil)
+	return h.recorder.all
+}
+
+func honest(s engine.Service) engine.Service { return s }
+
+// checkBoards holds so many histories of a board against the register.
+func checkBoards(t *testing.T, count int) {
+	t.Helper()
+	reads, unknown := 0, 0
+	for seed := range uint64(count) {
+		all := runBoardHistory(t, seed, seed%2 == 0, false, honest)
+		for _, op := range all {
+			switch out := op.Output.(boardObservation); {
+			case out.unknown:
+				unknown++
+			case !out.write:
+				reads++
+			}
+		}
+		if got := porcupine.CheckOperationsTimeout(boardModel(), all, time.Minute); got != porcupine.Ok {
+			t.Fatalf("history %d of the board is %s:\n%+v", seed, got, all)
+		}
+	}
+	t.Logf("FIGURE %d histories of publications, half of them with a crash: %d reads, %d publications without an answer", count, reads, unknown)
+	if reads == 0 || unknown == 0 {
+		t.Error("nobody read, or no publication was cut off")
+	}
+}
+
+// Once a publication is acknowledged nobody sees an older rate, whoever is asked: the currency or the directory. Nor does anybody see a
+// newer one, and somebody later an older one.
+func TestQ1_PublishedRatesAreLinearizable(t *testing.T) { checkBoards(t, 20) }
+
+// forgetfulService is the planted bug: every other answer about all currencies is the one before.
+type forgetfulService struct {
+	engine.Service
+	mu    sync.Mutex
+	pages []*engine.Page[*engine.Rate]
+}
+
+// Rates answers what it answered before, now and then.
+func (s *forgetfulService) Rates(q engine.RatesQuery) (*engine.Page[*engine.Rate], error) {
+	page, err := s.Service.Rates(q)
+	if err != nil || q.Currency != "" {
+		return page, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Contains(s.pages, page) {
+		s.pages = append(s.pages, page)
+	}
+	return s.pages[max(0, len(s.pages)-2)], nil
+}
+
+func TestQ1_Control_OlderRateIsIllegal(t *testing.T) {
+	for what, play := range map[string]func(seed uint64) []porcupine.Operation{
+		"a directory that lags behind": func(seed uint64) []porcupine.Operation {
+			return runBoardHistory(t, seed, false, false, func(s engine.Service) engine.Service { return &forgetfulService{Service: s} })
+		},
+		"a journal that acknowledges before it keeps": func(seed uint64) []porcupine.Operation { return runBoardHistory(t, seed, true, true, honest) },
+	} {
+		caught := false
+		for seed := uint64(0); seed < histories && !caught; seed++ {
+			caught = porcupine.CheckOperationsTimeout(boardModel(), play(seed), time.Minute) == porcupine.Illegal
+		}
+		if !caught {
+			t.Errorf("%s is not caught", what)
+		}
+	}
+}

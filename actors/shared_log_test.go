@@ -1,0 +1,313 @@
+package actors
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/tasard/tasard/actors/internal/commitlog"
+	"github.com/tasard/tasard/actors/internal/record"
+	"github.com/tasard/tasard/engine"
+)
+
+// sharedLog is a log that several nodes write, in memory: one order of records, and nodes that hear of them each in its own time. Nodes
+// that are cut off hear nothing, and what they offer waits.
+type sharedLog struct {
+	mu      sync.Mutex
+	changed sync.Cond
+	records [][]byte
+	nodes   []*sharedNode
+	lost    int  // offers that lost their place
+	stuck   bool // no offer is decided
+	lax     bool // the planted bug: an offer that has lost its place is put behind
+	random  *rand.Rand
+}
+
+func newSharedLog(seed uint64) *sharedLog {
+	l := &sharedLog{random: rand.New(rand.NewPCG(seed, seed))}
+	l.changed.L = &l.mu
+	return l
+}
+
+// sharedNode is what one node sees of a shared log: the Shared of one process after another.
+type sharedNode struct {
+	log   *sharedLog
+	id    engine.NodeID
+	copy  *memoryJournal // what is on the node's disk
+	off   bool           // cut off
+	waits bool           // its offer is not decided
+	held  bool           // it is told nothing, although it is not cut off
+	deaf  bool           // the planted bug: what other nodes have written is hidden from it
+	since time.Time
+	open  *sharedJournal
+}
+
+// errSharedClosed is what an offer gets that the log has not decided when the journal is closed.
+var errSharedClosed = errors.New("the journal is closed")
+
+// sharedJournal is the Shared of one process.
+type sharedJournal struct {
+	*memoryJournal
+	node   *sharedNode
+	closed bool
+}
+
+// beginCall adds a node with an empty copy, or with that of another node as it is.
+func (l *sharedLog) join(id engine.NodeID, disk *memoryJournal) *sharedNode {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := &sharedNode{log: l, id: id, copy: disk, since: noon}
+	l.nodes = append(l.nodes, n)
+	return n
+}
+
+// journal is the node's after a start.
+func (n *sharedNode) journal() *sharedJournal {
+	n.log.mu.Lock()
+	defer n.log.mu.Unlock()
+	n.open = &sharedJournal{memoryJournal: n.copy, node: n}
+	return n.open
+}
+
+// with changes the log and tells everybody who waits.
+func (l *sharedLog) with(change func()) {
+	l.mu.Lock()
+	change()
+	l.mu.Unlock()
+	l.changed.Broadcast()
+}
+
+func (l *sharedLog) cut(n *sharedNode, off bool) {
+	l.with(func() { n.off, n.since = off, n.since.Add(time.Second) })
+}
+
+// majority reports that a node reaches more than half of them all. The caller holds the lock.
+func (n *sharedNode) majority() bool {
+	reached := 0
+	for _, other := range n.log.nodes {
+		if !other.off {
+			reached++
+		}
+	}
+	return !n.off && 2*reached > len(n.log.nodes)
+}
+
+func (j *sharedJournal) Node() engine.NodeID { return j.node.id }
+
+func (j *sharedJournal) ClusterHealth() commitlog.ClusterHealth {
+	j.node.log.mu.Lock()
+	defer j.node.log.mu.Unlock()
+	return commitlog.ClusterHealth{Majority: j.node.majority(), Since: j.node.since, Leader: "one"}
+}
+
+// Append waits until the place behind expected is taken and the node can know by whom.
+func (j *sharedJournal) Append(expected uint64, records [][]byte) (uint64, error) {
+	if len(records) != 1 {
+		return 0, fmt.Errorf("%d records, want one bundle", len(records))
+	}
+	if len(records[0]) > commitlog.BundleBytesMax {
+		return 0, fmt.Errorf("a bundle of %d bytes", len(records[0]))
+	}
+	l := j.node.log
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for {
+		switch {
+		case j.closed:
+			return 0, errSharedClosed
+		case l.stuck || !j.node.majority():
+		case uint64(len(l.records)) > expected && !l.lax:
+			l.lost++
+			return 0, fmt.Errorf("%w: %d, not %d", commitlog.ErrPosition, len(l.records), expected)
+		default:
+			l.records = append(l.records, bytes.Clone(records[0]))
+			l.changed.Broadcast()
+			if l.random.IntN(2) == 0 { // the follower may be first
+				l.mu.Unlock()
+				runtime.Gosched()
+				l.mu.Lock()
+			}
+			return expected + 1, nil
+		}
+		j.node.waits = true
+		l.changed.Wait()
+		j.node.waits = false
+	}
+}
+
+// Follow is Shared.
+func (j *sharedJournal) Follow(ctx context.Context, deliver func(uint64, []byte)) error {
+	defer context.AfterFunc(ctx, func() { j.node.log.with(func() {}) })()
+	for {
+		sequence, record := j.next(ctx)
+		if record == nil {
+			return nil
+		}
+		deliver(sequence, record)
+		for i := range record { // it is valid only during the call
+			record[i] = 0xff
+		}
+	}
+}
+
+// next waits for the next record and keeps it, nil when the context ends.
+func (j *sharedJournal) next(ctx context.Context) (uint64, []byte) {
+	l := j.node.log
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for ctx.Err() == nil {
+		last := j.Last()
+		if !j.node.off && !j.node.held && last < uint64(len(l.records)) {
+			record := l.records[last]
+			if _, err := j.memoryJournal.Append(last, [][]byte{record}); err != nil {
+				panic(err)
+			}
+			return last + 1, j.node.hears(record)
+		}
+		l.changed.Wait()
+	}
+	return 0, nil
+}
+
+// hears is a record as the node is told of it.
+func (n *sharedNode) hears(data []byte) []byte {
+	b, err := record.NewDecoder().Bundle(data)
+	if err != nil || !n.deaf || b.Node == n.id {
+		return bytes.Clone(data)
+	}
+	hidden, err := record.Encode(&record.Bundle{Node: b.Node, Token: b.Token})
+	if err != nil {
+		panic(err)
+	}
+	return hidden
+}
+
+// Close ends what is waited for.
+func (j *sharedJournal) Close() error {
+	j.node.log.with(func() { j.closed = true })
+	return nil
+}
+
+// lateCopy is the newest snapshot of a node, as the disk of another one: what a machine that joins late is given. It waits for the first.
+func lateCopy(t panicStops, n *sharedNode) *memoryJournal {
+	t.Helper()
+	sequence, r, ok, err := n.copy.Snapshot()
+	for ; err == nil && !ok; sequence, r, ok, err = n.copy.Snapshot() {
+		runtime.Gosched()
+	}
+	if err != nil {
+		t.Fatalf("a snapshot: %v", err)
+	}
+	data, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &memoryJournal{dropped: sequence, sequence: sequence, snapshot: data}
+}
+
+// testCluster are systems on one shared log.
+type testCluster struct {
+	t      panicStops
+	log    *sharedLog
+	config Config
+	clock  *testClock
+	mail   *fakeMailer
+	nodes  []*clusterNode
+}
+
+// clusterNode is one of them.
+type clusterNode struct {
+	*System
+	fleet  *testCluster
+	node   *sharedNode
+	steady *testSteady
+}
+
+// startCluster starts nodes on a log of their own.
+func startCluster(t panicStops, nodes int, seed uint64, c Config) *testCluster {
+	t.Helper()
+	f := &testCluster{t: t, log: newSharedLog(seed), config: c, clock: &testClock{Now: noon}, mail: newFakeMailer()}
+	for range nodes {
+		f.join(&memoryJournal{})
+	}
+	return f
+}
+
+// beginCall starts one node more.
+func (f *testCluster) join(disk *memoryJournal) *clusterNode {
+	f.t.Helper()
+	id := engine.NodeID(len(f.nodes) + 1)
+	s := &clusterNode{fleet: f, node: f.log.join(id, disk), steady: &testSteady{now: time.Duration(id) * time.Hour}}
+	f.nodes = append(f.nodes, s)
+	s.boot()
+	return s
+}
+
+func (s *clusterNode) boot() {
+	s.fleet.t.Helper()
+	c := s.fleet.config
+	c.Clock, c.Steady, c.Mailer, c.Journal = s.fleet.clock.Read, s.steady.read, s.fleet.mail, s.node.journal()
+	c.LoginCodeKey = bytes.Repeat([]byte{7}, 32)
+	if c.Catalogue == nil {
+		c.Catalogue = testCatalogue()
+	}
+	system, err := Open(c)
+	if err != nil {
+		s.fleet.t.Fatal(err)
+	}
+	s.System = system
+	select {
+	case <-system.Ready():
+	case <-system.Done():
+		s.fleet.t.Fatalf("node %d stopped: %v", s.node.id, system.Err())
+	}
+}
+
+// checkAccounts lets time go by for everybody.
+func (f *testCluster) pass(d time.Duration) {
+	f.clock.advance(d)
+	for _, s := range f.nodes {
+		s.steady.advance(d)
+	}
+}
+
+// stop ends all nodes.
+func (f *testCluster) stop() {
+	f.t.Helper()
+	for _, s := range f.nodes {
+		if err := s.Close(); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
+// settled waits until every node has applied the whole log and nothing more comes, and gives the end.
+func (f *testCluster) settled() uint64 {
+	f.t.Helper()
+	for {
+		end := f.log.end()
+		even := true
+		for _, s := range f.nodes {
+			if err := s.Err(); err != nil {
+				f.t.Fatalf("node %d stopped: %v", s.node.id, err)
+			}
+			even = even && s.Sequence() == end
+		}
+		if even && f.log.end() == end {
+			return end
+		}
+		runtime.Gosched()
+	}
+}
+
+func (l *sharedLog) end() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return uint64(len(l.records))
+}

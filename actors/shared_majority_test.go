@@ -1,0 +1,381 @@
+package actors
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tasard/tasard/actors/dump"
+	"github.com/tasard/tasard/actors/internal/accounts"
+	"github.com/tasard/tasard/actors/internal/commitlog"
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
+)
+
+// codeOfError is the code of an error, "" of none.
+func codeOfError(err error) engine.Code {
+	if err == nil {
+		return ""
+	}
+	return accounts.AsEngineError(err).Code
+}
+
+// condition is what a node says of its cluster.
+func (s *clusterNode) condition() engine.Condition {
+	all := s.Conditions()
+	return all[len(all)-1]
+}
+
+// TestShared_A11_CutOff cuts a node off. It refuses changes at once and says why, answers reads, admits what it has leased and no more; what it
+// had offered becomes true when it is back, and then all nodes are the same.
+func TestShared_A11_CutOff(t *testing.T) { synctest.Test(t, cutOff) }
+
+func cutOff(t *testing.T) {
+	f := startCluster(t, 3, 1, Config{WriteTimeout: 50 * time.Millisecond, AskTimeout: 10 * time.Second})
+	defer f.stop()
+	observe(t, f.nodes[0].System, saying("infodolar", noon, "USD", "58", "60", "popular"))
+	token := f.nodes[2].login(mustEmail(t, "one@example.com"), client(1))
+	_, secret, err := f.nodes[2].CreateKey(token, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.sameStates()
+	apart := f.nodes[2]
+	caller := account.Caller{Key: secret.Digest(), HasKey: true, Address: client(0)}
+	if grant, err := apart.Admit(caller); err != nil || !grant.Admitted {
+		t.Fatalf("admit: %+v, %v", grant, err)
+	}
+	f.settled()
+	if c := apart.condition(); c.Name != "cluster" || c.State != engine.ConditionOK {
+		t.Errorf("condition: %+v", c)
+	}
+
+	var late sync.WaitGroup
+	f.log.with(func() { f.log.stuck = true }) // the majority is lost while a change is on its way
+	late.Go(func() {
+		if _, err := apart.Observe([]engine.Refresh{saying("infodolar", noon, "EUR", "63", "66", "bhd")}); !errors.Is(err, commitlog.ErrOutcomeUnknown) {
+			t.Errorf("a change on its way: %v", err)
+		}
+	})
+	apart.offers()
+	f.log.cut(apart.node, true)
+	f.log.with(func() { f.log.stuck = false })
+	late.Wait()
+	apart.isCutOff(t, caller)
+	observe(t, f.nodes[0].System, saying("infodolar", noon.Add(time.Second), "USD", "58.5", "60", "popular"))
+
+	f.log.cut(apart.node, false)
+	euro := func(s engine.SavedCurrency) bool { return s.Currency == "EUR" && len(s.SourceQuotes) == 1 }
+	for !slices.ContainsFunc(states(t, f.nodes[0].System), euro) { // what was on its way comes true
+		runtime.Gosched()
+	}
+	f.sameStates()
+	if different := f.differs(); different != "" {
+		t.Error(different)
+	}
+	if c := apart.condition(); c.State != engine.ConditionOK {
+		t.Errorf("condition: %+v", c)
+	}
+	observe(t, apart.System, saying("infodolar", noon.Add(2*time.Second), "USD", "58.7", "60", "popular"))
+	f.sameStates()
+}
+
+// isCutOff asks a node for everything while it has no majority.
+func (s *clusterNode) isCutOff(t *testing.T, caller account.Caller) {
+	t.Helper()
+	if c := s.condition(); c.State != "no_majority" || c.Down || c.Since.IsZero() {
+		t.Errorf("condition: %+v", c)
+	}
+	if got := best(t, s.System); got != "60" {
+		t.Errorf("a read: %q", got)
+	}
+	if _, err := s.States(); err != nil {
+		t.Errorf("an export: %v", err)
+	}
+	changes := map[string]func() error{
+		"observe": func() error {
+			_, err := s.Observe([]engine.Refresh{saying("infodolar", noon, "USD", "58", "60", "bhd")})
+			return err
+		},
+		"request a code": func() error { return s.RequestCode(mustEmail(t, "two@example.com"), client(2)) },
+		"suspend":        func() error { return s.SuspendAccount(1, "test", "test") },
+		"announce":       func() error { return s.WithdrawAnnouncement("test") },
+	}
+	for name, change := range changes {
+		if err := change(); codeOfError(err) != engine.CodeReadOnly || !errors.Is(err, commitlog.ErrNoMajority) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	admitted, refused := 0, error(nil)
+	for refused == nil && admitted <= account.MinuteLimitDefault {
+		var grant account.Admission
+		if grant, refused = s.Admit(caller); grant.Admitted {
+			admitted++
+		}
+	}
+	if codeOfError(refused) != engine.CodeReadOnly {
+		t.Errorf("behind %d admissions from the lease: %v", admitted, refused)
+	}
+}
+
+// offers waits until an offer of the node waits for the log to go on.
+func (s *clusterNode) offers() {
+	for offered := false; !offered; runtime.Gosched() {
+		s.node.log.with(func() { offered = s.node.waits })
+	}
+}
+
+// TestShared_A11_BehindALease loses the majority while a request waits for a lease: the next one is refused at once, and the first one is
+// admitted when the log has decided.
+func TestShared_A11_BehindALease(t *testing.T) {
+	f := startCluster(t, 3, 1, Config{})
+	defer f.stop()
+	token := f.nodes[0].login(mustEmail(t, "one@example.com"), client(1))
+	_, secret, err := f.nodes[0].CreateKey(token, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.settled()
+	caller := account.Caller{Key: secret.Digest(), HasKey: true, Address: client(0)}
+	f.log.with(func() { f.log.stuck = true })
+	var first sync.WaitGroup
+	first.Go(func() {
+		if grant, err := f.nodes[2].Admit(caller); err != nil || !grant.Admitted {
+			t.Errorf("behind the lease: %+v, %v", grant, err)
+		}
+	})
+	f.nodes[2].offers()
+	f.log.cut(f.nodes[2].node, true)
+	if _, err := f.nodes[2].Admit(caller); codeOfError(err) != engine.CodeReadOnly {
+		t.Errorf("behind one who waits: %v", err)
+	}
+	f.log.with(func() { f.log.stuck = false })
+	f.log.cut(f.nodes[2].node, false)
+	first.Wait()
+}
+
+// TestShared_A11_CloseWithoutMajority closes a node that has an offer which nobody decides: it does not wait for it.
+func TestShared_A11_CloseWithoutMajority(t *testing.T) {
+	f := startCluster(t, 3, 1, Config{})
+	f.log.with(func() { f.log.stuck = true })
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		_, err := f.nodes[0].Observe([]engine.Refresh{saying("infodolar", noon, "USD", "58", "60", "popular")})
+		if !errors.Is(err, commitlog.ErrOutcomeUnknown) {
+			t.Errorf("a change on its way: %v", err)
+		}
+	})
+	f.nodes[0].offers()
+	f.log.cut(f.nodes[0].node, true)
+	if err := f.nodes[0].Close(); err != nil {
+		t.Error(err)
+	}
+	asking.Wait()
+	for _, s := range f.nodes[1:] {
+		f.log.with(func() { f.log.stuck = false })
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestShared_GapStopsTheNode delivers a record that is not the next one.
+func TestShared_GapStopsTheNode(t *testing.T) {
+	f := startCluster(t, 3, 1, Config{})
+	defer func() {
+		for _, s := range f.nodes {
+			_ = s.Close()
+		}
+	}()
+	observe(t, f.nodes[0].System, saying("infodolar", noon, "USD", "58", "60", "popular"))
+	f.sameStates()
+	s := f.nodes[1]
+	f.log.with(func() { s.node.held = true })
+	s.follower.Deliver(f.log.end()+2, []byte{1})
+	<-s.Done()
+	if s.Err() == nil {
+		t.Error("the node goes on behind a gap")
+	}
+	if got := best(t, s.System); got != "60" {
+		t.Errorf("a read of a node that has stopped: %q", got)
+	}
+}
+
+// TestShared_A12_UnknownCurrency has a node write about a currency that another one lacks: that one stops, and knows it when it is started
+// again.
+func TestShared_A12_UnknownCurrency(t *testing.T) {
+	f := startCluster(t, 1, 1, Config{})
+	catalogue, err := testCatalogue().Extend(strings.NewReader(
+		`{"currencies":[{"code":"XTS","name":"Test","symbol":"X","lowest":"1","highest":"100"}]}`), "own.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.config.Catalogue = catalogue
+	wide := f.join(&memoryJournal{})
+	observe(t, wide.System, saying("infodolar", noon, "XTS", "58", "60", "popular"))
+	narrow := f.nodes[0]
+	<-narrow.Done()
+	if narrow.Err() == nil {
+		t.Error("the node goes on")
+	}
+	_ = narrow.Close() // it has stopped
+	f.config.Catalogue = nil
+	narrow.boot()
+	f.sameStates()
+	f.stop()
+}
+
+// command is one of TestShared_AnyCommands.
+func (f *testCluster) command(s *clusterNode, random *rand.Rand, tokens []account.Digest, round int) error {
+	institutions := []string{"popular", "banreservas", "bhd", "scotiabank"}
+	switch token := tokens[random.IntN(len(tokens))]; random.IntN(6) {
+	case 0, 1:
+		at := noon.Add(time.Duration(round-1000) * time.Second)
+		_, err := s.Observe([]engine.Refresh{saying("infodolar", at, []string{"USD", "EUR"}[random.IntN(2)],
+			fmt.Sprintf("58.%02d", random.IntN(100)), "60.50", institutions[random.IntN(len(institutions))])})
+		return err
+	case 2:
+		_, _, err := s.CreateKey(token, "")
+		return err
+	case 3:
+		keys, err := s.Keys(token)
+		if err != nil || len(keys) == 0 {
+			return err
+		}
+		return s.RevokeKey(token, keys[random.IntN(len(keys))].ID)
+	case 4:
+		return s.SuspendAccount(uint64(1+random.IntN(len(tokens))), "test", "test")
+	default:
+		return s.RestoreAccount(uint64(1+random.IntN(len(tokens))), "test")
+	}
+}
+
+// sendAtOnce gives every node commands at once. Those that others made impossible are refused, nothing else is.
+func (f *testCluster) sendAtOnce(seed uint64, tokens []account.Digest, rounds int) {
+	f.allAccounts(2, func(s *clusterNode, time int) {
+		random := rand.New(rand.NewPCG(seed, uint64(s.node.id)*10+uint64(time)))
+		for round := range rounds {
+			switch err := f.command(s, random, tokens, round); codeOfError(err) {
+			case "", engine.CodeKeyLimitReached, engine.CodeNotFound:
+			default:
+				f.t.Fatalf("node %d: %v", s.node.id, err)
+			}
+		}
+	})
+}
+
+// spread fails unless all nodes are the same.
+func (f *testCluster) spread() {
+	f.t.Helper()
+	f.sameStates()
+	if different := f.differs(); different != "" {
+		f.t.Fatal(different)
+	}
+}
+
+// anyCommands gives three nodes commands at once, stops one of them in the middle, starts it again from its own copy, and lets a fourth one
+// join from a snapshot: all are the same in the end.
+func anyCommands(t panicStops, seed uint64) {
+	f := startCluster(t, 3, seed, Config{SnapshotRecords: 30})
+	var tokens []account.Digest
+	for i := range 3 {
+		tokens = append(tokens, f.nodes[i].login(mustEmail(t, fmt.Sprintf("user%d@example.com", i)), client(i)))
+	}
+	f.sendAtOnce(seed, tokens, 10)
+	f.spread()
+
+	gone := f.nodes[1]
+	if err := gone.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f.nodes = []*clusterNode{f.nodes[0], f.nodes[2]}
+	f.sendAtOnce(seed+1, tokens, 10)
+	gone.boot()
+	f.nodes = append(f.nodes, gone)
+	f.sendAtOnce(seed+2, tokens, 10)
+	f.spread()
+
+	f.join(lateCopy(t, f.nodes[0].node))
+	f.sendAtOnce(seed+3, tokens, 5)
+	f.spread()
+	f.stop()
+}
+
+// TestShared_AnyCommands is anyCommands in real time.
+func TestShared_AnyCommands(t *testing.T) {
+	for seed := range uint64(cases(3, 10)) {
+		anyCommands(t, seed)
+	}
+}
+
+// TestShared_InABubble is anyCommands in the time of a bubble.
+func TestShared_InABubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { anyCommands(t, 1) })
+}
+
+// TestShared_SnapshotsAreTheStateOfTheirRecord holds the snapshots that nodes take while all of them write against a replay of the log up to
+// the same record.
+func TestShared_SnapshotsAreTheStateOfTheirRecord(t *testing.T) {
+	compared := 0
+	for seed := range uint64(cases(3, 10)) {
+		f := startCluster(t, 3, seed, Config{SnapshotRecords: 7})
+		tokens := []account.Digest{f.nodes[0].login(mustEmail(t, "one@example.com"), client(1))}
+		f.sendAtOnce(seed, tokens, 15)
+		f.settled()
+		for _, s := range f.nodes {
+			image := s.node.copy.crashed()
+			if image.snapshot == nil {
+				continue
+			}
+			compared++
+			cut := &memoryJournal{dropped: image.sequence, sequence: image.sequence, snapshot: image.snapshot}
+			replayed := &memoryJournal{records: f.log.records[:image.sequence]}
+			got, want := start(t, Config{Journal: cut}), start(t, Config{Journal: replayed})
+			if a, b := states(t, got), states(t, want); !reflect.DeepEqual(a, b) {
+				t.Errorf("seed %d, node %d: the snapshot at %d:\n%+v\nwant\n%+v", seed, s.node.id, image.sequence, a, b)
+			}
+			a, _, errA := got.ShowAccount(1)
+			b, _, errB := want.ShowAccount(1)
+			if !reflect.DeepEqual(a, b) || errA != nil || errB != nil {
+				t.Errorf("seed %d, node %d: the account in the snapshot at %d:\n%+v\nwant\n%+v", seed, s.node.id, image.sequence, a, b)
+			}
+		}
+		f.stop()
+	}
+	if compared == 0 {
+		t.Error("there was no snapshot")
+	}
+}
+
+// TestShared_DescribesBundles shows what a dump of such a log says.
+func TestShared_DescribesBundles(t *testing.T) {
+	f := startCluster(t, 3, 1, Config{})
+	defer f.stop()
+	observe(t, f.nodes[1].System, saying("infodolar", noon, "USD", "58", "60", "popular"))
+	f.settled()
+	line, err := dump.Record(f.log.records[0])
+	if err != nil || !bytes.HasPrefix([]byte(line), []byte(`{"event":"bundle","node":2,"records":[{"event":"refreshed","currency":"USD"`)) {
+		t.Errorf("%s, %v", line, err)
+	}
+	survey := NewBackupCounter()
+	for i, record := range f.log.records {
+		if err := survey.Record(uint64(i+1), record); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if h := survey.Contents(); h.Rates != 1 {
+		t.Errorf("a survey: %+v", h)
+	}
+	if stats := f.nodes[0].Stats(); stats.Sequence != f.log.end() {
+		t.Errorf("sequence %d, want %d", stats.Sequence, f.log.end())
+	}
+}

@@ -1,0 +1,21 @@
+package actors
+
+import (
+	"time"
+
+	"github.com/tasard/tasard/actors/mailbox"
+)
+
+// slots is asked for what engine.CompletedSlots makes of all boards.
+type slots = mailbox.Question[slotsQuery, map[string]time.Time]
+
+type slotsQuery struct{}
+
+// Slots is for each source the slot of the schedule up to which it is done; see engine.CompletedSlots. All of it
+// is durable.
+func (s *System) Slots() (map[string]time.Time, error) {
+	if err := s.available(); err != nil {
+		return nil, err
+	}
+	return s.askers.slots.Ask(s.directory, slotsQuery{}, s.config.AskTimeout)
+}

@@ -1,0 +1,116 @@
+//go:build faults && linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// figure prints what a test found, in the one form that make test-faults shows and collects.
+func figure(t *testing.T, format string, args ...any) {
+	t.Helper()
+	t.Logf("FIGURE %s", fmt.Sprintf(format, args...))
+}
+
+const (
+	cgroupRoot = "/sys/fs/cgroup"
+	// cpuPeriod is short, so that latencies are usable where processes have halfCore.
+	cpuPeriod = 10 * time.Millisecond
+	halfCore  = cpuPeriod / 2
+	// cpuShares put a group before whatever else the machine does.
+	cpuShares = 1 << 18
+)
+
+// needLimits skips a test that limits processes where that can't be done.
+func needLimits(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("NEEDS root: run make test-faults as root, in a machine of its own")
+	}
+	for _, controller := range []string{"cpu", "memory"} {
+		if _, err := os.Stat(filepath.Join(cgroupRoot, controller, "cgroup.procs")); err != nil {
+			t.Skip("NEEDS control groups of version 1 in " + cgroupRoot)
+		}
+	}
+}
+
+// cgroup is a pair of control groups: what runs in it gets half a core, and no more memory than it is given.
+type cgroup struct{ cpu, memory string }
+
+// newCgroup makes one that is removed at the end of the test, when nothing runs in it any more. memory 0 is any.
+func newCgroup(t *testing.T, memory int) cgroup {
+	t.Helper()
+	limits := map[string]int{"memory.limit_in_bytes": memory}
+	if memory == 0 {
+		limits = nil
+	}
+	return cgroup{
+		newController(t, "cpu", map[string]int{
+			"cpu.cfs_period_us": int(cpuPeriod.Microseconds()), "cpu.cfs_quota_us": int(halfCore.Microseconds()), "cpu.shares": cpuShares,
+		}),
+		newController(t, "memory", limits),
+	}
+}
+
+func newController(t *testing.T, controller string, limits map[string]int) (dir string) {
+	t.Helper()
+	dir = filepath.Join(cgroupRoot, controller, fmt.Sprintf("tasard-%d-%d", os.Getpid(), time.Now().UnixNano()))
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for range 100 { // the kernel forgets an ended process in its own time
+			if err := os.Remove(dir); err == nil || errors.Is(err, fs.ErrNotExist) {
+				return
+			}
+			<-time.NewTimer(20 * time.Millisecond).C
+		}
+		t.Errorf("%s is not empty", dir)
+	})
+	for name, value := range limits {
+		writeFile(t, filepath.Join(dir, name), []byte(strconv.Itoa(value)))
+	}
+	return dir
+}
+
+// kernelNumber is that of a line in a file of the kernel.
+func kernelNumber(t *testing.T, file, line string) int {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut("\n"+string(text), "\n"+line)
+	value, err := strconv.Atoi(strings.Fields(rest + " -")[0])
+	if err != nil {
+		t.Fatalf("%s has no %q: %s", file, line, text)
+	}
+	return value
+}
+
+// throttled is in how many periods the cage held back what runs in it; oomKills how many processes it killed for want of memory.
+func (c cgroup) throttled(t *testing.T) int {
+	return kernelNumber(t, filepath.Join(c.cpu, "cpu.stat"), "nr_throttled")
+}
+func (c cgroup) oomKills(t *testing.T) int {
+	return kernelNumber(t, filepath.Join(c.memory, "memory.oom_control"), "oom_kill ")
+}
+
+// peakMemory is the most memory that a process has had, in MiB.
+func peakMemory(t *testing.T, s *server) int {
+	return kernelNumber(t, fmt.Sprintf("/proc/%d/status", s.processes[0].cmd.Process.Pid), "VmHWM:") >> 10
+}
+
+// wrap is a program that runs in the cage from its first moment on.
+func (c cgroup) wrap(program ...string) []string {
+	join := fmt.Sprintf("echo $$ > %s/cgroup.procs && echo $$ > %s/cgroup.procs && exec \"$@\"", c.cpu, c.memory)
+	return append([]string{"/bin/sh", "-c", join, "sh"}, program...)
+}

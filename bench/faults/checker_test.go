@@ -1,0 +1,515 @@
+//go:build faults
+
+package faults
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// violation is a kind of broken promise.
+type violation string
+
+const (
+	lostWrite       violation = "lost"      // something acknowledged is not there, or nodes differ
+	overGranted     violation = "granted"   // more was admitted than the limit, or a count fell behind what was admitted
+	wronglyAccepted violation = "accepted"  // a revoked key, a suspended account, a third active key or a used code was let in
+	overForfeited   violation = "forfeited" // a crash cost an account more than a lease
+	wentBack        violation = "risen"     // Remaining rose within a day, or an older rate was answered after a newer one
+	unexplained     violation = "strange"   // an answer that nothing explains
+)
+
+// violationsKept bounds how many are told in words; all are counted.
+const violationsKept = 20
+
+// What became of an operation, as far as its caller can know.
+const (
+	acknowledged = iota
+	refused      // it was surely not carried out
+	unknown      // it may have been, or may still be
+	outcomes
+)
+
+// interval is the time of an operation, from the beginning of the ledger: it took effect somewhere in between.
+type interval struct{ from, to time.Duration }
+
+// endpoint is a node as its callers reach it, in all its lives. A node that is alone is the only member.
+type endpoint struct {
+	number int
+	url    string
+	admin  *httpClient
+}
+
+// checker is what the callers of a service know: what was acknowledged, and what may have been kept although no answer came. It
+// outlives every node, and is held against what they say while they are asked, after a start, and at the end. With one member it
+// also holds every answer against the last one, and what is left of a quota against what was admitted. mu guards everything below.
+type checker struct {
+	mu             sync.Mutex
+	startedAt      time.Time
+	limits         limits // of a node that is alone
+	auditor        string // key for questions of the check, where data is not given without one
+	accounts       []*trackedAccount
+	series         []*series
+	day            engine.Date // on which the counts of the accounts began
+	crashing       bool        // a node is being crashed: what it answers with 5xx may have been kept or not
+	stoppedInOrder bool        // it ended in order: it has given back what was leased and not spent
+
+	counts        map[string]*[outcomes]int
+	reasons       map[string]int // of refusals, by what and error code
+	violations    map[violation]int
+	messages      []string
+	checks        int           // facts that were held against a node after a start
+	raced         int           // forfeited by requests that were refused while they waited: see account.raced
+	unknownKey    int           // requests whose key a node did not know yet
+	revocationLag time.Duration // how long after its revocation a key was good for at another node, at most
+	codeTrials    int           // codes that several nodes were asked about at once
+}
+
+// limits are the limits of a node that is alone; the zero value is a cluster, whose accounts have limits of their own.
+type limits struct {
+	day, minute, lease int
+}
+
+func (x limits) args() []string {
+	return []string{"--quota-day", strconv.Itoa(x.day), "--quota-minute", strconv.Itoa(x.minute), "--lease", strconv.Itoa(x.lease)}
+}
+
+// trackedAccount is one as its callers know it.
+type trackedAccount struct {
+	email, session string
+	sessionStart   time.Time // when the session began
+	day, minute    int       // the highest limits that it ever had, or was about to have
+	keys           []*accountKey
+	touched        bool // keys were changed, or tried to, since they were looked at last
+	suspended      bool // acknowledged
+	suspending     bool // a change of that is under way, or was when the node died
+	changes        int  // of keys and suspension, begun and ended
+	days           map[engine.Date]int
+	admissions     []interval // admitted requests; not those of a minute without a limit
+
+	// Of a node that is alone:
+	spentAtStart int // spent on the day, as the node told after its start
+	admitted     int // acknowledged since then
+	underway     int // requests under way
+	inDoubt      int // requests that were under way when the node died
+	remainingMin int // the lowest Remaining of the day that was answered
+	// raced are requests of this life whose key was revoked, or whose account was suspended, while they were under way. One that
+	// waited for its lease is refused when that is in the log; a crash before the next request forfeits it. With a lease of one
+	// that is more than what was in flight, so it is told apart, and counted.
+	raced int
+}
+
+// accountKey is a key, from the moment when it is asked for.
+type accountKey struct {
+	name, id, secret string
+	made             interval
+	outcome          int
+	asked            int       // revocations that were not surely without effect
+	ended            interval  // its revocation: from is when the first of these was sent
+	revoked          *endpoint // that acknowledged it, or showed it
+	touched          bool
+}
+
+// seriesValue is one value of a rate, in a series. Each is sent once.
+type seriesValue struct {
+	interval
+	by      *endpoint
+	outcome int
+	decided bool // it took effect before its end, or never will
+	shown   bool // some node has shown it
+}
+
+// series is the rate of one institution: its values are numbered from 1 on, and 0 is whatever was there before.
+type series struct {
+	institution string
+	values      []*seriesValue
+	seen        []int // during a check, by page
+}
+
+// valueOf is the decimal text of a number.
+func valueOf(number int) string { return fmt.Sprintf("58.%07d", number) }
+
+// numberOf reads it; 0 and false for any other text.
+func numberOf(text string) (int, bool) {
+	digits, is := strings.CutPrefix(text, "58.")
+	number, err := strconv.Atoi(digits)
+	if !is || err != nil || len(digits) != 7 {
+		return 0, false
+	}
+	return number, true
+}
+
+// newChecker is empty.
+func newChecker(x limits) *checker {
+	return &checker{
+		limits: x, startedAt: time.Now(), day: engine.DateOf(time.Now()),
+		counts: map[string]*[outcomes]int{}, reasons: map[string]int{}, violations: map[violation]int{},
+	}
+}
+
+// newAccount is one that nobody has signed in yet.
+func (l *checker) newAccount(email string, day, minute int) *trackedAccount {
+	a := &trackedAccount{email: email, day: day, minute: minute, remainingMin: day + 1, days: map[engine.Date]int{}}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.accounts = append(l.accounts, a)
+	return a
+}
+
+// publishing adds the series of the first institutions that publish rates.
+func (l *checker) publishing(most int) {
+	for _, institution := range engine.DefaultCatalogue().Institutions() {
+		if institution.Active && institution.Type != engine.Official && len(l.series) < most {
+			l.series = append(l.series, &series{institution: institution.ID})
+		}
+	}
+}
+
+func (l *checker) now() time.Duration { return time.Since(l.startedAt) }
+
+// isolated reports that one node is all there is.
+func (l *checker) singleNode() bool { return l.limits.lease > 0 }
+
+// awaitExit notes that the node is about to go.
+func (l *checker) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.crashing = true
+}
+
+// violate notes a breach; the caller holds mu.
+func (l *checker) violate(kind violation, format string, args ...any) {
+	l.violations[kind]++
+	if len(l.messages) < violationsKept {
+		l.messages = append(l.messages, fmt.Sprintf("%s, after %.1f s: ", kind, l.now().Seconds())+fmt.Sprintf(format, args...))
+	}
+}
+
+// violationCount is how many breaches there are of some kinds, of all kinds without one.
+func (l *checker) violationCount(kinds ...violation) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	sum := 0
+	for kind, count := range l.violations {
+		if len(kinds) == 0 || slices.Contains(kinds, kind) {
+			sum += count
+		}
+	}
+	return sum
+}
+
+// report fails the test for each breach.
+func (l *checker) report(t *testing.T) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, words := range l.messages {
+		t.Error(words)
+	}
+}
+
+// count is how often an operation came out in a way; of all operations with "".
+func (l *checker) count(what string, outcome int) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	sum := 0
+	for of, c := range l.counts {
+		if what == "" || what == of {
+			sum += c[outcome]
+		}
+	}
+	return sum
+}
+
+func (l *checker) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var parts, reasons []string
+	for _, what := range slices.Sorted(maps.Keys(l.counts)) {
+		c := l.counts[what]
+		parts = append(parts, fmt.Sprintf("%d/%d/%d %s", c[acknowledged], c[refused], c[unknown], what))
+	}
+	for _, why := range slices.Sorted(maps.Keys(l.reasons)) {
+		reasons = append(reasons, fmt.Sprintf("%d %s", l.reasons[why], why))
+	}
+	b := l.violations
+	text := fmt.Sprintf("acknowledged/refused/unknown: %s (refused: %s); %d facts checked: %d lost, %d over-granted, %d wrongly accepted, "+
+		"%d forfeited beyond a lease, %d older than seen, %d strange",
+		strings.Join(parts, ", "), strings.Join(reasons, ", "), l.checks, b[lostWrite], b[overGranted], b[wronglyAccepted], b[overForfeited], b[wentBack], b[unexplained])
+	if l.singleNode() {
+		return text + fmt.Sprintf("; %d forfeited by requests that were refused while they waited for a lease of one", l.raced)
+	}
+	return text + fmt.Sprintf("; %d requests came to a node before their key; a revoked key was good elsewhere for at most %d ms", l.unknownKey, l.revocationLag.Milliseconds())
+}
+
+// classify is what a caller knows of an operation after its answer; odd tells that nothing explains that one.
+func classify(got *answer, err error) (outcome int, odd bool) {
+	switch {
+	case err != nil && got.unsent():
+		return refused, false
+	case err != nil:
+		return unknown, got.status == http.StatusInternalServerError
+	case got.good():
+		return acknowledged, false
+	case got.status == http.StatusServiceUnavailable && got.code == "read_only":
+		return refused, false
+	case got.status == http.StatusServiceUnavailable:
+		return unknown, false // it stops, or the answer took too long
+	case got.status == http.StatusInternalServerError && strings.Contains(string(got.body), "may or may not"):
+		return unknown, false
+	case got.status >= 500:
+		return unknown, true
+	}
+	return refused, false
+}
+
+// countOutcome counts an operation and says how it came out; the caller holds mu.
+func (l *checker) countOutcome(what string, m *endpoint, got *answer, err error) int {
+	outcome, odd := classify(got, err)
+	switch {
+	case l.crashing && got.status >= 500:
+		outcome, odd = unknown, false
+	case l.singleNode() && outcome == refused && got.status > 0: // what one node refuses has a reason that its caller knows
+		data := what == "keyed reads"
+		odd = !(data && got.status == http.StatusUnauthorized || data && got.status == http.StatusTooManyRequests ||
+			what == "keys" && got.status == http.StatusConflict || !data && got.code == "read_only")
+	}
+	if l.counts[what] == nil {
+		l.counts[what] = &[outcomes]int{}
+	}
+	l.counts[what][outcome]++
+	if outcome == refused {
+		l.reasons[what+" "+cmp.Or(got.code, "unsent")]++
+	}
+	if odd {
+		l.violate(unexplained, "%s at node %d: %d %s, %v: %.300s", what, m.number, got.status, got.code, err, got.body)
+	}
+	return outcome
+}
+
+// clientView is what one caller has seen at one node, in order.
+type clientView struct {
+	generatedAt time.Time // generatedAt of the newest answer
+	values      map[*series][]int
+}
+
+func newClientView() *clientView { return &clientView{values: map[*series][]int{}} }
+
+// page is an answer with rates.
+type page struct {
+	Data []struct{ InstitutionID, SourceID, Buy string }
+	Meta struct{ GeneratedAt time.Time }
+}
+
+// request is a data request under way: what was known when it was sent.
+type request struct {
+	by   *trackedAccount // nil: without a key
+	key  *accountKey
+	want *series
+	at   *endpoint
+	view *clientView
+
+	from         time.Duration
+	remainingMin int
+	changes      int
+	revoked      bool
+	suspended    bool // its account is suspended: it must be refused, unless something changes meanwhile
+	entitled     bool // its key is good, unless something changes meanwhile
+}
+
+// ask asks a node for a rate.
+func (l *checker) ask(c *httpClient, r request) {
+	secret := ""
+	l.beforeRequest(&r)
+	if r.key != nil {
+		secret = r.key.secret
+	}
+	got, err := c.do(http.MethodGet, r.at.url+"/v1/rates?currency=USD&institution="+r.want.institution, secret, nil)
+	l.afterRequest(&r, &got, err)
+}
+
+// beforeRequest notes that a request is about to be sent.
+func (l *checker) beforeRequest(r *request) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r.from = l.now()
+	if r.by == nil {
+		return
+	}
+	a, k := r.by, r.key
+	r.remainingMin, r.changes, r.revoked = a.remainingMin, a.changes, k.revoked != nil
+	r.suspended = a.suspended && !a.suspending
+	r.entitled = k.asked == 0 && !a.suspended && !a.suspending
+	if !r.revoked {
+		a.underway++
+	}
+}
+
+// afterRequest notes how a request came out.
+func (l *checker) afterRequest(r *request, got *answer, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	what, to := "reads", l.now()
+	if r.key != nil {
+		what = "keyed reads"
+	}
+	outcome := l.countOutcome(what, r.at, got, err)
+	if got.status == http.StatusOK {
+		var shown page
+		switch {
+		case err != nil: // the headers came
+		case got.decode(&shown) != nil:
+			l.violate(unexplained, "node %d answers: %s", r.at.number, got.body)
+		default:
+			l.checkPage(r, &shown)
+		}
+	}
+	if r.key == nil {
+		return
+	}
+	a := r.by
+	if !r.revoked {
+		a.underway--
+		a.inDoubt += got.resends()
+	}
+	switch {
+	case got.status == http.StatusOK:
+		l.admitted(r, got, interval{r.from, to})
+	case !l.singleNode() || got.unsent():
+	case outcome == unknown && (got.status == 0 || l.crashing):
+		if !r.revoked {
+			a.inDoubt++
+		}
+	case got.status == http.StatusUnauthorized:
+		if !r.revoked && !r.suspended {
+			a.raced++
+		}
+		if r.entitled && a.changes == r.changes {
+			l.violate(lostWrite, "%s: its active key %s is refused: %s", a.email, r.key.id, got.code)
+		}
+	case got.code == "quota_exceeded" && a.spentAtStart+a.admitted+a.underway+a.inDoubt+1 < a.day:
+		l.violate(unexplained, "%s is told that its quota is used up after %d+%d of %d", a.email, a.spentAtStart, a.admitted, a.day)
+	}
+}
+
+// checkPage holds a page against what the same node has shown and acknowledged before. The caller holds mu.
+func (l *checker) checkPage(r *request, shown *page) {
+	g, m, s := r.view, r.at, r.want
+	if shown.Meta.GeneratedAt.Before(g.generatedAt) {
+		l.violate(wentBack, "node %d answers with a page of %v after one of %v", m.number, shown.Meta.GeneratedAt, g.generatedAt)
+	}
+	g.generatedAt = shown.Meta.GeneratedAt
+	if len(shown.Data) != 1 {
+		l.violate(lostWrite, "node %d shows %d rates of %s", m.number, len(shown.Data), s.institution)
+		return
+	}
+	number, _ := numberOf(shown.Data[0].Buy) // the value before all is 0
+	if number > len(s.values) {
+		l.violate(unexplained, "node %d shows %s of %s, which was never set", m.number, shown.Data[0].Buy, s.institution)
+		return
+	}
+	if number > 0 {
+		s.values[number-1].shown = true
+	}
+	past := g.values[s]
+	if len(past) == 0 || past[len(past)-1] != number {
+		for i, old := range past {
+			if old == number && i < len(past)-1 || i == len(past)-1 && s.before(number, old) {
+				l.violate(wentBack, "node %d shows %s of %s again after %v", m.number, valueOf(number), s.institution, past[max(0, len(past)-5):])
+				break
+			}
+		}
+		g.values[s] = append(past, number)
+	}
+	for i := len(s.values) - 1; i >= 0; i-- {
+		if one := s.values[i]; one.by == m && one.outcome == acknowledged && one.to < r.from {
+			if s.before(number, i+1) {
+				l.violate(wentBack, "node %d shows %s of %s, although it had acknowledged %s before", m.number, valueOf(number), s.institution, valueOf(i+1))
+			}
+			return
+		}
+	}
+}
+
+// admitted counts a request that a node has admitted and holds its headers against what was known. The caller holds mu.
+func (l *checker) admitted(r *request, got *answer, s interval) {
+	a, k := r.by, r.key
+	day, minute, ok := got.rateLimits()
+	tighter, is := got.rateLimit()
+	switch {
+	case !ok || !is:
+		l.violate(unexplained, "node %d gives a good answer without limits: %v", r.at.number, got.header)
+		return
+	case !l.singleNode() && day.limit == clusterDay: // to the node the caller has no key: it knows it not yet, or not any more
+		if k.asked == 0 {
+			l.unknownKey++
+		}
+		return
+	case r.revoked && k.revoked != r.at: // another node may not have heard of it
+		l.revocationLag = max(l.revocationLag, s.from-k.ended.to)
+	case r.revoked || r.suspended && a.changes == r.changes:
+		l.violate(wronglyAccepted, "node %d admits %s with key %s (revoked: %v, suspended: %v)", r.at.number, a.email, k.id, r.revoked, r.suspended)
+		return
+	}
+	at, end := engine.DateOf(l.startedAt.Add(s.from)), engine.DateOf(l.startedAt.Add(s.to))
+	if tighter.remaining != min(day.remaining, minute.remaining) {
+		l.violate(unexplained, "X-RateLimit-Remaining is %d, the windows have %d and %d", tighter.remaining, day.remaining, minute.remaining)
+	}
+	if l.singleNode() {
+		if day.remaining >= r.remainingMin && at == l.day && end == l.day {
+			l.violate(wentBack, "%s: %d requests remain, although %d did before it was sent", a.email, day.remaining, r.remainingMin)
+		}
+		a.remainingMin = min(a.remainingMin, day.remaining)
+	}
+	a.admitted++
+	if a.minute < minuteFree {
+		a.admissions = append(a.admissions, s)
+	}
+	if at == end {
+		if a.days[at]++; a.days[at] > a.day {
+			l.violate(overGranted, "%s was admitted %d times on %v, %d are allowed", a.email, a.days[at], at, a.day)
+		}
+	}
+}
+
+// minuteFree is a limit of the minute that is not reached: of an account with it the moments of its requests are not kept.
+const minuteFree = 1000
+
+// countSessions notes how many sessions a code has opened, after so many wrong tries; must tells that nothing stood in its way.
+func (l *checker) countSessions(email string, sessions, tries int, must bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case sessions > 1:
+		l.violate(wronglyAccepted, "a code of %s opened %d sessions", email, sessions)
+	case sessions == 1 && tries >= 5:
+		l.violate(wronglyAccepted, "a code of %s opened a session after %d wrong tries", email, tries)
+	case sessions == 0 && must:
+		l.violate(lostWrite, "the code of %s opened no session", email)
+	}
+}
+
+// writtenAfter is when the first rate was acknowledged that was sent after a moment.
+func (l *checker) writtenAfter(moment time.Duration) (time.Duration, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	first, found := time.Duration(0), false
+	for _, s := range l.series {
+		for i := len(s.values) - 1; i >= 0 && s.values[i].from > moment; i-- {
+			if one := s.values[i]; one.outcome == acknowledged && (!found || one.to < first) {
+				first, found = one.to, true
+			}
+		}
+	}
+	return first, found
+}

@@ -1,0 +1,384 @@
+//go:build faults
+
+package faults
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	crand "crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+const (
+	clusterPort = 6222 // where other nodes come in
+	servePort   = 8080
+	// clusterDay and clusterMinute are the limits of callers without an account: never reached. Accounts have smaller ones of their own,
+	// so that the headers of an answer tell whether the node knew the key.
+	clusterDay, clusterMinute = 50_000_000, 60_000
+	// healMax is how long a cluster may take until all is well again after the last fault has ended.
+	healMax = 60 * time.Second
+	// lookPause is the time between two looks at something that is waited for.
+	lookPause = 20 * time.Millisecond
+)
+
+// nodeCluster is a cluster of real processes: members 1, 2 and 3, and guests.
+type nodeCluster struct {
+	t       *testing.T
+	program string
+	network *virtualNetwork // nil: all nodes on loopback addresses of this machine
+	mail    *mailServer
+	flags   []string
+	nodes   []*clusterNode
+}
+
+// clusterNode is one node of a cluster, in all its lives: directory and addresses stay.
+type clusterNode struct {
+	endpoint
+	cluster  *nodeCluster
+	host     string
+	data     string
+	tlsFlags []string // flags of its certificate
+	prefix   []string // what starts its program in its own network
+
+	process atomic.Pointer[node] // the newest process
+	up      atomic.Bool          // it has been ready, and nothing has ended it since
+}
+
+// newNodeCluster starts a cluster of three. With a street each node has a network of its own.
+func newNodeCluster(t *testing.T, program string, s *virtualNetwork) *nodeCluster {
+	t.Helper()
+	r := &nodeCluster{t: t, program: program, network: s, mail: newMailServer(t, s.bridge())}
+	r.flags = []string{"--quota-day", fmt.Sprint(clusterDay), "--quota-minute", fmt.Sprint(clusterMinute)}
+	hosts := freeHosts(t, 4)
+	if s != nil {
+		hosts = s.hosts
+	}
+	place := t.TempDir()
+	for i, host := range hosts[:3] {
+		r.nodes = append(r.nodes, r.newNode(place, i+1, host))
+	}
+	r.startAll()
+	return r
+}
+
+// endpoints are the nodes as callers see them.
+func (r *nodeCluster) endpoints() (all []*endpoint) {
+	for _, p := range r.nodes {
+		all = append(all, &p.endpoint)
+	}
+	return all
+}
+
+// newNode is a node that was never started.
+func (r *nodeCluster) newNode(place string, number int, host string) *clusterNode {
+	p := &clusterNode{
+		cluster: r, host: host, data: filepath.Join(place, fmt.Sprintf("node-%d", number)), tlsFlags: []string{"--cluster-insecure"},
+		endpoint: endpoint{number: number, url: fmt.Sprintf("http://%s:%d", host, servePort)},
+	}
+	if r.network != nil {
+		p.tlsFlags, p.prefix = r.network.tlsFlags, r.network.prefix(number)
+	}
+	noError(r.t, os.MkdirAll(p.data, 0o700))
+	p.admin = newAdminClient(filepath.Join(p.data, "admin.sock"))
+	r.t.Cleanup(p.admin.close)
+	return p
+}
+
+// randomPlace draws where a cluster lives: never twice the same, because others may run beside it.
+func randomPlace() *rand.Rand {
+	return rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), uint64(os.Getpid())))
+}
+
+// freeHosts are so many loopback addresses with free ports: callers call from others, so they stay free while a node is down.
+func freeHosts(t *testing.T, count int) []string {
+	t.Helper()
+	chance := randomPlace()
+	for range 100 {
+		block, free := fmt.Sprintf("127.%d.%d.", 16+chance.IntN(200), chance.IntN(256)), 0
+		var hosts []string
+		for i := range count {
+			hosts = append(hosts, block+fmt.Sprint(i+1))
+			for _, port := range []int{clusterPort, servePort} {
+				if listener, err := net.Listen("tcp", fmt.Sprintf("%s:%d", hosts[i], port)); err == nil {
+					free++
+					_ = listener.Close()
+				}
+			}
+		}
+		if free == 2*count {
+			return hosts
+		}
+	}
+	t.Fatal("no free loopback addresses")
+	return nil
+}
+
+// launch starts the node's next life and does not wait.
+func (p *clusterNode) launch() *node {
+	var list []string
+	for _, p := range p.cluster.nodes[:3] {
+		list = append(list, fmt.Sprintf("%d=%s:%d", p.number, p.host, clusterPort))
+	}
+	args := []string{
+		"--listen", fmt.Sprintf("%s:%d", p.host, servePort), "--cluster", "rd", "--cluster-node", fmt.Sprint(p.number),
+		"--cluster-members", strings.Join(list, ","),
+	}
+	if p.number > 3 {
+		args = append(args, "--cluster-listen", fmt.Sprintf("%s:%d", p.host, clusterPort))
+	}
+	args = append(append(append(args, p.tlsFlags...), p.cluster.flags...), p.cluster.mail.args()...)
+	n := launch(p.cluster.t, command{program: p.cluster.program, wrapper: p.prefix, args: serveArgs(p.data, args...)})
+	p.process.Store(n)
+	p.up.Store(false)
+	return n
+}
+
+// ready waits until the newest life answers /readyz with 200 or, unless all is wanted, has read its log.
+func (p *clusterNode) ready(all bool) {
+	p.cluster.t.Helper()
+	n := p.process.Load().ready()
+	p.up.Store(true)
+	c := newHTTPClient("")
+	defer c.close()
+	if all && !eventually(healMax, func() bool { return sampleHealth(c, p.url+"/readyz").states["cluster"] == "ok" }) {
+		p.cluster.t.Fatalf("node %d is not ready again:\n%s", p.number, n.tail(30))
+	}
+}
+
+// alive tells whether the node has been started and not ended.
+func (p *clusterNode) alive() bool { return p.up.Load() }
+
+// kill ends the node as a crash does.
+func (p *clusterNode) kill() { p.end((*node).kill) }
+
+// stop ends it in order.
+func (p *clusterNode) stop() { p.end((*node).stop) }
+
+func (p *clusterNode) end(how func(*node)) {
+	p.cluster.t.Helper()
+	p.up.Store(false)
+	how(p.process.Load())
+	p.admin.close()
+}
+
+// startAll starts every node that is down and waits until all is well.
+func (r *nodeCluster) startAll() {
+	r.t.Helper()
+	for _, p := range r.nodes {
+		if !p.alive() {
+			p.launch()
+		}
+	}
+	for _, p := range r.nodes {
+		p.ready(true)
+	}
+}
+
+// clusterHealth is what a node says of its cluster.
+type clusterHealth struct {
+	Majority bool
+	Leader   string
+	Nodes    []struct {
+		Reachable   bool
+		Record, Lag uint64
+	}
+}
+
+// health asks a node how its cluster is; false when it does not answer, or has no majority.
+func (p *clusterNode) health() (s clusterHealth, ok bool) {
+	got, err := p.admin.do(http.MethodGet, "http://node/cluster", "", nil)
+	return s, err == nil && got.decode(&s) == nil && s.Majority
+}
+
+// awaitLeader waits for the node through which writes go, as two of the nodes say.
+func (r *nodeCluster) awaitLeader() (leader *clusterNode) {
+	r.t.Helper()
+	if !eventually(healMax, func() bool {
+		voices := map[string]int{}
+		for _, p := range r.nodes {
+			if s, ok := p.health(); ok && p.alive() {
+				voices[s.Leader]++
+			}
+		}
+		for _, p := range r.nodes {
+			if voices[fmt.Sprintf("node-%d", p.number)] >= 2 && p.alive() {
+				leader = p
+			}
+		}
+		return leader != nil
+	}) {
+		r.t.Fatal("the nodes agree on no leader")
+	}
+	return leader
+}
+
+// awaitSameRecords waits until every node has the same records and says that none lacks any, while nothing is written.
+func (r *nodeCluster) awaitSameRecords() bool {
+	r.t.Helper()
+	return eventually(healMax, func() bool {
+		records := map[uint64]bool{}
+		for _, p := range r.nodes {
+			s, ok := p.health()
+			if !ok {
+				return false
+			}
+			for _, n := range s.Nodes {
+				if !n.Reachable || n.Lag > 0 {
+					return false
+				}
+				records[n.Record] = true
+			}
+		}
+		return len(records) == 1
+	})
+}
+
+// eventually looks again and again until something is so; false when it is not in time.
+func eventually(span time.Duration, is func() bool) bool {
+	for end := time.Now().Add(span); ; wait(lookPause) {
+		if is() {
+			return true
+		}
+		if time.Now().After(end) {
+			return false
+		}
+	}
+}
+
+// network is a network in which every node of a cluster lives alone: a namespace for each, one wire from it to a bridge, and this process on
+// the bridge as everybody's caller. What a node sends to another one is lost without a word when its neighbour has the address of a
+// card that is nowhere (cut): so each direction between two nodes can be cut alone, and callers reach them all the time.
+type virtualNetwork struct {
+	t        *testing.T
+	name     string
+	subnet   string // of all addresses
+	hosts    []string
+	tlsFlags []string // flags of the certificate
+}
+
+// macUnused is a hardware address that no card has.
+const macUnused = "02:00:5e:ff:ff:ff"
+
+// newVirtualNetwork builds one for so many nodes; the test takes it down.
+func newVirtualNetwork(t *testing.T, count int) *virtualNetwork {
+	t.Helper()
+	needRoot(t)
+	need(t, "iproute2", "ip")
+	block := randomPlace().IntN(1 << 14)
+	s := &virtualNetwork{t: t, name: fmt.Sprintf("ts%04x", block)}
+	s.subnet = fmt.Sprintf("10.%d.%d", 64+block>>8, block&255)
+	t.Cleanup(s.remove)
+	s.ip("link", "add", s.name, "type", "bridge")
+	s.ip("addr", "add", s.bridge()+"/24", "dev", s.name)
+	s.ip("link", "set", s.name, "up")
+	for number := 1; number <= count; number++ {
+		s.hosts = append(s.hosts, fmt.Sprintf("%s.%d", s.subnet, number))
+		s.addNode(number)
+	}
+	for from := range count {
+		for to := range count {
+			if from != to {
+				s.restore(from+1, to+1)
+			}
+		}
+	}
+	s.certify()
+	return s
+}
+
+// bridge is the address of this process there; without a street that of loopback.
+func (s *virtualNetwork) bridge() string {
+	if s == nil {
+		return "127.0.0.1"
+	}
+	return s.subnet + ".254"
+}
+
+// addNode makes the namespace of a node and its wire.
+func (s *virtualNetwork) addNode(number int) {
+	space, wire := s.namespace(number), fmt.Sprintf("%sv%d", s.name, number)
+	s.ip("netns", "add", space)
+	s.ip("link", "add", wire, "type", "veth", "peer", "name", "eth0", "netns", space, "address", s.macAddress(number))
+	s.ip("link", "set", wire, "master", s.name, "up")
+	s.ip("-n", space, "addr", "add", s.hosts[number-1]+"/24", "dev", "eth0")
+	s.ip("-n", space, "link", "set", "lo", "up")
+	s.ip("-n", space, "link", "set", "eth0", "up")
+}
+
+func (s *virtualNetwork) namespace(number int) string { return fmt.Sprintf("%sn%d", s.name, number) }
+
+// macAddress is the hardware address of a node.
+func (s *virtualNetwork) macAddress(number int) string {
+	return fmt.Sprintf("02:00:5e:00:%02x:01", number)
+}
+
+// wrapper starts a program in the network of a node.
+func (s *virtualNetwork) prefix(number int) []string {
+	return []string{"ip", "netns", "exec", s.namespace(number)}
+}
+
+// generatedAt loses all that one node sends to another.
+func (s *virtualNetwork) drop(from, to int) { s.setNeighbour(from, to, macUnused) }
+
+// restore ends that.
+func (s *virtualNetwork) restore(from, to int) { s.setNeighbour(from, to, s.macAddress(to)) }
+
+func (s *virtualNetwork) setNeighbour(from, to int, card string) {
+	s.ip("-n", s.namespace(from), "neigh", "replace", s.hosts[to-1], "lladdr", card, "dev", "eth0", "nud", "permanent")
+}
+
+func (s *virtualNetwork) ip(args ...string) { mustRun(s.t, "ip", args...) }
+
+// remove takes everything down. The wires go with their namespaces.
+func (s *virtualNetwork) remove() {
+	for number := range s.hosts {
+		_ = exec.Command("ip", "netns", "del", s.namespace(number+1)).Run()
+	}
+	_ = exec.Command("ip", "link", "del", s.name).Run()
+}
+
+// certify writes one certificate for all nodes, which is its own authority: beyond one machine a cluster wants them.
+func (s *virtualNetwork) certify() {
+	s.t.Helper()
+	now, key := time.Now(), must(ecdsa.GenerateKey(elliptic.P256(), crand.Reader))
+	wanted := &x509.Certificate{
+		SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: "tasard " + s.name},
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true,
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	for _, host := range s.hosts {
+		wanted.IPAddresses = append(wanted.IPAddresses, net.ParseIP(host))
+	}
+	dir := s.t.TempDir()
+	certificate, secret := filepath.Join(dir, "node.pem"), filepath.Join(dir, "node.key")
+	for path, block := range map[string]*pem.Block{
+		certificate: {Type: "CERTIFICATE", Bytes: must(x509.CreateCertificate(crand.Reader, wanted, wanted, &key.PublicKey, key))},
+		secret:      {Type: "EC PRIVATE KEY", Bytes: must(x509.MarshalECPrivateKey(key))},
+	} {
+		noError(s.t, os.WriteFile(path, pem.EncodeToMemory(block), 0o600))
+	}
+	s.tlsFlags = []string{"--cluster-ca", certificate, "--cluster-cert", certificate, "--cluster-key", secret}
+}
+
+// must is for what cannot fail.
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
+}

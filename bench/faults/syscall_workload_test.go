@@ -1,0 +1,559 @@
+//go:build faults
+
+package faults
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/actors"
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
+	"github.com/tasard/tasard/wal"
+)
+
+// workloadChild is the name of the child that lives under strace. Its arguments are its directory, its kind and up to which step it goes;
+// each step is acknowledged with one line on descriptor 3.
+const workloadChild = "life"
+
+// Kinds of lives.
+const (
+	workloadCorrect  = "honest"
+	workloadEarlyAck = "early" // the planted bug: a batch is acknowledged before it is written
+)
+
+// workloadStart is the instant of step 0.
+var workloadStart = time.Date(2026, 6, 17, 16, 0, 0, 0, time.UTC)
+
+func instantOf(step int) time.Time { return workloadStart.Add(time.Duration(step) * time.Minute) }
+
+func stepAt(at time.Time) int { return int(at.Sub(workloadStart) / time.Minute) }
+
+// segmentBytes is the size of a segment of these lives.
+const segmentBytes = 2048
+
+// workloadConfig is a node whose segments fill and whose snapshots come within a few steps.
+func workloadConfig(dir string) actors.Config {
+	return actors.Config{
+		Dir: dir, Log: actors.LogConfig{SegmentBytes: segmentBytes, ReserveBytes: -1}, SnapshotRecords: 14, SnapshotBytes: 4 << 10,
+	}
+}
+
+func workloadLog(dir string) wal.Options {
+	c := workloadConfig(dir).Log
+	return wal.Options{SegmentBytes: c.SegmentBytes, ReserveBytes: c.ReserveBytes, Clock: func() time.Time { return workloadStart }}
+}
+
+// threadJournal is the local journal of package actors, but on one thread of the system, because strace counts for each.
+type threadJournal struct {
+	log   *wal.Log
+	calls chan func()
+	early bool
+	last  atomic.Uint64
+	held  [][]byte
+}
+
+func (j *threadJournal) do(call func() error) error {
+	done := make(chan error, 1)
+	j.calls <- func() { done <- call() }
+	return <-done
+}
+
+func openThreadJournal(dir, kind string) (*threadJournal, error) {
+	j := &threadJournal{calls: make(chan func()), early: kind == workloadEarlyAck}
+	go func() {
+		runtime.LockOSThread() // for good: the thread ends with the goroutine
+		for call := range j.calls {
+			call()
+		}
+	}()
+	err := j.do(func() (err error) {
+		j.log, err = wal.Open(dir, workloadLog(dir))
+		return err
+	})
+	if err == nil {
+		j.last.Store(j.log.Last())
+	}
+	return j, err
+}
+
+func (j *threadJournal) Last() uint64 { return j.last.Load() }
+
+func (j *threadJournal) Append(expected uint64, records [][]byte) (last uint64, err error) {
+	if j.Last() != expected {
+		return 0, fmt.Errorf("append behind %d: %w", expected, actors.ErrPosition)
+	}
+	if j.early {
+		return j.appendLate(records)
+	}
+	err = j.do(func() (err error) { last, err = j.log.Append(records); return err })
+	if err == nil {
+		j.last.Store(last)
+	}
+	return last, err
+}
+
+// appendLate writes the batch before and only remembers this one.
+func (j *threadJournal) appendLate(records [][]byte) (uint64, error) {
+	if len(j.held) > 0 {
+		if err := j.do(func() error { _, err := j.log.Append(j.held); return err }); err != nil {
+			return 0, err
+		}
+	}
+	j.held = nil
+	for _, record := range records {
+		j.held = append(j.held, slices.Clone(record))
+	}
+	return j.last.Add(uint64(len(records))), nil
+}
+
+func (j *threadJournal) Read(from uint64, visit func(uint64, []byte) error) error {
+	return j.do(func() error { return j.log.Read(from, visit) })
+}
+
+func (j *threadJournal) Snapshot() (sequence uint64, r io.ReadCloser, ok bool, err error) {
+	err = j.do(func() (err error) { sequence, r, ok, err = j.log.Snapshot(); return err })
+	return sequence, r, ok, err
+}
+
+func (j *threadJournal) WriteSnapshot(sequence uint64, write func(io.Writer) error) error {
+	if j.early {
+		return nil
+	}
+	return j.do(func() error { return j.log.WriteSnapshot(sequence, write) })
+}
+
+func (j *threadJournal) DropBefore(sequence uint64) error {
+	return j.do(func() error { return j.log.DropBefore(sequence) })
+}
+
+// Close also ends the thread.
+func (j *threadJournal) Close() error {
+	err := j.do(j.log.Close)
+	close(j.calls)
+	return err
+}
+
+// codeRecorder keeps the newest login code.
+type codeRecorder struct{ last atomic.Pointer[string] }
+
+func (b *codeRecorder) Send(letter account.LoginMail) error {
+	code := letter.Code.Reveal()
+	b.last.Store(&code)
+	return nil
+}
+
+// workloadMain is the child.
+func workloadMain(args []string) int {
+	steps, err := strconv.Atoi(args[2])
+	said := os.NewFile(3, "acknowledgements")
+	if err == nil {
+		err = runWorkload(args[0], args[1], steps, func(step int) { _, _ = fmt.Fprintln(said, step) })
+	}
+	if err != nil {
+		_, _ = fmt.Fprintln(said, strings.ReplaceAll(err.Error(), "\n", "; "))
+		return 1
+	}
+	return 0
+}
+
+// workload is a node that takes steps.
+type workload struct {
+	system *actors.System
+	at     atomic.Int64 // what the clock shows, set by the steps
+	mail   codeRecorder
+}
+
+// openWorkload waits until the state is there. A nil journal is the program's own.
+func openWorkload(dir string, journal actors.Journal) (*workload, error) {
+	l := &workload{}
+	l.at.Store(workloadStart.UnixNano())
+	config := workloadConfig(dir)
+	config.Mailer = &l.mail
+	config.Clock = func() time.Time { return time.Unix(0, l.at.Load()).UTC() }
+	config.Steady = func() time.Duration { return time.Duration(l.at.Load() - workloadStart.UnixNano()) }
+	if journal != nil {
+		config.Journal = journal
+	}
+	var err error
+	if l.system, err = actors.Open(config); err != nil {
+		return nil, err
+	}
+	select {
+	case <-l.system.Ready():
+		return l, nil
+	case <-l.system.Done():
+		return nil, errors.Join(l.system.Err(), l.system.Close())
+	}
+}
+
+func runWorkload(dir, kind string, steps int, acknowledge func(step int)) error {
+	journal, err := openThreadJournal(dir, kind)
+	if err != nil {
+		return err
+	}
+	l, err := openWorkload(dir, journal)
+	if err != nil {
+		return err
+	}
+	found, err := l.view()
+	if err != nil {
+		return err
+	}
+	begun, late := stepOf(found), time.Duration(0)
+	if begun > 0 {
+		late = 2 * time.Minute // half of the next step may be there: an address gets one code a minute
+	}
+	for step := begun + 1; step <= steps; step++ {
+		l.at.Store(instantOf(step).Add(late).UnixNano())
+		if err := l.step(step); err != nil {
+			return errors.Join(fmt.Errorf("step %d: %w", step, err), l.retryAfterFailure(step, acknowledge))
+		}
+		acknowledge(step)
+	}
+	return l.system.Close()
+}
+
+// retryAfterFailure does what callers do after a failure: they try again. Nothing of it may be acknowledged.
+func (l *workload) retryAfterFailure(step int, acknowledge func(step int)) error {
+	for range 3 {
+		if l.step(step) == nil {
+			acknowledge(afterFailure)
+		}
+	}
+	return l.system.Close()
+}
+
+// afterFailure is the step of an acknowledgement that must not be.
+const afterFailure = 1 << 20
+
+// accountStepEvery is after how many steps one is about an account; the others publish a rate.
+const accountStepEvery = 5
+
+// step does one step; its outcome is durable when it returns.
+func (l *workload) step(step int) error {
+	if step%accountStepEvery == 0 {
+		return l.accountStep(step / accountStepEvery)
+	}
+	currency, buy, sell := priceOf(step)
+	receipt, err := l.system.Observe([]engine.Refresh{{
+		SourceID: "popular-site", ObservedAt: instantOf(step),
+		Observations: []engine.Observation{{InstitutionID: "popular", Currency: currency, Buy: buy, Sell: sell}},
+	}})
+	if err == nil && receipt.Accepted != 1 {
+		err = fmt.Errorf("refused: %+v", receipt.Refused)
+	}
+	return err
+}
+
+// priceOf is what a step publishes: another price than the steps before.
+func priceOf(step int) (currency, buy, sell string) {
+	if step%2 == 1 {
+		return "USD", "57", fmt.Sprintf("60.%02d", step%97)
+	}
+	return "EUR", "63", fmt.Sprintf("68.%02d", step%97)
+}
+
+// accountStep is the n-th step about accounts, from 1: a new account with a key, its second key, the end of its first key.
+func (l *workload) accountStep(n int) error {
+	number, what := (n-1)/3, (n-1)%3
+	email, err := account.ParseEmail(fmt.Sprintf("caller-%d@example.com", number))
+	if err != nil {
+		return err
+	}
+	from := netip.AddrFrom4([4]byte{10, 0, byte(n >> 8), byte(n)})
+	if err := l.system.RequestCode(email, from); err != nil {
+		return err
+	}
+	token, _, err := l.system.OpenSession(email, *l.mail.last.Load(), from)
+	if err != nil {
+		return err
+	}
+	if what < 2 {
+		_, _, err = l.system.CreateKey(token.Digest(), fmt.Sprintf("key %d", n))
+		return err
+	}
+	keys, err := l.system.Keys(token.Digest())
+	if err != nil || len(keys) == 0 {
+		return errors.Join(err, errors.New("the keys are gone"))
+	}
+	oldest := slices.MinFunc(keys, func(a, b account.KeyRecord) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	return l.system.RevokeKey(token.Digest(), oldest.ID)
+}
+
+// view is what callers and the operator see, as text: the newest price of each currency, and each account with its keys.
+func (l *workload) view() (string, error) {
+	page, err := l.system.Rates(engine.RatesQuery{PageRequest: engine.PageRequest{Limit: 10}})
+	var empty *engine.Error
+	var words []string
+	switch {
+	case errors.As(err, &empty) && empty.Code == engine.CodeDataUnavailable:
+		page = &engine.Page[*engine.Rate]{}
+	case err != nil:
+		return "", err
+	}
+	for _, rate := range page.Items {
+		words = append(words, fmt.Sprintf("%s %s of %d", rate.Currency, rate.Sell.String(), stepAt(rate.LastCheckedAt)))
+	}
+	accounts, err := l.system.ListAccounts()
+	if err != nil {
+		return "", err
+	}
+	slices.SortFunc(accounts, func(a, b account.Summary) int { return int(a.ID) - int(b.ID) })
+	for _, account := range accounts {
+		record, _, err := l.system.ShowAccount(account.ID)
+		if err != nil {
+			return "", err
+		}
+		words = append(words, fmt.Sprintf("account %d of %d", account.ActiveKeys, len(record.Keys)))
+	}
+	return strings.Join(words, ", "), nil
+}
+
+// viewAfter is what view must be after a step. half is another one that a crash in this step may leave, "" when there is none.
+func viewAfter(step int) (whole, half string) {
+	last := map[string]string{}
+	var accounts []string
+	for n := 1; n <= step; n++ {
+		if n%accountStepEvery != 0 {
+			currency, _, sell := priceOf(n)
+			last[currency] = fmt.Sprintf("%s %s of %d", currency, sell, n)
+			continue
+		}
+		switch (n/accountStepEvery - 1) % 3 {
+		case 0:
+			accounts = append(accounts, "account 1 of 1")
+		case 1:
+			accounts[len(accounts)-1] = "account 2 of 2"
+		case 2:
+			accounts[len(accounts)-1] = "account 1 of 2"
+		}
+	}
+	words := slices.AppendSeq([]string{}, maps.Values(last))
+	slices.Sort(words)
+	whole = strings.Join(append(words, accounts...), ", ")
+	if step%accountStepEvery == 0 && step > 0 && (step/accountStepEvery-1)%3 == 0 {
+		half = strings.Join(append(words, append(slices.Clone(accounts[:len(accounts)-1]), "account 0 of 0")...), ", ")
+	}
+	return whole, half
+}
+
+// workloadStepsMax bounds the search for the step of a view.
+const workloadStepsMax = 400
+
+// stepOf is the last whole step that a view shows, -1 when no life leaves such a view.
+func stepOf(view string) int {
+	for step := range workloadStepsMax {
+		whole, half := viewAfter(step)
+		if view == whole {
+			return step
+		}
+		if view == half && half != "" {
+			return step - 1
+		}
+	}
+	return -1
+}
+
+// diskSlackBytes is beside twice what lives in a directory (W10): 64 MiB, for segments of 2 KiB in place of 4 MiB.
+const diskSlackBytes = 64 << 20 / (4 << 20 / segmentBytes)
+
+// checkDiskUse holds the size of a directory against what lives in it.
+func (w *sweep) checkDiskUse(dir string) error {
+	report, err := wal.Verify(dir)
+	if err != nil {
+		return err
+	}
+	live := report.LogBytes
+	for _, snapshot := range report.Snapshots {
+		live += snapshot.Bytes
+	}
+	total, err := sizeOf(dir)
+	if err != nil {
+		return err
+	}
+	if total > 2*live+diskSlackBytes {
+		return fmt.Errorf("the directory has %d bytes, %d of them live", total, live)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if live > 0 {
+		w.diskWorst = max(w.diskWorst, float64(total)/float64(live))
+	}
+	return nil
+}
+
+// sizeOf is how many bytes a directory has.
+func sizeOf(dir string) (total int64, err error) {
+	err = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil {
+			total += info.Size()
+		}
+		return err
+	})
+	return total, err
+}
+
+// killed is a directory whose node was killed right after a step: its records are in the log, behind a snapshot.
+func killed(t *testing.T, steps int) map[string][]byte {
+	t.Helper()
+	dir := filepath.Join(memoryDir(t), "data")
+	l, err := openWorkload(dir, nil)
+	noError(t, err)
+	for step := 1; step <= steps; step++ {
+		l.at.Store(instantOf(step).UnixNano())
+		noError(t, l.step(step))
+	}
+	left := readDir(t, dir)
+	noError(t, l.system.Close())
+	return left
+}
+
+// readDir is the content of a directory, but for its lock.
+func readDir(t *testing.T, dir string) map[string][]byte {
+	t.Helper()
+	all := map[string][]byte{}
+	entries, err := os.ReadDir(dir)
+	noError(t, err)
+	for _, entry := range entries {
+		if !entry.Type().IsRegular() || entry.Name() == "LOCK" {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(dir, entry.Name()))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // an unfinished snapshot that is finished by now
+		}
+		noError(t, err)
+		all[entry.Name()] = data
+	}
+	return all
+}
+
+// segments are the names of the log's segments, oldest first.
+func segments(all map[string][]byte) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(name string) bool {
+		return len(name) != 20 || strings.Trim(name, "0123456789") != ""
+	})
+}
+
+// tornTails adds what a power cut leaves: half a frame, half a mark, half a snapshot.
+func addTornTails(all map[string][]byte) map[string][]byte {
+	names := segments(all)
+	first, last := all[names[0]], names[len(names)-1]
+	all = flipBit(all, "mark", 700)
+	all[last] = append(slices.Clone(all[last]), first[:20]...)
+	all["snapshot-00000000000000009999.tmp"] = first[:100]
+	return all
+}
+
+// flipBit has another bit in one byte of a file.
+func flipBit(all map[string][]byte, name string, at int) map[string][]byte {
+	all = maps.Clone(all)
+	all[name] = slices.Clone(all[name])
+	all[name][at] ^= 1
+	return all
+}
+
+// TestFaultsW3_EverySystemCall kills a node before each system call that touches its directory: from its first start to a clean end,
+// after a kill, and with a torn tail. The log is the program's, driven by the program's actors; only the thread on which it works is
+// pinned. W10: snapshots and compaction are among the calls. Repairs and restores are stopped at each step by the tests of package wal.
+func TestFaultsW3_EverySystemCall(t *testing.T) {
+	left := killed(t, 31)
+	scenarios := []scenario{
+		{name: "first life", kind: workloadCorrect, steps: 140},
+		{name: "after a kill", kind: workloadCorrect, initialDir: left, stepsBefore: 31, steps: 155},
+		{name: "torn tail", kind: workloadCorrect, initialDir: addTornTails(left), stepsBefore: 31, steps: 140},
+	}
+	bad, kinds := 0, map[string]int{}
+	for _, s := range scenarios {
+		w := newSweep(t, s)
+		w.run(strings.Split(writePath, ","), 0, 1)
+		w.report()
+		bad += len(w.failures)
+		for call, n := range w.fired {
+			kinds[call] += n
+		}
+		progress(t, "%s: %d crashes fired, %d runs ended untouched, %d bad, %d torn tails, worst directory %.1f times what lives in it; calls %v",
+			s.name, sum(w.fired), w.untouched, len(w.failures), w.torn, w.diskWorst, w.calls.counts)
+		if sum(w.fired) == 0 || w.undershoot > sum(w.fired)/10 {
+			t.Errorf("%s: %d crashes fired, %d that should have did not", s.name, sum(w.fired), w.undershoot)
+		}
+	}
+	figure(t, "crashed at %d system calls of the write path, %d bad; %v", sum(kinds), bad, kinds)
+	if sum(kinds) < 2000 {
+		t.Errorf("%d crashes fired, want 2000", sum(kinds))
+	}
+	for _, call := range []string{"openat", "write", "pwrite64", "fsync", "renameat", "unlinkat", "ftruncate", "mkdirat"} {
+		if kinds[call] == 0 {
+			t.Errorf("no crash at %s", call)
+		}
+	}
+}
+
+// TestFaultsW3_ControlEarly plants a log that acknowledges a batch before it writes it: the same sweep must object.
+func TestFaultsW3_ControlEarly(t *testing.T) {
+	w := newSweep(t, scenario{name: "acknowledged early", kind: workloadEarlyAck, steps: 30})
+	w.run(strings.Split(writePath, ","), 0, 7)
+	fired := sum(w.fired)
+	figure(t, "control, acknowledged before it is written: %d crashes fired, %d noticed", fired, len(w.failures))
+	if fired == 0 || len(w.failures) < fired/4 {
+		t.Errorf("%d of %d crashes noticed", len(w.failures), fired)
+	}
+}
+
+// failureCalls are the calls that write and sync.
+func failureCalls() []string { return []string{"write", "pwrite64", "fsync"} }
+
+// TestFaultsW6_EachWriteAndSyncFails lets the K-th write and the K-th sync fail, K = 1 to 200, at the first start, in
+// appends, segment rolls, snapshots and compaction: nothing is written, synced or acknowledged after it, and what was
+// acknowledged is there at the next start.
+func TestFaultsW6_EachWriteAndSyncFails(t *testing.T) {
+	t.Parallel()
+	const each = 200
+	w := newSweep(t, scenario{name: "EIO", kind: workloadCorrect, steps: 150, errno: "EIO"})
+	w.run(failureCalls(), each, 1)
+	w.report()
+	figure(t, "EIO injected at %d writes and syncs (%v), %d bad", sum(w.fired), w.fired, len(w.failures))
+	for _, call := range failureCalls() {
+		if w.fired[call] < each*9/10 {
+			t.Errorf("%s failed %d times, want %d", call, w.fired[call], each)
+		}
+	}
+}
+
+// TestFaultsW7_EachWriteFindsNoSpace has the K-th write find no space, K = 1 to 60, although there had been some when the log
+// looked: that is a failed write like any other, and what was acknowledged is there at the next start.
+func TestFaultsW7_EachWriteFindsNoSpace(t *testing.T) {
+	w := newSweep(t, scenario{name: "ENOSPC", kind: workloadCorrect, steps: 60, errno: "ENOSPC"})
+	w.run([]string{"write", "pwrite64"}, 60, 1)
+	w.report()
+	figure(t, "ENOSPC injected at %d writes (%v), %d bad", sum(w.fired), w.fired, len(w.failures))
+	if sum(w.fired) < 110 {
+		t.Errorf("%d writes failed", sum(w.fired))
+	}
+}
+
+// sum is how many there are of all kinds.
+func sum(kinds map[string]int) (all int) {
+	for _, count := range kinds {
+		all += count
+	}
+	return all
+}

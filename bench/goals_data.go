@@ -1,0 +1,317 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// How much there is to start with, to take in and to grow by.
+const (
+	startRecords  = 1_000_000
+	startAccounts = 100_000
+	memoryFew     = 100
+	memoryMany    = 100_000
+	importLines   = 300_000
+	growthTimes   = 10
+	// repeatsMax is how many starts, or runs of an import, a figure is the median of, at most.
+	repeatsMax = 7
+)
+
+// importedText begins the line that a node logs when a file is taken in.
+const importedText = "imported "
+
+// measureF8 times starts: from the moment at which the process is begun until a question is answered 200. Each is of a node that was
+// killed, so that all of them find the same directory.
+func measureF8(ctx context.Context, l *runner, g *goal) error {
+	for _, one := range []struct {
+		name, dir string
+		size      fixtureSize
+		want      float64 // ms
+	}{
+		{"after 1,000,000 records in the log", "start-records", fixtureSize{44, 8, 1, 1}, 1000},
+		{"100,000 accounts, from a snapshot", "start-accounts", fixtureSize{44, 8, startAccounts, 1}, 300},
+		{"a year of 50 institutions and 5 currencies, from a snapshot", "start-history", fixtureSize{50, 5, 1, 365}, 300},
+	} {
+		made, err := newFixture(filepath.Join(l.dir, one.dir), one.size)
+		if err == nil && one.dir == "start-records" {
+			err = l.growLog(ctx, made)
+		}
+		if err != nil {
+			return err
+		}
+		m := measure{Name: one.name, Unit: "ms"}
+		for range min(l.options.Rounds, repeatsMax) {
+			node, err := l.startNode(ctx, made)
+			if err != nil {
+				return err
+			}
+			node.kill()
+			m.Rounds = append(m.Rounds, float64(node.startDuration.Microseconds())/1000)
+		}
+		g.require(m, "≤", one.want, "every byte is checked before it counts, on one core")
+	}
+	return nil
+}
+
+// growLog has a node take so many observations in, each on its own, and kills it: under its own policy, with snapshots on the way and
+// records behind the last one.
+func (l *runner) growLog(ctx context.Context, made *fixture) error {
+	market, file := newMarket(engine.DefaultCatalogue(), fixtureSize{institutions: 44, currencies: 8}), filepath.Join(l.dir, "records.csv")
+	ago := func(line int) time.Duration { return time.Duration(startRecords-line) * time.Second / 2 }
+	if err := writeObservations(file, market, startRecords, "", ago); err != nil {
+		return err
+	}
+	node, err := l.startNode(ctx, made, "--import", file)
+	if err != nil {
+		return err
+	}
+	defer node.kill()
+	waiting, cancel := context.WithTimeout(ctx, 5*startTimeout)
+	defer cancel()
+	_, err = node.processes[0].awaitLine(waiting, importedText)
+	return errors.Join(err, os.Remove(file))
+}
+
+// measureF9 asks once in the name of each of many accounts, starts the node again and compares what its heap holds with that of a node
+// that has few. Accounts that asked just now are more: each has an actor for some minutes.
+func measureF9(ctx context.Context, l *runner, g *goal) error {
+	var after, now [2]float64
+	for i, accounts := range []int{memoryFew, memoryMany} {
+		made, err := newFixture(filepath.Join(l.dir, fmt.Sprintf("memory-%d", accounts)), fixtureSize{44, 8, accounts, 1})
+		if err != nil {
+			return err
+		}
+		if now[i], after[i], err = l.heapWithAccounts(ctx, made); err != nil {
+			return err
+		}
+	}
+	each := func(bytes [2]float64) []float64 { return []float64{(bytes[1] - bytes[0]) / (memoryMany - memoryFew)} }
+	g.require(measure{Name: "heap of an account that asked today, after a start", Unit: "B", Rounds: each(after)}, "≤", 1024, "")
+	g.add(measure{Name: "heap of an account that asked just now, with its actor", Unit: "B", Rounds: each(now)})
+	return nil
+}
+
+// heapWithAccounts is the heap of a node all of whose accounts have just asked, and again after a crash.
+func (l *runner) heapWithAccounts(ctx context.Context, made *fixture) (now, after float64, err error) {
+	node, err := l.startNode(ctx, made)
+	if err != nil {
+		return 0, 0, err
+	}
+	if err = l.useAllAccounts(ctx, node, made.keys); err == nil {
+		now, err = node.heap(ctx)
+	}
+	node.kill()
+	if err != nil {
+		return 0, 0, err
+	}
+	if node, err = l.startNode(ctx, made); err != nil {
+		return 0, 0, err
+	}
+	defer node.kill()
+	after, err = node.heap(ctx)
+	return now, after, err
+}
+
+// heap is what a node's heap holds after a collection.
+func (s *server) heap(ctx context.Context) (float64, error) {
+	if _, err := s.adminGet(ctx, "/debug/pprof/heap?gc=1"); err != nil {
+		return 0, err
+	}
+	return s.metric(ctx, "go_memstats_heap_alloc_bytes")
+}
+
+// useAllAccounts asks once in the name of each account: it is loaded at its first request, and leases.
+func (l *runner) useAllAccounts(ctx context.Context, on *server, keys []string) error {
+	return retry(ctx, func() error {
+		roll := &perAccount{keys: keys, mix: newMix(benchHost, nil, mixes()[mixBest])}
+		for roll.sent < len(keys) {
+			g := &clients{requests: roll, connections: l.options.Connections}
+			if _, err := l.sample(ctx, on, &load{groups: []*clients{g}, measure: time.Second}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// measureF10 times tasard import of refreshes of a whole market: reading, judging and the disk. A list says of all institutions what
+// they pay, as an aggregator does; otherwise each of them says its own.
+func measureF10(ctx context.Context, l *runner, g *goal) error {
+	list, err := l.importRate(ctx, "list")
+	if err != nil {
+		return err
+	}
+	list.Name = "observations a second, in lists of all institutions"
+	g.require(list, "≥", 50_000, "one core reads, judges, writes and waits for the disk")
+	each, err := l.importRate(ctx, "")
+	if err != nil {
+		return err
+	}
+	each.Name = "observations a second, each institution for itself"
+	g.add(each)
+	return nil
+}
+
+// importRate takes the same file into a new directory again and again.
+func (l *runner) importRate(ctx context.Context, list string) (measure, error) {
+	m := measure{Unit: "/s"}
+	market, file := newMarket(engine.DefaultCatalogue(), standardSize()), filepath.Join(l.dir, "intake"+list+".csv")
+	// A source says all that it has at once.
+	slices.SortStableFunc(market, func(a, b quoteSource) int { return strings.Compare(a.source, b.source) })
+	refreshes := importLines/len(market) + 1
+	ago := func(line int) time.Duration { return time.Duration(refreshes-line/len(market)) * time.Minute }
+	if err := writeObservations(file, market, refreshes*len(market), list, ago); err != nil {
+		return m, err
+	}
+	for round := range min(l.options.Rounds, repeatsMax) {
+		began, into := time.Now(), fmt.Sprintf("%s-%d", strings.TrimSuffix(file, ".csv"), round)
+		p, err := startProcess(&command{name: "tasard import", argv: []string{l.tasard, "import", "--data", into, file}}, serverCore)
+		if err == nil {
+			err = p.awaitExit(ctx)
+		}
+		if err != nil {
+			return m, err
+		}
+		m.Rounds = append(m.Rounds, float64(refreshes*len(market))/time.Since(began).Seconds())
+	}
+	return m, os.Remove(file)
+}
+
+// measureF11 compares nodes with more data with one that has little, asked for the same page by all their accounts.
+func measureF11(ctx context.Context, l *runner, g *goal) error {
+	before, base := len(l.started), fixtureSize{institutions: 44, currencies: 8, accounts: 100, days: 7}
+	start := func(dir string, size fixtureSize) (side, error) {
+		made, err := newFixture(filepath.Join(l.dir, "growth-"+dir), size)
+		if err != nil {
+			return side{}, err
+		}
+		node, err := l.track(l.startNode(ctx, made))
+		return side{node, made.keys, mixBest, 0}, err
+	}
+	small, err := start("base", base)
+	if err != nil {
+		return err
+	}
+	for _, more := range []struct {
+		name, dir string
+		size      fixtureSize
+	}{
+		{"10 times the institutions", "institutions", fixtureSize{growthTimes * base.institutions, base.currencies, base.accounts, base.days}},
+		{"10 times the currencies", "currencies", fixtureSize{base.institutions, growthTimes * base.currencies, base.accounts, base.days}},
+		{"1,000 times the accounts", "accounts", fixtureSize{base.institutions, base.currencies, 1000 * base.accounts, base.days}},
+	} {
+		place := len(l.started)
+		large, err := start(more.dir, more.size)
+		if err == nil && more.size.accounts > base.accounts {
+			err = l.useAllAccounts(ctx, large.server, large.keys)
+		}
+		if err != nil {
+			return err
+		}
+		pairs, err := l.compare(ctx, large, small)
+		if err = errors.Join(err, l.stopFrom(place)); err != nil {
+			return err
+		}
+		names := [2]string{"more", "base"}
+		g.require(ratioOf("requests/s, "+more.name, "/s", pairs, names, requestsPerSecond), "≥", 0.9, "each account has an actor, a mailbox and "+
+			"two windows of its own: of 100,000 none is in the processor's caches when it is asked for")
+		g.add(ratioOf("CPU time of a request, "+more.name, "ns", pairs, names, cpuPerRequest))
+	}
+	return l.stopFrom(before)
+}
+
+// measureF12 asks a node at half of what it can answer, first in quiet, then while every source says something new. A node takes one
+// file in, at its start, so each round has a node of its own, which reads from a pipe.
+func measureF12(ctx context.Context, l *runner, g *goal) error {
+	size := standardSize()
+	size.accounts = l.options.Accounts
+	made, err := newFixture(filepath.Join(l.dir, "refresh"), size)
+	if err != nil {
+		return err
+	}
+	node, err := l.startNode(ctx, made)
+	if err != nil {
+		return err
+	}
+	rate, err := l.halfCapacity(ctx, side{node, made.keys, mixBest, 0})
+	if err = errors.Join(err, node.stop()); err != nil {
+		return err
+	}
+	market, random := newMarket(engine.DefaultCatalogue(), size), rand.New(rand.NewPCG(l.options.Seed, 12))
+	var pairs []pair
+	for round := range l.options.Rounds {
+		for i := range market {
+			market[i].drift(random)
+		}
+		p, err := l.refreshRound(ctx, made, market, rate, round)
+		if err != nil {
+			return err
+		}
+		pairs = append(pairs, p)
+	}
+	names := [2]string{"refresh", "quiet"}
+	g.require(ratioOf(fmt.Sprintf("p99 of a round with a refresh, at %.0f requests/s", rate), "ns", pairs, names, p99), "≤", 1.5,
+		"decoding and judging share the one core with the readers, and "+limitSync)
+	g.add(ratioOf("longest answer", "ns", pairs, names, latencyMax))
+	return nil
+}
+
+// refreshRound is one round: b in quiet, a with the refresh.
+func (l *runner) refreshRound(ctx context.Context, made *fixture, market []quoteSource, rate float64, round int) (p pair, err error) {
+	pipe := filepath.Join(l.dir, fmt.Sprintf("refresh-%d.csv", round))
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		return p, fmt.Errorf("make a pipe: %w", err)
+	}
+	// Opened for both, it waits for no reader; the node sees its end when it is closed.
+	writer, err := os.OpenFile(pipe, os.O_RDWR, 0)
+	if err != nil {
+		return p, fmt.Errorf("open the pipe: %w", err)
+	}
+	node, err := l.startNode(ctx, made, "--import", pipe)
+	if err != nil {
+		return p, errors.Join(err, writer.Close())
+	}
+	defer func() { err = errors.Join(err, node.stop()) }()
+	s := side{node, made.keys, mixBest, rate}
+	if p.b, err = l.measure(ctx, s, round); err != nil {
+		return p, errors.Join(err, writer.Close())
+	}
+	said := make(chan error, 1)
+	go func() { // the load has the other thread
+		said <- errors.Join(writeMarket(ctx, writer, market, l.options.Warmup+l.options.Measure/10), writer.Close())
+	}()
+	p.a, err = l.measure(ctx, s, round)
+	if err = errors.Join(err, <-said); err == nil {
+		_, err = node.processes[0].awaitLine(ctx, importedText)
+	}
+	return p, err
+}
+
+// writeMarket writes what every counter says now, after a pause.
+func writeMarket(ctx context.Context, to *os.File, market []quoteSource, pause time.Duration) error {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	lines, now := []byte(observationHeader), time.Now()
+	for i := range market {
+		lines = market[i].appendLine(lines, market[i].source, now)
+	}
+	_, err := to.Write(lines)
+	return err
+}

@@ -1,0 +1,99 @@
+//go:build faults && linux
+
+package main
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+const (
+	healthMax = 50 * time.Millisecond
+	// keyedShare of those with a key are served, if all of them together ask for no more than keyedPart of what the node can do.
+	keyedShare = 0.99
+	keyedPart  = 1. / 3
+	// twoKeyedShare is of eight seconds, the first moment among them.
+	twoKeyedShare = 0.8
+)
+
+// TestFaultsO2_Priorities: at three times capacity those who ask for the health of the node have it at once, clients with a key are
+// served before those without, and history and conversions come last.
+func TestFaultsO2_Priorities(t *testing.T) {
+	needLimits(t)
+	f := smallFixture(t, 500)
+	t.Run("node", func(t *testing.T) {
+		o := startOverloaded(t, buildNode(t, ""), f, 0)
+		turns := o.inRounds(t, func(capacity float64) []*clients { return o.byPriority(t, capacity, overloadSpan) })
+		// Those with a key are promised to be served up to keyedPart of what the node can do, from overloadOnset on.
+		promised, served := 0., 0.
+		for _, one := range turns {
+			keyed := one.groups[2]
+			capacity := (capacityOf(one.before) + capacityOf(one.after)) / 2
+			most := min(float64(keyed.intended), keyedPart*capacity*(overloadSpan-overloadOnset).Seconds())
+			promised, served = promised+most, served+min(most, float64(keyed.answeredOK()))
+		}
+		groups, kept := together(turns), served/promised
+		for _, g := range groups[:2] {
+			if slowest := time.Duration(g.latency.Max()); g.answeredOK() != g.intended || slowest > healthMax {
+				t.Errorf("%s: slowest %v, want all within %v; %s", g.name, slowest, healthMax, g)
+			}
+		}
+		keyed, anonymous, costly := groups[2], groups[3], groups[4]
+		told := fmt.Sprintf("served with a key %.3f of what is promised and %.3f of all, without %.3f, history and conversions %.3f", kept, keyed.servedShare(),
+			anonymous.servedShare(), costly.servedShare())
+		figure(t, "%s", told)
+		if kept < keyedShare || anonymous.servedShare() >= keyed.servedShare() || costly.servedShare() > anonymous.servedShare()/2 {
+			t.Error(told)
+		}
+		for _, g := range groups[2:] {
+			checkRefusals(t, g)
+		}
+	})
+	t.Run("control", func(t *testing.T) {
+		o := startOverloaded(t, withoutShedding(t), f, 0)
+		groups := o.byPriority(t, capacityOf(o.base(t)), controlSpan)
+		if keyed, costly := groups[2], groups[4]; keyed.servedShare() >= keyedShare && costly.servedShare() < groups[3].servedShare()/2 {
+			t.Errorf("without admission slots the order is the same: this test proves nothing")
+		}
+	})
+}
+
+// byPriority puts three times what the node can do on it, of every kind.
+func (o *overloaded) byPriority(t *testing.T, capacity float64, span time.Duration) []*clients {
+	t.Helper()
+	health := []requestTemplate{{operation: "health", weight: 1, path: "/livez", headers: "Connection: close\r\n"}}
+	fresh := newMix(benchHost, nil, health)
+	health[0].headers = ""
+	costly := newMix(benchHost, nil, slices.Concat(mixes()[mixHistory], mixes()[mixConvert]))
+	groups := []*clients{
+		{name: "health, new connections", requests: fresh, connections: 20, rate: 20, reconnects: true, startAfter: overloadOnset, net: 3, perAddress: 20},
+		{name: "health", requests: newMix(benchHost, nil, health), connections: 10, rate: 20, startAfter: overloadOnset, net: 4, perAddress: 10},
+		{name: "with a key", requests: asking(o.fixture.keys), connections: 512, rate: 0.3 * capacity, startAfter: overloadOnset, net: 5, perAddress: 16},
+		{name: "without", requests: asking(nil), connections: 4096, rate: 2 * capacity, net: 2, perAddress: clientsPerAddress},
+		{name: "history and convert", requests: costly, connections: 2048, rate: 0.7 * capacity, net: 6, perAddress: clientsPerAddress},
+	}
+	runClients(t, o.address, span, overloadPatience, groups...)
+	for _, g := range groups {
+		figure(t, "%s: served %.3f of what was to be sent, slowest %v; %s", g.name, g.servedShare(), time.Duration(g.latency.Max()).Round(time.Microsecond), g)
+	}
+	return groups
+}
+
+// TestFaultsO2_TwoProcessors: the order is the same where two threads share what there is.
+func TestFaultsO2_TwoProcessors(t *testing.T) {
+	needLimits(t)
+	c := newCgroup(t, 0)
+	o := startInCgroup(t, c, c.wrap("/usr/bin/env", "GOMAXPROCS=2", buildNode(t, "")), -1, smallFixture(t, 500))
+	groups := o.byPriority(t, capacityOf(o.base(t)), controlSpan)
+	keyed, anonymous, costly := groups[2], groups[3], groups[4]
+	if keyed.servedShare() < twoKeyedShare || anonymous.servedShare() > keyed.servedShare()/2 || costly.servedShare() > anonymous.servedShare()/2 {
+		t.Errorf("served with a key %.3f, without %.3f, history and conversions %.3f", keyed.servedShare(), anonymous.servedShare(), costly.servedShare())
+	}
+	for _, g := range groups[:2] {
+		if g.answeredOK() != g.intended {
+			t.Errorf("%s: %s", g.name, g)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+const okHead = "HTTP/1.1 200 OK\r\n"
+
+// TestResponseParser reads one answer after the other with the same reader, whole and in pieces: none has an effect on the next.
+func TestResponseParser(t *testing.T) {
+	long := strings.Repeat("x", headBytesMax)
+	a := new(responseParser)
+	for stream, want := range map[string]struct {
+		status int
+		last   bool
+		err    error // io.ErrUnexpectedEOF: there is more to come
+	}{
+		okHead + "Content-Length: 5\r\n\r\nhello":                                   {200, false, nil},
+		okHead + "Content-Length: 0\r\n\r\n":                                        {200, false, nil},
+		okHead + "cOnTENT-lENGTH:\t5 \r\n\r\nhello":                                 {200, false, nil},
+		okHead + "Content-Length-X: 7\r\nContent-Length: 1\r\n\r\nx":                {200, false, nil},
+		"HTTP/1.1 429\r\nContent-Length: 2\r\n\r\n{}":                               {429, false, nil},
+		"HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n":                    {304, false, nil},
+		"HTTP/1.1 204 No Content\r\n\r\n":                                           {204, false, nil},
+		okHead + "Connection: Close\r\nContent-Length: 1\r\n\r\nx":                  {200, true, nil},
+		okHead + "Connection: closer\r\nContent-Length: 1\r\n\r\nx":                 {200, false, nil},
+		"HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx":                             {200, true, nil},
+		"HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\nContent-Length: 1\r\n\r\nx":   {200, false, nil},
+		okHead + "Content-Length: 5\r\n":                                            {0, false, io.ErrUnexpectedEOF},
+		okHead + "Content-Length: 5\r\n\r\nhell":                                    {0, false, io.ErrUnexpectedEOF},
+		"":                                                                          {0, false, io.ErrUnexpectedEOF},
+		okHead + "Content-Length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n": {0, false, errHead},
+		okHead + "Connection: close\r\n\r\nx":                                       {0, false, errHead},
+		okHead + "Content-Length: 1\r\nContent-Length: 2\r\n\r\nxx":                 {0, false, errHead},
+		okHead + "Content-Length: -1\r\n\r\n":                                       {0, false, errHead},
+		okHead + "Content-Length: \r\n\r\n":                                         {0, false, errHead},
+		okHead + "Content-Length: 10000000000000\r\n\r\n":                           {0, false, errHead},
+		okHead + "Content-Length: 1\r\n\r\nx" + okHead:                              {0, false, errExcess},
+		"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n":                    {0, false, errHead},
+		"HTTP/2.0 200 OK\r\nContent-Length: 1\r\n\r\nx":                             {0, false, errHead},
+		"HTTP/1.1 2x0 OK\r\nContent-Length: 1\r\n\r\nx":                             {0, false, errHead},
+		"HTTP/1.1 2000 OK\r\nContent-Length: 1\r\n\r\nx":                            {0, false, errHead},
+		"SSH-2.0-OpenSSH_9.6\r\n\r\n":                                               {0, false, errHead},
+		okHead + "Server: " + long:                                                  {0, false, errHead},
+	} {
+		for _, size := range []int{len(stream) + 1, 1, 7} {
+			a.reset()
+			err := readPieces(a, []byte(stream), size)
+			if !errors.Is(err, want.err) || err == nil && (a.status != want.status || a.closes != want.last) {
+				t.Errorf("%.90q in pieces of %d: status %d, last %v, error %v; want %+v", stream, size, a.status, a.closes, err, want)
+			}
+		}
+	}
+}
+
+// FuzzResponseParser: how a stream is cut changes nothing, and what net/http reads of it agrees, where that reads an answer too: it looks at more
+// of a head, and refuses more.
+func FuzzResponseParser(f *testing.F) {
+	f.Add([]byte("HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\nConnection: close\r\n\r\n"), uint8(1))
+	f.Add([]byte("HTTP/1.0 200 OK\r\nContent-Length: 01\r\n\r\nx"), uint8(40))
+	f.Add([]byte(okHead+"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), uint8(9))
+	f.Fuzz(func(t *testing.T, stream []byte, size uint8) {
+		var atOnce, cut responseParser
+		err := readPieces(&atOnce, stream, len(stream)+1)
+		if errCut := readPieces(&cut, stream, int(size)+1); !errors.Is(errCut, err) {
+			t.Fatalf("at once: error %v, in pieces of %d: %v", err, int(size)+1, errCut)
+		}
+		if err != nil {
+			return
+		}
+		if cut.status != atOnce.status || cut.closes != atOnce.closes {
+			t.Fatalf("at once: %d, last %v; in pieces: %d, %v", atOnce.status, atOnce.closes, cut.status, cut.closes)
+		}
+		reader := bufio.NewReader(bytes.NewReader(stream))
+		response, err := http.ReadResponse(reader, nil)
+		if err != nil {
+			return
+		}
+		body, err := io.ReadAll(response.Body)
+		if err = errors.Join(err, response.Body.Close()); err != nil || response.StatusCode != atOnce.status || reader.Buffered() > 0 {
+			t.Fatalf("net/http reads %d, a body of %d bytes, and leaves %d: %v", response.StatusCode, len(body), reader.Buffered(), err)
+		}
+	})
+}
+
+// readPieces feeds a stream in pieces until the answer is whole and the stream at its end, or there is an error.
+func readPieces(a *responseParser, stream []byte, size int) error {
+	whole := false
+	for len(stream) > 0 {
+		piece := stream[:min(size, len(stream))]
+		stream = stream[len(piece):]
+		var err error
+		if whole, err = a.feed(piece); err != nil {
+			return err
+		}
+	}
+	if !whole {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}

@@ -1,0 +1,246 @@
+//go:build faults && linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	slowClients = 10_000
+	slowSpan    = 60 * time.Second // each client is opened anew when it was closed
+	slowClosed  = 6 * time.Second
+	slowP99     = 20 * time.Millisecond
+	// slowMiB is what the node may take in all. A client that takes nothing of its answers holds some 18 KiB of buffers; the others some 4.
+	slowMiB  = 300
+	goodRate = 200
+	// slowInterval is how often a slow client sends another byte; they do so in so many parts of it, not all at once.
+	slowInterval = time.Second
+	slowParts    = 50
+	// slowArrival is how long it takes until all of them are there.
+	slowArrival = 4 * time.Second
+)
+
+// slowMethod is a way to keep a server waiting.
+type slowMethod int
+
+const (
+	slowHeader slowMethod = iota
+	slowBody
+	slowRead
+	slowMethods
+)
+
+// slowClient is one that sends, or takes, hardly anything.
+type slowClient struct {
+	kind   slowMethod
+	socket int
+	opened time.Duration // when it began to be slow
+	gone   bool
+}
+
+// slowClientSet are slow clients, and what became of them.
+type slowClientSet struct {
+	target  unix.Sockaddr
+	clients []slowClient
+	began   time.Time
+	closed  [slowMethods]int
+	longest [slowMethods]time.Duration // until the server closed one
+}
+
+// raiseDescriptors lets this process have as many as the test needs.
+func raiseDescriptors(t *testing.T, wanted uint64) {
+	t.Helper()
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	limit.Cur, limit.Max = max(limit.Cur, wanted), max(limit.Max, wanted)
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Skipf("NEEDS %d descriptors: ulimit -n: %v", wanted, err)
+	}
+}
+
+func (s *slowClientSet) now() time.Duration { return time.Since(s.began) }
+
+// slowRequest is what a client sends at first; of the slow readers it asks for so much that no socket takes it in.
+func slowRequest(kind slowMethod) string {
+	switch kind {
+	case slowHeader:
+		return "GET /v1/currencies HTTP/1.1\r\nHost: a\r\nX-Slow: "
+	case slowBody:
+		return "POST /v1/account/codes HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 4000\r\n\r\n{"
+	}
+	return strings.Repeat("GET /v1/rates?limit=200 HTTP/1.1\r\nHost: a\r\n\r\n", 5)
+}
+
+func (s *slowClientSet) open(number int) error {
+	c := &s.clients[number]
+	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
+	if err != nil {
+		return err
+	}
+	if c.kind == slowRead { // little room, so that answers stay with the server
+		_ = unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_RCVBUF, 2048)
+	}
+	_ = unix.SetsockoptInt(socket, unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1)
+	_, source := socketAddress(netip.AddrFrom4([4]byte{127, 9, byte(number / 100 / 250), byte(1 + number/100%250)}), 0)
+	if err := errors.Join(unix.Bind(socket, source), unix.Connect(socket, s.target), unix.SetNonblock(socket, true)); err != nil {
+		_ = unix.Close(socket)
+		return err
+	}
+	_, _ = unix.Write(socket, []byte(slowRequest(c.kind)))
+	c.socket, c.opened, c.gone = socket, s.now(), false
+	return nil
+}
+
+// tick lets the clients of one part send their next byte, and opens those anew that the server has closed. A slow reader takes nothing: it
+// looks whether the server has given up.
+func (s *slowClientSet) tick(part int) error {
+	for i := part; i < len(s.clients); i += slowParts {
+		c := &s.clients[i]
+		if c.kind != slowRead {
+			_, _ = unix.Write(c.socket, []byte("x"))
+		}
+		if hasEnded(c.socket, c.kind) {
+			s.closed[c.kind]++
+			s.longest[c.kind] = max(s.longest[c.kind], s.now()-c.opened)
+			_ = unix.Close(c.socket)
+			c.gone = true
+			if err := s.open(i); err != nil {
+				return fmt.Errorf("client %d again: %w", i, err)
+			}
+		}
+	}
+	return nil
+}
+
+// hasEnded tells whether the server has ended a connection. Of a slow reader the kernel knows it before the answers are read.
+func hasEnded(socket int, kind slowMethod) bool {
+	if kind == slowRead {
+		polled := []unix.PollFd{{Fd: int32(socket), Events: unix.POLLRDHUP}}
+		_, _ = unix.Poll(polled, 0)
+		info, err := unix.GetsockoptTCPInfo(socket, unix.IPPROTO_TCP, unix.TCP_INFO)
+		const established = 1
+		return polled[0].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0 || err != nil || info.State != established
+	}
+	var room [512]byte
+	for {
+		n, err := unix.Read(socket, room[:])
+		switch {
+		case err != nil:
+			return !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR)
+		case n == 0:
+			return true
+		}
+	}
+}
+
+// TestFaultsO3_SlowClients: ten thousand who send their headers, or a body, byte by byte, or read nothing of what they asked for. Everybody
+// else is served as if they were not there, and each of them is closed in time. The control is a node that has all the time in the world.
+func TestFaultsO3_SlowClients(t *testing.T) {
+	raiseDescriptors(t, 2*slowClients)
+	f, err := newFixture(t.TempDir(), fixtureSize{institutions: 50, currencies: 4, accounts: 10, days: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("node", func(t *testing.T) {
+		slow, good, peak := loadBesideSlow(t, buildNode(t, ""), f, slowSpan)
+		total := slow.closed[slowHeader] + slow.closed[slowBody] + slow.closed[slowRead]
+		figure(t, "%d slow clients for %v, closed %d times (headers within %v, bodies %v, readers %v); others: %s, slowest %v; %d MiB",
+			slowClients, slowSpan, total, slow.longest[slowHeader].Round(time.Millisecond), slow.longest[slowBody].Round(time.Millisecond),
+			slow.longest[slowRead].Round(time.Millisecond), good, time.Duration(good.latency.Max()).Round(time.Microsecond), peak)
+		if good.answeredOK() != good.intended || good.quantile(99) > slowP99 || peak > slowMiB {
+			t.Errorf("want all served, p99 of %v, %d MiB", slowP99, slowMiB)
+		}
+		for kind := range slowMethods {
+			if slow.closed[kind] < slowClients/int(slowMethods) || slow.longest[kind] > slowClosed+2*slowInterval {
+				t.Errorf("kind %d: %d closed, the last after %v; want each within %v", kind, slow.closed[kind], slow.longest[kind], slowClosed)
+			}
+		}
+	})
+	t.Run("control", func(t *testing.T) {
+		path := buildNode(t, "httpapi/server.go", "readTimeoutDefault      = 5 * time.Second", "readTimeoutDefault = time.Hour")
+		slow, _, _ := loadBesideSlow(t, path, f, 2*slowClosed)
+		figure(t, "control, no limit of time: %d of %d closed", slow.closed[slowHeader]+slow.closed[slowBody], slowClients)
+		if slow.closed[slowHeader]+slow.closed[slowBody] > 0 {
+			t.Error("clients are closed without the limit that is there for it")
+		}
+	})
+}
+
+// loadBesideSlow has good requests made while slow clients are there; whoever of them is closed comes again while the time lasts.
+func loadBesideSlow(t *testing.T, path string, f *fixture, span time.Duration) (*slowClientSet, *clients, int) {
+	t.Helper()
+	all := fmt.Sprintf("GOMAXPROCS=%d", runtime.NumCPU()) // it is not measured against others: it may have what there is
+	found, err := startNode(t.Context(), []string{"/usr/bin/env", all, path}, f, -1, "--connections-per-address", "128")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer found.kill() // slow clients may be there still
+	address := netip.MustParseAddrPort(found.address)
+	_, target := socketAddress(address.Addr(), int(address.Port()))
+	s := &slowClientSet{target: target, clients: make([]slowClient, slowClients), began: time.Now()}
+	defer s.close()
+	if err := s.openAll(); err != nil {
+		t.Fatal(err)
+	}
+	stop, stopped := make(chan struct{}), make(chan error, 1)
+	go func() { stopped <- s.tickUntil(stop) }()
+	good := &clients{name: "good", requests: asking(nil), connections: 20, rate: goodRate, net: 2, perAddress: 1}
+	runClients(t, found.address, span, time.Second, good)
+	peak := peakMemory(t, found)
+	close(stop)
+	if err := <-stopped; err != nil {
+		t.Fatal(err)
+	}
+	return s, good, peak
+}
+
+// openAll opens all of them within slowArrival: they are slow, and no flood.
+func (s *slowClientSet) openAll() error {
+	ticker := time.NewTicker(slowArrival * slowParts / slowClients)
+	defer ticker.Stop()
+	for i := range s.clients {
+		if i%slowParts == 0 {
+			<-ticker.C
+		}
+		s.clients[i] = slowClient{kind: slowMethod(i) % slowMethods, socket: -1, gone: true}
+		if err := s.open(i); err != nil {
+			return fmt.Errorf("client %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// tickUntil goes on until the end.
+func (s *slowClientSet) tickUntil(stop <-chan struct{}) error {
+	ticker := time.NewTicker(slowInterval / slowParts)
+	defer ticker.Stop()
+	for part := 0; ; part = (part + 1) % slowParts {
+		select {
+		case <-stop:
+			return nil
+		case <-ticker.C:
+		}
+		if err := s.tick(part); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *slowClientSet) close() {
+	for i := range s.clients {
+		if !s.clients[i].gone && s.clients[i].socket >= 0 {
+			_ = unix.Close(s.clients[i].socket)
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package doctor
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/tasard/tasard/actors"
+	"github.com/tasard/tasard/cmd/internal/terminal"
+	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
+	"github.com/tasard/tasard/httpapi"
+	"github.com/tasard/tasard/node"
+)
+
+const (
+	day = 24 * time.Hour
+	// rehearsalDays is how far ahead the switch of a rehearsal is that nobody has announced: a day more than the notice.
+	rehearsalDays = 15
+	// rehearsalPath is what the client of the rehearsal asks.
+	rehearsalPath = "/v1/rates/best?currency=USD&operation=buy"
+)
+
+// clientView is what a client without a key gets on one day of the switch.
+type clientView struct {
+	Day     string    `json:"day"`
+	At      time.Time `json:"at"`
+	Request string    `json:"request"`
+	Status  string    `json:"status"`
+	Headers []string  `json:"headers"`
+}
+
+// rehearsal rehearses the switch to required keys.
+func (d *doctor) rehearsal(ctx context.Context) {
+	announced, required, said := d.plannedRequirement()
+	views, err := d.rehearse(ctx, announced, required)
+	if err != nil {
+		d.add(findingFail, "transition", "", "the rehearsal of the switch to required keys failed: %v", err)
+		return
+	}
+	d.rehearsed = views
+	d.add(findingOK, "transition", "", "%s: what a client without a key sees of it stands below", said)
+}
+
+// plannedRequirement is the announcement that a running node knows, that of --required-at, or one that was made now.
+func (d *doctor) plannedRequirement() (announced, required time.Time, said string) {
+	switch {
+	case !d.o.requiredAt.IsZero():
+		required = d.o.requiredAt
+		if announced = d.Clock(); announced.After(required.Add(-account.KeyNoticeMin)) {
+			announced = required.Add(-account.KeyNoticeMin)
+		}
+		return announced, required, "keys required at " + terminal.FormatInstant(required) + ", as asked"
+	case d.node != nil && !d.node.RequiredAt.IsZero():
+		return d.node.AnnouncedAt, d.node.RequiredAt, "keys required at " + terminal.FormatInstant(d.node.RequiredAt) + ", as announced"
+	}
+	announced = d.Clock()
+	required = engine.DateOf(announced).AddDays(rehearsalDays).Start()
+	return announced, required, "keys are not announced; as if they were required at " + terminal.FormatInstant(required)
+}
+
+// rehearse starts the actors on a directory of its own, and the server that serve would start, and sets their clock from day to day.
+func (d *doctor) rehearse(ctx context.Context, announced, required time.Time) (views []clientView, err error) {
+	directory, err := os.MkdirTemp("", "tasard-doctor-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(directory)) }()
+	var now atomic.Pointer[time.Time]
+	now.Store(new(announced.Round(0)))
+	stage := d.config()
+	stage.Dir, stage.Clock = directory, func() time.Time { return *now.Load() }
+	stage.Reference = &node.ReferenceData{Catalogue: engine.DefaultCatalogue(), Sources: source.DefaultSet()}
+	stage.Monotonic = func() time.Duration { return now.Load().Sub(announced) } // no step: time has passed
+	data, err := node.OpenData(ctx, stage)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, data.Close()) }()
+	system := data.System
+	if _, err := system.Announce(required, "doctor"); err != nil {
+		return nil, err
+	}
+	wanted := stage.Core(*stage.Reference)
+	config := wanted.HTTPConfig(system)
+	config.Harness = &httpapi.Harness{} // its clock tells the Date
+	server := httpapi.New(config)
+	first := required.Add(-account.KeyNoticeMin)
+	if first.Before(announced) {
+		first = announced
+	}
+	for _, scene := range []struct {
+		name string
+		at   time.Time
+	}{{"Day -14", first}, {"Day 0", required}, {"Day +1", required.Add(day)}} {
+		now.Store(new(scene.at.Round(0)))
+		if err := publishSample(system, scene.at); err != nil {
+			return nil, err
+		}
+		view, err := requestView(server, scene.name, scene.at)
+		if err != nil {
+			return nil, err
+		}
+		views = append(views, view)
+	}
+	return views, nil
+}
+
+// publishSample gives the client something to ask for: without any rate the answer would be that there is none.
+func publishSample(system *actors.System, at time.Time) error {
+	_, err := system.Observe([]engine.Refresh{{
+		SourceID: "doctor", ObservedAt: at,
+		Observations: []engine.Observation{{InstitutionID: "popular", Currency: "USD", Buy: "59.00", Sell: "60.00"}},
+	}})
+	return err
+}
+
+// requestView asks the server over a connection in memory, and notes what came, as it came.
+func requestView(server *httpapi.Server, name string, at time.Time) (clientView, error) {
+	near, far := net.Pipe()
+	served := make(chan error, 1)
+	go func() { served <- server.ServeConn(far) }()
+	view, err := exchange(near, clientView{Day: name, At: at.UTC(), Request: "GET " + rehearsalPath})
+	return view, errors.Join(err, near.Close(), <-served)
+}
+
+func exchange(conn net.Conn, view clientView) (clientView, error) {
+	request, err := http.NewRequest(http.MethodGet, "http://tasard.test"+rehearsalPath, nil) //nolint:noctx // the pipe is the bound
+	if err != nil {
+		return view, err
+	}
+	request.Close = true
+	if err := request.Write(conn); err != nil {
+		return view, err
+	}
+	reader := bufio.NewReader(conn)
+	for {
+		line, err := reader.ReadString('\n')
+		if err != nil {
+			return view, err
+		}
+		switch line = strings.TrimRight(line, "\r\n"); {
+		case line == "":
+			_, err = io.Copy(io.Discard, reader)
+			return view, err
+		case view.Status == "":
+			view.Status = line
+		case line != "Connection: close": // the request asked for that
+			view.Headers = append(view.Headers, line)
+		}
+	}
+}

@@ -1,0 +1,209 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/cmd/internal/exit"
+	"github.com/tasard/tasard/cmd/internal/input"
+	"github.com/tasard/tasard/collectors"
+	"github.com/tasard/tasard/engine"
+)
+
+// fakeSink is an intake that refuses each observation whose buy side says so, and can fail.
+type fakeSink struct {
+	calls int
+	fails int // which call, 0 = none
+}
+
+func (d *fakeSink) Observe(refreshes []engine.Refresh) (engine.Receipt, error) {
+	d.calls++
+	if d.calls == d.fails {
+		return engine.Receipt{}, &engine.Error{Code: engine.CodeReadOnly, Message: "the disk is full"}
+	}
+	var receipt engine.Receipt
+	for i, refresh := range refreshes {
+		for j, o := range refresh.Observations {
+			switch o.Buy {
+			case "held":
+				receipt.Refused = append(receipt.Refused, engine.Refusal{Refresh: i, Index: j, Reason: engine.Zero, Detail: "why", QuarantineID: 7})
+			case "refused":
+				receipt.Refused = append(receipt.Refused, engine.Refusal{Refresh: i, Index: j, Reason: engine.UnknownCurrency, Detail: "why"})
+			default:
+				receipt.Accepted++
+			}
+		}
+	}
+	slices.Reverse(receipt.Refused) // an order of its own
+	return receipt, nil
+}
+
+// recordedReport remembers what it is told.
+type recordedReport struct {
+	lines []string
+	steps []importProgress
+}
+
+func (h *recordedReport) rejected(u rejectedLine) error {
+	h.lines = append(h.lines, u.String())
+	return nil
+}
+
+func (h *recordedReport) warn(question string) { h.lines = append(h.lines, question) }
+
+func (h *recordedReport) progress(p importProgress) { h.steps = append(h.steps, p) }
+
+// tickingClock is a clock that moves a second each time it is read.
+func tickingClock() func() time.Time {
+	now := time.Date(2026, 6, 30, 15, 0, 0, 0, time.UTC)
+	return func() time.Time {
+		now = now.Add(time.Second)
+		return now
+	}
+}
+
+func inputOf(text string) *input.File {
+	return &input.File{ReadCloser: io.NopCloser(strings.NewReader(text)), Name: "o.csv", Size: int64(len(text))}
+}
+
+func TestIntake_LinesOfWhatIsNotPublished(t *testing.T) {
+	text := header + observation(1, "59", "60") + observation(1, "held", "60") + "x\n" +
+		observation(2, "refused", "60") + observation(3, "58", "60")
+	var told recordedReport
+	in := &fileImport{sink: &fakeSink{}, clock: tickingClock(), report: &told}
+	if err := in.importFile(t.Context(), inputOf(text), collectors.CSV); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"o.csv:3: held as number 7: zero: why",
+		`o.csv:4: malformed: found 1 column, want 10`,
+		"o.csv:5: refused: unknown_currency: why",
+	}
+	if len(told.lines) != 3 || told.lines[0] != want[0] || !strings.HasPrefix(told.lines[1], "o.csv:4: malformed: ") || told.lines[2] != want[2] {
+		t.Errorf("told %q, want %q", told.lines, want)
+	}
+	if got := in.counts; got != (lineCounts{lines: 5, taken: 2, quarantined: 1, refused: 1, malformed: 1, elapsed: time.Second}) {
+		t.Errorf("counted %+v", got)
+	}
+	if last := told.steps[len(told.steps)-1]; last.bytes != int64(len(text)) || last.size != last.bytes {
+		t.Errorf("read %d of %d bytes", last.bytes, last.size)
+	}
+}
+
+// TestIntake_NothingIsLost wants every line of any file to be counted once, across hand-overs.
+func TestIntake_NothingIsLost(t *testing.T) {
+	var text strings.Builder
+	text.WriteString(header)
+	const count = 3*batchObservationsMin + 17
+	for i := range count {
+		buy := []string{"59", "held", "refused"}[i%3]
+		if i%7 == 0 {
+			text.WriteString("x\n")
+			continue
+		}
+		text.WriteString(observation(i/1000, buy, "60"))
+	}
+	var told recordedReport
+	to := &fakeSink{}
+	in := &fileImport{sink: to, clock: tickingClock(), report: &told}
+	if err := in.importFile(t.Context(), inputOf(text.String()), collectors.CSV); err != nil {
+		t.Fatal(err)
+	}
+	c := in.counts
+	if c.lines != count || c.taken+c.quarantined+c.refused+c.malformed != count || len(told.lines) != count-c.taken || to.calls < 3 {
+		t.Errorf("%+v of %d lines, %d told, %d hand-overs", c, count, len(told.lines), to.calls)
+	}
+	if c.malformed != (count+6)/7 {
+		t.Errorf("%d malformed lines, want %d", c.malformed, (count+6)/7)
+	}
+}
+
+func TestIntake_StopsWhenTheSystemDoes(t *testing.T) {
+	in := &fileImport{sink: &fakeSink{fails: 1}, clock: tickingClock(), report: &recordedReport{}}
+	err := in.importFile(t.Context(), inputOf(header+observation(1, "59", "60")), collectors.CSV)
+	if err == nil || !strings.Contains(err.Error(), "o.csv, lines 2 and on: read_only") || exit.Code(err) != exit.CannotWrite {
+		t.Errorf("%v, exit code %d", err, exit.Code(err))
+	}
+}
+
+func TestIntake_Interrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	to := &fakeSink{}
+	err := (&fileImport{sink: to, clock: tickingClock(), report: &recordedReport{}}).importFile(ctx, inputOf(header+observation(1, "59", "60")), collectors.CSV)
+	if exit.Code(err) != exit.Interrupted || to.calls != 0 {
+		t.Errorf("%v, exit code %d, %d hand-overs", err, exit.Code(err), to.calls)
+	}
+}
+
+// TestIntake_BrokenStream wants what was read before the break to be taken in, and the break to be told.
+func TestIntake_BrokenStream(t *testing.T) {
+	broken := io.MultiReader(strings.NewReader(header+observation(1, "59", "60")+observation(2, "59", "60")), failing{})
+	in := &fileImport{sink: &fakeSink{}, clock: tickingClock(), report: &recordedReport{}}
+	err := in.importFile(t.Context(), &input.File{ReadCloser: io.NopCloser(broken), Name: "o.csv"}, collectors.CSV)
+	if exit.Code(err) != exit.IOError || in.counts.taken != 1 {
+		t.Errorf("%v, exit code %d, %d taken", err, exit.Code(err), in.counts.taken)
+	}
+}
+
+type failing struct{}
+
+func (failing) Read([]byte) (int, error) { return 0, errors.New("the cable is cut") }
+
+// TestIntake_UnknownSource wants each source that the catalogue lacks to be asked about once, and taken in all the same.
+func TestIntake_UnknownSource(t *testing.T) {
+	told := &recordedReport{}
+	in := &fileImport{sink: &fakeSink{}, clock: tickingClock(), report: told, sources: engine.DefaultCatalogue()}
+	rows := strings.ReplaceAll(observation(1, "59", "60")+observation(2, "59", "60"), "popular-site", "popular-sitio")
+	if err := in.importFile(t.Context(), inputOf(header+rows), collectors.CSV); err != nil {
+		t.Fatal(err)
+	}
+	if len(told.lines) != 1 || !strings.Contains(told.lines[0], "the catalogue has no source") {
+		t.Errorf("asked %q", told.lines)
+	}
+}
+
+// TestInput_InterruptedStreamKeepsWhatCame wants what came before the interrupt to be in.
+func TestInput_InterruptedStreamKeepsWhatCame(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	texts := []string{header + observation(1, "59", "60") + observation(2, "59", "60"), observation(3, "59", "60")}
+	stdin := &cancellingReader{texts, cancel, make(chan struct{})}
+	defer close(stdin.wait)
+	in := &fileImport{sink: &fakeSink{}, clock: tickingClock(), report: &recordedReport{}}
+	err := in.importFile(ctx, &input.File{ReadCloser: io.NopCloser(stdin), Name: "stdin", Blocking: true}, collectors.CSV)
+	if exit.Code(err) != exit.Interrupted || in.counts.taken == 0 {
+		t.Errorf("%v, exit code %d, %d taken", err, exit.Code(err), in.counts.taken)
+	}
+}
+
+// cancellingReader is a stream that gives one text a read; when all are read, and handed over but for the last, it cancels and waits.
+type cancellingReader struct {
+	texts  []string
+	cancel context.CancelFunc
+	wait   chan struct{}
+}
+
+func (l *cancellingReader) Read(into []byte) (int, error) {
+	if len(l.texts) == 0 {
+		l.cancel()
+		<-l.wait
+		return 0, io.EOF
+	}
+	n := copy(into, l.texts[0])
+	l.texts = l.texts[1:]
+	return n, nil
+}
+
+// header is the first line of a CSV file of observations.
+const header = "observedAt,institutionId,currency,channel,kind,buy,sell,sourceId,effectiveDate,publishedAt\n"
+
+// observation is a line of a CSV file that anybody would take.
+func observation(minute int, buy, sell string) string {
+	return fmt.Sprintf("2026-06-30T14:%02d:00Z,popular,USD,,,%s,%s,popular-site,,\n", minute, buy, sell)
+}

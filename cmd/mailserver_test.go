@@ -1,0 +1,259 @@
+package cmd
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"mime"
+	"mime/multipart"
+	"net"
+	"net/mail"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/emersion/go-sasl"
+	"github.com/emersion/go-smtp"
+)
+
+const (
+	mailUser     = "tasard"
+	mailPassword = "c4n4ry-Pa55word/+of the mail server"
+	mailSender   = "no-reply@tasard.example"
+)
+
+// mailServer is a real SMTP server, STARTTLS and login included, that keeps the letters it gets.
+type mailServer struct {
+	t       *testing.T
+	addr    string
+	ca      string // file with the certificate that signs its own
+	letters chan receivedMail
+
+	mu    sync.Mutex
+	codes []string // every code that was sent
+}
+
+// receivedMail is what arrived.
+type receivedMail struct {
+	from string
+	to   []string
+	text []byte
+}
+
+// newMailServer serves until the test ends.
+func newMailServer(t *testing.T) *mailServer {
+	t.Helper()
+	certificate, authority := newCertificate(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &mailServer{t: t, addr: listener.Addr().String(), ca: writeFile(t, "ca.pem", authority), letters: make(chan receivedMail, 64)}
+	server := smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) { return &mailSession{box: m}, nil }))
+	server.Domain, server.TLSConfig = "127.0.0.1", &tls.Config{Certificates: []tls.Certificate{certificate}}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = server.Serve(listener)
+	}()
+	t.Cleanup(func() {
+		_ = server.Close()
+		<-ended
+	})
+	return m
+}
+
+// args are the settings of a node that sends its letters here.
+func (m *mailServer) args() []string {
+	return []string{
+		"--smtp-addr", m.addr, "--smtp-ca-file", m.ca, "--smtp-user", mailUser,
+		"--smtp-password-file", writeFile(m.t, "password", mailPassword+"\n"), "--mail-from", mailSender,
+	}
+}
+
+// code waits for the next letter, which must be to an address alone, and takes the code out of it.
+func (m *mailServer) code(to string) string {
+	m.t.Helper()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case got := <-m.letters:
+		if got.from != mailSender || len(got.to) != 1 || got.to[0] != to {
+			m.t.Fatalf("a letter from %s to %q, want one to %s", got.from, got.to, to)
+		}
+		code := codeIn(m.t, got.text)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.codes = append(m.codes, code)
+		return code
+	case <-timer.C:
+		m.t.Fatalf("no letter to %s has arrived", to)
+	}
+	return ""
+}
+
+// codeIn is the code in the plain text of a letter; the subject must not have it.
+func codeIn(t *testing.T, text []byte) string {
+	t.Helper()
+	message, err := mail.ReadMessage(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, parameters, err := mime.ParseMediaType(message.Header.Get("Content-Type"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	part, err := multipart.NewReader(message.Body, parameters["boundary"]).NextPart() // decodes quoted-printable
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := io.ReadAll(part)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := regexp.MustCompile(`\b\d{8}\b`).FindString(string(plain))
+	if code == "" || strings.Contains(message.Header.Get("Subject"), code) {
+		t.Fatalf("the code is %q in\n%s", code, text)
+	}
+	return code
+}
+
+// mailSession is one connection to the mailbox.
+type mailSession struct {
+	box    *mailServer
+	logged bool
+	got    receivedMail
+}
+
+func (d *mailSession) Reset()                   { d.got = receivedMail{} }
+func (d *mailSession) Logout() error            { return nil }
+func (d *mailSession) AuthMechanisms() []string { return []string{sasl.Plain} }
+
+func (d *mailSession) Auth(string) (sasl.Server, error) {
+	return sasl.NewPlainServer(func(_, user, password string) error {
+		if user != mailUser || password != mailPassword {
+			return smtp.ErrAuthFailed
+		}
+		d.logged = true
+		return nil
+	}), nil
+}
+
+func (d *mailSession) Mail(from string, _ *smtp.MailOptions) error {
+	if !d.logged {
+		return smtp.ErrAuthRequired
+	}
+	d.got = receivedMail{from: from}
+	return nil
+}
+
+func (d *mailSession) Rcpt(to string, _ *smtp.RcptOptions) error {
+	d.got.to = append(d.got.to, to)
+	return nil
+}
+
+func (d *mailSession) Data(r io.Reader) error {
+	text, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	d.got.text = text
+	d.box.letters <- d.got
+	return nil
+}
+
+// newCertificate is one for 127.0.0.1, good for both ends, and the PEM text of the one that signed it.
+func newCertificate(t *testing.T, change ...func(server *x509.Certificate)) (tls.Certificate, string) {
+	t.Helper()
+	authority := &x509.Certificate{
+		SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1<<33, 0),
+	}
+	server := &x509.Certificate{
+		SerialNumber: big.NewInt(2), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		NotBefore:   time.Unix(0, 0), NotAfter: time.Unix(1<<33, 0),
+	}
+	for _, do := range change {
+		do(server)
+	}
+	var keys [2]*ecdsa.PrivateKey
+	for i := range keys {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys[i] = key
+	}
+	sign := func(template *x509.Certificate, key *ecdsa.PrivateKey) []byte {
+		der, err := x509.CreateCertificate(rand.Reader, template, authority, &key.PublicKey, keys[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return der
+	}
+	signer := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: sign(authority, keys[0])})
+	return tls.Certificate{Certificate: [][]byte{sign(server, keys[1])}, PrivateKey: keys[1]}, string(signer)
+}
+
+// leaks names the secrets that can be found in a text in any of their shapes.
+func leaks(text string, secrets []string) []string {
+	var found []string
+	for _, secret := range secrets {
+		for shape, trace := range traces(secret) {
+			if strings.Contains(text, trace) {
+				found = append(found, fmt.Sprintf("%q was written, %s", secret, shape))
+			}
+		}
+	}
+	return found
+}
+
+// traces are the shapes of a secret. Base64 depends on what stands before: of each of the three alignments the middle is kept.
+func traces(secret string) map[string]string {
+	raw := []byte(secret)
+	reversed := slices.Clone(raw)
+	slices.Reverse(reversed)
+	out := map[string]string{
+		"raw": secret, "hex": hex.EncodeToString(raw), "HEX": strings.ToUpper(hex.EncodeToString(raw)),
+		"for URLs": url.QueryEscape(secret), "reversed": string(reversed),
+	}
+	for shift := range 3 {
+		for name, encoding := range map[string]*base64.Encoding{"base64": base64.StdEncoding, "base64 for URLs": base64.URLEncoding} {
+			text := encoding.EncodeToString(append(make([]byte, shift), raw...))
+			out[fmt.Sprintf("%s %d", name, shift)] = text[(shift*8+5)/6 : (shift+len(raw))*8/6]
+		}
+	}
+	return out
+}
+
+// TestS5_ControlLeaks plants each shape.
+func TestS5_ControlLeaks(t *testing.T) {
+	const secret = "tasard_live_canary+of/a key"
+	for shape, trace := range traces(secret) {
+		if len(leaks("a file with "+trace+" in it", []string{secret})) == 0 {
+			t.Errorf("%s is not found", shape)
+		}
+	}
+	for _, planted := range []string{base64.StdEncoding.EncodeToString([]byte("1" + secret + "x")), base64.URLEncoding.EncodeToString([]byte("12" + secret))} {
+		if len(leaks(planted, []string{secret})) == 0 {
+			t.Errorf("%q is not found", planted)
+		}
+	}
+	if found := leaks("a file with tasard_live_canary in it", []string{secret}); len(found) > 0 {
+		t.Errorf("reported without reason: %q", found)
+	}
+}

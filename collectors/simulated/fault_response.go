@@ -1,0 +1,180 @@
+package simulated
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	hugeBytes   = 1 << 30
+	chunkBytes  = 64 << 10
+	memberBytes = 4 << 20  // of blanks in one member of the gzip stream of Bomb
+	memberCount = 2560     // 10 GiB
+	sheetBytes  = 48 << 20 // of blanks in a workbook of Bomb: more than any reader should unpack
+	footnote    = "¹"
+)
+
+// applyResponseFault does what is no document at all, if that is the fault, and reports that it did.
+func (s *Site) applyResponseFault(w http.ResponseWriter, r *http.Request, at *route, v *pageData) bool {
+	switch v.fault {
+	case ServerError:
+		send(w, r, errorPage(v, http.StatusInternalServerError, "Error interno del servidor"))
+	case TooMany:
+		w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
+		send(w, r, errorPage(v, http.StatusTooManyRequests, "Demasiadas solicitudes"))
+	case Forbidden:
+		send(w, r, document{contentType: contentHTML, body: botWallPage(v), status: http.StatusForbidden})
+	case Redirect:
+		http.Redirect(w, r, "https://"+otherHost+r.URL.RequestURI(), http.StatusFound)
+	case RedirectLoop:
+		http.Redirect(w, r, "https://"+at.host+r.URL.RequestURI(), http.StatusTemporaryRedirect)
+	case Hang:
+		s.waitForEnd(r)
+		panic(http.ErrAbortHandler) // to return would be an empty answer
+	case HangBody, Trickle:
+		s.sendSlowly(w, r, v.document(at), v.fault == Trickle)
+	case Huge:
+		sendHuge(w, v.document(at))
+	case Bomb:
+		s.sendBomb(w, v.document(at))
+	default:
+		return false
+	}
+	return true
+}
+
+// waitForEnd is until the client or the site goes away.
+func (s *Site) waitForEnd(r *http.Request) {
+	select {
+	case <-r.Context().Done():
+	case <-s.closing:
+	}
+}
+
+// sendSlowly sends a byte each pace, or half the document and then nothing.
+func (s *Site) sendSlowly(w http.ResponseWriter, r *http.Request, d document, trickle bool) {
+	w.Header().Set("Content-Type", d.contentType)
+	w.Header().Set("Content-Length", strconv.Itoa(len(d.body)))
+	flush := http.NewResponseController(w).Flush
+	if !trickle {
+		_, _ = w.Write(d.body[:len(d.body)/2]) // the client may be gone
+		_ = flush()
+		s.waitForEnd(r)
+		return
+	}
+	ticker := time.NewTicker(s.pace)
+	defer ticker.Stop()
+	for i := range d.body {
+		if _, err := w.Write(d.body[i : i+1]); err != nil || flush() != nil {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-r.Context().Done():
+			return
+		case <-s.closing:
+			return
+		}
+	}
+}
+
+// sendHuge sends the document with blanks behind it until it is 1 GiB long, or nobody listens any more.
+func sendHuge(w http.ResponseWriter, d document) {
+	w.Header().Set("Content-Type", d.contentType)
+	_, err := w.Write(d.body)
+	blanks := bytes.Repeat([]byte(" "), chunkBytes)
+	for sent := len(d.body); sent < hugeBytes && err == nil; sent += chunkBytes {
+		_, err = w.Write(blanks)
+	}
+}
+
+// sendBomb sends little that unpacks to very much: many members of one gzip stream, or a workbook with a sheet of blanks.
+func (s *Site) sendBomb(w http.ResponseWriter, d document) {
+	w.Header().Set("Content-Type", d.contentType)
+	if d.contentType == contentWorkbook {
+		_, _ = w.Write(bloatedWorkbook(d.body)) // the client may be gone
+		return
+	}
+	w.Header().Set("Content-Encoding", "gzip")
+	_, err := w.Write(gzipped(d.body))
+	for i := 0; i < memberCount && err == nil; i++ {
+		_, err = w.Write(s.blanks())
+	}
+}
+
+func gzippedBlanks() []byte {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, _ = io.Copy(w, io.LimitReader(blankReader{}, memberBytes)) // from memory into memory
+	_ = w.Close()
+	return out.Bytes()
+}
+
+// blankReader is a stream of blanks without an end.
+type blankReader struct{}
+
+func (blankReader) Read(p []byte) (int, error) { return copy(p, blanks), nil }
+
+const blanks = "                                                                                                                                "
+
+// applyDocumentFault changes a whole document, if that is the fault.
+func (v *pageData) applyDocumentFault(d document) document {
+	switch v.fault {
+	case Layout:
+		d.body = redesigned(d)
+	case Challenge:
+		d = document{contentType: contentHTML, body: botWallPage(v)}
+	case Forbidden:
+		d = document{contentType: contentHTML, body: botWallPage(v), status: http.StatusForbidden}
+	case ErrorPage:
+		d = errorPage(v, 0, "Ha ocurrido un error inesperado")
+	case EmptyBody:
+		d.body, d.modified = nil, time.Time{}
+	case Half:
+		d.body = d.body[:len(d.body)/2]
+	case Footnote:
+		d.body = raisedFootnote(d)
+	default:
+	}
+	return d
+}
+
+// raisedFootnote sets the mark of a footnote as pages do: a small 1 in HTML text, a digit set apart elsewhere.
+func raisedFootnote(d document) []byte {
+	body := d.body
+	if strings.HasPrefix(d.contentType, "text/html") {
+		body = regexp.MustCompile(footnote+`(\s*<)`).ReplaceAll(body, []byte("<sup>1</sup>$1"))
+	}
+	return bytes.ReplaceAll(body, []byte(footnote), []byte(" 1"))
+}
+
+// redesigned is the page after its redesign: nothing is called as before.
+func redesigned(d document) []byte {
+	type change struct{ from, to string }
+	changes := []change{{`"([A-Za-z_]\w*)"\s*:`, `"${1}V2":`}}
+	switch {
+	case strings.HasPrefix(d.contentType, "text/html"):
+		changes = []change{
+			{`(class|id)="`, `$1="nuevo-`}, {`(class="[^" ]*) ([^"]*")`, `$1 nuevo-$2`}, {`\bdata-`, `data-nuevo-`},
+			{`(?i)compra(mos)?\b`, `Recibimos`}, {`(?i)(venta|vendemos)\b`, `Entregamos`},
+		}
+	case strings.HasPrefix(d.contentType, "text/plain"):
+		changes = []change{{`^`, `v2;`}}
+	case d.contentType == contentWorkbook:
+		return redesignedWorkbook(d.body)
+	case strings.Contains(d.contentType, "xml"):
+		changes = []change{{`<(/?)d:(\w+)`, `<${1}d:Nuevo$2`}}
+	}
+	body := slices.Clone(d.body)
+	for _, c := range changes {
+		body = regexp.MustCompile(c.from).ReplaceAll(body, []byte(c.to))
+	}
+	return body
+}

@@ -1,0 +1,107 @@
+package simulated
+
+import "github.com/tasard/tasard/engine"
+
+// publishedSides are the sides that a desk publishes.
+type publishedSides uint8
+
+const (
+	usuallyBoth publishedSides = iota
+	alwaysBoth                 // both, and never one alone: its page has no labels that would tell which one is missing
+	buyOnly                    // as some associations and houses do
+	singleRate                 // one value that stands for both sides, as the central bank's for most currencies
+)
+
+// dating is how an institution dates its rates.
+type dating uint8
+
+const (
+	undated      dating = iota
+	dayDated            // with the day on which it is read
+	minuteDated         // with the minute at which the prices last changed
+	businessDays        // with the last business day whose rate is out
+)
+
+// quoteSpec is a row of the price board of one institution.
+type quoteSpec struct {
+	institution string
+	spread      int64 // sell − buy for USD, in ten-thousandths of a peso; currencyLevel widens it for the others
+	currencies  []string
+	channel     engine.Channel
+	published   publishedSides
+	dating      dating
+}
+
+// levelSpec is where a currency stands around the middle of 2026: the middle of the market, in ten-thousandths of a
+// peso, and the usual spread in thousandths of that of USD.
+type levelSpec struct {
+	code           string
+	level          int64
+	spreadPermille int64
+}
+
+// levelSpecs are the currencies that desks quote, then those of which there is a reference alone.
+func levelSpecs() []levelSpec {
+	return []levelSpec{
+		{"USD", 59_1000, 1000}, {"EUR", 69_4000, 1500}, {"GBP", 79_5000, 2000}, {"CHF", 74_5000, 2000}, {"CAD", 42_5000, 1600},
+		{"AUD", 38_9000, 0}, {"BRL", 10_8000, 0}, {"CNY", 8_3100, 0}, {"DKK", 9_3000, 0}, {"JPY", 3900, 0},
+		{"NOK", 5_8500, 0}, {"SEK", 6_2600, 0}, {"VES", 2400, 0}, {"XDR", 80_6000, 0},
+	}
+}
+
+// quoteSpecs are the lines of all institutions; those of one institution stand together. Spreads are medians of 2026.
+func quoteSpecs() []quoteSpec {
+	usd, two := []string{"USD"}, []string{"USD", "EUR"}
+	all := []string{"USD", "EUR", "GBP", "CHF", "CAD"}
+	return []quoteSpec{
+		{institution: "bcrd", spread: 3500, currencies: usd, dating: businessDays},
+		{institution: "bcrd", published: singleRate, currencies: []string{
+			"EUR", "GBP", "CHF", "CAD", "AUD", "BRL", "CNY", "DKK", "JPY", "NOK", "SEK", "VES", "XDR",
+		}},
+		{institution: "banreservas", spread: 3_0000, currencies: two},
+		{institution: "popular", spread: 3_9500, currencies: two},
+		{institution: "bhd", spread: 3_7000, currencies: two},
+		{institution: "scotiabank", spread: 3_7000, currencies: usd, channel: engine.Branch},
+		{institution: "scotiabank", spread: 3_5000, currencies: usd, channel: engine.Digital},
+		{institution: "scotiabank", spread: 3_7000, currencies: []string{"EUR", "CAD"}},
+		{institution: "santa-cruz", spread: 3_0000, currencies: two},
+		{institution: "promerica", spread: 3_5000, currencies: two},
+		{institution: "lopez-de-haro", spread: 2_8000, currencies: two},
+		{institution: "bdi", spread: 2_2500, currencies: two, dating: minuteDated},
+		{institution: "vimenca", spread: 2_7000, currencies: all},
+		{institution: "caribe", spread: 2_5000, currencies: two},
+		{institution: "ademi", spread: 2_4000, currencies: usd, published: alwaysBoth},
+		{institution: "lafise", spread: 3_3000, currencies: two, dating: dayDated},
+		{institution: "banesco", spread: 3_0000, currencies: two, dating: dayDated},
+		{institution: "activo", spread: 3_1000, currencies: two},
+		{institution: "qik", spread: 2_6000, currencies: usd, channel: engine.Digital, published: alwaysBoth},
+		{institution: "jmmb", spread: 2_9000, currencies: two},
+		{institution: "union", spread: 2_1000, currencies: usd, published: alwaysBoth},
+		{institution: "motor-credito", spread: 1_7000, currencies: usd},
+		{institution: "bonanza", spread: 2_0000, currencies: usd, published: alwaysBoth},
+		{institution: "empire", spread: 2_5000, currencies: two, published: alwaysBoth},
+		{institution: "apap", spread: 3_0000, currencies: two},
+		{institution: "cibao", spread: 3_2000, currencies: two},
+		{institution: "la-nacional", spread: 2_6000, currencies: usd, published: alwaysBoth},
+		{institution: "alaver", spread: 2_7000, currencies: usd},
+		{institution: "peravia", spread: 2_4000, currencies: usd, published: alwaysBoth},
+		{institution: "duarte", spread: 2_5000, currencies: usd},
+		{institution: "mocana", spread: 2_4000, currencies: usd, published: buyOnly},
+		{institution: "romana", spread: 2_6000, currencies: usd, published: buyOnly},
+		{institution: "abonap", spread: 2_2000, currencies: usd},
+		{institution: "caribe-express", spread: 1_2000, currencies: all, published: buyOnly},
+		{institution: "agente-la-nacional", spread: 1_0000, currencies: all, published: buyOnly},
+		{institution: "quezada", spread: 1_2500, currencies: usd, published: alwaysBoth},
+		{institution: "quezada", spread: 1_2000, currencies: all, channel: engine.Cash},
+		{institution: "girosol", spread: 1_2500, currencies: usd},
+		{institution: "moneycorps", spread: 8000, currencies: usd},
+		{institution: "capla", spread: 1_2000, currencies: usd},
+		{institution: "taveras", spread: 7500, currencies: usd},
+		{institution: "cambio-extranjero", spread: 8000, currencies: usd},
+		{institution: "gamelin", spread: 9000, currencies: usd},
+		{institution: "rm", spread: 7000, currencies: usd},
+		{institution: "sct", spread: 1_0000, currencies: usd},
+		{institution: "panora", spread: 8500, currencies: usd},
+		{institution: "imbert-y-balbuena", spread: 9500, currencies: usd},
+	}
+}

@@ -1,0 +1,193 @@
+package simulated
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"math/big"
+	"regexp"
+	"strings"
+)
+
+const (
+	contentWorkbook = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+	xmlHead         = `<?xml version="1.0" encoding="UTF-8" standalone="yes"?>` + "\n"
+	mainSpace       = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+	relationSpace   = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+	packageSpace    = "http://schemas.openxmlformats.org/package/2006/"
+	doubleBits      = 53 // of the mantissa of what a spreadsheet keeps
+	doubleDigits    = 17 // that tell every double from its neighbours
+)
+
+// sheet is one sheet: rows of cells. A cell that looks like a number is one, an empty one is left out.
+type sheet struct {
+	name string
+	rows [][]string
+}
+
+// workbook writes sheets as XLSX: a zip of XML parts, with all texts in one table of shared ones. The same sheets give the
+// same bytes.
+func workbook(sheets []sheet) []byte {
+	var out bytes.Buffer
+	archive := zip.NewWriter(&out)
+	part := func(name, content string) {
+		w, err := archive.Create(name)
+		if err == nil {
+			_, err = io.WriteString(w, xmlHead+content)
+		}
+		if err != nil {
+			panic("simulated: writing into memory fails: " + err.Error())
+		}
+	}
+	shared := &sharedStrings{index: map[string]int{}}
+	var types, names, relations strings.Builder
+	for i, s := range sheets {
+		number := i + 1
+		fmt.Fprintf(&types, `<Override PartName="/xl/worksheets/sheet%d.xml" ContentType="%s.worksheet+xml"/>`, number, officeType)
+		fmt.Fprintf(&names, `<sheet name="%s" sheetId="%d" r:id="rId%d"/>`, escaped(s.name), number, number)
+		fmt.Fprintf(&relations, `<Relationship Id="rId%d" Type="%s/worksheet" Target="worksheets/sheet%d.xml"/>`, number, relationSpace, number)
+		part(fmt.Sprintf("xl/worksheets/sheet%d.xml", number), s.xml(shared))
+	}
+	part("xl/sharedStrings.xml", shared.xml())
+	part("xl/workbook.xml", fmt.Sprintf(`<workbook xmlns="%s" xmlns:r="%s"><sheets>%s</sheets></workbook>`, mainSpace, relationSpace, &names))
+	part("xl/_rels/workbook.xml.rels", fmt.Sprintf(`<Relationships xmlns="%srelationships">%s<Relationship Id="rId%d" Type="%s/sharedStrings" Target="sharedStrings.xml"/></Relationships>`,
+		packageSpace, &relations, len(sheets)+1, relationSpace))
+	part("_rels/.rels", fmt.Sprintf(`<Relationships xmlns="%srelationships"><Relationship Id="rId1" Type="%s/officeDocument" Target="xl/workbook.xml"/></Relationships>`,
+		packageSpace, relationSpace))
+	part("[Content_Types].xml", fmt.Sprintf(`<Types xmlns="%scontent-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>`+
+		`<Default Extension="xml" ContentType="application/xml"/><Override PartName="/xl/workbook.xml" ContentType="%s.sheet.main+xml"/>`+
+		`<Override PartName="/xl/sharedStrings.xml" ContentType="%s.sharedStrings+xml"/>%s</Types>`, packageSpace, officeType, officeType, &types))
+	if err := archive.Close(); err != nil {
+		panic("simulated: writing into memory fails: " + err.Error())
+	}
+	return out.Bytes()
+}
+
+const officeType = "application/vnd.openxmlformats-officedocument.spreadsheetml"
+
+func (s *sheet) xml(shared *sharedStrings) string {
+	var rows strings.Builder
+	for i, row := range s.rows {
+		fmt.Fprintf(&rows, `<row r="%d">`, i+1)
+		for j, cell := range row {
+			reference := fmt.Sprintf("%c%d", 'A'+j, i+1)
+			switch {
+			case cell == "":
+				fmt.Fprintf(&rows, `<c r="%s"/>`, reference)
+			case jsonNumber.MatchString(cell):
+				fmt.Fprintf(&rows, `<c r="%s"><v>%s</v></c>`, reference, cell)
+			default:
+				fmt.Fprintf(&rows, `<c r="%s" t="s"><v>%d</v></c>`, reference, shared.number(cell))
+			}
+		}
+		rows.WriteString("</row>")
+	}
+	return fmt.Sprintf(`<worksheet xmlns="%s"><sheetData>%s</sheetData></worksheet>`, mainSpace, &rows)
+}
+
+// sharedStrings is the table of all texts of a workbook, each once.
+type sharedStrings struct {
+	index map[string]int
+	all   []string
+}
+
+func (t *sharedStrings) number(text string) int {
+	number, known := t.index[text]
+	if !known {
+		number = len(t.all)
+		t.index[text] = number
+		t.all = append(t.all, text)
+	}
+	return number
+}
+
+func (t *sharedStrings) xml() string {
+	var items strings.Builder
+	for _, text := range t.all {
+		fmt.Fprintf(&items, `<si><t>%s</t></si>`, escaped(text))
+	}
+	return fmt.Sprintf(`<sst xmlns="%s" uniqueCount="%d">%s</sst>`, mainSpace, len(t.all), &items)
+}
+
+func escaped(text string) string {
+	var out strings.Builder
+	if err := xml.EscapeText(&out, []byte(text)); err != nil {
+		panic("simulated: writing into memory fails: " + err.Error())
+	}
+	return out.String()
+}
+
+// withBinaryNoise is a number with all digits of the double that a spreadsheet keeps instead of it, as its files have them:
+// 58.95 becomes 58.950000000000003.
+func withBinaryNoise(text string) string {
+	if !jsonNumber.MatchString(text) {
+		return text
+	}
+	value, _, err := big.ParseFloat(text, 10, doubleBits, big.ToNearestEven)
+	if err != nil {
+		return text
+	}
+	return value.Text('g', doubleDigits)
+}
+
+// rewriteWorkbook is a workbook with some parts replaced; nil content leaves a part as it is.
+func rewriteWorkbook(book []byte, change func(name string, content []byte) io.Reader) []byte {
+	from, err := zip.NewReader(bytes.NewReader(book), int64(len(book)))
+	if err != nil {
+		return book
+	}
+	var out bytes.Buffer
+	to := zip.NewWriter(&out)
+	for _, part := range from.File {
+		if err := rewritePart(to, part, change); err != nil {
+			return book
+		}
+	}
+	if err := to.Close(); err != nil {
+		return book
+	}
+	return out.Bytes()
+}
+
+func rewritePart(to *zip.Writer, part *zip.File, change func(name string, content []byte) io.Reader) error {
+	r, err := part.Open()
+	if err != nil {
+		return err
+	}
+	content, err := io.ReadAll(io.LimitReader(r, hugeBytes))
+	if err != nil {
+		return err
+	}
+	w, err := to.Create(part.Name)
+	if err != nil {
+		return err
+	}
+	if changed := change(part.Name, content); changed != nil {
+		_, err = io.Copy(w, changed)
+		return err
+	}
+	_, err = w.Write(content)
+	return err
+}
+
+// redesignedWorkbook is a workbook whose headings say other things.
+func redesignedWorkbook(book []byte) []byte {
+	return rewriteWorkbook(book, func(name string, content []byte) io.Reader {
+		if name != "xl/sharedStrings.xml" {
+			return nil
+		}
+		return bytes.NewReader(regexp.MustCompile(`<t>([^<]{4,})</t>`).ReplaceAll(content, []byte("<t>Col. $1 (n)</t>")))
+	})
+}
+
+// bloatedWorkbook is a workbook with its first sheet far larger than its bytes tell.
+func bloatedWorkbook(book []byte) []byte {
+	return rewriteWorkbook(book, func(name string, _ []byte) io.Reader {
+		if name != "xl/worksheets/sheet1.xml" {
+			return nil
+		}
+		return io.LimitReader(blankReader{}, sheetBytes)
+	})
+}

@@ -1,0 +1,236 @@
+package source
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/jsonfile"
+)
+
+func sideNames() []Side { return []Side{BuySide, SellSide, BothSides} }
+
+// pageDefaults says what a value need not name itself, because the definition or its page does.
+type pageDefaults struct {
+	institution, currency bool
+	labels                map[string]Target // those of the file, for every page
+}
+
+func (o *object) extract(s *pageDefaults) Extract {
+	e := Extract{Method: jsonfile.RequiredEnum(o.Object, "method", []Method{HTMLFields, HTMLRows, JSONFields, JSONRows, TextRegex, XLSXRows})}
+	switch e.Method {
+	case "":
+		o.DiscardRest() // what else stands here depends on the method
+	case HTMLFields, JSONFields, XLSXRows:
+		o.each("fields", entriesMax, func(field *object) { e.Fields = append(e.Fields, field.field(e.Method, s)) })
+		o.checkFields(e.Fields)
+	case HTMLRows, JSONRows:
+		o.requiredPart("rows", func(part *object) { e.Rows = part.rows(e.Method, s) })
+	case TextRegex:
+		o.requiredPart("text", func(part *object) { e.Text = part.regex(s) })
+	}
+	if e.Method == XLSXRows {
+		o.requiredPart("sheet", func(part *object) {
+			e.Sheet = &Sheet{
+				Name: normaliseLabel(part.shortText("name")), Year: part.Required("year", "", part.heading),
+				Month: part.Required("month", "", part.heading), Day: part.Required("day", "", part.heading),
+			}
+		})
+	}
+	if e.Method != XLSXRows {
+		e.Date = o.date("date", locatorFormsOf(e.Method).document)
+	}
+	if e.Method != XLSXRows && e.Method != TextRegex {
+		o.each("expect", entriesMax, func(part *object) { e.Expect = append(e.Expect, part.expect(e.Method)) })
+	}
+	return e
+}
+
+func (o *object) expect(method Method) Expect {
+	if method == JSONFields || method == JSONRows {
+		return Expect{Path: o.Required("path", hintPath, o.path), Value: o.Required("value", "", o.shortText)}
+	}
+	return Expect{
+		At:      o.Required("at", hintSelector, o.selector),
+		Pattern: o.Required("pattern", "; write one that fits the text of a good page, as (?i)euro", o.patternText),
+	}
+}
+
+// The way out where a place is missing.
+const (
+	hintPath     = "; write a path as d.results[0].rate"
+	hintSelector = "; say which elements are meant, as a CSS selector"
+)
+
+func (o *object) field(method Method, s *pageDefaults) Field {
+	f := Field{
+		Currency: o.currency("currency"), Side: jsonfile.RequiredEnum(o.Object, "side", sideNames()),
+		Channel: jsonfile.Enum(o.Object, "channel", "", engine.Channels()), Locator: o.locator(locatorFormsOf(method).field),
+	}
+	if method == XLSXRows {
+		f.From = o.day("from")
+	}
+	if !s.institution {
+		o.Errorf("belongs to no institution; name one for the source or the page, fields cannot tell it")
+	}
+	if f.Currency == "" && !s.currency {
+		o.Errorf("has no currency; name it here or for the page")
+	}
+	return f
+}
+
+// checkFields holds the fields of a page together. Several of one side are alternatives; one value for both sides beside
+// one for a single side is a contradiction.
+func (o *object) checkFields(fields []Field) {
+	if len(fields) == 0 {
+		o.Errorf("fields is missing or empty; say where the values stand")
+	}
+	type quote struct {
+		currency string
+		channel  engine.Channel
+	}
+	isBoth := map[quote]bool{}
+	for i := range fields {
+		key, both := quote{fields[i].Currency, fields[i].Channel}, fields[i].Side == BothSides
+		if before, known := isBoth[key]; known && before != both {
+			o.Errorf("fields[%d]: %s has a field for both sides and one for a single side; keep one of the two ways", i, key.currency)
+		}
+		isBoth[key] = both
+	}
+}
+
+func (o *object) rows(method Method, s *pageDefaults) *Rows {
+	places := locatorFormsOf(method).row
+	r := &Rows{Min: int(o.Number("min", 1, 1, minimumRowsMax))}
+	if method == HTMLRows {
+		r.At = o.Required("at", hintSelector, o.selector)
+	} else {
+		r.At = o.path("at")
+	}
+	o.requiredPart("label", func(part *object) { r.Label = part.locator(places) })
+	o.part("buy", func(part *object) { r.Buy = new(part.locator(places)) })
+	o.part("sell", func(part *object) { r.Sell = new(part.locator(places)) })
+	o.part("value", func(part *object) { r.Value = new(part.locator(places)) })
+	switch {
+	case r.Buy == nil && r.Sell == nil && r.Value == nil:
+		o.Errorf("has neither buy nor sell nor value; say where the values stand")
+	case r.Value != nil && (r.Buy != nil || r.Sell != nil):
+		o.Errorf("has value beside buy or sell; a row has either one value or its sides")
+	}
+	own := o.labels("labels")
+	r.Ignore = o.ignoredLabels("ignore", own)
+	r.Labels = o.mergeLabels(own, s, r.Value != nil, r.Ignore)
+	if method == HTMLRows {
+		r.Unless = o.patternText("unless")
+	}
+	r.Date = o.date("date", places)
+	return r
+}
+
+// labels reads what each label means. They are normalised here, once: the reader of documents compares them as they are. Whether a
+// target says enough depends on the page.
+func (o *object) labels(key string) map[string]Target {
+	labels, written := map[string]Target{}, map[string]string{}
+	o.EachKey(key, entriesMax, func(part *jsonfile.Object, name string) {
+		(&object{part}).part(name, func(entry *object) {
+			label := normaliseLabel(name)
+			if first, twice := written[label]; twice {
+				entry.Errorf("is the same label as %q once blanks, accents and capitals count no more; keep one", first)
+			}
+			if label == "" || len(label) > nameMax {
+				entry.Errorf("is no label; a label has 1 to %d bytes besides blanks and marks", nameMax)
+			}
+			written[label] = name
+			labels[label] = Target{
+				Institution: entry.id("institution"), Currency: entry.currency("currency"),
+				Channel: jsonfile.Enum(entry.Object, "channel", "", engine.Channels()), Side: jsonfile.Enum(entry.Object, "side", "", sideNames()),
+			}
+		})
+	})
+	return labels
+}
+
+// mergeLabels adds the labels of the file to those of the page, which win; so does what the page ignores.
+func (o *object) mergeLabels(own map[string]Target, s *pageDefaults, withSide bool, ignored []string) map[string]Target {
+	for label, target := range s.labels {
+		if _, known := own[label]; !known && !slices.Contains(ignored, label) {
+			own[label] = target
+		}
+	}
+	for _, label := range slices.Sorted(maps.Keys(own)) {
+		if problem := s.targetProblem(own[label], withSide); problem != "" {
+			o.Errorf("the label %.40q, here or of the file, %s", label, problem)
+		}
+	}
+	if len(own) == 0 {
+		o.Errorf("labels is missing or empty, here and for the whole file; say what each label means")
+	}
+	return own
+}
+
+// targetProblem is what a label's target does not say, or says too much, for the page that it stands on.
+func (s *pageDefaults) targetProblem(t Target, withSide bool) string {
+	switch {
+	case t.Institution == "" && !s.institution:
+		return "names no institution; name it here, for the page or for the source"
+	case t.Currency == "" && !s.currency:
+		return "names no currency; name it here or for the page"
+	case withSide && t.Side == "":
+		return "names no side, but the rows have one value each; say which side it is"
+	case !withSide && t.Side != "":
+		return "names a side, but the rows tell their sides themselves; take it out"
+	}
+	return ""
+}
+
+// ignoredLabels reads the labels that are known and mean no quote.
+func (o *object) ignoredLabels(key string, known map[string]Target) []string {
+	var ignored []string
+	for _, name := range jsonfile.List[string](o.Object, key, entriesMax) {
+		label := normaliseLabel(name)
+		_, quoted := known[label]
+		switch {
+		case label == "":
+			o.Errorf("%s has a label without letters and digits; take it out", key)
+		case quoted || slices.Contains(ignored, label):
+			o.Errorf("%s has %.80q, which stands among the labels or here already; keep one", key, name)
+		}
+		ignored = append(ignored, label)
+	}
+	return ignored
+}
+
+func (o *object) regex(s *pageDefaults) *Text {
+	t := &Text{At: o.selector("at"), Min: int(o.Number("min", 1, 1, minimumRowsMax))}
+	t.Pattern = o.Required("pattern", "; write one with the groups (?P<buy>...) and (?P<sell>...)", o.patternText)
+	if t.Pattern == "" {
+		return t
+	}
+	t.Unless = o.patternText("unless")
+	names := regexp.MustCompile(t.Pattern).SubexpNames()
+	for _, name := range names {
+		if !slices.Contains([]string{"", "buy", "sell", "label"}, name) {
+			o.Errorf("pattern has the group %.40q; known are buy, sell and label", name)
+		}
+	}
+	if !slices.Contains(names, "buy") && !slices.Contains(names, "sell") {
+		o.Errorf("pattern has neither the group buy nor the group sell; write (?P<buy>...)")
+	}
+	if slices.Contains(names, "label") {
+		t.Labels = o.mergeLabels(o.labels("labels"), s, false, nil)
+		return t
+	}
+	if !s.institution || !s.currency {
+		o.Errorf("pattern has no group label, so the source or the page must name the institution, and the page the currency")
+	}
+	return t
+}
+
+func (o *object) date(key string, places locatorForm) (date *Date) {
+	forms := []DateForm{ISODate, DayMonthYear, DayTime, SpanishDate, ISOInstant}
+	o.part(key, func(part *object) {
+		date = &Date{Form: jsonfile.RequiredEnum(part.Object, "form", forms), Locator: part.locator(places)}
+	})
+	return date
+}

@@ -1,0 +1,184 @@
+package source
+
+import (
+	"slices"
+
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/jsonfile"
+)
+
+// Limits of a definition file. They are far above what any source needs, and far below what would hurt.
+const (
+	fileBytesMax     = 256 << 10
+	nameMax          = 200  // characters of a name, a heading or a key
+	textMax          = 4000 // characters of a note, an address, a selector or a pattern
+	bodyBytesMax     = 16 << 10
+	pagesMax         = 16
+	requestsMax      = 5
+	entriesMax       = 1000 // entries of any other list or map
+	decimalsLimit    = 8    // as many as the engine keeps (I2)
+	jumpPermilleMax  = 1_000_000
+	minimumRowsMax   = 500
+	priorityMax      = 1_000_000_000
+	attributeNameMax = 80
+)
+
+// definitionFile is what one file says: a whole definition, or changes of one that is known.
+type definitionFile struct {
+	name       string
+	id         string
+	definition *Definition
+	changes    []func(*Definition)
+}
+
+func readDefinitionFile(name string, data []byte) (*definitionFile, error) {
+	read := &definitionFile{name: name}
+	err := jsonfile.Read(name, data, fileBytesMax, "shorten its notes and lists", func(whole *jsonfile.Object) {
+		top := &object{whole}
+		if top.Has("pages") || top.Empty() {
+			read.definition = top.definition()
+			read.id = read.definition.ID
+			return
+		}
+		read.changes, read.id = top.changes(), top.Required("id", "", top.id)
+		if len(read.changes) == 0 && top.Empty() && !top.Failed() {
+			top.Errorf("has no pages and changes nothing; write a whole definition, or disabled, ignoreRobots, caFile or priority")
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return read, nil
+}
+
+// changes are what a file without pages may say of a known definition.
+func (o *object) changes() (changes []func(*Definition)) {
+	if o.Has("disabled") {
+		text := o.Text("disabled", textMax)
+		changes = append(changes, func(d *Definition) { d.Disabled = text })
+	}
+	if o.Has("ignoreRobots") {
+		flag := o.Bool("ignoreRobots", false)
+		changes = append(changes, func(d *Definition) { d.IgnoreRobots = flag })
+	}
+	if o.Has("caFile") {
+		file := o.file("caFile")
+		changes = append(changes, func(d *Definition) { d.CAFile = file })
+	}
+	if o.Has("priority") {
+		priority := o.Number("priority", engine.PriorityDefault, 0, priorityMax)
+		changes = append(changes, func(d *Definition) { d.Priority = priority })
+	}
+	return changes
+}
+
+// apply is a known definition with the changes of the file, or the file's own.
+func (e *definitionFile) apply(known *Definition) *Definition {
+	if e.definition != nil {
+		return e.definition
+	}
+	changed := *known
+	for _, change := range e.changes {
+		change(&changed)
+	}
+	return &changed
+}
+
+// definition reads a whole definition. The order of the keys here is the order in which problems are told.
+func (o *object) definition() *Definition {
+	d := &Definition{
+		ID: o.Required("id", "", o.id), Name: o.Required("name", "", o.shortText), URL: o.URI("url", textMax),
+		Institution:    o.id("institution"),
+		Priority:       o.Number("priority", engine.PriorityDefault, 0, priorityMax),
+		UpstreamSource: o.Text("upstreamSource", engine.UpstreamSourceMax),
+		Kind:           jsonfile.Enum(o.Object, "kind", engine.Commercial, engine.Kinds()),
+		Channel:        jsonfile.Enum(o.Object, "channel", engine.Unspecified, engine.Channels()),
+		Language:       jsonfile.Enum(o.Object, "language", "es", []string{"es", "en"}),
+		Decimal:        jsonfile.Enum(o.Object, "decimal", AnyMark, []DecimalMark{Point, Comma}),
+		DecimalsMax:    int(o.Number("decimalsMax", decimalsLimit, 0, decimalsLimit)),
+		IgnoreRobots:   o.Bool("ignoreRobots", false),
+		PlainHTTP:      o.Bool("plainHttp", false),
+		CAFile:         o.file("caFile"),
+		Disabled:       o.Text("disabled", textMax),
+		Note:           o.Text("note", textMax),
+		Expiry:         Expiry{AfterCheck: engine.LifetimeDefault},
+	}
+	o.part("expiry", func(part *object) {
+		d.Expiry = Expiry{AfterCheck: part.Duration("afterCheck", engine.LifetimeDefault), AfterDate: part.Duration("afterDate", 0)}
+	})
+	o.each("bounds", entriesMax, func(bound *object) { d.Bounds = append(d.Bounds, bound.bound()) })
+	shared := o.Has("labels")
+	labels := o.labels("labels")
+	if shared && len(labels) == 0 {
+		o.Errorf("labels is empty; say what each label means, or take it out")
+	}
+	o.each("pages", pagesMax, func(page *object) { d.Pages = append(d.Pages, page.page(d, labels)) })
+	if len(labels) > 0 && !slices.ContainsFunc(d.Pages, Page.labelled) {
+		o.Errorf("labels is given, but no page tells its values apart by labels; take it out")
+	}
+	o.checkWhole(d)
+	return d
+}
+
+func (o *object) bound() engine.PlausibleRange {
+	bound := engine.PlausibleRange{
+		Currency: o.Required("currency", "; use the ISO 4217 code, as USD", o.currency), Until: o.day("until"), Lowest: jsonfile.Parsed(o.Object, "lowest", "40", engine.ParseDecimal), Highest: jsonfile.Parsed(o.Object, "highest", "40", engine.ParseDecimal),
+		JumpPermille: o.Number("jumpPermille", 0, 1, jumpPermilleMax), SidesDiffer: o.Bool("sidesDiffer", false),
+	}
+	low, high := bound.Lowest, bound.Highest
+	if !low.IsNull() && !high.IsNull() && low.Compare(high) > 0 {
+		o.Errorf("lowest %s is above highest %s; exchange them", low, high)
+	}
+	if low.IsNull() && high.IsNull() && bound.JumpPermille == 0 && !bound.SidesDiffer {
+		o.Errorf("bounds nothing; give lowest, highest, jumpPermille or sidesDiffer, or take the entry out")
+	}
+	return bound
+}
+
+// checkWhole checks what one part of a definition demands of another.
+func (o *object) checkWhole(d *Definition) {
+	if d.Institution == "" && d.UpstreamSource == "" {
+		o.Errorf("neither institution nor upstreamSource is given; say whom the source speaks for, or that it repeats others")
+	}
+	type place struct {
+		currency string
+		until    engine.Date
+	}
+	bounded := map[place]bool{}
+	for i, bound := range d.Bounds {
+		at := place{bound.Currency, bound.Until}
+		if bounded[at] {
+			o.Errorf("bounds[%d] bounds %s for the same dates as another; keep one", i, bound.Currency)
+		}
+		bounded[at] = true
+	}
+	if len(d.Pages) == 0 {
+		o.Errorf("pages is missing or empty; a source has at least one page")
+	}
+	names := map[string]bool{}
+	dated := false
+	for i := range d.Pages {
+		page := &d.Pages[i]
+		dated = dated || page.Dated()
+		switch {
+		case page.Name == "" && len(d.Pages) > 1:
+			o.Errorf("pages[%d] has no name; with more than one page each needs one", i)
+		case names[page.Name]:
+			o.Errorf("two pages are named %q; give each its own name", page.Name)
+		}
+		names[page.Name] = true
+	}
+	if d.Expiry.AfterDate > 0 && !dated && len(d.Pages) > 0 {
+		o.Errorf("expiry.afterDate is given, but no page has a date; add a date or take it out")
+	}
+}
+
+// Dated reports that the page tells the day of its values.
+func (p *Page) Dated() bool {
+	return p.Extract.Date != nil || p.Extract.Sheet != nil || p.Extract.Rows != nil && p.Extract.Rows.Date != nil
+}
+
+// labelled reports that the page tells its values apart by labels.
+func (p Page) labelled() bool {
+	return p.Extract.Rows != nil || p.Extract.Text != nil && len(p.Extract.Text.Labels) > 0
+}

@@ -1,0 +1,150 @@
+package source
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/textproto"
+	"slices"
+	"strings"
+
+	"github.com/tasard/tasard/engine/jsonfile"
+)
+
+// reservedHeaders are those that the fetcher sets itself: a definition that could say them would fake who asks, or break the
+// transport.
+func reservedHeaders() []string {
+	return []string{
+		"Accept-Encoding", "Accept-Language", "Connection", "Content-Length", "Content-Type", "Cookie", "Expect", "From", "Host",
+		"If-Match", "If-Modified-Since", "If-None-Match", "If-Range", "If-Unmodified-Since", "Proxy-Authorization", "Range", "Te",
+		"Trailer", "Transfer-Encoding", "Upgrade", "User-Agent",
+	}
+}
+
+func (o *object) page(d *Definition, labels map[string]Target) Page {
+	p := Page{
+		Name: o.shortText("name"), Institution: o.id("institution"), Currency: o.currency("currency"),
+		Fragment: o.Bool("fragment", false),
+	}
+	o.each("requests", requestsMax, func(request *object) {
+		p.Requests = append(p.Requests, request.request(d, len(p.Requests) == 0))
+	})
+	o.checkRequests(&p)
+	s := &pageDefaults{institution: d.Institution+p.Institution != "", currency: p.Currency != "", labels: labels}
+	if !o.part("extract", func(part *object) { p.Extract = part.extract(s) }) {
+		o.Errorf("extract is missing; say how the page is read")
+	}
+	return p
+}
+
+// checkRequests holds the steps towards one document together: they stay on one site, so that no page can send the session
+// of another one away.
+func (o *object) checkRequests(p *Page) {
+	if len(p.Requests) == 0 {
+		o.Errorf("requests is missing or empty; a page is asked for by at least one")
+	}
+	site := ""
+	for i := range p.Requests {
+		address, ok := jsonfile.WebAddress(p.Requests[i].URL)
+		if !ok {
+			continue
+		}
+		switch own := Site(address.Hostname()); {
+		case site == "":
+			site = own
+		case own != site:
+			o.Errorf("requests[%d] goes to %s, but the first one to %s; all requests of a page stay on one site", i, own, site)
+		}
+	}
+}
+
+func (o *object) request(d *Definition, first bool) Request {
+	r := Request{Method: jsonfile.Enum(o.Object, "method", "GET", []string{"GET", "POST"}), URL: o.address("url", d)}
+	o.part("addressFrom", func(part *object) {
+		r.AddressFrom = &AddressFrom{
+			Selector:  part.Required("selector", "; say which element names the address", part.selector),
+			Attribute: part.Required("attribute", "", part.attribute),
+		}
+	})
+	switch {
+	case (r.URL == "") == (r.AddressFrom == nil):
+		o.Errorf("needs either url or addressFrom, and not both")
+	case first && r.AddressFrom != nil:
+		o.Errorf("addressFrom reads the answer before, and there is none before the first request; give it a url")
+	}
+	r.Headers = o.headers("headers")
+	form := map[string]string{}
+	if o.EachKey("form", entriesMax, func(part *jsonfile.Object, name string) {
+		form[name] = part.Text(name, bodyBytesMax)
+		part.CheckText("the name of a field", name, nameMax)
+	}) {
+		r.Form = form
+	}
+	r.JSON = o.body("json")
+	switch {
+	case r.Form != nil && r.JSON != "":
+		o.Errorf("has form and json; a request has one body")
+	case r.Method == "GET" && (r.Form != nil || r.JSON != ""):
+		o.Errorf("has a body, but GET has none; use the method POST")
+	case r.Method == "POST" && r.Form == nil && r.JSON == "":
+		o.Errorf("has no body; write form or json, and {} for an empty form")
+	}
+	return r
+}
+
+// address takes where a request goes; "" when the key is not there.
+func (o *object) address(key string, d *Definition) string {
+	text := o.URI(key, textMax)
+	address, ok := jsonfile.WebAddress(text)
+	if !ok {
+		return text
+	}
+	switch {
+	case address.Scheme == "http" && !d.PlainHTTP:
+		o.Errorf("%s begins with http://, which anybody on the way can change; use https:// or set plainHttp for the source", key)
+	case address.Fragment != "" || strings.HasSuffix(text, "#"):
+		o.Errorf("%s has a # part, which is never sent; take it out", key)
+	}
+	return text
+}
+
+func (o *object) headers(key string) map[string]string {
+	headers := map[string]string{}
+	o.EachKey(key, entriesMax, func(part *jsonfile.Object, name string) {
+		text := part.Text(name, textMax)
+		canonical := textproto.CanonicalMIMEHeaderKey(name)
+		_, twice := headers[canonical]
+		switch {
+		case !isToken(name):
+			part.Errorf("%.40q is no name of a header; use letters, digits and hyphens", name)
+		case twice:
+			part.Errorf("the header %s stands twice; keep one", canonical)
+		case slices.Contains(reservedHeaders(), canonical):
+			part.Errorf("the header %s is not for a definition to set; take it out", canonical)
+		case strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) || strings.TrimSpace(text) != text || text == "":
+			part.Errorf("the header %s needs a value of ASCII characters without blanks around it", canonical)
+		}
+		headers[canonical] = text
+	})
+	if len(headers) == 0 {
+		return nil
+	}
+	return headers
+}
+
+func isToken(text string) bool {
+	return text != "" && len(text) <= nameMax && strings.Trim(strings.ToLower(text), "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
+}
+
+// body takes any JSON value as the body of a request, without the blanks that the file has for its reader.
+func (o *object) body(key string) string {
+	raw, given := o.Take(key)
+	if !given {
+		return ""
+	}
+	var body bytes.Buffer
+	if err := json.Compact(&body, raw); err != nil || body.Len() > bodyBytesMax || body.String() == "null" {
+		o.Errorf("%s is no JSON value of at most %d bytes", key, bodyBytesMax)
+		return ""
+	}
+	return body.String()
+}

@@ -1,0 +1,141 @@
+package source
+
+import (
+	"io/fs"
+	"net/netip"
+	"regexp"
+	"strings"
+
+	"github.com/PuerkitoBio/goquery"
+	"golang.org/x/net/html"
+	"golang.org/x/net/publicsuffix"
+
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/jsonfile"
+)
+
+// object is one object of a definition file.
+type object struct{ *jsonfile.Object }
+
+// part visits the object under a key, and reports whether it is given.
+func (o *object) part(key string, visit func(*object)) bool {
+	return o.Child(key, func(part *jsonfile.Object) { visit(&object{part}) })
+}
+
+// requiredPart is part for a key that must be there.
+func (o *object) requiredPart(key string, visit func(*object)) {
+	if !o.part(key, visit) {
+		o.Errorf("%s is missing; the method needs it", key)
+	}
+}
+
+// each visits the objects of a list.
+func (o *object) each(key string, entries int, visit func(*object)) {
+	o.Each(key, entries, func(item *jsonfile.Object) { visit(&object{item}) })
+}
+
+// shortText takes a name, a heading or the like.
+func (o *object) shortText(key string) string { return o.Text(key, nameMax) }
+
+func (o *object) id(key string) string { return o.ID(key, engine.InstitutionIDMax) }
+
+// currency takes the code of a currency; "" when the key is not there.
+func (o *object) currency(key string) string {
+	code := o.CurrencyCode(key)
+	if code == engine.QuoteCurrency {
+		o.Errorf("%s %s is the currency that every rate is quoted in; no value is of it", key, code)
+	}
+	return code
+}
+
+func (o *object) day(key string) engine.Date {
+	return jsonfile.Parsed(o.Object, key, "2026-09-17", engine.ParseDate)
+}
+
+// file takes the name of a file of the operator's directory or below it.
+func (o *object) file(key string) string {
+	name := o.Text(key, nameMax)
+	if name != "" && (!fs.ValidPath(name) || name == "." || strings.Contains(name, `\`)) {
+		o.Errorf("%s names no file below this directory; write it with / and without a / at the start or ..", key)
+	}
+	return name
+}
+
+// Site is the registrable domain of a host: example.com.do of www.example.com.do. Requests of one page and redirects stay
+// within it. An address in digits, or a name that has no such domain, is its own site.
+func Site(host string) string {
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	if _, err := netip.ParseAddr(host); err == nil {
+		return host
+	}
+	site, err := publicsuffix.EffectiveTLDPlusOne(host)
+	if err != nil {
+		return host
+	}
+	return site
+}
+
+// isSelector reports that a CSS selector can be compiled. goquery makes a selector that cannot be compiled match nothing,
+// even one that begins with "any element".
+func isSelector(text string) bool {
+	return goquery.Single("*, " + text).Match(&html.Node{Type: html.ElementNode, Data: "p"})
+}
+
+func (o *object) selector(key string) string {
+	text := o.Text(key, textMax)
+	if text != "" && !isSelector(text) {
+		o.Errorf("%s %.80q is no CSS selector; check its brackets and quotes", key, text)
+	}
+	return text
+}
+
+func (o *object) pattern(key string) *regexp.Regexp {
+	text := o.Text(key, textMax)
+	if text == "" {
+		return nil
+	}
+	pattern, err := regexp.Compile(text)
+	if err != nil {
+		o.Errorf("%s is no pattern: %w; the form is RE2 (Go)", key, err)
+		return nil
+	}
+	return pattern
+}
+
+// patternText is the text of a pattern, "" when the key is not there or it is none.
+func (o *object) patternText(key string) string {
+	if pattern := o.pattern(key); pattern != nil {
+		return pattern.String()
+	}
+	return ""
+}
+
+// heading takes the heading of a column as it is compared, normalised; "" when the key is not there.
+func (o *object) heading(key string) string {
+	text := o.shortText(key)
+	heading := normaliseLabel(text)
+	if text != "" && heading == "" {
+		o.Errorf("%s has no letters and digits", key)
+	}
+	return heading
+}
+
+// path takes a path into JSON: names joined by dots, each with any number of [n] behind it.
+func (o *object) path(key string) string {
+	path := o.Text(key, textMax)
+	if path != "" && !isPath(path) {
+		o.Errorf("%s %.80q is no path; write names joined by dots, [n] for the entry n of a list and [] for its only one, as d.results[0].rate", key, path)
+	}
+	return path
+}
+
+// isPath reports the form of a path. Names are whatever JSON has, but for the marks of the path itself and blanks.
+func isPath(path string) bool {
+	step := regexp.MustCompile(`^[^\s.\[\]"]*(\[[0-9]{0,6}\])*$`)
+	for part := range strings.SplitSeq(path, ".") {
+		if part == "" || !step.MatchString(part) {
+			return false
+		}
+	}
+	return true
+}

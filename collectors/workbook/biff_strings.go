@@ -1,0 +1,151 @@
+package workbook
+
+import (
+	"encoding/binary"
+	"fmt"
+	"unicode/utf16"
+)
+
+// stringReader reads data that is spread over a record and the CONTINUE records behind it. A BIFF8 text is
+//
+//	+--------+-------+------+--------+---------+------+--------+
+//	| length | flags | runs | extent | letters | runs | extent |   runs and extent only if the flags say so
+//	+--------+-------+------+--------+---------+------+--------+
+//
+// and when its letters are cut by the end of a piece, the next piece begins with new flags: the rest may be written in
+// another width. Runs (formats) and the extent (readings of Far Eastern letters) are passed over.
+type stringReader struct {
+	first  record // for errors
+	chunks [][]byte
+}
+
+// The flags of a text.
+const (
+	flagUTF16    = 0x01 // two bytes each, UTF-16; otherwise the lower byte of each
+	flagExtended = 0x04
+	flagRichText = 0x08
+)
+
+// chunk takes at most n bytes, but at least one, from the piece at hand.
+func (p *stringReader) chunk(n int) ([]byte, error) {
+	for len(p.chunks) > 0 && len(p.chunks[0]) == 0 {
+		p.chunks = p.chunks[1:]
+	}
+	if len(p.chunks) == 0 {
+		return nil, damaged("%s ends in the middle of a text", p.first.describe())
+	}
+	n = min(n, len(p.chunks[0]))
+	taken := p.chunks[0][:n]
+	p.chunks[0] = p.chunks[0][n:]
+	return taken, nil
+}
+
+// readUint takes an unsigned number of so many bytes, at most four.
+func (p *stringReader) readUint(size int) (int, error) {
+	var field [4]byte
+	for done := 0; done < size; {
+		taken, err := p.chunk(size - done)
+		if err != nil {
+			return 0, err
+		}
+		done += copy(field[done:], taken)
+	}
+	return int(binary.LittleEndian.Uint32(field[:])), nil
+}
+
+// skip passes over n bytes.
+func (p *stringReader) skip(n int) error {
+	for n > 0 {
+		taken, err := p.chunk(n)
+		if err != nil {
+			return err
+		}
+		n -= len(taken)
+	}
+	return nil
+}
+
+// readString takes one text whose length is written in so many bytes.
+func (p *stringReader) readString(lengthBytes int) (string, error) {
+	length, err := p.readUint(lengthBytes)
+	if err != nil {
+		return "", err
+	}
+	flags, err := p.readUint(1)
+	if err != nil {
+		return "", err
+	}
+	runs, extent := 0, 0
+	if flags&flagRichText != 0 {
+		if runs, err = p.readUint(2); err != nil {
+			return "", err
+		}
+	}
+	if flags&flagExtended != 0 {
+		if extent, err = p.readUint(4); err != nil {
+			return "", err
+		}
+	}
+	text, err := p.readCharacters(length, flags)
+	if err != nil {
+		return "", err
+	}
+	return text, p.skip(4*runs + extent)
+}
+
+// readCharacters takes so many UTF-16 units. They are collected as they come, so a length that lies costs no memory.
+func (p *stringReader) readCharacters(length, flags int) (string, error) {
+	var units []uint16
+	for len(units) < length {
+		if len(p.chunks[0]) == 0 { // the piece at hand is used up, and the next begins with its own flags
+			var err error
+			if flags, err = p.readUint(1); err != nil {
+				return "", err
+			}
+		}
+		width := 1 + flags&flagUTF16
+		taken, err := p.chunk(width * (length - len(units)))
+		if err != nil {
+			return "", err
+		}
+		if len(taken)%width != 0 {
+			return "", damaged("%s cuts a letter in two", p.first.describe())
+		}
+		for i := 0; i < len(taken); i += width {
+			unit := uint16(taken[i])
+			if width == 2 {
+				unit = binary.LittleEndian.Uint16(taken[i:])
+			}
+			units = append(units, unit)
+		}
+	}
+	text := string(utf16.Decode(units))
+	if len(text) > textBytesMax {
+		return "", tooLarge("%s has a text of %d bytes, the most is %d", p.first.describe(), len(text), textBytesMax)
+	}
+	return text, nil
+}
+
+// readSharedStrings reads the table of shared texts.
+func readSharedStrings(first record, data [][]byte) ([]string, error) {
+	p := &stringReader{first: first, chunks: data}
+	if err := p.skip(4); err != nil { // how often the texts are used
+		return nil, err
+	}
+	count, err := p.readUint(4)
+	if err != nil {
+		return nil, err
+	}
+	if count > sharedStringsMax {
+		return nil, tooLarge("it has %d shared texts, the most is %d", count, sharedStringsMax)
+	}
+	var texts []string
+	for len(texts) < count {
+		text, err := p.readString(2)
+		if err != nil {
+			return nil, fmt.Errorf("shared text %d of %d: %w", len(texts)+1, count, err)
+		}
+		texts = append(texts, text)
+	}
+	return texts, nil
+}

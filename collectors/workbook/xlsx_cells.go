@@ -1,0 +1,151 @@
+package workbook
+
+import (
+	"encoding/xml"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+)
+
+// richText is a text, of a cell or shared: plain, or a row of runs with formats of their own; readings of Far Eastern letters
+// (rPh) are no part of it.
+type richText string
+
+// UnmarshalXML reads one text.
+func (t *richText) UnmarshalXML(d *xml.Decoder, start xml.StartElement) error {
+	var read struct {
+		Plain []string `xml:"t"`
+		Runs  []string `xml:"r>t"`
+	}
+	err := d.DecodeElement(&read, &start)
+	*t = richText(unescape(strings.Join(append(read.Plain, read.Runs...), "")))
+	return err
+}
+
+// sheetCells reads the cells of a sheet, row by row.
+type sheetCells struct {
+	sharedStrings []richText
+	grid          grid
+	row, column   int // of the cell at hand, from 0
+}
+
+// rowCells reads the cells of the row at hand.
+type rowCells sheetCells
+
+// UnmarshalXML reads one row: one that says nothing of its number follows the one before.
+func (s *sheetCells) UnmarshalXML(d *xml.Decoder, start xml.StartElement) error {
+	s.row, s.column = s.row+1, -1
+	for _, a := range start.Attr {
+		if a.Name.Local != "r" || a.Value == "" {
+			continue
+		}
+		row, ok := parseRowNumber(a.Value)
+		if !ok {
+			return damaged("a row has the number %.40q", a.Value)
+		}
+		s.row = row
+	}
+	return d.DecodeElement(&struct {
+		Cells *rowCells `xml:"c"`
+	}{(*rowCells)(s)}, &start)
+}
+
+// UnmarshalXML reads one cell: one that says nothing of its place follows the one before.
+func (r *rowCells) UnmarshalXML(d *xml.Decoder, start xml.StartElement) error {
+	var cell struct {
+		Name   string `xml:"r,attr"`
+		Kind   string `xml:"t,attr"`
+		Values []struct {
+			Text  string     `xml:",chardata"`
+			Inner []struct{} `xml:",any"`
+		} `xml:"v"`
+		Inline []richText `xml:"is"`
+	}
+	if err := d.DecodeElement(&cell, &start); err != nil {
+		return err
+	}
+	r.column++
+	if cell.Name != "" {
+		row, column, ok := parseCellName(cell.Name)
+		if !ok || row != r.row {
+			return damaged("row %d has a cell of the name %.40q", r.row+1, cell.Name)
+		}
+		r.column = column
+	}
+	var text string
+	switch { // the digits of two elements must not become one number
+	case len(cell.Values) > 1 || len(cell.Inline) > 1 || len(cell.Values) == 1 && len(cell.Values[0].Inner) > 0:
+		return damaged("cell %s has a value in several elements", cellName(r.row, r.column))
+	case cell.Kind == "inlineStr" && len(cell.Inline) == 1:
+		text = string(cell.Inline[0])
+	case cell.Kind != "inlineStr" && len(cell.Values) == 1:
+		var err error
+		if text, err = (*sheetCells)(r).cellText(cell.Kind, cell.Values[0].Text); err != nil {
+			return err
+		}
+	}
+	return r.grid.put(r.row, r.column, text)
+}
+
+// cellText is the text of a cell by its kind. Every value that its kind does not allow is an error: a wrong guess would be a
+// wrong rate.
+func (s *sheetCells) cellText(kind, value string) (string, error) {
+	switch kind {
+	case "str": // of a formula
+		return unescape(value), nil
+	case "e", "d": // an error's name; a date in ISO form
+		return value, nil
+	}
+	value = strings.TrimSpace(value)
+	if value == "" {
+		return "", nil
+	}
+	switch kind {
+	case "", "n":
+		if text, ok := numberText(value); ok {
+			return text, nil
+		}
+		return "", damaged("cell %s should be a number and holds %.40q", cellName(s.row, s.column), value)
+	case "s":
+		index, err := strconv.ParseUint(value, 10, 32)
+		if err != nil || index >= uint64(len(s.sharedStrings)) {
+			return "", damaged("cell %s wants shared text %.40q, there are %d", cellName(s.row, s.column), value, len(s.sharedStrings))
+		}
+		return string(s.sharedStrings[index]), nil
+	case "b":
+		switch value {
+		case "1", "true":
+			return "TRUE", nil
+		case "0", "false":
+			return "FALSE", nil
+		}
+		return "", damaged("cell %s should be a truth value and holds %.40q", cellName(s.row, s.column), value)
+	}
+	return "", damaged("cell %s is of kind %.40q, which does not exist", cellName(s.row, s.column), kind)
+}
+
+// unescape turns _x000D_, the form in which XLSX writes what XML can't hold, back into the letter.
+func unescape(text string) string {
+	const escapeBytes = len("_x000D_")
+	var out []byte
+	for rest := text; ; {
+		at := strings.Index(rest, "_x")
+		if at < 0 {
+			if out == nil {
+				return text
+			}
+			return string(append(out, rest...))
+		}
+		end := at + escapeBytes
+		if end <= len(rest) && rest[end-1] == '_' {
+			if unit, err := strconv.ParseUint(rest[at+2:end-1], 16, 16); err == nil {
+				out = append(out, rest[:at]...)
+				out = append(out, string(utf16.Decode([]uint16{uint16(unit)}))...)
+				rest = rest[end:]
+				continue
+			}
+		}
+		out = append(out, rest[:at+2]...)
+		rest = rest[at+2:]
+	}
+}

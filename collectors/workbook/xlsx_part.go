@@ -1,0 +1,141 @@
+package workbook
+
+import (
+	"archive/zip"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// bookRoot is the root element of the workbook's own part.
+const bookRoot = "workbook"
+
+// errOtherRoot says that a part is of another kind: the package of a text document looks like that of a workbook.
+var errOtherRoot = errors.New("another root element")
+
+// elementLimits are the elements whose number in a part is limited.
+var elementLimits = map[string]struct {
+	most int
+	of   string
+}{
+	"Relationship": {partsMax, "relations"},
+	"sheet":        {sheetsMax, "sheets"},
+	"si":           {sharedStringsMax, "shared texts"},
+}
+
+// partTokens gives the XML of one part of an XLSX to a decoder, token by token and within the limits: a decoder keeps whole what it
+// decodes.
+type partTokens struct {
+	source         io.Reader
+	decoder        *xml.Decoder // reads from the part itself, which counts the bytes
+	root           string
+	tokenBytesLeft int            // bytes that may be read for the token at hand
+	elements       int            // so far
+	listed         map[string]int // those in lists, by name
+	depth          int
+	itemDepth      int // the depth of the cell or shared text at hand, 0 outside of one
+	itemBytesLeft  int // letters and elements that it may still have
+}
+
+// Read reads the unpacked bytes of the token at hand.
+func (p *partTokens) Read(b []byte) (int, error) {
+	if p.tokenBytesLeft <= 0 {
+		return 0, tooLarge("one piece of XML has more than %d bytes", tokenBytesMax)
+	}
+	n, err := p.source.Read(b[:min(len(b), p.tokenBytesLeft)])
+	p.tokenBytesLeft -= n
+	return n, err
+}
+
+// Token gives the next token, or says which limit it is beyond.
+func (p *partTokens) Token() (xml.Token, error) {
+	p.tokenBytesLeft = tokenBytesMax
+	token, err := p.decoder.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch piece := token.(type) {
+	case xml.StartElement:
+		p.depth++
+		err = p.countElement(piece.Name.Local)
+	case xml.CharData:
+		p.itemBytesLeft -= len(piece)
+	case xml.EndElement:
+		if p.depth == p.itemDepth {
+			p.itemDepth = 0
+		}
+		p.depth--
+	}
+	if err == nil && p.itemDepth > 0 && p.itemBytesLeft < 0 {
+		err = tooLarge("a text of more than %d bytes", textBytesMax)
+	}
+	if err != nil {
+		return nil, err // a decoder takes a token that comes with an error for a good one
+	}
+	return token, nil
+}
+
+// countElement counts an element.
+func (p *partTokens) countElement(name string) error {
+	if p.elements++; p.elements > elementsMax {
+		return tooLarge("more than %d elements", elementsMax)
+	}
+	if p.depth > depthMax {
+		return damaged("elements in elements, deeper than %d", depthMax)
+	}
+	if p.depth == 1 && name != p.root {
+		return fmt.Errorf("%w: %q, should be %q", errOtherRoot, name, p.root)
+	}
+	if limit, ok := elementLimits[name]; ok {
+		if p.listed[name]++; p.listed[name] > limit.most {
+			return tooLarge("more than %d %s", limit.most, limit.of)
+		}
+	}
+	if p.itemBytesLeft--; p.itemDepth == 0 && (name == "c" || name == "si") {
+		p.itemDepth, p.itemBytesLeft = p.depth, textBytesMax
+	}
+	return nil
+}
+
+// decode reads a part to its end. That matters: only there is the checksum compared, and only there is it known that nothing
+// was cut off. Nothing that was decoded counts before decode has returned without an error.
+func decode(file *zip.File, root string, into any) error {
+	if err := checkSize(file); err != nil {
+		return err
+	}
+	source, err := file.Open()
+	if err != nil {
+		return damaged("part %s can't be unpacked: %v", file.Name, err)
+	}
+	defer func() { _ = source.Close() }() // reading alone has errors that count
+	p := &partTokens{source: source, root: root, listed: map[string]int{}}
+	p.decoder = xml.NewDecoder(p)
+	for decoder := xml.NewTokenDecoder(p); err == nil; {
+		err = decoder.Decode(into)
+	}
+	switch {
+	case errors.Is(err, io.EOF) && p.elements > 0:
+		return nil
+	case errors.Is(err, io.EOF):
+		err = damaged("nothing is in it")
+	case errors.Is(err, errOtherRoot) && root == bookRoot:
+		return fmt.Errorf("%w: %w", ErrNotWorkbook, err)
+	case !errors.Is(err, ErrTooLarge) && !errors.Is(err, ErrDamaged):
+		err = damaged("%v", err)
+	}
+	line, column := p.decoder.InputPos()
+	return fmt.Errorf("%w; part %s, line %d, column %d", err, file.Name, line, column)
+}
+
+// checkSize refuses bombs by what the package says of a part. A part that holds more than it says is not read beyond that.
+func checkSize(file *zip.File) error {
+	size := file.UncompressedSize64
+	if size > partBytesMax {
+		return tooLarge("part %s has %d bytes unpacked, the most is %d", file.Name, size, partBytesMax)
+	}
+	if size > partRatioFrom && size/packedRatio > file.CompressedSize64 {
+		return tooLarge("part %s unpacks %d bytes to %d, more than %d times as many", file.Name, file.CompressedSize64, size, packedRatio)
+	}
+	return nil
+}

@@ -1,0 +1,212 @@
+package account
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// newClusterAccount is an account with a key on a node of a cluster.
+func newClusterAccount(node engine.NodeID, now ClockReading) *Account {
+	account := newTestAccount(nil, now.Wall).account
+	account.SetNode(node)
+	account.Resume(now)
+	return account
+}
+
+func later(now ClockReading, span time.Duration) ClockReading {
+	now.Wall, now.Steady = now.Wall.Add(span), now.Steady+span
+	return now
+}
+
+// The minute's window is what one finds by looking at each later moment: Remaining never says more than the node can know to be left, and
+// rises at Reset, not before.
+func TestL3_L5_SharedMinuteIsThePlainOne(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		now := ClockReading{Wall: noon, Steady: time.Hour}
+		a, limit := newClusterAccount(2, now), rapid.IntRange(1, 12).Draw(t, "limit")
+		for range rapid.IntRange(1, 12).Draw(t, "facts") {
+			now = later(now, time.Duration(rapid.IntRange(0, 30).Draw(t, "seconds"))*time.Second)
+			if a.minute.expire(now); rapid.Bool().Draw(t, "own") {
+				a.minute.add(now)
+				continue
+			}
+			a.setNodeLease(LeaseState{
+				Node: engine.NodeID(rapid.IntRange(1, 4).Draw(t, "node")), Steady: now.Steady,
+				RecentAdmitted: rapid.IntRange(0, 5).Draw(t, "recent"), Count: rapid.IntRange(0, 5).Draw(t, "tokens"),
+			})
+		}
+		plain := func(at ClockReading) int {
+			counted := *a
+			counted.minute.admitted = append([]time.Duration{}, a.minute.admitted...)
+			counted.minute.expire(at)
+			return max(0, limit-len(counted.minute.active())-counted.othersAdmittedMax(at.Steady))
+		}
+		w := a.clusterMinute(limit, now)
+		if w.Remaining != plain(now) {
+			t.Fatalf("%d remain, want %d", w.Remaining, plain(now))
+		}
+		wait := w.Reset.Sub(now.Wall)
+		if used := len(a.minute.active()) + a.othersAdmittedMax(now.Steady); used > 0 && plain(later(now, wait)) <= w.Remaining {
+			t.Fatalf("after %s no more than %d remain", wait, w.Remaining)
+		}
+		for span := time.Duration(0); span < wait; span += time.Second {
+			if plain(later(now, span)) > w.Remaining {
+				t.Fatalf("more than %d remain after %s, not only after %s", w.Remaining, span, wait)
+			}
+		}
+	})
+}
+
+// A request for which the others leave no room is refused here, without a word to the log, until their words are old enough (L5).
+func TestL5_OthersLeaveNoRoom(t *testing.T) {
+	now := ClockReading{Wall: noon, Steady: time.Hour}
+	a := newClusterAccount(1, now)
+	a.ApplyRemote(&Leased{Account: 1, Day: engine.DateOf(noon), Count: 20, Unspent: 10, Steady: 900 * time.Hour, Node: 2, RecentAdmitted: 30}, now)
+	for _, c := range []struct {
+		after, retry time.Duration
+		remaining    int
+	}{{0, 61 * time.Second, 0}, {60 * time.Second, time.Second, 0}, {61 * time.Second, 0, 30}, {120 * time.Second, 0, 30}, {121 * time.Second, 0, 60}} {
+		at := later(now, c.after)
+		if lease := a.NextLease(testKey, at, defaultPolicy, 0); lease != nil {
+			t.Errorf("after %s %+v is leased", c.after, lease)
+		}
+		v := a.Usage(at, defaultPolicy)
+		if v.Minute.Remaining != c.remaining || v.Day.Remaining != 1000-20 || v.RetryAfter != c.retry || v.Admitted != (c.remaining > 0) {
+			t.Errorf("after %s %+v, want %d, %s", c.after, v, c.remaining, c.retry)
+		}
+	}
+}
+
+// What a node has leased it may spend for LeaseSpan from when it asked by either clock, however late the lease was durable; afterwards it is void until it
+// is leased again, which costs the day nothing.
+func TestL1_LeasesOfAClusterRunOut(t *testing.T) {
+	now := ClockReading{Wall: noon, Steady: time.Hour}
+	a := newClusterAccount(1, now)
+	lease := a.NextLease(testKey, now, defaultPolicy, 5)
+	if lease == nil || lease.Count != 5 || lease.Node != 1 {
+		t.Fatalf("%+v", lease)
+	}
+	a.Apply(lease)
+	last := later(now, LeaseSpan-time.Nanosecond)
+	if v, need := a.Admit(testKey, last, defaultPolicy); !v.Admitted || need != Nothing {
+		t.Errorf("%+v, %v", v, need)
+	}
+	slept := ClockReading{Wall: now.Wall.Add(LeaseSpan), Steady: now.Steady + time.Second}
+	if _, need := a.Admit(testKey, slept, defaultPolicy); need != LeaseNeeded {
+		t.Error("a lease is spent after its time by the wall clock: the machine may have slept")
+	}
+	now = later(now, LeaseSpan)
+	if _, need := a.Admit(testKey, now, defaultPolicy); need != LeaseNeeded {
+		t.Fatal("a lease is spent after its time")
+	}
+	again := a.NextLease(testKey, now, defaultPolicy, 3)
+	if again == nil || again.Count != 0 || again.Unspent != 3 || again.RecentAdmitted != 1 {
+		t.Fatalf("%+v, want three of those leased before", again)
+	}
+	a.Apply(again)
+	for range 3 {
+		if v, need := a.Admit(testKey, now, defaultPolicy); !v.Admitted || need != Nothing {
+			t.Fatalf("%+v, %v", v, need)
+		}
+	}
+	if _, need := a.Admit(testKey, now, defaultPolicy); need != LeaseNeeded {
+		t.Error("more is spent than was leased again")
+	}
+	if days := a.State().Days; len(days) != 1 || days[0].Leased != 5 {
+		t.Errorf("%+v", days)
+	}
+}
+
+// A log goes from one node to a cluster and back: what was leased before counts on both sides.
+func TestL2_FromOneNodeToAClusterAndBack(t *testing.T) {
+	now := ClockReading{Wall: noon, Steady: time.Hour}
+	alone := newClusterAccount(0, now)
+	for range 3 {
+		alone.Apply(&Leased{Account: 1, Day: engine.DateOf(noon), Count: 10, Steady: now.Steady})
+	}
+	member := Restore(alone.State())
+	member.SetNode(1)
+	member.Resume(now)
+	if left := member.Usage(now, defaultPolicy).Minute.Remaining; left != 30 {
+		t.Errorf("%d remain of the minute after one node alone", left)
+	}
+	member.Apply(member.NextLease(testKey, now, defaultPolicy, 7))
+	other := Restore(member.State())
+	other.SetNode(2)
+	other.Resume(now)
+	if left := other.Usage(now, defaultPolicy).Minute.Remaining; left != 30-7 {
+		t.Errorf("%d remain of the minute on another node", left)
+	}
+	back := Restore(member.State())
+	back.Resume(now)
+	if v := back.Usage(now, defaultPolicy); v.Minute.Remaining != 30-7 || v.Day.Remaining != 1000-37 {
+		t.Errorf("%+v back on one node", v)
+	}
+	if v := back.Usage(later(now, 122*time.Second), defaultPolicy); v.Minute.Remaining != 60 {
+		t.Errorf("%+v two minutes later", v)
+	}
+	back.Apply(&Returned{Account: 1, Day: engine.DateOf(noon), RecentAdmitted: 4, Steady: now.Steady})
+	if state := back.State(); len(state.Leases) != 2 || state.Leases[0].Node != 0 {
+		t.Errorf("%+v after a clean stop", state.Leases)
+	}
+}
+
+// What others decided counts nothing down that is on its way from here.
+func TestLearnLeavesWhatIsOnItsWay(t *testing.T) {
+	now := ClockReading{Wall: noon, Steady: time.Hour}
+	a := newClusterAccount(1, now)
+	if _, err := a.CreateKey(KeyRecord{ID: "k2"}); err != nil {
+		t.Fatal(err)
+	}
+	lease := a.NextLease(testKey, now, defaultPolicy, 1)
+	a.ApplyRemote(&KeyCreated{1, KeyRecord{ID: "k3"}}, now)
+	a.ApplyRemote(&Leased{Account: 1, Day: engine.DateOf(noon), Count: 4, Node: 2}, now)
+	a.ApplyRemote(&Suspended{Account: 1, Reason: "abuse", At: noon}, now)
+	if a.keysPending != 1 || !a.leasePending || lease == nil || a.Record().SuspendedAt.IsZero() {
+		t.Errorf("%+v", a)
+	}
+	r := NewRegistry([32]byte{1})
+	r.ShareCodes()
+	from := clientAddress(0)
+	issued, err := r.RequestCode(idOf("a@b.do"), from, now)
+	must(t, err)
+	failed, _ := r.TryCode(idOf("a@b.do"), "12345678", digestOf("t"), from, now)
+	r.ApplyRemote(&CodeIssued{Email: idOf("c@d.do"), At: noon}, now)
+	r.ApplyRemote(&CodeFailed{Email: idOf("a@b.do"), At: noon}, now)
+	if r.codesPending != 1 || r.triesPending != 1 || r.attemptCopy(idOf("a@b.do")).triesPending != 1 {
+		t.Errorf("%d codes, %d tries", r.codesPending, r.triesPending)
+	}
+	r.Rollback(failed)
+	r.Rollback(issued)
+	if r.codesPending != 0 || r.triesPending != 0 {
+		t.Errorf("%d codes, %d tries when all is void", r.codesPending, r.triesPending)
+	}
+	if _, err := r.RetryRequestCode(idOf("a@b.do"), now); err != nil {
+		t.Errorf("a code that was void is refused: %v", err)
+	}
+	if codes := r.clients.get(from).codes.total(now.Steady); codes != 1 {
+		t.Errorf("the client has asked %d times", codes)
+	}
+}
+
+// An admission costs no memory in a cluster either.
+func TestAdmissionInAClusterAllocatesNothing(t *testing.T) {
+	now := ClockReading{Wall: noon, Steady: time.Hour}
+	a, terms := newClusterAccount(1, now), QuotaPolicy{Quota{1 << 20, 1 << 20}, 1 << 16}
+	for node := range engine.NodeID(4) {
+		a.ApplyRemote(&Leased{Account: 1, Day: engine.DateOf(noon), Count: 3, Node: node + 2, RecentAdmitted: 7}, now)
+	}
+	a.Apply(a.NextLease(testKey, now, terms, 1<<16))
+	a.minute.admitted = make([]time.Duration, 0, 1<<13)
+	if allocated := testing.AllocsPerRun(1000, func() {
+		if v, _ := a.Admit(testKey, now, terms); !v.Admitted || a.NextLease(testKey, now, terms, 0) != nil {
+			t.Fatalf("%+v", v)
+		}
+	}); allocated != 0 {
+		t.Errorf("%v allocations", allocated)
+	}
+}

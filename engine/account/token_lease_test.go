@@ -1,0 +1,144 @@
+package account
+
+import (
+	"testing"
+	"time"
+)
+
+// newClusterTestAccount is an account on node 1 of a cluster, an hour after its process began.
+func newClusterTestAccount(t *testing.T) *testAccount {
+	now := ClockReading{Wall: noon, Steady: time.Hour}
+	return &testAccount{t: t, account: newClusterAccount(1, now), now: now, terms: defaultPolicy}
+}
+
+// othersAdmittedMax have so much of the minute.
+func (w *testAccount) others(recent, count int) {
+	w.account.ApplyRemote(&Leased{Account: 1, Day: w.account.today(w.now), Count: count, KeyID: "k1", At: w.now.Wall, Node: 2, RecentAdmitted: recent}, w.now)
+}
+
+// next is the lease for so many who wait.
+func (w *testAccount) next(waiting int) *Leased {
+	return w.account.NextLease(testKey, w.now, defaultPolicy, waiting)
+}
+
+// useCode takes a lease of a size and spends some of it.
+func (w *testAccount) take(size, spent int) {
+	w.t.Helper()
+	lease := w.next(size)
+	if lease == nil || lease.Count != size {
+		w.t.Fatalf("%+v, want a lease of %d", lease, size)
+	}
+	w.account.Apply(lease)
+	for range spent {
+		if verdict, need := w.account.Admit(testKey, w.now, defaultPolicy); need == LeaseNeeded || !verdict.Admitted {
+			w.t.Fatalf("not admitted: %+v", verdict)
+		}
+	}
+}
+
+// A node takes what it needs; of what others leave of the minute half, rounded up; and what it has leased before and may spend no more
+// before anything new of the day.
+func TestL1_L2_HowMuchANodeLeases(t *testing.T) {
+	for name, c := range map[string]struct {
+		before                 func(w *testAccount)
+		waiting                int
+		fresh, unspent, refund int // none at all: no lease
+	}{
+		"nobody else":                      {waiting: 100, fresh: 60, before: func(*testAccount) {}},
+		"few":                              {waiting: 3, fresh: 3, before: func(*testAccount) {}},
+		"others have half":                 {waiting: 100, fresh: 15, before: func(w *testAccount) { w.others(10, 20) }},
+		"others have one less":             {waiting: 100, fresh: 16, before: func(w *testAccount) { w.others(10, 19) }},
+		"others have all but one":          {waiting: 100, fresh: 1, before: func(w *testAccount) { w.others(40, 19) }},
+		"others have all":                  {waiting: 100, before: func(w *testAccount) { w.others(40, 20) }},
+		"others have more":                 {waiting: 100, before: func(w *testAccount) { w.others(60, 10) }},
+		"others, and what was spent here":  {waiting: 100, fresh: 13, before: func(w *testAccount) { w.take(5, 5); w.others(10, 20) }},
+		"others, and what is left here":    {waiting: 100, fresh: 10, unspent: 5, before: func(w *testAccount) { w.take(10, 5); w.others(10, 20) }},
+		"what is void is taken up first":   {waiting: 5, unspent: 5, before: func(w *testAccount) { w.take(10, 2); w.advance(2 * time.Minute) }},
+		"and something new behind it":      {waiting: 12, fresh: 4, unspent: 8, before: func(w *testAccount) { w.take(10, 2); w.advance(2 * time.Minute) }},
+		"and refunds of others between":    {waiting: 12, fresh: 1, unspent: 8, refund: 3, before: refunded},
+		"and no more refunds than wanted":  {waiting: 9, unspent: 8, refund: 1, before: refunded},
+		"ahead, at a pace of 4 in 20 s":    {fresh: 4, before: func(w *testAccount) { w.account.tokenLease.rate = spendRate{w.now.Steady - leaseTargetSpan, 16, 4} }},
+		"not ahead at a pace of 3 in 20 s": {before: func(w *testAccount) { w.account.tokenLease.rate = spendRate{w.now.Steady - leaseTargetSpan, 16, 3} }},
+		"ahead, at most twice the last":    {fresh: 6, before: func(w *testAccount) { w.account.tokenLease.rate = spendRate{w.now.Steady - time.Second, 3, 3} }},
+		"ahead, at most the size of terms": {fresh: 16, before: func(w *testAccount) { w.account.tokenLease.rate = spendRate{w.now.Steady - time.Second, 16, 16} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newClusterTestAccount(t)
+			c.before(w)
+			switch lease := w.next(c.waiting); {
+			case lease == nil:
+				if c.fresh+c.unspent+c.refund > 0 {
+					t.Errorf("no lease, want %d new ones, %d from before, %d refunds", c.fresh, c.unspent, c.refund)
+				}
+			case lease.Count != c.fresh || lease.Unspent != c.unspent || lease.Refunded != c.refund || c.fresh+c.unspent+c.refund == 0:
+				t.Errorf("%d new ones, %d from before, %d refunds, want %d, %d, %d", lease.Count, lease.Unspent, lease.Refunded, c.fresh, c.unspent, c.refund)
+			}
+		})
+	}
+}
+
+// refunded has eight void ones, and three that were given back.
+func refunded(w *testAccount) {
+	w.take(10, 2)
+	w.advance(2 * time.Minute)
+	w.account.days.find(w.account.today(w.now)).refunded = 3
+}
+
+// A node gives back what it has not spent when it has rested for a while, once, and no sooner; and tells others that it is spent when they
+// count much of it.
+func TestL1_L2_WhenANodeReturns(t *testing.T) {
+	for name, c := range map[string]struct {
+		before  func(w *testAccount)
+		returns bool
+		unspent int
+	}{
+		"at once":                  {before: func(w *testAccount) { w.take(10, 2) }},
+		"a moment before its time": {before: func(w *testAccount) { w.take(10, 2); w.advance(idleReturnAfter - 1) }},
+		"at its time":              {before: func(w *testAccount) { w.take(10, 2); w.advance(idleReturnAfter) }, returns: true, unspent: 8},
+		"after a younger lease":    {before: younger(idleReturnAfter - 1)},
+		"when that is old as well": {before: younger(idleReturnAfter), returns: true, unspent: 18},
+		"after a younger request": {before: func(w *testAccount) {
+			w.take(10, 2)
+			w.advance(idleReturnAfter)
+			w.use()
+			w.advance(idleReturnAfter - 1)
+		}},
+		"with a lease on its way": {before: func(w *testAccount) {
+			w.take(10, 2)
+			w.advance(idleReturnAfter)
+			w.next(20)
+			w.account.leaseAskedAt = 0
+		}},
+		"with a return on its way":    {before: func(w *testAccount) { w.take(10, 2); w.advance(idleReturnAfter); w.account.NextReturn(w.now) }},
+		"with nothing left, and few":  {before: func(w *testAccount) { w.take(7, 7); w.advance(idleReturnAfter) }},
+		"with nothing left, and many": {before: func(w *testAccount) { w.take(8, 8); w.advance(idleReturnAfter) }, returns: true},
+		"of a node that is alone":     {before: func(w *testAccount) { w.take(10, 2); w.advance(idleReturnAfter); w.account.SetNode(0) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newClusterTestAccount(t)
+			c.before(w)
+			back := w.account.NextReturn(w.now)
+			if c.returns != (back != nil) || back != nil && back.Unspent != c.unspent {
+				t.Errorf("%+v, want %t with %d", back, c.returns, c.unspent)
+			}
+		})
+	}
+}
+
+// younger has a lease that was spent in part, one ten seconds later, and some time more.
+func younger(rest time.Duration) func(w *testAccount) {
+	return func(w *testAccount) {
+		w.take(10, 2)
+		w.advance(10 * time.Second)
+		lease := w.next(18)
+		w.account.Apply(lease)
+		w.advance(rest)
+	}
+}
+
+func (w *testAccount) use() {
+	w.t.Helper()
+	if verdict, _ := w.account.Admit(testKey, w.now, defaultPolicy); !verdict.Admitted {
+		w.t.Fatalf("not admitted: %+v", verdict)
+	}
+}

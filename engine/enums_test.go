@@ -1,0 +1,91 @@
+package engine
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// enum is a closed list with its parser, seen as texts.
+type enum struct {
+	list  []string
+	parse func(string) (string, bool)
+}
+
+func texts[T ~string](list []T) []string {
+	var all []string
+	for _, word := range list {
+		all = append(all, string(word))
+	}
+	return all
+}
+
+func asText[T ~string](parse func(string) (T, bool)) func(string) (string, bool) {
+	return func(text string) (string, bool) {
+		word, ok := parse(text)
+		return string(word), ok
+	}
+}
+
+func enums() map[string]enum {
+	return map[string]enum{
+		"unspecified branch digital cash transfer": {texts(Channels()), asText(ParseChannel)},
+		"commercial reference":                     {texts(Kinds()), asText(ParseKind)},
+		"buy sell":                                 {texts(Operations()), asText(ParseOperation)},
+	}
+}
+
+func TestWords_AreTheContracts(t *testing.T) {
+	for contract, closed := range enums() {
+		if got := strings.Join(closed.list, " "); got != contract {
+			t.Errorf("the list is %q, want %q", got, contract)
+		}
+		for _, word := range closed.list {
+			if got, ok := closed.parse(word); !ok || got != word {
+				t.Errorf("%q is read as %q, %v", word, got, ok)
+			}
+		}
+	}
+	if got := strings.Join(texts(InstitutionTypes()), " "); got != "bank association exchange official cooperative" {
+		t.Errorf("the types are %q", got)
+	}
+}
+
+func TestQ3_WordsAreByteExact(t *testing.T) {
+	for contract, closed := range enums() {
+		for _, word := range closed.list {
+			for _, wrong := range []string{
+				"", strings.ToUpper(word), strings.ToUpper(word[:1]) + word[1:], word + " ", " " + word, word[:len(word)-1], word + "s", word + "\x00",
+				contract,
+			} {
+				if got, ok := closed.parse(wrong); ok || got != "" {
+					t.Errorf("%q is read as %q", wrong, got)
+				}
+			}
+		}
+	}
+}
+
+func TestWords_ListsAreTheCallersOwn(t *testing.T) {
+	Channels()[0], Kinds()[0], Operations()[0], InstitutionTypes()[0] = "x", "x", "x", "x"
+	if slices.Contains(Channels(), "x") || slices.Contains(Kinds(), "x") || slices.Contains(Operations(), "x") ||
+		slices.Contains(InstitutionTypes(), "x") {
+		t.Error("who writes to a list changes it for everybody")
+	}
+}
+
+func TestWords_DatePrecision(t *testing.T) {
+	published := time.Unix(1_780_000_000, 0)
+	for _, c := range []struct {
+		effective Date
+		published time.Time
+		want      DatePrecision
+	}{
+		{0, time.Time{}, PrecisionUnknown}, {1, time.Time{}, PrecisionDay}, {0, published, PrecisionDatetime}, {1, published, PrecisionDatetime},
+	} {
+		if got := precisionOf(c.effective, c.published); got != c.want {
+			t.Errorf("date %d, published %v: %s, want %s", c.effective, c.published, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,227 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// What a market answers is what one would find by looking at everything, sorting it and cutting it.
+func TestF11_PagesAreThePlainOnes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var books []*CurrencyState
+		for _, currency := range []string{"EUR", "USD"} {
+			books = append(books, NewCurrencyState(currency, testCatalogue(), DefaultRules()))
+		}
+		now := noon
+		for range rapid.IntRange(1, 15).Draw(t, "steps") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 20).Draw(t, "hours")) * time.Hour)
+			book := rapid.SampledFrom(books).Draw(t, "book")
+			decision, _ := book.Decide(drawCommand(t, now, book.Snapshot().Quarantine()), now)
+			replay(book, decision.Events)
+		}
+		boards := []*CurrencySnapshot{books[0].Snapshot(), books[1].Snapshot()}
+		market := NewMarketView(testCatalogue(), boards, now)
+		filter := Filter{
+			Currency:    rapid.SampledFrom([]string{"", "", "USD", "EUR", "GBP"}).Draw(t, "currency"),
+			Institution: rapid.SampledFrom([]string{"", "", "bhd", "popular", "romana", "zz"}).Draw(t, "institution"),
+			Channel:     rapid.SampledFrom([]Channel{"", "", Branch, Unspecified}).Draw(t, "channel"),
+			Kind:        rapid.SampledFrom([]Kind{"", "", Commercial, Reference}).Draw(t, "kind"),
+		}
+		cut := PageRequest{rapid.IntRange(1, 5).Draw(t, "limit"), rapid.IntRange(0, 12).Draw(t, "cursor")}
+		from := DateOf(noon).AddDays(rapid.IntRange(-3, 3).Draw(t, "from"))
+		history := HistoryQuery{filter, cut, from, from.AddDays(rapid.IntRange(0, 10).Draw(t, "days"))}
+		samePage(t, "rates", market.Rates(RatesQuery{filter, cut}), plainRates(boards, filter, now), cut, sameRate)
+		samePage(t, "history", market.History(history), plainHistory(boards, &history), cut, sameRow)
+		sameInstitutions(t, market, boards, now)
+	})
+}
+
+func samePage[T any](t *rapid.T, what string, got *Page[T], all []T, cut PageRequest, equal func(a, b T) bool) {
+	want := pageOf(all, cut)
+	if got.Total != want.Total || got.NextCursor != want.NextCursor || !slices.EqualFunc(got.Items, want.Items, equal) {
+		t.Fatalf("%s: %d of %d, next %d, want %d of %d, next %d: %+v, want %+v",
+			what, len(got.Items), got.Total, got.NextCursor, len(want.Items), want.Total, want.NextCursor, got.Items, want.Items)
+	}
+}
+
+// pageOf is a page of a list of all matches.
+func pageOf[T any](all []T, cut PageRequest) *Page[T] {
+	items := all[min(cut.Cursor, len(all)):min(cut.Cursor+cut.Limit, len(all))]
+	return newPage(items, len(all), cut, time.Time{})
+}
+
+func plainRates(boards []*CurrencySnapshot, f Filter, now time.Time) (all []*Rate) {
+	for _, board := range boards {
+		for _, rate := range board.View(now).rates {
+			if f.matches(rate) {
+				all = append(all, rate)
+			}
+		}
+	}
+	return all
+}
+
+func plainHistory(boards []*CurrencySnapshot, q *HistoryQuery) (all []HistoryEntry) {
+	for _, board := range boards {
+		for _, row := range board.Saved().History {
+			if row.Date >= q.From && row.Date <= q.To && (q.Currency == "" || q.Currency == row.Currency) && q.matchesKey(row.key()) {
+				all = append(all, row)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b HistoryEntry) int {
+		return cmp.Or(
+			cmp.Compare(a.Date, b.Date), cmp.Compare(a.InstitutionID, b.InstitutionID), cmp.Compare(a.Currency, b.Currency),
+			cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.Kind, b.Kind),
+		)
+	})
+	return all
+}
+
+func sameInstitutions(t *rapid.T, market *MarketView, boards []*CurrencySnapshot, now time.Time) {
+	items := market.Institutions(InstitutionsQuery{PageRequest: PageRequest{LimitMax, 0}}).Items
+	for _, item := range items {
+		rates := plainRates(boards, Filter{Institution: item.ID}, now)
+		detail, err := market.Institution(item.ID)
+		if err != nil || !slices.EqualFunc(detail.Rates, rates, sameRate) {
+			t.Fatalf("%s: %+v, %v, want %+v", item.ID, detail, err, rates)
+		}
+		currencies, current := []string{}, 0
+		for _, rate := range rates {
+			currencies = append(currencies, rate.Currency)
+			if !rate.Stale {
+				current++
+			}
+		}
+		if currencies = slices.Compact(currencies); !slices.Equal(item.Currencies, currencies) || item.CurrentQuoteCount != current {
+			t.Fatalf("%s: %v with %d current, want %v with %d", item.ID, item.Currencies, item.CurrentQuoteCount, currencies, current)
+		}
+	}
+}
+
+func sameRate(a, b *Rate) bool { return *a == *b }
+
+func sameRow(a, b HistoryEntry) bool { return a == b }
+
+// A page of the same size is cut with the same memory from ten times as many institutions and ten times as many currencies: what is
+// not on it is passed, never gathered.
+func TestF11_APageOfTheSameSizeTakesTheSameMemory(t *testing.T) {
+	small, large := newSampleMarket(t, 45, 2), newSampleMarket(t, 450, 20)
+	for name, ask := range sampleQueries() {
+		before, after := allocatedBytes(func() { ask(small) }), allocatedBytes(func() { ask(large) })
+		if after > before+before/10 {
+			t.Errorf("%s: %d bytes, and %d with ten times as much to choose from", name, before, after)
+		}
+	}
+}
+
+// sampleMarket is a market in which everybody has the same prices in every currency.
+type sampleMarket struct {
+	boards []*CurrencySnapshot
+	market *MarketView
+	view   *RankedView
+	now    time.Time
+}
+
+func newSampleMarket(t testing.TB, institutions, currencies int) *sampleMarket {
+	t.Helper()
+	one := &sampleMarket{}
+	for i := range currencies {
+		c := newLargeFixture(institutions, 1)
+		c.book.currency = fmt.Sprintf("C%02d", i)
+		one.boards, one.now = append(one.boards, c.book.Snapshot()), c.now
+	}
+	one.market = NewMarketView(one.boards[0].catalogue, one.boards, one.now)
+	one.view = one.boards[0].View(one.now)
+	return one
+}
+
+// sampleQueries are questions with the same answer in every town.
+func sampleQueries() map[string]func(*sampleMarket) {
+	ten, day := PageRequest{10, 0}, DateOf(noon)
+	mine := Filter{Currency: "C00", Institution: "institution-0007"}
+	return map[string]func(*sampleMarket){
+		"best":                    func(w *sampleMarket) { w.view.Ranking(RankingQuery{PageRequest: ten, Operation: Buy}) },
+		"rates":                   func(w *sampleMarket) { w.view.Rates(RatesQuery{PageRequest: ten}) },
+		"rates of one":            func(w *sampleMarket) { w.view.Rates(RatesQuery{mine, ten}) },
+		"rates of all currencies": func(w *sampleMarket) { w.market.Rates(RatesQuery{PageRequest: ten}) },
+		"history":                 func(w *sampleMarket) { w.boards[0].History(HistoryQuery{PageRequest: ten, From: day, To: day}) },
+		"history of one":          func(w *sampleMarket) { w.boards[0].History(HistoryQuery{mine, ten, day, day}) },
+		"the view while it holds": func(w *sampleMarket) { w.boards[0].NextView(w.view, w.now.Add(time.Hour)) },
+	}
+}
+
+// allocatedBytes is what some work allocates, at the least of some rounds: the runtime allocates too.
+func allocatedBytes(work func()) uint64 {
+	least := ^uint64(0)
+	for range 10 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		work()
+		runtime.ReadMemStats(&after)
+		least = min(least, after.TotalAlloc-before.TotalAlloc)
+	}
+	return least
+}
+
+// largeFixture is a market of many institutions, as many sources, and a book that has taken a refresh of each in.
+type largeFixture struct {
+	catalogue    *Catalogue
+	book         *CurrencyState
+	institutions []string
+	sources      int
+	now          time.Time
+	n            int
+}
+
+// newLargeFixture makes institutions of its own, so that there may be more of them than are known.
+func newLargeFixture(institutions, sources int) *largeFixture {
+	c := &largeFixture{sources: sources, now: noon}
+	known := &Catalogue{
+		institutions: map[string]*Institution{}, currencies: cloned(DefaultCatalogue().currencies), currencyList: DefaultCatalogue().currencyList,
+	}
+	for i := range institutions {
+		id := fmt.Sprintf("institution-%04d", i)
+		c.institutions = append(c.institutions, id)
+		known.institutions[id] = &Institution{ID: id, Name: "Institution " + id, Type: Bank, Active: true}
+	}
+	known.institutionList = sortedValues(known.institutions)
+	c.catalogue = known
+	c.book = NewCurrencyState("USD", known, DefaultRules())
+	c.observe(c.refreshes())
+	return c
+}
+
+// refreshes is one of every source, each with a quote of every institution, a minute after the last.
+func (c *largeFixture) refreshes() []Refresh {
+	c.n++
+	c.now = c.now.Add(time.Minute)
+	refreshes := make([]Refresh, c.sources)
+	for s := range refreshes {
+		refreshes[s] = Refresh{SourceID: fmt.Sprintf("list-%02d", s), ObservedAt: c.now, Complete: true, Slot: c.now}
+		for i, id := range c.institutions {
+			cents := (i + c.n) % 40
+			refreshes[s].Observations = append(refreshes[s].Observations, Observation{
+				InstitutionID: id, Currency: "USD", Channel: Branch, Buy: fmt.Sprintf("57.%02d", cents), Sell: fmt.Sprintf("60.%02d", cents),
+			})
+		}
+	}
+	return refreshes
+}
+
+func (c *largeFixture) observe(refreshes []Refresh) Decision {
+	decision, err := c.book.Decide(Observe{refreshes}, c.now)
+	if err != nil {
+		panic(err)
+	}
+	for _, event := range decision.Events {
+		c.book.Apply(event)
+	}
+	return decision
+}

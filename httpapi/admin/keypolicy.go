@@ -1,0 +1,76 @@
+package admin
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// The ways in which letters leave a node.
+const (
+	MailSMTP = "smtp"
+	MailLog  = "log" // printed, for development
+	MailOff  = "off"
+)
+
+// UnsafeMail is why MailLog and required keys exclude each other.
+const UnsafeMail = "this node runs with --mail=log, which lets whoever reads its output sign in as anybody; " +
+	"start it with --smtp-addr or --mail=off"
+
+// The states of the transition to required keys.
+const (
+	KeysOptional  = "optional"
+	KeysAnnounced = "announced"
+	KeysRequired  = "required"
+)
+
+type (
+	// Announcement is the day from which keys are required.
+	Announcement struct {
+		At time.Time `json:"at"`
+		Author
+	}
+	// KeyPolicy is how far the node is on its way to required keys.
+	KeyPolicy struct {
+		State       string    `json:"state"`
+		RequiredAt  time.Time `json:"requiredAt,omitzero"`
+		AnnouncedAt time.Time `json:"announcedAt,omitzero"`
+		By          string    `json:"by,omitempty"`
+		Mail        string    `json:"mail"`
+	}
+)
+
+func (s *Server) showKeyPolicy(*http.Request, NoBody) (KeyPolicy, error) {
+	t := s.config.Node.KeyPolicy()
+	state := KeysOptional
+	switch now := s.config.Clock(); {
+	case t.Required(now):
+		state = KeysRequired
+	case t.Pending(now):
+		state = KeysAnnounced
+	}
+	return KeyPolicy{state, t.RequiredAt, t.AnnouncedAt, t.By, s.config.Mail}, nil
+}
+
+func (s *Server) announce(r *http.Request, body Announcement) (KeyPolicy, error) {
+	if s.config.Mail == MailLog {
+		return KeyPolicy{}, &engine.Error{Code: CodeNotConfigured, Message: UnsafeMail}
+	}
+	by := authorName(r.Context(), body.Author)
+	transition, err := s.config.Node.Announce(body.At, by)
+	if err != nil {
+		return KeyPolicy{}, err
+	}
+	s.config.Logger.Info("changed by an operator", "operation", "announce", "requiredAt", transition.RequiredAt, "by", by)
+	return s.showKeyPolicy(r, NoBody{})
+}
+
+func (s *Server) withdraw(r *http.Request, body Author) (KeyPolicy, error) {
+	by := authorName(r.Context(), body)
+	if err := s.config.Node.WithdrawAnnouncement(by); err != nil {
+		return KeyPolicy{}, err
+	}
+	s.config.Logger.Info("changed by an operator", "operation", "withdraw", "by", by)
+	return s.showKeyPolicy(r, NoBody{})
+}

@@ -1,0 +1,233 @@
+package conformance
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+func checkContentTypes(k *ruleRun) {
+	for _, a := range k.responses {
+		if a.status != http.StatusNoContent && a.status != http.StatusNotModified && a.header.Get("Content-Type") != "application/json; charset=utf-8" {
+			k.errorf("%s: Content-Type is %q", a, a.header.Get("Content-Type"))
+		}
+		if a.header.Get("X-Content-Type-Options") != "nosniff" {
+			k.errorf("%s: X-Content-Type-Options is %q", a, a.header.Get("X-Content-Type-Options"))
+		}
+	}
+}
+
+func checkCORS(k *ruleRun) {
+	for _, a := range k.responses {
+		want := ""
+		if a.isData() {
+			want = "*"
+		}
+		if got := a.header.Get("Access-Control-Allow-Origin"); got != want {
+			k.errorf("%s: Access-Control-Allow-Origin is %q, want %q", a, got, want)
+		}
+		if exposed := a.header.Get("Access-Control-Expose-Headers"); a.isData() && (!strings.Contains(exposed, "ETag") || !strings.Contains(exposed, "X-Request-Id")) {
+			k.errorf("%s: Access-Control-Expose-Headers is %q", a, exposed)
+		}
+		if a.header.Get("Access-Control-Allow-Credentials") != "" {
+			k.errorf("%s: Access-Control-Allow-Credentials is %q", a, a.header.Get("Access-Control-Allow-Credentials"))
+		}
+		if !a.isData() && a.header.Get("Cache-Control") != "no-store" {
+			k.errorf("%s: Cache-Control is %q", a, a.header.Get("Cache-Control"))
+		}
+	}
+}
+
+func checkRequestIDs(k *ruleRun) {
+	seen := map[string]bool{}
+	for _, a := range k.responses {
+		id := a.header.Get("X-Request-Id")
+		if id == "" || seen[id] {
+			k.errorf("%s: X-Request-Id is %q, none or another request's", a, id)
+		}
+		seen[id] = true
+		if f, is := a.errorBody(); is && f.Error.RequestID != id {
+			k.errorf("%s: error.requestId is %q, X-Request-Id %q", a, f.Error.RequestID, id)
+		}
+	}
+}
+
+// errorBody is the error that an answer has.
+func (a *response) errorBody() (errorBody, bool) {
+	var f errorBody
+	return f, a.status >= http.StatusBadRequest && a.method != http.MethodHead && json.Unmarshal(a.body, &f) == nil
+}
+
+// statusByCode are the codes of E1.
+func statusByCode() map[string]int {
+	of := map[string]int{}
+	for status, codes := range map[int]string{
+		400: "invalid_parameters malformed_request", 401: "missing_key invalid_key revoked_key account_suspended invalid_code invalid_session",
+		404: "not_found institution_not_found", 405: "method_not_allowed", 408: "request_timeout", 409: "key_limit_reached", 413: "payload_too_large",
+		415: "unsupported_media_type", 429: "rate_limited quota_exceeded code_requested_too_soon", 431: "headers_too_large",
+		500: "internal_error", 503: "data_unavailable overloaded read_only",
+	} {
+		for _, code := range strings.Fields(codes) {
+			of[code] = status
+		}
+	}
+	return of
+}
+
+func checkErrorCodes(k *ruleRun) {
+	of := statusByCode()
+	for _, a := range k.responses {
+		f, is := a.errorBody()
+		switch {
+		case a.status < http.StatusBadRequest || a.method == http.MethodHead:
+		case !is || f.Error.Message == "":
+			k.errorf("%s: no error of the contract: %.300s", a, a.body)
+		case of[f.Error.Code] != a.status:
+			k.errorf("%s: error.code is %q", a, f.Error.Code)
+		}
+		if a.status == http.StatusUnauthorized && !strings.HasPrefix(a.header.Get("WWW-Authenticate"), "Bearer realm=") {
+			k.errorf("%s: WWW-Authenticate is %q (E3)", a, a.header.Get("WWW-Authenticate"))
+		}
+	}
+}
+
+func checkDetails(k *ruleRun) {
+	for _, a := range k.responses {
+		f, is := a.errorBody()
+		if !is {
+			continue
+		}
+		if len(f.Error.Details) > 0 && a.status != http.StatusBadRequest {
+			k.errorf("%s has details", a)
+		}
+		for _, d := range f.Error.Details {
+			if len(d.Path) == 0 || d.Message == "" {
+				k.errorf("%s: a detail without path or message: %+v", a, d)
+			}
+		}
+	}
+}
+
+func checkRetryAfter(k *ruleRun) {
+	for _, a := range k.responses {
+		value := a.header.Get("Retry-After")
+		seconds, err := strconv.Atoi(value)
+		wanted := a.status == http.StatusTooManyRequests || a.status == http.StatusServiceUnavailable
+		if wanted && (err != nil || seconds < 1) || !wanted && value != "" {
+			k.errorf("%s: Retry-After is %q", a, value)
+		}
+	}
+}
+
+func checkLimitHeaders(k *ruleRun) {
+	names := []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "RateLimit", "RateLimit-Policy"}
+	with, without := "", ""
+	for _, a := range k.responses {
+		counted := a.isData() && (a.status == 200 || a.status == 304 || a.status == 400 || a.status == 429)
+		if !counted {
+			continue
+		}
+		for _, name := range names {
+			if a.header.Get(name) != "" {
+				with = a.String()
+			} else {
+				without = a.String() + " without " + name
+			}
+		}
+	}
+	if with != "" && without != "" {
+		k.errorf("%s has limit headers, %s", with, without)
+	}
+}
+
+// schema is what fields an object has. The one of "[]" is of its items, of any other name of an object inside.
+type schema struct {
+	required string
+	nested   map[string]schema
+	optional string // fields that may be missing
+}
+
+// schemas are those of the bodies of each operation (K8).
+func schemas() map[string]schema {
+	rate := schema{required: "institutionId currency quoteCurrency buy sell channel kind effectiveDate publishedAt upstreamSource id institutionName institutionType " +
+		"website sourceId sourceName sourceUrl collectedAt lastCheckedAt expiresAt priority manual stale datePrecision"}
+	meta := schema{required: "total nextCursor generatedAt quoteCurrency"}
+	of := func(fields string, data schema) schema {
+		return schema{required: fields, nested: map[string]schema{"data": data, "meta": meta}}
+	}
+	item := schema{required: "quote operation foreignAmount currency amountDop rate feesIncluded feeNotice", nested: map[string]schema{"quote": rate}}
+	detail := schema{required: "id name type website description contact active rates", nested: map[string]schema{"rates": rate}}
+	return map[string]schema{
+		"/v1/currencies":    of("data", schema{required: "code name symbol quoteCount currentQuoteCount"}),
+		"/v1/institutions":  of("data meta", schema{required: "id name type website description contact active currencies currentQuoteCount"}),
+		"/v1/institutions/": of("data", detail),
+		"/v1/rates":         of("data meta", rate),
+		"/v1/rates/best":    of("data meta operation", rate),
+		"/v1/rates/history": of("data meta", schema{required: "date institutionId currency channel kind buy sell sourceId datePrecision"}),
+		"/v1/convert":       of("data meta", item),
+		"error": {required: "error", nested: map[string]schema{"error": {
+			required: "code message", optional: "requestId details", nested: map[string]schema{"details": {required: "path message"}},
+		}}},
+	}
+}
+
+// problems lists what is too much or too little. Items of a list are all held against the same shape.
+func (s schema) problems(at string, value any) []string {
+	var found []string
+	switch v := value.(type) {
+	case []any:
+		for _, item := range v {
+			if _, is := item.(map[string]any); is {
+				found = append(found, s.problems(at, item)...)
+			}
+		}
+	case map[string]any:
+		want, may := strings.Fields(s.required), strings.Fields(s.optional)
+		for _, name := range want {
+			if _, has := v[name]; !has {
+				found = append(found, fmt.Sprintf("%s has no %s", at, name))
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if !slices.Contains(want, name) && !slices.Contains(may, name) {
+				found = append(found, fmt.Sprintf("%s has a field %s", at, name))
+			}
+			if inside, known := s.nested[name]; known {
+				found = append(found, inside.problems(at+"."+name, v[name])...)
+			}
+		}
+	}
+	return found
+}
+
+func checkSchemas(k *ruleRun) {
+	known, told := schemas(), map[string]bool{}
+	for _, a := range k.responses {
+		if !a.isData() || a.method != http.MethodGet || len(a.body) == 0 || a.header.Get("Content-Encoding") != "" {
+			continue
+		}
+		path, _, _ := strings.Cut(a.target, "?")
+		if strings.HasPrefix(path, "/v1/institutions/") {
+			path = "/v1/institutions/"
+		}
+		if a.status >= http.StatusBadRequest {
+			path = "error"
+		}
+		want, has := known[path]
+		var body any
+		if !has || json.Unmarshal(a.body, &body) != nil {
+			k.errorf("%s: a body that the contract does not have: %.100s", a, a.body)
+			continue
+		}
+		for _, problem := range want.problems(path, body) {
+			if !told[problem] {
+				told[problem] = true
+				k.errorf("%s: %s", a, problem)
+			}
+		}
+	}
+}

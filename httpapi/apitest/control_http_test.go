@@ -1,0 +1,100 @@
+package apitest
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// TestControl: every button over HTTP.
+func TestControl(t *testing.T) {
+	srv := Start(t, Seed("standard"), Limits())
+	handler, err := srv.ControlHandler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := func(method, path, body string) (int, string) {
+		request := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
+		if body != "plain" {
+			request.Header.Set("Content-Type", "application/json")
+		}
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, request)
+		return answer.Code, strings.TrimSpace(answer.Body.String())
+	}
+	for _, step := range []struct {
+		method, path, body string
+		status             int
+		part               string
+	}{
+		{"GET", "/_mock/clock", "", 200, `{"now":"2026-03-02T16:00:00Z"}`},
+		{"POST", "/_mock/clock", `{"advance":"1h"}`, 200, `17:00:00Z`},
+		{"POST", "/_mock/clock", `{"set":"2026-03-02T16:30:00Z"}`, 200, `16:30:00Z`},
+		{"POST", "/_mock/clock", `{}`, 400, `either`},
+		{"POST", "/_mock/clock", `{"advance":"soon"}`, 400, `advance`},
+		{"POST", "/_mock/rates", `[{"institution":"cooperativa-norte","currency":"USD","buy":"58.20","sell":"58.80"}]`, 200, `{}`},
+		{"POST", "/_mock/rates", `[{"institution":"ambar","currency":"USD","sell":"9"}]`, 400, `out_of_band`},
+		{"POST", "/_mock/rates", `[{"institution":"ambar","colour":"red"}]`, 400, `colour`},
+		{"POST", "/_mock/expire", `{"institution":"cooperativa-norte"}`, 200, `{}`},
+		{"POST", "/_mock/expire", `{"institution":"x"}`, 400, `nothing is published`},
+		{"POST", "/_mock/refresh", ``, 200, `{}`},
+		{"POST", "/_mock/faults", `{"route":"/v1/rates/best","status":503,"times":1,"retryAfter":"9s"}`, 200, `{}`},
+		{"POST", "/_mock/faults", `{"status":404}`, 400, `404`},
+		{"POST", "/_mock/faults", `{"status":503,"share":"2"}`, 400, `share`},
+		{"POST", "/_mock/faults", `{"delay":"long"}`, 400, `delay`},
+		{"GET", best, "", 404, ``},
+		{"DELETE", "/_mock/faults", "", 200, `{}`},
+		{"POST", "/_mock/keys", ``, 200, `{"key":"tasard_test_`},
+		{"POST", "/_mock/keys", `{"email":"ana@example.do"}`, 200, `{"key":"tasard_test_`},
+		{"POST", "/_mock/quota", `{"who":"ana@example.do","day":5,"minute":5}`, 200, `{}`},
+		{"POST", "/_mock/quota", `{"who":"x"}`, 400, `neither`},
+		{"GET", "/_mock/codes?email=ana@example.do", "", 200, `{"code":"`},
+		{"GET", "/_mock/codes?email=sol@example.do", "", 400, `no login code`},
+		{"GET", "/_mock/requests", "", 200, `{"requests":[]}`},
+		{"DELETE", "/_mock/requests", "", 200, `{}`},
+		{"POST", "/_mock/crash", "plain", 400, `Content-Type`}, // a call that any page could make
+		{"POST", "/_mock/restart", "", 200, `{}`},
+		{"POST", "/_mock/crash", "", 200, `{}`},
+		{"POST", "/_mock/reset", "", 200, `{}`},
+		{"GET", "/_mock/clock", "", 200, `{"now":"2026-03-02T16:00:00Z"}`},
+		{"PUT", "/_mock/clock", "", 405, ``},
+	} {
+		if status, body := call(step.method, step.path, step.body); status != step.status || !strings.Contains(body, step.part) {
+			t.Errorf("%s %s %s: %d %s", step.method, step.path, step.body, status, body)
+		}
+	}
+}
+
+// TestParseFault: what --fail takes, and writes again.
+func TestParseFault(t *testing.T) {
+	for text, want := range map[string]Fault{
+		"503": {Status: 503}, "503:0.01": {Status: 503, PerMillion: 10_000}, "429:1": {Status: 429, PerMillion: million},
+		"500:0.000001@/v1/rates/best": {Status: 500, PerMillion: 1, Route: "/v1/rates/best"}, "503@GET /v1/rates": {Status: 503, Route: "GET /v1/rates"},
+	} {
+		got, err := ParseFault(text)
+		if err != nil || got != want || got.String() != text {
+			t.Errorf("%s: %+v %v, written %s", text, got, err, got.String())
+		}
+	}
+	for _, text := range []string{"", "x", "404", "503:", "503:0", "503:1.1", "503:-1", "503:0.0000001", "503:.5", "503:1e3", "503:0x1", "503:+1", ":1"} {
+		if got, err := ParseFault(text); err == nil {
+			t.Errorf("%q is %+v", text, got)
+		}
+	}
+}
+
+// FuzzParseFault: what is read is written and read the same.
+func FuzzParseFault(f *testing.F) {
+	for _, seed := range []string{"503:0.01", "429:0.5@/v1/rates/best", "500", "503:1.000000@", "503:00.1"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got, err := ParseFault(text)
+		if err != nil {
+			return
+		}
+		if again, err := ParseFault(got.String()); err != nil || again != got {
+			t.Errorf("%q: %+v, written %q, read %+v %v", text, got, got.String(), again, err)
+		}
+	})
+}

@@ -1,0 +1,303 @@
+package apitest
+
+import (
+	"net/http"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
+)
+
+// TestPublish: what institutions say is in force when Publish returns; what the rules hold back is told.
+func TestPublish(t *testing.T) {
+	srv := Start(t)
+	mustAnswer(t, srv, srv.Client, "", http.StatusServiceUnavailable, "data_unavailable")
+	srv.Publish(standardRate, Rate{Institution: "popular", Currency: "USD", Sell: "59.10", Channel: engine.Cash, EffectiveDate: "2026-03-01"})
+	if got := rankedIDs(t, srv); len(got) != 2 || got[0] != "popular:USD:cash:commercial" {
+		t.Error(got)
+	}
+	receipt := srv.Observe(engine.Refresh{SourceID: "x", ObservedAt: srv.Clock.Now(), Observations: []engine.Observation{{InstitutionID: "bhd", Currency: "USD", Buy: "0"}}})
+	if len(receipt.Refused) != 1 || receipt.Refused[0].Reason != engine.Zero {
+		t.Errorf("%+v", receipt)
+	}
+	lenient := Start(t, Lenient(), Rates(standardRate))
+	lenient.Publish(Rate{Institution: "bhd", Currency: "USD", Buy: "78.50", Sell: "79.30"})
+}
+
+// TestRefused: what a control can't do is an error.
+func TestRefused(t *testing.T) {
+	srv, onPort := Start(t, Rates(standardRate)), Start(t, OnPort())
+	with := func(srv *Server, do func(*Server)) func() error { return func() error { return srv.Do(do) } }
+	n := func(do func(*Server)) func() error { return with(srv, do) }
+	for name, try := range map[string]func() error{
+		"jump":   n(func(s *Server) { s.Publish(Rate{Institution: "bhd", Currency: "USD", Buy: "68.50", Sell: "69.30"}) }),
+		"nobody": n(func(s *Server) { s.Publish(Rate{Institution: "nobody", Currency: "USD", Buy: "58"}) }),
+		"date": n(func(s *Server) {
+			s.Publish(Rate{Institution: "bhd", Currency: "USD", Buy: "58", EffectiveDate: "2026-02-30"})
+		}),
+		"is published":   n(func(s *Server) { s.Expire("nobody", "") }),
+		"days":           n(func(s *Server) { s.Announce(s.Clock.Now().Add(24 * time.Hour)) }),
+		"an account as":  n(func(s *Server) { s.SetQuota("nobody@example.do", 1, 1) }),
+		"neither":        n(func(s *Server) { s.SetQuota("tasard_test_x", 1, 1) }),
+		"e-mail address": n(func(s *Server) { s.SetQuota("a@b", 1, 1) }),
+		"no login code":  n(func(s *Server) { s.Code("nobody@example.do") }),
+		"nowhere":        n(func(s *Server) { s.ClientFrom("nowhere") }),
+		"can't be made":  n(func(s *Server) { s.Keys(-1) }),
+		"a node on a":    with(onPort, func(s *Server) { s.ClientFrom("192.0.2.7") }),
+		"listen":         func() error { _, err := Open(OnAddress("256.0.0.1:1")); return err },
+		"standard/v1":    func() error { _, err := Open(Seed("standard/v0")); return err },
+		"says nothing":   n(func(s *Server) { s.Fault(Fault{}) }),
+		"status 404":     n(func(s *Server) { s.Fault(Fault{Status: 404}) }),
+		"429 with":       n(func(s *Server) { s.Fault(Fault{Status: 429, Code: engine.CodeOverloaded}) }),
+		"without a":      n(func(s *Server) { s.Fault(Fault{Code: engine.CodeOverloaded}) }),
+		"1000001":        n(func(s *Server) { s.Fault(Fault{Status: 503, PerMillion: million + 1}) }),
+		"-1 millionths":  n(func(s *Server) { s.Fault(Fault{Status: 503, PerMillion: -1}) }),
+		"negative":       n(func(s *Server) { s.Fault(Fault{Status: 503, Times: -1}) }),
+		"negative ":      n(func(s *Server) { s.Fault(Fault{Delay: -1}) }),
+		"a negative":     n(func(s *Server) { s.Fault(Fault{Status: 500, RetryAfter: -1}) }),
+		"a negative num": n(func(s *Server) { s.Fault(Fault{Truncate: -1}) }),
+	} {
+		if err := try(); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("want an error with %q: %v", name, err)
+		}
+	}
+}
+
+// TestDo: what is not a control's failure goes through, and what comes behind one is not done.
+func TestDo(t *testing.T) {
+	srv := Start(t)
+	if err := srv.Do(func(s *Server) { s.Keys(-1); t.Error("the control returned") }); err == nil {
+		t.Error("no error")
+	}
+	defer func() {
+		if thrown := recover(); thrown != "planted" {
+			t.Errorf("thrown: %v", thrown)
+		}
+	}()
+	t.Error(srv.Do(func(*Server) { panic("planted") }))
+}
+
+// TestServer_Fails: each control of a Server, which returns no error, fails the test when the node can't do it.
+func TestServer_Fails(t *testing.T) {
+	p := &fakeTB{}
+	srv, controls := Start(p), 0
+	if err := srv.Close(); err != nil {
+		t.Fatal(err)
+	}
+	server, node := reflect.TypeFor[*Server](), reflect.TypeFor[*Node]()
+	for i := range server.NumMethod() {
+		method := server.Method(i)
+		if of, both := node.MethodByName(method.Name); both && of.Type.NumOut() == method.Type.NumOut() {
+			continue // the node's own
+		}
+		arguments := []reflect.Value{reflect.ValueOf(srv)}
+		for j := 1; j < method.Type.NumIn(); j++ {
+			argument := reflect.New(method.Type.In(j)).Elem()
+			if argument.CanInt() {
+				argument.SetInt(-1)
+			}
+			arguments = append(arguments, argument)
+		}
+		p.fatal = false
+		if method.Type.IsVariadic() {
+			method.Func.CallSlice(arguments)
+		} else {
+			method.Func.Call(arguments)
+		}
+		if controls++; !p.fatal {
+			t.Errorf("%s of a closed node does not fail the test", method.Name)
+		}
+	}
+	if told := p.end(); controls < 20 || strings.Count(told, "apitest:") != controls {
+		t.Errorf("%d controls; the test is told %q", controls, told)
+	}
+	p = &fakeTB{}
+	if Start(p, Seed("none")); !p.fatal {
+		t.Error("an unknown seed starts")
+	}
+}
+
+// TestExpireAndRefresh: one institution's rates run out, and all are current again.
+func TestExpireAndRefresh(t *testing.T) {
+	srv := Start(t, Seed("standard"))
+	before := len(rankedIDs(t, srv))
+	srv.Expire("larimar", "USD")
+	if got := len(rankedIDs(t, srv)); got != before-2 {
+		t.Errorf("%d, then %d", before, got)
+	}
+	srv.Expire("", "USD")
+	if got := rankedIDs(t, srv); len(got) != 0 {
+		t.Errorf("all expired: %q", got)
+	}
+	srv.Clock.Advance(time.Hour)
+	srv.Refresh()
+	if got := len(rankedIDs(t, srv)); got < before {
+		t.Errorf("refreshed: %d of %d", got, before)
+	}
+}
+
+// TestSnapshotAndRestore: back to a moment, as often as wanted and in another node, with its accounts and its chance.
+func TestSnapshotAndRestore(t *testing.T) {
+	srv := Start(t, Rates(standardRate), Limits())
+	first := srv.Key()
+	state := srv.Snapshot()
+	second := srv.Key()
+	for range 2 {
+		srv.Clock.Advance(time.Hour)
+		srv.Publish(Rate{Institution: "popular", Currency: "USD", Buy: "58", Sell: "59"})
+		if got := rankedIDs(t, srv); len(got) != 2 {
+			t.Error(got)
+		}
+		srv.Restore(state)
+		header := mustAnswer(t, srv, srv.Client, "", http.StatusOK, "")
+		if got := rankedIDs(t, srv); len(got) != 1 || header.Get("Date") != Epoch().Format(http.TimeFormat) {
+			t.Errorf("%s %s", header.Get("Date"), got)
+		}
+		if again := srv.Key(); again != second {
+			t.Errorf("%s, then %s", second, again)
+		}
+	}
+	srv.SetQuota(first, 5, 5)
+	other := Start(t, FromState(state), Limits())
+	other.SetQuota(first, 1, 1)
+	if header := mustAnswer(t, other, other.Client, first, http.StatusOK, ""); header.Get("X-RateLimit-Limit") != "1" || !other.Clock.Now().Equal(Epoch()) {
+		t.Errorf("%v", header)
+	}
+}
+
+// TestKeys: required keys, quotas of an account, suspension (K6, L8).
+func TestKeys(t *testing.T) {
+	srv := Start(t, Rates(standardRate), Limits(), KeysRequired())
+	mustAnswer(t, srv, srv.Client, "", http.StatusUnauthorized, "missing_key")
+	first := srv.KeyOf("ana@example.do")
+	srv.SetQuota(first, 3, 2)
+	for _, want := range []int{200, 200, 429} {
+		mustAnswer(t, srv, srv.Client, first, want, "")
+	}
+	srv.Clock.Advance(time.Minute)
+	second := srv.KeyOf("ana@example.do")
+	mustAnswer(t, srv, srv.Client, second, http.StatusOK, "")
+	mustAnswer(t, srv, srv.Client, first, http.StatusTooManyRequests, "quota_exceeded")
+	srv.Suspend("ana@example.do")
+	mustAnswer(t, srv, srv.Client, second, http.StatusUnauthorized, "account_suspended")
+	srv.Unsuspend(second)
+	mustAnswer(t, srv, srv.Client, second, http.StatusTooManyRequests, "quota_exceeded")
+}
+
+// TestClientFrom: clients without a key are counted by address (L8).
+func TestClientFrom(t *testing.T) {
+	srv := Start(t, Rates(standardRate), Quota(0, 1))
+	other := srv.ClientFrom("203.0.113.7")
+	for _, c := range []struct {
+		client *http.Client
+		want   int
+	}{{srv.Client, 200}, {srv.Client, 429}, {other, 200}, {other, 429}, {srv.ClientFrom("2001:db8::1"), 200}, {srv.ClientFrom("2001:db8::2"), 429}} {
+		mustAnswer(t, srv, c.client, "", c.want, "")
+	}
+}
+
+// TestAnnounce: the notice is on every answer, and in force at its instant (K7).
+func TestAnnounce(t *testing.T) {
+	srv := Start(t, Rates(standardRate))
+	at := srv.Clock.Now().Add(account.KeyNoticeMin)
+	srv.Announce(at)
+	if header := mustAnswer(t, srv, srv.Client, "", http.StatusOK, ""); header.Get("Sunset") != at.Format(http.TimeFormat) {
+		t.Errorf("%v", header)
+	}
+	srv.Clock.Set(at)
+	mustAnswer(t, srv, srv.Client, "", http.StatusUnauthorized, "missing_key")
+}
+
+// TestReplay_AfterEachTest is the control of the check at a node's end: a node that knows what its log does not fails its test.
+func TestReplay_AfterEachTest(t *testing.T) {
+	plant := map[string]func(*testing.T, *Server){
+		"nothing": nil,
+		"a rate that the log lacks": func(t *testing.T, srv *Server) {
+			other := Start(t, Rates(Rate{Institution: "bhd", Currency: "USD", Buy: "58.50", Sell: "59.31"}))
+			swapLog(t, srv, other.Snapshot())
+		},
+		"an account that the log lacks": func(t *testing.T, srv *Server) {
+			state := srv.Snapshot()
+			srv.Key()
+			swapLog(t, srv, state)
+		},
+		"a damaged log": func(t *testing.T, srv *Server) {
+			state := srv.Snapshot()
+			for name, data := range state.files {
+				if strings.HasPrefix(name, "0000") {
+					data[len(data)/2] ^= 1
+				}
+			}
+			swapLog(t, srv, state)
+		},
+		"a request that was never counted": func(t *testing.T, srv *Server) {
+			key, state := srv.Key(), srv.Snapshot()
+			for range 3 {
+				mustAnswer(t, srv, srv.Client, key, http.StatusOK, "")
+			}
+			swapLog(t, srv, state)
+		},
+	}
+	for name, change := range plant {
+		t.Run(name, func(t *testing.T) {
+			p := &fakeTB{}
+			srv := Start(p, Rates(standardRate), Limits())
+			if change != nil {
+				change(t, srv)
+			}
+			if told := p.end(); strings.Contains(told, errReplay.Error()) != (change != nil) {
+				t.Errorf("the test is told %q", told)
+			}
+		})
+	}
+}
+
+// swapLog puts another log where the check looks. The node has its own open.
+func swapLog(t *testing.T, srv *Server, state *State) {
+	t.Helper()
+	dir, err := newLogDir(state.files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := srv.instance.dir
+	srv.instance.dir = dir
+	t.Cleanup(func() { _ = os.RemoveAll(old) })
+}
+
+// TestClock_Backwards: days that come again do not fail the check at the end.
+func TestClock_Backwards(t *testing.T) {
+	srv := Start(t, Rates(standardRate), Limits(), FollowClock(now))
+	key := srv.Key()
+	for _, by := range []time.Duration{0, 48 * time.Hour, -48 * time.Hour, 30 * 24 * time.Hour, -90 * 24 * time.Hour, 90 * 24 * time.Hour} {
+		srv.Clock.Advance(by)
+		for range 20 {
+			get(t, srv.Client, srv.URL+"/v1/currencies", "Authorization", "Bearer "+key)
+		}
+		if by > 0 {
+			srv.Crash()
+		}
+	}
+}
+
+// TestClose_Unread: a client that never reads its answer does not hold up the end of the test for long.
+func TestClose_Unread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := Start(t, Seed("standard"), FollowClock(now))
+		res, err := srv.Client.Get(srv.URL + "/v1/rates/history?limit=200&from=2026-02-21")
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := now()
+		if err := srv.Close(); err != nil || now().Sub(began) > drainTimeout {
+			t.Errorf("%v after %s", err, now().Sub(began))
+		}
+		if err := res.Body.Close(); err != nil {
+			t.Log(err)
+		}
+	})
+}

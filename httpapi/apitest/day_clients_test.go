@@ -1,0 +1,132 @@
+package apitest
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
+)
+
+// sendRequests makes some requests in the name of a caller.
+func (w *daySimulation) sendRequests(c *dayClient, requests int) {
+	for range requests {
+		path := []string{best, "/v1/rates?currency=USD", "/v1/rates", "/v1/rates?institution=bhd"}[w.random.IntN(4)]
+		status, body, header := w.call(c.client, http.MethodGet, path, c.key, "")
+		w.counts["requests"]++
+		at := w.srv.Clock.Now()
+		switch status {
+		case http.StatusOK:
+			c.admitted = append(c.admitted, at)
+			w.checkRates(path, body, at)
+		case http.StatusTooManyRequests:
+			w.counts["refused"]++
+		default:
+			w.fail("%s: %d %s", path, status, body)
+			return
+		}
+		w.checkQuota(c, status == http.StatusOK, at, header)
+	}
+}
+
+// charged counts the admissions of a day, and of the last minute.
+func (c *dayClient) charged(at time.Time) (day, minute int) {
+	for _, one := range c.admitted {
+		if engine.DateOf(one) == engine.DateOf(at) {
+			day++
+		}
+		if at.Sub(one) < account.MinuteSpan {
+			minute++
+		}
+	}
+	return day, minute
+}
+
+// checkQuota holds an answer against what the caller was admitted before (Q2): neither window is over-granted, what is shown to remain is
+// what remains and never rises within the day, and nobody is refused who has something left.
+func (w *daySimulation) checkQuota(c *dayClient, admitted bool, at time.Time, header http.Header) {
+	today := engine.DateOf(at)
+	day, minute := c.charged(at)
+	var shownDay, shownMinute, secondsDay, secondsMinute int
+	line := header.Get("RateLimit")
+	if _, err := fmt.Sscanf(line, `"day";r=%d;t=%d, "minute";r=%d;t=%d`, &shownDay, &secondsDay, &shownMinute, &secondsMinute); err != nil {
+		w.fail("RateLimit is %q: %v", line, err)
+		return
+	}
+	if least, seen := c.lowestRemaining[today]; seen && shownDay > least {
+		w.fail("%s: remaining rose from %d to %d", c.email, least, shownDay)
+	}
+	c.lowestRemaining[today] = shownDay
+	young := at.Sub(w.startedAt) < account.MinuteSpan // after a start the minute counts what was leased
+	switch {
+	case day > dayQuota || minute > dayMinute:
+		w.fail("%s: %d admitted today, %d within the minute", c.email, day, minute)
+	case shownDay > dayQuota-day || shownDay < dayQuota-day-c.forfeited[today]:
+		w.fail("%s: %d remain of the day after %d, a crash may have cost %d", c.email, shownDay, day, c.forfeited[today])
+	case shownMinute > dayMinute-minute || shownMinute < dayMinute-minute && !young:
+		w.fail("%s: %d remain of the minute after %d", c.email, shownMinute, minute)
+	case !admitted && shownDay > 0 && shownMinute > 0:
+		w.fail("%s is refused with %d and %d left", c.email, shownDay, shownMinute)
+	case secondsDay != int((today + 1).Start().Sub(at).Seconds()):
+		w.fail("%s: the day ends in %d s", c.email, secondsDay)
+	}
+	w.checkTighter(header, shownDay, shownMinute)
+}
+
+// checkTighter wants the three plain headers to be those of one of the two windows, the one with less (L3).
+func (w *daySimulation) checkTighter(header http.Header, day, minute int) {
+	limit, remaining := dayQuota, day
+	if minute < day || minute == day && header.Get("X-RateLimit-Limit") == fmt.Sprint(dayMinute) {
+		limit, remaining = dayMinute, minute
+	}
+	if w.mutation == generousQuota {
+		return // its own headers are another fault
+	}
+	if got := header.Get("X-RateLimit-Limit") + " " + header.Get("X-RateLimit-Remaining"); got != fmt.Sprintf("%d %d", limit, remaining) {
+		w.fail("the headers say %s, want %d %d", got, limit, remaining)
+	}
+}
+
+// checkRates holds a list against what was acknowledged: nothing older is served, and what has expired is stale, or not ranked.
+func (w *daySimulation) checkRates(path, body string, at time.Time) {
+	var list struct {
+		Data []struct {
+			InstitutionID, Sell string
+			Stale               bool
+		}
+	}
+	if err := json.Unmarshal([]byte(body), &list); err != nil {
+		w.fail("%v: %s", err, body)
+		return
+	}
+	w.mu.Lock()
+	quotes := maps.Clone(w.quotes)
+	w.mu.Unlock()
+	seen := map[string]bool{}
+	for _, rate := range list.Data {
+		seen[rate.InstitutionID] = true
+		want, known := quotes[rate.InstitutionID]
+		if !known {
+			continue
+		}
+		expired := !want.expires.IsZero() && !at.Before(want.expires)
+		if rate.Stale != expired || expired && path == best {
+			w.fail("%s: %+v, expires %s", path, rate, want.expires)
+		}
+		if expired {
+			w.counts["expiries seen"]++
+		}
+		if rate.Sell != want.sell {
+			w.fail("%s shows %s of %s, acknowledged was %s", path, rate.Sell, rate.InstitutionID, want.sell)
+		}
+	}
+	for id, q := range quotes {
+		current := q.expires.IsZero() || at.Before(q.expires)
+		if (path == best && current || path == "/v1/rates") && !seen[id] {
+			w.fail("%s lacks %s: %s", path, id, body)
+		}
+	}
+}

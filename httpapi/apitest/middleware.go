@@ -1,0 +1,140 @@
+package apitest
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/tasard/tasard/httpapi"
+)
+
+// Request is a request that the node was sent, as it arrived.
+type Request struct {
+	At     time.Time   `json:"at"` // on the node's clock
+	Method string      `json:"method"`
+	Path   string      `json:"path"`  // as sent, still encoded
+	Query  string      `json:"query"` // as sent
+	Header http.Header `json:"header"`
+	Body   []byte      `json:"body"`
+	Status int         `json:"status"` // of the answer
+}
+
+// requestsMax is how many requests are kept, the newest ones.
+const requestsMax = 10_000
+
+// requestLog keeps requests.
+type requestLog struct {
+	mu   sync.Mutex
+	list []Request
+}
+
+func (r *requestLog) add(request Request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.list) == requestsMax {
+		r.list = slices.Delete(r.list, 0, requestsMax/2)
+	}
+	r.list = append(r.list, request)
+}
+
+func (r *requestLog) all() []Request {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.list)
+}
+
+// newestRequests is how many requests are told when a test fails.
+const newestRequests = 10
+
+// newestVersions tells the newest requests, oldest first.
+func (r *requestLog) newest() []string {
+	all, told := r.all(), []string{}
+	for _, request := range all[max(0, len(all)-newestRequests):] {
+		told = append(told, fmt.Sprintf("%s %s?%s: %d", request.Method, request.Path, request.Query, request.Status))
+	}
+	return told
+}
+
+func (r *requestLog) clear() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.list = nil
+}
+
+// middleware goes around each request: it spoils the ones that a fault asks for, and keeps all.
+func (n *Node) middleware(next fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		request := copyRequest(ctx, n.Clock.Now())
+		fault, spoilt := n.faults.take(request.Method, request.Path)
+		if spoilt {
+			delayRequest(ctx, fault.Delay)
+			if err := fault.error(); err != nil {
+				httpapi.Plant(ctx, err)
+			}
+		}
+		next(ctx)
+		request.Status = ctx.Response.StatusCode()
+		n.requests.add(request)
+		if spoilt {
+			truncateResponse(ctx, &fault)
+		}
+	}
+}
+
+// parse copies a request: its memory is used again.
+func copyRequest(ctx *fasthttp.RequestCtx, at time.Time) Request {
+	target, header := ctx.Request.Header.RequestURI(), http.Header{}
+	for name, value := range ctx.Request.Header.All() {
+		header.Add(string(name), string(value))
+	}
+	path, query := splitTarget(string(target))
+	return Request{
+		At: at, Method: string(ctx.Method()), Path: path, Query: query, Header: header, Body: slices.Clone(ctx.Request.Body()),
+	}
+}
+
+// delayRequest waits, until the connection is to end.
+func delayRequest(ctx *fasthttp.RequestCtx, wait time.Duration) {
+	c, ours := ctx.Conn().(*conn)
+	if wait == 0 || !ours {
+		return
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-c.closing:
+	}
+}
+
+// truncateResponse cuts the answer off.
+func truncateResponse(ctx *fasthttp.RequestCtx, fault *Fault) {
+	c, ours := ctx.Conn().(*conn)
+	body := len(ctx.Response.Body())
+	switch {
+	case !ours:
+	case fault.Drop:
+		c.limitWrites(0)
+	case fault.Truncate > 0 && fault.Truncate < body:
+		ctx.SetConnectionClose()
+		ctx.Response.Header.SetContentLength(body)
+		c.limitWrites(len(ctx.Response.Header.Header()) + fault.Truncate)
+	}
+}
+
+// splitTarget is path and query of a target.
+func splitTarget(target string) (path, query string) {
+	path, query, _ = strings.Cut(target, "?")
+	if _, rest, absolute := strings.Cut(path, "://"); absolute && path[0] != '/' {
+		path = ""
+		if at := strings.IndexByte(rest, '/'); at >= 0 {
+			path = rest[at:]
+		}
+	}
+	return path, query
+}

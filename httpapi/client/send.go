@@ -1,0 +1,117 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+)
+
+// call is one question.
+type call struct {
+	method, path string // the path is encoded
+	query        url.Values
+	body         any    // nil = none
+	secret       string // behind Bearer, "" = nobody's
+	idempotent   bool   // asking twice is the same as once
+}
+
+// target is the path with its query.
+func (q *call) target() string {
+	if len(q.query) == 0 {
+		return q.path
+	}
+	return q.path + "?" + q.query.Encode()
+}
+
+// get is the call for a data operation.
+func (c *Client) get(path string, query url.Values) *call {
+	return &call{method: http.MethodGet, path: path, query: query, secret: string(c.config.Key), idempotent: true}
+}
+
+// ErrNoResponse is in the errors of requests that were not answered: the connection did not come about, or broke.
+var ErrNoResponse = errors.New("no answer")
+
+func noResponse(err error) error { return fmt.Errorf("%w: %w", ErrNoResponse, err) }
+
+// sendOnce sends a call one time, and returns the body of its answer.
+func (c *Client) sendOnce(ctx context.Context, q *call) ([]byte, error) {
+	request, err := c.request(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		var sent *url.Error // tells method and URL, as we do
+		if errors.As(err, &sent) {
+			err = sent.Err
+		}
+		return nil, noResponse(err)
+	}
+	defer func() { _ = response.Body.Close() }() // it was read
+	body, err := io.ReadAll(io.LimitReader(response.Body, c.config.BodyMax+1))
+	if err != nil {
+		return nil, noResponse(fmt.Errorf("the body breaks off after %d bytes: %w", len(body), err))
+	}
+	c.last.Store(readResponseInfo(response))
+	if int64(len(body)) > c.config.BodyMax {
+		return nil, fmt.Errorf("the answer has more than %d bytes (Config.BodyMax)", c.config.BodyMax)
+	}
+	if response.StatusCode/100 != 2 {
+		return nil, readError(response, body).redact(q.secret)
+	}
+	return body, nil
+}
+
+func (c *Client) request(ctx context.Context, q *call) (*http.Request, error) {
+	var body io.Reader = http.NoBody
+	if q.body != nil {
+		encoded, err := json.Marshal(q.body)
+		if err != nil {
+			return nil, err
+		}
+		body = bytes.NewReader(encoded)
+	}
+	request, err := http.NewRequestWithContext(ctx, q.method, c.base+q.target(), body)
+	if err != nil {
+		return nil, err
+	}
+	if q.body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if q.secret != "" {
+		request.Header.Set("Authorization", "Bearer "+q.secret)
+	}
+	request.Header.Set("User-Agent", c.config.UserAgent)
+	return request, nil
+}
+
+// validator is an answer that can tell what it lacks.
+type validator interface{ validate() error }
+
+// send sends a call until it is answered, and reads the answer into a value; nil is for those without one.
+func (c *Client) send(ctx context.Context, q *call, into validator) error {
+	body, err := c.sendWithRetries(ctx, q)
+	if err == nil && into != nil {
+		err = decode(body, into)
+	}
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", q.method, q.target(), err)
+	}
+	return nil
+}
+
+// decode reads a body, and refuses what is not the contract's: a wrong rate is worse than none.
+func decode(body []byte, into validator) error {
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("the answer is not the JSON of the contract: %w", err)
+	}
+	if err := into.validate(); err != nil {
+		return fmt.Errorf("the answer is not the contract's: %w", err)
+	}
+	return nil
+}

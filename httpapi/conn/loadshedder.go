@@ -1,0 +1,289 @@
+package conn
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// The numbers of the watch.
+const (
+	// queueAgeTarget is how long a request may lie in the socket on a machine that keeps up.
+	queueAgeTarget = 10 * time.Millisecond
+	// sampleWindow is how long requests are counted before they are judged.
+	sampleWindow = 25 * time.Millisecond
+	// sampleGapMax is a window in which too little happened to say anything: the process stood still, or nobody asked.
+	sampleGapMax = 8 * sampleWindow
+	// lateRequestsMin is how many late requests a window must have: on a quiet node one request that met a pause proves nothing.
+	lateRequestsMin = 8
+	// lateWindowsMin in a row of which most requests were late are overload.
+	lateWindowsMin = 2
+	// quietWindowsMin in a row end it, and the look at each request.
+	quietWindowsMin = 40
+	// sampleEvery is which requests of a connection are looked at while all is well: the first, and one of so many.
+	sampleEvery = 16
+
+	// answersPerShed is how many answers come to one refusal while the overload lasts: a refusal costs most of what an answer does.
+	answersPerShed = 64
+	// shedsWhenIdle is how many refusals a window takes in which half of the seats stand empty.
+	shedsWhenIdle = 64
+	// idleGrace is how long beyond its lane's patience a request is still served when half of the seats stand empty.
+	idleGrace = 100 * time.Millisecond
+	// recheckEvery is how often it is looked whether the overload is over, and for requests that have waited for queueTimeMax, of which
+	// shedAtOnceMax are refused then.
+	recheckEvery  = 2 * time.Second
+	queueTimeMax  = 30 * time.Second
+	shedAtOnceMax = 64
+)
+
+// LoadShedder sheds load by queue age: how long requests have lain in their sockets before they were read. While they are read in time it
+// looks at one in sampleEvery of a connection and does nothing else. doc.go explains what it does when most are late.
+type LoadShedder struct {
+	clock        func() time.Time
+	writeTimeout time.Duration // the server's
+
+	watching atomic.Bool // every request is looked at
+	limiting atomic.Bool // slots are given out
+
+	mu                        sync.Mutex
+	windowStart               time.Time // the present window
+	onTime, late              int       // its requests; while slots are given out, those that had one at once, and those that had to wait
+	lateWindows, quietWindows int       // windows in a row
+	lastRefill                time.Time // when slots were last given to requests that wait
+	slots                     admissionSlots
+	queue                     requestQueue
+	recheckTimer              *time.Timer       // the next look; nil while nothing waits
+	ended                     bool              // nothing waits any more
+	rounds                    *schedulingRounds // nil: not begun, or ended
+}
+
+// NewLoadShedder watches nothing yet. writeTimeout is that of the server whose connections it is for.
+func NewLoadShedder(clock func() time.Time, writeTimeout time.Duration) *LoadShedder {
+	return &LoadShedder{clock: clock, writeTimeout: writeTimeout}
+}
+
+// End refuses every request that waits, or would have to.
+func (w *LoadShedder) End() {
+	w.mu.Lock()
+	turns := w.rounds
+	w.ended, w.rounds, w.slots.rounds = true, nil, nil
+	w.shed(w.clock(), func(Priority) time.Duration { return math.MinInt64 }, math.MaxInt)
+	if w.recheckTimer != nil {
+		w.recheckTimer.Stop()
+		w.recheckTimer = nil
+	}
+	w.mu.Unlock()
+	if turns != nil {
+		turns.close()
+	}
+}
+
+// samples tells whether a connection's next request is looked at.
+func (w *LoadShedder) samples(request uint32) bool {
+	return request%sampleEvery == 0 || w.watching.Load()
+}
+
+// yieldsPerRound is how many times connections give way before they do so in a round; 0 is never.
+func (w *LoadShedder) yieldsPerRound() int {
+	switch {
+	case w == nil || !w.watching.Load():
+		return 0
+	case w.limiting.Load():
+		return 1
+	}
+	return yieldsPerRoundWatching
+}
+
+// admit tells whether a request is to be served. It may wait here for a seat, or until it may be refused.
+func (w *LoadShedder) admit(c *Conn, l Priority) bool {
+	switch {
+	case l == Health:
+		return true
+	case w.limiting.Load():
+		return w.admitLimited(c, l)
+	}
+	age := c.queueAge()
+	if age < queueAgeTarget && !w.watching.Load() {
+		return true
+	}
+	w.mu.Lock()
+	w.record(w.clock(), age >= queueAgeTarget)
+	w.mu.Unlock()
+	return true
+}
+
+// admitLimited is admit while seats are given out.
+func (w *LoadShedder) admitLimited(c *Conn, l Priority) bool {
+	now := w.clock()
+	w.mu.Lock()
+	if !w.limiting.Load() { // since a moment
+		w.mu.Unlock()
+		return true
+	}
+	if w.holdsSlot(c, l, now) {
+		c.slot.priority = l
+		w.slots.markActive(c, now)
+		w.record(now, false)
+		w.mu.Unlock()
+		return true
+	}
+	w.passSlot(c, now)
+	if w.ended {
+		w.mu.Unlock()
+		return false
+	}
+	place := c.queueEntry(l, now)
+	w.enqueue(place)
+	w.record(now, true)
+	w.mu.Unlock()
+	return <-place.admitted
+}
+
+// holdsSlot tells whether a request is served at once: its connection has a seat, in which it was not served too often while others wait, and
+// for which no better lane does; or it had none and got one.
+func (w *LoadShedder) holdsSlot(c *Conn, l Priority, now time.Time) bool {
+	if !c.slot.held {
+		return w.slots.acquire(c, l, now)
+	}
+	c.slot.served++
+	longEnough := c.slot.served >= slotRequestsMax && w.queue.hasHigherPriority(PriorityCount, now)
+	return !longEnough && len(w.slots.holders) <= w.slots.capacity() && !w.queue.hasHigherPriority(l, now)
+}
+
+// releaseIdle is called when a connection has nothing to do: its next request is not there yet, or it has ended.
+func (w *LoadShedder) releaseIdle(c *Conn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.passSlot(c, w.clock())
+}
+
+// passSlot gives a connection's slot, if it has one, to the next request that waits; unless there are fewer than there were.
+func (w *LoadShedder) passSlot(c *Conn, now time.Time) {
+	if !c.slot.held {
+		return
+	}
+	w.slots.release(c)
+	if w.slots.full() {
+		return
+	}
+	if next := w.queue.popNewest(now); next != nil {
+		w.slots.acquire(next.conn, next.priority, now)
+		next.admitted <- true
+	}
+}
+
+// refill gives seats to those who wait, as far as there are some that nobody uses. Those who have waited beyond their patience for no more
+// than the grace count as well.
+func (w *LoadShedder) refill(now time.Time, grace time.Duration) {
+	w.lastRefill = now
+	asOf := now.Add(-grace)
+	for next := w.queue.popNewest(asOf); next != nil; next = w.queue.popNewest(asOf) {
+		if !w.slots.acquire(next.conn, next.priority, now) {
+			w.queue.add(next)
+			return
+		}
+		next.admitted <- true
+	}
+}
+
+// record counts a request, and judges the window that it ends.
+func (w *LoadShedder) record(now time.Time, late bool) {
+	if !w.watching.Load() {
+		w.watching.Store(true)
+		w.windowStart, w.onTime, w.late, w.lateWindows, w.quietWindows = now, 0, 0, 0, 0
+	}
+	if w.limiting.Load() && now.Sub(w.lastRefill) >= refillEvery {
+		w.refill(now, 0)
+	}
+	if lasted := now.Sub(w.windowStart); lasted >= sampleWindow {
+		if w.limiting.Load() {
+			w.endLimitedWindow(now)
+		} else {
+			w.endWindow(lasted < sampleGapMax && w.late >= lateRequestsMin && w.late > w.onTime)
+		}
+		w.windowStart, w.onTime, w.late = now, 0, 0
+	}
+	if late {
+		w.late++
+	} else {
+		w.onTime++
+	}
+}
+
+// endWindow ends a window in which requests were only watched.
+func (w *LoadShedder) endWindow(over bool) {
+	if over {
+		w.lateWindows, w.quietWindows = w.lateWindows+1, 0
+	} else {
+		w.lateWindows, w.quietWindows = 0, w.quietWindows+1
+	}
+	switch {
+	case w.lateWindows >= lateWindowsMin:
+		w.limiting.Store(true)
+		w.quietWindows = 0
+	case w.quietWindows >= quietWindowsMin:
+		w.watching.Store(false)
+	}
+}
+
+// endLimitedWindow ends a window in which seats were given out, and refuses some of those who have waited too long.
+func (w *LoadShedder) endLimitedWindow(now time.Time) {
+	most, least := 1+(w.onTime+w.late)/answersPerShed, Priority.queueAgeMax
+	if w.slots.halfStalled(now) { // who met a short pause is served late, and not refused
+		w.refill(now, idleGrace)
+		most, least = shedsWhenIdle, func(l Priority) time.Duration { return l.queueAgeMax() + idleGrace }
+	}
+	if w.quietWindows++; w.late > 0 || !w.queue.empty() {
+		w.quietWindows = 0
+	}
+	w.shed(now, least, most)
+	if w.quietWindows >= quietWindowsMin {
+		w.stopLimiting()
+	}
+}
+
+// stopLimiting ends the overload.
+func (w *LoadShedder) stopLimiting() {
+	w.limiting.Store(false)
+	w.watching.Store(false)
+	w.slots.clear()
+	w.quietWindows, w.lateWindows = 0, 0
+}
+
+// enqueue has a request wait for a slot: its turn comes, or its refusal.
+func (w *LoadShedder) enqueue(place *queuedRequest) {
+	w.queue.add(place)
+	if w.recheckTimer == nil {
+		w.recheckTimer = time.AfterFunc(recheckEvery, w.recheck)
+	}
+}
+
+// recheck ends an overload whose end is not noticed, because nothing is asked any more. It refuses what waits then, or has waited for
+// queueTimeMax: not all at once, others have their work too.
+func (w *LoadShedder) recheck() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now, least, next := w.clock(), queueTimeMax, recheckEvery
+	if w.limiting.Load() && now.Sub(w.windowStart) > quietWindowsMin*sampleWindow {
+		w.stopLimiting()
+	}
+	if !w.limiting.Load() {
+		least, next = 0, sampleWindow
+	}
+	w.shed(now, func(Priority) time.Duration { return least }, shedAtOnceMax)
+	if w.recheckTimer = nil; !w.ended && !w.queue.empty() {
+		w.recheckTimer = time.AfterFunc(next, w.recheck)
+	}
+}
+
+// shed refuses so many of those who have waited at least so long.
+func (w *LoadShedder) shed(now time.Time, least func(Priority) time.Duration, most int) {
+	for range most {
+		one := w.queue.popExpired(now, least)
+		if one == nil {
+			return
+		}
+		one.admitted <- false
+	}
+}

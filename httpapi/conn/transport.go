@@ -1,0 +1,157 @@
+package conn
+
+import (
+	"io"
+	"net"
+
+	"github.com/valyala/fasthttp"
+)
+
+// transport is a connection of TCP that can send a body from where it lies. The library copies head and body into one buffer and writes
+// that, in pieces when it is small; here the body is kept aside, and goes out with the head in one system call.
+//
+// That is right only when the head is the next thing to be written and nothing follows it before a flush: when the client has sent
+// nothing behind this request, and no answer before it waits. Both are known from how the server reads: with its whole buffer when it
+// has used up all it was handed, and by then it has written every answer. So only the first request behind such a read counts, when it
+// took all that came since. Where the count does not come out the answer is sent as the library would, which is never wrong.
+type transport struct {
+	lazyDeadlines
+	framing framingCheck
+	tcp     *net.TCPConn
+	tls     *tlsConn // nil: what is sent is not encrypted
+
+	readBufferBytes              int               // size of the server's buffer: of its first read
+	prefetched                   int               // bytes that lie already where the next read wants them
+	receivedBytes, consumedBytes int               // bytes handed to the server since it had used up all, and those of its requests
+	lastTwoBytes                 uint16            // the last two bytes that it was handed
+	firstInRead                  bool              // the request came behind no other
+	onlyInRead                   bool              // the request has nothing behind it, and no answer before it waits
+	queuedBody                   []byte            // to be sent behind what is written next
+	firstRequest                 []byte            // of the first request, for the library to read
+	rounds                       *schedulingRounds // nil: nobody gives way
+	shedder                      *LoadShedder      // nil: no request is too old
+	parts                        [2][]byte
+	vector                       net.Buffers
+}
+
+// lineEnd is the ending of whatever ends in CR LF.
+const lineEnd = '\r'<<8 | '\n'
+
+// Read is net.Conn's.
+func (g *transport) Read(b []byte) (int, error) {
+	if g.framing.deferred != nil {
+		g.framing.parseDeferred()
+	}
+	if g.readBufferBytes == 0 {
+		g.readBufferBytes = len(b)
+	}
+	if len(b) >= g.readBufferBytes {
+		g.receivedBytes, g.consumedBytes = 0, 0
+	}
+	if len(g.firstRequest) > 0 { // the wire was told
+		n := copy(b, g.firstRequest)
+		if g.firstRequest = g.firstRequest[n:]; len(g.firstRequest) == 0 {
+			g.firstRequest = nil
+		}
+		g.track(b[:n])
+		return n, nil
+	}
+	n, err := g.readRaw(b)
+	if n > 0 {
+		g.framing.observe(b[:n], g.receivedBytes == 0)
+	} else if err == io.EOF && g.framing.midRequest() { //nolint:errorlint // a Read gives it bare, and is to pass it on so
+		// At a plain end the library goes without a word, and takes answers along that it has not written yet.
+		err = io.ErrUnexpectedEOF
+	}
+	g.track(b[:n])
+	return n, err
+}
+
+// noteHeader counts what the server is handed.
+func (g *transport) track(b []byte) {
+	g.receivedBytes += len(b)
+	for _, c := range b[max(0, len(b)-2):] {
+		g.lastTwoBytes = g.lastTwoBytes<<8 | uint16(c)
+	}
+}
+
+// clockHand reads what the client has said.
+func (g *transport) readRaw(b []byte) (int, error) {
+	if g.tls != nil {
+		return g.tls.read(b)
+	}
+	if n := g.prefetched; n > 0 {
+		g.prefetched = 0
+		return n, nil
+	}
+	return g.lazyDeadlines.Read(b)
+}
+
+// BeginRequest tells the length of the request that is about to be answered (RequestLength). It may be too small, and then never comes out. By one
+// byte it is too large after a request line that ends in a bare LF: then the one byte behind the request would be the end of a CR LF, but it
+// follows one.
+func (g *transport) BeginRequest(length int) {
+	g.firstInRead = g.consumedBytes == 0
+	g.onlyInRead = g.firstInRead && g.receivedBytes == length && g.lastTwoBytes == lineEnd
+	g.consumedBytes += length
+	g.framing.requestParsed(g.onlyInRead)
+}
+
+// Write is net.Conn's. Behind an answer the server reads at once, long before the client can have asked again: the read finds nothing,
+// and the connection has to be waited for. So the others go first, on one processor always, elsewhere under load: the next request is there
+// then.
+func (g *transport) Write(b []byte) (n int, err error) {
+	switch {
+	case g.tls != nil:
+		n, err = g.tls.write(b)
+	case g.queuedBody == nil:
+		n, err = g.lazyDeadlines.Write(b)
+	default:
+		n, err = g.writeHeadAndBody(b)
+	}
+	if err != nil && err != errNoHandshake && g.tcp != nil { //nolint:errorlint // it is given bare
+		// Whoever took nothing of an answer in all the time there was will not take the rest: without this the kernel would keep it.
+		_ = g.tcp.SetLinger(0)
+	}
+	if g.rounds != nil {
+		g.rounds.yield(g.shedder.yieldsPerRound())
+	}
+	return n, err
+}
+
+// writeHeadAndBody writes b and the body behind it.
+func (g *transport) writeHeadAndBody(b []byte) (int, error) {
+	if err := g.write.arm(g.Conn.SetWriteDeadline); err != nil {
+		return 0, err
+	}
+	g.parts = [2][]byte{b, g.queuedBody}
+	g.queuedBody, g.vector = nil, g.parts[:]
+	for {
+		_, err := g.vector.WriteTo(g.tcp) // takes off what it has written
+		if err == nil {
+			return len(b), nil
+		}
+		if !g.write.rearm(err, g.Conn.SetWriteDeadline) {
+			return 0, err
+		}
+	}
+}
+
+// QueueBody has a body sent behind what is written next, from where it lies, where that is right; false: it is to be written like any other.
+func (c *Conn) QueueBody(body []byte) bool {
+	if c.tcp == nil || c.tls != nil || !c.onlyInRead {
+		return false
+	}
+	c.queuedBody = body
+	return true
+}
+
+// DiscardBody forgets what QueueBody left: the answer is to be another one.
+func (c *Conn) DiscardBody() { c.queuedBody = nil }
+
+// RequestLength is how many bytes a request took.
+func RequestLength(ctx *fasthttp.RequestCtx) int {
+	header := &ctx.Request.Header
+	line := len(header.Method()) + len(" ") + len(header.RequestURI()) + len(" ") + len(header.Protocol()) + len("\r\n")
+	return line + len(header.RawHeaders()) + len(ctx.Request.Body())
+}

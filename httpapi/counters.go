@@ -1,0 +1,225 @@
+package httpapi
+
+import (
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/conn"
+)
+
+// The tally counts every request. What is counted must be cheap, because every request pays for it, and bounded, because callers choose
+// paths, methods and codings: so it is a table of fixed size, and nothing of a request gets into it. Each connection counts in one of a few
+// shards, so that processors do not wait for each other's cells.
+//
+//	of each row: methods × statuses, time bounds and those beyond, sum of times in ns | callers × outcomes | codes | lanes × reasons
+
+// routeID is where a request is counted: its route, or why it has none.
+type routeID uint8
+
+// The rows that are no operation. The first is that of a request about which nothing is known yet.
+const (
+	routeRefused   routeID = iota // refused before its route was looked for: it is no HTTP, or there is more load than can be served
+	routeUnmatched                // nothing is at the path
+	routeAsterisk                 // OPTIONS *
+	routeSite                     // pages and documents
+)
+
+// routeNames are the routes as they are shown: never the path of a request.
+func routeNames() []string {
+	names := []string{"refused", "none", "*", "site"}
+	for _, r := range routes() {
+		names = append(names, r.pattern)
+	}
+	for _, op := range accountOperations() {
+		if !slices.Contains(names, op.pattern) {
+			names = append(names, op.pattern)
+		}
+	}
+	return append(names, livezPath, healthzPath, readyzPath)
+}
+
+// methodLabels are those that are told apart; all others are the last.
+func methodLabels() [methodKinds]string {
+	return [...]string{fasthttp.MethodGet, fasthttp.MethodHead, fasthttp.MethodPost, fasthttp.MethodDelete, fasthttp.MethodOptions, "other"}
+}
+
+// methodIndex is the place of a method in methodLabels. It runs on every request.
+func methodIndex(method []byte) int {
+	if string(method) == fasthttp.MethodGet {
+		return 0
+	}
+	methods := methodLabels()
+	if at := slices.Index(methods[:], string(method)); at >= 0 {
+		return at
+	}
+	return methodKinds - 1
+}
+
+// statusLabels are those that are told apart: all that operations answer, and what pages may. Any other is counted as 0.
+func statusLabels() []int {
+	return []int{
+		0, 200, 201, 202, 204, 206, 301, 302, 303, 304, 307, 308, 400, 401, 403, 404, 405, 406, 408, 409, 410, 412, 413, 414, 415, 416, 421,
+		422, 429, 431, 500, 501, 502, 503, 504,
+	}
+}
+
+const (
+	statusMax        = 600
+	counterShardsMax = 16 // of some 50 KiB
+	methodKinds      = 6
+	callerKinds      = 2
+	outcomeKinds     = 8
+)
+
+// nextShard is one of the tables that are added up.
+type counterShard []atomic.Uint64
+
+// counters is everything that a server counts. It is safe for concurrent use.
+type counters struct {
+	routeNames  []string // of rows
+	routeIDs    map[string]routeID
+	statuses    [statusMax]uint8 // place of each in countedStatuses
+	statusCount int              // statuses
+	answerCells int              // cells of a row for answers
+	shards      []counterShard   // a power of two
+	nextConn    atomic.Uint32    // shard of the next connection
+
+	admissionsAt, codesAt, shedAt int // where in a shard
+
+	writeTimeout time.Duration // the server's
+	conns        conn.Counts
+}
+
+func newCounters(writeTimeout time.Duration) *counters {
+	statuses := statusLabels()
+	t := &counters{writeTimeout: writeTimeout, routeNames: routeNames(), routeIDs: map[string]routeID{}, statusCount: len(statuses)}
+	for i, name := range t.routeNames {
+		t.routeIDs[name] = routeID(i)
+	}
+	for i, status := range statuses {
+		t.statuses[status] = uint8(i)
+	}
+	t.answerCells = methodKinds * t.statusCount
+	t.admissionsAt = len(t.routeNames) * t.routeCells()
+	t.codesAt = t.admissionsAt + callerKinds*outcomeKinds
+	t.shedAt = t.codesAt + codesMax
+	size, shards := t.shedAt+int(conn.PriorityCount)*int(shedReasons), 1
+	for shards < min(runtime.GOMAXPROCS(0), counterShardsMax) {
+		shards *= 2
+	}
+	for range shards {
+		t.shards = append(t.shards, make(counterShard, size))
+	}
+	return t
+}
+
+func (t *counters) routeCells() int { return t.answerCells + len(durationHistogram{}) }
+
+// nextShard is where a connection counts.
+func (t *counters) nextShard() counterShard {
+	return t.shards[int(t.nextConn.Add(1))&(len(t.shards)-1)]
+}
+
+// shardOf is where a request counts: in the shard of its connection.
+func (t *counters) shardOf(a *requestState) counterShard {
+	if a.connState == nil {
+		return t.shards[0]
+	}
+	return a.connState.shard
+}
+
+// cell is where a request of a row is counted.
+func (t *counters) cell(r routeID, method, status int) int {
+	at := 0
+	if uint(status) < statusMax {
+		at = int(t.statuses[status])
+	}
+	return int(r)*t.routeCells() + method*t.statusCount + at
+}
+
+// countAnswer counts an answer, and lets its connection measure it.
+func (t *counters) countAnswer(ctx *fasthttp.RequestCtx, a *requestState) {
+	shard := t.shardOf(a)
+	if a.conn != nil {
+		a.conn.RecordDuration(ctx.Time().Add(t.writeTimeout), (*durationHistogram)(shard[int(a.route)*t.routeCells()+t.answerCells:]))
+	}
+	shard[t.cell(a.route, methodIndex(ctx.Method()), ctx.Response.StatusCode())].Add(1)
+}
+
+// countCode counts an error that was answered.
+func (t *counters) countCode(code engine.Code) {
+	if at := codeIndex(code); at >= 0 {
+		t.shards[0][t.codesAt+at].Add(1)
+	}
+}
+
+// admissionOutcomes are all that the gate may say: an admission, that it could not tell (it is overloaded, starts, stops, or can't write),
+// and the codes of refusals.
+func admissionOutcomes() [outcomeKinds]string {
+	return [...]string{
+		"admitted", "unavailable", string(engine.CodeRateLimited), string(engine.CodeQuotaExceeded), string(engine.CodeMissingKey),
+		string(engine.CodeInvalidKey), string(engine.CodeRevokedKey), string(engine.CodeAccountSuspended),
+	}
+}
+
+// countAdmission counts what the gate said. code is "" for an admission.
+func (t *counters) countAdmission(a *requestState, keyed bool, code engine.Code) {
+	at := t.admissionsAt
+	outcomes := admissionOutcomes()
+	if keyed {
+		at += len(outcomes)
+	}
+	if code != "" {
+		at += max(1, slices.Index(outcomes[:], string(code)))
+	}
+	t.shardOf(a)[at].Add(1)
+}
+
+// shedReason is why a request was refused for load, in the order of shedNames.
+type shedReason int
+
+const (
+	shedLate shedReason = iota // it had waited too long for its turn
+	shedFull                   // its connection had a spare place, beyond the cap
+	shedReasons
+)
+
+// countShed counts a request that was refused for load.
+func (t *counters) countShed(lane conn.Priority, reason shedReason) {
+	t.shards[0][t.shedAt+int(lane)*int(shedReasons)+int(reason)].Add(1)
+}
+
+// durationHistogram counts how long something took: up to each bound, beyond all, and the sum in ns. Reading and adding go on at once, so that sum
+// and counts may be of different moments.
+type durationHistogram [durationBoundCount + 2]atomic.Uint64
+
+// durationBoundCount is how many upper bounds there are for the time of an answer.
+const durationBoundCount = 18
+
+// DurationBounds are the upper bounds of RouteDurations: most answers take some ten microseconds, and none may take more than seconds.
+func DurationBounds() [durationBoundCount]time.Duration {
+	const us, ms = time.Microsecond, time.Millisecond
+	return [durationBoundCount]time.Duration{
+		10 * us, 20 * us, 50 * us, 100 * us, 200 * us, 500 * us, 1 * ms, 2 * ms, 5 * ms, 10 * ms, 20 * ms, 50 * ms, 100 * ms, 200 * ms,
+		500 * ms, time.Second, 2 * time.Second, 5 * time.Second,
+	}
+}
+
+// Add counts one.
+func (d *durationHistogram) Add(took time.Duration) {
+	took = max(0, took)
+	at, bound := 0, 10*time.Microsecond
+	for at < durationBoundCount && took > bound {
+		at++
+		if bound *= 2; at%3 == 2 { // TimeBounds()[at] by the one before it: 1, 2, 5, 10, …
+			bound += bound / 4
+		}
+	}
+	d[at].Add(1)
+	d[durationBoundCount+1].Add(uint64(took))
+}

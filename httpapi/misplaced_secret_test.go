@@ -1,0 +1,249 @@
+package httpapi
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/engine/account"
+)
+
+// misplacedSecret is a request with a secret where it does not belong.
+type misplacedSecret struct {
+	name string
+	exchange
+	refused bool // it is a 400 even where no key is needed
+	named   bool // the secret is the name of a parameter
+}
+
+// misplacedSecrets put a secret in the path, the query, the referrer, cookies, other headers and bodies of data and account operations.
+func misplacedSecrets(secret string) []misplacedSecret {
+	var rows []misplacedSecret
+	add := func(name, method, target string, refused bool, lines ...string) {
+		rows = append(rows, misplacedSecret{name, exchange{method: method, target: target, lines: lines}, refused, name == "query name"})
+	}
+	for _, method := range []string{"GET", "HEAD"} {
+		for _, name := range []string{"api_key", "apikey", "access_key", "key", "token", "KEY", "Api_Key", "%74oken", "authorization", "bearer"} {
+			add("query "+name, method, "/v1/rates/best?currency=USD&operation=buy&"+name+"="+secret, true)
+		}
+		add("query name", method, "/v1/currencies?"+secret, true)
+		add("query value", method, "/v1/rates?currency="+secret, true)
+		add("userinfo in a value", method, "/v1/rates?institution=Bearer%20"+secret, true)
+	}
+	for _, line := range []string{
+		"Referer: https://a.example/?key=" + secret, "Cookie: key=" + secret, "Cookie: __Host-session=" + secret + "; Authorization=Bearer " + secret,
+		"X-Api-Key: " + secret, "X-Authorization: Bearer " + secret, "Proxy-Authorization: Bearer " + secret, "X-Auth-Token: " + secret,
+		"Api-Key: " + secret, "Www-Authenticate: Bearer " + secret, "User-Agent: Bearer " + secret, "From: " + secret, "Origin: https://" + secret,
+		"X-Forwarded-For: " + secret, "If-None-Match: \"" + secret + "\"", "Accept-Encoding: " + secret, "Authorization_: Bearer " + secret,
+		"X-HTTP-Method-Override: " + secret, "Forwarded: for=" + secret,
+	} {
+		add(line[:strings.IndexByte(line, ':')], "GET", bestTarget, false, line)
+		add(line[:strings.IndexByte(line, ':')]+" for an account", "GET", usagePath, false, line)
+		add(line[:strings.IndexByte(line, ':')]+" for keys", "GET", keysPath, false, line)
+	}
+	for _, target := range []string{"/v1/" + secret, "/" + secret, "/v1/rates/" + secret, "/v1/institutions/" + secret, "/v1/account/" + secret, "/v1/account/usage/" + secret} {
+		add("path", "GET", target, false)
+	}
+	add("path of a key", "DELETE", keysPath+"/"+secret, false)
+	for _, name := range []string{"key", "token", "session", "Authorization", "secret"} {
+		body := fmt.Sprintf(`{"email":"ana@example.do","%s":"%s"}`, name, secret)
+		rows = append(rows,
+			misplacedSecret{"body " + name, exchange{method: "POST", target: keysPath, lines: []string{jsonLine}, body: body}, false, false},
+			misplacedSecret{"body for a code " + name, exchange{method: "POST", target: codesPath, lines: []string{jsonLine}, body: body}, true, false})
+	}
+	return rows
+}
+
+// misplacedSecretServer is a server before, or after, keys are required, with its log.
+type misplacedSecretServer struct {
+	*fixture
+	required bool
+	log      bytes.Buffer
+}
+
+func newMisplacedSecretServer(t *testing.T, required bool) *misplacedSecretServer {
+	e := &misplacedSecretServer{required: required}
+	e.fixture = newFixtureWithLimits(t, func(c *Config) {
+		c.Logger = logTo(&e.log)
+	})
+	e.admitter.allowance = account.Quota{Day: 1 << 20, Minute: 1 << 20}
+	if required {
+		e.admitter.transition = keysRequiredIn(-time.Hour)
+	}
+	return e
+}
+
+// problems sends a row and says what went wrong.
+func (e *misplacedSecretServer) problems(t *testing.T, row misplacedSecret, secret string) (problems []string) {
+	account := strings.HasPrefix(row.target, accountPrefix)
+	e.admitter.callers, e.accounts.done = nil, 0
+	e.log.Reset()
+	a := e.send(t, row.exchange)
+	wrong := func(format string, args ...any) {
+		problems = append(problems, fmt.Sprintf("required %v, %d: ", e.required, a.status)+fmt.Sprintf(format, args...))
+	}
+	for _, c := range e.admitter.callers {
+		if c.HasKey {
+			wrong("the gate was handed a key")
+		}
+	}
+	if e.admitter.charged(account1)+e.accounts.done != 0 {
+		wrong("something was done in the name of the account")
+	}
+	switch {
+	case account && a.status < http.StatusBadRequest:
+		wrong("an account operation is carried out")
+	case e.required && !account && a.status != 401 && a.status != 404:
+		wrong("served without a key")
+	case !e.required && row.refused && a.status != 400:
+		wrong("not refused")
+	}
+	answered := string(a.plain(t)) + fmt.Sprint(a.header)
+	if found := leaks(answered, canaries(secret)); len(found) > 0 && !row.named {
+		wrong("the answer holds it: %s", answered)
+	}
+	if found := leaks(e.log.String(), canaries(secret)); len(found) > 0 {
+		wrong("the log holds it: %s", e.log.String())
+	}
+	return problems
+}
+
+// TestS6_SecretElsewhere: outside the Authorization header a key or a session never authenticates, is never logged and never sent back.
+func TestS6_SecretElsewhere(t *testing.T) {
+	for _, secret := range []string{testKey(1), testSession(100)} {
+		for _, server := range []*misplacedSecretServer{newMisplacedSecretServer(t, false), newMisplacedSecretServer(t, true)} {
+			for _, row := range misplacedSecrets(secret) {
+				for _, problem := range server.problems(t, row, secret) {
+					t.Errorf("%s, %s %s: %s", row.name, row.method, row.target, problem)
+				}
+			}
+		}
+	}
+}
+
+// TestS6_Control: where it does belong the same secret does authenticate, and that is seen.
+func TestS6_Control(t *testing.T) {
+	for _, row := range []misplacedSecret{
+		{"key", exchange{method: "GET", target: bestTarget, lines: []string{bearer(testKey(1))}}, false, false},
+		{"session", exchange{method: "GET", target: keysPath, lines: []string{bearer(testSession(100))}}, false, false},
+	} {
+		if len(newMisplacedSecretServer(t, false).problems(t, row, testKey(1))) == 0 {
+			t.Errorf("%s passes", row.name)
+		}
+	}
+}
+
+// crossSiteRequest is one way in which a browser may send a request, and whether a page of another site could make it do so.
+type crossSiteRequest struct {
+	line    string
+	foreign bool
+}
+
+// TestS11_Matrix: of each operation with each origin, Sec-Fetch-Site and type, exactly what no page of another site can send is done.
+func TestS11_Matrix(t *testing.T) {
+	origins := []crossSiteRequest{
+		{"", false}, {"https://api.example.do", false}, {"https://API.EXAMPLE.DO", false}, {"https://evil.example", true}, {"null", true},
+		{"https://api.example.do.evil.example", true}, {"https://api.example.do:8443", true}, {"https://api.example.do@evil.example", true},
+		{"api.example.do", true},
+	}
+	sites := []crossSiteRequest{
+		{"", false}, {"same-origin", false}, {"none", false}, {"cross-site", true}, {"same-site", true}, {"same-origin, cross-site", true},
+	}
+	types := map[string]bool{
+		"": false, "application/json": true, "application/json; charset=utf-8": true, "text/plain": false, "text/plain;charset=UTF-8": false,
+		"application/x-www-form-urlencoded": false, "multipart/form-data; boundary=x": false, "text/plain; x=application/json": false,
+	}
+	step, played, carried := sampledOrWhole(7, 1), 0, 0
+	g := newFixtureWithLimits(t, nil)
+	good := accountGood()
+	for _, name := range []string{"codes-post", "sessions-post", "sessions-delete", "keys-post", "key-delete"} {
+		for _, origin := range origins {
+			for _, site := range sites {
+				for _, kind := range slices.Sorted(maps.Keys(types)) {
+					if played++; played%step != 0 && kind != "application/json" {
+						continue
+					}
+					e := good[name]
+					e.lines = crossSiteLines(e, origin.line, site.line, kind)
+					foreign := site.foreign || site.line == "" && origin.foreign
+					wanted := !foreign && (types[kind] || e.body == "")
+					g.accounts.done = 0
+					a := g.send(t, e)
+					if done := a.status < 300; done != wanted || g.accounts.done > 0 != done {
+						t.Errorf("%s, Origin %q, Sec-Fetch-Site %q, %q: %d, want it done: %v", name, origin.line, site.line, kind, a.status, wanted)
+					} else if done {
+						carried++
+					}
+					if a.header.Get("Access-Control-Allow-Origin") != "" {
+						t.Errorf("%s: a page of another site may read the answer", name)
+					}
+				}
+			}
+		}
+	}
+	if carried == 0 {
+		t.Error("none was carried out")
+	}
+}
+
+// crossSiteLines are the lines of a good request as a browser would send it.
+func crossSiteLines(good exchange, origin, site, kind string) (lines []string) {
+	for _, line := range good.lines {
+		if line != jsonLine {
+			lines = append(lines, line)
+		}
+	}
+	for name, value := range map[string]string{"Origin": origin, "Sec-Fetch-Site": site, "Content-Type": kind} {
+		if value != "" {
+			lines = append(lines, name+": "+value)
+		}
+	}
+	return lines
+}
+
+// TestS10_Q16_EveryRoute: each pattern of the router, with each method and in each state of the server, is answered as all requests are.
+func TestS10_Q16_EveryRoute(t *testing.T) {
+	patterns := slices.Sorted(maps.Keys(newFixtureWithLimits(t, nil).server.paths))
+	arrangements := map[string]func(*fixture){
+		"plain":    func(*fixture) {},
+		"required": func(g *fixture) { g.admitter.transition = keysRequiredIn(-time.Hour) },
+		"spent":    spent(peerDefault, 60, 0),
+		"panic":    func(g *fixture) { plantPanics(g.server) },
+		"secret":   panics(errors.New("secret")),
+	}
+	for name, f := range everyFault() {
+		arrangements[name] = func(g *fixture) { g.service.fault, g.accounts.fault = f.err, f.err }
+	}
+	statuses := map[int]int{}
+	walked, step := 0, sampledOrWhole(4, 1) // no multiple of the suffixes
+	for name, arrange := range arrangements {
+		g := newFixtureWithLimits(t, nil)
+		arrange(g)
+		lines := []string{jsonLine, bearer(testSession(100)), "Accept: text/html"} // answers are JSON, whatever is accepted (Q10)
+		if name == "panic" {
+			lines = append(lines, plantHeader+": before")
+		}
+		for _, pattern := range append(slices.Clone(patterns), "/v1/nothing", "/", "/v1/institutions/no-such", "/v1/institutions/%zz") {
+			target := strings.NewReplacer("institutions/{id}", "institutions/bhd", "{id}", "k1").Replace(pattern)
+			for _, method := range []string{"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE", "CONNECT", "PROPFIND", "get"} {
+				for _, suffix := range []string{"", "?x=1", "?currency=USD&operation=buy&amount=1"} {
+					if walked++; walked%step != 0 {
+						continue
+					}
+					a := g.send(t, exchange{method: method, target: target + suffix, lines: lines})
+					checkAnswer(t, name, method, target+suffix, a)
+					statuses[a.status]++
+				}
+			}
+		}
+	}
+	if len(patterns) < 12 || walked < 5000 || len(statuses) < 9 {
+		t.Errorf("%d patterns, %d answers, statuses %v", len(patterns), walked, statuses)
+	}
+}

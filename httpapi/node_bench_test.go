@@ -1,0 +1,149 @@
+package httpapi
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/tasard/tasard/actors"
+	"github.com/tasard/tasard/engine"
+)
+
+// benchedRequests are the questions whose cost is watched, each against a handler that answers the same bytes from memory.
+func benchedRequests(key string) map[string][]byte {
+	return map[string][]byte{
+		"key":          benchRequest("/v1/rates/best?currency=USD&operation=buy&limit=10", bearer(key)+"\r\n"),
+		"best":         benchRequest("/v1/rates/best?currency=USD&operation=buy&limit=10", ""),
+		"full":         benchRequest("/v1/rates/best?currency=USD&operation=buy", ""),
+		"gzip":         benchRequest("/v1/rates/best?currency=USD&operation=buy", "Accept-Encoding: gzip\r\n"),
+		"rates":        benchRequest("/v1/rates?limit=100", ""),
+		"history":      benchRequest("/v1/rates/history?currency=USD", ""),
+		"currencies":   benchRequest("/v1/currencies", ""),
+		"institutions": benchRequest("/v1/institutions", ""),
+		"institution":  benchRequest("/v1/institutions/bhd", ""),
+		"convert":      benchRequest("/v1/convert?currency=USD&operation=buy&amount="+firstAmount, ""),
+	}
+}
+
+// firstAmount is what convert is first asked about; each request asks about the next one.
+const firstAmount = "1000000.00"
+
+// benchedConn is a repeatingConn that never asks about the same amount twice.
+type benchedConn struct {
+	*repeatingConn
+	amount []byte // its place in the request; empty without one
+}
+
+func newBenchedConn(request []byte, count int) *benchedConn {
+	own := bytes.Clone(request)
+	at := max(0, bytes.Index(own, []byte(firstAmount)))
+	amount := own[at:at]
+	if at > 0 {
+		amount = own[at : at+len(firstAmount)]
+	}
+	return &benchedConn{newRepeatingConn(own, count), amount}
+}
+
+// Read hands out the next request.
+func (c *benchedConn) Read(b []byte) (int, error) {
+	for i := len(c.amount) - 1; i >= 0; i-- {
+		if c.amount[i] == '.' {
+			continue
+		}
+		if c.amount[i]++; c.amount[i] <= '9' {
+			break
+		}
+		c.amount[i] = '0'
+	}
+	return c.repeatingConn.Read(b)
+}
+
+// newNodeServer is a server over the real thing, log, actors, 45 institutions that quote dollars, and a key of an account. Callers
+// without it are counted by address.
+func newNodeServer(t testing.TB) (server *Server, key string) {
+	t.Helper()
+	gate, key := newBenchAdmitter(t)
+	system := gate.(*actors.System)
+	catalogue := engine.DefaultCatalogue()
+	for day := range 7 {
+		refresh := engine.Refresh{SourceID: "list", ObservedAt: fakeNow().Add(-time.Duration(6-day) * 24 * time.Hour)}
+		for i, institution := range catalogue.Institutions() {
+			refresh.Observations = append(refresh.Observations, engine.Observation{
+				InstitutionID: institution.ID, Currency: "USD", Buy: fmt.Sprintf("57.%02d", i), Sell: fmt.Sprintf("60.%02d", i),
+			})
+		}
+		if receipt, err := system.Observe([]engine.Refresh{refresh}); err != nil || len(receipt.Refused) > 0 {
+			t.Fatal(err, receipt.Refused)
+		}
+	}
+	return New(Config{Service: system, Admitter: system, Catalogue: catalogue, Clock: fakeNow, RequestID: RequestIDs(1)}), key
+}
+
+// nodeAndBare is the node and the yardstick for one question, on the same server settings.
+func nodeAndBare(t testing.TB, name string) (request []byte, pair map[string]*fasthttp.Server) {
+	t.Helper()
+	node, key := newNodeServer(t)
+	bare := newStaticServer(t)
+	request = benchedRequests(key)[name]
+	ctx := new(fasthttp.RequestCtx)
+	readRequest(t, ctx, request)
+	node.Handler()(ctx)
+	if ctx.Response.StatusCode() != fasthttp.StatusOK {
+		t.Fatalf("status %d: %s", ctx.Response.StatusCode(), ctx.Response.Body())
+	}
+	bare.http.Handler = bareHandler(&ctx.Response)
+	return request, map[string]*fasthttp.Server{"node": node.http, "bare": bare.http}
+}
+
+// BenchmarkNode compares the node with the bare server; nothing but the ratio within one run means anything.
+func BenchmarkNode(b *testing.B) {
+	for name := range benchedRequests("") {
+		request, pair := nodeAndBare(b, name)
+		for side, server := range pair {
+			b.Run(name+"/"+side, func(b *testing.B) {
+				b.ReportAllocs()
+				if err := server.ServeConn(newBenchedConn(request, b.N)); err != nil {
+					b.Fatal(err)
+				}
+			})
+		}
+	}
+}
+
+// A warm question costs no allocation anywhere, connection and actors included. Of an amount that was never seen before, the
+// amount itself is one.
+func TestNodeAllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	server, key := newNodeServer(t)
+	most := map[string]int{"convert": 1}
+	for name, request := range benchedRequests(key) {
+		if allocs := allocationsPerRequest(t, server.http, request); allocs > most[name] {
+			t.Errorf("%s allocates %d times, want at most %d", name, allocs, most[name])
+		}
+	}
+}
+
+// TestBenchedConn asks about another amount each time, and about nothing else that differs.
+func TestBenchedConn(t *testing.T) {
+	request := benchedRequests("")["convert"]
+	conn, seen, buffer := newBenchedConn(request, 1100), map[string]bool{}, make([]byte, 1024)
+	for range 1100 {
+		n, err := conn.Read(buffer)
+		if err != nil || n != len(request) {
+			t.Fatal(n, err)
+		}
+		seen[string(buffer[:n])] = true
+	}
+	last := bytes.Replace(request, []byte(firstAmount), []byte("1000011.00"), 1)
+	if len(seen) != 1100 || !seen[string(last)] {
+		t.Errorf("%d distinct requests, among them the last: %v", len(seen), seen[string(last)])
+	}
+	if _, err := newBenchedConn(benchedRequests("")["best"], 1).Read(buffer); err != nil || !bytes.HasPrefix(buffer, benchedRequests("")["best"]) {
+		t.Errorf("%s %v", buffer, err)
+	}
+}

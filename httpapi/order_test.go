@@ -1,0 +1,168 @@
+package httpapi
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/valyala/fasthttp"
+	"pgregory.net/rapid"
+
+	"github.com/tasard/tasard/engine"
+)
+
+const (
+	fullPageTarget  = "/v1/rates/best?currency=USD&operation=buy"
+	shortPageTarget = fullPageTarget + "&limit=1"
+)
+
+// pipelinedRequests are requests of every kind of answer and length, and the method that they are read back with.
+func pipelinedRequests() [][2]string {
+	const tail = " HTTP/1.1\r\nHost: a\r\n"
+	return [][2]string{
+		{"GET", request(fullPageTarget)},
+		{"GET", request(shortPageTarget)},
+		{"GET", request("/v1/rates?limit=100")},
+		{"GET", request("/v1/convert?currency=USD&operation=buy&amount=12.5")},
+		{"GET", "GET " + fullPageTarget + tail + "Accept-Encoding: gzip\r\n\r\n"},
+		{"GET", "GET " + fullPageTarget + tail + "If-None-Match: *\r\n\r\n"},
+		{"HEAD", "HEAD " + fullPageTarget + tail + "\r\n"},
+		{"OPTIONS", "OPTIONS " + fullPageTarget + tail + "\r\n"},
+		{"GET", request("/nothing")},
+		{"GET", request(shortPageTarget + "&limit=2")},
+		{"POST", "POST " + fullPageTarget + tail + "Content-Length: 5\r\n\r\nhello"},
+		{"POST", "POST " + fullPageTarget + tail + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"},
+		// Lengths that the count gets wrong.
+		{"GET", "\r\n" + request(shortPageTarget)},
+		{"GET", "\r\n\r\n" + request(shortPageTarget)},
+	}
+}
+
+// comparableAnswer is an answer without what differs each time.
+func comparableAnswer(answer *http.Response) (string, error) {
+	body, err := io.ReadAll(answer.Body)
+	for _, name := range []string{"Date", headerRequestID} {
+		answer.Header.Del(name)
+	}
+	if answer.StatusCode >= http.StatusBadRequest {
+		body = []byte(fmt.Sprint(len(body))) // it holds the id
+	}
+	return fmt.Sprint(answer.StatusCode, answer.ContentLength, answer.Header, string(body)), err
+}
+
+// askAll sends requests behind each other, cut into pieces, and reads an answer for each method. fatal ends the test.
+func askAll(fatal func(...any), address, text string, cuts []int, methods []string) (answers []string) {
+	conn := must(net.Dial("tcp", address))
+	defer conn.Close()
+	_ = conn.SetDeadline(networkDeadline())
+	go func() {
+		for _, cut := range append(cuts, len(text)) {
+			cut = min(cut, len(text))
+			_, _ = io.WriteString(conn, text[:cut])
+			text = text[cut:]
+		}
+	}()
+	reader := bufio.NewReader(conn)
+	for i, method := range methods {
+		response, err := http.ReadResponse(reader, &http.Request{Method: method})
+		if err != nil {
+			fatal(fmt.Sprintf("answer %d of %d: %.200s", i+1, len(methods), err))
+		}
+		answer, err := comparableAnswer(response)
+		if err = errors.Join(err, response.Body.Close()); err != nil {
+			fatal(err)
+		}
+		answers = append(answers, answer)
+	}
+	return answers
+}
+
+// TestP5_AnswersStayInOrder: however requests come behind each other, each gets the answer that it gets alone, in order.
+func TestP5_AnswersStayInOrder(t *testing.T) {
+	t.Parallel()
+	address := serveServer(t, newStaticServer(t)).address
+	requests := pipelinedRequests()
+	alone := make([]string, len(requests))
+	for i, one := range requests {
+		alone[i] = askAll(t.Fatal, address, one[1], nil, []string{one[0]})[0]
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		var text bytes.Buffer
+		var methods, want []string
+		for _, i := range rapid.SliceOfN(rapid.IntRange(0, len(requests)-1), 1, 12).Draw(t, "requests") {
+			text.WriteString(requests[i][1])
+			methods, want = append(methods, requests[i][0]), append(want, alone[i])
+		}
+		cuts := rapid.SliceOfN(rapid.IntRange(1, 400), 0, 8).Draw(t, "pieces")
+		for i, got := range askAll(t.Fatal, address, text.String(), cuts, methods) {
+			if got != want[i] {
+				t.Fatalf("answer %d of %d:\ngot  %.300s\nwant %.300s", i+1, len(want), got, want[i])
+			}
+		}
+	})
+}
+
+// TestP5_BufferedAnswersStayInFront: of an answer that fills the server's buffer more than once a part has gone out while its rest waits. A body
+// that is sent aside then would overtake that rest, or the head that it belongs to. And the length of a request behind an empty line is
+// taken for less than it is: however many of them come, none passes for the last that was sent.
+func TestP5_BufferedAnswersStayInFront(t *testing.T) {
+	t.Parallel()
+	still := newStaticService(t)
+	for _, size := range []int{4 << 10, 0} {
+		address := serveServer(t, New(Config{
+			Service: still, Catalogue: engine.DefaultCatalogue(), Clock: fakeNow, RequestID: RequestIDs(1), Limits: Limits{WriteBufferBytes: size},
+		})).address
+		empty, page, full := pipelinedRequests()[5][1], request(fullPageTarget+"&limit=10"), request(fullPageTarget)
+		alone := map[string]string{}
+		for _, text := range []string{empty, page, full, "\r\n" + full} {
+			alone[text] = askAll(t.Fatal, address, text, nil, []string{"GET"})[0]
+		}
+		play := func(texts ...string) {
+			t.Helper()
+			var want []string
+			for _, text := range texts {
+				want = append(want, alone[text])
+			}
+			if got := askAll(t.Fatal, address, strings.Join(texts, ""), nil, slices.Repeat([]string{"GET"}, len(texts))); !slices.Equal(got, want) {
+				t.Fatalf("%d answers are others, or in another order", len(texts))
+			}
+		}
+		for before := range 24 {
+			play(append(slices.Repeat([]string{empty}, before), page, full)...)
+		}
+		for many := range len(full)/2 + 2 {
+			play(append(slices.Repeat([]string{"\r\n" + full}, many), full, full)...)
+		}
+	}
+}
+
+// TestF2_BodiesAreNotCopied: a client that waits for its answers gets each body from where it lies.
+func TestF2_BodiesAreNotCopied(t *testing.T) {
+	server := newStaticServer(t)
+	aside, inner := 0, server.http.Handler
+	server.http.Handler = func(ctx *fasthttp.RequestCtx) {
+		inner(ctx)
+		if ctx.Response.SkipBody {
+			aside++
+		}
+	}
+	s := serveServer(t, server)
+	conn, wire := s.dial(t)
+	const requests = 5
+	for range requests {
+		if a := askOn(t, conn, wire, fullPageTarget); len(a.body) < 20_000 {
+			t.Fatal(len(a.body))
+		}
+	}
+	s.stop(t)
+	if aside != requests {
+		t.Errorf("%d of %d bodies sent from where they lie", aside, requests)
+	}
+}

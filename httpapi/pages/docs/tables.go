@@ -1,0 +1,68 @@
+package docs
+
+import (
+	"net/http"
+
+	"github.com/tasard/tasard/httpapi/pages"
+)
+
+// operationRow is a row of the guide's table. Tests hold the table against the contract's document.
+type operationRow struct {
+	Path, Key    string // Key is of what it answers
+	Needs, Takes []string
+}
+
+func operationRows() []operationRow {
+	filters := []string{"institution", "channel", "kind", "limit", "cursor"}
+	return []operationRow{
+		{"/v1/rates/best", "operation.best", []string{"currency", "operation"}, filters},
+		{"/v1/convert", "operation.convert", []string{"currency", "operation", "amount"}, filters},
+		{"/v1/rates", "operation.rates", nil, []string{"currency", "institution", "channel", "kind", "limit", "cursor"}},
+		{"/v1/rates/history", "operation.history", nil, []string{"currency", "institution", "channel", "kind", "from", "to", "limit", "cursor"}},
+		{"/v1/currencies", "operation.currencies", nil, nil},
+		{"/v1/institutions", "operation.institutions", nil, []string{"currency", "limit", "cursor"}},
+		{"/v1/institutions/{id}", "operation.institution", nil, nil},
+	}
+}
+
+// errorRow is a row of the table of errors (E1).
+type errorRow struct {
+	Status int
+	Codes  []string
+	Key    string // of what it means
+}
+
+func errorRows() []errorRow {
+	return []errorRow{
+		{http.StatusBadRequest, []string{"invalid_parameters"}, "errors.parameters"},
+		{http.StatusBadRequest, []string{"malformed_request"}, "errors.malformed"},
+		{http.StatusUnauthorized, []string{"missing_key", "invalid_key", "revoked_key"}, "errors.key"},
+		{http.StatusUnauthorized, []string{"account_suspended"}, "errors.suspended"},
+		{http.StatusUnauthorized, []string{"invalid_code", "invalid_session"}, "errors.login"},
+		{http.StatusNotFound, []string{"not_found", "institution_not_found"}, "errors.notfound"},
+		{http.StatusMethodNotAllowed, []string{"method_not_allowed"}, "errors.method"},
+		{http.StatusRequestTimeout, []string{"request_timeout"}, "errors.slow"},
+		{http.StatusConflict, []string{"key_limit_reached"}, "errors.keys"},
+		{http.StatusRequestEntityTooLarge, []string{"payload_too_large"}, "errors.large"},
+		{http.StatusUnsupportedMediaType, []string{"unsupported_media_type"}, "errors.media"},
+		{http.StatusTooManyRequests, []string{"rate_limited", "quota_exceeded", "code_requested_too_soon"}, "errors.limit"},
+		{http.StatusRequestHeaderFieldsTooLarge, []string{"headers_too_large"}, "errors.large"},
+		{http.StatusInternalServerError, []string{"internal_error"}, "errors.internal"},
+		{http.StatusServiceUnavailable, []string{"data_unavailable", "overloaded", "read_only"}, "errors.unavailable"},
+	}
+}
+
+// attributions are what an integrator may put beside the rates (interface §1, terms of use).
+func attributions(language pages.Language) []snippet {
+	source, text := "Exchange rates: ", "Text"
+	if language == pages.Spanish {
+		source, text = "Tasas de cambio: ", "Texto"
+	}
+	const name = "tasard"
+	home := "{{service}}" + language.Path("/")
+	return []snippet{
+		{Name: "html", Title: "HTML", Text: source + `<a href="` + home + `">` + name + `</a>`},
+		{Name: "markdown", Title: "Markdown", Text: source + "[" + name + "](" + home + ")"},
+		{Name: "text", Title: text, Text: source + name + ", " + home},
+	}
+}

@@ -1,0 +1,29 @@
+//go:build !nocluster
+
+package node
+
+import (
+	"context"
+
+	"github.com/tasard/tasard/actors"
+	"github.com/tasard/tasard/actors/cluster"
+)
+
+const clusterSupported = true
+
+// clusterMembership is cluster.Cluster as a membership.
+type clusterMembership struct{ *cluster.Cluster }
+
+func openCluster(ctx context.Context, config cluster.Config) (membership, error) {
+	opened, err := cluster.Open(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	return clusterMembership{opened}, nil
+}
+
+func (j clusterMembership) journal() actors.Journal { return j.Journal() }
+
+func (j clusterMembership) acquire(ctx context.Context, name string) (clusterLease, error) {
+	return j.Acquire(ctx, name)
+}

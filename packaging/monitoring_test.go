@@ -1,0 +1,251 @@
+package packaging_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi"
+)
+
+// What lies in packaging for those who watch nodes.
+const (
+	dashboardFile = "packaging/grafana/tasard.json"
+	alertsFile    = "packaging/prometheus/alerts.yml"
+)
+
+// metricLabels are the metrics of a node by name: their labels, with the values of those labels of which all are known, else nil.
+type metricLabels map[string]map[string][]string
+
+// knownMetrics are those of the golden file of metrics. Series of libraries, go_ and process_, are held by a test in the root.
+func knownMetrics(t *testing.T) metricLabels {
+	t.Helper()
+	all := metricLabels{"up": {}}
+	for line := range strings.Lines(readFile(t, "node/metrics/testdata/metrics.txt")) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		series := seriesForm.FindStringSubmatch(line)
+		if all[series[1]] == nil {
+			all[series[1]] = map[string][]string{}
+		}
+		for _, label := range matcherForm.FindAllStringSubmatch(series[2], -1) {
+			all[series[1]][label[1]] = nil
+		}
+	}
+	all["tasard_rates"]["state"] = []string{"current", "stale"}
+	all["tasard_readiness"]["status"] = []string{string(engine.Ready), string(engine.Degraded), string(engine.Unavailable)}
+	all["tasard_condition"] = conditionStates(t)
+	front := httpapi.New(httpapi.Config{
+		Service: struct{ engine.Service }{}, Catalogue: engine.DefaultCatalogue(), Clock: func() time.Time { return time.Unix(0, 0) }, RequestID: httpapi.RequestIDs(1),
+	}).Stats() // every value that can be counted
+	add := func(metric, label, value string) { all[metric][label] = append(all[metric][label], value) }
+	for _, one := range front.Errors {
+		add("tasard_http_errors_total", "code", string(one.Code))
+	}
+	for _, one := range front.Admissions {
+		add("tasard_admissions_total", "caller", one.Caller)
+		add("tasard_admissions_total", "outcome", one.Outcome)
+	}
+	for _, one := range front.Shed {
+		add("tasard_http_shed_requests_total", "lane", one.Priority)
+		add("tasard_http_shed_requests_total", "reason", one.Reason)
+	}
+	return all
+}
+
+// conditionStates are the names and states that docs/recovery.md tells.
+func conditionStates(t *testing.T) map[string][]string {
+	t.Helper()
+	labels := map[string][]string{"state": {engine.ConditionOK}}
+	for _, line := range regexp.MustCompile("(?m)^\\| (\\w+) \\| (`\\w+`(?:, `\\w+`)*) \\|").FindAllStringSubmatch(readFile(t, "docs/recovery.md"), -1) {
+		for state := range strings.SplitSeq(line[2], ", ") {
+			labels["name"], labels["state"] = append(labels["name"], line[1]), append(labels["state"], strings.Trim(state, "`"))
+		}
+	}
+	if len(labels["name"]) < 15 {
+		t.Fatalf("docs/recovery.md tells only the conditions %v", labels)
+	}
+	return labels
+}
+
+var (
+	seriesForm  = regexp.MustCompile(`\b((?:tasard|go|process)_\w+|up)\b(?:\{([^}]*)\})?`)
+	matcherForm = regexp.MustCompile(`(\w+)(=~|!~|!=|=)"([^"]*)"`)
+	groupedForm = regexp.MustCompile(`\b(?:by|on) \(([^)]*)\)`)
+)
+
+// queryProblems holds a query against what there is: names of metrics, of labels, and of their values where all are known.
+func queryProblems(query string, metrics metricLabels) (problems []string) {
+	series := seriesForm.FindAllStringSubmatch(query, -1)
+	if len(series) == 0 {
+		problems = append(problems, "asks for no metric")
+	}
+	labels := map[string]bool{"job": true, "instance": true}
+	for _, one := range series {
+		of, found := metrics[one[1]]
+		if strings.HasPrefix(one[1], "go_") || strings.HasPrefix(one[1], "process_") {
+			continue
+		}
+		if !found {
+			problems = append(problems, "there is no metric "+one[1])
+			continue
+		}
+		for label := range of {
+			labels[label] = true
+		}
+		for _, matcher := range matcherForm.FindAllStringSubmatch(one[2], -1) {
+			values, has := of[matcher[1]]
+			switch {
+			case matcher[1] == "job" || matcher[1] == "instance":
+			case !has:
+				problems = append(problems, fmt.Sprintf("%s has no label %s", one[1], matcher[1]))
+			case values != nil && !slices.ContainsFunc(values, regexp.MustCompile("^(?:"+matcher[3]+")$").MatchString):
+				problems = append(problems, fmt.Sprintf("%s: %s is never %s", one[1], matcher[1], matcher[3]))
+			}
+		}
+	}
+	for _, grouped := range groupedForm.FindAllStringSubmatch(query, -1) {
+		for label := range strings.SplitSeq(grouped[1], ", ") {
+			if !labels[label] {
+				problems = append(problems, "groups by "+label+", which none of its metrics has")
+			}
+		}
+	}
+	return problems
+}
+
+// dashboard is what is read of the file.
+type dashboard struct {
+	UID, Title string
+	Templating struct {
+		List []struct{ Name, Definition string }
+	}
+	Panels []struct {
+		ID                       int
+		Type, Title, Description string
+		GridPos                  struct{ H, W, X, Y int }
+		Targets                  []struct{ Expr string }
+	}
+}
+
+// TestPackaging_Dashboard: every query of the dashboard names metrics and labels that there are, every panel has its place, and every
+// metric of ours is on it.
+func TestPackaging_Dashboard(t *testing.T) {
+	var board dashboard
+	if err := json.Unmarshal([]byte(readFile(t, dashboardFile)), &board); err != nil {
+		t.Fatal(err)
+	}
+	metrics, asked := knownMetrics(t), ""
+	for _, variable := range board.Templating.List {
+		asked += variable.Definition
+	}
+	ids, taken, rows := map[int]bool{}, map[[2]int]string{}, []string{}
+	for _, panel := range board.Panels {
+		if ids[panel.ID] || panel.Title == "" {
+			t.Errorf("panel %d %q: its id or its title is not its own", panel.ID, panel.Title)
+		}
+		ids[panel.ID] = true
+		for x := panel.GridPos.X; x < panel.GridPos.X+panel.GridPos.W; x++ {
+			for y := panel.GridPos.Y; y < panel.GridPos.Y+panel.GridPos.H; y++ {
+				if other := taken[[2]int{x, y}]; other != "" || x >= 24 {
+					t.Fatalf("%s lies over %s, or beyond the edge", panel.Title, other)
+				}
+				taken[[2]int{x, y}] = panel.Title
+			}
+		}
+		if panel.Type == "row" {
+			rows = append(rows, panel.Title)
+			continue
+		}
+		if len(panel.Targets) == 0 {
+			t.Errorf("%s asks nothing", panel.Title)
+		}
+		for _, target := range panel.Targets {
+			asked += target.Expr
+			for _, problem := range queryProblems(target.Expr, metrics) {
+				t.Errorf("%s: %s: %s", panel.Title, problem, target.Expr)
+			}
+		}
+	}
+	if want := []string{"Now", "Traffic", "Latency", "Refusals", "Log and disk", "Rates and sources", "Accounts", "Process", "Cluster"}; !slices.Equal(rows, want) {
+		t.Errorf("rows %q, want %q", rows, want)
+	}
+	// What others say better, or what only a person asks for.
+	spared := []string{"log_segments", "log_first_record", "currency_fresh_until_timestamp_seconds", "snapshots"}
+	for name := range metrics {
+		short, ours := strings.CutPrefix(name, "tasard_")
+		base := regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(name, "")
+		if ours && !slices.Contains(spared, short) && !strings.Contains(asked, base) {
+			t.Errorf("%s is on no panel", name)
+		}
+	}
+}
+
+// alerts is what is read of the file.
+type alerts struct {
+	Groups []struct {
+		Name  string
+		Rules []struct {
+			Alert, Expr, For    string
+			Labels, Annotations map[string]string
+		}
+	}
+}
+
+// TestPackaging_Alerts: every rule asks for what there is, waits a while, says how urgent it is, what happened and what to do.
+func TestPackaging_Alerts(t *testing.T) {
+	var file alerts
+	decoder := yaml.NewDecoder(strings.NewReader(readFile(t, alertsFile)))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&file); err != nil {
+		t.Fatal(err)
+	}
+	metrics, names := knownMetrics(t), map[string]bool{}
+	for _, group := range file.Groups {
+		for _, rule := range group.Rules {
+			for _, problem := range queryProblems(rule.Expr, metrics) {
+				t.Errorf("%s: %s: %s", rule.Alert, problem, rule.Expr)
+			}
+			severity := rule.Labels["severity"]
+			if names[rule.Alert] || rule.For == "" || severity != "page" && severity != "ticket" || rule.Annotations["summary"] == "" || rule.Annotations["description"] == "" {
+				t.Errorf("%s is not whole: %+v", rule.Alert, rule)
+			}
+			names[rule.Alert] = true
+		}
+	}
+	for _, name := range []string{"TasardDown", "TasardUnavailable", "TasardReadOnly", "TasardRatesNotHeard"} {
+		if !names[name] {
+			t.Errorf("nobody is woken by %s", name)
+		}
+	}
+}
+
+// TestPackaging_WatchControl: a query that asks for what there is not is seen.
+func TestPackaging_WatchControl(t *testing.T) {
+	metrics := knownMetrics(t)
+	for query, want := range map[string]string{
+		`rate(tasard_http_request_total[5m])`:                       "no metric tasard_http_request_total",
+		`tasard_http_request_duration_seconds`:                      "no metric",
+		`tasard_http_errors_total{code="overload"}`:                 "code is never overload",
+		`tasard_condition{name="disk",state="readonly"}`:            "state is never readonly",
+		`tasard_rates{kind="stale"}`:                                "has no label kind",
+		`sum by (route) (tasard_accounts)`:                          "groups by route",
+		`histogram_quantile(0.9, tasard_log_sync_duration_seconds)`: "no metric",
+		`1 + 1`:           "no metric",
+		`up{job="other"}`: "",
+		`sum by (job, code) (rate(tasard_http_errors_total{code=~"overl.*"}[5m])) > 1`: "",
+	} {
+		problems := strings.Join(queryProblems(query, metrics), "; ")
+		if want == "" && problems != "" || !strings.Contains(problems, want) {
+			t.Errorf("%s: %q, want %q", query, problems, want)
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package wal
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// failingDisk is a disk of which the operation with a number fails, each kind counted for itself.
+type failingDisk struct {
+	kind string
+	left int // the operation of this kind that fails, counted down
+	hit  bool
+}
+
+func (f *failingDisk) fails(kind string) error {
+	if kind != f.kind {
+		return nil
+	}
+	if f.left--; f.left == 0 {
+		f.hit = true
+		return fmt.Errorf("%s: %w", kind, errDisk)
+	}
+	return nil
+}
+
+func (f *failingDisk) disk() *disk {
+	q := quickDisk()
+	return &disk{
+		sync:    func(file *os.File) error { return errors.Join(f.fails("sync"), q.sync(file)) },
+		syncDir: func(dir string) error { return errors.Join(f.fails("syncDir"), q.syncDir(dir)) },
+		rename: func(from, to string) error {
+			return orElse(f.fails("rename"), func() error { return q.rename(from, to) })
+		},
+		remove: func(path string) error { return orElse(f.fails("remove"), func() error { return q.remove(path) }) },
+		truncate: func(file *os.File, n int64) error {
+			return orElse(f.fails("truncate"), func() error { return q.truncate(file, n) })
+		},
+		write: func(file *os.File, data []byte, at int64) error {
+			return orElse(f.fails("write"), func() error { return q.write(file, data, at) })
+		},
+		freeBytes: func(dir string) (int64, error) {
+			n, err := q.freeBytes(dir)
+			return n, errors.Join(f.fails("free"), err)
+		},
+		dropPageCache: func(file *os.File) error { return errors.Join(f.fails("forget"), q.dropPageCache(file)) },
+	}
+}
+
+func orElse(err error, do func() error) error {
+	if err != nil {
+		return err
+	}
+	return do()
+}
+
+// TestW6_EachFailingOperationIsTold lets each single operation of a start, a repair, a snapshot and a drop fail. Each must be an
+// error, the words say where, and what a later start finds must be a log.
+func TestW6_EachFailingOperationIsTold(t *testing.T) {
+	said := &goldenReport{dir: filepath.Join(scratch(t), "log")}
+	made := filepath.Join(scratch(t), "log")
+	older, newer := compacted(t, made)
+	all := readFiles(t, made)
+	names := segmentNames(all)
+	one := filepath.Base(snapshotPath("", older))
+	torn := maps.Clone(all)
+	last := names[len(names)-1]
+	torn[last] = append(bytes.Clone(torn[last]), entry(position{frame: 84, sequence: 165}, []byte("x"))[:20]...)
+	torn[one+tempSuffix] = nil
+	damaged := maps.Clone(all)
+	damaged[names[2]] = bytes.Clone(damaged[names[2]])
+	damaged[names[2]][60] ^= 1
+	damaged[names[1]+".END"] = nil
+	damaged[one] = nil
+	for _, c := range []struct {
+		name string
+		from map[string][]byte
+		do   func(o Options) error
+	}{
+		{"open a torn log", torn, func(o Options) error { return opensAndCloses(said.dir, o) }},
+		{"repair", damaged, func(o Options) error { _, err := Repair(said.dir, o); return err }},
+		{"repair without snapshots", withoutKey(withoutKey(all, one), filepath.Base(snapshotPath("", newer))),
+			func(o Options) error { _, err := Repair(said.dir, o); return err }},
+		{"write", all, func(o Options) error { return writes(said.dir, o) }},
+		{"begin", map[string][]byte{}, func(o Options) error { return writes(said.dir, o) }},
+	} {
+		said.reportFailures(t, c.name, c.from, c.do)
+	}
+	said.golden(t, "failures.txt")
+}
+
+// reportFailures runs one thing again and again, until no operation is left that could fail.
+func (s *goldenReport) reportFailures(t *testing.T, name string, from map[string][]byte, do func(Options) error) {
+	t.Helper()
+	fired := 0
+	for _, kind := range []string{"sync", "syncDir", "rename", "remove", "truncate", "write", "free", "forget"} {
+		for n := 1; ; n++ {
+			writeFiles(t, s.dir, from)
+			f := &failingDisk{kind: kind, left: n}
+			o := testOptions()
+			o.disk, o.ReserveBytes = f.disk(), 1
+			err := do(o)
+			if !f.hit {
+				if err != nil {
+					t.Fatalf("%s fails by itself: %v", name, err)
+				}
+				s.line("%s: %d times %s", name, n-1, kind)
+				break
+			}
+			fired++
+			if err == nil {
+				t.Errorf("%s: %s number %d failed, and nobody said so", name, kind, n)
+			}
+			s.line("%s: %s %d: %v", name, kind, n, err)
+			if _, err := Repair(s.dir, testOptions()); err != nil {
+				t.Errorf("%s: after %s number %d: %v", name, kind, n, err)
+			}
+			must(t, opensAndCloses(s.dir, testOptions()))
+		}
+	}
+	if fired == 0 {
+		t.Errorf("%s: nothing failed", name)
+	}
+}
+
+func opensAndCloses(dir string, o Options) error {
+	l, err := Open(dir, o)
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+// writes does each thing that changes an open log.
+func writes(dir string, o Options) error {
+	l, err := Open(dir, o)
+	if err != nil {
+		return err
+	}
+	var all []error
+	for range 12 {
+		_, err := l.Append(batchFrom(l.Last()+1, 2))
+		all = append(all, err)
+	}
+	all = append(all, l.WriteSnapshot(l.Last(), stateAt(l.Last())))
+	_, err = l.Append(batchFrom(l.Last()+1, 2))
+	all = append(all, err, l.WriteSnapshot(l.Last(), stateAt(l.Last())), l.DropBefore(l.Last()))
+	all = append(all, l.Close())
+	first := slices.IndexFunc(all, func(err error) bool { return err != nil })
+	if first < 0 {
+		return nil
+	}
+	return fmt.Errorf("step %d of %d: %w", first+1, len(all), all[first])
+}
+
+func TestLimitsOfTheFormat(t *testing.T) {
+	o, err := Options{Clock: testClock}.withDefaults()
+	must(t, err)
+	for name, c := range map[string][2]int64{
+		"bytes of a record": {RecordBytesMax, 1 << 20}, "bytes of a batch": {BatchBytesMax, 4 << 20}, "records of a batch": {BatchRecordsMax, 65536},
+		"bytes of a segment": {int64(o.SegmentBytes), 4 << 20}, "reserve": {o.ReserveBytes, 64 << 20}, "segment at most": {segmentBytesMax, 64 << 20},
+		"shortest frame": {frameBytesMin, 49}, "longest frame": {frameBytesMax, 4<<20 + 44}, "longest entry": {entryBytesMax, 4<<20 + 49},
+		"slot": {markSlotBytes, 512}, "mark": {markFileBytes, 1024}, "header of a snapshot": {snapshotHeaderBytes, 20}, "its end": {snapshotTrailerBytes, 12},
+		"snapshots kept": {snapshotsKept, 2}, "names put aside": {asideMax, 1000}, "digits": {indexDigits, 20}, "version": {FormatVersion, 1},
+	} {
+		if c[0] != c[1] {
+			t.Errorf("%s: %d, want %d", name, c[0], c[1])
+		}
+	}
+}
+
+// TestW2_ANewDirectoryIsSyncedOrGone: a start that finds a directory does not sync the one above it, so none may be left that was not
+// synced.
+func TestW2_ANewDirectoryIsSyncedOrGone(t *testing.T) {
+	dir := filepath.Join(scratch(t), "new", "log")
+	for n := 1; ; n++ {
+		f, o := &failingDisk{kind: "syncDir", left: n}, testOptions()
+		o.disk = f.disk()
+		synced := false
+		sync := o.disk.syncDir
+		o.disk.syncDir = func(path string) error {
+			err := sync(path)
+			if err == nil && path == filepath.Dir(dir) {
+				synced = true
+			}
+			return err
+		}
+		err := opensAndCloses(dir, o)
+		if _, gone := os.Stat(dir); err != nil && !synced && gone == nil {
+			t.Errorf("syncDir %d: %v, and %s is there", n, err, dir)
+		}
+		if !f.hit {
+			must(t, err)
+			return
+		}
+		must(t, os.RemoveAll(dir))
+	}
+}
