@@ -76,7 +76,7 @@ func processorTime() time.Duration {
 func BenchmarkCores(b *testing.B) {
 	const accountsEach, goroutines = 16, 2
 	n := startNode(b, Config{
-		Terms: account.Terms{Allowance: account.Allowance{Day: accounts.AllowanceDayMax, Minute: accounts.AllowanceMinuteMax}, Lease: leaseMax},
+		Terms: account.QuotaPolicy{DefaultQuota: account.Quota{Day: accounts.AllowanceDayMax, Minute: accounts.AllowanceMinuteMax}, LeaseSize: leaseMax},
 		Clock: acceleratedClock(), Catalogue: testCatalogue(),
 	})
 	observe(b, n.System, saying("a", noon, "USD", "57", "60", "popular", "bhd"))
