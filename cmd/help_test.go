@@ -111,6 +111,9 @@ func badOutcome(t *testing.T, given, command string) string {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), mode); err != nil {
 			t.Fatal(err)
 		}
+		if err := os.Chmod(filepath.Join(dir, name), mode); err != nil { // whatever the umask
+			t.Fatal(err)
+		}
 	}
 	taken, before := takenAddress(t), fingerprint(t, dir)
 	words := commandIn(dir, strings.ReplaceAll(command, "TAKEN", taken))
