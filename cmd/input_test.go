@@ -178,7 +178,7 @@ func TestW4_CoveredSnapshot(t *testing.T) {
 	}
 	for _, command := range []string{"log verify", "log repair"} {
 		got := mustRun(t, append(strings.Fields(command), "--data", data)...)
-		contains(t, got, "warning   ", newest, "nothing is lost", "repair command puts it aside")
+		contains(t, got, "warning   ", newest, "no record is lost", "tasard log repair moves it aside")
 	}
 	got := mustRun(t, "log", "repair", "--data", data, "--yes")
 	if !strings.Contains(got, "lost      no record\n") || strings.Contains(got, "Import the lost") {

@@ -19,31 +19,27 @@ const (
 	archiveHeaderBytes   = 16
 	archiveVersionOffset = 12
 	archiveTrailerBytes  = 8 + sha256.Size
-	archiveWindowBytes   = 1 << 20 // how far back zstd refers, and about what a reader holds in memory
+	archiveWindowBytes   = 1 << 20 // about the memory that a reader needs
 )
 
-// BackupError says that a file is no backup, or is not the backup that was written. Nothing was restored from it.
+// BackupError reports a file that is not a backup, or is not the backup that was written. Nothing was restored from it.
 type BackupError struct {
-	File     string // path of the backup, and behind a colon the part of it
-	Offset   int64  // byte in it where the damage was noticed
-	Expected string // what should be there
-	Found    string // what is there
-	Hint     string // what the operator can do
+	File     string // path of the backup, and after a colon the file in it
+	Offset   int64  // byte in it where the damage was found
+	Expected string // "" if the file is not a backup at all
+	Found    string
 }
 
 // Error gives all fields on one line.
 func (e *BackupError) Error() string {
-	return fmt.Sprintf("damaged backup: %s at offset %d: expected %s, found %s; %s", e.File, e.Offset, e.Expected, e.Found, e.Hint)
+	if e.Expected == "" {
+		return fmt.Sprintf("%s is not a backup: it %s; name a file that tasard backup has written", e.File, e.Found)
+	}
+	return fmt.Sprintf("damaged backup: %s at offset %d: expected %s, found %s; use another copy of it, or an older backup",
+		e.File, e.Offset, e.Expected, e.Found)
 }
 
-const (
-	hintOtherBackup = "take another copy of it, or an older backup"
-	hintForeignFile = "name a file that tasard backup has written"
-	hintNewer       = "read it with the program that wrote it, or a newer one"
-	hintOlder       = "read it with the program that wrote it, or take a new backup"
-)
-
-// archiveHeader is the first frame of a backup file: it names the format.
+// archiveHeader is the first zstd frame of a backup file: it names the format.
 func archiveHeader() []byte {
 	b := binary.LittleEndian.AppendUint32(nil, skippableFrameMagic)
 	b = binary.LittleEndian.AppendUint32(b, archiveHeaderBytes-8)
@@ -51,7 +47,7 @@ func archiveHeader() []byte {
 	return append(b, backupFormat, 0, 0, 0)
 }
 
-// archiveTrailer is the last one: the sum of everything before it.
+// archiveTrailer is the last zstd frame: the sum of everything before it.
 func archiveTrailer(sum hash.Hash) []byte {
 	b := binary.LittleEndian.AppendUint32(nil, skippableFrameMagic)
 	b = binary.LittleEndian.AppendUint32(b, sha256.Size)
@@ -62,11 +58,11 @@ func archiveTrailer(sum hash.Hash) []byte {
 type archiveWriter struct {
 	*zstd.Encoder
 	to  *bufio.Writer
-	sum hash.Hash // of what went through to
+	sum hash.Hash // of everything written to to
 }
 
-// NewBackupFile compresses a stream of Backup into a backup file; Close writes its end, without which it is none, and leaves to open.
-// Nothing reaches to before the first piece of the stream is compressed.
+// NewBackupFile returns a writer that compresses a stream of Backup into a backup file. Without its Close the file is
+// incomplete; to stays open.
 func NewBackupFile(to io.Writer) (io.WriteCloser, error) {
 	w := &archiveWriter{sum: sha256.New()}
 	w.to = bufio.NewWriterSize(io.MultiWriter(to, w.sum), backupChunkBytes)
@@ -80,7 +76,7 @@ func NewBackupFile(to io.Writer) (io.WriteCloser, error) {
 	return w, nil
 }
 
-// Close is io.Closer.
+// Close implements io.Closer.
 func (w *archiveWriter) Close() error {
 	if err := errors.Join(w.Encoder.Close(), w.to.Flush()); err != nil {
 		return err
@@ -89,8 +85,8 @@ func (w *archiveWriter) Close() error {
 	return w.to.Flush()
 }
 
-// archiveReader gives the content of a backup file, and io.EOF only behind an end whose sum is right. What it gives is not known to be
-// whole before that.
+// archiveReader decompresses a backup file. It returns io.EOF only after a trailer with the right sum; before that the
+// content is not known to be whole.
 type archiveReader struct {
 	from    *hashingReader
 	decoder *zstd.Decoder
@@ -102,7 +98,8 @@ func newArchiveReader(from io.Reader, name string) (*archiveReader, error) {
 		return nil, err
 	}
 	var err error
-	r.decoder, err = zstd.NewReader(r.from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(archiveWindowBytes))
+	r.decoder, err = zstd.NewReader(r.from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxWindow(archiveWindowBytes))
 	if err != nil {
 		return nil, r.asBackupError(err)
 	}
@@ -111,13 +108,13 @@ func newArchiveReader(from io.Reader, name string) (*archiveReader, error) {
 
 func (r *archiveReader) close() { r.decoder.Close() }
 
-// Read is io.Reader.
+// Read implements io.Reader.
 func (r *archiveReader) Read(p []byte) (int, error) {
 	n, err := r.decoder.Read(p)
 	return n, r.asBackupError(err)
 }
 
-// asBackupError tells what is wrong with the file from what only zstd does not like.
+// asBackupError returns the error of the file if there is one, and a BackupError for one of zstd.
 func (r *archiveReader) asBackupError(err error) error {
 	switch {
 	case err == nil, errors.Is(err, io.EOF) && errors.Is(r.from.err, io.EOF):
@@ -125,58 +122,50 @@ func (r *archiveReader) asBackupError(err error) error {
 	case r.from.err != nil && !errors.Is(r.from.err, io.EOF):
 		return r.from.err
 	}
-	return r.from.damageError(r.from.offset, newFault(0, "a stream that zstd can decompress", err.Error()))
+	return r.from.damageError(r.from.offset, "zstd data", err.Error())
 }
 
-// hashingReader sums a file, and gives what lies between its head and its end.
+// hashingReader reads a backup file between its header and its trailer, and sums it.
 type hashingReader struct {
 	from    io.Reader
 	name    string
 	sum     hash.Hash
 	buffer  [64 << 10]byte
-	pending []byte // of the buffer: the last endBytes may be the end of the file
-	offset  int64  // in the file, of rest
-	err     error  // of from, or what is wrong with the file
+	pending []byte // part of the buffer; its last archiveTrailerBytes may be the trailer
+	offset  int64  // of pending in the file
+	err     error  // of from, or a BackupError
 }
 
-func (r *hashingReader) damageError(at int64, bad *fault) error {
-	hint := hintOtherBackup
-	switch {
-	case bad.version > backupFormat:
-		hint = hintNewer
-	case bad.version != 0:
-		hint = hintOlder
-	case at == 0 && bad.at == 0:
-		hint = hintForeignFile
-	}
-	return &BackupError{File: r.name, Offset: at + int64(bad.at), Expected: bad.expected, Found: bad.found, Hint: hint}
+func (r *hashingReader) damageError(at int64, expected, found string) error {
+	return &BackupError{File: r.name, Offset: at, Expected: expected, Found: found}
 }
 
-// readHeader reads the first frame.
 func (r *hashingReader) readHeader() error {
 	for len(r.pending) < archiveHeaderBytes && r.err == nil {
 		r.fill()
 	}
-	want := archiveHeader()
-	switch b := r.pending; {
+	b, want := r.pending, archiveHeader()
+	known := min(len(b), archiveVersionOffset)
+	switch {
 	case len(b) < archiveHeaderBytes && !errors.Is(r.err, io.EOF):
 		return r.err
+	case len(b) == 0:
+		return &BackupError{File: r.name, Found: "is empty"}
+	case !bytes.Equal(b[:known], want[:known]):
+		return &BackupError{File: r.name, Found: fmt.Sprintf("begins with %q", b[:known])}
 	case len(b) < archiveHeaderBytes:
-		return r.damageError(0, newFault(len(b), "a backup", "the end of the file"))
-	case !bytes.Equal(b[:4], want[:4]) || !bytes.Equal(b[8:archiveVersionOffset], want[8:archiveVersionOffset]):
-		return r.damageError(0, newFault(0, fmt.Sprintf("% x", want[:archiveVersionOffset]), fmt.Sprintf("% x", b[:archiveVersionOffset])))
+		return r.damageError(int64(len(b)), fmt.Sprintf("a header of %d bytes", archiveHeaderBytes), "the end of the file")
 	case b[archiveVersionOffset] != backupFormat:
-		bad := newFault(archiveVersionOffset, fmt.Sprintf("a backup of version %d", backupFormat), fmt.Sprintf("version %d", b[archiveVersionOffset]))
-		bad.version = b[archiveVersionOffset]
-		return r.damageError(0, bad)
+		return &FormatError{File: r.name, Version: b[archiveVersionOffset], Supported: backupFormat}
 	case !bytes.Equal(b[:archiveHeaderBytes], want):
-		return r.damageError(0, newFault(4, fmt.Sprintf("% x", want[4:]), fmt.Sprintf("% x", b[4:archiveHeaderBytes])))
+		at := archiveVersionOffset + 1
+		return r.damageError(int64(at), fmt.Sprintf("% x", want[at:]), fmt.Sprintf("% x", b[at:archiveHeaderBytes]))
 	}
 	r.consume(archiveHeaderBytes)
 	return nil
 }
 
-// fill reads on, behind what is left.
+// fill reads more bytes after the pending ones.
 func (r *hashingReader) fill() {
 	kept := copy(r.buffer[:], r.pending)
 	n, err := r.from.Read(r.buffer[kept:])
@@ -186,7 +175,7 @@ func (r *hashingReader) fill() {
 	}
 }
 
-// consume sums what goes out.
+// consume returns n pending bytes and adds them to the sum.
 func (r *hashingReader) consume(n int) []byte {
 	out := r.pending[:n]
 	_, _ = r.sum.Write(out) // a hash never fails
@@ -194,7 +183,7 @@ func (r *hashingReader) consume(n int) []byte {
 	return out
 }
 
-// Read is io.Reader. At the end of the file it checks the sum.
+// Read implements io.Reader. At the end of the file it checks the sum.
 func (r *hashingReader) Read(p []byte) (int, error) {
 	for len(r.pending) <= archiveTrailerBytes && r.err == nil {
 		r.fill()
@@ -205,9 +194,9 @@ func (r *hashingReader) Read(p []byte) (int, error) {
 	if errors.Is(r.err, io.EOF) {
 		switch want := archiveTrailer(r.sum); {
 		case len(r.pending) < archiveTrailerBytes || !bytes.Equal(r.pending[:8], want[:8]):
-			r.err = r.damageError(r.offset, newFault(len(r.pending), "the end of the backup", "the end of the file"))
+			r.err = r.damageError(r.offset+int64(len(r.pending)), "a SHA-256 at the end", "the end of the file")
 		case !bytes.Equal(r.pending, want):
-			r.err = r.damageError(r.offset, newFault(8, fmt.Sprintf("a file with SHA-256 %x", r.pending[8:]), fmt.Sprintf("%x", want[8:])))
+			r.err = r.damageError(r.offset+8, fmt.Sprintf("a file with SHA-256 %x", r.pending[8:]), fmt.Sprintf("%x", want[8:]))
 		}
 	}
 	return 0, r.err

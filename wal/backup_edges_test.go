@@ -14,7 +14,6 @@ import (
 	"time"
 )
 
-// TestBackup_CopiesNoMoreThanItNeeds wants the newest whole snapshot, and of the segments those that hold what follows it.
 func TestBackup_CopiesNoMoreThanItNeeds(t *testing.T) {
 	at := func(frame, sequence uint64, bytes int64) segment {
 		return segment{start: position{frame: frame, sequence: sequence}, bytes: bytes}
@@ -45,7 +44,7 @@ func TestBackup_CopiesNoMoreThanItNeeds(t *testing.T) {
 	}
 }
 
-// snapshotAt is the snapshot of another log with so many records.
+// snapshotAt is the snapshot of another log with that many records.
 func snapshotAt(t *testing.T, sequence uint64) *snapshot {
 	t.Helper()
 	l := mustOpen(t, filepath.Join(scratch(t), "other"), testOptions())
@@ -56,8 +55,7 @@ func snapshotAt(t *testing.T, sequence uint64) *snapshot {
 	return &l.snapshots[len(l.snapshots)-1]
 }
 
-// TestBackup_SnapshotAndRecordsMeet refuses a copy between whose snapshot and records something is missing, whatever its mark and what it
-// says of itself.
+// TestBackup_SnapshotAndRecordsMeet refuses a backup with a gap between its snapshot and its records.
 func TestBackup_SnapshotAndRecordsMeet(t *testing.T) {
 	l := sampleLog(t, filepath.Join(scratch(t), "log"))
 	c := selectBackupFiles(l.segments, l.snapshots, l.next)
@@ -78,7 +76,6 @@ func TestBackup_SnapshotAndRecordsMeet(t *testing.T) {
 	mustClose(t, l)
 }
 
-// TestBackup_FilesThatChange refuses to copy files that are no longer those of the log that is open.
 func TestBackup_FilesThatChange(t *testing.T) {
 	grown := func() *Log { return sampleLog(t, filepath.Join(scratch(t), "log")) }
 	for name, change := range map[string]struct {
@@ -88,16 +85,16 @@ func TestBackup_FilesThatChange(t *testing.T) {
 		"an older snapshot": {func(l *Log) error {
 			older, err := os.ReadFile(l.snapshots[0].path)
 			return errors.Join(err, os.WriteFile(l.snapshots[1].path, older, 0o600))
-		}, "at offset 8, sequence 175: expected sequence 175, as the name says, found 115"},
-		"no snapshot": {func(l *Log) error { return os.Remove(l.snapshots[1].path) }, "copy snapshot: open "},
-		"no segment":  {func(l *Log) error { return os.Remove(l.segments[len(l.segments)-1].path) }, "copy segment: open "},
+		}, "at offset 8, record 175: expected record 175, as in its name, found 115"},
+		"no snapshot": {func(l *Log) error { return os.Remove(l.snapshots[1].path) }, "log: open "},
+		"no segment":  {func(l *Log) error { return os.Remove(l.segments[len(l.segments)-1].path) }, "log: open "},
 		"half a segment": {func(l *Log) error {
 			return os.Truncate(l.segments[len(l.segments)-1].path, 7)
-		}, "at offset 7, sequence 178: expected a segment of 102 bytes, found the end after 7"},
+		}, "at offset 7, record 178: expected a segment of 102 bytes, found the end after 7"},
 		"a directory": {func(l *Log) error {
 			path := l.segments[len(l.segments)-1].path
 			return errors.Join(os.Remove(path), os.Mkdir(path, 0o700))
-		}, "copy segment "},
+		}, "log: read "},
 	} {
 		l := grown()
 		must(t, change.do(l))
@@ -119,7 +116,7 @@ func TestBackup_FilesThatChange(t *testing.T) {
 	mustClose(t, l)
 }
 
-// TestBackup_NeedsADate refuses a clock whose time has no written form.
+// TestBackup_NeedsADate refuses a time that JSON cannot hold.
 func TestBackup_NeedsADate(t *testing.T) {
 	l := mustOpen(t, filepath.Join(scratch(t), "log"), testOptions())
 	late := func() time.Time { return time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC) }
@@ -129,8 +126,8 @@ func TestBackup_NeedsADate(t *testing.T) {
 	mustClose(t, l)
 }
 
-// TestBackup_Pieces wants each piece announced, none larger than it may be, and nothing lost between them.
-func TestBackup_Pieces(t *testing.T) {
+// TestBackup_Chunks checks that each chunk is announced and within the limit, and that none is lost.
+func TestBackup_Chunks(t *testing.T) {
 	for _, size := range []int{0, 1, backupChunkBytes, backupChunkBytes + 1, 2*backupChunkBytes + 1} {
 		var out bytes.Buffer
 		var told []int
@@ -152,7 +149,7 @@ func TestBackup_Pieces(t *testing.T) {
 	}
 }
 
-// TestBackup_FileIsAStream holds the two ends of a backup file against what a reader and a writer promise, over many pieces.
+// TestBackup_FileIsAStream tests writer and reader of backup files with many chunks.
 func TestBackup_FileIsAStream(t *testing.T) {
 	content := make([]byte, 5*archiveWindowBytes+12345)
 	chance := rand.New(rand.NewPCG(3, 4))
@@ -187,7 +184,7 @@ func TestBackup_FileIsAStream(t *testing.T) {
 	}
 }
 
-// reportHeaders writes down what is said of the two frames around the compressed stream when they are others.
+// reportHeaders records the errors for changed headers and trailers of a backup file.
 func (s *goldenReport) reportHeaders(t *testing.T) {
 	t.Helper()
 	var file bytes.Buffer
@@ -218,13 +215,13 @@ func (s *goldenReport) reportHeaders(t *testing.T) {
 	}
 }
 
-// TestRestore_SomebodyComesBetween wants a directory in which a file appeared before it was locked to be left alone.
-func TestRestore_SomebodyComesBetween(t *testing.T) {
+// TestRestore_FileAppearsBeforeLock lets a file appear in the directory before it is locked.
+func TestRestore_FileAppearsBeforeLock(t *testing.T) {
 	backup, _ := sampleBackup(t)
 	dir := filepath.Join(scratch(t), "r")
 	theirs := filepath.Join(dir, "theirs")
 	o := testOptions()
-	o.disk.syncDir = func(string) error { return os.WriteFile(theirs, nil, 0o600) } // which is between the look and the lock
+	o.disk.syncDir = func(string) error { return os.WriteFile(theirs, nil, 0o600) } // between check and lock
 	_, err := RestoreBackup(bytes.NewReader(backup), "b", dir, o, BackupVisitor{})
 	if _, stays := os.Stat(theirs); !errors.Is(err, ErrNotEmpty) || stays != nil {
 		t.Errorf("%v; theirs: %v", err, stays)
@@ -236,7 +233,7 @@ func TestRestore_SomebodyComesBetween(t *testing.T) {
 	must(t, unlock(held))
 }
 
-// TestRestore_LeavesNothingOpen wants all files of a restored directory closed, and its bytes counted as they are written.
+// TestRestore_LeavesNothingOpen checks that all files are closed and their bytes counted.
 func TestRestore_LeavesNothingOpen(t *testing.T) {
 	backup, _ := sampleBackup(t)
 	dir := filepath.Join(scratch(t), "r")
@@ -260,7 +257,7 @@ func TestRestore_LeavesNothingOpen(t *testing.T) {
 	}))
 }
 
-// openFilesBelow are the files below dir that this process has open.
+// openFilesBelow is the files below dir that this process has open.
 func openFilesBelow(t *testing.T, dir string) []string {
 	t.Helper()
 	const descriptors = "/proc/self/fd"

@@ -21,7 +21,7 @@ type tarEntry struct {
 	data []byte
 }
 
-// unpacked are the files in the stream of a backup of a grown log.
+// unpacked is the files in the backup of a sample log.
 func unpacked(t *testing.T) []tarEntry {
 	t.Helper()
 	l := sampleLog(t, filepath.Join(scratch(t), "log"))
@@ -63,7 +63,6 @@ func changeFile(at int, change func(data []byte) []byte) func([]tarEntry) []tarE
 	}
 }
 
-// changeManifest changes what the manifest says.
 func changeManifest(change func(info *BackupInfo)) func([]tarEntry) []tarEntry {
 	return changeFile(0, func(data []byte) []byte {
 		var info BackupInfo
@@ -81,20 +80,20 @@ func flipped(at int) func([]byte) []byte {
 	}
 }
 
-// newerSlot makes a slot of the mark one of a later format.
+// newerSlot gives a slot of the mark a newer format version.
 func newerSlot(data []byte) []byte {
 	data[4] = 9
 	binary.LittleEndian.PutUint32(data[markSlotBytes-4:], checksum(data[:markSlotBytes-4]))
 	return data
 }
 
-// damagedStream is a way in which the files of a backup are not what they should be.
+// damagedStream is one way to damage the files of a backup.
 type damagedStream struct {
 	name string
 	do   func(all []tarEntry) []tarEntry
 }
 
-// damagedStreams are ways to spoil the files of a backup of which one is the last.
+// damagedStreams is many of them; last is the index of the last file.
 func damagedStreams(last int) []damagedStream {
 	without := func(at int) func([]tarEntry) []tarEntry {
 		return func(all []tarEntry) []tarEntry { return slices.Delete(all, at, at+1) }
@@ -135,35 +134,35 @@ func damagedStreams(last int) []damagedStream {
 	}
 }
 
-// TestGolden_BackupsRefused holds what is said of a stream that is no whole backup, each way against its words, with file and offset. The
-// files are, in this order: what the backup has, the mark, a snapshot, segments.
+// TestGolden_BackupsRefused compares the error for each damaged stream. The files are, in this order, manifest, mark,
+// snapshot and segments.
 func TestGolden_BackupsRefused(t *testing.T) {
-	said := &goldenReport{dir: "/none"}
+	report := &goldenReport{dir: "/none"}
 	names := []string{}
 	for _, e := range unpacked(t) {
 		names = append(names, fmt.Sprintf("%s %d", e.name, len(e.data)))
 	}
-	said.line("files: %q", names)
+	report.line("files: %q", names)
 	for _, c := range damagedStreams(len(names) - 1) {
 		stream := packed(t, c.do(unpacked(t)))
 		_, err := PackBackup(bytes.NewReader(stream), io.Discard, BackupVisitor{})
-		said.line("%s: %v", c.name, err)
+		report.line("%s: %v", c.name, err)
 	}
 	whole := packed(t, unpacked(t))
 	_, err := PackBackup(bytes.NewReader(bytes.Repeat([]byte("no tar "), 100)), io.Discard, BackupVisitor{})
-	said.line("no tar: %v", err)
+	report.line("no tar: %v", err)
 	const paddingAndEnd = 512 + 1024
 	for at := 0; at < len(whole)-paddingAndEnd; at += sampleSize(29, 1) {
 		if _, err := PackBackup(bytes.NewReader(whole[:at]), io.Discard, BackupVisitor{}); err == nil {
 			t.Errorf("cut at %d, and taken for whole", at)
 		}
 	}
-	said.reportHeaders(t)
-	said.golden(t, "backups.txt")
+	report.reportHeaders(t)
+	report.golden(t, "backups.txt")
 }
 
-// TestW11_GoldenBackup2 reads a backup that format version 2 wrote. The fixture stays for ever: a later format gets its own beside it.
-// -update never replaces it.
+// TestW11_GoldenBackup2 reads a fixture of format version 2. It is never replaced, also not with -update; a later
+// format gets its own.
 func TestW11_GoldenBackup2(t *testing.T) {
 	fixture := filepath.Join("testdata", "backup-v2.tasard")
 	if _, err := os.Stat(fixture); *update && errors.Is(err, os.ErrNotExist) {
@@ -186,7 +185,8 @@ func TestW11_GoldenBackup2(t *testing.T) {
 	must(t, restored(filepath.Join(scratch(t), "r"), backup, info))
 }
 
-// TestW6_EachFailingOperationOfARestoreIsTold lets each single operation of a restore fail, and of what undoes it as well.
+// TestW6_EachFailingOperationOfARestoreIsTold makes each single operation of a restore fail, and of its removal after
+// an error.
 func TestW6_EachFailingOperationOfARestoreIsTold(t *testing.T) {
 	backup, info := sampleBackup(t)
 	for _, kind := range []string{"sync", "syncDir", "write"} {
@@ -211,7 +211,7 @@ func TestW6_EachFailingOperationOfARestoreIsTold(t *testing.T) {
 			t.Errorf("no %s", kind)
 		}
 	}
-	// What can't be removed stays, with the mark: nobody takes it for a data directory.
+	// Files that cannot be removed stay, with the mark: the directory is refused.
 	dir := filepath.Join(scratch(t), "stays")
 	o := testOptions()
 	o.disk.remove = func(path string) error { return fmt.Errorf("remove %s: %w", filepath.Base(path), errDisk) }
@@ -222,7 +222,7 @@ func TestW6_EachFailingOperationOfARestoreIsTold(t *testing.T) {
 		}
 		return nil
 	}})
-	if !errors.Is(err, errDisk) || !errors.Is(err, planted) || !strings.Contains(err.Error(), "remove what was restored in part: ") {
+	if !errors.Is(err, errDisk) || !errors.Is(err, planted) || !strings.Contains(err.Error(), "remove the partly restored files: ") {
 		t.Errorf("undo: %v", err)
 	}
 	if _, err := Open(dir, testOptions()); err == nil {
@@ -230,7 +230,7 @@ func TestW6_EachFailingOperationOfARestoreIsTold(t *testing.T) {
 	}
 }
 
-// failingIO is a place and a source of which the operation with a number fails.
+// failingIO is a reader and writer whose operation number left fails.
 type failingIO struct {
 	left int
 	from io.Reader
@@ -252,7 +252,8 @@ func (f *failingIO) Read(p []byte) (int, error) {
 	return f.from.Read(p)
 }
 
-// TestBackup_PlacesThatFail lets each single read and write of a copy fail: it is told, by its own error, and never taken for a backup.
+// TestBackup_PlacesThatFail makes each single read and write of a backup fail: the result is that error, never a
+// backup.
 func TestBackup_PlacesThatFail(t *testing.T) {
 	l := sampleLog(t, filepath.Join(scratch(t), "log"))
 	backup, info := backupOf(t, l, BackupOptions{})

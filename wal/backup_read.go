@@ -6,16 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 )
 
-// VerifyBackup reads a backup file to its end, every byte of it, and says what it has. Errors: *BackupError, those of reading and
-// of the visitor.
+// VerifyBackup reads a backup file, checks every byte of it and returns its description. Errors: *BackupError,
+// *FormatError, those of reading and of the visitor.
 func VerifyBackup(file io.Reader, name string, visit BackupVisitor) (BackupInfo, error) {
 	return readArchive(file, name, &backupReader{visit: visit})
 }
 
-// PackBackup compresses the stream that Log.Backup writes into a backup file, and verifies all of it on the way. A stream that
-// breaks off is io.ErrUnexpectedEOF. The file is whole only when there is no error.
+// PackBackup compresses a stream of Log.Backup into a backup file and verifies it on the way. A stream that ends
+// early is io.ErrUnexpectedEOF. After any error the file is incomplete.
 func PackBackup(stream io.Reader, to io.Writer, visit BackupVisitor) (BackupInfo, error) {
 	archive, err := NewBackupFile(to)
 	if err != nil {
@@ -43,7 +44,7 @@ func readArchive(file io.Reader, name string, r *backupReader) (BackupInfo, erro
 	return info, err
 }
 
-// backupReader reads the stream of a backup and holds it against its mark.
+// backupReader reads the stream of a backup and compares it with its mark.
 type backupReader struct {
 	name   string
 	visit  BackupVisitor
@@ -52,16 +53,15 @@ type backupReader struct {
 	tar              *tar.Reader
 	info             BackupInfo
 	scanner          scanner
-	snapshotSequence uint64 // sequence of the snapshot that was read
-
-	snapshotBytes int64
+	snapshotSequence uint64 // of the snapshot that was read
+	snapshotBytes    int64
 }
 
 func (r *backupReader) readStream(stream io.Reader) (BackupInfo, error) {
 	r.tar = tar.NewReader(stream)
 	err := r.files()
 	if err == nil {
-		_, err = io.Copy(io.Discard, stream) // an archive has its end behind that of the tar
+		_, err = io.Copy(io.Discard, stream) // the trailer follows the end of the tar
 	}
 	if err == nil {
 		err = r.checkMark()
@@ -69,26 +69,20 @@ func (r *backupReader) readStream(stream io.Reader) (BackupInfo, error) {
 	return r.info, r.asBackupError(err)
 }
 
-// asBackupError gives errors of the log the words of a backup.
+// asBackupError turns errors of the log and of tar into BackupErrors.
 func (r *backupReader) asBackupError(err error) error {
 	var damage *DamageError
-	var format *FormatError
 	switch {
 	case errors.As(err, &damage):
-		return &BackupError{File: damage.File, Offset: damage.Offset, Expected: damage.Expected, Found: damage.Found, Hint: hintOtherBackup}
-	case errors.As(err, &format):
-		return &BackupError{
-			File: format.File, Expected: fmt.Sprintf("format version %d at most", format.Supported),
-			Found: fmt.Sprintf("version %d", format.Version), Hint: hintNewer,
-		}
+		return &BackupError{File: damage.File, Offset: damage.Offset, Expected: damage.Expected, Found: damage.Found}
 	case errors.Is(err, tar.ErrHeader):
-		return r.damageError("", 0, "a file of a data directory", "bytes that are none")
+		return r.damageError("", 0, "a tar header", "other bytes")
 	}
 	return err
 }
 
 func (r *backupReader) damageError(entry string, at int64, expected, found string) error {
-	return &BackupError{File: r.path(entry), Offset: at, Expected: expected, Found: found, Hint: hintOtherBackup}
+	return &BackupError{File: r.path(entry), Offset: at, Expected: expected, Found: found}
 }
 
 // path names a file in the backup.
@@ -99,7 +93,7 @@ func (r *backupReader) path(entry string) string {
 	return r.name + ":" + entry
 }
 
-// readFiles reads all files in their order.
+// files reads all files in their order.
 func (r *backupReader) files() error {
 	if err := r.manifest(); err != nil {
 		return err
@@ -121,7 +115,7 @@ func (r *backupReader) files() error {
 	}
 }
 
-// readSmallFile reads a file that must come next and is held in memory.
+// readSmallFile reads the next file, which must have the name, into memory.
 func (r *backupReader) readSmallFile(name string, bytesMax int64) ([]byte, error) {
 	header, err := r.tar.Next()
 	if errors.Is(err, io.EOF) {
@@ -142,13 +136,10 @@ func (r *backupReader) manifest() error {
 		return err
 	}
 	if err := json.Unmarshal(data, &r.info); err != nil {
-		return r.damageError(manifestName, 0, "what the backup has, as JSON", err.Error())
+		return r.damageError(manifestName, 0, "JSON", err.Error())
 	}
 	if r.info.Format > backupFormat {
-		return &BackupError{
-			File: r.path(manifestName), Expected: fmt.Sprintf("format %d at most", backupFormat), Found: fmt.Sprintf("format %d", r.info.Format),
-			Hint: hintNewer,
-		}
+		return &FormatError{File: r.path(manifestName), Version: uint8(min(r.info.Format, math.MaxUint8)), Supported: backupFormat}
 	}
 	return nil
 }
@@ -170,7 +161,7 @@ func (r *backupReader) mark() error {
 	return r.target.writeMark(r.scanner.mark)
 }
 
-// writeFile is a snapshot or a segment: any other name is foreign.
+// file reads a snapshot or a segment; other names are refused.
 func (r *backupReader) file(header *tar.Header) error {
 	var found listing
 	found.add(header.Name, header.Name, header.Typeflag == tar.TypeReg)
@@ -187,15 +178,10 @@ func (r *backupReader) snapshot(file numberedFile, size int64) error {
 	r.snapshotSequence, r.snapshotBytes = file.number, size
 	return r.target.writeFile(file.path, func(out io.Writer) error {
 		_, bad, err := file.verifySnapshot(io.TeeReader(r.tar, out), size, r.visit.Snapshot)
-		switch {
-		case err != nil:
-			return err
-		case bad != nil && bad.version != 0:
-			return &FormatError{File: r.path(file.path), Version: bad.version, Supported: FormatVersion}
-		case bad != nil:
-			return r.damageError(file.path, int64(bad.at), bad.expected, bad.found)
+		if bad != nil {
+			return bad.in(r.path(file.path), 0, file.number, "")
 		}
-		return nil
+		return err
 	})
 }
 
@@ -208,7 +194,7 @@ func (r *backupReader) segment(file numberedFile, size int64) error {
 	if err := r.scanner.checkSegmentName(here); err != nil {
 		return err
 	}
-	last := file.number == r.scanner.mark.end.frame // then it is empty: no backup has a torn tail
+	last := file.number == r.scanner.mark.end.frame // then it is empty: a backup has no torn tail
 	if err := r.scanner.scanFrames(here, data, last); err != nil {
 		return err
 	}
@@ -218,25 +204,25 @@ func (r *backupReader) segment(file numberedFile, size int64) error {
 	})
 }
 
-// checkMark holds what was read against the mark.
+// checkMark compares the contents with the mark.
 func (r *backupReader) checkMark() error {
-	x := &r.scanner.result
-	r.info.count(x, r.snapshotSequence, r.snapshotBytes)
-	first := r.scanner.mark.end.frame
-	if len(x.segments) > 0 {
-		first = x.segments[0].start.frame
+	log, mark, base := &r.scanner.result, r.scanner.mark, r.snapshotSequence
+	r.info.count(log, base, r.snapshotBytes)
+	first := mark.end.frame
+	if len(log.segments) > 0 {
+		first = log.segments[0].start.frame
 	}
 	switch {
-	case x.next != r.scanner.mark.end || first != r.scanner.mark.first:
-		there := "none"
-		if len(x.segments) > 0 {
-			there = fmt.Sprintf("%d to %d", first, x.next.frame-1)
+	case log.next != mark.end || first != mark.first:
+		found := "none"
+		if len(log.segments) > 0 {
+			found = fmt.Sprintf("%d to %d", first, log.next.frame-1)
 		}
-		return r.damageError("", 0, fmt.Sprintf("frames %d to %d, as its mark says", r.scanner.mark.first, r.scanner.mark.end.frame-1), there)
-	case x.tornTail != nil:
-		return r.damageError("", 0, "the end of the log", fmt.Sprintf("%d bytes behind it", x.tornTail.bytes))
-	case x.first() > r.snapshotSequence+1 || x.last() < r.snapshotSequence:
-		return r.damageError("", 0, fmt.Sprintf("records from %d on, after its snapshot", r.snapshotSequence+1), fmt.Sprintf("%d to %d", x.first(), x.last()))
+		return r.damageError("", 0, fmt.Sprintf("frames %d to %d, as in its mark", mark.first, mark.end.frame-1), found)
+	case log.tornTail != nil:
+		return r.damageError("", 0, "the end of the log", fmt.Sprintf("%d bytes after it", log.tornTail.bytes))
+	case log.first() > base+1 || log.last() < base:
+		return r.damageError("", 0, fmt.Sprintf("records from %d on, after its snapshot", base+1), fmt.Sprintf("%d to %d", log.first(), log.last()))
 	}
 	return nil
 }

@@ -11,13 +11,13 @@ import (
 	"syscall"
 )
 
-// ErrNotEmpty says that a backup is not restored into a directory that has something in it.
+// ErrNotEmpty means that the directory for a restore has files in it.
 var ErrNotEmpty = errors.New("the directory is not empty")
 
-// RestoreBackup makes dir a data directory as it was when the backup was taken. dir must be absent or empty, and is held while it
-// is filled. The mark comes first, durably: it says how far the log goes, so until the last byte is there the directory is refused
-// as damaged, by every command and after any crash. When something goes wrong all that was made is removed again. Errors:
-// *BackupError, ErrNotEmpty, ErrLocked, those of the disk, of reading and of the visitor.
+// RestoreBackup fills dir, which must be missing or empty, with the contents of a backup. It is locked meanwhile. The
+// mark is written first, durably: it names the end of the log, so every command refuses the directory until the last
+// byte is there, also after a crash. After an error everything is removed again. Errors: *BackupError, *FormatError,
+// ErrNotEmpty, ErrLocked, those of the disk, of reading and of the visitor.
 func RestoreBackup(file io.Reader, name, dir string, o Options, visit BackupVisitor) (BackupInfo, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -43,19 +43,19 @@ func RestoreBackup(file io.Reader, name, dir string, o Options, visit BackupVisi
 	return info, nil
 }
 
-// CheckRestore is nil when RestoreBackup would begin to fill dir. It changes nothing.
+// CheckRestore returns nil if RestoreBackup would begin to fill dir. It changes nothing.
 func CheckRestore(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("look at the directory: %w", err)
+		return fmt.Errorf("read the directory: %w", err)
 	}
 	if len(entries) == 0 {
 		return nil
 	}
-	held, err := lockShared(dir) // who is there says more than that something is
+	held, err := lockShared(dir) // ErrLocked says more than ErrNotEmpty
 	if err == nil {
 		err = errors.Join(fmt.Errorf("%s: %w", dir, ErrNotEmpty), unlock(held))
 	}
@@ -67,7 +67,7 @@ type restoreTarget struct {
 	dir     string
 	disk    *disk
 	lock    *os.File
-	created []string // files, in the order in which they came; the directory first when it was made too
+	created []string // paths in their order; the directory first if it was created
 }
 
 func beginRestore(dir string, d *disk) (*restoreTarget, error) {
@@ -86,7 +86,7 @@ func beginRestore(dir string, d *disk) (*restoreTarget, error) {
 		return nil, err
 	}
 	r.lock, r.created = held, append(r.created, filepath.Join(dir, lockName))
-	// Somebody may have come between the look and the lock.
+	// Another process may have written between the check and the lock.
 	entries, err := os.ReadDir(dir)
 	if err == nil && len(entries) > 1 {
 		err = fmt.Errorf("%s: %w", dir, ErrNotEmpty)
@@ -97,7 +97,6 @@ func beginRestore(dir string, d *disk) (*restoreTarget, error) {
 	return r, nil
 }
 
-// checkSegmentName writes the mark.
 func (r *restoreTarget) writeMark(m mark) error {
 	if r == nil {
 		return nil
@@ -110,28 +109,26 @@ func (r *restoreTarget) writeMark(m mark) error {
 	return w.file.Close()
 }
 
-// writeFile writes a file durably under its name.
+// writeFile writes a file durably.
 func (r *restoreTarget) writeFile(name string, fill func(io.Writer) error) error {
 	if r == nil {
 		return fill(io.Discard)
 	}
 	path := filepath.Join(r.dir, name)
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	err := withFile(path, fileCreate, func(f *os.File) error {
+		r.created = append(r.created, path)
+		if err := fill(&fileWriter{file: f, disk: r.disk, reserve: -1}); err != nil {
+			return err
+		}
+		return r.disk.sync(f)
+	})
 	if err != nil {
-		return err
-	}
-	r.created = append(r.created, path)
-	err = fill(&fileWriter{file: f, disk: r.disk, reserve: -1})
-	if err == nil {
-		err = r.disk.sync(f)
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
 	return r.disk.syncDir(r.dir)
 }
 
-// verify reads the directory once more, as a start would.
+// verify checks the whole directory, as Open would.
 func (r *restoreTarget) verify(info BackupInfo) error {
 	x, err := examine(r.dir, nil)
 	if err == nil && (x.log.last() != info.Last || x.snapshotSequence() != info.Snapshot || x.log.tornTail != nil) {
@@ -141,7 +138,7 @@ func (r *restoreTarget) verify(info BackupInfo) error {
 	return err
 }
 
-// removeAll removes what was made, the mark as late as can be: what is left is refused as long as it is there.
+// removeAll removes everything that was created, the mark near the end: until then the directory is refused.
 func (r *restoreTarget) removeAll() error {
 	var failed error
 	for _, path := range slices.Backward(r.created) {
@@ -152,16 +149,16 @@ func (r *restoreTarget) removeAll() error {
 	if failed == nil {
 		return nil
 	}
-	return fmt.Errorf("remove what was restored in part: %w", failed)
+	return fmt.Errorf("remove the partly restored files: %w", failed)
 }
 
-// CreateFile makes a new file that appears under its name only when it is whole and durable: fill writes it, check reads it back.
-// A file that is there already is an error (fs.ErrExist) and stays; when fill or check fails, nothing is left.
+// CreateFile writes a new file with fill and reads it back with check. It appears under its name when it is whole and
+// durable. If path exists the error is fs.ErrExist; after an error of fill or check nothing is left.
 func CreateFile(path string, fill func(io.Writer) error, check func(io.Reader) error) error {
 	if _, err := os.Lstat(path); err == nil {
 		return fmt.Errorf("%s: %w", path, fs.ErrExist)
 	}
-	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*"+tempSuffix) // which nobody else may read
+	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*"+tempSuffix) // readable only by its owner
 	if err != nil {
 		return err
 	}
@@ -187,8 +184,8 @@ func CreateFile(path string, fill func(io.Writer) error, check func(io.Reader) e
 	return syncDir(filepath.Dir(path))
 }
 
-// publishNew renames a file to a name that nobody has. A link never replaces; where there are none, a look before the rename
-// must do.
+// publishNew renames a file and never replaces another. It links where the file system can; elsewhere it looks before
+// it renames.
 func publishNew(from, to string) error {
 	err := os.Link(from, to)
 	switch {

@@ -9,13 +9,12 @@ import (
 	"slices"
 )
 
-// snapshotsKept is how many whole snapshots stay: the newest, and the one before in case it is damaged.
+// snapshotsKept is how many whole snapshots stay: the newest, and the one before it in case that is damaged.
 const snapshotsKept = 2
 
-// Snapshot returns the newest whole snapshot: the state after the record with sequence seq. All of the
-// file is verified before it is handed out; the caller closes it. When a newer one is damaged and the log
-// still holds everything after an older one, it returns that one and says so in the logger. ok is false
-// when the whole state is in the log. A damaged snapshot that is needed is a *DamageError.
+// Snapshot returns the newest whole snapshot: the state after record seq. All of the file was verified; the caller
+// closes r. A damaged snapshot is skipped and logged while the log has all records after an older one, else it is a
+// *DamageError. ok is false if there is no snapshot and the whole state is in the log.
 func (l *Log) Snapshot() (seq uint64, r io.ReadCloser, ok bool, err error) {
 	l.mu.Lock()
 	snapshots, closed := slices.Clone(l.snapshots), l.closed
@@ -37,7 +36,7 @@ func (l *Log) Snapshot() (seq uint64, r io.ReadCloser, ok bool, err error) {
 			return s.sequence, newSnapshotReader(f, payload), true, nil
 		}
 		damage = bad
-		l.options.Logger.Warn("damaged snapshot passed over", "cause", bad.Error())
+		l.options.Logger.Warn("damaged snapshot skipped", "cause", bad.Error())
 	}
 	if first > 1 && damage != nil {
 		return 0, nil, false, damage
@@ -45,11 +44,10 @@ func (l *Log) Snapshot() (seq uint64, r io.ReadCloser, ok bool, err error) {
 	return 0, nil, false, nil
 }
 
-// WriteSnapshot stores what write produces as the state after the record with sequence seq, which must be
-// on disk. It may run while Append runs. The file appears only when it is whole and durable; the snapshot
-// before is kept, older ones are removed. A snapshot of the same sequence that is already whole is left as
-// it is and write is not called. An error of write leaves the log usable, as ErrNoSpace does; a failed disk
-// operation is ErrPoisoned.
+// WriteSnapshot stores the output of write as the state after record seq, which must be on disk. It may run while
+// Append runs. The file appears under its name when it is whole and durable; then all but one older snapshot are
+// removed. If a whole snapshot of seq exists, write is not called. After an error of write and after ErrNoSpace the
+// log stays usable; a failed disk operation is ErrPoisoned.
 func (l *Log) WriteSnapshot(seq uint64, write func(io.Writer) error) error {
 	l.snapshotting.Lock()
 	defer l.snapshotting.Unlock()
@@ -61,15 +59,15 @@ func (l *Log) WriteSnapshot(seq uint64, write func(io.Writer) error) error {
 		return err
 	}
 	path := snapshotPath(l.dir, seq)
-	size, theirs, err := l.writeTemp(path+tempSuffix, seq, write)
-	if err == nil && theirs != nil {
+	size, stateErr, err := l.writeTemp(path+tempSuffix, seq, write)
+	if err == nil && stateErr != nil {
 		if err = l.disk.remove(path + tempSuffix); err == nil {
-			return fmt.Errorf("write snapshot at %d: %w", seq, theirs)
+			return fmt.Errorf("write snapshot at %d: %w", seq, stateErr)
 		}
 	}
 	if err == nil {
 		if err := l.usable(); err != nil {
-			return err // an append failed meanwhile; the unfinished file is removed at the next Open
+			return err // an append failed meanwhile; the next Open removes the unfinished file
 		}
 		err = l.publish(snapshot{sequence: seq, path: path, bytes: size, at: l.options.Clock().Round(0).UTC()})
 	}
@@ -79,7 +77,7 @@ func (l *Log) WriteSnapshot(seq uint64, write func(io.Writer) error) error {
 	return nil
 }
 
-// checkSnapshot says whether a snapshot at the sequence makes sense, and whether it is done already.
+// checkSnapshot checks that a snapshot at seq can be written. done means that it exists.
 func (l *Log) checkSnapshot(seq uint64) (done bool, err error) {
 	if err := l.usable(); err != nil {
 		return false, err
@@ -98,25 +96,24 @@ func (l *Log) checkSnapshot(seq uint64) (done bool, err error) {
 	return done, nil
 }
 
-// writeTemp writes and syncs the file. ours is a failed disk operation, theirs the error of write.
-func (l *Log) writeTemp(path string, seq uint64, write func(io.Writer) error) (size int64, theirs, ours error) {
+// writeTemp writes and syncs the file. stateErr is an error of write or ErrNoSpace, err a failed disk operation.
+func (l *Log) writeTemp(path string, seq uint64, write func(io.Writer) error) (size int64, stateErr, err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return 0, nil, err
 	}
 	out := &fileWriter{file: f, disk: l.disk, dir: l.dir, reserve: l.options.ReserveBytes}
-	ours, theirs = encodeSnapshot(out, seq, write)
-	if errors.Is(ours, ErrNoSpace) {
-		ours, theirs = nil, ours
+	err, stateErr = encodeSnapshot(out, seq, write)
+	if errors.Is(err, ErrNoSpace) {
+		err, stateErr = nil, err
 	}
-	if ours == nil && theirs == nil {
-		ours = l.disk.sync(f)
+	if err == nil && stateErr == nil {
+		err = l.disk.sync(f)
 	}
-	return out.size, theirs, errors.Join(ours, f.Close())
+	return out.size, stateErr, errors.Join(err, f.Close())
 }
 
-// publish gives the finished file its name, then retires those that it replaces. The rename is durable
-// before anything is removed.
+// publish renames the finished file, durably, then retires the snapshots that it replaces.
 func (l *Log) publish(s snapshot) error {
 	if err := l.disk.rename(s.path+tempSuffix, s.path); err != nil {
 		return err
@@ -134,7 +131,7 @@ func (l *Log) publish(s snapshot) error {
 	return err
 }
 
-// retire puts damaged snapshots aside, removes all but the newest whole ones and returns these, ascending.
+// retire moves damaged snapshots aside, removes all but the newest whole ones and returns the rest, ascending.
 func (l *Log) retire(all []snapshot) ([]snapshot, error) {
 	slices.SortFunc(all, func(a, b snapshot) int { return cmp.Compare(a.sequence, b.sequence) })
 	var kept []snapshot
@@ -144,7 +141,7 @@ func (l *Log) retire(all []snapshot) ([]snapshot, error) {
 		case s.damage != nil:
 			var name string
 			if name, err = l.disk.moveAside(s.path, "damaged", l.options.Clock()); err == nil {
-				l.options.Logger.Info("damaged snapshot put aside", "kept", name)
+				l.options.Logger.Info("damaged snapshot moved aside", "saved", name)
 			}
 		case len(kept) >= snapshotsKept && !l.pinned(s.sequence):
 			err = l.disk.remove(s.path)
@@ -160,15 +157,13 @@ func (l *Log) retire(all []snapshot) ([]snapshot, error) {
 	return kept, l.disk.syncDir(l.dir)
 }
 
-// DropBefore removes whole segments that hold only records before seq. It keeps every record that the
-// snapshot before the newest one needs, so that a damaged newest one costs nothing; with fewer than two
-// snapshots it removes nothing. The writer calls it after WriteSnapshot.
+// DropBefore removes whole segments with only records before seq. It keeps every record after the second-newest
+// snapshot, in case the newest is damaged; with fewer than two snapshots it removes nothing. The writer calls it after
+// WriteSnapshot.
 //
-// The library's TruncateFront is not used: it writes the rest of a segment into a .START file, renames it
-// without a directory sync and then unlinks the segments, so that a power cut can keep the removals and
-// lose the rename, and a process killed in between leaves files that make it delete others at its next
-// start. Here no byte is copied. The mark says durably what may be missing before the first file goes,
-// and each removal is durable before the next: at any moment the log is one unbroken run of segments.
+// The library's TruncateFront is not used: its crash handling can lose segments. Here the mark first says, durably,
+// which frames may be missing, and each removal is durable before the next, so the log is always one unbroken run of
+// segments.
 func (l *Log) DropBefore(seq uint64) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
@@ -191,7 +186,7 @@ func (l *Log) DropBefore(seq uint64) error {
 	return nil
 }
 
-// droppable counts the segments at the front that may go.
+// droppable counts the segments at the front that may be removed.
 func (l *Log) droppable(seq uint64) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -207,7 +202,7 @@ func (l *Log) droppable(seq uint64) int {
 	if whole < snapshotsKept {
 		return 0
 	}
-	oldest := l.next.frame // that is being copied
+	oldest := l.next.frame // that a backup needs
 	for _, p := range l.pins {
 		oldest = min(oldest, p.first)
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// crashRecorder is a disk that copies the directory before each operation: what a crash there would leave.
+// crashRecorder is a disk that copies the directory before each operation: the state after a crash there.
 type crashRecorder struct {
 	t      testing.TB
 	dir    string
@@ -24,7 +24,7 @@ type diskImage struct {
 	acked  uint64
 }
 
-// recordingDisk makes a disk whose images say that acked records had been acknowledged.
+// recordingDisk is a disk whose images contain acked(), the last acknowledged record.
 func (r *crashRecorder) recordingDisk(acked func() uint64) *disk {
 	quick := quickDisk()
 	note := func(what, path string) {
@@ -47,7 +47,7 @@ func (r *crashRecorder) recordingDisk(acked func() uint64) *disk {
 	}
 }
 
-// newCrashRecorder is a disk that records, below a fresh directory.
+// newCrashRecorder records in a new directory.
 func newCrashRecorder(t testing.TB, acked func() uint64) (*crashRecorder, Options) {
 	t.Helper()
 	r, o := &crashRecorder{t: t, dir: filepath.Join(scratch(t), "log")}, testOptions()
@@ -56,7 +56,7 @@ func newCrashRecorder(t testing.TB, acked func() uint64) (*crashRecorder, Option
 	return r, o
 }
 
-// checkRecovery opens an image as the next process would, and once more.
+// checkRecovery opens an image twice, checks it and appends to it.
 func (i diskImage) checkRecovery(dir string) error {
 	for range 2 {
 		l, err := Open(dir, testOptions())
@@ -79,7 +79,7 @@ func (i diskImage) checkRecovery(dir string) error {
 	return nil
 }
 
-// crashAll opens every image and returns how many there were and what went wrong.
+// crashAll opens every image, changed by damage, and returns all errors.
 func (r *crashRecorder) crashAll(damage func(map[string][]byte)) (complaints []string) {
 	dir := filepath.Join(scratch(r.t), "crash")
 	for n, i := range r.images {
@@ -105,7 +105,7 @@ func TestW10_CrashAtEachStepOfSnapshotAndDrop(t *testing.T) {
 	}
 }
 
-// TestW10_CrashControl damages each image: the check must object wherever something was acknowledged.
+// TestW10_CrashControl damages each image: the check must fail where records had been acknowledged.
 func TestW10_CrashControl(t *testing.T) {
 	r := recordLifetime(t)
 	for name, damage := range map[string]func(map[string][]byte){
@@ -124,7 +124,7 @@ func TestW10_CrashControl(t *testing.T) {
 	}
 }
 
-// recordLifetime runs a log through everything that changes files and records an image before each step.
+// recordLifetime records every operation that changes files.
 func recordLifetime(t *testing.T) *crashRecorder {
 	t.Helper()
 	acked := uint64(0)
@@ -144,14 +144,13 @@ func recordLifetime(t *testing.T) *crashRecorder {
 	return r
 }
 
-// TestW10_OrderOfSteps holds the order in which a log changes its files.
 func TestW10_OrderOfSteps(t *testing.T) {
 	r, o := newCrashRecorder(t, func() uint64 { return 0 })
-	said := &goldenReport{dir: r.dir}
+	report := &goldenReport{dir: r.dir}
 	step := func(what string, do func()) {
 		r.ops = nil
 		do()
-		said.line("%s: %s", what, strings.Join(r.ops, ", "))
+		report.line("%s: %s", what, strings.Join(r.ops, ", "))
 	}
 	l := mustOpen(t, r.dir, o)
 	mustAppend(t, l, 40)
@@ -165,10 +164,9 @@ func TestW10_OrderOfSteps(t *testing.T) {
 	l = mustOpen(t, r.dir, o)
 	step("append that rolls", func() { mustAppend(t, l, 1) })
 	step("close", func() { mustClose(t, l) })
-	said.golden(t, "steps.txt")
+	report.golden(t, "steps.txt")
 }
 
-// TestW3_CrashWhileATailIsCut crashes at each step of an Open that mends.
 func TestW3_CrashWhileATailIsCut(t *testing.T) {
 	h := writeLog(t, 20)
 	name := lastWithFrames(h.files)

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// goldenReport is what this package says of a broken log, word for word: an operator decides by file, offset, sequence and hint.
+// goldenReport collects messages about damaged logs, to be compared word for word.
 type goldenReport struct {
 	strings.Builder
 	dir string
@@ -24,7 +24,7 @@ func (s *goldenReport) line(format string, values ...any) {
 	s.WriteString(strings.ReplaceAll(fmt.Sprintf(format, values...), s.dir, "DIR") + "\n")
 }
 
-// golden holds it against testdata; -update rewrites it.
+// golden compares with testdata; -update rewrites it.
 func (s *goldenReport) golden(t *testing.T, name string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
@@ -49,7 +49,7 @@ func (s *goldenReport) golden(t *testing.T, name string) {
 }
 
 func TestW4_DamageOfAFrameIsNamedExactly(t *testing.T) {
-	said := &goldenReport{dir: "/none"}
+	report := &goldenReport{dir: "/none"}
 	whole := entry(position{frame: 3, sequence: 5, chain: 7}, []byte("one"), []byte("two"))
 	longest := binary.AppendUvarint(nil, frameBytesMax)
 	for _, c := range []struct {
@@ -63,7 +63,7 @@ func TestW4_DamageOfAFrameIsNamedExactly(t *testing.T) {
 		{"longer form", append([]byte{whole[0] | 0x80, 0}, whole[1:]...)},
 		{"a byte less than a header", whole[:40]}, {"a header", whole[:41]}, {"all but a byte", whole[:len(whole)-1]}, {"a byte more", append(bytes.Clone(whole), 9)},
 	} {
-		said.reportFrame(c.name, c.data)
+		report.reportFrame(c.name, c.data)
 	}
 	for name, change := range map[string]func(f []byte){
 		"a record less":  func(f []byte) { f[8]-- },
@@ -82,15 +82,15 @@ func TestW4_DamageOfAFrameIsNamedExactly(t *testing.T) {
 				if data[at] = value; right {
 					resum(data)
 				}
-				said.reportFrame(fmt.Sprintf("byte %d is %d, summed %v", at-1, value, right), data)
+				report.reportFrame(fmt.Sprintf("byte %d is %d, summed %v", at-1, value, right), data)
 			}
 		}
 	}
 	f, _, _ := decodeEntry(whole)
 	for _, at := range []position{{3, 5, 7}, {4, 5, 7}, {3, 4, 7}, {3, 5, 8}} {
-		said.line("follows %+v: %+v", at, f.checkPosition(at))
+		report.line("follows %+v: %+v", at, f.checkPosition(at))
 	}
-	said.golden(t, "frames.txt")
+	report.golden(t, "frames.txt")
 }
 
 func (s *goldenReport) reportFrame(name string, data []byte) {
@@ -104,18 +104,17 @@ func (s *goldenReport) reportFrame(name string, data []byte) {
 }
 
 func TestW4_DamageOfASnapshotOrMarkIsNamedExactly(t *testing.T) {
-	said := &goldenReport{dir: "/none"}
-	var file bytes.Buffer
-	ours, theirs := encodeSnapshot(&file, 7, stateAt(7))
-	must(t, errors.Join(ours, theirs))
-	whole := file.Bytes()
+	report := &goldenReport{dir: "/none"}
+	var written bytes.Buffer
+	must(t, errors.Join(encodeSnapshot(&written, 7, stateAt(7))))
+	file, whole := numberedFile{number: 7}, written.Bytes()
 	snapshot := func(name string, data []byte) {
-		sequence, payload, bad, err := verifySnapshot(bytes.NewReader(data), int64(len(data)), nil)
+		payload, bad, err := file.verifySnapshot(bytes.NewReader(data), int64(len(data)), nil)
 		if bad == nil {
-			said.line("%s: record %d, %d bytes, %v", name, sequence, payload, err)
+			report.line("%s: %d bytes, %v", name, payload, err)
 			return
 		}
-		said.line("%s: %+v, %v", name, *bad, err)
+		report.line("%s: %+v, %v", name, *bad, err)
 	}
 	snapshot("whole", whole)
 	for size := range len(whole) {
@@ -132,11 +131,11 @@ func TestW4_DamageOfASnapshotOrMarkIsNamedExactly(t *testing.T) {
 		}
 	}
 	for size := range int64(len(whole)) { // the file became shorter while it was read
-		_, _, bad, err := verifySnapshot(bytes.NewReader(whole[:size]), int64(len(whole)), nil)
-		said.line("%d of %d bytes can be read: %v, %v", size, len(whole), bad != nil, err)
+		_, bad, err := file.verifySnapshot(bytes.NewReader(whole[:size]), int64(len(whole)), nil)
+		report.line("%d of %d bytes can be read: %v, %v", size, len(whole), bad != nil, err)
 	}
-	said.reportMarks()
-	said.golden(t, "snapshots.txt")
+	report.reportMarks()
+	report.golden(t, "snapshots.txt")
 }
 
 func (s *goldenReport) reportMarks() {
@@ -170,9 +169,9 @@ func (s *goldenReport) reportMarks() {
 	})
 }
 
-// TestW5_DamageOfALogIsNamedExactly breaks logs in many ways and writes down what a start, a check and a repair say.
+// TestW5_DamageOfALogIsNamedExactly damages logs in many ways and records the results of Open, Verify and Repair.
 func TestW5_DamageOfALogIsNamedExactly(t *testing.T) {
-	said := &goldenReport{dir: filepath.Join(scratch(t), "log")}
+	report := &goldenReport{dir: filepath.Join(scratch(t), "log")}
 	h := writeLog(t, 40)
 	for _, name := range slices.Sorted(maps.Keys(segmentDamages(t, h))) {
 		for _, marked := range []bool{true, false} {
@@ -181,7 +180,7 @@ func TestW5_DamageOfALogIsNamedExactly(t *testing.T) {
 			if !marked {
 				delete(broken, markName)
 			}
-			said.reportDir(t, fmt.Sprintf("%s, mark %v", name, marked), broken)
+			report.reportDir(t, fmt.Sprintf("%s, mark %v", name, marked), broken)
 		}
 	}
 	last := lastWithFrames(h.files)
@@ -191,18 +190,18 @@ func TestW5_DamageOfALogIsNamedExactly(t *testing.T) {
 		for _, generation := range []int{len(h.marks) - 1, len(h.marks) - 2, len(h.marks) - 3, 0} {
 			broken := maps.Clone(h.files)
 			broken[last], broken[markName] = broken[last][:cut], h.marks[generation]
-			said.reportDir(t, fmt.Sprintf("cut at %d, mark %d behind", cut, len(h.marks)-1-generation), broken)
+			report.reportDir(t, fmt.Sprintf("cut at %d, mark %d behind", cut, len(h.marks)-1-generation), broken)
 		}
 		broken := maps.Clone(h.files)
 		broken[last] = broken[last][:cut]
 		delete(broken, markName)
-		said.reportDir(t, fmt.Sprintf("cut at %d, mark lost", cut), broken)
+		report.reportDir(t, fmt.Sprintf("cut at %d, mark lost", cut), broken)
 	}
-	said.golden(t, "segments.txt")
+	report.golden(t, "segments.txt")
 }
 
 func TestW5_DamageOfACompactedLogIsNamedExactly(t *testing.T) {
-	said := &goldenReport{dir: filepath.Join(scratch(t), "log")}
+	report := &goldenReport{dir: filepath.Join(scratch(t), "log")}
 	dir := filepath.Join(scratch(t), "log")
 	older, newer := compacted(t, dir)
 	all := readFiles(t, dir)
@@ -256,12 +255,12 @@ func TestW5_DamageOfACompactedLogIsNamedExactly(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
 		broken := maps.Clone(all)
 		changes[name](broken)
-		said.reportDir(t, name, broken)
+		report.reportDir(t, name, broken)
 	}
-	said.golden(t, "compacted.txt")
+	report.golden(t, "compacted.txt")
 }
 
-// reportDir writes down what Verify, Open and Repair say of the files.
+// reportDir records the results of Verify, Dump, Open and Repair.
 func (s *goldenReport) reportDir(t *testing.T, name string, broken map[string][]byte) {
 	t.Helper()
 	s.line("== %s", name)
@@ -309,7 +308,8 @@ func (s *goldenReport) reportDir(t *testing.T, name string, broken map[string][]
 	}
 }
 
-// reportOpen writes down what a start found, and lets the log go on: the next snapshot puts damaged ones aside. A stale log holds other records.
+// reportOpen records the recovery and uses the log: its next snapshot moves damaged ones aside. A stale log has other
+// records.
 func (s *goldenReport) reportOpen(t *testing.T, l *Log, stale bool) {
 	t.Helper()
 	r := l.Recovery()

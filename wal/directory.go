@@ -18,23 +18,23 @@ const (
 	tempSuffix     = ".tmp"
 )
 
-// numberedFile is a file whose name carries a number: a segment its first frame, a snapshot its sequence.
+// numberedFile is a file named by a number: a segment by its first frame, a snapshot by its sequence.
 type numberedFile struct {
 	number uint64
 	path   string
 }
 
-// listing is what lies in the directory, sorted by number.
+// listing is the files of a log directory, sorted by number.
 type listing struct {
-	mark      []string // its path, when there is one
+	mark      []string // its path, if it exists
 	segments  []numberedFile
 	snapshots []numberedFile
-	temps     []string // of snapshots that were never finished
-	foreign   []string // files that the library would take for its own and act on
+	temps     []string // unfinished snapshots
+	foreign   []string // files that the library would act on
 }
 
-// listDir sorts the names of the directory. Names that mean nothing to this package or to the library,
-// such as files that were put aside, are passed over.
+// listDir sorts the names in the directory. It skips names that neither this package nor the library uses, such as
+// files that were moved aside. A missing directory is empty.
 func listDir(dir string) (listing, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -70,8 +70,8 @@ func (l *listing) add(path, name string, regular bool) {
 	case suffix == "" && regular && index > 0:
 		l.segments = append(l.segments, numberedFile{index, path})
 	case suffix == "", suffix == ".START", suffix == ".END":
-		// The library makes the last two when it truncates and deletes other segments when it finds one.
-		// We never let it truncate, so this came from elsewhere.
+		// On finding one of the last two the library deletes segments. It makes them when it truncates, which this
+		// package never lets it do.
 		l.foreign = append(l.foreign, path)
 	}
 }

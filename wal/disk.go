@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// disk is every operation of this package that changes the directory, but for the appends of the
-// library. Tests replace single ones to let them fail, or to copy the directory before each.
+// disk is every operation of this package that changes the directory, except the library's appends. Tests replace
+// single ones to make them fail, or to copy the directory before each.
 type disk struct {
 	sync          func(*os.File) error
 	syncDir       func(dir string) error
@@ -20,8 +20,8 @@ type disk struct {
 	remove        func(path string) error
 	truncate      func(f *os.File, size int64) error
 	write         func(f *os.File, data []byte, offset int64) error
-	freeBytes     func(dir string) (int64, error) // bytes that this process may still write
-	dropPageCache func(*os.File) error            // has the next read see the disk, where the system can do that
+	freeBytes     func(dir string) (int64, error) // that this process may still write
+	dropPageCache func(*os.File) error            // no effect on systems that cannot do it
 }
 
 func realDisk() *disk {
@@ -40,61 +40,67 @@ func realDisk() *disk {
 	}
 }
 
-// tailSegments is how many segments may hold frames that were never synced: the one that was written, and an empty one behind it.
+const (
+	fileRead   = os.O_RDONLY
+	fileModify = os.O_WRONLY
+	fileCreate = os.O_WRONLY | os.O_CREATE | os.O_EXCL
+)
+
+// withFile opens a file, calls use and closes it.
+func withFile(path string, flag int, use func(*os.File) error) error {
+	f, err := os.OpenFile(path, flag, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(use(f), f.Close())
+}
+
+// tailSegments is how many segments can hold frames that were never synced: the last one written, and an empty one
+// after it.
 const tailSegments = 2
 
-// rereadTail has the scan see what the disk holds of the end of the log. The sync of the process before may have failed: then
-// the kernel still shows what it could not write, takes it for written, and reports success for every later sync. A log
-// that is built upon that is gone after a power cut, with all that was acknowledged since. So what can be written is
-// written first, and then the kernel is made to read again.
+// rereadTail syncs the end of the log and drops it from the page cache. After a failed sync in an earlier process the
+// kernel can still return bytes that are not on disk and report success for later syncs; a log continued after such
+// bytes would be lost in a power cut.
 func (d *disk) rereadTail(dir string) error {
 	found, err := listDir(dir)
 	if err != nil {
 		return err
 	}
 	for _, segment := range found.segments[max(0, len(found.segments)-tailSegments):] {
-		if err := d.reread(segment.path); err != nil {
-			return fmt.Errorf("settle the end of the log: %w", err)
+		err := withFile(segment.path, fileRead, func(f *os.File) error {
+			if err := d.sync(f); err != nil {
+				return fmt.Errorf("sync %s: %w", segment.path, err)
+			}
+			return d.dropPageCache(f)
+		})
+		if err != nil {
+			return fmt.Errorf("reread the end of the log: %w", err)
 		}
 	}
 	return nil
 }
 
-func (d *disk) reread(path string) (err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := d.sync(f); err != nil {
-		return fmt.Errorf("sync %s: %w", path, err)
-	}
-	return d.dropPageCache(f)
-}
-
-// syncDir makes the names in dir durable: a created, renamed or removed file may come back, or be gone,
-// after a power cut until its directory was synced.
-func syncDir(dir string) (err error) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := f.Sync(); err != nil {
-		return fmt.Errorf("sync directory %s: %w", dir, err)
-	}
-	return nil
+// syncDir makes the names in dir durable. Without it a power cut can undo the creation, renaming or removal of a file.
+func syncDir(dir string) error {
+	return withFile(dir, fileRead, func(f *os.File) error {
+		if err := f.Sync(); err != nil {
+			return fmt.Errorf("sync directory %s: %w", dir, err)
+		}
+		return nil
+	})
 }
 
 func freeSpace(dir string) (int64, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
-		return 0, fmt.Errorf("ask for the free space of %s: %w", dir, err)
+		return 0, fmt.Errorf("query the free space of %s: %w", dir, err)
 	}
 	return int64(s.Bavail) * int64(s.Bsize), nil
 }
 
-// buffered answers ErrNoSpace when writing need bytes into dir would leave less than the reserve.
+// checkSpace returns ErrNoSpace if writing need bytes into dir would leave less than reserve. A negative reserve
+// disables the check.
 func (d *disk) checkSpace(dir string, reserve, need int64) error {
 	if reserve < 0 {
 		return nil
@@ -109,16 +115,16 @@ func (d *disk) checkSpace(dir string, reserve, need int64) error {
 	return nil
 }
 
-// fileWriter writes a file from its start on, and looks at the free space of dir before each piece, unless the reserve is negative.
+// fileWriter writes a file from its start and checks the free space of dir before each write.
 type fileWriter struct {
 	file    *os.File
 	disk    *disk
 	dir     string
-	reserve int64
+	reserve int64 // see checkSpace
 	size    int64
 }
 
-// Write is io.Writer.
+// Write implements io.Writer.
 func (w *fileWriter) Write(p []byte) (int, error) {
 	if err := w.disk.checkSpace(w.dir, w.reserve, int64(len(p))); err != nil {
 		return 0, err
@@ -141,10 +147,9 @@ func (d *disk) makeDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("create log directory: %w", err)
 	}
-	// Which parents were new is not known; syncing one too many costs nothing, one too few a log.
-	for at := dir; ; at = filepath.Dir(at) {
+	for at := dir; ; at = filepath.Dir(at) { // which parents are new is unknown
 		if err := d.syncDir(at); err != nil && !errors.Is(err, fs.ErrPermission) {
-			return errors.Join(err, d.remove(dir)) // the next start would find it, and not sync it
+			return errors.Join(err, d.remove(dir)) // the next start would find it and not sync it
 		}
 		if at == filepath.Dir(at) {
 			return nil
@@ -152,43 +157,37 @@ func (d *disk) makeDir(dir string) error {
 	}
 }
 
-// saveCopy writes data durably into a new file whose name begins with path and says why and when.
+// saveCopy writes data durably into a new file, named by asideName.
 func (d *disk) saveCopy(path, why string, at time.Time, data []byte) (name string, err error) {
-	name, err = asideName(path, why, at)
-	if err != nil {
+	if name, err = asideName(path, why, at); err != nil {
 		return "", err
 	}
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := d.write(f, data, 0); err != nil {
-		return "", fmt.Errorf("keep %d bytes in %s: %w", len(data), name, err)
-	}
-	if err := d.sync(f); err != nil {
-		return "", fmt.Errorf("sync %s: %w", name, err)
-	}
-	return name, d.syncDir(filepath.Dir(name))
+	err = withFile(name, fileCreate, func(f *os.File) error {
+		if err := d.write(f, data, 0); err != nil {
+			return fmt.Errorf("write %d bytes to %s: %w", len(data), name, err)
+		}
+		if err := d.sync(f); err != nil {
+			return fmt.Errorf("sync %s: %w", name, err)
+		}
+		return d.syncDir(filepath.Dir(name))
+	})
+	return name, err
 }
 
-// truncated makes the file size bytes long, durably.
-func (d *disk) truncateFile(path string, size int64) (err error) {
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := d.truncate(f, size); err != nil {
-		return fmt.Errorf("cut %s to %d bytes: %w", path, size, err)
-	}
-	if err := d.sync(f); err != nil {
-		return fmt.Errorf("sync %s: %w", path, err)
-	}
-	return d.syncDir(filepath.Dir(path))
+// truncateFile makes the file size bytes long, durably.
+func (d *disk) truncateFile(path string, size int64) error {
+	return withFile(path, fileModify, func(f *os.File) error {
+		if err := d.truncate(f, size); err != nil {
+			return fmt.Errorf("truncate %s to %d bytes: %w", path, size, err)
+		}
+		if err := d.sync(f); err != nil {
+			return fmt.Errorf("sync %s: %w", path, err)
+		}
+		return d.syncDir(filepath.Dir(path))
+	})
 }
 
-// moveAside renames a file so that the log no longer sees it, and keeps its bytes.
+// moveAside renames a file to asideName, so that the log ignores it and its bytes stay.
 func (d *disk) moveAside(path, why string, at time.Time) (string, error) {
 	name, err := asideName(path, why, at)
 	if err != nil {
@@ -200,14 +199,14 @@ func (d *disk) moveAside(path, why string, at time.Time) (string, error) {
 	return name, d.syncDir(filepath.Dir(path))
 }
 
-// asideMax bounds the search for a free name; more files of one moment mean that something loops.
-const asideMax = 1000
+// asideNamesMax bounds the search for a free name.
+const asideNamesMax = 1000
 
-// asideName finds a name that is not taken: two files may be put aside in one tick of the clock.
+// asideName is a free name made of path, the reason and the time: two files may be moved in one tick of the clock.
 func asideName(path, why string, at time.Time) (string, error) {
 	base := path + "." + why + "-" + at.UTC().Format("20060102T150405.000000000Z")
 	name := base
-	for i := 1; i < asideMax; i++ {
+	for i := 1; i < asideNamesMax; i++ {
 		_, err := os.Lstat(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			return name, nil
@@ -217,5 +216,5 @@ func asideName(path, why string, at time.Time) (string, error) {
 		}
 		name = fmt.Sprintf("%s-%d", base, i)
 	}
-	return "", fmt.Errorf("find a name for %s: %d are taken", base, asideMax)
+	return "", fmt.Errorf("find a name for %s: %d are taken", base, asideNamesMax)
 }

@@ -6,58 +6,87 @@ import (
 )
 
 var (
-	// ErrLocked says that another process (or another Log of this one) holds the directory.
+	// ErrLocked means that another process, or another Log of this one, has the directory open.
 	ErrLocked = errors.New("the log is in use by another process")
 
-	// ErrNoSpace says that the disk has less free space than the reserve. Nothing was written and the
-	// log stays usable: the same call succeeds once there is space again.
+	// ErrNoSpace means that less disk space is free than the reserve. Nothing was written; the same call succeeds once
+	// there is space.
 	ErrNoSpace = errors.New("not enough free disk space")
 
-	// ErrPoisoned says that an earlier write, sync, rename, removal or truncation failed. What the disk
-	// holds is unknown from there on, so the Log writes nothing more; open it again in a new process.
-	// The error that carries it also carries the first cause.
+	// ErrPoisoned means that an earlier disk operation failed, so the contents of the disk are unknown. The Log writes
+	// nothing more; open it again in a new process. The error also wraps the first cause.
 	ErrPoisoned = errors.New("the log stopped after a failed disk operation")
 
-	// ErrClosed says that Close was called before.
+	// ErrClosed means that Close was called before.
 	ErrClosed = errors.New("the log is closed")
 
-	// ErrLimit says that a batch is empty where it must not be, or larger than a limit of this package.
+	// ErrLimit means that a record or batch exceeds a limit of this package.
 	ErrLimit = errors.New("outside the limits of the log")
 )
 
-// DamageError says that files of the log are not what was written. Nothing on disk was changed.
+// DamageError reports bytes that are not those that were written. Nothing on disk was changed.
 type DamageError struct {
-	File     string // path of the file that is wrong, or of the file that should have gone on
-	Offset   int64  // byte in File where the damage was noticed
-	Sequence uint64 // sequence of the first record that cannot be trusted
-	Expected string // what should be there
-	Found    string // what is there
+	File     string // path of the damaged file, or of the last file before a missing one
+	Offset   int64  // byte in File where the damage was found
+	Sequence uint64 // first record that cannot be trusted, 0 if unknown
+	Expected string
+	Found    string
 	Hint     string // what the operator can do
 }
 
 // Error gives all fields on one line.
 func (e *DamageError) Error() string {
-	return fmt.Sprintf("damaged log: %s at offset %d, sequence %d: expected %s, found %s; %s",
-		e.File, e.Offset, e.Sequence, e.Expected, e.Found, e.Hint)
+	record := ""
+	if e.Sequence > 0 {
+		record = fmt.Sprintf(", record %d", e.Sequence)
+	}
+	return fmt.Sprintf("damaged log: %s at offset %d%s: expected %s, found %s; %s", e.File, e.Offset, record, e.Expected, e.Found, e.Hint)
 }
 
-// FormatError says that a file was written by a newer version of this package. The file is whole; this
-// build must not touch it.
+// FormatError reports an intact file in a format version that this package does not read.
 type FormatError struct {
-	File      string // path of the file
-	Version   uint8  // format version that the file names
-	Supported uint8  // newest format version of this build
+	File      string
+	Version   uint8 // format version of the file
+	Supported uint8 // newest format version that this package reads
 }
 
 // Error names the file, both versions and the way out.
 func (e *FormatError) Error() string {
-	return fmt.Sprintf("%s has format version %d, this program knows up to %d; run the newer program on this directory",
-		e.File, e.Version, e.Supported)
+	program := "a newer tasard"
+	if e.Version < e.Supported {
+		program = "the older tasard that wrote it"
+	}
+	return fmt.Sprintf("%s has format version %d, this program reads version %d; use %s", e.File, e.Version, e.Supported, program)
 }
 
 const (
-	hintRestore      = "restore the directory from a backup, or cut the log here with the repair command"
-	hintAcknowledged = "this record had been acknowledged; restore the directory from a backup, or cut the log here with the repair command"
-	hintCovered      = "the log holds what it covered, so a start passes it over and nothing is lost; the repair command puts it aside"
-	hintForeign      = "move the file away if it does not belong here"
+	hintRestore      = "restore the directory from a backup, or cut the log here with tasard log repair"
+	hintAcknowledged = "this record was acknowledged; " + hintRestore
+	hintCovered      = "no record is lost: a start skips this snapshot, and tasard log repair moves it aside"
+	hintForeign      = "move the file out of the directory"
 )
+
+// fault says why bytes are not the structure that should be there.
+type fault struct {
+	at       int // offset in the decoded bytes
+	expected string
+	found    string
+	torn     bool  // an interrupted write can have caused it
+	version  uint8 // not 0: the header is intact and has this unsupported version
+}
+
+func newFault(at int, expected, found string) *fault {
+	return &fault{at: at, expected: expected, found: found}
+}
+
+func tornFault(at int, expected, found string) *fault {
+	return &fault{at: at, expected: expected, found: found, torn: true}
+}
+
+// in is the error of a fault in a file, whose decoded bytes begin at offset.
+func (f *fault) in(file string, offset int64, sequence uint64, hint string) error {
+	if f.version != 0 {
+		return &FormatError{File: file, Version: f.version, Supported: FormatVersion}
+	}
+	return &DamageError{File: file, Offset: offset + int64(f.at), Sequence: sequence, Expected: f.expected, Found: f.found, Hint: hint}
+}

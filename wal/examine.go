@@ -2,10 +2,9 @@ package wal
 
 import (
 	"fmt"
-	"slices"
 )
 
-// examination is everything that can be learned of a directory without changing it.
+// examination is the state of a directory, read without changing it.
 type examination struct {
 	files     listing
 	mark      mark
@@ -14,8 +13,8 @@ type examination struct {
 	log       scanResult
 }
 
-// examine reads and verifies every file of the log. It returns what it learned also beside an error:
-// *DamageError, *FormatError, one of reading or one of visit. Files behind the first damage are not read.
+// examine reads and verifies every file of the log. Errors: *DamageError, *FormatError, those of reading and of
+// visit; the examination then has everything found before.
 func examine(dir string, visit func(location, frame) error) (examination, error) {
 	var x examination
 	var err error
@@ -31,7 +30,7 @@ func examine(dir string, visit func(location, frame) error) (examination, error)
 	}
 	if len(x.files.foreign) > 0 {
 		return x, &DamageError{
-			File: x.files.foreign[0], Expected: "only files that this program makes", Hint: hintForeign,
+			File: x.files.foreign[0], Expected: "only files of tasard", Hint: hintForeign,
 			Found: "a file that would change the log",
 		}
 	}
@@ -50,50 +49,44 @@ func examine(dir string, visit func(location, frame) error) (examination, error)
 	return x, nil
 }
 
-// checkMark holds both ends of the log against the mark.
+// checkMark compares both ends of the log with the mark.
 func (x *examination) checkMark() error {
 	if x.markState == MarkLost {
 		return nil
 	}
-	end := x.damageAtEnd()
-	switch next := x.log.next; {
-	case next.frame < x.mark.end.frame:
-		end.Expected = fmt.Sprintf("records up to %d in frame %d, as the mark says", x.mark.end.sequence-1, x.mark.end.frame-1)
-		end.Found = fmt.Sprintf("the end at record %d in frame %d", next.sequence-1, next.frame-1)
-		return end
-	case next.frame == x.mark.end.frame && next != x.mark.end:
-		end.Expected = fmt.Sprintf("record %d with checksum %08x at the end, as the mark says", x.mark.end.sequence-1, x.mark.end.chain)
-		end.Found = fmt.Sprintf("record %d with %08x", next.sequence-1, next.chain)
-		return end
+	switch next, end := x.log.next, x.mark.end; {
+	case next.frame < end.frame:
+		return x.damageAtEnd(
+			fmt.Sprintf("records up to %d in frame %d, as in the mark", end.sequence-1, end.frame-1),
+			fmt.Sprintf("the end at record %d in frame %d", next.sequence-1, next.frame-1))
+	case next.frame == end.frame && next != end:
+		return x.damageAtEnd(
+			fmt.Sprintf("record %d with checksum %08x at the end, as in the mark", end.sequence-1, end.chain),
+			fmt.Sprintf("record %d with %08x", next.sequence-1, next.chain))
 	}
 	if len(x.log.segments) > 0 && x.log.segments[0].start.frame > x.mark.first {
 		head := x.log.segments[0]
 		return &DamageError{
 			File: head.path, Sequence: head.start.sequence, Hint: hintAcknowledged,
-			Expected: fmt.Sprintf("a segment that begins at or before frame %d, as the mark says", x.mark.first),
+			Expected: fmt.Sprintf("a segment that begins at or before frame %d, as in the mark", x.mark.first),
 			Found:    fmt.Sprintf("frame %d as the oldest", head.start.frame),
 		}
 	}
 	return nil
 }
 
-// damageAtEnd is a damage at the end of the log, without what was expected and found there.
-func (x *examination) damageAtEnd() *DamageError {
-	d := &DamageError{Sequence: x.log.next.sequence, Hint: hintAcknowledged, File: "the first segment"}
-	if n := len(x.log.segments); n > 0 {
-		d.File, d.Offset = x.log.segments[n-1].path, x.log.segments[n-1].bytes
-	}
-	return d
+func (x *examination) damageAtEnd(expected, found string) error {
+	path, bytes := x.log.end()
+	return newFault(0, expected, found).in(path, bytes, x.log.next.sequence, hintAcknowledged)
 }
 
-// checkSnapshots checks that the log holds everything after the newest whole snapshot, and nothing less
-// than any snapshot: snapshots are only made of records that are on disk.
+// checkSnapshots checks that the log has every record after the newest whole snapshot, and ends at or after every
+// snapshot, whole or damaged: snapshots are only made of records that are on disk.
 func (x *examination) checkSnapshots() error {
 	if n := len(x.snapshots); n > 0 && x.snapshots[n-1].sequence > x.log.last() {
-		end := x.damageAtEnd()
-		end.Expected = fmt.Sprintf("records up to %d, as %s says", x.snapshots[n-1].sequence, x.snapshots[n-1].path)
-		end.Found = fmt.Sprintf("the end at record %d", x.log.last())
-		return end
+		newest := x.snapshots[n-1]
+		return x.damageAtEnd(fmt.Sprintf("records up to %d, as in the name of %s", newest.sequence, newest.path),
+			fmt.Sprintf("the end at record %d", x.log.last()))
 	}
 	base := x.snapshotSequence()
 	if x.log.first() <= base+1 {
@@ -101,12 +94,12 @@ func (x *examination) checkSnapshots() error {
 	}
 	if damaged := x.damagedSnapshots(); len(damaged) > 0 {
 		d := *damaged[len(damaged)-1]
-		d.Hint = fmt.Sprintf("the log begins at record %d and the snapshot before ends at %d, so this one is needed; restore it from a backup", x.log.first(), base)
+		d.Hint = fmt.Sprintf("the log begins at record %d and the snapshot before ends at %d, so this one is needed; restore it from a backup",
+			x.log.first(), base)
 		return &d
 	}
-	head := x.log.segments[0]
 	return &DamageError{
-		File: head.path, Sequence: base + 1, Hint: hintRestore,
+		File: x.log.segments[0].path, Sequence: base + 1, Hint: hintRestore,
 		Expected: fmt.Sprintf("records from %d on, after the newest snapshot", base+1),
 		Found:    fmt.Sprintf("record %d as the oldest", x.log.first()),
 	}
@@ -114,10 +107,8 @@ func (x *examination) checkSnapshots() error {
 
 // snapshotSequence is the sequence of the newest whole snapshot, 0 without one.
 func (x *examination) snapshotSequence() uint64 {
-	for _, s := range slices.Backward(x.snapshots) {
-		if s.damage == nil {
-			return s.sequence
-		}
+	if s := newestWhole(x.snapshots); s != nil {
+		return s.sequence
 	}
 	return 0
 }
@@ -132,7 +123,7 @@ func (x *examination) damagedSnapshots() []*DamageError {
 	return damaged
 }
 
-// ambiguousTail says that the mark cannot tell whether something acknowledged stood behind the end.
+// ambiguousTail reports that the mark cannot tell whether acknowledged records are missing at the end.
 func (x *examination) ambiguousTail() bool {
 	if x.markState == MarkLost {
 		return x.log.frames > 0 || x.log.tornTail != nil

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// failingDisk is a disk of which the operation with a number fails, each kind counted for itself.
+// failingDisk is a disk whose operation number left of one kind fails.
 type failingDisk struct {
 	kind string
 	left int // the operation of this kind that fails, counted down
@@ -59,10 +59,10 @@ func orElse(err error, do func() error) error {
 	return do()
 }
 
-// TestW6_EachFailingOperationIsTold lets each single operation of a start, a repair, a snapshot and a drop fail. Each must be an
-// error, the words say where, and what a later start finds must be a log.
+// TestW6_EachFailingOperationIsTold makes each single operation of Open, Repair, WriteSnapshot and DropBefore fail.
+// Each is an error with its place, and a later Open succeeds.
 func TestW6_EachFailingOperationIsTold(t *testing.T) {
-	said := &goldenReport{dir: filepath.Join(scratch(t), "log")}
+	report := &goldenReport{dir: filepath.Join(scratch(t), "log")}
 	made := filepath.Join(scratch(t), "log")
 	older, newer := compacted(t, made)
 	all := readFiles(t, made)
@@ -82,19 +82,19 @@ func TestW6_EachFailingOperationIsTold(t *testing.T) {
 		from map[string][]byte
 		do   func(o Options) error
 	}{
-		{"open a torn log", torn, func(o Options) error { return opensAndCloses(said.dir, o) }},
-		{"repair", damaged, func(o Options) error { _, err := Repair(said.dir, o); return err }},
+		{"open a torn log", torn, func(o Options) error { return opensAndCloses(report.dir, o) }},
+		{"repair", damaged, func(o Options) error { _, err := Repair(report.dir, o); return err }},
 		{"repair without snapshots", withoutKey(withoutKey(all, one), filepath.Base(snapshotPath("", newer))),
-			func(o Options) error { _, err := Repair(said.dir, o); return err }},
-		{"write", all, func(o Options) error { return writes(said.dir, o) }},
-		{"begin", map[string][]byte{}, func(o Options) error { return writes(said.dir, o) }},
+			func(o Options) error { _, err := Repair(report.dir, o); return err }},
+		{"write", all, func(o Options) error { return writes(report.dir, o) }},
+		{"begin", map[string][]byte{}, func(o Options) error { return writes(report.dir, o) }},
 	} {
-		said.reportFailures(t, c.name, c.from, c.do)
+		report.reportFailures(t, c.name, c.from, c.do)
 	}
-	said.golden(t, "failures.txt")
+	report.golden(t, "failures.txt")
 }
 
-// reportFailures runs one thing again and again, until no operation is left that could fail.
+// reportFailures repeats do until no operation is left that can fail.
 func (s *goldenReport) reportFailures(t *testing.T, name string, from map[string][]byte, do func(Options) error) {
 	t.Helper()
 	fired := 0
@@ -114,7 +114,7 @@ func (s *goldenReport) reportFailures(t *testing.T, name string, from map[string
 			}
 			fired++
 			if err == nil {
-				t.Errorf("%s: %s number %d failed, and nobody said so", name, kind, n)
+				t.Errorf("%s: %s number %d failed, and nobody report so", name, kind, n)
 			}
 			s.line("%s: %s %d: %v", name, kind, n, err)
 			if _, err := Repair(s.dir, testOptions()); err != nil {
@@ -136,7 +136,7 @@ func opensAndCloses(dir string, o Options) error {
 	return l.Close()
 }
 
-// writes does each thing that changes an open log.
+// writes changes an open log in every way.
 func writes(dir string, o Options) error {
 	l, err := Open(dir, o)
 	if err != nil {
@@ -166,7 +166,7 @@ func TestLimitsOfTheFormat(t *testing.T) {
 		"bytes of a segment": {int64(o.SegmentBytes), 4 << 20}, "reserve": {o.ReserveBytes, 64 << 20}, "segment at most": {segmentBytesMax, 64 << 20},
 		"shortest frame": {frameBytesMin, 49}, "longest frame": {frameBytesMax, 4<<20 + 44}, "longest entry": {entryBytesMax, 4<<20 + 49},
 		"slot": {markSlotBytes, 512}, "mark": {markFileBytes, 1024}, "header of a snapshot": {snapshotHeaderBytes, 20}, "its end": {snapshotTrailerBytes, 12},
-		"snapshots kept": {snapshotsKept, 2}, "names put aside": {asideMax, 1000}, "digits": {indexDigits, 20}, "version": {FormatVersion, 1},
+		"snapshots kept": {snapshotsKept, 2}, "names put aside": {asideNamesMax, 1000}, "digits": {indexDigits, 20}, "version": {FormatVersion, 1},
 	} {
 		if c[0] != c[1] {
 			t.Errorf("%s: %d, want %d", name, c[0], c[1])
@@ -174,8 +174,7 @@ func TestLimitsOfTheFormat(t *testing.T) {
 	}
 }
 
-// TestW2_ANewDirectoryIsSyncedOrGone: a start that finds a directory does not sync the one above it, so none may be left that was not
-// synced.
+// TestW2_ANewDirectoryIsSyncedOrGone: a later start would not sync the parent of an existing directory.
 func TestW2_ANewDirectoryIsSyncedOrGone(t *testing.T) {
 	dir := filepath.Join(scratch(t), "new", "log")
 	for n := 1; ; n++ {

@@ -12,7 +12,7 @@ import (
 
 var errDisk = errors.New("input/output error")
 
-// failingStore is the library with one operation that fails from some call on.
+// failingStore is the library with operations that fail.
 type failingStore struct {
 	store
 	failWrite, failSync bool
@@ -40,8 +40,8 @@ func (s *failingStore) Close() error {
 	return s.store.Close()
 }
 
-// TestW6_FirstFailurePoisons lets each disk operation fail once and then work again: nothing may be written
-// after it, not even what would succeed, and what was acknowledged before must be there afterwards.
+// TestW6_FirstFailurePoisons makes each disk operation fail once: nothing is written afterwards, and acknowledged
+// records stay.
 func TestW6_FirstFailurePoisons(t *testing.T) {
 	for name, c := range map[string]struct {
 		plant func(l *Log, s *failingStore)
@@ -105,7 +105,7 @@ func staysPoisoned(t *testing.T, l *Log, s *failingStore) {
 	}
 }
 
-// faultyLog has something to snapshot, to retire and to drop.
+// faultyLog is a log with segments to drop and a snapshot to retire.
 func faultyLog(t *testing.T, dir string) *Log {
 	t.Helper()
 	o := testOptions()
@@ -144,9 +144,8 @@ func failFile(*os.File) error                 { return errDisk }
 func failPath(string) error                   { return errDisk }
 func failTwo(string, string) error            { return errDisk }
 
-// TestW6_RetryControl is the planted bug: a log that forgets a failed sync and goes on. The kernel has
-// dropped the pages of that batch and reports success for the next sync, so acknowledged records are gone.
-// The check of the survivors must object, or the test above proves nothing.
+// TestW6_RetryControl plants a log that ignores a failed sync. The kernel has dropped that batch and reports success
+// for the next sync, so the check of TestW6_FirstFailurePoisons must fail.
 func TestW6_RetryControl(t *testing.T) {
 	dir := filepath.Join(scratch(t), "log")
 	l := faultyLog(t, dir)
@@ -179,9 +178,8 @@ func TestW6_RetryControl(t *testing.T) {
 	}
 }
 
-// TestW6_OpenReadsTheDisk opens a log whose last sync failed. The kernel shows the frame, but a sync, which succeeds, does
-// not bring it to the disk; only when it is made to forget does it tell the truth. Open must see that, and build on nothing
-// else; a failure to find out is one to open.
+// TestW6_OpenReadsTheDisk opens a log whose last sync failed. The page cache has the frame, the disk does not, and
+// syncs succeed. Open must drop the page cache and read the disk; if it cannot, it fails.
 func TestW6_OpenReadsTheDisk(t *testing.T) {
 	h := writeLog(t, 20)
 	whole, dir := len(h.batches), filepath.Join(scratch(t), "log")

@@ -7,14 +7,14 @@ import (
 	"hash/crc32"
 )
 
-// Limits of one append. They bound what a damaged length can make a reader allocate.
+// Limits of one append. They bound the memory that a damaged length can make a reader allocate.
 const (
 	RecordBytesMax  = 1 << 20 // bytes of one record
 	BatchBytesMax   = 4 << 20 // bytes of one batch: its records and a 4-byte length for each
 	BatchRecordsMax = 1 << 16 // records of one batch
 )
 
-// FormatVersion is the version of the frames, marks and snapshots that this package writes. It reads all versions up to it.
+// FormatVersion is the version of frames, marks and snapshots that this package writes, and the newest that it reads.
 const FormatVersion = 1
 
 const (
@@ -39,16 +39,16 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func checksum(data []byte) uint32 { return crc32.Checksum(data, castagnoli) }
 
-// position is the place where the next frame belongs.
+// position is where the next frame belongs.
 type position struct {
-	frame    uint64 // index of the frame, the first frame ever is 1
-	sequence uint64 // sequence of its first record, the first record ever is 1
-	chain    uint32 // checksum of the frame before it, 0 before the first
+	frame    uint64 // index of the frame, from 1
+	sequence uint64 // of its first record, from 1
+	chain    uint32 // checksum of the frame before it, 0 before frame 1
 }
 
 var origin = position{frame: 1, sequence: 1}
 
-// frame is one batch as it was read: a view into the buffer that was decoded.
+// frame is one decoded batch. Its payload is part of the decoded buffer.
 type frame struct {
 	index    uint64
 	first    uint64 // sequence of the first record
@@ -58,33 +58,15 @@ type frame struct {
 	payload  []byte
 }
 
-// last is the sequence of the last record of the frame.
+// last is the sequence of the frame's last record.
 func (f frame) last() uint64 { return f.first + uint64(f.count) - 1 }
 
-// next is the position behind the frame.
+// next is the position after the frame.
 func (f frame) next() position {
 	return position{frame: f.index + 1, sequence: f.last() + 1, chain: f.checksum}
 }
 
-// fault says why bytes are not the frame that should be there.
-type fault struct {
-	at       int    // offset in the bytes that were decoded
-	expected string // for DamageError
-	found    string
-	torn     bool  // an interrupted write can have left this
-	version  uint8 // when not 0: the header is whole and names this newer version
-}
-
-func newFault(at int, expected, found string) *fault {
-	return &fault{at: at, expected: expected, found: found}
-}
-
-func tornFault(at int, expected, found string) *fault {
-	return &fault{at: at, expected: expected, found: found, torn: true}
-}
-
-// appendFrame appends the frame that holds records at the position to dst. The records must be within
-// the limits.
+// appendFrame appends a frame with the records to dst. The records must be within the limits.
 func appendFrame(dst []byte, at position, records [][]byte) []byte {
 	start := len(dst)
 	payload := 0
@@ -106,12 +88,12 @@ func appendFrame(dst []byte, at position, records [][]byte) []byte {
 	return binary.LittleEndian.AppendUint32(dst, checksum(dst[start:]))
 }
 
-// decodeEntry reads the library's length and the frame behind it from the start of data, and returns
-// how many bytes both take. It does not look at the frame's position: that is follows.
+// decodeEntry reads the library's length and the frame after it from the start of data, and returns the size of both.
+// It does not check the frame's position; see checkPosition.
 func decodeEntry(data []byte) (frame, int, *fault) {
 	size, prefix := binary.Uvarint(data[:min(len(data), entryPrefixMax)])
 	if prefix <= 0 {
-		return frame{}, 0, tornFault(0, "the length of a frame", fmt.Sprintf("%d bytes that are none", len(data)))
+		return frame{}, 0, tornFault(0, "the length of a frame", fmt.Sprintf("%d other bytes", len(data)))
 	}
 	if size < frameBytesMin || size > frameBytesMax {
 		return frame{}, 0, tornFault(0, fmt.Sprintf("a frame of %d to %d bytes", frameBytesMin, frameBytesMax), fmt.Sprintf("a length of %d", size))
@@ -131,8 +113,8 @@ func decodeEntry(data []byte) (frame, int, *fault) {
 	return f, prefix + int(size), nil
 }
 
-// decodeFrame reads a frame of size bytes from data, which holds fewer when the file ends early. On a
-// fault behind the header the frame's header fields are set all the same.
+// decodeFrame reads a frame of size bytes from data, which is shorter if the file ends early. After an intact header
+// the frame's header fields are set even with a fault.
 func decodeFrame(data []byte, size int) (frame, *fault) {
 	f, payload, bad := decodeHeader(data)
 	if bad != nil {
@@ -147,13 +129,13 @@ func decodeFrame(data []byte, size int) (frame, *fault) {
 	end := size - frameTrailerBytes
 	f.checksum = binary.LittleEndian.Uint32(data[end:])
 	if sum := checksum(data[:end]); sum != f.checksum {
-		return f, tornFault(end, fmt.Sprintf("checksum %08x", f.checksum), fmt.Sprintf("%08x over the frame", sum))
+		return f, tornFault(end, fmt.Sprintf("checksum %08x", f.checksum), fmt.Sprintf("%08x", sum))
 	}
 	f.payload = data[frameHeaderBytes:end]
 	return f, checkPayload(f)
 }
 
-// decodeHeader reads the header alone and returns the frame without payload, and the payload's length.
+// decodeHeader reads the header and returns the frame without payload, and the payload's length.
 func decodeHeader(data []byte) (frame, int, *fault) {
 	if len(data) < frameHeaderBytes {
 		return frame{}, 0, tornFault(len(data), fmt.Sprintf("a frame header of %d bytes", frameHeaderBytes), fmt.Sprintf("the end after %d", len(data)))
@@ -163,7 +145,7 @@ func decodeHeader(data []byte) (frame, int, *fault) {
 	}
 	stored := binary.LittleEndian.Uint32(data[36:])
 	if sum := checksum(data[:36]); sum != stored {
-		return frame{}, 0, tornFault(36, fmt.Sprintf("header checksum %08x", stored), fmt.Sprintf("%08x over the header", sum))
+		return frame{}, 0, tornFault(36, fmt.Sprintf("header checksum %08x", stored), fmt.Sprintf("%08x", sum))
 	}
 	if bad := checkVersion(data[4:8]); bad != nil {
 		bad.at += 4
@@ -185,8 +167,8 @@ func decodeHeader(data []byte) (frame, int, *fault) {
 	return f, int(payload), nil
 }
 
-// checkVersion reads a version byte and the three zero bytes behind it. Every format version keeps the
-// magic, these four bytes and the header's checksum where they are.
+// checkVersion checks a version byte and the three zero bytes after it. Every format version keeps the magic, these
+// four bytes and the header's checksum in their places.
 func checkVersion(data []byte) *fault {
 	if data[0] > FormatVersion {
 		return &fault{expected: "a known format version", found: fmt.Sprint(data[0]), version: data[0]}
@@ -197,8 +179,7 @@ func checkVersion(data []byte) *fault {
 	return nil
 }
 
-// checkPayload verifies that the lengths of the records fill the payload exactly. The checksum was right,
-// so a fault here was written: no crash leaves it.
+// checkPayload verifies that the records fill the payload exactly. A fault here is not torn: the checksum was right.
 func checkPayload(f frame) *fault {
 	rest := f.payload
 	for i := range f.count {
@@ -218,7 +199,7 @@ func checkPayload(f frame) *fault {
 	return nil
 }
 
-// records calls visit for each record of a decoded frame. The record is a view into the frame.
+// records calls visit for each record of a decoded frame. The record is part of the frame's buffer.
 func (f frame) records(visit func(sequence uint64, record []byte) error) error {
 	rest := f.payload
 	for seq := f.first; len(rest) > 0; seq++ {
@@ -232,8 +213,8 @@ func (f frame) records(visit func(sequence uint64, record []byte) error) error {
 	return nil
 }
 
-// checkPosition checks that the frame is the one that belongs at the position. Its header's checksum was
-// right, so an interrupted write cannot have left a difference.
+// checkPosition checks that the frame belongs at the position. A difference is not torn: the header's checksum was
+// right.
 func (f frame) checkPosition(at position) *fault {
 	switch {
 	case f.index != at.frame:
@@ -246,8 +227,8 @@ func (f frame) checkPosition(at position) *fault {
 	return nil
 }
 
-// findFrame looks at every byte of data for a whole frame whose index is at least from, and returns its
-// offset, or -1. Such a frame behind damage proves that the damage is no torn tail.
+// findFrame searches every byte of data for an intact frame with an index of at least from, and returns its offset, or
+// -1. Such a frame after damage proves that the damage is not a torn tail.
 func findFrame(data []byte, from uint64) (frame, int) {
 	for at := 0; ; at++ {
 		i := bytes.Index(data[at:], []byte(frameMagic))

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// entryBytes is a frame as it lies in a segment.
+// entry is a frame as in a segment.
 func entry(at position, records ...[]byte) []byte {
 	f := appendFrame(nil, at, records)
 	return append(binary.AppendUvarint(nil, uint64(len(f))), f...)
@@ -50,7 +50,7 @@ func TestFrameRoundTrip(t *testing.T) {
 	})
 }
 
-// resum corrects both checksums of a frame after its bytes were changed.
+// resum corrects both checksums of a changed frame.
 func resum(data []byte) []byte {
 	_, prefix := binary.Uvarint(data)
 	f := data[prefix:]
@@ -109,14 +109,18 @@ func FuzzFrame(f *testing.F) {
 
 func FuzzSnapshot(f *testing.F) {
 	var whole bytes.Buffer
-	if ours, theirs := encodeSnapshot(&whole, 7, stateAt(7)); ours != nil || theirs != nil {
-		f.Fatal(errors.Join(ours, theirs))
+	if err := errors.Join(encodeSnapshot(&whole, 7, stateAt(7))); err != nil {
+		f.Fatal(err)
 	}
 	f.Add(whole.Bytes())
 	f.Add(whole.Bytes()[:25])
 	f.Add([]byte(snapshotMagic))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		seq, payload, bad, err := verifySnapshot(bytes.NewReader(data), int64(len(data)), nil)
+		var file numberedFile
+		if len(data) >= 16 {
+			file.number = binary.LittleEndian.Uint64(data[8:])
+		}
+		payload, bad, err := file.verifySnapshot(bytes.NewReader(data), int64(len(data)), nil)
 		if err != nil {
 			t.Fatalf("reading memory: %v", err)
 		}
@@ -127,7 +131,7 @@ func FuzzSnapshot(f *testing.F) {
 			return
 		}
 		var again bytes.Buffer
-		_, _ = encodeSnapshot(&again, seq, stateOf(data[snapshotHeaderBytes:][:payload]))
+		_, _ = encodeSnapshot(&again, file.number, stateOf(data[snapshotHeaderBytes:][:payload]))
 		if !bytes.Equal(again.Bytes(), data) {
 			t.Fatalf("encoded again: %x", again.Bytes())
 		}
@@ -147,8 +151,8 @@ func FuzzMark(f *testing.F) {
 	})
 }
 
-// TestTheNewerSlotOfTheMarkCounts writes both slots in each order and with each of them gone.
-func TestTheNewerSlotOfTheMarkCounts(t *testing.T) {
+// TestNewerMarkSlotIsUsed writes both slots in each order, and with each of them missing.
+func TestNewerMarkSlotIsUsed(t *testing.T) {
 	old, newer := mark{3, 1, position{4, 9, 77}}, mark{4, 1, position{5, 12, 78}}
 	nothing := make([]byte, markSlotBytes)
 	for name, c := range map[string]struct {
@@ -183,7 +187,6 @@ func TestTheNewerSlotOfTheMarkCounts(t *testing.T) {
 	}
 }
 
-// TestLimitsAreAllowedAndNotMore writes frames at their limits and decodes them.
 func TestLimitsAreAllowedAndNotMore(t *testing.T) {
 	tiny := make([][]byte, BatchRecordsMax)
 	for i := range tiny {

@@ -15,8 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "write golden files that do not exist yet")
 
-// TestW11_GoldenFormat1 opens a directory that format version 1 wrote, and writes the same bytes again. The
-// fixture stays for ever: a later format gets its own beside it. -update never replaces it.
+// TestW11_GoldenFormat1 opens a directory of format version 1 and writes the same bytes again. The fixture is never
+// replaced, also not with -update; a later format gets its own.
 func TestW11_GoldenFormat1(t *testing.T) {
 	fixture := filepath.Join("testdata", "v1")
 	if _, err := os.Stat(fixture); *update && errors.Is(err, os.ErrNotExist) {
@@ -47,7 +47,7 @@ func TestW11_GoldenFormat1(t *testing.T) {
 	}
 }
 
-// TestW11_NewerFormatIsRefused meets a whole file of version 2 in each of the three places.
+// TestW11_NewerFormatIsRefused opens logs with a file of version 2.
 func TestW11_NewerFormatIsRefused(t *testing.T) {
 	dir := filepath.Join(scratch(t), "log")
 	compacted(t, dir)

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// sampleSize returns whole when SWEEP=whole asks for complete sweeps, as make check does, and sample otherwise.
+// sampleSize is whole if SWEEP=whole asks for complete sweeps, as make check does, and sample otherwise.
 func sampleSize(sample, whole int) int {
 	if os.Getenv("SWEEP") == "whole" {
 		return whole
@@ -25,7 +25,7 @@ func sampleSize(sample, whole int) int {
 
 func testClock() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC) }
 
-// quickDisk is the real disk without syncs, for tests that open thousands of logs and pull no plug.
+// quickDisk is the real disk without syncs.
 func quickDisk() *disk {
 	d := realDisk()
 	d.sync = func(*os.File) error { return nil }
@@ -38,12 +38,12 @@ func testOptions() Options {
 	return Options{SegmentBytes: 512, Clock: testClock, ReserveBytes: -1, disk: quickDisk()}
 }
 
-// recordingDisk is the record with the sequence: its content and its length follow from that.
+// record is the content of a record, derived from its sequence.
 func record(seq uint64) []byte {
 	return []byte(fmt.Sprintf("%d:%s", seq, strings.Repeat("x", int(seq*7%23))))
 }
 
-// batchFrom makes n records that begin with the sequence.
+// batchFrom is n records from the sequence on.
 func batchFrom(seq uint64, n int) [][]byte {
 	var b [][]byte
 	for i := range n {
@@ -82,7 +82,7 @@ func mustSnapshot(t testing.TB, l *Log, seq uint64) {
 	must(t, l.WriteSnapshot(seq, stateAt(seq)))
 }
 
-// stateAt is the state after the record: enough to tell two snapshots apart.
+// stateAt writes a state that names its sequence.
 func stateAt(seq uint64) func(io.Writer) error {
 	return func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "state %d", seq)
@@ -90,7 +90,7 @@ func stateAt(seq uint64) func(io.Writer) error {
 	}
 }
 
-// readFiles reads a directory, lock file left out.
+// readFiles reads a directory except the lock file.
 func readFiles(t testing.TB, dir string) map[string][]byte {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -107,7 +107,7 @@ func readFiles(t testing.TB, dir string) map[string][]byte {
 	return all
 }
 
-// writeFiles makes dir hold exactly the files.
+// writeFiles replaces the contents of dir.
 func writeFiles(t testing.TB, dir string, all map[string][]byte) {
 	t.Helper()
 	must(t, errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o700)))
@@ -116,7 +116,6 @@ func writeFiles(t testing.TB, dir string, all map[string][]byte) {
 	}
 }
 
-// copyDir makes a second directory like the first.
 func copyDir(t testing.TB, from, to string) {
 	t.Helper()
 	writeFiles(t, to, readFiles(t, from))
@@ -133,7 +132,7 @@ func hashDir(t testing.TB, dir string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// segmentNames lists the segments of a directory's files, ascending.
+// segmentNames is the names of segments, ascending.
 func segmentNames(all map[string][]byte) []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -144,8 +143,8 @@ func segmentNames(all map[string][]byte) []string {
 	return names
 }
 
-// checkLog reads the whole log and returns what is wrong with it: records must be those of record, from
-// First to Last, and the snapshot the one of its sequence and within reach of the log.
+// checkLog reads the whole log: all records from First to Last must be those of record, and the snapshot must be
+// followed by records without a gap.
 func checkLog(l *Log) error {
 	base, r, ok, err := l.Snapshot()
 	if err != nil {
@@ -177,7 +176,7 @@ func checkLog(l *Log) error {
 	return err
 }
 
-// wantWhole is checkLog that must find nothing.
+// wantWhole reports an error of checkLog.
 func wantWhole(t testing.TB, l *Log) {
 	t.Helper()
 	if err := checkLog(l); err != nil {
@@ -185,11 +184,11 @@ func wantWhole(t testing.TB, l *Log) {
 	}
 }
 
-// memoryFiles is where Linux mounts a file system in memory for everybody.
+// memoryFiles is a file system in memory on Linux.
 const memoryFiles = "/dev/shm"
 
-// scratch is a directory for tests that open thousands of logs: in memory if there is such a file system,
-// because the library syncs on every close.
+// scratch is a directory for tests that open thousands of logs, in memory where possible: the library syncs on every
+// close.
 func scratch(t testing.TB) string {
 	t.Helper()
 	if info, err := os.Stat(memoryFiles); err != nil || !info.IsDir() {

@@ -12,9 +12,8 @@ import (
 
 const lockName = "LOCK"
 
-// lock takes the directory for this process alone. The kernel lets go when the file is closed or the
-// process ends, so no lock is ever left behind. The file stays: removing it would let two processes
-// hold locks on two files of the same name.
+// lock takes the directory for this process. The kernel releases the lock when the process ends. The file is never
+// removed: otherwise two processes could hold locks on two files of the same name.
 func lock(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -23,8 +22,7 @@ func lock(dir string) (*os.File, error) {
 	return flock(f, dir, unix.LOCK_EX)
 }
 
-// lockShared keeps writers out while a tool reads, and changes nothing. A directory without a lock file
-// is a copy that nobody writes: then the file is nil.
+// lockShared keeps writers out and changes nothing. The file is nil for a directory without a lock file: a copy.
 func lockShared(dir string) (*os.File, error) {
 	f, err := os.Open(filepath.Join(dir, lockName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -43,13 +41,13 @@ func flock(f *os.File, dir string, how int) (*os.File, error) {
 	}
 	_ = f.Close() // nothing was written to it
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		return nil, fmt.Errorf("lock %s: %w", dir, ErrLocked)
+		err = ErrLocked
 	}
 	return nil, fmt.Errorf("lock %s: %w", dir, err)
 }
 
-// unlock releases a lock; nil is the lock of a copy. Closing alone would not do: a process that is being started at this
-// moment holds a copy of every descriptor until it becomes another program, and with it the lock.
+// unlock releases a lock; f may be nil. Closing the file is not enough: a process that is being started holds a copy of
+// the descriptor, and the lock with it, until its exec.
 func unlock(f *os.File) error {
 	if f == nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// store is the part of the library that a log uses once it is open.
+// store is the part of the library that an open log uses.
 type store interface {
 	Write(index uint64, data []byte) error
 	Sync() error
@@ -17,8 +17,8 @@ type store interface {
 	Close() error
 }
 
-// Log is an open log. Append, Read, DropBefore and Close belong to one goroutine, the writer;
-// every other method may be called from any, also while one of these runs.
+// Log is an open log. Only one goroutine at a time may call Append, Read, DropBefore and Close. All other methods may
+// be called concurrently.
 type Log struct {
 	dir        string
 	options    Options
@@ -30,39 +30,39 @@ type Log struct {
 
 	writing      sync.Mutex // held by Append, DropBefore and Close
 	snapshotting sync.Mutex // held by WriteSnapshot and Close; taken before writing
-	frame        []byte     // the frame being written, reused; guarded by writing
+	frame        []byte     // being written; reused, guarded by writing
 
-	mu        sync.Mutex // guards what follows; never held during a disk operation
+	mu        sync.Mutex // guards the fields below; never held during a disk operation
 	segments  []segment
 	next      position
 	snapshots []snapshot
-	pins      []pin // what is being copied
+	pins      []pin // of backups in progress
 	cause     error // the first failed disk operation
 	closed    bool
-	stats     Stats // what was appended since Open; sizes are not kept there
+	stats     Stats // of appends since Open; sizes are computed
 }
 
-// Recovery says what Open found.
+// Recovery reports what Open found.
 func (l *Log) Recovery() Recovery { return l.recovery }
 
-// First is the sequence of the oldest record that is still in the log, 1 when there never was one.
+// First is the sequence of the oldest record in the log, 1 if there never was one.
 func (l *Log) First() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.segments[0].start.sequence
 }
 
-// Last is the sequence of the newest record on disk, 0 when there never was one.
+// Last is the sequence of the newest record on disk, 0 if there never was one.
 func (l *Log) Last() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.next.sequence - 1
 }
 
-// Append writes the records as one batch: after a crash all of them are there or none. They are on disk
-// when it returns without an error; last is the sequence of the last one. An empty batch writes nothing.
-// Errors: ErrLimit and ErrNoSpace write nothing and leave the log usable; after any other error
-// (ErrPoisoned with its cause, ErrClosed) it is not, and whether the batch is on disk shows at the next Open.
+// Append writes the records as one batch and syncs it; last is the sequence of the last one. After a crash all of them
+// are there or none. An empty batch writes nothing. After ErrLimit and ErrNoSpace nothing was written and the log stays
+// usable. After any other error (ErrPoisoned with its cause, ErrClosed) it is unusable, and the next Open shows whether
+// the batch is on disk.
 func (l *Log) Append(records [][]byte) (last uint64, err error) {
 	l.writing.Lock()
 	defer l.writing.Unlock()
@@ -91,13 +91,12 @@ func (l *Log) Append(records [][]byte) (last uint64, err error) {
 	return end.sequence - 1, nil
 }
 
-// CheckSpace is nil while a batch of records of so many bytes would be taken, else ErrNoSpace, or why that can't be told. It writes nothing,
-// and may be called at any time.
+// CheckSpace returns ErrNoSpace if Append would refuse a batch of so many bytes, or the error of querying the disk.
 func (l *Log) CheckSpace(bytes int64) error {
 	return l.disk.checkSpace(l.dir, l.options.ReserveBytes, bytes+entryBytesMax-BatchBytesMax)
 }
 
-// checkBatch holds the records against the limits and returns the size of their payload.
+// checkBatch checks the limits and returns the size of the payload.
 func checkBatch(records [][]byte) (int, error) {
 	if len(records) > BatchRecordsMax {
 		return 0, fmt.Errorf("append %d records: %w: at most %d in a batch", len(records), ErrLimit, BatchRecordsMax)
@@ -115,8 +114,8 @@ func checkBatch(records [][]byte) (int, error) {
 	return payload, nil
 }
 
-// commit brings l.frame to disk, then the mark, then the state that readers see. The order is the
-// promise: nothing is seen or marked that a power cut could take back.
+// commit writes and syncs l.frame, then the mark, then the state that readers see: nothing is visible or marked that a
+// power cut could undo.
 func (l *Log) commit(end position) error {
 	if err := l.store.Write(l.next.frame, l.frame); err != nil {
 		return err
@@ -127,9 +126,9 @@ func (l *Log) commit(end position) error {
 	if err != nil {
 		return err
 	}
-	spot := l.placement()
-	if spot.opensSegment || spot.fillsSegment {
-		if err := l.syncNewSegment(spot, end); err != nil {
+	p := l.placement()
+	if p.opensSegment || p.fillsSegment {
+		if err := l.syncNewSegment(p, end); err != nil {
 			return err
 		}
 	}
@@ -138,14 +137,14 @@ func (l *Log) commit(end position) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if spot.opensSegment {
+	if p.opensSegment {
 		l.segments = append(l.segments, segment{path: segmentPath(l.dir, l.next.frame), start: l.next})
 	}
-	l.segments[len(l.segments)-1].bytes = spot.segmentBytes
+	l.segments[len(l.segments)-1].bytes = p.segmentBytes
 	l.stats.Batches++
 	l.stats.Records += end.sequence - l.next.sequence
-	l.stats.Bytes += spot.entryBytes
-	if spot.fillsSegment {
+	l.stats.Bytes += p.entryBytes
+	if p.fillsSegment {
 		l.segments = append(l.segments, segment{path: segmentPath(l.dir, end.frame), start: end})
 	}
 	l.next = end
@@ -154,33 +153,33 @@ func (l *Log) commit(end position) error {
 
 // framePlacement is where the library put a frame.
 type framePlacement struct {
-	opensSegment bool  // it left the tail segment, which was already too large, for a new one
-	entryBytes   int64 // bytes of the frame in its segment
-	segmentBytes int64 // of the segment that got the frame
-	fillsSegment bool  // it began an empty segment behind the frame
+	opensSegment bool  // the frame is the first of a new segment, because the one before was too large
+	entryBytes   int64 // of the frame in its segment
+	segmentBytes int64 // of the segment with the frame
+	fillsSegment bool  // an empty segment follows the frame
 }
 
-// placement follows the library's rule: a segment beyond its size is left before a frame is written, one
-// that reaches its size right after.
+// placement follows the library's rule: a segment beyond its size is closed before a frame is written, one that reaches
+// its size right after.
 func (l *Log) placement() framePlacement {
 	entry := int64(len(binary.AppendUvarint(nil, uint64(len(l.frame)))) + len(l.frame))
 	tail, size := l.segments[len(l.segments)-1].bytes, int64(l.options.SegmentBytes)
-	s := framePlacement{opensSegment: tail > size, entryBytes: entry, segmentBytes: tail + entry}
-	if s.opensSegment {
-		s.segmentBytes = entry
+	p := framePlacement{opensSegment: tail > size, entryBytes: entry, segmentBytes: tail + entry}
+	if p.opensSegment {
+		p.segmentBytes = entry
 	}
-	s.fillsSegment = s.segmentBytes >= size
-	return s
+	p.fillsSegment = p.segmentBytes >= size
+	return p
 }
 
-// syncNewSegment makes the name of a new segment durable and drops what the library keeps of the old one.
-func (l *Log) syncNewSegment(s framePlacement, end position) error {
+// syncNewSegment makes the name of a new segment durable and drops the library's cache of the old one.
+func (l *Log) syncNewSegment(p framePlacement, end position) error {
 	newest := l.next.frame
-	if s.fillsSegment {
+	if p.fillsSegment {
 		newest = end.frame
 	}
 	if _, err := os.Stat(segmentPath(l.dir, newest)); err != nil {
-		return fmt.Errorf("the library began no new segment: %w", err)
+		return fmt.Errorf("open the next segment: %w", err)
 	}
 	if err := l.disk.syncDir(l.dir); err != nil {
 		return err
@@ -188,7 +187,7 @@ func (l *Log) syncNewSegment(s framePlacement, end position) error {
 	return l.store.ClearCache()
 }
 
-// usable is nil while the log may write.
+// usable returns nil while the log may write.
 func (l *Log) usable() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -201,7 +200,7 @@ func (l *Log) usable() error {
 	return nil
 }
 
-// poison keeps the first cause and returns it as later calls will.
+// poison stops the log. The first cause is kept and returned by later calls.
 func (l *Log) poison(cause error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -212,12 +211,12 @@ func (l *Log) poison(cause error) error {
 	return fmt.Errorf("%w: %w", ErrPoisoned, l.cause)
 }
 
-// errStopScan ends a scan early without an error.
-var errStopScan = errors.New("enough")
+// errStopScan ends a scan early.
+var errStopScan = errors.New("stop")
 
-// Read calls visit for each record from the sequence on up to Last, in order, and verifies the frames
-// again. The record is valid only during the call. An error of visit ends it and is returned as it is.
-// Asking for records before First is an error, after Last there are none.
+// Read calls visit for the records from a sequence up to Last, in order, and verifies their frames again. A record is
+// valid only during the call. An error of visit ends the reading and is returned unchanged. Reading from before First
+// is an error, from after Last it visits nothing.
 func (l *Log) Read(from uint64, visit func(sequence uint64, record []byte) error) error {
 	l.mu.Lock()
 	segments, end, closed := slices.Clone(l.segments), l.next, l.closed
@@ -233,7 +232,7 @@ func (l *Log) Read(from uint64, visit func(sequence uint64, record []byte) error
 	}
 	s := &scanner{mark: mark{end: end}, positionKnown: true, visit: func(_ location, f frame) error {
 		if f.index >= end.frame {
-			return errStopScan // being appended right now
+			return errStopScan // it is being appended
 		}
 		if f.last() < from {
 			return nil
@@ -249,7 +248,7 @@ func (l *Log) Read(from uint64, visit func(sequence uint64, record []byte) error
 	return s.scanUpTo(segments, end)
 }
 
-// scanUpTo scans the segments and expects them to reach the end.
+// scanUpTo scans the segments, which must reach the end.
 func (s *scanner) scanUpTo(segments []segment, end position) error {
 	for i, here := range segments {
 		err := s.scanSegment(numberedFile{here.start.frame, here.path}, i == len(segments)-1)
@@ -260,18 +259,12 @@ func (s *scanner) scanUpTo(segments []segment, end position) error {
 			return err
 		}
 	}
-	if s.result.next.frame < end.frame {
-		tail := segments[len(segments)-1]
-		return s.acknowledgedDamage(tail.path, s.result.segments[len(s.result.segments)-1].bytes,
-			newFault(0, fmt.Sprintf("records up to %d", end.sequence-1), "the end of the file"))
-	}
-	return nil
+	return s.checkEnd(end)
 }
 
-// Close makes the mark durable, closes the files and lets go of the directory. It waits for a snapshot
-// that is being written. After ErrPoisoned it syncs nothing any more: a second sync can report success
-// for bytes that the first one lost; the library's file is then left to the end of the process.
-// Closing twice is no error.
+// Close syncs the mark, closes the files and releases the directory. It waits for a snapshot that is being written.
+// After ErrPoisoned it does not sync: a second sync can report success for bytes that the first one lost; the
+// library's file then stays open until the process ends. Closing again has no effect.
 func (l *Log) Close() error {
 	l.snapshotting.Lock()
 	defer l.snapshotting.Unlock()

@@ -109,9 +109,9 @@ func TestClosedLogRefuses(t *testing.T) {
 	}
 }
 
-// TestRandomLives holds random lives of a log, with restarts, crashes and changed segment sizes, against
-// the one rule that they must all keep: checkLog finds every record that was acknowledged.
-func TestRandomLives(t *testing.T) {
+// TestRandomOperations uses logs at random, with restarts, crashes and changed segment sizes: checkLog must find every
+// acknowledged record.
+func TestRandomOperations(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		dir := scratch(t)
 		o := testOptions()
@@ -172,7 +172,7 @@ func maybeSnapshot(rt *rapid.T, l *Log, acked uint64) {
 	}
 }
 
-// TestAppendBesideSnapshot runs the two calls that may overlap, for the race detector.
+// TestAppendBesideSnapshot runs Append and WriteSnapshot at once, for the race detector.
 func TestAppendBesideSnapshot(t *testing.T) {
 	l := mustOpen(t, t.TempDir(), testOptions())
 	mustAppend(t, l, 10)
@@ -199,7 +199,7 @@ func TestAppendBesideSnapshot(t *testing.T) {
 	mustClose(t, l)
 }
 
-// TestFiles names what the log needs and nothing else: moved elsewhere, these files are the log.
+// TestFiles moves the named files elsewhere and opens the log there.
 func TestFiles(t *testing.T) {
 	if files, err := Files(filepath.Join(t.TempDir(), "none")); err != nil || len(files) > 0 {
 		t.Errorf("a directory that is not there has %q, %v", files, err)
@@ -245,7 +245,7 @@ func TestListTellsFilesFromDirectories(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeReadIsAnError gives each reader something else than a file.
+// TestWhatCannotBeReadIsAnError lets each reader fail.
 func TestWhatCannotBeReadIsAnError(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(file, nil, 0o600))
@@ -268,7 +268,7 @@ func TestWhatCannotBeReadIsAnError(t *testing.T) {
 	}{
 		"mark": {markErr, unix.ENOTDIR, "read mark: "}, "directory": {listErr, unix.ENOTDIR, "list log directory: "},
 		"tail": {cutErr, fs.ErrNotExist, "read tail: "}, "lock": {lockErr, unix.ENOTDIR, "lock "}, "shared lock": {sharedErr, unix.ENOTDIR, "lock "},
-		"trace": {traceErr, fs.ErrNotExist, missing}, "choice": {chooseErr, fs.ErrNotExist, "scan log: "},
+		"trace": {traceErr, fs.ErrNotExist, missing}, "choice": {chooseErr, fs.ErrNotExist, missing},
 		"snapshot": {snapshotErr, fs.ErrNotExist, "open snapshot: "}, "unlock": {unlock(closed), nil, "unlock: "},
 		"repair": {repairErr, fs.ErrNotExist, ""}, "repair of a file": {repairedErr, nil, ""},
 	} {
@@ -278,8 +278,8 @@ func TestWhatCannotBeReadIsAnError(t *testing.T) {
 	}
 }
 
-// TestFilesThatGoWhileTheLogIsOpen takes the newest snapshot and the last records away from an open log.
-func TestFilesThatGoWhileTheLogIsOpen(t *testing.T) {
+// TestFilesRemovedFromOpenLog removes the newest snapshot and the last records of an open log.
+func TestFilesRemovedFromOpenLog(t *testing.T) {
 	dir := scratch(t)
 	_, newer := compacted(t, dir)
 	l := mustOpen(t, dir, testOptions())

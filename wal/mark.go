@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,23 +17,34 @@ const (
 	markFileBytes = markSlotBytes * markSlots
 )
 
-// mark is the high-water mark: every frame from first up to, not including, end was on disk. A log that
-// begins later or ends earlier, or has other frames there, has lost something acknowledged.
+// mark is the high-water mark: all frames from first up to, not including, end were on disk. A log that begins later,
+// ends earlier or has other frames there has lost acknowledged records.
 type mark struct {
 	generation uint64
 	first      uint64   // index of the oldest frame that must be there
-	end        position // behind the newest frame that was synced
+	end        position // after the newest synced frame
 }
 
-// MarkState says how much of the high-water mark could be read.
+// MarkState is how much of the high-water mark is valid.
 type MarkState string
 
 // States of the high-water mark.
 const (
 	MarkWhole MarkState = "whole" // both slots are valid
-	MarkHalf  MarkState = "half"  // one slot is damaged, the other counts
+	MarkHalf  MarkState = "half"  // one slot is damaged, the other is used
 	MarkLost  MarkState = "lost"  // no slot is valid, or the file is missing
 )
+
+// encodeFile is a file of two valid slots, the second of which is m.
+func (m mark) encodeFile() []byte {
+	older := m
+	older.generation--
+	file := make([]byte, markFileBytes)
+	for _, slot := range []mark{older, m} {
+		copy(file[slot.generation%markSlots*markSlotBytes:], slot.encode())
+	}
+	return file
+}
 
 func (m mark) encode() []byte {
 	b := make([]byte, markSlotBytes)
@@ -49,8 +59,7 @@ func (m mark) encode() []byte {
 	return b
 }
 
-// decodeMark reads one slot. ok is false for anything but a whole slot; the version is set when the slot
-// is whole and newer than this build.
+// decodeMark reads one slot. ok is true for a valid slot. newer is the version of an intact slot of a newer format.
 func decodeMark(b []byte) (m mark, newer uint8, ok bool) {
 	if len(b) < markSlotBytes || string(b[:4]) != markMagic {
 		return mark{}, 0, false
@@ -90,18 +99,14 @@ func decodeMarkFile(path string, data []byte) (newest mark, valid int, err error
 	return newest, valid, nil
 }
 
-// readMark returns the newest valid slot of the file. With MarkLost the mark is zero.
+// readMark returns the newest valid slot of the file, or the zero mark with MarkLost.
 func readMark(dir string) (mark, MarkState, error) {
 	path := filepath.Join(dir, markName)
-	f, err := os.Open(path)
+	data, err := readFrom(path, 0, markFileBytes+1)
 	if errors.Is(err, fs.ErrNotExist) {
 		return mark{}, MarkLost, nil
 	}
 	if err != nil {
-		return mark{}, "", fmt.Errorf("read mark: %w", err)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, markFileBytes+1))
-	if err = errors.Join(err, f.Close()); err != nil {
 		return mark{}, "", fmt.Errorf("read mark: %w", err)
 	}
 	newest, valid, err := decodeMarkFile(path, data)
@@ -124,7 +129,7 @@ type markWriter struct {
 	mark mark
 }
 
-// openMarkWriter opens the file, creates it when it is absent, and makes both slots say m, durably.
+// openMarkWriter opens or creates the file and writes m to both slots, durably.
 func openMarkWriter(dir string, d *disk, m mark) (*markWriter, error) {
 	f, err := os.OpenFile(filepath.Join(dir, markName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -145,8 +150,8 @@ func openMarkWriter(dir string, d *disk, m mark) (*markWriter, error) {
 	return w, nil
 }
 
-// advance writes the mark into the older slot, without a sync: after a crash of the process alone the
-// kernel still has it, after a power cut it may be behind, never ahead.
+// advance writes the mark into the older slot, without a sync. After a crash of the process the kernel still has it;
+// after a power cut it can be behind the log, never ahead.
 func (w *markWriter) advance(end position) error {
 	w.mark.end = end
 	return w.write()
@@ -161,7 +166,7 @@ func (w *markWriter) write() error {
 	return nil
 }
 
-// writeSync writes both slots durably, one after the other: a power cut in between leaves one of them whole.
+// writeSync writes and syncs both slots, one after the other: a power cut in between leaves one valid.
 func (w *markWriter) writeSync() error {
 	for range markSlots {
 		if err := w.write(); err != nil {

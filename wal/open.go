@@ -10,19 +10,18 @@ import (
 	tidwall "github.com/tidwall/wal"
 )
 
-// Recovery says what Open found and what it did about it: it cut the torn bytes, and removed what was unusable.
+// Recovery reports what Open found and changed.
 type Recovery struct {
 	Report
-	TornFile         string         // where the torn bytes are kept
-	TornSequence     uint64         // sequence that the first cut record would have had
+	TornFile         string         // where the torn tail was saved
+	TornSequence     uint64         // sequence of the first record that was cut off
 	SnapshotSequence uint64         // of the newest whole snapshot, 0 without one
-	SnapshotDamage   []*DamageError // snapshots passed over because the log still holds what they covered
+	SnapshotDamage   []*DamageError // damaged snapshots that the log does not need
 }
 
-// Open opens the log in dir for this process alone, after it has verified every byte of it, and creates
-// dir when it is absent. It cuts a torn tail of the last segment and keeps the bytes beside it. Any other
-// damage is a *DamageError and changes nothing on disk. Other errors: ErrLocked, *FormatError, those of
-// the disk.
+// Open verifies every byte of the log in dir and opens it for this process. It creates dir if it is missing, and
+// moves a torn tail of the last segment to a file beside it. Any other damage is a *DamageError and changes nothing
+// on disk. Other errors: ErrLocked, *FormatError, those of the disk.
 func Open(dir string, o Options) (*Log, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -55,7 +54,6 @@ func openLocked(dir string, o Options) (*Log, error) {
 		return nil, err
 	}
 	r := Recovery{Report: x.report(), SnapshotSequence: x.snapshotSequence(), SnapshotDamage: x.damagedSnapshots()}
-	// From here on the directory is known to be whole but for what mend puts right.
 	if err := cleanUp(dir, o, &x, &r); err != nil {
 		return nil, err
 	}
@@ -72,14 +70,14 @@ func openLocked(dir string, o Options) (*Log, error) {
 		m.first = l.segments[0].start.frame
 	}
 	if l.markWriter, err = openMarkWriter(dir, o.disk, m); err != nil {
-		return nil, err // the store stays open: closing it would sync once more, see Close
+		return nil, err // the store stays open: closing it would sync again, see Close
 	}
 	l.logRecovery()
 	return l, nil
 }
 
-// openStore lets the library open the segments, now that nothing in them can make it fail, and makes
-// durable what a killed process may have left in the page cache: a record that was read must not vanish.
+// openStore opens the verified segments with the library and syncs them: a killed process may have left them in the
+// page cache, and a record that was read must not vanish.
 func (l *Log) openStore() error {
 	store, err := tidwall.Open(l.dir, &tidwall.Options{
 		NoSync: true, SegmentSize: l.options.SegmentBytes, LogFormat: tidwall.Binary, SegmentCacheSize: 1,
@@ -105,8 +103,8 @@ func (l *Log) openStore() error {
 	return nil
 }
 
-// cleanUp removes unfinished snapshots and cuts the torn tail. A crash in between leaves a directory that
-// needs the rest of it again; at worst the same tail is kept twice.
+// cleanUp removes unfinished snapshots and cuts off the torn tail. After a crash in between the next Open repeats it;
+// at worst the same tail is saved twice.
 func cleanUp(dir string, o Options, x *examination, r *Recovery) error {
 	for _, temp := range x.files.temps {
 		if err := o.disk.remove(temp); err != nil {
@@ -127,46 +125,43 @@ func cleanUp(dir string, o Options, x *examination, r *Recovery) error {
 	return err
 }
 
-// cutTail keeps everything from the offset on in a file beside the segment and only then cuts it off.
-func cutTail(o Options, why, path string, offset int64) (kept string, err error) {
-	tail, err := readFrom(path, offset)
+// cutTail saves everything from the offset on in a file beside the segment, then cuts it off.
+func cutTail(o Options, why, path string, offset int64) (saved string, err error) {
+	tail, err := readFrom(path, offset, segmentFileBytesMax)
 	if err != nil {
 		return "", fmt.Errorf("read tail: %w", err)
 	}
-	if kept, err = o.disk.saveCopy(path, why, o.Clock(), tail); err != nil {
-		return "", fmt.Errorf("keep tail: %w", err)
+	if saved, err = o.disk.saveCopy(path, why, o.Clock(), tail); err != nil {
+		return "", fmt.Errorf("save tail: %w", err)
 	}
-	return kept, o.disk.truncateFile(path, offset)
+	return saved, o.disk.truncateFile(path, offset)
 }
 
-func readFrom(path string, offset int64) (data []byte, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if _, err := f.Seek(offset, io.SeekStart); err != nil {
-		return nil, err
-	}
-	return io.ReadAll(io.LimitReader(f, segmentFileBytesMax))
+// readFrom reads a file from the offset on, at most limit bytes.
+func readFrom(path string, offset, limit int64) (data []byte, err error) {
+	err = withFile(path, fileRead, func(f *os.File) error {
+		data, err = io.ReadAll(io.NewSectionReader(f, offset, limit))
+		return err
+	})
+	return data, err
 }
 
-// logRecovery writes what was not as a clean stop leaves it to the logger.
+// logRecovery logs everything that a clean stop would not have left.
 func (l *Log) logRecovery() {
-	r := l.recovery
+	r, logger := l.recovery, l.options.Logger
 	if r.TornBytes > 0 {
-		l.options.Logger.Warn("torn tail cut off", "bytes", r.TornBytes, "sequence", r.TornSequence, "kept", r.TornFile)
+		logger.Warn("torn tail cut off", "bytes", r.TornBytes, "sequence", r.TornSequence, "saved", r.TornFile)
 	}
 	if r.AmbiguousTail {
-		l.options.Logger.Warn("ambiguous tail: the mark cannot say whether records behind the end were acknowledged", "last", r.Last, "mark", string(r.Mark))
+		logger.Warn("ambiguous tail: the mark cannot say whether records after the end were acknowledged", "last", r.Last, "mark", string(r.Mark))
 	}
 	if r.Mark == MarkHalf {
-		l.options.Logger.Warn("one slot of the mark was damaged, written anew", "last", r.Last)
+		logger.Warn("one slot of the mark was damaged, written again", "last", r.Last)
 	}
 	for _, d := range r.SnapshotDamage {
-		l.options.Logger.Warn("damaged snapshot passed over, the log holds what it covered", "snapshot", r.SnapshotSequence, "cause", d.Error())
+		logger.Warn("damaged snapshot skipped, the log has its records", "snapshot", r.SnapshotSequence, "cause", d.Error())
 	}
 	for _, name := range r.UnfinishedSnapshots {
-		l.options.Logger.Info("unfinished snapshot removed", "file", name)
+		logger.Info("unfinished snapshot removed", "file", name)
 	}
 }

@@ -7,18 +7,17 @@ import (
 	"time"
 )
 
-// Options says how a log is kept. Only Clock is required.
+// Options configures a log. Only Clock is required.
 type Options struct {
-	// SegmentBytes is the size at which a segment file is full and the next one begins; a segment can
-	// exceed it by one batch. 0 is 4 MiB, more than 64 MiB is an error. The tail segment is also held
-	// in memory.
+	// SegmentBytes is the size at which a new segment file begins; a segment can exceed it by one batch. The newest
+	// segment is also held in memory. 0 is 4 MiB, the maximum 64 MiB.
 	SegmentBytes int
-	// ReserveBytes is the free disk space below which Append and WriteSnapshot answer ErrNoSpace
-	// without writing. 0 is 64 MiB, negative switches the check off: then a full disk poisons the log.
+	// ReserveBytes is the free disk space below which Append and WriteSnapshot return ErrNoSpace and write nothing.
+	// 0 is 64 MiB. Negative disables the check: then a full disk poisons the log.
 	ReserveBytes int64
-	// Clock gives the time in the names of files that are kept aside, and how long the disk takes (Stats). Required.
+	// Clock names files that are moved aside and measures syncs (Stats). Required.
 	Clock func() time.Time
-	// Logger gets what Open found and what was put aside. nil discards.
+	// Logger receives findings of Open and names of files that were moved aside. nil discards them.
 	Logger *slog.Logger
 
 	disk *disk // nil = the real one
@@ -31,7 +30,7 @@ const (
 	segmentFileBytesMax = segmentBytesMax + entryBytesMax
 )
 
-// withDefaults checks the options and fills in what is zero.
+// withDefaults checks the options and fills in zero fields.
 func (o Options) withDefaults() (Options, error) {
 	if o.Clock == nil {
 		return o, errors.New("check log options: Clock is nil")

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dropPageCache drops what the kernel remembers of a file that is synced.
+// dropPageCache makes the kernel read a synced file from the disk again.
 func dropPageCache(f *os.File) error {
 	if err := unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED); err != nil {
-		return fmt.Errorf("read %s from the disk again: %w", f.Name(), err)
+		return fmt.Errorf("drop the page cache of %s: %w", f.Name(), err)
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func childOptions() Options {
 	return Options{SegmentBytes: 4 << 10, Clock: testClock, ReserveBytes: -1}
 }
 
-// runChild is the life of a child. Each acknowledged sequence is a line of its own.
+// runChild is the main function of a child process. It prints each acknowledged sequence on a line.
 func runChild(child, dir string, out io.Writer) error {
 	switch child {
 	case "open":
@@ -122,7 +122,7 @@ func childEarly(dir string, out io.Writer) error {
 	}
 }
 
-// spawn starts the test binary as a child.
+// spawn starts the test binary as a child process.
 func spawn(t *testing.T, limit context.Context, child, dir string) (*exec.Cmd, *bufio.Reader) {
 	t.Helper()
 	self, err := os.Executable()
@@ -136,7 +136,7 @@ func spawn(t *testing.T, limit context.Context, child, dir string) (*exec.Cmd, *
 	return cmd, bufio.NewReader(out)
 }
 
-// lines reads sequences up to the end, or up to n of them, and returns the last.
+// lines reads at most n sequences and returns the last.
 func lines(t *testing.T, r *bufio.Reader, n int) (last uint64, rest string) {
 	t.Helper()
 	for range n {
@@ -188,8 +188,8 @@ func TestW8_SecondProcessIsRefused(t *testing.T) {
 
 func errorOf[T any](_ T, err error) error { return err }
 
-// TestW8_ClosedLogIsFree closes a log while a copy of its lock's descriptor is open elsewhere, as in a process that is
-// being started: the next one must be let in at once.
+// TestW8_ClosedLogIsFree closes a log while another descriptor of its lock is open, as in a process that is being
+// started. The next Open must succeed.
 func TestW8_ClosedLogIsFree(t *testing.T) {
 	dir := scratch(t)
 	l := mustOpen(t, dir, childOptions())
@@ -224,8 +224,7 @@ func TestW1_KillControl(t *testing.T) {
 	t.Error("a log that acknowledges before it writes passes")
 }
 
-// killCycles lets a child append until it is killed after a random number of acknowledgements, and looks
-// each time whether all of these are there.
+// killCycles kills a child after a random number of acknowledgements, and checks that all of these records are there.
 func killCycles(t *testing.T, child string, cycles int) (killed int, acked uint64, bad int) {
 	t.Helper()
 	r := rand.New(rand.NewSource(9))

@@ -8,23 +8,22 @@ import (
 	"slices"
 )
 
-// RepairReport says what Repair did.
+// RepairReport reports what Repair did.
 type RepairReport struct {
-	Cause      error    // the damage that was found, nil when there was none and nothing was changed
+	Cause      error    // the damage; nil if there was none and nothing was changed
 	First      uint64   // sequence of the oldest record of the log now
 	Last       uint64   // sequence of the newest record now, in the log or in the newest whole snapshot
-	LostFrom   uint64   // sequence of the first record that is lost, 0 when none is
-	LostTo     uint64   // the highest lost sequence that left a trace, 0 when none did: then more may be lost
+	LostFrom   uint64   // sequence of the first lost record, 0 if none is lost
+	LostTo     uint64   // highest lost sequence that left a trace; 0 if none did, then more may be lost
 	SavedFiles []string // files that hold every byte that was removed
 }
 
-// Repair makes a damaged log open again and gives up what stands behind the damage: the operator's last
-// resort, never called by Open. It cuts the log at the first damaged frame, keeps the rest of that segment
-// in a file beside it and renames all later segments, so that nothing is erased. Is the damage older than
-// the newest whole snapshot, the part before it is renamed instead and the part behind it goes on. Are
-// there no whole frames at the snapshot's end, the log starts anew behind the snapshot. A damaged snapshot
-// that Open would pass over is put aside; nothing is lost then. A directory that is not damaged is left
-// alone. Errors: ErrLocked, *FormatError, those of the disk.
+// Repair makes a damaged log usable again and gives up the records after the damage. It is a last resort; Open never
+// calls it. The log is cut at the first damaged frame; the rest of that segment is saved in a file beside it and all
+// later segments are renamed, so no byte is lost. If a whole snapshot covers the damage, the part before the damage
+// is renamed and the part after it stays. If no whole frames follow the snapshot, the log starts empty after it. A
+// damaged snapshot that Open would skip is moved aside, without a loss. An undamaged directory is not changed.
+// Errors: ErrLocked, *FormatError, those of the disk.
 func Repair(dir string, o Options) (RepairReport, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -55,60 +54,58 @@ func isDir(dir string) error {
 	return err
 }
 
-// repair is one run. A crash in between leaves a log that is still refused, or is already good.
+// repair is one run. A crash in between leaves a log that Open still refuses, or that is already good.
 type repair struct {
 	dir       string
 	o         Options
 	report    RepairReport
-	truncated bool // bytes behind the end were removed
+	truncated bool // bytes after the end were removed
 }
 
 func (p *repair) run() error {
 	x, err := examine(p.dir, nil)
 	p.report.First, p.report.Last = x.log.first(), x.log.last()
+	damaged := x.damagedSnapshots()
 	var damage *DamageError
-	if err == nil {
-		return p.moveDamagedSnapshots(&x)
-	}
-	if !errors.As(err, &damage) {
+	switch {
+	case err == nil && len(damaged) == 0:
+		return nil
+	case err == nil: // the log has the records of these snapshots
+		p.report.Cause = damaged[len(damaged)-1]
+		return p.moveDamaged(damaged)
+	case !errors.As(err, &damage):
 		return err
 	}
 	p.report.Cause = damage
-	for _, path := range x.files.foreign {
-		if err := p.moveAside(path); err != nil {
-			return err
-		}
+	if err := p.moveAside(x.files.foreign...); err != nil {
+		return err
 	}
 	run, err := p.chooseRun(x.files.segments, x.snapshotSequence())
 	if err != nil {
 		return err
 	}
-	traced, err := highestPosition(x.files.segments)
+	highest, err := highestPosition(x.files.segments)
 	if err != nil {
 		return err
 	}
-	traced.frame = max(traced.frame, x.mark.end.frame)
-	traced.sequence = max(traced.sequence, x.mark.end.sequence)
-	for _, damage := range x.damagedSnapshots() {
-		if err := p.moveAside(damage.File); err != nil {
-			return err
-		}
+	highest.frame = max(highest.frame, x.mark.end.frame)
+	highest.sequence = max(highest.sequence, x.mark.end.sequence)
+	if err := p.moveDamaged(damaged); err != nil {
+		return err
 	}
 	if len(run.segments) == 0 {
-		run, err = p.startEmpty(x.files.segments, position{frame: traced.frame, sequence: x.snapshotSequence() + 1})
+		run, err = p.startEmpty(x.files.segments, position{frame: highest.frame, sequence: x.snapshotSequence() + 1})
 	} else {
 		err = p.keepRun(x.files.segments, run)
 	}
 	if err != nil {
 		return err
 	}
-	return p.finish(x.mark, run, traced)
+	return p.finish(x.mark, run, highest)
 }
 
-// moveDamagedSnapshots puts the damaged snapshots of a log aside that holds what they covered: no record is lost.
-func (p *repair) moveDamagedSnapshots(x *examination) error {
-	for _, damage := range x.damagedSnapshots() {
-		p.report.Cause = damage
+func (p *repair) moveDamaged(snapshots []*DamageError) error {
+	for _, damage := range snapshots {
 		if err := p.moveAside(damage.File); err != nil {
 			return err
 		}
@@ -116,12 +113,11 @@ func (p *repair) moveDamagedSnapshots(x *examination) error {
 	return nil
 }
 
-// chooseRun returns the first unbroken run of frames that holds everything after the newest snapshot, which
-// ends at base, or an extent without segments when there is none.
+// chooseRun returns the first unbroken run of frames that has everything after the newest snapshot, which ends at base.
+// The result has no segments if there is none.
 func (p *repair) chooseRun(files []numberedFile, base uint64) (scanResult, error) {
 	for i := 0; i < len(files); {
-		// The mark is left out: it says how the log should end, and the log does not end so.
-		run, err := scan(files[i:], mark{}, nil)
+		run, err := scan(files[i:], mark{}, nil) // the mark names an end that is lost
 		var damage *DamageError
 		if err != nil && !errors.As(err, &damage) {
 			return scanResult{}, err
@@ -135,12 +131,12 @@ func (p *repair) chooseRun(files []numberedFile, base uint64) (scanResult, error
 	return scanResult{}, nil
 }
 
-// highestPosition returns the position behind the newest whole frame anywhere in the files.
+// highestPosition returns the position after the newest whole frame anywhere in the files.
 func highestPosition(files []numberedFile) (position, error) {
 	end := origin
 	for _, file := range files {
 		end.frame = max(end.frame, file.number)
-		data, err := readFrom(file.path, 0)
+		data, err := readFrom(file.path, 0, segmentFileBytesMax)
 		if err != nil {
 			return end, err
 		}
@@ -156,7 +152,7 @@ func highestPosition(files []numberedFile) (position, error) {
 	return end, nil
 }
 
-// keepRun puts everything aside that is not part of the run, the newest first.
+// keepRun moves everything aside that is not part of the run, newest first.
 func (p *repair) keepRun(files []numberedFile, run scanResult) error {
 	tail := run.segments[len(run.segments)-1]
 	for _, file := range slices.Backward(files) {
@@ -178,16 +174,16 @@ func (p *repair) keepRun(files []numberedFile, run scanResult) error {
 		if info.Size() == tail.bytes {
 			continue
 		}
-		kept, err := cutTail(p.o, "damaged", file.path, tail.bytes)
+		saved, err := cutTail(p.o, "damaged", file.path, tail.bytes)
 		if err != nil {
 			return err
 		}
-		p.report.SavedFiles, p.truncated = append(p.report.SavedFiles, kept), true
+		p.report.SavedFiles, p.truncated = append(p.report.SavedFiles, saved), true
 	}
 	return nil
 }
 
-// startEmpty puts all segments aside and begins an empty one behind the snapshot.
+// startEmpty moves all segments aside and begins an empty one after the snapshot.
 func (p *repair) startEmpty(files []numberedFile, at position) (scanResult, error) {
 	for _, file := range slices.Backward(files) {
 		if err := p.moveAside(file.path); err != nil {
@@ -195,27 +191,25 @@ func (p *repair) startEmpty(files []numberedFile, at position) (scanResult, erro
 		}
 	}
 	path := segmentPath(p.dir, at.frame)
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return scanResult{}, err
-	}
-	if err := errors.Join(p.o.disk.sync(f), f.Close(), p.o.disk.syncDir(p.dir)); err != nil {
+	if err := errors.Join(withFile(path, fileCreate, p.o.disk.sync), p.o.disk.syncDir(p.dir)); err != nil {
 		return scanResult{}, err
 	}
 	return scanResult{segments: []segment{{path: path, start: at}}, next: at}, nil
 }
 
-func (p *repair) moveAside(path string) error {
-	kept, err := p.o.disk.moveAside(path, "damaged", p.o.Clock())
-	if err != nil {
-		return fmt.Errorf("put %s aside: %w", path, err)
+func (p *repair) moveAside(paths ...string) error {
+	for _, path := range paths {
+		saved, err := p.o.disk.moveAside(path, "damaged", p.o.Clock())
+		if err != nil {
+			return fmt.Errorf("move %s aside: %w", path, err)
+		}
+		p.report.SavedFiles = append(p.report.SavedFiles, saved)
 	}
-	p.report.SavedFiles = append(p.report.SavedFiles, kept)
 	return nil
 }
 
-// finish writes the mark of what is left, says what is lost and looks whether the log is whole now.
-func (p *repair) finish(old mark, run scanResult, traced position) error {
+// finish writes the mark of the remaining log, reports the loss and verifies the log.
+func (p *repair) finish(old mark, run scanResult, highest position) error {
 	m := mark{generation: old.generation, first: run.segments[0].start.frame, end: run.next}
 	w, err := openMarkWriter(p.dir, p.o.disk, m)
 	if err != nil {
@@ -225,12 +219,12 @@ func (p *repair) finish(old mark, run scanResult, traced position) error {
 		return fmt.Errorf("close mark: %w", err)
 	}
 	p.report.First, p.report.Last = run.first(), run.last()
-	if traced.sequence > run.next.sequence {
-		p.report.LostFrom, p.report.LostTo = run.next.sequence, traced.sequence-1
+	if highest.sequence > run.next.sequence {
+		p.report.LostFrom, p.report.LostTo = run.next.sequence, highest.sequence-1
 	} else if p.truncated {
 		p.report.LostFrom = run.next.sequence
 	}
-	p.o.Logger.Warn("log repaired", "last", p.report.Last, "lostFrom", p.report.LostFrom, "lostTo", p.report.LostTo, "kept", len(p.report.SavedFiles))
+	p.o.Logger.Warn("log repaired", "last", p.report.Last, "lostFrom", p.report.LostFrom, "lostTo", p.report.LostTo, "saved", len(p.report.SavedFiles))
 	if _, err := examine(p.dir, nil); err != nil {
 		return fmt.Errorf("still damaged after the repair: %w", err)
 	}

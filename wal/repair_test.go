@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestRepairCutsAtTheFirstDamage flips a bit of each frame in turn: what was before it stays, what is lost
-// is said exactly, every byte is kept, and the log goes on.
+// TestRepairCutsAtTheFirstDamage flips a bit of each frame in turn: records before it stay, the loss is reported,
+// every byte is saved and the log is usable.
 func TestRepairCutsAtTheFirstDamage(t *testing.T) {
 	h := writeLog(t, 30)
 	dir := filepath.Join(scratch(t), "log")
@@ -72,7 +72,7 @@ func checkAppends(t *testing.T, dir string, last uint64) {
 	mustClose(t, l)
 }
 
-// corruptFiles flips a bit in the first frame of the segment; of several segments it spoils every frame.
+// corruptFiles flips a bit in the first frame of one segment, or in every frame of several.
 func corruptFiles(names ...string) func(map[string][]byte) {
 	return func(f map[string][]byte) {
 		for _, name := range names {
@@ -94,7 +94,7 @@ func corruptEnd(name string) func(map[string][]byte) {
 	}
 }
 
-// TestRepairCrash stops a repair at each step: the next repair, or the next start, goes on from there.
+// TestRepairCrash stops a repair at each step: the next repair, or Open, succeeds.
 func TestRepairCrash(t *testing.T) {
 	dir := filepath.Join(scratch(t), "log")
 	_, newer := compacted(t, dir)
@@ -165,7 +165,6 @@ func TestVerifyAndDumpChangeNothing(t *testing.T) {
 	}
 }
 
-// TestExists wants any one file of a log to be seen, and a directory that holds something else, or is absent, to have none.
 func TestExists(t *testing.T) {
 	whole := filepath.Join(scratch(t), "log")
 	compacted(t, whole)

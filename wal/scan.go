@@ -8,60 +8,69 @@ import (
 	"slices"
 )
 
-// scanSegment is one file of the log as the scan found it.
+// segment is one file of the log as the scan found it.
 type segment struct {
 	path  string
-	start position // of its first frame, also when it is still empty
-	bytes int64    // whole frames only
+	start position // of its first frame, also when it is empty
+	bytes int64    // of whole frames
 }
 
-// tornTail is the torn tail of the last segment.
+// tornTail is the torn end of the last segment.
 type tornTail struct {
 	path   string
-	offset int64 // the tail begins here
+	offset int64
 	bytes  int64
-	at     position // of the frame that it was to become
+	at     position // of the frame that was being written
 }
 
-// placement is where a frame lies.
+// location is where a frame was found.
 type location struct {
 	segment string
 	offset  int64
 }
 
-// result is the outcome of a scan.
+// scanResult is what a scan found.
 type scanResult struct {
 	segments []segment
-	next     position // behind the last whole frame
+	next     position // after the last whole frame
 	frames   uint64
 	records  uint64
 	bytes    int64
 	tornTail *tornTail
 }
 
-// first is the sequence of the oldest record, or of the first one to come when there is none.
-func (x scanResult) first() uint64 {
-	if len(x.segments) == 0 {
-		return x.next.sequence
+// first is the sequence of the oldest record, or of the next one in an empty log.
+func (r *scanResult) first() uint64 {
+	if len(r.segments) == 0 {
+		return r.next.sequence
 	}
-	return x.segments[0].start.sequence
+	return r.segments[0].start.sequence
 }
 
-// last is the sequence of the newest record, 0 when there never was one.
-func (x scanResult) last() uint64 { return x.next.sequence - 1 }
+// last is the sequence of the newest record, 0 if there never was one.
+func (r *scanResult) last() uint64 { return r.next.sequence - 1 }
+
+// end is the file and offset at which the scanned frames end.
+func (r *scanResult) end() (string, int64) {
+	if len(r.segments) == 0 {
+		return "the first segment", 0
+	}
+	last := r.segments[len(r.segments)-1]
+	return last.path, last.bytes
+}
 
 // scanner reads segments in order and checks that they are one unbroken chain of frames.
 type scanner struct {
-	mark          mark // zero when it was lost
+	mark          mark // zero if it was lost
 	buffer        []byte
 	visit         func(location, frame) error // may be nil
 	result        scanResult
-	positionKnown bool // extent.next is known
+	positionKnown bool // of result.next
 }
 
-// scanner reads the files and returns how far they are one whole log. An error is a *DamageError, a
-// *FormatError, one of the visitor or one of reading; the extent then ends before the place of the error.
-// Only the scan reads segments: the library panics or invents records on what it refuses.
+// scan reads segments and returns how far they form one whole log. Errors: *DamageError, *FormatError, those of visit
+// and of reading; the result then ends before the error. Segments are scanned before the library opens them, because
+// it panics or invents records on damaged ones.
 func scan(files []numberedFile, m mark, visit func(location, frame) error) (scanResult, error) {
 	s := &scanner{mark: m, visit: visit}
 	s.result.next = origin
@@ -93,10 +102,11 @@ func (s *scanner) scanFrames(file numberedFile, data []byte, last bool) error {
 	}
 	for off := 0; off < len(data); {
 		f, n, bad := decodeEntry(data[off:])
-		if bad == nil && s.positionKnown {
+		switch {
+		case bad != nil:
+		case s.positionKnown:
 			bad = f.checkPosition(s.result.next)
-		}
-		if bad == nil && !s.positionKnown {
+		default:
 			bad = s.takeFirstFrame(file, f, here)
 		}
 		if bad != nil {
@@ -110,26 +120,26 @@ func (s *scanner) scanFrames(file numberedFile, data []byte, last bool) error {
 	return nil
 }
 
-// checkSegmentName checks the name of the segment against where the one before it ended.
+// checkSegmentName compares the name of a segment with the end of the one before it.
 func (s *scanner) checkSegmentName(file numberedFile) error {
 	if len(s.result.segments) == 0 {
 		s.findStart(file)
 		return nil
 	}
 	if file.number != s.result.next.frame {
-		before := s.result.segments[len(s.result.segments)-1]
-		return s.damageError(before.path, before.bytes, newFault(0,
+		path, bytes := s.result.end()
+		return s.damageError(path, bytes, newFault(0,
 			fmt.Sprintf("the next segment to begin with frame %d", s.result.next.frame),
 			fmt.Sprintf("%s, which begins with %d", file.path, file.number)))
 	}
 	return nil
 }
 
-// findStart finds out what the first segment must begin with. When older segments were dropped only its own
-// first frame says so, unless the mark does.
+// findStart sets the position of the first segment if it is known: it is frame 1, or the one in the mark. Otherwise,
+// after older segments were dropped, it is taken from the segment's first frame.
 func (s *scanner) findStart(file numberedFile) {
 	switch {
-	case s.positionKnown: // the caller knew
+	case s.positionKnown: // set by the caller
 	case file.number == origin.frame:
 		s.positionKnown = true
 	case file.number == s.mark.end.frame:
@@ -137,7 +147,7 @@ func (s *scanner) findStart(file numberedFile) {
 	}
 }
 
-// takeFirstFrame takes the position of the first frame of a log whose beginning was dropped.
+// takeFirstFrame takes the position from the first frame of a log whose beginning was dropped.
 func (s *scanner) takeFirstFrame(file numberedFile, f frame, here *segment) *fault {
 	if f.index != file.number {
 		return newFault(16, fmt.Sprintf("frame %d", file.number), fmt.Sprintf("frame %d", f.index))
@@ -148,9 +158,9 @@ func (s *scanner) takeFirstFrame(file numberedFile, f frame, here *segment) *fau
 	return nil
 }
 
-// accept counts a whole frame in its place.
+// accept counts a whole frame.
 func (s *scanner) accept(at location, f frame, here *segment, n int) error {
-	if err := s.compareWithMark(at.segment, at.offset); err != nil {
+	if err := s.compareWithMark(at); err != nil {
 		return err
 	}
 	if s.visit != nil {
@@ -166,24 +176,21 @@ func (s *scanner) accept(at location, f frame, here *segment, n int) error {
 	return nil
 }
 
-// compareWithMark compares the position with the mark where both speak of the same frame. A difference means that
-// the chain is whole but is not the one that was acknowledged: an older or foreign copy.
-func (s *scanner) compareWithMark(path string, offset int64) error {
+// compareWithMark checks the position at the frame that the mark names. A difference means an older or foreign copy of
+// the log: an unbroken chain that is not the acknowledged one.
+func (s *scanner) compareWithMark(at location) error {
 	if s.result.next.frame != s.mark.end.frame || s.result.next == s.mark.end {
 		return nil
 	}
-	return s.damageError(path, offset, newFault(0,
-		fmt.Sprintf("sequence %d after checksum %08x, as the mark says", s.mark.end.sequence, s.mark.end.chain),
-		fmt.Sprintf("sequence %d after %08x", s.result.next.sequence, s.result.next.chain)))
+	return s.damageError(at.segment, at.offset, newFault(0,
+		fmt.Sprintf("record %d after checksum %08x, as in the mark", s.mark.end.sequence, s.mark.end.chain),
+		fmt.Sprintf("record %d after %08x", s.result.next.sequence, s.result.next.chain)))
 }
 
 // classify decides between a torn tail and damage.
 func (s *scanner) classify(path string, data []byte, off int, bad *fault, f frame, last bool) error {
-	if bad.version != 0 {
-		return &FormatError{File: path, Version: bad.version, Supported: FormatVersion}
-	}
 	if bad.torn && f.index != 0 && s.positionKnown {
-		// The header is whole although the rest is not, so it must be the right one.
+		// The header is intact although the rest is not, so it must be the right one.
 		if other := f.checkPosition(s.result.next); other != nil {
 			bad = other
 		}
@@ -193,7 +200,7 @@ func (s *scanner) classify(path string, data []byte, off int, bad *fault, f fram
 	}
 	rest := data[off:]
 	if later, at := findFrame(rest, s.result.next.frame); at >= 0 {
-		bad.found += fmt.Sprintf(", but frame %d whole at offset %d", later.index, off+at)
+		bad.found += fmt.Sprintf(", although frame %d at offset %d is intact", later.index, off+at)
 		return s.damageError(path, int64(off), bad)
 	}
 	if len(rest) > entryBytesMax {
@@ -201,51 +208,61 @@ func (s *scanner) classify(path string, data []byte, off int, bad *fault, f fram
 		return s.damageError(path, int64(off), bad)
 	}
 	if s.mark.end.frame > s.result.next.frame {
-		return s.acknowledgedDamage(path, int64(off), bad)
+		return bad.in(path, int64(off), s.result.next.sequence, hintAcknowledged)
 	}
 	s.result.tornTail = &tornTail{path: path, offset: int64(off), bytes: int64(len(rest)), at: s.result.next}
 	return nil
 }
 
 func (s *scanner) damageError(path string, offset int64, bad *fault) error {
-	return &DamageError{
-		File: path, Offset: offset + int64(bad.at), Sequence: s.result.next.sequence,
-		Expected: bad.expected, Found: bad.found, Hint: hintRestore,
-	}
+	return bad.in(path, offset, s.result.next.sequence, hintRestore)
 }
 
-func (s *scanner) acknowledgedDamage(path string, offset int64, bad *fault) error {
-	err := s.damageError(path, offset, bad)
-	var d *DamageError
-	if errors.As(err, &d) {
-		d.Hint = hintAcknowledged
+// checkEnd checks that the scanned segments reach the end.
+func (s *scanner) checkEnd(end position) error {
+	if s.result.next == end {
+		return nil
 	}
-	return err
+	path, bytes := s.result.end()
+	bad := newFault(0, fmt.Sprintf("records up to %d", end.sequence-1), fmt.Sprintf("the end at record %d", s.result.last()))
+	return bad.in(path, bytes, s.result.next.sequence, hintAcknowledged)
 }
 
-// readSegment returns the file's bytes in a buffer that the next read overwrites.
+// readSegment reads a file into a buffer that the next read overwrites.
 func (s *scanner) readSegment(path string) (data []byte, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("scan log: %w", err)
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("scan log: %w", err)
-	}
-	if info.Size() > segmentFileBytesMax {
-		return nil, s.damageError(path, segmentFileBytesMax, newFault(0,
-			fmt.Sprintf("a segment of at most %d bytes", segmentFileBytesMax), fmt.Sprintf("%d", info.Size())))
-	}
-	data = s.buffered(int(info.Size()))
-	if _, err := io.ReadFull(f, data); err != nil {
-		return nil, fmt.Errorf("scan %s: %w", path, err)
-	}
-	return data, nil
+	err = withFile(path, fileRead, func(f *os.File) error {
+		info, err := f.Stat()
+		if err != nil {
+			return fmt.Errorf("scan log: %w", err)
+		}
+		if info.Size() > segmentFileBytesMax {
+			return s.damageError(path, segmentFileBytesMax,
+				newFault(0, fmt.Sprintf("a segment of at most %d bytes", segmentFileBytesMax), fmt.Sprint(info.Size())))
+		}
+		data = s.buffered(int(info.Size()))
+		if _, err := io.ReadFull(f, data); err != nil {
+			return fmt.Errorf("scan %s: %w", path, err)
+		}
+		return nil
+	})
+	return data, err
 }
 
-// buffered is a buffer of so many bytes that the next call overwrites.
+// readPrefix reads the bytes that a segment is known to have; the file may have grown.
+func (s *scanner) readPrefix(here segment) (data []byte, err error) {
+	data = s.buffered(int(here.bytes))
+	err = withFile(here.path, fileRead, func(f *os.File) error {
+		n, err := io.ReadFull(f, data)
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			bad := newFault(n, fmt.Sprintf("a segment of %d bytes", here.bytes), fmt.Sprintf("the end after %d", n))
+			return bad.in(here.path, 0, s.result.next.sequence, hintAcknowledged)
+		}
+		return err
+	})
+	return data, err
+}
+
+// buffered is a buffer of size bytes that the next call overwrites.
 func (s *scanner) buffered(size int) []byte {
 	s.buffer = slices.Grow(s.buffer[:0], size)
 	return s.buffer[:size]

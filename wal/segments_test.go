@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// segmentDamages are what can happen to the segments of a log besides a torn tail.
+// segmentDamages is ways to damage the segments of a log, except torn tails.
 func segmentDamages(t *testing.T, h writtenLog) map[string]func(map[string][]byte) {
 	t.Helper()
 	other := otherLog(t, 40)
@@ -48,7 +48,7 @@ func segmentDamages(t *testing.T, h writtenLog) map[string]func(map[string][]byt
 		"frame twice": func(f map[string][]byte) {
 			f[names[1]] = slices.Insert(slices.Clone(f[names[1]]), offsets[1], f[names[1]][:offsets[1]]...)
 		},
-		"last damaged": func(f map[string][]byte) { // a whole frame lies behind it
+		"last damaged": func(f map[string][]byte) { // a whole frame follows it
 			f[last] = slices.Clone(f[last])
 			f[last][frameOffsets(t, h.files[last])[1]+45] ^= 1
 		},
@@ -57,8 +57,7 @@ func segmentDamages(t *testing.T, h writtenLog) map[string]func(map[string][]byt
 	}
 }
 
-// otherLog has the same frames, sequences and sizes with other bytes: an older copy of the log, as far
-// as names can tell.
+// otherLog has the same frames, sequences and sizes with other bytes, like an older copy of the log.
 func otherLog(t *testing.T, batches int) map[string][]byte {
 	t.Helper()
 	dir := t.TempDir()
@@ -86,7 +85,7 @@ func twiceLast(t *testing.T, data []byte) []byte {
 	return append(slices.Clone(data), data[offsets[len(offsets)-2]:]...)
 }
 
-// TestSegmentsAfterARoll covers the moments around the birth of a segment, when the last one is empty.
+// TestSegmentsAfterARoll tests logs whose last segment is empty.
 func TestSegmentsAfterARoll(t *testing.T) {
 	o := testOptions()
 	o.SegmentBytes = 1 // every batch fills a segment
@@ -124,7 +123,7 @@ func TestSegmentsAfterARoll(t *testing.T) {
 	}
 }
 
-// truncation is one case of the sweep: the last segment ends early, beside a mark.
+// truncation is one case of the sweep: the end of the last segment is missing, with some mark.
 type truncation struct {
 	name string
 	mark []byte // nil = no mark
@@ -190,7 +189,7 @@ func truncateEverywhere(t *testing.T, h writtenLog, c truncation, base int) {
 	}
 }
 
-// checkCut checks an opened log that was cut behind the batches and says whether its tail is ambiguous.
+// checkCut checks an opened log that was cut after the batches, and reports whether its tail is ambiguous.
 func checkCut(t *testing.T, l *Log, h writtenLog, batches int, tail []byte) bool {
 	t.Helper()
 	defer mustClose(t, l)

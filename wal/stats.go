@@ -5,32 +5,33 @@ import (
 	"time"
 )
 
-// Stats is how large a log is, and what it has done since it was opened.
+// Stats is the size of a log and the work done since it was opened.
 type Stats struct {
-	First, Last   uint64 // records that are in the log; Last is First-1 when there are none
+	First, Last   uint64 // records in the log; Last is First-1 if there are none
 	Segments      int
 	LogBytes      int64 // of all segments
 	Snapshots     int   // whole ones
-	SnapshotBytes int64 // of all whole ones
-	// SnapshotSequence and SnapshotAt are of the newest whole snapshot: the last record in it, and when it was finished. Zero without one.
+	SnapshotBytes int64 // of all of them
+	// SnapshotSequence is the last record in the newest whole snapshot, SnapshotAt when it was finished. Zero without
+	// one.
 	SnapshotSequence uint64
 	SnapshotAt       time.Time
 
-	Batches, Records uint64 // appended, each made durable
-	Bytes            int64  // that the segments grew by with them
+	Batches, Records uint64 // appended and durable
+	Bytes            int64  // of them in segments
 	Syncs            SyncTimes
 }
 
-// syncBounds is how many upper bounds SyncTimes has.
+// syncBounds is the number of upper bounds of SyncTimes.
 const syncBounds = 16
 
-// SyncTimes is how long the disk took to make batches durable, counted by length. One that failed is counted too.
+// SyncTimes is a histogram of the syncs of batches, failed ones included.
 type SyncTimes struct {
-	Counts [syncBounds + 1]uint64 // those up to each of SyncBounds, and last those beyond all
+	Counts [syncBounds + 1]uint64 // by upper bound; the last has none
 	Sum    time.Duration
 }
 
-// SyncBounds are the upper bounds of SyncTimes: from what a battery-backed cache takes to what makes a disk slow.
+// SyncBounds are the upper bounds of SyncTimes, from a battery-backed cache to a very slow disk.
 func SyncBounds() [syncBounds]time.Duration {
 	const us, ms = time.Microsecond, time.Millisecond
 	return [syncBounds]time.Duration{
@@ -39,7 +40,7 @@ func SyncBounds() [syncBounds]time.Duration {
 	}
 }
 
-// add counts one. A clock that was set back makes it none at all.
+// add counts one sync. A clock that was set back makes its duration 0.
 func (s *SyncTimes) add(took time.Duration) {
 	took = max(0, took)
 	bounds := SyncBounds()
@@ -48,7 +49,7 @@ func (s *SyncTimes) add(took time.Duration) {
 	s.Sum += took
 }
 
-// Stats never waits for the disk.
+// Stats returns the present numbers. It does not wait for the disk.
 func (l *Log) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,7 +68,7 @@ func (l *Log) Stats() Stats {
 	return s
 }
 
-// countSync counts how long a sync took that began at an instant.
+// countSync counts a sync that began at an instant and ends now.
 func (l *Log) countSync(began time.Time) {
 	took := l.options.Clock().Sub(began)
 	l.mu.Lock()

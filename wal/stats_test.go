@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// tickingClock goes on by the next of its steps at each look; behind the last it stands still.
+// tickingClock advances by the next step at each call, and then stops.
 func tickingClock(steps ...time.Duration) func() time.Time {
 	now := testClock()
 	return func() time.Time {
@@ -19,7 +19,6 @@ func tickingClock(steps ...time.Duration) func() time.Time {
 	}
 }
 
-// TestStats_WhatWasAppended counts batches, records and bytes as the files have them, and each sync by its length.
 func TestStats_WhatWasAppended(t *testing.T) {
 	dir, o := t.TempDir(), testOptions()
 	o.SegmentBytes = 0
@@ -47,7 +46,7 @@ func TestStats_WhatWasAppended(t *testing.T) {
 	}
 }
 
-// TestStats_ASyncThatFails is counted, its batch is not.
+// TestStats_ASyncThatFails counts the sync and not the batch.
 func TestStats_ASyncThatFails(t *testing.T) {
 	l := mustOpen(t, t.TempDir(), testOptions())
 	mustAppend(t, l, 1)
@@ -63,7 +62,6 @@ func TestStats_ASyncThatFails(t *testing.T) {
 	mustClose(t, l)
 }
 
-// TestStats_Snapshots tells the newest whole snapshot, also after a start, by the time of its file.
 func TestStats_Snapshots(t *testing.T) {
 	dir := t.TempDir()
 	l := mustOpen(t, dir, testOptions())
@@ -91,7 +89,7 @@ func TestStats_Snapshots(t *testing.T) {
 	}
 }
 
-// blockingStore is a store whose disk does not come back before it is let go.
+// blockingStore is a store whose sync blocks until released.
 type blockingStore struct {
 	store
 	entered, end chan struct{}
@@ -103,8 +101,8 @@ func (s blockingStore) Sync() error {
 	return s.store.Sync()
 }
 
-// TestStats_WaitsForNoDisk: while a sync hangs the log tells what it had before.
-func TestStats_WaitsForNoDisk(t *testing.T) {
+// TestStats_DoesNotWaitForDisk calls Stats while a sync hangs.
+func TestStats_DoesNotWaitForDisk(t *testing.T) {
 	l := mustOpen(t, t.TempDir(), testOptions())
 	mustAppend(t, l, 1)
 	real := l.store
@@ -127,7 +125,6 @@ func TestStats_WaitsForNoDisk(t *testing.T) {
 	mustClose(t, l)
 }
 
-// TestStats_BoundsRise: the bounds are in order, so that counting by them finds its place.
 func TestStats_BoundsRise(t *testing.T) {
 	last := time.Duration(0)
 	for _, bound := range SyncBounds() {

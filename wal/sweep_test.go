@@ -14,19 +14,18 @@ import (
 	"testing"
 )
 
-// readResult is what a reader made of a directory.
+// readResult is what a reader found in a directory.
 type readResult struct {
 	records   [][]byte
-	reported  bool // it said that something was not as it should be
+	reported  bool // it report that something was not as it should be
 	ambiguous bool
 	err       error // it refused
 }
 
-// logReader reads a directory without changing it. The sweeps take one, so that their controls can hand in
-// readers with a planted bug and show that the sweep would have caught them.
+// logReader reads a directory without changing it. Sweeps also run readers with planted bugs, which they must find.
 type logReader func(dir string) readResult
 
-// readExamined is the reader under test: what Open decides on.
+// readExamined is the reader under test.
 func readExamined(dir string) readResult {
 	var v readResult
 	x, err := examine(dir, func(_ location, f frame) error {
@@ -41,7 +40,7 @@ func readExamined(dir string) readResult {
 	return v
 }
 
-// readIgnoringMark is ours with a planted bug: it never looks at the mark.
+// readIgnoringMark is a planted bug: it ignores the mark.
 func readIgnoringMark(dir string) readResult {
 	path := filepath.Join(dir, markName)
 	if err := os.Rename(path, path+"-hidden"); err != nil {
@@ -53,7 +52,7 @@ func readIgnoringMark(dir string) readResult {
 	return v
 }
 
-// readIgnoringChecksum is a planted bug: it takes what the lengths delimit, as the library does.
+// readIgnoringChecksum is a planted bug: like the library it trusts lengths.
 func readIgnoringChecksum(dir string) readResult {
 	return readNaive(dir, func(data []byte, _ *position) (frame, int, bool) {
 		size, n := binary.Uvarint(data)
@@ -65,7 +64,7 @@ func readIgnoringChecksum(dir string) readResult {
 	})
 }
 
-// readIgnoringChain is a planted bug: every frame is checked, but not whether it follows the one before.
+// readIgnoringChain is a planted bug: it checks each frame but not their order.
 func readIgnoringChain(dir string) readResult {
 	return readNaive(dir, func(data []byte, _ *position) (frame, int, bool) {
 		f, n, bad := decodeEntry(data)
@@ -73,7 +72,7 @@ func readIgnoringChain(dir string) readResult {
 	})
 }
 
-// readIgnoringTrailer is a planted bug: position and chain are checked, the checksum is believed.
+// readIgnoringTrailer is a planted bug: it checks positions and chain, but not the frame's checksum.
 func readIgnoringTrailer(dir string) readResult {
 	return readNaive(dir, func(data []byte, at *position) (frame, int, bool) {
 		size, n := binary.Uvarint(data)
@@ -106,7 +105,7 @@ func checkPayloadLoosely(f frame) bool {
 	return true
 }
 
-// readNaive reads all segments with next and ends at the first entry that it does not take.
+// readNaive reads all segments with next, up to the first entry that next refuses.
 func readNaive(dir string, next func(data []byte, at *position) (frame, int, bool)) readResult {
 	l, err := listDir(dir)
 	if err != nil {
@@ -135,7 +134,7 @@ func readNaive(dir string, next func(data []byte, at *position) (frame, int, boo
 	return v
 }
 
-// writtenLog is a written log: its files and what they hold.
+// writtenLog is the files of a log and their contents.
 type writtenLog struct {
 	files   map[string][]byte
 	records [][]byte
@@ -173,7 +172,7 @@ func writeLog(t testing.TB, batches int, snapshots ...int) writtenLog {
 	return h
 }
 
-// check says what is wrong with a verdict on a damaged copy of the history, "" when nothing is.
+// check returns what is wrong with the reading of a damaged copy, "" if nothing is.
 func (h writtenLog) check(v readResult, acked bool) string {
 	if v.err != nil {
 		var damage *DamageError
@@ -200,7 +199,7 @@ func (h writtenLog) check(v readResult, acked bool) string {
 	return ""
 }
 
-// sweepResult counts what a sweep did.
+// sweepResult counts the cases of a sweep.
 type sweepResult struct {
 	cases, refused, reported, ambiguous, bad int
 	first                                    string
@@ -228,13 +227,13 @@ func (c *sweepResult) String() string {
 	return fmt.Sprintf("%d cases: %d refused, %d told, %d ambiguous, %d bad (%s)", c.cases, c.refused, c.reported, c.ambiguous, c.bad, c.first)
 }
 
-// damageError is one file of a history with other bytes.
+// damage is one file of a log with other bytes.
 type damage struct {
 	what, file string
 	data       []byte
 }
 
-// flips flips each stride-th bit of the files that are named.
+// flips flips each stride-th bit of the named files.
 func (h writtenLog) flips(names []string, stride int) iter.Seq[damage] {
 	return func(yield func(damage) bool) {
 		bit := 0
@@ -253,7 +252,7 @@ func (h writtenLog) flips(names []string, stride int) iter.Seq[damage] {
 	}
 }
 
-// zeros are runs of 64 zeros, from each stride-th byte of the segments on.
+// zeros overwrites 64 bytes with zeros, at each stride-th byte of the segments.
 func (h writtenLog) zeros(stride int) iter.Seq[damage] {
 	return func(yield func(damage) bool) {
 		for _, name := range segmentNames(h.files) {
@@ -271,7 +270,7 @@ func (h writtenLog) zeros(stride int) iter.Seq[damage] {
 	}
 }
 
-// sectors are random sectors of the segments filled with zeros or another byte.
+// sectors fills random sectors of the segments with zeros or another byte.
 func (h writtenLog) sectors(rounds int) iter.Seq[damage] {
 	names := slices.DeleteFunc(segmentNames(h.files), func(n string) bool { return len(h.files[n]) == 0 })
 	return func(yield func(damage) bool) {
@@ -293,7 +292,7 @@ func (h writtenLog) sectors(rounds int) iter.Seq[damage] {
 	}
 }
 
-// staleSegments are the segments of an older copy of the log in place of its own: only the chain tells them.
+// staleSegments replaces segments by those of an older copy: only the chain tells them apart.
 func (h writtenLog) staleSegments(other map[string][]byte) iter.Seq[damage] {
 	return func(yield func(damage) bool) {
 		for _, name := range segmentNames(h.files) {
@@ -304,7 +303,7 @@ func (h writtenLog) staleSegments(other map[string][]byte) iter.Seq[damage] {
 	}
 }
 
-// truncations end the last segment early, at each stride-th byte.
+// truncations cuts the last segment at each stride-th byte.
 func (h writtenLog) truncations(stride int) iter.Seq[damage] {
 	return func(yield func(damage) bool) {
 		name := lastWithFrames(h.files)
@@ -316,7 +315,7 @@ func (h writtenLog) truncations(stride int) iter.Seq[damage] {
 	}
 }
 
-// sampleSize lets a reader look at each damage. acked: all records of the history were acknowledged.
+// sweep runs a reader on each damage. acked: all records were acknowledged.
 func (h writtenLog) sweep(t testing.TB, read logReader, acked bool, all iter.Seq[damage]) *sweepResult {
 	t.Helper()
 	dir := filepath.Join(scratch(t), "log")
@@ -333,8 +332,8 @@ func (h writtenLog) sweep(t testing.TB, read logReader, acked bool, all iter.Seq
 	return c
 }
 
-// TestW4_DamageIsSeen sweeps damages over whole logs: each is told or refused, by its place. The planted readers show that the sweep would
-// notice.
+// TestW4_DamageIsSeen damages whole logs: each damage must be reported or refused. Readers with planted bugs must be
+// found.
 func TestW4_DamageIsSeen(t *testing.T) {
 	log, large, compacted := writeLog(t, 20, 9, 15), writeLog(t, 120, 40, 70), compactedLog(t)
 	plain := writeLog(t, 20)
@@ -343,10 +342,10 @@ func TestW4_DamageIsSeen(t *testing.T) {
 		return slices.Contains(names, name) && name != names[0] && name != lastWithFrames(compacted.files)
 	})
 	for name, c := range map[string]struct {
-		h       writtenLog
-		all     iter.Seq[damage]
-		told    bool // some are told and not refused
-		planted []logReader
+		h        writtenLog
+		all      iter.Seq[damage]
+		reported bool // some are reported and not refused
+		planted  []logReader
 	}{
 		"bit flips": {log, log.flips(slices.Sorted(maps.Keys(log.files)), sampleSize(13, 1)), true, nil},
 		"bit flips of segments": {plain, plain.flips(segmentNames(plain.files), sampleSize(61, 5)), false,
@@ -358,7 +357,7 @@ func TestW4_DamageIsSeen(t *testing.T) {
 		"cuts":                         {plain, plain.truncations(sampleSize(7, 1)), false, []logReader{readIgnoringMark}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := c.h.sweep(t, readExamined, true, c.all); got.bad > 0 || got.refused == 0 || got.ambiguous != 0 || c.told != (got.reported > 0) {
+			if got := c.h.sweep(t, readExamined, true, c.all); got.bad > 0 || got.refused == 0 || got.ambiguous != 0 || c.reported != (got.reported > 0) {
 				t.Errorf("sweep: %s", got)
 			}
 			for i, planted := range c.planted {
@@ -370,7 +369,7 @@ func TestW4_DamageIsSeen(t *testing.T) {
 	}
 }
 
-// compactedLog is a log that does not begin with record 1: its records are compared with what it holds undamaged.
+// compactedLog does not begin with record 1.
 func compactedLog(t *testing.T) writtenLog {
 	dir := scratch(t)
 	compacted(t, dir)
@@ -401,7 +400,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// frameOffsets returns where each frame of a segment begins, and the end.
+// frameOffsets is where each frame of a segment begins, and the end.
 func frameOffsets(t testing.TB, data []byte) []int {
 	t.Helper()
 	offsets := []int{0}
@@ -416,7 +415,6 @@ func frameOffsets(t testing.TB, data []byte) []int {
 	return offsets
 }
 
-// lastWithFrames is the name of the last segment that is not empty.
 func lastWithFrames(all map[string][]byte) string {
 	names := segmentNames(all)
 	for _, name := range slices.Backward(names) {

@@ -6,34 +6,33 @@ import (
 	"slices"
 )
 
-// Report is what there is in a directory.
+// Report describes a log directory.
 type Report struct {
-	First    uint64 // sequence of the oldest record, 1 when there never was one
-	Last     uint64 // sequence of the newest record, 0 when there never was one
+	First    uint64 // sequence of the oldest record; Last+1 if the log has none
+	Last     uint64 // sequence of the newest record, 0 if there never was one
 	Segments int
-	Batches  uint64 // batches
+	Batches  uint64
 	Records  uint64
 	LogBytes int64
 
-	TornBytes     int64 // at the end of the last segment; Open cuts them off and keeps them
-	AmbiguousTail bool  // the mark cannot exclude that something acknowledged stood behind the end
+	TornBytes     int64 // at the end of the last segment; Open moves them to a file
+	AmbiguousTail bool  // the mark cannot exclude that acknowledged records are missing at the end
 
 	Mark                MarkState
 	Snapshots           []SnapshotReport // ascending
-	UnfinishedSnapshots []string         // leftovers of unfinished snapshots; Open removes them
+	UnfinishedSnapshots []string         // files; Open removes them
 }
 
 // SnapshotReport is one snapshot file.
 type SnapshotReport struct {
 	File     string
-	Sequence uint64       // of the last record that it covers
-	Bytes    int64        // of the file, 0 when it is damaged
-	Damage   *DamageError // nil when it is whole
+	Sequence uint64       // of the last record in it
+	Bytes    int64        // of the file, 0 if it is damaged
+	Damage   *DamageError // nil if it is whole
 }
 
-// Verify reads and checks every byte of the log in dir and changes nothing. It refuses with ErrLocked when
-// a process writes there; a copy without the lock file needs no lock. Beside an error (*DamageError,
-// *FormatError, those of reading) the report holds what was counted before it.
+// Verify checks every byte of the log in dir and changes nothing. Errors: ErrLocked, *DamageError, *FormatError,
+// those of reading; the report then has everything found before.
 func Verify(dir string) (Report, error) {
 	var r Report
 	err := withSharedLock(dir, func() error {
@@ -62,15 +61,14 @@ func (x *examination) report() Report {
 	return r
 }
 
-// Exists says whether dir holds a log: a segment, a snapshot or a mark. A directory that is not there holds
-// none. Nothing is read but names. The errors are those of listing the directory.
+// Exists reports whether dir holds a log. It looks only at names; a missing directory holds none.
 func Exists(dir string) (bool, error) {
 	found, err := listDir(dir)
 	return len(found.mark)+len(found.segments)+len(found.snapshots)+len(found.foreign) > 0, err
 }
 
-// Files names what the log in dir consists of: the mark first, then segments and snapshots, unfinished ones too. What was put aside, the
-// lock and whatever else is there are not among them. A directory that is not there has none.
+// Files names the files of the log in dir: the mark first, then segments and snapshots, also unfinished ones. Files
+// that were moved aside, the lock and other files are not among them.
 func Files(dir string) ([]string, error) {
 	found, err := listDir(dir)
 	names := found.mark
@@ -80,7 +78,7 @@ func Files(dir string) ([]string, error) {
 	return slices.Concat(names, found.temps, found.foreign), err
 }
 
-// Entry is one record as Dump finds it.
+// Entry is one record of Dump.
 type Entry struct {
 	Sequence uint64
 	Segment  string // path of the file
@@ -89,9 +87,8 @@ type Entry struct {
 	Record   []byte // valid only during the call
 }
 
-// Dump calls visit for each record of the log in dir, in order, and changes nothing. On damage it has
-// visited every record before it. A torn tail is no record; Verify counts it. Errors: those of Verify, and
-// that of visit, which ends it.
+// Dump calls visit for each record of the log in dir, in order, and changes nothing. It visits every record before a
+// damage, and none of a torn tail. Errors: those of Verify, and that of visit, which ends it.
 func Dump(dir string, visit func(Entry) error) error {
 	err := withSharedLock(dir, func() error {
 		_, err := examine(dir, func(at location, f frame) error {

@@ -107,12 +107,15 @@ func restoreError(data string, err error) error {
 // backupError gives an error of a backup its exit code.
 func backupError(err error) error {
 	var damage *wal.BackupError
+	var format *wal.FormatError
 	var known *exit.Error
 	switch {
 	case errors.As(err, &known): // also one that joins others: the last word is one line
 		return known
 	case errors.As(err, &damage):
 		return exit.Errorf(exit.BadData, "%w", damage)
+	case errors.As(err, &format):
+		return exit.Errorf(exit.BadData, "%w", format)
 	case errors.Is(err, actors.ErrUnknownRecord):
 		return exit.Errorf(exit.BadData, "%w; read it with the program that wrote it, or a newer one", err)
 	}
