@@ -439,8 +439,8 @@ func TestW9_SnapshotAndTailAreTheWholeReplay(t *testing.T) {
 		image := w.journal.crashed()
 		short := replayed(t, w.config, image)
 		long := replayed(t, w.config, w.everything(image))
-		if !reflect.DeepEqual(short.Registry.State(), long.Registry.State()) || short.KeyPolicy != long.KeyPolicy {
-			t.Fatalf("%+v\nwant %+v", short.Registry.State(), long.Registry.State())
+		if !reflect.DeepEqual(short.Registry.Snapshot().State(), long.Registry.Snapshot().State()) || short.KeyPolicy != long.KeyPolicy {
+			t.Fatalf("%+v\nwant %+v", short.Registry.Snapshot().State(), long.Registry.Snapshot().State())
 		}
 		if !reflect.DeepEqual(short.Evicted, long.Evicted) {
 			t.Fatalf("accounts %x\nwant %x", short.Evicted, long.Evicted)

@@ -86,7 +86,7 @@ func (c *currencyActor) Fatal(l mailbox.Message) bool {
 // now is the view of this moment. A new one is made when an expiry has passed, after a change that brought
 // none, and when the clock was set back.
 func (c *currencyActor) now() *engine.RankedView {
-	view := c.snapshot.NextView(c.view, c.clock())
+	view := c.snapshot.View(c.view, c.clock())
 	if view != c.view {
 		c.view = view
 		c.rankings.clear()

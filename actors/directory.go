@@ -124,7 +124,7 @@ func (d *directoryActor) changed(latest *latestUpdate) {
 func (d *directoryActor) now() *engine.MarketView {
 	now := d.clock()
 	if d.market == nil || outdated(now, d.marketFrom, d.market.ChangesAt()) {
-		d.market, d.marketFrom = engine.NextMarketView(d.catalogue, d.snapshots, d.views, now), now
+		d.market, d.marketFrom = engine.NewMarketView(d.catalogue, d.snapshots, d.views, now), now
 		d.views = slices.Clone(d.market.Views())
 		d.currencyList = nil
 		d.institutions.clear()

@@ -62,12 +62,12 @@ func (s *System) populate(r *replayer) error {
 	}
 	c := &s.config
 	s.codes = slices.Sorted(maps.Keys(r.states))
-	s.unknownCurrency = engine.NewCurrencyState("", c.Catalogue, c.Rules).Snapshot().View(c.Clock())
+	s.unknownCurrency = engine.NewCurrencyState("", c.Catalogue, c.Rules).Snapshot().View(nil, c.Clock())
 	directory := &directoryActor{clock: c.Clock, catalogue: c.Catalogue}
 	for _, code := range s.codes {
 		directory.snapshots = append(directory.snapshots, r.states[code].Snapshot())
 	}
-	s.hasRates.Store(engine.NewMarketView(c.Catalogue, directory.snapshots, c.Clock()).Loaded())
+	s.hasRates.Store(slices.ContainsFunc(directory.snapshots, (*engine.CurrencySnapshot).HasRates))
 	clerk := &commitlog.Actor{
 		Fail: s.fail, Logger: c.Logger, Health: s.journalHealth, Writer: s.writer, Last: r.last,
 		Snapshot: commitlog.SnapshotPlan{
@@ -88,9 +88,9 @@ func (s *System) populate(r *replayer) error {
 	for i, code := range s.codes {
 		owner := s.newCurrencyActor(i, r.states[code], clerkRef)
 		owner.freshness = &freshness{currency: code}
-		seen := owner.snapshot.LastCheckedAt()
-		owner.freshness.set(owner.snapshot.FreshUntil(), seen)
-		r.accounts.ObserveWall(seen)
+		checkedAt, freshUntil := owner.snapshot.Freshness()
+		owner.freshness.set(freshUntil, checkedAt)
+		r.accounts.ObserveWall(checkedAt)
 		s.freshness = append(s.freshness, owner.freshness)
 		if owner.self, err = s.actors.Spawn("currency-"+code, &s.kinds.currency, owner); err != nil {
 			return err

@@ -262,7 +262,7 @@ func (c *currencyActor) apply(events []engine.Event, before *engine.RankedView) 
 		outcome.publishes = outcome.publishes || publishes(event)
 	}
 	outcome.snapshot = c.state.Snapshot()
-	outcome.freshUntil, outcome.checkedAt = outcome.snapshot.FreshUntil(), outcome.snapshot.LastCheckedAt()
+	outcome.checkedAt, outcome.freshUntil = outcome.snapshot.Freshness()
 	outcome.view = c.nextView(before)
 	return outcome
 }

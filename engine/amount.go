@@ -8,28 +8,27 @@ import (
 	"strings"
 )
 
-// Limits of a foreign amount (interface §8).
+// Limits of a foreign amount.
 const (
 	AmountWholeDigitsMax = 12
 	AmountPlacesMax      = 2
 )
 
-// AmountDOPBytesMax is the length of the longest AmountDOP: 999999999999.99 × 92233720368.54775807, which has 23 digits
-// before the point.
+// AmountDOPBytesMax is the length of the longest AmountDOP: 999999999999.99 × 92233720368.54775807.
 const AmountDOPBytesMax = 26
 
-// ErrAmount is what every refused amount wraps.
+// ErrAmount is wrapped by all errors of ParseAmount.
 var ErrAmount = errors.New("not an amount")
 
-// Amount is an exact amount of foreign currency, up to 12 integer digits and 2 decimals, with its text as it was given. The
-// zero Amount is none: its text is "".
+// Amount is an exact amount of foreign currency, with up to 12 integer digits and 2 decimals. It keeps the text that it was
+// read from, because answers repeat it. The zero Amount is no amount: its text is "".
 type Amount struct {
 	text  string
 	cents int64
 }
 
-// ParseAmount reads ^[0-9]{1,12}([.][0-9]{1,2})?$ and nothing else; the error wraps ErrAmount. It keeps the text, which must
-// not be borrowed from a buffer that is used again.
+// ParseAmount accepts exactly ^[0-9]{1,12}([.][0-9]{1,2})?$; the error wraps ErrAmount. It keeps text, which must not be in
+// a buffer that is used again.
 func ParseAmount(text string) (Amount, error) {
 	whole, fraction, dotted := strings.Cut(text, ".")
 	if whole == "" || len(whole) > AmountWholeDigitsMax || len(fraction) > AmountPlacesMax ||
@@ -44,50 +43,48 @@ func ParseAmount(text string) (Amount, error) {
 	return Amount{text: text, cents: cents}, nil
 }
 
-// String is the amount as the caller wrote it (S9).
+// String returns the amount as it was written.
 func (a Amount) String() string { return a.text }
 
-// FeeNotice is the default sentence about fees that goes with each conversion (S10).
+// FeeNotice is the default for the sentence about fees in each conversion.
 const FeeNotice = "El monto no incluye comisiones, impuestos ni cargos de la entidad; confirme el total antes de operar."
 
-// Conversion is one line of a comparison: what Amount costs, or brings, in DOP at Quote.
+// Conversion is the price of an amount at one rate.
 type Conversion struct {
 	Quote     *Rate
 	Operation Operation
 	Amount    Amount
 }
 
-// Side is the side of the quote that the operation applies (S1).
+// Side returns the side of the rate that the operation applies.
 func (c Conversion) Side() Decimal { return c.Quote.Side(c.Operation) }
 
-// AmountDOP is amount × side with exactly two decimals, rounded once, half up (S8). The side must be there (S4): without it
-// the answer is 0.00.
+// AmountDOP returns amount × side with exactly two decimals, rounded once, half up. Without a side it returns 0.00.
 func (c Conversion) AmountDOP() string { return string(c.AppendAmountDOP(nil)) }
 
-// AppendAmountDOP appends AmountDOP to dst, without allocating where dst has room for AmountDOPBytesMax. The product of cents
-// (47 bits) and units of 10^-8 (63 bits) is taken in 128.
+// AppendAmountDOP appends AmountDOP to dst; it does not allocate when dst has room for AmountDOPBytesMax.
 func (c Conversion) AppendAmountDOP(dst []byte) []byte {
-	high, low := bits.Mul64(uint64(c.Amount.cents), uint64(c.Side().units))
+	high, low := bits.Mul64(uint64(c.Amount.cents), uint64(c.Side().units)) // 47 and 63 bits
 	low, carry := bits.Add64(low, decimalScale/2, 0)
 	high += carry
-	quotientHigh, rest := high/decimalScale, high%decimalScale
-	quotientLow, _ := bits.Div64(rest, low, decimalScale)
+	quotientHigh, remainder := high/decimalScale, high%decimalScale
+	quotientLow, _ := bits.Div64(remainder, low, decimalScale)
 	return appendCents(dst, quotientHigh, quotientLow)
 }
 
-// appendCents appends the 128-bit number of cents as pesos with two decimals.
+// appendCents appends a 128-bit number of cents as pesos with two decimals.
 func appendCents(dst []byte, high, low uint64) []byte {
 	const chunk = 1_000_000_000_000_000_000 // 10^18
 	if high == 0 {
 		return appendPesos(dst, low/100, low%100)
 	}
-	top, rest := bits.Div64(high, low, chunk) // top < 10^7: 10^14 cents × 10^19 units / 10^8 have at most 25 digits
+	top, low := bits.Div64(high, low, chunk) // top < 10^7: 10^14 cents × 10^19 units / 10^8 have at most 25 digits
 	dst = strconv.AppendUint(dst, top, 10)
-	pesos := rest / 100 // 16 digits, with the zeros before them
+	pesos := low / 100 // 16 digits, with leading zeros
 	for limit := uint64(chunk / 1000); limit > pesos && limit > 1; limit /= 10 {
 		dst = append(dst, '0')
 	}
-	return appendPesos(dst, pesos, rest%100)
+	return appendPesos(dst, pesos, low%100)
 }
 
 func appendPesos(dst []byte, pesos, cents uint64) []byte {

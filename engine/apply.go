@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// apply makes an event true of the state. It is the only writer of a state, live and at recovery.
+// apply changes the store by an event. Everything that changes a store, live and during replay, goes through it.
 func (s *quoteStore) apply(event Event) {
 	switch e := event.(type) {
 	case *Refreshed:
@@ -15,7 +15,7 @@ func (s *quoteStore) apply(event Event) {
 			s.accept(e.Currency, from, &e.Quotes[i])
 		}
 		for i := range e.Quarantined {
-			s.quarantineObservation(e.Quarantined[i])
+			s.addQuarantined(e.Quarantined[i])
 		}
 		s.setAnsweredSlot(AnsweredSlot{e.SourceID, e.Slot, e.Currencies})
 	case *Released:
@@ -30,7 +30,7 @@ func (s *quoteStore) apply(event Event) {
 	}
 }
 
-// provenance is who said something, when, and with which precedence.
+// provenance is the source of a quote, when it was observed, and with which precedence.
 type provenance struct {
 	sourceID, upstream string
 	observedAt         time.Time
@@ -38,72 +38,72 @@ type provenance struct {
 	manual             bool
 }
 
-func (s *quoteStore) accept(currency string, from provenance, quoted *AcceptedQuote) {
+func (s *quoteStore) accept(currency string, from provenance, quote *AcceptedQuote) {
 	s.yielder.step(1)
-	if !quoted.Backfill {
-		q := s.mutableQuote(quoted.Key)
-		q.accept(q.nextSourceQuote(from, quoted))
+	if !quote.Backfill {
+		q := s.mutableQuote(quote.Key)
+		q.accept(q.nextSourceQuote(from, quote))
 	}
-	s.record(historyRow(currency, from, quoted))
+	s.record(historyRow(currency, from, quote))
 }
 
-// nextSourceQuote keeps CollectedAt while neither a side nor the date changes (T4).
-func (q *quote) nextSourceQuote(from provenance, quoted *AcceptedQuote) *SourceQuote {
+// nextSourceQuote keeps CollectedAt while neither a side nor the date changes.
+func (q *quote) nextSourceQuote(from provenance, quote *AcceptedQuote) *SourceQuote {
 	next := &SourceQuote{
-		Key: quoted.Key, SourceID: from.sourceID, Buy: quoted.Buy, Sell: quoted.Sell,
-		EffectiveDate: quoted.EffectiveDate, PublishedAt: quoted.PublishedAt, UpstreamSource: from.upstream,
-		CollectedAt: from.observedAt, LastCheckedAt: from.observedAt, ExpiresAt: quoted.ExpiresAt,
+		Key: quote.Key, SourceID: from.sourceID, Buy: quote.Buy, Sell: quote.Sell,
+		EffectiveDate: quote.EffectiveDate, PublishedAt: quote.PublishedAt, UpstreamSource: from.upstream,
+		CollectedAt: from.observedAt, LastCheckedAt: from.observedAt, ExpiresAt: quote.ExpiresAt,
 		Priority: from.priority, Manual: from.manual,
 	}
-	if last := q.sourceQuote(from.sourceID); last != nil && last.sameValue(quoted) {
+	if last := q.sourceQuote(from.sourceID); last != nil && last.sameValue(quote) {
 		next.CollectedAt = last.CollectedAt
 	}
 	return next
 }
 
-func (o *SourceQuote) sameValue(quoted *AcceptedQuote) bool {
-	return o.Buy.Equal(quoted.Buy) && o.Sell.Equal(quoted.Sell) && o.EffectiveDate == quoted.EffectiveDate
+func (q *SourceQuote) sameValue(quote *AcceptedQuote) bool {
+	return q.Buy.Equal(quote.Buy) && q.Sell.Equal(quote.Sell) && q.EffectiveDate == quote.EffectiveDate
 }
 
-func (s *quoteStore) quarantineObservation(held Quarantined) {
+func (s *quoteStore) addQuarantined(quarantined Quarantined) {
 	s.yielder.step(1)
-	s.quarantine = append(s.quarantine, held)
-	s.quarantineIDs[held.key()] = held.ID
-	s.lastQuarantineID = max(s.lastQuarantineID, held.ID)
+	s.quarantine = append(s.quarantine, quarantined)
+	s.quarantineIDs[quarantined.key()] = quarantined.ID
+	s.lastQuarantineID = max(s.lastQuarantineID, quarantined.ID)
 	if len(s.quarantine) > quarantineMax {
 		delete(s.quarantineIDs, s.quarantine[0].key())
 		s.quarantine = s.quarantine[1:]
 	}
-	s.addPending(held)
+	s.addPending(&quarantined)
 }
 
-// pendingOf remembers an implausible value, which the next answer of its source may confirm.
-func (s *quoteStore) addPending(held Quarantined) {
-	if held.Reason != Jump && held.Reason != OffMarket {
+// addPending remembers an implausible value, which the next observation of its source may confirm.
+func (s *quoteStore) addPending(quarantined *Quarantined) {
+	if quarantined.Reason != Jump && quarantined.Reason != OffMarket {
 		return
 	}
-	key := held.Observation.Key()
-	if last := s.quote(key).sourceQuote(held.SourceID); last != nil && !held.ObservedAt.After(last.LastCheckedAt) {
+	key := quarantined.Observation.Key()
+	if last := s.quote(key).sourceQuote(quarantined.SourceID); last != nil && !quarantined.ObservedAt.After(last.LastCheckedAt) {
 		return
 	}
-	buy, _ := readSide(held.Observation.Buy)
-	sell, _ := readSide(held.Observation.Sell)
-	s.mutableQuote(key).addPending(PendingConfirmation{key, held.SourceID, held.ObservedAt, buy, sell})
+	buy, _ := readSide(quarantined.Observation.Buy)
+	sell, _ := readSide(quarantined.Observation.Sell)
+	s.mutableQuote(key).addPending(PendingConfirmation{key, quarantined.SourceID, quarantined.ObservedAt, buy, sell})
 }
 
-func (h *Quarantined) key() quarantineKey {
-	key := h.Observation.Key()
+func (q *Quarantined) key() quarantineKey {
+	key := q.Observation.Key()
 	return quarantineKey{
-		h.SourceID, key.Institution, key.Channel, key.Kind, h.Observation.Buy, h.Observation.Sell,
-		h.Observation.EffectiveDate, h.Observation.PublishedAt.UnixNano(), h.ObservedAt.UnixNano(),
+		q.SourceID, key.Institution, key.Channel, key.Kind, q.Observation.Buy, q.Observation.Sell,
+		q.Observation.EffectiveDate, q.Observation.PublishedAt.UnixNano(), q.ObservedAt.UnixNano(),
 	}
 }
 
-func (s *quoteStore) removeQuarantined(heldID uint64) {
+func (s *quoteStore) removeQuarantined(id uint64) {
 	for i := range s.quarantine {
-		if s.quarantine[i].ID == heldID {
+		if s.quarantine[i].ID == id {
 			delete(s.quarantineIDs, s.quarantine[i].key())
-			s.quarantine = slices.Concat(s.quarantine[:i], s.quarantine[i+1:]) // boards handed out before keep theirs
+			s.quarantine = slices.Concat(s.quarantine[:i], s.quarantine[i+1:]) // snapshots share the old array
 			return
 		}
 	}

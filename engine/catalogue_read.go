@@ -17,35 +17,32 @@ const (
 	cataloguePriorityMax = 9_007_199_254_740_991
 )
 
-// catalogueFile is what one file says, in its order.
-type catalogueFile struct {
-	institutions []*Institution
-	currencies   []*Currency
-	sources      []Source
-}
-
-// readCatalogueFile reads and checks a whole file; the error joins all its problems.
-func readCatalogueFile(r io.Reader, name string) (*catalogueFile, error) {
+// read adds the entries of a file. After an error the catalogue must not be used.
+func (c *Catalogue) read(r io.Reader, name string) error {
 	data, err := io.ReadAll(io.LimitReader(r, catalogueBytesMax+1))
 	if err != nil {
-		return nil, fmt.Errorf("read catalogue %s: %w", name, err)
+		return fmt.Errorf("read catalogue %s: %w", name, err)
 	}
-	file := new(catalogueFile)
-	err = jsonfile.Read(name, data, catalogueBytesMax, "split it", func(top *jsonfile.Object) {
-		eachEntry(top, "institutions", "id", func(e *entry) { file.institutions = append(file.institutions, e.institution()) })
-		eachEntry(top, "currencies", "code", func(e *entry) { file.currencies = append(file.currencies, e.currency()) })
-		eachEntry(top, "sources", "id", func(e *entry) { file.sources = append(file.sources, e.source()) })
+	return jsonfile.Read(name, data, catalogueBytesMax, "split it", func(top *jsonfile.Object) {
+		eachEntry(top, "institutions", "id", func(e *entry) {
+			institution := e.institution()
+			c.institutions[institution.ID] = institution
+		})
+		eachEntry(top, "currencies", "code", func(e *entry) {
+			currency := e.currency()
+			c.currencies[currency.Code] = currency
+		})
+		eachEntry(top, "sources", "id", func(e *entry) {
+			source := e.source()
+			c.sources[source.ID] = source
+		})
 	})
-	if err != nil {
-		return nil, err
-	}
-	return file, nil
 }
 
-// entry is one object of a catalogue file.
+// entry is an institution, currency or source in a file.
 type entry struct{ *jsonfile.Object }
 
-// eachEntry visits the objects of one list of the file. It is an error when two of them carry the same key text.
+// eachEntry visits the entries of one list; two with the same key are an error.
 func eachEntry(top *jsonfile.Object, list, key string, visit func(*entry)) {
 	first := map[string]string{}
 	top.Each(list, catalogueBytesMax, func(o *jsonfile.Object) {
@@ -98,7 +95,7 @@ func (e *entry) source() Source {
 	}
 }
 
-// wholeEntryHint is the way out where a key is missing.
+// wholeEntryHint is what to do about a missing key.
 const wholeEntryHint = "; an entry is given as a whole, also when it replaces a known one"
 
 func (e *entry) id(key string) string {

@@ -2,26 +2,26 @@ package engine
 
 import "time"
 
-// Command is something that somebody wants to be true of one currency's quotes.
+// Command asks for a change of one currency's state.
 type Command interface{ command() }
 
-// Observe takes refreshes in, in the given order; all observations must be of the book's currency.
+// Observe adds the observations of refreshes, in the given order. All must be of the state's currency.
 type Observe struct{ Refreshes []Refresh }
 
-// Withdraw ends the offer that a source makes for a quote.
+// Withdraw removes the quote of one source.
 type Withdraw struct {
 	Key      QuoteKey
 	SourceID string
 	By       string
 }
 
-// Release publishes a quarantined observation after all.
+// Release publishes an observation that is in quarantine.
 type Release struct {
 	QuarantineID uint64
 	By           string
 }
 
-// Reject drops a quarantined observation for good.
+// Reject removes an observation from quarantine.
 type Reject struct {
 	QuarantineID uint64
 	By           string
@@ -32,21 +32,21 @@ func (Withdraw) command() {}
 func (Release) command()  {}
 func (Reject) command()   {}
 
-// Rules are the limits of the firewall between sources and what is served (I3).
+// Rules are the limits that observations are checked against.
 type Rules struct {
-	// JumpPermille is how far a side may move from the source's own last good value, in thousandths.
+	// JumpPermille is how far a side may move from the source's last good value, in thousandths.
 	JumpPermille int64
-	// MedianPermille is how far a side may lie from the median of the fresh quotes, in thousandths.
+	// MedianPermille is how far a side may be from the median of the fresh quotes, in thousandths.
 	MedianPermille int64
-	// MedianQuotesMin is how many fresh quotes a median needs to count.
+	// MedianQuotesMin is how many fresh quotes a median needs.
 	MedianQuotesMin int
-	// LastGoodAgeMax is for how long a last good value is a measure for the next one.
+	// LastGoodAgeMax is how long a last good value is compared with.
 	LastGoodAgeMax time.Duration
-	// FutureDaysMax is how far in the future an effective date may lie.
+	// FutureDaysMax is how far ahead an effective date may be.
 	FutureDaysMax int
-	// HistoryDays is how many local dates of commercial rows are kept, at least HistoryDaysMin. Reference rows are kept for good.
+	// HistoryDays is how many days of commercial rows are kept, at least HistoryDaysMin. Reference rows are never dropped.
 	HistoryDays int
 }
 
-// HistoryDaysMin is the depth of history that is promised (T9).
+// HistoryDaysMin is how many days of history are promised.
 const HistoryDaysMin = 366

@@ -1,154 +1,57 @@
 package engine
 
-import (
-	"time"
-)
+import "time"
 
-// CurrencySnapshot is the immutable state of one currency. What is stale depends on the clock, so a board is looked at through a RankedView.
+// CurrencySnapshot is the state of one currency at one time, immutable. View adds what depends on the clock.
 type CurrencySnapshot struct {
 	currency   string
 	catalogue  *Catalogue
-	quotes     []*quote      // in list order (P4); some may have no offer
-	days       []*day        // by date
-	quarantine []Quarantined // oldest first
+	quotes     []*quote // in list order; some may have no source quote
+	days       []*day   // by date
+	quarantine []Quarantined
 	slots      []AnsweredSlot
 
 	lastQuarantineID uint64
 }
 
-// Currency is the code of the board's currency.
-func (b *CurrencySnapshot) Currency() string { return b.currency }
+// Currency returns the currency's code.
+func (s *CurrencySnapshot) Currency() string { return s.currency }
 
-// Quarantine is the quarantine, oldest first.
-func (b *CurrencySnapshot) Quarantine() []Quarantined { return b.quarantine }
+// Quarantine returns the observations in quarantine, oldest first.
+func (s *CurrencySnapshot) Quarantine() []Quarantined { return s.quarantine }
 
-// Saved is the book as a snapshot keeps it. It copies the history, so it is for whoever has time: not for the book's owner.
-func (b *CurrencySnapshot) Saved() SavedCurrency {
-	out := SavedCurrency{Currency: b.currency, Quarantine: b.quarantine, LastQuarantineID: b.lastQuarantineID, Slots: b.slots}
-	for _, q := range b.quotes {
-		for _, offer := range q.sourceQuotes {
-			out.SourceQuotes = append(out.SourceQuotes, *offer)
+// HasRates reports that a rate was ever published, possibly one of an institution that is now inactive.
+func (s *CurrencySnapshot) HasRates() bool { return len(s.days) > 0 }
+
+// Saved returns the state in the form that is written to snapshots and backups. It copies the whole history, so the owner
+// of the state should leave it to another goroutine.
+func (s *CurrencySnapshot) Saved() SavedCurrency {
+	out := SavedCurrency{Currency: s.currency, Quarantine: s.quarantine, LastQuarantineID: s.lastQuarantineID, Slots: s.slots}
+	for _, q := range s.quotes {
+		for _, quote := range q.sourceQuotes {
+			out.SourceQuotes = append(out.SourceQuotes, *quote)
 		}
 		out.Pending = append(out.Pending, q.pending...)
 	}
-	for _, day := range b.days {
+	for _, day := range s.days {
 		out.History = append(out.History, day.rows...)
 	}
 	return out
 }
 
-// Rates is the part of the published rates that a query asks for.
-func (v *RankedView) Rates(q RatesQuery) *Page[*Rate] { return ratesPage([]*RankedView{v}, q) }
-
-// ratesPage lists several currencies one after the other; views are sorted by currency.
-func ratesPage(views []*RankedView, q RatesQuery) *Page[*Rate] {
-	cut := pager[*Rate]{request: q.PageRequest}
-	rest := q.Filter
-	rest.Currency = "" // is that of the views that are looked at
-	var changesAt time.Time
-	for _, view := range views {
-		if q.Currency != "" && q.Currency != view.currency {
-			continue
-		}
-		changesAt = earlier(changesAt, view.changesAt)
-		rates := view.rates
-		if q.Institution != "" {
-			rates = view.ofInstitution(q.Institution)
-		}
-		addMatching(&cut, rates, &rest)
-	}
-	return cut.page(changesAt)
-}
-
-// Ranking is the part of the ranking that a query asks for.
-func (v *RankedView) Ranking(q RankingQuery) *Page[*Rate] {
-	if q.Kind == "" {
-		q.Kind = Commercial
-	}
-	if q.Kind == Reference && !q.ForConvert { // S5
-		return newPage[*Rate](nil, 0, q.PageRequest, time.Time{})
-	}
-	list := v.toBuy
-	if q.Operation == Sell {
-		list = v.toSell
-	}
-	cut := pager[*Rate]{request: q.PageRequest}
-	addMatching(&cut, list, &q.Filter)
-	return cut.page(v.changesAt)
-}
-
-// pager takes the matches of a list one by one and keeps those of the page (P1, P2).
-type pager[T any] struct {
-	request PageRequest
-	total   int
-	items   []T
-}
-
-func (c *pager[T]) add(item T) {
-	if c.total >= c.request.Cursor && len(c.items) < c.request.Limit {
-		c.items = append(c.items, item)
-	}
-	c.total++
-}
-
-func (c *pager[T]) page(changesAt time.Time) *Page[T] {
-	return newPage(c.items, c.total, c.request, changesAt)
-}
-
-// addMatching adds the rates that match.
-func addMatching(c *pager[*Rate], rates []*Rate, f *Filter) {
-	for _, rate := range rates {
-		if f.matches(rate) {
-			c.add(rate)
-		}
-	}
-}
-
-func (f *Filter) matches(rate *Rate) bool {
-	return (f.Currency == "" || f.Currency == rate.Currency) &&
-		f.matchesKey(QuoteKey{rate.InstitutionID, rate.Channel, rate.Kind})
-}
-
-func (f *Filter) matchesKey(key QuoteKey) bool {
-	return (f.Institution == "" || f.Institution == key.Institution) &&
-		(f.Channel == "" || f.Channel == key.Channel) &&
-		(f.Kind == "" || f.Kind == key.Kind)
-}
-
-// newPage completes a page whose items are cut already.
-func newPage[T any](items []T, total int, cut PageRequest, changesAt time.Time) *Page[T] {
-	next := cut.Cursor + len(items)
-	if next >= total || next > CursorMax || len(items) == 0 {
-		next = NoNextCursor
-	}
-	return &Page[T]{Items: items, Total: total, NextCursor: next, ChangesAt: changesAt}
-}
-
-// FreshUntil is when the last offer of an active institution expires: until then something current is published. Zero without offers.
-func (b *CurrencySnapshot) FreshUntil() time.Time {
-	var until time.Time
-	for _, q := range b.quotes {
-		if institution, known := b.catalogue.Institution(q.key.Institution); !known || !institution.Active { // P7
-			continue
-		}
-		for _, offer := range q.sourceQuotes {
-			if offer.ExpiresAt.After(until) {
-				until = offer.ExpiresAt
+// Freshness returns when a source last confirmed a quote, and when the last quote of an active institution expires: until
+// then a current rate is published. Both are zero without quotes.
+func (s *CurrencySnapshot) Freshness() (checkedAt, freshUntil time.Time) {
+	for _, q := range s.quotes {
+		institution, known := s.catalogue.Institution(q.key.Institution)
+		for _, quote := range q.sourceQuotes {
+			if quote.LastCheckedAt.After(checkedAt) {
+				checkedAt = quote.LastCheckedAt
+			}
+			if known && institution.Active && quote.ExpiresAt.After(freshUntil) {
+				freshUntil = quote.ExpiresAt
 			}
 		}
 	}
-	return until
-}
-
-// LastCheckedAt is when a source was heard last, zero without offers.
-func (b *CurrencySnapshot) LastCheckedAt() time.Time {
-	var seen time.Time
-	for _, q := range b.quotes {
-		for _, offer := range q.sourceQuotes {
-			if offer.LastCheckedAt.After(seen) {
-				seen = offer.LastCheckedAt
-			}
-		}
-	}
-	return seen
+	return checkedAt, freshUntil
 }

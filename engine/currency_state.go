@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// DefaultRules are limits that hold back every error of the four years of real observations and next to no good value.
+// DefaultRules returns limits that refuse every error in four years of real observations and at most one good value in a
+// thousand.
 func DefaultRules() Rules {
 	return Rules{
 		JumpPermille: 50, MedianPermille: 100, MedianQuotesMin: 5,
@@ -13,79 +14,84 @@ func DefaultRules() Rules {
 	}
 }
 
-// CurrencyState is the mutable state of one currency: offers, history, quarantine. It has one owner, which is the only caller of its
-// methods; what it hands out (Decision, CurrencySnapshot, SavedCurrency) is immutable and may be read by anyone.
+// CurrencyState is the mutable state of one currency: quotes, history and quarantine. Only its owner may call its methods;
+// the values they return are immutable and may be read by any goroutine.
 type CurrencyState struct {
 	currency   string
 	catalogue  *Catalogue
 	rules      Rules
 	store      *quoteStore
-	snapshot   *CurrencySnapshot
-	quotes     []*quote // of the last board, in list order
-	days       []*day   // of the last board, by date
-	oldestFull Date     // from this day on the last board keeps all rows
+	snapshot   *CurrencySnapshot // nil after a change
+	quotes     []*quote          // of the last snapshot, in list order
+	days       []*day            // of the last snapshot, by date
+	oldestFull Date              // from this day on the last snapshot has all rows
 }
 
-// NewCurrencyState is a book without facts.
+// NewCurrencyState returns an empty state.
 func NewCurrencyState(currency string, catalogue *Catalogue, rules Rules) *CurrencyState {
 	rules.HistoryDays = max(rules.HistoryDays, HistoryDaysMin)
-	// Days ahead are counted on top: the newest day may be one of them.
-	return &CurrencyState{currency: currency, catalogue: catalogue, rules: rules, store: newQuoteStore(rules.HistoryDays + rules.FutureDaysMax)}
+	// Days ahead are added because the newest day may be one of them.
+	store := newQuoteStore(rules.HistoryDays + rules.FutureDaysMax)
+	return &CurrencyState{currency: currency, catalogue: catalogue, rules: rules, store: store}
 }
 
-// RestoreCurrencyState is the book that a snapshot describes.
+// RestoreCurrencyState returns the state that was saved.
 func RestoreCurrencyState(from SavedCurrency, catalogue *Catalogue, rules Rules) *CurrencyState {
-	book := NewCurrencyState(from.Currency, catalogue, rules)
-	for _, offer := range from.SourceQuotes {
-		book.store.mutableQuote(offer.Key).accept(&offer)
+	c := NewCurrencyState(from.Currency, catalogue, rules)
+	for _, quote := range from.SourceQuotes {
+		c.store.mutableQuote(quote.Key).accept(&quote)
 	}
-	book.store.restoreRows(from.History)
-	for _, suspect := range from.Pending {
-		book.store.mutableQuote(suspect.Key).addPending(suspect)
+	c.store.restoreRows(from.History)
+	for _, pending := range from.Pending {
+		c.store.mutableQuote(pending.Key).addPending(pending)
 	}
-	for _, held := range from.Quarantine {
-		book.store.quarantine = append(book.store.quarantine, held)
-		book.store.quarantineIDs[held.key()] = held.ID
+	for _, quarantined := range from.Quarantine {
+		c.store.quarantine = append(c.store.quarantine, quarantined)
+		c.store.quarantineIDs[quarantined.key()] = quarantined.ID
 	}
-	book.store.slots, book.store.slotsShared = from.Slots, true
-	book.store.lastQuarantineID = from.LastQuarantineID
-	return book
+	c.store.slots, c.store.slotsShared = from.Slots, true
+	c.store.lastQuarantineID = from.LastQuarantineID
+	return c
 }
 
-// Apply makes a durable event true. It depends on nothing but the event and the state.
-func (b *CurrencyState) Apply(event Event) {
-	b.store.apply(event)
-	b.snapshot = nil
+// Apply changes the state by a durable event. The result depends only on the event and the state.
+func (c *CurrencyState) Apply(event Event) {
+	c.store.apply(event)
+	c.snapshot = nil
 }
 
-// Saved is the book as a snapshot keeps it.
-func (b *CurrencyState) Saved() SavedCurrency { return b.Snapshot().Saved() }
+// Saved returns the state in the form that is written to snapshots and backups.
+func (c *CurrencyState) Saved() SavedCurrency { return c.Snapshot().Saved() }
 
-// CurrencySnapshot is the immutable state of the book; the same one until an event is applied.
-func (b *CurrencyState) Snapshot() *CurrencySnapshot {
-	if b.snapshot != nil {
-		return b.snapshot
+// Snapshot returns an immutable copy of the state, the same one until an event is applied.
+func (c *CurrencyState) Snapshot() *CurrencySnapshot {
+	if c.snapshot != nil {
+		return c.snapshot
 	}
-	b.snapshotQuotes()
-	b.snapshotDays()
-	b.store.slotsShared = true
-	held := b.store.quarantine
-	b.snapshot = &CurrencySnapshot{
-		currency: b.currency, catalogue: b.catalogue, quotes: b.quotes, days: b.days,
-		quarantine: held[:len(held):len(held)], // later ones are appended behind it
-		slots:      b.store.slots, lastQuarantineID: b.store.lastQuarantineID,
+	c.snapshotQuotes()
+	c.snapshotDays()
+	c.store.slotsShared = true
+	quarantine := c.store.quarantine
+	c.snapshot = &CurrencySnapshot{
+		currency: c.currency, catalogue: c.catalogue, quotes: c.quotes, days: c.days,
+		quarantine: quarantine[:len(quarantine):len(quarantine)], // the store appends behind it
+		slots:      c.store.slots, lastQuarantineID: c.store.lastQuarantineID,
 	}
-	return b.snapshot
+	return c.snapshot
 }
 
-// snapshotQuotes makes a list of quotes in which those that have changed stand for the ones before; boards handed out before keep
-// theirs.
-func (b *CurrencyState) snapshotQuotes() {
-	s := b.store
+// View returns Snapshot().View(old, now), yielding in between.
+func (c *CurrencyState) View(old *RankedView, now time.Time) *RankedView {
+	return c.Snapshot().view(old, now, c.store.yielder)
+}
+
+// snapshotQuotes replaces the list of quotes by one with the quotes that have changed.
+func (c *CurrencyState) snapshotQuotes() {
+	s := c.store
 	if len(s.changedQuotes) == 0 {
 		return
 	}
-	list, known := slices.Clone(b.quotes), len(b.quotes)
+	list, known := slices.Clone(c.quotes), len(c.quotes)
 	for _, q := range s.changedQuotes {
 		s.yielder.step(1)
 		q.shared = true
@@ -95,13 +101,11 @@ func (b *CurrencyState) snapshotQuotes() {
 			list = append(list, q)
 		}
 	}
-	if len(list) > known { // the rest is in order already
+	if len(list) > known {
 		s.yielder.step(len(list))
-		slices.SortFunc(list, compareQuotes)
+		slices.SortFunc(list, func(a, b *quote) int { return a.key.Compare(b.key) })
 	}
-	b.quotes, s.changedQuotes = list, s.changedQuotes[:0]
+	c.quotes, s.changedQuotes = list, s.changedQuotes[:0]
 }
-
-func compareQuotes(a, b *quote) int { return a.key.Compare(b.key) }
 
 func compareQuoteKey(q *quote, key QuoteKey) int { return q.key.Compare(key) }

@@ -10,27 +10,25 @@ import (
 	"github.com/cockroachdb/apd/v3"
 )
 
-// Limits of a decimal: the contract's fractional digits, and what fits 64 bits at that scale.
+// Limits of a decimal.
 const (
 	DecimalPlacesMax = 8
 	decimalScale     = 100_000_000 // units in 1, = 10^DecimalPlacesMax
-	decimalDigitsMax = 60          // longer texts are no rate, and are refused before any arithmetic
+	decimalDigitsMax = 60          // longer texts are refused before any arithmetic
 )
 
-// ErrDecimal is what every refused decimal text wraps.
+// ErrDecimal is wrapped by all errors of ParseDecimal and ReadDecimal.
 var ErrDecimal = errors.New("not a decimal")
 
-// Decimal is a non-negative exact decimal with at most eight fractional digits: a side of a rate. It keeps the
-// text it was read from, because answers repeat it verbatim (S9), beside its value in units of 10^-8, which
-// orders and multiplies it. The zero Decimal is null: a side that the source does not publish.
+// Decimal is one side of a rate: a non-negative exact decimal with at most eight fractional digits. It keeps the text that
+// it was read from, because answers repeat it. The zero Decimal is null: a side that is not published.
 type Decimal struct {
 	text  string
-	units int64
+	units int64 // of 10^-8
 }
 
-// ParseDecimal reads a decimal in the contract's form, ^[0-9]+([.][0-9]{1,8})?$, and keeps its text verbatim, so the text
-// must not be borrowed from a buffer that is used again. Texts of more than 60 characters and values of 92,233,720,368.54775808
-// and more are refused; so is everything else, with an error that wraps ErrDecimal.
+// ParseDecimal accepts the form of the contract, ^[0-9]+([.][0-9]{1,8})?$, up to 60 characters and below
+// 92,233,720,368.54775808; the error wraps ErrDecimal. It keeps text, which must not be in a buffer that is used again.
 func ParseDecimal(text string) (Decimal, error) {
 	whole, fraction, dotted := strings.Cut(text, ".")
 	switch {
@@ -48,9 +46,9 @@ func ParseDecimal(text string) (Decimal, error) {
 	return Decimal{text: text, units: units}, nil
 }
 
-// ReadDecimal reads what a source published: as ParseDecimal, but a longer fraction, which only the binary cells of a
-// workbook give (58.949999999999996), is rounded half even to eight digits and loses the zeros at its end (I2). The text is
-// copied: five characters of a page must not keep the page in memory.
+// ReadDecimal reads what a source published. Unlike ParseDecimal it rounds longer fractions, which binary workbook cells
+// have (58.949999999999996), half to even to eight digits without trailing zeros. It copies text, which may be part of a
+// large document.
 func ReadDecimal(text string) (Decimal, error) {
 	whole, fraction, _ := strings.Cut(text, ".")
 	if len(fraction) <= DecimalPlacesMax || len(text) > decimalDigitsMax ||
@@ -73,22 +71,22 @@ func ReadDecimal(text string) (Decimal, error) {
 	return ParseDecimal(strings.TrimRight(strings.TrimRight(rounded.Text('f'), "0"), "."))
 }
 
-// IsNull reports whether the side is absent.
+// IsNull reports that there is no value.
 func (d Decimal) IsNull() bool { return d.text == "" }
 
-// IsZero reports whether the side is present and 0, which no bank pays (I3).
+// IsZero reports that there is a value and it is 0.
 func (d Decimal) IsZero() bool { return d.text != "" && d.units == 0 }
 
-// String is the text as it was published, "" when null.
+// String returns the text as it was published, "" when null.
 func (d Decimal) String() string { return d.text }
 
-// Units is the value in 10^-8, 0 when null.
+// Units returns the value in units of 10^-8, 0 when null.
 func (d Decimal) Units() int64 { return d.units }
 
-// Compare orders by value, not by text: 59.30 and 59.3 are equal (S3). Null stands where 0 stands.
+// Compare orders by value: 59.30 and 59.3 are equal. Null compares as 0.
 func (d Decimal) Compare(other Decimal) int { return cmp.Compare(d.units, other.units) }
 
-// Equal is equality of value and of presence.
+// Equal reports the same value, or that both are null.
 func (d Decimal) Equal(other Decimal) bool {
 	return d.units == other.units && d.IsNull() == other.IsNull()
 }
@@ -102,15 +100,14 @@ func allDigits(text string) bool {
 	return true
 }
 
-// parseScaled is whole.fraction in units of 10^-places; both are digits, fraction has at most places of them. False when it
-// overflows.
+// parseScaled returns whole.fraction in units of 10^-places, false when it overflows. Both parts must be digits.
 func parseScaled(whole, fraction string, places int) (int64, bool) {
 	const zeros = "00000000" // DecimalPlacesMax of them
 	value, err := strconv.ParseInt(whole+fraction+zeros[:places-len(fraction)], 10, 64)
 	return value, err == nil
 }
 
-// decimalOf is the value of units in its shortest text.
+// decimalOf returns a decimal with the shortest text.
 func decimalOf(units int64) Decimal {
 	text := fmt.Sprintf("%d.%08d", units/decimalScale, units%decimalScale)
 	return Decimal{text: strings.TrimRight(strings.TrimRight(text, "0"), "."), units: units}

@@ -5,10 +5,10 @@ import "time"
 // QuoteCurrency is the currency in which every rate is quoted.
 const QuoteCurrency = "DOP"
 
-// Channel says where a rate applies. Order in lists is bytewise (P4).
+// Channel says where a rate applies.
 type Channel string
 
-// The closed list of channels (interface §2.1).
+// The closed list of channels.
 const (
 	Unspecified Channel = "unspecified"
 	Branch      Channel = "branch"
@@ -17,25 +17,25 @@ const (
 	Transfer    Channel = "transfer"
 )
 
-// Channels returns the closed list, in the order of the contract.
+// Channels returns all channels, in the order of the contract.
 func Channels() []Channel {
 	return []Channel{Unspecified, Branch, Digital, Cash, Transfer}
 }
 
-// ParseChannel accepts exactly the words of the closed list, byte for byte. The answer does not share the text's memory.
+// ParseChannel accepts the channels of the closed list, byte for byte. The result does not share memory with text.
 func ParseChannel(text string) (Channel, bool) { return parseEnum(text, Channels()) }
 
-// parseEnum is the word of a list that a text is.
-func parseEnum[W ~string](text string, words []W) (W, bool) {
-	for _, word := range words {
-		if text == string(word) {
-			return word, true
+// parseEnum returns the value that equals text.
+func parseEnum[E ~string](text string, values []E) (E, bool) {
+	for _, value := range values {
+		if text == string(value) {
+			return value, true
 		}
 	}
 	return "", false
 }
 
-// Kind tells what an institution offers from what the central bank publishes.
+// Kind says whether an institution trades at a rate or the central bank publishes it for reference.
 type Kind string
 
 // The closed list of kinds.
@@ -44,31 +44,31 @@ const (
 	Reference  Kind = "reference"
 )
 
-// Kinds returns the closed list.
+// Kinds returns all kinds.
 func Kinds() []Kind { return []Kind{Commercial, Reference} }
 
-// ParseKind accepts exactly the words of the closed list, as ParseChannel does.
+// ParseKind accepts the kinds of the closed list, as ParseChannel does.
 func ParseKind(text string) (Kind, bool) { return parseEnum(text, Kinds()) }
 
-// Operation is what the caller does: Buy foreign currency or Sell it (S1).
+// Operation is what the caller does: Buy foreign currency or Sell it.
 type Operation string
 
-// The two operations.
+// The closed list of operations.
 const (
 	Buy  Operation = "buy"
 	Sell Operation = "sell"
 )
 
-// Operations returns the closed list.
+// Operations returns all operations.
 func Operations() []Operation { return []Operation{Buy, Sell} }
 
-// ParseOperation accepts exactly "buy" and "sell", as ParseChannel does.
+// ParseOperation accepts the operations of the closed list, as ParseChannel does.
 func ParseOperation(text string) (Operation, bool) { return parseEnum(text, Operations()) }
 
 // DatePrecision says how exactly a source dates its rate.
 type DatePrecision string
 
-// The closed list of precisions: an instant, a day, or no date at all.
+// The closed list of precisions: an instant, a day, or no date.
 const (
 	PrecisionDatetime DatePrecision = "datetime"
 	PrecisionDay      DatePrecision = "day"

@@ -2,15 +2,14 @@ package engine
 
 import "time"
 
-// Event is a fact about the quotes of one currency. Events are decided once (CurrencyState.Decide), written to the log, and applied
-// (CurrencyState.Apply) when they are durable and again at every recovery: applying must not depend on clock, catalogue or rules.
+// Event is a change of one currency's state. It is decided once (CurrencyState.Decide), written to the log, and applied
+// when it is durable and again in every replay (CurrencyState.Apply).
 type Event interface {
-	// CurrencyCode names the book that the event belongs to.
 	CurrencyCode() string
 	event()
 }
 
-// Refreshed is what one refresh of one source changed in one currency: what is published and what is held back.
+// Refreshed is what one refresh of one source changed in one currency.
 type Refreshed struct {
 	Currency       string
 	SourceID       string
@@ -18,43 +17,43 @@ type Refreshed struct {
 	Priority       int64
 	Manual         bool
 	UpstreamSource string
-	Slot           time.Time // that the refresh answers; zero = none. It may be all that there is to say
-	By             string    // who typed it, "" = nobody
-	Currencies     int       // that were to hear of the slot
+	Slot           time.Time // zero when the refresh answers none; may be the only change
+	By             string    // the operator, "" when it was collected
+	Currencies     int       // that had observations in the refresh, with Slot
 	Quotes         []AcceptedQuote
 	Quarantined    []Quarantined
 }
 
-// AcceptedQuote is one accepted observation.
+// AcceptedQuote is an observation that was accepted.
 type AcceptedQuote struct {
 	Key           QuoteKey
 	Buy, Sell     Decimal
 	EffectiveDate Date
 	PublishedAt   time.Time
 	ExpiresAt     time.Time
-	Backfill      bool // older than what the source has said since: history only, the offer stays
+	Backfill      bool // older than the source's last observation: only added to history
 }
 
-// Quarantine is one observation in quarantine, with the reason and the sentence that explains it.
+// Quarantined is an observation in quarantine.
 type Quarantined struct {
-	ID          uint64 // consecutive within the book, from 1
+	ID          uint64 // consecutive within a currency, from 1
 	SourceID    string
 	ObservedAt  time.Time
 	Observation Observation
 	Reason      Reason
-	Detail      string
+	Detail      string // a sentence that explains Reason
 }
 
-// Withdrawn ends an offer: an operator takes a manual rate back (S11).
+// Withdrawn removes the quote of one source: an operator has withdrawn a manual rate.
 type Withdrawn struct {
 	Currency string
 	SourceID string
 	Key      QuoteKey
 	At       time.Time
-	By       string // who
+	By       string
 }
 
-// Released publishes a quarantined observation after all (I3).
+// Released publishes an observation from quarantine.
 type Released struct {
 	Currency       string
 	QuarantineID   uint64
@@ -68,7 +67,7 @@ type Released struct {
 	By             string
 }
 
-// Rejected drops a quarantined observation for good.
+// Rejected removes an observation from quarantine.
 type Rejected struct {
 	Currency     string
 	QuarantineID uint64
@@ -76,16 +75,16 @@ type Rejected struct {
 	By           string
 }
 
-// CurrencyCode names the book.
+// CurrencyCode returns the currency.
 func (e *Refreshed) CurrencyCode() string { return e.Currency }
 
-// CurrencyCode names the book.
+// CurrencyCode returns the currency.
 func (e *Withdrawn) CurrencyCode() string { return e.Currency }
 
-// CurrencyCode names the book.
+// CurrencyCode returns the currency.
 func (e *Released) CurrencyCode() string { return e.Currency }
 
-// CurrencyCode names the book.
+// CurrencyCode returns the currency.
 func (e *Rejected) CurrencyCode() string { return e.Currency }
 
 func (*Refreshed) event() {}
@@ -93,7 +92,8 @@ func (*Withdrawn) event() {}
 func (*Released) event()  {}
 func (*Rejected) event()  {}
 
-// SourceQuote is what one source last said of one quote. The best of a quote's offers is published (S11).
+// SourceQuote is the last quote that one source gave. Of the source quotes with one key, that with the highest precedence
+// is published.
 type SourceQuote struct {
 	Key            QuoteKey
 	SourceID       string
@@ -108,7 +108,7 @@ type SourceQuote struct {
 	Manual         bool
 }
 
-// PendingConfirmation is a value that was held back as implausible; the source's next answer may confirm it.
+// PendingConfirmation is a value that was refused as implausible, and that the source may confirm by repeating it.
 type PendingConfirmation struct {
 	Key        QuoteKey
 	SourceID   string
@@ -116,8 +116,9 @@ type PendingConfirmation struct {
 	Buy, Sell  Decimal
 }
 
-// SavedCurrency is everything a book knows, for a snapshot. Slices are sorted (offers and suspects by key and source, history as P4,
-// held by number, slots by source), so that equal books give equal states.
+// SavedCurrency is the complete state of one currency, for snapshots and backups. Equal states are saved equally: source
+// quotes and pending confirmations are sorted by key and source, history by date and key, slots by source, and the
+// quarantine by id.
 type SavedCurrency struct {
 	Currency         string
 	SourceQuotes     []SourceQuote

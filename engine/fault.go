@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// FaultHoldOff is how long a trouble that comes and goes must stay away until it is over: so long that a condition does not flap, and
-// less than the five seconds within which it has to show that all is well again.
+// FaultHoldOff is how long an intermittent fault must be absent before it counts as over. It is long enough to keep a
+// condition from flapping, and shorter than the five seconds within which a recovered node must report so.
 const FaultHoldOff = 3 * time.Second
 
-// Fault is something that is wrong now and then, or for a while. The zero value is well. It is safe for concurrent use. Times are
-// the caller's; where they have a monotonic reading, steps of the wall clock change nothing.
+// Fault tracks a fault that comes and goes, or lasts for a while. The zero Fault is absent. It is safe for concurrent use.
+// Where times have a monotonic reading, steps of the wall clock have no effect.
 type Fault struct {
 	mu      sync.Mutex
 	began   time.Time
@@ -19,58 +19,58 @@ type Fault struct {
 	noted   bool
 }
 
-// Report notes that it has just shown itself.
-func (t *Fault) Report(now time.Time) { t.ReportSince(now, now) }
+// Report notes one occurrence.
+func (f *Fault) Report(now time.Time) { f.ReportSince(now, now) }
 
-// ReportSince is Report for one that began earlier than it was noticed.
-func (t *Fault) ReportSince(began, now time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.report(began, now)
+// ReportSince notes an occurrence that began before it was detected.
+func (f *Fault) ReportSince(began, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.report(began, now)
 }
 
-func (t *Fault) report(began, now time.Time) {
-	if !t.present(now) {
-		t.began = began
+func (f *Fault) report(began, now time.Time) {
+	if !f.present(now) {
+		f.began = began
 	}
-	t.last, t.noted = now, true
+	f.last, f.noted = now, true
 }
 
-// Begin notes that it lasts until Clear.
-func (t *Fault) Begin(now time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.report(now, now)
-	t.lasting = true
+// Begin notes that the fault lasts until Recover or Clear.
+func (f *Fault) Begin(now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.report(now, now)
+	f.lasting = true
 }
 
-// Clear notes that it is over, at once: for what can't come back by chance.
-func (t *Fault) Clear() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.lasting, t.noted = false, false
+// Clear ends the fault at once, for faults that can't come back by chance.
+func (f *Fault) Clear() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lasting, f.noted = false, false
 }
 
-// Recover notes that it does not last any more; it is over when it has stayed away for FaultHoldOff.
-func (t *Fault) Recover(now time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.lasting {
-		t.lasting, t.last = false, now
+// Recover ends a lasting fault; it is over after FaultHoldOff.
+func (f *Fault) Recover(now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.lasting {
+		f.lasting, f.last = false, now
 	}
 }
 
-// Since is when it began; false when there is none.
-func (t *Fault) Since(now time.Time) (time.Time, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.present(now) {
+// Since returns when the fault began; false when there is none.
+func (f *Fault) Since(now time.Time) (time.Time, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.present(now) {
 		return time.Time{}, false
 	}
-	return t.began.Round(0).UTC(), true
+	return f.began.Round(0).UTC(), true
 }
 
-// present: a clock that went back without a monotonic reading says nothing about how long ago it was.
-func (t *Fault) present(now time.Time) bool {
-	return t.noted && (t.lasting || now.Sub(t.last).Abs() < FaultHoldOff)
+// present compares by distance: without a monotonic reading the clock may have been set back.
+func (f *Fault) present(now time.Time) bool {
+	return f.noted && (f.lasting || now.Sub(f.last).Abs() < FaultHoldOff)
 }

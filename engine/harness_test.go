@@ -38,10 +38,10 @@ func at(text string) time.Time {
 // noon is an ordinary Wednesday in Santo Domingo.
 var noon = at("2026-06-17T16:00:00Z")
 
-// fixture is a book whose owner applies what it decides.
+// fixture is a state whose owner applies what it decides.
 type fixture struct {
 	t    *testing.T
-	book *CurrencyState
+	state *CurrencyState
 	now  time.Time
 }
 
@@ -85,12 +85,12 @@ func decimalFrom(text string) Decimal {
 
 func (f *fixture) apply(command Command) Receipt {
 	f.t.Helper()
-	decision, err := f.book.Decide(command, f.now)
+	decision, err := f.state.Decide(command, f.now)
 	if err != nil {
 		f.t.Fatalf("decide %T: %v", command, err)
 	}
 	for _, event := range decision.Events {
-		f.book.Apply(event)
+		f.state.Apply(event)
 	}
 	return decision.Receipt
 }
@@ -125,7 +125,7 @@ func (f *fixture) refuse(reason Reason, source string, observations ...Observati
 
 func (f *fixture) advance(d time.Duration) { f.now = f.now.Add(d) }
 
-func (f *fixture) view() *RankedView { return f.book.Snapshot().View(f.now) }
+func (f *fixture) view() *RankedView { return f.state.Snapshot().View(nil, f.now) }
 
 // rate is the published rate of an institution's unspecified commercial quote.
 func (f *fixture) rate(institution string) *Rate {

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// shortHistory is a book that keeps as little history as is allowed.
+// shortHistory is a state that keeps as little history as is allowed.
 func shortHistory(currency string) *CurrencyState {
 	rules := DefaultRules()
 	rules.HistoryDays = HistoryDaysMin
 	return NewCurrencyState(currency, testCatalogue(), rules)
 }
 
-// A replay that never looks at a board forgets the same days.
+// A replay that never looks at a snapshot forgets the same days.
 func TestX9_ReplayForgetsTheSameDays(t *testing.T) {
 	live, silent := newFixture(t), newFixture(t)
-	live.book, silent.book = shortHistory("USD"), shortHistory("USD")
+	live.state, silent.state = shortHistory("USD"), shortHistory("USD")
 	for day := range 500 {
 		for _, f := range []*fixture{live, silent} {
 			f.now = noon.Add(time.Duration(day) * 24 * time.Hour)
@@ -31,24 +31,24 @@ func TestX9_ReplayForgetsTheSameDays(t *testing.T) {
 				f.apply(Observe{[]Refresh{old}})
 			}
 		}
-		live.book.Snapshot()
+		live.state.Snapshot()
 	}
-	a, b := live.book.Saved(), silent.book.Saved()
+	a, b := live.state.Saved(), silent.state.Saved()
 	if !reflect.DeepEqual(a, b) {
-		t.Errorf("%d rows with boards, %d without", len(a.History), len(b.History))
+		t.Errorf("%d rows with snapshots, %d without", len(a.History), len(b.History))
 	}
-	if back := RestoreCurrencyState(a, testCatalogue(), live.book.rules).Saved(); !reflect.DeepEqual(a, back) {
+	if back := RestoreCurrencyState(a, testCatalogue(), live.state.rules).Saved(); !reflect.DeepEqual(a, back) {
 		t.Errorf("%d rows, %d after a snapshot", len(a.History), len(back.History))
 	}
-	if len(silent.book.store.days) != len(silent.book.days) || len(live.book.store.days) != len(live.book.days) {
-		t.Error("days that no board has are still in memory")
+	if len(silent.state.store.days) != len(silent.state.days) || len(live.state.store.days) != len(live.state.days) {
+		t.Error("days that no snapshot has are still in memory")
 	}
 }
 
-// Days that leave the depth of history keep their reference rows and lose the others; boards handed out before keep all.
+// Days that leave the depth of history keep their reference rows and lose the others; snapshots handed out before keep all.
 func TestX9_ReferenceRowsAreKeptForGood(t *testing.T) {
 	f := newFixture(t)
-	f.book = shortHistory("USD")
+	f.state = shortHistory("USD")
 	start := DateOf(noon)
 	both := func() {
 		f.accept("a", usd("bhd", "57", "60"), usd("caribe", "57.1", "60"))
@@ -57,28 +57,28 @@ func TestX9_ReferenceRowsAreKeptForGood(t *testing.T) {
 	both()
 	f.advance(24 * time.Hour)
 	f.accept("a", usd("bhd", "57", "60"))
-	first := f.book.Snapshot()
+	first := f.state.Snapshot()
 	f.advance(3 * 366 * 24 * time.Hour)
 	both()
-	count := func(board *CurrencySnapshot, from, to Date) int {
-		return board.History(HistoryQuery{PageRequest: PageRequest{LimitMax, 0}, From: from, To: to}).Total
+	count := func(snapshot *CurrencySnapshot, from, to Date) int {
+		return snapshot.History(HistoryQuery{PageRequest: PageRequest{LimitMax, 0}, From: from, To: to}).Total
 	}
-	page := f.book.Snapshot().History(HistoryQuery{PageRequest: PageRequest{LimitMax, 0}, From: start, To: start + 1})
+	page := f.state.Snapshot().History(HistoryQuery{PageRequest: PageRequest{LimitMax, 0}, From: start, To: start + 1})
 	if page.Total != 1 || page.Items[0].Kind != Reference || page.Items[0].Date != start {
 		t.Errorf("of the first days are kept %+v", page.Items)
 	}
 	if got := count(first, start, start+1); got != 4 {
-		t.Errorf("the board of then has %d rows, want 4", got)
+		t.Errorf("the snapshot of then has %d rows, want 4", got)
 	}
 	for _, observation := range []Observation{usd("bhd", "12", "12.5"), reference("12.5", "12.7")} {
 		observation.EffectiveDate = dayOf("1991-01-02")
 		receipt := f.apply(Observe{[]Refresh{{SourceID: "past", ObservedAt: noon, Observations: []Observation{observation}}}})
-		restored := RestoreCurrencyState(f.book.Saved(), testCatalogue(), f.book.rules)
+		restored := RestoreCurrencyState(f.state.Saved(), testCatalogue(), f.state.rules)
 		want := 0
 		if observation.Kind == Reference {
 			want = 1
 		}
-		if live, back := count(f.book.Snapshot(), 1, start-1), count(restored.Snapshot(), 1, start-1); receipt.Accepted != 1 || live != want || back != want {
+		if live, back := count(f.state.Snapshot(), 1, start-1), count(restored.Snapshot(), 1, start-1); receipt.Accepted != 1 || live != want || back != want {
 			t.Errorf("%+v: %d rows, %d after a snapshot, want %d", receipt, live, back, want)
 		}
 	}
@@ -86,28 +86,28 @@ func TestX9_ReferenceRowsAreKeptForGood(t *testing.T) {
 
 // longHistory is 35 years of business days of a reference currency.
 func longHistory(currency string) *CurrencyState {
-	book := NewCurrencyState(currency, testCatalogue(), DefaultRules())
+	state := NewCurrencyState(currency, testCatalogue(), DefaultRules())
 	for date := dayOf("1991-06-17"); date <= DateOf(noon); date++ {
 		moment := date.Start().Add(17 * time.Hour)
 		if weekday := moment.In(Location()).Weekday(); weekday == time.Saturday || weekday == time.Sunday {
 			continue
 		}
 		decimals := fmt.Sprintf("%04d", int(date)%10000)
-		book.Apply(&Refreshed{Currency: currency, SourceID: "bcrd-reference", ObservedAt: moment, Priority: 100, Quotes: []AcceptedQuote{{
+		state.Apply(&Refreshed{Currency: currency, SourceID: "bcrd-reference", ObservedAt: moment, Priority: 100, Quotes: []AcceptedQuote{{
 			Key: QuoteKey{"bcrd", Unspecified, Reference}, Buy: decimalFrom("58." + decimals), Sell: decimalFrom("59." + decimals),
 			EffectiveDate: date, ExpiresAt: moment.Add(98 * time.Hour),
 		}}})
 	}
-	return book
+	return state
 }
 
 // longHistories are those of so many currencies.
-func longHistories(count int) (books []*CurrencyState, boards []*CurrencySnapshot) {
+func longHistories(count int) (states []*CurrencyState, snapshots []*CurrencySnapshot) {
 	for i := range count {
-		books = append(books, longHistory(fmt.Sprintf("X%02d", i)))
-		boards = append(boards, books[i].Snapshot())
+		states = append(states, longHistory(fmt.Sprintf("X%02d", i)))
+		snapshots = append(snapshots, states[i].Snapshot())
 	}
-	return books, boards
+	return states, snapshots
 }
 
 func TestX9_ALongHistoryFitsIntoMemory(t *testing.T) {
@@ -119,14 +119,14 @@ func TestX9_ALongHistoryFitsIntoMemory(t *testing.T) {
 	}
 	before := heap()
 	count := sweep(3, 15)
-	books, boards := longHistories(count)
+	states, snapshots := longHistories(count)
 	used, rows := heap()-before, uint64(0)
-	for _, board := range boards {
-		rows += uint64(len(board.Saved().History))
+	for _, snapshot := range snapshots {
+		rows += uint64(len(snapshot.Saved().History))
 	}
 	t.Logf("%d rows take %.1f MB, %d bytes a row", rows, float64(used)/1e6, used/rows)
 	if rows != uint64(count)*9133 || used/rows > 400 {
 		t.Errorf("%d rows with %d bytes each, want %d with at most 400", rows, used/rows, count*9133)
 	}
-	runtime.KeepAlive(books)
+	runtime.KeepAlive(states)
 }

@@ -8,10 +8,10 @@ import (
 	"sort"
 )
 
-// precedenceWithdrawn is the precedence of a row whose source was taken back: any other replaces it.
+// precedenceWithdrawn is the precedence of a row whose source quote was withdrawn: any other row replaces it.
 const precedenceWithdrawn = math.MaxInt64
 
-// day is the history of one Dominican day, in list order (P4), which within one currency is the order of keys.
+// day is the history of one currency on one Dominican day, sorted by quote key.
 type day struct {
 	date Date
 	rows []HistoryEntry
@@ -19,20 +19,20 @@ type day struct {
 
 func compareDay(d *day, date Date) int { return cmp.Compare(d.date, date) }
 
-// findQuarantined is where the row of a quote stands, or would stand.
+// find returns the position of the row of a quote, or the one where it would be inserted.
 func (d *day) find(key QuoteKey) (at int, found bool) {
 	return sort.Find(len(d.rows), func(i int) int { return key.Compare(d.rows[i].key()) })
 }
 
-func historyRow(currency string, from provenance, quoted *AcceptedQuote) HistoryEntry {
-	date := quoted.EffectiveDate
+func historyRow(currency string, from provenance, quote *AcceptedQuote) HistoryEntry {
+	date := quote.EffectiveDate
 	if date.IsZero() {
 		date = DateOf(from.observedAt)
 	}
 	return HistoryEntry{
-		Date: date, InstitutionID: quoted.Key.Institution, Currency: currency,
-		Channel: quoted.Key.Channel, Kind: quoted.Key.Kind, Buy: quoted.Buy, Sell: quoted.Sell,
-		SourceID: from.sourceID, DatePrecision: precisionOf(quoted.EffectiveDate, quoted.PublishedAt),
+		Date: date, InstitutionID: quote.Key.Institution, Currency: currency,
+		Channel: quote.Key.Channel, Kind: quote.Key.Kind, Buy: quote.Buy, Sell: quote.Sell,
+		SourceID: from.sourceID, DatePrecision: precisionOf(quote.EffectiveDate, quote.PublishedAt),
 		ObservedAt: from.observedAt, Precedence: precedence(from.manual, from.priority),
 	}
 }
@@ -46,7 +46,8 @@ func (h *HistoryEntry) replaces(old *HistoryEntry) bool {
 	return !h.ObservedAt.Before(old.ObservedAt) && *h != *old
 }
 
-// findRow is the row, nil when there is none, and where it stands among the state's own, or would stand.
+// findRow returns the row of a quote on a day, nil when there is none. Own reports that the store itself has it, at a
+// position; otherwise that is where the store would insert it.
 func (s *quoteStore) findRow(date Date, key QuoteKey) (row *HistoryEntry, at int, own bool) {
 	d := s.days[date]
 	if d != nil {
@@ -61,16 +62,16 @@ func (s *quoteStore) findRow(date Date, key QuoteKey) (row *HistoryEntry, at int
 	return row, at, own
 }
 
-// oldestRetained is the first day within the depth of history. It counts from the newest day, not from a clock, so that a replay forgets
-// the same days.
+// oldestRetained returns the first day of which commercial rows are kept. It depends on the newest day and not on a clock,
+// so that a replay drops the same days.
 func (s *quoteStore) oldestRetained() Date { return s.newest.AddDays(1 - s.historyDays) }
 
-// retains reports that a row of a day is kept: within the depth of history, or for good (X9).
+// retains reports that rows of a day and kind are kept. Reference rows always are.
 func (s *quoteStore) retains(date Date, kind Kind) bool {
 	return kind == Reference || date >= s.oldestRetained()
 }
 
-// record keeps one row a day (T5): the last value of the source that takes precedence.
+// record keeps one row for each quote and day: the last value of the source with the highest precedence.
 func (s *quoteStore) record(row HistoryEntry) {
 	old, at, own := s.findRow(row.Date, row.key())
 	if old != nil && !row.replaces(old) || !s.retains(row.Date, row.Kind) {
@@ -85,7 +86,7 @@ func (s *quoteStore) setRow(row HistoryEntry) {
 	s.putRow(row, at, own)
 }
 
-// putRow puts a row where look has found, or missed, it.
+// putRow replaces or inserts a row at the position that findRow returned.
 func (s *quoteStore) putRow(row HistoryEntry, at int, own bool) {
 	d := s.days[row.Date]
 	switch {
@@ -102,16 +103,35 @@ func (s *quoteStore) putRow(row HistoryEntry, at int, own bool) {
 	}
 }
 
-// snapshotDays makes the list of days anew where it has changed; boards handed out before keep theirs.
-func (b *CurrencyState) snapshotDays() {
-	s, oldest := b.store, b.store.oldestRetained()
-	if len(s.changedDays) == 0 {
-		return // then none has left the depth of history either
+// restoreRows adds saved history. It is sorted, so each day is one run of rows; rows out of order are added one by one.
+func (s *quoteStore) restoreRows(rows []HistoryEntry) {
+	for len(rows) > 0 {
+		date, n := rows[0].Date, 1
+		for n < len(rows) && rows[n].Date == date && rows[n-1].key().Compare(rows[n].key()) < 0 {
+			n++
+		}
+		if s.days[date] == nil {
+			s.days[date], s.changedDays[date] = &day{date, slices.Clone(rows[:n])}, true
+		} else {
+			for _, row := range rows[:n] {
+				s.setRow(row)
+			}
+		}
+		s.newest = max(s.newest, date)
+		rows = rows[n:]
 	}
-	for _, old := range b.days[b.dayAt(b.oldestFull):b.dayAt(oldest)] {
+}
+
+// snapshotDays replaces the list of days by one with the days that have changed.
+func (c *CurrencyState) snapshotDays() {
+	s, oldest := c.store, c.store.oldestRetained()
+	if len(s.changedDays) == 0 {
+		return // then the oldest day has not moved either
+	}
+	for _, old := range c.days[c.dayIndex(c.oldestFull):c.dayIndex(oldest)] {
 		s.changedDays[old.date] = true
 	}
-	days, rest := make([]*day, 0, len(b.days)+len(s.changedDays)), b.days
+	days, rest := make([]*day, 0, len(c.days)+len(s.changedDays)), c.days
 	for _, date := range slices.Sorted(maps.Keys(s.changedDays)) {
 		before, found := slices.BinarySearchFunc(rest, date, compareDay)
 		days = append(days, rest[:before]...)
@@ -122,17 +142,17 @@ func (b *CurrencyState) snapshotDays() {
 			days = append(days, s.days[date])
 		}
 	}
-	b.days, b.oldestFull = append(days, rest...), oldest
-	s.changedDays = map[Date]bool{} // a new one: after a replay the old one is as large as history
+	c.days, c.oldestFull = append(days, rest...), oldest
+	s.changedDays = map[Date]bool{} // not cleared: after a replay it is as large as the history
 }
 
-// dayAt is where a date stands, or would stand, in the days of the last board.
-func (b *CurrencyState) dayAt(date Date) int {
-	at, _ := slices.BinarySearchFunc(b.days, date, compareDay)
+// dayIndex returns the position of a date in the days of the last snapshot, or the one where it would be inserted.
+func (c *CurrencyState) dayIndex(date Date) int {
+	at, _ := slices.BinarySearchFunc(c.days, date, compareDay)
 	return at
 }
 
-// trim takes from a day that has left the depth of history all but its reference rows.
+// trim drops the commercial rows of a day before oldest.
 func (s *quoteStore) trim(date, oldest Date) {
 	d := s.days[date]
 	if d == nil || date >= oldest {

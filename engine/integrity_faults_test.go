@@ -32,10 +32,10 @@ func TestFaultsD2_RealHistory(t *testing.T) {
 // nothing was taken.
 func realHistory(t *testing.T, refreshes []Refresh, rules Rules) (values, held, days, lost int) {
 	t.Helper()
-	book := NewCurrencyState("USD", testCatalogue(), rules)
+	state := NewCurrencyState("USD", testCatalogue(), rules)
 	taken, said := map[string]bool{}, map[string]bool{}
 	for _, refresh := range refreshes {
-		decision, err := book.Decide(Observe{[]Refresh{refresh}}, refresh.ObservedAt)
+		decision, err := state.Decide(Observe{[]Refresh{refresh}}, refresh.ObservedAt)
 		must(t, err)
 		left := map[string]int{}
 		name := func(o Observation) string { return fmt.Sprint(o.Key(), DateOf(refresh.ObservedAt)) }
@@ -56,7 +56,7 @@ func realHistory(t *testing.T, refreshes []Refresh, rules Rules) (values, held, 
 			taken[day] = taken[day] || count > 0
 		}
 		for _, event := range decision.Events {
-			book.Apply(event)
+			state.Apply(event)
 		}
 	}
 	for day := range said {

@@ -6,32 +6,27 @@ import (
 	"time"
 )
 
-// MarketView is every board at one instant, for the questions that span currencies. It has one owner; what it answers is immutable, and
-// right for every instant from now until ChangesAt.
+// MarketView is the view of all currencies at one instant, for queries that span them. It has one owner; its pages are
+// immutable and hold until ChangesAt.
 type MarketView struct {
 	catalogue *Catalogue
 	snapshots []*CurrencySnapshot // by currency
 	views     []*RankedView       // of the same currencies
 	changesAt time.Time
 
-	institutions []InstitutionItem // active ones; made when they are asked for
+	institutions []InstitutionItem // the active ones; nil until the first query
 }
 
-// NewMarketView looks at all boards at one instant.
-func NewMarketView(catalogue *Catalogue, boards []*CurrencySnapshot, now time.Time) *MarketView {
-	return NextMarketView(catalogue, boards, nil, now)
-}
-
-// NextMarketView is NewMarketView, made of older views as far as they still hold: views[i] is one of a board of the same book as boards[i],
-// or nil. Without views there are none.
-func NextMarketView(catalogue *Catalogue, boards []*CurrencySnapshot, views []*RankedView, now time.Time) *MarketView {
-	market := &MarketView{catalogue: catalogue, snapshots: slices.Clone(boards), views: make([]*RankedView, len(boards))}
-	for i, board := range boards {
-		var old *RankedView
-		if i < len(views) {
-			old = views[i]
+// NewMarketView returns the view of all snapshots at an instant. old may have older views of the same currencies, in the
+// order of snapshots, which are reused as in CurrencySnapshot.View; nil has none.
+func NewMarketView(catalogue *Catalogue, snapshots []*CurrencySnapshot, old []*RankedView, now time.Time) *MarketView {
+	market := &MarketView{catalogue: catalogue, snapshots: slices.Clone(snapshots), views: make([]*RankedView, len(snapshots))}
+	for i, snapshot := range snapshots {
+		var before *RankedView
+		if i < len(old) {
+			before = old[i]
 		}
-		market.views[i] = board.NextView(old, now)
+		market.views[i] = snapshot.View(before, now)
 		market.changesAt = earlier(market.changesAt, market.views[i].changesAt)
 	}
 	slices.SortFunc(market.snapshots, func(a, b *CurrencySnapshot) int { return cmp.Compare(a.currency, b.currency) })
@@ -39,18 +34,13 @@ func NextMarketView(catalogue *Catalogue, boards []*CurrencySnapshot, views []*R
 	return market
 }
 
-// Views are those of the boards, by currency: the older views of the next market.
+// Views returns the views of all currencies, by currency.
 func (m *MarketView) Views() []*RankedView { return m.views }
 
-// ChangesAt is the next expiry of a published rate in any currency, zero when none is ahead.
+// ChangesAt returns the next expiry of a published rate in any currency, zero when there is none.
 func (m *MarketView) ChangesAt() time.Time { return m.changesAt }
 
-// Loaded reports that some rate was ever published, also of an institution that is inactive today.
-func (m *MarketView) Loaded() bool {
-	return slices.ContainsFunc(m.snapshots, func(b *CurrencySnapshot) bool { return len(b.days) > 0 })
-}
-
-// Currencies lists every currency of the catalogue (P4, P6).
+// Currencies lists all currencies of the catalogue, also those without rates.
 func (m *MarketView) Currencies() *Page[CurrencyItem] {
 	views := make(map[string]*RankedView, len(m.views))
 	for _, view := range m.views {
@@ -67,33 +57,32 @@ func (m *MarketView) Currencies() *Page[CurrencyItem] {
 	return &Page[CurrencyItem]{Items: items, Total: len(items), NextCursor: NoNextCursor, ChangesAt: m.changesAt}
 }
 
-// Institutions lists the active institutions (P4, P6, P8).
+// Institutions lists the active institutions, also those without rates.
 func (m *MarketView) Institutions(q InstitutionsQuery) *Page[InstitutionItem] {
 	if m.institutions == nil {
 		m.institutions = m.listInstitutions()
 	}
-	cut := pager[InstitutionItem]{request: q.PageRequest}
+	p := pager[InstitutionItem]{request: q.PageRequest}
 	for _, item := range m.institutions {
 		if q.Currency == "" || slices.Contains(item.Currencies, q.Currency) {
-			cut.add(item)
+			p.add(item)
 		}
 	}
-	return cut.page(m.changesAt)
+	return p.page(m.changesAt)
 }
 
-// listInstitutions counts the rates of all currencies by institution.
 func (m *MarketView) listInstitutions() []InstitutionItem {
 	items := []InstitutionItem{}
-	at := map[string]int{}
+	index := map[string]int{}
 	for _, institution := range m.catalogue.Institutions() {
 		if institution.Active {
-			at[institution.ID] = len(items)
+			index[institution.ID] = len(items)
 			items = append(items, InstitutionItem{Institution: institution, Currencies: []string{}})
 		}
 	}
 	for _, view := range m.views {
 		for _, rate := range view.rates {
-			i, active := at[rate.InstitutionID]
+			i, active := index[rate.InstitutionID]
 			if !active {
 				continue
 			}
@@ -109,7 +98,7 @@ func (m *MarketView) listInstitutions() []InstitutionItem {
 	return items
 }
 
-// Institution is the detail of an active institution (P7).
+// Institution returns an active institution with its rates, or CodeInstitutionNotFound.
 func (m *MarketView) Institution(id string) (*InstitutionDetail, error) {
 	institution, known := m.catalogue.Institution(id)
 	if !known || !institution.Active {
@@ -122,8 +111,8 @@ func (m *MarketView) Institution(id string) (*InstitutionDetail, error) {
 	return &InstitutionDetail{Institution: institution, Rates: rates, ChangesAt: m.changesAt}, nil
 }
 
-// Rates is the part of all published rates that a query asks for.
+// Rates returns the published rates of all currencies that match.
 func (m *MarketView) Rates(q RatesQuery) *Page[*Rate] { return ratesPage(m.views, q) }
 
-// History is the part of all daily rows that a query asks for.
+// History returns the daily rows of all currencies that match.
 func (m *MarketView) History(q HistoryQuery) *Page[HistoryEntry] { return historyPage(m.snapshots, q) }

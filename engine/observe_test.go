@@ -88,7 +88,7 @@ func TestI3_Refusals(t *testing.T) {
 			if rows := f.history("bdi"); len(rows) != 0 {
 				t.Errorf("in history: %v", rows)
 			}
-			held := f.book.Snapshot().Quarantine()
+			held := f.state.Snapshot().Quarantine()
 			if len(held) != len(c.bad) || held[0].Reason != c.reason || held[0].Observation.InstitutionID != "bdi" ||
 				len(held[0].Observation.Buy) > sideTextMax || len(held[0].Detail) > 4*sideTextMax {
 				t.Errorf("quarantine holds %+v", held)
@@ -244,8 +244,8 @@ func TestI3_ReleaseAndReject(t *testing.T) {
 	f.advance(time.Hour)
 	f.refuse(Jump, "a", usd("bhd", "50", "54"))
 	f.refuse(Zero, "a", usd("popular", "0", "0"))
-	held := f.book.Snapshot().Quarantine()
-	if _, err := f.book.Decide(Release{held[1].ID, "ana"}, f.now); err == nil {
+	held := f.state.Snapshot().Quarantine()
+	if _, err := f.state.Decide(Release{held[1].ID, "ana"}, f.now); err == nil {
 		t.Error("a zero can be released")
 	}
 	f.apply(Release{held[0].ID, "ana"})
@@ -253,11 +253,11 @@ func TestI3_ReleaseAndReject(t *testing.T) {
 		t.Errorf("published %s after the release", got.Buy)
 	}
 	f.apply(Reject{held[1].ID, "ana"})
-	if left := f.book.Snapshot().Quarantine(); len(left) != 0 {
+	if left := f.state.Snapshot().Quarantine(); len(left) != 0 {
 		t.Errorf("quarantine still holds %+v", left)
 	}
 	for _, command := range []Command{Release{held[0].ID, ""}, Reject{99, ""}, Withdraw{QuoteKey{"bhd", Cash, Commercial}, "a", ""}} {
-		if _, err := f.book.Decide(command, f.now); err == nil {
+		if _, err := f.state.Decide(command, f.now); err == nil {
 			t.Errorf("%+v found something", command)
 		}
 	}
@@ -284,13 +284,13 @@ func TestX10_QuarantineKeepsTheSameOnce(t *testing.T) {
 	for range 3 {
 		f.observe("a", usd("bhd", "0", "60"))
 	}
-	if held := f.book.Snapshot().Quarantine(); len(held) != 1 {
+	if held := f.state.Snapshot().Quarantine(); len(held) != 1 {
 		t.Errorf("%d entries, want 1", len(held))
 	}
 	for i := range quarantineMax + 10 {
 		f.observe("a", usd("bhd", "0", fmt.Sprint(60+i)))
 	}
-	if held := f.book.Snapshot().Quarantine(); len(held) != quarantineMax || held[quarantineMax-1].ID != quarantineMax+10 {
+	if held := f.state.Snapshot().Quarantine(); len(held) != quarantineMax || held[quarantineMax-1].ID != quarantineMax+10 {
 		t.Errorf("%d entries, the last is %d", len(held), held[len(held)-1].ID)
 	}
 }
@@ -304,7 +304,7 @@ func TestX10_OtherDatesAreOtherObservations(t *testing.T) {
 	for _, observation := range []Observation{usd("bhd", "0", "60"), dated, published} {
 		f.observe("a", observation)
 	}
-	if held := f.book.Snapshot().Quarantine(); len(held) != 3 {
+	if held := f.state.Snapshot().Quarantine(); len(held) != 3 {
 		t.Errorf("%d entries, want 3", len(held))
 	}
 }

@@ -7,31 +7,31 @@ import (
 	"time"
 )
 
-// checkPlausibility holds back values that are too far from what the source said before, or from what everybody says.
-func (j *validator) checkPlausibility() {
-	market := j.consensus()
-	for i := range j.candidates {
-		j.yielder.step(1)
-		c := &j.candidates[i]
+// checkPlausibility refuses values that are too far from what the source gave before or from the market.
+func (v *validator) checkPlausibility() {
+	market := v.consensus()
+	for i := range v.candidates {
+		v.yielder.step(1)
+		c := &v.candidates[i]
 		if c.reason != "" {
 			continue
 		}
-		reason, detail := j.jump(c)
+		reason, detail := v.jump(c)
 		if reason == "" {
-			reason, detail = market.offMarket(c, j.rules)
+			reason, detail = market.offMarket(c, v.rules)
 		}
 		if reason == "" {
-			reason, detail = j.misplaced(c, market)
+			reason, detail = v.misplaced(c, market)
 		}
-		if reason != "" && !j.confirmed(c, market) {
+		if reason != "" && !v.confirmed(c, market) {
 			c.refuse(reason, detail)
 		}
 	}
 }
 
-// jump measures against the last good value: the source's own, or for a backfill the day's or the days' before.
-func (j *validator) jump(c *candidate) (Reason, string) {
-	good, when, known := j.lastGood(c)
+// jump compares with the last good value.
+func (v *validator) jump(c *candidate) (Reason, string) {
+	good, when, known := v.lastGood(c)
 	if !known {
 		return "", ""
 	}
@@ -45,16 +45,16 @@ func (j *validator) jump(c *candidate) (Reason, string) {
 	return "", ""
 }
 
-// misplaced holds back a lone side that stands nearer to the other side of the source's last good value than to its own: it may
-// well be that side, shown in the wrong place, and there are no crossed sides to know it by (X18). Where the source had no such
-// side before, the market's median stands in.
-func (j *validator) misplaced(c *candidate, market *consensus) (Reason, string) {
-	good, when, known := j.lastGood(c)
-	alone := c.sides()
-	if !known || len(alone) != 1 {
+// misplaced refuses a single side that is nearer to the other side of the last good value than to its own: it may be the
+// other side in the wrong place, which crossed sides would show if both were there. The median of the market replaces a
+// side that the last good value does not have.
+func (v *validator) misplaced(c *candidate, market *consensus) (Reason, string) {
+	good, when, known := v.lastGood(c)
+	sides := c.sides()
+	if !known || len(sides) != 1 {
 		return "", ""
 	}
-	name, value := alone[0].name, alone[0].value
+	name, value := sides[0].name, sides[0].value
 	own, other, crossed := good.buy, good.sell, value.Compare(good.sell) >= 0
 	if name == Sell {
 		own, other, crossed = good.sell, good.buy, value.Compare(good.buy) <= 0
@@ -76,24 +76,30 @@ func distance(a, b Decimal) int64 {
 	return a.units - b.units
 }
 
-func (j *validator) lastGood(c *candidate) (good bidAsk, when time.Time, known bool) {
-	oldest := j.refresh.ObservedAt.Add(-j.rules.LastGoodAgeMax)
+// lastGood returns the source's last value, or for a backfill the history row of its day or the newest before it. A value
+// older than Rules.LastGoodAgeMax does not count.
+func (v *validator) lastGood(c *candidate) (good bidAsk, when time.Time, known bool) {
+	oldest := v.refresh.ObservedAt.Add(-v.rules.LastGoodAgeMax)
 	if !c.backfill {
 		if c.last == nil {
 			return bidAsk{}, time.Time{}, false
 		}
 		return bidAsk{c.last.Buy, c.last.Sell}, c.last.LastCheckedAt, !c.last.LastCheckedAt.Before(oldest)
 	}
-	newest := historyRow(j.currency, provenance{observedAt: j.refresh.ObservedAt}, &AcceptedQuote{EffectiveDate: c.observation.EffectiveDate}).Date
-	for date := newest; date > newest.AddDays(-int(j.rules.LastGoodAgeMax/(24*time.Hour))); date-- {
-		if row, _, _ := j.state.findRow(date, c.key); row != nil && !row.ObservedAt.After(j.refresh.ObservedAt) && j.state.retains(date, row.Kind) {
+	newest := c.observation.EffectiveDate
+	if newest.IsZero() {
+		newest = DateOf(v.refresh.ObservedAt)
+	}
+	for date := newest; date > newest.AddDays(-int(v.rules.LastGoodAgeMax/(24*time.Hour))); date-- {
+		row, _, _ := v.store.findRow(date, c.key)
+		if row != nil && !row.ObservedAt.After(v.refresh.ObservedAt) && v.store.retains(date, row.Kind) {
 			return bidAsk{row.Buy, row.Sell}, row.ObservedAt, true
 		}
 	}
 	return bidAsk{}, time.Time{}, false
 }
 
-// percent writes thousandths as per cent.
+// percent formats thousandths as per cent.
 func percent(permille int64) string {
 	if permille%10 == 0 {
 		return fmt.Sprint(permille / 10)
@@ -108,11 +114,11 @@ func within(value, base Decimal, permille int64) bool {
 	return farHigh < limitHigh || farHigh == limitHigh && farLow <= limitLow
 }
 
-// consensus is what the market says at the moment of a refresh: every fresh commercial quote, those of the refresh in place of
-// the ones that they replace, and what other sources are suspected for.
+// consensus is the market at the time of a refresh: all fresh quotes, with those of the refresh in place of the ones that
+// they replace.
 type consensus struct {
 	quotes []marketQuote
-	median bidAsk // a side is null when too few quotes have it
+	median bidAsk // of commercial quotes; a side is null when too few have it
 }
 
 type marketQuote struct {
@@ -121,61 +127,62 @@ type marketQuote struct {
 	buy, sell Decimal
 }
 
-func (j *validator) consensus() *consensus {
-	var census consensusBuilder
+// consensus leaves out candidates of quotes that another source publishes: a source with many institutions must not be
+// compared with itself.
+func (v *validator) consensus() *consensus {
+	var builder consensusBuilder
 	var own []*SourceQuote // of this source, published now
-	j.state.eachQuote(func(q *quote) {
-		offer := q.freshAt(j.refresh.ObservedAt)
+	v.store.eachQuote(func(q *quote) {
+		fresh := q.freshAt(v.refresh.ObservedAt)
 		switch {
-		case offer == nil:
-		case offer.SourceID == j.refresh.SourceID:
-			own = append(own, offer)
-		default: // by somebody else: a source that speaks for all institutions is not its own measure
-			if c := j.candidateOf(q.key); c != nil {
+		case fresh == nil:
+		case fresh.SourceID == v.refresh.SourceID:
+			own = append(own, fresh)
+		default:
+			if c := v.candidateOf(q.key); c != nil {
 				c.inConsensus = true
 			}
-			census.add(marketQuote{q.key, offer.SourceID, offer.Buy, offer.Sell})
+			builder.add(marketQuote{q.key, fresh.SourceID, fresh.Buy, fresh.Sell})
 		}
 	})
-	for i := range j.candidates {
-		c := &j.candidates[i]
-		if first := &j.candidates[c.first]; c.reason == "" && !first.inConsensus {
+	for i := range v.candidates {
+		c := &v.candidates[i]
+		if first := &v.candidates[c.first]; c.reason == "" && !first.inConsensus {
 			first.inConsensus = true
-			if j.expiry(c).After(j.refresh.ObservedAt) { // one that is stale already is no measure for others
-				census.add(marketQuote{c.key, j.refresh.SourceID, c.buy, c.sell})
+			if v.expiry(c).After(v.refresh.ObservedAt) {
+				builder.add(marketQuote{c.key, v.refresh.SourceID, c.buy, c.sell})
 			}
 		}
 	}
-	for _, offer := range own {
-		if c := j.candidateOf(offer.Key); c == nil || !c.inConsensus {
-			census.add(marketQuote{offer.Key, offer.SourceID, offer.Buy, offer.Sell})
+	for _, q := range own {
+		if c := v.candidateOf(q.Key); c == nil || !c.inConsensus {
+			builder.add(marketQuote{q.Key, q.SourceID, q.Buy, q.Sell})
 		}
 	}
-	j.yielder.step(len(census.quotes))
-	return &consensus{census.quotes, bidAsk{j.median(census.buys), j.median(census.sells)}}
+	v.yielder.step(len(builder.quotes))
+	return &consensus{builder.quotes, bidAsk{v.median(builder.buys), v.median(builder.sells)}}
 }
 
-// consensusBuilder gathers a consensus.
 type consensusBuilder struct {
 	quotes      []marketQuote
-	buys, sells []int64 // of commercial quotes
+	buys, sells []int64 // units of commercial quotes
 }
 
-func (c *consensusBuilder) add(w marketQuote) {
-	c.quotes = append(c.quotes, w)
-	if w.key.Kind == Commercial {
-		c.buys, c.sells = appendUnits(c.buys, w.buy), appendUnits(c.sells, w.sell)
+func (b *consensusBuilder) add(q marketQuote) {
+	b.quotes = append(b.quotes, q)
+	if q.key.Kind == Commercial {
+		b.buys, b.sells = appendUnits(b.buys, q.buy), appendUnits(b.sells, q.sell)
 	}
 }
 
-// freshAt is the offer published at an instant if it was known then and had not expired: a backfill must not be measured
-// against its future. Nil when there is none.
+// freshAt returns the source quote that was published at an instant and known by then, nil when there was none: a backfill
+// must not be compared with what came later.
 func (q *quote) freshAt(at time.Time) *SourceQuote {
-	offer := q.published(at)
-	if offer == nil || offer.staleAt(at) || offer.LastCheckedAt.After(at) {
+	published := q.published(at)
+	if published == nil || published.staleAt(at) || published.LastCheckedAt.After(at) {
 		return nil
 	}
-	return offer
+	return published
 }
 
 func appendUnits(list []int64, d Decimal) []int64 {
@@ -185,15 +192,15 @@ func appendUnits(list []int64, d Decimal) []int64 {
 	return append(list, d.units)
 }
 
-func (j *validator) median(units []int64) Decimal {
-	if len(units) < j.rules.MedianQuotesMin {
+func (v *validator) median(units []int64) Decimal {
+	if len(units) < v.rules.MedianQuotesMin {
 		return Decimal{}
 	}
 	slices.Sort(units)
 	return decimalOf(units[len(units)/2])
 }
 
-// offMarket measures a commercial value against the median of its side.
+// offMarket compares a commercial value with the median of its side.
 func (m *consensus) offMarket(c *candidate, rules Rules) (Reason, string) {
 	if c.key.Kind != Commercial {
 		return "", ""
@@ -208,88 +215,89 @@ func (m *consensus) offMarket(c *candidate, rules Rules) (Reason, string) {
 	return "", ""
 }
 
-// confirmed reports that an implausible value is true after all: the source's answer before said the same and one more
-// institution stands near it, be it with a fresh quote or with a value that is suspected as well (a devaluation moves all at once).
-func (j *validator) confirmed(c *candidate, market *consensus) bool {
-	before, suspected := j.state.quote(c.key).pendingOf(j.refresh.SourceID)
-	if !suspected || c.backfill || !before.ObservedAt.Before(j.refresh.ObservedAt) ||
-		before.ObservedAt.Before(j.refresh.ObservedAt.Add(-j.rules.LastGoodAgeMax)) {
+// confirmed reports that an implausible value is accepted: the source repeats it, and another institution has a similar
+// value, fresh or itself pending (in a devaluation all move at once).
+func (v *validator) confirmed(c *candidate, market *consensus) bool {
+	before, pending := v.store.quote(c.key).pendingOf(v.refresh.SourceID)
+	if !pending || c.backfill || !before.ObservedAt.Before(v.refresh.ObservedAt) ||
+		before.ObservedAt.Before(v.refresh.ObservedAt.Add(-v.rules.LastGoodAgeMax)) {
 		return false
 	}
-	same := j.rules.JumpPermille / 5
+	same := v.rules.JumpPermille / 5
 	if !near(before.Buy, c.buy, same) || !near(before.Sell, c.sell, same) {
 		return false
 	}
-	j.yielder.step(1 + len(market.quotes)/quotesPerStep)
-	return slices.ContainsFunc(market.quotes, func(w marketQuote) bool { return j.corroborates(w, c) }) || j.pendingElsewhere(c)
+	v.yielder.step(1 + len(market.quotes)/quotesPerStep)
+	return slices.ContainsFunc(market.quotes, func(q marketQuote) bool { return v.corroborates(q, c) }) || v.pendingElsewhere(c)
 }
 
-// near is true as well when either side is absent.
+// near is also true when either side is absent.
 func near(a, b Decimal, permille int64) bool {
 	return a.IsNull() || b.IsNull() || within(a, b, permille)
 }
 
-// corroborates wants another institution by another source: what one page says of two banks is one error as easily as two truths.
-func (j *validator) corroborates(w marketQuote, c *candidate) bool {
-	return w.key.Institution != c.key.Institution && w.source != j.refresh.SourceID && near(w.buy, c.buy, j.rules.JumpPermille) &&
-		near(w.sell, c.sell, j.rules.JumpPermille) && (!w.buy.IsNull() && !c.buy.IsNull() || !w.sell.IsNull() && !c.sell.IsNull())
+// corroborates requires another institution and another source: one page may be wrong about two institutions.
+func (v *validator) corroborates(q marketQuote, c *candidate) bool {
+	return q.key.Institution != c.key.Institution && q.source != v.refresh.SourceID && near(q.buy, c.buy, v.rules.JumpPermille) &&
+		near(q.sell, c.sell, v.rules.JumpPermille) && (!q.buy.IsNull() && !c.buy.IsNull() || !q.sell.IsNull() && !c.sell.IsNull())
 }
 
-func (j *validator) pendingElsewhere(c *candidate) bool {
+func (v *validator) pendingElsewhere(c *candidate) bool {
 	found := false
-	oldest := j.refresh.ObservedAt.Add(-j.rules.LastGoodAgeMax)
-	j.state.eachQuote(func(q *quote) {
-		for _, s := range q.pending {
-			found = found || !s.ObservedAt.Before(oldest) && j.corroborates(marketQuote{q.key, s.SourceID, s.Buy, s.Sell}, c)
+	oldest := v.refresh.ObservedAt.Add(-v.rules.LastGoodAgeMax)
+	v.store.eachQuote(func(q *quote) {
+		for _, p := range q.pending {
+			found = found || !p.ObservedAt.Before(oldest) && v.corroborates(marketQuote{q.key, p.SourceID, p.Buy, p.Sell}, c)
 		}
 	})
 	return found
 }
 
-// event gathers what stands and what is held, leaving out what would change nothing.
-func (j *validator) event() *Refreshed {
+// event collects what is accepted and quarantined, without what would change nothing.
+func (v *validator) event() *Refreshed {
 	event := &Refreshed{
-		Currency: j.currency, SourceID: j.source.ID, ObservedAt: j.refresh.ObservedAt, Priority: j.source.Priority,
-		Manual: j.source.Manual, UpstreamSource: j.source.UpstreamSource, By: j.refresh.By,
+		Currency: v.currency, SourceID: v.source.ID, ObservedAt: v.refresh.ObservedAt, Priority: v.source.Priority,
+		Manual: v.source.Manual, UpstreamSource: v.source.UpstreamSource, By: v.refresh.By,
 	}
-	if j.futureInstant().IsZero() {
-		event.setSlot(&j.refresh)
+	if v.futureInstant().IsZero() {
+		event.setSlot(&v.refresh)
 	}
-	for i := range j.candidates {
-		j.yielder.step(1)
-		c := &j.candidates[i]
-		first := &j.candidates[c.first]
+	for i := range v.candidates {
+		v.yielder.step(1)
+		c := &v.candidates[i]
+		first := &v.candidates[c.first]
 		switch {
 		case c.reason != "":
-			j.quarantine(c, event)
+			v.quarantine(c, event)
 		case !first.inEvent:
 			first.inEvent = true
-			quoted := j.acceptedQuote(c)
-			if c.changed = j.changesValue(event, c.last, &quoted); c.changed || j.rechecks(c.last, &quoted) {
+			quote := v.acceptedQuote(c)
+			if c.changed = v.changesValue(event, c.last, &quote); c.changed || v.rechecks(c.last, &quote) {
 				if event.Quotes == nil {
-					event.Quotes = make([]AcceptedQuote, 0, len(j.candidates)-i)
+					event.Quotes = make([]AcceptedQuote, 0, len(v.candidates)-i)
 				}
-				event.Quotes = append(event.Quotes, quoted)
+				event.Quotes = append(event.Quotes, quote)
 			}
 		}
 	}
 	return event
 }
 
-func (j *validator) quarantine(c *candidate, event *Refreshed) {
-	held := Quarantined{
-		SourceID: j.source.ID, ObservedAt: j.refresh.ObservedAt, Observation: c.observation.truncated(), Reason: c.reason, Detail: c.detail,
+func (v *validator) quarantine(c *candidate, event *Refreshed) {
+	quarantined := Quarantined{
+		SourceID: v.source.ID, ObservedAt: v.refresh.ObservedAt, Observation: c.observation.truncated(),
+		Reason: c.reason, Detail: c.detail,
 	}
-	if id, already := j.state.quarantineID(held.key()); already {
+	if id, already := v.store.quarantineID(quarantined.key()); already {
 		c.quarantineID = id
 		return
 	}
-	held.ID = j.state.lastQuarantineID + uint64(len(event.Quarantined)) + 1
-	c.quarantineID = held.ID
-	event.Quarantined = append(event.Quarantined, held)
+	quarantined.ID = v.store.lastQuarantineID + uint64(len(event.Quarantined)) + 1
+	c.quarantineID = quarantined.ID
+	event.Quarantined = append(event.Quarantined, quarantined)
 }
 
-// truncated is the observation as quarantine keeps it: texts that are no number are cut, they may be a whole page.
+// truncated returns the observation with short texts, and with channel and kind filled in.
 func (o Observation) truncated() Observation {
 	o.Buy, o.Sell, o.Document = truncateText(o.Buy), truncateText(o.Sell), truncateText(o.Document)
 	key := o.Key()
@@ -299,34 +307,34 @@ func (o Observation) truncated() Observation {
 
 func truncateText(text string) string { return text[:min(len(text), sideTextMax)] }
 
-// expiry is what the observation states, else the source's span (T3). It may have passed before anybody saw it: such a quote is
-// published as stale.
-func (j *validator) expiry(c *candidate) time.Time {
+// expiry returns the stated expiry, else the end of the source's lifetime. It may have passed: then the quote is published
+// as stale.
+func (v *validator) expiry(c *candidate) time.Time {
 	if c.observation.ExpiresAt.IsZero() {
-		return j.refresh.ObservedAt.Add(j.source.Lifetime)
+		return v.refresh.ObservedAt.Add(v.source.Lifetime)
 	}
 	return c.observation.ExpiresAt
 }
 
-func (j *validator) acceptedQuote(c *candidate) AcceptedQuote {
+func (v *validator) acceptedQuote(c *candidate) AcceptedQuote {
 	return AcceptedQuote{
 		Key: c.key, Buy: c.buy, Sell: c.sell, EffectiveDate: c.observation.EffectiveDate,
-		PublishedAt: c.observation.PublishedAt, ExpiresAt: j.expiry(c), Backfill: c.backfill,
+		PublishedAt: c.observation.PublishedAt, ExpiresAt: v.expiry(c), Backfill: c.backfill,
 	}
 }
 
-// changesValue reports a new value: of the offer, or for a backfill of the day's row.
-func (j *validator) changesValue(event *Refreshed, last *SourceQuote, quoted *AcceptedQuote) bool {
-	if !quoted.Backfill {
-		return last == nil || !last.sameValue(quoted)
+// changesValue reports that the source quote has a new value, or for a backfill that the history row does.
+func (v *validator) changesValue(event *Refreshed, last *SourceQuote, quote *AcceptedQuote) bool {
+	if !quote.Backfill {
+		return last == nil || !last.sameValue(quote)
 	}
-	row := historyRow(j.currency, provenance{event.SourceID, event.UpstreamSource, event.ObservedAt, event.Priority, event.Manual}, quoted)
-	old, _, _ := j.state.findRow(row.Date, quoted.Key)
-	return j.state.retains(row.Date, row.Kind) && (old == nil || row.replaces(old))
+	row := historyRow(v.currency, provenance{event.SourceID, event.UpstreamSource, event.ObservedAt, event.Priority, event.Manual}, quote)
+	old, _, _ := v.store.findRow(row.Date, quote.Key)
+	return v.store.retains(row.Date, row.Kind) && (old == nil || row.replaces(old))
 }
 
-// rechecks reports that the source was heard again: a later check of the same value.
-func (j *validator) rechecks(last *SourceQuote, quoted *AcceptedQuote) bool {
-	return last != nil && !quoted.Backfill &&
-		(j.refresh.ObservedAt.After(last.LastCheckedAt) || !last.ExpiresAt.Equal(quoted.ExpiresAt))
+// rechecks reports a later check of the same value.
+func (v *validator) rechecks(last *SourceQuote, quote *AcceptedQuote) bool {
+	return last != nil && !quote.Backfill &&
+		(v.refresh.ObservedAt.After(last.LastCheckedAt) || !last.ExpiresAt.Equal(quote.ExpiresAt))
 }

@@ -2,45 +2,38 @@ package engine
 
 import "cmp"
 
-// plausible is what is believed of the source's values of an effective date, or of the day of the refresh when there is none (X17):
-// the source's own bound with the earliest end that is not before the date, what it leaves open being as usual.
-func (j *validator) plausibleRange(effective Date) *PlausibleRange {
-	if len(j.source.PlausibleRanges) == 0 {
-		return &j.defaultRange
+// plausibleRange returns the range for an effective date, or for the day of the refresh when there is none: of the source's
+// own ranges the one that ends first on or after the date, completed by the default range.
+func (v *validator) plausibleRange(effective Date) *PlausibleRange {
+	if len(v.source.PlausibleRanges) == 0 {
+		return &v.defaultRange
 	}
 	if effective.IsZero() {
-		effective = DateOf(j.refresh.ObservedAt)
+		effective = DateOf(v.refresh.ObservedAt)
 	}
 	var chosen *PlausibleRange
-	for i := range j.source.PlausibleRanges {
-		b := &j.source.PlausibleRanges[i]
-		if b.Currency == j.currency && b.lastDate() >= effective && (chosen == nil || b.lastDate() < chosen.lastDate()) {
-			chosen = b
+	for i := range v.source.PlausibleRanges {
+		r := &v.source.PlausibleRanges[i]
+		if r.Currency == v.currency && r.lastDate() >= effective && (chosen == nil || r.lastDate() < chosen.lastDate()) {
+			chosen = r
 		}
 	}
 	if chosen == nil {
-		return &j.defaultRange
+		return &v.defaultRange
 	}
-	return chosen.withDefaults(&j.defaultRange)
+	return chosen.withDefaults(&v.defaultRange)
 }
 
-// lastDate is the last date of the bound, the last of all without one.
-func (b *PlausibleRange) lastDate() Date {
-	if b.Until.IsZero() {
-		return dateMax
-	}
-	return b.Until
-}
+func (r *PlausibleRange) lastDate() Date { return cmp.Or(r.Until, dateMax) }
 
-// withDefaults is the bound with what it leaves open filled in.
-func (b *PlausibleRange) withDefaults(usual *PlausibleRange) *PlausibleRange {
-	full := *b
+func (r *PlausibleRange) withDefaults(defaults *PlausibleRange) *PlausibleRange {
+	full := *r
 	if full.Lowest.IsNull() {
-		full.Lowest = usual.Lowest
+		full.Lowest = defaults.Lowest
 	}
 	if full.Highest.IsNull() {
-		full.Highest = usual.Highest
+		full.Highest = defaults.Highest
 	}
-	full.JumpPermille = cmp.Or(full.JumpPermille, usual.JumpPermille)
+	full.JumpPermille = cmp.Or(full.JumpPermille, defaults.JumpPermille)
 	return &full
 }

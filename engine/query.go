@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Limits of paging and of ranges (interface §8).
+// Limits of paging and of ranges.
 const (
 	LimitDefault        = 100
 	LimitMax            = 200
 	CursorMax           = 100_000
 	HistoryRangeDaysMax = 365
 	HistoryDefaultDays  = 7
-	NoNextCursor        = -1 // Page.Next when there is no further page
+	NoNextCursor        = -1 // Page.NextCursor of the last page
 )
 
 // Filter narrows rates and history; an empty field matches everything.
@@ -23,7 +23,7 @@ type Filter struct {
 	Kind        Kind
 }
 
-// PageRequest is the part of a list that is asked for: at most Limit items after the first Cursor ones (P1).
+// PageRequest asks for at most Limit items, after skipping Cursor items.
 type PageRequest struct {
 	Limit, Cursor int
 }
@@ -34,24 +34,23 @@ type RatesQuery struct {
 	PageRequest
 }
 
-// RankingQuery asks for the current rates of one currency that have the side the operation needs, best first (S2–S7).
+// RankingQuery asks for the current rates of one currency that have the side which the operation applies, best first.
 type RankingQuery struct {
 	Filter
 	PageRequest
 	Operation Operation
-	// ForConvert says that the ranking is for convert, where reference rates are compared when asked for (S6); a best
-	// ranking of them is empty (S5). An empty Kind means commercial in both.
+	// ForConvert allows Kind Reference, for which a ranking is otherwise empty. An empty Kind means Commercial in both.
 	ForConvert bool
 }
 
-// HistoryQuery asks for daily rows from RefreshIndex to To, both included.
+// HistoryQuery asks for daily rows from From to To, inclusive.
 type HistoryQuery struct {
 	Filter
 	PageRequest
 	From, To Date
 }
 
-// InstitutionsQuery asks for active institutions; Currency keeps those that publish a rate in it (P8).
+// InstitutionsQuery asks for active institutions; a Currency keeps those that publish a rate in it.
 type InstitutionsQuery struct {
 	Currency string
 	PageRequest
@@ -60,29 +59,30 @@ type InstitutionsQuery struct {
 // Page is one immutable part of a list.
 type Page[T any] struct {
 	Items      []T
-	Total      int // matches before paging, from the same snapshot (P2)
-	NextCursor int // cursor of the next page, NoNext when there is none (P1)
-	// ChangesAt is the first instant at which the same question may be answered differently without a new fact: an
-	// expiry. Zero when there is none.
+	Total      int // matches before paging
+	NextCursor int // NoNextCursor on the last page
+	// ChangesAt is the next expiry of a rate: the first instant at which the same query may have another answer although
+	// nothing was published. Zero when there is none.
 	ChangesAt time.Time
-	// Rendered is where the front end keeps what it made of the page, its encoded answer. Always one concrete type.
+	// Rendered is where the front end caches the encoded page. Always of one concrete type.
 	Rendered atomic.Value
 }
 
-// CurrencyItem is a currency with its counts (interface §2.3, P6).
+// CurrencyItem is a currency with its counts.
 type CurrencyItem struct {
 	Currency
 	QuoteCount, CurrentQuoteCount int
 }
 
-// InstitutionItem is an institution in a list (interface §2.4, P6, P8).
+// InstitutionItem is an institution in a list.
 type InstitutionItem struct {
 	*Institution
 	Currencies        []string // sorted codes of its published rates
 	CurrentQuoteCount int
 }
 
-// InstitutionDetail is an active institution with all its published rates, in list order. ChangesAt and Rendered are as in Page.
+// InstitutionDetail is an active institution with all its published rates, in list order. ChangesAt and Rendered are as
+// in Page.
 type InstitutionDetail struct {
 	*Institution
 	Rates     []*Rate
@@ -90,17 +90,54 @@ type InstitutionDetail struct {
 	Rendered  atomic.Value
 }
 
-// ResolveHistoryRange completes a history range from today's date (T6): neither end: the last seven days; only from: to today;
-// only to: the seven days that end with it.
+// ResolveHistoryRange completes a history range: without To it ends today, without From it has seven days.
 func ResolveHistoryRange(from, to, today Date) (Date, Date) {
-	switch {
-	case from.IsZero() && to.IsZero():
+	if to.IsZero() {
 		to = today
-		from = to.AddDays(1 - HistoryDefaultDays)
-	case to.IsZero():
-		to = today
-	case from.IsZero():
+	}
+	if from.IsZero() {
 		from = to.AddDays(1 - HistoryDefaultDays)
 	}
 	return from, to
+}
+
+func (f *Filter) matches(rate *Rate) bool {
+	return (f.Currency == "" || f.Currency == rate.Currency) &&
+		f.matchesKey(QuoteKey{rate.InstitutionID, rate.Channel, rate.Kind})
+}
+
+func (f *Filter) matchesKey(key QuoteKey) bool {
+	return (f.Institution == "" || f.Institution == key.Institution) &&
+		(f.Channel == "" || f.Channel == key.Channel) &&
+		(f.Kind == "" || f.Kind == key.Kind)
+}
+
+// pager counts the matches of a query and keeps those of the requested page.
+type pager[T any] struct {
+	request PageRequest
+	total   int
+	items   []T
+}
+
+func (p *pager[T]) add(item T) {
+	if p.total >= p.request.Cursor && len(p.items) < p.request.Limit {
+		p.items = append(p.items, item)
+	}
+	p.total++
+}
+
+func (p *pager[T]) page(changesAt time.Time) *Page[T] {
+	next := p.request.Cursor + len(p.items)
+	if next >= p.total || next > CursorMax || len(p.items) == 0 {
+		next = NoNextCursor
+	}
+	return &Page[T]{Items: p.items, Total: p.total, NextCursor: next, ChangesAt: changesAt}
+}
+
+func addMatching(p *pager[*Rate], rates []*Rate, f *Filter) {
+	for _, rate := range rates {
+		if f.matches(rate) {
+			p.add(rate)
+		}
+	}
 }

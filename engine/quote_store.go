@@ -6,38 +6,40 @@ import (
 	"time"
 )
 
-// quarantineMax bounds the quarantine of one book: about a year of a market in which ten observations a day are held back.
-// Older ones leave it; the log still has them.
+// quarantineMax bounds the quarantine of one currency: ten observations a day for a year. Older ones are dropped; the log
+// still has them.
 const quarantineMax = 4096
 
-// store is what a book knows. A state with a base is a draft: it sees the base's facts and keeps its own changes apart, so that
-// a whole batch can be decided, each observation in sight of the ones before it, while nothing of it is true yet.
+// quoteStore holds the quotes, history and quarantine of one currency. A draft is a store with a base: it sees the base and
+// keeps its own changes apart, so that each refresh of a batch is checked against the ones before it although none of them
+// is durable yet.
 type quoteStore struct {
 	base          *quoteStore
 	quotes        map[QuoteKey]*quote
-	days          map[Date]*day // one that is not in dirty is shared with boards and never changed
-	quarantine    []Quarantined
-	quarantineIDs map[quarantineKey]uint64 // what is in quarantine, so that a file that is read twice fills it once
-	slots         []AnsweredSlot           // by source
-	slotsShared   bool                     // slots are those of a board or a base too: never changed, only replaced
+	days          map[Date]*day // those not in changedDays are shared with snapshots and never changed
+	quarantine    []Quarantined // oldest first
+	quarantineIDs map[quarantineKey]uint64
+	slots         []AnsweredSlot // by source
+	slotsShared   bool           // a snapshot or base has the same slots: copy before a change
 
 	lastQuarantineID uint64
 	newest           Date          // newest day of history
-	historyDays      int           // days of commercial history that are kept, counted back from the newest
-	changedDays      map[Date]bool // days changed since the last board
-	changedQuotes    []*quote      // quotes changed since the last board
+	historyDays      int           // days of commercial history that are kept, counted back from newest
+	changedDays      map[Date]bool // since the last snapshot
+	changedQuotes    []*quote      // since the last snapshot
 	yielder          *yielder
 }
 
-// quote is everything known of one quote. Once a board has it, it is never changed, only replaced.
+// quote is everything known of one quote.
 type quote struct {
 	key          QuoteKey
-	shared       bool                  // boards may have it
-	sourceQuotes []*SourceQuote        // by source; shared with the quotes before and after
-	preferred    *SourceQuote          // the one that takes precedence while it has not expired, nil without offers
-	pending      []PendingConfirmation // by source
+	shared       bool           // a snapshot has it: it is replaced, never changed
+	sourceQuotes []*SourceQuote // by source; immutable
+	preferred    *SourceQuote   // published unless it has expired; nil without source quotes
+	pending      []PendingConfirmation
 }
 
+// quarantineKey tells whether an observation is in quarantine already, so that a file which is read twice fills it once.
 type quarantineKey struct {
 	source, institution string
 	channel             Channel
@@ -48,23 +50,24 @@ type quarantineKey struct {
 	observedAt          int64
 }
 
-func newQuoteStore(depth int) *quoteStore {
+func newQuoteStore(historyDays int) *quoteStore {
 	return &quoteStore{
-		historyDays: depth, yielder: &yielder{every: stepsPerYield},
-		quotes: map[QuoteKey]*quote{}, days: map[Date]*day{}, quarantineIDs: map[quarantineKey]uint64{}, changedDays: map[Date]bool{},
+		historyDays: historyDays, yielder: &yielder{every: stepsPerYield}, quotes: map[QuoteKey]*quote{},
+		days: map[Date]*day{}, quarantineIDs: map[quarantineKey]uint64{}, changedDays: map[Date]bool{},
 	}
 }
 
 func (s *quoteStore) draft() *quoteStore {
-	return &quoteStore{
-		base: s, quotes: map[QuoteKey]*quote{}, days: map[Date]*day{}, quarantineIDs: map[quarantineKey]uint64{}, changedDays: map[Date]bool{},
-		slots: s.slots, slotsShared: true, lastQuarantineID: s.lastQuarantineID, newest: s.newest, historyDays: s.historyDays, yielder: s.yielder,
-	}
+	draft := newQuoteStore(s.historyDays)
+	draft.base, draft.yielder = s, s.yielder
+	draft.slots, draft.slotsShared = s.slots, true
+	draft.lastQuarantineID, draft.newest = s.lastQuarantineID, s.newest
+	return draft
 }
 
-// mutableQuote is the quote of a key for whoever changes it: the state's, while no board has it, else a copy that takes its place.
+// mutableQuote returns the quote of a key for a change, a copy where the present one is shared.
 func (s *quoteStore) mutableQuote(key QuoteKey) *quote {
-	if q, mine := s.quotes[key]; mine && !q.shared {
+	if q, own := s.quotes[key]; own && !q.shared {
 		return q
 	}
 	old := s.quote(key)
@@ -75,7 +78,7 @@ func (s *quoteStore) mutableQuote(key QuoteKey) *quote {
 	return q
 }
 
-// quote is never nil: an unknown one is empty.
+// quote returns the quote of a key for reading, an empty one when it is unknown.
 func (s *quoteStore) quote(key QuoteKey) *quote {
 	if q, ok := s.quotes[key]; ok {
 		return q
@@ -104,20 +107,20 @@ func (s *quoteStore) eachQuote(visit func(*quote)) {
 		return
 	}
 	for key, q := range s.base.quotes {
-		if _, mine := s.quotes[key]; !mine {
+		if _, own := s.quotes[key]; !own {
 			s.yielder.step(q.weight())
 			visit(q)
 		}
 	}
 }
 
-// quotesPerStep is how many offers of one quote are looked through in the time of one small step.
+// quotesPerStep is how many source quotes are compared in one step of a yielder.
 const quotesPerStep = 16
 
-// weight is how long looking through the quote takes.
+// weight is the cost of looking through the quote, in steps of a yielder.
 func (q *quote) weight() int { return 1 + len(q.sourceQuotes)/quotesPerStep }
 
-// sourceQuote is what a source said, nil when it said nothing.
+// sourceQuote returns the quote of one source, nil when there is none.
 func (q *quote) sourceQuote(sourceID string) *SourceQuote {
 	if at, known := slices.BinarySearchFunc(q.sourceQuotes, sourceID, compareSourceQuote); known {
 		return q.sourceQuotes[at]
@@ -125,57 +128,57 @@ func (q *quote) sourceQuote(sourceID string) *SourceQuote {
 	return nil
 }
 
-func compareSourceQuote(o *SourceQuote, sourceID string) int {
-	return cmp.Compare(o.SourceID, sourceID)
+func compareSourceQuote(q *SourceQuote, sourceID string) int {
+	return cmp.Compare(q.SourceID, sourceID)
 }
 
 func (q *quote) pendingOf(sourceID string) (PendingConfirmation, bool) {
-	for _, s := range q.pending {
-		if s.SourceID == sourceID {
-			return s, true
+	for _, pending := range q.pending {
+		if pending.SourceID == sourceID {
+			return pending, true
 		}
 	}
 	return PendingConfirmation{}, false
 }
 
-// published is the offer that stands for the quote at an instant (S11): of the current ones a manual one, else the lowest
-// priority number; when all have expired, the one that expired last. Nil when there is none.
+// published returns the source quote that is published at an instant, nil when there is none: of the current ones that with
+// the highest precedence; when all have expired, the one that expired last.
 func (q *quote) published(now time.Time) *SourceQuote {
 	if q.preferred == nil || !q.preferred.staleAt(now) {
 		return q.preferred
 	}
 	best, stale := q.preferred, true
-	for _, o := range q.sourceQuotes {
-		if oStale := o.staleAt(now); o.precedes(oStale, best, stale) {
-			best, stale = o, oStale
+	for _, one := range q.sourceQuotes {
+		if oneStale := one.staleAt(now); one.precedes(oneStale, best, stale) {
+			best, stale = one, oneStale
 		}
 	}
 	return best
 }
 
-// precedes orders the offers of a quote; it is told which ones have expired.
-func (o *SourceQuote) precedes(stale bool, other *SourceQuote, otherStale bool) bool {
+// precedes orders the source quotes of one quote, given which of them are stale.
+func (q *SourceQuote) precedes(stale bool, other *SourceQuote, otherStale bool) bool {
 	if stale != otherStale {
 		return otherStale
 	}
 	if stale {
-		if later := o.ExpiresAt.Compare(other.ExpiresAt); later != 0 {
+		if later := q.ExpiresAt.Compare(other.ExpiresAt); later != 0 {
 			return later > 0
 		}
 	}
-	if a, b := precedence(o.Manual, o.Priority), precedence(other.Manual, other.Priority); a != b {
+	if a, b := precedence(q.Manual, q.Priority), precedence(other.Manual, other.Priority); a != b {
 		return a < b
 	}
-	if later := o.LastCheckedAt.Compare(other.LastCheckedAt); later != 0 {
+	if later := q.LastCheckedAt.Compare(other.LastCheckedAt); later != 0 {
 		return later > 0
 	}
-	return o.SourceID < other.SourceID
+	return q.SourceID < other.SourceID
 }
 
-// staleAt is the one place where expiry is decided (T1).
-func (o *SourceQuote) staleAt(now time.Time) bool { return !now.Before(o.ExpiresAt) }
+// staleAt is the only place where expiry is decided.
+func (q *SourceQuote) staleAt(now time.Time) bool { return !now.Before(q.ExpiresAt) }
 
-// precedence is a source's precedence: its priority, and a manual rate before all.
+// precedence returns the precedence of a source; a smaller number takes precedence, and a manual rate before all others.
 func precedence(manual bool, priority int64) int64 {
 	if manual {
 		return -1
@@ -183,43 +186,40 @@ func precedence(manual bool, priority int64) int64 {
 	return priority
 }
 
-// accept takes one source's word in; its suspicion ends with an accepted value.
-func (q *quote) accept(offer *SourceQuote) {
-	q.sourceQuotes = insertOrReplace(q.sourceQuotes, offer, compareSourceQuote, offer.SourceID)
-	q.pending = slices.DeleteFunc(q.pending, func(s PendingConfirmation) bool { return s.SourceID == offer.SourceID })
+// accept replaces the quote of one source, which ends its pending confirmation.
+func (q *quote) accept(next *SourceQuote) {
+	q.sourceQuotes = insertOrReplace(q.sourceQuotes, next, compareSourceQuote, next.SourceID)
+	q.pending = slices.DeleteFunc(q.pending, func(p PendingConfirmation) bool { return p.SourceID == next.SourceID })
 	switch {
-	case q.preferred == nil || offer.precedes(false, q.preferred, false):
-		q.preferred = offer
-	case q.preferred.SourceID == offer.SourceID: // it has fallen behind itself, perhaps behind others
+	case q.preferred == nil || next.precedes(false, q.preferred, false):
+		q.preferred = next
+	case q.preferred.SourceID == next.SourceID: // its precedence has fallen, perhaps below that of another source
 		q.preferred = preferredOf(q.sourceQuotes)
 	}
 }
 
-// preferredOf is the offer that takes precedence among current ones, nil when there is none.
-func preferredOf(offers []*SourceQuote) *SourceQuote {
-	var lead *SourceQuote
-	for _, o := range offers {
-		if lead == nil || o.precedes(false, lead, false) {
-			lead = o
+// preferredOf returns the source quote with the highest precedence, as if none were stale; nil when there is none.
+func preferredOf(quotes []*SourceQuote) *SourceQuote {
+	var preferred *SourceQuote
+	for _, one := range quotes {
+		if preferred == nil || one.precedes(false, preferred, false) {
+			preferred = one
 		}
 	}
-	return lead
+	return preferred
 }
 
 func (q *quote) withdraw(sourceID string) {
-	q.sourceQuotes = slices.DeleteFunc(q.sourceQuotes, func(o *SourceQuote) bool { return o.SourceID == sourceID })
+	q.sourceQuotes = slices.DeleteFunc(q.sourceQuotes, func(one *SourceQuote) bool { return one.SourceID == sourceID })
 	q.preferred = preferredOf(q.sourceQuotes)
 }
 
-func (q *quote) addPending(s PendingConfirmation) {
-	q.pending = insertOrReplace(q.pending, s, comparePending, s.SourceID)
+func (q *quote) addPending(pending PendingConfirmation) {
+	compare := func(p PendingConfirmation, sourceID string) int { return cmp.Compare(p.SourceID, sourceID) }
+	q.pending = insertOrReplace(q.pending, pending, compare, pending.SourceID)
 }
 
-func comparePending(s PendingConfirmation, sourceID string) int {
-	return cmp.Compare(s.SourceID, sourceID)
-}
-
-// insertOrReplace puts item into a list sorted by source, in place of what stood there for its source.
+// insertOrReplace puts item into a list with one item for each source, sorted by source.
 func insertOrReplace[T any](list []T, item T, compare func(T, string) int, source string) []T {
 	at, found := slices.BinarySearchFunc(list, source, compare)
 	if found {

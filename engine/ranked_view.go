@@ -1,162 +1,170 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
 
-// RankedView is how a board stands at one instant: which offer is published for each quote, what is stale, who ranks where. It is right
-// for every instant from then until ChangesAt.
+// RankedView is a CurrencySnapshot at one instant: which rates are published, which of them are stale and how they rank.
+// It is immutable and holds from that instant until ChangesAt.
 type RankedView struct {
 	currency  string
 	snapshot  *CurrencySnapshot
 	from      time.Time
-	entries   []viewEntry // one for each quote of the board, in the same order
-	rates     []*Rate     // in list order (P4)
-	toBuy     []*Rate     // current, venta present, best for a caller who buys first (S2–S4)
-	toSell    []*Rate
-	current   int // rates that are not stale
+	entries   []viewEntry // one for each quote of the snapshot, in the same order
+	rates     []*Rate     // in list order
+	toBuy     []*Rate     // current rates with a sell side, lowest first
+	toSell    []*Rate     // current rates with a buy side, highest first
+	current   int         // rates that are not stale
 	changesAt time.Time
 }
 
-// stepsPerRank is how many small steps the sorting of a rate takes.
-const stepsPerRank = 2
-
-// viewEntry is the place of one quote.
 type viewEntry struct {
 	quote *quote
-	rate  *Rate // nil: nothing is published for it
+	rate  *Rate // nil when nothing is published
 }
 
-// RankedView is a pure function of the board and the instant.
-func (b *CurrencySnapshot) View(now time.Time) *RankedView { return b.nextView(nil, now, &yielder{}) }
+// stepsPerRank is the cost of sorting one rate, in steps of a yielder.
+const stepsPerRank = 2
 
-// NextView is the same as RankedView, made of an older view of any board of the same book as far as it still holds. Nil is no view.
-func (b *CurrencySnapshot) NextView(old *RankedView, now time.Time) *RankedView {
-	return b.nextView(old, now, &yielder{})
+// View returns the view at an instant. It reuses what is still valid of old, a view of any snapshot of the same
+// CurrencyState, which may be nil; the result does not depend on it.
+func (s *CurrencySnapshot) View(old *RankedView, now time.Time) *RankedView {
+	return s.view(old, now, &yielder{})
 }
 
-// RankedView is CurrencySnapshot().NextView, in pieces.
-func (b *CurrencyState) View(old *RankedView, now time.Time) *RankedView {
-	return b.Snapshot().nextView(old, now, b.store.yielder)
-}
-
-// holds reports that the view is right at an instant.
-func (v *RankedView) holds(now time.Time) bool {
-	return !now.Before(v.from) && (v.changesAt.IsZero() || now.Before(v.changesAt))
-}
-
-func (b *CurrencySnapshot) nextView(old *RankedView, now time.Time, p *yielder) *RankedView {
-	if old == nil || old.currency != b.currency || now.Before(old.from) { // a clock set back makes current what had expired
+func (s *CurrencySnapshot) view(old *RankedView, now time.Time, y *yielder) *RankedView {
+	if old == nil || old.currency != s.currency || now.Before(old.from) { // after a step back expired rates are current again
 		old = &RankedView{}
 	}
-	if old.snapshot == b && old.holds(now) {
+	if old.snapshot == s && old.holds(now) {
 		return old
 	}
 	view := &RankedView{
-		currency: b.currency, snapshot: b, from: now, entries: make([]viewEntry, len(b.quotes)), rates: make([]*Rate, 0, len(b.quotes)),
+		currency: s.currency, snapshot: s, from: now,
+		entries: make([]viewEntry, len(s.quotes)), rates: make([]*Rate, 0, len(s.quotes)),
 	}
-	d := viewBuilder{view: view, old: old.entries, oldCurrent: old.current, now: now}
-	for i, q := range b.quotes {
-		p.step(q.weight())
-		rate := d.rate(b, q)
+	b := viewBuilder{now: now, old: old.entries, oldCurrent: old.current}
+	for i, q := range s.quotes {
+		y.step(q.weight())
+		rate := b.rate(s, q)
 		view.entries[i] = viewEntry{q, rate}
 		if rate != nil {
 			view.add(rate)
 		}
 	}
-	for _, rest := range d.old {
-		d.remove(rest.rate)
+	for _, entry := range b.old {
+		b.remove(entry.rate)
 	}
-	p.step(stepsPerRank * len(d.added))
-	view.toBuy = d.ranked(Buy, old.toBuy)
-	p.step(stepsPerRank * len(d.added))
-	view.toSell = d.ranked(Sell, old.toSell)
+	y.step(stepsPerRank * len(b.added))
+	view.toBuy = b.ranked(Buy, old.toBuy)
+	y.step(stepsPerRank * len(b.added))
+	view.toSell = b.ranked(Sell, old.toSell)
 	return view
 }
 
-// viewBuilder makes a view after an older one, whose seats it passes in the same order.
-type viewBuilder struct {
-	view       *RankedView
-	now        time.Time
-	oldCurrent int         // current rates of the older view
-	old        []viewEntry // those that were not passed yet
-	added      []*Rate
-	removed    []*Rate // current rates of the older view that the new one does not have
+func (v *RankedView) holds(now time.Time) bool {
+	return !now.Before(v.from) && (v.changesAt.IsZero() || now.Before(v.changesAt))
 }
 
-// rate is what is published for a quote: the same as before while the quote is the same and nothing of it has expired.
-func (d *viewBuilder) rate(b *CurrencySnapshot, q *quote) *Rate {
+func (v *RankedView) add(rate *Rate) {
+	v.rates = append(v.rates, rate)
+	if !rate.Stale {
+		v.current++
+		v.changesAt = earlier(v.changesAt, rate.ExpiresAt)
+	}
+}
+
+// earlier returns the earlier of two instants, where zero means never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// viewBuilder derives a view from an older one. It walks the entries of both in the same order.
+type viewBuilder struct {
+	now        time.Time
+	old        []viewEntry // the rest of the older view
+	oldCurrent int         // current rates of the older view
+	added      []*Rate     // rates that the older view does not have
+	removed    []*Rate     // current rates of the older view that the new one does not have
+}
+
+// rate returns the published rate of a quote: that of the older view, unless the quote has changed or the rate expired.
+func (b *viewBuilder) rate(s *CurrencySnapshot, q *quote) *Rate {
 	var before *Rate
-	for len(d.old) > 0 {
-		one := d.old[0]
+	for len(b.old) > 0 {
+		entry := b.old[0]
 		order := 0
-		if one.quote != q {
-			order = one.quote.key.Compare(q.key)
+		if entry.quote != q {
+			order = entry.quote.key.Compare(q.key)
 		}
 		if order > 0 {
 			break
 		}
-		d.old = d.old[1:]
+		b.old = b.old[1:]
 		if order < 0 {
-			d.remove(one.rate)
+			b.remove(entry.rate)
 			continue
 		}
-		if before = one.rate; one.quote == q && (before == nil || before.Stale || d.now.Before(before.ExpiresAt)) {
+		before = entry.rate
+		if entry.quote == q && (before == nil || before.Stale || b.now.Before(before.ExpiresAt)) {
 			return before
 		}
-		d.remove(before)
+		b.remove(before)
 		break
 	}
-	rate := b.published(q, before, d.now)
+	rate := s.rate(q, before, b.now)
 	if rate != nil {
-		d.added = append(d.added, rate)
+		b.added = append(b.added, rate)
 	}
 	return rate
 }
 
-func (d *viewBuilder) remove(rate *Rate) {
-	if rate != nil && !rate.Stale { // a stale one is in no ranking
-		d.removed = append(d.removed, rate)
+func (b *viewBuilder) remove(rate *Rate) {
+	if rate != nil && !rate.Stale { // stale rates are in no ranking
+		b.removed = append(b.removed, rate)
 	}
 }
 
-// ranked is a ranking of the older view without what has left, and with what is new.
-func (d *viewBuilder) ranked(operation Operation, old []*Rate) []*Rate {
+// ranked returns the older ranking without the rates that were removed and with those that were added.
+func (b *viewBuilder) ranked(operation Operation, old []*Rate) []*Rate {
 	var entering []*Rate
-	for _, rate := range d.added {
+	for _, rate := range b.added {
 		if !rate.Stale && !rate.Side(operation).IsNull() {
 			entering = append(entering, rate)
 		}
 	}
-	if len(entering) == 0 && len(d.removed) == 0 {
+	if len(entering) == 0 && len(b.removed) == 0 {
 		return old
 	}
 	slices.SortFunc(entering, func(a, b *Rate) int { return compareRanked(operation, a, b) })
-	return mergeRanked(operation, d.remaining(old), entering)
+	return mergeRanked(operation, b.remaining(old), entering)
 }
 
-func (d *viewBuilder) remaining(old []*Rate) []*Rate {
-	switch len(d.removed) {
+func (b *viewBuilder) remaining(old []*Rate) []*Rate {
+	switch len(b.removed) {
 	case 0:
 		return old
-	case d.oldCurrent: // everything was said anew, as by a source that speaks for all
+	case b.oldCurrent: // everything was replaced, as by a source with all institutions
 		return nil
 	}
-	gone := make(map[*Rate]bool, len(d.removed))
-	for _, rate := range d.removed {
-		gone[rate] = true
+	removed := make(map[*Rate]bool, len(b.removed))
+	for _, rate := range b.removed {
+		removed[rate] = true
 	}
-	staying := make([]*Rate, 0, len(old))
+	remaining := make([]*Rate, 0, len(old))
 	for _, rate := range old {
-		if !gone[rate] {
-			staying = append(staying, rate)
+		if !removed[rate] {
+			remaining = append(remaining, rate)
 		}
 	}
-	return staying
+	return remaining
 }
 
-// mergeRanked is one ranking of two.
 func mergeRanked(operation Operation, a, b []*Rate) []*Rate {
 	list := make([]*Rate, 0, len(a)+len(b))
 	for _, rate := range a {
@@ -168,71 +176,79 @@ func mergeRanked(operation Operation, a, b []*Rate) []*Rate {
 	return append(list, b...)
 }
 
-// published is the rate that stands for a quote, nil when there is none. One that stood for it before has the same id.
-func (b *CurrencySnapshot) published(q *quote, before *Rate, now time.Time) *Rate {
-	offer := q.published(now)
-	if offer == nil {
+// rate returns what is published of a quote, nil when nothing is. before may be an older rate of the same quote.
+func (s *CurrencySnapshot) rate(q *quote, before *Rate, now time.Time) *Rate {
+	institution, known := s.catalogue.Institution(q.key.Institution)
+	from := q.published(now)
+	if from == nil || !known || !institution.Active {
 		return nil
 	}
-	institution, known := b.catalogue.Institution(q.key.Institution)
-	if !known || !institution.Active { // P7
-		return nil
-	}
+	id := ""
 	if before != nil {
-		return b.rate(before.ID, institution, offer, now)
+		id = before.ID
+	} else {
+		id = q.key.ID(s.currency)
 	}
-	return b.rate(q.key.ID(b.currency), institution, offer, now)
-}
-
-func (b *CurrencySnapshot) rate(id string, institution *Institution, offer *SourceQuote, now time.Time) *Rate {
-	source := b.catalogue.Source(offer.SourceID)
+	source := s.catalogue.Source(from.SourceID)
 	return &Rate{
 		ID: id, InstitutionID: institution.ID, InstitutionName: institution.Name,
-		InstitutionType: institution.Type, Website: institution.Website, Currency: b.currency,
-		Buy: offer.Buy, Sell: offer.Sell, Channel: offer.Key.Channel, Kind: offer.Key.Kind,
-		EffectiveDate: offer.EffectiveDate, PublishedAt: offer.PublishedAt, UpstreamSource: offer.UpstreamSource,
+		InstitutionType: institution.Type, Website: institution.Website, Currency: s.currency,
+		Buy: from.Buy, Sell: from.Sell, Channel: from.Key.Channel, Kind: from.Key.Kind,
+		EffectiveDate: from.EffectiveDate, PublishedAt: from.PublishedAt, UpstreamSource: from.UpstreamSource,
 		SourceID: source.ID, SourceName: source.Name, SourceURL: source.URL,
-		CollectedAt: offer.CollectedAt, LastCheckedAt: offer.LastCheckedAt, ExpiresAt: offer.ExpiresAt,
-		Priority: offer.Priority, Manual: offer.Manual, Stale: offer.staleAt(now),
-		DatePrecision: precisionOf(offer.EffectiveDate, offer.PublishedAt),
+		CollectedAt: from.CollectedAt, LastCheckedAt: from.LastCheckedAt, ExpiresAt: from.ExpiresAt,
+		Priority: from.Priority, Manual: from.Manual, Stale: from.staleAt(now),
+		DatePrecision: precisionOf(from.EffectiveDate, from.PublishedAt),
 	}
 }
 
-func (v *RankedView) add(rate *Rate) {
-	v.rates = append(v.rates, rate)
-	if !rate.Stale {
-		v.current++
-		v.changesAt = earlier(v.changesAt, rate.ExpiresAt)
-	}
-}
-
-// earlier is the earlier of two instants, where zero means never.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}
-
-// ChangesAt is the next expiry of a published rate, zero when none is ahead.
+// ChangesAt returns the next expiry of a published rate, zero when there is none.
 func (v *RankedView) ChangesAt() time.Time { return v.changesAt }
 
-// ofInstitution is what an institution publishes. Rates of one currency are sorted by institution.
-func (v *RankedView) ofInstitution(institution string) []*Rate {
-	from, _ := slices.BinarySearchFunc(v.rates, institution, compareInstitution)
+// Rates returns the published rates that match.
+func (v *RankedView) Rates(q RatesQuery) *Page[*Rate] { return ratesPage([]*RankedView{v}, q) }
+
+// ratesPage lists the rates of several currencies; views are sorted by currency.
+func ratesPage(views []*RankedView, q RatesQuery) *Page[*Rate] {
+	p := pager[*Rate]{request: q.PageRequest}
+	filter := q.Filter
+	filter.Currency = "" // checked for the whole view
+	var changesAt time.Time
+	for _, view := range views {
+		if q.Currency != "" && q.Currency != view.currency {
+			continue
+		}
+		changesAt = earlier(changesAt, view.changesAt)
+		rates := view.rates
+		if q.Institution != "" {
+			rates = view.ofInstitution(q.Institution)
+		}
+		addMatching(&p, rates, &filter)
+	}
+	return p.page(changesAt)
+}
+
+// Ranking returns the ranked rates that match.
+func (v *RankedView) Ranking(q RankingQuery) *Page[*Rate] {
+	p := pager[*Rate]{request: q.PageRequest}
+	q.Kind = cmp.Or(q.Kind, Commercial)
+	if q.Kind == Reference && !q.ForConvert { // official rates are not offered to anyone: best has none
+		return p.page(time.Time{})
+	}
+	list := v.toBuy
+	if q.Operation == Sell {
+		list = v.toSell
+	}
+	addMatching(&p, list, &q.Filter)
+	return p.page(v.changesAt)
+}
+
+// ofInstitution returns the rates of one institution, by which the list of one currency is sorted.
+func (v *RankedView) ofInstitution(id string) []*Rate {
+	from, _ := slices.BinarySearchFunc(v.rates, id, func(rate *Rate, id string) int { return cmp.Compare(rate.InstitutionID, id) })
 	to := from
-	for to < len(v.rates) && v.rates[to].InstitutionID == institution {
+	for to < len(v.rates) && v.rates[to].InstitutionID == id {
 		to++
 	}
 	return v.rates[from:to:to]
-}
-
-func compareInstitution(rate *Rate, institution string) int {
-	switch {
-	case rate.InstitutionID < institution:
-		return -1
-	case rate.InstitutionID > institution:
-		return 1
-	}
-	return 0
 }

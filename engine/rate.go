@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Rate is one published rate, complete as the contract wants it (interface §2.1). It is immutable once published.
+// Rate is one published rate, with all fields of the contract. It is immutable.
 type Rate struct {
-	ID              string // institutionId:currency:channel:kind, stable across refreshes (P10)
+	ID              string // QuoteKey.ID, the same after every refresh
 	InstitutionID   string
 	InstitutionName string
 	InstitutionType InstitutionType
 	Website         string
 	Currency        string
-	Buy, Sell       Decimal // compra, venta: what the institution pays, what it asks (S1)
+	Buy, Sell       Decimal // the prices at which the institution buys (compra) and sells (venta)
 	Channel         Channel
 	Kind            Kind
 	EffectiveDate   Date      // zero = null
@@ -22,16 +22,16 @@ type Rate struct {
 	SourceID        string
 	SourceName      string
 	SourceURL       string
-	CollectedAt     time.Time // when the value or its date last changed (T4)
-	LastCheckedAt   time.Time // when the source last confirmed it (T4)
+	CollectedAt     time.Time // when the value or its date last changed
+	LastCheckedAt   time.Time // when the source last gave it
 	ExpiresAt       time.Time
 	Priority        int64
 	Manual          bool
-	Stale           bool // now ≥ ExpiresAt when the answer was cut (T1)
+	Stale           bool // expired at the time of the view
 	DatePrecision   DatePrecision
 }
 
-// Side is the side that an operation applies: the caller who buys pays venta, who sells gets compra (S1).
+// Side returns the side that an operation applies. A caller who buys pays the institution's sell side.
 func (r *Rate) Side(operation Operation) Decimal {
 	if operation == Buy {
 		return r.Sell
@@ -39,7 +39,7 @@ func (r *Rate) Side(operation Operation) Decimal {
 	return r.Buy
 }
 
-// compareRanked is the order of best and convert: best for the caller first (S2, S3).
+// compareRanked orders rates for best and convert, the best for the caller first.
 func compareRanked(operation Operation, a, b *Rate) int {
 	bySide := a.Side(operation).Compare(b.Side(operation))
 	if operation == Sell {
@@ -57,19 +57,19 @@ func compareRanked(operation Operation, a, b *Rate) int {
 	)
 }
 
-// QuoteKey names one quote of a currency: several sources may offer it, one of them is published (S11).
+// QuoteKey identifies a quote within one currency. Several sources may give it; one of them is published.
 type QuoteKey struct {
 	Institution string
 	Channel     Channel
 	Kind        Kind
 }
 
-// ID is the rate id of the quote in a currency (P10).
+// ID returns the id of the quote's rate: institution:currency:channel:kind.
 func (k QuoteKey) ID(currency string) string {
 	return k.Institution + ":" + currency + ":" + string(k.Channel) + ":" + string(k.Kind)
 }
 
-// Compare orders quotes of one currency as lists do (P4).
+// Compare orders the quotes of one currency as lists do.
 func (k QuoteKey) Compare(other QuoteKey) int {
 	if order := cmp.Compare(k.Institution, other.Institution); order != 0 {
 		return order
@@ -77,7 +77,8 @@ func (k QuoteKey) Compare(other QuoteKey) int {
 	return cmp.Or(cmp.Compare(k.Channel, other.Channel), cmp.Compare(k.Kind, other.Kind))
 }
 
-// HistoryEntry is one row of daily history (interface §2.5): the last value of one quote on one Dominican day (T5).
+// HistoryEntry is one row of history: the last value of one quote on one Dominican day. Of several sources it has the one
+// with the highest precedence. ObservedAt and Precedence are not published.
 type HistoryEntry struct {
 	Date          Date
 	InstitutionID string
@@ -87,6 +88,6 @@ type HistoryEntry struct {
 	Buy, Sell     Decimal
 	SourceID      string
 	DatePrecision DatePrecision
-	ObservedAt    time.Time // when the source said it; not published
-	Precedence    int64     // precedence of the source that gave it (Source.Rank); not published
+	ObservedAt    time.Time
+	Precedence    int64 // smaller takes precedence
 }

@@ -11,11 +11,11 @@ import (
 // thousand is held back (D2 of the reliability goals).
 func TestI3_RealObservations(t *testing.T) {
 	refreshes := realRefreshes(t)
-	book := NewCurrencyState("USD", testCatalogue(), DefaultRules())
+	state := NewCurrencyState("USD", testCatalogue(), DefaultRules())
 	total, known, caught, held, goodHeld := 0, 0, 0, map[Reason]int{}, []string{}
 	low, high := decimalFrom("46"), decimalFrom("70")
 	for _, refresh := range refreshes {
-		decision, err := book.Decide(Observe{[]Refresh{refresh}}, refresh.ObservedAt)
+		decision, err := state.Decide(Observe{[]Refresh{refresh}}, refresh.ObservedAt)
 		must(t, err)
 		total += len(refresh.Observations)
 		for _, observation := range refresh.Observations {
@@ -41,9 +41,9 @@ func TestI3_RealObservations(t *testing.T) {
 			}
 		}
 		for _, event := range decision.Events {
-			book.Apply(event)
+			state.Apply(event)
 		}
-		for _, rate := range book.Snapshot().View(refresh.ObservedAt).rates {
+		for _, rate := range state.Snapshot().View(nil, refresh.ObservedAt).rates {
 			for _, side := range []Decimal{rate.Buy, rate.Sell} {
 				if !side.IsNull() && (side.Compare(low) < 0 || side.Compare(high) > 0 || len(side.String()) > 11) {
 					t.Fatalf("at %s %s is served with %s", refresh.ObservedAt, rate.ID, side)

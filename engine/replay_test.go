@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawCommand is anything that may happen to a book, good and bad.
+// drawCommand is anything that may happen to a state, good and bad.
 func drawCommand(t *rapid.T, now time.Time, held []Quarantined) Command {
 	institution := rapid.SampledFrom([]string{"bhd", "popular", "caribe", "vimenca", "romana", "bancamerica", "bcrd"})
 	source := rapid.SampledFrom([]string{"a", "infodolar", "manual", "past"})
@@ -51,11 +51,11 @@ func drawCommand(t *rapid.T, now time.Time, held []Quarantined) Command {
 	return Observe{refreshes}
 }
 
-// After any run: the events applied to a new book give the same state; so do a snapshot in the middle and the events after it;
+// After any run: the events applied to a new state give the same state; so do a snapshot in the middle and the events after it;
 // deciding changes nothing; a batch decides as its refreshes do one by one; and what is served obeys the rules.
 func TestReplayedStateIsLiveState(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		book := NewCurrencyState("USD", testCatalogue(), DefaultRules())
+		state := NewCurrencyState("USD", testCatalogue(), DefaultRules())
 		single := NewCurrencyState("USD", testCatalogue(), DefaultRules())
 		var events []Event
 		var snapshot SavedCurrency
@@ -63,29 +63,29 @@ func TestReplayedStateIsLiveState(t *testing.T) {
 		cutAt, afterCut := rapid.IntRange(0, steps-1).Draw(t, "cut"), 0
 		for step := range steps {
 			now = now.Add(time.Duration(rapid.IntRange(0, 40).Draw(t, "hours")) * time.Hour)
-			command := drawCommand(t, now, book.Snapshot().Quarantine())
-			before := book.Saved()
-			decision, _ := book.Decide(command, now)
-			if !reflect.DeepEqual(before, book.Saved()) {
-				t.Fatal("deciding changed the book")
+			command := drawCommand(t, now, state.Snapshot().Quarantine())
+			before := state.Saved()
+			decision, _ := state.Decide(command, now)
+			if !reflect.DeepEqual(before, state.Saved()) {
+				t.Fatal("deciding changed the state")
 			}
 			for _, event := range decision.Events {
-				book.Apply(event)
+				state.Apply(event)
 			}
 			events = append(events, decision.Events...)
 			applyOneByOne(single, command, now)
 			if step == cutAt {
-				snapshot, afterCut = book.Saved(), len(events)
+				snapshot, afterCut = state.Saved(), len(events)
 			}
-			servesOnlyGood(t, book.Snapshot().View(now))
+			servesOnlyGood(t, state.Snapshot().View(nil, now))
 		}
-		same(t, "a full replay", book, replay(NewCurrencyState("USD", testCatalogue(), DefaultRules()), events))
-		same(t, "snapshot and tail", book, replay(RestoreCurrencyState(snapshot, testCatalogue(), DefaultRules()), events[afterCut:]))
-		same(t, "one refresh at a time", book, single)
+		same(t, "a full replay", state, replay(NewCurrencyState("USD", testCatalogue(), DefaultRules()), events))
+		same(t, "snapshot and tail", state, replay(RestoreCurrencyState(snapshot, testCatalogue(), DefaultRules()), events[afterCut:]))
+		same(t, "one refresh at a time", state, single)
 	})
 }
 
-func applyOneByOne(book *CurrencyState, command Command, now time.Time) {
+func applyOneByOne(state *CurrencyState, command Command, now time.Time) {
 	commands := []Command{command}
 	if observe, ok := command.(Observe); ok {
 		commands = nil
@@ -94,16 +94,16 @@ func applyOneByOne(book *CurrencyState, command Command, now time.Time) {
 		}
 	}
 	for _, one := range commands {
-		decision, _ := book.Decide(one, now)
-		replay(book, decision.Events)
+		decision, _ := state.Decide(one, now)
+		replay(state, decision.Events)
 	}
 }
 
-func replay(book *CurrencyState, events []Event) *CurrencyState {
+func replay(state *CurrencyState, events []Event) *CurrencyState {
 	for _, event := range events {
-		book.Apply(event)
+		state.Apply(event)
 	}
-	return book
+	return state
 }
 
 func same(t *rapid.T, what string, want, got *CurrencyState) {
@@ -135,7 +135,7 @@ func servesOnlyGood(t *rapid.T, view *RankedView) {
 	}
 }
 
-// A book is the same whether the rows of its snapshot are sorted or not, and shares no row with the snapshot.
+// A state is the same whether the rows of its snapshot are sorted or not, and shares no row with the snapshot.
 func TestRowsAreRestoredInAnyOrder(t *testing.T) {
 	f := newFixture(t)
 	for i, id := range []string{"bhd", "popular", "caribe", "vimenca", "banreservas"} {
@@ -147,7 +147,7 @@ func TestRowsAreRestoredInAnyOrder(t *testing.T) {
 			}
 		}
 	}
-	want := f.book.Saved()
+	want := f.state.Saved()
 	if len(want.History) < 100 {
 		t.Fatalf("%d rows", len(want.History))
 	}
@@ -160,9 +160,9 @@ func TestRowsAreRestoredInAnyOrder(t *testing.T) {
 				mixed.History[i], mixed.History[j] = mixed.History[j], mixed.History[i]
 			})
 		}
-		book := RestoreCurrencyState(mixed, testCatalogue(), DefaultRules())
+		state := RestoreCurrencyState(mixed, testCatalogue(), DefaultRules())
 		clear(mixed.History)
-		if got := book.Saved(); !reflect.DeepEqual(got.History, want.History) {
+		if got := state.Saved(); !reflect.DeepEqual(got.History, want.History) {
 			t.Fatalf("round %d: %d rows, want %d", round, len(got.History), len(want.History))
 		}
 	}

@@ -14,19 +14,19 @@ import (
 // What a market answers is what one would find by looking at everything, sorting it and cutting it.
 func TestF11_PagesAreThePlainOnes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var books []*CurrencyState
+		var states []*CurrencyState
 		for _, currency := range []string{"EUR", "USD"} {
-			books = append(books, NewCurrencyState(currency, testCatalogue(), DefaultRules()))
+			states = append(states, NewCurrencyState(currency, testCatalogue(), DefaultRules()))
 		}
 		now := noon
 		for range rapid.IntRange(1, 15).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 20).Draw(t, "hours")) * time.Hour)
-			book := rapid.SampledFrom(books).Draw(t, "book")
-			decision, _ := book.Decide(drawCommand(t, now, book.Snapshot().Quarantine()), now)
-			replay(book, decision.Events)
+			state := rapid.SampledFrom(states).Draw(t, "state")
+			decision, _ := state.Decide(drawCommand(t, now, state.Snapshot().Quarantine()), now)
+			replay(state, decision.Events)
 		}
-		boards := []*CurrencySnapshot{books[0].Snapshot(), books[1].Snapshot()}
-		market := NewMarketView(testCatalogue(), boards, now)
+		snapshots := []*CurrencySnapshot{states[0].Snapshot(), states[1].Snapshot()}
+		market := NewMarketView(testCatalogue(), snapshots, nil, now)
 		filter := Filter{
 			Currency:    rapid.SampledFrom([]string{"", "", "USD", "EUR", "GBP"}).Draw(t, "currency"),
 			Institution: rapid.SampledFrom([]string{"", "", "bhd", "popular", "romana", "zz"}).Draw(t, "institution"),
@@ -36,9 +36,9 @@ func TestF11_PagesAreThePlainOnes(t *testing.T) {
 		cut := PageRequest{rapid.IntRange(1, 5).Draw(t, "limit"), rapid.IntRange(0, 12).Draw(t, "cursor")}
 		from := DateOf(noon).AddDays(rapid.IntRange(-3, 3).Draw(t, "from"))
 		history := HistoryQuery{filter, cut, from, from.AddDays(rapid.IntRange(0, 10).Draw(t, "days"))}
-		samePage(t, "rates", market.Rates(RatesQuery{filter, cut}), plainRates(boards, filter, now), cut, sameRate)
-		samePage(t, "history", market.History(history), plainHistory(boards, &history), cut, sameRow)
-		sameInstitutions(t, market, boards, now)
+		samePage(t, "rates", market.Rates(RatesQuery{filter, cut}), plainRates(snapshots, filter, now), cut, sameRate)
+		samePage(t, "history", market.History(history), plainHistory(snapshots, &history), cut, sameRow)
+		sameInstitutions(t, market, snapshots, now)
 	})
 }
 
@@ -51,14 +51,15 @@ func samePage[T any](t *rapid.T, what string, got *Page[T], all []T, cut PageReq
 }
 
 // pageOf is a page of a list of all matches.
-func pageOf[T any](all []T, cut PageRequest) *Page[T] {
-	items := all[min(cut.Cursor, len(all)):min(cut.Cursor+cut.Limit, len(all))]
-	return newPage(items, len(all), cut, time.Time{})
+func pageOf[T any](all []T, request PageRequest) *Page[T] {
+	items := all[min(request.Cursor, len(all)):min(request.Cursor+request.Limit, len(all))]
+	p := pager[T]{request, len(all), items}
+	return p.page(time.Time{})
 }
 
-func plainRates(boards []*CurrencySnapshot, f Filter, now time.Time) (all []*Rate) {
-	for _, board := range boards {
-		for _, rate := range board.View(now).rates {
+func plainRates(snapshots []*CurrencySnapshot, f Filter, now time.Time) (all []*Rate) {
+	for _, snapshot := range snapshots {
+		for _, rate := range snapshot.View(nil, now).rates {
 			if f.matches(rate) {
 				all = append(all, rate)
 			}
@@ -67,9 +68,9 @@ func plainRates(boards []*CurrencySnapshot, f Filter, now time.Time) (all []*Rat
 	return all
 }
 
-func plainHistory(boards []*CurrencySnapshot, q *HistoryQuery) (all []HistoryEntry) {
-	for _, board := range boards {
-		for _, row := range board.Saved().History {
+func plainHistory(snapshots []*CurrencySnapshot, q *HistoryQuery) (all []HistoryEntry) {
+	for _, snapshot := range snapshots {
+		for _, row := range snapshot.Saved().History {
 			if row.Date >= q.From && row.Date <= q.To && (q.Currency == "" || q.Currency == row.Currency) && q.matchesKey(row.key()) {
 				all = append(all, row)
 			}
@@ -84,10 +85,10 @@ func plainHistory(boards []*CurrencySnapshot, q *HistoryQuery) (all []HistoryEnt
 	return all
 }
 
-func sameInstitutions(t *rapid.T, market *MarketView, boards []*CurrencySnapshot, now time.Time) {
+func sameInstitutions(t *rapid.T, market *MarketView, snapshots []*CurrencySnapshot, now time.Time) {
 	items := market.Institutions(InstitutionsQuery{PageRequest: PageRequest{LimitMax, 0}}).Items
 	for _, item := range items {
-		rates := plainRates(boards, Filter{Institution: item.ID}, now)
+		rates := plainRates(snapshots, Filter{Institution: item.ID}, now)
 		detail, err := market.Institution(item.ID)
 		if err != nil || !slices.EqualFunc(detail.Rates, rates, sameRate) {
 			t.Fatalf("%s: %+v, %v, want %+v", item.ID, detail, err, rates)
@@ -123,7 +124,7 @@ func TestF11_APageOfTheSameSizeTakesTheSameMemory(t *testing.T) {
 
 // sampleMarket is a market in which everybody has the same prices in every currency.
 type sampleMarket struct {
-	boards []*CurrencySnapshot
+	snapshots []*CurrencySnapshot
 	market *MarketView
 	view   *RankedView
 	now    time.Time
@@ -134,11 +135,11 @@ func newSampleMarket(t testing.TB, institutions, currencies int) *sampleMarket {
 	one := &sampleMarket{}
 	for i := range currencies {
 		c := newLargeFixture(institutions, 1)
-		c.book.currency = fmt.Sprintf("C%02d", i)
-		one.boards, one.now = append(one.boards, c.book.Snapshot()), c.now
+		c.state.currency = fmt.Sprintf("C%02d", i)
+		one.snapshots, one.now = append(one.snapshots, c.state.Snapshot()), c.now
 	}
-	one.market = NewMarketView(one.boards[0].catalogue, one.boards, one.now)
-	one.view = one.boards[0].View(one.now)
+	one.market = NewMarketView(one.snapshots[0].catalogue, one.snapshots, nil, one.now)
+	one.view = one.snapshots[0].View(nil, one.now)
 	return one
 }
 
@@ -151,9 +152,9 @@ func sampleQueries() map[string]func(*sampleMarket) {
 		"rates":                   func(w *sampleMarket) { w.view.Rates(RatesQuery{PageRequest: ten}) },
 		"rates of one":            func(w *sampleMarket) { w.view.Rates(RatesQuery{mine, ten}) },
 		"rates of all currencies": func(w *sampleMarket) { w.market.Rates(RatesQuery{PageRequest: ten}) },
-		"history":                 func(w *sampleMarket) { w.boards[0].History(HistoryQuery{PageRequest: ten, From: day, To: day}) },
-		"history of one":          func(w *sampleMarket) { w.boards[0].History(HistoryQuery{mine, ten, day, day}) },
-		"the view while it holds": func(w *sampleMarket) { w.boards[0].NextView(w.view, w.now.Add(time.Hour)) },
+		"history":                 func(w *sampleMarket) { w.snapshots[0].History(HistoryQuery{PageRequest: ten, From: day, To: day}) },
+		"history of one":          func(w *sampleMarket) { w.snapshots[0].History(HistoryQuery{mine, ten, day, day}) },
+		"the view while it holds": func(w *sampleMarket) { w.snapshots[0].View(w.view, w.now.Add(time.Hour)) },
 	}
 }
 
@@ -170,10 +171,10 @@ func allocatedBytes(work func()) uint64 {
 	return least
 }
 
-// largeFixture is a market of many institutions, as many sources, and a book that has taken a refresh of each in.
+// largeFixture is a market of many institutions, as many sources, and a state that has taken a refresh of each in.
 type largeFixture struct {
 	catalogue    *Catalogue
-	book         *CurrencyState
+	state         *CurrencyState
 	institutions []string
 	sources      int
 	now          time.Time
@@ -193,7 +194,7 @@ func newLargeFixture(institutions, sources int) *largeFixture {
 	}
 	known.institutionList = sortedValues(known.institutions)
 	c.catalogue = known
-	c.book = NewCurrencyState("USD", known, DefaultRules())
+	c.state = NewCurrencyState("USD", known, DefaultRules())
 	c.observe(c.refreshes())
 	return c
 }
@@ -216,12 +217,12 @@ func (c *largeFixture) refreshes() []Refresh {
 }
 
 func (c *largeFixture) observe(refreshes []Refresh) Decision {
-	decision, err := c.book.Decide(Observe{refreshes}, c.now)
+	decision, err := c.state.Decide(Observe{refreshes}, c.now)
 	if err != nil {
 		panic(err)
 	}
 	for _, event := range decision.Events {
-		c.book.Apply(event)
+		c.state.Apply(event)
 	}
 	return decision
 }

@@ -5,25 +5,25 @@ import (
 	"time"
 )
 
-// Service answers the data operations of /v1. Pages are immutable and shared: callers must not change them. Every error is
-// an *Error. All methods are safe for concurrent use and answer from memory.
+// Service answers the data operations of /v1 from memory. Pages are shared: callers must not change them. Every error is an
+// *Error. All methods are safe for concurrent use.
 type Service interface {
 	Currencies() (*Page[CurrencyItem], error)
 	Institutions(InstitutionsQuery) (*Page[InstitutionItem], error)
-	// Institution answers CodeInstitutionNotFound for an unknown and for an inactive one (P7).
+	// Institution returns CodeInstitutionNotFound for unknown and inactive institutions.
 	Institution(id string) (*InstitutionDetail, error)
 	Rates(RatesQuery) (*Page[*Rate], error)
 	Ranking(RankingQuery) (*Page[*Rate], error)
 	History(HistoryQuery) (*Page[HistoryEntry], error)
 }
 
-// Ingester takes observations in. When Observe returns without error, everything that the receipt counts is on disk and
-// published. Refreshes are decided in the order given.
+// Ingester accepts observations. When Observe returns without error, everything that the receipt counts is on disk and
+// published. Refreshes are checked in the given order.
 type Ingester interface {
 	Observe([]Refresh) (Receipt, error)
 }
 
-// Code is a value of error.code (E1).
+// Code is a value of error.code in the contract.
 type Code string
 
 // The codes of the data operations.
@@ -57,15 +57,15 @@ const (
 	CodeRequestedTooSoon     Code = "code_requested_too_soon"
 )
 
-// Error is an outcome that the rules name.
+// Error is a refusal with a code of the contract.
 type Error struct {
 	Code       Code
 	Message    string        // for the caller of the API: no internals
-	RetryAfter time.Duration // for 503: when another try makes sense
+	RetryAfter time.Duration // when a retry makes sense; 0 = unknown
 	Cause      error         // for the log only
 }
 
-// Error is the message with its code and cause.
+// Error returns the code, the message and the cause.
 func (e *Error) Error() string {
 	if e.Cause != nil {
 		return fmt.Sprintf("%s: %s: %v", e.Code, e.Message, e.Cause)
@@ -73,5 +73,5 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s", e.Code, e.Message)
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }

@@ -6,26 +6,25 @@ import (
 	"time"
 )
 
-// AnsweredSlot is the newest slot of the schedule that a source was heard for (X16).
+// AnsweredSlot is the newest slot of the schedule for which one currency has a refresh of a source.
 type AnsweredSlot struct {
 	SourceID   string
 	Slot       time.Time
-	Currencies int // that were to hear of it
+	Currencies int // that had observations in the refresh
 }
 
-// setSlot notes in the event which slot the refresh answers.
 func (e *Refreshed) setSlot(refresh *Refresh) {
 	if !refresh.Slot.IsZero() {
 		e.Slot, e.Currencies = plainUTC(refresh.Slot), max(1, refresh.currencies)
 	}
 }
 
-// slotAnswered reports that the refresh answers a slot that its source was heard for already, or an earlier one.
+// slotAnswered reports that the source was accepted for the refresh's slot, or a later one, before.
 func (s *quoteStore) slotAnswered(refresh *Refresh) bool {
 	return !refresh.Slot.IsZero() && !refresh.Slot.After(s.answeredSlot(refresh.SourceID))
 }
 
-// answeredSlot is the newest one that the source was heard for, zero when there is none.
+// answeredSlot returns the newest slot of a source, zero when there is none.
 func (s *quoteStore) answeredSlot(sourceID string) time.Time {
 	if at, known := slices.BinarySearchFunc(s.slots, sourceID, compareAnsweredSlot); known {
 		return s.slots[at].Slot
@@ -33,62 +32,62 @@ func (s *quoteStore) answeredSlot(sourceID string) time.Time {
 	return time.Time{}
 }
 
-func compareAnsweredSlot(h AnsweredSlot, sourceID string) int {
-	return cmp.Compare(h.SourceID, sourceID)
+func compareAnsweredSlot(slot AnsweredSlot, sourceID string) int {
+	return cmp.Compare(slot.SourceID, sourceID)
 }
 
-// setAnsweredSlot remembers a slot. Boards and drafts keep the list that they have.
-func (s *quoteStore) setAnsweredSlot(heard AnsweredSlot) {
-	if !heard.Slot.After(s.answeredSlot(heard.SourceID)) {
+func (s *quoteStore) setAnsweredSlot(slot AnsweredSlot) {
+	if !slot.Slot.After(s.answeredSlot(slot.SourceID)) {
 		return
 	}
 	if s.slotsShared {
 		s.slots, s.slotsShared = slices.Clone(s.slots), false
 	}
-	s.slots = insertOrReplace(s.slots, heard, compareAnsweredSlot, heard.SourceID)
+	s.slots = insertOrReplace(s.slots, slot, compareAnsweredSlot, slot.SourceID)
 }
 
-// CompletedSlots is for each source the newest slot that all currencies have heard of which were to. A slot that a crash cut short
-// between two currencies is not done: doing it again changes nothing where it was heard. A source that has done none is not in it.
-func CompletedSlots(boards []*CurrencySnapshot) map[string]time.Time {
-	all := map[string]*slotProgress{}
-	for _, board := range boards {
-		for _, heard := range board.slots {
-			if all[heard.SourceID] == nil {
-				all[heard.SourceID] = &slotProgress{}
+// CompletedSlots returns for each source the newest slot that all its currencies have answered; a source without one is
+// missing. A slot that a crash interrupted between two currencies is not completed: it is done again, which changes nothing
+// in the currencies that have answered it.
+func CompletedSlots(snapshots []*CurrencySnapshot) map[string]time.Time {
+	progress := map[string]*slotProgress{}
+	for _, snapshot := range snapshots {
+		for _, slot := range snapshot.slots {
+			if progress[slot.SourceID] == nil {
+				progress[slot.SourceID] = &slotProgress{}
 			}
-			all[heard.SourceID].add(heard)
+			progress[slot.SourceID].add(slot)
 		}
 	}
-	done := make(map[string]time.Time, len(all))
-	for source, h := range all {
-		if slot := h.completed(); !slot.IsZero() {
-			done[source] = slot
+	completed := make(map[string]time.Time, len(progress))
+	for source, p := range progress {
+		if slot := p.completed(); !slot.IsZero() {
+			completed[source] = slot
 		}
 	}
-	return done
+	return completed
 }
 
-// slotProgress gathers who has heard of the newest slot of one source.
+// slotProgress counts the currencies that have answered the newest slot of one source.
 type slotProgress struct {
-	newest, before     time.Time // before is the newest of the others
-	answered, expected int       // currencies, of the newest
+	newest, before     time.Time // before is the newest slot of the other currencies
+	answered, expected int       // currencies, of the newest slot
 }
 
-func (h *slotProgress) add(one AnsweredSlot) {
+func (p *slotProgress) add(slot AnsweredSlot) {
 	switch {
-	case one.Slot.After(h.newest):
-		*h = slotProgress{one.Slot, h.newest, 1, one.Currencies}
-	case one.Slot.Equal(h.newest):
-		h.answered, h.expected = h.answered+1, max(h.expected, one.Currencies)
-	case one.Slot.After(h.before):
-		h.before = one.Slot
+	case slot.Slot.After(p.newest):
+		*p = slotProgress{slot.Slot, p.newest, 1, slot.Currencies}
+	case slot.Slot.Equal(p.newest):
+		p.answered, p.expected = p.answered+1, max(p.expected, slot.Currencies)
+	case slot.Slot.After(p.before):
+		p.before = slot.Slot
 	}
 }
 
-func (h *slotProgress) completed() time.Time {
-	if h.answered < h.expected {
-		return h.before
+func (p *slotProgress) completed() time.Time {
+	if p.answered < p.expected {
+		return p.before
 	}
-	return h.newest
+	return p.newest
 }

@@ -19,11 +19,11 @@ func TestX16_ASlotIsHeardOnce(t *testing.T) {
 	if receipt := f.observeSlot("a", slot, usd("bhd", "57", "60")); receipt.Accepted != 1 || receipt.Changed != 1 || receipt.Repeated != 0 {
 		t.Fatalf("the first answer: %+v", receipt)
 	}
-	before := f.book.Saved()
+	before := f.state.Saved()
 	f.advance(time.Hour)
 	for name, again := range map[string]time.Time{"the same slot": slot, "an earlier one": slot.Add(-time.Nanosecond), "in another zone": slot.In(Location())} {
 		receipt := f.observeSlot("a", again, usd("bhd", "57.5", "60"), usd("caribe", "57", "60"), usd("popular", "0", "60"))
-		if !reflect.DeepEqual(receipt, Receipt{Repeated: 3}) || !reflect.DeepEqual(before, f.book.Saved()) {
+		if !reflect.DeepEqual(receipt, Receipt{Repeated: 3}) || !reflect.DeepEqual(before, f.state.Saved()) {
 			t.Errorf("%s: %+v", name, receipt)
 		}
 	}
@@ -45,11 +45,11 @@ func TestX16_ASlotWithoutNewsIsRemembered(t *testing.T) {
 		f.observe("a", usd("bhd", "57", "60"))
 		f.observe("a", usd("bhd", "0", "60"))
 		refresh := Refresh{SourceID: "a", ObservedAt: f.now, Observations: observations}
-		if decision, _ := f.book.Decide(Observe{[]Refresh{refresh}}, f.now); len(decision.Events) != 0 {
+		if decision, _ := f.state.Decide(Observe{[]Refresh{refresh}}, f.now); len(decision.Events) != 0 {
 			t.Fatalf("%s: the control is none", name)
 		}
 		refresh.Slot = f.now
-		decision, _ := f.book.Decide(Observe{[]Refresh{refresh, refresh}}, f.now)
+		decision, _ := f.state.Decide(Observe{[]Refresh{refresh, refresh}}, f.now)
 		if len(decision.Events) != 1 {
 			t.Fatalf("%s: %d events, want one", name, len(decision.Events))
 		}
@@ -57,8 +57,8 @@ func TestX16_ASlotWithoutNewsIsRemembered(t *testing.T) {
 		if len(event.Quotes)+len(event.Quarantined) != 0 || !event.Slot.Equal(f.now) {
 			t.Errorf("%s: %+v", name, event)
 		}
-		replay(f.book, decision.Events)
-		if got := f.book.Saved().Slots; !reflect.DeepEqual(got, []AnsweredSlot{{"a", f.now, 1}}) {
+		replay(f.state, decision.Events)
+		if got := f.state.Saved().Slots; !reflect.DeepEqual(got, []AnsweredSlot{{"a", f.now, 1}}) {
 			t.Errorf("%s: slots are %v", name, got)
 		}
 	}
@@ -69,7 +69,7 @@ func TestX16_ReceiptsCountByRefresh(t *testing.T) {
 	at := func(slot time.Time, observations ...Observation) Refresh {
 		return Refresh{SourceID: "a", ObservedAt: f.now, Slot: slot, Observations: observations}
 	}
-	decision, _ := f.book.Decide(Observe{[]Refresh{
+	decision, _ := f.state.Decide(Observe{[]Refresh{
 		at(f.now, usd("bhd", "57", "60"), usd("caribe", "0", "60")), at(f.now, usd("bhd", "57", "60"), usd("popular", "57", "60")), at(time.Time{}, usd("bhd", "57", "60")),
 	}}, f.now)
 	if want := []RefreshCount{{1, 1, 0}, {0, 0, 2}, {1, 0, 0}}; !reflect.DeepEqual(decision.Counts, want) {
@@ -88,8 +88,8 @@ func TestX11_ASlotOfTheFutureIsNotRemembered(t *testing.T) {
 	} {
 		refresh.Observations = []Observation{usd("bhd", "57", "60")}
 		receipt := f.apply(Observe{[]Refresh{refresh}})
-		if len(receipt.Refused) != 1 || receipt.Refused[0].Reason != FutureDate || len(f.book.Saved().Slots) != 0 {
-			t.Errorf("%+v, slots %v", receipt, f.book.Saved().Slots)
+		if len(receipt.Refused) != 1 || receipt.Refused[0].Reason != FutureDate || len(f.state.Saved().Slots) != 0 {
+			t.Errorf("%+v, slots %v", receipt, f.state.Saved().Slots)
 		}
 	}
 	if receipt := f.observeSlot("a", f.now.Add(4*time.Minute), usd("bhd", "57", "60")); receipt.Accepted != 1 {
@@ -128,23 +128,23 @@ func TestX5_TheSameSlotIsNotTheNextAnswer(t *testing.T) {
 
 func TestX16_DoneIsWhatEveryCurrencyHeard(t *testing.T) {
 	first, second := noon, noon.Add(5*time.Hour)
-	board := func(currency string, slots ...AnsweredSlot) *CurrencySnapshot {
+	snapshot := func(currency string, slots ...AnsweredSlot) *CurrencySnapshot {
 		return RestoreCurrencyState(SavedCurrency{Currency: currency, Slots: slots}, testCatalogue(), DefaultRules()).Snapshot()
 	}
-	boards := []*CurrencySnapshot{
-		board("USD", AnsweredSlot{"cut", second, 2}, AnsweredSlot{"cut first", first, 2}, AnsweredSlot{"done", second, 2}, AnsweredSlot{"no more euros", second, 1}, AnsweredSlot{"one", first, 1}),
-		board("EUR", AnsweredSlot{"cut", first, 2}, AnsweredSlot{"done", second, 2}, AnsweredSlot{"more", second, 2}, AnsweredSlot{"no more euros", first, 2}),
-		board("CHF", AnsweredSlot{"more", first, 1}),
+	snapshots := []*CurrencySnapshot{
+		snapshot("USD", AnsweredSlot{"cut", second, 2}, AnsweredSlot{"cut first", first, 2}, AnsweredSlot{"done", second, 2}, AnsweredSlot{"no more euros", second, 1}, AnsweredSlot{"one", first, 1}),
+		snapshot("EUR", AnsweredSlot{"cut", first, 2}, AnsweredSlot{"done", second, 2}, AnsweredSlot{"more", second, 2}, AnsweredSlot{"no more euros", first, 2}),
+		snapshot("CHF", AnsweredSlot{"more", first, 1}),
 	}
 	want := map[string]time.Time{"cut": first, "done": second, "no more euros": second, "one": first, "more": first}
-	for range boards {
-		boards = append(boards[1:], boards[0])
-		if got := CompletedSlots(boards); !maps.Equal(got, want) {
+	for range snapshots {
+		snapshots = append(snapshots[1:], snapshots[0])
+		if got := CompletedSlots(snapshots); !maps.Equal(got, want) {
 			t.Errorf("%v, want %v", got, want)
 		}
 	}
 	// Two of three have heard: the slot is not done, whatever it counts.
-	two := []*CurrencySnapshot{board("USD", AnsweredSlot{"three", second, 3}), board("EUR", AnsweredSlot{"three", second, 3}), board("CHF", AnsweredSlot{"three", first, 3})}
+	two := []*CurrencySnapshot{snapshot("USD", AnsweredSlot{"three", second, 3}), snapshot("EUR", AnsweredSlot{"three", second, 3}), snapshot("CHF", AnsweredSlot{"three", first, 3})}
 	if got := CompletedSlots(two)["three"]; !got.Equal(first) {
 		t.Errorf("two of three have heard: done is %v, want %v", got, first)
 	}

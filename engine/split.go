@@ -2,34 +2,35 @@ package engine
 
 import "fmt"
 
-// CurrencyRefresh is what one refresh says of one currency, with the positions of its observations in the refresh.
+// CurrencyRefresh is the part of one refresh that is of one currency.
 type CurrencyRefresh struct {
 	Refresh          Refresh
-	RefreshIndex     int   // which refresh
-	ObservationIndex []int // Index[i] is where Refresh.Observations[i] stood
+	RefreshIndex     int
+	ObservationIndex []int // of Refresh.Observations in the whole refresh
 }
 
-// SplitByCurrency sorts refreshes by currency, in their order, and refuses what no book can file: unknown institutions and currencies, and
-// fields that break their form. It calls pause, which may be nil, between small pieces of the work.
-func SplitByCurrency(catalogue *Catalogue, refreshes []Refresh, pause func()) (map[string][]CurrencyRefresh, []Refusal) {
+// SplitByCurrency groups the observations of refreshes by currency, in their order, and refuses those that belong to no
+// state: of unknown institutions and currencies, or with malformed fields. It calls yield, which may be nil, between small
+// pieces of the work.
+func SplitByCurrency(catalogue *Catalogue, refreshes []Refresh, yield func()) (map[string][]CurrencyRefresh, []Refusal) {
 	all := map[string][]CurrencyRefresh{}
 	var refused []Refusal
-	p := yielder{yield: pause, every: stepsPerYield}
-	for from := range refreshes {
-		refresh := &refreshes[from]
+	y := yielder{yield: yield, every: stepsPerYield}
+	for i := range refreshes {
+		refresh := &refreshes[i]
 		parts := map[string]*CurrencyRefresh{}
 		for index := range refresh.Observations {
-			p.step(1)
+			y.step(1)
 			observation := &refresh.Observations[index]
 			if reason, detail := invalid(catalogue, refresh, observation); reason != "" {
 				refused = append(refused, Refusal{
-					Refresh: from, Index: index, Observation: *observation, Reason: reason, Detail: detail,
+					Refresh: i, Index: index, Observation: *observation, Reason: reason, Detail: detail,
 				})
 				continue
 			}
 			part := parts[observation.Currency]
 			if part == nil {
-				part = &CurrencyRefresh{Refresh: *refresh, RefreshIndex: from}
+				part = &CurrencyRefresh{Refresh: *refresh, RefreshIndex: i}
 				part.Refresh.Observations = nil
 				parts[observation.Currency] = part
 			}

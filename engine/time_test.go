@@ -15,7 +15,7 @@ func TestT1_StaleFromTheInstantOfExpiry(t *testing.T) {
 		stale bool
 	}{{expires.Add(-time.Nanosecond), false}, {expires, true}, {expires.Add(time.Hour), true}} {
 		f.now = c.now
-		market := NewMarketView(DefaultCatalogue(), []*CurrencySnapshot{f.book.Snapshot()}, c.now)
+		market := NewMarketView(DefaultCatalogue(), []*CurrencySnapshot{f.state.Snapshot()}, nil, c.now)
 		detail, err := market.Institution("bhd")
 		must(t, err)
 		ranked := len(f.ranking(Buy)) == 1
@@ -35,7 +35,7 @@ func TestT1_AViewIsRightUntilItChanges(t *testing.T) {
 	}
 	for range 3 {
 		view := f.view()
-		before := f.book.Snapshot().View(view.ChangesAt().Add(-1))
+		before := f.state.Snapshot().View(nil, view.ChangesAt().Add(-1))
 		if !slices.EqualFunc(before.rates, view.rates, func(a, b *Rate) bool { return *a == *b }) {
 			t.Fatalf("the view changed before %s", view.ChangesAt())
 		}
@@ -104,7 +104,7 @@ func (f *fixture) history(institution string) []string {
 	today := DateOf(f.now)
 	q := HistoryQuery{Filter: Filter{Institution: institution}, PageRequest: PageRequest{LimitMax, 0}, From: today - 30, To: today + 30}
 	var rows []string
-	for _, row := range f.book.Snapshot().History(q).Items {
+	for _, row := range f.state.Snapshot().History(q).Items {
 		rows = append(rows, row.Date.String()+" "+row.Buy.String()+" "+row.SourceID)
 	}
 	return rows
@@ -196,21 +196,21 @@ func TestT9_Depth(t *testing.T) {
 	rules := DefaultRules()
 	rules.HistoryDays = 1 // less than what is promised
 	f := newFixture(t)
-	f.book = NewCurrencyState("USD", testCatalogue(), rules)
+	f.state = NewCurrencyState("USD", testCatalogue(), rules)
 	for range 800 {
 		f.now = f.now.Add(24 * time.Hour)
 		f.accept("a", usd("bhd", "57", "60"))
-		f.book.Snapshot()
+		f.state.Snapshot()
 	}
 	today := DateOf(f.now)
-	page := f.book.Snapshot().History(HistoryQuery{PageRequest: PageRequest{LimitMax, 0}, From: today - 365, To: today})
+	page := f.state.Snapshot().History(HistoryQuery{PageRequest: PageRequest{LimitMax, 0}, From: today - 365, To: today})
 	if page.Total != 366 {
 		t.Errorf("a year back there are %d days, want 366", page.Total)
 	}
-	if page := f.book.Snapshot().History(HistoryQuery{PageRequest: PageRequest{LimitMax, 0}, From: 1, To: today + 999}); page.Total > 366+8 {
+	if page := f.state.Snapshot().History(HistoryQuery{PageRequest: PageRequest{LimitMax, 0}, From: 1, To: today + 999}); page.Total > 366+8 {
 		t.Errorf("%d days are kept, want the depth and no more", page.Total)
 	}
-	if page := f.book.Snapshot().History(HistoryQuery{PageRequest: PageRequest{LimitMax, 0}, From: today + 1, To: today + 300}); page.Total != 0 {
+	if page := f.state.Snapshot().History(HistoryQuery{PageRequest: PageRequest{LimitMax, 0}, From: today + 1, To: today + 300}); page.Total != 0 {
 		t.Error("the future has rows")
 	}
 }
@@ -222,7 +222,7 @@ func TestInstantsLoseTheirZone(t *testing.T) {
 	observation.PublishedAt = f.now
 	f.accept("a", observation)
 	got := f.rate("bhd")
-	if got.CollectedAt != noon || got.PublishedAt != noon || f.book.Saved().History[0].ObservedAt != noon {
+	if got.CollectedAt != noon || got.PublishedAt != noon || f.state.Saved().History[0].ObservedAt != noon {
 		t.Errorf("collected %v, published %v", got.CollectedAt, got.PublishedAt)
 	}
 }

@@ -8,106 +8,94 @@ import (
 	"time"
 )
 
-// clockSkewMax is how far in the future an observation may lie, for machines whose clocks differ.
+// clockSkewMax is how far in the future an observation may be, because clocks of machines differ.
 const clockSkewMax = 5 * time.Minute
 
-// validator decides one refresh of one source (I3). Its verdict does not depend on the order of the observations in it.
+// validator checks one refresh of one source. The result does not depend on the order of its observations.
 type validator struct {
 	currency     string
-	defaultRange PlausibleRange // the currency's band and the jump limit of the rules
+	defaultRange PlausibleRange // of the currency and the rules
 	rules        Rules
-	state        *quoteStore
+	store        *quoteStore
 	source       Source
 	refresh      Refresh
 	now          time.Time
 	yielder      *yielder
 
 	candidates   []candidate
-	firstOfQuote map[QuoteKey]int // the first candidate of each quote
+	firstOfQuote map[QuoteKey]int // index of the first candidate of each quote
 }
 
-// candidate is one observation on trial.
+// candidate is one observation that is checked.
 type candidate struct {
 	observation  Observation
 	key          QuoteKey
-	first        int          // the first candidate of the same quote
-	last         *SourceQuote // what the source said of the quote before, nil when nothing
+	first        int          // index of the first candidate of the same quote
+	last         *SourceQuote // what the source gave before, nil when nothing
 	buy, sell    Decimal
-	plausible    *PlausibleRange // what is believed of it; complete
-	unreadable   error           // of either side
+	plausible    *PlausibleRange
+	unreadable   error // of either side
 	backfill     bool
-	reason       Reason // "" while it stands
+	reason       Reason // "" while it is accepted
 	detail       string
 	quarantineID uint64
 	changed      bool
 
-	// Of the quote, kept at its first candidate.
-	contradictory bool // the source gives different answers
-	accepted      bool // one of its candidates stands
-	inConsensus   bool // the market has it
-	inEvent       bool // the event has it
+	// Of the quote, only set in its first candidate.
+	contradictory bool // the refresh has different values
+	accepted      bool // a candidate is accepted
+	inConsensus   bool
+	inEvent       bool
 }
 
-func newValidator(b *CurrencyState, s *quoteStore, refresh *Refresh, now time.Time) *validator {
-	said := len(refresh.Observations)
-	j := &validator{
-		currency: b.currency, rules: b.rules, state: s, refresh: *refresh, now: now, source: b.catalogue.Source(refresh.SourceID),
-		yielder: s.yielder, candidates: make([]candidate, said), firstOfQuote: make(map[QuoteKey]int, said),
+func newValidator(c *CurrencyState, store *quoteStore, refresh *Refresh, now time.Time) *validator {
+	count := len(refresh.Observations)
+	v := &validator{
+		currency: c.currency, rules: c.rules, store: store, refresh: *refresh, now: now, source: c.catalogue.Source(refresh.SourceID),
+		yielder: store.yielder, candidates: make([]candidate, count), firstOfQuote: make(map[QuoteKey]int, count),
 	}
-	j.defaultRange.JumpPermille = b.rules.JumpPermille
-	if band, known := b.catalogue.Currency(b.currency); known {
-		j.defaultRange.Lowest, j.defaultRange.Highest = band.Lowest, band.Highest
+	v.defaultRange.JumpPermille = c.rules.JumpPermille
+	if currency, known := c.catalogue.Currency(c.currency); known {
+		v.defaultRange.Lowest, v.defaultRange.Highest = currency.Lowest, currency.Highest
 	}
-	j.refresh.ObservedAt = plainUTC(refresh.ObservedAt)
+	v.refresh.ObservedAt = plainUTC(refresh.ObservedAt)
 	for i := range refresh.Observations {
-		j.yielder.step(1)
-		j.read(i, &refresh.Observations[i])
+		v.yielder.step(1)
+		v.read(i, &refresh.Observations[i])
 	}
-	return j
+	return v
 }
 
-// read makes a candidate of an observation.
-func (j *validator) read(i int, observation *Observation) {
-	c := &j.candidates[i]
-	c.observation, c.key, c.plausible = *observation, observation.Key(), j.plausibleRange(observation.EffectiveDate)
+func (v *validator) read(i int, observation *Observation) {
+	c := &v.candidates[i]
+	c.observation, c.key, c.plausible = *observation, observation.Key(), v.plausibleRange(observation.EffectiveDate)
 	c.observation.PublishedAt, c.observation.ExpiresAt = plainUTC(observation.PublishedAt), plainUTC(observation.ExpiresAt)
 	var buyErr, sellErr error
 	c.buy, buyErr = readSide(observation.Buy)
 	c.sell, sellErr = readSide(observation.Sell)
 	c.unreadable = errors.Join(buyErr, sellErr)
-	first, repeated := j.firstOfQuote[c.key]
+	first, repeated := v.firstOfQuote[c.key]
 	if !repeated {
 		first = i
-		j.firstOfQuote[c.key] = i
+		v.firstOfQuote[c.key] = i
 	}
-	c.first, c.last = first, j.state.quote(c.key).sourceQuote(j.refresh.SourceID)
-	c.backfill = c.last != nil && j.refresh.ObservedAt.Before(c.last.LastCheckedAt)
+	c.first, c.last = first, v.store.quote(c.key).sourceQuote(v.refresh.SourceID)
+	c.backfill = c.last != nil && v.refresh.ObservedAt.Before(c.last.LastCheckedAt)
 }
 
-// candidateOf is the first candidate of a quote, nil when the refresh does not speak of it.
-func (j *validator) candidateOf(key QuoteKey) *candidate {
-	if i, told := j.firstOfQuote[key]; told {
-		return &j.candidates[i]
+// candidateOf returns the first candidate of a quote, nil when the refresh has none.
+func (v *validator) candidateOf(key QuoteKey) *candidate {
+	if i, found := v.firstOfQuote[key]; found {
+		return &v.candidates[i]
 	}
 	return nil
 }
 
-// plainUTC is the instant without zone and monotonic reading, so that equal instants are equal values, also after a replay.
+// plainUTC drops the zone and the monotonic reading, so that equal instants are equal values, also after a replay.
 func plainUTC(t time.Time) time.Time { return t.Round(0).UTC() }
 
-// Key is the quote that the observation speaks of, with the defaults of channel and kind.
-func (o *Observation) Key() QuoteKey {
-	key := QuoteKey{o.InstitutionID, o.Channel, o.Kind}
-	if key.Channel == "" {
-		key.Channel = Unspecified
-	}
-	if key.Kind == "" {
-		key.Kind = Commercial
-	}
-	return key
-}
-
-// readSide reads a side as a source wrote it; an empty one is null. Nobody writes a price as 057.5: a digit before it is lost (X13).
+// readSide reads a side as a source wrote it; an empty one is null. Prices are not written as 057.5: a digit before the
+// zero was lost.
 func readSide(text string) (Decimal, error) {
 	switch {
 	case text == "":
@@ -118,21 +106,21 @@ func readSide(text string) (Decimal, error) {
 	return ReadDecimal(text)
 }
 
-// validate is the event that the refresh amounts to; without quotes and held observations nothing would change.
-func (j *validator) validate() *Refreshed {
-	for i := range j.candidates {
-		j.yielder.step(1)
-		c := &j.candidates[i]
+// validate checks all candidates and returns what is accepted and quarantined.
+func (v *validator) validate() *Refreshed {
+	for i := range v.candidates {
+		v.yielder.step(1)
+		c := &v.candidates[i]
 		c.refuse(c.defect())
-		c.refuse(j.outOfBand(c))
+		c.refuse(v.outOfRange(c))
 		c.refuse(c.sameSides())
-		c.refuse(j.inFuture(c))
-		c.refuse(j.outdated(c))
+		c.refuse(v.inFuture(c))
+		c.refuse(v.outdated(c))
 	}
-	j.checkAgreement()
-	j.checkCompleteness()
-	j.checkPlausibility()
-	return j.event()
+	v.checkAgreement()
+	v.checkCompleteness()
+	v.checkPlausibility()
+	return v.event()
 }
 
 // refuse keeps the first reason.
@@ -142,9 +130,9 @@ func (c *candidate) refuse(reason Reason, detail string) {
 	}
 }
 
-// defect is what makes an observation no rate at all, whatever the market does.
+// defect finds values that can't be a rate on any market.
 func (c *candidate) defect() (Reason, string) {
-	buy, sell := truncateText(c.observation.Buy), truncateText(c.observation.Sell) // they may be a page
+	buy, sell := truncateText(c.observation.Buy), truncateText(c.observation.Sell)
 	switch {
 	case strings.HasPrefix(buy, "-") && len(buy) > 1 || strings.HasPrefix(sell, "-") && len(sell) > 1:
 		return Negative, fmt.Sprintf("a side is negative: buy %q, sell %q", buy, sell)
@@ -154,18 +142,14 @@ func (c *candidate) defect() (Reason, string) {
 		return NoSide, "neither buy nor sell is given"
 	case c.buy.IsZero() || c.sell.IsZero():
 		return Zero, fmt.Sprintf("a side is zero: buy %q, sell %q", buy, sell)
-	case c.crossed():
+	case !c.buy.IsNull() && !c.sell.IsNull() && c.buy.Compare(c.sell) > 0:
 		return Crossed, fmt.Sprintf("buy %s is above sell %s", c.buy, c.sell)
 	}
 	return "", ""
 }
 
-func (c *candidate) crossed() bool {
-	return !c.buy.IsNull() && !c.sell.IsNull() && c.buy.Compare(c.sell) > 0
-}
-
-// sameSides holds back one side that was read twice (X14): nobody trades for nothing. What the central bank publishes may be one
-// value, unless the bound of the source says that it is two.
+// sameSides refuses equal sides of a commercial quote: institutions do not trade without a margin. An official rate may
+// have one value, unless its source is known to give two.
 func (c *candidate) sameSides() (Reason, string) {
 	if (c.key.Kind == Commercial || c.plausible.SidesDiffer) && !c.buy.IsNull() && !c.sell.IsNull() && c.buy.Compare(c.sell) == 0 {
 		return SameSides, fmt.Sprintf("buy and sell are both %s: one of them was read twice", c.buy)
@@ -173,19 +157,19 @@ func (c *candidate) sameSides() (Reason, string) {
 	return "", ""
 }
 
-func (j *validator) outOfBand(c *candidate) (Reason, string) {
+func (v *validator) outOfRange(c *candidate) (Reason, string) {
 	lowest, highest := c.plausible.Lowest, c.plausible.Highest
 	for _, side := range c.sides() {
 		low := !lowest.IsNull() && side.value.Compare(lowest) < 0
 		high := !highest.IsNull() && side.value.Compare(highest) > 0
 		if low || high {
-			return OutOfBand, fmt.Sprintf("%s %s is outside the band of %s, %s to %s", side.name, side.value, j.currency, lowest, highest)
+			return OutOfBand, fmt.Sprintf("%s %s is outside the band of %s, %s to %s", side.name, side.value, v.currency, lowest, highest)
 		}
 	}
 	return "", ""
 }
 
-// side is one that is present, named as the institution's field is.
+// side is one side of a quote; Buy names the side at which the institution buys.
 type side struct {
 	name  Operation
 	value Decimal
@@ -194,59 +178,59 @@ type side struct {
 // bidAsk is both sides of a quote; either may be null.
 type bidAsk struct{ buy, sell Decimal }
 
-func (p bidAsk) of(name Operation) Decimal {
+func (b bidAsk) of(name Operation) Decimal {
 	if name == Sell {
-		return p.sell
+		return b.sell
 	}
-	return p.buy
+	return b.buy
 }
 
-// sides are the ones that are present.
+// sides returns the sides that are present.
 func (c *candidate) sides() []side {
 	all := [...]side{{Buy, c.buy}, {Sell, c.sell}}
 	return slices.DeleteFunc(all[:], func(s side) bool { return s.value.IsNull() })
 }
 
-func (j *validator) inFuture(c *candidate) (Reason, string) {
-	if ahead := j.futureInstant(); !ahead.IsZero() {
+func (v *validator) inFuture(c *candidate) (Reason, string) {
+	if ahead := v.futureInstant(); !ahead.IsZero() {
 		return FutureDate, fmt.Sprintf("observed or due at %s, but it is only %s",
-			ahead.UTC().Format(time.RFC3339), j.now.UTC().Format(time.RFC3339))
+			ahead.UTC().Format(time.RFC3339), v.now.UTC().Format(time.RFC3339))
 	}
-	if latest := DateOf(j.refresh.ObservedAt).AddDays(j.rules.FutureDaysMax); c.observation.EffectiveDate > latest {
+	if latest := DateOf(v.refresh.ObservedAt).AddDays(v.rules.FutureDaysMax); c.observation.EffectiveDate > latest {
 		return FutureDate, fmt.Sprintf("effective on %s, more than %d days after it was observed",
-			c.observation.EffectiveDate, j.rules.FutureDaysMax)
+			c.observation.EffectiveDate, v.rules.FutureDaysMax)
 	}
 	return "", ""
 }
 
-// outdated holds back yesterday's file (X15): the source has named a later date, which has come. An offer that is dated ahead may
-// be taken back.
-func (j *validator) outdated(c *candidate) (Reason, string) {
-	date, today := c.observation.EffectiveDate, DateOf(j.refresh.ObservedAt)
+// outdated refuses yesterday's file: the source gave a later date before, and that date has come. A date that is still ahead
+// may be taken back.
+func (v *validator) outdated(c *candidate) (Reason, string) {
+	date, today := c.observation.EffectiveDate, DateOf(v.refresh.ObservedAt)
 	if c.last == nil || c.backfill || date.IsZero() || date >= c.last.EffectiveDate || c.last.EffectiveDate > today {
 		return "", ""
 	}
 	return Outdated, fmt.Sprintf("effective on %s, but the source has named %s already", date, c.last.EffectiveDate)
 }
 
-// futureInstant is the later of the refresh's own moment and its slot when that lies in the future (X11), else zero. Such a slot is not
-// remembered: it would silence the source until it comes.
-func (j *validator) futureInstant() time.Time {
-	at := j.refresh.ObservedAt
-	if j.refresh.Slot.After(at) {
-		at = j.refresh.Slot
+// futureInstant returns the later of the refresh's time and slot when it is in the future, else zero. Such a slot must not
+// be recorded: the source would be refused until it comes.
+func (v *validator) futureInstant() time.Time {
+	at := v.refresh.ObservedAt
+	if v.refresh.Slot.After(at) {
+		at = v.refresh.Slot
 	}
-	if at.After(j.now.Add(clockSkewMax)) {
+	if at.After(v.now.Add(clockSkewMax)) {
 		return at
 	}
 	return time.Time{}
 }
 
-// checkAgreement refuses all of a source's answers on one quote when they are not the same.
-func (j *validator) checkAgreement() {
-	readable := make([]*candidate, len(j.candidates)) // for each quote the first that can be read
-	for i := range j.candidates {
-		c := &j.candidates[i]
+// checkAgreement refuses all candidates of a quote when they differ.
+func (v *validator) checkAgreement() {
+	readable := make([]*candidate, len(v.candidates)) // the first one of each quote
+	for i := range v.candidates {
+		c := &v.candidates[i]
 		if c.unreadable != nil {
 			continue
 		}
@@ -256,49 +240,49 @@ func (j *validator) checkAgreement() {
 			continue
 		}
 		if !one.buy.Equal(c.buy) || !one.sell.Equal(c.sell) || one.observation.EffectiveDate != c.observation.EffectiveDate {
-			j.candidates[c.first].contradictory = true
+			v.candidates[c.first].contradictory = true
 		}
 	}
-	for i := range j.candidates {
-		if c := &j.candidates[i]; j.candidates[c.first].contradictory {
-			c.refuse(Disagreement, "the source gives different answers for "+c.key.ID(j.currency)+" at the same moment")
+	for i := range v.candidates {
+		if c := &v.candidates[i]; v.candidates[c.first].contradictory {
+			c.refuse(Disagreement, "the source gives different answers for "+c.key.ID(v.currency)+" at the same moment")
 		}
 	}
 }
 
-// checkCompleteness refuses a complete answer that would lose more than half of what the source still stands for.
-func (j *validator) checkCompleteness() {
-	if !j.refresh.Complete {
+// checkCompleteness refuses a complete answer that lacks more than half of the source's current quotes.
+func (v *validator) checkCompleteness() {
+	if !v.refresh.Complete {
 		return
 	}
-	for i := range j.candidates {
-		if c := &j.candidates[i]; c.reason == "" {
-			j.candidates[c.first].accepted = true
+	for i := range v.candidates {
+		if c := &v.candidates[i]; c.reason == "" {
+			v.candidates[c.first].accepted = true
 		}
 	}
 	current, lost := 0, 0
-	j.state.eachQuote(func(q *quote) {
-		offer := q.sourceQuote(j.refresh.SourceID)
-		if offer == nil || offer.staleAt(j.refresh.ObservedAt) {
+	v.store.eachQuote(func(q *quote) {
+		last := q.sourceQuote(v.refresh.SourceID)
+		if last == nil || last.staleAt(v.refresh.ObservedAt) {
 			return
 		}
 		current++
-		if c := j.candidateOf(q.key); c == nil || !c.accepted {
+		if c := v.candidateOf(q.key); c == nil || !c.accepted {
 			lost++
 		}
 	})
 	if lost*2 <= current {
 		return
 	}
-	for i := range j.candidates {
-		j.candidates[i].refuse(ThinRefresh, fmt.Sprintf("the answer lacks %d of the %d quotes that the source still has", lost, current))
+	for i := range v.candidates {
+		v.candidates[i].refuse(ThinRefresh, fmt.Sprintf("the answer lacks %d of the %d quotes that the source still has", lost, current))
 	}
 }
 
-// report adds what was refused to a receipt and counts the rest.
-func (j *validator) report(receipt *Receipt, refresh int) (count RefreshCount) {
-	for i := range j.candidates {
-		c := &j.candidates[i]
+// report adds the refused candidates to a receipt and counts the others.
+func (v *validator) report(receipt *Receipt, refresh int) (count RefreshCount) {
+	for i := range v.candidates {
+		c := &v.candidates[i]
 		if c.reason != "" {
 			receipt.Refused = append(receipt.Refused, Refusal{
 				Refresh: refresh, Index: i, Observation: c.observation, Reason: c.reason, Detail: c.detail, QuarantineID: c.quarantineID,

@@ -17,7 +17,7 @@ func TestX14_EqualSidesAreOneSideReadTwice(t *testing.T) {
 	f.refuse(SameSides, "manual", usd("caribe", "58", "58"))
 	f.accept("a", usd("caribe", "58", ""), usd("popular", "", "58"), usd("bdi", "58", "58.00000001"))
 	f.accept("bcrd-reference", reference("58.9", "58.9"))
-	f.apply(Release{f.book.Snapshot().Quarantine()[0].ID, "ana"}) // the operator has asked the bank
+	f.apply(Release{f.state.Snapshot().Quarantine()[0].ID, "ana"}) // the operator has asked the bank
 	if got := f.rate("bhd"); got.Buy.String() != "60" {
 		t.Errorf("served %s after the release", got.Buy)
 	}
@@ -100,7 +100,7 @@ func TestX17_BoundsBySourceAndDate(t *testing.T) {
 		{"EUR", "a", "1.5", "1991-01-02", OutOfBand},
 	} {
 		f := newFixture(t)
-		f.book = NewCurrencyState(c.currency, testCatalogue(), DefaultRules())
+		f.state = NewCurrencyState(c.currency, testCatalogue(), DefaultRules())
 		if o := dated(c.currency, c.buy, c.date); c.reason == "" {
 			f.accept(c.source, o)
 		} else {
@@ -196,14 +196,14 @@ func TestX10_TheDocumentIsNoPartOfWhatIsHeld(t *testing.T) {
 		o.Document = document
 		f.refuse(Zero, "a", o)
 	}
-	held := f.book.Snapshot().Quarantine()
+	held := f.state.Snapshot().Quarantine()
 	if len(held) != 1 || held[0].Observation.Document != "5e1f" {
 		t.Errorf("quarantine holds %+v", held)
 	}
 	long := usd("caribe", "0", "60")
 	long.Document = strings.Repeat("a", 100)
 	f.refuse(Zero, "a", long)
-	if got := f.book.Snapshot().Quarantine()[1].Observation.Document; got != strings.Repeat("a", 64) {
+	if got := f.state.Snapshot().Quarantine()[1].Observation.Document; got != strings.Repeat("a", 64) {
 		t.Errorf("kept as %q", got)
 	}
 }
@@ -211,7 +211,7 @@ func TestX10_TheDocumentIsNoPartOfWhatIsHeld(t *testing.T) {
 // The central bank gave one value for both sides in the years of the fixed rate; since then two that are equal are an error.
 func TestX14_ReferencesMayHaveSidesThatDiffer(t *testing.T) {
 	f := newFixture(t)
-	f.book = NewCurrencyState("USD", DefaultCatalogue().WithSources(Source{ID: "official", Priority: 100, Lifetime: LifetimeDefault, PlausibleRanges: []PlausibleRange{
+	f.state = NewCurrencyState("USD", DefaultCatalogue().WithSources(Source{ID: "official", Priority: 100, Lifetime: LifetimeDefault, PlausibleRanges: []PlausibleRange{
 		{Currency: "USD", Until: dayOf("2002-12-31"), Lowest: decimalFrom("10")}, {Currency: "USD", SidesDiffer: true},
 	}}), DefaultRules())
 	dated := func(buy, sell, date string) Observation {
@@ -223,7 +223,7 @@ func TestX14_ReferencesMayHaveSidesThatDiffer(t *testing.T) {
 	f.advance(time.Hour)
 	f.refuse(SameSides, "official", dated("59.3", "59.30", DateOf(noon).String()))
 	f.accept("official", dated("59.0", "", DateOf(noon).String()))
-	f.book = NewCurrencyState("USD", f.book.catalogue, DefaultRules())
+	f.state = NewCurrencyState("USD", f.state.catalogue, DefaultRules())
 	f.accept("official", dated("12.5", "12.5", "1995-03-01"))
 }
 

@@ -1,26 +1,27 @@
 package engine
 
-// stepsPerYield is how many small steps (an observation looked at, a quote or a row of history placed) are done between two pauses. One
-// takes a third of a microsecond or so.
+// stepsPerYield is how many small steps (an observation checked, a quote or a history row placed) are done between two
+// yields. A step takes about a third of a microsecond.
 const stepsPerYield = 128
 
-// yielder cuts long work into pieces, for whoever must not keep others waiting. The work is the same with and without it.
+// yielder counts the steps of long work and lets others run in between. The result does not depend on it.
 type yielder struct {
-	yield func() // nil: there is no need
-	every int    // steps between two pauses
-	steps int    // since the last pause
+	yield func() // may be nil
+	every int    // steps between two yields
+	steps int    // since the last yield
 }
 
 // step counts work that is done next.
-func (p *yielder) step(count int) {
-	if p.steps += count; p.steps >= p.every {
-		p.steps = 0
-		if p.yield != nil {
-			p.yield()
+func (y *yielder) step(count int) {
+	if y.steps += count; y.steps >= y.every {
+		y.steps = 0
+		if y.yield != nil {
+			y.yield()
 		}
 	}
 }
 
-// SetYield lets the book call pause between the pieces of long work, each of at most a few hundred small steps: inside Decide, Apply,
-// CurrencySnapshot and RankedView. Nil ends it. What the book has handed out before may be read meanwhile; its methods may not be called.
-func (b *CurrencyState) SetYield(pause func()) { b.store.yielder.yield = pause }
+// SetYield has yield called between pieces of long work, each of a few hundred small steps at most, inside Decide, Apply,
+// Snapshot and View. Nil turns it off. Inside yield the methods of the state must not be called; what they have returned
+// before may be read.
+func (c *CurrencyState) SetYield(yield func()) { c.store.yielder.yield = yield }

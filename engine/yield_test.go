@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever happens to a book, it comes out the same with a pause after every step; and what it has handed out before stays as it
+// Whatever happens to a state, it comes out the same with a pause after every step; and what it has handed out before stays as it
 // was in every pause.
 func TestF12_PiecesMakeTheSameWhole(t *testing.T) {
 	pauses := 0
@@ -22,10 +22,10 @@ func TestF12_PiecesMakeTheSameWhole(t *testing.T) {
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(-5, 40).Draw(t, "hours")) * time.Hour)
 			command := drawCommand(t, now, whole.Snapshot().Quarantine())
-			board := cut.Snapshot()
-			before := board.Saved()
+			snapshot := cut.Snapshot()
+			before := snapshot.Saved()
 			cut.SetYield(func() {
-				if pauses++; pauses%8 == 0 && !reflect.DeepEqual(board.Saved(), before) {
+				if pauses++; pauses%8 == 0 && !reflect.DeepEqual(snapshot.Saved(), before) {
 					t.Fatal("what was handed out has changed in a pause")
 				}
 			})
@@ -37,7 +37,7 @@ func TestF12_PiecesMakeTheSameWhole(t *testing.T) {
 			replay(whole, wanted.Events)
 			replay(cut, decision.Events)
 			view = cut.View(view, now)
-			sameView(t, view, whole.Snapshot().View(now))
+			sameView(t, view, whole.Snapshot().View(nil, now))
 			cut.SetYield(nil)
 			same(t, "in pieces", whole, cut)
 		}
@@ -47,22 +47,22 @@ func TestF12_PiecesMakeTheSameWhole(t *testing.T) {
 	}
 }
 
-// A view made of any older one, of an earlier board or a later time, is the one that is made of nothing.
+// A view made of any older one, of an earlier snapshot or a later time, is the one that is made of nothing.
 func TestT1_ViewAfterIsTheView(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		book := NewCurrencyState("USD", testCatalogue(), DefaultRules())
+		state := NewCurrencyState("USD", testCatalogue(), DefaultRules())
 		views := []*RankedView{nil}
 		now := noon
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(-20, 40).Draw(t, "hours")) * time.Hour)
-			decision, _ := book.Decide(drawCommand(t, now, book.Snapshot().Quarantine()), now)
-			replay(book, decision.Events)
-			board := book.Snapshot()
+			decision, _ := state.Decide(drawCommand(t, now, state.Snapshot().Quarantine()), now)
+			replay(state, decision.Events)
+			snapshot := state.Snapshot()
 			for range 3 {
 				at := now.Add(time.Duration(rapid.IntRange(-30, 60).Draw(t, "look")) * time.Hour)
-				view := board.NextView(rapid.SampledFrom(views).Draw(t, "old"), at)
-				sameView(t, view, board.View(at))
-				if again := board.NextView(view, at); again != view {
+				view := snapshot.View(rapid.SampledFrom(views).Draw(t, "old"), at)
+				sameView(t, view, snapshot.View(nil, at))
+				if again := snapshot.View(view, at); again != view {
 					t.Fatal("a view that still holds was made again")
 				}
 				views = append(views, view)
@@ -105,13 +105,13 @@ func TestF12_PiecesAreSmall(t *testing.T) {
 // measureYields has a refresh of 36 sources decided, applied and published, and counts the pieces and the objects made in them.
 func measureYields(institutions, piece int) (pieces int, worst uint64) {
 	c := newLargeFixture(institutions, 36)
-	c.book.store.yielder.every = piece
+	c.state.store.yielder.every = piece
 	refreshes := c.refreshes()
 	var decision Decision
 	for _, work := range []func(){
-		func() { decision, _ = c.book.Decide(Observe{refreshes}, c.now) },
-		func() { replay(c.book, decision.Events) },
-		func() { c.book.View(nil, c.now) },
+		func() { decision, _ = c.state.Decide(Observe{refreshes}, c.now) },
+		func() { replay(c.state, decision.Events) },
+		func() { c.state.View(nil, c.now) },
 	} {
 		before := allocatedObjects()
 		cut := func() {
@@ -120,9 +120,9 @@ func measureYields(institutions, piece int) (pieces int, worst uint64) {
 			before = now
 			pieces++
 		}
-		c.book.SetYield(cut)
+		c.state.SetYield(cut)
 		work()
-		c.book.SetYield(nil)
+		c.state.SetYield(nil)
 		cut()
 	}
 	return pieces, worst

@@ -11,12 +11,12 @@ import (
 
 // Limits of an account.
 const (
-	KeysActiveMax = 2 // interface §3, K5
+	KeysActiveMax = 2
 	KeyNameMax    = 80
-	keysKept      = 50 // revoked keys that an account still lists, newest first
+	keysMax       = 50 // with revoked ones
 )
 
-// KeyRecord is a key as it is kept and listed: never the key itself (K1, K4).
+// KeyRecord is what is stored and listed of a key, which is not the key itself.
 type KeyRecord struct {
 	ID        string
 	Name      string
@@ -24,56 +24,55 @@ type KeyRecord struct {
 	Digest    Digest
 	CreatedAt time.Time
 	RevokedAt time.Time // zero while active
-	LastUsed  time.Time // zero = never; after a crash it may be as old as the last lease
+	LastUsed  time.Time // zero = never; written with the next lease, so a crash may lose the newest use
 }
 
-// Active reports that the key authenticates.
+// Active reports that the key is not revoked.
 func (k *KeyRecord) Active() bool { return k.RevokedAt.IsZero() }
 
-// Record is what the log knows of an account.
+// Record is the stored data of an account.
 type Record struct {
 	ID          uint64
 	Email       EmailID
 	CreatedAt   time.Time
 	Keys        []KeyRecord // oldest first
-	SuspendedAt time.Time   // zero while in good standing
+	SuspendedAt time.Time   // zero = not suspended
 	Reason      string      // of the suspension
-	Quota       Quota       // zero = the node's own
+	Quota       Quota       // zero fields = the node's default
 }
 
-// Account is one account with its two windows. Like an engine.CurrencyState it has one owner, decides events and applies them when they are durable.
-// Danger: what was spent of the leases is in no event and no state; whoever lets go of the Account without Return forfeits it.
+// Account is the state of one account. Only its owner may call its methods. Danger: what is left of its leases is neither
+// in an event nor in State; to drop an Account without Return or Evict forfeits it.
 type Account struct {
 	record     Record       // without keys
 	keys       []accountKey // oldest first
 	days       dayCounts
-	leases     []LeaseState // of this node alone, see mark
-	nodeLeases []LeaseState // of the nodes of a cluster, by node
+	leases     []LeaseState // without a cluster, by time
+	nodeLeases []LeaseState // in a cluster, by node
 
-	// Of this process alone.
+	// Not in the log:
 	node         engine.NodeID
 	minute       minuteWindow
-	leasePending bool          // a lease is on its way into the log
-	leaseAskedAt time.Duration // steady time of the newest lease asked for
-	keysPending  int           // keys on their way into the log
+	leasePending bool          // a lease is being written
+	leaseAskedAt time.Duration // steady time of the last NextLease
+	keysPending  int           // keys that are being written
 	tokenLease   tokenLease    // in a cluster
 }
 
-// accountKey is a key with its newest use, which the log learns only with the next lease.
 type accountKey struct {
 	record KeyRecord
-	used   time.Time
+	used   time.Time // newer than record.LastUsed until the next lease is written
 }
 
-// Event is a fact about one account.
+// Event is a change of one account.
 type Event interface {
 	AccountID() uint64
 	accountEvent()
 }
 
-// The facts of accounts. By is who did it: "owner" or the operator's name.
+// The events of accounts. By is "owner" or the name of an operator.
 type (
-	// Created begins an account, at the first code that was right.
+	// Created makes an account, at the first login.
 	Created struct {
 		Account uint64
 		Email   EmailID
@@ -84,37 +83,37 @@ type (
 		Account uint64
 		Key     KeyRecord
 	}
-	// KeyRevoked ends a key for good.
+	// KeyRevoked revokes a key.
 	KeyRevoked struct {
 		Account uint64
 		KeyID   string
 		At      time.Time
 		By      string
 	}
-	// Leased takes requests of a day's quota; they count as spent for whoever reads the log.
+	// Leased takes requests from a day's quota. After a crash they count as spent.
 	Leased struct {
 		Account        uint64
 		Day            engine.Date
 		Count          int
-		Refunded       int           // requests of that day leased before, charged and refunded, that may be spent again from now on
+		Refunded       int           // requests that were leased before, admitted and refunded, and may now be spent again
 		Unspent        int           // requests of any day that were leased before and not spent
-		Steady         time.Duration // Moment.Steady
-		KeyID          string        // whose request asked for it
+		Steady         time.Duration // ClockReading.Steady
+		KeyID          string        // of the request that needed it
 		At             time.Time
 		Node           engine.NodeID // that may spend it
-		RecentAdmitted int           // in a cluster: admitted by that node in the minute before
+		RecentAdmitted int           // in a cluster: admitted by the node in the last minute
 	}
-	// Returned gives back what was leased and not spent: at a clean stop (L1), and in a cluster when a node rests from an account.
+	// Returned gives back what is not spent, at a stop, and in a cluster when a node has no requests of the account.
 	Returned struct {
 		Account        uint64
 		Day            engine.Date
 		Unspent        int
 		RecentAdmitted int // admitted in the last minute
 		Steady         time.Duration
-		Uses           []KeyUse      // of the keys used since the last lease
+		Uses           []KeyUse      // since the last lease
 		Node           engine.NodeID // that had leased it
 	}
-	// Suspended refuses an account's keys.
+	// Suspended disables all keys of an account.
 	Suspended struct {
 		Account uint64
 		Reason  string
@@ -132,7 +131,7 @@ type (
 		KeyID string
 		At    time.Time
 	}
-	// QuotaSet gives an account limits of its own; zero fields are the node's.
+	// QuotaSet gives an account its own quota; zero fields are the node's default.
 	QuotaSet struct {
 		Account uint64
 		Quota   Quota
@@ -141,28 +140,28 @@ type (
 	}
 )
 
-// AccountID names the account.
+// AccountID returns the account.
 func (e *Created) AccountID() uint64 { return e.Account }
 
-// AccountID names the account.
+// AccountID returns the account.
 func (e *KeyCreated) AccountID() uint64 { return e.Account }
 
-// AccountID names the account.
+// AccountID returns the account.
 func (e *KeyRevoked) AccountID() uint64 { return e.Account }
 
-// AccountID names the account.
+// AccountID returns the account.
 func (e *Leased) AccountID() uint64 { return e.Account }
 
-// AccountID names the account.
+// AccountID returns the account.
 func (e *Returned) AccountID() uint64 { return e.Account }
 
-// AccountID names the account.
+// AccountID returns the account.
 func (e *Suspended) AccountID() uint64 { return e.Account }
 
-// AccountID names the account.
+// AccountID returns the account.
 func (e *Restored) AccountID() uint64 { return e.Account }
 
-// AccountID names the account.
+// AccountID returns the account.
 func (e *QuotaSet) AccountID() uint64 { return e.Account }
 
 func (*Created) accountEvent()    {}
@@ -174,10 +173,10 @@ func (*Suspended) accountEvent()  {}
 func (*Restored) accountEvent()   {}
 func (*QuotaSet) accountEvent()   {}
 
-// New is an account without facts; Created is its first.
+// New returns an account to which Created has yet to be applied.
 func New(id uint64) *Account { return &Account{record: Record{ID: id}} }
 
-// Record is a copy of what is known of the account.
+// Record returns a copy of the account's data, with the newest use of each key.
 func (a *Account) Record() Record {
 	record := a.durableRecord()
 	for i := range record.Keys {
@@ -188,7 +187,7 @@ func (a *Account) Record() Record {
 	return record
 }
 
-// durableRecord is a copy of what the log knows.
+// durableRecord returns a copy of what the log has.
 func (a *Account) durableRecord() Record {
 	record := a.record
 	for i := range a.keys {
@@ -197,7 +196,7 @@ func (a *Account) durableRecord() Record {
 	return record
 }
 
-// Apply makes a durable event true: live one that this process decided, at recovery each. ApplyRemote is for those that others decided meanwhile.
+// Apply changes the account by a durable event that this process decided, or by any event in a replay.
 func (a *Account) Apply(event Event) {
 	switch e := event.(type) {
 	case *Created:
@@ -224,10 +223,10 @@ func (a *Account) Apply(event Event) {
 	}
 }
 
-// addKey keeps the list short: the oldest revoked keys leave it; their digests are unknown from then on, which refuses them too.
+// addKey drops the oldest revoked keys beyond keysMax. A dropped key is refused as unknown.
 func (a *Account) addKey(key KeyRecord) {
 	a.keys = append(a.keys, accountKey{record: key})
-	for len(a.keys) > keysKept {
+	for len(a.keys) > keysMax {
 		at := slices.IndexFunc(a.keys, func(k accountKey) bool { return !k.record.Active() })
 		if at < 0 {
 			return
@@ -236,7 +235,7 @@ func (a *Account) addKey(key KeyRecord) {
 	}
 }
 
-// key is the key with an id, nil when there is none.
+// key returns the key with an id, nil when there is none.
 func (a *Account) key(id string) *accountKey {
 	for i := range a.keys {
 		if a.keys[i].record.ID == id {
@@ -246,7 +245,7 @@ func (a *Account) key(id string) *accountKey {
 	return nil
 }
 
-// byDigest is the key with a digest, nil when there is none; the newest keys come first, they are the ones in use.
+// byDigest returns the key with a digest, nil when there is none. The newest keys, which are those in use, come first.
 func (a *Account) byDigest(digest Digest) *accountKey {
 	for i := len(a.keys) - 1; i >= 0; i-- {
 		if subtle.ConstantTimeCompare(a.keys[i].record.Digest[:], digest[:]) == 1 {
@@ -256,14 +255,15 @@ func (a *Account) byDigest(digest Digest) *accountKey {
 	return nil
 }
 
-// setKeyUse notes in what the log knows when a key was last used.
-func (a *Account) setKeyUse(id string, at time.Time) {
-	if key := a.key(id); key != nil && at.After(key.record.LastUsed) {
-		key.record.LastUsed = at
+func (a *Account) setKeyUses(uses ...KeyUse) {
+	for _, use := range uses {
+		if key := a.key(use.KeyID); key != nil && use.At.After(key.record.LastUsed) {
+			key.record.LastUsed = use.At
+		}
 	}
 }
 
-// Key is the record of a digest; false when the account has no such key, revoked ones included.
+// Key returns the record of the key with a digest, also of a revoked one; false when there is none.
 func (a *Account) Key(digest Digest) (KeyRecord, bool) {
 	if key := a.byDigest(digest); key != nil {
 		return key.record, true
@@ -271,7 +271,8 @@ func (a *Account) Key(digest Digest) (KeyRecord, bool) {
 	return KeyRecord{}, false
 }
 
-// CreateKey decides a new key: at most two are active at once, those on their way into the log included (K5).
+// CreateKey decides to add a key. Keys that are being written count towards the limit. The outcome must be reported by Apply
+// or AbortKey.
 func (a *Account) CreateKey(key KeyRecord) (Event, error) {
 	active := a.keysPending
 	for i := range a.keys {
@@ -287,22 +288,10 @@ func (a *Account) CreateKey(key KeyRecord) (Event, error) {
 	return &KeyCreated{a.record.ID, key}, nil
 }
 
-// SetQuota decides limits of the account's own; zero fields are the node's. A negative one would refuse every request, or count
-// backwards: suspend an account that must not ask.
-func (a *Account) SetQuota(allowance Quota, by string, now time.Time) (Event, error) {
-	if allowance.Day < 0 || allowance.Minute < 0 {
-		return nil, &engine.Error{
-			Code:    engine.CodeInvalidParameters,
-			Message: fmt.Sprintf("limits of %d a day and %d a minute: a limit is 0, the node's own, or more", allowance.Day, allowance.Minute),
-		}
-	}
-	return &QuotaSet{a.record.ID, allowance, plainUTC(now), by}, nil
-}
-
-// AbortKey says that a key decided did not become durable and never will.
+// AbortKey reports that the event of CreateKey will not become durable.
 func (a *Account) AbortKey() { a.keysPending = max(0, a.keysPending-1) }
 
-// RevokeKey decides the end of a key. A key that is revoked already gives no event and no error: revoking is repeatable (K1).
+// RevokeKey decides to revoke a key. For a key that is revoked already it returns neither an event nor an error.
 func (a *Account) RevokeKey(id, by string, now time.Time) (Event, error) {
 	switch key := a.key(id); {
 	case key == nil:
@@ -311,4 +300,16 @@ func (a *Account) RevokeKey(id, by string, now time.Time) (Event, error) {
 		return &KeyRevoked{a.record.ID, id, plainUTC(now), by}, nil
 	}
 	return nil, nil
+}
+
+// SetQuota decides to give the account its own quota; zero fields are the node's default. To refuse all requests of an
+// account, suspend it.
+func (a *Account) SetQuota(quota Quota, by string, now time.Time) (Event, error) {
+	if quota.Day < 0 || quota.Minute < 0 {
+		return nil, &engine.Error{
+			Code:    engine.CodeInvalidParameters,
+			Message: fmt.Sprintf("limits of %d a day and %d a minute: a limit is 0, the node's own, or more", quota.Day, quota.Minute),
+		}
+	}
+	return &QuotaSet{a.record.ID, quota, plainUTC(now), by}, nil
 }

@@ -76,17 +76,17 @@ func TestK5_ParallelCreations(t *testing.T) {
 func TestK5_RevokedKeysLeaveTheListAndStayRefused(t *testing.T) {
 	account := New(1)
 	create(t, account, "active")
-	for i := range 3 * keysKept {
+	for i := range 3 * keysMax {
 		create(t, account, fmt.Sprint(i))
 		revoke(t, account, fmt.Sprint(i))
 	}
 	record := account.Record()
-	if len(record.Keys) != keysKept || record.Keys[0].ID != "active" || record.Keys[keysKept-1].ID != fmt.Sprint(3*keysKept-1) {
+	if len(record.Keys) != keysMax || record.Keys[0].ID != "active" || record.Keys[keysMax-1].ID != fmt.Sprint(3*keysMax-1) {
 		t.Errorf("%d keys, from %s", len(record.Keys), record.Keys[0].ID)
 	}
-	for i := range 3 * keysKept {
-		verdict, need := account.Admit(digestOf(fmt.Sprint(i)), ClockReading{Wall: noon}, defaultPolicy)
-		if need != Nothing || verdict.Admitted || verdict.DenyCode != engine.CodeInvalidKey && verdict.DenyCode != engine.CodeRevokedKey {
+	for i := range 3 * keysMax {
+		verdict, needsLease := account.Admit(digestOf(fmt.Sprint(i)), ClockReading{Wall: noon}, defaultPolicy)
+		if needsLease || verdict.Admitted || verdict.DenyCode != engine.CodeInvalidKey && verdict.DenyCode != engine.CodeRevokedKey {
 			t.Errorf("key %d: %+v", i, verdict)
 		}
 	}
@@ -95,10 +95,10 @@ func TestK5_RevokedKeysLeaveTheListAndStayRefused(t *testing.T) {
 // A log that holds more active keys than the rule allows is applied as it stands.
 func TestAccountForgetsNoActiveKey(t *testing.T) {
 	account := New(1)
-	for i := range 2 * keysKept {
+	for i := range 2 * keysMax {
 		account.Apply(&KeyCreated{1, KeyRecord{ID: fmt.Sprint(i)}})
 	}
-	if n := len(account.Record().Keys); n != 2*keysKept {
+	if n := len(account.Record().Keys); n != 2*keysMax {
 		t.Errorf("%d keys", n)
 	}
 }
@@ -109,8 +109,8 @@ func TestK6_WhyAKeyIsRefused(t *testing.T) {
 	revoke(t, o.account, "other")
 	check := func(digest Digest, want engine.Code) {
 		t.Helper()
-		verdict, need := o.account.Admit(digest, o.now, o.terms)
-		if want == "" && (verdict.DenyCode != "" || need != LeaseNeeded) || want != "" && (verdict.DenyCode != want || verdict.Admitted) {
+		verdict, needsLease := o.account.Admit(digest, o.now, o.terms)
+		if want == "" && (verdict.DenyCode != "" || !needsLease) || want != "" && (verdict.DenyCode != want || verdict.Admitted) {
 			t.Errorf("%+v, want %q", verdict, want)
 		}
 	}
@@ -135,7 +135,7 @@ func TestKeysShareOneQuota(t *testing.T) {
 	create(t, o.account, "other")
 	o.admit(30)
 	for range 30 {
-		if v, need := o.account.Admit(digestOf("other"), o.now, o.terms); need == LeaseNeeded {
+		if v, needsLease := o.account.Admit(digestOf("other"), o.now, o.terms); needsLease {
 			o.lease(1)
 			_, _ = o.account.Admit(digestOf("other"), o.now, o.terms)
 		} else if !v.Admitted {
@@ -198,7 +198,7 @@ func TestReturnSaysNothingTwice(t *testing.T) {
 	if event.Unspent != LeaseSizeDefault-5 || event.RecentAdmitted != 5 || event.Day != engine.DateOf(noon) {
 		t.Errorf("%+v", event)
 	}
-	if _, need := o.account.Admit(testKey, o.now, o.terms); need != LeaseNeeded {
+	if _, needsLease := o.account.Admit(testKey, o.now, o.terms); !needsLease {
 		t.Error("what was given back is spent")
 	}
 	o.account.Apply(event)
@@ -273,7 +273,7 @@ func TestWarmAdmissionAllocatesNothing(t *testing.T) {
 	o.account.Apply(&Leased{Account: 1, Day: engine.DateOf(noon), Count: 1 << 40})
 	step := func() {
 		o.now.Steady += time.Second
-		if v, need := o.account.Admit(testKey, o.now, o.terms); need != Nothing || !v.Admitted {
+		if v, needsLease := o.account.Admit(testKey, o.now, o.terms); needsLease || !v.Admitted {
 			t.Fatalf("%+v", v)
 		}
 	}

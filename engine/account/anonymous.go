@@ -6,66 +6,65 @@ import (
 	"time"
 )
 
-// Shape of the table of strangers.
 const (
-	rowsPerSet = 8 // rows that an address may stand in
+	rowsPerSet = 8
 	// AnonymousRowsDefault is how many addresses a table remembers.
 	AnonymousRowsDefault = 1 << 16
 )
 
-// AnonymousTable counts callers without a key by client address (L8), in a table of fixed size and in memory only: a restart forgets
-// them, and when more addresses call than it has rows, the one of eight that was quiet longest gives its row away.
+// AnonymousTable counts requests without a key by client address, in memory only. Its size is fixed: an address may have any
+// row of one set, and a new address takes the row of the set that was not used for the longest time.
 type AnonymousTable struct {
 	rows []anonymousClient
 	hash func(key uint64) uint64
 }
 
 type anonymousClient struct {
-	key    uint64 // the upper half of an IPv6 address, or an IPv4 address
+	key    uint64 // an IPv4 address, or the upper half of an IPv6 address
 	v4     bool
 	used   bool
-	last   time.Duration
+	last   time.Duration // steady
 	day    DayCounter
 	minute minuteWindow
 }
 
-// NewAnonymousTable has room for about so many addresses. hash spreads keys over the rows and should be seeded by chance, so that
-// nobody can choose addresses that crowd each other out.
+// NewAnonymousTable returns a table for about so many addresses. hash must be seeded randomly, so that clients can't choose
+// addresses of one set.
 func NewAnonymousTable(rows int, hash func(uint64) uint64) *AnonymousTable {
 	sets := max(1, (rows+rowsPerSet-1)/rowsPerSet)
 	return &AnonymousTable{rows: make([]anonymousClient, sets*rowsPerSet), hash: hash}
 }
 
-// Admit asks for one request of an address now, and charges it.
-func (s *AnonymousTable) Admit(from netip.Addr, now ClockReading, allowance Quota) QuotaResult {
-	row, quietest := s.find(from)
+// Admit admits and charges one request of an address, or refuses it.
+func (t *AnonymousTable) Admit(from netip.Addr, now ClockReading, quota Quota) QuotaResult {
+	row, free := t.find(from)
 	if row == nil {
-		row = quietest
+		row = free
 		key, v4 := addressKey(from)
 		*row = anonymousClient{key: key, v4: v4, used: true, minute: minuteWindow{admitted: row.minute.admitted[:0]}}
 	}
 	row.last = now.Steady
-	verdict := row.quotaResult(now, allowance)
-	if verdict.Admitted {
+	result := row.quotaResult(now, quota)
+	if result.Admitted {
 		row.day.add(now.today())
 		row.minute.add(now)
-		verdict.charge()
+		result.charge()
 	}
-	return verdict
+	return result
 }
 
-// Usage are both windows as they stand; Admitted says whether one more request fits.
-func (s *AnonymousTable) Usage(from netip.Addr, now ClockReading, allowance Quota) QuotaResult {
-	row, _ := s.find(from)
+// Usage returns both windows of an address without charging a request; Admitted says whether one more fits.
+func (t *AnonymousTable) Usage(from netip.Addr, now ClockReading, quota Quota) QuotaResult {
+	row, _ := t.find(from)
 	if row == nil {
 		row = &anonymousClient{}
 	}
-	return row.quotaResult(now, allowance)
+	return row.quotaResult(now, quota)
 }
 
-// Refund takes an admission of an address back; at is its moment. Nothing happens when the row or the day has gone.
-func (s *AnonymousTable) Refund(from netip.Addr, at ClockReading) {
-	row, _ := s.find(from)
+// Refund takes back an admission of an address; at is the time of the admission.
+func (t *AnonymousTable) Refund(from netip.Addr, at ClockReading) {
+	row, _ := t.find(from)
 	if row == nil {
 		return
 	}
@@ -75,29 +74,29 @@ func (s *AnonymousTable) Refund(from netip.Addr, at ClockReading) {
 	}
 }
 
-func (r *anonymousClient) quotaResult(now ClockReading, allowance Quota) QuotaResult {
-	r.minute.expire(now)
-	today := max(now.today(), r.day.Day) // as tally counts: it never goes back
-	day := Window{allowance.Day, max(0, allowance.Day-r.day.on(today)), (today + 1).Start()}
-	return quotaResultOf(day, r.minute.window(allowance.Minute, now), now.Wall)
+func (c *anonymousClient) quotaResult(now ClockReading, quota Quota) QuotaResult {
+	c.minute.expire(now)
+	today := max(now.today(), c.day.Day)
+	day := Window{quota.Day, max(0, quota.Day-c.day.on(today)), (today + 1).Start()}
+	return quotaResultOf(day, c.minute.window(quota.Minute, now), now.Wall)
 }
 
-// find is the row of an address, nil when it has none, and the row that it may take: a free one, or the one that was quiet longest.
-func (s *AnonymousTable) find(from netip.Addr) (row, quietest *anonymousClient) {
+// find returns the row of an address, or the one that it may take.
+func (t *AnonymousTable) find(from netip.Addr) (row, free *anonymousClient) {
 	key, v4 := addressKey(from)
-	sets := uint64(len(s.rows) / rowsPerSet)
-	set := s.rows[s.hash(key)%sets*rowsPerSet:][:rowsPerSet]
-	quietest = &set[0]
+	sets := uint64(len(t.rows) / rowsPerSet)
+	set := t.rows[t.hash(key)%sets*rowsPerSet:][:rowsPerSet]
+	free = &set[0]
 	for i := range set {
 		row := &set[i]
 		if row.used && row.key == key && row.v4 == v4 {
 			return row, nil
 		}
-		if quietest.used && (!row.used || row.last < quietest.last) {
-			quietest = row
+		if free.used && (!row.used || row.last < free.last) {
+			free = row
 		}
 	}
-	return nil, quietest
+	return nil, free
 }
 
 func addressKey(addr netip.Addr) (key uint64, v4 bool) {

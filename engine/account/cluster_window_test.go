@@ -92,15 +92,15 @@ func TestL1_LeasesOfAClusterRunOut(t *testing.T) {
 	}
 	a.Apply(lease)
 	last := later(now, LeaseSpan-time.Nanosecond)
-	if v, need := a.Admit(testKey, last, defaultPolicy); !v.Admitted || need != Nothing {
-		t.Errorf("%+v, %v", v, need)
+	if v, needsLease := a.Admit(testKey, last, defaultPolicy); !v.Admitted || needsLease {
+		t.Errorf("%+v, %v", v, needsLease)
 	}
 	slept := ClockReading{Wall: now.Wall.Add(LeaseSpan), Steady: now.Steady + time.Second}
-	if _, need := a.Admit(testKey, slept, defaultPolicy); need != LeaseNeeded {
+	if _, needsLease := a.Admit(testKey, slept, defaultPolicy); !needsLease {
 		t.Error("a lease is spent after its time by the wall clock: the machine may have slept")
 	}
 	now = later(now, LeaseSpan)
-	if _, need := a.Admit(testKey, now, defaultPolicy); need != LeaseNeeded {
+	if _, needsLease := a.Admit(testKey, now, defaultPolicy); !needsLease {
 		t.Fatal("a lease is spent after its time")
 	}
 	again := a.NextLease(testKey, now, defaultPolicy, 3)
@@ -109,11 +109,11 @@ func TestL1_LeasesOfAClusterRunOut(t *testing.T) {
 	}
 	a.Apply(again)
 	for range 3 {
-		if v, need := a.Admit(testKey, now, defaultPolicy); !v.Admitted || need != Nothing {
-			t.Fatalf("%+v, %v", v, need)
+		if v, needsLease := a.Admit(testKey, now, defaultPolicy); !v.Admitted || needsLease {
+			t.Fatalf("%+v, %v", v, needsLease)
 		}
 	}
-	if _, need := a.Admit(testKey, now, defaultPolicy); need != LeaseNeeded {
+	if _, needsLease := a.Admit(testKey, now, defaultPolicy); !needsLease {
 		t.Error("more is spent than was leased again")
 	}
 	if days := a.State().Days; len(days) != 1 || days[0].Leased != 5 {

@@ -7,77 +7,77 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// DayCounter counts within one Dominican day, the latest that it has seen. A clock that goes back opens no earlier day again: what happens
-// then counts for the later one, so that only a new day gives a new count.
+// DayCounter counts events of one Dominican day, the latest that it has seen. After a step back of the clock it goes on
+// counting for that day.
 type DayCounter struct {
 	Day   engine.Date
 	Count int
 }
 
-func (t DayCounter) on(day engine.Date) int {
-	if day > t.Day {
+func (c DayCounter) on(day engine.Date) int {
+	if day > c.Day {
 		return 0
 	}
-	return t.Count
+	return c.Count
 }
 
-func (t *DayCounter) add(day engine.Date) {
-	if day > t.Day {
-		*t = DayCounter{Day: day}
+func (c *DayCounter) add(day engine.Date) {
+	if day > c.Day {
+		*c = DayCounter{Day: day}
 	}
-	t.Count++
+	c.Count++
 }
 
-// counterMinutes is one more than an hour has: what is forgotten is more than an hour old.
+// counterMinutes is one more than an hour has, because the current minute is not over.
 const counterMinutes = 61
 
-// HourCounter counts events of the last hour by their minutes in steady time: Counts[i] is the minute that is i modulo 61.
+// HourCounter counts events of the last hour by minutes of steady time: minute i is in Counts[i % 61].
 type HourCounter struct {
 	Counts [counterMinutes]uint16
-	Newest int64
+	Newest int64 // minute
 }
 
 func steadyMinute(now time.Duration) int64 { return int64(max(0, now) / time.Minute) }
 
-func (r *HourCounter) slot(minute int64) *uint16 { return &r.Counts[minute%counterMinutes] }
+func (c *HourCounter) slot(minute int64) *uint16 { return &c.Counts[minute%counterMinutes] }
 
-func (r *HourCounter) add(now time.Duration) {
+func (c *HourCounter) add(now time.Duration) {
 	minute := steadyMinute(now)
-	if minute-r.Newest >= counterMinutes {
-		*r = HourCounter{Newest: minute}
+	if minute-c.Newest >= counterMinutes {
+		*c = HourCounter{Newest: minute}
 	}
-	for r.Newest < minute {
-		r.Newest++
-		*r.slot(r.Newest) = 0
+	for c.Newest < minute {
+		c.Newest++
+		*c.slot(c.Newest) = 0
 	}
-	if slot := r.slot(r.Newest); *slot < math.MaxUint16 {
+	if slot := c.slot(c.Newest); *slot < math.MaxUint16 {
 		*slot++
 	}
 }
 
-// oldest is the first minute that counts.
-func (r *HourCounter) oldest(now time.Duration) int64 {
-	return max(0, max(r.Newest, steadyMinute(now))-counterMinutes+1)
+// oldest returns the first minute that counts.
+func (c *HourCounter) oldest(now time.Duration) int64 {
+	return max(0, max(c.Newest, steadyMinute(now))-counterMinutes+1)
 }
 
-func (r *HourCounter) total(now time.Duration) int {
+func (c *HourCounter) total(now time.Duration) int {
 	sum := 0
-	for minute := r.oldest(now); minute <= r.Newest; minute++ {
-		sum += int(*r.slot(minute))
+	for minute := c.oldest(now); minute <= c.Newest; minute++ {
+		sum += int(*c.slot(minute))
 	}
 	return sum
 }
 
-// advance is how long there will be no room below a limit; zero when there is. Without anything counted a limit of zero waits a minute.
-func (r *HourCounter) wait(now time.Duration, limit int) time.Duration {
-	sum := r.total(now)
+// wait returns how long the count stays at a limit or above it, zero when it is below.
+func (c *HourCounter) wait(now time.Duration, limit int) time.Duration {
+	sum := c.total(now)
 	if sum < limit {
 		return 0
 	}
-	for minute := r.oldest(now); minute <= r.Newest; minute++ {
-		if sum -= int(*r.slot(minute)); sum < limit {
+	for minute := c.oldest(now); minute <= c.Newest; minute++ {
+		if sum -= int(*c.slot(minute)); sum < limit {
 			return time.Duration(minute+counterMinutes)*time.Minute - now
 		}
 	}
-	return time.Minute
+	return time.Minute // the limit is zero
 }

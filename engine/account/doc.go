@@ -1,33 +1,40 @@
-// Package account is every rule about callers: accounts, their keys, login codes and sessions, and how many requests each may still make.
-// Like package engine it starts nothing, stores nothing and reads no clock: instants come in as arguments, facts go out as events.
+// Package account has the rules about callers: accounts, their keys, login codes and sessions, and how many requests each
+// may make. Like package engine it starts nothing, stores nothing and reads no clock: times come in as arguments, changes
+// go out as events.
 //
-// # Where to begin
+// Admitter, Service and Operator are the contract between the actors, which own the state, and their callers: a front end
+// admits requests, the owner of an account makes and revokes keys, an operator suspends accounts and sets quotas.
 //
-// Admitter, Service and Operator are the contract between package actors, which holds the state, and its callers: a front end admits a
-// request, an owner makes and revokes keys, an operator suspends and limits.
+// An Account has keys and two quota windows, the day and the minute. Registry has e-mail addresses, login codes and
+// sessions. Both change as an engine.CurrencyState does: a decision returns an event, the owner writes it to the log, Apply
+// changes the state, and does the same in a replay. AnonymousTable counts requests without a key by client address, in
+// memory only. KeyPolicy is the announcement that keys will be required.
 //
-// An Account has keys, a window of the day and a window of the minute. Registry holds e-mail addresses, pending codes and sessions.
-// Both change as an engine.CurrencyState does: a decision gives events, their owner makes them durable, Apply changes the state, and does the same at
-// recovery. AnonymousTable counts requests without a key by client address, in memory only. KeyPolicy is the announced end of those.
+// # Leases
 //
-//	service.go                          the contract
-//	account.go, states.go, aside.go     an account, and its state in a snapshot or while it is idle
-//	admission.go, quota.go              what is admitted: both windows
-//	lease.go                            how much of the day's quota may be spent without another record in the log
-//	shares.go, purse.go                 the same on several nodes at once
-//	registry.go, registry_*.go          who may log in; the same on several nodes
-//	clients.go, tally.go, strangers.go  limits of a client address
-//	email.go, secret.go                 addresses, keys, tokens and codes, and what is kept of them
-//	transition.go                       the announcement that keys are required
+// To write every request to the log would be too slow. An account takes a lease, a part of its daily quota, in the log and
+// spends it in memory:
 //
-// In a cluster ApplyRemote takes what another node decided, with the moment at which it arrived. A decision of this node that is still on its
-// way into the log was then made too early: it is void, and made again.
+//	Admit → spend a request of the lease
+//	NextLease → Leased → (log) → Apply: before the lease is used up
+//	Return → Returned → (log) → Apply: at a stop
+//
+// After a crash the last lease counts as spent. In a cluster every node leases for itself (cluster_leases.go), and
+// ApplyRemote applies what other nodes have decided. A decision that is not yet in the log at that time was made without
+// it: its owner takes it back (AbortLease, Rollback) and decides again.
 //
 // # Secrets
 //
-// Keys, tokens and codes are never kept: a Digest of them is, or a seal. A Secret prints as [redacted].
+// Keys, tokens and codes are never stored: a Digest of them is, or a keyed hash. A Secret prints as [redacted].
 //
-// # Decisions
+//	service.go                                 the contract
+//	account.go, state.go, evicted.go           accounts
+//	admission.go, quota.go, counters.go        admission and its windows
+//	lease.go, token_lease.go, cluster_leases.go    leases
+//	registry.go, registry_*.go                 logins
+//	anonymous.go, login_clients.go             limits by client address
+//	email.go, secret.go                        addresses and secrets
+//	key_policy.go                              when keys are required
 //
-// Comments name decisions by id (L1, K2, X19): docs/decisions.md says each in a sentence, with the test that holds it.
+// The numbered rules that tests are named after are in docs/decisions.md.
 package account

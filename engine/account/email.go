@@ -14,15 +14,15 @@ const (
 	domainLabelMax     = 63
 )
 
-// ErrEmail is what every refused address wraps; its text never repeats the address.
+// ErrEmail is the error of ParseEmail. It does not repeat the address.
 var ErrEmail = errors.New("not an e-mail address of the form name@example.com")
 
-// Email is an address in the conservative form that can be put into a mail header as it is: a dot-atom, an at sign and a host
-// name of letters, digits and hyphens with at least one dot. Quoted names, comments, literals and other alphabets are refused.
-// Its identity is its lower case.
+// Email is an address in a form that is safe in a mail header: a dot-atom, an at sign and a host name of letters, digits and
+// hyphens with at least one dot. Quoted names, comments, literals and other alphabets are refused. Addresses that differ
+// only in case are equal.
 type Email struct{ lower string }
 
-// ParseEmail reads an address; the error is ErrEmail.
+// ParseEmail reads an address. The error is ErrEmail.
 func ParseEmail(text string) (Email, error) {
 	local, domain, found := strings.Cut(text, "@")
 	if !found || len(text) > emailBytesMax || len(local) > emailLocalBytesMax || !dotAtom(local) || !hostName(domain) {
@@ -31,13 +31,13 @@ func ParseEmail(text string) (Email, error) {
 	return Email{strings.ToLower(text)}, nil
 }
 
-// String is the address in lower case. Danger: personal data; logs and files get the ID.
+// String returns the address in lower case. Danger: it is personal data; logs and files get the ID.
 func (e Email) String() string { return e.lower }
 
 // IsZero reports that there is no address.
 func (e Email) IsZero() bool { return e.lower == "" }
 
-// ID is the address as it is kept and compared.
+// ID returns the address as it is stored and compared.
 func (e Email) ID() EmailID {
 	if e.lower == "" {
 		return EmailID{}
@@ -45,15 +45,14 @@ func (e Email) ID() EmailID {
 	return NewEmailID(sha256.Sum256([]byte(e.lower)), e.lower[:1]+"…@…"+e.lower[strings.LastIndexByte(e.lower, '.'):])
 }
 
-// EmailID is an address as it is kept: a digest, which finds it again when somebody gives it, and a mask, which lists and logs may
-// show. The address itself is kept nowhere: letters go to whoever asks for one. Danger: who reads the log can still try whether a
-// given address is in it.
+// EmailID is an address as it is stored: a digest to compare, and a mask to show in lists and logs. The address itself is
+// never stored; mail is sent when the address is given. Danger: a reader of the log can test whether it has a given address.
 type EmailID struct {
 	digest Digest
-	mask   unique.Handle[string] // there are few
+	mask   unique.Handle[string]
 }
 
-// NewEmailID is the id of a digest and a mask that were kept.
+// NewEmailID returns the id of a stored digest and mask.
 func NewEmailID(digest Digest, mask string) EmailID {
 	if mask == "" {
 		return EmailID{digest: digest}
@@ -61,10 +60,10 @@ func NewEmailID(digest Digest, mask string) EmailID {
 	return EmailID{digest, unique.Make(mask)}
 }
 
-// Digest is the SHA-256 of the address.
+// Digest returns the SHA-256 of the address.
 func (e EmailID) Digest() Digest { return e.digest }
 
-// String is the mask: the first character and the domain's last label.
+// String returns the mask: the first character and the last label of the domain.
 func (e EmailID) String() string {
 	if e.mask == (unique.Handle[string]{}) {
 		return ""
@@ -84,7 +83,8 @@ func dotAtom(text string) bool {
 	return true
 }
 
-// atomRune leaves out four that RFC 5322 allows: '!' and '%' have routed mail through third parties, '|' and '`' have started programs.
+// atomRune leaves out four characters of RFC 5322: '!' and '%' have routed mail through third parties, '|' and '`' have
+// started programs.
 func atomRune(r rune) bool {
 	return letterOrDigit(r) || strings.ContainsRune("#$&'*+-/=?^_{}~", r)
 }
@@ -93,7 +93,7 @@ func letterOrDigit(r rune) bool {
 	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
 }
 
-// hostName wants two labels or more, the last one with a letter: an IP address is none.
+// hostName requires at least two labels, the last one with a letter, which IP addresses do not have.
 func hostName(text string) bool {
 	labels := strings.Split(text, ".")
 	for _, label := range labels {

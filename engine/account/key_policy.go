@@ -7,40 +7,40 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// KeyNoticeMin is how far ahead the end of anonymous access must be announced (interface §5.3, K7).
+// KeyNoticeMin is how far ahead it must be announced that keys are required.
 const KeyNoticeMin = 14 * 24 * time.Hour
 
-// KeyPolicy is the announced end of anonymous access; the zero value means that none is announced. It is immutable.
+// KeyPolicy says from when on every request needs a key. The zero value means never.
 type KeyPolicy struct {
 	AnnouncedAt time.Time
 	RequiredAt  time.Time
 	By          string
 }
 
-// Announced is the fact that the end of anonymous access is announced.
+// Announced is the event of an announcement.
 type Announced struct{ KeyPolicy }
 
-// AnnouncementWithdrawn is the fact that it was taken back.
+// AnnouncementWithdrawn is the event of a withdrawn announcement.
 type AnnouncementWithdrawn struct {
 	At time.Time
 	By string
 }
 
-// Pending reports that the end is announced and has not come: every answer carries Deprecation, Sunset and Link.
-func (t KeyPolicy) Pending(now time.Time) bool {
-	return !t.RequiredAt.IsZero() && now.Before(t.RequiredAt)
+// Pending reports that keys will be required: until then every answer has the headers Deprecation, Sunset and Link.
+func (p KeyPolicy) Pending(now time.Time) bool {
+	return !p.RequiredAt.IsZero() && now.Before(p.RequiredAt)
 }
 
-// Required reports that keys are mandatory (K6, K7).
-func (t KeyPolicy) Required(now time.Time) bool {
-	return !t.RequiredAt.IsZero() && !now.Before(t.RequiredAt)
+// Required reports that keys are required.
+func (p KeyPolicy) Required(now time.Time) bool {
+	return !p.RequiredAt.IsZero() && !now.Before(p.RequiredAt)
 }
 
-// Announce decides the end of anonymous access at an instant, whole seconds, at least 14 days ahead.
-func (t KeyPolicy) Announce(at, now time.Time, by string) (*Announced, error) {
+// Announce decides that keys are required from an instant on, which is rounded down to a second.
+func (p KeyPolicy) Announce(at, now time.Time, by string) (*Announced, error) {
 	at, now = plainUTC(at).Truncate(time.Second), plainUTC(now)
-	if t.Required(now) {
-		return nil, &engine.Error{Code: engine.CodeInvalidParameters, Message: fmt.Sprintf("keys are required since %s", t.RequiredAt.Format(time.RFC3339))}
+	if p.Required(now) {
+		return nil, &engine.Error{Code: engine.CodeInvalidParameters, Message: fmt.Sprintf("keys are required since %s", p.RequiredAt.Format(time.RFC3339))}
 	}
 	if earliest := now.Add(KeyNoticeMin + time.Second - 1).Truncate(time.Second); at.Before(earliest) {
 		return nil, &engine.Error{Code: engine.CodeInvalidParameters,
@@ -49,9 +49,9 @@ func (t KeyPolicy) Announce(at, now time.Time, by string) (*Announced, error) {
 	return &Announced{KeyPolicy{now.Truncate(time.Second), at, by}}, nil
 }
 
-// Withdraw decides to take the announcement back, before its day.
-func (t KeyPolicy) Withdraw(now time.Time, by string) (*AnnouncementWithdrawn, error) {
-	if !t.Pending(now) {
+// Withdraw decides to withdraw an announcement that is pending.
+func (p KeyPolicy) Withdraw(now time.Time, by string) (*AnnouncementWithdrawn, error) {
+	if !p.Pending(now) {
 		return nil, &engine.Error{Code: engine.CodeInvalidParameters, Message: "no announcement is pending"}
 	}
 	return &AnnouncementWithdrawn{plainUTC(now), by}, nil

@@ -2,11 +2,12 @@ package account
 
 import "time"
 
-// leaseMergeSpan is how close leases share one mark. It bounds the marks of an account that leases each request by itself.
+// leaseMergeSpan is how close leases are merged into one LeaseState. It bounds their number when each request is leased by
+// itself.
 const leaseMergeSpan = 5 * time.Second
 
-// recordLease remembers a lease. What was leased more than a minute ago may have been spent a moment ago; but the newest mark that is older
-// than a minute speaks for all before it, so that they are forgotten.
+// recordLease adds a lease. Requests of any lease may have been admitted a moment ago, but of all leases older than a minute
+// only the newest is kept, because its Unspent bounds what was left of those before.
 func (a *Account) recordLease(next LeaseState) {
 	if n := len(a.leases); n > 0 && a.leases[n-1].Steady/leaseMergeSpan == next.Steady/leaseMergeSpan {
 		a.leases[n-1].Steady = next.Steady
@@ -14,49 +15,47 @@ func (a *Account) recordLease(next LeaseState) {
 	} else {
 		a.leases = append(a.leases, next)
 	}
-	spoken := 0
-	for spoken+1 < len(a.leases) && next.Steady-a.leases[spoken+1].Steady >= MinuteSpan {
-		spoken++
+	first := 0
+	for first+1 < len(a.leases) && next.Steady-a.leases[first+1].Steady >= MinuteSpan {
+		first++
 	}
-	a.leases = a.leases[:copy(a.leases, a.leases[spoken:])]
+	a.leases = a.leases[:copy(a.leases, a.leases[first:])]
 }
 
-// recentAdmittedMax is the most that may have been admitted in the minute before a moment.
+// recentAdmittedMax returns how many requests may have been admitted in the last minute at most.
 func (a *Account) recentAdmittedMax(now time.Duration) int {
-	from, sum := 0, 0
-	for i, mark := range a.leases {
-		if now-mark.Steady >= MinuteSpan {
-			from = i
+	first, sum := 0, 0
+	for i, lease := range a.leases {
+		if now-lease.Steady >= MinuteSpan {
+			first = i
 		}
 	}
-	for i, mark := range a.leases[from:] {
+	for i, lease := range a.leases[first:] {
 		if i == 0 {
-			sum = mark.Unspent
+			sum = lease.Unspent
 		}
-		sum += mark.Count
+		sum += lease.Count
 	}
 	return sum
 }
 
-// applyLease applies Leased.
 func (a *Account) applyLease(e *Leased) {
 	a.leasePending = false
 	if count := a.days.getOrCreate(e.Day); count != nil {
 		count.leased += e.Count
-		again := min(e.Refunded, count.refunded)
-		count.refunded -= again
-		count.spent -= again
+		refunded := min(e.Refunded, count.refunded)
+		count.refunded -= refunded
+		count.spent -= refunded
 	}
 	if e.Node == 0 {
 		a.recordLease(LeaseState{Steady: e.Steady, Unspent: e.Unspent, Count: e.Count + e.Refunded})
 	} else {
 		a.applyNodeLease(e)
 	}
-	a.setKeyUse(e.KeyID, e.At)
+	a.setKeyUses(KeyUse{e.KeyID, e.At})
 }
 
-// applyReturn applies Returned. Of what was leased nothing is left; the requests of the last minute count until they are a minute old,
-// which the mark behind them says.
+// applyReturn leaves nothing of the leases but the requests of the last minute, which count until they are a minute old.
 func (a *Account) applyReturn(e *Returned) {
 	if count := a.days.find(e.Day); count != nil {
 		count.leased = max(0, count.leased-e.Unspent)
@@ -71,19 +70,14 @@ func (a *Account) applyReturn(e *Returned) {
 			a.leases = []LeaseState{{Steady: e.Steady, Count: e.RecentAdmitted}, {Steady: e.Steady}}
 		}
 	}
-	for _, use := range e.Uses {
-		a.setKeyUse(use.KeyID, use.At)
-	}
+	a.setKeyUses(e.Uses...)
 }
 
-// Resume begins to count in a new process, after the last event of the log; now.Steady is the newest steady time in the log, from
-// where the new process goes on. What was leased counts as spent. Requests that may have been admitted in the last minute before the
-// crash count as admitted now: a crash never opens a window (L1, L2).
+// Resume starts counting in a new process, after the last event of the log. now.Steady is the newest steady time in the log.
+// All leases count as spent, and requests that may have been admitted in the last minute count as admitted now, so that a
+// crash never lets more through than the limits.
 func (a *Account) Resume(now ClockReading) {
-	for i := range a.days.counts {
-		count := &a.days.counts[i]
-		count.spent, count.refunded = count.leased, 0
-	}
+	a.days.spendAll()
 	a.leasePending, a.keysPending, a.leaseAskedAt, a.tokenLease = false, 0, now.Steady, tokenLease{}
 	a.minute = minuteWindow{}
 	for range a.recentAdmittedMax(now.Steady) {
@@ -92,15 +86,15 @@ func (a *Account) Resume(now ClockReading) {
 	a.resumeNodeLeases(now)
 }
 
-// NextLease is the lease to ask the log for, nil while there is no need: as many as make one lease unspent, asked for before the last
-// one is used up, and never beyond the day's limit. waiting is how many requests wait for it. A lease of one takes all that wait at
-// once: then a crash costs the account no more than its requests in flight. In a cluster it is one that leaves room for other nodes.
-func (a *Account) NextLease(digest Digest, now ClockReading, terms QuotaPolicy, waiting int) *Leased {
+// NextLease decides the next lease, nil while none is needed. It is asked for when half of the last one is spent, and never
+// exceeds the day's quota. waiting is how many requests wait for it; with a LeaseSize of 1 it is for all of them. The outcome
+// must be reported by Apply or AbortLease.
+func (a *Account) NextLease(digest Digest, now ClockReading, policy QuotaPolicy, waiting int) *Leased {
 	if a.node != 0 {
-		return a.nextClusterLease(digest, now, terms, waiting)
+		return a.nextClusterLease(digest, now, policy, waiting)
 	}
-	day, size := a.today(now), max(1, terms.LeaseSize)
-	count, limits := a.days.get(day), a.quota(terms)
+	day, size := a.today(now), max(1, policy.LeaseSize)
+	count, limits := a.days.get(day), a.quota(policy)
 	if a.leasePending || a.days.closed(day) || waiting == 0 && (size == 1 || count.unspent() > size/2) {
 		return nil
 	}
@@ -108,30 +102,32 @@ func (a *Account) NextLease(digest Digest, now ClockReading, terms QuotaPolicy, 
 		a.minute.expire(now)
 		size = max(1, min(waiting, a.minute.window(limits.Minute, now).Remaining))
 	}
-	want := max(0, size-count.unspent())
-	again := min(want, count.refunded)
-	want = max(0, min(want-again, limits.Day-count.leased))
-	if want == 0 && (again == 0 || waiting == 0) {
+	wanted := max(0, size-count.unspent())
+	refunded := min(wanted, count.refunded)
+	fresh := max(0, min(wanted-refunded, limits.Day-count.leased))
+	if fresh == 0 && (refunded == 0 || waiting == 0) {
 		return nil
 	}
+	return a.newLease(Leased{Day: day, Count: fresh, Refunded: refunded, Unspent: a.unspent()}, digest, now)
+}
+
+// newLease completes a lease and marks it as pending.
+func (a *Account) newLease(lease Leased, digest Digest, now ClockReading) *Leased {
 	key, _ := a.Key(digest)
-	lease := &Leased{
-		Account: a.record.ID, Day: day, Count: want, Refunded: again, Unspent: a.unspent(), Steady: now.Steady, KeyID: key.ID,
-		At: plainUTC(now.Wall),
-	}
+	lease.Account, lease.Node, lease.KeyID = a.record.ID, a.node, key.ID
+	lease.Steady, lease.At = now.Steady, plainUTC(now.Wall)
 	a.leasePending, a.leaseAskedAt = true, now.Steady
-	return lease
+	return &lease
 }
 
-// AbortLease says that the lease asked for did not become durable and never will: also one that is void, because it was decided before an
-// event of another node.
+// AbortLease reports that the event of NextLease will not become durable.
 func (a *Account) AbortLease() {
-	p := &a.tokenLease
-	p.previousRate.spent += p.rate.spent
-	a.leasePending, p.rate, p.renewing = false, p.previousRate, 0
+	t := &a.tokenLease
+	t.previousRate.spent += t.rate.spent
+	a.leasePending, t.rate, t.renewing = false, t.previousRate, 0
 }
 
-// unspent is what may be spent of all days.
+// unspent returns what is left of all days.
 func (a *Account) unspent() int {
 	sum := 0
 	for _, count := range a.days.counts {
@@ -140,9 +136,9 @@ func (a *Account) unspent() int {
 	return sum
 }
 
-// Refund takes an admission back: it costs nothing (L6). at is the moment of the admission, WithDay then. What was admitted before the newest lease
-// was asked for is spent again only after the next one, which says so in the log: else more could be admitted within a minute than
-// the log accounts for.
+// Refund takes an admission back. at is the time of the admission (WithDay). A request from before the last NextLease can
+// be spent again only after the next lease, which tells the log: otherwise more could be admitted in a minute than the log
+// accounts for.
 func (a *Account) Refund(at ClockReading) {
 	a.minute.refund(at)
 	switch count := a.days.find(at.today()); {
@@ -157,20 +153,19 @@ func (a *Account) Refund(at ClockReading) {
 	}
 }
 
-// Return is what a clean stop gives back, nil when there is nothing to say. Its outcome is Apply or AbortReturn. Nothing is admitted afterwards without another lease. Danger:
-// a lease that is still on its way into the log is not given back; wait for it first.
+// Return decides to give back what is not spent, nil when there is nothing to report. After it nothing is admitted without
+// another lease. The outcome must be reported by Apply or AbortReturn. Danger: a lease that is being written is not given
+// back; wait for it first.
 func (a *Account) Return(now ClockReading) *Returned {
 	a.minute.expire(now)
 	event := &Returned{
-		Account: a.record.ID, Day: a.today(now), RecentAdmitted: len(a.minute.active()), Steady: now.Steady, Uses: a.newKeyUses(), Node: a.node,
+		Account: a.record.ID, Day: a.today(now), RecentAdmitted: len(a.minute.active()), Steady: now.Steady,
+		Uses: a.newKeyUses(), Node: a.node,
 	}
 	if count := a.days.find(event.Day); count != nil {
 		event.Unspent = count.leased - count.charged()
 	}
-	for i := range a.days.counts {
-		count := &a.days.counts[i]
-		count.spent, count.refunded = count.leased, 0
-	}
+	a.days.spendAll()
 	a.tokenLease.tokens = 0
 	if event.Unspent == 0 && len(a.leases) == 0 && len(event.Uses) == 0 && a.ownNodeLease().Count == 0 {
 		return nil

@@ -14,7 +14,7 @@ func TestLimitsAreThoseOfTheContract(t *testing.T) {
 	for name, c := range map[string][2]int64{
 		"requests of a day (interface 8)": {DayLimitDefault, 1000}, "of a minute": {MinuteLimitDefault, 60}, "the minute": {int64(MinuteSpan), 60e9},
 		"requests of a lease (L1)": {LeaseSizeDefault, 16}, "days kept": {daysKept, 8}, "span of a mark": {int64(leaseMergeSpan), 5e9},
-		"active keys (K5)": {KeysActiveMax, 2}, "characters of a name": {KeyNameMax, 80}, "keys listed": {keysKept, 50},
+		"active keys (K5)": {KeysActiveMax, 2}, "characters of a name": {KeyNameMax, 80}, "keys listed": {keysMax, 50},
 		"life of a code (K2)": {int64(CodeLifetime), 600e9}, "tries of a code": {CodeTriesMax, 5}, "time between letters": {int64(CodeResendAfter), 60e9},
 		"life of a session": {int64(SessionLifetime), 900e9}, "wrong codes of a day (S1)": {wrongTriesDayMax, 25}, "of an hour": {wrongTriesHourMax, 1000},
 		"letters of a day": {mailsDayMax, 10}, "codes of an hour": {codesHourMax, 5000}, "sessions of an address": {sessionsPerEmailMax, 8},

@@ -9,15 +9,15 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Brakes on clients that log in (K2).
+// Limits of one client address on logins.
 const (
-	clientCodesHourMax = 30 // code requests of one client
-	clientTriesHourMax = 60 // codes tried by one client
+	clientCodesHourMax = 30 // code requests
+	clientTriesHourMax = 60 // tries of codes
 	clientsMax         = 1 << 16
 	clientsKept        = clientsMax * 3 / 4 // when the table is full
 )
 
-// loginClient counts what one client has asked of the way to a session.
+// loginClient counts the login requests of one client address.
 type loginClient struct{ codes, tries HourCounter }
 
 func (c *loginClient) newest() int64 { return max(c.codes.Newest, c.tries.Newest) }
@@ -25,7 +25,7 @@ func (c *loginClient) newest() int64 { return max(c.codes.Newest, c.tries.Newest
 // loginClients is a table of bounded size, in memory only.
 type loginClients map[netip.Prefix]*loginClient
 
-// ClientPrefix is what stands for a client in counters: an IPv4 address, or the /64 of an IPv6 one (L8).
+// ClientPrefix returns what identifies a client in counters: an IPv4 address, or the /64 of an IPv6 address.
 func ClientPrefix(addr netip.Addr) netip.Prefix {
 	addr = addr.Unmap().WithZone("")
 	bits := 64
@@ -36,7 +36,7 @@ func ClientPrefix(addr netip.Addr) netip.Prefix {
 	return prefix
 }
 
-// LoggedNetwork is an address as logs may show it: cut to 24 bits, or 48 of an IPv6 one; "unknown" for the zero address.
+// LoggedNetwork returns an address as logs may show it: its /24, or /48 for IPv6; "unknown" for the zero address.
 func LoggedNetwork(addr netip.Addr) string {
 	bits := 48
 	if addr.Is4() {
@@ -60,28 +60,29 @@ func (t loginClients) get(addr netip.Addr) *loginClient {
 	return c
 }
 
-// evict drops a quarter of a full table, those that were quiet longest: one by one each new client would pay for a search.
+// evict removes the quarter of a full table that was not used for the longest time. To remove one at a time would cost each
+// new client a search.
 func (t loginClients) evict() {
 	if len(t) < clientsMax {
 		return
 	}
-	type quiet struct {
+	type use struct {
 		prefix netip.Prefix
 		newest int64
 	}
-	all := make([]quiet, 0, len(t))
+	uses := make([]use, 0, len(t))
 	for prefix, c := range t {
-		all = append(all, quiet{prefix, c.newest()})
+		uses = append(uses, use{prefix, c.newest()})
 	}
-	slices.SortFunc(all, func(a, b quiet) int {
+	slices.SortFunc(uses, func(a, b use) int {
 		return cmp.Or(cmp.Compare(a.newest, b.newest), a.prefix.Addr().Compare(b.prefix.Addr()))
 	})
-	for _, c := range all[:len(all)-clientsKept] {
+	for _, c := range uses[:len(uses)-clientsKept] {
 		delete(t, c.prefix)
 	}
 }
 
-// errTooManyAttempts refuses a client, whatever address it asks about.
+// errTooManyAttempts does not depend on the e-mail address.
 func errTooManyAttempts(wait time.Duration) error {
 	return &engine.Error{Code: engine.CodeRateLimited, Message: "too many attempts; try again later", RetryAfter: wait}
 }

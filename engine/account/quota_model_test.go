@@ -41,7 +41,7 @@ type quotaModel struct {
 type quotaBug struct {
 	only      string // the faults that a control looks for; "" = all
 	before    func(*Account)
-	admit     func(*Account, ClockReading, QuotaPolicy) (QuotaResult, Need)
+	admit     func(*Account, ClockReading, QuotaPolicy) (QuotaResult, bool)
 	offered   func(Event)
 	arrives   func(Event, ClockReading) ClockReading
 	resumed   func(*Account)
@@ -181,7 +181,7 @@ func (n *quotaNode) act() *Account {
 	return n.account
 }
 
-func (n *quotaNode) admit(now ClockReading) (QuotaResult, Need) {
+func (n *quotaNode) admit(now ClockReading) (QuotaResult, bool) {
 	if n.model.bug.admit != nil {
 		return n.model.bug.admit(n.act(), now, n.model.terms)
 	}
@@ -191,8 +191,8 @@ func (n *quotaNode) admit(now ClockReading) (QuotaResult, Need) {
 // ask is one request; false when it has to wait for a lease.
 func (n *quotaNode) ask() bool {
 	m, now := n.model, n.now()
-	verdict, need := n.admit(now)
-	if need == LeaseNeeded {
+	verdict, needsLease := n.admit(now)
+	if needsLease {
 		return false
 	}
 	day := max(engine.DateOf(now.Wall), n.latest)
@@ -480,7 +480,7 @@ func (n *quotaNode) stop() {
 	})
 }
 
-// withoutAddresses returns what a node of a cluster does not need.
+// returnIdle returns what a node of a cluster does not need.
 func (n *quotaNode) returnIdle() {
 	if event := n.act().NextReturn(n.now()); event != nil {
 		n.model.returned++

@@ -150,13 +150,13 @@ func TestL1_L2_StaleLeasesGrantNothingMore(t *testing.T) {
 func admitBugs() map[string]quotaBug {
 	var slot time.Duration
 	return map[string]quotaBug{
-		"window does not slide": {only: minuteFault, admit: func(a *Account, now ClockReading, terms QuotaPolicy) (QuotaResult, Need) {
+		"window does not slide": {only: minuteFault, admit: func(a *Account, now ClockReading, terms QuotaPolicy) (QuotaResult, bool) {
 			if next := now.Steady / time.Minute; next != slot {
 				slot, a.minute = next, minuteWindow{}
 			}
 			return a.Admit(testKey, now, terms)
 		}},
-		"minute on the wall clock": {only: minuteFault, admit: func(a *Account, now ClockReading, terms QuotaPolicy) (QuotaResult, Need) {
+		"minute on the wall clock": {only: minuteFault, admit: func(a *Account, now ClockReading, terms QuotaPolicy) (QuotaResult, bool) {
 			now.Steady = now.Wall.Sub(noon)
 			return a.Admit(testKey, now, terms)
 		}},
@@ -253,7 +253,7 @@ func when(yes bool) int {
 // liveDays lets days of a node alone pass minute by minute, with a request at every midnight of Santo Domingo and in the instant before it.
 // skew is planted: how far ahead the account takes the time to be.
 func liveDays(count int, skew time.Duration, habit func(minute int) int, random *rand.Rand) *quotaModel {
-	m := newQuotaModel(func(int) int { return 0 }, true, quotaBug{admit: func(a *Account, now ClockReading, terms QuotaPolicy) (QuotaResult, Need) {
+	m := newQuotaModel(func(int) int { return 0 }, true, quotaBug{admit: func(a *Account, now ClockReading, terms QuotaPolicy) (QuotaResult, bool) {
 		now.Wall = now.Wall.Add(skew)
 		return a.Admit(testKey, now, terms)
 	}})

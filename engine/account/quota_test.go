@@ -31,12 +31,12 @@ func (o *testAccount) advance(d time.Duration) {
 }
 
 func (o *testAccount) ask() QuotaResult {
-	verdict, need := o.account.Admit(testKey, o.now, o.terms)
-	if need == LeaseNeeded {
+	verdict, needsLease := o.account.Admit(testKey, o.now, o.terms)
+	if needsLease {
 		if !o.lease(1) {
 			o.t.Fatalf("at %s: no lease for a request that waits", o.now.Wall)
 		}
-		if verdict, need = o.account.Admit(testKey, o.now, o.terms); need != Nothing {
+		if verdict, needsLease = o.account.Admit(testKey, o.now, o.terms); needsLease {
 			o.t.Fatal("a durable lease did not help")
 		}
 	}

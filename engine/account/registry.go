@@ -8,84 +8,84 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Limits of the way from an address to a session (interface §5.5, K2, K3).
+// Limits of logins.
 const (
 	CodeLifetime        = 10 * time.Minute
 	CodeTriesMax        = 5
 	CodeResendAfter     = time.Minute
 	SessionLifetime     = 15 * time.Minute
-	wrongTriesDayMax    = 25   // over all codes of an address
-	wrongTriesHourMax   = 1000 // over all addresses
-	mailsDayMax         = 10   // letters to one address; more requests are answered alike and send none
-	codesHourMax        = 5000 // codes asked for, over all addresses
+	wrongTriesDayMax    = 25   // of one address
+	wrongTriesHourMax   = 1000 // of all addresses
+	mailsDayMax         = 10   // to one address; more requests get the same answer and no mail
+	codesHourMax        = 5000 // requests, of all addresses
 	sessionsPerEmailMax = 8
 
-	// An address that never became an account is forgotten when its day's counters have certainly run out.
+	// An address without an account is removed after its daily counters have run out.
 	sweepEvery  = 24 * time.Hour
 	forgetAfter = 48 * time.Hour
 )
 
-// Registry is who may log in: addresses and their accounts, pending codes, sessions, and the counters against guessing. It has one
-// owner. CodesIssued and the brakes on clients live in memory only and are void after a restart; everything else is in the log. In a cluster
-// (ShareCodes) codes are in the log as well. Spans are measured in steady time, days and the ends that owners are told also in wall time: whichever is earlier counts.
+// Registry has the e-mail addresses and their accounts, login codes, sessions, and the counters against guessing. Only
+// its owner may call its methods. Login codes and counters of client addresses are in memory only and lost in a
+// restart; everything else is in the log. In a cluster (ShareCodes) login codes are in the log as well. Codes and
+// sessions end by the wall clock or by steady time, whichever is earlier.
 type Registry struct {
 	addresses    addressTable
 	sessions     map[Digest]SessionState
-	sessionOrder []Digest      // tokens in the order of their opening; may name some that are closed
-	wrongTries   HourCounter   // wrong tries over all addresses
-	codesIssued  HourCounter   // codes asked for over all addresses
-	lastSweep    time.Duration // when addresses without an account were last forgotten, steady
-	newest       time.Duration // of all facts, steady
+	sessionOrder []Digest      // tokens by the time of login, also of closed sessions
+	wrongTries   HourCounter   // of all addresses
+	codesIssued  HourCounter   // of all addresses
+	lastSweep    time.Duration // steady
+	newest       time.Duration // steady time of the newest event
 	lastID       uint64
 
-	// Of this process alone.
-	key            [32]byte // seals codes
-	shared         bool     // key is that of all nodes
+	// Not in the log:
+	key            [32]byte // of the hashes of codes
+	shared         bool     // in a cluster: all nodes have key
 	clients        loginClients
-	attempts       map[Digest]*loginAttempt // of addresses
-	triesPending   int                      // wrong tries on their way into the log
-	codesPending   int                      // codes on their way into the log
-	lastAssignedID uint64                   // the newest account id given away
+	attempts       map[Digest]*loginAttempt // by the digest of the address
+	triesPending   int                      // wrong tries that are being written
+	codesPending   int                      // codes that are being written
+	lastAssignedID uint64                   // the newest account id in a decision
 }
 
-// loginAttempt is what this process knows beyond the log of an address that somebody logs in with.
+// loginAttempt is what is known of an address beyond the log.
 type loginAttempt struct {
-	account      uint64        // given away with a session that is not in the log yet, 0 = none
-	nextCodeAt   time.Duration // as addressRow.again, for a code on its way into the log
-	triesPending int           // wrong tries on their way into the log
+	account      uint64        // assigned to a login that is being written, 0 = none
+	nextCodeAt   time.Duration // as AddressState.NextCodeAt, for a code that is being written
+	triesPending int           // wrong tries that are being written
 	code         *pendingCode
-	sessions     []Digest // in the order of their opening
+	sessions     []Digest // by the time of login
 }
 
-// idle reports that there is nothing to remember.
-func (v *loginAttempt) idle(now time.Duration) bool {
-	return v.account == 0 && v.triesPending == 0 && v.nextCodeAt <= now && len(v.sessions) == 0 && (v.code == nil || !v.code.shared && v.code.Until <= now)
+func (a *loginAttempt) idle(now time.Duration) bool {
+	return a.account == 0 && a.triesPending == 0 && a.nextCodeAt <= now && len(a.sessions) == 0 && (a.code == nil || !a.code.shared && a.code.Until <= now)
 }
 
-// pendingCode is a code that was sent. Its Tries are, unless it is shared, those that are decided.
+// pendingCode is a valid login code. Unless it is shared, Tries includes tries that are being written.
 type pendingCode struct {
 	CodeState
-	shared   bool // it is in the log, and all nodes know it
-	reserved bool // shared: the session that it opens is on its way into the log
+	shared   bool // it is in the log of a cluster
+	reserved bool // shared: the login that uses it is being written
 }
 
 func (c *pendingCode) valid(now ClockReading) bool {
 	return now.Wall.Before(c.Expires) && now.Steady < c.Until
 }
 
-// usable reports that a code may open a session, while so many wrong tries are on their way into the log. One that is not shared is gone when
-// it may not.
+// usable reports that the code may open a session, with so many wrong tries being written. A code that is not shared is
+// dropped when it may not.
 func (c *pendingCode) usable(trying int) bool {
 	return !c.shared || !c.reserved && c.Tries+trying < CodeTriesMax
 }
 
-// RegistryEvent is a fact about logins.
+// RegistryEvent is a change of the registry.
 type RegistryEvent interface{ registryEvent() }
 
-// The facts of logins. Steady is ClockReading.Steady.
+// The events of logins. Steady is ClockReading.Steady.
 type (
-	// CodeIssued says that a code was asked for; Mailed, that a letter goes out. The code itself is not in it, and sealed only in a
-	// cluster, for the other nodes.
+	// CodeIssued is a request for a login code. Mailed says that a mail is sent. Sealed is the hash of the code, in a
+	// cluster only, for the other nodes.
 	CodeIssued struct {
 		Email  EmailID
 		At     time.Time
@@ -93,13 +93,13 @@ type (
 		Mailed bool
 		Sealed CodeSeal
 	}
-	// CodeFailed counts a wrong try.
+	// CodeFailed is a wrong try of a code.
 	CodeFailed struct {
 		Email  EmailID
 		At     time.Time
 		Steady time.Duration
 	}
-	// SessionOpened begins a session; the code that opened it is used up. New begins the account as well.
+	// SessionOpened is a login, which uses up its code. New says that it makes the account.
 	SessionOpened struct {
 		Account uint64
 		New     bool
@@ -109,7 +109,7 @@ type (
 		At      time.Time
 		Steady  time.Duration
 	}
-	// SessionClosed signs out.
+	// SessionClosed is a sign-out.
 	SessionClosed struct{ Token Digest }
 )
 
@@ -118,34 +118,35 @@ func (*CodeFailed) registryEvent()    {}
 func (*SessionOpened) registryEvent() {}
 func (*SessionClosed) registryEvent() {}
 
-// NewRegistry is a registry without facts; key is fresh random bytes of this process.
+// NewRegistry returns an empty registry. key is random; in a cluster all nodes have the same.
 func NewRegistry(key [32]byte) *Registry {
 	return &Registry{
 		key: key, addresses: addressTable{index: map[Digest]uint32{}}, sessions: map[Digest]SessionState{}, clients: loginClients{}, attempts: map[Digest]*loginAttempt{},
 	}
 }
 
-// loginAttempt is the visitor with an address, made when he is new.
+// attempt returns the attempt of an address, a new one when there is none.
 func (r *Registry) attempt(email EmailID) *loginAttempt {
-	v := r.attempts[email.digest]
-	if v == nil {
-		v = &loginAttempt{}
-		r.attempts[email.digest] = v
+	a := r.attempts[email.digest]
+	if a == nil {
+		a = &loginAttempt{}
+		r.attempts[email.digest] = a
 	}
-	return v
+	return a
 }
 
-// attemptCopy is a copy of what is known of the visitor with an address.
+// attemptCopy returns a copy of the attempt of an address, for reading.
 func (r *Registry) attemptCopy(email EmailID) loginAttempt {
-	if v := r.attempts[email.digest]; v != nil {
-		return *v
+	if a := r.attempts[email.digest]; a != nil {
+		return *a
 	}
 	return loginAttempt{}
 }
 
-// RequestCode decides that a code goes to an address (K1–K3). The answer is the same whether the address is known or not. The code
-// becomes valid with ActivateCode, once the event is durable. Without Mailed nothing is sent and no code becomes valid; everything else,
-// ActivateCode included, is done alike, so that neither the answer nor its time tells.
+// RequestCode decides to send a login code to an address. The result does not depend on whether the address is known.
+// The code becomes valid with ActivateCode, after the event is durable. When the event is not Mailed, no mail is sent
+// and no code becomes valid, but the caller must do everything else alike, so that neither the answer nor its time
+// reveals it.
 func (r *Registry) RequestCode(email EmailID, from netip.Addr, now ClockReading) (*CodeIssued, error) {
 	c := r.clients.get(from)
 	if wait := c.codes.wait(now.Steady, clientCodesHourMax); wait > 0 {
@@ -155,7 +156,7 @@ func (r *Registry) RequestCode(email EmailID, from netip.Addr, now ClockReading)
 	return r.RetryRequestCode(email, now)
 }
 
-// RetryRequestCode decides a code again that a client asked for and that was void (Rollback): the client is not counted twice.
+// RetryRequestCode decides again after Rollback, without counting the client's address again.
 func (r *Registry) RetryRequestCode(email EmailID, now ClockReading) (*CodeIssued, error) {
 	row := r.addresses.row(email)
 	if wait := max(row.NextCodeAt, r.attemptCopy(email).nextCodeAt) - now.Steady; wait > 0 {
@@ -171,7 +172,7 @@ func (r *Registry) RetryRequestCode(email EmailID, now ClockReading) (*CodeIssue
 	return &CodeIssued{Email: email, At: plainUTC(now.Wall), Steady: now.Steady, Mailed: mailed}, nil
 }
 
-// ActivateCode makes the code of an event valid that is applied: it voids the one before (K2). A sealed one is valid already.
+// ActivateCode makes the code of an applied event valid and voids the one before. A sealed code is valid already.
 func (r *Registry) ActivateCode(e *CodeIssued, code Secret) {
 	pending := newCode(e, sealCode(r.key, e.Email, code.Reveal()), e.Steady)
 	if e.Mailed && e.Sealed == (CodeSeal{}) {
@@ -179,19 +180,19 @@ func (r *Registry) ActivateCode(e *CodeIssued, code Secret) {
 	}
 }
 
-// newCode is the code of an event that arrived at a steady time.
+// newCode returns the code of an event that arrived at a steady time.
 func newCode(e *CodeIssued, seal CodeSeal, at time.Duration) *pendingCode {
 	return &pendingCode{CodeState: CodeState{Email: e.Email, Seal: seal, Expires: e.At.Add(CodeLifetime), Until: at + CodeLifetime}}
 }
 
-// errInvalidCode is the one answer to every code that does not open a session (K2).
+// errInvalidCode is the one answer to every code that does not open a session.
 func errInvalidCode() error {
 	return &engine.Error{Code: engine.CodeInvalidCode, Message: "the code is not valid; codes last ten minutes, five tries and one use"}
 }
 
-// TryCode decides a code. A wrong try gives a CodeFailed event and the error: the event must be durable before the error is
-// answered. A right one uses the code up at once and gives the session. Beyond the limits against guessing every code is refused
-// without an event.
+// TryCode decides a login. For a wrong code it returns a CodeFailed event and the error: the error must not be answered
+// before the event is durable. A right code is used up at once. Beyond the limits against guessing it refuses every
+// code without an event.
 func (r *Registry) TryCode(email EmailID, code string, token Digest, from netip.Addr, now ClockReading) (RegistryEvent, error) {
 	c := r.clients.get(from)
 	if wait := c.tries.wait(now.Steady, clientTriesHourMax); wait > 0 {
@@ -201,30 +202,30 @@ func (r *Registry) TryCode(email EmailID, code string, token Digest, from netip.
 	return r.RetryTryCode(email, code, token, now)
 }
 
-// RetryTryCode decides a try again that was void (Rollback): its client is not counted twice.
+// RetryTryCode decides again after Rollback, without counting the client's address again.
 func (r *Registry) RetryTryCode(email EmailID, code string, token Digest, now ClockReading) (RegistryEvent, error) {
 	row, pending := r.addresses.row(email), &pendingCode{}
 	if code := r.attemptCopy(email).code; code != nil {
 		pending = code
 	}
-	seal := sealCode(r.key, email, code) // also for an unknown address: the same work (S3)
+	seal := sealCode(r.key, email, code) // also for an unknown address, so that the time does not reveal it
 	right := hmac.Equal(seal[:], pending.Seal[:])
 	if r.guessLimitReached(email, now) {
 		return nil, errInvalidCode()
 	}
-	visitor := r.attempt(email)
-	if !right || !pending.valid(now) || !pending.usable(visitor.triesPending) {
-		r.addPendingTry(visitor)
+	attempt := r.attempt(email)
+	if !right || !pending.valid(now) || !pending.usable(attempt.triesPending) {
+		r.addPendingTry(attempt)
 		return &CodeFailed{email, plainUTC(now.Wall), now.Steady}, errInvalidCode()
 	}
-	visitor.useCode()
+	attempt.useCode()
 	account := row.Account
 	if account == 0 {
-		if visitor.account == 0 {
+		if attempt.account == 0 {
 			r.lastAssignedID = max(r.lastAssignedID, r.lastID) + 1
-			visitor.account = r.lastAssignedID
+			attempt.account = r.lastAssignedID
 		}
-		account = visitor.account
+		account = attempt.account
 	}
 	return &SessionOpened{
 		Account: account, New: row.Account == 0, Email: email, Token: token,
@@ -232,7 +233,7 @@ func (r *Registry) RetryTryCode(email EmailID, code string, token Digest, now Cl
 	}, nil
 }
 
-// guessLimitReached reports that a limit against guessing is reached (S1).
+// guessLimitReached counts tries that are being written as well.
 func (r *Registry) guessLimitReached(email EmailID, now ClockReading) bool {
 	if r.wrongTries.total(now.Steady)+r.triesPending >= wrongTriesHourMax {
 		return true
@@ -241,28 +242,29 @@ func (r *Registry) guessLimitReached(email EmailID, now ClockReading) bool {
 	return row.WrongTries.on(engine.DateOf(now.Wall))+r.attemptCopy(email).triesPending >= wrongTriesDayMax
 }
 
-// useCode uses the code up. A shared one is gone when the log says so.
-func (v *loginAttempt) useCode() {
-	if v.code.shared {
-		v.code.reserved = true
+// useCode drops the code. A shared code is dropped when the session is in the log.
+func (a *loginAttempt) useCode() {
+	if a.code.shared {
+		a.code.reserved = true
 	} else {
-		v.code = nil
+		a.code = nil
 	}
 }
 
-// addPendingTry counts a wrong try before it is durable, so that tries side by side don't pass the limits; the last one voids the code.
-func (r *Registry) addPendingTry(v *loginAttempt) {
-	v.triesPending++
+// addPendingTry counts a wrong try before it is durable, so that concurrent tries do not exceed the limits. The last
+// try voids the code.
+func (r *Registry) addPendingTry(a *loginAttempt) {
+	a.triesPending++
 	r.triesPending++
-	if v.code == nil || v.code.shared {
+	if a.code == nil || a.code.shared {
 		return
 	}
-	if v.code.Tries++; v.code.Tries >= CodeTriesMax {
-		v.code = nil
+	if a.code.Tries++; a.code.Tries >= CodeTriesMax {
+		a.code = nil
 	}
 }
 
-// Abort says that an event decided did not become durable and never will. Whoever asked must not learn what it was.
+// Abort reports that an event will not become durable. The caller must not learn what it was.
 func (r *Registry) Abort(event RegistryEvent) {
 	switch e := event.(type) {
 	case *CodeIssued:
@@ -272,11 +274,11 @@ func (r *Registry) Abort(event RegistryEvent) {
 	}
 }
 
-// endPendingTry ends what failing began.
+// endPendingTry reverts addPendingTry.
 func (r *Registry) endPendingTry(email EmailID) {
 	r.triesPending = max(0, r.triesPending-1)
-	if v := r.attempts[email.digest]; v != nil {
-		v.triesPending = max(0, v.triesPending-1)
+	if a := r.attempts[email.digest]; a != nil {
+		a.triesPending = max(0, a.triesPending-1)
 	}
 }
 
@@ -288,7 +290,7 @@ func (r *Registry) CloseSession(token Digest, now ClockReading) (*SessionClosed,
 	return &SessionClosed{token}, nil
 }
 
-// Session is the account of a session.
+// Session returns the account of a session.
 func (r *Registry) Session(token Digest, now ClockReading) (uint64, error) {
 	s, open := r.sessions[token]
 	if !open || !now.Wall.Before(s.Expires) || now.Steady >= s.Until {

@@ -2,75 +2,75 @@ package account
 
 import "slices"
 
-// addressTable is what the log says of addresses, in leaves that a cut shares: handing all of them over is a matter of microseconds, and the
-// first change of a leaf after a cut copies that leaf alone.
+// addressTable has the addresses of the log, in chunks that snapshots share. A snapshot takes microseconds; the first
+// change of a chunk after it copies only that chunk.
 type addressTable struct {
-	index      map[Digest]uint32 // where the row of an address is
+	index      map[Digest]uint32 // position of an address's row in all chunks
 	chunks     []*addressChunk
-	ownedSince []uint64 // of each leaf: since which cut it belongs to the book alone
-	used       uint32   // rows that were ever used, from the first leaf on
-	free       []uint32 // of them, those that were forgotten
-	epoch      uint64   // how many cuts there were
+	ownedSince []uint64 // of each chunk: the epoch since which no snapshot shares it
+	used       uint32   // rows that were ever used
+	free       []uint32 // of them, those that were removed
+	epoch      uint64   // number of snapshots
 }
 
 const addressChunkRows = 256
 
-// addressChunk holds rows; the zero one is not in use.
+// addressChunk has rows; an unused one is zero.
 type addressChunk [addressChunkRows]AddressState
 
-// row is a copy of the row of an address, the zero one when there is none.
-func (b *addressTable) row(email EmailID) AddressState {
-	if at, known := b.index[email.digest]; known {
-		return b.chunks[at/addressChunkRows][at%addressChunkRows]
+// row returns a copy of the row of an address, the zero row when there is none.
+func (t *addressTable) row(email EmailID) AddressState {
+	if at, known := t.index[email.digest]; known {
+		return t.chunks[at/addressChunkRows][at%addressChunkRows]
 	}
 	return AddressState{}
 }
 
-// edit is the row of an address, made when it is new, to be changed before anything else is done with the book.
-func (b *addressTable) edit(email EmailID) *AddressState {
-	at, known := b.index[email.digest]
+// edit returns the row of an address for a change, a new one when there is none. It is valid until the next call.
+func (t *addressTable) edit(email EmailID) *AddressState {
+	at, known := t.index[email.digest]
 	if known {
-		return b.mutable(at)
+		return t.mutable(at)
 	}
-	if n := len(b.free); n > 0 {
-		at, b.free = b.free[n-1], b.free[:n-1]
+	if n := len(t.free); n > 0 {
+		at, t.free = t.free[n-1], t.free[:n-1]
 	} else {
-		at = b.used
-		b.used++
-		if int(at/addressChunkRows) == len(b.chunks) {
-			b.chunks, b.ownedSince = append(b.chunks, &addressChunk{}), append(b.ownedSince, b.epoch)
+		at = t.used
+		t.used++
+		if int(at/addressChunkRows) == len(t.chunks) {
+			t.chunks, t.ownedSince = append(t.chunks, &addressChunk{}), append(t.ownedSince, t.epoch)
 		}
 	}
-	b.index[email.digest] = at
-	row := b.mutable(at)
+	t.index[email.digest] = at
+	row := t.mutable(at)
 	*row = AddressState{Email: email}
 	return row
 }
 
-// mutable is a row that no cut sees.
-func (b *addressTable) mutable(at uint32) *AddressState {
-	leaf := at / addressChunkRows
-	if b.ownedSince[leaf] != b.epoch {
-		copied := *b.chunks[leaf]
-		b.chunks[leaf], b.ownedSince[leaf] = &copied, b.epoch
+// mutable returns a row that no snapshot shares.
+func (t *addressTable) mutable(at uint32) *AddressState {
+	chunk := at / addressChunkRows
+	if t.ownedSince[chunk] != t.epoch {
+		copied := *t.chunks[chunk]
+		t.chunks[chunk], t.ownedSince[chunk] = &copied, t.epoch
 	}
-	return &b.chunks[leaf][at%addressChunkRows]
+	return &t.chunks[chunk][at%addressChunkRows]
 }
 
-// remove lets go of the rows that gone names.
-func (b *addressTable) remove(gone func(*AddressState) bool) {
-	for at := range b.used {
-		row := &b.chunks[at/addressChunkRows][at%addressChunkRows]
-		if !row.Email.IsZero() && gone(row) {
-			delete(b.index, row.Email.digest)
-			*b.mutable(at) = AddressState{}
-			b.free = append(b.free, at)
+// remove removes the rows for which obsolete reports true.
+func (t *addressTable) remove(obsolete func(*AddressState) bool) {
+	for at := range t.used {
+		row := &t.chunks[at/addressChunkRows][at%addressChunkRows]
+		if !row.Email.IsZero() && obsolete(row) {
+			delete(t.index, row.Email.digest)
+			*t.mutable(at) = AddressState{}
+			t.free = append(t.free, at)
 		}
 	}
 }
 
-// snapshot is all rows as they are now, never changed again.
-func (b *addressTable) snapshot() []*addressChunk {
-	b.epoch++
-	return slices.Clone(b.chunks)
+// snapshot returns all rows as they are now.
+func (t *addressTable) snapshot() []*addressChunk {
+	t.epoch++
+	return slices.Clone(t.chunks)
 }

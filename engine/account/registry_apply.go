@@ -8,8 +8,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Apply makes a durable event true: live one that this process decided, at recovery each. ApplyRemote is for those that others decided meanwhile.
-// No steady time counts as earlier than one before it in the log: in a cluster each node has its own.
+// Apply changes the registry by a durable event that this process decided, or by any event in a replay. Steady times of
+// several nodes may go back in the log; they count as the newest one.
 func (r *Registry) Apply(event RegistryEvent) {
 	switch e := event.(type) {
 	case *CodeIssued:
@@ -25,7 +25,7 @@ func (r *Registry) Apply(event RegistryEvent) {
 	}
 }
 
-// applyAt notes an event of a steady time.
+// applyAt applies an event at a steady time.
 func (r *Registry) applyAt(event RegistryEvent, at time.Duration) {
 	r.newest = max(r.newest, at)
 	switch e := event.(type) {
@@ -44,7 +44,7 @@ func (r *Registry) applyAt(event RegistryEvent, at time.Duration) {
 	}
 }
 
-// editAddress is the row of an address that something in the log is about, to be changed at once.
+// editAddress returns the row of an address for a change.
 func (r *Registry) editAddress(email EmailID, now time.Duration) *AddressState {
 	row := r.addresses.edit(email)
 	row.LastEventAt = now
@@ -64,8 +64,8 @@ func (r *Registry) codeIssued(e *CodeIssued, now ClockReading) {
 		code := newCode(e, e.Sealed, now.Steady)
 		code.shared = true
 		r.attempt(e.Email).code = code
-	} else if v := r.attempts[e.Email.digest]; v != nil {
-		v.code = nil
+	} else if a := r.attempts[e.Email.digest]; a != nil {
+		a.code = nil
 	}
 }
 
@@ -73,69 +73,69 @@ func (r *Registry) sessionOpened(e *SessionOpened, now ClockReading) {
 	r.editAddress(e.Email, now.Steady).Account = e.Account
 	r.lastID = max(r.lastID, e.Account)
 	r.expireSessions(now)
-	v := r.attempt(e.Email)
-	v.account = 0
-	if v.code != nil && v.code.shared {
-		v.code = nil
+	a := r.attempt(e.Email)
+	a.account = 0
+	if a.code != nil && a.code.shared {
+		a.code = nil
 	}
-	if len(v.sessions) == sessionsPerEmailMax {
-		r.removeSession(v.sessions[0])
+	if len(a.sessions) == sessionsPerEmailMax {
+		r.removeSession(a.sessions[0])
 	}
 	r.addSession(SessionState{e.Token, e.Account, e.Email, e.Expires, now.Steady + SessionLifetime})
 }
 
 func (r *Registry) addSession(s SessionState) {
-	r.removeSession(s.Token) // of another visitor: nobody draws a token twice, but a log may say so
+	r.removeSession(s.Token) // a log may have the same token twice
 	r.sessions[s.Token] = s
 	r.sessionOrder = append(r.sessionOrder, s.Token)
-	v := r.attempt(s.Email)
-	v.sessions = append(v.sessions, s.Token)
+	a := r.attempt(s.Email)
+	a.sessions = append(a.sessions, s.Token)
 }
 
-// removeSession forgets a session.
+// removeSession returns the attempt whose session it removed, nil when there is none.
 func (r *Registry) removeSession(token Digest) *loginAttempt {
 	s, open := r.sessions[token]
 	if !open {
 		return nil
 	}
 	delete(r.sessions, token)
-	v := r.attempt(s.Email)
-	v.sessions = slices.DeleteFunc(v.sessions, func(other Digest) bool { return other == token })
-	return v
+	a := r.attempt(s.Email)
+	a.sessions = slices.DeleteFunc(a.sessions, func(other Digest) bool { return other == token })
+	return a
 }
 
-// expireSessions forgets sessions that have ended or were closed. Steady time gives all the same span, so the first opened ends first.
+// expireSessions removes sessions that have ended. All have the same lifetime, so the first opened ends first.
 func (r *Registry) expireSessions(now ClockReading) {
-	gone := 0
+	ended := 0
 	for _, token := range r.sessionOrder {
 		s, open := r.sessions[token]
 		if open && !expired(s.Until, s.Expires, now, r.shared) {
 			break
 		}
-		if v := r.removeSession(token); v != nil && v.idle(now.Steady) {
+		if a := r.removeSession(token); a != nil && a.idle(now.Steady) {
 			delete(r.attempts, s.Email.digest)
 		}
-		gone++
+		ended++
 	}
-	r.sessionOrder = r.sessionOrder[gone:]
+	r.sessionOrder = r.sessionOrder[ended:]
 }
 
-// sweepAddresses forgets, once a day, addresses that never became an account. What the log says of them goes on the log's word alone, so that
-// a replay forgets the same; what is in flight stays.
+// sweepAddresses removes, once a day, addresses that never became an account. It decides by events alone, so that a
+// replay removes the same ones, but keeps what is being written.
 func (r *Registry) sweepAddresses(now ClockReading) {
 	if now.Steady-r.lastSweep < sweepEvery {
 		return
 	}
 	r.lastSweep = now.Steady
 	r.addresses.remove(func(row *AddressState) bool { return row.Account == 0 && now.Steady-row.LastEventAt >= forgetAfter })
-	for digest, v := range r.attempts {
-		if _, kept := r.addresses.index[digest]; !kept && v.triesPending == 0 && v.nextCodeAt <= now.Steady {
-			v.account = 0 // nobody waits for it any more
+	for digest, a := range r.attempts {
+		if _, kept := r.addresses.index[digest]; !kept && a.triesPending == 0 && a.nextCodeAt <= now.Steady {
+			a.account = 0 // the login was given up
 		}
-		if c := v.code; c != nil && c.shared && expired(c.Until, c.Expires, now, true) {
-			v.code = nil
+		if c := a.code; c != nil && c.shared && expired(c.Until, c.Expires, now, true) {
+			a.code = nil
 		}
-		if v.idle(now.Steady) {
+		if a.idle(now.Steady) {
 			delete(r.attempts, digest)
 		}
 	}

@@ -129,7 +129,7 @@ func (s *loginState) snapshot() (RegistryState, map[uint64]State) {
 	for id, account := range s.accounts {
 		accounts[id] = account.State()
 	}
-	return s.registry.State(), accounts
+	return s.registry.Snapshot().State(), accounts
 }
 
 // restored is another process with what a snapshot keeps.

@@ -125,12 +125,12 @@ func (n *loginNode) useKeys() {
 			m.fail("key of account %d is lost", truth.account)
 			return
 		}
-		verdict, need := account.Admit(digest, n.now(), defaultPolicy)
+		verdict, needsLease := account.Admit(digest, n.now(), defaultPolicy)
 		refused := verdict.DenyCode == engine.CodeRevokedKey || verdict.DenyCode == engine.CodeInvalidKey
 		if refused != truth.revoked && (!refused || !m.revoking(truth)) {
 			m.fail("key of %+v is used: %s", truth, verdict.DenyCode)
 		}
-		if lease := account.NextLease(digest, n.now(), defaultPolicy, int(need)); lease != nil {
+		if lease := account.NextLease(digest, n.now(), defaultPolicy, when(needsLease)); lease != nil {
 			n.propose(lease, nil)
 		}
 	}
@@ -272,7 +272,7 @@ func (m *loginModel) run(steps int) string {
 	for i, n := range m.nodes {
 		n.cut = false
 		n.deliver(len(m.log))
-		state := n.registry.State()
+		state := n.registry.Snapshot().State()
 		for j := range state.Addresses {
 			state.Addresses[j].NextCodeAt, state.Addresses[j].LastEventAt = 0, 0
 		}

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// RegistryState is the registry as a snapshot keeps it: everything but the brakes on clients and the codes that one process alone knows,
-// which a restart voids. Addresses and codes are sorted; sessions are in the order of their opening. Steady times are of the process that
-// wrote the state.
+// RegistryState is the registry as snapshots keep it, without what is in memory only. Addresses and codes are sorted by
+// digest, sessions by the time of login.
 type RegistryState struct {
 	Addresses   []AddressState
 	Sessions    []SessionState
@@ -24,10 +23,10 @@ type RegistryState struct {
 type AddressState struct {
 	Email       EmailID
 	Account     uint64        // 0 before the first login
-	NextCodeAt  time.Duration // from when another code may be asked for, steady
-	LastEventAt time.Duration // the newest fact, steady
-	Mails       DayCounter    // that went to it
-	WrongTries  DayCounter    // tries
+	NextCodeAt  time.Duration // steady; before it no other code is sent
+	LastEventAt time.Duration // steady
+	Mails       DayCounter
+	WrongTries  DayCounter
 }
 
 // SessionState is an open session.
@@ -39,32 +38,32 @@ type SessionState struct {
 	Until   time.Duration // steady
 }
 
-// RegistrySnapshot is the registry at one moment. It is immutable; making it takes the registry's owner microseconds, however many
-// addresses there are.
+// RegistrySnapshot is the registry at one time, immutable. To make it takes microseconds, however many addresses there
+// are.
 type RegistrySnapshot struct {
-	withoutAddresses RegistryState // without addresses
+	withoutAddresses RegistryState
 	addresses        []*addressChunk
 }
 
-// Snapshot is the registry as it is now, for whoever has the time to read all of it. In a cluster it sorts the codes of the last minutes.
+// Snapshot returns the registry as it is now.
 func (r *Registry) Snapshot() RegistrySnapshot {
-	rest := RegistryState{
+	state := RegistryState{
 		WrongTries: r.wrongTries, CodesIssued: r.codesIssued, LastSweep: r.lastSweep, LastID: r.lastID, SharedCodes: r.sharedCodes(),
 	}
 	for _, token := range r.sessionOrder {
 		if s, open := r.sessions[token]; open {
-			rest.Sessions = append(rest.Sessions, s)
+			state.Sessions = append(state.Sessions, s)
 		}
 	}
-	return RegistrySnapshot{rest, r.addresses.snapshot()}
+	return RegistrySnapshot{state, r.addresses.snapshot()}
 }
 
-// Addresses visits all addresses, unsorted.
-func (c *RegistrySnapshot) Addresses() iter.Seq[AddressState] {
+// Addresses visits all addresses, in no order.
+func (s RegistrySnapshot) Addresses() iter.Seq[AddressState] {
 	return func(yield func(AddressState) bool) {
-		for _, leaf := range c.addresses {
-			for i := range leaf {
-				if !leaf[i].Email.IsZero() && !yield(leaf[i]) {
+		for _, chunk := range s.addresses {
+			for i := range chunk {
+				if !chunk[i].Email.IsZero() && !yield(chunk[i]) {
 					return
 				}
 			}
@@ -72,25 +71,19 @@ func (c *RegistrySnapshot) Addresses() iter.Seq[AddressState] {
 	}
 }
 
-// WithoutAddresses is everything but the addresses.
-func (c *RegistrySnapshot) WithoutAddresses() RegistryState { return c.withoutAddresses }
+// WithoutAddresses returns the state without its addresses.
+func (s RegistrySnapshot) WithoutAddresses() RegistryState { return s.withoutAddresses }
 
-// State is the registry for a snapshot.
-func (c *RegistrySnapshot) State() RegistryState {
-	state := c.withoutAddresses
-	state.Addresses = slices.SortedFunc(c.Addresses(), func(a, b AddressState) int {
+// State returns the whole state. It takes time in proportion to the number of addresses.
+func (s RegistrySnapshot) State() RegistryState {
+	state := s.withoutAddresses
+	state.Addresses = slices.SortedFunc(s.Addresses(), func(a, b AddressState) int {
 		return bytes.Compare(a.Email.digest[:], b.Email.digest[:])
 	})
 	return state
 }
 
-// State is Snapshot and State; it takes as long as there are addresses.
-func (r *Registry) State() RegistryState {
-	cut := r.Snapshot()
-	return cut.State()
-}
-
-// RestoreRegistry is the registry that a snapshot describes. Addresses may also come in parts beside it, in any order.
+// RestoreRegistry returns the registry of a snapshot. Further addresses may be given beside it, in any order.
 func RestoreRegistry(state RegistryState, key [32]byte, addresses ...[]AddressState) *Registry {
 	addresses = append(addresses, state.Addresses)
 	size := 0

@@ -50,7 +50,7 @@ func TestCutOfTheRegistryStays(t *testing.T) {
 		plain.Apply(event)
 		forgotten += max(0, before-len(cutting.addresses.index))
 		if i%1777 == 0 {
-			all = append(all, taken{cutting.Snapshot(), plain.State()})
+			all = append(all, taken{cutting.Snapshot(), plain.Snapshot().State()})
 		}
 	}
 	for i, one := range all {
@@ -58,7 +58,7 @@ func TestCutOfTheRegistryStays(t *testing.T) {
 			t.Errorf("cut %d is not what the registry was", i)
 		}
 	}
-	if !reflect.DeepEqual(cutting.State(), plain.State()) {
+	if !reflect.DeepEqual(cutting.Snapshot().State(), plain.Snapshot().State()) {
 		t.Error("cuts have changed the registry")
 	}
 	if forgotten == 0 {
@@ -72,11 +72,11 @@ func TestRegistryIsRestoredFromParts(t *testing.T) {
 	for _, event := range randomLogins(2, 5000) {
 		r.Apply(event)
 	}
-	want := r.State()
+	want := r.Snapshot().State()
 	rest := want
 	rest.Addresses = nil
 	parts := [][]AddressState{want.Addresses[100:], nil, want.Addresses[:100]}
-	if got := RestoreRegistry(rest, [32]byte{2}, parts...).State(); !reflect.DeepEqual(got, want) {
+	if got := RestoreRegistry(rest, [32]byte{2}, parts...).Snapshot().State(); !reflect.DeepEqual(got, want) {
 		t.Errorf("%d addresses, want %d", len(got.Addresses), len(want.Addresses))
 	}
 }
@@ -91,7 +91,7 @@ func TestForgottenRowsAreUsedAgain(t *testing.T) {
 	}
 	cut := r.Snapshot()
 	r.Apply(&CodeIssued{maskedID(-1), noon, time.Second + forgetAfter, false, CodeSeal{}})
-	state, before := r.State(), cut.State()
+	state, before := r.Snapshot().State(), cut.State()
 	if len(state.Addresses) != 2 || len(before.Addresses) != many+1 || r.addresses.used != many+1 {
 		t.Fatalf("%d addresses, %d before, in %d rows", len(state.Addresses), len(before.Addresses), r.addresses.used)
 	}

@@ -70,7 +70,7 @@ func (d *loginFixture) try(email, code string) (token Digest, err error) {
 
 // restart is another process on the log.
 func (d *loginFixture) restart() {
-	d.registry = RestoreRegistry(d.registry.State(), [32]byte{8})
+	d.registry = RestoreRegistry(d.registry.Snapshot().State(), [32]byte{8})
 }
 
 func (d *loginFixture) refused(err error, code engine.Code, retry time.Duration) {
@@ -381,7 +381,7 @@ func TestAddressesAreForgotten(t *testing.T) {
 	}
 	d.advance(forgetAfter)
 	d.mustRequest("later@b.do")
-	state := d.registry.State()
+	state := d.registry.Snapshot().State()
 	kept := map[EmailID]bool{}
 	for _, address := range state.Addresses {
 		kept[address.Email] = true
@@ -392,7 +392,7 @@ func TestAddressesAreForgotten(t *testing.T) {
 	if d.registry.triesPending != 100 || d.registry.remembered() != 102 {
 		t.Errorf("%d tries in flight, %d addresses", d.registry.triesPending, d.registry.remembered())
 	}
-	if !reflect.DeepEqual(RestoreRegistry(state, [32]byte{}).State(), state) {
+	if !reflect.DeepEqual(RestoreRegistry(state, [32]byte{}).Snapshot().State(), state) {
 		t.Error("a snapshot does not give itself")
 	}
 }

@@ -9,15 +9,15 @@ import (
 	"io"
 )
 
-// Shapes of secrets (K2, K4). A secret is its prefix, random characters of the alphabet, and for keys six more that are a checksum of
-// all before, so that a typo is refused without a look-up and scanners recognise a leak.
+// Forms of secrets. A key is a prefix, random characters and a checksum of both, so that a typo is refused without a look-up
+// and secret scanners recognise a leaked key.
 const (
 	KeyPrefixLive     = "tasard_live_"
 	KeyPrefixTest     = "tasard_test_"
 	SessionPrefix     = "tasard_session_"
 	keyRandomLength   = 30 // 178 bits
 	keyChecksumLength = 6
-	// KeyLength is of a whole key.
+	// KeyLength is the length of a whole key.
 	KeyLength = len(KeyPrefixLive) + keyRandomLength + keyChecksumLength
 	// CodeDigits is the length of a login code.
 	CodeDigits = 8
@@ -26,19 +26,19 @@ const (
 
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// Digest is the SHA-256 of a secret: all that is kept of it.
+// Digest is the SHA-256 of a secret, which is stored in its place.
 type Digest [sha256.Size]byte
 
-// Secret is a text that must reach nobody but its owner. It prints as [redacted]; Reveal gives the text. It holds the text behind
-// a pointer because fmt prints the private fields of a struct without asking them: there it finds an address in memory.
+// Secret is a text for its owner only. It prints as [redacted]; Reveal returns the text. The text is behind a pointer because
+// fmt prints unexported fields of a struct without calling their methods.
 type Secret struct{ text *string }
 
 const redacted = "[redacted]"
 
-// SecretOf hides a text that was not made here, such as the password of a mail server.
+// SecretOf returns a text, such as the password of a mail server, as a secret.
 func SecretOf(text string) Secret { return Secret{&text} }
 
-// Reveal is the secret text, for the one answer or mail that carries it.
+// Reveal returns the text, for the one answer or mail that needs it.
 func (s Secret) Reveal() string {
 	if s.text == nil {
 		return ""
@@ -46,28 +46,28 @@ func (s Secret) Reveal() string {
 	return *s.text
 }
 
-// Digest is what is kept of the secret.
+// Digest returns the SHA-256 of the secret.
 func (s Secret) Digest() Digest { return sha256.Sum256([]byte(s.Reveal())) }
 
-// Hint is the last characters, which tell an owner's keys apart.
+// Hint returns the last characters, by which an owner can tell keys apart.
 func (s Secret) Hint() string {
 	text := s.Reveal()
 	return text[max(0, len(text)-hintLength):]
 }
 
-// String hides the secret.
+// String returns [redacted].
 func (Secret) String() string { return redacted }
 
-// GoString hides the secret.
+// GoString returns [redacted].
 func (Secret) GoString() string { return redacted }
 
-// Format hides the secret under every verb.
+// Format writes [redacted] for every verb.
 func (Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redacted) }
 
-// MarshalText hides the secret in JSON and in logs.
+// MarshalText returns [redacted], for JSON and logs.
 func (Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 
-// NewKey makes a key from random bytes; the prefix is KeyPrefixLive or KeyPrefixTest.
+// NewKey returns a new key with the prefix KeyPrefixLive or KeyPrefixTest.
 func NewKey(random io.Reader, prefix string) (Secret, error) {
 	body, err := randomText(random, base62, keyRandomLength)
 	if err != nil {
@@ -76,7 +76,7 @@ func NewKey(random io.Reader, prefix string) (Secret, error) {
 	return SecretOf(prefix + body + keyChecksum(prefix+body)), nil
 }
 
-// NewSessionToken makes a session token.
+// NewSessionToken returns a new session token.
 func NewSessionToken(random io.Reader) (Secret, error) {
 	body, err := randomText(random, base62, keyRandomLength)
 	if err != nil {
@@ -85,7 +85,7 @@ func NewSessionToken(random io.Reader) (Secret, error) {
 	return SecretOf(SessionPrefix + body), nil
 }
 
-// NewCode makes a login code: eight digits, leading zeros kept.
+// NewCode returns a new login code of eight digits.
 func NewCode(random io.Reader) (Secret, error) {
 	digits, err := randomText(random, base62[:10], CodeDigits)
 	if err != nil {
@@ -94,13 +94,13 @@ func NewCode(random io.Reader) (Secret, error) {
 	return SecretOf(digits), nil
 }
 
-// ErrRandom is returned when a source of chance gives hardly anything but bytes that are passed over.
+// ErrRandom is returned when a random source returns too few usable bytes.
 var ErrRandom = errors.New("the source of random bytes is broken")
 
-// randomTriesMax bounds the search for unbiased bytes: one in thirty is passed over, so a healthy source needs about forty.
+// randomTriesMax bounds the search for usable bytes. One in thirty is not, so a healthy source needs about forty.
 const randomTriesMax = 4096
 
-// randomText draws without bias: bytes beyond the largest multiple of the alphabet are passed over.
+// randomText skips bytes beyond the largest multiple of the alphabet's length, which would be a bias.
 func randomText(random io.Reader, alphabet string, length int) (string, error) {
 	limit := byte(256 - 256%len(alphabet) - 1)
 	text := make([]byte, 0, length)
@@ -129,7 +129,7 @@ func keyChecksum(text string) string {
 	return string(out[:])
 }
 
-// isKeyByte are those that keys are drawn from.
+// isKeyByte tells which bytes the random part of a key may have.
 var isKeyByte = func() (known [256]bool) {
 	for _, c := range []byte(base62) {
 		known[c] = true
@@ -137,8 +137,7 @@ var isKeyByte = func() (known [256]bool) {
 	return known
 }()
 
-// ParseKey gives the digest of a well-formed key and false for anything else, without a look-up. It allocates nothing and keeps
-// nothing of text.
+// ParseKey returns the digest of a well-formed key, and false for anything else. It does not allocate and does not keep text.
 func ParseKey(text []byte) (Digest, bool) {
 	if len(text) != KeyLength {
 		return Digest{}, false
@@ -162,10 +161,9 @@ func ParseKey(text []byte) (Digest, bool) {
 	return sha256.Sum256(text), true
 }
 
-// CodeSeal is what is kept of a pending code: a hash under a key of the process, bound to the address (K2).
+// CodeSeal is what is stored of a login code: a keyed hash of the code and its e-mail address.
 type CodeSeal [sha256.Size]byte
 
-// sealCode binds the digest of the address.
 func sealCode(key [32]byte, email EmailID, code string) CodeSeal {
 	seal := hmac.New(sha256.New, key[:])
 	seal.Write(email.digest[:])

@@ -7,24 +7,28 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// State is an account as a snapshot keeps it. What is leased counts as spent for whoever reads it.
+// State is an account as snapshots keep it: the result of its events. What is leased counts as spent.
 type State struct {
 	Record      Record
 	Days        []DayState  // by day
-	ClosedUntil engine.Date // days up to here are closed
+	ClosedUntil engine.Date // this day and earlier ones are never counted again
 	Leases      []LeaseState
 }
 
-// DayState is the day's count of an account.
+// DayState is what was leased of one day.
 type DayState struct {
 	Day    engine.Date
 	Leased int
 }
 
-// LeaseState bounds, for whoever reads the log, how many requests were admitted after a moment. Of a node that is alone: Unspent is what was
-// leased before it and not spent, Count what was leased from then on. Of a node of a cluster it is the newest word of that node: it had
-// admitted RecentAdmitted in the minute before, and could spend Count from then on. Steady is then when the word arrived, in the steady time of the
-// process that heard it, or in a replay that of the node that spoke: after a restart it counts as having come now (Resume).
+// LeaseState bounds how many requests may have been admitted since a lease or return, so that a crash never lets more than
+// the limit through in a minute.
+//
+// Without a cluster there is one for each lease: Count was leased at Steady, and of what was leased before, Unspent was left.
+//
+// In a cluster there is one for each node, its last lease or return: the node had admitted RecentAdmitted in the minute
+// before, and could spend Count from then on. Steady is when the event arrived, in the steady time of this process (in a
+// replay: of the node that decided it; Resume sets it to the present).
 type LeaseState struct {
 	Steady         time.Duration
 	Unspent        int
@@ -33,7 +37,7 @@ type LeaseState struct {
 	RecentAdmitted int
 }
 
-// State is the account for a snapshot: what its events have made of it, and nothing of this process.
+// State returns the account for a snapshot.
 func (a *Account) State() State {
 	state := State{Record: a.durableRecord(), ClosedUntil: a.days.closedUntil, Leases: slices.Concat(a.leases, a.nodeLeases)}
 	for _, c := range a.days.counts {
@@ -42,7 +46,7 @@ func (a *Account) State() State {
 	return state
 }
 
-// Restore is the account that a snapshot describes; Resume comes after the events behind it.
+// Restore returns the account of a snapshot. Resume or Reload must follow, after the events behind the snapshot.
 func Restore(state State) *Account {
 	a := &Account{record: state.Record, days: dayCounts{closedUntil: state.ClosedUntil}}
 	a.record.Keys = nil

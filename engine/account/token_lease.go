@@ -4,43 +4,43 @@ import "time"
 
 // How a node of a cluster leases.
 const (
-	// leaseTargetSpan is for how long a lease should last, as fast as the account asks.
+	// leaseTargetSpan is how long a lease should last at the account's rate.
 	leaseTargetSpan = 20 * time.Second
-	// earlyRenewalMin is the least lease that is renewed before it is used up. What is asked for less often waits for the log, and leaves
-	// nothing behind that would have to be returned.
+	// earlyRenewalMin is the smallest lease that is renewed before it is used up. An account with fewer requests waits for
+	// the log, and has nothing to return.
 	earlyRenewalMin = 4
-	// idleReturnAfter is how long a node rests from an account before it returns what it has not spent.
+	// idleReturnAfter is how long an account has no requests before the node returns what is left of its lease.
 	idleReturnAfter = 15 * time.Second
-	// spentReturnMin is how much the others must count of this node's lease to be told that it is spent.
+	// spentReturnMin is the smallest spent lease that is returned, so that other nodes stop counting it.
 	spentReturnMin = 8
 )
 
-// tokenLease is what a node of a cluster may spend, and how fast it did.
+// tokenLease is what a node of a cluster may spend, and how fast it is spent.
 type tokenLease struct {
-	tokens        int           // of what it leased: the log says that it may spend them
-	until         time.Duration // steady; they are void from then on
-	untilWall     time.Time     // wall time; the same, for a machine that slept, whose steady time may not have gone on
-	renewing      int           // of tokens, those in the lease that is on its way
-	returnPending bool          // a return is on its way into the log
+	tokens        int
+	until         time.Duration // steady; after it the tokens are void
+	untilWall     time.Time     // the same, for machines whose steady time stops while they are suspended
+	renewing      int           // of tokens, those that the pending lease includes
+	returnPending bool          // a return is being written
 	rate          spendRate
-	previousRate  spendRate // the lease that is on its way
+	previousRate  spendRate // before the pending lease
 }
 
-// spendRate is how fast a lease was spent.
+// spendRate is how fast a lease is spent.
 type spendRate struct {
-	since time.Duration // steady: when it was asked for
+	since time.Duration // steady time of NextLease
 	size  int
 	spent int // since then
 }
 
-// next is how much to lease now, at most so much: as much as the account would spend in leaseTargetSpan, and at most twice the last lease.
-func (p spendRate) next(now time.Duration, most int) int {
-	span := max(time.Second, now-p.since)
-	expected := (p.spent*int(leaseTargetSpan/time.Millisecond) + int(span/time.Millisecond) - 1) / int(span/time.Millisecond)
-	return max(1, min(expected, 2*p.size, most))
+// nextSize returns the size of the next lease: what is spent in leaseTargetSpan, at most twice the last lease and maximum.
+func (r spendRate) nextSize(now time.Duration, maximum int) int {
+	span := max(time.Second, now-r.since)
+	expected := (r.spent*int(leaseTargetSpan/time.Millisecond) + int(span/time.Millisecond) - 1) / int(span/time.Millisecond)
+	return max(1, min(expected, 2*r.size, maximum))
 }
 
-// spendable is what may be spent of a day at once.
+// spendable returns how many requests of a day may be admitted without another lease.
 func (a *Account) spendable(count dayCount, now ClockReading) int {
 	switch {
 	case a.node == 0:
@@ -51,47 +51,44 @@ func (a *Account) spendable(count dayCount, now ClockReading) int {
 	return min(a.tokenLease.tokens, count.unspent())
 }
 
-// nextClusterLease is NextLease in a cluster. A node leases by the account's pace; when others have a share of the minute at most half of what is
-// free, and at least one. What it has leased before and may spend no more it takes up first: that costs the day nothing.
-func (a *Account) nextClusterLease(digest Digest, now ClockReading, terms QuotaPolicy, waiting int) *Leased {
+// nextClusterLease is NextLease in a cluster. The size follows the rate at which the account spends; when other nodes have
+// leases too, it takes at most half of what is free in the minute, and at least one. Tokens that have become void are
+// leased again first, which costs nothing of the day.
+func (a *Account) nextClusterLease(digest Digest, now ClockReading, policy QuotaPolicy, waiting int) *Leased {
 	day := a.today(now)
 	if a.leasePending || a.days.closed(day) {
 		return nil
 	}
 	a.minute.expire(now)
-	limits, count := a.quota(terms), a.days.get(day)
+	limits, count := a.quota(policy), a.days.get(day)
 	live := a.spendable(count, now)
-	size := a.wantedLease(limits.Minute, now, terms, waiting)
+	size := a.wantedLease(limits.Minute, now, policy, waiting)
 	if waiting == 0 && (size < earlyRenewalMin || live > size/2) {
 		return nil
 	}
-	want := min(size-live, a.fairLease(limits.Minute, live, now))
-	taken := max(0, min(want, count.unspent()-live))
-	again := max(0, min(want-taken, count.refunded))
-	fresh := max(0, min(want-taken-again, limits.Day-count.leased))
-	if taken+fresh == 0 && (again == 0 || waiting == 0) {
+	wanted := min(size-live, a.fairLease(limits.Minute, live, now))
+	void := max(0, min(wanted, count.unspent()-live))
+	refunded := max(0, min(wanted-void, count.refunded))
+	fresh := max(0, min(wanted-void-refunded, limits.Day-count.leased))
+	if void+fresh == 0 && (refunded == 0 || waiting == 0) {
 		return nil
 	}
-	stated := a.days.get(a.days.newest())
-	a.tokenLease.renewing = a.spendable(stated, now)
-	a.tokenLease.tokens = a.tokenLease.renewing
-	key, _ := a.Key(digest)
-	lease := &Leased{
-		Account: a.record.ID, Day: day, Count: fresh, Refunded: again, Unspent: a.tokenLease.renewing + taken, Steady: now.Steady, KeyID: key.ID,
-		At: plainUTC(now.Wall), Node: a.node, RecentAdmitted: len(a.minute.active()),
-	}
-	a.tokenLease.previousRate, a.tokenLease.rate = a.tokenLease.rate, spendRate{since: now.Steady, size: size}
-	a.leasePending, a.leaseAskedAt = true, now.Steady
-	return lease
+	t := &a.tokenLease
+	t.renewing = a.spendable(a.days.get(a.days.newest()), now)
+	t.tokens = t.renewing
+	t.previousRate, t.rate = t.rate, spendRate{since: now.Steady, size: size}
+	return a.newLease(Leased{
+		Day: day, Count: fresh, Refunded: refunded, Unspent: t.renewing + void, RecentAdmitted: len(a.minute.active()),
+	}, digest, now)
 }
 
-// wantedLease is how much the account would like to have leased.
-func (a *Account) wantedLease(limit int, now ClockReading, terms QuotaPolicy, waiting int) int {
+func (a *Account) wantedLease(limit int, now ClockReading, policy QuotaPolicy, waiting int) int {
 	free := limit - len(a.minute.active()) - a.othersAdmittedMax(now.Steady)
-	return max(a.tokenLease.rate.next(now.Steady, max(1, terms.LeaseSize)), min(waiting, free))
+	return max(a.tokenLease.rate.nextSize(now.Steady, max(1, policy.LeaseSize)), min(waiting, free))
 }
 
-// fairLease is how much more this node should lease. While nobody else has a share it may lease ahead of the minute, which Usage holds anyway.
+// fairLease returns how much more this node should lease. Without leases of other nodes it may lease more than the minute
+// allows, because Usage limits the minute anyway.
 func (a *Account) fairLease(limit, live int, now ClockReading) int {
 	others := a.othersAdmittedMax(now.Steady)
 	if others == 0 {
@@ -102,20 +99,21 @@ func (a *Account) fairLease(limit, live int, now ClockReading) int {
 
 // applyNodeLease applies a lease of this node.
 func (a *Account) applyNodeLease(e *Leased) {
-	p := &a.tokenLease
-	p.tokens += e.Unspent - p.renewing + e.Count + e.Refunded
-	p.renewing, p.until, p.untilWall = 0, e.Steady+LeaseSpan, e.At.Add(LeaseSpan)
+	t := &a.tokenLease
+	t.tokens += e.Unspent - t.renewing + e.Count + e.Refunded
+	t.renewing, t.until, t.untilWall = 0, e.Steady+LeaseSpan, e.At.Add(LeaseSpan)
 	a.setNodeLease(LeaseState{Node: e.Node, Steady: e.Steady, RecentAdmitted: e.RecentAdmitted, Count: e.Unspent + e.Count + e.Refunded})
 }
 
-// NextReturn is what to tell the log of an account that this node rests from, nil while there is no need: then the others get what it has
-// not spent. In a cluster ask for it every few seconds. Its outcome is Apply or AbortReturn; what is admitted meanwhile needs another lease.
+// NextReturn decides to return the lease of an account that has had no requests for a while, so that other nodes can lease
+// it; nil while there is no need. In a cluster it should be called every few seconds. The outcome must be reported by Apply
+// or AbortReturn.
 func (a *Account) NextReturn(now ClockReading) *Returned {
 	if a.node == 0 || a.leasePending || a.tokenLease.returnPending || now.Steady-a.leaseAskedAt < idleReturnAfter {
 		return nil
 	}
 	a.minute.expire(now)
-	if inside := a.minute.active(); len(inside) > 0 && now.Steady-inside[len(inside)-1] < idleReturnAfter {
+	if active := a.minute.active(); len(active) > 0 && now.Steady-active[len(active)-1] < idleReturnAfter {
 		return nil
 	}
 	if count := a.days.get(a.today(now)); count.leased == count.charged() && a.ownNodeLease().Count < spentReturnMin {
@@ -124,7 +122,7 @@ func (a *Account) NextReturn(now ClockReading) *Returned {
 	return a.Return(now)
 }
 
-// AbortReturn says that a return did not become durable and never will. What it would have given back is void until it is leased again.
+// AbortReturn reports that a return will not become durable. What it would have given back can be leased again.
 func (a *Account) AbortReturn(e *Returned) {
 	a.tokenLease.returnPending = false
 	if count := a.days.find(e.Day); count != nil {

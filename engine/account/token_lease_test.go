@@ -30,7 +30,7 @@ func (w *testAccount) take(size, spent int) {
 	}
 	w.account.Apply(lease)
 	for range spent {
-		if verdict, need := w.account.Admit(testKey, w.now, defaultPolicy); need == LeaseNeeded || !verdict.Admitted {
+		if verdict, needsLease := w.account.Admit(testKey, w.now, defaultPolicy); needsLease || !verdict.Admitted {
 			w.t.Fatalf("not admitted: %+v", verdict)
 		}
 	}

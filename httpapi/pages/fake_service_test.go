@@ -104,7 +104,7 @@ func (w *fakeService) market() *engine.MarketView {
 	for _, state := range w.states {
 		boards = append(boards, engine.RestoreCurrencyState(*state, w.catalogue, engine.DefaultRules()).Snapshot())
 	}
-	return engine.NewMarketView(w.catalogue, boards, w.now)
+	return engine.NewMarketView(w.catalogue, boards, nil, w.now)
 }
 
 func (w *fakeService) Currencies() (*engine.Page[engine.CurrencyItem], error) {

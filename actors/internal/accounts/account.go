@@ -126,8 +126,8 @@ func (a *AccountActor) admit(m *admission) {
 		return
 	}
 	now := a.clock.Now()
-	verdict, need := a.Account.Admit(m.Query.key, now, a.terms)
-	if need == account.LeaseNeeded {
+	verdict, needsLease := a.Account.Admit(m.Query.key, now, a.terms)
+	if needsLease {
 		a.park(m, now)
 		return
 	}
@@ -235,8 +235,8 @@ func (a *AccountActor) admitParked() {
 			continue
 		}
 		key := m.Query.key
-		verdict, need := a.Account.Admit(key, now, a.terms)
-		if need == account.LeaseNeeded {
+		verdict, needsLease := a.Account.Admit(key, now, a.terms)
+		if needsLease {
 			a.parked = append(a.parked, questions[i:]...)
 			a.lease(key, now, len(a.parked))
 			break

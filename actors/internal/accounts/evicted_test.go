@@ -102,8 +102,8 @@ func TestDormantAccountsWakeAsTheyWere(t *testing.T) {
 	a.Apply(a.NextLease(keyOf(9), now, terms, 1))
 	now.Wall = now.Wall.Add(time.Second)
 	for range 5 {
-		if verdict, need := a.Admit(keyOf(9), now, terms); !verdict.Admitted || need != account.Nothing {
-			t.Fatal(verdict, need)
+		if verdict, needsLease := a.Admit(keyOf(9), now, terms); !verdict.Admitted || needsLease {
+			t.Fatal(verdict, needsLease)
 		}
 	}
 	later := account.ClockReading{Wall: noon.Add(time.Hour), Steady: 3 * time.Hour}

@@ -55,7 +55,7 @@ func written(t testing.TB, many int) ([]byte, readSnapshot) {
 	cut := registry.Snapshot()
 	want := readSnapshot{Snapshot: &Snapshot{
 		Currencies: []engine.SavedCurrency{sampleBook("EUR", 0), sampleBook("USD", many)}, Registry: cut.WithoutAddresses(), KeyPolicy: sampleKeyPolicy, Steady: time.Hour,
-	}, accounts: slices.Repeat([]account.State{sampleAccount()}, many), addresses: len(registry.State().Addresses)}
+	}, accounts: slices.Repeat([]account.State{sampleAccount()}, many), addresses: len(registry.Snapshot().State().Addresses)}
 	var buffer bytes.Buffer
 	w := NewSnapshotWriter(&buffer)
 	for _, book := range want.Currencies {
