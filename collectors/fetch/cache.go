@@ -10,16 +10,13 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// Limits of what is remembered for conditional requests.
+// Limits of the cache of documents for conditional requests.
 const (
 	cachedBytesMax    = 1 << 20  // of one document
-	cacheBytesMax     = 32 << 20 // of all of them; the one that was used longest ago goes first
+	cacheBytesMax     = 32 << 20 // of all documents; when they do not fit, all are dropped
 	validatorBytesMax = 1 << 10
+	cacheAgeMax       = 24 * time.Hour // a server whose validators never change can't freeze a rate for longer
 )
-
-// cacheAgeMax is how long the word "not modified" is believed. After that the whole document is asked for again, so that a server
-// whose validators never change can't freeze a rate for longer than a day.
-const cacheAgeMax = 24 * time.Hour
 
 // pageKey names one page of one source.
 type pageKey struct {
@@ -29,7 +26,7 @@ type pageKey struct {
 
 // cachedDocument is a document with its validators. It is immutable.
 type cachedDocument struct {
-	definition         *source.Definition // another one under the same id asks anew
+	definition         *source.Definition // a new definition under the same id does not use the entry
 	url                string
 	etag, lastModified string
 	contentType        string
@@ -37,77 +34,48 @@ type cachedDocument struct {
 	receivedAt         time.Time
 }
 
-// documentCache holds the last document of each page that has validators.
+// documentCache keeps the last document of each page that has validators.
 type documentCache struct {
-	mu    sync.Mutex
-	pages map[pageKey]*cacheEntry
-	bytes int
-	clock uint64 // counts uses
+	mu        sync.Mutex
+	documents map[pageKey]*cachedDocument
+	bytes     int
 }
 
-type cacheEntry struct {
-	*cachedDocument
-	used uint64
-}
-
-// get gives what is remembered of a page, nil = nothing that may be used now.
+// get returns the document of a page, nil if there is none that may be used now.
 func (m *documentCache) get(key pageKey, d *source.Definition, now time.Time) *cachedDocument {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	k, ok := m.pages[key]
-	if !ok || k.definition != d || now.Sub(k.receivedAt) >= cacheAgeMax || now.Before(k.receivedAt) {
+	cached := m.documents[key]
+	if cached == nil || cached.definition != d || now.Sub(cached.receivedAt) >= cacheAgeMax || now.Before(cached.receivedAt) {
 		return nil
 	}
-	m.clock++
-	k.used = m.clock
-	return k.cachedDocument
+	return cached
 }
 
-// put remembers an answer in place of the one before, if it may be and is worth it.
+// put replaces the document of a page, or drops it if the response may not be cached.
 func (m *documentCache) put(key pageKey, d *source.Definition, a *rawResponse) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.remove(key)
-	entry := &cachedDocument{
-		definition: d, url: a.url.String(), etag: validator(a.header, "Etag"), lastModified: validator(a.header, "Last-Modified"),
-		contentType: a.header.Get("Content-Type"), receivedAt: a.receivedAt,
+	if old := m.documents[key]; old != nil {
+		m.bytes -= len(old.body)
+		delete(m.documents, key)
 	}
+	etag, lastModified := validator(a.header, "Etag"), validator(a.header, "Last-Modified")
 	noStore := strings.Contains(strings.ToLower(a.header.Get("Cache-Control")), "no-store")
-	if a.method != http.MethodGet || noStore || len(a.body) > cachedBytesMax || entry.etag == "" && entry.lastModified == "" {
+	if a.method != http.MethodGet || noStore || len(a.body) > cachedBytesMax || etag == "" && lastModified == "" {
 		return
 	}
-	entry.body = bytes.Clone(a.body)
-	if m.pages == nil {
-		m.pages = map[pageKey]*cacheEntry{}
+	if m.documents == nil || m.bytes+len(a.body) > cacheBytesMax {
+		m.documents, m.bytes = map[pageKey]*cachedDocument{}, 0
 	}
-	m.clock++
-	m.pages[key] = &cacheEntry{cachedDocument: entry, used: m.clock}
-	m.bytes += len(entry.body)
-	for m.bytes > cacheBytesMax {
-		m.remove(m.leastRecentlyUsed())
+	m.documents[key] = &cachedDocument{
+		definition: d, url: a.url.String(), etag: etag, lastModified: lastModified,
+		contentType: a.header.Get("Content-Type"), body: bytes.Clone(a.body), receivedAt: a.receivedAt,
 	}
+	m.bytes += len(a.body)
 }
 
-// remove and oldest are called with mu held.
-func (m *documentCache) remove(key pageKey) {
-	if k, ok := m.pages[key]; ok {
-		m.bytes -= len(k.body)
-		delete(m.pages, key)
-	}
-}
-
-func (m *documentCache) leastRecentlyUsed() pageKey {
-	var key pageKey
-	used := m.clock + 1
-	for other, k := range m.pages {
-		if k.used < used {
-			key, used = other, k.used
-		}
-	}
-	return key
-}
-
-// validator takes a header that is sent back as it came; one of unlikely size is left alone.
+// validator returns a header that is sent back unchanged; an oversized one counts as missing.
 func validator(header http.Header, name string) string {
 	if text := header.Get(name); len(text) <= validatorBytesMax {
 		return text
@@ -125,9 +93,10 @@ func (r *cachedDocument) setValidators(header http.Header) {
 	}
 }
 
-// rawResponse is what is remembered, as if it had come now.
-func (r *cachedDocument) response(now *rawResponse) *rawResponse {
-	header := http.Header{}
-	header.Set("Content-Type", r.contentType)
-	return &rawResponse{method: now.method, url: now.url, status: http.StatusOK, header: header, body: bytes.Clone(r.body), receivedAt: now.receivedAt}
+// response returns the cached document as the response to a request that was answered with "not modified".
+func (r *cachedDocument) response(notModified *rawResponse) *rawResponse {
+	whole := *notModified
+	whole.status, whole.body = http.StatusOK, bytes.Clone(r.body)
+	whole.header = http.Header{"Content-Type": {r.contentType}}
+	return &whole
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// detailBytesMax bounds what a failure says: parts of it come from the server.
+// detailBytesMax bounds the text of a failure: parts of it come from the server.
 const detailBytesMax = 1000
 
 // Client fetches documents. Its methods are safe for concurrent use.
@@ -19,93 +19,84 @@ type Client struct {
 	robots keyedLocks[robotsState]
 	cache  documentCache
 
-	mu      sync.Mutex
-	closed  bool
-	cancels map[*session]context.CancelFunc // of the fetches under way
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+	mu      sync.Mutex // keeps running.Add apart from Close
 	running sync.WaitGroup
 }
 
-// New makes a client. It opens nothing; Close ends what Fetch opens. A Config without a Clock is a fault of the program: New panics.
+// New returns a client. It panics if config has no Clock. Call Close when done.
 func New(config Config) *Client {
 	config = config.withDefaults()
-	return &Client{config: config, jitter: jitter{random: config.Random}, cancels: map[*session]context.CancelFunc{}}
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Client{config: config, jitter: jitter{random: config.Random}, ctx: ctx, cancel: cancel}
 }
 
-// Fetch gets the document of one page of a source, by its place in d.Pages. The error is a *source.Failure. All connections are closed
-// when it returns. The body belongs to the caller.
+// Fetch returns the document of page d.Pages[page]. The error is a *source.Failure. All connections of the fetch are
+// closed when it returns. The caller owns the body.
 func (c *Client) Fetch(ctx context.Context, d *source.Definition, page int) (*source.Document, error) {
 	if page < 0 || page >= len(d.Pages) {
 		return nil, source.Failf(source.Internal, "%s has no page %d; it has %d", d.ID, page, len(d.Pages))
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.config.FetchTimeout)
 	defer cancel()
-	document, f := c.fetch(ctx, cancel, d, page)
-	if f != nil {
-		f.failure.Page = d.Pages[page].Name
-		f.failure.Detail = sanitize(f.failure.Detail, detailBytesMax)
-		return nil, f.failure
+	defer context.AfterFunc(c.ctx, cancel)()
+	document, failed := c.fetch(ctx, d, page)
+	if failed != nil {
+		failed.failure.Page = d.Pages[page].Name
+		failed.failure.Detail = sanitize(failed.failure.Detail, detailBytesMax)
+		return nil, failed.failure
 	}
 	return document, nil
 }
 
-func (c *Client) fetch(ctx context.Context, cancel context.CancelFunc, d *source.Definition, page int) (*source.Document, *fetchError) {
-	lines := &connections{ctx: ctx, dial: c.config.Dial}
-	defer lines.closeAll()
-	s, f := c.newSession(d, page, lines)
-	if f != nil {
-		return nil, f
-	}
-	if !c.begin(s, cancel) {
+func (c *Client) fetch(ctx context.Context, d *source.Definition, page int) (*source.Document, *fetchError) {
+	if !c.start() {
 		return nil, newFetchError(source.Network, "the client is closed")
 	}
-	defer c.finish(s)
+	defer c.running.Done()
+	opened := &connections{ctx: ctx, dial: c.config.Dial}
+	defer opened.closeAll()
+	s, failed := c.newSession(d, page, opened)
+	if failed != nil {
+		return nil, failed
+	}
 	return s.run(ctx)
 }
 
-// begin counts a Fetch in, unless the client is closed.
-func (c *Client) begin(s *session, cancel context.CancelFunc) bool {
+// start registers a Fetch, unless the client is closed.
+func (c *Client) start() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
+	if c.ctx.Err() != nil {
 		return false
 	}
-	c.cancels[s] = cancel
 	c.running.Add(1)
 	return true
 }
 
-func (c *Client) finish(s *session) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.cancels, s)
-	c.running.Done()
-}
-
-// Close ends the fetches that are under way and waits for them. A Fetch after it fails.
+// Close cancels the running fetches and waits for them. A later Fetch fails.
 func (c *Client) Close() {
 	c.mu.Lock()
-	c.closed = true
-	for _, end := range c.cancels {
-		end()
-	}
+	c.cancel()
 	c.mu.Unlock()
 	c.running.Wait()
 }
 
-// hostState is what is known of a host between two requests.
+// hostState is when a host may be asked again.
 type hostState struct {
-	nextRequest time.Time // when the next request may begin
+	nextRequest time.Time
 	pause       time.Duration
 }
 
-// wait is how long to wait until the host may be asked again; never longer than the pause, also when the clock was put back.
+// wait returns how long to wait for the next request. It never exceeds the pause, even if the clock was set back.
 func (h hostState) wait(now time.Time) time.Duration {
 	return min(h.nextRequest.Sub(now), h.pause)
 }
 
-// unlockHost gives the host to the next, who waits for the pause first.
-func (c *Client) unlockHost(turn *keyedLock[hostState], asked time.Duration) {
-	pause := max(c.config.Pause, asked)
-	turn.value = hostState{nextRequest: c.config.Clock().Add(pause), pause: pause}
-	c.hosts.unlock(turn)
+// unlockHost starts the pause of a host and unlocks it. crawlDelay is the delay that its robots.txt asks for.
+func (c *Client) unlockHost(lock *keyedLock[hostState], crawlDelay time.Duration) {
+	pause := max(c.config.Pause, crawlDelay)
+	lock.value = hostState{nextRequest: c.config.Clock().Add(pause), pause: pause}
+	c.hosts.unlock(lock)
 }

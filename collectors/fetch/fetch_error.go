@@ -17,12 +17,12 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// fetchError is a failure with what the retry must know of it.
+// fetchError is a failure with what a retry needs to know.
 type fetchError struct {
 	failure    *source.Failure
-	status     int           // of the answer, 0 = there was none
-	retryable  bool          // it may go away by itself within seconds
-	retryAfter time.Duration // what Retry-After asks for, 0 = nothing
+	status     int           // of the response, 0 = there was none
+	retryable  bool          // another try within seconds may succeed
+	retryAfter time.Duration // from Retry-After, 0 = none
 }
 
 func newFetchError(kind source.FailureKind, format string, args ...any) *fetchError {
@@ -35,30 +35,29 @@ func (f *fetchError) withCause(cause error) *fetchError {
 	return f
 }
 
-// asRetryable marks a fault that another try can find gone.
 func (f *fetchError) asRetryable() *fetchError {
 	f.retryable = true
 	return f
 }
 
-// exchangeError says why a request got no whole answer. handshake is the error of the TLS handshake, nil = it went well or there was
-// none; what says what was being done.
+// exchangeError classifies the error of a request without a complete response. handshake is the error of the TLS
+// handshake, nil if there was none; what names the request.
 func exchangeError(ctx context.Context, err, handshake error, what string) *fetchError {
 	switch {
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
-		return newFetchError(source.Network, "%s: the fetch was ended from outside", what).withCause(err)
+		return newFetchError(source.Network, "%s: the fetch was cancelled", what).withCause(err)
 	case isTimeout(ctx, err):
-		return newFetchError(source.Timeout, "%s: no whole answer in time", what).withCause(err).asRetryable()
+		return newFetchError(source.Timeout, "%s: no complete response in time", what).withCause(err).asRetryable()
 	case handshake != nil && !isConnectionLoss(handshake):
 		return newFetchError(source.TLS, "%s: %s", what, handshakeReason(handshake)).withCause(err)
 	case errors.Is(err, http.ErrSchemeMismatch):
-		return newFetchError(source.TLS, "%s: the port speaks plain HTTP, found where TLS was wanted", what).withCause(err)
+		return newFetchError(source.TLS, "%s: the port speaks plain HTTP, want TLS", what).withCause(err)
 	case isGzipDamage(err):
-		return newFetchError(source.WrongContent, "%s: the gzip packing of the answer is damaged: %v", what, err).withCause(err)
+		return newFetchError(source.WrongContent, "%s: the gzip encoding of the response is damaged: %v", what, err).withCause(err)
 	case isHeaderTooLarge(err):
-		return newFetchError(source.WrongContent, "%s: the header of the answer is larger than %d bytes", what, headerBytesMax).withCause(err)
+		return newFetchError(source.WrongContent, "%s: the response header is larger than %d bytes", what, headerBytesMax).withCause(err)
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return newFetchError(source.Network, "%s: the answer broke off", what).withCause(err).asRetryable()
+		return newFetchError(source.Network, "%s: the response broke off", what).withCause(err).asRetryable()
 	default:
 		return newFetchError(source.Network, "%s: %v", what, err).withCause(err).asRetryable()
 	}
@@ -70,7 +69,7 @@ func isTimeout(ctx context.Context, err error) bool {
 		errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// isConnectionLoss tells a handshake that the network ended from one that either end refused.
+// isConnectionLoss reports whether a handshake failed because the connection was lost, not because an end refused it.
 func isConnectionLoss(err error) bool {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) {
 		return true
@@ -89,7 +88,7 @@ func handshakeReason(err error) string {
 	)
 	switch {
 	case errors.As(err, &authority):
-		return "unknown authority: " + authority.Error() + "; if the server forgets an intermediate certificate, name it in caFile"
+		return "unknown authority: " + authority.Error() + "; if the server omits an intermediate certificate, name it in caFile"
 	case errors.As(err, &name):
 		return "wrong name: " + name.Error()
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
@@ -106,7 +105,8 @@ func isGzipDamage(err error) bool {
 	return errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader) || errors.As(err, &corrupt)
 }
 
-// isHeaderTooLarge goes by the text, because the transport gives this error no type; TestD4_HeaderFlood notices when the text changes.
+// isHeaderTooLarge compares the text of the error, because the transport gives it no type. TestD4_Hostile fails if
+// the text changes.
 func isHeaderTooLarge(err error) bool {
 	return errors.Is(err, bufio.ErrTooLong) || strings.Contains(err.Error(), "response headers exceeded")
 }

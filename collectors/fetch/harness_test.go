@@ -34,7 +34,8 @@ func clock() time.Time {
 	return time.Now() //nolint:forbidigo // the one door of the tests to the clock
 }
 
-// pipe is a connection in memory, which the bubble's clock knows. Some data may be under way, so that both ends can write at once.
+// pipe is a connection in memory, which the bubble's clock knows. Some data may be under way, so that both ends can
+// write at once.
 func pipe() (client, server net.Conn) {
 	client, near := net.Pipe()
 	far, server := net.Pipe()

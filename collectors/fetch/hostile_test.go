@@ -114,7 +114,8 @@ func trickles(head string) func(net.Conn) {
 	}
 }
 
-// TestD4_Hostile: the fetch ends in bounded time and memory with a failure that names the harm; another host is fetched meanwhile.
+// TestD4_Hostile: the fetch ends in bounded time and memory with a failure that names the harm; another host is
+// fetched meanwhile.
 func TestD4_Hostile(t *testing.T) {
 	for _, h := range hostileServers(t) {
 		t.Run(h.name, func(t *testing.T) {
@@ -217,7 +218,7 @@ func floods(bomb []byte) []hostileServer {
 		tooMuch("1 GiB, as it says", "larger", okHeader+"Content-Length: 1073741824\r\n\r\n", nil, 0),
 		tooMuch("gzip bomb", "larger", packed, bomb, 1000),
 		tooMuch("damaged gzip", "gzip", packed, []byte("not packed at all"), 1),
-		tooMuch("another packing", "packed as br", okHeader+"Content-Encoding: br\r\n\r\n", []byte("x"), 1),
+		tooMuch("another packing", "Content-Encoding br", okHeader+"Content-Encoding: br\r\n\r\n", []byte("x"), 1),
 		tooMuch("header flood", "header", "HTTP/1.1 200 OK\r\n", []byte("X-A: "+strings.Repeat("a", 1000)+"\r\n"), 1<<20),
 		tooMuch("a large header", "header", okHeader+strings.Repeat("X-A: "+strings.Repeat("a", 1000)+"\r\n", 80)+"\r\n58.90", nil, 0),
 		tooMuch("flood of interim answers", "header", "", []byte("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"), 1<<20),
@@ -227,7 +228,7 @@ func floods(bomb []byte) []hostileServer {
 	}
 }
 
-// exchangeError upstreams end too early, or say what is no answer.
+// broken upstreams end too early, or say what is no answer.
 func broken() []hostileServer {
 	ends := func(name, says string, listen func(*testNetwork)) hostileServer {
 		return hostileServer{name: name, kind: source.Network, says: says, within: threeTries, listen: listen}

@@ -6,26 +6,26 @@ import (
 	"time"
 )
 
-// keysMax bounds how many names (hosts, origins) are remembered. A site that sends us around its subdomains can fill the table, and
-// then only costs others their pause and their cached robots.txt.
+// keysMax bounds how many hosts and origins are remembered. A site with many subdomains can fill the table; others
+// then lose only their pause and their cached robots.txt.
 const keysMax = 256
 
-// keyedLocks are queues by name: one holder each, the others wait in the order in which they came.
+// keyedLocks is a table of fair locks by key, each with a value.
 type keyedLocks[T any] struct {
 	mu    sync.Mutex
 	locks map[string]*keyedLock[T]
 }
 
-// keyedLock is one queue with what belongs to its name. Who holds the turn may use value, nobody else.
+// keyedLock is the lock of one key. Only its holder may use value.
 type keyedLock[T any] struct {
-	token chan struct{} // holds a token while somebody has the turn
-	users int           // who wait or hold; guarded by lines.mu
+	token chan struct{} // full while the lock is held
+	users int           // goroutines that wait for it or hold it; guarded by keyedLocks.mu
 	value T
 }
 
-// lock waits for the turn. The error is that of the context; without one the caller must leave.
-func (l *keyedLocks[T]) lock(ctx context.Context, name string) (*keyedLock[T], error) {
-	own := l.acquire(name)
+// lock waits for the lock of a key. The error is that of the context; without one the caller must unlock.
+func (l *keyedLocks[T]) lock(ctx context.Context, key string) (*keyedLock[T], error) {
+	own := l.acquire(key)
 	select {
 	case own.token <- struct{}{}:
 	case <-ctx.Done():
@@ -39,23 +39,22 @@ func (l *keyedLocks[T]) lock(ctx context.Context, name string) (*keyedLock[T], e
 	return own, nil
 }
 
-// unlockHost gives the turn to the next.
 func (l *keyedLocks[T]) unlock(own *keyedLock[T]) {
 	<-own.token
 	l.release(own)
 }
 
-func (l *keyedLocks[T]) acquire(name string) *keyedLock[T] {
+func (l *keyedLocks[T]) acquire(key string) *keyedLock[T] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	own, ok := l.locks[name]
+	own, ok := l.locks[key]
 	if !ok {
 		l.evict()
 		own = &keyedLock[T]{token: make(chan struct{}, 1)}
 		if l.locks == nil {
 			l.locks = map[string]*keyedLock[T]{}
 		}
-		l.locks[name] = own
+		l.locks[key] = own
 	}
 	own.users++
 	return own
@@ -67,24 +66,24 @@ func (l *keyedLocks[T]) release(own *keyedLock[T]) {
 	own.users--
 }
 
-// evict forgets names that nobody uses. Called with mu held.
+// evict drops unused keys until one more fits. The caller holds mu.
 func (l *keyedLocks[T]) evict() {
-	for name, other := range l.locks {
+	for key, other := range l.locks {
 		if len(l.locks) < keysMax {
 			return
 		}
 		if other.users == 0 {
-			delete(l.locks, name)
+			delete(l.locks, key)
 		}
 	}
 }
 
-// sleep lets time go by. The error is that of the context.
-func sleep(ctx context.Context, wait time.Duration) error {
-	if wait <= 0 {
+// sleep waits for a span or for the end of the context, whose error it returns.
+func sleep(ctx context.Context, span time.Duration) error {
+	if span <= 0 {
 		return ctx.Err()
 	}
-	timer := time.NewTimer(wait)
+	timer := time.NewTimer(span)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -51,7 +51,8 @@ func fetchAll(t *testing.T, times int, clients ...*Client) {
 	all.Wait()
 }
 
-// TestManners_OneRequestAHost: a host has one request at a time, and a pause between two. Control: two clients have two queues.
+// TestManners_OneRequestAHost: a host has one request at a time, and a pause between two. Control: two clients have
+// two queues.
 func TestManners_OneRequestAHost(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *testNetwork) {
 		site, unruly := &concurrencyCounter{}, &concurrencyCounter{}
@@ -151,7 +152,8 @@ func (f *failingSite) waits() []time.Duration {
 	return waits
 }
 
-// TestRetry_Waits: 2 s and 4 s, moved by a quarter at most; Retry-After lengthens them, and ends the tries beyond the budget.
+// TestRetry_Waits: 2 s and 4 s, moved by a quarter at most; Retry-After lengthens them, and ends the tries beyond the
+// budget.
 func TestRetry_Waits(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -317,7 +319,8 @@ func TestRobots_Rules(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := parseRules([]byte(tt.robots)).allows(address(t, "https://example.do"+tt.path)); got != tt.allowed {
+			rules := parseRules([]byte(tt.robots))
+			if got := rules.allows(address(t, "https://example.do"+tt.path)); got != tt.allowed {
 				t.Errorf("%q for %s: allowed %v, want %v", tt.robots, tt.path, got, tt.allowed)
 			}
 		})
@@ -330,13 +333,14 @@ func TestRobots_CrawlDelay(t *testing.T) {
 		"": 0, "0": 0, "3": 3 * time.Second, "0.5": time.Second, "10": 10 * time.Second, "86400": 10 * time.Second,
 		"-1": 0, "NaN": 0, "1e9": 0, "99999999999999999999": 0,
 	} {
-		if got := parseRules([]byte("User-agent: *\nCrawl-delay: " + text + "\nDisallow: /x\n")).crawlDelay(); got != want {
+		if got := parseRules([]byte("User-agent: *\nCrawl-delay: " + text + "\nDisallow: /x\n")).crawlDelay; got != want {
 			t.Errorf("Crawl-delay: %s is %v, want %v", text, got, want)
 		}
 	}
 }
 
-// TestD4_Robots: the largest robots.txt that is read, full of patterns, costs little, and forbids no less than it says.
+// TestD4_Robots: the largest robots.txt that is read, full of patterns, costs little, and forbids no less than it
+// says.
 func TestD4_Robots(t *testing.T) {
 	var rules rules
 	wantAllocated(t, 2*allocatedMax, func() { // half of it is garbage by the end
@@ -382,7 +386,8 @@ func TestRobots_Asked(t *testing.T) {
 	})
 }
 
-// TestRobots_Missing: 4xx and what redirects away allow everything; what can't be had forbids everything, until it could be had once.
+// TestRobots_Missing: 4xx and what redirects away allow everything; what can't be had forbids everything, until it
+// could be had once.
 func TestRobots_Missing(t *testing.T) {
 	tests := []struct {
 		name   string

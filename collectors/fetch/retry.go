@@ -3,7 +3,6 @@ package fetch
 import (
 	"math/rand/v2"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -11,46 +10,40 @@ import (
 )
 
 const (
-	triesMax     = 3
-	backOffFirst = 2 * time.Second // doubled for each further try
+	triesMax      = 3
+	backOffFirst  = 2 * time.Second // doubled for each further try
+	retryAfterMax = 24 * time.Hour  // stands for any longer wait, so that sums do not overflow
 )
 
-// retryAfterMax stands for every wait that is longer than any budget; it keeps the arithmetic from overflowing.
-const retryAfterMax = 24 * time.Hour
-
-// retryableStatuses lists the statuses that may be others in a few seconds.
-func retryableStatuses() []int {
-	return []int{
-		http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable,
-		http.StatusGatewayTimeout,
+// isRetryableStatus reports whether the same request may succeed a few seconds later.
+func isRetryableStatus(status int) bool {
+	switch status {
+	case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable,
+		http.StatusGatewayTimeout:
+		return true
 	}
+	return false
 }
 
-func isRetryableStatus(status int) bool { return slices.Contains(retryableStatuses(), status) }
-
-// jitter is a source of chance for several goroutines; nil random = none.
+// jitter is a random source for several goroutines; nil random = no jitter.
 type jitter struct {
 	mu     sync.Mutex
 	random *rand.Rand
 }
 
-// spread moves a wait by up to a quarter, to either side.
-func (c *jitter) spread(wait time.Duration) time.Duration {
-	if c.random == nil || wait < 2 {
-		return wait
+// backOff returns the wait after a try: 2 s, 4 s and so on, plus or minus a quarter, but at least retryAfter.
+func (j *jitter) backOff(try int, retryAfter time.Duration) time.Duration {
+	wait := backOffFirst << (try - 1)
+	if j.random != nil {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		wait = wait*3/4 + time.Duration(j.random.Int64N(int64(wait/2)+1))
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return wait*3/4 + time.Duration(c.random.Int64N(int64(wait/2)+1))
+	return max(wait, retryAfter)
 }
 
-// backOff is the wait after a try: 2 s, 4 s and so on, spread by chance, but never less than the server asks for.
-func (c *jitter) backOff(try int, asked time.Duration) time.Duration {
-	return max(c.spread(backOffFirst<<(try-1)), asked)
-}
-
-// readRetryAfter reads the header of this name: whole seconds, or a date (RFC 9110, 10.2.3). What says nothing is 0, what asks for
-// more than a day is a day.
+// readRetryAfter parses a Retry-After header: whole seconds, or a date (RFC 9110, section 10.2.3). An unreadable one
+// is 0; the maximum is one day.
 func readRetryAfter(text string, now time.Time) time.Duration {
 	text = strings.TrimSpace(text)
 	if text != "" && strings.Trim(text, "0123456789") == "" {

@@ -2,36 +2,31 @@ package fetch
 
 import (
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
-
-	"github.com/temoto/robotstxt"
 )
 
-// productToken is our name in robots.txt.
+// productToken is the name of this program in robots.txt.
 const productToken = "tasard"
 
-// crawlDelayMax bounds what Crawl-delay can ask for. It is no part of RFC 9309, and a longer one would not fit into a Fetch.
+// crawlDelayMax bounds Crawl-delay. It is not part of RFC 9309, and a longer one would not fit into a Fetch.
 const crawlDelayMax = 10 * time.Second
 
-// wildcardsMax bounds how many rules with wildcards are compiled; patternBytesMax bounds each. A robots.txt of 512 KiB could make
-// hundreds of megabytes of them. Beyond that a rule is cut before its first wildcard, which forbids more and never less.
-const (
-	wildcardsMax    = 200
-	patternBytesMax = 200
-)
-
-// rules are what a robots.txt says to us.
+// rules are the rules of a robots.txt for this program. The zero value allows everything.
 type rules struct {
-	group *robotstxt.Group // nil = everything is allowed
+	paths      []pathRule
+	crawlDelay time.Duration
 }
 
-// allows reports whether an address may be asked for.
-func (r rules) allows(address *url.URL) bool {
-	if r.group == nil {
-		return true
-	}
+// pathRule is one Allow or Disallow line.
+type pathRule struct {
+	pattern string // * stands for any characters, $ at the end for the end of the path
+	allow   bool
+}
+
+// allows reports whether an address may be requested: the longest matching rule decides, of two equally long ones
+// Allow.
+func (r *rules) allows(address *url.URL) bool {
 	path := address.EscapedPath()
 	if path == "" {
 		path = "/"
@@ -39,68 +34,62 @@ func (r rules) allows(address *url.URL) bool {
 	if address.RawQuery != "" {
 		path += "?" + address.RawQuery
 	}
-	return r.group.Test(path)
-}
-
-// crawlDelay is the pause that the site wants between two requests.
-func (r rules) crawlDelay() time.Duration {
-	if r.group == nil {
-		return 0
+	longest, allowed := 0, true
+	for _, rule := range r.paths {
+		length := len(rule.pattern)
+		if (length > longest || length == longest && rule.allow) && rule.matches(path) {
+			longest, allowed = length, rule.allow
+		}
 	}
-	return min(r.group.CrawlDelay, crawlDelayMax)
+	return allowed
 }
 
-// parseRules reads a robots.txt. What is no rule is passed over (RFC 9309, 2.2): a page of HTML allows everything.
-//
-// The library judges; what reaches it is only our own group, one clean line each, because by itself it gives up a whole file for
-// one bad line, takes the line after an empty value for the value, and compiles every pattern of every group.
+func (r pathRule) matches(path string) bool {
+	pattern, toEnd := strings.CutSuffix(r.pattern, "$")
+	first, rest, wildcard := strings.Cut(pattern, "*")
+	path, matches := strings.CutPrefix(path, first)
+	for matches && wildcard {
+		first, rest, wildcard = strings.Cut(rest, "*")
+		if !wildcard && toEnd {
+			return strings.HasSuffix(path, first)
+		}
+		_, path, matches = strings.Cut(path, first)
+	}
+	return matches && (!toEnd || path == "")
+}
+
+// parseRules reads the groups of a robots.txt that name this program, else those for all programs. Lines that are not
+// rules are skipped (RFC 9309, section 2.2), so a page of HTML allows everything.
 func parseRules(text []byte) rules {
-	clean := sanitizeRules(string(text))
-	if clean == "" {
-		return rules{}
-	}
-	data, err := robotstxt.FromString("user-agent: *\n" + clean)
-	if err != nil {
-		return rules{} // can't be: every line has been looked at
-	}
-	return rules{group: data.FindGroup(productToken)}
-}
-
-// sanitizeRules gives the rules of the groups that name us, or else of those for everybody.
-func sanitizeRules(text string) string {
-	var own, everybody strings.Builder
-	var toUs, toAll, named, inRules bool
-	patterns := 0
-	for line := range strings.FieldsFuncSeq(strings.TrimPrefix(text, "\ufeff"), func(r rune) bool { return r == '\n' || r == '\r' }) {
+	var own, everyone rules
+	var forUs, forAll, named, inRules bool
+	isLineEnd := func(r rune) bool { return r == '\n' || r == '\r' }
+	for line := range strings.FieldsFuncSeq(strings.TrimPrefix(string(text), "\ufeff"), isLineEnd) {
 		key, value := ruleLine(line)
 		switch key {
 		case "user-agent":
 			if inRules { // a new group begins
-				toUs, toAll, inRules = false, false, false
+				forUs, forAll, inRules = false, false, false
 			}
-			toUs, toAll = toUs || strings.EqualFold(value, productToken), toAll || value == "*"
-			named = named || toUs
+			forUs, forAll = forUs || strings.EqualFold(value, productToken), forAll || value == "*"
+			named = named || forUs
 		case "allow", "disallow", "crawl-delay":
 			inRules = true
-			if !toUs && !toAll {
-				continue
+			if forUs {
+				own.add(key, value)
 			}
-			rule := sanitizeRule(key, value, &patterns)
-			if toUs {
-				own.WriteString(rule)
-			}
-			if toAll {
-				everybody.WriteString(rule)
+			if forAll {
+				everyone.add(key, value)
 			}
 		}
 	}
 	if named {
-		return own.String()
+		return own
 	}
-	return everybody.String()
+	return everyone
 }
 
-// ruleLine cuts a line into its key in small letters and its value.
+// ruleLine splits a line into its lower-case key and its value, without a comment.
 func ruleLine(line string) (key, value string) {
 	line, _, _ = strings.Cut(line, "#")
 	key, value, _ = strings.Cut(line, ":")
@@ -108,37 +97,15 @@ func ruleLine(line string) (key, value string) {
 	return strings.ToLower(strings.TrimSpace(key)), value
 }
 
-// sanitizeRule is a line that the library reads without fail, or "" for one that says nothing.
-func sanitizeRule(key, value string, patterns *int) string {
+// add adds the rule of one line. A delay is rounded up to whole seconds.
+func (r *rules) add(key, value string) {
 	if key == "crawl-delay" {
-		seconds, err := time.ParseDuration(value + "s")
-		if err != nil || seconds < 0 {
-			return ""
+		if delay, err := time.ParseDuration(value + "s"); err == nil && delay >= 0 {
+			r.crawlDelay = (min(delay, crawlDelayMax) + time.Second - 1).Truncate(time.Second)
 		}
-		whole := (min(seconds, crawlDelayMax) + time.Second - 1) / time.Second
-		return "crawl-delay: " + strconv.Itoa(int(whole)) + "\n"
+		return
 	}
-	value = strings.ToValidUTF8(strings.Map(printable, value), "")
-	if strings.ContainsAny(strings.TrimRight(value, "*"), "*$") {
-		if *patterns++; *patterns > wildcardsMax || len(value) > patternBytesMax {
-			if key == "allow" {
-				return ""
-			}
-			value = value[:strings.IndexAny(value, "*$")]
-			if value == "" {
-				value = "/"
-			}
-		}
+	if value != "" {
+		r.paths = append(r.paths, pathRule{strings.Clone(value), key == "allow"})
 	}
-	if value == "" {
-		return ""
-	}
-	return key + ": " + value + "\n"
-}
-
-func printable(r rune) rune {
-	if r < ' ' || r == 0x7f {
-		return -1
-	}
-	return r
 }

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptrace"
-	"net/url"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -18,10 +17,10 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// redirectsMax bounds how often one request may be sent elsewhere.
+// redirectsMax bounds the redirects of one request.
 const redirectsMax = 5
 
-// session is one Fetch: its cookies, its connections, its budget.
+// session is one Fetch: its cookies, connections and start time.
 type session struct {
 	client     *Client
 	definition *source.Definition
@@ -32,27 +31,15 @@ type session struct {
 	transport  *http.Transport
 }
 
-// plannedRequest is one request as it is sent, and what may come back.
-type plannedRequest struct {
-	method     string
-	url        *url.URL
-	header     http.Header
-	body       string
-	limit      int  // bytes of the answer
-	truncate   bool // what is beyond the limit is left out instead of refused
-	isDocument bool // the answer is the document
-	robots     bool // the call is for a robots.txt, which nobody asks for leave
-}
-
-// newSession prepares a Fetch. lines are closed by whoever made them.
-func (c *Client) newSession(d *source.Definition, page int, lines *connections) (*session, *fetchError) {
-	transport, refused := c.newTransport(d, lines)
-	if refused != nil {
-		return nil, refused
+// newSession prepares a Fetch. The caller closes the connections.
+func (c *Client) newSession(d *source.Definition, page int, opened *connections) (*session, *fetchError) {
+	transport, failed := c.newTransport(d, opened)
+	if failed != nil {
+		return nil, failed
 	}
 	cookies, err := cookiejar.New(&cookiejar.Options{PublicSuffixList: publicsuffix.List})
 	if err != nil {
-		return nil, newFetchError(source.Internal, "make a jar for cookies: %v", err).withCause(err)
+		return nil, newFetchError(source.Internal, "make a cookie jar: %v", err).withCause(err)
 	}
 	return &session{
 		client: c, definition: d, page: &d.Pages[page], key: pageKey{d.ID, page}, began: c.config.Clock(),
@@ -60,121 +47,111 @@ func (c *Client) newSession(d *source.Definition, page int, lines *connections) 
 	}, nil
 }
 
-// run makes the requests of the page in their order. The last answer is the document.
+// run sends the requests of the page in order. The last response is the document.
 func (s *session) run(ctx context.Context) (*source.Document, *fetchError) {
 	var a *rawResponse
 	for i := range s.page.Requests {
-		c, refused := s.planRequest(i, a)
-		if refused != nil {
-			return nil, refused
+		c, failed := s.planRequest(i, a)
+		if failed == nil {
+			a, failed = s.doWithRetries(ctx, c)
 		}
-		var f *fetchError
-		if a, f = s.doWithRetries(ctx, c); f != nil {
-			return nil, f
+		if failed != nil {
+			return nil, failed
 		}
 	}
 	if a == nil {
-		return nil, newFetchError(source.Internal, "the definition asks for nothing; give the page a request")
+		return nil, newFetchError(source.Internal, "the definition has no request; give the page one")
 	}
 	return &source.Document{URL: a.url.String(), ContentType: a.header.Get("Content-Type"), Body: a.body, FetchedAt: a.receivedAt}, nil
 }
 
-// doWithRetries tries a call until it is answered, or failed for good, or the budget has no room for another try.
+// doWithRetries sends a request until it succeeds, fails for good, or no further try fits into the timeout.
 func (s *session) doWithRetries(ctx context.Context, c plannedRequest) (*rawResponse, *fetchError) {
 	for try := 1; ; try++ {
-		a, f := s.doWithRedirects(ctx, c)
-		if f == nil {
+		a, failed := s.doWithRedirects(ctx, c)
+		if failed == nil {
 			return a, nil
 		}
-		wait := s.client.jitter.backOff(try, f.retryAfter)
-		if f.retryable && try < triesMax && s.fitsTimeout(wait) && sleep(ctx, wait) == nil {
+		wait := s.client.jitter.backOff(try, failed.retryAfter)
+		if failed.retryable && try < triesMax && s.fitsTimeout(wait) && sleep(ctx, wait) == nil {
 			continue
 		}
 		if try > 1 {
-			f.failure.Detail += fmt.Sprintf(" (%d tries)", try)
+			failed.failure.Detail += fmt.Sprintf(" (%d tries)", try)
 		}
-		return nil, f
+		return nil, failed
 	}
 }
 
-// fitsTimeout reports that there is time for a wait and for something after it.
+// fitsTimeout reports whether there is time for a wait and for something after it.
 func (s *session) fitsTimeout(wait time.Duration) bool {
 	return s.client.config.Clock().Sub(s.began)+wait < s.client.config.FetchTimeout
 }
 
-// doWithRedirects makes a call and goes where it is redirected to, within the site.
+// doWithRedirects sends a request and follows its redirects within the site.
 func (s *session) doWithRedirects(ctx context.Context, c plannedRequest) (*rawResponse, *fetchError) {
 	for hop := 0; ; hop++ {
-		a, f := s.doConditional(ctx, c)
-		if f != nil {
-			return nil, f
+		a, failed := s.doConditional(ctx, c)
+		if failed != nil {
+			return nil, failed
 		}
 		if !a.isRedirect() {
 			return a, a.check(c.isDocument)
 		}
-		to, f := a.redirectTarget()
-		if f != nil {
-			return nil, f
+		to, failed := a.redirectTarget()
+		if failed != nil {
+			return nil, failed
 		}
 		if hop == redirectsMax {
-			return nil, a.errorf(source.HTTPStatus, fmt.Sprintf("more than %d redirects, the last one to %s", redirectsMax, shorten(to.String())))
+			return nil, a.errorf(source.HTTPStatus, "more than %d redirects, the last one to %s", redirectsMax, shorten(to.String()))
 		}
 		c = c.redirected(a.status, to)
 	}
 }
 
-// redirected is the call that a redirect makes of a call (RFC 9110, 15.4): after 307 and 308 the same, else a GET.
-func (c plannedRequest) redirected(status int, to *url.URL) plannedRequest {
-	c.url = to
-	if status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect && c.method != http.MethodGet {
-		c.method, c.body = http.MethodGet, ""
-		c.header = c.header.Clone()
-		c.header.Del("Content-Type")
-	}
-	return c
-}
-
-// setValidators makes one call if robots.txt allows it, conditional where the document is known. What is remembered stands for "not modified".
+// doConditional sends a request if robots.txt allows it. The request for a cached document is conditional, and "not
+// modified" is answered from the cache.
 func (s *session) doConditional(ctx context.Context, c plannedRequest) (*rawResponse, *fetchError) {
-	var pause time.Duration
+	var crawlDelay time.Duration
 	if !c.robots {
-		var refused *fetchError
-		if pause, refused = s.checkRobots(ctx, c.url); refused != nil {
-			return nil, refused
+		var failed *fetchError
+		if crawlDelay, failed = s.checkRobots(ctx, c.url); failed != nil {
+			return nil, failed
 		}
 	}
 	if !c.isDocument {
-		return s.roundTrip(ctx, c, pause)
+		return s.roundTrip(ctx, c, crawlDelay)
 	}
-	known := s.client.cache.get(s.key, s.definition, s.client.config.Clock())
-	if known == nil || c.method != http.MethodGet || known.url != c.url.String() {
-		known = nil
+	cached := s.client.cache.get(s.key, s.definition, s.client.config.Clock())
+	if cached == nil || c.method != http.MethodGet || cached.url != c.url.String() {
+		cached = nil
 	} else {
 		c.header = c.header.Clone()
-		known.setValidators(c.header)
+		cached.setValidators(c.header)
 	}
-	a, f := s.roundTrip(ctx, c, pause)
+	a, failed := s.roundTrip(ctx, c, crawlDelay)
 	switch {
-	case f != nil:
-		return nil, f
-	case known != nil && a.status == http.StatusNotModified:
-		return known.response(a), nil
+	case failed != nil:
+		return nil, failed
+	case cached != nil && a.status == http.StatusNotModified:
+		return cached.response(a), nil
 	case a.status == http.StatusOK:
 		s.client.cache.put(s.key, s.definition, a)
 	}
 	return a, nil
 }
 
-// roundTrip makes one request in the host's turn and reads the answer.
-func (s *session) roundTrip(ctx context.Context, c plannedRequest, pause time.Duration) (*rawResponse, *fetchError) {
+// roundTrip locks the host, waits for its pause, sends one request and reads the response.
+func (s *session) roundTrip(ctx context.Context, c plannedRequest, crawlDelay time.Duration) (*rawResponse, *fetchError) {
 	what := c.method + " " + shorten(c.url.String())
-	turn, err := s.client.hosts.lock(ctx, hostName(c.url))
+	host := hostName(c.url)
+	lock, err := s.client.hosts.lock(ctx, host)
 	if err != nil {
-		return nil, s.exchangeError(ctx, err, nil, "wait for "+hostName(c.url)+", which others ask")
+		return nil, s.exchangeError(ctx, err, nil, "wait for other requests to "+host)
 	}
-	defer s.client.unlockHost(turn, pause)
-	if err := sleep(ctx, turn.value.wait(s.client.config.Clock())); err != nil {
-		return nil, s.exchangeError(ctx, err, nil, "pause before asking "+hostName(c.url)+" again")
+	defer s.client.unlockHost(lock, crawlDelay)
+	if err := sleep(ctx, lock.value.wait(s.client.config.Clock())); err != nil {
+		return nil, s.exchangeError(ctx, err, nil, "pause before the next request to "+host)
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.client.config.RequestTimeout)
 	defer cancel()
@@ -191,12 +168,12 @@ func (s *session) roundTrip(ctx context.Context, c plannedRequest, pause time.Du
 	response, err := s.transport.RoundTrip(request)
 	if err != nil {
 		var refused error
-		if told := handshake.Load(); told != nil {
-			refused = *told
+		if seen := handshake.Load(); seen != nil {
+			refused = *seen
 		}
 		return nil, s.exchangeError(ctx, err, refused, what)
 	}
-	defer func() { _ = response.Body.Close() }() // the whole body is in memory, or the failure is told
+	defer func() { _ = response.Body.Close() }() // the body has been read, or the failure is reported
 	s.cookies.SetCookies(c.url, response.Cookies())
 	return s.readResponse(ctx, c, response, what)
 }
@@ -213,22 +190,22 @@ func watchHandshake(kept *atomic.Pointer[error]) *httptrace.ClientTrace {
 // readResponse reads the whole body, within its limit.
 func (s *session) readResponse(ctx context.Context, c plannedRequest, response *http.Response, what string) (*rawResponse, *fetchError) {
 	a := &rawResponse{method: c.method, url: c.url, status: response.StatusCode, header: response.Header}
-	limit, cut := c.limit, c.truncate
+	limit, truncate := c.limit, c.truncate
 	if a.status == http.StatusSwitchingProtocols { // its body is the connection, which no timeout of the transport ends
-		return nil, a.errorf(source.HTTPStatus, "the server changes the protocol, wanted 200")
+		return nil, a.errorf(source.HTTPStatus, "the server switches the protocol, want 200")
 	}
 	if a.status != http.StatusOK {
-		limit, cut = errorBytesMax, true
-	} else if packing := response.Header.Get("Content-Encoding"); packing != "" && !strings.EqualFold(packing, "identity") {
-		return nil, a.errorf(source.WrongContent, "packed as "+shorten(packing)+", though only gzip was offered")
+		limit, truncate = errorBytesMax, true
+	} else if encoding := a.header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
+		return nil, a.errorf(source.WrongContent, "Content-Encoding %s, though only gzip was offered", shorten(encoding))
 	}
-	body, err := readBody(response.Body, response.ContentLength, limit, cut)
+	body, err := readBody(response.Body, response.ContentLength, limit, truncate)
 	if err == nil {
-		err = ctx.Err() // a server that notices the end of time may still send an empty answer, which is none
+		err = ctx.Err() // a server that notices the timeout may still send an empty response
 	}
 	switch {
 	case errors.Is(err, errTooLarge):
-		return nil, a.errorf(source.WrongContent, fmt.Sprintf("larger than %d bytes", limit))
+		return nil, a.errorf(source.WrongContent, "larger than %d bytes", limit)
 	case err != nil:
 		return nil, s.exchangeError(ctx, err, nil, what)
 	}
@@ -236,11 +213,12 @@ func (s *session) readResponse(ctx context.Context, c plannedRequest, response *
 	return a, nil
 }
 
-// exchangeError says why there is no whole answer; for a timeout, which of both limits it was.
+// exchangeError is the function of this name; for a timeout it adds both limits.
 func (s *session) exchangeError(ctx context.Context, err, handshake error, what string) *fetchError {
-	f := exchangeError(ctx, err, handshake, what)
-	if f.failure.Kind == source.Timeout {
-		f.failure.Detail += fmt.Sprintf(" (at most %v for a request, %v for all of a fetch)", s.client.config.RequestTimeout, s.client.config.FetchTimeout)
+	failed := exchangeError(ctx, err, handshake, what)
+	if failed.failure.Kind == source.Timeout {
+		failed.failure.Detail += fmt.Sprintf(" (at most %v for a request, %v for a fetch)",
+			s.client.config.RequestTimeout, s.client.config.FetchTimeout)
 	}
-	return f
+	return failed
 }

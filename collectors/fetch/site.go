@@ -8,12 +8,12 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// refuseAddress says why an address that a page names, by a redirect or an attribute, is not gone to; "" = it may be. The rules are the
-// same for both: the same site, no way back from https to http, no port of its own choice, no name and password.
+// refuseAddress returns why an address named by a page, in a redirect or an attribute, is not requested; "" = it is.
+// It must be on the same site, on its default port or the same one, without credentials, and must not leave https.
 func refuseAddress(from, to *url.URL) string {
 	switch {
 	case to.Scheme != "http" && to.Scheme != "https":
-		return "it is no address of the web"
+		return "it is no web address"
 	case to.Hostname() == "":
 		return "it names no host"
 	case to.User != nil:
@@ -22,27 +22,24 @@ func refuseAddress(from, to *url.URL) string {
 		return "it goes from https to http, where anybody can change what comes"
 	case !sameSite(hostName(from), hostName(to)):
 		return "it is another site than " + hostName(from)
-	case !isDefaultPort(to) && !(hostName(from) == hostName(to) && port(from) == port(to)):
-		return "it goes to a port of its own choice"
+	case !isDefaultPort(to) && (hostName(from) != hostName(to) || port(from) != port(to)):
+		return "it goes to another port"
 	default:
 		return ""
 	}
 }
 
-// sameSite reports that two hosts share a registrable domain. Addresses in digits have none: they must be equal.
+// sameSite reports whether two hosts share a registrable domain. IP addresses must be equal.
 func sameSite(a, b string) bool {
-	if a == b {
-		return true
-	}
-	return net.ParseIP(a) == nil && net.ParseIP(b) == nil && source.Site(a) == source.Site(b)
+	return a == b || net.ParseIP(a) == nil && net.ParseIP(b) == nil && source.Site(a) == source.Site(b)
 }
 
-// hostName is the host as names are compared: small letters, no dot at the end.
+// hostName returns the host in the form in which hosts are compared: lower case, without a final dot.
 func hostName(address *url.URL) string {
 	return strings.TrimSuffix(strings.ToLower(address.Hostname()), ".")
 }
 
-// port is the port in use, also when the address leaves it out.
+// port returns the port of an address, or the default of its scheme.
 func port(address *url.URL) string {
 	switch {
 	case address.Port() != "":
@@ -58,7 +55,7 @@ func isDefaultPort(address *url.URL) bool {
 	return port(address) == port(&url.URL{Scheme: address.Scheme})
 }
 
-// origin is what a robots.txt speaks for (RFC 9309, 2.3).
+// origin returns the scheme and host that a robots.txt applies to (RFC 9309, section 2.3).
 func origin(address *url.URL) *url.URL {
 	return &url.URL{Scheme: address.Scheme, Host: address.Host}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// connections are those of one Fetch. All of them end with it, whatever state they are in: the transport alone would let a handshake
-// go on for a while after nobody waits for it any more.
+// connections tracks the connections of one Fetch and closes all of them at its end. Without it a transport may
+// finish a handshake after the request was given up.
 type connections struct {
 	ctx  context.Context // of the Fetch
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -22,7 +22,8 @@ type connections struct {
 	ended bool
 }
 
-// dialTracked dials for the transport, whose own context outlives the request.
+// dialTracked dials for the transport. It uses the context of the Fetch: the one that the transport passes may
+// outlive the request.
 func (c *connections) dialTracked(_ context.Context, network, address string) (net.Conn, error) {
 	conn, err := c.dial(c.ctx, network, address)
 	if err != nil {
@@ -31,14 +32,13 @@ func (c *connections) dialTracked(_ context.Context, network, address string) (n
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended {
-		_ = conn.Close() // nobody waits for it
+		_ = conn.Close()
 		return nil, net.ErrClosed
 	}
 	c.open = append(c.open, conn)
 	return conn, nil
 }
 
-// closeAll closes them all.
 func (c *connections) closeAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -48,16 +48,15 @@ func (c *connections) closeAll() {
 	}
 }
 
-// newTransport makes the transport of one Fetch. It speaks HTTP/1.1, unpacks gzip that it asked for itself, and knows no proxy but
-// that of the Config. Each Fetch has its own, so that no source can use a connection or a CA of another.
-func (c *Client) newTransport(d *source.Definition, lines *connections) (*http.Transport, *fetchError) {
-	roots, refused := c.roots(d)
-	if refused != nil {
-		return nil, refused
+// newTransport returns the transport of one Fetch: HTTP/1.1, gzip, no proxy. Each Fetch has its own, so that no
+// source uses a connection or a certificate authority of another.
+func (c *Client) newTransport(d *source.Definition, opened *connections) (*http.Transport, *fetchError) {
+	roots, failed := c.roots(d)
+	if failed != nil {
+		return nil, failed
 	}
 	return &http.Transport{
-		Proxy:                  c.config.Proxy,
-		DialContext:            lines.dialTracked,
+		DialContext:            opened.dialTracked,
 		TLSClientConfig:        &tls.Config{RootCAs: roots, Time: c.config.Clock, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:    c.config.RequestTimeout,
 		IdleConnTimeout:        c.config.FetchTimeout,
@@ -65,14 +64,14 @@ func (c *Client) newTransport(d *source.Definition, lines *connections) (*http.T
 	}, nil
 }
 
-// roots are the authorities for a source: those of all, and those of its own file. A certificate of that file is believed for this
-// source alone; an intermediate that the server forgets is enough.
+// roots returns the certificate authorities for a source: the common ones and those of its CAFile, which may also
+// hold an intermediate certificate that the server omits.
 func (c *Client) roots(d *source.Definition) (*x509.CertPool, *fetchError) {
 	if d.CAFile == "" {
 		return c.config.Roots, nil
 	}
 	if c.config.CA == nil {
-		return nil, newFetchError(source.TLS, "caFile %q: files of certificates can't be read here", d.CAFile)
+		return nil, newFetchError(source.TLS, "caFile %q: certificate files can't be read here", d.CAFile)
 	}
 	text, err := c.config.CA(d.CAFile)
 	if err != nil {
@@ -81,7 +80,7 @@ func (c *Client) roots(d *source.Definition) (*x509.CertPool, *fetchError) {
 	pool := c.config.Roots
 	if pool == nil {
 		if pool, err = x509.SystemCertPool(); err != nil {
-			return nil, newFetchError(source.TLS, "read the authorities of the system: %v", err).withCause(err)
+			return nil, newFetchError(source.TLS, "read the certificate authorities of the system: %v", err).withCause(err)
 		}
 	}
 	pool = pool.Clone()

@@ -88,7 +88,7 @@ var layout = map[string]row{
 	"httpapi/pages/docs":          {may: "httpapi/pages maragu.dev/gomponents", never: "os net"},
 	"collectors":                  {may: "engine collectors/source", never: "net net/http os", exact: true},
 	"collectors/source":           {may: "engine engine/jsonfile collectors/workbook PuerkitoBio/goquery golang.org/x/net golang.org/x/text", never: "net net/http"},
-	"collectors/fetch":            {may: "collectors/source temoto/robotstxt golang.org/x/net"},
+	"collectors/fetch":            {may: "collectors/source golang.org/x/net"},
 	"collectors/workbook":         {may: "richardlehane/mscfb", tests: "xuri/excelize/v2", never: "net net/http os"}, // excelize writes the fixtures
 	"collectors/simulated":        {may: "engine collectors/source"},
 	"bench": {may: "engine httpapi/apitest httpapi/client HdrHistogram/hdrhistogram-go golang.org/x/sys " +
