@@ -5,61 +5,60 @@ import (
 	"fmt"
 )
 
-// The records of a BIFF8 stream that are read; all others are passed over. A record is two bytes with its kind, two with
-// its length, and its data:
+// The records of a BIFF8 stream that are read; all others are skipped. A record is
 //
 //	+------+--------+----------------------+
-//	| kind | length | data                 |   all numbers little endian
+//	| kind | length | data                 |   kind and length have two bytes, little endian
 //	+------+--------+----------------------+
 //
-// Data that does not fit into one goes on in records of kind CONTINUE.
+// Data that does not fit into one record continues in records of kind CONTINUE.
 const (
 	recordFormula    = 0x0006
-	recordEOF        = 0x000A // of a part of the stream: of the globals, of one sheet
-	recordFilePass   = 0x002F // the rest is encrypted
+	recordEOF        = 0x000A // end of a substream
+	recordFilePass   = 0x002F // everything after it is encrypted
 	recordContinue   = 0x003C
-	recordBoundSheet = 0x0085 // name and place of one sheet
+	recordBoundSheet = 0x0085 // name and position of one sheet
 	recordMulRK      = 0x00BD
 	recordRString    = 0x00D6
-	recordSST        = 0x00FC // the shared texts
+	recordSST        = 0x00FC // the shared strings
 	recordLabelSST   = 0x00FD
 	recordNumber     = 0x0203
 	recordLabel      = 0x0204
 	recordBoolErr    = 0x0205
-	recordString     = 0x0207 // the text that the formula before gave
+	recordString     = 0x0207 // the text result of the preceding formula
 	recordRK         = 0x027E
-	recordBOF        = 0x0809 // of a part of the stream
+	recordBOF        = 0x0809 // begin of a substream
 )
 
 const (
 	recordHeader     = 4
-	biff8            = 0x0600 // the version in recordBegin
-	globalsSubstream = 0x0005 // the kind of part in recordBegin
+	biff8            = 0x0600 // the version in a BOF record
+	globalsSubstream = 0x0005 // the kind of substream in a BOF record
 	sheetSubstream   = 0x0010
 )
 
-// record is one record, with where it stands.
+// record is one record with its position in the stream.
 type record struct {
 	kind   int
 	offset int
 	data   []byte
 }
 
-// describe names the record for people.
+// describe names the record in an error.
 func (r record) describe() string {
 	return fmt.Sprintf("record %#04x at byte %d of the stream", r.kind, r.offset)
 }
 
-// tooShort says that a record ends before its data does.
+// tooShort returns the error of a record that ends before its data does.
 func (r record) tooShort() error { return damaged("%s has only %d bytes", r.describe(), len(r.data)) }
 
-// recordReader reads a stream, one record after another.
+// recordReader reads the records of a stream in order.
 type recordReader struct {
 	stream []byte
 	offset int
 }
 
-// next reads one record. The end of the stream is an error: every part says itself where it ends.
+// next reads one record. The end of the stream is an error, because every substream ends with an EOF record.
 func (r *recordReader) next() (record, error) {
 	rest := r.stream[r.offset:]
 	if len(rest) < recordHeader {
@@ -75,7 +74,8 @@ func (r *recordReader) next() (record, error) {
 	return found, nil
 }
 
-// continued gives the data of a record and of the CONTINUE records behind it, piece by piece: texts count the pieces.
+// continued returns the data of a record and of the CONTINUE records after it, one chunk each. Strings depend on
+// where one chunk ends.
 func (r *recordReader) continued(first record) ([][]byte, error) {
 	pieces := [][]byte{first.data}
 	for len(r.stream)-r.offset >= recordHeader && binary.LittleEndian.Uint16(r.stream[r.offset:]) == recordContinue {
@@ -88,7 +88,7 @@ func (r *recordReader) continued(first record) ([][]byte, error) {
 	return pieces, nil
 }
 
-// countElement reads the first record of a part and says which kind of part it is.
+// readBOF reads the BOF record of a substream and returns the kind of the substream.
 func (r *recordReader) readBOF() (int, error) {
 	first, err := r.next()
 	switch {

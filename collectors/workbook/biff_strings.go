@@ -6,27 +6,27 @@ import (
 	"unicode/utf16"
 )
 
-// stringReader reads data that is spread over a record and the CONTINUE records behind it. A BIFF8 text is
+// stringReader reads data that spans a record and the CONTINUE records after it. A BIFF8 string is
 //
-//	+--------+-------+------+--------+---------+------+--------+
-//	| length | flags | runs | extent | letters | runs | extent |   runs and extent only if the flags say so
-//	+--------+-------+------+--------+---------+------+--------+
+//	+--------+-------+------+--------+------------+------+--------+
+//	| length | flags | runs | extent | characters | runs | extent |   runs and extent only if the flags say so
+//	+--------+-------+------+--------+------------+------+--------+
 //
-// and when its letters are cut by the end of a piece, the next piece begins with new flags: the rest may be written in
-// another width. Runs (formats) and the extent (readings of Far Eastern letters) are passed over.
+// If a chunk ends within the characters, the next one begins with new flags: the rest may have another width. Runs
+// (formats) and the extent (phonetic text) are skipped.
 type stringReader struct {
 	first  record // for errors
 	chunks [][]byte
 }
 
-// The flags of a text.
+// The flags of a string.
 const (
-	flagUTF16    = 0x01 // two bytes each, UTF-16; otherwise the lower byte of each
+	flagUTF16    = 0x01 // two bytes each, UTF-16; otherwise only the low byte of each character
 	flagExtended = 0x04
 	flagRichText = 0x08
 )
 
-// chunk takes at most n bytes, but at least one, from the piece at hand.
+// chunk takes 1 to n bytes from the current chunk.
 func (p *stringReader) chunk(n int) ([]byte, error) {
 	for len(p.chunks) > 0 && len(p.chunks[0]) == 0 {
 		p.chunks = p.chunks[1:]
@@ -40,7 +40,7 @@ func (p *stringReader) chunk(n int) ([]byte, error) {
 	return taken, nil
 }
 
-// readUint takes an unsigned number of so many bytes, at most four.
+// readUint reads an unsigned number of at most four bytes.
 func (p *stringReader) readUint(size int) (int, error) {
 	var field [4]byte
 	for done := 0; done < size; {
@@ -53,7 +53,6 @@ func (p *stringReader) readUint(size int) (int, error) {
 	return int(binary.LittleEndian.Uint32(field[:])), nil
 }
 
-// skip passes over n bytes.
 func (p *stringReader) skip(n int) error {
 	for n > 0 {
 		taken, err := p.chunk(n)
@@ -65,7 +64,7 @@ func (p *stringReader) skip(n int) error {
 	return nil
 }
 
-// readString takes one text whose length is written in so many bytes.
+// readString reads one string, whose length takes lengthBytes bytes.
 func (p *stringReader) readString(lengthBytes int) (string, error) {
 	length, err := p.readUint(lengthBytes)
 	if err != nil {
@@ -93,11 +92,12 @@ func (p *stringReader) readString(lengthBytes int) (string, error) {
 	return text, p.skip(4*runs + extent)
 }
 
-// readCharacters takes so many UTF-16 units. They are collected as they come, so a length that lies costs no memory.
+// readCharacters reads length UTF-16 units. Memory grows with what is there, not with the length that the file
+// claims.
 func (p *stringReader) readCharacters(length, flags int) (string, error) {
 	var units []uint16
 	for len(units) < length {
-		if len(p.chunks[0]) == 0 { // the piece at hand is used up, and the next begins with its own flags
+		if len(p.chunks[0]) == 0 { // the next chunk begins with its own flags
 			var err error
 			if flags, err = p.readUint(1); err != nil {
 				return "", err
@@ -126,10 +126,10 @@ func (p *stringReader) readCharacters(length, flags int) (string, error) {
 	return text, nil
 }
 
-// readSharedStrings reads the table of shared texts.
+// readSharedStrings reads the table of shared strings.
 func readSharedStrings(first record, data [][]byte) ([]string, error) {
 	p := &stringReader{first: first, chunks: data}
-	if err := p.skip(4); err != nil { // how often the texts are used
+	if err := p.skip(4); err != nil { // the number of uses
 		return nil, err
 	}
 	count, err := p.readUint(4)

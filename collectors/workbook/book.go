@@ -7,23 +7,23 @@ import (
 	"slices"
 )
 
-// What can be wrong with a workbook. Every error of this package is one of these, with what was found and where.
+// The errors of this package. Every error wraps one of them and says what was found and where.
 var (
 	ErrNotWorkbook = errors.New("no workbook")        // another kind of document
-	ErrDamaged     = errors.New("damaged workbook")   // cut off, broken, encrypted, or against its own format
-	ErrTooLarge    = errors.New("workbook too large") // beyond one of the limits in limits.go
-	ErrNoSheet     = errors.New("no such sheet")      // Rows was asked for a sheet that Sheets does not name
+	ErrDamaged     = errors.New("damaged workbook")   // truncated, corrupt, encrypted, or in contradiction with its format
+	ErrTooLarge    = errors.New("workbook too large") // beyond a limit in limits.go
+	ErrNoSheet     = errors.New("no such sheet")      // Rows was called with a name that Sheets does not return
 )
 
-const shownBytes = 16 // of a document that is no workbook, in the error
+const shownBytes = 16 // how many bytes of another kind of document an error shows
 
-// Book is an open workbook. It is immutable, so several may read it at once.
+// Book is an open workbook. It is immutable and safe for concurrent use.
 type Book struct {
 	sheets []string
-	rows   func(sheet int) ([][]string, error) // reads the sheet with this index, from one of the two file formats
+	rows   func(sheet int) ([][]string, error) // reads the sheet with an index, in one of the two file formats
 }
 
-// Open reads what all sheets share; the sheets themselves are read by Rows. The book keeps body, which must not change.
+// Open reads the parts that all sheets share; Rows reads a sheet. The book refers to body, which must not change.
 func Open(body []byte) (*Book, error) {
 	if len(body) > bodyBytesMax {
 		return nil, tooLarge("the file has %d bytes, the most is %d", len(body), bodyBytesMax)
@@ -49,7 +49,6 @@ func Open(body []byte) (*Book, error) {
 	return book, nil
 }
 
-// checkNames refuses what would make a sheet's name ambiguous.
 func (b *Book) checkNames() error {
 	if len(b.sheets) == 0 {
 		return damaged("it has no worksheet")
@@ -62,11 +61,12 @@ func (b *Book) checkNames() error {
 	return nil
 }
 
-// Sheets names the worksheets in the order of the file, hidden ones too. Sheets that hold only a chart or macros are left out.
+// Sheets returns the names of the worksheets in the order of the file, hidden ones included. Sheets with only a chart
+// or macros are left out.
 func (b *Book) Sheets() []string { return slices.Clone(b.sheets) }
 
-// Rows reads a sheet: rows[i][j] is the cell in row i+1 and column j+1, as text. A row ends with its last cell that is not
-// empty, and so do the rows; an empty row between others is there, with no cells.
+// Rows reads a sheet: rows[i][j] is the text of the cell in row i+1 and column j+1. A row ends with its last
+// non-empty cell, and the rows end with the last non-empty row.
 func (b *Book) Rows(sheet string) ([][]string, error) {
 	index := slices.Index(b.sheets, sheet)
 	if index < 0 {

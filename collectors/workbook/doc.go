@@ -1,40 +1,39 @@
-// Package workbook reads workbooks from bytes that nobody vouches for: XLSX, and the XLS of Excel 97 to 2003 (BIFF8). It gives
-// the cells as text and knows nothing of rates.
+// Package workbook reads the cells of untrusted workbooks as text: XLSX, and the XLS of Excel 97 to 2003 (BIFF8).
 //
 //	book, err := workbook.Open(body)     // errors.Is: ErrNotWorkbook, ErrDamaged, ErrTooLarge
 //	rows, err := book.Rows(book.Sheets()[0])
 //	rows[2][3]                           // row 3, column D
 //
-// # What a cell becomes
+// # Cells
 //
-//   - A number is the shortest decimal text that reads back to the same IEEE double, without an exponent: 58.949999999999996
-//     and 58.95 stay apart, 58.950000000000003 is 58.95. What the cell looks like (two decimals, a currency) does not count.
-//   - A text is what it is, blanks and all. An empty text is an empty cell.
-//   - A truth value is TRUE or FALSE, an error its name (#N/A).
-//   - A date is a number too: the days since 1899-12-30, or since 1904-01-01 in some files. Nothing here tells it from others.
-//   - A formula is the value that it had when the file was saved.
-//   - Of merged cells the first has the value, the others are empty.
+//   - A number is the shortest decimal text without an exponent that parses to the same IEEE double:
+//     58.950000000000003 is 58.95, 58.949999999999996 stays as it is. The display format of the cell is ignored.
+//   - A text is unchanged. An empty text is an empty cell.
+//   - A boolean is TRUE or FALSE, an error its name (#N/A).
+//   - A date is a number: days since 1899-12-30, or since 1904-01-01 in some files.
+//   - A formula is its result when the file was saved.
+//   - The first of several merged cells has the value, the others are empty.
 //
-// # What is promised
+// # Promises
 //
-// A sheet is read wholly or not at all. What contradicts itself is damaged, never guessed: two values for one cell, a text
-// that is not in the table of texts, a number that is none, a part that ends too early. No input makes it panic or hang, and
-// none makes it use much more memory than its cells need: all limits are in limits.go, those of the OLE container in
-// container.go.
+// A sheet is read completely or not at all. Contradictions are errors, never guesses: two values for one cell, a
+// missing shared string, an invalid number, a truncated part. No input causes a panic or an endless loop, or needs
+// much more memory than its cells; limits.go has the limits, ole.go those of OLE containers.
 //
-// XLSX parts have checksums, so changed bytes are found. XLS has none: a changed digit looks like any other digit.
+// XLSX parts have checksums. XLS has none: a changed digit is not noticed.
 //
-// # Why XLSX is read here
+// # Why not excelize
 //
-// XLSX is read with archive/zip and encoding/xml. The library for it, excelize, writes the workbooks of the tests and is what
-// their cells are compared with, but it does not fit what comes from strangers: it ends quietly where the XML breaks, leaves
-// cells empty whose shared text is missing, moves cells that are not in order to other columns, and gives truth values as
-// numbers when numbers are to be exact. A sheet that lost its last rows looks like one that
-// was not updated; a rate in another column is a wrong rate.
+// The library excelize writes the workbooks of the tests, and cells are compared with it. It is not used on untrusted
+// input: it stops silently where the XML breaks, leaves cells empty whose shared string is missing, and moves cells
+// that are out of order to other columns. Missing last rows look like a sheet that was not updated, and a rate in
+// another column is a wrong rate.
 //
-//	book.go                            Open, Book
-//	limits.go                          how much is read
-//	grid.go, number.go                 cells, and the text of numbers: the only place with binary fractions
-//	xlsx.go, part.go, cells.go         XLSX: package, XML, cells
-//	container.go, records.go, texts.go, xls.go   XLS: OLE container, BIFF8 records, texts, cells
+// # Files
+//
+//	book.go                          Open, Book
+//	limits.go                        limits of size
+//	grid.go, number.go               cells, numbers as text
+//	xlsx.go, xlsx_part.go, xlsx_cells.go                  XLSX: package, XML, cells
+//	ole.go, biff_records.go, biff_strings.go, xls.go      XLS: OLE container, BIFF8 records, strings, cells
 package workbook

@@ -5,15 +5,14 @@ import (
 	"strconv"
 )
 
-// grid collects the cells of one sheet and holds them against the limits. Its memory follows from what was put in, never
-// from what a file says of its own size.
+// grid collects the cells of one sheet within the limits. Its memory depends on the cells, not on the size that the
+// file claims.
 type grid struct {
 	rows  [][]string
 	cells int // positions up to the last cell of each row
 }
 
-// put sets one cell; row and column count from 0. Cells may come in any order, but no two of them for one place: nobody can
-// say which one is meant.
+// put sets one cell; row and column count from 0. Cells may come in any order. Two values for one cell are an error.
 func (g *grid) put(row, column int, text string) error {
 	switch {
 	case text == "":
@@ -33,7 +32,7 @@ func (g *grid) put(row, column int, text string) error {
 		if g.cells += missing; g.cells > cellsMax {
 			return tooLarge("at %s there are more than %d cells", cellName(row, column), cellsMax)
 		}
-		cells = slices.Grow(cells, missing)[:column+1] // what grows is empty
+		cells = slices.Grow(cells, missing)[:column+1] // the new cells are empty
 		g.rows[row] = cells
 	}
 	if cells[column] != "" {
@@ -43,7 +42,7 @@ func (g *grid) put(row, column int, text string) error {
 	return nil
 }
 
-// cellName is the name of a place as people write it: A1, AB12.
+// cellName returns the name of a cell as spreadsheets show it: A1, AB12.
 func cellName(row, column int) string {
 	letters := ""
 	for n := column + 1; n > 0; n = (n - 1) / 26 {
@@ -52,7 +51,7 @@ func cellName(row, column int) string {
 	return letters + strconv.Itoa(row+1)
 }
 
-// parseCellName reads what cellName writes. It says false for any other text, and for places beyond those that XLSX knows.
+// parseCellName parses what cellName returns. ok is false for any other text, and beyond three column letters.
 func parseCellName(name string) (row, column int, ok bool) {
 	letters := 0
 	for letters < len(name) && letters < 3 && name[letters] >= 'A' && name[letters] <= 'Z' {
@@ -65,7 +64,7 @@ func parseCellName(name string) (row, column int, ok bool) {
 	return row, column - 1, true
 }
 
-// parseRowNumber reads the number of a row, from 1, as index from 0.
+// parseRowNumber returns the index from 0 of a row number, which counts from 1.
 func parseRowNumber(text string) (int, bool) {
 	if len(text) == 0 || len(text) > 7 || text[0] < '1' || text[0] > '9' {
 		return 0, false

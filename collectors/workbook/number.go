@@ -6,23 +6,23 @@ import (
 	"strings"
 )
 
-// This file is the only place with binary fractions. They are the cells' own; what leaves is decimal text.
+// This is the only file with floating-point numbers: cells hold IEEE doubles. It turns them into decimal text.
 
-// doubleText is the shortest decimal text that reads back to the same IEEE double, without an exponent: a cell that was
-// typed in as 58.95 holds 58.950000000000003 and becomes "58.95" again. It says false for NaN and infinities.
+// doubleText returns the shortest decimal text without an exponent that parses to the same IEEE double: a cell that
+// was entered as 58.95 holds 58.950000000000003 and becomes "58.95". ok is false for NaN and infinities.
 func doubleText(bits uint64) (string, bool) {
 	value := math.Float64frombits(bits)
 	switch {
 	case math.IsNaN(value) || math.IsInf(value, 0):
 		return "", false
 	case value == 0:
-		return "0", true // without the sign that a zero can have
+		return "0", true // without the sign of a negative zero
 	}
 	return strconv.FormatFloat(value, 'f', -1, 64), true
 }
 
-// numberText is doubleText for a number in XML, which may have up to 17 digits and an exponent. It says false for what is no
-// decimal number, hexadecimal digits and "Infinity" among it, and for what is beyond every double.
+// numberText is doubleText for a number in XML, which may have 17 digits and an exponent. ok is false for anything
+// else, such as hexadecimal digits or "Infinity".
 func numberText(text string) (string, bool) {
 	if strings.Trim(text, "0123456789+-.eE") != "" {
 		return "", false
@@ -34,13 +34,13 @@ func numberText(text string) (string, bool) {
 	return doubleText(math.Float64bits(value))
 }
 
-// The bits of an RK number, a short form in four bytes, that say how the other thirty are meant.
+// The low two bits of an RK number, a number in four bytes, say how to read the other thirty.
 const (
-	rkHundredths = 1 // divided by 100
-	rkInteger    = 2 // a signed integer, otherwise the high bits of a double
+	rkHundredths = 1 // divide by 100
+	rkInteger    = 2 // a signed integer; otherwise the high bits of a double
 )
 
-// rkText is the text of an RK number. Hundredths are divided as decimals, so that 5029/100 is exactly 50.29.
+// rkText returns the text of an RK number. It divides in decimal, so that 5029/100 is exactly 50.29.
 func rkText(rk uint32) (string, bool) {
 	var text string
 	if rk&rkInteger != 0 {
@@ -57,7 +57,7 @@ func rkText(rk uint32) (string, bool) {
 	return text, true
 }
 
-// divideBy100 moves the decimal point of a decimal text two places to the left.
+// divideBy100 moves the decimal point two places to the left.
 func divideBy100(text string) string {
 	digits, negative := strings.CutPrefix(text, "-")
 	whole, fraction, _ := strings.Cut(digits, ".")

@@ -12,25 +12,24 @@ import (
 
 const oleSignature = "\xD0\xCF\x11\xE0"
 
-// Limits on what the container's own tables may be. The library follows the tables of a hostile file wherever they lead, and
-// what it keeps grows with the square of the depth of folders; so it is given only so much to read while it opens a file.
-// A workbook has one folder and about five streams: two sectors of directory.
+// Limits of the tables of an OLE container. The library follows these tables wherever a hostile file leads it, and
+// its memory grows with the square of the depth of folders; so it may read only so much while it opens a file. A
+// workbook has one folder and about five streams: two sectors of directory.
 const (
-	tableBytesMax = 128 << 10 // of whole sectors: the directory and the table of tables; 1,024 entries
-	linksMax      = 32 << 10  // of steps from one sector to the next
-	chunkBytes    = 32 << 10  // of one read; the library's work grows with the square of it
+	tableBytesMax = 128 << 10 // of whole sectors: the directory and the allocation table; 1,024 entries
+	linksMax      = 32 << 10  // steps from one sector to the next
+	chunkBytes    = 32 << 10  // of one read; the library's work grows with its square
 )
 
-// errDirectoryTooLarge ends the library's reading when the container's tables are beyond their limits.
 var errDirectoryTooLarge = errors.New("the container has more tables than a workbook needs")
 
-// limitedFile lets the library read a file, as long as it stays within the limits.
+// limitedFile is a file of which the library may read a limited amount.
 type limitedFile struct {
 	file         *bytes.Reader
 	bytes, links int // that it may still read
 }
 
-// ReadAt reads for the library, or says that it has read enough.
+// ReadAt reads, or returns errDirectoryTooLarge beyond the limit.
 func (t *limitedFile) ReadAt(p []byte, offset int64) (int, error) {
 	if t.links--; t.links < 0 {
 		return 0, errDirectoryTooLarge
@@ -44,9 +43,9 @@ func (t *limitedFile) ReadAt(p []byte, offset int64) (int, error) {
 	return n, err
 }
 
-// workbookStream takes the stream with the workbook out of its OLE container.
+// workbookStream returns the stream with the workbook of an OLE container.
 func workbookStream(body []byte) (stream []byte, err error) {
-	// The library does arithmetic on unchecked sizes and panics on some.
+	// The library panics on some invalid sizes.
 	defer func() {
 		if fault := recover(); fault != nil {
 			stream, err = nil, damaged("its OLE container can't be read: %v", fault)
@@ -67,13 +66,13 @@ func workbookStream(body []byte) (stream []byte, err error) {
 	if file.Size > int64(len(body)) {
 		return nil, damaged("its stream %s should have %d bytes, but the whole file has %d: cut off?", file.Name, file.Size, len(body))
 	}
-	// No stream that fits into the file can use up these.
+	// A stream that fits into the file stays below these.
 	source.bytes, source.links = 2*len(body)+tableBytesMax, len(body)
 	return readStream(file)
 }
 
-// pickStream finds the stream of the workbook, which lies at the top and not in a folder. A file for two generations of Excel
-// has "Book" for the older and "Workbook" for the newer one.
+// pickStream finds the stream of the workbook, which lies in the root folder. A file for two generations of Excel has
+// "Book" for the older and "Workbook" for the newer one.
 func pickStream(container *mscfb.Reader) (*mscfb.File, error) {
 	var names []string
 	found := map[string]*mscfb.File{}
@@ -96,7 +95,6 @@ func pickStream(container *mscfb.Reader) (*mscfb.File, error) {
 	return nil, notWorkbook("an OLE container without a stream Workbook; it has %.200q", names)
 }
 
-// readStream reads a stream in chunks.
 func readStream(file *mscfb.File) ([]byte, error) {
 	stream := make([]byte, file.Size)
 	for done := 0; done < len(stream); {

@@ -20,7 +20,8 @@ func isPlainDecimal(text string) bool {
 		(len(whole) == 1 || whole[0] != '0')
 }
 
-// TestNumber_ReadsBack holds for every double: the text is plain, reads back to the same double, and no shorter one does.
+// TestNumber_ReadsBack holds for every double: the text is plain, reads back to the same double, and no shorter one
+// does.
 func TestNumber_ReadsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		value := rapid.Float64().Draw(t, "value")
@@ -103,7 +104,8 @@ func TestOpen_NoWorkbook(t *testing.T) {
 	}
 }
 
-// checkBook reads any bytes: the answer is an error of a known kind, or rows within the limits that end with their last cell.
+// checkBook reads any bytes: the answer is an error of a known kind, or rows within the limits that end with their
+// last cell.
 func checkBook(t *testing.T, body []byte) {
 	t.Helper()
 	all, err := contents(body)

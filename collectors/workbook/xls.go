@@ -2,11 +2,11 @@ package workbook
 
 import "encoding/binary"
 
-// xlsBook is the stream of a BIFF8 workbook: first the globals, which name the sheets and hold the shared texts, then the
-// sheets, each a part of its own.
+// xlsBook is the stream of a BIFF8 workbook: the globals, with the names of the sheets and the shared strings, then
+// one substream for each sheet.
 type xlsBook struct {
 	stream        []byte
-	starts        []int // of the sheets in the stream
+	starts        []int // positions of the sheets in the stream
 	sharedStrings []string
 }
 
@@ -46,7 +46,7 @@ func openXLS(body []byte) (*Book, error) {
 	}
 }
 
-// addSheet takes in the name and the place of a sheet. Charts and macros are sheets too; they hold no table.
+// addSheet adds the name and position of a worksheet. Charts and macro sheets have no table and are skipped.
 func (b *xlsBook) addSheet(book *Book, r record) error {
 	const (
 		kindAt    = 5
@@ -75,7 +75,6 @@ func (b *xlsBook) addSheet(book *Book, r record) error {
 	return nil
 }
 
-// addSharedStrings takes in the shared texts.
 func (b *xlsBook) addSharedStrings(read *recordReader, r record) error {
 	if b.sharedStrings != nil {
 		return damaged("%s is a second table of shared texts", r.describe())
@@ -88,7 +87,7 @@ func (b *xlsBook) addSharedStrings(read *recordReader, r record) error {
 	return err
 }
 
-// rows reads one sheet, up to its end. Parts within it, embedded charts, are passed over.
+// rows reads one sheet. Embedded charts, which are substreams within it, are skipped.
 func (b *xlsBook) rows(sheet int) ([][]string, error) {
 	read := &recordReader{stream: b.stream, offset: b.starts[sheet]}
 	part, err := read.readBOF()
@@ -123,10 +122,10 @@ type cellReader struct {
 	records       *recordReader
 	sharedStrings []string
 	grid          grid
-	pending       *record // a formula whose text comes in a record of its own
+	pending       *record // a formula whose text follows in a record of its own
 }
 
-// take reads one record, if it is a cell.
+// take handles one record of a sheet.
 func (c *cellReader) take(r record) error {
 	switch r.kind {
 	case recordFormula, recordMulRK, recordRString, recordLabelSST, recordNumber, recordLabel, recordBoolErr, recordRK:
@@ -137,7 +136,7 @@ func (c *cellReader) take(r record) error {
 	return nil
 }
 
-// Where the fields of a cell's record begin: its row, its first column, and the value behind the number of a format.
+// Offsets in the record of a cell, which begins with its row.
 const (
 	cellColumnAt = 2
 	cellValueAt  = 6
@@ -163,7 +162,6 @@ func (c *cellReader) cell(r record) error {
 	return c.grid.put(row, column, text)
 }
 
-// value reads the value of one cell.
 func (c *cellReader) value(r record, value []byte) (string, error) {
 	if len(value) < valueBytes(r.kind) {
 		return "", r.tooShort()
@@ -187,7 +185,7 @@ func (c *cellReader) value(r record, value []byte) (string, error) {
 	return c.label(r, value)
 }
 
-// valueBytes is how many bytes the value of a cell has at least; texts count their own.
+// valueBytes is the minimum size of a cell's value; strings have a length of their own.
 func valueBytes(kind int) int {
 	switch kind {
 	case recordNumber, recordFormula:
@@ -200,7 +198,7 @@ func valueBytes(kind int) int {
 	return 0
 }
 
-// label reads a text that stands in the cell itself.
+// label reads a string that is stored in the cell itself.
 func (c *cellReader) label(r record, value []byte) (string, error) {
 	data, err := c.records.continued(r)
 	if err != nil {
@@ -210,7 +208,7 @@ func (c *cellReader) label(r record, value []byte) (string, error) {
 	return (&stringReader{first: r, chunks: data}).readString(2)
 }
 
-// mulRK reads several RK numbers side by side: a format and a number each, at the end the last column.
+// mulRK reads adjacent RK numbers: a format and a number each, then the last column.
 func (c *cellReader) mulRK(r record, row, column int) error {
 	const each, numberAt = 6, 2
 	values := r.data[cellColumnAt+2:]
@@ -233,7 +231,8 @@ func (c *cellReader) mulRK(r record, row, column int) error {
 	return nil
 }
 
-// formula reads the value that a formula gave when the file was saved: a number, or by the mark FFFF something else.
+// formula reads the result of a formula when the file was saved: a number, or another type if the last two bytes are
+// FFFF.
 func (c *cellReader) formula(r record, value []byte) (string, error) {
 	const (
 		isText  = 0
@@ -256,7 +255,7 @@ func (c *cellReader) formula(r record, value []byte) (string, error) {
 	return "", damaged("%s has a value of kind %d, which does not exist", r.describe(), value[0])
 }
 
-// formulaText reads the text that belongs to the formula before.
+// formulaText reads the text result of the preceding formula.
 func (c *cellReader) formulaText(r record) error {
 	if c.pending == nil {
 		return damaged("%s is the text of a formula that is not there", r.describe())
@@ -270,7 +269,7 @@ func (c *cellReader) formulaText(r record) error {
 	return c.grid.put(int(binary.LittleEndian.Uint16(formula)), int(binary.LittleEndian.Uint16(formula[cellColumnAt:])), text)
 }
 
-// finish gives the rows when the sheet has ended.
+// finish returns the rows at the end of the sheet.
 func (c *cellReader) finish() ([][]string, error) {
 	if c.pending != nil {
 		return nil, damaged("the text of the formula in %s is missing", c.pending.describe())
@@ -278,7 +277,6 @@ func (c *cellReader) finish() ([][]string, error) {
 	return c.grid.rows, nil
 }
 
-// readUint passes the text of a number on, if it was one.
 func (r record) number(text string, ok bool) (string, error) {
 	if !ok {
 		return "", damaged("%s holds no number", r.describe())
@@ -286,7 +284,7 @@ func (r record) number(text string, ok bool) (string, error) {
 	return text, nil
 }
 
-// boolError is the text of a truth value or of an error.
+// boolError returns the text of a boolean or an error value.
 func (r record) boolError(value byte, isError bool) (string, error) {
 	names := map[byte]string{0: "FALSE", 1: "TRUE"}
 	if isError {

@@ -86,7 +86,8 @@ func everyText() []sharedText {
 	}
 }
 
-// TestXLS_SharedTexts cuts the table of texts wherever a writer may; a cut inside letters begins the CONTINUE with flags.
+// TestXLS_SharedTexts cuts the table of texts wherever a writer may; a cut inside letters begins the CONTINUE with
+// flags.
 func TestXLS_SharedTexts(t *testing.T) {
 	texts := everyText()
 	var whole []byte

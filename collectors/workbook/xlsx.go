@@ -11,17 +11,17 @@ import (
 
 const zipSignature = "PK"
 
-// directorySignature begins each entry of a package's directory.
+// directorySignature begins each entry of a zip directory.
 const directorySignature = "PK\x01\x02"
 
-// xlsxBook is an XLSX: a zip package of XML parts, which point to each other by relations.
+// xlsxBook is an XLSX file: a zip package of XML parts, which refer to each other by relationships.
 type xlsxBook struct {
-	parts         map[string]*zip.File // by lower name
+	parts         map[string]*zip.File // by partKey
 	sheets        []string             // names of their parts
-	sharedStrings []richText           // shared by all sheets
+	sharedStrings []richText
 }
 
-// The kinds of relations that are followed, as the last step of their URI: there are two families of URIs for the same.
+// The types of relationships that are followed: the last step of their URI, of which there are two variants.
 const (
 	relationBook          = "officeDocument"
 	relationSheet         = "worksheet"
@@ -55,12 +55,12 @@ func openXLSX(body []byte) (*Book, error) {
 
 // openPackage reads the directory of the package.
 func openPackage(body []byte) (map[string]*zip.File, error) {
-	// Every entry costs memory, and the number that the package itself gives is not to be believed.
+	// Entries cost memory, and the count that the package gives can't be trusted.
 	if entries := bytes.Count(body, []byte(directorySignature)); entries > partsMax {
 		return nil, tooLarge("its package has %d parts, the most is %d", entries, partsMax)
 	}
 	archive, err := zip.NewReader(bytes.NewReader(body), int64(len(body)))
-	if err != nil && !errors.Is(err, zip.ErrInsecurePath) { // nothing is written by its name
+	if err != nil && !errors.Is(err, zip.ErrInsecurePath) { // no file is written by these names
 		return nil, damaged("its package can't be read, was it cut off? %v", err)
 	}
 	parts := make(map[string]*zip.File, len(archive.File))
@@ -74,12 +74,12 @@ func openPackage(body []byte) (map[string]*zip.File, error) {
 	return parts, nil
 }
 
-// partKey is a part's name as it is looked up: some writers differ in case, some use the wrong slash.
+// partKey normalises the name of a part: some writers use another case, some backslashes.
 func partKey(name string) string {
 	return strings.ToLower(strings.TrimPrefix(strings.ReplaceAll(name, "\\", "/"), "/"))
 }
 
-// findBook finds the part of the workbook.
+// findBook returns the name of the workbook part.
 func (b *xlsxBook) findBook() (string, error) {
 	name := "xl/workbook.xml"
 	relations, err := b.relations("")
@@ -100,7 +100,7 @@ func (b *xlsxBook) findBook() (string, error) {
 	return name, nil
 }
 
-// decode reads a part that must be there.
+// decode reads a required part.
 func (b *xlsxBook) decode(name, root string, into any) error {
 	file := b.parts[partKey(name)]
 	if file == nil {
@@ -109,15 +109,15 @@ func (b *xlsxBook) decode(name, root string, into any) error {
 	return decode(file, root, into)
 }
 
-// relation is a pointer from one part to another.
+// relation is a reference from one part to another.
 type relation struct {
 	ID     string `xml:"Id,attr"`
-	Kind   string `xml:"Type,attr"` // its last step alone
+	Kind   string `xml:"Type,attr"` // the last step of the URI
 	Target string `xml:"Target,attr"`
 	Mode   string `xml:"TargetMode,attr"`
 }
 
-// relations reads the relations of a part, "" for those of the package. A part need not have any.
+// relations reads the relationships of a part, "" for those of the package. A part may have none.
 func (b *xlsxBook) relations(part string) ([]relation, error) {
 	folder, name := path.Split(part)
 	file := b.parts[partKey(path.Join(folder, "_rels", name+".rels"))]
@@ -138,7 +138,7 @@ func (b *xlsxBook) relations(part string) ([]relation, error) {
 	return inside, err
 }
 
-// readSheets takes in the names of the sheets and of their parts.
+// readSheets adds the names of the sheets and of their parts.
 func (b *xlsxBook) readSheets(book *Book, bookPart string, relations []relation) error {
 	var listed struct {
 		Sheets []struct {
@@ -166,7 +166,6 @@ func (b *xlsxBook) readSheets(book *Book, bookPart string, relations []relation)
 	return nil
 }
 
-// readSharedStrings takes in the shared texts.
 func (b *xlsxBook) readSharedStrings(part string) error {
 	var read struct {
 		All []richText `xml:"si"`
@@ -176,7 +175,6 @@ func (b *xlsxBook) readSharedStrings(part string) error {
 	return err
 }
 
-// rows reads one sheet.
 func (b *xlsxBook) rows(sheet int) ([][]string, error) {
 	var read struct {
 		Rows sheetCells `xml:"sheetData>row"`

@@ -7,11 +7,11 @@ import (
 	"unicode/utf16"
 )
 
-// richText is a text, of a cell or shared: plain, or a row of runs with formats of their own; readings of Far Eastern letters
-// (rPh) are no part of it.
+// richText is the text of a cell or a shared string: plain, or a sequence of formatted runs. Phonetic text (rPh) is
+// ignored.
 type richText string
 
-// UnmarshalXML reads one text.
+// UnmarshalXML implements xml.Unmarshaler.
 func (t *richText) UnmarshalXML(d *xml.Decoder, start xml.StartElement) error {
 	var read struct {
 		Plain []string `xml:"t"`
@@ -22,17 +22,17 @@ func (t *richText) UnmarshalXML(d *xml.Decoder, start xml.StartElement) error {
 	return err
 }
 
-// sheetCells reads the cells of a sheet, row by row.
+// sheetCells decodes the rows of a sheet.
 type sheetCells struct {
 	sharedStrings []richText
 	grid          grid
-	row, column   int // of the cell at hand, from 0
+	row, column   int // of the current cell, from 0
 }
 
-// rowCells reads the cells of the row at hand.
+// rowCells decodes the cells of the current row.
 type rowCells sheetCells
 
-// UnmarshalXML reads one row: one that says nothing of its number follows the one before.
+// UnmarshalXML decodes one row. A row without a number follows the previous one.
 func (s *sheetCells) UnmarshalXML(d *xml.Decoder, start xml.StartElement) error {
 	s.row, s.column = s.row+1, -1
 	for _, a := range start.Attr {
@@ -50,7 +50,7 @@ func (s *sheetCells) UnmarshalXML(d *xml.Decoder, start xml.StartElement) error 
 	}{(*rowCells)(s)}, &start)
 }
 
-// UnmarshalXML reads one cell: one that says nothing of its place follows the one before.
+// UnmarshalXML decodes one cell. A cell without a name follows the previous one.
 func (r *rowCells) UnmarshalXML(d *xml.Decoder, start xml.StartElement) error {
 	var cell struct {
 		Name   string `xml:"r,attr"`
@@ -73,7 +73,7 @@ func (r *rowCells) UnmarshalXML(d *xml.Decoder, start xml.StartElement) error {
 		r.column = column
 	}
 	var text string
-	switch { // the digits of two elements must not become one number
+	switch { // digits of two elements must not become one number
 	case len(cell.Values) > 1 || len(cell.Inline) > 1 || len(cell.Values) == 1 && len(cell.Values[0].Inner) > 0:
 		return damaged("cell %s has a value in several elements", cellName(r.row, r.column))
 	case cell.Kind == "inlineStr" && len(cell.Inline) == 1:
@@ -87,13 +87,13 @@ func (r *rowCells) UnmarshalXML(d *xml.Decoder, start xml.StartElement) error {
 	return r.grid.put(r.row, r.column, text)
 }
 
-// cellText is the text of a cell by its kind. Every value that its kind does not allow is an error: a wrong guess would be a
-// wrong rate.
+// cellText returns the text of a cell. A value that does not fit its type is an error: a wrong guess would be a wrong
+// rate.
 func (s *sheetCells) cellText(kind, value string) (string, error) {
 	switch kind {
-	case "str": // of a formula
+	case "str": // the result of a formula
 		return unescape(value), nil
-	case "e", "d": // an error's name; a date in ISO form
+	case "e", "d": // the name of an error; a date in ISO form
 		return value, nil
 	}
 	value = strings.TrimSpace(value)
@@ -124,7 +124,7 @@ func (s *sheetCells) cellText(kind, value string) (string, error) {
 	return "", damaged("cell %s is of kind %.40q, which does not exist", cellName(s.row, s.column), kind)
 }
 
-// unescape turns _x000D_, the form in which XLSX writes what XML can't hold, back into the letter.
+// unescape replaces _x000D_, the escape of characters that XML can't contain, by the character.
 func unescape(text string) string {
 	const escapeBytes = len("_x000D_")
 	var out []byte

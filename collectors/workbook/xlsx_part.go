@@ -8,13 +8,12 @@ import (
 	"io"
 )
 
-// bookRoot is the root element of the workbook's own part.
 const bookRoot = "workbook"
 
-// errOtherRoot says that a part is of another kind: the package of a text document looks like that of a workbook.
+// errOtherRoot means that the package is another kind of document, such as a text document.
 var errOtherRoot = errors.New("another root element")
 
-// elementLimits are the elements whose number in a part is limited.
+// elementLimits bounds the count of some elements in a part.
 var elementLimits = map[string]struct {
 	most int
 	of   string
@@ -24,21 +23,21 @@ var elementLimits = map[string]struct {
 	"si":           {sharedStringsMax, "shared texts"},
 }
 
-// partTokens gives the XML of one part of an XLSX to a decoder, token by token and within the limits: a decoder keeps whole what it
-// decodes.
+// partTokens passes the XML of one part to a decoder token by token, within the limits. A decoder keeps in memory
+// what it decodes.
 type partTokens struct {
 	source         io.Reader
-	decoder        *xml.Decoder // reads from the part itself, which counts the bytes
+	decoder        *xml.Decoder // reads through Read, which counts the bytes
 	root           string
-	tokenBytesLeft int            // bytes that may be read for the token at hand
-	elements       int            // so far
-	listed         map[string]int // those in lists, by name
+	tokenBytesLeft int // of the current token
+	elements       int
+	listed         map[string]int // elements of elementLimits, by name
 	depth          int
-	itemDepth      int // the depth of the cell or shared text at hand, 0 outside of one
-	itemBytesLeft  int // letters and elements that it may still have
+	itemDepth      int // of the current cell or shared string, 0 outside
+	itemBytesLeft  int // of the current cell or shared string; elements count too
 }
 
-// Read reads the unpacked bytes of the token at hand.
+// Read reads decompressed bytes of the current token.
 func (p *partTokens) Read(b []byte) (int, error) {
 	if p.tokenBytesLeft <= 0 {
 		return 0, tooLarge("one piece of XML has more than %d bytes", tokenBytesMax)
@@ -48,7 +47,7 @@ func (p *partTokens) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Token gives the next token, or says which limit it is beyond.
+// Token implements xml.TokenReader.
 func (p *partTokens) Token() (xml.Token, error) {
 	p.tokenBytesLeft = tokenBytesMax
 	token, err := p.decoder.Token()
@@ -71,12 +70,11 @@ func (p *partTokens) Token() (xml.Token, error) {
 		err = tooLarge("a text of more than %d bytes", textBytesMax)
 	}
 	if err != nil {
-		return nil, err // a decoder takes a token that comes with an error for a good one
+		return nil, err // a decoder takes a token that comes with an error as valid
 	}
 	return token, nil
 }
 
-// countElement counts an element.
 func (p *partTokens) countElement(name string) error {
 	if p.elements++; p.elements > elementsMax {
 		return tooLarge("more than %d elements", elementsMax)
@@ -98,8 +96,8 @@ func (p *partTokens) countElement(name string) error {
 	return nil
 }
 
-// decode reads a part to its end. That matters: only there is the checksum compared, and only there is it known that nothing
-// was cut off. Nothing that was decoded counts before decode has returned without an error.
+// decode reads a part to its end: only then the checksum is compared and a truncation noticed. On an error, into must
+// not be used.
 func decode(file *zip.File, root string, into any) error {
 	if err := checkSize(file); err != nil {
 		return err
@@ -108,7 +106,7 @@ func decode(file *zip.File, root string, into any) error {
 	if err != nil {
 		return damaged("part %s can't be unpacked: %v", file.Name, err)
 	}
-	defer func() { _ = source.Close() }() // reading alone has errors that count
+	defer func() { _ = source.Close() }() // only reading has errors that matter
 	p := &partTokens{source: source, root: root, listed: map[string]int{}}
 	p.decoder = xml.NewDecoder(p)
 	for decoder := xml.NewTokenDecoder(p); err == nil; {
@@ -128,7 +126,7 @@ func decode(file *zip.File, root string, into any) error {
 	return fmt.Errorf("%w; part %s, line %d, column %d", err, file.Name, line, column)
 }
 
-// checkSize refuses bombs by what the package says of a part. A part that holds more than it says is not read beyond that.
+// checkSize refuses decompression bombs by the sizes in the package. Larger content than that is not read.
 func checkSize(file *zip.File) error {
 	size := file.UncompressedSize64
 	if size > partBytesMax {
