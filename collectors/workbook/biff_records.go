@@ -62,7 +62,7 @@ type recordReader struct {
 func (r *recordReader) next() (record, error) {
 	rest := r.stream[r.offset:]
 	if len(rest) < recordHeader {
-		return record{}, damaged("the stream ends at byte %d, in the middle of a part: cut off?", r.offset)
+		return record{}, damaged("the stream ends at byte %d, within a substream: truncated?", r.offset)
 	}
 	length := int(binary.LittleEndian.Uint16(rest[2:]))
 	found := record{kind: int(binary.LittleEndian.Uint16(rest)), offset: r.offset}
@@ -97,7 +97,7 @@ func (r *recordReader) readBOF() (int, error) {
 	case first.kind != recordBOF && first.kind&0xFF == recordBOF&0xFF:
 		return 0, notWorkbook("a workbook of Excel 4 or older, which is not read")
 	case first.kind != recordBOF:
-		return 0, damaged("%s is not the beginning of a part", first.describe())
+		return 0, damaged("%s does not begin a substream", first.describe())
 	case len(first.data) < 4:
 		return 0, first.tooShort()
 	}

@@ -109,7 +109,7 @@ func (p *stringReader) readCharacters(length, flags int) (string, error) {
 			return "", err
 		}
 		if len(taken)%width != 0 {
-			return "", damaged("%s cuts a letter in two", p.first.describe())
+			return "", damaged("%s cuts a character in two", p.first.describe())
 		}
 		for i := 0; i < len(taken); i += width {
 			unit := uint16(taken[i])
@@ -137,13 +137,13 @@ func readSharedStrings(first record, data [][]byte) ([]string, error) {
 		return nil, err
 	}
 	if count > sharedStringsMax {
-		return nil, tooLarge("it has %d shared texts, the most is %d", count, sharedStringsMax)
+		return nil, tooLarge("it has %d shared strings, the most is %d", count, sharedStringsMax)
 	}
 	var texts []string
 	for len(texts) < count {
 		text, err := p.readString(2)
 		if err != nil {
-			return nil, fmt.Errorf("shared text %d of %d: %w", len(texts)+1, count, err)
+			return nil, fmt.Errorf("shared string %d of %d: %w", len(texts)+1, count, err)
 		}
 		texts = append(texts, text)
 	}

@@ -75,7 +75,7 @@ func wideText(text string) []byte {
 	return slices.Concat(le16(len(utf16.Encode([]rune(text)))), []byte{flagUTF16}, wide(text))
 }
 
-// sharedTable is the record of the shared texts.
+// sharedTable is the record of the shared strings.
 func sharedTable(texts ...[]byte) []byte {
 	return biffRecord(recordSST, le32(len(texts)), le32(len(texts)), slices.Concat(texts...))
 }

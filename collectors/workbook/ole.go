@@ -64,7 +64,7 @@ func workbookStream(body []byte) (stream []byte, err error) {
 		return nil, err
 	}
 	if file.Size > int64(len(body)) {
-		return nil, damaged("its stream %s should have %d bytes, but the whole file has %d: cut off?", file.Name, file.Size, len(body))
+		return nil, damaged("its stream %s should have %d bytes, but the whole file has %d: truncated?", file.Name, file.Size, len(body))
 	}
 	// A stream that fits into the file stays below these.
 	source.bytes, source.links = 2*len(body)+tableBytesMax, len(body)
@@ -89,7 +89,7 @@ func pickStream(container *mscfb.Reader) (*mscfb.File, error) {
 		}
 	}
 	if _, encrypted := found["EncryptedPackage"]; encrypted {
-		return nil, damaged("it is encrypted: it opens with a password only")
+		return nil, damaged("it is encrypted: it needs a password")
 	}
 	slices.Sort(names)
 	return nil, notWorkbook("an OLE container without a stream Workbook; it has %.200q", names)

@@ -21,7 +21,7 @@ func openXLS(body []byte) (*Book, error) {
 		return nil, err
 	}
 	if part != globalsSubstream {
-		return nil, notWorkbook("the stream begins with a part of kind %#04x, a workbook with %#04x", part, globalsSubstream)
+		return nil, notWorkbook("the stream begins with a substream of kind %#04x, a workbook with %#04x", part, globalsSubstream)
 	}
 	book, sheets := &Book{}, &xlsBook{stream: stream}
 	book.rows = sheets.rows
@@ -34,7 +34,7 @@ func openXLS(body []byte) (*Book, error) {
 		case recordEOF:
 			return book, nil
 		case recordFilePass:
-			return nil, damaged("it is encrypted: it opens with a password only")
+			return nil, damaged("it is encrypted: it needs a password")
 		case recordBoundSheet:
 			err = sheets.addSheet(book, r)
 		case recordSST:
@@ -65,7 +65,7 @@ func (b *xlsBook) addSheet(book *Book, r record) error {
 	}
 	start := int64(binary.LittleEndian.Uint32(r.data))
 	if start >= int64(len(b.stream)) {
-		return damaged("sheet %q should begin at byte %d, the stream has %d: cut off?", name, start, len(b.stream))
+		return damaged("sheet %q should begin at byte %d, the stream has %d: truncated?", name, start, len(b.stream))
 	}
 	if len(b.starts) == sheetsMax {
 		return tooLarge("it has more than %d sheets", sheetsMax)
@@ -77,7 +77,7 @@ func (b *xlsBook) addSheet(book *Book, r record) error {
 
 func (b *xlsBook) addSharedStrings(read *recordReader, r record) error {
 	if b.sharedStrings != nil {
-		return damaged("%s is a second table of shared texts", r.describe())
+		return damaged("%s is a second table of shared strings", r.describe())
 	}
 	data, err := read.continued(r)
 	if err != nil {
@@ -95,7 +95,7 @@ func (b *xlsBook) rows(sheet int) ([][]string, error) {
 		return nil, err
 	}
 	if part != sheetSubstream {
-		return nil, damaged("at byte %d is a part of kind %#04x, a worksheet has %#04x", b.starts[sheet], part, sheetSubstream)
+		return nil, damaged("at byte %d is a substream of kind %#04x, a worksheet has %#04x", b.starts[sheet], part, sheetSubstream)
 	}
 	cells := &cellReader{records: read, sharedStrings: b.sharedStrings}
 	for depth := 1; depth > 0; {
@@ -176,7 +176,7 @@ func (c *cellReader) value(r record, value []byte) (string, error) {
 	case recordLabelSST:
 		index := int64(binary.LittleEndian.Uint32(value))
 		if index >= int64(len(c.sharedStrings)) {
-			return "", damaged("%s wants shared text %d, there are %d", r.describe(), index, len(c.sharedStrings))
+			return "", damaged("%s wants shared string %d, there are %d", r.describe(), index, len(c.sharedStrings))
 		}
 		return c.sharedStrings[index], nil
 	case recordBoolErr:
@@ -293,7 +293,7 @@ func (r record) boolError(value byte, isError bool) (string, error) {
 	}
 	name, ok := names[value]
 	if !ok {
-		return "", damaged("%s has the value %d, which is neither a truth value nor an error", r.describe(), value)
+		return "", damaged("%s has the value %d, which is neither a boolean nor an error", r.describe(), value)
 	}
 	return name, nil
 }

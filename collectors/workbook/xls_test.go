@@ -196,9 +196,9 @@ func TestXLS_Refused(t *testing.T) {
 		{"an empty stream", ole(oleStream{"Workbook", nil}), ErrDamaged, "ends"},
 		{"no sheet", ole(oleStream{"Workbook", biffStream(nil)}), ErrDamaged, "no worksheet"},
 		{"a name twice", ole(oleStream{"Workbook", biffStream(nil, biffSheet{name: "A"}, biffSheet{name: "A"})}), ErrDamaged, "two sheets"},
-		{"the end is missing", ole(oleStream{"Workbook", noEnd[:len(noEnd)-4]}), ErrDamaged, "cut off"},
-		{"a text that is not there", xls(sharedTable(narrowText("Año")), label), ErrDamaged, "wants shared text 1, there are 1"},
-		{"fewer texts than said", xls(biffRecord(recordSST, le32(9), le32(9), narrowText("Año")), label), ErrDamaged, "shared text 2 of 9"},
+		{"the end is missing", ole(oleStream{"Workbook", noEnd[:len(noEnd)-4]}), ErrDamaged, "truncated"},
+		{"a text that is not there", xls(sharedTable(narrowText("Año")), label), ErrDamaged, "wants shared string 1, there are 1"},
+		{"fewer texts than said", xls(biffRecord(recordSST, le32(9), le32(9), narrowText("Año")), label), ErrDamaged, "shared string 2 of 9"},
 		{"two tables of texts", xls(slices.Concat(sharedTable(narrowText("a")), sharedTable(narrowText("b")))), ErrDamaged, "second table"},
 		{"two values", xls(nil, one, two), ErrDamaged, `cell A1 has two values, "1" and "2"`},
 		{"not a number", cell(recordNumber, 0, le32(0), le32(0x7FF80000)), ErrDamaged, "no number"},
@@ -213,7 +213,7 @@ func TestXLS_Refused(t *testing.T) {
 		{"a text without its formula", xls(nil, biffRecord(recordString, narrowText("x"))), ErrDamaged, "not there"},
 		{"a column too far", xls(nil, biffCell(recordRK, 0, 256, le32(2))), ErrTooLarge, "cell IW1"},
 		{"a label cut", xls(nil, biffCell(recordLabel, 0, 0, le16(9), []byte{0}, narrow("Año"))), ErrDamaged, "middle of a text"},
-		{"half a letter", xls(nil, biffCell(recordLabel, 0, 0, le16(9), []byte{1}, narrow("Año"))), ErrDamaged, "letter in two"},
+		{"half a letter", xls(nil, biffCell(recordLabel, 0, 0, le16(9), []byte{1}, narrow("Año"))), ErrDamaged, "character in two"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) { wantRefused(t, tt.body, tt.want, tt.says) })

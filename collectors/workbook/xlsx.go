@@ -61,13 +61,13 @@ func openPackage(body []byte) (map[string]*zip.File, error) {
 	}
 	archive, err := zip.NewReader(bytes.NewReader(body), int64(len(body)))
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) { // no file is written by these names
-		return nil, damaged("its package can't be read, was it cut off? %v", err)
+		return nil, damaged("its package can't be read, is it truncated? %v", err)
 	}
 	parts := make(map[string]*zip.File, len(archive.File))
 	for _, file := range archive.File {
 		name := partKey(file.Name)
 		if parts[name] != nil {
-			return nil, damaged("its package has two parts of the name %q", file.Name)
+			return nil, damaged("its package has two parts named %q", file.Name)
 		}
 		parts[name] = file
 	}

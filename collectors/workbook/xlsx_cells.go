@@ -68,7 +68,7 @@ func (r *rowCells) UnmarshalXML(d *xml.Decoder, start xml.StartElement) error {
 	if cell.Name != "" {
 		row, column, ok := parseCellName(cell.Name)
 		if !ok || row != r.row {
-			return damaged("row %d has a cell of the name %.40q", r.row+1, cell.Name)
+			return damaged("row %d has a cell named %.40q", r.row+1, cell.Name)
 		}
 		r.column = column
 	}
@@ -109,7 +109,7 @@ func (s *sheetCells) cellText(kind, value string) (string, error) {
 	case "s":
 		index, err := strconv.ParseUint(value, 10, 32)
 		if err != nil || index >= uint64(len(s.sharedStrings)) {
-			return "", damaged("cell %s wants shared text %.40q, there are %d", cellName(s.row, s.column), value, len(s.sharedStrings))
+			return "", damaged("cell %s wants shared string %.40q, there are %d", cellName(s.row, s.column), value, len(s.sharedStrings))
 		}
 		return string(s.sharedStrings[index]), nil
 	case "b":
@@ -119,7 +119,7 @@ func (s *sheetCells) cellText(kind, value string) (string, error) {
 		case "0", "false":
 			return "FALSE", nil
 		}
-		return "", damaged("cell %s should be a truth value and holds %.40q", cellName(s.row, s.column), value)
+		return "", damaged("cell %s should be a boolean and holds %.40q", cellName(s.row, s.column), value)
 	}
 	return "", damaged("cell %s is of kind %.40q, which does not exist", cellName(s.row, s.column), kind)
 }

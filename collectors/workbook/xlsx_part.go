@@ -20,7 +20,7 @@ var elementLimits = map[string]struct {
 }{
 	"Relationship": {partsMax, "relations"},
 	"sheet":        {sheetsMax, "sheets"},
-	"si":           {sharedStringsMax, "shared texts"},
+	"si":           {sharedStringsMax, "shared strings"},
 }
 
 // partTokens passes the XML of one part to a decoder token by token, within the limits. A decoder keeps in memory
@@ -40,7 +40,7 @@ type partTokens struct {
 // Read reads decompressed bytes of the current token.
 func (p *partTokens) Read(b []byte) (int, error) {
 	if p.tokenBytesLeft <= 0 {
-		return 0, tooLarge("one piece of XML has more than %d bytes", tokenBytesMax)
+		return 0, tooLarge("one XML token has more than %d bytes", tokenBytesMax)
 	}
 	n, err := p.source.Read(b[:min(len(b), p.tokenBytesLeft)])
 	p.tokenBytesLeft -= n
@@ -80,7 +80,7 @@ func (p *partTokens) countElement(name string) error {
 		return tooLarge("more than %d elements", elementsMax)
 	}
 	if p.depth > depthMax {
-		return damaged("elements in elements, deeper than %d", depthMax)
+		return damaged("elements are nested deeper than %d", depthMax)
 	}
 	if p.depth == 1 && name != p.root {
 		return fmt.Errorf("%w: %q, should be %q", errOtherRoot, name, p.root)

@@ -33,7 +33,7 @@ func TestXLSX_Cells(t *testing.T) {
 	}{
 		{"numbers", `<row r="1"><c r="A1"><v>58.949999999999996</v></c><c r="B1" t="n"><v>58.950000000000003</v></c><c r="C1"><v>1E-4</v></c>` +
 			`<c r="D1"><v>-0</v></c><c r="E1"><v> 7 </v></c></row>`, [][]string{{"58.949999999999996", "58.95", "0.0001", "0", "7"}}},
-		{"shared texts", row(1, `<c r="A1" t="s"><v>0</v></c><c r="B1" t="s"><v>1</v></c><c r="C1" t="s"><v>2</v></c><c r="D1" t="s"><v>3</v></c>`),
+		{"shared strings", row(1, `<c r="A1" t="s"><v>0</v></c><c r="B1" t="s"><v>1</v></c><c r="C1" t="s"><v>2</v></c><c r="D1" t="s"><v>3</v></c>`),
 			[][]string{{"Año", " Compra ", "Ax\r", "58.949999999999996"}}},
 		{"texts in cells", row(1, `<c r="A1" t="inlineStr"><is><t>Día</t></is></c><c r="B1" t="inlineStr"><is><r><t>Com</t></r><r><rPr><b/></rPr><t>pra</t></r>`+
 			`<rPh sb="0" eb="1"><t>no</t></rPh></is></c><c r="C1" t="str"><f>A1</f><v>Ven<!-- x -->ta</v></c>`), [][]string{{"Día", "Compra", "Venta"}}},
@@ -109,14 +109,14 @@ func TestXLSX_Refused(t *testing.T) {
 		want error
 		says string
 	}{
-		{"cut off", whole[:len(whole)-30], ErrDamaged, "cut off"},
-		{"only the signature", []byte("PK"), ErrDamaged, "cut off"},
+		{"cut off", whole[:len(whole)-30], ErrDamaged, "truncated"},
+		{"only the signature", []byte("PK"), ErrDamaged, "truncated"},
 		{"any zip", pack(t, xlsxPart{name: "a.txt", text: "hello"}), ErrNotWorkbook, "1 parts"},
 		{"a text document", pack(t, with(with(good, "_rels/.rels", relationsXML(relationXML("a", relationBook, "word/document.xml"))),
 			"word/document.xml", "<document/>")...), ErrNotWorkbook, `"document"`},
 		{"a binary workbook", part("_rels/.rels", relationsXML(relationXML("a", relationBook, "xl/workbook.bin"))), ErrNotWorkbook, "XLSB"},
 		{"no sheet part", part(sheet, ""), ErrDamaged, sheet},
-		{"no shared texts", part("xl/sharedStrings.xml", ""), ErrDamaged, "xl/sharedStrings.xml is missing"},
+		{"no shared strings", part("xl/sharedStrings.xml", ""), ErrDamaged, "xl/sharedStrings.xml is missing"},
 		{"a sheet that is something else", part(sheet, "<chartsheet/>"), ErrDamaged, `"chartsheet"`},
 		{"an empty sheet part", part(sheet, " "), ErrDamaged, "nothing"},
 		{"no sheet", part("xl/workbook.xml", "<workbook/>"), ErrDamaged, "no worksheet"},
@@ -127,7 +127,7 @@ func TestXLSX_Refused(t *testing.T) {
 		{"crossed elements", part(sheet, `<worksheet><sheetData></worksheet></sheetData>`), ErrDamaged, "line 1"},
 		{"no UTF-8", part(sheet, "<worksheet>\xff</worksheet>"), ErrDamaged, "UTF-8"},
 		{"an entity", part(sheet, `<!DOCTYPE a [<!ENTITY x "5">]><worksheet><sheetData><row><c><v>&x;</v></c></row></sheetData></worksheet>`), ErrDamaged, "entity"},
-		{"a text that is not there", cell(`<c t="s"><v>1</v></c>`), ErrDamaged, `shared text "1", there are 1`},
+		{"a text that is not there", cell(`<c t="s"><v>1</v></c>`), ErrDamaged, `shared string "1", there are 1`},
 		{"a text before the first", cell(`<c t="s"><v>-1</v></c>`), ErrDamaged, `"-1"`},
 		{"no number", cell(`<c><v>58,95</v></c>`), ErrDamaged, `holds "58,95"`},
 		{"two numbers", cell(`<c><v>5</v><v>8</v></c>`), ErrDamaged, "several elements"},
@@ -137,8 +137,8 @@ func TestXLSX_Refused(t *testing.T) {
 		{"a text of many elements", cell(`<c t="inlineStr"><is>` + strings.Repeat("<r/>", textBytesMax+1) + `</is></c>`), ErrTooLarge, "text"},
 		{"many relations", part("_rels/.rels", relationsXML(strings.Repeat(relationXML("a", "b", "c"), partsMax+1))), ErrTooLarge, "1000 relations"},
 		{"many sheets", part("xl/workbook.xml", "<workbook><sheets>"+strings.Repeat("<sheet/>", sheetsMax+1)+"</sheets></workbook>"), ErrTooLarge, "256 sheets"},
-		{"many texts", part("xl/sharedStrings.xml", "<sst>"+strings.Repeat("<si/>", sharedStringsMax+1)+"</sst>"), ErrTooLarge, "shared texts"},
-		{"neither true nor false", cell(`<c t="b"><v>2</v></c>`), ErrDamaged, "truth"},
+		{"many texts", part("xl/sharedStrings.xml", "<sst>"+strings.Repeat("<si/>", sharedStringsMax+1)+"</sst>"), ErrTooLarge, "shared strings"},
+		{"neither true nor false", cell(`<c t="b"><v>2</v></c>`), ErrDamaged, "boolean"},
 		{"an unknown kind", cell(`<c t="q"><v>2</v></c>`), ErrDamaged, `"q"`},
 		{"two values", cell(`<c r="A1"><v>1</v></c><c r="A1"><v>2</v></c>`), ErrDamaged, `cell A1 has two values, "1" and "2"`},
 		{"a cell of another row", cell(`<c r="A2"><v>1</v></c>`), ErrDamaged, `"A2"`},
