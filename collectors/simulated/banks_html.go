@@ -6,7 +6,6 @@ import "net/http"
 func bankPages() []route {
 	return []route{
 		htmlRoute("banreservas", "www.banreservas.com", "/", "banreservas.html"),
-		htmlRoute("banreservas", "www.banreservas.com", "/calculadoras/", "banreservas_calculadoras.html"),
 		htmlRoute("popular", "popularenlinea.com", "/personas/Paginas/Home.aspx", "popular.html"),
 		htmlRoute("scotiabank", "do.scotiabank.com", "/banca-personal/tarifas/tasas-de-cambio.html", "scotiabank.html"),
 		htmlRoute("lopez-de-haro", "www.blh.com.do", "/productos/compra-y-venta-de-divisas/", "blh.html"), //nolint:misspell // Spanish
@@ -21,13 +20,11 @@ func bankPages() []route {
 		htmlRoute("bonanza", "www.bonanzabanco.com.do", "/", "bonanza.html"),
 		htmlRoute("apap", "www.apap.com.do", "/", "apap.html"),
 		htmlRoute("la-nacional", "www.alnap.com.do", "/", "alnap.html"),
-		htmlRoute("la-nacional", "asociacionlanacional.com.do", "/", "alnap.html"),
 		htmlRoute("peravia", "asociacionperavia.com.do", "/", "peravia.html"),
 		htmlRoute("caribe-express", "caribeexpress.com.do", "/", "caribe_express.html"),
 		htmlRoute("agente-la-nacional", "acn.com.do", "/", "acn.html"),
 		htmlRoute("quezada", "quezada.do", "/", "quezada.html"),
 		htmlRoute("quezada", "agentedecambioquezada.com", "/divisas.html", "quezada_divisas.html"),
-		htmlRoute("quezada", "www.agentedecambioquezada.com", "/divisas.html", "quezada_divisas.html"),
 		plainTextRoute("dollarcompra", "USD", true), plainTextRoute("dollarventa", "USD", false),
 		plainTextRoute("eurocompra", "EUR", true), plainTextRoute("euroventa", "EUR", false),
 	}

@@ -39,29 +39,17 @@ func banreservasRates(v *pageData) document {
 		jsonStringOrNull(usd.Buy), jsonStringOrNull(usd.Sell), jsonStringOrNull(eur.Buy), jsonStringOrNull(eur.Sell))
 }
 
-// popularRates is a SharePoint list, in the form that the Accept header asks for.
+// popularRates is a SharePoint list in its verbose form.
 func popularRates(v *pageData) document {
 	usd, eur := v.Quote("popular", "USD"), v.Quote("popular", "EUR")
-	accept := v.request.Header.Get("Accept")
-	if !strings.Contains(accept, "json") {
-		return popularAtom(usd, eur)
-	}
-	fields := fmt.Sprintf(`"Id":1,"Title":"Tasas","ItemID":"1","DollarBuyRate":%s,"DollarSellRate":%s,"EuroBuyRate":%s,"EuroSellRate":%s,`+
-		`"Modified":"%s","AuthorId":58,"OData__UIVersionString":"60.0","GUID":"0f58b9c1-59aa-4e6f-9d0b-7a3e5d6c1b60"`,
-		jsonStringOrNull(usd.Buy), jsonStringOrNull(usd.Sell), jsonStringOrNull(eur.Buy), jsonStringOrNull(eur.Sell), v.Now.UTC().Format("2006-01-02T15:04:05Z"))
-	if !strings.Contains(accept, "odata=verbose") {
-		return jsonDocument(`{"odata.metadata":"https://popularenlinea.com/_api/$metadata#SP.ListData.RatesListItems","value":[{%s}]}`, fields)
-	}
 	d := jsonDocument(`{"d":{"results":[{"__metadata":{"id":"Web/Lists(guid'5890')/Items(1)","etag":"\"5957\"","type":"SP.Data.RatesListItem"},`+
-		`"FirstUniqueAncestorSecurableObject":{"__deferred":{"uri":"https://popularenlinea.com/_api/Items(1)/First"}},%s}]}}`, fields)
+		`"FirstUniqueAncestorSecurableObject":{"__deferred":{"uri":"https://popularenlinea.com/_api/Items(1)/First"}},`+
+		`"Id":1,"Title":"Tasas","ItemID":"1","DollarBuyRate":%s,"DollarSellRate":%s,"EuroBuyRate":%s,"EuroSellRate":%s,`+
+		`"Modified":"%s","AuthorId":58,"OData__UIVersionString":"60.0","GUID":"0f58b9c1-59aa-4e6f-9d0b-7a3e5d6c1b60"}]}}`,
+		jsonStringOrNull(usd.Buy), jsonStringOrNull(usd.Sell), jsonStringOrNull(eur.Buy), jsonStringOrNull(eur.Sell),
+		v.Now.UTC().Format("2006-01-02T15:04:05Z"))
 	d.contentType = "application/json;odata=verbose;charset=utf-8"
 	return d
-}
-
-func popularAtom(usd, eur shownQuote) document {
-	body := fmt.Sprintf(`<?xml version="1.0" encoding="utf-8"?><feed xmlns="http://www.w3.org/2005/Atom" xmlns:d="http://schemas.microsoft.com/ado/2007/08/dataservices" xmlns:m="http://schemas.microsoft.com/ado/2007/08/dataservices/metadata"><entry><content type="application/xml"><m:properties><d:Id m:type="Edm.Int32">1</d:Id><d:ItemID>1</d:ItemID><d:DollarBuyRate>%s</d:DollarBuyRate><d:DollarSellRate>%s</d:DollarSellRate><d:EuroBuyRate>%s</d:EuroBuyRate><d:EuroSellRate>%s</d:EuroSellRate></m:properties></content></entry></feed>`,
-		usd.Buy, usd.Sell, eur.Buy, eur.Sell)
-	return document{contentType: "application/atom+xml;type=feed;charset=utf-8", body: []byte(body)}
 }
 
 func bhdRates(v *pageData) document {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tasard/tasard/engine"
@@ -18,20 +17,12 @@ const (
 
 // bcrdRoutes are the sites of the central bank.
 func bcrdRoutes() []route {
-	var all []route
-	for path, file := range map[string]string{
-		"/": "bcrd.html", "/SectorExterno/HistoricoTasas": "bcrd_historico.html", "/SectorExterno/CertificacionTasas": "bcrd_historico.html",
-	} {
-		r := htmlRoute("bcrd", centralBank, path, file)
-		r.cookies = bcrdCookies()
-		all = append(all, r)
-	}
-	for path, render := range map[string]func(*pageData) document{
-		"/Home/GetActualExchangeRate": bcrdActual, "/Home/GetHistoricalExchangeRates": bcrdRange,
-		"/Home/GetExchangeRateBySingleDate": bcrdSingle,
-	} {
-		all = append(all, route{method: http.MethodPost, host: centralBank, path: path, institution: "bcrd", accepts: hasBCRDCookies, render: render})
-	}
+	history := htmlRoute("bcrd", centralBank, "/SectorExterno/HistoricoTasas", "bcrd_historico.html")
+	history.cookies = bcrdCookies()
+	all := []route{history, {
+		method: http.MethodPost, host: centralBank, path: "/Home/GetActualExchangeRate", institution: "bcrd",
+		accepts: hasBCRDCookies, render: bcrdActual,
+	}}
 	for file, render := range map[string]func(*pageData) document{
 		"TASA_DOLAR_REFERENCIA_MC.xlsx": bcrdDollars, "TASAS_CONVERTIBLES_OTRAS_MONEDAS.xlsx": bcrdOthers,
 	} {
@@ -63,51 +54,14 @@ func hasBCRDCookies(r *http.Request) bool {
 	return true
 }
 
-// bcrdEnvelope is what the framework puts around every answer.
-func bcrdEnvelope(result string) document {
-	return jsonDocument(`{"result":%s,"targetUrl":null,"success":true,"error":null,"unAuthorizedRequest":false,"__abp":true}`, result)
-}
-
 func bcrdActual(v *pageData) document {
 	l := v.Quote("bcrd", "USD")
-	return bcrdEnvelope(fmt.Sprintf(`{"actualPurchaseValue":%s,"actualPurchaseInteranualValue":4.4777,"actualPurchaseAccumulatedValue":6.682,`+
+	return jsonDocument(`{"result":{"actualPurchaseValue":%s,"actualPurchaseInteranualValue":4.4777,"actualPurchaseAccumulatedValue":6.682,`+
 		`"actualSellingValue":%s,"actualSellingInteranualValue":4.4228,"actualSellingAccumulatedValue":6.694,"date":"%sT00:00:00Z",`+
 		`"actualPurchaseInteranualValueFormatted":"4.5","actualPurchaseAccumulatedValueFormatted":"6.7","actualPurchaseValueFormatted":%s,`+
-		`"actualSellingInteranualValueFormatted":"4.4","actualSellingAccumulatedValueFormatted":"6.7","actualSellingValueFormatted":%s}`,
-		jsonNumberOrNull(l.Buy), jsonNumberOrNull(l.Sell), l.Date, jsonStringOrNull(l.Buy), jsonStringOrNull(l.Sell)))
-}
-
-// bcrdRange is empty for days without a rate.
-func bcrdRange(v *pageData) document {
-	from, to := formDay(v.request, "fromDate"), formDay(v.request, "toDate")
-	var items []string
-	for _, day := range v.referenceRates() {
-		if l := day.quotes["USD"]; day.date >= from && day.date <= to {
-			items = append(items, fmt.Sprintf(`{"purchaseValue":%s,"sellingValue":%s,"date":"%sT00:00:00Z"}`, jsonNumberOrNull(l.Buy), jsonNumberOrNull(l.Sell), day.date))
-		}
-	}
-	return bcrdEnvelope(fmt.Sprintf(`{"totalCount":%d,"items":[%s]}`, len(items), strings.Join(items, ",")))
-}
-
-func bcrdSingle(v *pageData) document {
-	wanted := formDay(v.request, "fromDate")
-	for _, day := range v.referenceRates() {
-		if l := day.quotes["USD"]; day.date == wanted {
-			return bcrdEnvelope(fmt.Sprintf(`{"buyingValue":%s,"sellingValue":%s,"exchangeRateDate":"%sT00:00:00Z"}`,
-				jsonNumberOrNull(l.Buy), jsonNumberOrNull(l.Sell), day.date))
-		}
-	}
-	return bcrdEnvelope("null")
-}
-
-// formDay is the day of a field such as 2026-09-17T00:00:00.000Z; no day when it is none.
-func formDay(r *http.Request, field string) engine.Date {
-	text, _, _ := strings.Cut(r.Form.Get(field), "T")
-	day, err := engine.ParseDate(text)
-	if err != nil {
-		return 0
-	}
-	return day
+		`"actualSellingInteranualValueFormatted":"4.4","actualSellingAccumulatedValueFormatted":"6.7","actualSellingValueFormatted":%s},"targetUrl":null,"success":true,"error":null,`+
+		`"unAuthorizedRequest":false,"__abp":true}`,
+		jsonNumberOrNull(l.Buy), jsonNumberOrNull(l.Sell), l.Date, jsonStringOrNull(l.Buy), jsonStringOrNull(l.Sell))
 }
 
 // referenceQuotes is one day of the reference, by currency.
@@ -180,12 +134,28 @@ func bcrdOthers(v *pageData) document {
 	return bcrdWorkbook(v, []sheet{{"Diario", rows}, {"PromMensual", [][]string{{"Año", "Mes", "EURO"}, {"2025", "Ene", "64.1203"}}}})
 }
 
+// bcrdWorkbook writes a workbook with the date of the newest rate. Its faults are put in here.
 func bcrdWorkbook(v *pageData, sheets []sheet) document {
 	modified := v.Now
 	if l := v.Quote("bcrd", "USD"); l.Date != 0 {
 		modified = localDay(l.Date).Add(HistoryHour * time.Hour)
 	}
-	return document{contentType: contentWorkbook, body: workbook(sheets), modified: modified}
+	padding := int64(0)
+	switch v.fault {
+	case Bomb:
+		padding = sheetBytes
+	case Layout:
+		for _, s := range sheets {
+			for _, row := range s.rows {
+				for i, text := range row {
+					if len(text) >= 4 && !jsonNumber.MatchString(text) {
+						row[i] = "Col. " + text + " (n)"
+					}
+				}
+			}
+		}
+	}
+	return document{contentType: contentWorkbook, body: workbook(sheets, padding), modified: modified}
 }
 
 // dayCells are year, month and day as the central bank writes them.

@@ -12,90 +12,75 @@ import (
 )
 
 const (
-	otherHost  = "sitio-de-otro.example" // for which the certificate of WrongName is, and where Redirect leads
-	validFrom  = 2000                    // years: whatever the clock of a test says, it is between them
+	otherHost  = "sitio-de-otro.example" // the host of the certificate of WrongName, and the target of Redirect
+	validFrom  = 2000                    // years: the clock of any test is between them
 	validUntil = 2199
 	expiredIn  = 2001
 )
 
-// certificateSet is the authority of a Site, with the certificates that it made.
+// certificateSet is the certificate authority of a Site, with the certificates that it signed.
 type certificateSet struct {
 	roots  *x509.CertPool
 	good   *tls.Certificate
 	faulty map[Fault]*tls.Certificate
 }
 
-// generate makes an authority and its certificates.
+// generate makes a certificate authority and its certificates.
 func (s *certificateSet) generate(hosts []string) error {
-	authority, err := newAuthority()
-	if err != nil {
-		return err
+	var failed error
+	issue := func(issuer *tls.Certificate, until int, hosts ...string) *tls.Certificate {
+		certificate, err := newCertificate(issuer, until, hosts)
+		if failed == nil {
+			failed = err
+		}
+		return certificate
 	}
-	stranger, err := newAuthority()
-	if err != nil {
-		return err
+	authority, otherAuthority := issue(nil, validUntil), issue(nil, validUntil)
+	if failed != nil {
+		return failed
 	}
-	s.roots, s.faulty = x509.NewCertPool(), map[Fault]*tls.Certificate{}
-	s.roots.AddCert(authority.certificate)
-	if s.good, err = authority.sign(hosts, validUntil); err != nil {
-		return err
+	s.roots = x509.NewCertPool()
+	s.roots.AddCert(authority.Leaf)
+	s.good = issue(authority, validUntil, hosts...)
+	s.faulty = map[Fault]*tls.Certificate{
+		WrongName:     issue(authority, validUntil, otherHost),
+		Expired:       issue(authority, expiredIn, hosts...),
+		UnknownSigner: issue(otherAuthority, validUntil, hosts...),
 	}
-	if s.faulty[WrongName], err = authority.sign([]string{otherHost}, validUntil); err != nil {
-		return err
-	}
-	if s.faulty[Expired], err = authority.sign(hosts, expiredIn); err != nil {
-		return err
-	}
-	s.faulty[UnknownSigner], err = stranger.sign(hosts, validUntil)
-	return err
+	return failed
 }
 
-// authority signs certificates.
-type authority struct {
-	certificate *x509.Certificate
-	key         *ecdsa.PrivateKey
-}
-
-func newAuthority() (*authority, error) {
+// newCertificate makes a certificate for hosts, signed by issuer; without an issuer that of a certificate authority.
+func newCertificate(issuer *tls.Certificate, until int, hosts []string) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
 	}
+	made := &tls.Certificate{PrivateKey: key}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "tasard demo"},
-		NotBefore: firstOf(validFrom), NotAfter: firstOf(validUntil), IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		return nil, err
-	}
-	certificate, err := x509.ParseCertificate(der)
-	return &authority{certificate, key}, err
-}
-
-func (a *authority) sign(hosts []string, until int) (*tls.Certificate, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: hosts[0]}, DNSNames: hosts,
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "tasard demo"}, DNSNames: hosts,
 		NotBefore: firstOf(validFrom), NotAfter: firstOf(until), KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, &key.PublicKey, a.key)
+	if issuer == nil {
+		template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
+		template.ExtKeyUsage = nil
+		issuer = &tls.Certificate{PrivateKey: key, Leaf: template}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, issuer.Leaf, &key.PublicKey, issuer.PrivateKey)
 	if err != nil {
 		return nil, err
 	}
-	return &tls.Certificate{Certificate: [][]byte{der, a.certificate.Raw}, PrivateKey: key}, nil
+	made.Certificate = append([][]byte{der}, issuer.Certificate...)
+	made.Leaf, err = x509.ParseCertificate(der)
+	return made, err
 }
 
 func firstOf(year int) time.Time { return time.Date(year, time.January, 1, 0, 0, 0, 0, time.UTC) }
 
-// certificate is the one for a handshake: the good one, or what the host's fault wants.
+// certificate returns the certificate for a handshake: the good one, or what the fault of the host demands.
 func (s *Site) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-	if on := s.faults.take(Fault.ofHandshake, hello.ServerName); on.fault != "" {
+	if on := s.faults.find(Fault.ofHandshake, hello.ServerName); on.fault != "" {
 		return s.certificates.faulty[on.fault], nil
 	}
 	return s.certificates.good, nil

@@ -1,6 +1,7 @@
 package simulated
 
 import (
+	"archive/zip"
 	"bytes"
 	"crypto/x509"
 	"errors"
@@ -43,8 +44,8 @@ func TestFaults_Show(t *testing.T) {
 	}
 }
 
-// TestFaults_Times wants a fault to end by itself, to be mended, and to reach no neighbour.
-func TestFaults_Times(t *testing.T) {
+// TestFaults_Targets wants a fault to last until it is cleared, and to reach no neighbour.
+func TestFaults_Targets(t *testing.T) {
 	site := shared()
 	client := siteClient(t, site)
 	statuses := func(address string, times int) string {
@@ -54,9 +55,13 @@ func TestFaults_Times(t *testing.T) {
 		}
 		return strings.Join(all, " ")
 	}
-	must(t, site.SetFaultTimes("demo-bhd-site", ServerError, 2))
-	if got := statuses(bhdAddress, 4); got != "500 500 200 200" {
-		t.Errorf("twice: %s", got)
+	must(t, site.SetFault("demo-bhd-site", ServerError))
+	if got := statuses(bhdAddress, 2); got != "500 500" {
+		t.Errorf("a fault: %s", got)
+	}
+	site.ClearFaults("demo-bhd-site")
+	if got := statuses(bhdAddress, 2); got != "200 200" {
+		t.Errorf("no fault any more: %s", got)
 	}
 	must(t, site.SetFault("banreservas-json", TooMany))
 	if got := statuses("https://www.banreservas.com/", 2); got != "200 200" {
@@ -124,12 +129,12 @@ func TestFaults_Sizes(t *testing.T) {
 	if w.bytes > 12<<20 || w.header.Get("Content-Encoding") != "gzip" {
 		t.Errorf("%d bytes, packed as %q", w.bytes, w.header.Get("Content-Encoding"))
 	}
-	book := site.Document("bcrd-usd", 0)
-	if got := bloatedWorkbook(book.Body); len(got) > 1<<20 || !bytes.HasPrefix(got, []byte("PK")) {
-		t.Errorf("the workbook has %d bytes", len(got))
-	}
-	if got := bloatedWorkbook([]byte("no workbook")); string(got) != "no workbook" {
-		t.Errorf("got %q", got)
+	must(t, site.SetFault("bcrd-usd", Bomb))
+	book := site.Document("bcrd-usd", 0).Body
+	archive, err := zip.NewReader(bytes.NewReader(book), int64(len(book)))
+	must(t, err)
+	if len(book) > 1<<20 || archive.File[0].UncompressedSize64 < sheetBytes {
+		t.Errorf("the workbook has %d bytes, its first sheet %d", len(book), archive.File[0].UncompressedSize64)
 	}
 }
 

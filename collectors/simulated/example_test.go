@@ -50,5 +50,5 @@ func Example() {
 	// Output:
 	// bhd USD 56.45 60.2
 	// bhd EUR 65.55 71.15
-	// empty: GET https://backend.bhd.com.do/api/modal-cambio-rate?populate=deep: an answer without a body, found 200 OK
+	// empty: GET https://backend.bhd.com.do/api/modal-cambio-rate?populate=deep: a response without a body, found 200 OK
 }

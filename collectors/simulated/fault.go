@@ -77,24 +77,19 @@ func (f Fault) ofAnswer() bool { return !f.ofHandshake() }
 
 // activeFault is a fault that is on; the zero broken is none.
 type activeFault struct {
-	fault     Fault
-	remaining int              // how often still; 0 = until it is mended
-	frozen    func() *snapshot // of Frozen: what there was to see the day before its first answer
+	fault  Fault
+	frozen func() *snapshot // of Frozen: what there was to see the day before its first answer
 }
 
 // activeFaults is what is broken, by host or source id.
 type activeFaults struct {
 	mu       sync.Mutex
-	byTarget map[string]*activeFault
+	byTarget map[string]activeFault
 }
 
-// SetFault switches a fault on, until ClearFaults. target is a host name or the id of a definition, with or without demo-. A source's
-// fault is seen by whoever asks for a document of that source, a host's by whoever asks for anything of it. A target has one
-// fault at a time.
-func (s *Site) SetFault(target string, fault Fault) error { return s.SetFaultTimes(target, fault, 0) }
-
-// SetFaultTimes switches a fault on for so many answers; 0 = until ClearFaults.
-func (s *Site) SetFaultTimes(target string, fault Fault, times int) error {
+// SetFault switches a fault on until ClearFaults. target is a host name or the id of a definition, with or without demo-. The fault
+// of a source affects requests for a document of that source, the fault of a host all its requests. A target has one fault at a time.
+func (s *Site) SetFault(target string, fault Fault) error {
 	if _, err := ReadFault(string(fault)); err != nil {
 		return err
 	}
@@ -102,7 +97,7 @@ func (s *Site) SetFaultTimes(target string, fault Fault, times int) error {
 	if err != nil {
 		return err
 	}
-	on := &activeFault{fault: fault, remaining: times}
+	on := activeFault{fault: fault}
 	if fault == Frozen {
 		on.frozen = sync.OnceValue(func() *snapshot { return s.market.snapshot().dayBefore() })
 	}
@@ -138,30 +133,14 @@ func (s *Site) faultTarget(name string, fault Fault) (string, error) {
 	return "", fmt.Errorf("%q is neither the id of a source nor a host that the simulated site answers for", name)
 }
 
-// take is the fault that one of the targets has now, if it is wanted, and counts it.
-func (b *activeFaults) take(wanted func(Fault) bool, targets ...string) activeFault {
+// find returns the first fault that one of the targets has and that matches; the zero activeFault is none.
+func (b *activeFaults) find(matches func(Fault) bool, targets ...string) activeFault {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, target := range targets {
-		on, ok := b.byTarget[target]
-		if !ok || !wanted(on.fault) {
-			continue
+		if on, ok := b.byTarget[target]; ok && matches(on.fault) {
+			return on
 		}
-		taken := *on
-		if on.remaining > 0 {
-			if on.remaining--; on.remaining == 0 {
-				delete(b.byTarget, target)
-			}
-		}
-		return taken
 	}
 	return activeFault{}
-}
-
-// has reports a fault without counting it.
-func (b *activeFaults) has(wanted func(Fault) bool, target string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	on, ok := b.byTarget[target]
-	return ok && wanted(on.fault)
 }

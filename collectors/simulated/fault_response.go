@@ -98,8 +98,8 @@ func sendHuge(w http.ResponseWriter, d document) {
 // sendBomb sends little that unpacks to very much: many members of one gzip stream, or a workbook with a sheet of blanks.
 func (s *Site) sendBomb(w http.ResponseWriter, d document) {
 	w.Header().Set("Content-Type", d.contentType)
-	if d.contentType == contentWorkbook {
-		_, _ = w.Write(bloatedWorkbook(d.body)) // the client may be gone
+	if d.contentType == contentWorkbook { // it was made with padding
+		_, _ = w.Write(d.body) // the client may be gone
 		return
 	}
 	w.Header().Set("Content-Encoding", "gzip")
@@ -167,10 +167,8 @@ func redesigned(d document) []byte {
 		}
 	case strings.HasPrefix(d.contentType, "text/plain"):
 		changes = []change{{`^`, `v2;`}}
-	case d.contentType == contentWorkbook:
-		return redesignedWorkbook(d.body)
-	case strings.Contains(d.contentType, "xml"):
-		changes = []change{{`<(/?)d:(\w+)`, `<${1}d:Nuevo$2`}}
+	case d.contentType == contentWorkbook: // it was made with other headings
+		return d.body
 	}
 	body := slices.Clone(d.body)
 	for _, c := range changes {

@@ -18,7 +18,7 @@ func aggregatorRoutes() []route {
 			render: func(v *pageData) document { return infodolarPage(v, currency) }}
 	}
 	return []route{
-		infodolar("/", "USD"), infodolar("/precio-euro.aspx", "EUR"), infodolar("/precio-euro-provincia-santo-domingo.aspx", "EUR"),
+		infodolar("/", "USD"), infodolar("/precio-euro.aspx", "EUR"),
 		{method: http.MethodGet, host: "livedolar.do", path: "/api/rates", render: livedolar},
 		{method: http.MethodGet, host: "api.indexa.do", path: "/api/rates", render: indexa},
 	}

@@ -54,10 +54,12 @@ type document struct {
 // ServeHTTP answers as the host that is asked.
 func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := hostName(r.Host)
-	if s.faults.has(Fault.ofHandshake, name) {
+	if s.faults.find(Fault.ofHandshake, name).fault != "" {
 		panic(http.ErrAbortHandler) // a connection from before the fault: the client has to shake hands again
 	}
-	defer s.requestLog.begin(name, r)()
+	if s.observe != nil {
+		s.observe(r)
+	}
 	r.Body = http.MaxBytesReader(w, r.Body, formBytesMax)
 	r.URL.Host = name
 	at := s.find(r.Method, r.URL)
@@ -65,7 +67,7 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if at != nil {
 		targets = at.targets()
 	}
-	on := s.faults.take(Fault.ofAnswer, targets...)
+	on := s.faults.find(Fault.ofAnswer, targets...)
 	if r.Method == http.MethodPost && !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") {
 		_ = r.ParseForm() // a body that is no form has no fields
 	} else {

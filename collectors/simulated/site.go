@@ -41,8 +41,8 @@ type Site struct {
 	routes       map[string][]*route // by method and host
 	hosts        []string
 	faults       activeFaults
-	requestLog   requestLog
-	blanks       func() []byte // a member of a gzip stream, of very many blanks
+	observe      func(*http.Request) // of tests: called with every request, nil = none
+	blanks       func() []byte       // a member of a gzip stream, of very many blanks
 	certificates certificateSet
 
 	listeners []net.Listener
@@ -56,8 +56,7 @@ type Site struct {
 func NewSite(c SiteConfig) *Site {
 	s := &Site{
 		market: c.Market, clock: c.Clock, pace: c.Pace, definitions: source.DefaultSet(), routes: map[string][]*route{},
-		faults: activeFaults{byTarget: map[string]*activeFault{}}, blanks: sync.OnceValue(gzippedBlanks), closing: make(chan struct{}),
-		requestLog: requestLog{hosts: map[string]*hostRequests{}},
+		faults: activeFaults{byTarget: map[string]activeFault{}}, blanks: sync.OnceValue(gzippedBlanks), closing: make(chan struct{}),
 	}
 	if s.pace == 0 {
 		s.pace = time.Second
@@ -227,7 +226,7 @@ func (s *Site) Document(sourceID string, page int) *source.Document {
 	}
 	requests := d.Pages[page].Requests
 	request := requestOf(&requests[len(requests)-1], at)
-	v := s.pageData(request, s.faults.take(Fault.ofAnswer, at.targets()...))
+	v := s.pageData(request, s.faults.find(Fault.ofAnswer, at.targets()...))
 	made := v.document(at)
 	return &source.Document{
 		URL: request.URL.String(), ContentType: made.contentType, Body: made.body, FetchedAt: v.Now,

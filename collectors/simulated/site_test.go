@@ -8,11 +8,10 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/url"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,36 +59,6 @@ func TestSite_Cookies(t *testing.T) {
 	for _, test := range tests {
 		if got := ask(test.cookies); got > 0 != test.good {
 			t.Errorf("%s: %d bytes", test.name, got)
-		}
-	}
-}
-
-// TestSite_CentralBankByDate asks for days and ranges, with and without a rate.
-func TestSite_CentralBankByDate(t *testing.T) {
-	site := shared()
-	client := siteClient(t, site)
-	get(t, client, "https://"+centralBank+"/SectorExterno/CertificacionTasas")
-	tests := []struct {
-		path, from, to string
-		values         int
-	}{
-		{"GetHistoricalExchangeRates", "2026-09-14", "2026-09-18", 5},
-		{"GetHistoricalExchangeRates", "2026-09-19", "2026-09-20", 0}, // a weekend
-		{"GetHistoricalExchangeRates", "nonsense", "2026-09-13", 0},
-		{"GetExchangeRateBySingleDate", "2026-09-18T00:00:00.000Z", "", 1},
-		{"GetExchangeRateBySingleDate", "2026-09-19T00:00:00.000Z", "", 0},
-	}
-	for _, test := range tests {
-		form := url.Values{"fromDate": {test.from}, "toDate": {test.to}, "isForReporting": {"true"}}
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+centralBank+"/Home/"+test.path, strings.NewReader(form.Encode()))
-		must(t, err)
-		r.Header.Set("Content-Type", formContent)
-		body := sendRequest(t, client, r).body
-		if got := bytes.Count(body, []byte(`"sellingValue"`)); got != test.values {
-			if test.path == "GetHistoricalExchangeRates" && test.from == "nonsense" && got > 0 {
-				continue // no first day is from the beginning
-			}
-			t.Errorf("%s from %s: %d values in %s", test.path, test.from, got, body)
 		}
 	}
 }
@@ -150,19 +119,6 @@ func TestSite_CharacterSets(t *testing.T) {
 	}
 }
 
-// TestSite_Popular wants the list in each of the forms that SharePoint knows.
-func TestSite_Popular(t *testing.T) {
-	site := shared()
-	address := "https://popularenlinea.com/_api/web/lists/getbytitle('Rates')/items?$filter=ItemID%20eq%20'1'"
-	for accept, wanted := range map[string]string{
-		"application/json;odata=verbose": `{"d":{"results":[{`, "application/json": `"value":[{`, "*/*": "<d:DollarBuyRate>",
-	} {
-		if body := get(t, siteClient(t, site), address, "Accept", accept).body; !bytes.Contains(body, []byte(wanted)) {
-			t.Errorf("%s: %s", accept, body)
-		}
-	}
-}
-
 // TestSite_SilentInstitutions wants 503 where the market has nothing to say, and its row gone from the aggregator.
 func TestSite_SilentInstitutions(t *testing.T) {
 	market := NewMarket(1)
@@ -187,45 +143,11 @@ func TestSite_SilentInstitutions(t *testing.T) {
 	}
 }
 
-// TestSite_Visits wants the log to tell how many came, how many at once, and as whom.
-func TestSite_Visits(t *testing.T) {
-	site := startSite(t, SiteConfig{})
-	client := siteClient(t, site)
-	must(t, site.SetFault("qik.do", Hang))
-	ctx, cancel := context.WithCancel(t.Context())
-	var together sync.WaitGroup
-	for range 3 {
-		together.Go(func() {
-			r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://qik.do/", nil)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			r.Header.Set("User-Agent", "visitor/1")
-			if response, err := client.Do(r); err == nil {
-				response.Body.Close()
-			}
-		})
-	}
-	await(t, "three requests have come", func() bool { return len(site.Requests()) == 3 })
-	cancel()
-	together.Wait()
-	site.ClearFaults("qik.do")
-	get(t, client, bhdAddress, "User-Agent", "visitor/2")
-
-	want := []HostStats{{"backend.bhd.com.do", 1, 1, []string{"visitor/2"}}, {"qik.do", 3, 3, []string{"visitor/1"}}}
-	if got := site.HostStats(); !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
-	last := site.Requests()[3]
-	if last.Host != "backend.bhd.com.do" || last.Method != http.MethodGet || last.Path != "/api/modal-cambio-rate?populate=deep" {
-		t.Errorf("got %+v", last)
-	}
-}
-
 // TestSite_CloseWaits wants Close to end answers that would never end, and to wait for them.
 func TestSite_CloseWaits(t *testing.T) {
 	site := startSite(t, SiteConfig{Pace: time.Hour})
+	var requests atomic.Int32
+	site.observe = func(*http.Request) { requests.Add(1) }
 	transport := &http.Transport{DialContext: site.Dial, TLSClientConfig: &tls.Config{RootCAs: site.Roots()}}
 	var reading sync.WaitGroup
 	for host, fault := range map[string]Fault{"backend.bhd.com.do": Hang, "qik.do": HangBody, "www.banreservas.com": Trickle, "www.infodolar.com.do": Huge} {
@@ -244,7 +166,7 @@ func TestSite_CloseWaits(t *testing.T) {
 			}
 		})
 	}
-	await(t, "the requests have come", func() bool { return len(site.Requests()) == 4 })
+	await(t, "the requests have come", func() bool { return requests.Load() == 4 })
 	for range 2 {
 		must(t, site.Close())
 	}
@@ -321,6 +243,11 @@ func collector(t *testing.T, site *Site, budget time.Duration) *fetch.Client {
 // that tests see without a network.
 func TestSite_DocumentIsWhatIsServed(t *testing.T) {
 	site := startSite(t, SiteConfig{})
+	site.observe = func(r *http.Request) {
+		if r.UserAgent() != "tasard/test (+https://github.com/tasard/tasard)" {
+			t.Errorf("%s saw %q", r.Host, r.UserAgent())
+		}
+	}
 	client := collector(t, site, 30*time.Second)
 	for _, d := range Definitions(source.DefaultSet()).Definitions() {
 		for page := range d.Pages {
@@ -335,11 +262,6 @@ func TestSite_DocumentIsWhatIsServed(t *testing.T) {
 	}
 	if site.Document("nobody", 0) != nil || site.Document("bhd-site", 1) != nil || site.Document("bhd-site", -1) != nil {
 		t.Error("a page that does not exist has a document")
-	}
-	for _, visit := range site.HostStats() {
-		if visit.InFlightMax != 1 || !slices.Equal(visit.UserAgents, []string{"tasard/test (+https://github.com/tasard/tasard)"}) {
-			t.Errorf("%s saw %d at once, as %q", visit.Host, visit.InFlightMax, visit.UserAgents)
-		}
 	}
 }
 

@@ -111,21 +111,6 @@ func (m *Market) currentRefreshes() []engine.Refresh {
 	return all
 }
 
-// Quote is what a desk says now of one quote; ok tells that the market has it.
-func (m *Market) Quote(key engine.QuoteKey, currency string) (o engine.Observation, ok bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for i := range m.institutions {
-		d := &m.institutions[i]
-		for j := range d.quotes {
-			if d.quoteName(j) == (quoteID{key, currency}) {
-				return m.observation(d, j), true
-			}
-		}
-	}
-	return o, false
-}
-
 // Quotes is what all desks say now, those with a silent site too, each dated as its institution does it.
 func (m *Market) Quotes() []engine.Observation { return m.snapshot().quotes }
 
