@@ -2,7 +2,7 @@ package simulated
 
 import "net/http"
 
-// bankPages are the pages of banks, associations and houses that people look at.
+// bankPages are the web pages of banks, savings associations and exchange houses.
 func bankPages() []route {
 	return []route{
 		htmlRoute("banreservas", "www.banreservas.com", "/", "banreservas.html"),
@@ -30,7 +30,7 @@ func bankPages() []route {
 	}
 }
 
-// plainTextRoute is one of the text files of Banco Empire: a number and nothing else.
+// plainTextRoute is one of the text files of Banco Empire, which contain only a number.
 func plainTextRoute(file, currency string, buys bool) route {
 	return route{
 		method: http.MethodGet, host: "www.bancoempire.com.do", path: "/txt/" + file + ".txt", institution: "empire",

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// bankServices are what the pages of banks ask their own servers for.
+// bankServices are the JSON services that the pages of banks call.
 func bankServices() []route {
 	promerica := htmlRoute("promerica", "www.promerica.com.do", "/", "promerica.html")
 	promerica.nextPath = "/umbraco/Surface/TipoCambio/Consultar"
@@ -66,7 +66,7 @@ func bhdRates(v *pageData) document {
 		v.Now.UTC().Format("2006-01-02T15:04:05.000Z"), strings.Join(rows, ","))
 }
 
-// bhdTable is a table as its editors keep it: cells of text.
+// bhdTable is a table with text cells, as its editors maintain it.
 func bhdTable(v *pageData) document {
 	usd, eur := v.Quote("bhd", "USD"), v.Quote("bhd", "EUR")
 	cell := func(side string) string {
@@ -101,7 +101,7 @@ func santaCruzOlder(v *pageData) document {
 		one("USD"), one("EUR"))
 }
 
-// isPromericaRequest tells a good question from others: the server answers those with nothing.
+// isPromericaRequest reports whether a request is valid. The server answers others with an empty body.
 func isPromericaRequest(r *http.Request) bool {
 	return strings.ReplaceAll(r.Form.Get("json"), " ", "") == `{"operacion":2}` && r.Header.Get("X-Requested-With") == "XMLHttpRequest"
 }

@@ -33,7 +33,7 @@ func bcrdRoutes() []route {
 	return all
 }
 
-// bcrdCookies are what the pages hand out, one of them twice: the empty one is wrong.
+// bcrdCookies are the cookies that the pages set, one of them twice: the empty one is wrong.
 func bcrdCookies() []string {
 	return []string{
 		"wptem=; path=/",
@@ -43,7 +43,7 @@ func bcrdCookies() []string {
 	}
 }
 
-// hasBCRDCookies tells a client with all cookies from others, which get an empty answer.
+// hasBCRDCookies reports whether a request has all cookies. The server answers others with an empty body.
 func hasBCRDCookies(r *http.Request) bool {
 	for name, value := range map[string]string{"wptem": "5D0A58C1", sessionCookie: "58k9dq0hzr1yx5", "TS01f058a1": "0158caf9"} {
 		sent := r.CookiesNamed(name)
@@ -64,13 +64,13 @@ func bcrdActual(v *pageData) document {
 		jsonNumberOrNull(l.Buy), jsonNumberOrNull(l.Sell), l.Date, jsonStringOrNull(l.Buy), jsonStringOrNull(l.Sell))
 }
 
-// referenceQuotes is one day of the reference, by currency.
+// referenceQuotes are the reference rates of one day, by currency.
 type referenceQuotes struct {
 	date   engine.Date
 	quotes map[string]shownQuote
 }
 
-// referenceRates are the days of the reference, oldest first; the newest one has the fault of the view.
+// referenceRates returns the reference rates by day, oldest first. The newest day has the fault of the response.
 func (v *pageData) referenceRates() []referenceQuotes {
 	var all []referenceQuotes
 	for _, day := range v.days {
@@ -90,7 +90,7 @@ func (v *pageData) referenceRates() []referenceQuotes {
 	return all
 }
 
-// bcrdDollars is the workbook with the whole history of the dollar.
+// bcrdDollars is the workbook with the history of the US dollar.
 func bcrdDollars(v *pageData) document {
 	rows := [][]string{{"TASA DE CAMBIO DE REFERENCIA DEL DÓLAR DE LOS ESTADOS UNIDOS (RD$/US$)"}, {"Promedio ponderado del mercado spot"},
 		{"Año", "Mes", "Día", "Compra", "Venta"}}
@@ -107,7 +107,7 @@ func bcrdDollars(v *pageData) document {
 	return bcrdWorkbook(v, book)
 }
 
-// bcrdOthers is the workbook with one value a currency.
+// bcrdOthers is the workbook with one value for each other currency.
 func bcrdOthers(v *pageData) document {
 	columns := []struct{ heading, currency string }{
 		{"DOLAR AUSTRALIANO", "AUD"}, {"REAL BRASILENO", "BRL"}, {"DOLAR CANADIENSE", "CAD"}, {"FRANCO SUIZO", "CHF"}, {"YUAN CHINO", "CNY"},
@@ -134,7 +134,7 @@ func bcrdOthers(v *pageData) document {
 	return bcrdWorkbook(v, []sheet{{"Diario", rows}, {"PromMensual", [][]string{{"Año", "Mes", "EURO"}, {"2025", "Ene", "64.1203"}}}})
 }
 
-// bcrdWorkbook writes a workbook with the date of the newest rate. Its faults are put in here.
+// bcrdWorkbook writes a workbook, with the faults that change workbooks. It is dated as the newest rate.
 func bcrdWorkbook(v *pageData, sheets []sheet) document {
 	modified := v.Now
 	if l := v.Quote("bcrd", "USD"); l.Date != 0 {
@@ -158,7 +158,7 @@ func bcrdWorkbook(v *pageData, sheets []sheet) document {
 	return document{contentType: contentWorkbook, body: workbook(sheets, padding), modified: modified}
 }
 
-// dayCells are year, month and day as the central bank writes them.
+// dayCells returns year, month and day in the form of the central bank.
 func dayCells(date engine.Date) []string {
 	months := []string{"Ene", "Feb", "Mar", "Abr", "May", "Jun", "Jul", "Ago", "Sep", "Oct", "Nov", "Dic"}
 	at := localDay(date)

@@ -7,48 +7,48 @@ import (
 	"sync"
 )
 
-// Fault is one way in which a publication goes wrong. Each was met in the wild, or is what a server may do to whoever asks it.
+// Fault is one way in which a publication goes wrong. Real sites show most of them; the others are attacks.
 type Fault string
 
-// The closed list of faults. The first group is wrong values on a page that looks right, the second another document than the
-// one that was asked for, the third another time, the fourth what happens on the way.
+// The faults: wrong values on a page that looks right, another document than the requested one, a wrong time, and
+// failures of the transfer.
 const (
-	Zeros         Fault = "zeros"          // every value 0.00: a page before its script filled it
-	Swapped       Fault = "swapped"        // buy where sell belongs, and the other way round
-	SameTwice     Fault = "same-twice"     // the sell side shown as both
+	Zeros         Fault = "zeros"          // every value is 0.00, as in a page before its script fills it
+	Swapped       Fault = "swapped"        // buy and sell exchanged
+	SameTwice     Fault = "same-twice"     // the sell side shown as both sides
 	LostDecimal   Fault = "lost-decimal"   // 58.90 as 5890
 	DecimalComma  Fault = "decimal-comma"  // 58.90 as 58,90
 	WrongCurrency Fault = "wrong-currency" // each row has the values of the next currency
 	MissingSide   Fault = "missing-side"   // no sell
-	Footnote      Fault = "footnote"       // 58.90 with a raised 1 behind it
+	Footnote      Fault = "footnote"       // 58.90 with a superscript 1 after it
 	NotAvailable  Fault = "not-available"  // N/A instead of every value
-	Reordered     Fault = "reordered"      // rows the other way round; still right, for whoever goes by their labels
+	Reordered     Fault = "reordered"      // rows in reverse order; still correct for a reader that goes by labels
 
 	Layout    Fault = "layout"     // classes, ids, keys and headings renamed
-	Challenge Fault = "challenge"  // the page of a bot wall, with status 200
-	Forbidden Fault = "forbidden"  // the page of a bot wall, with status 403
-	EmptyBody Fault = "empty"      // status 200, no byte
-	Half      Fault = "half"       // cut off in the middle, page or workbook
-	ErrorPage Fault = "error-page" // an HTML page that says that something went wrong, with status 200, whatever was asked for
+	Challenge Fault = "challenge"  // the challenge page of a bot wall, with status 200
+	Forbidden Fault = "forbidden"  // the challenge page of a bot wall, with status 403
+	EmptyBody Fault = "empty"      // status 200 with an empty body
+	Half      Fault = "half"       // page or workbook cut off in the middle
+	ErrorPage Fault = "error-page" // an HTML error page with status 200, for any request
 
-	Frozen     Fault = "frozen"      // the document of the day before, and no new one
+	Frozen     Fault = "frozen"      // the document of the day before, from now on
 	FutureDate Fault = "future-date" // dated thirty days ahead
 
 	ServerError   Fault = "server-error"      // status 500
 	TooMany       Fault = "too-many-requests" // status 429 with Retry-After
-	Hang          Fault = "hang"              // no answer, until the client goes away
-	HangBody      Fault = "hang-body"         // half an answer, and then nothing
-	Trickle       Fault = "trickle"           // a byte each Config.Pace
+	Hang          Fault = "hang"              // no response until the client gives up
+	HangBody      Fault = "hang-body"         // half a response, then nothing
+	Trickle       Fault = "trickle"           // one byte each SiteConfig.Pace
 	Redirect      Fault = "redirect"          // to another site
-	RedirectLoop  Fault = "redirect-loop"     // to itself, for ever
+	RedirectLoop  Fault = "redirect-loop"     // to itself
 	Huge          Fault = "huge"              // 1 GiB
-	Bomb          Fault = "bomb"              // 10 GiB in 10 MB of gzip, or a workbook that unpacks to a hundred times its size
-	WrongName     Fault = "wrong-name"        // a certificate of another host
-	Expired       Fault = "expired"           // a certificate of years ago
-	UnknownSigner Fault = "unknown-signer"    // a certificate by nobody
+	Bomb          Fault = "bomb"              // 10 GiB in 10 MB of gzip, or a workbook that decompresses to a hundred times its size
+	WrongName     Fault = "wrong-name"        // the certificate of another host
+	Expired       Fault = "expired"           // a certificate that expired years ago
+	UnknownSigner Fault = "unknown-signer"    // a certificate of an unknown authority
 )
 
-// Faults are all faults, in the order of their list.
+// Faults returns all faults in order.
 func Faults() []Fault {
 	return []Fault{
 		Zeros, Swapped, SameTwice, LostDecimal, DecimalComma, WrongCurrency, MissingSide, Footnote, NotAvailable, Reordered,
@@ -58,7 +58,7 @@ func Faults() []Fault {
 	}
 }
 
-// ReadFault finds a fault by its name.
+// ReadFault returns the fault with a name.
 func ReadFault(name string) (Fault, error) {
 	if slices.Contains(Faults(), Fault(name)) {
 		return Fault(name), nil
@@ -70,25 +70,26 @@ func ReadFault(name string) (Fault, error) {
 	return "", fmt.Errorf("%q is no fault; want one of %s", name, strings.Join(names, ", "))
 }
 
-// ofHandshake reports that the fault shows before any request is sent.
+// ofHandshake reports whether the fault shows in the TLS handshake, before any request.
 func (f Fault) ofHandshake() bool { return f == WrongName || f == Expired || f == UnknownSigner }
 
 func (f Fault) ofAnswer() bool { return !f.ofHandshake() }
 
-// activeFault is a fault that is on; the zero broken is none.
+// activeFault is a fault that is switched on; the zero value is none.
 type activeFault struct {
 	fault  Fault
-	frozen func() *snapshot // of Frozen: what there was to see the day before its first answer
+	frozen func() *snapshot // for Frozen: the market on the day before the first response
 }
 
-// activeFaults is what is broken, by host or source id.
+// activeFaults are the active faults by host or source id.
 type activeFaults struct {
 	mu       sync.Mutex
 	byTarget map[string]activeFault
 }
 
-// SetFault switches a fault on until ClearFaults. target is a host name or the id of a definition, with or without demo-. The fault
-// of a source affects requests for a document of that source, the fault of a host all its requests. A target has one fault at a time.
+// SetFault switches a fault on until ClearFaults. target is a host name or the id of a definition, with or without
+// demo-. The fault of a source affects requests for a document of that source, the fault of a host all its requests.
+// A target has one fault at a time.
 func (s *Site) SetFault(target string, fault Fault) error {
 	if _, err := ReadFault(string(fault)); err != nil {
 		return err
@@ -107,7 +108,7 @@ func (s *Site) SetFault(target string, fault Fault) error {
 	return nil
 }
 
-// ClearFaults switches all faults of a host or source off.
+// ClearFaults switches off all faults of a host or source.
 func (s *Site) ClearFaults(target string) {
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()
@@ -118,7 +119,7 @@ func (s *Site) ClearFaults(target string) {
 	}
 }
 
-// faultTarget is the name under which a fault is kept. A handshake knows no more than the host.
+// faultTarget returns the key of a fault. For a fault of the handshake it is the host of the source.
 func (s *Site) faultTarget(name string, fault Fault) (string, error) {
 	id := strings.TrimPrefix(name, demoPrefix)
 	definition, isSource := s.definitions.Find(id)

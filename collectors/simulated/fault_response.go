@@ -17,11 +17,11 @@ const (
 	chunkBytes  = 64 << 10
 	memberBytes = 4 << 20  // of blanks in one member of the gzip stream of Bomb
 	memberCount = 2560     // 10 GiB
-	sheetBytes  = 48 << 20 // of blanks in a workbook of Bomb: more than any reader should unpack
+	sheetBytes  = 48 << 20 // of blanks in a workbook of Bomb: more than a reader should decompress
 	footnote    = "¹"
 )
 
-// applyResponseFault does what is no document at all, if that is the fault, and reports that it did.
+// applyResponseFault sends the response of a fault that replaces or delays the document. It reports whether it did.
 func (s *Site) applyResponseFault(w http.ResponseWriter, r *http.Request, at *route, v *pageData) bool {
 	switch v.fault {
 	case ServerError:
@@ -37,7 +37,7 @@ func (s *Site) applyResponseFault(w http.ResponseWriter, r *http.Request, at *ro
 		http.Redirect(w, r, "https://"+at.host+r.URL.RequestURI(), http.StatusTemporaryRedirect)
 	case Hang:
 		s.waitForEnd(r)
-		panic(http.ErrAbortHandler) // to return would be an empty answer
+		panic(http.ErrAbortHandler) // returning would send an empty response
 	case HangBody, Trickle:
 		s.sendSlowly(w, r, v.document(at), v.fault == Trickle)
 	case Huge:
@@ -50,7 +50,7 @@ func (s *Site) applyResponseFault(w http.ResponseWriter, r *http.Request, at *ro
 	return true
 }
 
-// waitForEnd is until the client or the site goes away.
+// waitForEnd waits until the client or the site closes.
 func (s *Site) waitForEnd(r *http.Request) {
 	select {
 	case <-r.Context().Done():
@@ -58,7 +58,7 @@ func (s *Site) waitForEnd(r *http.Request) {
 	}
 }
 
-// sendSlowly sends a byte each pace, or half the document and then nothing.
+// sendSlowly sends one byte each pace, or half the document and then nothing.
 func (s *Site) sendSlowly(w http.ResponseWriter, r *http.Request, d document, trickle bool) {
 	w.Header().Set("Content-Type", d.contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(d.body)))
@@ -85,7 +85,7 @@ func (s *Site) sendSlowly(w http.ResponseWriter, r *http.Request, d document, tr
 	}
 }
 
-// sendHuge sends the document with blanks behind it until it is 1 GiB long, or nobody listens any more.
+// sendHuge sends the document followed by blanks, 1 GiB in total.
 func sendHuge(w http.ResponseWriter, d document) {
 	w.Header().Set("Content-Type", d.contentType)
 	_, err := w.Write(d.body)
@@ -95,7 +95,8 @@ func sendHuge(w http.ResponseWriter, d document) {
 	}
 }
 
-// sendBomb sends little that unpacks to very much: many members of one gzip stream, or a workbook with a sheet of blanks.
+// sendBomb sends a small response that decompresses to a very large one: a gzip stream of many members, or a workbook
+// with a sheet of blanks.
 func (s *Site) sendBomb(w http.ResponseWriter, d document) {
 	w.Header().Set("Content-Type", d.contentType)
 	if d.contentType == contentWorkbook { // it was made with padding
@@ -117,14 +118,14 @@ func gzippedBlanks() []byte {
 	return out.Bytes()
 }
 
-// blankReader is a stream of blanks without an end.
+// blankReader is an endless stream of blanks.
 type blankReader struct{}
 
 func (blankReader) Read(p []byte) (int, error) { return copy(p, blanks), nil }
 
 const blanks = "                                                                                                                                "
 
-// applyDocumentFault changes a whole document, if that is the fault.
+// applyDocumentFault applies a fault that changes the whole document.
 func (v *pageData) applyDocumentFault(d document) document {
 	switch v.fault {
 	case Layout:
@@ -146,7 +147,7 @@ func (v *pageData) applyDocumentFault(d document) document {
 	return d
 }
 
-// raisedFootnote sets the mark of a footnote as pages do: a small 1 in HTML text, a digit set apart elsewhere.
+// raisedFootnote sets a footnote mark as pages do: a superscript 1 in HTML, a separate digit elsewhere.
 func raisedFootnote(d document) []byte {
 	body := d.body
 	if strings.HasPrefix(d.contentType, "text/html") {
@@ -155,7 +156,7 @@ func raisedFootnote(d document) []byte {
 	return bytes.ReplaceAll(body, []byte(footnote), []byte(" 1"))
 }
 
-// redesigned is the page after its redesign: nothing is called as before.
+// redesigned renames classes, ids, keys and headings, as after the redesign of a page.
 func redesigned(d document) []byte {
 	type change struct{ from, to string }
 	changes := []change{{`"([A-Za-z_]\w*)"\s*:`, `"${1}V2":`}}

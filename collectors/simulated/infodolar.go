@@ -11,7 +11,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// aggregatorRoutes are the sites that repeat what others publish.
+// aggregatorRoutes are the sites that repeat the rates of institutions.
 func aggregatorRoutes() []route {
 	infodolar := func(path, currency string) route {
 		return route{method: http.MethodGet, host: "www.infodolar.com.do", path: path,
@@ -24,11 +24,11 @@ func aggregatorRoutes() []route {
 	}
 }
 
-// infodolarEntity is an institution as InfoDolar lists it. direct ones have a site of their own that the market knows: their row stays
-// when that site is silent, while the others' goes.
+// infodolarEntity is an institution in the list of InfoDolar. The row of a direct one, which has a site of its own
+// here, stays when that site is silent.
 type infodolarEntity struct {
 	institution, name string
-	channel           engine.Channel // of the quote that the row shows; "" = unspecified
+	channel           engine.Channel // of the quote in the row; "" = unspecified
 	direct            bool
 }
 
@@ -68,7 +68,7 @@ func infodolarPage(v *pageData, currency string) document {
 	return renderPage("infodolar.html", v, rows, said)
 }
 
-// infodolarQuotes are the lines of one currency with the names under which InfoDolar lists them.
+// infodolarQuotes returns the quotes of one currency with the names that InfoDolar uses.
 func (v *pageData) infodolarQuotes(currency string) []shownQuote {
 	var rows []shownQuote
 	for _, e := range infodolarEntities() {
@@ -85,7 +85,7 @@ func (v *pageData) infodolarQuotes(currency string) []shownQuote {
 	return rows
 }
 
-// average is the mean of a side, with two decimals, of the rows that have it.
+// average returns the mean of a side with two decimals, over the rows that have it.
 func average(rows []shownQuote, side func(shownQuote) string) string {
 	sum, count := new(big.Rat), int64(0)
 	for _, row := range rows {
@@ -108,7 +108,7 @@ func livedolar(v *pageData) document {
 	return jsonDocument("[%s]", strings.Join(rows, ","))
 }
 
-// indexa answers whoever has a token; everybody else is refused in words, with status 200.
+// indexa answers a request with a token; others get an error text with status 200.
 func indexa(v *pageData) document {
 	if v.request.Header.Get("X-Access-Token") == "" {
 		return jsonDocument(`{"status":"error","message":"Token is missing"}`)

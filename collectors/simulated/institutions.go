@@ -2,14 +2,14 @@ package simulated
 
 import "github.com/tasard/tasard/engine"
 
-// publishedSides are the sides that a desk publishes.
+// publishedSides says which sides an institution publishes.
 type publishedSides uint8
 
 const (
 	usuallyBoth publishedSides = iota
-	alwaysBoth                 // both, and never one alone: its page has no labels that would tell which one is missing
-	buyOnly                    // as some associations and houses do
-	singleRate                 // one value that stands for both sides, as the central bank's for most currencies
+	alwaysBoth                 // never only one: its page has no labels to tell which one is missing
+	buyOnly                    // as some associations and exchange houses
+	singleRate                 // one value for both sides, as the central bank for most currencies
 )
 
 // dating is how an institution dates its rates.
@@ -17,30 +17,30 @@ type dating uint8
 
 const (
 	undated      dating = iota
-	dayDated            // with the day on which it is read
-	minuteDated         // with the minute at which the prices last changed
-	businessDays        // with the last business day whose rate is out
+	dayDated            // with the day of the request
+	minuteDated         // with the minute of the last price change
+	businessDays        // with the last business day whose rate has been published
 )
 
-// quoteSpec is a row of the price board of one institution.
+// quoteSpec describes quotes of one institution.
 type quoteSpec struct {
 	institution string
-	spread      int64 // sell − buy for USD, in ten-thousandths of a peso; currencyLevel widens it for the others
+	spread      int64 // sell − buy for USD, in ten-thousandths of a peso; levelSpec widens it for other currencies
 	currencies  []string
 	channel     engine.Channel
 	published   publishedSides
 	dating      dating
 }
 
-// levelSpec is where a currency stands around the middle of 2026: the middle of the market, in ten-thousandths of a
-// peso, and the usual spread in thousandths of that of USD.
+// levelSpec is the middle of the market of a currency in mid-2026, in ten-thousandths of a peso, and its usual spread
+// in thousandths of that of USD.
 type levelSpec struct {
 	code           string
 	level          int64
 	spreadPermille int64
 }
 
-// levelSpecs are the currencies that desks quote, then those of which there is a reference alone.
+// levelSpecs are the currencies that institutions quote, then those that have only a reference rate.
 func levelSpecs() []levelSpec {
 	return []levelSpec{
 		{"USD", 59_1000, 1000}, {"EUR", 69_4000, 1500}, {"GBP", 79_5000, 2000}, {"CHF", 74_5000, 2000}, {"CAD", 42_5000, 1600},
@@ -49,7 +49,7 @@ func levelSpecs() []levelSpec {
 	}
 }
 
-// quoteSpecs are the lines of all institutions; those of one institution stand together. Spreads are medians of 2026.
+// quoteSpecs are the quotes of all institutions, grouped by institution. Spreads are medians of 2026.
 func quoteSpecs() []quoteSpec {
 	usd, two := []string{"USD"}, []string{"USD", "EUR"}
 	all := []string{"USD", "EUR", "GBP", "CHF", "CAD"}

@@ -12,31 +12,30 @@ import (
 // Rates of the demo market are whole numbers of ten-thousandths of a peso; steps are in parts per million.
 const (
 	peso                = 10_000
-	stepMax             = 3_000 // of a level, and of a desk, from one publication to the next: 0.3 %
+	stepMax             = 3_000 // of a level, and of an institution, from one publication to the next: 0.3 %
 	noiseMax            = 1_000 // of the peso, and of each currency, in one step
-	reversion           = 20    // a step leads back by this part of the distance to where the currency began
-	offsetMax           = 2_000 // by which a desk's view of a currency differs from the market's
-	belowPercent        = 73    // of a commercial spread lie below the middle of the market: desks buy low
+	reversion           = 20    // a step goes back by this fraction of the distance to the initial level
+	offsetMax           = 2_000 // parts per million of the level
+	belowPercent        = 73    // of a commercial spread are below the middle of the market: institutions buy low
 	commercialTick      = 500   // commercial prices are multiples of 5 centavos
-	followOdds          = 2     // a desk follows the market in one of so many publications
-	hideOdds            = 100   // a changed price comes with a side missing in one of so many
+	followOdds          = 2     // an institution follows the market in one of so many publications
+	hideOdds            = 100   // a changed price lacks a side in one of so many cases
 	silenceInterval     = 60 * 24 * time.Hour
-	silenceMin          = 27 * time.Hour     // longer than a source is believed without a word, so that its rates go stale
+	silenceMin          = 27 * time.Hour     // longer than the default lifetime of a rate, so that rates go stale
 	silenceSpan         = 24 * time.Hour     // added to it at most
-	HistoryHour         = 17                 // in Santo Domingo: of a day's publication in History, and of the reference rate
-	referenceDaysMax    = 420                // of the reference: what its workbooks go back
-	referenceDaysBefore = 40                 // business days of the reference that lie before the market's own beginning
-	marketStream        = 0x7461736172642131 // which of the generator's streams a seed chooses from
+	HistoryHour         = 17                 // in Santo Domingo: when History and the reference rate are published
+	referenceDaysMax    = 420                // with businessDays, oldest first
+	referenceDaysBefore = 40                 // business days of the reference rate before the market begins
+	marketStream        = 0x7461736172642131 // the stream of the random generator
 	millionth           = 1_000_000
 )
 
-// Market is a simulated market over the institutions of the catalogue, for demonstrations and load. Levels wander around
-// those of the middle of 2026, desks follow them now and then and by at most 0.3 % at a time; a side is missing sometimes,
-// and now and then an institution's site says nothing for a day or two, so that its rates go stale. Rates are never crossed
-// and never leave the bands of the catalogue.
+// Market is a simulated market of the institutions of the catalogue. Levels move around those of mid-2026.
+// Institutions follow them from time to time, by at most 0.3 %; sometimes a side is missing, and sometimes a site is
+// silent for a day or two, so that its rates go stale. Rates are never crossed and stay within the plausible ranges
+// of the catalogue.
 //
-// Everything follows from the seed and from the calls that were made. A Market is safe for concurrent use: a Site reads what
-// whoever owns it steps.
+// Everything depends only on the seed and the calls. A Market is safe for concurrent use.
 type Market struct {
 	mu           sync.Mutex
 	random       *rand.Rand
@@ -51,18 +50,16 @@ type marketLevel struct {
 	now int64
 }
 
-// institutionState is one institution's.
 type institutionState struct {
 	institution   string
 	dating        dating
 	quotes        []quoteState
 	pricedAt      time.Time
-	effective     engine.Date // of a desk with business days
+	effective     engine.Date // with businessDays
 	silentUntil   time.Time
 	referenceDays []referenceDay // of a desk with business days, oldest first
 }
 
-// quoteState is one quote of a desk.
 type quoteState struct {
 	code      string
 	currency  int // index of levels
@@ -76,13 +73,13 @@ type quoteState struct {
 	buy, sell int64 // 0 = not published
 }
 
-// referenceDay is what a desk with business days said of one of them, in the order of its quotes.
+// referenceDay is what an institution with business days published for one of them, in the order of its quotes.
 type referenceDay struct {
 	date   engine.Date
 	quotes []engine.Observation
 }
 
-// NewMarket opens the market of a seed: every desk stands at the market's level.
+// NewMarket returns the market of a seed. All institutions begin at the level of the market.
 func NewMarket(seed uint64) *Market {
 	m := &Market{random: rand.New(rand.NewPCG(seed, marketStream))}
 	for _, start := range levelSpecs() {
@@ -122,14 +119,14 @@ func (m *Market) newQuote(line *quoteSpec, code string) quoteState {
 	return q
 }
 
-// Step moves the market to an instant: its levels by one step, its desks after them. Instants should not go backwards.
+// Step moves levels and institutions to an instant. Instants should not go backwards.
 func (m *Market) Step(at time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.advance(at, true)
 }
 
-// Refreshes steps the market and gives what a collector would read then from every source whose site is not silent.
+// Refreshes steps the market and returns what a collector would then read from every source whose site is not silent.
 func (m *Market) Refreshes(at time.Time) []engine.Refresh {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -137,9 +134,9 @@ func (m *Market) Refreshes(at time.Time) []engine.Refresh {
 	return m.currentRefreshes()
 }
 
-// History is one publication a day, at 17:00 in Santo Domingo, from one date to another, both included; on Sundays
-// nothing moves. Ask for the past before the present: it moves the same market. A year is about 9,500 refreshes with
-// 32,000 observations.
+// History returns one publication for each day from from to to, at 17:00 in Santo Domingo. Nothing moves on Sundays.
+// It moves the same market, so ask for the past before the present. A year is about 9,500 refreshes with 32,000
+// observations.
 func (m *Market) History(from, to engine.Date) []engine.Refresh {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -169,8 +166,8 @@ func (m *Market) advance(at time.Time, moving bool) {
 	}
 }
 
-// moveLevels moves every level: with the peso, by its own chance, and back to where it began. The way back is as strong as
-// all chance at 4 % from there, so that no level goes further.
+// moveLevels moves every level by a common and by an own random step, and back to where it began. At a distance of 4
+// % the way back is as strong as both random steps, so no level goes further.
 func (m *Market) moveLevels() {
 	common := m.randomBetween(-noiseMax, noiseMax)
 	for i := range m.levels {
@@ -180,10 +177,9 @@ func (m *Market) moveLevels() {
 	}
 }
 
-// silent reports that the site of a desk says nothing.
 func (m *Market) silent(d *institutionState) bool { return m.last.Before(d.silentUntil) }
 
-// goSilent is by chance, in proportion to the time that passed, so that a fast demo has no more of it.
+// goSilent decides at random, in proportion to the time passed, so that a fast demo has no more silence.
 func (m *Market) goSilent(d *institutionState, passed time.Duration) bool {
 	if m.silent(d) {
 		return true
@@ -195,7 +191,7 @@ func (m *Market) goSilent(d *institutionState, passed time.Duration) bool {
 	return true
 }
 
-// updateQuotes brings the desk up to the market, if it looks at the market this time.
+// updateQuotes lets an institution follow the market, if it is due.
 func (m *Market) updateQuotes(d *institutionState, moving bool) {
 	due := moving && m.random.IntN(followOdds) == 0
 	if d.dating == businessDays {
@@ -224,7 +220,7 @@ func (m *Market) updateQuotes(d *institutionState, moving bool) {
 	}
 }
 
-// keepReferenceDay keeps the day for the workbooks. The first one gets some that lie before it, with the same values.
+// keepReferenceDay keeps a day for the workbooks. The first one is preceded by days with the same values.
 func (m *Market) keepReferenceDay(d *institutionState) {
 	if len(d.referenceDays) == 0 {
 		for date := d.effective.AddDays(-referenceDaysBefore * 7 / 5); date < d.effective; date++ {
@@ -234,12 +230,12 @@ func (m *Market) keepReferenceDay(d *institutionState) {
 		}
 	}
 	if len(d.referenceDays) == referenceDaysMax {
-		d.referenceDays = append([]referenceDay(nil), d.referenceDays[1:]...) // readers may still hold the old ones
+		d.referenceDays = append([]referenceDay(nil), d.referenceDays[1:]...) // readers may still hold the old slice
 	}
 	d.referenceDays = append(d.referenceDays, referenceDay{d.effective, m.observations(d, d.effective)})
 }
 
-// hideSide takes a side away by chance.
+// hideSide removes a side at random.
 func (m *Market) hideSide(q *quoteState) {
 	switch m.random.IntN(2 * hideOdds) {
 	case 0:
@@ -251,7 +247,7 @@ func (m *Market) hideSide(q *quoteState) {
 
 func (q *quoteState) target(level int64) int64 { return level + level*q.offset/millionth }
 
-// setSides puts both sides around the middle: buy is rounded down, sell up, to the tick.
+// setSides sets both sides around the middle, buy rounded down to the tick, sell up.
 func (q *quoteState) setSides() {
 	if q.published == singleRate {
 		q.buy, q.sell = q.middle, q.middle
@@ -268,7 +264,7 @@ func (q *quoteState) setSides() {
 	}
 }
 
-// lastBusinessDay is the newest day from Monday to Friday whose reference rate is out at an instant.
+// lastBusinessDay returns the last weekday whose reference rate has been published at an instant.
 func lastBusinessDay(at time.Time) engine.Date {
 	day := engine.DateOf(at.Add(-HistoryHour * time.Hour))
 	for weekend(day) {
@@ -283,8 +279,8 @@ func weekend(day engine.Date) bool {
 
 func weekday(day engine.Date) time.Weekday { return day.Start().In(engine.Location()).Weekday() }
 
-// randomBetween is a number from low to high, both included.
+// randomBetween returns a number from low to high, both included.
 func (m *Market) randomBetween(low, high int64) int64 { return low + m.random.Int64N(high-low+1) }
 
-// clamp is value within ±most.
+// clamp limits value to ±most.
 func clamp(value, most int64) int64 { return min(max(value, -most), most) }

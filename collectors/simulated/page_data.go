@@ -9,22 +9,23 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-const aheadDays = 30 // of FutureDate: more than any holiday, and more than the engine believes
+const aheadDays = 30 // of FutureDate: more than the engine accepts
 
-// pageData is what one answer is made from: the market at one instant, with the fault of the answer applied to its values.
+// pageData is the input of one response: the market at one instant, with the fault of the response applied to its
+// values.
 type pageData struct {
 	snapshot
 	Now         time.Time // in Santo Domingo
 	fault       Fault
-	old         bool // seen the day before
+	old         bool // as of the day before
 	request     *http.Request
 	quotesShown []shownQuote
 }
 
-// shownQuote is a quote as a page shows it. Sides are what stands there: "" where the desk has none, and anything with a fault.
+// shownQuote is a quote as a page shows it. A side is "" where the institution has none, and any text with a fault.
 type shownQuote struct {
 	Institution, Currency string
-	Name                  string // of the institution, where a list gives it one
+	Name                  string // of the institution, in lists
 	Channel               engine.Channel
 	Kind                  engine.Kind
 	Buy, Sell             string
@@ -71,7 +72,7 @@ func shownQuoteOf(o engine.Observation, fault Fault) shownQuote {
 	return l
 }
 
-// dayBefore is the same as if it had been seen the day before.
+// dayBefore returns the snapshot with all dates one day earlier.
 func (o snapshot) dayBefore() *snapshot {
 	o.at = o.at.AddDate(0, 0, -1)
 	o.quotes = slices.Clone(o.quotes)
@@ -91,7 +92,6 @@ func (o snapshot) dayBefore() *snapshot {
 	return &o
 }
 
-// applyValueFault applies the fault to the values.
 func (v *pageData) applyValueFault() {
 	if v.fault == WrongCurrency {
 		v.exchangeCurrencies()
@@ -114,7 +114,8 @@ func (v *pageData) applyValueFault() {
 	}
 }
 
-// exchangeCurrencies gives each line of an institution the values of its line in another currency, or of another currency altogether.
+// exchangeCurrencies gives each quote the values of the same institution in another currency, or of about a Canadian
+// dollar.
 func (v *pageData) exchangeCurrencies() {
 	right := slices.Clone(v.quotesShown)
 	for i := range v.quotesShown {
@@ -129,7 +130,7 @@ func (v *pageData) exchangeCurrencies() {
 	}
 }
 
-// otherCurrencyText is about what a Canadian dollar costs, with the digits of the right value behind the point.
+// otherCurrencyText is about the price of a Canadian dollar, with the decimals of the right value.
 func otherCurrencyText(text string) string {
 	if _, decimals, ok := strings.Cut(text, "."); ok {
 		return "41." + decimals
@@ -137,7 +138,7 @@ func otherCurrencyText(text string) string {
 	return text
 }
 
-// faultyText is a side with a fault; a missing one stays missing.
+// faultyText returns a side with a fault. A missing side stays missing.
 func faultyText(text string, fault Fault) string {
 	if text == "" {
 		return ""
@@ -158,12 +159,12 @@ func faultyText(text string, fault Fault) string {
 	}
 }
 
-// Of are the lines of an institution, in their order.
+// Of returns the quotes of an institution in order.
 func (v *pageData) Of(institution string) []shownQuote {
 	return slices.DeleteFunc(slices.Clone(v.quotesShown), func(l shownQuote) bool { return l.Institution != institution })
 }
 
-// Quote is one line, of any channel when none is named; without such a quote it is a line without values.
+// Quote returns one quote, of any channel if none is given; a quote without values if there is none.
 func (v *pageData) Quote(institution, currency string, channel ...engine.Channel) shownQuote {
 	for _, l := range v.quotesShown {
 		if l.Institution == institution && l.Currency == currency && (len(channel) == 0 || l.Channel == channel[0]) {

@@ -17,19 +17,18 @@ import (
 //go:embed pages/*.html
 var pageFiles embed.FS
 
-// The places of a page that are filled in: rows that repeat, and values.
 var (
 	loopBlock   = regexp.MustCompile(`(?s)\{\{each ?(\w*)\}\}(.*?)\{\{end\}\}`)
 	placeholder = regexp.MustCompile(`\{\{([^{}]*)\}\}`)
 )
 
-// renderPage is a page of pages/ as it says these lines. The first line of the file is its character set, a phone number and its title;
-// head and foot are those of all pages. In {{ }} stand
+// renderPage renders a file of pages/. Its first line has the character set, a phone number and the title; head and
+// foot are shared by all pages. The placeholders are
 //
-//	usd.buy               a value: see values, and chrome for those that belong to no line
-//	RD$ |usd.buy| DOP|-   the same with text before and behind it; when there is none, what stands last
-//	USD=Dólar|EUR=Euro    a text by the currency or the channel of the row
-//	each ... end          once for each line; each cash: only those of that channel
+//	{{usd.buy}}              a value: see placeholders, and known for those of the page
+//	{{RD$ |usd.buy| DOP|-}}  the same with text before and after it; without a value the last part
+//	{{USD=Dólar|EUR=Euro}}   a text by the currency or the channel of the row
+//	{{each}} ... {{end}}     once for each quote; {{each cash}}: only those of that channel
 func renderPage(file string, v *pageData, lines []shownQuote, extra map[string]string) document {
 	head, body, _ := strings.Cut(pageFile(file), "\n")
 	about := strings.SplitN(fillPlaceholders(head, extra), " ", 3)
@@ -38,7 +37,7 @@ func renderPage(file string, v *pageData, lines []shownQuote, extra map[string]s
 		"today": spanishDay(engine.DateOf(v.Now)), "year": strconv.Itoa(v.Now.Year()), "hour": v.Now.Format("02/01/2006 03:04 PM"),
 	}
 	maps.Copy(known, extra)
-	for _, l := range slices.Backward(lines) { // of two the first one counts, or that of no channel
+	for _, l := range slices.Backward(lines) { // of several the first one counts, or that without a channel
 		if prefix := strings.ToLower(l.Currency) + "."; known[prefix+"channel"] != string(engine.Unspecified) {
 			maps.Copy(known, l.placeholders(prefix))
 		}
@@ -59,7 +58,7 @@ func renderPage(file string, v *pageData, lines []shownQuote, extra map[string]s
 	return d
 }
 
-// placeholders are what a page can say of a line.
+// placeholders returns the values of a quote by name.
 func (l shownQuote) placeholders(prefix string) map[string]string {
 	return map[string]string{
 		prefix + "buy": l.Buy, prefix + "sell": l.Sell, prefix + "buy2": twoDecimals(l.Buy), prefix + "sell2": twoDecimals(l.Sell),
@@ -69,7 +68,7 @@ func (l shownQuote) placeholders(prefix string) map[string]string {
 	}
 }
 
-// fillPlaceholders puts values in their places.
+// fillPlaceholders replaces placeholders by values.
 func fillPlaceholders(text string, values map[string]string) string {
 	return placeholder.ReplaceAllStringFunc(text, func(block string) string {
 		parts := strings.Split(strings.Trim(block, "{}"), "|")
@@ -102,7 +101,7 @@ func pageFile(name string) string {
 	return string(text)
 }
 
-// htmlRoute is the route of a page of pages/ that needs nothing but the view.
+// htmlRoute is the route of a page of pages/ that needs only the quotes of its institution.
 func htmlRoute(institution, host, path, file string) route {
 	return route{
 		method: http.MethodGet, host: host, path: path, institution: institution,
@@ -110,12 +109,11 @@ func htmlRoute(institution, host, path, file string) route {
 	}
 }
 
-// allRoutes are all addresses of all sites.
 func allRoutes() []route {
 	return slices.Concat(bcrdRoutes(), bankPages(), bankServices(), aggregatorRoutes())
 }
 
-// latin writes text in windows-1252; what it has no byte for becomes a question mark.
+// latin encodes text in windows-1252; other characters become a question mark.
 func latin(text []byte) []byte {
 	out := make([]byte, 0, len(text))
 	for _, r := range string(text) {
@@ -133,7 +131,7 @@ func latin(text []byte) []byte {
 	return out
 }
 
-// twoDecimals cuts a price to centavos, as the home page of the central bank does.
+// twoDecimals truncates a price to centavos, as the home page of the central bank does.
 func twoDecimals(text string) string {
 	if at := strings.Index(text, "."); at >= 0 && len(text) > at+3 {
 		return text[:at+3]
@@ -153,8 +151,8 @@ func localDay(day engine.Date) time.Time { return day.Start().In(engine.Location
 
 var jsonNumber = regexp.MustCompile(`^(0|[1-9]\d*)(\.\d+)?$`)
 
-// jsonNumberOrNull is a side as a JSON number, null when there is none, a text when it is something else. A number ends with a digit that
-// counts: 60.9, not 60.90.
+// jsonNumberOrNull returns a side as a JSON number without trailing zeros, as null if it is missing, as a string if
+// it is no number.
 func jsonNumberOrNull(text string) string {
 	switch {
 	case text == "":
@@ -172,10 +170,10 @@ func shortest(text string) string {
 	return text
 }
 
-// jsonString is a JSON text. What pages hold needs no escapes but those of %q, which JSON has too.
+// jsonString returns a JSON string. Page texts need only the escapes that %q and JSON share.
 func jsonString(text string) string { return fmt.Sprintf("%q", text) }
 
-// jsonStringOrNull is a side as a JSON text, null when there is none.
+// jsonStringOrNull returns a side as a JSON string, as null if it is missing.
 func jsonStringOrNull(side string) string {
 	if side == "" {
 		return "null"
@@ -203,7 +201,7 @@ func robotsTXT(*pageData) document {
 		"User-agent: *\nDisallow: /wp-admin/\nDisallow: /admin/\nAllow: /wp-admin/admin-ajax.php\n")}
 }
 
-// botWallPage is the page that a bot wall shows instead of the one that was asked for.
+// botWallPage is the challenge page of a bot wall.
 func botWallPage(v *pageData) []byte {
 	return fmt.Appendf(nil, `<html style="height:100%%"><head><META NAME="ROBOTS" CONTENT="NOINDEX, NOFOLLOW"><meta name="format-detection" content="telephone=no">
 <script type="text/javascript" src="/_Incapsula_Resource?SWJIYLWA=719d34d31c8e3a6e6fffd425f7e032f3"></script></head>

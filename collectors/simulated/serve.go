@@ -27,35 +27,35 @@ const (
 	modifiedForm = http.TimeFormat
 )
 
-// route is one address of one site, and what it answers.
+// route is one address of one site with its response.
 type route struct {
 	method, host, path string
-	query              string                   // name=value that must be there; "" = any query
-	cookies            []string                 // values of Set-Cookie, in their order
-	accepts            func(*http.Request) bool // what has to be sent along; false: the answer is 200 without a byte
+	query              string                   // name=value that must be in the query; "" = any query
+	cookies            []string                 // Set-Cookie values, in order
+	accepts            func(*http.Request) bool // reports a valid request; others get 200 with an empty body. nil = all are valid
 	nextPath           string                   // path of the second step, which the page names
 	render             func(*pageData) document
-	institution        string   // whose site it is; silent when the institution is. "" = nobody's in particular
+	institution        string   // of the site, which is silent when the institution is; "" = none
 	sources            []string // ids of the definitions whose document it is
 }
 
-// targets are the names under which a fault of the route can be on.
+// targets returns the keys of faults that affect the route.
 func (r *route) targets() []string { return append(append([]string{}, r.sources...), r.host) }
 
-// document is an answer before it is sent.
+// document is a response before it is sent.
 type document struct {
 	contentType string
 	body        []byte
-	modified    time.Time // zero = the site says nothing
+	modified    time.Time // zero = without validators
 	status      int       // 0 = 200
 	latin       bool      // sent in windows-1252
 }
 
-// ServeHTTP answers as the host that is asked.
+// ServeHTTP answers as the requested host.
 func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := hostName(r.Host)
 	if s.faults.find(Fault.ofHandshake, name).fault != "" {
-		panic(http.ErrAbortHandler) // a connection from before the fault: the client has to shake hands again
+		panic(http.ErrAbortHandler) // a connection from before the fault: forces a new handshake
 	}
 	if s.observe != nil {
 		s.observe(r)
@@ -71,7 +71,7 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost && !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") {
 		_ = r.ParseForm() // a body that is no form has no fields
 	} else {
-		_, _ = io.Copy(io.Discard, r.Body) // read, so that the server notices when the client goes away
+		_, _ = io.Copy(io.Discard, r.Body) // so that the server notices when the client disconnects
 	}
 	if at == nil {
 		at = &route{method: r.Method, host: name, path: r.URL.Path, render: notFoundPage}
@@ -100,7 +100,7 @@ func (s *Site) answer(w http.ResponseWriter, r *http.Request, at *route, on acti
 	}
 }
 
-// document is what the route answers, with the faults that change documents.
+// document returns the document of a route with the faults that change documents.
 func (v *pageData) document(at *route) document {
 	d := v.applyDocumentFault(at.render(v))
 	if d.latin {
@@ -109,7 +109,7 @@ func (v *pageData) document(at *route) document {
 	return d
 }
 
-// send sends a document as web servers do: with validators, packed for whoever unpacks.
+// send sends a document with validators, compressed if the client accepts it.
 func send(w http.ResponseWriter, r *http.Request, d document) {
 	header := w.Header()
 	header.Set("Content-Type", d.contentType)
@@ -138,7 +138,7 @@ func send(w http.ResponseWriter, r *http.Request, d document) {
 	_, _ = w.Write(body) // the client may be gone
 }
 
-// isNotModified is the conditional GET of RFC 9110: the tag counts before the date.
+// isNotModified implements the conditional GET of RFC 9110: the ETag counts before the date.
 func isNotModified(r *http.Request, tag string, modified time.Time) bool {
 	if r.Method != http.MethodGet {
 		return false
@@ -158,7 +158,7 @@ func gzipped(body []byte) []byte {
 	return out.Bytes()
 }
 
-// redirectToHTTPS is what every site does on port 80.
+// redirectToHTTPS is the handler of port 80.
 func redirectToHTTPS(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "https://"+hostName(r.Host)+r.URL.RequestURI(), http.StatusMovedPermanently)
 }
@@ -170,7 +170,7 @@ func hostName(host string) string {
 	return host
 }
 
-// requestOf is the request of a definition as a client would send it, for Document.
+// requestOf returns the request of a definition as a client would send it, for Document.
 func requestOf(wanted *source.Request, at *route) *http.Request {
 	r := &http.Request{Method: at.method, Header: http.Header{}, URL: &url.URL{Scheme: "https", Host: at.host, Path: at.path}}
 	if address, err := url.Parse(wanted.URL); err == nil && wanted.URL != "" {

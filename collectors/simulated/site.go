@@ -20,19 +20,18 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// SiteConfig is what a Site is made of.
+// SiteConfig configures a Site.
 type SiteConfig struct {
-	// Market is what the pages say, required. Its owner steps it; until the first step every institution is silent.
+	// Market supplies the rates, required. The caller steps it; until the first step every institution is silent.
 	Market *Market
-	// Clock is what the pages take for now; nil = the instant of the market's last step, so that a page follows from the market
-	// alone.
+	// Clock is the time on the pages; nil = the last step of the market.
 	Clock func() time.Time
-	// Pace is how long Trickle waits before each byte; 0 = 1 s.
+	// Pace is the wait before each byte of Trickle; 0 = 1 s.
 	Pace time.Duration
 }
 
-// Site is the sites of all institutions in one server on loopback, at their real addresses for whoever dials through it.
-// Its certificates are signed by an authority of its own that lives as long as it does.
+// Site serves the sites of all institutions from loopback. Clients reach their real addresses through Dial, and trust
+// its certificates with Roots.
 type Site struct {
 	market       *Market
 	clock        func() time.Time
@@ -41,8 +40,8 @@ type Site struct {
 	routes       map[string][]*route // by method and host
 	hosts        []string
 	faults       activeFaults
-	observe      func(*http.Request) // of tests: called with every request, nil = none
-	blanks       func() []byte       // a member of a gzip stream, of very many blanks
+	observe      func(*http.Request) // set by tests: called with every request
+	blanks       func() []byte       // one member of a gzip stream of blanks
 	certificates certificateSet
 
 	listeners []net.Listener
@@ -52,7 +51,7 @@ type Site struct {
 	closing   chan struct{}
 }
 
-// NewSite makes the sites of a market. They answer for every address of the definitions that the program carries.
+// NewSite returns the sites of a market, with the addresses of all built-in definitions.
 func NewSite(c SiteConfig) *Site {
 	s := &Site{
 		market: c.Market, clock: c.Clock, pace: c.Pace, definitions: source.DefaultSet(), routes: map[string][]*route{},
@@ -74,7 +73,7 @@ func NewSite(c SiteConfig) *Site {
 	return s
 }
 
-// attachSource notes which documents are those of a source, so that its faults can be told from its neighbours'.
+// attachSource marks the routes of a source, so that its faults affect only them.
 func (s *Site) attachSource(d *source.Definition) {
 	for page := range d.Pages {
 		if r := s.documentRoute(d, page); r != nil {
@@ -88,7 +87,7 @@ func (s *Site) attachSource(d *source.Definition) {
 	}
 }
 
-// documentRoute is where the document of a page comes from, nil when the site does not know its address.
+// documentRoute returns the route of the document of a page, nil if there is none.
 func (s *Site) documentRoute(d *source.Definition, page int) *route {
 	requests := d.Pages[page].Requests
 	last := requests[len(requests)-1]
@@ -110,7 +109,7 @@ func (s *Site) documentRoute(d *source.Definition, page int) *route {
 	return nil
 }
 
-// find is the route of an address, nil when there is none.
+// find returns the route of an address, nil if there is none.
 func (s *Site) find(method string, address *url.URL) *route {
 	path := cmp.Or(address.Path, "/")
 	for _, r := range s.routes[cmp.Or(method, http.MethodGet)+" "+address.Hostname()] {
@@ -126,7 +125,7 @@ func sameQuery(want string, address *url.URL) bool {
 	return address.Query().Get(name) == value
 }
 
-// hostOf is the host of the first request of a source.
+// hostOf returns the host of the first request of a source.
 func hostOf(d *source.Definition) string {
 	address, err := url.Parse(d.Pages[0].Requests[0].URL)
 	if err != nil {
@@ -135,7 +134,7 @@ func hostOf(d *source.Definition) string {
 	return address.Hostname()
 }
 
-// Start listens on two free ports of loopback, one with TLS.
+// Start listens on two free loopback ports, one with TLS.
 func (s *Site) Start() error {
 	if err := s.certificates.generate(s.hosts); err != nil {
 		return fmt.Errorf("make the certificates of the simulated site: %w", err)
@@ -153,15 +152,15 @@ func (s *Site) Start() error {
 		}
 		server := &http.Server{
 			Handler: handler, ReadHeaderTimeout: 10 * time.Second, ConnState: s.count,
-			ErrorLog: log.New(io.Discard, "", 0), // clients that refuse a certificate are the purpose of some faults
+			ErrorLog: log.New(io.Discard, "", 0), // some faults make clients refuse the certificate
 		}
 		s.servers = append(s.servers, server)
-		s.serving.Go(func() { _ = server.Serve(listener) }) // it ends by Close, with an error that says so
+		s.serving.Go(func() { _ = server.Serve(listener) }) // Serve returns an error after Close
 	}
 	return nil
 }
 
-// count keeps the number of open connections, for Close.
+// count tracks open connections, for Close.
 func (s *Site) count(_ net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
@@ -172,7 +171,7 @@ func (s *Site) count(_ net.Conn, state http.ConnState) {
 	}
 }
 
-// Close ends every connection and waits until nothing of the site runs any more.
+// Close closes all connections and waits until nothing of the site is running.
 func (s *Site) Close() error {
 	select {
 	case <-s.closing:
@@ -190,14 +189,14 @@ func (s *Site) Close() error {
 		}
 	}
 	s.serving.Wait()
-	for _, server := range s.servers { // connections that were accepted while the first Close ran
+	for _, server := range s.servers { // connections accepted during the first Close
 		errs = append(errs, server.Close())
 	}
 	s.open.Wait()
 	return errors.Join(errs...)
 }
 
-// Dial leads every host to the site: port 443 to the listener with TLS, port 80 to the other one.
+// Dial connects every host to the site: port 443 to the TLS listener, port 80 to the other one.
 func (s *Site) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -210,11 +209,11 @@ func (s *Site) Dial(ctx context.Context, network, address string) (net.Conn, err
 	return new(net.Dialer).DialContext(ctx, network, s.listeners[listener].Addr().String())
 }
 
-// Roots are the authorities that signed the certificates of the site; nil before Start.
+// Roots returns the authorities of the site's certificates; nil before Start.
 func (s *Site) Roots() *x509.CertPool { return s.certificates.roots }
 
-// Document is the document of a page of a source, with or without demo-, without any network: the same bytes as served, with
-// the faults that change them. It is nil when there is no such page.
+// Document returns the document of a page of a source, with or without demo-, as it would be served, with the faults
+// that change it. It is nil if there is no such page.
 func (s *Site) Document(sourceID string, page int) *source.Document {
 	d, ok := s.definitions.Find(strings.TrimPrefix(sourceID, demoPrefix))
 	if !ok || page < 0 || page >= len(d.Pages) {

@@ -10,10 +10,10 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-const demoPrefix = "demo-" // what ids of the demo's sources begin with
+const demoPrefix = "demo-" // of the ids of simulated sources
 
-// Definitions are the same sources as simulated ones: what is collected by them is nobody's word, and must not look like it.
-// They ask the same addresses, so that only whoever dials through a Site may fetch them.
+// Definitions returns the sources of a set as simulated ones, with other ids and names, so that their rates are not
+// taken for real ones. They request the same addresses: fetch them only through Site.Dial.
 func Definitions(set *source.Set) *source.Set {
 	var all []*source.Definition
 	for _, real := range set.Definitions() {
@@ -24,23 +24,23 @@ func Definitions(set *source.Set) *source.Set {
 	return source.NewSet(all...)
 }
 
-// quoteID names a quote of the market.
+// quoteID identifies a quote of the market.
 type quoteID struct {
 	engine.QuoteKey
 	currency string
 }
 
-// sourceQuotes is what one source says in History and Refreshes: the quotes for which it is the first choice.
+// sourceQuotes are the quotes of one source in History and Refreshes: those for which it is the first choice.
 type sourceQuotes struct {
 	source string
 	dated  bool
 	quotes []quoteIndex
 }
 
-type quoteIndex struct{ institution, quote int } // indexes
+type quoteIndex struct{ institution, quote int } // indexes of Market.institutions and of its quotes
 
-// assignQuotes gives every quote to the source that counts most among those that are collected and read it. A quote that nobody
-// reads is in none. Sources are in the order of their first quote.
+// assignQuotes assigns every quote to the source of the best priority among the enabled ones that read it. A quote
+// that no source reads is left out. Sources are in the order of their first quote.
 func (m *Market) assignQuotes(set *source.Set) []sourceQuotes {
 	best := map[quoteID]*source.Definition{}
 	for _, d := range set.Definitions() {
@@ -73,7 +73,7 @@ func (m *Market) assignQuotes(set *source.Set) []sourceQuotes {
 	return all
 }
 
-// readableQuotes are the quotes that a definition can find, as far as it says so itself.
+// readableQuotes returns the quotes that a definition names.
 func readableQuotes(d *source.Definition) map[quoteID]bool {
 	found := map[quoteID]bool{}
 	for i := range d.Pages {
@@ -88,7 +88,7 @@ func isDated(d *source.Definition) bool {
 	return slices.ContainsFunc(d.Pages, func(page source.Page) bool { return page.Dated() })
 }
 
-// currentRefreshes is what every source says that is not silent.
+// currentRefreshes returns a refresh of every source that is not silent.
 func (m *Market) currentRefreshes() []engine.Refresh {
 	all := make([]engine.Refresh, 0, len(m.sources))
 	for i := range m.sources {
@@ -111,10 +111,9 @@ func (m *Market) currentRefreshes() []engine.Refresh {
 	return all
 }
 
-// Quotes is what all desks say now, those with a silent site too, each dated as its institution does it.
+// Quotes returns the current quotes of all institutions, silent ones included, each dated as its institution does.
 func (m *Market) Quotes() []engine.Observation { return m.snapshot().quotes }
 
-// snapshot is a copy of what there is to see.
 func (m *Market) snapshot() snapshot {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -132,11 +131,11 @@ func (m *Market) snapshot() snapshot {
 	return seen
 }
 
-// snapshot is the market at one instant. It is shared and never changed.
+// snapshot is the market at one instant. It is immutable.
 type snapshot struct {
 	at     time.Time
 	quotes []engine.Observation
-	silent map[string]bool // institutions whose sites say nothing
+	silent map[string]bool // institutions whose sites are silent
 	days   []referenceDay  // of the central bank, oldest first
 }
 
@@ -145,7 +144,7 @@ func (d *institutionState) quoteName(quote int) quoteID {
 	return quoteID{engine.QuoteKey{Institution: d.institution, Channel: q.channel, Kind: q.kind}, q.code}
 }
 
-// observations are all quotes of a desk as those of a day.
+// observations returns all quotes of an institution, dated with a day.
 func (m *Market) observations(d *institutionState, date engine.Date) []engine.Observation {
 	all := make([]engine.Observation, len(d.quotes))
 	for i := range d.quotes {
@@ -173,7 +172,7 @@ func (m *Market) observation(d *institutionState, quote int) engine.Observation 
 	return o
 }
 
-// jsonStringOrNull writes commercial prices with two decimals, reference rates with up to four, as a number and not as a price.
+// text formats commercial prices with two decimals, reference rates with up to four.
 func (q *quoteState) text(value int64) string {
 	switch {
 	case value == 0:

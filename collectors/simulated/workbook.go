@@ -16,18 +16,18 @@ const (
 	mainSpace       = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 	relationSpace   = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 	packageSpace    = "http://schemas.openxmlformats.org/package/2006/"
-	doubleBits      = 53 // of the mantissa of what a spreadsheet keeps
-	doubleDigits    = 17 // that tell every double from its neighbours
+	doubleBits      = 53 // of the mantissa of a double
+	doubleDigits    = 17 // that identify a double
 )
 
-// sheet is one sheet: rows of cells. A cell that looks like a number is one, an empty one is left out.
+// sheet has rows of cells. A cell that looks like a number is one; empty cells have no value.
 type sheet struct {
 	name string
 	rows [][]string
 }
 
-// workbook writes sheets as XLSX: a zip of XML parts, with all texts in one table of shared ones. The same sheets give the
-// same bytes.
+// workbook writes sheets as XLSX: a zip of XML parts with a table of shared strings. The same sheets give the same
+// bytes. padding adds so many blanks to the first sheet.
 func workbook(sheets []sheet, padding int64) []byte {
 	var out bytes.Buffer
 	archive := zip.NewWriter(&out)
@@ -87,7 +87,7 @@ func (s *sheet) xml(shared *sharedStrings) string {
 	return fmt.Sprintf(`<worksheet xmlns="%s"><sheetData>%s</sheetData></worksheet>`, mainSpace, &rows)
 }
 
-// sharedStrings is the table of all texts of a workbook, each once.
+// sharedStrings is the table of all texts of a workbook.
 type sharedStrings struct {
 	index map[string]int
 	all   []string
@@ -119,8 +119,8 @@ func escaped(text string) string {
 	return out.String()
 }
 
-// withBinaryNoise is a number with all digits of the double that a spreadsheet keeps instead of it, as its files have them:
-// 58.95 becomes 58.950000000000003.
+// withBinaryNoise returns a number with all digits of its double, as spreadsheet files have it: 58.95 becomes
+// 58.950000000000003.
 func withBinaryNoise(text string) string {
 	if !jsonNumber.MatchString(text) {
 		return text
