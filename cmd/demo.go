@@ -155,7 +155,7 @@ func demoReference() (node.ReferenceData, error) {
 // startSite starts the simulated institutions, with the faults that the user asked for, and leads every request of this process
 // to them.
 func (p *commands) startSite(o *demoOptions) (*simulated.Site, error) {
-	site := simulated.NewSite(simulated.SiteConfig{Market: o.market})
+	site := simulated.NewSite(o.market)
 	for _, wish := range o.faults {
 		if err := site.SetFault(wish.source, wish.fault); err != nil {
 			return nil, exit.Errorf(exit.Usage, "--break %s=%s: %w", wish.source, wish.fault, err)

@@ -82,7 +82,7 @@ func newMarketFixture(t *testing.T, seed uint64, rules engine.Rules) *marketFixt
 			w.sources = append(w.sources, d)
 		}
 	}
-	w.site = simulated.NewSite(simulated.SiteConfig{Market: w.market})
+	w.site = simulated.NewSite(w.market)
 	w.testEngine, w.definitions = newTestEngine(t, rules, set.Sources()...), set
 	for range 3 {
 		w.publishSlot()

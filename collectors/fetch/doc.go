@@ -1,6 +1,6 @@
 // Package fetch downloads the documents that source definitions ask for, over HTTP/1.1. It sends one request at a
 // time to a host, obeys robots.txt, identifies itself, retries rarely and uses conditional requests. It does not
-// parse documents, stores nothing on disk and starts no goroutine.
+// parse documents and stores nothing on disk.
 //
 // # Data flow
 //

@@ -1,48 +1,40 @@
-// Package simulated is a market that does not exist, and the sites of the institutions that publish it: for the demo, and for tests
-// that want the whole way from a page to a rate without leaving the machine.
+// Package simulated is an invented market and the web sites of the institutions that publish it, for the demo and for
+// tests of the whole path from a page to a rate without a network.
 //
-// # Where to begin
-//
-// NewMarket(seed) opens a market over the institutions of the catalogue. History gives its past as refreshes at once, Step moves
-// it, Quotes tells what it says now. NewSite publishes it: one server on loopback, with TLS and certificates of its own, that
-// answers at the real addresses of the definitions that the program carries, in the shape in which each institution publishes.
+// NewMarket(seed) returns a market of the institutions in the catalogue. History gives its past as refreshes, Step
+// moves it. NewSite publishes it: one TLS server on loopback that answers for the real addresses of the built-in
+// definitions, in the form of each institution.
 //
 //	market := simulated.NewMarket(1)
-//	site := simulated.NewSite(simulated.SiteConfig{Market: market, Clock: clock})
+//	site := simulated.NewSite(market)
 //	err := site.Start()              // then site.Close()
-//	market.Step(clock())             // before the first step every institution is silent: 503
+//	market.Step(now)                 // before the first step every institution is silent: 503
 //	set := simulated.Definitions(source.DefaultSet())
 //	client := fetch.New(fetch.Config{Dial: site.Dial, Roots: site.Roots(), ...})
 //
-// Sources of the demo are called demo-…, and their names say that they are simulated, so that nobody takes their rates for real
-// ones. History and Refreshes give each quote to the source that counts most among those that read it, so that collection goes on
-// with the same sources. Document gives the bytes of one page without any network.
+// Sources of the demo have ids demo-..., and names that say that they are simulated. History assigns each quote to
+// the source that a node would prefer, so that collection continues with the same sources. SetFault makes a source or
+// a host go wrong while the site runs. Document returns a page without the network.
 //
-//	market.go, desks.go, publication.go    the market: levels, desks, what each source says
-//	site.go, serve.go, certificate.go      the server: addresses, cookies, validators, certificates
-//	fault.go, misbehave.go, view.go        what goes wrong, and where it is put in
-//	visits.go                              who came, and how many at once
-//	bcrd.go, banks_html.go, banks_json.go, infodolar.go, pages/    the publications, a family in a file
-//	render.go, sheet.go                    pages, texts, workbooks
+//	market.go, institutions.go, snapshot.go      the market: levels, institutions, what each source publishes
+//	site.go, serve.go, certificate.go            the server: addresses, cookies, validators, certificates
+//	fault.go, fault_response.go, page_data.go    faults of values, documents and transfers
+//	bcrd.go, banks_html.go, banks_json.go, infodolar.go, pages/     the publications
+//	render.go, workbook.go                       pages, JSON values, workbooks
 //
-// # To add a page
+// # Adding a page
 //
-// Write it from what is known of the real page, not from its definition: the round trip of the tests finds a wrong definition only
-// because the two were written apart. Put the page into pages/ (html says what may stand in it; head and foot, which all pages
-// share, bring the phone numbers, dates and loan rates that a reader must not take for rates), and a line with its host and path
-// into the function of its family; JSON and workbooks are a function from a view to a document. A page takes every value from the
-// view (Quote, Of): so the faults of values reach it. Then give the institution a line in desks.go.
+// Write it from what is known of the real page, not from its definition: the round trip of the tests finds a wrong
+// definition only if both were written independently. Put an HTML page into pages/ (renderPage explains the
+// placeholders) and a line with its host and path into banks_html.go. JSON and workbooks are functions from pageData
+// to a document. Take every value from pageData (Quote, Of), so that faults reach it. Then add the institution to
+// institutions.go.
 //
-// Every page here is synthetic. No page of an institution was copied.
+// All pages are synthetic; none is copied from an institution.
 //
-// # Faults
+// # Promises
 //
-// SetFault switches a Fault on for a source or a host, while the site runs; SetFaultTimes for so many answers. Those of values are put
-// into the view, those of documents into the rendered bytes, those of the way into the answer.
-//
-// # Rules for this package
-//
-// Everything follows from the seed and the calls that were made, but for the keys of the certificates. No float type: a rate is a
-// whole number of ten-thousandths of a peso. Market and Site are safe for concurrent use. Site.Close waits for the two accept loops
-// and for every connection.
+// Everything depends only on the seed and the calls, except the keys of the certificates. Rates are whole numbers of
+// ten-thousandths of a peso, never floating point. Market and Site are safe for concurrent use. Site.Close waits for
+// every goroutine and connection.
 package simulated

@@ -117,7 +117,7 @@ func TestFaults_Certificates(t *testing.T) {
 func TestFaults_Sizes(t *testing.T) {
 	market := NewMarket(1)
 	market.Step(noon())
-	site := NewSite(SiteConfig{Market: market})
+	site := NewSite(market)
 	body := site.Document("bhd-site", 0).Body
 	w := &slowly{header: http.Header{}}
 	sendHuge(w, document{contentType: contentJSON, body: body})
@@ -151,7 +151,7 @@ func TestFaults_Time(t *testing.T) {
 		return answer.Observations[0].EffectiveDate
 	}
 	early := NewMarket(2)
-	ahead := NewSite(SiteConfig{Market: early})
+	ahead := NewSite(early)
 	must(t, ahead.SetFault("bdi-site", Frozen))
 	early.Step(noon())
 	if body := ahead.Document("bdi-site", 0).Body; !bytes.Contains(body, []byte("Actualizado: 20/09/2026 12:00")) {
@@ -174,11 +174,12 @@ func TestFaults_Time(t *testing.T) {
 	}
 }
 
-// TestSite_RoundTrip reads every source and wants exactly what the market quotes; its pages are not written from the definitions.
+// TestSite_RoundTrip reads every source and wants exactly what the market quotes; its pages are not written from the
+// definitions.
 func TestSite_RoundTrip(t *testing.T) {
 	market, at := NewMarket(1), noon()
 	market.History(day("2026-08-01"), day("2026-09-20"))
-	site := NewSite(SiteConfig{Market: market})
+	site := NewSite(market)
 	read, steps := 0, sweep(10, 50)
 	for step := range steps {
 		at = at.Add(7 * time.Minute)
@@ -200,7 +201,8 @@ func TestSite_RoundTrip(t *testing.T) {
 	t.Logf("%d quotes of %d sources read in %d steps", read, len(enabled()), steps)
 }
 
-// TestMarket_EveryQuoteHasASource wants each quote of the market read by exactly one of the sources that are collected.
+// TestMarket_EveryQuoteHasASource wants each quote of the market read by exactly one of the sources that are
+// collected.
 func TestMarket_EveryQuoteHasASource(t *testing.T) {
 	m := NewMarket(1)
 	listedQuotes := map[quoteID]string{}
@@ -220,10 +222,11 @@ func TestMarket_EveryQuoteHasASource(t *testing.T) {
 	}
 }
 
-// TestMarket_HistoryIsOfTheSourcesThatGoOn: live collection continues what History began: the same sources, quotes and dates.
+// TestMarket_HistoryIsOfTheSourcesThatGoOn: live collection continues what History began: the same sources, quotes
+// and dates.
 func TestMarket_HistoryIsOfTheSourcesThatGoOn(t *testing.T) {
 	m := NewMarket(1)
-	site := NewSite(SiteConfig{Market: m})
+	site := NewSite(m)
 	set := Definitions(source.DefaultSet())
 	for _, refresh := range m.History(day("2026-09-18"), day("2026-09-18")) {
 		d, ok := set.Find(refresh.SourceID)
@@ -243,7 +246,8 @@ func TestMarket_HistoryIsOfTheSourcesThatGoOn(t *testing.T) {
 	}
 }
 
-// TestDefinitions_SayThatTheyAreNotReal wants nothing of the demo to pass for a real source, and nothing else to change.
+// TestDefinitions_SayThatTheyAreNotReal wants nothing of the demo to pass for a real source, and nothing else to
+// change.
 func TestDefinitions_SayThatTheyAreNotReal(t *testing.T) {
 	real := source.DefaultSet()
 	demo := Definitions(real).Definitions()

@@ -17,7 +17,7 @@ func Example() {
 	now := time.Date(2026, time.September, 21, 16, 0, 0, 0, time.UTC)
 	market := simulated.NewMarket(1)
 	market.Step(now)
-	site := simulated.NewSite(simulated.SiteConfig{Market: market})
+	site := simulated.NewSite(market)
 	if err := site.Start(); err != nil {
 		out.Println(err)
 		return

@@ -38,7 +38,7 @@ const (
 	TooMany       Fault = "too-many-requests" // status 429 with Retry-After
 	Hang          Fault = "hang"              // no response until the client gives up
 	HangBody      Fault = "hang-body"         // half a response, then nothing
-	Trickle       Fault = "trickle"           // one byte each SiteConfig.Pace
+	Trickle       Fault = "trickle"           // one byte each second
 	Redirect      Fault = "redirect"          // to another site
 	RedirectLoop  Fault = "redirect-loop"     // to itself
 	Huge          Fault = "huge"              // 1 GiB

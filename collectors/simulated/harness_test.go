@@ -50,7 +50,7 @@ func publishedSite() *Site {
 	market := NewMarket(1)
 	market.History(day("2026-09-14"), day("2026-09-20"))
 	market.Step(noon())
-	return NewSite(SiteConfig{Market: market})
+	return NewSite(market)
 }
 
 // shared is the one started site of all tests that leave it as they find it.
@@ -66,13 +66,10 @@ var (
 	})
 )
 
-// generate starts a site of its own, over a market that has moved once.
-func startSite(t *testing.T, c SiteConfig) *Site {
+// startSite starts a site of its own.
+func startSite(t *testing.T, market *Market) *Site {
 	t.Helper()
-	if c.Market == nil {
-		c.Market = publishedSite().market
-	}
-	site := NewSite(c)
+	site := NewSite(market)
 	must(t, site.Start())
 	t.Cleanup(func() {
 		must(t, site.Close())

@@ -177,7 +177,8 @@ func TestMarketBounds(t *testing.T) {
 	}
 }
 
-// TestMarketSteps holds the promise of 0.3 %: of levels exactly, of published prices up to the rounding to their tick.
+// TestMarketSteps holds the promise of 0.3 %: of levels exactly, of published prices up to the rounding to their
+// tick.
 func TestMarketSteps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := NewMarket(rapid.Uint64().Draw(t, "seed"))

@@ -38,11 +38,7 @@ func (s *Site) pageData(r *http.Request, on activeFault) *pageData {
 	if v.old = on.frozen != nil && !v.at.IsZero(); v.old {
 		v.snapshot = *on.frozen()
 	}
-	v.Now = v.at
-	if s.clock != nil && !v.old {
-		v.Now = s.clock()
-	}
-	v.Now = v.Now.In(engine.Location())
+	v.Now = v.at.In(engine.Location())
 	if v.fault == FutureDate {
 		v.Now = v.Now.AddDate(0, 0, aheadDays)
 	}

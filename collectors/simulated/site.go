@@ -20,22 +20,11 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// SiteConfig configures a Site.
-type SiteConfig struct {
-	// Market supplies the rates, required. The caller steps it; until the first step every institution is silent.
-	Market *Market
-	// Clock is the time on the pages; nil = the last step of the market.
-	Clock func() time.Time
-	// Pace is the wait before each byte of Trickle; 0 = 1 s.
-	Pace time.Duration
-}
-
 // Site serves the sites of all institutions from loopback. Clients reach their real addresses through Dial, and trust
 // its certificates with Roots.
 type Site struct {
 	market       *Market
-	clock        func() time.Time
-	pace         time.Duration
+	pace         time.Duration // the wait before each byte of Trickle
 	definitions  *source.Set
 	routes       map[string][]*route // by method and host
 	hosts        []string
@@ -51,14 +40,12 @@ type Site struct {
 	closing   chan struct{}
 }
 
-// NewSite returns the sites of a market, with the addresses of all built-in definitions.
-func NewSite(c SiteConfig) *Site {
+// NewSite returns the sites of a market, with the addresses of all built-in definitions. The caller steps the market;
+// until the first step every institution is silent.
+func NewSite(market *Market) *Site {
 	s := &Site{
-		market: c.Market, clock: c.Clock, pace: c.Pace, definitions: source.DefaultSet(), routes: map[string][]*route{},
+		market: market, pace: time.Second, definitions: source.DefaultSet(), routes: map[string][]*route{},
 		faults: activeFaults{byTarget: map[string]activeFault{}}, blanks: sync.OnceValue(gzippedBlanks), closing: make(chan struct{}),
-	}
-	if s.pace == 0 {
-		s.pace = time.Second
 	}
 	for _, r := range allRoutes() {
 		key := r.method + " " + r.host

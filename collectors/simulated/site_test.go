@@ -25,7 +25,8 @@ const (
 	bhdAddress      = "https://backend.bhd.com.do/api/modal-cambio-rate?populate=deep"
 )
 
-// TestSite_Cookies holds the trap of the central bank: without all cookies, or with both of the doubled one, the answer is empty.
+// TestSite_Cookies holds the trap of the central bank: without all cookies, or with both of the doubled one, the
+// answer is empty.
 func TestSite_Cookies(t *testing.T) {
 	site := shared()
 	client := siteClient(t, site)
@@ -122,7 +123,7 @@ func TestSite_CharacterSets(t *testing.T) {
 // TestSite_SilentInstitutions wants 503 where the market has nothing to say, and its row gone from the aggregator.
 func TestSite_SilentInstitutions(t *testing.T) {
 	market := NewMarket(1)
-	site := startSite(t, SiteConfig{Market: market})
+	site := startSite(t, market)
 	if r := get(t, siteClient(t, site), bhdAddress); r.status != http.StatusServiceUnavailable || r.header.Get("Retry-After") == "" {
 		t.Errorf("before the first step: %d", r.status)
 	}
@@ -145,7 +146,8 @@ func TestSite_SilentInstitutions(t *testing.T) {
 
 // TestSite_CloseWaits wants Close to end answers that would never end, and to wait for them.
 func TestSite_CloseWaits(t *testing.T) {
-	site := startSite(t, SiteConfig{Pace: time.Hour})
+	site := startSite(t, publishedSite().market)
+	site.pace = time.Hour
 	var requests atomic.Int32
 	site.observe = func(*http.Request) { requests.Add(1) }
 	transport := &http.Transport{DialContext: site.Dial, TLSClientConfig: &tls.Config{RootCAs: site.Roots()}}
@@ -201,7 +203,7 @@ func TestSite_Trickle(t *testing.T) {
 	market := NewMarket(1)
 	market.Step(noon())
 	synctest.Test(t, func(t *testing.T) {
-		site := NewSite(SiteConfig{Market: market})
+		site := NewSite(market)
 		w := &slowly{header: http.Header{}}
 		ctx, cancel := context.WithTimeout(t.Context(), 10500*time.Millisecond)
 		defer cancel()
@@ -228,7 +230,8 @@ func (s *slowly) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// collector is the client of the program, with the site for its network. Bounds are short where nothing has to arrive.
+// collector is the client of the program, with the site for its network. Bounds are short where nothing has to
+// arrive.
 func collector(t *testing.T, site *Site, budget time.Duration) *fetch.Client {
 	t.Helper()
 	client := fetch.New(fetch.Config{
@@ -239,10 +242,10 @@ func collector(t *testing.T, site *Site, budget time.Duration) *fetch.Client {
 	return client
 }
 
-// TestSite_DocumentIsWhatIsServed: the program's own client, with cookies, second steps, certificates and packing, gets the bytes
-// that tests see without a network.
+// TestSite_DocumentIsWhatIsServed: the program's own client, with cookies, second steps, certificates and packing,
+// gets the bytes that tests see without a network.
 func TestSite_DocumentIsWhatIsServed(t *testing.T) {
-	site := startSite(t, SiteConfig{})
+	site := startSite(t, publishedSite().market)
 	site.observe = func(r *http.Request) {
 		if r.UserAgent() != "tasard/test (+https://github.com/tasard/tasard)" {
 			t.Errorf("%s saw %q", r.Host, r.UserAgent())

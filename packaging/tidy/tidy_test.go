@@ -35,6 +35,7 @@ func goroutineFiles() map[string]string {
 		"bench/process.go":                         "child.stop or kill: waits for the end of the process",
 		"bench/goals_data.go":                      "lab.refreshed: waits for what it said",
 		"collectors/collector.go":                  "Collector.Run: waits for every source",
+		"collectors/fetch/client.go":               "none runs on: Close cancels the fetches by it, and Fetch stops it",
 		"collectors/simulated/site.go":             "Site.Close: waits for the accept loops and for every connection",
 		"cmd/sources/check.go":                     "checkAll: waits for every check",
 		"cmd/doctor/rehearsal.go":                  "askServer: waits for the server's end of the connection",
