@@ -57,6 +57,7 @@ type Conn struct {
 	queued       *queuedRequest // nil until it waits for a seat for the first time
 	socket       *socketInfo
 	requests     uint32 // that came as a whole
+	sample       uint32 // counts with requests; which of them are sampled differs between connections, so that short ones are seen too
 	firstAwaited bool   // the first request was awaited
 
 	recorder        DurationRecorder // of the present answer; nil: it was counted
@@ -90,8 +91,9 @@ func (c *Conn) RecordDuration(soon time.Time, in DurationRecorder) {
 
 // RequestArrived counts a request that is there as a whole. It tells whether it is the connection's first, and whether Admit wants to see it.
 func (c *Conn) RequestArrived() (first, looked bool) {
-	looked = c.shedder != nil && c.shedder.samples(c.requests)
+	looked = c.shedder != nil && c.shedder.samples(c.sample)
 	c.requests++
+	c.sample++
 	return c.requests == 1, looked
 }
 

@@ -204,7 +204,7 @@ func (l *Listener) newConn(conn net.Conn, placed bool) net.Conn {
 	l.config.Counts.Open.Add(1)
 	if c.tcp != nil {
 		_ = c.tcp.SetWriteBuffer(sendBufferBytes)
-		c.shedder, c.rounds = l.config.LoadShedder, l.rounds
+		c.shedder, c.rounds, c.sample = l.config.LoadShedder, l.rounds, uint32(l.config.Counts.Accepted.Load()) //nolint:gosec // G115: any number will do
 		if l.config.TLS != nil {
 			c.startTLS(l.config.TLS)
 		}

@@ -7,22 +7,27 @@ import (
 	"time"
 )
 
-// The numbers of the watch.
+// Sampling.
 const (
-	// queueAgeTarget is how long a request may lie in the socket on a machine that keeps up.
+	// queueAgeTarget is how long a request may lie unread in its socket on a machine that keeps up.
 	queueAgeTarget = 10 * time.Millisecond
-	// sampleWindow is how long requests are counted before they are judged.
-	sampleWindow = 25 * time.Millisecond
-	// sampleGapMax is a window in which too little happened to say anything: the process stood still, or nobody asked.
-	sampleGapMax = 8 * sampleWindow
-	// lateRequestsMin is how many late requests a window must have: on a quiet node one request that met a pause proves nothing.
-	lateRequestsMin = 8
-	// lateWindowsMin in a row of which most requests were late are overload.
-	lateWindowsMin = 2
-	// quietWindowsMin in a row end it, and the look at each request.
-	quietWindowsMin = 40
-	// sampleEvery is which requests of a connection are looked at while all is well: the first, and one of so many.
+	// sampleEvery is which requests of a connection are sampled while no slots are given out: asking the kernel for the queue age is a
+	// system call.
 	sampleEvery = 16
+	// sampleWindow is for how long samples are counted, at least, before the window is judged.
+	sampleWindow = 25 * time.Millisecond
+	// sampleGapMax is a window that says nothing: the process stood still, or there were few requests.
+	sampleGapMax = 8 * sampleWindow
+	// lateSamplesMin is how many late samples a window must have: on a quiet node one request that met a pause proves nothing.
+	lateSamplesMin = 8
+	// lateWindowsMin windows in a row in which most samples were late are overload.
+	lateWindowsMin = 2
+	// quietWindowsMin windows in a row end it, and the watch.
+	quietWindowsMin = 40
+)
+
+// Shedding.
+const (
 
 	// answersPerShed is how many answers come to one refusal while the overload lasts: a refusal costs most of what an answer does.
 	answersPerShed = 64
@@ -37,18 +42,18 @@ const (
 	shedAtOnceMax = 64
 )
 
-// LoadShedder sheds load by queue age: how long requests have lain in their sockets before they were read. While they are read in time it
-// looks at one in sampleEvery of a connection and does nothing else. doc.go explains what it does when most are late.
+// LoadShedder sheds load by queue age: how long requests have lain in their sockets before they were read. It samples one request in
+// sampleEvery of a connection; while those are on time it does nothing else. doc.go explains what it does when most are late.
 type LoadShedder struct {
 	clock        func() time.Time
 	writeTimeout time.Duration // the server's
 
-	watching atomic.Bool // every request is looked at
+	watching atomic.Bool // a sample was late lately
 	limiting atomic.Bool // slots are given out
 
 	mu                        sync.Mutex
 	windowStart               time.Time // the present window
-	onTime, late              int       // its requests; while slots are given out, those that had one at once, and those that had to wait
+	onTime, late              int       // its samples; while slots are given out, the requests that had one at once, and those that had to wait
 	lateWindows, quietWindows int       // windows in a row
 	lastRefill                time.Time // when slots were last given to requests that wait
 	slots                     admissionSlots
@@ -79,9 +84,9 @@ func (w *LoadShedder) End() {
 	}
 }
 
-// samples tells whether a connection's next request is looked at.
+// samples tells whether a connection's next request is to be shown to admit.
 func (w *LoadShedder) samples(request uint32) bool {
-	return request%sampleEvery == 0 || w.watching.Load()
+	return request%sampleEvery == 0 || w.limiting.Load()
 }
 
 // yieldsPerRound is how many times connections give way before they do so in a round; 0 is never.
@@ -187,7 +192,7 @@ func (w *LoadShedder) refill(now time.Time, grace time.Duration) {
 	}
 }
 
-// record counts a request, and judges the window that it ends.
+// record counts a sample, or a request while slots are given out, and judges the window that it ends.
 func (w *LoadShedder) record(now time.Time, late bool) {
 	if !w.watching.Load() {
 		w.watching.Store(true)
@@ -196,12 +201,13 @@ func (w *LoadShedder) record(now time.Time, late bool) {
 	if w.limiting.Load() && now.Sub(w.lastRefill) >= refillEvery {
 		w.refill(now, 0)
 	}
-	if lasted := now.Sub(w.windowStart); lasted >= sampleWindow {
-		if w.limiting.Load() {
-			w.endLimitedWindow(now)
-		} else {
-			w.endWindow(lasted < sampleGapMax && w.late >= lateRequestsMin && w.late > w.onTime)
-		}
+	switch lasted := now.Sub(w.windowStart); {
+	case lasted < sampleWindow:
+	case w.limiting.Load():
+		w.endLimitedWindow(now)
+		w.windowStart, w.onTime, w.late = now, 0, 0
+	case w.late >= lateSamplesMin, w.late+w.onTime >= 2*lateSamplesMin, lasted >= sampleGapMax:
+		w.endWindow(lasted < sampleGapMax && w.late >= lateSamplesMin && w.late > w.onTime)
 		w.windowStart, w.onTime, w.late = now, 0, 0
 	}
 	if late {

@@ -72,7 +72,8 @@ func TestO1_OverloadIsNoticed(t *testing.T) {
 	}{
 		"most are late":                {4, 40, 10, true},
 		"few are late":                 {4, 10, 40, false},
-		"too few to say":               {4, lateRequestsMin - 1, 0, false},
+		"few, and all of them late":    {9, lateSamplesMin - 1, 0, true},
+		"too few to say":               {20, 1, 0, false},
 		"control: one pause":           {1, 40, 0, false},
 		"a quiet node, and a late one": {10, 1, 0, false},
 	} {

@@ -9,9 +9,12 @@ import (
 	"time"
 )
 
-// yieldsPerRoundWatching is how many times connections give way before all of them do so together, while requests are watched; while seats are given
-// out they always do.
-const yieldsPerRoundWatching = 64
+// yieldsPerRoundWatching is after how many answers of all connections a round begins while requests are watched; while slots are given out
+// it is after each. A connection tells of yieldsCounted answers at once, so that not every answer takes the lock.
+const (
+	yieldsPerRoundWatching = 64
+	yieldsCounted          = 8
+)
 
 // While the garbage is collected, or something else wants the processor, a round takes several times as long as usual, and so does what
 // newcomers wait. Then fewer have a seat, and a turn in each round.
@@ -32,8 +35,8 @@ type schedulingRounds struct {
 	singleProcessor bool // there is one processor: who has answered steps back in any case, so that the next request is there when it is read
 
 	mu        sync.Mutex
-	yields    int  // times that somebody gave way since the last round
-	active    bool // a round is on; the byte is in the pipe
+	yields    int         // answers since the last round
+	active    atomic.Bool // a round is on; the byte is in the pipe; changes under mu
 	ended     bool
 	startedAt time.Time     // the round that is on
 	finished  chan struct{} // closed at the end of the round
@@ -56,22 +59,27 @@ func startRounds(clock func() time.Time) (*schedulingRounds, error) {
 	return r, nil
 }
 
-// yield lets others go first: on one processor those who are ready, and once in each so many times the network's newcomers too; 0 is
-// never.
-func (r *schedulingRounds) yield(each int) {
-	if (each == 0 || !r.joinRound(each)) && r.singleProcessor {
+// yield lets other goroutines go first: on one processor those that are ready, and after each so many answers those that the network has
+// news for; 0 is never. own counts the answers of one connection that are not among yields yet.
+func (r *schedulingRounds) yield(each int, own *int) {
+	if (each == 0 || !r.joinRound(each, own)) && r.singleProcessor {
 		runtime.Gosched()
 	}
 }
 
-// joinRound waits for the end of the round that is on, or is time for; false: there is none.
-func (r *schedulingRounds) joinRound(each int) bool {
-	r.mu.Lock()
-	if r.yields++; !r.active && !r.ended && r.yields >= each {
-		_, err := r.pipeWriter.Write([]byte{0})
-		r.active, r.startedAt = err == nil, r.clock()
+// joinRound waits for the end of the round that is on, or is due; false: there is none.
+func (r *schedulingRounds) joinRound(each int, own *int) bool {
+	if *own++; *own < min(each, yieldsCounted) && !r.active.Load() {
+		return false
 	}
-	open, over := r.active && !r.ended, r.finished
+	r.mu.Lock()
+	r.yields, *own = r.yields+*own, 0
+	if !r.active.Load() && !r.ended && r.yields >= each {
+		_, err := r.pipeWriter.Write([]byte{0})
+		r.active.Store(err == nil)
+		r.startedAt = r.clock()
+	}
+	open, over := r.active.Load() && !r.ended, r.finished
 	r.mu.Unlock()
 	if open {
 		<-over
@@ -88,12 +96,13 @@ func (r *schedulingRounds) run() {
 		r.mu.Lock()
 		room := r.slotLimit.Load()
 		switch took := r.clock().Sub(r.startedAt); {
-		case took > roundLong && r.active:
+		case took > roundLong && r.active.Load():
 			r.slotLimit.Store(max(slotsMin, room/2))
-		case took < roundShort && r.active:
+		case took < roundShort && r.active.Load():
 			r.slotLimit.Store(min(slotsMax, room+room/4))
 		}
-		r.active, r.yields, r.ended = false, 0, err != nil
+		r.active.Store(false)
+		r.yields, r.ended = 0, err != nil
 		r.number.Add(1)
 		close(r.finished)
 		r.finished = make(chan struct{})

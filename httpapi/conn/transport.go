@@ -29,6 +29,7 @@ type transport struct {
 	queuedBody                   []byte            // to be sent behind what is written next
 	firstRequest                 []byte            // of the first request, for the library to read
 	rounds                       *schedulingRounds // nil: nobody gives way
+	yields                       int               // answers that the rounds were not told of
 	shedder                      *LoadShedder      // nil: no request is too old
 	parts                        [2][]byte
 	vector                       net.Buffers
@@ -114,7 +115,7 @@ func (g *transport) Write(b []byte) (n int, err error) {
 		_ = g.tcp.SetLinger(0)
 	}
 	if g.rounds != nil {
-		g.rounds.yield(g.shedder.yieldsPerRound())
+		g.rounds.yield(g.shedder.yieldsPerRound(), &g.yields)
 	}
 	return n, err
 }
