@@ -40,9 +40,9 @@ var noon = at("2026-06-17T16:00:00Z")
 
 // fixture is a state whose owner applies what it decides.
 type fixture struct {
-	t    *testing.T
+	t     *testing.T
 	state *CurrencyState
-	now  time.Time
+	now   time.Time
 }
 
 func newFixture(t *testing.T) *fixture {

@@ -125,9 +125,9 @@ func TestF11_APageOfTheSameSizeTakesTheSameMemory(t *testing.T) {
 // sampleMarket is a market in which everybody has the same prices in every currency.
 type sampleMarket struct {
 	snapshots []*CurrencySnapshot
-	market *MarketView
-	view   *RankedView
-	now    time.Time
+	market    *MarketView
+	view      *RankedView
+	now       time.Time
 }
 
 func newSampleMarket(t testing.TB, institutions, currencies int) *sampleMarket {
@@ -174,7 +174,7 @@ func allocatedBytes(work func()) uint64 {
 // largeFixture is a market of many institutions, as many sources, and a state that has taken a refresh of each in.
 type largeFixture struct {
 	catalogue    *Catalogue
-	state         *CurrencyState
+	state        *CurrencyState
 	institutions []string
 	sources      int
 	now          time.Time

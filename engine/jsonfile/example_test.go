@@ -16,10 +16,10 @@ func ExampleRead() {
 	})
 	fmt.Println(err)
 	// Output:
-	// own.json: the file: the key "name" stands twice; keep one
+	// own.json: the file: has the key "name" twice; keep one
 	// own.json: the file: id is missing or empty; write one
-	// own.json: the file: url is no text; write it in quotes
-	// own.json: pages[0]: min is no whole number from 1 to 500
-	// own.json: pages[1]: is no JSON object; write { ... }
+	// own.json: the file: url is not a text; write it in quotes
+	// own.json: pages[0]: min is not a whole number from 1 to 500
+	// own.json: pages[1]: is not a JSON object; write { ... }
 	// own.json: the file: unknown key "Pages"; known are id, name, url, pages
 }

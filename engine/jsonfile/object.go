@@ -12,13 +12,13 @@ import (
 	"unicode/utf8"
 )
 
-// file collects everything that is wrong with one file.
+// file collects the problems of one file.
 type file struct {
 	name     string
 	problems []error
 }
 
-// Object is one JSON object whose keys are taken out one by one. Where there is none, every key counts as not given.
+// Object is one JSON object, whose keys are taken one by one. In place of a value that is not an object it has no keys.
 type Object struct {
 	where  string // "" = the whole file
 	file   *file
@@ -26,8 +26,8 @@ type Object struct {
 	known  []string
 }
 
-// Read visits the object that a file consists of. The error tells every problem; it unwraps to one error for each (errors.Join).
-// name is the file's, shorten says what to do with one of more than bytesMax.
+// Read visits the object of a file. The error joins all problems (errors.Join). name is the file's name; shorten says what
+// to do with a file of more than bytesMax.
 func Read(name string, data []byte, bytesMax int, shorten string, visit func(top *Object)) error {
 	if err := validate(data, bytesMax, shorten); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -37,7 +37,7 @@ func Read(name string, data []byte, bytesMax int, shorten string, visit func(top
 	return errors.Join(f.problems...)
 }
 
-// validate refuses what cannot be read as one JSON text at all.
+// validate refuses what is not one JSON text.
 func validate(data []byte, bytesMax int, shorten string) error {
 	switch {
 	case len(data) > bytesMax:
@@ -51,12 +51,12 @@ func validate(data []byte, bytesMax int, shorten string) error {
 	err := json.Unmarshal(data, &whole)
 	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
 		line := 1 + bytes.Count(data[:min(int(syntax.Offset), len(data))], []byte("\n"))
-		return fmt.Errorf("line %d: the file is not one JSON object: %w; mend it there", line, err)
+		return fmt.Errorf("line %d: the file is not one JSON object: %w; correct it there", line, err)
 	}
 	return err
 }
 
-// object visits an object, and refuses the keys that the visit left; raw is known to be valid JSON.
+// object visits an object and reports the keys that the visit left. raw is valid JSON.
 func (f *file) object(where string, raw []byte, visit func(*Object)) {
 	o := &Object{where: where, file: f}
 	o.read(raw)
@@ -69,7 +69,7 @@ func (f *file) object(where string, raw []byte, visit func(*Object)) {
 func (o *Object) read(raw []byte) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
-		o.Errorf("is no JSON object; write { ... }")
+		o.Errorf("is not a JSON object; write { ... }")
 		return
 	}
 	o.fields = map[string]json.RawMessage{}
@@ -82,16 +82,16 @@ func (o *Object) read(raw []byte) {
 			return
 		}
 		if _, twice := o.fields[key]; twice {
-			o.Errorf("the key %.40q stands twice; keep one", key)
+			o.Errorf("has the key %.40q twice; keep one", key)
 		}
 		o.fields[key] = value
 	}
 }
 
-// Path names the object in its file, as pages[0].extract.
+// Path returns the place of the object in its file, as pages[0].extract.
 func (o *Object) Path() string { return cmp.Or(o.where, "the file") }
 
-// Errorf tells a problem of the object.
+// Errorf reports a problem of the object.
 func (o *Object) Errorf(format string, args ...any) {
 	o.file.problems = append(o.file.problems, fmt.Errorf("%s: %s: %w", o.file.name, o.Path(), fmt.Errorf(format, args...)))
 }
@@ -99,19 +99,20 @@ func (o *Object) Errorf(format string, args ...any) {
 // Failed reports that the file has a problem.
 func (o *Object) Failed() bool { return len(o.file.problems) > 0 }
 
-// Has reports that a key is given, and has not been taken.
+// Has reports that a key is given and not taken yet.
 func (o *Object) Has(key string) bool {
 	_, given := o.fields[key]
 	return given
 }
 
-// Empty reports that no key is left, or that there is no object.
+// Empty reports that no key is left.
 func (o *Object) Empty() bool { return len(o.fields) == 0 }
 
-// DiscardRest takes all keys that are left, so that they are not told as unknown.
+// DiscardRest takes all keys that are left, so that they are not reported as unknown.
 func (o *Object) DiscardRest() { clear(o.fields) }
 
-// UseLabel is the text that names the object, "" when it has none; from here on problems are told with it. The key is not taken.
+// UseLabel returns the text under a key, "" when there is none, and adds it to the object's place in later problems. It does
+// not take the key.
 func (o *Object) UseLabel(key string) string {
 	var label string
 	if json.Unmarshal(o.fields[key], &label) != nil || label == "" {
@@ -121,7 +122,7 @@ func (o *Object) UseLabel(key string) string {
 	return label
 }
 
-// Take takes a value as it is written.
+// Take takes the JSON text of a value.
 func (o *Object) Take(key string) (json.RawMessage, bool) {
 	o.known = append(o.known, key)
 	raw, given := o.fields[key]
@@ -129,7 +130,6 @@ func (o *Object) Take(key string) (json.RawMessage, bool) {
 	return raw, given
 }
 
-// childPath names the place of a key, for problems of what lies below it.
 func (o *Object) childPath(key string) string { return strings.TrimPrefix(o.where+"."+key, ".") }
 
 // Child visits the object under a key. It reports whether the key is given.
@@ -152,7 +152,8 @@ func (o *Object) Each(key string, entriesMax int, visit func(*Object)) {
 	}
 }
 
-// EachKey visits the keys of an object that is a map, in their order; the visit takes the key. It reports whether the map is given.
+// EachKey visits the keys of a child object that is a map, sorted; each visit must take its key. It reports whether the
+// child is given.
 func (o *Object) EachKey(key string, entriesMax int, visit func(part *Object, name string)) bool {
 	return o.Child(key, func(part *Object) {
 		if len(part.fields) > entriesMax {
@@ -165,9 +166,9 @@ func (o *Object) EachKey(key string, entriesMax int, visit func(part *Object, na
 	})
 }
 
-// List is the list under a key, nil when there is none.
+// List takes a list, nil when the key is not given.
 func List[T any](o *Object, key string, entriesMax int) []T {
-	items, _ := decode[[]T](o, key, "list; write [ ... ] around its entries")
+	items, _ := decode[[]T](o, key, "a list; write [ ... ] around its entries")
 	if len(items) > entriesMax {
 		o.Errorf("%s has %d entries; at most %d can be right", key, len(items), entriesMax)
 		return nil
@@ -175,14 +176,14 @@ func List[T any](o *Object, key string, entriesMax int) []T {
 	return items
 }
 
-// decode decodes what stands under a key. What is of another type, or null, is told and counts as not given.
+// decode takes and decodes a value. A value of another type, or null, is reported and counts as not given.
 func decode[T any](o *Object, key, want string) (decoded T, given bool) {
 	raw, given := o.Take(key)
 	if !given {
 		return decoded, false
 	}
 	if err := json.Unmarshal(raw, &decoded); err != nil || string(raw) == "null" {
-		o.Errorf("%s is no %s", key, want)
+		o.Errorf("%s is not %s", key, want)
 		var zero T
 		return zero, false
 	}

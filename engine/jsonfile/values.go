@@ -10,22 +10,22 @@ import (
 	"unicode/utf8"
 )
 
-// Spans that can be right: instants are published in whole seconds, and what lasts longer than a year is no expiry.
+// Limits of durations: instants are published in whole seconds, and no rate is valid for more than a year.
 const (
 	durationMin = time.Second
 	durationMax = 366 * 24 * time.Hour
 )
 
-const wantText = "text; write it in quotes"
+const wantText = "a text; write it in quotes"
 
-// Text takes a text of at most so many characters; "" when the key is not there.
+// Text takes a text of at most so many characters; "" when the key is not given.
 func (o *Object) Text(key string, charactersMax int) string {
 	text, _ := decode[string](o, key, wantText)
 	o.CheckText(key, text, charactersMax)
 	return text
 }
 
-// CheckText tells what is wrong with a text: its length, or characters that no text for people has.
+// CheckText reports a text that is too long or has control characters.
 func (o *Object) CheckText(key, text string, charactersMax int) {
 	if characters := utf8.RuneCountInString(text); characters > charactersMax {
 		o.Errorf("%s has %d characters; shorten it to %d", key, characters, charactersMax)
@@ -35,7 +35,7 @@ func (o *Object) CheckText(key, text string, charactersMax int) {
 	}
 }
 
-// Required reads a key that must be there and say something; hint is the way out.
+// Required calls read and reports a problem when the result is empty; hint says what to do.
 func (o *Object) Required(key, hint string, read func(key string) string) string {
 	before := len(o.file.problems)
 	text := read(key)
@@ -45,44 +45,44 @@ func (o *Object) Required(key, hint string, read func(key string) string) string
 	return text
 }
 
-// Bool takes true or false.
-func (o *Object) Bool(key string, otherwise bool) bool {
-	if flag, given := decode[bool](o, key, "flag; write true or false without quotes"); given {
-		return flag
+// Bool takes true or false; fallback when the key is not given.
+func (o *Object) Bool(key string, fallback bool) bool {
+	if value, given := decode[bool](o, key, "true or false; write one of them without quotes"); given {
+		return value
 	}
-	return otherwise
+	return fallback
 }
 
-// Number takes a whole number between two limits; otherwise when the key is not there.
-func (o *Object) Number(key string, otherwise, lowest, highest int64) int64 {
-	want := fmt.Sprintf("whole number from %d to %d", lowest, highest)
+// Number takes a whole number between two limits; fallback when the key is not given.
+func (o *Object) Number(key string, fallback, lowest, highest int64) int64 {
+	want := fmt.Sprintf("a whole number from %d to %d", lowest, highest)
 	number, given := decode[int64](o, key, want)
 	switch {
 	case !given:
-		return otherwise
+		return fallback
 	case number < lowest || number > highest:
-		o.Errorf("%s is no %s", key, want)
-		return otherwise
+		o.Errorf("%s is not %s", key, want)
+		return fallback
 	}
 	return number
 }
 
-// Enum takes one word of a closed list.
-func Enum[T ~string](o *Object, key string, otherwise T, words []T) T {
-	text, given := decode[T](o, key, fmt.Sprintf("text; use one of %q", words))
+// Enum takes one of a list of values; fallback when the key is not given.
+func Enum[T ~string](o *Object, key string, fallback T, values []T) T {
+	text, given := decode[T](o, key, fmt.Sprintf("a text; use one of %q", values))
 	if !given || text == "" {
-		return otherwise
+		return fallback
 	}
-	if !slices.Contains(words, text) {
-		o.Errorf("%s %.40q is none of %q; use one of them", key, string(text), words)
-		return otherwise
+	if !slices.Contains(values, text) {
+		o.Errorf("%s %.40q is none of %q; use one of them", key, string(text), values)
+		return fallback
 	}
 	return text
 }
 
 // RequiredEnum is Enum without a default.
-func RequiredEnum[T ~string](o *Object, key string, words []T) T {
-	return T(o.Required(key, fmt.Sprintf("; use one of %q", words), func(key string) string { return string(Enum(o, key, "", words)) }))
+func RequiredEnum[T ~string](o *Object, key string, values []T) T {
+	return T(o.Required(key, fmt.Sprintf("; use one of %q", values), func(key string) string { return string(Enum(o, key, "", values)) }))
 }
 
 // ID takes an id of small letters, digits and hyphens.
@@ -94,7 +94,7 @@ func (o *Object) ID(key string, bytesMax int) string {
 	return id
 }
 
-// CurrencyCode takes three capital letters; "" when the key is not there.
+// CurrencyCode takes three capital letters; "" when the key is not given.
 func (o *Object) CurrencyCode(key string) string {
 	code, _ := decode[string](o, key, wantText)
 	if code != "" && (len(code) != 3 || strings.Trim(code, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "") {
@@ -103,7 +103,7 @@ func (o *Object) CurrencyCode(key string) string {
 	return code
 }
 
-// Parsed takes a text that means something else; its zero value when the key is not there.
+// Parsed takes a text and parses it; the zero value when the key is not given.
 func Parsed[T any](o *Object, key, example string, parse func(string) (T, error)) (parsed T) {
 	text, given := decode[string](o, key, wantText)
 	if !given {
@@ -116,32 +116,32 @@ func Parsed[T any](o *Object, key, example string, parse func(string) (T, error)
 	return parsed
 }
 
-// Duration takes a duration from a second to a year; otherwise when the key is not there.
-func (o *Object) Duration(key string, otherwise time.Duration) time.Duration {
+// Duration takes a duration from a second to a year; fallback when the key is not given.
+func (o *Object) Duration(key string, fallback time.Duration) time.Duration {
 	text, given := decode[string](o, key, wantText)
 	if !given {
-		return otherwise
+		return fallback
 	}
-	span, err := time.ParseDuration(text)
-	if err != nil || span < durationMin || span > durationMax {
-		o.Errorf("%s is no span from %v to %v; write it as \"26h\"", key, durationMin, durationMax)
+	duration, err := time.ParseDuration(text)
+	if err != nil || duration < durationMin || duration > durationMax {
+		o.Errorf("%s is not a duration from %v to %v; write it as \"26h\"", key, durationMin, durationMax)
 	}
-	return span
+	return duration
 }
 
-// URI takes a web address; "" when the key is not there.
+// URI takes a web address; "" when the key is not given.
 func (o *Object) URI(key string, charactersMax int) string {
 	text := o.Text(key, charactersMax)
 	if text == "" {
 		return ""
 	}
 	if _, ok := WebAddress(text); !ok {
-		o.Errorf("%s is no web address; write it with https:// and only ASCII characters, others as %%XX, or leave it out", key)
+		o.Errorf("%s is not a web address; write it with https:// and only ASCII characters, others as %%XX, or leave it out", key)
 	}
 	return text
 }
 
-// WebAddress accepts absolute http and https addresses in RFC 3986 characters, without a user's name and password.
+// WebAddress accepts absolute http and https URLs in RFC 3986 characters, without user name and password.
 func WebAddress(text string) (*url.URL, bool) {
 	for i := range len(text) {
 		if text[i] <= ' ' || text[i] > '~' || strings.IndexByte("\"<>\\^`{|}", text[i]) >= 0 {
