@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -12,7 +13,7 @@ import (
 	"time"
 )
 
-// Modes of files and directories in all that is made.
+// Modes of files and directories in every package.
 const (
 	modeFile    = 0o644
 	modeProgram = 0o755
@@ -21,34 +22,35 @@ const (
 	modeAny     = 0o1777
 )
 
-// file is a file or directory to pack. Its owner is root unless it says otherwise.
+// file is a file or directory to pack.
 type file struct {
-	name  string // with slashes, relative; a directory ends with one
+	name  string // relative, with slashes; the name of a directory ends with one
 	data  []byte
-	mode  int64 // 0 = modeFile, or modeDir of a directory
-	owner int
+	mode  int64 // 0 = modeFile, or modeDir for a directory
+	owner int   // user and group; 0 = root
 }
 
-// rights are the mode, with its default.
-func (f file) rights() int64 {
+// modeOrDefault returns the mode of the file.
+func (f file) modeOrDefault() int64 {
 	if strings.HasSuffix(f.name, "/") {
 		return cmp.Or(f.mode, modeDir)
 	}
 	return cmp.Or(f.mode, modeFile)
 }
 
-// sorted puts files in the one order that everything is packed in.
+// sorted sorts files by name, the order in which every archive is packed.
 func sorted(files []file) []file {
 	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.name, b.name) })
 	return files
 }
 
-// writeTar packs files, in the order that they have, as of one time.
+// writeTar packs files in the order given, all with the modification time at.
 func writeTar(out io.Writer, files []file, at time.Time) error {
 	w := tar.NewWriter(out)
 	for _, f := range files {
 		header := &tar.Header{
-			Name: f.name, Mode: f.rights(), Size: int64(len(f.data)), ModTime: at, Uid: f.owner, Gid: f.owner, Typeflag: tar.TypeReg, Format: tar.FormatUSTAR,
+			Name: f.name, Mode: f.modeOrDefault(), Size: int64(len(f.data)), ModTime: at, Uid: f.owner, Gid: f.owner,
+			Typeflag: tar.TypeReg, Format: tar.FormatUSTAR,
 		}
 		if strings.HasSuffix(f.name, "/") {
 			header.Typeflag = tar.TypeDir
@@ -66,17 +68,15 @@ func writeTar(out io.Writer, files []file, at time.Time) error {
 	return nil
 }
 
-// zipped is data compressed by gzip, without name and time.
-func zipped(data []byte) ([]byte, error) {
+// compress compresses data with gzip, without a name and a time.
+func compress(data []byte) ([]byte, error) {
 	var out bytes.Buffer
 	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err == nil {
+		_, err = w.Write(data)
+		err = errors.Join(err, w.Close())
+	}
 	if err != nil {
-		return nil, fmt.Errorf("compress: %w", err)
-	}
-	if _, err := w.Write(data); err != nil {
-		return nil, fmt.Errorf("compress: %w", err)
-	}
-	if err := w.Close(); err != nil {
 		return nil, fmt.Errorf("compress: %w", err)
 	}
 	return out.Bytes(), nil

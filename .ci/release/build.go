@@ -18,12 +18,12 @@ type program struct {
 	notices []byte // licences of what is linked
 }
 
-// name is what the files of this architecture are called, but for the extension.
+// name returns the base name of the files of an architecture, without extension.
 func (r *release) name(p *program) string {
 	return fmt.Sprintf("tasard-%s-linux-%s", r.source.version, p.arch)
 }
 
-// toolchain is the environment of the go command. Settings of the machine must not reach the bytes.
+// toolchain returns environment variables for the go command, so that no setting of the machine changes the output.
 func toolchain(goos, arch string) []string {
 	return []string{
 		"GOTOOLCHAIN=" + runtime.Version(), "GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=0", "GOOS=" + goos, "GOARCH=" + arch,
@@ -31,7 +31,7 @@ func toolchain(goos, arch string) []string {
 	}
 }
 
-// build builds the program of the commit and checks the version that it reports.
+// build builds the program into path and checks the version and commit stamped into it.
 func (r *release) build(ctx context.Context, goos, arch, path string) (*buildinfo.BuildInfo, error) {
 	_, err := command(ctx, r.source.dir, toolchain(goos, arch), "go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", path, ".")
 	if err != nil {
@@ -47,14 +47,13 @@ func (r *release) build(ctx context.Context, goos, arch, path string) (*buildinf
 	}
 	want := "v" + r.source.version
 	if built.Main.Version != want || settings["vcs.revision"] != r.source.commit || settings["vcs.modified"] != "false" {
-		return nil, fmt.Errorf("the program says that it is %s of commit %s, modified %s; want %s of %s, unmodified",
+		return nil, fmt.Errorf("check the built program: version %s of commit %s, modified %s; want %s of %s, unmodified",
 			built.Main.Version, settings["vcs.revision"], settings["vcs.modified"], want, r.source.commit)
 	}
 	return built, nil
 }
 
-// programs builds the program for this machine, which writes the papers, and for each architecture, and collects
-// their modules.
+// programs builds the program for this machine, which generates the documentation, and for each architecture.
 func (r *release) programs(ctx context.Context) (host string, all []program, err error) {
 	host = filepath.Join(r.work, "tasard-host")
 	if _, err := r.build(ctx, runtime.GOOS, runtime.GOARCH, host); err != nil {
@@ -81,8 +80,8 @@ func (r *release) programs(ctx context.Context) (host string, all []program, err
 	return host, all, nil
 }
 
-// papers runs the program to write man pages and completions into the clone.
-func (r *release) papers(ctx context.Context, host string) error {
+// documents runs the program to generate man pages and shell completions in the clone.
+func (r *release) documents(ctx context.Context, host string) error {
 	r.step("man pages, completions")
 	// SOURCE_DATE_EPOCH is the date of the pages.
 	environ := []string{"SOURCE_DATE_EPOCH=" + strconv.FormatInt(r.source.time.Unix(), 10)}
@@ -97,7 +96,7 @@ func (r *release) papers(ctx context.Context, host string) error {
 	}
 	pages := r.source.path("man")
 	if err := os.Mkdir(pages, modeDir); err != nil {
-		return fmt.Errorf("make a place for man pages: %w", err)
+		return fmt.Errorf("make the directory of man pages: %w", err)
 	}
 	_, err := command(ctx, r.work, environ, host, "man", "--dir", pages)
 	return err

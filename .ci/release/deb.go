@@ -11,10 +11,10 @@ import (
 	"github.com/goreleaser/nfpm/v2/files"
 )
 
-// nfpmFile describes the package. Its paths are those of the commit and of staged files.
+// nfpmFile describes the package. Its paths are relative to the clone, where generated files are staged.
 const nfpmFile = "packaging/nfpm.yaml"
 
-// deb makes the Debian package.
+// deb builds the Debian package.
 func (r *release) deb(p *program) error {
 	r.step("linux/%s: Debian package", p.arch)
 	config, err := nfpm.ParseFileWithEnvMapping(r.source.path(nfpmFile), func(name string) string {
@@ -32,11 +32,12 @@ func (r *release) deb(p *program) error {
 		*script = r.source.path(*script)
 	}
 	for _, content := range info.Contents {
-		// Owner and mode are set here, so that those of the machine do not matter.
+		// Owner and mode must not depend on the machine.
 		content.Source = r.source.path(content.Source)
-		rights := cmp.Or(content.FileInfo, &files.ContentFileInfo{})
-		rights.Owner, rights.Group, rights.Mode = cmp.Or(rights.Owner, "root"), cmp.Or(rights.Group, "root"), cmp.Or(rights.Mode, os.FileMode(modeFile))
-		content.FileInfo = rights
+		attributes := cmp.Or(content.FileInfo, &files.ContentFileInfo{})
+		attributes.Owner, attributes.Group = cmp.Or(attributes.Owner, "root"), cmp.Or(attributes.Group, "root")
+		attributes.Mode = cmp.Or(attributes.Mode, os.FileMode(modeFile))
+		content.FileInfo = attributes
 	}
 	info = nfpm.WithDefaults(info)
 	if err := info.Validate(); err != nil {

@@ -21,11 +21,11 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// imageUser is the user of the program in the image, and the owner of its data. No distribution gives the number to a
-// person.
+// imageUser is the user id of the program in the image and the owner of its data, above the ids that distributions
+// give to people.
 const imageUser = 65532
 
-// image makes one OCI image for all architectures, as an archive of an OCI layout.
+// image writes one OCI image for all architectures, as an archive of an OCI layout.
 func (r *release) image(programs []program) error {
 	r.step("OCI image")
 	base, err := r.baseFiles()
@@ -44,7 +44,7 @@ func (r *release) image(programs []program) error {
 	}
 	index, ok := mutate.Annotations(index, r.annotations()).(v1.ImageIndex)
 	if !ok {
-		return errors.New("annotations made something else of the index")
+		return errors.New("annotate the image: the result is not an index")
 	}
 	dir := filepath.Join(r.work, "layout")
 	at, err := layout.Write(dir, empty.Index)
@@ -56,13 +56,13 @@ func (r *release) image(programs []program) error {
 	}
 	digest, err := index.Digest()
 	if err != nil {
-		return fmt.Errorf("the digest of the image: %w", err)
+		return fmt.Errorf("compute the digest of the image: %w", err)
 	}
 	r.step("OCI image: %s", digest)
 	return r.packLayout(dir)
 }
 
-// imageOf is the image of one architecture: a layer that all have, and one with the program.
+// imageOf returns the image of one architecture: the common layer, and one with the program.
 func (r *release) imageOf(p *program, base []file) (v1.Image, error) {
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	for _, part := range []struct {
@@ -90,7 +90,7 @@ func (r *release) imageOf(p *program, base []file) (v1.Image, error) {
 	}
 	config, err := image.ConfigFile()
 	if err != nil {
-		return nil, fmt.Errorf("the image's configuration: %w", err)
+		return nil, fmt.Errorf("read the image's configuration: %w", err)
 	}
 	config = config.DeepCopy()
 	config.OS, config.Architecture, config.Created = "linux", p.arch, v1.Time{Time: r.source.time}
@@ -112,7 +112,7 @@ func (r *release) imageOf(p *program, base []file) (v1.Image, error) {
 	return configured, nil
 }
 
-// annotations describe the image with the keys that OCI defines.
+// annotations returns the OCI annotations of the image.
 func (r *release) annotations() map[string]string {
 	return map[string]string{
 		"org.opencontainers.image.title":         "tasard",
@@ -127,7 +127,7 @@ func (r *release) annotations() map[string]string {
 	}
 }
 
-// layer is a compressed layer of files.
+// layer returns a compressed layer of files.
 func (r *release) layer(files []file) (v1.Layer, error) {
 	var tarred bytes.Buffer
 	if err := writeTar(&tarred, files, r.source.time); err != nil {
@@ -142,7 +142,8 @@ func (r *release) layer(files []file) (v1.Layer, error) {
 	return layer, nil
 }
 
-// baseFiles are the files that the program needs of a system: a user, root certificates, and a place to write.
+// baseFiles returns the files that the program needs from an operating system: a user, root certificates and writable
+// directories.
 func (r *release) baseFiles() ([]file, error) {
 	settings, err := r.source.read("packaging/image/tasard.toml")
 	if err != nil {
@@ -165,8 +166,8 @@ func (r *release) baseFiles() ([]file, error) {
 	}, nil
 }
 
-// rootCertificates are Mozilla's roots as PEM. Roots that are trusted only for older certificates are left out: a file
-// can't express that, and no source needs them.
+// rootCertificates returns Mozilla's root certificates as PEM, without those that are trusted only for certificates
+// issued before a date: a PEM file can't express that, and no source of rates needs them.
 func rootCertificates() ([]byte, error) {
 	var out bytes.Buffer
 	for root := range bundle.Roots() {
@@ -185,7 +186,7 @@ func rootCertificates() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// packLayout packs the layout into the file that podman, skopeo and docker load.
+// packLayout packs the OCI layout into the file that podman, skopeo and docker load.
 func (r *release) packLayout(dir string) error {
 	var files []file
 	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, entry fs.DirEntry, err error) error {

@@ -15,16 +15,16 @@ import (
 	"time"
 )
 
-// architectures are the released ones, by Go's names.
+// architectures returns the released architectures, by their GOARCH names.
 func architectures() []string { return []string{"amd64", "arm64"} }
 
-// release is one run: the commit, and the files made so far.
+// release is one run.
 type release struct {
-	source  *source
-	work    string // removed at the end
-	out     string
-	say     io.Writer
-	started time.Time
+	source   *source
+	work     string // scratch directory, removed at the end
+	out      string
+	progress io.Writer
+	started  time.Time
 }
 
 func main() {
@@ -37,37 +37,37 @@ func main() {
 	}
 }
 
-// run reads the arguments and makes the release.
-func run(ctx context.Context, args []string, say io.Writer) (err error) {
+// run parses the arguments and builds the release.
+func run(ctx context.Context, args []string, progress io.Writer) (err error) {
 	flags := flag.NewFlagSet("release", flag.ContinueOnError)
-	flags.SetOutput(say)
+	flags.SetOutput(progress)
 	repository := flags.String("repository", ".", "the repository `DIR`")
-	version := flags.String("version", "", "`X.Y.Z`; by default that of the tag on the commit")
+	version := flags.String("version", "", "`X.Y.Z`; by default the version in the commit's tag")
 	commit := flags.String("commit", "HEAD", "the commit to release")
-	out := flags.String("out", "dist", "the `DIR` to make, which must be new or empty")
+	out := flags.String("out", "dist", "the output `DIR`, which must be new or empty")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	work, err := os.MkdirTemp("", "tasard-release-")
 	if err != nil {
-		return fmt.Errorf("make a place to work: %w", err)
+		return fmt.Errorf("make a scratch directory: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
-	r := &release{work: work, out: *out, say: say, started: time.Now()}
+	r := &release{work: work, out: *out, progress: progress, started: time.Now()}
 	if err := r.begin(ctx, *repository, *version, *commit); err != nil {
 		return err
 	}
 	return r.make(ctx)
 }
 
-// begin checks what can be checked before work starts.
+// begin checks the output directory and clones the commit.
 func (r *release) begin(ctx context.Context, repository, version, commit string) error {
 	if err := os.MkdirAll(r.out, 0o755); err != nil {
-		return fmt.Errorf("make the directory of the release: %w", err)
+		return fmt.Errorf("make the output directory: %w", err)
 	}
 	switch entries, err := os.ReadDir(r.out); {
 	case err != nil:
-		return fmt.Errorf("look at the directory of the release: %w", err)
+		return fmt.Errorf("read the output directory: %w", err)
 	case len(entries) > 0:
 		return fmt.Errorf("%s: not empty; remove it, or name another one with -out", r.out)
 	}
@@ -77,19 +77,19 @@ func (r *release) begin(ctx context.Context, repository, version, commit string)
 	}
 	r.step("tasard %s, commit %.12s of %s", r.source.version, r.source.commit, r.source.time.Format(time.DateTime))
 	if r.source.dirty {
-		r.step("NOTE: there are changes that are not committed; they are not in it")
+		r.step("NOTE: uncommitted changes are not in the release")
 	}
 	return nil
 }
 
-// make makes everything. SHA256SUMS comes last, so that a directory without it is incomplete. Programs are built before
-// files are added to the clone, because the go command stamps whether the clone has changes.
+// make builds all files. SHA256SUMS comes last, so that a directory without it is incomplete. Programs are built
+// before any file is staged in the clone, because the go command stamps a modified work tree.
 func (r *release) make(ctx context.Context) error {
 	host, programs, err := r.programs(ctx)
 	if err != nil {
 		return err
 	}
-	if err := r.papers(ctx, host); err != nil {
+	if err := r.documents(ctx, host); err != nil {
 		return err
 	}
 	for i := range programs {
@@ -106,12 +106,12 @@ func (r *release) make(ctx context.Context) error {
 	return r.sums()
 }
 
-// step prints the name of a step.
+// step reports progress.
 func (r *release) step(format string, args ...any) {
-	_, _ = fmt.Fprintf(r.say, "release +%3.0fs  %s\n", time.Since(r.started).Seconds(), fmt.Sprintf(format, args...))
+	_, _ = fmt.Fprintf(r.progress, "release +%3.0fs  %s\n", time.Since(r.started).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// write makes a file of the release.
+// write writes a file of the release.
 func (r *release) write(name string, data []byte) error {
 	if err := os.WriteFile(filepath.Join(r.out, name), data, modeFile); err != nil {
 		return fmt.Errorf("write the release: %w", err)
@@ -129,11 +129,11 @@ func (r *release) sums() error {
 	for _, entry := range entries {
 		data, err := os.ReadFile(filepath.Join(r.out, entry.Name()))
 		if err != nil {
-			return fmt.Errorf("read what was made: %w", err)
+			return fmt.Errorf("read the release: %w", err)
 		}
 		_, _ = fmt.Fprintf(&text, "%x  %s\n", sha256.Sum256(data), entry.Name())
 	}
 	r.step("%s has %d files; sha256sum -c SHA256SUMS checks them", r.out, len(entries)+1)
-	_, _ = io.WriteString(r.say, text.String())
+	_, _ = io.WriteString(r.progress, text.String())
 	return r.write("SHA256SUMS", []byte(text.String()))
 }

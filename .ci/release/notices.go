@@ -14,20 +14,20 @@ import (
 	"strings"
 )
 
-// linkedModule is a module whose code is in the program, Go's own library among them.
+// linkedModule is a module whose code is in the program, including Go's standard library.
 type linkedModule struct {
 	path, version, dir string
 	title              string // "" = path
-	url                string // as purl has it
-	sum                string // as in go.sum; "" = not a Go module
+	url                string // package URL (purl)
+	sum                string // as in go.sum; "" for other than Go modules
 	licence            string // an SPDX expression
 }
 
-// embedded is the directory of the embedded Swagger UI, which .ci/docs-assets fetches.
+// embedded is the directory of Swagger UI, which the program serves; .ci/docs-assets fetches it.
 const embedded = "httpapi/pages/docs/vendored"
 
-// linked returns the modules of a program and Swagger UI. The go command gives their directories, .ci/licences their
-// licences; the program's build information confirms that the list is complete.
+// linked returns the modules linked into a program and the packages embedded in it. Their directories come from the
+// go command, their licences from .ci/licences; a module of the built program that either lacks is an error.
 func (r *release) linked(ctx context.Context, arch string, deps []*debug.Module) ([]linkedModule, error) {
 	environ := toolchain("linux", arch)
 	const form = "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}{{end}}"
@@ -41,17 +41,17 @@ func (r *release) linked(ctx context.Context, arch string, deps []*debug.Module)
 			dirs[fields[0]+"@"+fields[1]] = fields[2]
 		}
 	}
-	told, err := command(ctx, r.source.dir, environ, ".ci/licences")
+	table, err := command(ctx, r.source.dir, environ, ".ci/licences")
 	if err != nil {
 		return nil, err
 	}
-	licences := licencesOf(string(told))
+	licences := licencesOf(string(table))
 	var modules []linkedModule
 	for _, m := range deps {
 		id := m.Path + "@" + m.Version
 		dir, licence := dirs[id], licences[id]
 		if dir == "" || licence == "" {
-			return nil, fmt.Errorf("%s is in the program, and its place (%q) or its licence (%q) is not known", id, dir, licence)
+			return nil, fmt.Errorf("find the licence of %s, which is in the program: directory %q, licence %q", id, dir, licence)
 		}
 		modules = append(modules, linkedModule{
 			path: m.Path, version: m.Version, dir: dir, url: "pkg:golang/" + m.Path + "@" + m.Version, sum: m.Sum, licence: licence,
@@ -75,7 +75,7 @@ func (r *release) linked(ctx context.Context, arch string, deps []*debug.Module)
 	return append([]linkedModule{library}, modules...), err
 }
 
-// licencesOf reads the table of .ci/licences: licences with commas between them, module, version.
+// licencesOf parses the output of .ci/licences: comma-separated licences, module, version. The keys are module@version.
 func licencesOf(table string) map[string]string {
 	licences := map[string]string{}
 	for line := range strings.Lines(table) {
@@ -86,10 +86,10 @@ func licencesOf(table string) map[string]string {
 	return licences
 }
 
-// notices are the licences and notices of the modules, which must be distributed with the program.
+// notices returns the licences and notices of the modules, which must accompany every copy of the program.
 func notices(modules []linkedModule) ([]byte, error) {
 	var text bytes.Buffer
-	text.WriteString("Licences and notices of what is linked into tasard beside its own code.\n")
+	text.WriteString("Licences and notices of the modules linked into tasard.\n")
 	for _, m := range modules {
 		found, err := legalFiles(m.dir)
 		if err != nil {
@@ -108,11 +108,11 @@ func notices(modules []linkedModule) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// legalFiles are the files of a module's root that its licence asks to pass on.
+// legalFiles returns the licence and notice files in the root directory of a module.
 func legalFiles(dir string) ([][]byte, error) {
 	entries, err := os.ReadDir(dir) // sorted by name
 	if err != nil {
-		return nil, fmt.Errorf("look for licences: %w", err)
+		return nil, fmt.Errorf("list licences: %w", err)
 	}
 	form := regexp.MustCompile(`(?i)(^|\.)(licen[cs]e|copying|unlicense|notice|patents)`)
 	var found [][]byte

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// at is a commit's time.
+// at returns the time of a commit.
 func at() time.Time { return time.Date(2026, 11, 30, 14, 5, 6, 0, time.UTC) }
 
-// TestTar_IsTheSameOnEveryMachine wants times, owners and modes to be those that were given.
-func TestTar_IsTheSameOnEveryMachine(t *testing.T) {
+// TestTar_Reproducible checks that times, owners and modes are those given, not those of the machine.
+func TestTar_Reproducible(t *testing.T) {
 	files := sorted([]file{{name: "d/x", data: []byte("x"), mode: modeProgram}, {name: "d/", mode: modePrivate, owner: imageUser}, {name: "a"}})
 	var first, second bytes.Buffer
 	if err := errors.Join(writeTar(&first, files, at()), writeTar(&second, files, at())); err != nil {
@@ -52,7 +52,7 @@ func TestLicences_Table(t *testing.T) {
 	}
 }
 
-// TestNotices_Missing wants a module without a licence file to stop the release.
+// TestNotices_Missing checks that a module without a licence file is an error.
 func TestNotices_Missing(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := notices([]linkedModule{{path: "example.com/a", version: "v1.0.0", dir: dir}}); err == nil || !strings.Contains(err.Error(), "example.com/a v1.0.0 has no licence file") {
@@ -67,7 +67,7 @@ func TestNotices_Missing(t *testing.T) {
 	}
 }
 
-// TestNotices_Files wants every file that a licence may be in, and no other.
+// TestNotices_Files checks which names count as licence files.
 func TestNotices_Files(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"LICENSE", "Licence.md", "COPYING", "NOTICE.txt", "PATENTS", "bundle.js.LICENSE.txt", "README.md", "licenses.go.txt.bak", "x_license.go"} {
@@ -81,8 +81,8 @@ func TestNotices_Files(t *testing.T) {
 	}
 }
 
-// TestCertificates_AreARootStore wants the file of the image to be one that the program can use.
-func TestCertificates_AreARootStore(t *testing.T) {
+// TestRootCertificates checks that the image's certificate file parses as a root store.
+func TestRootCertificates(t *testing.T) {
 	text, err := rootCertificates()
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +93,7 @@ func TestCertificates_AreARootStore(t *testing.T) {
 	}
 }
 
-// repository is a new one with two commits, the first tagged v1.0.0.
+// repository makes a repository with two commits, the first tagged v1.0.0.
 func repository(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -118,9 +118,9 @@ func TestSource_Versions(t *testing.T) {
 		{"1.1.0-rc.2", "HEAD", "1.1.0-rc.2", ""},
 		{"", "HEAD", "", "has no tag like v1.2.3; tag it, or give VERSION=1.2.3"},
 		{"1.0.0", "HEAD", "", "the tag v1.0.0 is on commit"},
-		{"v1.1.0", "HEAD", "", `"v1.1.0" is not a version`},
-		{"1.1", "HEAD", "", `"1.1" is not a version`},
-		{"1.1.0+x", "HEAD", "", "is not a version"},
+		{"v1.1.0", "HEAD", "", `version "v1.1.0": want`},
+		{"1.1", "HEAD", "", `version "1.1": want`},
+		{"1.1.0+x", "HEAD", "", `version "1.1.0+x": want`},
 		{"1.1.0", "none", "", "find commit none in"},
 	} {
 		got, err := openSource(t.Context(), repository(t), test.version, test.commit, filepath.Join(t.TempDir(), "clone"))
@@ -141,8 +141,8 @@ func TestSource_Versions(t *testing.T) {
 	}
 }
 
-// TestRun_RefusesAFullDirectory wants no release to be mixed with another.
-func TestRun_RefusesAFullDirectory(t *testing.T) {
+// TestRun_OutputNotEmpty checks that a release is not mixed with an older one.
+func TestRun_OutputNotEmpty(t *testing.T) {
 	out := t.TempDir()
 	if err := os.WriteFile(filepath.Join(out, "old"), nil, modeFile); err != nil {
 		t.Fatal(err)

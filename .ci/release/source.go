@@ -14,19 +14,19 @@ import (
 	"time"
 )
 
-// source is a clone of the commit that is released.
+// source is a clone of the released commit.
 type source struct {
 	dir     string
 	version string // without the v
 	commit  string
-	time    time.Time // of the commit: every time in the release
-	dirty   bool      // the work tree has more than the commit
+	time    time.Time // of the commit, and of every file in the release
+	dirty   bool      // the work tree has uncommitted changes
 }
 
-// versionForm is SemVer without build metadata, which no Debian package and no tag of an image may have.
+// versionForm matches SemVer without build metadata, which Debian packages and image tags do not allow.
 const versionForm = `^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z]+(\.[0-9A-Za-z]+)*)?$`
 
-// openSource clones the commit and marks it with its version. version "" is that of the tag on the commit.
+// openSource clones the commit and tags it with its version; "" takes the version from the commit's tag.
 func openSource(ctx context.Context, repository, version, commit, dir string) (*source, error) {
 	s := &source{dir: dir, version: version}
 	var err error
@@ -42,7 +42,7 @@ func openSource(ctx context.Context, repository, version, commit, dir string) (*
 	}
 	epoch, err := strconv.ParseInt(seconds, 10, 64)
 	if err != nil {
-		return nil, fmt.Errorf("the time of commit %s: %w", s.commit, err)
+		return nil, fmt.Errorf("read the time of commit %s: %w", s.commit, err)
 	}
 	s.time = time.Unix(epoch, 0).UTC()
 	changes, err := git(ctx, repository, "status", "--porcelain", "--untracked-files=no")
@@ -53,7 +53,8 @@ func openSource(ctx context.Context, repository, version, commit, dir string) (*
 	return s, s.clone(ctx, repository)
 }
 
-// findVersion takes the version from the tag when none was given, and refuses one that another commit has.
+// findVersion takes the version from the commit's tag when none was given, and rejects a version whose tag is on
+// another commit.
 func (s *source) findVersion(ctx context.Context, repository string) error {
 	if s.version == "" {
 		tag, err := git(ctx, repository, "describe", "--exact-match", "--tags", "--match", "v[0-9]*", s.commit)
@@ -63,7 +64,7 @@ func (s *source) findVersion(ctx context.Context, repository string) error {
 		s.version = strings.TrimPrefix(tag, "v")
 	}
 	if !regexp.MustCompile(versionForm).MatchString(s.version) {
-		return fmt.Errorf("%q is not a version; want one like 1.2.3 or 1.2.3-rc.1", s.version)
+		return fmt.Errorf("version %q: want one like 1.2.3 or 1.2.3-rc.1", s.version)
 	}
 	tagged, err := git(ctx, repository, "rev-parse", "--verify", "--quiet", "refs/tags/v"+s.version+"^{commit}")
 	if err == nil && tagged != s.commit {
@@ -73,7 +74,7 @@ func (s *source) findVersion(ctx context.Context, repository string) error {
 	return nil
 }
 
-// clone takes only the commit, so that no other tag decides what the go command stamps.
+// clone fetches only the commit: another tag could change the version that the go command stamps.
 func (s *source) clone(ctx context.Context, repository string) error {
 	from, err := filepath.Abs(repository)
 	if err != nil {
@@ -92,7 +93,7 @@ func (s *source) clone(ctx context.Context, repository string) error {
 	return nil
 }
 
-// path is the path of a file of the commit, or of an added one.
+// path returns the path of a file in the clone.
 func (s *source) path(name string) string { return filepath.Join(s.dir, filepath.FromSlash(name)) }
 
 func (s *source) read(name string) ([]byte, error) {
@@ -103,7 +104,7 @@ func (s *source) read(name string) ([]byte, error) {
 	return data, nil
 }
 
-// write adds a file to those of the commit.
+// write writes a generated file into the clone.
 func (s *source) write(name string, data []byte) error {
 	if err := errors.Join(os.MkdirAll(filepath.Dir(s.path(name)), modeDir), os.WriteFile(s.path(name), data, modeFile)); err != nil {
 		return fmt.Errorf("stage %s: %w", name, err)
@@ -111,21 +112,22 @@ func (s *source) write(name string, data []byte) error {
 	return nil
 }
 
-// git runs git in a repository and returns its output.
+// git runs git in a repository and returns its output, trimmed.
 func git(ctx context.Context, repository string, args ...string) (string, error) {
 	out, err := command(ctx, repository, nil, "git", args...)
 	return strings.TrimSpace(string(out)), err
 }
 
-// command runs a program with environ added to ours and returns its output. The error has its messages.
+// command runs a program and returns its output; environ is added to the environment. The error includes its standard
+// error.
 func command(ctx context.Context, dir string, environ []string, name string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), environ...)
-	var said bytes.Buffer
-	cmd.Stderr = &said
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, bytes.TrimSpace(said.Bytes()))
+		return nil, fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, bytes.TrimSpace(stderr.Bytes()))
 	}
 	return out, nil
 }

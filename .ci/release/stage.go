@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// stage adds the files of an architecture to those of the commit, where the archive and packaging/nfpm.yaml find them.
-// Debian wants documents compressed.
+// stage writes the generated files of an architecture into the clone, where the archive and packaging/nfpm.yaml
+// expect them. Debian requires compressed documents.
 func (r *release) stage(p *program) error {
 	stanza := fmt.Sprintf("tasard (%s-1) stable; urgency=medium\n\n  * Release %s: changelog.gz beside this file tells what changed.\n\n -- %s  %s\n",
 		strings.Replace(r.source.version, "-", "~", 1), r.source.version, "The tasard authors <tasard@users.noreply.github.com>", r.source.time.Format(time.RFC1123Z))
@@ -29,7 +29,7 @@ func (r *release) stage(p *program) error {
 	for from, to := range documents {
 		data, err := r.source.read(from)
 		if err == nil {
-			data, err = zipped(data)
+			data, err = compress(data)
 		}
 		if err == nil {
 			err = r.source.write(to, data)
@@ -41,7 +41,7 @@ func (r *release) stage(p *program) error {
 	return nil
 }
 
-// archived are the files of the archive by their folder in it: everything for a manual installation.
+// archived returns the files of the archive by folder: everything needed to install the program by hand.
 func archived() map[string][]string {
 	return map[string][]string{
 		"":                    {"tasard", "LICENSES", "README.md", "CHANGELOG.md", "LICENSE", "packaging/tasard.toml"},
@@ -55,7 +55,7 @@ func archived() map[string][]string {
 	}
 }
 
-// archive makes the .tar.gz.
+// archive writes the .tar.gz.
 func (r *release) archive(p *program) error {
 	r.step("linux/%s: archive", p.arch)
 	top := r.name(p)
@@ -64,12 +64,12 @@ func (r *release) archive(p *program) error {
 		for _, pattern := range patterns {
 			found, _ := filepath.Glob(r.source.path(pattern)) // the patterns are well-formed
 			if len(found) == 0 {
-				return fmt.Errorf("the archive has no %s", pattern)
+				return fmt.Errorf("fill the archive: no file matches %s", pattern)
 			}
 			for _, from := range found {
 				data, err := os.ReadFile(from)
 				if err != nil {
-					return fmt.Errorf("read what goes into the archive: %w", err)
+					return fmt.Errorf("fill the archive: %w", err)
 				}
 				f := file{name: path.Join(top, folder, filepath.Base(from)), data: data}
 				if f.name == path.Join(top, "tasard") {
@@ -83,7 +83,7 @@ func (r *release) archive(p *program) error {
 	if err := writeTar(&tarred, sorted(files), r.source.time); err != nil {
 		return err
 	}
-	compressed, err := zipped(tarred.Bytes())
+	compressed, err := compress(tarred.Bytes())
 	if err != nil {
 		return err
 	}
