@@ -21,21 +21,19 @@ import (
 	"time"
 )
 
-// TestBootstrap forms a cluster of nodes that prove themselves and know a secret, one of which has a log of its own.
+// TestBootstrap forms a cluster of nodes with certificates, one of which brings a log.
 func TestBootstrap(t *testing.T) {
 	t.Parallel()
 	f := newTestCluster(t)
-	ours, secret := newCertificate(t), filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secret, []byte("of the cluster: / @\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	ours := newCertificate(t)
 	for i := range f.configs {
-		f.configs[i].Insecure, f.configs[i].SecretFile, f.configs[i].TLS = false, secret, ours
+		f.configs[i].Insecure, f.configs[i].TLS = false, ours
 	}
 	f.runSteps(t, step{"AllMembers", allMembers}, step{"TLS", func(t *testing.T, f *testCluster) { onlyAuthenticated(t, f, ours) }})
 }
 
-// allMembers makes no stream before all members are there: the one that is late has the records. They come first, and every node has them.
+// allMembers checks that no stream is created before all members are reachable: the last one to start has the records,
+// which come first on every node.
 func allMembers(t *testing.T, f *testCluster) {
 	writeLocalLog(t, &f.configs[2], 4)
 	done := make(chan error, 2)
@@ -69,23 +67,22 @@ func allMembers(t *testing.T, f *testCluster) {
 	}
 }
 
-// onlyAuthenticated starts nodes with a certificate of another authority, without one, and without the secret. They stay outside while a
-// node that has both, and began later, comes in.
+// onlyAuthenticated starts nodes with a certificate of another authority and without one. They cannot join, while a
+// node with a good certificate that starts later can.
 func onlyAuthenticated(t *testing.T, f *testCluster, ours TLS) {
 	guest := func() Config {
 		c := f.guest()
-		c.SecretFile, c.TLS = f.configs[0].SecretFile, ours
+		c.TLS = ours
 		return c
 	}
-	stranger, plain, ignorant, known := guest(), guest(), guest(), guest()
+	foreign, plain, known := guest(), guest(), guest()
 	theirs := newCertificate(t)
-	stranger.TLS.Certificate, stranger.TLS.Key = theirs.Certificate, theirs.Key
+	foreign.TLS.Certificate, foreign.TLS.Key = theirs.Certificate, theirs.Key
 	plain.TLS, plain.Insecure = TLS{}, true
-	ignorant.SecretFile = ""
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var outside sync.WaitGroup
-	for what, c := range map[string]Config{"another authority": stranger, "no certificate": plain, "no secret": ignorant} {
+	for what, c := range map[string]Config{"another authority": foreign, "no certificate": plain} {
 		outside.Go(func() {
 			n, err := startNode(ctx, c)
 			switch {
@@ -100,7 +97,7 @@ func onlyAuthenticated(t *testing.T, f *testCluster, ours TLS) {
 	cancel()
 	outside.Wait()
 	if err != nil {
-		t.Fatalf("a node that proves itself: %v", err)
+		t.Fatalf("a node with a good certificate: %v", err)
 	}
 	n.await(t, f.nodes[0].last())
 	if err := n.stop(); err != nil {
@@ -108,7 +105,7 @@ func onlyAuthenticated(t *testing.T, f *testCluster, ours TLS) {
 	}
 }
 
-// newCertificate makes the files of nodes that prove themselves by one certificate, which is its own authority.
+// newCertificate writes a self-signed certificate that all nodes of a test use.
 func newCertificate(t testing.TB) TLS {
 	t.Helper()
 	made := &x509.Certificate{

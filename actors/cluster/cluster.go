@@ -19,24 +19,22 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Cluster is this node's part in the cluster.
+// Cluster is this node's membership in the cluster.
 type Cluster struct {
 	config    Config
 	logger    *slog.Logger
-	processID [8]byte // drawn at the start; begins the name of every offer
+	processID [8]byte // random; the first half of every proposal ID
 	lockFile  *os.File
 	server    *embeddedServer
 	peers     *peerTable
 
-	last atomic.Uint64 // newest record of the copy, before there is a journal
-
-	mu      sync.Mutex // guards what changes until Open returns, for those who run meanwhile
-	journal *Journal
-	self    identity
+	last    atomic.Uint64            // newest record of the local log, until there is a journal
+	journal atomic.Pointer[Journal]  // nil until Open returns
+	self    atomic.Pointer[identity] // never nil
 
 	health        atomic.Pointer[actors.ClusterHealth]
-	trimmedBefore uint64    // the stream begins with it or later; belongs to watch
-	leaderSeenAt  time.Time // when there was a majority with a leader last; belongs to watch
+	trimmedBefore uint64    // the stream begins here or later; used only by watch
+	leaderSeenAt  time.Time // when a leader with a majority was last seen; used only by watch
 
 	ctx       context.Context // ends with Close
 	cancel    context.CancelFunc
@@ -45,9 +43,9 @@ type Cluster struct {
 	closeErr  error
 }
 
-// HasBackup starts this node's server and joins: a new node waits until the cluster is there, and one that needs it gets a copy of another
-// node's log; ctx bounds that. A node that has a copy waits a few seconds for the others, then goes on: its reads need nobody. Errors that
-// no waiting cures say what to do.
+// Open starts this node's server and joins the cluster. A node without a log waits until the cluster is reachable
+// and, if needed, copies another node's log; ctx bounds that. A node with a log waits a few seconds for the others
+// and then goes on, because it can serve reads without them. An error that waiting cannot cure says what to do.
 func Open(ctx context.Context, config Config) (*Cluster, error) {
 	config, err := config.complete()
 	if err != nil {
@@ -57,6 +55,7 @@ func Open(ctx context.Context, config Config) (*Cluster, error) {
 		return nil, fmt.Errorf("join the cluster: %w", err)
 	}
 	c := &Cluster{config: config, logger: config.Logger}
+	c.self.Store(new(identity))
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.health.Store(&actors.ClusterHealth{Since: config.Clock()})
 	if err := c.open(ctx); err != nil {
@@ -65,10 +64,10 @@ func Open(ctx context.Context, config Config) (*Cluster, error) {
 	return c, nil
 }
 
-// ctx opens the log first: a damaged one is told before anything speaks to other nodes.
+// open opens the local log first, so that damage is reported before this node talks to others.
 func (c *Cluster) open(ctx context.Context) (err error) {
 	if _, err := io.ReadFull(c.config.Random, c.processID[:]); err != nil {
-		return fmt.Errorf("draw the name of this process: %w", err)
+		return fmt.Errorf("draw a process ID: %w", err)
 	}
 	if c.lockFile, err = lockDir(c.config.Dir); err != nil {
 		return err
@@ -76,9 +75,11 @@ func (c *Cluster) open(ctx context.Context) (err error) {
 	if err := install(&c.config); err != nil {
 		return err
 	}
-	if c.self, err = readIdentity(&c.config); err != nil {
+	self, err := readIdentity(&c.config)
+	if err != nil {
 		return err
 	}
+	c.self.Store(&self)
 	log, err := wal.Open(c.config.Dir, c.config.Log)
 	if err != nil {
 		return err
@@ -94,7 +95,7 @@ func (c *Cluster) open(ctx context.Context) (err error) {
 	return errors.Join(err, log.Close())
 }
 
-// startNetwork starts what speaks to the other nodes, and joins them.
+// startNetwork starts the server, heartbeats and backup transfers, and joins the cluster.
 func (c *Cluster) startNetwork(ctx context.Context, log *wal.Log) (_ *wal.Log, err error) {
 	if c.server, err = startServer(&c.config); err != nil {
 		return log, err
@@ -107,30 +108,18 @@ func (c *Cluster) startNetwork(ctx context.Context, log *wal.Log) (_ *wal.Log, e
 	return c.join(ctx, log)
 }
 
-// Journal is what this node's actors write to and follow. Whoever uses it closes it, before Close.
-func (c *Cluster) Journal() *Journal { return c.openJournal() }
+// Journal returns the journal that this node's actors write to and follow, nil until the node has joined. Its user
+// closes it, before Close.
+func (c *Cluster) Journal() *Journal { return c.journal.Load() }
 
-// openJournal is the journal, nil until the node has joined.
-func (c *Cluster) openJournal() *Journal {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.journal
-}
-
-// streamID is the number of the stream that this node's copy belongs to, "" when none is known.
-func (c *Cluster) streamID() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.self.Stream
-}
-
-// ClusterHealth is how this node stands with the others; from memory, not older than a second.
+// Health returns the cluster's health as this node sees it, at most a second old.
 func (c *Cluster) Health() actors.ClusterHealth { return *c.health.Load() }
 
-// Certificate is what this node shows to the others, read when it was opened; nil without TLS.
+// Certificate returns the certificate that this node presents to others, as read by Open; nil without TLS.
 func (c *Cluster) Certificate() *x509.Certificate { return c.server.certificate }
 
-// Close leaves: leadership goes to others first. It waits for everything that HasBackup started. The journal must be closed before.
+// Close leaves the cluster, after handing leadership over, and waits for everything that Open started. The journal
+// must be closed first.
 func (c *Cluster) Close() error {
 	c.closeOnce.Do(func() {
 		c.cancel()

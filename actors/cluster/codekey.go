@@ -19,12 +19,12 @@ const (
 	bucketCodeKey = "seal"
 	entryCodeKey  = "codes"
 	codeKeyBytes  = 32
-	codeKeyFile   = "cluster.seal" // number of the stream, seal in hexadecimal digits
+	codeKeyFile   = "cluster.seal" // stream ID and key, in hexadecimal digits
 )
 
-// LoginCodeKey is the secret with which every node seals login codes, so that a code that one node sent can be tried at another. It is drawn once
-// for the life of the cluster. A node that has never had it waits until the cluster answers, or ctx ends; then it keeps it in its directory,
-// so that it starts without the others.
+// LoginCodeKey returns the key under which all nodes hash login codes, so that a code sent by one node can be used at
+// another. It is drawn once for the life of the cluster. A node without it waits until the cluster answers or ctx
+// ends, and then stores it in its directory, so that it can start without the others.
 func (c *Cluster) LoginCodeKey(ctx context.Context) ([]byte, error) {
 	if secret, kept := c.readCodeKey(); kept {
 		return secret, nil
@@ -34,18 +34,18 @@ func (c *Cluster) LoginCodeKey(ctx context.Context) ([]byte, error) {
 		if err == nil {
 			return secret, c.writeCodeKey(secret)
 		}
-		c.logger.Debug("no seal yet", "cause", err.Error())
+		c.logger.Debug("login-code key not available yet", "cause", err.Error())
 		if stop := sleep(ctx, joinRetryInterval); stop != nil {
-			return nil, fmt.Errorf("get the seal of the cluster: %w; the last answer: %w", stop, err)
+			return nil, fmt.Errorf("get the login-code key of the cluster: %w; the last answer: %w", stop, err)
 		}
 	}
 }
 
-// readCodeKey is the seal as the directory has it: that of this stream, whole.
+// readCodeKey returns the stored key, if the file is complete and belongs to this stream.
 func (c *Cluster) readCodeKey() ([]byte, bool) {
 	text, err := os.ReadFile(filepath.Join(c.config.Dir, codeKeyFile))
 	stream, digits, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
-	if err != nil || stream != c.streamID() {
+	if err != nil || stream != c.self.Load().Stream {
 		return nil, false
 	}
 	secret, err := hex.DecodeString(digits)
@@ -53,14 +53,15 @@ func (c *Cluster) readCodeKey() ([]byte, bool) {
 }
 
 func (c *Cluster) writeCodeKey(secret []byte) error {
-	text := fmt.Appendf(nil, "%s %x\n", c.streamID(), secret)
+	text := fmt.Appendf(nil, "%s %x\n", c.self.Load().Stream, secret)
 	if err := replaceFile(filepath.Join(c.config.Dir, codeKeyFile), text); err != nil {
-		return fmt.Errorf("keep the seal of the cluster: %w", err)
+		return fmt.Errorf("store the login-code key of the cluster: %w", err)
 	}
 	return nil
 }
 
-// fetchCodeKey reads the seal, or is the one that draws it. Whoever comes second reads what the first has drawn.
+// fetchCodeKey reads the key from the cluster, or draws and stores it there. If another node was faster, it returns
+// an error and the next call reads that node's key.
 func (c *Cluster) fetchCodeKey(ctx context.Context) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -71,7 +72,7 @@ func (c *Cluster) fetchCodeKey(ctx context.Context) ([]byte, error) {
 	entry, err := bucket.Get(ctx, entryCodeKey)
 	if err == nil {
 		if n := len(entry.Value()); n != codeKeyBytes {
-			return nil, fmt.Errorf("the seal has %d bytes, want %d", n, codeKeyBytes)
+			return nil, fmt.Errorf("the login-code key has %d bytes, want %d", n, codeKeyBytes)
 		}
 		return entry.Value(), nil
 	}

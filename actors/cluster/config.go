@@ -19,56 +19,56 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Config says who a node is and where it meets the others. Cluster, Name, Node, Members, Listen, Dir and Clock are required, and TLS or
-// Insecure.
+// Config configures a node of a cluster. Cluster, Name, Node, Members, Listen, Dir and Clock are required, and so is
+// TLS or Insecure.
 type Config struct {
 	// Cluster is the name of the cluster, the same on all nodes.
 	Cluster string
-	// Name is the name of this node, for ever: letters, digits, '-' and '_'.
+	// Name is the permanent name of this node: letters, digits, '-' and '_'.
 	Name string
-	// Node is the number of this node, for ever; no two nodes have the same.
+	// Node is the permanent number of this node, unique in the cluster.
 	Node engine.NodeID
-	// Members are the three or five nodes that keep the stream, the same list on every node. A node that is not in it is a guest.
+	// Members are the three or five nodes that store the stream, the same list on every node. A node that is not
+	// listed is a guest.
 	Members []Member
-	// Listen is host:port of the route, where other nodes come in.
+	// Listen is the host:port on which this node accepts connections of other nodes.
 	Listen string
-	// Advertise is host:port that others dial. "" = this node's entry in Members, else Listen.
-	Advertise string
+
 	// Dir is the node's data directory.
 	Dir string
-	// Log says how the local log is kept. Its Clock and Logger are those of this Config.
+	// Log configures the local log. Its Clock and Logger are taken from this Config.
 	Log wal.Options
-	// TLS names the files by which nodes prove to each other who they are.
+	// TLS names the files by which nodes authenticate each other.
 	TLS TLS
-	// Insecure allows a cluster without TLS, if every address is a loopback address.
+	// Insecure allows a cluster without TLS, provided that every address is a loopback address.
 	Insecure bool
-	// SecretFile has a text that a node must know to come in, beside its certificate. "" = none.
-	SecretFile string
-	// Version is the version of the program, told to the others.
+
+	// Version is the program's version, reported to the other nodes.
 	Version string
-	// StreamBytesMax is how long the stream becomes for a node that is away; then it is trimmed without it. 0 = 1 GiB.
-	StreamBytesMax uint64
-	// Clock tells the time, with a monotonic part as time.Now has.
+
+	// Clock returns the time, with a monotonic reading as time.Now has.
 	Clock func() time.Time
-	// Random is where names of offers, the number of the stream and the seal come from. nil = the system's cryptographic source.
+	// Random is the source of proposal IDs, the stream ID and the login-code key. nil = crypto/rand.Reader.
 	Random io.Reader
-	// Logger gets what an operator should know. nil discards.
+	// Logger receives operational events. nil discards them.
 	Logger *slog.Logger
 
-	verifyTimeout time.Duration // 0 = confirmIn
+	advertise      string        // what other nodes dial; "" = this node's address in Members, else Listen
+	streamBytesMax uint64        // size up to which the stream waits for an unreachable node; 0 = streamBytesMaxDefault
+	verifyTimeout  time.Duration // 0 = verifyTimeoutDefault
 }
 
-// verifyTimeoutDefault: a leader that was cut off may say for so long what is no longer so.
+// verifyTimeoutDefault is longer than a leader that was cut off may report outdated state.
 const verifyTimeoutDefault = 30 * time.Second
 
-// Member is one node that keeps the stream.
+// Member is a node that stores the stream.
 type Member struct {
 	Name    string
-	Address string // host:port of its route
+	Address string // host:port for other nodes
 }
 
-// TLS names PEM files: the authority that signed every node's certificate, this node's certificate, good for both ends of a
-// connection and for the host that others dial, and its key.
+// TLS names PEM files: the authority that signed every node's certificate, this node's certificate, valid for both
+// ends of a connection and for the host that others dial, and its key.
 type TLS struct{ Authority, Certificate, Key string }
 
 const (
@@ -88,7 +88,7 @@ func (m Member) check() error {
 	return nil
 }
 
-// checkName keeps names fit for subjects, file names and logs.
+// checkName rejects names that are unsafe in subjects, file names and logs.
 func checkName(what, name string) error {
 	fits := func(r rune) bool {
 		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' || r == '_'
@@ -110,32 +110,32 @@ func checkAddress(address string) error {
 	return nil
 }
 
-// isLoopback reports whether an address can be reached from this machine alone, whatever a resolver says.
+// isLoopback reports whether an address is reachable only from this machine, without asking a resolver.
 func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	ip := net.ParseIP(host)
 	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
-// Check is what is wrong with the configuration, nil when HasBackup would begin with it.
+// Check returns the problems of the configuration, nil if it is valid.
 func (c Config) Check() error {
 	_, err := c.complete()
 	return err
 }
 
-// complete checks the configuration and fills in what is zero.
+// complete checks the configuration and sets defaults.
 func (c Config) complete() (Config, error) {
 	err := errors.Join(c.checkNames(), c.checkMembers(), c.checkSecurity())
 	if c.Dir == "" {
-		err = errors.Join(err, errors.New("no Dir: name the node's data directory"))
+		err = errors.Join(err, errors.New("Dir is missing: name the node's data directory"))
 	}
 	if c.Clock == nil {
-		err = errors.Join(err, errors.New("no Clock"))
+		err = errors.Join(err, errors.New("Clock is missing"))
 	}
 	if err != nil {
 		return c, fmt.Errorf("check configuration of the cluster: %w", err)
 	}
-	c.StreamBytesMax = cmp.Or(c.StreamBytesMax, streamBytesMaxDefault)
+	c.streamBytesMax = cmp.Or(c.streamBytesMax, streamBytesMaxDefault)
 	c.verifyTimeout = cmp.Or(c.verifyTimeout, verifyTimeoutDefault)
 	if c.Random == nil {
 		c.Random = rand.Reader
@@ -143,10 +143,10 @@ func (c Config) complete() (Config, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	if c.Advertise == "" {
-		c.Advertise = c.Listen
+	if c.advertise == "" {
+		c.advertise = c.Listen
 		if at := slices.IndexFunc(c.Members, func(m Member) bool { return m.Name == c.Name }); at >= 0 {
-			c.Advertise = c.Members[at].Address
+			c.advertise = c.Members[at].Address
 		}
 	}
 	c.Log.Clock, c.Log.Logger = c.Clock, c.Logger
@@ -161,11 +161,6 @@ func (c *Config) checkNames() error {
 	if bad := checkAddress(c.Listen); bad != nil {
 		err = errors.Join(err, fmt.Errorf("address to listen on: %w", bad))
 	}
-	if c.Advertise != "" {
-		if bad := checkAddress(c.Advertise); bad != nil {
-			err = errors.Join(err, fmt.Errorf("address that others dial: %w", bad))
-		}
-	}
 	return err
 }
 
@@ -178,14 +173,14 @@ func (c *Config) checkMembers() error {
 	for _, m := range c.Members {
 		err = errors.Join(err, m.check())
 		if names[m.Name] || addresses[m.Address] {
-			err = errors.Join(err, fmt.Errorf("member %s=%s: its name or address is there twice", m.Name, m.Address))
+			err = errors.Join(err, fmt.Errorf("member %s=%s: its name or address is listed twice", m.Name, m.Address))
 		}
 		names[m.Name], addresses[m.Address] = true, true
 	}
 	return err
 }
 
-// checkSecurity wants both ends of every connection to prove themselves, but on one machine.
+// checkSecurity requires TLS unless every address is a loopback address.
 func (c *Config) checkSecurity() error {
 	t := c.TLS
 	if t != (TLS{}) {
@@ -197,24 +192,26 @@ func (c *Config) checkSecurity() error {
 	if !c.Insecure {
 		return errors.New("neither TLS nor insecure: name the files of the authority, the certificate and the key")
 	}
-	addresses := []string{c.Listen, cmp.Or(c.Advertise, c.Listen)}
+	addresses := []string{c.Listen}
 	for _, m := range c.Members {
 		addresses = append(addresses, m.Address)
 	}
 	if at := slices.IndexFunc(addresses, func(a string) bool { return !isLoopback(a) }); at >= 0 {
-		return fmt.Errorf("insecure, and %s is no loopback address: name the files of the authority, the certificate and the key", addresses[at])
+		return fmt.Errorf("insecure, and %s is not a loopback address: name the files of the authority, the certificate and the key",
+			addresses[at])
 	}
 	return nil
 }
 
-// selfIsMember reports whether this node keeps a copy of the stream.
+// selfIsMember reports whether this node stores the stream.
 func (c *Config) selfIsMember() bool { return c.isMember(c.Name) }
 
 func (c *Config) isMember(name string) bool {
 	return slices.ContainsFunc(c.Members, func(m Member) bool { return m.Name == name })
 }
 
-// Load makes of the files what both ends of a connection between two nodes use; nil without files. The first certificate is this node's.
+// Load reads the files into a configuration for both ends of a connection; nil without files. The first certificate
+// is this node's.
 func (t TLS) Load() (*tls.Config, error) {
 	if t == (TLS{}) {
 		return nil, nil

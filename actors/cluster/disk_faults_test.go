@@ -19,13 +19,13 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// speedUpElections leaves elections as slow as they are in production.
+// speedUpElections leaves elections as slow as in production.
 func speedUpElections() {}
 
-// TestFaultsCluster_KillLeader is TestProcesses_KillLeader again and again.
+// TestFaultsCluster_KillLeader repeats TestProcesses_KillLeader.
 func TestFaultsCluster_KillLeader(t *testing.T) { killLeader(t, 5) }
 
-// corruption is what a disk does to one file of the server while its node is down.
+// corruption damages the contents of one of the server's files while its node is down.
 type corruption func(chance *rand.Rand, content []byte) []byte
 
 func flipBit(chance *rand.Rand, content []byte) []byte {
@@ -39,7 +39,8 @@ func truncateContent(chance *rand.Rand, content []byte) []byte {
 	return content[:chance.IntN(len(content))]
 }
 
-// diskFaults are the kinds of files of which others have shown that damage to them lost records: those whose path has the words.
+// diskFaults are kinds of files whose damage is known to lose records; a file belongs to a kind if its path contains
+// all words.
 var diskFaults = []struct {
 	name  string
 	words []string
@@ -57,11 +58,12 @@ var diskFaults = []struct {
 	{"everything a little", nil, flipBit},
 }
 
-// TestFaultsCluster_DiskDamage stops nodes, damages what their servers keep, starts them again and makes others lead. A node may
-// refuse to go on when it says what to do, or its server gets lost in its files and takes all memory; the part is made anew then, and
-// that must help. What was acknowledged is on the disk of every node that says that it can change something, and no two nodes have other
-// records at one place. With one damaged node out of three the cluster goes on; with two it may stand still until somebody chooses.
-// CLUSTER_DISKS is how many rounds there are for each kind of file.
+// TestFaultsCluster_DiskDamage stops nodes, damages their servers' files, starts the nodes again and makes others
+// lead. A node may stop with an error that names a remedy, or its server may fail in its files and use up its memory;
+// then its stream directory is moved away, which must help. Every node that accepts changes must have all
+// acknowledged records on its disk, and no two nodes may have different records at one sequence. With one damaged
+// node of three the cluster goes on; with two it may stop until an operator intervenes. CLUSTER_DISKS sets the number
+// of rounds for each kind of file.
 func TestFaultsCluster_DiskDamage(t *testing.T) {
 	rounds, err := strconv.Atoi(os.Getenv("CLUSTER_DISKS"))
 	if err != nil {
@@ -74,7 +76,7 @@ func TestFaultsCluster_DiskDamage(t *testing.T) {
 		for number := range all {
 			fault, round := diskFaults[number/rounds], number%rounds
 			t.Run(fmt.Sprintf("%s %d", fault.name, round+1), func(t *testing.T) {
-				t.Parallel() // most of the time they wait for elections
+				t.Parallel() // they mostly wait for elections
 				all[number] = newDamageRound(t, rand.New(rand.NewPCG(seed, uint64(number))), 1+round%2)
 				all[number].run(fault.words, fault.harm)
 			})
@@ -94,16 +96,16 @@ func TestFaultsCluster_DiskDamage(t *testing.T) {
 		len(all), files, well, loud)
 }
 
-// damageRound is three nodes, one or two of which find their part of the stream damaged.
+// damageRound is three nodes, one or two of which have damaged files.
 type damageRound struct {
 	t       *testing.T
 	chance  *rand.Rand
 	configs []childConfig
-	nodes   []*process // nil while one is stopped
+	nodes   []*process // nil while stopped
 	victims int
-	damaged int      // files
-	acked   []string // in the order of their places
-	notes   []string // what nodes said instead of going on, or what the round saw
+	damaged int      // number of files
+	acked   []string // in the order of their sequences
+	notes   []string // errors of nodes that stopped, and observations
 }
 
 func newDamageRound(t *testing.T, chance *rand.Rand, victims int) *damageRound {
@@ -148,7 +150,7 @@ func (r *damageRound) run(words []string, do corruption) {
 	r.checkDisks()
 }
 
-// running starts all nodes, writes, and starts those again that were damaged.
+// start starts all nodes, writes, damages the files of some and restarts them.
 func (r *damageRound) start(words []string, do corruption, first int) {
 	var all sync.WaitGroup
 	for i := range r.nodes {
@@ -174,7 +176,7 @@ func (r *damageRound) start(words []string, do corruption, first int) {
 	}
 }
 
-// damage damages the files below the server's directory whose path has all the words.
+// damage damages the files below the server's directory whose path contains all words.
 func (r *damageRound) damage(dir string, words []string, do corruption) {
 	dir = filepath.Join(dir, streamDirName, "jetstream")
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -193,7 +195,7 @@ func (r *damageRound) damage(dir string, words []string, do corruption) {
 	}
 }
 
-// launch starts a node. That it refuses is an answer when it says what to do; where that may be done, it is done.
+// launch starts a node. It may refuse to start if its error names a remedy, which launch then applies.
 func (r *damageRound) launch(i int) {
 	n, refusal := startProcess(r.t, r.configs[i], limitedChild())
 	if n == nil {
@@ -206,7 +208,7 @@ func (r *damageRound) launch(i int) {
 	r.nodes[i] = n
 }
 
-// wantRefused looks at the last words of a node that does not start.
+// refused checks the error of a node that did not start.
 func (r *damageRound) refused(i int, refusal string) {
 	hint := "move " + filepath.Join(r.configs[i].Dir, streamDirName) + " away"
 	switch words, _, _ := strings.Cut(refusal, ": if that is about"); {
@@ -219,7 +221,7 @@ func (r *damageRound) refused(i int, refusal string) {
 	}
 }
 
-// moveStreamAway does what hintMoveStream says.
+// moveStreamAway follows hintMoveStream.
 func (r *damageRound) moveStreamAway(i int) {
 	r.stop(i)
 	part := filepath.Join(r.configs[i].Dir, streamDirName)
@@ -235,12 +237,13 @@ func (r *damageRound) moveStreamAway(i int) {
 
 func (r *damageRound) note(what string) { r.notes = append(r.notes, what) }
 
-// limitedChild is a child whose memory has a bound, as a service's unit gives it: its server may get lost in damaged files.
+// limitedChild returns a child process with limited memory, like a systemd unit: its server may allocate without
+// bound over damaged files.
 func limitedChild() *exec.Cmd {
 	return exec.Command("/bin/sh", "-c", `ulimit -v 6291456 && exec "$0"`, os.Args[0]) // KiB of address space
 }
 
-// until looks until something is so, or it is too late.
+// until polls a condition until it holds or time is up.
 func (r *damageRound) until(ok func() bool) bool {
 	for end := realClock().Add(answerTimeout); realClock().Before(end); _ = sleep(r.t.Context(), 20*time.Millisecond) {
 		if ok() {
@@ -250,14 +253,15 @@ func (r *damageRound) until(ok func() bool) bool {
 	return false
 }
 
-// awaitCurrent waits until every node says that no node lacks anything, as whoever wants to stop the next one does.
+// awaitCurrent waits until every node reports that no node lacks records, as an operator does before stopping the
+// next node.
 func (r *damageRound) awaitCurrent() bool {
 	return r.until(func() bool {
 		return !slices.ContainsFunc(r.nodes, func(n *process) bool { return n == nil || n.ask("whole") != "true" })
 	})
 }
 
-// write appends records at nodes that can, remembers those that were acknowledged, and reports that all were.
+// write appends records at nodes that accept them, notes the acknowledged ones, and reports whether all were.
 func (r *damageRound) write(records int) bool {
 	for k := range records {
 		text := fmt.Sprintf("record %d of %d", len(r.acked), k)
@@ -269,7 +273,7 @@ func (r *damageRound) write(records int) bool {
 	return true
 }
 
-// awaitWritable waits until a node can change something, or it is too late.
+// awaitWritable waits until a node accepts changes or time is up.
 func (r *damageRound) awaitWritable(n *process) bool {
 	able := false
 	r.until(func() bool {
@@ -280,7 +284,8 @@ func (r *damageRound) awaitWritable(n *process) bool {
 	return able
 }
 
-// checkDisks ends all nodes and looks at their disks: whoever went on has everything, and nobody has another history.
+// checkDisks stops all nodes and compares their logs: every node that kept running has all acknowledged records, and
+// no two histories differ.
 func (r *damageRound) checkDisks() {
 	r.until(func() bool {
 		return !slices.ContainsFunc(r.nodes, func(n *process) bool {
@@ -305,7 +310,7 @@ func (r *damageRound) checkDisks() {
 	}
 }
 
-// recordsOnDisk is what the copy of a node that has stopped has.
+// recordsOnDisk returns the local log of a stopped node.
 func (r *damageRound) recordsOnDisk(i int) (records []string) {
 	log, err := wal.Open(r.configs[i].Dir, wal.Options{ReserveBytes: -1, Clock: realClock})
 	if err != nil {

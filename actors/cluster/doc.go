@@ -1,56 +1,55 @@
-// Package cluster makes several nodes one service: their log is one stream with a copy on each member, kept by an embedded NATS server
-// with JetStream. HasBackup joins; the Journal that it gives is an actors.Shared.
+// Package cluster makes several nodes one service: their log is one stream, replicated on the members by an embedded
+// NATS server with JetStream. Open joins the cluster; its Journal implements actors.Shared.
+//
+//	actors ──Append──► Journal ──publish──► leader of the stream ──► replicas
+//	   ▲                  │                        │
+//	   └──deliver── local log (wal) ◄──Follow── tail, fetch
 //
 // # Members and guests
 //
-// Three or five members, named in every node's configuration, each keep a copy of the stream; the list never changes. A node that is not
-// in the list is a guest: it writes and keeps a local log, but has no vote and no part of the stream. A machine that is lost is replaced
-// by an empty directory under the same name and number.
+// Three or five members, the same list in every node's configuration, store the stream; the list never changes. A node
+// that is not in the list is a guest: it writes and has a local log, but stores no part of the stream and has no vote.
+// To replace a lost machine, start an empty directory with the same name and number.
 //
 // # The stream
 //
-// A message of the stream is a record: the sequence of the one is that of the other. Its body is a frame:
+// Message n of the stream is record n of every local log. Its body is a frame:
 //
-//	 0       4   5        8          16         20       24      40         40+n     44+n
-//	+--------+---+--------+----------+----------+--------+-------+----------+--------+
-//	| "tsCL" | 1 | 0 0 0  | sequence | previous | length | offer | n bytes  | sum    |   little-endian, CRC-32C
-//	+--------+---+--------+----------+----------+--------+-------+----------+--------+
+//	 0       4   5        8          16         20       24         40         40+n     44+n
+//	+--------+---+--------+----------+----------+--------+----------+----------+--------+
+//	| "tsCL" | 1 | 0 0 0  | sequence | previous | length | proposal | n bytes  | sum    |   little-endian, CRC-32C
+//	+--------+---+--------+----------+----------+--------+----------+----------+--------+
 //
-// previous is the checksum of the record before, offer a name that the writer knows its own message by, sum is over all before it. So a
-// message that was changed, moved, or written behind another history is found by every node before it applies it. A message is published
-// for one place (expected last sequence), so however often it is sent it stands once or never. The server's answer is a hint to look:
-// the record at the place decides, read in Follow from this node's own disk. A record is on that disk before it is delivered: what a
-// node has acknowledged or served survives even if the stream is lost, and a stream shorter than a local log stops that node.
+// previous is the checksum of the previous record, proposal identifies the message to its writer, sum covers everything
+// before it. Every node thus detects a changed, moved or foreign message before it applies it. A message is published
+// for one sequence (expected last sequence), so it is stored at most once however often it is sent. The server's answer
+// is only a hint: Follow reads which record is at the sequence, and appends it to the local log before delivering it.
+// Acknowledged changes therefore survive the loss of the stream, and a stream shorter than a local log stops its node.
 //
-//	DIR/                     the local log (package wal): record n is message n of the stream; snapshots
-//	DIR/cluster.json         which stream this copy belongs to, and which node this is
-//	DIR/cluster.seal         the secret that seals login codes
-//	DIR/stream/, stream/LOCK what the embedded server keeps; flock: one process at a time
-//	DIR/incoming.part/       a copy that is being fetched from another node
-//	DIR/incoming/, install/  a whole copy that is about to replace the log in DIR; the same, while its files are moved
+//	DIR/                     the local log (package wal); snapshots
+//	DIR/cluster.json         which stream and which node the log belongs to
+//	DIR/cluster.seal         the key under which login codes are hashed
+//	DIR/stream/, stream/LOCK the embedded server's files; flock, one process at a time
+//	DIR/incoming.part/       a backup being received from another node
+//	DIR/incoming/, install/  a complete backup that replaces the log in DIR; the same while its files are moved
 //
-// # First formation, nodes that fall behind, replacing
+// # Bootstrap, trimming, replacement
 //
-// A stream is made once, when all members are there and none belongs to a stream. If one of them brings a log, the stream goes on behind
-// it; two logs are refused. The stream is trimmed below what every node has in a snapshot, and when it grows too long below what those
-// that are there have. A node that needs what is gone gets a backup (wal.Log.Backup) of another node, verified before it is installed.
-// Replace or upgrade one member at a time, the next one when Status shows every member Current again. When the members together have lost
-// what a local log has, the cluster stops: remove that node's cluster.json and stream directory, empty the directories of the others, and
-// start all members.
+// The stream is created once, when all members are reachable and none belongs to a stream. If one member brings a log,
+// the stream continues that log; two logs are an error. The stream is trimmed below the oldest of all nodes' snapshots
+// and, when it grows too long, without waiting for unreachable nodes. A node that needs trimmed records copies another
+// node's log (wal.Log.Backup). Replace or upgrade one member at a time, each when Status shows every member Current.
 //
-// # Faults of JetStream (Jepsen, NATS 2.12.1, December 2025) and why they do not reach a caller
+// # Known faults of JetStream (Jepsen, NATS 2.12.1, December 2025)
 //
-//	7564, 7567  acknowledged before it is synced     SyncAlways, and a node's own synced copy before it acknowledges; two histories
-//	                                                 would not fit the checksums (TestRunning/PipeOnly, TestFaultsCluster_*, Test*/Damage)
-//	7549        damaged files are served             the checksum of the record before, DamageError (Test*/Damage). The server may take
-//	                                                 memory without bound over them: the units bound that (TestFaultsCluster_DiskDamage)
-//	7556        damaged snapshots delete the stream  what was acknowledged is in every local log (TestTrimmed/LostStream)
-//	7545        changing members loses records       members never change (TestConfig_Refused); acknowledgements that got lost or came
-//	                                                 twice are hints (TestRunning/LostAnswers, ControlTrustsAnswers)
+//	7564, 7567  acknowledged before synced      SyncAlways; a synced local copy before every acknowledgement; checksums
+//	                                            of two histories differ (TestFaultsCluster_*, Test*/Damage)
+//	7549        damaged files served            previous checksum (Test*/Damage); units limit the memory
+//	                                            the server may use over them (TestFaultsCluster_DiskDamage)
+//	7556        damaged snapshots delete data   every local log has them (TestTrimmed/LostStream)
+//	7545        member changes lose records     members never change (TestConfig_Refused); a lost or repeated answer is
+//	                                            only a hint (TestRunning/LostAnswers, ControlTrustsAnswers)
 //
-// # Not promised
-//
-//   - A node that was cut off learns so within three seconds. Until then it serves reads that may be older than what others see.
-//   - Two nodes may hold one lease for as long as their clocks differ by more than leaseMargin. The log decides what they write.
-//   - Disks that acknowledge a sync and do not keep it, on two members at once.
+// Not promised: a node that is cut off serves reads for up to three seconds before it knows, two nodes may hold a lease
+// while their clocks differ by more than leaseMargin, and data that two disks lose at once may be lost.
 package cluster

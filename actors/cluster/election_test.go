@@ -18,7 +18,8 @@ var maxElectionTimeout time.Duration
 //go:linkname hbInterval github.com/nats-io/nats-server/v2/server.hbInterval
 var hbInterval time.Duration
 
-// speedUpElections makes elections four times as fast as in production: 1 to 2.2 s. The fault tests run with the server's own times.
+// speedUpElections makes elections four times as fast as in production: 1 to 2.2 s. The fault tests use the server's
+// own times.
 func speedUpElections() {
 	minElectionTimeout, maxElectionTimeout, hbInterval = time.Second, 2200*time.Millisecond, 250*time.Millisecond
 }

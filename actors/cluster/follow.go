@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	tailBuffer         = 64                    // messages that wait; one more is fetched later
-	idlePollInterval   = time.Second           // between two looks when no message comes
-	pollIntervalMin    = time.Millisecond      // between two looks for a record that is wanted
-	pollIntervalMax    = 50 * time.Millisecond // and the longest
+	tailBuffer         = 64               // messages; overflow is fetched later
+	idlePollInterval   = time.Second      // between polls when no message comes
+	pollIntervalMin    = time.Millisecond // between polls for an expected record, doubled up to pollIntervalMax
+	pollIntervalMax    = 50 * time.Millisecond
 	fetchRecordsMax    = 256
 	fetchBytesMax      = 2 << 20
-	fetchTimeout       = 2 * time.Second // for the next message of those that were asked for
+	fetchTimeout       = 2 * time.Second // for the next message of a fetch
 	spaceRetryInterval = 500 * time.Millisecond
 )
 
-// Follow is actors.Shared.
+// Follow implements actors.Shared.
 //
-// The leader sends each record to all nodes when it is committed (the tail). That may lose messages and never invents one: where there is
-// a gap, and where no message comes although one should, records are fetched from the nearest copy of the stream.
+// The leader republishes each committed record to all nodes (the tail). The tail may lose messages but never invents
+// one: gaps, and records that are expected but do not arrive, are fetched from the nearest replica of the stream.
 func (j *Journal) Follow(ctx context.Context, deliver func(sequence uint64, record []byte)) (err error) {
 	defer func() {
 		if ctx.Err() != nil {
@@ -60,7 +60,7 @@ func (j *Journal) Follow(ctx context.Context, deliver func(sequence uint64, reco
 	}
 }
 
-// unsubscribe ends a subscription; when the connection is gone it has ended.
+// unsubscribe ends a subscription; it is not an error if the connection is closed already.
 func unsubscribe(s *nats.Subscription) error {
 	err := s.Unsubscribe()
 	if errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrBadSubscription) {
@@ -69,7 +69,7 @@ func unsubscribe(s *nats.Subscription) error {
 	return err
 }
 
-// persist brings frames to this node's disk as one batch; while there is no space it waits.
+// persist appends frames to the local log as one batch; while the disk is full it waits.
 func (j *Journal) persist(ctx context.Context, frames []frame) error {
 	records := make([][]byte, len(frames))
 	for i := range frames {
@@ -84,14 +84,14 @@ func (j *Journal) persist(ctx context.Context, frames []frame) error {
 		if !errors.Is(err, wal.ErrNoSpace) {
 			return err
 		}
-		j.cluster.logger.Warn("this node falls behind: no space for what others write", "next", frames[0].sequence)
+		j.cluster.logger.Warn("node falls behind: no disk space for records of others", "next", frames[0].sequence)
 		if err := sleep(ctx, spaceRetryInterval); err != nil {
 			return err
 		}
 	}
 }
 
-// sleep waits, or until ctx ends.
+// sleep waits for d, or returns an error when ctx ends first.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -103,18 +103,18 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// follower gathers what stands behind the newest record.
+// follower collects the records after the last one of the local log.
 type follower struct {
 	journal      *Journal
 	conn         *nats.Conn
 	tail         chan *nats.Msg
 	batch        frameBatch
-	moreInStream bool // there is more to fetch than was fetched
+	moreInStream bool // the last fetch did not reach the end of the stream
 }
 
-// renewLoop is frames that follow each other.
+// frameBatch is a run of consecutive frames.
 type frameBatch struct {
-	last     uint64 // sequence of the newest
+	last     uint64 // sequence of the last frame
 	checksum uint32 // its checksum
 	frames   []frame
 	bytes    int
@@ -124,7 +124,7 @@ func (r *frameBatch) full() bool {
 	return len(r.frames) >= fetchRecordsMax || r.bytes+frameBytesMax > wal.BatchBytesMax
 }
 
-// add takes a message in. One that was there before is passed over; gap reports one that comes too early.
+// add appends a message. It ignores one that it has; gap reports that an earlier one is missing.
 func (r *frameBatch) add(sequence uint64, body []byte) (gap bool, err error) {
 	if sequence <= r.last {
 		return false, nil
@@ -144,7 +144,7 @@ func (r *frameBatch) add(sequence uint64, body []byte) (gap bool, err error) {
 	return false, nil
 }
 
-// next waits for at least one frame behind the newest record.
+// next waits for at least one frame after the last record.
 func (f *follower) next(ctx context.Context) ([]frame, error) {
 	f.batch = frameBatch{}
 	f.batch.last, f.batch.checksum = f.journal.position()
@@ -171,7 +171,7 @@ func (f *follower) next(ctx context.Context) ([]frame, error) {
 		case m := <-f.tail:
 			gap, err = f.receive(m)
 		case <-f.journal.wake:
-			continue // the tail is mostly as fast as the hint
+			continue // look at the tail, which is usually as fast
 		case <-timer.C:
 			gap = true
 		case err = <-f.journal.stop:
@@ -187,7 +187,7 @@ func (f *follower) next(ctx context.Context) ([]frame, error) {
 	}
 }
 
-// drain takes what has come meanwhile.
+// drain adds the messages that have arrived on the tail.
 func (f *follower) drain() (gap bool, err error) {
 	for !gap && err == nil && !f.batch.full() {
 		select {
@@ -211,12 +211,13 @@ func (f *follower) receive(m *nats.Msg) (gap bool, err error) {
 func sequenceOf(m *nats.Msg) (uint64, error) {
 	sequence, err := strconv.ParseUint(m.Header.Get(headerSequence), 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("a message of the stream without its sequence: %w", err)
+		return 0, fmt.Errorf("read the sequence of a message of the stream: %w", err)
 	}
 	return sequence, nil
 }
 
-// fetch asks the nearest copy of the stream for what stands behind the run. Nothing, or no answer, is no error.
+// fetch reads what follows the batch from the nearest replica of the stream. An empty or missing answer is not an
+// error.
 func (f *follower) fetch(ctx context.Context) error {
 	f.moreInStream = false
 	inbox := f.conn.NewRespInbox()
@@ -241,7 +242,7 @@ func (f *follower) fetch(ctx context.Context) error {
 		if err != nil {
 			return ignoreNoAnswer(ctx, err)
 		}
-		if m.Header.Get(headerStatus) != "" { // the end of what was asked for, or nothing
+		if m.Header.Get(headerStatus) != "" { // end of the answer
 			left := m.Header.Get(headerPending)
 			f.moreInStream = left != "" && left != "0"
 			return nil
@@ -259,13 +260,13 @@ func (f *follower) addFetched(m *nats.Msg) error {
 	}
 	gap, err := f.batch.add(sequence, m.Data)
 	if gap {
-		return fmt.Errorf("the stream has record %d, not %d, which this node needs: start the node again, then it gets a copy of another one; "+
-			"if that does not help, stop it, remove its stream directory and start it again", sequence, f.batch.last+1)
+		return fmt.Errorf("the stream has record %d, not %d, which this node needs: restart the node, so that it copies another "+
+			"node's log; if that does not help, stop it, remove its stream directory and start it", sequence, f.batch.last+1)
 	}
 	return err
 }
 
-// ignoreNoAnswer is nil for an answer that did not come.
+// ignoreNoAnswer returns nil for a request that was not answered.
 func ignoreNoAnswer(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

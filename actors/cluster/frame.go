@@ -4,6 +4,7 @@ package cluster
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 
@@ -22,13 +23,13 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 
-// proposalID is by which a node knows its own message.
+// proposalID identifies a proposal, so that its writer recognizes it in the stream.
 type proposalID [16]byte
 
-// frame is one message of the stream.
+// frame is the body of one message of the stream.
 type frame struct {
 	sequence uint64
-	previous uint32 // checksum of the record before, 0 before the first
+	previous uint32 // checksum of the previous record, 0 before the first
 	proposal proposalID
 	record   []byte
 }
@@ -45,23 +46,18 @@ func (f *frame) encode() []byte {
 	return binary.LittleEndian.AppendUint32(b, checksum(b))
 }
 
-// DamageError says that a message of the stream is not what a node had written there.
-type DamageError struct {
-	Sequence uint64
-	Expected string
-	Found    string
+var errDamaged = errors.New("damaged stream")
+
+// damageError reports a message of the stream that differs from what a node wrote, and the remedy.
+func damageError(sequence uint64, expected, found string, args ...any) error {
+	return fmt.Errorf("%w: message %d: expected %s, found %s; if the other nodes go on, stop this one, remove its stream "+
+		"directory and start it", errDamaged, sequence, expected, fmt.Sprintf(found, args...))
 }
 
-// Error names the place and the way out.
-func (e *DamageError) Error() string {
-	return fmt.Sprintf("damaged stream: message %d: expected %s, found %s; if the other nodes go on, stop this one, remove its stream "+
-		"directory and start it again", e.Sequence, e.Expected, e.Found)
-}
-
-// decodeFrame checks a message that stands at a sequence. The record points into b.
+// decodeFrame decodes and checks the message with a sequence. The record aliases b.
 func decodeFrame(sequence uint64, b []byte) (frame, error) {
 	wrong := func(expected, found string, args ...any) (frame, error) {
-		return frame{}, &DamageError{Sequence: sequence, Expected: expected, Found: fmt.Sprintf(found, args...)}
+		return frame{}, damageError(sequence, expected, found, args...)
 	}
 	if len(b) <= frameHeaderBytes+frameTrailerBytes || len(b) > frameBytesMax {
 		return wrong("a whole frame", "%d bytes", len(b))
@@ -74,7 +70,8 @@ func decodeFrame(sequence uint64, b []byte) (frame, error) {
 		return wrong(fmt.Sprintf("%q", frameMagic), "%q", b[:4])
 	}
 	if b[4] != frameVersion {
-		return frame{}, fmt.Errorf("message %d has format version %d, this program knows %d; run the newer program on this node", sequence, b[4], frameVersion)
+		return frame{}, fmt.Errorf("message %d has format version %d, this program supports %d; run the newer program on this node",
+			sequence, b[4], frameVersion)
 	}
 	f := frame{
 		sequence: binary.LittleEndian.Uint64(b[8:]),
@@ -91,14 +88,11 @@ func decodeFrame(sequence uint64, b []byte) (frame, error) {
 	return f, nil
 }
 
-// checkPrevious checks that the message was written behind the record with this checksum.
+// checkPrevious checks that the message follows a record with the given checksum.
 func (f *frame) checkPrevious(sum uint32) error {
 	if f.previous == sum {
 		return nil
 	}
-	return &DamageError{
-		Sequence: f.sequence,
-		Expected: fmt.Sprintf("one behind a record with checksum %08x, as this node has", sum),
-		Found:    fmt.Sprintf("one behind %08x: the histories of this node and of its writer differ", f.previous),
-	}
+	return damageError(f.sequence, fmt.Sprintf("previous checksum %08x, as in this node's log", sum),
+		"%08x: the histories of this node and of the writer differ", f.previous)
 }

@@ -28,8 +28,9 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// TestMain runs a node when it was started as one, else the tests. Afterwards no goroutine may be left, but for the loop of a store that
-// the server forgets when it is stopped while it opens a stream, and the clock of that. The clusters run side by side whatever the number of processors is: they wait for elections and leases most of the time.
+// TestMain runs a node if it was started as a child, otherwise the tests. No goroutine may be left afterwards, except
+// two of a file store that the server does not stop when it is closed while it opens a stream. Test clusters run in
+// parallel on any number of processors, because they mostly wait for elections and leases.
 func TestMain(m *testing.M) {
 	speedUpElections()
 	if part := os.Getenv(childEnv); part != "" {
@@ -43,12 +44,12 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction(server+".(*fileStore).flushStreamStateLoop"), goleak.IgnoreTopFunction(server+"/ats.Register.func1"))
 }
 
-// waitTimeout is how long a test waits for what must come: elections take seconds, and the machine may be busy.
+// waitTimeout is generous: elections take seconds, and the machine may be busy.
 const waitTimeout = 90 * time.Second
 
 var realClock = time.Now //nolint:forbidigo // the embedded server reads the real one too
 
-// eventually waits until ok says so.
+// eventually polls ok until it returns true.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
@@ -62,13 +63,13 @@ func eventually(t testing.TB, what string, ok func() bool) {
 
 // testCluster is the nodes of a test.
 type testCluster struct {
-	t, parent testing.TB // of the part that runs, and of the whole
+	t, parent testing.TB // of the running step, and of the whole test
 	members   []Member
 	configs   []Config
-	nodes     []*testNode // nil while one is stopped
+	nodes     []*testNode // nil while stopped
 }
 
-// newTestCluster is three nodes that are not started.
+// newTestCluster prepares three nodes without starting them.
 func newTestCluster(t testing.TB) *testCluster {
 	t.Helper()
 	f := &testCluster{t: t, parent: t, nodes: make([]*testNode, 3)}
@@ -83,13 +84,13 @@ func newTestCluster(t testing.TB) *testCluster {
 	return f
 }
 
-// step is one step in the life of a fleet.
+// step is one step of a test on a cluster.
 type step struct {
 	name string
 	run  func(*testing.T, *testCluster)
 }
 
-// runSteps runs parts one after the other on the same nodes, and ends at the first that fails.
+// runSteps runs steps one after the other on the same nodes, up to the first that fails.
 func (f *testCluster) runSteps(t *testing.T, parts ...step) {
 	t.Helper()
 	defer func() { f.t = t }()
@@ -112,13 +113,13 @@ func (f *testCluster) config(name string, number int, listen, dir string) Config
 	}
 }
 
-// guest is the configuration of a fourth node, which is no member.
+// guest returns the configuration of a fourth node, outside Members.
 func (f *testCluster) guest() Config {
 	f.t.Helper()
 	return f.config("guest", 4, clustertest.Addresses(f.parent, 1)[0], f.parent.TempDir())
 }
 
-// startAll starts those that are stopped, at once.
+// startAll starts all stopped nodes at once.
 func (f *testCluster) startAll() {
 	f.t.Helper()
 	var all sync.WaitGroup
@@ -162,7 +163,7 @@ func (f *testCluster) stopAll() {
 	all.Wait()
 }
 
-// leader waits for a node that leads and has a majority.
+// leader waits for a node that leads with a majority.
 func (f *testCluster) leader() int {
 	f.t.Helper()
 	at := -1
@@ -173,7 +174,8 @@ func (f *testCluster) leader() int {
 	return at
 }
 
-// awaitSameRecords waits until all nodes that run have what the longest one has, and compares what stands behind a record. It returns that.
+// awaitSameRecords waits until all running nodes have the newest record of any of them, compares their records after
+// a sequence, and returns those.
 func (f *testCluster) awaitSameRecords(behind uint64) []string {
 	f.t.Helper()
 	running := slices.DeleteFunc(slices.Clone(f.nodes), func(n *testNode) bool { return n == nil })
@@ -189,13 +191,13 @@ func (f *testCluster) awaitSameRecords(behind uint64) []string {
 			first = log
 		}
 		if !slices.Equal(log, first) {
-			f.t.Fatalf("behind record %d %s has %q, %s has %q", behind, running[0].cluster.config.Name, first, n.cluster.config.Name, log)
+			f.t.Fatalf("after record %d %s has %q, %s has %q", behind, running[0].cluster.config.Name, first, n.cluster.config.Name, log)
 		}
 	}
 	return first
 }
 
-// publishMany appends records through the leader without waiting for the one before.
+// publishMany appends records through the leader without waiting for each.
 func (f *testCluster) publishMany(count int) {
 	f.t.Helper()
 	n := f.nodes[f.leader()]
@@ -206,7 +208,7 @@ func (f *testCluster) publishMany(count int) {
 		frames, sum = append(frames, next), checksum(next.record)
 	}
 	last := first + uint64(count)
-	eventually(f.t, "many records", func() bool { // sent twice they stand once
+	eventually(f.t, "many records", func() bool { // repeated messages are stored once
 		for at := n.last(); at < last; at++ {
 			if err := n.cluster.server.conn.PublishMsg(rawMessage(at, frames[at-first].encode())); err != nil {
 				f.t.Fatal(err)
@@ -219,7 +221,7 @@ func (f *testCluster) publishMany(count int) {
 	})
 }
 
-// rawMessage is whatever body behind a record.
+// rawMessage returns a message with an arbitrary body for the sequence after expected.
 func rawMessage(expected uint64, body []byte) *nats.Msg {
 	m := nats.NewMsg(subjectJournal)
 	m.Data = body
@@ -227,7 +229,7 @@ func rawMessage(expected uint64, body []byte) *nats.Msg {
 	return m
 }
 
-// publishRaw writes behind a record whatever it is given.
+// publishRaw publishes an arbitrary body for the sequence after expected.
 func (n *testNode) publishRaw(t testing.TB, expected uint64, body []byte) {
 	t.Helper()
 	eventually(t, "a message that is taken", func() bool {
@@ -238,7 +240,7 @@ func (n *testNode) publishRaw(t testing.TB, expected uint64, body []byte) {
 	})
 }
 
-// testNode is a node whose actors only remember what they were given.
+// testNode is a node whose actors only count what is delivered.
 type testNode struct {
 	cluster *Cluster
 	cancel  context.CancelFunc
@@ -247,7 +249,7 @@ type testNode struct {
 	mu        sync.Mutex
 	delivered uint64
 	moved     chan struct{} // closed at the next delivery
-	gate      chan struct{} // nil, or what a delivery waits for
+	gate      chan struct{} // blocks deliveries until closed; nil = none
 	err       error         // of Follow
 }
 
@@ -288,7 +290,7 @@ func (n *testNode) deliver(sequence uint64, record []byte) {
 	n.moved = make(chan struct{})
 }
 
-// awaitBeyond waits for a record behind this one.
+// awaitBeyond waits for a record after sequence.
 func (n *testNode) awaitBeyond(sequence uint64) error {
 	for {
 		n.mu.Lock()
@@ -322,7 +324,7 @@ func (n *testNode) await(t testing.TB, sequence uint64) {
 	eventually(t, fmt.Sprintf("record %d at %s", sequence, n.cluster.config.Name), func() bool { return n.last() >= sequence })
 }
 
-// awaitEnd waits until Follow has ended and takes its error, which stop no longer returns.
+// awaitEnd waits until Follow has returned and takes its error, so that stop does not return it.
 func (n *testNode) awaitEnd(t testing.TB) error {
 	t.Helper()
 	select {
@@ -335,7 +337,7 @@ func (n *testNode) awaitEnd(t testing.TB) error {
 	return err
 }
 
-// records is what the copy has behind a record.
+// records returns the records of the local log after a sequence.
 func (n *testNode) records(behind uint64) (records []string, err error) {
 	j := n.cluster.Journal()
 	err = j.Read(max(j.First(), behind+1), func(_ uint64, record []byte) error {
@@ -354,7 +356,8 @@ func (n *testNode) log(t testing.TB, behind uint64) []string {
 	return records
 }
 
-// append appends until the record stands: who loses a place tries the next one. It returns the place and how many were lost.
+// append retries until the record is in the stream, at the next sequence whenever another record took one. It returns
+// the sequence and how many were lost to others.
 func (n *testNode) append(record string) (place uint64, lost int, err error) {
 	for {
 		last := n.last()
@@ -363,13 +366,13 @@ func (n *testNode) append(record string) (place uint64, lost int, err error) {
 			return place, lost, err
 		}
 		lost++
-		if err := n.awaitBeyond(last); err != nil { // the record that took the place is about to be delivered
+		if err := n.awaitBeyond(last); err != nil { // the record that took the sequence is about to be delivered
 			return 0, lost, err
 		}
 	}
 }
 
-// mustAppend is append that fails the test.
+// mustAppend is append that fails the test on an error.
 func (n *testNode) mustAppend(t testing.TB, record string) uint64 {
 	t.Helper()
 	place, _, err := n.append(record)
@@ -379,7 +382,8 @@ func (n *testNode) mustAppend(t testing.TB, record string) uint64 {
 	return place
 }
 
-// appendAll has every node append records at once, and returns those of each node, their places, and how many places were lost.
+// appendAll has every node append records at once. It returns the acknowledged records of each node, their sequences,
+// and how many sequences were lost to others.
 func (f *testCluster) appendAll(each int) (told [3][]string, places [3][]uint64, lost int) {
 	f.t.Helper()
 	var all sync.WaitGroup
@@ -401,7 +405,7 @@ func (f *testCluster) appendAll(each int) (told [3][]string, places [3][]uint64,
 	return told, places, misses[0] + misses[1] + misses[2]
 }
 
-// damagedMessages are messages that no node of ours would write behind a record.
+// damagedMessages are messages that no node would write after a record.
 var damagedMessages = map[string]func(place uint64, sum uint32) []byte{
 	"a changed bit": func(place uint64, sum uint32) []byte {
 		body := (&frame{sequence: place, previous: sum, record: []byte("whole")}).encode()
@@ -419,15 +423,14 @@ var damagedMessages = map[string]func(place uint64, sum uint32) []byte{
 	},
 }
 
-// stopsAtDamage is the last part of a fleet: behind the damage every node stops before it applies it.
+// stopsAtDamage is the last step on a cluster: every node stops before it applies a damaged message.
 func stopsAtDamage(name string) step {
 	return step{"Damage by " + name, func(t *testing.T, f *testCluster) {
 		f.awaitSameRecords(f.nodes[0].last())
 		last, sum := f.nodes[0].cluster.Journal().position()
 		f.nodes[0].publishRaw(t, last, damagedMessages[name](last+1, sum))
 		for _, n := range f.nodes {
-			var damage *DamageError
-			if err := n.awaitEnd(t); !errors.As(err, &damage) || damage.Sequence != last+1 {
+			if err := n.awaitEnd(t); !errors.Is(err, errDamaged) || !strings.Contains(err.Error(), fmt.Sprintf("message %d", last+1)) {
 				t.Errorf("follow ended with %v", err)
 			}
 			if n.last() != last || n.cluster.Journal().Last() != last {
@@ -440,7 +443,7 @@ func stopsAtDamage(name string) step {
 	}}
 }
 
-// snapshotAll has every node that runs keep one.
+// snapshotAll has every running node write a snapshot.
 func (f *testCluster) snapshotAll(sequence uint64) {
 	f.t.Helper()
 	for _, n := range f.nodes {
@@ -458,7 +461,7 @@ func (f *testCluster) snapshotAll(sequence uint64) {
 	}
 }
 
-// awaitTrimmed waits until the stream begins there.
+// awaitTrimmed waits until the stream begins with record first.
 func (f *testCluster) awaitTrimmed(first uint64) {
 	f.t.Helper()
 	n := f.nodes[slices.IndexFunc(f.nodes, func(n *testNode) bool { return n != nil })]
@@ -468,7 +471,7 @@ func (f *testCluster) awaitTrimmed(first uint64) {
 	})
 }
 
-// newestSnapshot is the newest snapshot.
+// newestSnapshot returns the contents of the newest snapshot.
 func (n *testNode) newestSnapshot(t testing.TB) string {
 	t.Helper()
 	_, r, ok, err := n.cluster.Journal().Snapshot()
@@ -483,7 +486,7 @@ func (n *testNode) newestSnapshot(t testing.TB) string {
 	return string(text)
 }
 
-// restore does what hintRestore says.
+// restore follows hintRestore.
 func (f *testCluster) restore(from int) {
 	f.t.Helper()
 	for i := range f.configs {
@@ -497,7 +500,7 @@ func (f *testCluster) restore(from int) {
 	}
 }
 
-// writeLocalLog writes a log as a node has that was alone.
+// writeLocalLog writes a log as a node without a cluster does.
 func writeLocalLog(t testing.TB, c *Config, records int) {
 	t.Helper()
 	log, err := wal.Open(c.Dir, wal.Options{ReserveBytes: -1, Clock: c.Clock})
@@ -512,7 +515,7 @@ func writeLocalLog(t testing.TB, c *Config, records int) {
 	}
 }
 
-// wantRefused starts a node and wants an error with these words.
+// wantRefused starts a node and wants an error that contains words.
 func wantRefused(t testing.TB, c Config, words string) {
 	t.Helper()
 	n, err := startNode(t.Context(), c)

@@ -18,20 +18,20 @@ const (
 	identityFormat = 1
 )
 
-// identity says which stream the log of a directory is a copy of, and whose copy it is.
+// identity says which stream the log in a directory belongs to, and which node.
 type identity struct {
 	Format        int           `json:"format"`
 	Cluster       string        `json:"cluster"`
-	Stream        string        `json:"stream"` // its number, drawn when it was made
+	Stream        string        `json:"stream"` // its ID, drawn when it was created
 	Name          string        `json:"name"`
 	Node          engine.NodeID `json:"node"`
-	Bootstrapping bool          `json:"founding,omitempty"` // the stream is being made from this log, and may not be there yet
+	Bootstrapping bool          `json:"founding,omitempty"` // the stream is being created from this log, and may not exist yet
 }
 
-// last reports whether the directory belongs to a stream.
+// hasStream reports whether the directory belongs to a stream.
 func (i identity) hasStream() bool { return i.Stream != "" }
 
-// readIdentity reads the one of a directory, an unknown one where there is none.
+// readIdentity reads the identity file of the directory; without a file the identity has no stream.
 func readIdentity(c *Config) (identity, error) {
 	var i identity
 	path := filepath.Join(c.Dir, identityName)
@@ -51,19 +51,20 @@ func readIdentity(c *Config) (identity, error) {
 func (i identity) check(c *Config, path string) error {
 	switch {
 	case i.Format != identityFormat:
-		return fmt.Errorf("%s has format %d, this program knows %d; run the newer program on this directory", path, i.Format, identityFormat)
+		return fmt.Errorf("%s has format %d, this program supports %d; run the newer program on this directory",
+			path, i.Format, identityFormat)
 	case i.Cluster != c.Cluster:
-		return fmt.Errorf("%s belongs to the cluster %q, not %q: give every node a directory of its own", path, i.Cluster, c.Cluster)
+		return fmt.Errorf("%s belongs to the cluster %q, not %q: give every node its own directory", path, i.Cluster, c.Cluster)
 	case i.Name != c.Name || i.Node != c.Node:
 		return fmt.Errorf("%s belongs to node %s with number %d, this is %s with number %d: a node keeps its name and number; "+
 			"start another node with an empty directory", path, i.Name, i.Node, c.Name, c.Node)
 	case !i.hasStream():
-		return fmt.Errorf("%s names no stream", path)
+		return fmt.Errorf("%s does not name a stream", path)
 	}
 	return nil
 }
 
-// writeIdentity replaces the one of the directory, durably.
+// writeIdentity replaces the identity file durably.
 func writeIdentity(c *Config, i identity) error {
 	i.Format, i.Cluster, i.Name, i.Node = identityFormat, c.Cluster, c.Name, c.Node
 	text, err := json.MarshalIndent(i, "", "  ")
@@ -77,7 +78,7 @@ func writeIdentity(c *Config, i identity) error {
 	return nil
 }
 
-// replaceFile gives a file new contents: after a crash it has the old ones or the new ones.
+// replaceFile replaces the contents of a file: after a crash it has the old or the new contents.
 func replaceFile(path string, data []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
@@ -96,7 +97,7 @@ func replaceFile(path string, data []byte) (err error) {
 	return syncDir(filepath.Dir(path))
 }
 
-// syncDir makes the names of a directory durable.
+// syncDir makes the names in a directory durable.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -21,7 +21,8 @@ const (
 	lockName     = "LOCK"
 )
 
-// lockDir takes the directory for this process: the local log's own lock is not held while that log is being replaced.
+// lockDir locks the directory for this process. The local log's own lock does not suffice, because it is released
+// while the log is replaced.
 func lockDir(dir string) (*os.File, error) {
 	place := filepath.Join(dir, streamDirName)
 	if err := os.MkdirAll(place, 0o700); err != nil {
@@ -40,12 +41,13 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// unlockDir lets go of it at once, also of a copy of the descriptor in a process that is being started.
+// unlockDir releases the lock explicitly, because a child process that is being started may hold a copy of the
+// descriptor.
 func unlockDir(f *os.File) error {
 	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
 }
 
-// receiveBackup makes of a backup a whole copy beside the log. Nothing of the log is touched.
+// receiveBackup restores a backup into a directory beside the log, which is not touched.
 func receiveBackup(c *Config, backup io.Reader, from string) (wal.BackupInfo, error) {
 	part, whole := filepath.Join(c.Dir, incomingPart), filepath.Join(c.Dir, incomingName)
 	if err := os.RemoveAll(part); err != nil {
@@ -61,16 +63,16 @@ func receiveBackup(c *Config, backup io.Reader, from string) (wal.BackupInfo, er
 	return info, syncDir(c.Dir)
 }
 
-// install puts a whole copy in the place of the log, or finishes what a crash left of that. Each step can be done again. The log
-// must not be open.
+// install replaces the log by a received one, or finishes an interrupted replacement. Each step can be repeated. The
+// log must not be open.
 func install(c *Config) error {
 	if err := os.RemoveAll(filepath.Join(c.Dir, incomingPart)); err != nil {
-		return fmt.Errorf("remove a copy that was not finished: %w", err)
+		return fmt.Errorf("remove an incomplete copy: %w", err)
 	}
 	whole, moving := filepath.Join(c.Dir, incomingName), filepath.Join(c.Dir, installName)
 	if exists(whole) {
 		if err := removeLog(c.Dir); err != nil {
-			return fmt.Errorf("remove the log that is replaced: %w", err)
+			return fmt.Errorf("remove the replaced log: %w", err)
 		}
 		if err := os.Rename(whole, moving); err != nil {
 			return err
@@ -83,7 +85,7 @@ func install(c *Config) error {
 		return nil
 	}
 	if err := moveLog(moving, c.Dir); err != nil {
-		return fmt.Errorf("install the copy of another node: %w", err)
+		return fmt.Errorf("install the log of another node: %w", err)
 	}
 	return nil
 }
@@ -93,7 +95,7 @@ func exists(path string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// removeLog removes a log that a whole copy replaces.
+// removeLog removes the files of a log.
 func removeLog(dir string) error {
 	files, err := wal.Files(dir)
 	if err != nil {
@@ -107,8 +109,8 @@ func removeLog(dir string) error {
 	return syncDir(dir)
 }
 
-// moveLog moves the files of a log, the mark first: it says how far the log goes, so until the last file is there the directory is
-// refused by every command.
+// moveLog moves the files of a log, the mark first: it says how far the log goes, so that every command rejects the
+// directory until the last file is there.
 func moveLog(from, to string) error {
 	files, err := wal.Files(from)
 	if err != nil {

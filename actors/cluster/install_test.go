@@ -14,7 +14,7 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// backupOf is a backup of a log with a snapshot and records of several segments.
+// backupOf makes a backup of a log with a snapshot and records in several segments.
 func backupOf(t testing.TB, c *Config) string {
 	t.Helper()
 	o := wal.Options{ReserveBytes: -1, SegmentBytes: 1 << 10, Clock: c.Clock}
@@ -44,7 +44,7 @@ func backupOf(t testing.TB, c *Config) string {
 	return b.String()
 }
 
-// logState says what a directory has: the old log, the new one, or neither.
+// logState reports whether a directory has the old log, the new one, or neither.
 func logState(t testing.TB, c *Config) string {
 	t.Helper()
 	log, err := wal.Open(c.Dir, c.Log)
@@ -66,7 +66,7 @@ func logState(t testing.TB, c *Config) string {
 	return fmt.Sprintf("%d records", log.Last())
 }
 
-// TestInstall_Crash stops an installation after each step; the next start finishes it.
+// TestInstall_Crash interrupts an installation after each step; the next start finishes it.
 func TestInstall_Crash(t *testing.T) {
 	c := valid()
 	c.Log = wal.Options{ReserveBytes: -1, Clock: c.Clock}
@@ -132,7 +132,7 @@ func filesOf(t testing.TB, dir string) []string {
 	return files
 }
 
-// TestInstall_Torn receives a copy that ends too early, or was changed on its way: the old log stays.
+// TestInstall_Torn receives truncated and changed backups: the old log stays.
 func TestInstall_Torn(t *testing.T) {
 	c := valid()
 	c.Log = wal.Options{ReserveBytes: -1, Clock: c.Clock}

@@ -8,18 +8,21 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/tasard/tasard/wal"
 )
 
-// majorityTimeout is how long a node that has a copy waits for the others before it goes on with what it has: reads are served then.
+// majorityTimeout is how long a node with a log waits for the others before it serves reads from that log.
 const majorityTimeout = 5 * time.Second
 
-// conflictWait is how long a new node listens to the others: one of them may have its number.
+// conflictWait is how long a new node listens for heartbeats, in case another node has its number.
 const conflictWait = 3 * watchInterval
 
-// join brings this node's copy to where the stream can be followed: it finds the stream, or makes it, and gets what is gone from it.
+// join brings the local log to where the stream can be followed: it finds or creates the stream, and copies another
+// node's log when the stream no longer has the records that this node lacks.
 func (c *Cluster) join(ctx context.Context, log *wal.Log) (*wal.Log, error) {
-	began, told := c.config.Clock(), ""
+	began, cause := c.config.Clock(), ""
 	for {
 		if err := c.peers.numberConflict(&c.config); err != nil {
 			return log, err
@@ -27,44 +30,44 @@ func (c *Cluster) join(ctx context.Context, log *wal.Log) (*wal.Log, error) {
 		e, err := c.queryStream(ctx)
 		waited := c.config.Clock().Sub(began)
 		switch {
-		case err == nil && (c.self.hasStream() || waited > conflictWait):
+		case err == nil && (c.self.Load().hasStream() || waited > conflictWait):
 			return c.reconcile(ctx, log, e)
 		case err == nil:
-		case isStreamMissing(err) && c.self.hasStream() && !c.self.Bootstrapping:
-			err = fmt.Errorf("the cluster has no stream, and this directory is a copy of stream %s: %s", c.self.Stream, hintRestore)
+		case errors.Is(err, jetstream.ErrStreamNotFound) && c.self.Load().hasStream() && !c.self.Load().Bootstrapping:
+			err = fmt.Errorf("the cluster has no stream, and this directory belongs to stream %s: %s", c.self.Load().Stream, hintRestore)
 			if waited > c.config.verifyTimeout {
 				return log, err
 			}
-		case isStreamMissing(err):
+		case errors.Is(err, jetstream.ErrStreamNotFound):
 			err = c.bootstrap(ctx, log.Last())
-		case c.self.hasStream() && log.Last() > 0 && waited > majorityTimeout:
-			c.logger.Warn("no majority of the cluster answers, this node goes on with what it has", "last", log.Last())
+		case c.self.Load().hasStream() && log.Last() > 0 && waited > majorityTimeout:
+			c.logger.Warn("no majority of the cluster answers, serving from the local log", "last", log.Last())
 			return log, nil
 		}
-		// No answer in time tells less than an answer from before.
-		if err != nil && told != err.Error() && (told == "" || ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded)) {
-			told = err.Error()
-			c.logger.Info("waiting for the cluster", "cause", told)
+		// A timeout is less informative than an earlier answer.
+		if err != nil && cause != err.Error() && (cause == "" || ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded)) {
+			cause = err.Error()
+			c.logger.Info("waiting for the cluster", "cause", cause)
 		}
 		if stop := sleep(ctx, joinRetryInterval); stop != nil {
-			return log, fmt.Errorf("%w; the last answer: %s", stop, told)
+			return log, fmt.Errorf("%w; the last answer: %s", stop, cause)
 		}
 	}
 }
 
-// reconcile holds the copy against the stream that is there.
+// reconcile checks that the local log belongs to the existing stream, and replaces it if it is too old to continue.
 func (c *Cluster) reconcile(ctx context.Context, log *wal.Log, e streamState) (*wal.Log, error) {
 	switch {
 	case e.id == "":
-		return log, fmt.Errorf("the cluster has a stream %q that no node of tasard made", streamName)
-	case c.self.hasStream() && c.self.Stream != e.id:
-		return log, fmt.Errorf("the cluster has stream %s, the directory %s is a copy of stream %s: start this node with an empty directory",
-			e.id, c.config.Dir, c.self.Stream)
-	case !c.self.hasStream() && log.Last() > 0:
-		return log, fmt.Errorf("the directory %s has %d records that the cluster does not know: start this node with an empty directory",
+		return log, fmt.Errorf("the cluster's stream %q was not created by tasard", streamName)
+	case c.self.Load().hasStream() && c.self.Load().Stream != e.id:
+		return log, fmt.Errorf("the cluster has stream %s, the directory %s belongs to stream %s: start this node with an empty directory",
+			e.id, c.config.Dir, c.self.Load().Stream)
+	case !c.self.Load().hasStream() && log.Last() > 0:
+		return log, fmt.Errorf("the directory %s has %d records that the cluster does not have: start this node with an empty directory",
 			c.config.Dir, log.Last())
 	}
-	if !c.self.hasStream() || c.self.Bootstrapping {
+	if !c.self.Load().hasStream() || c.self.Load().Bootstrapping {
 		if err := c.saveIdentity(identity{Stream: e.id}); err != nil {
 			return log, err
 		}
@@ -75,35 +78,33 @@ func (c *Cluster) reconcile(ctx context.Context, log *wal.Log, e streamState) (*
 			return log, err
 		}
 		if e, err = c.queryStream(ctx); err != nil {
-			return log, fmt.Errorf("ask where the stream begins: %w", err)
+			return log, fmt.Errorf("query the stream: %w", err)
 		}
 	}
 	return log, nil
 }
 
-// saveIdentity keeps which stream this directory belongs to.
+// saveIdentity stores which stream this directory belongs to.
 func (c *Cluster) saveIdentity(i identity) error {
 	if err := writeIdentity(&c.config, i); err != nil {
 		return err
 	}
-	c.mu.Lock()
-	c.self = i
-	c.mu.Unlock()
+	c.self.Store(&i)
 	c.sendHeartbeat()
 	return nil
 }
 
-// bootstrap makes the stream if that is this node's turn: all members are there, none of them belongs to a stream, and this one brings
-// the records, or is the first in the list when none does.
+// bootstrap creates the stream if it is this node's turn: all members are reachable, none belongs to a stream, and
+// this one has a log or, if none has, is the first in the list.
 func (c *Cluster) bootstrap(ctx context.Context, last uint64) error {
-	founder, err := c.peers.bootstrapMember(c.config.Members)
+	creator, err := c.peers.bootstrapMember(c.config.Members)
 	if err != nil {
 		return err
 	}
-	if founder != c.config.Name {
-		return fmt.Errorf("%s is about to make the stream", founder)
+	if creator != c.config.Name {
+		return fmt.Errorf("%s is about to create the stream", creator)
 	}
-	if !c.self.hasStream() {
+	if !c.self.Load().hasStream() {
 		number, err := randomID(c.config.Random)
 		if err != nil {
 			return err
@@ -112,18 +113,18 @@ func (c *Cluster) bootstrap(ctx context.Context, last uint64) error {
 			return err
 		}
 	}
-	c.logger.Info("making the stream of the cluster", "stream", c.self.Stream, "behind", last)
-	return c.createStream(ctx, c.self.Stream, last)
+	c.logger.Info("creating the stream of the cluster", "stream", c.self.Load().Stream, "after", last)
+	return c.createStream(ctx, c.self.Load().Stream, last)
 }
 
-// replaceLog gets a copy of another node and opens it in the place of this node's log.
+// replaceLog copies another node's log and opens it in place of this one's.
 func (c *Cluster) replaceLog(ctx context.Context, log *wal.Log) (*wal.Log, error) {
 	info, err := c.fetchBackup(ctx)
 	if err != nil {
-		return log, fmt.Errorf("get a copy of the log: %w", err)
+		return log, fmt.Errorf("copy the log of another node: %w", err)
 	}
 	if info.Last <= log.Last() {
-		return log, fmt.Errorf("get a copy of the log: it ends with record %d, this node has %d", info.Last, log.Last())
+		return log, fmt.Errorf("copy the log of another node: it ends with record %d, this node has %d", info.Last, log.Last())
 	}
 	if err := log.Close(); err != nil {
 		return log, err
@@ -135,7 +136,7 @@ func (c *Cluster) replaceLog(ctx context.Context, log *wal.Log) (*wal.Log, error
 	if err != nil {
 		return log, err
 	}
-	c.logger.Info("got a copy of the log", "snapshot", info.Snapshot, "last", info.Last)
+	c.logger.Info("log copied from another node", "snapshot", info.Snapshot, "last", info.Last)
 	c.last.Store(fresh.Last())
 	c.sendHeartbeat()
 	return fresh, nil

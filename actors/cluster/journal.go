@@ -22,50 +22,50 @@ import (
 )
 
 const (
-	// stalledAfter is how long an offer is undecided that shows that nothing can be made durable, whatever the nodes say of each other: the
-	// leader's disk may be full. An election takes less.
+	// stalledAfter is longer than an election takes. A proposal that is undecided for so long means that nothing can
+	// be made durable, for example because the leader's disk is full.
 	stalledAfter     = 10 * time.Second
-	publishTimeout   = 2 * time.Second        // for an answer of the server to one sending
-	retryIntervalMin = 20 * time.Millisecond  // pause before the next sending
-	retryIntervalMax = 500 * time.Millisecond // and the longest
+	publishTimeout   = 2 * time.Second       // for the server's answer to one attempt
+	retryIntervalMin = 20 * time.Millisecond // before the second attempt
+	retryIntervalMax = 500 * time.Millisecond
 )
 
-// errClosed is the answer when nobody can learn any more what stands in the stream.
+// errClosed is returned when it can no longer be learned which records are in the stream.
 var errClosed = errors.New("the journal of the cluster is closed")
 
-// Journal is the stream as this node sees it, with the copy that it keeps. It is an actors.Shared. Append and Follow each belong to one
-// goroutine; Append learns from Follow what stands.
+// Journal is the stream as this node sees it, with its local log. It implements actors.Shared. Append and
+// Follow each belong to one goroutine; Append learns from Follow which records were committed.
 type Journal struct {
-	*wal.Log // the copy: Last, Read, Snapshot, DropBefore, Room, Backup, Stats
+	*wal.Log // the local log: Last, Read, Snapshot, DropBefore, Room, Backup, Stats
 
 	cluster          *Cluster
 	request          func(context.Context, *nats.Msg) (*nats.Msg, error)
-	snapshotSequence atomic.Uint64 // sequence of the newest snapshot
-	wake             chan struct{} // Follow should look
-	stop             chan error    // why Follow must end
+	snapshotSequence atomic.Uint64 // of the newest snapshot
+	wake             chan struct{} // tells Follow to look for new records
+	stop             chan error    // ends Follow with an error
 
-	mu           sync.Mutex // guards what follows
-	last         uint64     // sequence of the newest record on this node's disk
-	lastChecksum uint32     // its checksum, 0 without one
-	pending      *proposal  // what Append waits for
-	expected     uint64     // a sequence that may stand in the stream by now
-	proposals    uint64     // of offers of this process
-	closedBy     error      // why no more can be learned
+	mu           sync.Mutex // guards the fields below
+	last         uint64     // newest record in the local log
+	lastChecksum uint32     // its checksum, 0 without a record
+	pending      *proposal  // the proposal that Append waits for
+	expected     uint64     // a record that may be in the stream already
+	proposals    uint64     // made by this process
+	closedBy     error      // why Append fails, nil = open
 }
 
-// pending is one record on its way to a place.
+// proposal is one record proposed for a sequence.
 type proposal struct {
 	sequence   uint64
 	id         proposalID
 	proposedAt time.Time
-	ctx        context.Context // ends when it is known what stands at the place
+	ctx        context.Context // ends when the record at the sequence is known
 	cancel     func()
-	err        error // nil: this one; set before open ends
+	err        error // nil: it is this one; set before ctx ends
 }
 
 var _ actors.Shared = (*Journal)(nil)
 
-// newJournal is one behind what the copy has.
+// newJournal makes a journal that continues after the last record of the local log.
 func newJournal(c *Cluster, log *wal.Log) (*Journal, error) {
 	j := &Journal{Log: log, cluster: c, request: c.server.conn.RequestMsgWithContext, wake: make(chan struct{}, 1), stop: make(chan error, 1), last: log.Last()}
 	j.snapshotSequence.Store(log.Recovery().SnapshotSequence)
@@ -79,13 +79,13 @@ func newJournal(c *Cluster, log *wal.Log) (*Journal, error) {
 	return j, err
 }
 
-// Node is actors.Shared.
+// Node implements actors.Shared.
 func (j *Journal) Node() engine.NodeID { return j.cluster.config.Node }
 
-// ClusterHealth is actors.Shared.
+// ClusterHealth implements actors.Shared.
 func (j *Journal) ClusterHealth() actors.ClusterHealth { return j.cluster.Health() }
 
-// WriteSnapshot is actors.Journal. What every node has in a snapshot leaves the stream.
+// WriteSnapshot implements actors.Journal. The stream is trimmed below the oldest snapshot of all nodes.
 func (j *Journal) WriteSnapshot(sequence uint64, write func(io.Writer) error) error {
 	if err := j.Log.WriteSnapshot(sequence, write); err != nil {
 		return err
@@ -94,13 +94,13 @@ func (j *Journal) WriteSnapshot(sequence uint64, write func(io.Writer) error) er
 	return nil
 }
 
-// Close ends every Append and closes the copy. Follow must have returned. The cluster stays: its Close comes after.
+// Close ends every Append and closes the local log. Follow must have returned. It does not close the Cluster.
 func (j *Journal) Close() error {
 	j.closeWith(errClosed)
 	return j.Log.Close()
 }
 
-// Append is actors.Shared: it offers one record. It also returns an error when Follow has ended.
+// Append implements actors.Shared: it proposes one record. It also returns an error when Follow has ended.
 func (j *Journal) Append(expected uint64, records [][]byte) (uint64, error) {
 	if len(records) != 1 {
 		return 0, fmt.Errorf("append %d records to the stream: want one", len(records))
@@ -108,18 +108,18 @@ func (j *Journal) Append(expected uint64, records [][]byte) (uint64, error) {
 	if size := len(records[0]); size == 0 || size > wal.RecordBytesMax {
 		return 0, fmt.Errorf("append %d bytes to the stream: %w: want 1 to %d", size, wal.ErrLimit, wal.RecordBytesMax)
 	}
-	o, message, err := j.propose(expected, records[0])
+	p, message, err := j.propose(expected, records[0])
 	if err != nil {
 		return 0, err
 	}
-	j.publish(o, message)
-	if o.err != nil {
-		return 0, fmt.Errorf("append behind record %d: %w", expected, o.err)
+	j.publish(p, message)
+	if p.err != nil {
+		return 0, fmt.Errorf("append after record %d: %w", expected, p.err)
 	}
-	return o.sequence, nil
+	return p.sequence, nil
 }
 
-// propose makes the offer that Follow decides, and its message.
+// propose registers a proposal, which Follow decides, and returns its message.
 func (j *Journal) propose(expected uint64, record []byte) (*proposal, *nats.Msg, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -127,55 +127,49 @@ func (j *Journal) propose(expected uint64, record []byte) (*proposal, *nats.Msg,
 	case j.closedBy != nil:
 		return nil, nil, j.closedBy
 	case j.pending != nil:
-		return nil, nil, errors.New("append to the stream: another offer is under way")
+		return nil, nil, errors.New("append to the stream: another append is in progress")
 	case j.last != expected:
-		return nil, nil, fmt.Errorf("append behind record %d: %w: it ends with %d or later", expected, actors.ErrPosition, j.last)
+		return nil, nil, fmt.Errorf("append after record %d: %w: the stream ends with %d or later", expected, actors.ErrPosition, j.last)
 	}
 	j.proposals++
-	o := &proposal{sequence: expected + 1, id: j.cluster.newProposalID(j.proposals), proposedAt: j.cluster.config.Clock()}
-	o.ctx, o.cancel = context.WithCancel(context.Background())
-	f := frame{sequence: o.sequence, previous: j.lastChecksum, proposal: o.id, record: record}
-	j.pending = o
+	p := &proposal{sequence: expected + 1, id: j.cluster.newProposalID(j.proposals), proposedAt: j.cluster.config.Clock()}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	f := frame{sequence: p.sequence, previous: j.lastChecksum, proposal: p.id, record: record}
+	j.pending = p
 	message := nats.NewMsg(subjectJournal)
 	message.Header.Set(jetstream.ExpectedLastSeqHeader, strconv.FormatUint(expected, 10))
 	message.Data = f.encode()
-	return o, message, nil
+	return p, message, nil
 }
 
-// publish sends the message until it is known what stands at its place. Sending it often does no harm: at any other place it is refused.
-func (j *Journal) publish(o *proposal, message *nats.Msg) {
-	again := retryIntervalMin
-	for o.ctx.Err() == nil {
-		attempt, done := context.WithTimeout(o.ctx, publishTimeout)
-		answer, err := j.request(attempt, message)
+// publish sends the message until the record at its sequence is known. Repeating it is harmless, because the server
+// rejects a message at any other sequence.
+func (j *Journal) publish(p *proposal, message *nats.Msg) {
+	retry := retryIntervalMin
+	for p.ctx.Err() == nil {
+		attempt, done := context.WithTimeout(p.ctx, publishTimeout)
+		_, err := j.request(attempt, message)
 		done()
-		if err == nil {
-			// Whatever it says: something is at the place, or on its way there.
-			j.expectRecord(o.sequence)
-			again = retryIntervalMax
+		if err == nil { // accepted or rejected: a record is at the sequence, or will be soon
+			j.expectRecord(p.sequence)
+			retry = retryIntervalMax
 		}
-		j.cluster.logger.Debug("offer sent", "place", o.sequence, "answer", messageText(answer), "cause", err)
-		if sleep(o.ctx, again) == nil {
-			again = min(2*again, retryIntervalMax)
+		j.cluster.logger.Debug("record proposed", "sequence", p.sequence, "cause", err)
+		if sleep(p.ctx, retry) == nil {
+			retry = min(2*retry, retryIntervalMax)
 		}
 	}
 }
 
-func messageText(m *nats.Msg) string {
-	if m == nil {
-		return ""
-	}
-	return string(m.Data)
-}
-
-// stalled reports whether an offer waits for so long that no new ones should be made. It is sent again all the same.
+// stalled reports whether a proposal has been undecided for so long that new changes should be rejected. The proposal
+// is still retried.
 func (j *Journal) stalled(now time.Time) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.pending != nil && now.Sub(j.pending.proposedAt) > stalledAfter
 }
 
-// expectRecord has Follow look for a record that may stand by now.
+// expectRecord tells Follow that a record may be in the stream already.
 func (j *Journal) expectRecord(sequence uint64) {
 	j.mu.Lock()
 	j.expected = max(j.expected, sequence)
@@ -186,52 +180,51 @@ func (j *Journal) expectRecord(sequence uint64) {
 	}
 }
 
-// recordExpected reports whether somebody waits for the record behind the newest.
+// recordExpected reports whether the record after the last one may be in the stream already.
 func (j *Journal) recordExpected() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.expected > j.last
 }
 
-// position is the newest record on this node's disk and its checksum.
+// position returns the newest record in the local log and its checksum.
 func (j *Journal) position() (uint64, uint32) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.last, j.lastChecksum
 }
 
-// committed tells what stands behind the newest record: these frames, which are on disk.
+// committed reports frames that are in the stream and in the local log, and decides the pending proposal.
 func (j *Journal) committed(frames []frame) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for i := range frames {
 		f := &frames[i]
-		if o := j.pending; o != nil && o.sequence == f.sequence {
-			if o.id != f.proposal {
-				o.err = actors.ErrPosition
+		if p := j.pending; p != nil && p.sequence == f.sequence {
+			if p.id != f.proposal {
+				p.err = actors.ErrPosition
 			}
 			j.pending = nil
-			o.cancel()
+			p.cancel()
 		}
 		j.last, j.lastChecksum = f.sequence, checksum(f.record)
 	}
 }
 
-// closeWith settles what waits, and everything later.
+// closeWith fails the pending proposal and all later ones.
 func (j *Journal) closeWith(why error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.closedBy == nil {
 		j.closedBy = why
 	}
-	if o := j.pending; o != nil {
-		o.err = j.closedBy
+	if p := j.pending; p != nil {
+		p.err = j.closedBy
 		j.pending = nil
-		o.cancel()
+		p.cancel()
 	}
 }
 
-// proposalID is the name of an offer of this process.
 func (c *Cluster) newProposalID(serial uint64) proposalID {
 	var id proposalID
 	copy(id[:], c.processID[:])

@@ -14,27 +14,27 @@ import (
 const (
 	bucketLease        = "lease"
 	leaseTTL           = 12 * time.Second
-	leaseMargin        = 2 * time.Second // the holder stops so long before the others may take it; covers clocks that differ
+	leaseMargin        = 2 * time.Second // the holder stops this long before others may acquire it; covers clock differences
 	leaseRenewInterval = 2 * time.Second
-	leaseRetryInterval = time.Second // of those that wait
+	leaseRetryInterval = time.Second // between attempts to acquire it
 )
 
-// Lease is the right to do what only one node does at a time. It is a courtesy between nodes, not a lock: what its holder writes
-// is decided by the log as everything is.
+// Lease is an advisory lock: a task that only one node should do at a time. Correctness must not depend on it,
+// because two nodes may briefly hold it both; what they write is decided by the log.
 type Lease struct {
 	cluster *Cluster
 	bucket  jetstream.KeyValue
 	name    string
-	holder  string // of this holder alone
+	holder  string // value of the key, unique to this acquisition
 	lost    chan struct{}
-	cancel  context.CancelFunc // ends the renewals
-	done    chan struct{}      // closed when they have ended
+	cancel  context.CancelFunc // ends renewLoop
+	done    chan struct{}      // closed when renewLoop has ended
 
-	revision  uint64    // of the newest renewal that was taken
-	renewedAt time.Time // when it had been sent
+	revision  uint64    // of the last confirmed renewal
+	renewedAt time.Time // when that renewal was sent
 }
 
-// Acquire waits until this node holds the lease with this name, or ctx ends.
+// Acquire waits until this node holds the named lease, or ctx ends.
 func (c *Cluster) Acquire(ctx context.Context, name string) (*Lease, error) {
 	if err := checkName("name of a lease", name); err != nil {
 		return nil, err
@@ -50,18 +50,18 @@ func (c *Cluster) Acquire(ctx context.Context, name string) (*Lease, error) {
 			}
 			l.cancel()
 		case !errors.Is(err, jetstream.ErrKeyExists):
-			c.logger.Debug("lease not taken", "lease", name, "cause", err.Error())
+			c.logger.Debug("lease not acquired", "lease", name, "cause", err.Error())
 		}
 		if c.ctx.Err() != nil {
 			return nil, errClosed
 		}
 		if stop := sleep(ctx, leaseRetryInterval); stop != nil {
-			return nil, fmt.Errorf("take the lease %s: %w", name, stop)
+			return nil, fmt.Errorf("acquire the lease %s: %w", name, stop)
 		}
 	}
 }
 
-// receive takes the lease if it is free, and does not renew it.
+// tryAcquire acquires the lease if it is free, without renewing it.
 func (c *Cluster) tryAcquire(ctx context.Context, name string) (*Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -81,7 +81,7 @@ func (c *Cluster) tryAcquire(ctx context.Context, name string) (*Lease, error) {
 	return l, err
 }
 
-// bucket opens a bucket with a copy on every member, and makes it when there is none.
+// bucket opens a key-value bucket replicated on every member, and creates it if needed.
 func (c *Cluster) bucket(ctx context.Context, name string, ttl time.Duration) (jetstream.KeyValue, error) {
 	b, err := c.server.js.KeyValue(ctx, name)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
@@ -92,17 +92,18 @@ func (c *Cluster) bucket(ctx context.Context, name string, ttl time.Duration) (j
 	return b, err
 }
 
-// Lost is closed when the lease is no longer held, also after Release. What it allowed must end then.
+// Lost returns a channel that is closed when the lease is no longer held, also after Release. Work under the lease
+// must stop then.
 func (l *Lease) Lost() <-chan struct{} { return l.lost }
 
-// Release gives the lease to whoever waits for it.
+// Release gives the lease up.
 func (l *Lease) Release() {
 	l.cancel()
 	<-l.done
 }
 
-// remaining is for how long the lease is held without another renewal, by either clock: the monotonic one stands still while the machine
-// sleeps.
+// remaining returns how long the lease is held without another renewal. It takes the less favourable of the monotonic
+// and the wall clock, because the monotonic clock stands still while the machine sleeps.
 func (l *Lease) remaining() time.Duration {
 	now := l.cluster.config.Clock()
 	return leaseTTL - leaseMargin - max(now.Sub(l.renewedAt), now.Round(0).Sub(l.renewedAt.Round(0)))
@@ -126,7 +127,7 @@ func (l *Lease) renewLoop(ctx context.Context) {
 	}
 }
 
-// moveStreamAway is false when somebody else has the lease. An answer that does not come takes nothing away yet.
+// renew returns false when another node holds the lease. A missing answer does not end the lease yet.
 func (l *Lease) renew(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, min(requestTimeout, max(l.remaining(), 0)))
 	defer cancel()
@@ -143,7 +144,7 @@ func (l *Lease) renew(ctx context.Context) bool {
 	return l.stillHeld(ctx)
 }
 
-// stillHeld looks whose the lease is: a renewal of this node may have been taken without an answer.
+// stillHeld reads the key after a revision mismatch: a renewal of this node may have been applied without an answer.
 func (l *Lease) stillHeld(ctx context.Context) bool {
 	entry, err := l.bucket.Get(ctx, l.name)
 	if err != nil {
@@ -152,15 +153,15 @@ func (l *Lease) stillHeld(ctx context.Context) bool {
 	if string(entry.Value()) != l.holder {
 		return false
 	}
-	l.revision = entry.Revision() // when it was sent is not known: the time runs from the one before
+	l.revision = entry.Revision() // its time is unknown: the remaining time counts from the renewal before
 	return true
 }
 
-// deleteKey removes the lease, if it is still this node's.
+// deleteKey deletes the key if it still belongs to this node.
 func (l *Lease) deleteKey() {
 	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
 	if err := l.bucket.Delete(ctx, l.name, jetstream.LastRevision(l.revision)); err != nil {
-		l.cluster.logger.Debug("lease not given back, it runs out", "lease", l.name, "cause", err.Error())
+		l.cluster.logger.Debug("lease not released, it will expire", "lease", l.name, "cause", err.Error())
 	}
 }

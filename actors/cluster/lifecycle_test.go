@@ -16,17 +16,17 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// TestRestart stops nodes of a cluster and starts them again: one, the leader, all, and one alone.
+// TestRestart restarts nodes of a cluster: one, the leader, all, and one without the others.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	f := newTestCluster(t)
 	f.startAll()
-	f.runSteps(t, step{"One", restartOne}, step{"Leader", restartLeader}, step{"Alone", startAlone}, step{"All", restartAll}, stopsAtDamage("a moved message"))
+	f.runSteps(t, step{"One", restartOne}, step{"Leader", restartLeader}, step{"Alone", startOneOnly}, step{"All", restartAll}, stopsAtDamage("a moved message"))
 }
 
-// restartOne stops a node, goes on without it, and starts it again.
+// restartOne stops a node, appends without it, and starts it again.
 func restartOne(t *testing.T, f *testCluster) {
-	const more = fetchRecordsMax + 20 // than are fetched at once
+	const more = fetchRecordsMax + 20 // more than one fetch returns
 	f.nodes[0].mustAppend(t, "before")
 	f.awaitSameRecords(0)
 	f.stop(1)
@@ -40,7 +40,7 @@ func restartOne(t *testing.T, f *testCluster) {
 	}
 }
 
-// restartLeader has the leader hand over and stop, while another node appends.
+// restartLeader has the leader hand over and stop while another node appends.
 func restartLeader(t *testing.T, f *testCluster) {
 	before := f.nodes[0].last()
 	leader := f.leader()
@@ -57,12 +57,12 @@ func restartLeader(t *testing.T, f *testCluster) {
 	}
 }
 
-// startAlone starts one node of a cluster that has stopped: it has its copy for reads, and no majority.
-func startAlone(t *testing.T, f *testCluster) {
+// startOneOnly starts one node of a stopped cluster: it serves reads from its log, and has no majority.
+func startOneOnly(t *testing.T, f *testCluster) {
 	want := f.awaitSameRecords(0)
 	f.stopAll()
 	c, reads := f.configs[1], atomic.Int64{}
-	c.Clock = func() time.Time { return realClock().Add(time.Duration(reads.Add(1)) * majorityTimeout / 100) } // its patience ends soon
+	c.Clock = func() time.Time { return realClock().Add(time.Duration(reads.Add(1)) * majorityTimeout / 100) } // so that majorityTimeout ends soon
 	n, err := startNode(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func startAlone(t *testing.T, f *testCluster) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if _, err := n.cluster.LoginCodeKey(ctx); err == nil {
-		t.Error("a seal without a majority")
+		t.Error("a login-code key without a majority")
 	}
 	if err := n.stop(); err != nil {
 		t.Error(err)
@@ -100,21 +100,21 @@ func restartAll(t *testing.T, f *testCluster) {
 	}
 }
 
-// TestTrimmed has a stream that begins behind the snapshot of the nodes that are there, because it is long.
+// TestTrimmed has a long stream trimmed up to the snapshots of the reachable nodes.
 func TestTrimmed(t *testing.T) {
 	t.Parallel()
 	f := newTestCluster(t)
 	for i := range f.configs {
-		f.configs[i].StreamBytesMax = 1 // a node that is away is not waited for
+		f.configs[i].streamBytesMax = 1 // do not wait for a stopped node
 	}
 	f.startAll()
 	f.runSteps(t, step{"Away", awayWhileTrimmed}, step{"Wiped", replacedMachine}, step{"Guest", guestJoins}, step{"LostStream", lostStream}, stopsAtDamage("cut short"))
 }
 
-// trimmedAt is the snapshot.
+// trimmedAt is the sequence of the snapshot.
 const trimmedAt = 8
 
-// awayWhileTrimmed keeps a node from what it needs: it gets a copy when it starts again.
+// awayWhileTrimmed trims records that a stopped node lacks: it copies another node's log when it starts.
 func awayWhileTrimmed(t *testing.T, f *testCluster) {
 	f.nodes[0].mustAppend(t, "record 1")
 	f.awaitSameRecords(0)
@@ -128,7 +128,7 @@ func awayWhileTrimmed(t *testing.T, f *testCluster) {
 	f.wantBackup(t, 2, trimmedAt+1)
 }
 
-// wantBackup wants a node to have the snapshot and what follows it, and to write.
+// wantBackup wants a node to have the snapshot and the records after it, and to write.
 func (f *testCluster) wantBackup(t *testing.T, i int, last uint64) {
 	t.Helper()
 	n := f.nodes[i]
@@ -142,7 +142,7 @@ func (f *testCluster) wantBackup(t *testing.T, i int, last uint64) {
 	}
 }
 
-// replacedMachine replaces a machine by an empty directory: the node gets a snapshot and what follows it.
+// replacedMachine empties a node's directory: the node gets a snapshot and the records after it.
 func replacedMachine(t *testing.T, f *testCluster) {
 	f.stop(1)
 	f.configs[1].Dir = f.parent.TempDir()
@@ -151,7 +151,7 @@ func replacedMachine(t *testing.T, f *testCluster) {
 	f.wantBackup(t, 1, last)
 }
 
-// guestJoins has a fourth node join, without a vote: it writes and reads as the others do, and leaves.
+// guestJoins adds a fourth node without a vote, which writes and reads like the others and leaves.
 func guestJoins(t *testing.T, f *testCluster) {
 	guest, err := startNode(t.Context(), f.guest())
 	if err != nil {
@@ -172,8 +172,8 @@ func guestJoins(t *testing.T, f *testCluster) {
 	f.nodes[2].mustAppend(t, "without the guest")
 }
 
-// lostStream gives a node a record that the stream lacks, as if the members had lost it: the node says so and stops. Then it goes the
-// way out that the error names.
+// lostStream gives a node a record that the stream lacks, as if the members had lost it: the node stops with an
+// error, whose remedy helps.
 func lostStream(t *testing.T, f *testCluster) {
 	f.awaitSameRecords(f.nodes[2].last())
 	last := f.nodes[2].last()

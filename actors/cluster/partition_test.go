@@ -16,32 +16,32 @@ import (
 	"github.com/tasard/tasard/actors/cluster/clustertest"
 )
 
-// network are the connections between the nodes of a fleet: each node dials each other one through a proxy of the test's own.
+// network connects the nodes of a cluster through proxies, so that each pair can be cut.
 type network struct {
 	t          testing.TB
 	mu         sync.Mutex
-	healed     sync.Cond // with mu
-	cut        int       // the node that is cut off, 0 = none; the first is 1
+	healed     sync.Cond // uses mu
+	cut        int       // isolated node, counted from 1; 0 = none
 	conns      []net.Conn
 	listeners  []net.Listener
 	closed     bool
 	goroutines sync.WaitGroup
 }
 
-// newNetwork puts proxies between the nodes of a fleet that is not started.
+// newNetwork puts proxies between the nodes of a cluster that is not started.
 func newNetwork(t testing.TB, f *testCluster) *network {
 	t.Helper()
 	w := &network{t: t}
 	w.healed.L = &w.mu
-	nowhere := clustertest.Addresses(t, len(f.configs)) // what nodes tell of each other must not be a way round
+	nowhere := clustertest.Addresses(t, len(f.configs)) // nodes must not learn addresses that bypass the proxies
 	for from := range f.configs {
 		f.configs[from].Members = slices.Clone(f.members)
 		for to, m := range f.members {
 			f.configs[from].Members[to].Address = w.proxy(from+1, to+1, m.Address)
 		}
-		f.configs[from].Advertise = nowhere[from]
+		f.configs[from].advertise = nowhere[from]
 	}
-	t.Cleanup(w.close) // before the fleet's: cleanups run in reverse order
+	t.Cleanup(w.close) // before the nodes stop: cleanups run in reverse order
 	return w
 }
 
@@ -70,7 +70,8 @@ func (w *network) proxy(from, to int, address string) string {
 	return l.Addr().String()
 }
 
-// relay copies one way, and holds back what comes while one of the two nodes is cut off: connections stay open, and nothing arrives.
+// relay copies one direction and stalls while one of the two nodes is isolated: connections stay open, and nothing
+// arrives.
 func (w *network) relay(from, to int, out, in net.Conn) {
 	defer in.Close()
 	defer out.Close()
@@ -102,7 +103,7 @@ func (w *network) set(change func()) {
 	w.healed.Broadcast()
 }
 
-// writeLocalLog cuts a node off from all others, or heals with none.
+// isolate cuts a node off from all others; 0 heals the network.
 func (w *network) isolate(node int) { w.set(func() { w.cut = node + 1 }) }
 func (w *network) heal()            { w.isolate(-1) }
 
@@ -114,8 +115,8 @@ func (w *network) close() {
 	w.goroutines.Wait()
 }
 
-// TestPartition cuts off the leader, then a follower: it knows so within three seconds, what it appends waits, the others go on; then
-// all have the same log, and every append that was told it stands does, once.
+// TestPartition isolates the leader, then a follower. The node knows within three seconds and its appends wait, while
+// the others go on; after healing all nodes have the same log, with every acknowledged record exactly once.
 func TestPartition(t *testing.T) {
 	t.Parallel()
 	f := newTestCluster(t)
@@ -138,7 +139,7 @@ func TestPartition(t *testing.T) {
 	f.runSteps(t, stopsAtDamage("a changed bit"))
 }
 
-// cutOff cuts off one node while the others append a record, and heals.
+// cutOff isolates one node while the others append a record, and heals.
 func (f *testCluster) cutOff(t *testing.T, w *network, cut int, record string) {
 	t.Helper()
 	alone := f.nodes[cut]
@@ -152,7 +153,7 @@ func (f *testCluster) cutOff(t *testing.T, w *network, cut int, record string) {
 		late += realClock().Sub(before) - 5*time.Millisecond
 	}
 	knew := realClock().Sub(began)
-	if knew > 3*time.Second+2*late { // late is what a busy machine adds
+	if knew > 3*time.Second+2*late { // late allows for a busy machine
 		t.Errorf("%s: known after %s on a machine that was %s late", record, knew, late)
 	}
 	lonely := make(chan error, 1)
@@ -174,8 +175,8 @@ func (f *testCluster) cutOff(t *testing.T, w *network, cut int, record string) {
 	eventually(t, "a majority everywhere", func() bool { return alone.cluster.Health().Majority })
 }
 
-// TestLease has three nodes want one lease: one holds it; given back, another one has it soon; taken from a holder that is stopped hard, after
-// its time.
+// TestLease has three nodes acquire one lease: one holds it; after a release another one gets it soon; after a hard
+// stop of the holder, once it expires.
 func TestLease(t *testing.T) {
 	t.Parallel()
 	f := newTestCluster(t)
@@ -232,7 +233,8 @@ func TestLease(t *testing.T) {
 	w.heal()
 }
 
-// TestLease_Time has a lease end by its margin before others may take it. What a machine that sleeps does to its clocks no test here can do.
+// TestLease_Time checks that a lease ends by its margin before others may acquire it. It does not cover a machine
+// that sleeps.
 func TestLease_Time(t *testing.T) {
 	began := realClock()
 	now := began

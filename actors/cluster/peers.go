@@ -22,30 +22,30 @@ const (
 	peersMax         = 64 // nodes that are remembered
 )
 
-// heartbeat is what each node tells the others a few times in a second.
+// heartbeat is the report that each node sends to all others every watchInterval.
 type heartbeat struct {
 	Name          string        `json:"name"`
 	Node          engine.NodeID `json:"node"`
 	Address       string        `json:"address"`
 	Version       string        `json:"version"`
-	Stream        string        `json:"stream,omitempty"` // that its copy belongs to
+	Stream        string        `json:"stream,omitempty"` // that its log belongs to
 	Bootstrapping bool          `json:"founding,omitempty"`
-	Last          uint64        `json:"last"` // newest record of its copy
-	Snapshot      uint64        `json:"kept"` // of its newest snapshot
-	HasBackup     bool          `json:"open"` // it has a copy that others can get
+	Last          uint64        `json:"last"` // newest record of its log
+	Snapshot      uint64        `json:"kept"` // sequence of its newest snapshot
+	HasBackup     bool          `json:"open"` // others can copy its log
 	Leader        bool          `json:"leader,omitempty"`
 	MetaLeader    bool          `json:"meta,omitempty"`
 	Majority      bool          `json:"majority,omitempty"`
-	Current       bool          `json:"current,omitempty"` // its part of the stream is whole
+	Current       bool          `json:"current,omitempty"` // its part of the stream is complete
 }
 
-// receivedHeartbeat is one with the moment at which it came.
+// receivedHeartbeat is a heartbeat with its time of arrival.
 type receivedHeartbeat struct {
 	heartbeat
 	receivedAt time.Time
 }
 
-// peerTable is what this node has heard of all nodes, itself too.
+// peerTable holds the newest heartbeat of every node, including this one.
 type peerTable struct {
 	cluster *Cluster
 
@@ -65,7 +65,7 @@ func (r *peerTable) subscribe() error {
 func (r *peerTable) receive(m *nats.Msg) {
 	var next heartbeat
 	if err := json.Unmarshal(m.Data, &next); err != nil || checkName("", next.Name) != nil {
-		return // not of a node of ours
+		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -75,20 +75,18 @@ func (r *peerTable) receive(m *nats.Msg) {
 	r.byName[next.Name] = receivedHeartbeat{next, r.cluster.config.Clock()}
 }
 
-// sendHeartbeat tells the others how this node is.
+// sendHeartbeat reports this node's state to the others.
 func (c *Cluster) sendHeartbeat() {
-	c.mu.Lock()
-	self, journal := c.self, c.journal
-	c.mu.Unlock()
+	self := c.self.Load()
 	own := heartbeat{
-		Name: c.config.Name, Node: c.config.Node, Address: c.config.Advertise, Version: c.config.Version,
+		Name: c.config.Name, Node: c.config.Node, Address: c.config.advertise, Version: c.config.Version,
 		Stream: self.Stream, Bootstrapping: self.Bootstrapping, Last: c.last.Load(),
 		Majority: c.Health().Majority,
 	}
 	if s := c.server.nats; c.config.selfIsMember() {
 		own.Leader, own.MetaLeader, own.Current = c.isLeader(), s.JetStreamIsLeader(), s.JetStreamIsStreamCurrent(accountName, streamName)
 	}
-	if journal != nil {
+	if journal := c.Journal(); journal != nil {
 		own.Last, own.Snapshot, own.HasBackup = journal.Last(), journal.snapshotSequence.Load(), true
 	}
 	body, err := json.Marshal(own)
@@ -96,19 +94,17 @@ func (c *Cluster) sendHeartbeat() {
 		err = c.server.conn.Publish(subjectHeartbeat, body)
 	}
 	if err != nil {
-		c.logger.Debug("report not sent", "cause", err.Error())
+		c.logger.Debug("heartbeat not sent", "cause", err.Error())
 	}
 }
 
-// setJournal makes the journal known.
+// setJournal sets the journal and tells the others.
 func (c *Cluster) setJournal(j *Journal) {
-	c.mu.Lock()
-	c.journal = j
-	c.mu.Unlock()
+	c.journal.Store(j)
 	c.sendHeartbeat()
 }
 
-// goroutines is every node that was ever heard, by name.
+// all returns every node that was ever seen, by name.
 func (r *peerTable) all() []receivedHeartbeat {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -120,14 +116,14 @@ func (r *peerTable) all() []receivedHeartbeat {
 	return all
 }
 
-// reachable is every node that was heard lately.
+// reachable returns the nodes that sent a heartbeat recently.
 func (r *peerTable) reachable(now time.Time) []receivedHeartbeat {
 	return slices.DeleteFunc(r.all(), func(h receivedHeartbeat) bool { return now.Sub(h.receivedAt) >= reachableWithin })
 }
 
-// leader is the node that leads the stream, as it says itself.
+// leader returns the node that says it leads the stream.
 func (r *peerTable) leader(now time.Time) (heartbeat, bool) {
-	// After a change two may say so for a moment; the one that has a majority is right.
+	// After an election two nodes may say so briefly; the one with a majority is right.
 	var leader heartbeat
 	for _, h := range r.reachable(now) {
 		if h.Leader && (!leader.Leader || h.Majority && !leader.Majority) {
@@ -137,8 +133,9 @@ func (r *peerTable) leader(now time.Time) (heartbeat, bool) {
 	return leader, leader.Leader
 }
 
-// numberConflict is an error when another node has this one's number and this one has to give way: what is leased to a number must be spent by one
-// node. A guest gives way to a member, else the name that comes later.
+// numberConflict returns an error when another node has this node's number and this one has to stop: quota leases are
+// granted to a number, and only one node may spend them. A guest stops in favour of a member, otherwise the node
+// whose name sorts later.
 func (r *peerTable) numberConflict(c *Config) error {
 	for _, h := range r.reachable(c.Clock()) {
 		if h.Node != c.Node || h.Name == c.Name {
@@ -146,13 +143,14 @@ func (r *peerTable) numberConflict(c *Config) error {
 		}
 		other := c.isMember(h.Name)
 		if own := c.selfIsMember(); own == other && c.Name > h.Name || !own && other {
-			return fmt.Errorf("number %d is that of node %s at %s: give this node another one", c.Node, h.Name, h.Address)
+			return fmt.Errorf("number %d belongs to node %s at %s: give this node another number", c.Node, h.Name, h.Address)
 		}
 	}
 	return nil
 }
 
-// bootstrapMember is the member that makes the stream. All must be there, so that no log is left behind.
+// bootstrapMember returns the member that creates the stream. All members must be reachable, so that no log is left
+// behind.
 func (r *peerTable) bootstrapMember(members []Member) (string, error) {
 	present := map[string]heartbeat{}
 	for _, h := range r.reachable(r.cluster.config.Clock()) {
@@ -163,7 +161,7 @@ func (r *peerTable) bootstrapMember(members []Member) (string, error) {
 		h, ok := present[m.Name]
 		switch {
 		case !ok:
-			return "", fmt.Errorf("the stream is made when all members are there, and %s is not", m.Name)
+			return "", fmt.Errorf("the stream is created when all members are reachable, and %s is not", m.Name)
 		case h.Stream != "" && !h.Bootstrapping:
 			return "", fmt.Errorf("%s belongs to stream %s, which the cluster does not have", m.Name, h.Stream)
 		case h.Last > 0:
@@ -179,8 +177,9 @@ func (r *peerTable) bootstrapMember(members []Member) (string, error) {
 	return "", fmt.Errorf("%s each have a log of their own: choose one, and empty the directories of the others", strings.Join(with, " and "))
 }
 
-// firstNeeded is the first record that somebody may need from the stream: the one behind the oldest of all newest snapshots. long says that
-// nodes that are away are no longer waited for.
+// firstNeeded returns the first record that a node may need from the stream: the one after the oldest of all newest
+// snapshots. long means that the stream is too long to wait for unreachable members; unreachable guests are never
+// waited for.
 func (r *peerTable) firstNeeded(c *Config, long bool) uint64 {
 	now := c.Clock()
 	all := r.all()
@@ -194,7 +193,7 @@ func (r *peerTable) firstNeeded(c *Config, long bool) uint64 {
 		switch {
 		case now.Sub(h.receivedAt) < reachableWithin:
 			least, counted = min(least, h.Snapshot), counted+1
-		case !long && c.isMember(h.Name): // a guest that is away is not waited for
+		case !long && c.isMember(h.Name):
 			return 0
 		}
 	}
@@ -204,10 +203,9 @@ func (r *peerTable) firstNeeded(c *Config, long bool) uint64 {
 	return least + 1
 }
 
-// errNoBackup says that no other node has a copy to give.
-var errNoBackup = errors.New("no other node is there that has a copy")
+var errNoBackup = errors.New("no other node offers its log")
 
-// backupSources are the nodes that have a copy of this stream, the longest first.
+// backupSources returns the nodes with a complete log of this stream, the longest log first.
 func (r *peerTable) backupSources(c *Config, stream string) ([]heartbeat, error) {
 	var givers []heartbeat
 	for _, h := range r.reachable(c.Clock()) {
@@ -222,7 +220,7 @@ func (r *peerTable) backupSources(c *Config, stream string) ([]heartbeat, error)
 	return givers, nil
 }
 
-// Status tells from memory how all nodes are.
+// Status returns the state of all nodes, from memory.
 func (c *Cluster) Status() Status {
 	now := c.config.Clock()
 	nodes := map[string]NodeStatus{}
@@ -239,7 +237,7 @@ func (c *Cluster) Status() Status {
 		}
 		newest = max(newest, h.Last)
 	}
-	s := Status{Cluster: c.config.Cluster, Stream: c.streamID(), Health: c.Health()}
+	s := Status{Cluster: c.config.Cluster, Stream: c.self.Load().Stream, Health: c.Health()}
 	for _, n := range nodes {
 		n.Lag = newest - n.Last
 		s.Nodes = append(s.Nodes, n)

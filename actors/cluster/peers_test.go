@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestBootstrapMember chooses the member that brings the records, and nobody as long as one is missing.
+// TestBootstrapMember chooses the member with a log, and none while a member is missing.
 func TestBootstrapMember(t *testing.T) {
 	config := valid()
 	now := realClock()
@@ -42,7 +42,8 @@ func TestBootstrapMember(t *testing.T) {
 	}
 }
 
-// TestFirstNeeded trims nothing that a node that is there needs, nor while a member is away, unless the stream is long.
+// TestFirstNeeded keeps records that a reachable node needs, or while a member is unreachable, unless the stream is
+// long.
 func TestFirstNeeded(t *testing.T) {
 	config := valid()
 	now := realClock()
@@ -77,7 +78,7 @@ func TestFirstNeeded(t *testing.T) {
 	}
 }
 
-// TestLeaderChanging holds that a hand-over is no lost majority, and that nothing else is taken for one.
+// TestLeaderChanging tells a hand-over of leadership from a lost majority.
 func TestLeaderChanging(t *testing.T) {
 	for name, c := range map[string]struct {
 		leader string

@@ -20,17 +20,17 @@ import (
 	"github.com/tasard/tasard/actors/cluster/clustertest"
 )
 
-// childEnv is the environment of a node that is a process of its own, which can be killed: its part as JSON.
+// childEnv is the environment variable that makes the test binary run as a node: its configuration, as JSON.
 const childEnv = "TASARD_CLUSTER_CHILD"
 
-// childConfig is what a child is told.
+// childConfig is the configuration of a child.
 type childConfig struct {
 	Name, Listen, Dir string
 	Number            int
 	Members           []Member
 }
 
-// newChildConfigs are three members.
+// newChildConfigs returns the configurations of three members.
 func newChildConfigs(t testing.TB) (parts []childConfig) {
 	at := clustertest.Addresses(t, 3)
 	members := []Member{{"n1", at[0]}, {"n2", at[1]}, {"n3", at[2]}}
@@ -40,12 +40,12 @@ func newChildConfigs(t testing.TB) (parts []childConfig) {
 	return parts
 }
 
-// childMain runs a node until its input ends. Each line of input is a command, each line of output an answer:
+// childMain runs a node until its input ends. Each line of input is a command, each line of output its answer:
 //
-//	append TEXT    the place at which the record stands
-//	log            how many records the copy has, and a checksum over them
-//	standing       "leads", "follows" or "alone"
-//	whole          whether no node lacks anything, by what this one knows
+//	append TEXT    the sequence of the record
+//	log            number of records in the local log, and a checksum over them
+//	standing       "leads", "follows" or "isolated"
+//	whole          whether no node lacks records, as far as this one knows
 func childMain(part string) int {
 	answer, err := runChild(part)
 	if err == nil {
@@ -67,7 +67,7 @@ func childMain(part string) int {
 	return 0
 }
 
-// runChild joins the cluster; what it returns answers commands.
+// runChild joins the cluster and returns a function that answers commands.
 func runChild(text string) (answer func(command string) (string, error), err error) {
 	var part childConfig
 	if err := json.Unmarshal([]byte(text), &part); err != nil {
@@ -95,7 +95,7 @@ func runChild(text string) (answer func(command string) (string, error), err err
 			return fmt.Sprintf("%d %08x", len(log), checksum([]byte(strings.Join(log, "\n")))), nil
 		case "standing":
 			return n.role(), nil
-		case "whole": // what is waited for before the next node is stopped
+		case "whole": // a condition for stopping the next node
 			lacks := func(s NodeStatus) bool { return !s.Current || !s.Reachable || s.Lag > 0 }
 			return fmt.Sprint(!slices.ContainsFunc(n.cluster.Status().Nodes, lacks)), nil
 		case "stop":
@@ -108,28 +108,29 @@ func runChild(text string) (answer func(command string) (string, error), err err
 func (n *testNode) role() string {
 	switch s := n.cluster.Health(); {
 	case !s.Majority:
-		return "alone"
+		return "isolated"
 	case s.Leader == n.cluster.config.Name:
 		return "leads"
 	}
 	return "follows"
 }
 
-// processID is a child as its parent sees it. It may hang, or end, whenever it likes.
+// process is a child as the test sees it. It may hang or exit at any time.
 type process struct {
 	command *exec.Cmd
 	in      io.WriteCloser
-	lines   chan string   // what it says; closed at its end
-	stderr  *bytes.Buffer // what it complains of
+	lines   chan string // of its output; closed at the end
+	stderr  *bytes.Buffer
 }
 
-// childStartTimeout is how long a child may take until it has joined, answerTimeout how long an answer may take: an election takes up to nine seconds.
+// An election takes up to nine seconds.
 const (
 	childStartTimeout = 100 * time.Second
 	answerTimeout     = 20 * time.Second
 )
 
-// startProcess starts a child and waits until it has joined; nil: it does not start, and says why.
+// startProcess starts a child and waits until it has joined. It returns nil and the reason if the child does not
+// start.
 func startProcess(t testing.TB, part childConfig, command *exec.Cmd) (p *process, refusal string) {
 	t.Helper()
 	p = &process{command: command, lines: make(chan string, 1), stderr: &bytes.Buffer{}}
@@ -162,7 +163,7 @@ func startProcess(t testing.TB, part childConfig, command *exec.Cmd) (p *process
 	return nil, strings.TrimSpace(p.stderr.String())
 }
 
-// answer is the next line, "" when there is none in time.
+// answer returns the next line, "" when there is none in time.
 func (p *process) answer(longest time.Duration) string {
 	timer := time.NewTimer(longest)
 	defer timer.Stop()
@@ -174,7 +175,7 @@ func (p *process) answer(longest time.Duration) string {
 	}
 }
 
-// request gives a command and waits for the answer. A child that does not give one in time is ended.
+// ask sends a command and waits for the answer. A child that does not answer in time is killed.
 func (p *process) ask(command string) string {
 	if p.command.ProcessState != nil {
 		return ""
@@ -189,15 +190,14 @@ func (p *process) ask(command string) string {
 	return says
 }
 
-// closeWith lets it stop, and kills it when it does not. How it ends is its affair.
+// end stops the child, or kills it if it does not exit.
 func (p *process) end() {
-	_ = p.in.Close() // its sign to stop
+	_ = p.in.Close() // stops the child
 	killer := time.AfterFunc(answerTimeout, func() { _ = p.command.Process.Kill() })
 	defer killer.Stop()
 	p.wait()
 }
 
-// kill ends it without a word.
 func (p *process) kill() {
 	_ = p.command.Process.Kill()
 	p.wait()
@@ -212,8 +212,9 @@ func (p *process) wait() {
 	_ = p.command.Wait()
 }
 
-// TestProcesses_KillLeader kills the leader while the others append, starts it again, then kills all at once: nothing that was told to
-// stand is lost, and all have the same log. TestFaultsCluster_KillLeader has more rounds and the server's own times.
+// TestProcesses_KillLeader kills the leader while the others append, starts it again, then kills all nodes at once:
+// no acknowledged record is lost, and all nodes have the same log. TestFaultsCluster_KillLeader has more rounds and
+// the server's own election times.
 func TestProcesses_KillLeader(t *testing.T) {
 	t.Parallel()
 	killLeader(t, 1)

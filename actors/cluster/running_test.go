@@ -25,11 +25,11 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// TestRunning asks one cluster of three nodes for all that a cluster does while its nodes run.
+// TestRunning tests one running cluster of three nodes.
 func TestRunning(t *testing.T) {
 	t.Parallel()
 	f := newTestCluster(t)
-	ahead := &atomic.Int64{} // of the clock of the first node
+	ahead := &atomic.Int64{} // how far the first node's clock is ahead
 	f.configs[0].Clock = func() time.Time { return realClock().Add(time.Duration(ahead.Load())) }
 	f.startAll()
 	f.runSteps(t,
@@ -40,7 +40,7 @@ func TestRunning(t *testing.T) {
 		step{"GiveWay", numberConflict}, step{"Refused", joinRefused}, stopsAtDamage("another history"))
 }
 
-// oneWinner has three nodes append at once: each record stands once, in one order, the same on every node.
+// oneWinner has three nodes append at once: each record is in the stream once, in the same order on every node.
 func oneWinner(t *testing.T, f *testCluster) {
 	const each = 20
 	told, places, lost := f.appendAll(each)
@@ -52,16 +52,16 @@ func oneWinner(t *testing.T, f *testCluster) {
 	for i := range places {
 		for k, place := range places[i] {
 			if log[place-1] != told[i][k] {
-				t.Errorf("place %d has %q, its writer was told %q", place, log[place-1], told[i][k])
+				t.Errorf("sequence %d has %q, acknowledged was %q", place, log[place-1], told[i][k])
 			}
 		}
 	}
 	if lost == 0 {
-		t.Error("no place was lost: the writers did not meet")
+		t.Error("no sequence was lost: the writers did not compete")
 	}
 }
 
-// limits appends the largest record, and refuses what is no offer.
+// limits appends the largest record, and rejects invalid ones.
 func limits(t *testing.T, f *testCluster) {
 	n := f.nodes[1]
 	at := n.mustAppend(t, strings.Repeat("x", wal.RecordBytesMax))
@@ -85,14 +85,14 @@ func limits(t *testing.T, f *testCluster) {
 	}
 	n.mustAppend(t, "after")
 	if log := f.awaitSameRecords(at); !slices.Equal(log, []string{"after"}) {
-		t.Errorf("behind the largest record there is %q", log)
+		t.Errorf("after the largest record there is %q", log)
 	}
 	if j := n.cluster.Journal(); j.Node() != 2 || !j.ClusterHealth().Majority {
-		t.Errorf("node %d, standing %+v", j.Node(), j.ClusterHealth())
+		t.Errorf("node %d, health %+v", j.Node(), j.ClusterHealth())
 	}
 }
 
-// slowDelivery has a node whose owners take nothing for a while: what the tail could not keep is fetched.
+// slowDelivery blocks deliveries on a node: it later fetches what the tail could not buffer.
 func slowDelivery(t *testing.T, f *testCluster) {
 	f.awaitSameRecords(0)
 	slow, gate := f.nodes[(f.leader()+1)%3], make(chan struct{})
@@ -113,7 +113,8 @@ func slowDelivery(t *testing.T, f *testCluster) {
 	}
 }
 
-// stalled keeps an offer from being decided although the nodes hear each other: no majority then, until it is.
+// stalledProposal keeps a record undecided although the nodes reach each other: the node reports no majority until it
+// is decided.
 func stalledProposal(t *testing.T, f *testCluster, ahead *atomic.Int64) {
 	n := f.nodes[0]
 	j := n.cluster.Journal()
@@ -135,12 +136,12 @@ func stalledProposal(t *testing.T, f *testCluster, ahead *atomic.Int64) {
 	}()
 	eventually(t, "an offer that is stuck later", func() bool { return j.stalled(began.Add(waitTimeout + stalledAfter)) })
 	if j.stalled(began.Add(stalledAfter)) {
-		t.Error("told too soon")
+		t.Error("reported too soon")
 	}
 	ahead.Store(int64(stalledAfter + time.Second))
 	eventually(t, "no majority", func() bool { return !majority() })
 	if !f.nodes[1].cluster.Health().Majority {
-		t.Error("a node that has nothing stuck is told the same")
+		t.Error("a node without a stalled record reports the same")
 	}
 	lost.Store(false)
 	if err := <-done; err != nil {
@@ -150,24 +151,24 @@ func stalledProposal(t *testing.T, f *testCluster, ahead *atomic.Int64) {
 	j.request = send
 }
 
-// appendErrors finds what stands more than once, and what was told to stand and does not.
+// appendErrors finds records that are in the log twice, and acknowledged ones that are missing.
 func appendErrors(log, told []string) error {
 	count := map[string]int{}
 	for _, record := range log {
 		count[record]++
 		if count[record] > 1 {
-			return fmt.Errorf("%q stands twice", record)
+			return fmt.Errorf("%q is in the stream twice", record)
 		}
 	}
 	for _, record := range told {
 		if count[record] == 0 {
-			return fmt.Errorf("%q does not stand", record)
+			return fmt.Errorf("%q is not in the stream", record)
 		}
 	}
 	return nil
 }
 
-// lostAnswers loses requests, answers, and both, and sends some twice: each record stands once.
+// lostAnswers drops requests, answers and both, and repeats some: each record is in the stream once.
 func lostAnswers(t *testing.T, f *testCluster) {
 	var fired atomic.Int64
 	f.awaitSameRecords(0)
@@ -189,7 +190,7 @@ func lostAnswers(t *testing.T, f *testCluster) {
 				return nil, nats.ErrTimeout // the answer is lost
 			}
 			if fault == 2 {
-				return send(ctx, m) // came twice
+				return send(ctx, m) // delivered twice
 			}
 			return answer, err
 		}
@@ -206,22 +207,22 @@ func lostAnswers(t *testing.T, f *testCluster) {
 	t.Logf("%d faults", fired.Load())
 }
 
-// trustsAnswers has a writer that takes a lost answer for a failure and offers anew: the check must see it.
+// trustsAnswers is a writer that takes a lost answer for a failure and appends again: appendErrors must notice.
 func trustsAnswers(t *testing.T, f *testCluster) {
 	f.awaitSameRecords(0)
 	n := f.nodes[0]
 	before := n.last()
-	for range 2 { // each was taken, and its answer never came
+	for range 2 { // each was stored, and its answer lost
 		last, sum := n.cluster.Journal().position()
 		n.publishRaw(t, last, (&frame{sequence: last + 1, previous: sum, record: []byte("mine")}).encode())
 		n.await(t, last+1)
 	}
 	if err := appendErrors(f.awaitSameRecords(before), []string{"mine"}); err == nil {
-		t.Error("a record that stands twice goes unseen")
+		t.Error("a repeated record is not noticed")
 	}
 }
 
-// oneCodeKey has three nodes ask for the seal at once: it is one.
+// oneCodeKey has three nodes ask for the login-code key at once: they get the same key.
 func oneCodeKey(t *testing.T, f *testCluster) {
 	seals := make([][]byte, 3)
 	var all sync.WaitGroup
@@ -243,8 +244,8 @@ func oneCodeKey(t *testing.T, f *testCluster) {
 	if again, err := c.LoginCodeKey(over); err != nil || !bytes.Equal(again, seals[0]) {
 		t.Errorf("the kept seal: %x, %v", again, err)
 	}
-	// What is kept is of another stream, or not whole: the cluster is asked.
-	for _, text := range []string{"other " + hex.EncodeToString(seals[1]), c.streamID() + " 00ff", ""} {
+	// A file of another stream, or an incomplete one, is ignored.
+	for _, text := range []string{"other " + hex.EncodeToString(seals[1]), c.self.Load().Stream + " 00ff", ""} {
 		if err := os.WriteFile(filepath.Join(c.config.Dir, codeKeyFile), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -257,7 +258,8 @@ func oneCodeKey(t *testing.T, f *testCluster) {
 	}
 }
 
-// leases loses the answer to a renewal: the holder finds that the lease is still its own. When it is another's, it has lost it.
+// leases drops the answer to a renewal: the holder finds that it still holds the lease, and loses it when another
+// node has it.
 func leases(t *testing.T, f *testCluster) {
 	if _, err := f.nodes[0].cluster.Acquire(t.Context(), "no name"); err == nil {
 		t.Error("a lease with a space in its name")
@@ -267,7 +269,7 @@ func leases(t *testing.T, f *testCluster) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.bucket.Put(t.Context(), l.name, []byte(l.holder)); err != nil { // a renewal whose answer is lost
+	if _, err := l.bucket.Put(t.Context(), l.name, []byte(l.holder)); err != nil { // a renewal with a lost answer
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -287,7 +289,7 @@ func leases(t *testing.T, f *testCluster) {
 	}
 }
 
-// inProcessClientsOnly finds the port on which the server insists, and is refused there.
+// inProcessClientsOnly connects to the server's client port and is rejected.
 func inProcessClientsOnly(t *testing.T, f *testCluster) {
 	address := f.nodes[0].cluster.server.nats.Addr()
 	if host, _, err := net.SplitHostPort(address.String()); err != nil || host != "127.0.0.1" {
@@ -303,7 +305,7 @@ func inProcessClientsOnly(t *testing.T, f *testCluster) {
 	}
 }
 
-// stopOnConflict has a guest take the number of a member that is away: when that comes back, the guest ends.
+// numberConflict starts a guest with the number of a stopped member: when the member comes back, the guest stops.
 func numberConflict(t *testing.T, f *testCluster) {
 	f.awaitSameRecords(0)
 	f.stop(1)
@@ -314,7 +316,7 @@ func numberConflict(t *testing.T, f *testCluster) {
 		t.Fatal(err)
 	}
 	f.start(1)
-	if err := guest.awaitEnd(t); err == nil || !strings.Contains(err.Error(), "number 2 is that of node n2") {
+	if err := guest.awaitEnd(t); err == nil || !strings.Contains(err.Error(), "number 2 belongs to node n2") {
 		t.Errorf("the guest ended with %v", err)
 	}
 	if err := guest.stop(); err != nil {
@@ -323,14 +325,14 @@ func numberConflict(t *testing.T, f *testCluster) {
 	f.nodes[1].mustAppend(t, "with the member")
 }
 
-// joinRefused starts nodes that can't be what they say, beside a cluster that runs.
+// joinRefused starts nodes with conflicting configurations beside a running cluster.
 func joinRefused(t *testing.T, f *testCluster) {
 	own := f.guest()
 	writeLocalLog(t, &own, 2)
-	wantRefused(t, own, "records that the cluster does not know")
+	wantRefused(t, own, "records that the cluster does not have")
 	clash := f.guest()
 	clash.Node = 2
-	wantRefused(t, clash, "number 2 is that of node n2")
+	wantRefused(t, clash, "number 2 belongs to node n2")
 	taken := f.guest()
 	taken.Dir = f.configs[0].Dir
 	wantRefused(t, taken, wal.ErrLocked.Error())
@@ -338,7 +340,7 @@ func joinRefused(t *testing.T, f *testCluster) {
 	busy.Listen = f.configs[0].Listen
 	wantRefused(t, busy, "address already in use")
 
-	stream, path := f.nodes[0].cluster.streamID(), filepath.Join(f.configs[2].Dir, identityName)
+	stream, path := f.nodes[0].cluster.self.Load().Stream, filepath.Join(f.configs[2].Dir, identityName)
 	f.stop(2)
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -350,11 +352,11 @@ func joinRefused(t *testing.T, f *testCluster) {
 		}
 	}
 	for _, tt := range []struct{ from, to, words string }{
-		{stream, strings.Repeat("0", 32), "is a copy of stream 0000"},
+		{stream, strings.Repeat("0", 32), "belongs to stream 0000"},
 		{`"test"`, `"other"`, `belongs to the cluster "other"`},
 		{`"node": 3`, `"node": 7`, "belongs to node n3 with number 7"},
 		{`"format": 1`, `"format": 9`, "run the newer program"},
-		{stream, "", "names no stream"},
+		{stream, "", "does not name a stream"},
 		{"{", "", "invalid character"},
 	} {
 		write(strings.Replace(string(text), tt.from, tt.to, 1))

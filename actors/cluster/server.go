@@ -10,10 +10,8 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -24,53 +22,50 @@ import (
 
 const (
 	streamDirName      = "stream"
-	routePingInterval  = 3 * time.Second // a route that is cut without a word is given up after two of them
+	routePingInterval  = 3 * time.Second // a route whose peer vanished is closed after two of them
 	handshakeSeconds   = 5
 	listenTimeout      = 15 * time.Second
 	listenPollInterval = 100 * time.Millisecond
 	stopTimeout        = 30 * time.Second
-	failedStopTimeout  = time.Second // over damaged files the server may have lost itself, and takes more memory while it has
+	failedStopTimeout  = time.Second // a server that cannot read its files may not stop, and uses more and more memory
 	jetStreamMemory    = 64 << 20
-	jetStreamBytesMax  = 1 << 40 // the disk ends before; zero would reserve a part of it
-	secretBytesMax     = 1 << 10
-	routeUser          = "node"
+	jetStreamBytesMax  = 1 << 40 // never reached; zero would make the server reserve part of the disk
 )
 
-// embeddedServer is the server in this process and the connection to it.
+// embeddedServer is the NATS server in this process and the connection to it.
 type embeddedServer struct {
 	nats    *server.Server
 	conn    *nats.Conn
 	js      jetstream.JetStream
 	running sync.WaitGroup
 
-	certificate *x509.Certificate // shown to other nodes; nil without TLS
+	certificate *x509.Certificate // presented to other nodes; nil without TLS
 }
 
-// inProcessOnly refuses every client but the one in this process. The server insists on a client port; it is on the loopback address.
+// inProcessOnly rejects every client except the one in this process. The server cannot run without a client port,
+// which is therefore opened on the loopback interface.
 type inProcessOnly struct{}
 
-// Check is server.Authentication.
+// Check implements server.Authentication.
 func (inProcessOnly) Check(c server.ClientAuthentication) bool {
 	from := c.RemoteAddress()
 	return from != nil && from.Network() == "pipe"
 }
 
-// serverLogger hands the server's lines to the logger of the node. What it calls fatal ends the start, not the process.
+// serverLogger passes the server's log to the node's logger. A fatal error ends the start, not the process.
 type serverLogger struct {
 	logger *slog.Logger
-	fatal  chan string // the first of those
+	fatal  chan string // the first fatal error
 }
 
-// Noticef is server.Logger.
+// The methods of server.Logger.
+
 func (l serverLogger) Noticef(format string, v ...any) { l.log(slog.LevelDebug, format, v) }
+func (l serverLogger) Warnf(format string, v ...any)   { l.log(slog.LevelWarn, format, v) }
+func (l serverLogger) Errorf(format string, v ...any)  { l.log(slog.LevelWarn, format, v) }
+func (l serverLogger) Debugf(string, ...any)           {}
+func (l serverLogger) Tracef(string, ...any)           {}
 
-// Warnf is server.Logger.
-func (l serverLogger) Warnf(format string, v ...any) { l.log(slog.LevelWarn, format, v) }
-
-// Errorf is server.Logger.
-func (l serverLogger) Errorf(format string, v ...any) { l.log(slog.LevelWarn, format, v) }
-
-// Fatalf is server.Logger.
 func (l serverLogger) Fatalf(format string, v ...any) {
 	l.log(slog.LevelError, format, v)
 	select {
@@ -79,17 +74,11 @@ func (l serverLogger) Fatalf(format string, v ...any) {
 	}
 }
 
-// Debugf is server.Logger.
-func (l serverLogger) Debugf(string, ...any) {}
-
-// Tracef is server.Logger.
-func (l serverLogger) Tracef(string, ...any) {}
-
 func (l serverLogger) log(level slog.Level, format string, v []any) {
-	l.logger.Log(context.Background(), level, "cluster", "says", fmt.Sprintf(format, v...))
+	l.logger.Log(context.Background(), level, "NATS server", "message", fmt.Sprintf(format, v...))
 }
 
-// startServer starts the embedded server and connects to it. It doesn't wait for other nodes.
+// startServer starts the embedded server and connects to it, without waiting for other nodes.
 func startServer(c *Config) (*embeddedServer, error) {
 	options, err := serverOptions(c)
 	if err != nil {
@@ -118,7 +107,7 @@ func startServer(c *Config) (*embeddedServer, error) {
 	return e, nil
 }
 
-// awaitListening waits until the server does, or has said why it can't.
+// awaitListening waits until the server listens or has reported a fatal error.
 func (e *embeddedServer) awaitListening(c *Config, fatal <-chan string) error {
 	for range listenTimeout / listenPollInterval {
 		if e.nats.ReadyForConnections(listenPollInterval) {
@@ -130,16 +119,16 @@ func (e *embeddedServer) awaitListening(c *Config, fatal <-chan string) error {
 		default:
 		}
 	}
-	return fmt.Errorf("it does not listen on %s after %s: %s", c.Listen, listenTimeout, hintMoveStream(c))
+	return fmt.Errorf("not listening on %s after %s: %s", c.Listen, listenTimeout, hintMoveStream(c))
 }
 
-// hintMoveStream is the way out when what the server of one node keeps is damaged.
+// hintMoveStream is the remedy when the files of one node's server are damaged.
 func hintMoveStream(c *Config) string {
-	return fmt.Sprintf("if that is about its files, and the status of the other nodes shows no lack, move %s away and start again: "+
-		"this node gets its part of the stream from them. Never do so at two nodes at once", filepath.Join(c.Dir, streamDirName))
+	return fmt.Sprintf("if its files are damaged, and the status of the other nodes shows that they lack no records, move %s away and "+
+		"start again: this node copies its part of the stream from them. Never do so at two nodes at once", filepath.Join(c.Dir, streamDirName))
 }
 
-// checkPortFree is nil when a node can listen there. The server itself would only say so to its log.
+// checkPortFree returns an error when the port is taken, which the server would only log.
 func checkPortFree(address string) error {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -159,8 +148,9 @@ func (e *embeddedServer) connect(c *Config) (err error) {
 	return err
 }
 
-// stop hands leadership to others, closes the files and waits for that, though not for ever: every message that counts is on disk already.
-func (e *embeddedServer) stop(longest time.Duration) error {
+// stop hands leadership over and closes the server's files. It waits at most timeout: every committed message is on
+// disk already.
+func (e *embeddedServer) stop(timeout time.Duration) error {
 	if e.conn != nil {
 		e.conn.Close()
 	}
@@ -171,25 +161,23 @@ func (e *embeddedServer) stop(longest time.Duration) error {
 		e.nats.WaitForShutdown()
 		e.running.Wait()
 	}()
-	timer := time.NewTimer(longest)
+	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	select {
 	case <-ended:
 		return nil
 	case <-timer.C:
-		return fmt.Errorf("the node's server has not stopped after %s", longest)
+		return fmt.Errorf("the node's server has not stopped after %s", timeout)
 	}
 }
 
 func serverOptions(c *Config) (*server.Options, error) {
-	host, port, err := splitAddress(c.Listen)
-	if err != nil {
+	host, name, err := net.SplitHostPort(c.Listen)
+	port, badPort := strconv.Atoi(name)
+	if err = errors.Join(err, badPort); err != nil {
 		return nil, err
 	}
-	secret, err := readSecret(c.SecretFile)
-	if err != nil {
-		return nil, err
-	}
+
 	security, err := c.TLS.Load()
 	if err != nil {
 		return nil, err
@@ -200,47 +188,15 @@ func serverOptions(c *Config) (*server.Options, error) {
 		JetStream: c.selfIsMember(), StoreDir: filepath.Join(c.Dir, streamDirName), SyncAlways: true,
 		JetStreamMaxMemory: jetStreamMemory, JetStreamMaxStore: jetStreamBytesMax,
 		Cluster: server.ClusterOpts{
-			Name: c.Cluster, Host: host, Port: port, Advertise: c.Advertise, NoAdvertise: true, PoolSize: 1,
+			Name: c.Cluster, Host: host, Port: port, Advertise: c.advertise, NoAdvertise: true, PoolSize: 1,
 			PingInterval: routePingInterval, TLSConfig: security, TLSTimeout: handshakeSeconds,
 		},
 	}
-	if secret != "" {
-		o.Cluster.Username, o.Cluster.Password = routeUser, secret
-	}
-	for _, m := range c.Members { // all of them, this node too: their number is the size of the group that forms
-		route := &url.URL{Scheme: "nats-route", Host: m.Address}
-		if secret != "" {
-			route.User = url.UserPassword(routeUser, secret)
-		}
-		o.Routes = append(o.Routes, route)
+	for _, m := range c.Members { // including this node: their number is the size of the raft group
+		o.Routes = append(o.Routes, &url.URL{Scheme: "nats-route", Host: m.Address})
 	}
 	return o, nil
 }
 
-// payloadBytesMax leaves room for what the server adds.
+// payloadBytesMax leaves room for the server's headers.
 const payloadBytesMax = frameBytesMax + 64<<10
-
-func splitAddress(address string) (string, int, error) {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return "", 0, err
-	}
-	number, err := strconv.Atoi(port)
-	return host, number, err
-}
-
-// readSecret reads the text that nodes know, "" without a file.
-func readSecret(name string) (string, error) {
-	if name == "" {
-		return "", nil
-	}
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return "", fmt.Errorf("read the secret of the cluster: %w", err)
-	}
-	secret := strings.TrimSpace(string(text))
-	if secret == "" || len(secret) > secretBytesMax {
-		return "", fmt.Errorf("read the secret of the cluster: %s has %d bytes, want 1 to %d", name, len(secret), secretBytesMax)
-	}
-	return secret, nil
-}

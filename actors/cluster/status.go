@@ -7,28 +7,29 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Status is the cluster as one node sees it.
+// Status is the state of the cluster as one node sees it.
 type Status struct {
 	Cluster string
-	Stream  string // its number
+	Stream  string // ID of the stream
 	Health  actors.ClusterHealth
-	Nodes   []NodeStatus // by name: all members, and every guest that was heard
+	Nodes   []NodeStatus // by name: all members, and every guest that was seen
 }
 
-// NodeStatus is one node as another one sees it. Beside its name, a member that was never heard has only an address.
+// NodeStatus is the state of one node as another sees it. For a member that was never seen, only Name and Address are
+// set.
 type NodeStatus struct {
 	Name       string
 	Node       engine.NodeID
 	Address    string
 	Version    string
 	Self       bool
-	Member     bool      // keeps a copy of the stream
-	Reachable  bool      // heard lately
-	LastSeen   time.Time // when it was last heard
-	Leader     bool      // of the stream: writes go through it
-	MetaLeader bool      // leads the group that keeps what streams there are
-	Current    bool      // its part of the stream is whole and up to date; a guest has none
-	Last       uint64    // newest record of its copy
-	Lag        uint64    // records that another node has and it has not
+	Member     bool      // stores the stream
+	Reachable  bool      // sent a heartbeat recently
+	LastSeen   time.Time // time of its last heartbeat
+	Leader     bool      // of the stream: all writes go through it
+	MetaLeader bool      // of the JetStream metadata group
+	Current    bool      // its part of the stream is complete and up to date; false for guests
+	Last       uint64    // newest record of its log
+	Lag        uint64    // records that another node has and it lacks
 	Snapshot   uint64    // sequence of its newest snapshot
 }

@@ -5,7 +5,6 @@ package cluster
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -16,26 +15,26 @@ import (
 const (
 	streamName     = "journal"
 	subjectJournal = "tasard.journal"
-	subjectTail    = "tasard.tail" // each record once more, when it is committed
+	subjectTail    = "tasard.tail" // each record again, once it is committed
 	subjectFetch   = "$JS.API.DIRECT.GET." + streamName
 	headerSequence = "Nats-Sequence"
 	headerPending  = "Nats-Num-Pending"
 	headerStatus   = "Status"
 	accountName    = "$G"
 
-	metadataStreamID = "tasard-stream" // of the stream, in its description
+	metadataStreamID = "tasard-stream" // key of the stream's ID in its metadata
 
 	requestTimeout    = 2 * time.Second // for an answer of the server
 	joinRetryInterval = 100 * time.Millisecond
 )
 
-// streamState is what the leader says of the stream.
+// streamState is the state of the stream as its leader reports it.
 type streamState struct {
 	id          string
 	first, last uint64
 }
 
-// queryStream asks the leader for it. jetstream.ErrStreamNotFound says that there is none.
+// queryStream asks the leader for the state of the stream. The error is jetstream.ErrStreamNotFound if there is none.
 func (c *Cluster) queryStream(ctx context.Context) (streamState, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -47,7 +46,7 @@ func (c *Cluster) queryStream(ctx context.Context) (streamState, error) {
 	return streamState{id: info.Config.Metadata[metadataStreamID], first: info.State.FirstSeq, last: info.State.LastSeq}, nil
 }
 
-// createStream makes the stream behind what the founder has. Made twice by the same founder it is one stream.
+// createStream creates the stream so that it continues after record last. Repeating it on the same node is harmless.
 func (c *Cluster) createStream(ctx context.Context, number string, last uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*requestTimeout)
 	defer cancel()
@@ -61,25 +60,26 @@ func (c *Cluster) createStream(ctx context.Context, number string, last uint64) 
 	return err
 }
 
-// hintRestore is the way out when the members together have lost what a node has.
-const hintRestore = "stop all nodes, choose the one with the most records, remove its " + identityName + " and its stream directory, empty the " +
-	"directories of the others, and start all members: they form a cluster again from that log"
+// hintRestore is the remedy when the members together have lost records that a node has.
+const hintRestore = "stop all nodes, choose the one with the most records, remove its " + identityName + " and its stream directory, " +
+	"empty the directories of the others, and start all members: they form a cluster again from that log"
 
-// duplicatesWindow is how long the server remembers ids of messages, which ours don't have.
+// duplicatesWindow is the minimum: the server need not remember message IDs, which are not used here.
 const duplicatesWindow = 100 * time.Millisecond
 
-// verifyTimeout waits until the stream is known to be the one that this node's copy belongs to, and no shorter than the copy.
+// verifyStream waits until the stream is known to be the one that the local log belongs to, and at least as long as
+// that log.
 func (c *Cluster) verifyStream(ctx context.Context) error {
 	var shorter time.Time
-	last := c.openJournal().Last()
+	last := c.Journal().Last()
 	for {
 		e, err := c.queryStream(ctx)
 		switch {
 		case err != nil:
-			c.logger.Debug("the stream does not answer", "cause", err.Error())
+			c.logger.Debug("stream does not answer", "cause", err.Error())
 			shorter = time.Time{}
-		case e.id != c.self.Stream:
-			return fmt.Errorf("the cluster has stream %s, this directory is a copy of stream %s", e.id, c.self.Stream)
+		case e.id != c.self.Load().Stream:
+			return fmt.Errorf("the cluster has stream %s, this directory belongs to stream %s", e.id, c.self.Load().Stream)
 		case e.last >= last:
 			return nil
 		case shorter.IsZero() || !c.Health().Majority:
@@ -93,14 +93,11 @@ func (c *Cluster) verifyStream(ctx context.Context) error {
 	}
 }
 
-// randomID draws a number of a stream.
+// randomID returns 128 random bits in hexadecimal digits.
 func randomID(random io.Reader) (string, error) {
 	var b [16]byte
 	if _, err := io.ReadFull(random, b[:]); err != nil {
-		return "", fmt.Errorf("draw the number of the stream: %w", err)
+		return "", fmt.Errorf("draw a random ID: %w", err)
 	}
 	return hex.EncodeToString(b[:]), nil
 }
-
-// isStreamMissing reports whether the cluster says that it has no stream.
-func isStreamMissing(err error) bool { return errors.Is(err, jetstream.ErrStreamNotFound) }

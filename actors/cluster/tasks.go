@@ -4,14 +4,14 @@ package cluster
 
 import "sync"
 
-// tasks is the goroutines of a cluster. Close waits for them; after that none begins.
+// taskGroup owns the goroutines of a cluster. After wait it starts no more.
 type taskGroup struct {
 	mu     sync.Mutex
 	closed bool
 	group  sync.WaitGroup
 }
 
-// running runs f, unless the crew has gone home.
+// start runs f in a goroutine, or returns false after wait was called.
 func (w *taskGroup) start(f func()) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -15,16 +15,17 @@ import (
 )
 
 const (
-	subjectBackup = "tasard.copy." // and the name of the node that gives
+	subjectBackup = "tasard.copy." // followed by the name of the sending node
 	headerEnd     = "Tasard-End"
 	endComplete   = "whole"
-	transfersMax  = 2 // backups that are given at once
+	transfersMax  = 2 // sent at once
 	chunkBytes    = 256 << 10
-	chunkTimeout  = 10 * time.Second // for one piece, or for word that it came
+	chunkTimeout  = 10 * time.Second // for one chunk or its acknowledgement
 )
 
-// serveBackups gives backups of this node's log to other nodes, transfersMax at once, until the connection ends. A piece is sent when the one
-// before was taken, so a slow receiver holds up no other one.
+// serveBackups sends backups of this node's log to other nodes, at most transfersMax at once, until the connection
+// ends. Each chunk waits for the acknowledgement of the one before, so that a slow receiver delays only its own
+// transfer.
 func (c *Cluster) serveBackups() error {
 	slots := make(chan struct{}, transfersMax)
 	_, err := c.server.conn.Subscribe(subjectBackup+c.config.Name, func(m *nats.Msg) {
@@ -34,17 +35,17 @@ func (c *Cluster) serveBackups() error {
 				<-slots
 			}
 		default:
-			c.endTransfer(m.Reply, errors.New("this node gives copies to others already"))
+			c.endTransfer(m.Reply, errors.New("this node is sending its log to other nodes already"))
 		}
 	})
 	return err
 }
 
-// sendBackup sends a backup, then how it ended.
+// sendBackup sends a backup, and then the result.
 func (c *Cluster) sendBackup(to string) {
-	j := c.openJournal()
+	j := c.Journal()
 	if j == nil {
-		c.endTransfer(to, errors.New("this node has no copy yet"))
+		c.endTransfer(to, errors.New("this node has no complete log yet"))
 		return
 	}
 	file, err := wal.NewBackupFile(&chunkWriter{ctx: c.ctx, conn: c.server.conn, to: to})
@@ -53,12 +54,12 @@ func (c *Cluster) sendBackup(to string) {
 		err = errors.Join(err, file.Close())
 	}
 	if err != nil {
-		c.logger.Warn("a copy of the log was not given", "cause", err.Error())
+		c.logger.Warn("log not sent to another node", "cause", err.Error())
 	}
 	c.endTransfer(to, err)
 }
 
-// endTransfer says how it ended. A node that does not hear it finds the copy cut short.
+// endTransfer sends the result of a transfer. A receiver that misses it rejects the backup as truncated.
 func (c *Cluster) endTransfer(to string, why error) {
 	end := nats.NewMsg(to)
 	end.Header.Set(headerEnd, endComplete)
@@ -66,18 +67,18 @@ func (c *Cluster) endTransfer(to string, why error) {
 		end.Header.Set(headerEnd, why.Error())
 	}
 	if err := c.server.conn.PublishMsg(end); err != nil {
-		c.logger.Debug("the end of a copy was not sent", "cause", err.Error())
+		c.logger.Debug("end of the log not sent", "cause", err.Error())
 	}
 }
 
-// chunkWriter sends what is written, piece by piece.
+// chunkWriter sends what is written to it in acknowledged chunks.
 type chunkWriter struct {
 	ctx  context.Context
 	conn *nats.Conn
 	to   string
 }
 
-// Write is io.Writer.
+// Write implements io.Writer.
 func (w *chunkWriter) Write(p []byte) (int, error) {
 	written := 0
 	for written < len(p) {
@@ -93,16 +94,16 @@ func (w *chunkWriter) Write(p []byte) (int, error) {
 	return written, nil
 }
 
-// fetchBackup gets a whole copy from whoever has one, beside the log.
+// fetchBackup copies the log of any node that offers it into a directory beside the log.
 func (c *Cluster) fetchBackup(ctx context.Context) (wal.BackupInfo, error) {
 	for {
-		givers, err := c.peers.backupSources(&c.config, c.self.Stream)
+		givers, err := c.peers.backupSources(&c.config, c.self.Load().Stream)
 		for _, from := range givers {
 			var info wal.BackupInfo
 			if info, err = c.fetchBackupFrom(ctx, from.Name); err == nil {
 				return info, nil
 			}
-			c.logger.Warn("no copy of the log from this node", "from", from.Name, "cause", err.Error())
+			c.logger.Warn("log not received", "from", from.Name, "cause", err.Error())
 		}
 		if stop := sleep(ctx, joinRetryInterval); stop != nil {
 			return wal.BackupInfo{}, fmt.Errorf("%w; the last answer: %w", stop, err)
@@ -131,7 +132,7 @@ type chunkReader struct {
 	complete bool
 }
 
-// Read is io.Reader.
+// Read implements io.Reader.
 func (r *chunkReader) Read(p []byte) (int, error) {
 	for len(r.unread) == 0 {
 		if r.complete {

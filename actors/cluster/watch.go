@@ -15,15 +15,17 @@ import (
 
 const (
 	watchInterval = 250 * time.Millisecond
-	// reachableWithin is how long ago a node was heard that counts as there. Leaders and followers speak once a second.
+	// reachableWithin is the age of a heartbeat up to which its node counts as reachable. Leaders and followers of
+	// the raft group exchange messages once a second.
 	reachableWithin = 2500 * time.Millisecond
-	// leaderChangeMax is how long there may be no leader before changes are refused: one that stops in order hands over in less. It hides no loss: who
-	// looks for another leader has not heard the old one for longer than reachableWithin.
+	// leaderChangeMax is how long the stream may have no leader before changes are rejected; an orderly hand-over
+	// takes less. It hides no lost majority: followers elect a new leader only after reachableWithin without the old
+	// one.
 	leaderChangeMax = time.Second
-	trimTicks       = 8 // looks
+	trimTicks       = 8 // watch intervals between trims
 )
 
-// watch looks how this node stands, tells the others, and trims the stream if that is this node's turn.
+// watch updates this node's health, sends heartbeats, and trims the stream if this node leads.
 func (c *Cluster) watch() {
 	ticker := time.NewTicker(watchInterval)
 	defer ticker.Stop()
@@ -42,21 +44,21 @@ func (c *Cluster) watch() {
 	}
 }
 
-// stopOnConflict ends this node's part when another one has its number.
+// stopOnConflict ends Follow when another node has this one's number.
 func (c *Cluster) stopOnConflict() {
-	j := c.openJournal()
+	j := c.Journal()
 	if j == nil {
 		return
 	}
 	if err := c.peers.numberConflict(&c.config); err != nil {
 		select {
 		case j.stop <- err:
-		default: // told already
+		default: // one error is enough
 		}
 	}
 }
 
-// expectRecord brings the standing up to date.
+// updateHealth recomputes what Health returns.
 func (c *Cluster) updateHealth() {
 	now := c.config.Clock()
 	next := actors.ClusterHealth{Since: now}
@@ -69,24 +71,24 @@ func (c *Cluster) updateHealth() {
 		c.leaderSeenAt = now
 	}
 	next.Majority = next.Majority || leaderChanging(next.Leader, now.Sub(c.leaderSeenAt))
-	if j := c.openJournal(); j != nil && j.stalled(now) {
+	if j := c.Journal(); j != nil && j.stalled(now) {
 		next.Majority = false
 	}
 	before := c.health.Load()
 	if before.Majority == next.Majority {
 		next.Since = before.Since
 	} else {
-		c.logger.Info("standing in the cluster", "majority", next.Majority, "leader", next.Leader)
+		c.logger.Info("cluster health changed", "majority", next.Majority, "leader", next.Leader)
 	}
 	c.health.Store(&next)
 }
 
-// leaderChanging reports that a leader which was there so long ago may just be making room for another one.
+// leaderChanging reports whether a missing leader may just be handing over.
 func leaderChanging(leader string, ago time.Duration) bool {
 	return leader == "" && ago < leaderChangeMax
 }
 
-// raftGroup is the raft group of the stream as this node's server sees it. A guest has none.
+// raftGroup returns the raft group of the stream as this node's server sees it; false for a guest.
 func (c *Cluster) raftGroup() (server.RaftzGroup, bool) {
 	name := c.raftGroupName()
 	if name == "" {
@@ -100,7 +102,7 @@ func (c *Cluster) raftGroup() (server.RaftzGroup, bool) {
 	return g, ok
 }
 
-// raftGroupName asks this node's server, not the network.
+// raftGroupName asks only this node's server.
 func (c *Cluster) raftGroupName() string {
 	if !c.config.selfIsMember() {
 		return ""
@@ -119,7 +121,7 @@ func (c *Cluster) raftGroupName() string {
 	return ""
 }
 
-// hasMajority reads a group: a leader must have heard from enough others, a follower from its leader.
+// hasMajority reports whether a majority is reachable: for a leader, enough peers; for a follower, its leader.
 func hasMajority(g *server.RaftzGroup, self string) (ok bool, leader string) {
 	if g.State == server.Leader.String() {
 		seen := 1
@@ -147,7 +149,7 @@ func (c *Cluster) isLeader() bool {
 	return c.config.selfIsMember() && c.server.nats.JetStreamIsStreamLeader(accountName, streamName)
 }
 
-// trim lets go of what every node has in a snapshot, if this node leads.
+// trim deletes records that every node has in a snapshot, if this node leads.
 func (c *Cluster) trim() {
 	if !c.isLeader() || !c.Health().Majority {
 		return
@@ -156,23 +158,24 @@ func (c *Cluster) trim() {
 	defer cancel()
 	s, err := c.server.js.Stream(ctx, streamName)
 	if err != nil {
-		return // the next look asks again
+		return // retried at the next trim
 	}
 	state := s.CachedInfo().State
-	first := c.peers.firstNeeded(&c.config, state.Bytes > c.config.StreamBytesMax)
+	first := c.peers.firstNeeded(&c.config, state.Bytes > c.config.streamBytesMax)
 	if first <= max(c.trimmedBefore, state.FirstSeq) {
 		return
 	}
 	err = s.Purge(ctx, jetstream.WithPurgeSequence(first))
 	if err != nil && !errors.Is(err, context.Canceled) {
-		c.logger.Warn("the stream was not trimmed", "below", first, "cause", err.Error())
+		c.logger.Warn("stream not trimmed", "below", first, "cause", err.Error())
 		return
 	}
 	c.trimmedBefore = first
 	c.logger.Debug("stream trimmed", "below", first)
 }
 
-// StepDown has another member lead, so that this one can stop without a pause of writes. It is no error if this one does not lead.
+// StepDown has another member lead, so that stopping this node does not interrupt writes. It does nothing if this
+// node does not lead.
 func (c *Cluster) StepDown(ctx context.Context) error {
 	for c.isLeader() {
 		if err := c.server.nats.JetStreamStepdownStream(accountName, streamName); err != nil {

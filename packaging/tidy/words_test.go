@@ -18,8 +18,6 @@ import (
 var wordsNotYet = []string{
 	"main.go",
 	"actors",
-	"actors/cluster",
-	"actors/cluster/clustertest",
 	"actors/dump",
 	"actors/internal/accounts",
 	"actors/internal/commitlog",

@@ -8,22 +8,22 @@ import (
 	"testing"
 )
 
-// Ports lie from firstPort on, below 32,768, where Linux begins to give them to connections; other systems begin higher.
+// Ports lie below 32,768, where Linux begins its ephemeral ports; other systems begin higher.
 const (
 	firstPort   = 20_000
 	portCount   = 12_000
 	attemptsMax = 1_000
-	// Programs that are started one after the other begin this far from each other.
+	// Test processes that are started one after the other begin this far apart.
 	processPortStep = 97
 )
 
-// tried counts the ports that this program looked at: one that has just come back is the last to be given again, because the nodes of
-// the test before may still be called there.
+// tried counts the ports tried by this process. A port is reused last, because nodes of an earlier test may still
+// dial it.
 var tried atomic.Int64
 
-// Addresses are count addresses of the loopback interface, as host:port, that are this test's until it ends, also while nobody listens
-// there. Nodes use TCP: a UDP socket of the same number, kept open, tells other tests that it is taken, and ends with its process.
-// The test fails if there are none.
+// Addresses returns count loopback addresses, as host:port, that are reserved for the test until it ends, also while
+// nothing listens there. Nodes use TCP; a UDP socket on the same port marks it as taken for tests in other processes.
+// The test fails if there are not enough.
 func Addresses(t testing.TB, count int) []string {
 	t.Helper()
 	var found []string
@@ -41,13 +41,13 @@ func Addresses(t testing.TB, count int) []string {
 	return nil
 }
 
-// reserve keeps an address for the test, unless somebody uses or keeps it.
+// reserve marks an address as taken, unless it is in use or taken.
 func reserve(t testing.TB, address string) bool {
 	kept, err := net.ListenPacket("udp", address)
 	if err != nil {
 		return false
 	}
-	t.Cleanup(func() { _ = kept.Close() }) // nothing was ever written
+	t.Cleanup(func() { _ = kept.Close() })
 	listener, err := net.Listen("tcp", address)
 	return err == nil && listener.Close() == nil
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/tasard/tasard/actors/cluster/clustertest"
 )
 
-// TestAddresses gives none twice while it is kept, each can be listened at, and one that a test kept is free when that ends.
+// TestAddresses checks that reserved addresses are unique and usable, and free again after the test.
 func TestAddresses(t *testing.T) {
 	seen := map[string]bool{}
 	var kept string

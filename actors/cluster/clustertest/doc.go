@@ -1,6 +1,7 @@
-// Package clustertest finds addresses for the nodes of a test.
+// Package clustertest reserves addresses for the nodes of a test.
 //
-// A node of a test is stopped and started again at the same address, which is free meanwhile. A port that the system gives out itself
-// would go to somebody else then: to a connection that leaves the machine, or to another test's cluster, whose nodes would meet ours.
-// Addresses gives ports that the system gives to nobody, and each of them to one test at a time, whatever programs run side by side.
+// A test stops its nodes and starts them again at the same addresses. A port chosen by the system could be given to
+// another process in between: to an outgoing connection, or to a node of another test's cluster, which would then meet
+// the nodes of this one. Addresses returns ports that the system does not choose, each reserved for one test at a time,
+// across test processes.
 package clustertest
