@@ -113,7 +113,7 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, a *requestState) {
 		handler(ctx)
 		return
 	}
-	if s.hasPage(path) {
+	if s.hasPage(ctx, path) {
 		a.route = routeSite
 		s.answerPage(ctx)
 		return

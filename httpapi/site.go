@@ -26,13 +26,21 @@ import (
 // is compressed for those who take gzip, unless Content-Encoding is set.
 type Site interface {
 	http.Handler
-	// Has tells whether something is at a path; where nothing is the server answers 404 as everywhere (Q7).
-	Has(path string) bool
+	// Has reports whether the site answers a path. accept is the Accept header of a GET or HEAD, "" for other methods: a browser gets
+	// a page also where there is nothing. Otherwise the server answers 404 with the error of the contract.
+	Has(path, accept string) bool
 }
 
-// hasPage tells whether the site answers a path. What is under /v1/ is the contract's alone.
-func (s *Server) hasPage(path []byte) bool {
-	return s.config.Site != nil && !bytes.HasPrefix(path, []byte("/v1/")) && s.config.Site.Has(string(path))
+// hasPage reports whether the site answers a path. Everything under /v1 is answered by operations.
+func (s *Server) hasPage(ctx *fasthttp.RequestCtx, path []byte) bool {
+	if s.config.Site == nil || string(path) == "/v1" || bytes.HasPrefix(path, []byte("/v1/")) {
+		return false
+	}
+	accept := ""
+	if ctx.IsGet() || ctx.IsHead() {
+		accept = string(ctx.Request.Header.Peek(fasthttp.HeaderAccept))
+	}
+	return s.config.Site.Has(string(path), accept)
 }
 
 // answerPage asks the site.

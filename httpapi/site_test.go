@@ -11,8 +11,8 @@ import (
 // fakeSite has a page that notes the questions, and others.
 type fakeSite struct{ seen []string }
 
-func (f *fakeSite) Has(path string) bool {
-	return path == "/" || path == "/long" || path == "/panic" || path == "/odd" || path == "/v1/page"
+func (f *fakeSite) Has(path, accept string) bool {
+	return accept == "text/html" || path == "/" || path == "/long" || path == "/panic" || path == "/odd" || path == "/v1/page"
 }
 
 // ServeHTTP is http.Handler.

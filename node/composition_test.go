@@ -61,6 +61,37 @@ func TestOneComposition(t *testing.T) {
 	}
 }
 
+// TestNotFound_Page: a browser gets a page where there is nothing, in the language of the path; programs get JSON, and so does everything
+// under /v1.
+func TestNotFound_Page(t *testing.T) {
+	harness := apitest.Start(t)
+	const browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+	for _, c := range []struct{ method, path, accept, want string }{
+		{http.MethodGet, "/nope", browser, "Página no encontrada"}, {http.MethodGet, "/docs/", browser, "Página no encontrada"},
+		{http.MethodGet, "/en/nope", browser, "Page not found"}, {http.MethodGet, "/a//b?x=1", browser, "Página no encontrada"},
+		{http.MethodGet, "/nope", "*/*", `"code":"not_found"`}, {http.MethodGet, "/docs/", "", `"code":"not_found"`},
+		{http.MethodPost, "/nope", browser, `"code":"not_found"`},
+		{http.MethodGet, "/v1/nope", browser, `"code":"not_found"`}, {http.MethodGet, "/v1", browser, `"code":"not_found"`},
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), c.method, harness.URL+c.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Accept", c.accept)
+		res, err := harness.Client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(res.Body)
+		if err != nil || res.Body.Close() != nil {
+			t.Fatal(err)
+		}
+		if res.StatusCode != http.StatusNotFound || !strings.Contains(string(body), c.want) {
+			t.Errorf("%s %s for %q: %d, want 404 and %s in\n%.300s", c.method, c.path, c.accept, res.StatusCode, c.want, body)
+		}
+	}
+}
+
 // look is how a path is answered: status, kind, and the names of the headers.
 func look(t *testing.T, client *http.Client, url string) string {
 	t.Helper()

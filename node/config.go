@@ -56,7 +56,8 @@ type HTTP struct {
 	AllowAuthorization bool   // let browsers send the Authorization header
 	FeeNotice          string // the sentence about fees in conversions; "" = engine.FeeNotice
 	PublicURL          string // under which people reach the pages; "" = not known
-	AccountURL         string // page that the announcement of required keys links to; "" = the README
+	AccountURL         string // page that the announcement of required keys links to; "" = the node's own /docs
+	Contact            string // e-mail address or URL of the operator, for the pages; "" = they name none
 	TrustedProxies     []netip.Prefix
 	Conns              int           // at once; 0 = ConnsDefault
 	ConnsPerAddress    int           // of them for one client; 0 = any number
@@ -104,8 +105,7 @@ type Admin struct {
 
 // Defaults of Config.
 const (
-	ConnsDefault      = 16384
-	AccountURLDefault = core.AccountURL
+	ConnsDefault = 16384
 )
 
 // withDefaults is the configuration with its defaults.
@@ -176,7 +176,7 @@ func (c *Config) core(reference ReferenceData, letters actors.Mailer) core.Confi
 			AllowUnknownParameters: h.AllowUnknown, AllowAuthorizationHeader: h.AllowAuthorization, FeeNotice: h.FeeNotice, TrustedProxies: h.TrustedProxies,
 			AccessStatusMin: h.AccessFrom,
 		},
-		Seed: c.seed, Version: c.Version, Mail: c.Mail.method(), PublicURL: h.PublicURL, AccountURL: h.AccountURL, Demo: h.Demo, AccessLog: h.AccessLog,
+		Seed: c.seed, Version: c.Version, Mail: c.Mail.method(), PublicURL: h.PublicURL, AccountURL: h.AccountURL, Contact: h.Contact, Demo: h.Demo, AccessLog: h.AccessLog,
 	}
 }
 

@@ -42,6 +42,7 @@ func (f *Frame) render(r *Request, doc *Document) (*rendered, error) {
 		Footer(Class("bottom"), Div(Class("wide"),
 			P(l.T("frame.footer.notice")),
 			P(l.T("frame.footer.attribution"), Text(" "), A(l.Href("/terms"), l.T("nav.terms"))),
+			If(f.config.Contact != "", P(f.Contact(l.Str("frame.contact")))),
 			P(Class("tagline"), Strong(l.T("frame.name")), Text(" · "), l.T("frame.tagline")),
 		)),
 	))

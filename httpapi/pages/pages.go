@@ -24,6 +24,7 @@ type Config struct {
 	PublicURL string
 	Logger    *slog.Logger // nil: nothing is logged
 	Demo      bool         // the rates are made up, and every page says so
+	Contact   string       // e-mail address or URL of the operator; "" = the pages name none
 	PerMinute int          // requests of one address, 0 = PerMinuteDefault
 }
 

@@ -28,7 +28,7 @@ func TestPages_NotReady(t *testing.T) {
 	w := newFakeService(t)
 	w.err = &engine.Error{Code: engine.CodeDataUnavailable, Message: "nothing yet", RetryAfter: 1500 * time.Millisecond}
 	h := serve(w.config())
-	for path, text := range map[string]string{"/": "Todavía no hay tasas", "/en": "no rates to show yet"} {
+	for path, text := range map[string]string{"/": "Todavía no podemos mostrar las tasas", "/en": "no rates to show yet"} {
 		answer := get(t, h, path)
 		if answer.Code != http.StatusServiceUnavailable || answer.Header().Get("Retry-After") != "2" || answer.Header().Get("Cache-Control") != "no-store" {
 			t.Errorf("%s: %d %v", path, answer.Code, answer.Header())
@@ -59,6 +59,31 @@ func TestPages_E5(t *testing.T) {
 	mustContain(t, log.String(), "requestId=abc123", "secret detail")
 	if strings.Contains(answer.Body.String(), "secret") {
 		t.Error("the visitor reads the cause")
+	}
+}
+
+// TestPages_Contact: the pages say how to write to the operator where the configuration does, and only there.
+func TestPages_Contact(t *testing.T) {
+	for contact, link := range map[string]string{
+		"ana@example.do":           `<a href="mailto:ana@example.do">ana@example.do</a>`,
+		"https://example.do/ayuda": `<a href="https://example.do/ayuda" rel="noopener nofollow external">https://example.do/ayuda</a>`,
+		"":                         "",
+	} {
+		w := newFakeService(t)
+		c := w.config()
+		c.Contact = contact
+		h := serve(c)
+		home := get(t, h, "/terms").Body.String()
+		w.err = errors.New("broken")
+		failed := get(t, h, "/", "X-Request-Id", "abc123").Body.String()
+		if contact == "" {
+			if strings.Contains(home, "Contacto:") || strings.Contains(failed, "escríbanos") {
+				t.Error("a page tells the reader to write, and not to whom")
+			}
+			continue
+		}
+		mustContain(t, home, "Contacto: "+link)
+		mustContain(t, failed, "escríbanos", link)
 	}
 }
 

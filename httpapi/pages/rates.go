@@ -63,7 +63,7 @@ func (l *Localizer) institution(rate *engine.Rate) Node {
 
 // checkedAt says when and where a rate was seen.
 func (l *Localizer) checkedAt(rate *engine.Rate) Node {
-	return Group{Text(" "), Span(Class("meta"), l.age(rate.LastCheckedAt), Text(" · "), l.source(rate))}
+	return Group{Text(" "), Span(Class("meta"), l.T("rates.updated"), Text(" "), l.age(rate.LastCheckedAt), Text(" · "), l.source(rate))}
 }
 
 // amountAt is what the amount of a question makes at a rate, with commas (S8, as /v1/convert says it); "" without an amount.

@@ -49,7 +49,15 @@ func (f *Frame) Handle(mux *http.ServeMux, method, path string, handler Handler)
 
 // handle serves one path.
 func (f *Frame) handle(mux *http.ServeMux, method, path string, handler Handler) {
-	mux.HandleFunc(method+" "+path, func(w http.ResponseWriter, hr *http.Request) {
+	mux.Handle(method+" "+path, f.limited(handler))
+}
+
+// NotFoundHandler answers every request with the page of 404.
+func (f *Frame) NotFoundHandler() http.Handler { return f.limited(f.NotFound) }
+
+// limited sets the security headers and keeps the limit of the client's address before it calls a handler.
+func (f *Frame) limited(handler Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
 		r := f.request(hr)
 		setSecurityHeaders(w.Header())
 		if wait, ok := f.limiter.admit(r.Address, r.Now); !ok {
@@ -143,7 +151,8 @@ func (f *Frame) errorPage(r *Request, status int) *Document {
 	l, key := f.texts.In(r), "error."+strconv.Itoa(status)
 	return &Document{Title: l.Str(key + ".title"), Status: status, NoIndex: true, Body: Group{
 		H1(l.T(key + ".title")), P(Class("lead"), l.T(key+".text")),
-		If(status == http.StatusInternalServerError && r.ID != "", P(Class("fine"), l.T("error.id"), Text(" "), Code(Text(r.ID)))),
+		If(status == http.StatusInternalServerError && r.ID != "", P(Class("fine"), l.T("error.id"), Text(" "), Code(Text(r.ID)),
+			f.Contact(". "+l.Str("error.contact")))),
 		P(A(Class("button"), l.Href("/"), l.T("error.back"))),
 	}}
 }

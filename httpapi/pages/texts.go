@@ -113,6 +113,19 @@ func External(address, text string) Node {
 	return A(Href(address), Rel("noopener nofollow external"), Text(text))
 }
 
+// Contact tells the reader where to write to the operator: an introduction and a link. Without an operator's contact it is nothing.
+func (f *Frame) Contact(introduction string) Node {
+	contact := f.config.Contact
+	link := External(contact, contact)
+	switch {
+	case contact == "":
+		return nil
+	case strings.Contains(contact, "@") && !strings.Contains(contact, "://"):
+		link = A(Href("mailto:"+contact), Text(contact))
+	}
+	return Group{Text(introduction + " "), link}
+}
+
 // Slots fill the places {{name}} of a Prose.
 type Slots map[string]Node
 

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"log/slog"
@@ -13,9 +14,6 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// AccountURL is the page that explains keys, where nobody names another.
-const AccountURL = "https://github.com/tasard/tasard#accounts-keys-quotas"
-
 // Config says what the core is made of. Clock, random and logger are those of Actors.
 type Config struct {
 	Actors  actors.Config
@@ -26,7 +24,8 @@ type Config struct {
 
 	HTTP       httpapi.Config // how callers are answered, but for what the actors do: see Answering
 	PublicURL  string         // under which people reach the pages; "" = not known
-	AccountURL string         // page that the announcement of required keys links to; "" = AccountURL
+	AccountURL string         // page that the announcement of required keys links to; "" = the node's own /docs
+	Contact    string         // e-mail address or URL of the operator, for the pages; "" = none
 	Demo       bool           // pages say that every rate is made up
 	AccessLog  io.Writer      // a line of JSON for each answer; nil = none
 
@@ -50,9 +49,6 @@ type Core struct {
 func Open(c Config) (*Core, error) {
 	if c.Actors.Logger == nil {
 		c.Actors.Logger = slog.New(slog.DiscardHandler)
-	}
-	if c.AccountURL == "" {
-		c.AccountURL = AccountURL
 	}
 	if c.Random == nil {
 		c.Random = c.Actors.Random
@@ -84,7 +80,8 @@ func (c *Config) HTTPConfig(system *actors.System) httpapi.Config {
 	config.Service, config.Admitter, config.Accounts = system, system, system
 	config.Catalogue, config.Clock, config.Logger = c.Actors.Catalogue, c.Actors.Clock, c.Actors.Logger
 	config.RequestID, config.AccessLog = httpapi.RequestIDs(c.Seed()), accessLog(c.AccessLog)
-	config.DeprecationLink, config.SunsetLink = c.AccountURL, c.AccountURL
+	page := cmp.Or(c.AccountURL, "/docs")
+	config.DeprecationLink, config.SunsetLink = page, page
 	return config
 }
 

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,25 +16,26 @@ import (
 	"github.com/tasard/tasard/httpapi/pages/docs"
 )
 
-// site is everything that is served beside the operations: the contract as documents, pages for people.
+// site serves everything beside the operations: the contract as documents, and the pages for people.
 type site struct {
-	mux func() *http.ServeMux // it is put together when somebody first asks
+	parts func() (mux *http.ServeMux, notFound http.Handler)
 }
 
-// newSite puts the site together. Each part registers what it serves, with patterns that don't end with a slash: here
-// paths match exactly (Q8), and the mux would send callers on.
+// newSite makes the site of a node. Inside a test it is put together at the first request, which keeps starts fast.
+// No pattern ends with a slash: paths match exactly here, and the mux would redirect.
 func newSite(c *Config, system *actors.System) *site {
-	s := &site{sync.OnceValue(func() *http.ServeMux { return newMux(c, system) })}
+	s := &site{sync.OnceValues(func() (*http.ServeMux, http.Handler) { return newMux(c, system) })}
 	if c.HTTP.Harness == nil {
-		s.mux() // no caller waits for it
+		s.parts()
 	}
 	return s
 }
 
-func newMux(c *Config, system *actors.System) *http.ServeMux {
+func newMux(c *Config, system *actors.System) (*http.ServeMux, http.Handler) {
 	mux := http.NewServeMux()
 	public := pages.New(pages.Config{
 		Service: system, Catalogue: c.Actors.Catalogue, Clock: c.Actors.Clock, PublicURL: c.PublicURL, Logger: c.Actors.Logger, Demo: c.Demo,
+		Contact: c.Contact,
 	})
 	public.Register(mux)
 	contract.New(contract.Config{PublicURL: c.PublicURL}).Register(mux)
@@ -47,7 +49,7 @@ func newMux(c *Config, system *actors.System) *http.ServeMux {
 		Limits:       docs.Limits{On: system.LimitsEnforced(), Day: c.Actors.Terms.DefaultQuota.Day, Minute: c.Actors.Terms.DefaultQuota.Minute},
 		KeysRequired: func() time.Time { return system.KeyPolicy().RequiredAt },
 	}).Register(mux)
-	return mux
+	return mux, public.Frame().NotFoundHandler()
 }
 
 // pagesMail is the way of letters as the account's pages call it.
@@ -61,20 +63,29 @@ func pagesMail(mail string) account.Mail {
 	return account.MailOff
 }
 
-// ServeHTTP is http.Handler. Every answer leads to the contract.
+// ServeHTTP is http.Handler. Every answer links to the contract.
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	contract.AddLinks(w.Header())
-	s.mux().ServeHTTP(w, r)
+	mux, notFound := s.parts()
+	if s.Has(r.URL.EscapedPath(), "") {
+		mux.ServeHTTP(w, r)
+		return
+	}
+	notFound.ServeHTTP(w, r)
 }
 
-// Has is httpapi.Site.
-func (s *site) Has(target string) bool {
+// Has is httpapi.Site. A browser, which accepts HTML, gets a page at every path.
+func (s *site) Has(target, accept string) bool {
+	if strings.Contains(accept, "text/html") {
+		return true
+	}
 	at, err := url.ParseRequestURI(target)
 	if err != nil || path.Clean(at.Path) != at.Path {
 		return false
 	}
+	mux, _ := s.parts()
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
-		if _, pattern := s.mux().Handler(&http.Request{Method: method, URL: at}); pattern != "" {
+		if _, pattern := mux.Handler(&http.Request{Method: method, URL: at}); pattern != "" {
 			return true
 		}
 	}

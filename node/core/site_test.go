@@ -8,7 +8,7 @@ import (
 // TestSite_Q8: paths match exactly, and nothing is sent on to another path.
 func TestSite_Q8(t *testing.T) {
 	mux := http.NewServeMux()
-	s := &site{func() *http.ServeMux { return mux }}
+	s := &site{func() (*http.ServeMux, http.Handler) { return mux, http.NotFoundHandler() }}
 	page := func(http.ResponseWriter, *http.Request) {}
 	for _, pattern := range []string{"GET /{$}", "GET /institutions/{id}", "POST /account/codes", "GET /openapi.json"} {
 		mux.HandleFunc(pattern, page)
@@ -18,8 +18,11 @@ func TestSite_Q8(t *testing.T) {
 		"//": false, "/institutions": false, "/institutions/": false, "/institutions/bhd/": false, "/institutions/a/../b": false,
 		"/OpenAPI.json": false, "/openapi.json/": false, "/%zz": false, "*": false, "": false, "/nothing": false,
 	} {
-		if got := s.Has(path); got != want {
+		if got := s.Has(path, "*/*"); got != want {
 			t.Errorf("%q: %v, want %v", path, got, want)
+		}
+		if !s.Has(path, "text/html,application/xhtml+xml") {
+			t.Errorf("%q: a browser gets no page", path)
 		}
 	}
 }

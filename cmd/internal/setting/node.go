@@ -61,7 +61,7 @@ func DefaultNode() Node {
 	return Node{
 		Config: node.Config{
 			HTTP: node.HTTP{
-				Listen: ListenDefault, FeeNotice: engine.FeeNotice, AccountURL: node.AccountURLDefault, Conns: node.ConnsDefault, ConnsPerAddress: connsPerAddressDefault,
+				Listen: ListenDefault, FeeNotice: engine.FeeNotice, Conns: node.ConnsDefault, ConnsPerAddress: connsPerAddressDefault,
 			},
 			Accounts: node.Accounts{Quota: account.QuotaPolicy{
 				DefaultQuota: account.Quota{Day: account.DayLimitDefault, Minute: account.MinuteLimitDefault}, LeaseSize: account.LeaseSizeDefault,
@@ -129,7 +129,8 @@ func addAccounts(flags *pflag.FlagSet, c *node.Config) {
 	flags.Var(Path(&m.CAFile, "FILE"), "smtp-ca-file", "a `FILE` of PEM certificates that may sign the mail server's; by default the system's")
 	flags.Var(emailValue(&m.From), "mail-from", "the sender of the letters")
 	flags.Var(prefixesValue(&c.HTTP.TrustedProxies), "trusted-proxy", "a network of proxies whose X-Forwarded-For is believed; may be repeated, or name several with commas")
-	flags.Var(URL(&c.HTTP.AccountURL), "account-url", "the page that explains keys, to which answers link once keys are announced")
+	flags.Var(URL(&c.HTTP.AccountURL), "account-url", "the page that explains keys, to which answers link once keys are announced; by default the node's own /docs")
+	flags.Var(contactValue(&c.HTTP.Contact), "contact", "an e-mail address or page where people reach the operator: the pages name it")
 	AddAdminSocket(flags, &c.Admin.Socket)
 }
 

@@ -58,7 +58,7 @@ func newFakeAccounts(t *testing.T, change func(*Config)) *fakeAccounts {
 		random: rand.NewChaCha8([32]byte{1}),
 	}
 	logger := slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	public := pages.New(pages.Config{Clock: w.clock, Logger: logger, PerMinute: 10_000, Catalogue: engine.DefaultCatalogue()})
+	public := pages.New(pages.Config{Clock: w.clock, Logger: logger, PerMinute: 10_000, Catalogue: engine.DefaultCatalogue(), Contact: "ayuda@example.do"})
 	config := Config{
 		Frame: public.Frame(), Accounts: w, Access: w, Mail: MailSent, Clock: w.clock, Random: rand.NewChaCha8([32]byte{2}), Logger: logger,
 	}

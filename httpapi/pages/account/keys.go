@@ -44,7 +44,7 @@ func (v *pageContext) homePage(view homeView) {
 	l := v.l
 	v.write(status, "nav.account", Group{
 		H1(l.T("home.title")), v.note(view.note), v.notice(view.fault),
-		If(suspended, Div(Class("notice bad"), P(l.T("home.suspended")))),
+		If(suspended, Div(Class("notice bad"), P(l.T("home.suspended"), v.p.config.Frame.Contact(" "+l.Str("home.suspended.contact"))))),
 		v.keysRequiredNotice(),
 		Section(Class("stack"), Aria("labelledby", "keys"), H2(ID("keys"), l.T("home.keys")), v.keyList(keys), v.keyForm(view, keys)),
 		Section(Class("stack"), Aria("labelledby", "usage"), H2(ID("usage"), l.T("usage.title")), usage),

@@ -123,8 +123,9 @@ func (d *Docs) showGuide(w http.ResponseWriter, r *pages.Request) {
 			Title: "API", Description: l.Str("guide.description"), Section: rootPage, Styles: []string{guideStyle}, Scripts: []string{copyScript},
 			Until: until,
 			Body: l.Prose("guide", pages.Slots{
-				"quick": d.quickStarts(l, service), "operations": operationTable(l), "limits": d.limitsSection(l), "errors": errorTable(l),
-				"keys": keys, "attribution": attribution(l, service),
+				"quick": d.quickStarts(l, service), "operations": operationTable(l), "answer": answerSection(l), "limits": d.limitsSection(l),
+				"contact": d.config.Frame.Contact(" " + l.Str("errors.internal.contact")), "errors": d.errorTable(l), "keys": keys,
+				"attribution": attribution(l, service),
 			}),
 		}, nil
 	})
@@ -205,11 +206,26 @@ func operationTable(l *pages.Localizer) Node {
 	}))
 }
 
-func errorTable(l *pages.Localizer) Node {
+// answerSection shows one answer, whole, and explains its fields.
+func answerSection(l *pages.Localizer) Node {
+	columns := Group{column(l.T("answer.field")), column(l.T("answer.meaning"))}
+	return Group{
+		Pre(TabIndex("0"), Aria("label", l.Str("answer.example")), Attr("translate", "no"), Code(Text(string(read("files/answer.json"))))),
+		table(l.Str("answer"), columns, Map(answerFields(), func(name string) Node {
+			return Tr(Th(Scope("row"), Code(Text(name))), Td(l.T("field."+name)))
+		})),
+	}
+}
+
+func (d *Docs) errorTable(l *pages.Localizer) Node {
 	columns := Group{column(l.T("errors.status")), column(Code(Text("error.code"))), column(l.T("errors.meaning"))}
 	return table(l.Str("errors"), columns, Map(errorRows(), func(e errorRow) Node {
 		codes := Map(e.Codes, func(code string) Node { return Group{Code(Text(code)), Text(" ")} })
-		return Tr(Th(Scope("row"), Text(strconv.Itoa(e.Status))), Td(codes), Td(l.T(e.Key)))
+		var contact Node
+		if e.Key == "errors.suspended" {
+			contact = d.config.Frame.Contact(" " + l.Str("errors.contact"))
+		}
+		return Tr(Th(Scope("row"), Text(strconv.Itoa(e.Status))), Td(codes), Td(l.T(e.Key), contact))
 	}))
 }
 

@@ -146,6 +146,69 @@ func TestE1_Errors(t *testing.T) {
 	}
 }
 
+// TestAnswer: the example is an answer of the contract, and every field of it is explained, in its order.
+func TestAnswer(t *testing.T) {
+	var example struct {
+		Data []json.RawMessage
+		Meta json.RawMessage
+	}
+	whole := read("files/answer.json")
+	if err := json.Unmarshal(whole, &example); err != nil || len(example.Data) != 1 {
+		t.Fatal(err)
+	}
+	want := []string{"data"}
+	for _, name := range fieldNames(t, example.Data[0]) {
+		want = append(want, "data."+name)
+	}
+	for _, name := range fieldNames(t, example.Meta) {
+		want = append(want, "meta."+name)
+	}
+	if want = append(want, "operation"); !slices.Equal(answerFields(), want) || !slices.Equal(fieldNames(t, whole), []string{"data", "meta", "operation"}) {
+		t.Errorf("the guide explains %q,\nthe example has     %q", answerFields(), want)
+	}
+	golden, err := os.ReadFile("../../testdata/document/best-200.http")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, whole); err != nil || !strings.HasSuffix(strings.TrimSpace(string(golden)), "\n"+compact.String()) {
+		t.Errorf("the example is not the golden answer (%v)", err)
+	}
+}
+
+// fieldNames are the names of an object's fields in their order.
+func fieldNames(t *testing.T, object []byte) (names []string) {
+	t.Helper()
+	decoder := json.NewDecoder(bytes.NewReader(object))
+	for _, err := decoder.Token(); decoder.More() && err == nil; { // the brace, then name after name
+		name, err := decoder.Token()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var value json.RawMessage
+		if err := decoder.Decode(&value); err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, name.(string))
+	}
+	return names
+}
+
+// TestContact: the guide says where to write where a contact is known, and nowhere else tells the reader to write.
+func TestContact(t *testing.T) {
+	with := http.NewServeMux()
+	public := pages.New(pages.Config{Clock: now, Catalogue: engine.DefaultCatalogue(), Contact: "ana@example.do"})
+	New(Config{Frame: public.Frame()}).Register(with)
+	for path, write := range map[string]string{"/docs": "scriba a", "/en/docs": "rite to"} {
+		if text := get(t, newDocs(nil), path).Body.String(); strings.Contains(text, write) {
+			t.Errorf("%s tells the reader to write, and not to whom", path)
+		}
+		if text := get(t, with, path).Body.String(); strings.Count(text, "mailto:ana@example.do") != 3 {
+			t.Errorf("%s names the contact %d times, want 3: errors, a suspended account, footer", path, strings.Count(text, "mailto:"))
+		}
+	}
+}
+
 // TestOperations: the guide's table is the contract's.
 func TestOperations(t *testing.T) {
 	mux := http.NewServeMux()

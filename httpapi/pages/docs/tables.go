@@ -52,6 +52,17 @@ func errorRows() []errorRow {
 	}
 }
 
+// answerFields are the fields of the guide's example in the order of the example: those of the items of data, of meta, and of the answer.
+func answerFields() []string {
+	return []string{
+		"data", "data.institutionId", "data.currency", "data.quoteCurrency", "data.buy", "data.sell", "data.channel", "data.kind",
+		"data.effectiveDate", "data.publishedAt", "data.upstreamSource", "data.id", "data.institutionName", "data.institutionType",
+		"data.website", "data.sourceId", "data.sourceName", "data.sourceUrl", "data.collectedAt", "data.lastCheckedAt", "data.expiresAt",
+		"data.priority", "data.manual", "data.stale", "data.datePrecision",
+		"meta.total", "meta.nextCursor", "meta.generatedAt", "meta.quoteCurrency", "operation",
+	}
+}
+
 // attributions are what an integrator may put beside the rates (interface §1, terms of use).
 func attributions(language pages.Language) []snippet {
 	source, text := "Exchange rates: ", "Text"
