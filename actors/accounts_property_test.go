@@ -413,7 +413,7 @@ func replayed(t panicStops, c Config, journal commitlog.Journal) *accounts.Repla
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newReplayer(&System{config: c, journal: journal, accounts: tenants})
+	r := newReplayer(&System{config: c, log: &commitlog.Log{Config: commitlog.Config{Journal: journal}}, accounts: tenants})
 	if err := r.run(); err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func (s *System) Backup(w io.Writer, o wal.BackupOptions) (wal.BackupInfo, error
 		return wal.BackupInfo{}, err
 	}
 	defer s.calls.leave()
-	local, ok := s.journal.(interface {
+	local, ok := s.log.Journal.(interface {
 		Backup(io.Writer, wal.BackupOptions) (wal.BackupInfo, error)
 	})
 	if !ok {

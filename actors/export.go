@@ -43,7 +43,7 @@ func (s *System) snapshots() ([]*engine.CurrencySnapshot, error) {
 	}
 	defer s.calls.leave()
 	q := mailbox.NewQuestion[struct{}, *commitlog.StateSnapshot](struct{}{})
-	s.journalActor.Send(q)
+	s.log.Ref.Send(q)
 	c, err := q.Wait(s.config.WriteTimeout)
 	if err != nil {
 		return nil, err

@@ -12,13 +12,13 @@ import (
 
 // Conditions is engine.Health. It asks no actor and touches no disk.
 func (s *System) Conditions() []engine.Condition {
-	now := s.journalHealth.Clock()
+	now := s.log.Health.Clock()
 	all := []engine.Condition{
-		s.logCondition(), s.dataCondition(), s.journalHealth.Disk(now), s.journalHealth.Snapshot(now), s.accounts.Clock.Condition(),
+		s.logCondition(), s.dataCondition(), s.log.Health.Disk(now), s.log.Health.Snapshot(now), s.accounts.Clock.Condition(),
 		s.ratesCondition(s.config.Clock()),
 	}
-	if s.shared != nil {
-		all = append(all, clusterCondition(s.shared.ClusterHealth()))
+	if s.log.Shared != nil {
+		all = append(all, clusterCondition(s.log.Shared.ClusterHealth()))
 	}
 	return all
 }

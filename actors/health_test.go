@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/wal"
@@ -148,25 +147,6 @@ func TestS15_SnapshotFailingIsTriedAgainWhenThereIsSpace(t *testing.T) {
 	})
 }
 
-func TestS15_LateSnapshot(t *testing.T) {
-	p := commitlog.SnapshotPlan{RecordsMax: 10, BytesMax: 1000, Running: true}
-	for range 39 {
-		p.Count(1, 1)
-	}
-	if p.Late() {
-		t.Error("late after 39 records")
-	}
-	if p.Count(1, 1); !p.Late() {
-		t.Error("not late after 40")
-	}
-	if p = (commitlog.SnapshotPlan{RecordsMax: 10, BytesMax: 1000}); p.Late() {
-		t.Error("late without anything")
-	}
-	if p.Count(1, 4000); !p.Late() {
-		t.Error("not late after four times the bytes")
-	}
-}
-
 func TestS15_RecoveringEmptyAndFailed(t *testing.T) {
 	journal := newHeldJournal()
 	s := open(t, Config{Journal: journal})
@@ -208,7 +188,7 @@ func TestS15_StaleRates(t *testing.T) {
 // No mailbox is needed to tell how a node is: with every actor busy it is told all the same.
 func TestS15_BusyActorsAreNotAsked(t *testing.T) {
 	s := start(t, Config{Journal: &memoryJournal{}})
-	for _, r := range append([]*mailbox.Ref{s.directory, s.journalActor}, currencyRefs(s)...) {
+	for _, r := range append([]*mailbox.Ref{s.directory, s.log.Ref}, currencyRefs(s)...) {
 		held := withinBubble[sync.Mutex](r, "mu")
 		held.Lock()
 		defer held.Unlock()

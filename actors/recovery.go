@@ -14,10 +14,10 @@ import (
 
 // Recovery says what Open found in the journal; of one that is no local log only its end is known.
 func (s *System) Recovery() wal.Recovery {
-	if local, ok := s.journal.(interface{ Recovery() wal.Recovery }); ok {
+	if local, ok := s.log.Journal.(interface{ Recovery() wal.Recovery }); ok {
 		return local.Recovery()
 	}
-	return wal.Recovery{Report: wal.Report{Last: s.journal.Last()}}
+	return wal.Recovery{Report: wal.Report{Last: s.log.Journal.Last()}}
 }
 
 // progress tells how long the replay will take. The goroutine that replays writes, every caller reads.
@@ -68,25 +68,17 @@ func (s *System) populate(r *replayer) error {
 		directory.snapshots = append(directory.snapshots, r.states[code].Snapshot())
 	}
 	s.hasRates.Store(slices.ContainsFunc(directory.snapshots, (*engine.CurrencySnapshot).HasRates))
-	clerk := &commitlog.Actor{
-		Fail: s.fail, Logger: c.Logger, Health: s.journalHealth, Writer: s.writer, Last: r.last,
-		Snapshot: commitlog.SnapshotPlan{
-			Writer: s.snapshotWriter, RecordsMax: c.SnapshotRecords, BytesMax: c.SnapshotBytes, Last: r.snapshot,
-			Records: r.events, Bytes: r.bytes, UncoveredRecords: r.events, UncoveredBytes: r.bytes,
-		},
-	}
-	s.journalHealth.Sequence.Store(r.last)
 	var err error
 	if s.directory, err = s.actors.Spawn("directory", &s.kinds.directory, directory); err != nil {
 		return err
 	}
-	clerkRef, err := s.actors.Spawn("journal", &s.kinds.journal, clerk)
-	if err != nil {
+	end := commitlog.Position{Last: r.last, Snapshot: r.snapshot, Records: r.events, Bytes: r.bytes}
+	if err := s.log.Spawn(s.actors, &s.kinds.journal, end); err != nil {
 		return err
 	}
 	s.currencies = make(map[string]*mailbox.Ref, len(s.codes))
 	for i, code := range s.codes {
-		owner := s.newCurrencyActor(i, r.states[code], clerkRef)
+		owner := s.newCurrencyActor(i, r.states[code])
 		owner.freshness = &freshness{currency: code}
 		checkedAt, freshUntil := owner.snapshot.Freshness()
 		owner.freshness.set(freshUntil, checkedAt)
@@ -96,29 +88,22 @@ func (s *System) populate(r *replayer) error {
 			return err
 		}
 		s.currencies[code] = owner.self
-		clerk.Currencies = append(clerk.Currencies, owner.self)
+		s.log.AddCurrency(code, owner.self)
 	}
-	if err := s.accounts.Start(s.actors, r.accounts, clerk, clerkRef); err != nil {
+	if err := s.accounts.Start(s.actors, r.accounts, s.log); err != nil {
 		return err
 	}
-	s.journalActor = clerkRef
-	s.writer.Start(clerkRef)
-	s.snapshotWriter.Start(clerkRef)
-	if s.shared != nil {
-		clerk.Replication = &commitlog.Replication{Journal: s.shared, Token: s.bundleToken, Currencies: s.currencies, SentRemoteSeq: map[*mailbox.Ref]uint64{}}
-		s.follower = commitlog.NewFollower(s.shared, s.bundleToken, len(clerk.Shards), s.fail)
-		s.follower.Start(clerkRef)
-	}
+	s.log.Start()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.actorsStarted = true
 	return nil
 }
 
-func (s *System) newCurrencyActor(index int, book *engine.CurrencyState, clerk *mailbox.Ref) *currencyActor {
+func (s *System) newCurrencyActor(index int, book *engine.CurrencyState) *currencyActor {
 	return &currencyActor{
-		clock: s.config.Clock, directory: s.directory, journal: clerk, hasRates: &s.hasRates,
+		clock: s.config.Clock, directory: s.directory, journal: s.log.Ref, hasRates: &s.hasRates,
 		latest: &latestUpdate{index: index}, state: book, snapshot: book.Snapshot(),
-		writes: writes{pendingMax: s.config.PendingWritesMax, oneBundle: s.shared != nil},
+		writes: writes{pendingMax: s.config.PendingWritesMax, oneBundle: s.log.Shared != nil},
 	}
 }

@@ -55,12 +55,12 @@ func (r *replayer) run() error {
 	if err := r.restore(); err != nil {
 		return err
 	}
-	end := r.system.journal.Last()
+	end := r.system.log.Journal.Last()
 	r.system.progress.total.Store(end - r.snapshot)
 	r.last = r.snapshot
 	r.begin()
 	go r.apply()
-	err := r.system.journal.Read(r.snapshot+1, r.read)
+	err := r.system.log.Journal.Read(r.snapshot+1, r.read)
 	r.batches <- r.batch // the rest, perhaps empty
 	close(r.batches)
 	if applied := <-r.applied; applied != nil {
@@ -77,7 +77,7 @@ func (r *replayer) run() error {
 
 // restore begins with the newest snapshot, or with nothing.
 func (r *replayer) restore() (err error) {
-	sequence, reader, ok, err := r.system.journal.Snapshot()
+	sequence, reader, ok, err := r.system.log.Journal.Snapshot()
 	if err != nil {
 		return fmt.Errorf("open snapshot: %w", err)
 	}

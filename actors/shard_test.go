@@ -267,7 +267,7 @@ func closeOrder(t *testing.T) {
 	account.Send(owed(func(*commitlog.StateSnapshot) { <-busy }))
 	account.Send(owed(func(c *commitlog.StateSnapshot) {
 		defer func() { gone <- recover() }()
-		n.snapshotWriter.Submit(c)
+		n.log.WriteSnapshot(c)
 	}))
 	n.System.fail(errors.New("the disk is gone"))
 	var closing sync.WaitGroup

@@ -46,6 +46,8 @@ type sharedNode struct {
 	deaf  bool           // the planted bug: what other nodes have written is hidden from it
 	since time.Time
 	open  *sharedJournal
+
+	deliver func(sequence uint64, record []byte) // to the open journal's follower
 }
 
 // errSharedClosed is what an offer gets that the log has not decided when the journal is closed.
@@ -144,6 +146,7 @@ func (j *sharedJournal) Append(expected uint64, records [][]byte) (uint64, error
 // Follow is Shared.
 func (j *sharedJournal) Follow(ctx context.Context, deliver func(uint64, []byte)) error {
 	defer context.AfterFunc(ctx, func() { j.node.log.with(func() {}) })()
+	j.node.log.with(func() { j.node.deliver = deliver })
 	for {
 		sequence, record := j.next(ctx)
 		if record == nil {

@@ -200,7 +200,7 @@ func TestShared_GapStopsTheNode(t *testing.T) {
 	f.sameStates()
 	s := f.nodes[1]
 	f.log.with(func() { s.node.held = true })
-	s.follower.Deliver(f.log.end()+2, []byte{1})
+	s.node.deliver(f.log.end()+2, []byte{1})
 	<-s.Done()
 	if s.Err() == nil {
 		t.Error("the node goes on behind a gap")

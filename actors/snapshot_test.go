@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tasard/tasard/actors/internal/accounts"
 	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
@@ -182,25 +181,4 @@ func TestNoSnapshotWithoutWhatBecameDurableAtTheEnd(t *testing.T) {
 			t.Errorf("after a restart a session that was closed gives %v", err)
 		}
 	})
-}
-
-// TestFailedCutIsLeftAlone: the owner that panics gives up its share of a cut while others still write theirs;
-// the race detector sees a keeper that looks.
-func TestFailedCutIsLeftAlone(t *testing.T) {
-	c := &commitlog.StateSnapshot{Sequence: 7, Accounts: [][][]byte{make([][]byte, 1)}, Done: func(*commitlog.StateSnapshot) {}}
-	c.Pending.Store(2)
-	(&commitlog.SnapshotRequest{Snapshot: c}).Reject(mailbox.ErrStopped)
-	writer := make(chan struct{})
-	go func() {
-		defer close(writer)
-		(&commitlog.SnapshotRequest{Snapshot: c}).SetAccount(accounts.EncodeEvicted(account.New(1)))
-	}()
-	journal := &memoryJournal{}
-	if m := commitlog.NewSnapshotWriter(journal).Write(c); !errors.Is(m.Err, mailbox.ErrStopped) || m.Sequence != 7 || m.AccountBytes != 0 {
-		t.Errorf("of a failed cut %+v came", m)
-	}
-	<-writer
-	if journal.snapshot != nil {
-		t.Error("a failed cut was written")
-	}
 }

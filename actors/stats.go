@@ -39,7 +39,7 @@ type statistical interface{ Stats() wal.Stats }
 // system.
 func (s *System) Stats() Stats {
 	var stats Stats
-	if journal, tells := s.journal.(statistical); tells {
+	if journal, tells := s.log.Journal.(statistical); tells {
 		stats.Log, stats.HasLog = journal.Stats(), true
 	}
 	if s.phase.Load() != serving {
@@ -59,7 +59,7 @@ func (s *System) Stats() Stats {
 
 // Sequence is that of the newest record that counts: of the log of all nodes, where there are several. What it changes is served soon
 // afterwards, and was served before to whoever asked for it. 0 until the log is replayed, and when it is empty.
-func (s *System) Sequence() uint64 { return s.journalHealth.Sequence.Load() }
+func (s *System) Sequence() uint64 { return s.log.Health.Sequence.Load() }
 
 // instantOf is an instant that an atomic keeps in ns since 1970, 0 for none.
 func instantOf(ns int64) time.Time {

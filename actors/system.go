@@ -42,19 +42,13 @@ type System struct {
 	accountsAPI // the accounts: account.Gate, account.Service, account.Operator
 	accounts    *accounts.Accounts
 
-	config         Config
-	journal        commitlog.Journal
-	shared         commitlog.SharedJournal // journal, when other nodes write it as well; nil: this one alone
-	bundleToken    *commitlog.BundleToken
-	follower       *commitlog.Follower
-	actors         *mailbox.System
-	kinds          kinds
-	writer         *commitlog.Writer
-	snapshotWriter *commitlog.SnapshotWriter
-	askers         askers
-	calls          callTracker // of methods that change something or take a cut
-	progress       progress
-	journalHealth  *commitlog.Health
+	config   Config
+	log      *commitlog.Log
+	actors   *mailbox.System
+	kinds    kinds
+	askers   askers
+	calls    callTracker // of methods that change something or take a cut
+	progress progress
 
 	phase    atomic.Int32
 	hasRates atomic.Bool // some rate was ever published
@@ -64,7 +58,6 @@ type System struct {
 	freshness       []*freshness // of the currencies, in the same order
 	currencies      map[string]*mailbox.Ref
 	directory       *mailbox.Ref
-	journalActor    *mailbox.Ref       // the journal actor
 	unknownCurrency *engine.RankedView // of a currency that there is not
 
 	ready  chan struct{}
@@ -125,16 +118,10 @@ func Open(c Config) (*System, error) {
 			return nil, fmt.Errorf("open %s: %w", c.Dir, err)
 		}
 	}
-	s := &System{
-		config: c, journal: journal,
-		ready: make(chan struct{}), done: make(chan struct{}),
-		journalHealth: commitlog.NewHealth(c.Clock, c.Steady), snapshotWriter: commitlog.NewSnapshotWriter(journal),
-	}
-	s.shared, _ = journal.(commitlog.SharedJournal)
-	if err := s.prepare(); err != nil {
+	s := &System{config: c, ready: make(chan struct{}), done: make(chan struct{})}
+	if err := s.prepare(journal); err != nil {
 		return nil, errors.Join(err, journal.Close())
 	}
-	s.writer = commitlog.NewWriter(journal, s.journalHealth, s.accounts.Clock.Check)
 	s.actors = newActorSystem(c.MailboxMax, max(workersMin, runtime.GOMAXPROCS(0)), s.fail)
 	s.kinds.currency.Name, s.kinds.directory.Name, s.kinds.journal.Name = "currency", "directory", "journal"
 	s.progress.began = c.Clock()
@@ -143,20 +130,25 @@ func Open(c Config) (*System, error) {
 	return s, nil
 }
 
-// prepare makes what draws random numbers.
-func (s *System) prepare() (err error) {
-	if s.accounts, err = accounts.New(s.config.accounts(), accountsHost{s}); err != nil {
+// prepare makes the accounts and the log, without starting them.
+func (s *System) prepare(journal commitlog.Journal) (err error) {
+	c := &s.config
+	if s.accounts, err = accounts.New(c.accounts(), accountsHost{s}); err != nil {
 		return err
 	}
-	if s.accountsAPI = s.accounts; s.shared == nil {
-		return nil
+	s.accountsAPI = s.accounts
+	s.log, err = commitlog.New(commitlog.Config{
+		Journal: journal, Clock: c.Clock, Steady: c.Steady, Random: s.accounts.Random, OnTick: s.accounts.Clock.Check, Fail: s.fail,
+		Logger: c.Logger, SnapshotRecords: c.SnapshotRecords, SnapshotBytes: c.SnapshotBytes,
+	})
+	if err != nil || s.log.Shared == nil {
+		return err
 	}
 	if !s.accounts.Shared {
 		return errors.New("check configuration: the Journal is that of several nodes, and Seal is not set")
 	}
-	s.accounts.Node, s.accounts.Quorum = s.shared.Node(), commitlog.Quorum{Shared: s.shared}
-	s.bundleToken, err = commitlog.NewBundleToken(s.accounts.Random)
-	return err
+	s.accounts.Node, s.accounts.Quorum = s.log.Shared.Node(), commitlog.Quorum{Shared: s.log.Shared}
+	return nil
 }
 
 // Ready is closed when the state is complete and questions are answered. When the replay fails it never
@@ -216,21 +208,15 @@ func (s *System) Close() error {
 func (s *System) close() error {
 	s.phase.Store(stopping)
 	s.replay.Wait()
-	if s.shared != nil && s.journalActor != nil {
-		s.journalActor.Send(&commitlog.NodeStopping{})
+	if s.actorsStarted {
+		s.log.NodeStopping()
 	}
 	s.calls.drain()
-	if s.journalActor != nil {
+	if s.actorsStarted {
 		s.stopActors()
 	}
 	s.actors.Close()
-	err := s.journal.Close()
-	if err != nil {
-		err = fmt.Errorf("close journal: %w", err)
-	}
-	if s.shared != nil && s.journalActor != nil {
-		s.writer.Stop() // an offer ends with the journal
-	}
+	err := s.log.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.end()
@@ -240,24 +226,15 @@ func (s *System) close() error {
 // stopActors ends the actors, after what is under way has come true and the last snapshot is there.
 func (s *System) stopActors() {
 	s.accounts.ReturnLeases(closeTimeout)
-	last := mailbox.NewQuestion[struct{}, struct{}](struct{}{})
-	s.journalActor.Send(last)
-	if _, err := last.Wait(closeTimeout); err != nil {
+	if err := s.log.Finish(closeTimeout); err != nil {
 		s.config.Logger.Error("closed without the last snapshot", "cause", err.Error())
-	}
-	if s.follower != nil {
-		s.follower.End()
 	}
 	s.directory.Stop()
 	for _, code := range s.codes {
 		s.currencies[code].Stop()
 	}
 	s.accounts.Stop()
-	s.journalActor.Stop()
-	if s.shared == nil {
-		s.writer.Stop()
-	}
-	s.snapshotWriter.Stop()
+	s.log.Stop()
 }
 
 var errReplayStopped = errors.New("closed while the log was being read")

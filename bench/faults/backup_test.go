@@ -24,7 +24,7 @@ func withSmallLimits(t *testing.T) map[string]string {
 	return map[string]string{
 		"wal/options.go":                        replaceText(t, "wal/options.go", "segmentBytesDefault = 4 << 20", "segmentBytesDefault = 16 << 10"),
 		"actors/config.go":                      replaceText(t, "actors/config.go", "snapshotRecordsDefault = 50_000", "snapshotRecordsDefault = 300"),
-		"actors/internal/commitlog/snapshot.go": replaceText(t, "actors/internal/commitlog/snapshot.go", "const accountsFraction = 4", "const accountsFraction = 1 << 30"),
+		"actors/internal/commitlog/snapshot.go": replaceText(t, "actors/internal/commitlog/snapshot.go", "accountsFraction = 4", "accountsFraction = 1 << 30"),
 	}
 }
 

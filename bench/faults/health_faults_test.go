@@ -73,7 +73,7 @@ func TestFaultsS15_ControlUnwired(t *testing.T) {
 	if !inNamespace(t) {
 		return
 	}
-	n, planted := plantFull(t, buildMutant(t, "deaf", "actors/health.go", "s.dataCondition(), s.journalHealth.Disk(now),", "s.dataCondition(), engine.HealthyCondition(\"disk\"),"))
+	n, planted := plantFull(t, buildMutant(t, "deaf", "actors/health.go", "s.dataCondition(), s.log.Health.Disk(now),", "s.dataCondition(), engine.HealthyCondition(\"disk\"),"))
 	_, _, err := watchHealth(t, n).plantAndMend(planted)
 	if err == nil {
 		t.Error("a node that says nothing of its full disk passes")

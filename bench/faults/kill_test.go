@@ -327,12 +327,12 @@ func (s *crashTest) caughtBy() string {
 
 // TestFaultsW1_Control plants two bugs that only a crash shows: an answer a moment before the write, and leases that are not written.
 func TestFaultsW1_Control(t *testing.T) {
-	early := buildMutant(t, "answers-early", "actors/internal/commitlog/writer.go",
+	early := buildMutant(t, "answers-early", "actors/internal/commitlog/worker.go",
 		"package commitlog\n", "package commitlog\n\nimport planted \"time\"\n",
-		"last, err := w.journal.Append(j.expected, j.records)",
-		"w.to.Send(&written{last: j.expected + uint64(len(j.records))}); planted.Sleep(5 * planted.Millisecond)\n"+
-			"last, err := w.journal.Append(j.expected, j.records)",
-		"w.to.Send(&written{last: last, err: err})", "_ = last")
+		"last, err := l.Journal.Append(expected, records)",
+		"l.Ref.Send(&written{last: expected + uint64(len(records))}); planted.Sleep(5 * planted.Millisecond)\n"+
+			"last, err := l.Journal.Append(expected, records)",
+		"l.Ref.Send(&written{last: last, err: err})", "_ = last")
 	s := newCrashTest(t, limits{day: 20_000, minute: 60_000, lease: 16}, t.TempDir(), early)
 	s.runUntilCaught(kill, lostWrite)
 	figure(t, "control, answers before it writes: %s", s.caughtBy())

@@ -97,28 +97,29 @@ func (s *shards) of(account uint64) *mailbox.Ref { return s.Refs[account%uint64(
 const evictedBytes = 150
 
 // Start starts the actors with the replayed state.
-func (t *Accounts) Start(actors *mailbox.System, r *Replay, clerk *commitlog.Actor, clerkRef *mailbox.Ref) error {
+func (t *Accounts) Start(actors *mailbox.System, r *Replay, log *commitlog.Log) error {
 	t.Clock.resume(r.steady, r.newestWall)
 	t.keyPolicy.Store(&r.KeyPolicy)
 	idle, err := r.finish(t.keys)
 	if err != nil {
 		return err
 	}
+	bytes := int64(0)
 	t.Shards, t.flusher = &shards{}, newOutboxFlusher()
 	for i, accounts := range idle {
-		clerk.Snapshot.AccountBytes += int64(len(accounts)) * evictedBytes
-		if err := t.spawnShard(actors, i, accounts, clerkRef); err != nil {
+		bytes += int64(len(accounts)) * evictedBytes
+		if err := t.spawnShard(actors, i, accounts, log.Ref); err != nil {
 			return err
 		}
 	}
 	registrar := &RegistrarActor{
-		journal: clerkRef, shards: t.Shards, clock: t.Clock, registry: r.Registry, keyPolicy: &t.keyPolicy, limit: t.config.MailboxMax,
+		journal: log.Ref, shards: t.Shards, clock: t.Clock, registry: r.Registry, keyPolicy: &t.keyPolicy, limit: t.config.MailboxMax,
 	}
 	if t.Registrar, err = actors.Spawn("registrar", &t.Kinds.Registrar, registrar); err != nil {
 		return err
 	}
 	registrar.self = t.Registrar
-	clerk.Shards, clerk.Registry = t.Shards.Refs, t.Registrar
+	log.SetAccounts(t.Shards.Refs, t.Registrar, bytes)
 	if !t.config.LimitsOff {
 		if t.anonymous, err = newAnonymousTables(actors, &t.Kinds.Strangers, t.config.AnonymousClientsMax, t.config.Terms.DefaultQuota, t.Clock); err != nil {
 			return err
@@ -129,11 +130,11 @@ func (t *Accounts) Start(actors *mailbox.System, r *Replay, clerk *commitlog.Act
 	return nil
 }
 
-func (t *Accounts) spawnShard(actors *mailbox.System, index int, accounts map[uint64]evictedAccount, clerk *mailbox.Ref) error {
+func (t *Accounts) spawnShard(actors *mailbox.System, index int, accounts map[uint64]evictedAccount, journal *mailbox.Ref) error {
 	c := &t.config
 	t.Count.Add(int64(len(accounts)))
 	shard := &ShardActor{
-		actors: actors, kind: &t.Kinds.Account, journal: clerk, name: fmt.Sprintf("account-%d", index), node: t.Node, quorum: t.Quorum, clock: t.Clock, terms: c.Terms,
+		actors: actors, kind: &t.Kinds.Account, journal: journal, name: fmt.Sprintf("account-%d", index), node: t.Node, quorum: t.Quorum, clock: t.Clock, terms: c.Terms,
 		limits:    accountLimits{parked: c.MailboxMax, changes: c.PendingWritesMax},
 		loadedMax: c.LoadedMax, loadedCount: &t.Loaded, count: &t.Count, leases: &t.Leases,
 		evicted: accounts, Loaded: map[uint64]*loadedAccount{}, keys: t.keys, outbox: &outbox{flusher: t.flusher},

@@ -1,24 +1,26 @@
-// Package commitlog makes the decisions of all actors durable, in one order. It is the one package that knows how a log is written: where
-// the log lives is behind Journal, so a log in a directory and one that several nodes write (SharedJournal) are the same to everything above.
+// Package commitlog makes the decisions of all owners of state durable, in one order. Owners are actors: currencies,
+// accounts and the registry of logins. Journal hides where the log is: in a directory, or in a stream that several
+// nodes write (SharedJournal).
 //
-//	owner      decides, encodes, sends a Write: records, and what other owners must be told of them (Notification)
-//	Actor      gathers what waits into one batch; it never touches the disk itself
-//	Writer     appends the batch with one sync
-//	Actor      sends each owner Committed, in order; then the next batch
-//	owner      applies its events; nothing is applied, served or acknowledged before
+//	owner      decides, encodes its events and sends a Write
+//	Actor      gathers waiting writes into one batch; it never waits for the disk
+//	worker     appends the batch with one sync
+//	Actor      sends Committed to each owner, in order; then the next batch
+//	owner      applies its events: nothing is applied, served or acknowledged before
 //
-// An owner has at most one Write under way. Of errors only those of space and size leave the log usable (ReadOnly, TooLarge); any other one
-// stops the node. Health tells how the disk does, without asking an actor.
+// An owner has at most one Write in flight. After errors of space and size (ReadOnly, TooLarge) the log stays usable;
+// any other error stops the node. Health reports slow and full disks without asking an actor.
 //
 // # Snapshots
 //
-// Between two batches the Actor sends every owner its SnapshotRequest of a StateSnapshot: behind all commits up to record S and before those after it. What
-// owners hand over is immutable, so the Writer writes it as a snapshot while everything goes on. A snapshot that fails costs only room.
+// Between two batches the Actor sends a SnapshotRequest to every owner: their states after record S form a
+// StateSnapshot. The states are immutable, so a second worker writes them while commits continue. A failed snapshot
+// costs only space.
 //
 // # Several nodes
 //
-// With a SharedJournal journal the Follower hands over the records of all nodes in one order, this one's own too; sharing.go tells how a write
-// that was decided on an older state comes back (ErrConflict) and is decided again, and how few records are under way at once (Window).
+// With a SharedJournal the follower delivers the records of all nodes in one order, including its own. replication.go
+// describes how a write that was decided on an outdated state is rejected (ErrConflict) and decided again.
 //
-// Start with journal.go; then snapshot.go, follower.go, sharing.go.
+// Start with log.go, then journal.go and actor.go.
 package commitlog

@@ -5,23 +5,53 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/wal"
 )
 
 const retryReadOnly = 30 * time.Second
 
-// ErrPosition says that a journal did not end where its writer thought: somebody else writes to it.
+// ErrPosition means that a journal did not end where its writer expected: another process writes it.
 var ErrPosition = errors.New("the journal does not end where it should")
 
-// ReadOnly is the answer to a write that the journal cannot take.
+// ErrConflict rejects a write that was decided on an outdated state. The owner decides again; callers never see it.
+var ErrConflict = &engine.Error{
+	Code: engine.CodeInternalError, Message: "an internal error", Cause: errors.New("another node changed the same meanwhile"),
+}
+
+// ErrNoMajority is the cause of rejected changes while too few nodes reach each other.
+var ErrNoMajority = errors.New("too few nodes of the cluster can reach each other")
+
+// ErrOutcomeUnknown answers a change that was in flight when the majority was lost.
+var ErrOutcomeUnknown = &engine.Error{
+	Code: engine.CodeInternalError, Message: "the change may or may not have been kept; it shows when the nodes reach each other again",
+	Cause: ErrNoMajority,
+}
+
+// ReadOnly answers a write that the journal cannot accept now.
 func ReadOnly(cause error) *engine.Error {
 	return &engine.Error{
 		Code: engine.CodeReadOnly, Message: "the data cannot be changed at the moment", RetryAfter: retryReadOnly, Cause: cause,
 	}
 }
 
-// TooLarge is the answer to a write that no batch of the journal can hold.
+// TooLarge answers a write that exceeds a batch of the journal.
 func TooLarge(cause error) *engine.Error {
 	return &engine.Error{
 		Code: engine.CodePayloadTooLarge, Message: "the refresh is larger than a record can be; hand it over in pieces", Cause: cause,
+	}
+}
+
+// writeError is the answer to a caller after an error of Append.
+func writeError(err error) *engine.Error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, wal.ErrNoSpace):
+		return ReadOnly(err)
+	case errors.Is(err, wal.ErrLimit):
+		return TooLarge(err)
+	}
+	return &engine.Error{
+		Code: engine.CodeInternalError, Message: "the change may or may not have been kept; it shows after the next start", Cause: err,
 	}
 }

@@ -2,9 +2,7 @@ package commitlog
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
-	"io"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,56 +14,39 @@ import (
 )
 
 const (
-	// ReplicationWindow is how many records of the log may be on their way to the owners of state: then the follower waits. It is far less
-	// than a mailbox keeps for one-way messages.
+	// ReplicationWindow is how many delivered records may be unapplied; then the follower waits. It is far less than a
+	// mailbox's reserve for one-way messages.
 	ReplicationWindow = 64
-	// majorityCheckInterval is how often the follower looks whether there is a majority.
+	// majorityCheckInterval is how often the follower checks for a majority.
 	majorityCheckInterval = 250 * time.Millisecond
 )
 
 const _ = uint(mailbox.ReserveDefault/2 - ReplicationWindow)
 
-// BundleToken is where the journal actor says which bundle it has offered, and the follower looks whether one is that. There is one at a time.
-type BundleToken struct{ value atomic.Uint64 }
-
-// NewBundleToken begins with a random token: a bundle of this node's that an earlier process offered is like another node's.
-func NewBundleToken(random io.Reader) (*BundleToken, error) {
-	var first [8]byte
-	if _, err := io.ReadFull(random, first[:]); err != nil {
-		return nil, fmt.Errorf("read random bytes: %w", err)
-	}
-	d := &BundleToken{}
-	d.value.Store(binary.LittleEndian.Uint64(first[:]))
-	return d, nil
-}
-
-func (d *BundleToken) next() { d.value.Add(1) }
-
-// Window is the place that a record takes until every owner has heard of it. The follower waits when all places are taken, so the log
-// is never read faster than it is applied.
+// WindowEntry is the place of a record in the replication window, until every owner has applied it.
 type WindowEntry struct {
 	window     chan struct{}
 	references atomic.Int64
 }
 
-// Submit is the credit for one owner more.
+// Retain adds a reference, for one owner.
 func (c *WindowEntry) Retain() *WindowEntry {
 	c.references.Add(1)
 	return c
 }
 
-// Release gives it back.
+// Release drops a reference. The last one frees the place.
 func (c *WindowEntry) Release() {
 	if c.references.Add(-1) == 0 {
 		<-c.window
 	}
 }
 
-// Delivered is a record of a log that several nodes write, for the journal actor. The events are of another node, by owner.
+// Delivered is a record of a shared log, for the Actor. It has the events of another node's record, by owner.
 type Delivered struct {
 	mailbox.OneWay
 	Sequence uint64
-	own      bool // it is the bundle that this node has offered
+	own      bool // the newest bundle that this process offered
 	records  int
 	bytes    int
 	err      error
@@ -77,25 +58,25 @@ type Delivered struct {
 	Window *WindowEntry
 }
 
-// Reject gives up a record: the journal actor has stopped.
+// Reject drops a record: the Actor has stopped.
 func (d *Delivered) Reject(*engine.Error) { d.Window.Release() }
 
-// RemoteEvents tell an owner what another node's record says about its state, in order. It gives its credit back when they are applied.
+// RemoteEvents is another node's events about the state of one owner, in order. The owner releases Window when it has
+// applied them.
 type RemoteEvents[E any] struct {
 	mailbox.OneWay
 	Events []E
 	Window *WindowEntry
 }
 
-// Reject gives the place back: the owner has stopped.
+// Reject drops the events: the owner has stopped.
 func (f *RemoteEvents[E]) Reject(*engine.Error) { f.Window.Release() }
 
-// Follower is the goroutine that hands the journal actor the records of all nodes, and another one that tells it when a majority is lost or
-// found. Its owner is the system.
-type Follower struct {
+// follower delivers the records of all nodes to the Actor, and tells it when there is no majority.
+type follower struct {
 	journal SharedJournal
 	node    engine.NodeID
-	token   *BundleToken
+	token   *atomic.Uint64 // of the newest offered bundle
 	shards  int
 	decoder *record.Decoder
 	window  chan struct{}
@@ -106,32 +87,30 @@ type Follower struct {
 	done    sync.WaitGroup
 }
 
-// NewFollower follows nothing before Start; fail stops the node.
-func NewFollower(journal SharedJournal, desk *BundleToken, shards int, fail func(error)) *Follower {
+func newFollower(journal SharedJournal, token *atomic.Uint64, shards int, fail func(error)) *follower {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Follower{
-		journal: journal, node: journal.Node(), token: desk, shards: shards, decoder: record.NewDecoder(),
+	return &follower{
+		journal: journal, node: journal.Node(), token: token, shards: shards, decoder: record.NewDecoder(),
 		window: make(chan struct{}, ReplicationWindow), fail: fail, context: ctx, cancel: cancel,
 	}
 }
 
-// Start begins to hand records to the journal actor.
-func (f *Follower) Start(to *mailbox.Ref) {
+func (f *follower) start(to *mailbox.Ref) {
 	f.to = to
 	f.done.Add(2)
 	go f.follow()
 	go f.watch()
 }
 
-func (f *Follower) follow() {
+func (f *follower) follow() {
 	defer f.done.Done()
-	if err := f.journal.Follow(f.context, f.Deliver); err != nil && f.context.Err() == nil {
+	if err := f.journal.Follow(f.context, f.deliver); err != nil && f.context.Err() == nil {
 		f.fail(fmt.Errorf("follow the log of the cluster: %w", err))
 	}
 }
 
-// Deliver waits for a place. After the end it delivers nothing: what it had left out would be a gap.
-func (f *Follower) Deliver(sequence uint64, data []byte) {
+// deliver waits for a place in the window. After stop it delivers nothing more: a skipped record would be a gap.
+func (f *follower) deliver(sequence uint64, data []byte) {
 	if f.context.Err() != nil {
 		return
 	}
@@ -146,21 +125,21 @@ func (f *Follower) Deliver(sequence uint64, data []byte) {
 	f.to.Send(m)
 }
 
-// decode decodes a record and gives each owner its part. What this node has offered its owners know already.
-func (f *Follower) decode(m *Delivered, data []byte) error {
+// decode sorts the events of a record by owner. The owners know those of their own bundle already.
+func (f *follower) decode(m *Delivered, data []byte) error {
 	b, err := f.decoder.Bundle(data)
 	if err != nil {
 		return err
 	}
 	m.records = len(b.Records)
-	if m.own = b.Node == f.node && b.Token == f.token.value.Load(); m.own {
+	if m.own = b.Node == f.node && b.Token == f.token.Load(); m.own {
 		return nil
 	}
 	m.currencies, m.accounts = map[string][]engine.Event{}, make([][]account.Event, f.shards)
 	for i, one := range b.Records {
 		event, err := f.decoder.Event(one)
 		if err != nil {
-			return fmt.Errorf("part %d of a bundle: %w", i, err)
+			return fmt.Errorf("record %d of a bundle: %w", i, err)
 		}
 		switch e := event.(type) {
 		case engine.Event:
@@ -176,8 +155,8 @@ func (f *Follower) decode(m *Delivered, data []byte) error {
 	return nil
 }
 
-// watch tells the journal actor of a majority that was lost, again and again until there is one.
-func (f *Follower) watch() {
+// watch tells the Actor repeatedly while there is no majority.
+func (f *follower) watch() {
 	defer f.done.Done()
 	ticker := time.NewTicker(majorityCheckInterval)
 	defer ticker.Stop()
@@ -193,8 +172,8 @@ func (f *Follower) watch() {
 	}
 }
 
-// End waits until nothing more is delivered.
-func (f *Follower) End() {
+// stop waits until nothing more is delivered.
+func (f *follower) stop() {
 	f.cancel()
 	f.done.Wait()
 }

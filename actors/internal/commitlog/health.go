@@ -7,32 +7,27 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-const (
-	// slowMin is how old the oldest change that is not on disk may be until the disk is called slow.
-	slowMin = time.Second
-	// overdueSnapshots is for how many snapshots records may have come since the last one until that is called late.
-	overdueSnapshots = 4
-)
+// slowMin is the age at which a change that is not on disk makes the disk count as slow.
+const slowMin = time.Second
 
-// Health is what is known of the journal and its disk without asking anybody. The journal actor, the writer and the keeper note, and
-// everybody may look.
+// Health is the condition of the journal and its disk. The Actor and the workers update it; it may be read at any time.
 type Health struct {
-	Clock  func() time.Time
-	origin time.Time
+	Clock    func() time.Time
+	Sequence atomic.Uint64 // of the newest durable record
+	origin   time.Time
 
 	full           engine.Fault // writes are refused for want of space
 	slow           engine.Fault
-	failing        engine.Fault // the last snapshot came to nothing
-	late           engine.Fault
-	oldestQueued   atomic.Int64  // when the oldest write came that waits for the writer, by age; 0 = none
-	oldestInFlight atomic.Int64  // the same of the batch that the writer has
-	refusedBytes   atomic.Int64  // bytes of the newest batch that found no space
-	Sequence       atomic.Uint64 // of the newest durable record
-	retryBytes     atomic.Int64  // bytes for which there must be space before a snapshot that failed is tried again
+	failing        engine.Fault // the last snapshot failed
+	late           engine.Fault // no snapshot for too many records
+	oldestQueued   atomic.Int64 // when the oldest waiting write was queued, see sinceStart; 0 = none
+	oldestInFlight atomic.Int64 // the same of the batch being appended
+	refusedBytes   atomic.Int64 // size of the newest batch that found no space
+	retryBytes     atomic.Int64 // space needed to retry a failed snapshot; 0 = none failed
 }
 
-// NewHealth measures by the steady clock where there is one.
-func NewHealth(clock func() time.Time, steady func() time.Duration) *Health {
+// newHealth measures with the steady clock if there is one.
+func newHealth(clock func() time.Time, steady func() time.Duration) *Health {
 	v := &Health{Clock: clock, origin: clock()}
 	if steady != nil {
 		first := steady()
@@ -41,17 +36,17 @@ func NewHealth(clock func() time.Time, steady func() time.Duration) *Health {
 	return v
 }
 
-// sinceStart is an instant as the atomics keep it, never zero.
+// sinceStart is an instant for an atomic, never 0.
 func (v *Health) sinceStart(now time.Time) int64 { return max(1, int64(now.Sub(v.origin))) }
 
-// noteQueued notes a write; only the oldest that waits counts.
+// noteQueued notes a waiting write; only the oldest counts.
 func (v *Health) noteQueued() {
 	if v.oldestQueued.Load() == 0 {
 		v.oldestQueued.Store(v.sinceStart(v.Clock()))
 	}
 }
 
-// noteTaken notes that the writer has what waited, or the oldest of it.
+// noteTaken notes that the waiting writes, or the oldest of them, are being appended.
 func (v *Health) noteTaken(all bool) {
 	v.oldestInFlight.Store(v.oldestQueued.Load())
 	if all {
@@ -59,19 +54,19 @@ func (v *Health) noteTaken(all bool) {
 	}
 }
 
-// noteDone notes that the writer has come back.
+// noteDone notes the end of an append.
 func (v *Health) noteDone() {
 	v.noteSlow(v.Clock())
 	v.oldestInFlight.Store(0)
 }
 
-// noteNoMajority notes that no change can become durable for want of a majority: no disk is slow because of that.
+// noteNoMajority stops the measurement: without a majority writes do not wait for the disk.
 func (v *Health) noteNoMajority() {
 	v.oldestQueued.Store(0)
 	v.oldestInFlight.Store(0)
 }
 
-// noteSlow looks at the oldest change that is not on disk.
+// noteSlow checks the age of the oldest change that is not on disk.
 func (v *Health) noteSlow(now time.Time) {
 	oldest := v.oldestInFlight.Load()
 	if oldest == 0 {
@@ -85,7 +80,7 @@ func (v *Health) noteSlow(now time.Time) {
 	}
 }
 
-// Disk is read_only before it is slow.
+// Disk is the condition of the disk.
 func (v *Health) Disk(now time.Time) engine.Condition {
 	if since, on := v.full.Since(now); on {
 		return engine.Condition{
@@ -103,7 +98,7 @@ func (v *Health) Disk(now time.Time) engine.Condition {
 	return engine.HealthyCondition("disk")
 }
 
-// Snapshot is failing before it is late.
+// Snapshot is the condition of snapshots.
 func (v *Health) Snapshot(now time.Time) engine.Condition {
 	if since, on := v.failing.Since(now); on {
 		return engine.Condition{

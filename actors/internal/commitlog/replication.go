@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/actors/mailbox"
@@ -11,81 +12,59 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Replication is what the journal actor keeps of a log that several nodes write (see SharedJournal). Every node gets all records in one order. A batch
-// is one record there, a bundle, offered for the place behind the last record that was delivered:
+// replication is the Actor's state for a log that several nodes write. A batch is one record there, a bundle, offered
+// for the place after the last delivered record:
 //
-//	owner      decides, and says how many messages about other nodes' records it had taken in
-//	journal    packs what waits into a bundle with a token of its own; the writer offers it for one place
-//	follower   delivered: the record of that place, of whatever node
-//	journal    its own token: committed, in order. Another node's: messages about it to its owners; of the offer, what they had decided
-//	           without it is void (ErrConflict), the rest is offered again behind the record
-//	owner      applies the other node's record; after a conflict it decides the same commands again, and no caller hears of it
+//	owner      decides; its Write says how many RemoteEvents it had received
+//	Actor      packs waiting writes into a bundle with a new token; the writer offers it for one place
+//	follower   delivers the record that took the place, of any node
+//	Actor      own token: commits the writes. Another node's record: sends RemoteEvents to its owners, rejects writes that
+//	           were decided without them (ErrConflict) and offers the others again
+//	owner      applies the events; after a conflict it decides the same commands again, unnoticed by callers
 //
-// So every rule that one owner decides holds on all nodes together. The log alone knows the outcome of a write: what Append returns only
-// frees the writer. All records are applied in the order of the log, own ones too, so a cut at a record is the same state on every node.
-// The follower waits while 64 records are not applied by all owners: nothing is dropped, and no mailbox grows. Leases belong to one node
-// (engine.Leased.Node); an idle account gives them back. Without a majority nothing is decided; reads and what is leased go on.
-type Replication struct {
-	Journal       SharedJournal
-	Token         *BundleToken
-	Currencies    map[string]*mailbox.Ref
-	SentRemoteSeq map[*mailbox.Ref]uint64 // messages about other nodes' records, by owner
-	stopping      bool                    // the node stops
+// So every rule that one owner enforces holds for all nodes together. Only the log decides the outcome of a write;
+// the return of Append merely frees the writer. All nodes apply all records in log order, so a snapshot at a record
+// is the same everywhere. The follower waits while ReplicationWindow records are not applied by all owners. A lease
+// belongs to one node. Without a majority nothing is decided; reads and leased quota remain.
+type replication struct {
+	journal    SharedJournal
+	token      *atomic.Uint64 // of the newest offered bundle
+	currencies map[string]*mailbox.Ref
+	sent       map[*mailbox.Ref]uint64 // RemoteEvents by owner
+	stopping   bool                    // the node stops
 }
 
-// ErrConflict tells an owner that its write was decided on a state that is no more, and is nowhere. No caller ever sees it: the owner
-// decides again.
-var ErrConflict = &engine.Error{
-	Code: engine.CodeInternalError, Message: "an internal error", Cause: errors.New("another node changed the same meanwhile"),
-}
+// stale reports that a write was decided before RemoteEvents that were sent to its owner.
+func (s *replication) stale(w *Write) bool { return w.RemoteSeq != s.sent[w.From] }
 
-// ErrNoMajority is why nothing can be changed while too few nodes reach each other.
-var ErrNoMajority = errors.New("too few nodes of the cluster can reach each other")
+// noMajority reports that no write can be decided. A nil replication always has a majority.
+func (s *replication) noMajority() bool { return s != nil && Quorum{s.journal}.Lost() }
 
-// ErrOutcomeUnknown answers a change that was on its way when the majority was lost (A3).
-var ErrOutcomeUnknown = &engine.Error{
-	Code: engine.CodeInternalError, Message: "the change may or may not have been kept; it shows when the nodes reach each other again",
-	Cause: ErrNoMajority,
-}
-
-// stale reports that a write was decided before a record of another node that its owner was told of.
-func (s *Replication) stale(w *Write) bool { return w.RemoteSeq != s.SentRemoteSeq[w.From] }
-
-// noMajority reports that a write can't be taken: there is no majority. A journal of one's own has one always.
-func (s *Replication) noMajority() bool { return s != nil && Quorum{s.Journal}.Lost() }
-
-// majorityLost tells the journal actor that a majority was lost or found again.
+// majorityLost tells the Actor that there is no majority.
 type majorityLost struct{ mailbox.OneWay }
 
-// NodeStopping tells the journal actor that the node stops: what no majority can decide is given up.
-type NodeStopping struct{ mailbox.OneWay }
+// nodeStopping tells the Actor that the node stops: undecided offers are given up.
+type nodeStopping struct{ mailbox.OneWay }
 
-// offerBundle hands the writer the writes in flight as one bundle.
+// offerBundle offers the writes in flight as one bundle.
 func (j *Actor) offerBundle(records [][]byte) {
-	j.Replication.Token.next()
-	bundle, err := record.Encode(&record.Bundle{Node: j.Replication.Journal.Node(), Token: j.Replication.Token.value.Load(), Records: records})
+	token := j.replication.token.Add(1)
+	bundle, err := record.Encode(&record.Bundle{Node: j.replication.journal.Node(), Token: token, Records: records})
 	if err != nil {
 		j.failStop(err)
 		return
 	}
-	j.busy = true
-	j.Writer.submit(job{expected: j.Last, records: [][]byte{bundle}})
+	j.submitAppend([][]byte{bundle})
 }
 
-// offerReturned frees the writer. What becomes of the offer is decided by what is delivered, before or after this.
+// offerReturned frees the writer. Delivered records decide the outcome of the offer, before or after this.
 func (j *Actor) offerReturned(m *written) {
 	if m.err != nil && !errors.Is(m.err, ErrPosition) && j.cause == nil {
 		j.failStop(fmt.Errorf("write to the journal: %w", m.err))
 	}
 }
 
-// failStop stops the node.
-func (j *Actor) failStop(err error) {
-	j.stop(writeError(err))
-	j.Fail(err)
-}
-
-// delivered takes the next record of the log.
+// delivered handles the next record of the log.
 func (j *Actor) delivered(m *Delivered) {
 	defer m.Window.Release()
 	switch {
@@ -94,69 +73,68 @@ func (j *Actor) delivered(m *Delivered) {
 	case m.err != nil:
 		j.failStop(fmt.Errorf("record %d: %w", m.Sequence, m.err))
 		return
-	case m.Sequence != j.Last+1:
-		j.failStop(fmt.Errorf("record %d was delivered after record %d", m.Sequence, j.Last))
+	case m.Sequence != j.last+1:
+		j.failStop(fmt.Errorf("record %d was delivered after record %d", m.Sequence, j.last))
 		return
 	}
-	j.Last = m.Sequence
-	defer j.Health.Sequence.Store(m.Sequence)
+	j.last = m.Sequence
+	defer j.log.Health.Sequence.Store(m.Sequence)
 	j.countAppended(m.records, m.bytes)
-	flight := j.inFlight
+	batch := j.inFlight
 	j.inFlight = nil
 	switch {
-	case m.own && len(flight) == 0:
-		j.failStop(fmt.Errorf("record %d: it was offered for another place", m.Sequence))
+	case m.own && len(batch) == 0:
+		j.failStop(fmt.Errorf("record %d: offered for another place", m.Sequence))
 		return
 	case m.own:
-		j.commit(flight)
+		j.commit(batch)
 		return
 	}
 	if err := j.route(m); err != nil {
-		j.inFlight = flight
+		j.inFlight = batch
 		j.failStop(fmt.Errorf("record %d: %w", m.Sequence, err))
 		return
 	}
-	j.revalidate(flight)
+	j.revalidate(batch)
 }
 
-// route tells the owners of what another node has written. Shards come before the registrar, so that an account is there before
-// anybody has a session of it.
+// route sends another node's events to their owners. Shards come before the registrar, so that an account exists
+// before its sessions.
 func (j *Actor) route(m *Delivered) error {
-	s := j.Replication
+	s := j.replication
 	for currency, events := range m.currencies {
-		owner := s.Currencies[currency]
+		owner := s.currencies[currency]
 		if owner == nil {
-			return fmt.Errorf("another node has rates of %q, which this one does not know; start it again", currency)
+			return fmt.Errorf("another node has rates of %q, which this one does not know; restart this node", currency)
 		}
 		s.sendRemote(owner, &RemoteEvents[engine.Event]{Events: events, Window: m.Window.Retain()})
 	}
 	for i, events := range m.accounts {
 		if len(events) > 0 {
-			s.sendRemote(j.Shards[i], &RemoteEvents[account.Event]{Events: events, Window: m.Window.Retain()})
+			s.sendRemote(j.shards[i], &RemoteEvents[account.Event]{Events: events, Window: m.Window.Retain()})
 		}
 	}
 	if len(m.registry) > 0 {
-		s.sendRemote(j.Registry, &RemoteEvents[any]{Events: m.registry, Window: m.Window.Retain()})
+		s.sendRemote(j.registry, &RemoteEvents[any]{Events: m.registry, Window: m.Window.Retain()})
 	}
 	return nil
 }
 
-func (s *Replication) sendRemote(owner *mailbox.Ref, l mailbox.Message) {
-	s.SentRemoteSeq[owner]++
-	owner.Send(l)
+func (s *replication) sendRemote(owner *mailbox.Ref, m mailbox.Message) {
+	s.sent[owner]++
+	owner.Send(m)
 }
 
-// revalidate sorts the writes after another node's record: those that it made void go back to their owners, the others wait, those that
-// have lost their place in front.
-func (j *Actor) revalidate(flight []*Write) {
-	if len(flight) > 0 {
-		j.Health.noteDone()
-		j.Health.noteQueued()
+// revalidate rejects the writes that another node's record made stale, and queues the others again in their order.
+func (j *Actor) revalidate(batch []*Write) {
+	if len(batch) > 0 {
+		j.log.Health.noteDone()
+		j.log.Health.noteQueued()
 	}
-	all := slices.Concat(flight, j.waiting)
+	all := slices.Concat(batch, j.waiting)
 	j.waiting = nil
 	for _, w := range all {
-		if j.Replication.stale(w) {
+		if j.replication.stale(w) {
 			w.From.Send(&Committed{Err: ErrConflict})
 		} else {
 			j.waiting = append(j.waiting, w)
@@ -164,17 +142,16 @@ func (j *Actor) revalidate(flight []*Write) {
 	}
 }
 
-// majorityLost acts on a majority that was lost: what waits is nowhere and is refused. What was offered the log decides; unless the node stops,
-// which can't wait for that.
+// majorityLost rejects waiting writes. An offer stays open, unless the node stops.
 func (j *Actor) majorityLost() {
 	switch {
-	case !j.Replication.noMajority():
+	case !j.replication.noMajority():
 		return
-	case j.Replication.stopping:
+	case j.replication.stopping:
 		j.stop(ErrOutcomeUnknown)
 		return
 	}
-	j.Health.noteNoMajority()
+	j.log.Health.noteNoMajority()
 	why := ReadOnly(ErrNoMajority)
 	for _, w := range j.waiting {
 		w.From.Send(&Committed{Err: why})
@@ -182,14 +159,14 @@ func (j *Actor) majorityLost() {
 	j.waiting = nil
 }
 
-// abandonOffer answers what was offered and will not be decided any more while this process lives.
+// abandonOffer answers the writes of an offer whose outcome this process will not learn.
 func (j *Actor) abandonOffer() {
-	flight, why := j.inFlight, ErrOutcomeUnknown
-	if !j.Replication.stopping {
+	batch, why := j.inFlight, ErrOutcomeUnknown
+	if !j.replication.stopping {
 		why = writeError(j.cause)
 	}
 	j.inFlight = nil
-	for _, w := range flight {
+	for _, w := range batch {
 		w.From.Send(&Committed{Err: why})
 	}
 }

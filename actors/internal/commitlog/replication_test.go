@@ -2,9 +2,11 @@ package commitlog
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"log/slog"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -14,64 +16,135 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// windowReleaser is an owner of state that gives back the places of what it is told.
-type windowReleaser struct{}
+// collector is an actor that keeps delivered records and releases remote events.
+type collector struct{ delivered []*Delivered }
 
-func (windowReleaser) Receive(l mailbox.Message) {
-	if m, ok := l.(*RemoteEvents[engine.Event]); ok {
+func (c *collector) Receive(l mailbox.Message) {
+	switch m := l.(type) {
+	case *RemoteEvents[engine.Event]:
 		m.Window.Release()
+	case *Delivered:
+		c.delivered = append(c.delivered, m)
 	}
 }
-func (windowReleaser) Fatal(mailbox.Message) bool { return true }
-func (windowReleaser) Abort(*engine.Error)        {}
+func (*collector) Fatal(mailbox.Message) bool { return true }
+func (*collector) Abort(*engine.Error)        {}
 
-// majorityJournal is a SharedJournal of which the journal actor asks nothing but how it stands.
-type majorityJournal struct{ SharedJournal }
+// fakeJournal has a majority, keeps the last offer and delivers a number of records.
+type fakeJournal struct {
+	SharedJournal
+	offered []byte
+	record  []byte
+	records int
+}
 
-func (majorityJournal) Node() engine.NodeID          { return 1 }
-func (majorityJournal) ClusterHealth() ClusterHealth { return ClusterHealth{Majority: true} }
+func (*fakeJournal) Node() engine.NodeID          { return 1 }
+func (*fakeJournal) ClusterHealth() ClusterHealth { return ClusterHealth{Majority: true} }
 
-// TestSharing_BundlesFit has owners write as much as one write may be: no bundle is larger than a record of the log may be, and all are
+func (j *fakeJournal) Append(expected uint64, records [][]byte) (uint64, error) {
+	j.offered = records[0]
+	return expected + 1, nil
+}
+
+func (j *fakeJournal) Follow(ctx context.Context, deliver func(uint64, []byte)) error {
+	for i := range j.records {
+		deliver(uint64(i+1), j.record)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+func spawn(t interface{ Fatal(...any) }, system *mailbox.System, name string, actor mailbox.Actor) *mailbox.Ref {
+	r, err := system.Spawn(name, &mailbox.Kind{}, actor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestReplication_BundlesFit sends writes up to the largest size: no bundle is larger than a record may be, and all are
 // offered.
-func TestSharing_BundlesFit(t *testing.T) {
+func TestReplication_BundlesFit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		system := mailbox.NewSystem(mailbox.Config{Limit: 16, Workers: 1, Fail: func(err error) { t.Fatal(err) }, Failed: ReadOnly})
+		fail := func(err error) { t.Fatal(err) }
+		system := mailbox.NewSystem(mailbox.Config{Limit: 16, Workers: 1, Fail: fail, Failed: ReadOnly})
 		defer system.Close()
-		clerk := &Actor{
-			Fail: func(err error) { t.Fatal(err) }, Logger: slog.New(slog.DiscardHandler),
-			Health: NewHealth(func() time.Time { return time.Time{} }, nil), Writer: &Writer{jobs: make(chan job, 1)},
-			Snapshot: SnapshotPlan{RecordsMax: 1 << 30, BytesMax: 1 << 60},
+		journal := &fakeJournal{}
+		log, err := New(Config{
+			Journal: journal, Random: bytes.NewReader(make([]byte, 8)), Clock: func() time.Time { return time.Time{} }, Fail: fail,
+			Logger: slog.New(slog.DiscardHandler), SnapshotRecords: 1 << 30, SnapshotBytes: 1 << 60,
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-		clerk.Replication = &Replication{Journal: majorityJournal{}, Token: &BundleToken{}, Currencies: map[string]*mailbox.Ref{}, SentRemoteSeq: map[*mailbox.Ref]uint64{}}
+		log.newActor(Position{})
+		log.Ref = spawn(t, system, "ignored", &collector{})
+		defer log.Ref.Stop()
 		const owners = 3
 		most := BatchBytesMax(true) - recordOverheadBytes
 		for i := range owners {
-			r, err := system.Spawn(fmt.Sprint("owner", i), &mailbox.Kind{}, windowReleaser{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := spawn(t, system, fmt.Sprint("owner", i), &collector{})
 			defer r.Stop()
 			size := rapid.SampledFrom([]int{1, most / 3, most / 2, most - 1, most}).Draw(t, "size")
-			clerk.Receive(&Write{From: r, Records: [][]byte{bytes.Repeat([]byte{byte(i)}, size)}})
+			log.actor.Receive(&Write{From: r, Records: [][]byte{bytes.Repeat([]byte{byte(i)}, size)}})
 		}
-		places := make(chan struct{}, owners)
+		window := make(chan struct{}, owners)
 		for offered, sequence := 0, uint64(1); offered < owners; sequence++ {
-			var offer job
 			select {
-			case offer = <-clerk.Writer.jobs:
+			case offer := <-log.writer.jobs:
+				offer()
 			default:
 				t.Fatalf("%d of %d writes were offered", offered, owners)
 			}
-			b, err := record.NewDecoder().Bundle(offer.records[0])
-			if err != nil || len(offer.records[0]) > BundleBytesMax {
-				t.Fatalf("a bundle of %d bytes, at most %d; %v", len(offer.records[0]), BundleBytesMax, err)
+			b, err := record.NewDecoder().Bundle(journal.offered)
+			if err != nil || len(journal.offered) > BundleBytesMax {
+				t.Fatalf("a bundle of %d bytes, at most %d; %v", len(journal.offered), BundleBytesMax, err)
 			}
 			offered += len(b.Records)
-			clerk.Receive(&written{})
-			places <- struct{}{}
-			m := &Delivered{Sequence: sequence, own: true, records: 1, bytes: 1, currencies: map[string][]engine.Event{}, Window: &WindowEntry{window: places}}
+			log.actor.Receive(&written{})
+			window <- struct{}{}
+			m := &Delivered{Sequence: sequence, own: true, records: 1, bytes: 1, Window: &WindowEntry{window: window}}
 			m.Window.Retain()
-			clerk.Receive(m)
+			log.actor.Receive(m)
 		}
+	})
+}
+
+// TestFollower_WaitsForOwners: with a full window the log is not read further, no record is skipped when places are freed,
+// and stop does not wait for owners.
+func TestFollower_WaitsForOwners(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fail := func(err error) { t.Error(err) }
+		system := mailbox.NewSystem(mailbox.Config{Limit: 16, Workers: 1, Fail: fail, Failed: ReadOnly})
+		remote, err := record.Encode(&record.Bundle{Node: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		owner := &collector{}
+		to := spawn(t, system, "owner", owner)
+		log, err := New(Config{
+			Journal: &fakeJournal{record: remote, records: 2 * ReplicationWindow}, Random: bytes.NewReader(make([]byte, 8)), Clock: time.Now,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := newFollower(log.Shared, &log.token, 1, fail)
+		f.start(to)
+		synctest.Wait()
+		if len(owner.delivered) != ReplicationWindow {
+			t.Fatalf("%d were delivered, want %d", len(owner.delivered), ReplicationWindow)
+		}
+		applied := owner.delivered[:10]
+		owner.delivered = owner.delivered[10:]
+		for _, m := range applied {
+			m.Window.Release()
+		}
+		synctest.Wait()
+		if n := len(owner.delivered); n != ReplicationWindow || owner.delivered[n-1].Sequence != ReplicationWindow+10 {
+			t.Errorf("%d wait, up to record %d", n, owner.delivered[n-1].Sequence)
+		}
+		f.stop()
+		to.Stop()
+		system.Close()
 	})
 }

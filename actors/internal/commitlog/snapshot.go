@@ -3,89 +3,133 @@ package commitlog
 import (
 	"errors"
 	"io"
-	"sync"
 	"sync/atomic"
+	"time"
 
+	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/wal"
 )
 
-// StateSnapshot is the state of all owners after one record of the journal: the journal actor sends each owner its
-// share behind the last commit up to that record and before the next one.
+// StateSnapshot is the state of all owners after one record of the journal.
 type StateSnapshot struct {
 	Sequence   uint64
 	Currencies []*engine.CurrencySnapshot
-	Full       bool       // accounts and registry as well
-	Accounts   [][][]byte // of each shard its accounts, as record.AccountParts takes them apart
+	Full       bool       // with accounts and registry
+	Accounts   [][][]byte // by shard, each as for record.SplitAccount
 	Registry   RegistrySnapshot
-	Done       func(*StateSnapshot) // called once, when the last share is there or settled
+	Done       func(*StateSnapshot) // called once, after the last part
 
-	Pending atomic.Int64
+	Pending atomic.Int64 // parts
 	Err     atomic.Pointer[engine.Error]
 }
 
-// SnapshotRequest is the part of a cut that one owner has: a currency's board, a shard's accounts, the state of one of them, or the registry. Currencies
-// go on at once: what they hand over is immutable.
+// RegistrySnapshot is the part of the registrar.
+type RegistrySnapshot struct {
+	Registry  account.RegistrySnapshot
+	KeyPolicy account.KeyPolicy
+	Steady    time.Duration // not before any event of the snapshot
+}
+
+// SnapshotRequest asks an owner for its part. The part is immutable, so the owner continues at once.
 type SnapshotRequest struct {
 	mailbox.OneWay
 	Snapshot        *StateSnapshot
-	Index, Position int
+	Index, Position int // of the owner; of an account in its shard
 }
 
-// SetCurrency is for the actor of a currency.
-func (s *SnapshotRequest) SetCurrency(board *engine.CurrencySnapshot) {
-	s.Snapshot.Currencies[s.Index] = board
+// SetCurrency is called by a currency.
+func (s *SnapshotRequest) SetCurrency(state *engine.CurrencySnapshot) {
+	s.Snapshot.Currencies[s.Index] = state
 	s.Snapshot.PartDone()
 }
 
-// SetAccount is for one account, with its state as record.SplitAccount takes it apart.
+// SetAccount is called by an account, with its state as for record.SplitAccount.
 func (s *SnapshotRequest) SetAccount(state []byte) {
 	s.Snapshot.Accounts[s.Index][s.Position] = state
 	s.Snapshot.PartDone()
 }
 
-// SetRegistry is for the registrar.
+// SetRegistry is called by the registrar.
 func (s *SnapshotRequest) SetRegistry(registry RegistrySnapshot) {
 	s.Snapshot.Registry = registry
 	s.Snapshot.PartDone()
 }
 
-// Reject gives up a cut of which an owner has stopped.
+// Reject fails the snapshot, because an owner has stopped.
 func (s *SnapshotRequest) Reject(why *engine.Error) {
 	s.Snapshot.Err.Store(why)
 	s.Snapshot.PartDone()
 }
 
-// PartDone counts a share that is there, or given up; behind the last one Done is called.
+// PartDone counts a part that is set or failed, and calls Done after the last one.
 func (c *StateSnapshot) PartDone() {
 	if c.Pending.Add(-1) == 0 {
 		c.Done(c)
 	}
 }
 
-// snapshotQuestion asks for a cut at the present end of the journal.
+// Write encodes a full snapshot.
+func (c *StateSnapshot) Write(to io.Writer) error {
+	w := record.NewSnapshotWriter(to)
+	for _, currency := range c.Currencies {
+		w.Currency(currency.Saved())
+	}
+	for _, accounts := range c.Accounts {
+		w.Accounts(func(yield func([]byte) bool) {
+			for _, account := range accounts {
+				if state, _ := record.SplitAccount(account); !yield(state) {
+					return
+				}
+			}
+		})
+	}
+	if c.Full {
+		w.Registry(&c.Registry.Registry, c.Registry.KeyPolicy, c.Registry.Steady)
+	}
+	return w.End()
+}
+
+// accountBytes is the size of all accounts.
+func (c *StateSnapshot) accountBytes() int64 {
+	total := int64(0)
+	for _, accounts := range c.Accounts {
+		for _, account := range accounts {
+			total += int64(len(account))
+		}
+	}
+	return total
+}
+
+// snapshotQuestion asks for the state at the present end of the journal, without accounts.
 type snapshotQuestion = mailbox.Question[struct{}, *StateSnapshot]
 
-// requestParts sends every owner its share.
+// requestParts asks every owner for its part.
 func (j *Actor) requestParts(c *StateSnapshot) {
-	c.Currencies = make([]*engine.CurrencySnapshot, len(j.Currencies))
-	c.Pending.Store(int64(len(j.Currencies)) + 1)
-	for i, owner := range j.Currencies {
+	c.Currencies = make([]*engine.CurrencySnapshot, len(j.currencies))
+	c.Pending.Store(int64(len(j.currencies)) + 1)
+	for i, owner := range j.currencies {
 		owner.Send(&SnapshotRequest{Snapshot: c, Index: i})
 	}
 	if c.Full {
-		j.requestAccounts(c)
+		c.Accounts = make([][][]byte, len(j.shards))
+		c.Pending.Add(int64(len(j.shards)) + 1)
+		for i, shard := range j.shards {
+			shard.Send(&SnapshotRequest{Snapshot: c, Index: i})
+		}
+		j.registry.Send(&SnapshotRequest{Snapshot: c})
 	}
 	c.PartDone()
 }
 
-// answerQuestions gives everybody who waits the same cut.
+// answerQuestions answers all questions with one snapshot.
 func (j *Actor) answerQuestions() {
-	askers := j.questions
+	questions := j.questions
 	j.questions = nil
-	j.requestParts(&StateSnapshot{Sequence: j.Last, Done: func(c *StateSnapshot) {
-		for _, q := range askers {
+	j.requestParts(&StateSnapshot{Sequence: j.last, Done: func(c *StateSnapshot) {
+		for _, q := range questions {
 			if err := c.Err.Load(); err != nil {
 				q.Reject(err)
 				continue
@@ -95,147 +139,117 @@ func (j *Actor) answerQuestions() {
 	}})
 }
 
-// SnapshotPlan is the journal actor's view of snapshots: when the next one is due.
-type SnapshotPlan struct {
-	Writer     *SnapshotWriter
-	RecordsMax int
-	BytesMax   int64
+const (
+	// accountsFraction bounds the share of snapshots in all writing: records of a fraction of the accounts' size must
+	// come before the next one. A million accounts are as large as the records of hours.
+	accountsFraction = 4
+	// overdueSnapshots is the number of snapshots that can be due before a missing one is reported.
+	overdueSnapshots = 4
+	// snapshotSpaceMin is the least free space for the retry of a failed snapshot.
+	snapshotSpaceMin = 1 << 20
+)
 
-	Last             uint64 // sequence of the newest one
-	Records          int    // appended since
-	Bytes            int64
-	AccountBytes     int64 // bytes of all accounts in it
-	Running          bool
-	final            bool   // Close wants one
-	finalTried       bool   // and got one, or an error
-	retry            bool   // one that failed is tried again
-	UncoveredRecords int    // records since the newest one
-	UncoveredBytes   int64  // bytes of them
-	dropBefore       uint64 // records before this one can go
+// snapshotPlan decides when the next snapshot is due.
+type snapshotPlan struct {
+	recordsMax int
+	bytesMax   int64
+
+	last             uint64 // sequence of the newest one
+	records          int    // since the last attempt
+	bytes            int64
+	uncoveredRecords int // since the newest one
+	uncoveredBytes   int64
+	accountBytes     int64 // of the accounts in it
+	running          bool
+	final            bool   // Finish wants one
+	finalTried       bool   // that was begun
+	retry            bool   // a failed one
+	dropBefore       uint64 // records that can be dropped; 0 = none
 }
 
-// Count notes records that no snapshot has.
-func (p *SnapshotPlan) Count(records, bytes int) {
-	p.Records += records
-	p.Bytes += int64(bytes)
-	p.UncoveredRecords += records
-	p.UncoveredBytes += int64(bytes)
+func (p *snapshotPlan) count(records, bytes int) {
+	p.records += records
+	p.bytes += int64(bytes)
+	p.uncoveredRecords += records
+	p.uncoveredBytes += int64(bytes)
 }
 
-// Late reports that records have come for several snapshots, and none was written.
-func (p *SnapshotPlan) Late() bool {
-	many := p.UncoveredRecords >= overdueSnapshots*p.RecordsMax && p.UncoveredBytes >= p.AccountBytes
-	return many || p.UncoveredBytes >= overdueSnapshots*p.BytesMax
+// late reports that several snapshots were due and none was written.
+func (p *snapshotPlan) late() bool {
+	many := p.uncoveredRecords >= overdueSnapshots*p.recordsMax && p.uncoveredBytes >= p.accountBytes
+	return many || p.uncoveredBytes >= overdueSnapshots*p.bytesMax
 }
 
-// accountsFraction is how large a part of all accounts the records since the last snapshot are at least: with a
-// million accounts a snapshot is as long as hours of records.
-const accountsFraction = 4
-
-func (p *SnapshotPlan) due() bool {
-	many := p.Records >= p.RecordsMax && p.Bytes >= p.AccountBytes/accountsFraction
-	return !p.Running && (many || p.Bytes >= p.BytesMax || p.final || p.retry)
+func (p *snapshotPlan) due() bool {
+	many := p.records >= p.recordsMax && p.bytes >= p.accountBytes/accountsFraction
+	return !p.running && (many || p.bytes >= p.bytesMax || p.final || p.retry)
 }
 
-// begin reports whether there is something new to keep at the end of the journal.
-func (p *SnapshotPlan) begin(end uint64) bool {
-	p.Records, p.Bytes, p.final, p.retry = 0, 0, false, false
-	p.Running = end > p.Last
-	return p.Running
+// begin reports whether there is anything new to save.
+func (p *snapshotPlan) begin(end uint64) bool {
+	p.records, p.bytes, p.final, p.retry = 0, 0, false, false
+	p.running = end > p.last
+	return p.running
 }
 
-// snapshotWritten is the outcome of a snapshot.
+// snapshotWritten is the result of a snapshot.
 type snapshotWritten struct {
 	mailbox.OneWay
-	Sequence     uint64
-	AccountBytes int64 // bytes of all accounts in it
-	writtenBytes int64 // bytes, whole or not
-	Err          error
+	sequence     uint64
+	accountBytes int64
+	writtenBytes int64 // also of an incomplete one
+	err          error
 }
 
-// retrySnapshot tells that there is space for a snapshot that failed.
+// retrySnapshot tells the Actor that there is space for a failed snapshot.
 type retrySnapshot struct{ mailbox.OneWay }
 
-// snapshotWritten makes room after a snapshot. One that failed costs only room: the log has everything.
+// snapshotWritten drops old records after a snapshot. After a failed one the log continues: it has all records.
 func (j *Actor) snapshotWritten(m *snapshotWritten) {
-	j.Snapshot.Running = false
+	p, health := &j.snapshot, j.log.Health
+	p.running = false
 	switch {
-	case m.Err == nil:
-		j.Snapshot.UncoveredRecords, j.Snapshot.UncoveredBytes = j.Snapshot.Records, j.Snapshot.Bytes
-		j.Health.failing.Clear()
-		j.Health.late.Clear()
-		j.Snapshot.Last, j.Snapshot.dropBefore, j.Snapshot.AccountBytes = m.Sequence, m.Sequence+1, m.AccountBytes
-	case errors.Is(m.Err, wal.ErrPoisoned):
-		j.stop(writeError(m.Err))
-		j.Fail(m.Err)
+	case m.err == nil:
+		p.uncoveredRecords, p.uncoveredBytes = p.records, p.bytes
+		p.last, p.dropBefore, p.accountBytes = m.sequence, m.sequence+1, m.accountBytes
+		health.failing.Clear()
+		health.late.Clear()
+	case errors.Is(m.err, wal.ErrPoisoned):
+		j.failStop(m.err)
 	default:
-		j.Health.failing.Begin(j.Health.Clock())
-		j.Health.retryBytes.Store(max(snapshotSpaceMin, 2*m.writtenBytes))
-		j.Logger.Error("snapshot not taken, the log goes on without it", "sequence", m.Sequence, "cause", m.Err.Error())
+		health.failing.Begin(health.Clock())
+		health.retryBytes.Store(max(snapshotSpaceMin, 2*m.writtenBytes))
+		j.log.Logger.Error("snapshot failed, the log continues without it", "sequence", m.sequence, "cause", m.err.Error())
 	}
 }
 
-// snapshotSpaceMin is the least space for which a snapshot that failed waits; then it waits for twice what it had written.
-const snapshotSpaceMin = 1 << 20
-
-// Writer is the goroutine that encodes and writes snapshots while everything else goes on.
-type SnapshotWriter struct {
-	journal   Journal
-	snapshots chan *StateSnapshot // one place: there is one snapshot at a time
-	done      sync.WaitGroup
-	to        *mailbox.Ref
+// WriteSnapshot encodes and writes a full snapshot while commits continue. There is one at a time.
+func (l *Log) WriteSnapshot(c *StateSnapshot) {
+	l.snapshots.submit(func() { l.Ref.Send(l.writeSnapshot(c)) })
 }
 
-// NewSnapshotWriter keeps nothing before Start.
-func NewSnapshotWriter(journal Journal) *SnapshotWriter {
-	return &SnapshotWriter{journal: journal, snapshots: make(chan *StateSnapshot, 1)}
-}
-
-// Start lets it work and report to the journal actor.
-func (k *SnapshotWriter) Start(to *mailbox.Ref) {
-	k.to = to
-	k.done.Add(1)
-	go k.run()
-}
-
-// Submit hands it a whole cut. There is at most one at a time.
-func (k *SnapshotWriter) Submit(c *StateSnapshot) { k.snapshots <- c }
-
-func (k *SnapshotWriter) run() {
-	defer k.done.Done()
-	for c := range k.snapshots {
-		k.to.Send(k.Write(c))
-	}
-}
-
-// Write writes a whole cut. Into one that failed owners may still be writing: it is not looked at.
-func (k *SnapshotWriter) Write(c *StateSnapshot) *snapshotWritten {
+// writeSnapshot does not read the parts of a failed snapshot: owners may still be setting them.
+func (l *Log) writeSnapshot(c *StateSnapshot) *snapshotWritten {
 	if why := c.Err.Load(); why != nil {
-		return &snapshotWritten{Sequence: c.Sequence, Err: why}
+		return &snapshotWritten{sequence: c.Sequence, err: why}
 	}
 	counting := countingWriter{}
-	err := k.journal.WriteSnapshot(c.Sequence, func(w io.Writer) error {
+	err := l.Journal.WriteSnapshot(c.Sequence, func(w io.Writer) error {
 		counting = countingWriter{to: w}
 		return c.Write(&counting)
 	})
-	return &snapshotWritten{Sequence: c.Sequence, AccountBytes: c.accountBytes(), writtenBytes: counting.written, Err: err}
+	return &snapshotWritten{sequence: c.Sequence, accountBytes: c.accountBytes(), writtenBytes: counting.written, err: err}
 }
 
-// countingWriter counts what goes through it.
+// countingWriter counts the bytes written.
 type countingWriter struct {
 	to      io.Writer
 	written int64
 }
 
-// Write is io.Writer.
+// Write implements io.Writer.
 func (w *countingWriter) Write(p []byte) (int, error) {
 	n, err := w.to.Write(p)
 	w.written += int64(n)
 	return n, err
-}
-
-// Stop waits for the snapshot that is being written.
-func (k *SnapshotWriter) Stop() {
-	close(k.snapshots)
-	k.done.Wait()
 }

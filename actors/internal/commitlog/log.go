@@ -1,0 +1,146 @@
+package commitlog
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/tasard/tasard/actors/mailbox"
+)
+
+// Config configures a Log.
+type Config struct {
+	Journal Journal
+	Clock   func() time.Time
+	Steady  func() time.Duration // nil: Clock is steady
+	Random  io.Reader            // used only with a SharedJournal
+	OnTick  func()               // called every CheckInterval while the log is idle
+	Fail    func(error)          // stops the node
+	Logger  *slog.Logger
+
+	// A snapshot is due after so many records, unless the accounts are much larger, or after so many bytes.
+	SnapshotRecords int
+	SnapshotBytes   int64
+}
+
+// Position is the end of a journal after its replay.
+type Position struct {
+	Last, Snapshot uint64 // sequences of the last record and of the newest snapshot
+	Records        int    // after the snapshot
+	Bytes          int64  // of them
+}
+
+// Log is a journal with the actor that orders its records and the goroutines that do its slow work. Its life is New,
+// Spawn, AddCurrency and SetAccounts, Start, NodeStopping, Finish, Stop, Close. Close alone is enough before Start.
+type Log struct {
+	Config
+	Health *Health
+	Shared SharedJournal // nil if no other node writes the journal
+	Ref    *mailbox.Ref  // the Actor's, after Spawn
+
+	actor     *Actor
+	writer    *worker // appends and drops
+	snapshots *worker
+	follower  *follower     // nil without other nodes
+	token     atomic.Uint64 // of the newest offered bundle
+}
+
+// New prepares a log. It starts nothing.
+func New(c Config) (*Log, error) {
+	l := &Log{Config: c, Health: newHealth(c.Clock, c.Steady), writer: newWorker(), snapshots: newWorker()}
+	l.Shared, _ = c.Journal.(SharedJournal)
+	if l.Shared == nil {
+		return l, nil
+	}
+	// A random start: bundles that an earlier process of this node offered must not be taken for those of this one.
+	var token [8]byte
+	if _, err := io.ReadFull(c.Random, token[:]); err != nil {
+		return nil, fmt.Errorf("read random bytes: %w", err)
+	}
+	l.token.Store(binary.LittleEndian.Uint64(token[:]))
+	return l, nil
+}
+
+// Spawn creates the Actor, for a journal that was replayed up to the position.
+func (l *Log) Spawn(actors *mailbox.System, kind *mailbox.Kind, p Position) (err error) {
+	l.newActor(p)
+	l.Ref, err = actors.Spawn("journal", kind, l.actor)
+	return err
+}
+
+func (l *Log) newActor(p Position) {
+	l.actor = &Actor{log: l, last: p.Last, snapshot: snapshotPlan{
+		recordsMax: l.SnapshotRecords, bytesMax: l.SnapshotBytes, last: p.Snapshot,
+		records: p.Records, bytes: p.Bytes, uncoveredRecords: p.Records, uncoveredBytes: p.Bytes,
+	}}
+	if l.Shared != nil {
+		l.actor.replication = &replication{journal: l.Shared, token: &l.token, currencies: map[string]*mailbox.Ref{}, sent: map[*mailbox.Ref]uint64{}}
+	}
+	l.Health.Sequence.Store(p.Last)
+}
+
+// AddCurrency adds the owner of a currency. It must be called before Start.
+func (l *Log) AddCurrency(code string, owner *mailbox.Ref) {
+	l.actor.currencies = append(l.actor.currencies, owner)
+	if l.actor.replication != nil {
+		l.actor.replication.currencies[code] = owner
+	}
+}
+
+// SetAccounts sets the owners of accounts, the owner of the registry and the approximate size of all accounts. It
+// must be called before Start.
+func (l *Log) SetAccounts(shards []*mailbox.Ref, registry *mailbox.Ref, bytes int64) {
+	l.actor.shards, l.actor.registry, l.actor.snapshot.accountBytes = shards, registry, bytes
+}
+
+// Start starts the goroutines of the log.
+func (l *Log) Start() {
+	l.writer.start(l.tick)
+	l.snapshots.start(nil)
+	if l.Shared != nil {
+		l.follower = newFollower(l.Shared, &l.token, len(l.actor.shards), l.Fail)
+		l.follower.start(l.Ref)
+	}
+}
+
+// NodeStopping makes changes fail that no majority can decide.
+func (l *Log) NodeStopping() {
+	if l.Shared != nil {
+		l.Ref.Send(&nodeStopping{})
+	}
+}
+
+// Finish waits until everything is written and a last snapshot is taken, and ends the follower.
+func (l *Log) Finish(timeout time.Duration) error {
+	last := mailbox.NewQuestion[struct{}, struct{}](struct{}{})
+	l.Ref.Send(last)
+	_, err := last.Wait(timeout)
+	if l.follower != nil {
+		l.follower.stop()
+	}
+	return err
+}
+
+// Stop stops the Actor and waits for its goroutines. An append to a SharedJournal ends only with Close.
+func (l *Log) Stop() {
+	l.Ref.Stop()
+	if l.Shared == nil {
+		l.writer.stop()
+	}
+	l.snapshots.stop()
+}
+
+// Close closes the journal.
+func (l *Log) Close() error {
+	err := l.Journal.Close()
+	if l.Shared != nil {
+		l.writer.stop()
+	}
+	if err != nil {
+		return fmt.Errorf("close journal: %w", err)
+	}
+	return nil
+}
