@@ -7,11 +7,11 @@ import (
 	"math"
 )
 
-// systemClock knows nothing here.
+// systemClock reports an unknown clock.
 func systemClock() clockState { return clockState{} }
 
 // fileSystemOf knows nothing here; a node looks at the free space by itself.
-func placeOf(string) (place, error) { return place{free: math.MaxUint64}, nil }
+func fileSystemOf(string) (fileSystem, error) { return fileSystem{free: math.MaxUint64}, nil }
 
-// ownersOf knows nothing here.
+// ownersOf reports unknown users.
 func ownersOf(fs.FileInfo) (owner, user int, known bool) { return 0, 0, false }

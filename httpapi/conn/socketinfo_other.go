@@ -7,13 +7,14 @@ import (
 	"time"
 )
 
-// socketInfo is known on Linux alone. Elsewhere nothing is ever late: what bounds a node there are the caps of connections and mailboxes.
-type socketAge struct{}
+// socketInfo is only known on Linux. On other systems no request counts as late; the limits of connections and mailboxes
+// bound the load.
+type socketInfo struct{}
 
-func newSocketAge(*net.TCPConn) *socketAge { return nil }
+func newSocketInfo(*net.TCPConn) *socketInfo { return nil }
 
-func (*socketAge) get() time.Duration { return 0 }
+func (*socketInfo) queueAge() time.Duration { return 0 }
 
-func (*socketAge) pending() bool { return false }
+func (*socketInfo) pending() bool { return false }
 
-func (*socketAge) take([]byte) int { return 0 }
+func (*socketInfo) recvNow([]byte) int { return 0 }

@@ -7,5 +7,5 @@ import (
 	"net"
 )
 
-// dropNewSYNs can't be done here.
-func deafen(net.Listener) error { return errors.ErrUnsupported }
+// dropNewSYNs is not supported on this system.
+func dropNewSYNs(net.Listener) error { return errors.ErrUnsupported }
