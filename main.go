@@ -1,9 +1,8 @@
-// Command tasard is the Dominican exchange-rate node: it collects what
-// Dominican institutions publish, keeps every current rate in memory, writes
-// each fact to a log before it counts, and answers /v1 over HTTP.
+// Command tasard is the Dominican exchange-rate node: it collects the rates that
+// Dominican institutions publish, keeps current rates in memory, writes every
+// change to a log before it takes effect, and serves /v1 over HTTP.
 //
-// This file gives the process its signals and its exit code. The commands are
-// in cmd.
+// This file connects signals and exit code; the commands are in package cmd.
 package main
 
 import (

@@ -20,10 +20,10 @@ import (
 	"github.com/tasard/tasard/cmd/sources"
 )
 
-// commands are the command tree of a process.
+// commands builds and runs the command tree of a process.
 type commands struct{ *process.Process }
 
-// run carries out the command that the arguments name and returns the exit code. When ctx ends, commands stop in order.
+// run runs the command that the arguments name and returns the exit code. When ctx ends, commands stop in order.
 func (p *commands) run(ctx context.Context) int {
 	stdout := &terminal.ErrWriter{W: p.Stdout}
 	p.Stdout = stdout
@@ -42,7 +42,7 @@ func (p *commands) run(ctx context.Context) int {
 	return exit.Code(err)
 }
 
-// newRoot is the whole tree.
+// newRoot returns the whole command tree.
 func (p *commands) newRoot() *cobra.Command {
 	version := false
 	root := command.Spec{
@@ -88,10 +88,10 @@ file. Unknown ones are errors.
 	return root
 }
 
-// unknownCommand is the error for arguments that name no command. The library would see a wrong flag first.
+// unknownCommand returns an error for arguments that name no command. Without it cobra reports a wrong flag first.
 func unknownCommand(root *cobra.Command, args []string) error {
 	root.InitDefaultHelpCmd()
-	found, rest, _ := root.Find(args) // its error is the one that is made here, in other words
+	found, rest, _ := root.Find(args) // its error is rewritten here
 	if !found.HasSubCommands() || len(rest) == 0 || strings.HasPrefix(rest[0], "-") {
 		return nil
 	}
@@ -103,7 +103,7 @@ func unknownCommand(root *cobra.Command, args []string) error {
 		found.CommandPath()+" "+rest[0], setting.DidYouMean(rest[0], names), found.CommandPath())
 }
 
-// newHelp is the help command of the library with our own error for what it does not know.
+// newHelp returns cobra's help command with our error for unknown commands, and with the topics.
 func newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:     "help [command]",
@@ -114,14 +114,14 @@ func newHelp() *cobra.Command {
 			if err := unknownCommand(cmd.Root(), args); err != nil {
 				return err
 			}
-			found, _, _ := cmd.Root().Find(args) // unknownCommand has seen its error
+			found, _, _ := cmd.Root().Find(args) // unknownCommand has checked it
 			found.InitDefaultHelpFlag()
 			return found.Help()
 		},
 	}
 }
 
-// flagError puts the library's errors about flags into our words.
+// flagError rewrites cobra's errors about flags.
 func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var missing *pflag.ValueRequiredError

@@ -16,7 +16,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// shells are those for which there is a script, with the line that loads it.
+// shells returns the supported shells.
 func shells() []string { return []string{"bash", "zsh", "fish", "powershell"} }
 
 func (p *commands) newCompletion() (cmd *cobra.Command) {
@@ -52,7 +52,7 @@ func checkShellArgument(_ *cobra.Command, args []string) error {
 	return exit.Errorf(exit.Usage, "tasard completion: want one of %s, found %s", strings.Join(shells(), ", "), found)
 }
 
-// writeCompletionScript is the library's, which calls the hidden command of the library for what it does not know.
+// writeCompletionScript writes cobra's script, which calls cobra's hidden completion command.
 func writeCompletionScript(root *cobra.Command, shell string, out io.Writer) error {
 	switch shell {
 	case "bash":
@@ -65,19 +65,19 @@ func writeCompletionScript(root *cobra.Command, shell string, out io.Writer) err
 	return root.GenPowerShellCompletionWithDesc(out)
 }
 
-// isCompletionRequest reports that the arguments are a question of a script: a command of the library answers it.
+// isCompletionRequest reports whether a completion script runs the program: cobra answers it.
 func isCompletionRequest(args []string) bool {
 	return len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd)
 }
 
-// registerCompletions says for every command what may stand behind it, from the words of its Use, and for every flag what it may be, from the kind
-// of its value: a new one needs nothing but its name.
+// registerCompletions registers completion functions for cmd and the commands below it: for arguments from the words
+// of Use, for flags from the kind of their value.
 func registerCompletions(cmd *cobra.Command) {
 	if cmd.ValidArgsFunction == nil && len(cmd.ValidArgs) == 0 && !cmd.HasSubCommands() {
 		cmd.ValidArgsFunction = completeArguments(cmd)
 	}
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
-		// Its only errors are a flag that is not there, and one that has a function already.
+		// It fails only for an unknown flag, or one that has a function already.
 		_ = cmd.RegisterFlagCompletionFunc(flag.Name, completeValue(flag))
 	})
 	for _, child := range cmd.Commands() {
@@ -85,13 +85,14 @@ func registerCompletions(cmd *cobra.Command) {
 	}
 }
 
-// completeArguments completes the words in capitals of a Use, in their order; the last one again where it may be repeated.
+// completeArguments completes the words in capitals of Use, in their order; the last one again where it may be
+// repeated.
 func completeArguments(cmd *cobra.Command) cobra.CompletionFunc {
 	var kinds []string
 	repeated := strings.Contains(cmd.Use, "...")
 	for _, word := range strings.Fields(cmd.Use)[1:] {
 		if strings.HasPrefix(word, "--") {
-			kinds = append(kinds, "") // what follows is its value
+			kinds = append(kinds, "") // the next word is its value
 			continue
 		}
 		if len(kinds) > 0 && kinds[len(kinds)-1] == "" {
@@ -112,7 +113,7 @@ func completeArguments(cmd *cobra.Command) cobra.CompletionFunc {
 	}
 }
 
-// completeValue completes the value of a flag. The name in its usage says more than its type.
+// completeValue completes the value of a flag. The name in its usage is more specific than its type.
 func completeValue(flag *pflag.Flag) cobra.CompletionFunc {
 	kind, _ := pflag.UnquoteUsage(flag)
 	if strings.Contains(flag.Value.Type(), "|") {
@@ -127,7 +128,8 @@ func completeValue(flag *pflag.Flag) cobra.CompletionFunc {
 	}
 }
 
-// completionsOfKind are the texts of a kind: the program's own lists, without any file or node.
+// completionsOfKind returns the values of a kind from the program's own lists, without reading a file or asking a
+// node.
 func completionsOfKind(kind string) (texts []cobra.Completion, directive cobra.ShellCompDirective) {
 	catalogue := engine.DefaultCatalogue()
 	directive = cobra.ShellCompDirectiveNoFileComp

@@ -78,17 +78,17 @@ there is none.`,
 	return cmd
 }
 
-// A shown setting is one of serve as it is in force.
+// resolvedSetting is a setting of serve with its effective value.
 type resolvedSetting struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 	From  string `json:"from"` // a flag, a variable, FILE:LINE, or default
 	Set   bool   `json:"set"`
 
-	redacted bool // a password was left out
+	redacted bool // // a password was removed
 }
 
-// resolvedSettings are the settings of a command by name, with where they come from.
+// resolvedSettings returns the settings of a command by name, with their origins.
 func resolvedSettings(flags *pflag.FlagSet) []resolvedSetting {
 	var all []resolvedSetting
 	flags.VisitAll(func(flag *pflag.Flag) {
@@ -118,7 +118,7 @@ func countSet(flags *pflag.FlagSet) (count int) {
 	return count
 }
 
-// redactPassword leaves out who logs in, where a value is an address that says it.
+// redactPassword replaces user and password in an address.
 func redactPassword(text string) string {
 	address, err := url.Parse(text)
 	if err != nil || address.User == nil {
@@ -144,7 +144,7 @@ func printSettings(out io.Writer, settings []resolvedSetting, format string) err
 	return table.Flush()
 }
 
-// printTOML prints a configuration file. What has no value, and what had its password taken out, is a remark.
+// printTOML prints a configuration file. Settings without a value, or with a removed password, are comments.
 func printTOML(out io.Writer, settings []resolvedSetting) error {
 	for _, one := range settings {
 		var value any = one.Value

@@ -35,7 +35,7 @@ const (
 	demoStepDefault  = 5 * time.Second
 	demoStepMin      = time.Second
 	demoStepMax      = time.Hour
-	demoPollInterval = 10 * time.Millisecond // between two looks at whether all sources were asked
+	demoPollInterval = 10 * time.Millisecond // between two looks at whether all sources have been fetched
 	demoPollsMax     = 300
 )
 
@@ -50,7 +50,7 @@ type demoOptions struct {
 	market       *simulated.Market
 }
 
-// injectedFault is a fault that the user wants to watch.
+// injectedFault is a fault of a source from --break.
 type injectedFault struct {
 	source string
 	fault  simulated.Fault
@@ -87,7 +87,7 @@ Without --data everything is gone when it ends, with SIGINT, SIGTERM, SIGHUP, or
 		},
 		Flags: func(flags *pflag.FlagSet) {
 			flags.Var(faultsValue(&o.faults), "break", "let a source go wrong: its id and a fault, such as bhd-site=zeros; may be repeated")
-			// No setting: a variable that is meant for serve must not fill its directory with made-up rates.
+			// Not a setting: a variable meant for serve must not fill its directory with made-up rates.
 			flags.Var(setting.Path(&c.Dir, "DIR"), "data", "keep the data in `DIR`; by default in a temporary directory")
 		},
 		Run: func(ctx context.Context, _ []string) error { return p.demo(ctx, &o, cmd.Flags().Changed("listen")) },
@@ -95,7 +95,8 @@ Without --data everything is gone when it ends, with SIGINT, SIGTERM, SIGHUP, or
 	return cmd
 }
 
-// demo runs until ctx ends. Without a choice of the user's it takes another port when the default one is taken.
+// demo runs until ctx ends. When the default port is taken, it listens on a free one; chosen says that the user
+// chose the address.
 func (p *commands) demo(ctx context.Context, o *demoOptions, chosen bool) (err error) {
 	log := p.Logger(o.log)
 	ctx, end := p.demoContext(ctx)
@@ -137,7 +138,7 @@ func (p *commands) demo(ctx context.Context, o *demoOptions, chosen bool) (err e
 	return errors.Join(err, n.Close(ctx))
 }
 
-// demoListener listens on the address, or on any free port when the address is the default one and is taken.
+// demoListener listens on the address, or on a free port when the address is the default one and is taken.
 func demoListener(address string, chosen bool) (net.Listener, string, error) {
 	listener, err := node.Listen(address, "HTTP.Listen")
 	if !chosen && errors.Is(err, syscall.EADDRINUSE) {
@@ -147,13 +148,12 @@ func demoListener(address string, chosen bool) (net.Listener, string, error) {
 	return listener, "", err
 }
 
-// demoReference is the sources of the program as simulated ones, so that every rate says what it is.
+// demoReference returns the built-in sources as simulated ones, so that every rate says that it is made up.
 func demoReference() (node.ReferenceData, error) {
 	return node.NewReferenceData(engine.DefaultCatalogue(), simulated.Definitions(source.DefaultSet()))
 }
 
-// startSite starts the simulated institutions, with the faults that the user asked for, and leads every request of this process
-// to them.
+// startSite starts the simulated sites with the injected faults, and directs every request of this process to them.
 func (p *commands) startSite(o *demoOptions) (*simulated.Site, error) {
 	site := simulated.NewSite(o.market)
 	for _, wish := range o.faults {
@@ -168,7 +168,7 @@ func (p *commands) startSite(o *demoOptions) (*simulated.Site, error) {
 	return site, nil
 }
 
-// runDemo fills the node with the past, says what there is to see, and then publishes until the end.
+// runDemo fills the node with history, prints commands to try, and publishes until ctx ends.
 func (p *commands) runDemo(ctx context.Context, n *node.Node, o *demoOptions, log *slog.Logger) error {
 	if ready, err := await(ctx, n, n.Ready()); !ready {
 		return err
@@ -182,7 +182,7 @@ func (p *commands) runDemo(ctx context.Context, n *node.Node, o *demoOptions, lo
 	}
 	began := p.Clock()
 	today := engine.DateOf(began)
-	newest := engine.DateOf(began.Add(-simulated.HistoryHour * time.Hour)) // whose publication is past: a source that fails now has good rates of then
+	newest := engine.DateOf(began.Add(-simulated.HistoryHour * time.Hour)) // already published: a source that fails now still has rates of that day
 	taken, err := publish(n, o.market.History(max(last, today.AddDays(-o.days))+1, newest))
 	if err != nil {
 		return err
@@ -201,7 +201,8 @@ func (p *commands) runDemo(ctx context.Context, n *node.Node, o *demoOptions, lo
 	return p.advanceMarket(ctx, n, o, log)
 }
 
-// awaitFirstFetch waits until every source was asked, or long enough: a fault may hang.
+// awaitFirstFetch waits until every source has been fetched. It stops waiting after some seconds, because a fault
+// may hang.
 func (p *commands) awaitFirstFetch(ctx context.Context, n *node.Node) (bool, error) {
 	ticker := time.NewTicker(demoPollInterval)
 	defer ticker.Stop()
@@ -216,14 +217,14 @@ func (p *commands) awaitFirstFetch(ctx context.Context, n *node.Node) (bool, err
 	return true, nil
 }
 
-// allFetched reports that every source was asked, by this process or the one before.
+// allFetched reports whether every source was fetched, by this process or an earlier one.
 func allFetched(sources []collectors.Health) bool {
 	return !slices.ContainsFunc(sources, func(h collectors.Health) bool {
 		return h.State == collectors.Never && h.LastSlot.IsZero()
 	})
 }
 
-// acceptedCount is how many observations of their newest slots were taken in.
+// acceptedCount returns the number of observations accepted in the newest slots.
 func acceptedCount(sources []collectors.Health) int {
 	sum := 0
 	for i := range sources {
@@ -232,7 +233,7 @@ func acceptedCount(sources []collectors.Health) int {
 	return sum
 }
 
-// advanceMarket moves the market; the collector sees it at its next slot.
+// advanceMarket moves the market every step; the collector fetches it at its next slot.
 func (p *commands) advanceMarket(ctx context.Context, n *node.Node, o *demoOptions, log *slog.Logger) error {
 	ticker := time.NewTicker(o.step)
 	defer ticker.Stop()
@@ -253,8 +254,8 @@ func publish(n *node.Node, refreshes []engine.Refresh) (int, error) {
 	return receipt.Accepted, nil
 }
 
-// lastDemoDay is the newest day of history in the directory, no day when it is empty. A directory with rates that are not
-// made up is refused.
+// lastDemoDay returns the newest day of history in the directory, zero when it is empty. It refuses a directory with
+// real rates.
 func lastDemoDay(ctx context.Context, n *node.Node, data string) (engine.Date, error) {
 	states, err := datadir.States(ctx, n.System())
 	if err != nil {
@@ -274,7 +275,7 @@ func lastDemoDay(ctx context.Context, n *node.Node, data string) (engine.Date, e
 	return last, nil
 }
 
-// describeDemoSources says what is fetched.
+// describeDemoSources describes the simulated sources in one line.
 func describeDemoSources(set *source.Set) string {
 	count, shapes := 0, map[string]bool{}
 	for _, d := range node.DescribeSources(set).Sources {
@@ -289,7 +290,7 @@ func describeDemoSources(set *source.Set) string {
 	return fmt.Sprintf("%d sources in %d shapes are fetched over HTTPS, from simulated sites on this machine", count, len(shapes))
 }
 
-// faultsValue is a source with its fault. Each call adds one.
+// faultsValue is a flag of faults; each use adds one.
 func faultsValue(into *[]injectedFault) pflag.Value {
 	parse := func(text string) ([]injectedFault, error) {
 		name, word, _ := strings.Cut(text, "=")
@@ -308,7 +309,7 @@ func faultsValue(into *[]injectedFault) pflag.Value {
 	})
 }
 
-// printBestRates shows the best rates of the moment.
+// printBestRates prints a table of the current best rates.
 func printBestRates(out io.Writer, n *node.Node) error {
 	table := terminal.NewTable(out, "  DOP for 1\tyou buy at\t\tyou sell at\t\n")
 	for _, currency := range []string{"USD", "EUR", "GBP", "CHF", "CAD"} {
@@ -334,7 +335,7 @@ func printBestRates(out io.Writer, n *node.Node) error {
 	return nil
 }
 
-// exampleCommands are commands that show what a node answers.
+// exampleCommands returns commands that show the node's answers.
 func exampleCommands(program, url, socket string) string {
 	return fmt.Sprintf(`  curl '%[1]s/v1/rates/best?currency=USD&operation=buy&limit=3'
   curl '%[1]s/v1/convert?currency=EUR&operation=sell&amount=250.00&limit=3'

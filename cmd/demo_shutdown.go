@@ -9,25 +9,25 @@ import (
 	"syscall"
 )
 
-// removeTriesMax is how often the removal of a directory is tried in which a node still writes.
+// removeTriesMax is the number of tries to remove a directory while a node still writes to it.
 const removeTriesMax = 10
 
-// demoShutdown watches for all that ends a demo besides its context: a hang-up of the terminal, a reader of its output that has
-// gone, and a second signal, which leaves no directory behind.
+// demoShutdown ends a demo on a hang-up of the terminal, on a closed standard output, and on a second signal, after
+// which no directory is left behind.
 type demoShutdown struct {
-	directory atomic.Pointer[string] // to remove with the second signal, nil = none
-	release   func()                 // ends the watch; a signal has its usual effect again
+	directory atomic.Pointer[string] // removed on the second signal; nil = none
+	release   func()                 // stops watching and restores the default effect of signals
 }
 
-// demoContext is a context that also ends with a hang-up, and when standard output takes no more.
+// demoContext returns a context that also ends with a hang-up, and when standard output is closed.
 func (p *commands) demoContext(ctx context.Context) (context.Context, *demoShutdown) {
 	ctx, cancel := context.WithCancel(ctx)
 	p.Stdout = &cancelingWriter{p.Stdout, cancel}
-	pipes := make(chan os.Signal, 1) // taken so that a write to a closed pipe is an error and no death
+	pipes := make(chan os.Signal, 1) // caught so that a write to a closed pipe fails instead of killing the process
 	signal.Notify(pipes, syscall.SIGPIPE)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
-	if !signal.Ignored(syscall.SIGHUP) { // as nohup asks
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
 		signal.Notify(signals, syscall.SIGHUP)
 	}
 	e, released, watched := &demoShutdown{}, make(chan struct{}), make(chan struct{})
@@ -52,7 +52,7 @@ func (p *commands) demoContext(ctx context.Context) (context.Context, *demoShutd
 	return ctx, e
 }
 
-// abort removes the directory and gives the signal its usual effect.
+// abort removes the directory and sends the signal to the process again, with its default effect.
 func (e *demoShutdown) abort(by os.Signal) {
 	directory := e.directory.Load()
 	for range removeTriesMax {
@@ -62,17 +62,17 @@ func (e *demoShutdown) abort(by os.Signal) {
 	}
 	signal.Reset(by)
 	if number, ok := by.(syscall.Signal); ok {
-		_ = syscall.Kill(os.Getpid(), number) // where it fails the orderly stop goes on
+		_ = syscall.Kill(os.Getpid(), number) // on failure the orderly stop goes on
 	}
 }
 
-// cancelingWriter ends the demo when nothing more can be written.
+// cancelingWriter cancels the context of the demo when a write fails.
 type cancelingWriter struct {
 	to     io.Writer
 	cancel context.CancelFunc
 }
 
-// Write writes, or ends the demo.
+// Write writes, and cancels on an error.
 func (o *cancelingWriter) Write(bytes []byte) (int, error) {
 	n, err := o.to.Write(bytes)
 	if err != nil {

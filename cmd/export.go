@@ -31,7 +31,7 @@ type exportOptions struct {
 	output string // "" = stdout
 }
 
-// What export writes.
+// Values of --what.
 const (
 	exportAll     = "all"
 	exportCurrent = "current"
@@ -71,7 +71,7 @@ tasard backup, which needs no stop.`,
 }
 
 func (p *commands) export(ctx context.Context, o *exportOptions) (err error) {
-	// A file in the place of the directory is told by the start, as other commands tell it.
+	// A file in place of the directory is reported by opening it, as in other commands.
 	if info, err := os.Stat(o.node.Dir); err != nil || info.IsDir() {
 		if err := datadir.RequireLog(o.node.Dir); err != nil {
 			return err
@@ -105,7 +105,7 @@ func writeObservations(out io.Writer, format collectors.Format, observations []c
 	return writer.Flush()
 }
 
-// writeOutput lets write fill a file, which appears under its name only when it is complete; "" is stdout.
+// writeOutput calls write with a file that gets its name only when it is complete; path "" is stdout.
 func writeOutput(stdout io.Writer, path string, write func(io.Writer) error) error {
 	if path == "" {
 		return outputError(write(stdout))
@@ -114,7 +114,7 @@ func writeOutput(stdout io.Writer, path string, write func(io.Writer) error) err
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return outputError(err)
 	}
-	if err == nil && !info.Mode().IsRegular() { // a pipe or a device: there is nothing to replace
+	if err == nil && !info.Mode().IsRegular() { // a pipe or a device can't be replaced
 		file, err := os.OpenFile(path, os.O_WRONLY, 0)
 		if err != nil {
 			return outputError(err)

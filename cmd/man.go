@@ -59,8 +59,7 @@ func (p *commands) man(directory string) error {
 	return manPages(root, header, directory)
 }
 
-// builtAt is when the sources were that the program is built from, so that the same sources give the same pages; the present where it
-// is not known.
+// builtAt returns the commit time of the build, so that the same sources give the same pages, or the current time.
 func (p *commands) builtAt() time.Time {
 	if build, known := debug.ReadBuildInfo(); known {
 		for _, setting := range build.Settings {
@@ -96,7 +95,7 @@ func manPages(cmd *cobra.Command, header doc.GenManHeader, directory string) err
 	return nil
 }
 
-// manPage is one page. header is a copy: the library completes it for the command.
+// manPage returns one page. header is a copy, because cobra completes it for the command.
 func manPage(cmd *cobra.Command, header doc.GenManHeader) ([]byte, error) {
 	cmd.DisableAutoGenTag = true
 	cmd.InitDefaultHelpFlag()
@@ -108,8 +107,8 @@ func manPage(cmd *cobra.Command, header doc.GenManHeader) ([]byte, error) {
 	return page.Bytes(), nil
 }
 
-// manText is a text of the help as the library wants it: what is indented, a table or a command line, stands as it is; everywhere else
-// signs that mean something to it don't.
+// manText converts a help text for cobra's generator: indented lines become literal blocks, and Markdown characters
+// elsewhere are escaped.
 func manText(help string) string {
 	signs := strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "<", `\<`, "`", "\\`", "[", `\[`)
 	var text strings.Builder

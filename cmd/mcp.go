@@ -29,8 +29,8 @@ import (
 
 const (
 	mcpPath          = "/mcp"
-	mcpRetryAfterMax = 10 * time.Second // for the limit of a minute a model does not wait; it is told
-	// Bounds of one connection of --http. Answers wait for the node, and for its Retry-After.
+	mcpRetryAfterMax = 10 * time.Second // a longer Retry-After is reported to the model
+	// Limits of one connection of --http. An answer waits for the node and its Retry-After.
 	mcpReadMax   = 10 * time.Second
 	mcpWriteMax  = 2 * time.Minute
 	mcpHeaderMax = 16 << 10
@@ -42,7 +42,7 @@ type mcpOptions struct {
 	keyFile   string
 	publicURL string
 	listen    string   // "" = standard input and output
-	names     []string // of this server, besides those of the machine
+	names     []string // of this server, in addition to those of the machine
 	log       terminal.LogOptions
 }
 
@@ -71,7 +71,7 @@ need --http-name, the name under which the server is reached; others are refused
 	}.Command(p.Process)
 }
 
-// namesValue is a list of names of hosts. Each call adds to it.
+// namesValue is a list of host names; each use adds to it.
 func namesValue(into *[]string) pflag.Value {
 	name := regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`)
 	parse := func(text string) ([]string, error) {
@@ -87,7 +87,7 @@ func namesValue(into *[]string) pflag.Value {
 	return setting.NewValue(into, "HOST", parse, func(names []string) string { return strings.Join(names, ",") })
 }
 
-// mcp runs until the other side hangs up, or ctx ends.
+// mcp runs until the other side closes the connection, or ctx ends.
 func (p *commands) mcp(ctx context.Context, o *mcpOptions) error {
 	if err := o.check(); err != nil {
 		return err
@@ -106,7 +106,7 @@ func (p *commands) mcp(ctx context.Context, o *mcpOptions) error {
 	return nil
 }
 
-// check holds settings against each other.
+// check checks settings that depend on each other.
 func (o *mcpOptions) check() error {
 	if node, err := url.Parse(o.url); err == nil && o.keyFile != "" && node.Scheme != "https" && !isLoopback(node.Hostname()) {
 		return exit.Errorf(exit.Usage, "--key-file: over %s everybody on the way could read the key; give an https --url", o.url)
@@ -118,13 +118,13 @@ func (o *mcpOptions) check() error {
 	return exit.Errorf(exit.Usage, "--http %s: others than this machine can reach that; give --http-name, the name under which they do, or 127.0.0.1", o.listen)
 }
 
-// isLoopback tells the names and addresses of this machine that nobody else reaches.
+// isLoopback reports whether only this machine can reach the host.
 func isLoopback(host string) bool {
 	address, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
-// openMCP makes the server. It asks nothing yet: a node that is away now may be there when a tool is called.
+// openMCP creates the server. It sends no request: a node that is down now may be up when a tool is called.
 func (p *commands) openMCP(o *mcpOptions, logger *slog.Logger) (*mcp.Server, error) {
 	var key account.Secret
 	if o.keyFile != "" {
@@ -142,7 +142,7 @@ func (p *commands) openMCP(o *mcpOptions, logger *slog.Logger) (*mcp.Server, err
 	return mcp.New(mcp.Config{Client: asker, Site: o.publicURL, Version: process.Version(), Hosts: o.names, Logger: logger})
 }
 
-// mcpOverHTTP answers until ctx ends.
+// mcpOverHTTP serves until ctx ends.
 func (p *commands) mcpOverHTTP(ctx context.Context, server *mcp.Server, o *mcpOptions, logger *slog.Logger) error {
 	listener, err := node.Listen(o.listen, "")
 	if err != nil {

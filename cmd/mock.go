@@ -31,7 +31,7 @@ type mockOptions struct {
 	listen       string
 	control      string
 	seed         string
-	clock        time.Time // zero = the seed's
+	clock        time.Time // zero = the data set's
 	clockRuns    bool
 	limits       bool
 	keysRequired bool
@@ -67,7 +67,7 @@ quota, requests, restart, crash, reset. docs/testing.md has them all. Only the t
 	}.Command(p.Process)
 }
 
-// mockFaultsValue is a fault. Each call adds one.
+// mockFaultsValue is a flag of faults; each use adds one.
 func mockFaultsValue(into *[]apitest.Fault) pflag.Value {
 	parse := func(text string) ([]apitest.Fault, error) {
 		fault, err := apitest.ParseFault(text)
@@ -113,7 +113,7 @@ func (p *commands) mock(ctx context.Context, o *mockOptions) (err error) {
 	return serveUntilDone(ctx, &http.Server{Handler: handler, ReadHeaderTimeout: mockHeaderTimeout}, control)
 }
 
-// openMock starts the node; its errors are told in the names of the flags.
+// openMock starts the node. Its errors name the flags.
 func (p *commands) openMock(o *mockOptions) (*apitest.Node, error) {
 	listener, err := node.Listen(o.listen, "HTTP.Listen")
 	if err != nil {
@@ -133,16 +133,16 @@ func (p *commands) openMock(o *mockOptions) (*apitest.Node, error) {
 	}
 	mock, err := apitest.Open(options...)
 	if err != nil {
-		_ = listener.Close() // it may be closed
+		_ = listener.Close() // it may be closed already
 		return nil, exit.Errorf(exit.Usage, "%w", err)
 	}
 	return mock, nil
 }
 
-// serverShutdownMax is how long calls under way may take at the end.
+// serverShutdownMax is the time for requests in flight at the end.
 const serverShutdownMax = 15 * time.Second
 
-// serveUntilDone serves what is beside a node, such as the buttons of the mock, until ctx ends; then calls under way finish.
+// serveUntilDone serves until ctx ends, then lets requests in flight finish.
 func serveUntilDone(ctx context.Context, server *http.Server, listener net.Listener) error {
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()

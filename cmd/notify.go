@@ -14,17 +14,17 @@ import (
 
 const (
 	notifyVariable = "NOTIFY_SOCKET"
-	// keepAliveInterval is how often a node that reads its log says that it goes on, where no watchdog asks for more.
+	// keepAliveInterval is the interval of keep-alives while the log is read, unless the watchdog needs a shorter one.
 	keepAliveInterval = 10 * time.Second
-	// keepAlivesPerTimeout are so many within the time after which the service manager gives up.
+	// keepAlivesPerTimeout is the number of keep-alives within the service manager's timeout.
 	keepAlivesPerTimeout = 3
-	// responseMax is how long a question may take inside a node that lives: as long as its callers wait.
+	// responseMax is the longest time in which a live node answers itself; callers wait as long.
 	responseMax = 5 * time.Second
 )
 
-// notifier tells the service manager how the node is (sd_notify(3)): ready when the log is replayed, reloading, stopping, and, where it
-// keeps a watchdog, that the node lives. A node lives whose actors answer; a disk that is slow or sources that fail are nothing that a
-// restart would cure. Nil says nothing.
+// notifier reports the state of the node to the service manager (sd_notify(3)): ready, reloading, stopping, and
+// keep-alives for its watchdog. A node is alive when its actors answer; a slow disk or failing sources are not a
+// reason to restart. A nil notifier does nothing.
 type notifier struct {
 	node  *node.Node
 	clock func() time.Time
@@ -36,7 +36,7 @@ type notifier struct {
 	done     chan struct{}
 }
 
-// newNotifier begins with signs of life where somebody listens for them; nil where there is no service manager.
+// newNotifier starts to send keep-alives; it returns nil without a service manager.
 func (p *commands) newNotifier(n *node.Node, log *slog.Logger) *notifier {
 	if p.Getenv(notifyVariable) == "" {
 		return nil
@@ -63,13 +63,13 @@ func (t *notifier) send(lines ...string) {
 	}
 }
 
-// ready says that the node serves.
+// ready reports that the node serves.
 func (t *notifier) ready(status string) { t.send(daemon.SdNotifyReady, "STATUS="+status) }
 
-// reloading says that the settings are read anew; ready ends it.
+// reloading reports that settings are read again; ready ends it.
 func (t *notifier) reloading() { t.send(daemon.SdNotifyReloading, daemon.SdNotifyMonotonicUsec()) }
 
-// run gives signs of life until end.
+// run sends keep-alives until stop.
 func (t *notifier) run() {
 	defer close(t.done)
 	ticker := time.NewTicker(t.interval)
@@ -84,7 +84,7 @@ func (t *notifier) run() {
 	}
 }
 
-// keepAlive gives a sign of life, if the node lives. While the log is read the start is given the time for it.
+// keepAlive sends a keep-alive if the node is alive. While the log is read it extends the start timeout.
 func (t *notifier) keepAlive() {
 	var lines []string
 	select {
@@ -104,14 +104,14 @@ func (t *notifier) keepAlive() {
 	}
 }
 
-// responds asks the actors. An error is an answer, unless it took as long as a question may.
+// responds queries the actors. An error counts as a response, unless it took longer than responseMax.
 func (t *notifier) responds() bool {
 	asked := t.clock()
-	_, _ = t.node.System().Rates(engine.RatesQuery{PageRequest: engine.PageRequest{Limit: 1}}) // what it says does not matter, but when
+	_, _ = t.node.System().Rates(engine.RatesQuery{PageRequest: engine.PageRequest{Limit: 1}}) // only the time of the answer matters
 	return t.node.System().Err() == nil && t.clock().Sub(asked) < responseMax
 }
 
-// cancel ends the signs of life.
+// stop ends the keep-alives.
 func (t *notifier) stop() {
 	if t == nil {
 		return

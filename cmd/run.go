@@ -17,8 +17,8 @@ import (
 	"github.com/tasard/tasard/cmd/internal/process"
 )
 
-// Run carries out the command that the process's arguments name, with the real world: environment, streams, clock and chance. It returns
-// the exit code; when ctx ends, commands stop in order.
+// Run runs the command that the process's arguments name, with the real environment, streams, clock and random
+// numbers, and returns the exit code. When ctx ends, commands stop in order.
 func Run(ctx context.Context) int {
 	p := &commands{&process.Process{
 		Name: os.Args[0], Args: os.Args[1:], Environ: os.Environ(),
@@ -32,8 +32,8 @@ func Run(ctx context.Context) int {
 	return p.run(ctx)
 }
 
-// SignalContext is a context that ends with the first SIGINT or SIGTERM. When it has ended, the next signal kills, in case the orderly stop
-// hangs.
+// SignalContext returns a context that ends with the first SIGINT or SIGTERM. The next signal then kills the
+// process, in case the orderly stop hangs.
 func SignalContext() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 1)
@@ -46,22 +46,23 @@ func SignalContext() context.Context {
 	return ctx
 }
 
-// setProcessors has the runtime use one processor where a control group allows no more than that. By itself it takes two at least: then
-// both threads use up what there is and stand still together, and overload is served at half the rate, each answer fifteen times as late.
+// setProcessors sets GOMAXPROCS to 1 where a control group limits the process to one processor. The runtime uses at
+// least two threads by default, which then stall together when the quota is used up: under overload it served half
+// the rate.
 func setProcessors() {
 	const runtimeLeast = 2
 	if runtime.GOMAXPROCS(0) != runtimeLeast {
 		return
 	}
 	whole := func(limit float64) int { return int(math.Ceil(limit)) }
-	_, _ = maxprocs.Set(maxprocs.RoundQuotaFunc(whole)) // where the limit can't be read the runtime's choice stands
+	_, _ = maxprocs.Set(maxprocs.RoundQuotaFunc(whole)) // without a readable limit the runtime's choice stays
 }
 
-// gcPercent is how much garbage may gather beside what is in use, before it is collected, once a node has read its log: reading makes
-// much, requests make none. A third of what is usual costs hardly any time then, and saves memory when ten thousand clients are connected.
+// gcPercent is the GOGC value of a node that has read its log. Requests make no garbage, so a low value costs little
+// CPU time and saves memory when thousands of clients are connected.
 const gcPercent = 30
 
-// randomSeed is taken from the system's source of chance, which does not fail.
+// randomSeed returns a seed from the system's random source, which does not fail.
 func randomSeed() uint64 {
 	var bytes [8]byte
 	_, _ = rand.Read(bytes[:])

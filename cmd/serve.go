@@ -60,8 +60,7 @@ WatchdogSec).`,
 	}.Command(p.Process)
 }
 
-// serve runs the node until ctx ends or something fails. What needs nothing of the data directory is checked before it is
-// touched.
+// serve runs the node until ctx ends or it fails. It checks everything that does not need the data directory first.
 func (p *commands) serve(ctx context.Context, o *setting.Serve) (err error) {
 	wanted, release := hangupSignals()
 	defer release()
@@ -95,16 +94,16 @@ func (p *commands) serve(ctx context.Context, o *setting.Serve) (err error) {
 	return err
 }
 
-// serveLoop is what a node does once it is ready.
+// serveLoop is the state of a node that is ready.
 type serveLoop struct {
 	collects bool
-	file     *input.File      // to take in, nil = none
-	reload   <-chan os.Signal // to read the files again
+	file     *input.File      // to import; nil = none
+	reload   <-chan os.Signal // SIGHUP: read the files again
 	notifier *notifier
 	log      *slog.Logger
 }
 
-// runNode waits for the recovery, takes the file in if there is one, and then waits for the end.
+// runNode waits for the recovery, imports the file if there is one, and reloads on SIGHUP until the end.
 func (p *commands) runNode(ctx context.Context, n *node.Node, r *serveLoop) error {
 	if ready, err := await(ctx, n, n.Ready()); !ready {
 		return err
@@ -139,19 +138,19 @@ func (p *commands) runNode(ctx context.Context, n *node.Node, r *serveLoop) erro
 	}
 }
 
-// statusLine is one line about the node for the service manager.
+// statusLine describes the node in one line for the service manager.
 func statusLine(n *node.Node) string {
 	return fmt.Sprintf("%s rates, %s", terminal.Thousands(n.Rates()), n.URL())
 }
 
-// hangupSignals are the SIGHUPs of the process until release: serve reads its files again.
+// hangupSignals returns the process's SIGHUPs until release is called.
 func hangupSignals() (wanted <-chan os.Signal, release func()) {
-	signals := make(chan os.Signal, 1) // one that comes while files are read makes it read them once more
+	signals := make(chan os.Signal, 1) // one that arrives during a reload causes another one
 	signal.Notify(signals, syscall.SIGHUP)
 	return signals, func() { signal.Stop(signals) }
 }
 
-// reload reads the files again. What is wrong with them goes to the log, and all stays as it was.
+// reload reads the files again. Errors are logged, and the node goes on unchanged.
 func reload(n *node.Node, log *slog.Logger) {
 	changes, err := n.Reload()
 	if err != nil {
@@ -167,19 +166,20 @@ func reload(n *node.Node, log *slog.Logger) {
 	log.Info("reloaded: " + strings.Join(changes, "; "))
 }
 
-// openImport opens the file to take in. What can't be opened keeps no node down that has data: it is told later then.
+// openImport opens the file to import. A node that has data starts without it; the error is reported by the import.
 func (p *commands) openImport(o *setting.Serve) (*input.File, error) {
 	file, err := input.Open(o.ImportFile, p.Stdin)
 	if err == nil {
 		return file, nil
 	}
-	if found, _ := wal.Exists(o.Config.Dir); !found { // the start tells what is wrong with a directory
+	if found, _ := wal.Exists(o.Config.Dir); !found { // opening the node reports errors of the directory
 		return nil, err
 	}
 	return input.Failed(o.ImportFile, err), nil
 }
 
-// importWhileServing imports a file and waits for the end of that, or of the node: a pipe may wait for ever for its writer.
+// importWhileServing imports a file and waits for its end or the end of the node: a pipe may wait for its writer
+// forever.
 func (p *commands) importWhileServing(ctx context.Context, n *node.Node, file *input.File, log *slog.Logger) error {
 	taking, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -198,8 +198,8 @@ func (p *commands) importWhileServing(ctx context.Context, n *node.Node, file *i
 	return failed
 }
 
-// await returns true when wanted gives something, false when the node is to stop: by a signal, or for the reason that the
-// error tells.
+// await returns true when wanted yields a value or is closed, and false when the node is to stop: because ctx ended,
+// or because of the error.
 func await[T any](ctx context.Context, n *node.Node, wanted <-chan T) (bool, error) {
 	if ctx.Err() != nil {
 		return false, nil

@@ -13,7 +13,7 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// contractVersion is the version of the contract that /v1 follows.
+// contractVersion is the version of the /v1 contract.
 const contractVersion = "1.0.0"
 
 func (p *commands) newVersion() *cobra.Command {
@@ -32,7 +32,7 @@ func (p *commands) version(context.Context, []string) error {
 	return nil
 }
 
-// printVersion tells what is known of the build; build may be nil.
+// printVersion prints the build information; build may be nil.
 func printVersion(out io.Writer, build *debug.BuildInfo) {
 	version, commit := "(unknown)", "(unknown)"
 	if build != nil {

@@ -14,26 +14,26 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Cluster says with which other nodes a node is one service; Name "" = it is alone.
+// Cluster configures a node's membership of a cluster; Name "" = none.
 type Cluster struct {
 	Name     string
-	Node     int      // the number of this node, from 1 on and for ever; no two have the same
-	Members  []Member // the three or five nodes that keep the log, the same on each node; others are guests
-	Listen   string   // where other nodes come in; "" = the node's own address among the members
+	Node     int      // number of this node, from 1; unique and never changed
+	Members  []Member // the three or five nodes that keep the log, the same on each node; other nodes are guests
+	Listen   string   // address for other nodes; "" = the node's own address among the members
 	TLS      cluster.TLS
-	Insecure bool // speak without certificates; only where all addresses are loopback ones
+	Insecure bool // no certificates; only with loopback addresses
 }
 
-// Member is one of the nodes that keep the log.
+// Member is a node that keeps the log.
 type Member struct {
 	Node    int
 	Address string // host:port
 }
 
-// NodeName is what a node is called among the others.
+// NodeName returns the name of a node within the cluster.
 func NodeName(number int) string { return "node-" + strconv.Itoa(number) }
 
-// check refuses what can't work before anything is touched.
+// check checks the configuration without touching the data directory.
 func (o *Cluster) check(c *Config) error {
 	if err := o.checkFields(); err != nil || o.Name == "" {
 		return err
@@ -56,13 +56,13 @@ func (o *Cluster) check(c *Config) error {
 	return nil
 }
 
-// Check is what Open would say of the cluster alone.
+// Check returns the errors of the cluster's configuration that Open would return.
 func (o Cluster) Check(c Config) error {
 	c = c.withDefaults()
 	return o.check(&c)
 }
 
-// checkFields wants all that a cluster needs, and nothing of one where there is none.
+// checkFields wants all fields of a cluster, or none.
 func (o *Cluster) checkFields() error {
 	switch {
 	case o.Name == "" && (o.Node > 0 || len(o.Members) > 0 || o.Listen != "" || o.Insecure || o.TLS != cluster.TLS{}):
@@ -79,7 +79,7 @@ func (o *Cluster) checkFields() error {
 	return nil
 }
 
-// Address is where other nodes come in, "" when nobody has said it.
+// Address returns the address for other nodes, "" when it is not configured.
 func (o *Cluster) Address() string {
 	own := ""
 	for _, m := range o.Members {
@@ -90,7 +90,7 @@ func (o *Cluster) Address() string {
 	return cmp.Or(o.Listen, own)
 }
 
-// config is what the cluster is told.
+// config returns the configuration of package cluster.
 func (o *Cluster) config(c *Config) cluster.Config {
 	told := cluster.Config{
 		Cluster: o.Name, Name: NodeName(o.Node), Node: engine.NodeID(o.Node), Listen: o.Address(), Dir: c.Dir, TLS: o.TLS, //nolint:gosec // a small number
@@ -102,7 +102,8 @@ func (o *Cluster) config(c *Config) cluster.Config {
 	return told
 }
 
-// membership is a node's part in a cluster, where the build has one: cluster_with.go, cluster_without.go.
+// membership is a node's membership of a cluster. Builds without clusters have no implementation: see
+// cluster_enabled.go, cluster_disabled.go.
 type membership interface {
 	LoginCodeKey(ctx context.Context) ([]byte, error)
 	Health() actors.ClusterHealth
@@ -114,13 +115,13 @@ type membership interface {
 	acquire(ctx context.Context, name string) (clusterLease, error)
 }
 
-// clusterLease is the right to do what only one node does at a time.
+// clusterLease is the right to do something that only one node does at a time.
 type clusterLease interface {
 	Lost() <-chan struct{}
 	Release()
 }
 
-// joinCluster starts this node's part of the cluster and has its actors write to the log of all nodes; nil for a node that is alone.
+// joinCluster joins the cluster and makes the actors write to its log. It returns nil for a node without a cluster.
 func joinCluster(ctx context.Context, config *Config, c *actors.Config) (membership, error) {
 	o := &config.Cluster
 	if o.Name == "" {
@@ -140,11 +141,11 @@ func joinCluster(ctx context.Context, config *Config, c *actors.Config) (members
 	return joined, nil
 }
 
-// warn tells of one that other nodes will refuse: without them a node may wait for ever.
+// warn logs a certificate that other nodes will refuse: without them the node may wait forever.
 func (o *Cluster) warn(c *Config) {
 	security, err := o.TLS.Load()
 	if err != nil || security == nil {
-		return // the cluster reads it again, and says what is wrong
+		return // opening the cluster reports it
 	}
 	if problem := CertificateProblem(security.Certificates[0].Leaf, c.Clock()); problem != "" {
 		c.Logger.Warn(problem+"; the other nodes will refuse it", "file", o.TLS.Certificate)
@@ -152,13 +153,13 @@ func (o *Cluster) warn(c *Config) {
 }
 
 const (
-	// majorityWait is how long a node that starts waits for the others before it answers: callers wait with it, and no change is refused
-	// that would be taken a moment later.
+	// majorityWait is the longest wait of a starting node for a majority. Callers wait too, and no change is refused
+	// that would succeed a moment later.
 	majorityWait         = 5 * time.Second
 	majorityPollInterval = 20 * time.Millisecond
 )
 
-// awaitMajority returns when changes are possible, or it has waited long enough.
+// awaitMajority returns when a majority is reachable, or after majorityWait.
 func awaitMajority(ctx context.Context, joined membership) {
 	ctx, cancel := context.WithTimeout(ctx, majorityWait)
 	defer cancel()
@@ -173,25 +174,25 @@ func awaitMajority(ctx context.Context, joined membership) {
 	}
 }
 
-// clusterError says what can be done about an error of joining.
+// clusterError adds to an error of joining what an operator can do.
 func clusterError(ctx context.Context, err error) error {
 	return interrupted(ctx, directoryError(err), "before the cluster was joined")
 }
 
-// transferMax is how long a node that stops waits for another one to lead.
+// transferMax is the longest wait of a stopping node for another leader.
 const transferMax = 3 * time.Second
 
-// transferLeadership has another node lead before this one ends, so that changes go on without a pause. Without others there is nobody to wait for.
+// transferLeadership makes another node the leader before this one ends, so that changes go on without a pause.
 func (n *Node) transferLeadership(ctx context.Context) {
 	if n.cluster == nil || !n.cluster.Health().Majority {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), transferMax)
 	defer cancel()
-	_ = n.cluster.StepDown(ctx) // then the others elect one when this node is gone
+	_ = n.cluster.StepDown(ctx) // on failure the others elect a leader when this node is gone
 }
 
-// leaveCluster ends this node's part, after its log was closed.
+// leaveCluster ends the membership, after the log was closed.
 func leaveCluster(joined membership) error {
 	if joined == nil {
 		return nil
@@ -202,15 +203,15 @@ func leaveCluster(joined membership) error {
 	return nil
 }
 
-// collectLeaseName is the lease of the node that collects for all.
+// collectLeaseName names the lease of the node that collects for the cluster.
 const collectLeaseName = "collect"
 
-// collectWithLease collects while this node holds the lease, until ctx ends. It returns when nothing is under way any more.
+// collectWithLease collects while this node holds the lease, until ctx ends. It returns when nothing is in progress.
 func (n *Node) collectWithLease(ctx context.Context) {
 	for {
 		lease, err := n.cluster.acquire(ctx, collectLeaseName)
 		if err != nil {
-			return // the node ends
+			return // the node is stopping
 		}
 		n.config.Logger.Info("this node collects for the cluster")
 		n.collector.setActive(true)

@@ -9,7 +9,7 @@ import (
 	"github.com/tasard/tasard/actors/cluster"
 )
 
-// clusterSupported is false in a build that is half as large: Cluster.check refuses every cluster.
+// clusterSupported is false in this build, which is half as large: Cluster.check refuses every cluster.
 const clusterSupported = false
 
 func openCluster(context.Context, cluster.Config) (membership, error) {

@@ -11,7 +11,7 @@ import (
 
 const clusterSupported = true
 
-// clusterMembership is cluster.Cluster as a membership.
+// clusterMembership adapts cluster.Cluster to membership.
 type clusterMembership struct{ *cluster.Cluster }
 
 func openCluster(ctx context.Context, config cluster.Config) (membership, error) {

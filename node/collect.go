@@ -18,27 +18,27 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// productURL is where whoever runs a site finds out who asks.
+// productURL tells the operators of sites what the User-Agent is.
 const productURL = "https://github.com/tasard/tasard"
 
-// NewClient is what fetches documents for such a node.
+// NewClient returns the client that fetches documents for such a node.
 func (c Config) NewClient() *fetch.Client {
 	c = c.withDefaults()
 	config := fetch.Config{
 		Clock: c.Clock, Random: c.newRandom(), UserAgent: userAgent(c.Version, c.Collect.Contact), Dial: c.Collect.Dial, Roots: c.Collect.Roots,
 		Pause: c.Collect.Pause,
 	}
-	if c.Definitions != "" { // certificates lie beside the operator's definitions
+	if c.Definitions != "" { // certificates are next to the operator's definitions
 		files := os.DirFS(c.Definitions)
 		config.CA = func(name string) ([]byte, error) { return fs.ReadFile(files, name) }
 	}
 	return fetch.New(config)
 }
 
-// newRandom is chance for times that only have to differ.
+// newRandom returns pseudo-random numbers, which spread times.
 func (c *Config) newRandom() *rand.Rand { return rand.New(rand.NewPCG(c.seed(), c.seed())) }
 
-// userAgent says who asks, and where to complain.
+// userAgent returns a User-Agent with the program, its version and a contact.
 func userAgent(version, contact string) string {
 	if version = strings.TrimPrefix(version, "v"); strings.ContainsAny(version, "() ") || version == "" {
 		version = "dev"
@@ -50,20 +50,20 @@ func userAgent(version, contact string) string {
 	return fmt.Sprintf("tasard/%s (%s)", version, comment)
 }
 
-// liveCollector is what collects beside a node. It may be replaced while it works.
+// liveCollector is the collector of a node. It can be replaced while it runs.
 type liveCollector struct {
 	newRun func(*source.Set) *collectorRun
 	active atomic.Pointer[collectorRun]
 
 	mu     sync.Mutex
-	ctx    context.Context // of start, nil before it
+	ctx    context.Context // of start; nil before it
 	paused bool            // another node of the cluster collects
 }
 
-// collectorRun is a collector with the definitions that it goes by.
+// collectorRun is a collector with its definitions.
 type collectorRun struct {
 	set       *source.Set
-	collector *collectors.Collector // nil = this node collects nothing
+	collector *collectors.Collector // nil = this node does not collect
 	client    *fetch.Client
 	log       *slog.Logger
 
@@ -71,7 +71,7 @@ type collectorRun struct {
 	done   chan struct{}
 }
 
-// newLiveCollector makes what collects for a node; it asks nobody before start.
+// newLiveCollector returns a collector that is not started.
 func newLiveCollector(c *Config, system *actors.System, set *source.Set) *liveCollector {
 	all := &liveCollector{newRun: func(set *source.Set) *collectorRun { return newCollectorRun(c, system, set) }}
 	all.active.Store(all.newRun(set))
@@ -96,10 +96,11 @@ func newCollectorRun(c *Config, system *actors.System, set *source.Set) *collect
 	return one
 }
 
-// activeRun is what collects at the moment.
+// activeRun returns the present collector.
 func (c *liveCollector) activeRun() *collectorRun { return c.active.Load() }
 
-// start collects until stop, or while it is this node's turn. The node must be ready: what it has heard is not asked for again.
+// start collects until stop, except while paused. The node must be ready, so that slots in its log are not collected
+// again.
 func (c *liveCollector) start(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,7 +108,7 @@ func (c *liveCollector) start(ctx context.Context) {
 	c.startIfActive()
 }
 
-// stop ends what is under way and waits for it: nothing reaches the node afterwards.
+// stop stops collecting and waits: nothing reaches the node afterwards.
 func (c *liveCollector) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,7 +116,7 @@ func (c *liveCollector) stop() {
 	c.activeRun().stop()
 }
 
-// replace goes on with other definitions. What is under way is asked for again; how sources were until now is forgotten.
+// replace goes on with other definitions. Collections in progress start again; the health of sources is reset.
 func (c *liveCollector) replace(set *source.Set) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,7 +124,7 @@ func (c *liveCollector) replace(set *source.Set) {
 	c.startIfActive()
 }
 
-// setActive tells whether it is this node that collects. When it is not any more, nothing is under way afterwards.
+// setActive pauses or resumes. After a pause nothing is in progress.
 func (c *liveCollector) setActive(own bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -133,20 +134,20 @@ func (c *liveCollector) setActive(own bool) {
 	c.startIfActive()
 }
 
-// swap puts a collector that asks nobody yet in the place of the present one.
+// swap replaces the present collector with one that is not started.
 func (c *liveCollector) swap(set *source.Set) {
 	c.activeRun().stop()
 	c.active.Store(c.newRun(set))
 }
 
-// startIfActive starts the present collector if it is to collect now.
+// startIfActive starts the present collector unless stopped or paused.
 func (c *liveCollector) startIfActive() {
 	if c.ctx != nil && !c.paused {
 		c.activeRun().start(c.ctx)
 	}
 }
 
-// lastSlots tells what the log of a node has of each source: asked once, when collecting begins.
+// lastSlots returns a function with the newest slot of each source in the log, which is queried once.
 func lastSlots(system *actors.System, log *slog.Logger) func(string) time.Time {
 	var slots map[string]time.Time
 	return func(id string) time.Time {

@@ -22,13 +22,13 @@ import (
 	"github.com/tasard/tasard/node/core"
 )
 
-// Config says what a node is made of. Only Dir has no default: the zero value of everything else is a node on a free port of this machine
-// that collects nothing, sends no letters, and holds callers to the quotas of the contract.
+// Config configures a node. Only Dir has no default: by default a node listens on a free port of this machine, does
+// not collect, sends no e-mail, and enforces the quotas of the contract.
 type Config struct {
 	Dir         string // data directory, created if there is none
 	Catalogue   string // file that extends the built-in catalogue, "" = none
 	Definitions string // directory that extends the built-in definitions of sources, "" = none
-	// ReferenceData replaces what Catalogue and Definitions say; nil = what they say.
+	// Reference replaces Catalogue and Definitions; nil = read those.
 	Reference *ReferenceData
 
 	HTTP     HTTP
@@ -38,69 +38,69 @@ type Config struct {
 	Cluster  Cluster
 	Admin    Admin
 
-	Logger      *slog.Logger         // nil = nobody is told
+	Logger      *slog.Logger         // nil = discard
 	Clock       func() time.Time     // nil = the system's
 	Monotonic   func() time.Duration // as in actors.Config; nil = the system's
-	Random      io.Reader            // of secrets, safe for concurrent use; nil = the system's
+	Random      io.Reader            // for secrets, safe for concurrent use; nil = the system's
 	Version     string               // of the program, for User-Agent, backups and metrics
-	Credentials string               // directory whose files the service manager guards; "" = none
+	Credentials string               // directory of files that the service manager guards; "" = none
 }
 
-// HTTP says how a node answers callers.
+// HTTP configures the HTTP server.
 type HTTP struct {
 	Listen   string       // address; "" = a free port of 127.0.0.1
 	Listener net.Listener // instead of Listen; the node closes it
 
 	TLS                TLS
-	AllowUnknown       bool   // take query parameters that the contract does not know
+	AllowUnknown       bool   // accept unknown query parameters
 	AllowAuthorization bool   // let browsers send the Authorization header
 	FeeNotice          string // the sentence about fees in conversions; "" = engine.FeeNotice
-	PublicURL          string // under which people reach the pages; "" = not known
+	PublicURL          string // public address of the pages; "" = unknown
 	AccountURL         string // page that the announcement of required keys links to; "" = the node's own /docs
-	Contact            string // e-mail address or URL of the operator, for the pages; "" = they name none
+	Contact            string // e-mail address or URL of the operator, for the pages; "" = none
 	TrustedProxies     []netip.Prefix
-	Conns              int           // at once; 0 = ConnsDefault
-	ConnsPerAddress    int           // of them for one client; 0 = any number
-	DrainDelay         time.Duration // how long Close answers on, so that balancers see the node leave
+	Conns              int           // maximum of open connections; 0 = ConnsDefault
+	ConnsPerAddress    int           // maximum for one client; 0 = no limit
+	DrainDelay         time.Duration // time for which Close keeps answering, so that load balancers see the node leave
 	Demo               bool          // pages say that every rate is made up
 
 	AccessLog  io.Writer // a line of JSON for each answer; nil = none
-	AccessFrom int       // status from which on answers are logged; 0 = all
+	AccessFrom int       // lowest status to log; 0 = all
 }
 
 // TLS names the files of a certificate; both empty = plain HTTP. Reload reads them again.
 type TLS struct {
-	Certificate string // PEM, the node's own first
+	Certificate string // PEM chain, the node's own certificate first
 	Key         string // only its owner and group may read it
 }
 
-// Accounts says how callers are counted.
+// Accounts configures quotas and keys.
 type Accounts struct {
-	Unlimited bool                // nobody is held to a quota
+	Unlimited bool                // enforce no quota
 	Quota     account.QuotaPolicy // quotas and lease; zero = those of the contract
 	KeyPrefix string              // "" = account.KeyPrefixLive
 }
 
-// Collect says how a node collects.
+// Collect configures collecting.
 type Collect struct {
 	On       bool
-	Deferred bool          // it begins with Node.Collect, not by itself
-	Contact  string        // whom a site can write to; "" = the project's page alone
-	Spread   time.Duration // over how long after each slot sources are asked; 0 = at once
+	Deferred bool          // Node.Collect starts it, not Open
+	Contact  string        // for operators of sites; "" = only the project's page
+	Spread   time.Duration // time after each slot over which requests are spread; 0 = none
 
 	Schedule collectors.Schedule // nil = 08:00, 12:00 and 17:00 in Santo Domingo
 	CatchUp  time.Duration       // as in collectors.Config
 	Pause    time.Duration       // between two requests to one host, as in fetch.Config
-	// Where institutions are found; nil = the network, and the authorities of the system.
+	// How sources are reached; nil = the network and the system's certificate authorities.
 	Dial  func(ctx context.Context, network, address string) (net.Conn, error)
 	Roots *x509.CertPool
 }
 
-// Admin says where the operator reaches a node.
+// Admin configures the management listeners.
 type Admin struct {
 	Off     bool
 	Socket  string // "" = admin.SocketName in the data directory
-	Metrics string // address of the listener for Prometheus; "" = none
+	Metrics string // listen address for Prometheus; "" = none
 }
 
 // Defaults of Config.
@@ -108,7 +108,7 @@ const (
 	ConnsDefault = 16384
 )
 
-// withDefaults is the configuration with its defaults.
+// withDefaults returns the configuration with its defaults.
 func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -137,14 +137,14 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// seed is a number that nobody can foresee.
+// seed returns an unpredictable number.
 func (c *Config) seed() uint64 {
 	var bytes [8]byte
 	_, _ = io.ReadFull(c.Random, bytes[:]) // the system's source does not fail
 	return binary.LittleEndian.Uint64(bytes[:])
 }
 
-// Check tells everything that would keep a node from opening, as far as that can be told without touching the data directory.
+// Check returns everything that would keep a node from opening, without looking at the data directory.
 func (c Config) Check() error {
 	c = c.withDefaults()
 	problems := []error{c.Cluster.check(&c), c.Mail.check()}
@@ -164,7 +164,7 @@ func (c Config) Check() error {
 	return errors.Join(problems...)
 }
 
-// core is what answers for such a node.
+// core returns the configuration of package core.
 func (c *Config) core(reference ReferenceData, letters actors.Mailer) core.Config {
 	h := &c.HTTP
 	return core.Config{
@@ -180,7 +180,7 @@ func (c *Config) core(reference ReferenceData, letters actors.Mailer) core.Confi
 	}
 }
 
-// Core is what the node that c describes answers, for whoever shows it without a listener. reference is what is known.
+// Core returns the configuration of package core for such a node, for use without a listener.
 func (c Config) Core(reference ReferenceData) core.Config {
 	c = c.withDefaults()
 	return c.core(reference, nil)

@@ -4,5 +4,5 @@ package node
 
 import "math"
 
-// descriptorsMax is not bounded here.
+// descriptorsMax returns no limit.
 func descriptorsMax() int { return math.MaxInt32 }

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// descriptorsMax is how many files and connections the process may have open. The runtime has raised it as far as it goes.
+// descriptorsMax returns the process's limit of open files. The Go runtime has raised it to the hard limit.
 func descriptorsMax() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur > math.MaxInt32 {

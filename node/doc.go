@@ -1,44 +1,42 @@
-// Package node is a whole node as a value: what tasard serve, demo and any Go
-// program of yours open. Open takes one Config and gives a Node that answers
-// callers over HTTP, its operator over a Unix socket and this program in memory;
-// Close ends it in order.
+// Package node runs a whole node as a value: tasard serve, tasard demo and any Go
+// program open one. Open takes a Config and returns a Node that serves callers over
+// HTTP, its operator over a Unix socket, and this program in memory. Close stops it
+// in order.
 //
 //	n, err := node.Open(ctx, node.Config{Dir: "data", HTTP: node.HTTP{Listen: ":8080"}})
 //
-// The parts, in the order in which they begin: certificate, listeners, mail,
-// the cluster where there is one, the actors with their log, management,
-// collectors. Each has a file of its own:
+// The parts, in the order in which they start: certificate, listeners, mail, cluster,
+// actors with their log, management, collectors. Each has a file:
 //
-//	config.go     what a node is made of, and what its zero values mean
-//	node.go       the order of beginning and end, readiness, failure
-//	front.go      the listener and the HTTP server; the access log
-//	core/         actors, pages and documents, operator: what answers
-//	tls.go        the certificate of the HTTP side
-//	mail.go       how login codes leave; secrets in files
-//	collect.go    what asks the institutions, and who in a cluster does
-//	cluster.go    joining and leaving the other nodes; cluster_with.go is left out
-//	              by the build tag nocluster, cluster_without.go stands for it
-//	health.go     what the operator is told: readiness, sources, cluster
-//	reload.go     what may change while a node runs
+//	config.go     the configuration and its defaults
+//	node.go       start, stop, readiness, failure
+//	server.go     listener and HTTP server
+//	core/         actors, pages and documents, management: the part that answers
+//	tls.go        the certificate of the HTTP server
+//	mail.go       how login codes are sent; secrets in files
+//	collect.go    collecting from the sources, in a cluster by one node at a time
+//	cluster.go    joining and leaving a cluster; the build tag nocluster replaces
+//	              cluster_enabled.go by cluster_disabled.go
+//	health.go     state of the node for the operator: readiness, sources, cluster
+//	reload.go     files that may change while a node runs
 //	reference.go  institutions, currencies and definitions of sources
-//	metrics/      what Prometheus reads
+//	metrics/      metrics for Prometheus
 //
-// Decisions:
+// Guarantees:
 //
-//   - A node may be opened while its log is still read: callers get 503 until
-//     Ready. It ends by itself (Done, Err) when a write failed, since going on
-//     could lose data: open it again.
-//   - Secrets are files of one line that only their owner can read or write;
-//     those in Config.Credentials are guarded by the service manager.
-//   - At the end what collects stops first: nothing reaches a system that stops.
-//     With HTTP.DrainDelay every answer and /readyz say for so long that the node
-//     leaves; then nobody is accepted any more.
-//   - Reload takes all of what the files say, or nothing. What rates say of their
-//     sources, and which institutions there are, is read at the opening: it is in
-//     answers that are kept, and in the log.
-//   - Made-up rates of a demo are never served as real ones: a directory that
-//     holds some ends a node that does not know their sources.
+//   - Open returns while the log is still being read: requests get 503 until Ready.
+//     A node ends by itself (Done, Err) when a write failed, because going on could
+//     lose data; open it again.
+//   - Secrets are files of one line that only their owner can access. The service
+//     manager guards those in Config.Credentials.
+//   - Close stops collecting first, so that nothing reaches a stopped system. With
+//     HTTP.DrainDelay it first announces the stop in every answer and in /readyz.
+//   - Reload uses all files or, on any error, none. Descriptions of sources in rates
+//     and the set of institutions are read only by Open, because they are part of
+//     answers and of the log.
+//   - Made-up rates of a demo are never served as real ones: a node refuses a
+//     directory with rates of unknown demo sources.
 //
-// The package knows nothing of flags, terminals, exit codes, signals or the
-// environment: cmd does. Errors name the field of Config that they are about.
+// The package does not know flags, terminals, exit codes, signals or the
+// environment; package cmd does. Errors name the field of Config that they concern.
 package node

@@ -10,7 +10,7 @@ import (
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
-// condition tells whether letters leave.
+// condition reports whether login codes can be sent.
 func (p *codeMailer) condition() engine.Condition {
 	if p.smtp == nil {
 		return engine.HealthyCondition("mail")
@@ -18,7 +18,7 @@ func (p *codeMailer) condition() engine.Condition {
 	return p.smtp.Condition()
 }
 
-// condition tells whether the sources give what they should.
+// condition reports whether the sources give what they should.
 func (c *liveCollector) condition() engine.Condition {
 	if collector := c.activeRun().collector; collector != nil {
 		return collector.Condition()
@@ -26,7 +26,7 @@ func (c *liveCollector) condition() engine.Condition {
 	return engine.HealthyCondition("sources")
 }
 
-// completeReadiness adds to the readiness what the core does not know.
+// completeReadiness adds mail and sources to the readiness.
 func (n *Node) completeReadiness(shown *admin.Readiness) {
 	if n.mailer.smtp != nil {
 		letters := admin.MailStats(n.mailer.smtp.Stats())
@@ -40,13 +40,13 @@ func (n *Node) completeReadiness(shown *admin.Readiness) {
 	}
 }
 
-// SourceOff is the state of sources that nobody collects: the node does not, or there is no node.
+// SourceOff is the state of sources that are not collected.
 const SourceOff = "off"
 
-// SourceHealth is how every source is, by id; nothing when the node collects nothing.
+// SourceHealth returns the health of every source, by id; nil when the node does not collect.
 func (n *Node) SourceHealth() []collectors.Health { return n.collector.health() }
 
-// health is SourceHealth.
+// health implements SourceHealth.
 func (c *liveCollector) health() []collectors.Health { return c.activeRun().health() }
 
 func (c *collectorRun) health() []collectors.Health {
@@ -56,7 +56,7 @@ func (c *collectorRun) health() []collectors.Health {
 	return c.collector.Health()
 }
 
-// describe is every source of the node with its health.
+// describe returns every source with its health.
 func (c *liveCollector) describe() admin.Sources {
 	now := c.activeRun()
 	shown := DescribeSources(now.set)
@@ -68,7 +68,7 @@ func (c *liveCollector) describe() admin.Sources {
 	return shown
 }
 
-// DescribeSources is what definitions say, for which nobody collects.
+// DescribeSources returns the sources of definitions without health.
 func DescribeSources(set *source.Set) admin.Sources {
 	shown := admin.Sources{Sources: []admin.Source{}}
 	for _, d := range set.Definitions() {
@@ -84,16 +84,16 @@ func DescribeSources(set *source.Set) admin.Sources {
 	return shown
 }
 
-// hostOf is the host that is asked first.
+// hostOf returns the host of the source's first request.
 func hostOf(d *source.Definition) string {
 	address, err := url.Parse(d.Pages[0].Requests[0].URL)
 	if err != nil {
-		return "" // the reader of definitions has refused it
+		return "" // refused when definitions are read
 	}
 	return address.Hostname()
 }
 
-// methodsOf are the extractors that read the source.
+// methodsOf returns the extraction methods of a source.
 func methodsOf(d *source.Definition) []string {
 	var methods []string
 	for i := range d.Pages {
@@ -116,7 +116,7 @@ func describeHealth(h *collectors.Health) *admin.SourceHealth {
 	return shown
 }
 
-// describeCluster is the cluster as this node sees it.
+// describeCluster returns the cluster as this node sees it.
 func (n *Node) describeCluster() admin.Cluster {
 	status := n.cluster.Status()
 	shown := admin.Cluster{

@@ -18,22 +18,22 @@ import (
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
-// secretBytesMax is more than any password.
+// secretBytesMax is longer than any password.
 const secretBytesMax = 4 << 10
 
-// Mail says how login codes are sent.
+// Mail configures how login codes are sent.
 type Mail struct {
 	Method       string        // admin.MailSMTP, admin.MailLog or admin.MailOff; "" = smtp with Server, else off
 	Server       string        // HOST:PORT of the mail server
-	TLS          mail.TLS      // how the connection is protected; "" = mail.StartTLS
-	User         string        // to log in with, "" = without
-	PasswordFile string        // which nobody but its owner may read
-	CAFile       string        // PEM certificates that may sign the server's; "" = the system's
+	TLS          mail.TLS      // protection of the connection; "" = mail.StartTLS
+	User         string        // to log in with; "" = no login
+	PasswordFile string        // readable only by its owner
+	CAFile       string        // PEM certificates of the server's authorities; "" = the system's
 	From         account.Email // the sender
-	Print        io.Writer     // where admin.MailLog prints codes: never where logs go, which are kept
+	Print        io.Writer     // where admin.MailLog prints codes. Logs are kept, so it must not be one
 }
 
-// method is how letters leave the node.
+// method returns the effective method.
 func (m *Mail) method() string {
 	switch {
 	case m.Method != "":
@@ -44,7 +44,7 @@ func (m *Mail) method() string {
 	return admin.MailOff
 }
 
-// check tells everything that does not go together.
+// check returns all contradictions of the fields.
 func (m *Mail) check() error {
 	if m.method() == admin.MailLog && m.Print == nil {
 		return errorf(Invalid, "Mail.Print", "codes can't be printed: want a writer")
@@ -73,7 +73,7 @@ func (m *Mail) check() error {
 	return errors.Join(problems...)
 }
 
-// client is how to reach the mail server.
+// client returns the configuration of the mail client.
 func (m *Mail) client(c *Config) (mail.Config, error) {
 	config := mail.Config{
 		Addr: m.Server, TLS: m.TLS, User: m.User, From: m.From, CAFile: m.CAFile,
@@ -93,7 +93,7 @@ func (m *Mail) client(c *Config) (mail.Config, error) {
 	return config, nil
 }
 
-// MailClient is how the node that c describes reaches its mail server, for whoever looks whether it does.
+// MailClient returns the configuration of such a node's mail client, to check the mail server.
 func (c Config) MailClient() (mail.Config, error) {
 	c = c.withDefaults()
 	if err := c.Mail.check(); err != nil {
@@ -102,22 +102,23 @@ func (c Config) MailClient() (mail.Config, error) {
 	return c.Mail.client(&c)
 }
 
-// MailMethod is how letters leave the node: admin.MailSMTP, admin.MailLog or admin.MailOff.
+// MailMethod returns how login codes are sent: admin.MailSMTP, admin.MailLog or admin.MailOff.
 func (c *Config) MailMethod() string { return c.Mail.method() }
 
-// mailProbeInterval is how often a mail server is looked for that can't be reached: /readyz says within five seconds that it is back.
+// mailProbeInterval is the interval of connection attempts to an unreachable mail server: /readyz reports its return
+// within five seconds.
 const mailProbeInterval = 2 * time.Second
 
-// mailer is how letters leave a node.
+// codeMailer sends login codes.
 type codeMailer struct {
-	sender actors.Mailer // nil: they don't
+	sender actors.Mailer // nil: mail is off
 	smtp   *mail.Mailer  // to be closed; nil without a mail server
 	log    *slog.Logger
 
 	password account.Secret // that of the mail server
 }
 
-// openMailer opens what the configuration says. It connects to nothing: a mail server that is down keeps no node from starting.
+// openMailer opens the configured mailer. It does not connect: a node starts without its mail server.
 func openMailer(c *Config) (*codeMailer, error) {
 	if err := c.Mail.check(); err != nil {
 		return nil, err
@@ -134,13 +135,12 @@ func openMailer(c *Config) (*codeMailer, error) {
 	}
 	mailer, err := mail.Open(config)
 	if err != nil {
-		return nil, &Error{BadFile, "Mail.CAFile", err} // nothing else of it is read
+		return nil, &Error{BadFile, "Mail.CAFile", err} // the only file that Open reads
 	}
 	return &codeMailer{mailer, mailer, c.Logger, config.Password}, nil
 }
 
-// close sends what waits, if that does not take long. Letters that are given up are no failure of the stop: whoever waits
-// for one asks again.
+// close sends queued e-mails if that does not take long. The others are lost; users can request a new code.
 func (p *codeMailer) close(ctx context.Context) {
 	if p.smtp == nil {
 		return
@@ -152,8 +152,8 @@ func (p *codeMailer) close(ctx context.Context) {
 	}
 }
 
-// ReadSecret reads a file of one line that is secret. Whoever may read the file has the secret, so only its owner may; files
-// in the directory of credentials are guarded by the service manager.
+// ReadSecret reads a secret, a file of one line. Only its owner may have access to the file; files in the directory
+// of credentials are guarded by the service manager.
 func ReadSecret(path, credentials string) (account.Secret, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -181,12 +181,13 @@ func ReadSecret(path, credentials string) (account.Secret, error) {
 	return account.SecretOf(text), nil
 }
 
-// isCredential tells a file in the directory of credentials, which the service manager guards by access lists that look like an open mode.
+// isCredential reports whether a file is in the directory of credentials. The service manager guards these by access
+// control lists, which look like an open mode.
 func isCredential(path, credentials string) bool {
 	return credentials != "" && filepath.Dir(path) == filepath.Clean(credentials)
 }
 
-// checkSecret never repeats the text.
+// checkSecret returns errors that never quote the secret.
 func checkSecret(text string) error {
 	switch {
 	case text == "":

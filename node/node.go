@@ -18,36 +18,37 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Node is a node that answers: callers over HTTP, its operator over a socket, this program in memory.
+// Node is a running node.
 type Node struct {
-	config    Config // with its defaults
+	config    Config // with defaults
 	reference ReferenceData
 
 	core        *core.Core
 	system      *actors.System // of the core
-	cluster     membership     // nil: the node is alone
+	cluster     membership     // nil: not in a cluster
 	mailer      *codeMailer
 	collector   *liveCollector
 	certificate *certificate // nil: plain HTTP
 	metrics     http.Handler
 	server      *httpServer
 
-	runContext context.Context // until Close
+	runContext context.Context // ends with Close
 	cancel     context.CancelFunc
-	background sync.WaitGroup // live and collectInTurn
+	background sync.WaitGroup // run and collectWithLease
 
 	ready    chan struct{}
 	done     chan struct{}
 	doneOnce sync.Once // closes done
-	err      error     // to be read when done is closed
+	err      error     // valid when done is closed
 
 	closeOnce sync.Once
-	closeErr  error // what Close says
+	closeErr  error // result of Close
 }
 
-// Open opens a node: its log, actors, mail, listeners, management and collectors, in this order; what needs nothing of the data directory
-// is checked before that is touched. It returns while the log is still read: until Ready callers are answered 503. ctx is for the opening
-// alone. Close ends the node. The error is an *Error, or of the log, or several of them joined.
+// Open opens a node: certificate, listeners, mail, cluster, actors with their log, management and collectors, in
+// this order. It checks everything that does not need the data directory first. It returns while the log is still
+// being read: until Ready requests are answered 503. ctx applies only to opening; Close ends the node. The error is
+// an *Error, or one of the log, or several joined.
 func Open(ctx context.Context, c Config) (*Node, error) {
 	n := &Node{config: c.withDefaults(), ready: make(chan struct{}), done: make(chan struct{})}
 	var opened closers
@@ -59,7 +60,7 @@ func Open(ctx context.Context, c Config) (*Node, error) {
 	return n, nil
 }
 
-// closers end what was opened, the newest first.
+// closers close opened parts, newest first.
 type closers []func() error
 
 func (c *closers) add(end func() error) { *c = append(*c, end) }
@@ -125,7 +126,7 @@ func (n *Node) open(ctx context.Context, opened *closers) (err error) {
 	return nil
 }
 
-// reference is what the configuration gives, or what its files say.
+// reference returns the configured reference data, or reads its files.
 func (c *Config) reference() (ReferenceData, error) {
 	if c.Reference != nil {
 		return *c.Reference, nil
@@ -133,7 +134,7 @@ func (c *Config) reference() (ReferenceData, error) {
 	return LoadReferenceData(c.Catalogue, c.Definitions)
 }
 
-// openCore opens the data directory, as that of one node of several where there are others, and makes what answers.
+// openCore joins the cluster, if there is one, and opens the core.
 func (n *Node) openCore(ctx context.Context, opened *closers, listener net.Listener) (err error) {
 	c := &n.config
 	told := c.core(n.reference, n.mailer.sender)
@@ -161,7 +162,7 @@ func (n *Node) openCore(ctx context.Context, opened *closers, listener net.Liste
 	return nil
 }
 
-// closeSystem stops the system in order: what was accepted is on disk when it returns.
+// closeSystem stops the system; accepted changes are on disk when it returns.
 func closeSystem(system *actors.System) error {
 	if err := system.Close(); err != nil {
 		return fmt.Errorf("close the data directory: %w", err)
@@ -169,7 +170,7 @@ func closeSystem(system *actors.System) error {
 	return nil
 }
 
-// openSocket makes the operator's socket; nil without one.
+// openSocket creates the management socket; nil when management is off.
 func (n *Node) openSocket(ctx context.Context) (net.Listener, error) {
 	if n.config.Admin.Off {
 		return nil, nil
@@ -186,7 +187,7 @@ func (n *Node) openSocket(ctx context.Context) (net.Listener, error) {
 	return nil, errorf(Unwritable, "Admin.Socket", "%w; choose another place", err)
 }
 
-// metricsHandler is what Prometheus reads.
+// metricsHandler returns the handler for Prometheus.
 func (n *Node) metricsHandler() http.Handler {
 	told := metrics.Config{
 		Version: n.config.Version, System: n.system, Server: n.core.Server, Health: n.core.Server.Conditions, Sources: n.collector.health,
@@ -204,7 +205,7 @@ func (n *Node) metricsHandler() http.Handler {
 	return metrics.Handler(told)
 }
 
-// run waits for the recovery, begins to collect, and watches for the end.
+// run waits for the recovery, starts to collect, and waits for the end.
 func (n *Node) run(ctx context.Context) {
 	select {
 	case <-n.system.Ready():
@@ -230,7 +231,7 @@ func (n *Node) run(ctx context.Context) {
 	}
 }
 
-// stopWith says why the node does not go on.
+// stopWith records why the node ended by itself.
 func (n *Node) stopWith(err error) {
 	n.doneOnce.Do(func() {
 		n.err = err
@@ -238,7 +239,7 @@ func (n *Node) stopWith(err error) {
 	})
 }
 
-// StopCause is why a system stopped by itself, nil when it did not.
+// StopCause returns why a system stopped by itself, nil when it did not.
 func StopCause(system *actors.System) error {
 	cause := system.Err()
 	var damage *wal.DamageError
@@ -260,14 +261,15 @@ func (n *Node) checkData() error {
 	return n.refuseDemoData()
 }
 
-// DemoPrefix begins the ids of a simulated market's sources.
+// DemoPrefix begins the ids of simulated sources.
 const DemoPrefix = "demo-"
 
-// refuseDemoData is the error of a node whose directory a simulated market has filled: nobody is to take made-up rates for real ones.
+// refuseDemoData returns an error if the directory holds made-up rates of a demo, which must not be served as real
+// ones.
 func (n *Node) refuseDemoData() error {
 	page, err := n.system.Rates(engine.RatesQuery{PageRequest: engine.PageRequest{Limit: n.Rates()}})
 	if err != nil {
-		return nil //nolint:nilerr // nothing was ever published
+		return nil //nolint:nilerr // there are no rates yet
 	}
 	for _, rate := range page.Items {
 		if strings.HasPrefix(rate.SourceID, DemoPrefix) && !n.reference.Catalogue.HasSource(rate.SourceID) {
@@ -277,7 +279,8 @@ func (n *Node) refuseDemoData() error {
 	return nil
 }
 
-// Collect begins to collect: always, or in turn with the other nodes. Only a node with Collect.Deferred needs it, once, when it is ready.
+// Collect starts to collect, in a cluster while this node holds the lease. Only a node with Collect.Deferred needs
+// it, once, when it is ready.
 func (n *Node) Collect() {
 	if n.cluster == nil {
 		n.collector.start(n.runContext)
@@ -288,25 +291,26 @@ func (n *Node) Collect() {
 	n.background.Go(func() { n.collectWithLease(n.runContext) })
 }
 
-// URL is where callers reach the node, without a slash at the end.
+// URL returns the address of the node without a trailing slash.
 func (n *Node) URL() string { return n.server.url }
 
-// System is the node in memory: an engine.Service, account.Service, account.Operator and engine.Ingester.
+// System returns the node's API in memory: an engine.Service, account.Service, account.Operator and engine.Intake.
 func (n *Node) System() *actors.System { return n.system }
 
-// Catalogue is what the node knows of institutions, currencies and sources.
+// Catalogue returns the node's institutions, currencies and sources.
 func (n *Node) Catalogue() *engine.Catalogue { return n.reference.Catalogue }
 
-// Socket is where the operator reaches the node.
+// Socket returns the path of the management socket.
 func (n *Node) Socket() string { return n.config.Admin.Socket }
 
-// Ready is closed when the log is read and data requests are answered.
+// Ready returns a channel that is closed when the log has been read and data requests are answered.
 func (n *Node) Ready() <-chan struct{} { return n.ready }
 
-// Done is closed when the node has ended by itself; then Err says why. Close is wanted all the same.
+// Done returns a channel that is closed when the node has ended by itself; Err gives the reason. Close is needed all
+// the same.
 func (n *Node) Done() <-chan struct{} { return n.done }
 
-// Err is why the node has ended by itself, nil while it goes on.
+// Err returns why the node ended by itself, nil while it runs.
 func (n *Node) Err() error {
 	select {
 	case <-n.done:
@@ -316,17 +320,18 @@ func (n *Node) Err() error {
 	}
 }
 
-// Rates is how many rates are published.
+// Rates returns the number of published rates.
 func (n *Node) Rates() int {
 	page, err := n.system.Rates(engine.RatesQuery{PageRequest: engine.PageRequest{Limit: 1}})
 	if err != nil {
-		return 0 // nothing was ever published
+		return 0 // there are no rates yet
 	}
 	return page.Total
 }
 
-// Close ends the node in order: what is being collected, requests in flight, the operator's too, then the system, whose accepted changes
-// are on disk when it returns, then letters that wait. With HTTP.DrainDelay it first answers on for that long. Closing again says the same.
+// Close stops the node: collecting, requests in flight, management, the system, whose accepted changes are then on
+// disk, and queued e-mails. With HTTP.DrainDelay it first keeps answering for that time. Further calls return the
+// same error.
 func (n *Node) Close(ctx context.Context) error {
 	n.closeOnce.Do(func() { n.closeErr = n.close(ctx) })
 	return n.closeErr
@@ -344,7 +349,7 @@ func (n *Node) close(ctx context.Context) error {
 	return err
 }
 
-// waitDrainDelay answers on, for as long as balancers need to see that the node drains. A node that has stopped by itself has nothing to wait for.
+// waitDrainDelay waits for HTTP.DrainDelay, or until the node has stopped by itself.
 func (n *Node) waitDrainDelay() {
 	if n.config.HTTP.DrainDelay == 0 {
 		return
@@ -358,14 +363,14 @@ func (n *Node) waitDrainDelay() {
 	}
 }
 
-// Data is the data directory of a node without callers.
+// Data is the opened data directory of a node that does not listen.
 type Data struct {
 	System *actors.System
 	ReferenceData
 }
 
-// OpenData opens the data directory of a node without callers, and waits until its log is read. It needs of the configuration what says
-// where data are and what is known.
+// OpenData opens the data directory without listening, and waits until its log has been read. It uses only the
+// fields of Config for data and reference data.
 func OpenData(ctx context.Context, c Config) (*Data, error) {
 	c = c.withDefaults()
 	if c.Dir == "" {
@@ -390,5 +395,5 @@ func OpenData(ctx context.Context, c Config) (*Data, error) {
 	return nil, errors.Join(err, closeSystem(system))
 }
 
-// Close stops the system in order: what was accepted is on disk when it returns.
+// Close stops the system; accepted changes are on disk when it returns.
 func (d *Data) Close() error { return closeSystem(d.System) }

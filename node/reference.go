@@ -9,13 +9,14 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// ReferenceData is what is known without any observation: institutions, currencies, and where rates come from.
+// ReferenceData holds institutions, currencies and sources.
 type ReferenceData struct {
-	Catalogue *engine.Catalogue // complete with the sources of Sources
+	Catalogue *engine.Catalogue // includes the sources of Sources
 	Sources   *source.Set
 }
 
-// LoadReferenceData is what the program knows, with what an operator's catalogue file and directory of definitions add; "" = neither.
+// LoadReferenceData returns the built-in reference data, extended by a catalogue file and a directory of
+// definitions; "" = none.
 func LoadReferenceData(catalogueFile, definitions string) (ReferenceData, error) {
 	set, setErr := loadDefinitions(definitions)
 	catalogue, catalogueErr := loadCatalogue(catalogueFile)
@@ -25,8 +26,8 @@ func LoadReferenceData(catalogueFile, definitions string) (ReferenceData, error)
 	return NewReferenceData(catalogue, set)
 }
 
-// NewReferenceData completes a catalogue with the sources of definitions. What the catalogue says of a source wins, but for bounds, which an
-// operator's file can't say.
+// NewReferenceData adds the sources of definitions to a catalogue. The catalogue's own description of a source wins,
+// except for its plausible range, which a catalogue file can't set.
 func NewReferenceData(catalogue *engine.Catalogue, set *source.Set) (ReferenceData, error) {
 	if err := set.Check(catalogue); err != nil {
 		return ReferenceData{}, &Error{BadFile, "Definitions", err}
@@ -43,7 +44,7 @@ func NewReferenceData(catalogue *engine.Catalogue, set *source.Set) (ReferenceDa
 	return ReferenceData{catalogue.WithSources(sources...), set}, nil
 }
 
-// loadDefinitions is the definitions of the program, with those of an operator's directory.
+// loadDefinitions returns the built-in definitions, extended by an operator's directory.
 func loadDefinitions(directory string) (*source.Set, error) {
 	if directory == "" {
 		return source.DefaultSet(), nil
@@ -58,7 +59,7 @@ func loadDefinitions(directory string) (*source.Set, error) {
 	return set, nil
 }
 
-// loadCatalogue is the built-in catalogue, extended by a file if there is one.
+// loadCatalogue returns the built-in catalogue, extended by a file.
 func loadCatalogue(path string) (*engine.Catalogue, error) {
 	if path == "" {
 		return engine.DefaultCatalogue(), nil

@@ -11,16 +11,17 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// reloadedFiles is what the files say now. All of it is good, or none of it is taken.
+// reloadedFiles holds the present contents of the files. All of them are used, or none.
 type reloadedFiles struct {
-	set      *source.Set      // nil: as it was
-	pair     *tls.Certificate // nil: there is none
-	password *account.Secret  // nil: there is none
+	set      *source.Set      // nil: unchanged
+	pair     *tls.Certificate // nil: none
+	password *account.Secret  // nil: none
 	changes  []string
 }
 
-// Reload reads again the files that may change under a running node: certificate and key, the password of the mail server, how sources are
-// asked and read. All that is wrong is told together, and then all stays as it was. changes says what is new, in words.
+// Reload reads the files again that may change while a node runs: certificate and key, the mail server's password,
+// the definitions of sources. On any error nothing changes, and the error holds all problems. changes describes the
+// changes in words.
 func (n *Node) Reload() (changes []string, err error) {
 	found := &reloadedFiles{}
 	if err := errors.Join(n.readSources(found), n.readPair(found), n.readPassword(found)); err != nil {
@@ -70,11 +71,11 @@ func (n *Node) readPassword(found *reloadedFiles) error {
 	return nil
 }
 
-// readSources reads the definitions. How a source is asked and read may change; what rates say of it, and which there are, is part of what
-// is kept in memory, and is read at a start alone.
+// readSources reads the definitions. Requests and extraction of a source may change; its description in rates and
+// the set of sources may not, because they are part of the state in memory.
 func (n *Node) readSources(found *reloadedFiles) error {
 	if n.config.Reference != nil {
-		return nil // given, and read from no file
+		return nil // not read from files
 	}
 	known, err := LoadReferenceData(n.config.Catalogue, n.config.Definitions)
 	if err != nil {
@@ -103,7 +104,7 @@ func (n *Node) readSources(found *reloadedFiles) error {
 	return nil
 }
 
-// changedDefinitions are the ids of definitions that two sets don't share.
+// changedDefinitions returns the ids of definitions that differ between two sets.
 func changedDefinitions(old, now *source.Set) []string {
 	var ids []string
 	for _, d := range now.Definitions() {

@@ -12,18 +12,18 @@ import (
 	"github.com/tasard/tasard/httpapi"
 )
 
-// shutdownMax is how long requests in flight may take at the end; the server's own limit for a request is shorter.
+// shutdownMax is the time for requests in flight at the end; the server's own limit for a request is shorter.
 const shutdownMax = 15 * time.Second
 
-// descriptorsReserved are for the log, the collectors, mail, the operator, and newcomers at the cap of connections.
+// descriptorsReserved are for the log, the collectors, mail, management, and connections beyond the cap.
 const descriptorsReserved = 256
 
-// Descriptors are the files and connections that a node with so many connections may open, and how many this process may.
+// Descriptors returns the descriptors that a node with so many connections needs, and the limit of this process.
 func Descriptors(conns int) (wanted, most int) {
 	return cmp.Or(conns, ConnsDefault) + descriptorsReserved, descriptorsMax()
 }
 
-// limits are the connections that the server takes: no more than there are descriptors for.
+// limits returns the server's limits, with no more connections than there are descriptors for.
 func (h *HTTP) limits() httpapi.Limits {
 	l := httpapi.Limits{ConnsMax: h.Conns, ConnsPerClient: cmp.Or(h.ConnsPerAddress, -1)}
 	if wanted, most := Descriptors(h.Conns); most < wanted {
@@ -32,16 +32,16 @@ func (h *HTTP) limits() httpapi.Limits {
 	return l
 }
 
-// httpServer is the HTTP side of a node.
+// httpServer is the running HTTP server of a node.
 type httpServer struct {
 	server *httpapi.Server
 	url    string
 	done   chan struct{} // closed when the server has ended
-	err    error         // why, nil after stop; to be read when ended is closed
+	err    error         // valid when done is closed; nil after stop
 }
 
-// Listen opens an address; field is that of Config which names it. It is plain TCP: a listener of multipath TCP can't be made deaf before
-// it is closed, and would cut off who is just coming.
+// Listen listens on a TCP address; field is the field of Config with the address. Multipath TCP is off: such a
+// listener can't stop accepting before it is closed, and would cut off new connections.
 func Listen(address, field string) (net.Listener, error) {
 	var config net.ListenConfig
 	config.SetMultipathTCP(false)
@@ -57,7 +57,8 @@ func Listen(address, field string) (net.Listener, error) {
 	return nil, errorf(BadFile, field, "listen on %s: choose an address of this machine: %w", address, err)
 }
 
-// checkListen wants an address of this machine. One that is taken is good: the node that is to be started anew may hold it.
+// checkListen checks that an address can be used. One that is in use is good: the running node may be about to
+// restart.
 func checkListen(address string) error {
 	listener, err := Listen(address, "HTTP.Listen")
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -69,7 +70,8 @@ func checkListen(address string) error {
 	return listener.Close()
 }
 
-// startServer answers what the listener accepts, at once: 503 until the node is ready. stop waits for its goroutine.
+// startServer starts to serve the listener; requests are answered 503 until the node is ready. stop waits for its
+// goroutine.
 func (n *Node) startServer(listener net.Listener) {
 	if wanted, most := Descriptors(n.config.HTTP.Conns); most < wanted {
 		n.config.Logger.Warn("the limit of open files leaves room for fewer connections; raise it, or lower the number of connections",

@@ -13,17 +13,18 @@ import (
 	"github.com/tasard/tasard/node/metrics"
 )
 
-// keyModeRefused are the permissions that a private key's file may not give: its group may read it, as web servers' groups do.
+// keyModeRefused are the permissions that a private key's file must not have. Its group may read it, as is usual for
+// web servers.
 const keyModeRefused = 0o026
 
-// certificate is what connections are opened with. It may be replaced at any time.
+// certificate is the certificate of the HTTP server. It can be replaced at any time.
 type certificate struct {
 	files       TLS
 	credentials string // directory of the service manager
 	pair        atomic.Pointer[tls.Certificate]
 }
 
-// loadCertificate reads the pair; nil without one.
+// loadCertificate reads the certificate and key; nil without one.
 func loadCertificate(files TLS, credentials string) (*certificate, error) {
 	switch {
 	case files.Certificate == "" && files.Key == "":
@@ -40,7 +41,7 @@ func loadCertificate(files TLS, credentials string) (*certificate, error) {
 	return c, nil
 }
 
-// read reads the files as they are now.
+// read reads the files.
 func (c *certificate) read() (*tls.Certificate, error) {
 	if err := checkKeyFile(c.files.Key, c.credentials, "HTTP.TLS.Key"); err != nil {
 		return nil, err
@@ -56,7 +57,8 @@ func (c *certificate) read() (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// checkKeyFile refuses a private key that anybody may read; files in the directory of credentials are guarded by the service manager.
+// checkKeyFile refuses a private key that other users can read. The service manager guards files in the directory of
+// credentials.
 func checkKeyFile(path, credentials, field string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -71,12 +73,12 @@ func checkKeyFile(path, credentials, field string) error {
 	return nil
 }
 
-// getCertificate is for httpapi.Config.Certificate.
+// getCertificate returns the current certificate.
 func (c *certificate) getCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.pair.Load(), nil
 }
 
-// certificateFunc is give, nil without a certificate.
+// certificateFunc returns getCertificate, or nil without a certificate.
 func (c *certificate) certificateFunc() func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if c == nil {
 		return nil
@@ -84,7 +86,7 @@ func (c *certificate) certificateFunc() func(*tls.ClientHelloInfo) (*tls.Certifi
 	return c.getCertificate
 }
 
-// scheme is how addresses of the node begin.
+// scheme returns the beginning of the node's URLs.
 func (c *certificate) scheme() string {
 	if c == nil {
 		return "http://"
@@ -92,7 +94,7 @@ func (c *certificate) scheme() string {
 	return "https://"
 }
 
-// CertificateProblem says what is wrong with the days of a certificate, "" for nothing.
+// CertificateProblem says why a certificate is not valid at now, "" when it is.
 func CertificateProblem(leaf *x509.Certificate, now time.Time) string {
 	switch {
 	case now.After(leaf.NotAfter):
@@ -103,7 +105,7 @@ func CertificateProblem(leaf *x509.Certificate, now time.Time) string {
 	return ""
 }
 
-// forMetrics is the certificate for who asks when it ends.
+// forMetrics returns the certificate for the metric of its expiry.
 func (c *certificate) forMetrics() []metrics.Certificate {
 	if c == nil {
 		return nil
@@ -111,7 +113,7 @@ func (c *certificate) forMetrics() []metrics.Certificate {
 	return []metrics.Certificate{{ShownTo: metrics.ToClients, ExpiresAt: func() time.Time { return c.pair.Load().Leaf.NotAfter }}}
 }
 
-// warn tells of a certificate that clients will refuse.
+// warn logs a certificate that clients will refuse.
 func (c *certificate) warn(log *slog.Logger, now time.Time) {
 	if c == nil {
 		return
@@ -121,7 +123,7 @@ func (c *certificate) warn(log *slog.Logger, now time.Time) {
 	}
 }
 
-// formatInstant is an instant in a message: UTC, to the second.
+// formatInstant formats an instant in UTC to the second.
 func formatInstant(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
 
 // LoadTLS reads the certificate with its key, as Open does; nil without one.

@@ -8,22 +8,23 @@ import (
 )
 
 const (
-	// clockYearMin is the year of the first build of this program: a clock that is behind it was never set.
+	// clockYearMin is the year of the program's first build: an earlier clock was never set.
 	clockYearMin = 2026
-	// clockStepMax is how far time of day and monotonic time may come apart while the doctor works.
+	// clockStepMax is the largest difference between wall and monotonic time during the examination.
 	clockStepMax = 100 * time.Millisecond
-	// clockErrorMax is an error of the clock that callers would see: quotas and switches are of whole seconds.
+	// clockErrorMax is an error of the clock that clients notice: quotas count whole seconds.
 	clockErrorMax = 500 * time.Millisecond
 )
 
-// clockState is what the system says of its clock.
+// clockState is the kernel's report on its clock.
 type clockState struct {
-	known        bool // it says something
+	known        bool // false: the system does not report it
 	synchronised bool
 	errorMax     time.Duration
 }
 
-// clock holds the clock against itself, and asks the system how it is kept. It is the last check, so that the others have taken some time.
+// clock compares wall and monotonic time, and queries the kernel's synchronisation. It is the last check, so that
+// some time has passed since the start.
 func (d *doctor) clock(context.Context) {
 	now := d.Clock()
 	const mend = "set the clock, and let a service such as chrony or systemd-timesyncd keep it"

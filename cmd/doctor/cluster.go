@@ -14,10 +14,10 @@ import (
 	"github.com/tasard/tasard/node"
 )
 
-// memberTimeout is how long another node may take to greet.
+// memberTimeout is the time in which another node must send its greeting.
 const memberTimeout = 5 * time.Second
 
-// cluster looks at what a node needs that is one of several: its certificate, its address, the others.
+// cluster checks the certificate and address of a clustered node, and the other nodes.
 func (d *doctor) cluster(ctx context.Context) {
 	o := &d.o.Config.Cluster
 	if o.Check(d.config()) != nil {
@@ -42,7 +42,7 @@ func (d *doctor) cluster(ctx context.Context) {
 	}
 }
 
-// clusterCertificate holds this node's certificate against what the others will want of it.
+// clusterCertificate checks this node's certificate as the other nodes will.
 func (d *doctor) clusterCertificate(o *node.Cluster, security *tls.Config) {
 	const renew = "make it anew and restart this node; packaging/cluster/README.md has how"
 	leaf, now := security.Certificates[0].Leaf, d.Clock()
@@ -62,7 +62,8 @@ func (d *doctor) clusterCertificate(o *node.Cluster, security *tls.Config) {
 	}
 }
 
-// verifyCertificate tells whether an authority, or somebody whom it has signed, has signed a certificate, for both ends of a connection.
+// verifyCertificate checks that the authority has signed a certificate, directly or through intermediates, for both
+// ends of a connection.
 func verifyCertificate(pair *tls.Certificate, authority *x509.CertPool, now time.Time) error {
 	between := x509.NewCertPool()
 	for _, der := range pair.Certificate[1:] {
@@ -81,7 +82,7 @@ func verifyCertificate(pair *tls.Certificate, authority *x509.CertPool, now time
 	return nil
 }
 
-// checkMember goes as far as another node's greeting, as this node does when it starts, and leaves.
+// checkMember connects to another node as this one would at its start, and disconnects.
 func (d *doctor) checkMember(ctx context.Context, m node.Member, security *tls.Config) {
 	ctx, cancel := context.WithTimeout(ctx, memberTimeout)
 	defer cancel()
@@ -93,7 +94,7 @@ func (d *doctor) checkMember(ctx context.Context, m node.Member, security *tls.C
 	d.add(findingOK, "cluster", "", "%s at %s is reached", node.NodeName(m.Node), m.Address)
 }
 
-// readGreeting connects to a node's address for other nodes and waits for the first line that it says there.
+// readGreeting connects to a node's cluster address and reads the greeting.
 func (d *doctor) readGreeting(ctx context.Context, address string, security *tls.Config) error {
 	conn, err := d.connect(ctx, address)
 	if err != nil {

@@ -16,27 +16,28 @@ import (
 )
 
 const (
-	// diskFailBelow is the free space below which a node changes nothing (actors.LogConfig), diskWarnBelow what should be free.
+	// A node is read-only with less free space than diskFailBelow (actors.LogConfig); below diskWarnBelow the doctor
+	// warns.
 	diskFailBelow = 64 << 20
 	diskWarnBelow = 1 << 30
 	// Syncs of a scratch block, as a batch of records needs one.
 	scratchSyncs     = 20
 	scratchBytes     = 4 << 10
 	syncSlow         = 20 * time.Millisecond
-	dataModeRefused  = 0o022 // others may change what is there
+	dataModeRefused  = 0o022 // others can change the directory
 	scratchName      = ".doctor-*"
 	dataModeWanted   = 0o700
 	directoryMissing = "serve creates it"
 )
 
-// fileSystem is what the system says of a directory.
+// fileSystem describes the file system of a directory.
 type fileSystem struct {
-	free   uint64 // bytes for this user
-	system string // the kind of its file system, "" = not known
-	risk   string // why data should not lie there, "" = nothing
+	free   uint64 // bytes available to this user
+	system string // kind of file system; "" = unknown
+	risk   string // why it is unsuitable for data; "" = suitable
 }
 
-// directory looks at the data directory, or at where serve would make it.
+// directory checks the data directory, or the place where serve would create it.
 func (d *doctor) directory(context.Context) {
 	path := d.o.Config.Dir
 	info, err := os.Stat(path)
@@ -69,7 +70,7 @@ func (d *doctor) missingDirectory(path string) {
 	d.add(findingOK, "data", "", "there is no %s yet; %s", path, directoryMissing)
 }
 
-// writable tries what the permissions say, by their effect.
+// writable creates and removes a file.
 func writable(directory string) error {
 	file, err := os.CreateTemp(directory, scratchName)
 	if err != nil {
@@ -86,7 +87,7 @@ func (d *doctor) owner(path string, info fs.FileInfo) {
 	d.add(findingOK, "data", "", "%s is there, mode %04o", path, info.Mode().Perm())
 }
 
-// log checks every byte of the log, which a running node holds.
+// log verifies the log, unless a running node holds it.
 func (d *doctor) log(context.Context) {
 	found, err := wal.Exists(d.o.Config.Dir)
 	if err != nil || !found {
@@ -104,7 +105,7 @@ func (d *doctor) log(context.Context) {
 	}
 }
 
-// disk looks at the file system of the data directory: room, kind, and how long a sync takes.
+// disk checks the file system of the data directory: free space, kind, sync time.
 func (d *doctor) disk(context.Context) {
 	path := d.o.Config.Dir
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
@@ -133,7 +134,7 @@ func (d *doctor) disk(context.Context) {
 	d.syncTime(path)
 }
 
-// syncTime times the disk while nobody else writes there.
+// syncTime times syncs, unless a running node writes to the disk.
 func (d *doctor) syncTime(path string) {
 	if d.node != nil {
 		d.add(findingOK, "sync", "", "not timed while a node runs; its metrics have it")

@@ -23,14 +23,14 @@ import (
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
-// How bad a finding is.
+// Levels of findings.
 const (
 	findingOK   = "OK"
-	findingWarn = "WARN" // works, and should be looked at
+	findingWarn = "WARN" // works, but needs attention
 	findingFail = "FAIL" // must be mended
 )
 
-// finding is one line of the doctor.
+// finding is one line of the report.
 type finding struct {
 	Level   string `json:"level"`
 	Check   string `json:"check"`
@@ -38,7 +38,7 @@ type finding struct {
 	Advice  string `json:"do,omitempty"`
 }
 
-// doctorOptions are those of serve, and what the doctor is asked for besides.
+// doctorOptions are the settings of serve and the doctor's own flags.
 type doctorOptions struct {
 	*setting.Serve
 	network    bool
@@ -46,24 +46,24 @@ type doctorOptions struct {
 	requiredAt time.Time // for the rehearsal; zero = as announced, or soon
 }
 
-// doctor looks at what a node needs. It changes nothing that lasts.
+// doctor examines the surroundings of a node.
 type doctor struct {
 	*process.Process
 	o         *doctorOptions
 	began     time.Time
-	node      *admin.KeyPolicy // what a running node says; nil: none runs
-	rehearsed []clientView     // of the rehearsal
+	node      *admin.KeyPolicy // state of a running node; nil: none runs
+	rehearsed []clientView     // answers of the rehearsal
 	findings  []finding
 }
 
-// doctorReport is what --json prints.
+// doctorReport is the output of --json.
 type doctorReport struct {
 	Worst     string       `json:"worst"`
 	Findings  []finding    `json:"findings"`
 	KeyPolicy []clientView `json:"transition"`
 }
 
-// New is tasard doctor.
+// New returns tasard doctor.
 func New(p *process.Process) *cobra.Command {
 	o := &doctorOptions{Serve: setting.DefaultServe()}
 	cmd := command.Spec{
@@ -90,7 +90,7 @@ one, that of --required-at, or one in 15 days.`,
 			flags.Var(setting.Instant(&o.requiredAt), "required-at", "show the switch to required keys at this `INSTANT`, RFC 3339")
 		},
 	}.Command(p)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { // all that is wrong with the settings is told at once
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { // reports all problems of settings
 		if err := errors.Join(setting.Resolve(cmd, p.Environ), setting.RequireData(cmd)); err != nil {
 			return err
 		}
@@ -99,9 +99,9 @@ one, that of --required-at, or one in 15 days.`,
 	return cmd
 }
 
-// examine examines and prints.
+// examine runs all checks and prints the findings.
 func examine(ctx context.Context, p *process.Process, o *doctorOptions) error {
-	quiet := *p // its log would stand between the lines
+	quiet := *p // its log would mix with the findings
 	quiet.Stderr = io.Discard
 	d := &doctor{Process: &quiet, o: o, began: p.Clock()}
 	for _, examine := range []func(context.Context){
@@ -121,12 +121,12 @@ func examine(ctx context.Context, p *process.Process, o *doctorOptions) error {
 	return nil
 }
 
-// add adds a finding. do says what to do, "" = nothing.
+// add adds a finding. advice says what to do, "" = nothing.
 func (d *doctor) add(level, check, do, found string, args ...any) {
 	d.findings = append(d.findings, finding{level, check, fmt.Sprintf(found, args...), do})
 }
 
-// addLines adds one finding for each line of an error.
+// addLines adds a finding for each line of an error.
 func (d *doctor) addLines(level, check, do string, err error) {
 	for line := range strings.SplitSeq(err.Error(), "\n") {
 		d.add(level, check, do, "%s", line)
@@ -157,7 +157,7 @@ func printDoctor(p *process.Process, d *doctor) error {
 		}
 		terminal.Fprintf(table, "%s\t%s\t%s\n", f.Level, f.Check, text)
 	}
-	_ = table.Flush() // stdout remembers a failure
+	_ = table.Flush() // ErrWriter keeps its error
 	for _, view := range d.rehearsed {
 		terminal.Fprintf(p.Stdout, "\n%s, %s\n", view.Day, terminal.FormatInstant(view.At))
 		for _, line := range append([]string{view.Request, view.Status}, view.Headers...) {
@@ -167,7 +167,7 @@ func printDoctor(p *process.Process, d *doctor) error {
 	return nil
 }
 
-// settings holds the settings against what serve checks.
+// settings runs the checks of serve.
 func (d *doctor) settings(context.Context) {
 	if err := setting.CheckServe(d.Process, d.o.Serve); err != nil {
 		d.addLines(findingFail, "settings", "", err)
@@ -176,7 +176,7 @@ func (d *doctor) settings(context.Context) {
 	d.add(findingOK, "settings", "", "everything that serve checks before it starts is good")
 }
 
-// running asks whether a node runs: some checks mean something else then.
+// running finds out whether a node runs, which some checks need to know.
 func (d *doctor) running(ctx context.Context) {
 	answer, err := remote.Call(ctx, remote.New(remote.SocketPath(d.o.Config.Admin.Socket, d.o.Config.Dir), "tasard serve"), admin.ShowKeyPolicy, admin.NoBody{})
 	switch {
@@ -190,7 +190,7 @@ func (d *doctor) running(ctx context.Context) {
 	}
 }
 
-// zone holds the day of Santo Domingo against what is known of it: all quotas and slots depend on it.
+// zone checks the time zone of Santo Domingo, on which quotas and slots depend.
 func (d *doctor) zone(context.Context) {
 	const offset = -4 * 60 * 60
 	place, err := time.LoadLocation(engine.Zone)

@@ -24,16 +24,16 @@ import (
 const (
 	mailTimeout   = 15 * time.Second
 	sourceTimeout = 10 * time.Second
-	// certificateExpiry is how soon a certificate ends that should have been renewed.
+	// certificateWarnBefore is the remaining time of a certificate that should have been renewed.
 	certificateWarnBefore = 14 * 24 * time.Hour
 )
 
-// config is what serve would open.
+// config returns the configuration that serve would open.
 func (d *doctor) config() node.Config {
 	return setting.NodeConfig(d.Process, &d.o.Node, slog.New(slog.DiscardHandler))
 }
 
-// descriptors holds the limit of open files against the connections that are wanted.
+// descriptors compares the limit of open files with the maximum number of connections.
 func (d *doctor) descriptors(context.Context) {
 	conns := d.o.Config.HTTP.Conns
 	wanted, most := node.Descriptors(conns)
@@ -49,12 +49,13 @@ func (d *doctor) address(context.Context) {
 	d.checkAddress("address", d.o.Config.HTTP.Listen, "HTTP.Listen")
 }
 
-// checkAddress tells whether an address is free, or held by the node that runs; field is that of node.Config which names it.
+// checkAddress checks that an address is free, or in use by the running node. field is the field of node.Config with
+// the address.
 func (d *doctor) checkAddress(check, address, field string) {
 	listener, err := node.Listen(address, field)
 	switch {
 	case err == nil:
-		_ = listener.Close() // nothing was accepted
+		_ = listener.Close() // no connection was accepted
 		d.add(findingOK, check, "", "%s is free", address)
 	case errors.Is(err, syscall.EADDRINUSE) && d.node != nil:
 		d.add(findingOK, check, "", "%s is taken while the node runs", address)
@@ -63,11 +64,11 @@ func (d *doctor) checkAddress(check, address, field string) {
 	}
 }
 
-// certificate looks at the days of the certificate; settings has read it.
+// certificate checks the validity of the certificate. settings has reported errors of the files.
 func (d *doctor) certificate(context.Context) {
 	c, err := d.config().LoadTLS()
 	switch {
-	case err != nil: // said already
+	case err != nil: // reported by settings
 	case c == nil:
 		d.add(findingOK, "certificate", "", "none: the node speaks plain HTTP; keys should reach it over HTTPS, by --tls-cert or a proxy in front")
 	default:
@@ -87,7 +88,7 @@ func (d *doctor) certificateExpiry(pair *tls.Certificate) {
 	}
 }
 
-// certificateNames is for whom a certificate is.
+// certificateNames returns the names and addresses of a certificate.
 func certificateNames(pair *tls.Certificate) []string {
 	names := slices.Clone(pair.Leaf.DNSNames)
 	for _, address := range pair.Leaf.IPAddresses {
@@ -96,7 +97,7 @@ func certificateNames(pair *tls.Certificate) []string {
 	return names
 }
 
-// mail goes as far as a letter would, and sends none.
+// mail connects and logs in to the mail server, without sending an e-mail.
 func (d *doctor) mail(ctx context.Context) {
 	wanted := d.config()
 	switch wanted.MailMethod() {
@@ -109,7 +110,7 @@ func (d *doctor) mail(ctx context.Context) {
 	}
 	config, err := wanted.MailClient()
 	if err != nil {
-		return // said already
+		return // reported by settings
 	}
 	ctx, cancel := context.WithTimeout(ctx, mailTimeout)
 	defer cancel()
@@ -124,11 +125,11 @@ func (d *doctor) mail(ctx context.Context) {
 	d.add(findingOK, "mail", "", "%s answers (%s)%s; no letter was sent", config.Addr, config.TLS, logged)
 }
 
-// sources tells who would be asked, and with --network whether they can be reached.
+// sources lists the hosts of the sources, and with --network connects to each.
 func (d *doctor) sources(ctx context.Context) {
 	reference, err := node.LoadReferenceData(d.o.Config.Catalogue, d.o.Config.Definitions)
 	if err != nil {
-		return // said already
+		return // reported by settings
 	}
 	hosts, disabled := hostsOf(reference.Sources)
 	switch {
@@ -151,7 +152,7 @@ func (d *doctor) sources(ctx context.Context) {
 	}
 }
 
-// hostsOf are the hosts with ports that a set asks first, and how many of its sources are turned off.
+// hostsOf returns the first host with port of each source, and the number of disabled sources.
 func hostsOf(set *source.Set) (hosts []string, disabled int) {
 	for _, one := range set.Definitions() {
 		if one.Disabled != "" {
@@ -160,7 +161,7 @@ func hostsOf(set *source.Set) (hosts []string, disabled int) {
 		}
 		address, err := url.Parse(one.Pages[0].Requests[0].URL)
 		if err != nil {
-			continue // the reader of definitions has refused it
+			continue // refused when definitions are read
 		}
 		port := cmp.Or(address.Port(), map[string]string{"http": "80"}[address.Scheme], "443")
 		hosts = append(hosts, net.JoinHostPort(address.Hostname(), port))
@@ -169,13 +170,13 @@ func hostsOf(set *source.Set) (hosts []string, disabled int) {
 	return slices.Compact(hosts), disabled
 }
 
-// checkHost opens a connection, with TLS where the port is that of HTTPS, and closes it. Nothing is asked for.
+// checkHost connects to a host, with TLS unless the port is 80, and disconnects without a request.
 func (d *doctor) checkHost(ctx context.Context, host string) {
 	ctx, cancel := context.WithTimeout(ctx, sourceTimeout)
 	defer cancel()
 	conn, err := d.connect(ctx, host)
 	if err == nil {
-		defer func() { _ = conn.Close() }() // nothing was said
+		defer func() { _ = conn.Close() }() // nothing was sent
 		if name, port, _ := net.SplitHostPort(host); port != "80" {
 			err = tls.Client(conn, &tls.Config{ServerName: name, RootCAs: d.Roots, MinVersion: tls.VersionTLS12}).HandshakeContext(ctx)
 		}
@@ -188,7 +189,7 @@ func (d *doctor) checkHost(ctx context.Context, host string) {
 	d.add(findingOK, "source", "", "%s is reached", host)
 }
 
-// connect opens a connection to HOST:PORT.
+// connect connects to HOST:PORT.
 func (d *doctor) connect(ctx context.Context, address string) (net.Conn, error) {
 	if d.Dial != nil {
 		return d.Dial(ctx, "tcp", address)

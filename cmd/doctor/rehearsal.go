@@ -23,13 +23,14 @@ import (
 
 const (
 	day = 24 * time.Hour
-	// rehearsalDays is how far ahead the switch of a rehearsal is that nobody has announced: a day more than the notice.
+	// rehearsalDays is the time until keys are required in a rehearsal without an announcement: one day more than the
+	// notice.
 	rehearsalDays = 15
-	// rehearsalPath is what the client of the rehearsal asks.
+	// rehearsalPath is the request of the rehearsal.
 	rehearsalPath = "/v1/rates/best?currency=USD&operation=buy"
 )
 
-// clientView is what a client without a key gets on one day of the switch.
+// clientView is the answer to a client without a key on one day.
 type clientView struct {
 	Day     string    `json:"day"`
 	At      time.Time `json:"at"`
@@ -38,7 +39,7 @@ type clientView struct {
 	Headers []string  `json:"headers"`
 }
 
-// rehearsal rehearses the switch to required keys.
+// rehearsal shows what a client without a key sees before and after keys become required.
 func (d *doctor) rehearsal(ctx context.Context) {
 	announced, required, said := d.plannedRequirement()
 	views, err := d.rehearse(ctx, announced, required)
@@ -50,7 +51,7 @@ func (d *doctor) rehearsal(ctx context.Context) {
 	d.add(findingOK, "transition", "", "%s: what a client without a key sees of it stands below", said)
 }
 
-// plannedRequirement is the announcement that a running node knows, that of --required-at, or one that was made now.
+// plannedRequirement returns the announcement of the running node, that of --required-at, or one made now.
 func (d *doctor) plannedRequirement() (announced, required time.Time, said string) {
 	switch {
 	case !d.o.requiredAt.IsZero():
@@ -67,7 +68,8 @@ func (d *doctor) plannedRequirement() (announced, required time.Time, said strin
 	return announced, required, "keys are not announced; as if they were required at " + terminal.FormatInstant(required)
 }
 
-// rehearse starts the actors on a directory of its own, and the server that serve would start, and sets their clock from day to day.
+// rehearse opens a node on a temporary directory, without listener, and sends a request to it at the instants of
+// interest.
 func (d *doctor) rehearse(ctx context.Context, announced, required time.Time) (views []clientView, err error) {
 	directory, err := os.MkdirTemp("", "tasard-doctor-")
 	if err != nil {
@@ -79,7 +81,7 @@ func (d *doctor) rehearse(ctx context.Context, announced, required time.Time) (v
 	stage := d.config()
 	stage.Dir, stage.Clock = directory, func() time.Time { return *now.Load() }
 	stage.Reference = &node.ReferenceData{Catalogue: engine.DefaultCatalogue(), Sources: source.DefaultSet()}
-	stage.Monotonic = func() time.Duration { return now.Load().Sub(announced) } // no step: time has passed
+	stage.Monotonic = func() time.Duration { return now.Load().Sub(announced) } // not a step of the clock: time has passed
 	data, err := node.OpenData(ctx, stage)
 	if err != nil {
 		return nil, err
@@ -91,7 +93,7 @@ func (d *doctor) rehearse(ctx context.Context, announced, required time.Time) (v
 	}
 	wanted := stage.Core(*stage.Reference)
 	config := wanted.HTTPConfig(system)
-	config.Harness = &httpapi.Harness{} // its clock tells the Date
+	config.Harness = &httpapi.Harness{} // the Date header follows the clock
 	server := httpapi.New(config)
 	first := required.Add(-account.KeyNoticeMin)
 	if first.Before(announced) {
@@ -114,7 +116,7 @@ func (d *doctor) rehearse(ctx context.Context, announced, required time.Time) (v
 	return views, nil
 }
 
-// publishSample gives the client something to ask for: without any rate the answer would be that there is none.
+// publishSample publishes a rate, so that the request has an answer.
 func publishSample(system *actors.System, at time.Time) error {
 	_, err := system.Observe([]engine.Refresh{{
 		SourceID: "doctor", ObservedAt: at,
@@ -123,7 +125,7 @@ func publishSample(system *actors.System, at time.Time) error {
 	return err
 }
 
-// requestView asks the server over a connection in memory, and notes what came, as it came.
+// requestView sends the request over a connection in memory, and returns status line and headers.
 func requestView(server *httpapi.Server, name string, at time.Time) (clientView, error) {
 	near, far := net.Pipe()
 	served := make(chan error, 1)
@@ -133,7 +135,7 @@ func requestView(server *httpapi.Server, name string, at time.Time) (clientView,
 }
 
 func exchange(conn net.Conn, view clientView) (clientView, error) {
-	request, err := http.NewRequest(http.MethodGet, "http://tasard.test"+rehearsalPath, nil) //nolint:noctx // the pipe is the bound
+	request, err := http.NewRequest(http.MethodGet, "http://tasard.test"+rehearsalPath, nil) //nolint:noctx // closing the pipe ends it
 	if err != nil {
 		return view, err
 	}
@@ -153,7 +155,7 @@ func exchange(conn net.Conn, view clientView) (clientView, error) {
 			return view, err
 		case view.Status == "":
 			view.Status = line
-		case line != "Connection: close": // the request asked for that
+		case line != "Connection: close": // only because of request.Close
 			view.Headers = append(view.Headers, line)
 		}
 	}

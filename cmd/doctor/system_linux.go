@@ -11,7 +11,7 @@ import (
 // statusUnsynchronised is STA_UNSYNC of adjtimex(2).
 const statusUnsynchronised = 0x40
 
-// systemClock asks the kernel, as ntpd and chrony tell it.
+// systemClock queries the kernel, which ntpd and chrony keep informed.
 func systemClock() clockState {
 	var answer syscall.Timex
 	if _, err := syscall.Adjtimex(&answer); err != nil {
@@ -22,7 +22,7 @@ func systemClock() clockState {
 	}
 }
 
-// fileSystemKinds are kinds of file systems by the number that statfs(2) gives, and why data should not lie on them.
+// fileSystemKinds lists kinds of file systems by the number of statfs(2), and the risk of data on them.
 func fileSystemKinds() map[uint32]fileSystem {
 	const remote, memory = "what it says is kept may be lost, and locks may not hold", "it is gone with a restart of the machine"
 	return map[uint32]fileSystem{
@@ -34,7 +34,7 @@ func fileSystemKinds() map[uint32]fileSystem {
 	}
 }
 
-// fileSystemOf asks the kernel about the file system of a directory.
+// fileSystemOf describes the file system of a directory.
 func fileSystemOf(path string) (fileSystem, error) {
 	var answer syscall.Statfs_t
 	if err := syscall.Statfs(path, &answer); err != nil {
@@ -49,7 +49,7 @@ func fileSystemOf(path string) (fileSystem, error) {
 	return where, nil
 }
 
-// ownersOf are the users whom a file belongs to and who asks.
+// ownersOf returns the owner of a file and the user of this process.
 func ownersOf(info fs.FileInfo) (owner, user int, known bool) {
 	answer, known := info.Sys().(*syscall.Stat_t)
 	if !known {

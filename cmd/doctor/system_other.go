@@ -10,7 +10,7 @@ import (
 // systemClock reports an unknown clock.
 func systemClock() clockState { return clockState{} }
 
-// fileSystemOf knows nothing here; a node looks at the free space by itself.
+// fileSystemOf reports unlimited space of an unknown kind.
 func fileSystemOf(string) (fileSystem, error) { return fileSystem{free: math.MaxUint64}, nil }
 
 // ownersOf reports unknown users.

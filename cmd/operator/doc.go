@@ -1,11 +1,10 @@
-// Package operator is tasard admin and tasard ping: what an operator asks of a
-// running node through its management socket, and the tables that answer it.
-// What can be asked is the table of operations in httpapi/admin; here each
-// has its command: a row with its help, its flags and what is sent.
+// Package operator is tasard admin and tasard ping, which call a running node
+// through its management socket. The operations are defined in httpapi/admin; here
+// each has a command with its help, its flags and the table of its answer.
 //
-// Tables are for people, --json passes on what the node says. Text that others
-// chose (names of keys, details of sources) is printed without what a terminal
-// would obey.
+// Without --json answers are tables; with it they are the node's own JSON. Foreign
+// text (names of keys, details of sources) is printed without control characters.
 //
-// Where to add one: a row in the file of its noun, under that group, and its table in print.go.
+// To add an operation, write its command in the file of its subject, and its table
+// in print.go.
 package operator

@@ -20,7 +20,7 @@ import (
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
-// invocation is one call of a command: the node that it asks, what the flags of all commands say, and where the answer goes.
+// invocation is one run of a command: its flags and the node that it calls.
 type invocation struct {
 	*process.Process
 	remote.Options
@@ -28,7 +28,7 @@ type invocation struct {
 	node   *remote.Node
 }
 
-// New is tasard admin.
+// New returns tasard admin.
 func New(p *process.Process) *cobra.Command {
 	r := &invocation{Process: p}
 	return command.Spec{
@@ -47,11 +47,11 @@ Tables are for people; --json is for programs.`,
 	}.Command(p)
 }
 
-// newCommand completes a command that speaks to a running node, which is known when its work begins.
+// newCommand returns a command that calls a running node.
 func (r *invocation) newCommand(row command.Spec) *cobra.Command {
 	work, flags := row.Run, row.Flags
 	var cmd *cobra.Command
-	row.DataOptional = true // its socket will do
+	row.DataOptional = true // a socket is enough
 	row.Settings = func(flags *pflag.FlagSet) {
 		setting.AddData(flags, &r.Data)
 		setting.AddAdminSocket(flags, &r.Socket)
@@ -72,7 +72,7 @@ func (r *invocation) newCommand(row command.Spec) *cobra.Command {
 	return cmd
 }
 
-// newChangeCommand is row for a command that changes something: --by says who does it.
+// newChangeCommand returns a command that changes something: it has --by.
 func (r *invocation) newChangeCommand(row command.Spec) *cobra.Command {
 	flags := row.Flags
 	row.Flags = func(all *pflag.FlagSet) {
@@ -84,7 +84,7 @@ func (r *invocation) newChangeCommand(row command.Spec) *cobra.Command {
 	return r.newCommand(row)
 }
 
-// list prints a list as table writes it, or passes it on: one JSON object a line, as it comes.
+// list prints a list as a table, or with --json copies it: one JSON object a line.
 func list[T any](ctx context.Context, r *invocation, of admin.List[T], query url.Values, table func(io.Writer, []T)) (err error) {
 	answered, err := of.Call(ctx, r.node.Client, query)
 	if err != nil {
@@ -105,7 +105,7 @@ func list[T any](ctx context.Context, r *invocation, of admin.List[T], query url
 	return nil
 }
 
-// call has the node carry out an operation and prints its answer: as JSON, or as table writes it.
+// call calls an operation and prints its answer, as a table or as JSON.
 func call[Body, Answer any](
 	ctx context.Context, r *invocation, of admin.Operation[Body, Answer], body Body, table func(io.Writer, *Answer), values ...string,
 ) (answer Answer, err error) {
@@ -115,10 +115,10 @@ func call[Body, Answer any](
 	return answer, terminal.WriteAnswer(r.Stdout, r.JSON, answer, func() { table(r.Stdout, &answer) })
 }
 
-// pingTimeout is how long a node may take to say how it is; a busy one has taken 0.4 s.
+// pingTimeout is the time in which a node must answer; a busy one has taken 0.4 s.
 const pingTimeout = 5 * time.Second
 
-// NewPing is tasard ping.
+// NewPing returns tasard ping.
 func NewPing(p *process.Process) *cobra.Command {
 	r, live := &invocation{Process: p}, false
 	return r.newCommand(command.Spec{
@@ -137,7 +137,7 @@ containers, which have no other program inside; elsewhere GET /readyz of the nod
 	})
 }
 
-// ping asks and prints; live makes every answer a good one.
+// ping prints the readiness; with live every answer is a success.
 func (r *invocation) ping(ctx context.Context, live bool) error {
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()

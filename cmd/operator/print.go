@@ -11,7 +11,7 @@ import (
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
-// printAccounts writes a table of accounts.
+// printAccounts prints a table of accounts.
 func printAccounts(out io.Writer, accounts []admin.ListedAccount) {
 	if len(accounts) == 0 {
 		terminal.Fprintf(out, "There are no accounts yet.\n")
@@ -30,10 +30,10 @@ func printAccounts(out io.Writer, accounts []admin.ListedAccount) {
 		terminal.Fprintf(table, "%d\t%s\t%s\t%d\t%s of %s\t%s\t%s\n", a.ID, terminal.Sanitize(a.Email), terminal.FormatInstant(a.CreatedAt), a.ActiveKeys,
 			terminal.Thousands(a.SpentToday), terminal.Thousands(a.Limits.Day), terminal.Thousands(a.Limits.Minute), state)
 	}
-	_ = table.Flush() // out remembers a failure
+	_ = table.Flush() // out keeps its error
 }
 
-// printAccount writes all that is known of an account.
+// printAccount prints an account with its keys.
 func printAccount(out io.Writer, a *admin.Account) {
 	terminal.Fprintf(out, "account    %d\n", a.ID)
 	terminal.Fprintf(out, "e-mail     %s\n", terminal.Sanitize(a.Email))
@@ -64,10 +64,10 @@ func printAccount(out io.Writer, a *admin.Account) {
 		}
 		terminal.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", key.ID, terminal.Sanitize(key.Name), key.Hint, terminal.FormatInstant(key.CreatedAt), terminal.FormatInstant(key.LastUsedAt), state)
 	}
-	_ = table.Flush() // out remembers a failure
+	_ = table.Flush() // out keeps its error
 }
 
-// printKeyPolicy says where the node stands on the way to required keys.
+// printKeyPolicy prints whether keys are required.
 func printKeyPolicy(out io.Writer, t *admin.KeyPolicy, now time.Time) {
 	switch t.State {
 	case admin.KeysRequired:
@@ -84,7 +84,7 @@ func printKeyPolicy(out io.Writer, t *admin.KeyPolicy, now time.Time) {
 	}
 }
 
-// printChangedAccount prints what an account is after a change.
+// printChangedAccount prints the outcome of a change, and the account.
 func printChangedAccount(outcome string) func(io.Writer, *admin.Account) {
 	return func(out io.Writer, account *admin.Account) {
 		terminal.Fprintf(out, "Account %d %s.\n\n", account.ID, outcome)
@@ -92,7 +92,7 @@ func printChangedAccount(outcome string) func(io.Writer, *admin.Account) {
 	}
 }
 
-// digestCharacters is how many digits of a document's digest tell it from the others in a table.
+// digestCharacters is the number of characters of a document's digest in a table.
 const digestCharacters = 12
 
 func printQuarantine(out io.Writer, held []admin.QuarantineEntry) {
@@ -107,7 +107,7 @@ func printQuarantine(out io.Writer, held []admin.QuarantineEntry) {
 			terminal.Sanitize(h.InstitutionID), h.Channel, h.Kind, terminal.Sanitize(h.Buy), terminal.Sanitize(h.Sell), terminal.Sanitize(h.EffectiveDate), h.Reason,
 			terminal.Sanitize(h.Document[:min(digestCharacters, len(h.Document))]), terminal.Sanitize(h.Detail))
 	}
-	_ = table.Flush() // out remembers a failure
+	_ = table.Flush() // out keeps its error
 }
 
 func printQuarantineResult(out io.Writer, v *admin.QuarantineResult, outcome string) {
@@ -129,7 +129,7 @@ func printRateWithdrawn(out io.Writer, w *admin.RateChange) {
 	printPublished(out, w.Published)
 }
 
-// printPublished says what is published.
+// printPublished prints the published rate.
 func printPublished(out io.Writer, o *admin.Offer) {
 	if o == nil {
 		terminal.Fprintf(out, "Nothing is published for it now.\n")
@@ -142,7 +142,7 @@ func printPublished(out io.Writer, o *admin.Offer) {
 	terminal.Fprintf(out, "Published now: %s / %s of %s, %s.\n", terminal.Sanitize(o.Buy), terminal.Sanitize(o.Sell), terminal.Sanitize(o.SourceID), until)
 }
 
-// printCluster writes what stands, then a table of the nodes.
+// printCluster prints the state of the cluster and a table of its nodes.
 func printCluster(out io.Writer, c *admin.Cluster) {
 	state := "a majority of the nodes is there: changes are possible"
 	if !c.Majority {
@@ -154,10 +154,10 @@ func printCluster(out io.Writer, c *admin.Cluster) {
 		n := &c.Nodes[i]
 		terminal.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%s\n", terminal.Sanitize(n.Name), terminal.Sanitize(n.Address), clusterNodeState(n), n.Record, n.Lag, terminal.Sanitize(n.Version))
 	}
-	_ = table.Flush() // as say
+	_ = table.Flush() // out keeps its error
 }
 
-// clusterNodeState is a node in words.
+// clusterNodeState describes a node in words.
 func clusterNodeState(n *admin.ClusterNode) string {
 	words := []string{"unreachable"}
 	switch {
@@ -181,7 +181,7 @@ func clusterNodeState(n *admin.ClusterNode) string {
 	return strings.Join(words, ", ")
 }
 
-// readinessSummary is the status, and each condition that is not well.
+// readinessSummary returns the status and each condition that is not ok.
 func readinessSummary(s *admin.Readiness) string {
 	words := []string{string(s.Status)}
 	for _, c := range s.Conditions {

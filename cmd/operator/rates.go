@@ -64,7 +64,7 @@ and tasard admin quarantine release publishes it. Then the exit code is 65.`,
 	})
 }
 
-// publish sets a rate. One that the rules hold back is an error that says what to do about it.
+// publish sets a rate. A quarantined one is an error that says how to release it.
 func (r *invocation) publish(ctx context.Context, body *admin.ManualRate) error {
 	answer, err := call(ctx, r, admin.SetRate, *body, printRateSet)
 	if err != nil || answer.Quarantined == nil {
@@ -96,7 +96,7 @@ with no other one the rate is gone. A source that is collected says it again wit
 	})
 }
 
-// addQuote declares the flags that tell the quotes of one institution and currency apart.
+// addQuote declares --channel and --kind.
 func addQuote(flags *pflag.FlagSet, q *admin.Quote) {
 	q.Channel, q.Kind = engine.Unspecified, engine.Commercial
 	var channels, kinds []string
@@ -110,7 +110,7 @@ func addQuote(flags *pflag.FlagSet, q *admin.Quote) {
 	flags.Var(setting.Enum(&q.Kind, kinds...), "kind", "the kind of the rate")
 }
 
-// checkQuoteArguments wants the institution and the currency of a rate.
+// checkQuoteArguments wants an institution and a currency.
 func checkQuoteArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 2 && setting.CurrencyPattern().MatchString(args[1]) {
 		return nil
@@ -183,7 +183,7 @@ func (r *invocation) reject() *cobra.Command {
 	})
 }
 
-// resolve decides about one value after the other; the first that can't be decided ends it.
+// resolve releases or rejects values one by one, and stops at the first error.
 func (r *invocation) resolve(ctx context.Context, numbers []string, of admin.Operation[admin.Author, admin.QuarantineResult], outcome string) error {
 	for _, number := range numbers {
 		named := quarantineNumberPattern().FindStringSubmatch(number)
@@ -195,12 +195,12 @@ func (r *invocation) resolve(ctx context.Context, numbers []string, of admin.Ope
 	return nil
 }
 
-// quarantineNumberPattern is how a held value is named: currency and number.
+// quarantineNumberPattern matches the number of a quarantined value, such as USD/17.
 func quarantineNumberPattern() *regexp.Regexp {
 	return regexp.MustCompile(`^([A-Z]{3})/([1-9][0-9]{0,18})$`)
 }
 
-// checkQuarantineNumbers wants the held values that a command is about.
+// checkQuarantineNumbers wants numbers of quarantined values.
 func checkQuarantineNumbers(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return exit.Errorf(exit.Usage, "%s: no number; name a held value by currency and number, such as USD/17", cmd.CommandPath())

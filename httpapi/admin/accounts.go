@@ -13,24 +13,24 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Most that an account may be given.
+// Largest limits of an account.
 const (
 	QuotaDayMax    = 100_000_000
 	QuotaMinuteMax = 60_000 // each request of the last minute is remembered
 )
 
-// What is sent about accounts.
+// Bodies of requests about accounts.
 type (
-	// Suspension says why an account is suspended, and who does it.
+	// Suspension is the reason of a suspension and its author.
 	Suspension struct {
 		Reason string `json:"reason"`
 		Author
 	}
-	// Author says who makes a change, "" = the operating system's user alone. Every change has it.
+	// Author names the author of a change; "" = only the operating system's user.
 	Author struct {
 		Name string `json:"by,omitempty"`
 	}
-	// LimitChange gives an account limits of its own: nil leaves one as it is, 0 makes it the node's.
+	// LimitChange changes an account's own limits: nil keeps one, 0 removes it.
 	LimitChange struct {
 		Day    *int `json:"day,omitempty"`
 		Minute *int `json:"minute,omitempty"`
@@ -38,9 +38,9 @@ type (
 	}
 )
 
-// What is answered about accounts. Instants that have not come are left out.
+// Answers about accounts. Instants that have not come are left out.
 type (
-	// ListedAccount is an account in a list: its address is masked.
+	// ListedAccount is an account in a list, with a masked e-mail address.
 	ListedAccount struct {
 		ID         uint64    `json:"id"`
 		Email      string    `json:"email"`
@@ -50,13 +50,13 @@ type (
 		Limits     Limits    `json:"limits"`
 		SpentToday int       `json:"spentToday"`
 	}
-	// Limits are the limits in force; Own tells whether the account has any of its own.
+	// Limits are the effective limits; Own reports whether the account has any of its own.
 	Limits struct {
 		Day    int  `json:"day"`
 		Minute int  `json:"minute"`
 		Own    bool `json:"own"`
 	}
-	// Account is all that the operator may know of one.
+	// Account is all that the operator may know of an account.
 	Account struct {
 		ID          uint64    `json:"id"`
 		Email       string    `json:"email"`
@@ -68,13 +68,13 @@ type (
 		Minute      Window    `json:"minute"`
 		Keys        []Key     `json:"keys"`
 	}
-	// Window is what is left of a limit.
+	// Window is the state of a quota window.
 	Window struct {
 		Limit     int       `json:"limit"`
 		Remaining int       `json:"remaining"`
 		ResetAt   time.Time `json:"resetAt"`
 	}
-	// Key is one of an account's keys, by its last characters.
+	// Key is a key of an account without its secret.
 	Key struct {
 		ID         string    `json:"id"`
 		Name       string    `json:"name"`
@@ -89,7 +89,7 @@ func (s *Server) limits(own account.Quota) Limits {
 	return Limits{cmp.Or(own.Day, s.config.Allowance.Day), cmp.Or(own.Minute, s.config.Allowance.Minute), own != account.Quota{}}
 }
 
-// author is the name that was given.
+// author returns the name.
 func (b Author) author() string { return b.Name }
 
 func windowOf(w account.Window) Window { return Window{w.Limit, w.Remaining, w.Reset} }
@@ -115,7 +115,7 @@ func (s *Server) showAccount(r *http.Request, _ NoBody) (Account, error) {
 	return s.describe(id)
 }
 
-// account is the number of the account that the path names.
+// account returns the number of the account that the path names.
 func (s *Server) account(r *http.Request) (uint64, error) {
 	text := r.PathValue("account")
 	if id, err := strconv.ParseUint(text, 10, 64); err == nil {
@@ -153,7 +153,7 @@ func (s *Server) describe(id uint64) (Account, error) {
 	return shown, nil
 }
 
-// change carries out a change of the account that the path names, and tells what it is now.
+// change carries out a change of the account that the path names, and returns the changed account.
 func (s *Server) change(r *http.Request, operation string, author Author, do func(id uint64, by string) error) (Account, error) {
 	id, err := s.account(r)
 	if err != nil {

@@ -17,11 +17,12 @@ import (
 
 const (
 	typeTar = "application/x-tar"
-	// failureTrailer tells behind the copy why it ends early.
+	// failureTrailer is the HTTP trailer with the reason why a copy ends early.
 	failureTrailer = "Tasard-Failure"
-	// backupBytesASecond leaves most of a disk and of a core to the node's own work.
+	// backupBytesASecond leaves most of the disk and CPU to the node.
 	backupBytesASecond = 64 << 20
-	// backupStallMax is how long a caller may take for one piece, and backupMax for all: what is copied stays on the disk so long.
+	// backupStallMax limits the time of one piece, and backupMax that of a backup: the files being copied stay on the
+	// disk until then.
 	backupStallMax = 30 * time.Second
 	backupMax      = time.Hour
 )
@@ -32,16 +33,16 @@ var (
 	errStalled       = errors.New("the caller did not read on")
 )
 
-// BackupInfo is what a backup has in it.
+// BackupInfo holds the last record of a backup and that of its snapshot.
 type BackupInfo struct{ Last, Snapshot uint64 } // numbers of records
 
-// backupSlot lets one caller at a time copy the node.
+// backupSlot limits backups to one at a time.
 type backupSlot struct {
 	taken    atomic.Bool
-	stopping chan struct{} // closed when the listener begins to stop; nil: it never does
+	stopping chan struct{} // closed when the listener begins to stop; nil: never
 }
 
-// backup writes a copy of the node as it is now, at a pace that others do not feel.
+// backup writes a copy of the node at a limited rate.
 func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
 	if !s.backupSlot.taken.CompareAndSwap(false, true) {
 		writeError(w, errBackupRunning)
@@ -51,11 +52,11 @@ func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), backupMax)
 	defer cancel()
 	control := http.NewResponseController(w)
-	// A listener whose deadlines can't be moved ends the copy after its own; then the caller sees that it is not whole.
+	// Without support for deadlines the server's own end the copy early, which the client notices.
 	_ = errors.Join(control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(time.Time{}))
 	p := &pacer{ctx: ctx, stopping: s.backupSlot.stopping, timer: time.NewTimer(0)}
 	defer p.timer.Stop()
-	p.stallTimer = time.AfterFunc(backupStallMax, func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) }) // wakes a write that waits
+	p.stallTimer = time.AfterFunc(backupStallMax, func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) }) // wakes a blocked write
 	defer p.stallTimer.Stop()
 
 	out := &countingWriter{w: w}
@@ -74,20 +75,20 @@ func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// countingWriter counts what was written.
+// countingWriter counts the bytes written.
 type countingWriter struct {
 	w     http.ResponseWriter
 	bytes int64
 }
 
-// Write is io.Writer.
+// Write implements io.Writer.
 func (c *countingWriter) Write(p []byte) (int, error) {
 	n, err := c.w.Write(p)
 	c.bytes += int64(n)
 	return n, err
 }
 
-// pacer waits before each piece of a copy.
+// pacer limits the rate of a backup.
 type pacer struct {
 	ctx        context.Context
 	stopping   chan struct{}
@@ -110,7 +111,7 @@ func (p *pacer) wait(bytes int) error {
 	}
 }
 
-// headerText is text that may stand in a header.
+// headerText replaces characters that a header can't hold.
 func headerText(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -120,22 +121,22 @@ func headerText(text string) string {
 	}, text)
 }
 
-// BackupIdleMax is how long a node may say nothing while it is copied.
+// BackupIdleMax is the longest pause of a node in a backup.
 const BackupIdleMax = time.Minute
 
-// ErrNoResponse is the cause of an UnreachableError when the node took longer than BackupIdleMax.
+// ErrNoResponse is the cause of an UnreachableError when the node paused for longer than BackupIdleMax.
 var ErrNoResponse = errors.New("it did not answer")
 
-// BackupStream is a copy of a running node on its way.
+// BackupStream is a backup being received.
 type BackupStream struct {
-	Err error // how reading ended, nil while it goes on
+	Err error // how reading ended; nil while it goes on
 
 	cancel    context.CancelFunc
 	idleTimer *time.Timer
 	res       *http.Response
 }
 
-// Backup asks the node for a copy of itself, to be closed. It takes as long as it takes; only silence ends it.
+// Backup requests a copy of the node. The caller must close the stream. It has no time limit except BackupIdleMax.
 func (c *Client) Backup(ctx context.Context) (*BackupStream, error) {
 	client := http.Client{Transport: c.http.Transport}
 	asking, cancel := context.WithCancel(ctx)
@@ -166,7 +167,7 @@ func (c *Client) Backup(ctx context.Context) (*BackupStream, error) {
 	return b, nil
 }
 
-// Read is io.Reader.
+// Read implements io.Reader.
 func (b *BackupStream) Read(p []byte) (int, error) {
 	n, err := b.res.Body.Read(p)
 	if n > 0 {
@@ -178,13 +179,13 @@ func (b *BackupStream) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// FailureReason is the node's word on why the copy ends early, "" for none. It reads to the end: the word comes behind it.
+// FailureReason reads to the end and returns the reason that the node gives for ending early, or "".
 func (b *BackupStream) FailureReason() string {
 	_, _ = io.Copy(io.Discard, b)
 	return b.res.Trailer.Get(failureTrailer)
 }
 
-// Close ends the copy, whole or not.
+// Close ends the transfer.
 func (b *BackupStream) Close() error {
 	b.idleTimer.Stop()
 	b.cancel()

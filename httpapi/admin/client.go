@@ -14,19 +14,19 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// requestTimeout is how long a caller waits for the node, but for a long list.
+// requestTimeout is the client's timeout, except for lists.
 const requestTimeout = 2 * time.Minute
 
-// readinessBytesMax is room for every condition and every source with its reason.
+// readinessBytesMax has room for every condition and every source with its reason.
 const readinessBytesMax = 1 << 20
 
-// Client asks the node behind a socket. Its errors are UnreachableError, Error or ProtocolError.
+// Client calls the node behind a socket. Its errors are UnreachableError, Error or ProtocolError.
 type Client struct {
 	Socket string
 	http   http.Client
 }
 
-// NewClient asks nobody yet.
+// NewClient returns a client without connecting.
 func NewClient(socket string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
@@ -34,31 +34,31 @@ func NewClient(socket string) *Client {
 	return &Client{socket, http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}, Timeout: requestTimeout}}
 }
 
-// UnreachableError is the end of a question that got no answer: nobody listens (fs.ErrNotExist, syscall.ECONNREFUSED), the caller may not
-// ask (fs.ErrPermission), or the node was silent.
+// UnreachableError is a call without an answer: no process listens (fs.ErrNotExist, syscall.ECONNREFUSED), the
+// caller has no permission (fs.ErrPermission), or the node did not respond.
 type UnreachableError struct {
 	Socket string
 	Err    error
 }
 
-// Error says where nobody answered.
+// Error returns the socket and the cause.
 func (e *UnreachableError) Error() string {
 	return fmt.Sprintf("ask the node behind %s: %v", e.Socket, e.Err)
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// Error is a node's word that it does not do what it was asked.
+// Error is an error response of the node.
 type Error struct {
 	Code    engine.Code `json:"code"`
 	Message string      `json:"message"`
 }
 
-// Error is the node's message.
+// Error returns the node's message.
 func (r *Error) Error() string { return "the node says: " + r.Message }
 
-// ProtocolError is an answer that is none of this protocol: node and caller may be of different versions.
+// ProtocolError is an answer that does not follow this protocol: node and client may be of different versions.
 type ProtocolError struct{ error }
 
 func protocolErrorf(format string, args ...any) error {
@@ -69,7 +69,7 @@ func unexpectedStatus(res *http.Response) error {
 	return protocolErrorf("the node answered %s; do node and command have the same version?", res.Status)
 }
 
-// errorBody is the body of every refusal.
+// errorBody is the body of every error response.
 type errorBody struct {
 	Error Error `json:"error"`
 }
@@ -98,7 +98,7 @@ func (c *Client) do(ctx context.Context, method, path string, body any) (*http.R
 	return res, nil
 }
 
-// call gives the body of a good answer, to be closed.
+// call returns the body of a successful answer, which the caller must close.
 func (c *Client) call(ctx context.Context, method, path string, body any) (io.ReadCloser, error) {
 	res, err := c.do(ctx, method, path, body)
 	if err != nil {
@@ -110,7 +110,7 @@ func (c *Client) call(ctx context.Context, method, path string, body any) (io.Re
 	return nil, errors.Join(readError(res), res.Body.Close())
 }
 
-// readError is the error that a refusal says.
+// readError returns the error of an error response.
 func readError(res *http.Response) error {
 	var refusal errorBody
 	if err := json.NewDecoder(io.LimitReader(res.Body, bodyMax)).Decode(&refusal); err != nil || refusal.Error.Message == "" {
@@ -128,7 +128,7 @@ func decode(answered io.ReadCloser, into any) (err error) {
 	return nil
 }
 
-// Readiness asks how the node is. Unlike other answers, the one of a node that can't serve has something to read too.
+// Readiness returns the state of the node. Unlike for other operations, an answer of status 503 has one too.
 func (c *Client) Readiness(ctx context.Context) (shown Readiness, err error) {
 	res, err := c.do(ctx, http.MethodGet, ReadyzPath, nil)
 	if err != nil {

@@ -1,28 +1,27 @@
-// Package admin is the operator's side of a running node: HTTP with strict
-// JSON over a Unix socket, for tasard admin alone. Server answers, Client asks;
-// both read the same table of operations (operations.go), so that a route, what
-// is sent and what comes back are said once.
+// Package admin is the management API of a running node: HTTP with strict JSON over
+// a Unix socket, for tasard admin. Server and Client share the table of operations
+// (operations.go), which defines paths, requests and answers.
 //
-// Where to add an operation: a line in operations.go with the types of what is
-// sent and answered, and its function in Server.Handler.
+// To add an operation, add a line to operations.go with the types of its request
+// and answer, and its function to Server.Handler.
 //
-// Who may open the socket may do everything. It has mode 0600 before it has a
-// name; one that nobody answers is replaced, one that is answered is refused,
-// and it is removed at the end. Who made a change is the user at the other end,
-// as the operating system knows it; a name that is given stands before it:
+// Every user that can open the socket can call every operation. The socket has mode
+// 0600 before it has a name. Listen replaces one that no process listens on, and
+// refuses one that is in use. The author of a change is the user at the other end,
+// as the operating system reports it, after the name that the request gives:
 // "ana (root)".
 //
-// What was decided here:
+// Decisions of this package:
 //
-//   - --mail=log prints login codes, so whoever reads the output can sign in as
-//     anybody: it and an announcement of required keys exclude each other.
-//   - An e-mail address is what an account is known by. Everything that is
-//     listed masks it; one account, shown, has it as the log has.
-//   - A manual rate goes through the rules as every other one (I3); what can
-//     never be published, as a zero, is refused and not held.
-//   - Public answers what may be shown to whoever reaches it: metrics and
-//     health, without causes. Profiles and all changes stay at the socket.
+//   - --mail=log prints login codes, with which any reader of the output can sign in
+//     as any user. Therefore it can't be combined with required keys.
+//   - An account is identified by its e-mail address. Lists mask it; the details of
+//     one account show it.
+//   - A manual rate goes through the rules like every other observation. Values that
+//     can never be published, such as zero, are refused and not quarantined.
+//   - ServeMetrics serves metrics and health without causes to any client. Profiles
+//     and all changes are only at the socket.
 //
-// The package knows the engine and nothing of how a node is made: node gives it
-// what it tells of sources, cluster, health and metrics (Config).
+// The package does not know how a node is composed: its Config holds functions for
+// sources, cluster, readiness and metrics.
 package admin

@@ -7,18 +7,18 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// The ways in which letters leave a node.
+// How login codes are sent.
 const (
 	MailSMTP = "smtp"
 	MailLog  = "log" // printed, for development
 	MailOff  = "off"
 )
 
-// UnsafeMail is why MailLog and required keys exclude each other.
+// UnsafeMail is the reason why MailLog and required keys exclude each other.
 const UnsafeMail = "this node runs with --mail=log, which lets whoever reads its output sign in as anybody; " +
 	"start it with --smtp-addr or --mail=off"
 
-// The states of the transition to required keys.
+// States of the key requirement.
 const (
 	KeysOptional  = "optional"
 	KeysAnnounced = "announced"
@@ -26,12 +26,12 @@ const (
 )
 
 type (
-	// Announcement is the day from which keys are required.
+	// Announcement is the instant from which keys are required.
 	Announcement struct {
 		At time.Time `json:"at"`
 		Author
 	}
-	// KeyPolicy is how far the node is on its way to required keys.
+	// KeyPolicy is the state of the key requirement.
 	KeyPolicy struct {
 		State       string    `json:"state"`
 		RequiredAt  time.Time `json:"requiredAt,omitzero"`

@@ -11,12 +11,12 @@ import (
 
 const (
 	metricsWriteTimeout = 30 * time.Second
-	metricsIdleTimeout  = 2 * time.Minute // scrapes come every quarter of a minute or so, over one connection
+	metricsIdleTimeout  = 2 * time.Minute // scrapes come every 15 s or so over one connection
 )
 
-// What is told about the node as a whole.
+// The state of the node.
 type (
-	// Readiness is how the node is, for its operator alone: it names causes.
+	// Readiness is the state of the node for its operator: it includes causes.
 	Readiness struct {
 		Status         engine.Readiness   `json:"status"`
 		Conditions     []engine.Condition `json:"conditions"`
@@ -25,7 +25,7 @@ type (
 		Mail           *MailStats         `json:"mail,omitempty"` // nil: there is no mail server
 		FailingSources []FailingSource    `json:"failingSources,omitempty"`
 	}
-	// Log is what the start found.
+	// Log is the state of the log at the start.
 	Log struct {
 		LastRecord    uint64 `json:"lastRecord"`
 		Snapshot      uint64 `json:"snapshot"`
@@ -33,7 +33,7 @@ type (
 		AmbiguousTail bool   `json:"ambiguousTail"`
 		Failure       string `json:"failure,omitempty"` // why the node stops
 	}
-	// MailStats are what became of login codes.
+	// MailStats counts login codes by their outcome.
 	MailStats struct {
 		Waiting     int    // in the queue or on their way
 		Sent        uint64 // taken by the mail server
@@ -47,7 +47,7 @@ type (
 		CircuitOpen bool   // the mail server is left in peace for a while
 		LastSent    time.Time
 	}
-	// FailingSource gave nothing when it was asked last.
+	// FailingSource is a source whose last collection failed.
 	FailingSource struct {
 		ID      string `json:"id"`
 		State   string `json:"state"`
@@ -60,7 +60,7 @@ func (s *Server) readiness(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, readinessStatus(shown.Status), shown)
 }
 
-// readinessStatus is what a balancer or a service manager goes by.
+// readinessStatus returns the HTTP status for load balancers and service managers.
 func readinessStatus(r engine.Readiness) int {
 	if r == engine.Unavailable {
 		return http.StatusServiceUnavailable
@@ -68,7 +68,7 @@ func readinessStatus(r engine.Readiness) int {
 	return http.StatusOK
 }
 
-// public is what ServeMetrics answers. Profiles and everything else of the socket stay there.
+// public returns the handler of ServeMetrics. Profiles and everything else are only at the socket.
 func (s *Server) public() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET "+MetricsPath, s.config.Metrics)
@@ -87,8 +87,8 @@ func (s *Server) public() http.Handler {
 	return mux
 }
 
-// ServeMetrics answers what a listener for Prometheus over TCP accepts: metrics and health, and nothing that changes the node or shows whose it
-// is. Any client that reaches it may ask. Stop waits for its goroutine.
+// ServeMetrics starts to serve metrics and health on a listener for Prometheus over TCP. It changes nothing and
+// shows no secret, but every client that reaches it can read it. Stop waits for its goroutine.
 func (s *Server) ServeMetrics(listener net.Listener) {
 	log, at := s.config.Logger, listener.Addr().String()
 	log.Info("metrics are at http://" + at + MetricsPath)

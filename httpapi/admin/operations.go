@@ -18,16 +18,16 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Operation is a question or a change that a node takes from its operator: Body is what is sent, Answer what comes back.
+// Operation is a call of the management API, with the types of the request and the answer.
 type Operation[Body, Answer any] struct{ method, path string }
 
-// List is a question whose answer is one JSON object a line, however many.
+// List is a call whose answer is one JSON object a line.
 type List[Item any] struct{ path string }
 
-// NoBody is the body of an operation that sends nothing.
+// NoBody is the request of an operation without a body.
 type NoBody struct{}
 
-// The operations. In their paths an account is its number or its e-mail address.
+// The operations. In paths an account is its number or its e-mail address.
 var (
 	ListAccounts   = List[ListedAccount]{"/accounts"}
 	ShowAccount    = Operation[NoBody, Account]{http.MethodGet, "/accounts/{account}"}
@@ -39,7 +39,7 @@ var (
 	Announce             = Operation[Announcement, KeyPolicy]{http.MethodPost, "/keys-required"}
 	WithdrawAnnouncement = Operation[Author, KeyPolicy]{http.MethodDelete, "/keys-required"}
 
-	ListQuarantine     = List[QuarantineEntry]{"/quarantine"} // currency and source in the query keep the others out
+	ListQuarantine     = List[QuarantineEntry]{"/quarantine"} // the query may select currency and source
 	ReleaseQuarantined = Operation[Author, QuarantineResult]{http.MethodPost, "/quarantine/{currency}/{number}/release"}
 	RejectQuarantined  = Operation[Author, QuarantineResult]{http.MethodPost, "/quarantine/{currency}/{number}/reject"}
 
@@ -50,7 +50,7 @@ var (
 	ShowCluster = Operation[NoBody, Cluster]{http.MethodGet, "/cluster"}
 )
 
-// Paths that answer something else than one JSON object.
+// Paths that do not answer one JSON object.
 const (
 	MetricsPath = "/metrics"
 	ReadyzPath  = "/readyz"
@@ -59,7 +59,7 @@ const (
 	profilePath = "/debug/pprof/"
 )
 
-// register has the mux answer the operation with what do gives.
+// register adds the operation to mux.
 func (o Operation[Body, Answer]) register(mux *http.ServeMux, do func(r *http.Request, body Body) (Answer, error)) {
 	mux.HandleFunc(o.method+" "+o.path, func(w http.ResponseWriter, r *http.Request) {
 		body, err := readBody[Body](r)
@@ -76,7 +76,7 @@ func (o Operation[Body, Answer]) register(mux *http.ServeMux, do func(r *http.Re
 	})
 }
 
-// register has the mux answer with what list gives, as it comes, so that a long list is never whole in memory.
+// register adds the list to mux. Items are written one by one, so that a long list is never in memory as a whole.
 func (l List[Item]) register(mux *http.ServeMux, list func(r *http.Request) (iter.Seq[Item], error)) {
 	mux.HandleFunc("GET "+l.path, func(w http.ResponseWriter, r *http.Request) {
 		items, err := list(r)
@@ -86,7 +86,7 @@ func (l List[Item]) register(mux *http.ServeMux, list func(r *http.Request) (ite
 		}
 		w.Header().Set("Content-Type", typeLines)
 		out := bufio.NewWriter(w)
-		defer func() { _ = out.Flush() }() // a caller that is gone needs no answer
+		defer func() { _ = out.Flush() }() // the client is gone
 		encoder := json.NewEncoder(out)
 		for item := range items {
 			if encoder.Encode(item) != nil {
@@ -96,7 +96,7 @@ func (l List[Item]) register(mux *http.ServeMux, list func(r *http.Request) (ite
 	})
 }
 
-// Call has the node carry the operation out; values stand for the names in braces of its path, in their order.
+// Call calls the operation; values replace the names in braces of its path, in order.
 func (o Operation[Body, Answer]) Call(ctx context.Context, c *Client, body Body, values ...string) (answer Answer, err error) {
 	var sent any = body
 	if _, none := sent.(NoBody); none {
@@ -109,7 +109,7 @@ func (o Operation[Body, Answer]) Call(ctx context.Context, c *Client, body Body,
 	return answer, decode(answered, &answer)
 }
 
-// Call is the list as it comes, to be closed by the caller.
+// Call returns the list as a stream, which the caller must close.
 func (l List[Item]) Call(ctx context.Context, c *Client, query url.Values) (io.ReadCloser, error) {
 	return c.call(ctx, http.MethodGet, l.path+"?"+query.Encode(), nil)
 }
@@ -128,7 +128,7 @@ func (l List[Item]) ReadAll(answered io.Reader) (all []Item, err error) {
 	}
 }
 
-// expandPath puts values into the braces of a path.
+// expandPath replaces the names in braces of a path.
 func expandPath(path string, values []string) string {
 	for _, value := range values {
 		before, rest, _ := strings.Cut(path, "{")
@@ -139,18 +139,18 @@ func expandPath(path string, values []string) string {
 }
 
 const (
-	bodyMax   = 4 << 10 // bytes of what is sent
+	bodyMax   = 4 << 10 // bytes of a request
 	typeJSON  = "application/json"
 	typeLines = "application/x-ndjson"
 )
 
-// Codes of refusals beside the engine's.
+// Error codes in addition to the engine's.
 const (
-	CodeNotConfigured engine.Code = "unprepared" // the settings of the node do not allow it
-	CodeStopping      engine.Code = "leaving"    // it takes longer than the node has, which is on its way down
+	CodeNotConfigured engine.Code = "unprepared" // the node's settings do not allow it
+	CodeStopping      engine.Code = "leaving"    // the node stops before the operation can end
 )
 
-// Longest texts that an operator may give, in characters.
+// Longest texts of an operator, in characters.
 const (
 	ReasonMax = 200
 	ByMax     = 80
@@ -160,10 +160,11 @@ const (
 func writeJSON(w http.ResponseWriter, status int, answer any) {
 	w.Header().Set("Content-Type", typeJSON)
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(answer) // a caller that is gone needs no answer
+	_ = json.NewEncoder(w).Encode(answer) // the client is gone
 }
 
-// writeError writes an error. The causes of internal ones are for the operator too: there is nobody else here.
+// writeError writes an error response. It includes the causes of internal errors, because only the operator reads
+// it.
 func writeError(w http.ResponseWriter, err error) {
 	refusal := Error{Code: engine.CodeInternalError, Message: err.Error()}
 	status := http.StatusInternalServerError
@@ -187,7 +188,7 @@ func badRequest(format string, args ...any) error {
 	return &engine.Error{Code: engine.CodeInvalidParameters, Message: fmt.Sprintf(format, args...)}
 }
 
-// readBody reads one JSON object and nothing else, with an author that stays on its line; for NoBody it reads nothing.
+// readBody reads one JSON object and nothing else, and checks its author; for NoBody it reads nothing.
 func readBody[T any](r *http.Request) (body T, err error) {
 	if _, none := any(body).(NoBody); none {
 		return body, nil
@@ -213,7 +214,7 @@ func readBody[T any](r *http.Request) (body T, err error) {
 	return body, err
 }
 
-// checkLine wants text that stays on one line of a list or a log.
+// checkLine wants printable text of one line.
 func checkLine(name, text string, runesMax int) error {
 	if !utf8.ValidString(text) || utf8.RuneCountInString(text) > runesMax ||
 		strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {

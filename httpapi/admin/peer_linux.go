@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// unknownPeer stands for a user that the operating system does not tell.
+// unknownPeer stands for a user that the operating system does not report.
 const unknownPeer = "unknown user"
 
-// peerName is the user at the other end of a Unix socket: by name, by number when there is no name.
+// peerName returns the user at the other end of a Unix socket, by name or else by number.
 func peerName(conn net.Conn) string {
 	unix, ok := conn.(*net.UnixConn)
 	if !ok {

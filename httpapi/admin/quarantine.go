@@ -11,9 +11,9 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// What tasard admin is answered about held values.
+// Answers about quarantined values.
 type (
-	// Entry is a value that the rules hold back. It is named by currency and number: USD/17.
+	// QuarantineEntry is a quarantined value. Its number is currency and number: USD/17.
 	QuarantineEntry struct {
 		Number        string         `json:"number"`
 		ObservedAt    time.Time      `json:"observedAt"`
@@ -31,7 +31,7 @@ type (
 		Detail        string         `json:"detail"`
 		Document      string         `json:"document,omitempty"`
 	}
-	// QuarantineResult is what became of a held value; Published is the rate that its quote has now.
+	// QuarantineResult is the outcome of a decision; Published is the rate that is published now.
 	QuarantineResult struct {
 		Entry     QuarantineEntry `json:"held"`
 		By        string          `json:"by"`
@@ -39,7 +39,7 @@ type (
 	}
 )
 
-// listQuarantine gives the values in quarantine; currency and source in the query keep the others out.
+// listQuarantine returns the quarantined values that the query selects by currency and source.
 func (s *Server) listQuarantine(r *http.Request) (iter.Seq[QuarantineEntry], error) {
 	query := r.URL.Query()
 	currency, source := query.Get("currency"), query.Get("source")
@@ -67,7 +67,7 @@ func describeQuarantined(held *engine.Quarantined) QuarantineEntry {
 	return shown
 }
 
-// quarantineNumber names a held value among those of all currencies.
+// quarantineNumber returns a number that is unique over all currencies.
 func quarantineNumber(currency string, id uint64) string { return fmt.Sprintf("%s/%d", currency, id) }
 
 func (s *Server) release(r *http.Request, body Author) (QuarantineResult, error) {
@@ -78,7 +78,7 @@ func (s *Server) reject(r *http.Request, body Author) (QuarantineResult, error) 
 	return s.decide(r, body, "reject", func(id uint64, by string) engine.Command { return engine.Reject{QuarantineID: id, By: by} })
 }
 
-// decide carries out what the operator decides about a held value.
+// decide carries out the operator's decision about a quarantined value.
 func (s *Server) decide(r *http.Request, body Author, operation string, order func(uint64, string) engine.Command) (QuarantineResult, error) {
 	held, err := s.quarantined(r)
 	if err != nil {
@@ -96,7 +96,7 @@ func (s *Server) decide(r *http.Request, body Author, operation string, order fu
 	return verdict, nil
 }
 
-// quarantined is the value that the path names.
+// quarantined returns the value that the path names.
 func (s *Server) quarantined(r *http.Request) (engine.Quarantined, error) {
 	currency, text := r.PathValue("currency"), r.PathValue("number")
 	id, err := strconv.ParseUint(text, 10, 64)

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// ManualSource is the source of rates that an operator typed.
+	// ManualSource is the source id of manual rates.
 	ManualSource = "manual"
-	// ManualLifeMax is how long such a rate may last: it is looked at again within a year.
+	// ManualLifeMax is the longest lifetime of a manual rate: it must be reviewed within a year.
 	ManualLifeMax = 366 * 24 * time.Hour
 )
 
-// What tasard admin sends about rates. Sides and the date are texts; "" = not given.
+// Bodies of requests about rates. Sides and dates are texts; "" = not given.
 type (
-	// Quote names a rate; without channel and kind they are unspecified and commercial.
+	// Quote names a rate; channel and kind default to unspecified and commercial.
 	Quote struct {
 		Institution string         `json:"institution"`
 		Currency    string         `json:"currency"`
@@ -32,10 +32,10 @@ type (
 		Sell          string    `json:"sell,omitempty"`
 		EffectiveDate string    `json:"effectiveDate,omitempty"`
 		ExpiresAt     time.Time `json:"expiresAt,omitzero"`
-		For           string    `json:"for,omitempty"` // a span from now instead of ExpiresAt
+		For           string    `json:"for,omitempty"` // lifetime, instead of ExpiresAt
 		Author
 	}
-	// Withdrawal takes back what a source says of a rate.
+	// Withdrawal withdraws the value of a source for a rate.
 	Withdrawal struct {
 		Quote
 		Source string `json:"source"`
@@ -43,9 +43,9 @@ type (
 	}
 )
 
-// What tasard admin is answered about rates.
+// Answers about rates.
 type (
-	// Offer is the rate that is published for a quote.
+	// Offer is the published rate of a quote.
 	Offer struct {
 		Buy       string    `json:"buy,omitempty"`
 		Sell      string    `json:"sell,omitempty"`
@@ -53,8 +53,8 @@ type (
 		ExpiresAt time.Time `json:"expiresAt"`
 		Stale     bool      `json:"stale"`
 	}
-	// RateChange is what became of a manual rate, or of an offer that was withdrawn. With Entry the rules hold the new value
-	// back, and Published is what was there before.
+	// RateChange is the outcome of a manual rate or a withdrawal. Quarantined is the new value if it was quarantined;
+	// then Published is the rate from before.
 	RateChange struct {
 		ID          string           `json:"id"`
 		SourceID    string           `json:"sourceId"`
@@ -64,7 +64,8 @@ type (
 	}
 )
 
-// setRate publishes a rate that an operator typed (S11). It goes through the rules as every observation does.
+// setRate publishes a manual rate. It goes through the rules like every observation, and wins over collected rates
+// (decision S11).
 func (s *Server) setRate(r *http.Request, body ManualRate) (RateChange, error) {
 	key, err := s.quoteKey(&body.Quote)
 	if err != nil {
@@ -98,7 +99,7 @@ func (s *Server) setRate(r *http.Request, body ManualRate) (RateChange, error) {
 	return answer, nil
 }
 
-// manualObservation is the observation that an operator typed. What could never be published is refused here and not held.
+// manualObservation checks a manual rate. Values that could never be published are refused, not quarantined.
 func (s *Server) manualObservation(body *ManualRate, key engine.QuoteKey, now time.Time) (engine.Observation, error) {
 	observation := engine.Observation{
 		InstitutionID: key.Institution, Currency: body.Currency, Channel: key.Channel, Kind: key.Kind, Buy: body.Buy, Sell: body.Sell,
@@ -126,7 +127,7 @@ func (s *Server) manualObservation(body *ManualRate, key engine.QuoteKey, now ti
 	return observation, err
 }
 
-// readSide reads a side that a person typed; "" is no side.
+// readSide parses a side; "" is none.
 func readSide(name, text string) (engine.Decimal, error) {
 	if text == "" {
 		return engine.Decimal{}, nil
@@ -138,7 +139,8 @@ func readSide(name, text string) (engine.Decimal, error) {
 	return side, nil
 }
 
-// ParseSide reads a side of a rate. It wants a decimal above zero, as somebody writes a price: 057.5 lacks a digit (X13), and could never be released.
+// ParseSide parses a side of a rate: a positive decimal without leading zeros (decision X13), because 057.5 probably
+// lacks a digit.
 func ParseSide(text string) (engine.Decimal, error) {
 	side, err := engine.ParseDecimal(text)
 	if err != nil || side.IsZero() || len(text) > 1 && text[0] == '0' && text[1] != '.' {
@@ -147,7 +149,7 @@ func ParseSide(text string) (engine.Decimal, error) {
 	return side, nil
 }
 
-// manualExpiry is when a manual rate expires.
+// manualExpiry returns the expiry of a manual rate.
 func (s *Server) manualExpiry(body *ManualRate, now time.Time) (time.Time, error) {
 	ends := now.Add(s.config.Catalogue.Source(ManualSource).Lifetime)
 	switch {
@@ -168,7 +170,7 @@ func (s *Server) manualExpiry(body *ManualRate, now time.Time) (time.Time, error
 	return ends, nil
 }
 
-// quoteKey checks what a request names, and completes it.
+// quoteKey checks and completes the quote of a request.
 func (s *Server) quoteKey(body *Quote) (engine.QuoteKey, error) {
 	key := engine.QuoteKey{
 		Institution: body.Institution,
@@ -189,7 +191,7 @@ func (s *Server) quoteKey(body *Quote) (engine.QuoteKey, error) {
 	return key, nil
 }
 
-// withdrawRate ends an offer.
+// withdrawRate withdraws the value of a source.
 func (s *Server) withdrawRate(r *http.Request, body Withdrawal) (RateChange, error) {
 	key, err := s.quoteKey(&body.Quote)
 	if err != nil {
@@ -203,7 +205,7 @@ func (s *Server) withdrawRate(r *http.Request, body Withdrawal) (RateChange, err
 	return RateChange{ID: key.ID(body.Currency), SourceID: body.Source, By: by, Published: s.publishedOffer(body.Currency, key)}, nil
 }
 
-// publishedOffer is what is published for a quote; nil when nothing is.
+// publishedOffer returns the published rate of a quote, nil when there is none.
 func (s *Server) publishedOffer(currency string, key engine.QuoteKey) *Offer {
 	page, err := s.config.Node.Rates(engine.RatesQuery{
 		Filter:      engine.Filter{Currency: currency, Institution: key.Institution, Channel: key.Channel, Kind: key.Kind},

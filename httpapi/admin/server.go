@@ -24,7 +24,7 @@ const (
 	shutdownMax  = 15 * time.Second // for requests in flight at the end
 )
 
-// Node is what the operator changes and looks at.
+// Node is the part of a node that the operator reads and changes.
 type Node interface {
 	account.Operator
 	engine.Ingester
@@ -34,28 +34,28 @@ type Node interface {
 	Order(currency string, c engine.Command) (engine.Receipt, error)
 }
 
-// Config is what a Server works on.
+// Config configures a Server.
 type Config struct {
 	Node      Node
 	Catalogue *engine.Catalogue
 	Allowance account.Quota // of accounts without their own
-	Mail      string        // how letters leave the node: MailSMTP, MailLog or MailOff
+	Mail      string        // how login codes are sent: MailSMTP, MailLog or MailOff
 	Clock     func() time.Time
 	Logger    *slog.Logger
 
 	Readiness func() Readiness
 	Sources   func() Sources
-	Cluster   func() Cluster // nil: the node is alone
-	Metrics   http.Handler   // what Prometheus reads
-	// Backup writes a copy of the node as it is now and asks pace before each piece of so many bytes.
+	Cluster   func() Cluster // nil: the node is not in a cluster
+	Metrics   http.Handler   // for Prometheus
+	// Backup writes a copy of the node and calls pace before each piece, with its size in bytes.
 	Backup func(out io.Writer, pace func(bytes int) error) (BackupInfo, error)
 }
 
-// Server lets the operator at a running node.
+// Server serves the management API of a running node.
 type Server struct {
 	config     Config
 	backupSlot backupSlot
-	servers    []httpServer // what Start and Watch have begun
+	servers    []httpServer // of ServeSocket and ServeMetrics
 }
 
 // httpServer is an HTTP server on one listener.
@@ -65,10 +65,10 @@ type httpServer struct {
 	done chan struct{} // closed when the server has ended
 }
 
-// New listens to nobody before ServeSocket.
+// New returns a server that does not listen yet.
 func New(c Config) *Server { return &Server{config: c} }
 
-// ServeSocket answers the operator on the socket, at once: errors until the node is ready. Stop waits for its goroutine.
+// ServeSocket starts to serve the socket; until the node is ready operations fail. Stop waits for its goroutine.
 func (s *Server) ServeSocket(socket net.Listener) {
 	server := &http.Server{Handler: s.Handler(), ConnContext: withPeerName, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout}
 	s.backupSlot.stopping = make(chan struct{})
@@ -76,7 +76,7 @@ func (s *Server) ServeSocket(socket net.Listener) {
 	s.serve(server, socket, "the management listener", "tasard admin is not answered any more")
 }
 
-// serve answers what the listener accepts until Stop; lost says what there is no more when it ends by itself.
+// serve serves the listener until Stop. consequence is logged if it ends by itself.
 func (s *Server) serve(server *http.Server, listener net.Listener, name, lost string) {
 	f := httpServer{server, name, make(chan struct{})}
 	f.MaxHeaderBytes, f.ErrorLog = headerMax, slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug)
@@ -89,7 +89,7 @@ func (s *Server) serve(server *http.Server, listener net.Listener, name, lost st
 	}()
 }
 
-// Stop lets requests in flight finish, by force after shutdownMax, and waits for the end of what was begun.
+// Stop lets requests in flight finish, by force after shutdownMax, and waits for the servers to end.
 func (s *Server) Stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownMax)
 	defer cancel()
@@ -103,7 +103,7 @@ func (s *Server) Stop(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// Handler answers the operations, whoever listens.
+// Handler returns the handler of all operations.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	ListAccounts.register(mux, s.listAccounts)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// SocketName is what the socket is called in a data directory.
+// SocketName is the name of the socket in a data directory.
 const SocketName = "admin.sock"
 
 const (
@@ -19,13 +19,13 @@ const (
 	socketPathBytesMax = 107 // the system's own limit
 )
 
-// Why there is no socket. Every other error of Listen is one of the place: it can't be written to.
+// Errors of Listen. Others mean that the socket can't be created at the path.
 var (
 	ErrSocketPath = errors.New("no path of a socket")
 	ErrInUse      = errors.New("another node answers there")
 )
 
-// Listen makes the socket. One that a dead process left behind is replaced, one that is answered is refused.
+// Listen creates the socket. It replaces one that a dead process left behind, and refuses one that is in use.
 func Listen(ctx context.Context, path string) (net.Listener, error) {
 	if err := CheckSocket(path); err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func Listen(ctx context.Context, path string) (net.Listener, error) {
 	return listener, nil
 }
 
-// CheckSocket refuses what no socket can be called.
+// CheckSocket refuses a path that is too long for a socket.
 func CheckSocket(path string) error {
 	if len(path) <= socketPathBytesMax {
 		return nil
@@ -51,11 +51,11 @@ func CheckSocket(path string) error {
 	return fmt.Errorf("%w: %s has %d bytes, the path of a socket has at most %d", ErrSocketPath, path, len(path), socketPathBytesMax)
 }
 
-// bind gives the socket its mode before it has a name, so that at no moment anybody else can open it.
+// bind sets the mode of the socket before it has a name, so that no other user can ever open it.
 func bind(ctx context.Context, path string) (net.Listener, error) {
 	config := net.ListenConfig{Control: func(_, _ string, conn syscall.RawConn) error {
 		return conn.Control(func(fd uintptr) {
-			_ = syscall.Fchmod(int(fd), socketMode) // not every system can; Chmod below is for those
+			_ = syscall.Fchmod(int(fd), socketMode) // on systems without this Chmod below sets it
 		})
 	}}
 	listener, err := config.Listen(ctx, "unix", path)
@@ -68,7 +68,7 @@ func bind(ctx context.Context, path string) (net.Listener, error) {
 	return listener, nil
 }
 
-// removeStale removes a socket that nobody answers.
+// removeStale removes a socket that no process listens on.
 func removeStale(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -83,7 +83,7 @@ func removeStale(ctx context.Context, path string) error {
 	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "unix", path)
 	switch {
 	case err == nil:
-		_ = conn.Close() // nothing was said
+		_ = conn.Close() // nothing was sent
 		return fmt.Errorf("%s: %w", path, ErrInUse)
 	case !errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("%s: it can't be told whether %w: %w", path, ErrInUse, err)
@@ -94,15 +94,15 @@ func removeStale(ctx context.Context, path string) error {
 	return nil
 }
 
-// peerKey marks the operating system's user in the context of a connection.
+// peerKey is the key of the peer's user in the context of a connection.
 type peerKey struct{}
 
-// withPeerName notes who is at the other end, as the operating system knows it.
+// withPeerName adds the peer's user to the context.
 func withPeerName(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, peerKey{}, peerName(conn))
 }
 
-// authorName is the name under which a change goes into the log: the operating system's user, behind the name that was given.
+// authorName returns the author of a change for the log: "ana (root)", or only the operating system's user.
 func authorName(ctx context.Context, by Author) string {
 	peer, _ := ctx.Value(peerKey{}).(string)
 	if by.Name == "" {

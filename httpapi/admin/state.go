@@ -7,29 +7,29 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// What is answered about sources. What has not happened is left out.
+// Answers about sources. Instants that have not come are left out.
 type (
-	// Sources are all sources of the node.
+	// Sources lists all sources of the node.
 	Sources struct {
 		Collecting bool     `json:"collecting"`
 		Sources    []Source `json:"sources"`
 	}
-	// Source is one, with how it is.
+	// Source is a source and its health.
 	Source struct {
 		ID             string        `json:"id"`
 		Name           string        `json:"name"`
 		Institution    string        `json:"institution,omitempty"`
 		URL            string        `json:"url,omitempty"`
-		Host           string        `json:"host"` // that is asked first
+		Host           string        `json:"host"` // of the first request
 		Priority       int64         `json:"priority"`
 		UpstreamSource string        `json:"upstreamSource,omitempty"`
-		Methods        []string      `json:"methods"` // the extractors that read it
+		Methods        []string      `json:"methods"` // extraction methods
 		State          string        `json:"state"`
-		Disabled       string        `json:"disabled,omitempty"` // why
+		Disabled       string        `json:"disabled,omitempty"` // the reason
 		Note           string        `json:"note,omitempty"`
 		Health         *SourceHealth `json:"health,omitempty"`
 	}
-	// SourceHealth is what became of it since the start.
+	// SourceHealth is the health of a source since the start.
 	SourceHealth struct {
 		Running             time.Time      `json:"running,omitzero"`
 		LastTry             time.Time      `json:"lastTry,omitzero"`
@@ -49,7 +49,7 @@ type (
 		UnchangedSince      time.Time      `json:"unchangedSince,omitzero"`
 		Frozen              bool           `json:"frozen"`
 	}
-	// SourceFailure is why the last answer gave nothing.
+	// SourceFailure is the reason of the last failure.
 	SourceFailure struct {
 		Kind   string    `json:"kind"`
 		Page   string    `json:"page,omitempty"`
@@ -58,16 +58,16 @@ type (
 	}
 )
 
-// Cluster is a cluster as one of its nodes sees it.
+// Cluster is a cluster as seen by one of its nodes.
 type Cluster struct {
 	Cluster  string        `json:"cluster"`
-	Majority bool          `json:"majority"` // writes can be made durable
+	Majority bool          `json:"majority"` // changes can be made durable
 	Since    time.Time     `json:"since"`    // of majority
 	Leader   string        `json:"leader,omitempty"`
 	Nodes    []ClusterNode `json:"nodes"`
 }
 
-// ClusterNode is one node of it.
+// ClusterNode is a node of a cluster.
 type ClusterNode struct {
 	Name      string    `json:"name"`
 	Address   string    `json:"address"`
@@ -76,10 +76,10 @@ type ClusterNode struct {
 	Member    bool      `json:"member"` // keeps the log
 	Reachable bool      `json:"reachable"`
 	SeenAt    time.Time `json:"seenAt,omitzero"`
-	Leader    bool      `json:"leader"`  // writes go through it
-	Current   bool      `json:"current"` // a member's part of the log is whole and up to date
-	Record    uint64    `json:"record"`  // the newest that it has
-	Lag       uint64    `json:"lag"`     // records that it lacks
+	Leader    bool      `json:"leader"`  // changes go through it
+	Current   bool      `json:"current"` // a member's copy of the log is complete and up to date
+	Record    uint64    `json:"record"`  // its newest
+	Lag       uint64    `json:"lag"`     // missing records
 	Snapshot  uint64    `json:"snapshot"`
 }
 

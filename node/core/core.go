@@ -14,30 +14,30 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Config says what the core is made of. Clock, random and logger are those of Actors.
+// Config configures a Core. Its clock, random source and logger are those of Actors.
 type Config struct {
 	Actors  actors.Config
-	Seed    func() uint64 // for what only has to differ: ids of requests, nonces of pages
-	Random  io.Reader     // of the pages' secrets; nil = that of Actors
+	Seed    func() uint64 // for unique values that need not be secret: request ids, nonces of pages
+	Random  io.Reader     // for secrets of the pages; nil = that of Actors
 	Version string        // of the program
-	Mail    string        // how letters leave: admin.MailSMTP, admin.MailLog or admin.MailOff
+	Mail    string        // how login codes are sent: admin.MailSMTP, admin.MailLog or admin.MailOff
 
-	HTTP       httpapi.Config // how callers are answered, but for what the actors do: see Answering
-	PublicURL  string         // under which people reach the pages; "" = not known
+	HTTP       httpapi.Config // settings of the HTTP server; HTTPConfig adds the rest
+	PublicURL  string         // public address of the pages; "" = unknown
 	AccountURL string         // page that the announcement of required keys links to; "" = the node's own /docs
 	Contact    string         // e-mail address or URL of the operator, for the pages; "" = none
 	Demo       bool           // pages say that every rate is made up
 	AccessLog  io.Writer      // a line of JSON for each answer; nil = none
 
-	// What is told of parts that lie outside. Nil parts are well, or not there.
+	// State of the parts outside the core; nil = none.
 	Conditions func() []engine.Condition
-	Readiness  func(*admin.Readiness) // completes it
+	Readiness  func(*admin.Readiness) // completes the readiness
 	Sources    func() admin.Sources
 	Cluster    func() admin.Cluster
 	Metrics    http.Handler
 }
 
-// Core is a system that answers, once somebody lets callers in: Server.Serve, Server.ServeConn, Admin.Start.
+// Core is a system with its servers, which do not listen: see Server.Serve, Server.ServeConn, Admin.ServeSocket.
 type Core struct {
 	System *actors.System
 	Server *httpapi.Server
@@ -45,7 +45,8 @@ type Core struct {
 	config Config
 }
 
-// Open starts the actors, which read their log from here on, and makes what answers. System.Close ends it, behind the servers.
+// Open starts the actors, which begin to read their log, and creates the servers. System.Close ends it, after the
+// servers.
 func Open(c Config) (*Core, error) {
 	if c.Actors.Logger == nil {
 		c.Actors.Logger = slog.New(slog.DiscardHandler)
@@ -74,7 +75,7 @@ func Open(c Config) (*Core, error) {
 	return n, nil
 }
 
-// HTTPConfig says what a node answers, whoever listens.
+// HTTPConfig returns the configuration of the HTTP server for a system.
 func (c *Config) HTTPConfig(system *actors.System) httpapi.Config {
 	config := c.HTTP
 	config.Service, config.Admitter, config.Accounts = system, system, system
@@ -85,7 +86,7 @@ func (c *Config) HTTPConfig(system *actors.System) httpapi.Config {
 	return config
 }
 
-// Conditions is engine.Health.
+// Conditions implements engine.Health.
 func (n *Core) Conditions() []engine.Condition {
 	all := n.System.Conditions()
 	if n.config.Conditions != nil {
@@ -94,7 +95,7 @@ func (n *Core) Conditions() []engine.Condition {
 	return all
 }
 
-// readiness is how the node is, for its operator.
+// readiness returns the state of the node for its operator.
 func (n *Core) readiness() admin.Readiness {
 	all := n.Server.Conditions()
 	found := n.System.Recovery()
@@ -111,14 +112,14 @@ func (n *Core) readiness() admin.Readiness {
 	return shown
 }
 
-// backup writes a copy of the node as it is now.
+// backup writes a copy of the node.
 func (n *Core) backup(out io.Writer, pace func(int) error) (admin.BackupInfo, error) {
 	info, err := n.System.Backup(out, wal.BackupOptions{Program: n.config.Version, Clock: n.config.Actors.Clock, Throttle: pace})
 	return admin.BackupInfo{Last: info.Last, Snapshot: info.Snapshot}, err
 }
 
-// accessLog writes a line of JSON for each answer, whatever the form of the other lines: such logs are for machines. nil for none. Danger:
-// the caller waits until the line is written, so the output must take it.
+// accessLog returns a function that logs answers as JSON, whatever the format of other logs; nil for nil. The
+// request waits until the line is written, so out must not block.
 func accessLog(out io.Writer) func(httpapi.AccessRecord) {
 	if out == nil {
 		return nil
@@ -130,11 +131,11 @@ func accessLog(out io.Writer) func(httpapi.AccessRecord) {
 			slog.String("requestId", a.RequestID), slog.String("method", a.Method), slog.String("route", a.Route), slog.Int("status", a.Status),
 			slog.Int64("micros", a.Duration.Microseconds()), slog.Int("bytes", a.Bytes), slog.Bool("keyed", a.Keyed), slog.String("network", a.Network),
 		)
-		_ = handler.Handle(context.Background(), record) // nobody is left to tell that the log can't be written
+		_ = handler.Handle(context.Background(), record) // an error of the log can't be reported
 	}
 }
 
-// inUTC gives instants in UTC.
+// inUTC converts times to UTC.
 func inUTC(_ []string, attr slog.Attr) slog.Attr {
 	if attr.Value.Kind() == slog.KindTime {
 		return slog.Time(attr.Key, attr.Value.Time().UTC())

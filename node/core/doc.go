@@ -1,9 +1,8 @@
-// Package core is the part of a node that answers: the actors with their log,
-// the HTTP server with pages and documents, and the operator's side, put
-// together once. node adds what a node in the world has besides (listeners, a
-// certificate, mail, a cluster, collectors, metrics); httpapi/apitest puts a
-// clock and faults around it. So what the one answers, the other does.
+// Package core is the part of a node that answers requests: the actors with their
+// log, the HTTP server with pages and documents, and the management API. Package
+// node adds listeners, a certificate, mail, a cluster, collectors and metrics;
+// httpapi/apitest adds a clock and faults. Both therefore give the same answers.
 //
-// It imports nothing of mail, clusters, collectors and metrics: a test of a
-// client is not to build them.
+// It does not import mail, clusters, collectors and metrics, so that tests of
+// clients need not build them.
 package core

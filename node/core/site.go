@@ -16,13 +16,13 @@ import (
 	"github.com/tasard/tasard/httpapi/pages/docs"
 )
 
-// site serves everything beside the operations: the contract as documents, and the pages for people.
+// site serves everything except the API: documents of the contract and pages.
 type site struct {
 	parts func() (mux *http.ServeMux, notFound http.Handler)
 }
 
-// newSite makes the site of a node. Inside a test it is put together at the first request, which keeps starts fast.
-// No pattern ends with a slash: paths match exactly here, and the mux would redirect.
+// newSite builds the site, in a test at the first request, so that tests start fast. Patterns do not end with a
+// slash: paths match exactly (decision Q8), while the mux would redirect.
 func newSite(c *Config, system *actors.System) *site {
 	s := &site{sync.OnceValues(func() (*http.ServeMux, http.Handler) { return newMux(c, system) })}
 	if c.HTTP.Harness == nil {
@@ -52,7 +52,7 @@ func newMux(c *Config, system *actors.System) (*http.ServeMux, http.Handler) {
 	return mux, public.Frame().NotFoundHandler()
 }
 
-// pagesMail is the way of letters as the account's pages call it.
+// pagesMail converts how login codes are sent for the account pages.
 func pagesMail(mail string) account.Mail {
 	switch mail {
 	case admin.MailSMTP:

@@ -1,8 +1,8 @@
-// Package metrics is what Prometheus reads of a node. Every number is asked for
-// when it is scraped, of those who have it anyway (Config): there is no second
-// bookkeeping that could say something else than tasard admin or /readyz.
+// Package metrics serves the metrics of a node for Prometheus. Every value is read
+// at the time of a scrape from the part that owns it (Config), so metrics always
+// agree with tasard admin and /readyz.
 //
-// Where to add a metric: in the function of the part that has the number, as a
-// line with its name, help, value and labels. Labels come from closed lists. The golden file keeps every name: dashboards and alerts, ours in
-// packaging among them, rely on them, so a change is one for CHANGELOG.md.
+// To add a metric, add a line with name, help, value and labels to the function of
+// its part. Labels have closed sets of values. The golden file lists every name.
+// Dashboards and alerts rely on the names, so a change belongs into CHANGELOG.md.
 package metrics

@@ -7,19 +7,19 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Who a certificate is shown to.
+// Peers of a certificate.
 const (
 	ToClients = "http"
 	ToNodes   = "cluster"
 )
 
-// Certificate is a certificate that the node uses.
+// Certificate is a certificate of the node.
 type Certificate struct {
-	ShownTo   string           // whom it is shown to: ToClients or ToNodes
-	ExpiresAt func() time.Time // of the one that is shown now
+	ShownTo   string           // peers: ToClients or ToNodes
+	ExpiresAt func() time.Time // of the current one
 }
 
-// certificates tell until when they are good: an ended one stops a service that is well otherwise.
+// certificates emits the expiry of certificates.
 func (of *Config) certificates(s *emitter) {
 	for _, one := range of.Certificates {
 		s.timestamp("certificate_ends_timestamp_seconds",
@@ -27,7 +27,7 @@ func (of *Config) certificates(s *emitter) {
 	}
 }
 
-// conditions are 1 for the state that each is in.
+// conditions emits the conditions of the node.
 func (of *Config) conditions(s *emitter) {
 	all := of.Health()
 	for i := range all {
@@ -36,7 +36,7 @@ func (of *Config) conditions(s *emitter) {
 	gauge(s, "readiness", "1 for how the node is as a whole: ready, degraded or unavailable.", 1, "status", string(engine.ReadinessOf(all)))
 }
 
-// sources tell of their health. One that was never tried has no numbers, and disabled ones neither.
+// sources emits the health of sources. One that was never collected has no numbers.
 func (of *Config) sources(s *emitter) {
 	health := of.Sources()
 	for i := range health {
@@ -57,7 +57,7 @@ func (of *Config) sources(s *emitter) {
 	}
 }
 
-// mail tell what became of login codes.
+// mail emits the outcome of login codes.
 func (of *Config) mail(s *emitter) {
 	stats := of.Mail()
 	for outcome, count := range map[string]uint64{
@@ -70,7 +70,7 @@ func (of *Config) mail(s *emitter) {
 	counter(s, "mail_failures_total", "Tries to hand a letter over that failed; each letter is tried more than once.", stats.Failures)
 }
 
-// cluster are those of a cluster as this one sees them. How far this one is, is the number of its log's newest record.
+// cluster emits the nodes of a cluster as this one sees them.
 func (of *Config) cluster(s *emitter) {
 	status := of.Cluster()
 	gauge(s, "cluster_majority", "1 when enough nodes are there to make a change durable, else 0.", boolValue(status.Health.Majority))

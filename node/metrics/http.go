@@ -6,7 +6,7 @@ import (
 	"github.com/tasard/tasard/httpapi"
 )
 
-// http tells what callers asked and got.
+// http emits requests and connections.
 func (of *Config) http(s *emitter) {
 	stats, bounds := of.Server.Stats(), httpapi.DurationBounds()
 	for _, r := range stats.Requests {
@@ -38,7 +38,7 @@ func (of *Config) http(s *emitter) {
 	counter(s, "http_accept_shortages_total", "Times that no connection could be accepted for want of descriptors or memory.", conns.Shortages)
 }
 
-// statusLabel is a status as a label.
+// statusLabel returns the label of a status.
 func statusLabel(status int) string {
 	if status == 0 {
 		return "other"

@@ -17,13 +17,13 @@ import (
 	"github.com/tasard/tasard/httpapi"
 )
 
-// prefix begins the name of every metric of ours.
+// prefix begins the names of our metrics.
 const prefix = "tasard_"
 
-// scrapesMax is how many answers to Prometheus are made at once.
+// scrapesMax is the maximum of concurrent scrapes.
 const scrapesMax = 4
 
-// Config is what there is to tell of. Nil parts are left out.
+// Config holds what metrics are read from. Nil parts have no metrics.
 type Config struct {
 	Version      string // of the program that runs
 	System       System
@@ -35,7 +35,7 @@ type Config struct {
 	Certificates []Certificate
 }
 
-// System is a node that tells what it holds.
+// System is the part of a node's system that has numbers.
 type System interface {
 	Stats() actors.Stats
 	Currencies() (*engine.Page[engine.CurrencyItem], error)
@@ -43,12 +43,12 @@ type System interface {
 	Held(currency string) ([]engine.Quarantined, error)
 }
 
-// Handler gives the text that Prometheus reads.
+// Handler returns the handler for Prometheus.
 func Handler(of Config) http.Handler {
 	return promhttp.HandlerFor(registry(of), promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: scrapesMax})
 }
 
-// registry has what there is to tell. Config libraries' metrics only those of the Go runtime and of the process get in.
+// registry returns all collectors. Of libraries it has only those of the Go runtime and the process.
 func registry(of Config) *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(goruntime.NewGoCollector(), goruntime.NewProcessCollector(goruntime.ProcessCollectorOpts{}))
@@ -66,38 +66,38 @@ func registry(of Config) *prometheus.Registry {
 	return registry
 }
 
-// collectFunc tells the numbers of the moment.
+// collectFunc emits current numbers.
 type collectFunc func(*emitter)
 
-// Describe is prometheus.Collector. It announces nothing: what there is depends on the moment.
+// Describe implements prometheus.Collector. It describes nothing, because the metrics depend on the state.
 func (p collectFunc) Describe(chan<- *prometheus.Desc) {}
 
-// Collect is prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (p collectFunc) Collect(out chan<- prometheus.Metric) { p(&emitter{out}) }
 
-// emitter takes numbers.
+// emitter emits metrics of one scrape.
 type emitter struct{ out chan<- prometheus.Metric }
 
-// gauge tells a number that rises and falls; labels are names and values by turns.
+// gauge emits a gauge; labels are alternating names and values.
 func gauge[N int | int64 | uint64](s *emitter, name, help string, value N, labels ...string) {
 	desc, values := describe(name, help, labels)
 	s.out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(value), values...)
 }
 
-// counter tells a number that only rises.
+// counter emits a counter.
 func counter[N int | int64 | uint64](s *emitter, name, help string, value N, labels ...string) {
 	desc, values := describe(name, help, labels)
 	s.out <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(value), values...)
 }
 
-// timestamp tells a moment in seconds since 1970, nothing for the zero one.
+// timestamp emits an instant in seconds since 1970, nothing for the zero time.
 func (s *emitter) timestamp(name, help string, at time.Time, labels ...string) {
 	if !at.IsZero() {
 		gauge(s, name, help, at.Unix(), labels...)
 	}
 }
 
-// histogram tells a histogram: counts are those up to each bound, and last those beyond all.
+// histogram emits a histogram. counts are those up to each bound, and last those above all bounds.
 func (s *emitter) histogram(name, help string, bounds []time.Duration, counts []uint64, sum time.Duration, labels ...string) {
 	below, total := make(map[float64]uint64, len(bounds)), uint64(0)
 	for i, bound := range bounds {

@@ -2,12 +2,12 @@ package metrics
 
 import "github.com/tasard/tasard/wal"
 
-// build tells which program it is.
+// build emits the version of the program.
 func (of *Config) build(s *emitter) {
 	gauge(s, "build_info", "1 for the version of the program that runs.", 1, "version", of.Version)
 }
 
-// state tells what the node holds: nothing while the log is replayed, since no number is better than 0.
+// state emits numbers of the system. It emits nothing while the log is replayed: no value is better than 0.
 func (of *Config) state(s *emitter) {
 	stats := of.System.Stats()
 	if !stats.Serving {
@@ -31,7 +31,7 @@ func (of *Config) state(s *emitter) {
 	of.rates(s)
 }
 
-// rates counts what is published; without an answer (the node is overloaded, or stops) there is no number.
+// rates emits the number of published rates, or nothing when the node can't answer.
 func (of *Config) rates(s *emitter) {
 	page, err := of.System.Currencies()
 	if err != nil {
@@ -45,10 +45,10 @@ func (of *Config) rates(s *emitter) {
 	}
 }
 
-// quarantine counts what is held back of what the sources gave.
+// quarantine emits the number of quarantined values.
 func (of *Config) quarantine(s *emitter) {
 	held, err := of.System.Held("")
-	if err != nil { // the node is not ready: no number is better than 0
+	if err != nil { // not ready: no value is better than 0
 		return
 	}
 	counts := map[string]int{}
@@ -60,7 +60,7 @@ func (of *Config) quarantine(s *emitter) {
 	}
 }
 
-// log tells of the log and its disk; nothing of a journal that is no local log.
+// log emits numbers of the log and its disk, or nothing when the journal is not a local log.
 func (of *Config) log(s *emitter) {
 	stats := of.System.Stats()
 	if !stats.HasLog {

@@ -11,21 +11,21 @@ import (
 	"github.com/tasard/tasard/cmd/internal/setting"
 )
 
-// Spec is a command as its help tells it, with its flags and its work.
+// Spec describes a command: its help, flags and function.
 type Spec struct {
 	Use, Short, Long, Example string
 
-	Args     cobra.PositionalArgs // what its arguments must be; nil: there are none
-	Settings func(*pflag.FlagSet) // declares the flags that a variable or the configuration file may set as well
-	Flags    func(*pflag.FlagSet) // declares those of one call, such as --yes
+	Args     cobra.PositionalArgs // checks its arguments; nil: it takes none
+	Settings func(*pflag.FlagSet) // declares flags that are also settings
+	Flags    func(*pflag.FlagSet) // declares flags that are not settings, such as --yes
 
-	// Run is the work; every setting is complete and good when it begins. Nil: the command is a group, and prints its help.
+	// Run does the work, with all settings resolved and checked. Nil: the command is a group, and prints its help.
 	Run          func(ctx context.Context, args []string) error
-	DataOptional bool             // it needs no data directory, although it takes one
-	Subcommands  []*cobra.Command // the commands of a group
+	DataOptional bool             // --data may be missing
+	Subcommands  []*cobra.Command // of a group
 }
 
-// Command is the row as cobra wants it, for a process.
+// Command returns the cobra command for a process.
 func (r Spec) Command(p *process.Process) *cobra.Command {
 	cmd := &cobra.Command{Use: r.Use, Short: r.Short, Long: r.Long, Example: r.Example, Args: r.Args}
 	if r.Args == nil {
@@ -54,7 +54,7 @@ func (r Spec) Command(p *process.Process) *cobra.Command {
 	return cmd
 }
 
-// noArguments refuses what is neither a command nor a flag.
+// noArguments refuses arguments.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -62,7 +62,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	return exit.Errorf(exit.Usage, "%s takes no argument, found %q; %s --help shows its flags", cmd.CommandPath(), args[0], cmd.CommandPath())
 }
 
-// ExactArgs is the check of a command that wants so many arguments; what says which.
+// ExactArgs wants count arguments; what describes them.
 func ExactArgs(count int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == count {

@@ -17,7 +17,7 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// ExplainLogError puts what an operator can do beside the errors of the log.
+// ExplainLogError adds to an error of the log what an operator can do.
 func ExplainLogError(data string, err error) error {
 	switch {
 	case err == nil:
@@ -27,12 +27,12 @@ func ExplainLogError(data string, err error) error {
 	}
 	var damage *wal.DamageError
 	if errors.As(err, &damage) {
-		return damage // one line with file, offset and hint
+		return damage // it has file, offset and a hint
 	}
 	return err
 }
 
-// RequireLog is the error of a place that holds no data directory to look at. It changes nothing.
+// RequireLog returns an error unless data is a directory with a log. It changes nothing.
 func RequireLog(data string) error {
 	if err := RequireDir(data); err != nil {
 		return err
@@ -47,7 +47,7 @@ func RequireLog(data string) error {
 	return nil
 }
 
-// RequireDir is the error of a place that is no directory.
+// RequireDir returns an error unless data is a directory.
 func RequireDir(data string) error {
 	info, err := os.Stat(data)
 	switch {
@@ -70,7 +70,7 @@ func Open(ctx context.Context, p *process.Process, c node.Config, log *slog.Logg
 	return opened, err
 }
 
-// States are the books of all currencies at one moment.
+// States returns the states of all currencies at one moment.
 func States(ctx context.Context, system *actors.System) ([]engine.SavedCurrency, error) {
 	var states []engine.SavedCurrency
 	err := system.Export(ctx, func(state engine.SavedCurrency) error {

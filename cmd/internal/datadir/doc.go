@@ -1,6 +1,6 @@
-// Package datadir is a data directory that a command works on without a node:
-// whether there is one, what to do about one that is held or damaged, and Open,
-// which replays its log and holds it until Close.
+// Package datadir opens a data directory for commands that work without a node.
+// It checks that the directory exists, explains one that is in use or damaged,
+// and replays its log.
 //
-// Errors carry their exit codes and say what an operator can do.
+// Errors carry exit codes and say what an operator can do.
 package datadir

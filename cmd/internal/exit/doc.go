@@ -1,7 +1,6 @@
-// Package exit is the exit codes of tasard: which there are, an error that knows
-// its code (Errorf, Wrap), and the code of one that does not (Code). They follow
-// sysexits.h, so that a service manager can tell what a restart would cure.
+// Package exit defines the exit codes of tasard and errors with a code (Errorf,
+// Wrap). Code derives the code of other errors from their cause. The codes follow
+// sysexits.h, so that a service manager knows when a restart can help.
 //
-// Only commands know exit codes: the packages below say what was wrong, and the
-// code is told from that.
+// Packages below cmd do not know exit codes.
 package exit

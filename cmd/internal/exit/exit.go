@@ -12,23 +12,23 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Exit codes. They follow sysexits.h, so that a service manager can tell what a restart would cure.
+// Exit codes. They follow sysexits.h, so that a service manager knows when a restart can help.
 const (
-	OK          = 0   // the work is done, or the node was asked to stop and did
-	CheckFailed = 1   // tasard doctor has found something that must be mended
+	OK          = 0   // success, or a requested stop
+	CheckFailed = 1   // tasard doctor has found a fault
 	Usage       = 64  // unknown command, flag or argument, or a bad value of one
-	Rejected    = 65  // some lines of an observation file, or a manual rate, were not taken in; the rest was
-	NoInput     = 66  // a file or directory to read from can't be read, or is none of the kind
-	Unavailable = 69  // no node is running, the running one can't answer now, or a source that was checked gave nothing
-	FailStop    = 70  // a write failed while the node ran, or something that must not happen happened
+	Rejected    = 65  // some lines of an observation file, or a manual rate, were rejected; the rest was imported
+	NoInput     = 66  // an input file or directory can't be read, or has the wrong kind
+	Unavailable = 69  // no node is running, the running one can't answer now, or a checked source gave nothing
+	FailStop    = 70  // a write failed while the node ran, or an internal error
 	CannotWrite = 73  // the data directory or an output can't be created or written
 	IOError     = 74  // reading or writing broke off in the middle
 	Busy        = 75  // another process holds the directory or the address: try again later
 	BadData     = 78  // bad variable, configuration, catalogue, definition or secret file, or damaged data
-	Interrupted = 130 // a signal ended the work before it was done
+	Interrupted = 130 // a signal ended the work early
 )
 
-// Help is the part of the help that explains the codes.
+// Help explains the codes in the help.
 const Help = `Exit codes:
   0    done, or stopped by SIGINT or SIGTERM
   1    doctor has found something that must be mended
@@ -43,27 +43,27 @@ const Help = `Exit codes:
   78   bad variable, configuration, catalogue, definition or secret file, or damaged data
   130  a signal ended the work before it was done`
 
-// Error is an error that knows the exit code it stands for.
+// Error is an error with an exit code.
 type Error struct {
 	code int
 	err  error
 }
 
-// Error is the message without the code.
+// Error returns the message without the code.
 func (f *Error) Error() string { return f.err.Error() }
 
-// Unwrap gives the error.
+// Unwrap returns the cause.
 func (f *Error) Unwrap() error { return f.err }
 
-// Wrap is an error with an exit code, whatever code it had.
+// Wrap gives err an exit code, replacing one that it has.
 func Wrap(code int, err error) error { return &Error{code, err} }
 
-// Errorf is an error of our own words with its exit code.
+// Errorf formats an error with an exit code.
 func Errorf(code int, format string, args ...any) error {
 	return Wrap(code, fmt.Errorf(format, args...))
 }
 
-// Code is the code of an error. One that was given none is told by its cause.
+// Code returns the exit code of an error. Without an explicit code it depends on the cause.
 func Code(err error) int {
 	var known *Error
 	var answer *engine.Error
@@ -93,7 +93,7 @@ func Code(err error) int {
 	return FailStop
 }
 
-// WrapUncoded gives an error an exit code, unless it has one.
+// WrapUncoded gives err an exit code unless it has one.
 func WrapUncoded(code int, err error) error {
 	var known *Error
 	if errors.As(err, &known) {

@@ -1,6 +1,6 @@
-// Package input is a file that a user named, which may be standard input or a
-// named pipe and never end. Opening one never waits, and reading ends with the
-// context: a goroutine does the waiting.
+// Package input opens an input file that the user named. It may be standard input
+// or a named pipe, whose reads may block forever: opening never blocks, and
+// reading ends with a context.
 //
-// Devices and the like, some of which have no end, are refused.
+// Devices, some of which have no end, are refused.
 package input

@@ -13,15 +13,15 @@ import (
 	"github.com/tasard/tasard/cmd/internal/exit"
 )
 
-// File is a file of observations.
+// File is an input file.
 type File struct {
 	io.ReadCloser        // nil for a named pipe, which is opened by the first read
 	Name          string // for messages
 	Size          int64  // bytes; 0 = unknown
-	Blocking      bool   // reads may wait for ever: a named pipe or stdin
+	Blocking      bool   // reads may wait forever: a named pipe or stdin
 }
 
-// Close closes what Open has opened.
+// Close closes the file.
 func (i *File) Close() error {
 	if i.ReadCloser == nil {
 		return nil
@@ -29,8 +29,8 @@ func (i *File) Close() error {
 	return i.ReadCloser.Close()
 }
 
-// Open opens a file of observations; "-" is stdin. It never waits: a named pipe is opened by the first read. Devices
-// and the like, some of which have no end, are refused.
+// Open opens an input file; "-" is stdin. It does not block: a named pipe is opened by the first read. Devices, some
+// of which have no end, are refused.
 func Open(name string, stdin io.Reader) (*File, error) {
 	if name == "-" || name == "/dev/stdin" {
 		return &File{ReadCloser: io.NopCloser(stdin), Name: "stdin", Blocking: true}, nil
@@ -58,9 +58,9 @@ func Open(name string, stdin io.Reader) (*File, error) {
 	return &File{ReadCloser: file, Name: name, Size: info.Size()}, nil
 }
 
-// Reader is the content of the input. Where reads may wait for ever they end with ctx: a goroutine does the waiting. It ends with the
-// stream or with ctx; only one that waits for stdin, which can't be woken, may stay until the process ends, which is near when ctx has
-// ended. ctx must end when nothing is read any more.
+// Reader returns the content. Reads of a blocking file end with ctx, which the caller must end after the last read:
+// a goroutine waits for them. A goroutine that waits for stdin can't be woken, and may outlive ctx until the process
+// ends.
 func (i *File) Reader(ctx context.Context) io.Reader {
 	if !i.Blocking {
 		return i
@@ -71,7 +71,7 @@ func (i *File) Reader(ctx context.Context) io.Reader {
 	return read
 }
 
-// copyTo reads the input to its end.
+// copyTo copies the content to out.
 func (i *File) copyTo(ctx context.Context, out io.Writer) error {
 	var in io.Reader = i.ReadCloser
 	if i.ReadCloser == nil {
@@ -88,7 +88,7 @@ func (i *File) copyTo(ctx context.Context, out io.Writer) error {
 	return err
 }
 
-// openPipe waits for a writer of the pipe. When ctx ends, opening the other end ends the wait.
+// openPipe waits for a writer of the pipe, or for the end of ctx, which opens the other end.
 func openPipe(ctx context.Context, name string) (*os.File, error) {
 	stop := context.AfterFunc(ctx, func() {
 		if other, err := os.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
@@ -99,12 +99,12 @@ func openPipe(ctx context.Context, name string) (*os.File, error) {
 	return os.Open(name)
 }
 
-// Failed is a file that could not be opened: reading it gives the error.
+// Failed returns a file whose Read fails with err.
 func Failed(name string, err error) *File {
 	return &File{ReadCloser: io.NopCloser(failedReader{err}), Name: name}
 }
 
 type failedReader struct{ err error }
 
-// Read is the error.
+// Read returns the error.
 func (u failedReader) Read([]byte) (int, error) { return 0, u.err }

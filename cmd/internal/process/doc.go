@@ -1,7 +1,6 @@
-// Package process is what a command has of the world: arguments, environment,
-// streams, clock and chance, as values. The program fills a Process with the
-// real ones, a test with its own, so that every command runs in a test as it
-// does in a shell.
+// Package process holds everything that a command uses of its environment:
+// arguments, variables, streams, clock, random numbers. The program uses the real
+// ones, a test its own, so that every command runs in a test as in a shell.
 //
-// Nothing below package cmd reads the environment or the clock but through it.
+// Only package cmd reads the real environment and clock.
 package process

@@ -16,32 +16,33 @@ import (
 	"github.com/tasard/tasard/node"
 )
 
-// CredentialsVariable names the directory in which a service manager hands secrets over. It guards them itself, by access lists that look
-// like a readable group.
+// CredentialsVariable names the directory in which a service manager provides secrets. It guards them by access
+// control lists, which look like a group-readable mode.
 const CredentialsVariable = "CREDENTIALS_DIRECTORY"
 
-// Process is what a command has of the world.
+// Process holds everything that a command uses of its environment.
 type Process struct {
-	Name    string   // how the program was called, "" = tasard
+	Name    string   // path of the program; "" = tasard
 	Args    []string // without the program's name
 	Environ []string // NAME=value
 	Stdin   io.Reader
 	Stdout  io.Writer
 	Stderr  io.Writer
 	Clock   func() time.Time
-	Seed    func() uint64 // chance that nobody can foresee
-	Random  io.Reader     // the same for secrets; safe for concurrent use
+	Seed    func() uint64 // unpredictable
+	Random  io.Reader     // for secrets; safe for concurrent use
 
-	// Where institutions are found. nil = the network, and the authorities of the system; the demo and tests have their own.
+	// How sources are reached. nil = the network and the system's certificate authorities; the demo and tests set their
+	// own.
 	Dial  func(ctx context.Context, network, address string) (net.Conn, error)
 	Roots *x509.CertPool
 
-	OnReady func() // is called when a node has read its log; nil = nothing
+	OnReady func() // called when a node has read its log; nil = nothing
 
-	errorLog *slog.Logger // where the last word goes when logs are JSON; nil = a plain line
+	errorLog *slog.Logger // logs the final error when logs are JSON; nil = a plain line
 }
 
-// ProgramName is how to call the program again in a shell that does as this one does.
+// ProgramName returns the name with which a shell can run the program again.
 func (p *Process) ProgramName() string {
 	if p.Name == "" || strings.ContainsFunc(p.Name, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("./_-+", r)
@@ -51,7 +52,7 @@ func (p *Process) ProgramName() string {
 	return p.Name
 }
 
-// Report is the last word on an error: one line for each problem.
+// Report prints the final error: one line for each problem.
 func (p *Process) Report(err error) {
 	if err == nil {
 		return
@@ -65,7 +66,7 @@ func (p *Process) Report(err error) {
 	}
 }
 
-// Getenv is the value of a variable of the environment, "" when there is none.
+// Getenv returns the value of an environment variable, "" when it is not set.
 func (p *Process) Getenv(name string) string {
 	for _, entry := range p.Environ {
 		if text, found := strings.CutPrefix(entry, name+"="); found {
@@ -75,7 +76,7 @@ func (p *Process) Getenv(name string) string {
 	return ""
 }
 
-// Logger is the command's log, on stderr. When it is JSON, the last word is a line of it.
+// Logger returns the command's logger, on stderr. When it writes JSON, Report logs the final error with it.
 func (p *Process) Logger(o terminal.LogOptions) *slog.Logger {
 	logger := terminal.NewLogger(p.Stderr, o)
 	if _, lines := logger.Handler().(*slog.JSONHandler); lines {
@@ -84,13 +85,13 @@ func (p *Process) Logger(o terminal.LogOptions) *slog.Logger {
 	return logger
 }
 
-// CompleteConfig gives a configuration what it needs of the process.
+// CompleteConfig sets the fields of a node's configuration that come from the process.
 func (p *Process) CompleteConfig(c node.Config, log *slog.Logger) node.Config {
 	c.Logger, c.Clock, c.Random, c.Version, c.Credentials = log, p.Clock, p.Random, Version(), p.Getenv(CredentialsVariable)
 	return c
 }
 
-// Version is the version that this build says of itself, "" when it says none.
+// Version returns the module version of this build, "" when it is unknown.
 func Version() string {
 	if build, known := debug.ReadBuildInfo(); known {
 		return build.Main.Version

@@ -1,7 +1,6 @@
-// Package remote is a running node that a command speaks to through its
-// management socket: how it is named by flags, asked for an operation or a list,
-// and what to do when it does not answer.
+// Package remote calls a running node through its management socket. It finds the
+// node that the flags name, calls operations, and explains errors.
 //
-// Errors carry their exit codes: 69 where no node is, and for a refusal the one
-// of its reason.
+// Errors carry exit codes: 69 when no node is running, and for an error response
+// the code of its reason.
 package remote

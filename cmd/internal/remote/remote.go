@@ -16,29 +16,29 @@ import (
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
-// Options say which node a command speaks to, and how it answers.
+// Options name a node, and select the form of output.
 type Options struct {
 	Data   string
 	Socket string
 	JSON   bool
 }
 
-// Node is a running node that a command speaks to.
+// Node is a running node, reached through its management socket.
 type Node struct {
 	*admin.Client
-	startCommand string // the command that starts such a node, for messages
+	startCommand string // that starts such a node, for messages
 }
 
-// New is the node at a socket; start is the command that starts such a node.
+// New returns the node at a socket; start is the command that starts such a node.
 func New(socket, start string) *Node { return &Node{admin.NewClient(socket), start} }
 
-// Call has the node carry out an operation.
+// Call calls an operation of the node.
 func Call[Body, Answer any](ctx context.Context, n *Node, o admin.Operation[Body, Answer], body Body, values ...string) (Answer, error) {
 	answer, err := o.Call(ctx, n.Client, body, values...)
 	return answer, n.Explain(err)
 }
 
-// Explain gives an error of asking the node its exit code, and says what to do.
+// Explain gives an error of a call its exit code and says what to do.
 func (n *Node) Explain(err error) error {
 	var unreached *admin.UnreachableError
 	var refusal *admin.Error
@@ -62,15 +62,15 @@ func (n *Node) Explain(err error) error {
 	return exit.Errorf(exit.Unavailable, "%w", unreached)
 }
 
-// NotRunning tells that there is no socket, or that nobody listens there.
+// NotRunning reports whether there is no socket, or no process listens on it.
 func NotRunning(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// ErrStopping says that the node is on its way down, or was gone before it answered.
+// ErrStopping means that the node is stopping, or ended before it answered.
 var ErrStopping = errors.New("the node is stopping")
 
-// explainRefusal gives a refusal its exit code.
+// explainRefusal gives an error response its exit code.
 func explainRefusal(r *admin.Error) error {
 	code := exit.FailStop
 	switch r.Code {
@@ -88,12 +88,12 @@ func explainRefusal(r *admin.Error) error {
 	return exit.Errorf(code, "%w", r)
 }
 
-// SocketPath is where the operator reaches the node of a data directory.
+// SocketPath returns the path of the management socket.
 func SocketPath(socket, data string) string {
 	return cmp.Or(socket, filepath.Join(data, admin.SocketName))
 }
 
-// Node is the one that the flags name.
+// Node returns the node that the flags name.
 func (o *Options) Node(command string) (*Node, error) {
 	switch {
 	case o.Socket != "":
@@ -107,7 +107,8 @@ func (o *Options) Node(command string) (*Node, error) {
 	return New(SocketPath("", o.Data), "tasard serve"+o.NodeFlag()), nil
 }
 
-// Running is the node that the options name, nil when they name none, or a data directory on which none runs.
+// Running returns the node that the options name, or nil when they name none, or a data directory without a running
+// node.
 func (o *Options) Running(ctx context.Context) *Node {
 	socket := o.Socket
 	if socket == "" && o.Data != "" {
@@ -126,7 +127,7 @@ func (o *Options) Running(ctx context.Context) *Node {
 	return New(socket, "tasard serve"+o.NodeFlag())
 }
 
-// NodeFlag is the flag that names the same node again.
+// NodeFlag returns the flag that names the node, for messages.
 func (o *Options) NodeFlag() string {
 	if o.Socket != "" {
 		return fmt.Sprintf(" --admin-socket %s", o.Socket)

@@ -1,16 +1,16 @@
-// Package setting is what a flag, a variable (TASARD_...) and a line of the
-// configuration file set alike. Names three go through one value, so that they
-// take the same texts and refuse the same ones with the same words. The flag
-// wins over the variable, the variable over the file; what no command knows is
-// an error of every command.
+// Package setting defines settings: flags that a variable (TASARD_...) or a line
+// of the configuration file can set too. All three use one parser, so that they
+// accept the same texts and report the same errors. A flag wins over a variable,
+// a variable over the file. Every command refuses unknown names.
 //
-// values.go has the kinds of values, node.go the settings of a node, and its
-// errors in the names of the flags, settings.go their precedence.
+//	values.go    kinds of values
+//	node.go      the settings of a node, and its errors in the names of the flags
+//	settings.go  precedence, variables, the configuration file
 //
-// Where to add a setting: a line in node.go with its kind, name and help, and
-// the field of node.Config that it sets; in flagForField the name of the flag, where
-// the node has an error about that field.
+// To add a setting, add a line to node.go with its kind, name, group and help, and
+// the field of node.Config that it sets. If the node has errors about that field,
+// add it to flagForField.
 //
-// An address for Prometheus (--metrics-listen) names its host, so that nobody is
-// shown everything by leaving it out (decision O16).
+// An address for Prometheus (--metrics-listen) must name its host, so that metrics
+// are not public by accident (decision O16).
 package setting

@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	// ListenDefault is where a node listens unless it is told otherwise.
+	// ListenDefault is the default listen address.
 	ListenDefault          = "127.0.0.1:8080"
-	connsPerAddressDefault = 128 // for a node that anybody may reach
+	connsPerAddressDefault = 128 // for a public node
 	connsLimit             = 1_000_000
 	leaseMax               = 10_000
 	feeNoticeMax           = 300 // characters
@@ -36,18 +36,18 @@ const (
 	drainDelayMax          = 10 * time.Minute
 	spreadDefault          = 5 * time.Minute
 	spreadMax              = time.Hour
-	// NoMailNotice says what a node lacks that sends no mail.
+	// NoMailNotice is logged by a node without a mail server.
 	NoMailNotice = "no mail server is named (--smtp-addr), so nobody can ask for a login code"
 )
 
-// What --access-log may say.
+// Values of --access-log.
 const (
 	accessOff    = "off"
 	accessErrors = "errors"
 	accessAll    = "all"
 )
 
-// Node are the settings of a node, as flags say them.
+// Node holds the settings of a node.
 type Node struct {
 	Config    node.Config
 	strict    bool
@@ -56,7 +56,7 @@ type Node struct {
 	accessLog string
 }
 
-// DefaultNode is what serve does where nobody says otherwise.
+// DefaultNode returns the defaults of serve.
 func DefaultNode() Node {
 	return Node{
 		Config: node.Config{
@@ -73,7 +73,7 @@ func DefaultNode() Node {
 	}
 }
 
-// NodeConfig is the configuration that the flags and the process make.
+// NodeConfig returns the node's configuration for the settings and the process.
 func NodeConfig(p *process.Process, o *Node, log *slog.Logger) node.Config {
 	c := o.Config
 	c.HTTP.AllowUnknown, c.Accounts.Unlimited, c.Collect.On = !o.strict, !o.Limits, !o.NoCollect
@@ -147,7 +147,7 @@ func addCluster(flags *pflag.FlagSet, o *node.Cluster) {
 	BoolFlag(flags, &o.Insecure, "cluster-insecure", "let the nodes speak without certificates; only where all addresses are loopback ones")
 }
 
-// AddWatch declares what lets others watch the node.
+// AddWatch declares the flags for monitoring.
 func AddWatch(flags *pflag.FlagSet, o *Node) {
 	o.accessLog = accessOff
 	flags.Var(explicitAddress(&o.Config.Admin.Metrics), "metrics-listen",
@@ -156,7 +156,7 @@ func AddWatch(flags *pflag.FlagSet, o *Node) {
 		"write a line of JSON to stderr for each answer, or for errors: request id, route, status, time, bytes, network; no path, query or key")
 }
 
-// AddDirectory declares where data are and what is known.
+// AddDirectory declares the flags for the data directory, catalogue and definitions.
 func AddDirectory(flags *pflag.FlagSet, c *node.Config) {
 	AddData(flags, &c.Dir)
 	AddCatalogue(flags, &c.Catalogue)
@@ -231,7 +231,7 @@ func membersValue(into *[]node.Member) pflag.Value {
 	return &value[[]node.Member]{into, "members", parse, show}
 }
 
-// contactValue is one line that fits into the comment of a User-Agent.
+// contactValue is text that fits into the comment of a User-Agent.
 func contactValue(into *string) *value[string] {
 	parse := func(text string) (string, error) {
 		if text == "" || len(text) > contactRunesMax || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`()\;`, r) }) {
@@ -242,14 +242,14 @@ func contactValue(into *string) *value[string] {
 	return &value[string]{into, "TEXT", parse, func(text string) string { return text }}
 }
 
-// Serve are the settings of the serve command.
+// Serve holds the settings of the serve command.
 type Serve struct {
 	Node
 	Log        terminal.LogOptions
-	ImportFile string // file to take in at start, "" = none
+	ImportFile string // imported at start; "" = none
 }
 
-// DefaultServe is what serve does where nobody says otherwise.
+// DefaultServe returns the defaults of serve.
 func DefaultServe() *Serve {
 	return &Serve{Node: DefaultNode(), Log: terminal.LogOptions{Format: "auto", Level: "info"}}
 }
@@ -261,12 +261,12 @@ func AddServe(flags *pflag.FlagSet, o *Serve) {
 	flags.Var(Path(&o.ImportFile, "FILE"), "import", "take a `FILE` of observations in after the start; - is standard input")
 }
 
-// CheckServe finds what would keep a node from starting, but for the data directory.
+// CheckServe returns everything that would keep a node from starting, without looking at the data directory.
 func CheckServe(p *process.Process, o *Serve) error {
 	return errors.Join(Explain(NodeConfig(p, &o.Node, slog.New(slog.DiscardHandler)).Check()), checkImport(p, o.ImportFile))
 }
 
-// checkImport wants a file that can be opened; a pipe is not, it would wait for its writer.
+// checkImport opens the file; it does not open a pipe, which would wait for its writer.
 func checkImport(p *process.Process, name string) error {
 	if name == "" {
 		return nil
@@ -278,7 +278,7 @@ func checkImport(p *process.Process, name string) error {
 	return file.Close()
 }
 
-// flagForField is the flag that sets a field of node.Config.
+// flagForField returns the flag that sets a field of node.Config.
 func flagForField(field string) string {
 	return map[string]string{
 		"Dir": "--data", "Catalogue": "--catalogue", "Definitions": "--sources",
@@ -291,7 +291,8 @@ func flagForField(field string) string {
 	}[field]
 }
 
-// Explain tells an error of a node in the names of the flags, with its exit code. An error of several is told one a line.
+// Explain rewrites an error of a node with the names of flags, and gives it an exit code. Joined errors are
+// rewritten one by one.
 func Explain(err error) error {
 	if all, ok := err.(interface{ Unwrap() []error }); ok && len(all.Unwrap()) > 0 {
 		var told []error

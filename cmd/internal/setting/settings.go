@@ -18,19 +18,19 @@ import (
 	"github.com/tasard/tasard/cmd/internal/exit"
 )
 
-// A setting is a flag that may also be given by a variable and by a line of the configuration file. The flag wins over
-// the variable, the variable over the file. The same variables and file serve every command: each takes what it knows, and
-// refuses all that is unknown or bad.
+// A setting is a flag that a variable or a line of the configuration file may set as well. The flag wins over the
+// variable, the variable over the file. Variables and file are the same for all commands: each command uses the
+// settings that it has, and all commands refuse unknown or bad ones.
 const (
 	variablePrefix    = "TASARD_"
 	configVariable    = "TASARD_CONFIG"
 	configBytesMax    = 1 << 20
-	settingAnnotation = "setting" // annotation of the flags that are settings
-	OriginAnnotation  = "origin"  // annotation of those that a variable or the file has set: which
+	settingAnnotation = "setting" // of flags that are settings
+	OriginAnnotation  = "origin"  // of flags that a variable or the file has set: which one
 )
 
-// MarkSettings makes settings of the flags that a command has so far. Flags that belong to one call, such as --yes, are
-// declared afterwards.
+// MarkSettings makes settings of all flags declared so far. Flags of a single call, such as --yes, are declared
+// afterwards.
 func MarkSettings(flags *pflag.FlagSet) {
 	flags.VisitAll(func(flag *pflag.Flag) {
 		flag.Annotations = map[string][]string{settingAnnotation: nil}
@@ -38,7 +38,7 @@ func MarkSettings(flags *pflag.FlagSet) {
 	flags.String("config", "", "read settings from a TOML `FILE`, named as the flags are")
 }
 
-// IsSetting tells whether a flag is a setting.
+// IsSetting reports whether a flag is a setting.
 func IsSetting(flag *pflag.Flag) bool {
 	if flag == nil {
 		return false
@@ -47,7 +47,8 @@ func IsSetting(flag *pflag.Flag) bool {
 	return marked
 }
 
-// collectSettings adds the settings of all commands below parent by name: the flag of the first command that has it.
+// collectSettings adds the settings of all commands below parent by name, each with the flag of the first command
+// that has it.
 func collectSettings(parent *cobra.Command, into map[string]*pflag.Flag) map[string]*pflag.Flag {
 	for _, command := range parent.Commands() {
 		command.Flags().VisitAll(func(flag *pflag.Flag) {
@@ -70,7 +71,7 @@ func Names(root *cobra.Command) []string {
 	return slices.Sorted(maps.Keys(collectSettings(root, map[string]*pflag.Flag{})))
 }
 
-// Resolve completes the flags of a command from the variables and the configuration file. Names that is wrong is told at once.
+// Resolve sets the flags of a command from variables and the configuration file. It returns all problems.
 func Resolve(cmd *cobra.Command, environ []string) error {
 	known := Names(cmd.Root())
 	variables, err := readVariables(environ, known)
@@ -88,7 +89,7 @@ func Resolve(cmd *cobra.Command, environ []string) error {
 	return errors.Join(problems...)
 }
 
-// RequireData wants the directory of commands that work on one; for those that have it as no setting it is no duty.
+// RequireData returns an error if the command needs a data directory and has none.
 func RequireData(cmd *cobra.Command) error {
 	if data := cmd.Flags().Lookup("data"); IsSetting(data) && !data.Changed {
 		return exit.Errorf(exit.Usage, "%s: no data directory; give --data DIR, TASARD_DATA or data in the configuration file", cmd.CommandPath())
@@ -111,8 +112,9 @@ func resolveFromFile(cmd *cobra.Command, path string, known []string) error {
 	})
 }
 
-// apply sets the flags that nothing of higher precedence has set. Names bad values are told at once, one a line. What the command does not
-// know is held against the first command that does, so that every command refuses the same values.
+// apply sets the flags that no source of higher precedence has set. It returns all bad values, one a line. Settings
+// that the command does not have are checked with the flag of another command, so that every command refuses the
+// same values.
 func apply(cmd *cobra.Command, known []string, find func(name string) (text, place string, given bool)) error {
 	var problems []error
 	others := collectSettings(cmd.Root(), map[string]*pflag.Flag{})
@@ -142,7 +144,7 @@ func badSettings(problems []error) error {
 	return exit.Wrap(exit.BadData, errors.Join(problems...))
 }
 
-// readVariables are the variables of ours by name; ones that no setting has are an error.
+// readVariables returns the TASARD_ variables by name. Unknown ones are an error.
 func readVariables(environ, known []string) (map[string]string, error) {
 	names := []string{configVariable}
 	for _, setting := range known {
@@ -215,7 +217,7 @@ func readConfigText(path string) (string, error) {
 	return string(text), nil
 }
 
-// configValue is a value as the flag would be given it; false for dates, lists, tables and fractions.
+// configValue returns a value as text for the flag, and false for dates, lists, tables and fractions.
 func configValue(found any) (string, bool) {
 	switch value := found.(type) {
 	case string:
@@ -228,7 +230,7 @@ func configValue(found any) (string, bool) {
 	return "", false
 }
 
-// lineOfKey is the line in which a key of the top level, or a table, begins. The library does not tell it.
+// lineOfKey returns the line of a top-level key or table, which the TOML library does not report.
 func lineOfKey(text, key string) int {
 	for i, line := range strings.Split(text, "\n") {
 		name, _, _ := strings.Cut(line, "=")
@@ -240,7 +242,7 @@ func lineOfKey(text, key string) int {
 	return 1
 }
 
-// DidYouMean names the known word that is nearest to an unknown one, if any is near.
+// DidYouMean suggests the known word nearest to an unknown one, or "" when none is near.
 func DidYouMean(word string, known []string) string {
 	nearest, least := "", len(strings.TrimPrefix(word, variablePrefix))/3+2
 	for _, candidate := range known {
@@ -254,7 +256,7 @@ func DidYouMean(word string, known []string) string {
 	return " (did you mean " + nearest + "?)"
 }
 
-// editDistance is how many letters must be put in, taken out or changed to make b of a.
+// editDistance returns the number of insertions, deletions and changes of bytes that turn a into b.
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

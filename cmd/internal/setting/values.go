@@ -18,21 +18,21 @@ import (
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
-// value is what a flag, a variable or a line of the configuration file sets. Names three go through Set, so that they take
-// the same texts and refuse the same ones with the same words.
+// value is the target of a flag, a variable or a line of the configuration file. All three use Set, so that they
+// accept the same texts and report the same errors.
 type value[T any] struct {
 	target *T
-	kind   string // for the help, where the usage names no other
+	kind   string // for the help, unless the usage names one
 	parse  func(string) (T, error)
 	format func(T) string
 }
 
-// NewValue is a value of a kind of its own: parse reads a text, show writes what it reads.
+// NewValue returns a value with its own parser and formatter.
 func NewValue[T any](into *T, kind string, parse func(string) (T, error), show func(T) string) pflag.Value {
 	return &value[T]{into, kind, parse, show}
 }
 
-// Set reads a text; the error quotes it and says what belongs there.
+// Set parses a text; the error quotes it and says what is wanted.
 func (v *value[T]) Set(text string) error {
 	parsed, err := v.parse(text)
 	if err == nil {
@@ -41,15 +41,15 @@ func (v *value[T]) Set(text string) error {
 	return err
 }
 
-// String is the present value as it would be written.
+// String returns the current value as text.
 func (v *value[T]) String() string {
-	if v.target == nil { // the flag library asks a zero value what its zero looks like
+	if v.target == nil { // pflag calls String on a zero value
 		return ""
 	}
 	return v.format(*v.target)
 }
 
-// Type is the kind of the value, for the help.
+// Type returns the kind for the help.
 func (v *value[T]) Type() string { return v.kind }
 
 // textValue is a text for which check returns nil.
@@ -71,7 +71,7 @@ func Path(into *string, kind string) pflag.Value {
 	})
 }
 
-// Enum is one word of a list.
+// Enum is one of several words.
 func Enum[T ~string](into *T, words ...string) pflag.Value {
 	return textValue(into, strings.Join(words, "|"), func(text string) error {
 		if slices.Contains(words, text) {
@@ -81,7 +81,7 @@ func Enum[T ~string](into *T, words ...string) pflag.Value {
 	})
 }
 
-// OnOff is on or off; true and false say the same.
+// OnOff is on or off, or true or false.
 func OnOff(into *bool) pflag.Value {
 	parse := func(text string) (bool, error) {
 		switch text {
@@ -100,7 +100,7 @@ func OnOff(into *bool) pflag.Value {
 	}}
 }
 
-// BoolFlag is a switch that a flag turns on by standing there.
+// BoolFlag declares a flag that is true when present.
 func BoolFlag(flags *pflag.FlagSet, into *bool, name, usage string) {
 	parse := func(text string) (bool, error) {
 		if text != "true" && text != "false" {
@@ -112,7 +112,7 @@ func BoolFlag(flags *pflag.FlagSet, into *bool, name, usage string) {
 	flags.Lookup(name).NoOptDefVal = "true"
 }
 
-// Address is where to listen: host and port, each may be left to the system (":8080", "127.0.0.1:0").
+// Address is a listen address; host and port may be left to the system (":8080", "127.0.0.1:0").
 func Address(into *string) pflag.Value {
 	return textValue(into, "HOST:PORT", func(text string) error {
 		_, err := hostOfAddress(text)
@@ -120,7 +120,7 @@ func Address(into *string) pflag.Value {
 	})
 }
 
-// explicitAddress is an address with its host spelled out: without one it would be open to every network by accident.
+// explicitAddress is an address with a host: without one it would be reachable from every network by accident.
 func explicitAddress(into *string) pflag.Value {
 	return textValue(into, "HOST:PORT", func(text string) error {
 		host, err := hostOfAddress(text)
@@ -131,7 +131,7 @@ func explicitAddress(into *string) pflag.Value {
 	})
 }
 
-// hostOfAddress is the host of HOST:PORT, "" for every one.
+// hostOfAddress returns the host of HOST:PORT, "" for all addresses.
 func hostOfAddress(text string) (string, error) {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {
@@ -173,7 +173,7 @@ func Duration(into *time.Duration, low, high time.Duration) *value[time.Duration
 	return &value[time.Duration]{into, "SPAN", parse, time.Duration.String}
 }
 
-// OptionalDuration is a duration that may be left out: then it stays zero.
+// OptionalDuration is a duration with the default zero, which means unset.
 func OptionalDuration(into *time.Duration, low, high time.Duration) pflag.Value {
 	span := Duration(into, low, high)
 	return &value[time.Duration]{into, "SPAN", span.parse, func(span time.Duration) string {
@@ -184,7 +184,7 @@ func OptionalDuration(into *time.Duration, low, high time.Duration) pflag.Value 
 	}}
 }
 
-// Number is a whole number without sign.
+// Number is an unsigned integer.
 func Number(into *uint64) pflag.Value {
 	parse := func(text string) (uint64, error) {
 		number, err := strconv.ParseUint(text, 10, 64)
@@ -196,7 +196,7 @@ func Number(into *uint64) pflag.Value {
 	return &value[uint64]{into, "N", parse, func(n uint64) string { return strconv.FormatUint(n, 10) }}
 }
 
-// Count is a whole number from low to high.
+// Count is an integer from low to high.
 func Count(into *int, low, high int) *value[int] {
 	parse := func(text string) (int, error) {
 		number, err := strconv.Atoi(text)
@@ -237,7 +237,7 @@ func Instant(into *time.Time) pflag.Value {
 	}}
 }
 
-// Side is a side of a rate: an exact decimal above zero, kept as it is written.
+// Side is a side of a rate: an exact positive decimal, kept as written.
 func Side(into *string) pflag.Value {
 	return textValue(into, "RATE", func(text string) error {
 		_, err := admin.ParseSide(text)
@@ -245,7 +245,7 @@ func Side(into *string) pflag.Value {
 	})
 }
 
-// Date is a day of the calendar.
+// Date is a calendar date.
 func Date(into *string) pflag.Value {
 	return textValue(into, "DATE", func(text string) error {
 		if _, err := engine.ParseDate(text); err != nil {
@@ -255,10 +255,10 @@ func Date(into *string) pflag.Value {
 	})
 }
 
-// CurrencyPattern is the form of a currency's code.
+// CurrencyPattern matches a currency code.
 func CurrencyPattern() *regexp.Regexp { return regexp.MustCompile(`^[A-Z]{3}$`) }
 
-// Currency is the code of a currency.
+// Currency is a currency code.
 func Currency(into *string) pflag.Value {
 	return textValue(into, "CODE", func(text string) error {
 		if !CurrencyPattern().MatchString(text) {
@@ -280,7 +280,7 @@ func URL(into *string) pflag.Value {
 	})
 }
 
-// SiteURL is the address of a site, without a path; "" is none.
+// SiteURL is the address of a site without a path; "" is none.
 func SiteURL(into *string) pflag.Value {
 	return textValue(into, "URL", func(text string) error {
 		site, err := url.Parse(text)
@@ -292,7 +292,7 @@ func SiteURL(into *string) pflag.Value {
 	})
 }
 
-// prefixesValue is a list of networks. Each call adds to it, so that the flag may be repeated; one text may name several.
+// prefixesValue is a list of networks. Each use adds to it; one text may name several.
 func prefixesValue(into *[]netip.Prefix) pflag.Value {
 	parse := func(text string) ([]netip.Prefix, error) {
 		all := slices.Clone(*into)
@@ -314,7 +314,8 @@ func prefixesValue(into *[]netip.Prefix) pflag.Value {
 	}}
 }
 
-// parsePrefix reads a network, or one address. One that has everybody in it would let every client choose its address.
+// parsePrefix parses a network or an address. A prefix of length 0 is refused, because every client could then
+// choose its address.
 func parsePrefix(text string) (netip.Prefix, error) {
 	if address, err := netip.ParseAddr(text); err == nil && address.Zone() == "" && !address.Is4In6() {
 		return netip.PrefixFrom(address, address.BitLen()), nil
@@ -331,7 +332,7 @@ func parsePrefix(text string) (netip.Prefix, error) {
 	return prefix, nil
 }
 
-// OptionalCount is a number that may be left out: then it stays negative.
+// OptionalCount is an integer with a negative default, which means unset.
 func OptionalCount(into *int, high int) pflag.Value {
 	counted := Count(into, 0, high)
 	return &value[int]{into, "N", counted.parse, func(n int) string {

@@ -1,7 +1,6 @@
-// Package terminal is what people read of a command: lines, numbers and instants
-// as they are written here, an output that remembers its first failure, and the
-// log, as lines or as JSON.
+// Package terminal writes the output of commands: formatted numbers and instants,
+// tables, a writer that remembers its first error, and logs as text or JSON.
 //
-// No text that others chose reaches a terminal or a log as something that either
-// would obey, and no secret reaches a log by the names that secrets have.
+// Foreign text can't control a terminal or forge a log line, and values of
+// attributes with the names of secrets are not logged.
 package terminal

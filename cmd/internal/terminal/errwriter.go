@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// ErrWriter remembers the first error, so that a command can write line by line and be judged at the end.
+// ErrWriter remembers the first write error, so that a command can check once at the end.
 type ErrWriter struct {
 	W   io.Writer
-	mu  sync.Mutex // one text at a time
+	mu  sync.Mutex // one write at a time
 	err error
 }
 
-// Write writes until something fails.
+// Write writes until a write has failed.
 func (o *ErrWriter) Write(bytes []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -24,7 +24,7 @@ func (o *ErrWriter) Write(bytes []byte) (int, error) {
 	return n, err
 }
 
-// Err is the first error.
+// Err returns the first error.
 func (o *ErrWriter) Err() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

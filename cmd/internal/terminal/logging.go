@@ -15,17 +15,17 @@ import (
 	"unicode/utf8"
 )
 
-// LogOptions say how a command logs.
+// LogOptions select the format and level of a log.
 type LogOptions struct {
 	Format string // auto, text, json
 	Level  string // debug, info, warn, error
 }
 
-// NewLogger writes to out: lines for people, or JSON for machines; "auto" takes the first on a terminal.
+// NewLogger returns a logger of text lines or JSON; "auto" is text on a terminal.
 func NewLogger(out io.Writer, o LogOptions) *slog.Logger {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(o.Level)); err != nil {
-		level = slog.LevelInfo // the flag has refused everything else
+		level = slog.LevelInfo // the flag accepts only known levels
 	}
 	if o.Format == "json" || o.Format == "auto" && !IsTerminal(out) {
 		return slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level, ReplaceAttr: redactAttr}))
@@ -33,7 +33,7 @@ func NewLogger(out io.Writer, o LogOptions) *slog.Logger {
 	return slog.New(&textHandler{out: out, mu: new(sync.Mutex), level: level})
 }
 
-// IsTerminal reports whether a person reads along. A device that is no terminal, such as /dev/null, counts as one.
+// IsTerminal reports whether out is a character device: a terminal, or /dev/null and the like.
 func IsTerminal(out any) bool {
 	file, ok := out.(*os.File)
 	if !ok {
@@ -43,12 +43,13 @@ func IsTerminal(out any) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// secretNames are attributes whose value never reaches a log, whoever passes it on.
+// secretNames returns the attributes whose values are never logged.
 func secretNames() []string {
 	return []string{"authorization", "code", "cookie", "email", "key", "password", "secret", "token"}
 }
 
-// redactAttr hides secrets and gives instants in UTC. The code of an error is a word; that of a login, which is hidden, has digits.
+// redactAttr hides secrets and converts times to UTC. An error code is a word and stays; a login code has digits and
+// is hidden.
 func redactAttr(_ []string, attr slog.Attr) slog.Attr {
 	name := strings.ToLower(attr.Key)
 	if slices.Contains(secretNames(), name) && !(name == "code" && isWord(attr.Value)) {
@@ -60,25 +61,25 @@ func redactAttr(_ []string, attr slog.Attr) slog.Attr {
 	return attr
 }
 
-// isWord tells texts of small letters and underscores, as the codes of errors are.
+// isWord reports whether a value consists of small letters and underscores, as error codes do.
 func isWord(value slog.Value) bool {
 	return value.Kind() == slog.KindString &&
 		!strings.ContainsFunc(value.String(), func(r rune) bool { return r != '_' && (r < 'a' || r > 'z') })
 }
 
-// textHandler writes one line for each record: instant, level, message, then name=value.
+// textHandler writes a line for each record: time, level, message, name=value pairs.
 type textHandler struct {
 	out   io.Writer
-	mu    *sync.Mutex // one line at a time, also among the handlers made from this one
+	mu    *sync.Mutex // one line at a time, shared with derived handlers
 	level slog.Level
-	attrs []byte // what WithAttrs added, ready to be written
+	attrs []byte // of WithAttrs, formatted
 	group string // prefix of names, with its dot
 }
 
-// Enabled reports whether lines of the level are written.
+// Enabled reports whether records of the level are written.
 func (h *textHandler) Enabled(_ context.Context, level slog.Level) bool { return level >= h.level }
 
-// Handle writes the line.
+// Handle writes a line.
 func (h *textHandler) Handle(_ context.Context, record slog.Record) error {
 	var line bytes.Buffer
 	message := record.Message
@@ -98,7 +99,7 @@ func (h *textHandler) Handle(_ context.Context, record slog.Record) error {
 	return err
 }
 
-// WithAttrs is a handler whose lines carry the attributes.
+// WithAttrs returns a handler with additional attributes.
 func (h *textHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	with := *h
 	line := bytes.NewBuffer(slices.Clone(h.attrs))
@@ -109,7 +110,7 @@ func (h *textHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &with
 }
 
-// WithGroup is a handler that puts the name before the names of attributes.
+// WithGroup returns a handler that puts name before the names of attributes.
 func (h *textHandler) WithGroup(name string) slog.Handler {
 	with := *h
 	if name != "" {
@@ -140,7 +141,8 @@ func appendAttr(line *bytes.Buffer, group string, attr slog.Attr) {
 	fmt.Fprintf(line, " %s=%s", quoteIfNeeded(group+attr.Key), quoteIfNeeded(text))
 }
 
-// quoteIfNeeded is a name or a value as it stands in a line: quoted, unless nothing in it could pass for something else (S14).
+// quoteIfNeeded quotes a name or value that could be mistaken for something else in a line, so that a value can't
+// forge a line or an attribute.
 func quoteIfNeeded(text string) string {
 	if text == "" || !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return r == ' ' || r == '"' || r == '=' || unprintable(r) }) {
 		return strconv.Quote(text)
@@ -148,5 +150,5 @@ func quoteIfNeeded(text string) string {
 	return text
 }
 
-// unprintable tells what a terminal or a reader of lines could obey instead of showing it.
+// unprintable reports whether a terminal or a line reader could interpret r as control.
 func unprintable(r rune) bool { return !strconv.IsPrint(r) }

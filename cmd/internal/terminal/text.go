@@ -13,10 +13,11 @@ import (
 	"github.com/tasard/tasard/cmd/internal/exit"
 )
 
-// Fprintf writes for people. The output remembers a failure of stdout; of one of stderr there is nobody left to tell.
+// Fprintf writes formatted text and ignores errors: ErrWriter keeps those of stdout, and those of stderr can't be
+// reported.
 func Fprintf(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
 
-// Plural is a number with what it counts: 1 line, 2 lines.
+// Plural returns a number with its noun: 1 line, 2 lines.
 func Plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -24,7 +25,7 @@ func Plural(n int, what string) string {
 	return Thousands(n) + " " + what + "s"
 }
 
-// Thousands writes a whole number with commas between thousands.
+// Thousands formats an integer with commas between thousands.
 func Thousands[N int | int64 | uint64](n N) string {
 	text := strconv.FormatInt(int64(n), 10)
 	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
@@ -33,7 +34,7 @@ func Thousands[N int | int64 | uint64](n N) string {
 	return text
 }
 
-// FormatDays is a span as people count it.
+// FormatDays formats a duration in days if it is two days or more.
 func FormatDays(span time.Duration) string {
 	const day = 24 * time.Hour
 	if span < 2*day {
@@ -42,7 +43,7 @@ func FormatDays(span time.Duration) string {
 	return fmt.Sprintf("%d days", span/day)
 }
 
-// FormatInstant is a time for people who sit beside logs: UTC, to the second.
+// FormatInstant formats a time in UTC to the second, and the zero time as "-".
 func FormatInstant(t time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -50,7 +51,7 @@ func FormatInstant(t time.Time) string {
 	return t.UTC().Format("2006-01-02T15:04:05Z")
 }
 
-// Sanitize keeps text of others from steering the terminal.
+// Sanitize replaces characters of foreign text that could control the terminal.
 func Sanitize(text string) string {
 	if text == "" {
 		return "-"
@@ -63,7 +64,7 @@ func Sanitize(text string) string {
 	}, text)
 }
 
-// WriteAnswer gives an answer as one line of JSON, or as table writes it.
+// WriteAnswer writes an answer as one line of JSON, or calls table.
 func WriteAnswer(out io.Writer, asJSON bool, answer any, table func()) error {
 	if !asJSON {
 		table()
@@ -75,7 +76,7 @@ func WriteAnswer(out io.Writer, asJSON bool, answer any, table func()) error {
 	return nil
 }
 
-// NewTable is a table that begins with a line of heads; cells end with a tab, lines with a newline. Flush writes it.
+// NewTable returns a table with a header line. Cells end with a tab, rows with a newline; Flush writes it.
 func NewTable(out io.Writer, heads string) *tabwriter.Writer {
 	const gap = 2
 	table := tabwriter.NewWriter(out, 0, 0, gap, ' ', 0)
