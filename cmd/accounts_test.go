@@ -23,8 +23,8 @@ func startLimited(t *testing.T, args []string) caller {
 	return caller{t: t, node: startReady(t, args...)}
 }
 
-// TestK1_TheWholeWay goes from an address to a counted request, rotates the key, revokes it and signs out, against the real
-// program and a real mail server; then it looks for secrets in everything that was written.
+// TestK1_TheWholeWay goes from an address to a counted request, rotates the key, revokes it and signs out, against
+// the real program and a real mail server; then it looks for secrets in everything that was written.
 func TestK1_TheWholeWay(t *testing.T) {
 	t.Parallel()
 	const email = "canary.ana.perez@example.do"
@@ -90,8 +90,8 @@ func wantWindows(t *testing.T, got reply, day, minute int) {
 	}
 }
 
-// noTraces stops the node and wants no secret and no whole address in anything it wrote: its output, its data, what the log
-// commands make of them (S5).
+// noTraces stops the node and wants no secret and no whole address in anything it wrote: its output, its data, what
+// the log commands make of them (S5).
 func noTraces(t *testing.T, p *program, data, email string, secrets []string) {
 	t.Helper()
 	lists := mustRun(t, "admin", "accounts", "list", "--data", data) + mustRun(t, "admin", "accounts", "list", "--data", data, "--json")
@@ -129,8 +129,8 @@ func contentOf(t *testing.T, dir string) string {
 	return all.String()
 }
 
-// TestL1_ThreeADay wants a quota of three to be three for both keys together, whatever they are asked for, and still spent
-// after the node was stopped or killed.
+// TestL1_ThreeADay wants a quota of three to be three for both keys together, whatever they are asked for, and still
+// spent after the node was stopped or killed.
 func TestL1_ThreeADay(t *testing.T) {
 	t.Parallel()
 	data, box := t.TempDir(), newMailServer(t)

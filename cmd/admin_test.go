@@ -43,8 +43,8 @@ func asJSON[T any](t *testing.T, text string) (answer T) {
 	return answer
 }
 
-// TestAdmin_Accounts wants the operator's changes to be in force for the next request and after a restart, and in the log
-// with who and when.
+// TestAdmin_Accounts wants the operator's changes to be in force for the next request and after a restart, and in the
+// log with who and when.
 func TestAdmin_Accounts(t *testing.T) {
 	t.Parallel()
 	data, box := t.TempDir(), newMailServer(t)
@@ -157,8 +157,8 @@ func TestAdmin_NoNode(t *testing.T) {
 	run(t, []string{"TASARD_ADMIN_SOCKET=" + data + "/admin.sock"}, nil, "admin", "accounts", "list").fails(t, exit.Unavailable, "no node is running behind "+data+"/admin.sock")
 }
 
-// TestAdmin_Socket wants a socket for the node's own user, removed at the end; one of a dead node is replaced, one of a live
-// node is left alone.
+// TestAdmin_Socket wants a socket for the node's own user, removed at the end; one of a dead node is replaced, one of
+// a live node is left alone.
 func TestAdmin_Socket(t *testing.T) {
 	t.Parallel()
 	data, socket := t.TempDir(), t.TempDir()+"/node.sock"
@@ -219,8 +219,8 @@ func heldNode(t *testing.T, data string) *program {
 	return startImported(t, serveArgs(data), observation(1, "59", "60"), observation(2, "65", "66"), observation(3, "0", "60"))
 }
 
-// TestI3_QuarantineCommands wants held values to be listed with what is known of them, released and rejected by an operator, with
-// his name in the log, and what is no rate never to be released.
+// TestI3_QuarantineCommands wants held values to be listed with what is known of them, released and rejected by an
+// operator, with his name in the log, and what is no rate never to be released.
 func TestI3_QuarantineCommands(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -266,7 +266,8 @@ func TestI3_QuarantineCommands(t *testing.T) {
 	}
 }
 
-// TestS11_ManualRates wants a rate that an operator types to win until it is withdrawn, and the collected one back then.
+// TestS11_ManualRates wants a rate that an operator types to win until it is withdrawn, and the collected one back
+// then.
 func TestS11_ManualRates(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

@@ -28,8 +28,8 @@ func backedUp(t *testing.T) (p *program, data string) {
 	return startImported(t, serveArgs(data), observation(1, "59", "60"), observation(2, "59.5", "60")), data
 }
 
-// TestBackup_OfARunningNode wants a backup of a node that runs, one through a pipe, and one of the directory at rest to restore to
-// a node with the same answers.
+// TestBackup_OfARunningNode wants a backup of a node that runs, one through a pipe, and one of the directory at rest
+// to restore to a node with the same answers.
 func TestBackup_OfARunningNode(t *testing.T) {
 	t.Parallel()
 	p, data := backedUp(t)
@@ -67,7 +67,8 @@ func TestBackup_OfARunningNode(t *testing.T) {
 	}
 }
 
-// TestBackup_RefusedAndDamaged wants one line and the code of the contract for what can't be done, and nothing to be made.
+// TestBackup_RefusedAndDamaged wants one line and the code of the contract for what can't be done, and nothing to be
+// made.
 func TestBackup_RefusedAndDamaged(t *testing.T) {
 	t.Parallel()
 	data, dir := importedData(t, observation(1, "59", "60")), t.TempDir()
@@ -113,8 +114,8 @@ func TestBackup_RefusedAndDamaged(t *testing.T) {
 	}
 }
 
-// TestBackup_KilledInTheMiddle kills the command at several moments, and cuts the node off from under it: a file under the final
-// name is whole, and there is no other.
+// TestBackup_KilledInTheMiddle kills the command at several moments, and cuts the node off from under it: a file
+// under the final name is whole, and there is no other.
 func TestBackup_KilledInTheMiddle(t *testing.T) {
 	t.Parallel()
 	node, data := backedUp(t)
@@ -149,8 +150,8 @@ func TestBackup_KilledInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestBackup_FullDisk lets the file of a backup, and those of a restore, grow to some size only: the command ends with code 73, and
-// nothing is left.
+// TestBackup_FullDisk lets the file of a backup, and those of a restore, grow to some size only: the command ends
+// with code 73, and nothing is left.
 func TestBackup_FullDisk(t *testing.T) {
 	t.Parallel()
 	node, data := backedUp(t)
@@ -183,8 +184,8 @@ func TestRestore_OldBackup(t *testing.T) {
 	}
 }
 
-// TestBackup_WaitsForWhoStops: a node that starts or stops holds the directory and answers nobody; a backup that meets it is made a moment
-// later. One that goes on holding it is told of in TestBackup_RefusedAndDamaged.
+// TestBackup_WaitsForWhoStops: a node that starts or stops holds the directory and answers nobody; a backup that
+// meets it is made a moment later. One that goes on holding it is told of in TestBackup_RefusedAndDamaged.
 func TestBackup_WaitsForWhoStops(t *testing.T) {
 	t.Parallel()
 	data, to := importedData(t, observation(1, "59", "60")), t.TempDir()+"/backup.tar.zst"
@@ -203,8 +204,8 @@ func TestBackup_WaitsForWhoStops(t *testing.T) {
 	}
 }
 
-// TestBackup_NodeLeaves: a node that stops gives no copy any more. Its directory is copied when it is gone; where none is named, the caller
-// is told to come again.
+// TestBackup_NodeLeaves: a node that stops gives no copy any more. Its directory is copied when it is gone; where
+// none is named, the caller is told to come again.
 func TestBackup_NodeLeaves(t *testing.T) {
 	t.Parallel()
 	data, to := importedData(t, observation(1, "59", "60")), t.TempDir()+"/backup.tar.zst"
@@ -235,8 +236,8 @@ func TestBackup_NodeLeaves(t *testing.T) {
 	}
 }
 
-// TestBackup_NodeEndsBeforeItAnswers: a node that ends lets go of who waits for its turn, with or without having read what they ask. Its
-// TestBackup_NodeEndsBeforeItAnswers is copied then, too.
+// TestBackup_NodeEndsBeforeItAnswers: a node that ends lets go of who waits for its turn, with or without having read
+// what they ask. Its TestBackup_NodeEndsBeforeItAnswers is copied then, too.
 func TestBackup_NodeEndsBeforeItAnswers(t *testing.T) {
 	t.Parallel()
 	data, to := importedData(t, observation(1, "59", "60")), t.TempDir()+"/backup.tar.zst"

@@ -15,7 +15,8 @@ import (
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
-// TestCluster_Options: what says something of a cluster says all that it needs, and what is wrong is named before anything is touched.
+// TestCluster_Options: what says something of a cluster says all that it needs, and what is wrong is named before
+// anything is touched.
 func TestCluster_Options(t *testing.T) {
 	const members = "--cluster-members=1=127.0.0.1:6221,2=127.0.0.1:6222,3=127.0.0.1:6223"
 	for want, args := range map[string][]string{
@@ -72,8 +73,9 @@ func has(t *testing.T, data string, records uint64) bool {
 	return false
 }
 
-// TestCluster_ThreeNodes: a code asked for at one node opens a session at another, its key counts at the third; a rate is everywhere; the
-// operator sees all three; what one of them has promised holds when it is killed, and when it comes back.
+// TestCluster_ThreeNodes: a code asked for at one node opens a session at another, its key counts at the third; a
+// rate is everywhere; the operator sees all three; what one of them has promised holds when it is killed, and when it
+// comes back.
 func TestCluster_ThreeNodes(t *testing.T) {
 	t.Parallel()
 	box := newMailServer(t)
@@ -127,7 +129,8 @@ func TestCluster_ThreeNodes(t *testing.T) {
 	alone(t, nodes, directories[0])
 }
 
-// alone leaves the first of three nodes without the others: it serves what it has, changes nothing, says why, and stops in order.
+// alone leaves the first of three nodes without the others: it serves what it has, changes nothing, says why, and
+// stops in order.
 func alone(t *testing.T, nodes []caller, data string) {
 	t.Helper()
 	for _, one := range nodes[1:] {

@@ -40,8 +40,8 @@ func leavesNothing(t *testing.T, dir string) {
 	}
 }
 
-// TestDemo_LinesToTry does what the demo tells people to try, and opens its pages. The variable that names the directory of a node does
-// not name the demo's.
+// TestDemo_LinesToTry does what the demo tells people to try, and opens its pages. The variable that names the
+// directory of a node does not name the demo's.
 func TestDemo_LinesToTry(t *testing.T) {
 	t.Parallel()
 	temp, nodes := t.TempDir(), t.TempDir()
@@ -89,8 +89,8 @@ func tryAccount(t *testing.T, p *program) {
 	}
 }
 
-// TestDemo_MovesAndBreaks wants new rates with each step, a source that goes wrong to be told and its last good rates to stay, and nothing
-// left behind when the terminal hangs up.
+// TestDemo_MovesAndBreaks wants new rates with each step, a source that goes wrong to be told and its last good rates
+// to stay, and nothing left behind when the terminal hangs up.
 func TestDemo_MovesAndBreaks(t *testing.T) {
 	t.Parallel()
 	p, temp := startDemo(t, "--step", "1s", "--log-format", "text", "--log-level", "info", "--break", "bhd-site=zeros", "--break", "demo-infodolar=challenge")
@@ -114,7 +114,8 @@ func TestDemo_MovesAndBreaks(t *testing.T) {
 	leavesNothing(t, temp)
 }
 
-// TestDemo_SecondSignal wants the directory to be gone also when a second signal ends an orderly stop that a client holds up.
+// TestDemo_SecondSignal wants the directory to be gone also when a second signal ends an orderly stop that a client
+// holds up.
 func TestDemo_SecondSignal(t *testing.T) {
 	t.Parallel()
 	p, temp := startDemo(t)
@@ -156,7 +157,8 @@ func TestDemo_OutputClosed(t *testing.T) {
 	leavesNothing(t, temp)
 }
 
-// TestDemo_TakesAFreePort wants the default port, taken, to be left to its holder, and to be an error when it was asked for.
+// TestDemo_TakesAFreePort wants the default port, taken, to be left to its holder, and to be an error when it was
+// asked for.
 func TestDemo_TakesAFreePort(t *testing.T) {
 	taken, err := net.Listen("tcp", setting.ListenDefault)
 	if err != nil {
@@ -171,8 +173,8 @@ func TestDemo_TakesAFreePort(t *testing.T) {
 	run(t, nil, nil, "demo", "--listen", setting.ListenDefault).fails(t, exit.Busy, setting.ListenDefault)
 }
 
-// TestDemo_KeepsItsDirectory wants a second run to go on with the first one's data, this time with limits, and neither a node to take the
-// demo's directory nor a demo that of a node.
+// TestDemo_KeepsItsDirectory wants a second run to go on with the first one's data, this time with limits, and
+// neither a node to take the demo's directory nor a demo that of a node.
 func TestDemo_KeepsItsDirectory(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -195,7 +197,8 @@ func TestDemo_KeepsItsDirectory(t *testing.T) {
 	got.fails(t, exit.BadData, realData+": holds rates of popular-site")
 }
 
-// TestDemo_CallsItselfAsItWasCalled wants the line to try to work where the program is not in the PATH, as after make run.
+// TestDemo_CallsItselfAsItWasCalled wants the line to try to work where the program is not in the PATH, as after make
+// run.
 func TestDemo_CallsItselfAsItWasCalled(t *testing.T) {
 	for name, want := range map[string]string{"./tasard": "./tasard", "/opt/tasard-1.0/tasard": "/opt/tasard-1.0/tasard", "": "tasard", "/tmp/a b;c": "tasard"} {
 		lines := exampleCommands((&process.Process{Name: name}).ProgramName(), "http://127.0.0.1:8080", "/tmp/demo/admin.sock")

@@ -27,8 +27,8 @@ func (r doctorReport) about(check string) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestDoctor_ClusterBesideOthers: of three nodes one runs, one is to be looked at, and the third is not there. The one that runs greets over
-// TLS, and is not troubled by who only wanted to hear that.
+// TestDoctor_ClusterBesideOthers: of three nodes one runs, one is to be looked at, and the third is not there. The
+// one that runs greets over TLS, and is not troubled by who only wanted to hear that.
 func TestDoctor_ClusterBesideOthers(t *testing.T) {
 	t.Parallel()
 	at, f := clustertest.Addresses(t, 3), newPairFiles(t)
@@ -85,8 +85,8 @@ func TestCluster_CertificateHasEnded(t *testing.T) {
 	}
 }
 
-// TestDoctor_ClusterFindsWhatIsWrong: what others would refuse of this node's certificate, and a key that anybody may read, are told before
-// the node is started; serve refuses what can't be read.
+// TestDoctor_ClusterFindsWhatIsWrong: what others would refuse of this node's certificate, and a key that anybody may
+// read, are told before the node is started; serve refuses what can't be read.
 func TestDoctor_ClusterFindsWhatIsWrong(t *testing.T) {
 	at := clustertest.Addresses(t, 3)
 	foreign := newPairFiles(t)

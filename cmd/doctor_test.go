@@ -123,7 +123,8 @@ func TestDoctor_FindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestDoctor_BesideANode wants a running node to be recognised, left alone, and its mail server to be tried without a letter.
+// TestDoctor_BesideANode wants a running node to be recognised, left alone, and its mail server to be tried without a
+// letter.
 func TestDoctor_BesideANode(t *testing.T) {
 	t.Parallel()
 	box := newMailServer(t)
@@ -144,8 +145,8 @@ func TestDoctor_BesideANode(t *testing.T) {
 	p.mustGet("/v1/institutions")
 }
 
-// TestK7_DoctorRehearses wants the views to be those of a real node with the same settings, to the header: what it announces, and 401s from
-// the moment on.
+// TestK7_DoctorRehearses wants the views to be those of a real node with the same settings, to the header: what it
+// announces, and 401s from the moment on.
 func TestK7_DoctorRehearses(t *testing.T) {
 	t.Parallel()
 	const required = "2026-07-20T04:00:00Z"
@@ -176,8 +177,8 @@ func TestK7_DoctorRehearses(t *testing.T) {
 	}
 }
 
-// TestDoctor_Network wants the host of each source to be reached where it can be, without a page of it being asked for, and a missing
-// contact to be told.
+// TestDoctor_Network wants the host of each source to be reached where it can be, without a page of it being asked
+// for, and a missing contact to be told.
 func TestDoctor_Network(t *testing.T) {
 	t.Parallel()
 	p := startWith(t, realNow, []string{withSite + "=7"}, "doctor", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--network")

@@ -18,8 +18,8 @@ import (
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
-// TestS15_BothListeners wants the same conditions at both listeners, in the metrics and from tasard ping: without a node, before the first
-// rate, after it, and when the node has stopped.
+// TestS15_BothListeners wants the same conditions at both listeners, in the metrics and from tasard ping: without a
+// node, before the first rate, after it, and when the node has stopped.
 func TestS15_BothListeners(t *testing.T) {
 	data := t.TempDir()
 	ping := func(code int, said string, args ...string) {
@@ -133,7 +133,8 @@ func TestMetrics_Listen(t *testing.T) {
 	}
 }
 
-// TestAccessLog writes a line of JSON for each answer that is wanted, with the id that the caller has, and nothing of what was asked.
+// TestAccessLog writes a line of JSON for each answer that is wanted, with the id that the caller has, and nothing of
+// what was asked.
 func TestAccessLog(t *testing.T) {
 	for which, wanted := range map[string][]string{"all": {"200", "404", "400"}, "errors": {"404", "400"}, "off": nil} {
 		t.Run(which, func(t *testing.T) {

@@ -72,10 +72,10 @@ func everyCommand(from *cobra.Command) []*cobra.Command {
 	return all
 }
 
-// TestGolden_BadInput runs each command of the golden file again: a case has the lines of its files and of stdin, the command with its
-// variables, what it says, and its exit code. DIR stands for a directory of the case's own, and data in it was never used; others may read its
-// files that are called open; TAKEN is an address at which another program listens. Nothing is made but by an import
-// that began to read lines, and by a node that comes as far as its socket.
+// TestGolden_BadInput runs each command of the golden file again: a case has the lines of its files and of stdin, the
+// command with its variables, what it says, and its exit code. DIR stands for a directory of the case's own, and data
+// in it was never used; others may read its files that are called open; TAKEN is an address at which another program
+// listens. Nothing is made but by an import that began to read lines, and by a node that comes as far as its socket.
 func TestGolden_BadInput(t *testing.T) {
 	var text strings.Builder
 	for one := range strings.SplitSeq(strings.TrimSpace(readFile(t, filepath.Join(goldenDir, "bad-input.txt"))), "\n\n") {
@@ -129,7 +129,8 @@ func badOutcome(t *testing.T, given, command string) string {
 	return fmt.Sprintf("%sexit code %d\n", strings.NewReplacer(dir, "DIR", taken, "TAKEN").Replace(got.stderr), got.code)
 }
 
-// TestReadme_Commands wants every command that README, docs and the help of the commands show to be one that the program takes.
+// TestReadme_Commands wants every command that README, docs and the help of the commands show to be one that the
+// program takes.
 func TestReadme_Commands(t *testing.T) {
 	pages, err := filepath.Glob("docs/*.md")
 	if err != nil {
@@ -214,7 +215,8 @@ func completed(t *testing.T, words ...string) []string {
 	return proposed
 }
 
-// TestCompletion_Proposals wants commands, flags, words, currencies, institutions and sources to be proposed where they belong.
+// TestCompletion_Proposals wants commands, flags, words, currencies, institutions and sources to be proposed where
+// they belong.
 func TestCompletion_Proposals(t *testing.T) {
 	for words, want := range map[string][]string{
 		"do":                                   {"doctor", ":4"},

@@ -60,7 +60,8 @@ func TestInput_WaitsNoLongerThanTheCommand(t *testing.T) {
 	}
 }
 
-// interruptedRun is run for a command that is interrupted after a while, with a stdin that is silent, and how long it took.
+// interruptedRun is run for a command that is interrupted after a while, with a stdin that is silent, and how long it
+// took.
 func interruptedRun(t *testing.T, delay time.Duration, args ...string) (result, time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -76,8 +77,8 @@ func interruptedRun(t *testing.T, delay time.Duration, args ...string) (result, 
 	return result{args, code, stdout.String(), stderr.String()}, began().Sub(from)
 }
 
-// TestServe_ImportsFromAPipe wants the node to answer while it waits for the writer, to take in what comes, and to stop in
-// order when nothing comes.
+// TestServe_ImportsFromAPipe wants the node to answer while it waits for the writer, to take in what comes, and to
+// stop in order when nothing comes.
 func TestServe_ImportsFromAPipe(t *testing.T) {
 	t.Parallel()
 	pipe := fifo(t)
@@ -104,8 +105,8 @@ func (endless) Read(into []byte) (int, error) {
 	return len(into), nil
 }
 
-// TestInput_RefusesWholeFiles wants what is as a whole no file of observations to end an import, and a node without data, with code 66 and a
-// line that says why. A node with data says so and goes on.
+// TestInput_RefusesWholeFiles wants what is as a whole no file of observations to end an import, and a node without
+// data, with code 66 and a line that says why. A node with data says so and goes on.
 func TestInput_RefusesWholeFiles(t *testing.T) {
 	t.Parallel()
 	none, directory := filepath.Join(t.TempDir(), "none.csv"), t.TempDir()
@@ -142,7 +143,8 @@ func TestInput_RefusesWholeFiles(t *testing.T) {
 	run(t, nil, endless{}, "import", "--data", t.TempDir(), "-").fails(t, exit.NoInput, "stdin", "a line goes on for more than 16 MiB")
 }
 
-// TestData_NoDirectory wants a place that can be no data directory to be refused with one line; the golden file of bad input has more.
+// TestData_NoDirectory wants a place that can be no data directory to be refused with one line; the golden file of
+// bad input has more.
 func TestData_NoDirectory(t *testing.T) {
 	if _, err := os.Stat("/proc/self"); err != nil {
 		t.Skipf("no place that nobody can write: %v", err)
@@ -161,8 +163,8 @@ func TestData_NoDirectory(t *testing.T) {
 	}
 }
 
-// TestW4_CoveredSnapshot wants verify, a start and repair to agree on a damaged snapshot that the log covers: nothing is
-// lost, and repair puts it aside with all its bytes.
+// TestW4_CoveredSnapshot wants verify, a start and repair to agree on a damaged snapshot that the log covers: nothing
+// is lost, and repair puts it aside with all its bytes.
 func TestW4_CoveredSnapshot(t *testing.T) {
 	data := importedData(t, observation(1, "59", "60"))
 	want := mustRun(t, "export", "--data", data)

@@ -222,7 +222,8 @@ func leaks(text string, secrets []string) []string {
 	return found
 }
 
-// traces are the shapes of a secret. Base64 depends on what stands before: of each of the three alignments the middle is kept.
+// traces are the shapes of a secret. Base64 depends on what stands before: of each of the three alignments the middle
+// is kept.
 func traces(secret string) map[string]string {
 	raw := []byte(secret)
 	reversed := slices.Clone(raw)

@@ -141,7 +141,8 @@ func withMCP(t *testing.T, transport sdk.Transport) *sdk.ClientSession {
 	return session
 }
 
-// overPipes starts the program as a client of the protocol does, with standard input and output as the line between them.
+// overPipes starts the program as a client of the protocol does, with standard input and output as the line between
+// them.
 func overPipes(t *testing.T, args ...string) *sdk.ClientSession {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], append([]string{"mcp"}, args...)...)

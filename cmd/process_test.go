@@ -32,8 +32,8 @@ const (
 	asProgram = "RUN_AS_TASARD"
 	// fileBytesMax is a variable that makes the program's writes fail when a file would become larger.
 	fileBytesMax = "RUN_WITH_FILES_UP_TO"
-	// withSite is a variable that makes the program find the simulated institutions instead of the network; its value is the seed
-	// of their market, and may go on with faults: 7,bhd-site=zeros.
+	// withSite is a variable that makes the program find the simulated institutions instead of the network; its value is
+	// the seed of their market, and may go on with faults: 7,bhd-site=zeros.
 	withSite = "RUN_WITH_SIMULATED_SITE"
 	// realFile is a file of real observations, which lies beside the repository on machines that have it.
 	realFile = "../shared/data/observations.csv"
@@ -129,7 +129,8 @@ type result struct {
 	stdout, stderr string
 }
 
-// fails wants an exit code, nothing on stdout but what an import and a demo tell first, and on stderr one line that contains all the parts.
+// fails wants an exit code, nothing on stdout but what an import and a demo tell first, and on stderr one line that
+// contains all the parts.
 func (o result) fails(t *testing.T, code int, parts ...string) {
 	t.Helper()
 	if o.code != code || o.stdout != "" && o.args[0] != "import" && o.args[0] != "demo" {
@@ -161,8 +162,8 @@ func runAt(t *testing.T, clock func() time.Time, environ []string, stdin io.Read
 	return result{args, code, stdout.String(), stderr.String()}
 }
 
-// promptly is run for a command that must end within a second, or as much later as the machine is slow: a command that has nothing to do
-// tells that.
+// promptly is run for a command that must end within a second, or as much later as the machine is slow: a command
+// that has nothing to do tells that.
 func promptly(t *testing.T, args ...string) result {
 	t.Helper()
 	clock := clockFrom("now")

@@ -80,7 +80,8 @@ func (p *program) hangUp(line string) {
 	p.await(line)
 }
 
-// TestReload_Certificate wants a new pair to be that of the next connection, and bad ones to change nothing and be told.
+// TestReload_Certificate wants a new pair to be that of the next connection, and bad ones to change nothing and be
+// told.
 func TestReload_Certificate(t *testing.T) {
 	t.Parallel()
 	files := newPairFiles(t)
@@ -132,7 +133,8 @@ func TestReload_PlainHTTP(t *testing.T) {
 	}
 }
 
-// TestReload_Definitions wants a mended definition to be gone by, and what only a start can take to be refused, certificate and all.
+// TestReload_Definitions wants a mended definition to be gone by, and what only a start can take to be refused,
+// certificate and all.
 func TestReload_Definitions(t *testing.T) {
 	t.Parallel()
 	data, directory, files := t.TempDir(), t.TempDir(), newPairFiles(t)

@@ -19,8 +19,8 @@ import (
 	"github.com/tasard/tasard/cmd/internal/exit"
 )
 
-// TestServe_RealObservations wants the real observations to be answered by every operation, and the same answers after a
-// clean stop.
+// TestServe_RealObservations wants the real observations to be answered by every operation, and the same answers
+// after a clean stop.
 func TestServe_RealObservations(t *testing.T) {
 	t.Parallel()
 	needReal(t)
@@ -189,10 +189,12 @@ const (
 	drainEnough  = 400 // requests before the signal
 )
 
-// drainMode is how a client behaves: fresh ones open a connection for each request, balanced ones go elsewhere when they are told to.
+// drainMode is how a client behaves: fresh ones open a connection for each request, balanced ones go elsewhere when
+// they are told to.
 type drainMode struct{ fresh, balanced bool }
 
-// ask asks without pause. A client that is told to leave opens another connection, or, like one behind a balancer, goes elsewhere.
+// ask asks without pause. A client that is told to leave opens another connection, or, like one behind a balancer,
+// goes elsewhere.
 func (d *drainResult) ask(ctx context.Context, address string, c drainMode) {
 	for ctx.Err() == nil {
 		conn, err := net.Dial("tcp", address)
@@ -249,7 +251,8 @@ func (d *drainResult) askOn(conn net.Conn, once bool) int {
 	}
 }
 
-// stopUnderLoad stops a node that is being asked, finishes after the signal the requests of which it had read half, and waits for its end.
+// stopUnderLoad stops a node that is being asked, finishes after the signal the requests of which it had read half,
+// and waits for its end.
 func stopUnderLoad(t *testing.T, balanced bool, args ...string) *drainResult {
 	t.Helper()
 	p := startNode(t, t.TempDir(), args...)
@@ -278,8 +281,8 @@ func stopUnderLoad(t *testing.T, balanced bool, args ...string) *drainResult {
 	return d
 }
 
-// TestDrain_NoRequestFails stops a busy node several times: every request on a connection that it had taken gets its whole answer, also one
-// that it had read half, and each client is told that its connection ends.
+// TestDrain_NoRequestFails stops a busy node several times: every request on a connection that it had taken gets its
+// whole answer, also one that it had read half, and each client is told that its connection ends.
 func TestDrain_NoRequestFails(t *testing.T) {
 	t.Parallel()
 	stops := sweep(4, 20)
@@ -309,7 +312,8 @@ func TestDrain_Delay(t *testing.T) {
 	}
 }
 
-// TestDrain_Readyz: before the node stops accepting, balancers are told; and the delay ends at once when nobody waits for it any more.
+// TestDrain_Readyz: before the node stops accepting, balancers are told; and the delay ends at once when nobody waits
+// for it any more.
 func TestDrain_Readyz(t *testing.T) {
 	t.Parallel()
 	p := startNode(t, t.TempDir(), "--drain-delay", "10m")

@@ -52,8 +52,8 @@ func TestSettings_EveryFlagIsOneOrIsDeclaredAsNone(t *testing.T) {
 	}
 }
 
-// TestSettings_EveryCommandRefuses wants unknown variables, and bad values of settings, refused by every command, also by
-// those that have no such flag.
+// TestSettings_EveryCommandRefuses wants unknown variables, and bad values of settings, refused by every command,
+// also by those that have no such flag.
 func TestSettings_EveryCommandRefuses(t *testing.T) {
 	data := importedData(t, observation(1, "59", "60"))
 	config := writeFile(t, "tasard.toml", "step = 'soon'\n")
@@ -79,8 +79,8 @@ func TestSettings_EveryCommandRefuses(t *testing.T) {
 // commentedForm is a setting of packaging/tasard.toml that is shown and not made; one with a blank is a sentence.
 const commentedForm = `(?m)^#([a-z][a-z-]* = )`
 
-// TestPackaging_SettingsFile wants the files of the package and of the image to be such that serve takes them, the first as it is and with
-// everything that it shows. A container without further settings answers outside itself.
+// TestPackaging_SettingsFile wants the files of the package and of the image to be such that serve takes them, the
+// first as it is and with everything that it shows. A container without further settings answers outside itself.
 func TestPackaging_SettingsFile(t *testing.T) {
 	const path = "packaging/tasard.toml"
 	whole := writeFile(t, "tasard.toml", regexp.MustCompile(commentedForm).ReplaceAllString(readFile(t, path), "$1"))
@@ -155,8 +155,9 @@ func shownConfig(t *testing.T, environ []string, args ...string) map[string]reso
 	return by
 }
 
-// TestConfig_ShowTellsWhereFrom wants the flag before the variable before the file, each named, and the rest as defaults. The file of the
-// flag is read, not that of the variable; settings of other commands may be among the others.
+// TestConfig_ShowTellsWhereFrom wants the flag before the variable before the file, each named, and the rest as
+// defaults. The file of the flag is read, not that of the variable; settings of other commands may be among the
+// others.
 func TestConfig_ShowTellsWhereFrom(t *testing.T) {
 	file := writeFile(t, "tasard.toml", "listen = ':1'\nlog-level = 'warn'\n\nquota-day = 7\nno-collect = true\nstrict = false\nseed = 7\n")
 	variables := []string{"PATH=x", "TASARD_LISTEN=:2", "TASARD_LOG_LEVEL=error", "TASARD_STEP=9s", "TASARD_CONFIG=" + file}
@@ -203,7 +204,8 @@ func TestConfig_ShowAsFile(t *testing.T) {
 	}
 }
 
-// TestConfig_ShowsNoSecret wants the names of secret files shown and nothing of what is in them, and no password of an address.
+// TestConfig_ShowsNoSecret wants the names of secret files shown and nothing of what is in them, and no password of
+// an address.
 func TestConfig_ShowsNoSecret(t *testing.T) {
 	file := writeFile(t, "password", "hunter2\n")
 	for _, format := range []string{"text", "toml", "json"} {
@@ -217,7 +219,8 @@ func TestConfig_ShowsNoSecret(t *testing.T) {
 	}
 }
 
-// TestConfig_CheckIsContent wants a good configuration to be called so, and nothing to be touched; the golden file of bad input has a bad one.
+// TestConfig_CheckIsContent wants a good configuration to be called so, and nothing to be touched; the golden file of
+// bad input has a bad one.
 func TestConfig_CheckIsContent(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	if text := mustRun(t, "config", "check", "--data", data, "--listen", "127.0.0.1:0"); text != "The configuration is good: 2 settings set, the others have their defaults.\n" {

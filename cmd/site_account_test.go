@@ -108,8 +108,9 @@ func (r *browser) must(path string, status int, text string) *browser {
 // keyPattern is a key as people get it.
 var keyPattern = regexp.MustCompile(`tasard_live_[0-9A-Za-z]{36}`)
 
-// TestSite_K1_AccountWithoutJavaScript: from an address to a key that works, is counted, is shown once and is revoked, on pages alone,
-// with a letter by SMTP between them; nothing secret is in an address, a later page or the log.
+// TestSite_K1_AccountWithoutJavaScript: from an address to a key that works, is counted, is shown once and is
+// revoked, on pages alone, with a letter by SMTP between them; nothing secret is in an address, a later page or the
+// log.
 func TestSite_K1_AccountWithoutJavaScript(t *testing.T) {
 	t.Parallel()
 	const email = "ana@example.com"
@@ -170,7 +171,8 @@ func TestSite_K1_AccountWithoutJavaScript(t *testing.T) {
 	}
 }
 
-// TestServe_WithoutMail wants a node that names no mail server to say so to the operator and to callers, and to offer no form that would fail.
+// TestServe_WithoutMail wants a node that names no mail server to say so to the operator and to callers, and to offer
+// no form that would fail.
 func TestServe_WithoutMail(t *testing.T) {
 	t.Parallel()
 	node := startNode(t, t.TempDir())

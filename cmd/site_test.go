@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// TestSite_QuickStarts takes each program out of the guide and runs it against the node, as it is and with a mistake in it: the Go one, and
-// with QUICKSTARTS=all, as make contract asks, those in other languages.
+// TestSite_QuickStarts takes each program out of the guide and runs it against the node, as it is and with a mistake
+// in it: the Go one, and with QUICKSTARTS=all, as make contract asks, those in other languages.
 func TestSite_QuickStarts(t *testing.T) {
 	t.Parallel()
 	node := startImported(t, serveArgs(t.TempDir()), observation(5, "57.50", "60.85"))
@@ -81,7 +81,8 @@ func runExample(t *testing.T, file string, args []string, text string) (string, 
 	return string(output), err
 }
 
-// TestSite_Reference: the page, the program and the contract that it reads are there, and the page's policy lets nothing else in.
+// TestSite_Reference: the page, the program and the contract that it reads are there, and the page's policy lets
+// nothing else in.
 func TestSite_Reference(t *testing.T) {
 	t.Parallel()
 	node := startNode(t, t.TempDir())
@@ -99,8 +100,8 @@ func TestSite_Reference(t *testing.T) {
 	}
 }
 
-// TestSite_Documents: a node answers the documents of the contract, pages and documents lead to them, each link once, and every address
-// that a document names is answered.
+// TestSite_Documents: a node answers the documents of the contract, pages and documents lead to them, each link once,
+// and every address that a document names is answered.
 func TestSite_Documents(t *testing.T) {
 	t.Parallel()
 	const public = "https://tasas.example"
@@ -192,7 +193,8 @@ func TestPages_L6(t *testing.T) {
 	}
 }
 
-// wantPages wants every public page of a demo in both languages, with what protects it, and unknown paths as everywhere (Q7).
+// wantPages wants every public page of a demo in both languages, with what protects it, and unknown paths as
+// everywhere (Q7).
 func wantPages(t *testing.T, p *program) {
 	t.Helper()
 	for _, path := range []string{"/", "/en", "/institutions", "/en/institutions", "/institutions/popular", "/en/institutions/bcrd?days=365", "/terms", "/en/terms"} {

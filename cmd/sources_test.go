@@ -57,8 +57,8 @@ func collected(t *testing.T, p *program, data string) map[string]admin.Source {
 	return nil
 }
 
-// TestServe_Collects wants a node to fetch and read every source, to publish what they say, to tell how they are, and after a
-// stop not to ask again for the slot that it has.
+// TestServe_Collects wants a node to fetch and read every source, to publish what they say, to tell how they are, and
+// after a stop not to ask again for the slot that it has.
 func TestServe_Collects(t *testing.T) {
 	t.Parallel()
 	site := []string{withSite + "=" + "7,banesco-site=challenge,vimenca-site=zeros"}
@@ -99,7 +99,8 @@ func TestServe_Collects(t *testing.T) {
 	}
 }
 
-// checkMetrics wants the numbers of TestServe_Collects in the text for Prometheus, and beside them nothing but the runtime's.
+// checkMetrics wants the numbers of TestServe_Collects in the text for Prometheus, and beside them nothing but the
+// runtime's.
 func checkMetrics(t *testing.T, data string) {
 	t.Helper()
 	all := askSocket(t, data, admin.MetricsPath)
@@ -143,7 +144,8 @@ func slotsIn(t *testing.T, data string) map[string]int {
 	return times
 }
 
-// TestD5_KilledWhileCollecting kills a node at moments of its collection; after the next start every slot is in the log once.
+// TestD5_KilledWhileCollecting kills a node at moments of its collection; after the next start every slot is in the
+// log once.
 func TestD5_KilledWhileCollecting(t *testing.T) {
 	t.Parallel()
 	site := []string{withSite + "=" + "3"}
@@ -229,7 +231,8 @@ func TestSources_CheckInterrupted(t *testing.T) {
 // lafisePage is a document of lafise-site, made up after its shape.
 const lafisePage = `{"date":"2026-06-30","rates":{"USD":{"buying":58.10,"selling":61.40},"EUR":{"buying":66.5,"selling":70.25}}}`
 
-// TestSources_Parse wants what a document would give, whole as JSON, and code 66 with the reason for one that gives nothing.
+// TestSources_Parse wants what a document would give, whole as JSON, and code 66 with the reason for one that gives
+// nothing.
 func TestSources_Parse(t *testing.T) {
 	file := writeFile(t, "rates.json", lafisePage)
 	table := mustRun(t, "sources", "parse", "lafise-site", file)

@@ -42,9 +42,9 @@ func csvRows(t *testing.T, text string) []map[string]string {
 	return rows
 }
 
-// TestImport_Workbooks wants the real workbook of the central bank for the dollar in history, each day as of its own, with the values that
-// the real observations have where they overlap, over HTTP and in an export; a second reading changes nothing. The workbook of the other
-// currencies is read in a whole sweep.
+// TestImport_Workbooks wants the real workbook of the central bank for the dollar in history, each day as of its own,
+// with the values that the real observations have where they overlap, over HTTP and in an export; a second reading
+// changes nothing. The workbook of the other currencies is read in a whole sweep.
 func TestImport_Workbooks(t *testing.T) {
 	t.Parallel()
 	needReal(t)
@@ -158,8 +158,8 @@ func equalSides(t *testing.T, a, b string) bool {
 const bhdPage = `{"data":{"attributes":{"exchangeRates":[{"currency":"USD","buyingRate":50.10,"sellingRate":52.20},` +
 	`{"currency":"EUR","buyingRate":60.10,"sellingRate":64.20}]}}}`
 
-// TestImport_UndatedDocument wants a page without a date to be one of the instant at which it was saved, and to expire from then on; the
-// golden file of bad input has what is refused.
+// TestImport_UndatedDocument wants a page without a date to be one of the instant at which it was saved, and to
+// expire from then on; the golden file of bad input has what is refused.
 func TestImport_UndatedDocument(t *testing.T) {
 	t.Parallel()
 	file := writeFile(t, "rates.json", bhdPage)

@@ -15,8 +15,8 @@ import (
 	"github.com/tasard/tasard/node"
 )
 
-// TestOneComposition holds the harness against a node as serve opens it: each route is answered by both, in the same way, with the same
-// headers, before and after keys were announced.
+// TestOneComposition holds the harness against a node as serve opens it: each route is answered by both, in the same
+// way, with the same headers, before and after keys were announced.
 func TestOneComposition(t *testing.T) {
 	now := time.Date(2026, 6, 30, 15, 0, 0, 0, time.UTC)
 	rate := []engine.Refresh{{SourceID: "manual", ObservedAt: now, Observations: []engine.Observation{{InstitutionID: "popular", Currency: "USD", Buy: "58.10", Sell: "59.30"}}}}

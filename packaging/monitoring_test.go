@@ -21,10 +21,12 @@ const (
 	alertsFile    = "packaging/prometheus/alerts.yml"
 )
 
-// metricLabels are the metrics of a node by name: their labels, with the values of those labels of which all are known, else nil.
+// metricLabels are the metrics of a node by name: their labels, with the values of those labels of which all are
+// known, else nil.
 type metricLabels map[string]map[string][]string
 
-// knownMetrics are those of the golden file of metrics. Series of libraries, go_ and process_, are held by a test in the root.
+// knownMetrics are those of the golden file of metrics. Series of libraries, go_ and process_, are held by a test in
+// the root.
 func knownMetrics(t *testing.T) metricLabels {
 	t.Helper()
 	all := metricLabels{"up": {}}
@@ -82,7 +84,8 @@ var (
 	groupedForm = regexp.MustCompile(`\b(?:by|on) \(([^)]*)\)`)
 )
 
-// queryProblems holds a query against what there is: names of metrics, of labels, and of their values where all are known.
+// queryProblems holds a query against what there is: names of metrics, of labels, and of their values where all are
+// known.
 func queryProblems(query string, metrics metricLabels) (problems []string) {
 	series := seriesForm.FindAllStringSubmatch(query, -1)
 	if len(series) == 0 {
@@ -136,8 +139,8 @@ type dashboard struct {
 	}
 }
 
-// TestPackaging_Dashboard: every query of the dashboard names metrics and labels that there are, every panel has its place, and every
-// metric of ours is on it.
+// TestPackaging_Dashboard: every query of the dashboard names metrics and labels that there are, every panel has its
+// place, and every metric of ours is on it.
 func TestPackaging_Dashboard(t *testing.T) {
 	var board dashboard
 	if err := json.Unmarshal([]byte(readFile(t, dashboardFile)), &board); err != nil {
@@ -200,7 +203,8 @@ type alerts struct {
 	}
 }
 
-// TestPackaging_Alerts: every rule asks for what there is, waits a while, says how urgent it is, what happened and what to do.
+// TestPackaging_Alerts: every rule asks for what there is, waits a while, says how urgent it is, what happened and
+// what to do.
 func TestPackaging_Alerts(t *testing.T) {
 	var file alerts
 	decoder := yaml.NewDecoder(strings.NewReader(readFile(t, alertsFile)))

@@ -10,8 +10,8 @@ import (
 	"github.com/tasard/tasard/node"
 )
 
-// TestSources_Why wants the table to say why a source is as it is now: with the cause, which stands at the end of a long reason,
-// and not with what it has recovered from.
+// TestSources_Why wants the table to say why a source is as it is now: with the cause, which stands at the end of a
+// long reason, and not with what it has recovered from.
 func TestSources_Why(t *testing.T) {
 	now := time.Date(2026, 6, 30, 15, 0, 0, 0, time.UTC)
 	earlier := now.Add(-time.Hour)

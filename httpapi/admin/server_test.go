@@ -261,7 +261,8 @@ func TestServer_WatchedFromOutside(t *testing.T) {
 	}
 }
 
-// TestBackup_OneAtATime wants a second caller to be refused while one is being served, and a caller that is gone to end its copy.
+// TestBackup_OneAtATime wants a second caller to be refused while one is being served, and a caller that is gone to
+// end its copy.
 func TestBackup_OneAtATime(t *testing.T) {
 	s := serverOf(&fakeNode{})
 	s.backupSlot.taken.Store(true)

@@ -128,8 +128,8 @@ func scraped(t *testing.T, of Config) string {
 	return answer.Body.String()
 }
 
-// TestGolden_Metrics: every metric with its name, its help, its labels and the number that belongs there. Whoever has dashboards and
-// alerts relies on them: a change is one for CHANGELOG.md.
+// TestGolden_Metrics: every metric with its name, its help, its labels and the number that belongs there. Whoever has
+// dashboards and alerts relies on them: a change is one for CHANGELOG.md.
 func TestGolden_Metrics(t *testing.T) {
 	var text strings.Builder
 	for line := range strings.Lines(scraped(t, all())) {
@@ -162,7 +162,8 @@ func TestMetrics_Lint(t *testing.T) {
 	}
 }
 
-// TestMetrics_WhileStarting: a node that replays its log tells of its log and its health, and no number that is not known yet.
+// TestMetrics_WhileStarting: a node that replays its log tells of its log and its health, and no number that is not
+// known yet.
 func TestMetrics_WhileStarting(t *testing.T) {
 	of := all()
 	of.System = fakeSystem{starting: true}
@@ -172,7 +173,8 @@ func TestMetrics_WhileStarting(t *testing.T) {
 	}
 }
 
-// TestMetrics_OfLibraries: what dashboard and alerts ask of Go and of the process is there. Their other queries are held in packaging.
+// TestMetrics_OfLibraries: what dashboard and alerts ask of Go and of the process is there. Their other queries are
+// held in packaging.
 func TestMetrics_OfLibraries(t *testing.T) {
 	text := scraped(t, all())
 	asked := regexp.MustCompile(`\b(go|process)_\w+`).FindAllString(readFile(t, "../../packaging/grafana/tasard.json")+readFile(t, "../../packaging/prometheus/alerts.yml"), -1)

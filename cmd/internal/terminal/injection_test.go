@@ -21,8 +21,8 @@ func injections() []string {
 	}
 }
 
-// injected is a record with the text in every place that a field has: message, names, values of each kind, groups, and what a logger
-// carries along.
+// injected is a record with the text in every place that a field has: message, names, values of each kind, groups,
+// and what a logger carries along.
 func injected(log *slog.Logger, text string) {
 	log.With("carried", text, "n"+text, 1).WithGroup("g"+text).LogAttrs(context.Background(), slog.LevelError, "m"+text,
 		slog.String("text", text), slog.String("k"+text, "v"), slog.Any("cause", errors.New(text)), slog.Any("wrapped", fmt.Errorf("e: %w", errors.New(text))),
@@ -65,7 +65,8 @@ func injectionProblem(text string, wrap func(*bytes.Buffer) *bytes.Buffer) strin
 
 func validText(text string) bool { return strings.ToValidUTF8(text, "\ufffd") == text }
 
-// TestS14_OneLineIn: whatever stands in whichever field, one record is one line, in both forms, and nothing in it is obeyed by a terminal.
+// TestS14_OneLineIn: whatever stands in whichever field, one record is one line, in both forms, and nothing in it is
+// obeyed by a terminal.
 func TestS14_OneLineIn(t *testing.T) {
 	same := func(out *bytes.Buffer) *bytes.Buffer { return out }
 	played := 0
