@@ -91,12 +91,7 @@ func (d Date) AddDays(n int) Date {
 }
 
 // String returns YYYY-MM-DD, "" for no date.
-func (d Date) String() string {
-	if d == 0 {
-		return ""
-	}
-	return d.utc().Format(dateLayout)
-}
+func (d Date) String() string { return string(d.Append(make([]byte, 0, len(dateLayout)))) }
 
 // Append appends String to dst.
 func (d Date) Append(dst []byte) []byte {

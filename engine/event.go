@@ -6,7 +6,6 @@ import "time"
 // when it is durable and again in every replay (CurrencyState.Apply).
 type Event interface {
 	CurrencyCode() string
-	event()
 }
 
 // Refreshed is what one refresh of one source changed in one currency.
@@ -86,11 +85,6 @@ func (e *Released) CurrencyCode() string { return e.Currency }
 
 // CurrencyCode returns the currency.
 func (e *Rejected) CurrencyCode() string { return e.Currency }
-
-func (*Refreshed) event() {}
-func (*Withdrawn) event() {}
-func (*Released) event()  {}
-func (*Rejected) event()  {}
 
 // SourceQuote is the last quote that one source gave. Of the source quotes with one key, that with the highest precedence
 // is published.

@@ -14,9 +14,8 @@ const FaultHoldOff = 3 * time.Second
 type Fault struct {
 	mu      sync.Mutex
 	began   time.Time
-	last    time.Time
+	last    time.Time // zero when absent
 	lasting bool
-	noted   bool
 }
 
 // Report notes one occurrence.
@@ -26,21 +25,17 @@ func (f *Fault) Report(now time.Time) { f.ReportSince(now, now) }
 func (f *Fault) ReportSince(began, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.report(began, now)
-}
-
-func (f *Fault) report(began, now time.Time) {
 	if !f.present(now) {
 		f.began = began
 	}
-	f.last, f.noted = now, true
+	f.last = now
 }
 
 // Begin notes that the fault lasts until Recover or Clear.
 func (f *Fault) Begin(now time.Time) {
+	f.Report(now)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.report(now, now)
 	f.lasting = true
 }
 
@@ -48,7 +43,7 @@ func (f *Fault) Begin(now time.Time) {
 func (f *Fault) Clear() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.lasting, f.noted = false, false
+	f.lasting, f.last = false, time.Time{}
 }
 
 // Recover ends a lasting fault; it is over after FaultHoldOff.
@@ -72,5 +67,5 @@ func (f *Fault) Since(now time.Time) (time.Time, bool) {
 
 // present compares by distance: without a monotonic reading the clock may have been set back.
 func (f *Fault) present(now time.Time) bool {
-	return f.noted && (f.lasting || now.Sub(f.last).Abs() < FaultHoldOff)
+	return f.lasting || !f.last.IsZero() && now.Sub(f.last).Abs() < FaultHoldOff
 }

@@ -67,7 +67,6 @@ type accountKey struct {
 // Event is a change of one account.
 type Event interface {
 	AccountID() uint64
-	accountEvent()
 }
 
 // The events of accounts. By is "owner" or the name of an operator.
@@ -163,15 +162,6 @@ func (e *Restored) AccountID() uint64 { return e.Account }
 
 // AccountID returns the account.
 func (e *QuotaSet) AccountID() uint64 { return e.Account }
-
-func (*Created) accountEvent()    {}
-func (*KeyCreated) accountEvent() {}
-func (*KeyRevoked) accountEvent() {}
-func (*Leased) accountEvent()     {}
-func (*Returned) accountEvent()   {}
-func (*Suspended) accountEvent()  {}
-func (*Restored) accountEvent()   {}
-func (*QuotaSet) accountEvent()   {}
 
 // New returns an account to which Created has yet to be applied.
 func New(id uint64) *Account { return &Account{record: Record{ID: id}} }

@@ -12,16 +12,16 @@ import (
 // TestLimitsAreThoseOfTheContract repeats each limit as a number: a rule that is tested by its own name would follow any change.
 func TestLimitsAreThoseOfTheContract(t *testing.T) {
 	for name, c := range map[string][2]int64{
-		"requests of a day (interface 8)": {DayLimitDefault, 1000}, "of a minute": {MinuteLimitDefault, 60}, "the minute": {int64(MinuteSpan), 60e9},
-		"requests of a lease (L1)": {LeaseSizeDefault, 16}, "days kept": {daysKept, 8}, "span of a mark": {int64(leaseMergeSpan), 5e9},
-		"active keys (K5)": {KeysActiveMax, 2}, "characters of a name": {KeyNameMax, 80}, "keys listed": {keysMax, 50},
-		"life of a code (K2)": {int64(CodeLifetime), 600e9}, "tries of a code": {CodeTriesMax, 5}, "time between letters": {int64(CodeResendAfter), 60e9},
-		"life of a session": {int64(SessionLifetime), 900e9}, "wrong codes of a day (S1)": {wrongTriesDayMax, 25}, "of an hour": {wrongTriesHourMax, 1000},
-		"letters of a day": {mailsDayMax, 10}, "codes of an hour": {codesHourMax, 5000}, "sessions of an address": {sessionsPerEmailMax, 8},
-		"sweep": {int64(sweepEvery), 24 * 3600e9}, "forgotten after": {int64(forgetAfter), 48 * 3600e9},
-		"rows of a stranger": {rowsPerSet, 8}, "strangers": {AnonymousRowsDefault, 65536},
+		"requests of a day": {DayLimitDefault, 1000}, "of a minute": {MinuteLimitDefault, 60}, "the minute": {int64(MinuteSpan), 60e9},
+		"requests of a lease": {LeaseSizeDefault, 16}, "days kept": {daysKept, 8}, "merged leases": {int64(leaseMergeSpan), 5e9},
+		"active keys": {KeysActiveMax, 2}, "characters of a name": {KeyNameMax, 80}, "keys listed": {keysMax, 50},
+		"life of a code": {int64(CodeLifetime), 600e9}, "tries of a code": {CodeTriesMax, 5}, "time between codes": {int64(CodeResendAfter), 60e9},
+		"life of a session": {int64(SessionLifetime), 900e9}, "wrong codes of a day": {wrongTriesDayMax, 25}, "of an hour": {wrongTriesHourMax, 1000},
+		"mails of a day": {mailsDayMax, 10}, "codes of an hour": {codesHourMax, 5000}, "sessions of an address": {sessionsPerEmailMax, 8},
+		"sweep": {int64(sweepEvery), 24 * 3600e9}, "addresses removed after": {int64(forgetAfter), 48 * 3600e9},
+		"rows of a set": {rowsPerSet, 8}, "anonymous clients": {AnonymousRowsDefault, 65536},
 		"digits of a code": {CodeDigits, 8}, "length of a key": {int64(KeyLength), 48}, "of its hint": {hintLength, 4},
-		"bytes of an address": {emailBytesMax, 254}, "before the at": {emailLocalBytesMax, 64}, "of a label": {domainLabelMax, 63},
+		"bytes of an address": {emailBytesMax, 254}, "before the at": {emailLocalBytesMax, 64},
 	} {
 		if c[0] != c[1] {
 			t.Errorf("%s: %d, want %d", name, c[0], c[1])

@@ -55,12 +55,6 @@ func (s Secret) Hint() string {
 	return text[max(0, len(text)-hintLength):]
 }
 
-// String returns [redacted].
-func (Secret) String() string { return redacted }
-
-// GoString returns [redacted].
-func (Secret) GoString() string { return redacted }
-
 // Format writes [redacted] for every verb.
 func (Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redacted) }
 
@@ -73,7 +67,8 @@ func NewKey(random io.Reader, prefix string) (Secret, error) {
 	if err != nil {
 		return Secret{}, fmt.Errorf("make key: %w", err)
 	}
-	return SecretOf(prefix + body + keyChecksum(prefix+body)), nil
+	checksum := keyChecksum([]byte(prefix + body))
+	return SecretOf(prefix + body + string(checksum[:])), nil
 }
 
 // NewSessionToken returns a new session token.
@@ -119,14 +114,13 @@ func randomText(random io.Reader, alphabet string, length int) (string, error) {
 	return "", ErrRandom
 }
 
-func keyChecksum(text string) string {
-	var out [keyChecksumLength]byte
-	sum := crc32.ChecksumIEEE([]byte(text))
-	for i := range out {
-		out[len(out)-1-i] = base62[sum%62]
+func keyChecksum(signed []byte) (checksum [keyChecksumLength]byte) {
+	sum := crc32.ChecksumIEEE(signed)
+	for i := range checksum {
+		checksum[len(checksum)-1-i] = base62[sum%62]
 		sum /= 62
 	}
-	return string(out[:])
+	return checksum
 }
 
 // isKeyByte tells which bytes the random part of a key may have.
@@ -151,12 +145,8 @@ func ParseKey(text []byte) (Digest, bool) {
 			return Digest{}, false
 		}
 	}
-	sum := crc32.ChecksumIEEE(signed)
-	for i := range keyChecksumLength {
-		if text[KeyLength-1-i] != base62[sum%62] {
-			return Digest{}, false
-		}
-		sum /= 62
+	if keyChecksum(signed) != [keyChecksumLength]byte(text[len(signed):]) {
+		return Digest{}, false
 	}
 	return sha256.Sum256(text), true
 }
