@@ -12,7 +12,7 @@ type protoActor Ref
 
 // RegisterHandlers is actor.Mailbox; the library's dispatcher is not used.
 func (l *protoActor) RegisterHandlers(invoker actor.MessageInvoker, _ actor.Dispatcher) {
-	l.invoker = invoker
+	l.library.invoker = invoker
 }
 
 // Start is actor.Mailbox: there is nothing to do.
@@ -29,25 +29,7 @@ func (l *protoActor) PostUserMessage(message any) {
 }
 
 // PostSystemMessage is actor.Mailbox: the start and the stop of the actor.
-func (l *protoActor) PostSystemMessage(message any) {
-	r := (*Ref)(l)
-	r.mu.Lock()
-	if r.closed || len(r.lifecycle) >= systemMax {
-		full := !r.closed
-		r.mu.Unlock()
-		if full {
-			r.system.fail(fmt.Errorf("a mailbox has no room for the lifecycle message %T", message))
-		}
-		return
-	}
-	r.lifecycle = append(r.lifecycle, message)
-	idle := !r.running
-	r.running = true
-	r.mu.Unlock()
-	if idle {
-		r.run(callerTurnMax)
-	}
-}
+func (l *protoActor) PostSystemMessage(message any) { (*Ref)(l).postLifecycle(message) }
 
 // Receive is actor.Actor. Of the lifecycle only the end matters: actors are complete when they are spawned, and the
 // questions that they keep must be answered.

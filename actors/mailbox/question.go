@@ -125,11 +125,25 @@ type Asker[Q, A any] struct{ pool sync.Pool }
 
 // Ask sends a query to an actor and waits so long for the answer. It must not be called by an actor.
 func (a *Asker[Q, A]) Ask(to *Ref, query Q, deadline time.Duration) (A, error) {
+	q := a.question(query)
+	to.Send(q)
+	return q.Wait(deadline)
+}
+
+// AskFirst is Ask of the first actor, or of the other one when there is no first, or it was retired.
+func (a *Asker[Q, A]) AskFirst(first, other *Ref, query Q, deadline time.Duration) (A, error) {
+	q := a.question(query)
+	if first == nil || !first.TrySend(q) {
+		other.Send(q)
+	}
+	return q.Wait(deadline)
+}
+
+func (a *Asker[Q, A]) question(query Q) *Question[Q, A] {
 	q, _ := a.pool.Get().(*Question[Q, A])
 	if q == nil {
 		q = &Question[Q, A]{done: make(chan struct{}, 1), pool: &a.pool}
 	}
 	q.Query = query
-	to.Send(q)
-	return q.Wait(deadline)
+	return q
 }

@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"cmp"
 	"fmt"
 	"runtime/debug"
 	"sync"
@@ -21,56 +22,97 @@ const (
 // has at a time, a caller or a worker of the dispatcher. Messages of one sender stay in order. After the actor has
 // stopped every message is rejected.
 type Ref struct {
-	limit   int // questions are refused when this many messages wait
-	reserve int // places for one-way messages beside them
-	system  *System
-	kind    *Kind
-	actor   Actor                // called directly: the way through the library costs as much again as most messages
-	invoker actor.MessageInvoker // of lifecycle messages
-	pid     *actor.PID
-	stopped chan struct{} // closed after the actor has stopped and all its messages are answered
+	system *System
+	kind   *Kind
+	actor  Actor // called directly: the way through the library costs as much again as most messages
 
-	mu        sync.Mutex
-	lifecycle []any // messages of the library, before all others
-	ring      []Message
-	head      int
-	waiting   int
-	running   bool // a goroutine runs the actor, or a worker is about to
-	paused    bool // by the library, after a failure in a lifecycle message
-	closed    bool
+	mu      sync.Mutex
+	running bool // a goroutine runs the actor, or a worker is about to
+	paused  bool // by the library, after a failure in a lifecycle message
+	closed  bool
+	waiting int
+	head    int
+	ring    []Message // made when a message has to wait
+
+	lifecycle []any         // messages of the library, before all others
+	library   *registration // nil: the library does not know the actor
+	stopped   chan struct{} // closed after the actor has stopped and all its messages are answered
 
 	next *Ref // in the dispatcher's queue; guarded by its lock
+}
+
+// registration is what the library knows of an actor.
+type registration struct {
+	invoker actor.MessageInvoker // of lifecycle messages
+	pid     *actor.PID
 }
 
 // Send takes a message in, or rejects it. A question to an idle actor is answered when it returns; a one-way message
 // is handled by a worker, so that its sender never does another actor's work.
 func (r *Ref) Send(m Message) {
-	if m == nil {
-		panic("mailbox: send of a nil message")
-	}
 	asked := m.Asked()
+	if refusal := r.post(m, asked, asked); refusal != nil {
+		r.refuse(m, asked, refusal)
+	}
+}
+
+// Deliver is Send by the owner of the actor, which does the work of a one-way message itself when the actor is idle.
+func (r *Ref) Deliver(m Message) {
+	asked := m.Asked()
+	if refusal := r.post(m, asked, true); refusal != nil {
+		r.refuse(m, asked, refusal)
+	}
+}
+
+// TrySend is Send, but reports false instead of rejecting the message when the actor was retired or has stopped.
+func (r *Ref) TrySend(m Message) bool {
+	asked := m.Asked()
+	switch refusal := r.post(m, asked, asked); refusal {
+	case nil:
+	case ErrStopped:
+		return false
+	default:
+		r.refuse(m, asked, refusal)
+	}
+	return true
+}
+
+// post takes a message in, or returns why it cannot. The actor is run by the caller when it is idle and direct is true.
+func (r *Ref) post(m Message, asked, direct bool) *engine.Error {
 	r.mu.Lock()
 	if refusal := r.refusal(asked); refusal != nil {
 		r.mu.Unlock()
-		r.refuse(m, asked, refusal)
-		return
+		return refusal
 	}
 	idle := !r.running && !r.paused
 	r.running = r.running || idle
-	direct := idle && asked && r.waiting == 0 && len(r.lifecycle) == 0
-	if !direct {
+	first := idle && direct && r.waiting == 0 && len(r.lifecycle) == 0
+	if !first {
 		r.enqueue(m)
 	}
 	r.mu.Unlock()
 	switch {
-	case direct:
+	case first:
 		r.deliver(m)
 		r.run(callerTurnMax)
-	case idle && asked:
+	case idle && direct:
 		r.run(callerTurnMax)
 	case idle:
 		r.system.dispatcher.add(r)
 	}
+	return nil
+}
+
+// Retire ends an idle actor at once, when done agrees: it has no message, and gets none any more. Its state then belongs to
+// the caller. done may look at the state; no message comes in meanwhile. Only for actors that the library does not know.
+func (r *Ref) Retire(done func() bool) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed || r.running || r.waiting > 0 || len(r.lifecycle) > 0 || !done() {
+		return false
+	}
+	r.closed = true
+	return true
 }
 
 // Stop ends the actor and waits until all its messages are answered.
@@ -80,18 +122,39 @@ func (r *Ref) Stop() {
 }
 
 // BeginStop tells the actor to end, ahead of the messages that wait.
-func (r *Ref) BeginStop() { r.system.library.Root.Stop(r.pid) }
+func (r *Ref) BeginStop() {
+	if r.library != nil {
+		r.system.library.Root.Stop(r.library.pid)
+		return
+	}
+	r.postLifecycle(&actor.Stop{})
+}
+
+// postLifecycle takes in the start or the stop of the actor, ahead of the messages that wait.
+func (r *Ref) postLifecycle(message any) {
+	r.mu.Lock()
+	if r.closed || len(r.lifecycle) >= systemMax {
+		full := !r.closed
+		r.mu.Unlock()
+		if full {
+			r.system.fail(fmt.Errorf("a mailbox has no room for the lifecycle message %T", message))
+		}
+		return
+	}
+	if r.stopped == nil {
+		r.stopped = make(chan struct{})
+	}
+	r.lifecycle = append(r.lifecycle, message)
+	idle := !r.running
+	r.running = true
+	r.mu.Unlock()
+	if idle {
+		r.run(callerTurnMax)
+	}
+}
 
 // Wait returns when the actor has ended and all its messages are answered.
 func (r *Ref) Wait() { <-r.stopped }
-
-// Idle reports that the actor has done all that was sent to it and does nothing now. The only sender to an actor,
-// which is also the only one that may stop it, may then touch its state until it sends the next message.
-func (r *Ref) Idle() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return !r.running && r.waiting == 0 && len(r.lifecycle) == 0
-}
 
 // Waiting is the number of messages that wait.
 func (r *Ref) Waiting() int {
@@ -110,11 +173,14 @@ func (r *Ref) refusal(asked bool) *engine.Error {
 	switch {
 	case r.closed:
 		return ErrStopped
-	case asked && r.waiting >= r.limit, r.waiting >= r.limit+r.reserve:
+	case asked && r.waiting >= r.system.limit, r.waiting >= r.roomMax():
 		return ErrOverloaded
 	}
 	return nil
 }
+
+// roomMax is how many messages a mailbox holds, the reserve for one-way messages included.
+func (r *Ref) roomMax() int { return r.system.limit + cmp.Or(r.kind.Reserve, ReserveDefault) }
 
 func (r *Ref) refuse(m Message, asked bool, why *engine.Error) {
 	switch {
@@ -130,7 +196,7 @@ func (r *Ref) refuse(m Message, asked bool, why *engine.Error) {
 // enqueue stores a message; the caller has checked that there is room.
 func (r *Ref) enqueue(m Message) {
 	if r.waiting == len(r.ring) {
-		larger := make([]Message, min(2*len(r.ring), r.limit+r.reserve))
+		larger := make([]Message, min(max(ringMin, 2*len(r.ring)), r.roomMax()))
 		n := copy(larger, r.ring[r.head:])
 		copy(larger[n:], r.ring[:r.head])
 		r.ring, r.head = larger, 0
@@ -222,13 +288,22 @@ func (r *Ref) handleLifecycle(lifecycle any) {
 	case *actor.ResumeMailbox:
 		r.pause(false)
 	default:
-		r.invoker.InvokeSystemMessage(lifecycle)
+		if r.library == nil {
+			r.actor.Abort(ErrStopped)
+			return
+		}
+		r.library.invoker.InvokeSystemMessage(lifecycle)
 	}
 }
 
+// escalate ends a panic that nothing else has ended: the node stops.
 func (r *Ref) escalate(message any) {
-	if reason := recover(); reason != nil {
-		r.invoker.EscalateFailure(reason, message)
+	switch reason := recover(); {
+	case reason == nil:
+	case r.library == nil:
+		r.system.fail(fmt.Errorf("an actor of kind %s failed over %T: %v", r.kind.Name, message, reason))
+	default:
+		r.library.invoker.EscalateFailure(reason, message)
 	}
 }
 

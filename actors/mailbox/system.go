@@ -97,12 +97,7 @@ func NewSystem(c Config) *System {
 
 // Spawn starts an actor. Its name must be free.
 func (s *System) Spawn(name string, kind *Kind, a Actor) (*Ref, error) {
-	r := &Ref{
-		limit: s.limit, reserve: kind.Reserve, system: s, kind: kind, actor: a, stopped: make(chan struct{}), ring: make([]Message, ringMin),
-	}
-	if r.reserve == 0 {
-		r.reserve = ReserveDefault
-	}
+	r := &Ref{system: s, kind: kind, actor: a, library: &registration{}}
 	props := actor.PropsFromProducer(
 		func() actor.Actor { return (*protoActor)(r) },
 		actor.WithMailbox(func() actor.Mailbox { return (*protoActor)(r) }),
@@ -114,12 +109,16 @@ func (s *System) Spawn(name string, kind *Kind, a Actor) (*Ref, error) {
 	if err != nil {
 		return nil, fmt.Errorf("spawn actor %s: %w", name, err)
 	}
-	r.pid = pid
+	r.library.pid = pid
 	if !kind.Transient {
 		kind.refs = append(kind.refs, r)
 	}
 	return r, nil
 }
+
+// Init makes r the address of an actor that the library does not know: its registry and its copies cost more than the rest of the
+// actor. Its owner sends it the first message, and retires or stops it. The kind is Transient.
+func (s *System) Init(r *Ref, kind *Kind, a Actor) { r.system, r.kind, r.actor = s, kind, a }
 
 // Close ends the system after all actors have stopped.
 func (s *System) Close() {
