@@ -275,3 +275,11 @@ func withinBubble[T any](r *mailbox.Ref, field string) *T {
 
 // stateOf is the state of an actor that is idle, or of which only what never changes is looked at.
 func stateOf(r *mailbox.Ref) mailbox.Actor { return *withinBubble[mailbox.Actor](r, "actor") }
+
+// isIdle reports that an actor has done all that was sent to it and does nothing now.
+func isIdle(r *mailbox.Ref) bool {
+	held := withinBubble[sync.Mutex](r, "mu")
+	held.Lock()
+	defer held.Unlock()
+	return !*withinBubble[bool](r, "running")
+}

@@ -69,8 +69,8 @@ type panickingActor struct {
 // Receive is mailbox.Actor. A one-way message is also hit when its work is done: half of what it was there for.
 func (s *panickingActor) Receive(l mailbox.Message) {
 	if shard, is := s.Actor.(*accounts.ShardActor); is {
-		for _, one := range shard.Loaded { // the shard alone sends to them
-			s.wrap(one.Ref)
+		for _, one := range shard.Loaded {
+			s.wrap(&one.Ref)
 		}
 	}
 	if !s.shouldPanic(s.Actor, l) {

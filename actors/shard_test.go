@@ -251,12 +251,12 @@ func closeOrder(t *testing.T) {
 	n.admitted(m.keys[0], 1)
 	shard := n.accounts.Shards.Refs[0]
 	synctest.Wait()
-	if !shard.Idle() {
+	if !isIdle(shard) {
 		t.Fatal("the shard is still at work")
 	}
 	var account *mailbox.Ref
 	for _, one := range stateOf(shard).(*accounts.ShardActor).Loaded {
-		account = one.Ref
+		account = &one.Ref
 	}
 	owed := func(done func(*commitlog.StateSnapshot)) *commitlog.SnapshotRequest {
 		c := &commitlog.StateSnapshot{Accounts: [][][]byte{make([][]byte, 1)}, Done: done}

@@ -134,7 +134,7 @@ func haltOwners(s *System) {
 		owner.Send(&mailbox.Halt{Why: commitlog.ReadOnly(errors.New("planted"))})
 	}
 	for _, owner := range owners {
-		for !owner.Idle() {
+		for !isIdle(owner) {
 			runtime.Gosched()
 		}
 	}

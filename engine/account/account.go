@@ -253,6 +253,13 @@ func (a *Account) setKeyUses(uses ...KeyUse) {
 	}
 }
 
+// EachKey calls visit with the digest of each key, also of revoked ones.
+func (a *Account) EachKey(visit func(Digest)) {
+	for i := range a.keys {
+		visit(a.keys[i].record.Digest)
+	}
+}
+
 // Key returns the record of the key with a digest, also of a revoked one; false when there is none.
 func (a *Account) Key(digest Digest) (KeyRecord, bool) {
 	if key := a.byDigest(digest); key != nil {

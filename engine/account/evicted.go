@@ -23,22 +23,28 @@ type EvictedDay struct {
 
 // Evict returns what to keep of an Idle account.
 func (a *Account) Evict() EvictedState {
-	evicted := EvictedState{LeaseAskedAt: a.leaseAskedAt, Uses: a.newKeyUses()}
+	var e EvictedState
+	a.SaveEvicted(&e)
+	return e
+}
+
+// SaveEvicted is Evict into memory that is used again.
+func (a *Account) SaveEvicted(e *EvictedState) {
+	*e = EvictedState{LeaseAskedAt: a.leaseAskedAt, Days: e.Days[:0], Uses: a.appendKeyUses(e.Uses[:0])}
 	for _, count := range a.days.counts {
-		evicted.Days = append(evicted.Days, EvictedDay{count.day, count.spent, count.refunded})
+		e.Days = append(e.Days, EvictedDay{count.day, count.spent, count.refunded})
 	}
-	return evicted
 }
 
 // Reload completes an account that was made from its State.
-func (a *Account) Reload(evicted EvictedState) {
-	a.leaseAskedAt = evicted.LeaseAskedAt
-	for _, day := range evicted.Days {
+func (a *Account) Reload(e EvictedState) {
+	a.leaseAskedAt = e.LeaseAskedAt
+	for _, day := range e.Days {
 		if count := a.days.find(day.Day); count != nil {
 			count.spent, count.refunded = day.Spent, day.Refunded
 		}
 	}
-	for _, use := range evicted.Uses {
+	for _, use := range e.Uses {
 		if key := a.key(use.KeyID); key != nil {
 			key.used = use.At
 		}
@@ -46,8 +52,9 @@ func (a *Account) Reload(evicted EvictedState) {
 }
 
 // newKeyUses returns the uses that the log does not have yet.
-func (a *Account) newKeyUses() []KeyUse {
-	var uses []KeyUse
+func (a *Account) newKeyUses() []KeyUse { return a.appendKeyUses(nil) }
+
+func (a *Account) appendKeyUses(uses []KeyUse) []KeyUse {
 	for i := range a.keys {
 		if key := &a.keys[i]; key.used.After(key.record.LastUsed) {
 			uses = append(uses, KeyUse{key.record.ID, key.used})

@@ -1,7 +1,6 @@
 package account
 
 import (
-	"slices"
 	"time"
 
 	"github.com/tasard/tasard/engine"
@@ -39,29 +38,52 @@ type LeaseState struct {
 
 // State returns the account for a snapshot.
 func (a *Account) State() State {
-	state := State{Record: a.durableRecord(), ClosedUntil: a.days.closedUntil, Leases: slices.Concat(a.leases, a.nodeLeases)}
-	for _, c := range a.days.counts {
-		state.Days = append(state.Days, DayState{c.day, c.leased})
+	var s State
+	a.SaveState(&s)
+	return s
+}
+
+// SaveState is State into memory that is used again.
+func (a *Account) SaveState(s *State) {
+	keys := s.Record.Keys[:0]
+	s.Record = a.record
+	for i := range a.keys {
+		keys = append(keys, a.keys[i].record)
 	}
-	return state
+	s.Record.Keys, s.ClosedUntil = keys, a.days.closedUntil
+	s.Leases = append(append(s.Leases[:0], a.leases...), a.nodeLeases...)
+	s.Days = s.Days[:0]
+	for _, c := range a.days.counts {
+		s.Days = append(s.Days, DayState{c.day, c.leased})
+	}
 }
 
 // Restore returns the account of a snapshot. Resume or Reload must follow, after the events behind the snapshot.
 func Restore(state State) *Account {
-	a := &Account{record: state.Record, days: dayCounts{closedUntil: state.ClosedUntil}}
-	a.record.Keys = nil
-	for _, key := range state.Record.Keys {
-		a.keys = append(a.keys, accountKey{record: key})
+	a := new(Account)
+	a.Load(&state)
+	return a
+}
+
+// Load is Restore into the memory of an account that is no longer used.
+func (a *Account) Load(state *State) {
+	keys, counts, leases, nodeLeases := a.keys[:0], a.days.counts[:0], a.leases[:0], a.nodeLeases[:0]
+	for i := range state.Record.Keys {
+		keys = append(keys, accountKey{record: state.Record.Keys[i]})
 	}
 	for _, day := range state.Days {
-		a.days.counts = append(a.days.counts, dayCount{day: day.Day, leased: day.Leased})
+		counts = append(counts, dayCount{day: day.Day, leased: day.Leased})
 	}
 	for _, lease := range state.Leases {
 		if lease.Node == 0 {
-			a.leases = append(a.leases, lease)
+			leases = append(leases, lease)
 		} else {
-			a.nodeLeases = append(a.nodeLeases, lease)
+			nodeLeases = append(nodeLeases, lease)
 		}
 	}
-	return a
+	*a = Account{
+		record: state.Record, keys: keys, days: dayCounts{counts: counts, closedUntil: state.ClosedUntil},
+		leases: leases, nodeLeases: nodeLeases,
+	}
+	a.record.Keys = nil
 }

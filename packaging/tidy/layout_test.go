@@ -61,13 +61,13 @@ var layout = map[string]row{
 		tests: "anishathalye/porcupine golang.org/x/sys " + // what a start costs in CPU time
 			"orcaman/concurrent-map", // a node starts faster in tests
 		never: "net net/http", exact: true},
-	"actors/mailbox": {may: "engine actors/yield asynkron/protoactor-go", never: "net net/http os", exact: true},
+	"actors/mailbox": {may: "engine actors/yield asynkron/protoactor-go orcaman/concurrent-map", never: "net net/http os", exact: true},
 	"actors/yield":   {never: "net net/http", exact: true},
 	"actors/dump":    {may: "engine engine/account actors/internal/record", never: "net net/http os", exact: true},
 	"actors/internal/accounts": {may: "engine engine/account actors/internal/commitlog actors/internal/keyindex actors/internal/record actors/mailbox",
 		never: "net net/http os", exact: true},
 	"actors/internal/commitlog":  {may: "engine engine/account wal actors/internal/record actors/mailbox", never: "net net/http os", exact: true},
-	"actors/internal/keyindex":   {may: "engine/account", never: "net net/http os", exact: true},
+	"actors/internal/keyindex":   {may: "engine/account actors/mailbox", never: "net net/http os", exact: true},
 	"actors/internal/record":     {may: "engine engine/account", never: "net net/http os unsafe", exact: true},
 	"actors/cluster":             {may: "engine actors wal nats-io/nats-server/v2 nats-io/nats.go", never: "net/http", doc: 92},
 	"actors/cluster/clustertest": {}, // of tests, here and in the root

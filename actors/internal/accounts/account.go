@@ -10,7 +10,7 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// The questions that an account actor answers. They go to the shard of the account, which passes them on.
+// The questions that an account actor answers. All but admissions go to the shard of the account, which passes them on.
 type (
 	admission = mailbox.Question[admissionQuery, account.Admission]
 	// Refund gives back what an admission was charged; anonymous clients have the same.
@@ -54,32 +54,36 @@ type eventWritten struct {
 // returnLease asks an account to give back what it has leased and not spent: the node stops.
 type returnLease struct{ mailbox.OneWay }
 
-// AccountActor owns one account that somebody asks about. It is spawned by its shard, which alone sends to
-// it, and put aside by it when it is idle.
+// AccountActor owns one account that is in use. Its shard makes it, and takes the account back when it is idle.
 type AccountActor struct {
+	*accountCommon
 	ID        uint64
 	Account   *account.Account
-	terms     account.QuotaPolicy
-	clock     *steadyClock
-	quorum    commitlog.Quorum
-	outbox    *outbox // of the shard
-	limits    accountLimits
 	remoteSeq uint64 // messages about other nodes' records
+	asked     bool   // since the shard looked last
 
-	parked   []*admission // wait for the lease that is in flight
 	Leasing  bool         // a lease is in flight
-	urgent   bool         // somebody waits for it
+	urgent   bool         // a request waits for it
+	stopping bool         // the node stops: what is leased goes back
+	parked   []*admission // wait for the lease that is in flight
 	changes  []*change    // wait for the change that is in flight
 	InFlight *change
-	stopping bool          // the node stops: what is leased goes back
 	stopped  *engine.Error // why nothing is leased or changed any more
 }
 
-// accountLimits bound what may wait for one account.
-type accountLimits struct{ parked, changes int }
+// accountCommon is what the accounts of a shard share. It does not change.
+type accountCommon struct {
+	terms      account.QuotaPolicy
+	clock      *steadyClock
+	quorum     commitlog.Quorum
+	outbox     *outbox
+	parkedMax  int
+	changesMax int
+}
 
 // Receive is one line for each message.
 func (a *AccountActor) Receive(l mailbox.Message) {
+	a.asked = a.asked || l.Asked()
 	switch m := l.(type) {
 	case *admission:
 		a.admit(m)
@@ -155,7 +159,7 @@ func (a *AccountActor) park(m *admission, now account.ClockReading) {
 	case a.quorum.Lost():
 		m.Reject(commitlog.ReadOnly(commitlog.ErrNoMajority))
 		return
-	case len(a.parked) >= a.limits.parked:
+	case len(a.parked) >= a.parkedMax:
 		m.Reject(mailbox.ErrOverloaded)
 		return
 	}
@@ -274,7 +278,7 @@ func (a *AccountActor) usage(q UsageQuery) (account.QuotaResult, error) {
 }
 
 // evicted reports that the account needs no actor: nothing is counted in memory alone and nothing is awaited.
-// Only for the shard, while the actor is quiet.
+// Only for the shard, while the actor does nothing.
 func (a *AccountActor) idle(now account.ClockReading) bool {
 	return !a.Leasing && a.InFlight == nil && len(a.parked) == 0 && len(a.changes) == 0 && a.Account.Idle(now)
 }

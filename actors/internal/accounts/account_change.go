@@ -21,7 +21,7 @@ func (a *AccountActor) change(m *change) {
 	case a.stopped != nil:
 		m.Reject(a.stopped)
 		return
-	case len(a.changes) >= a.limits.changes:
+	case len(a.changes) >= a.changesMax:
 		m.Reject(mailbox.ErrOverloaded)
 		return
 	}

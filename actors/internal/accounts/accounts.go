@@ -134,17 +134,20 @@ func (t *Accounts) spawnShard(actors *mailbox.System, index int, accounts map[ui
 	c := &t.config
 	t.Count.Add(int64(len(accounts)))
 	shard := &ShardActor{
-		actors: actors, kind: &t.Kinds.Account, journal: journal, name: fmt.Sprintf("account-%d", index), node: t.Node, quorum: t.Quorum, clock: t.Clock, terms: c.Terms,
-		limits:    accountLimits{parked: c.MailboxMax, changes: c.PendingWritesMax},
+		actors: actors, kind: &t.Kinds.Account, journal: journal, node: t.Node,
+		common: &accountCommon{
+			terms: c.Terms, clock: t.Clock, quorum: t.Quorum, outbox: &outbox{flusher: t.flusher},
+			parkedMax: c.MailboxMax, changesMax: c.PendingWritesMax,
+		},
 		loadedMax: c.LoadedMax, loadedCount: &t.Loaded, count: &t.Count, leases: &t.Leases,
-		evicted: accounts, Loaded: map[uint64]*loadedAccount{}, keys: t.keys, outbox: &outbox{flusher: t.flusher},
+		evicted: accounts, Loaded: map[uint64]*loadedAccount{}, keys: t.keys,
 	}
 	ref, err := actors.Spawn(fmt.Sprintf("accounts-%d", index), &t.Kinds.Shard, shard)
 	if err != nil {
 		return err
 	}
-	shard.self, shard.outbox.shard = ref, ref
-	t.flusher.outboxes = append(t.flusher.outboxes, shard.outbox)
+	shard.self, shard.common.outbox.shard = ref, ref
+	t.flusher.outboxes = append(t.flusher.outboxes, shard.common.outbox)
 	t.Shards.Refs = append(t.Shards.Refs, ref)
 	return nil
 }

@@ -19,9 +19,8 @@ func (t *Accounts) LimitsEnforced() bool { return !t.config.LimitsOff }
 // KeyPolicy is account.Admitter. Until the log is replayed none is known.
 func (t *Accounts) KeyPolicy() account.KeyPolicy { return *t.keyPolicy.Load() }
 
-// Admit is account.Admitter. With a key it takes two messages, without one it takes one; none of them
-// allocates, but for one request in eight, which asks for the next lease. With limits off it counts
-// nothing and asks for keys only once they are required.
+// Admit is account.Admitter. It takes one message, or two when the account is not loaded, and allocates nothing unless the account
+// asks for its next lease. With limits off it counts nothing and asks for keys only once they are required.
 func (t *Accounts) Admit(c account.Caller) (account.Admission, error) {
 	if err := t.host.Available(); err != nil {
 		return account.Admission{}, err
@@ -56,14 +55,14 @@ func (t *Accounts) keysRequired() bool {
 	return !transition.RequiredAt.IsZero() && transition.Required(t.config.Clock())
 }
 
-// admitKey asks the account of a key. A key of no account is refused like one that its account does not
-// know.
+// admitKey asks the account of a key, through its shard when it has no actor or is just being evicted. A key of no account is refused
+// like one that its account does not know.
 func (t *Accounts) admitKey(key account.Digest) (account.Admission, error) {
-	id := t.keys.Lookup(key)
+	id, actor := t.keys.Lookup(key)
 	if id == 0 {
 		return account.Admission{QuotaResult: account.QuotaResult{DenyCode: engine.CodeInvalidKey}}, nil
 	}
-	return t.askers.admissions.Ask(t.Shards.of(id), admissionQuery{id, key}, t.config.AskTimeout)
+	return t.askers.admissions.AskFirst(actor, t.Shards.of(id), admissionQuery{id, key}, t.config.AskTimeout)
 }
 
 // keyRefusal is the error behind the code that refuses a key, nil for every other code.
@@ -111,7 +110,7 @@ func (t *Accounts) KeyUsage(key account.Digest) (account.QuotaResult, error) {
 	if err := t.host.Available(); err != nil {
 		return account.QuotaResult{}, err
 	}
-	id := t.keys.Lookup(key)
+	id, _ := t.keys.Lookup(key)
 	if id == 0 {
 		return account.QuotaResult{}, errInvalidKey
 	}

@@ -1,6 +1,7 @@
 package accounts
 
 import (
+	"encoding/binary"
 	"fmt"
 	"testing"
 	"time"
@@ -13,7 +14,10 @@ import (
 var noon = time.Date(2026, 6, 17, 16, 0, 0, 0, time.UTC)
 
 // keyOf is the digest of an account's key.
-func keyOf(id uint64) account.Digest { return account.Digest{byte(id), 1} }
+func keyOf(id uint64) (d account.Digest) {
+	binary.LittleEndian.PutUint64(d[:], id<<32|id+1)
+	return d
+}
 
 // testAccount is an account with a key and a lease.
 func testAccount(t testing.TB, id uint64) *account.Account {

@@ -63,7 +63,7 @@ func (s *ShardActor) remoteEvicted(id uint64, events []account.Event) {
 	if !known {
 		panic(fmt.Errorf("take in an event of account %d, which was never created", id))
 	}
-	now := s.clock.Now()
+	now := s.common.clock.Now()
 	for _, event := range events {
 		var err error
 		if state, err = state.applyRemote(event, now); err != nil {
@@ -102,7 +102,7 @@ func (s *ShardActor) checkReturns(more bool) {
 	}
 	some := s.toCheck[max(0, len(s.toCheck)-sweepTurnMax):]
 	for _, one := range some {
-		if s.Loaded[one.id] == one {
+		if s.Loaded[one.actor.ID] == one {
 			one.Ref.Send(&checkReturn{})
 		}
 	}

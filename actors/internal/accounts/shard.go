@@ -1,7 +1,6 @@
 package accounts
 
 import (
-	"strconv"
 	"sync/atomic"
 
 	"github.com/tasard/tasard/actors/internal/commitlog"
@@ -11,21 +10,17 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// ShardActor owns a share of the accounts: all that are idle, as few bytes each, and the way to the actors
-// of those that are not. Every message to an account comes through it, in order, questions and outcomes
-// alike. So it knows better than anybody when an account's actor has nothing to do: nobody else can wake
-// it, and no message is lost when it is put aside.
+// ShardActor owns a share of the accounts: all that are idle, as few bytes each, and the actors of the others. It gives an account its
+// actor when a message comes for it, takes the state back when nothing was asked for a while (mailbox.Ref.Retire), and sends the
+// journal what its accounts decide. Admissions go straight to the account's actor while there is one; all other messages to an account
+// come through its shard, in order.
 type ShardActor struct {
 	self        *mailbox.Ref
 	actors      *mailbox.System
 	kind        *mailbox.Kind // of accounts
 	journal     *mailbox.Ref
-	name        string
 	node        engine.NodeID // 0: there are no others
-	quorum      commitlog.Quorum
-	clock       *steadyClock
-	terms       account.QuotaPolicy
-	limits      accountLimits
+	common      *accountCommon
 	loadedMax   int           // in all shards together
 	loadedCount *atomic.Int64 // of them
 
@@ -34,17 +29,17 @@ type ShardActor struct {
 
 	evicted map[uint64]evictedAccount // accounts without an actor
 	Loaded  map[uint64]*loadedAccount // accounts with one
-
-	mostRecent, leastRecent *loadedAccount // live accounts by their last message
-	sweeps                  uint64
-	spawned                 uint64
+	order   []*loadedAccount          // the same, for the sweeps
+	sweepAt int                       // of order, what the sweep looks at next
+	roomAt  int                       // of order, where room was made last
+	codec   codec
+	spare   []account.Account // memory of evicted accounts
 
 	keys      *keyindex.Index
 	remoteSeq uint64           // messages about other nodes' records
-	toCheck   []*loadedAccount // will be asked whether they rest from their lease
-	outbox    *outbox
-	pending   []pendingEvent // to be written
-	inFlight  []pendingEvent // being written
+	toCheck   []*loadedAccount // to be asked whether they return their lease
+	pending   []pendingEvent   // to be written
+	inFlight  []pendingEvent   // being written
 	stopped   *engine.Error
 
 	closed         bool // nothing is passed on any more
@@ -52,14 +47,14 @@ type ShardActor struct {
 	returnsAwaited int // accounts that have not given their leases back yet
 }
 
-// loadedCount is an account with an actor.
+// loadedAccount is an account with an actor: its mailbox, the actor and its state in one piece of memory.
 type loadedAccount struct {
-	id           uint64
-	actor        *AccountActor
-	Ref          *mailbox.Ref
-	askedSweep   uint64 // the sweep after which somebody last asked
-	remoteSeq    uint64 // messages about other nodes' records that it was sent
-	newer, older *loadedAccount
+	Ref       mailbox.Ref
+	actor     AccountActor
+	account   account.Account
+	at        int    // in the shard's order
+	quiet     int    // sweeps since an account was last asked
+	remoteSeq uint64 // messages about other nodes' records that it was sent
 }
 
 // drainRequest is asked by Close: answered when every account's lease is back in the journal.
@@ -85,7 +80,7 @@ type accountsCreated struct {
 	events []*account.Created
 }
 
-// Sweep is the time to put idle accounts aside.
+// Sweep is the time to evict idle accounts.
 type Sweep struct {
 	mailbox.OneWay
 	more bool // of a sweep that has begun
@@ -95,7 +90,7 @@ type Sweep struct {
 func (s *ShardActor) Receive(l mailbox.Message) {
 	switch m := l.(type) {
 	case *admission:
-		s.route(m.Query.account, m)
+		s.admit(m)
 	case *Refund:
 		s.route(m.Query.Account, m)
 	case *usage:
@@ -132,22 +127,30 @@ func (s *ShardActor) Receive(l mailbox.Message) {
 // Fatal is mailbox.Actor: a question that is not passed on changes nothing.
 func (s *ShardActor) Fatal(l mailbox.Message) bool { return !l.Asked() }
 
-// route passes a message on to the actor of an account.
-func (s *ShardActor) route(id uint64, l mailbox.Message) {
+// route passes a message on to the actor of an account, and returns the account if there is one.
+func (s *ShardActor) route(id uint64, l mailbox.Message) *loadedAccount {
 	if s.closed {
 		l.Reject(mailbox.ErrStopped)
-		return
+		return nil
 	}
-	account := s.Loaded[id]
-	if account == nil {
+	one := s.Loaded[id]
+	if one == nil {
 		var err *engine.Error
-		if account, err = s.load(id); err != nil {
+		if one, err = s.load(id); err != nil {
 			l.Reject(err)
-			return
+			return nil
 		}
 	}
-	s.touch(account)
-	account.Ref.Send(l)
+	one.Ref.Send(l)
+	return one
+}
+
+// admit passes an admission on, and lets the next ones of the key find the actor.
+func (s *ShardActor) admit(m *admission) {
+	id, key := m.Query.account, m.Query.key // before the question is answered, and used for something else
+	if one := s.route(id, m); one != nil {
+		s.keys.SetActor(key, id, &one.Ref)
+	}
 }
 
 // errNoAccount is the answer to a question about an account that there is not.
@@ -155,38 +158,25 @@ var errNoAccount = &engine.Error{Code: engine.CodeNotFound, Message: "there is n
 
 // load gives an idle account its actor.
 func (s *ShardActor) load(id uint64) (*loadedAccount, *engine.Error) {
-	switch _, known := s.evicted[id]; {
+	state, known := s.evicted[id]
+	switch {
 	case !known:
 		return nil, errNoAccount
 	case s.loadedCount.Load() >= int64(s.loadedMax) && !s.makeRoom():
 		return nil, mailbox.ErrOverloaded
 	}
-	one, err := s.spawn(id)
-	if err != nil {
+	one := &loadedAccount{at: len(s.order)}
+	if n := len(s.spare); n > 0 {
+		one.account, s.spare = s.spare[n-1], s.spare[:n-1]
+	}
+	if err := s.codec.load(state, &one.account, s.node, s.common.clock.start()); err != nil {
 		return nil, Internal(err)
 	}
-	return one, nil
-}
-
-// spawn starts the actor of an idle account.
-func (s *ShardActor) spawn(id uint64) (*loadedAccount, error) {
-	account, err := s.evicted[id].load(s.node, s.clock.start())
-	if err != nil {
-		return nil, err
-	}
-	actor := &AccountActor{
-		ID: id, Account: account, terms: s.terms, clock: s.clock, quorum: s.quorum, outbox: s.outbox, limits: s.limits, stopped: s.stopped,
-	}
-	s.spawned++
-	ref, err := s.actors.Spawn(s.name+"-"+strconv.FormatUint(s.spawned, 36), s.kind, actor)
-	if err != nil {
-		return nil, err
-	}
-	one := &loadedAccount{id: id, actor: actor, Ref: ref}
-	s.Loaded[id] = one
+	one.actor = AccountActor{accountCommon: s.common, ID: id, Account: &one.account, stopped: s.stopped}
+	s.actors.Init(&one.Ref, s.kind, &one.actor)
+	s.Loaded[id], s.order = one, append(s.order, one)
 	delete(s.evicted, id)
 	s.loadedCount.Add(1)
-	s.link(one)
 	return one, nil
 }
 
@@ -195,93 +185,68 @@ func Internal(cause error) *engine.Error {
 	return &engine.Error{Code: engine.CodeInternalError, Message: "an internal error", Cause: cause}
 }
 
-// touch makes an account the one that was asked last.
-func (s *ShardActor) touch(one *loadedAccount) {
-	one.askedSweep = s.sweeps
-	if s.mostRecent != one {
-		s.unlink(one)
-		s.link(one)
-	}
-}
-
-func (s *ShardActor) link(one *loadedAccount) {
-	one.older, one.newer = s.mostRecent, nil
-	if s.mostRecent != nil {
-		s.mostRecent.newer = one
-	} else {
-		s.leastRecent = one
-	}
-	s.mostRecent = one
-}
-
-func (s *ShardActor) unlink(one *loadedAccount) {
-	if one.newer != nil {
-		one.newer.older = one.older
-	} else {
-		s.mostRecent = one.older
-	}
-	if one.older != nil {
-		one.older.newer = one.newer
-	} else {
-		s.leastRecent = one.newer
-	}
-}
-
-// Pace of putting aside.
+// Pace of evicting.
 const (
-	SweepsIdle   = 4   // an account is idle when nobody asked for so many sweeps
-	sweepTurnMax = 256 // accounts that one message puts aside, so that nobody waits long
+	SweepsIdle   = 4   // an account is idle when nothing was asked of it for so many sweeps
+	sweepTurnMax = 256 // accounts that one message looks at, so that no other message waits long
 	roomTriesMax = 8   // accounts that are looked at when there is no room for another one
+	spareMax     = 64  // evicted accounts whose memory is kept for the next ones
 )
 
-// askedSweep puts the accounts aside that nobody asks about.
-func (s *ShardActor) sweep(rest bool) {
-	if !rest {
-		s.sweeps++
+// sweep looks at all accounts and evicts those of which nothing was asked for a while. It goes backwards: what takes the place of an
+// evicted account has been looked at, and new accounts are looked at by the next sweep.
+func (s *ShardActor) sweep(more bool) {
+	if !more {
+		s.sweepAt = len(s.order)
 	}
-	now := s.clock.Now()
-	for range sweepTurnMax {
-		one := s.leastRecent
-		if one == nil || s.sweeps-one.askedSweep < SweepsIdle {
-			return
-		}
-		if !s.evict(one, now) {
-			s.touch(one) // it is looked at again after as long
-		}
+	now := s.common.clock.Now()
+	s.sweepAt = min(s.sweepAt, len(s.order))
+	for range min(sweepTurnMax, s.sweepAt) {
+		s.sweepAt--
+		one := s.order[s.sweepAt]
+		s.evict(one, func() bool {
+			if one.actor.asked {
+				one.quiet, one.actor.asked = 0, false
+			}
+			one.quiet++
+			return one.quiet >= SweepsIdle && one.actor.idle(now)
+		})
 	}
-	s.self.Send(&Sweep{more: true})
+	if s.sweepAt > 0 {
+		s.self.Send(&Sweep{more: true})
+	}
 }
 
-// makeRoom puts aside whichever of the accounts that were quiet longest can be.
+// makeRoom evicts an account that can be, if it finds one soon.
 func (s *ShardActor) makeRoom() bool {
-	now := s.clock.Now()
-	for range roomTriesMax {
-		one := s.leastRecent
-		if one == nil {
-			return false
-		}
-		if s.evict(one, now) {
+	now := s.common.clock.Now()
+	for range min(roomTriesMax, len(s.order)) {
+		s.roomAt = (s.roomAt + 1) % len(s.order)
+		one := s.order[s.roomAt]
+		if s.evict(one, func() bool { return one.actor.idle(now) }) {
 			return true
 		}
-		sweep := one.askedSweep
-		s.touch(one)
-		one.askedSweep = sweep
 	}
 	return false
 }
 
-// evict ends the actor of an account that has nothing to do and keeps what it knew. When the mailbox is
-// quiet the actor has done all that was ever sent to it, and the account belongs to whoever looks: the
-// mailbox's lock hands it over.
-func (s *ShardActor) evict(one *loadedAccount, now account.ClockReading) bool {
-	if !one.Ref.Idle() || !one.actor.idle(now) {
+// evict ends the actor of an account that has nothing to do, when idle agrees, and keeps what it knew.
+func (s *ShardActor) evict(one *loadedAccount, idle func() bool) bool {
+	if !one.Ref.Retire(idle) {
 		return false
 	}
-	s.evicted[one.id] = EncodeEvicted(one.actor.Account)
-	delete(s.Loaded, one.id)
+	id := one.actor.ID
+	s.evicted[id] = s.codec.evict(&one.account)
+	one.account.EachKey(func(key account.Digest) { s.keys.SetActor(key, id, nil) })
+	if len(s.spare) < spareMax {
+		s.spare = append(s.spare, one.account)
+	}
+	last := len(s.order) - 1
+	s.order[one.at] = s.order[last]
+	s.order[one.at].at = one.at
+	s.order[last], s.order = nil, s.order[:last]
+	delete(s.Loaded, id)
 	s.loadedCount.Add(-1)
-	s.unlink(one)
-	one.Ref.BeginStop()
 	return true
 }
 
@@ -315,8 +280,8 @@ func (s *ShardActor) stopAccounts() []*mailbox.Ref {
 	ending := make([]*mailbox.Ref, 0, len(s.Loaded))
 	for _, one := range s.Loaded {
 		one.Ref.BeginStop()
-		ending = append(ending, one.Ref)
+		ending = append(ending, &one.Ref)
 	}
-	s.closed, s.Loaded = true, nil
+	s.closed, s.Loaded, s.order = true, nil, nil
 	return ending
 }

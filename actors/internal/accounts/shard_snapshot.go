@@ -11,8 +11,7 @@ func (s *ShardActor) handOff(m *commitlog.SnapshotRequest) {
 	s.share(m.Snapshot, m.Index)
 }
 
-// shareRegistry hands over the idle accounts and those whose actors do nothing (see mailbox.quiet), and asks the
-// others for theirs: what these have been sent before they take in before.
+// share hands over the evicted accounts, and has the actors of the others hand over theirs, behind what these were sent before.
 func (s *ShardActor) share(c *commitlog.StateSnapshot, index int) {
 	all := make([][]byte, len(s.evicted)+len(s.Loaded))
 	at := 0
@@ -23,12 +22,7 @@ func (s *ShardActor) share(c *commitlog.StateSnapshot, index int) {
 	c.Accounts[index] = all
 	c.Pending.Add(int64(len(s.Loaded)))
 	for _, one := range s.Loaded {
-		p := &commitlog.SnapshotRequest{Snapshot: c, Index: index, Position: at}
-		if one.Ref.Idle() {
-			p.SetAccount(EncodeEvicted(one.actor.Account))
-		} else {
-			one.Ref.Send(p)
-		}
+		one.Ref.Deliver(&commitlog.SnapshotRequest{Snapshot: c, Index: index, Position: at})
 		at++
 	}
 	c.PartDone()

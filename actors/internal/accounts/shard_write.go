@@ -84,7 +84,7 @@ func (o *outbox) take() []pendingEvent {
 
 // collect takes the wishes of the accounts.
 func (s *ShardActor) collect() {
-	for _, w := range s.outbox.take() {
+	for _, w := range s.common.outbox.take() {
 		switch {
 		case w.event == nil:
 			s.countReturned(w)
@@ -157,7 +157,7 @@ func (s *ShardActor) deliver(w pendingEvent, err *engine.Error) {
 	if w.evicted {
 		s.evictedReturned(w, err)
 	} else if one := s.Loaded[w.account]; one != nil {
-		one.Ref.Send(&eventWritten{event: w.event, err: err})
+		one.Ref.Deliver(&eventWritten{event: w.event, err: err})
 	}
 	s.countReturned(w)
 }
@@ -173,7 +173,7 @@ func (s *ShardActor) drain(m *drainRequest) {
 	for _, one := range s.Loaded {
 		one.Ref.Send(&returnLease{})
 	}
-	now := s.clock.Now()
+	now := s.common.clock.Now()
 	for id, state := range s.evicted {
 		if state.hasProcessState() {
 			s.returnEvicted(id, state, now)
@@ -185,7 +185,7 @@ func (s *ShardActor) drain(m *drainRequest) {
 
 // returnEvicted is leave for an account without an actor.
 func (s *ShardActor) returnEvicted(id uint64, state evictedAccount, now account.ClockReading) {
-	account, err := state.load(s.node, s.clock.start())
+	account, err := state.load(s.node, s.common.clock.start())
 	if err != nil {
 		return
 	}
@@ -206,7 +206,7 @@ func (s *ShardActor) evictedReturned(w pendingEvent, err *engine.Error) {
 	if err != nil {
 		return
 	}
-	account, failed := s.evicted[w.account].load(s.node, s.clock.start())
+	account, failed := s.evicted[w.account].load(s.node, s.common.clock.start())
 	if failed != nil {
 		return
 	}

@@ -5,16 +5,17 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Index says which account a key may belong to. It is read by every request and by everybody at once,
-// without a lock; it is written when keys are made. An entry is only a hint where to ask: the account
-// itself compares the whole digest, and knows whether the key is revoked.
+// Index leads from the digest of a key to its account, and to the account's actor while it has one. It is read by every request,
+// without a lock; it is written when keys are made and when accounts are loaded or evicted. An entry is only a hint where to ask:
+// the account itself compares the whole digest and knows whether the key is revoked, and an actor that was retired refuses messages.
 //
-// It is a hash table with open addressing. An entry's account is written before its fingerprint and neither is
-// changed while it is in the table, so a reader sees all of it or nothing. A table that becomes full is
-// replaced by a larger one; readers of the old one lose nothing.
+// It is a hash table with open addressing. An entry's account is written before its fingerprint and neither is changed while it is
+// in the table, so a reader sees all of it or nothing. A table that becomes full is replaced by a larger one; readers of the old
+// one lose nothing but actors that are set meanwhile.
 type Index struct {
 	current atomic.Pointer[table]
 	writing sync.Mutex
@@ -29,6 +30,7 @@ type table struct {
 type slot struct {
 	fingerprint atomic.Uint64 // first bytes of the digest, which is as good as random; 0 = free
 	account     atomic.Uint64 // 0 = given up
+	actor       atomic.Pointer[mailbox.Ref]
 }
 
 const (
@@ -53,21 +55,30 @@ func fingerprintOf(digest account.Digest) uint64 {
 	return max(1, binary.LittleEndian.Uint64(digest[:]))
 }
 
-// Lookup is the account to ask about a digest, 0 when there is none.
-func (x *Index) Lookup(digest account.Digest) uint64 {
+// Lookup is the account to ask about a digest, 0 when there is none, and its actor, nil when none is known.
+func (x *Index) Lookup(digest account.Digest) (account uint64, actor *mailbox.Ref) {
 	table, mark := x.current.Load(), fingerprintOf(digest)
 	for at := mark & table.mask; ; at = (at + 1) & table.mask {
 		switch slot := &table.slots[at]; slot.fingerprint.Load() {
 		case 0:
-			return 0
+			return 0, nil
 		case mark:
-			return slot.account.Load()
+			return slot.account.Load(), slot.actor.Load()
 		}
 	}
 }
 
+// SetActor notes the actor of an account under one of its keys; nil when it has none any more. It may run beside everything else, one
+// call at a time for each account. While the table grows it may have no effect.
+func (x *Index) SetActor(digest account.Digest, account uint64, actor *mailbox.Ref) {
+	mark := fingerprintOf(digest)
+	if slot := x.current.Load().find(mark); slot.fingerprint.Load() == mark && slot.account.Load() == account {
+		slot.actor.Store(actor)
+	}
+}
+
 // Claim takes a digest's fingerprint for an account. False: another account has it, so that the key must be
-// drawn again; that has never happened to anybody.
+// drawn again, which has never happened.
 func (x *Index) Claim(digest account.Digest, account uint64) bool {
 	x.writing.Lock()
 	defer x.writing.Unlock()
@@ -81,6 +92,7 @@ func (x *Index) Claim(digest account.Digest, account uint64) bool {
 		if owner != 0 && owner != account {
 			return false
 		}
+		slot.actor.Store(nil)
 		slot.account.Store(account)
 		return true
 	}
@@ -141,6 +153,7 @@ func (x *Index) Release(digest account.Digest, account uint64) {
 	mark := fingerprintOf(digest)
 	if slot := x.current.Load().find(mark); slot.fingerprint.Load() == mark && slot.account.Load() == account {
 		slot.account.Store(0)
+		slot.actor.Store(nil)
 	}
 }
 
@@ -166,6 +179,7 @@ func (x *Index) grow(old *table) *table {
 		if account := old.slots[i].account.Load(); account != 0 {
 			slot := table.find(old.slots[i].fingerprint.Load())
 			slot.account.Store(account)
+			slot.actor.Store(old.slots[i].actor.Load())
 			slot.fingerprint.Store(old.slots[i].fingerprint.Load())
 		}
 	}

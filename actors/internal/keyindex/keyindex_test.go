@@ -6,15 +6,44 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine/account"
 )
 
 // keyOf is the digest of an account's key.
 func keyOf(id uint64) account.Digest { return sha256.Sum256(binary.BigEndian.AppendUint64(nil, id)) }
 
+func accountOf(x *Index, digest account.Digest) uint64 {
+	id, _ := x.Lookup(digest)
+	return id
+}
+
+// The actor of an account is found under its keys, also in a larger table, and never under a key that was given up.
+func TestActors(t *testing.T) {
+	x, actor := New(), &mailbox.Ref{}
+	x.Claim(keyOf(1), 1)
+	x.SetActor(keyOf(1), 2, actor)
+	x.SetActor(keyOf(2), 2, actor)
+	if _, got := x.Lookup(keyOf(1)); got != nil {
+		t.Error("an actor under another account's key")
+	}
+	x.SetActor(keyOf(1), 1, actor)
+	for id := uint64(2); id <= slotsMin; id++ {
+		x.Claim(keyOf(id), id)
+	}
+	if id, got := x.Lookup(keyOf(1)); id != 1 || got != actor {
+		t.Error("the actor is lost", id, got)
+	}
+	x.Release(keyOf(1), 1)
+	x.Claim(keyOf(1), 3)
+	if id, got := x.Lookup(keyOf(1)); id != 3 || got != nil {
+		t.Error("the actor of the account that had the key before", id, got)
+	}
+}
+
 func TestIndex(t *testing.T) {
 	x := New()
-	if x.Lookup(keyOf(1)) != 0 {
+	if accountOf(x, keyOf(1)) != 0 {
 		t.Error("an empty index knows a key")
 	}
 	for id := uint64(1); id <= 10_000; id++ {
@@ -26,20 +55,20 @@ func TestIndex(t *testing.T) {
 		t.Error("a print has two owners, or none")
 	}
 	x.Release(keyOf(5), 6)
-	if x.Lookup(keyOf(5)) != 5 {
+	if accountOf(x, keyOf(5)) != 5 {
 		t.Error("released by another one")
 	}
 	x.Release(keyOf(5), 5)
-	if x.Lookup(keyOf(5)) != 0 || !x.Claim(keyOf(5), 6) || x.Lookup(keyOf(5)) != 6 {
+	if accountOf(x, keyOf(5)) != 0 || !x.Claim(keyOf(5), 6) || accountOf(x, keyOf(5)) != 6 {
 		t.Error("a released print can't be claimed again")
 	}
 	for id := uint64(6); id <= 10_000; id++ {
-		if got := x.Lookup(keyOf(id)); got != id {
+		if got := accountOf(x, keyOf(id)); got != id {
 			t.Fatalf("key %d leads to account %d", id, got)
 		}
 	}
 	var zero account.Digest
-	if !x.Claim(zero, 3) || x.Lookup(zero) != 3 {
+	if !x.Claim(zero, 3) || accountOf(x, zero) != 3 {
 		t.Error("a digest of zeros is lost")
 	}
 }
@@ -55,7 +84,7 @@ func TestCollisions(t *testing.T) {
 		x.Claim(near(n), uint64(n+1))
 	}
 	for n := range 2000 {
-		if got := x.Lookup(near(n)); got != uint64(n+1) {
+		if got := accountOf(x, near(n)); got != uint64(n+1) {
 			t.Fatalf("%d leads to %d", n, got)
 		}
 	}
@@ -75,7 +104,7 @@ func TestIndexIsReadWhileItGrows(t *testing.T) {
 					return
 				default:
 				}
-				if x.Lookup(keyOf(1)) != 1 {
+				if accountOf(x, keyOf(1)) != 1 {
 					t.Error("a key is not found while others are made")
 					return
 				}
@@ -106,7 +135,7 @@ func TestIndexIsFilled(t *testing.T) {
 		t.Fatalf("%d keys, want %d", all.used, one.used)
 	}
 	for id := uint64(1); id <= 3*slotsMin+10; id++ {
-		if got, want := all.Lookup(keyOf(id)), one.Lookup(keyOf(id)); got != want {
+		if got, want := accountOf(all, keyOf(id)), accountOf(one, keyOf(id)); got != want {
 			t.Fatalf("key %d is of account %d, want %d", id, got, want)
 		}
 	}

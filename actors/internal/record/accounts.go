@@ -90,22 +90,29 @@ func (c *coder) quotaSet(e *account.QuotaSet) {
 
 // AppendAccount appends an account as a snapshot holds it, behind its length as a varint.
 func AppendAccount(to []byte, state *account.State) []byte {
-	c := &coder{writing: true, bytes: to}
-	lengthPrefixed(c, state, (*coder).account)
-	return c.bytes
+	return new(AccountEncoder).Append(to, state, nil)
 }
 
-// SplitAccount takes apart what AppendAccount has written, without its length, and what AppendIdleState may have written behind it.
+// AccountEncoder encodes accounts, one after the other, without garbage.
+type AccountEncoder struct{ coder coder }
+
+// Append appends an account as AppendAccount does, and behind it what a process remembers of it when it has evicted it, unless that is
+// nil. That is in no log and no snapshot.
+func (e *AccountEncoder) Append(to []byte, state *account.State, idle *account.EvictedState) []byte {
+	c := &e.coder
+	c.writing, c.bytes = true, to
+	lengthPrefixed(c, state, (*coder).account)
+	if idle != nil {
+		c.idleState(idle)
+	}
+	to, c.bytes = c.bytes, nil
+	return to
+}
+
+// SplitAccount takes apart what AppendAccount has written, without its length, and what AccountEncoder may have written behind it.
 func SplitAccount(data []byte) (state, aside []byte) {
 	size, n := binary.Uvarint(data)
 	return data[n : n+int(size)], data[n+int(size):]
-}
-
-// AppendIdleState appends what a process remembers of an account that it put aside. It is in no log and no snapshot.
-func AppendIdleState(to []byte, aside *account.EvictedState) []byte {
-	c := &coder{writing: true, bytes: to}
-	c.idleState(aside)
-	return c.bytes
 }
 
 // Account reads an account as a snapshot holds it. Its lists are the decoder's own, until the next one is read.
@@ -144,11 +151,12 @@ func checkLeaseOrder(lease account.LeaseState, last engine.NodeID) error {
 	return nil
 }
 
-// IdleState reads what AppendIdleState has written.
+// IdleState reads what AccountEncoder has written behind an account. Its lists are the decoder's own, until the next one is read.
 func (d *Decoder) IdleState(data []byte) (account.EvictedState, error) {
-	aside := &account.EvictedState{}
-	err := decode(d, data, aside, (*coder).idleState)
-	return *aside, err
+	s := &d.idle
+	*s = account.EvictedState{Days: s.Days[:0], Uses: s.Uses[:0]}
+	err := decode(d, data, s, (*coder).idleState)
+	return *s, err
 }
 
 func (c *coder) account(s *account.State) {

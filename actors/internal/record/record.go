@@ -59,6 +59,7 @@ type Decoder struct {
 
 	// Read into again and again.
 	state account.State
+	idle  account.EvictedState
 }
 
 // NewDecoder keeps one copy of texts that occur again and again.
