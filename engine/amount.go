@@ -20,15 +20,15 @@ const AmountDOPBytesMax = 26
 // ErrAmount is wrapped by all errors of ParseAmount.
 var ErrAmount = errors.New("not an amount")
 
-// Amount is an exact amount of foreign currency, with up to 12 integer digits and 2 decimals. It keeps the text that it was
-// read from, because answers repeat it. The zero Amount is no amount: its text is "".
+// Amount is an exact amount of foreign currency, with up to 12 integer digits and 2 decimals. It keeps the text that it
+// was read from, because answers repeat it. The zero Amount is no amount: its text is "".
 type Amount struct {
 	text  string
 	cents int64
 }
 
-// ParseAmount accepts exactly ^[0-9]{1,12}([.][0-9]{1,2})?$; the error wraps ErrAmount. It keeps text, which must not be in
-// a buffer that is used again.
+// ParseAmount accepts exactly ^[0-9]{1,12}([.][0-9]{1,2})?$; the error wraps ErrAmount. It keeps text, which must not
+// be in a buffer that is used again.
 func ParseAmount(text string) (Amount, error) {
 	whole, fraction, dotted := strings.Cut(text, ".")
 	if whole == "" || len(whole) > AmountWholeDigitsMax || len(fraction) > AmountPlacesMax ||

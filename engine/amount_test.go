@@ -12,10 +12,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// amountGrammar is the contract's own words (interface §8).
+// amountGrammar is the form that the contract states.
 var amountGrammar = regexp.MustCompile(`^[0-9]{1,12}([.][0-9]{1,2})?$`)
 
-// amountFault compares one reading with the grammar; "" when they agree.
+// amountFault compares ParseAmount with the grammar; "" when they agree.
 func amountFault(text string) string {
 	got, err := ParseAmount(text)
 	if !amountGrammar.MatchString(text) {
@@ -40,7 +40,7 @@ func TestParseAmount_IsTheGrammarOfTheContract(t *testing.T) {
 	), amountFault)
 }
 
-// conversion is amount × side as an operation applies it.
+// conversion returns amount × side.
 func conversion(t testing.TB, amount, side string) Conversion {
 	t.Helper()
 	parsedAmount, err := ParseAmount(amount)
@@ -111,13 +111,13 @@ func TestS4_ConversionWithoutASideIsNothing(t *testing.T) {
 	}
 }
 
-// number is value / 10^places with its text: made here, so that no reader of ours has a part in the oracle.
+// number is a text and its exact value, made without the parsers under test.
 type number struct {
 	text  string
 	exact *big.Rat
 }
 
-// anyNumber draws a number of any magnitude below limit / 10^placesMax, with 0 to placesMax decimals.
+// anyNumber returns a random number of any magnitude below limit / 10^placesMax, with 0 to placesMax decimals.
 func anyNumber(dice *rand.Rand, limit uint64, placesMax int) number {
 	places, ten := dice.IntN(placesMax+1), uint64(1)
 	for range places {
@@ -134,7 +134,7 @@ func anyNumber(dice *rand.Rand, limit uint64, placesMax int) number {
 	return number{text, new(big.Rat).SetFrac(new(big.Int).SetUint64(value), new(big.Int).SetUint64(ten))}
 }
 
-// conversionFaults holds count random conversions against big.Rat, and counts those that differ.
+// conversionFaults compares random conversions with big.Rat and counts those that differ.
 func conversionFaults(t testing.TB, dice *rand.Rand, count int, convert func(Conversion) string) (wrong int, first string) {
 	t.Helper()
 	product := new(big.Rat)
@@ -157,7 +157,7 @@ func TestS8_ConversionMatchesRationals(t *testing.T) {
 	}
 }
 
-// rounded is a conversion that rounds the exact product in its own way.
+// rounded is a conversion with another way of rounding.
 func rounded(c Conversion, half func(*big.Rat) *big.Int) string {
 	product := new(big.Rat).Mul(rationalOf(c.Amount.String()), rationalOf(c.Side().String()))
 	return new(big.Rat).SetFrac(half(product.Mul(product, big.NewRat(100, 1))), big.NewInt(100)).FloatString(2)

@@ -59,8 +59,8 @@ type Source struct {
 	PlausibleRanges []PlausibleRange
 }
 
-// PlausibleRange replaces the limits of a currency and of the rules for one source, as an official history needs that goes
-// back to years in which a dollar cost twelve pesos.
+// PlausibleRange replaces the limits of a currency and of the rules for one source, as an official history needs that
+// goes back to years in which a dollar cost twelve pesos.
 type PlausibleRange struct {
 	Currency        string
 	Until           Date    // the last effective date; zero = every date. Of several ranges the one that ends first applies
@@ -75,8 +75,8 @@ const (
 	LifetimeDefault = 26 * time.Hour
 )
 
-// Catalogue has the known institutions, currencies and sources. It is immutable and safe for concurrent use; what it returns
-// is shared and must not be changed. The zero Catalogue is empty.
+// Catalogue has the known institutions, currencies and sources. It is immutable and safe for concurrent use; what it
+// returns is shared and must not be changed. The zero Catalogue is empty.
 type Catalogue struct {
 	institutions map[string]*Institution
 	currencies   map[string]*Currency
@@ -99,12 +99,12 @@ var defaultCatalogue = sync.OnceValue(func() *Catalogue {
 })
 
 // DefaultCatalogue returns the embedded catalogue: the Dominican institutions, the currencies that they and the central
-// bank quote, and the source "manual" of rates that an operator enters, which expire after 24 hours. Collected sources are
-// added by their collector (WithSources).
+// bank quote, and the source "manual" of rates that an operator enters, which expire after 24 hours. Collected sources
+// are added by their collector (WithSources).
 func DefaultCatalogue() *Catalogue { return defaultCatalogue() }
 
-// Extend returns a catalogue with the entries of an operator's JSON file added. An entry with a known id or code replaces
-// the known one as a whole. name is the file's name, for errors. Optional keys are shown with their defaults:
+// Extend returns a catalogue with the entries of an operator's JSON file added. An entry with a known id or code
+// replaces the known one as a whole. name is the file's name, for errors. Optional keys are shown with their defaults:
 //
 //	{"institutions": [{"id": "popular", "name": "Banco Popular Dominicano", "type": "bank",
 //	                   "website": "", "description": "", "contact": "", "active": true}],
@@ -163,7 +163,8 @@ func (c *Catalogue) Currencies() []*Currency { return c.currencyList }
 // Sources returns all sources, by id.
 func (c *Catalogue) Sources() []Source { return c.sourceList }
 
-// InternInstitution returns the catalogue's own copy of an id, for ids in a buffer that is used again. It does not allocate.
+// InternInstitution returns the catalogue's own copy of an id, for ids in a buffer that is used again. It does not
+// allocate.
 func (c *Catalogue) InternInstitution(id []byte) (string, bool) {
 	if institution, ok := c.institutions[string(id)]; ok {
 		return institution.ID, true

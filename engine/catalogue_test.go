@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// extended reads a file that must be right.
+// extended extends a catalogue with a valid file.
 func extended(t testing.TB, c *Catalogue, file string) *Catalogue {
 	t.Helper()
 	next, err := c.Extend(strings.NewReader(file), "own.json")
@@ -64,7 +64,7 @@ func TestDefaultCatalogue_Bands(t *testing.T) {
 	}
 }
 
-// What is collected is described by whoever collects it; an operator's own word needs no collector.
+// Collected sources are described by their collector; only manual rates are in the catalogue.
 func TestS11_TheOnlyDefaultSourceIsManual(t *testing.T) {
 	want := []Source{{ID: "manual", Name: "Registro manual", Lifetime: 24 * time.Hour, Manual: true}}
 	if got := DefaultCatalogue().Sources(); !reflect.DeepEqual(got, want) {
@@ -198,7 +198,7 @@ var idForm = regexp.MustCompile(`^[a-z0-9-]{1,80}$`)
 // oneEntry is a file with one entry in one list.
 func oneEntry(list, fields string) string { return `{"` + list + `":[{` + fields + `}]}` }
 
-// catalogueFaults are files with one fault each, and a part of the error that must tell it.
+// catalogueFaults are files with one fault each, and a part of the error.
 func catalogueFaults() map[string]string {
 	all := fileFaults()
 	maps.Copy(all, institutionFaults())

@@ -44,7 +44,8 @@ type Rules struct {
 	LastGoodAgeMax time.Duration
 	// FutureDaysMax is how far ahead an effective date may be.
 	FutureDaysMax int
-	// HistoryDays is how many days of commercial rows are kept, at least HistoryDaysMin. Reference rows are never dropped.
+	// HistoryDays is how many days of commercial rows are kept, at least HistoryDaysMin. Reference rows are never
+	// dropped.
 	HistoryDays int
 }
 

@@ -23,8 +23,8 @@ func (s *CurrencySnapshot) Quarantine() []Quarantined { return s.quarantine }
 // HasRates reports that a rate was ever published, possibly one of an institution that is now inactive.
 func (s *CurrencySnapshot) HasRates() bool { return len(s.days) > 0 }
 
-// Saved returns the state in the form that is written to snapshots and backups. It copies the whole history, so the owner
-// of the state should leave it to another goroutine.
+// Saved returns the state in the form that is written to snapshots and backups. It copies the whole history, so the
+// owner of the state should leave it to another goroutine.
 func (s *CurrencySnapshot) Saved() SavedCurrency {
 	out := SavedCurrency{Currency: s.currency, Quarantine: s.quarantine, LastQuarantineID: s.lastQuarantineID, Slots: s.slots}
 	for _, q := range s.quotes {
@@ -39,8 +39,8 @@ func (s *CurrencySnapshot) Saved() SavedCurrency {
 	return out
 }
 
-// Freshness returns when a source last confirmed a quote, and when the last quote of an active institution expires: until
-// then a current rate is published. Both are zero without quotes.
+// Freshness returns when a source last confirmed a quote, and when the last quote of an active institution expires:
+// until then a current rate is published. Both are zero without quotes.
 func (s *CurrencySnapshot) Freshness() (checkedAt, freshUntil time.Time) {
 	for _, q := range s.quotes {
 		institution, known := s.catalogue.Institution(q.key.Institution)

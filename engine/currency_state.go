@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// DefaultRules returns limits that refuse every error in four years of real observations and at most one good value in a
-// thousand.
+// DefaultRules returns limits that refuse every error in four years of real observations and at most one good value in
+// a thousand.
 func DefaultRules() Rules {
 	return Rules{
 		JumpPermille: 50, MedianPermille: 100, MedianQuotesMin: 5,
@@ -14,8 +14,8 @@ func DefaultRules() Rules {
 	}
 }
 
-// CurrencyState is the mutable state of one currency: quotes, history and quarantine. Only its owner may call its methods;
-// the values they return are immutable and may be read by any goroutine.
+// CurrencyState is the mutable state of one currency: quotes, history and quarantine. Only its owner may call its
+// methods; the values they return are immutable and may be read by any goroutine.
 type CurrencyState struct {
 	currency   string
 	catalogue  *Catalogue

@@ -21,8 +21,8 @@ func mustZone() *time.Location {
 	return zone
 }
 
-// fixedOffset is the offset from UTC, in seconds, that the zone data has from an instant (in Unix seconds) on without end.
-// It makes DateOf, which every request needs, two additions.
+// fixedOffset is the offset from UTC, in seconds, that the zone data has from an instant (in Unix seconds) on without
+// end. It makes DateOf, which every request needs, two additions.
 var fixedOffset = func() (s struct{ since, offset int64 }) {
 	at := time.Unix(math.MaxInt32, 0).In(santoDomingo)
 	since, until := at.ZoneBounds()

@@ -34,7 +34,7 @@ func TestT10_Dates(t *testing.T) {
 
 var dateGrammar = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}$`)
 
-// dateFault compares one reading with the form and the calendar of package time; "" when they agree.
+// dateFault compares ParseDate with package time; "" when they agree.
 func dateFault(text string) string {
 	date, err := ParseDate(text)
 	utc, calendar := time.Parse(time.DateOnly, text)
@@ -146,7 +146,7 @@ func TestT2_StartsAndRefreshesAroundTheChangesOf2000(t *testing.T) {
 	}
 }
 
-// startFault looks for a day that does not begin where a function says; "" when there is none.
+// startFault finds a day that does not begin where start says; "" when there is none.
 func startFault(start func(Date) time.Time, from, to Date, step int) string {
 	for date := from; date <= to; date += Date(step) {
 		begin := start(date)
@@ -181,7 +181,7 @@ func TestT2_Control(t *testing.T) {
 	}
 }
 
-// anyInstant is of the years 1 to 9999, every second one between 1960 and 2030.
+// anyInstant is in the years 1 to 9999, every second one between 1960 and 2030.
 func anyInstant(dice *rand.Rand) time.Time {
 	from, span := int64(-secondsBeforeUnix+secondsOfDay), int64(dateMax-4)*secondsOfDay
 	if dice.IntN(2) == 0 {
@@ -190,7 +190,7 @@ func anyInstant(dice *rand.Rand) time.Time {
 	return time.Unix(from+dice.Int64N(span), dice.Int64N(1_000_000_000)).UTC()
 }
 
-// nextFault holds one answer of NextRefresh and NextMidnight against the clocks of Santo Domingo; "" when they agree.
+// nextFault compares NextRefresh and NextMidnight with the clock of Santo Domingo; "" when they agree.
 func nextFault(after time.Time, nextRefresh func(time.Time) time.Time) string {
 	var slots []time.Time
 	for offset := -1; offset <= 2; offset++ {

@@ -83,8 +83,8 @@ func (c *CurrencyState) findQuarantined(id uint64) (*Quarantined, error) {
 	return nil, &Error{Code: CodeNotFound, Message: fmt.Sprintf("the quarantine of %s has no number %d", c.currency, id)}
 }
 
-// release skips the plausibility rules, because an operator has checked the value. It must still be a rate: sides that are
-// unreadable, zero, negative or crossed are refused.
+// release skips the plausibility rules, because an operator has checked the value. It must still be a rate: sides that
+// are unreadable, zero, negative or crossed are refused.
 func (c *CurrencyState) release(command Release, now time.Time) (Decision, error) {
 	from, err := c.findQuarantined(command.QuarantineID)
 	if err != nil {

@@ -20,8 +20,8 @@ const (
 // ErrDecimal is wrapped by all errors of ParseDecimal and ReadDecimal.
 var ErrDecimal = errors.New("not a decimal")
 
-// Decimal is one side of a rate: a non-negative exact decimal with at most eight fractional digits. It keeps the text that
-// it was read from, because answers repeat it. The zero Decimal is null: a side that is not published.
+// Decimal is one side of a rate: a non-negative exact decimal with at most eight fractional digits. It keeps the text
+// that it was read from, because answers repeat it. The zero Decimal is null: a side that is not published.
 type Decimal struct {
 	text  string
 	units int64 // of 10^-8
@@ -46,9 +46,9 @@ func ParseDecimal(text string) (Decimal, error) {
 	return Decimal{text: text, units: units}, nil
 }
 
-// ReadDecimal reads what a source published. Unlike ParseDecimal it rounds longer fractions, which binary workbook cells
-// have (58.949999999999996), half to even to eight digits without trailing zeros. It copies text, which may be part of a
-// large document.
+// ReadDecimal reads what a source published. Unlike ParseDecimal it rounds longer fractions, which binary workbook
+// cells have (58.949999999999996), half to even to eight digits without trailing zeros. It copies text, which may be
+// part of a large document.
 func ReadDecimal(text string) (Decimal, error) {
 	whole, fraction, _ := strings.Cut(text, ".")
 	if len(fraction) <= DecimalPlacesMax || len(text) > decimalDigitsMax ||

@@ -13,10 +13,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// decimalGrammar is the contract's own words (interface §2.1).
+// decimalGrammar is the form that the contract states.
 var decimalGrammar = regexp.MustCompile(`^[0-9]+([.][0-9]{1,8})?$`)
 
-// rationalOf is the exact value of a decimal text, by another reader than ours.
+// rationalOf is the exact value of a decimal, by another parser.
 func rationalOf(text string) *big.Rat {
 	value, ok := new(big.Rat).SetString(text)
 	if !ok {
@@ -25,7 +25,7 @@ func rationalOf(text string) *big.Rat {
 	return value
 }
 
-// unitsOf is a rational in units of 10^-8, rounded half even; nil when it does not fit a Decimal.
+// unitsOf is a rational in units of 10^-8, rounded half to even; nil when it does not fit a Decimal.
 func unitsOf(value *big.Rat) *big.Int {
 	units := halfEven(new(big.Rat).Mul(value, big.NewRat(decimalScale, 1)))
 	if !units.IsInt64() {
@@ -34,7 +34,7 @@ func unitsOf(value *big.Rat) *big.Int {
 	return units
 }
 
-// halfEven rounds a rational to a whole number, halves to the even one.
+// halfEven rounds a rational to a whole number, halves to even.
 func halfEven(value *big.Rat) *big.Int {
 	units, rest := new(big.Int).QuoRem(value.Num(), value.Denom(), new(big.Int))
 	twice := rest.Lsh(rest, 1).Cmp(value.Denom())
@@ -44,7 +44,7 @@ func halfEven(value *big.Rat) *big.Int {
 	return units
 }
 
-// parseFault compares one reading by the contract's grammar with the oracle; "" when they agree.
+// parseFault compares a parser with the grammar and big.Rat; "" when they agree.
 func parseFault(parse func(string) (Decimal, error), text string) string {
 	got, err := parse(text)
 	wanted := decimalGrammar.MatchString(text) && len(text) <= decimalDigitsMax && unitsOf(rationalOf(text)) != nil
@@ -107,7 +107,7 @@ func TestS3_CompareMatchesRationals(t *testing.T) {
 	})
 }
 
-// readFault compares one reading of a source's text with the oracle; "" when they agree.
+// readFault compares a reader of source texts with big.Rat; "" when they agree.
 func readFault(read func(string) (Decimal, error), text string) string {
 	_, fraction, _ := strings.Cut(text, ".")
 	if len(fraction) <= DecimalPlacesMax || len(text) > decimalDigitsMax || !regexp.MustCompile(`^[0-9]+[.][0-9]+$`).MatchString(text) {
@@ -144,7 +144,7 @@ func TestI2_ReadDecimalMatchesRationalsHalfEven(t *testing.T) {
 	drawTexts(t, longFraction(), func(text string) string { return readFault(ReadDecimal, text) })
 }
 
-// halfUp is ReadDecimal with the rounding that I2 does not want, truncated is one without rounding.
+// halfUp and truncated are readers with wrong rounding.
 func halfUp(text string) (Decimal, error) {
 	whole := new(big.Rat).Mul(rationalOf(text), big.NewRat(decimalScale, 1))
 	return decimalOf(new(big.Int).Div(new(big.Int).Add(new(big.Int).Lsh(whole.Num(), 1), whole.Denom()),
@@ -174,7 +174,7 @@ func TestDecimalOf_IsTheShortestText(t *testing.T) {
 	}
 }
 
-// The seeds are the limits of the grammar, on both sides of each.
+// The seeds are both sides of each limit of the grammar.
 func FuzzParseDecimal(f *testing.F) {
 	fuzzTexts(f, func(text string) string { return parseFault(ParseDecimal, text) },
 		"0", "0.0", "000.00000000", "58.95", "58.95000000", "00058.95", "92233720368.54775807", "92233720368", strings.Repeat("0", 60),

@@ -1,7 +1,8 @@
 // Package engine holds the rates, institutions and currencies, and every rule about them. It starts nothing, stores
 // nothing and reads no clock: times come in as arguments, changes go out as events.
 //
-// A CurrencyState is the state of one currency. It has one owner (an actor of package actors), and changes in three steps:
+// A CurrencyState is the state of one currency. It has one owner (an actor of package actors), and changes in three
+// steps:
 //
 //	Decide(command, now)   checks the command against the rules, changes nothing, returns events and a receipt
 //	                       (the owner writes the events to the log)

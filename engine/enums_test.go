@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// enum is a closed list with its parser, seen as texts.
+// enum is a closed list and its parser.
 type enum struct {
 	list  []string
 	parse func(string) (string, bool)

@@ -86,8 +86,8 @@ func (e *Released) CurrencyCode() string { return e.Currency }
 // CurrencyCode returns the currency.
 func (e *Rejected) CurrencyCode() string { return e.Currency }
 
-// SourceQuote is the last quote that one source gave. Of the source quotes with one key, that with the highest precedence
-// is published.
+// SourceQuote is the last quote that one source gave. Of the source quotes with one key, that with the highest
+// precedence is published.
 type SourceQuote struct {
 	Key            QuoteKey
 	SourceID       string
@@ -110,9 +110,9 @@ type PendingConfirmation struct {
 	Buy, Sell  Decimal
 }
 
-// SavedCurrency is the complete state of one currency, for snapshots and backups. Equal states are saved equally: source
-// quotes and pending confirmations are sorted by key and source, history by date and key, slots by source, and the
-// quarantine by id.
+// SavedCurrency is the complete state of one currency, for snapshots and backups. Equal states are saved equally:
+// source quotes and pending confirmations are sorted by key and source, history by date and key, slots by source, and
+// the quarantine by id.
 type SavedCurrency struct {
 	Currency         string
 	SourceQuotes     []SourceQuote

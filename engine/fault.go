@@ -9,8 +9,8 @@ import (
 // condition from flapping, and shorter than the five seconds within which a recovered node must report so.
 const FaultHoldOff = 3 * time.Second
 
-// Fault tracks a fault that comes and goes, or lasts for a while. The zero Fault is absent. It is safe for concurrent use.
-// Where times have a monotonic reading, steps of the wall clock have no effect.
+// Fault tracks a fault that comes and goes, or lasts for a while. The zero Fault is absent. It is safe for concurrent
+// use. Where times have a monotonic reading, steps of the wall clock have no effect.
 type Fault struct {
 	mu      sync.Mutex
 	began   time.Time

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// sweep returns whole when SWEEP=whole asks for complete sweeps, as make check does, and sample otherwise.
+// sweep returns whole when SWEEP=whole, as in make check, and sample otherwise.
 func sweep(sample, whole int) int {
 	if os.Getenv("SWEEP") == "whole" {
 		return whole
@@ -26,7 +26,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// atHour reads an instant.
+// at parses an instant.
 func at(text string) time.Time {
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
@@ -38,7 +38,7 @@ func at(text string) time.Time {
 // noon is an ordinary Wednesday in Santo Domingo.
 var noon = at("2026-06-17T16:00:00Z")
 
-// fixture is a state whose owner applies what it decides.
+// fixture is a state whose events are applied at once.
 type fixture struct {
 	t     *testing.T
 	state *CurrencyState
@@ -49,8 +49,8 @@ func newFixture(t *testing.T) *fixture {
 	return &fixture{t, NewCurrencyState("USD", testCatalogue(), DefaultRules()), noon}
 }
 
-// testCatalogue is the catalogue with the kinds of sources that there are: an aggregator, an official one that speaks on business
-// days alone, one whose past has other bounds, and one with a name and an address.
+// testCatalogue adds sources of all kinds: an aggregator, an official one that speaks only on business days, one with
+// plausible ranges, and one with a name and an address.
 func testCatalogue() *Catalogue {
 	return DefaultCatalogue().WithSources(
 		Source{ID: "infodolar", Name: "InfoDolar", Priority: 200, UpstreamSource: "InfoDolar", Lifetime: LifetimeDefault},
@@ -65,7 +65,7 @@ func testCatalogue() *Catalogue {
 	)
 }
 
-// dayOf reads a date.
+// dayOf parses a date.
 func dayOf(text string) Date {
 	date, err := ParseDate(text)
 	if err != nil {
@@ -74,7 +74,7 @@ func dayOf(text string) Date {
 	return date
 }
 
-// decimalFrom reads a decimal.
+// decimalFrom parses a decimal.
 func decimalFrom(text string) Decimal {
 	d, err := ParseDecimal(text)
 	if err != nil {
@@ -95,13 +95,13 @@ func (f *fixture) apply(command Command) Receipt {
 	return decision.Receipt
 }
 
-// observe takes one refresh of a source in, observed now.
+// observe adds one refresh of a source, observed now.
 func (f *fixture) observe(source string, observations ...Observation) Receipt {
 	f.t.Helper()
 	return f.apply(Observe{[]Refresh{{SourceID: source, ObservedAt: f.now, Observations: observations}}})
 }
 
-// accept is say that must not be refused.
+// accept is observe without refusals.
 func (f *fixture) accept(source string, observations ...Observation) {
 	f.t.Helper()
 	if receipt := f.observe(source, observations...); len(receipt.Refused) > 0 {
@@ -109,7 +109,7 @@ func (f *fixture) accept(source string, observations ...Observation) {
 	}
 }
 
-// refuse is say that must be refused for one reason, and serves nothing of it.
+// refuse is observe with all observations refused for one reason.
 func (f *fixture) refuse(reason Reason, source string, observations ...Observation) {
 	f.t.Helper()
 	receipt := f.observe(source, observations...)
@@ -127,7 +127,7 @@ func (f *fixture) advance(d time.Duration) { f.now = f.now.Add(d) }
 
 func (f *fixture) view() *RankedView { return f.state.Snapshot().View(nil, f.now) }
 
-// rate is the published rate of an institution's unspecified commercial quote.
+// rate is the only published rate of an institution.
 func (f *fixture) rate(institution string) *Rate {
 	f.t.Helper()
 	page := f.view().Rates(RatesQuery{Filter{Institution: institution}, PageRequest{LimitMax, 0}})
@@ -152,7 +152,7 @@ func usd(institution, buy, sell string) Observation {
 
 const realObservations = "../../shared/data/observations.csv"
 
-// realRefreshes are the real observations, grouped as they were read: one source at one moment.
+// realRefreshes are real observations, grouped by source and time.
 func realRefreshes(t *testing.T) []Refresh {
 	t.Helper()
 	file, err := os.Open(realObservations)
@@ -179,7 +179,7 @@ func realRefreshes(t *testing.T) []Refresh {
 	return refreshes
 }
 
-// drawTexts wants no fault of texts by chance, fuzzTexts none of those that a fuzzer finds.
+// drawTexts checks random texts, fuzzTexts those of a fuzzer.
 func drawTexts(t *testing.T, texts *rapid.Generator[string], faultOf func(string) string) {
 	rapid.Check(t, func(t *rapid.T) {
 		if fault := faultOf(texts.Draw(t, "text")); fault != "" {

@@ -23,8 +23,8 @@ type Condition struct {
 // ConditionOK is the state of a part without a problem.
 const ConditionOK = "ok"
 
-// Health reports the conditions of a node. It answers from memory and never waits for the disk, the network or an actor.
-// The list has every condition, also those without a problem, always in the same order.
+// Health reports the conditions of a node. It answers from memory and never waits for the disk, the network or an
+// actor. The list has every condition, also those without a problem, always in the same order.
 type Health interface {
 	Conditions() []Condition
 }

@@ -12,8 +12,8 @@ func (s *CurrencySnapshot) History(q HistoryQuery) *Page[HistoryEntry] {
 	return historyPage([]*CurrencySnapshot{s}, q)
 }
 
-// historyPage merges the days of several currencies in list order: by date, then institution, then currency. It counts all
-// matches but copies only those of the page.
+// historyPage merges the days of several currencies in list order: by date, then institution, then currency. It counts
+// all matches but copies only those of the page.
 func historyPage(snapshots []*CurrencySnapshot, q HistoryQuery) *Page[HistoryEntry] {
 	p := pager[HistoryEntry]{request: q.PageRequest}
 	for days := daysInRange(snapshots, q); len(days) > 0; {

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// shortHistory is a state that keeps as little history as is allowed.
+// shortHistory is a state with the shortest history that is allowed.
 func shortHistory(currency string) *CurrencyState {
 	rules := DefaultRules()
 	rules.HistoryDays = HistoryDaysMin
 	return NewCurrencyState(currency, testCatalogue(), rules)
 }
 
-// A replay that never looks at a snapshot forgets the same days.
+// A replay without any snapshot drops the same days.
 func TestX9_ReplayForgetsTheSameDays(t *testing.T) {
 	live, silent := newFixture(t), newFixture(t)
 	live.state, silent.state = shortHistory("USD"), shortHistory("USD")
@@ -45,7 +45,7 @@ func TestX9_ReplayForgetsTheSameDays(t *testing.T) {
 	}
 }
 
-// Days that leave the depth of history keep their reference rows and lose the others; snapshots handed out before keep all.
+// Days that are too old lose all but their reference rows; older snapshots keep all.
 func TestX9_ReferenceRowsAreKeptForGood(t *testing.T) {
 	f := newFixture(t)
 	f.state = shortHistory("USD")
@@ -88,20 +88,19 @@ func TestX9_ReferenceRowsAreKeptForGood(t *testing.T) {
 func longHistory(currency string) *CurrencyState {
 	state := NewCurrencyState(currency, testCatalogue(), DefaultRules())
 	for date := dayOf("1991-06-17"); date <= DateOf(noon); date++ {
-		moment := date.Start().Add(17 * time.Hour)
-		if weekday := moment.In(Location()).Weekday(); weekday == time.Saturday || weekday == time.Sunday {
+		observed := date.Start().Add(17 * time.Hour)
+		if weekday := observed.In(Location()).Weekday(); weekday == time.Saturday || weekday == time.Sunday {
 			continue
 		}
 		decimals := fmt.Sprintf("%04d", int(date)%10000)
-		state.Apply(&Refreshed{Currency: currency, SourceID: "bcrd-reference", ObservedAt: moment, Priority: 100, Quotes: []AcceptedQuote{{
+		state.Apply(&Refreshed{Currency: currency, SourceID: "bcrd-reference", ObservedAt: observed, Priority: 100, Quotes: []AcceptedQuote{{
 			Key: QuoteKey{"bcrd", Unspecified, Reference}, Buy: decimalFrom("58." + decimals), Sell: decimalFrom("59." + decimals),
-			EffectiveDate: date, ExpiresAt: moment.Add(98 * time.Hour),
+			EffectiveDate: date, ExpiresAt: observed.Add(98 * time.Hour),
 		}}})
 	}
 	return state
 }
 
-// longHistories are those of so many currencies.
 func longHistories(count int) (states []*CurrencyState, snapshots []*CurrencySnapshot) {
 	for i := range count {
 		states = append(states, longHistory(fmt.Sprintf("X%02d", i)))

@@ -62,8 +62,8 @@ func (s *quoteStore) findRow(date Date, key QuoteKey) (row *HistoryEntry, at int
 	return row, at, own
 }
 
-// oldestRetained returns the first day of which commercial rows are kept. It depends on the newest day and not on a clock,
-// so that a replay drops the same days.
+// oldestRetained returns the first day of which commercial rows are kept. It depends on the newest day and not on a
+// clock, so that a replay drops the same days.
 func (s *quoteStore) oldestRetained() Date { return s.newest.AddDays(1 - s.historyDays) }
 
 // retains reports that rows of a day and kind are kept. Reference rows always are.

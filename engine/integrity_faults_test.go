@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// conversionCases is three times what goal D3 asks for.
+// conversionCases is three times the goal.
 const conversionCases = 3_000_000
 
-// TestFaultsD2_RealHistory takes the real observations in, and counts what of the good is held back: at most one in a thousand, of the
-// values and of the days of an institution on which nothing else came.
+// TestFaultsD2_RealHistory ingests real observations. At most one good value in a thousand may be refused, and on at
+// most one day in a thousand all good values of an institution.
 func TestFaultsD2_RealHistory(t *testing.T) {
 	refreshes := realRefreshes(t)
 	for _, planted := range []bool{false, true} {
@@ -20,20 +20,20 @@ func TestFaultsD2_RealHistory(t *testing.T) {
 		if planted { // the control: a firewall that is too strict
 			rules.JumpPermille = 1
 		}
-		values, held, days, lost := realHistory(t, refreshes, rules)
-		t.Logf("FIGURE strict %v: %d good observations, %d held back; %d days of an institution, %d of them without a value for it", planted, values, held, days, lost)
-		if within := held*1000 <= values && lost*1000 <= days; within == planted || values == 0 || days == 0 {
-			t.Errorf("strict %v: %d of %d values, %d of %d days are held back", planted, held, values, lost, days)
+		values, quarantined, days, lost := realHistory(t, refreshes, rules)
+		t.Logf("FIGURE strict %v: %d good observations, %d quarantined back; %d days of an institution, %d of them without a value for it", planted, values, quarantined, days, lost)
+		if within := quarantined*1000 <= values && lost*1000 <= days; within == planted || values == 0 || days == 0 {
+			t.Errorf("strict %v: %d of %d values, %d of %d days are quarantined back", planted, quarantined, values, lost, days)
 		}
 	}
 }
 
-// realHistory counts good observations, those held back, the days on which an institution said something good, and those of them of which
-// nothing was taken.
-func realHistory(t *testing.T, refreshes []Refresh, rules Rules) (values, held, days, lost int) {
+// realHistory counts good observations, those refused, the days on which an institution had good ones, and those of
+// these days without an accepted one.
+func realHistory(t *testing.T, refreshes []Refresh, rules Rules) (values, quarantined, days, lost int) {
 	t.Helper()
 	state := NewCurrencyState("USD", testCatalogue(), rules)
-	taken, said := map[string]bool{}, map[string]bool{}
+	taken, seen := map[string]bool{}, map[string]bool{}
 	for _, refresh := range refreshes {
 		decision, err := state.Decide(Observe{[]Refresh{refresh}}, refresh.ObservedAt)
 		must(t, err)
@@ -43,12 +43,12 @@ func realHistory(t *testing.T, refreshes []Refresh, rules Rules) (values, held, 
 			if good(o) {
 				values++
 				left[name(o)]++
-				said[name(o)] = true
+				seen[name(o)] = true
 			}
 		}
 		for _, refusal := range decision.Receipt.Refused {
 			if good(refusal.Observation) {
-				held++
+				quarantined++
 				left[name(refusal.Observation)]--
 			}
 		}
@@ -59,15 +59,15 @@ func realHistory(t *testing.T, refreshes []Refresh, rules Rules) (values, held, 
 			state.Apply(event)
 		}
 	}
-	for day := range said {
+	for day := range seen {
 		if !taken[day] {
 			lost++
 		}
 	}
-	return values, held, len(said), lost
+	return values, quarantined, len(seen), lost
 }
 
-// TestFaultsD3_Conversions holds three million random conversions against big.Rat, with a seed of their own.
+// TestFaultsD3_Conversions compares three million random conversions with big.Rat, with a new seed each time.
 func TestFaultsD3_Conversions(t *testing.T) {
 	seed := rand.Uint64() //nolint:forbidigo // printed below
 	dice := rand.New(rand.NewPCG(seed, 0))

@@ -2,7 +2,7 @@ package engine
 
 import "testing"
 
-// TestLimitsAreThoseOfTheContract repeats each limit as a number: a rule that is tested by its own name would follow any change.
+// TestLimitsAreThoseOfTheContract repeats each limit as a number: tests that use its name would follow any change.
 func TestLimitsAreThoseOfTheContract(t *testing.T) {
 	for name, c := range map[string][2]int64{
 		"places of a rate": {DecimalPlacesMax, 8}, "digits of a rate": {decimalDigitsMax, 60}, "digits of an amount": {AmountWholeDigitsMax, 12},
@@ -14,7 +14,7 @@ func TestLimitsAreThoseOfTheContract(t *testing.T) {
 	}
 }
 
-// What a request reads and writes costs no memory, but for the copy of a text that a source sent.
+// Reading and writing the values of a request does not allocate, except to copy the text of a source.
 func TestWhatARequestNeedsAllocatesNothing(t *testing.T) {
 	now, date, value, c, buffer := noon, DateOf(noon), decimalFrom("58.95"), conversion(t, "999999999999.99", "92233720368.54775807"), make([]byte, 0, AmountDOPBytesMax)
 	for name, run := range map[string]func(){

@@ -17,8 +17,8 @@ type MarketView struct {
 	institutions []InstitutionItem // the active ones; nil until the first query
 }
 
-// NewMarketView returns the view of all snapshots at an instant. old may have older views of the same currencies, in the
-// order of snapshots, which are reused as in CurrencySnapshot.View; nil has none.
+// NewMarketView returns the view of all snapshots at an instant. old may have older views of the same currencies, in
+// the order of snapshots, which are reused as in CurrencySnapshot.View; nil has none.
 func NewMarketView(catalogue *Catalogue, snapshots []*CurrencySnapshot, old []*RankedView, now time.Time) *MarketView {
 	market := &MarketView{catalogue: catalogue, snapshots: slices.Clone(snapshots), views: make([]*RankedView, len(snapshots))}
 	for i, snapshot := range snapshots {

@@ -27,13 +27,13 @@ type Refresh struct {
 	SourceID     string
 	ObservedAt   time.Time
 	Observations []Observation
-	// Slot is the slot of the schedule that the refresh answers, zero when it answers none. A source is accepted once for
-	// each slot, and for none before the last, so that a slot which a crash interrupted can be done again.
+	// Slot is the slot of the schedule that the refresh answers, zero when it answers none. A source is accepted once
+	// for each slot, and for none before the last, so that a slot which a crash interrupted can be done again.
 	Slot       time.Time
 	By         string // the operator, "" when it was collected
 	currencies int    // that have observations in the whole refresh; 0 = only this one
-	// Complete says that this is the whole answer of the source, which may then have lost quotes (ThinRefresh). A file of
-	// observations and a manual rate are not complete.
+	// Complete says that this is the whole answer of the source, which may then have lost quotes (ThinRefresh). A file
+	// of observations and a manual rate are not complete.
 	Complete bool
 }
 
@@ -52,8 +52,8 @@ func (o *Observation) Key() QuoteKey {
 // Reason says why an observation was refused.
 type Reason string
 
-// The closed list of reasons. Observations that are refused for one of the first three belong to no currency's state; all
-// others are kept in quarantine, from which an operator can release them.
+// The closed list of reasons. Observations that are refused for one of the first three belong to no currency's state;
+// all others are kept in quarantine, from which an operator can release them.
 const (
 	UnknownInstitution Reason = "unknown_institution"
 	UnknownCurrency    Reason = "unknown_currency"

@@ -39,7 +39,7 @@ func TestI2_FloatNoiseIsPublishedClean(t *testing.T) {
 	}
 }
 
-// good are six banks that agree, so that a median exists.
+// goodBanks are six institutions that agree, enough for a median.
 func goodBanks() []Observation {
 	var all []Observation
 	for i, id := range []string{"popular", "bhd", "banreservas", "caribe", "vimenca", "promerica"} {
@@ -88,10 +88,10 @@ func TestI3_Refusals(t *testing.T) {
 			if rows := f.history("bdi"); len(rows) != 0 {
 				t.Errorf("in history: %v", rows)
 			}
-			held := f.state.Snapshot().Quarantine()
-			if len(held) != len(c.bad) || held[0].Reason != c.reason || held[0].Observation.InstitutionID != "bdi" ||
-				len(held[0].Observation.Buy) > sideTextMax || len(held[0].Detail) > 4*sideTextMax {
-				t.Errorf("quarantine holds %+v", held)
+			quarantined := f.state.Snapshot().Quarantine()
+			if len(quarantined) != len(c.bad) || quarantined[0].Reason != c.reason || quarantined[0].Observation.InstitutionID != "bdi" ||
+				len(quarantined[0].Observation.Buy) > sideTextMax || len(quarantined[0].Detail) > 4*sideTextMax {
+				t.Errorf("quarantine holds %+v", quarantined)
 			}
 		})
 	}
@@ -175,7 +175,7 @@ func TestX5_AnImplausibleValueIsConfirmed(t *testing.T) {
 	}
 }
 
-// An aggregator whose columns were exchanged says the same wrong thing of everybody, and says it again.
+// An aggregator with exchanged columns repeats the same wrong values of all institutions.
 func TestX5_OneSourceIsOneWitness(t *testing.T) {
 	f := newFixture(t)
 	f.accept("list", usd("mocana", "60", ""), usd("duarte", "60.1", ""))
@@ -224,8 +224,7 @@ func TestX6_TheMedianCatchesTheFirstValueToo(t *testing.T) {
 	}
 }
 
-// TestX6_AListIsNotItsOwnMeasure wants a source that speaks for every institution, and is wrong for all of them alike, to be held
-// against what the institutions say themselves, also the first time it is heard.
+// A source that is wrong about all institutions alike is compared with their own sources, also the first time.
 func TestX6_AListIsNotItsOwnMeasure(t *testing.T) {
 	f := newFixture(t)
 	wrong := []Observation{usd("abonap", "47", "50.5")}
@@ -244,19 +243,19 @@ func TestI3_ReleaseAndReject(t *testing.T) {
 	f.advance(time.Hour)
 	f.refuse(Jump, "a", usd("bhd", "50", "54"))
 	f.refuse(Zero, "a", usd("popular", "0", "0"))
-	held := f.state.Snapshot().Quarantine()
-	if _, err := f.state.Decide(Release{held[1].ID, "ana"}, f.now); err == nil {
+	quarantined := f.state.Snapshot().Quarantine()
+	if _, err := f.state.Decide(Release{quarantined[1].ID, "ana"}, f.now); err == nil {
 		t.Error("a zero can be released")
 	}
-	f.apply(Release{held[0].ID, "ana"})
+	f.apply(Release{quarantined[0].ID, "ana"})
 	if got := f.rate("bhd"); got.Buy.String() != "50" {
 		t.Errorf("published %s after the release", got.Buy)
 	}
-	f.apply(Reject{held[1].ID, "ana"})
+	f.apply(Reject{quarantined[1].ID, "ana"})
 	if left := f.state.Snapshot().Quarantine(); len(left) != 0 {
 		t.Errorf("quarantine still holds %+v", left)
 	}
-	for _, command := range []Command{Release{held[0].ID, ""}, Reject{99, ""}, Withdraw{QuoteKey{"bhd", Cash, Commercial}, "a", ""}} {
+	for _, command := range []Command{Release{quarantined[0].ID, ""}, Reject{99, ""}, Withdraw{QuoteKey{"bhd", Cash, Commercial}, "a", ""}} {
 		if _, err := f.state.Decide(command, f.now); err == nil {
 			t.Errorf("%+v found something", command)
 		}
@@ -284,14 +283,14 @@ func TestX10_QuarantineKeepsTheSameOnce(t *testing.T) {
 	for range 3 {
 		f.observe("a", usd("bhd", "0", "60"))
 	}
-	if held := f.state.Snapshot().Quarantine(); len(held) != 1 {
-		t.Errorf("%d entries, want 1", len(held))
+	if quarantined := f.state.Snapshot().Quarantine(); len(quarantined) != 1 {
+		t.Errorf("%d entries, want 1", len(quarantined))
 	}
 	for i := range quarantineMax + 10 {
 		f.observe("a", usd("bhd", "0", fmt.Sprint(60+i)))
 	}
-	if held := f.state.Snapshot().Quarantine(); len(held) != quarantineMax || held[quarantineMax-1].ID != quarantineMax+10 {
-		t.Errorf("%d entries, the last is %d", len(held), held[len(held)-1].ID)
+	if quarantined := f.state.Snapshot().Quarantine(); len(quarantined) != quarantineMax || quarantined[quarantineMax-1].ID != quarantineMax+10 {
+		t.Errorf("%d entries, the last is %d", len(quarantined), quarantined[len(quarantined)-1].ID)
 	}
 }
 
@@ -304,8 +303,8 @@ func TestX10_OtherDatesAreOtherObservations(t *testing.T) {
 	for _, observation := range []Observation{usd("bhd", "0", "60"), dated, published} {
 		f.observe("a", observation)
 	}
-	if held := f.state.Snapshot().Quarantine(); len(held) != 3 {
-		t.Errorf("%d entries, want 3", len(held))
+	if quarantined := f.state.Snapshot().Quarantine(); len(quarantined) != 3 {
+		t.Errorf("%d entries, want 3", len(quarantined))
 	}
 }
 

@@ -45,9 +45,9 @@ func (v *validator) jump(c *candidate) (Reason, string) {
 	return "", ""
 }
 
-// misplaced refuses a single side that is nearer to the other side of the last good value than to its own: it may be the
-// other side in the wrong place, which crossed sides would show if both were there. The median of the market replaces a
-// side that the last good value does not have.
+// misplaced refuses a single side that is nearer to the other side of the last good value than to its own: it may be
+// the other side in the wrong place, which crossed sides would show if both were there. The median of the market
+// replaces a side that the last good value does not have.
 func (v *validator) misplaced(c *candidate, market *consensus) (Reason, string) {
 	good, when, known := v.lastGood(c)
 	sides := c.sides()
@@ -76,8 +76,8 @@ func distance(a, b Decimal) int64 {
 	return a.units - b.units
 }
 
-// lastGood returns the source's last value, or for a backfill the history row of its day or the newest before it. A value
-// older than Rules.LastGoodAgeMax does not count.
+// lastGood returns the source's last value, or for a backfill the history row of its day or the newest before it. A
+// value older than Rules.LastGoodAgeMax does not count.
 func (v *validator) lastGood(c *candidate) (good bidAsk, when time.Time, known bool) {
 	oldest := v.refresh.ObservedAt.Add(-v.rules.LastGoodAgeMax)
 	if !c.backfill {
@@ -114,8 +114,8 @@ func within(value, base Decimal, permille int64) bool {
 	return farHigh < limitHigh || farHigh == limitHigh && farLow <= limitLow
 }
 
-// consensus is the market at the time of a refresh: all fresh quotes, with those of the refresh in place of the ones that
-// they replace.
+// consensus is the market at the time of a refresh: all fresh quotes, with those of the refresh in place of the ones
+// that they replace.
 type consensus struct {
 	quotes []marketQuote
 	median bidAsk // of commercial quotes; a side is null when too few have it
@@ -175,8 +175,8 @@ func (b *consensusBuilder) add(q marketQuote) {
 	}
 }
 
-// freshAt returns the source quote that was published at an instant and known by then, nil when there was none: a backfill
-// must not be compared with what came later.
+// freshAt returns the source quote that was published at an instant and known by then, nil when there was none: a
+// backfill must not be compared with what came later.
 func (q *quote) freshAt(at time.Time) *SourceQuote {
 	published := q.published(at)
 	if published == nil || published.staleAt(at) || published.LastCheckedAt.After(at) {
@@ -307,8 +307,8 @@ func (o Observation) truncated() Observation {
 
 func truncateText(text string) string { return text[:min(len(text), sideTextMax)] }
 
-// expiry returns the stated expiry, else the end of the source's lifetime. It may have passed: then the quote is published
-// as stale.
+// expiry returns the stated expiry, else the end of the source's lifetime. It may have passed: then the quote is
+// published as stale.
 func (v *validator) expiry(c *candidate) time.Time {
 	if c.observation.ExpiresAt.IsZero() {
 		return v.refresh.ObservedAt.Add(v.source.Lifetime)

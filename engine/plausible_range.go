@@ -2,8 +2,8 @@ package engine
 
 import "cmp"
 
-// plausibleRange returns the range for an effective date, or for the day of the refresh when there is none: of the source's
-// own ranges the one that ends first on or after the date, completed by the default range.
+// plausibleRange returns the range for an effective date, or for the day of the refresh when there is none: of the
+// source's own ranges the one that ends first on or after the date, completed by the default range.
 func (v *validator) plausibleRange(effective Date) *PlausibleRange {
 	if len(v.source.PlausibleRanges) == 0 {
 		return &v.defaultRange

@@ -61,8 +61,8 @@ type Page[T any] struct {
 	Items      []T
 	Total      int // matches before paging
 	NextCursor int // NoNextCursor on the last page
-	// ChangesAt is the next expiry of a rate: the first instant at which the same query may have another answer although
-	// nothing was published. Zero when there is none.
+	// ChangesAt is the next expiry of a rate: the first instant at which the same query may have another answer
+	// although nothing was published. Zero when there is none.
 	ChangesAt time.Time
 	// Rendered is where the front end caches the encoded page. Always of one concrete type.
 	Rendered atomic.Value

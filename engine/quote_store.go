@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// quarantineMax bounds the quarantine of one currency: ten observations a day for a year. Older ones are dropped; the log
-// still has them.
+// quarantineMax bounds the quarantine of one currency: ten observations a day for a year. Older ones are dropped; the
+// log still has them.
 const quarantineMax = 4096
 
-// quoteStore holds the quotes, history and quarantine of one currency. A draft is a store with a base: it sees the base and
-// keeps its own changes apart, so that each refresh of a batch is checked against the ones before it although none of them
-// is durable yet.
+// quoteStore holds the quotes, history and quarantine of one currency. A draft is a store with a base: it sees the base
+// and keeps its own changes apart, so that each refresh of a batch is checked against the ones before it although none
+// of them is durable yet.
 type quoteStore struct {
 	base          *quoteStore
 	quotes        map[QuoteKey]*quote
@@ -39,7 +39,8 @@ type quote struct {
 	pending      []PendingConfirmation
 }
 
-// quarantineKey tells whether an observation is in quarantine already, so that a file which is read twice fills it once.
+// quarantineKey tells whether an observation is in quarantine already, so that a file which is read twice fills it
+// once.
 type quarantineKey struct {
 	source, institution string
 	channel             Channel
@@ -141,8 +142,8 @@ func (q *quote) pendingOf(sourceID string) (PendingConfirmation, bool) {
 	return PendingConfirmation{}, false
 }
 
-// published returns the source quote that is published at an instant, nil when there is none: of the current ones that with
-// the highest precedence; when all have expired, the one that expired last.
+// published returns the source quote that is published at an instant, nil when there is none: of the current ones that
+// with the highest precedence; when all have expired, the one that expired last.
 func (q *quote) published(now time.Time) *SourceQuote {
 	if q.preferred == nil || !q.preferred.staleAt(now) {
 		return q.preferred
@@ -178,7 +179,8 @@ func (q *SourceQuote) precedes(stale bool, other *SourceQuote, otherStale bool) 
 // staleAt is the only place where expiry is decided.
 func (q *SourceQuote) staleAt(now time.Time) bool { return !now.Before(q.ExpiresAt) }
 
-// precedence returns the precedence of a source; a smaller number takes precedence, and a manual rate before all others.
+// precedence returns the precedence of a source; a smaller number takes precedence, and a manual rate before all
+// others.
 func precedence(manual bool, priority int64) int64 {
 	if manual {
 		return -1

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// RankedView is a CurrencySnapshot at one instant: which rates are published, which of them are stale and how they rank.
-// It is immutable and holds from that instant until ChangesAt.
+// RankedView is a CurrencySnapshot at one instant: which rates are published, which of them are stale and how they
+// rank. It is immutable and holds from that instant until ChangesAt.
 type RankedView struct {
 	currency  string
 	snapshot  *CurrencySnapshot

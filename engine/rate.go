@@ -77,8 +77,8 @@ func (k QuoteKey) Compare(other QuoteKey) int {
 	return cmp.Or(cmp.Compare(k.Channel, other.Channel), cmp.Compare(k.Kind, other.Kind))
 }
 
-// HistoryEntry is one row of history: the last value of one quote on one Dominican day. Of several sources it has the one
-// with the highest precedence. ObservedAt and Precedence are not published.
+// HistoryEntry is one row of history: the last value of one quote on one Dominican day. Of several sources it has the
+// one with the highest precedence. ObservedAt and Precedence are not published.
 type HistoryEntry struct {
 	Date          Date
 	InstitutionID string

@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// The four years of real observations, errors included: nothing wrong is served at any moment, and at most one good value in a
-// thousand is held back (D2 of the reliability goals).
+// Of four years of real observations, errors included, nothing wrong is served, and at most one good value in a
+// thousand is refused.
 func TestI3_RealObservations(t *testing.T) {
 	refreshes := realRefreshes(t)
 	state := NewCurrencyState("USD", testCatalogue(), DefaultRules())
-	total, known, caught, held, goodHeld := 0, 0, 0, map[Reason]int{}, []string{}
+	total, known, caught, quarantined, goodHeld := 0, 0, 0, map[Reason]int{}, []string{}
 	low, high := decimalFrom("46"), decimalFrom("70")
 	for _, refresh := range refreshes {
 		decision, err := state.Decide(Observe{[]Refresh{refresh}}, refresh.ObservedAt)
@@ -28,7 +28,7 @@ func TestI3_RealObservations(t *testing.T) {
 			}
 		}
 		for _, refusal := range decision.Receipt.Refused {
-			held[refusal.Reason]++
+			quarantined[refusal.Reason]++
 			line := fmt.Sprintf("%s %s %s %s/%s: %s", refresh.ObservedAt.Format("2006-01-02"),
 				refresh.SourceID, refusal.Observation.InstitutionID, refusal.Observation.Buy, refusal.Observation.Sell, refusal.Detail)
 			if good(refusal.Observation) {
@@ -51,8 +51,8 @@ func TestI3_RealObservations(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d observations in %d refreshes; held: %v; %d of %d known errors caught; good ones held: %d",
-		total, len(refreshes), held, caught, known, len(goodHeld))
+	t.Logf("%d observations in %d refreshes; quarantined: %v; %d of %d known errors caught; good ones quarantined: %d",
+		total, len(refreshes), quarantined, caught, known, len(goodHeld))
 	for _, line := range goodHeld {
 		t.Log("good: " + line)
 	}
@@ -63,17 +63,17 @@ func TestI3_RealObservations(t *testing.T) {
 		t.Errorf("read %d observations, want 20575", total)
 	}
 	if len(goodHeld)*1000 > total {
-		t.Errorf("%d good observations of %d are held back, more than 0.1 %%", len(goodHeld), total)
+		t.Errorf("%d good observations of %d are quarantined back, more than 0.1 %%", len(goodHeld), total)
 	}
 	for _, reason := range []Reason{Zero, NoSide, OutOfBand} {
-		if held[reason] == 0 {
-			t.Errorf("no observation was held for %s; reasons were %v", reason, slices.Sorted(maps.Keys(held)))
+		if quarantined[reason] == 0 {
+			t.Errorf("no observation was quarantined for %s; reasons were %v", reason, slices.Sorted(maps.Keys(quarantined)))
 		}
 	}
 }
 
-// good is true for everything but the errors that the data is known to hold: zeros, empty rows, the lost decimal of 6.09 and
-// the Canadian dollar read as American, 39.6971.
+// good is false for the known errors in the data: zeros, empty rows, the lost decimal of 6.09 and the Canadian dollar
+// read as American, 39.6971.
 func good(o Observation) bool {
 	return !(o.Buy == "" && o.Sell == "") && !zeroText(o.Buy) && !zeroText(o.Sell) && o.Buy != "6.09" && o.Buy != "39.6971"
 }

@@ -11,15 +11,15 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawCommand is anything that may happen to a state, good and bad.
-func drawCommand(t *rapid.T, now time.Time, held []Quarantined) Command {
+// drawCommand draws any command, good or bad.
+func drawCommand(t *rapid.T, now time.Time, quarantined []Quarantined) Command {
 	institution := rapid.SampledFrom([]string{"bhd", "popular", "caribe", "vimenca", "romana", "bancamerica", "bcrd"})
 	source := rapid.SampledFrom([]string{"a", "infodolar", "manual", "past"})
 	switch kind := rapid.IntRange(0, 9).Draw(t, "command"); {
 	case kind == 0:
 		return Withdraw{QuoteKey{institution.Draw(t, "of"), Unspecified, Commercial}, source.Draw(t, "by"), "ana"}
-	case kind <= 2 && len(held) > 0:
-		one := rapid.SampledFrom(held).Draw(t, "held")
+	case kind <= 2 && len(quarantined) > 0:
+		one := rapid.SampledFrom(quarantined).Draw(t, "quarantined")
 		if kind == 1 && one.Reason != OutOfBand { // what an operator releases is served, bands or not (X12)
 			return Release{one.ID, "ana"}
 		}
@@ -51,8 +51,8 @@ func drawCommand(t *rapid.T, now time.Time, held []Quarantined) Command {
 	return Observe{refreshes}
 }
 
-// After any run: the events applied to a new state give the same state; so do a snapshot in the middle and the events after it;
-// deciding changes nothing; a batch decides as its refreshes do one by one; and what is served obeys the rules.
+// The events applied to a new state give the same state, and so do a snapshot and the events after it; deciding changes
+// nothing; a batch decides as its refreshes do one by one; and what is served obeys the rules.
 func TestReplayedStateIsLiveState(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		state := NewCurrencyState("USD", testCatalogue(), DefaultRules())
@@ -135,7 +135,7 @@ func servesOnlyGood(t *rapid.T, view *RankedView) {
 	}
 }
 
-// A state is the same whether the rows of its snapshot are sorted or not, and shares no row with the snapshot.
+// A state is the same whether saved rows are sorted or not, and shares no row with them.
 func TestRowsAreRestoredInAnyOrder(t *testing.T) {
 	f := newFixture(t)
 	for i, id := range []string{"bhd", "popular", "caribe", "vimenca", "banreservas"} {

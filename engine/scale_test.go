@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What a market answers is what one would find by looking at everything, sorting it and cutting it.
+// Pages are those of a plain implementation that filters and sorts everything.
 func TestF11_PagesAreThePlainOnes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var states []*CurrencyState
@@ -33,17 +33,17 @@ func TestF11_PagesAreThePlainOnes(t *testing.T) {
 			Channel:     rapid.SampledFrom([]Channel{"", "", Branch, Unspecified}).Draw(t, "channel"),
 			Kind:        rapid.SampledFrom([]Kind{"", "", Commercial, Reference}).Draw(t, "kind"),
 		}
-		cut := PageRequest{rapid.IntRange(1, 5).Draw(t, "limit"), rapid.IntRange(0, 12).Draw(t, "cursor")}
+		request := PageRequest{rapid.IntRange(1, 5).Draw(t, "limit"), rapid.IntRange(0, 12).Draw(t, "cursor")}
 		from := DateOf(noon).AddDays(rapid.IntRange(-3, 3).Draw(t, "from"))
-		history := HistoryQuery{filter, cut, from, from.AddDays(rapid.IntRange(0, 10).Draw(t, "days"))}
-		samePage(t, "rates", market.Rates(RatesQuery{filter, cut}), plainRates(snapshots, filter, now), cut, sameRate)
-		samePage(t, "history", market.History(history), plainHistory(snapshots, &history), cut, sameRow)
+		history := HistoryQuery{filter, request, from, from.AddDays(rapid.IntRange(0, 10).Draw(t, "days"))}
+		samePage(t, "rates", market.Rates(RatesQuery{filter, request}), plainRates(snapshots, filter, now), request, sameRate)
+		samePage(t, "history", market.History(history), plainHistory(snapshots, &history), request, sameRow)
 		sameInstitutions(t, market, snapshots, now)
 	})
 }
 
-func samePage[T any](t *rapid.T, what string, got *Page[T], all []T, cut PageRequest, equal func(a, b T) bool) {
-	want := pageOf(all, cut)
+func samePage[T any](t *rapid.T, what string, got *Page[T], all []T, request PageRequest, equal func(a, b T) bool) {
+	want := pageOf(all, request)
 	if got.Total != want.Total || got.NextCursor != want.NextCursor || !slices.EqualFunc(got.Items, want.Items, equal) {
 		t.Fatalf("%s: %d of %d, next %d, want %d of %d, next %d: %+v, want %+v",
 			what, len(got.Items), got.Total, got.NextCursor, len(want.Items), want.Total, want.NextCursor, got.Items, want.Items)
@@ -110,8 +110,7 @@ func sameRate(a, b *Rate) bool { return *a == *b }
 
 func sameRow(a, b HistoryEntry) bool { return a == b }
 
-// A page of the same size is cut with the same memory from ten times as many institutions and ten times as many currencies: what is
-// not on it is passed, never gathered.
+// The memory for a page does not depend on the number of institutions and currencies.
 func TestF11_APageOfTheSameSizeTakesTheSameMemory(t *testing.T) {
 	small, large := newSampleMarket(t, 45, 2), newSampleMarket(t, 450, 20)
 	for name, ask := range sampleQueries() {
@@ -122,7 +121,7 @@ func TestF11_APageOfTheSameSizeTakesTheSameMemory(t *testing.T) {
 	}
 }
 
-// sampleMarket is a market in which everybody has the same prices in every currency.
+// sampleMarket is a market in which all currencies have the same prices.
 type sampleMarket struct {
 	snapshots []*CurrencySnapshot
 	market    *MarketView
@@ -143,7 +142,7 @@ func newSampleMarket(t testing.TB, institutions, currencies int) *sampleMarket {
 	return one
 }
 
-// sampleQueries are questions with the same answer in every town.
+// sampleQueries are queries with the same answer in every sampleMarket.
 func sampleQueries() map[string]func(*sampleMarket) {
 	ten, day := PageRequest{10, 0}, DateOf(noon)
 	mine := Filter{Currency: "C00", Institution: "institution-0007"}
@@ -158,7 +157,7 @@ func sampleQueries() map[string]func(*sampleMarket) {
 	}
 }
 
-// allocatedBytes is what some work allocates, at the least of some rounds: the runtime allocates too.
+// allocatedBytes is the least that work allocates in several rounds: the runtime allocates too.
 func allocatedBytes(work func()) uint64 {
 	least := ^uint64(0)
 	for range 10 {
@@ -171,7 +170,7 @@ func allocatedBytes(work func()) uint64 {
 	return least
 }
 
-// largeFixture is a market of many institutions, as many sources, and a state that has taken a refresh of each in.
+// largeFixture is a state with quotes of many sources for many institutions.
 type largeFixture struct {
 	catalogue    *Catalogue
 	state        *CurrencyState
@@ -181,7 +180,7 @@ type largeFixture struct {
 	n            int
 }
 
-// newLargeFixture makes institutions of its own, so that there may be more of them than are known.
+// newLargeFixture makes its own institutions, because the catalogue has too few.
 func newLargeFixture(institutions, sources int) *largeFixture {
 	c := &largeFixture{sources: sources, now: noon}
 	known := &Catalogue{
@@ -199,7 +198,7 @@ func newLargeFixture(institutions, sources int) *largeFixture {
 	return c
 }
 
-// refreshes is one of every source, each with a quote of every institution, a minute after the last.
+// refreshes returns one of every source, each with a quote of every institution, a minute after the last.
 func (c *largeFixture) refreshes() []Refresh {
 	c.n++
 	c.now = c.now.Add(time.Minute)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Service answers the data operations of /v1 from memory. Pages are shared: callers must not change them. Every error is an
-// *Error. All methods are safe for concurrent use.
+// Service answers the data operations of /v1 from memory. Pages are shared: callers must not change them. Every error
+// is an *Error. All methods are safe for concurrent use.
 type Service interface {
 	Currencies() (*Page[CurrencyItem], error)
 	Institutions(InstitutionsQuery) (*Page[InstitutionItem], error)

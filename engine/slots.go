@@ -47,8 +47,8 @@ func (s *quoteStore) setAnsweredSlot(slot AnsweredSlot) {
 }
 
 // CompletedSlots returns for each source the newest slot that all its currencies have answered; a source without one is
-// missing. A slot that a crash interrupted between two currencies is not completed: it is done again, which changes nothing
-// in the currencies that have answered it.
+// missing. A slot that a crash interrupted between two currencies is not completed: it is done again, which changes
+// nothing in the currencies that have answered it.
 func CompletedSlots(snapshots []*CurrencySnapshot) map[string]time.Time {
 	progress := map[string]*slotProgress{}
 	for _, snapshot := range snapshots {

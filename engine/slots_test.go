@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// observeSlot is a source's answer for a slot, observed now.
+// observeSlot is an answer of a source for a slot, observed now.
 func (f *fixture) observeSlot(source string, slot time.Time, observations ...Observation) Receipt {
 	f.t.Helper()
 	return f.apply(Observe{[]Refresh{{SourceID: source, ObservedAt: f.now, Slot: slot, Observations: observations, Complete: true}}})
@@ -38,9 +38,9 @@ func TestX16_ASlotIsHeardOnce(t *testing.T) {
 	}
 }
 
-// What says nothing new is kept all the same: or the slot would be done again after a crash.
+// A slot without changes is written too, or it would be done again after a crash.
 func TestX16_ASlotWithoutNewsIsRemembered(t *testing.T) {
-	for name, observations := range map[string][]Observation{"what is known": {usd("bhd", "57", "60")}, "nothing": nil, "what is held already": {usd("bhd", "0", "60")}} {
+	for name, observations := range map[string][]Observation{"what is known": {usd("bhd", "57", "60")}, "nothing": nil, "what is quarantined already": {usd("bhd", "0", "60")}} {
 		f := newFixture(t)
 		f.observe("a", usd("bhd", "57", "60"))
 		f.observe("a", usd("bhd", "0", "60"))
@@ -97,7 +97,7 @@ func TestX11_ASlotOfTheFutureIsNotRemembered(t *testing.T) {
 	}
 }
 
-// A devaluation is believed when the next answer repeats it: the same slot heard twice is one answer, however much later.
+// A devaluation is accepted when the next answer repeats it; the same slot twice is one answer, however much later.
 func TestX5_TheSameSlotIsNotTheNextAnswer(t *testing.T) {
 	f := newFixture(t)
 	slot := f.now
@@ -116,7 +116,7 @@ func TestX5_TheSameSlotIsNotTheNextAnswer(t *testing.T) {
 	if receipt := f.observeSlot("a", f.now, usd("mocana", "56", "")); receipt.Accepted != 1 || f.rate("mocana").Buy.String() != "56" {
 		t.Errorf("the next slot: %+v", receipt)
 	}
-	// The control: without slots the second reading would have been believed.
+	// The control: without slots the second reading is accepted.
 	control := newFixture(t)
 	control.accept("b", usd("duarte", "57", "59"))
 	control.accept("a", usd("mocana", "60", ""))
@@ -143,7 +143,7 @@ func TestX16_DoneIsWhatEveryCurrencyHeard(t *testing.T) {
 			t.Errorf("%v, want %v", got, want)
 		}
 	}
-	// Two of three have heard: the slot is not done, whatever it counts.
+	// Two of three currencies have answered.
 	two := []*CurrencySnapshot{snapshot("USD", AnsweredSlot{"three", second, 3}), snapshot("EUR", AnsweredSlot{"three", second, 3}), snapshot("CHF", AnsweredSlot{"three", first, 3})}
 	if got := CompletedSlots(two)["three"]; !got.Equal(first) {
 		t.Errorf("two of three have heard: done is %v, want %v", got, first)

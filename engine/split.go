@@ -10,8 +10,8 @@ type CurrencyRefresh struct {
 }
 
 // SplitByCurrency groups the observations of refreshes by currency, in their order, and refuses those that belong to no
-// state: of unknown institutions and currencies, or with malformed fields. It calls yield, which may be nil, between small
-// pieces of the work.
+// state: of unknown institutions and currencies, or with malformed fields. It calls yield, which may be nil, between
+// small pieces of the work.
 func SplitByCurrency(catalogue *Catalogue, refreshes []Refresh, yield func()) (map[string][]CurrencyRefresh, []Refusal) {
 	all := map[string][]CurrencyRefresh{}
 	var refused []Refusal

@@ -203,8 +203,8 @@ func (v *validator) inFuture(c *candidate) (Reason, string) {
 	return "", ""
 }
 
-// outdated refuses yesterday's file: the source gave a later date before, and that date has come. A date that is still ahead
-// may be taken back.
+// outdated refuses yesterday's file: the source gave a later date before, and that date has come. A date that is still
+// ahead may be taken back.
 func (v *validator) outdated(c *candidate) (Reason, string) {
 	date, today := c.observation.EffectiveDate, DateOf(v.refresh.ObservedAt)
 	if c.last == nil || c.backfill || date.IsZero() || date >= c.last.EffectiveDate || c.last.EffectiveDate > today {
@@ -213,8 +213,8 @@ func (v *validator) outdated(c *candidate) (Reason, string) {
 	return Outdated, fmt.Sprintf("effective on %s, but the source has named %s already", date, c.last.EffectiveDate)
 }
 
-// futureInstant returns the later of the refresh's time and slot when it is in the future, else zero. Such a slot must not
-// be recorded: the source would be refused until it comes.
+// futureInstant returns the later of the refresh's time and slot when it is in the future, else zero. Such a slot must
+// not be recorded: the source would be refused until it comes.
 func (v *validator) futureInstant() time.Time {
 	at := v.refresh.ObservedAt
 	if v.refresh.Slot.After(at) {

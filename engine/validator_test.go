@@ -31,8 +31,8 @@ func TestX15_YesterdaysFile(t *testing.T) {
 		return o
 	}
 	for name, c := range map[string]struct {
-		last, next Observation
-		held       bool
+		last, next  Observation
+		quarantined bool
 	}{
 		"yesterday's":           {dated("57", today), dated("57.5", today-1), true},
 		"of the same day":       {dated("57", today), dated("57.5", today), false},
@@ -45,7 +45,7 @@ func TestX15_YesterdaysFile(t *testing.T) {
 			f := newFixture(t)
 			f.accept("a", c.last)
 			f.advance(time.Hour)
-			if !c.held {
+			if !c.quarantined {
 				f.accept("a", c.next)
 				return
 			}
@@ -59,7 +59,7 @@ func TestX15_YesterdaysFile(t *testing.T) {
 	}
 }
 
-// What is older than the source's last word is a backfill, which is allowed to be dated before it.
+// A backfill may be dated before what the source gave last.
 func TestX15_ABackfillIsNotOutdated(t *testing.T) {
 	f := newFixture(t)
 	o := usd("bhd", "57", "60")
@@ -138,9 +138,9 @@ func TestX17_JumpsBySourceAndDate(t *testing.T) {
 }
 
 func TestX17_TheOrderOfBoundsDoesNotMatter(t *testing.T) {
-	bounds := testCatalogue().Source("past").PlausibleRanges
-	for shift := range bounds {
-		rotated := append(append([]PlausibleRange{}, bounds[shift:]...), bounds[:shift]...)
+	ranges := testCatalogue().Source("past").PlausibleRanges
+	for shift := range ranges {
+		rotated := append(append([]PlausibleRange{}, ranges[shift:]...), ranges[:shift]...)
 		j := &validator{currency: "USD", source: Source{PlausibleRanges: rotated}, defaultRange: PlausibleRange{JumpPermille: 50}}
 		for date, want := range map[string]int64{"1999-12-31": 50, "2000-01-01": 300, "2003-12-31": 300, "2004-01-01": 100} {
 			if got := j.plausibleRange(dayOf(date)); got.JumpPermille != want {
@@ -150,7 +150,7 @@ func TestX17_TheOrderOfBoundsDoesNotMatter(t *testing.T) {
 	}
 }
 
-// A dated source that is frozen is checked, and has expired all the same.
+// A dated quote of a source that no longer changes is checked, and still expires.
 func TestT1_WhatHasExpiredBeforeItWasSeenIsStale(t *testing.T) {
 	f := newFixture(t)
 	frozen := usd("bhd", "57", "60")
@@ -171,7 +171,7 @@ func TestT1_WhatHasExpiredBeforeItWasSeenIsStale(t *testing.T) {
 	}
 }
 
-// What is stale when it comes is no measure for others.
+// Quotes that are stale on arrival do not count for the median.
 func TestT3_StaleQuotesMakeNoMedian(t *testing.T) {
 	for _, stale := range []bool{false, true} {
 		f := newFixture(t)
@@ -182,13 +182,13 @@ func TestT3_StaleQuotesMakeNoMedian(t *testing.T) {
 			}
 		}
 		receipt := f.observe("list", append(banks, usd("abonap", "47", "48"))...)
-		if held := len(receipt.Refused) == 1 && receipt.Refused[0].Reason == OffMarket; held == stale {
+		if quarantined := len(receipt.Refused) == 1 && receipt.Refused[0].Reason == OffMarket; quarantined == stale {
 			t.Errorf("stale %v: %+v", stale, receipt)
 		}
 	}
 }
 
-// The document says where a refusal came from; it makes no other one of it.
+// The same observation from another document is quarantined once.
 func TestX10_TheDocumentIsNoPartOfWhatIsHeld(t *testing.T) {
 	f := newFixture(t)
 	for _, document := range []string{"5e1f", "b00c", strings.Repeat("a", 100)} {
@@ -196,9 +196,9 @@ func TestX10_TheDocumentIsNoPartOfWhatIsHeld(t *testing.T) {
 		o.Document = document
 		f.refuse(Zero, "a", o)
 	}
-	held := f.state.Snapshot().Quarantine()
-	if len(held) != 1 || held[0].Observation.Document != "5e1f" {
-		t.Errorf("quarantine holds %+v", held)
+	quarantined := f.state.Snapshot().Quarantine()
+	if len(quarantined) != 1 || quarantined[0].Observation.Document != "5e1f" {
+		t.Errorf("quarantine holds %+v", quarantined)
 	}
 	long := usd("caribe", "0", "60")
 	long.Document = strings.Repeat("a", 100)
@@ -208,7 +208,8 @@ func TestX10_TheDocumentIsNoPartOfWhatIsHeld(t *testing.T) {
 	}
 }
 
-// The central bank gave one value for both sides in the years of the fixed rate; since then two that are equal are an error.
+// The central bank published one value for both sides in the years of the fixed rate; since then equal sides are an
+// error.
 func TestX14_ReferencesMayHaveSidesThatDiffer(t *testing.T) {
 	f := newFixture(t)
 	f.state = NewCurrencyState("USD", DefaultCatalogue().WithSources(Source{ID: "official", Priority: 100, Lifetime: LifetimeDefault, PlausibleRanges: []PlausibleRange{
@@ -227,7 +228,7 @@ func TestX14_ReferencesMayHaveSidesThatDiffer(t *testing.T) {
 	f.accept("official", dated("12.5", "12.5", "1995-03-01"))
 }
 
-// A page that shows one side in the place of the other, and nothing in its own, has no crossed sides to be known by.
+// A page that shows only one side, in the place of the other, has no crossed sides.
 func TestX18_ALoneSideInTheOthersPlace(t *testing.T) {
 	f := newFixture(t)
 	f.accept("bdi-site", usd("bdi", "57.00", "59.00"))

@@ -21,7 +21,7 @@ func (y *yielder) step(count int) {
 	}
 }
 
-// SetYield has yield called between pieces of long work, each of a few hundred small steps at most, inside Decide, Apply,
-// Snapshot and View. Nil turns it off. Inside yield the methods of the state must not be called; what they have returned
-// before may be read.
+// SetYield has yield called between pieces of long work, each of a few hundred small steps at most, inside Decide,
+// Apply, Snapshot and View. Nil turns it off. Inside yield the methods of the state must not be called; what they have
+// returned before may be read.
 func (c *CurrencyState) SetYield(yield func()) { c.store.yielder.yield = yield }

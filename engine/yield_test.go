@@ -10,36 +10,35 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever happens to a state, it comes out the same with a pause after every step; and what it has handed out before stays as it
-// was in every pause.
+// The result does not depend on yields, and what was returned before does not change in a yield.
 func TestF12_PiecesMakeTheSameWhole(t *testing.T) {
 	pauses := 0
 	rapid.Check(t, func(t *rapid.T) {
-		whole, cut := NewCurrencyState("USD", testCatalogue(), DefaultRules()), NewCurrencyState("USD", testCatalogue(), DefaultRules())
-		cut.store.yielder.every = 1
+		whole, yielding := NewCurrencyState("USD", testCatalogue(), DefaultRules()), NewCurrencyState("USD", testCatalogue(), DefaultRules())
+		yielding.store.yielder.every = 1
 		var view *RankedView
 		now := noon
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(-5, 40).Draw(t, "hours")) * time.Hour)
 			command := drawCommand(t, now, whole.Snapshot().Quarantine())
-			snapshot := cut.Snapshot()
+			snapshot := yielding.Snapshot()
 			before := snapshot.Saved()
-			cut.SetYield(func() {
+			yielding.SetYield(func() {
 				if pauses++; pauses%8 == 0 && !reflect.DeepEqual(snapshot.Saved(), before) {
 					t.Fatal("what was handed out has changed in a pause")
 				}
 			})
 			wanted, wantedErr := whole.Decide(command, now)
-			decision, err := cut.Decide(command, now)
+			decision, err := yielding.Decide(command, now)
 			if !reflect.DeepEqual(decision, wanted) || !reflect.DeepEqual(err, wantedErr) {
 				t.Fatalf("decided in pieces: %+v, %v, as a whole: %+v, %v", decision, err, wanted, wantedErr)
 			}
 			replay(whole, wanted.Events)
-			replay(cut, decision.Events)
-			view = cut.View(view, now)
+			replay(yielding, decision.Events)
+			view = yielding.View(view, now)
 			sameView(t, view, whole.Snapshot().View(nil, now))
-			cut.SetYield(nil)
-			same(t, "in pieces", whole, cut)
+			yielding.SetYield(nil)
+			same(t, "in pieces", whole, yielding)
 		}
 	})
 	if pauses == 0 {
@@ -47,7 +46,7 @@ func TestF12_PiecesMakeTheSameWhole(t *testing.T) {
 	}
 }
 
-// A view made of any older one, of an earlier snapshot or a later time, is the one that is made of nothing.
+// A view derived from any older view is the one that is derived from none.
 func TestT1_ViewAfterIsTheView(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		state := NewCurrencyState("USD", testCatalogue(), DefaultRules())
@@ -84,11 +83,10 @@ func sameView(t *rapid.T, got, want *RankedView) {
 	}
 }
 
-// allocsPerYieldMax is what a piece may allocate: what is said of stepsPerYield observations, and the lists of a whole refresh.
+// allocsPerYieldMax bounds the allocations between two yields, including the lists of a whole refresh.
 const allocsPerYieldMax = 4 * stepsPerYield
 
-// However large a refresh is, and however much is known already, a piece is small: between two pauses few steps are counted, and
-// few objects made, which nobody has to count.
+// Between two yields there are few steps and few allocations, however large a refresh and the state are.
 func TestF12_PiecesAreSmall(t *testing.T) {
 	for _, institutions := range []int{45, 450} {
 		pieces, worst := measureYields(institutions, stepsPerYield)
@@ -102,7 +100,8 @@ func TestF12_PiecesAreSmall(t *testing.T) {
 	}
 }
 
-// measureYields has a refresh of 36 sources decided, applied and published, and counts the pieces and the objects made in them.
+// measureYields decides, applies and publishes a refresh of 36 sources, and returns the number of yields and the most
+// allocations between two of them.
 func measureYields(institutions, piece int) (pieces int, worst uint64) {
 	c := newLargeFixture(institutions, 36)
 	c.state.store.yielder.every = piece
@@ -114,16 +113,16 @@ func measureYields(institutions, piece int) (pieces int, worst uint64) {
 		func() { c.state.View(nil, c.now) },
 	} {
 		before := allocatedObjects()
-		cut := func() {
+		measure := func() {
 			now := allocatedObjects()
 			worst = max(worst, now-before)
 			before = now
 			pieces++
 		}
-		c.state.SetYield(cut)
+		c.state.SetYield(measure)
 		work()
 		c.state.SetYield(nil)
-		cut()
+		measure()
 	}
 	return pieces, worst
 }

@@ -41,8 +41,8 @@ type Record struct {
 	Quota       Quota       // zero fields = the node's default
 }
 
-// Account is the state of one account. Only its owner may call its methods. Danger: what is left of its leases is neither
-// in an event nor in State; to drop an Account without Return or Evict forfeits it.
+// Account is the state of one account. Only its owner may call its methods. Danger: what is left of its leases is
+// neither in an event nor in State; to drop an Account without Return or Evict forfeits it.
 type Account struct {
 	record     Record       // without keys
 	keys       []accountKey // oldest first
@@ -268,8 +268,8 @@ func (a *Account) Key(digest Digest) (KeyRecord, bool) {
 	return KeyRecord{}, false
 }
 
-// CreateKey decides to add a key. Keys that are being written count towards the limit. The outcome must be reported by Apply
-// or AbortKey.
+// CreateKey decides to add a key. Keys that are being written count towards the limit. The outcome must be reported by
+// Apply or AbortKey.
 func (a *Account) CreateKey(key KeyRecord) (Event, error) {
 	active := a.keysPending
 	for i := range a.keys {

@@ -12,7 +12,7 @@ import (
 
 func digestOf(text string) Digest { return SecretOf(text).Digest() }
 
-// create adds a key that is durable at once.
+// create adds a durable key.
 func create(t *testing.T, account *Account, id string) {
 	t.Helper()
 	event, err := account.CreateKey(KeyRecord{ID: id, Digest: digestOf(id), CreatedAt: noon})
@@ -51,7 +51,7 @@ func TestK5_TwoActiveKeys(t *testing.T) {
 	}
 }
 
-// Of fifty side by side two are created, as long as the others are on their way; one that is lost makes room.
+// Of fifty concurrent keys two are created; an aborted one makes room.
 func TestK5_ParallelCreations(t *testing.T) {
 	account := New(1)
 	var events []Event
@@ -85,14 +85,14 @@ func TestK5_RevokedKeysLeaveTheListAndStayRefused(t *testing.T) {
 		t.Errorf("%d keys, from %s", len(record.Keys), record.Keys[0].ID)
 	}
 	for i := range 3 * keysMax {
-		verdict, needsLease := account.Admit(digestOf(fmt.Sprint(i)), ClockReading{Wall: noon}, defaultPolicy)
-		if needsLease || verdict.Admitted || verdict.DenyCode != engine.CodeInvalidKey && verdict.DenyCode != engine.CodeRevokedKey {
-			t.Errorf("key %d: %+v", i, verdict)
+		result, needsLease := account.Admit(digestOf(fmt.Sprint(i)), ClockReading{Wall: noon}, defaultPolicy)
+		if needsLease || result.Admitted || result.DenyCode != engine.CodeInvalidKey && result.DenyCode != engine.CodeRevokedKey {
+			t.Errorf("key %d: %+v", i, result)
 		}
 	}
 }
 
-// A log that holds more active keys than the rule allows is applied as it stands.
+// A log with more active keys than allowed is applied as it is.
 func TestAccountForgetsNoActiveKey(t *testing.T) {
 	account := New(1)
 	for i := range 2 * keysMax {
@@ -109,9 +109,9 @@ func TestK6_WhyAKeyIsRefused(t *testing.T) {
 	revoke(t, o.account, "other")
 	check := func(digest Digest, want engine.Code) {
 		t.Helper()
-		verdict, needsLease := o.account.Admit(digest, o.now, o.terms)
-		if want == "" && (verdict.DenyCode != "" || !needsLease) || want != "" && (verdict.DenyCode != want || verdict.Admitted) {
-			t.Errorf("%+v, want %q", verdict, want)
+		result, needsLease := o.account.Admit(digest, o.now, o.policy)
+		if want == "" && (result.DenyCode != "" || !needsLease) || want != "" && (result.DenyCode != want || result.Admitted) {
+			t.Errorf("%+v, want %q", result, want)
 		}
 	}
 	check(testKey, "")
@@ -135,9 +135,9 @@ func TestKeysShareOneQuota(t *testing.T) {
 	create(t, o.account, "other")
 	o.admit(30)
 	for range 30 {
-		if v, needsLease := o.account.Admit(digestOf("other"), o.now, o.terms); needsLease {
+		if v, needsLease := o.account.Admit(digestOf("other"), o.now, o.policy); needsLease {
 			o.lease(1)
-			_, _ = o.account.Admit(digestOf("other"), o.now, o.terms)
+			_, _ = o.account.Admit(digestOf("other"), o.now, o.policy)
 		} else if !v.Admitted {
 			t.Fatalf("%+v", v)
 		}
@@ -145,7 +145,7 @@ func TestKeysShareOneQuota(t *testing.T) {
 	o.refuse(engine.CodeRateLimited, time.Minute)
 }
 
-// LastUsed is exact while the process lives and after a clean stop; after a crash it is as old as the last lease.
+// LastUsed is exact until a crash, and then as old as the last lease.
 func TestK1_LastUsed(t *testing.T) {
 	o := newTestAccount(t, noon)
 	lastUsed := func(account *Account) time.Time { return account.Record().Keys[0].LastUsed }
@@ -176,13 +176,13 @@ func TestK1_LastUsed(t *testing.T) {
 func TestAccountRecordIsACopy(t *testing.T) {
 	o := newTestAccount(t, noon)
 	before := o.account.Record()
-	held := o.account.Record()
+	copied := o.account.Record()
 	o.admit(5)
 	revoke(t, o.account, "k1")
-	if !reflect.DeepEqual(before, held) {
-		t.Errorf("a record changed: %+v", held)
+	if !reflect.DeepEqual(before, copied) {
+		t.Errorf("a record changed: %+v", copied)
 	}
-	held.Keys[0].ID = "changed"
+	copied.Keys[0].ID = "changed"
 	if o.account.Record().Keys[0].ID != "k1" {
 		t.Error("a caller changed the account")
 	}
@@ -198,7 +198,7 @@ func TestReturnSaysNothingTwice(t *testing.T) {
 	if event.Unspent != LeaseSizeDefault-5 || event.RecentAdmitted != 5 || event.Day != engine.DateOf(noon) {
 		t.Errorf("%+v", event)
 	}
-	if _, needsLease := o.account.Admit(testKey, o.now, o.terms); !needsLease {
+	if _, needsLease := o.account.Admit(testKey, o.now, o.policy); !needsLease {
 		t.Error("what was given back is spent")
 	}
 	o.account.Apply(event)
@@ -213,10 +213,10 @@ func TestReturnSaysNothingTwice(t *testing.T) {
 	}
 }
 
-// The marks of leases stay few, whatever the size of a lease.
+// The number of lease states is bounded for every lease size.
 func TestL2_MarksAreBounded(t *testing.T) {
 	o := newTestAccount(t, noon)
-	o.terms = QuotaPolicy{Quota{1 << 30, 60}, 1}
+	o.policy = QuotaPolicy{Quota{1 << 30, 60}, 1}
 	most := 0
 	for range 1000 {
 		o.admit(1)
@@ -231,7 +231,7 @@ func TestL2_MarksAreBounded(t *testing.T) {
 	}
 }
 
-// F9: a million accounts that were active today, each with its e-mail, a key and today's count.
+// The memory of a million accounts that were active today, each with an e-mail address, a key and a day.
 func TestF9_MemoryOfAnAccount(t *testing.T) {
 	count := sweep(10_000, 1_000_000)
 	var before, after runtime.MemStats
@@ -246,7 +246,7 @@ func TestF9_MemoryOfAnAccount(t *testing.T) {
 		account.Apply(&KeyCreated{id, KeyRecord{
 			ID: fmt.Sprintf("key-%08d", i), Name: fmt.Sprintf("server %d", i), Hint: fmt.Sprintf("%04d", i%10_000), Digest: testKey, CreatedAt: noon,
 		}})
-		o := &testAccount{t: t, account: account, now: ClockReading{Wall: noon}, terms: defaultPolicy}
+		o := &testAccount{t: t, account: account, now: ClockReading{Wall: noon}, policy: defaultPolicy}
 		for range 1 + i%20 {
 			o.ask()
 		}
@@ -269,11 +269,11 @@ func TestF9_MemoryOfAnAccount(t *testing.T) {
 
 func TestWarmAdmissionAllocatesNothing(t *testing.T) {
 	o := newTestAccount(t, noon)
-	o.terms.DefaultQuota.Day = 1 << 40
+	o.policy.DefaultQuota.Day = 1 << 40
 	o.account.Apply(&Leased{Account: 1, Day: engine.DateOf(noon), Count: 1 << 40})
 	step := func() {
 		o.now.Steady += time.Second
-		if v, needsLease := o.account.Admit(testKey, o.now, o.terms); needsLease || !v.Admitted {
+		if v, needsLease := o.account.Admit(testKey, o.now, o.policy); needsLease || !v.Admitted {
 			t.Fatalf("%+v", v)
 		}
 	}

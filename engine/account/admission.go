@@ -20,7 +20,8 @@ func (a *Account) quota(policy QuotaPolicy) Quota {
 }
 
 // Admit admits one request with a key, or refuses it. When it needs a lease it decides nothing: call it again after the
-// lease is durable, with the time that it is then. An admitted request is charged at once; Refund takes the charge back.
+// lease is durable, with the time that it is then. An admitted request is charged at once; Refund takes the charge
+// back.
 func (a *Account) Admit(digest Digest, now ClockReading, policy QuotaPolicy) (result QuotaResult, needsLease bool) {
 	key, denied := a.authenticate(digest)
 	if denied != "" {
@@ -59,8 +60,8 @@ func (a *Account) authenticate(digest Digest) (*accountKey, engine.Code) {
 	}
 }
 
-// today returns the day that a request counts for, no date outside the calendar. It never goes back: when the clock was set
-// back, it is the latest day of which something was leased, so that no step of the clock opens a day twice.
+// today returns the day that a request counts for, no date outside the calendar. It never goes back: when the clock was
+// set back, it is the latest day of which something was leased, so that no step of the clock opens a day twice.
 func (a *Account) today(now ClockReading) engine.Date {
 	if day := now.today(); day != 0 {
 		return max(day, a.days.newest())
@@ -74,8 +75,8 @@ func (a *Account) WithDay(now ClockReading) ClockReading {
 	return now
 }
 
-// Usage returns both windows without charging a request; Admitted says whether one more fits. In a cluster it counts what
-// other nodes have leased as used, as far as their leases have arrived here.
+// Usage returns both windows without charging a request; Admitted says whether one more fits. In a cluster it counts
+// what other nodes have leased as used, as far as their leases have arrived here.
 func (a *Account) Usage(now ClockReading, policy QuotaPolicy) QuotaResult {
 	a.minute.expire(now)
 	limits, today := a.quota(policy), a.today(now)

@@ -12,8 +12,8 @@ const (
 	AnonymousRowsDefault = 1 << 16
 )
 
-// AnonymousTable counts requests without a key by client address, in memory only. Its size is fixed: an address may have any
-// row of one set, and a new address takes the row of the set that was not used for the longest time.
+// AnonymousTable counts requests without a key by client address, in memory only. Its size is fixed: an address may
+// have any row of one set, and a new address takes the row of the set that was not used for the longest time.
 type AnonymousTable struct {
 	rows []anonymousClient
 	hash func(key uint64) uint64
@@ -28,8 +28,8 @@ type anonymousClient struct {
 	minute minuteWindow
 }
 
-// NewAnonymousTable returns a table for about so many addresses. hash must be seeded randomly, so that clients can't choose
-// addresses of one set.
+// NewAnonymousTable returns a table for about so many addresses. hash must be seeded randomly, so that clients can't
+// choose addresses of one set.
 func NewAnonymousTable(rows int, hash func(uint64) uint64) *AnonymousTable {
 	sets := max(1, (rows+rowsPerSet-1)/rowsPerSet)
 	return &AnonymousTable{rows: make([]anonymousClient, sets*rowsPerSet), hash: hash}

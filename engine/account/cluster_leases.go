@@ -7,15 +7,15 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Leases in a cluster. A node spends only what it has leased itself, for LeaseSpan after NextLease by both of its clocks,
-// and only while all that it and the other nodes may have admitted in the last 60 seconds is below the limit. It knows of
-// the others from the log: the last lease or return of a node says how much that node had admitted in the minute before,
-// and how much it could spend from then on.
+// Leases in a cluster. A node spends only what it has leased itself, for LeaseSpan after NextLease by both of its
+// clocks, and only while all that it and the other nodes may have admitted in the last 60 seconds is below the limit.
+// It knows of the others from the log: the last lease or return of a node says how much that node had admitted in the
+// minute before, and how much it could spend from then on.
 //
-// This is why no 60 seconds ever have more requests than the limit: of the leases of which something was spent in them, take
-// the last in the log. Its node had applied all leases before it. So for its last request in that minute it counted, beside
-// its own requests, everything that other nodes can have admitted. A lease that was decided without the event before it in
-// the log is void (AbortLease), so that no more of a day is leased than its quota.
+// This is why no 60 seconds ever have more requests than the limit: of the leases of which something was spent in them,
+// take the last in the log. Its node had applied all leases before it. So for its last request in that minute it
+// counted, beside its own requests, everything that other nodes can have admitted. A lease that was decided without the
+// event before it in the log is void (AbortLease), so that no more of a day is leased than its quota.
 const (
 	// LeaseSpan is how long a node of a cluster may spend a lease.
 	LeaseSpan = time.Minute
@@ -44,8 +44,8 @@ func (s *LeaseState) admittedMax(now time.Duration) int {
 // SetNode says which node of a cluster this is. It must follow Resume or Reload.
 func (a *Account) SetNode(node engine.NodeID) { a.node = node }
 
-// setNodeLease replaces the lease state of a node. An empty one is removed, so that the state depends only on the log. What
-// was leased before the cluster was formed can't be spent any more: the first lease in the cluster included it.
+// setNodeLease replaces the lease state of a node. An empty one is removed, so that the state depends only on the log.
+// What was leased before the cluster was formed can't be spent any more: the first lease in the cluster included it.
 func (a *Account) setNodeLease(lease LeaseState) {
 	a.leases = nil
 	i, known := slices.BinarySearchFunc(a.nodeLeases, lease.Node, func(s LeaseState, node engine.NodeID) int { return int(s.Node) - int(node) })
@@ -142,9 +142,9 @@ func (a *Account) leftBy(now, later time.Duration) int {
 	return sum
 }
 
-// ApplyRemote changes the account by a durable event of another process: another node, or this one before a restart. now is
-// when it arrived. Decisions that are being written here were made without it: their owner aborts them (AbortLease,
-// AbortKey, AbortReturn) and decides again. A replay calls Apply for all events, and then Resume.
+// ApplyRemote changes the account by a durable event of another process: another node, or this one before a restart.
+// now is when it arrived. Decisions that are being written here were made without it: their owner aborts them
+// (AbortLease, AbortKey, AbortReturn) and decides again. A replay calls Apply for all events, and then Resume.
 func (a *Account) ApplyRemote(event Event, now ClockReading) {
 	switch e := event.(type) {
 	case *KeyCreated:

@@ -8,7 +8,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// clusterDay is a cluster that lives without faults for a while.
+// clusterDay is a cluster without faults.
 type clusterDay struct {
 	*quotaModel
 	asked  int
@@ -17,11 +17,12 @@ type clusterDay struct {
 
 func newClusterDay() *clusterDay {
 	w := newQuotaModel(func(int) int { return 0 }, false, quotaBug{})
-	w.terms = defaultPolicy
+	w.policy = defaultPolicy
 	return &clusterDay{quotaModel: w, before: len(w.log)}
 }
 
-// pass lets time go by in steps of a tenth of a second, which is how long a lease takes until all know of it. ask says who asks in a step.
+// pass lets time pass in steps of a tenth of a second, which is how long a lease takes to reach all nodes. ask returns
+// the nodes that have a request in a step.
 func (d *clusterDay) pass(t *testing.T, span time.Duration, ask func(step int) []int) {
 	t.Helper()
 	for step := range int(span / (100 * time.Millisecond)) {
@@ -44,7 +45,7 @@ func (d *clusterDay) pass(t *testing.T, span time.Duration, ask func(step int) [
 	}
 }
 
-// The quota of an account is not lost between nodes: whoever asks one node alone gets all of it, who asks more of them most.
+// An account that uses one node gets its whole quota; one that uses several gets most of it.
 func TestL2_AClusterAdmitsWhatItMay(t *testing.T) {
 	const minutes = 10
 	random := rand.New(rand.NewPCG(9, 0))
@@ -80,7 +81,7 @@ func TestL2_AClusterAdmitsWhatItMay(t *testing.T) {
 	}
 }
 
-// Whoever goes on asking gets the whole day's quota, on however many nodes he asks.
+// A caller with enough requests gets the whole day's quota, on any number of nodes.
 func TestL1_AClusterAdmitsTheWholeDay(t *testing.T) {
 	random := rand.New(rand.NewPCG(10, 0))
 	for name, ask := range map[string]func(step int) []int{
@@ -94,8 +95,8 @@ func TestL1_AClusterAdmitsTheWholeDay(t *testing.T) {
 			if d.admitted != DayLimitDefault {
 				t.Errorf("%d admitted", d.admitted)
 			}
-			if verdict, _ := d.nodes[2].account.Admit(testKey, d.nodes[2].now(), d.terms); verdict.DenyCode != engine.CodeQuotaExceeded {
-				t.Errorf("another node says %+v", verdict)
+			if result, _ := d.nodes[2].account.Admit(testKey, d.nodes[2].now(), d.policy); result.DenyCode != engine.CodeQuotaExceeded {
+				t.Errorf("another node says %+v", result)
 			}
 		})
 	}

@@ -22,8 +22,8 @@ func later(now ClockReading, span time.Duration) ClockReading {
 	return now
 }
 
-// The minute's window is what one finds by looking at each later moment: Remaining never says more than the node can know to be left, and
-// rises at Reset, not before.
+// The minute window agrees with a look at each later moment: Remaining is never more than what the node can know to be
+// left, and rises at Reset, not before.
 func TestL3_L5_SharedMinuteIsThePlainOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := ClockReading{Wall: noon, Steady: time.Hour}
@@ -61,7 +61,7 @@ func TestL3_L5_SharedMinuteIsThePlainOne(t *testing.T) {
 	})
 }
 
-// A request for which the others leave no room is refused here, without a word to the log, until their words are old enough (L5).
+// A request for which other nodes leave no room is refused without a lease, until their leases are old enough.
 func TestL5_OthersLeaveNoRoom(t *testing.T) {
 	now := ClockReading{Wall: noon, Steady: time.Hour}
 	a := newClusterAccount(1, now)
@@ -81,8 +81,8 @@ func TestL5_OthersLeaveNoRoom(t *testing.T) {
 	}
 }
 
-// What a node has leased it may spend for LeaseSpan from when it asked by either clock, however late the lease was durable; afterwards it is void until it
-// is leased again, which costs the day nothing.
+// A node may spend a lease for LeaseSpan after it asked for it, by either clock and however late it was durable. Then
+// the rest is void until it is leased again, which costs nothing of the day.
 func TestL1_LeasesOfAClusterRunOut(t *testing.T) {
 	now := ClockReading{Wall: noon, Steady: time.Hour}
 	a := newClusterAccount(1, now)
@@ -121,7 +121,7 @@ func TestL1_LeasesOfAClusterRunOut(t *testing.T) {
 	}
 }
 
-// A log goes from one node to a cluster and back: what was leased before counts on both sides.
+// A log moves from a single node to a cluster and back: earlier leases count on both sides.
 func TestL2_FromOneNodeToAClusterAndBack(t *testing.T) {
 	now := ClockReading{Wall: noon, Steady: time.Hour}
 	alone := newClusterAccount(0, now)
@@ -155,7 +155,7 @@ func TestL2_FromOneNodeToAClusterAndBack(t *testing.T) {
 	}
 }
 
-// What others decided counts nothing down that is on its way from here.
+// Remote events do not change the counts of pending decisions.
 func TestLearnLeavesWhatIsOnItsWay(t *testing.T) {
 	now := ClockReading{Wall: noon, Steady: time.Hour}
 	a := newClusterAccount(1, now)
@@ -193,17 +193,17 @@ func TestLearnLeavesWhatIsOnItsWay(t *testing.T) {
 	}
 }
 
-// An admission costs no memory in a cluster either.
+// An admission in a cluster does not allocate.
 func TestAdmissionInAClusterAllocatesNothing(t *testing.T) {
 	now := ClockReading{Wall: noon, Steady: time.Hour}
-	a, terms := newClusterAccount(1, now), QuotaPolicy{Quota{1 << 20, 1 << 20}, 1 << 16}
+	a, policy := newClusterAccount(1, now), QuotaPolicy{Quota{1 << 20, 1 << 20}, 1 << 16}
 	for node := range engine.NodeID(4) {
 		a.ApplyRemote(&Leased{Account: 1, Day: engine.DateOf(noon), Count: 3, Node: node + 2, RecentAdmitted: 7}, now)
 	}
-	a.Apply(a.NextLease(testKey, now, terms, 1<<16))
+	a.Apply(a.NextLease(testKey, now, policy, 1<<16))
 	a.minute.admitted = make([]time.Duration, 0, 1<<13)
 	if allocated := testing.AllocsPerRun(1000, func() {
-		if v, _ := a.Admit(testKey, now, terms); !v.Admitted || a.NextLease(testKey, now, terms, 0) != nil {
+		if v, _ := a.Admit(testKey, now, policy); !v.Admitted || a.NextLease(testKey, now, policy, 0) != nil {
 			t.Fatalf("%+v", v)
 		}
 	}); allocated != 0 {

@@ -18,15 +18,15 @@ const (
 // ErrEmail is the error of ParseEmail. It does not repeat the address.
 var ErrEmail = errors.New("not an e-mail address of the form name@example.com")
 
-// Email is an address in a form that is safe in a mail header: a dot-atom, an at sign and a host name of letters, digits and
-// hyphens with at least one dot. Quoted names, comments, literals and other alphabets are refused. Addresses that differ
-// only in case are equal.
+// Email is an address in a form that is safe in a mail header: a dot-atom, an at sign and a host name of letters,
+// digits and hyphens with at least one dot. Quoted names, comments, literals and other alphabets are refused. Addresses
+// that differ only in case are equal.
 type Email struct{ lower string }
 
 // emailForm is compiled at the first login.
 var emailForm = sync.OnceValue(func() *regexp.Regexp {
-	// Four characters of RFC 5322 are missing: '!' and '%' have routed mail through third parties, '|' and '`' have started
-	// programs.
+	// Four characters of RFC 5322 are missing: '!' and '%' have routed mail through third parties, '|' and '`' have
+	// started programs.
 	const atom, label = "[0-9A-Za-z#$&'*+/=?^_{}~-]+", "[0-9A-Za-z]([0-9A-Za-z-]{0,61}[0-9A-Za-z])?"
 	return regexp.MustCompile("^" + atom + "([.]" + atom + ")*@(" + label + "[.])+" + label + "$")
 })
@@ -57,8 +57,9 @@ func (e Email) ID() EmailID {
 	return NewEmailID(sha256.Sum256([]byte(e.lower)), e.lower[:1]+"…@…"+e.lower[strings.LastIndexByte(e.lower, '.'):])
 }
 
-// EmailID is an address as it is stored: a digest to compare, and a mask to show in lists and logs. The address itself is
-// never stored; mail is sent when the address is given. Danger: a reader of the log can test whether it has a given address.
+// EmailID is an address as it is stored: a digest to compare, and a mask to show in lists and logs. The address itself
+// is never stored; mail is sent when the address is given. Danger: a reader of the log can test whether it has a given
+// address.
 type EmailID struct {
 	digest Digest
 	mask   unique.Handle[string]

@@ -76,8 +76,7 @@ func TestEmailMasked(t *testing.T) {
 	}
 }
 
-// What the grammar accepts, another parser reads as the same single address.
-// TestS9_EachByteOfAnEmail holds every byte, before and behind the at, against a list.
+// TestS9_EachByteOfAnEmail tries every byte in each part of an address.
 func TestS9_EachByteOfAnEmail(t *testing.T) {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	for c := range 256 {

@@ -6,8 +6,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// EvictedState is what must be kept of an evicted account in this process, beside its State. After a restart it is lost:
-// then Resume counts all leases as spent.
+// EvictedState is what must be kept of an evicted account in this process, beside its State. After a restart it is
+// lost: then Resume counts all leases as spent.
 type EvictedState struct {
 	Days         []EvictedDay
 	LeaseAskedAt time.Duration // steady

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestFaultsS1_Attackers has each strategy work for 30 days against 10,000 accounts.
+// TestFaultsS1_Attackers runs each strategy for 30 days against 10,000 accounts.
 func TestFaultsS1_Attackers(t *testing.T) {
 	const days = 30
 	guesses, worst, worstAll := 0, 0, 0
@@ -43,7 +43,8 @@ func TestFaultsS1_Attackers(t *testing.T) {
 	}
 }
 
-// plantedGuessBugs are nodes that forget, or do not know one address under two spellings, under the strategy that finds it.
+// plantedGuessBugs are nodes that lose counters, or know an address under two spellings, with the strategy that finds
+// it.
 func plantedGuessBugs() map[string]strategy {
 	besiege := strategies()["one address for days"]
 	return map[string]strategy{

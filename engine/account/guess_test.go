@@ -12,8 +12,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// attacker guesses codes of many addresses from as many clients as he likes, for days, over restarts of the node, with as many tries side
-// by side as he likes.
+// attacker guesses codes of many addresses from any number of clients, for days and over restarts, with any number of
+// concurrent tries.
 type attacker struct {
 	*loginFixture
 	flight   []RegistryEvent
@@ -32,7 +32,7 @@ type dayOfAccount struct {
 	day     engine.Date
 }
 
-// guessedAccounts is how many accounts there are to be guessed.
+// guessedAccounts is the number of accounts.
 const guessedAccounts = 10_000
 
 func newAttacker(t *testing.T) *attacker {
@@ -43,7 +43,7 @@ func newAttacker(t *testing.T) *attacker {
 	return a
 }
 
-// from is a client in a /64 of its own.
+// from returns a client in a new /64.
 func (a *attacker) from() netip.Addr {
 	a.opened++
 	var sixteen [16]byte
@@ -53,10 +53,9 @@ func (a *attacker) from() netip.Addr {
 
 func (a *attacker) guess(account int) { a.guessAt(account, idOf(guessedAddress(account))) }
 
-// guessedAddress is the address of an account.
 func guessedAddress(account int) string { return fmt.Sprintf("%d.owner@b.do", account) }
 
-// guessAt tries a random code of an account, by whatever the node takes for its address.
+// guessAt tries a random code of an account, with an id that the node might derive for its address.
 func (a *attacker) guessAt(account int, email EmailID) {
 	a.guesses++
 	event, _ := a.registry.TryCode(email, fmt.Sprintf("%08d", a.random.IntN(100_000_000)), Digest{byte(a.guesses)}, a.from(), a.now)
@@ -65,7 +64,7 @@ func (a *attacker) guessAt(account int, email EmailID) {
 	}
 }
 
-// commit makes what is on its way durable: the attacker is answered, and has learnt something.
+// commit makes pending tries durable and answers them.
 func (a *attacker) commit() { a.commitSome(len(a.flight)) }
 
 func (a *attacker) commitSome(count int) {
@@ -93,7 +92,7 @@ func (a *attacker) checkFailed(account int, e *CodeFailed) {
 	a.worstAll = max(a.worstAll, len(a.lately))
 }
 
-// crash loses the process, and of what is on its way all but the oldest part: nobody is answered.
+// crash loses the process and all but the oldest pending tries.
 func (a *attacker) crash() {
 	a.commitSome(a.random.IntN(len(a.flight) + 1))
 	a.flight, a.victims = nil, nil
@@ -101,13 +100,13 @@ func (a *attacker) crash() {
 	a.crashes++
 }
 
-// strategy is what an attacker does in a minute.
+// strategy is the work of an attacker in one minute.
 type strategy func(a *attacker, minute int)
 
-// guessesPerMinute is how often each of them tries.
+// guessesPerMinute is the rate of each strategy.
 const guessesPerMinute = 40
 
-// strategies of an attacker who has as many clients as he likes.
+// strategies are those of an attacker with any number of clients.
 func strategies() map[string]strategy {
 	return map[string]strategy{
 		"one address for days": func(a *attacker, minute int) { a.attackOne(minute/1440/10, idOf) },
@@ -157,7 +156,7 @@ func (a *attacker) attackOne(account int, id func(text string) EmailID) {
 	}
 }
 
-// spelling is the address as somebody else may write it, read as the node reads it.
+// spelling is the id of an address in another spelling.
 func (a *attacker) spelling(text string) EmailID {
 	email, err := ParseEmail(a.respelt(text))
 	if err != nil {
@@ -176,7 +175,7 @@ func (a *attacker) respelt(text string) string {
 	return string(letters)
 }
 
-// attack lets a strategy work for days.
+// attack runs a strategy for days.
 func attack(t *testing.T, days int, what strategy) *attacker {
 	a := newAttacker(t)
 	for minute := range days * 24 * 60 {
@@ -190,7 +189,7 @@ func attack(t *testing.T, days int, what strategy) *attacker {
 	return a
 }
 
-// guessFault is how an attack passes the bound; "" when it does not.
+// guessFault says how an attack exceeds the limits; "" when it does not.
 func guessFault(a *attacker) string {
 	if a.worst > wrongTriesDayMax || a.worstAll > wrongTriesHourMax {
 		return fmt.Sprintf("%d wrong codes of an address on a day, %d of all in an hour", a.worst, a.worstAll)
@@ -198,7 +197,8 @@ func guessFault(a *attacker) string {
 	return ""
 }
 
-// A day or more of each strategy against ten thousand accounts: at most 25 wrong codes for an address and day, at most 1,000 in any hour.
+// Each strategy, for a day or more against ten thousand accounts, has at most 25 wrong tries for an address and day,
+// and at most 1,000 in any hour.
 func TestS1_GuessBound(t *testing.T) {
 	sample := []string{"one address a day, new codes all the time", "all addresses", "restarts"}
 	for name, what := range strategies() {

@@ -10,7 +10,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// sweepAddresses returns whole when SWEEP=whole asks for complete sweeps, as make check does, and sample otherwise.
+// sweep returns whole when SWEEP=whole, as in make check, and sample otherwise.
 func sweep(sample, whole int) int {
 	if os.Getenv("SWEEP") == "whole" {
 		return whole
@@ -25,7 +25,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// get reads an instant.
+// at parses an instant.
 func at(text string) time.Time {
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
@@ -37,10 +37,10 @@ func at(text string) time.Time {
 // noon is an ordinary Wednesday in Santo Domingo.
 var noon = at("2026-06-17T16:00:00Z")
 
-// idOf is the id of an address that needs no check.
+// idOf is the id of an address, without checks.
 func idOf(address string) EmailID { return Email{address}.ID() }
 
-// codeOf is the code of an error of the rules, "" of any other and of none.
+// codeOf is the code of an *engine.Error, "" for other errors.
 func codeOf(err error) engine.Code {
 	var refusal *engine.Error
 	if !errors.As(err, &refusal) {
@@ -49,7 +49,7 @@ func codeOf(err error) engine.Code {
 	return refusal.Code
 }
 
-// fuzzChoices lets a model live by the bytes of a fuzz input: each picks something, and 0 is picked when they are used up.
+// fuzzChoices runs a model with choices from a fuzz input: each byte is one choice, 0 after the last.
 func fuzzChoices(f *testing.F, live func(pick func(int) int, alone bool, steps int) string) {
 	random := newSeededReader(2)
 	for size := range 12 {
@@ -73,7 +73,7 @@ func fuzzChoices(f *testing.F, live func(pick func(int) int, alone bool, steps i
 	})
 }
 
-// wantCaught wants a planted bug found by a model, in one of many sequences of a stream from the first seed on.
+// wantCaught wants a model to find a planted bug in one of many sequences, from a seed on.
 func wantCaught(t *testing.T, name string, stream, first uint64, live func(pick func(int) int) string) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {

@@ -2,12 +2,12 @@ package account
 
 import "time"
 
-// leaseMergeSpan is how close leases are merged into one LeaseState. It bounds their number when each request is leased by
-// itself.
+// leaseMergeSpan is how close leases are merged into one LeaseState. It bounds their number when each request is leased
+// by itself.
 const leaseMergeSpan = 5 * time.Second
 
-// recordLease adds a lease. Requests of any lease may have been admitted a moment ago, but of all leases older than a minute
-// only the newest is kept, because its Unspent bounds what was left of those before.
+// recordLease adds a lease. Requests of any lease may have been admitted a moment ago, but of all leases older than a
+// minute only the newest is kept, because its Unspent bounds what was left of those before.
 func (a *Account) recordLease(next LeaseState) {
 	if n := len(a.leases); n > 0 && a.leases[n-1].Steady/leaseMergeSpan == next.Steady/leaseMergeSpan {
 		a.leases[n-1].Steady = next.Steady
@@ -55,7 +55,8 @@ func (a *Account) applyLease(e *Leased) {
 	a.setKeyUses(KeyUse{e.KeyID, e.At})
 }
 
-// applyReturn leaves nothing of the leases but the requests of the last minute, which count until they are a minute old.
+// applyReturn leaves nothing of the leases but the requests of the last minute, which count until they are a minute
+// old.
 func (a *Account) applyReturn(e *Returned) {
 	if count := a.days.find(e.Day); count != nil {
 		count.leased = max(0, count.leased-e.Unspent)
@@ -73,9 +74,9 @@ func (a *Account) applyReturn(e *Returned) {
 	a.setKeyUses(e.Uses...)
 }
 
-// Resume starts counting in a new process, after the last event of the log. now.Steady is the newest steady time in the log.
-// All leases count as spent, and requests that may have been admitted in the last minute count as admitted now, so that a
-// crash never lets more through than the limits.
+// Resume starts counting in a new process, after the last event of the log. now.Steady is the newest steady time in the
+// log. All leases count as spent, and requests that may have been admitted in the last minute count as admitted now, so
+// that a crash never lets more through than the limits.
 func (a *Account) Resume(now ClockReading) {
 	a.days.spendAll()
 	a.leasePending, a.keysPending, a.leaseAskedAt, a.tokenLease = false, 0, now.Steady, tokenLease{}
@@ -86,9 +87,9 @@ func (a *Account) Resume(now ClockReading) {
 	a.resumeNodeLeases(now)
 }
 
-// NextLease decides the next lease, nil while none is needed. It is asked for when half of the last one is spent, and never
-// exceeds the day's quota. waiting is how many requests wait for it; with a LeaseSize of 1 it is for all of them. The outcome
-// must be reported by Apply or AbortLease.
+// NextLease decides the next lease, nil while none is needed. It is asked for when half of the last one is spent, and
+// never exceeds the day's quota. waiting is how many requests wait for it; with a LeaseSize of 1 it is for all of them.
+// The outcome must be reported by Apply or AbortLease.
 func (a *Account) NextLease(digest Digest, now ClockReading, policy QuotaPolicy, waiting int) *Leased {
 	if a.node != 0 {
 		return a.nextClusterLease(digest, now, policy, waiting)
@@ -136,9 +137,9 @@ func (a *Account) unspent() int {
 	return sum
 }
 
-// Refund takes an admission back. at is the time of the admission (WithDay). A request from before the last NextLease can
-// be spent again only after the next lease, which tells the log: otherwise more could be admitted in a minute than the log
-// accounts for.
+// Refund takes an admission back. at is the time of the admission (WithDay). A request from before the last NextLease
+// can be spent again only after the next lease, which tells the log: otherwise more could be admitted in a minute than
+// the log accounts for.
 func (a *Account) Refund(at ClockReading) {
 	a.minute.refund(at)
 	switch count := a.days.find(at.today()); {
@@ -153,9 +154,9 @@ func (a *Account) Refund(at ClockReading) {
 	}
 }
 
-// Return decides to give back what is not spent, nil when there is nothing to report. After it nothing is admitted without
-// another lease. The outcome must be reported by Apply or AbortReturn. Danger: a lease that is being written is not given
-// back; wait for it first.
+// Return decides to give back what is not spent, nil when there is nothing to report. After it nothing is admitted
+// without another lease. The outcome must be reported by Apply or AbortReturn. Danger: a lease that is being written is
+// not given back; wait for it first.
 func (a *Account) Return(now ClockReading) *Returned {
 	a.minute.expire(now)
 	event := &Returned{

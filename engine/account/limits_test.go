@@ -9,7 +9,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// TestLimitsAreThoseOfTheContract repeats each limit as a number: a rule that is tested by its own name would follow any change.
+// TestLimitsAreThoseOfTheContract repeats each limit as a number: tests that use its name would follow any change.
 func TestLimitsAreThoseOfTheContract(t *testing.T) {
 	for name, c := range map[string][2]int64{
 		"requests of a day": {DayLimitDefault, 1000}, "of a minute": {MinuteLimitDefault, 60}, "the minute": {int64(MinuteSpan), 60e9},
@@ -48,18 +48,18 @@ func TestL1_UnspentIsOfAllDays(t *testing.T) {
 	if got := o.account.unspent(); got != 8 {
 		t.Errorf("%d are unspent, want 8", got)
 	}
-	if lease := o.account.NextLease(testKey, o.now, o.terms, 1); lease == nil || lease.Unspent != 8 || lease.Count != 13 {
+	if lease := o.account.NextLease(testKey, o.now, o.policy, 1); lease == nil || lease.Unspent != 8 || lease.Count != 13 {
 		t.Errorf("the next lease is %+v, want 13 beside 8 unspent", lease)
 	}
 }
 
-// TestL1_TheNextLeaseComesAtHalf walks through each number unspent.
+// TestL1_TheNextLeaseComesAtHalf tries every number of unspent requests.
 func TestL1_TheNextLeaseComesAtHalf(t *testing.T) {
 	for unspent := range LeaseSizeDefault + 1 {
 		for waiting := range 2 {
 			o := newTestAccount(t, noon)
 			o.account.Apply(&Leased{Account: 1, Day: engine.DateOf(noon), Count: unspent, At: noon})
-			lease := o.account.NextLease(testKey, o.now, o.terms, waiting)
+			lease := o.account.NextLease(testKey, o.now, o.policy, waiting)
 			want := unspent < LeaseSizeDefault && (waiting > 0 || unspent <= LeaseSizeDefault/2)
 			if (lease != nil) != want || lease != nil && lease.Count != LeaseSizeDefault-unspent {
 				t.Errorf("%d unspent, %d waiting: %+v", unspent, waiting, lease)

@@ -60,8 +60,8 @@ func (t loginClients) get(addr netip.Addr) *loginClient {
 	return c
 }
 
-// evict removes the quarter of a full table that was not used for the longest time. To remove one at a time would cost each
-// new client a search.
+// evict removes the quarter of a full table that was not used for the longest time. To remove one at a time would cost
+// each new client a search.
 func (t loginClients) evict() {
 	if len(t) < clientsMax {
 		return

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// simpleMinute is the window as one would say it.
+// simpleMinute is the obvious implementation of the window.
 type simpleMinute []time.Duration
 
 func (p *simpleMinute) expire(now ClockReading) {
@@ -21,7 +21,8 @@ func (p *simpleMinute) refund(at ClockReading) {
 	}
 }
 
-// The minute is the plain one, whatever is admitted, taken back and let go of, and its memory is bounded by what is in it.
+// The window agrees with simpleMinute under admissions, refunds and evictions, and its memory is bounded by what is in
+// it.
 func TestL2_MinuteIsThePlainOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var m minuteWindow
@@ -58,14 +59,13 @@ func TestL2_MinuteIsThePlainOne(t *testing.T) {
 	})
 }
 
-// minuteWaste is how many times what was in a window its memory may have: twice that is kept, and a list grows by doubling.
+// minuteWaste bounds the capacity of a window in relation to what was in it.
 const minuteWaste = 4
 
-// movedMax is how many admissions one request may move on average.
+// movedMax bounds how many admissions one request moves on average.
 const movedMax = 2
 
-// A request costs the same however many are in the window: those that leave are passed one by one, and what stays is moved only
-// after as many have left.
+// The cost of a request does not depend on the size of the window.
 func TestF11_MinuteCostsTheSame(t *testing.T) {
 	for _, limit := range []int{60, 600, 60_000} {
 		if moved := movedBy(&minuteWindow{}, limit); moved > movedMax {
@@ -74,8 +74,8 @@ func TestF11_MinuteCostsTheSame(t *testing.T) {
 	}
 }
 
-// movedBy is how many admissions a request moves on average in a window that is full all the time. A move begins at the front: it
-// is seen by the first of those that had left being overwritten.
+// movedBy is how many admissions a request moves on average in a full window. A move overwrites the first expired
+// entry.
 func movedBy(m *minuteWindow, limit int) int {
 	now := ClockReading{Wall: noon, Steady: time.Hour}
 	moved, requests := 0, 10*limit

@@ -53,8 +53,8 @@ func (r *QuotaResult) TighterWindow() Window {
 	return r.Minute
 }
 
-// quotaResultOf checks whether one more request fits into both windows. When it fits into neither, the one that resets later
-// denies it, so that code, headers and RetryAfter agree.
+// quotaResultOf checks whether one more request fits into both windows. When it fits into neither, the one that resets
+// later denies it, so that code, headers and RetryAfter agree.
 func quotaResultOf(day, minute Window, now time.Time) QuotaResult {
 	r := QuotaResult{Admitted: true, Day: day, Minute: minute}
 	if minute.Remaining == 0 {
@@ -71,13 +71,13 @@ func (r *QuotaResult) charge() {
 	r.Minute.Remaining--
 }
 
-// ClockReading is the time on two clocks. Wall gives the day. Steady is for how long nodes have run on this log: it only
-// grows, whatever happens to the wall clock, and goes on after a restart where the log ended.
+// ClockReading is the time on two clocks. Wall gives the day. Steady is for how long nodes have run on this log: it
+// only grows, whatever happens to the wall clock, and goes on after a restart where the log ended.
 type ClockReading struct {
 	Wall   time.Time
 	Steady time.Duration
-	// Day is the Dominican day that counts, zero for that of Wall. It differs after the wall clock was set back, and while
-	// a step of it is not trusted yet.
+	// Day is the Dominican day that counts, zero for that of Wall. It differs after the wall clock was set back, and
+	// while a step of it is not trusted yet.
 	Day engine.Date
 }
 
@@ -91,8 +91,9 @@ func (c ClockReading) today() engine.Date {
 // plainUTC drops the zone and the monotonic reading, so that equal instants are equal values, also after a replay.
 func plainUTC(t time.Time) time.Time { return t.Round(0).UTC() }
 
-// minuteWindow is an exact sliding window: the steady times of the requests admitted in the last 60 seconds, oldest first.
-// Expired ones stay in front until they are half of the list, so that the cost of a request does not depend on the limit.
+// minuteWindow is an exact sliding window: the steady times of the requests admitted in the last 60 seconds, oldest
+// first. Expired ones stay in front until they are half of the list, so that the cost of a request does not depend on
+// the limit.
 type minuteWindow struct {
 	admitted []time.Duration
 	expired  int
@@ -198,8 +199,8 @@ func (d *dayCounts) get(day engine.Date) dayCount {
 	return dayCount{day: day}
 }
 
-// getOrCreate returns the count of a day, nil when the day is closed. It drops the oldest day beyond daysKept, which may be
-// the new one.
+// getOrCreate returns the count of a day, nil when the day is closed. It drops the oldest day beyond daysKept, which
+// may be the new one.
 func (d *dayCounts) getOrCreate(day engine.Date) *dayCount {
 	if d.closed(day) {
 		return nil

@@ -10,20 +10,20 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// quotaModel is one account on a node alone or on the nodes of a cluster, with true time, clocks that differ, one log in which an event that
-// was decided without the one before it has no place, slow delivery, nodes that are cut off, crash and restart, and chance. It holds what
-// callers saw on all nodes together against the limits; the first fault stands in fault.
+// quotaModel is one account on one node or on the nodes of a cluster, with true time, clocks that differ, a log that
+// refuses an event decided without the one before it, slow delivery, partitions, crashes and restarts. It checks what
+// callers of all nodes saw against the limits; fault is the first violation.
 type quotaModel struct {
-	pick  func(n int) int // below n
-	bug   quotaBug
-	alone bool
-	terms QuotaPolicy
-	start time.Time
-	real  time.Duration // true time since start
-	log   []quotaRecord
-	nodes []*quotaNode
-	runs  int
-	fault string
+	pick   func(n int) int // below n
+	bug    quotaBug
+	alone  bool
+	policy QuotaPolicy
+	start  time.Time
+	real   time.Duration // true time since start
+	log    []quotaRecord
+	nodes  []*quotaNode
+	runs   int
+	fault  string
 
 	granted   []quotaAdmission
 	charged   map[engine.Date]int
@@ -34,10 +34,10 @@ type quotaModel struct {
 	void      int // offers that lost their place
 	crashes   int
 	returned  int
-	aside     int
+	evicted   int
 }
 
-// quotaBug is planted; nil functions plant nothing.
+// quotaBug is a planted bug; nil functions are none.
 type quotaBug struct {
 	only      string // the faults that a control looks for; "" = all
 	before    func(*Account)
@@ -67,16 +67,16 @@ type quotaAdmission struct {
 
 // quotaNode is one node of the model.
 type quotaNode struct {
-	model   *quotaModel
-	id      engine.NodeID // 0 = alone
-	run     int
-	wall    time.Duration // how far its clock is ahead
-	began   time.Duration // of this process, true time
-	origin  time.Duration // of its steady time
-	account *Account
-	place   int         // events of the log that it has
-	latest  engine.Date // latest day leased from that it knows
-	cut     bool
+	model       *quotaModel
+	id          engine.NodeID // 0 = alone
+	run         int
+	wall        time.Duration // how far its clock is ahead
+	began       time.Duration // of this process, true time
+	origin      time.Duration // of its steady time
+	account     *Account
+	place       int         // events of the log that it has
+	latest      engine.Date // latest day leased from that it knows
+	partitioned bool
 
 	flight  []Event // decided and not heard of: a return, then a lease
 	landed  int     // of them in the log
@@ -86,17 +86,17 @@ type quotaNode struct {
 
 var testKey = SecretOf("the key of the world").Digest()
 
-// newQuotaModel is a node alone, or a cluster of three or four.
+// newQuotaModel is one node, or a cluster of three or four.
 func newQuotaModel(pick func(int) int, alone bool, bug quotaBug) *quotaModel {
 	starts := []string{"2026-06-17T16:00:00Z", "2026-06-17T03:58:50Z", "2000-10-29T05:59:00Z", "2000-12-03T05:30:00Z"}
 	m := &quotaModel{pick: pick, bug: bug, alone: alone, charged: map[engine.Date]int{}, forfeited: map[engine.Date]int{}, leased: map[engine.Date]bool{}}
 	count := 1
 	if alone {
 		m.start = at(starts[pick(len(starts))])
-		m.terms = QuotaPolicy{Quota{1 + pick(60), 1 + pick(9)}, []int{1, 2, 3, 5, 16}[pick(5)]}
+		m.policy = QuotaPolicy{Quota{1 + pick(60), 1 + pick(9)}, []int{1, 2, 3, 5, 16}[pick(5)]}
 	} else {
 		m.start = at([]string{starts[0], "2026-06-18T03:58:30Z"}[pick(2)])
-		m.terms = QuotaPolicy{Quota{8 + pick(60) + 300*pick(2), 2 + pick(12) + 30*pick(2)}, []int{1, 4, 16}[pick(3)]}
+		m.policy = QuotaPolicy{Quota{8 + pick(60) + 300*pick(2), 2 + pick(12) + 30*pick(2)}, []int{1, 4, 16}[pick(3)]}
 		count = 3 + pick(2)
 	}
 	m.log = []quotaRecord{
@@ -117,11 +117,11 @@ func newQuotaModel(pick func(int) int, alone bool, bug quotaBug) *quotaModel {
 
 func (m *quotaModel) fail(format string, args ...any) {
 	if m.fault == "" && strings.Contains(format, m.bug.only) {
-		m.fault = fmt.Sprintf("at %s, terms %v, %d nodes: ", m.real, m.terms, len(m.nodes)) + fmt.Sprintf(format, args...)
+		m.fault = fmt.Sprintf("at %s, policy %v, %d nodes: ", m.real, m.policy, len(m.nodes)) + fmt.Sprintf(format, args...)
 	}
 }
 
-// replay is the account after the events up to a place, from a state after some of them.
+// replay returns the account after some events, from a state or from the start.
 func (m *quotaModel) replay(state *State, from, to int) *Account {
 	account := New(1)
 	if state != nil {
@@ -140,7 +140,7 @@ func (n *quotaNode) now() ClockReading {
 	return ClockReading{Wall: m.start.Add(m.real + n.wall), Steady: n.origin + m.real - n.began}
 }
 
-// begin starts a process with an account that a replay made.
+// begin starts a process with a replayed account.
 func (n *quotaNode) begin(account *Account, origin time.Duration) {
 	m := n.model
 	m.runs++
@@ -173,7 +173,7 @@ func (m *quotaModel) lastMinute() (sum int, first time.Duration) {
 	return sum, first
 }
 
-// act is the node's own account; a planted bug comes first.
+// act returns the node's account, after the planted bug has acted.
 func (n *quotaNode) act() *Account {
 	if n.model.bug.before != nil {
 		n.model.bug.before(n.account)
@@ -183,20 +183,20 @@ func (n *quotaNode) act() *Account {
 
 func (n *quotaNode) admit(now ClockReading) (QuotaResult, bool) {
 	if n.model.bug.admit != nil {
-		return n.model.bug.admit(n.act(), now, n.model.terms)
+		return n.model.bug.admit(n.act(), now, n.model.policy)
 	}
-	return n.act().Admit(testKey, now, n.model.terms)
+	return n.act().Admit(testKey, now, n.model.policy)
 }
 
-// ask is one request; false when it has to wait for a lease.
+// ask makes one request; false when it has to wait for a lease.
 func (n *quotaNode) ask() bool {
 	m, now := n.model, n.now()
-	verdict, needsLease := n.admit(now)
+	result, needsLease := n.admit(now)
 	if needsLease {
 		return false
 	}
 	day := max(engine.DateOf(now.Wall), n.latest)
-	if verdict.Admitted {
+	if result.Admitted {
 		m.admitted++
 		m.charged[day]++
 		now.Day = day
@@ -204,73 +204,73 @@ func (n *quotaNode) ask() bool {
 	} else {
 		m.refused++
 	}
-	m.judge(n, &verdict, day)
-	if verdict.Admitted {
+	m.judge(n, &result, day)
+	if result.Admitted {
 		n.lease()
 	}
 	return true
 }
 
-// judge holds an answer against what callers were charged for, this request included.
-func (m *quotaModel) judge(n *quotaNode, verdict *QuotaResult, day engine.Date) {
+// judge checks an answer against what callers were charged, including this request.
+func (m *quotaModel) judge(n *quotaNode, result *QuotaResult, day engine.Date) {
 	recent, first := m.lastMinute()
-	if recent > m.terms.DefaultQuota.Minute {
+	if recent > m.policy.DefaultQuota.Minute {
 		m.fail("%d admitted in a minute", recent)
 	}
-	if m.charged[day] > m.terms.DefaultQuota.Day {
+	if m.charged[day] > m.policy.DefaultQuota.Day {
 		m.fail("%d admitted on %s", m.charged[day], day)
 	}
 	if m.bug.only != "" {
 		return
 	}
-	if verdict.Admitted != (verdict.DenyCode == "") || verdict.Admitted != (verdict.RetryAfter == 0) || verdict.RetryAfter < 0 {
-		m.fail("%+v contradicts itself", verdict)
+	if result.Admitted != (result.DenyCode == "") || result.Admitted != (result.RetryAfter == 0) || result.RetryAfter < 0 {
+		m.fail("%+v contradicts itself", result)
 	}
-	left := Quota{m.terms.DefaultQuota.Day - m.charged[day] - m.forfeited[day], m.terms.DefaultQuota.Minute - recent}
+	left := Quota{m.policy.DefaultQuota.Day - m.charged[day] - m.forfeited[day], m.policy.DefaultQuota.Minute - recent}
 	if m.alone {
-		m.judgeExactly(n, verdict, day, left, first)
+		m.judgeExactly(n, result, day, left, first)
 		return
 	}
-	if n.place == len(m.log) && (verdict.Day.Remaining > max(0, left.Day) || verdict.Minute.Remaining > max(0, left.Minute)) {
-		m.fail("%+v remain, really %+v", verdict, left)
+	if n.place == len(m.log) && (result.Day.Remaining > max(0, left.Day) || result.Minute.Remaining > max(0, left.Minute)) {
+		m.fail("%+v remain, really %+v", result, left)
 	}
 }
 
-// judgeExactly wants of a node alone both windows to the nanosecond, but the minute of a process that is younger than one, and days after
-// more days than an account remembers.
-func (m *quotaModel) judgeExactly(n *quotaNode, verdict *QuotaResult, day engine.Date, left Quota, first time.Duration) {
+// judgeExactly wants both windows of a single node to be exact, except in the first minute of a process and after more
+// days than an account remembers.
+func (m *quotaModel) judgeExactly(n *quotaNode, result *QuotaResult, day engine.Date, left Quota, first time.Duration) {
 	year, month, date := day.Start().In(engine.Location()).Date()
-	if midnight := time.Date(year, month, date+1, 0, 0, 0, 0, engine.Location()); !verdict.Day.Reset.Equal(midnight) {
-		m.fail("the day ends at %s, really at %s", verdict.Day.Reset, midnight)
+	if midnight := time.Date(year, month, date+1, 0, 0, 0, 0, engine.Location()); !result.Day.Reset.Equal(midnight) {
+		m.fail("the day ends at %s, really at %s", result.Day.Reset, midnight)
 	}
 	known := len(m.leased) <= daysKept
-	if known && verdict.Day.Remaining != left.Day {
-		m.fail("%d remain of the day, really %d", verdict.Day.Remaining, left.Day)
+	if known && result.Day.Remaining != left.Day {
+		m.fail("%d remain of the day, really %d", result.Day.Remaining, left.Day)
 	}
-	if known && left.Day > 0 && verdict.DenyCode == engine.CodeQuotaExceeded {
+	if known && left.Day > 0 && result.DenyCode == engine.CodeQuotaExceeded {
 		m.fail("quota exceeded with %d left", left.Day)
 	}
 	if n.run > 1 && m.real-n.began < time.Minute {
 		return
 	}
 	reset := n.now().Wall.Add(time.Minute)
-	if left.Minute < m.terms.DefaultQuota.Minute {
+	if left.Minute < m.policy.DefaultQuota.Minute {
 		reset = reset.Add(first - m.real)
 	}
-	if verdict.Minute.Remaining != left.Minute || !verdict.Minute.Reset.Equal(reset) {
-		m.fail("%d remain of the minute until %s, really %d until %s", verdict.Minute.Remaining, verdict.Minute.Reset, left.Minute, reset)
+	if result.Minute.Remaining != left.Minute || !result.Minute.Reset.Equal(reset) {
+		m.fail("%d remain of the minute until %s, really %d until %s", result.Minute.Remaining, result.Minute.Reset, left.Minute, reset)
 	}
-	if left.Minute > 0 && verdict.DenyCode == engine.CodeRateLimited {
+	if left.Minute > 0 && result.DenyCode == engine.CodeRateLimited {
 		m.fail("rate limited with %d left", left.Minute)
 	}
 }
 
-// applyLease offers the lease that is needed.
+// lease proposes the lease that is needed.
 func (n *quotaNode) lease() {
 	if slices.ContainsFunc(n.flight, isLease) {
 		return
 	}
-	lease := n.act().NextLease(testKey, n.now(), n.model.terms, n.waiting)
+	lease := n.act().NextLease(testKey, n.now(), n.model.policy, n.waiting)
 	switch {
 	case lease != nil:
 		n.widest = max(n.widest, lease.Count)
@@ -302,7 +302,7 @@ func (n *quotaNode) request() {
 	}
 }
 
-// serve asks again for those that wait.
+// serve repeats the requests that wait.
 func (n *quotaNode) serve() {
 	for n.waiting > 0 {
 		if n.waiting--; !n.ask() {
@@ -312,10 +312,10 @@ func (n *quotaNode) serve() {
 	}
 }
 
-// commit gives what a node offers its place, unless another event has it.
+// commit appends the proposed event to the log, unless another event came first.
 func (n *quotaNode) commit() {
 	m := n.model
-	if n.cut || n.place+n.landed < len(m.log) && !m.bug.stale {
+	if n.partitioned || n.place+n.landed < len(m.log) && !m.bug.stale {
 		return
 	}
 	for _, event := range n.flight[n.landed:] {
@@ -327,9 +327,9 @@ func (n *quotaNode) commit() {
 	n.landed = len(n.flight)
 }
 
-// deliver brings a node so many events that it has not heard yet.
+// deliver applies so many events that the node has not seen.
 func (n *quotaNode) deliver(count int) {
-	for m := n.model; count > 0 && n.place < len(m.log) && !n.cut && m.fault == ""; count-- {
+	for m := n.model; count > 0 && n.place < len(m.log) && !n.partitioned && m.fault == ""; count-- {
 		record := &m.log[n.place]
 		n.place++
 		n.recordDay(record)
@@ -353,7 +353,7 @@ func (n *quotaNode) deliver(count int) {
 	}
 }
 
-// lost ends a lease that has no place any more, and a return or not: what it says stands whatever others say. The log knows no trace of it.
+// lost aborts a lease or a return that the log refused. It must leave no trace in the state.
 func (n *quotaNode) lost() {
 	before := n.account.State()
 	n.flight = slices.DeleteFunc(n.flight, func(event Event) bool {
@@ -374,14 +374,14 @@ func (n *quotaNode) lost() {
 	}
 }
 
-// crash ends a process; what it offered may have its place. Of a node alone it costs a lease at most.
+// crash ends a process; its proposed event may be in the log. It costs a single node one lease at most.
 func (n *quotaNode) crash() {
 	m := n.model
 	m.crashes++
 	if m.pick(2) == 0 {
 		n.commit()
 	}
-	allowed := m.terms.LeaseSize
+	allowed := m.policy.LeaseSize
 	if allowed == 1 {
 		allowed = max(1, n.widest) // an exact lease is as large as what waits for it
 	}
@@ -394,7 +394,7 @@ func (n *quotaNode) crash() {
 	m.forfeit(n, func(day engine.Date) int { return allowed + refunded[day] })
 }
 
-// forfeit notes what the last process of a node alone has not spent of each day, and holds it against what is allowed.
+// forfeit notes what the last process of a single node has not spent of each day, and compares it with what is allowed.
 func (m *quotaModel) forfeit(n *quotaNode, allowed func(engine.Date) int) {
 	if !m.alone {
 		return
@@ -408,7 +408,7 @@ func (m *quotaModel) forfeit(n *quotaNode, allowed func(engine.Date) int) {
 	}
 }
 
-// restart begins a process from a state after so many events, and those that the node had. By way of a snapshot it is the same.
+// restart starts a process from a state and the events after it; a snapshot on the way must not change the result.
 func (n *quotaNode) restart(state *State, from int) {
 	m := n.model
 	newest := time.Duration(m.pick(2)) * n.now().Steady // of another account
@@ -425,9 +425,9 @@ func (n *quotaNode) restart(state *State, from int) {
 		newest = max(newest, steadyOf(record.event))
 	}
 	if whole := m.replay(nil, 0, n.place); state == nil && m.bug.only == "" {
-		cut := m.pick(n.place)
-		part := m.replay(nil, 0, cut).State()
-		if got := m.replay(&part, cut, n.place).State(); !reflect.DeepEqual(got, whole.State()) {
+		at := m.pick(n.place)
+		part := m.replay(nil, 0, at).State()
+		if got := m.replay(&part, at, n.place).State(); !reflect.DeepEqual(got, whole.State()) {
 			m.fail("a snapshot and the events behind it give %+v, all events %+v", got, whole.State())
 		}
 	}
@@ -445,7 +445,7 @@ func steadyOf(event Event) time.Duration {
 	return 0
 }
 
-// join ends a process and begins it from what another node keeps.
+// join restarts a process from the state of another node.
 func (n *quotaNode) join() {
 	other := n.model.nodes[n.model.pick(len(n.model.nodes))]
 	state := other.account.State()
@@ -453,14 +453,14 @@ func (n *quotaNode) join() {
 	n.restart(&state, other.place)
 }
 
-// stop ends a process in order, when nothing is on its way. It costs a node alone nothing of the day.
+// stop ends a process when nothing is pending. It costs a single node nothing.
 func (n *quotaNode) stop() {
 	m := n.model
 	for m.alone && len(n.flight) > 0 && m.fault == "" {
 		n.commit()
 		n.deliver(len(m.log))
 	}
-	if n.deliver(len(m.log)); len(n.flight) > 0 || n.cut || n.place < len(m.log) {
+	if n.deliver(len(m.log)); len(n.flight) > 0 || n.partitioned || n.place < len(m.log) {
 		return
 	}
 	m.sameAsLog(n)
@@ -476,11 +476,11 @@ func (n *quotaNode) stop() {
 		if day == today {
 			return 0
 		}
-		return m.terms.DefaultQuota.Day
+		return m.policy.DefaultQuota.Day
 	})
 }
 
-// returnIdle returns what a node of a cluster does not need.
+// returnIdle returns an idle lease of a cluster node.
 func (n *quotaNode) returnIdle() {
 	if event := n.act().NextReturn(n.now()); event != nil {
 		n.model.returned++
@@ -488,33 +488,33 @@ func (n *quotaNode) returnIdle() {
 	}
 }
 
-// evict takes an idle account out of memory and back in; meanwhile it may learn what others decided.
+// evict evicts and reloads an idle account, with remote events in between.
 func (n *quotaNode) evict() {
 	m := n.model
 	if len(n.flight) > 0 || !n.account.Idle(n.now()) {
 		return
 	}
-	m.aside++
-	record, state, aside := n.account.Record(), n.account.State(), n.account.Evict()
+	m.evicted++
+	record, state, evicted := n.account.Record(), n.account.State(), n.account.Evict()
 	for range m.pick(2) {
-		if n.place < len(m.log) && !n.cut {
-			asleep := Restore(state)
-			asleep.Reload(aside)
-			asleep.ApplyRemote(m.log[n.place].event, n.now())
+		if n.place < len(m.log) && !n.partitioned {
+			reloaded := Restore(state)
+			reloaded.Reload(evicted)
+			reloaded.ApplyRemote(m.log[n.place].event, n.now())
 			n.recordDay(&m.log[n.place])
 			n.place++
-			record, state, aside = asleep.Record(), asleep.State(), asleep.Evict()
+			record, state, evicted = reloaded.Record(), reloaded.State(), reloaded.Evict()
 		}
 	}
 	n.account = Restore(state)
 	n.account.SetNode(n.id)
-	n.account.Reload(aside)
-	if !reflect.DeepEqual(n.account.Record(), record) || !reflect.DeepEqual(n.account.Evict(), aside) {
-		m.fail("put aside as %+v, taken up as %+v", aside, n.account.Evict())
+	n.account.Reload(evicted)
+	if !reflect.DeepEqual(n.account.Record(), record) || !reflect.DeepEqual(n.account.Evict(), evicted) {
+		m.fail("put evicted as %+v, taken up as %+v", evicted, n.account.Evict())
 	}
 }
 
-// refund takes back some young admissions of this process.
+// refund takes back some recent admissions of this process.
 func (n *quotaNode) refund() {
 	m := n.model
 	left := 1 + m.pick(6)
@@ -528,7 +528,7 @@ func (n *quotaNode) refund() {
 	}
 }
 
-// pass lets true time go by.
+// pass lets true time pass.
 func (m *quotaModel) pass() {
 	spans := []time.Duration{
 		0, time.Millisecond, 300 * time.Millisecond, time.Second, time.Second, time.Second, 3 * time.Second, 7 * time.Second, 7 * time.Second,
@@ -538,7 +538,7 @@ func (m *quotaModel) pass() {
 	m.real += spans[m.pick(len(spans))]
 }
 
-// sleep lets time go by that the steady clock of a node does not count: its machine stands still.
+// sleep lets time pass that the steady clock of the node does not count: its machine is suspended.
 func (n *quotaNode) sleep() {
 	before := n.model.real
 	n.model.pass()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// step is something that happens in a cluster.
+// step does something random in a cluster.
 func (m *quotaModel) step() {
 	n := m.nodes[m.pick(len(m.nodes))]
 	switch kind := m.pick(100); {
@@ -28,7 +28,7 @@ func (m *quotaModel) step() {
 	case kind < 91:
 		n.refund()
 	case kind < 93:
-		n.cut = !n.cut
+		n.partitioned = !n.partitioned
 	case kind < 97:
 		n.returnIdle()
 		n.evict()
@@ -41,7 +41,7 @@ func (m *quotaModel) step() {
 	}
 }
 
-// stepAlone is something that happens to a node alone.
+// stepAlone does something random on a single node.
 func (m *quotaModel) stepAlone(n *quotaNode, kind int) {
 	switch {
 	case kind < 42:
@@ -66,7 +66,7 @@ func (m *quotaModel) stepAlone(n *quotaNode, kind int) {
 	}
 }
 
-// run runs so many steps or to the first fault. At the end all nodes have the whole log and know what it says.
+// run does so many steps, or fewer up to the first fault. At the end all nodes must have the state of the whole log.
 func (m *quotaModel) run(steps int) string {
 	for range steps {
 		if m.step(); m.fault != "" {
@@ -74,7 +74,7 @@ func (m *quotaModel) run(steps int) string {
 		}
 	}
 	for _, n := range m.nodes {
-		n.cut = false
+		n.partitioned = false
 	}
 	for range 2 * len(m.nodes) {
 		for _, n := range m.nodes {
@@ -89,7 +89,7 @@ func (m *quotaModel) run(steps int) string {
 	return m.fault
 }
 
-// sameAsLog compares what a node knows with a replay, but for steady times, which each process of a cluster has of its own.
+// sameAsLog compares a node's state with a replay, except for steady times in a cluster.
 func (m *quotaModel) sameAsLog(n *quotaNode) {
 	live, plain := n.account.State(), m.replay(nil, 0, n.place).State()
 	for _, state := range []*State{&live, &plain} {
@@ -104,7 +104,7 @@ func (m *quotaModel) sameAsLog(n *quotaNode) {
 	}
 }
 
-// quotaSequences lets models live from seeds; the first fault fails the test.
+// quotaSequences runs models with several seeds; the first fault fails the test.
 func quotaSequences(t *testing.T, count, steps int, alone bool, bug quotaBug) (sum quotaModel) {
 	t.Helper()
 	for seed := range count {
@@ -113,52 +113,52 @@ func quotaSequences(t *testing.T, count, steps int, alone bool, bug quotaBug) (s
 			t.Fatalf("seed %d: %s", seed, fault)
 		}
 		sum.admitted, sum.refused, sum.crashes = sum.admitted+m.admitted, sum.refused+m.refused, sum.crashes+m.crashes
-		sum.void, sum.returned, sum.aside = sum.void+m.void, sum.returned+m.returned, sum.aside+m.aside
+		sum.void, sum.returned, sum.evicted = sum.void+m.void, sum.returned+m.returned, sum.evicted+m.evicted
 	}
-	t.Logf("%d sequences: %d admitted, %d refused, %d crashes, %d offers void, %d returned, %d put aside",
-		count, sum.admitted, sum.refused, sum.crashes, sum.void, sum.returned, sum.aside)
+	t.Logf("%d sequences: %d admitted, %d refused, %d crashes, %d offers void, %d returned, %d put evicted",
+		count, sum.admitted, sum.refused, sum.crashes, sum.void, sum.returned, sum.evicted)
 	if sum.admitted == 0 || sum.refused == 0 || sum.crashes == 0 {
 		t.Error("nothing was tried")
 	}
 	return sum
 }
 
-// Under crashes, stops, refunds and steps of the clock by up to 40 days: never more than the minute's limit in any 60 seconds of true
-// time, never more than the day's limit on a day; both windows are shown exactly; a crash costs at most a lease, a clean stop nothing; and
-// a replay is the live state.
+// Under crashes, stops, refunds and clock steps of up to 40 days no 60 seconds of true time and no day have more
+// requests than the limits, both windows are exact, a crash costs at most a lease, a clean stop nothing, and a replay
+// gives the live state.
 func TestL1_L2_NeverOverGranted(t *testing.T) {
-	if sum := quotaSequences(t, sweep(300, 20_000), 150, true, quotaBug{}); sum.aside == 0 {
-		t.Error("no account was put aside")
+	if sum := quotaSequences(t, sweep(300, 20_000), 150, true, quotaBug{}); sum.evicted == 0 {
+		t.Error("no account was put evicted")
 	}
 }
 
-// However nodes of a cluster lease side by side, lose, hear late, are cut off, crash and come back: the limits hold on all of them
-// together, and in the end all know the same.
+// The limits hold on all nodes of a cluster together, under concurrent leases, delays, partitions, crashes and
+// restarts, and in the end all nodes have the same state.
 func TestL1_L2_NeverOverGrantedInACluster(t *testing.T) {
-	if sum := quotaSequences(t, sweep(150, 20_000), 400, false, quotaBug{}); sum.void == 0 || sum.returned == 0 || sum.aside == 0 {
+	if sum := quotaSequences(t, sweep(150, 20_000), 400, false, quotaBug{}); sum.void == 0 || sum.returned == 0 || sum.evicted == 0 {
 		t.Error("nothing was tried")
 	}
 }
 
-// Even leases that were decided without the last event would grant nothing too much, if one were not void: a node that spends knows all
-// leases before its own, and counts them.
+// Even if leases decided without the last event were not void, the limits of the minute would hold: a node that spends
+// has applied all leases before its own.
 func TestL1_L2_StaleLeasesGrantNothingMore(t *testing.T) {
 	quotaSequences(t, sweep(40, 5_000), 400, false, quotaBug{only: "admitted", stale: true})
 }
 
-// admitBugs are plants in the admission of a node alone; each has what it remembers.
+// admitBugs are planted in the admission of a single node.
 func admitBugs() map[string]quotaBug {
 	var slot time.Duration
 	return map[string]quotaBug{
-		"window does not slide": {only: minuteFault, admit: func(a *Account, now ClockReading, terms QuotaPolicy) (QuotaResult, bool) {
+		"window does not slide": {only: minuteFault, admit: func(a *Account, now ClockReading, policy QuotaPolicy) (QuotaResult, bool) {
 			if next := now.Steady / time.Minute; next != slot {
 				slot, a.minute = next, minuteWindow{}
 			}
-			return a.Admit(testKey, now, terms)
+			return a.Admit(testKey, now, policy)
 		}},
-		"minute on the wall clock": {only: minuteFault, admit: func(a *Account, now ClockReading, terms QuotaPolicy) (QuotaResult, bool) {
+		"minute on the wall clock": {only: minuteFault, admit: func(a *Account, now ClockReading, policy QuotaPolicy) (QuotaResult, bool) {
 			now.Steady = now.Wall.Sub(noon)
-			return a.Admit(testKey, now, terms)
+			return a.Admit(testKey, now, policy)
 		}},
 		"lease not durable, day":    {only: dayFault, forgetful: true},
 		"lease not durable, minute": {only: minuteFault, forgetful: true},
@@ -167,7 +167,7 @@ func admitBugs() map[string]quotaBug {
 
 const minuteFault, dayFault = "admitted in a minute", "admitted on"
 
-// bothBugs are plants in a node alone and in a cluster.
+// bothBugs are planted in a single node and in a cluster.
 func bothBugs() map[string]quotaBug {
 	return map[string]quotaBug{
 		"a restart forgets the minute": {only: minuteFault, resumed: func(a *Account) { a.minute = minuteWindow{} }},
@@ -180,7 +180,7 @@ func bothBugs() map[string]quotaBug {
 	}
 }
 
-// clusterBugs are plants in a cluster alone.
+// clusterBugs are planted only in a cluster.
 func clusterBugs() map[string]quotaBug {
 	understated := func(understate func(*Leased)) func(Event) {
 		return func(event Event) {
@@ -214,7 +214,7 @@ func clusterBugs() map[string]quotaBug {
 }
 
 func TestL1_L2_ControlPlantedBugsAreCaught(t *testing.T) {
-	// Where to begin to look for those that a few sequences in ten thousand show.
+	// Seeds from which rare bugs are soon found.
 	first := map[string]uint64{"refunds that the log misses": 940}
 	caught := func(t *testing.T, alone bool, bugs func() map[string]quotaBug) {
 		for name := range bugs() {
@@ -250,14 +250,14 @@ func when(yes bool) int {
 	return 0
 }
 
-// liveDays lets days of a node alone pass minute by minute, with a request at every midnight of Santo Domingo and in the instant before it.
-// skew is planted: how far ahead the account takes the time to be.
-func liveDays(count int, skew time.Duration, habit func(minute int) int, random *rand.Rand) *quotaModel {
-	m := newQuotaModel(func(int) int { return 0 }, true, quotaBug{admit: func(a *Account, now ClockReading, terms QuotaPolicy) (QuotaResult, bool) {
+// liveDays runs a single node for days, minute by minute, with requests at midnight and just before. skew is a planted
+// bug: how far ahead the account's clock is.
+func liveDays(count int, skew time.Duration, pattern func(minute int) int, random *rand.Rand) *quotaModel {
+	m := newQuotaModel(func(int) int { return 0 }, true, quotaBug{admit: func(a *Account, now ClockReading, policy QuotaPolicy) (QuotaResult, bool) {
 		now.Wall = now.Wall.Add(skew)
-		return a.Admit(testKey, now, terms)
+		return a.Admit(testKey, now, policy)
 	}})
-	m.start, m.terms = at("2026-01-01T00:00:00Z"), defaultPolicy
+	m.start, m.policy = at("2026-01-01T00:00:00Z"), defaultPolicy
 	n := m.nodes[0]
 	ask := func() {
 		n.request()
@@ -272,7 +272,7 @@ func liveDays(count int, skew time.Duration, habit func(minute int) int, random 
 			m.real++
 			ask()
 		}
-		for range habit(minute) {
+		for range pattern(minute) {
 			ask()
 			m.real += time.Duration(random.IntN(int(400 * time.Millisecond)))
 		}
@@ -280,12 +280,12 @@ func liveDays(count int, skew time.Duration, habit func(minute int) int, random 
 	return m
 }
 
-// Every minute and every midnight of a year, by callers of different habits: an account admits what the model admits, and shows the same
-// remaining until the same instant (Q3). TestFaultsQ3_YearOfAThousandAccounts is the same for a thousand.
+// At every minute and midnight of a year, with different load patterns, an account admits what the model admits and
+// shows the same remaining until the same instant.
 func TestL1_L2_YearAgainstReference(t *testing.T) {
 	random := rand.New(rand.NewPCG(20260617, 0))
-	for name, habit := range loadPatterns(random) {
-		m := liveDays(sweep(10, 366), 0, habit, random)
+	for name, pattern := range loadPatterns(random) {
+		m := liveDays(sweep(10, 366), 0, pattern, random)
 		if m.fault != "" {
 			t.Errorf("%s: %s", name, m.fault)
 		}
@@ -293,12 +293,11 @@ func TestL1_L2_YearAgainstReference(t *testing.T) {
 	}
 }
 
-// skews are how far a planted clock is ahead.
 func skews() []time.Duration {
 	return []time.Duration{time.Millisecond, time.Nanosecond, -time.Nanosecond, -1001 * time.Millisecond}
 }
 
-// An account whose day begins a nanosecond early or late is caught within some days.
+// An account whose day begins a nanosecond early or late is found within some days.
 func TestL1_L2_ControlYearAgainstReference(t *testing.T) {
 	for _, skew := range skews() {
 		random := rand.New(rand.NewPCG(1, 0))

@@ -10,12 +10,12 @@ import (
 
 var defaultPolicy = QuotaPolicy{DefaultQuota(), LeaseSizeDefault}
 
-// testAccount is an account whose leases become durable at once.
+// testAccount is an account whose leases are durable at once.
 type testAccount struct {
 	t       testing.TB
 	account *Account
 	now     ClockReading
-	terms   QuotaPolicy
+	policy  QuotaPolicy
 	leases  int
 }
 
@@ -23,7 +23,7 @@ func newTestAccount(t testing.TB, wall time.Time) *testAccount {
 	account := New(1)
 	account.Apply(&Created{1, idOf("a@b.do"), wall})
 	account.Apply(&KeyCreated{1, KeyRecord{ID: "k1", Digest: testKey, CreatedAt: wall}})
-	return &testAccount{t: t, account: account, now: ClockReading{Wall: wall}, terms: defaultPolicy}
+	return &testAccount{t: t, account: account, now: ClockReading{Wall: wall}, policy: defaultPolicy}
 }
 
 func (o *testAccount) advance(d time.Duration) {
@@ -31,21 +31,21 @@ func (o *testAccount) advance(d time.Duration) {
 }
 
 func (o *testAccount) ask() QuotaResult {
-	verdict, needsLease := o.account.Admit(testKey, o.now, o.terms)
+	result, needsLease := o.account.Admit(testKey, o.now, o.policy)
 	if needsLease {
 		if !o.lease(1) {
 			o.t.Fatalf("at %s: no lease for a request that waits", o.now.Wall)
 		}
-		if verdict, needsLease = o.account.Admit(testKey, o.now, o.terms); needsLease {
+		if result, needsLease = o.account.Admit(testKey, o.now, o.policy); needsLease {
 			o.t.Fatal("a durable lease did not help")
 		}
 	}
 	o.lease(0)
-	return verdict
+	return result
 }
 
 func (o *testAccount) lease(waiting int) bool {
-	lease := o.account.NextLease(testKey, o.now, o.terms, waiting)
+	lease := o.account.NextLease(testKey, o.now, o.policy, waiting)
 	if lease != nil {
 		o.leases++
 		o.account.Apply(lease)
@@ -53,7 +53,7 @@ func (o *testAccount) lease(waiting int) bool {
 	return lease != nil
 }
 
-// admit asks so often, and wants every request admitted.
+// admit makes so many requests, all of which must be admitted.
 func (o *testAccount) admit(n int) {
 	o.t.Helper()
 	for i := range n {
@@ -63,7 +63,7 @@ func (o *testAccount) admit(n int) {
 	}
 }
 
-// refuse wants a refusal.
+// refuse makes a request that must be refused.
 func (o *testAccount) refuse(code engine.Code, retry time.Duration) QuotaResult {
 	o.t.Helper()
 	v := o.ask()
@@ -73,7 +73,7 @@ func (o *testAccount) refuse(code engine.Code, retry time.Duration) QuotaResult 
 	return v
 }
 
-// spend uses n requests up, a minute for each 60.
+// spend makes n requests, 60 a minute.
 func (o *testAccount) spend(n int) {
 	o.t.Helper()
 	for ; n > 0; n -= 60 {
@@ -112,29 +112,29 @@ func TestL1_DayBeginsAtDominicanMidnight(t *testing.T) {
 
 func TestL1_LeaseOfOneTakesAllThatWait(t *testing.T) {
 	o := newTestAccount(t, noon)
-	o.terms.LeaseSize = 1
+	o.policy.LeaseSize = 1
 	for waiting, want := range map[int]int{1: 1, 40: 40, 500: 60} {
 		account := Restore(o.account.State())
-		if lease := account.NextLease(testKey, o.now, o.terms, waiting); lease.Count != want || lease.KeyID != "k1" {
+		if lease := account.NextLease(testKey, o.now, o.policy, waiting); lease.Count != want || lease.KeyID != "k1" {
 			t.Errorf("%d wait: %+v", waiting, lease)
 		}
-		if account.NextLease(testKey, o.now, o.terms, waiting) != nil {
+		if account.NextLease(testKey, o.now, o.policy, waiting) != nil {
 			t.Error("two leases in flight")
 		}
 		account.AbortLease()
-		if account.NextLease(testKey, o.now, o.terms, waiting) == nil {
+		if account.NextLease(testKey, o.now, o.policy, waiting) == nil {
 			t.Error("no lease after a lost one")
 		}
 	}
-	if o.account.NextLease(testKey, o.now, o.terms, 0) != nil {
+	if o.account.NextLease(testKey, o.now, o.policy, 0) != nil {
 		t.Error("a lease that nobody asked for")
 	}
 }
 
-// A clock that shows more days than are remembered closes the oldest ones; it never opens one again.
+// A clock that shows more days than are kept closes the oldest ones, which never open again.
 func TestL1_DaysThatWereDroppedStayClosed(t *testing.T) {
 	o := newTestAccount(t, noon)
-	o.terms.DefaultQuota.Day = 3
+	o.policy.DefaultQuota.Day = 3
 	first := o.now
 	for range daysKept + 3 {
 		o.admit(3)
@@ -143,7 +143,7 @@ func TestL1_DaysThatWereDroppedStayClosed(t *testing.T) {
 	}
 	for back := range daysKept + 6 {
 		o.now.Wall = first.Wall.AddDate(0, 0, back-3)
-		if v := o.account.Usage(o.now, o.terms); v.Admitted || v.Day.Remaining != 0 {
+		if v := o.account.Usage(o.now, o.policy); v.Admitted || v.Day.Remaining != 0 {
 			t.Errorf("day %d is open again: %+v", back-3, v)
 		}
 	}
@@ -171,7 +171,7 @@ func TestL2_MinuteSlidesExactly(t *testing.T) {
 	o.advance(40*time.Second - 1)
 	o.refuse(engine.CodeRateLimited, 1)
 	o.advance(1)
-	if v := o.account.Usage(o.now, o.terms); v.Minute.Remaining != 30 || !v.Minute.Reset.Equal(o.now.Wall.Add(20*time.Second)) {
+	if v := o.account.Usage(o.now, o.policy); v.Minute.Remaining != 30 || !v.Minute.Reset.Equal(o.now.Wall.Add(20*time.Second)) {
 		t.Errorf("%+v", v)
 	}
 	o.admit(30)
@@ -220,7 +220,7 @@ func TestL3_TighterWindow(t *testing.T) {
 	}
 }
 
-// With both windows full, the one that resets later is named, and its wait is the answer's (L3, L5).
+// With both windows full, the one that resets later denies the request.
 func TestL5_BothViolatedWaitsForTheLater(t *testing.T) {
 	for _, tt := range []struct {
 		before time.Duration // midnight
@@ -228,7 +228,7 @@ func TestL5_BothViolatedWaitsForTheLater(t *testing.T) {
 		want   time.Duration
 	}{{time.Hour, engine.CodeQuotaExceeded, time.Hour}, {time.Minute, engine.CodeQuotaExceeded, time.Minute}, {10 * time.Second, engine.CodeRateLimited, time.Minute}} {
 		o := newTestAccount(t, at("2026-06-18T04:00:00Z").Add(-tt.before))
-		o.terms.DefaultQuota = Quota{5, 5}
+		o.policy.DefaultQuota = Quota{5, 5}
 		o.admit(5)
 		v := o.refuse(tt.code, tt.want)
 		if tighter := v.TighterWindow(); !tighter.Reset.Equal(o.now.Wall.Add(tt.want)) || tighter.Remaining != 0 {

@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// TestFaultsQ3_YearOfAThousandAccounts is TestL1_L2_YearAgainstReference over a year, for a thousand accounts, with a control for every habit.
+// TestFaultsQ3_YearOfAThousandAccounts is TestL1_L2_YearAgainstReference for a year and a thousand accounts, with a
+// control for each pattern.
 func TestFaultsQ3_YearOfAThousandAccounts(t *testing.T) {
 	const accounts, days, steps = 1000, 365, 10
 	var next, asked, denied atomic.Int64

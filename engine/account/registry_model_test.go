@@ -10,9 +10,9 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// loginModel is a registry, and on a node alone the accounts behind it, with true time, clocks that differ, one log in which an event that
-// was decided without the one before it has no place and is decided again, and chance. What stands in the log, and what callers are told, is
-// held against the rules by themselves: the model knows each code, session and key as it was handed out.
+// loginModel is a registry, and on a single node the accounts behind it, with true time, clocks that differ, and a log
+// that refuses an event decided without the one before it. It knows every code, session and key that was issued, and
+// checks the log and the answers against the rules.
 type loginModel struct {
 	pick   func(n int) int
 	bug    loginBug
@@ -39,7 +39,7 @@ type loginModel struct {
 	failed   int
 }
 
-// loginBug is planted; nil functions plant nothing.
+// loginBug is a planted bug; nil functions are none.
 type loginBug struct {
 	only     string // the faults that a control looks for; "" = all
 	sabotage func(*loginModel)
@@ -60,13 +60,13 @@ type loginRecord struct {
 	then  func() // when its process hears of it
 }
 
-// sentCode is a code as the log tells it.
+// sentCode is a code in the log.
 type sentCode struct {
 	loginRecord
 	tries int
 }
 
-// wrongTries are those of an address on the latest day that it has seen.
+// wrongTries counts those of an address on the latest day.
 type wrongTries struct {
 	day   engine.Date
 	count int
@@ -86,7 +86,7 @@ type keyTruth struct {
 	revoked bool
 }
 
-// loginDecision is on its way into the log. again decides it anew; false when it is refused.
+// loginDecision is a pending decision. again decides it again; false when it is refused.
 type loginDecision struct {
 	record loginRecord
 	again  func() (loginRecord, bool)
@@ -94,16 +94,16 @@ type loginDecision struct {
 
 type loginNode struct {
 	loginState
-	model  *loginModel
-	run    int
-	wall   time.Duration
-	began  time.Duration
-	origin time.Duration
-	heard  int // events of the log
-	cut    bool
-	dying  bool // it hears, and tells no caller
-	flight []loginDecision
-	knew   int // events that the flight was decided with
+	model       *loginModel
+	run         int
+	wall        time.Duration
+	began       time.Duration
+	origin      time.Duration
+	applied     int // events of the log
+	partitioned bool
+	dying       bool // it hears, and tells no caller
+	flight      []loginDecision
+	knew        int // events that the flight was decided with
 }
 
 // loginState is a registry with its accounts.
@@ -132,7 +132,7 @@ func (s *loginState) snapshot() (RegistryState, map[uint64]State) {
 	return s.registry.Snapshot().State(), accounts
 }
 
-// restored is another process with what a snapshot keeps.
+// restored is the state that another process restores from a snapshot.
 func (s *loginState) restored(key [32]byte, changed func(*RegistryState)) loginState {
 	registry, accounts := s.snapshot()
 	if changed != nil {
@@ -145,7 +145,7 @@ func (s *loginState) restored(key [32]byte, changed func(*RegistryState)) loginS
 	return again
 }
 
-// newLoginModel is a node alone, or a cluster of three.
+// newLoginModel is one node, or a cluster of three.
 func newLoginModel(pick func(int) int, alone bool, bug loginBug) *loginModel {
 	m := &loginModel{
 		pick: pick, bug: bug, alone: alone, random: newSeededReader(6), start: at("2026-06-18T03:30:00Z"), texts: map[string]string{},
@@ -172,7 +172,7 @@ func (m *loginModel) fail(format string, args ...any) {
 	}
 }
 
-// key seals codes: one for all processes of a cluster, else one for each.
+// key is the key of code hashes: one for all processes of a cluster, else one for each.
 func (m *loginModel) key() [32]byte {
 	if m.alone {
 		return [32]byte{1, byte(m.runs)}
@@ -180,11 +180,11 @@ func (m *loginModel) key() [32]byte {
 	return [32]byte{1}
 }
 
-// begin is a new process: from what another one keeps after so many events, and the events behind them.
+// begin starts a process from a state after so many events.
 func (n *loginNode) begin(kept *loginState, from int, origin time.Duration) {
 	m := n.model
 	m.runs++
-	n.run, n.began, n.flight, n.dying, n.heard = m.runs, m.real, nil, false, max(n.heard, from)
+	n.run, n.began, n.flight, n.dying, n.applied = m.runs, m.real, nil, false, max(n.applied, from)
 	n.loginState = loginState{NewRegistry(m.key()), map[uint64]*Account{}}
 	if kept != nil {
 		n.loginState = kept.restored(m.key(), m.bug.joined)
@@ -192,7 +192,7 @@ func (n *loginNode) begin(kept *loginState, from int, origin time.Duration) {
 	if !m.alone && !m.bug.keyless {
 		n.registry.ShareCodes()
 	}
-	for i := range m.log[from:n.heard] {
+	for i := range m.log[from:n.applied] {
 		n.apply(m.log[from+i].event)
 	}
 	if n.origin = max(origin, n.registry.newest); !m.alone {
@@ -208,7 +208,7 @@ func (n *loginNode) now() ClockReading {
 	return ClockReading{Wall: m.start.Add(m.real + n.wall), Steady: n.origin + m.real - n.began}
 }
 
-// modelText is the address of an id: the first character tells those of the model apart.
+// modelText is the address of an id; the first character identifies it.
 func modelText(id EmailID) string { return id.String()[:1] + "@b.do" }
 
 func (m *loginModel) next() int {
@@ -216,7 +216,7 @@ func (m *loginModel) next() int {
 	return m.drawn
 }
 
-// loginClient is an address that was not used before.
+// client is an address that was not used before.
 func (m *loginModel) client() netip.Addr { return clientAddress(m.next()) }
 
 func clientAddress(i int) netip.Addr {
@@ -228,19 +228,19 @@ func (n *loginNode) record(event any, text string) loginRecord {
 	return loginRecord{event: event, run: n.run, real: n.model.real, at: n.now(), text: text}
 }
 
-// offer decides, and sends what was decided on its way.
+// offer decides, and proposes the event.
 func (n *loginNode) offer(decide func(again bool) (loginRecord, bool)) {
 	record, decided := decide(false)
 	if !decided {
 		return
 	}
 	if len(n.flight) == 0 {
-		n.knew = n.heard
+		n.knew = n.applied
 	}
 	n.flight = append(n.flight, loginDecision{record, func() (loginRecord, bool) { return decide(true) }})
 }
 
-// propose sends an event of a node alone on its way; then is what its durability means.
+// propose proposes an event of a single node; then runs when it is durable.
 func (n *loginNode) propose(event any, then func()) {
 	n.offer(func(bool) (loginRecord, bool) {
 		record := n.record(event, "")
@@ -301,7 +301,7 @@ func (n *loginNode) tryCode(email string) {
 	})
 }
 
-// tellSession notes a session when its caller is told, and begins its account.
+// tellSession notes a session when its caller is told, and makes its account.
 func (n *loginNode) tellSession(e *SessionOpened, record *loginRecord) {
 	real := n.model.real
 	record.then = func() {
@@ -312,7 +312,7 @@ func (n *loginNode) tellSession(e *SessionOpened, record *loginRecord) {
 	}
 }
 
-// kindOf says what an event means for an address: a code is sent, a try failed, a session opened.
+// kindOf says what an event means for an address: a code was sent, a try failed, a session opened.
 func kindOf(event any) (kind string, of EmailID) {
 	switch e := event.(type) {
 	case *CodeIssued:
@@ -327,7 +327,7 @@ func kindOf(event any) (kind string, of EmailID) {
 	return "", EmailID{}
 }
 
-// inFlight counts the events of a kind for an address that are on their way from this node.
+// inFlight counts the pending events of a kind for an address.
 func (n *loginNode) inFlight(email, kind string) int {
 	count := 0
 	for _, d := range n.flight {
@@ -338,10 +338,10 @@ func (n *loginNode) inFlight(email, kind string) int {
 	return count
 }
 
-// judgeRefusal: a node that has heard everything knows the code that was sent last, wherever it was asked for, and refuses without an event
-// only after the wrong tries of a day.
+// judgeRefusal: a node that has applied all events knows the last code of every node, and refuses without an event only
+// after the wrong tries of a day.
 func (m *loginModel) judgeRefusal(n *loginNode, email, text string, event RegistryEvent) {
-	if n.heard < len(m.log) {
+	if n.applied < len(m.log) {
 		return
 	}
 	code, tries := m.codes[email], n.inFlight(email, "failed")
@@ -361,7 +361,7 @@ func (m *loginModel) judgeRefusal(n *loginNode, email, text string, event Regist
 	m.fail("a code of %s is refused", m.real-code.real)
 }
 
-// alive reports that a code must work on a node: alone to the nanosecond, on both clocks of its process.
+// alive reports that a code must be valid on a node; for a single node exactly, on both clocks.
 func (m *loginModel) alive(code *sentCode, n *loginNode) bool {
 	if !m.alone {
 		return m.real-code.real <= CodeLifetime-5*time.Second
@@ -370,10 +370,10 @@ func (m *loginModel) alive(code *sentCode, n *loginNode) bool {
 	return code.run == n.run && now.Steady-code.at.Steady < CodeLifetime && now.Wall.Before(code.at.Wall.Add(CodeLifetime))
 }
 
-// commit gives what a node has decided its place, unless another event has it; a node alone so many of them.
+// commit appends a pending event to the log, unless another event came first; on a single node so many of them.
 func (n *loginNode) commit(count int) bool {
 	m := n.model
-	if len(n.flight) == 0 || n.cut || n.knew != len(m.log) && !m.alone && !m.bug.stale {
+	if len(n.flight) == 0 || n.partitioned || n.knew != len(m.log) && !m.alone && !m.bug.stale {
 		return false
 	}
 	if !m.alone {
@@ -388,14 +388,14 @@ func (n *loginNode) commit(count int) bool {
 	return true
 }
 
-// drain lets a node hear what it gave a place, one event after the other when it is alone.
+// drain applies the node's own events.
 func (n *loginNode) drain(count int) {
 	for ; count > 0 && n.commit(1); count-- {
 		n.deliver(len(n.model.log))
 	}
 }
 
-// judge holds an event against the rules.
+// judge checks an event against the rules.
 func (m *loginModel) judge(record *loginRecord) {
 	switch e := record.event.(type) {
 	case *CodeIssued:
@@ -460,12 +460,12 @@ func (m *loginModel) judgeSession(email string, e *SessionOpened, record *loginR
 	m.accounts[email] = e.Account
 }
 
-// deliver brings a node so many events. What it has on its way was decided without those of others: it is decided again.
+// deliver applies so many events. Pending decisions were made without those of other nodes and are made again.
 func (n *loginNode) deliver(count int) {
 	m := n.model
-	for ; count > 0 && n.heard < len(m.log) && !n.cut; count-- {
-		record := m.log[n.heard]
-		n.heard++
+	for ; count > 0 && n.applied < len(m.log) && !n.partitioned; count-- {
+		record := m.log[n.applied]
+		n.applied++
 		if record.run == n.run {
 			n.receive(&record)
 			continue
@@ -481,7 +481,7 @@ func (n *loginNode) deliver(count int) {
 		if m.bug.learnt != nil {
 			m.bug.learnt(n.registry, event)
 		}
-		n.knew = n.heard
+		n.knew = n.applied
 		for _, d := range void {
 			if again, decided := d.again(); decided {
 				n.flight = append(n.flight, loginDecision{again, d.again})
@@ -499,12 +499,12 @@ func (n *loginNode) receive(record *loginRecord) {
 	if record.then != nil && !n.dying {
 		record.then()
 	}
-	if n.model.alone && n.heard == len(n.model.log) {
+	if n.model.alone && n.applied == len(n.model.log) {
 		n.model.forget(n.registry)
 	}
 }
 
-// remove follows a registry that forgets an address, which it may do after two days.
+// forget follows a registry that removes an address, as it may after two days.
 func (m *loginModel) forget(r *Registry) {
 	for email, wrong := range m.wrong {
 		if r.addresses.row(idOf(email)).WrongTries.Count > 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// enter is the account of a session by chance, nil when the session has ended.
+// enter is the account of a random session, nil when the session has ended.
 func (n *loginNode) enter() *Account {
 	m := n.model
 	tokens := sortedKeys(m.sessions, func(a, b Digest) int { return slices.Compare(a[:], b[:]) })
@@ -50,8 +50,8 @@ func sortedKeys[K comparable, V any](all map[K]V, compare func(a, b K) int) []K 
 	return keys
 }
 
-// mayHaveEnded reports that eight later sessions took a session's place, or that a sign-out became durable in a crash, before its caller
-// was told.
+// mayHaveEnded reports that eight later sessions replaced a session, or that a sign-out may have become durable in a
+// crash.
 func (m *loginModel) mayHaveEnded(token Digest, truth *openedSession) bool {
 	later := 0
 	for _, record := range m.log {
@@ -114,7 +114,7 @@ func (n *loginNode) revokeKey() {
 	}
 }
 
-// useKeys asks with every key: what was acknowledged works, what was revoked does not.
+// useKeys makes a request with every key: acknowledged keys work, revoked ones do not.
 func (n *loginNode) useKeys() {
 	m := n.model
 	for _, text := range sortedKeys(m.keys, strings.Compare) {
@@ -125,10 +125,10 @@ func (n *loginNode) useKeys() {
 			m.fail("key of account %d is lost", truth.account)
 			return
 		}
-		verdict, needsLease := account.Admit(digest, n.now(), defaultPolicy)
-		refused := verdict.DenyCode == engine.CodeRevokedKey || verdict.DenyCode == engine.CodeInvalidKey
+		result, needsLease := account.Admit(digest, n.now(), defaultPolicy)
+		refused := result.DenyCode == engine.CodeRevokedKey || result.DenyCode == engine.CodeInvalidKey
 		if refused != truth.revoked && (!refused || !m.revoking(truth)) {
-			m.fail("key of %+v is used: %s", truth, verdict.DenyCode)
+			m.fail("key of %+v is used: %s", truth, result.DenyCode)
 		}
 		if lease := account.NextLease(digest, n.now(), defaultPolicy, when(needsLease)); lease != nil {
 			n.propose(lease, nil)
@@ -136,7 +136,7 @@ func (n *loginNode) useKeys() {
 	}
 }
 
-// revoking reports that a revocation may have become durable in a crash, before its caller was told.
+// revoking reports that a revocation may have become durable in a crash.
 func (m *loginModel) revoking(truth *keyTruth) bool {
 	return slices.ContainsFunc(m.log, func(record loginRecord) bool {
 		e, is := record.event.(*KeyRevoked)
@@ -144,16 +144,16 @@ func (m *loginModel) revoking(truth *keyTruth) bool {
 	})
 }
 
-// crash loses the process, and of what is on its way all but the oldest part. The next one begins from what it, or another node, keeps.
+// crash loses the process and all but the oldest pending events. The next process starts from the state of a node.
 func (n *loginNode) crash() {
 	m := n.model
 	if m.alone {
 		n.dying = true
 		n.drain(m.pick(len(n.flight) + 1))
 		m.pass()
-		cut := m.pick(len(m.log) + 1)
-		part := m.replay(cut)
-		n.begin(part, cut, 0)
+		at := m.pick(len(m.log) + 1)
+		part := m.replay(at)
+		n.begin(part, at, 0)
 		m.sameState("a snapshot and the events behind it are not all events", &n.loginState)
 		return
 	}
@@ -161,7 +161,7 @@ func (n *loginNode) crash() {
 		n.drain(len(n.flight))
 	}
 	other := m.nodes[m.pick(len(m.nodes))]
-	kept, from, origin := other.restored(m.key(), nil), other.heard, other.now().Steady
+	kept, from, origin := other.restored(m.key(), nil), other.applied, other.now().Steady
 	if m.pass(); m.pick(2) == 0 {
 		n.begin(nil, 0, n.origin)
 	} else {
@@ -169,7 +169,7 @@ func (n *loginNode) crash() {
 	}
 }
 
-// replay is what so many events tell.
+// replay is the state after so many events.
 func (m *loginModel) replay(to int) *loginState {
 	s := &loginState{NewRegistry(m.key()), map[uint64]*Account{}}
 	for _, record := range m.log[:to] {
@@ -178,7 +178,7 @@ func (m *loginModel) replay(to int) *loginState {
 	return s
 }
 
-// sameState compares a state with what the log tells.
+// sameState compares a state with a replay.
 func (m *loginModel) sameState(what string, got *loginState) {
 	registry, accounts := got.snapshot()
 	wantedRegistry, wantedAccounts := m.replay(len(m.log)).snapshot()
@@ -214,13 +214,13 @@ func (m *loginModel) step() {
 	case kind < 57:
 		m.pass()
 	case kind == 57:
-		n.cut = !n.cut
+		n.partitioned = !n.partitioned
 	default:
 		n.crash()
 	}
 }
 
-// stepAlone is something that happens to a node alone.
+// stepAlone does something random on a single node.
 func (m *loginModel) stepAlone(n *loginNode, email string, kind int) {
 	switch {
 	case kind < 5:
@@ -250,7 +250,8 @@ func (m *loginModel) stepAlone(n *loginNode, email string, kind int) {
 	}
 }
 
-// run runs so many steps or to the first fault. At the end all nodes know the same of addresses and accounts; one alone what its log tells.
+// run does so many steps, or fewer up to the first fault. At the end all nodes must have the same addresses and
+// accounts, and a single node those of its log.
 func (m *loginModel) run(steps int) string {
 	for range steps {
 		if m.bug.sabotage != nil {
@@ -270,7 +271,7 @@ func (m *loginModel) run(steps int) string {
 	}
 	var first RegistryState
 	for i, n := range m.nodes {
-		n.cut = false
+		n.partitioned = false
 		n.deliver(len(m.log))
 		state := n.registry.Snapshot().State()
 		for j := range state.Addresses {
@@ -289,7 +290,7 @@ func (m *loginModel) run(steps int) string {
 	return m.fault
 }
 
-// loginSequences lets models live from seeds; the first fault fails the test.
+// loginSequences runs models with several seeds; the first fault fails the test.
 func loginSequences(t *testing.T, count, steps int, alone bool) (sum loginModel) {
 	t.Helper()
 	for seed := range count {
@@ -306,24 +307,24 @@ func loginSequences(t *testing.T, count, steps int, alone bool) (sum loginModel)
 	return sum
 }
 
-// Under logins, crashes and steps of the clock: a code opens one session, of its address, in its time and its five tries; wrong tries stay
-// within a day's limit; at most two keys are active; what was acknowledged outlives every crash, what was revoked is refused; and a replay
-// is the live state.
+// Under logins, crashes and clock steps a code opens one session, of its address, in its time and its five tries; wrong
+// tries stay within the daily limit; at most two keys are active; what was acknowledged survives every crash; and a
+// replay gives the live state.
 func TestK2_K5_S1_LoginsAndKeys(t *testing.T) {
 	if sum := loginSequences(t, sweep(50, 3_000), 300, true); sum.created == 0 {
 		t.Error("no key was created")
 	}
 }
 
-// On several nodes side by side: a code opens one session, by its own text, after at most four wrong tries on all nodes together; each node
-// knows each code, also one that came back; an address has one account and an account one address.
+// On several nodes a code opens one session, after at most four wrong tries on all nodes together, each node can check
+// every code, and an address has one account.
 func TestK2_LoginsInACluster(t *testing.T) {
 	if sum := loginSequences(t, sweep(50, 3_000), 400, false); sum.void == 0 {
 		t.Error("nothing was decided again")
 	}
 }
 
-// aloneLoginBugs are plants in a node alone, before each step.
+// aloneLoginBugs are planted in a single node, before each step.
 func aloneLoginBugs() map[string]loginBug {
 	seen := map[Digest]*pendingCode{}
 	return map[string]loginBug{
@@ -348,12 +349,12 @@ func aloneLoginBugs() map[string]loginBug {
 		"a revocation is not in the log": {only: "key of %+v is used", sabotage: func(m *loginModel) {
 			n, before := m.nodes[0], len(m.log)
 			m.log = slices.DeleteFunc(m.log, func(record loginRecord) bool { _, is := record.event.(*KeyRevoked); return is })
-			n.heard -= before - len(m.log)
+			n.applied -= before - len(m.log)
 		}},
 	}
 }
 
-// clusterLoginBugs are plants in a cluster.
+// clusterLoginBugs are planted in a cluster.
 func clusterLoginBugs() map[string]loginBug {
 	return map[string]loginBug{
 		"wrong tries elsewhere don't count": {only: "a session after %d tries", learnt: func(r *Registry, event RegistryEvent) {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// maskedID is an id of which no other one of another number has the mask.
+// maskedID is an id with a mask of its own.
 func maskedID(number int) EmailID {
 	return NewEmailID(digestOf(fmt.Sprint("address", number)), fmt.Sprintf("a…@….x%d", number))
 }
@@ -35,30 +35,30 @@ func randomLogins(seed uint64, count int) []RegistryEvent {
 	return events
 }
 
-// A cut stays what it was, whatever happens to the registry afterwards, and making it changes nothing.
+// A snapshot does not change with the registry, and taking one changes nothing.
 func TestCutOfTheRegistryStays(t *testing.T) {
-	cutting, plain := NewRegistry([32]byte{1}), NewRegistry([32]byte{1})
+	other, plain := NewRegistry([32]byte{1}), NewRegistry([32]byte{1})
 	type taken struct {
-		cut  RegistrySnapshot
-		want RegistryState
+		snapshot RegistrySnapshot
+		want     RegistryState
 	}
 	var all []taken
 	forgotten := 0
 	for i, event := range randomLogins(1, 20_000) {
-		before := len(cutting.addresses.index)
-		cutting.Apply(event)
+		before := len(other.addresses.index)
+		other.Apply(event)
 		plain.Apply(event)
-		forgotten += max(0, before-len(cutting.addresses.index))
+		forgotten += max(0, before-len(other.addresses.index))
 		if i%1777 == 0 {
-			all = append(all, taken{cutting.Snapshot(), plain.Snapshot().State()})
+			all = append(all, taken{other.Snapshot(), plain.Snapshot().State()})
 		}
 	}
 	for i, one := range all {
-		if !reflect.DeepEqual(one.cut.State(), one.want) {
-			t.Errorf("cut %d is not what the registry was", i)
+		if !reflect.DeepEqual(one.snapshot.State(), one.want) {
+			t.Errorf("snapshot %d is not what the registry was", i)
 		}
 	}
-	if !reflect.DeepEqual(cutting.Snapshot().State(), plain.Snapshot().State()) {
+	if !reflect.DeepEqual(other.Snapshot().State(), plain.Snapshot().State()) {
 		t.Error("cuts have changed the registry")
 	}
 	if forgotten == 0 {
@@ -66,7 +66,7 @@ func TestCutOfTheRegistryStays(t *testing.T) {
 	}
 }
 
-// Addresses that come in parts are those that come at once.
+// Addresses restored in parts are those restored at once.
 func TestRegistryIsRestoredFromParts(t *testing.T) {
 	r := NewRegistry([32]byte{1})
 	for _, event := range randomLogins(2, 5000) {
@@ -81,7 +81,7 @@ func TestRegistryIsRestoredFromParts(t *testing.T) {
 	}
 }
 
-// Rows of addresses that were forgotten are used again, and a cut from before keeps what they were.
+// Rows of removed addresses are used again; an older snapshot keeps what they were.
 func TestForgottenRowsAreUsedAgain(t *testing.T) {
 	const many = 8192
 	r := NewRegistry([32]byte{1})
@@ -89,9 +89,9 @@ func TestForgottenRowsAreUsedAgain(t *testing.T) {
 	for i := range many {
 		r.Apply(&CodeIssued{maskedID(1 + i), noon, time.Second, false, CodeSeal{}})
 	}
-	cut := r.Snapshot()
+	snapshot := r.Snapshot()
 	r.Apply(&CodeIssued{maskedID(-1), noon, time.Second + forgetAfter, false, CodeSeal{}})
-	state, before := r.Snapshot().State(), cut.State()
+	state, before := r.Snapshot().State(), snapshot.State()
 	if len(state.Addresses) != 2 || len(before.Addresses) != many+1 || r.addresses.used != many+1 {
 		t.Fatalf("%d addresses, %d before, in %d rows", len(state.Addresses), len(before.Addresses), r.addresses.used)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// loginFixture is a registry whose events become durable at once.
+// loginFixture is a registry whose events are durable at once.
 type loginFixture struct {
 	t        *testing.T
 	registry *Registry
@@ -28,13 +28,13 @@ func (d *loginFixture) advance(span time.Duration) {
 	d.now.Wall, d.now.Steady = d.now.Wall.Add(span), d.now.Steady+span
 }
 
-// loginClient is an address that nobody used before.
+// client is an address that was not used before.
 func (d *loginFixture) client() netip.Addr {
 	d.opened++
 	return clientAddress(d.opened)
 }
 
-// request asks for a code; "" when no letter goes out.
+// request asks for a code; "" when no mail is sent.
 func (d *loginFixture) request(email string) (code string, err error) {
 	event, err := d.registry.RequestCode(idOf(email), d.client(), d.now)
 	if err != nil {
@@ -81,7 +81,7 @@ func (d *loginFixture) refused(err error, code engine.Code, retry time.Duration)
 	}
 }
 
-// not is another code of the same shape.
+// not is another code.
 func not(code string) string {
 	if code[0] == '0' {
 		return "1" + code[1:]
@@ -89,7 +89,7 @@ func not(code string) string {
 	return "0" + code[1:]
 }
 
-// Two right answers at the same time, before anything is durable: one wins.
+// Of two right codes before anything is durable one opens a session.
 func TestS2_TwoRightAnswers(t *testing.T) {
 	d := newLoginFixture(t)
 	code := d.mustRequest("a@b.do")
@@ -131,7 +131,7 @@ func TestK3_OneCodeAMinute(t *testing.T) {
 	}
 }
 
-// A request on its way into the log counts as well.
+// A pending request counts as well.
 func TestK3_RequestsSideBySide(t *testing.T) {
 	d := newLoginFixture(t)
 	event, err := d.registry.RequestCode(idOf("a@b.do"), d.client(), d.now)
@@ -175,7 +175,7 @@ func TestS9_TenLettersADay(t *testing.T) {
 	}
 }
 
-// 25 wrong tries a day and address hold also when nothing is durable yet, and a right code does not help then.
+// The limit of 25 wrong tries includes pending ones; then a right code is refused too.
 func TestS1_WrongTriesOfAnAddress(t *testing.T) {
 	d := newLoginFixture(t)
 	email := idOf("a@b.do")
@@ -367,7 +367,7 @@ func TestSessionsAreForgotten(t *testing.T) {
 	}
 }
 
-// Addresses that nobody logged in with are forgotten after two days, accounts never; a replay forgets the same.
+// Addresses without an account are removed after two days, accounts never; a replay removes the same.
 func TestAddressesAreForgotten(t *testing.T) {
 	d := newLoginFixture(t)
 	if _, err := d.try("known@b.do", d.mustRequest("known@b.do")); err != nil {
@@ -397,7 +397,7 @@ func TestAddressesAreForgotten(t *testing.T) {
 	}
 }
 
-// A registry that is alone writes no codes, sealed or not.
+// A single node writes no codes, sealed or not.
 func TestK2_AloneNoCodeIsInTheLog(t *testing.T) {
 	r := NewRegistry([32]byte{1})
 	now := ClockReading{Wall: noon, Steady: time.Hour}

@@ -9,8 +9,8 @@ import (
 	"io"
 )
 
-// Forms of secrets. A key is a prefix, random characters and a checksum of both, so that a typo is refused without a look-up
-// and secret scanners recognise a leaked key.
+// Forms of secrets. A key is a prefix, random characters and a checksum of both, so that a typo is refused without a
+// look-up and secret scanners recognise a leaked key.
 const (
 	KeyPrefixLive     = "tasard_live_"
 	KeyPrefixTest     = "tasard_test_"
@@ -29,8 +29,8 @@ const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 // Digest is the SHA-256 of a secret, which is stored in its place.
 type Digest [sha256.Size]byte
 
-// Secret is a text for its owner only. It prints as [redacted]; Reveal returns the text. The text is behind a pointer because
-// fmt prints unexported fields of a struct without calling their methods.
+// Secret is a text for its owner only. It prints as [redacted]; Reveal returns the text. The text is behind a pointer
+// because fmt prints unexported fields of a struct without calling their methods.
 type Secret struct{ text *string }
 
 const redacted = "[redacted]"
@@ -131,7 +131,8 @@ var isKeyByte = func() (known [256]bool) {
 	return known
 }()
 
-// ParseKey returns the digest of a well-formed key, and false for anything else. It does not allocate and does not keep text.
+// ParseKey returns the digest of a well-formed key, and false for anything else. It does not allocate and does not keep
+// text.
 func ParseKey(text []byte) (Digest, bool) {
 	if len(text) != KeyLength {
 		return Digest{}, false

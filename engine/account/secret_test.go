@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// seededReader is a source of chance with a seed.
+// seededReader is a random source with a seed.
 type seededReader struct{ *rand.Rand }
 
 func newSeededReader(seed uint64) seededReader { return seededReader{rand.New(rand.NewPCG(seed, 0))} }
@@ -48,7 +48,7 @@ func TestK4_KeyShape(t *testing.T) {
 	}
 }
 
-// Every single wrong character, every swap of neighbours and every loss of a character is refused without a look-up.
+// Every wrong character, every swap of neighbours and every missing character is refused.
 func TestK4_TyposAreRefused(t *testing.T) {
 	key, _ := NewKey(newSeededReader(1), KeyPrefixLive)
 	text := []byte(key.Reveal())
@@ -75,7 +75,7 @@ func TestK4_TyposAreRefused(t *testing.T) {
 	}
 	refuse(append(bytes.Clone(text), '0'))
 	refuse(nil)
-	// A right checksum does not help characters that no key has.
+	// Right checksums of characters that keys do not have.
 	for _, odd := range []string{KeyPrefixLive + strings.Repeat("é", keyRandomLength/2), "tasard_prod_" + strings.Repeat("a", keyRandomLength)} {
 		checksum := keyChecksum([]byte(odd))
 		refuse([]byte(odd + string(checksum[:])))
@@ -83,7 +83,8 @@ func TestK4_TyposAreRefused(t *testing.T) {
 	t.Logf("%d typos", typos)
 }
 
-// Each character is as likely as any other: chi-squared over 62 and over 10 classes, far beyond what chance gives (p < 1e-6).
+// Each character is equally likely: chi-squared over 62 and over 10 classes, with a limit that chance exceeds with p <
+// 1e-6.
 func TestK2_K4_SecretsAreUnbiased(t *testing.T) {
 	const draws = 20_000
 	random := newSeededReader(2)
@@ -142,7 +143,7 @@ func TestSecretsOfABrokenSource(t *testing.T) {
 	}
 }
 
-// Nothing but Reveal gives a secret away: no verb, no encoder, no logger, on its own or inside something else.
+// Only Reveal returns a secret: no verb, encoder or logger does, alone or inside another value.
 func TestS5_SecretsAreRedacted(t *testing.T) {
 	const canary = "canary-4711"
 	secret := SecretOf(canary)
@@ -183,7 +184,7 @@ func TestS5_SecretsAreRedacted(t *testing.T) {
 	}
 }
 
-// unevenReader gives so many bytes that are passed over before good ones.
+// unevenReader gives so many unusable bytes before good ones.
 type unevenReader struct{ bad int }
 
 func (f *unevenReader) Read(p []byte) (int, error) {
@@ -222,7 +223,7 @@ func TestK2_SealsAreBoundToAddressAndProcess(t *testing.T) {
 	}
 }
 
-// rebuilt says in other words what a key is.
+// rebuilt recognises keys by another method.
 func rebuilt(text string) bool {
 	match := regexp.MustCompile(`^(tasard_(?:live|test)_[0-9A-Za-z]{30})([0-9A-Za-z]{6})$`).FindStringSubmatch(text)
 	if match == nil || strings.HasSuffix(text, "\n") {

@@ -22,8 +22,9 @@ type Admission struct {
 }
 
 // Admitter admits requests. Errors are *engine.Error: the codes of status 401 after keys are required, CodeOverloaded,
-// CodeReadOnly, CodeDataUnavailable while the log is replayed. An Admission that is not Admitted is status 429. Before keys
-// are required, a caller with a malformed, unknown or revoked key, or one of a suspended account, counts as anonymous.
+// CodeReadOnly, CodeDataUnavailable while the log is replayed. An Admission that is not Admitted is status 429. Before
+// keys are required, a caller with a malformed, unknown or revoked key, or one of a suspended account, counts as
+// anonymous.
 type Admitter interface {
 	Admit(Caller) (Admission, error)
 	Refund(Admission)
@@ -33,8 +34,8 @@ type Admitter interface {
 	KeyPolicy() KeyPolicy
 }
 
-// Service lets the owner of an e-mail address log in and manage keys. Tokens are digests of session tokens. A change is on
-// disk when its method returns without error. Errors are *engine.Error.
+// Service lets the owner of an e-mail address log in and manage keys. Tokens are digests of session tokens. A change is
+// on disk when its method returns without error. Errors are *engine.Error.
 type Service interface {
 	RequestCode(email Email, from netip.Addr) error
 	OpenSession(email Email, code string, from netip.Addr) (token Secret, expires time.Time, err error)

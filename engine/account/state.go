@@ -20,14 +20,15 @@ type DayState struct {
 	Leased int
 }
 
-// LeaseState bounds how many requests may have been admitted since a lease or return, so that a crash never lets more than
-// the limit through in a minute.
+// LeaseState bounds how many requests may have been admitted since a lease or return, so that a crash never lets more
+// than the limit through in a minute.
 //
-// Without a cluster there is one for each lease: Count was leased at Steady, and of what was leased before, Unspent was left.
+// Without a cluster there is one for each lease: Count was leased at Steady, and of what was leased before, Unspent was
+// left.
 //
 // In a cluster there is one for each node, its last lease or return: the node had admitted RecentAdmitted in the minute
-// before, and could spend Count from then on. Steady is when the event arrived, in the steady time of this process (in a
-// replay: of the node that decided it; Resume sets it to the present).
+// before, and could spend Count from then on. Steady is when the event arrived, in the steady time of this process (in
+// a replay: of the node that decided it; Resume sets it to the present).
 type LeaseState struct {
 	Steady         time.Duration
 	Unspent        int

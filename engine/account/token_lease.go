@@ -6,8 +6,8 @@ import "time"
 const (
 	// leaseTargetSpan is how long a lease should last at the account's rate.
 	leaseTargetSpan = 20 * time.Second
-	// earlyRenewalMin is the smallest lease that is renewed before it is used up. An account with fewer requests waits for
-	// the log, and has nothing to return.
+	// earlyRenewalMin is the smallest lease that is renewed before it is used up. An account with fewer requests waits
+	// for the log, and has nothing to return.
 	earlyRenewalMin = 4
 	// idleReturnAfter is how long an account has no requests before the node returns what is left of its lease.
 	idleReturnAfter = 15 * time.Second
@@ -33,7 +33,8 @@ type spendRate struct {
 	spent int // since then
 }
 
-// nextSize returns the size of the next lease: what is spent in leaseTargetSpan, at most twice the last lease and maximum.
+// nextSize returns the size of the next lease: what is spent in leaseTargetSpan, at most twice the last lease and
+// maximum.
 func (r spendRate) nextSize(now time.Duration, maximum int) int {
 	span := max(time.Second, now-r.since)
 	expected := (r.spent*int(leaseTargetSpan/time.Millisecond) + int(span/time.Millisecond) - 1) / int(span/time.Millisecond)
@@ -51,9 +52,9 @@ func (a *Account) spendable(count dayCount, now ClockReading) int {
 	return min(a.tokenLease.tokens, count.unspent())
 }
 
-// nextClusterLease is NextLease in a cluster. The size follows the rate at which the account spends; when other nodes have
-// leases too, it takes at most half of what is free in the minute, and at least one. Tokens that have become void are
-// leased again first, which costs nothing of the day.
+// nextClusterLease is NextLease in a cluster. The size follows the rate at which the account spends; when other nodes
+// have leases too, it takes at most half of what is free in the minute, and at least one. Tokens that have become void
+// are leased again first, which costs nothing of the day.
 func (a *Account) nextClusterLease(digest Digest, now ClockReading, policy QuotaPolicy, waiting int) *Leased {
 	day := a.today(now)
 	if a.leasePending || a.days.closed(day) {
@@ -87,8 +88,8 @@ func (a *Account) wantedLease(limit int, now ClockReading, policy QuotaPolicy, w
 	return max(a.tokenLease.rate.nextSize(now.Steady, max(1, policy.LeaseSize)), min(waiting, free))
 }
 
-// fairLease returns how much more this node should lease. Without leases of other nodes it may lease more than the minute
-// allows, because Usage limits the minute anyway.
+// fairLease returns how much more this node should lease. Without leases of other nodes it may lease more than the
+// minute allows, because Usage limits the minute anyway.
 func (a *Account) fairLease(limit, live int, now ClockReading) int {
 	others := a.othersAdmittedMax(now.Steady)
 	if others == 0 {
@@ -105,9 +106,9 @@ func (a *Account) applyNodeLease(e *Leased) {
 	a.setNodeLease(LeaseState{Node: e.Node, Steady: e.Steady, RecentAdmitted: e.RecentAdmitted, Count: e.Unspent + e.Count + e.Refunded})
 }
 
-// NextReturn decides to return the lease of an account that has had no requests for a while, so that other nodes can lease
-// it; nil while there is no need. In a cluster it should be called every few seconds. The outcome must be reported by Apply
-// or AbortReturn.
+// NextReturn decides to return the lease of an account that has had no requests for a while, so that other nodes can
+// lease it; nil while there is no need. In a cluster it should be called every few seconds. The outcome must be
+// reported by Apply or AbortReturn.
 func (a *Account) NextReturn(now ClockReading) *Returned {
 	if a.node == 0 || a.leasePending || a.tokenLease.returnPending || now.Steady-a.leaseAskedAt < idleReturnAfter {
 		return nil

@@ -5,23 +5,23 @@ import (
 	"time"
 )
 
-// newClusterTestAccount is an account on node 1 of a cluster, an hour after its process began.
+// newClusterTestAccount is an account on node 1 of a cluster, an hour after its process started.
 func newClusterTestAccount(t *testing.T) *testAccount {
 	now := ClockReading{Wall: noon, Steady: time.Hour}
-	return &testAccount{t: t, account: newClusterAccount(1, now), now: now, terms: defaultPolicy}
+	return &testAccount{t: t, account: newClusterAccount(1, now), now: now, policy: defaultPolicy}
 }
 
-// othersAdmittedMax have so much of the minute.
+// others leases for another node.
 func (w *testAccount) others(recent, count int) {
 	w.account.ApplyRemote(&Leased{Account: 1, Day: w.account.today(w.now), Count: count, KeyID: "k1", At: w.now.Wall, Node: 2, RecentAdmitted: recent}, w.now)
 }
 
-// next is the lease for so many who wait.
+// next is the next lease for so many requests that wait.
 func (w *testAccount) next(waiting int) *Leased {
 	return w.account.NextLease(testKey, w.now, defaultPolicy, waiting)
 }
 
-// useCode takes a lease of a size and spends some of it.
+// take takes a lease of a size and spends some of it.
 func (w *testAccount) take(size, spent int) {
 	w.t.Helper()
 	lease := w.next(size)
@@ -30,37 +30,37 @@ func (w *testAccount) take(size, spent int) {
 	}
 	w.account.Apply(lease)
 	for range spent {
-		if verdict, needsLease := w.account.Admit(testKey, w.now, defaultPolicy); needsLease || !verdict.Admitted {
-			w.t.Fatalf("not admitted: %+v", verdict)
+		if result, needsLease := w.account.Admit(testKey, w.now, defaultPolicy); needsLease || !result.Admitted {
+			w.t.Fatalf("not admitted: %+v", result)
 		}
 	}
 }
 
-// A node takes what it needs; of what others leave of the minute half, rounded up; and what it has leased before and may spend no more
-// before anything new of the day.
+// A node leases what it needs, at most half, rounded up, of what other nodes leave of the minute, and void requests
+// before new ones of the day.
 func TestL1_L2_HowMuchANodeLeases(t *testing.T) {
 	for name, c := range map[string]struct {
 		before                 func(w *testAccount)
 		waiting                int
 		fresh, unspent, refund int // none at all: no lease
 	}{
-		"nobody else":                      {waiting: 100, fresh: 60, before: func(*testAccount) {}},
-		"few":                              {waiting: 3, fresh: 3, before: func(*testAccount) {}},
-		"others have half":                 {waiting: 100, fresh: 15, before: func(w *testAccount) { w.others(10, 20) }},
-		"others have one less":             {waiting: 100, fresh: 16, before: func(w *testAccount) { w.others(10, 19) }},
-		"others have all but one":          {waiting: 100, fresh: 1, before: func(w *testAccount) { w.others(40, 19) }},
-		"others have all":                  {waiting: 100, before: func(w *testAccount) { w.others(40, 20) }},
-		"others have more":                 {waiting: 100, before: func(w *testAccount) { w.others(60, 10) }},
-		"others, and what was spent here":  {waiting: 100, fresh: 13, before: func(w *testAccount) { w.take(5, 5); w.others(10, 20) }},
-		"others, and what is left here":    {waiting: 100, fresh: 10, unspent: 5, before: func(w *testAccount) { w.take(10, 5); w.others(10, 20) }},
-		"what is void is taken up first":   {waiting: 5, unspent: 5, before: func(w *testAccount) { w.take(10, 2); w.advance(2 * time.Minute) }},
-		"and something new behind it":      {waiting: 12, fresh: 4, unspent: 8, before: func(w *testAccount) { w.take(10, 2); w.advance(2 * time.Minute) }},
-		"and refunds of others between":    {waiting: 12, fresh: 1, unspent: 8, refund: 3, before: refunded},
-		"and no more refunds than wanted":  {waiting: 9, unspent: 8, refund: 1, before: refunded},
-		"ahead, at a pace of 4 in 20 s":    {fresh: 4, before: func(w *testAccount) { w.account.tokenLease.rate = spendRate{w.now.Steady - leaseTargetSpan, 16, 4} }},
-		"not ahead at a pace of 3 in 20 s": {before: func(w *testAccount) { w.account.tokenLease.rate = spendRate{w.now.Steady - leaseTargetSpan, 16, 3} }},
-		"ahead, at most twice the last":    {fresh: 6, before: func(w *testAccount) { w.account.tokenLease.rate = spendRate{w.now.Steady - time.Second, 3, 3} }},
-		"ahead, at most the size of terms": {fresh: 16, before: func(w *testAccount) { w.account.tokenLease.rate = spendRate{w.now.Steady - time.Second, 16, 16} }},
+		"nobody else":                       {waiting: 100, fresh: 60, before: func(*testAccount) {}},
+		"few":                               {waiting: 3, fresh: 3, before: func(*testAccount) {}},
+		"others have half":                  {waiting: 100, fresh: 15, before: func(w *testAccount) { w.others(10, 20) }},
+		"others have one less":              {waiting: 100, fresh: 16, before: func(w *testAccount) { w.others(10, 19) }},
+		"others have all but one":           {waiting: 100, fresh: 1, before: func(w *testAccount) { w.others(40, 19) }},
+		"others have all":                   {waiting: 100, before: func(w *testAccount) { w.others(40, 20) }},
+		"others have more":                  {waiting: 100, before: func(w *testAccount) { w.others(60, 10) }},
+		"others, and what was spent here":   {waiting: 100, fresh: 13, before: func(w *testAccount) { w.take(5, 5); w.others(10, 20) }},
+		"others, and what is left here":     {waiting: 100, fresh: 10, unspent: 5, before: func(w *testAccount) { w.take(10, 5); w.others(10, 20) }},
+		"what is void is taken up first":    {waiting: 5, unspent: 5, before: func(w *testAccount) { w.take(10, 2); w.advance(2 * time.Minute) }},
+		"and something new behind it":       {waiting: 12, fresh: 4, unspent: 8, before: func(w *testAccount) { w.take(10, 2); w.advance(2 * time.Minute) }},
+		"and refunds of others between":     {waiting: 12, fresh: 1, unspent: 8, refund: 3, before: refunded},
+		"and no more refunds than wanted":   {waiting: 9, unspent: 8, refund: 1, before: refunded},
+		"ahead, at a pace of 4 in 20 s":     {fresh: 4, before: func(w *testAccount) { w.account.tokenLease.rate = spendRate{w.now.Steady - leaseTargetSpan, 16, 4} }},
+		"not ahead at a pace of 3 in 20 s":  {before: func(w *testAccount) { w.account.tokenLease.rate = spendRate{w.now.Steady - leaseTargetSpan, 16, 3} }},
+		"ahead, at most twice the last":     {fresh: 6, before: func(w *testAccount) { w.account.tokenLease.rate = spendRate{w.now.Steady - time.Second, 3, 3} }},
+		"ahead, at most the size of policy": {fresh: 16, before: func(w *testAccount) { w.account.tokenLease.rate = spendRate{w.now.Steady - time.Second, 16, 16} }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newClusterTestAccount(t)
@@ -77,15 +77,14 @@ func TestL1_L2_HowMuchANodeLeases(t *testing.T) {
 	}
 }
 
-// refunded has eight void ones, and three that were given back.
+// refunded has eight void requests and three that were refunded.
 func refunded(w *testAccount) {
 	w.take(10, 2)
 	w.advance(2 * time.Minute)
 	w.account.days.find(w.account.today(w.now)).refunded = 3
 }
 
-// A node gives back what it has not spent when it has rested for a while, once, and no sooner; and tells others that it is spent when they
-// count much of it.
+// A node returns its lease once, after idleReturnAfter without requests; a spent lease only when it is large.
 func TestL1_L2_WhenANodeReturns(t *testing.T) {
 	for name, c := range map[string]struct {
 		before  func(w *testAccount)
@@ -138,7 +137,7 @@ func younger(rest time.Duration) func(w *testAccount) {
 
 func (w *testAccount) use() {
 	w.t.Helper()
-	if verdict, _ := w.account.Admit(testKey, w.now, defaultPolicy); !verdict.Admitted {
-		w.t.Fatalf("not admitted: %+v", verdict)
+	if result, _ := w.account.Admit(testKey, w.now, defaultPolicy); !result.Admitted {
+		w.t.Fatalf("not admitted: %+v", result)
 	}
 }

@@ -26,8 +26,8 @@ type Object struct {
 	known  []string
 }
 
-// Read visits the object of a file. The error joins all problems (errors.Join). name is the file's name; shorten says what
-// to do with a file of more than bytesMax.
+// Read visits the object of a file. The error joins all problems (errors.Join). name is the file's name; shorten says
+// what to do with a file of more than bytesMax.
 func Read(name string, data []byte, bytesMax int, shorten string, visit func(top *Object)) error {
 	if err := validate(data, bytesMax, shorten); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -111,8 +111,8 @@ func (o *Object) Empty() bool { return len(o.fields) == 0 }
 // DiscardRest takes all keys that are left, so that they are not reported as unknown.
 func (o *Object) DiscardRest() { clear(o.fields) }
 
-// UseLabel returns the text under a key, "" when there is none, and adds it to the object's place in later problems. It does
-// not take the key.
+// UseLabel returns the text under a key, "" when there is none, and adds it to the object's place in later problems. It
+// does not take the key.
 func (o *Object) UseLabel(key string) string {
 	var label string
 	if json.Unmarshal(o.fields[key], &label) != nil || label == "" {
