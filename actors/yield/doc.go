@@ -1,7 +1,7 @@
-// Package yield lets others run while something works long: the reading of a file, the deciding of a large refresh.
+// Package yield lets other goroutines run during long work, such as reading a file.
 //
-// runtime.Gosched is not enough on a single processor: the goroutine that yields stands in line again before the
-// runtime polls the network, which it otherwise does every ten milliseconds only. So Network waits for the network
-// poller itself, for a byte of its own in a pipe. A yield costs a few microseconds and two system calls; call it every
-// fraction of a millisecond, not for every record.
+// On a single processor runtime.Gosched is not enough: the yielding goroutine runs again before the runtime polls the
+// network, which it does only every ten milliseconds otherwise. Network waits for the poller itself, by a byte
+// through a pipe. That costs a few microseconds and two system calls: yield every fraction of a millisecond, not for
+// every record.
 package yield

@@ -5,15 +5,15 @@ import (
 	"runtime"
 )
 
-// Network lets every other goroutine run, also those whose request has arrived at a socket but was not looked at yet.
-// The zero Network is ready; the pipe is made by the first Yield, and closed by Close. It belongs to one goroutine.
+// Network yields to other goroutines, including those whose socket became ready but was not polled yet. The zero
+// value is ready to use. It must not be used concurrently; Close it to release its pipe.
 type Network struct {
 	in, out     *os.File
-	woken       chan struct{} // the byte has come round
-	unavailable bool          // there is no pipe: runtime.Gosched must do
+	woken       chan struct{} // receives when the byte was read
+	unavailable bool          // the pipe failed: use runtime.Gosched
 }
 
-// Yield returns after those that wait have had their turn.
+// Yield returns after the waiting goroutines have run.
 func (n *Network) Yield() {
 	if n.in == nil && !n.unavailable {
 		n.open()
@@ -48,17 +48,17 @@ func (n *Network) waitForPoller() {
 		if _, err := n.out.Read(one[:]); err != nil {
 			return
 		}
-		runtime.Gosched() // behind those that the network has woken as well
+		runtime.Gosched() // let the other goroutines woken by the poller run first
 		n.woken <- struct{}{}
 	}
 }
 
-// Close waits until nothing is left of the pipe. The Network may be used again then.
+// Close closes the pipe and waits for its goroutine. The Network can be used again afterwards.
 func (n *Network) Close() {
 	if n.in == nil {
 		return
 	}
-	_ = n.in.Close() // what follows does not depend on it
+	_ = n.in.Close() // the goroutine ends either way
 	for range n.woken {
 		continue
 	}

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// F12: on one processor, a goroutine that waits for the network has had its turn after Yield; runtime.Gosched alone does not do that.
+// TestF12_NetworkHasItsTurn: on one processor Yield runs a goroutine that waits for the network; runtime.Gosched does
+// not.
 func TestF12_NetworkHasItsTurn(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	const tries = 50
@@ -24,8 +25,7 @@ func TestF12_NetworkHasItsTurn(t *testing.T) {
 	}
 }
 
-// servedAfter counts how often a goroutine that waits for a file descriptor that has become ready runs while a
-// pause is made.
+// servedAfter counts how often a goroutine with a ready file descriptor runs during a pause.
 func servedAfter(t *testing.T, tries int, pause func()) (served int) {
 	t.Helper()
 	out, in, err := os.Pipe()
@@ -69,7 +69,7 @@ func servedAfter(t *testing.T, tries int, pause func()) (served int) {
 	return served
 }
 
-// Without a pipe, as when all file descriptors are in use, Yield is runtime.Gosched.
+// TestF12_WithoutAPipe: without a free file descriptor Yield is runtime.Gosched.
 func TestF12_WithoutAPipe(t *testing.T) {
 	b := Network{unavailable: true}
 	b.Yield()
@@ -79,7 +79,7 @@ func TestF12_WithoutAPipe(t *testing.T) {
 	if err := lost.in.Close(); err != nil {
 		t.Fatal(err)
 	}
-	lost.Yield() // the pipe is gone: nothing waits for a byte that never comes
+	lost.Yield() // the pipe is closed: Yield must not wait for a byte
 	lost.Yield()
 	lost.Close()
 }

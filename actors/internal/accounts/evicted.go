@@ -74,7 +74,7 @@ func (c *codec) decode(d evictedAccount, a *account.Account) error {
 	if err != nil {
 		return err
 	}
-	if c.idle, err = c.decoder.IdleState(idle); err != nil {
+	if c.idle, err = c.decoder.EvictedState(idle); err != nil {
 		return fmt.Errorf("decode account %d: %w", state.Record.ID, err)
 	}
 	a.Load(&state)

@@ -9,17 +9,14 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Index leads from the digest of a key to its account, and to the account's actor while it has one. It is read by every request,
-// without a lock; it is written when keys are made and when accounts are loaded or evicted. An entry is only a hint where to ask:
-// the account itself compares the whole digest and knows whether the key is revoked, and an actor that was retired refuses messages.
-//
-// It is a hash table with open addressing. An entry's account is written before its fingerprint and neither is changed while it is
-// in the table, so a reader sees all of it or nothing. A table that becomes full is replaced by a larger one; readers of the old
-// one lose nothing but actors that are set meanwhile.
+// Index maps fingerprints of digests to accounts and their actors. Readers take no lock; Claim, Fill, Release and
+// SetActor may run beside them. It is a hash table with open addressing. An entry's account is written before its
+// fingerprint, so a reader sees all of an entry or none. A full table is replaced by a larger one; readers of the old
+// one miss only actors that are set meanwhile.
 type Index struct {
 	current atomic.Pointer[table]
 	writing sync.Mutex
-	used    int // slots of the table, given up ones included
+	used    int // slots, including released ones
 }
 
 type table struct {
@@ -28,8 +25,8 @@ type table struct {
 }
 
 type slot struct {
-	fingerprint atomic.Uint64 // first bytes of the digest, which is as good as random; 0 = free
-	account     atomic.Uint64 // 0 = given up
+	fingerprint atomic.Uint64 // first bytes of the digest; 0 = free
+	account     atomic.Uint64 // 0 = released
 	actor       atomic.Pointer[mailbox.Ref]
 }
 
@@ -39,7 +36,7 @@ const (
 	loadDenominator = 4 // of this many slots are used
 )
 
-// New makes an empty index.
+// New returns an empty index.
 func New() *Index {
 	x := &Index{}
 	x.current.Store(newTable(slotsMin))
@@ -55,39 +52,40 @@ func fingerprintOf(digest account.Digest) uint64 {
 	return max(1, binary.LittleEndian.Uint64(digest[:]))
 }
 
-// Lookup is the account to ask about a digest, 0 when there is none, and its actor, nil when none is known.
+// Lookup returns the account that may have the key with the digest, 0 if there is none, and its actor, nil if none is
+// known. An actor that was retired refuses messages.
 func (x *Index) Lookup(digest account.Digest) (account uint64, actor *mailbox.Ref) {
-	table, mark := x.current.Load(), fingerprintOf(digest)
-	for at := mark & table.mask; ; at = (at + 1) & table.mask {
+	table, want := x.current.Load(), fingerprintOf(digest)
+	for at := want & table.mask; ; at = (at + 1) & table.mask {
 		switch slot := &table.slots[at]; slot.fingerprint.Load() {
 		case 0:
 			return 0, nil
-		case mark:
+		case want:
 			return slot.account.Load(), slot.actor.Load()
 		}
 	}
 }
 
-// SetActor notes the actor of an account under one of its keys; nil when it has none any more. It may run beside everything else, one
+// SetActor sets the actor of an account under one of its keys; nil means none. It may run beside everything else, one
 // call at a time for each account. While the table grows it may have no effect.
 func (x *Index) SetActor(digest account.Digest, account uint64, actor *mailbox.Ref) {
-	mark := fingerprintOf(digest)
-	if slot := x.current.Load().find(mark); slot.fingerprint.Load() == mark && slot.account.Load() == account {
+	want := fingerprintOf(digest)
+	if slot := x.current.Load().find(want); slot.fingerprint.Load() == want && slot.account.Load() == account {
 		slot.actor.Store(actor)
 	}
 }
 
-// Claim takes a digest's fingerprint for an account. False: another account has it, so that the key must be
-// drawn again, which has never happened.
+// Claim assigns a digest's fingerprint to an account. It returns false if another account has it: then draw another
+// key.
 func (x *Index) Claim(digest account.Digest, account uint64) bool {
 	x.writing.Lock()
 	defer x.writing.Unlock()
-	table, mark := x.current.Load(), fingerprintOf(digest)
+	table, want := x.current.Load(), fingerprintOf(digest)
 	if (x.used+1)*loadDenominator > len(table.slots)*loadNumerator {
 		table = x.grow(table)
 	}
-	slot := table.find(mark)
-	if slot.fingerprint.Load() == mark {
+	slot := table.find(want)
+	if slot.fingerprint.Load() == want {
 		owner := slot.account.Load()
 		if owner != 0 && owner != account {
 			return false
@@ -97,12 +95,12 @@ func (x *Index) Claim(digest account.Digest, account uint64) bool {
 		return true
 	}
 	slot.account.Store(account)
-	slot.fingerprint.Store(mark)
+	slot.fingerprint.Store(want)
 	x.used++
 	return true
 }
 
-// Claim is the claim of an account to a fingerprint.
+// Claim is a fingerprint and its account.
 type Claim struct{ fingerprint, account uint64 }
 
 // NewClaim is the claim of an account to the fingerprint of a digest.
@@ -110,8 +108,8 @@ func NewClaim(digest account.Digest, account uint64) Claim {
 	return Claim{fingerprintOf(digest), account}
 }
 
-// Fill takes the claims of a replay, before anybody reads: one table, made large enough at once. False and the account when
-// another one has a fingerprint already.
+// Fill adds the claims of a replay to an empty index, before it has readers, in a table of the final size. If two
+// accounts claim the same fingerprint it returns one of them, and false.
 func (x *Index) Fill(all [][]Claim) (account uint64, whole bool) {
 	x.writing.Lock()
 	defer x.writing.Unlock()
@@ -137,7 +135,7 @@ func (x *Index) Fill(all [][]Claim) (account uint64, whole bool) {
 	return 0, true
 }
 
-// tableSize is that of a table in which so many fill at most a half.
+// tableSize is the size of a table that count entries fill at most half.
 func tableSize(count int) int {
 	size := slotsMin
 	for size < 2*(count+1) {
@@ -146,27 +144,27 @@ func tableSize(count int) int {
 	return size
 }
 
-// Release gives a fingerprint up, of a key that was never made or that its account has forgotten.
+// Release gives up the fingerprint of a key that was never created or that its account has forgotten.
 func (x *Index) Release(digest account.Digest, account uint64) {
 	x.writing.Lock()
 	defer x.writing.Unlock()
-	mark := fingerprintOf(digest)
-	if slot := x.current.Load().find(mark); slot.fingerprint.Load() == mark && slot.account.Load() == account {
+	want := fingerprintOf(digest)
+	if slot := x.current.Load().find(want); slot.fingerprint.Load() == want && slot.account.Load() == account {
 		slot.account.Store(0)
 		slot.actor.Store(nil)
 	}
 }
 
-// find is the slot of a mark, or the free one where it belongs.
-func (t *table) find(mark uint64) *slot {
-	for at := mark & t.mask; ; at = (at + 1) & t.mask {
-		if p := t.slots[at].fingerprint.Load(); p == 0 || p == mark {
+// find is the slot of a fingerprint, or the free slot where it belongs.
+func (t *table) find(fingerprint uint64) *slot {
+	for at := fingerprint & t.mask; ; at = (at + 1) & t.mask {
+		if p := t.slots[at].fingerprint.Load(); p == 0 || p == fingerprint {
 			return &t.slots[at]
 		}
 	}
 }
 
-// grow replaces the table by one in which what is in use fills at most a half. The caller writes.
+// grow replaces the table by one that entries in use fill at most half. The caller holds the lock.
 func (x *Index) grow(old *table) *table {
 	live := 0
 	for i := range old.slots {

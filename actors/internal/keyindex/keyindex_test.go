@@ -18,7 +18,7 @@ func accountOf(x *Index, digest account.Digest) uint64 {
 	return id
 }
 
-// The actor of an account is found under its keys, also in a larger table, and never under a key that was given up.
+// TestActors looks up actors, also after the table has grown and after a key was released.
 func TestActors(t *testing.T) {
 	x, actor := New(), &mailbox.Ref{}
 	x.Claim(keyOf(1), 1)
@@ -52,15 +52,15 @@ func TestIndex(t *testing.T) {
 		}
 	}
 	if x.Claim(keyOf(5), 6) || !x.Claim(keyOf(5), 5) {
-		t.Error("a print has two owners, or none")
+		t.Error("a fingerprint has two owners, or none")
 	}
 	x.Release(keyOf(5), 6)
 	if accountOf(x, keyOf(5)) != 5 {
-		t.Error("released by another one")
+		t.Error("released by another account")
 	}
 	x.Release(keyOf(5), 5)
 	if accountOf(x, keyOf(5)) != 0 || !x.Claim(keyOf(5), 6) || accountOf(x, keyOf(5)) != 6 {
-		t.Error("a released print can't be claimed again")
+		t.Error("a released fingerprint can't be claimed again")
 	}
 	for id := uint64(6); id <= 10_000; id++ {
 		if got := accountOf(x, keyOf(id)); got != id {
@@ -73,7 +73,6 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// Prints that begin alike stand behind each other.
 func TestCollisions(t *testing.T) {
 	x := New()
 	near := func(n int) (d account.Digest) {
@@ -90,7 +89,6 @@ func TestCollisions(t *testing.T) {
 	}
 }
 
-// While keys are made, others are found.
 func TestIndexIsReadWhileItGrows(t *testing.T) {
 	x := New()
 	x.Claim(keyOf(1), 1)
@@ -121,7 +119,6 @@ func TestIndexIsReadWhileItGrows(t *testing.T) {
 	readers.Wait()
 }
 
-// The index is filled at once as one by one.
 func TestIndexIsFilled(t *testing.T) {
 	one, all := New(), New()
 	var claims [][]Claim
@@ -129,7 +126,7 @@ func TestIndexIsFilled(t *testing.T) {
 		if !one.Claim(keyOf(id), id) {
 			t.Fatal(id)
 		}
-		claims = append(claims, []Claim{NewClaim(keyOf(id), id), NewClaim(keyOf(id), id)}) // an account that was awake claims again
+		claims = append(claims, []Claim{NewClaim(keyOf(id), id), NewClaim(keyOf(id), id)}) // a loaded account claims again
 	}
 	if _, whole := all.Fill(claims); !whole || all.used != one.used {
 		t.Fatalf("%d keys, want %d", all.used, one.used)

@@ -88,34 +88,34 @@ func (c *coder) quotaSet(e *account.QuotaSet) {
 	c.text(6, &e.By)
 }
 
-// AppendAccount appends an account as a snapshot holds it, behind its length as a varint.
+// AppendAccount appends an account as in a snapshot, after its length as a varint.
 func AppendAccount(to []byte, state *account.State) []byte {
 	return new(AccountEncoder).Append(to, state, nil)
 }
 
-// AccountEncoder encodes accounts, one after the other, without garbage.
+// AccountEncoder encodes accounts one after the other, without allocations.
 type AccountEncoder struct{ coder coder }
 
-// Append appends an account as AppendAccount does, and behind it what a process remembers of it when it has evicted it, unless that is
-// nil. That is in no log and no snapshot.
-func (e *AccountEncoder) Append(to []byte, state *account.State, idle *account.EvictedState) []byte {
+// Append appends an account like AppendAccount and, if it is not nil, the process state of an evicted account. That
+// is in no log and no snapshot.
+func (e *AccountEncoder) Append(to []byte, state *account.State, evicted *account.EvictedState) []byte {
 	c := &e.coder
 	c.writing, c.bytes = true, to
 	lengthPrefixed(c, state, (*coder).account)
-	if idle != nil {
-		c.idleState(idle)
+	if evicted != nil {
+		c.evictedState(evicted)
 	}
 	to, c.bytes = c.bytes, nil
 	return to
 }
 
-// SplitAccount takes apart what AppendAccount has written, without its length, and what AccountEncoder may have written behind it.
-func SplitAccount(data []byte) (state, aside []byte) {
+// SplitAccount splits an output of AccountEncoder, without its length, into account and process state.
+func SplitAccount(data []byte) (state, evicted []byte) {
 	size, n := binary.Uvarint(data)
 	return data[n : n+int(size)], data[n+int(size):]
 }
 
-// Account reads an account as a snapshot holds it. Its lists are the decoder's own, until the next one is read.
+// Account decodes an account of a snapshot. Its lists are valid until the next call.
 func (d *Decoder) Account(data []byte) (account.State, error) {
 	s := &d.state
 	keys, days, leases := s.Record.Keys[:0], s.Days[:0], s.Leases[:0]
@@ -133,29 +133,29 @@ func (d *Decoder) Account(data []byte) (account.State, error) {
 	return *s, nil
 }
 
-// AccountWithoutText is Account without texts, for who wants to know the numbers and that the account is whole.
+// AccountWithoutText is Account with empty texts, for callers that need only numbers and validation.
 func (d *Decoder) AccountWithoutText(data []byte) (account.State, error) {
 	d.coder.skipText = true
 	defer func() { d.coder.skipText = false }()
 	return d.Account(data)
 }
 
-// checkLeaseOrder checks the order of leases: those of a node that is alone come first, then one of each node of a cluster, by number.
+// checkLeaseOrder checks the order of leases: first those of a single node, then one of each cluster node, by number.
 func checkLeaseOrder(lease account.LeaseState, last engine.NodeID) error {
 	switch {
 	case lease.Node < last || lease.Node == last && last != 0:
-		return fmt.Errorf("a lease of node %d behind one of node %d", lease.Node, last)
+		return fmt.Errorf("a lease of node %d after one of node %d", lease.Node, last)
 	case lease.Node == 0 && lease.RecentAdmitted != 0 || lease.Node != 0 && lease.Unspent != 0:
 		return fmt.Errorf("a lease of node %d with %d recent and %d unspent", lease.Node, lease.RecentAdmitted, lease.Unspent)
 	}
 	return nil
 }
 
-// IdleState reads what AccountEncoder has written behind an account. Its lists are the decoder's own, until the next one is read.
-func (d *Decoder) IdleState(data []byte) (account.EvictedState, error) {
-	s := &d.idle
+// EvictedState decodes the process state of an evicted account. Its lists are valid until the next call.
+func (d *Decoder) EvictedState(data []byte) (account.EvictedState, error) {
+	s := &d.evicted
 	*s = account.EvictedState{Days: s.Days[:0], Uses: s.Uses[:0]}
-	err := decode(d, data, s, (*coder).idleState)
+	err := decode(d, data, s, (*coder).evictedState)
 	return *s, err
 }
 
@@ -187,13 +187,13 @@ func (c *coder) lease(l *account.LeaseState) {
 	c.count(5, &l.RecentAdmitted)
 }
 
-func (c *coder) idleState(a *account.EvictedState) {
-	repeated(c, 1, &a.Days, (*coder).idleDay)
+func (c *coder) evictedState(a *account.EvictedState) {
+	repeated(c, 1, &a.Days, (*coder).evictedDay)
 	c.int64(2, (*int64)(&a.LeaseAskedAt))
 	repeated(c, 3, &a.Uses, (*coder).keyUse)
 }
 
-func (c *coder) idleDay(d *account.EvictedDay) {
+func (c *coder) evictedDay(d *account.EvictedDay) {
 	c.date(1, &d.Day)
 	c.count(2, &d.Spent)
 	c.count(3, &d.Refunded)

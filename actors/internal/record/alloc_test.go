@@ -4,8 +4,8 @@ package record
 
 import "testing"
 
-// A replay reads into the same memory: what it costs does not grow with garbage (F8). A writer of the hot path makes the record and what
-// writes it. The race detector allocates too, so it does not see this test.
+// TestF8_DecodingAllocatesNothing measures a replay, and the encoding of frequent events. The race detector allocates
+// too, so it skips this test.
 func TestF8_DecodingAllocatesNothing(t *testing.T) {
 	d, memory := NewDecoder(), &Arena{}
 	d.UseArena(memory)

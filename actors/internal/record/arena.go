@@ -5,18 +5,18 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Arena is memory for the events of one batch of a replay, of those kinds that a log has most of. Danger: when it is emptied its events
-// are given away again, so whoever applies an event keeps nothing of it but copies. The zero value is ready.
+// Arena is memory for the events of one batch of a replay, of the most frequent kinds. Danger: Reset reuses the
+// memory, so code that applies events must copy what it keeps. The zero value is ready to use.
 type Arena struct {
 	refreshed []engine.Refreshed
 	quotes    []engine.AcceptedQuote
 	leased    []account.Leased
 }
 
-// arenaMin is how many events of a kind a piece of memory is for.
+// arenaMin is the smallest allocation, in events of one kind.
 const arenaMin = 512
 
-// Reset gives the memory of all events away again.
+// Reset makes the memory of all events available again.
 func (m *Arena) Reset() {
 	m.refreshed, m.quotes, m.leased = m.refreshed[:0], m.quotes[:0], m.leased[:0]
 }
@@ -33,7 +33,7 @@ func (m *Arena) newLeased() *account.Leased {
 	return e
 }
 
-// alloc takes n from a list. A list without room is replaced, not moved: events point into it.
+// alloc returns n new elements of a list. A full list is replaced and not moved, because events point into it.
 func alloc[T any](list *[]T, n int) []T {
 	used := len(*list)
 	if cap(*list)-used < n {

@@ -7,10 +7,10 @@ import (
 	"math/bits"
 )
 
-// fieldNumber is the number of a field; 0 is none.
+// fieldNumber is the number of a field; 0 means none.
 type fieldNumber int32
 
-// The wire types of protobuf that messages here use, and the rest, which only fields of newer programs have.
+// The wire types of protobuf; messages here use only the first three.
 const (
 	wireVarint     = 0
 	wireFixed64    = 1
@@ -21,40 +21,39 @@ const (
 )
 
 var (
-	errOverflow  = errors.New("a number of more than 64 bits")
-	errTag       = errors.New("no field begins like this")
-	errWire      = errors.New("another wire type than this field has")
-	errDuplicate = errors.New("it is there twice")
-	errMissing   = errors.New("it is missing")
+	errOverflow  = errors.New("number of more than 64 bits")
+	errTag       = errors.New("not the tag of a field")
+	errWire      = errors.New("wrong wire type")
+	errDuplicate = errors.New("duplicate field")
+	errMissing   = errors.New("missing field")
 )
 
-// coder writes messages, or reads them. A message is told by one function, which names its fields in the order of their numbers; each call
-// appends the field when the coder writes, and takes it when it reads and this field is next. So what is in order is read by one call of
-// the function; while fields are left, in another order or unknown, it is called again.
-//
-// The first error ends reading: no field is next any more.
+// coder writes or reads messages. One function per message names its fields in the order of their numbers. When
+// writing, each call appends a field; when reading, it takes the field if that is next. One call of the function
+// reads all fields that are in order; it is called again for fields in another order. After the first error no field
+// is next.
 type coder struct {
 	writing bool
 	bytes   []byte // written so far, or to be read
 	err     error
 
-	// Of reading.
+	// For reading.
 	at   int
-	next fieldNumber // whose value begins at at; 0 at the end of the message
+	next fieldNumber // its value begins at at; 0 at the end of the message
 	wire byte        // its type
 	scope
 	interned *internTable // nil: each text is copied
-	arena    *Arena       // nil: each event has memory of its own
-	skipText bool         // texts of accounts are passed over
+	arena    *Arena       // nil: each event is allocated
+	skipText bool         // leave texts empty
 }
 
-// scope is of the message that is being read.
+// scope is the state of the message that is being read.
 type scope struct {
 	end          int
-	needed, seen uint64 // fields that must be there, and those of them that are, a bit each
+	needed, seen uint64 // bit sets of mandatory and of present fields
 }
 
-// fail keeps the first error, with its place.
+// fail keeps the first error, with its position.
 func (c *coder) fail(err error) {
 	if c.err == nil {
 		c.err = fmt.Errorf("field %d at byte %d: %w", c.next, c.at, err)
@@ -62,7 +61,7 @@ func (c *coder) fail(err error) {
 	c.next, c.at = 0, len(c.bytes)
 }
 
-// message is a field that holds a message.
+// message codes a field that is a message.
 func message[T any](c *coder, n fieldNumber, v *T, fields func(*coder, *T)) {
 	switch {
 	case c.writing:
@@ -77,7 +76,7 @@ func message[T any](c *coder, n fieldNumber, v *T, fields func(*coder, *T)) {
 	}
 }
 
-// repeated is a field that holds a list of messages. A list that is nil gets the memory that it needs at once.
+// repeated codes a field that is a list of messages. A nil list is allocated at its full size.
 func repeated[T any](c *coder, n fieldNumber, list *[]T, fields func(*coder, *T)) {
 	if c.writing {
 		for i := range *list {
@@ -95,7 +94,8 @@ func repeated[T any](c *coder, n fieldNumber, list *[]T, fields func(*coder, *T)
 	}
 }
 
-// lengthPrefixed writes a message behind its length. The length has one byte until it is known, as most have in the end.
+// lengthPrefixed writes a message after its length. It reserves one byte for the length and moves the message if that
+// is too small.
 func lengthPrefixed[T any](c *coder, v *T, fields func(*coder, *T)) {
 	c.bytes = append(c.bytes, 0)
 	start := len(c.bytes)
@@ -112,7 +112,7 @@ func lengthPrefixed[T any](c *coder, v *T, fields func(*coder, *T)) {
 	copy(c.bytes[start-1:], length)
 }
 
-// readMessage reads a message that ends at end.
+// readMessage reads a message up to end.
 func readMessage[T any](c *coder, end int, v *T, fields func(*coder, *T)) {
 	c.scope = scope{end: end}
 	c.advance()
@@ -133,7 +133,7 @@ func readMessage[T any](c *coder, end int, v *T, fields func(*coder, *T)) {
 	}
 }
 
-// require makes a field one that must be there.
+// require makes a field mandatory.
 func (c *coder) require(n fieldNumber) {
 	c.needed |= 1 << n
 	if c.next == n {
@@ -141,7 +141,7 @@ func (c *coder) require(n fieldNumber) {
 	}
 }
 
-// once refuses a field that is there twice, where protobuf would put both together.
+// once rejects a second occurrence of a field, which protobuf would merge with the first.
 func (c *coder) once(n fieldNumber) {
 	if c.next == n {
 		if c.seen&(1<<n) != 0 {
@@ -151,7 +151,7 @@ func (c *coder) once(n fieldNumber) {
 	}
 }
 
-// countRun is how many fields like the next one follow each other, itself included.
+// countRun counts consecutive fields like the next one, including it.
 func (c *coder) countRun() int {
 	at, next, wire, err, count := c.at, c.next, c.wire, c.err, 0
 	for c.next == next && c.wire == wireBytes {
@@ -184,7 +184,7 @@ func (c *coder) advance() {
 	}
 }
 
-// varint reads a number. Bits beyond the 64th are dropped, bytes beyond the tenth refused.
+// varint reads a number. Bits beyond the 64th are dropped, bytes beyond the tenth are an error.
 func (c *coder) varint() uint64 {
 	var v uint64
 	for shift := 0; shift < 64; shift += 7 {
@@ -203,7 +203,7 @@ func (c *coder) varint() uint64 {
 	return 0
 }
 
-// number is the value of the next field, which is one.
+// number reads the value of the next field as a number.
 func (c *coder) number() uint64 {
 	if c.wire != wireVarint {
 		c.fail(errWire)
@@ -216,7 +216,7 @@ func (c *coder) number() uint64 {
 	return c.varint()
 }
 
-// length is where the value of the next field ends, which has a length.
+// length reads the length of the next field and returns the end of its value.
 func (c *coder) length() (end int) {
 	if c.wire != wireBytes {
 		c.fail(errWire)
@@ -230,7 +230,7 @@ func (c *coder) length() (end int) {
 	return c.at + int(size)
 }
 
-// value is the bytes of the next field; they are borrowed.
+// value reads the bytes of the next field; they are part of the input.
 func (c *coder) value() []byte {
 	end := c.length()
 	value := c.bytes[c.at:end:end]
@@ -238,7 +238,7 @@ func (c *coder) value() []byte {
 	return value
 }
 
-// skip passes over the value of the next field, which a newer program has written.
+// skip skips the value of an unknown field.
 func (c *coder) skip() {
 	for depth := 0; ; {
 		switch c.wire {
@@ -279,7 +279,7 @@ func (c *coder) put(n fieldNumber, v uint64) {
 	}
 }
 
-// putBytes writes bytes, also none.
+// putBytes writes a field of bytes, also if it is empty.
 func (c *coder) putBytes(n fieldNumber, v []byte) {
 	c.putTag(n, wireBytes)
 	c.bytes = append(appendVarint(c.bytes, uint64(len(v))), v...)

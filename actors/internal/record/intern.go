@@ -6,15 +6,15 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// internTable keeps one copy of each text that occurs again and again: a million rows name the same institutions, sources and numbers.
-// A nil one copies each text.
+// internTable keeps one copy of each repeated text: a million rows name the same institutions, sources and numbers. A
+// nil table copies each text.
 type internTable struct {
 	all    map[string]*internedText
-	recent [recentMax]*internedText // by hash, in front of the map: most texts were seen a moment ago
+	recent [recentMax]*internedText // a cache by hash: most texts repeat soon
 	seed   maphash.Seed
 }
 
-// internedText is a text and, once it was read as a number, its value.
+// internedText is a text and, once it was parsed, its value as a number.
 type internedText struct {
 	text  string
 	value engine.Decimal
@@ -23,17 +23,15 @@ type internedText struct {
 }
 
 const (
-	// internedMax bounds the memory of what was seen: institutions, sources and the numbers of a market are far fewer.
-	internedMax = 1 << 16
-	// recentMax is how many are found without the map.
-	recentMax = 1 << 12
+	internedMax = 1 << 16 // texts; institutions, sources and the numbers of a market are far fewer
+	recentMax   = 1 << 12
 )
 
 func newInternTable() *internTable {
 	return &internTable{all: map[string]*internedText{}, seed: maphash.MakeSeed()}
 }
 
-// lookup is the known text with these bytes, which are borrowed.
+// lookup returns the interned text with the bytes s, which it copies if it is new.
 func (t *internTable) lookup(s []byte) *internedText {
 	recent := &t.recent[maphash.Bytes(t.seed, s)%recentMax]
 	if known := *recent; known != nil && known.text == string(s) {
@@ -50,7 +48,7 @@ func (t *internTable) lookup(s []byte) *internedText {
 	return known
 }
 
-// text is the one copy of a text.
+// text returns the copy of a text.
 func (t *internTable) text(s []byte) string {
 	if t == nil || len(s) == 0 {
 		return string(s)
@@ -58,7 +56,7 @@ func (t *internTable) text(s []byte) string {
 	return t.lookup(s).text
 }
 
-// decimal is the number that a text is, null for none.
+// decimal parses a text as a number; "" is null.
 func (t *internTable) decimal(s []byte) (engine.Decimal, error) {
 	switch {
 	case len(s) == 0:

@@ -8,7 +8,7 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// codeIssued has the code only as the nodes of a cluster can check it, and none where there is one node.
+// codeIssued has a login code only in a cluster, sealed for its nodes.
 func (c *coder) codeIssued(e *account.CodeIssued) {
 	c.email(1, &e.Email)
 	c.instant(2, &e.At)
@@ -72,7 +72,7 @@ func (c *coder) session(s *account.SessionState) {
 	c.steady(6, &s.Until)
 }
 
-// code is of a cluster: only its nodes keep codes.
+// code exists only in a cluster.
 func (c *coder) code(s *account.CodeState) {
 	c.email(1, &s.Email)
 	c.digest(2, (*account.Digest)(&s.Seal))
@@ -81,7 +81,7 @@ func (c *coder) code(s *account.CodeState) {
 	c.count(6, &s.Tries)
 }
 
-// registry is the registry of logins but for what comes in lists.
+// registry is the registry of logins without its lists.
 type registry struct {
 	wrong, codes account.HourCounter
 	swept        time.Duration
@@ -107,11 +107,11 @@ func (c *coder) rolling(s *account.HourCounter) {
 	c.minutes(1, s.Counts[:])
 	c.int64(2, &s.Newest)
 	if !c.writing && s.Newest < 0 {
-		c.fail(fmt.Errorf("minutes of an hour up to minute %d", s.Newest))
+		c.fail(fmt.Errorf("newest minute %d", s.Newest))
 	}
 }
 
-// minutes are numbers in one field, packed.
+// minutes is a packed list of numbers.
 func (c *coder) minutes(n fieldNumber, v []uint16) {
 	c.once(n)
 	switch {

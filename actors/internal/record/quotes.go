@@ -2,7 +2,7 @@ package record
 
 import "github.com/tasard/tasard/engine"
 
-// Each function tells the fields of one message, for ever: never change the number or the meaning of a field, only add new ones.
+// Each function names the fields of one message. Never change the number or the meaning of a field.
 
 func (c *coder) refreshed(e *engine.Refreshed) {
 	c.text(1, &e.Currency)
@@ -33,7 +33,7 @@ func (c *coder) quoted(q *engine.AcceptedQuote) {
 	c.bool(11, &q.Backfill)
 }
 
-// quarantined has texts of the source as it wrote them, perhaps cut within a character: in protobuf's words these are bytes.
+// quarantined has texts as the source wrote them, perhaps cut inside a character.
 func (c *coder) quarantined(h *engine.Quarantined) {
 	o := &h.Observation
 	c.uint64(1, &h.ID)
@@ -116,7 +116,7 @@ func (c *coder) slot(s *engine.AnsweredSlot) {
 	c.count(4, &s.Currencies)
 }
 
-// historyEntry is without its currency, which is that of its book.
+// historyEntry omits the currency, which is that of its part.
 func (c *coder) historyEntry(h *engine.HistoryEntry) {
 	c.date(1, &h.Date)
 	c.text(2, &h.InstitutionID)

@@ -9,25 +9,25 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// ErrUnknown says that a record or a snapshot holds something that only a newer program understands.
-var ErrUnknown = errors.New("written by a newer program; run that one on this directory")
+// ErrUnknown means that a record or snapshot needs a newer program.
+var ErrUnknown = errors.New("written by a newer tasard; use a newer tasard")
 
-// recordVersion is the newest version of the format of records that this build knows. A record that needs a newer one is refused; new fields
-// alone need none.
+// recordVersion is the newest version of the record format. A record that requires a newer one is rejected. A new
+// optional field does not need a new version.
 const recordVersion = 1
 
-// CodeRefused says that a limit against guessing refused a try of a code. It changes nothing: it goes to the log so that the answer takes
-// as long as that to a wrong code, and so that an operator finds it.
+// CodeRefused records that a guessing limit refused a login code. It changes nothing; it is written so that the
+// answer takes as long as that for a wrong code, and for the operator.
 type CodeRefused struct {
 	Email account.EmailID
 	At    time.Time
 }
 
-// Bundle is what one node of a cluster has written at once: in a log that several nodes write each record is one.
+// Bundle is the records that one cluster node wrote at once. Each record of a log with several writers is a bundle.
 type Bundle struct {
 	Node    engine.NodeID
-	Token   uint64   // by which the node knows its own
-	Records [][]byte // none of them a bundle
+	Token   uint64   // identifies the bundle to its node
+	Records [][]byte // none is a bundle
 }
 
 // envelope is one record: one event.
@@ -37,7 +37,7 @@ type envelope struct {
 	event    any
 }
 
-// Encode is the record of an event: an engine.Event, account.Event or account.RegistryEvent, *account.Announced,
+// Encode encodes an engine.Event, account.Event, account.RegistryEvent, *account.Announced,
 // *account.AnnouncementWithdrawn, *CodeRefused or *Bundle.
 func Encode(event any) ([]byte, error) {
 	c := &coder{writing: true, bytes: make([]byte, 0, recordBytes)}
@@ -51,24 +51,23 @@ func Encode(event any) ([]byte, error) {
 // recordBytes is enough for most records.
 const recordBytes = 96
 
-// Decoder reads records and snapshots. What it returns shares no memory with the bytes that it was read from, unless its method says so.
-// One goroutine at a time uses it. The zero Decoder is for a few values: it copies each text.
+// Decoder decodes records and snapshots. Unless a method says otherwise, results share no memory with the input. It
+// must not be used concurrently. The zero Decoder does not intern texts.
 type Decoder struct {
 	coder    coder
 	envelope envelope
 
-	// Read into again and again.
-	state account.State
-	idle  account.EvictedState
+	state   account.State // reused
+	evicted account.EvictedState
 }
 
-// NewDecoder keeps one copy of texts that occur again and again.
+// NewDecoder returns a decoder that interns repeated texts.
 func NewDecoder() *Decoder { return &Decoder{coder: coder{interned: newInternTable()}} }
 
-// UseArena takes the memory of the events to come from m, until it is called again.
+// UseArena allocates events in a from now on.
 func (d *Decoder) UseArena(m *Arena) { d.coder.arena = m }
 
-// decode reads a message.
+// decode decodes one message.
 func decode[T any](d *Decoder, data []byte, v *T, fields func(*coder, *T)) error {
 	c := &d.coder
 	c.bytes, c.at, c.err = data, 0, nil
@@ -77,8 +76,7 @@ func decode[T any](d *Decoder, data []byte, v *T, fields func(*coder, *T)) error
 	return c.err
 }
 
-// Event reads a record. A record of a kind or version that this build does not know is ErrUnknown; fields that it does not know are passed
-// over.
+// Event decodes a record. A record of an unknown kind or version is ErrUnknown; unknown fields are skipped.
 func (d *Decoder) Event(record []byte) (any, error) {
 	d.envelope = envelope{}
 	if err := decode(d, record, &d.envelope, (*coder).envelope); err != nil {
@@ -90,16 +88,16 @@ func (d *Decoder) Event(record []byte) (any, error) {
 	return d.envelope.event, nil
 }
 
-// bundleTag is how a record begins that is a bundle: the number of the field, as a varint.
+// bundleTag begins a record that is a bundle: the tag of its field.
 const bundleTag = "\xaa\x01"
 
-// IsBundle reports that a record is a bundle.
+// IsBundle reports whether a record is a bundle.
 func IsBundle(record []byte) bool {
 	return len(record) >= len(bundleTag) && string(record[:len(bundleTag)]) == bundleTag
 }
 
-// Bundle reads a record of a log that several nodes write; its records borrow the bytes. What is no bundle was written by a node that was
-// alone, before it had others.
+// Bundle decodes a record of a log with several writers. Its records are part of the input. Any other record becomes
+// a bundle of one: it was written before the node joined a cluster.
 func (d *Decoder) Bundle(record []byte) (Bundle, error) {
 	if !IsBundle(record) {
 		return Bundle{Records: [][]byte{record}}, nil
@@ -110,12 +108,12 @@ func (d *Decoder) Bundle(record []byte) (Bundle, error) {
 	}
 	b, is := d.envelope.event.(*Bundle)
 	if !is {
-		return Bundle{}, errors.New("decode bundle: it is something else as well")
+		return Bundle{}, errors.New("decode bundle: it has another event as well")
 	}
 	return *b, nil
 }
 
-// Events puts what a record holds behind events: one event, or those of a bundle.
+// Events appends the event of a record, or the events of a bundle.
 func (d *Decoder) Events(record []byte, events []any) ([]any, error) {
 	if !IsBundle(record) {
 		event, err := d.Event(record)
@@ -128,7 +126,7 @@ func (d *Decoder) Events(record []byte, events []any) ([]any, error) {
 	for i, one := range b.Records {
 		event, err := d.Event(one)
 		if err != nil {
-			return events, fmt.Errorf("part %d of a bundle: %w", i, err)
+			return events, fmt.Errorf("record %d of a bundle: %w", i, err)
 		}
 		events = append(events, event)
 	}
@@ -152,8 +150,8 @@ func (c *coder) envelope(r *envelope) {
 	}
 }
 
-// version is the oldest version of the format that a reader must know; 0 reads as 1. A writer raises it only for what an older reader must
-// not pass over.
+// version is the oldest format version that a reader must know; 0 means 1. Raise it only if an older reader must not
+// skip the new content.
 func (c *coder) version(v *uint64, known uint64) {
 	c.uint64(1, v)
 	if *v > known {
@@ -161,7 +159,7 @@ func (c *coder) version(v *uint64, known uint64) {
 	}
 }
 
-// eventKind is a kind of event.
+// eventKind codes one kind of event.
 type eventKind struct {
 	empty func() any
 	code  func(c *coder, n fieldNumber, event any) bool // false for an event of another kind
@@ -180,7 +178,7 @@ func kindOf[T any](fields func(*coder, *T)) eventKind {
 	}
 }
 
-// eventKinds are the kinds of events, by the number of their field.
+// eventKinds is indexed by field number.
 var eventKinds = [...]eventKind{
 	2:  kindOf((*coder).refreshed),
 	3:  kindOf((*coder).withdrawn),
@@ -206,7 +204,7 @@ var eventKinds = [...]eventKind{
 
 const firstEventKind = 2
 
-// newEvent is an empty event of the kind that is next, nil for one that this build does not know.
+// newEvent is an empty event of the next kind, nil for an unknown one.
 func (c *coder) newEvent() any {
 	switch {
 	case c.next < firstEventKind || int(c.next) >= len(eventKinds):

@@ -18,8 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "write golden records that do not exist yet; existing ones are never changed")
 
-// Golden records of every event, for ever: what an old node wrote must be read. A new event or version
-// adds files; a file that exists is never written again.
+// TestGoldenRecords decodes and encodes a golden record of every event. Golden files are never changed; a new event
+// or version adds files.
 func TestGoldenRecords(t *testing.T) {
 	for name, event := range samples() {
 		path := filepath.Join("testdata", "golden-records", "v1-"+name+".hex")
@@ -42,7 +42,7 @@ func TestGoldenRecords(t *testing.T) {
 
 func encoded(event any) []byte { return must(Encode(event)) }
 
-// concat puts pieces of a record together; texts are bytes in hex.
+// concat joins pieces of a record; strings are bytes in hex.
 func concat(pieces ...any) []byte {
 	var all []byte
 	for _, piece := range pieces {
@@ -54,8 +54,8 @@ func concat(pieces ...any) []byte {
 	return all
 }
 
-// What protobuf lets a writer do, and what a newer program may, is read; what is no message, or says what can't be, is refused, with its place.
-func TestEvent_WhatIsRead(t *testing.T) {
+// TestEvent_Decoding decodes records of other writers and of newer programs, and invalid ones.
+func TestEvent_Decoding(t *testing.T) {
 	rejected := &engine.Rejected{Currency: "USD", QuarantineID: 5}
 	shortSeal := &coder{writing: true}
 	message(shortSeal, 14, &account.CodeIssued{Email: sampleEmail}, func(c *coder, e *account.CodeIssued) { c.codeIssued(e); c.putBytes(6, []byte("short")) })
@@ -88,17 +88,17 @@ func TestEvent_WhatIsRead(t *testing.T) {
 		"a length without end":  {concat("2a 0b 0a ffffffffffffffffff 01"), "unexpected EOF"},
 		"a text as a number":    {concat("2a 03 12 01 05"), "wire type"},
 		"a number as a text":    {concat("2a 02 08 05"), "wire type"},
-		"field 0":               {concat("2a 02 00 05"), "no field"},
-		"the end of no group":   {concat("2a 02 fc 01"), "no field"},
-		"wire type 7":           {concat("2a 02 ff 01"), "no field"},
+		"field 0":               {concat("2a 02 00 05"), "tag of a field"},
+		"the end of no group":   {concat("2a 02 fc 01"), "tag of a field"},
+		"wire type 7":           {concat("2a 02 ff 01"), "tag of a field"},
 		"a date of year 10,000": {concat("4a 05 10 dc f3 de 01"), "date 3652060"},
 		"a long second":         {concat("2a 06 20 80 94 eb dc 03"), "1000000000 nanoseconds"},
 		"no decimal":            {concat("22 05 4a 03 22 01 78"), "not a decimal"},
-		"no address":            {concat("32 02 08 01"), "field 2 at byte 4: it is missing"},
-		"empty address":         {concat("32 04 08 01 12 00"), "field 1 at byte 6: it is missing"},
+		"no address":            {concat("32 02 08 01"), "field 2 at byte 4: missing field"},
+		"empty address":         {concat("32 04 08 01 12 00"), "field 1 at byte 6: missing field"},
 		"short digest":          {concat("92 01 07 0a 05 73686f7274"), "a digest of 5 bytes"},
-		"no digest":             {concat("92 01 00"), "it is missing"},
-		"no key":                {concat("3a 02 08 01"), "it is missing"},
+		"no digest":             {concat("92 01 00"), "missing field"},
+		"no key":                {concat("3a 02 08 01"), "missing field"},
 		"negative count":        {encoded(&account.Leased{Account: 1, Count: -1}), "field 3 at byte 15: a count of -1"},
 		"negative steady":       {encoded(&account.Leased{Account: 1, Steady: -1}), "a steady time of -1"},
 		"large allowance":       {encoded(&account.QuotaSet{Account: 1, Quota: account.Quota{Day: 1 << 40}}), "a count of"},
@@ -120,7 +120,6 @@ func TestEvent_WhatIsRead(t *testing.T) {
 	}
 }
 
-// Leases of a node that is alone come first, then one of each node of a cluster.
 func TestAccount_LeasesInOrder(t *testing.T) {
 	state := sampleAccount()
 	for _, leases := range [][]account.LeaseState{
@@ -141,7 +140,7 @@ func TestBundles(t *testing.T) {
 	if got, err := d.Bundle(record); err != nil || !reflect.DeepEqual(got, bundle) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := d.Events(record, nil); !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "part 1 of a bundle") {
+	if _, err := d.Events(record, nil); !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "record 1 of a bundle") {
 		t.Errorf("a bundle with nothing in it: %v", err)
 	}
 	if events, err := d.Events(encoded(&Bundle{Records: [][]byte{alone, alone}}), []any{1}); err != nil || len(events) != 3 {
@@ -156,7 +155,7 @@ func TestBundles(t *testing.T) {
 	}
 }
 
-// Every instant, also those that 64 bits of nanoseconds do not reach, is read as it was written.
+// TestInstants encodes instants beyond the range of 64 bits of nanoseconds too.
 func TestInstants(t *testing.T) {
 	for _, at := range []time.Time{
 		{}, time.Unix(0, 0).UTC(), time.Unix(0, 1).UTC(), time.Time{}.Add(1), time.Time{}.Add(-1), sampleTime,
@@ -169,9 +168,8 @@ func TestInstants(t *testing.T) {
 	}
 }
 
-// Events stand side by side in one memory until it is emptied, whatever was in it before, and live longer than the bytes that they were read
-// from: the log writes the next record over them.
-func TestEventsOfOneMemory(t *testing.T) {
+// TestEventsOfOneArena decodes many events into one arena, which must keep them after the input is overwritten.
+func TestEventsOfOneArena(t *testing.T) {
 	all, d, memory := samples(), NewDecoder(), &Arena{}
 	d.UseArena(memory)
 	for round := range 3 {
@@ -194,8 +192,8 @@ func TestEventsOfOneMemory(t *testing.T) {
 	}
 }
 
-// Texts are found again, also beyond those that were found a moment ago, and more than are kept are copied.
-func TestKnownTexts(t *testing.T) {
+// TestInternTable looks up more texts than the cache and the table hold.
+func TestInternTable(t *testing.T) {
 	known, first := newInternTable(), map[int]*internedText{}
 	for round := range 2 {
 		for i := range internedMax + 100 {

@@ -47,7 +47,7 @@ var (
 	}
 )
 
-// samples are events of every kind, with and without what may be absent, by the names of their golden records.
+// samples is events of every kind, with and without optional fields, by the names of their golden records.
 func samples() map[string]any {
 	at, old, documented := sampleTime.Add(1234567), sampleKey, sampleQuarantined
 	old.RevokedAt, old.LastUsed = at.Add(time.Hour), at.Add(time.Minute)
@@ -94,7 +94,7 @@ func samples() map[string]any {
 	}
 }
 
-// sampleAccount has some of everything.
+// sampleAccount has every field.
 func sampleAccount() account.State {
 	return account.State{
 		Record: account.Record{
@@ -107,8 +107,8 @@ func sampleAccount() account.State {
 	}
 }
 
-// sampleBook has lists of so many.
-func sampleBook(currency string, many int) engine.SavedCurrency {
+// sampleCurrency has lists of the given length.
+func sampleCurrency(currency string, many int) engine.SavedCurrency {
 	return engine.SavedCurrency{
 		Currency: currency, LastQuarantineID: uint64(many),
 		SourceQuotes: repeat(many, engine.SourceQuote{
@@ -125,7 +125,6 @@ func sampleBook(currency string, many int) engine.SavedCurrency {
 	}
 }
 
-// repeat is nil for none.
 func repeat[T any](many int, one T) (list []T) {
 	for range many {
 		list = append(list, one)
@@ -133,12 +132,12 @@ func repeat[T any](many int, one T) (list []T) {
 	return list
 }
 
-// sampleRegistry has so many addresses, a session and a code that the nodes of a cluster share.
+// sampleRegistry has the given number of addresses, a session and a shared login code.
 func sampleRegistry(many int) *account.Registry {
 	registry := account.NewRegistry([32]byte{})
 	registry.ShareCodes()
 	for i := range many {
-		registry.Apply(&account.CodeIssued{Email: emailOf(fmt.Sprintf("somebody.%d@example.com", i)), At: sampleTime, Steady: time.Minute, Mailed: true})
+		registry.Apply(&account.CodeIssued{Email: emailOf(fmt.Sprintf("user.%d@example.com", i)), At: sampleTime, Steady: time.Minute, Mailed: true})
 	}
 	for _, name := range []string{"codeFailed", "sessionOpened", "codeIssued-sealed", "codeFailed"} {
 		registry.Apply(samples()[name].(account.RegistryEvent))

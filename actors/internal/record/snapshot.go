@@ -5,31 +5,32 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// snapshotVersion is the newest version of the format of snapshots. Parts with accounts need 2: who does not know them must not take the
-// rest for the whole.
+// snapshotVersion is the newest version of the snapshot format. Parts with accounts require 2, so that older readers
+// do not take the rest for the whole.
 const snapshotVersion = 2
 
 const (
-	partItemsMax = 256     // offers, rows and so on in one part of a snapshot
-	partBytesMax = 4 << 20 // of one part: 256 items of the largest kind are far below
+	partItemsMax = 256     // list elements in one part
+	partBytesMax = 4 << 20 // of one part; 256 elements of the largest kind need far less
 )
 
-// part is a piece of one book, of the accounts, or of the registry. A snapshot is parts, each behind its length as a varint; the parts of
-// one book follow each other, and the last part holds only their number.
+// part is a piece of a snapshot: of one currency, of the accounts or of the registry. A snapshot is a list of parts,
+// each after its length as a varint. The parts of a currency are consecutive; the last part contains only the number
+// of parts.
 type part struct {
 	requires   uint64
 	currency   string
 	lastHeldID uint64
-	state      *engine.SavedCurrency // has the lists; of a part that is read nil until the first one comes
-	parts      uint64                // in the last part: how many came before it
+	state      *engine.SavedCurrency // lists of a currency; nil while reading a part without them
+	parts      uint64                // in the last part: number of parts before it
 	last       bool
 	accounts   [][]byte // see AppendAccount
 	addresses  []account.AddressState
-	sessions   []account.SessionState // in the order of their opening
+	sessions   []account.SessionState // in the order in which they were opened
 	registry   *registry
 	codes      []account.CodeState
 
-	open func(currency string) *engine.SavedCurrency // finds the book of a part that is read
+	open func(currency string) *engine.SavedCurrency // state to read the lists into
 }
 
 func (c *coder) part(p *part) {
@@ -62,7 +63,7 @@ func (c *coder) part(p *part) {
 	repeated(c, 15, &p.codes, (*coder).code)
 }
 
-// history is the history of a book. It is long and moved as a whole, so it grows to twice its size.
+// history is the longest list; it grows to twice its size.
 func (c *coder) history(n fieldNumber, b *engine.SavedCurrency) {
 	from := len(b.History)
 	if c.next == n {
@@ -80,7 +81,7 @@ func (c *coder) history(n fieldNumber, b *engine.SavedCurrency) {
 	}
 }
 
-// ofAccounts reports that a part is of no book.
+// ofAccounts reports whether a part has accounts or registry and no currency.
 func (p *part) ofAccounts() bool {
 	return len(p.accounts)+len(p.addresses)+len(p.sessions)+len(p.codes) > 0 || p.registry != nil
 }

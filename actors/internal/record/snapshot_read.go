@@ -13,21 +13,21 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Snapshot is what a snapshot holds besides accounts and addresses, of which there may be a million.
+// Snapshot is the contents of a snapshot without accounts and addresses, of which there may be a million.
 type Snapshot struct {
 	Currencies []engine.SavedCurrency // in the order in which they were written
 	Registry   account.RegistryState  // without addresses
 	KeyPolicy  account.KeyPolicy
-	Steady     time.Duration // no event up to the snapshot is of a later one
+	Steady     time.Duration // not before any event in the snapshot
 }
 
-// SnapshotVisitor is shown what a snapshot holds most of, part by part.
+// SnapshotVisitor receives accounts and addresses, part by part.
 type SnapshotVisitor struct {
-	Accounts  func(all [][]byte) error // each for Account or Skim; they are borrowed. An error ends reading
+	Accounts  func(all [][]byte) error // valid during the call, each for Decoder.Account; an error ends reading
 	Addresses func(some []account.AddressState)
 }
 
-// Snapshot reads what a SnapshotWriter has written, to its end.
+// Snapshot decodes an output of SnapshotWriter.
 func (d *Decoder) Snapshot(r io.Reader, visitor SnapshotVisitor) (*Snapshot, error) {
 	from := &snapshotReader{from: bufio.NewReaderSize(r, 64<<10), decoder: d, visitor: visitor}
 	for count := uint64(0); ; count++ {
@@ -53,7 +53,7 @@ type snapshotReader struct {
 	found   Snapshot
 }
 
-// next reads the next part. What it has of a book goes to the book at once.
+// next reads the next part. Lists of a currency are appended to its state.
 func (s *snapshotReader) next() error {
 	size, err := binary.ReadUvarint(s.from)
 	if err != nil {
@@ -70,7 +70,7 @@ func (s *snapshotReader) next() error {
 	return decode(s.decoder, s.bytes, &s.part, (*coder).part)
 }
 
-// state is the book of a currency: the last one, or a new one.
+// state returns the state of a currency: the last one, or a new one.
 func (s *snapshotReader) state(currency string) *engine.SavedCurrency {
 	if n := len(s.found.Currencies); n == 0 || s.found.Currencies[n-1].Currency != currency {
 		s.found.Currencies = append(s.found.Currencies, engine.SavedCurrency{Currency: currency})
@@ -78,19 +78,19 @@ func (s *snapshotReader) state(currency string) *engine.SavedCurrency {
 	return &s.found.Currencies[len(s.found.Currencies)-1]
 }
 
-// store takes over what the part holds.
+// store adds the contents of the part to the result.
 func (s *snapshotReader) store() error {
 	p, found := &s.part, &s.found
 	if !p.ofAccounts() {
 		book := s.state(p.currency)
 		if p.state != nil && p.state != book {
-			return errors.New("the currency of a book behind its lists")
+			return errors.New("a currency code after its lists")
 		}
 		book.LastQuarantineID = p.lastHeldID
 		return nil
 	}
 	if p.state != nil {
-		return errors.New("a part of a book and of accounts")
+		return errors.New("a part with a currency and accounts")
 	}
 	if len(p.accounts) > 0 {
 		if err := s.visitor.Accounts(p.accounts); err != nil {
@@ -111,18 +111,18 @@ func (s *snapshotReader) store() error {
 
 func (s *snapshotReader) end(count uint64) error {
 	if s.part.state != nil || s.part.ofAccounts() {
-		return errors.New("read snapshot: more than a number in its last part")
+		return errors.New("read snapshot: more than a number in the last part")
 	}
 	if s.part.parts != count {
-		return fmt.Errorf("read snapshot: %d parts, its end says %d", count, s.part.parts)
+		return fmt.Errorf("read snapshot: %d parts, want %d", count, s.part.parts)
 	}
 	if n, err := s.from.Read(make([]byte, 1)); n > 0 || !errors.Is(err, io.EOF) {
-		return errors.New("read snapshot: bytes behind its end")
+		return errors.New("read snapshot: bytes after the last part")
 	}
 	return nil
 }
 
-// unexpectedEOF makes an early end an error of its own.
+// unexpectedEOF turns io.EOF into io.ErrUnexpectedEOF.
 func unexpectedEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

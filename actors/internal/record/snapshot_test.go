@@ -16,7 +16,7 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// readSnapshot is a snapshot as it is read, with what its visitor is shown.
+// readSnapshot is a decoded snapshot, with accounts and addresses.
 type readSnapshot struct {
 	*Snapshot
 	accounts  []account.State
@@ -42,19 +42,19 @@ func readAll(from io.Reader) (readSnapshot, error) {
 	return all, err
 }
 
-// body is an account as a snapshot holds it.
+// body is an account as in a snapshot.
 func body(account account.State) []byte {
 	data := AppendAccount(nil, &account)
 	_, n := binary.Uvarint(data)
 	return data[n:]
 }
 
-// written is a snapshot with so many of everything, and what it should read as.
+// written is an encoded snapshot with lists of the given length, and its expected contents.
 func written(t testing.TB, many int) ([]byte, readSnapshot) {
 	registry := sampleRegistry(many)
 	cut := registry.Snapshot()
 	want := readSnapshot{Snapshot: &Snapshot{
-		Currencies: []engine.SavedCurrency{sampleBook("EUR", 0), sampleBook("USD", many)}, Registry: cut.WithoutAddresses(), KeyPolicy: sampleKeyPolicy, Steady: time.Hour,
+		Currencies: []engine.SavedCurrency{sampleCurrency("EUR", 0), sampleCurrency("USD", many)}, Registry: cut.WithoutAddresses(), KeyPolicy: sampleKeyPolicy, Steady: time.Hour,
 	}, accounts: slices.Repeat([]account.State{sampleAccount()}, many), addresses: len(registry.Snapshot().State().Addresses)}
 	var buffer bytes.Buffer
 	w := NewSnapshotWriter(&buffer)
@@ -94,17 +94,17 @@ func TestSnapshot_Refused(t *testing.T) {
 	late := concat(one(part{state: book})[1:], "12 03 555344") // the currency behind a list
 	end := one(part{last: true, parts: 1})
 	for says, data := range map[string][]byte{
-		"behind its lists":              concat(append([]byte{byte(len(late))}, late...), end),
-		"a part of a book and of":       concat(one(part{state: book, codes: []account.CodeState{{}}}), end),
-		"its end says 1":                end,
-		"bytes behind its end":          concat(one(part{}), end, "00"),
+		"after its lists":               concat(append([]byte{byte(len(late))}, late...), end),
+		"a currency and accounts":       concat(one(part{state: book, codes: []account.CodeState{{}}}), end),
+		"0 parts, want 1":               end,
+		"bytes after the last part":     concat(one(part{}), end, "00"),
 		"format version 3":              concat(one(part{requires: 3}), end),
 		"at most 4194304":               concat("ffffffff 0f"),
 		"decode part 0 of the snapshot": concat(one(part{accounts: [][]byte{{0xff}}}), end),
 		"65536 events in a minute":      concat("09 6a 07 0a 05 0a 03 808004", end),
 		"more than 61 minutes":          concat("44 6a 42 0a 40 0a 3e", bytes.Repeat([]byte{1}, 62), end),
-		"there twice":                   concat("0a 6a 08 0a 06 0a 01 01 0a 01 01", end),
-		"up to minute -1":               concat(one(part{registry: &registry{wrong: account.HourCounter{Newest: -1}}}), end),
+		"duplicate field":               concat("0a 6a 08 0a 06 0a 01 01 0a 01 01", end),
+		"newest minute -1":              concat(one(part{registry: &registry{wrong: account.HourCounter{Newest: -1}}}), end),
 		"more than a number":            one(part{last: true, state: book}),
 		"unexpected EOF":                nil,
 	} {

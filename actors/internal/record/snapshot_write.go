@@ -11,8 +11,7 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// SnapshotWriter writes a snapshot in parts, so that neither writer nor reader has the whole of it in memory twice. It keeps the first
-// error.
+// SnapshotWriter writes a snapshot in parts, so that it is never in memory as a whole. It keeps the first error.
 type SnapshotWriter struct {
 	to    io.Writer
 	coder coder
@@ -20,12 +19,12 @@ type SnapshotWriter struct {
 	err   error
 }
 
-// NewSnapshotWriter writes to w. What is written is whole after End.
+// NewSnapshotWriter writes to w. The snapshot is complete after End.
 func NewSnapshotWriter(w io.Writer) *SnapshotWriter {
 	return &SnapshotWriter{to: w, coder: coder{writing: true}}
 }
 
-// Currency writes at least one part, also of a book without facts.
+// Currency writes the state of a currency, in at least one part.
 func (w *SnapshotWriter) Currency(s engine.SavedCurrency) {
 	write := func(lists engine.SavedCurrency) {
 		w.write(&part{currency: s.Currency, lastHeldID: s.LastQuarantineID, state: &lists})
@@ -48,12 +47,12 @@ func (w *SnapshotWriter) Currency(s engine.SavedCurrency) {
 	}
 }
 
-// Accounts writes accounts, each as AppendAccount has written it, but without its length.
+// Accounts writes outputs of AppendAccount, each without its length.
 func (w *SnapshotWriter) Accounts(all iter.Seq[[]byte]) {
 	chunked(all, func(some [][]byte) { w.write(&part{requires: snapshotVersion, accounts: some}) })
 }
 
-// Registry writes the registry of logins, the announced transition and the steady time of the snapshot.
+// Registry writes the registry of logins, the key policy and the steady time of the snapshot.
 func (w *SnapshotWriter) Registry(cut *account.RegistrySnapshot, transition account.KeyPolicy, steady time.Duration) {
 	chunked(cut.Addresses(), func(some []account.AddressState) { w.write(&part{requires: snapshotVersion, addresses: some}) })
 	rest := cut.WithoutAddresses()
@@ -68,7 +67,7 @@ func (w *SnapshotWriter) Registry(cut *account.RegistrySnapshot, transition acco
 	}})
 }
 
-// End writes the end; the error is the first one.
+// End writes the last part and returns the first error.
 func (w *SnapshotWriter) End() error {
 	w.write(&part{last: true, parts: w.count})
 	return w.err
@@ -86,7 +85,7 @@ func (w *SnapshotWriter) write(p *part) {
 	}
 }
 
-// chunked gives what comes one by one to write, as many at once as a part holds.
+// chunked calls write with up to partItemsMax elements at a time.
 func chunked[T any](all iter.Seq[T], write func([]T)) {
 	some := make([]T, 0, partItemsMax)
 	for one := range all {

@@ -10,7 +10,7 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Each kind of field is a method that writes a value or reads it; what it reads it checks.
+// Each kind of field is a method that writes a value, or reads and validates it.
 
 func appendVarint(to []byte, v uint64) []byte { return binary.AppendUvarint(to, v) }
 
@@ -37,18 +37,18 @@ func (c *coder) int64(n fieldNumber, v *int64)   { integer(c, n, v, math.MinInt6
 // count is a number of things.
 func (c *coder) count(n fieldNumber, v *int) { integer(c, n, v, 0, math.MaxInt32, "a count of") }
 
-// node is a node of a cluster, 0 the only one.
+// node is the number of a cluster node, 0 without a cluster.
 func (c *coder) node(n fieldNumber, v *engine.NodeID) { integer(c, n, v, 0, math.MaxUint16, "a node") }
 
-// date counts days from 1, which is 0001-01-01; 0 is no date.
+// date is days from 1, which is 0001-01-01; 0 means no date.
 func (c *coder) date(n fieldNumber, v *engine.Date) { integer(c, n, v, 0, dateMax, "date") }
 
-// steady is a steady time, in nanoseconds.
+// steady is a steady time in nanoseconds.
 func (c *coder) steady(n fieldNumber, v *time.Duration) {
 	integer(c, n, v, 0, math.MaxInt64, "a steady time of")
 }
 
-// sint64 is a number that is as often negative: zigzag.
+// sint64 is a zigzag-encoded number.
 func (c *coder) sint64(n fieldNumber, v *int64) {
 	switch {
 	case c.writing:
@@ -70,10 +70,10 @@ func (c *coder) bool(n fieldNumber, v *bool) {
 	}
 }
 
-const secondsBeforeUnix = 62_135_596_800 // from 0001-01-01T00:00:00Z, the zero instant, to 1970
+const secondsBeforeUnix = 62_135_596_800 // from 0001-01-01T00:00:00Z to 1970
 
-// instant is two fields: n has whole seconds since 0001-01-01T00:00:00Z, the one behind it the nanoseconds within. Both absent is no
-// instant. So every instant can be told, also those that 64 bits of nanoseconds do not reach.
+// instant is two fields: n has the seconds since 0001-01-01T00:00:00Z, n+1 the nanoseconds. Without both there is no
+// instant. One field of nanoseconds could not represent every instant.
 func (c *coder) instant(n fieldNumber, v *time.Time) {
 	if c.writing {
 		c.put(n, uint64(v.Unix()+secondsBeforeUnix))
@@ -95,10 +95,10 @@ func (c *coder) instant(n fieldNumber, v *time.Time) {
 	}
 }
 
-// text is one that occurs again and again.
+// text is a text that is interned.
 func (c *coder) text(n fieldNumber, v *string) { c.string(n, v, c.interned) }
 
-// uniqueText is a text that hardly occurs twice.
+// uniqueText is a text that is not interned, because it hardly occurs twice.
 func (c *coder) uniqueText(n fieldNumber, v *string) { c.string(n, v, nil) }
 
 func (c *coder) string(n fieldNumber, v *string, known *internTable) {
@@ -114,7 +114,7 @@ func (c *coder) string(n fieldNumber, v *string, known *internTable) {
 	}
 }
 
-// decimal is the text that was published, verbatim; "" is null.
+// decimal is the published text, verbatim; "" is null.
 func (c *coder) decimal(n fieldNumber, v *engine.Decimal) {
 	switch {
 	case c.writing:
@@ -130,7 +130,7 @@ func (c *coder) decimal(n fieldNumber, v *engine.Decimal) {
 	}
 }
 
-// byteStrings is a field that occurs for each of several pieces of bytes, which are borrowed.
+// byteStrings is a list of byte strings, which are part of the input.
 func (c *coder) byteStrings(n fieldNumber, v *[][]byte) {
 	if c.writing {
 		for _, one := range *v {
@@ -147,7 +147,7 @@ func (c *coder) byteStrings(n fieldNumber, v *[][]byte) {
 	}
 }
 
-// digest is the 32 bytes of a SHA-256; they must be there.
+// digest is the 32 bytes of a SHA-256, mandatory.
 func (c *coder) digest(n fieldNumber, v *account.Digest) {
 	if c.writing {
 		c.putBytes(n, v[:])
@@ -168,7 +168,7 @@ func (c *coder) setDigest(data []byte, v *account.Digest) {
 	copy(v[:], data)
 }
 
-// seal is a digest that may be absent.
+// seal is a digest that may be missing.
 func (c *coder) seal(n fieldNumber, v *account.CodeSeal) {
 	switch {
 	case c.writing && *v != account.CodeSeal{}:
@@ -182,7 +182,7 @@ func (c *coder) seal(n fieldNumber, v *account.CodeSeal) {
 	}
 }
 
-// email is what is kept of an address: the digest that finds it again and a mask to show. It must be there.
+// email is the digest of an address and its mask, mandatory.
 func (c *coder) email(n fieldNumber, v *account.EmailID) {
 	if !c.writing {
 		c.require(n)
@@ -199,7 +199,7 @@ func (c *coder) emailFields(v *account.EmailID) {
 	}
 }
 
-// The words of closed lists, by the codes that stand for them: old records have these codes for ever.
+// The values of enums, by their codes. Never change a code.
 var (
 	channelValues   = [...]engine.Channel{"", engine.Unspecified, engine.Branch, engine.Digital, engine.Cash, engine.Transfer}
 	kindValues      = [...]engine.Kind{"", engine.Commercial, engine.Reference}
@@ -212,28 +212,27 @@ func (c *coder) precision(n fieldNumber, v *engine.DatePrecision) {
 	enum(c, n, v, precisionValues[:], "precision")
 }
 
-// enum is a word of a closed list, by its code. A word outside the list cannot get as far as writing: the engine refuses it before a book
-// sees it.
-func enum[W ~string](c *coder, n fieldNumber, v *W, words []W, what string) {
+// enum is a value of a closed list, by its code. Unknown values never reach the encoder: the engine rejects them.
+func enum[V ~string](c *coder, n fieldNumber, v *V, values []V, name string) {
 	switch {
 	case c.writing:
-		c.put(n, codeOf(words, *v, what))
+		c.put(n, codeOf(values, *v, name))
 	case c.next == n:
 		code := int32(c.number())
-		if code < 0 || int(code) >= len(words) {
-			c.fail(fmt.Errorf("%s %d: %w", what, code, ErrUnknown))
+		if code < 0 || int(code) >= len(values) {
+			c.fail(fmt.Errorf("%s %d: %w", name, code, ErrUnknown))
 			return
 		}
-		*v = words[code]
+		*v = values[code]
 		c.advance()
 	}
 }
 
-func codeOf[W ~string](words []W, w W, what string) uint64 {
-	for code, known := range words {
-		if w == known {
+func codeOf[V ~string](values []V, v V, name string) uint64 {
+	for code, known := range values {
+		if v == known {
 			return uint64(code)
 		}
 	}
-	panic(fmt.Sprintf("record: the format has no code for %s %q", what, string(w)))
+	panic(fmt.Sprintf("record: the format has no code for %s %q", name, string(v)))
 }
