@@ -112,7 +112,7 @@ func wantInLog(t *testing.T, data string) {
 	}
 	me := osUser(t)
 	named := "Ana Gil (" + me + ")"
-	for event, want := range map[string][]string{"suspended": {named}, "restored": {me}, "allowanceSet": {named, me, me}} {
+	for event, want := range map[string][]string{"suspended": {named}, "restored": {me}, "quotaSet": {named, me, me}} {
 		if !slices.Equal(by[event], want) {
 			t.Errorf("%s by %q, want %q", event, by[event], want)
 		}

@@ -35,7 +35,7 @@ func TestBackup_OfARunningNode(t *testing.T) {
 	p, data := backedUp(t)
 	want, dir := answers(p), t.TempDir()
 	told := mustRun(t, "backup", "--data", data, "--to", dir+"/running.tar.zst")
-	if !regexp.MustCompile(`of the running node\nrecords   up to 2\nholds     1 rates, 1 days of history, 0 accounts\nThe backup is whole.\n$`).MatchString(told) {
+	if !regexp.MustCompile(`from the running node\nrecords   up to 2\ncontents  1 rate, 1 row of daily history, 0 accounts\nThe backup is whole.\n$`).MatchString(told) {
 		t.Errorf("it says %q", told)
 	}
 	piped := run(t, nil, nil, "backup", "--admin-socket", data+"/admin.sock", "--to", "-")
@@ -54,7 +54,7 @@ func TestBackup_OfARunningNode(t *testing.T) {
 	} {
 		fresh := t.TempDir() + "/new/data"
 		got := run(t, nil, strings.NewReader(piped.stdout), "restore", "--from", from, "--data", fresh)
-		if got.code != exit.OK || !strings.Contains(got.stdout, "holds     1 rates, 1 days of history, 0 accounts\n") {
+		if got.code != exit.OK || !strings.Contains(got.stdout, "contents  1 rate, 1 row of daily history, 0 accounts\n") {
 			t.Fatalf("%s: exit code %d: %s%s", name, got.code, got.stdout, got.stderr)
 		}
 		mustRun(t, "log", "verify", "--data", fresh)
@@ -91,14 +91,14 @@ func TestBackup_RefusedAndDamaged(t *testing.T) {
 		code  int
 		parts []string
 	}{
-		{[]string{"backup", "--data", data, "--to", good}, exit.CannotWrite, []string{good + " is there already"}},
-		{[]string{"backup", "--data", data, "--to", "/dev/full"}, exit.CannotWrite, []string{"/dev/full is there already"}},
-		{[]string{"backup", "--data", data, "--to", dir + "/none/b"}, exit.CannotWrite, []string{"can't be written"}},
+		{[]string{"backup", "--data", data, "--to", good}, exit.CannotWrite, []string{good + " exists and is not replaced"}},
+		{[]string{"backup", "--data", data, "--to", "/dev/full"}, exit.CannotWrite, []string{"/dev/full exists and is not replaced"}},
+		{[]string{"backup", "--data", data, "--to", dir + "/none/b"}, exit.CannotWrite, []string{"write the backup: ", "no file was made"}},
 		{[]string{"backup", "--data", heldData, "--to", dir + "/b"}, exit.Busy, []string{heldData, "--admin-socket"}},
 		{[]string{"backup", "--admin-socket", dir + "/none.sock", "--to", dir + "/b"}, exit.Unavailable, []string{"no node is running behind " + dir + "/none.sock"}},
 		{[]string{"restore", "--from", good, "--data", data}, exit.CannotWrite, []string{"is not empty"}},
 		{[]string{"restore", "--from", good, "--data", heldData}, exit.Busy, []string{heldData}},
-		{[]string{"restore", "--from", dir, "--data", dir + "/new"}, exit.NoInput, []string{"is no file"}},
+		{[]string{"restore", "--from", dir, "--data", dir + "/new"}, exit.NoInput, []string{"is not a file"}},
 		{[]string{"restore", "--from", good, "--data", good + "/new"}, exit.CannotWrite, []string{"not a directory"}},
 		{[]string{"restore", "--from", write("flipped", flipped), "--data", dir + "/new"}, exit.BadData, []string{"damaged backup: " + dir + "/flipped at offset ", "expected", "found"}},
 		{[]string{"restore", "--from", write("cut", content[:len(content)-1]), "--data", dir + "/new"}, exit.BadData, []string{"cut at offset ", "the end of the file"}},
@@ -145,7 +145,7 @@ func TestBackup_KilledInTheMiddle(t *testing.T) {
 	}
 	t.Logf("%d commands killed: %d had made a whole backup, %d none", whole+none, whole, none)
 	node.signal(os.Kill)
-	if got := run(t, nil, nil, "backup", "--data", data, "--to", t.TempDir()+"/b"); got.code != exit.OK || !strings.Contains(got.stdout, "without a node") {
+	if got := run(t, nil, nil, "backup", "--data", data, "--to", t.TempDir()+"/b"); got.code != exit.OK || !strings.Contains(got.stdout, "no node is running") {
 		t.Errorf("of a node that was killed: exit code %d: %s", got.code, got.stderr)
 	}
 }
@@ -222,7 +222,7 @@ func TestBackup_NodeLeaves(t *testing.T) {
 	})
 	leaving.ServeSocket(listener)
 	got := run(t, nil, nil, "backup", "--admin-socket", socket, "--to", to)
-	if got.code != exit.Busy || !strings.Contains(got.stderr, "the node is stopping; ask again") {
+	if got.code != exit.Busy || !strings.Contains(got.stderr, "the node is stopping; try again") {
 		t.Errorf("code %d: %s", got.code, got.stderr)
 	}
 	stopped := make(chan error, 1)
@@ -231,7 +231,7 @@ func TestBackup_NodeLeaves(t *testing.T) {
 	if err := <-stopped; err != nil {
 		t.Fatal(err)
 	}
-	if got.code != exit.OK || !strings.Contains(got.stdout, "of a directory without a node") {
+	if got.code != exit.OK || !strings.Contains(got.stdout, "from the directory, no node is running") {
 		t.Errorf("code %d: %s%s", got.code, got.stdout, got.stderr)
 	}
 }
@@ -250,7 +250,7 @@ func TestBackup_NodeEndsBeforeItAnswers(t *testing.T) {
 	}{
 		{0, []string{"--admin-socket", socket}, exit.Busy, "the node is stopping: it ended before it answered"},
 		{16, []string{"--admin-socket", socket}, exit.Busy, "the node is stopping: it ended before it answered"},
-		{0, []string{"--data", data}, exit.OK, "of a directory without a node"},
+		{0, []string{"--data", data}, exit.OK, "from the directory, no node is running"},
 	} {
 		listener, err := admin.Listen(t.Context(), socket)
 		if err != nil {

@@ -2,16 +2,15 @@ package dump
 
 import (
 	"encoding/hex"
-	"time"
 
 	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/engine/account"
 )
 
-// digestShown is how many bytes of a digest are shown: enough to find it again, too few to look up.
+// digestShown is how many bytes of a digest are shown: enough to recognize it, too few to find its origin.
 const digestShown = 4
 
-// accountLine is any event of accounts, logins and the transition; each has some of the fields.
+// accountLine has the fields of all events of accounts, logins and the key policy.
 type accountLine struct {
 	Event        string    `json:"event"`
 	Account      uint64    `json:"account,omitempty"`
@@ -30,9 +29,9 @@ type accountLine struct {
 	DayLimit     int       `json:"dayLimit,omitempty"`
 	MinuteLimit  int       `json:"minuteLimit,omitempty"`
 	Mailed       bool      `json:"mailed,omitempty"`
-	Sealed       bool      `json:"sealed,omitempty"` // the code is in the log, for the other nodes
+	Sealed       bool      `json:"sealed,omitempty"` // the sealed code is in the log, for the other nodes
 	New          bool      `json:"new,omitempty"`
-	Token        string    `json:"token,omitempty"` // beginning of the digest
+	Token        string    `json:"token,omitempty"` // beginning of its digest
 	ExpiresAt    string    `json:"expiresAt,omitempty"`
 	KeysRequired string    `json:"keysRequiredAt,omitempty"`
 	At           string    `json:"at,omitempty"`
@@ -54,8 +53,6 @@ type useLine struct {
 
 func shortDigest(d account.Digest) string { return hex.EncodeToString(d[:digestShown]) + "…" }
 
-func steadyText(d time.Duration) string { return d.String() }
-
 func describeAccount(event any) accountLine {
 	switch e := event.(type) {
 	case *account.Created:
@@ -69,12 +66,12 @@ func describeAccount(event any) accountLine {
 	case *account.Leased:
 		return accountLine{
 			Event: "leased", Account: e.Account, Day: e.Day.String(), Count: e.Count, Refunded: e.Refunded, Unspent: e.Unspent,
-			Recent: e.RecentAdmitted, Node: int(e.Node), Steady: steadyText(e.Steady), KeyID: e.KeyID, At: instantText(e.At),
+			Recent: e.RecentAdmitted, Node: int(e.Node), Steady: e.Steady.String(), KeyID: e.KeyID, At: instantText(e.At),
 		}
 	case *account.Returned:
 		return accountLine{
 			Event: "returned", Account: e.Account, Day: e.Day.String(), Unspent: e.Unspent, Recent: e.RecentAdmitted, Node: int(e.Node),
-			Steady: steadyText(e.Steady), Uses: mapSlice(e.Uses, func(u *account.KeyUse) useLine { return useLine{u.KeyID, instantText(u.At)} }),
+			Steady: e.Steady.String(), Uses: mapSlice(e.Uses, func(u *account.KeyUse) useLine { return useLine{u.KeyID, instantText(u.At)} }),
 		}
 	case *account.Suspended:
 		return accountLine{Event: "suspended", Account: e.Account, Reason: e.Reason, At: instantText(e.At), By: e.By}
@@ -82,7 +79,7 @@ func describeAccount(event any) accountLine {
 		return accountLine{Event: "restored", Account: e.Account, At: instantText(e.At), By: e.By}
 	case *account.QuotaSet:
 		return accountLine{
-			Event: "allowanceSet", Account: e.Account, DayLimit: e.Quota.Day, MinuteLimit: e.Quota.Minute, At: instantText(e.At), By: e.By,
+			Event: "quotaSet", Account: e.Account, DayLimit: e.Quota.Day, MinuteLimit: e.Quota.Minute, At: instantText(e.At), By: e.By,
 		}
 	}
 	return describeLogin(event)
@@ -92,17 +89,17 @@ func describeLogin(event any) accountLine {
 	switch e := event.(type) {
 	case *account.CodeIssued:
 		return accountLine{
-			Event: "codeIssued", Email: e.Email.String(), Mailed: e.Mailed, Sealed: e.Sealed != account.CodeSeal{}, Steady: steadyText(e.Steady),
+			Event: "codeIssued", Email: e.Email.String(), Mailed: e.Mailed, Sealed: e.Sealed != account.CodeSeal{}, Steady: e.Steady.String(),
 			At: instantText(e.At),
 		}
 	case *account.CodeFailed:
-		return accountLine{Event: "codeFailed", Email: e.Email.String(), Steady: steadyText(e.Steady), At: instantText(e.At)}
+		return accountLine{Event: "codeFailed", Email: e.Email.String(), Steady: e.Steady.String(), At: instantText(e.At)}
 	case *record.CodeRefused:
 		return accountLine{Event: "codeRefused", Email: e.Email.String(), At: instantText(e.At)}
 	case *account.SessionOpened:
 		return accountLine{
 			Event: "sessionOpened", Account: e.Account, New: e.New, Email: e.Email.String(), Token: shortDigest(e.Token),
-			ExpiresAt: instantText(e.Expires), Steady: steadyText(e.Steady), At: instantText(e.At),
+			ExpiresAt: instantText(e.Expires), Steady: e.Steady.String(), At: instantText(e.At),
 		}
 	case *account.SessionClosed:
 		return accountLine{Event: "sessionClosed", Token: shortDigest(e.Token)}

@@ -9,9 +9,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Record is a record of the log as one line of JSON, for people: the event's name, then its fields
-// under the names that the API uses, without those that are empty. E-mail addresses are masked, of the
-// digests of keys and sessions only the beginning is shown. A bundle names its node and has its events in a list.
+// Record formats a record of the log as one line of JSON: the event's name, then its fields without empty ones. A bundle
+// has its node and a list of events.
 func Record(data []byte) (string, error) {
 	d := record.NewDecoder()
 	events, err := d.Events(data, nil)
@@ -41,14 +40,14 @@ func Record(data []byte) (string, error) {
 	return string(text), nil
 }
 
-// bundleLine is what one node of several has written at once.
+// bundleLine is the records that one cluster node wrote at once.
 type bundleLine struct {
 	Event   string        `json:"event"`
 	Node    engine.NodeID `json:"node"`
 	Records []any         `json:"records"`
 }
 
-// eventLine is any event; each has some of the fields.
+// eventLine has the fields of all events of currencies.
 type eventLine struct {
 	Event          string            `json:"event"`
 	Currency       string            `json:"currency"`
@@ -124,7 +123,7 @@ func describeQuarantined(h *engine.Quarantined) quarantinedLine {
 	}}
 }
 
-// instantText is an instant as logs write it, "" for none.
+// instantText formats an instant; none is "".
 func instantText(t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// goldenRecords are records of every kind, by name.
+// goldenRecords is records of every kind, by name.
 func goldenRecords(t *testing.T) map[string][]byte {
 	t.Helper()
 	files, err := filepath.Glob("../internal/record/testdata/golden-records/*.hex")
@@ -31,10 +31,10 @@ func goldenRecords(t *testing.T) map[string][]byte {
 	return all
 }
 
-// What operators are shown is one line, and names the account and no more of its address, of digests a beginning.
+// TestS5_DescriptionsAreMasked: a line has a masked address and the beginnings of digests.
 func TestS5_DescriptionsAreMasked(t *testing.T) {
 	const masked = `"email":"a…@….com"`
-	digest := sha256.Sum256(binary.BigEndian.AppendUint64(nil, 7)) // as the golden records have it
+	digest := sha256.Sum256(binary.BigEndian.AppendUint64(nil, 7)) // as in the golden records
 	for name, record := range goldenRecords(t) {
 		line, err := Record(record)
 		word, _, _ := strings.Cut(name, "-")

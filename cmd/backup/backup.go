@@ -30,30 +30,30 @@ const (
 	backupSuffix = ".tar.zst"
 )
 
-// backupOptions say what is copied, and where to.
+// backupOptions are the flags of tasard backup.
 type backupOptions struct {
 	data   string
 	socket string
 	to     string
 }
 
-// New is tasard backup.
+// New returns the command tasard backup.
 func New(p *process.Process) *cobra.Command {
 	o := &backupOptions{}
 	return command.Spec{
 		Use:   "backup --data DIR --to FILE",
 		Short: "Copy a data directory into one file, also while its node runs",
-		Long: `backup writes all that a data directory holds into one file: rates, history, held values, accounts, keys, quotas, as
-they are at one moment. A node may be running: it is asked through the management socket in the directory, or at
---admin-socket, goes on answering and taking in meanwhile, and everything that it acknowledged before is in the copy.
-Without a node the directory is read as it lies, and not changed.
+		Long: `backup copies a data directory into one file: rates, history, quarantine, accounts, keys and quotas, as they are at one
+moment. If a node is running, the copy comes through its management socket, in the directory or at --admin-socket; the
+node keeps answering and accepting changes, and everything that it acknowledged before is in the copy. Without a node
+the directory is read, and not changed.
 
 Every byte is verified while it is copied, and again in the finished file. The file appears under its name only when it
-is whole and on the disk; a name that is taken is refused. It can be read by its owner alone, as the directory can: it has
-digests of keys and of addresses. --to may name a directory: then the file is called tasard-INSTANT.tar.zst. With --to -
-the backup goes to stdout, and what it has is told on stderr. zstd and tar read the file as well.
+is whole and on disk; an existing file is never replaced. Only its owner may read it, because it has digests of keys and
+addresses. If --to is a directory, the file is called tasard-TIME.tar.zst. With --to - the backup goes to stdout and the
+summary to stderr. zstd and tar can read the file too.
 
-tasard restore makes a directory of it again, tasard backup verify checks it.`,
+tasard backup verify checks a backup, tasard restore makes a directory of it.`,
 		Example: `  tasard backup --data ./data --to /backups/
   tasard backup --data ./data --to monday.tar.zst
   tasard backup --admin-socket /run/tasard/admin.sock --to - | ssh backup@example.com 'cat > tasard.tar.zst'`,
@@ -73,118 +73,119 @@ tasard restore makes a directory of it again, tasard backup verify checks it.`,
 func newBackupVerify(p *process.Process) *cobra.Command {
 	return command.Spec{
 		Use:   "verify FILE",
-		Short: "Check every byte of a backup and say what it has",
-		Long: `verify reads a backup to its end, holds every byte against its checksums and every record against its place, and says
-what is in it. It needs no node and no directory. Damage ends it with exit code 78 and one line that names the place. FILE
-may be -, standard input.`,
+		Short: "Check every byte of a backup and print its contents",
+		Long: `verify reads a backup to its end, checks every byte and every record, and prints a summary. It needs no node and no
+directory. Damage ends it with exit code 78 and one line that names the place. FILE may be -, standard input.`,
 		Example: "  tasard backup verify monday.tar.zst",
 		Args:    command.ExactArgs(1, "one backup"),
 		Run:     func(ctx context.Context, args []string) error { return verifyBackup(ctx, p, args[0]) },
 	}.Command(p)
 }
 
-// backup copies a node or a directory into a file, or to stdout.
 func backup(ctx context.Context, p *process.Process, o *backupOptions) error {
 	switch {
 	case o.data == "" && o.socket == "":
 		return exit.Errorf(exit.Usage, "tasard backup: no data directory; give --data DIR, or the socket of a running node with --admin-socket PATH")
 	case o.to == "":
-		return exit.Errorf(exit.Usage, "tasard backup: no place for the backup; give --to FILE, --to DIR or --to -")
+		return exit.Errorf(exit.Usage, "tasard backup: no destination; give --to FILE, --to DIR or --to -")
 	}
 	if o.data != "" {
 		if err := datadir.RequireDir(o.data); err != nil {
 			return err
 		}
 	}
-	taken := &backupResult{survey: actors.NewBackupCounter()}
+	b := &backupRun{process: p, options: o, counter: actors.NewBackupCounter()}
 	if o.to == stdStream {
-		if out, ok := p.Stdout.(*terminal.ErrWriter); ok && terminal.IsTerminal(out.W) {
-			return exit.Errorf(exit.Usage, "tasard backup: a backup is not for a terminal; send it to a file or a program")
-		}
-		into := &countingWriter{Writer: p.Stdout}
-		if err := writeBackup(ctx, p, o, into, taken); err != nil {
-			if into.failed != nil {
-				return exit.Errorf(exit.IOError, "write the backup: %w", into.failed)
-			}
-			return err
-		}
-		taken.print(p.Stderr, "stdout")
-		return nil
+		return b.toStdout(ctx)
 	}
-	path, into := backupName(p, o.to), &countingWriter{}
+	return b.toFile(ctx)
+}
+
+// backupRun is one run of tasard backup.
+type backupRun struct {
+	process *process.Process
+	options *backupOptions
+	info    wal.BackupInfo
+	counter *actors.BackupCounter
+	from    string // the source, for the summary
+	out     countingWriter
+}
+
+func (b *backupRun) toStdout(ctx context.Context) error {
+	stdout := b.process.Stdout
+	if out, ok := stdout.(*terminal.ErrWriter); ok && terminal.IsTerminal(out.W) {
+		return exit.Errorf(exit.Usage, "tasard backup: a backup cannot be written to a terminal; redirect it to a file or a program")
+	}
+	err := b.write(ctx, stdout)
+	if err != nil && b.out.err != nil {
+		return exit.Errorf(exit.IOError, "write the backup: %w", b.out.err)
+	}
+	if err == nil {
+		b.print(b.process.Stderr, "stdout")
+	}
+	return err
+}
+
+func (b *backupRun) toFile(ctx context.Context) error {
+	path := b.options.to
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		path = filepath.Join(path, "tasard-"+b.process.Clock().UTC().Format("20060102T150405Z")+backupSuffix)
+	}
 	err := wal.CreateFile(path,
-		func(out io.Writer) error {
-			into.Writer = out
-			return writeBackup(ctx, p, o, into, taken)
-		},
+		func(out io.Writer) error { return b.write(ctx, out) },
 		func(file io.Reader) error {
 			_, err := wal.VerifyBackup(contextReader{ctx, file}, path, wal.BackupVisitor{})
 			return err
 		})
 	var known *exit.Error
 	switch {
+	case err == nil:
+		b.print(b.process.Stdout, path+", "+terminal.Thousands(b.out.bytes)+" bytes")
+		return nil
 	case errors.Is(err, fs.ErrExist):
-		return exit.Errorf(exit.CannotWrite, "%s is there already; a backup replaces nothing: name another file with --to", path)
-	case into.failed == nil && (errors.As(err, &known) || errors.Is(err, context.Canceled)):
+		return exit.Errorf(exit.CannotWrite, "%s exists and is not replaced; name another file with --to", path)
+	case b.out.err == nil && (errors.As(err, &known) || errors.Is(err, context.Canceled)):
 		return err
-	case into.failed != nil, err != nil && node.IsWriteRefused(err), errors.Is(err, fs.ErrNotExist):
-		return exit.Errorf(exit.CannotWrite, "the backup can't be written: %w; no file was made", err)
-	case err != nil:
-		return err
+	case b.out.err != nil, node.IsWriteRefused(err), errors.Is(err, fs.ErrNotExist):
+		return exit.Errorf(exit.CannotWrite, "write the backup: %w; no file was made", err)
 	}
-	taken.bytes = into.bytes
-	taken.print(p.Stdout, path)
-	return nil
+	return err
 }
 
-// backupName is the file that --to means.
-func backupName(p *process.Process, to string) string {
-	if info, err := os.Stat(to); err == nil && info.IsDir() {
-		return filepath.Join(to, "tasard-"+p.Clock().UTC().Format("20060102T150405Z")+backupSuffix)
-	}
-	return to
-}
-
-// backupResult is what a backup command made.
-type backupResult struct {
-	info   wal.BackupInfo
-	survey *actors.BackupCounter
-	bytes  int64
-	from   string
-}
-
-func (t *backupResult) print(out io.Writer, name string) {
-	terminal.Fprintf(out, "backup    %s", name)
-	if t.bytes > 0 {
-		terminal.Fprintf(out, ", %s bytes", terminal.Thousands(t.bytes))
-	}
-	terminal.Fprintf(out, "\ntaken     %s, %s\n", terminal.FormatInstant(t.info.TakenAt), t.from)
-	printContents(out, &t.info, t.survey.Contents())
+// print prints the summary of a finished backup.
+func (b *backupRun) print(out io.Writer, name string) {
+	terminal.Fprintf(out, "backup    %s\ntaken     %s, %s\n", name, terminal.FormatInstant(b.info.TakenAt), b.from)
+	printContents(out, &b.info, b.counter)
 	terminal.Fprintf(out, "The backup is whole.\n")
 }
 
-// printContents says what a backup has.
-func printContents(out io.Writer, info *wal.BackupInfo, holds actors.BackupContents) {
+func printContents(out io.Writer, info *wal.BackupInfo, counter *actors.BackupCounter) {
 	terminal.Fprintf(out, "records   up to %s", terminal.Thousands(info.Last))
 	if info.Snapshot > 0 {
 		terminal.Fprintf(out, "; a snapshot up to %s", terminal.Thousands(info.Snapshot))
 	}
-	terminal.Fprintf(out, "\nholds     %s rates, %s days of history, %s accounts\n", terminal.Thousands(holds.Rates), terminal.Thousands(holds.HistoryRows), terminal.Thousands(holds.Accounts))
+	c := counter.Contents()
+	rows := "rows"
+	if c.HistoryRows == 1 {
+		rows = "row"
+	}
+	terminal.Fprintf(out, "\ncontents  %s, %s %s of daily history, %s\n",
+		terminal.Plural(c.Rates, "rate"), terminal.Thousands(c.HistoryRows), rows, terminal.Plural(c.Accounts, "account"))
 }
 
-// countingWriter counts what goes into a file, and remembers what went wrong with it.
+// countingWriter counts the bytes of a destination and keeps its error.
 type countingWriter struct {
 	io.Writer
-	bytes  int64
-	failed error
+	bytes int64
+	err   error
 }
 
-// Write is io.Writer.
+// Write implements io.Writer.
 func (c *countingWriter) Write(p []byte) (int, error) {
 	n, err := c.Writer.Write(p)
 	c.bytes += int64(n)
 	if err != nil {
-		c.failed = err
+		c.err = err
 	}
 	return n, err
 }
@@ -195,70 +196,72 @@ type contextReader struct {
 	io.Reader
 }
 
-// Read is io.Reader.
-func (w contextReader) Read(p []byte) (int, error) {
-	if err := w.ctx.Err(); err != nil {
+// Read implements io.Reader.
+func (r contextReader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
 		return 0, exit.Errorf(exit.Interrupted, "interrupted: %w", err)
 	}
-	return w.Reader.Read(p)
+	return r.Reader.Read(p)
 }
 
-// A node that starts or stops holds the directory and answers nobody for a moment.
+// A node that starts or stops holds the directory and does not answer for a moment.
 const (
 	lockWait         = 3 * time.Second
 	lockPollInterval = 50 * time.Millisecond
 )
 
-// writeBackup takes the backup from the running node, or from the directory when no node answers.
-func writeBackup(ctx context.Context, p *process.Process, o *backupOptions, out io.Writer, taken *backupResult) error {
-	running := remote.New(remote.SocketPath(o.socket, o.data), "tasard serve")
-	patience := time.NewTimer(lockWait)
-	defer patience.Stop()
-	look := time.NewTicker(lockPollInterval)
-	defer look.Stop()
+// write takes the backup from the running node, or from the directory if no node answers.
+func (b *backupRun) write(ctx context.Context, out io.Writer) error {
+	b.out.Writer = out
+	data := b.options.data
+	running := remote.New(remote.SocketPath(b.options.socket, data), "tasard serve")
+	wait := time.NewTimer(lockWait)
+	defer wait.Stop()
+	poll := time.NewTicker(lockPollInterval)
+	defer poll.Stop()
 	for {
-		err := copyFromNode(ctx, p, running, out, taken)
-		if errors.Is(err, errNoNode) && o.data != "" {
-			err = copyFromDirectory(ctx, p, o, out, taken)
+		err := b.copyFromNode(ctx, running)
+		if errors.Is(err, errNoNode) && data != "" {
+			err = b.copyFromDirectory(ctx)
 		}
-		if o.data == "" || !errors.Is(err, wal.ErrLocked) && !errors.Is(err, remote.ErrStopping) {
+		if data == "" || !errors.Is(err, wal.ErrLocked) && !errors.Is(err, remote.ErrStopping) {
 			return err
 		}
 		select {
-		case <-look.C: // nothing is written yet
+		case <-poll.C: // nothing is written yet
 		case <-ctx.Done():
 			return errInterrupted
-		case <-patience.C:
-			return exit.Errorf(exit.Busy, "%s: a running node holds the directory and does not answer at %s; name its socket with --admin-socket", o.data, running.Socket)
+		case <-wait.C:
+			return exit.Errorf(exit.Busy, "%s: a running node holds the directory and does not answer at %s; name its socket with --admin-socket",
+				data, running.Socket)
 		}
 	}
 }
 
-// errInterrupted is the end of a backup that was interrupted.
 var errInterrupted = exit.Errorf(exit.Interrupted, "interrupted; no backup was made")
 
-func copyFromNode(ctx context.Context, p *process.Process, n *remote.Node, out io.Writer, taken *backupResult) (err error) {
-	copied, err := n.Backup(ctx)
+func (b *backupRun) copyFromNode(ctx context.Context, n *remote.Node) (err error) {
+	stream, err := n.Backup(ctx)
 	if err != nil {
 		return nodeError(n, err)
 	}
-	defer func() { err = errors.Join(err, copied.Close()) }()
-	taken.from = "of the running node"
-	taken.info, err = wal.PackBackup(copied, out, taken.survey.Visitor())
-	return streamError(ctx, copied, err)
+	defer func() { err = errors.Join(err, stream.Close()) }()
+	b.from = "from the running node"
+	b.info, err = wal.PackBackup(stream, &b.out, b.counter.Visitor())
+	return streamError(ctx, stream, err)
 }
 
-func copyFromDirectory(ctx context.Context, p *process.Process, o *backupOptions, out io.Writer, taken *backupResult) error {
-	if err := datadir.RequireLog(o.data); err != nil {
+func (b *backupRun) copyFromDirectory(ctx context.Context) error {
+	if err := datadir.RequireLog(b.options.data); err != nil {
 		return err
 	}
-	file, err := wal.NewBackupFile(out)
+	file, err := wal.NewBackupFile(&b.out)
 	if err != nil {
 		return err
 	}
-	taken.from = "of a directory without a node"
-	taken.info, err = wal.Backup(o.data, file, wal.BackupOptions{
-		Clock: p.Clock, Program: process.Version(), Visit: taken.survey.Visitor(),
+	b.from = "from the directory, no node is running"
+	b.info, err = wal.Backup(b.options.data, file, wal.BackupOptions{
+		Clock: b.process.Clock, Program: process.Version(), Visit: b.counter.Visitor(),
 		Throttle: func(int) error {
 			if ctx.Err() != nil {
 				return errInterrupted
@@ -272,39 +275,36 @@ func copyFromDirectory(ctx context.Context, p *process.Process, o *backupOptions
 	return file.Close()
 }
 
-// nodeError gives an error of asking for a copy its exit code. Without a node (errNoNode) the directory itself is copied.
+// errNoNode means that nothing listens at the socket: the directory is copied instead.
+var errNoNode = errors.New("no node is running")
+
+// nodeError gives an error of requesting a backup its exit code.
 func nodeError(n *remote.Node, err error) error {
 	var refusal *admin.Error
 	switch {
 	case remote.NotRunning(err):
 		return exit.Errorf(exit.Unavailable, "%w behind %s; start it, or name its socket with --admin-socket", errNoNode, n.Socket)
 	case errors.Is(err, admin.ErrNoResponse):
-		return exit.Errorf(exit.Unavailable, "the node behind %s did not answer within %s", n.Socket, admin.BackupIdleMax)
+		return exit.Errorf(exit.Unavailable, "the node behind %s did not answer within %s; try again", n.Socket, admin.BackupIdleMax)
 	case errors.As(err, &refusal) && refusal.Code == admin.CodeStopping:
-		return exit.Errorf(exit.Busy, "%w: %s; ask again", remote.ErrStopping, refusal.Message)
+		return exit.Errorf(exit.Busy, "%w: %s; try again", remote.ErrStopping, refusal.Message)
 	}
 	return n.Explain(err)
 }
 
-// errNoNode says that there is no socket, or that nobody listens there.
-var errNoNode = errors.New("no node is running")
-
-// streamError tells why a copy broke off: the node's reason is behind it.
+// streamError gives an error of copying its exit code, and adds the node's reason if the node ended the copy.
 func streamError(ctx context.Context, c *admin.BackupStream, err error) error {
 	var damage *wal.BackupError
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		return exit.Errorf(exit.Interrupted, "interrupted; no backup was made")
-	case c.Err == nil && !errors.As(err, &damage): // of the place that it goes to, or of what reads it
+		return errInterrupted
+	case c.Err == nil && !errors.As(err, &damage): // of the destination, or of the counter
 		return err
 	}
-	if said := c.FailureReason(); said != "" {
-		return exit.Errorf(exit.IOError, "the copy broke off; the node says: %s; no backup was made", said)
+	if reason := c.FailureReason(); reason != "" {
+		return exit.Errorf(exit.IOError, "the node ended the backup: %s; no backup was made", reason)
 	}
-	if errors.As(err, &damage) || errors.Is(err, actors.ErrUnknownRecord) {
-		return exit.Errorf(exit.IOError, "what the node sent is not whole: %w; no backup was made", err)
-	}
-	return exit.Errorf(exit.IOError, "the copy broke off: %w; no backup was made", err)
+	return exit.Errorf(exit.IOError, "copy from the node: %w; no backup was made", err)
 }

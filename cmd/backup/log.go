@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
-	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -22,13 +21,13 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// NewLog is tasard log.
+// NewLog returns the command tasard log.
 func NewLog(p *process.Process) (cmd *cobra.Command) {
 	cmd = command.Spec{
 		Use:   "log",
 		Short: "Check, print or repair the log of a data directory",
-		Long: `log looks at the files of a data directory without starting a node. No node may be running on it; a copy of the
-directory can be looked at any time.`,
+		Long: `log works on the files of a data directory. No node may be running on it; a copy of the directory can be used at any
+time.`,
 		Example: `  tasard log verify --data ./data
   tasard log dump --data ./data | tail -1
   tasard log repair --data ./data --yes`,
@@ -43,9 +42,8 @@ func newLogVerify(p *process.Process) *cobra.Command {
 	return command.Spec{
 		Use:   "verify --data DIR",
 		Short: "Check every byte of the log and of the snapshots",
-		Long: `verify reads every byte of the log and of the snapshots, holds it against the checksums and says what there is. It
-changes nothing. Damage ends it with exit code 78 and one line that names file and offset. A damaged snapshot that the
-log still covers is a warning only: a start passes it over, and nothing is lost.`,
+		Long: `verify checks every byte of the log and of the snapshots, prints a summary and changes nothing. Damage ends it with exit
+code 78 and one line that names file and offset. A damaged snapshot whose records are all in the log is only a warning.`,
 		Example:  "  tasard log verify --data ./data",
 		Settings: func(flags *pflag.FlagSet) { setting.AddData(flags, &data) },
 		Run:      withLog(&data, func(context.Context) error { return verifyLog(p.Stdout, data) }),
@@ -57,8 +55,8 @@ func newLogDump(p *process.Process) *cobra.Command {
 	return command.Spec{
 		Use:   "dump --data DIR",
 		Short: "Print every record of the log, one JSON object a line",
-		Long: `dump prints every record of the log as one line of JSON: its sequence, the file and the offset of its batch, and the
-event. Records that only a snapshot still holds are not in the log. It changes nothing.`,
+		Long: `dump prints every record of the log as one line of JSON: its sequence, the file and offset of its batch, and the event.
+Records that are only in a snapshot are not printed. It changes nothing.`,
 		Example:  "  tasard log dump --data ./data | head -3",
 		Settings: func(flags *pflag.FlagSet) { setting.AddData(flags, &data) },
 		Run:      withLog(&data, func(ctx context.Context) error { return dumpLog(ctx, p.Stdout, data) }),
@@ -70,11 +68,11 @@ func newLogRepair(p *process.Process) *cobra.Command {
 	var yes bool
 	return command.Spec{
 		Use:   "repair --data DIR",
-		Short: "Cut a damaged log, keeping what is cut off",
-		Long: `repair makes a damaged log start again and gives up the records behind the damage. It is the last resort: a backup,
-where there is one, loses less. Every byte that it cuts off stays in the directory, in files named *.damaged-TIME.
-Without --yes it only says what is damaged. A damaged snapshot that the log still covers is put aside, and no record is
-lost. A whole log is left alone.`,
+		Short: "Cut a damaged log, and save the part that is cut off",
+		Long: `repair makes a damaged log usable again and gives up the records after the damage. It is a last resort: restoring a
+backup loses less. Every byte that it cuts off stays in the directory, in files named *.damaged-TIME. Without --yes it
+only reports the damage. A damaged snapshot whose records are all in the log is moved aside without a loss. An undamaged
+log is not changed.`,
 		Example: `  tasard log repair --data ./data
   tasard log repair --data ./data --yes`,
 		Settings: func(flags *pflag.FlagSet) { setting.AddData(flags, &data) },
@@ -90,7 +88,7 @@ lost. A whole log is left alone.`,
 	}.Command(p)
 }
 
-// withLog is work that needs a data directory with a log.
+// withLog runs work if the data directory has a log.
 func withLog(data *string, work func(context.Context) error) func(context.Context, []string) error {
 	return func(ctx context.Context, _ []string) error {
 		if err := datadir.RequireLog(*data); err != nil {
@@ -100,29 +98,51 @@ func withLog(data *string, work func(context.Context) error) func(context.Contex
 	}
 }
 
-// verifyLog prints what a log holds. Damage is the error; what a start passes over is a line.
 func verifyLog(out io.Writer, data string) error {
 	report, err := wal.Verify(data)
 	if err != nil {
 		return datadir.ExplainLogError(data, err)
 	}
-	terminal.Fprintf(out, "records   %s, from %d to %d, in %s batches\n", terminal.Thousands(report.Records), report.First, report.Last, terminal.Thousands(report.Batches))
+	if report.Records > 0 {
+		terminal.Fprintf(out, "records   %s to %s, in %s\n", terminal.Thousands(report.First), terminal.Thousands(report.Last),
+			batches(report.Batches))
+	} else {
+		terminal.Fprintf(out, "records   none, the next one is %s\n", terminal.Thousands(report.Last+1))
+	}
 	terminal.Fprintf(out, "segments  %d, %s bytes\n", report.Segments, terminal.Thousands(report.LogBytes))
 	for _, snapshot := range report.Snapshots {
-		if snapshot.Damage != nil {
-			terminal.Fprintf(out, "warning   %v\n", snapshot.Damage)
-			continue
+		if snapshot.Damage == nil {
+			terminal.Fprintf(out, "snapshot  up to record %s, %s bytes\n", terminal.Thousands(snapshot.Sequence), terminal.Thousands(snapshot.Bytes))
 		}
-		terminal.Fprintf(out, "snapshot  up to record %d, %s bytes\n", snapshot.Sequence, terminal.Thousands(snapshot.Bytes))
 	}
+	printDamagedSnapshots(out, &report)
 	if report.TornBytes > 0 {
-		terminal.Fprintf(out, "torn      %s bytes at the end were never acknowledged; the next start puts them aside\n", terminal.Thousands(report.TornBytes))
+		terminal.Fprintf(out, "torn      %s bytes at the end were never acknowledged; the next start moves them to a file\n",
+			terminal.Thousands(report.TornBytes))
 	}
 	if report.AmbiguousTail {
-		terminal.Fprintf(out, "unsure    the mark of what was acknowledged is older than the log; a lost batch at its end would not be noticed\n")
+		terminal.Fprintf(out, "ambiguous the mark is older than the log; a lost batch at the end would not be noticed\n")
 	}
 	terminal.Fprintf(out, "The log is whole.\n")
 	return nil
+}
+
+func batches(n uint64) string {
+	if n == 1 {
+		return "1 batch"
+	}
+	return terminal.Thousands(n) + " batches"
+}
+
+// printDamagedSnapshots prints a warning for each snapshot that a start would skip, and counts them.
+func printDamagedSnapshots(out io.Writer, report *wal.Report) (damaged int) {
+	for _, snapshot := range report.Snapshots {
+		if snapshot.Damage != nil {
+			terminal.Fprintf(out, "warning   %v\n", snapshot.Damage)
+			damaged++
+		}
+	}
+	return damaged
 }
 
 // dumpedRecord is a line of dump.
@@ -143,42 +163,37 @@ func dumpLog(ctx context.Context, out io.Writer, data string) error {
 		}
 		event, err := dump.Record(entry.Record)
 		if err != nil {
-			return exit.Errorf(exit.BadData, "%s at offset %d, sequence %d: %w", entry.Segment, entry.Offset, entry.Sequence, err)
+			return exit.Errorf(exit.BadData, "%s at offset %d, record %d: %w", entry.Segment, entry.Offset, entry.Sequence, err)
 		}
 		return encoder.Encode(dumpedRecord{entry.Sequence, filepath.Base(entry.Segment), entry.Offset, json.RawMessage(event)})
 	})
-	if flushed := lines.Flush(); flushed != nil {
-		return exit.Errorf(exit.IOError, "write records: %w", flushed)
+	if flushErr := lines.Flush(); flushErr != nil {
+		return exit.Errorf(exit.IOError, "write records: %w", flushErr)
 	}
 	return datadir.ExplainLogError(data, err)
 }
 
-// previewRepair says what is damaged; the damage is the error.
+// previewRepair reports the damage that repair --yes would repair, as its error.
 func previewRepair(out io.Writer, data string) error {
 	report, err := wal.Verify(data)
 	var damage *wal.DamageError
 	switch {
 	case errors.As(err, &damage):
-		return exit.Errorf(exit.BadData, "%w; with --yes the records behind it are cut off and kept in *.damaged files", damage)
+		return exit.Errorf(exit.BadData, "%w; with --yes the records after it are cut off and saved in *.damaged files", damage)
 	case err != nil:
 		return datadir.ExplainLogError(data, err)
+	case printDamagedSnapshots(out, &report) > 0:
+		terminal.Fprintf(out, "The log is whole; with --yes the damaged snapshots are moved aside.\n")
+	default:
+		terminal.Fprintf(out, "The log is whole; there is nothing to repair.\n")
 	}
-	spoilt := slices.DeleteFunc(report.Snapshots, func(s wal.SnapshotReport) bool { return s.Damage == nil })
-	for _, snapshot := range spoilt {
-		terminal.Fprintf(out, "warning   %v\n", snapshot.Damage)
-	}
-	if len(spoilt) > 0 {
-		terminal.Fprintf(out, "The log is whole; with --yes what is damaged is put aside.\n")
-		return nil
-	}
-	terminal.Fprintf(out, "The log is whole; there is nothing to repair.\n")
 	return nil
 }
 
 func repairLog(out io.Writer, data string, o wal.Options) error {
 	report, err := wal.Repair(data, o)
-	for _, kept := range report.SavedFiles {
-		terminal.Fprintf(out, "kept      %s\n", kept)
+	for _, file := range report.SavedFiles {
+		terminal.Fprintf(out, "saved     %s\n", file)
 	}
 	switch {
 	case err != nil:
@@ -193,10 +208,10 @@ func repairLog(out io.Writer, data string, o wal.Options) error {
 		terminal.Fprintf(out, "lost      no record\nThe log has records up to %d.\n", report.Last)
 		return nil
 	case report.LostTo == 0:
-		terminal.Fprintf(out, "lost      record %d and all that may have followed\n", report.LostFrom)
+		terminal.Fprintf(out, "lost      record %d and any that followed it\n", report.LostFrom)
 	default:
 		terminal.Fprintf(out, "lost      records %d to %d\n", report.LostFrom, report.LostTo)
 	}
-	terminal.Fprintf(out, "The log has records up to %d now. Import the lost observations again if you have their file.\n", report.Last)
+	terminal.Fprintf(out, "The log now has records up to %d. Import the lost observations again if you have their file.\n", report.Last)
 	return nil
 }

@@ -22,26 +22,25 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// restoreOptions say what becomes a directory again.
+// restoreOptions are the flags of tasard restore.
 type restoreOptions struct {
 	from string
 	data string
 }
 
-// NewRestore is tasard restore.
+// NewRestore returns the command tasard restore.
 func NewRestore(p *process.Process) *cobra.Command {
 	o := &restoreOptions{}
 	return command.Spec{
 		Use:   "restore --from FILE --data NEWDIR",
 		Short: "Make a data directory of a backup",
-		Long: `restore makes a data directory of a backup: a node that is started on it answers as the copied one did at the moment of
-the copy. The directory must be new or empty. The backup is verified to its last byte before anything is written; until
-the directory is whole and on the disk every command refuses it, also after a crash. When something goes wrong, what was
-made is removed again.
+		Long: `restore makes a data directory of a backup. A node started on it answers as the copied one did at the moment of the
+copy. The directory must be new or empty. The whole backup is verified before anything is written. Until the directory
+is complete and on disk every command refuses it, also after a crash. After an error everything is removed again.
 
-What came after the copy is not in it: keys and sessions that were revoked since are valid again, suspensions of accounts
-are gone, and the quota that was spent since can be spent again. The age of the backup is printed; docs/recovery.md
-says what to do when it is an old one. With --from - the backup comes from stdin, and is verified while it is written.`,
+Later changes are not in it: keys and sessions that were revoked since are valid again, suspensions of accounts are
+gone, and quota that was used since can be used again. The age of the backup is printed; docs/recovery.md says what to
+do about an old one. With --from - the backup comes from stdin and is verified while it is written.`,
 		Example: `  tasard restore --from monday.tar.zst --data ./data-restored
   ssh backup@example.com 'cat tasard.tar.zst' | tasard restore --from - --data /var/lib/tasard`,
 		Settings: func(flags *pflag.FlagSet) { setting.AddData(flags, &o.data) },
@@ -57,7 +56,6 @@ says what to do when it is an old one. With --from - the backup comes from stdin
 	}.Command(p)
 }
 
-// restore verifies the backup, then makes the directory.
 func restore(ctx context.Context, p *process.Process, o *restoreOptions) error {
 	if err := restoreError(o.data, wal.CheckRestore(o.data)); err != nil {
 		return err
@@ -67,57 +65,55 @@ func restore(ctx context.Context, p *process.Process, o *restoreOptions) error {
 		return err
 	}
 	defer func() { _ = file.Close() }() // nothing was written to it
-	survey := actors.NewBackupCounter()
 	if again, ok := file.(io.Seeker); ok {
-		if _, err := wal.VerifyBackup(contextReader{ctx, file}, name, survey.Visitor()); err != nil {
+		if _, err := wal.VerifyBackup(contextReader{ctx, file}, name, actors.NewBackupCounter().Visitor()); err != nil {
 			return backupError(err)
 		}
 		if _, err := again.Seek(0, io.SeekStart); err != nil {
 			return exit.Errorf(exit.IOError, "read the backup again: %w", err)
 		}
-		survey = actors.NewBackupCounter()
 	}
-	info, err := wal.RestoreBackup(contextReader{ctx, file}, name, o.data, wal.Options{Clock: p.Clock}, survey.Visitor())
+	counter := actors.NewBackupCounter()
+	info, err := wal.RestoreBackup(contextReader{ctx, file}, name, o.data, wal.Options{Clock: p.Clock}, counter.Visitor())
 	if err != nil {
 		return restoreError(o.data, err)
 	}
 	terminal.Fprintf(p.Stdout, "restored  %s\n", o.data)
-	printBackup(p, &info, survey)
-	terminal.Fprintf(p.Stdout, "What came after that is not in it: keys and sessions that were revoked since are valid again, suspensions are\n"+
-		"gone, and quota that was spent since can be spent again. See \"An old backup\" in docs/recovery.md.\n")
+	printBackup(p, &info, counter)
+	terminal.Fprintf(p.Stdout, "Later changes are not in it: keys and sessions that were revoked since are valid again, suspensions are gone, and\n"+
+		"quota that was used since can be used again. See \"An old backup\" in docs/recovery.md.\n")
 	return nil
 }
 
-// restoreError says what to do about a directory that can't be filled.
+// restoreError gives an error about the new directory its exit code.
 func restoreError(data string, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, wal.ErrNotEmpty):
-		return exit.Errorf(exit.CannotWrite, "%s is not empty; a backup is restored into a directory that is new or empty: name another with --data, "+
-			"or remove what an interrupted restore left", data)
+		return exit.Errorf(exit.CannotWrite, "%s is not empty; name a new or empty directory with --data, or remove the files of an interrupted restore", data)
 	case errors.Is(err, wal.ErrLocked):
 		return exit.Errorf(exit.Busy, "%s: a running node, or another restore, holds the directory; name another with --data", data)
 	case node.IsWriteRefused(err), errors.Is(err, syscall.EFBIG):
-		return exit.Errorf(exit.CannotWrite, "the directory can't be restored: %w", err)
+		return exit.Errorf(exit.CannotWrite, "restore to %s: %w; nothing was made", data, err)
 	}
 	return backupError(err)
 }
 
-// backupError gives an error of a backup its exit code.
+// backupError gives an error of reading a backup its exit code.
 func backupError(err error) error {
 	var damage *wal.BackupError
 	var format *wal.FormatError
 	var known *exit.Error
 	switch {
-	case errors.As(err, &known): // also one that joins others: the last word is one line
+	case errors.As(err, &known): // without errors that are joined to it
 		return known
 	case errors.As(err, &damage):
 		return exit.Errorf(exit.BadData, "%w", damage)
 	case errors.As(err, &format):
 		return exit.Errorf(exit.BadData, "%w", format)
 	case errors.Is(err, actors.ErrUnknownRecord):
-		return exit.Errorf(exit.BadData, "%w; read it with the program that wrote it, or a newer one", err)
+		return exit.Errorf(exit.BadData, "read the backup: %w", err)
 	}
 	return exit.Errorf(exit.IOError, "read the backup: %w", err)
 }
@@ -128,35 +124,34 @@ func verifyBackup(ctx context.Context, p *process.Process, from string) error {
 		return err
 	}
 	defer func() { _ = file.Close() }() // nothing was written to it
-	survey := actors.NewBackupCounter()
-	info, err := wal.VerifyBackup(contextReader{ctx, file}, name, survey.Visitor())
+	counter := actors.NewBackupCounter()
+	info, err := wal.VerifyBackup(contextReader{ctx, file}, name, counter.Visitor())
 	if err != nil {
 		return backupError(err)
 	}
 	terminal.Fprintf(p.Stdout, "backup    %s\n", name)
-	printBackup(p, &info, survey)
+	printBackup(p, &info, counter)
 	terminal.Fprintf(p.Stdout, "The backup is whole.\n")
 	return nil
 }
 
-func printBackup(p *process.Process, info *wal.BackupInfo, survey *actors.BackupCounter) {
+func printBackup(p *process.Process, info *wal.BackupInfo, counter *actors.BackupCounter) {
 	age := p.Clock().Sub(info.TakenAt).Round(time.Second)
 	terminal.Fprintf(p.Stdout, "taken     %s, %s\n", terminal.FormatInstant(info.TakenAt), formatAge(age))
-	printContents(p.Stdout, info, survey.Contents())
+	printContents(p.Stdout, info, counter)
 }
 
-// formatAge is an age for people; a clock that was wrong when the backup was taken, or is now, shows.
+// formatAge formats an age. A negative one shows that a clock is, or was, wrong.
 func formatAge(age time.Duration) string {
 	switch {
 	case age < 0:
-		return "which is " + terminal.FormatDays(-age) + " ahead of this machine's clock"
+		return terminal.FormatDays(-age) + " ahead of this machine's clock"
 	case age < time.Minute:
 		return age.String() + " ago"
 	}
 	return terminal.FormatDays(age) + " ago"
 }
 
-// openBackup opens a backup to read from.
 func openBackup(p *process.Process, path string) (io.ReadCloser, string, error) {
 	if path == stdStream {
 		return io.NopCloser(p.Stdin), "stdin", nil
@@ -166,7 +161,7 @@ func openBackup(p *process.Process, path string) (io.ReadCloser, string, error) 
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, "", exit.Errorf(exit.NoInput, "%s: there is no such file", path)
 	case err == nil && !info.Mode().IsRegular():
-		return nil, "", exit.Errorf(exit.NoInput, "%s is no file", path)
+		return nil, "", exit.Errorf(exit.NoInput, "%s is not a file; name a backup file", path)
 	}
 	file, err := os.Open(path)
 	if err != nil {

@@ -81,7 +81,7 @@ func samples() map[string]any {
 		"returned-node":     &account.Returned{Account: 7, Day: sampleDay, Unspent: 9, RecentAdmitted: 3, Steady: time.Hour + 1, Node: 65535},
 		"suspended":         &account.Suspended{Account: 7, Reason: "abuse", At: at, By: "luis"},
 		"restored":          &account.Restored{Account: 7, At: at, By: "luis"},
-		"allowanceSet":      &account.QuotaSet{Account: 7, Quota: account.Quota{Day: 50_000, Minute: 300}, At: at, By: "luis"},
+		"quotaSet":          &account.QuotaSet{Account: 7, Quota: account.Quota{Day: 50_000, Minute: 300}, At: at, By: "luis"},
 		"codeIssued":        &account.CodeIssued{Email: sampleEmail, At: at, Steady: time.Minute, Mailed: true},
 		"codeIssued-sealed": &account.CodeIssued{Email: sampleEmail, At: at, Steady: time.Minute, Mailed: true, Sealed: account.CodeSeal(digestOf(8))},
 		"codeFailed":        &account.CodeFailed{Email: sampleEmail, At: at, Steady: time.Minute},
