@@ -10,123 +10,124 @@ import (
 	"github.com/tasard/tasard/httpapi"
 )
 
-// acceptor is where callers wait for the node: it accepts connections and hands each to whichever server answers at the time.
-// While there is none (a restart), they wait. close waits for all of its goroutines.
+// acceptor accepts connections and gives each to the server of the current instance. During a restart new connections
+// wait for the next server. close waits for all of its goroutines.
 type acceptor struct {
 	listener  net.Listener
 	accepting sync.WaitGroup
 	serving   sync.WaitGroup
-	quit      chan struct{} // closed when the hall is
+	quit      chan struct{} // closed by close
 
 	mu      sync.Mutex
-	conns   map[*conn]bool // that a server has
+	conns   map[*conn]bool // those that a server handles
 	server  *httpapi.Server
 	resumed chan struct{} // closed while there is a server
 	closed  bool
 }
 
 func newAcceptor(listener net.Listener) *acceptor {
-	h := &acceptor{listener: listener, conns: map[*conn]bool{}, resumed: make(chan struct{}), quit: make(chan struct{})}
-	h.accepting.Add(1)
-	go h.accept()
-	return h
+	a := &acceptor{listener: listener, conns: map[*conn]bool{}, resumed: make(chan struct{}), quit: make(chan struct{})}
+	a.accepting.Add(1)
+	go a.accept()
+	return a
 }
 
-func (h *acceptor) accept() {
-	defer h.accepting.Done()
+func (a *acceptor) accept() {
+	defer a.accepting.Done()
 	for {
-		accepted, err := h.listener.Accept()
+		accepted, err := a.listener.Accept()
 		if err != nil {
 			return
 		}
-		h.serving.Add(1)
-		go h.serve(accepted)
+		a.serving.Add(1)
+		go a.serve(accepted)
 	}
 }
 
-// serve has a connection answered, by one server after the other as long as nothing was asked over it: who has just come
-// does not notice a restart.
-func (h *acceptor) serve(accepted net.Conn) {
-	defer h.serving.Done()
+// serve handles a connection until it ends. A connection that has not sent anything goes on with the next server after
+// a restart.
+func (a *acceptor) serve(accepted net.Conn) {
+	defer a.serving.Done()
 	for {
-		c := h.assign(accepted)
+		c := a.assign(accepted)
 		if c == nil {
-			_ = accepted.Close() // nobody is there any more
+			_ = accepted.Close() // the acceptor is closed
 			return
 		}
-		_ = c.server.ServeConn(c) // how a connection ends is the caller's business
-		if h.release(c); !c.handedOver {
+		_ = c.server.ServeConn(c) // the client sees how it ends
+		if a.release(c); !c.handedOver {
 			return // the server has closed it
 		}
 		_ = accepted.SetDeadline(time.Time{}) // an error shows at the next read
 	}
 }
 
-// assign gives a connection to the server of the moment, or the next one. Nil when there will be none.
-func (h *acceptor) assign(accepted net.Conn) *conn {
+// assign gives a connection to the current server, or waits for the next one. It returns nil when the acceptor is
+// closed.
+func (a *acceptor) assign(accepted net.Conn) *conn {
 	for {
-		h.mu.Lock()
-		opened := h.resumed
-		if h.server != nil && !h.closed {
-			c := &conn{Conn: accepted, server: h.server, writeBudget: unlimited, closing: make(chan struct{}), done: make(chan struct{})}
-			h.conns[c] = true
-			h.mu.Unlock()
+		a.mu.Lock()
+		opened := a.resumed
+		if a.server != nil && !a.closed {
+			c := &conn{Conn: accepted, server: a.server, writeBudget: unlimited, closing: make(chan struct{}), done: make(chan struct{})}
+			a.conns[c] = true
+			a.mu.Unlock()
 			return c
 		}
-		h.mu.Unlock()
+		a.mu.Unlock()
 		select {
 		case <-opened:
-		case <-h.quit:
+		case <-a.quit:
 			return nil
 		}
 	}
 }
 
-// release takes it back.
-func (h *acceptor) release(c *conn) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.conns, c)
+// release notes that the server has finished with a connection.
+func (a *acceptor) release(c *conn) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.conns, c)
 	close(c.done)
 }
 
-// resume lets callers in.
-func (h *acceptor) resume(server *httpapi.Server) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.server = server
-	close(h.resumed)
+// resume gives the acceptor a server.
+func (a *acceptor) resume(server *httpapi.Server) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.server = server
+	close(a.resumed)
 }
 
-// delayRequest takes the server away. Requests under way get their answers, unless it is abrupt. Other connections end, but for
-// those over which nothing was asked yet.
-func (h *acceptor) pause(abrupt bool) {
-	h.mu.Lock()
-	h.server, h.resumed = nil, make(chan struct{})
-	conns := maps.Clone(h.conns)
-	h.mu.Unlock()
+// pause takes the server away and ends its connections, except those that have not sent anything. Requests in flight
+// are answered first, unless abrupt.
+func (a *acceptor) pause(abrupt bool) {
+	a.mu.Lock()
+	a.server, a.resumed = nil, make(chan struct{})
+	conns := maps.Clone(a.conns)
+	a.mu.Unlock()
 	endConns(conns, abrupt)
 }
 
-// close is pause for ever. It waits until nobody is left.
-func (h *acceptor) close() error {
-	err := h.listener.Close()
-	h.mu.Lock()
-	h.closed = true
-	conns := maps.Clone(h.conns)
-	h.mu.Unlock()
-	close(h.quit)
-	h.accepting.Wait()
+// close stops accepting and waits until every connection has ended.
+func (a *acceptor) close() error {
+	err := a.listener.Close()
+	a.mu.Lock()
+	a.closed = true
+	conns := maps.Clone(a.conns)
+	a.mu.Unlock()
+	close(a.quit)
+	a.accepting.Wait()
 	endConns(conns, false)
-	h.serving.Wait()
-	h.server = nil // a closed node is garbage, whoever holds it
+	a.serving.Wait()
+	a.server = nil // a closed node must not keep its server in memory
 	return err
 }
 
-// drainTimeout is how long an answer may take that nobody reads, once its connection is to end.
+// drainTimeout is how long a connection that is ending may take to send its last answer.
 const drainTimeout = time.Second
 
-// endConns ends connections and waits until they have ended.
+// endConns ends connections and waits until the server has released them.
 func endConns(conns map[*conn]bool, abrupt bool) {
 	for c := range conns {
 		c.end(abrupt)
@@ -140,7 +141,7 @@ func endConns(conns map[*conn]bool, abrupt bool) {
 		case <-patience.C:
 		}
 		for c := range conns {
-			_ = c.Conn.Close() // it may have ended
+			_ = c.Conn.Close() // it may be closed already
 		}
 		break
 	}
@@ -149,29 +150,30 @@ func endConns(conns map[*conn]bool, abrupt bool) {
 	}
 }
 
-// unlimited is how much of its answers a connection may write.
+// unlimited is the write budget of an ordinary connection.
 const unlimited = -1
 
-// conn is a connection while one server has it. It knows whether a request is under way: the server reads only when it has
-// nothing to answer.
+// conn is a connection while one server handles it. The server reads only when no request is in flight, so a conn that
+// is not in Read is answering.
 type conn struct {
 	net.Conn
 	server     *httpapi.Server
-	handedOver bool // it goes on to the next server; to be read when done
+	handedOver bool // the next server takes it; read only when done is closed
 
 	mu          sync.Mutex
 	reading     bool
-	hasRead     bool // something was read
+	hasRead     bool // the client has sent something
 	ending      bool
 	abrupt      bool
 	writeBudget int // bytes that may still be written
 
 	once    sync.Once
-	closing chan struct{} // closed when it is to end
-	done    chan struct{} // closed when the server has let go of it
+	closing chan struct{} // closed when it has to end
+	done    chan struct{} // closed when the server has released it
 }
 
-// Read reads, unless the connection is to end. A request that has come in the same moment is read, and answered.
+// Read returns io.EOF once the connection has to end. A request that arrives at that moment is still read, and
+// answered.
 func (c *conn) Read(p []byte) (int, error) {
 	if !c.startRead() {
 		return 0, io.EOF
@@ -194,7 +196,7 @@ func (c *conn) startRead() bool {
 	return c.reading
 }
 
-// Close closes the connection, unless the next server can have it.
+// Close closes the connection, unless the next server takes it.
 func (c *conn) Close() error {
 	c.mu.Lock()
 	c.handedOver = c.ending && !c.abrupt && !c.hasRead
@@ -206,7 +208,7 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// Write writes, up to where the connection was cut; there it closes.
+// Write writes up to the write budget and then closes the connection.
 func (c *conn) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	allowed := c.writeBudget
@@ -219,20 +221,20 @@ func (c *conn) Write(p []byte) (int, error) {
 	}
 	n := 0
 	if allowed > 0 {
-		n, _ = c.Conn.Write(p[:allowed]) // the caller hears of the cut
+		n, _ = c.Conn.Write(p[:allowed]) // the client sees the truncation
 	}
 	_ = c.Close()
 	return n, net.ErrClosed
 }
 
-// limitWrites lets the connection write so many bytes more.
+// limitWrites sets the write budget.
 func (c *conn) limitWrites(bytes int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.writeBudget = bytes
 }
 
-// restart ends the connection: at once, or when the request that is under way has its answer.
+// end ends the connection: at once if abrupt, else after the request in flight.
 func (c *conn) end(abrupt bool) {
 	c.mu.Lock()
 	c.ending, c.abrupt = true, abrupt
@@ -243,6 +245,6 @@ func (c *conn) end(abrupt bool) {
 	case abrupt:
 		_ = c.Conn.Close() // the server sees it
 	case waiting:
-		_ = c.SetReadDeadline(time.Unix(1, 0)) // it wakes who reads and takes nothing from who answers
+		_ = c.SetReadDeadline(time.Unix(1, 0)) // wakes the reader; writes go on
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net/netip"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -15,12 +16,12 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Keys makes so many accounts with one key each, and is Key for crowds: a hundred thousand take seconds. The keys come in the
-// order of their accounts, and are the same for the same seed.
+// Keys creates accounts with one key each and returns the keys in the order of the accounts; a hundred thousand take
+// seconds. The same RandomSeed gives the same keys.
 //
-// It restarts the node twice, so what is only in memory is lost. Between the two nobody can ask, and therefore no account waits
-// for the disk. Windows of a minute and sessions run out meanwhile, although Clock stands: the brake on logins lets 5,000 an
-// hour pass, so the clock that measures spans moves on a second for each account.
+// It restarts the node twice, so state that is only in memory is lost. Clock does not move, but the monotonic clock
+// advances one second for each account: otherwise the limit of 5,000 login codes an hour would stop it. Minute windows
+// and sessions therefore expire.
 func (s *Server) Keys(count int) (keys []string) {
 	s.t.Helper()
 	s.run(func() error {
@@ -42,81 +43,64 @@ func (s *Server) Keys(count int) (keys []string) {
 	return keys
 }
 
-// createAccounts makes accounts in a directory on which no node runs.
+// createAccounts creates accounts in a data directory that no node has open.
 func (n *Node) createAccounts(dir string, count int) ([]string, error) {
 	log, err := wal.Open(dir, wal.Options{ReserveBytes: diskReserveOff, Clock: n.Clock.Now, Logger: n.config.logger})
 	if err != nil {
 		return nil, fmt.Errorf("keys: %w", err)
 	}
-	var spans atomic.Int64
-	post := &codeMailer{}
+	var elapsed atomic.Int64
+	mailer := &codeMailer{}
 	c := n.systemConfig(dir)
-	c.Journal, c.Mailer = &batchingJournal{Log: log}, post
-	c.Steady = func() time.Duration { return time.Duration(spans.Load()) }
-	c.SnapshotRecords, c.SnapshotBytes = math.MaxInt, math.MaxInt64 // one at the end
+	c.Journal, c.Mailer = &batchingJournal{Log: log}, mailer
+	c.Steady = func() time.Duration { return time.Duration(elapsed.Load()) }
+	c.SnapshotRecords, c.SnapshotBytes = math.MaxInt, math.MaxInt64 // only the one at Close
 	system, err := openSystem(&c)
 	if err != nil {
 		return nil, fmt.Errorf("keys: %w", err)
 	}
-	var made []*testAccount
-	for range count {
-		spans.Add(int64(time.Second))
-		number := len(n.accounts) + len(made)
-		var one *testAccount
-		if one, err = signUp(system, post, generatedEmail(number), number); err != nil {
-			break
-		}
-		made = append(made, one)
+	list, err := system.ListAccounts()
+	var keys []string
+	for number := len(list); number < len(list)+count && err == nil; number++ {
+		elapsed.Add(int64(time.Second))
+		var key string
+		key, err = signUp(system, mailer, generatedEmail(number), number)
+		keys = append(keys, key)
 	}
-	keys, known := n.registerAccounts(system, made)
-	return keys, errors.Join(err, known, system.Close())
+	return keys, errors.Join(err, system.Close())
 }
 
-// signUp makes an account and its key. The number of the account is not known yet.
-func signUp(system *actors.System, post *codeMailer, email string, number int) (*testAccount, error) {
+// generatedEmail is the e-mail address of an account that Key or Keys creates after so many others.
+func generatedEmail(number int) string { return fmt.Sprintf("key-%d@apitest.example", number+1) }
+
+// signUp creates a key through the login flow, and its account if necessary. The client address differs by number,
+// because logins are limited by address.
+func signUp(system *actors.System, mailer *codeMailer, email string, number int) (string, error) {
 	address, err := account.ParseEmail(email)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	from := loginAddress(number)
+	from := netip.AddrFrom4([4]byte{198, 18, byte(number >> 8), byte(number)})
 	if err := system.RequestCode(address, from); err != nil {
-		return nil, fmt.Errorf("key of %s: %w", email, err)
+		return "", fmt.Errorf("key of %s: %w", email, err)
 	}
-	code, _ := post.code(address)
+	code, _ := mailer.code(address)
 	session, _, err := system.OpenSession(address, code, from)
 	if err != nil {
-		return nil, fmt.Errorf("key of %s: %w", email, err)
+		return "", fmt.Errorf("key of %s: %w", email, err)
 	}
-	_, secret, err := system.CreateKey(session.Digest(), "apitest")
+	_, secret, err := system.CreateKey(session.Digest(), operator)
 	if err != nil {
-		return nil, fmt.Errorf("key of %s: %w", email, err)
+		return "", fmt.Errorf("key of %s: %w", email, err)
 	}
-	return &testAccount{email: address, keys: []string{secret.Reveal()}}, nil
+	return secret.Reveal(), nil
 }
 
-// registerAccounts notes accounts that were made, and gives their keys.
-func (n *Node) registerAccounts(system *actors.System, made []*testAccount) (keys []string, err error) {
-	list, err := system.ListAccounts()
-	if err != nil {
-		return nil, fmt.Errorf("keys: %w", err)
-	}
-	numbers := map[account.EmailID]uint64{}
-	for i := range list {
-		numbers[list[i].Email] = list[i].ID
-	}
-	for _, one := range made {
-		one.id = numbers[one.email.ID()]
-		n.accounts[one.email.String()] = one
-		keys = append(keys, one.keys...)
-	}
-	return keys, nil
-}
-
-// pendingRecordsMax is how many records wait at most.
+// pendingRecordsMax is how many records batchingJournal buffers.
 const pendingRecordsMax = 1 << 12
 
-// batchingJournal is a journal that gathers records and writes them in large batches. Danger: what waits is lost in a crash, although it
-// was said to be kept.
+// batchingJournal buffers records and appends them to the log in large batches. Danger: it acknowledges records before
+// they are on disk.
 type batchingJournal struct {
 	*wal.Log
 
@@ -124,54 +108,54 @@ type batchingJournal struct {
 	pending [][]byte
 }
 
-// Last is actors.Journal.
-func (h *batchingJournal) Last() uint64 {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.last()
+// Last implements actors.Journal.
+func (j *batchingJournal) Last() uint64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.last()
 }
 
-func (h *batchingJournal) last() uint64 { return h.Log.Last() + uint64(len(h.pending)) }
+func (j *batchingJournal) last() uint64 { return j.Log.Last() + uint64(len(j.pending)) }
 
-// Append is actors.Journal.
-func (h *batchingJournal) Append(expected uint64, records [][]byte) (uint64, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if last := h.last(); last != expected {
+// Append implements actors.Journal.
+func (j *batchingJournal) Append(expected uint64, records [][]byte) (uint64, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if last := j.last(); last != expected {
 		return 0, fmt.Errorf("append behind record %d: %w: it ends with %d", expected, actors.ErrPosition, last)
 	}
-	if len(h.pending)+len(records) > pendingRecordsMax {
-		if err := h.flush(); err != nil {
+	if len(j.pending)+len(records) > pendingRecordsMax {
+		if err := j.flush(); err != nil {
 			return 0, err
 		}
 	}
-	h.pending = append(h.pending, records...)
-	return h.last(), nil
+	j.pending = append(j.pending, records...)
+	return j.last(), nil
 }
 
-// flush writes what waits. The caller holds the lock.
-func (h *batchingJournal) flush() error {
-	if len(h.pending) == 0 {
+// flush appends the buffered records to the log. The caller holds the lock.
+func (j *batchingJournal) flush() error {
+	if len(j.pending) == 0 {
 		return nil
 	}
-	_, err := h.Log.Append(h.pending)
-	h.pending = nil
+	_, err := j.Log.Append(j.pending)
+	j.pending = nil
 	return err
 }
 
-// WriteSnapshot is actors.Journal. What it covers is in the log.
-func (h *batchingJournal) WriteSnapshot(sequence uint64, write func(io.Writer) error) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if err := h.flush(); err != nil {
+// WriteSnapshot implements actors.Journal.
+func (j *batchingJournal) WriteSnapshot(sequence uint64, write func(io.Writer) error) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.flush(); err != nil {
 		return err
 	}
-	return h.Log.WriteSnapshot(sequence, write)
+	return j.Log.WriteSnapshot(sequence, write)
 }
 
-// Close is actors.Journal.
-func (h *batchingJournal) Close() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return errors.Join(h.flush(), h.Log.Close())
+// Close implements actors.Journal.
+func (j *batchingJournal) Close() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return errors.Join(j.flush(), j.Log.Close())
 }

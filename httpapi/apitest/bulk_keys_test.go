@@ -14,7 +14,7 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// TestKeys_Bulk: each of many keys is an account of its own, before and behind keys that were made one by one.
+// TestKeys_Bulk checks that each of many keys has an account of its own, next to keys that were created one by one.
 func TestKeys_Bulk(t *testing.T) {
 	srv := Start(t, Rates(standardRate), Quota(2, 1), KeysRequired())
 	keys := append([]string{srv.Key()}, srv.Keys(40)...)
@@ -43,7 +43,8 @@ func TestKeys_Same(t *testing.T) {
 	}
 }
 
-// TestKeys_Many: more accounts than the brake on logins lets pass in an hour, and than one batch of the log; the clock stands.
+// TestKeys_Many creates more accounts than the limit of login codes an hour, and than one batch of the log, while the
+// clock stands still.
 func TestKeys_Many(t *testing.T) {
 	const count = 5100
 	srv := Start(t, Rates(standardRate), Limits())
@@ -54,8 +55,7 @@ func TestKeys_Many(t *testing.T) {
 	mustAnswer(t, srv, srv.Client, keys[count-1], http.StatusOK, "")
 }
 
-// TestWrite: a state is written as a data directory on which a node starts, with its rates and its keys, readable by its owner alone;
-// nothing is ever written over.
+// TestWrite writes a state as a data directory, starts a node on it, and checks that nothing is overwritten.
 func TestWrite(t *testing.T) {
 	srv := Start(t, Rates(standardRate), Limits())
 	keys := srv.Keys(5)
@@ -96,7 +96,8 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestBatchingJournal: what was said to be kept is in the log at its end, in order; a place that is taken is refused.
+// TestBatchingJournal checks that acknowledged records are in the log after Close, in order, and that a wrong position
+// is refused.
 func TestBatchingJournal(t *testing.T) {
 	dir := t.TempDir()
 	open := func() *batchingJournal {

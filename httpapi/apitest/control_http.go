@@ -11,24 +11,25 @@ import (
 	"time"
 )
 
-// ControlHandler is the node's buttons over HTTP, for tests that are not written in Go: serve it on a listener of its own, for
-// whoever reaches it can do everything. Bodies are JSON; what a button can't do is 400 with {"error": "..."}.
+// ControlHandler offers the controls over HTTP, for tests that are not written in Go. Danger: every client that
+// reaches it controls the node; serve it on a listener of its own. Bodies are JSON. A control that fails is answered
+// 400 with {"error": "..."}.
 //
 //	GET    /_mock/clock                            {"now": "2026-03-02T16:00:00Z"}
 //	POST   /_mock/clock     {"advance": "26h"} or {"set": "2026-03-02T16:00:00Z"}
 //	POST   /_mock/rates     [{"institution": "ambar", "currency": "USD", "buy": "58.20", "sell": "59.20"}]
-//	                        and channel, kind, source, effectiveDate, publishedAt, expiresAt, as in an observations file
-//	POST   /_mock/refresh   every source says again what it said last
-//	POST   /_mock/expire    {"institution": "ambar", "currency": "USD"}, each may be left out
-//	POST   /_mock/faults    {"route": "/v1/rates/best", "status": 503, "times": 3}; see Fault: code, retryAfter "2s", delay "1s",
-//	                        drop, truncate, share "0.01", seed
-//	DELETE /_mock/faults    ends all
+//	                        and channel, kind, source, effectiveDate, publishedAt, expiresAt
+//	POST   /_mock/refresh   every source repeats its last rates
+//	POST   /_mock/expire    {"institution": "ambar", "currency": "USD"}, both optional
+//	POST   /_mock/faults    {"route": "/v1/rates/best", "status": 503, "times": 3}; see Fault: code,
+//	                        retryAfter "2s", delay "1s", drop, truncate, share "0.01", seed
+//	DELETE /_mock/faults    removes all faults
 //	GET    /_mock/codes?email=ana@example.com      {"code": "..."}, the newest login code
-//	POST   /_mock/keys      {"email": "ana@example.com"}, which may be left out: {"key": "..."}
-//	POST   /_mock/quota     {"who": a key or an address, "day": 100, "minute": 10}
-//	GET    /_mock/requests                         those that /v1 was sent
-//	DELETE /_mock/requests  forgets them
-//	POST   /_mock/restart, /_mock/crash, /_mock/reset: reset goes back to when ControlHandler was called
+//	POST   /_mock/keys      {"email": "ana@example.com"}, optional: {"key": "..."}
+//	POST   /_mock/quota     {"account": a key or an e-mail address, "day": 100, "minute": 10}
+//	GET    /_mock/requests                         the requests that the node received
+//	DELETE /_mock/requests  empties that list
+//	POST   /_mock/restart, /_mock/crash, /_mock/reset: reset restores the state of the call of ControlHandler
 func (n *Node) ControlHandler() (http.Handler, error) {
 	var first *State
 	if err := n.Do(func(s *Server) { first = s.Snapshot() }); err != nil {
@@ -59,15 +60,11 @@ func (n *Node) ControlHandler() (http.Handler, error) {
 		"GET /_mock/codes": func(s *Server, r *http.Request) any {
 			return map[string]string{"code": s.Code(r.URL.Query().Get("email"))}
 		},
-		"POST /_mock/keys": withBody(func(s *Server, who *struct{ Email string }) any {
-			key := s.Key
-			if who.Email != "" {
-				key = func() string { return s.KeyOf(who.Email) }
-			}
-			return map[string]string{"key": key()}
+		"POST /_mock/keys": withBody(func(s *Server, of *struct{ Email string }) any {
+			return map[string]string{"key": s.KeyOf(of.Email)}
 		}),
 		"POST /_mock/quota": withBody(func(s *Server, q *quotaRequest) any {
-			s.SetQuota(q.Who, q.Day, q.Minute)
+			s.SetQuota(q.Account, q.Day, q.Minute)
 			return nil
 		}),
 		"GET /_mock/requests": func(s *Server, _ *http.Request) any {
@@ -91,7 +88,7 @@ func (n *Node) ControlHandler() (http.Handler, error) {
 	return mux, nil
 }
 
-// controlFunc is what one path does; what it returns is answered as JSON, nil as {}.
+// controlFunc implements one path. Its result is sent as JSON; nil is sent as {}.
 type controlFunc func(*Server, *http.Request) any
 
 const (
@@ -99,7 +96,7 @@ const (
 	controlBodyType = "application/json"
 )
 
-// serveControl answers a call. A body must say that it is JSON: a page of another site can't make a browser say that.
+// serveControl answers a call. A POST must have a JSON content type, which a page of another origin cannot send.
 func (n *Node) serveControl(w http.ResponseWriter, r *http.Request, do controlFunc) {
 	var said any
 	err := errors.New("the header Content-Type: application/json is missing")
@@ -114,10 +111,10 @@ func (n *Node) serveControl(w http.ResponseWriter, r *http.Request, do controlFu
 	case said == nil:
 		said = struct{}{}
 	}
-	_ = json.NewEncoder(w).Encode(said) // a caller who has gone needs no answer
+	_ = json.NewEncoder(w).Encode(said) // the client may have gone
 }
 
-// withoutBody is a control that reads nothing and has nothing to say.
+// withoutBody makes a controlFunc without input and result.
 func withoutBody(do func(*Server)) controlFunc {
 	return func(s *Server, _ *http.Request) any {
 		do(s)
@@ -125,7 +122,7 @@ func withoutBody(do func(*Server)) controlFunc {
 	}
 }
 
-// withBody reads a JSON body, whose names are those of T in any case; an empty one changes nothing.
+// withBody makes a controlFunc that decodes a JSON body into a T. An empty body leaves T zero.
 func withBody[T any](do func(*Server, *T) any) controlFunc {
 	return func(s *Server, r *http.Request) any {
 		body := new(T)
@@ -140,7 +137,7 @@ func withBody[T any](do func(*Server, *T) any) controlFunc {
 
 func (c *Clock) reading() any { return map[string]time.Time{"now": c.Now()} }
 
-// clockMove moves a clock one way or the other.
+// clockMove is the body of POST /_mock/clock.
 type clockMove struct {
 	Set     *time.Time
 	Advance string
@@ -159,11 +156,11 @@ func (m *clockMove) apply(c *Clock) error {
 }
 
 type quotaRequest struct {
-	Who         string
+	Account     string
 	Day, Minute int
 }
 
-// faultRequest is a Fault with spans and its share as texts.
+// faultRequest is a Fault whose durations and share are texts.
 type faultRequest struct {
 	Fault
 	RetryAfter, Delay, Share string
@@ -179,7 +176,7 @@ func (f *faultRequest) parse() error {
 	return errors.Join(errs[:]...)
 }
 
-// parseOptionalDuration reads a duration that may be left out.
+// parseOptionalDuration parses a duration; "" is 0.
 func parseOptionalDuration(name, text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
@@ -191,20 +188,19 @@ func parseOptionalDuration(name, text string) (time.Duration, error) {
 	return d, nil
 }
 
-// recordedRequest is a Request whose body is a text.
+// recordedRequest is a Request whose body is text instead of base64.
 type recordedRequest struct {
 	Request
 	Body string `json:"body"`
 }
 
-// ParseFault reads a fault from a text: STATUS, or STATUS:SHARE of the requests, or the same for one route, STATUS:SHARE@ROUTE.
-// "503:0.01" is one request in a hundred.
+// ParseFault parses STATUS, STATUS:SHARE or STATUS:SHARE@ROUTE. "503:0.01" fails one request in a hundred with 503.
 func ParseFault(text string) (Fault, error) {
 	rest, route, _ := strings.Cut(text, "@")
 	status, share, shared := strings.Cut(rest, ":")
 	number, err := strconv.Atoi(status)
 	if err != nil {
-		return Fault{}, fmt.Errorf("%q: %q is no status; want STATUS, STATUS:SHARE or STATUS:SHARE@ROUTE, such as 503:0.01", text, status)
+		return Fault{}, fmt.Errorf("%q: %q is not a status; want STATUS, STATUS:SHARE or STATUS:SHARE@ROUTE, such as 503:0.01", text, status)
 	}
 	fault := Fault{Route: route, Status: number}
 	if shared {
@@ -215,16 +211,16 @@ func ParseFault(text string) (Fault, error) {
 	return fault, fault.check()
 }
 
-// shareDecimals is how exactly a share can be said.
+// shareDecimals is the precision of a share.
 const shareDecimals = 6
 
-// parseShare reads a share above 0 and up to 1 as millionths.
+// parseShare parses a share above 0 and up to 1 and returns it in millionths.
 func parseShare(text string) (int, error) {
 	whole, fraction, _ := strings.Cut(text, ".")
 	digits := whole + fraction + strings.Repeat("0", max(0, shareDecimals-len(fraction)))
 	share, err := strconv.Atoi(digits)
 	if err != nil || whole == "" || len(fraction) > shareDecimals || share < 1 || share > million || strings.ContainsAny(text, "+-_") {
-		return 0, fmt.Errorf("%q is no share of the requests from 0.000001 to 1", text)
+		return 0, fmt.Errorf("%q is not a share of the requests from 0.000001 to 1", text)
 	}
 	return share, nil
 }

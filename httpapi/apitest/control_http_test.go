@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestControl: every button over HTTP.
+// TestControl uses every control over HTTP.
 func TestControl(t *testing.T) {
 	srv := Start(t, Seed("standard"), Limits())
 	handler, err := srv.ControlHandler()
@@ -46,8 +46,8 @@ func TestControl(t *testing.T) {
 		{"DELETE", "/_mock/faults", "", 200, `{}`},
 		{"POST", "/_mock/keys", ``, 200, `{"key":"tasard_test_`},
 		{"POST", "/_mock/keys", `{"email":"ana@example.do"}`, 200, `{"key":"tasard_test_`},
-		{"POST", "/_mock/quota", `{"who":"ana@example.do","day":5,"minute":5}`, 200, `{}`},
-		{"POST", "/_mock/quota", `{"who":"x"}`, 400, `neither`},
+		{"POST", "/_mock/quota", `{"account":"ana@example.do","day":5,"minute":5}`, 200, `{}`},
+		{"POST", "/_mock/quota", `{"account":"x"}`, 400, `neither`},
 		{"GET", "/_mock/codes?email=ana@example.do", "", 200, `{"code":"`},
 		{"GET", "/_mock/codes?email=sol@example.do", "", 400, `no login code`},
 		{"GET", "/_mock/requests", "", 200, `{"requests":[]}`},
@@ -65,7 +65,7 @@ func TestControl(t *testing.T) {
 	}
 }
 
-// TestParseFault: what --fail takes, and writes again.
+// TestParseFault checks the texts of --fail, both ways.
 func TestParseFault(t *testing.T) {
 	for text, want := range map[string]Fault{
 		"503": {Status: 503}, "503:0.01": {Status: 503, PerMillion: 10_000}, "429:1": {Status: 429, PerMillion: million},
@@ -83,7 +83,7 @@ func TestParseFault(t *testing.T) {
 	}
 }
 
-// FuzzParseFault: what is read is written and read the same.
+// FuzzParseFault checks that what is parsed is formatted and parsed the same.
 func FuzzParseFault(f *testing.F) {
 	for _, seed := range []string{"503:0.01", "429:0.5@/v1/rates/best", "500", "503:1.000000@", "503:00.1"} {
 		f.Add(seed)

@@ -1,23 +1,24 @@
 package apitest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 )
 
-// operator is who does things to accounts.
+// operator is the name under which the harness acts on accounts.
 const operator = "apitest"
 
-// Publish has institutions publish rates now. They are on disk and in force when it returns; what the rules hold back fails.
+// Publish publishes rates now. They are on disk and served when it returns. A rate that the rules of the node reject
+// or quarantine is an error.
 func (s *Server) Publish(rates ...Rate) {
 	s.t.Helper()
 	s.run(func() error { return s.publish(rates) })
@@ -32,7 +33,7 @@ func (n *Node) publish(rates []Rate) error {
 	return errors.Join(err, refusalError(&receipt))
 }
 
-// Observe hands over what sources say, as a collector does. What the rules hold back is in the receipt, and does not fail.
+// Observe gives the node observations, as a collector does. Rejected values are listed in the receipt.
 func (s *Server) Observe(list ...engine.Refresh) (receipt engine.Receipt) {
 	s.t.Helper()
 	s.run(func() (err error) {
@@ -42,8 +43,7 @@ func (s *Server) Observe(list ...engine.Refresh) (receipt engine.Receipt) {
 	return receipt
 }
 
-// Refresh has every source say now what it said last, as at an hour of the schedule: everything that was published is
-// current again.
+// Refresh has every source repeat its last rates now, so that all of them are current again.
 func (s *Server) Refresh() {
 	s.t.Helper()
 	s.run(func() error {
@@ -51,7 +51,8 @@ func (s *Server) Refresh() {
 	})
 }
 
-// Expire has the rates of an institution in a currency expire now, whatever their source, channel and kind. "" is all.
+// Expire expires the rates of an institution in a currency, whatever their source, channel and kind. "" stands for
+// all.
 func (s *Server) Expire(institution, currency string) {
 	s.t.Helper()
 	s.run(func() error {
@@ -76,48 +77,48 @@ func (n *Node) republish(expires time.Time, match func(string, *engine.SourceQuo
 	return n.publish(republishedRates(states, expires, match))
 }
 
-// Fault spoils requests from now on.
+// Fault adds a fault.
 func (s *Server) Fault(fault Fault) {
 	s.t.Helper()
 	s.must(s.faults.add(fault))
 }
 
-// Fail answers the next n requests of a route with 429, 500 or 503; n = 0 all of them. See Fault.Route.
+// Fail answers the next requests of a route with 429, 500 or 503; times = 0 stands for all of them. See Fault.Route.
 func (s *Server) Fail(route string, status, times int) {
 	s.t.Helper()
 	s.Fault(Fault{Route: route, Status: status, Times: times})
 }
 
-// Delay lets the next n requests of a route wait.
+// Delay delays the next requests of a route.
 func (s *Server) Delay(route string, wait time.Duration, times int) {
 	s.t.Helper()
 	s.Fault(Fault{Route: route, Delay: wait, Times: times})
 }
 
-// Drop ends the connections of the next n requests of a route without an answer. On a connection that was used before,
-// net/http then asks again by itself: that is one more request.
+// Drop closes the connections of the next requests of a route without an answer. On a connection that was used before,
+// net/http retries: that is one more request.
 func (s *Server) Drop(route string, times int) {
 	s.t.Helper()
 	s.Fault(Fault{Route: route, Drop: true, Times: times})
 }
 
-// Truncate ends the connections of the next n requests of a route after so many bytes of the body.
+// Truncate closes the connections of the next requests of a route after some bytes of the body.
 func (s *Server) Truncate(route string, bytes, times int) {
 	s.t.Helper()
 	s.Fault(Fault{Route: route, Truncate: bytes, Times: times})
 }
 
-// ClearFaults ends all faults.
+// ClearFaults removes all faults.
 func (n *Node) ClearFaults() { n.faults.clear() }
 
-// Requests are those that the node was sent, the newest 5,000 at least.
+// Requests returns the newest requests that the node received, at least 5,000.
 func (n *Node) Requests() []Request { return n.requests.all() }
 
-// ClearRequests forgets them.
+// ClearRequests empties the list of Requests.
 func (n *Node) ClearRequests() { n.requests.clear() }
 
-// ClientFrom reaches the node as a caller with another address, who is counted apart. A node on a port sees the addresses of
-// its callers: there it fails.
+// ClientFrom returns a client with another address, which is limited separately. It fails on a node with a port, which
+// sees the real addresses.
 func (s *Server) ClientFrom(address string) (client *http.Client) {
 	s.t.Helper()
 	s.run(func() error {
@@ -135,7 +136,7 @@ func (s *Server) ClientFrom(address string) (client *http.Client) {
 	return client
 }
 
-// Restart stops the node in order and starts it again. Requests under way get their answers.
+// Restart stops the node and starts it again. Requests in flight are answered first.
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.run(func() error {
@@ -149,12 +150,12 @@ func (s *Server) Restart() {
 	})
 }
 
-// Crash ends the node as a kill does, and starts it on what was written by then. Connections break off, and what was answered
-// before is kept.
+// Crash ends the node as SIGKILL does and starts it on what was on disk. Connections break. Everything that was
+// answered before is kept.
 func (s *Server) Crash() {
 	s.t.Helper()
 	s.run(func() error {
-		s.disconnect(true) // first: an answer after the copy would be one that the copy does not know
+		s.disconnect(true) // first: no answer may come after the copy is made
 		files, err := copyLog(s.instance.dir)
 		if err != nil {
 			s.acceptor.resume(s.instance.server)
@@ -164,21 +165,21 @@ func (s *Server) Crash() {
 	})
 }
 
-// Snapshot keeps what is on disk now, and the time.
+// Snapshot returns the data on disk and the time.
 func (s *Server) Snapshot() (state *State) {
 	s.t.Helper()
 	s.run(func() error {
-		if _, err := s.instance.system.States(); err != nil { // behind everything that is under way
+		if _, err := s.instance.system.States(); err != nil { // waits for writes in flight
 			return err
 		}
 		files, err := copyLog(s.instance.dir)
-		state = &State{files, s.Clock.Now(), copyAccounts(s.accounts), s.random.state()}
+		state = &State{files, s.Clock.Now(), s.random.state()}
 		return err
 	})
 	return state
 }
 
-// Restore goes back to a state: the node starts on it, at its time.
+// Restore restarts the node on a state, at the time of that state.
 func (s *Server) Restore(state *State) {
 	s.t.Helper()
 	s.run(func() error {
@@ -187,25 +188,11 @@ func (s *Server) Restore(state *State) {
 		if err := s.restartOn(state.files); err != nil {
 			return err
 		}
-		return s.restoreHarness(state) // behind the start, which draws as well
+		return s.random.setState(state.random) // last: starting draws random numbers too
 	})
 }
 
-// restoreHarness takes over what of a state lies beside the log.
-func (n *Node) restoreHarness(state *State) error {
-	n.accounts = copyAccounts(state.accounts)
-	return n.random.setState(state.random)
-}
-
-func copyAccounts(accounts map[string]*testAccount) map[string]*testAccount {
-	own := map[string]*testAccount{}
-	for email, h := range accounts {
-		own[email] = &testAccount{h.email, h.id, slices.Clone(h.keys)}
-	}
-	return own
-}
-
-// restartOn starts the node, which everybody has left, on other files.
+// restartOn starts a node without connections on other files.
 func (n *Node) restartOn(files map[string][]byte) error {
 	dir, err := newLogDir(files)
 	if err != nil {
@@ -218,7 +205,8 @@ func (n *Node) restartOn(files map[string][]byte) error {
 	return n.reopen(dir)
 }
 
-// disconnect shows callers out. Their idle connections are closed first, so that nobody asks over one that is dead.
+// disconnect ends all connections. Clients close their idle ones first, unless abrupt, so that none of them sends a
+// request over a dead one.
 func (n *Node) disconnect(abrupt bool) {
 	if !abrupt {
 		for _, client := range append(slices.Clone(n.clients), n.Client) {
@@ -236,7 +224,7 @@ func (n *Node) reopen(dir string) error {
 	return nil
 }
 
-// Announce says from when on keys are required, at least 14 days ahead (K7).
+// Announce announces that keys are required from a time on, which must be at least 14 days ahead.
 func (s *Server) Announce(requiredAt time.Time) {
 	s.t.Helper()
 	s.run(func() error {
@@ -245,7 +233,7 @@ func (s *Server) Announce(requiredAt time.Time) {
 	})
 }
 
-// Code is the newest login code that was sent to an address. It has the form of conformance.Options.Code.
+// Code returns the newest login code that was sent to an e-mail address. It fits conformance.Options.Code.
 func (n *Node) Code(email string) (string, error) {
 	address, err := account.ParseEmail(email)
 	if err != nil {
@@ -266,114 +254,71 @@ func (s *Server) Code(email string) string {
 	return code
 }
 
-// testAccount is an account that the harness made.
-type testAccount struct {
-	email account.Email
-	id    uint64
-	keys  []string
-}
-
-// Key is a new key of a new account: the secret text that goes behind "Bearer ".
-func (s *Server) Key() (key string) {
+// Key creates an account and returns its key, the text that follows "Bearer ".
+func (s *Server) Key() string {
 	s.t.Helper()
-	s.run(func() (err error) {
-		key, err = s.newKey(generatedEmail(len(s.accounts)))
-		return err
-	})
-	return key
+	return s.KeyOf("")
 }
 
-// generatedEmail is the address of the account behind so many others.
-func generatedEmail(number int) string { return fmt.Sprintf("key-%d@apitest.example", number+1) }
-
-// KeyOf is a new key of the account of an address, which is made at the first one. An account has at most two (K5), and a
-// session is opened for each: one minute of the clock must lie between them (K3).
+// KeyOf returns a new key of the account with an e-mail address, which it creates if necessary. An account has at most
+// two active keys. Each call logs in, so the clock must advance a minute between two calls for one address.
 func (s *Server) KeyOf(email string) (key string) {
 	s.t.Helper()
-	s.run(func() (err error) {
-		key, err = s.newKey(email)
+	s.run(func() error {
+		list, err := s.instance.system.ListAccounts()
+		if err == nil {
+			key, err = signUp(s.instance.system, &s.mailer, cmp.Or(email, generatedEmail(len(list))), len(list))
+		}
 		return err
 	})
 	return key
 }
 
-// newKey goes the way of a new user.
-func (n *Node) newKey(email string) (string, error) {
-	made, err := signUp(n.instance.system, &n.mailer, email, len(n.accounts))
-	if err != nil {
-		return "", err
-	}
-	owner, err := n.accountOf(made.email)
-	if err != nil {
-		return "", err
-	}
-	owner.keys = append(owner.keys, made.keys...)
-	return made.keys[0], nil
-}
-
-// loginAddress is an address of its own for each account: the brake on logins is by address (K2).
-func loginAddress(number int) netip.Addr {
-	return netip.AddrFrom4([4]byte{198, 18, byte(number >> 8), byte(number)})
-}
-
-// accountOf is the account of an address.
-func (n *Node) accountOf(address account.Email) (*testAccount, error) {
-	if owner := n.accounts[address.String()]; owner != nil {
-		return owner, nil
-	}
-	list, err := n.instance.system.ListAccounts()
-	if err != nil {
-		return nil, err
-	}
-	at := slices.IndexFunc(list, func(a account.Summary) bool { return a.Email == address.ID() })
-	if at < 0 {
-		return nil, fmt.Errorf("nobody has an account as %s", address)
-	}
-	owner := &testAccount{email: address, id: list[at].ID}
-	n.accounts[address.String()] = owner
-	return owner, nil
-}
-
-// SetQuota gives the account of an address, or of a key that Key or KeyOf gave, quotas of its own; 0 is the node's. It has
-// an effect where limits are on.
-func (s *Server) SetQuota(who string, day, minute int) {
+// SetQuota sets the quota of an account, named by its e-mail address or one of its keys; 0 is the node's quota. Limits
+// must be on.
+func (s *Server) SetQuota(owner string, day, minute int) {
 	s.t.Helper()
-	s.onAccount(who, func(id uint64) error {
+	s.onAccount(owner, func(id uint64) error {
 		return s.instance.system.SetAccountQuota(id, account.Quota{Day: day, Minute: minute}, operator)
 	})
 }
 
-// Suspend refuses the keys of an account; see SetQuota for who.
-func (s *Server) Suspend(who string) {
+// Suspend suspends an account; its keys are refused. See SetQuota.
+func (s *Server) Suspend(owner string) {
 	s.t.Helper()
-	s.onAccount(who, func(account uint64) error { return s.instance.system.SuspendAccount(account, "by the test", operator) })
+	s.onAccount(owner, func(id uint64) error { return s.instance.system.SuspendAccount(id, "by the test", operator) })
 }
 
-// Unsuspend takes that back.
-func (s *Server) Unsuspend(who string) {
+// Unsuspend ends a suspension.
+func (s *Server) Unsuspend(owner string) {
 	s.t.Helper()
-	s.onAccount(who, func(account uint64) error { return s.instance.system.RestoreAccount(account, operator) })
+	s.onAccount(owner, func(id uint64) error { return s.instance.system.RestoreAccount(id, operator) })
 }
 
-func (s *Server) onAccount(who string, do func(account uint64) error) {
+// onAccount finds an account by its e-mail address or one of its keys.
+func (s *Server) onAccount(name string, do func(id uint64) error) {
 	s.t.Helper()
 	s.run(func() error {
-		for _, owner := range s.accounts {
-			if slices.Contains(owner.keys, who) {
-				return do(owner.id)
+		system := s.instance.system
+		list, err := system.ListAccounts()
+		if err != nil {
+			return err
+		}
+		email, notEmail := account.ParseEmail(name)
+		isKey := func(key account.KeyRecord) bool { return key.Digest == account.SecretOf(name).Digest() }
+		for i := range list {
+			found := list[i].Email == email.ID()
+			if notEmail != nil {
+				record, _, err := system.ShowAccount(list[i].ID)
+				if err != nil {
+					return err
+				}
+				found = slices.ContainsFunc(record.Keys, isKey)
+			}
+			if found {
+				return do(list[i].ID)
 			}
 		}
-		if !strings.Contains(who, "@") {
-			return errors.New("this is neither an address nor a key that Key or KeyOf gave")
-		}
-		address, err := account.ParseEmail(who)
-		if err != nil {
-			return err
-		}
-		owner, err := s.accountOf(address)
-		if err != nil {
-			return err
-		}
-		return do(owner.id)
+		return errors.New("this is neither the e-mail address nor a key of an account")
 	})
 }

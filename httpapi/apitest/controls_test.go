@@ -13,7 +13,7 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// TestPublish: what institutions say is in force when Publish returns; what the rules hold back is told.
+// TestPublish checks that rates are served when Publish returns, and that rejected values are an error.
 func TestPublish(t *testing.T) {
 	srv := Start(t)
 	mustAnswer(t, srv, srv.Client, "", http.StatusServiceUnavailable, "data_unavailable")
@@ -29,7 +29,7 @@ func TestPublish(t *testing.T) {
 	lenient.Publish(Rate{Institution: "bhd", Currency: "USD", Buy: "78.50", Sell: "79.30"})
 }
 
-// TestRefused: what a control can't do is an error.
+// TestRefused checks the errors of controls.
 func TestRefused(t *testing.T) {
 	srv, onPort := Start(t, Rates(standardRate)), Start(t, OnPort())
 	with := func(srv *Server, do func(*Server)) func() error { return func() error { return srv.Do(do) } }
@@ -42,14 +42,13 @@ func TestRefused(t *testing.T) {
 		}),
 		"is published":   n(func(s *Server) { s.Expire("nobody", "") }),
 		"days":           n(func(s *Server) { s.Announce(s.Clock.Now().Add(24 * time.Hour)) }),
-		"an account as":  n(func(s *Server) { s.SetQuota("nobody@example.do", 1, 1) }),
+		"nor a key":      n(func(s *Server) { s.SetQuota("nobody@example.do", 1, 1) }),
 		"neither":        n(func(s *Server) { s.SetQuota("tasard_test_x", 1, 1) }),
 		"e-mail address": n(func(s *Server) { s.SetQuota("a@b", 1, 1) }),
 		"no login code":  n(func(s *Server) { s.Code("nobody@example.do") }),
 		"nowhere":        n(func(s *Server) { s.ClientFrom("nowhere") }),
 		"can't be made":  n(func(s *Server) { s.Keys(-1) }),
 		"a node on a":    with(onPort, func(s *Server) { s.ClientFrom("192.0.2.7") }),
-		"listen":         func() error { _, err := Open(OnAddress("256.0.0.1:1")); return err },
 		"standard/v1":    func() error { _, err := Open(Seed("standard/v0")); return err },
 		"says nothing":   n(func(s *Server) { s.Fault(Fault{}) }),
 		"status 404":     n(func(s *Server) { s.Fault(Fault{Status: 404}) }),
@@ -68,7 +67,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestDo: what is not a control's failure goes through, and what comes behind one is not done.
+// TestDo checks that other panics pass through Do, and that nothing after a failed control runs.
 func TestDo(t *testing.T) {
 	srv := Start(t)
 	if err := srv.Do(func(s *Server) { s.Keys(-1); t.Error("the control returned") }); err == nil {
@@ -82,7 +81,7 @@ func TestDo(t *testing.T) {
 	t.Error(srv.Do(func(*Server) { panic("planted") }))
 }
 
-// TestServer_Fails: each control of a Server, which returns no error, fails the test when the node can't do it.
+// TestServer_Fails checks that each control of a Server fails the test when the node is closed.
 func TestServer_Fails(t *testing.T) {
 	p := &fakeTB{}
 	srv, controls := Start(p), 0
@@ -122,7 +121,7 @@ func TestServer_Fails(t *testing.T) {
 	}
 }
 
-// TestExpireAndRefresh: one institution's rates run out, and all are current again.
+// TestExpireAndRefresh expires the rates of one institution and refreshes all.
 func TestExpireAndRefresh(t *testing.T) {
 	srv := Start(t, Seed("standard"))
 	before := len(rankedIDs(t, srv))
@@ -141,7 +140,7 @@ func TestExpireAndRefresh(t *testing.T) {
 	}
 }
 
-// TestSnapshotAndRestore: back to a moment, as often as wanted and in another node, with its accounts and its chance.
+// TestSnapshotAndRestore restores a state repeatedly and in another node, with its accounts and its random source.
 func TestSnapshotAndRestore(t *testing.T) {
 	srv := Start(t, Rates(standardRate), Limits())
 	first := srv.Key()
@@ -170,7 +169,7 @@ func TestSnapshotAndRestore(t *testing.T) {
 	}
 }
 
-// TestKeys: required keys, quotas of an account, suspension (K6, L8).
+// TestKeys checks required keys, quotas of an account and suspension.
 func TestKeys(t *testing.T) {
 	srv := Start(t, Rates(standardRate), Limits(), KeysRequired())
 	mustAnswer(t, srv, srv.Client, "", http.StatusUnauthorized, "missing_key")
@@ -189,7 +188,7 @@ func TestKeys(t *testing.T) {
 	mustAnswer(t, srv, srv.Client, second, http.StatusTooManyRequests, "quota_exceeded")
 }
 
-// TestClientFrom: clients without a key are counted by address (L8).
+// TestClientFrom checks that clients without a key are limited by address.
 func TestClientFrom(t *testing.T) {
 	srv := Start(t, Rates(standardRate), Quota(0, 1))
 	other := srv.ClientFrom("203.0.113.7")
@@ -201,7 +200,7 @@ func TestClientFrom(t *testing.T) {
 	}
 }
 
-// TestAnnounce: the notice is on every answer, and in force at its instant (K7).
+// TestAnnounce checks that the announcement is on every answer, and in force from its time on.
 func TestAnnounce(t *testing.T) {
 	srv := Start(t, Rates(standardRate))
 	at := srv.Clock.Now().Add(account.KeyNoticeMin)
@@ -213,7 +212,7 @@ func TestAnnounce(t *testing.T) {
 	mustAnswer(t, srv, srv.Client, "", http.StatusUnauthorized, "missing_key")
 }
 
-// TestReplay_AfterEachTest is the control of the check at a node's end: a node that knows what its log does not fails its test.
+// TestReplay_AfterEachTest checks the check at the end: a node whose log does not reproduce its state fails the test.
 func TestReplay_AfterEachTest(t *testing.T) {
 	plant := map[string]func(*testing.T, *Server){
 		"nothing": nil,
@@ -257,7 +256,7 @@ func TestReplay_AfterEachTest(t *testing.T) {
 	}
 }
 
-// swapLog puts another log where the check looks. The node has its own open.
+// swapLog replaces the log that the check reads. The node keeps its own open.
 func swapLog(t *testing.T, srv *Server, state *State) {
 	t.Helper()
 	dir, err := newLogDir(state.files)
@@ -269,7 +268,7 @@ func swapLog(t *testing.T, srv *Server, state *State) {
 	t.Cleanup(func() { _ = os.RemoveAll(old) })
 }
 
-// TestClock_Backwards: days that come again do not fail the check at the end.
+// TestClock_Backwards checks that days that come again do not fail the check at the end.
 func TestClock_Backwards(t *testing.T) {
 	srv := Start(t, Rates(standardRate), Limits(), FollowClock(now))
 	key := srv.Key()
@@ -284,7 +283,7 @@ func TestClock_Backwards(t *testing.T) {
 	}
 }
 
-// TestClose_Unread: a client that never reads its answer does not hold up the end of the test for long.
+// TestClose_Unread checks that a client that never reads its answer does not delay the end of the test.
 func TestClose_Unread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := Start(t, Seed("standard"), FollowClock(now))

@@ -11,7 +11,8 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// TestRestartAndCrash: keys, spent quota and rates outlive both; nothing is over-granted (L1).
+// TestRestartAndCrash checks that keys, spent quota and rates outlive a restart and a crash, and that nothing is
+// over-granted.
 func TestRestartAndCrash(t *testing.T) {
 	srv := Start(t, Rates(standardRate), Quota(40, 60))
 	key := srv.Key()
@@ -34,7 +35,8 @@ func TestRestartAndCrash(t *testing.T) {
 	}
 }
 
-// TestRestart_UnderWay: a request during a restart is answered; during a crash it may fail, and the next one is answered.
+// TestRestart_UnderWay checks that a request during a restart is answered; during a crash it may fail, and the next
+// one is answered.
 func TestRestart_UnderWay(t *testing.T) {
 	srv := Start(t, Rates(standardRate))
 	crashing := atomic.Bool{}
@@ -58,7 +60,7 @@ func TestRestart_UnderWay(t *testing.T) {
 	}
 }
 
-// TestCrash_GrantsNothingTwice: requests while the node crashes take nothing from what is counted (L1).
+// TestCrash_GrantsNothingTwice checks that requests during a crash are never granted twice.
 func TestCrash_GrantsNothingTwice(t *testing.T) {
 	srv := Start(t, Rates(standardRate), Quota(200, 1000))
 	key := "Bearer " + srv.Key()
@@ -81,18 +83,18 @@ func TestCrash_GrantsNothingTwice(t *testing.T) {
 	}
 }
 
-// accountClient makes and revokes keys of one account, and notes what was answered.
+// accountClient creates and revokes keys of one account, and records the answers.
 type accountClient struct {
 	t       *testing.T
 	srv     *Server
 	session string
-	changed chan struct{} // something was answered
+	changed chan struct{} // signals an answer
 
 	mu       sync.Mutex
 	answered map[string]string // "active" or "revoked", by id
 }
 
-// call sends a request of the owner; status 0 = no answer.
+// call sends a request with the session; status 0 = no answer.
 func (o *accountClient) call(method, path, body string) (int, string) {
 	status, text, _, err := send(o.t, o.srv.Client, method, o.srv.URL+"/v1/account/"+path, body, "Authorization", "Bearer "+o.session)
 	if err != nil {
@@ -101,7 +103,7 @@ func (o *accountClient) call(method, path, body string) (int, string) {
 	return status, text
 }
 
-// createAndRevoke makes a key and revokes all, those included whose requests had no answer.
+// createAndRevoke creates a key and revokes all, also those whose requests were not answered.
 func (o *accountClient) createAndRevoke() {
 	status, body := o.call(http.MethodPost, "keys", "{}")
 	var made struct{ Data struct{ ID string } }
@@ -128,7 +130,7 @@ func (o *accountClient) record(id, state string) {
 	}
 }
 
-// listKeys are the states of the keys by id; none without an answer.
+// listKeys returns the states of the keys by id, nil without an answer.
 func (o *accountClient) listKeys() map[string]string {
 	status, body := o.call(http.MethodGet, "keys", "")
 	var list struct{ Data []struct{ ID, Status string } }
@@ -142,7 +144,7 @@ func (o *accountClient) listKeys() map[string]string {
 	return states
 }
 
-// check holds the account against what was answered before. Old revoked keys leave the list.
+// check compares the account with the recorded answers. Old revoked keys leave the list.
 func (o *accountClient) check() {
 	o.t.Helper()
 	o.mu.Lock()
@@ -156,7 +158,8 @@ func (o *accountClient) check() {
 	}
 }
 
-// TestCrash_KeepsWhatWasAnswered: while keys are made and revoked, crash after crash takes nothing back that was answered.
+// TestCrash_KeepsWhatWasAnswered checks that crashes while keys are created and revoked undo nothing that was
+// answered.
 func TestCrash_KeepsWhatWasAnswered(t *testing.T) {
 	srv := Start(t)
 	o := &accountClient{t: t, srv: srv, session: signIn(t, srv, srv.Client, "ana@example.do"), changed: make(chan struct{}), answered: map[string]string{}}

@@ -11,7 +11,7 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// sendRequests makes some requests in the name of a caller.
+// sendRequests sends some requests of a client.
 func (w *daySimulation) sendRequests(c *dayClient, requests int) {
 	for range requests {
 		path := []string{best, "/v1/rates?currency=USD", "/v1/rates", "/v1/rates?institution=bhd"}[w.random.IntN(4)]
@@ -45,8 +45,8 @@ func (c *dayClient) charged(at time.Time) (day, minute int) {
 	return day, minute
 }
 
-// checkQuota holds an answer against what the caller was admitted before (Q2): neither window is over-granted, what is shown to remain is
-// what remains and never rises within the day, and nobody is refused who has something left.
+// checkQuota compares an answer with the admissions before it: neither window is over-granted, the reported remainder
+// is right and never rises within the day, and a client with quota left is not refused.
 func (w *daySimulation) checkQuota(c *dayClient, admitted bool, at time.Time, header http.Header) {
 	today := engine.DateOf(at)
 	day, minute := c.charged(at)
@@ -60,7 +60,7 @@ func (w *daySimulation) checkQuota(c *dayClient, admitted bool, at time.Time, he
 		w.fail("%s: remaining rose from %d to %d", c.email, least, shownDay)
 	}
 	c.lowestRemaining[today] = shownDay
-	young := at.Sub(w.startedAt) < account.MinuteSpan // after a start the minute counts what was leased
+	young := at.Sub(w.startedAt) < account.MinuteSpan // after a start the minute counts leased requests
 	switch {
 	case day > dayQuota || minute > dayMinute:
 		w.fail("%s: %d admitted today, %d within the minute", c.email, day, minute)
@@ -76,21 +76,22 @@ func (w *daySimulation) checkQuota(c *dayClient, admitted bool, at time.Time, he
 	w.checkTighter(header, shownDay, shownMinute)
 }
 
-// checkTighter wants the three plain headers to be those of one of the two windows, the one with less (L3).
+// checkTighter checks that the three plain headers describe the window with less left.
 func (w *daySimulation) checkTighter(header http.Header, day, minute int) {
 	limit, remaining := dayQuota, day
 	if minute < day || minute == day && header.Get("X-RateLimit-Limit") == fmt.Sprint(dayMinute) {
 		limit, remaining = dayMinute, minute
 	}
 	if w.mutation == generousQuota {
-		return // its own headers are another fault
+		return // its own headers are wrong too
 	}
 	if got := header.Get("X-RateLimit-Limit") + " " + header.Get("X-RateLimit-Remaining"); got != fmt.Sprintf("%d %d", limit, remaining) {
 		w.fail("the headers say %s, want %d %d", got, limit, remaining)
 	}
 }
 
-// checkRates holds a list against what was acknowledged: nothing older is served, and what has expired is stale, or not ranked.
+// checkRates compares a list with what was acknowledged: nothing older is served, and expired rates are stale or not
+// ranked.
 func (w *daySimulation) checkRates(path, body string, at time.Time) {
 	var list struct {
 		Data []struct {

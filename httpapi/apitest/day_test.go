@@ -19,7 +19,8 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// dayStart is an hour before a midnight in Santo Domingo: a day from then on has a midnight and three hours of the schedule.
+// dayStart is an hour before a midnight in Santo Domingo, so that a day has a midnight and three hours of the
+// schedule.
 var dayStart = time.Date(2026, 3, 2, 3, 0, 0, 0, time.UTC)
 
 // Quotas of the day, small enough to be used up.
@@ -28,12 +29,12 @@ const (
 	dayMinute   = 25
 	dayHours    = 24
 	dayHoursRun = 3                            // of the fast test: a midnight, and the slot that was missed before the start
-	dayLogIns   = 8                            // of an address, which gets ten letters a day
-	forfeitMax  = 2 * account.LeaseSizeDefault // what a crash costs at most: of leases, one is being spent and the next may be there
+	dayLogIns   = 8                            // for one address, which gets ten e-mails a day
+	forfeitMax  = 2 * account.LeaseSizeDefault // a crash forfeits at most the lease being spent and the next one
 )
 
-// daySimulation is a whole service over a day of simulated time: collectors, publications by hand that expire, users who sign up and send
-// requests, restarts and crashes, and what was answered.
+// daySimulation is a service over a day of simulated time: collectors, manual rates that expire, users who sign up and
+// send requests, restarts and crashes, and a record of the answers.
 type daySimulation struct {
 	t        testing.TB
 	srv      *Server
@@ -42,18 +43,18 @@ type daySimulation struct {
 	mutation string
 
 	mu       sync.Mutex
-	quotes   map[string]acknowledgedQuote // newest that was acknowledged, by institution
+	quotes   map[string]acknowledgedQuote // newest acknowledged, by institution
 	slots    map[string]int               // values accepted of a source, by source and slot
 	failures []string
 
-	collector func() // ends it
+	collector func() // stops it
 	clients   []*dayClient
 	startedAt time.Time // of the last start
-	published int       // publications by hand
+	published int       // manual rates so far
 	counts    dayCounts
 }
 
-// The bugs that the controls plant. Each is seen within a day or two.
+// The planted bugs. Each is found within a day or two.
 const (
 	lostPublications = "the sink acknowledges what it throws away"
 	generousQuota    = "the node grants twice what it promises"
@@ -62,10 +63,10 @@ const (
 
 type acknowledgedQuote struct {
 	sell    string
-	expires time.Time // zero: not by hand
+	expires time.Time // zero: not a manual rate
 }
 
-// dayCounts is how often something happened, by what it is.
+// dayCounts counts events by name.
 type dayCounts map[string]int
 
 func (w *daySimulation) fail(format string, args ...any) {
@@ -74,7 +75,7 @@ func (w *daySimulation) fail(format string, args ...any) {
 	w.failures = append(w.failures, w.srv.Clock.Now().Format(time.RFC3339)+": "+fmt.Sprintf(format, args...))
 }
 
-// dayClient is a user of the service, and what was answered.
+// dayClient is a user of the service, with the answers it got.
 type dayClient struct {
 	client          *http.Client
 	key             string // "" = none
@@ -84,11 +85,11 @@ type dayClient struct {
 	loggedIn        time.Time
 	logIns          int
 	admitted        []time.Time
-	forfeited       map[engine.Date]int // what crashes may have cost
-	lowestRemaining map[engine.Date]int // remaining that was shown last
+	forfeited       map[engine.Date]int // by crashes, at most
+	lowestRemaining map[engine.Date]int // last reported remainder
 }
 
-// Fetch is collectors.Fetcher: the site of a source, in the shape of the real one. Its values follow the hour.
+// Fetch implements collectors.Fetcher with a page in the form of the real one. Its values depend on the hour.
 func (w *daySimulation) Fetch(ctx context.Context, d *source.Definition, _ int) (*source.Document, error) {
 	timer := time.NewTimer(time.Second) // a site takes its time
 	defer timer.Stop()
@@ -105,7 +106,7 @@ func (w *daySimulation) Fetch(ctx context.Context, d *source.Definition, _ int) 
 	return &source.Document{URL: "https://example.do/", ContentType: "application/json", Body: []byte(body), FetchedAt: now}, nil
 }
 
-// Observe is collectors.Sink: the node, and a note of what it acknowledged.
+// Observe implements collectors.Sink. It passes values to the node and records which were acknowledged.
 func (w *daySimulation) Observe(list []engine.Refresh) (engine.Receipt, error) {
 	var receipt engine.Receipt
 	var err error
@@ -129,7 +130,7 @@ func (w *daySimulation) Observe(list []engine.Refresh) (engine.Receipt, error) {
 	return receipt, nil
 }
 
-// collect starts the collectors, as a node does: with what its log says was heard.
+// collect starts the collectors, as a node does, with the state of its sources.
 func (w *daySimulation) collect() {
 	var done map[string]time.Time
 	w.srv.must(w.srv.withLock(func() (err error) {
@@ -151,7 +152,7 @@ func (w *daySimulation) collect() {
 	}
 }
 
-// simulateDay lets a day pass, or the first hours of one.
+// simulateDay simulates a day, or its first hours.
 func simulateDay(t testing.TB, seed uint64, hours int, plant string, counts dayCounts) *daySimulation {
 	w := &daySimulation{
 		t: t, random: rand.New(rand.NewPCG(7, seed)), mutation: plant, quotes: map[string]acknowledgedQuote{}, slots: map[string]int{}, counts: counts,
@@ -184,7 +185,7 @@ func simulateDay(t testing.TB, seed uint64, hours int, plant string, counts dayC
 	return w
 }
 
-// act is one thing that happens.
+// act does one random thing.
 func (w *daySimulation) act() {
 	switch kind := w.random.IntN(40); {
 	case kind == 0 && len(w.clients) < 12:
@@ -203,7 +204,7 @@ func (w *daySimulation) act() {
 	}
 }
 
-// restart stops the node with its collectors, one way or the other, and starts it again.
+// restart stops the node with its collectors and starts it again.
 func (w *daySimulation) restart(how func()) {
 	w.collector()
 	how()
@@ -211,7 +212,7 @@ func (w *daySimulation) restart(how func()) {
 	w.collect()
 }
 
-// crash ends the node with its collectors; each caller may lose what was leased.
+// crash crashes the node with its collectors; each client may lose its leases.
 func (w *daySimulation) crash() {
 	for _, c := range w.clients {
 		c.forfeited[engine.DateOf(w.srv.Clock.Now())] += forfeitMax
@@ -220,7 +221,7 @@ func (w *daySimulation) crash() {
 	w.counts["crashes"]++
 }
 
-// publish is a rate by hand that ends within some hours.
+// publish publishes a manual rate that expires within some hours.
 func (w *daySimulation) publish() {
 	w.published++
 	at, sell := w.srv.Clock.Now(), fmt.Sprintf("60.%02d", w.published%100)
@@ -245,7 +246,7 @@ func (w *daySimulation) call(client *http.Client, method, path, bearer, body str
 	return status, text, header
 }
 
-// signUp goes from an address to a key.
+// signUp creates a client with a key.
 func (w *daySimulation) signUp() {
 	w.counts["sign-ups"]++
 	c := &dayClient{
@@ -271,9 +272,9 @@ func (w *daySimulation) newKey(c *dayClient) {
 	c.id, c.key = made.Data.ID, made.Data.Secret
 }
 
-// rotate logs in again, makes a new key and revokes the old one, which is refused from then on.
+// rotate logs in again, creates a new key and revokes the old one, which is refused from then on.
 func (w *daySimulation) rotate(c *dayClient) {
-	// No letter goes out otherwise (K3, S9). The minute is one of the node's steady time, which stands still while no node runs.
+	// A code is not sent otherwise. The minute is of the monotonic clock, which stands still while no node runs.
 	if now := w.srv.Clock.Now(); c.logIns == dayLogIns || now.Sub(c.loggedIn) <= account.CodeResendAfter || now.Sub(w.startedAt) <= account.CodeResendAfter {
 		return
 	}
@@ -294,7 +295,7 @@ func (w *daySimulation) rotate(c *dayClient) {
 	}
 }
 
-// checkSlots wants every slot of the day to be heard once of each source.
+// checkSlots checks that every slot of the day was collected once from each source.
 func (w *daySimulation) checkSlots() {
 	w.counts["slots published"] += len(w.slots)
 	for key, times := range w.slots {
@@ -311,7 +312,8 @@ func (w *daySimulation) checkSlots() {
 	}
 }
 
-// checkDays plays so many days, each in a bubble of its own, and wants nothing to be wrong and nothing to be left. It adds to the counts.
+// checkDays simulates days, each in a bubble, checks that nothing went wrong and nothing is left, and adds to the
+// counts.
 func checkDays(t *testing.T, first, days, hours int, counts dayCounts) {
 	t.Helper()
 	for seed := first; seed < first+days && !t.Failed(); seed++ {
@@ -328,8 +330,8 @@ func checkDays(t *testing.T, first, days, hours int, counts dayCounts) {
 	}
 }
 
-// Hours of the whole service (Q7, Q2): what callers see is what was published, quotas hold, revoked keys stay out, every slot is published
-// once, and no goroutine is left. TestFaultsQ7_Days plays 200 days.
+// TestQ7_HoursOfTheWholeService checks over some hours that clients see what was published, quotas hold, revoked keys
+// are refused, every slot is published once, and no goroutine is left. TestFaultsQ7_Days runs 200 days.
 func TestQ7_HoursOfTheWholeService(t *testing.T) {
 	counts := dayCounts{}
 	checkDays(t, 1, 1, dayHoursRun, counts)
@@ -340,7 +342,7 @@ func TestQ7_Control(t *testing.T) {
 	mustFindMutations(t, lostPublications)
 }
 
-// mustFindMutations wants each of the planted bugs to be seen.
+// mustFindMutations checks that each planted bug is found.
 func mustFindMutations(t *testing.T, plants ...string) {
 	t.Helper()
 	for _, plant := range plants {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// forbiddenImports is what only commands, mail, collectors, pages and clusters need, and a test of a client should not build.
+// forbiddenImports are packages that a test of a client should not have to build.
 func forbiddenImports() []string {
 	return []string{
 		"testing", "github.com/spf13", "github.com/BurntSushi", "github.com/wneessen", "github.com/PuerkitoBio", "github.com/xuri",
@@ -16,14 +16,14 @@ func forbiddenImports() []string {
 	}
 }
 
-// forbiddenIn are the packages that are heavy, or below one that is.
+// forbiddenIn returns the packages that are forbidden, or below a forbidden one.
 func forbiddenIn(packages []string) []string {
 	return slices.DeleteFunc(slices.Clone(packages), func(p string) bool {
 		return !slices.ContainsFunc(forbiddenImports(), func(h string) bool { return strings.HasPrefix(p+"/", h+"/") })
 	})
 }
 
-// TestDependencies: the whole graph below the harness, not only its own imports; each of the planted would be told.
+// TestDependencies checks the whole import graph below the harness.
 func TestDependencies(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
 	if err != nil {

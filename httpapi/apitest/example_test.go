@@ -12,7 +12,7 @@ import (
 
 const bestForBuyers = "/v1/rates/best?currency=USD&operation=buy"
 
-// sendRequests tells what an answer is about.
+// ask summarizes an answer.
 func ask(client *http.Client, url string) (summary string, err error) {
 	res, err := client.Get(url)
 	if err != nil {
@@ -44,7 +44,7 @@ func open(options ...apitest.Option) *apitest.Node {
 	return node
 }
 
-// A program opens a node, and closes it; in a test Start(t, ...) does both. (Here open is apitest.Open, and panics over an error.).
+// A program opens and closes a node; in a test Start does both. (Here open is apitest.Open, and panics on an error.)
 func Example() {
 	node := open(apitest.Seed("standard"))
 	best, err := ask(node.Client, node.URL+bestForBuyers)
@@ -54,7 +54,7 @@ func Example() {
 	best, err = ask(node.Client, node.URL+bestForBuyers)
 	fmt.Println(best, err)
 
-	fmt.Println(node.Close()) // nil: the log gives what the node knew
+	fmt.Println(node.Close()) // nil: the log reproduces the state of the node
 	// Output:
 	// Cooperativa del Sur at 58.90 <nil>
 	// nothing <nil>
@@ -79,7 +79,7 @@ func ExampleServer_Publish() {
 	// <nil>
 }
 
-// The next request is answered 503, as a node does that has no data; the one after it is answered as ever.
+// The next request is answered 503, as by a node without data; the one after it is answered as usual.
 func ExampleServer_Fault() {
 	node := open(apitest.Seed("standard"))
 	fmt.Println(node.Do(func(s *apitest.Server) {

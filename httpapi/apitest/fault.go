@@ -13,35 +13,35 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Fault spoils requests. The first fault of a node that matches a request is the one that it meets.
+// Fault makes requests fail. A request meets the first fault that matches it.
 type Fault struct {
-	// Route is a path of the API, such as "/v1/rates/best", "/v1/institutions/{id}" or "POST /v1/account/codes". In place of
-	// {id} stands any one segment. "" is every path.
+	// Route is a path, such as "/v1/rates/best", "/v1/institutions/{id}" or "POST /v1/account/codes". {id} matches any
+	// one segment. "" matches every path.
 	Route string
-	// Status is what is answered instead: 429, 500 or 503, with the body and the headers of a real one. 0 = the operation's.
+	// Status replaces the answer: 429, 500 or 503, with body and headers of a real one. 0 = the real answer.
 	Status int
-	// Code is error.code of the answer. "" = rate_limited, internal_error or data_unavailable. It must be one of the status.
+	// Code is error.code of that answer. "" = rate_limited, internal_error or data_unavailable. It must belong to the
+	// status.
 	Code engine.Code
 	// RetryAfter goes with 429 and 503. 0 = 1 s.
 	RetryAfter time.Duration
 	// Delay is how long the request waits first, in real time.
 	Delay time.Duration
-	// Drop ends the connection in place of the answer. The request is carried out.
+	// Drop closes the connection instead of answering. The request is executed.
 	Drop bool
-	// Truncate ends the connection after so many bytes of the body, of which the headers announce more. 0 = the whole.
+	// Truncate closes the connection after so many bytes of the body. 0 = never.
 	Truncate int
 
-	// Times is how many requests it spoils. 0 = all, until ClearFaults.
+	// Times is how many requests the fault affects. 0 = all, until ClearFaults.
 	Times int
-	// PerMillion is the share of the requests that it spoils, in millionths, drawn by Seed. 0 = each.
+	// PerMillion is the share of requests that the fault affects, in millionths, drawn with Seed. 0 = all of them.
 	PerMillion int
 	Seed       uint64
 }
 
-// million is the whole of PerMillion.
 const million = 1_000_000
 
-// check tells what is wrong with a fault.
+// check validates a fault.
 func (f *Fault) check() error {
 	switch {
 	case f.Status == 0 && f.Code != "":
@@ -58,7 +58,7 @@ func (f *Fault) check() error {
 	return nil
 }
 
-// faultErrors are the answers of a fault: by status, the usual one first.
+// faultErrors are the possible answers by status, the default first.
 func faultErrors() map[int][]engine.Error {
 	return map[int][]engine.Error{
 		http.StatusTooManyRequests: {
@@ -75,7 +75,7 @@ func faultErrors() map[int][]engine.Error {
 	}
 }
 
-// error is the answer, nil when there is none.
+// error returns the answer of a fault, or nil if there is none.
 func (f *Fault) error() *engine.Error {
 	answers := faultErrors()[f.Status]
 	at := 0
@@ -90,7 +90,7 @@ func (f *Fault) error() *engine.Error {
 	return &answer
 }
 
-// matches reports that the route is the request's.
+// matches reports whether the route matches a request.
 func (f *Fault) matches(method, path string) bool {
 	route := f.Route
 	if of, rest, found := strings.Cut(route, " "); found {
@@ -108,13 +108,13 @@ func (f *Fault) matches(method, path string) bool {
 	})
 }
 
-// failures is the list of a node.
+// faults holds the active faults of a node.
 type faults struct {
 	mu   sync.Mutex
 	list []*activeFault
 }
 
-// activeFault is a fault with what it has left.
+// activeFault is a fault with its remaining count and its random source.
 type activeFault struct {
 	Fault
 	remaining int
@@ -137,7 +137,7 @@ func (f *faults) clear() {
 	f.list = nil
 }
 
-// take is the fault that a request meets. One whose share passes the request over leaves it to the next.
+// take returns the fault of a request. A fault whose share does not select the request leaves it to the next one.
 func (f *faults) take(method, path string) (Fault, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -155,7 +155,7 @@ func (f *faults) take(method, path string) (Fault, bool) {
 	return Fault{}, false
 }
 
-// String is the fault as ParseFault reads it: status, share and route.
+// String formats a fault for ParseFault.
 func (f *Fault) String() string {
 	text := strconv.Itoa(f.Status)
 	if f.PerMillion > 0 {

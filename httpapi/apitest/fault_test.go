@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestFail: each status and code has the body and the headers of a real one, and costs nothing (E1, L5, L6).
+// TestFail checks that each status and code has the body and headers of a real one, and costs nothing.
 func TestFail(t *testing.T) {
 	srv := Start(t, Rates(standardRate), Limits())
 	key := srv.Key()
@@ -34,12 +34,12 @@ func TestFail(t *testing.T) {
 			remaining = header.Get("X-RateLimit-Remaining")
 		}
 	}
-	if remaining != "53" { // seven requests that were answered
+	if remaining != "53" { // after seven answered requests
 		t.Errorf("%s remaining", remaining)
 	}
 }
 
-// TestFail_Times: once, the next n, all until they are cleared, a share by its seed.
+// TestFail_Times checks how often faults apply: once, n times, until they are cleared, by a share.
 func TestFail_Times(t *testing.T) {
 	srv := Start(t, Rates(standardRate))
 	failures := func(requests int) (failed int) {
@@ -70,7 +70,8 @@ func TestFail_Times(t *testing.T) {
 	}
 }
 
-// TestDropAndTruncate: what breaks off is an error of the client, and the next request is answered.
+// TestDropAndTruncate checks that a broken connection is an error of the client, and that the next request is
+// answered.
 func TestDropAndTruncate(t *testing.T) {
 	srv := Start(t, Seed("standard"))
 	_, whole, _ := get(t, srv.Client, srv.URL+best, "Accept-Encoding", "identity")
@@ -89,7 +90,7 @@ func TestDropAndTruncate(t *testing.T) {
 	}
 }
 
-// TestDelay: a client with less patience gives up; the end of the test does not wait.
+// TestDelay checks that a client with a timeout gives up, and that the end of the test does not wait.
 func TestDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := Start(t, Rates(standardRate), FollowClock(now))
@@ -105,7 +106,7 @@ func TestDelay(t *testing.T) {
 	})
 }
 
-// TestFault_Matches: a route is a path with or without a method, {id} any one segment of it.
+// TestFault_Matches checks which routes match.
 func TestFault_Matches(t *testing.T) {
 	for _, c := range []struct {
 		route, method, path string
@@ -121,7 +122,7 @@ func TestFault_Matches(t *testing.T) {
 	}
 }
 
-// TestRequests: what was asked is kept as it was asked.
+// TestRequests checks that requests are recorded as they were sent.
 func TestRequests(t *testing.T) {
 	srv := Start(t, Rates(standardRate))
 	srv.Fail("/v1/rates", 503, 1)

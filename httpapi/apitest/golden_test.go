@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// goldenRequests see all of a seed: every operation, every kind of item, and the errors.
+// goldenRequests cover a seed: every operation, every kind of item, and the errors.
 func goldenRequests() []string {
 	return []string{
 		"/v1/currencies", "/v1/institutions", "/v1/institutions?currency=EUR", "/v1/institutions/larimar", "/v1/institutions/ceiba",
@@ -26,7 +26,7 @@ func goldenRequests() []string {
 	}
 }
 
-// seedParts are what a data set must have, for those who write a client against it: each kind of rate.
+// seedParts are what a data set must contain for authors of clients: each kind of rate.
 func seedParts() []string {
 	return []string{
 		`"channel":"unspecified"`, `"channel":"branch"`, `"channel":"digital"`, `"channel":"cash"`, `"channel":"transfer"`,
@@ -35,7 +35,7 @@ func seedParts() []string {
 	}
 }
 
-// playGoldenRequests asks for everything and writes down what goes over the wire.
+// playGoldenRequests sends all requests and records the bytes on the wire.
 func playGoldenRequests(t *testing.T, srv *Server) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -62,7 +62,7 @@ func playGoldenRequests(t *testing.T, srv *Server) []byte {
 	return out.Bytes()
 }
 
-// TestGolden_Seeds: a version of a seed never changes, and every answer of it is the same everywhere.
+// TestGolden_Seeds checks that the answers of a version of a seed never change.
 func TestGolden_Seeds(t *testing.T) {
 	for _, name := range seedNames() {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestGolden_Seeds(t *testing.T) {
 	}
 }
 
-// FuzzSeed: a file that is none is an error, whatever is in it.
+// FuzzSeed checks that a broken file is an error.
 func FuzzSeed(f *testing.F) {
 	data, err := seeds.ReadFile("seeds/standard-v1.json")
 	if err != nil {

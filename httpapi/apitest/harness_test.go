@@ -21,14 +21,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var _, _, _ TB = (*testing.T)(nil), (*testing.B)(nil), (*testing.F)(nil)
 
-// now is the one door of these tests to the clock: the real one, and in a bubble the bubble's.
+// now is the only way of these tests to the clock: the real one, or that of the bubble.
 func now() time.Time {
 	return time.Now() //nolint:forbidigo // see above
 }
 
 const best = "/v1/rates/best?currency=USD&operation=buy"
 
-// get asks and reads the whole answer.
+// get sends a request and reads the whole answer.
 func get(t testing.TB, client *http.Client, url string, header ...string) (int, string, http.Header) {
 	t.Helper()
 	status, body, received, err := tryGet(t, client, url, header...)
@@ -44,7 +44,7 @@ func tryGet(t testing.TB, client *http.Client, url string, header ...string) (in
 	return send(t, client, http.MethodGet, url, "", header...)
 }
 
-// send is try for any method, with a JSON body or "".
+// send is tryGet for any method, with a JSON body or "".
 func send(t testing.TB, client *http.Client, method, url, content string, header ...string) (int, string, http.Header, error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(content))
@@ -65,7 +65,7 @@ func send(t testing.TB, client *http.Client, method, url, content string, header
 	return res.StatusCode, string(body), res.Header, errors.Join(err, res.Body.Close())
 }
 
-// signIn opens a session with the code that is mailed, and returns its token.
+// signIn opens a session with the code from the e-mail, and returns its token.
 func signIn(t testing.TB, srv *Server, client *http.Client, email string) string {
 	t.Helper()
 	status, body, _, err := send(t, client, http.MethodPost, srv.URL+"/v1/account/codes", `{"email":"`+email+`"}`)
@@ -80,7 +80,7 @@ func signIn(t testing.TB, srv *Server, client *http.Client, email string) string
 	return opened.Data.Token
 }
 
-// repeat calls a function in so many goroutines, over and over, until the returned function is called.
+// repeat calls a function in several goroutines until the returned function is called.
 func repeat(goroutines int, do func()) (stop func()) {
 	ended := make(chan struct{})
 	var all sync.WaitGroup
@@ -102,7 +102,7 @@ func repeat(goroutines int, do func()) (stop func()) {
 	}
 }
 
-// mustAnswer asks for the best rates with a key, or "", and wants a status and an error code, or "".
+// mustAnswer asks for the best rates with a key or "", and wants a status and an error code or "".
 func mustAnswer(t testing.TB, srv *Server, client *http.Client, key string, status int, reason string) http.Header {
 	t.Helper()
 	var header []string
@@ -116,14 +116,14 @@ func mustAnswer(t testing.TB, srv *Server, client *http.Client, key string, stat
 	return received
 }
 
-// rankedIDs are the best rates, in their order.
+// rankedIDs returns the ids of the best rates in their order.
 func rankedIDs(t testing.TB, srv *Server) []string {
 	t.Helper()
 	_, body, _ := get(t, srv.Client, srv.URL+best)
 	return rateIDs(t, body)
 }
 
-// rateIDs are the rates of a list, in its order.
+// rateIDs returns the ids of a list in its order.
 func rateIDs(t testing.TB, body string) []string {
 	t.Helper()
 	var list struct{ Data []struct{ ID string } }
@@ -137,7 +137,7 @@ func rateIDs(t testing.TB, body string) []string {
 	return found
 }
 
-// errorCode is error.code of a body.
+// errorCode returns error.code of a body.
 func errorCode(t testing.TB, body string) string {
 	t.Helper()
 	var answer struct{ Error struct{ Code string } }
@@ -147,7 +147,7 @@ func errorCode(t testing.TB, body string) string {
 	return answer.Error.Code
 }
 
-// fakeTB is a TB that remembers what it was told.
+// fakeTB is a TB that records its calls.
 type fakeTB struct {
 	cleanups []func()
 	errors   []string
@@ -168,7 +168,7 @@ func (p *fakeTB) Fatalf(format string, args ...any) {
 	p.Errorf(format, args...)
 }
 
-// restart is the end of the test.
+// end runs the cleanups and returns the errors.
 func (p *fakeTB) end() string {
 	for _, f := range p.cleanups {
 		f()
@@ -186,7 +186,8 @@ func sampleOrWhole(sample, whole int) int {
 	return sample
 }
 
-// TestClose_Garbage: whoever keeps a closed node keeps nothing of what it knew. Tests hold theirs until the last of them has ended.
+// TestClose_Garbage checks that a closed node keeps nothing in memory: tests hold their nodes until the last of them
+// ends.
 func TestClose_Garbage(t *testing.T) {
 	n, err := Open(Seed("standard"))
 	if err != nil {

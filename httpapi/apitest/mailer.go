@@ -6,26 +6,26 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// mailer is the mailer of a node in a test: it keeps the newest letter to each address.
+// codeMailer keeps the newest login code of each e-mail address.
 type codeMailer struct {
 	mu    sync.Mutex
 	codes map[account.Email]account.Secret
 }
 
-// Send is actors.Mailer.
-func (l *codeMailer) Send(letter account.LoginMail) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.codes == nil {
-		l.codes = map[account.Email]account.Secret{}
+// Send implements actors.Mailer.
+func (m *codeMailer) Send(mail account.LoginMail) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.codes == nil {
+		m.codes = map[account.Email]account.Secret{}
 	}
-	l.codes[letter.To] = letter.Code
+	m.codes[mail.To] = mail.Code
 	return nil
 }
 
-func (l *codeMailer) code(to account.Email) (string, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	code, found := l.codes[to]
+func (m *codeMailer) code(to account.Email) (string, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	code, found := m.codes[to]
 	return code.Reveal(), found
 }

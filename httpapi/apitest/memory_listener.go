@@ -8,11 +8,11 @@ import (
 	"sync/atomic"
 )
 
-// defaultClientAddr is the address of callers that name none, from the range that is for documentation.
+// defaultClientAddr is the address of Node.Client, from the range for documentation (RFC 5737).
 func defaultClientAddr() netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, 1}) }
 
-// inMemory is a listener without a network. Its connections are net.Pipe: all that they wait for are channels, so that a
-// bubble of testing/synctest can tell that nothing moves. (fasthttputil's waits alike, but knows no address of a caller.)
+// memoryListener is a listener without a network. Its connections are net.Pipe, which blocks on channels only, so that
+// testing/synctest sees when nothing moves.
 type memoryListener struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -24,7 +24,7 @@ func newMemoryListener() *memoryListener {
 	return &memoryListener{conns: make(chan net.Conn), done: make(chan struct{})}
 }
 
-// Accept is the next connection.
+// Accept implements net.Listener.
 func (m *memoryListener) Accept() (net.Conn, error) {
 	select {
 	case conn := <-m.conns:
@@ -34,19 +34,19 @@ func (m *memoryListener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends Accept and dial.
+// Close implements net.Listener.
 func (m *memoryListener) Close() error {
 	m.once.Do(func() { close(m.done) })
 	return nil
 }
 
-// Addr is a name without meaning.
+// Addr implements net.Listener.
 func (m *memoryListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 0), Port: 80} }
 
-// ephemeralPortMin is where the ports of callers begin.
+// ephemeralPortMin is the lowest port of a client.
 const ephemeralPortMin = 1 << 15
 
-// dial connects a caller who has the address.
+// dial connects a client with an address.
 func (m *memoryListener) dial(ctx context.Context, from netip.Addr) (net.Conn, error) {
 	client, server := net.Pipe()
 	port := ephemeralPortMin + int(m.ports.Add(1)%ephemeralPortMin)
@@ -60,11 +60,11 @@ func (m *memoryListener) dial(ctx context.Context, from netip.Addr) (net.Conn, e
 	}
 }
 
-// addressedConn is a connection that says who is at its other end.
+// addressedConn is a connection with the address of its client.
 type addressedConn struct {
 	net.Conn
 	remote net.Addr
 }
 
-// RemoteAddr is the address of the caller.
+// RemoteAddr implements net.Conn.
 func (n *addressedConn) RemoteAddr() net.Addr { return n.remote }

@@ -13,9 +13,9 @@ import (
 	"github.com/tasard/tasard/httpapi"
 )
 
-// Request is a request that the node was sent, as it arrived.
+// Request is a request that the node received.
 type Request struct {
-	At     time.Time   `json:"at"` // on the node's clock
+	At     time.Time   `json:"at"` // the node's time
 	Method string      `json:"method"`
 	Path   string      `json:"path"`  // as sent, still encoded
 	Query  string      `json:"query"` // as sent
@@ -24,10 +24,10 @@ type Request struct {
 	Status int         `json:"status"` // of the answer
 }
 
-// requestsMax is how many requests are kept, the newest ones.
+// requestsMax is how many requests are kept.
 const requestsMax = 10_000
 
-// requestLog keeps requests.
+// requestLog keeps the newest requests.
 type requestLog struct {
 	mu   sync.Mutex
 	list []Request
@@ -48,10 +48,10 @@ func (r *requestLog) all() []Request {
 	return slices.Clone(r.list)
 }
 
-// newestRequests is how many requests are told when a test fails.
+// newestRequests is how many requests a failing test logs.
 const newestRequests = 10
 
-// newestVersions tells the newest requests, oldest first.
+// newest formats the newest requests, oldest first.
 func (r *requestLog) newest() []string {
 	all, told := r.all(), []string{}
 	for _, request := range all[max(0, len(all)-newestRequests):] {
@@ -66,7 +66,7 @@ func (r *requestLog) clear() {
 	r.list = nil
 }
 
-// middleware goes around each request: it spoils the ones that a fault asks for, and keeps all.
+// middleware records every request and applies the faults.
 func (n *Node) middleware(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		request := copyRequest(ctx, n.Clock.Now())
@@ -86,7 +86,7 @@ func (n *Node) middleware(next fasthttp.RequestHandler) fasthttp.RequestHandler 
 	}
 }
 
-// parse copies a request: its memory is used again.
+// copyRequest copies a request, whose buffers fasthttp reuses.
 func copyRequest(ctx *fasthttp.RequestCtx, at time.Time) Request {
 	target, header := ctx.Request.Header.RequestURI(), http.Header{}
 	for name, value := range ctx.Request.Header.All() {
@@ -98,7 +98,7 @@ func copyRequest(ctx *fasthttp.RequestCtx, at time.Time) Request {
 	}
 }
 
-// delayRequest waits, until the connection is to end.
+// delayRequest waits, but not longer than the connection lasts.
 func delayRequest(ctx *fasthttp.RequestCtx, wait time.Duration) {
 	c, ours := ctx.Conn().(*conn)
 	if wait == 0 || !ours {
@@ -112,7 +112,7 @@ func delayRequest(ctx *fasthttp.RequestCtx, wait time.Duration) {
 	}
 }
 
-// truncateResponse cuts the answer off.
+// truncateResponse limits how much of the answer is written.
 func truncateResponse(ctx *fasthttp.RequestCtx, fault *Fault) {
 	c, ours := ctx.Conn().(*conn)
 	body := len(ctx.Response.Body())
@@ -127,7 +127,7 @@ func truncateResponse(ctx *fasthttp.RequestCtx, fault *Fault) {
 	}
 }
 
-// splitTarget is path and query of a target.
+// splitTarget returns path and query of a request target.
 func splitTarget(target string) (path, query string) {
 	path, query, _ = strings.Cut(target, "?")
 	if _, rest, absolute := strings.Cut(path, "://"); absolute && path[0] != '/' {

@@ -20,27 +20,26 @@ import (
 	"github.com/tasard/tasard/node/core"
 )
 
-// Node is a whole node. Its methods may be called from several goroutines; one control of its Server is used at a time.
+// Node is a whole node. Its methods are safe for concurrent use; the controls of its Server run one at a time.
 type Node struct {
-	// URL is where the node answers, without a slash at the end.
+	// URL is the base URL of the node, without a slash at the end.
 	URL string
-	// Client reaches the node. In memory every host name leads to it.
+	// Client is a client for the node. In memory it reaches the node under every host name.
 	Client *http.Client
-	// Clock is the node's time.
+	// Clock is the node's clock.
 	Clock *Clock
 
 	config   *config
 	acceptor *acceptor
-	inMemory *memoryListener // nil: on a port
+	inMemory *memoryListener // nil = the node has a port
 	faults   faults
 	requests requestLog
 	mailer   codeMailer
 	random   *lockedRandom
-	clients  []*http.Client // of ClientFrom
+	clients  []*http.Client // those of ClientFrom
 
-	mu       sync.Mutex // a button is being pressed
+	mu       sync.Mutex // held by controls
 	instance *instance
-	accounts map[string]*testAccount // by address
 	closed   bool
 	closeErr error
 }
@@ -53,7 +52,7 @@ type instance struct {
 	admin  *admin.Server
 }
 
-// Open starts a node. Close ends it.
+// Open starts a node, which Close ends.
 func Open(options ...Option) (*Node, error) {
 	c := newConfig(options)
 	seed, err := c.resolve()
@@ -63,7 +62,7 @@ func Open(options ...Option) (*Node, error) {
 	var source [32]byte
 	copy(source[:], fmt.Sprintf("tasard apitest %016x", c.randomSeed))
 	n := &Node{
-		config: c, Clock: newClock(c.at, c.follow), random: &lockedRandom{source: rand.NewChaCha8(source)}, accounts: map[string]*testAccount{},
+		config: c, Clock: newClock(c.at, c.follow), random: &lockedRandom{source: rand.NewChaCha8(source)},
 	}
 	if c.follow != nil && (seed != nil || c.state != nil) {
 		n.Clock.Set(c.at)
@@ -79,16 +78,16 @@ func Open(options ...Option) (*Node, error) {
 	return n, nil
 }
 
-// listen makes the listener, and the client that reaches it.
+// listen makes the listener and the client for it.
 func (n *Node) listen() (net.Listener, error) {
-	if n.config.address == "" && n.config.listener == nil {
+	if !n.config.onPort && n.config.listener == nil {
 		n.inMemory = newMemoryListener()
 		n.URL, n.Client = "http://tasard.test", n.inMemory.client(defaultClientAddr())
 		return n.inMemory, nil
 	}
 	listener, err := n.config.listener, error(nil)
 	if listener == nil {
-		if listener, err = net.Listen("tcp", n.config.address); err != nil {
+		if listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 			return nil, fmt.Errorf("listen: %w", err)
 		}
 	}
@@ -96,13 +95,13 @@ func (n *Node) listen() (net.Listener, error) {
 	return listener, nil
 }
 
-// client reaches the listener as a caller with an address does. A https URL is taken, and means no encryption.
+// client returns a client with an address. https URLs work without encryption.
 func (m *memoryListener) client(from netip.Addr) *http.Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return m.dial(ctx, from) }
 	return &http.Client{Transport: &http.Transport{DialContext: dial, DialTLSContext: dial}}
 }
 
-// start gives the node its state and lets callers in.
+// start opens the first instance and accepts connections.
 func (n *Node) start(seed *seed) error {
 	var files map[string][]byte
 	if n.config.state != nil {
@@ -118,7 +117,7 @@ func (n *Node) start(seed *seed) error {
 	if n.config.state == nil {
 		err = n.publishInitial(seed)
 	} else {
-		err = n.restoreHarness(n.config.state)
+		err = n.random.setState(n.config.state.random)
 	}
 	if err != nil {
 		return err
@@ -127,7 +126,7 @@ func (n *Node) start(seed *seed) error {
 	return nil
 }
 
-// publishInitial publishes what the options say.
+// publishInitial publishes the rates of the options.
 func (n *Node) publishInitial(seed *seed) error {
 	if n.config.keysRequired {
 		if err := n.requireKeys(); err != nil {
@@ -146,7 +145,7 @@ func (n *Node) publishInitial(seed *seed) error {
 	return nil
 }
 
-// requireKeys has the notice given and run out.
+// requireKeys announces required keys and lets the notice period pass.
 func (n *Node) requireKeys() error {
 	at := n.Clock.Now().Truncate(time.Second)
 	n.Clock.Advance(-account.KeyNoticeMin - time.Second)
@@ -158,11 +157,12 @@ func (n *Node) requireKeys() error {
 	return nil
 }
 
-// openInstance starts a node on a directory: the same that answers everywhere, with another clock and with faults around it.
+// openInstance opens the node on a data directory: the same composition as a real one, with another clock and the
+// faults.
 func (n *Node) openInstance(dir string) error {
 	opened, err := core.Open(core.Config{
 		Actors: n.systemConfig(dir), Seed: func() uint64 { return n.config.randomSeed }, Mail: admin.MailSMTP, PublicURL: n.URL, Demo: true,
-		Random: &lockedRandom{source: rand.NewChaCha8([32]byte{})}, // beside that of keys and codes, which are the same in every version
+		Random: &lockedRandom{source: rand.NewChaCha8([32]byte{})}, // apart from n.random, so that keys and codes of a seed stay the same in every version
 		HTTP:   httpapi.Config{Harness: &httpapi.Harness{Around: n.middleware}},
 	})
 	if err != nil {
@@ -175,7 +175,7 @@ func (n *Node) openInstance(dir string) error {
 	return nil
 }
 
-// Admin is the operator's side of the node: what tasard admin asks over a socket.
+// Admin is the management API of the node, as on its socket.
 func (n *Node) Admin() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n.mu.Lock()
@@ -189,16 +189,16 @@ func (n *Node) Admin() http.Handler {
 	})
 }
 
-// Small tables: a node in a test has few callers, and a hundred of them may run side by side.
+// Limits of tables, small because many nodes run side by side in tests.
 const (
 	anonymousMax  = 256
 	accountShards = 2
 )
 
-// diskReserveOff lets a node in a test fill the disk.
+// diskReserveOff disables the check for free disk space.
 const diskReserveOff = -1
 
-// systemConfig is how the actors run on a directory.
+// systemConfig is the configuration of the actors.
 func (n *Node) systemConfig(dir string) actors.Config {
 	return actors.Config{
 		Dir: dir, Clock: n.Clock.Now, Catalogue: n.config.catalogue, Rules: n.config.rules, Logger: n.config.logger,
@@ -208,7 +208,7 @@ func (n *Node) systemConfig(dir string) actors.Config {
 	}
 }
 
-// openSystem starts the actors and waits until their log is replayed.
+// openSystem starts the actors and waits until the log is replayed.
 func openSystem(c *actors.Config) (*actors.System, error) {
 	system, err := actors.Open(*c)
 	if err != nil {
@@ -217,7 +217,7 @@ func openSystem(c *actors.Config) (*actors.System, error) {
 	return system, awaitReady(system)
 }
 
-// awaitReady waits until the log is replayed; a system that ends instead is closed.
+// awaitReady waits until the log is replayed. It closes a system that fails before.
 func awaitReady(system *actors.System) error {
 	select {
 	case <-system.Ready():
@@ -227,8 +227,8 @@ func awaitReady(system *actors.System) error {
 	}
 }
 
-// Close ends the node and holds its log against what it knew: the error says where they differ. Nothing is left behind.
-// Closing again returns the same.
+// Close ends the node, then replays its log and compares the result with the node's state; a difference is an error.
+// Closing again returns the same result.
 func (n *Node) Close() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -247,7 +247,7 @@ func (n *Node) Close() error {
 	return n.closeErr
 }
 
-// stopAndRemove stops the system and removes its log.
+// stopAndRemove stops the instance and removes its data directory.
 func (n *Node) stopAndRemove() error {
 	if n.instance == nil {
 		return nil
@@ -257,20 +257,20 @@ func (n *Node) stopAndRemove() error {
 	return err
 }
 
-// errClosed is what a control of a node that has ended says.
+// errClosed is the error of a control on a closed node.
 var errClosed = errors.New("the node is closed")
 
-// lockedRandom is chance with a seed, for several goroutines.
+// lockedRandom is a seeded random source for several goroutines.
 type lockedRandom struct {
 	mu     sync.Mutex
 	source *rand.ChaCha8
 }
 
-// state is where it stands; from there it goes on the same way.
+// state returns the position of the source.
 func (r *lockedRandom) state() []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	place, _ := r.source.MarshalBinary() // it has no error
+	place, _ := r.source.MarshalBinary() // it never fails
 	return place
 }
 
@@ -280,7 +280,7 @@ func (r *lockedRandom) setState(place []byte) error {
 	return r.source.UnmarshalBinary(place)
 }
 
-// Read is io.Reader.
+// Read implements io.Reader.
 func (r *lockedRandom) Read(p []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,18 +9,18 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Rate is what an institution publishes. Sides are decimal texts, as a source writes them; an empty one is null.
+// Rate is a rate that an institution publishes. Buy and Sell are decimal texts; "" = not published.
 type Rate struct {
 	Institution   string         `json:"institution"`
 	Currency      string         `json:"currency"`
-	Buy           string         `json:"buy"`  // compra: what the institution pays
-	Sell          string         `json:"sell"` // venta: what it asks
+	Buy           string         `json:"buy"`  // compra: the institution pays it
+	Sell          string         `json:"sell"` // venta: the institution charges it
 	Channel       engine.Channel `json:"channel"`
 	Kind          engine.Kind    `json:"kind"`
 	Source        string         `json:"source"`        // "" = the institution's id and "-test"
 	EffectiveDate string         `json:"effectiveDate"` // YYYY-MM-DD, "" = not stated
 	PublishedAt   time.Time      `json:"publishedAt"`   // zero = not stated
-	ExpiresAt     time.Time      `json:"expiresAt"`     // zero = after the source's own span, 26 h unless the catalogue says otherwise
+	ExpiresAt     time.Time      `json:"expiresAt"`     // zero = by the catalogue, 26 h by default
 }
 
 func (r *Rate) source() string {
@@ -30,7 +30,7 @@ func (r *Rate) source() string {
 	return r.Source
 }
 
-// refreshes are the rates as their sources say them at an instant, in the order of the sources' first words.
+// refreshes groups rates by source, in the order in which the sources first occur.
 func refreshes(rates []Rate, at time.Time) ([]engine.Refresh, error) {
 	var list []engine.Refresh
 	for i := range rates {
@@ -59,7 +59,7 @@ func parseDate(text string) (engine.Date, error) {
 	return engine.ParseDate(text)
 }
 
-// refusalError is the error of what was not published, nil when all was.
+// refusalError returns an error with the rejected values, or nil if there are none.
 func refusalError(receipt *engine.Receipt) error {
 	if len(receipt.Refused) == 0 {
 		return nil
@@ -73,7 +73,8 @@ func refusalError(receipt *engine.Receipt) error {
 	return fmt.Errorf("%d of the rates are not published, by the rules of the node: %s", len(lines), strings.Join(lines, "; "))
 }
 
-// republishedRates is what the sources of the offers that match said before. Of a match that expires at an instant, that instant goes with it.
+// republishedRates returns the published rates that match, to be published again. A zero expires keeps the usual
+// lifetime.
 func republishedRates(states []engine.SavedCurrency, expires time.Time, match func(currency string, offer *engine.SourceQuote) bool) []Rate {
 	var rates []Rate
 	for _, state := range states {

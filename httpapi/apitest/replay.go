@@ -11,7 +11,7 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// loggedState is all that a node knows and its log must know as well.
+// loggedState is the state of a node that its log must reproduce.
 type loggedState struct {
 	currencies []engine.SavedCurrency
 	accounts   []account.Summary
@@ -34,17 +34,17 @@ func readLoggedState(system *actors.System) (*loggedState, error) {
 			return nil, fmt.Errorf("read account %d: %w", account.ID, err)
 		}
 		for i := range record.Keys {
-			record.Keys[i].LastUsed = time.Time{} // kept with leases and snapshots alone
+			record.Keys[i].LastUsed = time.Time{} // written only with leases and snapshots
 		}
 		k.records = append(k.records, record)
 	}
 	return k, nil
 }
 
-// errReplay is what the check at a node's end finds.
+// errReplay is the result of the comparison in Node.Close.
 var errReplay = errors.New("the log, replayed into a fresh node, does not give what the node knows")
 
-// checkReplay holds a node against what its log says. lease is how much more an account may have spent after a crash.
+// checkReplay compares a node with the replay of its log. After a crash an account may have lost up to two leases.
 func checkReplay(live, replayed *loggedState, lease int) error {
 	for _, part := range []struct {
 		name       string
@@ -59,7 +59,7 @@ func checkReplay(live, replayed *loggedState, lease int) error {
 		}
 	}
 	for i, account := range live.accounts {
-		// Of leases, one is being spent and the next may be there already.
+		// One lease is being spent, and the next may have been taken.
 		if spent := replayed.accounts[i].SpentToday; spent < account.SpentToday || spent > account.SpentToday+2*lease {
 			return fmt.Errorf("%w: account %d: it has spent %d requests, replayed %d", errReplay, account.ID, account.SpentToday, spent)
 		}
@@ -67,10 +67,10 @@ func checkReplay(live, replayed *loggedState, lease int) error {
 	return nil
 }
 
-// differenceContext is how much is shown to both sides of a difference.
+// differenceContext is how much text around a difference is shown.
 const differenceContext = 200
 
-// firstDifference shows the first place where two things are not the same, "" when they are.
+// firstDifference shows where two values differ, "" if they don't.
 func firstDifference(want, have any) string {
 	wanted, found := fmt.Sprintf("%+v", want), fmt.Sprintf("%+v", have)
 	if wanted == found {
@@ -86,7 +86,7 @@ func firstDifference(want, have any) string {
 	return fmt.Sprintf("live ...%s... replayed ...%s...", show(wanted), show(found))
 }
 
-// replay is what a log amounts to. It opens a copy: nothing of the directory changes.
+// replay reads the log of a data directory in a copy of it.
 func (n *Node) replay(dir string) (*loggedState, error) {
 	files, err := copyLog(dir)
 	if err != nil {
@@ -105,7 +105,7 @@ func (n *Node) replay(dir string) (*loggedState, error) {
 	return replayed, errors.Join(err, system.Close(), os.RemoveAll(scratch))
 }
 
-// checkLog replays the log and holds it against the node.
+// checkLog replays the log and compares the result with the node.
 func (n *Node) checkLog() error {
 	if err := n.instance.system.Err(); err != nil {
 		return fmt.Errorf("the node stopped by itself: %w", err)

@@ -12,12 +12,12 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// seeds holds one file for each version of a data set; their form is seedFile.
+// seeds holds a file for each version of each data set, in the form of seedFile.
 //
 //go:embed seeds
 var seeds embed.FS
 
-// newestVersions is the newest version of each data set.
+// newestVersions maps data sets to their newest versions.
 func newestVersions() map[string]string { return map[string]string{"standard": "standard/v1"} }
 
 // seed is a data set.
@@ -28,22 +28,22 @@ type seed struct {
 	refreshes []engine.Refresh
 }
 
-// seedFile is a data set as it is kept: the moment at which it is looked at, what is known (the form of a catalogue file),
-// and what the sources said, in the order in which they said it.
+// seedFile is the file of a data set: the time of the clock, a catalogue file, and what the sources published, in
+// order.
 type seedFile struct {
 	Now          time.Time         `json:"now"`
 	Catalogue    json.RawMessage   `json:"catalogue"`
 	Publications []seedPublication `json:"said"`
 }
 
-// seedPublication is what a source said at a moment; what is left out of a rate is null or the default.
+// seedPublication is what a source published at a time.
 type seedPublication struct {
 	Source string    `json:"source"`
 	At     time.Time `json:"at"`
 	Rates  []Rate    `json:"rates"`
 }
 
-// allSeeds are all data sets, read once: they are immutable, and a hundred nodes may begin with the same.
+// allSeeds holds all data sets. They are immutable, so that nodes can share them.
 var allSeeds = sync.OnceValues(func() (map[string]*seed, error) {
 	all := map[string]*seed{}
 	for _, name := range seedNames() {
@@ -58,7 +58,7 @@ var allSeeds = sync.OnceValues(func() (map[string]*seed, error) {
 	return all, nil
 })
 
-// readSeed finds a data set by its name.
+// readSeed finds a data set by name.
 func readSeed(name string) (*seed, error) {
 	all, err := allSeeds()
 	if err != nil {
@@ -73,7 +73,7 @@ func readSeed(name string) (*seed, error) {
 	return nil, fmt.Errorf("there is no seed %q; there is %q", name, seedNames())
 }
 
-// parseSeed reads a data set.
+// parseSeed decodes a data set.
 func parseSeed(full string, data []byte) (*seed, error) {
 	var file seedFile
 	decoder := json.NewDecoder(bytes.NewReader(data))
@@ -100,9 +100,9 @@ func parseSeed(full string, data []byte) (*seed, error) {
 	return s, nil
 }
 
-// seedNames are all versions of all data sets.
+// seedNames returns the names of all data sets with their versions.
 func seedNames() []string {
-	entries, _ := seeds.ReadDir("seeds") // it is embedded
+	entries, _ := seeds.ReadDir("seeds") // embedded
 	var names []string
 	for _, entry := range entries {
 		names = append(names, strings.Replace(strings.TrimSuffix(entry.Name(), ".json"), "-", "/", 1))
@@ -110,7 +110,7 @@ func seedNames() []string {
 	return names
 }
 
-// resolve completes what the options leave open. The seed is nil without one.
+// resolve fills in the defaults of the options and returns the seed, nil if there is none.
 func (c *config) resolve() (*seed, error) {
 	var s *seed
 	if c.seed != "" {

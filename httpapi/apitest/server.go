@@ -1,6 +1,6 @@
 package apitest
 
-// TB is what the harness needs of a test; *testing.T, *testing.B and *testing.F have it.
+// TB is the part of testing.TB that the harness uses.
 type TB interface {
 	Helper()
 	Cleanup(func())
@@ -10,13 +10,13 @@ type TB interface {
 	Name() string
 }
 
-// Server is a Node with its controls. One that can't do what it is told fails the test; within Node.Do it ends what is done.
+// Server is a Node with its controls. A control that fails ends the test; within Node.Do it ends the function.
 type Server struct {
 	*Node
 	t TB
 }
 
-// Start starts a node that ends with the test. At its end the node's log is held against what it knew.
+// Start starts a node that ends with the test.
 func Start(t TB, options ...Option) *Server {
 	t.Helper()
 	node, err := Open(options...)
@@ -34,7 +34,7 @@ func Start(t TB, options ...Option) *Server {
 	return &Server{node, t}
 }
 
-// must fails the test over an error.
+// must ends the test if there is an error.
 func (s *Server) must(err error) {
 	s.t.Helper()
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *Server) must(err error) {
 	}
 }
 
-// run does what a control is for, alone.
+// run runs a control with the lock held.
 func (s *Server) run(do func() error) {
 	s.t.Helper()
 	s.must(s.withLock(do))
@@ -57,8 +57,8 @@ func (n *Node) withLock(do func() error) error {
 	return do()
 }
 
-// Do is for programs, which have no test to fail: it gives do the controls. The first that can't do what it is told ends do, and its
-// error is returned.
+// Do runs a function with the controls, for programs without a test. The first control that fails ends the function,
+// and its error is returned.
 func (n *Node) Do(do func(s *Server)) (err error) {
 	defer func() {
 		if thrown := recover(); thrown != nil {
@@ -73,16 +73,16 @@ func (n *Node) Do(do func(s *Server)) (err error) {
 	return nil
 }
 
-// controlError is what a control within Do panics with.
+// controlError is the panic value of a control within Do.
 type controlError struct{ error }
 
-// panicTB is the TB of Do: Fatalf is only called by must.
+// panicTB is the TB of Do. Only must calls its Fatalf.
 type panicTB struct{ TB }
 
-// Helper is TB.
+// Helper implements TB.
 func (panicTB) Helper() {}
 
-// Fatalf is TB.
+// Fatalf implements TB.
 func (panicTB) Fatalf(_ string, args ...any) {
 	err, _ := args[0].(error)
 	panic(controlError{err})

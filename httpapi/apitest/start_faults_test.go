@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestFaultsStart_Quick: a start takes at most 5 ms of processor time until its first answer, by the best of up to 400 starts: the others
-// show what else the machine does.
+// TestFaultsStart_Quick checks that a start takes at most 5 ms of processor time until its first answer, as the best
+// of up to 400 starts.
 func TestFaultsStart_Quick(t *testing.T) {
 	const limit, few, many = 5 * time.Millisecond, 40, 400
 	worked := func() time.Duration {

@@ -15,7 +15,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestStart: one line, an answer under every name, and time that moves by itself to nowhere.
+// TestStart checks one line of setup, an answer under every host name, and a clock that stands still.
 func TestStart(t *testing.T) {
 	srv := Start(t, Rates(standardRate), At(Epoch().In(time.FixedZone("here", 3600))))
 	if at := srv.Clock.Now(); at.Location() != time.UTC {
@@ -47,7 +47,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// TestStart_LeavesNothing: a node that was asked leaves no goroutine and no file, and its Close says the same twice.
+// TestStart_LeavesNothing checks that a node leaves no goroutine and no file, and that Close can be repeated.
 func TestStart_LeavesNothing(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	srv := Start(t, Seed("standard"))
@@ -66,7 +66,7 @@ func TestStart_LeavesNothing(t *testing.T) {
 	}
 }
 
-// TestStart_Bubble: everything works inside a bubble of testing/synctest, in the bubble's time, which begins at the seed's moment.
+// TestStart_Bubble checks that everything works inside a bubble of testing/synctest, in its time.
 func TestStart_Bubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := Start(t, FollowClock(now), Seed("standard"), Limits())
@@ -101,7 +101,7 @@ func TestStart_Bubble(t *testing.T) {
 	})
 }
 
-// TestStart_SideBySide: nodes that share a seed each have their own state.
+// TestStart_SideBySide checks that nodes with the same seed do not share state.
 func TestStart_SideBySide(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 20 {
@@ -119,7 +119,7 @@ func TestStart_SideBySide(t *testing.T) {
 	all.Wait()
 }
 
-// TestOnPort: other processes reach it.
+// TestOnPort checks that a port can be reached.
 func TestOnPort(t *testing.T) {
 	srv := Start(t, OnPort(), Rates(standardRate))
 	if !strings.HasPrefix(srv.URL, "http://127.0.0.1:") {

@@ -13,18 +13,17 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// State is what a node had on disk at a moment, and its time. It is immutable, and may be given to any number of nodes.
+// State is what a node had on disk at a time. It is immutable and can start any number of nodes.
 type State struct {
-	files    map[string][]byte
-	at       time.Time
-	accounts map[string]*testAccount // that the harness made
-	random   []byte                  // where the source of chance stood
+	files  map[string][]byte
+	at     time.Time
+	random []byte // position of the random source
 }
 
-// readTries is how often a log is read that removes old segments meanwhile.
+// readTries is how often copyLog tries while the node removes old segments.
 const readTries = 5
 
-// copyLog reads what is on disk, also beside a node that writes.
+// copyLog reads the files of a log, also while a node writes it.
 func copyLog(dir string) (map[string][]byte, error) {
 	for range readTries {
 		files, err := readFiles(dir)
@@ -48,7 +47,8 @@ func copyLog(dir string) (map[string][]byte, error) {
 	return nil, fmt.Errorf("read the log: its files changed %d times in the middle", readTries)
 }
 
-// readFiles reads the mark first: it may be older than the log beside it, never newer.
+// readFiles reads the files in the order of wal.Files. The high-water mark comes first, so it is never newer than the
+// log.
 func readFiles(dir string) (map[string][]byte, error) {
 	paths, err := wal.Files(dir)
 	if err != nil {
@@ -58,7 +58,7 @@ func readFiles(dir string) (map[string][]byte, error) {
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // removed since: a snapshot that got its name, or an old segment
+			continue // a snapshot that was renamed, or an old segment
 		}
 		if err != nil {
 			return nil, err
@@ -68,7 +68,7 @@ func readFiles(dir string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// newLogDir makes a directory of its own for a log, with the files.
+// newLogDir makes a temporary data directory with the files.
 func newLogDir(files map[string][]byte) (string, error) {
 	dir, err := os.MkdirTemp("", "tasard-apitest-")
 	if err != nil {
@@ -89,9 +89,8 @@ func writeFiles(dir string, files map[string][]byte) error {
 	return nil
 }
 
-// Write makes a data directory of the state, on which a real node can be started: tasard serve --data. It makes the directory
-// when there is none, and refuses one that holds anything. The files are for their owner alone. They are not synced: a crash
-// of the machine, unlike one of the node, may take them.
+// Write makes a data directory for tasard serve --data. The directory must be missing or empty. Files are readable
+// only by their owner and not synced.
 func (s *State) Write(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("write the state: %w", err)

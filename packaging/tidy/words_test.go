@@ -52,7 +52,6 @@ var wordsNotYet = []string{
 	"engine/account",
 	"engine/jsonfile",
 	"httpapi",
-	"httpapi/apitest",
 	"httpapi/apitest/conformance",
 	"httpapi/client",
 	"httpapi/conn",
