@@ -32,7 +32,7 @@ func TestDefaultCatalogue_Counts(t *testing.T) {
 			inactive = append(inactive, institution.ID)
 		}
 		if institution.Description == "" || !strings.HasSuffix(institution.Description, ".") {
-			t.Errorf("%s has the description %q, which is no sentence", institution.ID, institution.Description)
+			t.Errorf("%s has the description %q, which is not a sentence", institution.ID, institution.Description)
 		}
 	}
 	if len(c.Institutions()) != 47 || len(c.Currencies()) != 14 || len(c.Sources()) != 1 {
@@ -388,7 +388,7 @@ func FuzzCatalogue(f *testing.F) {
 			return
 		}
 		if !json.Valid([]byte(file)) {
-			t.Error("accepted what is no JSON")
+			t.Error("accepted invalid JSON")
 		}
 		again := extended(t, c, asFile(t, c))
 		if first, second := asFile(t, c), asFile(t, again); first != second {

@@ -52,7 +52,7 @@ func parseFault(parse func(string) (Decimal, error), text string) string {
 	case !wanted && err == nil:
 		return fmt.Sprintf("%q was accepted", text)
 	case !wanted && (!errors.Is(err, ErrDecimal) || got != Decimal{}):
-		return fmt.Sprintf("%q gave %+v and an error that is no ErrDecimal: %v", text, got, err)
+		return fmt.Sprintf("%q gave %+v and an error that is not ErrDecimal: %v", text, got, err)
 	case !wanted:
 		return ""
 	case err != nil:
@@ -125,7 +125,7 @@ func readFault(read func(string) (Decimal, error), text string) string {
 		return fmt.Sprintf("%q became %q, %v; want %v units", text, got, err, want)
 	}
 	if again := parseFault(ParseDecimal, got.String()); again != "" || strings.Contains(got.String(), ".") && strings.HasSuffix(got.String(), "0") {
-		return fmt.Sprintf("%q became %q, which is no text of the contract without zeros at its end: %s", text, got, again)
+		return fmt.Sprintf("%q became %q, which is not a contract decimal without trailing zeros: %s", text, got, again)
 	}
 	return ""
 }
@@ -187,8 +187,8 @@ func FuzzReadDecimal(f *testing.F) {
 		"58.949999999999996", "58.950000000000003", "59.299999999999997", "60.000000000000007", "99.999999999999999", "00058.949999999999996",
 		"58.000050000000002", "58.950000000000000", "99.999999999", "92233720368.547758074",
 		"0.123456785", "0.123456775", "0.12345678500000001", "0.12345677499999999", // ties, and beside them
-		"0.000000005", "0.000000015", // present, and 0: refused later for being 0 (I3)
-		"59.30", "59.3", "59", "059.300", "0", "0.00", "58.95000000", "1.00000001", // verbatim (S9)
+		"0.000000005", "0.000000015", // present, and 0: refused later for being 0
+		"59.30", "59.3", "59", "059.300", "0", "0.00", "58.95000000", "1.00000001", // verbatim
 		".123456789", "-1.123456789", "1.12345678x", "1.1234567890e2", "1.123456789e5", "1.123456789.1", "92233720368.547758079", "x.123456789",
 		"99999999999999999999.999999999", "1."+strings.Repeat("3", decimalDigitsMax-2), "1."+strings.Repeat("1", decimalDigitsMax-1))
 }

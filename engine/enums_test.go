@@ -71,7 +71,7 @@ func TestWords_ListsAreTheCallersOwn(t *testing.T) {
 	Channels()[0], Kinds()[0], Operations()[0], InstitutionTypes()[0] = "x", "x", "x", "x"
 	if slices.Contains(Channels(), "x") || slices.Contains(Kinds(), "x") || slices.Contains(Operations(), "x") ||
 		slices.Contains(InstitutionTypes(), "x") {
-		t.Error("who writes to a list changes it for everybody")
+		t.Error("a change of a returned list changes the next one")
 	}
 }
 

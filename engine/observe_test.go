@@ -145,7 +145,7 @@ func TestI3_AThinAnswerKeepsTheOldQuotes(t *testing.T) {
 		t.Errorf("an answer with 4 zeros of 6 is thin: %+v", receipt)
 	}
 	if receipt := f.observe("list", usd("popular", "57.3", "60.3")); receipt.Accepted != 1 {
-		t.Errorf("what is no complete answer is never thin: %+v", receipt)
+		t.Errorf("an incomplete answer is refused as thin: %+v", receipt)
 	}
 	f.advance(30 * time.Hour) // nothing of the source stands any more
 	if receipt := whole(usd("popular", "57.3", "60.3")); receipt.Accepted != 1 {
@@ -159,7 +159,7 @@ func TestX5_AnImplausibleValueIsConfirmed(t *testing.T) {
 	f.accept("b", usd("duarte", "57", "59"))
 	f.advance(5 * time.Hour)
 	f.refuse(Jump, "a", usd("mocana", "56", ""))
-	f.refuse(Jump, "a", usd("mocana", "56", "")) // the same moment is no confirmation
+	f.refuse(Jump, "a", usd("mocana", "56", "")) // the same time does not confirm it
 	f.advance(5 * time.Hour)
 	f.refuse(Jump, "a", usd("mocana", "56.9", "")) // another value is none either
 	f.advance(5 * time.Hour)
@@ -171,7 +171,7 @@ func TestX5_AnImplausibleValueIsConfirmed(t *testing.T) {
 	alone.accept("a", usd("mocana", "60", ""))
 	for range 3 {
 		alone.advance(5 * time.Hour)
-		alone.refuse(Jump, "a", usd("mocana", "56", "")) // nobody else stands there
+		alone.refuse(Jump, "a", usd("mocana", "56", "")) // no other source confirms it
 	}
 }
 

@@ -102,7 +102,7 @@ func TestS6_ConvertComparesReferenceRatesWhenAsked(t *testing.T) {
 	for kind, want := range map[Kind]string{"": "bhd", Commercial: "bhd", Reference: "bcrd"} {
 		q := RankingQuery{Filter: Filter{Kind: kind}, Operation: Buy, PageRequest: PageRequest{LimitMax, 0}, ForConvert: true}
 		if page := f.view().Ranking(q); page.Total != 1 || page.Items[0].InstitutionID != want {
-			t.Errorf("kind %q compares %d rates, want %s alone", kind, page.Total, want)
+			t.Errorf("kind %q compares %d rates, want only %s", kind, page.Total, want)
 		}
 	}
 	f.advance(400 * time.Hour)
@@ -126,7 +126,7 @@ func TestS11_OneOfTheSourcesIsPublished(t *testing.T) {
 	f := newFixture(t)
 	f.accept("infodolar", usd("bhd", "57.00", "60.00"))
 	if got := f.rate("bhd"); got.SourceID != "infodolar" || got.Priority != 200 || got.UpstreamSource != "InfoDolar" {
-		t.Fatalf("published %+v, want the aggregator's while nobody else speaks", got)
+		t.Fatalf("published %+v, want the aggregator's while it is the only source", got)
 	}
 	f.accept("bhd-site", usd("bhd", "57.10", "60.10"))
 	if got := f.rate("bhd"); got.SourceID != "bhd-site" || got.UpstreamSource != "" {

@@ -20,7 +20,7 @@ func drawCommand(t *rapid.T, now time.Time, quarantined []Quarantined) Command {
 		return Withdraw{QuoteKey{institution.Draw(t, "of"), Unspecified, Commercial}, source.Draw(t, "by"), "ana"}
 	case kind <= 2 && len(quarantined) > 0:
 		one := rapid.SampledFrom(quarantined).Draw(t, "quarantined")
-		if kind == 1 && one.Reason != OutOfBand { // what an operator releases is served, bands or not (X12)
+		if kind == 1 && one.Reason != OutOfBand { // an operator may release any value
 			return Release{one.ID, "ana"}
 		}
 		return Reject{one.ID, "ana"}

@@ -243,7 +243,7 @@ func TestX18_ALoneSideInTheOthersPlace(t *testing.T) {
 	f.refuse(Jump, "bdi-site", usd("bdi", "58.00", ""))
 	f.advance(time.Hour)
 	f.accept("bdi-site", usd("bdi", "57.99", "")) // no own side to measure by, and too few quotes for a median
-	f.advance(7*24*time.Hour + time.Second)       // the memory of X6
+	f.advance(7*24*time.Hour + time.Second)       // longer than LastGoodAgeMax
 	f.accept("bdi-site", usd("bdi", "", "57.50"))
 }
 

@@ -124,15 +124,15 @@ func TestL1_LeasesOfAClusterRunOut(t *testing.T) {
 // A log moves from a single node to a cluster and back: earlier leases count on both sides.
 func TestL2_FromOneNodeToAClusterAndBack(t *testing.T) {
 	now := ClockReading{Wall: noon, Steady: time.Hour}
-	alone := newClusterAccount(0, now)
+	single := newClusterAccount(0, now)
 	for range 3 {
-		alone.Apply(&Leased{Account: 1, Day: engine.DateOf(noon), Count: 10, Steady: now.Steady})
+		single.Apply(&Leased{Account: 1, Day: engine.DateOf(noon), Count: 10, Steady: now.Steady})
 	}
-	member := Restore(alone.State())
+	member := Restore(single.State())
 	member.SetNode(1)
 	member.Resume(now)
 	if left := member.Usage(now, defaultPolicy).Minute.Remaining; left != 30 {
-		t.Errorf("%d remain of the minute after one node alone", left)
+		t.Errorf("%d remain of the minute after one node", left)
 	}
 	member.Apply(member.NextLease(testKey, now, defaultPolicy, 7))
 	other := Restore(member.State())

@@ -21,14 +21,7 @@ type EvictedDay struct {
 	Refunded int // of Spent
 }
 
-// Evict returns what to keep of an Idle account.
-func (a *Account) Evict() EvictedState {
-	var e EvictedState
-	a.SaveEvicted(&e)
-	return e
-}
-
-// SaveEvicted is Evict into memory that is used again.
+// SaveEvicted sets e to what must be kept of an Idle account. It reuses the memory of e.
 func (a *Account) SaveEvicted(e *EvictedState) {
 	*e = EvictedState{LeaseAskedAt: a.leaseAskedAt, Days: e.Days[:0], Uses: a.appendKeyUses(e.Uses[:0])}
 	for _, count := range a.days.counts {
@@ -51,9 +44,7 @@ func (a *Account) Reload(e EvictedState) {
 	}
 }
 
-// newKeyUses returns the uses that the log does not have yet.
-func (a *Account) newKeyUses() []KeyUse { return a.appendKeyUses(nil) }
-
+// appendKeyUses appends the uses that the log does not have yet.
 func (a *Account) appendKeyUses(uses []KeyUse) []KeyUse {
 	for i := range a.keys {
 		if key := &a.keys[i]; key.used.After(key.record.LastUsed) {

@@ -61,7 +61,7 @@ func plantedGuessBugs() map[string]strategy {
 		"spellings that are addresses of their own": func(a *attacker, minute int) {
 			a.attackOne(0, func(text string) EmailID { return NewEmailID(sha256.Sum256([]byte(a.respelt(text))), "0") })
 		},
-		"an hour that nobody counts": func(a *attacker, minute int) {
+		"an hour without a counter": func(a *attacker, minute int) {
 			for i := range guessesPerMinute {
 				a.guess((minute*guessesPerMinute + i) % guessedAccounts)
 			}

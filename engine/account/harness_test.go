@@ -50,14 +50,14 @@ func codeOf(err error) engine.Code {
 }
 
 // fuzzChoices runs a model with choices from a fuzz input: each byte is one choice, 0 after the last.
-func fuzzChoices(f *testing.F, live func(pick func(int) int, alone bool, steps int) string) {
+func fuzzChoices(f *testing.F, live func(pick func(int) int, single bool, steps int) string) {
 	random := newSeededReader(2)
 	for size := range 12 {
 		data := make([]byte, 100*size)
 		_, _ = random.Read(data)
 		f.Add(size%2 == 0, data)
 	}
-	f.Fuzz(func(t *testing.T, alone bool, data []byte) {
+	f.Fuzz(func(t *testing.T, single bool, data []byte) {
 		rest := data
 		pick := func(n int) int {
 			if len(rest) == 0 {
@@ -67,7 +67,7 @@ func fuzzChoices(f *testing.F, live func(pick func(int) int, alone bool, steps i
 			rest = rest[1:]
 			return int(first) % n
 		}
-		if fault := live(pick, alone, min(len(data), 1000)); fault != "" {
+		if fault := live(pick, single, min(len(data), 1000)); fault != "" {
 			t.Error(fault)
 		}
 	})

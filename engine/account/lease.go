@@ -161,7 +161,7 @@ func (a *Account) Return(now ClockReading) *Returned {
 	a.minute.expire(now)
 	event := &Returned{
 		Account: a.record.ID, Day: a.today(now), RecentAdmitted: len(a.minute.active()), Steady: now.Steady,
-		Uses: a.newKeyUses(), Node: a.node,
+		Uses: a.appendKeyUses(nil), Node: a.node,
 	}
 	if count := a.days.find(event.Day); count != nil {
 		event.Unspent = count.leased - count.charged()

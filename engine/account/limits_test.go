@@ -121,7 +121,7 @@ func TestK2_AVisitorIsQuietFromTheEndOfTheCode(t *testing.T) {
 		visitor loginAttempt
 		want    bool
 	}{
-		"nobody":            {loginAttempt{}, true},
+		"nothing known":     {loginAttempt{}, true},
 		"a code that lives": {loginAttempt{code: &pendingCode{CodeState: CodeState{Until: 11}}}, false},
 		"a code at its end": {loginAttempt{code: &pendingCode{CodeState: CodeState{Until: 10}}}, true},
 		"an account":        {loginAttempt{account: 1}, false},

@@ -16,7 +16,7 @@ import (
 type quotaModel struct {
 	pick   func(n int) int // below n
 	bug    quotaBug
-	alone  bool
+	single bool
 	policy QuotaPolicy
 	start  time.Time
 	real   time.Duration // true time since start
@@ -27,7 +27,7 @@ type quotaModel struct {
 
 	granted   []quotaAdmission
 	charged   map[engine.Date]int
-	forfeited map[engine.Date]int  // by crashes of a node alone
+	forfeited map[engine.Date]int  // by crashes of a single node
 	leased    map[engine.Date]bool // days leased from
 	admitted  int
 	refused   int
@@ -68,7 +68,7 @@ type quotaAdmission struct {
 // quotaNode is one node of the model.
 type quotaNode struct {
 	model       *quotaModel
-	id          engine.NodeID // 0 = alone
+	id          engine.NodeID // 0 = single
 	run         int
 	wall        time.Duration // how far its clock is ahead
 	began       time.Duration // of this process, true time
@@ -87,11 +87,11 @@ type quotaNode struct {
 var testKey = SecretOf("the key of the world").Digest()
 
 // newQuotaModel is one node, or a cluster of three or four.
-func newQuotaModel(pick func(int) int, alone bool, bug quotaBug) *quotaModel {
+func newQuotaModel(pick func(int) int, single bool, bug quotaBug) *quotaModel {
 	starts := []string{"2026-06-17T16:00:00Z", "2026-06-17T03:58:50Z", "2000-10-29T05:59:00Z", "2000-12-03T05:30:00Z"}
-	m := &quotaModel{pick: pick, bug: bug, alone: alone, charged: map[engine.Date]int{}, forfeited: map[engine.Date]int{}, leased: map[engine.Date]bool{}}
+	m := &quotaModel{pick: pick, bug: bug, single: single, charged: map[engine.Date]int{}, forfeited: map[engine.Date]int{}, leased: map[engine.Date]bool{}}
 	count := 1
-	if alone {
+	if single {
 		m.start = at(starts[pick(len(starts))])
 		m.policy = QuotaPolicy{Quota{1 + pick(60), 1 + pick(9)}, []int{1, 2, 3, 5, 16}[pick(5)]}
 	} else {
@@ -106,7 +106,7 @@ func newQuotaModel(pick func(int) int, alone bool, bug quotaBug) *quotaModel {
 		n := &quotaNode{model: m, place: len(m.log)}
 		m.nodes = append(m.nodes, n)
 		origin := time.Duration(0)
-		if !alone {
+		if !single {
 			n.id, n.wall = engine.NodeID(i+1), time.Duration(pick(3)-1)*time.Second
 			origin = time.Duration(pick(4)*pick(3)) * 17 * time.Minute
 		}
@@ -227,7 +227,7 @@ func (m *quotaModel) judge(n *quotaNode, result *QuotaResult, day engine.Date) {
 		m.fail("%+v contradicts itself", result)
 	}
 	left := Quota{m.policy.DefaultQuota.Day - m.charged[day] - m.forfeited[day], m.policy.DefaultQuota.Minute - recent}
-	if m.alone {
+	if m.single {
 		m.judgeExactly(n, result, day, left, first)
 		return
 	}
@@ -396,7 +396,7 @@ func (n *quotaNode) crash() {
 
 // forfeit notes what the last process of a single node has not spent of each day, and compares it with what is allowed.
 func (m *quotaModel) forfeit(n *quotaNode, allowed func(engine.Date) int) {
-	if !m.alone {
+	if !m.single {
 		return
 	}
 	for _, c := range n.account.days.counts {
@@ -418,7 +418,7 @@ func (n *quotaNode) restart(state *State, from int) {
 		}
 	}
 	n.place = max(n.place, from)
-	if m.alone {
+	if m.single {
 		n.place = len(m.log)
 	}
 	for _, record := range m.log[:n.place] {
@@ -456,7 +456,7 @@ func (n *quotaNode) join() {
 // stop ends a process when nothing is pending. It costs a single node nothing.
 func (n *quotaNode) stop() {
 	m := n.model
-	for m.alone && len(n.flight) > 0 && m.fault == "" {
+	for m.single && len(n.flight) > 0 && m.fault == "" {
 		n.commit()
 		n.deliver(len(m.log))
 	}
@@ -488,6 +488,11 @@ func (n *quotaNode) returnIdle() {
 	}
 }
 
+func evictedOf(a *Account) (e EvictedState) {
+	a.SaveEvicted(&e)
+	return e
+}
+
 // evict evicts and reloads an idle account, with remote events in between.
 func (n *quotaNode) evict() {
 	m := n.model
@@ -495,7 +500,7 @@ func (n *quotaNode) evict() {
 		return
 	}
 	m.evicted++
-	record, state, evicted := n.account.Record(), n.account.State(), n.account.Evict()
+	record, state, evicted := n.account.Record(), n.account.State(), evictedOf(n.account)
 	for range m.pick(2) {
 		if n.place < len(m.log) && !n.partitioned {
 			reloaded := Restore(state)
@@ -503,14 +508,14 @@ func (n *quotaNode) evict() {
 			reloaded.ApplyRemote(m.log[n.place].event, n.now())
 			n.recordDay(&m.log[n.place])
 			n.place++
-			record, state, evicted = reloaded.Record(), reloaded.State(), reloaded.Evict()
+			record, state, evicted = reloaded.Record(), reloaded.State(), evictedOf(reloaded)
 		}
 	}
 	n.account = Restore(state)
 	n.account.SetNode(n.id)
 	n.account.Reload(evicted)
-	if !reflect.DeepEqual(n.account.Record(), record) || !reflect.DeepEqual(n.account.Evict(), evicted) {
-		m.fail("put evicted as %+v, taken up as %+v", evicted, n.account.Evict())
+	if !reflect.DeepEqual(n.account.Record(), record) || !reflect.DeepEqual(evictedOf(n.account), evicted) {
+		m.fail("evicted as %+v, reloaded as %+v", evicted, evictedOf(n.account))
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 func (m *quotaModel) step() {
 	n := m.nodes[m.pick(len(m.nodes))]
 	switch kind := m.pick(100); {
-	case m.alone:
+	case m.single:
 		m.stepAlone(n, kind)
 	case kind < 32:
 		for range 1 + m.pick(9) {
@@ -94,7 +94,7 @@ func (m *quotaModel) sameAsLog(n *quotaNode) {
 	live, plain := n.account.State(), m.replay(nil, 0, n.place).State()
 	for _, state := range []*State{&live, &plain} {
 		for i := range state.Leases {
-			if !m.alone {
+			if !m.single {
 				state.Leases[i].Steady = 0
 			}
 		}
@@ -105,10 +105,10 @@ func (m *quotaModel) sameAsLog(n *quotaNode) {
 }
 
 // quotaSequences runs models with several seeds; the first fault fails the test.
-func quotaSequences(t *testing.T, count, steps int, alone bool, bug quotaBug) (sum quotaModel) {
+func quotaSequences(t *testing.T, count, steps int, single bool, bug quotaBug) (sum quotaModel) {
 	t.Helper()
 	for seed := range count {
-		m := newQuotaModel(rand.New(rand.NewPCG(1, uint64(seed))).IntN, alone, bug)
+		m := newQuotaModel(rand.New(rand.NewPCG(1, uint64(seed))).IntN, single, bug)
 		if fault := m.run(steps); fault != "" {
 			t.Fatalf("seed %d: %s", seed, fault)
 		}
@@ -216,18 +216,18 @@ func clusterBugs() map[string]quotaBug {
 func TestL1_L2_ControlPlantedBugsAreCaught(t *testing.T) {
 	// Seeds from which rare bugs are soon found.
 	first := map[string]uint64{"refunds that the log misses": 940}
-	caught := func(t *testing.T, alone bool, bugs func() map[string]quotaBug) {
+	caught := func(t *testing.T, single bool, bugs func() map[string]quotaBug) {
 		for name := range bugs() {
-			wantCaught(t, name, 7, first[name], func(pick func(int) int) string { return newQuotaModel(pick, alone, bugs()[name]).run(400) })
+			wantCaught(t, name, 7, first[name], func(pick func(int) int) string { return newQuotaModel(pick, single, bugs()[name]).run(400) })
 		}
 	}
-	t.Run("alone", func(t *testing.T) { caught(t, true, admitBugs); caught(t, true, bothBugs) })
+	t.Run("single", func(t *testing.T) { caught(t, true, admitBugs); caught(t, true, bothBugs) })
 	t.Run("in a cluster", func(t *testing.T) { caught(t, false, clusterBugs); caught(t, false, bothBugs) })
 }
 
 func FuzzQuota(f *testing.F) {
-	fuzzChoices(f, func(pick func(int) int, alone bool, steps int) string {
-		return newQuotaModel(pick, alone, quotaBug{}).run(steps)
+	fuzzChoices(f, func(pick func(int) int, single bool, steps int) string {
+		return newQuotaModel(pick, single, quotaBug{}).run(steps)
 	})
 }
 

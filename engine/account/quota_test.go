@@ -127,7 +127,7 @@ func TestL1_LeaseOfOneTakesAllThatWait(t *testing.T) {
 		}
 	}
 	if o.account.NextLease(testKey, o.now, o.policy, 0) != nil {
-		t.Error("a lease that nobody asked for")
+		t.Error("a lease that is not needed")
 	}
 }
 

@@ -51,7 +51,7 @@ func (r *Registry) Resume(now ClockReading) {
 	}
 }
 
-// expired reports that a code or session has ended. In the replay of a shared log steady time alone does not tell.
+// expired reports that a code or session has ended. In the replay of a shared log steady time is not enough.
 func expired(until time.Duration, expires time.Time, now ClockReading, shared bool) bool {
 	return now.Steady >= until && !(shared && now.Wall.Before(expires))
 }

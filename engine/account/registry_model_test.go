@@ -16,7 +16,7 @@ import (
 type loginModel struct {
 	pick   func(n int) int
 	bug    loginBug
-	alone  bool
+	single bool
 	random seededReader
 	start  time.Time
 	real   time.Duration
@@ -32,7 +32,7 @@ type loginModel struct {
 	accounts map[string]uint64 // by address
 	sessions map[Digest]*openedSession
 	keys     map[string]*keyTruth // by text
-	stepped  bool                 // the wall clock of a node alone
+	stepped  bool                 // the wall clock of a single node
 	opened   int
 	created  int
 	void     int
@@ -146,19 +146,19 @@ func (s *loginState) restored(key [32]byte, changed func(*RegistryState)) loginS
 }
 
 // newLoginModel is one node, or a cluster of three.
-func newLoginModel(pick func(int) int, alone bool, bug loginBug) *loginModel {
+func newLoginModel(pick func(int) int, single bool, bug loginBug) *loginModel {
 	m := &loginModel{
-		pick: pick, bug: bug, alone: alone, random: newSeededReader(6), start: at("2026-06-18T03:30:00Z"), texts: map[string]string{},
+		pick: pick, bug: bug, single: single, random: newSeededReader(6), start: at("2026-06-18T03:30:00Z"), texts: map[string]string{},
 		codes: map[string]*sentCode{}, wrong: map[string]*wrongTries{}, accounts: map[string]uint64{}, sessions: map[Digest]*openedSession{},
 		keys: map[string]*keyTruth{},
 	}
 	count := 3
-	if alone {
+	if single {
 		count = 1
 	}
 	for i := range count {
 		n := &loginNode{model: m}
-		if m.nodes = append(m.nodes, n); !alone {
+		if m.nodes = append(m.nodes, n); !single {
 			n.wall = time.Duration(i-1) * time.Second
 		}
 		n.begin(nil, 0, time.Duration(pick(4)*i)*17*time.Minute)
@@ -174,7 +174,7 @@ func (m *loginModel) fail(format string, args ...any) {
 
 // key is the key of code hashes: one for all processes of a cluster, else one for each.
 func (m *loginModel) key() [32]byte {
-	if m.alone {
+	if m.single {
 		return [32]byte{1, byte(m.runs)}
 	}
 	return [32]byte{1}
@@ -189,13 +189,13 @@ func (n *loginNode) begin(kept *loginState, from int, origin time.Duration) {
 	if kept != nil {
 		n.loginState = kept.restored(m.key(), m.bug.joined)
 	}
-	if !m.alone && !m.bug.keyless {
+	if !m.single && !m.bug.keyless {
 		n.registry.ShareCodes()
 	}
 	for i := range m.log[from:n.applied] {
 		n.apply(m.log[from+i].event)
 	}
-	if n.origin = max(origin, n.registry.newest); !m.alone {
+	if n.origin = max(origin, n.registry.newest); !m.single {
 		n.registry.Resume(n.now())
 	}
 	for _, account := range n.accounts {
@@ -294,7 +294,7 @@ func (n *loginNode) tryCode(email string) {
 		}
 		record := n.record(event, text)
 		record.older = n.inFlight(email, "sent") > 0
-		if m.alone && isOpened {
+		if m.single && isOpened {
 			n.tellSession(e, &record)
 		}
 		return record, event != nil
@@ -363,7 +363,7 @@ func (m *loginModel) judgeRefusal(n *loginNode, email, text string, event Regist
 
 // alive reports that a code must be valid on a node; for a single node exactly, on both clocks.
 func (m *loginModel) alive(code *sentCode, n *loginNode) bool {
-	if !m.alone {
+	if !m.single {
 		return m.real-code.real <= CodeLifetime-5*time.Second
 	}
 	now := n.now()
@@ -373,10 +373,10 @@ func (m *loginModel) alive(code *sentCode, n *loginNode) bool {
 // commit appends a pending event to the log, unless another event came first; on a single node so many of them.
 func (n *loginNode) commit(count int) bool {
 	m := n.model
-	if len(n.flight) == 0 || n.partitioned || n.knew != len(m.log) && !m.alone && !m.bug.stale {
+	if len(n.flight) == 0 || n.partitioned || n.knew != len(m.log) && !m.single && !m.bug.stale {
 		return false
 	}
-	if !m.alone {
+	if !m.single {
 		count = len(n.flight)
 	}
 	count = min(count, len(n.flight))
@@ -411,7 +411,7 @@ func (m *loginModel) judge(record *loginRecord) {
 
 func (m *loginModel) judgeFailure(email string, e *CodeFailed, record *loginRecord) {
 	m.failed++
-	if code := m.codes[email]; code != nil && !(m.alone && record.older) {
+	if code := m.codes[email]; code != nil && !(m.single && record.older) {
 		code.tries++
 	}
 	wrong := m.wrong[email]
@@ -431,7 +431,7 @@ func (m *loginModel) judgeFailure(email string, e *CodeFailed, record *loginReco
 func (m *loginModel) judgeSession(email string, e *SessionOpened, record *loginRecord) {
 	m.opened++
 	slack := 5 * time.Second
-	if m.alone {
+	if m.single {
 		slack = -1
 	}
 	switch code := m.codes[email]; {
@@ -439,14 +439,14 @@ func (m *loginModel) judgeSession(email string, e *SessionOpened, record *loginR
 		m.fail("a session without a code")
 	case code.text != record.text && !record.older:
 		m.fail("a session by an older code")
-	case m.alone && code.run != record.run:
+	case m.single && code.run != record.run:
 		m.fail("a session by a code of another process")
-	case code.tries >= CodeTriesMax && !(m.alone && record.older):
+	case code.tries >= CodeTriesMax && !(m.single && record.older):
 		m.fail("a session after %d tries", code.tries)
 	case record.real-code.real > CodeLifetime+slack:
 		m.fail("a session after %s", record.real-code.real)
 	}
-	if code := m.codes[email]; code != nil && (!m.alone || code.text == record.text) {
+	if code := m.codes[email]; code != nil && (!m.single || code.text == record.text) {
 		delete(m.codes, email)
 	}
 	if known := m.accounts[email]; known != 0 && known != e.Account {
@@ -499,7 +499,7 @@ func (n *loginNode) receive(record *loginRecord) {
 	if record.then != nil && !n.dying {
 		record.then()
 	}
-	if n.model.alone && n.applied == len(n.model.log) {
+	if n.model.single && n.applied == len(n.model.log) {
 		n.model.forget(n.registry)
 	}
 }

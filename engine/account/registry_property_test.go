@@ -147,7 +147,7 @@ func (m *loginModel) revoking(truth *keyTruth) bool {
 // crash loses the process and all but the oldest pending events. The next process starts from the state of a node.
 func (n *loginNode) crash() {
 	m := n.model
-	if m.alone {
+	if m.single {
 		n.dying = true
 		n.drain(m.pick(len(n.flight) + 1))
 		m.pass()
@@ -192,7 +192,7 @@ func (m *loginModel) pass() {
 		0, time.Millisecond, time.Second, time.Second, 10 * time.Second, 30 * time.Second, time.Minute, time.Minute, 61 * time.Second, 4 * time.Minute,
 		10*time.Minute - 1, 10 * time.Minute, 11 * time.Minute, 16 * time.Minute, 3 * time.Hour, 49 * time.Hour,
 	}
-	if !m.alone {
+	if !m.single {
 		spans = spans[:13]
 	}
 	m.real += spans[m.pick(len(spans))]
@@ -201,7 +201,7 @@ func (m *loginModel) pass() {
 func (m *loginModel) step() {
 	n, email := m.nodes[m.pick(len(m.nodes))], fmt.Sprintf("%d@b.do", m.pick(3))
 	switch kind := m.pick(60); {
-	case m.alone:
+	case m.single:
 		m.stepAlone(n, email, kind/2)
 	case kind < 8:
 		n.requestCode(email)
@@ -261,7 +261,7 @@ func (m *loginModel) run(steps int) string {
 			return m.fault
 		}
 	}
-	if n := m.nodes[0]; m.alone {
+	if n := m.nodes[0]; m.single {
 		for len(n.flight) > 0 {
 			n.drain(len(n.flight))
 		}
@@ -291,10 +291,10 @@ func (m *loginModel) run(steps int) string {
 }
 
 // loginSequences runs models with several seeds; the first fault fails the test.
-func loginSequences(t *testing.T, count, steps int, alone bool) (sum loginModel) {
+func loginSequences(t *testing.T, count, steps int, single bool) (sum loginModel) {
 	t.Helper()
 	for seed := range count {
-		m := newLoginModel(rand.New(rand.NewPCG(3, uint64(seed))).IntN, alone, loginBug{})
+		m := newLoginModel(rand.New(rand.NewPCG(3, uint64(seed))).IntN, single, loginBug{})
 		if fault := m.run(steps); fault != "" {
 			t.Fatalf("seed %d: %s", seed, fault)
 		}
@@ -324,8 +324,8 @@ func TestK2_LoginsInACluster(t *testing.T) {
 	}
 }
 
-// aloneLoginBugs are planted in a single node, before each step.
-func aloneLoginBugs() map[string]loginBug {
+// singleLoginBugs are planted in a single node, before each step.
+func singleLoginBugs() map[string]loginBug {
 	seen := map[Digest]*pendingCode{}
 	return map[string]loginBug{
 		"a code works twice": {only: "a session without", sabotage: func(m *loginModel) {
@@ -378,17 +378,17 @@ func clusterLoginBugs() map[string]loginBug {
 func TestK2_K5_S1_ControlPlantedBugsAreCaught(t *testing.T) {
 	first := map[string]uint64{"a snapshot forgets tries": 3_670} // where to begin to look for what few sequences show
 	for _, kind := range []struct {
-		alone bool
-		bugs  func() map[string]loginBug
-	}{{true, aloneLoginBugs}, {false, clusterLoginBugs}} {
+		single bool
+		bugs   func() map[string]loginBug
+	}{{true, singleLoginBugs}, {false, clusterLoginBugs}} {
 		for name := range kind.bugs() {
-			wantCaught(t, name, 37, first[name], func(pick func(int) int) string { return newLoginModel(pick, kind.alone, kind.bugs()[name]).run(400) })
+			wantCaught(t, name, 37, first[name], func(pick func(int) int) string { return newLoginModel(pick, kind.single, kind.bugs()[name]).run(400) })
 		}
 	}
 }
 
 func FuzzLogins(f *testing.F) {
-	fuzzChoices(f, func(pick func(int) int, alone bool, steps int) string {
-		return newLoginModel(pick, alone, loginBug{}).run(steps)
+	fuzzChoices(f, func(pick func(int) int, single bool, steps int) string {
+		return newLoginModel(pick, single, loginBug{}).run(steps)
 	})
 }

@@ -143,7 +143,7 @@ func TestSecretsOfABrokenSource(t *testing.T) {
 	}
 }
 
-// Only Reveal returns a secret: no verb, encoder or logger does, alone or inside another value.
+// Only Reveal returns a secret: no verb, encoder or logger does, by itself or inside another value.
 func TestS5_SecretsAreRedacted(t *testing.T) {
 	const canary = "canary-4711"
 	secret := SecretOf(canary)

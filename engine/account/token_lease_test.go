@@ -44,7 +44,7 @@ func TestL1_L2_HowMuchANodeLeases(t *testing.T) {
 		waiting                int
 		fresh, unspent, refund int // none at all: no lease
 	}{
-		"nobody else":                       {waiting: 100, fresh: 60, before: func(*testAccount) {}},
+		"no other node":                     {waiting: 100, fresh: 60, before: func(*testAccount) {}},
 		"few":                               {waiting: 3, fresh: 3, before: func(*testAccount) {}},
 		"others have half":                  {waiting: 100, fresh: 15, before: func(w *testAccount) { w.others(10, 20) }},
 		"others have one less":              {waiting: 100, fresh: 16, before: func(w *testAccount) { w.others(10, 19) }},
@@ -111,7 +111,7 @@ func TestL1_L2_WhenANodeReturns(t *testing.T) {
 		"with a return on its way":    {before: func(w *testAccount) { w.take(10, 2); w.advance(idleReturnAfter); w.account.NextReturn(w.now) }},
 		"with nothing left, and few":  {before: func(w *testAccount) { w.take(7, 7); w.advance(idleReturnAfter) }},
 		"with nothing left, and many": {before: func(w *testAccount) { w.take(8, 8); w.advance(idleReturnAfter) }, returns: true},
-		"of a node that is alone":     {before: func(w *testAccount) { w.take(10, 2); w.advance(idleReturnAfter); w.account.SetNode(0) }},
+		"of a single node":            {before: func(w *testAccount) { w.take(10, 2); w.advance(idleReturnAfter); w.account.SetNode(0) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newClusterTestAccount(t)
