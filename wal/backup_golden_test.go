@@ -185,9 +185,9 @@ func TestW11_GoldenBackup2(t *testing.T) {
 	must(t, restored(filepath.Join(scratch(t), "r"), backup, info))
 }
 
-// TestW6_EachFailingOperationOfARestoreIsTold makes each single operation of a restore fail, and of its removal after
+// TestW6_EachFailureOfARestoreIsReported makes each single operation of a restore fail, and of its removal after
 // an error.
-func TestW6_EachFailingOperationOfARestoreIsTold(t *testing.T) {
+func TestW6_EachFailureOfARestoreIsReported(t *testing.T) {
 	backup, info := sampleBackup(t)
 	for _, kind := range []string{"sync", "syncDir", "write"} {
 		fired := 0

@@ -59,9 +59,9 @@ func orElse(err error, do func() error) error {
 	return do()
 }
 
-// TestW6_EachFailingOperationIsTold makes each single operation of Open, Repair, WriteSnapshot and DropBefore fail.
+// TestW6_EachFailureIsReported makes each single operation of Open, Repair, WriteSnapshot and DropBefore fail.
 // Each is an error with its place, and a later Open succeeds.
-func TestW6_EachFailingOperationIsTold(t *testing.T) {
+func TestW6_EachFailureIsReported(t *testing.T) {
 	report := &goldenReport{dir: filepath.Join(scratch(t), "log")}
 	made := filepath.Join(scratch(t), "log")
 	older, newer := compacted(t, made)

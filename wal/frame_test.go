@@ -99,7 +99,7 @@ func FuzzFrame(f *testing.F) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		// What is accepted is exactly what the encoder writes.
+		// Only output of the encoder is accepted.
 		at := position{frame: frame.index, sequence: frame.first, chain: frame.chain}
 		if again := entry(at, records...); !bytes.Equal(again, data[:n]) {
 			t.Fatalf("encoded again: %x", again)

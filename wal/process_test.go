@@ -233,7 +233,7 @@ func killCycles(t *testing.T, child string, cycles int) (killed int, acked uint6
 		cmd, out := spawn(t, t.Context(), child, dir)
 		last, _ := lines(t, out, 1+r.Intn(60))
 		must(t, cmd.Process.Kill())
-		// What had reached the pipe was acknowledged too.
+		// Lines that had reached the pipe were acknowledged too.
 		if after, _ := lines(t, out, 1<<30); after > last {
 			last = after
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Record formats a record of the log as one line of JSON: the event's name, then its fields without empty ones. A bundle
-// has its node and a list of events.
+// Record formats a record of the log as one line of JSON: the event's name, then its fields without empty ones. A
+// bundle has its node and a list of events.
 func Record(data []byte) (string, error) {
 	d := record.NewDecoder()
 	events, err := d.Events(data, nil)

@@ -34,7 +34,7 @@ type Position struct {
 }
 
 // Log is a journal with the actor that orders its records and the goroutines that do its slow work. Its life is New,
-// Spawn, AddCurrency and SetAccounts, Start, NodeStopping, Finish, Stop, Close. Close alone is enough before Start.
+// Spawn, AddCurrency and SetAccounts, Start, NodeStopping, Finish, Stop, Close. Before Start only Close is needed.
 type Log struct {
 	Config
 	Health *Health

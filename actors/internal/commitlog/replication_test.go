@@ -110,8 +110,8 @@ func TestReplication_BundlesFit(t *testing.T) {
 	})
 }
 
-// TestFollower_WaitsForOwners: with a full window the log is not read further, no record is skipped when places are freed,
-// and stop does not wait for owners.
+// TestFollower_WaitsForOwners: with a full window the log is not read further, no record is skipped when places are
+// freed, and stop does not wait for owners.
 func TestFollower_WaitsForOwners(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fail := func(err error) { t.Error(err) }

@@ -26,8 +26,8 @@ func TestS15_LateSnapshot(t *testing.T) {
 	}
 }
 
-// TestFailedSnapshotIsNotRead: after an owner has failed, others may still set their parts; the race detector sees a writer
-// that reads them.
+// TestFailedSnapshotIsNotRead: after an owner has failed, others may still set their parts; the race detector sees a
+// writer that reads them.
 func TestFailedSnapshotIsNotRead(t *testing.T) {
 	c := &StateSnapshot{Sequence: 7, Accounts: [][][]byte{make([][]byte, 1)}, Done: func(*StateSnapshot) {}}
 	c.Pending.Store(2)
