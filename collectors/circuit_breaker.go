@@ -11,7 +11,6 @@ import (
 // memory: after a restart each source is tried anew.
 type circuitBreaker struct {
 	failuresToOpen int // failed slots in a row until it rests
-	probeDays      int // from one try of a resting source to the next
 
 	failures int       // slots in a row in which nothing could be read
 	lastSlot time.Time // the slot that was tried last
@@ -25,7 +24,7 @@ func (b *circuitBreaker) allows(slot time.Time) bool {
 
 // nextProbe is the day on which a resting source is tried again.
 func (b *circuitBreaker) nextProbe() engine.Date {
-	return engine.DateOf(b.lastSlot).AddDays(b.probeDays)
+	return engine.DateOf(b.lastSlot).AddDays(1)
 }
 
 // open reports that the source is tried only now and then.

@@ -27,65 +27,53 @@ type Sink interface {
 	Observe([]engine.Refresh) (engine.Receipt, error)
 }
 
-// Config says what is collected, how and when. Definitions, Fetcher, Sink and Clock are required, Sink by Run alone; the zero
-// value of everything else is good.
+// Config configures a Collector. Definitions, Fetcher and Clock are required, Sink only by Run; the zero value of every other field
+// is usable.
 type Config struct {
 	Definitions []*source.Definition
 	Fetcher     Fetcher
 	Sink        Sink
-	// Clock tells the time of day. It may step; slots follow it, pauses between them do not need it.
+	// Clock is the wall clock. It may be set forward or back: slots follow it, pauses between them do not use it.
 	Clock func() time.Time
-	// Schedule is when sources are asked. nil = Daily.
+	// Schedule decides when sources are fetched. nil = Daily.
 	Schedule Schedule
-	// LastSlot is the newest slot that a source was heard for, zero for none: what a restart must not do again. It is asked once
-	// for each source, when Run begins. nil = none; then every restart repeats the newest slot.
+	// LastSlot returns the newest slot that a source was published for, zero for none: a restart does not repeat it. It is called
+	// once for each source, when Run begins. nil = none; then every restart repeats the newest slot.
 	LastSlot func(sourceID string) time.Time
-	// Random draws the offsets. nil = always the same ones; then all nodes of the world ask a source at the same second.
+	// Random draws the jitter. nil = always the same numbers; then all nodes fetch a source at the same second.
 	Random *rand.Rand
 	// Logger gets what an operator should know. nil discards.
 	Logger *slog.Logger
 
-	// Jitter is how long after a slot the last source is asked; each draws its own offset. 0 = 5 min, negative = none.
-	// Never more than half of the span to the next slot.
+	// Jitter is the time after a slot over which the sources are distributed; each draws its own offset. 0 = 5 min, negative =
+	// none. It is at most half the time to the next slot.
 	Jitter time.Duration
-	// CatchUpJitter is the same for a slot that is made up for, after a start or a sleep. 0 = 15 s, negative = none.
-	CatchUpJitter time.Duration
-	// SourceTimeout is how long fetching and reading all pages of a source may take. 0 = 45 s. Less than the fetcher needs for its
-	// own retries turns slow sources into failing ones.
-	SourceTimeout time.Duration
-	// Concurrency is how many sources are fetched and read at once. 0 = 8. Each may hold a document of 10 MB and what it
-	// is unpacked to.
+	// Concurrency is how many sources are fetched and parsed at once. 0 = 8. Each may hold a document of 10 MB and its parsed form.
 	Concurrency int
-	// RetryAfter are the pauses before further tries within a slot, each after the end of the try before. nil = 10 and
-	// 30 min, empty = no further try. A try that could reach into the next slot is left out.
+	// RetryAfter are the pauses before further tries within a slot, each after the end of the previous try. nil = 10 and 30 min,
+	// empty = no further try. A try that might reach into the next slot is skipped.
 	RetryAfter []time.Duration
-	// BreakerFailures is after how many slots in a row in which nothing could be read a source rests. 0 = 5.
+	// BreakerFailures is the number of consecutive failed slots after which a source is tried only once a day. 0 = 5.
 	BreakerFailures int
-	// BreakerProbeDays is on every how many days a resting source is tried, in the first slot of the day. 0 = 1.
-	BreakerProbeDays int
-	// HistoryDays is how many days of the past a document hands over. 0 = all, which for a workbook of the central bank are
-	// 35 years at every slot; HistoryDaysLive is for a node that collects.
+	// HistoryDays is how many past days of a document are published. 0 = all, which for a workbook of the central bank are 35
+	// years at every slot; a live node uses HistoryDaysLive.
 	HistoryDays int
-	// FrozenAfter is how long a source may say the same until it is called frozen. 0 = 30 days.
-	FrozenAfter time.Duration
 }
 
-// HistoryDaysLive covers every pause that a node makes, and corrections of the last weeks.
+// HistoryDaysLive covers any downtime of a node and corrections of the last weeks.
 const HistoryDaysLive = 45
 
 const (
-	jitterDefault           = 5 * time.Minute
-	catchUpJitterDefault    = 15 * time.Second
-	sourceTimeoutDefault    = 45 * time.Second
-	concurrencyDefault      = 8
-	breakerFailuresDefault  = 5
-	breakerProbeDaysDefault = 1
-	frozenAfterDefault      = 30 * 24 * time.Hour
+	jitterDefault          = 5 * time.Minute
+	catchUpJitterMax       = 15 * time.Second // of a slot that is made up for, after a start or a sleep
+	sourceTimeout          = 45 * time.Second // for all pages of a source; the fetcher needs up to 30 s with its retries
+	concurrencyDefault     = 8
+	breakerFailuresDefault = 5
+	frozenAfter            = 30 * 24 * time.Hour // without a change of values a source counts as frozen
 )
 
 func retryAfterDefault() []time.Duration { return []time.Duration{10 * time.Minute, 30 * time.Minute} }
 
-// withDefaults fills in what is zero.
 func (c Config) withDefaults() Config {
 	if c.Schedule == nil {
 		c.Schedule = Daily()
@@ -103,23 +91,18 @@ func (c Config) withDefaults() Config {
 		c.RetryAfter = retryAfterDefault()
 	}
 	c.Jitter = max(cmp.Or(c.Jitter, jitterDefault), 0)
-	c.CatchUpJitter = max(cmp.Or(c.CatchUpJitter, catchUpJitterDefault), 0)
-	c.SourceTimeout = cmp.Or(c.SourceTimeout, sourceTimeoutDefault)
 	c.Concurrency = cmp.Or(c.Concurrency, concurrencyDefault)
 	c.BreakerFailures = cmp.Or(c.BreakerFailures, breakerFailuresDefault)
-	c.BreakerProbeDays = cmp.Or(c.BreakerProbeDays, breakerProbeDaysDefault)
-	c.FrozenAfter = cmp.Or(c.FrozenAfter, frozenAfterDefault)
 	return c
 }
 
-// validate finds what makes a configuration useless.
 func (c *Config) validate() error {
 	switch {
 	case c.Fetcher == nil:
 		return errors.New("check configuration: Fetcher is nil")
 	case c.Clock == nil:
 		return errors.New("check configuration: Clock is nil")
-	case c.SourceTimeout < 0 || c.Concurrency < 0 || c.BreakerFailures < 0 || c.BreakerProbeDays < 0 || c.HistoryDays < 0 || c.FrozenAfter < 0:
+	case c.Concurrency < 0 || c.BreakerFailures < 0 || c.HistoryDays < 0:
 		return errors.New("check configuration: a limit is negative")
 	}
 	for i, d := range c.Definitions {
@@ -204,7 +187,7 @@ func (c *Collector) runLimited(ctx context.Context, work func(context.Context)) 
 	var once sync.Once
 	release := func() { once.Do(func() { <-c.semaphore }) }
 	defer release()
-	budget, cancel := context.WithTimeout(ctx, c.config.SourceTimeout)
+	budget, cancel := context.WithTimeout(ctx, sourceTimeout)
 	defer cancel()
 	stop := context.AfterFunc(budget, release)
 	defer stop()

@@ -15,22 +15,16 @@ import (
 
 // PageReport is what came of one page.
 type PageReport struct {
-	Page         int
-	Name         string // "" when the source has one page
-	URL          string // where the document came from in the end
-	ContentType  string
-	Bytes        int
-	Digest       string // of the document, "" when none came
-	Observations int
-	HistoryDays  int
-	Notes        []string
-	Failure      *source.Failure // nil = it answered
+	Page    int
+	Name    string // "" when the source has one page
+	Digest  string // of the document, "" when none came
+	Notes   []string
+	Failure *source.Failure // nil = it answered
 }
 
 // Report is what Check found.
 type Report struct {
 	SourceID     string
-	Disabled     string // why it is not collected otherwise, "" = it is
 	Pages        []PageReport
 	Observations []engine.Observation // of now, all pages
 	HistoryDays  int                  // days of the past, all pages
@@ -56,7 +50,7 @@ func (c *Collector) Check(ctx context.Context, id string) (Report, error) {
 		return Report{}, fmt.Errorf("check %q: %w", id, context.Cause(ctx))
 	}
 	report := Report{
-		SourceID: d.ID, Disabled: d.Disabled, Pages: read.pages, Failure: read.failure, Duration: c.config.Clock().Sub(began),
+		SourceID: d.ID, Pages: read.pages, Failure: read.failure, Duration: c.config.Clock().Sub(began),
 	}
 	for i := range read.results {
 		report.Observations = append(report.Observations, read.results[i].Observations...)
@@ -104,7 +98,7 @@ func (c *Collector) read(ctx context.Context, d *source.Definition, pages []int)
 			read.failure = cmp.Or(read.failure, failure)
 		} else {
 			read.results[page] = answer
-			report.Observations, report.HistoryDays, report.Notes = len(answer.Observations), len(answer.History), answer.Notes
+			report.Notes = answer.Notes
 		}
 		read.pages = append(read.pages, report)
 	}
@@ -129,7 +123,7 @@ func (c *Collector) readPage(
 	case ctx.Err() != nil: // a fetcher that does not look at its time: what it brings so late may belong to another slot
 		return source.Result{}, failureOf(ctx.Err(), "fetch")
 	}
-	report.URL, report.ContentType, report.Bytes, report.Digest = doc.URL, doc.ContentType, len(doc.Body), doc.Digest()
+	report.Digest = doc.Digest()
 	answer, err = c.parse(d, page, doc)
 	switch {
 	case err != nil:

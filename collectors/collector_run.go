@@ -48,7 +48,7 @@ type runner struct {
 func newRunner(c *Collector, d *source.Definition, random *rand.Rand) *runner {
 	r := &runner{
 		collector: c, definition: d, random: random, catchUp: true,
-		breaker: circuitBreaker{failuresToOpen: c.config.BreakerFailures, probeDays: c.config.BreakerProbeDays}, changes: newChangeDetector(), loggedNotes: map[string]bool{},
+		breaker: circuitBreaker{failuresToOpen: c.config.BreakerFailures}, changes: newChangeDetector(), loggedNotes: map[string]bool{},
 		health: newHealth(d),
 	}
 	r.drawJitter()
@@ -122,7 +122,7 @@ func (r *runner) beginSlot(slot, now time.Time) {
 	spread := r.jitterSpan(slot)
 	r.due = slot.Add(r.offset(spread))
 	if r.catchUp || now.After(slot.Add(spread)) {
-		r.due = now.Add(r.offset(min(r.collector.config.CatchUpJitter, spread)))
+		r.due = now.Add(r.offset(min(catchUpJitterMax, spread)))
 	}
 	r.drawJitter()
 	r.pendingPages, r.results = allPages(r.definition), make([]source.Result, len(r.definition.Pages))
@@ -271,5 +271,5 @@ func (r *runner) nextRetry(read pageResults) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	due := r.collector.now().Add(config.RetryAfter[r.tries-1])
-	return due, due.Add(config.SourceTimeout).Before(config.Schedule.Next(r.slot))
+	return due, due.Add(sourceTimeout).Before(config.Schedule.Next(r.slot))
 }

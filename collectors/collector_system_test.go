@@ -112,7 +112,7 @@ func (w *testEnv) system(log *memoryJournal, definitions ...*source.Definition) 
 // collecting is the configuration of a collector that hands over to a real node.
 func (w *testEnv) collecting(s *actors.System, definitions ...*source.Definition) Config {
 	c := w.config(definitions...)
-	c.Sink, c.Jitter, c.CatchUpJitter = s, -1, -1
+	c.Sink, c.Jitter = s, -1
 	slots, err := s.Slots()
 	must(w.t, err)
 	c.LastSlot = func(id string) time.Time { return slots[id] }
@@ -406,7 +406,7 @@ func crashRound(t *testing.T, random *rand.Rand, slot time.Time, plant func(*Con
 		live := func(appends int, span time.Duration) {
 			s, end := w.system(log, definitions...)
 			c := w.collecting(s, definitions...)
-			c.Jitter, c.CatchUpJitter, c.Random = 2*time.Second, time.Second, rand.New(rand.NewPCG(random.Uint64(), 0))
+			c.Jitter, c.Random = time.Second, rand.New(rand.NewPCG(random.Uint64(), 0))
 			plant(&c)
 			crashed := make(chan struct{})
 			log.left, log.crashed = appends, func() { close(crashed); cut++ }

@@ -25,11 +25,8 @@ const (
 
 // Health is how a source is, for operators: management and metrics, never /v1. Times are zero when it never happened.
 type Health struct {
-	SourceID      string
-	Name          string
-	InstitutionID string // "" when its rows name their own
-	State         State
-	Disabled      string // why, for the state Disabled
+	SourceID string
+	State    State
 
 	Running     time.Time // since when it is being asked, zero = it is not
 	LastTry     time.Time // when the last try began
@@ -53,17 +50,15 @@ type Health struct {
 
 // Counts counts observations of the newest slot, over all its tries.
 type Counts struct {
-	Read               int // of now
-	Accepted           int
-	Quarantined        int // refused by the rules, most of them kept in quarantine
-	Repeated           int // heard for this slot before
-	History            int // of days before
-	HistoryQuarantined int
+	Read        int // of now
+	Accepted    int
+	Quarantined int // refused by the rules, most of them kept in quarantine
+	Repeated    int // heard for this slot before
 }
 
 func newHealth(d *source.Definition) Health {
 	h := Health{
-		SourceID: d.ID, Name: d.Name, InstitutionID: d.Institution, State: Never, Disabled: d.Disabled,
+		SourceID: d.ID, State: Never,
 		Failures: map[source.FailureKind]uint64{}, Digests: make([]string, len(d.Pages)),
 	}
 	if d.Disabled != "" {
@@ -121,7 +116,7 @@ func (r *runner) record(a attempt) {
 			h.ConsecutiveFailures++
 		}
 		h.UnchangedSince = r.changes.since()
-		h.Frozen = !h.UnchangedSince.IsZero() && a.ended.Sub(h.UnchangedSince) > r.collector.config.FrozenAfter
+		h.Frozen = !h.UnchangedSince.IsZero() && a.ended.Sub(h.UnchangedSince) > frozenAfter
 		h.State = h.stateAfter(len(r.pendingPages) > 0)
 	})
 	r.collector.updateConditions(r.collector.config.Clock())
@@ -166,8 +161,6 @@ func (t *Counts) add(more Counts) {
 	t.Accepted += more.Accepted
 	t.Quarantined += more.Quarantined
 	t.Repeated += more.Repeated
-	t.History += more.History
-	t.HistoryQuarantined += more.HistoryQuarantined
 }
 
 // accepted are the observations of now that are published.
@@ -177,16 +170,12 @@ func (t *Counts) published() int { return t.Accepted + t.Repeated }
 func (h *publishOutcome) counts() Counts {
 	t := Counts{Repeated: h.receipt.Repeated}
 	for i := range h.refreshes {
-		if n := len(h.refreshes[i].Observations); i < h.historyCount {
-			t.History += n
-		} else {
-			t.Read += n
+		if i >= h.historyCount {
+			t.Read += len(h.refreshes[i].Observations)
 		}
 	}
 	for i := range h.receipt.Refused {
-		if h.receipt.Refused[i].Refresh < h.historyCount {
-			t.HistoryQuarantined++
-		} else {
+		if h.receipt.Refused[i].Refresh >= h.historyCount {
 			t.Quarantined++
 		}
 	}

@@ -83,14 +83,14 @@ func newCollectorRun(c *Config, system *actors.System, set *source.Set) *collect
 	if !c.Collect.On {
 		return one
 	}
-	spread, catchUp := c.Collect.Spread, time.Duration(0)
-	if spread == 0 {
-		spread, catchUp = -1, -1 // none; 0 would be the default
+	jitter := c.Collect.Spread
+	if jitter == 0 {
+		jitter = -1 // none; 0 would be the default
 	}
 	one.client = c.NewClient()
 	one.collector = collectors.New(collectors.Config{
 		Definitions: set.Definitions(), Fetcher: one.client, Sink: system, Clock: c.Clock, Schedule: c.Collect.Schedule,
-		LastSlot: lastSlots(system, c.Logger), Random: c.newRandom(), Logger: c.Logger, Jitter: spread, CatchUpJitter: catchUp,
+		LastSlot: lastSlots(system, c.Logger), Random: c.newRandom(), Logger: c.Logger, Jitter: jitter,
 		HistoryDays: collectors.HistoryDaysLive,
 	})
 	return one
