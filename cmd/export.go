@@ -145,7 +145,7 @@ func outputError(err error) error {
 func exportedObservations(states []engine.SavedCurrency, what string) []collectors.Observation {
 	switch what {
 	case exportCurrent:
-		return collectors.ExportOffers(states)
+		return collectors.ExportSourceQuotes(states)
 	case exportHistory:
 		return collectors.ExportHistory(states)
 	}

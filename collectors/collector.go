@@ -16,19 +16,19 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Fetcher gets a page of a source. It must return soon after the end of ctx; the error is a *source.Failure.
+// Fetcher downloads a page of a source. Fetch must return soon after the end of ctx; its error is a *source.Failure.
 type Fetcher interface {
 	Fetch(ctx context.Context, d *source.Definition, page int) (*source.Document, error)
 }
 
-// Sink takes in what was collected: engine.Ingester, as far as collectors need it. When Observe returns without error, what
-// the receipt counts is durable.
+// Sink is the part of engine.Ingester that collectors need. When Observe returns no error, what the receipt counts is
+// durable.
 type Sink interface {
 	Observe([]engine.Refresh) (engine.Receipt, error)
 }
 
-// Config configures a Collector. Definitions, Fetcher and Clock are required, Sink only by Run; the zero value of every other field
-// is usable.
+// Config configures a Collector. Definitions, Fetcher and Clock are required, Sink only by Run; the zero value of
+// every other field is usable.
 type Config struct {
 	Definitions []*source.Definition
 	Fetcher     Fetcher
@@ -37,26 +37,27 @@ type Config struct {
 	Clock func() time.Time
 	// Schedule decides when sources are fetched. nil = Daily.
 	Schedule Schedule
-	// LastSlot returns the newest slot that a source was published for, zero for none: a restart does not repeat it. It is called
-	// once for each source, when Run begins. nil = none; then every restart repeats the newest slot.
+	// LastSlot returns the newest slot that a source was published for, zero for none: a restart does not repeat it.
+	// It is called once for each source, when Run begins. nil = none; then every restart repeats the newest slot.
 	LastSlot func(sourceID string) time.Time
 	// Random draws the jitter. nil = always the same numbers; then all nodes fetch a source at the same second.
 	Random *rand.Rand
 	// Logger gets what an operator should know. nil discards.
 	Logger *slog.Logger
 
-	// Jitter is the time after a slot over which the sources are distributed; each draws its own offset. 0 = 5 min, negative =
-	// none. It is at most half the time to the next slot.
+	// Jitter is the time after a slot over which the sources are distributed; each draws its own offset. 0 = 5 min,
+	// negative = none. It is at most half the time to the next slot.
 	Jitter time.Duration
-	// Concurrency is how many sources are fetched and parsed at once. 0 = 8. Each may hold a document of 10 MB and its parsed form.
+	// Concurrency is how many sources are fetched and parsed at once. 0 = 8. Each may hold a document of 10 MB and
+	// its parsed form.
 	Concurrency int
-	// RetryAfter are the pauses before further tries within a slot, each after the end of the previous try. nil = 10 and 30 min,
-	// empty = no further try. A try that might reach into the next slot is skipped.
+	// RetryAfter are the pauses before further tries within a slot, each after the end of the previous try. nil = 10
+	// and 30 min, empty = no further try. A try that might reach into the next slot is skipped.
 	RetryAfter []time.Duration
 	// BreakerFailures is the number of consecutive failed slots after which a source is tried only once a day. 0 = 5.
 	BreakerFailures int
-	// HistoryDays is how many past days of a document are published. 0 = all, which for a workbook of the central bank are 35
-	// years at every slot; a live node uses HistoryDaysLive.
+	// HistoryDays is how many past days of a document are published. 0 = all, which for a workbook of the central
+	// bank are 35 years at every slot; a live node uses HistoryDaysLive.
 	HistoryDays int
 }
 
@@ -113,35 +114,35 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// Collector asks every source at every slot and hands over what it says. It is safe for concurrent use.
+// Collector fetches every source at every slot and publishes what it reads. It is safe for concurrent use.
 type Collector struct {
 	config    Config
 	runners   []*runner     // by source id
-	semaphore chan struct{} // one token for each source that is being fetched or read
+	semaphore chan struct{} // one token for each source that is being fetched or parsed
 	running   atomic.Bool
 
-	tried, failing          atomic.Int64 // sources, for Condition
+	tried, failing          atomic.Int64 // numbers of sources, for Condition
 	allFailing, someFailing engine.Fault
 
 	parse func(d *source.Definition, page int, doc *source.Document) (source.Result, error)
 }
 
-// New makes a collector. It starts nothing; what is wrong with the configuration is the error of Run and Check.
+// New returns a collector and starts nothing. Run and Check report an invalid configuration.
 func New(c Config) *Collector {
 	c = c.withDefaults()
 	byID := func(a, b *source.Definition) int { return cmp.Compare(a.ID, b.ID) }
 	c.Definitions = slices.SortedFunc(slices.Values(c.Definitions), byID)
 	collector := &Collector{config: c, semaphore: make(chan struct{}, max(c.Concurrency, 1)), parse: (*source.Definition).Parse}
 	for _, d := range c.Definitions {
-		random := rand.New(rand.NewPCG(c.Random.Uint64(), c.Random.Uint64())) // its own: no source moves another one's offsets
+		random := rand.New(rand.NewPCG(c.Random.Uint64(), c.Random.Uint64())) // its own: the jitter of a source does not depend on other sources
 		collector.runners = append(collector.runners, newRunner(collector, d, random))
 	}
 	return collector
 }
 
-// Run collects until ctx ends, and returns when nothing is under way any more. Sources are independent: each has a goroutine
-// of its own, and one that fails, hangs or panics changes nothing for the others. The error is nil, or says why it could not
-// begin. A collector runs once.
+// Run collects until ctx ends and returns when nothing is running any more. Each source has a goroutine of its own;
+// one that fails, hangs or panics does not affect the others. The error is nil, or says why Run could not begin. A
+// Collector runs once.
 func (c *Collector) Run(ctx context.Context) error {
 	if err := c.config.validate(); err != nil {
 		return err
@@ -164,7 +165,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	return nil
 }
 
-// Health is how every source is, by id.
+// Health returns the health of every source, by id.
 func (c *Collector) Health() []Health {
 	all := make([]Health, len(c.runners))
 	for i, r := range c.runners {
@@ -173,11 +174,12 @@ func (c *Collector) Health() []Health {
 	return all
 }
 
-// now is the time of day, without a monotonic reading: it is compared with slots.
+// now returns the wall clock without a monotonic reading, because it is compared with slots.
 func (c *Collector) now() time.Time { return c.config.Clock().Round(0).UTC() }
 
-// runLimited does work in one of the places, under the budget. It reports false, with nothing done, when ctx ended before a place
-// was free. Work that goes on after its deadline loses its place all the same, so that it holds up nobody else.
+// runLimited runs work when the semaphore allows it, with the timeout of a source. It returns false, without running
+// work, if ctx ends first. Work that goes on after its timeout loses its token, so that it does not block other
+// sources.
 func (c *Collector) runLimited(ctx context.Context, work func(context.Context)) bool {
 	select {
 	case c.semaphore <- struct{}{}:

@@ -15,7 +15,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// TestIsolation: whatever one source of six does for a day, the others are published at the same instants as when it behaves.
+// TestIsolation: whatever one source of six does for a day, the others are published at the same instants as when it
+// behaves.
 func TestIsolation(t *testing.T) {
 	others := func(bad pageServer, places int) map[string][]published {
 		all := map[string][]published{}
@@ -67,7 +68,8 @@ func ignoreContext(context.Context, int) (string, error) {
 	return oneQuote, nil
 }
 
-// TestConcurrency: at most eight sources are collected at once, and one that hangs holds its place no longer than its budget.
+// TestConcurrency: at most eight sources are collected at once, and one that hangs holds its place no longer than its
+// budget.
 func TestConcurrency(t *testing.T) {
 	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
 		definitions := w.manySources(40)
@@ -171,7 +173,8 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestRetries_Page: a retry asks only for the page that failed; a currency that has its slot already goes along without it.
+// TestRetries_Page: a retry asks only for the page that failed; a currency that has its slot already goes along
+// without it.
 func TestRetries_Page(t *testing.T) {
 	for currency, wantSlots := range map[string]int{"EUR": 2, "USD": 1} {
 		inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
@@ -238,7 +241,7 @@ func TestBreaker(t *testing.T) {
 			if got := w.requestTimes("s"); !slices.EqualFunc(got, asked, time.Time.Equal) {
 				t.Errorf("%s: asked at %v, want %v", kind, got, asked)
 			}
-			if rests := strings.Count(w.log.String(), "source rests"); rests != 1 {
+			if rests := strings.Count(w.log.String(), "circuit opened"); rests != 1 {
 				t.Errorf("the log says %d times that it rests:\n%s", rests, w.log)
 			}
 		})
@@ -265,7 +268,8 @@ func TestBreaker_Days(t *testing.T) {
 	}
 }
 
-// TestSinkFails lets the node be read-only for two days, and the sink panic: our own fault rests no source, and all goes on.
+// TestSinkFails lets the node be read-only for two days, and the sink panic: our own fault rests no source, and all
+// goes on.
 func TestSinkFails(t *testing.T) {
 	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
 		d := usdSource("s", "popular")
@@ -295,7 +299,8 @@ func TestSinkFails(t *testing.T) {
 	})
 }
 
-// TestOffsets wants a source to keep its own offset in each slot, the same from the same seed, and before the next slot.
+// TestOffsets wants a source to keep its own offset in each slot, the same from the same seed, and before the next
+// slot.
 func TestOffsets(t *testing.T) {
 	offsets := func(seed uint64, spread time.Duration) (all []time.Duration) {
 		inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
@@ -335,7 +340,8 @@ func resultOf(observations ...engine.Observation) source.Result {
 	return source.Result{Observations: observations}
 }
 
-// TestI3_CompleteWhereEveryPageAnswered: an answer is complete exactly in the currencies of which every page answered.
+// TestI3_CompleteWhereEveryPageAnswered: an answer is complete exactly in the currencies of which every page
+// answered.
 func TestI3_CompleteWhereEveryPageAnswered(t *testing.T) {
 	usd, eur := source.Page{Currency: "USD"}, source.Page{Currency: "EUR"}
 	fields := source.Page{Extract: source.Extract{Fields: []source.Field{{Currency: "USD"}, {Currency: "EUR"}}}}
@@ -383,7 +389,8 @@ func TestI3_CompleteWhereEveryPageAnswered(t *testing.T) {
 	}
 }
 
-// TestRefreshes_History wants days in their order, each at its own end but never in the future, and the answers as they were.
+// TestRefreshes_History wants days in their order, each at its own end but never in the future, and the answers as
+// they were.
 func TestRefreshes_History(t *testing.T) {
 	d := usdSource("bcrd-usd", "bcrd")
 	d.Pages = append(d.Pages, d.Pages[0])
@@ -464,7 +471,8 @@ func TestRecent(t *testing.T) {
 	}
 }
 
-// TestHanding: a later try hands over what is new, once, and no half of a quote whose other half may stand on a silent page (I4).
+// TestHanding: a later try hands over what is new, once, and no half of a quote whose other half may stand on a
+// silent page (I4).
 func TestHanding(t *testing.T) {
 	slot := santoDomingo(2026, 9, 18, 8, 0, 0)
 	whole := func(institution, currency string) engine.Observation {
@@ -507,7 +515,8 @@ func TestHanding(t *testing.T) {
 	}
 }
 
-// TestT2_DailySlots looks at thirty years: the slots are those that clients are told, and each is past once it has come.
+// TestT2_DailySlots looks at thirty years: the slots are those that clients are told, and each is past once it has
+// come.
 func TestT2_DailySlots(t *testing.T) {
 	schedule, slot := Daily(), santoDomingo(2001, time.January, 1, 8, 0, 0)
 	for i := 0; slot.Year() < 2031; i++ {

@@ -131,7 +131,8 @@ func (w *testEnv) requestTimes(id string) []time.Time {
 	return slices.Clone(w.requests[id])
 }
 
-// parseLines reads lines of institution, currency, buy, sell (dot = none) and perhaps a date; + is a past day, # a note.
+// parseLines reads lines of institution, currency, buy, sell (dot = none) and perhaps a date; + is a past day, # a
+// note.
 func parseLines(d *source.Definition, page int, doc *source.Document) (source.Result, error) {
 	var answer source.Result
 	for line := range strings.Lines(string(doc.Body)) {
@@ -258,7 +259,8 @@ func (p published) String() string {
 	return fmt.Sprintf("%s %s slot %s at %s", p.source, p.currency, p.slot.Format(time.RFC3339), p.at.Format(time.RFC3339))
 }
 
-// fakeSink is a sink that survives the lives of a node. Like the engine it takes a source once for a slot and currency.
+// fakeSink is a sink that survives the lives of a node. Like the engine it takes a source once for a slot and
+// currency.
 type fakeSink struct {
 	mu          sync.Mutex
 	newestSlots map[[2]string]time.Time // the newest slot, by source and currency

@@ -13,28 +13,28 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// PageReport is what came of one page.
+// PageReport is the outcome of one page.
 type PageReport struct {
-	Page    int
-	Name    string // "" when the source has one page
-	Digest  string // of the document, "" when none came
+	Page    int    // index in Definition.Pages
+	Name    string // "" if the source has one page
+	Digest  string // of the document, "" = none was fetched
 	Notes   []string
-	Failure *source.Failure // nil = it answered
+	Failure *source.Failure // nil = the page was read
 }
 
-// Report is what Check found.
+// Report is the result of Check.
 type Report struct {
 	SourceID     string
 	Pages        []PageReport
-	Observations []engine.Observation // of now, all pages
-	HistoryDays  int                  // days of the past, all pages
+	Observations []engine.Observation // current, of all pages
+	HistoryDays  int                  // past days, of all pages
 	Notes        []string
-	Failure      *source.Failure // of the first page that failed; nil = all answered
+	Failure      *source.Failure // of the first page that failed; nil = all were read
 	Duration     time.Duration
 }
 
-// Check fetches and reads a source once, now, and stores nothing; a disabled source too. The error says that there is no such
-// source, that the configuration is of no use, or that ctx ended; how a source failed stands in the report.
+// Check fetches and parses a source once and publishes nothing; it works for disabled sources too. The error means
+// that the source is unknown, the configuration is invalid or ctx ended. How a source failed is in the report.
 func (c *Collector) Check(ctx context.Context, id string) (Report, error) {
 	if err := c.config.validate(); err != nil {
 		return Report{}, err
@@ -68,14 +68,14 @@ func allPages(d *source.Definition) []int {
 	return pages
 }
 
-// pageResults is what came of one try at some pages of a source.
+// pageResults is the outcome of one try at some pages of a source.
 type pageResults struct {
-	results []source.Result // by page; the zero Answer for those that gave none
-	pages   []PageReport    // of those that were asked, in their order
+	results []source.Result // by page; the zero Result for pages without one
+	pages   []PageReport    // the tried pages in order
 	failure *source.Failure // of the first page that failed
 }
 
-// succeeded are the pages that said something.
+// succeeded returns the indexes of the pages that were read.
 func (r *pageResults) succeeded() []int {
 	var pages []int
 	for i := range r.pages {
@@ -86,32 +86,32 @@ func (r *pageResults) succeeded() []int {
 	return pages
 }
 
-// pages fetches and reads pages, one after the other; one that fails stops none after it, as long as there is time.
+// read fetches and parses pages one after the other. A failure of one does not stop the next.
 func (c *Collector) read(ctx context.Context, d *source.Definition, pages []int) pageResults {
 	read := pageResults{results: make([]source.Result, len(d.Pages))}
 	for _, page := range pages {
 		report := PageReport{Page: page, Name: d.Pages[page].Name}
-		answer, failure := c.readPage(ctx, d, page, &report)
+		result, failure := c.readPage(ctx, d, page, &report)
 		if failure != nil {
 			failure.Page = cmp.Or(failure.Page, report.Name)
 			report.Failure = failure
 			read.failure = cmp.Or(read.failure, failure)
 		} else {
-			read.results[page] = answer
-			report.Notes = answer.Notes
+			read.results[page] = result
+			report.Notes = result.Notes
 		}
 		read.pages = append(read.pages, report)
 	}
 	return read
 }
 
-// readPage turns a panic in a fetcher or in a reader into a failure of this page.
+// readPage turns a panic of the fetcher or the parser into a failure of the page.
 func (c *Collector) readPage(
 	ctx context.Context, d *source.Definition, page int, report *PageReport,
-) (answer source.Result, failure *source.Failure) {
+) (result source.Result, failure *source.Failure) {
 	defer func() {
-		if thrown := recover(); thrown != nil {
-			failure = c.panicFailure(d, thrown)
+		if panicked := recover(); panicked != nil {
+			failure = c.panicFailure(d, panicked)
 		}
 	}()
 	doc, err := c.config.Fetcher.Fetch(ctx, d, page)
@@ -119,30 +119,30 @@ func (c *Collector) readPage(
 	case err != nil:
 		return source.Result{}, failureOf(err, "fetch")
 	case doc == nil:
-		return source.Result{}, source.Failf(source.Internal, "fetch: found neither a document nor a failure; mend the fetcher")
-	case ctx.Err() != nil: // a fetcher that does not look at its time: what it brings so late may belong to another slot
+		return source.Result{}, source.Failf(source.Internal, "fetch: the fetcher returned neither a document nor a failure")
+	case ctx.Err() != nil: // a fetcher that ignores its context: the document may belong to another slot
 		return source.Result{}, failureOf(ctx.Err(), "fetch")
 	}
 	report.Digest = doc.Digest()
-	answer, err = c.parse(d, page, doc)
+	result, err = c.parse(d, page, doc)
 	switch {
 	case err != nil:
 		return source.Result{}, failureOf(err, "read")
-	case len(answer.Observations) == 0 && len(answer.History) == 0:
-		return source.Result{}, source.Failf(source.Empty, "the page was read, but nothing stands in it")
+	case len(result.Observations) == 0 && len(result.History) == 0:
+		return source.Result{}, source.Failf(source.Empty, "the page was read and has no rates")
 	}
-	return answer, nil
+	return result, nil
 }
 
-// panicFailure is the failure that a panic amounts to; where it happened goes to the log.
-func (c *Collector) panicFailure(d *source.Definition, thrown any) *source.Failure {
-	c.config.Logger.Error("collecting panicked; the other sources go on",
-		"source", d.ID, "panic", fmt.Sprint(thrown), "stack", string(debug.Stack()))
-	return source.Failf(source.Internal, "panic: %v; the log has the stack", thrown)
+// panicFailure logs a panic with its stack and returns it as a failure.
+func (c *Collector) panicFailure(d *source.Definition, panicked any) *source.Failure {
+	c.config.Logger.Error("collecting panicked; other sources continue",
+		"source", d.ID, "panic", fmt.Sprint(panicked), "stack", string(debug.Stack()))
+	return source.Failf(source.Internal, "panic: %v; the log has the stack", panicked)
 }
 
-// failureOf is the failure in an error; one that is none yet is our own fault, unless time ran out. It is a copy: the page is
-// written into it.
+// failureOf returns a copy of the failure in an error, because the page is set in it. Any other error but a timeout
+// is internal.
 func failureOf(err error, step string) *source.Failure {
 	var failure *source.Failure
 	switch {
@@ -150,7 +150,7 @@ func failureOf(err error, step string) *source.Failure {
 		own := *failure
 		return &own
 	case errors.Is(err, context.DeadlineExceeded):
-		failure = source.Failf(source.Timeout, "%s: found no end within the time for this source", step)
+		failure = source.Failf(source.Timeout, "%s: not finished within %v", step, sourceTimeout)
 	default:
 		failure = source.Failf(source.Internal, "%s: %v", step, err)
 	}

@@ -11,35 +11,36 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// clockCheckMax is how long a source sleeps at most before it looks at the clock again: a laptop that wakes up, or a clock
-// that was set, must not let it sleep through a slot.
+// clockCheckMax is how long a source sleeps before it reads the clock again, so that a suspended machine or a clock
+// that was set does not make it miss a slot.
 const clockCheckMax = time.Minute
 
-// clockErrorMin is how far in the future a slot must lie that is said to be done, until it is taken for the work of a clock
-// that was wrong. Believing it would keep the source silent until then.
+// clockErrorMin is how far a last slot must be in the future to be ignored as the result of a wrong clock. Otherwise
+// the source would be silent until then.
 const clockErrorMin = 24 * time.Hour
 
-// jitterSteps is the whole of a spread.
+// jitterSteps is the resolution of jitterShare.
 const jitterSteps = 1 << 16
 
-// runner collects one source, in a goroutine of its own. What is below definition belongs to that goroutine, except health.
+// runner collects one source in a goroutine of its own. The fields between definition and mu belong to that
+// goroutine.
 type runner struct {
 	collector  *Collector
 	definition *source.Definition
 	random     *rand.Rand
 
-	slot                time.Time       // newest that was begun, skipped or done: never begun again
+	slot                time.Time       // the newest slot that was begun, skipped or done: it is never begun again
 	catchUp             bool            // a slot that is due now is made up for
-	pendingPages        []int           // pages of the slot that have not been handed over; none = the slot is over
-	results             []source.Result // by page: what the slot has brought so far
-	publishedCurrencies map[string]bool // currencies that the slot was handed over for
+	pendingPages        []int           // pages of the slot that have not been published; none = the slot is over
+	results             []source.Result // by page: what was read in the slot
+	publishedCurrencies map[string]bool // currencies that were published for the slot
 	tries               int             // in the slot
-	due                 time.Time       // of the next try at the open pages
-	readAny             bool            // something could be read in the slot
-	jitterShare         time.Duration   // of the spread, in 1/shareMax, that is the offset of the slot which begins next
+	due                 time.Time       // of the next try at the pending pages
+	readAny             bool            // a page of the slot could be read
+	jitterShare         time.Duration   // the offset of the next slot, in 1/jitterSteps of the jitter
 	breaker             circuitBreaker
 	changes             changeDetector
-	loggedNotes         map[string]bool // notes that stand in the log
+	loggedNotes         map[string]bool // notes that are in the log
 
 	mu     sync.Mutex
 	health Health
@@ -55,21 +56,19 @@ func newRunner(c *Collector, d *source.Definition, random *rand.Rand) *runner {
 	return r
 }
 
-// drawJitter draws the offset of the next slot, which NextRun can so foretell.
+// drawJitter draws the offset of the next slot in advance, so that NextRun is known.
 func (r *runner) drawJitter() { r.jitterShare = time.Duration(r.random.IntN(jitterSteps + 1)) }
 
-// offset is the offset in a spread.
 func (r *runner) offset(spread time.Duration) time.Duration {
 	return spread * r.jitterShare / jitterSteps
 }
 
-// resume takes over from the process before what is done already.
+// resume sets the newest slot that is done, by an earlier process.
 func (r *runner) resume(done time.Time) {
 	r.slot = done
 	r.updateHealth(func(h *Health) { h.LastSlot = done })
 }
 
-// run collects until ctx ends.
 func (r *runner) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		now := r.collector.now()
@@ -83,7 +82,7 @@ func (r *runner) run(ctx context.Context) {
 	}
 }
 
-// pause waits by the monotonic clock.
+// pause waits for a span, or until ctx ends.
 func pause(ctx context.Context, span time.Duration) {
 	timer := time.NewTimer(span)
 	defer timer.Stop()
@@ -93,10 +92,10 @@ func pause(ctx context.Context, span time.Duration) {
 	}
 }
 
-// plan says when to try next, and begins a slot when a new one has come. Of several that have come only the newest counts.
+// plan returns the time of the next try. It begins a slot if a new one has come, only the newest of several.
 func (r *runner) plan(now time.Time) time.Time {
 	if r.slot.After(now.Add(clockErrorMin)) {
-		r.collector.config.Logger.Warn("a slot in the future is said to be done; the clock was wrong, then or now",
+		r.collector.config.Logger.Warn("the last slot is in the future: the clock is or was wrong",
 			"source", r.definition.ID, "slot", r.slot, "now", now)
 		r.slot = time.Time{}
 	}
@@ -110,7 +109,7 @@ func (r *runner) plan(now time.Time) time.Time {
 	return r.nextRun(now)
 }
 
-// header turns to a new slot, if the breaker lets; what the one before still lacked is given up.
+// beginSlot begins a new slot, unless the circuit breaker skips it. Pages that are still pending are given up.
 func (r *runner) beginSlot(slot, now time.Time) {
 	if len(r.pendingPages) > 0 && r.tries > 0 {
 		r.finishSlot()
@@ -129,16 +128,16 @@ func (r *runner) beginSlot(slot, now time.Time) {
 	r.updateHealth(func(h *Health) { h.Counts = Counts{} })
 }
 
-// jitterSpan is how long after a slot the last source is asked: the slots of a demo may be seconds apart.
+// jitterSpan limits the jitter of a slot: the slots of a demo may be seconds apart.
 func (r *runner) jitterSpan(slot time.Time) time.Duration {
 	return min(r.collector.config.Jitter, r.collector.config.Schedule.Next(slot).Sub(slot)/2)
 }
 
-// nextRun is when the next slot is tried that the breaker lets, and which has not been done.
+// nextRun returns the time of the next slot that is not done and that the circuit breaker allows.
 func (r *runner) nextRun(now time.Time) time.Time {
 	schedule := r.collector.config.Schedule
 	after := now
-	if r.slot.After(now) { // the clock went back
+	if r.slot.After(now) { // the clock was set back
 		after = r.slot
 	}
 	slot := schedule.Next(after)
@@ -148,30 +147,30 @@ func (r *runner) nextRun(now time.Time) time.Time {
 	return slot.Add(r.offset(r.jitterSpan(slot)))
 }
 
-// try asks for the open pages of the slot, hands over what they say, and decides how the slot goes on.
+// try reads the pending pages, publishes the result, and decides how the slot continues.
 func (r *runner) try(ctx context.Context) {
 	c := r.collector
 	var read pageResults
 	var began time.Time
-	asked := c.runLimited(ctx, func(budget context.Context) {
+	ran := c.runLimited(ctx, func(ctx context.Context) {
 		if !c.config.Schedule.Last(c.now()).Equal(r.slot) {
-			return // a newer slot came while this source waited for its place
+			return // a newer slot came while this source waited
 		}
 		began = c.now()
 		r.updateHealth(func(h *Health) { h.Running, h.LastTry = began, began })
-		read = c.read(budget, r.definition, r.pendingPages)
+		read = c.read(ctx, r.definition, r.pendingPages)
 	})
-	if !asked || began.IsZero() || ctx.Err() != nil {
+	if !ran || began.IsZero() || ctx.Err() != nil {
 		r.updateHealth(func(h *Health) { h.Running = time.Time{} })
 		return
 	}
-	handed, refused := r.publish(read)
-	if ctx.Err() != nil && refused != nil { // the node is going down: that says nothing about the source
+	published, failure := r.publish(read)
+	if ctx.Err() != nil && failure != nil { // the node is stopping: that says nothing about the source
 		r.updateHealth(func(h *Health) { h.Running = time.Time{} })
 		return
 	}
 	r.tries++
-	r.finishTry(attempt{began: began, ended: c.now(), pages: read, published: handed, publishFailure: refused})
+	r.finishTry(attempt{began: began, ended: c.now(), pages: read, published: published, publishFailure: failure})
 }
 
 // publishOutcome is what the engine made of a try.
@@ -181,86 +180,87 @@ type publishOutcome struct {
 	receipt      engine.Receipt
 }
 
-// publish hands over what was read. A panic on the way, be it of the sink, is a failure like any other; so is an answer of which
-// the rules believe nothing, but that is the engine's last word for this slot.
-func (r *runner) publish(read pageResults) (handed publishOutcome, failure *source.Failure) {
+// publish publishes what was read. A panic of the sink is a failure of the try. If the rules accept no observation
+// that is a failure too, but it is final for the slot.
+func (r *runner) publish(read pageResults) (published publishOutcome, failure *source.Failure) {
 	pages := read.succeeded()
 	if len(pages) == 0 {
 		return publishOutcome{}, nil
 	}
 	defer func() {
-		if thrown := recover(); thrown != nil {
-			handed, failure = publishOutcome{}, r.collector.panicFailure(r.definition, thrown)
+		if panicked := recover(); panicked != nil {
+			published, failure = publishOutcome{}, r.collector.panicFailure(r.definition, panicked)
 		}
 	}()
-	handed.refreshes, handed.historyCount = r.unpublished(read)
-	if len(handed.refreshes) > 0 {
-		if handed.receipt, failure = r.observe(handed.refreshes); failure != nil {
+	published.refreshes, published.historyCount = r.unpublished(read)
+	if len(published.refreshes) > 0 {
+		if published.receipt, failure = r.observe(published.refreshes); failure != nil {
 			return publishOutcome{}, failure
 		}
 	}
 	for _, page := range pages {
 		r.results[page] = read.results[page]
 	}
-	for i := range handed.refreshes {
-		if refresh := &handed.refreshes[i]; !refresh.Slot.IsZero() {
+	for i := range published.refreshes {
+		if refresh := &published.refreshes[i]; !refresh.Slot.IsZero() {
 			for j := range refresh.Observations {
 				r.publishedCurrencies[refresh.Observations[j].Currency] = true
 			}
 		}
 	}
 	r.pendingPages = slices.DeleteFunc(r.pendingPages, func(page int) bool { return slices.Contains(pages, page) })
-	return handed, handed.failure()
+	return published, published.failure()
 }
 
-// unpublished is what to hand over, and how much of it is history, which comes first.
-func (r *runner) unpublished(read pageResults) (handed []engine.Refresh, past int) {
-	at := r.collector.now().Truncate(time.Second) // as they are published
+// unpublished returns the refreshes to publish, of which the first historyCount are history.
+func (r *runner) unpublished(read pageResults) (refreshes []engine.Refresh, historyCount int) {
+	at := r.collector.now().Truncate(time.Second) // the resolution in which instants are published
 	late := trimHistory(read.results, r.collector.config.HistoryDays, at)
-	answers := slices.Clone(r.results)
+	results := slices.Clone(r.results)
 	for _, page := range read.succeeded() {
-		answers[page] = late[page]
+		results[page] = late[page]
 	}
-	all := BuildRefreshes(r.definition, withHistory(answers, late), at, r.slot)
-	for past < len(all) && all[past].Slot.IsZero() {
-		past++
+	all := BuildRefreshes(r.definition, withHistory(results, late), at, r.slot)
+	for historyCount < len(all) && all[historyCount].Slot.IsZero() {
+		historyCount++
 	}
-	return selectUnpublished(all, r.publishedCurrencies, late), past
+	return selectUnpublished(all, r.publishedCurrencies, late), historyCount
 }
 
-// observe hands over to the sink, whose errors are our own fault.
+// observe calls the sink, whose errors are internal failures.
 func (r *runner) observe(refreshes []engine.Refresh) (engine.Receipt, *source.Failure) {
 	receipt, err := r.collector.config.Sink.Observe(refreshes)
 	if err != nil {
-		failure := source.Failf(source.Internal, "hand over %d refreshes: %v", len(refreshes), err)
+		failure := source.Failf(source.Internal, "publish %d refreshes: %v", len(refreshes), err)
 		failure.Cause = err
 		return engine.Receipt{}, failure
 	}
 	return receipt, nil
 }
 
-// record writes down how the try went, and decides whether there is another one in the slot.
+// finishTry records a try and schedules the next one, or ends the slot.
 func (r *runner) finishTry(a attempt) {
 	r.readAny = r.readAny || len(a.pages.succeeded()) > 0
 	r.record(a)
-	if due, heals := r.nextRetry(a.pages); heals {
+	if due, again := r.nextRetry(a.pages); again {
 		r.due = due
 	} else {
 		r.finishSlot()
 	}
 }
 
-// finishSlot ends the slot, whatever is still open.
+// finishSlot ends the slot, with whatever pages are pending.
 func (r *runner) finishSlot() {
 	r.pendingPages, r.results = nil, nil
-	rested := r.breaker.open()
+	wasOpen := r.breaker.open()
 	r.breaker.record(r.slot, r.readAny)
 	if r.breaker.open() {
-		r.openCircuit(!rested)
+		r.openCircuit(!wasOpen)
 	}
 }
 
-// nextRetry is when the open pages are tried again. A site that does not want us is not asked again before the next slot.
+// nextRetry returns when the pending pages are tried again in this slot, false = not at all. A site that blocks us is
+// not asked again.
 func (r *runner) nextRetry(read pageResults) (time.Time, bool) {
 	config := &r.collector.config
 	if len(r.pendingPages) == 0 || r.tries > len(config.RetryAfter) || r.breaker.open() {

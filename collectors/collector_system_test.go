@@ -20,7 +20,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// memoryJournal is a journal without a disk, which survives the systems that write to it. It can be cut off in the middle.
+// memoryJournal is a journal without a disk, which survives the systems that write to it. It can be cut off in the
+// middle.
 type memoryJournal struct {
 	mu      sync.Mutex
 	records [][]byte
@@ -146,7 +147,8 @@ func inSystem(t *testing.T, start time.Time, definitions []*source.Definition, t
 	})
 }
 
-// centralBank publishes a value for each business day at 16:30; Monday the 9th is a holiday, and after Tuesday the 10th it is frozen.
+// centralBank publishes a value for each business day at 16:30; Monday the 9th is a holiday, and after Tuesday the
+// 10th it is frozen.
 func (w *testEnv) centralBank(context.Context, int) (string, error) {
 	published := engine.DateOf(w.now().Add(-16*time.Hour - 30*time.Minute))
 	for published == dateOf("2026-11-07") || published == dateOf("2026-11-08") || published == dateOf("2026-11-09") {
@@ -156,7 +158,8 @@ func (w *testEnv) centralBank(context.Context, int) (string, error) {
 	return fmt.Sprintf("bcrd USD 58.%02d 59.%02d %v", published%100, published%100, published), nil
 }
 
-// TestT3_HolidayWeekend: over a long weekend, with one source frozen and one silent, what is current, stale and checked is right (T1, T4).
+// TestT3_HolidayWeekend: over a long weekend, with one source frozen and one silent, what is current, stale and
+// checked is right (T1, T4).
 func TestT3_HolidayWeekend(t *testing.T) {
 	bank, popular := usdSource("bcrd-reference", "bcrd"), usdSource("popular-site", "popular")
 	bank.Kind, bank.Expiry = engine.Reference, source.Expiry{AfterCheck: 98 * time.Hour, AfterDate: 120 * time.Hour}
@@ -238,7 +241,8 @@ func TestT4_EverySlotIsACheck(t *testing.T) {
 	})
 }
 
-// TestI4_FailuresChangeNothing: each source fails in a way of its own for two days; its rates stay until they expire, then it recovers.
+// TestI4_FailuresChangeNothing: each source fails in a way of its own for two days; its rates stay until they expire,
+// then it recovers.
 func TestI4_FailuresChangeNothing(t *testing.T) {
 	always := func(b pageServer) func(string) pageServer { return func(string) pageServer { return b } }
 	says := func(rest string) func(string) pageServer {
@@ -300,7 +304,8 @@ func TestI4_FailuresChangeNothing(t *testing.T) {
 	})
 }
 
-// TestI3_ThinAnswers: an answer that lost most of its rows changes nothing, one that lost a few counts, a failed page is no loss.
+// TestI3_ThinAnswers: an answer that lost most of its rows changes nothing, one that lost a few counts, a failed page
+// is no loss.
 func TestI3_ThinAnswers(t *testing.T) {
 	d := twoPages("infodolar", "")
 	start := santoDomingo(2026, 9, 14, 7, 0, 0)
@@ -395,7 +400,8 @@ func TestI4_HalvesOfAQuote(t *testing.T) {
 	})
 }
 
-// crashRound kills a real node at instants around a slot, and counts its log by source, currency and slot, and the broken appends.
+// crashRound kills a real node at instants around a slot, and counts its log by source, currency and slot, and the
+// broken appends.
 func crashRound(t *testing.T, random *rand.Rand, slot time.Time, plant func(*Config)) (count map[string]int, cut int) {
 	definitions := []*source.Definition{twoPages("a-site", "popular"), twoPages("b-site", "bhd"), twoPages("c-site", "bdi")}
 	inTestEnv(t, slot.Add(-10*time.Second), func(t *testing.T, w *testEnv) {
@@ -432,7 +438,8 @@ func crashRound(t *testing.T, random *rand.Rand, slot time.Time, plant func(*Con
 	return count, cut
 }
 
-// checkCrashes wants each slot of each source and currency once in the log, and gives how many lives ended within an append.
+// checkCrashes wants each slot of each source and currency once in the log, and gives how many lives ended within an
+// append.
 func checkCrashes(t *testing.T, seed uint64, slot time.Time, rounds int) (cut int) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, uint64(slot.Hour())))
@@ -451,7 +458,8 @@ func checkCrashes(t *testing.T, seed uint64, slot time.Time, rounds int) (cut in
 	return cut
 }
 
-// TestD5_CrashAroundASlot kills a real node around a slot, and starts it again: one publication of each quote for the slot.
+// TestD5_CrashAroundASlot kills a real node around a slot, and starts it again: one publication of each quote for the
+// slot.
 func TestD5_CrashAroundASlot(t *testing.T) {
 	seed := rand.Uint64() //nolint:forbidigo // printed below
 	cut := checkCrashes(t, seed, santoDomingo(2026, 9, 14, 8, 0, 0), sweep(8, 200))
@@ -473,7 +481,8 @@ func (o otherSlots) Observe(refreshes []engine.Refresh) (engine.Receipt, error) 
 	return o.Sink.Observe(refreshes)
 }
 
-// TestD5_ControlCrash takes away what keeps a slot from being done twice: slots do not count, nor does a start ask what was done.
+// TestD5_ControlCrash takes away what keeps a slot from being done twice: slots do not count, nor does a start ask
+// what was done.
 func TestD5_ControlCrash(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 0))
 	found := 0

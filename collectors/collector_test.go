@@ -30,7 +30,8 @@ func (w *testEnv) manySources(n int) []*source.Definition {
 	return definitions
 }
 
-// TestT2_SimulatedWeeks collects for three weeks: every slot exactly once for each source, soon after it, and never all at once.
+// TestT2_SimulatedWeeks collects for three weeks: every slot exactly once for each source, soon after it, and never
+// all at once.
 func TestT2_SimulatedWeeks(t *testing.T) {
 	days := sweep(7, 21)
 	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
@@ -110,7 +111,8 @@ func TestD5_CatchUpOnce(t *testing.T) {
 	}
 }
 
-// TestD5_ClockSteps sets the clock: no slot is done twice, and of those that a sleep missed only the newest is made up for.
+// TestD5_ClockSteps sets the clock: no slot is done twice, and of those that a sleep missed only the newest is made
+// up for.
 func TestD5_ClockSteps(t *testing.T) {
 	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
 		d := w.manySources(1)[0]
@@ -154,7 +156,8 @@ func TestD5_ClockSteps(t *testing.T) {
 	})
 }
 
-// TestSlotOfItsTime: what a source says after a long wait counts for the slot in which it was asked, never for an older one.
+// TestSlotOfItsTime: what a source says after a long wait counts for the slot in which it was asked, never for an
+// older one.
 func TestSlotOfItsTime(t *testing.T) {
 	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
 		definitions := append(w.manySources(1), usdSource("a", "bhd"), usdSource("b", "bhd"), usdSource("c", "bhd"))
@@ -297,17 +300,17 @@ func TestHealth(t *testing.T) {
 			kind  source.FailureKind // of the last failure
 			log   string             // what the log says of this slot, "" = nothing
 		}{
-			{servePages(3*time.Second, good), OK, "", `level=INFO msg="source left something out" source=s note="unknown label Peso"`},
+			{servePages(3*time.Second, good), OK, "", `level=INFO msg="part of a document was skipped" source=s note="unknown label Peso"`},
 			{servePages(0, good), OK, "", ""},
-			{failWith(source.Network), Failing, source.Network, `level=WARN msg="source gives less than it should" source=s state=failing`},
+			{failWith(source.Network), Failing, source.Network, `level=WARN msg="source is degraded" source=s state=failing`},
 			{failWith(source.Network), Failing, source.Network, ""},
-			{failWith(source.Blocked), CircuitOpen, source.Blocked, `level=WARN msg="source rests`},
+			{failWith(source.Blocked), CircuitOpen, source.Blocked, `level=WARN msg="circuit opened`},
 			{failWith(source.Blocked), CircuitOpen, source.Blocked, ""},
-			{servePages(0, good), OK, source.Blocked, `level=INFO msg="source is well again"`},
+			{servePages(0, good), OK, source.Blocked, `level=INFO msg="source recovered"`},
 			{servePages(0, oneQuote+"\nbhd USD -1 2"), Partial, source.Blocked, `state=partial`},
 			{servePages(0, oneQuote+"\nbhd USD -1 2"), Partial, source.Blocked, ""},
-			{servePages(0, "bhd USD -1 2"), Quarantined, source.Implausible, `state=held failure="implausible: nothing of it was believed; the first: bhd USD: negative`},
-			{servePages(0, good), OK, source.Implausible, "well again"},
+			{servePages(0, "bhd USD -1 2"), Quarantined, source.Implausible, `state=quarantined failure="implausible: the rules accepted none of its observations; the first: bhd USD: negative`},
+			{servePages(0, good), OK, source.Implausible, "recovered"},
 		} {
 			w.sites["s"] = step.site
 			logged := w.log.Len()
@@ -383,7 +386,7 @@ func TestFrozen(t *testing.T) {
 		if h := n.health("moving"); h.Frozen || w.now().Sub(h.UnchangedSince) > 24*time.Hour {
 			t.Errorf("a source that moves: %+v", h)
 		}
-		if told := strings.Count(w.log.String(), "says the same for long"); told != 2 {
+		if told := strings.Count(w.log.String(), "has not changed for a long time"); told != 2 {
 			t.Errorf("told %d times, want once for each of two:\n%s", told, w.log)
 		}
 		w.sites["same"] = servePages(0, "popular USD 58.10 59")
@@ -409,7 +412,7 @@ func TestNotesAreBounded(t *testing.T) {
 		}
 		w.run(w.config(d))
 		w.advanceTo(w.start.Add(7 * 24 * time.Hour))
-		if told := strings.Count(w.log.String(), "left something out"); told != notesLoggedMax {
+		if told := strings.Count(w.log.String(), "document was skipped"); told != notesLoggedMax {
 			t.Errorf("%d notes in the log, want %d", told, notesLoggedMax)
 		}
 	})

@@ -25,12 +25,14 @@ const (
 	slotSpan         = 5 * time.Hour
 )
 
-// TestD1_CorruptedDocuments: of spoilt documents no value is served that was not published; good values stay until they expire.
+// TestD1_CorruptedDocuments: of spoilt documents no value is served that was not published; good values stay until
+// they expire.
 func TestD1_CorruptedDocuments(t *testing.T) {
 	checkCorrupted(t, 0, sweep(1, corruptMarkets), sweep(corruptSample, corruptDocuments))
 }
 
-// checkCorrupted spoils so many documents in some markets, and wants every operator to have been used and no wrong value.
+// checkCorrupted spoils so many documents in some markets, and wants every operator to have been used and no wrong
+// value.
 func checkCorrupted(t *testing.T, first uint64, markets, documents int) (all corruptionStats) {
 	t.Helper()
 	all = corruptionStats{failures: map[string]int{}, held: map[string]int{}, corruptions: map[string]int{}}
@@ -53,7 +55,8 @@ func checkCorrupted(t *testing.T, first uint64, markets, documents int) (all cor
 	return all
 }
 
-// TestD1_Control takes the limits of the engine away; now wrong values must be seen, or the test above proves nothing.
+// TestD1_Control takes the limits of the engine away; now wrong values must be seen, or the test above proves
+// nothing.
 func TestD1_Control(t *testing.T) {
 	rules := engine.DefaultRules()
 	rules.JumpPermille, rules.MedianPermille = 1_000_000, 1_000_000
@@ -299,7 +302,8 @@ func (x *corruptionInput) quote() engine.Observation {
 	return x.said[ids[x.random.IntN(len(ids))]]
 }
 
-// uniqueQuote is a quote with both sides whose texts stand nowhere else on the page: to exchange them is to exchange no others.
+// uniqueQuote is a quote with both sides whose texts stand nowhere else on the page: to exchange them is to exchange
+// no others.
 func (x *corruptionInput) uniqueQuote() engine.Observation {
 	o := x.quote()
 	for _, side := range []string{o.Buy, o.Sell} {

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// HeaderError is a CSV header that does not name exactly the columns of the format.
+// HeaderError is a CSV header that does not have exactly the columns of the format.
 type HeaderError struct {
 	File                       string
 	Line                       int
 	Missing, Unknown, Repeated []string
 }
 
-// Error names all the columns that are wrong.
+// Error names all wrong columns.
 func (e *HeaderError) Error() string {
 	var faults []string
 	if len(e.Missing) > 0 {
@@ -32,7 +32,7 @@ func (e *HeaderError) Error() string {
 		e.File, e.Line, strings.Join(faults, " and "), columns)
 }
 
-// quotedList quotes names, the first few of many.
+// quotedList quotes the first few names.
 func quotedList(names []string) string {
 	const shown = 5
 	parts := make([]string, 0, shown+1)
@@ -45,7 +45,7 @@ func quotedList(names []string) string {
 	return strings.Join(parts, ", ")
 }
 
-// header reads the first line that is not blank as the header: which column stands where.
+// header reads the first line that is not blank and returns its columns in order.
 func (r *Reader) header() ([]column, error) {
 	for {
 		line, long, err := r.lines.next()
@@ -95,10 +95,10 @@ func (r *Reader) columnsOf(cells [][]byte) ([]column, error) {
 	return order, nil
 }
 
-// csvParser reads the lines after a header.
+// csvParser parses the lines after the header.
 type csvParser struct {
 	header  []column
-	cells   [][]byte // reused from line to line
+	cells   [][]byte // reused for every line
 	strings *interner
 }
 
@@ -120,7 +120,8 @@ func (p *csvParser) parse(line []byte, into *fields) *LineError {
 	return nil
 }
 
-// splitCSV appends the fields of one line to cells. They share the memory of the line, unless quotes had to go.
+// splitCSV appends the fields of one line to cells. They share the memory of the line, except fields with escaped
+// quotes.
 func splitCSV(line []byte, cells [][]byte) ([][]byte, *LineError) {
 	for {
 		cell, rest, more := bytes.Cut(line, []byte{','})
@@ -154,7 +155,7 @@ func splitCSV(line []byte, cells [][]byte) ([][]byte, *LineError) {
 	}
 }
 
-// closingQuote is the position of the quote that ends the quoted field at the start of line, or -1.
+// closingQuote returns the position of the quote that ends the quoted field at the start of line, or -1.
 func closingQuote(line []byte) int {
 	for i := 1; i < len(line); i++ {
 		switch {

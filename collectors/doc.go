@@ -1,60 +1,56 @@
-// Package collectors is where rates come from: what institutions publish becomes engine.Refresh values, the unit in which the
-// engine believes or doubts a source. The package decides nothing about rates. A side stays the text that the source gave, zeros,
-// typos and all; what of it is served is the engine's word.
+// Package collectors turns what institutions publish into engine.Refresh values. It decides nothing about rates: a
+// side stays the text of the source, and the engine judges it.
 //
-// # The way of a rate
+//	collectors/source     Definition: a source as data: what to request, how to read it
+//	      |  at a slot of the Schedule
+//	collectors/fetch      Fetcher: downloads a page
+//	      |  source.Document
+//	collectors/source     Definition.Parse: bytes to observations (workbooks by collectors/workbook)
+//	      |  source.Result, one for each page
+//	BuildRefreshes        time of observation, expiry, completeness
+//	      |  engine.Refresh
+//	Sink                  the rules of the engine, the log, /v1
 //
-//	collectors/source    Definition: a source as data, whom to ask for what and where a value stands
-//	       |  at a slot of the Schedule
-//	collectors/fetch     Fetcher: page to document, with manners and within limits
-//	       |  source.Document
-//	collectors/source    Definition.Parse: bytes to observations, pure (workbooks through collectors/workbook)
-//	       |  source.Result, one for each page
-//	BuildRefreshes            when it was said, how long it is believed, whether anything is missing
-//	       |  engine.Refresh
-//	Sink                 the engine's judgement, then the log, then /v1
+// Any step can fail with a source.Failure. Then nothing is published, and earlier rates stay until they expire.
+// collectors/simulated serves an invented market over HTTP, for demos and tests.
 //
-// On any step a source may fail (source.Failure). Then nothing is handed over, and what was published stays until it expires
-// (I4). collectors/simulated is the other end for demos and tests: a site that publishes an invented market over HTTP.
+// Start reading at Collector:
 //
-// Begin with Collector (collector.go), then read on in the order of a run:
+//	collector.go          Config, Collector.Run
+//	schedule.go           Daily, Every
+//	collector_run.go      the slots and tries of one source
+//	collector_read.go     one try; Check, which publishes nothing
+//	refresh.go            results to refreshes
+//	circuit_breaker.go    sources that fail for long
+//	health*.go            the health of sources, and what is logged
 //
-//	schedule.go          when: Daily, Every
-//	collector_run.go     a source's life: slots, tries, pauses
-//	collector_read.go    one try: fetch, read, and Check, which stores nothing
-//	refresh.go           from answers to refreshes
-//	breaker.go           a source that has failed for long rests
-//	health*.go           what operators see of it, and what the log says
+// # Slots
 //
-// # When
+// Each source has a goroutine. After a slot (08:00, 12:00 and 17:00 in Santo Domingo) it waits for its jitter and for
+// the semaphore that limits concurrent fetches, then fetches and parses its pages within a timeout.
 //
-// Each source has a goroutine, which Run waits for. At a slot (08:00, 12:00 and 17:00 in Santo Domingo) it waits for its offset, so
-// that not all ask at once; then for one of the places, which bound how many are fetched and read together. A try has a budget; a
-// source that exceeds it loses its place.
+// The engine accepts a source once for each slot (Refresh.Slot), and Config.LastSlot tells a starting node what its
+// log has. So a slot interrupted by a crash is made up for, and nothing is published twice. Of several missed slots
+// only the newest counts. Slots follow the wall clock, also when it is set.
 //
-// A slot is handed over once. Refresh.Slot names it, and the engine hears a source once for a slot; Config.LastSlot tells a starting node
-// what its log has. So a slot that a crash cut short is made up for, and nothing is published twice. Of several missed slots only
-// the newest counts. Slots follow the clock, also when it is set; one that is done is never begun again.
+// Failed pages are tried again after 10 and 30 minutes, unless the next slot is near or the site blocks us. After
+// five failed slots the circuit breaker opens, and the source is tried once a day.
 //
-// What failed is tried again after 10 and 30 minutes, only the pages that failed, unless the next slot is near or the site blocks
-// us. After five slots in which nothing could be read a source rests: it is tried in the first slot of each day, until it can be
-// read again.
+// # Refreshes
 //
-// # What is handed over
-//
-// Observations of now are one refresh, which answers the slot and is Complete in every currency whose pages have all answered: only
-// there the engine takes what is missing for a loss. While a page is silent, half a quote whose other side may stand there is left
-// out. The history of a workbook goes first, each day as of its own end. Every check confirms: lastCheckedAt moves also when the
-// document has not changed. How long a value is believed its definition says, from the check and from its date.
+// Current observations are one refresh of the slot, Complete in every currency whose pages have all been read: only
+// there does the engine treat a missing quote as lost. While a page is missing, a quote without the side that it may
+// have is not published. The history of a workbook is published first, each day with its own end as time of
+// observation. An unchanged document still confirms its values. Expiry is set by the definition.
 //
 // # Observation files
 //
-// A file of observations is CSV with a header, or NDJSON (docs/sources.md shows both). Lines that follow each other with the same
-// source and instant are one refresh, never Complete. A malformed line is reported with its number and stops nothing; the file as a
-// whole is refused only for its header. What Writer writes, Reader reads to the same values; ExpiresAt has no column.
+// An observation file is CSV with a header, or NDJSON (docs/sources.md). Consecutive lines with the same source and
+// instant are one refresh, never Complete. A malformed line is reported and skipped; a file is refused only for its
+// header. A Reader reads what a Writer writes to the same values, except ExpiresAt, which has no column.
 //
-// # Rules for this package
+// # Promises
 //
-// Parsing is pure, from bytes to values; clock, chance, network and disk come in through Config. There is no float type: a rate is
-// text. A Collector is safe for concurrent use, Reader and Writer are not.
+// Parsing is pure; clock, randomness, network and disk come in through Config. Rates are text, never floating point.
+// A Collector is safe for concurrent use, Reader and Writer are not.
 package collectors

@@ -8,43 +8,43 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Export is everything that a file of observations can keep of books: each offer, each row of history, and the values that
-// were held as implausible. An import of it into empty books gives the same offers and the same history, so the same
-// answers. What the file has no column for is made anew: expiry, and the hour of publication of what is no longer current.
-// The rest of the quarantine is left out; what an operator released is judged again.
+// Export returns everything that an observation file can hold of currency states: each source quote, each row of
+// history, and the values that wait for confirmation. Importing it into an empty node gives the same quotes, history
+// and answers. Expiry and the publication time of old values have no column and are computed anew. The rest of the
+// quarantine is left out, and released values are judged again.
 //
-// The rules judge the lines of an import as they judged the originals, so each line stands at the instant of the
-// observation that it came from, and in the order of these instants, but for two cases.
+// The rules judge the imported lines as they judged the originals, so each line has the instant of its observation,
+// and lines are in the order of these instants, with two exceptions:
 //
-//   - An offer becomes two lines: when its value was new, and when it was last confirmed.
-//   - Rows that say what the offer says, but from before its value was new, come last: between them and the offer was
-//     another value, of which no row is left. Read late they fill history and leave the offer alone (X4).
+//   - A source quote becomes two lines: when its value was new, and when it was last confirmed.
+//   - Rows with the value of the source quote from before that value was new come last. Between them and the quote
+//     was another value of which no row is left. Read late, they fill the history and do not change the quote.
 func Export(states []engine.SavedCurrency) []Observation {
 	var all, late []Observation
 	for i := range states {
-		book := newCurrencyExport(&states[i])
-		all = append(all, book.pendingConfirmation()...)
-		rows, before := book.historyLines()
+		state := newCurrencyExport(&states[i])
+		all = append(all, state.pendingConfirmation()...)
+		rows, before := state.historyLines()
 		all = append(all, rows...)
 		late = append(late, before...)
-		all = append(all, book.offerLines...)
+		all = append(all, state.quoteLines...)
 	}
 	SortObservations(all)
 	SortObservations(late)
 	return append(all, late...)
 }
 
-// ExportOffers is the part of Export that is published now or was last.
-func ExportOffers(states []engine.SavedCurrency) []Observation {
+// ExportSourceQuotes returns only the source quotes, current or last published.
+func ExportSourceQuotes(states []engine.SavedCurrency) []Observation {
 	var all []Observation
 	for i := range states {
-		all = append(all, newCurrencyExport(&states[i]).offerLines...)
+		all = append(all, newCurrencyExport(&states[i]).quoteLines...)
 	}
 	SortObservations(all)
 	return all
 }
 
-// ExportHistory is the rows of history alone, one line each.
+// ExportHistory returns only the rows of history, one line each.
 func ExportHistory(states []engine.SavedCurrency) []Observation {
 	var all []Observation
 	for i := range states {
@@ -56,7 +56,7 @@ func ExportHistory(states []engine.SavedCurrency) []Observation {
 	return all
 }
 
-// SortObservations orders by instant, source and quote: the order of a file whose lines group into whole refreshes.
+// SortObservations sorts by instant, source and quote, so that the lines of a file group into whole refreshes.
 func SortObservations(observations []Observation) {
 	slices.SortStableFunc(observations, func(a, b Observation) int {
 		return cmp.Or(
@@ -70,38 +70,38 @@ func SortObservations(observations []Observation) {
 	})
 }
 
-// sourceQuoteKey is one source on one quote.
+// sourceQuoteKey identifies a quote of one source.
 type sourceQuoteKey struct {
 	source string
 	key    engine.QuoteKey
 }
 
-// sourceInstant is what a voice said at an instant, in nanoseconds since 1970. A file can hold one.
+// sourceInstant identifies an observation of a quote: a file can hold one for each instant (nanoseconds since 1970).
 type sourceInstant struct {
 	sourceQuoteKey
 	at int64
 }
 
-// currencyExport is a book on its way into a file.
+// currencyExport is the export of one currency.
 type currencyExport struct {
-	book       *engine.SavedCurrency
-	offers     map[sourceQuoteKey]*engine.SourceQuote
+	state      *engine.SavedCurrency
+	quotes     map[sourceQuoteKey]*engine.SourceQuote
 	written    map[sourceInstant]bool
-	offerLines []Observation // of the offers
+	quoteLines []Observation // of the source quotes
 }
 
-func newCurrencyExport(book *engine.SavedCurrency) *currencyExport {
-	x := &currencyExport{book: book, offers: map[sourceQuoteKey]*engine.SourceQuote{}, written: map[sourceInstant]bool{}}
-	for i := range book.SourceQuotes {
-		offer := &book.SourceQuotes[i]
-		x.offers[sourceQuoteKey{offer.SourceID, offer.Key}] = offer
-		x.offerLines = x.add(x.offerLines, offerLine(book.Currency, offer, offer.CollectedAt))
-		x.offerLines = x.add(x.offerLines, offerLine(book.Currency, offer, offer.LastCheckedAt))
+func newCurrencyExport(state *engine.SavedCurrency) *currencyExport {
+	x := &currencyExport{state: state, quotes: map[sourceQuoteKey]*engine.SourceQuote{}, written: map[sourceInstant]bool{}}
+	for i := range state.SourceQuotes {
+		quote := &state.SourceQuotes[i]
+		x.quotes[sourceQuoteKey{quote.SourceID, quote.Key}] = quote
+		x.quoteLines = x.add(x.quoteLines, quoteLine(state.Currency, quote, quote.CollectedAt))
+		x.quoteLines = x.add(x.quoteLines, quoteLine(state.Currency, quote, quote.LastCheckedAt))
 	}
 	return x
 }
 
-// add appends a line unless its voice has spoken at its instant already.
+// add appends a line unless there is one of the same quote and instant.
 func (x *currencyExport) add(lines []Observation, line Observation) []Observation {
 	s := sourceInstantOf(&line)
 	if x.written[s] {
@@ -115,61 +115,62 @@ func sourceInstantOf(o *Observation) sourceInstant {
 	return sourceInstant{sourceQuoteKey{o.SourceID, o.Key()}, o.ObservedAt.UnixNano()}
 }
 
-// pendingConfirmation are the values that were held back and that a later answer may have confirmed: without them the import would
-// hold back the answer that was believed.
+// pendingConfirmation returns the quarantined values that a later observation may have confirmed. Without them the
+// import would quarantine that observation.
 func (x *currencyExport) pendingConfirmation() []Observation {
 	var lines []Observation
-	for i := range x.book.Quarantine {
-		held := &x.book.Quarantine[i]
-		if held.Reason == engine.Jump || held.Reason == engine.OffMarket {
-			lines = x.add(lines, Observation{Observation: held.Observation, SourceID: held.SourceID, ObservedAt: held.ObservedAt.UTC()})
+	for i := range x.state.Quarantine {
+		value := &x.state.Quarantine[i]
+		if value.Reason == engine.Jump || value.Reason == engine.OffMarket {
+			lines = x.add(lines, Observation{Observation: value.Observation, SourceID: value.SourceID, ObservedAt: value.ObservedAt.UTC()})
 		}
 	}
 	return lines
 }
 
-// historyLines are the lines of history: those for their place in time, and those that must be read last.
+// historyLines returns the lines of history: those in order of time, and those that must be read last.
 func (x *currencyExport) historyLines() (inTime, late []Observation) {
-	byVoice := map[sourceQuoteKey][]Observation{}
-	for i := range x.book.History {
-		row := &x.book.History[i]
-		key := engine.QuoteKey{Institution: row.InstitutionID, Channel: row.Channel, Kind: row.Kind}
-		v := sourceQuoteKey{row.SourceID, key}
-		line := historyLine(row, x.offers[v])
-		if x.written[sourceInstantOf(&line)] && confirms(row, x.offers[v]) {
-			continue // the line of the offer makes the row
+	byQuote := map[sourceQuoteKey][]Observation{}
+	for i := range x.state.History {
+		row := &x.state.History[i]
+		quote := engine.QuoteKey{Institution: row.InstitutionID, Channel: row.Channel, Kind: row.Kind}
+		key := sourceQuoteKey{row.SourceID, quote}
+		line := historyLine(row, x.quotes[key])
+		if x.written[sourceInstantOf(&line)] && confirms(row, x.quotes[key]) {
+			continue // the line of the source quote creates the row
 		}
-		for x.written[sourceInstantOf(&line)] { // of two days at one instant, or held at it
+		for x.written[sourceInstantOf(&line)] { // two days at one instant, or a quarantined value
 			line.ObservedAt = line.ObservedAt.Add(-1)
 		}
-		byVoice[v] = x.add(byVoice[v], line)
+		byQuote[key] = x.add(byQuote[key], line)
 	}
-	for v, lines := range byVoice {
+	for key, lines := range byQuote {
 		SortObservations(lines)
-		from, to := repeatsBefore(lines, x.offers[v])
+		from, to := repeatsBefore(lines, x.quotes[key])
 		inTime = append(append(inTime, lines[:from]...), lines[to:]...)
 		late = append(late, lines[from:to]...)
 	}
 	return inTime, late
 }
 
-// repeatsBefore finds the lines that say what the offer says and stand directly before the moment at which that was new.
-func repeatsBefore(lines []Observation, offer *engine.SourceQuote) (from, to int) {
-	if offer == nil {
+// repeatsBefore finds the lines with the value of the quote directly before that value was new.
+func repeatsBefore(lines []Observation, quote *engine.SourceQuote) (from, to int) {
+	if quote == nil {
 		return 0, 0
 	}
-	to, _ = slices.BinarySearchFunc(lines, offer.CollectedAt, func(o Observation, at time.Time) int { return o.ObservedAt.Compare(at) })
-	for from = to; from > 0 && repeats(&lines[from-1], offer); {
+	to, _ = slices.BinarySearchFunc(lines, quote.CollectedAt, func(o Observation, at time.Time) int { return o.ObservedAt.Compare(at) })
+	for from = to; from > 0 && repeats(&lines[from-1], quote); {
 		from--
 	}
 	return from, to
 }
 
-// repeats reports that a line would be taken for a check of the offer. The sides of both are in the form that decimals give.
-func repeats(o *Observation, offer *engine.SourceQuote) bool {
+// repeats reports that a line would be taken for a check of the quote. The sides of both are in the form that
+// decimals give.
+func repeats(o *Observation, quote *engine.SourceQuote) bool {
 	buy, buyErr := parseSide(o.Buy)
 	sell, sellErr := parseSide(o.Sell)
-	return buyErr == nil && sellErr == nil && buy.Equal(offer.Buy) && sell.Equal(offer.Sell) && o.EffectiveDate == offer.EffectiveDate
+	return buyErr == nil && sellErr == nil && buy.Equal(quote.Buy) && sell.Equal(quote.Sell) && o.EffectiveDate == quote.EffectiveDate
 }
 
 func parseSide(text string) (engine.Decimal, error) {
@@ -179,8 +180,8 @@ func parseSide(text string) (engine.Decimal, error) {
 	return engine.ParseDecimal(text)
 }
 
-// offerLine is the line that repeats an offer at an instant. Its expiry has no column.
-func offerLine(currency string, o *engine.SourceQuote, at time.Time) Observation {
+// quoteLine returns the line that repeats a source quote at an instant.
+func quoteLine(currency string, o *engine.SourceQuote, at time.Time) Observation {
 	return Observation{SourceID: o.SourceID, ObservedAt: at.UTC(), Observation: engine.Observation{
 		InstitutionID: o.Key.Institution, Currency: currency, Channel: o.Key.Channel, Kind: o.Key.Kind,
 		Buy: o.Buy.String(), Sell: o.Sell.String(),
@@ -188,15 +189,15 @@ func offerLine(currency string, o *engine.SourceQuote, at time.Time) Observation
 	}}
 }
 
-// historyLine is the line that makes a row of history again. The row does not keep when its source published it, only that it
-// said so: then the line says that it was published when it was observed.
-func historyLine(row *engine.HistoryEntry, offer *engine.SourceQuote) Observation {
+// historyLine returns the line that creates a row of history. A row knows only that its source gave a time of
+// publication; the line then uses the instant of observation.
+func historyLine(row *engine.HistoryEntry, quote *engine.SourceQuote) Observation {
 	line := Observation{SourceID: row.SourceID, ObservedAt: row.ObservedAt.UTC(), Observation: engine.Observation{
 		InstitutionID: row.InstitutionID, Currency: row.Currency, Channel: row.Channel, Kind: row.Kind,
 		Buy: row.Buy.String(), Sell: row.Sell.String(),
 	}}
-	if confirms(row, offer) {
-		line.EffectiveDate, line.PublishedAt = offer.EffectiveDate, offer.PublishedAt
+	if confirms(row, quote) {
+		line.EffectiveDate, line.PublishedAt = quote.EffectiveDate, quote.PublishedAt
 		return line
 	}
 	if row.DatePrecision == engine.PrecisionDay || row.Date != engine.DateOf(row.ObservedAt) {
@@ -208,14 +209,14 @@ func historyLine(row *engine.HistoryEntry, offer *engine.SourceQuote) Observatio
 	return line
 }
 
-// confirms reports that the row came from an observation that only confirmed the offer.
-func confirms(row *engine.HistoryEntry, offer *engine.SourceQuote) bool {
-	if offer == nil || row.ObservedAt.Before(offer.CollectedAt) || row.ObservedAt.After(offer.LastCheckedAt) {
+// confirms reports whether the row came from an observation that only confirmed the quote.
+func confirms(row *engine.HistoryEntry, quote *engine.SourceQuote) bool {
+	if quote == nil || row.ObservedAt.Before(quote.CollectedAt) || row.ObservedAt.After(quote.LastCheckedAt) {
 		return false
 	}
-	date := offer.EffectiveDate
+	date := quote.EffectiveDate
 	if date.IsZero() {
 		date = engine.DateOf(row.ObservedAt)
 	}
-	return date == row.Date && row.Buy.Equal(offer.Buy) && row.Sell.Equal(offer.Sell)
+	return date == row.Date && row.Buy.Equal(quote.Buy) && row.Sell.Equal(quote.Sell)
 }

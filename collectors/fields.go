@@ -26,7 +26,7 @@ const (
 	columnCount
 )
 
-// columns are the names of the format, in its order.
+// columns are the names of the columns in order.
 const columns = "observedAt,institutionId,currency,channel,kind,buy,sell,sourceId,effectiveDate,publishedAt"
 
 func (c column) String() string {
@@ -48,7 +48,7 @@ func parseColumn(name string) (column, bool) {
 // fields are the values of one line, "" for null.
 type fields [columnCount]string
 
-// parseLine gives the values their types. The first one that has not the form of its column is the problem.
+// observation converts the values. The problem is the first value with a wrong form.
 func (f *fields) observation() (Observation, *LineError) {
 	for c, text := range f {
 		if problem := textProblem(column(c), text); problem != nil {
@@ -80,7 +80,7 @@ func (f *fields) observation() (Observation, *LineError) {
 	}, nil
 }
 
-// textProblem is what is wrong with a value as text, or nil. The text is valid UTF-8.
+// textProblem returns what is wrong with a value as text, or nil. The text is valid UTF-8.
 func textProblem(c column, text string) *LineError {
 	limit := lineBytesMax
 	switch c {
@@ -111,7 +111,7 @@ func textProblem(c column, text string) *LineError {
 
 func isForbiddenRune(r rune) bool { return r < ' ' || r == 0x7F || r == utf8.RuneError }
 
-// instant reads an RFC 3339 instant; null is the zero time.
+// instant parses an RFC 3339 instant; null is the zero time.
 func (f *fields) instant(c column) (time.Time, *LineError) {
 	if f[c] == "" {
 		return time.Time{}, nil
@@ -126,8 +126,8 @@ func (f *fields) instant(c column) (time.Time, *LineError) {
 	return t, nil
 }
 
-// isStrictRFC3339 holds what time.Parse is lenient about: two digits for the hour, a point before at most nine digits of a
-// second, offsets below a day.
+// isStrictRFC3339 rejects what time.Parse also accepts: an hour with one digit, a comma or more than nine digits in
+// the seconds, offsets of a day or more.
 func isStrictRFC3339(text string) bool {
 	const seconds, offset = "2006-01-02T15:04:05", "+00:00"
 	if len(text) <= len(seconds) {
@@ -147,10 +147,10 @@ func isStrictRFC3339(text string) bool {
 	return rest == "" || rest[0] == '.' && len(rest) <= len(".123456789")
 }
 
-// isPlausibleYear keeps typos such as 0205 out, and every instant within what RFC 3339 can write.
+// isPlausibleYear rejects typing errors such as 0205, and what RFC 3339 can't represent.
 func isPlausibleYear(t time.Time) bool { return yearMin <= t.Year() && t.Year() <= yearMax }
 
-// date reads a calendar date; null is the zero date.
+// date parses a calendar date; null is the zero date.
 func (f *fields) date(c column) (engine.Date, *LineError) {
 	if f[c] == "" {
 		return 0, nil
@@ -165,7 +165,7 @@ func (f *fields) date(c column) (engine.Date, *LineError) {
 	return date, nil
 }
 
-// channelAndKind reads channel and kind; null is the default, which is put in its place.
+// channelAndKind parses channel and kind; null is the default.
 func (f *fields) channelAndKind() (engine.Channel, engine.Kind, *LineError) {
 	readChannel, readKind := engine.Unspecified, engine.Commercial
 	var known bool
@@ -194,7 +194,7 @@ func enumProblem[T ~string](c column, found string, known []T) *LineError {
 	return &LineError{Column: c.String(), Found: quoted(found), Want: want.String()}
 }
 
-// quoted is a text as an error may repeat it: quoted, escaped, cut when it is long.
+// quoted returns a text for an error: quoted, escaped, shortened.
 func quoted(text string) string {
 	if len(text) <= foundBytesMax {
 		return fmt.Sprintf("%q", text)
@@ -206,8 +206,8 @@ func quoted(text string) string {
 	return fmt.Sprintf("%q and %d bytes more", text[:cut], len(text)-cut)
 }
 
-// interner hands out one string for all equal byte sequences. A file repeats few words very often, and what the engine
-// keeps of a line must not keep the line.
+// interner returns one string for equal byte sequences: files repeat few words often, and the strings must not keep
+// the line in memory.
 type interner struct{ known map[string]string }
 
 func (t *interner) intern(b []byte) string {

@@ -9,51 +9,51 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// State is how a source is, in one word.
+// State is the state of a source.
 type State string
 
-// The closed list of states.
+// The states of a source.
 const (
-	Never       State = "never"    // not tried yet
-	OK          State = "ok"       // everything was read and taken in
-	Partial     State = "partial"  // something was, but a page failed or the rules held something back
-	Failing     State = "failing"  // nothing could be read, or handed over
-	CircuitOpen State = "resting"  // the same for long: it is tried only now and then
-	Quarantined State = "held"     // read well, and all of it held back by the rules (I3)
-	Disabled    State = "disabled" // its definition says that it is not collected
+	Never       State = "never"        // not tried yet
+	OK          State = "ok"           // everything was read and accepted
+	Partial     State = "partial"      // something was accepted, but a page failed or a value was quarantined
+	Failing     State = "failing"      // nothing could be read or published
+	CircuitOpen State = "circuit_open" // failing for long: tried once a day
+	Quarantined State = "quarantined"  // read, but no value was accepted
+	Disabled    State = "disabled"     // by its definition
 )
 
-// Health is how a source is, for operators: management and metrics, never /v1. Times are zero when it never happened.
+// Health is the health of a source, for operators. Times are zero if the event has not happened.
 type Health struct {
 	SourceID string
 	State    State
 
-	Running     time.Time // since when it is being asked, zero = it is not
-	LastTry     time.Time // when the last try began
-	LastSuccess time.Time // when something of it was taken in last
-	LastSlot    time.Time // the newest slot that something was taken in for, by this process or the one before
+	Running     time.Time // begin of the current try, zero = none
+	LastTry     time.Time // begin of the last try
+	LastSuccess time.Time // when an observation was last accepted
+	LastSlot    time.Time // the newest slot with accepted observations, also of an earlier process
 	NextRun     time.Time
 	Duration    time.Duration // of the last try
 
-	ConsecutiveFailures int                           // slots in a row of which nothing was taken in
-	Failure             source.Failure                // the last one; it stays after a recovery. Kind "" = none yet
-	FailedAt            time.Time                     // when that was
+	ConsecutiveFailures int                           // slots without accepted observations
+	Failure             source.Failure                // the last one, kept after a recovery; Kind "" = none yet
+	FailedAt            time.Time                     // time of Failure
 	Runs                uint64                        // tries since the start
-	Failures            map[source.FailureKind]uint64 // by kind since the start: each page, and each try that the engine did not take
+	Failures            map[source.FailureKind]uint64 // by kind since the start: failed pages, and tries that the engine refused
 
 	Counts
-	Digests        []string  // of the last document of each page, "" = none came
+	Digests        []string  // of the last document of each page, "" = none
 	Notes          []string  // what the last try left out, and why
-	UnchangedSince time.Time // since when it says the same, as far as this process or its dates tell
-	Frozen         bool      // for so long that somebody should look
+	UnchangedSince time.Time // since when the values are the same, as far as this process or their dates tell
+	Frozen         bool      // the values have not changed for a long time
 }
 
-// Counts counts observations of the newest slot, over all its tries.
+// Counts counts the current observations of the newest slot, over all its tries.
 type Counts struct {
-	Read        int // of now
+	Read        int
 	Accepted    int
 	Quarantined int // refused by the rules, most of them kept in quarantine
-	Repeated    int // heard for this slot before
+	Repeated    int // published for this slot before
 }
 
 func newHealth(d *source.Definition) Health {
@@ -67,14 +67,12 @@ func newHealth(d *source.Definition) Health {
 	return h
 }
 
-// updateHealth changes the health.
 func (r *runner) updateHealth(change func(*Health)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	change(&r.health)
 }
 
-// healthCopy is a copy of the health.
 func (r *runner) healthCopy() Health {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,15 +81,15 @@ func (r *runner) healthCopy() Health {
 	return h
 }
 
-// attempt is one try, from its beginning to what became of it.
+// attempt is one try, from its begin to its outcome.
 type attempt struct {
 	began, ended   time.Time
 	pages          pageResults
 	published      publishOutcome
-	publishFailure *source.Failure // of the handover: a sink that failed, or rules that believed nothing; nil = neither
+	publishFailure *source.Failure // of a sink that failed, or of rules that accepted nothing; nil = neither
 }
 
-// failure is what to say about the try: what we could not keep, else what we could not read, else what was not believed.
+// failure returns the most serious failure: first one of our own, then one of reading, then one of the rules.
 func (a *attempt) failure() *source.Failure {
 	if a.publishFailure != nil && a.publishFailure.Kind == source.Internal {
 		return a.publishFailure
@@ -99,7 +97,7 @@ func (a *attempt) failure() *source.Failure {
 	return cmp.Or(a.pages.failure, a.publishFailure)
 }
 
-// record writes down how a try went, and tells the log what has changed.
+// record updates the health after a try, and logs what has changed.
 func (r *runner) record(a attempt) {
 	before := r.healthCopy()
 	r.changes.observe(a.pages, a.ended)
@@ -123,7 +121,7 @@ func (r *runner) record(a attempt) {
 	r.logTry(before, &a)
 }
 
-// recordOutcome takes over what the pages gave, and how they failed.
+// recordOutcome takes over the results and failures of the pages.
 func (h *Health) recordOutcome(a *attempt) {
 	h.Notes = nil
 	for i := range a.pages.pages {
@@ -142,7 +140,7 @@ func (h *Health) recordOutcome(a *attempt) {
 	}
 }
 
-// updateConditions is the state after a try; a source that rests is put to rest by the end of its slot.
+// stateAfter returns the state after a try. The end of the slot may change it to CircuitOpen.
 func (h *Health) stateAfter(open bool) State {
 	switch {
 	case h.published() == 0 && h.Quarantined > 0:
@@ -155,7 +153,7 @@ func (h *Health) stateAfter(open bool) State {
 	return OK
 }
 
-// add counts a further try of the slot.
+// add adds a further try of the slot.
 func (t *Counts) add(more Counts) {
 	t.Read += more.Read
 	t.Accepted += more.Accepted
@@ -163,10 +161,10 @@ func (t *Counts) add(more Counts) {
 	t.Repeated += more.Repeated
 }
 
-// accepted are the observations of now that are published.
+// published is the number of current observations that are published.
 func (t *Counts) published() int { return t.Accepted + t.Repeated }
 
-// counts tells what was said now from the days of the past.
+// counts counts the current observations, without history.
 func (h *publishOutcome) counts() Counts {
 	t := Counts{Repeated: h.receipt.Repeated}
 	for i := range h.refreshes {
@@ -183,14 +181,14 @@ func (h *publishOutcome) counts() Counts {
 	return t
 }
 
-// failure is the failure of an answer of which nothing was believed, nil when something was.
+// failure is the failure of a try of which the rules accepted nothing, otherwise nil.
 func (h *publishOutcome) failure() *source.Failure {
 	if t := h.counts(); t.Read == 0 || t.Quarantined < t.Read {
 		return nil
 	}
 	for i := range h.receipt.Refused {
 		if refusal := &h.receipt.Refused[i]; refusal.Refresh >= h.historyCount {
-			return source.Failf(source.Implausible, "nothing of it was believed; the first: %s %s: %s: %s",
+			return source.Failf(source.Implausible, "the rules accepted none of its observations; the first: %s %s: %s: %s",
 				refusal.Observation.InstitutionID, refusal.Observation.Currency, refusal.Reason, refusal.Detail)
 		}
 	}

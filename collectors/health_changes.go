@@ -10,13 +10,12 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// changes remembers since when each page says the same: a source that is frozen answers every question, with 200 and a good
-// document. It lives in memory; for a dated source the date tells how old its word was when it was first heard.
+// changeDetector remembers since when each page has had the same values: a frozen source returns valid documents. The
+// state is in memory; the dates of the values tell how old they were when first read.
 type changeDetector struct {
 	pages map[int]unchangedPage
 }
 
-// unchangedPage is the values of a page and since when it says them.
 type unchangedPage struct {
 	values [sha256.Size]byte
 	since  time.Time
@@ -24,7 +23,7 @@ type unchangedPage struct {
 
 func newChangeDetector() changeDetector { return changeDetector{pages: map[int]unchangedPage{}} }
 
-// observe compares what the pages say now with what they said before.
+// observe compares the values of the pages with the previous ones.
 func (w *changeDetector) observe(read pageResults, now time.Time) {
 	for _, page := range read.succeeded() {
 		said := read.results[page].Observations
@@ -36,7 +35,7 @@ func (w *changeDetector) observe(read pageResults, now time.Time) {
 	}
 }
 
-// since is when anything changed last, zero while nothing was read.
+// since returns when a value changed last, zero = nothing was read.
 func (w *changeDetector) since() time.Time {
 	var newest time.Time
 	for _, page := range w.pages {
@@ -47,8 +46,8 @@ func (w *changeDetector) since() time.Time {
 	return newest
 }
 
-// fingerprint names the values of a page, whatever their order and dates: a page that shows today's date above last year's
-// rates is frozen too.
+// fingerprint identifies the values of a page, regardless of order and dates: a page with today's date above last
+// year's rates is frozen too.
 func fingerprint(observations []engine.Observation) [sha256.Size]byte {
 	lines := make([]string, len(observations))
 	for i := range observations {
@@ -59,7 +58,8 @@ func fingerprint(observations []engine.Observation) [sha256.Size]byte {
 	return sha256.Sum256([]byte(strings.Join(lines, "\n")))
 }
 
-// valuesFrom is when values were said that are new to us: at the end of their newest date if all have one that is past, else now.
+// valuesFrom returns when new values were published: at the end of their newest date if all have one in the past,
+// otherwise now.
 func valuesFrom(observations []engine.Observation, now time.Time) time.Time {
 	var latest engine.Date
 	for i := range observations {

@@ -7,10 +7,10 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// failingDivisor is how small a part of the sources must fail until that is more than the usual: sites are down, or change, every week.
+// failingDivisor: a quarter of the sources must fail for a condition; a few sites fail every week.
 const failingDivisor = 4
 
-// updateConditions notes how many sources fail; each source does it when a try of it has ended.
+// updateConditions counts the failing sources, after every try.
 func (c *Collector) updateConditions(now time.Time) {
 	tried, failing := 0, 0
 	for _, r := range c.runners {
@@ -35,27 +35,26 @@ func (c *Collector) updateConditions(now time.Time) {
 	note(&c.someFailing, failing > 0 && failing*failingDivisor >= tried)
 }
 
-// state is how the source is, in one word.
 func (r *runner) state() State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.health.State
 }
 
-// Condition tells whether the sources give what they should. It waits for nothing.
+// Condition reports whether many or all sources fail. It does not block.
 func (c *Collector) Condition() engine.Condition {
 	now := c.config.Clock()
-	counts := fmt.Sprintf("%d of %d sources that were asked", c.failing.Load(), c.tried.Load())
+	counts := fmt.Sprintf("%d of %d sources", c.failing.Load(), c.tried.Load())
 	if since, on := c.allFailing.Since(now); on {
 		return engine.Condition{
 			Name: "sources", State: "all_failing", Since: since,
-			Detail: counts + " gave nothing; rates stay until they expire. Look at the way of the node to the network.",
+			Detail: counts + " gave nothing; rates stay until they expire. Check the network connection of the node.",
 		}
 	}
 	if since, on := c.someFailing.Since(now); on {
 		return engine.Condition{
 			Name: "sources", State: "some_failing", Since: since,
-			Detail: counts + " gave nothing; their rates stay until they expire. tasard sources list says which, and why.",
+			Detail: counts + " gave nothing; their rates stay until they expire. 'tasard sources list' shows which, and why.",
 		}
 	}
 	return engine.HealthyCondition("sources")

@@ -2,8 +2,8 @@ package collectors
 
 import "github.com/tasard/tasard/engine"
 
-// joinSides puts the two sides of one quote together where a source says them apart, as on two pages. Nothing else is
-// changed: who says one side twice is left to the engine, which refuses to choose. The given slice stays as it is.
+// joinSides joins the two sides of a quote that a source publishes separately, as on two pages. A side that is given
+// twice is left to the engine, which refuses to choose. The slice is not changed.
 func joinSides(observations []engine.Observation) []engine.Observation {
 	joined := make([]engine.Observation, 0, len(observations))
 	for _, o := range observations {
@@ -16,8 +16,7 @@ func joinSides(observations []engine.Observation) []engine.Observation {
 	return joined
 }
 
-// otherSide is the observation that has the side which this one lacks, and lacks the side which this one has; nil when there
-// is none.
+// otherSide returns the observation that has exactly the side that o lacks, or nil.
 func otherSide(among []engine.Observation, o *engine.Observation) *engine.Observation {
 	if (o.Buy == "") == (o.Sell == "") {
 		return nil

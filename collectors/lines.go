@@ -10,23 +10,23 @@ import (
 
 const byteOrderMark = "\uFEFF"
 
-// ErrEndlessLine says that a line went on for more than 16 MiB: the stream may have no end, and is no file of observations.
+// ErrEndlessLine is the error of a line of more than 16 MiB: the stream may have no end.
 var ErrEndlessLine = errors.New("a line goes on for more than 16 MiB; this is no file of observations")
 
-// lineReader cuts a stream into lines in constant memory.
+// lineReader splits a stream into lines in constant memory.
 type lineReader struct {
 	in     *bufio.Reader
-	number int   // of the last line read, from 1
-	bytes  int64 // taken from the stream
+	number int   // of the last line, from 1
+	bytes  int64 // read from the stream
 }
 
 func newLineReader(r io.Reader) lineReader {
 	return lineReader{in: bufio.NewReaderSize(r, lineBytesMax+len("\r\n"))}
 }
 
-// next is the next line without its end, good until the next call. A line of more than lineBytesMax bytes is read to
-// its end all the same, but only its beginning is returned, with long true. The error is io.EOF, ErrEndlessLine or the
-// stream's own.
+// next returns the next line without its end, valid until the next call. Of a line of more than lineBytesMax bytes it
+// returns the beginning, with long set, and skips the rest. The error is io.EOF, ErrEndlessLine or that of the
+// stream.
 func (l *lineReader) next() (line []byte, long bool, err error) {
 	chunk, err := l.in.ReadSlice('\n')
 	l.bytes += int64(len(chunk))
@@ -57,8 +57,8 @@ func (l *lineReader) next() (line []byte, long bool, err error) {
 	return line, long || len(line) > lineBytesMax, nil
 }
 
-// sniff says whether the stream begins as an object of NDJSON does. It takes nothing from the stream; an error of the
-// stream is left for the first read.
+// sniff returns the format by the first bytes, without consuming them. An error of the stream is left to the first
+// read.
 func (l *lineReader) sniff() Format {
 	start, _ := l.in.Peek(sniffBytes)
 	start = bytes.TrimPrefix(start, []byte(byteOrderMark))
@@ -68,8 +68,8 @@ func (l *lineReader) sniff() Format {
 	return CSV
 }
 
-// binaryFormat names the format of a file whose first bytes are known and are no text; "" for all others. It takes nothing from
-// the stream.
+// binaryFormat names the format of a file with the signature of a known binary format, otherwise "". It consumes
+// nothing.
 func (l *lineReader) binaryFormat() string {
 	start, _ := l.in.Peek(signatureBytes)
 	for _, known := range []struct{ signature, name string }{
@@ -87,7 +87,7 @@ func (l *lineReader) binaryFormat() string {
 
 func isBlankLine(line []byte) bool { return len(bytes.Trim(line, " \t")) == 0 }
 
-// invalidByteAt is the position of the first byte that no text has, a NUL or a byte that is not UTF-8, or -1.
+// invalidByteAt returns the position of the first NUL or byte that is not UTF-8, or -1.
 func invalidByteAt(line []byte) int {
 	if i := bytes.IndexByte(line, 0); i >= 0 {
 		return i

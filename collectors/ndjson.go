@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// parseJSON reads one line of NDJSON: one flat object.
+// parseJSON parses one line of NDJSON: a flat object.
 func (r *Reader) parseJSON(line []byte, into *fields) *LineError {
 	if problem := syntaxProblem(line); problem != nil {
 		return problem
@@ -19,7 +19,7 @@ func (r *Reader) parseJSON(line []byte, into *fields) *LineError {
 	}
 	var seen [columnCount]bool
 	for decoder.More() {
-		key, _ := decoder.Token() // the line is JSON, so there are keys and values
+		key, _ := decoder.Token() // the line is valid JSON
 		name, _ := key.(string)
 		c, known := parseColumn(name)
 		switch {
@@ -39,7 +39,7 @@ func (r *Reader) parseJSON(line []byte, into *fields) *LineError {
 	return nil
 }
 
-// syntaxProblem judges the line as a whole, trailing data included: the token reader below it is more lenient.
+// syntaxProblem checks the whole line, including trailing data, which the token reader would accept.
 func syntaxProblem(line []byte) *LineError {
 	var whole json.RawMessage
 	err := json.Unmarshal(line, &whole)
@@ -79,7 +79,7 @@ func describeToken(token json.Token) string {
 	return "null"
 }
 
-// shortenNumber is a number, which needs no quotes, as an error may repeat it.
+// shortenNumber shortens a number for an error.
 func shortenNumber(number string) string {
 	if len(number) <= foundBytesMax {
 		return number

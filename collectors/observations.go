@@ -14,30 +14,30 @@ import (
 
 // Limits of an observation file.
 const (
-	lineBytesMax           = 64 << 10 // bytes of a line without its end; a line of the format has about 90
-	endlessBytesMin        = 16 << 20 // bytes of a line whose end nobody waits for any more
-	refreshObservationsMax = 10_000   // observations of one refresh; every institution, currency and channel give 3,500
-	batchErrorsMax         = 256      // malformed lines that are gathered before they are handed over
-	sourceIDMax            = 80       // characters, as an institution id
+	lineBytesMax           = 64 << 10 // of a line without its end; a usual line has 90
+	endlessBytesMin        = 16 << 20 // of a line; a longer one ends the reading
+	refreshObservationsMax = 10_000   // of one refresh; all institutions, currencies and channels have 3,500
+	batchErrorsMax         = 256      // malformed lines in one batch
+	sourceIDMax            = 80       // characters, as in an institution id
 	yearMin, yearMax       = 1900, 2999
-	signatureBytes         = 4     // of the signatures that tell files that are no text
-	sniffBytes             = 512   // from the start of a file whose name does not tell its format
-	foundBytesMax          = 64    // of a refused text that are repeated in its error
-	internedMax            = 8_192 // texts that a reader keeps to hand out again
+	signatureBytes         = 4     // of the signatures of binary formats
+	sniffBytes             = 512   // that decide the format of a file without a known extension
+	foundBytesMax          = 64    // of a wrong text in an error
+	internedMax            = 8_192 // strings in an interner
 )
 
-// Format is the form of an observation file.
+// Format is the format of an observation file.
 type Format string
 
-// The closed list of formats. AnyFormat is for reading: the extension of the name decides (.csv; .ndjson, .jsonl), and
-// where it does not, the first byte of the file: { begins NDJSON.
+// The formats. AnyFormat is for reading: the extension of the file name decides (.csv; .ndjson, .jsonl), otherwise
+// the first byte of the file: { begins NDJSON.
 const (
 	AnyFormat Format = ""
 	CSV       Format = "csv"
 	NDJSON    Format = "ndjson"
 )
 
-// FormatOf is the format that the extension of a file name promises, AnyFormat when it promises none.
+// FormatOf returns the format of a file name by its extension, AnyFormat if it has none of the known ones.
 func FormatOf(name string) Format {
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".csv":
@@ -53,25 +53,24 @@ type Observation struct {
 	engine.Observation
 	SourceID   string
 	ObservedAt time.Time // UTC
-	Line       int       // in the file it was read from, from 1; 0 for one that was made
+	Line       int       // in the file, from 1; 0 = not read from a file
 }
 
-// Batch is one step of a Reader. Either part may be empty, never both.
+// Batch is one step of a Reader: a refresh, malformed lines, or both.
 type Batch struct {
 	Refresh engine.Refresh
-	Lines   []int       // Lines[i] is where Refresh.Observations[i] was read
-	Errors  []LineError // the malformed lines met on the way, by line
+	Lines   []int       // Lines[i] is the line of Refresh.Observations[i]
+	Errors  []LineError // malformed lines since the previous batch
 }
 
-// LineError is a line that is no observation: where it is, what is wrong there, what belongs there.
+// LineError is a malformed line: where, what was found, what is wanted.
 type LineError struct {
 	File        string
 	Line        int    // from 1
-	Column      string // the column or key, "" when the line as a whole is malformed
+	Column      string // column or key, "" = the line as a whole
 	Found, Want string // phrases for people
 }
 
-// Error is one sentence with all of it.
 func (e LineError) Error() string {
 	where := fmt.Sprintf("%s: line %d", e.File, e.Line)
 	if e.Column != "" {
@@ -86,14 +85,14 @@ type Reader struct {
 	lines   lineReader
 	parse   func(line []byte, into *fields) *LineError
 	strings interner
-	pending Batch // the refresh that is being gathered
-	err     error // what every further Next returns
+	pending Batch // the refresh that is being read
+	err     error // the result of every further Next
 }
 
-// OpenObservations begins to read a file of observations; name is the file's, for errors and for its extension. A CSV
-// header is read and judged here: the error is a *HeaderError when it does not name exactly the columns of the format, a
-// LineError when it is no line of CSV, io.ErrUnexpectedEOF (wrapped) when there is none. A packed file or a workbook is a
-// LineError too. An NDJSON file may be empty.
+// OpenObservations returns a Reader of a file. The name is used in errors, and its extension for AnyFormat. The CSV
+// header is checked here: the error is a *HeaderError if its columns are wrong, a LineError if it is not CSV,
+// io.ErrUnexpectedEOF (wrapped) if there is none. A compressed file or a workbook is a LineError too. An NDJSON file
+// may be empty.
 func OpenObservations(r io.Reader, name string, format Format) (*Reader, error) {
 	reader := &Reader{name: name, lines: newLineReader(r)}
 	if found := reader.lines.binaryFormat(); found != "" {
@@ -119,15 +118,16 @@ func OpenObservations(r io.Reader, name string, format Format) (*Reader, error) 
 	return reader, nil
 }
 
-// Bytes is how much of the file has been read, for progress: part of the size of the file.
+// Bytes returns the number of bytes read so far, for progress.
 func (r *Reader) Bytes() int64 { return r.lines.bytes }
 
-// Lines is the number of lines that have been read, blank ones and the header included.
+// Lines returns the number of lines read so far, including the header and blank lines.
 func (r *Reader) Lines() int { return r.lines.number }
 
-// Next is the next refresh of the file with the malformed lines met on the way; a long run of malformed lines comes in
-// batches without a refresh. No refresh of a file is Complete: nobody knows what its writer left out. After the last batch the error is io.EOF. Any other error is the stream's and final: the
-// refresh that was being read is left out then, since a part of a refresh looks like a source that lost its quotes.
+// Next returns the next refresh with the malformed lines before it; many malformed lines come in batches without a
+// refresh. No refresh is Complete, because a file may lack observations. After the last batch the error is io.EOF.
+// Any other error is that of the stream, and final: the unfinished refresh is dropped, since a part of it would look
+// like a source that lost quotes.
 func (r *Reader) Next() (Batch, error) {
 	for r.err == nil {
 		observation, problem, err := r.read()
@@ -155,7 +155,7 @@ func (r *Reader) Next() (Batch, error) {
 	return Batch{}, r.err
 }
 
-// pages is the next line that is not blank: an observation or a problem.
+// read returns the next line that is not blank: an observation or a problem.
 func (r *Reader) read() (Observation, *LineError, error) {
 	for {
 		line, long, err := r.lines.next()
@@ -186,13 +186,13 @@ func (r *Reader) parseLine(line []byte, long bool) (Observation, *LineError) {
 	return observation, problem
 }
 
-// locate says in which file and line the problem is.
+// locate sets the file and line of a problem.
 func (r *Reader) locate(problem *LineError) *LineError {
 	problem.File, problem.Line = r.name, r.lines.number
 	return problem
 }
 
-// lineProblem is what is wrong with a line before anybody looks at its values, or nil.
+// lineProblem returns what is wrong with a line before its values are parsed, or nil.
 func lineProblem(line []byte, long bool) *LineError {
 	if long {
 		return &LineError{
@@ -235,7 +235,7 @@ func (r *Reader) startRefresh(o Observation) {
 	}
 }
 
-// finishSlot hands over what is left at the end of the file, or only the malformed lines when the stream broke.
+// finish returns the rest at the end of the file, or only the malformed lines if the stream broke.
 func (r *Reader) finish(err error) (Batch, error) {
 	last := r.pending
 	r.pending, r.err = Batch{}, err

@@ -9,47 +9,47 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// BuildRefreshes is what the answers of a source's pages become for the engine: first the days of the past, oldest first, each
-// observed at the end of its day in Santo Domingo but never after at; then what is said now, observed at at, for the slot.
+// BuildRefreshes turns the results of a source's pages into refreshes for the engine: first the past days, oldest
+// first, each observed at the end of its day in Santo Domingo but not after at; then the current observations,
+// observed at at, for the slot.
 //
-// answers[i] is what page i of the definition said; the zero Answer stands for a page that gave none. What is said now is
-// Complete in each currency of which every page that may speak has answered: only there something missing is a loss (I3). So
-// there may be two refreshes of now, which share no currency. Sides that stand on two pages are joined. History answers no slot
-// and is never complete: a day that a workbook lacks is no loss. Every observation expires when the source says so, else by the
-// definition (T3).
+// results[i] is the result of page i; the zero Result means that the page was not read. Current observations are
+// Complete in each currency whose pages have all been read: only there does the engine treat a missing quote as lost.
+// So there may be two current refreshes, without a common currency. Sides on different pages are joined. History has
+// no slot and is never complete. An observation expires when its source says so, otherwise by the definition.
 //
-// It is pure, and leaves the answers as they are.
-func BuildRefreshes(d *source.Definition, answers []source.Result, at, slot time.Time) []engine.Refresh {
-	refreshes := historyRefreshes(d, answers, at)
-	var whole, part []engine.Observation
-	for i := range answers {
-		for _, observation := range answers[i].Observations {
-			if isCurrencyComplete(d, answers, observation.Currency) {
-				whole = append(whole, observation)
+// BuildRefreshes does not change its arguments.
+func BuildRefreshes(d *source.Definition, results []source.Result, at, slot time.Time) []engine.Refresh {
+	refreshes := historyRefreshes(d, results, at)
+	var complete, incomplete []engine.Observation
+	for i := range results {
+		for _, observation := range results[i].Observations {
+			if isCurrencyComplete(d, results, observation.Currency) {
+				complete = append(complete, observation)
 			} else {
-				part = append(part, observation)
+				incomplete = append(incomplete, observation)
 			}
 		}
 	}
-	for _, said := range []struct {
+	for _, part := range []struct {
 		observations []engine.Observation
 		complete     bool
-	}{{joinSides(whole), true}, {joinSides(part), false}} {
-		if len(said.observations) > 0 {
-			setExpiry(d, said.observations, at)
+	}{{joinSides(complete), true}, {joinSides(incomplete), false}} {
+		if len(part.observations) > 0 {
+			setExpiry(d, part.observations, at)
 			refreshes = append(refreshes, engine.Refresh{
-				SourceID: d.ID, ObservedAt: at, Observations: said.observations, Slot: slot, Complete: said.complete,
+				SourceID: d.ID, ObservedAt: at, Observations: part.observations, Slot: slot, Complete: part.complete,
 			})
 		}
 	}
 	return refreshes
 }
 
-// historyRefreshes gathers the history of all pages by day.
-func historyRefreshes(d *source.Definition, answers []source.Result, at time.Time) []engine.Refresh {
+// historyRefreshes collects the history of all pages by day.
+func historyRefreshes(d *source.Definition, results []source.Result, at time.Time) []engine.Refresh {
 	days := map[engine.Date][]engine.Observation{}
-	for i := range answers {
-		for _, day := range answers[i].History {
+	for i := range results {
+		for _, day := range results[i].History {
 			days[day.Date] = append(days[day.Date], day.Observations...)
 		}
 	}
@@ -74,10 +74,10 @@ func historyRefreshes(d *source.Definition, answers []source.Result, at time.Tim
 	return refreshes
 }
 
-// endOfDay is the last second of a day in Santo Domingo (T2).
+// endOfDay is the last second of a day in Santo Domingo.
 func endOfDay(date engine.Date) time.Time { return date.AddDays(1).Start().Add(-time.Second).UTC() }
 
-// setExpiry says how long each observation is believed, unless its source did (T3).
+// setExpiry sets the expiry of observations without one, by the definition.
 func setExpiry(d *source.Definition, observations []engine.Observation, checked time.Time) {
 	for i := range observations {
 		if o := &observations[i]; o.ExpiresAt.IsZero() {
@@ -86,45 +86,45 @@ func setExpiry(d *source.Definition, observations []engine.Observation, checked 
 	}
 }
 
-// isCurrencyComplete reports that every page that may speak of the currency has answered. Answers that do not fit the pages one by one
-// prove nothing.
-func isCurrencyComplete(d *source.Definition, answers []source.Result, currency string) bool {
-	if len(answers) != len(d.Pages) {
+// isCurrencyComplete reports whether every page that may have the currency was read.
+func isCurrencyComplete(d *source.Definition, results []source.Result, currency string) bool {
+	if len(results) != len(d.Pages) {
 		return false
 	}
 	for i := range d.Pages {
-		page, silent := &d.Pages[i], len(answers[i].Observations) == 0 && len(answers[i].History) == 0
-		speaks := func(t source.Target) bool { return t.Currency == currency }
-		if silent && (page.Currency == currency || slices.ContainsFunc(d.Targets(page), speaks)) {
+		page, missing := &d.Pages[i], len(results[i].Observations) == 0 && len(results[i].History) == 0
+		names := func(t source.Target) bool { return t.Currency == currency }
+		if missing && (page.Currency == currency || slices.ContainsFunc(d.Targets(page), names)) {
 			return false
 		}
 	}
 	return true
 }
 
-// trimHistory leaves out the days of the past that are more than days before the day of at; 0 leaves out none.
-func trimHistory(answers []source.Result, days int, at time.Time) []source.Result {
+// trimHistory drops the days more than days before the day of at; 0 keeps all.
+func trimHistory(results []source.Result, days int, at time.Time) []source.Result {
 	if days == 0 {
-		return answers
+		return results
 	}
 	oldest := engine.DateOf(at).AddDays(-days)
-	cut := slices.Clone(answers)
-	for i := range cut {
-		cut[i].History = slices.DeleteFunc(slices.Clone(cut[i].History), func(day source.HistoryDay) bool { return day.Date < oldest })
+	trimmed := slices.Clone(results)
+	for i := range trimmed {
+		trimmed[i].History = slices.DeleteFunc(slices.Clone(trimmed[i].History), func(day source.HistoryDay) bool { return day.Date < oldest })
 	}
-	return cut
+	return trimmed
 }
 
-// selectUnpublished is what one try of a slot hands over, of all that its pages have said so far. late are the pages that answered only now.
+// selectUnpublished selects what one try of a slot publishes, of everything read in the slot so far. late are the
+// results of this try.
 //
-// A value that lacks a side is left out while a page that may have the other one is silent: it would take away a side that is
-// good still (I4). What is said in a currency that the slot had already goes along without the slot, for which the engine hears
-// a source and currency once; and only if a late page says it, for the rest is there.
-func selectUnpublished(refreshes []engine.Refresh, heard map[string]bool, late []source.Result) []engine.Refresh {
-	said := map[quoteID]bool{}
+// A quote with one side is skipped while a page that may have the other side is missing: it would remove a side that
+// is still valid. The engine accepts a source and currency once for a slot, so quotes of a currency that was
+// published for the slot are published without it, and only those that this try has read.
+func selectUnpublished(refreshes []engine.Refresh, published map[string]bool, late []source.Result) []engine.Refresh {
+	inLate := map[quoteID]bool{}
 	for i := range late {
 		for j := range late[i].Observations {
-			said[quoteIDOf(&late[i].Observations[j])] = true
+			inLate[quoteIDOf(&late[i].Observations[j])] = true
 		}
 	}
 	var out []engine.Refresh
@@ -140,9 +140,9 @@ func selectUnpublished(refreshes []engine.Refresh, heard map[string]bool, late [
 			half := (observation.Buy == "") != (observation.Sell == "")
 			switch {
 			case half && !refresh.Complete:
-			case !heard[observation.Currency]:
+			case !published[observation.Currency]:
 				inSlot.Observations = append(inSlot.Observations, observation)
-			case said[quoteIDOf(&observation)]:
+			case inLate[quoteIDOf(&observation)]:
 				after.Observations = append(after.Observations, observation)
 			}
 		}
@@ -155,7 +155,7 @@ func selectUnpublished(refreshes []engine.Refresh, heard map[string]bool, late [
 	return out
 }
 
-// quoteID names a quote among those of all currencies.
+// quoteID identifies a quote of any currency.
 type quoteID struct {
 	currency string
 	key      engine.QuoteKey
@@ -163,9 +163,9 @@ type quoteID struct {
 
 func quoteIDOf(o *engine.Observation) quoteID { return quoteID{o.Currency, o.Key()} }
 
-// withHistory are all answers so far, of which only the late ones bring their days of the past along: the others were handed over.
-func withHistory(answers, late []source.Result) []source.Result {
-	all := slices.Clone(answers)
+// withHistory returns all results with only the late history: the other history has been published.
+func withHistory(results, late []source.Result) []source.Result {
+	all := slices.Clone(results)
 	for i := range all {
 		all[i].History = late[i].History
 	}

@@ -12,16 +12,16 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Writer writes a file of observations that a Reader reads to the same values. Output is buffered: call Flush at the
+// Writer writes an observation file that a Reader reads to the same values. Output is buffered: call Flush at the
 // end. It is not safe for concurrent use.
 type Writer struct {
 	out     *bufio.Writer
 	write   func(*fields) error
 	written int
-	header  string // what the file begins with, "" once it is written
+	header  string // "" once it is written
 }
 
-// NewWriter begins a file in a format; AnyFormat and unknown formats are an error.
+// NewWriter returns a Writer of a format. AnyFormat and unknown formats are errors.
 func NewWriter(w io.Writer, format Format) (*Writer, error) {
 	writer := &Writer{out: bufio.NewWriter(w)}
 	switch format {
@@ -36,8 +36,8 @@ func NewWriter(w io.Writer, format Format) (*Writer, error) {
 	return writer, nil
 }
 
-// Write appends one observation; Line and ExpiresAt have no place in the file. What a Reader would refuse is an error
-// that names the value, and writes nothing.
+// Write writes one observation; Line and ExpiresAt have no column. An observation that a Reader would refuse is an
+// error that names the value, and is not written.
 func (w *Writer) Write(o Observation) error {
 	values := fieldsOf(&o)
 	_, problem := values.observation()
@@ -60,7 +60,7 @@ func (w *Writer) Write(o Observation) error {
 	return nil
 }
 
-// Flush writes out what is buffered, and the header of a file without observations.
+// Flush writes the buffered output, and the header of a file without observations.
 func (w *Writer) Flush() error {
 	if err := w.writeHeader(); err != nil {
 		return err
@@ -137,7 +137,7 @@ func (w *Writer) writeJSON(values *fields) error {
 	return w.writeLine(line.String())
 }
 
-// writeLine writes one line, unless a Reader would not read it.
+// writeLine writes one line, unless it is too long for a Reader.
 func (w *Writer) writeLine(text string) error {
 	if len(text) > lineBytesMax {
 		return fmt.Errorf("%d bytes, want at most %d in a line", len(text), lineBytesMax)

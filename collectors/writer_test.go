@@ -178,7 +178,8 @@ func TestRealFileRoundTrip(t *testing.T) {
 	}
 }
 
-// checkAccounted reads a file, wants each line accounted for, and the observations the same after writing and reading.
+// checkAccounted reads a file, wants each line accounted for, and the observations the same after writing and
+// reading.
 func checkAccounted(t *testing.T, data []byte, format Format) {
 	r, err := OpenObservations(bytes.NewReader(data), "x", format)
 	if err != nil {
@@ -202,7 +203,8 @@ func checkAccounted(t *testing.T, data []byte, format Format) {
 	checkWritten(t, all.rows, format)
 }
 
-// findUnaccounted names the first line after the header that is neither blank nor one observation nor one error, "" when there is none.
+// findUnaccounted names the first line after the header that is neither blank nor one observation nor one error, ""
+// when there is none.
 func findUnaccounted(lines []string, header int, all contents) string {
 	lastRow, lastError, used := 0, 0, map[int]bool{}
 	for _, row := range all.rows {
@@ -299,7 +301,7 @@ func TestExport_Lines(t *testing.T) {
 		},
 	}
 	wantLines(t, "all", Export([]engine.SavedCurrency{state}), at, []string{"-73 57", "-72 57 published", "0 58.50", "24 58.50", "-48 58.5"})
-	wantLines(t, "offers", ExportOffers([]engine.SavedCurrency{state}), at, []string{"0 58.50", "24 58.50"})
+	wantLines(t, "offers", ExportSourceQuotes([]engine.SavedCurrency{state}), at, []string{"0 58.50", "24 58.50"})
 	wantLines(t, "history", ExportHistory([]engine.SavedCurrency{state}), at, []string{"-72 57 published", "-48 58.5", "0 58.5", "24 58.50"})
 }
 
