@@ -73,24 +73,24 @@ func TestImport_Outcomes(t *testing.T) {
 	data, reported := t.TempDir(), t.TempDir()+"/refused.ndjson"
 	heldLine, badLine := observation(2, "0", "60"), "x\n"
 	got := run(t, nil, strings.NewReader(header+observation(1, "59", "60")+heldLine), "import", "--data", data, "-")
-	if got.code != exit.OK || !strings.Contains(got.stdout, "stdin: 2 lines in ") || !strings.Contains(got.stdout, "1 taken in (1 new), 1 held, 0 refused, 0 malformed") {
+	if got.code != exit.OK || !strings.Contains(got.stdout, "stdin: 2 lines in ") || !strings.Contains(got.stdout, "1 accepted (1 new), 1 quarantined, 0 refused, 0 malformed") {
 		t.Errorf("exit code %d, %s", got.code, got.stdout)
 	}
-	oneLine(t, got.stderr, "stdin:3: held as number 1: zero: ")
+	oneLine(t, got.stderr, "stdin:3: quarantined as number 1: zero: ")
 
 	file := writeFile(t, "o.csv", header+heldLine+badLine+strings.Replace(observation(4, "59", "60"), "popular", "nobody", 1))
-	run(t, nil, nil, "import", "--data", data, "--refused", reported, file).fails(t, exit.Rejected, "2 of 3 lines not taken in: 1 refused, 1 malformed")
+	run(t, nil, nil, "import", "--data", data, "--refused", reported, file).fails(t, exit.Rejected, "2 of 3 lines were not imported: 1 refused, 1 malformed")
 	var outcomes []string
 	for line := range strings.Lines(readFile(t, reported)) {
 		u := asJSON[struct {
 			Line    int    `json:"line"`
 			Outcome string `json:"outcome"`
 			Reason  string `json:"reason"`
-			Held    uint64 `json:"heldId"`
+			Held    uint64 `json:"quarantineId"`
 		}](t, line)
 		outcomes = append(outcomes, fmt.Sprintf("%d %s %s %d", u.Line, u.Outcome, u.Reason, u.Held))
 	}
-	if want := []string{"2 held zero 1", "3 malformed  0", "4 refused unknown_institution 0"}; !slices.Equal(outcomes, want) {
+	if want := []string{"2 quarantined zero 1", "3 malformed  0", "4 refused unknown_institution 0"}; !slices.Equal(outcomes, want) {
 		t.Errorf("reported %q, want %q", outcomes, want)
 	}
 }
@@ -118,7 +118,7 @@ func TestImport_RealObservations(t *testing.T) {
 	now := clockFrom(realNow)()
 	still := func() time.Time { return now }
 	got := runAt(t, still, nil, nil, "import", "--data", data, realFile)
-	if got.code != exit.OK || strings.Count(got.stderr, ": held as number ") != strings.Count(got.stderr, "\n") {
+	if got.code != exit.OK || strings.Count(got.stderr, ": quarantined as number ") != strings.Count(got.stderr, "\n") {
 		t.Errorf("exit code %d\n%s", got.code, got.stderr)
 	}
 	if again := runAt(t, still, nil, nil, "import", "--data", data, realFile); !strings.Contains(again.stdout, "(0 new)") || again.stderr != got.stderr {

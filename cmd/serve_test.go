@@ -77,7 +77,7 @@ func TestServe_Options(t *testing.T) {
 	t.Parallel()
 	file := observationsFile(t, observation(1, "59", "60"), "x\n", observation(2, "0", "60"))
 	p := startNode(t, t.TempDir(), "--import", file, "--strict=off", "--fee-notice", "Sin cargos.", "--cors-authorization=on")
-	for _, part := range []string{"o.csv:3: malformed: ", "o.csv:4: held as number 1: zero: ", "imported"} {
+	for _, part := range []string{"o.csv:3: malformed: ", "o.csv:4: quarantined as number 1: zero: ", "imported"} {
 		p.await(part)
 	}
 	if body := p.mustGet("/v1/convert?currency=USD&operation=buy&amount=1&unknown=1"); !strings.Contains(body, `"feeNotice":"Sin cargos."`) {

@@ -211,7 +211,7 @@ func TestSources_Check(t *testing.T) {
 		t.Errorf("exit code %d:\n%s", code, p.output())
 	}
 	p.await("bdi-site: layout: ")
-	if last := p.await("tasard: 1 of "); !strings.HasSuffix(last, " sources gave nothing, or not all: bdi-site") {
+	if last := p.await("tasard: 1 of "); !strings.HasSuffix(last, " sources failed, completely or in part: bdi-site") {
 		t.Error(last)
 	}
 }
@@ -248,7 +248,7 @@ func TestSources_Parse(t *testing.T) {
 	}](t, got.stdout); len(read.Observations) != 2 || read.Observations[0].Kind != engine.Commercial || len(read.Digests) != 1 {
 		t.Errorf("as JSON %+v", read)
 	}
-	run(t, nil, strings.NewReader(`{"date":"2026-06-30"}`), "sources", "parse", "lafise-site", "-").fails(t, exit.NoInput, "- is no document of lafise-site: layout: ")
+	run(t, nil, strings.NewReader(`{"date":"2026-06-30"}`), "sources", "parse", "lafise-site", "-").fails(t, exit.NoInput, "- is not a document of lafise-site: layout: ")
 }
 
 // TestSources_OperatorsDirectory wants an operator's definitions to mend the program's, in every command.
@@ -262,17 +262,17 @@ func TestSources_OperatorsDirectory(t *testing.T) {
 		}
 	}
 	table := mustRun(t, "sources", "list", "--sources", directory)
-	if !strings.HasPrefix(table, "There is no running node to ask") || !strings.Contains(table, "asks for a password") {
+	if !strings.HasPrefix(table, "No node is running") || !strings.Contains(table, "asks for a password") {
 		t.Errorf("listed as\n%s", table)
 	}
 	data := t.TempDir()
 	p := startNode(t, data, "--sources", directory)
 	by := listedSources(t, data)
 	p.signal(os.Kill)
-	if table := mustRun(t, "sources", "list", "--data", data); !strings.HasPrefix(table, "There is no running node to ask; ") {
+	if table := mustRun(t, "sources", "list", "--data", data); !strings.HasPrefix(table, "No node is running; ") {
 		t.Errorf("after a kill, which leaves the socket:\n%s", table)
 	}
-	if table := mustRun(t, "sources", "list", "--data", data+"/typo"); !strings.HasPrefix(table, "There is no running node to ask ("+data+"/typo is no data directory)") {
+	if table := mustRun(t, "sources", "list", "--data", data+"/typo"); !strings.HasPrefix(table, "No node is running ("+data+"/typo is no data directory)") {
 		t.Errorf("a directory that is none:\n%s", table)
 	}
 	if by["bhd-site"].State != string(collectors.Disabled) || by["qik-site"].Priority != 42 || by["qik-site"].State != node.SourceOff {

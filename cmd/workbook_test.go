@@ -50,10 +50,10 @@ func TestImport_Workbooks(t *testing.T) {
 	needReal(t)
 	data, reported := t.TempDir(), t.TempDir()+"/held.ndjson"
 	files := map[string]string{"bcrd-usd": realWorkbook(t, "*TASA_DOLAR_REFERENCIA_MC*.xls")}
-	summaries := map[string]string{"bcrd-usd": ": 7,516 taken in (7,516 new), 1 held, 0 refused"}
+	summaries := map[string]string{"bcrd-usd": ": 7,516 accepted (7,516 new), 1 quarantined, 0 refused"}
 	if sweep(0, 1) == 1 {
 		files["bcrd-currencies"] = realWorkbook(t, "*OTRAS_MONEDAS*.xls")
-		summaries["bcrd-currencies"] = ": 39,076 taken in (39,076 new), "
+		summaries["bcrd-currencies"] = ": 39,076 accepted (39,076 new), "
 	}
 	for source, file := range files {
 		got := mustRun(t, "import", "--data", data, "--source", source, "--refused", reported, file)
@@ -63,9 +63,9 @@ func TestImport_Workbooks(t *testing.T) {
 		for line := range strings.Lines(readFile(t, reported)) {
 			u := asJSON[struct {
 				Of, Outcome, Reason string
-				Held                uint64 `json:"heldId"`
+				Held                uint64 `json:"quarantineId"`
 			}](t, line)
-			if u.Outcome != "held" || u.Held == 0 || !strings.HasPrefix(u.Of, "bcrd ") || u.Reason == "" {
+			if u.Outcome != "quarantined" || u.Held == 0 || !strings.HasPrefix(u.Of, "bcrd ") || u.Reason == "" {
 				t.Fatalf("reported as %+v", u)
 			}
 		}
@@ -180,7 +180,7 @@ func TestImport_DocumentOfToday(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	got := mustRun(t, "import", "--data", data, "--source", "lafise-site", writeFile(t, "rates.json", lafisePage))
-	if !strings.Contains(got, ": 2 rows in ") || !strings.Contains(got, ": 2 taken in (2 new), 0 held") {
+	if !strings.Contains(got, ": 2 rows in ") || !strings.Contains(got, ": 2 accepted (2 new), 0 quarantined") {
 		t.Errorf("taken in: %s", got)
 	}
 	p := startNode(t, data)

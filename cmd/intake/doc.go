@@ -1,12 +1,11 @@
-// Package intake takes files into a node: tasard import, and serve --import
-// (Import). Files of observations are read line by line, documents of a
-// source as its definition says; each line that is not published is told, and
-// stops nothing.
+// Package intake implements tasard import, and serve --import (Import). An
+// observation file is read line by line, a document by the definition of its
+// source. Lines that are not published are reported and stop nothing.
 //
-// Reading a file twice changes nothing, so that an import that was interrupted
-// is made again. Beside a node that answers the reading pauses between small
-// pieces, so that callers go first.
+// Importing a file again changes nothing, so an interrupted import is repeated.
+// In a running node the reading pauses between small pieces, so that callers
+// are served first.
 //
-// A document that is imported is of its own days, the newest one too (decision
-// O10): it says nothing about today, and the same whenever it is read.
+// Rates of an imported document belong to their own dates, the newest too: an
+// old document says nothing about today.
 package intake

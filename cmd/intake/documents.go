@@ -16,17 +16,17 @@ import (
 	"github.com/tasard/tasard/node"
 )
 
-// savedYearMin is the year of the oldest observations that a file, such as an export, can have.
+// savedYearMin is the first year of observations in files.
 const savedYearMin = 1900
 
-// documentImport takes documents of one source into a node: workbooks, pages, JSON, as somebody saved them.
+// documentImport imports documents of one source: workbooks, pages, JSON.
 type documentImport struct {
 	definition *source.Definition
 	page       int
-	saved      time.Time // when somebody saved them, zero = not told: then every rate in them has a date
+	saved      time.Time // when they were saved, zero = unknown: then every rate in them has a date
 }
 
-// importDocuments is importFiles for documents of a source. All of them are read before anything is changed.
+// importDocuments imports documents. All of them are parsed before anything is changed.
 func importDocuments(ctx context.Context, p *process.Process, o importOptions, names []string) error {
 	known, err := node.LoadReferenceData(o.node.Catalogue, o.node.Definitions)
 	if err != nil {
@@ -41,7 +41,7 @@ func importDocuments(ctx context.Context, p *process.Process, o importOptions, n
 		return err
 	}
 	if !o.saved.IsZero() && (o.saved.After(p.Clock()) || o.saved.UTC().Year() < savedYearMin) {
-		return exit.Errorf(exit.Usage, "--saved %s: want an instant of the past, since %d", terminal.FormatInstant(o.saved), savedYearMin)
+		return exit.Errorf(exit.Usage, "--saved %s: want an instant in the past, from %d on", terminal.FormatInstant(o.saved), savedYearMin)
 	}
 	var answers []source.Result
 	for _, name := range names {
@@ -51,10 +51,10 @@ func importDocuments(ctx context.Context, p *process.Process, o importOptions, n
 		}
 		answer, err := definition.Parse(page, document)
 		if err != nil {
-			return exit.Errorf(exit.NoInput, "%s is no document of %s: %w", name, definition.ID, err)
+			return exit.Errorf(exit.NoInput, "%s is not a document of %s: %w", name, definition.ID, err)
 		}
 		if count := undated(&answer); count > 0 && o.saved.IsZero() {
-			return exit.Errorf(exit.Usage, "%s: %d of its %s have no date; tell when it was saved with --saved INSTANT", name, count,
+			return exit.Errorf(exit.Usage, "%s: %d of its %s have no date; say when it was saved with --saved INSTANT", name, count,
 				terminal.Plural(len(answer.Observations), "rate"))
 		}
 		answers = append(answers, answer)
@@ -67,8 +67,8 @@ func importDocuments(ctx context.Context, p *process.Process, o importOptions, n
 	})
 }
 
-// undated counts the rates of a document that say nothing of when they were good. Taken as of now they would be wrong rates: who
-// knows how long the file has lain there?
+// undated counts the rates without a date. They must not be imported as current, because the age of the file is
+// unknown.
 func undated(answer *source.Result) int {
 	count := 0
 	for i := range answer.Observations {
@@ -79,7 +79,8 @@ func undated(answer *source.Result) int {
 	return count
 }
 
-// importDocument takes one document in, in batches. When ctx ends, what was handed over is in; the same command takes in the rest.
+// importDocument imports one document in batches. If ctx ends, earlier batches are imported, and the same command
+// imports the rest.
 func (d *documentImport) importDocument(ctx context.Context, into *fileImport, name string, answer *source.Result) error {
 	began := into.clock()
 	into.sources, into.counts.unit = nil, "row"
@@ -93,7 +94,7 @@ func (d *documentImport) importDocument(ctx context.Context, into *fileImport, n
 	refreshes := d.refreshes(answer, at)
 	for len(refreshes) > 0 {
 		if ctx.Err() != nil {
-			return exit.Errorf(exit.Interrupted, "%s: interrupted; the same command takes in the rest", name)
+			return exit.Errorf(exit.Interrupted, "%s: interrupted; the same command imports the rest", name)
 		}
 		size := batchSize(refreshes)
 		if err := into.submit(lineBatch{refreshes: refreshes[:size]}, name); err != nil {
@@ -106,7 +107,7 @@ func (d *documentImport) importDocument(ctx context.Context, into *fileImport, n
 	return nil
 }
 
-// batchSize is how many refreshes are handed over at once.
+// batchSize returns how many refreshes are submitted at once.
 func batchSize(refreshes []engine.Refresh) int {
 	count := 0
 	for i := range refreshes {
@@ -117,8 +118,8 @@ func batchSize(refreshes []engine.Refresh) int {
 	return len(refreshes)
 }
 
-// refreshes are what the document says. Whatever has a date is of that day, the newest too: a document that lay in a drawer
-// says nothing about today, and says the same whenever it is read. What has none, or one that was still to come, is of at.
+// refreshes returns the contents of a document. Rates with a date belong to that day, the newest too. Rates without a
+// date, or with one in the future, belong to at.
 func (d *documentImport) refreshes(answer *source.Result, at time.Time) []engine.Refresh {
 	dated := map[engine.Date][]engine.Observation{}
 	var undated []engine.Observation

@@ -16,49 +16,47 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// batchObservationsMin is how many observations are gathered before they are handed over: one hand-over waits for the disk once
-// or twice, whatever its size.
+// batchObservationsMin is how many observations are submitted at once: each batch waits for the disk once or twice.
 const batchObservationsMin = 8192
 
-// fileImport takes one file of observations into a running system.
+// fileImport imports one file into a running system.
 type fileImport struct {
 	sink    engine.Ingester
 	clock   func() time.Time
 	report  reporter
-	sources *engine.Catalogue // what is known of sources; nil = nobody wonders
-	unknown map[string]bool   // sources that were wondered about
-	pause   func()            // between small pieces of reading, so that others go first; nil = nobody waits
+	sources *engine.Catalogue // to warn about unknown sources; nil = no warnings
+	unknown map[string]bool   // unknown sources that were warned about
+	pause   func()            // called between small pieces of reading; nil = no pauses
 	counts  lineCounts
 }
 
-// reporter is told what becomes of a file.
+// reporter receives what happens to a file.
 type reporter interface {
 	rejected(rejectedLine) error // a line that was not published, in the order of the file
-	warn(string)                 // something that is right in form and may be a mistake
+	warn(string)                 // valid input that may be a mistake
 	progress(importProgress)     // after each batch
 }
 
 // rejectedLine is a line that was not published, and why.
 type rejectedLine struct {
 	File         string        `json:"file"`
-	Line         int           `json:"line,omitempty"` // 0 = a document, which has none
-	Of           string        `json:"of,omitempty"`   // what of a document it is
+	Line         int           `json:"line,omitempty"` // 0 = a document, which has no lines
+	Of           string        `json:"of,omitempty"`   // the quote of a document
 	Outcome      outcome       `json:"outcome"`
 	Reason       engine.Reason `json:"reason,omitempty"` // "" for malformed
 	Detail       string        `json:"detail"`
-	QuarantineID uint64        `json:"heldId,omitempty"` // number in the quarantine of its currency
+	QuarantineID uint64        `json:"quarantineId,omitempty"` // number in the quarantine of its currency
 }
 
-// outcome of a line that was not published.
+// outcome is why a line was not published.
 type outcome string
 
 const (
-	quarantined outcome = "held"      // in quarantine, where it stays
-	refused     outcome = "refused"   // nothing is known to file it under
-	malformed   outcome = "malformed" // no observation
+	quarantined outcome = "quarantined" // kept in quarantine
+	refused     outcome = "refused"     // the catalogue lacks its institution or currency
+	malformed   outcome = "malformed"   // not an observation
 )
 
-// String is the line for people.
 func (u rejectedLine) String() string {
 	place := fmt.Sprintf("%s:%d", u.File, u.Line)
 	if u.Line == 0 {
@@ -66,18 +64,18 @@ func (u rejectedLine) String() string {
 	}
 	switch u.Outcome {
 	case quarantined:
-		return fmt.Sprintf("%s: held as number %d: %s: %s", place, u.QuarantineID, u.Reason, u.Detail)
+		return fmt.Sprintf("%s: quarantined as number %d: %s: %s", place, u.QuarantineID, u.Reason, u.Detail)
 	case refused:
 		return fmt.Sprintf("%s: refused: %s: %s", place, u.Reason, u.Detail)
 	}
 	return fmt.Sprintf("%s: malformed: %s", place, u.Detail)
 }
 
-// lineCounts counts what became of the lines of a file.
+// lineCounts counts the lines of a file by outcome.
 type lineCounts struct {
 	lines       int // observations and malformed lines
-	taken       int // published, or in history, or known already
-	changed     int // of these, the ones with a new value or date
+	accepted    int // published, in history, or known already
+	changed     int // of these, with a new value or date
 	quarantined int
 	refused     int
 	malformed   int
@@ -85,19 +83,19 @@ type lineCounts struct {
 	unit        string // what is counted, "" = line
 }
 
-// err is the error of a work of which something was not taken in, nil when all was taken in or held.
+// err returns an error if lines were refused or malformed.
 func (t *lineCounts) err() error {
 	lost := t.refused + t.malformed
 	if lost == 0 {
 		return nil
 	}
-	return exit.Errorf(exit.Rejected, "%s of %s not taken in: %s refused, %s malformed; reported above",
+	return exit.Errorf(exit.Rejected, "%s of %s were not imported: %s refused, %s malformed; see above",
 		terminal.Thousands(lost), terminal.Plural(t.lines, cmp.Or(t.unit, "line")), terminal.Thousands(t.refused), terminal.Thousands(t.malformed))
 }
 
 func (t *lineCounts) add(other *lineCounts) {
 	t.lines += other.lines
-	t.taken += other.taken
+	t.accepted += other.accepted
 	t.changed += other.changed
 	t.quarantined += other.quarantined
 	t.refused += other.refused
@@ -106,7 +104,7 @@ func (t *lineCounts) add(other *lineCounts) {
 	t.unit = other.unit
 }
 
-// perSecond is how many lines were dealt with each second; 0 when no time passed.
+// perSecond is the rate of lines, 0 if no time passed.
 func (t *lineCounts) perSecond() int {
 	if t.elapsed <= 0 {
 		return 0
@@ -114,7 +112,6 @@ func (t *lineCounts) perSecond() int {
 	return int(int64(t.lines) * int64(time.Second) / int64(t.elapsed))
 }
 
-// importProgress is how far a file has been taken in.
 type importProgress struct {
 	lineCounts
 	file  string
@@ -122,16 +119,16 @@ type importProgress struct {
 	size  int64 // of the file; 0 = unknown
 }
 
-// lineBatch is what is handed over at once.
+// lineBatch is what is submitted at once.
 type lineBatch struct {
 	refreshes []engine.Refresh
-	lines     [][]int // lines[i][j] is where refreshes[i].Observations[j] stood; nil for a document, which has no lines
+	lines     [][]int // lines[i][j] is the line of refreshes[i].Observations[j]; nil for a document
 	malformed []collectors.LineError
-	count     int // observations
+	count     int // of observations
 }
 
-// importDocument takes the whole file in. Lines that are not published stop nothing. When ctx ends, everything up to the last batch
-// is in; reading the file again goes on from there.
+// importFile imports a whole file. If ctx ends, earlier batches are imported, and importing the file again continues
+// from there.
 func (t *fileImport) importFile(ctx context.Context, file *input.File, format collectors.Format) error {
 	began := t.clock()
 	reading, leave := context.WithCancel(ctx)
@@ -164,16 +161,15 @@ func (t *fileImport) importFile(ctx context.Context, file *input.File, format co
 	return nil
 }
 
-// pacedBytesMax is how much is read between two pauses: some twenty lines.
+// pacedBytesMax is how much is read between two pauses: about twenty lines.
 const pacedBytesMax = 4 << 10
 
-// pacedReader is a reader that pauses.
+// pacedReader pauses before each read.
 type pacedReader struct {
 	io.Reader
 	pause func() // nil = never
 }
 
-// Read reads little at once.
 func (p pacedReader) Read(into []byte) (int, error) {
 	if p.pause == nil {
 		return p.Reader.Read(into)
@@ -183,10 +179,10 @@ func (p pacedReader) Read(into []byte) (int, error) {
 }
 
 func interrupted(name string, lines int) error {
-	return exit.Errorf(exit.Interrupted, "%s: interrupted after line %d; what was read is in, the same command takes in the rest", name, lines)
+	return exit.Errorf(exit.Interrupted, "%s: interrupted after line %d; the lines before are imported, the same command imports the rest", name, lines)
 }
 
-// openFailure gives the error of a file that is no file of observations its exit code.
+// openFailure sets the exit code of a file that is not an observation file.
 func openFailure(err error) error {
 	var header *collectors.HeaderError
 	var line collectors.LineError
@@ -197,7 +193,7 @@ func openFailure(err error) error {
 	return exit.WrapUncoded(exit.IOError, err)
 }
 
-// readBatch reads until there is enough for a hand-over. At the end of the file the error is io.EOF, beside what was left.
+// readBatch reads until a batch is full. At the end of the file the error is io.EOF, with the last batch.
 func readBatch(reader *collectors.Reader) (lineBatch, error) {
 	var g lineBatch
 	for g.count+len(g.malformed) < batchObservationsMin {
@@ -215,7 +211,7 @@ func readBatch(reader *collectors.Reader) (lineBatch, error) {
 	return g, nil
 }
 
-// submit gives what was gathered to the system and reports what was not published.
+// submit passes a batch to the system and reports the lines that were not published.
 func (t *fileImport) submit(g lineBatch, name string) error {
 	var receipt engine.Receipt
 	t.warnUnknownSources(&g, name)
@@ -223,9 +219,9 @@ func (t *fileImport) submit(g lineBatch, name string) error {
 		var err error
 		if receipt, err = t.sink.Observe(g.refreshes); err != nil {
 			if g.lines == nil {
-				return fmt.Errorf("take in %s: %w", name, err)
+				return fmt.Errorf("import %s: %w", name, err)
 			}
-			return fmt.Errorf("take in %s, lines %d and on: %w", name, g.lines[0][0], err)
+			return fmt.Errorf("import %s from line %d: %w", name, g.lines[0][0], err)
 		}
 	}
 	lines := make([]rejectedLine, 0, len(receipt.Refused)+len(g.malformed))
@@ -245,7 +241,8 @@ func (t *fileImport) submit(g lineBatch, name string) error {
 	return nil
 }
 
-// warnUnknownSources asks about each source that nobody has described: a typing error in its id would give it the wrong precedence.
+// warnUnknownSources warns once about each source that the catalogue lacks: a typing error in its id would change its
+// priority.
 func (t *fileImport) warnUnknownSources(g *lineBatch, name string) {
 	for i, refresh := range g.refreshes {
 		if t.sources == nil || t.sources.HasSource(refresh.SourceID) || t.unknown[refresh.SourceID] {
@@ -255,8 +252,8 @@ func (t *fileImport) warnUnknownSources(g *lineBatch, name string) {
 			t.unknown = map[string]bool{}
 		}
 		t.unknown[refresh.SourceID] = true
-		t.report.warn(fmt.Sprintf("%s:%d: the catalogue has no source %q: its rates get priority %d and live %s, unless a "+
-			"catalogue file says otherwise", name, g.lines[i][0], refresh.SourceID, engine.PriorityDefault, engine.LifetimeDefault))
+		t.report.warn(fmt.Sprintf("%s:%d: the catalogue has no source %q: its rates get priority %d and expire after %s, unless a "+
+			"catalogue file sets them", name, g.lines[i][0], refresh.SourceID, engine.PriorityDefault, engine.LifetimeDefault))
 	}
 }
 
@@ -281,10 +278,10 @@ func malformedLine(problem collectors.LineError, name string) rejectedLine {
 	return rejectedLine{File: name, Line: problem.Line, Outcome: malformed, Detail: detail}
 }
 
-// addReceipt adds what became of one hand-over.
+// addReceipt counts the outcome of one batch.
 func (t *lineCounts) addReceipt(receipt *engine.Receipt, lines []rejectedLine) {
 	t.lines += receipt.Accepted + len(lines)
-	t.taken += receipt.Accepted
+	t.accepted += receipt.Accepted
 	t.changed += receipt.Changed
 	for _, line := range lines {
 		switch line.Outcome {

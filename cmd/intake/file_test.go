@@ -31,7 +31,7 @@ func (d *fakeSink) Observe(refreshes []engine.Refresh) (engine.Receipt, error) {
 	for i, refresh := range refreshes {
 		for j, o := range refresh.Observations {
 			switch o.Buy {
-			case "held":
+			case "quarantined":
 				receipt.Refused = append(receipt.Refused, engine.Refusal{Refresh: i, Index: j, Reason: engine.Zero, Detail: "why", QuarantineID: 7})
 			case "refused":
 				receipt.Refused = append(receipt.Refused, engine.Refusal{Refresh: i, Index: j, Reason: engine.UnknownCurrency, Detail: "why"})
@@ -73,7 +73,7 @@ func inputOf(text string) *input.File {
 }
 
 func TestIntake_LinesOfWhatIsNotPublished(t *testing.T) {
-	text := header + observation(1, "59", "60") + observation(1, "held", "60") + "x\n" +
+	text := header + observation(1, "59", "60") + observation(1, "quarantined", "60") + "x\n" +
 		observation(2, "refused", "60") + observation(3, "58", "60")
 	var told recordedReport
 	in := &fileImport{sink: &fakeSink{}, clock: tickingClock(), report: &told}
@@ -81,14 +81,14 @@ func TestIntake_LinesOfWhatIsNotPublished(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"o.csv:3: held as number 7: zero: why",
+		"o.csv:3: quarantined as number 7: zero: why",
 		`o.csv:4: malformed: found 1 column, want 10`,
 		"o.csv:5: refused: unknown_currency: why",
 	}
 	if len(told.lines) != 3 || told.lines[0] != want[0] || !strings.HasPrefix(told.lines[1], "o.csv:4: malformed: ") || told.lines[2] != want[2] {
 		t.Errorf("told %q, want %q", told.lines, want)
 	}
-	if got := in.counts; got != (lineCounts{lines: 5, taken: 2, quarantined: 1, refused: 1, malformed: 1, elapsed: time.Second}) {
+	if got := in.counts; got != (lineCounts{lines: 5, accepted: 2, quarantined: 1, refused: 1, malformed: 1, elapsed: time.Second}) {
 		t.Errorf("counted %+v", got)
 	}
 	if last := told.steps[len(told.steps)-1]; last.bytes != int64(len(text)) || last.size != last.bytes {
@@ -102,7 +102,7 @@ func TestIntake_NothingIsLost(t *testing.T) {
 	text.WriteString(header)
 	const count = 3*batchObservationsMin + 17
 	for i := range count {
-		buy := []string{"59", "held", "refused"}[i%3]
+		buy := []string{"59", "quarantined", "refused"}[i%3]
 		if i%7 == 0 {
 			text.WriteString("x\n")
 			continue
@@ -116,7 +116,7 @@ func TestIntake_NothingIsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := in.counts
-	if c.lines != count || c.taken+c.quarantined+c.refused+c.malformed != count || len(told.lines) != count-c.taken || to.calls < 3 {
+	if c.lines != count || c.accepted+c.quarantined+c.refused+c.malformed != count || len(told.lines) != count-c.accepted || to.calls < 3 {
 		t.Errorf("%+v of %d lines, %d told, %d hand-overs", c, count, len(told.lines), to.calls)
 	}
 	if c.malformed != (count+6)/7 {
@@ -127,7 +127,7 @@ func TestIntake_NothingIsLost(t *testing.T) {
 func TestIntake_StopsWhenTheSystemDoes(t *testing.T) {
 	in := &fileImport{sink: &fakeSink{fails: 1}, clock: tickingClock(), report: &recordedReport{}}
 	err := in.importFile(t.Context(), inputOf(header+observation(1, "59", "60")), collectors.CSV)
-	if err == nil || !strings.Contains(err.Error(), "o.csv, lines 2 and on: read_only") || exit.Code(err) != exit.CannotWrite {
+	if err == nil || !strings.Contains(err.Error(), "o.csv from line 2: read_only") || exit.Code(err) != exit.CannotWrite {
 		t.Errorf("%v, exit code %d", err, exit.Code(err))
 	}
 }
@@ -147,8 +147,8 @@ func TestIntake_BrokenStream(t *testing.T) {
 	broken := io.MultiReader(strings.NewReader(header+observation(1, "59", "60")+observation(2, "59", "60")), failing{})
 	in := &fileImport{sink: &fakeSink{}, clock: tickingClock(), report: &recordedReport{}}
 	err := in.importFile(t.Context(), &input.File{ReadCloser: io.NopCloser(broken), Name: "o.csv"}, collectors.CSV)
-	if exit.Code(err) != exit.IOError || in.counts.taken != 1 {
-		t.Errorf("%v, exit code %d, %d taken", err, exit.Code(err), in.counts.taken)
+	if exit.Code(err) != exit.IOError || in.counts.accepted != 1 {
+		t.Errorf("%v, exit code %d, %d accepted", err, exit.Code(err), in.counts.accepted)
 	}
 }
 
@@ -178,8 +178,8 @@ func TestInput_InterruptedStreamKeepsWhatCame(t *testing.T) {
 	defer close(stdin.wait)
 	in := &fileImport{sink: &fakeSink{}, clock: tickingClock(), report: &recordedReport{}}
 	err := in.importFile(ctx, &input.File{ReadCloser: io.NopCloser(stdin), Name: "stdin", Blocking: true}, collectors.CSV)
-	if exit.Code(err) != exit.Interrupted || in.counts.taken == 0 {
-		t.Errorf("%v, exit code %d, %d taken", err, exit.Code(err), in.counts.taken)
+	if exit.Code(err) != exit.Interrupted || in.counts.accepted == 0 {
+		t.Errorf("%v, exit code %d, %d accepted", err, exit.Code(err), in.counts.accepted)
 	}
 }
 

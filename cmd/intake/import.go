@@ -25,42 +25,41 @@ import (
 	"github.com/tasard/tasard/node"
 )
 
-// importOptions are the settings and flags of the import command.
+// importOptions are the settings and flags of tasard import.
 type importOptions struct {
 	node    node.Config
 	log     terminal.LogOptions
-	format  string    // "" = by name or first byte
-	refused string    // file for the lines that were not taken in, "" = stderr
-	source  string    // whose documents the files are, "" = they are files of observations
-	page    string    // which page of that source, "" = the only one
-	saved   time.Time // when those documents were saved, zero = not told
+	format  string    // "" = by name or first bytes
+	refused string    // file for lines that were not published, "" = stderr
+	source  string    // the source of the documents, "" = the files are observation files
+	page    string    // the page of that source, "" = the only one
+	saved   time.Time // when the documents were saved, zero = unknown
 }
 
-// New is tasard import.
+// New returns the command tasard import.
 func New(p *process.Process) *cobra.Command {
 	o := importOptions{log: terminal.LogOptions{Format: "text", Level: "warn"}}
 	return command.Spec{
 		Use:   "import --data DIR FILE...",
-		Short: "Take files of observations into a data directory",
-		Long: `import takes files of observations, CSV or NDJSON, into a data directory; "-" is standard input, and a named pipe is read
-until its writer ends. No node may be running on the directory: hand the file to the node instead, with tasard serve
---import FILE.
+		Short: "Import observations into a data directory",
+		Long: `import reads observation files, CSV or NDJSON, into a data directory; "-" is standard input, and a named pipe is read to
+its end. No node may be running on the directory; a running node imports with tasard serve --import FILE.
 
-A CSV file begins with these columns, in any order; an NDJSON file has them as keys, all values texts:
+A CSV file has these columns, in any order; an NDJSON file has them as keys, with strings as values:
 
   observedAt,institutionId,currency,channel,kind,buy,sell,sourceId,effectiveDate,publishedAt
 
-Instants are RFC 3339, dates YYYY-MM-DD; empty means unknown. Every line that is not published is reported with file,
-line and reason: held lines are kept in quarantine; refused ones name an institution or currency that is not in the
-catalogue; malformed ones are no observations. The rest is taken in all the same. Reading a file twice changes nothing.
+Instants are RFC 3339, dates YYYY-MM-DD; an empty value is unknown. Lines that are not published are reported with file,
+line and reason: quarantined lines broke a rule for rates; refused lines name an institution or currency that the
+catalogue does not have; malformed lines are not observations. The rest is imported. Importing a file again changes nothing.
 
-The exit code is 0 when every line was taken in or held, 65 when some were refused or malformed and the rest was taken in,
-66 when a file can't be read or is as a whole no file of observations (empty, a wrong header, packed, a workbook), 74 when
-reading broke off in the middle. What was read before stays in.
+Exit codes: 0 if every line was accepted or quarantined; 65 if some were refused or malformed; 66 if a file can't be read or
+is not an observation file (empty, a wrong header, compressed, a workbook); 74 if reading broke off, in which case the lines
+before are imported.
 
-With --source ID the files are documents of that source instead, as a browser or curl saved them: workbooks (.xlsx, and the
-old .xls), pages, JSON. All days of a workbook are taken in, each as of its own day. What says no date is of the moment that
---saved tells, and expires from then on: an old page makes no rate of today.`,
+With --source ID the files are documents of that source, as a browser or curl saved them: workbooks (.xlsx, .xls), pages,
+JSON. All days of a workbook are imported, each under its own date. Rates without a date are those of --saved, and expire
+from then on, so that an old page does not become a rate of today.`,
 		Example: `  tasard import --data ./data observations.csv
   tasard import --data ./data --refused refused.ndjson 2024.csv 2025.csv
   zcat observations.ndjson.gz | tasard import --data ./data --format ndjson -
@@ -72,18 +71,18 @@ old .xls), pages, JSON. All days of a workbook are taken in, each as of its own 
 			setting.AddLog(flags, &o.log)
 		},
 		Flags: func(flags *pflag.FlagSet) {
-			flags.Var(setting.Enum(&o.format, "csv", "ndjson"), "format", "form of the files; by default their names or first bytes tell")
+			flags.Var(setting.Enum(&o.format, "csv", "ndjson"), "format", "the format of the files; by default that of their names or first bytes")
 			flags.Var(setting.Line(&o.source, "ID", admin.IDMax), "source", "the files are documents of this source")
-			flags.Var(setting.Line(&o.page, "NAME", admin.IDMax), "page", "which page of the source the documents are, when it has several")
-			flags.Var(setting.Instant(&o.saved), "saved", "the `INSTANT` at which the documents were saved, RFC 3339: rates without a date are of then")
-			flags.Var(setting.Path(&o.refused, "FILE"), "refused", "write the lines that were not published to `FILE`, as NDJSON, not to stderr")
+			flags.Var(setting.Line(&o.page, "NAME", admin.IDMax), "page", "the page of the source, if it has several")
+			flags.Var(setting.Instant(&o.saved), "saved", "the `INSTANT` at which the documents were saved, RFC 3339, for rates without a date")
+			flags.Var(setting.Path(&o.refused, "FILE"), "refused", "write lines that were not published to `FILE` as NDJSON, not to stderr")
 		},
 		Run: func(ctx context.Context, files []string) error {
 			switch {
 			case o.source == "" && (o.page != "" || !o.saved.IsZero()):
-				return exit.Errorf(exit.Usage, "tasard import: --page and --saved are for documents of a source; name it with --source ID")
+				return exit.Errorf(exit.Usage, "--page and --saved are for documents of a source; add --source ID")
 			case o.source != "" && o.format != "":
-				return exit.Errorf(exit.Usage, "tasard import: --format is for files of observations; how documents are read the definition of their source says")
+				return exit.Errorf(exit.Usage, "--format is for observation files; documents are read by the definition of their source; omit it")
 			case o.source != "":
 				return importDocuments(ctx, p, o, files)
 			}
@@ -96,10 +95,10 @@ func requireFiles(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return nil
 	}
-	return exit.Errorf(exit.Usage, "%s: no file given; name the files of observations, or - for standard input", cmd.CommandPath())
+	return exit.Errorf(exit.Usage, "%s: no file given; name observation files, or - for standard input", cmd.CommandPath())
 }
 
-// importFiles takes the files in, one after the other. All of them are opened before anything is changed.
+// importFiles imports observation files one after the other. All of them are opened before anything is changed.
 func importFiles(ctx context.Context, p *process.Process, o importOptions, names []string) (err error) {
 	var files []*input.File
 	defer func() {
@@ -121,7 +120,7 @@ func importFiles(ctx context.Context, p *process.Process, o importOptions, names
 	})
 }
 
-// withDataDir opens the report and the data directory for a work, and closes them.
+// withDataDir opens the report and the data directory for work, and closes them.
 func withDataDir(ctx context.Context, p *process.Process, o importOptions, work func(*node.Data, *terminalReport) error) (err error) {
 	report, err := openReport(p, o.refused)
 	if err != nil {
@@ -136,7 +135,7 @@ func withDataDir(ctx context.Context, p *process.Process, o importOptions, work 
 	return work(opened, report)
 }
 
-// importEach takes files in one after the other and tells what became of each.
+// importEach imports files one after the other and prints a summary of each.
 func importEach(p *process.Process, to *node.Data, report *terminalReport, count int, take func(*fileImport, int) (name string, err error)) error {
 	var total lineCounts
 	for i := range count {
@@ -145,14 +144,14 @@ func importEach(p *process.Process, to *node.Data, report *terminalReport, count
 		total.add(&into.counts)
 		report.summary(p.Stdout, name, &into.counts)
 		if err != nil {
-			return cmp.Or(node.StopCause(to.System), err) // why it stopped says more
+			return cmp.Or(node.StopCause(to.System), err) // why the node stopped says more
 		}
 	}
 	return total.err()
 }
 
-// Import imports a file into the running node. Lines that are not published are logged; a stop in the middle is no error,
-// nor is a file that can't be read, or is none of observations, unless the node has nothing else to answer from.
+// Import imports a file into a running node. Lines that are not published are logged. An interruption is not an
+// error. A file that can't be read, or is not an observation file, is an error only if the node has no other data.
 func Import(ctx context.Context, p *process.Process, n *node.Node, file *input.File, log *slog.Logger) error {
 	var network yield.Network
 	defer network.Close()
@@ -174,13 +173,13 @@ func Import(ctx context.Context, p *process.Process, n *node.Node, file *input.F
 		log.Warn(err.Error())
 		return nil
 	case (code == exit.NoInput || code == exit.IOError) && (n.System().Recovery().Last > 0 || intake.counts.lines > 0):
-		log.Error("import: " + err.Error() + "; the node goes on with the data that it has")
+		log.Error("import: " + err.Error() + "; the node continues with the data that it has")
 		return nil
 	}
 	return err
 }
 
-// readOnly tells an error that passes: the disk is full, and reads go on.
+// readOnly recognises the passing error of a full disk.
 func readOnly(err error) bool {
 	var answer *engine.Error
 	return errors.As(err, &answer) && answer.Code == engine.CodeReadOnly

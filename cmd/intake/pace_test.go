@@ -9,7 +9,7 @@ import (
 
 // F12: a file that is read beside readers is read in small pieces, and comes out the same.
 func TestF12_AFileIsReadInPieces(t *testing.T) {
-	text := header + strings.Repeat(observation(1, "59", "60")+"x\n"+observation(2, "held", "60"), 400)
+	text := header + strings.Repeat(observation(1, "59", "60")+"x\n"+observation(2, "quarantined", "60"), 400)
 	whole := &fileImport{sink: &fakeSink{}, clock: tickingClock(), report: &recordedReport{}}
 	if err := whole.importFile(t.Context(), inputOf(text), collectors.CSV); err != nil {
 		t.Fatal(err)

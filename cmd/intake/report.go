@@ -17,22 +17,22 @@ import (
 )
 
 const (
-	progressTerminal = 100 * time.Millisecond // between two updates of the line on a terminal
-	progressLines    = 5 * time.Second        // between two lines elsewhere
+	progressTerminal = 100 * time.Millisecond // between two updates of the progress line on a terminal
+	progressLines    = 5 * time.Second        // between two progress lines elsewhere
 )
 
-// terminalReport tells the user of the import command what becomes of a file.
+// terminalReport is the reporter of tasard import.
 type terminalReport struct {
-	out      io.Writer // progress and lines that were not published, for people
-	terminal bool      // out is one: progress is one line that changes
+	out      io.Writer // for people: progress, and lines that were not published
+	terminal bool      // out is a terminal: progress is one line that changes
 	clock    func() time.Time
-	last     time.Time // when progress was last shown
-	shown    int       // characters of the progress line that stands on the terminal
-	file     *os.File  // where untaken lines go as NDJSON; nil = out
+	last     time.Time // of the last progress
+	shown    int       // characters of the progress line on the terminal
+	file     *os.File  // for rejected lines, as NDJSON; nil = out
 	lines    *bufio.Writer
 }
 
-// openReport begins a report; refused names the file for lines that were not published, "" for none.
+// openReport returns a report. refused is the file for lines that were not published, "" = none.
 func openReport(p *process.Process, refused string) (*terminalReport, error) {
 	r := &terminalReport{out: p.Stderr, terminal: terminal.IsTerminal(p.Stderr), clock: p.Clock, last: p.Clock()}
 	if refused == "" {
@@ -40,13 +40,12 @@ func openReport(p *process.Process, refused string) (*terminalReport, error) {
 	}
 	file, err := os.OpenFile(refused, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
-		return nil, exit.Errorf(exit.CannotWrite, "write refused lines: %w", err)
+		return nil, exit.Errorf(exit.CannotWrite, "write rejected lines: %w", err)
 	}
 	r.file, r.lines = file, bufio.NewWriter(file)
 	return r, nil
 }
 
-// close writes out what is buffered.
 func (r *terminalReport) close() error {
 	if r.file == nil {
 		return nil
@@ -56,7 +55,7 @@ func (r *terminalReport) close() error {
 		err = closed
 	}
 	if err != nil {
-		return exit.Errorf(exit.IOError, "write refused lines: %w", err)
+		return exit.Errorf(exit.IOError, "write rejected lines: %w", err)
 	}
 	return nil
 }
@@ -69,10 +68,10 @@ func (r *terminalReport) rejected(u rejectedLine) error {
 	}
 	line, err := json.Marshal(u)
 	if err != nil {
-		return fmt.Errorf("encode a refused line: %w", err)
+		return fmt.Errorf("encode a rejected line: %w", err)
 	}
 	if _, err := r.lines.Write(append(line, '\n')); err != nil {
-		return exit.Errorf(exit.IOError, "write refused lines: %w", err)
+		return exit.Errorf(exit.IOError, "write rejected lines: %w", err)
 	}
 	return nil
 }
@@ -109,7 +108,7 @@ func percentRead(p importProgress) string {
 	return fmt.Sprintf("%d %%, ", min(100, p.bytes*100/p.size))
 }
 
-// clearProgress takes the progress line off the terminal.
+// clearProgress removes the progress line from the terminal.
 func (r *terminalReport) clearProgress() {
 	if r.shown > 0 {
 		terminal.Fprintf(r.out, "%s", "\r"+strings.Repeat(" ", r.shown)+"\r")
@@ -117,20 +116,19 @@ func (r *terminalReport) clearProgress() {
 	}
 }
 
-// summary is the last word on a file.
+// summary prints the counts of a file.
 func (r *terminalReport) summary(out io.Writer, file string, t *lineCounts) {
 	r.clearProgress()
 	terminal.Fprintf(out, "%s: %s\n", file, t)
 }
 
-// String is the tally as one sentence.
 func (t *lineCounts) String() string {
-	return fmt.Sprintf("%s in %s, %s a second: %s taken in (%s new), %s held, %s refused, %s malformed",
+	return fmt.Sprintf("%s in %s, %s a second: %s accepted (%s new), %s quarantined, %s refused, %s malformed",
 		terminal.Plural(t.lines, cmp.Or(t.unit, "line")), t.elapsed.Round(time.Millisecond), terminal.Thousands(t.perSecond()),
-		terminal.Thousands(t.taken), terminal.Thousands(t.changed), terminal.Thousands(t.quarantined), terminal.Thousands(t.refused), terminal.Thousands(t.malformed))
+		terminal.Thousands(t.accepted), terminal.Thousands(t.changed), terminal.Thousands(t.quarantined), terminal.Thousands(t.refused), terminal.Thousands(t.malformed))
 }
 
-// logReport tells the log of a running node what becomes of a file.
+// logReport is the reporter of serve --import.
 type logReport struct {
 	log   *slog.Logger
 	clock func() time.Time

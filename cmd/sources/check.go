@@ -26,10 +26,10 @@ func newCheck(p *process.Process) *cobra.Command {
 	o, collect := &options{}, &node.Collect{}
 	return command.Spec{
 		Use:   "check [ID...]",
-		Short: "Fetch and read sources once, from here",
-		Long: `check fetches what sources publish now, from this machine, and shows what it read, what it left out, and why a source gave
-nothing. It stores nothing and needs no node. Without an ID it asks every source that is not disabled; that takes a minute
-or two. It ends with code 69 when a source gave nothing.`,
+		Short: "Fetch and read sources once",
+		Long: `check fetches sources from this machine and prints what it read and skipped, and why a source failed. It stores nothing and
+needs no node. Without an ID it checks every source that is not disabled, which takes a minute or two. The exit code is 69
+when a source failed, completely or in part.`,
 		Example: `  tasard sources check bhd-site infodolar
   tasard sources check --sources ./definitions --json my-source`,
 		Args: cobra.ArbitraryArgs,
@@ -43,7 +43,7 @@ or two. It ends with code 69 when a source gave nothing.`,
 	}.Command(p)
 }
 
-// selectDefinitions are the definitions of the ids, or of all sources that are collected.
+// selectDefinitions returns the definitions with these ids, without ids all that are not disabled.
 func selectDefinitions(set *source.Set, ids []string) ([]*source.Definition, error) {
 	var all []*source.Definition
 	for _, id := range ids {
@@ -93,10 +93,10 @@ func checkSources(ctx context.Context, p *process.Process, o *options, collect *
 	if err := printReports(p, readings, o.json); err != nil || len(failed) == 0 {
 		return err
 	}
-	return exit.Errorf(exit.Unavailable, "%d of %s gave nothing, or not all: %s", len(failed), terminal.Plural(len(readings), "source"), strings.Join(failed, ", "))
+	return exit.Errorf(exit.Unavailable, "%d of %s failed, completely or in part: %s", len(failed), terminal.Plural(len(readings), "source"), strings.Join(failed, ", "))
 }
 
-// checkAll checks sources side by side, as many at once as a collector does.
+// checkAll checks sources concurrently, within the limit of the collector.
 func checkAll(ctx context.Context, p *process.Process, collector *collectors.Collector, definitions []*source.Definition) ([]sourceReport, error) {
 	readings := make([]sourceReport, len(definitions))
 	errs := make([]error, len(definitions))
@@ -123,7 +123,7 @@ func checkAll(ctx context.Context, p *process.Process, collector *collectors.Col
 	return readings, cmp.Or(errs...)
 }
 
-// summaryOf is what came of a source, for the line of progress.
+// summaryOf describes a report on a progress line.
 func summaryOf(s *sourceReport) string {
 	if s.Failure != nil {
 		return s.Failure.Kind
@@ -147,7 +147,7 @@ func reportOf(report *collectors.Report) sourceReport {
 	return shown
 }
 
-// printReports prints one table for each source, or one JSON object a line.
+// printReports prints one table for each source, or one JSON object on a line.
 func printReports(p *process.Process, readings []sourceReport, asJSON bool) error {
 	for i := range readings {
 		if !asJSON {

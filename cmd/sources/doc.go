@@ -1,7 +1,6 @@
-// Package sources is tasard sources: the list of sources and how a running node
-// finds them, a check of what they publish now, and a try of a saved document.
+// Package sources implements tasard sources: list, check and parse. None of them
+// stores anything, and only list asks a running node. check fetches documents as
+// a collector does, with its limits and its user agent.
 //
-// None of it stores anything or needs a node; check asks the institutions as a
-// collector does, with its limits and its name. FindDefinition, FindPage and ReadDocument
-// are what tasard import has of it: a source by id, its page, a saved file.
+// FindDefinition, FindPage and ReadDocument are shared with tasard import.
 package sources

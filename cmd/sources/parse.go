@@ -19,10 +19,10 @@ import (
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
-// documentBytesMax is more than any source publishes; a larger file is none of its documents.
+// documentBytesMax is more than any source publishes.
 const documentBytesMax = 16 << 20
 
-// What tasard sources check and parse say of a document.
+// The JSON output of check and parse.
 type (
 	sourceReport struct {
 		Source       string                `json:"source"`
@@ -50,10 +50,10 @@ func newParse(p *process.Process) *cobra.Command {
 	o, page := &options{}, ""
 	return command.Spec{
 		Use:   "parse ID FILE",
-		Short: "Show what a document would give",
-		Long: `parse reads a file, as a browser or curl saved it, by the definition of a source, and shows what it would give. It asks
-nobody and stores nothing. "-" is standard input. With --json it shows every day of a workbook too. A document that can't
-be read ends it with code 66 and says why.`,
+		Short: "Show what is read from a document",
+		Long: `parse reads a file that a browser or curl saved, by the definition of a source, and prints its rates. "-" is standard input.
+It requests and stores nothing. With --json it prints every day of a workbook too. The exit code is 66 when the document
+can't be read.`,
 		Example: `  tasard sources parse bcrd-usd TASA_DOLAR_REFERENCIA_MC.xlsx
   tasard sources parse infodolar precio-euro.html --page eur
   curl -s https://qik.do/tasadeldia/ | tasard sources parse qik-site -`,
@@ -61,7 +61,7 @@ be read ends it with code 66 and says why.`,
 		Settings: func(flags *pflag.FlagSet) { o.add(flags) },
 		Flags: func(flags *pflag.FlagSet) {
 			setting.BoolFlag(flags, &o.json, "json", "answer as JSON")
-			flags.Var(setting.Line(&page, "NAME", admin.IDMax), "page", "which page of the source the file is, when it has several")
+			flags.Var(setting.Line(&page, "NAME", admin.IDMax), "page", "the page of the source, if it has several")
 		},
 		Run: func(ctx context.Context, args []string) error {
 			return parseDocument(ctx, p, o, args[0], args[1], page)
@@ -95,16 +95,16 @@ func parseDocument(ctx context.Context, p *process.Process, o *options, id, file
 		shown.Failure = describeFailure(parseErr)
 	}
 	if err := terminal.WriteAnswer(p.Stdout, o.json, shown, func() {
-		if parseErr == nil { // else the last line says it
+		if parseErr == nil { // otherwise the error message has it
 			printReport(p.Stdout, &shown)
 		}
 	}); err != nil || parseErr == nil {
 		return err
 	}
-	return exit.Errorf(exit.NoInput, "%s is no document of %s: %w", file, d.ID, parseErr)
+	return exit.Errorf(exit.NoInput, "%s is not a document of %s: %w", file, d.ID, parseErr)
 }
 
-// ReadDocument reads a file whole.
+// ReadDocument reads a whole file.
 func ReadDocument(ctx context.Context, p *process.Process, name string) (document *source.Document, err error) {
 	file, err := input.Open(name, p.Stdin)
 	if err != nil {
@@ -118,16 +118,16 @@ func ReadDocument(ctx context.Context, p *process.Process, name string) (documen
 	body, err := io.ReadAll(io.LimitReader(file.Reader(reading), documentBytesMax+1))
 	switch {
 	case ctx.Err() != nil:
-		return nil, exit.Errorf(exit.Interrupted, "%s: interrupted while it was read", file.Name)
+		return nil, exit.Errorf(exit.Interrupted, "%s: interrupted while reading", file.Name)
 	case err != nil:
 		return nil, exit.WrapUncoded(exit.IOError, err)
 	case len(body) > documentBytesMax:
-		return nil, exit.Errorf(exit.NoInput, "%s: larger than %s bytes; no document of a source is", file.Name, terminal.Thousands(documentBytesMax))
+		return nil, exit.Errorf(exit.NoInput, "%s: larger than %s bytes, the maximum for a document of a source", file.Name, terminal.Thousands(documentBytesMax))
 	}
 	return &source.Document{Body: body, FetchedAt: p.Clock()}, nil
 }
 
-// add takes over what a document says.
+// add adds what was read from a document.
 func (s *sourceReport) add(answer *source.Result) {
 	s.Observations = append(s.Observations, describeObservations(answer.Observations)...)
 	s.HistoryDays, s.Notes = len(answer.History), answer.Notes
@@ -153,7 +153,6 @@ func describeObservations(observations []engine.Observation) []reportedObservati
 	return shown
 }
 
-// describeFailure is why a document gave nothing.
 func describeFailure(err error) *admin.SourceFailure {
 	var failure *source.Failure
 	if errors.As(err, &failure) {
@@ -162,7 +161,7 @@ func describeFailure(err error) *admin.SourceFailure {
 	return &admin.SourceFailure{Kind: string(source.Internal), Detail: err.Error()}
 }
 
-// printReport writes what was read of a source as a table.
+// printReport prints a table of what was read from a source.
 func printReport(out io.Writer, s *sourceReport) {
 	if s.Failure != nil {
 		terminal.Fprintf(out, "%s: %s: %s\n", s.Source, s.Failure.Kind, terminal.Sanitize(s.Failure.Detail))
@@ -176,7 +175,7 @@ func printReport(out io.Writer, s *sourceReport) {
 			terminal.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", terminal.Sanitize(o.InstitutionID), o.Currency, o.Channel, o.Kind,
 				terminal.Sanitize(o.Buy), terminal.Sanitize(o.Sell), terminal.Sanitize(o.EffectiveDate), terminal.Sanitize(o.PublishedAt))
 		}
-		_ = table.Flush() // out remembers a failure
+		_ = table.Flush() // out keeps an error
 	}
 	if s.HistoryDays > 0 {
 		terminal.Fprintf(out, "  and %s before", terminal.Plural(s.HistoryDays, "day"))

@@ -23,15 +23,15 @@ func TestSources_Why(t *testing.T) {
 		health *admin.SourceHealth
 		want   string
 	}{
-		"no node":      {node.SourceOff, nil, ""},
-		"well":         {collectors.OK, &admin.SourceHealth{Runs: 2, LastTry: now, Failure: network(earlier)}, ""},
-		"fails":        {collectors.Failing, &admin.SourceHealth{Runs: 1, LastTry: earlier, Failure: network(now)}, "network: ask"},
-		"tried again":  {collectors.Failing, &admin.SourceHealth{Runs: 1, LastTry: now, Running: now, Failure: network(earlier)}, "network: ask"},
-		"partly held":  {collectors.Partial, &admin.SourceHealth{Runs: 2, LastTry: now, Read: 5, Quarantined: 2, Failure: network(earlier)}, "2 of 5 held back: tasard admin quarantine list --source x-site"},
-		"frozen":       {collectors.OK, &admin.SourceHealth{Runs: 2, Frozen: true, UnchangedSince: earlier}, "says the same since 2026-06-30T14:00:00Z"},
-		"first try":    {collectors.Never, &admin.SourceHealth{Running: now}, "is being asked since 2026-06-30T15:00:00Z"},
-		"heard before": {collectors.Never, &admin.SourceHealth{LastSlot: earlier}, "heard before the start, for the slot of 2026-06-30T14:00:00Z"},
-		"never":        {collectors.Never, &admin.SourceHealth{}, ""},
+		"no node":            {node.SourceOff, nil, ""},
+		"well":               {collectors.OK, &admin.SourceHealth{Runs: 2, LastTry: now, Failure: network(earlier)}, ""},
+		"fails":              {collectors.Failing, &admin.SourceHealth{Runs: 1, LastTry: earlier, Failure: network(now)}, "network: ask"},
+		"tried again":        {collectors.Failing, &admin.SourceHealth{Runs: 1, LastTry: now, Running: now, Failure: network(earlier)}, "network: ask"},
+		"partly quarantined": {collectors.Partial, &admin.SourceHealth{Runs: 2, LastTry: now, Read: 5, Quarantined: 2, Failure: network(earlier)}, "2 of 5 quarantined: tasard admin quarantine list --source x-site"},
+		"frozen":             {collectors.OK, &admin.SourceHealth{Runs: 2, Frozen: true, UnchangedSince: earlier}, "unchanged since 2026-06-30T14:00:00Z"},
+		"first try":          {collectors.Never, &admin.SourceHealth{Running: now}, "is being read since 2026-06-30T15:00:00Z"},
+		"read before":        {collectors.Never, &admin.SourceHealth{LastSlot: earlier}, "read before the start, for the slot of 2026-06-30T14:00:00Z"},
+		"never":              {collectors.Never, &admin.SourceHealth{}, ""},
 	} {
 		if got := reasonOf(&admin.Source{ID: "x-site", State: string(test.state), Health: test.health}); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)

@@ -23,17 +23,17 @@ import (
 	"github.com/tasard/tasard/node"
 )
 
-// reasonRunesShown is how much of a reason a table shows; --json has the rest.
+// reasonRunesShown limits a reason in the table; --json has all of it.
 const reasonRunesShown = 100
 
-// New is tasard sources.
+// New returns the command tasard sources.
 func New(p *process.Process) *cobra.Command {
 	return command.Spec{
 		Use:   "sources",
-		Short: "List, check or try out where rates come from",
-		Long: `sources looks at the sources that a node collects: definitions, which say for each institution what to ask for and how to
-read it. The program carries one for every institution that publishes; a directory of definitions, --sources, adds to
-them, replaces some or turns some off.`,
+		Short: "List, check and try sources of rates",
+		Long: `sources works with the definitions of sources, which say for each institution what to request and how to read it. The
+program has one for every institution that publishes rates. With --sources DIR, definitions of your own are added,
+replace some, or turn some off.`,
 		Example: `  tasard sources list --data ./data
   tasard sources check bhd-site
   tasard sources parse bcrd-usd TASA_DOLAR_REFERENCIA_MC.xlsx`,
@@ -41,19 +41,19 @@ them, replaces some or turns some off.`,
 	}.Command(p)
 }
 
-// options say which sources a command looks at.
+// options are the flags that select definitions.
 type options struct {
 	directory string
 	catalogue string
 	json      bool
 }
 
-// open is the definitions that the options name, held against the catalogue.
+// open loads the definitions and checks them against the catalogue.
 func (o *options) open() (node.ReferenceData, error) {
 	return node.LoadReferenceData(o.catalogue, o.directory)
 }
 
-// add declares the flags of options.
+// add adds the flags of options.
 func (o *options) add(flags *pflag.FlagSet) {
 	setting.AddSources(flags, &o.directory)
 	setting.AddCatalogue(flags, &o.catalogue)
@@ -63,12 +63,12 @@ func newList(p *process.Process) *cobra.Command {
 	o, at := &options{}, &remote.Options{}
 	return command.Spec{
 		Use:   "list",
-		Short: "List the sources and how they are",
-		Long: `list prints one line for each source. With --data or --admin-socket it asks the running node how its sources are: when
-something of each was taken in last, and why not since. Without a node it lists the definitions.
+		Short: "List sources and their state",
+		Long: `list prints one line for each source. With --data or --admin-socket it asks the running node for their state: when a source
+was last read, and why it failed since. Without a node it lists the definitions.
 
-States: ok, partial (a page failed, or the rules hold something back), held (the rules hold everything back), failing,
-resting (failing for long: tried once a day), never (not since the start), disabled, off (nobody collects it).`,
+States: ok; partial (a page failed, or some values were quarantined); quarantined (all values were); failing;
+circuit_open (failing for long, tried once a day); never (not since the start); disabled; off (the node collects nothing).`,
 		Example: `  tasard sources list --data ./data
   tasard sources list --sources ./definitions --json | jq -r '.sources[].id'`,
 		Settings: func(flags *pflag.FlagSet) {
@@ -84,62 +84,62 @@ resting (failing for long: tried once a day), never (not since the start), disab
 
 func listSources(ctx context.Context, p *process.Process, o *options, at *remote.Options) error {
 	if running := at.Running(ctx); running != nil {
-		shown, err := remote.Call(ctx, running, admin.ListSources, admin.NoBody{})
+		answer, err := remote.Call(ctx, running, admin.ListSources, admin.NoBody{})
 		if err != nil {
 			return err
 		}
-		return terminal.WriteAnswer(p.Stdout, at.JSON, shown, func() { printSources(p.Stdout, &shown, "") })
+		return terminal.WriteAnswer(p.Stdout, at.JSON, answer, func() { printSources(p.Stdout, &answer, "") })
 	}
 	reference, err := o.open()
 	if err != nil {
 		return err
 	}
-	shown := node.DescribeSources(reference.Sources)
+	answer := node.DescribeSources(reference.Sources)
 	place := ""
 	if at.Data != "" && datadir.RequireDir(at.Data) != nil {
 		place = " (" + at.Data + " is no data directory)"
 	}
-	return terminal.WriteAnswer(p.Stdout, at.JSON, shown, func() {
-		printSources(p.Stdout, &shown, "There is no running node to ask"+place+"; these are the definitions.\n\n")
+	return terminal.WriteAnswer(p.Stdout, at.JSON, answer, func() {
+		printSources(p.Stdout, &answer, "No node is running"+place+"; these are the definitions.\n\n")
 	})
 }
 
-func printSources(out io.Writer, shown *admin.Sources, before string) {
+func printSources(out io.Writer, sources *admin.Sources, before string) {
 	terminal.Fprintf(out, "%s", before)
-	table := terminal.NewTable(out, "SOURCE\tINSTITUTION\tPRIORITY\tSHAPE\tHOST\tSTATE\tLAST SUCCESS\tRATES\tHELD\tWHY\n")
-	for i := range shown.Sources {
-		s := &shown.Sources[i]
-		success, rates, held := "-", "-", "-"
+	table := terminal.NewTable(out, "SOURCE\tINSTITUTION\tPRIORITY\tMETHOD\tHOST\tSTATE\tLAST SUCCESS\tRATES\tQUARANTINED\tREASON\n")
+	for i := range sources.Sources {
+		s := &sources.Sources[i]
+		success, rates, quarantined := "-", "-", "-"
 		if h := s.Health; h != nil && h.Runs > 0 {
-			success, rates, held = terminal.FormatInstant(h.LastSuccess), fmt.Sprint(h.Accepted+h.Repeated), fmt.Sprint(h.Quarantined)
+			success, rates, quarantined = terminal.FormatInstant(h.LastSuccess), fmt.Sprint(h.Accepted+h.Repeated), fmt.Sprint(h.Quarantined)
 		}
 		terminal.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.ID, terminal.Sanitize(s.Institution), s.Priority, strings.Join(s.Methods, ", "), s.Host,
-			s.State, success, rates, held, terminal.Sanitize(elide(reasonOf(s), reasonRunesShown)))
+			s.State, success, rates, quarantined, terminal.Sanitize(elide(reasonOf(s), reasonRunesShown)))
 	}
-	_ = table.Flush() // out remembers a failure
+	_ = table.Flush() // out keeps an error
 }
 
-// reasonOf says why a source is as it is, "" when there is nothing to say.
+// reasonOf explains the state of a source, "" = nothing to explain.
 func reasonOf(s *admin.Source) string {
 	h := s.Health
 	switch {
 	case h == nil || s.Disabled != "":
 		return s.Disabled
 	case h.Runs == 0 && !h.Running.IsZero():
-		return "is being asked since " + terminal.FormatInstant(h.Running)
+		return "is being read since " + terminal.FormatInstant(h.Running)
 	case h.Runs == 0 && !h.LastSlot.IsZero():
-		return "heard before the start, for the slot of " + terminal.FormatInstant(h.LastSlot)
-	case s.State != string(collectors.OK) && h.Failure != nil && (!h.Running.IsZero() || !h.Failure.At.Before(h.LastTry)): // not one that it recovered from
+		return "read before the start, for the slot of " + terminal.FormatInstant(h.LastSlot)
+	case s.State != string(collectors.OK) && h.Failure != nil && (!h.Running.IsZero() || !h.Failure.At.Before(h.LastTry)): // a failure of the last try
 		return fmt.Sprintf("%s: %s", h.Failure.Kind, h.Failure.Detail)
 	case h.Quarantined > 0:
-		return fmt.Sprintf("%d of %d held back: tasard admin quarantine list --source %s", h.Quarantined, h.Read, s.ID)
+		return fmt.Sprintf("%d of %d quarantined: tasard admin quarantine list --source %s", h.Quarantined, h.Read, s.ID)
 	case h.Frozen:
-		return "says the same since " + terminal.FormatInstant(h.UnchangedSince)
+		return "unchanged since " + terminal.FormatInstant(h.UnchangedSince)
 	}
 	return ""
 }
 
-// elide cuts a text for a table, in the middle: what was done stands at the beginning, and its cause at the end.
+// elide shortens a text in the middle: its beginning says what failed, its end why.
 func elide(text string, runesMax int) string {
 	runes := []rune(text)
 	if len(runes) <= runesMax {
@@ -149,7 +149,7 @@ func elide(text string, runesMax int) string {
 	return string(runes[:runesMax-end-1]) + "…" + string(runes[len(runes)-end:])
 }
 
-// FindDefinition is the definition of an id that a user typed.
+// FindDefinition returns the definition with an id. The error suggests similar ids.
 func FindDefinition(set *source.Set, id string) (*source.Definition, error) {
 	if d, known := set.Find(id); known {
 		return d, nil
@@ -169,7 +169,7 @@ func FindDefinition(set *source.Set, id string) (*source.Definition, error) {
 	return nil, exit.Errorf(exit.Usage, "there is no source %q%s; tasard sources list lists them", id, hint)
 }
 
-// FindPage is the page of a source that a user named; "" names the only one.
+// FindPage returns the index of a page by its name; "" is the only page.
 func FindPage(d *source.Definition, name string) (int, error) {
 	var names []string
 	for i := range d.Pages {
