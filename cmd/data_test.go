@@ -79,7 +79,7 @@ func TestImport_Outcomes(t *testing.T) {
 	oneLine(t, got.stderr, "stdin:3: quarantined as number 1: zero: ")
 
 	file := writeFile(t, "o.csv", header+heldLine+badLine+strings.Replace(observation(4, "59", "60"), "popular", "nobody", 1))
-	run(t, nil, nil, "import", "--data", data, "--refused", reported, file).fails(t, exit.Rejected, "2 of 3 lines were not imported: 1 refused, 1 malformed")
+	run(t, nil, nil, "import", "--data", data, "--refused", reported, file).fails(t, exit.Rejected, "2 of 3 lines not imported: 1 refused, 1 malformed")
 	var outcomes []string
 	for line := range strings.Lines(readFile(t, reported)) {
 		u := asJSON[struct {

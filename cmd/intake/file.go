@@ -89,7 +89,7 @@ func (t *lineCounts) err() error {
 	if lost == 0 {
 		return nil
 	}
-	return exit.Errorf(exit.Rejected, "%s of %s were not imported: %s refused, %s malformed; see above",
+	return exit.Errorf(exit.Rejected, "%s of %s not imported: %s refused, %s malformed; see above",
 		terminal.Thousands(lost), terminal.Plural(t.lines, cmp.Or(t.unit, "line")), terminal.Thousands(t.refused), terminal.Thousands(t.malformed))
 }
 
