@@ -3,16 +3,14 @@ package engine
 import (
 	"fmt"
 	"slices"
-	"time"
 )
 
 // apply changes the store by an event. Everything that changes a store, live and during replay, goes through it.
 func (s *quoteStore) apply(event Event) {
 	switch e := event.(type) {
 	case *Refreshed:
-		from := provenance{e.SourceID, e.UpstreamSource, e.ObservedAt, e.Priority, e.Manual}
 		for i := range e.Quotes {
-			s.accept(e.Currency, from, &e.Quotes[i])
+			s.accept(e, &e.Quotes[i])
 		}
 		for i := range e.Quarantined {
 			s.addQuarantined(e.Quarantined[i])
@@ -20,7 +18,10 @@ func (s *quoteStore) apply(event Event) {
 		s.setAnsweredSlot(AnsweredSlot{e.SourceID, e.Slot, e.Currencies})
 	case *Released:
 		s.removeQuarantined(e.QuarantineID)
-		s.accept(e.Currency, provenance{e.SourceID, e.UpstreamSource, e.ObservedAt, e.Priority, e.Manual}, &e.Quote)
+		s.accept(&Refreshed{
+			Currency: e.Currency, SourceID: e.SourceID, ObservedAt: e.ObservedAt, Priority: e.Priority, Manual: e.Manual,
+			UpstreamSource: e.UpstreamSource,
+		}, &e.Quote)
 	case *Rejected:
 		s.removeQuarantined(e.QuarantineID)
 	case *Withdrawn:
@@ -30,32 +31,24 @@ func (s *quoteStore) apply(event Event) {
 	}
 }
 
-// provenance is the source of a quote, when it was observed, and with which precedence.
-type provenance struct {
-	sourceID, upstream string
-	observedAt         time.Time
-	priority           int64
-	manual             bool
-}
-
-func (s *quoteStore) accept(currency string, from provenance, quote *AcceptedQuote) {
+func (s *quoteStore) accept(from *Refreshed, quote *AcceptedQuote) {
 	s.yielder.step(1)
 	if !quote.Backfill {
 		q := s.mutableQuote(quote.Key)
 		q.accept(q.nextSourceQuote(from, quote))
 	}
-	s.record(historyRow(currency, from, quote))
+	s.record(historyRow(from, quote))
 }
 
 // nextSourceQuote keeps CollectedAt while neither a side nor the date changes.
-func (q *quote) nextSourceQuote(from provenance, quote *AcceptedQuote) *SourceQuote {
+func (q *quote) nextSourceQuote(from *Refreshed, quote *AcceptedQuote) *SourceQuote {
 	next := &SourceQuote{
-		Key: quote.Key, SourceID: from.sourceID, Buy: quote.Buy, Sell: quote.Sell,
-		EffectiveDate: quote.EffectiveDate, PublishedAt: quote.PublishedAt, UpstreamSource: from.upstream,
-		CollectedAt: from.observedAt, LastCheckedAt: from.observedAt, ExpiresAt: quote.ExpiresAt,
-		Priority: from.priority, Manual: from.manual,
+		Key: quote.Key, SourceID: from.SourceID, Buy: quote.Buy, Sell: quote.Sell,
+		EffectiveDate: quote.EffectiveDate, PublishedAt: quote.PublishedAt, UpstreamSource: from.UpstreamSource,
+		CollectedAt: from.ObservedAt, LastCheckedAt: from.ObservedAt, ExpiresAt: quote.ExpiresAt,
+		Priority: from.Priority, Manual: from.Manual,
 	}
-	if last := q.sourceQuote(from.sourceID); last != nil && last.sameValue(quote) {
+	if last := q.sourceQuote(from.SourceID); last != nil && last.sameValue(quote) {
 		next.CollectedAt = last.CollectedAt
 	}
 	return next

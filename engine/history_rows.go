@@ -19,21 +19,16 @@ type day struct {
 
 func compareDay(d *day, date Date) int { return cmp.Compare(d.date, date) }
 
-// find returns the position of the row of a quote, or the one where it would be inserted.
-func (d *day) find(key QuoteKey) (at int, found bool) {
-	return sort.Find(len(d.rows), func(i int) int { return key.Compare(d.rows[i].key()) })
-}
-
-func historyRow(currency string, from provenance, quote *AcceptedQuote) HistoryEntry {
+func historyRow(from *Refreshed, quote *AcceptedQuote) HistoryEntry {
 	date := quote.EffectiveDate
 	if date.IsZero() {
-		date = DateOf(from.observedAt)
+		date = DateOf(from.ObservedAt)
 	}
 	return HistoryEntry{
-		Date: date, InstitutionID: quote.Key.Institution, Currency: currency,
+		Date: date, InstitutionID: quote.Key.Institution, Currency: from.Currency,
 		Channel: quote.Key.Channel, Kind: quote.Key.Kind, Buy: quote.Buy, Sell: quote.Sell,
-		SourceID: from.sourceID, DatePrecision: precisionOf(quote.EffectiveDate, quote.PublishedAt),
-		ObservedAt: from.observedAt, Precedence: precedence(from.manual, from.priority),
+		SourceID: from.SourceID, DatePrecision: precisionOf(quote.EffectiveDate, quote.PublishedAt),
+		ObservedAt: from.ObservedAt, Precedence: precedence(from.Manual, from.Priority),
 	}
 }
 
@@ -51,7 +46,7 @@ func (h *HistoryEntry) replaces(old *HistoryEntry) bool {
 func (s *quoteStore) findRow(date Date, key QuoteKey) (row *HistoryEntry, at int, own bool) {
 	d := s.days[date]
 	if d != nil {
-		at, own = d.find(key)
+		at, own = sort.Find(len(d.rows), func(i int) int { return key.Compare(d.rows[i].key()) })
 	}
 	switch {
 	case own:

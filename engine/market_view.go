@@ -42,15 +42,12 @@ func (m *MarketView) ChangesAt() time.Time { return m.changesAt }
 
 // Currencies lists all currencies of the catalogue, also those without rates.
 func (m *MarketView) Currencies() *Page[CurrencyItem] {
-	views := make(map[string]*RankedView, len(m.views))
-	for _, view := range m.views {
-		views[view.currency] = view
-	}
 	var items []CurrencyItem
 	for _, currency := range m.catalogue.Currencies() {
 		item := CurrencyItem{Currency: *currency}
-		if view := views[currency.Code]; view != nil {
-			item.QuoteCount, item.CurrentQuoteCount = len(view.rates), view.current
+		compare := func(view *RankedView, code string) int { return cmp.Compare(view.currency, code) }
+		if i, found := slices.BinarySearchFunc(m.views, currency.Code, compare); found {
+			item.QuoteCount, item.CurrentQuoteCount = len(m.views[i].rates), m.views[i].current
 		}
 		items = append(items, item)
 	}
@@ -73,27 +70,23 @@ func (m *MarketView) Institutions(q InstitutionsQuery) *Page[InstitutionItem] {
 
 func (m *MarketView) listInstitutions() []InstitutionItem {
 	items := []InstitutionItem{}
-	index := map[string]int{}
 	for _, institution := range m.catalogue.Institutions() {
-		if institution.Active {
-			index[institution.ID] = len(items)
-			items = append(items, InstitutionItem{Institution: institution, Currencies: []string{}})
+		if !institution.Active {
+			continue
 		}
-	}
-	for _, view := range m.views {
-		for _, rate := range view.rates {
-			i, active := index[rate.InstitutionID]
-			if !active {
-				continue
-			}
-			item := &items[i]
-			if n := len(item.Currencies); n == 0 || item.Currencies[n-1] != view.currency {
+		item := InstitutionItem{Institution: institution, Currencies: []string{}}
+		for _, view := range m.views {
+			rates := view.ofInstitution(institution.ID)
+			if len(rates) > 0 {
 				item.Currencies = append(item.Currencies, view.currency)
 			}
-			if !rate.Stale {
-				item.CurrentQuoteCount++
+			for _, rate := range rates {
+				if !rate.Stale {
+					item.CurrentQuoteCount++
+				}
 			}
 		}
+		items = append(items, item)
 	}
 	return items
 }

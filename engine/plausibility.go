@@ -328,7 +328,7 @@ func (v *validator) changesValue(event *Refreshed, last *SourceQuote, quote *Acc
 	if !quote.Backfill {
 		return last == nil || !last.sameValue(quote)
 	}
-	row := historyRow(v.currency, provenance{event.SourceID, event.UpstreamSource, event.ObservedAt, event.Priority, event.Manual}, quote)
+	row := historyRow(event, quote)
 	old, _, _ := v.store.findRow(row.Date, quote.Key)
 	return v.store.retains(row.Date, row.Kind) && (old == nil || row.replaces(old))
 }

@@ -50,44 +50,26 @@ func (s *quoteStore) setAnsweredSlot(slot AnsweredSlot) {
 // missing. A slot that a crash interrupted between two currencies is not completed: it is done again, which changes
 // nothing in the currencies that have answered it.
 func CompletedSlots(snapshots []*CurrencySnapshot) map[string]time.Time {
-	progress := map[string]*slotProgress{}
+	bySource := map[string][]AnsweredSlot{}
 	for _, snapshot := range snapshots {
 		for _, slot := range snapshot.slots {
-			if progress[slot.SourceID] == nil {
-				progress[slot.SourceID] = &slotProgress{}
-			}
-			progress[slot.SourceID].add(slot)
+			bySource[slot.SourceID] = append(bySource[slot.SourceID], slot)
 		}
 	}
-	completed := make(map[string]time.Time, len(progress))
-	for source, p := range progress {
-		if slot := p.completed(); !slot.IsZero() {
-			completed[source] = slot
+	completed := make(map[string]time.Time, len(bySource))
+	for source, slots := range bySource {
+		slices.SortFunc(slots, func(a, b AnsweredSlot) int { return b.Slot.Compare(a.Slot) })
+		answered, expected := 0, 0 // currencies, of the newest slot
+		for answered < len(slots) && slots[answered].Slot.Equal(slots[0].Slot) {
+			expected = max(expected, slots[answered].Currencies)
+			answered++
+		}
+		switch {
+		case answered >= expected:
+			completed[source] = slots[0].Slot
+		case answered < len(slots):
+			completed[source] = slots[answered].Slot
 		}
 	}
 	return completed
-}
-
-// slotProgress counts the currencies that have answered the newest slot of one source.
-type slotProgress struct {
-	newest, before     time.Time // before is the newest slot of the other currencies
-	answered, expected int       // currencies, of the newest slot
-}
-
-func (p *slotProgress) add(slot AnsweredSlot) {
-	switch {
-	case slot.Slot.After(p.newest):
-		*p = slotProgress{slot.Slot, p.newest, 1, slot.Currencies}
-	case slot.Slot.Equal(p.newest):
-		p.answered, p.expected = p.answered+1, max(p.expected, slot.Currencies)
-	case slot.Slot.After(p.before):
-		p.before = slot.Slot
-	}
-}
-
-func (p *slotProgress) completed() time.Time {
-	if p.answered < p.expected {
-		return p.before
-	}
-	return p.newest
 }
