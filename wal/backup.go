@@ -20,25 +20,14 @@ const (
 	backupChunkBytes = 256 << 10 // copied between two calls of Throttle
 )
 
-// BackupInfo describes a backup. The backup contains the first three fields; the others are counted while it is written
-// or read.
+// BackupInfo describes a backup.
 type BackupInfo struct {
 	Format  int       `json:"format"`
 	Program string    `json:"program,omitempty"` // version that made it
 	TakenAt time.Time `json:"takenAt"`
 
-	First         uint64 `json:"-"` // sequence of its oldest record
-	Last          uint64 `json:"-"` // sequence of its newest record, in a segment or in the snapshot
-	Records       uint64 `json:"-"` // in its segments
-	Segments      int    `json:"-"`
-	LogBytes      int64  `json:"-"`
-	Snapshot      uint64 `json:"-"` // sequence of its snapshot, 0 without one
-	SnapshotBytes int64  `json:"-"`
-}
-
-func (i *BackupInfo) count(log *scanResult, snapshot uint64, snapshotBytes int64) {
-	i.First, i.Last, i.Records, i.Segments, i.LogBytes = log.first(), log.last(), log.records, len(log.segments), log.bytes
-	i.Snapshot, i.SnapshotBytes = snapshot, snapshotBytes
+	Last     uint64 `json:"-"` // sequence of its newest record, in a segment or in the snapshot
+	Snapshot uint64 `json:"-"` // sequence of its snapshot, 0 without one
 }
 
 // BackupVisitor is shown the contents of a backup on their way. Records are verified, the snapshot is not verified to
@@ -170,7 +159,9 @@ func Backup(dir string, w io.Writer, o BackupOptions) (info BackupInfo, err erro
 
 // copyTo writes the archive: manifest, mark, snapshot, segments.
 func (c *backupFiles) copyTo(w io.Writer, o *BackupOptions) (BackupInfo, error) {
-	info := BackupInfo{Format: backupFormat, Program: o.Program, TakenAt: o.Clock().UTC()}
+	info := BackupInfo{
+		Format: backupFormat, Program: o.Program, TakenAt: o.Clock().UTC(), Last: c.end.sequence - 1, Snapshot: c.snapshotSequence(),
+	}
 	manifest, err := json.Marshal(info)
 	if err != nil {
 		return BackupInfo{}, err
@@ -182,7 +173,7 @@ func (c *backupFiles) copyTo(w io.Writer, o *BackupOptions) (BackupInfo, error) 
 		err = t.snapshot(c.snapshot, o.Visit.Snapshot)
 	}
 	if err == nil {
-		err = t.segments(c, o.Visit.Record, &info)
+		err = t.segments(c, o.Visit.Record)
 	}
 	if err == nil {
 		err = t.to.Close()
@@ -253,7 +244,7 @@ func (t *tarWriter) snapshot(s *snapshot, visit payloadVisitor) error {
 }
 
 // segments copies each segment up to its last frame of the moment: the newest may have grown meanwhile.
-func (t *tarWriter) segments(c *backupFiles, visit func(uint64, []byte) error, info *BackupInfo) error {
+func (t *tarWriter) segments(c *backupFiles, visit func(uint64, []byte) error) error {
 	s := &scanner{mark: mark{end: c.end}, positionKnown: true, visit: eachRecord(visit)}
 	s.result.next = c.end
 	if len(c.segments) > 0 {
@@ -275,11 +266,6 @@ func (t *tarWriter) segments(c *backupFiles, visit func(uint64, []byte) error, i
 			return err
 		}
 	}
-	var snapshotBytes int64
-	if c.snapshot != nil {
-		snapshotBytes = c.snapshot.bytes
-	}
-	info.count(&s.result, c.snapshotSequence(), snapshotBytes)
 	return s.checkEnd(c.end)
 }
 

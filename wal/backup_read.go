@@ -54,7 +54,6 @@ type backupReader struct {
 	info             BackupInfo
 	scanner          scanner
 	snapshotSequence uint64 // of the snapshot that was read
-	snapshotBytes    int64
 }
 
 func (r *backupReader) readStream(stream io.Reader) (BackupInfo, error) {
@@ -175,7 +174,7 @@ func (r *backupReader) file(header *tar.Header) error {
 }
 
 func (r *backupReader) snapshot(file numberedFile, size int64) error {
-	r.snapshotSequence, r.snapshotBytes = file.number, size
+	r.snapshotSequence = file.number
 	return r.target.writeFile(file.path, func(out io.Writer) error {
 		_, bad, err := file.verifySnapshot(io.TeeReader(r.tar, out), size, r.visit.Snapshot)
 		if bad != nil {
@@ -207,7 +206,7 @@ func (r *backupReader) segment(file numberedFile, size int64) error {
 // checkMark compares the contents with the mark.
 func (r *backupReader) checkMark() error {
 	log, mark, base := &r.scanner.result, r.scanner.mark, r.snapshotSequence
-	r.info.count(log, base, r.snapshotBytes)
+	r.info.Last, r.info.Snapshot = log.last(), base
 	first := mark.end.frame
 	if len(log.segments) > 0 {
 		first = log.segments[0].start.frame

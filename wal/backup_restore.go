@@ -23,10 +23,10 @@ func RestoreBackup(file io.Reader, name, dir string, o Options, visit BackupVisi
 	if err != nil {
 		return BackupInfo{}, err
 	}
-	if dir, err = filepath.Abs(dir); err != nil {
-		return BackupInfo{}, fmt.Errorf("restore: %w", err)
+	var into *restoreTarget
+	if dir, err = filepath.Abs(dir); err == nil {
+		into, err = beginRestore(dir, o.disk)
 	}
-	into, err := beginRestore(dir, o.disk)
 	if err != nil {
 		return BackupInfo{}, fmt.Errorf("restore: %w", err)
 	}

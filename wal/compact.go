@@ -28,15 +28,14 @@ func (l *Log) Snapshot() (seq uint64, r io.ReadCloser, ok bool, err error) {
 		if first > s.sequence+1 {
 			break
 		}
-		f, payload, bad, err := openSnapshot(numberedFile{s.sequence, s.path})
-		if err != nil {
-			return 0, nil, false, err
-		}
-		if bad == nil {
+		f, payload, err := s.open()
+		if err == nil {
 			return s.sequence, newSnapshotReader(f, payload), true, nil
 		}
-		damage = bad
-		l.options.Logger.Warn("damaged snapshot skipped", "cause", bad.Error())
+		if !errors.As(err, &damage) {
+			return 0, nil, false, err
+		}
+		l.options.Logger.Warn("damaged snapshot skipped", "cause", damage.Error())
 	}
 	if first > 1 && damage != nil {
 		return 0, nil, false, damage

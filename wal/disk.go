@@ -138,10 +138,7 @@ func (w *fileWriter) Write(p []byte) (int, error) {
 
 // makeDir creates dir and its parents and makes their names durable.
 func (d *disk) makeDir(dir string) error {
-	if info, err := os.Stat(dir); err == nil {
-		if !info.IsDir() {
-			return fmt.Errorf("create log directory: %s is a file: %w", dir, unix.ENOTDIR)
-		}
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		return nil
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -257,7 +257,7 @@ func TestWhatCannotBeReadIsAnError(t *testing.T) {
 	_, sharedErr := lockShared(file)
 	_, traceErr := highestPosition([]numberedFile{{1, missing}})
 	_, chooseErr := (&repair{}).chooseRun([]numberedFile{{1, missing}}, 0)
-	_, _, _, snapshotErr := openSnapshot(numberedFile{1, missing})
+	_, _, snapshotErr := (&snapshot{sequence: 1, path: missing}).open()
 	_, repairErr := Repair(missing, testOptions())
 	_, repairedErr := Repair(file, testOptions())
 	closed, err := os.Open(file)

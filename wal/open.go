@@ -22,22 +22,20 @@ type Recovery struct {
 // Open verifies every byte of the log in dir and opens it for this process. It creates dir if it is missing, and
 // moves a torn tail of the last segment to a file beside it. Any other damage is a *DamageError and changes nothing
 // on disk. Other errors: ErrLocked, *FormatError, those of the disk.
-func Open(dir string, o Options) (*Log, error) {
-	o, err := o.withDefaults()
-	if err != nil {
+func Open(dir string, o Options) (l *Log, err error) {
+	if o, err = o.withDefaults(); err != nil {
 		return nil, err
 	}
-	if dir, err = filepath.Abs(dir); err != nil {
-		return nil, fmt.Errorf("open log: %w", err)
+	var held *os.File
+	if dir, err = filepath.Abs(dir); err == nil {
+		err = o.disk.makeDir(dir)
 	}
-	if err := o.disk.makeDir(dir); err != nil {
-		return nil, fmt.Errorf("open log: %w", err)
+	if err == nil {
+		held, err = lock(dir)
 	}
-	held, err := lock(dir)
-	if err != nil {
-		return nil, fmt.Errorf("open log: %w", err)
+	if err == nil {
+		l, err = openLocked(dir, o)
 	}
-	l, err := openLocked(dir, o)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open log: %w", err), unlock(held))
 	}

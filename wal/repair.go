@@ -29,18 +29,18 @@ func Repair(dir string, o Options) (RepairReport, error) {
 	if err != nil {
 		return RepairReport{}, err
 	}
+	var held *os.File
 	if dir, err = filepath.Abs(dir); err == nil {
 		err = isDir(dir)
 	}
-	if err != nil {
-		return RepairReport{}, fmt.Errorf("repair log: %w", err)
-	}
-	held, err := lock(dir)
-	if err != nil {
-		return RepairReport{}, fmt.Errorf("repair log: %w", err)
+	if err == nil {
+		held, err = lock(dir)
 	}
 	p := &repair{dir: dir, o: o}
-	if err := errors.Join(p.run(), unlock(held)); err != nil {
+	if err == nil {
+		err = errors.Join(p.run(), unlock(held))
+	}
+	if err != nil {
 		return p.report, fmt.Errorf("repair log: %w", err)
 	}
 	return p.report, nil

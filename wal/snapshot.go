@@ -142,40 +142,40 @@ func (file numberedFile) checkSnapshotHeader(head []byte) *fault {
 	return nil
 }
 
-// openSnapshot verifies the file and opens it at the start of its payload. damage is set if the file is not whole.
-func openSnapshot(file numberedFile) (f *os.File, payload int64, damage *DamageError, err error) {
-	if f, err = os.Open(file.path); err != nil {
-		return nil, 0, nil, fmt.Errorf("open snapshot: %w", err)
+// open verifies the file and opens it at its payload. Damage is a *DamageError.
+func (s *snapshot) open() (f *os.File, payload int64, err error) {
+	if f, err = os.Open(s.path); err != nil {
+		return nil, 0, fmt.Errorf("open snapshot: %w", err)
 	}
 	var bad *fault
 	info, err := f.Stat()
 	if err == nil {
-		payload, bad, err = file.verifySnapshot(bufio.NewReaderSize(f, int(min(info.Size(), snapshotBufferBytes))), info.Size(), nil)
+		r := bufio.NewReaderSize(f, int(min(info.Size(), snapshotBufferBytes)))
+		payload, bad, err = numberedFile{s.sequence, s.path}.verifySnapshot(r, info.Size(), nil)
 	}
-	if err == nil && bad == nil {
-		if _, err = f.Seek(snapshotHeaderBytes, io.SeekStart); err == nil {
-			return f, payload, nil, nil
-		}
+	if bad != nil {
+		err = bad.in(s.path, 0, s.sequence, hintRestore)
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return nil, 0, nil, fmt.Errorf("read snapshot %s: %w", file.path, err)
+	if err == nil {
+		_, err = f.Seek(snapshotHeaderBytes, io.SeekStart)
 	}
-	if err = bad.in(file.path, 0, file.number, hintRestore); errors.As(err, &damage) {
-		return nil, 0, damage, nil
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close())
 	}
-	return nil, 0, nil, err
+	return f, payload, nil
 }
 
 // readSnapshots verifies every snapshot of the directory.
 func readSnapshots(files []numberedFile) ([]snapshot, error) {
 	var found []snapshot
 	for _, file := range files {
-		f, payload, damage, err := openSnapshot(file)
-		if err != nil {
+		s := snapshot{sequence: file.number, path: file.path}
+		f, payload, err := s.open()
+		switch {
+		case errors.As(err, &s.damage):
+		case err != nil:
 			return found, err
-		}
-		s := snapshot{sequence: file.number, path: file.path, damage: damage}
-		if damage == nil {
+		default:
 			s.bytes = snapshotHeaderBytes + payload + snapshotTrailerBytes
 			if info, err := f.Stat(); err == nil { // else the time is unknown
 				s.at = info.ModTime().UTC()

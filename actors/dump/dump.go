@@ -13,11 +13,15 @@ import (
 // bundle has its node and a list of events.
 func Record(data []byte) (string, error) {
 	d := record.NewDecoder()
+	b, err := d.Bundle(data)
+	if err != nil {
+		return "", err
+	}
 	events, err := d.Events(data, nil)
 	if err != nil {
 		return "", err
 	}
-	lines := make([]any, 0, len(events))
+	var lines []any
 	for _, event := range events {
 		if quotes, ok := event.(engine.Event); ok {
 			lines = append(lines, describeEvent(quotes))
@@ -25,12 +29,8 @@ func Record(data []byte) (string, error) {
 			lines = append(lines, describeAccount(event))
 		}
 	}
-	b, err := d.Bundle(data)
-	if err != nil {
-		return "", err
-	}
 	line := any(bundleLine{Event: "bundle", Node: b.Node, Records: lines})
-	if !record.IsBundle(data) {
+	if b.Node == 0 && len(lines) == 1 { // not of a cluster
 		line = lines[0]
 	}
 	text, err := json.Marshal(line)

@@ -18,8 +18,8 @@ import (
 //	owner      decides; its Write says how many RemoteEvents it had received
 //	Actor      packs waiting writes into a bundle with a new token; the writer offers it for one place
 //	follower   delivers the record that took the place, of any node
-//	Actor      own token: commits the writes. Another node's record: sends RemoteEvents to its owners, rejects writes that
-//	           were decided without them (ErrConflict) and offers the others again
+//	Actor      own token: commits the writes. Another node's record: sends RemoteEvents to its owners, rejects writes
+//	           that were decided without them (ErrConflict) and offers the others again
 //	owner      applies the events; after a conflict it decides the same commands again, unnoticed by callers
 //
 // So every rule that one owner enforces holds for all nodes together. Only the log decides the outcome of a write;

@@ -91,15 +91,15 @@ func (d *Decoder) Event(record []byte) (any, error) {
 // bundleTag begins a record that is a bundle: the tag of its field.
 const bundleTag = "\xaa\x01"
 
-// IsBundle reports whether a record is a bundle.
-func IsBundle(record []byte) bool {
+// isBundle reports whether a record is a bundle.
+func isBundle(record []byte) bool {
 	return len(record) >= len(bundleTag) && string(record[:len(bundleTag)]) == bundleTag
 }
 
 // Bundle decodes a record of a log with several writers. Its records are part of the input. Any other record becomes
 // a bundle of one: it was written before the node joined a cluster.
 func (d *Decoder) Bundle(record []byte) (Bundle, error) {
-	if !IsBundle(record) {
+	if !isBundle(record) {
 		return Bundle{Records: [][]byte{record}}, nil
 	}
 	d.envelope = envelope{}
@@ -115,7 +115,7 @@ func (d *Decoder) Bundle(record []byte) (Bundle, error) {
 
 // Events appends the event of a record, or the events of a bundle.
 func (d *Decoder) Events(record []byte, events []any) ([]any, error) {
-	if !IsBundle(record) {
+	if !isBundle(record) {
 		event, err := d.Event(record)
 		return append(events, event), err
 	}
