@@ -86,11 +86,15 @@ func (c *steadyClock) Now() account.ClockReading {
 	return moment
 }
 
-// steadyAt is steady time, which never goes back.
+// steadyAt is steady time, which never goes back. The monotonic part of the wall clock does not either, on all processors: then nothing
+// is written that all requests would share.
 func (c *steadyClock) steadyAt(wall time.Time) time.Duration {
 	since := wall.Sub(c.origin)
-	if c.steady != nil {
+	switch {
+	case c.steady != nil:
 		since = c.steady() - c.steadyOrigin
+	case c.detectsSteps.Load():
+		return c.base + since
 	}
 	steady := int64(c.base + since)
 	for {
