@@ -33,7 +33,7 @@ func (s *System) Backup(w io.Writer, o wal.BackupOptions) (wal.BackupInfo, error
 	return local.Backup(w, o)
 }
 
-// Contents is what a backup amounts to.
+// BackupContents is what a backup holds, counted.
 type BackupContents struct {
 	Accounts    int
 	Rates       int // quotes that have a word of some source, also an expired one

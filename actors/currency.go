@@ -31,6 +31,7 @@ type currencyActor struct {
 	hasRates  *atomic.Bool // some rate was ever published, in any currency
 	latest    *latestUpdate
 	freshness *freshness // nil: nobody wants to know
+	readers   []*pagesChanged
 
 	state    *engine.CurrencyState
 	snapshot *engine.CurrencySnapshot
@@ -46,14 +47,14 @@ type currencyActor struct {
 // Receive is one line for each message.
 func (c *currencyActor) Receive(l mailbox.Message) {
 	switch m := l.(type) {
-	case *ranking:
+	case *forwarded[engine.RankingQuery, *engine.Rate]:
 		view := c.now() // first: it may drop the pages
-		m.Reply(c.rankings.of(m.Query, view.Ranking), nil)
-	case *rates:
+		replyToReader(m, c.rankings.of(m.Query, view.Ranking), view.From())
+	case *forwarded[engine.RatesQuery, *engine.Rate]:
 		view := c.now()
-		m.Reply(c.rates.of(m.Query, view.Rates), nil)
-	case *history:
-		m.Reply(c.history.of(m.Query, c.snapshot.History), nil)
+		replyToReader(m, c.rates.of(m.Query, view.Rates), view.From())
+	case *forwarded[engine.HistoryQuery, engine.HistoryEntry]:
+		replyToReader(m, c.history.of(m.Query, c.snapshot.History), time.Time{})
 	case *quarantine:
 		m.Reply(c.snapshot.Quarantine(), nil)
 	case *command:
@@ -95,8 +96,7 @@ func (c *currencyActor) now() *engine.RankedView {
 	return view
 }
 
-// publish makes a state the one that is answered from. The directory hears of it before anybody is told
-// that the change is done.
+// publish makes a state the one that is answered from. The directory and the readers are told of it before the change is acknowledged.
 func (c *currencyActor) publish(o currencyUpdate) {
 	c.snapshot, c.view = o.snapshot, o.view
 	c.freshness.set(o.freshUntil, o.checkedAt)
@@ -104,4 +104,5 @@ func (c *currencyActor) publish(o currencyUpdate) {
 	c.rates.clear()
 	c.history.clear()
 	c.latest.post(o, c.directory)
+	tellReaders(c.readers)
 }

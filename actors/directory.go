@@ -57,6 +57,7 @@ func (b *latestUpdate) post(o currencyUpdate, directory *mailbox.Ref) {
 type directoryActor struct {
 	clock     func() time.Time
 	catalogue *engine.Catalogue
+	readers   [][]*pagesChanged // by currency
 	snapshots []*engine.CurrencySnapshot
 	views     []*engine.RankedView // older ones of the same currencies, nil: none yet
 
@@ -73,19 +74,19 @@ type directoryActor struct {
 // Receive is one line for each message.
 func (d *directoryActor) Receive(l mailbox.Message) {
 	switch m := l.(type) {
-	case *currencies:
-		m.Reply(d.currencies(), nil)
-	case *institutions:
+	case *forwarded[currenciesQuery, engine.CurrencyItem]:
+		replyToReader(m, d.currencies(), d.marketFrom)
+	case *forwarded[engine.InstitutionsQuery, engine.InstitutionItem]:
 		market := d.now() // first: it may drop the pages
-		m.Reply(d.institutions.of(m.Query, market.Institutions), nil)
+		replyToReader(m, d.institutions.of(m.Query, market.Institutions), d.marketFrom)
+	case *forwarded[engine.RatesQuery, *engine.Rate]:
+		market := d.now()
+		replyToReader(m, d.rates.of(m.Query, market.Rates), d.marketFrom)
+	case *forwarded[engine.HistoryQuery, engine.HistoryEntry]:
+		market := d.now()
+		replyToReader(m, d.history.of(m.Query, market.History), time.Time{})
 	case *institution:
 		m.Reply(d.institution(m.Query.id))
-	case *rates:
-		market := d.now()
-		m.Reply(d.rates.of(m.Query, market.Rates), nil)
-	case *history:
-		market := d.now()
-		m.Reply(d.history.of(m.Query, market.History), nil)
 	case *quarantine:
 		m.Reply(d.quarantine(), nil)
 	case *slots:
@@ -118,6 +119,7 @@ func (d *directoryActor) changed(latest *latestUpdate) {
 	}
 	d.market = nil
 	d.history.clear()
+	tellReaders(d.readers[latest.index])
 }
 
 // now is the market of this moment; see currencyActor.now.

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"maps"
+	"runtime"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -63,7 +64,7 @@ func (s *System) populate(r *replayer) error {
 	c := &s.config
 	s.codes = slices.Sorted(maps.Keys(r.states))
 	s.unknownCurrency = engine.NewCurrencyState("", c.Catalogue, c.Rules).Snapshot().View(nil, c.Clock())
-	directory := &directoryActor{clock: c.Clock, catalogue: c.Catalogue}
+	directory := &directoryActor{clock: c.Clock, catalogue: c.Catalogue, readers: make([][]*pagesChanged, len(s.codes))}
 	for _, code := range s.codes {
 		directory.snapshots = append(directory.snapshots, r.states[code].Snapshot())
 	}
@@ -77,6 +78,7 @@ func (s *System) populate(r *replayer) error {
 		return err
 	}
 	s.currencies = make(map[string]*mailbox.Ref, len(s.codes))
+	owners := make([]*currencyActor, 0, len(s.codes))
 	for i, code := range s.codes {
 		owner := s.newCurrencyActor(i, r.states[code])
 		owner.freshness = &freshness{currency: code}
@@ -89,6 +91,10 @@ func (s *System) populate(r *replayer) error {
 		}
 		s.currencies[code] = owner.self
 		s.log.AddCurrency(code, owner.self)
+		owners = append(owners, owner)
+	}
+	if err := s.startReaders(runtime.GOMAXPROCS(0), directory, owners); err != nil {
+		return err
 	}
 	if err := s.accounts.Start(s.actors, r.accounts, s.log); err != nil {
 		return err

@@ -35,7 +35,7 @@ func (s *System) Currencies() (*engine.Page[engine.CurrencyItem], error) {
 	if err := s.available(); err != nil {
 		return nil, err
 	}
-	return s.askers.currencies.Ask(s.directory, currenciesQuery{}, s.config.AskTimeout)
+	return s.askers.currencies.AskAny(s.readers, currenciesQuery{}, s.config.AskTimeout)
 }
 
 // Institutions is engine.Service. Before the first rate it answers from the catalogue (E4).
@@ -43,7 +43,7 @@ func (s *System) Institutions(q engine.InstitutionsQuery) (*engine.Page[engine.I
 	if err := s.available(); err != nil {
 		return nil, err
 	}
-	return s.askers.institutions.Ask(s.directory, q, s.config.AskTimeout)
+	return s.askers.institutions.AskAny(s.readers, q, s.config.AskTimeout)
 }
 
 // Institution is engine.Service. Before the first rate it answers from the catalogue (E4).
@@ -59,7 +59,7 @@ func (s *System) Rates(q engine.RatesQuery) (*engine.Page[*engine.Rate], error) 
 	if err := s.published(); err != nil {
 		return nil, err
 	}
-	return s.askers.rates.Ask(s.owner(q.Currency), q, s.config.AskTimeout)
+	return s.askers.rates.AskAny(s.readers, q, s.config.AskTimeout)
 }
 
 // Ranking is engine.Service.
@@ -67,11 +67,10 @@ func (s *System) Ranking(q engine.RankingQuery) (*engine.Page[*engine.Rate], err
 	if err := s.published(); err != nil {
 		return nil, err
 	}
-	owner, ok := s.currencies[q.Currency]
-	if !ok {
+	if _, known := s.currencies[q.Currency]; !known {
 		return s.unknownCurrency.Ranking(q), nil // P9
 	}
-	return s.askers.rankings.Ask(owner, q, s.config.AskTimeout)
+	return s.askers.rankings.AskAny(s.readers, q, s.config.AskTimeout)
 }
 
 // History is engine.Service.
@@ -79,14 +78,5 @@ func (s *System) History(q engine.HistoryQuery) (*engine.Page[engine.HistoryEntr
 	if err := s.published(); err != nil {
 		return nil, err
 	}
-	return s.askers.history.Ask(s.owner(q.Currency), q, s.config.AskTimeout)
-}
-
-// owner is the actor that answers a question about one currency: the directory for no currency and for
-// one that there is not, of which it knows nothing (P9).
-func (s *System) owner(currency string) *mailbox.Ref {
-	if owner, ok := s.currencies[currency]; ok {
-		return owner
-	}
-	return s.directory
+	return s.askers.history.AskAny(s.readers, q, s.config.AskTimeout)
 }

@@ -47,7 +47,7 @@ func (s *System) Stats() Stats {
 	}
 	stats.Serving, stats.Sequence = true, s.Sequence()
 	k, t := &s.kinds, &s.accounts.Kinds
-	for _, kind := range []*mailbox.Kind{&k.currency, &k.directory, &k.journal, &t.Shard, &t.Account, &t.Registrar, &t.Strangers} {
+	for _, kind := range []*mailbox.Kind{&k.reader, &k.currency, &k.directory, &k.journal, &t.Shard, &t.Account, &t.Registrar, &t.Strangers} {
 		stats.Mailboxes = append(stats.Mailboxes, kind.Stats())
 	}
 	stats.Accounts, stats.AccountsLoaded, stats.Leases = s.accounts.Count.Load(), s.accounts.Loaded.Load(), s.accounts.Leases.Load()

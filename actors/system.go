@@ -58,6 +58,7 @@ type System struct {
 	freshness       []*freshness // of the currencies, in the same order
 	currencies      map[string]*mailbox.Ref
 	directory       *mailbox.Ref
+	readers         []*mailbox.Ref
 	unknownCurrency *engine.RankedView // of a currency that there is not
 
 	ready  chan struct{}
@@ -84,7 +85,7 @@ var (
 )
 
 // kinds are those of the actors beside the accounts' own.
-type kinds struct{ currency, directory, journal mailbox.Kind }
+type kinds struct{ reader, currency, directory, journal mailbox.Kind }
 
 // newActorSystem makes a system of actors; fail stops the node.
 func newActorSystem(limit, workers int, fail func(error)) *mailbox.System {
@@ -123,7 +124,7 @@ func Open(c Config) (*System, error) {
 		return nil, errors.Join(err, journal.Close())
 	}
 	s.actors = newActorSystem(c.MailboxMax, max(workersMin, runtime.GOMAXPROCS(0)), s.fail)
-	s.kinds.currency.Name, s.kinds.directory.Name, s.kinds.journal.Name = "currency", "directory", "journal"
+	s.kinds.reader.Name, s.kinds.currency.Name, s.kinds.directory.Name, s.kinds.journal.Name = "reader", "currency", "directory", "journal"
 	s.progress.began = c.Clock()
 	s.replay.Add(1)
 	go s.recover()
@@ -228,6 +229,9 @@ func (s *System) stopActors() {
 	s.accounts.ReturnLeases(closeTimeout)
 	if err := s.log.Finish(closeTimeout); err != nil {
 		s.config.Logger.Error("closed without the last snapshot", "cause", err.Error())
+	}
+	for _, reader := range s.readers {
+		reader.Stop()
 	}
 	s.directory.Stop()
 	for _, code := range s.codes {

@@ -205,6 +205,9 @@ func (s *CurrencySnapshot) rate(q *quote, before *Rate, now time.Time) *Rate {
 // ChangesAt returns the next expiry of a published rate, zero when there is none.
 func (v *RankedView) ChangesAt() time.Time { return v.changesAt }
 
+// From returns the first instant at which the view is right.
+func (v *RankedView) From() time.Time { return v.from }
+
 // Rates returns the published rates that match.
 func (v *RankedView) Rates(q RatesQuery) *Page[*Rate] { return ratesPage([]*RankedView{v}, q) }
 

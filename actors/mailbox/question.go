@@ -29,7 +29,8 @@ type Question[Q, A any] struct {
 	done     chan struct{} // one place, so that completing never blocks
 	timer    *time.Timer   // made at the first wait, used again
 	pool     *sync.Pool    // nil: used once, and completing it again is no harm
-	complete atomic.Bool   // of a question without a home
+	choice   int           // of AskAny
+	complete atomic.Bool   // of a question without a pool
 }
 
 // NewQuestion makes a question that is used once: for what is asked rarely, or kept by actors until later.
@@ -121,7 +122,10 @@ func (q *Question[Q, A]) Await() (A, error) {
 
 // Asker asks questions of one type, and uses them again. The zero value is ready. Each System's user has its own: timers
 // and channels must not wander between bubbles of testing/synctest.
-type Asker[Q, A any] struct{ pool sync.Pool }
+type Asker[Q, A any] struct {
+	pool sync.Pool
+	made atomic.Int32 // questions
+}
 
 // Ask sends a query to an actor and waits so long for the answer. It must not be called by an actor.
 func (a *Asker[Q, A]) Ask(to *Ref, query Q, deadline time.Duration) (A, error) {
@@ -139,10 +143,22 @@ func (a *Asker[Q, A]) AskFirst(first, other *Ref, query Q, deadline time.Duratio
 	return q.Wait(deadline)
 }
 
+// AskAny is Ask of one of several actors that give the same answer: the one that the same processor asked last, unless it is busy. So
+// processors share neither actors nor what they write, as long as there is an actor for each.
+func (a *Asker[Q, A]) AskAny(actors []*Ref, query Q, deadline time.Duration) (A, error) {
+	q := a.question(query) // the pool keeps questions by processor
+	q.choice %= len(actors)
+	if !actors[q.choice].sendIdle(q) {
+		q.choice = (q.choice + 1) % len(actors)
+		actors[q.choice].Send(q)
+	}
+	return q.Wait(deadline)
+}
+
 func (a *Asker[Q, A]) question(query Q) *Question[Q, A] {
 	q, _ := a.pool.Get().(*Question[Q, A])
 	if q == nil {
-		q = &Question[Q, A]{done: make(chan struct{}, 1), pool: &a.pool}
+		q = &Question[Q, A]{done: make(chan struct{}, 1), pool: &a.pool, choice: int(a.made.Add(1) & 0xffff)}
 	}
 	q.Query = query
 	return q

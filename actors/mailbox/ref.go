@@ -77,6 +77,21 @@ func (r *Ref) TrySend(m Message) bool {
 	return true
 }
 
+// sendIdle has an idle actor answer a question at once. False: it is busy, or has stopped.
+func (r *Ref) sendIdle(m Message) bool {
+	if !r.mu.TryLock() {
+		return false
+	}
+	idle := !r.closed && !r.running && !r.paused && r.waiting == 0 && len(r.lifecycle) == 0
+	r.running = r.running || idle
+	r.mu.Unlock()
+	if idle {
+		r.deliver(m)
+		r.run(callerTurnMax)
+	}
+	return idle
+}
+
 // post takes a message in, or returns why it cannot. The actor is run by the caller when it is idle and direct is true.
 func (r *Ref) post(m Message, asked, direct bool) *engine.Error {
 	r.mu.Lock()
