@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"net/netip"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -28,20 +29,24 @@ func (s *Server) logAccess(ctx *fasthttp.RequestCtx, a *requestState) {
 	if status < s.config.AccessStatusMin {
 		return
 	}
-	now, began := s.config.Clock(), ctx.Time()
-	if began.IsZero() {
-		began = now // it was never read to its end
-	}
-	id := string(s.idOf(ctx))
-	if id == "" { // the head was written in one piece, and not begun anew after a panic
-		id = a.id
+	if id := s.idOf(ctx); id != nil { // else the head was written in one piece, and not begun anew after a panic
+		copy(a.id[:], id)
 	}
 	length := len(ctx.Response.Body())
 	if ctx.IsHead() {
 		length = 0
 	}
-	s.config.AccessLog(AccessRecord{
-		RequestID: id, At: began, Route: s.counters.routeNames[a.route], Method: methodLabels()[methodIndex(ctx.Method())], Status: status,
-		Duration: max(0, now.Sub(began)), Bytes: length, Keyed: a.admission.Account != 0, Network: account.LoggedNetwork(s.clientAddress(ctx)),
-	})
+	s.config.AccessLog(s.accessRecord(a, ctx.Time(), methodLabels()[methodIndex(ctx.Method())], status, length, s.clientAddress(ctx)))
+}
+
+// accessRecord is the record of an answer to a request that was there as a whole at began; zero: it never was.
+func (s *Server) accessRecord(a *requestState, began time.Time, method string, status, length int, client netip.Addr) AccessRecord {
+	now := s.config.Clock()
+	if began.IsZero() {
+		began = now
+	}
+	return AccessRecord{
+		RequestID: string(a.id[:]), At: began, Route: s.counters.routeNames[a.route], Method: method, Status: status,
+		Duration: max(0, now.Sub(began)), Bytes: length, Keyed: a.admission.Account != 0, Network: account.LoggedNetwork(client),
+	}
 }

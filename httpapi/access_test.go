@@ -84,7 +84,7 @@ func TestAccess_From(t *testing.T) {
 	conn, wire := s.dial(t)
 	askOn(t, conn, wire, "/livez")
 	askOn(t, conn, wire, "/"+strings.Repeat("a", 9000))
-	if a := <-told; a.Status != 431 || a.Route != "refused" || len(a.RequestID) != requestIDBytes || a.Duration < 0 {
+	if a := <-told; a.Status != 431 || a.Route != "refused" || len(a.RequestID) != len(RequestID{}) || a.Duration < 0 {
 		t.Errorf("what could not be read: %+v", a)
 	}
 	s.service.panics = "planted"

@@ -46,7 +46,7 @@ func securityProblems(account bool, a answer) (problems []string) {
 	if (a.status == 401) != (a.header.Get("Www-Authenticate") != "") {
 		problems = append(problems, "WWW-Authenticate is "+a.header.Get("Www-Authenticate"))
 	}
-	if len(a.header.Get("X-Request-Id")) != requestIDBytes {
+	if len(a.header.Get("X-Request-Id")) != len(RequestID{}) {
 		problems = append(problems, "X-Request-Id is "+a.header.Get("X-Request-Id"))
 	}
 	return problems

@@ -70,7 +70,7 @@ func statusLabels() []int {
 
 const (
 	statusMax        = 600
-	counterShardsMax = 16 // of some 50 KiB
+	counterShardsMax = 32 // of some 50 KiB
 	methodKinds      = 6
 	callerKinds      = 2
 	outcomeKinds     = 8
@@ -87,7 +87,7 @@ type counters struct {
 	statusCount int              // statuses
 	answerCells int              // cells of a row for answers
 	shards      []counterShard   // a power of two
-	nextConn    atomic.Uint32    // shard of the next connection
+	nextState   atomic.Uint32    // shard of the next requestState
 
 	admissionsAt, codesAt, shedAt int // where in a shard
 
@@ -109,7 +109,7 @@ func newCounters(writeTimeout time.Duration) *counters {
 	t.codesAt = t.admissionsAt + callerKinds*outcomeKinds
 	t.shedAt = t.codesAt + codesMax
 	size, shards := t.shedAt+int(conn.PriorityCount)*int(shedReasons), 1
-	for shards < min(runtime.GOMAXPROCS(0), counterShardsMax) {
+	for shards < min(2*runtime.GOMAXPROCS(0), counterShardsMax) {
 		shards *= 2
 	}
 	for range shards {
@@ -120,17 +120,9 @@ func newCounters(writeTimeout time.Duration) *counters {
 
 func (t *counters) routeCells() int { return t.answerCells + len(durationHistogram{}) }
 
-// nextShard is where a connection counts.
+// nextShard is where the requests of a requestState are counted: each processor has its own, as a rule.
 func (t *counters) nextShard() counterShard {
-	return t.shards[int(t.nextConn.Add(1))&(len(t.shards)-1)]
-}
-
-// shardOf is where a request counts: in the shard of its connection.
-func (t *counters) shardOf(a *requestState) counterShard {
-	if a.connState == nil {
-		return t.shards[0]
-	}
-	return a.connState.shard
+	return t.shards[int(t.nextState.Add(1))&(len(t.shards)-1)]
 }
 
 // cell is where a request of a row is counted.
@@ -144,11 +136,15 @@ func (t *counters) cell(r routeID, method, status int) int {
 
 // countAnswer counts an answer, and lets its connection measure it.
 func (t *counters) countAnswer(ctx *fasthttp.RequestCtx, a *requestState) {
-	shard := t.shardOf(a)
+	t.countStatus(a, ctx.Time(), methodIndex(ctx.Method()), ctx.Response.StatusCode())
+}
+
+// countStatus counts an answer to a request that was there as a whole at began.
+func (t *counters) countStatus(a *requestState, began time.Time, method, status int) {
 	if a.conn != nil {
-		a.conn.RecordDuration(ctx.Time().Add(t.writeTimeout), (*durationHistogram)(shard[int(a.route)*t.routeCells()+t.answerCells:]))
+		a.conn.RecordDuration(began.Add(t.writeTimeout), (*durationHistogram)(a.shard[int(a.route)*t.routeCells()+t.answerCells:]))
 	}
-	shard[t.cell(a.route, methodIndex(ctx.Method()), ctx.Response.StatusCode())].Add(1)
+	a.shard[t.cell(a.route, method, status)].Add(1)
 }
 
 // countCode counts an error that was answered.
@@ -177,7 +173,7 @@ func (t *counters) countAdmission(a *requestState, keyed bool, code engine.Code)
 	if code != "" {
 		at += max(1, slices.Index(outcomes[:], string(code)))
 	}
-	t.shardOf(a)[at].Add(1)
+	a.shard[at].Add(1)
 }
 
 // shedReason is why a request was refused for load, in the order of shedNames.

@@ -175,10 +175,14 @@ func (s *Server) refusePanic(ctx *fasthttp.RequestCtx, cause any) {
 	if c, ok := ctx.Conn().(*conn.Conn); ok {
 		c.DiscardBody()
 	}
+	stack := debug.Stack()
+	if handed, ok := cause.(*handedPanic); ok {
+		cause, stack = handed.cause, handed.stack
+	}
 	ctx.Response.SkipBody = ctx.IsHead()
 	s.restartResponse(ctx)
 	s.config.Logger.LogAttrs(context.Background(), slog.LevelError, "a request ended in a panic", slog.String("requestId", string(s.idOf(ctx))),
-		slog.Any("cause", cause), slog.String("stack", string(debug.Stack())))
+		slog.Any("cause", cause), slog.String("stack", string(stack)))
 	s.refuse(ctx, engine.CodeInternalError, internalMessage)
 }
 
@@ -199,9 +203,5 @@ func (s *Server) refuseUnreadable(ctx *fasthttp.RequestCtx, err error) {
 	default:
 		s.refuse(ctx, engine.CodeMalformedRequest, malformedMessage)
 	}
-	unread := &requestState{}
-	s.counters.countAnswer(ctx, unread)
-	if s.config.AccessLog != nil {
-		s.logAccess(ctx, unread)
-	}
+	s.finish(ctx, s.newRequestState(nil, nil))
 }

@@ -19,7 +19,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -87,9 +86,8 @@ func eventually(t testing.TB, done func() bool) {
 }
 
 // countingIDs gives the ids 0000000000000001, 0000000000000002, …
-func countingIDs() func() string {
-	var count atomic.Uint64
-	return func() string { return fmt.Sprintf("%016d", count.Add(1)) }
+func countingIDs() func(uint64) RequestID {
+	return func(number uint64) RequestID { return RequestID([]byte(fmt.Sprintf("%016d", number+1))) }
 }
 
 // lockedBuffer is a log that is read while it is written.

@@ -61,18 +61,32 @@ type requestState struct {
 	target      *parsedTarget // of a question that was asked before, else nil
 	targetHash  uint64        // of the request target, for a new plan
 	query       params.Query  // as it was read without a plan
+	asked       bool          // the admitter was asked, or need not be
 	admission   account.Admission
-	tellsLimits bool    // the answer says where its caller stands: grant
-	headWritten bool    // the head is written, limits included
-	route       routeID // where it is counted
-	id          string  // of the request, where the head is written in one piece
+	refusal     error     // of the admitter
+	tellsLimits bool      // the answer says where its caller stands: admission
+	headWritten bool      // the head is written, limits included
+	route       routeID   // where it is counted
+	id          RequestID // where the head is written in one piece
+
+	expressed bool // the express path has asked the load shedder
+	shed      bool // which refuses the request
+	panicked  *handedPanic
+
+	requestScratch
 }
 
-// writeHead writes the head of a 200 or, without a body, of a 304. coding is "" or gzip.
-func (s *Server) writeHead(ctx *fasthttp.RequestCtx, a *requestState, etag []byte, maxAge int, coding string) {
-	var room [headBufferBytes]byte
-	a.id = s.config.RequestID()
-	lines := appendHeaderLine(room[:0], headerRequestID, bytesOf(a.id))
+// requestScratch is what one request leaves to the next that has the same requestState, as a rule on the same processor.
+type requestScratch struct {
+	shard   counterShard // where it is counted
+	numbers numberBlock  // for ids
+	out     []byte       // the answer of the express path
+}
+
+// appendHead appends the lines of a 200 or a 304 that differ between answers. coding is "" or gzip.
+func (s *Server) appendHead(lines []byte, a *requestState, etag []byte, maxAge int, coding string) []byte {
+	a.id = s.newID(a)
+	lines = appendHeaderLine(lines, headerRequestID, a.id[:])
 	lines = append(lines, s.cacheControlLines[maxAge]...)
 	lines = appendHeaderLine(lines, fasthttp.HeaderETag, etag)
 	if coding != "" {
@@ -84,6 +98,13 @@ func (s *Server) writeHead(ctx *fasthttp.RequestCtx, a *requestState, etag []byt
 	if n := s.deprecationNotice(); n != nil {
 		lines = append(lines, n.lines...)
 	}
+	return lines
+}
+
+// writeHead writes the head of a 200 or, without a body, of a 304. coding is "" or gzip.
+func (s *Server) writeHead(ctx *fasthttp.RequestCtx, a *requestState, etag []byte, maxAge int, coding string) {
+	var room [headBufferBytes]byte
+	lines := s.appendHead(room[:0], a, etag, maxAge, coding)
 	constant := s.constantHeaders.withBody
 	if ctx.Response.StatusCode() == fasthttp.StatusNotModified {
 		constant = s.constantHeaders.withoutBody
@@ -106,18 +127,15 @@ func (s *Server) notModified(ctx *fasthttp.RequestCtx, a *requestState, etag []b
 	return true
 }
 
-// coding is how a body of so many bytes is sent: gzip, or "" for as it is (Q11).
-func (a *requestState) coding(ctx *fasthttp.RequestCtx, size int) string {
-	if a.AcceptEncodingLines == 0 || size < gzipBytesMin {
-		return ""
+// acceptsGzip tells whether the client takes gzip (Q11).
+func (a *requestState) acceptsGzip(ctx *fasthttp.RequestCtx) bool {
+	if a.AcceptEncodingLines == 0 {
+		return false
 	}
 	one := [1][]byte{a.AcceptEncoding}
 	lines := one[:]
 	if a.AcceptEncodingLines > 1 {
 		lines = ctx.Request.Header.PeekAll(fasthttp.HeaderAcceptEncoding)
 	}
-	if !fields.AcceptsGzip(lines) {
-		return ""
-	}
-	return gzipCoding
+	return fields.AcceptsGzip(lines)
 }

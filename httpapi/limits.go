@@ -24,34 +24,19 @@ const (
 // The gate authenticates and charges in one step, so readiness is looked at behind it: a request that turns out to cost
 // nothing (L6) gets its charge back.
 func (s *Server) admitAndAnswer(ctx *fasthttp.RequestCtx, r *route, a *requestState) {
-	enforced := s.config.Admitter.LimitsEnforced()
-	if !enforced && !s.config.Admitter.KeyPolicy().Required(s.config.Clock()) {
-		a.now = s.requestTime()
-		s.answerData(ctx, r, a)
+	if !a.asked {
+		a.repanic()
+		s.admit(a, s.caller(ctx, &a.HeadInfo))
+	}
+	if a.refusal != nil {
+		s.refuseCaller(ctx, a.refusal)
 		return
 	}
-	var err error
-	caller := s.caller(ctx, &a.HeadInfo)
-	if a.admission, err = s.config.Admitter.Admit(caller); err != nil {
-		s.counters.countAdmission(a, caller.HasKey, codeOf(err))
-		s.refuseCaller(ctx, err)
-		return
-	}
-	s.counters.countAdmission(a, a.admission.Account != 0, a.admission.DenyCode)
-	if a.connState != nil {
-		a.connState.keyed = a.admission.Account != 0 && a.admission.Admitted
-	}
-	if !enforced || a.admission.At.Wall.IsZero() {
-		a.now = s.requestTime()
-	} else {
-		a.now = s.requestTimeAt(a.admission.At.Wall) // one moment for the limits and the answer, and one look at the clock
-	}
-	if !enforced {
+	if !a.tellsLimits {
 		s.answerData(ctx, r, a)
 		return
 	}
 	defer s.finishAdmission(ctx, a)
-	a.tellsLimits = true
 	if err := s.plantedFor(ctx); err != nil && s.refusePlanted(ctx, r, &a.admission, err) {
 		return
 	}
@@ -59,6 +44,30 @@ func (s *Server) admitAndAnswer(ctx *fasthttp.RequestCtx, r *route, a *requestSt
 		s.answerData(ctx, r, a)
 	} else {
 		s.refuseOverLimit(ctx, r, &a.admission.QuotaResult)
+	}
+}
+
+// admit asks the admitter, where there is need to, whether a caller may ask, and reads the clock.
+func (s *Server) admit(a *requestState, caller account.Caller) {
+	admitter := s.config.Admitter
+	a.tellsLimits = admitter != nil && admitter.LimitsEnforced()
+	if admitter == nil || !a.tellsLimits && !admitter.KeyPolicy().Required(s.config.Clock()) {
+		a.now, a.asked = s.requestTime(), true
+		return
+	}
+	a.admission, a.refusal = admitter.Admit(caller)
+	if a.asked = true; a.refusal != nil {
+		s.counters.countAdmission(a, caller.HasKey, codeOf(a.refusal))
+		return
+	}
+	s.counters.countAdmission(a, a.admission.Account != 0, a.admission.DenyCode)
+	if a.connState != nil {
+		a.connState.keyed = a.admission.Account != 0 && a.admission.Admitted
+	}
+	if !a.tellsLimits || a.admission.At.Wall.IsZero() {
+		a.now = s.requestTime()
+	} else {
+		a.now = s.requestTimeAt(a.admission.At.Wall) // one reading for the limits and the answer
 	}
 }
 

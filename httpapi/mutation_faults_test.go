@@ -10,7 +10,6 @@ import (
 	"net"
 	"os"
 	"runtime"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -29,17 +28,6 @@ const (
 	// mutationsPerServer is after how many cases a server in memory is replaced: its fakes remember what they were asked.
 	mutationsPerServer = 400
 )
-
-// mutationSeed is printed; TASARD_SEED repeats a run.
-func mutationSeed(t *testing.T) uint64 {
-	t.Helper()
-	seed := uint64(bubbleNow().UnixNano())
-	if text := os.Getenv("TASARD_SEED"); text != "" {
-		seed = must(strconv.ParseUint(text, 10, 64))
-	}
-	t.Logf("seed %d; TASARD_SEED=%d repeats it", seed, seed)
-	return seed
-}
 
 // TestFaultsO7_MutationsInMemory spoils good requests at random, cuts them anywhere, and judges every byte of the answers.
 func TestFaultsO7_MutationsInMemory(t *testing.T) {

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"fmt"
+	"net"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/conn"
 )
 
 // benchedRequests are the questions whose cost is watched, each against a handler that answers the same bytes from memory.
@@ -82,8 +84,18 @@ func newNodeServer(t testing.TB) (server *Server, key string) {
 	return New(Config{Service: system, Admitter: system, Catalogue: catalogue, Clock: fakeNow, RequestID: RequestIDs(1)}), key
 }
 
+// connServer serves a connection in memory.
+type connServer func(net.Conn) error
+
+// serveConn serves a connection as one that a listener of the server accepted.
+func (s *Server) serveConn(c net.Conn) error {
+	config := s.connConfig()
+	config.LoadShedder = nil // it knows connections of TCP only
+	return s.http.ServeConn(must(conn.Listen(&oneListener{conn: c}, config).Accept()))
+}
+
 // nodeAndBare is the node and the yardstick for one question, on the same server settings.
-func nodeAndBare(t testing.TB, name string) (request []byte, pair map[string]*fasthttp.Server) {
+func nodeAndBare(t testing.TB, name string) (request []byte, pair map[string]connServer) {
 	t.Helper()
 	node, key := newNodeServer(t)
 	bare := newStaticServer(t)
@@ -95,17 +107,17 @@ func nodeAndBare(t testing.TB, name string) (request []byte, pair map[string]*fa
 		t.Fatalf("status %d: %s", ctx.Response.StatusCode(), ctx.Response.Body())
 	}
 	bare.http.Handler = bareHandler(&ctx.Response)
-	return request, map[string]*fasthttp.Server{"node": node.http, "bare": bare.http}
+	return request, map[string]connServer{"node": node.serveConn, "bare": bare.http.ServeConn}
 }
 
 // BenchmarkNode compares the node with the bare server; nothing but the ratio within one run means anything.
 func BenchmarkNode(b *testing.B) {
 	for name := range benchedRequests("") {
 		request, pair := nodeAndBare(b, name)
-		for side, server := range pair {
+		for side, serve := range pair {
 			b.Run(name+"/"+side, func(b *testing.B) {
 				b.ReportAllocs()
-				if err := server.ServeConn(newBenchedConn(request, b.N)); err != nil {
+				if err := serve(newBenchedConn(request, b.N)); err != nil {
 					b.Fatal(err)
 				}
 			})
@@ -122,7 +134,7 @@ func TestNodeAllocatesNothing(t *testing.T) {
 	server, key := newNodeServer(t)
 	most := map[string]int{"convert": 1}
 	for name, request := range benchedRequests(key) {
-		if allocs := allocationsPerRequest(t, server.http, request); allocs > most[name] {
+		if allocs := allocationsPerRequest(t, server.serveConn, request); allocs > most[name] {
 			t.Errorf("%s allocates %d times, want at most %d", name, allocs, most[name])
 		}
 	}
@@ -131,9 +143,9 @@ func TestNodeAllocatesNothing(t *testing.T) {
 // TestBenchedConn asks about another amount each time, and about nothing else that differs.
 func TestBenchedConn(t *testing.T) {
 	request := benchedRequests("")["convert"]
-	conn, seen, buffer := newBenchedConn(request, 1100), map[string]bool{}, make([]byte, 1024)
+	client, seen, buffer := newBenchedConn(request, 1100), map[string]bool{}, make([]byte, 1024)
 	for range 1100 {
-		n, err := conn.Read(buffer)
+		n, err := client.Read(buffer)
 		if err != nil || n != len(request) {
 			t.Fatal(n, err)
 		}

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -10,60 +11,60 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
-// The seven data operations: ask the service, take the page's rendering or make it, write it.
+// The data operations but convert: ask the service, take the page's encoded form or make it.
 
-func (s *Server) currencies(ctx *fasthttp.RequestCtx, _ *params.Query, a *requestState) {
+// dataPage is what an operation answers.
+type dataPage struct {
+	rendered  *renderedPage
+	changesAt time.Time // without an event; zero: never
+}
+
+func (s *Server) currencies(_ *params.Query, now requestTime) (dataPage, error) {
 	page, err := s.config.Service.Currencies()
 	if err != nil {
-		s.answerError(ctx, err)
-		return
+		return dataPage{}, err
 	}
-	s.render(ctx, memoOf(&page.Rendered), formList, page.ChangesAt, a, func() encodedBody { return currenciesBody(page) })
+	return dataPage{rendered(&page.Rendered, formList, now, func() encodedBody { return currenciesBody(page) }), page.ChangesAt}, nil
 }
 
-func (s *Server) institutions(ctx *fasthttp.RequestCtx, q *params.Query, a *requestState) {
+func (s *Server) institutions(q *params.Query, now requestTime) (dataPage, error) {
 	page, err := s.config.Service.Institutions(engine.InstitutionsQuery{Currency: q.Currency, PageRequest: q.Page()})
 	if err != nil {
-		s.answerError(ctx, err)
-		return
+		return dataPage{}, err
 	}
-	s.render(ctx, memoOf(&page.Rendered), formList, page.ChangesAt, a, func() encodedBody { return institutionsBody(page, a.now) })
+	return dataPage{rendered(&page.Rendered, formList, now, func() encodedBody { return institutionsBody(page, now) }), page.ChangesAt}, nil
 }
 
-func (s *Server) institution(ctx *fasthttp.RequestCtx, q *params.Query, a *requestState) {
+func (s *Server) institution(q *params.Query, now requestTime) (dataPage, error) {
 	detail, err := s.config.Service.Institution(q.ID)
 	if err != nil {
-		s.answerError(ctx, err)
-		return
+		return dataPage{}, err
 	}
-	s.render(ctx, memoOf(&detail.Rendered), formList, detail.ChangesAt, a, func() encodedBody { return institutionBody(detail) })
+	return dataPage{rendered(&detail.Rendered, formList, now, func() encodedBody { return institutionBody(detail) }), detail.ChangesAt}, nil
 }
 
-func (s *Server) rates(ctx *fasthttp.RequestCtx, q *params.Query, a *requestState) {
+func (s *Server) rates(q *params.Query, now requestTime) (dataPage, error) {
 	page, err := s.config.Service.Rates(engine.RatesQuery{Filter: q.Filter(), PageRequest: q.Page()})
 	if err != nil {
-		s.answerError(ctx, err)
-		return
+		return dataPage{}, err
 	}
-	s.render(ctx, memoOf(&page.Rendered), formList, page.ChangesAt, a, func() encodedBody { return ratesBody(page, "", a.now) })
+	return dataPage{rendered(&page.Rendered, formList, now, func() encodedBody { return ratesBody(page, "", now) }), page.ChangesAt}, nil
 }
 
-func (s *Server) best(ctx *fasthttp.RequestCtx, q *params.Query, a *requestState) {
+func (s *Server) best(q *params.Query, now requestTime) (dataPage, error) {
 	page, err := s.config.Service.Ranking(q.Ranking(false))
 	if err != nil {
-		s.answerError(ctx, err)
-		return
+		return dataPage{}, err
 	}
-	s.render(ctx, memoOf(&page.Rendered), bestForm(q.Operation), page.ChangesAt, a, func() encodedBody { return ratesBody(page, q.Operation, a.now) })
+	return dataPage{rendered(&page.Rendered, bestForm(q.Operation), now, func() encodedBody { return ratesBody(page, q.Operation, now) }), page.ChangesAt}, nil
 }
 
-func (s *Server) history(ctx *fasthttp.RequestCtx, q *params.Query, a *requestState) {
+func (s *Server) history(q *params.Query, now requestTime) (dataPage, error) {
 	page, err := s.config.Service.History(engine.HistoryQuery{Filter: q.Filter(), PageRequest: q.Page(), From: q.From, To: q.To})
 	if err != nil {
-		s.answerError(ctx, err)
-		return
+		return dataPage{}, err
 	}
-	s.render(ctx, memoOf(&page.Rendered), formList, page.ChangesAt, a, func() encodedBody { return historyBody(page, a.now) })
+	return dataPage{rendered(&page.Rendered, formList, now, func() encodedBody { return historyBody(page, now) }), page.ChangesAt}, nil
 }
 
 // convert writes into the answer's own buffer: a body for an amount is never kept.
@@ -86,37 +87,41 @@ func (s *Server) convert(ctx *fasthttp.RequestCtx, q *params.Query, a *requestSt
 	}
 	body := ctx.Response.SwapBody(nil)[:0]
 	ctx.Response.SwapBody(prepared.appendBody(body, page.Items, q, a.now))
-	coding := a.coding(ctx, len(ctx.Response.Body()))
-	if coding != "" {
+	coding := ""
+	if len(ctx.Response.Body()) >= gzipBytesMin && a.acceptsGzip(ctx) {
+		coding = gzipCoding
 		s.gzipResponse(ctx)
 	}
 	s.writeHead(ctx, a, etag, maxAge, coding)
 	a.queueBody(ctx)
 }
 
-// render answers with the page's kept rendering, or makes it. body is called for a page that has none in this form.
-func (s *Server) render(ctx *fasthttp.RequestCtx, m *pageMemo, f bodyForm, changesAt time.Time, a *requestState, body func() encodedBody) {
-	r := m.renderings[f].Load()
+// rendered is the encoded form of a page, made at its first use. body is called for a page that has none in this form.
+func rendered(kept *atomic.Value, f bodyForm, now requestTime, body func() encodedBody) *renderedPage {
+	form := &memoOf(kept).renderings[f]
+	r := form.Load()
 	if r == nil {
-		r = newRenderedPage(body(), a.now)
-		m.renderings[f].Store(r)
+		r = newRenderedPage(body(), now)
+		form.Store(r)
 	}
-	s.write(ctx, r, changesAt, a)
+	return r
 }
 
-// write answers 200 with a kept rendering, or 304.
-func (s *Server) write(ctx *fasthttp.RequestCtx, r *renderedPage, changesAt time.Time, a *requestState) {
-	maxAge := a.now.maxAge(changesAt)
-	if s.notModified(ctx, a, r.etag, maxAge) {
+// answerPage answers 200 with the page of a route, or 304.
+func (s *Server) answerPage(ctx *fasthttp.RequestCtx, r *route, q *params.Query, a *requestState) {
+	page, err := r.page(s, q, a.now)
+	if err != nil {
+		s.answerError(ctx, err)
 		return
 	}
-	body := r.plainBody(a.now)
-	coding := a.coding(ctx, len(body))
-	if coding != "" {
-		body = r.gzipBody(a.now)
+	maxAge := a.now.maxAge(page.changesAt)
+	if s.notModified(ctx, a, page.rendered.etag, maxAge) {
+		return
 	}
+	body, coding := page.rendered.body(a.now, a.acceptsGzip(ctx))
 	ctx.Response.SetBodyRaw(body)
-	s.writeHead(ctx, a, r.etag, maxAge, coding)
+	s.writeHead(ctx, a, page.rendered.etag, maxAge, coding)
+	s.keepHead(ctx, r, q, a)
 	a.queueBody(ctx)
 }
 

@@ -126,16 +126,22 @@ func TestF4_NoAllocations(t *testing.T) {
 }
 
 func TestRequestIDs(t *testing.T) {
-	next := RequestIDs(7)
+	ids := RequestIDs(7)
+	var numbers requestNumbers
 	var mu sync.Mutex
-	seen := map[string]bool{}
+	seen := map[RequestID]bool{}
 	var group sync.WaitGroup
 	for range 4 {
 		group.Go(func() {
-			for range 3 * requestIDsBlock {
-				id := next()
+			var block numberBlock
+			for i := range 3 * numberBlockLength {
+				number := numbers.take(&block)
+				if i%100 == 0 {
+					number = numbers.takeOne()
+				}
+				id := ids(number)
 				mu.Lock()
-				if seen[id] || len(id) != requestIDBytes || strings.Trim(id, "0123456789abcdef") != "" {
+				if seen[id] || strings.Trim(string(id[:]), "0123456789abcdef") != "" {
 					t.Errorf("the id %q is wrong or twice there", id)
 				}
 				seen[id] = true
@@ -144,8 +150,8 @@ func TestRequestIDs(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if first := RequestIDs(7)(); !seen[first] || seen[RequestIDs(8)()] {
-		t.Error("the ids do not follow from the seed alone")
+	if !seen[RequestIDs(7)(5)] || seen[RequestIDs(8)(5)] {
+		t.Error("the ids do not follow from the seed and the numbers")
 	}
 }
 

@@ -151,7 +151,7 @@ func askOthers(t *testing.T, conn net.Conn, wire *bufio.Reader, stop <-chan stru
 // panicProblems holds the answer to a request that panicked against what it must be.
 func panicProblems(method string, a answer, log string) (problems []string) {
 	id := a.header.Get(headerRequestID)
-	if a.status != http.StatusInternalServerError || len(id) != requestIDBytes || a.closes {
+	if a.status != http.StatusInternalServerError || len(id) != len(RequestID{}) || a.closes {
 		problems = append(problems, "not a 500 with an id on a connection that goes on")
 	}
 	if !strings.Contains(log, `"a request ended in a panic","requestId":"`+id+`"`) {

@@ -83,6 +83,14 @@ func newRenderedPage(d encodedBody, now requestTime) *renderedPage {
 	return r
 }
 
+// body is the body as it is sent with the time of now, and its coding: gzip, or "" for as it is. The caller must not change it.
+func (r *renderedPage) body(now requestTime, acceptsGzip bool) (body []byte, coding string) {
+	if body = r.plainBody(now); acceptsGzip && len(body) >= gzipBytesMin {
+		return r.gzipBody(now), gzipCoding
+	}
+	return body, ""
+}
+
 // plainBody is the body with the time of now. The caller must not change it.
 func (r *renderedPage) plainBody(now requestTime) []byte {
 	last := r.plain.Load()

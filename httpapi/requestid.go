@@ -6,51 +6,19 @@ import (
 	"sync/atomic"
 )
 
-const (
-	requestIDBytes = 16
-	// requestIDsBlock is how many ids are made at once, so that an id costs no allocation of its own.
-	requestIDsBlock = 256
-)
+// RequestID is the text that names a request, in X-Request-Id and in the log.
+type RequestID [16]byte
 
-// RequestIDs gives ids of 16 hexadecimal digits that do not repeat within 2^64 calls and look like chance. The seed should
-// be random, so that two processes do not share ids. The function is safe for concurrent use.
-func RequestIDs(seed uint64) func() string {
-	ids := &requestIDs{seed: mix(seed)}
-	return ids.next
-}
-
-type requestIDs struct {
-	seed  uint64
-	count atomic.Uint64
-	block atomic.Pointer[idBlock]
-}
-
-// idBlock is a run of ids, one after the other in one text.
-type idBlock struct {
-	number uint64
-	text   string
-}
-
-// nextConn takes the next number. Whoever is first in a block makes its text; two that do it at once make the same.
-func (r *requestIDs) next() string {
-	n := r.count.Add(1) - 1
-	block := r.block.Load()
-	if block == nil || block.number != n/requestIDsBlock {
-		block = r.newBlock(n / requestIDsBlock)
-		r.block.Store(block)
+// RequestIDs gives a Config.RequestID of hexadecimal digits that look random and do not repeat within 2^64 numbers. The seed should be
+// random, so that two processes do not share ids.
+func RequestIDs(seed uint64) func(number uint64) RequestID {
+	seed = mix(seed)
+	return func(number uint64) (id RequestID) {
+		var b [len(id) / 2]byte
+		binary.BigEndian.PutUint64(b[:], mix(seed+number))
+		hex.Encode(id[:], b[:])
+		return id
 	}
-	at := n % requestIDsBlock * requestIDBytes
-	return block.text[at : at+requestIDBytes]
-}
-
-func (r *requestIDs) newBlock(number uint64) *idBlock {
-	var id [requestIDBytes / 2]byte
-	text := make([]byte, 0, requestIDsBlock*requestIDBytes)
-	for i := range uint64(requestIDsBlock) {
-		binary.BigEndian.PutUint64(id[:], mix(r.seed+number*requestIDsBlock+i))
-		text = hex.AppendEncode(text, id[:])
-	}
-	return &idBlock{number: number, text: string(text)}
 }
 
 // mix is the finisher of splitmix64: a bijection, so different numbers stay different.
@@ -58,4 +26,38 @@ func mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
+}
+
+// requestNumbers hands out the numbers of request ids. Requests of connections take them in blocks, so that not every request of every
+// processor writes the counter.
+type requestNumbers struct{ next atomic.Uint64 }
+
+// numberBlock are numbers that were taken and not used yet.
+type numberBlock struct{ next, end uint64 }
+
+const numberBlockLength = 256
+
+func (n *requestNumbers) take(b *numberBlock) uint64 {
+	if b.next == b.end {
+		b.end = n.next.Add(numberBlockLength)
+		b.next = b.end - numberBlockLength
+	}
+	b.next++
+	return b.next - 1
+}
+
+func (n *requestNumbers) takeOne() uint64 { return n.next.Add(1) - 1 }
+
+// newID names a request.
+func (s *Server) newID(a *requestState) RequestID {
+	if a.conn == nil { // of a test: its ids follow each other
+		return s.config.RequestID(s.numbers.takeOne())
+	}
+	return s.config.RequestID(s.numbers.take(&a.numbers))
+}
+
+// newIDText is newID for an answer that is not written in one piece.
+func (s *Server) newIDText() string {
+	id := s.config.RequestID(s.numbers.takeOne())
+	return string(id[:])
 }

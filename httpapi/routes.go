@@ -17,7 +17,7 @@ import (
 type route struct {
 	pattern   string
 	operation params.Operation
-	answer    func(s *Server, ctx *fasthttp.RequestCtx, q *params.Query, a *requestState)
+	page      func(s *Server, q *params.Query, now requestTime) (dataPage, error) // nil: convert
 	// fromCatalogue says that the operation answers before the first rate is loaded (E4).
 	fromCatalogue bool
 }
@@ -31,7 +31,7 @@ func routes() []route {
 		{"/v1/rates", params.Rates, (*Server).rates, false},
 		{"/v1/rates/best", params.Best, (*Server).best, false},
 		{"/v1/rates/history", params.History, (*Server).history, false},
-		{"/v1/convert", params.Convert, (*Server).convert, false},
+		{"/v1/convert", params.Convert, nil, false},
 	}
 }
 
@@ -115,7 +115,7 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, a *requestState) {
 	}
 	if s.hasPage(ctx, path) {
 		a.route = routeSite
-		s.answerPage(ctx)
+		s.answerSite(ctx)
 		return
 	}
 	s.refuse(ctx, engine.CodeNotFound, "Nothing is at this path. Paths match exactly, without a slash at the end.")
@@ -152,11 +152,6 @@ func (s *Server) answer(ctx *fasthttp.RequestCtx, r *route, a *requestState) {
 		s.refuseMethod(ctx, "operation", methodsAllowed)
 		return
 	}
-	if s.config.Admitter == nil {
-		a.now = s.requestTime()
-		s.answerData(ctx, r, a)
-		return
-	}
 	s.admitAndAnswer(ctx, r, a)
 }
 
@@ -173,8 +168,9 @@ func (s *Server) answerData(ctx *fasthttp.RequestCtx, r *route, a *requestState)
 		s.answerError(ctx, err)
 		return
 	}
+	a.repanic()
 	if a.target != nil && a.target.today == a.now.today {
-		r.answer(s, ctx, &a.target.query, a)
+		s.answerQuery(ctx, r, &a.target.query, a)
 		return
 	}
 	target := ctx.Request.Header.RequestURI()
@@ -188,7 +184,15 @@ func (s *Server) answerData(ctx *fasthttp.RequestCtx, r *route, a *requestState)
 		return
 	}
 	s.targets.keep(target, a.targetHash, r, a)
-	r.answer(s, ctx, &a.query, a)
+	s.answerQuery(ctx, r, &a.query, a)
+}
+
+func (s *Server) answerQuery(ctx *fasthttp.RequestCtx, r *route, q *params.Query, a *requestState) {
+	if r.page == nil {
+		s.convert(ctx, q, a)
+		return
+	}
+	s.answerPage(ctx, r, q, a)
 }
 
 // answerOptions answers 204 with what is allowed (Q5).

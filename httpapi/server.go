@@ -31,8 +31,9 @@ type Config struct {
 	Catalogue *engine.Catalogue
 	// Clock is the present.
 	Clock func() time.Time
-	// RequestID names each request. It must be safe for concurrent use and give text that fits a header. See RequestIDs.
-	RequestID func() string
+	// RequestID names the request of a number; no number comes twice. It must be safe for concurrent use and give text that fits a header.
+	// See RequestIDs.
+	RequestID func(number uint64) RequestID
 	// Admitter admits data requests: keys and limits. Nil means neither: everything is answered, without a word about limits.
 	Admitter account.Admitter
 	// Accounts answers the account operations (K1). Nil means that there are none: 404.
@@ -135,6 +136,9 @@ type Server struct {
 	router            *router.Router
 	params            params.Table
 	targets           *targetCache
+	heads             *knownHeads
+	numbers           requestNumbers
+	lastDate          atomic.Pointer[dateLine]
 	errorHeaders      fasthttp.ResponseHeader // the headers of an error; read only
 	accountHeaders    fasthttp.ResponseHeader // the same for account routes
 	constantHeaders   constantHeaders
@@ -162,12 +166,12 @@ func New(c Config) *Server {
 	}
 	s := &Server{
 		config: c, proxies: slices.Clone(c.TrustedProxies), load: &serverLoad{clock: c.Clock}, counters: newCounters(c.Limits.WriteTimeout),
-		tls: conn.TLSConfig(c.Certificate, c.Clock), params: params.NewTable(), targets: newTargetCache(),
+		tls: conn.TLSConfig(c.Certificate, c.Clock), params: params.NewTable(), targets: newTargetCache(), heads: newKnownHeads(),
 		constantHeaders: newConstantHeaders(c.Admitter != nil), cacheControlLines: newCacheControlLines(),
 	}
 	fillErrorHeaders(&s.errorHeaders, c.Admitter != nil)
 	fillAccountHeaders(&s.accountHeaders, &s.errorHeaders)
-	s.requestStates.New = func() any { return new(requestState) }
+	s.requestStates.New = func() any { return &requestState{requestScratch: requestScratch{shard: s.counters.nextShard()}} }
 	s.gzippers.New = func() any { return newGzipper(gzipLevelOnce) }
 	s.paths = s.endpoints()
 	s.router = s.newRouter()
@@ -217,11 +221,7 @@ func (s *Server) newHTTP() *fasthttp.Server {
 // Serve answers what ln accepts until Shutdown, then returns nil. It wraps ln with conn.Listen and closes it. After Shutdown it
 // returns at once.
 func (s *Server) Serve(ln net.Listener) error {
-	l := conn.Listen(ln, conn.Config{
-		MaxConns: s.config.Limits.ConnsMax, MaxConnsPerClient: s.config.Limits.ConnsPerClient, ExemptClients: s.proxies.Contains, ReserveConns: reserveConnsDefault,
-		FirstRequestBytesMax: s.config.Limits.HeaderBytesMax + s.config.Limits.BodyBytesMax, TLS: s.tls, LoadShedder: s.shedder, Log: s.config.Logger, Counts: &s.counters.conns,
-		OnShortage: s.load.noteShortage, OnFull: s.load.noteFull, OnRoom: s.load.noteRoom,
-	})
+	l := conn.Listen(ln, s.connConfig())
 	s.mu.Lock()
 	if s.stopped {
 		s.mu.Unlock()
@@ -230,6 +230,14 @@ func (s *Server) Serve(ln net.Listener) error {
 	s.listeners = append(s.listeners, l)
 	s.mu.Unlock()
 	return s.http.Serve(l)
+}
+
+func (s *Server) connConfig() conn.Config {
+	return conn.Config{
+		MaxConns: s.config.Limits.ConnsMax, MaxConnsPerClient: s.config.Limits.ConnsPerClient, ExemptClients: s.proxies.Contains, ReserveConns: reserveConnsDefault,
+		FirstRequestBytesMax: s.config.Limits.HeaderBytesMax + s.config.Limits.BodyBytesMax, TLS: s.tls, LoadShedder: s.shedder, Log: s.config.Logger, Counts: &s.counters.conns,
+		Express: s.express, OnShortage: s.load.noteShortage, OnFull: s.load.noteFull, OnRoom: s.load.noteRoom,
+	}
 }
 
 // Shutdown lets nobody new in, lets requests in flight finish, closes idle connections and returns when no connection is open,
@@ -253,16 +261,8 @@ func (s *Server) Handler() fasthttp.RequestHandler { return s.serve }
 
 // serve is the outermost handler: it survives panics, refuses malformed requests and finds the route.
 func (s *Server) serve(ctx *fasthttp.RequestCtx) {
-	a := s.requestStates.Get().(*requestState)
-	*a = requestState{}
+	a := s.requestStateOf(ctx)
 	defer s.finish(ctx, a)
-	if c, ok := ctx.Conn().(*conn.Conn); ok {
-		c.BeginRequest(conn.RequestLength(ctx))
-		if a.conn, a.connState = c, stateOf(c); a.connState == nil {
-			a.connState = &connState{shard: s.counters.nextShard()}
-			c.User = a.connState
-		}
-	}
 	if reason := conn.Malformed(ctx, &a.HeadInfo); reason != "" {
 		ctx.SetConnectionClose()
 		s.refuse(ctx, engine.CodeMalformedRequest, reason)
@@ -272,6 +272,31 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	if s.load.draining.Load() != nil {
 		ctx.SetConnectionClose()
 	}
+}
+
+// requestStateOf is the state of a request that the library has read: that of the express path, which did not answer it, or a new one.
+func (s *Server) requestStateOf(ctx *fasthttp.RequestCtx) *requestState {
+	c, ok := ctx.Conn().(*conn.Conn)
+	if !ok {
+		return s.newRequestState(nil, nil)
+	}
+	c.BeginRequest(conn.RequestLength(ctx))
+	state := stateOf(c)
+	if state == nil {
+		state = &connState{proxied: s.proxies.Contains(c.Peer())}
+		c.User = state
+	}
+	if a := state.handedOver; a != nil {
+		state.handedOver = nil
+		return a
+	}
+	return s.newRequestState(c, state)
+}
+
+func (s *Server) newRequestState(c *conn.Conn, state *connState) *requestState {
+	a := s.requestStates.Get().(*requestState)
+	*a = requestState{conn: c, connState: state, requestScratch: a.requestScratch}
+	return a
 }
 
 // finish ends every request, one that ended in a panic as well: it is counted, and told of. It is deferred.
@@ -309,7 +334,7 @@ func (s *Server) restartResponse(ctx *fasthttp.RequestCtx) {
 	if closes {
 		header.SetConnectionClose()
 	}
-	header.SetCanonical(bytesOf(headerRequestID), bytesOf(s.config.RequestID()))
+	header.SetCanonical(bytesOf(headerRequestID), bytesOf(s.newIDText()))
 	s.addDeprecation(header)
 }
 

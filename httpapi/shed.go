@@ -17,11 +17,13 @@ const overloadRetryAfter = time.Second
 // may be here. True when it did. Nothing is charged then, and no limits are told.
 func (s *Server) shedRequest(ctx *fasthttp.RequestCtx, a *requestState) bool {
 	target := ctx.Request.Header.RequestURI()
-	stale, keyed := false, a.connState.keyed
-	if first, looked := a.conn.RequestArrived(); looked {
-		// A key that was good on this connection is believed, and once a key that nobody has looked at.
-		keyed = keyed || first && a.HasAuthorization
-		stale = !a.conn.Admit(priorityOf(target, keyed))
+	stale, keyed := a.shed, a.connState.keyed
+	if !a.expressed {
+		if first, sampled := a.conn.RequestArrived(); sampled {
+			// A key that was good on this connection is believed, and once a key that was not looked up yet.
+			keyed = keyed || first && a.HasAuthorization
+			stale = !a.conn.Admit(priorityOf(target, keyed))
+		}
 	}
 	if !stale && !a.conn.Reserve() || isHealthTarget(target) {
 		return false
@@ -67,8 +69,10 @@ func isHealthTarget(target []byte) bool {
 
 // connState is what the server keeps with a connection.
 type connState struct {
-	shard counterShard // where its requests are counted
-	keyed bool         // the last request had a key that was good
+	keyed      bool          // the last request had a key that was good
+	proxied    bool          // the peer is a trusted proxy
+	head       *knownHead    // of the last request that the express path knew
+	handedOver *requestState // of the request that it did not answer, until the ordinary path has it
 }
 
 // stateOf is a connection's, nil before its first request.

@@ -43,9 +43,9 @@ func (s *Server) hasPage(ctx *fasthttp.RequestCtx, path []byte) bool {
 	return s.config.Site.Has(string(path), accept)
 }
 
-// answerPage asks the site.
-func (s *Server) answerPage(ctx *fasthttp.RequestCtx) {
-	id := s.config.RequestID()
+// answerSite asks the site.
+func (s *Server) answerSite(ctx *fasthttp.RequestCtx) {
+	id := s.newIDText()
 	request, err := s.pageRequest(ctx, id)
 	if err != nil { // the guard takes what net/http does not
 		ctx.SetConnectionClose()

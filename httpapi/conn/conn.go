@@ -50,8 +50,10 @@ type Conn struct {
 	// User is whatever the server that serves the connection keeps with it.
 	User any
 
-	permit permit
-	peer   netip.Addr
+	permit  permit
+	peer    netip.Addr
+	express Express       // nil: none
+	state   atomic.Uint32 // connReads and so on
 
 	slot         admissionSlot
 	queued       *queuedRequest // nil until it waits for a seat for the first time
@@ -80,7 +82,7 @@ func PeerOf(addr net.Addr) netip.Addr {
 	return ip.Unmap()
 }
 
-// ReserveConns tells that the connection is one beyond the cap: it is to be answered once, and closed.
+// Reserve tells that the connection is one beyond the cap: it is to be answered once, and closed.
 func (c *Conn) Reserve() bool { return c.permit.reserve }
 
 // RecordDuration has the time of the present answer counted when it is ready to be written, from when its request was there. The server sets its write
@@ -101,12 +103,25 @@ func (c *Conn) RequestArrived() (first, looked bool) {
 // one that comes byte by byte costs no work, and takes no seat.
 func (c *Conn) Admit(l Priority) bool { return c.shedder.admit(c, l) }
 
-// Read is net.Conn's. While seats are given out, who has nothing more to do gives up the seat.
+// Read is net.Conn's. What Express answers the server does not get to read. While slots are given out, a connection that has nothing more to
+// do gives up its slot.
 func (c *Conn) Read(b []byte) (int, error) {
-	if c.shedder != nil && len(b) >= c.readBufferBytes && c.requests > 0 && c.shedder.limiting.Load() && !c.prefetch(b) {
-		c.shedder.releaseIdle(c)
+	for {
+		if c.shedder != nil && len(b) >= c.readBufferBytes && c.requests > 0 && c.shedder.limiting.Load() && !c.prefetch(b) {
+			c.shedder.releaseIdle(c)
+		}
+		n, err := c.transport.Read(b)
+		if err != nil {
+			return n, err
+		}
+		answered, err := c.answerExpress(b[:n])
+		switch {
+		case err != nil:
+			return 0, err
+		case !answered:
+			return n, nil
+		}
 	}
-	return c.transport.Read(b)
 }
 
 // prefetch reads what has come already, for the Read that follows: to ask first whether anything has would cost as much. False: nothing
@@ -169,8 +184,16 @@ func (c *Conn) socketInfo() *socketInfo {
 // pending tells whether the next request, or some of it, has come.
 func (c *Conn) pending() bool { return c.socketInfo().pending() }
 
-// Close closes the descriptor first, so that there are never more of them than slots.
+// Close is net.Conn's. While Express works on a request it waits for the answer, and does not wait itself.
 func (c *Conn) Close() error {
+	if c.state.CompareAndSwap(connExpresses, connEnds) {
+		return nil
+	}
+	return c.closeNow()
+}
+
+// closeNow closes the descriptor first, so that there are never more of them than permits.
+func (c *Conn) closeNow() error {
 	var err error
 	if c.tls != nil {
 		err = c.tls.close()

@@ -51,6 +51,8 @@ type Config struct {
 	FirstRequestBytesMax int
 	// TLS is put on connections; those that are not of TCP are closed then. Nil: none.
 	TLS *tls.Config
+	// Express may answer requests before the server reads them. Nil: it answers none.
+	Express Express
 	// LoadShedder sheds requests; nil: no request is too old.
 	LoadShedder *LoadShedder
 	// Log gets a line when an episode of errors begins and one when it is over. Nil means no lines.
@@ -210,6 +212,7 @@ func (l *Listener) newConn(conn net.Conn, placed bool) net.Conn {
 		}
 	}
 	if placed {
+		c.express = l.config.Express
 		return c
 	}
 	l.config.Counts.Reserve.Add(1)

@@ -26,6 +26,7 @@ type transport struct {
 	lastTwoBytes                 uint16            // the last two bytes that it was handed
 	firstInRead                  bool              // the request came behind no other
 	onlyInRead                   bool              // the request has nothing behind it, and no answer before it waits
+	request                      []byte            // that the server works on, where it is all that was read; borrowed
 	queuedBody                   []byte            // to be sent behind what is written next
 	firstRequest                 []byte            // of the first request, for the library to read
 	rounds                       *schedulingRounds // nil: nobody gives way
@@ -95,6 +96,9 @@ func (g *transport) BeginRequest(length int) {
 	g.firstInRead = g.consumedBytes == 0
 	g.onlyInRead = g.firstInRead && g.receivedBytes == length && g.lastTwoBytes == lineEnd
 	g.consumedBytes += length
+	if g.request = nil; g.onlyInRead {
+		g.request = g.framing.deferred
+	}
 	g.framing.requestParsed(g.onlyInRead)
 }
 

@@ -1,0 +1,343 @@
+package httpapi
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
+	"github.com/tasard/tasard/httpapi/conn"
+)
+
+// scriptedConn is a client in memory that sends one piece for each Read, keeps the answers, and does something before one of the pieces.
+type scriptedConn struct {
+	addressedConn
+	pieces [][]byte
+	before func(left int) // left pieces are to come
+	out    bytes.Buffer
+}
+
+// RemoteAddr is a client that is no proxy, unless the server trusts it.
+func (*scriptedConn) RemoteAddr() net.Addr {
+	return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 7), Port: 40000}
+}
+
+func (c *scriptedConn) Write(b []byte) (int, error) { return c.out.Write(b) }
+
+func (c *scriptedConn) Read(b []byte) (int, error) {
+	if len(c.pieces) == 0 {
+		return 0, io.EOF
+	}
+	c.before(len(c.pieces))
+	n := copy(b, c.pieces[0])
+	if c.pieces[0] = c.pieces[0][n:]; len(c.pieces[0]) == 0 {
+		c.pieces = c.pieces[1:]
+	}
+	return n, nil
+}
+
+// twoWays plays the same requests through the express path and past it, on one server.
+type twoWays struct {
+	*fixture
+	express   conn.Express
+	expressed int // requests that the express path answered
+}
+
+func newTwoWays(t testing.TB, proxied bool) *twoWays {
+	w := &twoWays{}
+	w.fixture = newFixtureWithLimits(t, func(c *Config) {
+		c.RequestID = func(uint64) RequestID { return RequestID{} } // ids differ, whatever the way
+		if proxied {
+			c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
+		}
+	})
+	w.express = w.server.express
+	return w
+}
+
+// reset makes the node what it was.
+func (w *twoWays) reset() {
+	w.clock.set(fakeNow())
+	w.service.published, w.service.fault, w.service.panics = fakeRates(w.service.catalogue), nil, nil
+	clear(w.service.pages)
+	w.service.asked = nil
+	fresh := newFakeAdmitter(w.clock.now)
+	w.admitter.transition, w.admitter.off, w.admitter.fault, w.admitter.panics = account.KeyPolicy{}, false, nil, nil
+	w.admitter.accounts, w.admitter.refused, w.admitter.quota, w.admitter.charges = fresh.accounts, fresh.refused, fresh.quota, fresh.charges
+	w.admitter.callers, w.admitter.granted, w.admitter.refunds = nil, 0, 0
+	w.server.load.draining.Store(nil)
+}
+
+// nodeChanges are what may happen to a node between two requests.
+func nodeChanges() []func(*twoWays) {
+	return []func(*twoWays){
+		func(*twoWays) {},
+		func(w *twoWays) { w.clock.set(fakeNow().Add(1500 * time.Millisecond)) },
+		func(w *twoWays) { w.clock.set(engine.NextMidnight(fakeNow())) },
+		func(w *twoWays) { w.clock.set(engine.NextRefresh(fakeNow()).Add(-1)) },
+		func(w *twoWays) { w.service.published = w.service.published[1:]; clear(w.service.pages) },
+		func(w *twoWays) { w.service.published = nil; clear(w.service.pages) },
+		func(w *twoWays) {
+			w.service.fault = &engine.Error{Code: engine.CodeDataUnavailable, Message: "Nothing is loaded."}
+		},
+		func(w *twoWays) { w.service.panics = "planted" },
+		func(w *twoWays) { clear(w.admitter.accounts) },
+		func(w *twoWays) { w.admitter.spend(account1, 60, fakeNow()) },
+		func(w *twoWays) { w.admitter.spend("192.0.2.7", 1000, fakeNow().Add(-2*time.Hour)) },
+		func(w *twoWays) {
+			w.admitter.fault = &engine.Error{Code: engine.CodeOverloaded, Message: "Too much is asked."}
+		},
+		func(w *twoWays) { w.admitter.panics = "planted" },
+		func(w *twoWays) { w.admitter.off = true },
+		func(w *twoWays) { w.admitter.transition = keysRequiredIn(10 * 24 * time.Hour) },
+		func(w *twoWays) { w.admitter.transition = keysRequiredIn(-time.Hour) },
+		func(w *twoWays) { w.admitter.transition, w.admitter.off = keysRequiredIn(-time.Hour), true },
+		func(w *twoWays) { w.server.Drain() },
+	}
+}
+
+// expressCase are pieces that a client sends on a connection, and what happens to the node before the last of them.
+type expressCase struct {
+	pieces [][]byte
+	change func(*twoWays)
+}
+
+// play gives the answers to a case, without their dates, and what it cost whom.
+func (w *twoWays) play(t testing.TB, c *expressCase, express conn.Express) string {
+	t.Helper()
+	w.reset()
+	config := w.server.connConfig()
+	config.LoadShedder, config.Express = nil, express
+	client := &scriptedConn{pieces: slices.Clone(c.pieces), before: func(left int) {
+		if left == 1 {
+			c.change(w)
+		}
+	}}
+	accepted := must(conn.Listen(&oneListener{conn: client}, config).Accept())
+	_ = w.server.http.ServeConn(accepted) // how it ends is in the answers
+	_ = accepted.Close()
+	out := client.out.Bytes()
+	for at := 0; at >= 0; {
+		rest := out[at:]
+		next := bytes.Index(rest, []byte("\r\nDate: "))
+		if next < 0 {
+			break
+		}
+		at += next + len("\r\nDate: ")
+		copy(out[at:], "Fri, 01 Jan 2000 00:00:00")
+	}
+	return fmt.Sprint(w.admitter.charges, w.admitter.granted, w.admitter.refunds, len(w.admitter.callers), "\n", client.out.String())
+}
+
+// expressProblem tells where the two ways differ, "" when they don't.
+func (w *twoWays) expressProblem(t testing.TB, c *expressCase) string {
+	t.Helper()
+	ordinary := w.play(t, c, nil)
+	express := w.play(t, c, func(c *conn.Conn, request []byte) (bool, error) {
+		answered, err := w.express(c, request)
+		if answered {
+			w.expressed++
+		}
+		return answered, err
+	})
+	if express == ordinary {
+		return ""
+	}
+	at := 0
+	for at < min(len(express), len(ordinary)) && express[at] == ordinary[at] {
+		at++
+	}
+	from := max(0, at-200)
+	return fmt.Sprintf("%q\nexpress:  %.400q\nordinary: %.400q", c.pieces, express[from:], ordinary[from:])
+}
+
+// expressHead makes the head of a request as clients send it, and as they should not.
+func expressHead(random *rand.Rand) []byte {
+	one := func(texts ...string) string { return texts[random.IntN(len(texts))] }
+	seldom := func(text string) string {
+		if random.IntN(8) > 0 {
+			return ""
+		}
+		return text
+	}
+	target := one("/v1/rates/best?currency=USD&operation=buy", "/v1/rates/best?operation=sell&currency=USD&limit=1", "/v1/rates?limit=3", "/v1/currencies",
+		"/v1/institutions", "/v1/institutions/bhd", "/v1/institutions/none", "/v1/rates/history?currency=USD", "/v1/convert?currency=USD&operation=buy&amount=10",
+		"/v1/rates/best?currency=usd", "/livez", "/v1/account/usage", "/v1/rates?key="+testKey(1))
+	key := one("", "", bearer(testKey(1)), bearer(testKey(1)), bearer(testKey(2)), bearer(testKey(5)), bearer(testKey(8)), bearer(testKey(9)),
+		"authorization:  bearer "+testKey(1), "Authorization: Bearer "+testKey(1)+"x", "Authorization: Bearer "+testKey(1)[1:], "Authorization: Basic YQ==",
+		"X-Key: "+testKey(1), "X-A: "+testKey(2)+"\r\n"+bearer(testKey(1)))
+	lines := []string{
+		"Host: api.example.do", "User-Agent: client/1.0", key, one("", "Accept-Encoding: gzip", "Accept-Encoding: gzip;q=0", "Accept-Encoding: br\r\nAccept-Encoding: gzip"),
+		seldom("If-None-Match: *"), seldom(`If-None-Match: W/"a"`), seldom("Connection: close"), seldom("connection: Close"), seldom("Connection: keep-alive"),
+		seldom("Expect: 100-continue"), seldom("X-Forwarded-For: 198.51.100." + one("1", "2")), seldom("Content-Length: 0"), seldom("Cookie: a=b"), seldom("Range: bytes=0-1"),
+	}
+	random.Shuffle(len(lines), func(i, j int) { lines[i], lines[j] = lines[j], lines[i] })
+	lines = slices.DeleteFunc(lines, func(line string) bool { return line == "" })
+	method, scheme, version := "GET", "", "HTTP/1.1"
+	switch random.IntN(24) {
+	case 0:
+		method = one("HEAD", "OPTIONS", "POST", "get")
+	case 1:
+		scheme = one("http://api.example.do", "HTTPS://api.example.do:8080")
+	case 2:
+		version = one("HTTP/1.0", "HTTP/1.2", "http/1.1")
+	}
+	return []byte(method + " " + scheme + target + " " + version + "\r\n" + strings.Join(lines, "\r\n") + "\r\n\r\n")
+}
+
+// newExpressCase makes case number of a seed: a head until it is known, then the same one or one a little different, most of them alone in
+// their piece.
+func newExpressCase(seed, number uint64) *expressCase {
+	random := rand.New(rand.NewPCG(seed, number))
+	changes := nodeChanges()
+	head := expressHead(random)
+	last := bytes.Clone(head)
+	switch random.IntN(8) {
+	case 0, 1:
+		last = mutate(random, last, [][]byte{expressHead(random)}, mutationWords())
+	case 2:
+		last = expressHead(random)
+	case 3:
+		last = bytes.Replace(last, []byte(testKey(1)), []byte(testKey(random.IntN(10))), 1)
+	}
+	pieces := [][]byte{[]byte("GET /livez HTTP/1.1\r\nHost: a\r\n\r\n"), head, head, head, last, last}
+	switch random.IntN(8) {
+	case 0:
+		pieces[4] = append(bytes.Clone(last), head...)
+	case 1:
+		at := random.IntN(len(last) + 1)
+		pieces = append(pieces[:4], last[:at], last[at:], head)
+	}
+	change := changes[0]
+	if random.IntN(2) == 0 {
+		change = changes[random.IntN(len(changes))]
+	}
+	return &expressCase{slices.DeleteFunc(pieces, func(p []byte) bool { return len(p) == 0 }), change}
+}
+
+// TestExpress_SameAnswers: what the express path answers is what the ordinary path would have answered, but for id and date, at the same
+// charge. SWEEP=whole plays a million cases.
+func TestExpress_SameAnswers(t *testing.T) {
+	seed, cases := mutationSeed(t), uint64(sampledOrWhole(4000, 1_000_000))
+	workers := uint64(runtime.GOMAXPROCS(0))
+	var expressed atomic.Int64
+	var all sync.WaitGroup
+	for worker := range workers {
+		all.Go(func() {
+			ways := [2]*twoWays{newTwoWays(t, false), newTwoWays(t, true)}
+			for number := worker; number < cases && !t.Failed(); number += workers {
+				way := ways[number/workers%16/15] // one of 16 comes from a proxy
+				if problem := way.expressProblem(t, newExpressCase(seed, number)); problem != "" {
+					t.Errorf("case %d: %s", number, problem)
+				}
+			}
+			expressed.Add(int64(ways[0].expressed))
+			if ways[1].expressed > 0 {
+				t.Errorf("the express path answered %d requests behind a proxy", ways[1].expressed)
+			}
+		})
+	}
+	all.Wait()
+	if share := uint64(expressed.Load()) / (cases / 100); share < 30 {
+		t.Errorf("the express path answered %d requests of 100 cases", share)
+	}
+}
+
+// TestExpress_Control: an express path that answers what it answered before is found out.
+func TestExpress_Control(t *testing.T) {
+	w := newTwoWays(t, false)
+	last := map[string][]byte{}
+	w.express = func(c *conn.Conn, request []byte) (bool, error) {
+		if kept := last[string(request)]; kept != nil {
+			_, err := c.Write(kept)
+			return true, err
+		}
+		client := c.Conn.(*scriptedConn)
+		before := client.out.Len()
+		answered, err := w.server.express(c, request)
+		if answered {
+			last[string(request)] = bytes.Clone(client.out.Bytes()[before:])
+		}
+		return answered, err
+	}
+	found := 0
+	for number := range uint64(300) {
+		if clear(last); w.expressProblem(t, newExpressCase(1, number)) != "" {
+			found++
+		}
+	}
+	if found < 30 {
+		t.Errorf("%d of 300 cases find it", found)
+	}
+}
+
+// FuzzExpress plays a head until it is known, and then another one, through both ways.
+func FuzzExpress(f *testing.F) {
+	for number := range uint64(20) {
+		c := newExpressCase(1, number)
+		f.Add(c.pieces[1], c.pieces[len(c.pieces)-1], uint8(number))
+	}
+	changes := nodeChanges()
+	var w *twoWays
+	f.Fuzz(func(t *testing.T, head, last []byte, change uint8) {
+		if w == nil {
+			w = newTwoWays(t, false)
+		}
+		pieces := [][]byte{[]byte("GET /livez HTTP/1.1\r\nHost: a\r\n\r\n"), head, head, head, last}
+		c := &expressCase{slices.DeleteFunc(pieces, func(p []byte) bool { return len(p) == 0 }), changes[int(change)%len(changes)]}
+		if problem := w.expressProblem(t, c); problem != "" {
+			t.Error(problem)
+		}
+	})
+}
+
+// TestExpress_OverTheNetwork: a request that is repeated does not reach the library, over TCP and TLS, and has the same answer.
+func TestExpress_OverTheNetwork(t *testing.T) {
+	read := 0
+	counted := func(s *serving) {
+		inner := s.server.http.Handler
+		s.server.http.Handler = func(ctx *fasthttp.RequestCtx) {
+			read++
+			inner(ctx)
+		}
+	}
+	ask := func(name string, conn net.Conn, wire *bufio.Reader) {
+		t.Helper()
+		read = 0
+		var first answer
+		for i := range 10 {
+			a := askOn(t, conn, wire, bestTarget)
+			if i == 0 {
+				first = a
+			}
+			if a.status != fasthttp.StatusOK || !bytes.Equal(a.body, first.body) {
+				t.Fatalf("%s: %d %s", name, a.status, a.body)
+			}
+		}
+		if read > 3 {
+			t.Errorf("%s: the library read %d of 10 requests", name, read)
+		}
+	}
+	plain := serve(t, withLimits(nil))
+	counted(plain)
+	conn, wire := plain.dial(t)
+	ask("TCP", conn, wire)
+	secure, authority := serveTLS(t, withLimits(nil))
+	counted(secure)
+	tlsConn, wire := secure.dialed(t, authority, nil)
+	ask("TLS", tlsConn, wire)
+}
