@@ -65,7 +65,7 @@ func (v *validator) misplaced(c *candidate, market *consensus) (Reason, string) 
 	if other.IsNull() || !crossed && (own.IsNull() || distance(value, own) <= distance(value, other)) {
 		return "", ""
 	}
-	return Jump, fmt.Sprintf("%s %s comes alone and may be the other side, which was %s in the last good value (%s)",
+	return Jump, fmt.Sprintf("%s %s is the only side and may be the other one, which was %s in the last good value (%s)",
 		name, value, other, when.UTC().Format(time.RFC3339))
 }
 

@@ -210,7 +210,7 @@ func (v *validator) outdated(c *candidate) (Reason, string) {
 	if c.last == nil || c.backfill || date.IsZero() || date >= c.last.EffectiveDate || c.last.EffectiveDate > today {
 		return "", ""
 	}
-	return Outdated, fmt.Sprintf("effective on %s, but the source has named %s already", date, c.last.EffectiveDate)
+	return Outdated, fmt.Sprintf("effective on %s, but the source gave %s before", date, c.last.EffectiveDate)
 }
 
 // futureInstant returns the later of the refresh's time and slot when it is in the future, else zero. Such a slot must
