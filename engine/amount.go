@@ -21,7 +21,7 @@ const AmountDOPBytesMax = 26
 var ErrAmount = errors.New("not an amount")
 
 // Amount is an exact amount of foreign currency, with up to 12 integer digits and 2 decimals. It keeps the text that it
-// was read from, because answers repeat it. The zero Amount is no amount: its text is "".
+// was read from, because answers repeat it. The zero Amount has the text "".
 type Amount struct {
 	text  string
 	cents int64

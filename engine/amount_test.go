@@ -64,7 +64,7 @@ func TestS8_Edges(t *testing.T) {
 		{"000000000000.00", "92233720368.54775807", "0.00"},           // twelve zeros
 		{"184467440738", "1000000", "184467440738000000.00"},          //
 		{"300000000000", "1000000.00000001", "300000000000003000.00"}, // zeros in the middle of both halves
-		{"1000", "1844674.40737095", "1844674407.37"},                 // rounding alone needs a second word
+		{"1000", "1844674.40737095", "1844674407.37"},                 // only rounding needs a second word
 		{"100000000000", "10000000", "1000000000000000000.00"},        // the lower half is all zeros
 		{"100000000000", "10010000", "1001000000000000000.00"},        // it begins with a digit,
 		{"100000000000", "10009995", "1000999500000000000.00"},        // with a zero before nines,
@@ -105,7 +105,7 @@ func TestS1_ConversionAppliesTheSideOfTheOperation(t *testing.T) {
 	}
 }
 
-func TestS4_ConversionWithoutASideIsNothing(t *testing.T) {
+func TestS4_ConversionWithoutASideIsZero(t *testing.T) {
 	if got := (Conversion{Quote: &Rate{}, Operation: Buy}).AmountDOP(); got != "0.00" {
 		t.Error(got)
 	}

@@ -253,7 +253,7 @@ func institutionFaults() map[string]string {
 		oneEntry("institutions", `"id":"a_b","name":"X","type":"bank"`):     `id is not of the form`,
 		oneEntry("institutions", `"id":"","name":"X","type":"bank"`):        `id is missing or empty`,
 		oneEntry("institutions", `"id":"`+strings.Repeat("a", 81)+`","name":"X","type":"bank"`):      `id is not of the form`,
-		oneEntry("institutions", `"id":"x","name":"X","type":"Bank"`):                                `type "Bank" is none of`,
+		oneEntry("institutions", `"id":"x","name":"X","type":"Bank"`):                                `type "Bank" is unknown`,
 		oneEntry("institutions", `"id":"x","name":"X"`):                                              `type is missing`,
 		oneEntry("institutions", `"id":"x","name":"`+strings.Repeat("ñ", 201)+`","type":"bank"`):     `name has 201 characters; shorten it to 200`,
 		`{"institutions":[{"id":"x","name":"X","type":"bank"},{"id":"x","name":"Y","type":"bank"}]}`: `institutions[1] "x": stands already in institutions[0]`,

@@ -39,7 +39,7 @@ func Location() *time.Location { return santoDomingo }
 // ErrDate is the error of ParseDate.
 var ErrDate = errors.New("not a calendar date of the form YYYY-MM-DD")
 
-// Date is a calendar date of the years 1 to 9999, counted in days: 1 is 0001-01-01. The zero Date is no date.
+// Date is a calendar date of the years 1 to 9999, counted in days: 1 is 0001-01-01. The zero Date means no date.
 type Date int32
 
 // dateMax is 9999-12-31.

@@ -29,7 +29,7 @@ func TestS15_TroubleDoesNotFlap(t *testing.T) {
 	now = now.Add(time.Hour)
 	want(true, began)
 	trouble.Recover(now)
-	trouble.Recover(now.Add(time.Second)) // a second time is none
+	trouble.Recover(now.Add(time.Second)) // a second time changes nothing
 	now = now.Add(FaultHoldOff)
 	want(false, now)
 	trouble.Begin(now)

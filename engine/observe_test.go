@@ -147,7 +147,7 @@ func TestI3_AThinAnswerKeepsTheOldQuotes(t *testing.T) {
 	if receipt := f.observe("list", usd("popular", "57.3", "60.3")); receipt.Accepted != 1 {
 		t.Errorf("an incomplete answer is refused as thin: %+v", receipt)
 	}
-	f.advance(30 * time.Hour) // nothing of the source stands any more
+	f.advance(30 * time.Hour) // all quotes of the source have expired
 	if receipt := whole(usd("popular", "57.3", "60.3")); receipt.Accepted != 1 {
 		t.Errorf("there is nothing left to lose: %+v", receipt)
 	}
@@ -161,7 +161,7 @@ func TestX5_AnImplausibleValueIsConfirmed(t *testing.T) {
 	f.refuse(Jump, "a", usd("mocana", "56", ""))
 	f.refuse(Jump, "a", usd("mocana", "56", "")) // the same time does not confirm it
 	f.advance(5 * time.Hour)
-	f.refuse(Jump, "a", usd("mocana", "56.9", "")) // another value is none either
+	f.refuse(Jump, "a", usd("mocana", "56.9", "")) // another value does not confirm it
 	f.advance(5 * time.Hour)
 	f.accept("a", usd("mocana", "56.8", ""))
 	if got := f.rate("mocana").Buy.String(); got != "56.8" {

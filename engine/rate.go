@@ -31,7 +31,7 @@ type Rate struct {
 	DatePrecision   DatePrecision
 }
 
-// Side returns the side that an operation applies. A caller who buys pays the institution's sell side.
+// Side returns the side that an operation applies. To buy, a caller pays the institution's sell side.
 func (r *Rate) Side(operation Operation) Decimal {
 	if operation == Buy {
 		return r.Sell

@@ -13,7 +13,7 @@ func (f *fixture) observeSlot(source string, slot time.Time, observations ...Obs
 	return f.apply(Observe{[]Refresh{{SourceID: source, ObservedAt: f.now, Slot: slot, Observations: observations, Complete: true}}})
 }
 
-func TestX16_ASlotIsHeardOnce(t *testing.T) {
+func TestX16_ASlotIsAnsweredOnce(t *testing.T) {
 	f := newFixture(t)
 	slot := f.now.Add(-time.Minute)
 	if receipt := f.observeSlot("a", slot, usd("bhd", "57", "60")); receipt.Accepted != 1 || receipt.Changed != 1 || receipt.Repeated != 0 {
@@ -126,7 +126,7 @@ func TestX5_TheSameSlotIsNotTheNextAnswer(t *testing.T) {
 	control.accept("a", usd("mocana", "56", ""))
 }
 
-func TestX16_DoneIsWhatEveryCurrencyHeard(t *testing.T) {
+func TestX16_CompletedIsWhatEveryCurrencyAnswered(t *testing.T) {
 	first, second := noon, noon.Add(5*time.Hour)
 	snapshot := func(currency string, slots ...AnsweredSlot) *CurrencySnapshot {
 		return RestoreCurrencyState(SavedCurrency{Currency: currency, Slots: slots}, testCatalogue(), DefaultRules()).Snapshot()

@@ -54,10 +54,10 @@ func invalid(catalogue *Catalogue, refresh *Refresh, o *Observation) (Reason, st
 	}
 	key := o.Key()
 	if _, ok := ParseChannel(string(key.Channel)); !ok {
-		return BadField, fmt.Sprintf("channel %q is none of %v", o.Channel, Channels())
+		return BadField, fmt.Sprintf("channel %q is unknown; use one of %v", o.Channel, Channels())
 	}
 	if _, ok := ParseKind(string(key.Kind)); !ok {
-		return BadField, fmt.Sprintf("kind %q is none of %v", o.Kind, Kinds())
+		return BadField, fmt.Sprintf("kind %q is unknown; use one of %v", o.Kind, Kinds())
 	}
 	if _, known := catalogue.Institution(o.InstitutionID); !known {
 		return UnknownInstitution, fmt.Sprintf("institution %q is not in the catalogue; add it with a catalogue file", o.InstitutionID)

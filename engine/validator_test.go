@@ -189,7 +189,7 @@ func TestT3_StaleQuotesMakeNoMedian(t *testing.T) {
 }
 
 // The same observation from another document is quarantined once.
-func TestX10_TheDocumentIsNoPartOfWhatIsHeld(t *testing.T) {
+func TestX10_TheSameObservationOfAnotherDocument(t *testing.T) {
 	f := newFixture(t)
 	for _, document := range []string{"5e1f", "b00c", strings.Repeat("a", 100)} {
 		o := usd("bhd", "0", "60")

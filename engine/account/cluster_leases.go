@@ -45,7 +45,7 @@ func (s *LeaseState) admittedMax(now time.Duration) int {
 func (a *Account) SetNode(node engine.NodeID) { a.node = node }
 
 // setNodeLease replaces the lease state of a node. An empty one is removed, so that the state depends only on the log.
-// What was leased before the cluster was formed can't be spent any more: the first lease in the cluster included it.
+// Leases from before the cluster was formed can't be spent any more: the first lease in the cluster included them.
 func (a *Account) setNodeLease(lease LeaseState) {
 	a.leases = nil
 	i, known := slices.BinarySearchFunc(a.nodeLeases, lease.Node, func(s LeaseState, node engine.NodeID) int { return int(s.Node) - int(node) })

@@ -82,7 +82,7 @@ func TestL5_OthersLeaveNoRoom(t *testing.T) {
 }
 
 // A node may spend a lease for LeaseSpan after it asked for it, by either clock and however late it was durable. Then
-// the rest is void until it is leased again, which costs nothing of the day.
+// the rest is void until it is leased again, which is not charged to the day.
 func TestL1_LeasesOfAClusterRunOut(t *testing.T) {
 	now := ClockReading{Wall: noon, Steady: time.Hour}
 	a := newClusterAccount(1, now)

@@ -37,7 +37,7 @@ func ParseEmail(text string) (Email, error) {
 		return Email{}, ErrEmail
 	}
 	top := text[strings.LastIndexByte(text, '.')+1:]
-	if len(top) < 2 || !strings.ContainsFunc(top, func(r rune) bool { return r > '9' }) { // IP addresses have no letter there
+	if len(top) < 2 || !strings.ContainsFunc(top, func(r rune) bool { return r > '9' }) { // IP addresses have only digits there
 		return Email{}, ErrEmail
 	}
 	return Email{strings.ToLower(text)}, nil

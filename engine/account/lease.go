@@ -55,8 +55,7 @@ func (a *Account) applyLease(e *Leased) {
 	a.setKeyUses(KeyUse{e.KeyID, e.At})
 }
 
-// applyReturn leaves nothing of the leases but the requests of the last minute, which count until they are a minute
-// old.
+// applyReturn keeps only the requests of the last minute, which count until they are a minute old.
 func (a *Account) applyReturn(e *Returned) {
 	if count := a.days.find(e.Day); count != nil {
 		count.leased = max(0, count.leased-e.Unspent)

@@ -68,7 +68,7 @@ func TestL1_TheNextLeaseComesAtHalf(t *testing.T) {
 	}
 }
 
-func TestL6_ARefundOfNothingIsNothing(t *testing.T) {
+func TestL6_RefundsOfOtherTimesChangeNothing(t *testing.T) {
 	o := newTestAccount(t, noon)
 	o.account.Apply(&Leased{Account: 1, Day: engine.DateOf(noon), Count: 3, At: noon})
 	o.advance(time.Second)

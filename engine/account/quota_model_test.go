@@ -37,7 +37,7 @@ type quotaModel struct {
 	evicted   int
 }
 
-// quotaBug is a planted bug; nil functions are none.
+// quotaBug is a planted bug; nil functions do nothing.
 type quotaBug struct {
 	only      string // the faults that a control looks for; "" = all
 	before    func(*Account)
@@ -78,7 +78,7 @@ type quotaNode struct {
 	latest      engine.Date // latest day leased from that it knows
 	partitioned bool
 
-	flight  []Event // decided and not heard of: a return, then a lease
+	flight  []Event // decided, and pending: a return, then a lease
 	landed  int     // of them in the log
 	waiting int
 	widest  int // largest lease of this process

@@ -12,7 +12,7 @@ func (m *quotaModel) step() {
 	n := m.nodes[m.pick(len(m.nodes))]
 	switch kind := m.pick(100); {
 	case m.single:
-		m.stepAlone(n, kind)
+		m.stepSingle(n, kind)
 	case kind < 32:
 		for range 1 + m.pick(9) {
 			n.request()
@@ -41,8 +41,8 @@ func (m *quotaModel) step() {
 	}
 }
 
-// stepAlone does something random on a single node.
-func (m *quotaModel) stepAlone(n *quotaNode, kind int) {
+// stepSingle does something random on a single node.
+func (m *quotaModel) stepSingle(n *quotaNode, kind int) {
 	switch {
 	case kind < 42:
 		for range 1 + m.pick(4) {

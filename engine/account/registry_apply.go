@@ -120,7 +120,7 @@ func (r *Registry) expireSessions(now ClockReading) {
 	r.sessionOrder = r.sessionOrder[ended:]
 }
 
-// sweepAddresses removes, once a day, addresses that never became an account. It decides by events alone, so that a
+// sweepAddresses removes, once a day, addresses that never became an account. It depends only on events, so that a
 // replay removes the same ones, but keeps what is being written.
 func (r *Registry) sweepAddresses(now ClockReading) {
 	if now.Steady-r.lastSweep < sweepEvery {

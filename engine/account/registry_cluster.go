@@ -36,8 +36,8 @@ func (r *Registry) Seal(e *CodeIssued, code Secret) {
 // (Rollback) and decides again.
 func (r *Registry) ApplyRemote(event RegistryEvent, now ClockReading) { r.applyAt(event, now.Steady) }
 
-// Resume starts a new process of a cluster, after the last event of the log. The age of codes and sessions can't be
-// told from the steady times of other nodes, so each counts as new by steady time, and ends by the wall clock.
+// Resume starts a new process of a cluster, after the last event of the log. The steady times of other nodes do not
+// give the age of codes and sessions, so each counts as new by steady time, and ends by the wall clock.
 func (r *Registry) Resume(now ClockReading) {
 	r.newest = max(r.newest, now.Steady)
 	for token, s := range r.sessions {

@@ -39,7 +39,7 @@ type loginModel struct {
 	failed   int
 }
 
-// loginBug is a planted bug; nil functions are none.
+// loginBug is a planted bug; nil functions do nothing.
 type loginBug struct {
 	only     string // the faults that a control looks for; "" = all
 	sabotage func(*loginModel)
@@ -301,7 +301,7 @@ func (n *loginNode) tryCode(email string) {
 	})
 }
 
-// tellSession notes a session when its caller is told, and makes its account.
+// tellSession notes a session when its caller has the answer, and makes its account.
 func (n *loginNode) tellSession(e *SessionOpened, record *loginRecord) {
 	real := n.model.real
 	record.then = func() {

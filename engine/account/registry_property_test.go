@@ -202,7 +202,7 @@ func (m *loginModel) step() {
 	n, email := m.nodes[m.pick(len(m.nodes))], fmt.Sprintf("%d@b.do", m.pick(3))
 	switch kind := m.pick(60); {
 	case m.single:
-		m.stepAlone(n, email, kind/2)
+		m.stepSingle(n, email, kind/2)
 	case kind < 8:
 		n.requestCode(email)
 	case kind < 20:
@@ -220,8 +220,8 @@ func (m *loginModel) step() {
 	}
 }
 
-// stepAlone does something random on a single node.
-func (m *loginModel) stepAlone(n *loginNode, email string, kind int) {
+// stepSingle does something random on a single node.
+func (m *loginModel) stepSingle(n *loginNode, email string, kind int) {
 	switch {
 	case kind < 5:
 		n.requestCode(email)

@@ -142,7 +142,7 @@ func TestK3_RequestsSideBySide(t *testing.T) {
 	d.refused(err, engine.CodeRequestedTooSoon, time.Minute)
 }
 
-func TestS9_TenLettersADay(t *testing.T) {
+func TestS9_TenMailsADay(t *testing.T) {
 	d := newLoginFixture(t)
 	for _, tt := range []struct {
 		wall    string

@@ -6,7 +6,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// State is an account as snapshots keep it: the result of its events. What is leased counts as spent.
+// State is an account as snapshots keep it: the result of its events. Leases count as spent.
 type State struct {
 	Record      Record
 	Days        []DayState  // by day

@@ -54,7 +54,7 @@ func (a *Account) spendable(count dayCount, now ClockReading) int {
 
 // nextClusterLease is NextLease in a cluster. The size follows the rate at which the account spends; when other nodes
 // have leases too, it takes at most half of what is free in the minute, and at least one. Tokens that have become void
-// are leased again first, which costs nothing of the day.
+// are leased again first, which is not charged to the day.
 func (a *Account) nextClusterLease(digest Digest, now ClockReading, policy QuotaPolicy, waiting int) *Leased {
 	day := a.today(now)
 	if a.leasePending || a.days.closed(day) {
@@ -123,7 +123,7 @@ func (a *Account) NextReturn(now ClockReading) *Returned {
 	return a.Return(now)
 }
 
-// AbortReturn reports that a return will not become durable. What it would have given back can be leased again.
+// AbortReturn reports that a return will not become durable. Its requests can be leased again.
 func (a *Account) AbortReturn(e *Returned) {
 	a.tokenLease.returnPending = false
 	if count := a.days.find(e.Day); count != nil {

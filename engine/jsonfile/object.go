@@ -78,7 +78,7 @@ func (o *Object) read(raw []byte) {
 		key, isText := token.(string)
 		var value json.RawMessage
 		if err != nil || !isText || decoder.Decode(&value) != nil {
-			o.Errorf("cannot be read; check its commas and quotes")
+			o.Errorf("is not valid JSON; check its commas and quotes")
 			return
 		}
 		if _, twice := o.fields[key]; twice {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -69,20 +70,28 @@ func (o *Object) Number(key string, fallback, lowest, highest int64) int64 {
 
 // Enum takes one of a list of values; fallback when the key is not given.
 func Enum[T ~string](o *Object, key string, fallback T, values []T) T {
-	text, given := decode[T](o, key, fmt.Sprintf("a text; use one of %q", values))
+	text, given := decode[T](o, key, "a text; use one of "+joined(values))
 	if !given || text == "" {
 		return fallback
 	}
 	if !slices.Contains(values, text) {
-		o.Errorf("%s %.40q is none of %q; use one of them", key, string(text), values)
+		o.Errorf("%s %.40q is unknown; use one of %s", key, string(text), joined(values))
 		return fallback
 	}
 	return text
 }
 
+func joined[T ~string](values []T) string {
+	quoted := make([]string, len(values))
+	for i, value := range values {
+		quoted[i] = strconv.Quote(string(value))
+	}
+	return strings.Join(quoted, ", ")
+}
+
 // RequiredEnum is Enum without a default.
 func RequiredEnum[T ~string](o *Object, key string, values []T) T {
-	return T(o.Required(key, fmt.Sprintf("; use one of %q", values), func(key string) string { return string(Enum(o, key, "", values)) }))
+	return T(o.Required(key, "; use one of "+joined(values), func(key string) string { return string(Enum(o, key, "", values)) }))
 }
 
 // ID takes an id of small letters, digits and hyphens.
