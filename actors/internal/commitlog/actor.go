@@ -95,7 +95,7 @@ func (j *Actor) enqueue(w *Write) {
 	switch {
 	case j.replication != nil && j.replication.stale(w):
 		w.From.Send(&Committed{Err: ErrConflict})
-	case j.replication.noMajority():
+	case j.noMajority():
 		w.From.Send(&Committed{Err: ReadOnly(ErrNoMajority)})
 	default:
 		j.log.Health.noteQueued()

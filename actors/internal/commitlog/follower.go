@@ -74,29 +74,23 @@ func (f *RemoteEvents[E]) Reject(*engine.Error) { f.Window.Release() }
 
 // follower delivers the records of all nodes to the Actor, and tells it when there is no majority.
 type follower struct {
-	journal SharedJournal
-	node    engine.NodeID
-	token   *atomic.Uint64 // of the newest offered bundle
+	log     *Log
 	shards  int
 	decoder *record.Decoder
 	window  chan struct{}
-	fail    func(error)
-	to      *mailbox.Ref
 	context context.Context
 	cancel  context.CancelFunc
 	done    sync.WaitGroup
 }
 
-func newFollower(journal SharedJournal, token *atomic.Uint64, shards int, fail func(error)) *follower {
+func newFollower(log *Log, shards int) *follower {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &follower{
-		journal: journal, node: journal.Node(), token: token, shards: shards, decoder: record.NewDecoder(),
-		window: make(chan struct{}, ReplicationWindow), fail: fail, context: ctx, cancel: cancel,
+		log: log, shards: shards, decoder: record.NewDecoder(), window: make(chan struct{}, ReplicationWindow), context: ctx, cancel: cancel,
 	}
 }
 
-func (f *follower) start(to *mailbox.Ref) {
-	f.to = to
+func (f *follower) start() {
 	f.done.Add(2)
 	go f.follow()
 	go f.watch()
@@ -104,8 +98,8 @@ func (f *follower) start(to *mailbox.Ref) {
 
 func (f *follower) follow() {
 	defer f.done.Done()
-	if err := f.journal.Follow(f.context, f.deliver); err != nil && f.context.Err() == nil {
-		f.fail(fmt.Errorf("follow the log of the cluster: %w", err))
+	if err := f.log.Shared.Follow(f.context, f.deliver); err != nil && f.context.Err() == nil {
+		f.log.Fail(fmt.Errorf("follow the log of the cluster: %w", err))
 	}
 }
 
@@ -122,7 +116,7 @@ func (f *follower) deliver(sequence uint64, data []byte) {
 	m := &Delivered{Sequence: sequence, bytes: len(data), Window: &WindowEntry{window: f.window}}
 	m.Window.Retain()
 	m.err = f.decode(m, data)
-	f.to.Send(m)
+	f.log.Ref.Send(m)
 }
 
 // decode sorts the events of a record by owner. The owners know those of their own bundle already.
@@ -132,7 +126,7 @@ func (f *follower) decode(m *Delivered, data []byte) error {
 		return err
 	}
 	m.records = len(b.Records)
-	if m.own = b.Node == f.node && b.Token == f.token.Load(); m.own {
+	if m.own = b.Node == f.log.Shared.Node() && b.Token == f.log.token.Load(); m.own {
 		return nil
 	}
 	m.currencies, m.accounts = map[string][]engine.Event{}, make([][]account.Event, f.shards)
@@ -166,8 +160,8 @@ func (f *follower) watch() {
 			return
 		case <-ticker.C:
 		}
-		if !f.journal.ClusterHealth().Majority {
-			f.to.Send(&majorityLost{})
+		if !f.log.Shared.ClusterHealth().Majority {
+			f.log.Ref.Send(&majorityLost{})
 		}
 	}
 }

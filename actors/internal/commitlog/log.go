@@ -77,7 +77,7 @@ func (l *Log) newActor(p Position) {
 		records: p.Records, bytes: p.Bytes, uncoveredRecords: p.Records, uncoveredBytes: p.Bytes,
 	}}
 	if l.Shared != nil {
-		l.actor.replication = &replication{journal: l.Shared, token: &l.token, currencies: map[string]*mailbox.Ref{}, sent: map[*mailbox.Ref]uint64{}}
+		l.actor.replication = &replication{currencies: map[string]*mailbox.Ref{}, sent: map[*mailbox.Ref]uint64{}}
 	}
 	l.Health.Sequence.Store(p.Last)
 }
@@ -101,8 +101,8 @@ func (l *Log) Start() {
 	l.writer.start(l.tick)
 	l.snapshots.start(nil)
 	if l.Shared != nil {
-		l.follower = newFollower(l.Shared, &l.token, len(l.actor.shards), l.Fail)
-		l.follower.start(l.Ref)
+		l.follower = newFollower(l, len(l.actor.shards))
+		l.follower.start()
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 
 	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/actors/mailbox"
@@ -27,8 +26,6 @@ import (
 // is the same everywhere. The follower waits while ReplicationWindow records are not applied by all owners. A lease
 // belongs to one node. Without a majority nothing is decided; reads and leased quota remain.
 type replication struct {
-	journal    SharedJournal
-	token      *atomic.Uint64 // of the newest offered bundle
 	currencies map[string]*mailbox.Ref
 	sent       map[*mailbox.Ref]uint64 // RemoteEvents by owner
 	stopping   bool                    // the node stops
@@ -37,8 +34,8 @@ type replication struct {
 // stale reports that a write was decided before RemoteEvents that were sent to its owner.
 func (s *replication) stale(w *Write) bool { return w.RemoteSeq != s.sent[w.From] }
 
-// noMajority reports that no write can be decided. A nil replication always has a majority.
-func (s *replication) noMajority() bool { return s != nil && Quorum{s.journal}.Lost() }
+// noMajority reports that no write can be decided.
+func (j *Actor) noMajority() bool { return Quorum{j.log.Shared}.Lost() }
 
 // majorityLost tells the Actor that there is no majority.
 type majorityLost struct{ mailbox.OneWay }
@@ -48,8 +45,7 @@ type nodeStopping struct{ mailbox.OneWay }
 
 // offerBundle offers the writes in flight as one bundle.
 func (j *Actor) offerBundle(records [][]byte) {
-	token := j.replication.token.Add(1)
-	bundle, err := record.Encode(&record.Bundle{Node: j.replication.journal.Node(), Token: token, Records: records})
+	bundle, err := record.Encode(&record.Bundle{Node: j.log.Shared.Node(), Token: j.log.token.Add(1), Records: records})
 	if err != nil {
 		j.failStop(err)
 		return
@@ -145,7 +141,7 @@ func (j *Actor) revalidate(batch []*Write) {
 // majorityLost rejects waiting writes. An offer stays open, unless the node stops.
 func (j *Actor) majorityLost() {
 	switch {
-	case !j.replication.noMajority():
+	case !j.noMajority():
 		return
 	case j.replication.stopping:
 		j.stop(ErrOutcomeUnknown)

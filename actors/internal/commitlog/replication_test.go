@@ -121,15 +121,16 @@ func TestFollower_WaitsForOwners(t *testing.T) {
 			t.Fatal(err)
 		}
 		owner := &collector{}
-		to := spawn(t, system, "owner", owner)
 		log, err := New(Config{
-			Journal: &fakeJournal{record: remote, records: 2 * ReplicationWindow}, Random: bytes.NewReader(make([]byte, 8)), Clock: time.Now,
+			Journal: &fakeJournal{record: remote, records: 2 * ReplicationWindow}, Random: bytes.NewReader(make([]byte, 8)),
+			Clock: func() time.Time { return time.Time{} }, Fail: fail,
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := newFollower(log.Shared, &log.token, 1, fail)
-		f.start(to)
+		log.Ref = spawn(t, system, "owner", owner)
+		f := newFollower(log, 1)
+		f.start()
 		synctest.Wait()
 		if len(owner.delivered) != ReplicationWindow {
 			t.Fatalf("%d were delivered, want %d", len(owner.delivered), ReplicationWindow)
@@ -144,7 +145,7 @@ func TestFollower_WaitsForOwners(t *testing.T) {
 			t.Errorf("%d wait, up to record %d", n, owner.delivered[n-1].Sequence)
 		}
 		f.stop()
-		to.Stop()
+		log.Ref.Stop()
 		system.Close()
 	})
 }
