@@ -18,24 +18,24 @@ import (
 
 const (
 	requestTimeout = 30 * time.Second
-	triesMax       = 3              // for one request
+	triesMax       = 3              // of one request
 	bodyMax        = 8 << 20        // bytes
-	waitMax        = 25 * time.Hour // for the limit of a day
+	waitMax        = 25 * time.Hour // for the quota of a day
 	accountPath    = "/v1/account/"
 )
 
-// recordingClient asks the server, and remembers every answer for the rules that hold for all: those to requests of its own, which may be as wrong
-// as they like, and those to the requests of the typed client.
+// recordingClient sends requests and records all answers, for the rules that look at every answer. It records its own
+// requests, which may be wrong on purpose, and those of the typed clients.
 type recordingClient struct {
 	ctx       context.Context
 	base      string
 	options   Options
 	http      *http.Client
-	data      *client.Client // waits where a limit stands in the way
-	account   *client.Client // takes every answer as it is
-	configErr error          // why there is nobody to ask
+	data      *client.Client // waits while a limit is exceeded
+	account   *client.Client // returns every answer at once
+	configErr error          // why no request can be sent
 	responses []*response
-	serial    int // of addresses
+	serial    int // of e-mail addresses
 }
 
 func newRecordingClient(ctx context.Context, base string, options Options) *recordingClient {
@@ -75,13 +75,13 @@ func newRecordingClient(ctx context.Context, base string, options Options) *reco
 	return c
 }
 
-// recorder keeps every answer as it came over the wire.
+// recorder records every answer as it came over the wire.
 type recorder struct {
 	next   http.RoundTripper
 	client *recordingClient
 }
 
-// RoundTrip is http.RoundTripper.
+// RoundTrip implements http.RoundTripper.
 func (r *recorder) RoundTrip(asked *http.Request) (*http.Response, error) {
 	if asked.Header.Get("Accept-Encoding") == "" {
 		asked = asked.Clone(asked.Context())
@@ -101,10 +101,10 @@ func (r *recorder) RoundTrip(asked *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// last is the newest answer.
+// last returns the newest answer.
 func (c *recordingClient) last() *response { return c.responses[len(c.responses)-1] }
 
-// response is one answer, with what was asked.
+// response is an answer and its request.
 type response struct {
 	method, target string
 	status         int
@@ -114,17 +114,17 @@ type response struct {
 
 func (a *response) String() string { return fmt.Sprintf("%s %s: %d", a.method, a.target, a.status) }
 
-// isData tells an answer of an operation that is counted, from one of an account.
+// isData reports whether the answer is of a data operation, not of an account.
 func (a *response) isData() bool { return !strings.HasPrefix(a.target, accountPath) }
 
-// request is what is asked.
+// request is a request to send.
 type request struct {
 	method, target, body string
 	header               []string // names and values in turn
-	waitForLimit         bool     // wait where a limit stands in the way
+	waitForLimit         bool     // wait and repeat while a limit is exceeded
 }
 
-// send asks once, or until no limit stands in the way.
+// send sends a request, and repeats it after Retry-After if waitForLimit is set.
 func (k *ruleRun) send(r request) *response {
 	for range triesMax {
 		a := k.sendOnce(r)
@@ -133,7 +133,7 @@ func (k *ruleRun) send(r request) *response {
 		}
 		seconds, err := strconv.Atoi(a.header.Get("Retry-After"))
 		if err != nil {
-			k.fatalf("%s: Retry-After is %q (L5)", a, a.header.Get("Retry-After"))
+			k.fatalf("%s: Retry-After is %q", a, a.header.Get("Retry-After"))
 		}
 		k.options.Wait(time.Duration(seconds) * time.Second)
 	}
@@ -163,16 +163,16 @@ func (k *ruleRun) sendOnce(r request) *response {
 	if err != nil {
 		k.fatalf("%s %s: no answer: %v", r.method, r.target, err)
 	}
-	defer func() { _ = res.Body.Close() }() // it was read
+	defer func() { _ = res.Body.Close() }() // the recorder has read it
 	return k.last()
 }
 
-// get asks for a path of /v1.
+// get sends a GET.
 func (k *ruleRun) get(target string, header ...string) *response {
 	return k.send(request{method: http.MethodGet, target: target, header: header, waitForLimit: true})
 }
 
-// getOK is get for what must be 200.
+// getOK sends a GET that must be answered 200.
 func (k *ruleRun) getOK(target string, header ...string) *response {
 	a := k.get(target, header...)
 	if a.status != http.StatusOK {
@@ -181,7 +181,7 @@ func (k *ruleRun) getOK(target string, header ...string) *response {
 	return a
 }
 
-// list is what rules about pages look at in an answer with many items, as it was written.
+// list is the part of a page that the rules read without the typed client.
 type list[T any] struct {
 	Data []T
 	Meta struct {
@@ -200,10 +200,10 @@ func decode[T any](k *ruleRun, a *response) T {
 	return into
 }
 
-// getList asks for a list that must be 200.
+// getList gets a page of a list.
 func getList[T any](k *ruleRun, target string) list[T] { return decode[list[T]](k, k.getOK(target)) }
 
-// withParameters is a target with more parameters.
+// withParameters appends parameters to a target.
 func withParameters(target, format string, args ...any) string {
 	separator := "?"
 	if strings.Contains(target, "?") {
@@ -212,7 +212,7 @@ func withParameters(target, format string, args ...any) string {
 	return target + separator + fmt.Sprintf(format, args...)
 }
 
-// getAllPages reads a whole list, page by page.
+// getAllPages gets all items of a list, page by page.
 func getAllPages[T any](k *ruleRun, target string, limit int) []T {
 	var all []T
 	for cursor, pages := 0, 0; ; pages++ {
@@ -222,7 +222,7 @@ func getAllPages[T any](k *ruleRun, target string, limit int) []T {
 			return all
 		}
 		if *page.Meta.NextCursor != cursor+len(page.Data) || len(page.Data) == 0 || pages > 1000 {
-			k.fatalf("%s: after %d items from %d nextCursor is %d (P1)", target, len(page.Data), cursor, *page.Meta.NextCursor)
+			k.fatalf("%s: after %d items from %d nextCursor is %d", target, len(page.Data), cursor, *page.Meta.NextCursor)
 		}
 		cursor = *page.Meta.NextCursor
 	}
@@ -238,13 +238,13 @@ type errorBody struct {
 	}
 }
 
-// errorDetail is one problem with a request.
+// errorDetail is one of its details.
 type errorDetail struct {
 	Path    []any
 	Message string
 }
 
-// wantError asks for what must be an error of a status and code.
+// wantError sends a GET that must be answered with an error.
 func (k *ruleRun) wantError(target string, status int, code string) errorBody {
 	a := k.get(target)
 	return k.checkError(a, status, code)
@@ -262,7 +262,7 @@ func (k *ruleRun) checkError(a *response, status int, code string) errorBody {
 	return f
 }
 
-// wantBadParameter asks for what must be 400 with a detail about a parameter.
+// wantBadParameter sends a GET that must be answered 400, with a detail about a parameter.
 func (k *ruleRun) wantBadParameter(target, name string) {
 	f := k.wantError(target, http.StatusBadRequest, "invalid_parameters")
 	if !slices.ContainsFunc(f.Error.Details, func(d errorDetail) bool { return len(d.Path) > 0 && d.Path[0] == name }) {
@@ -270,7 +270,7 @@ func (k *ruleRun) wantBadParameter(target, name string) {
 	}
 }
 
-// notFoundPaths are paths that must be 404.
+// notFoundPaths checks that paths are answered 404.
 func notFoundPaths(targets ...string) func(*ruleRun) {
 	return func(k *ruleRun) {
 		for _, target := range targets {
@@ -279,7 +279,7 @@ func notFoundPaths(targets ...string) func(*ruleRun) {
 	}
 }
 
-// badParameters are requests each of which must be 400 for the parameter.
+// badParameters checks that targets are answered 400 because of a parameter.
 func badParameters(name string, targets ...string) func(*ruleRun) {
 	return func(k *ruleRun) {
 		for _, target := range targets {

@@ -10,36 +10,37 @@ import (
 	"time"
 )
 
-// Options say what the kit may do, and what it should know. The zero value reads only, without a key.
+// Options configures a check. With the zero value it only reads, without a key.
 type Options struct {
-	// Client asks. Nil is one of the kit's own. Redirects, which the contract does not have, are not followed.
+	// Client sends the requests; nil = a client of its own. Redirects are not followed, since the contract has none.
 	Client *http.Client
-	// Key is sent with every data request, behind "Bearer ".
+	// Key is sent with every data request, after "Bearer ".
 	Key string
-	// Wait waits until the server takes requests again. Nil is the time itself; a server with a clock of its own moves it.
+	// Wait waits; nil = in real time. For a server with a test clock it can move that clock.
 	Wait func(time.Duration)
-	// Code tells the newest login code that was sent to an address. With it the rules of accounts and keys are asked too.
+	// Code returns the newest login code that was sent to an e-mail address. nil = the rules of accounts and keys are
+	// skipped.
 	Code func(email string) (string, error)
-	// Domain is behind the @ of the addresses that Code knows. "" = conformance.example.
+	// Domain is the domain of the e-mail addresses that Code knows. "" = conformance.example.
 	Domain string
-	// Rules are the ids of the rules to ask for. Nil is all.
+	// Rules selects rules by id; nil = all.
 	Rules []string
-	// Exhaust lets the kit use up a minute of the caller, to see the limit. It needs a server that enforces limits.
+	// Exhaust allows the check to use up the minute quota. The server must enforce limits.
 	Exhaust bool
 }
 
-// Finding is what became of one rule.
+// Finding is the result of a rule.
 type Finding struct {
-	Rule        string   // its id
-	Description string   // what it says
-	Problems    []string // none: it is kept
-	Notes       []string // what could not be seen
+	Rule        string // id, such as S2
+	Description string
+	Problems    []string // none = the rule is kept
+	Notes       []string // what could not be checked
 }
 
-// problemsMax is how many problems of a rule are told; the others are of the same kind.
+// problemsMax is how many problems of a rule are reported.
 const problemsMax = 20
 
-// Run asks for all rules, each as a subtest.
+// Run checks the rules, each as a subtest.
 func Run(t *testing.T, baseURL string, options Options) {
 	t.Helper()
 	for _, finding := range Check(t.Context(), baseURL, options) {
@@ -55,13 +56,14 @@ func Run(t *testing.T, baseURL string, options Options) {
 	}
 }
 
-// Check is Run without a test.
+// Check checks the rules and returns the results. A rule that fails is tried once more, because the data may have
+// changed in between.
 func Check(ctx context.Context, baseURL string, options Options) []Finding {
 	c := newRecordingClient(ctx, strings.TrimSuffix(baseURL, "/"), options)
 	var findings []Finding
 	for _, r := range rules() {
-		unwished := options.Rules != nil && !slices.Contains(options.Rules, r.id)
-		if unwished || r.needs != nil && !r.needs(&options) {
+		skip := options.Rules != nil && !slices.Contains(options.Rules, r.id)
+		if skip || r.needs != nil && !r.needs(&options) {
 			continue
 		}
 		finding := c.runRule(&r)
@@ -73,15 +75,15 @@ func Check(ctx context.Context, baseURL string, options Options) []Finding {
 	return findings
 }
 
-// rule is one row of the table.
+// rule is a rule of the contract.
 type rule struct {
 	id, description string
 	check           func(*ruleRun)
-	needs           func(*Options) bool // nil: nothing
-	afterOthers     bool                // it looks at the answers to the other rules
+	needs           func(*Options) bool // nil = no option
+	afterOthers     bool                // it reads the answers to all requests so far
 }
 
-// changeRequest is one try of a rule.
+// runRule runs a rule once.
 func (c *recordingClient) runRule(r *rule) (finding Finding) {
 	k := &ruleRun{recordingClient: c}
 	defer func() {
@@ -102,13 +104,13 @@ func (c *recordingClient) runRule(r *rule) (finding Finding) {
 	return finding
 }
 
-// ruleRun is a rule being asked for.
+// ruleRun is one run of a rule.
 type ruleRun struct {
 	*recordingClient
 	problems, notes []string
 }
 
-// abortRule ends a trial that can't go on: an answer is no answer.
+// abortRule is the panic value of fatalf.
 type abortRule struct{}
 
 func (k *ruleRun) errorf(format string, args ...any) {

@@ -12,13 +12,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// optionsOf let the kit see all of a node.
+// optionsOf gives access to everything of a node.
 func optionsOf(srv *apitest.Server) conformance.Options {
 	return conformance.Options{Client: srv.Client, Wait: srv.Clock.Advance, Code: srv.Node.Code, Exhaust: true, Key: srv.Key()}
 }
 
-// TestNode_WithoutLimits: this node keeps the contract without limits and without a key, and the kit asks as often as it says. TestMutationsAreFound
-// has it with limits and keys.
+// TestNode_WithoutLimits checks a node without limits and key, and the number of requests. TestMutationsAreFound
+// checks one with limits and keys.
 func TestNode_WithoutLimits(t *testing.T) {
 	srv := apitest.Start(t, apitest.Seed("standard"))
 	conformance.Run(t, srv.URL, conformance.Options{Client: srv.Client, Wait: srv.Clock.Advance})
@@ -29,7 +29,7 @@ func TestNode_WithoutLimits(t *testing.T) {
 		}
 	}
 	t.Logf("%d requests, %d of them count", len(srv.Requests()), counted)
-	if counted > 700 { // as doc.go says
+	if counted > 700 { // doc.go says 650
 		t.Errorf("the kit asks %d times, and says 700 at most", counted)
 	}
 }

@@ -1,28 +1,24 @@
-// Package conformance asks a server whether it keeps the contract of /v1: this node, a proxy in front of it, another
-// implementation. It knows the contract and nothing else: no package of the node but its client, and no data set.
+// Package conformance checks whether a server keeps the contract of /v1: a node, a proxy in front of one, or another
+// implementation.
 //
 //	func TestContract(t *testing.T) {
 //		conformance.Run(t, "http://127.0.0.1:8080", conformance.Options{})
 //	}
 //
-// What no caller can see is not here: what is kept in the log (L1, K2), how sources and refreshes are judged (S11, T3, I1 to
-// I4), snapshots (P3), the announcement before it is made (K7).
+// Every rule is a subtest named by its id in docs/decisions.md, such as S2 or P1. A rule that the data of the server
+// cannot show (there is no rate without a side, no rate has expired) passes with a note. Rules that no client can
+// observe are not here: what is durable, how sources are judged, how a page relates to a snapshot.
 //
-// Every rule is a subtest named after its decision (S2, P1, Q12; the register is in docs/decisions.md), so that go test -run picks
-// some and a report tells rule by rule. What can't be seen from outside, or not with the data that the server has (no rate
-// without a side, nothing expired), passes, and says so in the log.
+// The expected answers come from the server's own lists: a ranking is compared with the rates, a page with the whole
+// list. Data that changes during a rule looks like a violation; a rule therefore fails only if it fails twice.
 //
-// The expectations come from the server's own lists, read first: a ranking is held against the rates, a page against the
-// walk, a count against what is counted. A refresh in the middle of a rule looks like a breach; so a rule is broken only when
-// it fails twice.
+// The check sends about 650 requests, more with more currencies, and waits for Retry-After: at 60 requests a minute it
+// takes a quarter of an hour. It changes data only if Options.Code is set, and then creates a few accounts and keys.
 //
-// The kit asks some 650 times, with more currencies more often. Where limits stand in the way it waits for Retry-After, with
-// Options.Wait: at 60 requests a minute that is a quarter of an hour. It changes nothing, unless Options.Code lets it: then it
-// makes a few accounts and keys.
+// # Where to start reading
 //
-// # Where to change what
-//
-//	a rule           a row in rules.go, its work in the file of its group
-//	a field          shapes in answers.go
-//	what is sent     client.go: requests as they are written, right or wrong; typed.go: those of httpapi/client
+//	rules.go         the rules, each with its function
+//	responses.go     the fields of every answer
+//	client.go        requests that may be wrong; typed.go: those of httpapi/client
+//	conformance.go   Options, Run, Check
 package conformance

@@ -8,7 +8,7 @@ import (
 	"github.com/tasard/tasard/httpapi/apitest/conformance"
 )
 
-// Check asks any server; here one in memory. In a test Run makes a subtest of each rule.
+// Check works on any server, here on one in memory. In a test, Run makes a subtest of each rule.
 func ExampleCheck() {
 	node, err := apitest.Open(apitest.Seed("standard"))
 	if err != nil {

@@ -7,19 +7,19 @@ import (
 	"github.com/tasard/tasard/httpapi/client"
 )
 
-// santoDomingoOffset is the offset of America/Santo_Domingo, which has no summer time (T2).
+// santoDomingoOffset is the offset of America/Santo_Domingo, which has no summer time.
 const santoDomingoOffset = -4 * time.Hour
 
-// parseGeneratedAt is when an answer was cut.
+// parseGeneratedAt parses meta.generatedAt.
 func (k *ruleRun) parseGeneratedAt(generatedAt string) time.Time {
 	at, err := time.Parse(generatedAtLayout, generatedAt)
 	if err != nil {
-		k.fatalf("generatedAt is %q (P5)", generatedAt)
+		k.fatalf("generatedAt is %q", generatedAt)
 	}
 	return at
 }
 
-// today is the server's Dominican day.
+// today returns the current day in Santo Domingo, by the clock of the server.
 func (k *ruleRun) today() client.Date {
 	page, err := k.data.Rates(k.ctx, client.Filter{Limit: 1})
 	return client.DateOf(must(k, page, err).Meta.GeneratedAt.UTC().Add(santoDomingoOffset))
@@ -36,7 +36,7 @@ func checkStale(k *ruleRun) {
 			if r.Stale {
 				stale++
 			}
-			// The answer was cut within the second that generatedAt names.
+			// generatedAt is rounded down to a second.
 			if r.Stale && !at.Add(time.Second).After(r.ExpiresAt) || !r.Stale && !at.Before(r.ExpiresAt) {
 				k.errorf("%s: stale is %v at %s, it expires %s", r.ID, r.Stale, at, r.ExpiresAt)
 			}
@@ -113,7 +113,7 @@ func checkFuture(k *ruleRun) {
 			k.errorf("history from %s on has %d rows", ahead, len(rows))
 		}
 	}
-	k.getOK("/v1/rates/history?from=1990-01-01&to=1990-12-31") // before what is kept: no error
+	k.getOK("/v1/rates/history?from=1990-01-01&to=1990-12-31") // before the first day: not an error
 }
 
 func checkDates(k *ruleRun) {

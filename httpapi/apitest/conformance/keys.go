@@ -10,19 +10,19 @@ import (
 	"github.com/tasard/tasard/httpapi/client"
 )
 
-// Paths of K1 that the client does not tell.
+// Paths that the typed client does not export.
 const (
 	codesPath = accountPath + "codes"
 	keysPath  = accountPath + "keys"
 )
 
-// newAddress is one that was not used before.
+// newAddress returns an e-mail address that was not used before.
 func (k *ruleRun) newAddress() string {
 	k.serial++
 	return fmt.Sprintf("kit-%d@%s", k.serial, k.options.Domain)
 }
 
-// signIn goes from an address to a session.
+// signIn opens a session with a new login code.
 func (k *ruleRun) signIn(email string) client.Secret {
 	k.requestCode(email)
 	session, err := k.account.SignIn(k.ctx, email, k.code(email))
@@ -35,13 +35,13 @@ func (k *ruleRun) requestCode(email string) {
 	k.wantStatus(http.StatusAccepted, err)
 }
 
-// wantInvalidCode signs in with what must not open anything.
+// wantInvalidCode wants a login with a code to fail.
 func (k *ruleRun) wantInvalidCode(email, code string) {
 	_, err := k.account.SignIn(k.ctx, email, code)
 	k.wantRefusal(err, http.StatusUnauthorized, client.CodeInvalidCode)
 }
 
-// wantInvalidSession shows what is no session.
+// wantInvalidSession wants a token to be refused as a session.
 func (k *ruleRun) wantInvalidSession(secret client.Secret) {
 	_, err := k.account.Keys(k.ctx, secret)
 	k.wantRefusal(err, http.StatusUnauthorized, client.CodeInvalidSession)

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// limitWindows is what a caller has left; false when the server sends no limit headers.
+// limitWindows returns the windows of RateLimit and RateLimit-Policy by name, or false if the server sends no limit
+// headers.
 func (k *ruleRun) limitWindows(a *response) (windows map[string]window, limited bool) {
 	state := a.header.Get("RateLimit")
 	if state == "" {
@@ -36,7 +37,7 @@ func (k *ruleRun) limitWindows(a *response) (windows map[string]window, limited 
 	return windows, true
 }
 
-// window is a limit as it stands.
+// window is the state of a limit.
 type window struct{ limit, remaining, reset int }
 
 func (k *ruleRun) intHeader(a *response, name string) int {
@@ -106,7 +107,7 @@ func checkErrorPrecedence(k *ruleRun) {
 	k.checkError(k.send(request{method: http.MethodPut, target: "/v1/rates?limit=0"}), http.StatusMethodNotAllowed, "method_not_allowed")
 }
 
-// exhaustMax is how many requests the kit sends to see a limit.
+// exhaustMax bounds the requests of checkExhaust.
 const exhaustMax = 1000
 
 func checkExhaust(k *ruleRun) {

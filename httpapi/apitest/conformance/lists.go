@@ -11,7 +11,7 @@ import (
 	"github.com/tasard/tasard/httpapi/client"
 )
 
-// pagedPaths are the lists that have pages.
+// pagedPaths returns a target for each list with pages.
 func (k *ruleRun) pagedPaths() []string {
 	first := k.currencies()[0]
 	return []string{
@@ -48,7 +48,7 @@ func checkTotals(k *ruleRun) {
 	}
 }
 
-// checkSorted tells that every item comes after the one before.
+// checkSorted wants every item to come after the one before.
 func checkSorted[T any](k *ruleRun, what string, items []T, order func(a, b T) int) {
 	for i := 1; i < len(items); i++ {
 		if order(items[i-1], items[i]) >= 0 {
@@ -69,7 +69,7 @@ func checkListOrders(k *ruleRun) {
 	})
 }
 
-// generatedAtLayout is the form of generatedAt.
+// generatedAtLayout is the form of meta.generatedAt.
 const generatedAtLayout = "2006-01-02T15:04:05Z"
 
 func checkGeneratedAt(k *ruleRun) {
@@ -81,7 +81,7 @@ func checkGeneratedAt(k *ruleRun) {
 	}
 }
 
-// counts are those of the rates of a currency or institution.
+// counts are the rates of a currency or institution.
 type counts struct{ all, current, currencies int }
 
 func countsOf(rates []client.Rate, of func(*client.Rate) string) map[string]counts {
@@ -140,7 +140,7 @@ func checkListedInstitutions(k *ruleRun) {
 		if got, want := idsOf(must(k, detail, err).Rates), idsOf(k.rates(client.Filter{Institution: id})); !slices.Equal(got, want) {
 			k.errorf("institution %s has the rates %q, the list %q", id, got, want)
 		}
-		break // each costs three requests; one tells
+		break // one is enough: each costs three requests
 	}
 	k.wantError("/v1/institutions/no-such-institution", http.StatusNotFound, "institution_not_found")
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/tasard/tasard/httpapi/apitest/conformance"
 )
 
-// mutation is a server that is right but for one thing: what a proxy in front of it does to requests or answers.
+// mutation is a proxy that breaks one thing of a server that keeps the contract.
 type mutation struct {
 	next           http.RoundTripper
 	changeRequest  func(*http.Request)
-	changeResponse func(*http.Request, *http.Response, []byte) []byte // the body that goes on
+	changeResponse func(*http.Request, *http.Response, []byte) []byte // returns the new body
 }
 
-// RoundTrip passes a request on.
+// RoundTrip implements http.RoundTripper.
 func (b *mutation) RoundTrip(r *http.Request) (*http.Response, error) {
 	if b.changeRequest != nil {
 		r = r.Clone(r.Context())
@@ -42,7 +42,7 @@ func (b *mutation) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// replaceBody breaks every answer on a path by a pattern in its body.
+// replaceBody replaces a pattern in the bodies of a path.
 func replaceBody(path, pattern, with string) *mutation {
 	expression := regexp.MustCompile(pattern)
 	return &mutation{changeResponse: func(r *http.Request, _ *http.Response, body []byte) []byte {
@@ -53,7 +53,7 @@ func replaceBody(path, pattern, with string) *mutation {
 	}}
 }
 
-// replaceInStatus breaks the body of the answers with a status.
+// replaceInStatus replaces a text in the bodies with a status.
 func replaceInStatus(status int, from, to string) *mutation {
 	return &mutation{changeResponse: func(_ *http.Request, res *http.Response, body []byte) []byte {
 		if res.StatusCode != status {
@@ -63,7 +63,7 @@ func replaceInStatus(status int, from, to string) *mutation {
 	}}
 }
 
-// replaceHeader breaks a header of the answers that a test picks.
+// replaceHeader replaces a header of some answers.
 func replaceHeader(pick func(*http.Request, int) bool, name, value string) *mutation {
 	return &mutation{changeResponse: func(r *http.Request, res *http.Response, body []byte) []byte {
 		if pick(r, res.StatusCode) {
@@ -76,7 +76,7 @@ func replaceHeader(pick func(*http.Request, int) bool, name, value string) *muta
 	}}
 }
 
-// replaceRequest breaks a request on a path.
+// replaceRequest changes the requests to a path.
 func replaceRequest(path string, change func(*http.Request)) *mutation {
 	return &mutation{changeRequest: func(r *http.Request) {
 		if r.URL.Path == path {
@@ -104,7 +104,7 @@ func withStatus(status int) func(*http.Request, int) bool {
 	return func(_ *http.Request, answered int) bool { return answered == status }
 }
 
-// replaceStatus breaks the status of some answers.
+// replaceStatus replaces a status below a path.
 func replaceStatus(from, to int, path string) *mutation {
 	return &mutation{changeResponse: func(r *http.Request, res *http.Response, body []byte) []byte {
 		if res.StatusCode == from && strings.HasPrefix(r.URL.Path, path) {
@@ -114,7 +114,7 @@ func replaceStatus(from, to int, path string) *mutation {
 	}}
 }
 
-// replaceStatusOfQuery breaks the status of the answers to some queries.
+// replaceStatusOfQuery replaces the status of answers to some queries.
 func replaceStatusOfQuery(query string, to int) *mutation {
 	return &mutation{changeResponse: func(r *http.Request, res *http.Response, body []byte) []byte {
 		if strings.Contains(r.URL.RawQuery, query) {
@@ -124,7 +124,7 @@ func replaceStatusOfQuery(query string, to int) *mutation {
 	}}
 }
 
-// reverseItems turns the items of a list around.
+// reverseItems reverses the items of a list.
 func reverseItems(path string) *mutation {
 	return &mutation{changeResponse: func(r *http.Request, _ *http.Response, body []byte) []byte {
 		start, end := bytes.Index(body, []byte(`"data":[{`)), bytes.LastIndex(body, []byte(`}],"meta"`))
@@ -141,7 +141,7 @@ func reverseItems(path string) *mutation {
 	}}
 }
 
-// mutations are one planted mistake each, with the rule that must tell it.
+// mutations are broken servers, by the rule that must find them.
 func mutations() map[string]map[string]*mutation {
 	return map[string]map[string]*mutation{
 		"S1":  {"convert applies the other side": replaceRequest("/v1/convert", setParameter("operation", "buy", "sell"))},
@@ -186,7 +186,7 @@ func mutations() map[string]map[string]*mutation {
 	}
 }
 
-// moreMutations are those of requests, limits and headers.
+// moreMutations break requests, limits and headers.
 func moreMutations() map[string]map[string]*mutation {
 	data := func(r *http.Request, _ int) bool { return r.URL.Path == "/v1/rates" }
 	account := func(r *http.Request, _ int) bool { return strings.HasPrefix(r.URL.Path, "/v1/account/") }
@@ -234,7 +234,8 @@ func moreMutations() map[string]map[string]*mutation {
 	}
 }
 
-// TestMutationsAreFound: each planted breach is told by its rule, and there is one for each rule. Without a breach no rule tells anything.
+// TestMutationsAreFound checks that each mutation is found by its rule, that there is one for each rule, and that no
+// rule fails without one.
 func TestMutationsAreFound(t *testing.T) {
 	told := map[string]bool{}
 	for _, table := range []map[string]map[string]*mutation{mutations(), moreMutations()} {
@@ -247,7 +248,7 @@ func TestMutationsAreFound(t *testing.T) {
 					options := optionsOf(srv)
 					mistake.next = srv.Client.Transport
 					options.Client, options.Rules = &http.Client{Transport: mistake}, []string{rule}
-					if slices.Contains([]string{"Q10", "Q14", "Q16", "E1", "E2", "L5", "L9", "K8"}, rule) { // they look at the answers to others
+					if slices.Contains([]string{"Q10", "Q14", "Q16", "E1", "E2", "L5", "L9", "K8"}, rule) { // they need the answers of others
 						options.Rules = append(options.Rules, "S10", "P1", "P6", "P7", "Q1", "Q6", "Q12", "L2", "K1")
 					}
 					findings := conformance.Check(t.Context(), srv.URL, options)

@@ -70,7 +70,7 @@ func checkKeyInURL(k *ruleRun) {
 	}
 }
 
-// operationPaths are one path of every data operation.
+// operationPaths returns a target for each data operation.
 func (k *ruleRun) operationPaths() []string {
 	first := k.rates(client.Filter{})
 	if len(first) == 0 {
@@ -122,7 +122,7 @@ func checkPathIDs(k *ruleRun) {
 	k.wantBadParameter("/v1/institutions/"+strings.Repeat("x", 81), "id")
 }
 
-// gzipBytesMin is from which size on answers are compressed.
+// gzipBytesMin is the size from which answers are compressed.
 const gzipBytesMin = 1 << 10
 
 func checkGzip(k *ruleRun) {
@@ -132,7 +132,7 @@ func checkGzip(k *ruleRun) {
 			k.errorf("%s: Vary is %q", plain, plain.header.Get("Vary"))
 		}
 		if plain.header.Get("Content-Encoding") != "" {
-			k.errorf("%s: compressed, although nobody accepts it", plain)
+			k.errorf("%s: compressed without being asked", plain)
 		}
 		if is := packed.header.Get("Content-Encoding") == "gzip"; is != (len(plain.body) >= gzipBytesMin) {
 			k.errorf("%s: %d bytes, Content-Encoding %q", packed, len(plain.body), packed.header.Get("Content-Encoding"))
@@ -153,7 +153,7 @@ func checkGzip(k *ruleRun) {
 	}
 }
 
-// sameExceptGeneratedAt tells that two bodies are the same but for the moment of their making.
+// sameExceptGeneratedAt compares two bodies without meta.generatedAt.
 func sameExceptGeneratedAt(a, b []byte) bool {
 	return bytes.Equal(withoutGeneratedAt(a), withoutGeneratedAt(b))
 }
@@ -185,7 +185,7 @@ func checkETags(k *ruleRun) {
 			k.errorf("%s with the tag of something else", other)
 		}
 	}
-	// Two seconds later it is another body with the same tag.
+	// Two seconds later the body differs only in generatedAt, and the tag must be the same.
 	first := k.getOK("/v1/rates")
 	k.options.Wait(2 * time.Second)
 	if second := k.getOK("/v1/rates"); sameExceptGeneratedAt(first.body, second.body) && first.header.Get("ETag") != second.header.Get("ETag") {
@@ -195,7 +195,7 @@ func checkETags(k *ruleRun) {
 	}
 }
 
-// maxAgeLimit is the longest that an answer may be kept.
+// maxAgeLimit is the longest allowed max-age in seconds.
 const maxAgeLimit = 60
 
 func checkMaxAge(k *ruleRun) {
@@ -209,7 +209,7 @@ func checkMaxAge(k *ruleRun) {
 		}
 		var body list[json.RawMessage]
 		if json.Unmarshal(a.body, &body) != nil || body.Meta.GeneratedAt == "" {
-			continue // a currency list or an institution has no moment
+			continue // currencies and a single institution have no meta
 		}
 		until := k.parseGeneratedAt(body.Meta.GeneratedAt).Add(time.Duration(age) * time.Second)
 		for _, raw := range body.Data {
@@ -229,7 +229,7 @@ func checkPreflight(k *ruleRun) {
 		"Origin", "https://page.example", "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "authorization",
 	}})
 	if strings.Contains(strings.ToLower(a.header.Get("Access-Control-Allow-Headers")), "authorization") {
-		k.notef("Authorization is allowed: the switch of Q15 is on")
+		k.notef("Authorization is allowed: --cors-authorization is on")
 	}
 	if a.header.Get("Access-Control-Allow-Credentials") != "" {
 		k.errorf("%s: Access-Control-Allow-Credentials is %q", a, a.header.Get("Access-Control-Allow-Credentials"))

@@ -9,7 +9,7 @@ import (
 	"github.com/tasard/tasard/httpapi/client"
 )
 
-// eachRanking visits best of every currency and operation.
+// eachRanking visits the ranking of every currency and operation.
 func (k *ruleRun) eachRanking(visit func(what string, currency string, operation client.Operation, ranked []client.Rate)) {
 	for _, currency := range k.currencies() {
 		for _, operation := range operations() {
@@ -18,7 +18,7 @@ func (k *ruleRun) eachRanking(visit func(what string, currency string, operation
 	}
 }
 
-// eachAdjacentPair visits any two rates of a ranking of which one follows the other.
+// eachAdjacentPair visits every two consecutive rates of every ranking.
 func (k *ruleRun) eachAdjacentPair(visit func(what string, operation client.Operation, a, b *client.Rate)) {
 	k.eachRanking(func(what, _ string, operation client.Operation, ranked []client.Rate) {
 		for i := 1; i < len(ranked); i++ {
@@ -27,7 +27,7 @@ func (k *ruleRun) eachAdjacentPair(visit func(what string, operation client.Oper
 	})
 }
 
-// eachConversion visits every item of convert of every currency and operation.
+// eachConversion visits every item of convert for every currency and operation.
 func (k *ruleRun) eachConversion(amount client.Decimal, visit func(what string, operation client.Operation, item *client.Conversion)) {
 	for _, currency := range k.currencies() {
 		for _, operation := range operations() {
@@ -53,7 +53,7 @@ func sideText(side *client.Decimal) client.Decimal {
 	return *side
 }
 
-// compareSides is the order of S2.
+// compareSides orders rates as rankings do: the best for the caller first.
 func compareSides(operation client.Operation, a, b *client.Rate) int {
 	order := sideText(a.Side(operation)).Cmp(sideText(b.Side(operation)))
 	if operation == client.Sell {
@@ -92,7 +92,7 @@ func checkTies(k *ruleRun) {
 	}
 }
 
-// eligible are the ids of the rates that a ranking must have.
+// eligible returns the ids of the rates that a ranking must contain.
 func eligible(rates []client.Rate, currency string, operation client.Operation, kind client.Kind) []string {
 	var ids []string
 	for i := range rates {
@@ -155,7 +155,7 @@ func checkConvertPopulation(k *ruleRun) {
 	}
 }
 
-// expectedAmount is amount times rate, with two decimals, halves up.
+// expectedAmount is amount times rate, rounded half up to two decimals.
 func expectedAmount(amount, rate client.Decimal) client.Decimal {
 	cents := new(big.Rat).Mul(amount.Rat(), rate.Rat())
 	cents.Mul(cents, big.NewRat(100, 1)).Add(cents, big.NewRat(1, 2))

@@ -56,13 +56,13 @@ func checkRequestIDs(k *ruleRun) {
 	}
 }
 
-// errorBody is the error that an answer has.
+// errorBody decodes the error of an answer, and reports whether there is one.
 func (a *response) errorBody() (errorBody, bool) {
 	var f errorBody
 	return f, a.status >= http.StatusBadRequest && a.method != http.MethodHead && json.Unmarshal(a.body, &f) == nil
 }
 
-// statusByCode are the codes of E1.
+// statusByCode is the closed list of error codes.
 func statusByCode() map[string]int {
 	of := map[string]int{}
 	for status, codes := range map[int]string{
@@ -90,7 +90,7 @@ func checkErrorCodes(k *ruleRun) {
 			k.errorf("%s: error.code is %q", a, f.Error.Code)
 		}
 		if a.status == http.StatusUnauthorized && !strings.HasPrefix(a.header.Get("WWW-Authenticate"), "Bearer realm=") {
-			k.errorf("%s: WWW-Authenticate is %q (E3)", a, a.header.Get("WWW-Authenticate"))
+			k.errorf("%s: WWW-Authenticate is %q", a, a.header.Get("WWW-Authenticate"))
 		}
 	}
 }
@@ -144,14 +144,14 @@ func checkLimitHeaders(k *ruleRun) {
 	}
 }
 
-// schema is what fields an object has. The one of "[]" is of its items, of any other name of an object inside.
+// schema lists the fields of an object.
 type schema struct {
 	required string
 	nested   map[string]schema
-	optional string // fields that may be missing
+	optional string
 }
 
-// schemas are those of the bodies of each operation (K8).
+// schemas are those of all bodies, by path.
 func schemas() map[string]schema {
 	rate := schema{required: "institutionId currency quoteCurrency buy sell channel kind effectiveDate publishedAt upstreamSource id institutionName institutionType " +
 		"website sourceId sourceName sourceUrl collectedAt lastCheckedAt expiresAt priority manual stale datePrecision"}
@@ -175,7 +175,7 @@ func schemas() map[string]schema {
 	}
 }
 
-// problems lists what is too much or too little. Items of a list are all held against the same shape.
+// problems returns the missing and the unknown fields of a value. All items of a list have the same schema.
 func (s schema) problems(at string, value any) []string {
 	var found []string
 	switch v := value.(type) {

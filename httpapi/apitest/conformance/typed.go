@@ -7,10 +7,9 @@ import (
 	"github.com/tasard/tasard/httpapi/client"
 )
 
-// operations are the two.
 func operations() []client.Operation { return []client.Operation{client.Buy, client.Sell} }
 
-// collect are the items of a walk.
+// collect returns all items of an iterator.
 func collect[T any](k *ruleRun, walk iter.Seq2[T, error]) []T {
 	var items []T
 	for item, err := range walk {
@@ -22,7 +21,7 @@ func collect[T any](k *ruleRun, walk iter.Seq2[T, error]) []T {
 	return items
 }
 
-// must is what an operation is answered with.
+// must returns the value of a call that must succeed.
 func must[T any](k *ruleRun, value T, err error) T {
 	if err != nil {
 		k.fatalf("%v", err)
@@ -30,42 +29,42 @@ func must[T any](k *ruleRun, value T, err error) T {
 	return value
 }
 
-// rates are the published rates of a filter.
+// rates returns all rates of a filter.
 func (k *ruleRun) rates(filter client.Filter) []client.Rate {
 	return collect(k, k.data.AllRates(k.ctx, filter))
 }
 
-// best is a whole ranking.
+// best returns a whole ranking.
 func (k *ruleRun) best(currency string, operation client.Operation) []client.Rate {
 	return collect(k, k.data.AllBest(k.ctx, client.BestQuery{Filter: client.Filter{Currency: currency}, Operation: operation}))
 }
 
-// conversions are all of an amount.
+// conversions returns the conversions of an amount.
 func (k *ruleRun) conversions(currency string, operation client.Operation, amount client.Decimal, kind client.Kind) []client.Conversion {
 	return collect(k, k.data.AllConversions(k.ctx, client.ConvertQuery{Filter: client.Filter{Currency: currency, Kind: kind}, Operation: operation, Amount: amount}))
 }
 
-// institutions are all, or those of a currency.
+// institutions returns all institutions, or those of a currency.
 func (k *ruleRun) institutions(currency string) []client.Institution {
 	return collect(k, k.data.AllInstitutions(k.ctx, client.InstitutionsQuery{Currency: currency}))
 }
 
-// catalogue are all currencies.
+// catalogue returns all currencies.
 func (k *ruleRun) catalogue() []client.Currency {
 	list, err := k.data.Currencies(k.ctx)
 	return must(k, list, err)
 }
 
-// history are the rows of a range.
+// history returns the rows of a range.
 func (k *ruleRun) history(from, to client.Date) []client.HistoryEntry {
 	return collect(k, k.data.AllHistory(k.ctx, client.HistoryQuery{From: from, To: to}))
 }
 
-// currencies are the codes for which something is published, at least one.
+// currencies returns the codes with published rates, at least one.
 func (k *ruleRun) currencies() []string {
 	var codes []string
 	last := ""
-	for _, r := range k.rates(client.Filter{}) { // they come by currency (P4)
+	for _, r := range k.rates(client.Filter{}) { // rates come ordered by currency
 		if r.Currency != last {
 			codes, last = append(codes, r.Currency), r.Currency
 		}
@@ -76,7 +75,7 @@ func (k *ruleRun) currencies() []string {
 	return codes
 }
 
-// wantStatus wants an account operation to have ended well, with a status.
+// wantStatus wants an account operation to succeed with a status.
 func (k *ruleRun) wantStatus(status int, err error) {
 	if err != nil {
 		k.fatalf("%v", err)
@@ -86,7 +85,7 @@ func (k *ruleRun) wantStatus(status int, err error) {
 	}
 }
 
-// wantRefusal wants one to have been refused.
+// wantRefusal wants an account operation to be refused.
 func (k *ruleRun) wantRefusal(err error, status int, code string) {
 	var refused *client.Error
 	if !errors.As(err, &refused) || refused.Status != status || refused.Code != code {
