@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The paths of the account operations (K1).
+// Paths of the account operations.
 const (
 	codesPath    = "/v1/account/codes"
 	sessionsPath = "/v1/account/sessions"
@@ -17,43 +17,43 @@ const (
 	usagePath    = "/v1/account/usage"
 )
 
-// CodeSent says how long a login code lives.
+// CodeSent is the answer to a request for a login code.
 type CodeSent struct {
 	ExpiresInSeconds   int `json:"expiresInSeconds"`
 	ResendAfterSeconds int `json:"resendAfterSeconds"`
 }
 
-// Session opens an account for a quarter of an hour. It is no API key.
+// Session is a login session of 15 minutes. Its token is not an API key.
 type Session struct {
 	Token     Secret    `json:"token"`
 	ExpiresAt time.Time `json:"expiresAt"`
 }
 
-// Key is an API key as it is listed.
+// Key is an API key without its secret.
 type Key struct {
 	ID         string     `json:"id"`
 	Name       string     `json:"name"`
-	Hint       string     `json:"hint"`   // the last characters of the secret
+	Hint       string     `json:"hint"`   // last characters of the secret
 	Status     string     `json:"status"` // active or revoked
 	CreatedAt  time.Time  `json:"createdAt"`
 	RevokedAt  *time.Time `json:"revokedAt"`
 	LastUsedAt *time.Time `json:"lastUsedAt"`
 }
 
-// NewKey is a key with its secret, which nobody is told a second time.
+// NewKey is a new key with its secret, which the node does not show again.
 type NewKey struct {
 	Key
 	Secret Secret `json:"secret"`
 }
 
-// Window is a limit as it stands.
+// Window is the state of a limit.
 type Window struct {
 	Limit     int       `json:"limit"`
 	Remaining int       `json:"remaining"`
 	ResetAt   time.Time `json:"resetAt"`
 }
 
-// Usage is both limits of an account.
+// Usage is the state of both limits of an account.
 type Usage struct {
 	Day    Window `json:"day"`
 	Minute Window `json:"minute"`
@@ -65,12 +65,13 @@ func (k *NewKey) validate() error {
 	return errors.Join(k.Key.validate(), errorIf(k.Secret == "", "a new key without secret"))
 }
 
-// RequestCode has a login code sent to an address. It is never sent twice by itself: a new code voids the one before (K2).
+// RequestCode has a login code sent to an e-mail address. It is not repeated automatically, because a new code voids
+// the previous one.
 func (c *Client) RequestCode(ctx context.Context, email string) (*CodeSent, error) {
 	return sendForData[CodeSent](ctx, c, &call{method: http.MethodPost, path: codesPath, body: map[string]string{"email": email}})
 }
 
-// SignIn makes a session of a code. The first one of an address makes its account.
+// SignIn opens a session with a login code, and creates the account if it is new.
 func (c *Client) SignIn(ctx context.Context, email, code string) (*Session, error) {
 	return sendForData[Session](ctx, c, &call{method: http.MethodPost, path: sessionsPath, body: map[string]string{"email": email, "code": code}})
 }
@@ -80,12 +81,12 @@ func (c *Client) SignOut(ctx context.Context, session Secret) error {
 	return c.send(ctx, &call{method: http.MethodDelete, path: sessionsPath, secret: string(session)}, nil)
 }
 
-// Keys lists the keys of an account, revoked ones too.
+// Keys lists the keys of an account, including revoked ones.
 func (c *Client) Keys(ctx context.Context, session Secret) ([]Key, error) {
 	return sendForList[Key](ctx, c, &call{method: http.MethodGet, path: keysPath, secret: string(session), idempotent: true})
 }
 
-// CreateKey makes a key; the name is for people and may be "". The third active one is an *Error of CodeKeyLimitReached.
+// CreateKey creates a key. The name is a label and may be "". With two active keys the error has CodeKeyLimitReached.
 func (c *Client) CreateKey(ctx context.Context, session Secret, name string) (*NewKey, error) {
 	body := map[string]string{}
 	if name != "" {
@@ -94,13 +95,14 @@ func (c *Client) CreateKey(ctx context.Context, session Secret, name string) (*N
 	return sendForData[NewKey](ctx, c, &call{method: http.MethodPost, path: keysPath, secret: string(session), body: body})
 }
 
-// RevokeKey ends a key, for the next request already. A key that is revoked stays so.
+// RevokeKey revokes a key, from the next request on.
 func (c *Client) RevokeKey(ctx context.Context, session Secret, id string) error {
 	path := keysPath + "/" + url.PathEscape(id)
 	return c.send(ctx, &call{method: http.MethodDelete, path: path, secret: string(session), idempotent: true}, nil)
 }
 
-// Usage is where an account stands: that of a session or key, "" for that of the client's own key. It costs nothing.
+// Usage returns the limits of the account of a session or key; "" = that of Config.Key. It does not count as a
+// request.
 func (c *Client) Usage(ctx context.Context, secret Secret) (*Usage, error) {
 	secret = cmp.Or(secret, c.config.Key)
 	return sendForData[Usage](ctx, c, &call{method: http.MethodGet, path: usagePath, secret: string(secret), idempotent: true})

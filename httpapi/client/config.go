@@ -18,62 +18,64 @@ import (
 // Defaults of Config.
 const (
 	RetriesDefault   = 3
-	WaitMaxDefault   = 65 * time.Second // longer than any wait for the minute's limit
-	TimeoutDefault   = 30 * time.Second // of one try, with the default HTTPClient
-	BodyMaxDefault   = 8 << 20          // bytes, unpacked; the largest page has about 150 KB
+	WaitMaxDefault   = 65 * time.Second // longer than the minute window
+	TimeoutDefault   = 30 * time.Second // of each try, with the default HTTPClient
+	BodyMaxDefault   = 8 << 20          // bytes, uncompressed; the largest page has about 150 KB
 	UserAgentDefault = "tasard-client"
 )
 
-// NoRetries is the Config.Retries of who wants to see every refusal.
+// NoRetries as Config.Retries turns retries off.
 const NoRetries = -1
 
-const idleConnections = 16 // kept for the next request
+const idleConnections = 16 // kept open
 
-// Secret is a key or a session token. It prints as a mark; string(s) is the text itself, and so is its JSON, to keep it somewhere safe.
+// Secret is a key or a session token. It prints as "(secret)"; string(s) and its JSON are the secret itself.
 type Secret string
 
 const redacted = "(secret)"
 
-// String is not the secret.
+// String implements fmt.Stringer without the secret.
 func (s Secret) String() string { return redacted }
 
-// GoString is not the secret.
+// GoString implements fmt.GoStringer without the secret.
 func (s Secret) GoString() string { return redacted }
 
-// LogValue is not the secret.
+// LogValue implements slog.LogValuer without the secret.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(redacted) }
 
-// Config says whom to ask, and how. Only BaseURL has no default.
+// Config configures a Client. Only BaseURL is required.
 type Config struct {
-	// BaseURL is where the node answers, without /v1: https://rates.example. Danger: over plain http everybody on the way can read the key.
+	// BaseURL is the node's URL without /v1, such as https://rates.example. Danger: over plain http the key can be read
+	// on the way.
 	BaseURL string
-	// Key is the API key. "" asks as an anonymous caller.
+	// Key is the API key. "" = anonymous.
 	Key Secret
-	// HTTPClient carries the requests. Nil is one of our own, with TimeoutDefault for each try. Of one that is given, redirects are turned off.
+	// HTTPClient sends the requests. nil = a client with TimeoutDefault. Redirects are never followed.
 	HTTPClient *http.Client
-	// UserAgent says who asks. "" is UserAgentDefault.
+	// UserAgent is the User-Agent header. "" = UserAgentDefault.
 	UserAgent string
-	// Retries is how often a request is tried again. 0 is RetriesDefault, NoRetries never.
+	// Retries is how often a request is repeated. 0 = RetriesDefault; see NoRetries.
 	Retries int
-	// WaitMax is the longest wait for one more try; a refusal that asks for a longer one is returned at once. 0 is WaitMaxDefault.
+	// WaitMax bounds the wait before a retry. A refusal that asks for a longer wait is returned at once. 0 =
+	// WaitMaxDefault.
 	WaitMax time.Duration
-	// Wait waits. Nil is the time itself; a test moves its clock instead.
+	// Wait waits before a retry. nil = in real time; a test can move its clock instead.
 	Wait func(ctx context.Context, wait time.Duration) error
-	// Random is the chance by which pauses differ, for several goroutines at once. Nil is that of the system.
+	// Random randomizes waits. It must be safe for concurrent use. nil = crypto/rand.
 	Random io.Reader
-	// BodyMax is how many bytes of an answer are read; a longer one is an error. 0 is BodyMaxDefault.
+	// BodyMax bounds an answer in bytes; a longer one is an error. 0 = BodyMaxDefault.
 	BodyMax int64
 }
 
-// Client asks a node. It is safe for concurrent use.
+// Client sends requests to a node. It is safe for concurrent use.
 type Client struct {
 	config Config
-	base   string // without a slash at its end
+	base   string // without a slash at the end
 	http   *http.Client
 	last   atomic.Pointer[ResponseInfo]
 }
 
-// New checks a Config. It opens no connection.
+// New validates a Config. It opens no connection.
 func New(config Config) (*Client, error) {
 	base, err := parseBaseURL(config.BaseURL)
 	if err != nil {
@@ -102,7 +104,7 @@ func New(config Config) (*Client, error) {
 	return &Client{config: config, base: base, http: &own}, nil
 }
 
-// newTransport is the usual one; that of net/http is shared by the whole program.
+// newTransport is a transport of its own, because that of net/http is shared by the whole program.
 func newTransport() *http.Transport {
 	return &http.Transport{
 		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: idleConnections,
@@ -110,11 +112,11 @@ func newTransport() *http.Transport {
 	}
 }
 
-// parseBaseURL refuses what would go wrong at the first request, or leak at every one.
+// parseBaseURL validates a base URL.
 func parseBaseURL(text string) (string, error) {
 	base, err := url.Parse(text)
 	if err != nil {
-		return "", errors.New("client: BaseURL can't be read; want https://HOST") // the text may have a password in it
+		return "", errors.New("client: BaseURL can't be read; want https://HOST") // without the text, which may contain a password
 	}
 	switch {
 	case base.Scheme != "https" && base.Scheme != "http", base.Host == "":
@@ -127,7 +129,7 @@ func parseBaseURL(text string) (string, error) {
 	return strings.TrimRight(base.String(), "/"), nil
 }
 
-// sleep is Config.Wait of real time.
+// sleep is the default of Config.Wait.
 func sleep(ctx context.Context, wait time.Duration) error {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -139,16 +141,16 @@ func sleep(ctx context.Context, wait time.Duration) error {
 	}
 }
 
-// String tells whom the client asks, and never its key.
+// String describes the client without its key.
 func (c *Client) String() string { return "client of " + c.base }
 
-// GoString is String.
+// GoString implements fmt.GoStringer without the key.
 func (c *Client) GoString() string { return c.String() }
 
-// BaseURL is where the node answers.
+// BaseURL returns the URL of the node, without a slash at the end.
 func (c *Client) BaseURL() string { return c.base }
 
-// LastResponse is what stood around the newest answer, of whichever request; false before the first.
+// LastResponse returns the headers of the newest answer, or false before the first one.
 func (c *Client) LastResponse() (ResponseInfo, bool) {
 	head := c.last.Load()
 	if head == nil {
@@ -157,5 +159,5 @@ func (c *Client) LastResponse() (ResponseInfo, bool) {
 	return *head, true
 }
 
-// CloseIdleConnections gives back the connections that are kept for the next request.
+// CloseIdleConnections closes connections that are kept open.
 func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }

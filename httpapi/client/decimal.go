@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Decimal is a decimal number as it stands in an answer: 59.30. It is a text: nothing is rounded and no zero is lost. For sums take Rat, or a
-// library of decimals; never a float.
+// Decimal is a decimal number as text, as the node wrote it: 59.30. Calculate with Rat or a decimal library, never
+// with a float.
 type Decimal string
 
-// fractionMax is how many digits may follow the point.
+// fractionMax is the number of digits allowed after the point.
 const fractionMax = 8
 
-// IsValid tells whether the text is a decimal of the contract.
+// IsValid reports whether the text is a decimal of the contract. Decimals in answers always are.
 func (d Decimal) IsValid() bool {
 	whole, fraction, broken := strings.Cut(string(d), ".")
 	return isDigits(whole) && (!broken || isDigits(fraction) && len(fraction) <= fractionMax)
@@ -24,21 +24,21 @@ func isDigits(text string) bool {
 	return text != "" && !strings.ContainsFunc(text, func(r rune) bool { return r < '0' || r > '9' })
 }
 
-// Rat is the exact value, 0 for a text that is no decimal; IsValid tells the two apart. Those of answers are always valid.
+// Rat returns the exact value, or 0 if the text is not valid.
 func (d Decimal) Rat() *big.Rat {
 	value := new(big.Rat)
-	if d.IsValid() { // SetString would take 1e9 and 1/3 too
+	if d.IsValid() { // SetString also accepts 1e9 and 1/3
 		value.SetString(string(d))
 	}
 	return value
 }
 
-// Cmp compares by value: 59.3 is 59.30.
+// Cmp compares values: 59.3 equals 59.30.
 func (d Decimal) Cmp(other Decimal) int { return d.Rat().Cmp(other.Rat()) }
 
-// UnmarshalJSON takes the contract's form only: a text, digits, at most one point.
+// UnmarshalJSON accepts only valid decimals as JSON strings.
 func (d *Decimal) UnmarshalJSON(text []byte) error {
-	var read *string // a pointer: null is no text
+	var read *string // nil for null
 	if err := json.Unmarshal(text, &read); err != nil || read == nil {
 		return fmt.Errorf("want a decimal as text, found %.40s", text)
 	}

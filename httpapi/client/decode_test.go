@@ -13,14 +13,14 @@ import (
 	"testing"
 )
 
-// golden is an answer of the node as its own tests keep it.
+// golden is an answer from the golden files of httpapi.
 type golden struct {
-	name, target string // method and URL of the request
+	name, target string // method and target of the request
 	response     *http.Response
 	body         []byte
 }
 
-// goldens are the answers of all folders whose names match.
+// goldens reads the golden files of the folders that match.
 func goldens(t testing.TB, patterns ...string) []golden {
 	t.Helper()
 	var found []golden
@@ -60,7 +60,7 @@ func readGolden(t testing.TB, file string) golden {
 	return g
 }
 
-// responseType is what an operation is answered with, nil when it is unknown.
+// responseType returns a value of the type of an operation, nil if it is unknown.
 func responseType(target string) validator {
 	method, path, _ := strings.Cut(target, " ")
 	path, _, _ = strings.Cut(path, "?")
@@ -77,7 +77,7 @@ func responseType(target string) validator {
 	}[path]
 }
 
-// strictly decodes without passing over a field, and encodes again: no field is lost, and none invented.
+// strictly decodes without unknown fields and encodes again: no field is lost, and none is added.
 func strictly(t *testing.T, g *golden, into any) {
 	t.Helper()
 	decoder := json.NewDecoder(bytes.NewReader(g.body))
@@ -97,8 +97,8 @@ func strictly(t *testing.T, g *golden, into any) {
 	}
 }
 
-// TestDecode_Golden: the types have the fields of the contract, no more and no less (K8); refusals are read as a whole (E1, E2, L5, Q16), and
-// so is what stands around the answers (L3, L4, Q13, K7).
+// TestDecode_Golden checks that the types have exactly the fields of the contract, and that errors and headers are
+// read whole.
 func TestDecode_Golden(t *testing.T) {
 	seen, refusals, limited, ending := map[reflect.Type]bool{}, 0, 0, 0
 	for _, g := range goldens(t, "golden/*.http", "limits/*.http", "accounts/*.http") {
@@ -143,7 +143,7 @@ func TestDecode_Golden(t *testing.T) {
 	}
 }
 
-// TestDecode_Refuses: an answer with something wrong is none.
+// TestDecode_Refuses checks that an answer with something wrong is an error.
 func TestDecode_Refuses(t *testing.T) {
 	good := readGolden(t, "../testdata/golden/convert-200.http").body
 	for _, change := range []struct{ from, to, want string }{
@@ -177,7 +177,7 @@ func TestDecode_Refuses(t *testing.T) {
 	}
 }
 
-// TestDecimal: the texts of the contract, compared by value.
+// TestDecimal checks the accepted texts and compares values.
 func TestDecimal(t *testing.T) {
 	for _, bad := range []Decimal{"", ".5", "5.", "1e3", "+1", "-1", "1/3", "0x1", "1_0", " 1", "1.123456789", "١"} {
 		if bad.IsValid() || bad.Rat().Sign() != 0 {
@@ -189,7 +189,7 @@ func TestDecimal(t *testing.T) {
 	}
 }
 
-// FuzzDecode: nothing that a server sends ends the program, and what is taken is the same when it is read again.
+// FuzzDecode checks that no answer panics, and that what is accepted is decoded the same again.
 func FuzzDecode(f *testing.F) {
 	for _, g := range goldens(f, "golden/*-200.http", "accounts/*-ok.http", "golden/*-400*.http") {
 		f.Add(g.target, g.body)

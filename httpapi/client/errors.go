@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Codes of Error that a caller acts upon; the contract's list has more (E1). CodeNone is an error that is not of the contract: a proxy's.
+// Values of Error.Code that programs act on; the contract has more. CodeNone means that the body was not
+// written by a node, but by a proxy for example.
 const (
 	CodeNone                = ""
 	CodeInvalidParameters   = "invalid_parameters"
@@ -28,23 +29,23 @@ const (
 	CodeOverloaded          = "overloaded"
 )
 
-// Error is an answer that is a refusal. Get it with errors.As.
+// Error is a refusal. Get it with errors.As.
 type Error struct {
 	Status     int
-	Code       string        // CodeNone when the body is not the contract's
+	Code       string        // CodeNone if the body is not of the contract
 	Message    string        // for people
-	RequestID  string        // to be kept for reports
+	RequestID  string        // identifies the request in the node's log
 	Details    []Detail      // of invalid parameters
-	RetryAfter time.Duration // 0 = not said
+	RetryAfter time.Duration // 0 = not stated
 }
 
-// Detail is one problem of a request. Path is the parameter's name, and the number of its repetition.
+// Detail is one problem of a request. Path is the name of a parameter, and its index if it is repeated.
 type Detail struct {
 	Path    []any  `json:"path"`
 	Message string `json:"message"`
 }
 
-// Error tells all that a log needs.
+// Error implements error.
 func (e *Error) Error() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "the node answers %d", e.Status)
@@ -64,7 +65,7 @@ func (e *Error) Error() string {
 	return text.String()
 }
 
-// errorBody is section 7 of the contract.
+// errorBody is the body of an error.
 type errorBody struct {
 	Error struct {
 		Code      string   `json:"code"`
@@ -74,10 +75,10 @@ type errorBody struct {
 	} `json:"error"`
 }
 
-// proxyBodyMax is how much is told of a body that is not the contract's.
+// proxyBodyMax bounds the quote of a body that is not of the contract.
 const proxyBodyMax = 200
 
-// readError is the refusal that an answer is.
+// readError makes an Error of an answer.
 func readError(response *http.Response, body []byte) *Error {
 	e := &Error{Status: response.StatusCode, RequestID: response.Header.Get("X-Request-Id"), RetryAfter: parseSeconds(response.Header.Get("Retry-After"))}
 	var read errorBody
@@ -97,7 +98,7 @@ func readError(response *http.Response, body []byte) *Error {
 	return e
 }
 
-// redact is the error with a secret struck out: somebody between may answer with what he was sent.
+// redact removes a secret from the error: a proxy may echo the request.
 func (e *Error) redact(secret string) *Error {
 	if secret == "" {
 		return e

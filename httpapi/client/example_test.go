@@ -9,7 +9,7 @@ import (
 	"github.com/tasard/tasard/httpapi/client"
 )
 
-// open is a node in memory and a client of it; of a real one only BaseURL and Key are told.
+// open returns a node in memory and a client for it. For a real node BaseURL and Key are enough.
 func open() (*apitest.Node, *client.Client) {
 	node, err := apitest.Open(apitest.Seed("standard"))
 	if err != nil {
@@ -22,7 +22,7 @@ func open() (*apitest.Node, *client.Client) {
 	return node, c
 }
 
-// Where dollars are bought best.
+// The best rates to buy dollars.
 func Example() {
 	node, c := open()
 	best, err := c.Best(context.Background(), client.BestQuery{Operation: client.Buy, Filter: client.Filter{Currency: "USD", Limit: 2}})
@@ -40,7 +40,7 @@ func Example() {
 	// <nil>
 }
 
-// What was wrong stands in the error.
+// An error says what was wrong.
 func ExampleError() {
 	node, c := open()
 	_, err := c.Convert(context.Background(), client.ConvertQuery{Filter: client.Filter{Currency: "USD"}, Operation: client.Sell, Amount: "1,000"})

@@ -13,17 +13,17 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// responder makes one answer of a script.
+// responder makes an answer.
 type responder func(*http.Request) (*http.Response, error)
 
-// fakeTransport is a node that gives its answers one after the other; the last one stays.
+// fakeTransport gives prepared answers one after the other, and then repeats the last one.
 type fakeTransport struct {
 	responders []responder
 	requests   []*http.Request
 	waits      []time.Duration
 }
 
-// RoundTrip is http.RoundTripper.
+// RoundTrip implements http.RoundTripper.
 func (s *fakeTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.requests = append(s.requests, r)
 	return s.responders[min(len(s.requests), len(s.responders))-1](r)
@@ -35,7 +35,7 @@ func (s *fakeTransport) wait(ctx context.Context, wait time.Duration) error {
 	return ctx.Err()
 }
 
-// respondWith is an answer with headers: names and values in turn.
+// respondWith makes an answer with headers: names and values in turn.
 func respondWith(status int, body string, header ...string) responder {
 	h := http.Header{}
 	for i := 0; i+1 < len(header); i += 2 {
@@ -46,22 +46,22 @@ func respondWith(status int, body string, header ...string) responder {
 	}
 }
 
-// failWith is a connection that does not come about.
+// failWith fails to connect.
 func failWith(err error) responder {
 	return func(*http.Request) (*http.Response, error) { return nil, err }
 }
 
-// refuseWith is an error of the contract.
+// refuseWith makes an error of the contract.
 func refuseWith(status int, code, retryAfter string) responder {
 	return respondWith(status, `{"error":{"code":"`+code+`","message":"no","requestId":"7"}}`, "Retry-After", retryAfter)
 }
 
-// fixedRandom is always the same byte.
+// fixedRandom repeats one byte.
 func fixedRandom(b byte) io.Reader { return strings.NewReader(strings.Repeat(string(rune(b)), 1<<10)) }
 
 const testKey = "tasard_test_0000000000000000000000000002014cuFmc"
 
-// newTestClient is a client of a script.
+// newTestClient returns a client of a fakeTransport.
 func newTestClient(t *testing.T, s *fakeTransport) *Client {
 	t.Helper()
 	c, err := New(Config{BaseURL: "https://node.test/", Key: testKey, HTTPClient: &http.Client{Transport: s}, Wait: s.wait, Random: fixedRandom(0)})

@@ -7,25 +7,26 @@ import (
 	"iter"
 )
 
-// pageLimitMax is the largest page: each page costs a request.
+// pageLimitMax is the largest page. Each page counts as a request.
 const pageLimitMax = 200
 
-// AllInstitutions visits every active institution. An error ends the walk; it comes with a zero item. That holds for all walks, and
-// this too: pages are not of one moment (P3), so what changes under way may be seen twice or not at all.
+// AllInstitutions iterates over all active institutions. Like all iterators here it ends with an error, if there is
+// one, and a zero item. Pages are read one after the other, so an item that changes meanwhile may occur twice or not
+// at all.
 func (c *Client) AllInstitutions(ctx context.Context, q InstitutionsQuery) iter.Seq2[Institution, error] {
 	return iterate(q.Cursor, func(cursor int) (*Page[Institution], error) {
 		return c.Institutions(ctx, InstitutionsQuery{q.Currency, cmp.Or(q.Limit, pageLimitMax), cursor})
 	})
 }
 
-// AllRates visits every rate of a filter, from its cursor on, in pages of its limit.
+// AllRates iterates over the rates of a filter, in pages of its limit.
 func (c *Client) AllRates(ctx context.Context, q Filter) iter.Seq2[Rate, error] {
 	return iterate(q.Cursor, func(cursor int) (*Page[Rate], error) {
 		return c.Rates(ctx, q.withCursor(cursor))
 	})
 }
 
-// AllBest visits a whole ranking.
+// AllBest iterates over a ranking.
 func (c *Client) AllBest(ctx context.Context, q BestQuery) iter.Seq2[Rate, error] {
 	return iterate(q.Cursor, func(cursor int) (*Page[Rate], error) {
 		ranking, err := c.Best(ctx, BestQuery{q.withCursor(cursor), q.Operation})
@@ -36,27 +37,27 @@ func (c *Client) AllBest(ctx context.Context, q BestQuery) iter.Seq2[Rate, error
 	})
 }
 
-// AllHistory visits every day of a range.
+// AllHistory iterates over the days of a range.
 func (c *Client) AllHistory(ctx context.Context, q HistoryQuery) iter.Seq2[HistoryEntry, error] {
 	return iterate(q.Cursor, func(cursor int) (*Page[HistoryEntry], error) {
 		return c.History(ctx, HistoryQuery{q.withCursor(cursor), q.From, q.To})
 	})
 }
 
-// AllConversions visits what an amount makes everywhere.
+// AllConversions iterates over the conversions of an amount.
 func (c *Client) AllConversions(ctx context.Context, q ConvertQuery) iter.Seq2[Conversion, error] {
 	return iterate(q.Cursor, func(cursor int) (*Page[Conversion], error) {
 		return c.Convert(ctx, ConvertQuery{q.withCursor(cursor), q.Operation, q.Amount})
 	})
 }
 
-// withCursor is the filter for the page at a cursor.
+// withCursor returns the filter of the page at a cursor.
 func (f Filter) withCursor(cursor int) Filter {
 	f.Cursor, f.Limit = cursor, cmp.Or(f.Limit, pageLimitMax)
 	return f
 }
 
-// iterate asks for page after page as long as somebody takes items (P1).
+// iterate reads page after page while the loop goes on.
 func iterate[T any](cursor int, ask func(cursor int) (*Page[T], error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
@@ -75,7 +76,7 @@ func iterate[T any](cursor int, ask func(cursor int) (*Page[T], error)) iter.Seq
 			if next == nil {
 				return
 			}
-			if *next != at+len(page.Data) || len(page.Data) == 0 { // it would repeat or leave out, perhaps for ever
+			if *next != at+len(page.Data) || len(page.Data) == 0 { // the iteration would not end
 				yield(none, fmt.Errorf("the node's page at cursor %d has %d items, and says that %d is next", at, len(page.Data), *next))
 				return
 			}

@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// servePages answers a list of a number of items by the parameters, as the contract says (P1).
+// servePages serves a list with a number of items.
 func servePages(items int, next func(cursor int) int) responder {
 	return func(r *http.Request) (*http.Response, error) {
 		var cursor, limit int
-		_, _ = fmt.Sscan(r.URL.Query().Get("cursor"), &cursor) // none is 0
+		_, _ = fmt.Sscan(r.URL.Query().Get("cursor"), &cursor) // 0 if it is missing
 		if _, err := fmt.Sscan(r.URL.Query().Get("limit"), &limit); err != nil {
 			return nil, err
 		}
@@ -30,14 +30,14 @@ func servePages(items int, next func(cursor int) int) responder {
 
 func sameCursor(cursor int) int { return cursor }
 
-// TestIterate: P1, every item once and in order, in as few requests as there can be, and none behind the last that is wanted.
+// TestIterate checks that every item comes once and in order, in as few requests as possible.
 func TestIterate(t *testing.T) {
 	for _, c := range []struct{ items, cursor, limit, take, want, requests int }{
 		{0, 0, 0, 9999, 0, 1}, {450, 0, 0, 9999, 450, 3}, {400, 0, 0, 9999, 400, 2}, {450, 449, 0, 9999, 1, 1}, {10, 0, 3, 9999, 10, 4}, {10, 0, 3, 4, 4, 2}, {10, 0, 3, 3, 3, 1},
 	} {
 		s := &fakeTransport{responders: []responder{servePages(c.items, sameCursor)}}
 		all := newTestClient(t, s).AllHistory(t.Context(), HistoryQuery{Filter: Filter{Cursor: c.cursor, Limit: c.limit}})
-		for range 2 { // it can be walked again
+		for range 2 { // it can be repeated
 			s.requests = nil
 			seen := 0
 			for entry, err := range all {
@@ -55,7 +55,7 @@ func TestIterate(t *testing.T) {
 	}
 }
 
-// TestIterate_Ends: a server that leads in a circle, back or ahead is told, and so is one that fails under way.
+// TestIterate_Ends checks that wrong cursors and failures end an iteration with an error.
 func TestIterate_Ends(t *testing.T) {
 	for name, answers := range map[string][]responder{
 		"cursor": {servePages(10, func(int) int { return 0 })},

@@ -14,7 +14,7 @@ import (
 	"github.com/tasard/tasard/httpapi/client"
 )
 
-// newNodeClient is a client of a node whose clock it moves instead of waiting.
+// newNodeClient returns a client that moves the clock of the node instead of waiting.
 func newNodeClient(t *testing.T, srv *apitest.Server, key string) *client.Client {
 	t.Helper()
 	c, err := client.New(client.Config{BaseURL: srv.URL, Key: client.Secret(key), HTTPClient: srv.Client, Wait: func(_ context.Context, wait time.Duration) error {
@@ -27,7 +27,7 @@ func newNodeClient(t *testing.T, srv *apitest.Server, key string) *client.Client
 	return c
 }
 
-// must is a value without its error.
+// must returns the value of a call that must succeed.
 func must[T any](t *testing.T) func(T, error) T {
 	return func(value T, err error) T {
 		t.Helper()
@@ -38,7 +38,7 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-// mustBeRefused is the client.Error of an error.
+// mustBeRefused returns the client.Error of an error.
 func mustBeRefused(t *testing.T, err error, status int, code string) client.Error {
 	t.Helper()
 	var refused *client.Error
@@ -48,7 +48,7 @@ func mustBeRefused(t *testing.T, err error, status int, code string) client.Erro
 	return *refused
 }
 
-// TestNode: data operations of a real node, with their parameters. Walks and the examples send the others.
+// TestNode checks the data operations of a real node.
 func TestNode(t *testing.T) {
 	srv := apitest.Start(t, apitest.Seed("standard"))
 	c, ctx := newNodeClient(t, srv, ""), t.Context()
@@ -63,7 +63,7 @@ func TestNode(t *testing.T) {
 		t.Errorf("institution: %+v", got)
 	}
 	usd := client.Filter{Currency: "USD", Kind: client.Commercial}
-	for operation, want := range map[client.Operation]client.Decimal{client.Buy: "58.90", client.Sell: "58.75"} { // S1, S2
+	for operation, want := range map[client.Operation]client.Decimal{client.Buy: "58.90", client.Sell: "58.75"} { // the caller's side
 		best := must[*client.Ranking](t)(c.Best(ctx, client.BestQuery{Filter: usd, Operation: operation}))
 		if best.Operation != operation || len(best.Data) < 3 || *best.Data[0].Side(operation) != want {
 			t.Errorf("best %s: %+v, want %s first", operation, best, want)
@@ -85,7 +85,7 @@ func TestNode(t *testing.T) {
 	}
 }
 
-// TestNode_Walks: every walk sees what one large page has, in steps of two (P1).
+// TestNode_Walks checks that every iterator yields the items of one large page, in pages of two.
 func TestNode_Walks(t *testing.T) {
 	srv := apitest.Start(t, apitest.Seed("standard"))
 	c, ctx := newNodeClient(t, srv, ""), t.Context()
@@ -99,7 +99,7 @@ func TestNode_Walks(t *testing.T) {
 	iterate(t, c.AllInstitutions(ctx, two), must[*client.Page[client.Institution]](t)(c.Institutions(ctx, two)).Meta)
 }
 
-// iterate holds the number of items against the total of one page.
+// iterate compares the number of items with the total of one page.
 func iterate[T any](t *testing.T, all iter.Seq2[T, error], page client.Meta) {
 	t.Helper()
 	items := 0
@@ -114,7 +114,7 @@ func iterate[T any](t *testing.T, all iter.Seq2[T, error], page client.Meta) {
 	}
 }
 
-// TestNode_Refusals: an error tells status, code, message, request and details (E1, E2, Q16).
+// TestNode_Refusals checks the fields of errors.
 func TestNode_Refusals(t *testing.T) {
 	srv := apitest.Start(t, apitest.Seed("standard"))
 	c, ctx := newNodeClient(t, srv, ""), t.Context()
@@ -130,7 +130,7 @@ func TestNode_Refusals(t *testing.T) {
 	mustBeRefused(t, err, http.StatusUnauthorized, client.CodeMissingKey)
 }
 
-// TestNode_Limits: L2, L3, L5, a limit is waited for, and a day that is used up is not.
+// TestNode_Limits checks that the minute limit is waited for, and that the day limit is not.
 func TestNode_Limits(t *testing.T) {
 	srv := apitest.Start(t, apitest.Seed("standard"), apitest.Quota(8, 3))
 	c, ctx := newNodeClient(t, srv, srv.Key()), t.Context()
@@ -152,7 +152,7 @@ func TestNode_Limits(t *testing.T) {
 	}
 }
 
-// TestNode_Account: K1, from an address to a key and its end.
+// TestNode_Account checks the account operations from an e-mail address to a revoked key.
 func TestNode_Account(t *testing.T) {
 	srv := apitest.Start(t, apitest.Seed("standard"), apitest.Limits(), apitest.KeysRequired())
 	c, ctx := newNodeClient(t, srv, ""), t.Context()

@@ -5,7 +5,7 @@ import (
 	"net/url"
 )
 
-// The paths of the data operations.
+// Paths of the data operations.
 const (
 	currenciesPath   = "/v1/currencies"
 	institutionsPath = "/v1/institutions"
@@ -15,27 +15,28 @@ const (
 	convertPath      = "/v1/convert"
 )
 
-// Currencies is the whole catalogue, by code; those without rates too.
+// Currencies returns all currencies by code, including those without rates.
 func (c *Client) Currencies(ctx context.Context) ([]Currency, error) {
 	return sendForList[Currency](ctx, c, c.get(currenciesPath, nil))
 }
 
-// Institutions is a page of the active ones, by id.
+// Institutions returns a page of the active institutions, by id.
 func (c *Client) Institutions(ctx context.Context, q InstitutionsQuery) (*Page[Institution], error) {
 	return getPage[Institution](ctx, c, institutionsPath, values("currency", q.Currency, "limit", optionalInt(q.Limit), "cursor", optionalInt(q.Cursor)))
 }
 
-// Institution is one with its rates. One that is unknown or inactive is an *Error of CodeInstitutionNotFound.
+// Institution returns an institution with its rates. If it is unknown or inactive, the error has
+// CodeInstitutionNotFound.
 func (c *Client) Institution(ctx context.Context, id string) (*InstitutionDetail, error) {
 	return sendForData[InstitutionDetail](ctx, c, c.get(institutionsPath+"/"+url.PathEscape(id), nil))
 }
 
-// Rates is a page of what is published, expired rates and references too, by currency and institution.
+// Rates returns a page of the published rates, including expired and reference rates, by currency and institution.
 func (c *Client) Rates(ctx context.Context, q Filter) (*Page[Rate], error) {
 	return getPage[Rate](ctx, c, ratesPath, q.values())
 }
 
-// Best is a page of current commercial rates, the best for the caller first (S2).
+// Best returns a page of the current commercial rates, the best for the caller first.
 func (c *Client) Best(ctx context.Context, q BestQuery) (*Ranking, error) {
 	answer := new(Ranking)
 	if err := c.send(ctx, c.get(bestPath, q.values("operation", string(q.Operation))), answer); err != nil {
@@ -44,12 +45,12 @@ func (c *Client) Best(ctx context.Context, q BestQuery) (*Ranking, error) {
 	return answer, nil
 }
 
-// History is a page of days, oldest first.
+// History returns a page of daily rates, oldest first.
 func (c *Client) History(ctx context.Context, q HistoryQuery) (*Page[HistoryEntry], error) {
 	return getPage[HistoryEntry](ctx, c, historyPath, q.values("from", optionalDate(q.From), "to", optionalDate(q.To)))
 }
 
-// Convert is a page of what an amount makes, the best for the caller first. Fees are not in it: show FeeNotice.
+// Convert returns a page of conversions, the best for the caller first. Fees are not included: show FeeNotice.
 func (c *Client) Convert(ctx context.Context, q ConvertQuery) (*Page[Conversion], error) {
 	return getPage[Conversion](ctx, c, convertPath, q.values("operation", string(q.Operation), "amount", string(q.Amount)))
 }

@@ -5,42 +5,43 @@ import (
 	"strconv"
 )
 
-// Filter is what all lists of rates share. What is zero is not sent.
+// Filter has the parameters of all lists of rates. Zero fields are not sent.
 type Filter struct {
 	Currency    string // three capital letters
-	Institution string // an id
+	Institution string // id
 	Channel     Channel
 	Kind        Kind
-	Limit       int // items of a page, 1 to 200; the node's default is 100
+	Limit       int // items of a page, 1 to 200; 0 = 100
 	Cursor      int // items to skip
 }
 
-// BestQuery asks for a ranking. Currency and Operation are required.
+// BestQuery has the parameters of Best. Currency and Operation are required.
 type BestQuery struct {
 	Filter
 	Operation Operation
 }
 
-// ConvertQuery asks what an amount of foreign currency makes. Currency, Operation and Amount are required.
+// ConvertQuery has the parameters of Convert. Currency, Operation and Amount are required.
 type ConvertQuery struct {
 	Filter
 	Operation Operation
-	Amount    Decimal // up to twelve digits and two decimals
+	Amount    Decimal // in foreign currency, up to twelve digits and two decimals
 }
 
-// HistoryQuery asks for days. Without From and To it is the last seven, with one of them the range is completed (T6).
+// HistoryQuery has the parameters of History. Without From and To the range is the last seven days; with one of them
+// the node fills in the other.
 type HistoryQuery struct {
 	Filter
-	From, To Date // both are in
+	From, To Date // inclusive
 }
 
-// InstitutionsQuery asks for institutions.
+// InstitutionsQuery has the parameters of Institutions.
 type InstitutionsQuery struct {
-	Currency      string // only those that publish it
+	Currency      string // only institutions that publish it
 	Limit, Cursor int
 }
 
-// values are parameters without those that are not given.
+// values returns the parameters that are not empty; pairs are names and values in turn.
 func values(pairs ...string) url.Values {
 	given := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -51,7 +52,7 @@ func values(pairs ...string) url.Values {
 	return given
 }
 
-// optionalInt is a number as a parameter, "" for 0, which is the node's default.
+// optionalInt formats a number, 0 as "".
 func optionalInt(n int) string {
 	if n == 0 {
 		return ""
@@ -59,7 +60,7 @@ func optionalInt(n int) string {
 	return strconv.Itoa(n)
 }
 
-// optionalDate is a date as a parameter, "" for none.
+// optionalDate formats a date, the zero Date as "".
 func optionalDate(d Date) string {
 	if d.IsZero() {
 		return ""

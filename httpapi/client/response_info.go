@@ -7,26 +7,26 @@ import (
 	"time"
 )
 
-// ResponseInfo is what stands around an answer.
+// ResponseInfo has the headers of an answer.
 type ResponseInfo struct {
 	Status    int
-	RequestID string // to be kept for reports (Q16)
+	RequestID string // identifies the request in the node's log
 	ETag      string
-	// MaxAge is how long the answer may be kept (Q13).
+	// MaxAge is how long the answer may be kept.
 	MaxAge time.Duration
-	// Limits is where the caller stands, nil when the node counts nobody.
+	// Limits is nil if the node enforces none.
 	Limits *Limits
-	// Sunset is when anonymous access ends, zero when no end is announced (K7).
+	// Sunset is when anonymous access ends. Zero = no date is announced.
 	Sunset time.Time
 }
 
-// Limits is the tighter of the caller's two windows (L3); Client.Usage tells both.
+// Limits is the tighter of the two windows of the caller. Client.Usage returns both.
 type Limits struct {
 	Limit, Remaining int
-	Reset            time.Time // when the window is whole again
+	Reset            time.Time // when the window is reset
 }
 
-// readResponseInfo reads what it can: headers are an addition, and a proxy may have taken some away.
+// readResponseInfo reads the headers. A missing one, which a proxy may have removed, leaves its field zero.
 func readResponseInfo(response *http.Response) *ResponseInfo {
 	header := response.Header
 	head := &ResponseInfo{Status: response.StatusCode, RequestID: header.Get("X-Request-Id"), ETag: header.Get("ETag"), Limits: readLimits(header)}
@@ -41,7 +41,7 @@ func readResponseInfo(response *http.Response) *ResponseInfo {
 	return head
 }
 
-// readLimits is nil unless all three are there (L4: the reset is in seconds since 1970).
+// readLimits returns nil unless all three headers are there. The reset is in Unix seconds.
 func readLimits(header http.Header) *Limits {
 	limit, limitErr := strconv.Atoi(header.Get("X-RateLimit-Limit"))
 	left, leftErr := strconv.Atoi(header.Get("X-RateLimit-Remaining"))
@@ -52,10 +52,10 @@ func readLimits(header http.Header) *Limits {
 	return &Limits{limit, left, time.Unix(reset, 0).UTC()}
 }
 
-// secondsMax is the longest time that a header can say: a day and a bit. It keeps durations from overflowing.
+// secondsMax bounds durations in headers, so that they don't overflow. It is more than a day.
 const secondsMax = 100_000
 
-// parseSeconds is a whole number of seconds, 0 for what is none.
+// parseSeconds parses whole seconds; anything else is 0.
 func parseSeconds(text string) time.Duration {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 {

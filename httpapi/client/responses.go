@@ -6,22 +6,20 @@ import (
 	"time"
 )
 
-// QuoteCurrency is what every rate is quoted in.
+// QuoteCurrency is the currency of all rates.
 const QuoteCurrency = "DOP"
 
-// Operation is what the caller does with foreign currency (S1).
+// Operation is the operation of the caller in foreign currency.
 type Operation string
 
-// The two operations.
 const (
-	Buy  Operation = "buy"  // the caller buys it: Rate.Sell is applied
-	Sell Operation = "sell" // the caller sells it: Rate.Buy is applied
+	Buy  Operation = "buy"  // the caller buys; Rate.Sell applies
+	Sell Operation = "sell" // the caller sells; Rate.Buy applies
 )
 
-// Channel is where a rate holds.
+// Channel is the way of dealing at a rate.
 type Channel string
 
-// The channels.
 const (
 	Unspecified Channel = "unspecified"
 	Branch      Channel = "branch"
@@ -30,25 +28,24 @@ const (
 	Transfer    Channel = "transfer"
 )
 
-// Kind tells what institutions offer from what is a reference.
+// Kind distinguishes rates at which institutions deal from reference rates.
 type Kind string
 
-// The kinds.
 const (
 	Commercial Kind = "commercial"
 	Reference  Kind = "reference"
 )
 
-// DatePrecision is how well the time of a rate is known: datetime, day or unknown.
+// DatePrecision is the precision of a rate's date: datetime, day or unknown.
 type DatePrecision string
 
-// Rate is what an institution publishes for a currency (section 2.1).
+// Rate is the rate of an institution for a currency.
 type Rate struct {
 	InstitutionID   string        `json:"institutionId"`
 	Currency        string        `json:"currency"`
 	QuoteCurrency   string        `json:"quoteCurrency"`
-	Buy             *Decimal      `json:"buy"`  // compra: what the institution pays; nil = not published
-	Sell            *Decimal      `json:"sell"` // venta: what it takes
+	Buy             *Decimal      `json:"buy"`  // compra: the institution pays it; nil = not published
+	Sell            *Decimal      `json:"sell"` // venta: the institution charges it
 	Channel         Channel       `json:"channel"`
 	Kind            Kind          `json:"kind"`
 	EffectiveDate   *Date         `json:"effectiveDate"`
@@ -70,7 +67,7 @@ type Rate struct {
 	DatePrecision   DatePrecision `json:"datePrecision"`
 }
 
-// Side is what an operation applies (S1), nil when it is not published.
+// Side returns the side that applies to an operation, nil if it is not published.
 func (r *Rate) Side(operation Operation) *Decimal {
 	if operation == Buy {
 		return r.Sell
@@ -78,16 +75,16 @@ func (r *Rate) Side(operation Operation) *Decimal {
 	return r.Buy
 }
 
-// Currency is one of the catalogue (section 2.3).
+// Currency is a foreign currency.
 type Currency struct {
 	Code              string `json:"code"`
 	Name              string `json:"name"`
 	Symbol            string `json:"symbol"`
-	QuoteCount        int    `json:"quoteCount"`        // published rates, expired ones too
-	CurrentQuoteCount int    `json:"currentQuoteCount"` // those that have not expired
+	QuoteCount        int    `json:"quoteCount"`        // published rates, expired ones included
+	CurrentQuoteCount int    `json:"currentQuoteCount"` // rates that have not expired
 }
 
-// InstitutionInfo is what the list and the detail of institutions share.
+// InstitutionInfo has the common fields of Institution and InstitutionDetail.
 type InstitutionInfo struct {
 	ID          string `json:"id"`
 	Name        string `json:"name"`
@@ -98,7 +95,7 @@ type InstitutionInfo struct {
 	Active      bool   `json:"active"`
 }
 
-// Institution is an item of the list (section 2.4).
+// Institution is an item of the list of institutions.
 type Institution struct {
 	InstitutionInfo
 	Currencies        []string `json:"currencies"`
@@ -111,7 +108,7 @@ type InstitutionDetail struct {
 	Rates []Rate `json:"rates"`
 }
 
-// HistoryEntry is the last rate of a day (section 2.5).
+// HistoryEntry is the last rate of a day.
 type HistoryEntry struct {
 	Date          Date          `json:"date"`
 	InstitutionID string        `json:"institutionId"`
@@ -124,7 +121,7 @@ type HistoryEntry struct {
 	DatePrecision DatePrecision `json:"datePrecision"`
 }
 
-// Conversion is what an amount makes at one rate (section 2.6).
+// Conversion is an amount at one rate.
 type Conversion struct {
 	Quote         Rate      `json:"quote"`
 	Operation     Operation `json:"operation"`
@@ -133,18 +130,18 @@ type Conversion struct {
 	AmountDOP     Decimal   `json:"amountDop"`
 	Rate          Decimal   `json:"rate"`
 	FeesIncluded  bool      `json:"feesIncluded"`
-	FeeNotice     string    `json:"feeNotice"` // to be shown beside the amount
+	FeeNotice     string    `json:"feeNotice"` // to be shown with the amount
 }
 
-// Meta stands beside a page (section 2.2).
+// Meta describes a page.
 type Meta struct {
 	Total         int       `json:"total"`
-	NextCursor    *int      `json:"nextCursor"` // nil = this is the last page
+	NextCursor    *int      `json:"nextCursor"` // nil = last page
 	GeneratedAt   time.Time `json:"generatedAt"`
 	QuoteCurrency string    `json:"quoteCurrency"`
 }
 
-// Page is some items of a list.
+// Page is a page of a list.
 type Page[T any] struct {
 	Data []T  `json:"data"`
 	Meta Meta `json:"meta"`
@@ -156,7 +153,7 @@ type Ranking struct {
 	Operation Operation `json:"operation"`
 }
 
-// Answers without meta are wrapped in data alone.
+// Bodies without meta.
 type (
 	dataBody[T any] struct {
 		Data *T `json:"data"`
@@ -198,7 +195,7 @@ func (s *dataBody[T]) validate() error {
 	return nil
 }
 
-// validateEach checks the items that have something to check.
+// validateEach validates items that are validators.
 func validateEach[T any](items []T) error {
 	for i := range items {
 		item, is := any(&items[i]).(validator)
@@ -212,7 +209,7 @@ func validateEach[T any](items []T) error {
 	return nil
 }
 
-// errorIf is an error of an item, where it has what it may not have.
+// errorIf returns an error if something is wrong.
 func errorIf(broken bool, format string, values ...any) error {
 	if !broken {
 		return nil

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// Pauses before a try that nobody said a time for: 250 ms, doubled each time, at most 5 s; each between half of it and all of it.
+// Backoff: 250 ms, doubled each time, at most 5 s. The wait is random between half of it and all of it.
 const (
 	backoffFirst = 250 * time.Millisecond
 	backoffMax   = 5 * time.Second
 )
 
-// sendWithRetries sends a call until it is answered, or refused for good.
+// sendWithRetries sends a call until it succeeds or must not be retried.
 func (c *Client) sendWithRetries(ctx context.Context, q *call) ([]byte, error) {
 	for tries := 0; ; tries++ {
 		body, err := c.sendOnce(ctx, q)
@@ -36,18 +36,18 @@ func (c *Client) sendWithRetries(ctx context.Context, q *call) ([]byte, error) {
 	}
 }
 
-// retryDelay is how long to wait before one more try; false when there must be none.
+// retryDelay returns the wait before the next try, or false if there must be none.
 func (c *Client) retryDelay(q *call, err error, tries int) (time.Duration, bool) {
 	var refused *Error
 	switch {
 	case errors.As(err, &refused) && refused.Code == CodeRequestedTooSoon:
-		return 0, false // a code is on its way, and the next would void it (K2)
+		return 0, false // a code was sent, and the next one would void it
 	case errors.As(err, &refused) && refused.Code == CodeNone && !q.idempotent:
-		return 0, false // not the node refused it: nobody knows whether it has got there
+		return 0, false // a proxy refused it; the node may have executed it
 	case errors.As(err, &refused) && refused.Status == http.StatusTooManyRequests && refused.RetryAfter > 0:
 		return refused.RetryAfter, true
 	case errors.As(err, &refused) && refused.Status == http.StatusServiceUnavailable && refused.RetryAfter > 0:
-		return refused.RetryAfter + c.jitter(refused.RetryAfter/4), true // it refuses many at once: not all come back at once
+		return refused.RetryAfter + c.jitter(refused.RetryAfter/4), true // spreads the retries of many clients
 	case errors.As(err, &refused) && refused.Status >= http.StatusInternalServerError, errors.Is(err, ErrNoResponse):
 		most := min(backoffMax, backoffFirst<<min(tries, 10))
 		return most/2 + c.jitter(most/2), q.idempotent
@@ -55,16 +55,16 @@ func (c *Client) retryDelay(q *call, err error, tries int) (time.Duration, bool)
 	return 0, false
 }
 
-// fixedRandom is a time between nothing and most.
+// jitter returns a random duration below most.
 func (c *Client) jitter(most time.Duration) time.Duration {
 	var bytes [8]byte
 	if _, err := io.ReadFull(c.config.Random, bytes[:]); err != nil || most <= 0 {
-		return most // without chance everybody waits alike: that is late, not wrong
+		return most // not random, but safe
 	}
 	return time.Duration(binary.LittleEndian.Uint64(bytes[:])>>1) % most
 }
 
-// deadlineBefore tells whether the deadline of a context comes before the wait is over. The context itself looks at the clock.
+// deadlineBefore reports whether the context ends before the wait does.
 func deadlineBefore(ctx context.Context, wait time.Duration) bool {
 	deadline, limited := ctx.Deadline()
 	if !limited {
@@ -76,7 +76,7 @@ func deadlineBefore(ctx context.Context, wait time.Duration) bool {
 	return !over.Before(deadline)
 }
 
-// outcomeUnknown tells who sent something that he can't take back what is unknown.
+// outcomeUnknown adds to an error that a request may have been executed.
 func (q *call) outcomeUnknown(err error) error {
 	if q.idempotent || !errors.Is(err, ErrNoResponse) {
 		return err

@@ -15,7 +15,7 @@ import (
 
 var errBroken = errors.New("connection reset by peer")
 
-// TestRetry: L5, what is tried again, how often, and after what pause.
+// TestRetry checks what is retried, how often and after which wait.
 func TestRetry(t *testing.T) {
 	good := respondWith(http.StatusOK, noCurrencies)
 	fine := respondWith(http.StatusOK, `{"data":{"token":"t","expiresAt":"2026-01-01T00:00:00Z"}}`)
@@ -28,7 +28,7 @@ func TestRetry(t *testing.T) {
 		ask     func(*Client) error
 		answers answers
 		waited  []time.Duration
-		want    string // "" = it ends well
+		want    string // "" = success
 	}{
 		"a minute's limit":           {read, answers{refuseWith(429, CodeRateLimited, "7"), good}, []time.Duration{7 * time.Second}, ""},
 		"too many at once":           {read, answers{refuseWith(503, CodeOverloaded, "2"), refuseWith(503, CodeOverloaded, "3"), good}, []time.Duration{2 * time.Second, 3 * time.Second}, ""},
@@ -62,7 +62,7 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// truncatedBody is an answer whose body ends before it should.
+// truncatedBody is an answer that ends too early.
 func truncatedBody() responder {
 	return func(*http.Request) (*http.Response, error) {
 		body := io.MultiReader(strings.NewReader(`{"da`), iotest.ErrReader(io.ErrUnexpectedEOF))
@@ -70,7 +70,7 @@ func truncatedBody() responder {
 	}
 }
 
-// TestRetry_Chance: pauses differ, and Retry-After is never cut short.
+// TestRetry_Chance checks that waits are random, and never shorter than Retry-After.
 func TestRetry_Chance(t *testing.T) {
 	s := &fakeTransport{responders: []responder{refuseWith(503, CodeOverloaded, "4"), failWith(errBroken), refuseWith(429, CodeRateLimited, "4"), respondWith(200, noCurrencies)}}
 	c := newTestClient(t, s)
@@ -85,7 +85,7 @@ func TestRetry_Chance(t *testing.T) {
 	}
 }
 
-// TestRetry_Deadline: a wait that the deadline does not leave time for is not begun.
+// TestRetry_Deadline checks that a wait beyond the deadline is not begun.
 func TestRetry_Deadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -105,7 +105,7 @@ func TestRetry_Deadline(t *testing.T) {
 	})
 }
 
-// TestRetry_Cancel: a canceled call does not wait, and its error has both the reason of the failure and the cancellation.
+// TestRetry_Cancel checks that a canceled call returns at once, with both errors.
 func TestRetry_Cancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

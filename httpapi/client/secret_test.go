@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestSecret_Header: §5, the key goes into one header, of data operations only.
+// TestSecret_Header checks that the key is only in the Authorization header, and only of data operations.
 func TestSecret_Header(t *testing.T) {
 	s := &fakeTransport{responders: []responder{respondWith(200, noCurrencies), respondWith(202, `{"data":{"expiresInSeconds":600,"resendAfterSeconds":60}}`)}}
 	c := newTestClient(t, s)
@@ -25,7 +25,7 @@ func TestSecret_Header(t *testing.T) {
 	}
 }
 
-// TestSecret_Redirect: a redirect is an error that says where to, and the key goes nowhere.
+// TestSecret_Redirect checks that a redirect is an error and that the key is not sent on.
 func TestSecret_Redirect(t *testing.T) {
 	for _, status := range []int{301, 302, 307, 308} {
 		s := &fakeTransport{responders: []responder{respondWith(status, "", "Location", "https://elsewhere.test/v1/currencies?x=1")}}
@@ -37,7 +37,7 @@ func TestSecret_Redirect(t *testing.T) {
 	}
 }
 
-// TestSecret_Errors: somebody between who answers with what he was sent finds it in no error.
+// TestSecret_Errors checks that an echoed key is not in the error.
 func TestSecret_Errors(t *testing.T) {
 	echo := `{"error":{"code":"` + testKey + `","message":"you sent ` + testKey + `","details":[{"path":[],"message":"` + testKey + `"}]}}`
 	for _, answer := range []responder{
@@ -53,7 +53,7 @@ func TestSecret_Errors(t *testing.T) {
 	}
 }
 
-// TestSecret_Prints: what is printed by mistake is no key.
+// TestSecret_Prints checks that printing shows no key.
 func TestSecret_Prints(t *testing.T) {
 	c := newTestClient(t, &fakeTransport{})
 	var log strings.Builder
@@ -64,7 +64,7 @@ func TestSecret_Prints(t *testing.T) {
 	}
 }
 
-// TestNew_Refuses: what can't work is told at once, and without what is secret in it.
+// TestNew_Refuses checks that a bad Config is an error without its secrets.
 func TestNew_Refuses(t *testing.T) {
 	for want, config := range map[string]Config{
 		"want https://HOST":        {BaseURL: "rates.example"},
@@ -80,7 +80,7 @@ func TestNew_Refuses(t *testing.T) {
 	}
 }
 
-// TestBody_TooLong: what has no end is not read to it.
+// TestBody_TooLong checks that an endless body is not read to its end.
 func TestBody_TooLong(t *testing.T) {
 	s := &fakeTransport{responders: []responder{respondWith(200, noCurrencies+strings.Repeat(" ", 100))}}
 	c := newTestClient(t, s)

@@ -11,16 +11,16 @@ import (
 	"net/url"
 )
 
-// call is one question.
+// call is a request to send.
 type call struct {
 	method, path string // the path is encoded
 	query        url.Values
 	body         any    // nil = none
-	secret       string // behind Bearer, "" = nobody's
-	idempotent   bool   // asking twice is the same as once
+	secret       string // after "Bearer "; "" = none
+	idempotent   bool   // may be repeated
 }
 
-// target is the path with its query.
+// target returns the path with the query.
 func (q *call) target() string {
 	if len(q.query) == 0 {
 		return q.path
@@ -28,17 +28,17 @@ func (q *call) target() string {
 	return q.path + "?" + q.query.Encode()
 }
 
-// get is the call for a data operation.
+// get returns the call of a data operation.
 func (c *Client) get(path string, query url.Values) *call {
 	return &call{method: http.MethodGet, path: path, query: query, secret: string(c.config.Key), idempotent: true}
 }
 
-// ErrNoResponse is in the errors of requests that were not answered: the connection did not come about, or broke.
+// ErrNoResponse is in the error of a request that got no answer: it could not connect, or the connection broke.
 var ErrNoResponse = errors.New("no answer")
 
 func noResponse(err error) error { return fmt.Errorf("%w: %w", ErrNoResponse, err) }
 
-// sendOnce sends a call one time, and returns the body of its answer.
+// sendOnce sends a call once and returns the body of the answer.
 func (c *Client) sendOnce(ctx context.Context, q *call) ([]byte, error) {
 	request, err := c.request(ctx, q)
 	if err != nil {
@@ -46,7 +46,7 @@ func (c *Client) sendOnce(ctx context.Context, q *call) ([]byte, error) {
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		var sent *url.Error // tells method and URL, as we do
+		var sent *url.Error // repeats method and URL
 		if errors.As(err, &sent) {
 			err = sent.Err
 		}
@@ -90,10 +90,10 @@ func (c *Client) request(ctx context.Context, q *call) (*http.Request, error) {
 	return request, nil
 }
 
-// validator is an answer that can tell what it lacks.
+// validator is an answer that checks itself against the contract.
 type validator interface{ validate() error }
 
-// send sends a call until it is answered, and reads the answer into a value; nil is for those without one.
+// send sends a call with retries and decodes its answer; nil = the answer has no body.
 func (c *Client) send(ctx context.Context, q *call, into validator) error {
 	body, err := c.sendWithRetries(ctx, q)
 	if err == nil && into != nil {
@@ -105,7 +105,7 @@ func (c *Client) send(ctx context.Context, q *call, into validator) error {
 	return nil
 }
 
-// decode reads a body, and refuses what is not the contract's: a wrong rate is worse than none.
+// decode decodes and validates a body. A wrong rate would be worse than an error.
 func decode(body []byte, into validator) error {
 	if err := json.Unmarshal(body, into); err != nil {
 		return fmt.Errorf("the answer is not the JSON of the contract: %w", err)

@@ -43,7 +43,6 @@ var wordsNotYet = []string{
 	"collectors/workbook",
 	"docs",
 	"httpapi",
-	"httpapi/client",
 	"httpapi/conn",
 	"httpapi/contract",
 	"httpapi/internal/encode",
