@@ -197,7 +197,7 @@ func TestMCP_HTTP(t *testing.T) {
 		t.Errorf("the node ends with %d", code)
 	}
 	away := withMCP(t, &sdk.StreamableClientTransport{Endpoint: server.url, DisableStandaloneSSE: true})
-	if text, failed := calledTool(t, away, "list_currencies", nil); !failed || !strings.Contains(text, node.url+" gives no answer") {
+	if text, failed := calledTool(t, away, "list_currencies", nil); !failed || !strings.Contains(text, node.url+" does not answer") {
 		t.Errorf("without a node: %s", text)
 	}
 	if err := away.Close(); err != nil {

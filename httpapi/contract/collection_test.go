@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// TestPostman_IsTheContract: postman.json is what the OpenAPI document makes.
+// TestPostman_IsTheContract checks that postman.json is generated from the OpenAPI document.
 func TestPostman_IsTheContract(t *testing.T) {
 	want := string(newCollection())
 	if *update {
@@ -26,7 +26,7 @@ func TestPostman_IsTheContract(t *testing.T) {
 	}
 }
 
-// What the collection is made of: the part of an OpenAPI document that it needs.
+// The parts of an OpenAPI document that the collection needs.
 type (
 	openAPI struct {
 		Info struct {
@@ -44,7 +44,7 @@ type (
 	operation struct {
 		Tags                 []string
 		Summary, Description string
-		Security             *[]map[string][]string // nil: that of the document
+		Security             *[]map[string][]string // nil = that of the document
 		Parameters           []reference
 		RequestBody          *struct{ Content mediaTypes }
 		Responses            ordered[struct {
@@ -68,7 +68,7 @@ type (
 	}
 )
 
-// ordered is an object whose fields keep the order in which they were written.
+// ordered is an object that keeps the order of its fields.
 type ordered[T any] []field[T]
 
 type field[T any] struct {
@@ -76,7 +76,7 @@ type field[T any] struct {
 	value T
 }
 
-// UnmarshalJSON is json.Unmarshaler.
+// UnmarshalJSON implements json.Unmarshaler.
 func (o *ordered[T]) UnmarshalJSON(text []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
@@ -91,12 +91,12 @@ func (o *ordered[T]) UnmarshalJSON(text []byte) error {
 		if err := decoder.Decode(&value); err != nil {
 			return err
 		}
-		*o = append(*o, field[T]{name.(string), value}) // the name of a field is a text
+		*o = append(*o, field[T]{name.(string), value}) // field names are strings
 	}
 	return nil
 }
 
-// readOpenAPI reads the document that is part of the program.
+// readOpenAPI reads the embedded document.
 func readOpenAPI() *openAPI {
 	var document openAPI
 	if err := json.Unmarshal([]byte(jsonText), &document); err != nil {
@@ -105,12 +105,12 @@ func readOpenAPI() *openAPI {
 	return &document
 }
 
-// resolve is the parameter that a reference leads to.
+// resolve follows a reference to a parameter.
 func (d *openAPI) resolve(r reference) parameter {
 	return d.Components.Parameters[strings.TrimPrefix(r.Ref, "#/components/parameters/")]
 }
 
-// schemes are the names of what opens an operation, the first choice first; none where nothing is needed or taken.
+// schemes returns the names of the security schemes of an operation, the preferred one first.
 func (d *openAPI) schemes(op *operation) []string {
 	choices := d.Security
 	if op.Security != nil {
@@ -118,17 +118,17 @@ func (d *openAPI) schemes(op *operation) []string {
 	}
 	var names []string
 	for _, choice := range choices {
-		for name := range choice { // one at most
+		for name := range choice { // at most one
 			names = append(names, name)
 		}
 	}
 	return names
 }
 
-// collectionSchema names the format; Postman asks for it under this name.
+// collectionSchema is the URL of the format.
 const collectionSchema = "https://schema.getpostman.com/json/collection/v2.1.0/collection.json"
 
-// A collection of requests, in the format 2.1 of Postman.
+// A Postman collection, format 2.1.
 type (
 	collection struct {
 		Info     collectionInfo `json:"info"`
@@ -203,7 +203,8 @@ type (
 	}
 )
 
-// newCollection is the collection: a folder for each tag, a request for each operation, with the examples of good answers.
+// newCollection makes the collection: a folder for each tag, a request for each operation, with its successful
+// examples.
 func newCollection() []byte {
 	document := readOpenAPI()
 	all := collection{
@@ -221,7 +222,7 @@ func newCollection() []byte {
 	return encode(all)
 }
 
-// items are the requests of a folder.
+// items returns the requests of a folder.
 func (d *openAPI) items(tag string) []item {
 	var items []item
 	for _, path := range d.Paths {
@@ -235,7 +236,7 @@ func (d *openAPI) items(tag string) []item {
 	return items
 }
 
-// request is an operation with the examples of its parameters. What need not be there is turned off.
+// request makes a request with the examples of its parameters. Optional ones are disabled.
 func (d *openAPI) request(path, method string, op *operation) request {
 	r := request{Method: method, Header: []pair{}, URL: address{Host: []string{"{{baseUrl}}"}}, Auth: d.auth(op), Description: op.Description}
 	for part := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
@@ -266,7 +267,7 @@ func (d *openAPI) request(path, method string, op *operation) request {
 	return r
 }
 
-// auth is what a request is sent with; nil is the collection's, the key.
+// auth returns the authorization of a request; nil = that of the collection, the key.
 func (d *openAPI) auth(op *operation) *auth {
 	schemes := d.schemes(op)
 	switch {
@@ -283,7 +284,7 @@ func bearer(name string) auth {
 	return auth{"bearer", []variable{{Key: "token", Value: "{{" + name + "}}", Type: "string"}}}
 }
 
-// samples are the good answers that the document shows.
+// samples returns the successful examples.
 func samples(sent request, op *operation) []sample {
 	all := []sample{}
 	for _, answer := range op.Responses {
@@ -301,7 +302,7 @@ func samples(sent request, op *operation) []sample {
 	return all
 }
 
-// text is an example as it stands in a URL.
+// text formats an example for a URL.
 func text(example json.RawMessage) string {
 	var plain string
 	if json.Unmarshal(example, &plain) != nil {
@@ -310,7 +311,7 @@ func text(example json.RawMessage) string {
 	return plain
 }
 
-// indented is JSON for people.
+// indented formats JSON.
 func indented(value json.RawMessage) string {
 	var out bytes.Buffer
 	if err := json.Indent(&out, value, "", "  "); err != nil {

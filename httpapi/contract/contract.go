@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Where the documents are, and the pages that explain them.
+// Paths and media types of the documents.
 const (
 	pathJSON     = "/openapi.json"
 	pathYAML     = "/openapi.yaml"
@@ -19,10 +19,10 @@ const (
 	typeJSON     = "application/json"
 	typeYAML     = "application/yaml"
 	typeLinkset  = `application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"`
-	typeMarkdown = "text/plain; charset=utf-8" // Markdown, which browsers show as it is under this type
+	typeMarkdown = "text/plain; charset=utf-8" // Markdown, which browsers show under this type
 )
 
-// The documents as they lie beside the code.
+// The documents.
 //
 //go:embed openapi.yaml
 var yamlText string
@@ -39,7 +39,7 @@ var postmanText string
 //go:embed api-catalog.json
 var catalogText string
 
-// What stands for the address of the node in the files. Where the address is not known it stays in those that can't be without one.
+// Placeholders for the URL of the node.
 const (
 	yamlServer    = "  - url: /"
 	jsonServer    = `"url": "/"`
@@ -47,17 +47,16 @@ const (
 	baseServer    = "{base}"
 )
 
-// Config is what Documents need. The zero Config is good.
+// Config configures Documents. The zero value works.
 type Config struct {
-	// PublicURL is the origin under which the public reaches the node, such as https://api.example.com, without a slash at the end. ""
-	// means that it is not known: links are relative then.
+	// PublicURL is the origin of the node, such as https://api.example.com. "" = unknown: links are relative.
 	PublicURL string
 }
 
-// Documents are all documents. They never change and are safe for concurrent use.
+// Documents serves the documents. It is immutable and safe for concurrent use.
 type Documents struct{ all []*document }
 
-// New is the documents for a node.
+// New makes the documents of a node.
 func New(c Config) *Documents {
 	base := strings.TrimSuffix(c.PublicURL, "/")
 	with := func(text, placeholder, name string) func() string {
@@ -80,14 +79,14 @@ func New(c Config) *Documents {
 	}}
 }
 
-// Register puts the documents at their paths. Each answers all methods of its path.
+// Register adds the documents to a mux.
 func (d *Documents) Register(mux *http.ServeMux) {
 	for _, document := range d.all {
 		mux.Handle(document.path, document)
 	}
 }
 
-// encode is JSON without HTML's escapes, on one line. What is in here can always be encoded.
+// encode encodes JSON on one line, without escapes for HTML. Its values can always be encoded.
 func encode(value any) []byte {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)

@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "make openapi.json of openapi.yaml")
 
-// asJSON is a YAML node as JSON, its fields in the order in which they were written.
+// asJSON converts a YAML node to JSON, and keeps the order of fields.
 func asJSON(t *testing.T, out *bytes.Buffer, node *yaml.Node) {
 	t.Helper()
 	switch node.Kind {
@@ -52,11 +52,11 @@ func asJSON(t *testing.T, out *bytes.Buffer, node *yaml.Node) {
 	}
 }
 
-// yamlAsJSON is a YAML document as openapi.json has it.
+// yamlAsJSON converts a YAML document to the form of openapi.json.
 func yamlAsJSON(t *testing.T, text []byte) string {
 	t.Helper()
 	var node yaml.Node
-	var value any // refuses a field that is there twice
+	var value any // refuses duplicate fields
 	var compact, indent bytes.Buffer
 	if err := errors.Join(yaml.Unmarshal(text, &node), yaml.Unmarshal(text, &value)); err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func yamlAsJSON(t *testing.T, text []byte) string {
 	return indent.String() + "\n"
 }
 
-// TestJSON_IsTheYAML: both forms say the same, in the same order: OpenAPI 3.1.0, contract version 1.0.0 (interface §9).
+// TestJSON_IsTheYAML checks that both forms are the same document: OpenAPI 3.1.0, contract version 1.0.0.
 func TestJSON_IsTheYAML(t *testing.T) {
 	want := yamlAsJSON(t, []byte(yamlText))
 	if *update {
@@ -82,7 +82,7 @@ func TestJSON_IsTheYAML(t *testing.T) {
 	}
 }
 
-// TestPublicURL: the address stands in every document, and what stands for it is in the files once.
+// TestPublicURL checks that the URL is in every document, and that every file has its placeholder once.
 func TestPublicURL(t *testing.T) {
 	if strings.Count(yamlText, yamlServer) != 1 || strings.Count(jsonText, jsonServer) != 1 {
 		t.Fatal("openapi.yaml or openapi.json has not just one server")

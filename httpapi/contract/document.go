@@ -12,14 +12,14 @@ import (
 // Values of headers.
 const (
 	allowedMethods = "GET, HEAD, OPTIONS"
-	// cached: the documents change with the program alone, and an hour is soon enough to learn of a new one.
+	// Documents change only with the program.
 	cacheControl = "public, max-age=3600"
-	// contentSecurityPolicy lets a browser that is tricked into showing a document as a page do nothing with it.
+	// A browser that shows a document as a page can do nothing with it.
 	contentSecurityPolicy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox"
 	exposedHeaders        = "ETag, Link, X-Request-Id"
 )
 
-// document is one document as it is sent. It is made when it is first asked for: a start does not wait for it.
+// document is a document that is made at the first request for it.
 type document struct {
 	path, mediaType string
 	content         func() content
@@ -27,7 +27,7 @@ type document struct {
 
 type content struct {
 	body []byte
-	tag  string // weak: the body may go out compressed
+	tag  string // weak, because the body may be compressed
 }
 
 func newDocument(path, mediaType string, body func() string) *document {
@@ -38,7 +38,7 @@ func newDocument(path, mediaType string, body func() string) *document {
 	})}
 }
 
-// ServeHTTP is http.Handler.
+// ServeHTTP implements http.Handler.
 func (d *document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	AddLinks(header)
@@ -63,7 +63,7 @@ func (d *document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// send answers with the document, or that the caller has it.
+// send sends the document, or 304.
 func (d *document) send(w http.ResponseWriter, r *http.Request) {
 	made, header := d.content(), w.Header()
 	header.Set("Cache-Control", cacheControl)
@@ -73,10 +73,10 @@ func (d *document) send(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	header.Set("Content-Type", d.mediaType)
-	_, _ = w.Write(made.body) // of a caller who went away there is nothing to tell; for HEAD the server keeps it back
+	_, _ = w.Write(made.body) // the client may have gone; the server drops the body of HEAD
 }
 
-// methodNotAllowed answers a method that documents don't know (Q6), in the shape of the contract. The server has given the request its id.
+// methodNotAllowed refuses a method with an error of the contract. The server has set X-Request-Id.
 func methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("Allow", allowedMethods)

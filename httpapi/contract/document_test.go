@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// served is a server of the documents alone.
+// served returns a mux with the documents.
 func served(c Config) *http.ServeMux {
 	mux := http.NewServeMux()
 	New(c).Register(mux)
@@ -34,7 +34,7 @@ func paths() map[string]string {
 	}
 }
 
-// TestDocuments: each at its path, for pages of every origin, cached for an hour, with links to the others.
+// TestDocuments checks path, type, caching, CORS and links of each document.
 func TestDocuments(t *testing.T) {
 	mux := served(Config{})
 	links := []string{
@@ -59,7 +59,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// TestDocuments_Conditional: who has a document is not sent it again (Q12).
+// TestDocuments_Conditional checks that a document is not sent again to a client that has it.
 func TestDocuments_Conditional(t *testing.T) {
 	mux := served(Config{})
 	tag := ask(mux, "GET", "/openapi.yaml").Header().Get("ETag")
@@ -76,7 +76,7 @@ func TestDocuments_Conditional(t *testing.T) {
 	}
 }
 
-// TestDocuments_Q5Q6: OPTIONS tells what is allowed, other methods get the error of the contract.
+// TestDocuments_Q5Q6 checks OPTIONS, and the error for other methods.
 func TestDocuments_Q5Q6(t *testing.T) {
 	mux := served(Config{})
 	for path := range paths() {
@@ -99,7 +99,7 @@ func TestDocuments_Q5Q6(t *testing.T) {
 	}
 }
 
-// TestAddLinks: an answer gets each link once.
+// TestAddLinks checks that an answer gets each link once.
 func TestAddLinks(t *testing.T) {
 	header := http.Header{"Link": {`</x>; rel="preload"`}}
 	AddLinks(header)
@@ -109,7 +109,7 @@ func TestAddLinks(t *testing.T) {
 	}
 }
 
-// TestCatalog_RFC9727: a link set that leads to what there is, with and without an address.
+// TestCatalog_RFC9727 checks the link set, with and without a public URL.
 func TestCatalog_RFC9727(t *testing.T) {
 	for base, c := range map[string]Config{"": {}, "https://tasas.example": {PublicURL: "https://tasas.example"}} {
 		mux := served(c)
@@ -151,7 +151,8 @@ func TestCatalog_RFC9727(t *testing.T) {
 	}
 }
 
-// TestModels: the page has the form of llmstxt.org (one title, a quotation, lists of links), every data operation and every document.
+// TestModels checks the form of llmstxt.org (a title, a quotation, lists of links), and that all operations and
+// documents are in it.
 func TestModels(t *testing.T) {
 	text := ask(served(Config{PublicURL: "https://tasas.example"}), "GET", "/llms.txt").Body.String()
 	lines := strings.Split(text, "\n")

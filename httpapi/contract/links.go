@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// links are the values of Link that lead from any answer to the contract (RFC 8631): the document for programs, the page for people.
+// links are the Link headers to the contract (RFC 8631): the document for programs, the page for people.
 func links() []string {
 	return []string{
 		"<" + pathJSON + `>; rel="service-desc"; type="` + typeJSON + `"`,
@@ -13,7 +13,7 @@ func links() []string {
 	}
 }
 
-// AddLinks puts links to the contract on an answer that does not have them yet.
+// AddLinks adds links to the contract to the headers of an answer, unless it has them.
 func AddLinks(header http.Header) {
 	for _, link := range links() {
 		if !slices.Contains(header.Values("Link"), link) {

@@ -16,8 +16,8 @@ func collected(t *testing.T, c Config) collection {
 	return got
 }
 
-// TestPostman_Operations: each operation is one request, in the folder of its tag, with what it needs and nothing that is turned on
-// besides.
+// TestPostman_Operations checks that each operation is one request, in the folder of its tag, with only the required
+// parameters enabled.
 func TestPostman_Operations(t *testing.T) {
 	got := collected(t, Config{})
 	if base := got.Variable[0].Value; base != "http://127.0.0.1:8080" {
@@ -87,8 +87,7 @@ func checkItem(t *testing.T, name string, item item, document *openAPI, op *oper
 	}
 }
 
-// TestPostman_Credentials: a key where one is taken, a session where one is needed, nothing where there is nothing yet; and no secret in
-// the collection (interface §5.6).
+// TestPostman_Credentials checks which requests send a key or a session, and that the collection contains no secret.
 func TestPostman_Credentials(t *testing.T) {
 	got := collected(t, Config{PublicURL: "https://tasas.example"})
 	if got.Auth.Type != "bearer" || got.Auth.Bearer[0].Value != "{{apiKey}}" || got.Info.Schema != collectionSchema {

@@ -1,31 +1,28 @@
-// Package mcp gives a node's rates to language models, as a server of the Model Context Protocol. It asks the node over HTTP with httpapi/client, as any
-// caller does: under the same limits, with a key of its own or none. It is the only package that knows the protocol's SDK, and only the
-// command tasard mcp links it.
+// Package mcp offers the rates of a node to language models, as a server of the Model Context Protocol. It reads the
+// node over HTTP with httpapi/client, under the same limits as other callers. Only the command tasard mcp links it.
 //
-//	tool               asks                                      requests
+//	tool               reads                                     requests
 //	best_rate          /v1/rates/best, or /v1/convert (amount)   1
 //	convert            /v1/convert                               1
-//	rate_history       /v1/rates/history                         1, or 2 where there are more rows than are wanted
+//	rate_history       /v1/rates/history                         1, or 2 if it has more rows than wanted
 //	list_currencies    /v1/currencies                            1
 //	list_institutions  /v1/institutions                          1 for each 200
 //
-// # What a tool answers
+// # Results
 //
-// Structured content, with every decimal as the text that the node gave (a model that calculates with it makes its own mistakes, this package none),
-// and a short text that says the same for people: value, institution, date, the notice about fees, and the attribution that the terms of use
-// ask for. Each tool says that it only reads. What goes wrong is an error of the tool, not of the protocol, so that the model reads it, and it says
-// what to do next (trouble.go).
+// A result has structured content, with every decimal as the text of the node, and a short text for people with the
+// notice about fees and the attribution. All tools are read-only. A failure is an error of the tool, not of the
+// protocol, so that the model reads it; it says what to do next.
 //
 // # Over HTTP
 //
-// Handler keeps no sessions: every request stands alone. It answers requests whose Host is this machine, or one of Config.Hosts, so that no page in a
-// browser gets at it by a name of its own (DNS rebinding), and refuses requests that a page of another origin sends. Danger: it asks for nobody's
-// name. Whoever reaches it spends the quota of its key.
+// Handler keeps no sessions. It accepts requests whose Host is this machine or one of Config.Hosts, which stops DNS
+// rebinding, and refuses pages of other origins. Danger: it does not authenticate clients, and all of them spend the
+// quota of its key.
 //
-// # Where to change what
+// # Where to start reading
 //
-//	a tool                    its row in tools.go, its work in offers.go, history.go or lists.go
-//	what a parameter may be   constrain in tools.go
-//	words for errors          trouble.go
-//	the two transports        server.go; the end of a stream: stream.go
+//	tools.go    the tools and what their parameters may be; offers.go, history.go, lists.go: what they do
+//	errors.go   what an error advises
+//	server.go   the two transports; stream.go: the end of a stream
 package mcp

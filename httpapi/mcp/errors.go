@@ -9,27 +9,27 @@ import (
 	"github.com/tasard/tasard/httpapi/client"
 )
 
-// explain puts before an error what the model, or the person in front of it, can do about it.
+// explain adds to an error what the model or its user can do about it.
 func (s *Server) explain(err error) error {
 	var refused *client.Error
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
 	if errors.Is(err, client.ErrNoResponse) {
-		return fmt.Errorf("the node at %s gives no answer. Tell the user; whoever runs this server should look at the node, and at --url: %w", s.client.BaseURL(), err)
+		return fmt.Errorf("the node at %s does not answer. Tell the user; the operator of this server should check the node and --url: %w", s.client.BaseURL(), err)
 	}
 	if !errors.As(err, &refused) {
 		return err
 	}
 	switch {
 	case refused.Status == http.StatusUnauthorized:
-		return fmt.Errorf("the node wants an API key that is in force. Whoever runs this server gives it one with --key-file; one is made at %s/account: %w", s.client.BaseURL(), err)
+		return fmt.Errorf("the node requires a valid API key. The operator of this server sets one with --key-file; %s/account creates keys: %w", s.client.BaseURL(), err)
 	case refused.Status == http.StatusTooManyRequests:
-		return fmt.Errorf("no request is left. Don't ask again before %s have passed, and tell the user: %w", refused.RetryAfter, err)
+		return fmt.Errorf("the quota is used up. Wait %s before the next call, and tell the user: %w", refused.RetryAfter, err)
 	case refused.Status == http.StatusBadRequest:
-		return fmt.Errorf("the parameters are not right. Correct what is named, then call again; list_currencies and list_institutions tell what there is: %w", err)
+		return fmt.Errorf("the parameters are not valid. Correct them and call again; list_currencies and list_institutions have the valid values: %w", err)
 	case refused.Status >= http.StatusInternalServerError:
-		return fmt.Errorf("the node can't answer now. Call once more in a minute, then tell the user: %w", err)
+		return fmt.Errorf("the node can't answer now. Call again in a minute; if that fails too, tell the user: %w", err)
 	}
 	return err
 }

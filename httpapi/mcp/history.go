@@ -11,10 +11,10 @@ import (
 const (
 	rowsDefault   = 100
 	rowsMax       = 200 // a page of the node
-	rowsListedMax = 10  // one by one in the text
+	rowsListedMax = 10  // in the text
 )
 
-// historyInput is what rate_history takes.
+// historyInput is the input of rate_history.
 type historyInput struct {
 	Currency    string         `json:"currency" jsonschema:"the foreign currency, three capital letters such as USD; list_currencies has all"`
 	From        string         `json:"from,omitempty" jsonschema:"first day, YYYY-MM-DD, at most 365 before the last; without it the six days before the last"`
@@ -35,7 +35,7 @@ type historyRow struct {
 	Venta         *client.Decimal `json:"venta" jsonschema:"what the institution asked for one unit"`
 }
 
-// historyResult are the answer of rate_history.
+// historyResult is the result of rate_history.
 type historyResult struct {
 	provenance
 	Currency string       `json:"currency"`
@@ -43,7 +43,7 @@ type historyResult struct {
 	Rows     []historyRow `json:"rows" jsonschema:"oldest first"`
 }
 
-// query is the input as the client takes it.
+// query converts the input for the client.
 func (in *historyInput) query() (client.HistoryQuery, error) {
 	limit, err := limitOrDefault(in.Limit, rowsDefault, rowsMax)
 	q := client.HistoryQuery{Filter: client.Filter{Currency: in.Currency, Institution: in.Institution, Channel: in.Channel, Kind: in.Kind, Limit: limit}}
@@ -62,7 +62,7 @@ func (s *Server) history(ctx context.Context, in historyInput) (*historyResult, 
 		return nil, err
 	}
 	page, err := s.client.History(ctx, q)
-	if err == nil && page.Meta.Total > q.Limit { // days come oldest first: the newest are at the end
+	if err == nil && page.Meta.Total > q.Limit { // oldest first: the newest rows are on the last page
 		q.Cursor = page.Meta.Total - q.Limit
 		page, err = s.client.History(ctx, q)
 	}
@@ -77,11 +77,11 @@ func (s *Server) history(ctx context.Context, in historyInput) (*historyResult, 
 	return found, nil
 }
 
-// text is the days for people: each row where there are few, else what stands out.
+// text lists the rows, or the extremes if there are many.
 func (d *historyResult) text() string {
 	var text strings.Builder
 	if len(d.Rows) == 0 {
-		fmt.Fprintf(&text, "No rates of %s in these days. list_currencies tells for which currencies there are rates, list_institutions who publishes them.\n", d.Currency)
+		fmt.Fprintf(&text, "No rates of %s in these days. list_currencies has the currencies with rates, list_institutions their institutions.\n", d.Currency)
 		return text.String() + d.footer()
 	}
 	fmt.Fprintf(&text, "%s in DOP, %d of %d daily rates, %s to %s:\n", d.Currency, len(d.Rows), d.Total, d.Rows[0].Date, d.Rows[len(d.Rows)-1].Date)
@@ -102,7 +102,7 @@ func (d *historyResult) text() string {
 	return text.String() + d.footer()
 }
 
-// extremes tells the lowest and the highest value of a side. Rates of different kinds are not compared.
+// extremes writes the lowest and the highest value of a side. Rates of different kinds are not compared.
 func (d *historyResult) extremes(text *strings.Builder, kind client.Kind, name string, side func(*historyRow) *client.Decimal) {
 	var low, high *historyRow
 	for i := range d.Rows {
@@ -123,7 +123,7 @@ func (d *historyResult) extremes(text *strings.Builder, kind client.Kind, name s
 	}
 }
 
-// name is who published a row, and how.
+// name is the institution, with its channel.
 func (r *historyRow) name() string {
 	if r.Channel == client.Unspecified {
 		return r.InstitutionID
@@ -131,7 +131,7 @@ func (r *historyRow) name() string {
 	return r.InstitutionID + " " + string(r.Channel)
 }
 
-// sideText is a side for people.
+// sideText formats a side.
 func sideText(side *client.Decimal) string {
 	if side == nil {
 		return "none"

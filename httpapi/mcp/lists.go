@@ -8,10 +8,10 @@ import (
 	"github.com/tasard/tasard/httpapi/client"
 )
 
-// noInput is what a tool without parameters takes.
+// noInput is the input of a tool without parameters.
 type noInput struct{}
 
-// currencies are the answer of list_currencies.
+// currencies is the result of list_currencies.
 type currencies struct {
 	provenance
 	Currencies []client.Currency `json:"currencies" jsonschema:"quoteCount counts published rates, currentQuoteCount those that have not expired"`
@@ -25,7 +25,7 @@ func (s *Server) listCurrencies(ctx context.Context, _ noInput) (*currencies, er
 	return &currencies{s.provenance(nil), list}, nil
 }
 
-// text is the currencies for people, those without current rates last.
+// text lists the currencies, those without current rates last.
 func (c *currencies) text() string {
 	var with, without []string
 	for i := range c.Currencies {
@@ -43,18 +43,18 @@ func (c *currencies) text() string {
 	return text + c.Attribution + "\n"
 }
 
-// institutionsInput is what list_institutions takes.
+// institutionsInput is the input of list_institutions.
 type institutionsInput struct {
 	Currency string `json:"currency,omitempty" jsonschema:"only institutions that publish this currency, three capital letters"`
 }
 
-// institutions are the answer of list_institutions.
+// institutions is the result of list_institutions.
 type institutions struct {
 	provenance
 	Institutions []institution `json:"institutions"`
 }
 
-// institution is one of them; what only its page needs is left out.
+// institution has the fields of an institution that a model needs.
 type institution struct {
 	ID           string   `json:"id" jsonschema:"what the parameter institution of other tools takes"`
 	Name         string   `json:"name"`
@@ -75,7 +75,7 @@ func (s *Server) listInstitutions(ctx context.Context, in institutionsInput) (*i
 	return found, nil
 }
 
-// text is the institutions for people.
+// text lists the institutions.
 func (i *institutions) text() string {
 	var names []string
 	for _, one := range i.Institutions {

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const site = "https://tasas.example"
 
-// newServer is a server whose tools ask a node; retries do not wait.
+// newServer returns a server for a node; retries do not wait.
 func newServer(t *testing.T, srv *apitest.Server, hosts ...string) *mcp.Server {
 	t.Helper()
 	c, err := client.New(client.Config{
@@ -42,7 +42,8 @@ func newServer(t *testing.T, srv *apitest.Server, hosts ...string) *mcp.Server {
 	return s
 }
 
-// session is a client of the protocol that speaks with a server over a pair of pipes, as over standard input and output.
+// session returns a client of the protocol that is connected with a server by pipes, as over standard input and
+// output.
 func session(t *testing.T, s *mcp.Server) *sdk.ClientSession {
 	t.Helper()
 	in, toServer := io.Pipe()
@@ -64,13 +65,13 @@ func session(t *testing.T, s *mcp.Server) *sdk.ClientSession {
 	return connected
 }
 
-// open is a session with a node of its own.
+// open returns a session with a node of its own.
 func open(t *testing.T, options ...apitest.Option) *sdk.ClientSession {
 	t.Helper()
 	return session(t, newServer(t, apitest.Start(t, append(options, apitest.Seed("standard"))...)))
 }
 
-// result is what came of a call.
+// result is the result of a call.
 type result struct {
 	text    string
 	failed  bool
@@ -105,8 +106,7 @@ func mustContain(t *testing.T, text string, parts ...string) {
 	}
 }
 
-// TestGolden_Calls: what the tools say of the standard seed, as text and as data: S1, S2, the sides are those of the client, the best first;
-// S6, S8, S9, amounts are the node's, to the last digit; T6, the range; of many rows what stands out; date and attribution are with it (§1).
+// TestGolden_Calls checks the results for the standard seed, as text and as data.
 func TestGolden_Calls(t *testing.T) {
 	s := open(t)
 	for _, c := range []struct {
@@ -134,7 +134,7 @@ func TestGolden_Calls(t *testing.T) {
 	}
 }
 
-// TestGolden_Tools: there are five, which only read, with schemas that say what each parameter is.
+// TestGolden_Tools checks that there are five read-only tools, with schemas for their parameters.
 func TestGolden_Tools(t *testing.T) {
 	s := open(t)
 	tools, err := s.ListTools(t.Context(), nil)
@@ -150,7 +150,7 @@ func TestGolden_Tools(t *testing.T) {
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// compareGolden holds a text and JSON against a golden file.
+// compareGolden compares a text and JSON with a golden file.
 func compareGolden(t *testing.T, name, text string, content []byte) {
 	t.Helper()
 	got := bytes.NewBufferString(text + "\n\n")
@@ -168,7 +168,7 @@ func compareGolden(t *testing.T, name, text string, content []byte) {
 	}
 }
 
-// TestErrors: what goes wrong is an error of the tool that says what to do, and the protocol goes on.
+// TestErrors checks that a failure is an error of the tool with advice, and that the session goes on.
 func TestErrors(t *testing.T) {
 	srv := apitest.Start(t, apitest.Seed("standard"), apitest.Quota(3, 0))
 	s := session(t, newServer(t, srv))
@@ -186,7 +186,7 @@ func TestErrors(t *testing.T) {
 		{"best_rate", map[string]any{"currency": "USD", "operation": "buy", "limit": 51}, []string{"1 to 50"}},
 		{"best_rate", map[string]any{"currency": "USD", "operation": "buy", "colour": "red"}, []string{"colour"}},
 		{"rate_history", map[string]any{"currency": "USD", "from": "2026-02-30"}, []string{"such as 2026-02-28"}},
-		{"rate_history", map[string]any{"currency": "USD", "from": "2024-01-01", "to": "2026-01-01"}, []string{"Correct what is named", "365"}},
+		{"rate_history", map[string]any{"currency": "USD", "from": "2024-01-01", "to": "2026-01-01"}, []string{"Correct them", "365"}},
 	} {
 		if got := call(t, s, c.tool, c.arguments); !got.failed {
 			t.Errorf("%s %v: no error: %s", c.tool, c.arguments, got.text)
@@ -198,21 +198,21 @@ func TestErrors(t *testing.T) {
 	trouble := call(t, s, "best_rate", usd)
 	mustContain(t, trouble.text, "can't answer now", "500 internal_error", "request ")
 	first, second, limit := call(t, s, "best_rate", usd), call(t, s, "best_rate", usd), call(t, s, "best_rate", usd)
-	mustContain(t, limit.text, "Don't ask again before", "quota_exceeded")
+	mustContain(t, limit.text, "Wait", "quota_exceeded")
 	if !trouble.failed || first.failed || second.failed || !limit.failed {
 		t.Errorf("%v %v %v %v", trouble, first, second, limit)
 	}
 }
 
-// TestErrors_Away: once keys are required the model tells whom it concerns (L7, E1); a node that is not there is told with its address.
+// TestErrors_Away checks the errors when keys are required, and when the node cannot be reached.
 func TestErrors_Away(t *testing.T) {
 	mustContain(t, call(t, open(t, apitest.KeysRequired()), "list_currencies", nil).text, "--key-file", "/account", "missing_key")
 	srv := apitest.Start(t)
 	srv.Drop("", 0)
-	mustContain(t, call(t, session(t, newServer(t, srv)), "list_currencies", nil).text, srv.URL+" gives no answer", "--url")
+	mustContain(t, call(t, session(t, newServer(t, srv)), "list_currencies", nil).text, srv.URL+" does not answer", "--url")
 }
 
-// silentTransport is a node that never answers.
+// silentTransport never answers.
 type silentTransport struct{}
 
 func (silentTransport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -220,7 +220,7 @@ func (silentTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, r.Context().Err()
 }
 
-// TestErrors_Silence: a call ends, whatever the node does.
+// TestErrors_Silence checks that a call ends although the node does not answer.
 func TestErrors_Silence(t *testing.T) {
 	c, err := client.New(client.Config{BaseURL: "https://node.test", HTTPClient: &http.Client{Transport: silentTransport{}}})
 	if err != nil {
@@ -231,12 +231,12 @@ func TestErrors_Silence(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := call(t, session(t, s), "list_currencies", nil)
-	mustContain(t, got.text, "https://node.test gives no answer", "deadline exceeded")
+	mustContain(t, got.text, "https://node.test does not answer", "deadline exceeded")
 }
 
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 
-// send sends a message as a program, or a page, would; headers without a value are left out.
+// send sends a message over HTTP; headers without a value are removed.
 func send(t *testing.T, handler http.Handler, method, host, body string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, "/mcp", strings.NewReader(body))
@@ -252,7 +252,7 @@ func send(t *testing.T, handler http.Handler, method, host, body string, header 
 	return w
 }
 
-// TestHandler_Guard: a name that somebody else gave this machine, and a page of another origin, get nothing.
+// TestHandler_Guard checks that other host names and other origins are refused.
 func TestHandler_Guard(t *testing.T) {
 	handler := newServer(t, apitest.Start(t), "mcp.example").Handler()
 	for _, c := range []struct {
@@ -272,7 +272,7 @@ func TestHandler_Guard(t *testing.T) {
 	}
 }
 
-// TestHandler_Limits: a long message is not read to its end, and there is nothing but POST.
+// TestHandler_Limits checks that a long message is refused, and that only POST is allowed.
 func TestHandler_Limits(t *testing.T) {
 	handler := newServer(t, apitest.Start(t)).Handler()
 	for _, c := range []struct {
@@ -285,7 +285,7 @@ func TestHandler_Limits(t *testing.T) {
 	}
 }
 
-// TestHandler_Call: over HTTP the tools are the same.
+// TestHandler_Call checks that the tools are the same over HTTP.
 func TestHandler_Call(t *testing.T) {
 	web := httptest.NewServer(newServer(t, apitest.Start(t, apitest.Seed("standard"))).Handler())
 	defer web.Close()
@@ -300,14 +300,14 @@ func TestHandler_Call(t *testing.T) {
 	}
 }
 
-// requestLines are what a shell writes into the program, and hangs up.
+// requestLines is the input of a shell that closes the stream after it.
 const requestLines = initialize + `
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"best_rate","arguments":{"currency":"USD","operation":"buy"}}}
 {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"best_rate","arguments":{"currency":"EUR","operation":"buy"}}}
 `
 
-// TestServe_End: what was asked before the stream ended is answered, though the node takes its time.
+// TestServe_End checks that requests before the end of the stream are answered, even by a slow node.
 func TestServe_End(t *testing.T) {
 	srv := apitest.Start(t, apitest.Seed("standard"))
 	srv.Delay("/v1/rates/best", 100*time.Millisecond, 2)
@@ -325,7 +325,7 @@ func TestServe_End(t *testing.T) {
 	}
 }
 
-// TestServe_Garbage: what is no message ends the stream with an error, so does one without an end, and so does the end of the context.
+// TestServe_Garbage checks that an invalid message, an endless line and the end of the context end the stream.
 func TestServe_Garbage(t *testing.T) {
 	for _, bad := range []string{"GET / HTTP/1.1\n", `{"jsonrpc":"2.0","id":1,"method":"` + strings.Repeat("x", 70<<10)} {
 		var out strings.Builder

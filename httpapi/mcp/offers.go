@@ -13,17 +13,17 @@ const (
 	offersMax     = 50
 )
 
-// bestInput is what best_rate takes.
+// bestInput is the input of best_rate.
 type bestInput struct {
 	Currency    string           `json:"currency" jsonschema:"the foreign currency, three capital letters such as USD; list_currencies has all"`
 	Operation   client.Operation `json:"operation" jsonschema:"what the user does: buy or sell foreign currency"`
-	Amount      client.Decimal   `json:"amount,omitempty" jsonschema:"an amount of the foreign currency as decimal text, such as 250.00; without it only rates are told"`
+	Amount      client.Decimal   `json:"amount,omitempty" jsonschema:"an amount of the foreign currency as decimal text, such as 250.00; without it only rates are returned"`
 	Institution string           `json:"institution,omitempty" jsonschema:"only this institution, by its id from list_institutions"`
 	Channel     client.Channel   `json:"channel,omitempty" jsonschema:"only this way of doing it"`
 	Limit       int              `json:"limit,omitempty" jsonschema:"how many offers, 1 to 50; 5 if it is not given"`
 }
 
-// convertInput is what convert takes.
+// convertInput is the input of convert.
 type convertInput struct {
 	Currency    string           `json:"currency" jsonschema:"the foreign currency, three capital letters such as USD; list_currencies has all"`
 	Operation   client.Operation `json:"operation" jsonschema:"what the user does: buy or sell foreign currency"`
@@ -51,7 +51,7 @@ type offer struct {
 	SourceURL       string          `json:"sourceUrl,omitempty"`
 }
 
-// offers are the answer of best_rate and convert.
+// offers is the result of best_rate and convert.
 type offers struct {
 	provenance
 	Currency  string           `json:"currency"`
@@ -119,7 +119,7 @@ func newOffer(r *client.Rate, applied, amount client.Decimal) offer {
 	return o
 }
 
-// text is the offers for people.
+// text lists the offers.
 func (o *offers) text() string {
 	var text strings.Builder
 	what := o.Currency
@@ -127,7 +127,7 @@ func (o *offers) text() string {
 		what = string(o.Amount) + " " + o.Currency
 	}
 	if len(o.Offers) == 0 {
-		fmt.Fprintf(&text, "No current rate to %s %s, as of %s in Santo Domingo. list_currencies tells for which currencies there are rates, list_institutions who publishes them.\n", o.Operation, what, o.AsOf)
+		fmt.Fprintf(&text, "No current rate to %s %s, as of %s in Santo Domingo. list_currencies has the currencies with rates, list_institutions their institutions.\n", o.Operation, what, o.AsOf)
 		return text.String() + o.footer()
 	}
 	fmt.Fprintf(&text, "To %s %s, best first, %d of %d offers, as of %s in Santo Domingo:\n", o.Operation, what, len(o.Offers), o.Total, o.AsOf)

@@ -18,32 +18,32 @@ import (
 	"github.com/tasard/tasard/httpapi/client"
 )
 
-// Name is what the service is called where its rates are shown.
+// Name is the name of the service in attributions.
 const Name = "tasard"
 
-// messageBytesMax is the longest message that is read: calls of these tools are short.
+// messageBytesMax bounds a message; calls of these tools are short.
 const messageBytesMax = 64 << 10
 
-// Config says whom the tools ask, and who may ask them.
+// Config configures a Server. Client is required.
 type Config struct {
-	// Client asks the node.
+	// Client reads the node.
 	Client *client.Client
-	// Site is the public site that the attribution leads to. "" is where the client asks.
+	// Site is the URL in attributions. "" = that of Client.
 	Site string
-	// Version is that of the program, for the other side's log. "" is unknown.
+	// Version is the version of the program. "" = unknown.
 	Version string
-	// Hosts are the names, without port, under which Handler may be reached besides those of this machine.
+	// Hosts are host names, without port, under which Handler may be reached besides those of this machine.
 	Hosts []string
-	// CallTimeout is how long one call may take, with all tries and waits. 0 is CallTimeoutDefault.
+	// CallTimeout bounds a call with its retries. 0 = CallTimeoutDefault.
 	CallTimeout time.Duration
-	// Logger is told of calls that fail. Nil: nobody is.
+	// Logger logs calls that fail. nil discards them.
 	Logger *slog.Logger
 }
 
-// CallTimeoutDefault is less than the minute after which programs with a model give up.
+// CallTimeoutDefault is below the usual timeout of a minute in programs with a model.
 const CallTimeoutDefault = 45 * time.Second
 
-// Server answers calls of tools.
+// Server offers the tools. It is safe for concurrent use.
 type Server struct {
 	client      *client.Client
 	site        string
@@ -53,7 +53,7 @@ type Server struct {
 	session     *sdk.Server
 }
 
-// instructions are for the model, before it chooses a tool.
+// instructions tell the model how to use the tools.
 const instructions = `Exchange rates of the Dominican Republic, as banks, savings associations and exchange houses publish them, and the official reference rate.
 All rates are Dominican pesos (DOP) for one unit of foreign currency. operation is what the user does: buy = the user buys foreign currency (the venta of the institution applies),
 sell = the user sells it (the compra applies). Amounts are in foreign currency, as decimal text. Use the amounts as they are given and don't calculate them again.
@@ -75,8 +75,8 @@ func New(config Config) (*Server, error) {
 	return s, s.addTools()
 }
 
-// Serve answers one client, line by line, until the stream has ended and what was asked is answered (nil), or ctx ends. A read that can't be woken, as of standard input, may outlast
-// ctx by as long as the process does.
+// Serve serves one client, line by line. It returns nil when the stream has ended and all requests are answered, or
+// else when ctx ends. A read from standard input cannot be interrupted and may outlast ctx.
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	closer, closes := in.(io.ReadCloser)
 	if !closes {
@@ -89,22 +89,22 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	return err
 }
 
-// nopCloseWriter is a writer that whoever opened it closes.
+// nopCloseWriter ignores Close, which is up to the caller of Serve.
 type nopCloseWriter struct{ io.Writer }
 
-// Close is io.Closer.
+// Close implements io.Closer.
 func (nopCloseWriter) Close() error { return nil }
 
-// Handler answers over streamable HTTP, at whichever path it is put.
+// Handler serves the tools over streamable HTTP.
 func (s *Server) Handler() http.Handler {
 	protocol := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.session }, &sdk.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: messageBytesMax, PropagateRequestCancellation: true,
-		DisableLocalhostProtection: true, // ours knows the names of Config.Hosts too
+		DisableLocalhostProtection: true, // guard also knows Config.Hosts
 	})
 	return s.guard(http.NewCrossOriginProtection().Handler(protocol))
 }
 
-// guard lets in whoever calls the server by a name that is its own.
+// guard refuses unknown hosts and other origins.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		origin := r.Header.Get("Origin")
@@ -116,7 +116,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
-// isKnownHost tells whether a host, with or without port, is this machine or one of Config.Hosts.
+// isKnownHost reports whether a host, with or without port, is this machine or one of Config.Hosts.
 func (s *Server) isKnownHost(host string) bool {
 	at := url.URL{Host: host}
 	name := strings.ToLower(at.Hostname())
@@ -126,7 +126,7 @@ func (s *Server) isKnownHost(host string) bool {
 	return name == "localhost" || slices.ContainsFunc(s.hosts, func(known string) bool { return strings.EqualFold(known, name) })
 }
 
-// isKnownOrigin is isKnownHost for the origin of a page. CrossOriginProtection holds its port against that of the server.
+// isKnownOrigin is isKnownHost for an Origin header. CrossOriginProtection compares the port.
 func (s *Server) isKnownOrigin(origin string) bool {
 	at, err := url.Parse(origin)
 	return err == nil && s.isKnownHost(at.Host)

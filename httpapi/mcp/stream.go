@@ -9,14 +9,14 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// drainTimeout is how long the end of a stream waits for the answers to what was asked before it. The SDK would give them up at once, so that
-// a program which writes its questions and hangs up, as a shell does with a file, would get none.
+// drainTimeout bounds how long the end of a stream waits for open requests. The SDK would cancel them, so that a shell
+// which sends requests from a file and closes the stream would get no answer.
 const drainTimeout = 30 * time.Second
 
-// drainingTransport is a transport whose end comes behind the last answer.
+// drainingTransport delays the end of a stream until all requests are answered.
 type drainingTransport struct{ sdk.Transport }
 
-// Connect is sdk.Transport.
+// Connect implements sdk.Transport.
 func (t drainingTransport) Connect(ctx context.Context) (sdk.Connection, error) {
 	connection, err := t.Transport.Connect(ctx)
 	if err != nil {
@@ -25,18 +25,18 @@ func (t drainingTransport) Connect(ctx context.Context) (sdk.Connection, error) 
 	return &drainingConn{Connection: connection, drained: make(chan struct{}), closed: make(chan struct{})}, nil
 }
 
-// drainingConn is a connection that knows how many calls are open.
+// drainingConn counts open requests.
 type drainingConn struct {
 	sdk.Connection
 	mu      sync.Mutex
 	open    int
-	ended   bool          // nothing more comes in
-	drained chan struct{} // closed when it has ended and nothing is open
+	ended   bool          // the stream has ended
+	drained chan struct{} // closed when the stream has ended and no request is open
 	once    sync.Once
 	closed  chan struct{} // closed by Close
 }
 
-// count notes a call or an answer, or neither and the end.
+// count changes the number of open requests, and notes the end of the stream.
 func (c *drainingConn) count(change int, ended bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -48,7 +48,7 @@ func (c *drainingConn) count(change int, ended bool) {
 	}
 }
 
-// Read is sdk.Connection.
+// Read implements sdk.Connection.
 func (c *drainingConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	message, err := c.Connection.Read(ctx)
 	if err != nil {
@@ -62,7 +62,7 @@ func (c *drainingConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	return message, nil
 }
 
-// awaitDrained returns when all is answered, or nobody waits for answers any more.
+// awaitDrained waits until all requests are answered or the connection is closed.
 func (c *drainingConn) awaitDrained(ctx context.Context) {
 	timer := time.NewTimer(drainTimeout)
 	defer timer.Stop()
@@ -74,7 +74,7 @@ func (c *drainingConn) awaitDrained(ctx context.Context) {
 	}
 }
 
-// Write is sdk.Connection.
+// Write implements sdk.Connection.
 func (c *drainingConn) Write(ctx context.Context, message jsonrpc.Message) error {
 	err := c.Connection.Write(ctx, message)
 	if _, is := message.(*jsonrpc.Response); is {
@@ -83,7 +83,7 @@ func (c *drainingConn) Write(ctx context.Context, message jsonrpc.Message) error
 	return err
 }
 
-// Close is sdk.Connection.
+// Close implements sdk.Connection.
 func (c *drainingConn) Close() error {
 	c.once.Do(func() { close(c.closed) })
 	return c.Connection.Close()

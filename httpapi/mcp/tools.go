@@ -12,13 +12,13 @@ import (
 	"github.com/tasard/tasard/httpapi/client"
 )
 
-// addTools puts the tools into the session.
+// addTools registers the tools.
 func (s *Server) addTools() error {
 	for _, add := range []func() error{
 		tool(s, "best_rate", "Best exchange rates",
 			"Where foreign currency is bought or sold best now: current commercial rates, the best for the user first. With an amount each says what that makes in pesos.", s.bestRate),
 		tool(s, "convert", "Convert an amount",
-			"What an amount of foreign currency makes in Dominican pesos at each institution, the best for the user first; with kind=reference at the official reference rate. Fees are not included.", s.convert),
+			"An amount of foreign currency in Dominican pesos at each institution, the best for the user first; with kind=reference at the official reference rate. Fees are not included.", s.convert),
 		tool(s, "rate_history", "History of exchange rates",
 			"Daily rates of a currency over up to 365 days, by institution: the last rate of each day. Without dates the last seven days.", s.history),
 		tool(s, "list_currencies", "Currencies",
@@ -33,10 +33,10 @@ func (s *Server) addTools() error {
 	return nil
 }
 
-// toolResult is what a tool gives: structured content that can say itself in a few words.
+// toolResult is structured content with a text for people.
 type toolResult interface{ text() string }
 
-// tool is a row of the table. The types of work are its schemas.
+// tool registers a tool. The types of work are its schemas.
 func tool[In any, Out toolResult](s *Server, name, title, description string, work func(context.Context, In) (Out, error)) func() error {
 	return func() error {
 		input, err := jsonschema.For[In](nil)
@@ -63,7 +63,7 @@ func tool[In any, Out toolResult](s *Server, name, title, description string, wo
 	}
 }
 
-// constrain says what parameters may be: each name means the same in all tools.
+// constrain adds patterns and enumerations to the parameters, which mean the same in all tools.
 func constrain(input *jsonschema.Schema) {
 	for name, rule := range map[string]jsonschema.Schema{
 		"currency":    {Pattern: `^[A-Z]{3}$`},
@@ -81,7 +81,7 @@ func constrain(input *jsonschema.Schema) {
 	}
 }
 
-// provenance stands beside every answer.
+// provenance is part of every result.
 type provenance struct {
 	QuoteCurrency string `json:"quoteCurrency" jsonschema:"the currency of all rates and amounts but the foreign ones"`
 	AsOf          string `json:"asOf,omitempty" jsonschema:"when the node made the answer, in the time of Santo Domingo"`
@@ -89,7 +89,7 @@ type provenance struct {
 	Notice        string `json:"notice" jsonschema:"to be shown with the rates"`
 }
 
-// notice is the fourth of the terms of use in short.
+// notice is from the terms of use.
 const notice = "Rates are informational and may change."
 
 func (s *Server) provenance(meta *client.Meta) provenance {
@@ -100,15 +100,15 @@ func (s *Server) provenance(meta *client.Meta) provenance {
 	return a
 }
 
-// footer are the last ones of a text.
+// footer ends every text.
 func (a *provenance) footer() string { return a.Notice + "\n" + a.Attribution + "\n" }
 
-// localTime is an instant as people in Santo Domingo write it. There is no summer time (T2), and no table of zones is needed.
+// localTime formats a time in Santo Domingo, which has no summer time.
 func localTime(at time.Time) string {
 	return at.In(time.FixedZone("America/Santo_Domingo", -4*60*60)).Format("2006-01-02 15:04")
 }
 
-// limitOrDefault is a number within bounds: 0 is the usual one.
+// limitOrDefault checks a limit; 0 is the default.
 func limitOrDefault(given, usual, most int) (int, error) {
 	switch {
 	case given == 0:
