@@ -18,19 +18,18 @@ import (
 const (
 	assetsPath     = "/assets/"
 	assetHashBytes = 8
-	assetBytesMax  = 32 << 20 // of one, unpacked
+	assetBytesMax  = 32 << 20 // of one asset, uncompressed
 )
 
-// asset is a file that pages load. Its name changes with its content, so that it may be kept for ever.
+// asset is a static file. Its name contains a hash of its content, so it can be cached forever.
 type asset struct {
 	kind    string // Content-Type
 	body    []byte
 	gzipped bool // body is compressed with gzip
 }
 
-// AddAssets serves files of a folder under /assets/, their hash in the name: style.css becomes style.<hash>.css. Asset gives the path. A
-// file name.gz is served as name, compressed to those who take gzip; others are compressed by the server. It must be called before the
-// first request, and panics when a file is not there or the name is taken.
+// AddAssets serves files under /assets/ with a hash in the name: style.css becomes style.<hash>.css. A file name.gz is
+// served as name. It must be called before the first request, and panics if a file is missing or a name is taken.
 func (f *Frame) AddAssets(files fs.FS, names ...string) {
 	kinds := map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 	for _, file := range names {
@@ -49,7 +48,7 @@ func (f *Frame) AddAssets(files fs.FS, names ...string) {
 	}
 }
 
-// Asset is the path of an asset. It panics when none has the name: names are the program's own.
+// Asset returns the path of an asset. It panics if there is no asset of that name.
 func (f *Frame) Asset(name string) string {
 	path, ok := f.assetPaths[name]
 	if !ok {
@@ -58,7 +57,7 @@ func (f *Frame) Asset(name string) string {
 	return path
 }
 
-// serveAsset answers under /assets/.
+// serveAsset serves /assets/.
 func (f *Frame) serveAsset(w http.ResponseWriter, r *Request) {
 	a, ok := f.assets[r.PathValue("name")]
 	if !ok {

@@ -5,15 +5,16 @@ import (
 	"time"
 )
 
-// generationCache keep what was used lately, a bounded number of it: when the young generation is full it becomes the old one, and what was
-// in that and has not been asked for since is dropped. Safe for concurrent use; the values are not.
+// generationCache is a bounded cache that keeps recently used values. When the young generation is full it becomes the
+// old one, and the values of the previous old one are dropped. The cache is safe for concurrent use, the values are
+// not.
 type generationCache[K comparable, V any] struct {
-	youngMax   int // in the young one
+	youngMax   int // size of the young generation
 	mu         sync.Mutex
 	young, old map[K]*V
 }
 
-// get is the value of a key, an empty one when it has none.
+// get returns the value of a key, a new one if there is none.
 func (g *generationCache[K, V]) get(key K) *V {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -31,7 +32,7 @@ func (g *generationCache[K, V]) get(key K) *V {
 	return value
 }
 
-// drop forgets a value.
+// drop removes a value.
 func (g *generationCache[K, V]) drop(key K, value *V) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -49,39 +50,39 @@ func (g *generationCache[K, V]) rotate() {
 	g.old, g.young = g.young, nil
 }
 
-// Bounds of the pages that are kept in one generation.
+// Bounds of one generation of pages.
 const (
 	cachedPagesMax = 256
 	cachedBytesMax = 8 << 20
 )
 
-// cacheKey names one form of one page.
+// cacheKey identifies a version of a page.
 type cacheKey struct {
 	language Language
-	suggest  bool // the other language is suggested
+	suggest  bool // with the link to the other language
 	page     string
-	query    string // normalised by the page: only what it knows, in one order
+	query    string // normalized
 }
 
-// cache is what was rendered, for those who ask the same before it is outdated.
+// pageCache holds rendered pages until they expire.
 type pageCache struct {
 	pages generationCache[cacheKey, cacheEntry]
 	mu    sync.Mutex
-	bytes int // since the generation began; a page that is rendered anew counts again: generations pass the sooner
+	bytes int // rendered since the last rotation
 }
 
 func newPageCache() *pageCache {
 	return &pageCache{pages: generationCache[cacheKey, cacheEntry]{youngMax: cachedPagesMax}}
 }
 
-// cacheEntry is where one page is kept. Its lock is held while it is rendered, so that many who ask at once cost one rendering.
+// cacheEntry holds one page. It is locked while the page is rendered, so that concurrent requests render it once.
 type cacheEntry struct {
 	mu          sync.Mutex
 	page        *rendered
-	from, until time.Time // from: a clock that is set back must not keep it for longer
+	from, until time.Time // from: if the clock is set back the page expires
 }
 
-// getOrRender is the page of a key, made when it is not there or outdated. What can't be made is not kept.
+// getOrRender returns a page, rendering it if it is missing or expired. Errors are not cached.
 func (k *pageCache) getOrRender(key cacheKey, now time.Time, render func() (*rendered, time.Time, error)) (*rendered, error) {
 	p := k.pages.get(key)
 	p.mu.Lock()
@@ -108,8 +109,7 @@ func (k *pageCache) addBytes(bytes int) {
 	}
 }
 
-// renderLimiter bounds how many pages are rendered in a second, whoever asks: what is kept is answered all the same, and the API has its
-// processors.
+// renderLimiter bounds how many pages are rendered in a second, so that the API keeps its processors.
 type renderLimiter struct {
 	mu     sync.Mutex
 	second int64

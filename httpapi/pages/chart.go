@@ -12,71 +12,71 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// A chart is drawn in whole units of a box that scales with the page: no binary fraction comes near a rate.
+// A chart is drawn in integer units of a box that scales with the page, so that rates are never floats.
 const (
 	chartWidth    = 4000
 	chartHeight   = 2200
-	chartDigit    = 72 // the width of a digit of a label
+	chartDigit    = 72 // width of a digit of a label
 	chartMargin   = 130
 	chartRight    = 3960
 	chartTop      = 160
 	chartBottom   = 1880
 	chartLabelY   = 2100    // of dates
-	chartTicks    = 4       // steps that are aimed at
-	drawnUnitsMax = 1 << 61 // 23 thousand million DOP: sums of what is drawn fit 64 bits
-	chartGapDays  = 7       // a line goes over as many days without a word: weekends and holidays
+	chartTicks    = 4       // approximate number of steps
+	drawnUnitsMax = 1 << 61 // 23 thousand million DOP; calculations fit 64 bits
+	chartGapDays  = 7       // longest gap in a line: weekends and holidays
 )
 
-// chartPoint is one value of a line.
+// chartPoint is a point of a line.
 type chartPoint struct {
 	date  engine.Date
 	value engine.Decimal
 }
 
-// series is a line to draw: the class that colours it, and its values by date.
+// series is a line to draw: its CSS class, the key of its label, and its points by date.
 type series struct {
 	class, key string
 	points     []chartPoint
 }
 
-// chart is what is drawn.
+// chart is a chart with the coordinates of all its parts.
 type chart struct {
 	Width, Height, Left, Right int
-	LabelX, LabelY             int // of values, of dates
+	LabelX, LabelY             int // of labels of values, of dates
 	Title                      string
 	Lines                      []chartLine
 	Ticks                      []tick
 	Dates                      []dateTick
 }
 
-// chartLine is a line as a path, and its newest value.
+// chartLine is a line as an SVG path, with its newest value.
 type chartLine struct {
 	Class, Key, Path string
 	Last             engine.Decimal
 	LastX, LastY     int
 }
 
-// tick is a line across, at a value.
+// tick is a horizontal grid line.
 type tick struct {
 	Y, LabelY int
 	Label     string
 }
 
-// dateTick is a date under the chart.
+// dateTick is a date on the horizontal axis.
 type dateTick struct {
 	X      int
 	Anchor string
 	Date   engine.Date
 }
 
-// scale leads values and dates into the box.
+// scale maps values and dates to coordinates.
 type scale struct {
 	low, high int64
-	left      int // where the lines begin: labels stand before it
+	left      int // where lines begin, right of the labels
 	from, to  engine.Date
 }
 
-// newChart draws lines from one date to another. Nil when they hold nothing, or a value that no currency has.
+// newChart draws lines over a range of dates. It returns nil if they are empty, or for a value beyond drawnUnitsMax.
 func newChart(title string, from, to engine.Date, lines []series) *chart {
 	low, high := int64(math.MaxInt64), int64(-1)
 	for _, l := range lines {
@@ -111,7 +111,7 @@ func newChart(title string, from, to engine.Date, lines []series) *chart {
 	return c
 }
 
-// node is the drawing. Nothing for a chart of nothing.
+// node renders the chart.
 func (c *chart) node(l *Localizer) Node {
 	if c == nil {
 		return nil
@@ -147,13 +147,14 @@ func (c *chart) node(l *Localizer) Node {
 
 func intAttr(name string, value int) Node { return Attr(name, strconv.Itoa(value)) }
 
-// niceStep is 1, 2 or 5 times a power of ten, so that about chartTicks of them make the span. A span of nothing gets a step of 0.10.
+// niceStep returns 1, 2 or 5 times a power of ten, so that the span has about chartTicks steps. An empty span has
+// steps of 0.10.
 func niceStep(span int64) int64 {
 	if span == 0 {
 		return unitsPerDOP / 10
 	}
 	least := max(1, span/chartTicks)
-	for power := int64(1); ; power *= 10 { // it ends: drawnUnitsMax/chartTicks is less than the last power that fits
+	for power := int64(1); ; power *= 10 { // drawnUnitsMax/chartTicks is below the last power that fits
 		for _, step := range []int64{power, 2 * power, 5 * power} {
 			if step >= least {
 				return step
@@ -162,7 +163,7 @@ func niceStep(span int64) int64 {
 	}
 }
 
-// tickLabel is a value with as many places as its step needs, at least two.
+// tickLabel formats a value with the decimals of the step, at least two.
 func tickLabel(value, step int64) string {
 	places, scale := 8, int64(unitsPerDOP)
 	for places > 2 && step%10 == 0 {
@@ -173,7 +174,7 @@ func tickLabel(value, step int64) string {
 
 func (s scale) y(value int64) int {
 	span, above := s.high-s.low, s.high-value
-	for span > math.MaxInt32 { // the height of the box times it must fit
+	for span > math.MaxInt32 { // the product with the height must fit
 		span, above = span/10, above/10
 	}
 	return chartTop + int(above*(chartBottom-chartTop)/span)
@@ -186,7 +187,7 @@ func (s scale) x(date engine.Date) int {
 	return s.left + int(date-s.from)*(chartRight-s.left)/int(s.to-s.from)
 }
 
-// dates are the ends and the middle.
+// dates returns both ends and the middle.
 func (s scale) dates() []dateTick {
 	middle := s.from + (s.to-s.from)/2
 	return []dateTick{{s.x(s.from), "start", s.from}, {s.x(middle), "middle", middle}, {s.x(s.to), "end", s.to}}
@@ -203,7 +204,7 @@ func (s scale) draw(l series) chartLine {
 			command = "M"
 		}
 		path.WriteString(command + strconv.Itoa(d.LastX) + " " + strconv.Itoa(d.LastY))
-		if command == "M" { // alone it would not be seen
+		if command == "M" { // makes a single point visible
 			path.WriteString("h1")
 		}
 		before = r.date
@@ -212,7 +213,7 @@ func (s scale) draw(l series) chartLine {
 	return d
 }
 
-// marketCharts are the two charts of a currency: what a caller pays, and what a caller gets.
+// marketCharts returns the charts of a currency for buyers and for sellers.
 func marketCharts(points []marketDay, from, to engine.Date) (venta, compra *chart) {
 	side := func(title string, of func(*marketDay) *sideSummary) *chart {
 		lines := []series{{class: "reference", key: "line.reference"}, {class: "median", key: "line.median"}, {class: "best", key: "line.best"}}
@@ -229,7 +230,7 @@ func marketCharts(points []marketDay, from, to engine.Date) (venta, compra *char
 	return side("chart.venta", func(p *marketDay) *sideSummary { return &p.Venta }), side("chart.compra", func(p *marketDay) *sideSummary { return &p.Compra })
 }
 
-// quoteChart is the chart of one quote.
+// quoteChart returns the chart of the rate of one institution.
 func quoteChart(rows []engine.HistoryEntry, from, to engine.Date) *chart {
 	venta, compra := series{class: "venta", key: "side.venta"}, series{class: "compra", key: "side.compra"}
 	for i := range rows {

@@ -1,14 +1,14 @@
-// Package pages is what people read: the frame of all pages, and the public ones (rates, institutions, terms). Pages are made on the
-// server with gomponents and work without JavaScript; nothing is loaded from elsewhere, nothing is inline. They ask an engine.Service;
-// their limits are their own, and so is what they may cost.
+// Package pages serves the pages for people: rates, institutions and terms. It also has the Frame that the pages in
+// the packages below use. Pages are rendered on the server with gomponents and work without JavaScript; nothing is
+// loaded from other sites.
 //
-// # A page in another package
+//	request → limit of the address → cache → engine.Service → Document → Frame → HTML
 //
-// A package below this one (account, docs) gets the *Frame of Pages in its Config and registers its pages with it:
+// # Pages in other packages
 //
-//	texts := pages.ReadTexts(files) // words.es.json, words.en.json, and long prose: guide.es.html, guide.en.html
+//	texts := pages.ReadTexts(files) // words.es.json, words.en.json, and prose such as guide.es.html
 //	frame.AddAssets(files, "docs.css")
-//	frame.Handle(mux, http.MethodGet, "/docs", func(w http.ResponseWriter, r *pages.Request) { // /en/docs too
+//	frame.Handle(mux, http.MethodGet, "/docs", func(w http.ResponseWriter, r *pages.Request) { // and /en/docs
 //		frame.WriteCached(w, r, "", func() (*pages.Document, error) {
 //			l := texts.In(r)
 //			body := Group{H1(l.T("terms.title")), A(l.Href("/terms"), l.T("nav.terms"))}
@@ -16,37 +16,33 @@
 //		})
 //	})
 //
-// Handle keeps the limit of the client's address (429) and sets the headers that protect. WriteCached is for pages that are the same for
-// every visitor, Write for what is for one visitor only (no-store). The handler may set headers of its own before (cookies, Location
-// with http.StatusSeeOther). NotFound, BadRequest and Fail answer an error as a page in the visitor's language.
-//
-// Every text and attribute is escaped. Raw is for what this program holds itself; External links to an address that came from
-// elsewhere. A body begins with its one h1, every field has a label, and classes are those of assets/style.css (its head lists them).
+// WriteCached is for pages that are the same for every visitor, Write for all others. Texts and attributes are
+// escaped; use Raw only for content of the program, and External for links from elsewhere. A body begins with its only
+// h1, and every field has a label.
 //
 // # Languages
 //
-// The path decides: Spanish has the plain one, English the same under /en. Accept-Language only adds a line that suggests the other.
+// Spanish pages have the plain path, English pages the same under /en. Accept-Language only adds a link to the other.
 //
-// # What a page costs
+// # Cost
 //
-// A page that was asked for within the second is answered from memory, in tens of microseconds. Otherwise about ten small questions are
-// asked and the page is rendered, in about one millisecond; charts and their tables once a minute, the past of a currency (365 small
-// questions) once in five. Many requests for the same page at once cost one rendering. All that is kept is bounded; 100 pages at most
-// are rendered in a second, and what is beyond gets 503. An address has PerMinuteDefault requests a minute (429).
+// A page is cached for a second, charts and tables for a minute, the history of a currency for five. Concurrent
+// requests for a page render it once. At most 100 pages a second are rendered; others get 503. A client address may
+// send PerMinuteDefault requests a minute.
 //
-// # Decisions
+// # Behavior
 //
-//   - Unknown parameters are passed over, because links collect them. A wrong value of a known one leaves the default and is told
-//     beside its field; the answer is 400.
-//   - An amount may have commas between thousands, 1,250.50. Any other comma is refused: 1,5 might mean two things.
-//   - The table compares every rate of the ranking; expired rates, rates without the side and the reference stand apart.
-//   - Best, median and reference of a day are over that day's rows of history, of all channels. The median of an even number is the exact
-//     mean of the two in the middle, rounded half even to four decimals, unless both are equal.
-//   - A chart goes on over at most seven days without a row, and is broken where there are more.
+//   - Unknown query parameters are ignored. An invalid value is reported next to its field with status 400, and the
+//     default is used.
+//   - An amount may have commas between thousands (1,250.50) and no others, since 1,5 is ambiguous.
+//   - Best, median and reference of a day come from the history of that day, over all channels. The median of an even
+//     number of values is the mean of the middle two, rounded half even to four decimals.
 //
-// # Where to start
+// # Where to start reading
 //
-// pages.go has Config and the routes, layout.go the frame of a page, frame.go and kept.go how pages go out and are kept, texts.go and
-// language.go what is written in two languages, home.go and rates.go the page of rates, history.go, panel.go and chart.go the history.
-// testdata/golden has every page in both languages; go test -run Golden -update rewrites them: read the diff.
+//	pages.go                        Config and routes
+//	request.go, frame.go, layout.go how a request becomes a page
+//	texts.go, language.go           the two languages
+//	home.go, rates.go               rates; history.go, panel.go, chart.go: their history
+//	testdata/golden                 every page; go test -run Golden -update rewrites them
 package pages

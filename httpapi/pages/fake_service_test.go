@@ -12,13 +12,13 @@ import (
 	"github.com/tasard/tasard/httpapi/pages"
 )
 
-// fakeService is a service with real books behind it, and a clock that tests move.
+// fakeService is an engine.Service with real currency states and a clock.
 type fakeService struct {
 	catalogue *engine.Catalogue
 	states    map[string]*engine.SavedCurrency
 	now       time.Time
-	err       error        // what every question that needs rates gets
-	queries   atomic.Int64 // questions
+	err       error        // of every query that needs rates
+	queries   atomic.Int64 // number of queries
 }
 
 const testCatalogue = `{
@@ -46,7 +46,8 @@ func decimal(t testing.TB, text string) engine.Decimal {
 	return d
 }
 
-// newFakeService has each shape that a page can show: ties, one side, channels, expired, by hand, reference, ten days of history.
+// newFakeService has every kind of rate: ties, one side, channels, expired, manual, reference, and ten days of
+// history.
 func newFakeService(t testing.TB) *fakeService {
 	t.Helper()
 	catalogue, err := new(engine.Catalogue).Extend(strings.NewReader(testCatalogue), "catalogue.json")
@@ -85,7 +86,7 @@ func (w *fakeService) book(currency string) *engine.SavedCurrency {
 	return w.states[currency]
 }
 
-// addDay writes a day of history, as the offers say it.
+// addDay adds a day of history with the current offers.
 func (w *fakeService) addDay(day engine.Date) {
 	for currency, book := range w.states {
 		for i := range book.SourceQuotes {
@@ -139,7 +140,7 @@ func (w *fakeService) History(q engine.HistoryQuery) (*engine.Page[engine.Histor
 	return w.market().History(q), w.err
 }
 
-// config is what the pages of this world are made of.
+// config returns a Config with this service.
 func (w *fakeService) config() pages.Config {
 	return pages.Config{
 		Service: w, Catalogue: w.catalogue, Clock: func() time.Time { return w.now }, PublicURL: "https://tasas.example.do",
@@ -153,7 +154,7 @@ func serve(c pages.Config) http.Handler {
 	return mux
 }
 
-// publicPaths are the pages in Spanish, with some of their questions.
+// publicPaths are Spanish pages with some queries.
 func publicPaths() []string {
 	return []string{
 		"/", "/?operation=sell", "/?amount=1,250.50&currency=EUR&days=7", "/?channel=digital", "/?currency=HTG", "/?currency=usd&amount=1,5&channel=x&days=8&operation=z",
@@ -161,7 +162,7 @@ func publicPaths() []string {
 	}
 }
 
-// inBothLanguages are paths in both languages.
+// inBothLanguages adds the English paths.
 func inBothLanguages(paths []string) []string {
 	all := slices.Clone(paths)
 	for _, path := range paths {

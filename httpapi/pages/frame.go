@@ -14,18 +14,18 @@ import (
 //go:embed assets
 var assetFiles embed.FS
 
-// Policy is the Content-Security-Policy of a document that names none: everything comes from this service, nothing is inline.
+// Policy is the default Content-Security-Policy: everything comes from this site, and nothing is inline.
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
-const rendersPerSecondMax = 100 // of all pages: a tenth of one processor
+const rendersPerSecondMax = 100 // takes a tenth of one processor
 
-// Frame is what all pages have in common: layout, languages, assets, limits, and what was rendered already. Safe for concurrent use
-// once every asset is added.
+// Frame has the common parts of all pages: layout, languages, assets, limits and the cache. It is safe for concurrent
+// use once all assets are added.
 type Frame struct {
 	config     Config
 	texts      *Texts
-	assets     map[string]asset  // by hashed name
+	assets     map[string]asset  // by name with hash
 	assetPaths map[string]string // by plain name
 	limiter    *limiter
 	renders    renderLimiter
@@ -41,7 +41,7 @@ func newFrame(config Config) *Frame {
 	return f
 }
 
-// sub is a folder of embedded files, which is there.
+// sub returns a folder of embedded files.
 func sub(files fs.FS, folder string) fs.FS {
 	inner, err := fs.Sub(files, folder)
 	if err != nil {
@@ -54,7 +54,7 @@ func (f *Frame) register(mux *http.ServeMux) {
 	f.handle(mux, http.MethodGet, assetsPath+"{name}", f.serveAsset)
 }
 
-// rendered is a page as it goes out. It is immutable.
+// rendered is a rendered page. It is immutable.
 type rendered struct {
 	status int
 	policy string
@@ -62,7 +62,7 @@ type rendered struct {
 	body   []byte
 }
 
-// Write renders a document and answers it, never to be stored: for what is made for one visitor alone.
+// Write renders a page for one visitor, which is not cached.
 func (f *Frame) Write(w http.ResponseWriter, r *Request, doc *Document) {
 	page, err := f.render(r, doc)
 	if err != nil {
@@ -73,9 +73,9 @@ func (f *Frame) Write(w http.ResponseWriter, r *Request, doc *Document) {
 	f.sendPage(w, r, page)
 }
 
-// WriteCached answers a page that is the same for everybody who asks for it in this language, with this query, which the caller has
-// normalised: it must not have more forms than a client may fairly ask for. The page is made when it was not asked for within the second,
-// or until Document.Until if that is later. Addresses and cookies must not go into it.
+// WriteCached serves a page that is the same for every visitor with this language and query. The query must be
+// normalized, so that clients cannot fill the cache with versions of one page. The page is cached for the rest of the
+// second, or until Document.Until if that is later.
 func (f *Frame) WriteCached(w http.ResponseWriter, r *Request, query string, make func() (*Document, error)) {
 	key := cacheKey{r.Language, r.suggestsOther(), r.Page, query}
 	page, err := f.cache.getOrRender(key, r.Now, func() (*rendered, time.Time, error) {
@@ -97,13 +97,13 @@ func (f *Frame) WriteCached(w http.ResponseWriter, r *Request, query string, mak
 		return
 	}
 	header := w.Header()
-	header.Set("Cache-Control", "no-cache") // kept, but asked for again with the tag
+	header.Set("Cache-Control", "no-cache") // revalidate with the ETag
 	header.Set("ETag", page.etag)
 	header.Add("Vary", "Accept-Language")
 	f.sendPage(w, r, page)
 }
 
-// sendPage answers what was rendered; 304 to somebody who has it.
+// sendPage sends a page, or 304.
 func (f *Frame) sendPage(w http.ResponseWriter, r *Request, page *rendered) {
 	header := w.Header()
 	header.Set("Content-Type", "text/html; charset=utf-8")
@@ -118,19 +118,19 @@ func (f *Frame) sendPage(w http.ResponseWriter, r *Request, page *rendered) {
 	f.send(w, r, page.body)
 }
 
-// send writes a body. A client that went away is no error of ours.
+// send writes a body.
 func (f *Frame) send(w http.ResponseWriter, r *Request, body []byte) {
 	if _, err := w.Write(body); err != nil {
 		f.config.Logger.Debug("a page could not be sent", "path", r.URL.Path, "cause", err)
 	}
 }
 
-// RetryAfter is a waiting time for Retry-After: whole seconds, rounded up, at least one.
+// RetryAfter formats a Retry-After header: whole seconds, rounded up, at least 1.
 func RetryAfter(wait time.Duration) string {
 	return strconv.FormatInt(max(1, int64((wait+time.Second-1)/time.Second)), 10)
 }
 
-// pathWith is the address of a page with a query.
+// pathWith adds a query to a path.
 func pathWith(page string, query url.Values) string {
 	if encoded := query.Encode(); encoded != "" {
 		return page + "?" + encoded

@@ -15,10 +15,10 @@ import (
 	"github.com/tasard/tasard/httpapi/pages"
 )
 
-// noon is 12:00 in Santo Domingo on a Saturday.
+// noon is 12:00 of a Saturday in Santo Domingo.
 func noon() time.Time { return time.Date(2026, time.November, 21, 16, 0, 0, 0, time.UTC) }
 
-// get asks for a path, with headers in pairs.
+// get sends a GET with headers in pairs.
 func get(t testing.TB, h http.Handler, path string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody)
@@ -44,7 +44,8 @@ func mustContain(t *testing.T, text string, wanted ...string) {
 	}
 }
 
-// TestFrame_LanguagesOfAnotherPackage: a page of another package, in both languages, suggested to those who read the other one.
+// TestFrame_LanguagesOfAnotherPackage checks a page of another package in both languages, and the link to the other
+// one.
 func TestFrame_LanguagesOfAnotherPackage(t *testing.T) {
 	p := pages.New(pages.Config{PublicURL: "https://tasas.example.do/", Demo: true, Catalogue: engine.DefaultCatalogue(), Clock: noon})
 	texts := pages.ReadTexts(fstest.MapFS{

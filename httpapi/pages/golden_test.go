@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-// updateFlag is set by make golden: then golden files are rewritten.
+// updateFlag is set by make golden.
 var updateFlag = flag.Bool("update", false, "rewrite the golden files")
 
-// TestGolden_Pages holds every page in both languages against what was looked at, and against what every page keeps to. Hashes in the names
-// of assets are left out.
+// TestGolden_Pages compares every page in both languages with its golden file and checks its HTML. Hashes of assets
+// are left out.
 func TestGolden_Pages(t *testing.T) {
 	hash := regexp.MustCompile(`\.[0-9a-f]{16}\.`)
 	w := newFakeService(t)
@@ -42,7 +42,7 @@ func TestGolden_Pages(t *testing.T) {
 	}
 }
 
-// lines breaks a page between tags: it is sent as one line, and read as many. What is no page stays as it is.
+// lines breaks a page into lines between its tags.
 func lines(text string) string {
 	if !strings.HasPrefix(text, "<!doctype html>") {
 		return text
@@ -50,7 +50,7 @@ func lines(text string) string {
 	return strings.ReplaceAll(text, "><", ">\n<")
 }
 
-// headerLines are the headers that a page is known by, in order; the tag changes with the assets' hashes.
+// headerLines formats the headers, sorted.
 func headerLines(header map[string][]string) string {
 	var all []string
 	for name, values := range header {

@@ -11,26 +11,26 @@ import (
 
 const (
 	historyDaysMax   = engine.HistoryRangeDaysMax
-	pastCachedFor    = 5 * time.Minute // how long days before today are believed: a backfill shows after that
-	historyCacheMax  = 128             // of currencies and of institutions' quotes, each about 50 KiB
-	historyPagesMax  = 20              // of one question: a day has far fewer rows, a year of one quote has two pages
-	medianScale      = 10_000          // a mean of two is rounded to 1/10000 DOP
-	unitsPerDOP      = 100_000_000     // engine.Decimal.Units
+	pastCachedFor    = 5 * time.Minute // later changes of past days appear after that
+	historyCacheMax  = 128             // currencies and rates of institutions, about 50 KiB each
+	historyPagesMax  = 20              // of one query; a year of one rate has two
+	medianScale      = 10_000          // a median is rounded to 1/10000 DOP
+	unitsPerDOP      = 100_000_000     // as engine.Decimal.Units
 	unitsOfMedianTwo = 2 * unitsPerDOP / medianScale
 )
 
-// sideSummary is what one side of a currency was on one day: the best for the caller, the median and the reference. Null where nobody said it.
+// sideSummary summarizes one side of a currency on one day. Missing values are null.
 type sideSummary struct{ Best, Median, Reference engine.Decimal }
 
-// marketDay is one day of a currency.
+// marketDay summarizes one day of a currency.
 type marketDay struct {
 	Date         engine.Date
-	Venta        sideSummary // what the caller pays: the best is the lowest
-	Compra       sideSummary // what the caller gets: the best is the highest
-	Institutions int         // that had a commercial rate
+	Venta        sideSummary // the best is the lowest
+	Compra       sideSummary // the best is the highest
+	Institutions int         // with a commercial rate
 }
 
-// summarizeDay sums up the rows of one day.
+// summarizeDay summarizes the rows of a day.
 func summarizeDay(date engine.Date, rows []engine.HistoryEntry) marketDay {
 	p := marketDay{Date: date}
 	var asked, paid []engine.Decimal
@@ -42,7 +42,7 @@ func summarizeDay(date engine.Date, rows []engine.HistoryEntry) marketDay {
 			p.Compra.Reference = firstOf(p.Compra.Reference, row.Buy)
 			continue
 		}
-		if row.InstitutionID != last { // rows of a day are sorted by institution
+		if row.InstitutionID != last { // rows are sorted by institution
 			last = row.InstitutionID
 			p.Institutions++
 		}
@@ -74,8 +74,8 @@ func appendSide(sides []engine.Decimal, side engine.Decimal) []engine.Decimal {
 	return append(sides, side)
 }
 
-// median is the middle of sorted values, as it was published; of an even number the exact mean of both in the middle, rounded half even to
-// four decimals, unless they are equal.
+// median returns the middle of sorted values. With an even number of values it is the exact mean of the middle two,
+// rounded half even to four decimals, unless they are equal.
 func median(sorted []engine.Decimal) engine.Decimal {
 	middle := len(sorted) / 2
 	if len(sorted)%2 == 1 || sorted[middle-1].Compare(sorted[middle]) == 0 {
@@ -90,12 +90,12 @@ func median(sorted []engine.Decimal) engine.Decimal {
 	}
 	mean, err := engine.ParseDecimal(formatFixed(whole, medianScale, 4))
 	if err != nil {
-		return engine.Decimal{} // beyond what a rate can be
+		return engine.Decimal{} // out of range
 	}
 	return mean
 }
 
-// allPages are the items of all pages of a question.
+// allPages returns the items of all pages of a query.
 func allPages[T any](ask func(page engine.PageRequest) (*engine.Page[T], error)) ([]T, error) {
 	cut := engine.PageRequest{Limit: engine.LimitMax}
 	var items []T
@@ -113,7 +113,7 @@ func allPages[T any](ask func(page engine.PageRequest) (*engine.Page[T], error))
 	return items, nil
 }
 
-// historyRows are all rows of a question.
+// historyRows returns all rows of a query.
 func historyRows(service engine.Service, q engine.HistoryQuery) ([]engine.HistoryEntry, error) {
 	return allPages(func(page engine.PageRequest) (*engine.Page[engine.HistoryEntry], error) {
 		q.PageRequest = page
@@ -121,8 +121,8 @@ func historyRows(service engine.Service, q engine.HistoryQuery) ([]engine.Histor
 	})
 }
 
-// historyCache keep the past of what was asked for lately. A year of a currency is 365 small questions, so that none of them holds up its
-// owner; they are asked once in a while, and today anew each time.
+// historyCache caches past days. A year of a currency is read as 365 small queries, so that none of them blocks its
+// actor for long; the current day is always read.
 type historyCache struct {
 	service engine.Service
 	past    generationCache[engine.Filter, cachedHistory]
@@ -132,7 +132,7 @@ func newHistoryCache(service engine.Service) historyCache {
 	return historyCache{service, generationCache[engine.Filter, cachedHistory]{youngMax: historyCacheMax / 2}}
 }
 
-// cachedHistory is the past of a filter, up to the day before today.
+// cachedHistory is the history of a filter up to yesterday.
 type cachedHistory struct {
 	mu     sync.Mutex
 	today  engine.Date
@@ -145,7 +145,7 @@ func (c *cachedHistory) isFresh(now time.Time) bool {
 	return c.today == engine.DateOf(now) && !now.Before(c.readAt) && now.Sub(c.readAt) < pastCachedFor
 }
 
-// market is every day of a currency that has rows, of the last historyDaysMax days and today.
+// market returns the days of a currency in the last year that have rows.
 func (c *historyCache) market(currency string, now time.Time) ([]marketDay, error) {
 	one := c.past.get(engine.Filter{Currency: currency})
 	one.mu.Lock()
@@ -174,7 +174,7 @@ func (c *historyCache) day(currency string, day engine.Date) (marketDay, error) 
 	return summarizeDay(day, rows), err
 }
 
-// appendDay leaves out a day on which nobody said anything.
+// appendDay appends a day that has values.
 func appendDay(days []marketDay, p marketDay) []marketDay {
 	if p == (marketDay{Date: p.Date}) {
 		return days
@@ -182,7 +182,7 @@ func appendDay(days []marketDay, p marketDay) []marketDay {
 	return append(days, p)
 }
 
-// quote is every row of an institution in a currency, of the last historyDaysMax days and today, newest last.
+// quote returns the rows of one rate of an institution in the last year, oldest first.
 func (c *historyCache) quote(f engine.Filter, now time.Time) ([]engine.HistoryEntry, error) {
 	one := c.past.get(f)
 	one.mu.Lock()
@@ -202,7 +202,7 @@ func (c *historyCache) quote(f engine.Filter, now time.Time) ([]engine.HistoryEn
 	return slices.Concat(one.rows, fresh), nil
 }
 
-// lastDays are the points from a day on.
+// lastDays returns the days from a date on.
 func lastDays(points []marketDay, from engine.Date) []marketDay {
 	at, _ := slices.BinarySearchFunc(points, from, func(p marketDay, day engine.Date) int { return cmp.Compare(p.Date, day) })
 	return points[at:]

@@ -23,7 +23,7 @@ func mustDecimal(t rapid.TB, text string) engine.Decimal {
 	return d
 }
 
-// TestMedian_Exact holds the median against rational numbers: up to sums that don't fit 64 bits, and with many halves (half even).
+// TestMedian_Exact compares the median with rational arithmetic, with sums beyond 64 bits and many halves.
 func TestMedian_Exact(t *testing.T) {
 	halves := rapid.Map(rapid.Int64Range(1, 99), func(n int64) int64 { return n * unitsOfMedianTwo / 4 })
 	rapid.Check(t, func(t *rapid.T) {
@@ -94,7 +94,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestChart_Inside: whatever the values are, the chart is drawn inside its box, between labels that go up.
+// TestChart_Inside checks that charts are drawn inside their box, between increasing labels.
 func TestChart_Inside(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		from := engine.Date(rapid.IntRange(700_000, 800_000).Draw(t, "from"))

@@ -27,14 +27,15 @@ func (p *Pages) showHome(w http.ResponseWriter, r *Request) {
 	})
 }
 
-// markInvalid marks the page of a question with problems.
+// markInvalid sets the status of a page with problems in its query.
 func (doc *Document) markInvalid(q pageQuery) {
 	if len(q.Problems) > 0 {
 		doc.Status, doc.NoIndex = http.StatusBadRequest, true
 	}
 }
 
-// home is the page of rates. Its questions are asked within the same second, so what it shows may differ by one publication.
+// home renders the page of rates. Its queries are not one snapshot, so a publication in between may show in some parts
+// only.
 func (p *Pages) home(q pageQuery, l *Localizer) (Node, error) {
 	glances, err := p.summaryCards(q, l)
 	if err != nil {
@@ -70,7 +71,7 @@ func (p *Pages) home(q pageQuery, l *Localizer) (Node, error) {
 	}, nil
 }
 
-// summaryCards are the best rates of the currencies that most people need.
+// summaryCards shows the best rates of dollars and euros.
 func (p *Pages) summaryCards(q pageQuery, l *Localizer) (Node, error) {
 	var cards Group
 	for _, currency := range []string{"USD", "EUR"} {
@@ -100,7 +101,7 @@ func (p *Pages) summaryCards(q pageQuery, l *Localizer) (Node, error) {
 	return Section(Class("glance"), Aria("label", l.Str("glance.label")), cards), nil
 }
 
-// bestRate is the best rate of an operation, nil when none is ranked.
+// bestRate shows the best rate of an operation; rate may be nil.
 func (l *Localizer) bestRate(key string, rate *engine.Rate, operation engine.Operation) Node {
 	if rate == nil {
 		return Div(Dt(l.T(key)), Dd(l.T("glance.none")))
@@ -109,7 +110,7 @@ func (l *Localizer) bestRate(key string, rate *engine.Rate, operation engine.Ope
 		Span(Class("at"), Text(rate.InstitutionName), l.channel(rate)), Text(" "), Span(Class("fresh"), l.age(rate.LastCheckedAt))))
 }
 
-// best is nil when nobody is ranked.
+// best returns the best rate, or nil if there is none.
 func (p *Pages) best(currency string, operation engine.Operation) (*engine.Rate, error) {
 	ranking, err := p.service.Ranking(engine.RankingQuery{
 		Filter: engine.Filter{Currency: currency}, PageRequest: engine.PageRequest{Limit: 1}, Operation: operation,
@@ -120,7 +121,7 @@ func (p *Pages) best(currency string, operation engine.Operation) (*engine.Rate,
 	return ranking.Items[0], nil
 }
 
-// form asks for an operation, an amount, a currency and a channel.
+// form is the form for operation, amount, currency and channel.
 func (p *Pages) form(q pageQuery, l *Localizer) Node {
 	operation := func(value engine.Operation) Node {
 		return Label(Input(Type("radio"), Name("operation"), Value(string(value)), If(q.Operation == value, Checked())),
@@ -154,14 +155,15 @@ func (p *Pages) form(q pageQuery, l *Localizer) Node {
 		l.problems(q, "amount", "currency", "channel", "days"))
 }
 
-// problems say what was wrong with parameters.
+// problems shows what is wrong with parameters.
 func (l *Localizer) problems(q pageQuery, names ...string) Node {
 	return Map(names, func(name string) Node {
 		return If(q.Problems[name] != "", P(Class("problem"), ID(name+"-problem"), l.T(q.Problems[name])))
 	})
 }
 
-// nameOf is a currency's name: the catalogue's is Spanish, an English one is among the texts of the currencies that the program knows.
+// nameOf returns the name of a currency. Names in the catalogue are Spanish; the texts have English ones for the
+// built-in currencies.
 func (p *Pages) nameOf(l *Localizer, code string) string {
 	if name := l.Str("currency." + code); name != "" && l.Language == English {
 		return name

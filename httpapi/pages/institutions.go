@@ -46,7 +46,7 @@ func institutionEntry(item engine.InstitutionItem, l *Localizer) Node {
 	return Li(A(l.Href("/institutions/"+item.ID), Text(item.Name)), Text(" "), Span(Class("meta"), Text(rates)))
 }
 
-// institutions are all active ones.
+// institutions returns all active institutions.
 func (p *Pages) institutions() ([]engine.InstitutionItem, error) {
 	return allPages(func(page engine.PageRequest) (*engine.Page[engine.InstitutionItem], error) {
 		return p.service.Institutions(engine.InstitutionsQuery{PageRequest: page})
@@ -117,7 +117,7 @@ func institutionRates(rates []*engine.Rate, l *Localizer) Node {
 		}))))
 }
 
-// institutionHistory shows the history of one quote: the one that was asked for, or else the first that the institution publishes.
+// institutionHistory shows the history of the rate that the query names, or of the first one.
 func (p *Pages) institutionHistory(detail *engine.InstitutionDetail, q pageQuery, asked bool, l *Localizer) (Node, error) {
 	currencies := codesOf(detail.Rates)
 	if !asked && len(currencies) > 0 && !slices.Contains(currencies, q.Currency) {
@@ -128,7 +128,7 @@ func (p *Pages) institutionHistory(detail *engine.InstitutionDetail, q pageQuery
 		q.Channel = channels[0]
 	}
 	history, err := p.quoteHistory(l, engine.Filter{Institution: detail.ID, Currency: q.Currency, Channel: q.Channel, Kind: kind}, q.Days)
-	if err != nil && !isUnavailable(err) { // before the first rate there is no history, and the institution is known all the same
+	if err != nil && !isUnavailable(err) { // before the first rate the page has no history
 		return nil, err
 	}
 	at := l.Path("/institutions/" + url.PathEscape(detail.ID))
@@ -142,13 +142,13 @@ func (p *Pages) institutionHistory(detail *engine.InstitutionDetail, q pageQuery
 		periodLinks(at, q, l), history), nil
 }
 
-// isUnavailable tells that nothing is loaded yet.
+// isUnavailable reports whether no data is loaded yet.
 func isUnavailable(err error) bool {
 	var named *engine.Error
 	return errors.As(err, &named) && named.Code == engine.CodeDataUnavailable
 }
 
-// codesOf are the currencies of an institution's rates, in their order.
+// codesOf returns the currencies of rates, in their order.
 func codesOf(rates []*engine.Rate) []string {
 	var codes []string
 	for _, rate := range rates {
@@ -159,7 +159,7 @@ func codesOf(rates []*engine.Rate) []string {
 	return codes
 }
 
-// channelsOf are the channels of a currency, and which kind of rate it is.
+// channelsOf returns the channels of a currency, and the kind of its rates.
 func channelsOf(rates []*engine.Rate, currency string) (channels []engine.Channel, kind engine.Kind) {
 	kind = engine.Commercial
 	for _, rate := range rates {

@@ -12,18 +12,17 @@ import (
 // Language is a language of the pages.
 type Language string
 
-// The languages. Spanish pages have the plain paths, English ones the same paths under /en.
 const (
 	Spanish Language = "es"
 	English Language = "en"
 )
 
-// Languages is the closed list, the first one first.
+// Languages returns all languages, the default first.
 func Languages() []Language { return []Language{Spanish, English} }
 
 const englishRoot = "/en"
 
-// Other is the other language.
+// Other returns the other language.
 func (l Language) Other() Language {
 	if l == Spanish {
 		return English
@@ -31,7 +30,7 @@ func (l Language) Other() Language {
 	return Spanish
 }
 
-// Path is where a page, named by its Spanish path, is found in this language.
+// Path returns the path of a page in this language. Pages are named by their Spanish path.
 func (l Language) Path(page string) string {
 	switch {
 	case l == Spanish:
@@ -42,7 +41,7 @@ func (l Language) Path(page string) string {
 	return englishRoot + page
 }
 
-// splitPath is the opposite of Path.
+// splitPath is the inverse of Path.
 func splitPath(path string) (Language, string) {
 	rest, english := strings.CutPrefix(path, englishRoot)
 	switch {
@@ -54,7 +53,7 @@ func splitPath(path string) (Language, string) {
 	return Spanish, path
 }
 
-// months are those of a language, from January on.
+// months are the names of the months.
 func (l Language) months() [12]string {
 	if l == Spanish {
 		return [...]string{"enero", "febrero", "marzo", "abril", "mayo", "junio", "julio", "agosto", "septiembre", "octubre", "noviembre", "diciembre"}
@@ -62,7 +61,7 @@ func (l Language) months() [12]string {
 	return [...]string{"January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"}
 }
 
-// Date is a day in words: 21 de noviembre de 2026, 21 November 2026.
+// Date formats a day: 21 de noviembre de 2026, 21 November 2026.
 func (l Language) Date(day engine.Date) string {
 	at := day.Start().In(engine.Location())
 	of := " "
@@ -72,18 +71,18 @@ func (l Language) Date(day engine.Date) string {
 	return strconv.Itoa(at.Day()) + of + l.months()[at.Month()-1] + of + strconv.Itoa(at.Year())
 }
 
-// ShortDate is a day without its year: 21 nov, 21 Nov.
+// ShortDate formats a day without the year: 21 nov, 21 Nov.
 func (l Language) ShortDate(day engine.Date) string {
 	at := day.Start().In(engine.Location())
 	return strconv.Itoa(at.Day()) + " " + l.months()[at.Month()-1][:3]
 }
 
-// Instant is a moment as the clocks of Santo Domingo show it: 21 de noviembre de 2026, 2:05 p. m.
+// Instant formats a time in Santo Domingo: 21 de noviembre de 2026, 2:05 p. m.
 func (l Language) Instant(at time.Time) string {
 	return l.Date(engine.DateOf(at)) + ", " + l.Clock(at)
 }
 
-// Clock is the time of day in Santo Domingo: 2:05 p. m., 2:05 pm.
+// Clock formats the time of day in Santo Domingo: 2:05 p. m., 2:05 pm.
 func (l Language) Clock(at time.Time) string {
 	at = at.In(engine.Location())
 	half := "am"
@@ -96,7 +95,8 @@ func (l Language) Clock(at time.Time) string {
 	return fmt.Sprintf("%d:%02d\u00a0%s", (at.Hour()+11)%12+1, at.Minute(), half)
 }
 
-// prefersEnglish tells whether Accept-Language names English before Spanish. Weights are not read: browsers list by preference.
+// prefersEnglish reports whether Accept-Language has English before Spanish. Browsers list languages by preference, so
+// weights are ignored.
 func prefersEnglish(accepted string) bool {
 	for choice := range strings.SplitSeq(accepted, ",") {
 		tag, _, _ := strings.Cut(strings.TrimSpace(choice), ";")

@@ -14,22 +14,22 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
-// Document is one page, to be put into the frame.
+// Document is the content of a page.
 type Document struct {
-	Body        Node      // begins with the page's one h1
-	Title       string    // of the browser's tab
-	Description string    // for search engines, "" = none
+	Body        Node      // begins with the only h1
+	Title       string    // of the browser tab
+	Description string    // for search engines; "" = none
 	Status      int       // 0 = 200
-	Query       string    // what the other language's link keeps of the query, encoded
-	Section     string    // the entry of the menu that it belongs to: "/", "/institutions", "/docs", "/account", "/terms"
-	NoIndex     bool      // search engines pass it by
-	Scripts     []string  // names of assets, beside the frame's own
-	Styles      []string  // the same
-	Policy      string    // Content-Security-Policy, "" = Policy
-	Until       time.Time // WriteKept may answer it until then, and for the rest of the second in any case
+	Query       string    // kept in the link to the other language
+	Section     string    // menu entry: "/", "/institutions", "/docs", "/account" or "/terms"
+	NoIndex     bool      // not for search engines
+	Scripts     []string  // names of assets
+	Styles      []string  // names of assets
+	Policy      string    // Content-Security-Policy; "" = Policy
+	Until       time.Time // how long WriteCached may cache it, if longer than the current second
 }
 
-// render puts a document into the frame.
+// render puts a document into the layout.
 func (f *Frame) render(r *Request, doc *Document) (*rendered, error) {
 	var text bytes.Buffer
 	l := f.texts.In(r)
@@ -95,7 +95,7 @@ func (f *Frame) header(l *Localizer, r *Request, doc *Document) Node {
 	))
 }
 
-// otherLink leads to the page in the other language.
+// otherLink is the link to the page in the other language.
 func (f *Frame) otherLink(r *Request, doc *Document, children ...Node) Node {
 	other, query := r.Language.Other(), ""
 	if doc.Query != "" {

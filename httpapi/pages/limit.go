@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// Limits of one client address (IPv6: its /64). They have nothing to do with those of the API: a person who reads does not meet them.
+// Limits of a client address (IPv6: its /64), apart from those of the API.
 const (
-	// PerMinuteDefault is how many requests an address may send in a minute, assets included.
+	// PerMinuteDefault is the number of requests in a minute, including those for assets.
 	PerMinuteDefault  = 240
-	limitBurst        = 120     // of them at once
-	limitAddressesMax = 1 << 13 // of one generation
+	limitBurst        = 120     // at once
+	limitAddressesMax = 1 << 13 // in one generation
 	ipv6PrefixBits    = 64
 )
 
-// limiter is a token bucket for each address. A bucket is kept as the instant at which it is full again. An address that has asked for
-// nothing while so many others came as are remembered begins anew.
+// limiter has a token bucket for each address, kept as the time at which it is full again. The buckets of addresses
+// that were idle longest are dropped.
 type limiter struct {
-	refill time.Duration // the time in which one more request is allowed
+	refill time.Duration // time for one more request
 	burst  int64
 
 	mu     sync.Mutex
-	fullAt generationCache[netip.Addr, int64] // nanoseconds of Unix time
+	fullAt generationCache[netip.Addr, int64] // Unix time in nanoseconds
 }
 
 func newLimiter(perMinute int) *limiter {
@@ -31,7 +31,7 @@ func newLimiter(perMinute int) *limiter {
 	return l
 }
 
-// admit takes one request of an address, or tells how long it has to wait for the next.
+// admit counts a request of an address, or returns how long to wait for the next.
 func (l *limiter) admit(from netip.Addr, now time.Time) (time.Duration, bool) {
 	if from = from.Unmap().WithZone(""); from.Is6() {
 		from = netip.PrefixFrom(from, ipv6PrefixBits).Masked().Addr()

@@ -27,7 +27,7 @@ func TestLimiter_BurstThenAsTimeGoes(t *testing.T) {
 		t.Error("the wait was not enough")
 	}
 	admitted := 0
-	for second := range 600 { // it asks 20 times a second, for ten minutes
+	for second := range 600 { // 20 requests a second for ten minutes
 		for range 20 {
 			if _, ok := l.admit(me, now.Add(time.Hour+time.Duration(second)*time.Second)); ok {
 				admitted++
@@ -62,7 +62,7 @@ func TestLimiter_SixByNetwork(t *testing.T) {
 	}
 }
 
-// TestLimiter_ManyAddresses: the table does not grow, and one that asks too much among a crowd is refused all the same.
+// TestLimiter_ManyAddresses checks that the table is bounded, and that a busy address among many is refused.
 func TestLimiter_ManyAddresses(t *testing.T) {
 	l := newLimiter(PerMinuteDefault)
 	now := saturday()

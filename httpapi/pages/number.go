@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// formatFixed is value/scale with all its places; scale is 10^places.
+// formatFixed formats value/scale with all decimals; scale is 10^places.
 func formatFixed(value, scale int64, places int) string {
 	fraction := strconv.FormatInt(value%scale, 10)
 	return strconv.FormatInt(value/scale, 10) + "." + strings.Repeat("0", places-len(fraction)) + fraction
 }
 
-// grouped is a decimal text with commas between thousands, as it is written in the Dominican Republic: 5,935.00.
+// grouped adds commas between thousands, as is usual in the Dominican Republic: 5,935.00.
 func grouped(text string) string {
 	whole, fraction, dotted := strings.Cut(text, ".")
 	var out strings.Builder
@@ -27,10 +27,10 @@ func grouped(text string) string {
 	return out.String()
 }
 
-// Grouped is a count with a comma between thousands.
+// Grouped formats a count with commas between thousands.
 func Grouped(n int) string { return grouped(strconv.Itoa(n)) }
 
-// ungrouped takes the commas out of 1,234.50; any other text with commas stays as it is, to be refused.
+// ungrouped removes commas between thousands: 1,234.50. Texts with other commas are returned unchanged.
 func ungrouped(text string) string {
 	whole, fraction, dotted := strings.Cut(text, ".")
 	parts := strings.Split(whole, ",")

@@ -11,30 +11,30 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Defaults of the pages with rates.
+// Defaults of the query.
 const (
 	currencyDefault   = "USD"
 	periodDefault     = 30
-	amountTypedMax    = 24 // of what was typed and is shown again; a well-formed amount with commas has 18
+	amountTypedMax    = 24 // a valid amount with commas has 18
 	parameterCurrency = "currency"
 )
 
-// periods are the spans of charts, in days.
+// periods are the lengths of charts in days.
 func periods() []int { return []int{7, 30, 90, 365} }
 
-// pageQuery is what a page with rates was asked. Parameters that it does not know are passed over: links collect them.
+// pageQuery is the query of a page with rates. Unknown parameters are ignored.
 type pageQuery struct {
 	Currency   string
 	Operation  engine.Operation
 	Channel    engine.Channel // "" = all
 	Days       int
-	AmountText string        // the amount as it was typed
-	Amount     engine.Amount // zero when there is none
-	// Problems are the keys of texts, by parameter: what was asked is answered as far as it makes sense.
+	AmountText string        // as it was typed
+	Amount     engine.Amount // zero = none
+	// Problems are keys of texts by parameter. The page uses defaults for the rest.
 	Problems map[string]string
 }
 
-// parsePageQuery reads what is known of a query. A value that is none leaves the default, and a problem.
+// parsePageQuery parses a query. An invalid value leaves the default and a problem.
 func parsePageQuery(query url.Values, catalogue *engine.Catalogue) pageQuery {
 	q := pageQuery{Currency: currencyDefault, Operation: engine.Buy, Days: periodDefault, Problems: map[string]string{}}
 	read := func(name string, set func(text string) bool) {
@@ -59,7 +59,7 @@ func parsePageQuery(query url.Values, catalogue *engine.Catalogue) pageQuery {
 	return q
 }
 
-// getOrRender sets a value that is good.
+// setIf returns a function that sets a valid value.
 func setIf[T any](into *T) func(value T, ok bool) bool {
 	return func(value T, ok bool) bool {
 		if ok {
@@ -69,7 +69,7 @@ func setIf[T any](into *T) func(value T, ok bool) bool {
 	}
 }
 
-// readAmount takes 1,234.50 as people write it; /v1/convert does not.
+// readAmount also accepts 1,234.50, which /v1/convert does not.
 func (q *pageQuery) readAmount(text string) {
 	runes := []rune(text)
 	q.AmountText = string(runes[:min(len(runes), amountTypedMax)])
@@ -84,8 +84,8 @@ func (q *pageQuery) readAmount(text string) {
 	q.Amount = amount
 }
 
-// values is the question in one form: what is as usual is left out. A wrong amount stays as it was typed, so that the other language
-// shows it too.
+// values returns the normalized query, without defaults. An invalid amount is kept, so that the page in the other
+// language shows it too.
 func (q pageQuery) values() url.Values {
 	values := url.Values{}
 	set := func(name, value string, usual bool) {
@@ -101,7 +101,7 @@ func (q pageQuery) values() url.Values {
 	return values
 }
 
-// cacheKey names the page among those that are kept: the question, and what was wrong with it.
+// cacheKey identifies the page in the cache.
 func (q pageQuery) cacheKey() string {
 	values := q.values()
 	for name := range q.Problems {
@@ -111,7 +111,7 @@ func (q pageQuery) cacheKey() string {
 	return values.Encode()
 }
 
-// pills are links to the same page's history with another value for one thing.
+// pills are links to the history with another value of one parameter.
 func pills[T comparable](page string, q pageQuery, label string, values []T, current T, set func(*pageQuery, T), text func(T) string) Node {
 	return Nav(Class("pills"), Aria("label", label), Map(values, func(value T) Node {
 		changed := q
@@ -120,7 +120,7 @@ func pills[T comparable](page string, q pageQuery, label string, values []T, cur
 	}))
 }
 
-// periodLinks are links to the spans of a chart.
+// periodLinks are links to other periods.
 func periodLinks(page string, q pageQuery, l *Localizer) Node {
 	return pills(page, q, l.Str("history.window"), periods(), q.Days,
 		func(q *pageQuery, days int) { q.Days = days },

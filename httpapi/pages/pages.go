@@ -14,21 +14,21 @@ import (
 //go:embed public
 var publicFiles embed.FS
 
-// Config says what pages are made of. Service, Catalogue and Clock are required.
+// Config configures Pages. Service, Catalogue and Clock are required.
 type Config struct {
 	Service   engine.Service
 	Catalogue *engine.Catalogue
 	Clock     func() time.Time
-	// PublicURL is the address under which people reach the service, https://tasas.example.do, without a path. It stands in links that must be
-	// absolute (canonical, other languages, sitemap) and in what is shown to be copied. Empty: links are relative and there is no sitemap.
+	// PublicURL is the origin of the site, such as https://tasas.example.do. It is used in absolute links and in text to
+	// be copied. "" = unknown: links are relative, and there is no sitemap.
 	PublicURL string
-	Logger    *slog.Logger // nil: nothing is logged
-	Demo      bool         // the rates are made up, and every page says so
+	Logger    *slog.Logger // nil = no log
+	Demo      bool         // every page says that the rates are simulated
 	Contact   string       // e-mail address or URL of the operator; "" = the pages name none
-	PerMinute int          // requests of one address, 0 = PerMinuteDefault
+	PerMinute int          // requests of an address; 0 = PerMinuteDefault
 }
 
-// Pages are the frame and the public pages. Safe for concurrent use.
+// Pages serves the public pages. It is safe for concurrent use.
 type Pages struct {
 	frame     *Frame
 	service   engine.Service
@@ -38,7 +38,7 @@ type Pages struct {
 	panels    *pageCache
 }
 
-// New makes the pages. It panics when an embedded file is damaged.
+// New makes the pages. It panics if an embedded file is damaged.
 func New(config Config) *Pages {
 	config.PublicURL = strings.TrimRight(config.PublicURL, "/")
 	config.PerMinute = cmp.Or(config.PerMinute, PerMinuteDefault)
@@ -51,10 +51,10 @@ func New(config Config) *Pages {
 	}
 }
 
-// Frame is what other packages put their pages into.
+// Frame returns the frame for pages of other packages.
 func (p *Pages) Frame() *Frame { return p.frame }
 
-// Register adds the assets and the public pages to a mux.
+// Register adds the pages and their assets to a mux.
 func (p *Pages) Register(mux *http.ServeMux) {
 	f := p.frame
 	f.register(mux)

@@ -23,7 +23,7 @@ import (
 	"github.com/tasard/tasard/httpapi/pages"
 )
 
-// TestPages_NotReady: without data there is a page that says so, with Retry-After (E4); institutions are known all the same.
+// TestPages_NotReady checks the pages without data: 503 with Retry-After, but institutions are known.
 func TestPages_NotReady(t *testing.T) {
 	w := newFakeService(t)
 	w.err = &engine.Error{Code: engine.CodeDataUnavailable, Message: "nothing yet", RetryAfter: 1500 * time.Millisecond}
@@ -44,7 +44,7 @@ func TestPages_NotReady(t *testing.T) {
 	}
 }
 
-// TestPages_E5: what went wrong stands in the log under the id that the visitor sees, and nowhere else.
+// TestPages_E5 checks that the cause of an error is logged under the id on the page, and not shown.
 func TestPages_E5(t *testing.T) {
 	var log bytes.Buffer
 	w := newFakeService(t)
@@ -62,7 +62,7 @@ func TestPages_E5(t *testing.T) {
 	}
 }
 
-// TestPages_Contact: the pages say how to write to the operator where the configuration does, and only there.
+// TestPages_Contact checks that pages ask the visitor to write to the operator only if a contact is configured.
 func TestPages_Contact(t *testing.T) {
 	for contact, link := range map[string]string{
 		"ana@example.do":           `<a href="mailto:ana@example.do">ana@example.do</a>`,
@@ -100,7 +100,7 @@ func TestPages_UnknownInstitution(t *testing.T) {
 	}
 }
 
-// TestPages_Limit: an address that asks too much gets 429 as a page, and assets count.
+// TestPages_Limit checks the 429 page, and that assets count.
 func TestPages_Limit(t *testing.T) {
 	w := newFakeService(t)
 	c := w.config()
@@ -128,7 +128,7 @@ func TestPages_Limit(t *testing.T) {
 	}
 }
 
-// TestPages_Cached: within a second the service is not asked again, whoever asks; then it is, and new data show.
+// TestPages_Cached checks that a page is rendered once a second.
 func TestPages_Cached(t *testing.T) {
 	w := newFakeService(t)
 	h := serve(w.config())
@@ -153,7 +153,8 @@ func TestPages_Cached(t *testing.T) {
 	}
 }
 
-// TestPages_ManyAtOnce: many who ask at once cost one rendering, and more different pages than may be made in a second are refused.
+// TestPages_ManyAtOnce checks that concurrent requests render a page once, and that too many different pages are
+// refused.
 func TestPages_ManyAtOnce(t *testing.T) {
 	w := newFakeService(t)
 	h := serve(w.config())
@@ -198,7 +199,7 @@ func TestPages_Tags(t *testing.T) {
 	}
 }
 
-// TestPages_Assets: files are kept for ever; one that is embedded compressed is the same with gzip and without.
+// TestPages_Assets checks caching, and that compressed assets are the same with and without gzip.
 func TestPages_Assets(t *testing.T) {
 	var script bytes.Buffer
 	writer := gzip.NewWriter(&script)
@@ -234,7 +235,7 @@ func TestPages_Assets(t *testing.T) {
 	p.Frame().Asset("other.js")
 }
 
-// between is the text after one mark and before another.
+// between returns the text between two marks.
 func between(t testing.TB, text, after, before string) string {
 	_, rest, ok := strings.Cut(text, after)
 	middle, _, end := strings.Cut(rest, before)
@@ -244,7 +245,7 @@ func between(t testing.TB, text, after, before string) string {
 	return middle
 }
 
-// TestPages_S8: the page's totals are those of exact arithmetic, rounded once, half up; amounts may have commas.
+// TestPages_S8 compares the amounts with exact arithmetic, rounded half up once.
 func TestPages_S8(t *testing.T) {
 	w := newFakeService(t)
 	h := serve(w.config())
@@ -261,7 +262,7 @@ func TestPages_S8(t *testing.T) {
 			cents := new(big.Rat).Mul(new(big.Rat).Mul(foreign, side), big.NewRat(100, 1))
 			cents.Add(cents, big.NewRat(1, 2))
 			whole := new(big.Int).Quo(cents.Num(), cents.Denom())
-			want := new(big.Rat).SetFrac(whole, big.NewInt(100)).FloatString(2) // of hundredths: nothing is rounded
+			want := new(big.Rat).SetFrac(whole, big.NewInt(100)).FloatString(2) // hundredths of a unit
 			if got := strings.ReplaceAll(between(t, text, `class="total">RD$&nbsp;<span data-total="`+units+`">`, "<"), ",", ""); got != want {
 				t.Fatalf("%s at %s is %s, want %s", typed, rate, got, want)
 			}
@@ -277,7 +278,7 @@ func TestPages_S8(t *testing.T) {
 	})
 }
 
-// FuzzQuestion: whatever is asked, the page is whole, valid and says nothing that was not asked for.
+// FuzzQuestion checks that the page of any query is valid HTML without injected text.
 func FuzzQuestion(f *testing.F) {
 	for _, seed := range []string{
 		"currency=USD", "amount=%22%3E%3Cscript%3Ealert(1)%3C/script%3E", "operation=buy&operation=sell", "days=99999999999999999999", "%zz", "amount=1,000.5;",

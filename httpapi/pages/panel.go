@@ -13,24 +13,23 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// panelCachedFor is how old the charts and tables of a page may be. They take longer to render than all the rest of it, and the past does not
-// change.
+// panelCachedFor is how long charts and tables are cached. They take longest to render, and the past does not change.
 const panelCachedFor = time.Minute
 
-// panel is a history: charts, and the same numbers as a table, newest first.
+// panel is a history as charts and as a table, newest day first.
 type panel struct {
 	currency string
 	charts   Group
-	columns  func(l *Localizer) Node // the head of the table
+	columns  func(l *Localizer) Node // head of the table
 	days     Group
-	note     string // the key of a text, "" = none
+	note     string // key of a text; "" = none
 }
 
 func rowOf(date engine.Date, values ...engine.Decimal) Node {
 	return Tr(Th(Scope("row"), Text(date.String())), Map(values, func(value engine.Decimal) Node { return Td(Text(sideOrDash(value))) }))
 }
 
-// marketHistory is the history of a currency: best, median and reference of both sides.
+// marketHistory renders the history of a currency: best, median and reference of both sides.
 func (p *Pages) marketHistory(l *Localizer, q pageQuery) (Node, error) {
 	return p.panel(l, "market/"+q.Currency+"/"+strconv.Itoa(q.Days), func() (*panel, error) {
 		points, err := p.history.market(q.Currency, l.now)
@@ -62,7 +61,7 @@ func quoteColumns(l *Localizer) Node {
 	return THead(Tr(l.column("history.day"), l.column("side.venta"), l.column("side.compra")))
 }
 
-// quoteHistory is the history of one quote of an institution: one chart with both sides.
+// quoteHistory renders the history of one rate of an institution.
 func (p *Pages) quoteHistory(l *Localizer, f engine.Filter, days int) (Node, error) {
 	key := fmt.Sprintf("quote/%s/%s/%s/%s/%d", f.Institution, f.Currency, f.Channel, f.Kind, days)
 	return p.panel(l, key, func() (*panel, error) {
@@ -81,7 +80,7 @@ func (p *Pages) quoteHistory(l *Localizer, f engine.Filter, days int) (Node, err
 	})
 }
 
-// panel renders a history, or takes what was rendered within the last minute.
+// panel renders a history, or takes it from the cache.
 func (p *Pages) panel(l *Localizer, key string, read func() (*panel, error)) (Node, error) {
 	kept, err := p.panels.getOrRender(cacheKey{language: l.Language, page: key}, l.now, func() (*rendered, time.Time, error) {
 		history, err := read()
@@ -97,7 +96,7 @@ func (p *Pages) panel(l *Localizer, key string, read func() (*panel, error)) (No
 	if err != nil {
 		return nil, err
 	}
-	return Raw(string(kept.body)), nil // rendered a few lines above
+	return Raw(string(kept.body)), nil // rendered above
 }
 
 func (h *panel) node(l *Localizer) Node {

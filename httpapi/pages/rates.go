@@ -13,7 +13,7 @@ import (
 
 const noValue = "—"
 
-// sideOrDash is a side as it was published.
+// sideOrDash formats a side.
 func sideOrDash(side engine.Decimal) string {
 	if side.IsNull() {
 		return noValue
@@ -21,7 +21,7 @@ func sideOrDash(side engine.Decimal) string {
 	return side.String()
 }
 
-// side is shown with a word for the side that is not published.
+// side formats a side, with a title if it is missing.
 func (l *Localizer) side(side engine.Decimal) Node {
 	if side.IsNull() {
 		return Span(Class("none"), Title(l.Str("side.none")), Text(noValue))
@@ -33,7 +33,7 @@ func (l *Localizer) tag(class, key string) Node {
 	return Group{Text(" "), Span(Class(class), l.T(key))}
 }
 
-// channel is nothing when the institution makes no difference.
+// channel shows the channel of a rate, if it has one.
 func (l *Localizer) channel(rate *engine.Rate) Node {
 	if rate.Channel == engine.Unspecified {
 		return nil
@@ -41,32 +41,33 @@ func (l *Localizer) channel(rate *engine.Rate) Node {
 	return l.tag("tag", "channel."+string(rate.Channel))
 }
 
-// rotate tells how long ago something was, and on hovering when.
+// age shows how long ago a time was, with the time as title.
 func (l *Localizer) age(at time.Time) Node { return l.Since(at, Title(l.Instant(at))) }
 
-// source links the source of a rate, and says what it repeats.
+// source links to the source of a rate.
 func (l *Localizer) source(rate *engine.Rate) Node {
 	if rate.Manual {
 		return l.T("source.manual")
 	}
 	name := rate.SourceName
-	if !strings.Contains(name, rate.UpstreamSource) { // an empty one is contained
+	if !strings.Contains(name, rate.UpstreamSource) { // "" is contained
 		name += " (" + l.Str("source.via", rate.UpstreamSource) + ")"
 	}
 	return External(rate.SourceURL, name)
 }
 
-// institution links the institution of a rate.
+// institution links to the institution of a rate.
 func (l *Localizer) institution(rate *engine.Rate) Node {
 	return A(l.Href("/institutions/"+rate.InstitutionID), Text(rate.InstitutionName))
 }
 
-// checkedAt says when and where a rate was seen.
+// checkedAt shows when and where a rate was last seen.
 func (l *Localizer) checkedAt(rate *engine.Rate) Node {
 	return Group{Text(" "), Span(Class("meta"), l.T("rates.updated"), Text(" "), l.age(rate.LastCheckedAt), Text(" · "), l.source(rate))}
 }
 
-// amountAt is what the amount of a question makes at a rate, with commas (S8, as /v1/convert says it); "" without an amount.
+// amountAt returns the amount of the query at a rate in pesos, as in /v1/convert but with commas; "" without an
+// amount.
 func amountAt(q pageQuery, rate *engine.Rate) string {
 	if q.Amount.String() == "" {
 		return ""
@@ -74,7 +75,7 @@ func amountAt(q pageQuery, rate *engine.Rate) string {
 	return grouped(engine.Conversion{Quote: rate, Operation: q.Operation, Amount: q.Amount}.AmountDOP())
 }
 
-// result is the amount at the best rate.
+// result shows the amount at the best rate.
 func result(q pageQuery, ranked []*engine.Rate, l *Localizer) Node {
 	if len(ranked) == 0 || amountAt(q, ranked[0]) == "" {
 		return nil
@@ -88,12 +89,12 @@ func result(q pageQuery, ranked []*engine.Rate, l *Localizer) Node {
 	}
 }
 
-// total is an amount that the page's script may calculate anew from the side.
+// total shows an amount that the script of the page can recalculate from the side.
 func total(q pageQuery, rate *engine.Rate) Node {
 	return Span(Data("total", strconv.FormatInt(rate.Side(q.Operation).Units(), 10)), Text(amountAt(q, rate)))
 }
 
-// rankingTable compares all rates of a ranking. Equal sides share a place.
+// rankingTable shows a ranking. Equal sides share a place.
 func rankingTable(q pageQuery, ranking *engine.Page[*engine.Rate], l *Localizer) Node {
 	if len(ranking.Items) == 0 {
 		return P(Class("empty"), l.T("rates.empty", q.Currency))
@@ -130,7 +131,7 @@ func rankingTable(q pageQuery, ranking *engine.Page[*engine.Rate], l *Localizer)
 	}
 }
 
-// unrankedTable has the rates that no ranking has: expired ones, and those without the side that the operation applies (S4).
+// unrankedTable shows the rates that are not ranked: expired ones, and those without the side of the operation.
 func unrankedTable(q pageQuery, rates []*engine.Rate, l *Localizer) Node {
 	var rows Group
 	for _, rate := range rates {
@@ -153,7 +154,7 @@ func unrankedTable(q pageQuery, rates []*engine.Rate, l *Localizer) Node {
 			THead(Tr(l.column("rates.institution"), number("rates.venta"), number("rates.compra"))), TBody(rows)))
 }
 
-// effectiveDate tells the day of a rate that has one.
+// effectiveDate shows the day of a rate, if it has one.
 func (l *Localizer) effectiveDate(rate *engine.Rate) Node {
 	return If(!rate.EffectiveDate.IsZero(), Group{l.T("rate.effective", l.Date(rate.EffectiveDate)), Text(" · ")})
 }

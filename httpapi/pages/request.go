@@ -13,30 +13,30 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// errBusy is for a page that nobody asked for lately, while too many others are made.
+// errBusy is the error of a page that is not cached while too many are rendered.
 var errBusy = &engine.Error{Code: engine.CodeOverloaded, Message: "too many pages are asked for", RetryAfter: time.Second}
 
-// Request is what a page is asked with.
+// Request is a request for a page.
 type Request struct {
 	*http.Request
 	Language Language
-	Page     string     // the path of the Spanish page: /docs for /en/docs. As it was sent, escapes and all
-	Address  netip.Addr // the client's, as limits see it
-	ID       string     // that of the answer's X-Request-Id
+	Page     string     // Spanish path, still escaped: /docs for /en/docs
+	Address  netip.Addr // address of the client
+	ID       string     // X-Request-Id of the answer
 	Now      time.Time
 }
 
-// suggestsOther tells whether the visitor would rather read the other language: only a plain path asks, /en is a choice.
+// suggestsOther reports whether to link to the other language at the top: on a Spanish page for a browser that prefers
+// English.
 func (r *Request) suggestsOther() bool {
 	return r.Language == Spanish && prefersEnglish(r.Header.Get("Accept-Language"))
 }
 
-// Handler answers a request, usually by Write, WriteCached, NotFound or Fail of the frame.
+// Handler serves a page, usually with Write, WriteCached, NotFound or Fail.
 type Handler func(w http.ResponseWriter, r *Request)
 
-// Handle serves a page, named by its Spanish path, in both languages: /docs and /en/docs. The path may have wildcards, as
-// http.ServeMux has them, and no slash at its end. The address's limit is kept before the handler is called, and the headers that
-// protect are set. (Link to the contract and its documentation is the site's, for everything that it serves.)
+// Handle serves a page in both languages, such as /docs and /en/docs. The path may have wildcards of http.ServeMux,
+// and must not end with a slash.
 func (f *Frame) Handle(mux *http.ServeMux, method, path string, handler Handler) {
 	for _, language := range Languages() {
 		at := language.Path(path)
@@ -52,10 +52,10 @@ func (f *Frame) handle(mux *http.ServeMux, method, path string, handler Handler)
 	mux.Handle(method+" "+path, f.limited(handler))
 }
 
-// NotFoundHandler answers every request with the page of 404.
+// NotFoundHandler serves the 404 page.
 func (f *Frame) NotFoundHandler() http.Handler { return f.limited(f.NotFound) }
 
-// limited sets the security headers and keeps the limit of the client's address before it calls a handler.
+// limited enforces the limit of the client address and sets the security headers.
 func (f *Frame) limited(handler Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
 		r := f.request(hr)
@@ -78,7 +78,7 @@ func (f *Frame) request(hr *http.Request) *Request {
 	return r
 }
 
-// setSecurityHeaders sets the headers of all pages and assets.
+// setSecurityHeaders sets the headers of pages and assets.
 func setSecurityHeaders(header http.Header) {
 	header.Set("Content-Security-Policy", Policy)
 	header.Set("X-Content-Type-Options", "nosniff")
@@ -88,15 +88,16 @@ func setSecurityHeaders(header http.Header) {
 	header.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
 }
 
-// NotFound answers 404 as a page.
+// NotFound serves the 404 page.
 func (f *Frame) NotFound(w http.ResponseWriter, r *Request) { f.writeError(w, r, http.StatusNotFound) }
 
-// BadRequest answers 400 as a page, for a request that no form of ours sends. What a visitor typed wrong belongs beside its field.
+// BadRequest serves the 400 page, for requests that no form of the site sends.
 func (f *Frame) BadRequest(w http.ResponseWriter, r *Request) {
 	f.writeError(w, r, http.StatusBadRequest)
 }
 
-// Fail answers an error as a page: the engine's by their codes, everything else with 500. Causes go to the log, under the request's id.
+// Fail serves the page of an error: an engine.Error by its code, any other as 500. The cause is logged with the
+// request id.
 func (f *Frame) Fail(w http.ResponseWriter, r *Request, err error) {
 	status := http.StatusInternalServerError
 	var named *engine.Error
@@ -118,11 +119,10 @@ func (f *Frame) Fail(w http.ResponseWriter, r *Request, err error) {
 	f.writeError(w, r, status)
 }
 
-// markInvalid answers an error's page, with the request's id where it helps: 500. The page of any other refusal is the same for every visitor
-// and kept, so that refusing costs little.
+// writeError serves the page of a status. All but 500, which shows the request id, are cached.
 func (f *Frame) writeError(w http.ResponseWriter, r *Request, status int) {
 	plain := *r
-	plain.Page = "/" // what the links of the page lead to: where it was asked for there is nothing
+	plain.Page = "/" // the page links to the home page in the other language
 	render := func() (*rendered, time.Time, error) {
 		page, err := f.render(&plain, f.errorPage(r, status))
 		return page, r.Now.Add(errorPageCachedFor), err
@@ -146,7 +146,7 @@ func (f *Frame) writeError(w http.ResponseWriter, r *Request, status int) {
 
 const errorPageCachedFor = time.Hour
 
-// errorPage is the page of an error.
+// errorPage is the page of a status.
 func (f *Frame) errorPage(r *Request, status int) *Document {
 	l, key := f.texts.In(r), "error."+strconv.Itoa(status)
 	return &Document{Title: l.Str(key + ".title"), Status: status, NoIndex: true, Body: Group{

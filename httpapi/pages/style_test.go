@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// luminance is that of WCAG 2.
+// luminance is the relative luminance of WCAG 2.
 func luminance(t *testing.T, colour string) float64 {
 	t.Helper()
 	var parts [3]uint8
@@ -32,7 +32,7 @@ func luminance(t *testing.T, colour string) float64 {
 	return sum
 }
 
-// TestStyle_Contrast holds every pair of colours that meet, light and dark, against WCAG AA: 4.5 for text, 3 for lines.
+// TestStyle_Contrast checks all pairs of colors, light and dark, against WCAG AA: 4.5 for text, 3 for lines.
 func TestStyle_Contrast(t *testing.T) {
 	css, err := os.ReadFile("assets/style.css")
 	if err != nil {
@@ -63,12 +63,12 @@ func TestStyle_Contrast(t *testing.T) {
 		check(4.5, "bad-tint", "bad")
 		check(4.5, "warn-tint", "warn")
 		check(3, "card", "line-best", "line-median", "line-reference")
-		check(3, "paper", "soft") // the edge of fields
+		check(3, "paper", "soft") // edges of fields
 	}
 }
 
-// TestWords_Both: every text is there in both languages, takes the same values, and is used; every key that is asked for has a text.
-// Spanish names of currencies are the catalogue's.
+// TestWords_Both checks that every text exists in both languages, takes the same values and is used, and that every
+// key has a text.
 func TestWords_Both(t *testing.T) {
 	verbs, asked := regexp.MustCompile(`%[a-z]`), regexp.MustCompile(`\.(?:T|Str|Count)\("([a-zA-Z0-9.]+)"`)
 	quoted, frame := regexp.MustCompile(`"([a-z]+(?:\.[a-zA-Z0-9.]*)?)"`), sourceOf(t, ".")
@@ -79,7 +79,7 @@ func TestWords_Both(t *testing.T) {
 				t.Errorf("%s: no text has the key %s", folder, key)
 			}
 		}
-		used := quoted.FindAllStringSubmatch(code+frame, -1) // those that are put together up to their last point
+		used := quoted.FindAllStringSubmatch(code+frame, -1) // keys that are built, up to their last dot
 		keys := maps.Clone(all[Spanish])
 		maps.Copy(keys, all[English])
 		for _, key := range slices.Sorted(maps.Keys(keys)) {
@@ -100,7 +100,7 @@ func TestWords_Both(t *testing.T) {
 	}
 }
 
-// sourceOf is the code of a folder.
+// sourceOf returns the code of a folder.
 func sourceOf(t *testing.T, folder string) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*.go"))

@@ -12,7 +12,7 @@ import (
 	. "maragu.dev/gomponents/html"
 )
 
-// plainCachedFor is how long pages that don't change by themselves may be shown.
+// plainCachedFor is how long pages without rates are cached.
 const plainCachedFor = time.Hour
 
 func (p *Pages) showTerms(w http.ResponseWriter, r *Request) {
@@ -28,7 +28,7 @@ func (p *Pages) showTerms(w http.ResponseWriter, r *Request) {
 	})
 }
 
-// openSources lists the sources that have a page to look at.
+// openSources lists the sources that have a page.
 func (p *Pages) openSources(l *Localizer) Node {
 	var items Group
 	for _, source := range p.catalogue.Sources() {
@@ -45,7 +45,7 @@ func (p *Pages) openSources(l *Localizer) Node {
 	return Group{H2(ID("sources"), l.T("terms.sources")), P(l.T("terms.sources.text")), Ul(Class("list"), items)}
 }
 
-// showRobots lets search engines read pages, and keeps them from the API and from what is somebody's own.
+// showRobots serves robots.txt, which excludes the API and accounts.
 func (p *Pages) showRobots(w http.ResponseWriter, r *Request) {
 	text := "User-agent: *\nDisallow: /v1/\nDisallow: /account\nDisallow: /en/account\n"
 	if p.frame.config.PublicURL != "" {
@@ -54,7 +54,7 @@ func (p *Pages) showRobots(w http.ResponseWriter, r *Request) {
 	p.sendPlain(w, r, "text/plain; charset=utf-8", []byte(text))
 }
 
-// showIcon is for browsers that ask for the icon without having read a page.
+// showIcon serves browsers that ask for /favicon.ico.
 func (p *Pages) showIcon(w http.ResponseWriter, _ *Request) {
 	w.Header().Set("Location", p.frame.Asset("favicon.svg"))
 	w.WriteHeader(http.StatusFound)
@@ -66,7 +66,7 @@ func (p *Pages) sendPlain(w http.ResponseWriter, r *Request, kind string, body [
 	p.frame.send(w, r, body)
 }
 
-// showSitemap answers the file of sitemaps.org, with the other language of each page.
+// showSitemap serves a sitemap (sitemaps.org) with both languages.
 func (p *Pages) showSitemap(w http.ResponseWriter, r *Request) {
 	items, err := p.institutions()
 	if err != nil {

@@ -16,14 +16,14 @@ import (
 //go:embed frame
 var frameFiles embed.FS
 
-// Texts are what the pages of a package say in each language.
+// Texts holds the texts of a package in all languages.
 type Texts struct {
 	files fs.FS
 	words map[Language]map[string]string
 }
 
-// ReadTexts reads words.es.json and words.en.json, {"key": "text with %s"}, of a folder of embedded files; the frame's texts are added.
-// It panics when they can't be read: they are part of the program.
+// ReadTexts reads words.es.json and words.en.json from embedded files, and adds the texts of the frame. The values are
+// formats for fmt. It panics if a file is missing or damaged.
 func ReadTexts(files fs.FS) *Texts {
 	t := &Texts{files, map[Language]map[string]string{}}
 	for _, language := range Languages() {
@@ -42,17 +42,17 @@ func ReadTexts(files fs.FS) *Texts {
 	return t
 }
 
-// In is the writer of a page for a request.
+// In returns the Localizer of a request.
 func (t *Texts) In(r *Request) *Localizer { return &Localizer{r.Language, r.Now, t} }
 
-// Localizer writes texts, times and links in one language. Everything that it is given is escaped.
+// Localizer writes texts, times and links in one language. Nodes are escaped.
 type Localizer struct {
 	Language
 	now   time.Time
 	texts *Texts
 }
 
-// Str is the text of a key with values in the places of its verbs. Tests hold that every key of the program has a text.
+// Str formats the text of a key.
 func (l *Localizer) Str(key string, values ...any) string {
 	text := l.texts.words[l.Language][key]
 	if len(values) == 0 {
@@ -64,7 +64,7 @@ func (l *Localizer) Str(key string, values ...any) string {
 // T is Str as a node.
 func (l *Localizer) T(key string, values ...any) Node { return Text(l.Str(key, values...)) }
 
-// Count is the text of key.one or key.many.
+// Count formats the text key.one or key.many.
 func (l *Localizer) Count(key string, n int) string {
 	if n == 1 {
 		return l.Str(key + ".one")
@@ -72,7 +72,7 @@ func (l *Localizer) Count(key string, n int) string {
 	return l.Str(key+".many", n)
 }
 
-// Ago says how long ago something was, in one unit, rounded down.
+// Ago formats how long ago a time was, in one unit, rounded down.
 func (l *Localizer) Ago(at time.Time) string {
 	const day = 24 * time.Hour
 	switch passed := l.now.Sub(at); {
@@ -87,25 +87,25 @@ func (l *Localizer) Ago(at time.Time) string {
 	}
 }
 
-// Time is an instant, for programs in UTC, for people as the clocks of Santo Domingo show it.
+// Time shows a time in Santo Domingo.
 func (l *Localizer) Time(at time.Time, attributes ...Node) Node {
 	return Time(DateTime(rfc3339(at)), Group(attributes), Text(l.Instant(at)))
 }
 
-// Since is how long ago an instant was.
+// Since shows how long ago a time was.
 func (l *Localizer) Since(at time.Time, attributes ...Node) Node {
 	return Time(DateTime(rfc3339(at)), Group(attributes), Text(l.Ago(at)))
 }
 
 func rfc3339(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
-// Href is the attribute of a link to a page, named by its Spanish path, in this language.
+// Href links to a page, named by its Spanish path, in this language.
 func (l *Localizer) Href(page string) Node { return Href(l.Path(page)) }
 
-// Action is the attribute of a form that is sent to a page.
+// Action sends a form to a page.
 func (l *Localizer) Action(page string) Node { return Action(l.Path(page)) }
 
-// External links to a page of another site. An address of another scheme, as javascript:, stays a text.
+// External links to another site. Only http and https URLs become links.
 func External(address, text string) Node {
 	if scheme, _, _ := strings.Cut(address, ":"); !strings.EqualFold(scheme, "https") && !strings.EqualFold(scheme, "http") {
 		return Text(text)
@@ -113,7 +113,7 @@ func External(address, text string) Node {
 	return A(Href(address), Rel("noopener nofollow external"), Text(text))
 }
 
-// Contact tells the reader where to write to the operator: an introduction and a link. Without an operator's contact it is nothing.
+// Contact shows the contact of the operator after an introduction, or nothing if there is none.
 func (f *Frame) Contact(introduction string) Node {
 	contact := f.config.Contact
 	link := External(contact, contact)
@@ -126,10 +126,10 @@ func (f *Frame) Contact(introduction string) Node {
 	return Group{Text(introduction + " "), link}
 }
 
-// Slots fill the places {{name}} of a Prose.
+// Slots are the values of the placeholders {{name}} in a Prose.
 type Slots map[string]Node
 
-// Prose is a long text with its markup, name.<language>.html among the embedded files.
+// Prose is a long text from the embedded file name.<language>.html.
 func (l *Localizer) Prose(name string, slots Slots) Node {
 	return NodeFunc(func(w io.Writer) error {
 		text, err := fs.ReadFile(l.texts.files, name+"."+string(l.Language)+".html")

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// nodes are all elements of a page.
+// nodes returns all elements of a page.
 func nodes(t testing.TB, text string) []*html.Node {
 	t.Helper()
 	root, err := html.Parse(strings.NewReader(text))
@@ -46,7 +46,7 @@ func textOf(node *html.Node) string {
 	return strings.TrimSpace(text.String())
 }
 
-// problemsOf holds a page against what every page keeps to. That it loads nothing from elsewhere is in its policy, which golden files have.
+// problemsOf checks the HTML of a page. That nothing is loaded from other sites is ensured by its policy.
 func problemsOf(all []*html.Node, language string) []string {
 	var problems []string
 	report := func(what ...string) { problems = append(problems, strings.Join(what, " ")) }
@@ -122,7 +122,7 @@ func elementProblems(node *html.Node, ids, labelled map[string]bool) []string {
 	return problems
 }
 
-// mustBeValid checks a page, if it is one.
+// mustBeValid checks an answer if it is a page.
 func mustBeValid(t *testing.T, path string, answer *httptest.ResponseRecorder) {
 	t.Helper()
 	if !strings.HasPrefix(answer.Header().Get("Content-Type"), "text/html") {
@@ -137,7 +137,7 @@ func mustBeValid(t *testing.T, path string, answer *httptest.ResponseRecorder) {
 	}
 }
 
-// TestPages_ControlValid: the check above sees what it looks for.
+// TestPages_ControlValid checks that broken pages are found.
 func TestPages_ControlValid(t *testing.T) {
 	bad := nodes(t, `<html lang="xx"><body onload="x"><h1>a</h1><h1>b</h1><p id="i"></p><p id="i" style="x"></p><input name="n"><svg></svg>`+
 		`<script>1</script><a href="javascript:x"></a><input type="hidden" aria-describedby="none"><th>`)
@@ -146,7 +146,7 @@ func TestPages_ControlValid(t *testing.T) {
 		"says nothing", "an inline script", "dangerous href", "described by nothing", "a without words")
 }
 
-// TestPages_LinksLead: what a page of ours links to on this site is there, in the same language, and its fragments too.
+// TestPages_LinksLead checks that internal links and their fragments exist, in the same language.
 func TestPages_LinksLead(t *testing.T) {
 	w := newFakeService(t)
 	h := serve(w.config())
@@ -158,7 +158,7 @@ func TestPages_LinksLead(t *testing.T) {
 		if seen[at] {
 			continue
 		}
-		seen[at], w.now = true, w.now.Add(time.Second) // limits are of a second
+		seen[at], w.now = true, w.now.Add(time.Second) // because of the limits
 		answer := get(t, h, at)
 		if answer.Code != http.StatusOK {
 			t.Errorf("%s: %d", at, answer.Code)

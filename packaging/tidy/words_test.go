@@ -47,7 +47,6 @@ var wordsNotYet = []string{
 	"httpapi/internal/encode",
 	"httpapi/internal/fields",
 	"httpapi/internal/params",
-	"httpapi/pages",
 	"httpapi/pages/account",
 	"httpapi/pages/docs",
 	"packaging/prometheus",
