@@ -47,8 +47,6 @@ var wordsNotYet = []string{
 	"httpapi/internal/encode",
 	"httpapi/internal/fields",
 	"httpapi/internal/params",
-	"httpapi/pages/account",
-	"httpapi/pages/docs",
 	"packaging/prometheus",
 }
 

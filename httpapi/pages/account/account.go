@@ -17,44 +17,43 @@ import (
 //go:embed files
 var embedded embed.FS
 
-// Mail is how login codes reach people.
+// Mail is how login codes are sent.
 type Mail uint8
 
-// The ways of letters.
 const (
-	// MailOff is a node that sends none: nobody can sign in, and the page says so.
+	// MailOff sends no codes, and the page says that sign-in is not possible.
 	MailOff Mail = iota
-	// MailSent is by a mail server.
+	// MailSent sends codes through a mail server.
 	MailSent
-	// MailPrinted is where the node runs, for development.
+	// MailPrinted prints codes where the node runs, for development.
 	MailPrinted
 )
 
-// AccessPolicy is what is told of limits and of the end of anonymous access. account.AccessPolicy is one.
+// AccessPolicy tells whether limits are enforced and when keys are required. account.Admitter implements it.
 type AccessPolicy interface {
 	LimitsEnforced() bool
 	KeyPolicy() account.KeyPolicy
 }
 
-// Config says what the pages are made of. Frame, Accounts, AccessPolicy, Clock and Random are required.
+// Config configures Pages. Frame, Accounts, Access, Clock and Random are required.
 type Config struct {
 	Frame    *pages.Frame
 	Accounts account.Service
 	Access   AccessPolicy
 	Mail     Mail
 	Clock    func() time.Time
-	Random   io.Reader // a source of secrets
-	// PublicURL is the address under which people reach the service. Empty: what the browser asked for stands in the lines to be copied.
+	Random   io.Reader // source of secrets
+	// PublicURL is the origin of the service, for the command that is shown with a new key. "" = the host of the request.
 	PublicURL string
-	Secure    bool         // the service is reached by https alone: cookies never travel without it. So it is when PublicURL says https
-	Logger    *slog.Logger // nil: nothing is logged
+	Secure    bool         // cookies are only sent over https; implied by an https PublicURL
+	Logger    *slog.Logger // nil = no log
 }
 
-// Pages are the account's pages. Safe for concurrent use.
+// Pages serves the account pages. It is safe for concurrent use.
 type Pages struct {
 	config     Config
 	forms      *formTokens
-	paths      []string // that cookies are for: of each language
+	paths      []string // paths of the cookies, one for each language
 	publicHost string
 	texts      *pages.Texts
 }
@@ -63,13 +62,13 @@ type Pages struct {
 const (
 	styleAsset  = "account.css"
 	scriptAsset = "account.js"
-	copyAsset   = "copy.js" // the frame's
+	copyAsset   = "copy.js" // of the frame
 )
 
 const rootPage = "/account"
 
-// New makes the pages and adds their assets to the frame. It panics when an embedded file is damaged, when PublicURL is none, or when
-// there is no chance to be had: crypto/rand ends the program itself then.
+// New makes the pages and adds their assets to the frame. It panics if an embedded file is damaged, PublicURL is
+// invalid or Random fails.
 func New(config Config) *Pages {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)

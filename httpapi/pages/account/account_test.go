@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// compareGolden holds a page, without its frame, against a golden file. Tokens differ each time.
+// compareGolden compares the content of a page with a golden file. Tokens are masked.
 func compareGolden(t *testing.T, name string, page *response) {
 	t.Helper()
 	text := strconv.Itoa(page.status) + " " + page.header.Get("Retry-After") + "\n" +
@@ -36,7 +36,7 @@ func compareGolden(t *testing.T, name string, page *response) {
 	}
 }
 
-// TestGolden_K1_TheWholeWay: every page from an address to a key and back, in both languages (K1, K2).
+// TestGolden_K1_TheWholeWay shows every page from an e-mail address to a key and back, in both languages.
 func TestGolden_K1_TheWholeWay(t *testing.T) {
 	for _, language := range pages.Languages() {
 		b := newFakeAccounts(t, nil).browser(language)
@@ -47,7 +47,7 @@ func TestGolden_K1_TheWholeWay(t *testing.T) {
 		b.follow()
 		golden("code")
 		b.accounts.advance(account.CodeResendAfter)
-		b.submit("/codes") // another code, asked for on the page of the code
+		b.submit("/codes") // resend, on the page of the code
 		b.follow()
 		golden("code")
 		b.submit("/sessions", "code", " 0071-2345 ")
@@ -77,7 +77,7 @@ func TestGolden_K1_TheWholeWay(t *testing.T) {
 	}
 }
 
-// TestGolden_States: what the operator has set up, and what has happened to the account.
+// TestGolden_States shows the settings of the operator and the states of an account.
 func TestGolden_States(t *testing.T) {
 	for _, language := range pages.Languages() {
 		for name, state := range map[string]struct {
@@ -106,7 +106,7 @@ func TestGolden_States(t *testing.T) {
 	}
 }
 
-// TestGolden_Faults: each refusal stands in words beside the form, with its status.
+// TestGolden_Faults shows each error next to its form, with its status.
 func TestGolden_Faults(t *testing.T) {
 	for _, language := range pages.Languages() {
 		check := func(name string, walk func(b *browser)) {
@@ -146,8 +146,8 @@ func TestGolden_Faults(t *testing.T) {
 	}
 }
 
-// TestGolden_FaultsOfAnyForm: a brake, load, a full disk and a start stand on each of the forms, with how long to wait. A fault that no rule
-// names is a 500 without its cause, which is in the log (E5).
+// TestGolden_FaultsOfAnyForm shows errors that every form can have, with the time to wait. An unknown error is a 500
+// with its cause in the log.
 func TestGolden_FaultsOfAnyForm(t *testing.T) {
 	forms := map[string]func(b *browser){
 		"codes":    func(b *browser) { b.get(b.root) },
@@ -183,7 +183,7 @@ func TestGolden_FaultsOfAnyForm(t *testing.T) {
 	}
 }
 
-// TestK3_TheSamePage: nothing that a visitor sees, cookies and headers included, tells whether an address has an account.
+// TestK3_TheSamePage checks that pages, cookies and headers don't show whether an e-mail address has an account.
 func TestK3_TheSamePage(t *testing.T) {
 	see := func(email string) string {
 		w := newFakeAccounts(t, nil)

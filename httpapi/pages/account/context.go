@@ -22,10 +22,10 @@ import (
 
 const (
 	formBytesMax = 4 << 10
-	formField    = "form" // the token
+	formField    = "form" // name of the token
 )
 
-// pageContext is one request with what its browser holds.
+// pageContext is a request with its cookies and its form.
 type pageContext struct {
 	p *Pages
 	w http.ResponseWriter
@@ -33,13 +33,13 @@ type pageContext struct {
 	l *pages.Localizer
 
 	login      loginState
-	hasLogin   bool // login was sent
+	hasLogin   bool // the login cookie was sent
 	session    account.Secret
-	hasSession bool       // session was sent; whether it opens anything the accounts tell
-	posted     url.Values // what a form sent in its body
+	hasSession bool       // a session cookie was sent; it may have expired
+	posted     url.Values // fields of the form
 }
 
-// withContext hands a handler the request with its cookies.
+// withContext reads the cookies before it calls a handler.
 func (p *Pages) withContext(handle func(*pageContext)) pages.Handler {
 	return func(w http.ResponseWriter, r *pages.Request) {
 		v := &pageContext{p: p, w: w, r: r, l: p.texts.In(r)}
@@ -50,7 +50,7 @@ func (p *Pages) withContext(handle func(*pageContext)) pages.Handler {
 	}
 }
 
-// withForm is visited for forms: what no form of ours sends, and what a page of another site sends, is refused unread.
+// withForm is withContext for forms. It refuses cross-site requests and other content types before it reads the body.
 func (p *Pages) withForm(handle func(*pageContext)) pages.Handler {
 	return p.withContext(func(v *pageContext) {
 		kind, _, err := mime.ParseMediaType(v.r.Header.Get("Content-Type"))
@@ -68,10 +68,10 @@ func (p *Pages) withForm(handle func(*pageContext)) pages.Handler {
 	})
 }
 
-// field is what was typed, without blanks around it. Only the body counts: nothing is taken from a URL.
+// field returns a trimmed field of the form. Fields in the URL are ignored.
 func (v *pageContext) field(name string) string { return strings.TrimSpace(v.posted.Get(name)) }
 
-// digits is field without the blanks and hyphens that people put into numbers.
+// digits returns a field without spaces and hyphens.
 func (v *pageContext) digits(name string) string {
 	return strings.Map(func(c rune) rune {
 		if unicode.IsSpace(c) || c == '-' {
@@ -81,7 +81,7 @@ func (v *pageContext) digits(name string) string {
 	}, v.field(name))
 }
 
-// tokenOwner is whom the forms of this browser belong to: its session, or else the number that it has on its way to one.
+// tokenOwner returns the owner of the forms of this browser: its session, or before that its login number.
 func (v *pageContext) tokenOwner() tokenOwner {
 	if v.hasSession {
 		return tokenOwner(v.session.Digest())
@@ -89,15 +89,15 @@ func (v *pageContext) tokenOwner() tokenOwner {
 	return sha256.Sum256([]byte(v.login.number))
 }
 
-// token makes the token of a form.
+// token issues the token of a form.
 func (v *pageContext) token(purpose string) string { return v.p.forms.issue(purpose, v.tokenOwner()) }
 
-// hasLoginToken tells whether the form came with a good token of this browser.
+// hasLoginToken reports whether the form has a valid token of this browser.
 func (v *pageContext) hasLoginToken(purpose string) bool {
 	return (v.hasLogin || v.hasSession) && v.p.forms.isValid(v.posted.Get(formField), purpose, v.tokenOwner())
 }
 
-// setLoginCookie gives the browser a number for its forms, if it has none, and the address that it asked a code for, if one is given.
+// setLoginCookie gives the browser a login number, if it has none, and stores the e-mail address, if there is one.
 func (v *pageContext) setLoginCookie(email account.Email) error {
 	if v.hasLogin && email.IsZero() {
 		return nil
@@ -117,13 +117,13 @@ func (v *pageContext) setLoginCookie(email account.Email) error {
 	return nil
 }
 
-// redirect ends a request with another page, named by its Spanish path, in the language of this one.
+// redirect redirects to another page, named by its Spanish path.
 func (v *pageContext) redirect(page string) {
 	v.w.Header().Set("Location", v.r.Language.Path(page))
 	v.w.WriteHeader(http.StatusSeeOther)
 }
 
-// write answers a page of the account.
+// write sends a page.
 func (v *pageContext) write(status int, title string, body Group) {
 	v.p.config.Frame.Write(v.w, v.r, &pages.Document{
 		Body: body, Title: v.l.Str(title), Status: status, Section: rootPage, NoIndex: true,
@@ -131,8 +131,7 @@ func (v *pageContext) write(status int, title string, body Group) {
 	})
 }
 
-// log writes down what happened on the way to a key, never who or what it was asked with. Refusals for load or for a limit are left
-// out, as the API does.
+// log logs an operation without e-mail address, code or key. Refusals because of load or limits are not logged.
 func (v *pageContext) log(operation string, status int, refused engine.Code) {
 	switch refused {
 	case engine.CodeRateLimited, engine.CodeRequestedTooSoon, engine.CodeOverloaded, engine.CodeReadOnly, engine.CodeDataUnavailable:

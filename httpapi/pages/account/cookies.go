@@ -13,28 +13,27 @@ import (
 const (
 	sessionCookie = "tasard_session"
 	loginCookie   = "tasard_login"
-	// securePrefix makes browsers refuse a cookie of this name that came without TLS.
+	// Browsers accept this prefix only from https.
 	securePrefix = "__Secure-"
 
 	loginNumberBytes = 16
-	// loginLifetime is how long a browser remembers on the way to a session, the e-mail address included: as long as a code lasts and
-	// one can be asked for again.
+	// loginLifetime is how long the login cookie lasts: a code may be used, and requested again, meanwhile.
 	loginLifetime = account.CodeLifetime + account.CodeResendAfter
 )
 
-// loginState is what a browser holds on its way to a session: a number, to which its forms are bound, and the address that it has asked a
-// code for.
+// loginState is the content of the login cookie: a number to which forms are bound, and the e-mail address of the
+// requested code.
 type loginState struct {
-	number string // in hexadecimal digits
+	number string // hexadecimal
 	email  account.Email
 }
 
-// encode is the value of the cookie: the number, a dot, the address as base64 for URLs.
+// encode returns the number, a dot, and the e-mail address in base64url.
 func (l loginState) encode() string {
 	return l.number + "." + base64.RawURLEncoding.EncodeToString([]byte(l.email.String()))
 }
 
-// parseLoginState takes only what text gives.
+// parseLoginState is the inverse of encode.
 func parseLoginState(value string) (loginState, bool) {
 	number, encoded, found := strings.Cut(value, ".")
 	raw, err := hex.DecodeString(number)
@@ -52,7 +51,7 @@ func parseLoginState(value string) (loginState, bool) {
 	return loginState{number, email}, err == nil
 }
 
-// cookieName is the name under which a cookie travels.
+// cookieName returns the name of a cookie, with the prefix if Secure is set.
 func (p *Pages) cookieName(name string) string {
 	if p.config.Secure {
 		return securePrefix + name
@@ -60,8 +59,7 @@ func (p *Pages) cookieName(name string) string {
 	return name
 }
 
-// setCookie gives a browser a cookie for the pages of each language, and for nothing else: not a page of rates, not the API. A
-// lifetime of zero takes it away.
+// setCookie sets a cookie for the account pages of each language only. A lifetime of zero deletes it.
 func (p *Pages) setCookie(w http.ResponseWriter, name, value string, lifetime time.Duration) {
 	age := int(lifetime / time.Second)
 	if age <= 0 {
@@ -76,7 +74,7 @@ func (p *Pages) setCookie(w http.ResponseWriter, name, value string, lifetime ti
 	}
 }
 
-// cookie is what a browser sent. Two of one name count as none: one of them is not ours.
+// cookie returns the value of a cookie. Two cookies of one name are ignored: one may be set by another subdomain.
 func (p *Pages) cookie(r *http.Request, name string) string {
 	found := r.CookiesNamed(p.cookieName(name))
 	if len(found) != 1 {
@@ -85,7 +83,7 @@ func (p *Pages) cookie(r *http.Request, name string) string {
 	return found[0].Value
 }
 
-// session is the token that a browser holds; whether it opens anything the accounts tell.
+// session returns the token in the session cookie, which may have expired.
 func (p *Pages) session(r *http.Request) (account.Secret, bool) {
 	value := p.cookie(r, sessionCookie)
 	return account.SecretOf(value), strings.HasPrefix(value, account.SessionPrefix)

@@ -1,40 +1,32 @@
-// Package account is the way from an e-mail address to a key, as pages: an address, a code by letter, keys and what is used of the
-// quota. It asks the Service of engine/account, as the operations under /v1/account do, and has no rule of its own. Everything works without
-// JavaScript, by forms.
+// Package account serves the pages on which people create keys: sign-in by e-mail and code, keys, usage. It calls the
+// account.Service of engine/account, like the operations under /v1/account. All pages work without JavaScript.
 //
-// # Pages
-//
-//	GET  /account                    the address's form; with a session the keys and the usage
-//	POST /account/codes              asks for a code                       → /account/code
-//	GET  /account/code               the code's form
+//	GET  /account                    sign-in; with a session keys and usage
+//	POST /account/codes              requests a code                       → /account/code
+//	GET  /account/code               the form for the code
 //	POST /account/sessions           opens a session                       → /account
-//	POST /account/keys               makes a key and shows it: the one answer that ever has it
-//	POST /account/keys/{id}/revoke   revokes one                           → /account
+//	POST /account/keys               creates a key, and shows it only here
+//	POST /account/keys/{id}/revoke   revokes a key                         → /account
 //	POST /account/signout            closes the session                    → /account
 //
-// The same under /en. What a form was sent for ends with a page of its own (303), so that loading it again sends nothing; only a new
-// key is shown by the answer itself. A GET of a path that takes forms leads back to /account. Refusals come with the form, and what
-// was typed, and a status: 403 a form that is not ours any more, 409, 422 what was typed wrong, 429 and 503 with Retry-After. A
-// wrong code and an expired one, a known address and an unknown one give the same page, byte for byte but for tokens (K2, K3).
+// The same paths exist under /en. A form ends with a redirect (303), except that a new key is shown by the answer
+// itself. A GET of the path of a form redirects to /account. An error shows the form again with its input: 403 for an
+// invalid form, 409, 422 for invalid input, 429 and 503 with Retry-After. Wrong and expired codes, known and unknown
+// e-mail addresses give the same page.
 //
 // # Secrets
 //
-//	a key       in the answer that made it, which no cache keeps (no-store); nowhere else, and in no URL, cookie or log
-//	a session   in a cookie (cookies.go): HttpOnly, SameSite=Strict, for these pages alone; Secure and by the name __Secure-… where
-//	            the service is reached by https
-//	a code      in the form's body alone
+// A key is only in the answer that creates it (no-store). A session is in a cookie: HttpOnly, SameSite=Strict, with
+// the path of these pages, and with https Secure and the prefix __Secure-. A code is only in the body of its form.
 //
-// A form is taken when the browser says that it comes from here (origin.go, S11), the cookie came along, and its token is good
-// (forms.go). The form that makes a key is good once: a second click or a reload makes no second key. Answers may be compressed: no
-// page of another site can make a browser ask for them with its cookies, and tokens differ each time.
+// A form is accepted if it is not cross-site (origin.go), its cookie was sent, and its token is valid
+// (form_tokens.go). The form that creates a key works once. Answers may be compressed: no other site can request these
+// pages with cookies, and tokens differ each time.
 //
-// # Where to change what
+// # Where to start reading
 //
-//	account.go   Config, New, routes
-//	visit.go     what every request goes through: cookies, tokens, where it comes from
-//	login.go     address, code, session
-//	keys.go      keys, usage
-//	faults.go    errors of the rules as status and text
-//	forms.go     tokens of forms; cookies.go; origin.go
-//	files/       texts in both languages, script and style
+//	account.go      Config and routes; context.go: what happens to every request
+//	login.go        sign-in; keys.go: keys and usage
+//	form_errors.go  errors next to a form; form_tokens.go, cookies.go, origin.go: protection
+//	files           texts, style and script
 package account

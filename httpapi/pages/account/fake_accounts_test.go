@@ -24,16 +24,16 @@ import (
 
 const goodCode = "00712345"
 
-// fakeAccounts is the pages with accounts that follow K1 to K5 as simply as they can.
+// fakeAccounts is a simple account.Service with the pages in front of it.
 type fakeAccounts struct {
 	t     *testing.T
 	mux   *http.ServeMux
 	pages *Pages
 	logs  *bytes.Buffer
 
-	now        time.Time // moved between requests
+	now        time.Time // changed between requests
 	mu         sync.Mutex
-	err        error // what every question gets
+	err        error // of every call
 	calls      []string
 	from       netip.Addr
 	codeSentAt map[account.Email]time.Time
@@ -70,7 +70,7 @@ func newFakeAccounts(t *testing.T, change func(*Config)) *fakeAccounts {
 	return w
 }
 
-// lock locks the world; the returned function unlocks it.
+// lock locks the mutex and returns the function that unlocks it.
 func (w *fakeAccounts) lock() func() {
 	w.mu.Lock()
 	return w.mu.Unlock
@@ -79,7 +79,7 @@ func (w *fakeAccounts) lock() func() {
 func (w *fakeAccounts) clock() time.Time        { return w.now }
 func (w *fakeAccounts) advance(d time.Duration) { w.now = w.now.Add(d) }
 
-// ask counts a question and gives the planted fault.
+// ask records a call and returns the planted error.
 func (w *fakeAccounts) ask(what string) error {
 	w.calls = append(w.calls, what)
 	return w.err
@@ -117,7 +117,7 @@ func (w *fakeAccounts) OpenSession(of account.Email, code string, from netip.Add
 	return token, until, err
 }
 
-// tokenOwner is whose session it is.
+// owner returns the e-mail address of a session.
 func (w *fakeAccounts) owner(token account.Digest) (account.Email, error) {
 	s, ok := w.sessions[token]
 	if !ok || !w.now.Before(s.until) {
@@ -193,17 +193,17 @@ func (w *fakeAccounts) KeyUsage(account.Digest) (account.QuotaResult, error) {
 	return account.QuotaResult{}, nil
 }
 
-// browser keeps cookies as browsers do, and everything that it saw.
+// browser keeps cookies like a browser, and all responses.
 type browser struct {
 	accounts  *fakeAccounts
 	root      string // /account or /en/account
 	headers   map[string]string
 	jar       []*http.Cookie
-	page      *response // the newest
+	page      *response // newest response
 	responses []*response
 }
 
-// response is one answer.
+// response is a response with its request.
 type response struct {
 	method, path string
 	status       int
@@ -250,7 +250,7 @@ func (b *browser) keep(c *http.Cookie) {
 	}
 }
 
-// cookie is the value of a cookie, "" when there is none.
+// cookie returns the value of a cookie, "" if there is none.
 func (b *browser) cookie(name string) string {
 	if at := slices.IndexFunc(b.jar, func(c *http.Cookie) bool { return c.Name == name }); at >= 0 {
 		return b.jar[at].Value
@@ -261,7 +261,7 @@ func (b *browser) cookie(name string) string {
 var formPattern = regexp.MustCompile(`(?s)<form[^>]* action="([^"]*)".*?</form>`)
 var hiddenPattern = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`)
 
-// form is what the page's form for a path sends: the hidden fields, and the typed ones in pairs.
+// form returns the fields of a form on the page: the hidden ones, and the typed ones in pairs.
 func (b *browser) form(path string, typed ...string) url.Values {
 	b.accounts.t.Helper()
 	for _, found := range formPattern.FindAllStringSubmatch(b.page.body, -1) {
@@ -281,13 +281,13 @@ func (b *browser) form(path string, typed ...string) url.Values {
 	return nil
 }
 
-// submit sends the page's form for a path.
+// submit sends a form of the page.
 func (b *browser) submit(path string, typed ...string) *response {
 	b.accounts.t.Helper()
 	return b.send(http.MethodPost, b.root+path, b.form(path, typed...))
 }
 
-// follow gets where an answer sends the browser.
+// follow follows a redirect.
 func (b *browser) follow() *response {
 	b.accounts.t.Helper()
 	if b.page.status != http.StatusSeeOther {
@@ -296,7 +296,7 @@ func (b *browser) follow() *response {
 	return b.get(b.page.header.Get("Location"))
 }
 
-// codePage goes from the start to where the code is typed.
+// askCode goes to the page of the code.
 func (b *browser) askCode(email string) *browser {
 	b.accounts.t.Helper()
 	b.get(b.root)
@@ -305,7 +305,7 @@ func (b *browser) askCode(email string) *browser {
 	return b
 }
 
-// signIn goes the way from an address to the keys.
+// signIn goes to the page of the keys.
 func (b *browser) signIn(email string) *browser {
 	b.accounts.t.Helper()
 	b.askCode(email).submit("/sessions", "code", goodCode, "email", email)
@@ -317,7 +317,7 @@ func (b *browser) signIn(email string) *browser {
 
 var mainPattern = regexp.MustCompile(`(?s)<main[^>]*>(.*)</main>`)
 
-// main is the page without its frame.
+// main returns the page without its frame.
 func (s *response) main() string {
 	if found := mainPattern.FindStringSubmatch(s.body); found != nil {
 		return found[1]

@@ -13,25 +13,25 @@ import (
 	"github.com/tasard/tasard/httpapi/pages"
 )
 
-// err is why a form was not carried out, as its page says it: the text fault.<Key>, and how long to wait.
+// formError is why a form was refused: the key of its text below "fault.", and how long to wait.
 type formError struct {
 	Key     string
 	Status  int
-	Wait    time.Duration // 0 = no moment is known
-	Minutes bool          // Wait is told in minutes, not seconds
+	Wait    time.Duration // 0 = unknown
+	Minutes bool          // Wait is shown in minutes instead of seconds
 }
 
-// The faults that no rule of the accounts names.
+// Errors of the forms themselves.
 func staleForm() *formError { return &formError{Key: "stale", Status: http.StatusForbidden} }
 func usedForm() *formError  { return &formError{Key: "used", Status: http.StatusConflict} }
 func busy() *formError {
 	return &formError{Key: "overloaded", Status: http.StatusServiceUnavailable, Wait: time.Minute, Minutes: true}
 }
 
-// secondsMax is the longest waiting time that is told in seconds.
+// secondsMax is the longest wait that is shown in seconds.
 const secondsMax = 120 * time.Second
 
-// formErrorOf is an error of the rules as a page says it, nil for one that is no rule's: a visitor is told nothing of that.
+// formErrorOf converts an engine.Error. It returns nil for other errors, whose text is not shown.
 func formErrorOf(err error) *formError {
 	var named *engine.Error
 	if !errors.As(err, &named) {
@@ -62,7 +62,7 @@ func formErrorOf(err error) *formError {
 	return f
 }
 
-// Count is the waiting time in its unit, rounded up.
+// Count returns the wait in its unit, rounded up.
 func (f *formError) Count() int {
 	unit := time.Second
 	if f.Minutes {
@@ -71,8 +71,8 @@ func (f *formError) Count() int {
 	return int((f.Wait + unit - 1) / unit)
 }
 
-// statusOf puts the waiting time into the answer's head and gives its status: 422 for what was typed wrong, by the keys of its faults; 200
-// without a fault.
+// statusOf returns the status for an error: 422 if one of the keys of field errors is not empty, 200 without an error.
+// It sets Retry-After.
 func (v *pageContext) statusOf(f *formError, typed ...string) int {
 	switch {
 	case strings.Join(typed, "") != "":
@@ -85,7 +85,7 @@ func (v *pageContext) statusOf(f *formError, typed ...string) int {
 	return f.Status
 }
 
-// notice shows a fault.
+// notice shows an error.
 func (v *pageContext) notice(f *formError) Node {
 	if f == nil {
 		return nil
@@ -98,12 +98,12 @@ func (v *pageContext) notice(f *formError) Node {
 		P(v.l.T("fault."+f.Key), If(f.Wait > 0, Text(" "+v.l.Count(unit, f.Count())))))
 }
 
-// note shows what the page before has done.
+// note shows a success.
 func (v *pageContext) note(key string) Node {
 	return If(key != "", Div(Class("notice good"), Role("status"), P(v.l.T(key))))
 }
 
-// form is sent to a page below the account's, with a token for its purpose.
+// form is a form with a token for its purpose.
 func (v *pageContext) form(to, purpose, class string, children ...Node) Node {
 	return Form(If(class != "", Class(class)), Method("post"), v.l.Action(rootPage+to),
 		Input(Type("hidden"), Name(formField), Value(v.token(purpose))), Group(children))
@@ -115,7 +115,7 @@ func submit(class string, children ...Node) Node {
 	return Button(Class(class), Type("submit"), Group(children))
 }
 
-// describedBy ties a field to its help and to what was wrong with it.
+// describedBy links a field to its help and its error.
 func describedBy(name, help, fault string) Node {
 	if fault == "" {
 		return If(help != "", Aria("describedby", help))
@@ -123,18 +123,18 @@ func describedBy(name, help, fault string) Node {
 	return Group{Aria("describedby", strings.TrimSpace(help+" "+name+"-fault")), Aria("invalid", "true")}
 }
 
-// fieldError says what was wrong with a field.
+// fieldError shows the error of a field.
 func (v *pageContext) fieldError(name, fault string, role Node) Node {
 	return If(fault != "", P(Class("problem"), ID(name+"-fault"), role, v.l.T(fault)))
 }
 
-// hasCode tells the code of an error of the rules.
+// hasCode reports whether an error has a code.
 func hasCode(err error, code engine.Code) bool {
 	var named *engine.Error
 	return errors.As(err, &named) && named.Code == code
 }
 
-// codeOf is the code of an error of the rules, "" for another.
+// codeOf returns the code of an error, "" if it has none.
 func codeOf(err error) engine.Code {
 	var named *engine.Error
 	if errors.As(err, &named) {

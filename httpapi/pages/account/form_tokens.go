@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// formLifetime is longer than any session; a form that waited longer is shown again with a fresh token.
+	// formLifetime is longer than any session. An older form is shown again with a new token.
 	formLifetime = time.Hour
-	// spentMax bounds the sessions whose last spent token is remembered. A session costs a letter, and the accounts give out fewer
-	// codes in formLifetime.
+	// spentMax bounds the table of spent tokens. A session needs an e-mail, and the limits allow fewer of them in
+	// formLifetime.
 	spentMax = 1 << 13
 
 	formSerialBytes = 8
@@ -22,18 +22,18 @@ const (
 	formBytes       = formSerialBytes + formTimeBytes + formMACBytes
 )
 
-// tokenOwner is whom a form belongs to: the digest of a session's token, or of the number that a browser got before it has a session.
+// tokenOwner identifies the owner of a form: the digest of a session, or of the number in the login cookie.
 type tokenOwner [sha256.Size]byte
 
-// formTokens gives out the tokens that forms carry, and knows them again. A token is good for one purpose and one owner, for formLifetime, in
-// this process alone:
+// formTokens issues and verifies the tokens in forms. A token is valid for one purpose and owner, for formLifetime, in
+// this process:
 //
-//	serial (8) · seconds since 1970 (8) · first 16 bytes of HMAC-SHA256(key, serial · seconds · owner · purpose)
+//	serial (8) · Unix seconds (8) · first 16 bytes of HMAC-SHA256(key, serial · seconds · owner · purpose)
 //
-// as base64 for URLs. A form that makes something is spent: what it was and each one that its owner was given before opens nothing
-// more, so a page that is loaded again makes no second key.
+// in base64url. Spending a token voids it and all older ones of its owner, so that reloading a page creates no second
+// key.
 type formTokens struct {
-	key   [32]byte // of this process
+	key   [32]byte // random, of this process
 	clock func() time.Time
 
 	mu     sync.Mutex
@@ -41,10 +41,10 @@ type formTokens struct {
 	spent  map[tokenOwner]spentMark
 }
 
-// spentMark is the newest token that an owner has spent.
+// spentMark is the newest spent token of an owner.
 type spentMark struct {
 	serial uint64
-	until  time.Time // no token of that time is good any more
+	until  time.Time // when all tokens up to it have expired
 }
 
 func newFormTokens(key [32]byte, clock func() time.Time) *formTokens {
@@ -64,7 +64,7 @@ func (f *formTokens) issue(purpose string, of tokenOwner) string {
 	return base64.RawURLEncoding.EncodeToString(token[:])
 }
 
-// sign puts the code of what stands before it at the end of a token.
+// sign writes the MAC of a token to its end.
 func (f *formTokens) sign(token []byte, purpose string, of tokenOwner) {
 	head := token[:formSerialBytes+formTimeBytes]
 	mac := hmac.New(sha256.New, f.key[:])
@@ -74,7 +74,7 @@ func (f *formTokens) sign(token []byte, purpose string, of tokenOwner) {
 	copy(token[len(head):], mac.Sum(nil)[:formMACBytes])
 }
 
-// verify gives the serial number of a token, and false for one that is not good.
+// verify returns the serial number of a token, and whether it is valid.
 func (f *formTokens) verify(text, purpose string, of tokenOwner) (uint64, bool) {
 	token, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(token) != formBytes {
@@ -90,23 +90,23 @@ func (f *formTokens) verify(text, purpose string, of tokenOwner) (uint64, bool) 
 	return binary.BigEndian.Uint64(token), age < int64(formLifetime/time.Second)
 }
 
-// isValid tells whether a token is.
+// isValid reports whether a token is valid.
 func (f *formTokens) isValid(text, purpose string, of tokenOwner) bool {
 	_, ok := f.verify(text, purpose, of)
 	return ok
 }
 
-// spendResult is what came of spending a token.
+// spendResult is the result of spending a token.
 type spendResult uint8
 
 const (
 	spentNow spendResult = iota
 	spentBefore
-	invalidToken // the token is not good
-	tableFull    // too many are remembered
+	invalidToken
+	tableFull
 )
 
-// spend uses a token up, once.
+// spend spends a token.
 func (f *formTokens) spend(text, purpose string, of tokenOwner) spendResult {
 	serial, ok := f.verify(text, purpose, of)
 	if !ok {
@@ -126,7 +126,7 @@ func (f *formTokens) spend(text, purpose string, of tokenOwner) spendResult {
 	return spentNow
 }
 
-// evictExpired drops what is too old to matter, and tells whether there is room now.
+// evictExpired removes expired marks, and reports whether there is room.
 func (f *formTokens) evictExpired(now time.Time) bool {
 	for of, m := range f.spent {
 		if !now.Before(m.until) {

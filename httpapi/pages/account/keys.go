@@ -17,15 +17,15 @@ import (
 	"github.com/tasard/tasard/httpapi/pages"
 )
 
-// homeView is what came of a form on the page of a session.
+// homeView is the result of a form on the page with the keys.
 type homeView struct {
-	name      string // as it was typed
-	nameFault string // the key of a text, "" = none
+	name      string // as typed
+	nameFault string // key of a text; "" = none
 	fault     *formError
 	note      string
 }
 
-// homePage answers the page of a session, or the way to one when it is over.
+// homePage sends the page with keys and usage, or the sign-in page if the session has expired.
 func (v *pageContext) homePage(view homeView) {
 	status := v.statusOf(view.fault, view.nameFault)
 	keys, suspended, err := v.keys()
@@ -112,8 +112,7 @@ func (v *pageContext) keyForm(view homeView, keys []account.KeyRecord) Node {
 		submit("button", l.T("home.make")))
 }
 
-// usage shows what is used of both windows of the quota: when the day's is renewed, and in how many seconds the minute has more room,
-// rounded up as in the headers (L4).
+// usage shows both windows of the quota: when the day is renewed, and after how many seconds the minute has more room.
 func (v *pageContext) usage() (Node, error) {
 	if !v.p.config.Access.LimitsEnforced() {
 		return P(v.l.T("usage.off")), nil
@@ -134,18 +133,19 @@ func (v *pageContext) window(key string, w account.Window, more Node) Node {
 		P(v.l.T("usage.of", pages.Grouped(used), pages.Grouped(w.Limit))), more))
 }
 
-// sessionEnded asks for an address again: the browser forgets a session that opens nothing any more.
+// sessionEnded sends the sign-in page and deletes the session cookie.
 func (v *pageContext) sessionEnded(status int) {
 	v.p.setCookie(v.w, sessionCookie, "", 0)
 	v.hasSession = false
 	f := &formError{Key: string(engine.CodeInvalidSession), Status: http.StatusForbidden}
 	if status == http.StatusOK {
-		f.Status = status // somebody looked: nothing was refused
+		f.Status = status // a GET was not refused
 	}
 	v.signInPage(signInView{fault: f})
 }
 
-// keys are those of the session's account, active ones first, the newest of each kind first; and whether the account is suspended.
+// keys returns the keys of the account, active ones first and newer ones before older ones, and whether it is
+// suspended.
 func (v *pageContext) keys() (keys []account.KeyRecord, suspended bool, err error) {
 	keys, err = v.p.config.Accounts.Keys(v.session.Digest())
 	for i := range keys {
@@ -167,7 +167,7 @@ func (v *pageContext) keys() (keys []account.KeyRecord, suspended bool, err erro
 	return keys, suspended, err
 }
 
-// labelOf tells a key from the others: its name, else its last characters.
+// labelOf returns the name of a key, or its last characters.
 func labelOf(key *account.KeyRecord) string {
 	if key.Name != "" {
 		return key.Name
@@ -175,7 +175,7 @@ func labelOf(key *account.KeyRecord) string {
 	return "…" + key.Hint
 }
 
-// createKey makes a key and shows it. Its form is good once, so neither a second click nor a reload makes another one.
+// createKey creates a key and shows it. Its form works once.
 func (p *Pages) createKey(v *pageContext) {
 	const operation = "POST /account/keys"
 	if !v.hasSession {
@@ -208,7 +208,7 @@ func (p *Pages) createKey(v *pageContext) {
 	v.write(http.StatusCreated, "made.title", v.newKeyPage(labelOf(&key), secret.Reveal()))
 }
 
-// newKeyPage is the page that shows a key, once.
+// newKeyPage shows a new key.
 func (v *pageContext) newKeyPage(label, secret string) Group {
 	l := v.l
 	copied := func(class, id, text string) Node {
@@ -229,13 +229,13 @@ func (v *pageContext) newKeyPage(label, secret string) Group {
 	}
 }
 
-// isKeyName tells a name that stays on the line on which a list or a log shows it.
+// isKeyName reports whether a name is short enough and fits on one line.
 func isKeyName(text string) bool {
 	return utf8.ValidString(text) && utf8.RuneCountInString(text) <= account.KeyNameMax &&
 		!strings.ContainsFunc(text, func(c rune) bool { return unicode.IsControl(c) || c == '\u2028' || c == '\u2029' })
 }
 
-// revokeKey revokes a key of the account. It can be repeated.
+// revokeKey revokes a key. It can be repeated.
 func (p *Pages) revokeKey(v *pageContext) {
 	const operation = "POST /account/keys/{id}/revoke"
 	if !v.hasSession {
@@ -254,7 +254,7 @@ func (p *Pages) revokeKey(v *pageContext) {
 	v.redirect(rootPage + "?done=revoked")
 }
 
-// failed answers an error of the accounts on the page of the session.
+// failed shows an error on the page with the keys.
 func (v *pageContext) failed(operation string, err error, view homeView) {
 	if view.fault = formErrorOf(err); view.fault == nil {
 		v.p.config.Frame.Fail(v.w, v.r, err)
@@ -264,7 +264,7 @@ func (v *pageContext) failed(operation string, err error, view homeView) {
 	v.homePage(view)
 }
 
-// serviceURL is where the service is reached: as the operator says, else as this browser does. The page is for this browser alone.
+// serviceURL returns PublicURL, or the host of the request, which only this browser sees.
 func (p *Pages) serviceURL(r *pages.Request) string {
 	if p.config.PublicURL != "" {
 		return p.config.PublicURL

@@ -12,7 +12,7 @@ import (
 	"github.com/tasard/tasard/httpapi/pages"
 )
 
-// Purposes of forms.
+// Purposes of form tokens.
 const (
 	purposeCode    = "code"
 	purposeSession = "session"
@@ -21,15 +21,15 @@ const (
 	purposeSignOut = "signout"
 )
 
-// signInView is what came of a form on the page that asks for an address.
+// signInView is the result of a form on the sign-in page.
 type signInView struct {
-	email      string // as it was typed
-	emailFault string // the key of a text, "" = none
+	email      string // as typed
+	emailFault string // key of a text; "" = none
 	fault      *formError
-	note       string // the key of a text, "" = none
+	note       string // key of a text; "" = none
 }
 
-// signInPage answers the page that asks for an address.
+// signInPage sends the page with the form for an e-mail address.
 func (v *pageContext) signInPage(view signInView) {
 	if err := v.setLoginCookie(account.Email{}); err != nil {
 		v.p.config.Frame.Fail(v.w, v.r, err)
@@ -55,7 +55,7 @@ func (v *pageContext) signInPage(view signInView) {
 	})
 }
 
-// keysRequiredNotice tells the end of anonymous access, if there is one.
+// keysRequiredNotice shows from when on keys are required.
 func (v *pageContext) keysRequiredNotice() Node {
 	required := v.p.config.Access.KeyPolicy().RequiredAt
 	if required.IsZero() {
@@ -64,12 +64,12 @@ func (v *pageContext) keysRequiredNotice() Node {
 	return Div(Class("notice"), P(v.l.T("transition.required"), Text(" "), v.l.Time(required), Text(". "), v.l.T("transition.after")))
 }
 
-// mailPrintedNotice tells where codes are when no mail server sends them.
+// mailPrintedNotice shows where codes are printed in development.
 func (v *pageContext) mailPrintedNotice() Node {
 	return If(v.p.config.Mail == MailPrinted, Div(Class("notice"), P(v.l.T("printed"))))
 }
 
-// show answers the account: the keys of a session, or the way to one.
+// show sends the page with the keys, or the sign-in page.
 func (p *Pages) show(v *pageContext) {
 	if v.hasSession {
 		v.homePage(homeView{note: noteOf(v.r)})
@@ -78,7 +78,7 @@ func (p *Pages) show(v *pageContext) {
 	v.signInPage(signInView{note: noteOf(v.r)})
 }
 
-// noteOf is what the page before has done: a word of a closed list, so that nobody can put texts onto the page by a link.
+// noteOf returns the note of a redirect. Only known words are accepted, so that a link cannot put text on the page.
 func noteOf(r *pages.Request) string {
 	switch done := r.URL.Query().Get("done"); done {
 	case "revoked", "out":
@@ -87,14 +87,14 @@ func noteOf(r *pages.Request) string {
 	return ""
 }
 
-// codeView is what came of a form on the page that asks for a code.
+// codeView is the result of a form on the page for the code.
 type codeView struct {
 	email                 string
 	emailFault, codeFault string
 	fault                 *formError
 }
 
-// showCode asks for the code of the login mail.
+// showCode sends the page for the code.
 func (p *Pages) showCode(v *pageContext) {
 	if v.hasSession || !v.hasLogin || v.login.email.IsZero() {
 		v.redirect(rootPage)
@@ -130,7 +130,7 @@ func emailInput(email string, l *pages.Localizer, described Node) Node {
 		AutoComplete("email"), MaxLength("254"), Required(), Value(email), described)}
 }
 
-// requestCode has a code sent. What it answers does not tell whether the address has an account (K3).
+// requestCode requests a code. The answer does not show whether the e-mail address has an account.
 func (p *Pages) requestCode(v *pageContext) {
 	const operation = "POST /account/codes"
 	typed := v.field("email")
@@ -156,7 +156,7 @@ func (p *Pages) requestCode(v *pageContext) {
 		v.redirect(rootPage + "/code")
 	case f == nil:
 		p.config.Frame.Fail(v.w, v.r, err)
-	case hasCode(err, engine.CodeRequestedTooSoon): // there is a code: this is where to type it
+	case hasCode(err, engine.CodeRequestedTooSoon): // the previous code can still be entered
 		v.codePage(codeView{email: email.String(), fault: f})
 	default:
 		v.log(operation, f.Status, codeOf(err))
@@ -164,7 +164,7 @@ func (p *Pages) requestCode(v *pageContext) {
 	}
 }
 
-// openSession takes a code.
+// openSession opens a session with a code.
 func (p *Pages) openSession(v *pageContext) {
 	const operation = "POST /account/sessions"
 	view := codeView{email: v.field("email")}
@@ -206,12 +206,12 @@ func (p *Pages) openSession(v *pageContext) {
 	v.codePage(view)
 }
 
-// isLoginCode tells what may be a code: eight digits.
+// isLoginCode reports whether a text can be a code.
 func isLoginCode(text string) bool {
 	return len(text) == account.CodeDigits && !strings.ContainsFunc(text, func(c rune) bool { return c < '0' || c > '9' })
 }
 
-// signOut closes the session. The browser forgets it in any case: what can't be closed now ends by itself within a quarter of an hour.
+// signOut closes the session. The cookie is deleted even if that fails: the session expires within 15 minutes.
 func (p *Pages) signOut(v *pageContext) {
 	if !v.hasSession {
 		v.redirect(rootPage)

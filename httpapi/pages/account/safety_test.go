@@ -17,7 +17,8 @@ import (
 	"github.com/tasard/tasard/httpapi/pages"
 )
 
-// TestSecrets_AreSeenOnce: a key is in the answer that made it, sessions are in cookies, codes nowhere: in no other page, address or log.
+// TestSecrets_AreSeenOnce checks that a key is only in the answer that creates it, sessions only in cookies, codes
+// nowhere.
 func TestSecrets_AreSeenOnce(t *testing.T) {
 	w := newFakeAccounts(t, nil)
 	b := w.browser(pages.Spanish).signIn("ana@example.do")
@@ -54,7 +55,7 @@ func TestSecrets_AreSeenOnce(t *testing.T) {
 	}
 }
 
-// TestKeyForm_IsGoodOnce: loading the page of a new key again, or a second click, makes no second key and shows none.
+// TestKeyForm_IsGoodOnce checks that a reload or a second click creates no second key.
 func TestKeyForm_IsGoodOnce(t *testing.T) {
 	w := newFakeAccounts(t, nil)
 	b := w.browser(pages.Spanish).signIn("ana@example.do")
@@ -86,7 +87,7 @@ func must1[T any](value T, err error) T {
 	return value
 }
 
-// TestS11_CrossSite: what a page of another site can make a browser send does nothing.
+// TestS11_CrossSite checks that requests of another site do nothing.
 func TestS11_CrossSite(t *testing.T) {
 	const fetchSite, origin = "Sec-Fetch-Site", "Origin"
 	for name, c := range map[string]struct {
@@ -120,7 +121,7 @@ func TestS11_CrossSite(t *testing.T) {
 	}
 }
 
-// TestS11_Forms: a form is taken with its own token, of this browser and for this purpose, in a body of the right kind.
+// TestS11_Forms checks that a form needs its own token, of this browser and purpose, in a body of the right type.
 func TestS11_Forms(t *testing.T) {
 	w := newFakeAccounts(t, nil)
 	eva := w.browser(pages.Spanish).signIn("eva@example.do")
@@ -158,7 +159,7 @@ func TestS11_Forms(t *testing.T) {
 	}
 }
 
-// TestForms_WithoutCookies: a browser that keeps none is told so, and gets nothing done.
+// TestForms_WithoutCookies checks that a browser without cookies gets an explanation.
 func TestForms_WithoutCookies(t *testing.T) {
 	w := newFakeAccounts(t, nil)
 	b := w.browser(pages.Spanish)
@@ -177,7 +178,7 @@ func TestForms_WithoutCookies(t *testing.T) {
 	}
 }
 
-// TestCookies: their attributes, with https and without, and that signing out takes them away.
+// TestCookies checks the attributes of the cookies, with and without https, and that signing out deletes them.
 func TestCookies(t *testing.T) {
 	for public, prefix := range map[string]string{"": "", "http://127.0.0.1:8080": "", "https://tasas.example.do/": "__Secure-", "TLS": "__Secure-"} {
 		b := newFakeAccounts(t, func(c *Config) {
@@ -186,7 +187,7 @@ func TestCookies(t *testing.T) {
 			}
 		}).browser(pages.English)
 		b.signIn("ana@example.do")
-		set := map[string]int{} // what was set, by attributes
+		set := map[string]int{} // by attributes
 		for _, page := range b.responses {
 			for _, line := range page.header.Values("Set-Cookie") {
 				c := must1(http.ParseSetCookie(line))
@@ -206,7 +207,7 @@ func TestCookies(t *testing.T) {
 		if len(set) != 8 || len(b.jar) != 2 {
 			t.Errorf("%q: %v, kept %v", public, set, b.jar)
 		}
-		b.root = "/account" // the other language has the same session
+		b.root = "/account" // the session holds in both languages
 		if b.get(b.root); !strings.Contains(b.page.body, `action="/account/signout"`) {
 			t.Errorf("%q: no session in the other language", public)
 		}
@@ -217,7 +218,7 @@ func TestCookies(t *testing.T) {
 	}
 }
 
-// TestCookies_TwoOfOneName: a sister site can plant a second session beside ours; neither counts then.
+// TestCookies_TwoOfOneName checks that two session cookies are ignored: another subdomain may have set one.
 func TestCookies_TwoOfOneName(t *testing.T) {
 	w := newFakeAccounts(t, nil)
 	eva := w.browser(pages.Spanish).signIn("eva@example.do")
@@ -228,7 +229,7 @@ func TestCookies_TwoOfOneName(t *testing.T) {
 	}
 }
 
-// TestSession_Ends: after a quarter of an hour, or when somebody else closed it, the page asks for an address again.
+// TestSession_Ends checks that an expired or closed session leads to the sign-in page.
 func TestSession_Ends(t *testing.T) {
 	for name, end := range map[string]func(b *browser){
 		"by time":   func(b *browser) { b.accounts.advance(account.SessionLifetime) },
@@ -245,7 +246,7 @@ func TestSession_Ends(t *testing.T) {
 	}
 }
 
-// TestSignOut_WhenTheLogCannotBeWritten: the browser forgets the session all the same, and the operator is told.
+// TestSignOut_WhenTheLogCannotBeWritten checks that the cookie is deleted all the same, and that a warning is logged.
 func TestSignOut_WhenTheLogCannotBeWritten(t *testing.T) {
 	b := newFakeAccounts(t, nil).browser(pages.Spanish).signIn("ana@example.do")
 	b.accounts.err = &engine.Error{Code: engine.CodeReadOnly}
@@ -255,7 +256,7 @@ func TestSignOut_WhenTheLogCannotBeWritten(t *testing.T) {
 	}
 }
 
-// TestPaths: a form's path that is typed, or opened again, leads back; nothing that a link says gets onto the page.
+// TestPaths checks that a GET of a form redirects, and that a link puts no text on the page.
 func TestPaths(t *testing.T) {
 	b := newFakeAccounts(t, nil).browser(pages.English)
 	for _, path := range []string{"/codes", "/sessions", "/keys", "/keys/key_1/revoke", "/signout", "/code"} {
@@ -274,7 +275,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// TestFormTokens_Full: only so many owners are remembered, and those that are too old make room.
+// TestFormTokens_Full checks that the table is bounded, and that expired entries make room.
 func TestFormTokens_Full(t *testing.T) {
 	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	f := newFormTokens([32]byte{}, func() time.Time { return now })
@@ -300,7 +301,7 @@ func TestFormTokens_Full(t *testing.T) {
 	}
 }
 
-// TestFormTokens_OlderOnesAreSpentToo: what was shown before a form was spent opens nothing more.
+// TestFormTokens_OlderOnesAreSpentToo checks that spending a token voids older ones.
 func TestFormTokens_OlderOnesAreSpentToo(t *testing.T) {
 	f := newFormTokens([32]byte{1}, func() time.Time { return time.Unix(1<<30, 0) })
 	older, newer := f.issue("key", tokenOwner{}), f.issue("key", tokenOwner{})
@@ -312,7 +313,7 @@ func TestFormTokens_OlderOnesAreSpentToo(t *testing.T) {
 	}
 }
 
-// TestParseLoginState takes what text gives, and nothing else.
+// TestParseLoginState checks that only encoded values are accepted.
 func TestParseLoginState(t *testing.T) {
 	number := strings.Repeat("0f", loginNumberBytes)
 	for _, l := range []loginState{{number: number}, {number, must1(account.ParseEmail("ana@example.do"))}} {
@@ -327,7 +328,7 @@ func TestParseLoginState(t *testing.T) {
 	}
 }
 
-// TestRandom_RunsOut: without chance no pages are made, and a page that can't draw a number is a 500, not one with a guessable number.
+// TestRandom_RunsOut checks that a failing random source is an error, and not a guessable number.
 func TestRandom_RunsOut(t *testing.T) {
 	for want, config := range map[string]Config{
 		"planted":     {Random: iotest.ErrReader(errors.New("planted"))},

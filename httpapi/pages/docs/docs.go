@@ -19,29 +19,29 @@ import (
 //go:embed files vendored
 var embedded embed.FS
 
-// Limits are what callers are held to.
+// Limits are the quotas that the guide shows.
 type Limits struct {
 	On     bool
 	Day    int // requests
 	Minute int // requests in any 60 seconds
 }
 
-// Config says what the guide tells. Frame is required.
+// Config configures Docs. Frame is required.
 type Config struct {
 	Frame *pages.Frame
-	// PublicURL is the address under which people reach the service. Empty: what the browser asked for.
+	// PublicURL is the origin of the service, for examples. "" = the host of the request.
 	PublicURL string
-	Secure    bool // the service is reached by https, where PublicURL says nothing
+	Secure    bool // served over https, if PublicURL is empty
 	Limits    Limits
-	// KeysRequired is the end of anonymous access; the zero time means that none is announced. nil: none ever is.
+	// KeysRequired returns when keys are required. The zero time, or a nil function, means that no date is announced.
 	KeysRequired func() time.Time
 }
 
-// Docs are the guide and the reference. Safe for concurrent use.
+// Docs serves the guide and the reference. It is safe for concurrent use.
 type Docs struct {
 	config   Config
 	texts    *pages.Texts
-	policy   string // of the reference: that of all pages, with the pictures that Swagger UI's style has in it
+	policy   string // of the reference
 	snippets []snippet
 }
 
@@ -56,25 +56,25 @@ const (
 
 const (
 	rootPage = "/docs"
-	// cachedFor is how long a page is kept: so late is what it says of the end of anonymous access at most.
+	// cachedFor is how long the guide is cached; an announcement appears that much later.
 	cachedFor  = time.Minute
-	copyScript = "copy.js" // the frame's
+	copyScript = "copy.js" // of the frame
 )
 
-// snippet is a program or a text to be copied.
+// snippet is a program or text to be copied.
 type snippet struct {
 	Name, Title string
-	Run         string // how it is started, "" = as it is
-	Text        string // {{service}} stands for the address of the service
+	Run         string // command that runs it; "" = none
+	Text        string // {{service}} stands for the URL of the service
 }
 
-// withService is the snippet for the service at an address.
+// withService fills in the URL of the service.
 func (s snippet) withService(service string) snippet {
 	s.Text = strings.TrimSpace(strings.ReplaceAll(s.Text, "{{service}}", service))
 	return s
 }
 
-// New makes the pages and adds their assets to the frame. It panics when an embedded file is damaged.
+// New makes the pages and adds their assets to the frame. It panics if an embedded file is damaged.
 func New(config Config) *Docs {
 	config.PublicURL = strings.TrimRight(config.PublicURL, "/")
 	files, err := fs.Sub(embedded, "files")
@@ -131,7 +131,7 @@ func (d *Docs) showGuide(w http.ResponseWriter, r *pages.Request) {
 	})
 }
 
-// limitsSection tell what callers are held to.
+// limitsSection shows the quotas.
 func (d *Docs) limitsSection(l *pages.Localizer) Node {
 	if !d.config.Limits.On {
 		return l.Prose("limits-off", nil)
@@ -139,7 +139,7 @@ func (d *Docs) limitsSection(l *pages.Localizer) Node {
 	return l.Prose("limits-on", pages.Slots{"day": Text(pages.Grouped(d.config.Limits.Day)), "minute": Text(pages.Grouped(d.config.Limits.Minute))})
 }
 
-// keysSection tell the end of anonymous access, and until when that is true.
+// keysSection shows when keys are required, and until when the text holds.
 func (d *Docs) keysSection(l *pages.Localizer, now time.Time) (Node, time.Time) {
 	until := now.Add(cachedFor)
 	var at time.Time
@@ -158,7 +158,7 @@ func (d *Docs) keysSection(l *pages.Localizer, now time.Time) (Node, time.Time) 
 	return l.Prose("keys-announced", slots), until
 }
 
-// copyable is a text with a button that copies it.
+// copyable shows a text with a button that copies it.
 func copyable(l *pages.Localizer, id string, s snippet) Node {
 	return Group{
 		Pre(TabIndex("0"), Aria("label", s.Title), Attr("translate", "no"), Code(ID(id), Text(s.Text))),
@@ -168,7 +168,7 @@ func copyable(l *pages.Localizer, id string, s snippet) Node {
 	}
 }
 
-// quickStarts are the quick starts, the first one open.
+// quickStarts shows the programs, the first one open.
 func (d *Docs) quickStarts(l *pages.Localizer, service string) Node {
 	var all Group
 	for i, s := range d.snippets {
@@ -184,7 +184,7 @@ func attribution(l *pages.Localizer, service string) Node {
 	})
 }
 
-// table is one that scrolls by itself on a narrow screen.
+// table is a table that scrolls on a narrow screen.
 func table(label string, columns Group, rows Node) Node {
 	return Div(Class("scroll"), TabIndex("0"), Role("region"), Aria("label", label), Table(Class("plainly"), THead(Tr(columns)), TBody(rows)))
 }
@@ -206,7 +206,7 @@ func operationTable(l *pages.Localizer) Node {
 	}))
 }
 
-// answerSection shows one answer, whole, and explains its fields.
+// answerSection shows an answer and explains its fields.
 func answerSection(l *pages.Localizer) Node {
 	columns := Group{column(l.T("answer.field")), column(l.T("answer.meaning"))}
 	return Group{
@@ -247,10 +247,10 @@ func (d *Docs) showReference(w http.ResponseWriter, r *pages.Request) {
 	})
 }
 
-// hostPattern are names and addresses with or without a port, nothing that a shell or a program would read as more.
+// hostPattern matches hosts with or without a port, without characters that mean something in a shell or program.
 var hostPattern = regexp.MustCompile(`^(\[[0-9A-Fa-f:.]{2,45}\]|[0-9A-Za-z.-]{1,253})(:[0-9]{1,5})?$`)
 
-// serviceURL is the address that examples show, and what tells kept pages apart by it.
+// serviceURL returns the URL for examples, and the cache key of the page.
 func (d *Docs) serviceURL(r *pages.Request) (address, key string) {
 	if d.config.PublicURL != "" {
 		return d.config.PublicURL, ""

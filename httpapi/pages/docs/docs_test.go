@@ -27,7 +27,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 func now() time.Time { return time.Date(2026, 11, 21, 18, 5, 0, 0, time.UTC) }
 
-// newDocs are the pages behind a mux, with the contract's limits.
+// newDocs returns a mux with the pages, with the quotas of the contract.
 func newDocs(change func(*Config)) *http.ServeMux {
 	public := pages.New(pages.Config{Clock: now, Catalogue: engine.DefaultCatalogue()})
 	config := Config{
@@ -59,7 +59,7 @@ func get(t *testing.T, mux http.Handler, path string, lines ...string) *httptest
 
 var mainPattern = regexp.MustCompile(`(?s)<main[^>]*>(.*)</main>`)
 
-// compareGolden holds a part of a page against a golden file.
+// compareGolden compares part of a page with a golden file.
 func compareGolden(t *testing.T, name string, part *regexp.Regexp, answer *httptest.ResponseRecorder) {
 	t.Helper()
 	found := part.FindStringSubmatch(answer.Body.String())
@@ -77,7 +77,7 @@ func compareGolden(t *testing.T, name string, part *regexp.Regexp, answer *httpt
 	}
 }
 
-// TestGolden: both pages in both languages; the guide tells what is announced and in force (K6, K7) and the node's limits, if any.
+// TestGolden shows both pages in both languages, and the sections that depend on the node.
 func TestGolden(t *testing.T) {
 	mux, days := newDocs(nil), 24*time.Hour
 	transition, limits := regexp.MustCompile(`(?s)(<h2 id="trans.*?<h2)`), regexp.MustCompile(`(?s)(<h2 id="limit.*?<h2)`)
@@ -98,7 +98,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestAddress: examples name the public address, else what the browser asked for, and never what a shell would read as more.
+// TestAddress checks the URL in examples, and that a bad host is not shown.
 func TestAddress(t *testing.T) {
 	for _, c := range []struct {
 		public, host, want string
@@ -126,7 +126,7 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-// TestE1_Errors: the guide has every code of the closed list, each once.
+// TestE1_Errors checks that the guide has every error code once.
 func TestE1_Errors(t *testing.T) {
 	text, err := os.ReadFile("../../../engine/service.go")
 	if err != nil {
@@ -146,7 +146,7 @@ func TestE1_Errors(t *testing.T) {
 	}
 }
 
-// TestAnswer: the example is an answer of the contract, and every field of it is explained, in its order.
+// TestAnswer checks that the example is a golden answer, and that every field of it is explained, in its order.
 func TestAnswer(t *testing.T) {
 	var example struct {
 		Data []json.RawMessage
@@ -176,11 +176,11 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// fieldNames are the names of an object's fields in their order.
+// fieldNames returns the names of an object's fields in their order.
 func fieldNames(t *testing.T, object []byte) (names []string) {
 	t.Helper()
 	decoder := json.NewDecoder(bytes.NewReader(object))
-	for _, err := decoder.Token(); decoder.More() && err == nil; { // the brace, then name after name
+	for _, err := decoder.Token(); decoder.More() && err == nil; { // the brace
 		name, err := decoder.Token()
 		if err != nil {
 			t.Fatal(err)
@@ -194,7 +194,7 @@ func fieldNames(t *testing.T, object []byte) (names []string) {
 	return names
 }
 
-// TestContact: the guide says where to write where a contact is known, and nowhere else tells the reader to write.
+// TestContact checks that the guide asks the reader to write only if there is a contact.
 func TestContact(t *testing.T) {
 	with := http.NewServeMux()
 	public := pages.New(pages.Config{Clock: now, Catalogue: engine.DefaultCatalogue(), Contact: "ana@example.do"})
@@ -209,7 +209,7 @@ func TestContact(t *testing.T) {
 	}
 }
 
-// TestOperations: the guide's table is the contract's.
+// TestOperations compares the table of operations with the contract.
 func TestOperations(t *testing.T) {
 	mux := http.NewServeMux()
 	contract.New(contract.Config{}).Register(mux)
@@ -258,7 +258,7 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// TestPolicy: both pages are under the policy of all pages; the reference may show the pictures that its style has in it.
+// TestPolicy checks the policies of both pages.
 func TestPolicy(t *testing.T) {
 	reference := strings.Replace(pages.Policy, "img-src 'self'", "img-src 'self' data:", 1)
 	for path, want := range map[string]string{"/docs": pages.Policy, "/docs/reference": reference} {
@@ -268,7 +268,7 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// TestVendored: what is served of Swagger UI is what its makers published, and it is served with and without gzip.
+// TestVendored checks that Swagger UI is served as published, with and without gzip.
 func TestVendored(t *testing.T) {
 	sums, mux := string(read("vendored/SHA256SUMS")), newDocs(nil)
 	page := get(t, mux, "/docs/reference").Body.String()
@@ -290,7 +290,7 @@ func TestVendored(t *testing.T) {
 	}
 }
 
-// TestReference_KeepsNoKey: nothing that is typed outlives the page, and requests go to this server.
+// TestReference_KeepsNoKey checks that the script stores nothing and sends requests only to this server.
 func TestReference_KeepsNoKey(t *testing.T) {
 	script := string(read("files/" + referenceScript))
 	for text, want := range map[string]bool{

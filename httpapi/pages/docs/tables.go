@@ -6,9 +6,9 @@ import (
 	"github.com/tasard/tasard/httpapi/pages"
 )
 
-// operationRow is a row of the guide's table. Tests hold the table against the contract's document.
+// operationRow is a row of the table of operations.
 type operationRow struct {
-	Path, Key    string // Key is of what it answers
+	Path, Key    string // Key is the key of a text
 	Needs, Takes []string
 }
 
@@ -25,11 +25,11 @@ func operationRows() []operationRow {
 	}
 }
 
-// errorRow is a row of the table of errors (E1).
+// errorRow is a row of the table of errors.
 type errorRow struct {
 	Status int
 	Codes  []string
-	Key    string // of what it means
+	Key    string // key of a text
 }
 
 func errorRows() []errorRow {
@@ -52,7 +52,7 @@ func errorRows() []errorRow {
 	}
 }
 
-// answerFields are the fields of the guide's example in the order of the example: those of the items of data, of meta, and of the answer.
+// answerFields are the fields of the example, in its order.
 func answerFields() []string {
 	return []string{
 		"data", "data.institutionId", "data.currency", "data.quoteCurrency", "data.buy", "data.sell", "data.channel", "data.kind",
@@ -63,7 +63,7 @@ func answerFields() []string {
 	}
 }
 
-// attributions are what an integrator may put beside the rates (interface §1, terms of use).
+// attributions are texts that credit the service.
 func attributions(language pages.Language) []snippet {
 	source, text := "Exchange rates: ", "Text"
 	if language == pages.Spanish {
