@@ -123,10 +123,10 @@ licences: ## the licence of each linked module; fails on an unknown or copyleft 
 	@.ci/licences
 
 .PHONY: bench
-bench: build ## the node under load beside its yardsticks, a report in bench-report; BENCHFLAGS="-goals F1,F2 -quick"
+bench: build ## the node under load against baselines, 25 minutes; the report and the figures in the documents; BENCHFLAGS="-goals F1 -quick"
 	@.ci/debian bench
 	$(GO) build -trimpath -o .tools/bench ./bench
-	.tools/bench -tasard ./tasard -out bench-report $(BENCHFLAGS)
+	.tools/bench -tasard ./tasard -out bench-report $(if $(findstring -quick,$(BENCHFLAGS)),,-docs .) $(BENCHFLAGS)
 
 .PHONY: bench-check
 bench-check: build ## compare the cost of a request with the accepted one: system calls, bytes, allocations, instructions, CPU time

@@ -14,7 +14,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Settings of the bare server are those of the node's, under the same names (httpapi/server.go): a test holds them together.
+// The bare server uses the node's settings, under the same names (httpapi/server.go); a test compares them.
 const (
 	readTimeoutDefault      = 5 * time.Second
 	writeTimeoutDefault     = 5 * time.Second
@@ -25,12 +25,12 @@ const (
 	connsDefault            = 16384
 )
 
-// runBare is the subcommand: bench bare NODE KEY MIX. It answers from memory what the node answers to the one question of the mix, with
-// the same HTTP library and settings, and does nothing else. It is the library as everybody uses it: what the node does to write a head
-// or to arm a deadline more cheaply is the node's own.
+// runBare is the subcommand bench bare NODE KEY MIX [CERTIFICATE KEYFILE]. It serves the node's answer to the one request of the mix from
+// memory, with the same HTTP library and settings, used in the ordinary way: the node's cheaper ways to write heads
+// or set deadlines are part of what is measured.
 func runBare(ctx context.Context, args []string, out io.Writer) error {
-	if len(args) != 3 || len(mixes()[args[2]]) != 1 {
-		return fmt.Errorf("bench bare: want the address of a node, a key and a mix of one question, found %q", args)
+	if len(args) != 3 && len(args) != 5 || len(mixes()[args[2]]) != 1 {
+		return fmt.Errorf("bench bare: want NODE KEY MIX, of one operation, and perhaps a certificate and its key; found %q", args)
 	}
 	node := &server{name: "node", address: args[0]}
 	raw, response, err := node.capture(ctx, args[1], &mixes()[args[2]][0])
@@ -38,10 +38,13 @@ func runBare(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	server := bareServer(bareHandler(raw, response.Body()))
-	return serveUntil(ctx, out, server.Serve)
+	if len(args) == 3 {
+		return serveUntil(ctx, out, server.Serve)
+	}
+	return serveUntil(ctx, out, func(listener net.Listener) error { return server.ServeTLS(listener, args[3], args[4]) })
 }
 
-// serveUntil answers on a free port of the loopback interface until the context ends.
+// serveUntil serves on a free loopback port until ctx ends.
 func serveUntil(ctx context.Context, out io.Writer, serve func(net.Listener) error) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -49,13 +52,13 @@ func serveUntil(ctx context.Context, out io.Writer, serve func(net.Listener) err
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- serve(listener) }()
-	if _, err := fmt.Fprintln(out, listeningText+listener.Addr().String()); err != nil {
+	if _, err := fmt.Fprintln(out, listeningText+"://"+listener.Addr().String()); err != nil {
 		return err
 	}
 	select {
 	case err := <-ended:
 		return err
-	case <-ctx.Done(): // the process ends, and with it what is in flight
+	case <-ctx.Done(): // open connections end with the process
 		err := listener.Close()
 		if why := <-ended; !errors.Is(why, net.ErrClosed) {
 			err = errors.Join(err, why)
@@ -84,7 +87,8 @@ func bareServer(handler fasthttp.RequestHandler) *fasthttp.Server {
 	}
 }
 
-// bareHandler answers whatever is asked with one reply, in the node's spelling, which the library would change in reading.
+// bareHandler sends the same response to every request, with the node's spelling of headers, which the library would
+// normalize.
 func bareHandler(raw, body []byte) fasthttp.RequestHandler {
 	header := new(fasthttp.ResponseHeader)
 	header.SetNoDefaultContentType(true)
@@ -92,7 +96,7 @@ func bareHandler(raw, body []byte) fasthttp.RequestHandler {
 	for _, line := range bytes.Split(head, []byte("\r\n"))[1:] {
 		name, value, _ := bytes.Cut(line, []byte(": "))
 		switch string(name) {
-		case fasthttp.HeaderDate, fasthttp.HeaderContentLength: // each answer has its own
+		case fasthttp.HeaderDate, fasthttp.HeaderContentLength: // set by the library
 		default:
 			header.SetCanonical(name, value)
 		}

@@ -22,9 +22,9 @@ func nodeOf(t *testing.T) (*server, string) {
 // TestFaultsF6_Nginx wants the node's body of nginx, with what says how to read it.
 func TestFaultsF6_Nginx(t *testing.T) {
 	node, key := nodeOf(t)
-	for _, mix := range []string{mixBest, mixGzip} {
+	for mix, tuned := range map[string]bool{mixBest: false, mixGzip: true} {
 		q := &mixes()[mix][0]
-		nginx := wantStarted(t)(startNginx(t.Context(), node, key, q, -1))
+		nginx := wantStarted(t)(startNginx(t.Context(), node, key, q, tuned, -1))
 		_, want, wantErr := node.capture(t.Context(), key, q)
 		_, got, err := nginx.capture(t.Context(), "", q)
 		if err != nil || wantErr != nil {

@@ -12,26 +12,26 @@ import (
 	"strings"
 )
 
-// cost is what one request takes of the node, by what repeats on every machine.
+// cost is what one request takes, in quantities that repeat on every machine.
 type cost struct {
-	// Calls are system calls by name that did something. Those that only wait or wake (waitCalls) are left out: they depend on what else
-	// the machine does.
+	// Calls are successful system calls by name, without those that only wait or wake (waitCalls), which depend on
+	// other activity.
 	Calls map[string]float64 `json:"calls,omitempty"`
-	// Failed are calls of any name that failed: as a rule a read of a connection on which nothing had arrived yet.
+	// Failed are failed system calls, usually reads of a connection without data.
 	Failed float64 `json:"failed"`
-	// Bytes are what the caller receives.
+	// Bytes are received by the client.
 	Bytes float64 `json:"bytes"`
-	// Allocations are the objects that the process allocates, whatever for, in the round with the fewest.
+	// Allocations are all objects that the process allocates, in the round with the fewest.
 	Allocations float64 `json:"allocations"`
-	// CPU is the CPU time as a part of the bare server's, measured in turn.
+	// CPU is the CPU time relative to the bare server's, measured alternately.
 	CPU spread `json:"cpu"`
 }
 
-// spread is what several rounds gave.
+// spread summarizes several rounds.
 type spread struct {
-	Low    float64 `json:"low"` // a quarter of the rounds is below
+	Low    float64 `json:"low"` // lower quartile
 	Median float64 `json:"median"`
-	High   float64 `json:"high"` // a quarter of the rounds is above
+	High   float64 `json:"high"` // upper quartile
 }
 
 func spreadOf(rounds []float64) spread {
@@ -39,24 +39,24 @@ func spreadOf(rounds []float64) spread {
 	return spread{hundredths(sorted[len(sorted)/4]), hundredths(median(rounds)), hundredths(sorted[len(sorted)-1-len(sorted)/4])}
 }
 
-// hundredths rounds a figure to as much of it as repeats.
+// hundredths rounds a figure to what repeats of it.
 func hundredths(figure float64) float64 { return math.Round(figure*100) / 100 }
 
-// costList is the costs of requests, by the name of the mix.
+// costList has the costs of requests by the name of the mix.
 type costList map[string]cost
 
-// How much more than is accepted a request may take: less than one call or one allocation more for every second request, and more than
-// what the node does beside requests adds on a busy machine.
+// Tolerances over the accepted costs: less than one call or allocation more for every second request, and more than
+// the node's background work adds on a busy machine.
 const (
-	callsRiseMax       = 0.1 // of each name
+	callsRiseMax       = 0.1 // for each name
 	failedRiseMax      = 0.5
-	bytesRiseMax       = 16 // the length of a number changes
+	bytesRiseMax       = 16 // numbers vary in length
 	allocationsRiseMax = 0.4
-	// cpuRiseMax is coarse: on a busy machine the ratio of one and the same program went from 1.18 to 1.50.
+	// cpuRiseMax is coarse: on a busy machine the ratio of one and the same program varied from 1.18 to 1.50.
 	cpuRiseMax = 1.25
 )
 
-// problems tells what a request takes more than is accepted.
+// problems describes what exceeds the accepted costs.
 func (accepted costList) problems(found costList) (lines []string) {
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	for _, name := range slices.Sorted(maps.Keys(found)) {
@@ -80,7 +80,7 @@ func (accepted costList) problems(found costList) (lines []string) {
 		if is.Allocations > was.Allocations+allocationsRiseMax {
 			say("%s: %.2f allocations a request, %.2f are accepted", name, is.Allocations, was.Allocations)
 		}
-		if limit := was.CPU.High * cpuRiseMax; is.CPU.Low > limit { // else it may be the machine
+		if limit := was.CPU.High * cpuRiseMax; is.CPU.Low > limit { // a smaller rise may be noise
 			say("%s: %.2f to %.2f times the CPU time of the bare server, at most %.2f is accepted", name, is.CPU.Low, is.CPU.High, limit)
 		}
 	}
@@ -99,7 +99,7 @@ func sum(calls map[string]float64) (all float64) {
 	return all
 }
 
-// table shows costs beside what is accepted.
+// table formats costs beside the accepted ones.
 func (accepted costList) table(found costList) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%-8s %22s %18s %18s %24s\n", "request", "system calls", "bytes", "allocations", "CPU of the bare server")
@@ -122,7 +122,7 @@ func (accepted costList) table(found costList) string {
 	return text.String()
 }
 
-// readCosts reads what write wrote.
+// readCosts reads a file of costs.
 func readCosts(path string) (list costList, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -21,22 +21,23 @@ import (
 	"time"
 )
 
-// costMixes are the requests whose costs are checked: what is asked most, a large answer, and one that is never kept.
+// costMixes are the usual request, a large response, and one that cannot be cached.
 func costMixes() []string { return []string{mixBest, mixFull, mixConvert} }
 
 const (
 	costRounds      = 11
-	costConnections = 8 // fewer than let a busy machine shed load
+	costConnections = 8 // few enough that a busy machine does not shed load
 	costMeasure     = 300 * time.Millisecond
-	// traceMeasure is how long requests are traced: some thousands, at least.
+	// traceMeasure is long enough for some thousands of requests.
 	traceMeasure = 2 * time.Second
 	traceAnswers = 1000
-	// acceptTraces is how many traces are made before costs are accepted: the overload watch is on in some and off in others.
+	// acceptTraces is how many traces are made before costs are accepted, because they vary with the state of the
+	// overload watch.
 	acceptTraces = 4
 )
 
-// waitCalls are system calls by which threads wait, wake each other and make room for the collector: how many there are depends on the
-// machine and on what else it does.
+// waitCalls are system calls by which threads wait, wake each other and manage memory; their number depends on the
+// machine and its load.
 func waitCalls() []string {
 	return []string{
 		"futex", "epoll_pwait", "epoll_wait", "nanosleep", "clock_nanosleep", "sched_yield", "tgkill", "rt_sigreturn", "getpid", "madvise", "munmap", "mmap",
@@ -44,7 +45,7 @@ func waitCalls() []string {
 	}
 }
 
-// runCosts is the subcommand: bench costs check|accept|show. It holds what a request costs against what is accepted.
+// runCosts is the subcommand bench costs check|accept|show: it compares the cost of requests with the accepted one.
 func runCosts(ctx context.Context, args []string, out, progress io.Writer) (err error) {
 	flags := flag.NewFlagSet("bench costs", flag.ContinueOnError)
 	flags.SetOutput(progress)
@@ -83,10 +84,10 @@ func runCosts(ctx context.Context, args []string, out, progress io.Writer) (err 
 	return nil
 }
 
-// measureCosts measures what requests of each mix cost the program; of several traces the dearest counts.
+// measureCosts measures the requests of each mix; of several traces the most expensive counts.
 func measureCosts(ctx context.Context, tasard string, progress io.Writer, mixes []string, traces int) (found costList, err error) {
 	options := runOptions{Rounds: costRounds, Measure: costMeasure, Warmup: costMeasure / 4, Connections: costConnections, Accounts: 128, Seed: 1}
-	l, err := newRunner(options, tasard, io.Discard)
+	l, err := newRunner(options, tasard, progress)
 	if err != nil {
 		return nil, err
 	}
@@ -107,20 +108,18 @@ func measureCosts(ctx context.Context, tasard string, progress io.Writer, mixes 
 	if tracing != nil {
 		return found, nil
 	}
-	if err := l.stopFrom(0); err != nil { // the traced node wants the data
-		return nil, err
-	}
-	return found, l.countCalls(ctx, found, traces, progress)
+	// The traced node uses the same data.
+	return found, errors.Join(l.stopStarted(), l.stopNode(), l.countCalls(ctx, found, traces))
 }
 
 // countCalls counts the system calls of requests.
-func (l *runner) countCalls(ctx context.Context, found costList, traces int, progress io.Writer) error {
+func (l *runner) countCalls(ctx context.Context, found costList, traces int) error {
 	idle, err := l.trace(ctx, "")
 	if err != nil {
 		return err
 	}
 	for _, mix := range slices.Sorted(maps.Keys(found)) {
-		_, _ = fmt.Fprintf(progress, "%s: system calls\n", mix)
+		_, _ = fmt.Fprintf(l.progress, "%s: system calls\n", mix)
 		one := found[mix]
 		one.Calls = map[string]float64{}
 		for range traces {
@@ -143,9 +142,9 @@ func (l *runner) countCalls(ctx context.Context, found costList, traces int, pro
 	return nil
 }
 
-// costOf measures everything but system calls.
+// costOf measures everything except system calls.
 func (l *runner) costOf(ctx context.Context, mix string) (cost, error) {
-	pairs, err := l.compareBaseline(ctx, mix, "bare")
+	pairs, err := l.compareBaseline(ctx, mix, bareName)
 	if err != nil {
 		return cost{}, err
 	}
@@ -163,16 +162,16 @@ func (l *runner) costOf(ctx context.Context, mix string) (cost, error) {
 	return cost{Bytes: hundredths(median(sizes)), Allocations: hundredths(slices.Min(allocations)), CPU: spreadOf(cpu)}, nil
 }
 
-// callCount is how often a system call was made, and how often it failed.
+// callCount counts the calls of one name.
 type callCount struct{ made, failed int }
 
-// syscallTrace are the system calls of a whole run, and how many requests it answered.
+// syscallTrace has the system calls of a whole run, and how many requests it answered.
 type syscallTrace struct {
 	calls    map[string]callCount
 	requests uint64
 }
 
-// perRequest are the calls of one request: those of the run without the ones of a run that answered nothing.
+// perRequest returns the calls of one request: those of the run without those of a run without requests.
 func (t *syscallTrace) perRequest(idle *syscallTrace) (calls map[string]float64, failed float64) {
 	calls = map[string]float64{}
 	for name, count := range t.calls {
@@ -188,7 +187,7 @@ func (t *syscallTrace) perRequest(idle *syscallTrace) (calls map[string]float64,
 	return calls, max(0, hundredths(failed))
 }
 
-// trace runs the node from start to end below strace, and asks it a mix meanwhile; "" is nothing.
+// trace runs a node under strace from start to end, with a mix as load; "" is no load.
 func (l *runner) trace(ctx context.Context, mix string) (*syscallTrace, error) {
 	file := filepath.Join(l.dir, "calls.txt")
 	node, err := startNode(ctx, []string{"strace", "-f", "-qq", "-c", "-o", file, l.tasard}, l.fixture, serverCore)
@@ -210,8 +209,8 @@ func (l *runner) trace(ctx context.Context, mix string) (*syscallTrace, error) {
 	return result, err
 }
 
-// loadTraced asks a node below strace, and tells how often. Neither its CPU time, which would be that of strace, nor its allocations are
-// asked for: that is a request.
+// loadTraced puts a load on a traced node and returns the number of answers. It reads neither CPU time, which would
+// be strace's, nor allocations, which would take a request.
 func (l *runner) loadTraced(ctx context.Context, node *server, mix string) (uint64, error) {
 	g := &clients{requests: newMix(benchHost, l.fixture.keys, mixes()[mix]), connections: l.options.Connections}
 	s, err := l.sample(ctx, &server{name: "the traced node", address: node.address}, &load{groups: []*clients{g}, seed: l.options.Seed, measure: traceMeasure})
@@ -221,7 +220,7 @@ func (l *runner) loadTraced(ctx context.Context, node *server, mix string) (uint
 	return s.answers, err
 }
 
-// stopTraced ends a node below strace, which takes no signal itself: it ends with the node and writes what it counted.
+// stopTraced stops the node under strace, which ignores signals itself: it exits with the node and writes its counts.
 func stopTraced(node *server) error {
 	strace := node.processes[0]
 	if err := syscall.Kill(-strace.cmd.Process.Pid, syscall.SIGTERM); err != nil {
@@ -232,7 +231,7 @@ func stopTraced(node *server) error {
 	return strace.awaitExit(ctx)
 }
 
-// parseCalls reads the table of strace -c: share of time, seconds, time of a call, calls, errors if there were any, and the name.
+// parseCalls parses the table of strace -c: share of time, seconds, time per call, calls, errors if any, name.
 func parseCalls(text []byte) (map[string]callCount, error) {
 	calls := map[string]callCount{}
 	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
@@ -243,7 +242,7 @@ func parseCalls(text []byte) (map[string]callCount, error) {
 		var count callCount
 		var err error
 		if count.made, err = strconv.Atoi(columns[3]); err != nil {
-			continue // the heading, or a line below it
+			continue // the heading
 		}
 		if len(columns) > 5 {
 			if count.failed, err = strconv.Atoi(columns[4]); err != nil {
@@ -258,7 +257,7 @@ func parseCalls(text []byte) (map[string]callCount, error) {
 	return calls, nil
 }
 
-// canTrace tells why no system call can be counted here.
+// canTrace returns why system calls cannot be counted here.
 func canTrace(ctx context.Context) error {
 	if output, err := exec.CommandContext(ctx, "strace", "-f", "-c", "-o", "/dev/null", "true").CombinedOutput(); err != nil {
 		return fmt.Errorf("strace: %w %s", err, bytes.TrimSpace(output))

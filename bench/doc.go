@@ -1,34 +1,36 @@
-// Command bench measures a whole node under load, beside yardsticks in the same run, and tells which goals of performance it meets.
+// Command bench measures a whole node under load against baselines in the same run, and reports which performance
+// goals it meets.
 //
-//	make bench                                 everything that it needs is built and installed; the report is in bench-report
+//	make bench                                   installs and builds everything it needs; the report is in bench-report
 //	make bench BENCHFLAGS="-goals F1,F12 -quick"
 //
-// # What runs where
+// # Processes
 //
-// The node is the real program, tasard serve, as a process of its own on the first core, on data that the harness has made. The load
-// runs in this process on the second core: one thread, which looks for answers itself, and requests drawn from a seed. Yardsticks are
-// processes on the node's core, idle while the other side is asked:
+// The node is the real program, tasard serve, as a process on the first core, with data from the test harness. The load
+// runs in this process on the second core: one thread with its own epoll loop, and requests drawn from a seed. Baselines
+// are processes on the node's core, idle while the node is measured:
 //
-//	bare       the same HTTP library, which answers the same bytes from memory and does nothing else (bench bare)
-//	nginx      the same body as a file
-//	postgres   net/http with a pool of connections to PostgreSQL, which computes the same answer (bench postgres)
+//	bare       the same HTTP library, which answers the same bytes from memory (bench bare)
+//	nginx      the same body as a static file
+//	postgres   net/http with a connection pool to PostgreSQL, which computes the same answer (bench postgres)
 //
-// What is not installed is skipped by name.
+// A baseline that is not installed is skipped and named in the report.
 //
-// # What a figure means
+// # Figures
 //
-// Two sides are measured in turn, round by round, in changing order; a figure is the median of the rounds' ratios. Times by
-// themselves mean little on a machine that does other things too. Without a rate each connection sends when its answer is there:
-// that finds a ceiling. With a rate each request has its moment, and is timed from there, so that a server which stops for a while is
-// charged for all that would have come. CPU time is that of all the server's processes; where the load itself takes nearly all of its
-// core, it says more than requests a second do.
+// Two servers are measured alternately, round by round, in changing order; a figure is the median of the rounds' ratios.
+// Absolute times mean little on a shared machine. A ratio whose rounds spread (between their quartiles) more than it
+// differs from 1 is reported as "no difference shown". Without a rate each connection sends its next request when the
+// answer has arrived, which finds the capacity. With a rate each request has an intended time from which it is measured,
+// so that a server that stops is charged for all requests due meanwhile. CPU time counts all processes of a server; where
+// the load generator itself uses nearly all of its core, it says more than requests per second.
 //
-// # Where to change what
+// # Where to change it
 //
-//	a goal                 its row in goals.go, its function there or in goals_more.go
-//	how two are compared   lab.go
-//	what is asked          mix.go; the load that asks: load.go, load_line.go; how an answer is read: answer.go
-//	a server               server.go (the node, the bare server), nginx.go, postgres.go; its process: process.go; its data: fixture.go
-//	the report             report.go
-//	what a request costs   costs.go, costs_trace.go
+//	a goal                  its row in goals.go, its function there, in goals_accounts.go or goals_data.go
+//	how two are compared    runner.go
+//	requests                mix.go; the load: load.go, load_conn.go; parsing of responses: response.go
+//	servers                 server.go (node, bare server), nginx.go, postgres.go; processes: process.go; data: fixture.go
+//	the report              report.go, and the tables in README.md and docs/performance.md: tables.go
+//	the cost of a request   costs.go, costs_trace.go
 package main

@@ -17,34 +17,37 @@ import (
 	"github.com/tasard/tasard/httpapi/apitest"
 )
 
-// fixtureSize is how much data there is.
+// fixtureSize is the amount of data.
 type fixtureSize struct {
-	// institutions that publish in every currency, beside the central bank. Those that the node does not know by itself are invented,
-	// and so are currencies.
+	// institutions publish rates in every currency, besides the central bank. Those beyond the node's catalogue are
+	// invented, and so are currencies.
 	institutions, currencies int
 	accounts                 int // each with one key
-	days                     int // of history, today included
+	days                     int // of history, including today
 }
 
-// standardSize is about what the node has to do with: every institution that it knows by itself, and nothing invented.
+// standardSize is about what a public node has: every institution of the catalogue.
 func standardSize() fixtureSize {
 	return fixtureSize{institutions: 44, currencies: 8, accounts: 1000, days: 30}
 }
 
-// fixture is the data that servers have.
+// fixture is the data of a node.
 type fixture struct {
-	// dir is a data directory of the node. Danger: a node that runs on it changes it.
+	// dir is a data directory. A node running on it changes it.
 	dir string
-	// catalogue is the file that describes what is invented, "" when nothing is. The node is given it with --catalogue.
+	// catalogue is the path of a file that describes invented institutions and currencies, for --catalogue; "" if
+	// there are none.
 	catalogue string
-	// endings are one of each account.
+	// keys are one for each account.
 	keys []string
+	// certificate makes the node serve HTTPS; nil = HTTP.
+	certificate *certificate
 }
 
-// fixtureSeed makes the same data on every machine, but for the dates, which end today.
+// fixtureSeed makes the data reproducible, except for dates, which end today.
 const fixtureSeed = 20
 
-// newFixture makes the data below a directory, which is new or empty.
+// newFixture makes the data below a new or empty directory.
 func newFixture(dir string, size fixtureSize) (*fixture, error) {
 	f := &fixture{dir: filepath.Join(dir, "data")}
 	if err := f.make(dir, size); err != nil {
@@ -71,7 +74,7 @@ func (f *fixture) make(dir string, size fixtureSize) (err error) {
 			return err
 		}
 	}
-	// Lenient: the market of the fixture is invented, and what is measured is not whether it is believed.
+	// Lenient: plausibility checks would quarantine the invented market.
 	node, err := apitest.Open(apitest.Catalogue(catalogue), apitest.Lenient())
 	if err != nil {
 		return err
@@ -91,7 +94,7 @@ func (f *fixture) make(dir string, size fixtureSize) (err error) {
 func publishDays(node *apitest.Server, all []quoteSource, days int) {
 	random := rand.New(rand.NewPCG(fixtureSeed, 0))
 	for day := max(1, days) - 1; day >= 0; day-- {
-		// Whole seconds, because PostgreSQL keeps no nanoseconds and must answer the same.
+		// Whole seconds, because PostgreSQL stores microseconds and must answer the same.
 		at, rates := time.Now().AddDate(0, 0, -day).Truncate(time.Second), []apitest.Rate{}
 		for i := range all {
 			all[i].drift(random)
@@ -102,16 +105,16 @@ func publishDays(node *apitest.Server, all []quoteSource, days int) {
 	}
 }
 
-// quoteSource is where an institution changes a currency: what it asks and pays, in hundredths of a peso.
+// quoteSource is the quote of one institution for one currency, in hundredths of a peso.
 type quoteSource struct {
 	institution, currency string
 	source                string
 	kind                  engine.Kind
 	mid, spread           int
-	hasDate               bool // it says for which day it is
+	hasDate               bool // it publishes an effective date
 }
 
-// newMarket are those of all institutions, the central bank's references included.
+// newMarket returns the quotes of all institutions, including the central bank's reference rates.
 func newMarket(catalogue *engine.Catalogue, size fixtureSize) []quoteSource {
 	random := rand.New(rand.NewPCG(fixtureSeed, 1))
 	var all []quoteSource
@@ -140,7 +143,7 @@ func newMarket(catalogue *engine.Catalogue, size fixtureSize) []quoteSource {
 	return all
 }
 
-// drift is what a day does to a price: a thousandth part up or down, at most.
+// drift moves the mid price by at most a thousandth, as a day does.
 func (b *quoteSource) drift(random *rand.Rand) { b.mid += random.IntN(b.mid/500+1) - b.mid/1000 }
 
 func (b *quoteSource) rate(at time.Time) apitest.Rate {
@@ -154,15 +157,14 @@ func (b *quoteSource) rate(at time.Time) apitest.Rate {
 	return r
 }
 
-// midRates are about what a unit of the currencies that are asked for costs, in hundredths of a peso: within the band in which it is believed.
-// Others cost mediumRate.
+// midRates are plausible mid prices of the requested currencies, in hundredths of a peso. Others have midRateDefault.
 func midRates() map[string]int {
 	return map[string]int{"USD": 5900, "EUR": 6800, "GBP": 7800, "CHF": 7200, "CAD": 4300}
 }
 
 const mediumRate = 2000
 
-// chosenCurrencies begin with those that are asked for.
+// chosenCurrencies returns count currencies, those of midRates first.
 func chosenCurrencies(catalogue *engine.Catalogue, count int) []string {
 	chosen := []string{"USD", "EUR", "GBP", "CAD", "CHF"}
 	for _, currency := range catalogue.Currencies() {
@@ -173,10 +175,11 @@ func chosenCurrencies(catalogue *engine.Catalogue, count int) []string {
 	return chosen[:min(count, len(chosen))]
 }
 
-// inventedCatalogue describes what a size needs beyond what the program knows; nil when that is enough.
+// inventedCatalogue describes the institutions and currencies that a size needs beyond the program's catalogue; nil
+// if there are none.
 func inventedCatalogue(size fixtureSize) ([]byte, error) {
 	type entry map[string]string
-	file := map[string][]entry{"institutions": {}, "currencies": {}} // a catalogue has lists, and no null
+	file := map[string][]entry{"institutions": {}, "currencies": {}} // a list must not be null
 	sellers := 0
 	for _, known := range engine.DefaultCatalogue().Institutions() {
 		if known.Active && known.Type != engine.Official {
@@ -192,7 +195,7 @@ func inventedCatalogue(size fixtureSize) ([]byte, error) {
 		sellers++
 	}
 	for number := len(engine.DefaultCatalogue().Currencies()); number < size.currencies; number++ {
-		// From QAA on there is one code of ISO 4217, and it is not among ours.
+		// ISO 4217 assigns one code from QAA on, which the catalogue does not have.
 		code := string([]byte{'Q', byte('A' + number/26%26), byte('A' + number%26)})
 		file["currencies"] = append(file["currencies"], entry{"code": code, "name": "Moneda inventada " + code})
 	}
@@ -202,18 +205,18 @@ func inventedCatalogue(size fixtureSize) ([]byte, error) {
 	return json.Marshal(file)
 }
 
-// observationHeader is the first line of a file of observations.
+// observationHeader is the first line of an observations file.
 const observationHeader = "observedAt,institutionId,currency,channel,kind,buy,sell,sourceId,effectiveDate,publishedAt\n"
 
-// appendLine appends what a counter says at an instant, as a line of such a file. source is who tells it.
+// appendLine appends a line of an observations file: the quote at an instant, published by source.
 func (b *quoteSource) appendLine(dst []byte, source string, at time.Time) []byte {
 	r := b.rate(at)
 	return fmt.Appendf(dst, "%s,%s,%s,%s,%s,%s,%s,%s,%s,\n", at.UTC().Format(time.RFC3339), r.Institution, r.Currency, engine.Unspecified, r.Kind,
 		r.Buy, r.Sell, source, r.EffectiveDate)
 }
 
-// writeObservations writes a file of many observations of a market: whole rounds of it, each line observed so long ago. list is the source
-// that tells all of it; "" = each institution for itself.
+// writeObservations writes an observations file: whole rounds of a market, each line observed ago(line). list is the
+// one source of all lines; "" = each institution is its own source.
 func writeObservations(path string, market []quoteSource, lines int, list string, ago func(line int) time.Duration) (err error) {
 	file, err := os.Create(path)
 	if err != nil {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"math"
@@ -18,75 +19,78 @@ import (
 )
 
 const (
-	// sleepMax is how long the load sleeps at most, before it looks at its context.
+	// sleepMax is the longest sleep between checks of the context.
 	sleepMax = 20 * time.Millisecond
-	// spinTime is how long before a moment it stops sleeping and only looks: a sleep ends 15 to 40 µs late on a virtual machine, now and
-	// then 100, and the server would be charged for it.
+	// spinTime is how long before a due time the load stops sleeping and polls: sleeps on a virtual machine end 15 to
+	// 40 µs late, sometimes 100, which would be charged to the server.
 	spinTime = 100 * time.Microsecond
-	// drainTimeout is how long it waits at its end for what is still owed, and for connections to be opened.
+	// drainTimeout bounds opening connections, and waiting for outstanding answers at the end.
 	drainTimeout = 10 * time.Second
-	// latencyRange is the longest that is told apart.
+	// latencyRange is the longest latency that is measured.
 	latencyRange = 60 * time.Second
-	// loadConnectionsMax and loadRateMax bound what may be asked for.
+	// loadConnectionsMax and loadRateMax bound the settings.
 	loadConnectionsMax = 10_000
 	loadRateMax        = 1_000_000
 )
 
-// errGone and errNoAnswer are why a load ends early: what was counted until then says nothing.
+// Reasons to end a load early; what was counted until then means nothing.
 var (
 	errGone     = errors.New("the target is gone")
 	errNoAnswer = errors.New("the target has answered nothing")
 )
 
-// clients is clients of one kind, and what they met. Each has one connection.
+// clients is a group of clients of one kind, each with one connection, and their results.
 type clients struct {
 	name        string
 	requests    requestSource
 	connections int
-	// rate is how many requests a second are sent together, each at its intended moment and timed from there, so that a server that
-	// stops for a while is charged for all that would have come (no coordinated omission). 0: each connection sends as soon as its
-	// answer is there.
+	// rate is the total number of requests per second, each sent at its due time and measured from then, so that a
+	// stalled server is charged for all requests due meanwhile (no coordinated omission). 0: each connection sends
+	// its next request when the answer has arrived.
 	rate float64
-	// drops: a request whose moment comes while all connections wait is never sent, where otherwise it waits and is charged for it.
+	// dropLate drops a request that is due while all connections are busy, instead of sending it late.
 	dropLate   bool
-	reconnects bool          // a new connection for each request
-	startAfter time.Duration // when it begins
-	// net gives each perAddress clients a source address of their own in 127.net.0.0/16; 0 is the kernel's choice.
+	reconnects bool          // each request uses a new connection
+	pipeline   uint64        // requests sent together; 0 = 1
+	startAfter time.Duration // delay of the first request
+	// net gives each perAddress clients a source address in 127.net.0.0/16; 0 lets the kernel choose.
 	net        byte
 	perAddress int
-	// unexpected tells an answer that is not as it must be; nil takes all. It is given what was read last: the whole answer, as a rule.
+	// unexpected reports whether a response is wrong; nil accepts all. It gets the last bytes read, usually the whole
+	// response.
 	unexpected func(status int, answer []byte) bool
 
-	idle chan *connection // at a rate: lines that wait for a moment, each in its turn
-	next uint64           // the first moment that nothing was sent for
+	idle chan *connection // at a rate: connections that wait for a due time
+	next uint64           // number of the first request that has not been due yet
 	results
 }
 
-// results is what became of the requests of the measured time, whenever their answer came.
+// results counts the requests of the measured time, whenever their answers arrive.
 type results struct {
-	intended, sent, dropped        uint64 // intended = sent + dropped, but for those still waiting at the end
-	answers, unexpectedCount, lost uint64 // odd: strange; lost: without an answer
+	intended, sent, dropped        uint64 // sent + dropped + those still waiting at the end
+	answers, unexpectedCount, lost uint64
 	bytes                          uint64
-	statuses                       map[int]uint64 // of answers that were not strange
-	firstUnexpected                string         // the first strange answer
+	statuses                       map[int]uint64 // of expected responses
+	firstUnexpected                string
 	elapsed                        time.Duration
-	latency                        *hdrhistogram.Histogram // of answers 200, in nanoseconds: from the sending, at a rate from the intended moment
+	latency                        *hdrhistogram.Histogram // of answers with status 200, in nanoseconds
 	lastAnswer                     time.Duration
 }
 
-// load is one run against one address. All of it belongs to one goroutine, on one thread, with an epoll of its own: Go's poller wakes a
-// goroutine up to a millisecond late, which the server would be charged for.
+// load is one run against one address. It belongs to one goroutine on one thread with its own epoll instance, because
+// Go's network poller wakes goroutines up to a millisecond late, which would be charged to the server.
 type load struct {
 	address         string
+	tls             *tls.Config // nil without TLS
 	groups          []*clients
 	seed            uint64
-	warmup, measure time.Duration // warmup is not counted
-	drain           time.Duration // 0 = loadPatience
-	// begins is called just before the measured time begins, and ends when the last answer of it is there: the moments to read the
-	// server's CPU time and its counters. The load stands still meanwhile, and no request is charged for that. Both may be nil.
+	warmup, measure time.Duration // not counted
+	drain           time.Duration // 0 = drainTimeout
+	// begins is called just before the measured time, ends after the last answer: times to read the server's CPU time
+	// and counters. The load pauses meanwhile, which is charged to no request. Both may be nil.
 	begins, ends func() error
 
-	generator time.Duration // CPU time of the thread that asked. Without a rate: near to the elapsed time, the load is the limit
+	generator time.Duration // CPU time of the load's thread; close to elapsed, the load itself is the limit
 
 	target               unix.Sockaddr
 	family               int
@@ -95,16 +99,16 @@ type load struct {
 	conns                []connection
 	random               *rand.Rand
 	buffer               []byte
-	began                time.Time     // all moments are counted from it
-	base                 time.Duration // moment 0 of groups
-	opens, closes        time.Duration // the measured time; nothing is sent from closes on
-	waiting, outstanding int           // requests in flight; those of them that are counted
+	began                time.Time     // all times are relative to it
+	base                 time.Duration // time 0 of all clients
+	opens, closes        time.Duration // the measured time; nothing is sent after closes
+	waiting, outstanding int           // requests in flight; those that are counted
 	dialling             int
 	lostInARow           int // connections lost since the last answer
 	answered             uint64
 }
 
-// run puts the load on the target. It ends with an error that says so when the target is gone, and with that of the context.
+// run puts the load on the target, until its end, an error or the end of ctx.
 func (l *load) run(ctx context.Context) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -118,7 +122,7 @@ func (l *load) run(ctx context.Context) error {
 	return nil
 }
 
-// prepare finds the target and makes the lines, which are not connected yet.
+// prepare resolves the target and allocates the connections.
 func (l *load) prepare() error {
 	found, err := net.ResolveTCPAddr("tcp", l.address)
 	if err != nil {
@@ -134,6 +138,7 @@ func (l *load) prepare() error {
 	}
 	for _, g := range l.groups {
 		g.results = results{statuses: map[int]uint64{}, latency: hdrhistogram.New(1, int64(latencyRange), 3)}
+		g.pipeline = max(1, g.pipeline)
 		g.next, g.idle = 0, make(chan *connection, g.connections)
 		for i := range g.connections {
 			one := connection{clients: g, number: len(l.conns), socket: -1}
@@ -148,7 +153,7 @@ func (l *load) prepare() error {
 	return nil
 }
 
-// socketAddress is an address as sockets want it.
+// socketAddress converts an address for sockets.
 func socketAddress(address netip.Addr, port int) (family int, found unix.Sockaddr) {
 	if address.Is4() {
 		return unix.AF_INET, &unix.SockaddrInet4{Port: port, Addr: address.As4()}
@@ -167,7 +172,7 @@ func (l *load) close() {
 
 func (l *load) now() time.Duration { return time.Since(l.began) }
 
-// drive connects, warms up, measures, and waits for what is owed.
+// drive connects, warms up, measures and waits for outstanding answers.
 func (l *load) drive(ctx context.Context) error {
 	if err := l.connect(ctx); err != nil {
 		return err
@@ -207,7 +212,7 @@ func (l *load) drive(ctx context.Context) error {
 	return nil
 }
 
-// connect opens all lines but those of fresh clients, and waits for them.
+// connect opens all connections except those of reconnecting clients.
 func (l *load) connect(ctx context.Context) error {
 	for i := range l.conns {
 		if c := &l.conns[i]; !c.reconnects {
@@ -225,7 +230,7 @@ func (l *load) connect(ctx context.Context) error {
 	return nil
 }
 
-// open begins the measured time. The moments are moved by what begins takes.
+// open begins the measured time. Due times are moved by the duration of begins.
 func (l *load) open() error {
 	stood := l.now()
 	if l.begins != nil {
@@ -239,7 +244,7 @@ func (l *load) open() error {
 	return nil
 }
 
-// start sends the first requests. At a rate the moments come by themselves.
+// start sends the first requests of clients without a rate.
 func (l *load) start() error {
 	for i := range l.conns {
 		if c := &l.conns[i]; c.state == connIdle || c.reconnects {
@@ -251,7 +256,7 @@ func (l *load) start() error {
 	return nil
 }
 
-// poll sends and receives until a moment, or until it is done.
+// poll sends and receives until end, or until done returns true.
 func (l *load) poll(ctx context.Context, end time.Duration, done func() bool) error {
 	for looked := l.now(); done == nil || !done(); {
 		now := l.now()
@@ -280,7 +285,7 @@ func (l *load) poll(ctx context.Context, end time.Duration, done func() bool) er
 	return nil
 }
 
-// wait waits for events, to the microsecond where a moment is near: epoll itself counts in milliseconds.
+// wait waits for events, with microsecond precision when a due time is near: epoll counts in milliseconds.
 func (l *load) wait(longest time.Duration) (events int, err error) {
 	if longest > 0 && longest < sleepMax {
 		limit := unix.NsecToTimespec(longest.Nanoseconds())
@@ -292,8 +297,9 @@ func (l *load) wait(longest time.Duration) (events int, err error) {
 	return unix.EpollWait(l.epoll, l.events, int(longest/time.Millisecond))
 }
 
-// pause is how long nothing needs to be done. At a rate it is 0 while an answer is awaited: waking up takes longer than many an
-// answer, and would be part of its latency. Clients that drop are many, beside others: they leave their core to those meanwhile.
+// pause returns how long the load may sleep. At a rate it is 0 while an answer is outstanding, because waking up
+// takes longer than many answers. Clients that drop late requests are many and run beside others: they leave them the
+// core.
 func (l *load) pause(now, end time.Duration) time.Duration {
 	longest := min(end-now, sleepMax)
 	for _, g := range l.groups {
@@ -310,7 +316,7 @@ func (l *load) pause(now, end time.Duration) time.Duration {
 	return max(0, longest)
 }
 
-// drained tells that nothing is owed any more.
+// drained reports whether no request is due or outstanding.
 func (l *load) drained() bool {
 	for _, g := range l.groups {
 		if g.rate > 0 && l.dueAt(g) < l.closes {
@@ -320,12 +326,12 @@ func (l *load) drained() bool {
 	return l.outstanding == 0
 }
 
-// countUnanswered counts as lost what is still owed: requests in flight, and at a rate those whose moment has passed. At a rate the time goes on
-// until the last answer: a target that is behind is not faster for it.
+// countUnanswered counts outstanding and overdue requests as lost. At a rate the elapsed time extends to the last
+// answer, so that a slow target does not look faster.
 func (l *load) countUnanswered(ended time.Duration) {
 	for i := range l.conns {
 		if c := &l.conns[i]; c.counted {
-			c.lost++
+			c.lost += c.pipeline
 		}
 	}
 	for _, g := range l.groups {
@@ -343,9 +349,9 @@ func (l *load) countUnanswered(ended time.Duration) {
 	}
 }
 
-// threadTime is the CPU time that the thread has used so far.
+// threadTime returns the CPU time of the calling thread.
 func threadTime() time.Duration {
 	var usage unix.Rusage
-	_ = unix.Getrusage(unix.RUSAGE_THREAD, &usage) // it has no way to fail
+	_ = unix.Getrusage(unix.RUSAGE_THREAD, &usage) // cannot fail
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }

@@ -3,59 +3,63 @@
 package main
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// state is what a line does.
+// connState is the state of a connection.
 type connState uint8
 
 const (
-	connClosed  connState = iota // of a fresh client: it has no connection yet
-	connDialing                  // it is being connected
-	connIdle                     // nothing is asked on it
-	connWaiting                  // a request is under way
+	connClosed  connState = iota // of a reconnecting client between requests
+	connDialing                  // being connected
+	connIdle                     // no request outstanding
+	connWaiting                  // a request is outstanding
 )
 
-// awaitLine is one client's connection, and those that take its place when it ends.
+// connection is the connection of one client, and its successors.
 type connection struct {
 	*clients
 	number, socket int
-	source         unix.Sockaddr // nil is the kernel's choice
+	tls            *tls.Conn     // nil without TLS
+	source         unix.Sockaddr // nil lets the kernel choose
 	state          connState
-	inIdle         bool          // it stands among the free lines
-	counted        bool          // the request is within the measured time
-	startedAt      time.Duration // what latency is counted from
+	inIdle         bool          // it is in the idle channel
+	counted        bool          // the request belongs to the measured time
+	startedAt      time.Duration // latency is measured from here
 	request        []byte
-	received       int // bytes of the answer so far
+	received       int // bytes of the response so far
 	parser         responseParser
 }
 
-// Why a connection is given up.
+// Reasons to drop a connection.
 var (
 	errClosed      = errors.New("it ended the connection before its answer")
 	errUnsolicited = errors.New("it sent something that was not asked for")
 	errShortWrite  = errors.New("it did not take a whole request")
 )
 
-// dial opens a line.
+// dial opens a connection.
 func (l *load) dial(c *connection) error {
 	socket, err := unix.Socket(l.family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
 	if err != nil {
 		return fmt.Errorf("open a socket: %w", err)
 	}
 	c.socket, c.state = socket, connDialing
-	c.parser.reset()
+	c.parser.reset(c.pipeline - 1)
 	l.dialling++
-	// A request is one write: nothing is to be gathered.
+	// A request is one write; Nagle's algorithm would only delay it.
 	if err := unix.SetsockoptInt(socket, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
 		return fmt.Errorf("set up a socket: %w", err)
 	}
 	if c.source != nil {
-		_ = unix.SetsockoptInt(socket, unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1) // then there are fewer ports
+		_ = unix.SetsockoptInt(socket, unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1) // without it fewer ports are available
 		if err := unix.Bind(socket, c.source); err != nil {
 			return fmt.Errorf("bind to an address of its own: %w", err)
 		}
@@ -70,7 +74,7 @@ func (l *load) watch(c *connection, operation int, interest uint32) error {
 	return unix.EpollCtl(l.epoll, operation, c.socket, &unix.EpollEvent{Events: interest, Fd: int32(c.number)})
 }
 
-// handle is what an event of a line leads to.
+// handle processes an event of a connection.
 func (l *load) handle(c *connection) error {
 	if c.state != connDialing {
 		return l.receive(c)
@@ -82,6 +86,11 @@ func (l *load) handle(c *connection) error {
 	if err != nil {
 		return l.dropConnection(c, err)
 	}
+	if l.tls != nil {
+		if err := c.handshake(l.tls); err != nil {
+			return l.dropConnection(c, err)
+		}
+	}
 	if err := l.watch(c, unix.EPOLL_CTL_MOD, unix.EPOLLIN); err != nil {
 		return err
 	}
@@ -90,13 +99,13 @@ func (l *load) handle(c *connection) error {
 	switch {
 	case c.reconnects:
 		return l.send(c)
-	case l.base == 0: // not begun
+	case l.base == 0: // not started yet
 		return nil
 	}
 	return l.nextRequest(c, l.now())
 }
 
-// nextRequest gives a line its next request, or lets it wait for the moment of one.
+// nextRequest sends the next request of a connection, or queues the connection until one is due.
 func (l *load) nextRequest(c *connection, now time.Duration) error {
 	if c.rate == 0 {
 		if now >= l.closes {
@@ -106,12 +115,12 @@ func (l *load) nextRequest(c *connection, now time.Duration) error {
 	}
 	if !c.inIdle {
 		c.inIdle = true
-		c.idle <- c // it has room for every line of the group
+		c.idle <- c // it has room for all connections of the clients
 	}
 	return nil
 }
 
-// takeIdle takes the first free line of a group, nil when there is none. One that lost its connection meanwhile comes again.
+// takeIdle takes the first idle connection, nil if there is none. A connection that was lost meanwhile queues again.
 func (g *clients) takeIdle() *connection {
 	for {
 		select {
@@ -126,12 +135,12 @@ func (g *clients) takeIdle() *connection {
 	}
 }
 
-// dueAt is when the next request of a group is to be sent.
+// dueAt returns when the next request of clients is due.
 func (l *load) dueAt(g *clients) time.Duration {
 	return l.base + g.startAfter + time.Duration(float64(g.next)/g.rate*float64(time.Second))
 }
 
-// sendDue sends the requests whose moment has come, as far as lines are free. The others wait, or are dropped.
+// sendDue sends the requests that are due, as far as connections are idle. The others wait or are dropped.
 func (l *load) sendDue(now time.Duration) error {
 	for _, g := range l.groups {
 		for g.rate > 0 && l.base > 0 {
@@ -159,12 +168,12 @@ func (l *load) sendDue(now time.Duration) error {
 	return nil
 }
 
-// issue sends the next request on a line, which a fresh client connects first.
+// issue sends the next request on a connection, which a reconnecting client opens first.
 func (l *load) issue(c *connection, since time.Duration, counted bool) error {
 	c.startedAt, c.counted = since, counted
 	if counted {
-		c.intended++
-		c.sent++
+		c.intended += c.pipeline
+		c.sent += c.pipeline
 		l.outstanding++
 	}
 	if c.reconnects {
@@ -174,12 +183,15 @@ func (l *load) issue(c *connection, since time.Duration, counted bool) error {
 }
 
 func (l *load) send(c *connection) error {
-	c.request = c.requests.next(c.request[:0], l.random)
+	c.request = c.request[:0]
+	for range c.pipeline {
+		c.request = c.requests.next(c.request, l.random)
+	}
 	c.state, c.received = connWaiting, 0
 	l.waiting++
-	n, err := unix.Write(c.socket, c.request)
+	n, err := c.write(c.request)
 	if err == nil && n < len(c.request) {
-		err = errShortWrite // requests are short, and the connection is empty
+		err = errShortWrite // requests are short, and the socket's buffer is empty
 	}
 	if err != nil {
 		return l.dropConnection(c, err)
@@ -187,31 +199,34 @@ func (l *load) send(c *connection) error {
 	return nil
 }
 
-// receive reads what has come. An answer that does not fit the buffer comes in several pieces: epoll tells of the rest again.
+// receive reads what has arrived, up to the end of a response. TLS may have buffered more than one read returns.
 func (l *load) receive(c *connection) error {
-	n, err := unix.Read(c.socket, l.buffer)
-	switch {
-	case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
-		return nil
-	case err != nil:
-		return l.dropConnection(c, err)
-	case n == 0:
-		return l.dropConnection(c, errClosed)
-	case c.state != connWaiting:
-		return l.dropConnection(c, errUnsolicited)
+	for {
+		n, err := c.read(l.buffer)
+		switch {
+		case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
+			return nil
+		case err != nil:
+			return l.dropConnection(c, err)
+		case n == 0:
+			return l.dropConnection(c, errClosed)
+		case c.state != connWaiting:
+			return l.dropConnection(c, errUnsolicited)
+		}
+		c.received += n
+		complete, err := c.parser.feed(l.buffer[:n])
+		switch {
+		case err != nil:
+			return l.dropConnection(c, err)
+		case complete:
+			return l.count(c, l.buffer[:n])
+		case c.tls == nil:
+			return nil
+		}
 	}
-	c.received += n
-	whole, err := c.parser.feed(l.buffer[:n])
-	if err != nil {
-		return l.dropConnection(c, err)
-	}
-	if whole {
-		return l.count(c, l.buffer[:n])
-	}
-	return nil
 }
 
-// addUsage counts an answer, and goes on. The moment of the answer is that of the next request as well: the clock is read once.
+// count counts a response and continues. Its time is also that of the next request, so that the clock is read once.
 func (l *load) count(c *connection, piece []byte) error {
 	now := l.now()
 	l.waiting--
@@ -225,12 +240,12 @@ func (l *load) count(c *connection, piece []byte) error {
 	if c.parser.closes || c.reconnects {
 		return l.reconnect(c)
 	}
-	c.parser.reset()
+	c.parser.reset(c.pipeline - 1)
 	return l.nextRequest(c, now)
 }
 
 func (t *results) count(c *connection, piece []byte, now time.Duration) {
-	t.answers++
+	t.answers += c.pipeline
 	t.bytes += uint64(c.received)
 	t.lastAnswer = now
 	switch status := c.parser.status; {
@@ -239,13 +254,14 @@ func (t *results) count(c *connection, piece []byte, now time.Duration) {
 			t.firstUnexpected = fmt.Sprintf("%.600q", piece)
 		}
 	default:
-		if t.statuses[status]++; status == 200 {
-			_ = t.latency.RecordValue(int64(min(max(now-c.startedAt, 1), latencyRange))) // within the range there is no error
+		if t.statuses[status] += c.pipeline; status == 200 {
+			_ = t.latency.RecordValue(int64(min(max(now-c.startedAt, 1), latencyRange))) // no error within the range
 		}
 	}
 }
 
-// dropConnection gives up a connection, with the request on it if there is one, and opens it anew: so often, without an answer in between.
+// dropConnection gives a connection up, with its outstanding request, and reconnects, unless too many were lost in a
+// row.
 func (l *load) dropConnection(c *connection, why error) error {
 	switch c.state {
 	case connWaiting:
@@ -256,7 +272,7 @@ func (l *load) dropConnection(c *connection, why error) error {
 	if c.counted {
 		c.counted = false
 		l.outstanding--
-		c.lost++
+		c.lost += c.pipeline
 	}
 	l.lostInARow++
 	if limit := 100 + 2*len(l.conns); l.lostInARow > limit {
@@ -266,13 +282,57 @@ func (l *load) dropConnection(c *connection, why error) error {
 	return l.reconnect(c)
 }
 
-// reconnect ends a connection and opens the next one; a fresh client does so at its next moment.
+// reconnect closes a connection and opens the next one; a reconnecting client does so with its next request.
 func (l *load) reconnect(c *connection) error {
-	_ = unix.Close(c.socket) // what it could say was said by the read before
-	c.socket, c.state = -1, connClosed
+	_ = unix.Close(c.socket) // an error was reported by the read before
+	c.socket, c.tls, c.state = -1, nil, connClosed
 	if !c.reconnects {
 		return l.dial(c)
 	}
-	c.parser.reset()
+	c.parser.reset(c.pipeline - 1)
 	return l.nextRequest(c, l.now())
+}
+
+// handshake makes a TLS connection, which blocks the load, but only at its beginning.
+func (c *connection) handshake(config *tls.Config) error {
+	c.tls = tls.Client(rawSocket{fd: c.socket}, config)
+	return errors.Join(unix.SetNonblock(c.socket, false), c.tls.Handshake(), unix.SetNonblock(c.socket, true))
+}
+
+func (c *connection) read(into []byte) (int, error) {
+	if c.tls == nil {
+		return unix.Read(c.socket, into)
+	}
+	n, err := c.tls.Read(into)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return n, err
+}
+
+func (c *connection) write(text []byte) (int, error) {
+	if c.tls == nil {
+		return unix.Write(c.socket, text)
+	}
+	return c.tls.Write(text)
+}
+
+// rawSocket is a socket as crypto/tls reads and writes it. A read that would block returns EAGAIN, which is temporary
+// to crypto/tls and may be repeated. The other methods of net.Conn are not called.
+type rawSocket struct {
+	net.Conn
+	fd int
+}
+
+func (s rawSocket) Read(into []byte) (int, error) {
+	n, err := unix.Read(s.fd, into)
+	if n == 0 && err == nil {
+		err = io.EOF
+	}
+	return max(n, 0), err
+}
+
+func (s rawSocket) Write(text []byte) (int, error) {
+	n, err := unix.Write(s.fd, text)
+	return max(n, 0), err
 }

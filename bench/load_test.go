@@ -54,6 +54,16 @@ func TestLoad_Counts(t *testing.T) {
 	}
 }
 
+// TestLoad_Pipelined counts each of the requests that are sent together.
+func TestLoad_Pipelined(t *testing.T) {
+	server := serve(t, answering(strings.Repeat(plainReply, 3)))
+	l, g := newTestLoad(server.Addr().String(), 4, 0)
+	g.pipeline = 3
+	if err := l.run(t.Context()); err != nil || g.answers == 0 || g.answers != g.sent || g.answers%3 != 0 || g.statuses[200] != g.answers {
+		t.Errorf("%+v, %v", g.results, err)
+	}
+}
+
 // At a rate a server that stops for a while is charged for everything that would have come meanwhile: about half of the stop for each
 // request of it. Without a rate the same stop costs one answer. Clients that drop what they can't send are charged for one each.
 func TestLoad_NoCoordinatedOmission(t *testing.T) {

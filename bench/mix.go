@@ -7,39 +7,39 @@ import (
 	"strconv"
 )
 
-// Names of mixes; those of one operation are its name in reports.
+// Names of mixes; those of one operation have its name in reports.
 const (
-	mixBest         = "best"    // what is asked most: the ten best places to buy dollars
-	mixFull         = "full"    // a whole ranking on one page
+	mixBest         = "best"    // the usual request: the ten best places to buy dollars
+	mixFull         = "full"    // a complete ranking on one page
 	mixGzip         = "gzip"    // the same, compressed
-	mixConvert      = "convert" // an amount that was not asked for before
+	mixConvert      = "convert" // with an amount that was not requested before
 	mixRates        = "rates"
 	mixHistory      = "history"
 	mixCurrencies   = "currencies"
 	mixInstitutions = "institutions"
 	mixInstitution  = "institution"
-	mixAll          = "all" // as users ask them, together
+	mixAll          = "all" // all of them, weighted as users send them
 )
 
 const (
-	// benchHost is the host that requests name.
+	// benchHost is the Host of requests.
 	benchHost = "tasard.test"
-	// benchInstitution is one with rates and history in dollars.
+	// benchInstitution has rates and history in dollars.
 	benchInstitution = "popular"
-	// amountsMax is how many amounts there are, in cents: so many that hardly one is drawn twice within a run.
+	// amountsMax is the number of amounts, in cents: hardly one is drawn twice in a run.
 	amountsMax = 100_000_000_000
 )
 
-// requestTemplate is a kind of request of a mix.
+// requestTemplate describes one kind of request in a mix.
 type requestTemplate struct {
 	operation    string
-	weight       int    // how often it is asked among the others
-	path         string // the request target. With amounts an amount is appended to it, another one each time
+	weight       int    // relative frequency
+	path         string // request target; a random amount is appended if randomAmount is set
 	randomAmount bool
-	headers      string // headers besides Host and Authorization, each with its CR LF
+	headers      string // besides Host and Authorization, each with CR LF
 }
 
-// mixes are the operations as users ask them, each alone, and all of them by how often they are asked.
+// mixes returns each operation as a mix of its own, and all of them together.
 func mixes() map[string][]requestTemplate {
 	all := []requestTemplate{
 		{operation: mixBest, weight: 50, path: "/v1/rates/best?currency=USD&operation=buy&limit=10"},
@@ -59,7 +59,7 @@ func mixes() map[string][]requestTemplate {
 	return table
 }
 
-// request is the question as it goes over the wire, once. key may be "".
+// request returns one request as sent on the wire. key may be "".
 func (q *requestTemplate) request(key string) []byte {
 	one := newMix(benchHost, nil, []requestTemplate{*q})
 	if key != "" {
@@ -68,23 +68,23 @@ func (q *requestTemplate) request(key string) []byte {
 	return one.next(nil, rand.New(rand.NewPCG(0, 0)))
 }
 
-// authorization is how a request with a key ends.
+// authorization returns the end of a request with a key.
 func authorization(key string) string { return "Authorization: Bearer " + key + "\r\n\r\n" }
 
-// requestSource makes the requests of one load, one after the other.
+// requestSource makes the requests of clients, one after the other.
 type requestSource interface {
-	// next appends the next request as it goes over the wire.
+	// next appends a request as sent on the wire.
 	next(dst []byte, random *rand.Rand) []byte
 }
 
-// mix asks a weighted choice of questions, in the names of many accounts.
+// mix draws weighted templates, with the keys of many accounts.
 type mix struct {
-	templates []requestTemplate // path and lines are the pieces of a request, without its end
+	templates []requestTemplate // path and headers are complete parts of a request
 	total     int               // of all weights
-	endings   []string          // how a request ends: its Authorization, and the empty line
+	endings   []string          // of requests: Authorization and the empty line
 }
 
-// newMix makes the mix of questions for a host. Each request has a key of keys, drawn evenly; without keys none has one.
+// newMix makes a mix for a host. Keys are drawn evenly; without keys requests have none.
 func newMix(host string, keys []string, questions []requestTemplate) *mix {
 	m := &mix{}
 	for _, q := range questions {
@@ -116,7 +116,7 @@ func (m *mix) next(dst []byte, random *rand.Rand) []byte {
 	return append(dst, m.endings[random.IntN(len(m.endings))]...)
 }
 
-// perAccount asks the same in the name of one account after the other.
+// perAccount sends the same request for one account after the other.
 type perAccount struct {
 	keys []string
 	mix  *mix

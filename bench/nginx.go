@@ -15,8 +15,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// nginxConfig is what an engineer would write who wants a file served fast: no log, descriptors kept open, connections too. It takes the
-// user, the directory, the address, the path, the type and the encoding.
+// nginxConfig serves one file, without an access log. Its arguments are the user, the directory, the address, the path,
+// the type, the encoding and one of the two ways to send files.
 const nginxConfig = `daemon off;
 worker_processes 1;
 %[1]spid %[2]s/nginx.pid;
@@ -27,12 +27,9 @@ events {
 http {
 	access_log off;
 	server_tokens off;
-	sendfile on;
-	tcp_nopush on;
+	%[7]s
 	keepalive_timeout 1h;
 	keepalive_requests 1000000000;
-	open_file_cache max=1000 inactive=1h;
-	open_file_cache_valid 1h;
 	client_body_temp_path %[2]s/body;
 	proxy_temp_path %[2]s/proxy;
 	fastcgi_temp_path %[2]s/fastcgi;
@@ -50,13 +47,20 @@ http {
 }
 `
 
-// startNginx runs nginx with the body of the node's answer to a question as a file: what a site would do that wrote its answers out
-// beforehand. It does not read the query, asks for no key, counts no client and sends few headers.
-func startNginx(ctx context.Context, node *server, key string, q *requestTemplate, core int) (*server, error) {
+// Ways to send files: as nginx is commonly set up, and as it is fastest for a small file: sendfile and tcp_nopush cost
+// two more system calls for each response.
+const (
+	nginxCommon = "sendfile on; tcp_nopush on;"
+	nginxTuned  = "sendfile off; open_file_cache max=1000 inactive=1h; open_file_cache_valid 1h;"
+)
+
+// startNginx runs nginx with the body of the node's response to a request as a static file, as a site would that writes
+// its responses in advance. It ignores the query, and has no keys and quotas, and fewer headers.
+func startNginx(ctx context.Context, node *server, key string, q *requestTemplate, tuned bool, core int) (*server, error) {
 	path, err := exec.LookPath("nginx")
-	if err != nil { // Debian puts it where not every PATH looks
+	if err != nil { // Debian's path
 		if path, err = exec.LookPath("/usr/sbin/nginx"); err != nil {
-			return nil, &missingError{"nginx", "it is not installed (Debian: nginx-light)"}
+			return nil, &missingError{nginxName, "it is not installed (Debian: nginx-light)"}
 		}
 	}
 	_, response, err := node.capture(ctx, key, q)
@@ -67,25 +71,27 @@ func startNginx(ctx context.Context, node *server, key string, q *requestTemplat
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for nginx: %w", err)
 	}
-	s := &server{name: "nginx", scratchDir: scratch}
-	user := ""
+	s, user, sending := &server{name: nginxName, scratchDir: scratch}, "", nginxCommon
+	if tuned {
+		s.name, sending = nginxTunedName, nginxTuned
+	}
 	if os.Geteuid() == 0 {
-		user = "user root root;\n" // root's files are for root, so its worker stays root
+		user = "user root root;\n" // its worker must be able to read root's files
 	}
 	s.address, err = freeAddress()
 	location, _, _ := strings.Cut(q.path, "?")
 	config := fmt.Sprintf(nginxConfig, user, scratch, s.address, location, response.Header.ContentType(),
-		response.Header.Peek(fasthttp.HeaderContentEncoding))
+		response.Header.Peek(fasthttp.HeaderContentEncoding), sending)
 	file := filepath.Join(scratch, "nginx.conf")
 	err = errors.Join(err, os.WriteFile(file, []byte(config), 0o600), os.WriteFile(filepath.Join(scratch, "body.json"), response.Body(), 0o600))
 	if err != nil {
 		s.kill()
 		return nil, fmt.Errorf("configure nginx: %w", err)
 	}
-	return s, s.start(ctx, &command{name: "nginx", argv: []string{path, "-e", "stderr", "-p", scratch, "-c", file}}, core, "")
+	return s, s.start(ctx, &command{name: nginxName, argv: []string{path, "-e", "stderr", "-p", scratch, "-c", file}}, core, "")
 }
 
-// freeAddress is a port on which nothing listens.
+// freeAddress returns a loopback address with a free port.
 func freeAddress() (string, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

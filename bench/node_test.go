@@ -104,7 +104,7 @@ func checkGoals(t *testing.T, program string) {
 	}
 	out, text := t.TempDir(), new(bytes.Buffer)
 	args := []string{
-		"-tasard", program, "-out", out, "-goals", "F1,F4,F12", "-rounds", "1", "-measure", "60ms", "-warmup", "0s", // so that each connection has a counted answer, however slow the machine is
+		"-tasard", program, "-out", out, "-goals", "F1,F12,F14", "-rounds", "1", "-measure", "60ms", "-warmup", "0s", // so that each connection has a counted answer, however slow the machine is
 		"-accounts", "100", "-connections", "4",
 	}
 	if err := run(t.Context(), args, text, io.Discard); err != nil || !strings.Contains(text.String(), "The reports are in "+out) {
@@ -115,7 +115,7 @@ func checkGoals(t *testing.T, program string) {
 	if err = errors.Join(err, json.Unmarshal(written, &r)); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Goals) != 3 || r.Goals[0].ID != "F1" || len(r.Goals[0].Measures) != 4 || r.Goals[2].ID != "F12" || r.Goals[2].Measures[0].Value <= 0 {
+	if len(r.Goals) != 3 || r.Goals[0].ID != "F1" || len(r.Goals[0].Measures) != 4 || r.Goals[1].ID != "F12" || r.Goals[1].Measures[0].Value <= 0 || len(r.Goals[2].Measures) != 9 {
 		t.Errorf("%d goals: %+v", len(r.Goals), r.Goals)
 	}
 	if text, err := os.ReadFile(filepath.Join(out, "report.txt")); err != nil || !strings.Contains(string(text), "F12") {
@@ -179,7 +179,7 @@ func checkBare(t *testing.T, node *server, f *fixture) {
 		t.Fatal(err)
 	}
 	for _, mix := range []string{mixBest, mixGzip, mixConvert} {
-		bare := wantStarted(t)(startBare(t.Context(), self, node, f.keys[0], mix, -1))
+		bare := wantStarted(t)(startBare(t.Context(), self, node, f.keys[0], mix, nil, -1))
 		q := &mixes()[mix][0]
 		raw, response, err := bare.capture(t.Context(), f.keys[0], q)
 		wantRaw, want, wantErr := node.capture(t.Context(), f.keys[0], q)

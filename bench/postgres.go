@@ -23,18 +23,18 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// postgresConnections keep the one core busy.
+// postgresConnections suffice to keep one core busy.
 const postgresConnections = 4
 
-// startPostgres runs net/http with a pool of connections to a new PostgreSQL that holds what the node publishes, all on one core, as the
-// node shares its core with its log. One indexed query is all that a request costs: it asks for no key and counts no caller.
+// startPostgres runs net/http with a connection pool to a new PostgreSQL that holds the node's rates, all on one
+// core, as the node shares its core with its log. A request costs one indexed query; keys and quotas are not checked.
 func startPostgres(ctx context.Context, self string, node *server, key string, core int) (*server, error) {
-	programs, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // Debian keeps each version in a directory of its own
+	programs, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // Debian's path
 	if path, err := exec.LookPath("postgres"); err == nil {
 		programs = append(programs, filepath.Dir(path))
 	}
 	if len(programs) == 0 {
-		return nil, &missingError{"postgres", "PostgreSQL is not installed (Debian: postgresql)"}
+		return nil, &missingError{postgresName, "PostgreSQL is not installed (Debian: postgresql)"}
 	}
 	scratch, err := os.MkdirTemp("", "tasard-bench-postgres-")
 	if err != nil {
@@ -43,7 +43,7 @@ func startPostgres(ctx context.Context, self string, node *server, key string, c
 	database := &server{name: "PostgreSQL", scratchDir: scratch}
 	if err = database.startDatabase(ctx, programs[len(programs)-1], core); err == nil {
 		var front *server
-		if front, err = startListening(ctx, &command{name: "postgres", argv: []string{self, "postgres", scratch, node.address, key}}, core, key); err == nil {
+		if front, err = startListening(ctx, &command{name: postgresName, argv: []string{self, "postgres", scratch, node.address, key}}, core, key); err == nil {
 			front.processes, front.scratchDir = append(front.processes, database.processes...), scratch
 			return front, nil
 		}
@@ -51,8 +51,8 @@ func startPostgres(ctx context.Context, self string, node *server, key string, c
 	return nil, errors.Join(err, database.stop())
 }
 
-// startDatabase makes a cluster and starts it: its directory and socket are open to no other user, and it listens on no port. The settings
-// are what a good engineer would choose for a small, hot database on one core.
+// startDatabase initializes and starts PostgreSQL. Its directory and socket are closed to other users, and it listens
+// on no port. The settings suit a small database in memory on one core.
 func (s *server) startDatabase(ctx context.Context, programs string, core int) error {
 	if os.Geteuid() == 0 {
 		if text, err := exec.CommandContext(ctx, "chown", "postgres", s.scratchDir).CombinedOutput(); err != nil {
@@ -62,7 +62,7 @@ func (s *server) startDatabase(ctx context.Context, programs string, core int) e
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	data := filepath.Join(s.scratchDir, "data")
-	// The directory is open to no other user, so that every caller at the socket may come in.
+	// The directory is closed to other users, so the socket needs no authentication.
 	initdb := strings.Fields(programs + "/initdb --username bench --auth=trust --encoding=UTF8 --locale=C --no-sync --pgdata " + data)
 	p, err := startProcess(&command{name: "initdb", argv: asOwner(initdb...), dir: s.scratchDir}, -1)
 	if err == nil {
@@ -76,11 +76,11 @@ func (s *server) startDatabase(ctx context.Context, programs string, core int) e
 		"listen_addresses=", "unix_socket_directories=" + s.scratchDir, "unix_socket_permissions=0700",
 		"shared_buffers=256MB", "effective_cache_size=1GB", "jit=off", "max_parallel_workers_per_gather=0", "random_page_cost=1.1",
 		"plan_cache_mode=force_generic_plan", "update_process_title=off",
-		"checkpoint_timeout=30min", // none within a run
+		"checkpoint_timeout=30min", // longer than a run
 	} {
 		argv = append(argv, "-c", setting)
 	}
-	// SIGINT is the fast shutdown: it waits for no client.
+	// SIGINT is the fast shutdown, which does not wait for clients.
 	if p, err = startProcess(&command{name: "PostgreSQL", argv: asOwner(argv...), dir: s.scratchDir, stopSignal: syscall.SIGINT}, core); err != nil {
 		return err
 	}
@@ -89,17 +89,17 @@ func (s *server) startDatabase(ctx context.Context, programs string, core int) e
 	return err
 }
 
-// asOwner runs a program as the user of PostgreSQL when the bench is root, whom it refuses.
+// asOwner runs a program as the user postgres if the bench runs as root, which PostgreSQL rejects.
 func asOwner(argv ...string) []string {
 	if os.Geteuid() != 0 {
 		return argv
 	}
-	// A change of user takes away what the kernel sends an orphan: it is set again.
+	// A change of user resets Pdeathsig.
 	return append([]string{"setpriv", "--pdeathsig", "INT", "--reuid", "postgres", "--regid", "postgres", "--clear-groups"}, argv...)
 }
 
-// A rate is kept as it is shown, which is less work than columns of their own would be, beside what it is found and ranked by. The index
-// gives the rows of the ranking in order.
+// A rate is stored as it is shown, beside the columns that select and rank it; the index returns the ranking in
+// order.
 const (
 	databaseTable = `CREATE TABLE rates (currency text, kind text, sell numeric, priority bigint, collected text, institution text, channel text,
 		expires timestamptz, shown json)`
@@ -112,8 +112,8 @@ const (
 		ORDER BY sell, priority, collected DESC, institution, channel LIMIT $2`
 )
 
-// runPostgres is the subcommand: bench postgres DIRECTORY NODE KEY. It fills the database behind the socket in a directory with what a
-// node publishes, answers /v1/rates/best?operation=buy from it, says on out where, and ends with the context.
+// runPostgres is the subcommand bench postgres DIRECTORY NODE KEY. It fills the database behind the socket in a
+// directory with a node's rates, serves /v1/rates/best?operation=buy from it and prints its address.
 func runPostgres(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) != 3 {
 		return fmt.Errorf("bench postgres: want a directory, the address of a node and a key, found %q", args)
@@ -136,7 +136,7 @@ func runPostgres(ctx context.Context, args []string, out io.Writer) error {
 	return serveUntil(ctx, out, server.Serve)
 }
 
-// fillDatabase writes what the node publishes, and leaves the table as it is after some quiet time.
+// fillDatabase writes the node's rates, and vacuums and checkpoints the table.
 func fillDatabase(ctx context.Context, pool *pgxpool.Pool, node *server, key string) error {
 	if _, err := pool.Exec(ctx, databaseTable); err != nil {
 		return err
@@ -168,7 +168,7 @@ func fillDatabase(ctx context.Context, pool *pgxpool.Pool, node *server, key str
 	return nil
 }
 
-// answerBest answers as the node does. What it refuses is only what no mix asks for.
+// answerBest answers as the node does. It rejects only what no mix sends.
 func answerBest(w http.ResponseWriter, r *http.Request, pool *pgxpool.Pool) {
 	values := r.URL.Query()
 	limit, err := strconv.Atoi(values.Get("limit"))
@@ -187,7 +187,7 @@ func answerBest(w http.ResponseWriter, r *http.Request, pool *pgxpool.Pool) {
 		Operation string `json:"operation"`
 	}
 	page.Data = make([]json.RawMessage, 0, min(limit, 200))
-	rows, _ := pool.Query(r.Context(), rankingQuery, values.Get("currency"), limit) // its error comes with the rows
+	rows, _ := pool.Query(r.Context(), rankingQuery, values.Get("currency"), limit) // ForEachRow returns its error
 	var shown json.RawMessage
 	if _, err := pgx.ForEachRow(rows, []any{&page.Meta.Total, &shown}, func() error {
 		page.Data = append(page.Data, slices.Clone(shown))
@@ -211,5 +211,5 @@ func answerBest(w http.ResponseWriter, r *http.Request, pool *pgxpool.Pool) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	w.Header().Set("Cache-Control", "private, max-age=60")
-	_, _ = w.Write(text) // a caller who is gone needs no answer
+	_, _ = w.Write(text) // fails only if the client is gone
 }

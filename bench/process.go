@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"os"
@@ -19,41 +20,43 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// startTimeout is how long a server may take until its first answer, stopTimeout until it exits; then it is killed.
 const (
 	// startTimeout is how long a server may take until it answers, stopTimeout until it ends in order; then it is killed.
 	startTimeout = 60 * time.Second
 	stopTimeout  = 15 * time.Second
-	// pollInterval lies between two looks at what is awaited: often enough to tell milliseconds, and no load.
+	// pollInterval is short enough to measure milliseconds, and long enough to cause no load.
 	pollInterval = time.Millisecond
 	// outputBytesMax is how much of a process's output is kept.
 	outputBytesMax = 32 << 10
 )
 
-// command is a process that is to run beside the bench.
+// command describes a process to start.
 type command struct {
-	name string   // in errors: nginx
-	argv []string // program and arguments
-	dir  string   // where it runs, "" = where the bench does
-	// stopSignal asks it to stop, also when the bench dies, so that none is left behind; 0 is SIGTERM.
+	name string      // used in errors: nginx
+	argv []string    // program and arguments
+	dir  string      // working directory, "" = the bench's
+	tls  *tls.Config // of clients of a server with TLS
+	// stopSignal asks the process to stop, also when the bench dies; 0 is SIGTERM.
 	stopSignal syscall.Signal
 }
 
-// process is a process that the bench started, and ends.
+// process is a child process. stop or kill waits for its end.
 type process struct {
 	*command
 	cmd     *exec.Cmd
-	done    chan struct{} // closed when it has ended
-	exitErr error         // how, once done is closed
+	done    chan struct{} // closed when it has exited
+	exitErr error         // of Wait, valid once done is closed
 
 	mu     sync.Mutex
 	output []byte
 }
 
-// startProcess starts a process on one core, any with core < 0. Its end is awaited by stop or kill.
+// startProcess starts a process on one core, or on any core if core < 0.
 //
-// It has a group of its own, so that an interrupt at the terminal reaches only the bench, which then ends things in order.
-// Danger: the kernel takes the end of the thread that started it for the end of the bench. The runtime keeps its threads, but one that is
-// locked to a goroutine ends with it: no such goroutine may start a process.
+// The process has its own process group, so that an interrupt at the terminal reaches only the bench, which then
+// stops its processes in order. Danger: the kernel sends Pdeathsig when the thread that started the process ends. The
+// Go runtime keeps its threads, except one that is locked to a goroutine: no such goroutine may start a process.
 func startProcess(c *command, core int) (*process, error) {
 	if c.stopSignal == 0 {
 		c.stopSignal = syscall.SIGTERM
@@ -62,7 +65,7 @@ func startProcess(c *command, core int) (*process, error) {
 	p := &process{command: c, cmd: cmd, done: make(chan struct{})}
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = c.dir, environment(), p, p
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: c.stopSignal}
-	cmd.WaitDelay = stopTimeout // for those that inherited its output and live longer
+	cmd.WaitDelay = stopTimeout // descendants may keep its output open
 	if err := pinToCore(core, cmd.Start); err != nil {
 		return nil, fmt.Errorf("start %s on core %d: %w", c.name, core, err)
 	}
@@ -73,8 +76,8 @@ func startProcess(c *command, core int) (*process, error) {
 	return p, nil
 }
 
-// environment is the same on every machine but for what finds programs and scratch space: settings of the bench's caller (of Go, of the
-// node, of PostgreSQL) would change what is measured.
+// environment returns the same variables on every machine, except for search paths, so that settings of the caller's
+// environment (Go, node, PostgreSQL) do not change what is measured.
 func environment() []string {
 	env := []string{"LC_ALL=C", "GOMAXPROCS=1"}
 	for _, name := range []string{"PATH", "HOME", "TMPDIR"} {
@@ -85,7 +88,7 @@ func environment() []string {
 	return env
 }
 
-// Write keeps the newest output.
+// Write appends to the kept output, which is bounded.
 func (p *process) Write(text []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,7 +97,7 @@ func (p *process) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// findLine is the first kept line with a text, "" when there is none.
+// findLine returns the first kept line that contains text, or "".
 func (p *process) findLine(text string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,7 +109,7 @@ func (p *process) findLine(text string) string {
 	return ""
 }
 
-// withOutput is an error with how the process ended, and its last words.
+// withOutput wraps an error with the state of the process and its last output.
 func (p *process) withOutput(why error) error {
 	state := "it runs"
 	select {
@@ -119,10 +122,10 @@ func (p *process) withOutput(why error) error {
 	return fmt.Errorf("%s: %w (%s); its last lines:\n%s", p.name, why, state, p.output[max(0, len(p.output)-2000):])
 }
 
-// errExited is wrapped when a process that was to run has ended.
+// errExited means that a process exited unexpectedly.
 var errExited = errors.New("it ended by itself")
 
-// await looks again and again until something is so, the process ends or the context does.
+// await polls until ok returns true, the process exits or ctx ends.
 func (p *process) await(ctx context.Context, what string, so func() bool) error {
 	pause := time.NewTicker(pollInterval)
 	defer pause.Stop()
@@ -141,7 +144,7 @@ func (p *process) await(ctx context.Context, what string, so func() bool) error 
 	return nil
 }
 
-// awaitLine waits until the process has written a line that contains a text.
+// awaitLine waits for a line of output that contains text.
 func (p *process) awaitLine(ctx context.Context, text string) (line string, err error) {
 	err = p.await(ctx, strconv.Quote(text), func() bool { line = p.findLine(text); return line != "" })
 	return line, err
@@ -169,22 +172,23 @@ func (p *process) stop() error {
 		return p.withOutput(errExited)
 	default:
 	}
-	_ = p.cmd.Process.Signal(p.stopSignal) // it may end at this moment
+	_ = p.cmd.Process.Signal(p.stopSignal) // it may have just exited
 	patience, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
 	return p.awaitExit(patience)
 }
 
-// kill ends the process, and what stayed in its group, as a crash would, and waits for it.
+// kill kills the process and the rest of its process group, and waits.
 func (p *process) kill() {
-	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // it may be over
+	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // it may have exited
 	<-p.done
 }
 
-// pinToCore does something on one core: what is started meanwhile stays there with all its threads. Any core with core < 0.
+// pinToCore calls do with the thread pinned to one core, or unpinned if core < 0: processes started by do inherit the
+// core.
 //
-// A thread of the runtime changes its affinity, and gets the old one back. While it is locked to its goroutine the runtime starts no
-// thread from it, so that nothing else of the bench inherits the core.
+// While the thread is locked to its goroutine the runtime starts no thread from it, so that nothing else of the bench
+// inherits the core.
 func pinToCore(core int, do func() error) error {
 	if core < 0 {
 		return do()
@@ -200,11 +204,12 @@ func pinToCore(core int, do func() error) error {
 	return errors.Join(err, unix.SchedSetaffinity(0, &before))
 }
 
-// cpuClockKind picks, of the clocks of a process, the one that the scheduler keeps: nanoseconds of all its threads, also of those that
-// have ended.
+// cpuClockKind selects the process's scheduler clock: nanoseconds of all its threads, including those that have
+// ended.
 const cpuClockKind = 2
 
-// cpuTime is the CPU time, user and system, of a process and of the living below it: nginx's worker, PostgreSQL's backends.
+// cpuTime returns the user and system CPU time of a process and its living descendants: nginx's worker, PostgreSQL's
+// backends.
 func cpuTime(pid int) (time.Duration, error) {
 	var spent unix.Timespec
 	if err := unix.ClockGettime(int32(^pid)<<3|cpuClockKind, &spent); err != nil {
@@ -212,18 +217,18 @@ func cpuTime(pid int) (time.Duration, error) {
 	}
 	total := time.Duration(spent.Nano())
 	for _, below := range childPIDs(pid) {
-		if spent, err := cpuTime(below); err == nil { // else it has just ended
+		if spent, err := cpuTime(below); err == nil { // else it has just exited
 			total += spent
 		}
 	}
 	return total, nil
 }
 
-// childPIDs are the processes that a process started and that live.
+// childPIDs returns the living children of a process.
 func childPIDs(pid int) (found []int) {
-	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is well-formed
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is valid
 	for _, list := range lists {
-		text, _ := os.ReadFile(list) // a thread may have ended
+		text, _ := os.ReadFile(list) // the thread may have ended
 		for _, field := range strings.Fields(string(text)) {
 			if number, err := strconv.Atoi(field); err == nil {
 				found = append(found, number)

@@ -19,18 +19,18 @@ import (
 	"time"
 )
 
-// report is everything that a run found: what JSON holds, and what the text is made of.
+// report is the result of a run: the contents of report.json, and the source of report.txt.
 type report struct {
 	Started time.Time     `json:"started"`
 	Took    time.Duration `json:"tookNanoseconds"`
-	Commit  string        `json:"commit"` // "+" behind it: the tree had changes that no commit holds
+	Commit  string        `json:"commit"` // with "+" appended if the tree had uncommitted changes
 	Machine string        `json:"machine"`
 	Options runOptions    `json:"options"`
 	Goals   []goal        `json:"goals"`
 	Skipped []string      `json:"skipped,omitempty"`
 }
 
-// runOptions are what the figures depend on.
+// runOptions are the settings on which figures depend.
 type runOptions struct {
 	Rounds      int           `json:"rounds"`
 	Measure     time.Duration `json:"measureNanoseconds"`
@@ -40,53 +40,87 @@ type runOptions struct {
 	Seed        uint64        `json:"seed"`
 }
 
-// goal is one of F1 to F12 with its measures.
+// goal is a measured goal.
 type goal struct {
 	ID       string    `json:"id"`
 	Title    string    `json:"title"`
 	Measures []measure `json:"measures"`
 }
 
-// measure is one figure: the median of its rounds. Those of a comparison are ratios within one run: they mean something on a noisy
-// machine, while the sides' own only tell of what order things are.
+// measure is one figure: the median of its rounds. For comparisons it is a ratio within one run, which is meaningful on
+// a shared machine; the sides' own figures only show the order of magnitude.
 type measure struct {
 	Name   string    `json:"name"`
 	Unit   string    `json:"unit"`
 	Value  float64   `json:"value"`
 	Rounds []float64 `json:"rounds"`
-	// Want is the goal's bound, Bound its side: "≥" or "≤", "" when there is none.
+	// Want is the bound, Bound its direction: "≥" or "≤", "" when there is none.
 	Want      float64              `json:"want"`
 	Bound     string               `json:"bound,omitempty"`
 	Sides     map[string][]float64 `json:"sides,omitempty"`
 	SidesUnit string               `json:"sidesUnit,omitempty"` // "/s" or "ns"
-	// Limit says what limits it, where it falls short of the bound.
-	Limit string `json:"limit,omitempty"`
 }
 
-// add puts a measure without a bound into a goal.
+// add adds a measure without a bound.
 func (g *goal) add(m measure) {
 	m.Value = median(m.Rounds)
 	g.Measures = append(g.Measures, m)
 }
 
-// require adds one with a bound, and the reason that is told when it falls short.
-func (g *goal) require(m measure, side string, want float64, limit string) {
+// require adds a measure with a bound.
+func (g *goal) require(m measure, side string, want float64) {
 	m.Bound, m.Want = side, want
 	g.add(m)
-	if last := &g.Measures[len(g.Measures)-1]; !last.met() {
-		last.Limit = limit
-	}
 }
 
-// met tells whether the figure keeps its bound. What is no number keeps none.
+// quartiles returns the lower and the upper quartile of the rounds.
+func (m *measure) quartiles() (low, high float64) {
+	sorted := slices.Sorted(slices.Values(m.Rounds))
+	return sorted[len(sorted)/4], sorted[len(sorted)-1-len(sorted)/4]
+}
+
+// differs reports whether a comparison shows a difference: its rounds spread less than the ratio differs from 1.
+func (m *measure) differs() bool {
+	low, high := m.quartiles()
+	return m.Sides == nil || !(high-low > math.Abs(m.Value-1))
+}
+
+// met reports whether the figure is within its bound. A comparison that shows no difference is within a bound of 1, and
+// within another bound if the worse quartile is. NaN is within no bound.
 func (m *measure) met() bool {
-	return m.Bound == "" || m.Bound == "≥" && m.Value >= m.Want || m.Bound == "≤" && m.Value <= m.Want
+	low, high := m.Value, m.Value
+	if !m.differs() {
+		if low, high = m.quartiles(); m.Want == 1 {
+			return true
+		}
+	}
+	return m.Bound == "" || m.Bound == "≥" && low >= m.Want || m.Bound == "≤" && high <= m.Want
 }
 
-// newReport begins one: what is measured, and where.
+// shown formats the figure.
+func (m *measure) shown() string {
+	if !m.differs() {
+		return "no difference shown"
+	}
+	value := formatValue(m.Value, m.Unit)
+	if !m.met() && value == formatValue(m.Want, m.Unit) { // it must not look like the bound
+		value = strconv.FormatFloat(m.Value, 'g', -1, 64) + m.Unit
+	}
+	return value
+}
+
+// bound formats the bound, "" without one.
+func (m *measure) bound() string {
+	if m.Bound == "" {
+		return ""
+	}
+	return m.Bound + " " + formatValue(m.Want, m.Unit)
+}
+
+// newReport begins a report with the machine and commit.
 func newReport(options runOptions) report {
 	r := report{Started: time.Now(), Options: options, Commit: "unknown"}
-	if info, ok := debug.ReadBuildInfo(); ok { // go run and go test write no commit
+	if info, ok := debug.ReadBuildInfo(); ok { // go run and go test record no commit
 		for _, s := range info.Settings {
 			switch {
 			case s.Key == "vcs.revision":
@@ -97,7 +131,7 @@ func newReport(options runOptions) report {
 		}
 	}
 	cpu := "unknown processor"
-	text, _ := os.ReadFile("/proc/cpuinfo") // a report without the name of the processor is still a report
+	text, _ := os.ReadFile("/proc/cpuinfo") // the name of the processor is optional
 	if _, rest, found := strings.Cut(string(text), "model name"); found {
 		rest, _, _ = strings.Cut(rest, "\n")
 		cpu = strings.Trim(rest, "\t :")
@@ -107,7 +141,7 @@ func newReport(options runOptions) report {
 	return r
 }
 
-// missedGoals names the goals of which some measure misses its bound, and counts the bounds.
+// missedGoals returns the goals that miss a bound, and the number of bounds.
 func (r *report) missedGoals() (names []string, bounds int) {
 	for _, g := range r.Goals {
 		for i := range g.Measures {
@@ -122,10 +156,10 @@ func (r *report) missedGoals() (names []string, bounds int) {
 	return names, bounds
 }
 
-// write writes the report into a directory, as text and as JSON.
+// write writes report.txt and report.json into a directory.
 func (r *report) write(dir string) error {
 	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil { // a round without answers divides by zero
+	if err != nil { // a round without answers gives NaN
 		return fmt.Errorf("write the report: %w", err)
 	}
 	err = errors.Join(
@@ -138,13 +172,13 @@ func (r *report) write(dir string) error {
 	return nil
 }
 
-// text is the report for people. A bound that is missed says why, and what was not measured is named.
+// text formats the report for people.
 func (r *report) text() string {
 	var out strings.Builder
 	o := &r.Options
 	fmt.Fprintf(&out, "tasard bench, %s, took %s\nCommit:  %s\nMachine: %s\n", r.Started.UTC().Format("2006-01-02 15:04 MST"), r.Took.Round(time.Second), r.Commit, r.Machine)
 	fmt.Fprintf(&out, "Run:     %d rounds of %v after %v of warm-up, %d connections, %d accounts, seed %d\n", o.Rounds, o.Measure, o.Warmup, o.Connections, o.Accounts, o.Seed)
-	out.WriteString("Ratios compare two sides within this run. In brackets: the quartiles of the rounds, and of what order the sides are.\n")
+	out.WriteString("Ratios compare two sides within this run. In brackets: quartiles of the rounds, medians of the sides.\n")
 	for _, g := range r.Goals {
 		fmt.Fprintf(&out, "\n%s  %s\n", g.ID, g.Title)
 		for i := range g.Measures {
@@ -159,30 +193,29 @@ func (r *report) text() string {
 	return out.String()
 }
 
-// text writes one measure: a row of its figures, and below it what limits it.
+// text writes one row.
 func (m *measure) text(out io.Writer) {
-	verdict, bound, value := "", "", formatValue(m.Value, m.Unit)
-	if m.Bound != "" {
-		verdict, bound = "met", m.Bound+" "+formatValue(m.Want, m.Unit)
-		if !m.met() {
-			verdict = "SHORT"
-			if value == formatValue(m.Want, m.Unit) { // it must not look like the bound
-				value = strconv.FormatFloat(m.Value, 'g', -1, 64) + m.Unit
-			}
-		}
+	verdict := ""
+	switch {
+	case m.Bound != "" && m.met():
+		verdict = "met"
+	case m.Bound != "":
+		verdict = "SHORT"
 	}
-	sorted := slices.Sorted(slices.Values(m.Rounds))
-	notes := []string{formatValue(sorted[len(sorted)/4], "") + "–" + formatValue(sorted[len(sorted)-1-len(sorted)/4], "")}
-	for _, name := range slices.Sorted(maps.Keys(m.Sides)) {
-		notes = append(notes, name+" "+formatValue(median(m.Sides[name]), m.SidesUnit))
-	}
-	_, _ = fmt.Fprintf(out, "  %-5s  %-58s %10s  %-10s (%s)\n", verdict, m.Name, value, bound, strings.Join(notes, ", "))
-	if m.Limit != "" {
-		_, _ = fmt.Fprintf(out, "         %s\n", m.Limit)
-	}
+	low, high := m.quartiles()
+	notes := append([]string{formatValue(low, "") + "–" + formatValue(high, "")}, m.sides()...)
+	_, _ = fmt.Fprintf(out, "  %-5s  %-58s %19s  %-10s (%s)\n", verdict, m.Name, m.shown(), m.bound(), strings.Join(notes, ", "))
 }
 
-// formatValue is a number with three digits and its unit; nanoseconds are shown as a duration.
+// sides formats the medians of the compared sides.
+func (m *measure) sides() (all []string) {
+	for _, name := range slices.Sorted(maps.Keys(m.Sides)) {
+		all = append(all, name+" "+formatValue(median(m.Sides[name]), m.SidesUnit))
+	}
+	return all
+}
+
+// formatValue formats a number with three digits and its unit; nanoseconds as microseconds.
 func formatValue(value float64, unit string) string {
 	if unit == "ns" {
 		value, unit = value/1000, "µs"

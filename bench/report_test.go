@@ -30,9 +30,9 @@ func sampleReport() *report {
 	}
 	f1, f4 := goal{ID: "F1", Title: "The best ten rates, with a key"}, goal{ID: "F4", Title: "Allocations"}
 	sides := map[string][]float64{"node": {27345, 27345}, "bare": {29512}}
-	f1.require(measure{Name: "requests/s", Unit: "×", Rounds: []float64{0.93, 0.94, 0.95, 0.2}, Sides: sides, SidesUnit: "/s"}, "≥", 0.9, "never told")
-	f1.require(measure{Name: "CPU time of a request", Unit: "×", Rounds: []float64{1.1204}, Sides: map[string][]float64{"node": {37120}}, SidesUnit: "ns"}, "≤", 1.12, "half of it is the look-up of the key")
-	f4.require(measure{Name: "objects", Rounds: []float64{0}}, "≤", 0, "")
+	f1.require(measure{Name: "requests/s", Unit: "×", Rounds: []float64{0.93, 0.94, 0.95, 0.2}, Sides: sides, SidesUnit: "/s"}, "≥", 0.9)
+	f1.require(measure{Name: "CPU time of a request", Unit: "×", Rounds: []float64{1.1204}, Sides: map[string][]float64{"node": {37120}}, SidesUnit: "ns"}, "≤", 1.12)
+	f4.require(measure{Name: "objects", Rounds: []float64{0}}, "≤", 0)
 	f4.add(measure{Name: "bytes", Unit: "B", Rounds: []float64{1234567.8, -1500}})
 	r.Goals = []goal{f1, f4}
 	return r
@@ -82,10 +82,93 @@ func TestMeasure_Met(t *testing.T) {
 		{0.9, 0.9, "≥", true}, {0.8999, 0.9, "≥", false}, {1.12, 1.12, "≤", true}, {1.13, 1.12, "≤", false}, {0, 0, "≤", true}, {7, 0, "", true},
 		{math.NaN(), 1, "≤", false},
 	} {
-		m := measure{Value: tt.value, Want: tt.want, Bound: tt.bound}
+		m := measure{Value: tt.value, Want: tt.want, Bound: tt.bound, Rounds: []float64{tt.value}}
 		if m.met() != tt.met {
 			t.Errorf("%+v: met %v", tt, m.met())
 		}
+	}
+}
+
+// TestMeasure_Differs: a ratio whose rounds spread more than it differs from 1 shows no difference.
+func TestMeasure_Differs(t *testing.T) {
+	sides := map[string][]float64{"node": {1}, "bare": {1}}
+	for _, tt := range []struct {
+		rounds []float64
+		bound  string
+		want   float64
+		shown  string
+		met    bool
+	}{
+		{[]float64{0.90, 0.95, 1.00, 1.05}, "≥", 1, "no difference shown", true},
+		{[]float64{1.00, 1.02, 1.10, 1.20}, "≥", 1.2, "no difference shown", false},
+		{[]float64{0.80, 0.80, 0.82, 0.82}, "≥", 1, "0.810×", false},
+		{[]float64{1.10, 1.30, 1.30, 2.00}, "≤", 1.2, "1.30×", false},
+		{[]float64{0.90, 1.00, 1.60, 2.00}, "≤", 1.2, "no difference shown", false},
+		{[]float64{0.90, 0.95, 1.10, 1.15}, "≤", 1.2, "no difference shown", true},
+	} {
+		g := goal{}
+		g.require(measure{Unit: "×", Rounds: tt.rounds, Sides: sides}, tt.bound, tt.want)
+		if m := &g.Measures[0]; m.shown() != tt.shown || m.met() != tt.met {
+			t.Errorf("%v: %s, met %v; want %s, %v", tt.rounds, m.shown(), m.met(), tt.shown, tt.met)
+		}
+	}
+}
+
+// TestTables accepts figures twice: the later ones of a goal replace the earlier ones, and documents show them.
+func TestTables(t *testing.T) {
+	root := t.TempDir()
+	for _, dir := range []string{".ci", "docs"} {
+		if err := os.Mkdir(filepath.Join(root, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := sampleReport()
+	if err := first.accept(root); err == nil {
+		t.Error("a document without markers is rewritten")
+	}
+	for name := range tableFiles() {
+		writeFile(t, filepath.Join(root, name), []byte("before\n"+tableBegin+"old\n"+tableEnd+"after\n"))
+	}
+	later := sampleReport()
+	later.Started, later.Goals = later.Started.AddDate(0, 0, 1), later.Goals[1:]
+	if err := errors.Join(first.accept(root), later.accept(root)); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(root, "docs", "performance.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"before\n" + tableBegin + "| | Measured", "| F1 | requests/s | 0.935× | ≥ 0.900×, met | bare 29512/s, node 27345/s |\n",
+		"| F4 | objects | 0 | ≤ 0, met |  |\n", "\nMeasured on 2026-11-21 on AMD EPYC", "; on 2026-11-22 on AMD", tableEnd + "after\n",
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("want %q in\n%s", want, text)
+		}
+	}
+	if text, err = os.ReadFile(filepath.Join(root, "README.md")); err != nil || strings.Contains(string(text), "| F4 |") {
+		t.Errorf("README.md shows a goal that it should not: %v\n%s", err, text)
+	}
+}
+
+// TestTables_Documents checks that the documents show the accepted figures.
+func TestTables_Documents(t *testing.T) {
+	accepted, err := readFigures("..")
+	if err != nil || len(accepted) == 0 {
+		t.Fatalf("%d accepted goals, %v", len(accepted), err)
+	}
+	for name, goals := range tableFiles() {
+		text, err := os.ReadFile(filepath.Join("..", name))
+		if want := tableBegin + table(accepted, goals) + tableEnd; err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s does not show the figures of %s (%v); make bench writes them:\n%s", name, figuresFile, err, want)
+		}
+	}
+}
+
+func TestBenchmarkTimes(t *testing.T) {
+	got := benchmarkTimes("goos: linux\nBenchmarkCores/both    \t 100\t 2000 ns/op\t 1 cpu-ns/op\nBenchmarkCores/both-2 \t 100\t 1000.5 ns/op\nPASS\n")
+	if len(got) != 2 || got["both"] != 2000 || got["both-2"] != 1000.5 {
+		t.Errorf("%v", got)
 	}
 }
 
@@ -110,7 +193,7 @@ func TestRatio_OfRounds(t *testing.T) {
 	}{
 		{requestsPerSecond, []float64{0.9, 0.9, 1.8, 0.6}, 0.9, 75, 100}, {cpuPerRequest, []float64{1.25, 1.25, 2, 1}, 1.25, 10, 9}, {p99, []float64{1.5, 1.5, 1, 1.5}, 1.5, 9, 6},
 	} {
-		m := ratioOf("x", "/s", pairs, nodeAgainst("bare"), tt.of)
+		m := ratioOf("x", "/s", pairs, [2]string{"node", "bare"}, tt.of)
 		if !slices.Equal(m.Rounds, tt.rounds) || median(m.Rounds) != tt.median || median(m.Sides["node"]) != tt.node || median(m.Sides["bare"]) != tt.bare {
 			t.Errorf("%+v; want %+v", m, tt)
 		}
@@ -131,15 +214,16 @@ func TestSettings(t *testing.T) {
 	if len(s.goals) != 2 || s.goals[0].goal != "F1" || s.goals[1].goal != "F12" {
 		t.Errorf("%v: want F1, then F12", s.goals)
 	}
-	if all, err := selectGoals(""); err != nil || len(all) != 12 {
-		t.Errorf("%d goals, %v: want 12", len(all), err)
+	if all, err := selectGoals(""); err != nil || len(all) != 17 {
+		t.Errorf("%d goals, %v: want 17", len(all), err)
 	}
 	if s, err = readSettings(strings.Fields("-against http://node/"), &bytes.Buffer{}); err != nil || s.against != "node:80" {
 		t.Errorf("%+v, %v", s, err)
 	}
 	for line, told := range map[string]string{
-		"-tasard x -goals F13":     "F13",
+		"-tasard x -goals F15":     "F15",
 		"-goals F1":                "-tasard",
+		"-tasard x -docs . -quick": "-docs",
 		"-rounds 0":                "-rounds 0",
 		"-accounts 200000":         "-accounts 200000",
 		"-connections 0":           "-connections 0",

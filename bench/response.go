@@ -8,66 +8,80 @@ import (
 	"strconv"
 )
 
-// headBytesMax bounds the head of an answer.
+// headBytesMax bounds the head of a response.
 const headBytesMax = 16 << 10
 
-// Why bytes are no answer. An answer without Content-Length, and one in chunks, could be read as well; the servers that are
-// compared have no reason for either, and reading them would hide that they differ.
+// Reasons to reject a response. Chunked responses, and those without Content-Length, are rejected because none of the
+// compared servers should send them.
 var (
 	errHead   = errors.New("an answer has no head of HTTP/1.1 within 16 KiB, with a status and one Content-Length")
 	errExcess = errors.New("there is more than one answer to one request")
 )
 
-// parser reads one answer after the other off a connection, in whatever pieces it comes. The zero value is ready. It keeps no piece,
-// and allocates only for a head that comes in pieces.
+// responseParser parses consecutive responses from a stream, in pieces of any size. The zero value is ready. It keeps
+// no piece, and allocates only for a head that arrives in several pieces.
 type responseParser struct {
 	status int
-	closes bool // the connection ends with this answer
+	closes bool // the connection ends after this response
 
-	head     []byte // the beginning of a head that is not whole yet
+	more     uint64 // pipelined responses that must follow this one
+	head     []byte // beginning of an incomplete head
 	inBody   bool
-	bodyLeft int // bytes of the body that have not come
+	bodyLeft int // bytes of the body not yet received
 }
 
-// feed takes the next piece of the stream and tells whether the answer is whole. Then status and last hold until reset. After an
-// error nothing more can be read off the connection.
-func (a *responseParser) feed(piece []byte) (whole bool, err error) {
-	if !a.inBody {
-		if len(a.head) > 0 {
-			a.head = append(a.head, piece...)
-			piece = a.head
-		}
-		end := bytes.Index(piece, []byte("\r\n\r\n"))
-		switch {
-		case end < 0 && len(piece) < headBytesMax:
-			if len(a.head) == 0 {
+// feed parses the next piece of the stream and reports whether the response is complete, with those that follow it.
+// status and closes are then valid until reset; of pipelined responses status is the first that is not 200. After an
+// error the stream cannot be parsed further.
+func (a *responseParser) feed(piece []byte) (complete bool, err error) {
+	for {
+		if !a.inBody {
+			if len(a.head) > 0 {
 				a.head = append(a.head, piece...)
+				piece = a.head
 			}
-			return false, nil
-		case end < 0 || end > headBytesMax || !a.read(piece[:end]):
-			return false, errHead
+			end := bytes.Index(piece, []byte("\r\n\r\n"))
+			switch {
+			case end < 0 && len(piece) < headBytesMax:
+				a.head = append(a.head[:0], piece...)
+				return false, nil
+			case end < 0 || end > headBytesMax || !a.read(piece[:end]):
+				return false, errHead
+			}
+			a.inBody, piece = true, piece[end+4:]
 		}
-		a.inBody, piece = true, piece[end+4:]
+		if len(piece) < a.bodyLeft {
+			a.bodyLeft -= len(piece)
+			return false, nil
+		}
+		piece = piece[a.bodyLeft:]
+		a.bodyLeft = 0
+		switch {
+		case a.more == 0 && len(piece) > 0:
+			return false, errExcess
+		case a.more == 0:
+			return true, nil
+		}
+		a.more--
+		a.inBody, a.head = false, a.head[:0]
 	}
-	a.bodyLeft -= len(piece)
-	if a.bodyLeft < 0 {
-		return false, errExcess
-	}
-	return a.bodyLeft == 0, nil
 }
 
-// reset makes it ready for the next answer.
-func (a *responseParser) reset() { *a = responseParser{head: a.head[:0]} }
+// reset prepares for the next response and more pipelined ones after it.
+func (a *responseParser) reset(more uint64) { *a = responseParser{head: a.head[:0], more: more} }
 
-// read reads a head without its end: the status, and what tells where the answer ends.
+// read parses a complete head without its end.
 func (a *responseParser) read(head []byte) bool {
 	line, rest, _ := bytes.Cut(head, []byte("\r\n"))
 	if len(line) < len("HTTP/1.1 200") || string(line[:7]) != "HTTP/1." || line[8] != ' ' || len(line) > 12 && line[12] != ' ' {
 		return false
 	}
-	var err error
-	if a.status, err = strconv.Atoi(string(line[9:12])); err != nil || a.status < 200 {
+	status, err := strconv.Atoi(string(line[9:12]))
+	if err != nil || status < 200 {
 		return false
+	}
+	if a.status <= 200 {
+		a.status = status
 	}
 	a.closes, a.bodyLeft = line[7] == '0', -1
 	for len(rest) > 0 {
@@ -90,7 +104,7 @@ func (a *responseParser) read(head []byte) bool {
 			return false
 		}
 	}
-	if a.status == 204 || a.status == 304 {
+	if status == 204 || status == 304 {
 		a.bodyLeft = 0
 	}
 	return a.bodyLeft >= 0

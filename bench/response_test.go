@@ -52,11 +52,28 @@ func TestResponseParser(t *testing.T) {
 		okHead + "Server: " + long:                                                  {0, false, errHead},
 	} {
 		for _, size := range []int{len(stream) + 1, 1, 7} {
-			a.reset()
+			a.reset(0)
 			err := readPieces(a, []byte(stream), size)
 			if !errors.Is(err, want.err) || err == nil && (a.status != want.status || a.closes != want.last) {
 				t.Errorf("%.90q in pieces of %d: status %d, last %v, error %v; want %+v", stream, size, a.status, a.closes, err, want)
 			}
+		}
+	}
+}
+
+// TestResponseParser_Pipelined reads three responses as one, in pieces of any size; the status is the first bad one.
+func TestResponseParser_Pipelined(t *testing.T) {
+	short := okHead + "Content-Length: 2\r\n\r\nok"
+	stream := short + "HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n" + short
+	for size := 1; size <= len(stream); size++ {
+		a := new(responseParser)
+		a.reset(2)
+		if err := readPieces(a, []byte(stream), size); err != nil || a.status != 503 {
+			t.Errorf("in pieces of %d: status %d, %v", size, a.status, err)
+		}
+		a.reset(1)
+		if err := readPieces(a, []byte(stream), size); !errors.Is(err, errExcess) {
+			t.Errorf("in pieces of %d, one too many: %v", size, err)
 		}
 	}
 }

@@ -14,25 +14,25 @@ import (
 )
 
 const (
-	serverCore = 0 // every server runs there, in turn
-	loadCore   = 1 // the load runs there
+	serverCore = 0 // all servers run here, one at a time under load
+	loadCore   = 1 // the load generator runs here
 )
 
 // mallocsMetric counts the objects that a node has allocated.
 const mallocsMetric = "go_memstats_mallocs_total"
 
-// runner is where goals are measured: the data, the servers that run, and what was found.
+// runner measures goals: its data, its running servers and its results.
 type runner struct {
 	options  runOptions
-	tasard   string // the node's program
-	self     string // the bench's own, for its hidden subcommands
-	dir      string // scratch space, removed at the end
+	tasard   string // path of the node's program
+	self     string // path of the bench, for its subcommands
+	dir      string // scratch directory, removed at the end
 	progress io.Writer
 	report   report
 
 	fixture *fixture
-	node    *server
-	started []*server // to be stopped, last first
+	node    *server   // on the fixture
+	started []*server // of the current goal
 }
 
 // newRunner makes a scratch directory.
@@ -48,20 +48,30 @@ func newRunner(options runOptions, tasard string, progress io.Writer) (*runner, 
 	return &runner{options: options, tasard: tasard, self: self, dir: dir, progress: progress, report: newReport(options)}, nil
 }
 
-// close stops what runs and removes what was made.
-func (l *runner) close() error { return errors.Join(l.stopFrom(0), os.RemoveAll(l.dir)) }
+// close stops all servers and removes the scratch directory.
+func (l *runner) close() error {
+	return errors.Join(l.stopStarted(), l.stopNode(), os.RemoveAll(l.dir))
+}
 
-// stopFrom stops the servers that were started from a place on.
-func (l *runner) stopFrom(place int) error {
+// stopStarted stops the servers of a goal, the last one first.
+func (l *runner) stopStarted() error {
 	var all []error
-	for _, s := range slices.Backward(l.started[place:]) {
+	for _, s := range slices.Backward(l.started) {
 		all = append(all, s.stop())
 	}
-	l.started = l.started[:place]
+	l.started = nil
 	return errors.Join(all...)
 }
 
-// track has a server that was started stopped at the end.
+// stopNode stops the node with the standard data.
+func (l *runner) stopNode() (err error) {
+	if l.node != nil {
+		err, l.node = l.node.stop(), nil
+	}
+	return err
+}
+
+// track registers a started server to be stopped.
 func (l *runner) track(s *server, err error) (*server, error) {
 	if err == nil {
 		l.started = append(l.started, s)
@@ -74,67 +84,86 @@ func (l *runner) startNode(ctx context.Context, f *fixture, flags ...string) (*s
 	return startNode(ctx, []string{l.tasard}, f, serverCore, flags...)
 }
 
-// prepare makes the data that most goals are measured with, and starts the node on it.
-func (l *runner) prepare(ctx context.Context) error {
-	if l.node != nil {
-		return nil
+// prepare starts a node on the standard data, unless one runs.
+func (l *runner) prepare(ctx context.Context) (err error) {
+	if l.fixture == nil {
+		size := standardSize()
+		size.accounts = l.options.Accounts
+		if l.fixture, err = newFixture(filepath.Join(l.dir, "standard"), size); err != nil {
+			return err
+		}
 	}
-	size := standardSize()
-	size.accounts = l.options.Accounts
-	var err error
-	if l.fixture, err = newFixture(filepath.Join(l.dir, "standard"), size); err != nil {
-		return err
+	if l.node == nil {
+		l.node, err = l.startNode(ctx, l.fixture)
 	}
-	l.node, err = l.track(l.startNode(ctx, l.fixture))
 	return err
 }
 
-// side is a server with what it is asked.
+// side is a server and the load that it gets.
 type side struct {
 	*server
 	keys []string
 	mix  string
 	rate float64
+	mode loadMode
 }
 
-// sample is what a load met, with what it cost the server.
+// loadMode is how clients use their connections; "" keeps them and sends one request at a time.
+type loadMode string
+
+const (
+	newConnections loadMode = "a new connection for each request"
+	pipelined      loadMode = "pipelined 16 deep"
+	pipelineDepth           = 16
+	// newConnectionsNet and newConnectionsEach spread new connections over source addresses, which have a limited number of ports.
+	newConnectionsNet, newConnectionsEach = 9, 8
+)
+
+// sample is the result of one load, with its cost to the server.
 type sample struct {
 	results
 	cpu       time.Duration // of the server's processes
-	mallocs   float64       // objects that a node allocated meanwhile
-	generator time.Duration // CPU time of the load itself
+	mallocs   float64       // objects allocated by a node
+	generator time.Duration // CPU time of the load generator
 }
 
-// pair is one round: both sides, one directly after the other.
+// pair is one round: both sides, directly one after the other.
 type pair struct{ a, b sample }
 
-// startBaseline starts a yardstick on the servers' core, for one mix.
+// Names of the baselines.
+const (
+	bareName       = "bare"
+	nginxName      = "nginx"
+	nginxTunedName = "nginx, tuned"
+	postgresName   = "postgres"
+)
+
+// startBaseline starts a baseline on the servers' core, for one mix.
 func (l *runner) startBaseline(ctx context.Context, name, mix string) (*server, error) {
 	if err := l.prepare(ctx); err != nil {
 		return nil, err
 	}
 	key := l.fixture.keys[0]
 	switch name {
-	case "nginx":
-		return l.track(startNginx(ctx, l.node, key, &mixes()[mix][0], serverCore))
-	case "postgres":
+	case nginxName, nginxTunedName:
+		return l.track(startNginx(ctx, l.node, key, &mixes()[mix][0], name == nginxTunedName, serverCore))
+	case postgresName:
 		return l.track(startPostgres(ctx, l.self, l.node, key, serverCore))
 	}
-	return l.track(startBare(ctx, l.self, l.node, key, mix, serverCore))
+	return l.track(startBare(ctx, l.self, l.node, key, mix, nil, serverCore))
 }
 
-// compareBaseline compares the node with another server on one mix.
+// compareBaseline compares the node with a baseline on one mix.
 func (l *runner) compareBaseline(ctx context.Context, mix, name string) ([]pair, error) {
 	other, err := l.startBaseline(ctx, name, mix)
 	if err != nil {
 		return nil, err
 	}
-	pairs, err := l.compare(ctx, side{l.node, l.fixture.keys, mix, 0}, side{other, l.fixture.keys, mix, 0})
-	return pairs, errors.Join(err, l.stopFrom(len(l.started)-1))
+	return l.compare(ctx, side{server: l.node, keys: l.fixture.keys, mix: mix}, side{server: other, keys: l.fixture.keys, mix: mix})
 }
 
-// compare measures two sides in turn, round by round, so that whatever else the machine does hits both. The order changes with each
-// round. Answers other than 200 are an error: what was measured would not be what was asked for.
+// compare measures two sides alternately, so that other activity on the machine affects both, in changing order. An
+// answer other than 200 is an error, because something else would be measured.
 func (l *runner) compare(ctx context.Context, a, b side) (pairs []pair, err error) {
 	for round := range l.options.Rounds {
 		var p pair
@@ -153,12 +182,22 @@ func (l *runner) compare(ctx context.Context, a, b side) (pairs []pair, err erro
 	return pairs, nil
 }
 
-// measure puts load on one side once.
+// measure puts a load on one side once.
 func (l *runner) measure(ctx context.Context, s side, round int) (found sample, err error) {
 	o := &l.options
 	err = retry(ctx, func() (err error) {
-		g := &clients{requests: newMix(benchHost, s.keys, mixes()[s.mix]), connections: o.Connections, rate: s.rate}
-		found, err = l.sample(ctx, s.server, &load{groups: []*clients{g}, seed: o.Seed + uint64(round), warmup: o.Warmup, measure: o.Measure})
+		c, templates := &clients{connections: o.Connections, rate: s.rate}, mixes()[s.mix]
+		switch s.mode {
+		case newConnections:
+			c.reconnects, c.net, c.perAddress = true, newConnectionsNet, newConnectionsEach
+			for i := range templates {
+				templates[i].headers += "Connection: close\r\n"
+			}
+		case pipelined:
+			c.pipeline = pipelineDepth
+		}
+		c.requests = newMix(benchHost, s.keys, templates)
+		found, err = l.sample(ctx, s.server, &load{groups: []*clients{c}, seed: o.Seed + uint64(round), warmup: o.Warmup, measure: o.Measure})
 		return err
 	})
 	return found, err
@@ -167,7 +206,7 @@ func (l *runner) measure(ctx context.Context, s side, round int) (found sample, 
 // measureAttempts is how often a measurement is tried.
 const measureAttempts = 5
 
-// retry tries again what a busy machine made fail: a node that gets no processor for a while sheds load.
+// retry repeats a measurement that a busy machine made fail: a node that gets no CPU time for a while sheds load.
 func retry(ctx context.Context, try func() error) (err error) {
 	for range measureAttempts {
 		if err = try(); err == nil || ctx.Err() != nil {
@@ -177,9 +216,9 @@ func retry(ctx context.Context, try func() error) (err error) {
 	return err
 }
 
-// sample runs a load of one group, and tells what it cost the server.
+// sample runs a load of one kind of client and measures what it cost the server.
 func (l *runner) sample(ctx context.Context, on *server, order *load) (s sample, err error) {
-	order.address = on.address
+	order.address, order.tls = on.address, on.tls
 	order.begins = func() error { return s.addUsage(ctx, on, -1) }
 	order.ends = func() error { return s.addUsage(ctx, on, +1) }
 	if err := pinToCore(loadCore, func() error { return order.run(ctx) }); err != nil {
@@ -192,7 +231,7 @@ func (l *runner) sample(ctx context.Context, on *server, order *load) (s sample,
 	return s, nil
 }
 
-// addUsage adds what the server has used up until now, or with a sign of -1 takes it off.
+// addUsage adds the server's resource usage so far, or subtracts it if sign is -1.
 func (s *sample) addUsage(ctx context.Context, on *server, sign int) error {
 	spent, err := on.cpu()
 	if err == nil && on.data != "" {
@@ -204,7 +243,7 @@ func (s *sample) addUsage(ctx context.Context, on *server, sign int) error {
 	return err
 }
 
-// scrapeAllocations is how many objects it costs the node to be asked for its allocations.
+// scrapeAllocations returns how many objects the node allocates to answer a request for its metrics.
 func (l *runner) scrapeAllocations(ctx context.Context) (float64, error) {
 	var counts [3]float64
 	for i := range counts {
@@ -223,7 +262,7 @@ func p50(s *sample) float64               { return float64(s.latency.ValueAtQuan
 func p99(s *sample) float64               { return float64(s.latency.ValueAtQuantile(99)) }
 func latencyMax(s *sample) float64        { return float64(s.latency.Max()) }
 
-// ratioOf is a figure of the first side as a part of that of the second: the median of the rounds' ratios.
+// ratioOf returns the ratio of a figure between the first and the second side, round by round.
 func ratioOf(name, unit string, pairs []pair, names [2]string, figure func(*sample) float64) measure {
 	m := measure{Name: name, Unit: "×", SidesUnit: unit, Sides: map[string][]float64{}}
 	for i := range pairs {
@@ -235,7 +274,7 @@ func ratioOf(name, unit string, pairs []pair, names [2]string, figure func(*samp
 	return m
 }
 
-// median of figures, of which there is at least one.
+// median returns the median of at least one figure.
 func median(figures []float64) float64 {
 	sorted := slices.Sorted(slices.Values(figures))
 	middle := len(sorted) / 2

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -20,60 +21,70 @@ import (
 )
 
 const (
-	// answerTimeout is how long one answer may take.
 	answerTimeout = 60 * time.Second
-	// Quotas of the node under load: the highest that it takes. Those of the contract would end a run within a second.
+	// Quotas of the node under load are the highest that it accepts. The default ones would end a run within a
+	// second.
 	nodeQuotaDay    = "100000000"
 	nodeQuotaMinute = "60000"
-	// nodeLease is as much more than the 16 that go with 60 a minute: what is leased at once lasts as long as it does by default.
+	// nodeLease is as much larger than the default of 16 as nodeQuotaMinute is than 60 a minute, so that a lease
+	// lasts as long as by default.
 	nodeLease = "10000"
-	// listeningText is what comes before the address in the line that a server of ours writes once it listens.
-	listeningText = "listening on http://"
+	// listeningText precedes the address in the line that a server of ours prints once it listens.
+	listeningText = "listening on http"
 )
 
-// server is one that runs, as the load sees it.
+// server is a running server.
 type server struct {
-	name, address string        // node, bare, nginx, postgres; host:port
-	processes     []*process    // that work for it, the one in front first
-	data          string        // the data directory of a node
+	tls           *tls.Config   // of its clients; nil without TLS
+	name, address string        // node, bare, nginx, postgres
+	processes     []*process    // the one that listens first
+	data          string        // data directory of a node
 	startDuration time.Duration // from the start of the process to the first answer
-	scratchDir    string        // removed at the end
+	scratchDir    string        // removed when it stops
 }
 
-// missingError is what can't be measured here, and why: it is skipped by name.
+// missingError says what is not installed here: the goal is skipped.
 type missingError struct{ name, why string }
 
 func (e *missingError) Error() string { return e.name + ": " + e.why }
 
-// startNode runs tasard serve on the data of a fixture, with more flags, and returns when it answers from them. program is its path,
-// perhaps behind what runs it; a flag that stands twice has its last value.
+// startNode runs tasard serve on the data of a fixture and waits until it answers from that data. program is its
+// path, possibly after a wrapper; the last value of a repeated flag counts.
 func startNode(ctx context.Context, program []string, f *fixture, core int, flags ...string) (*server, error) {
 	argv := append(program[:len(program):len(program)],
 		"serve", "--no-collect", "--data", f.dir, "--listen", "127.0.0.1:0", "--log-format", "text",
 		"--connections-per-address", "0", "--quota-day", nodeQuotaDay, "--quota-minute", nodeQuotaMinute, "--lease", nodeLease)
+	c := &command{name: "node"}
 	if f.catalogue != "" {
 		argv = append(argv, "--catalogue", f.catalogue)
 	}
-	s, err := startListening(ctx, &command{name: "node", argv: append(argv, flags...)}, core, "")
+	if f.certificate != nil {
+		argv, c.tls = append(argv, "--tls-cert", f.certificate.file, "--tls-key", f.certificate.key), f.certificate.client
+	}
+	c.argv = append(argv, flags...)
+	s, err := startListening(ctx, c, core, "")
 	if err == nil {
 		s.data = f.dir
 	}
 	return s, err
 }
 
-// startBare runs a server that says what the node says to the one question of a mix, and does nothing else.
-func startBare(ctx context.Context, self string, node *server, key, mix string, core int) (*server, error) {
-	return startListening(ctx, &command{name: "bare", argv: []string{self, "bare", node.address, key, mix}}, core, key)
+// startBare runs a server that sends the node's answer to a mix of one request. secure may be nil.
+func startBare(ctx context.Context, self string, node *server, key, mix string, secure *certificate, core int) (*server, error) {
+	c := &command{name: bareName, argv: []string{self, "bare", node.address, key, mix}}
+	if secure != nil {
+		c.argv, c.tls = append(c.argv, secure.file, secure.key), secure.client
+	}
+	return startListening(ctx, c, core, key)
 }
 
-// startListening runs a server that tells where it listens, and waits for its first answer.
+// startListening starts a server that prints its address, and waits for its first answer.
 func startListening(ctx context.Context, c *command, core int, key string) (*server, error) {
-	s := &server{name: c.name}
+	s := &server{name: c.name, tls: c.tls}
 	return s, s.start(ctx, c, core, key)
 }
 
-// start begins the process in front and waits for its first answer. A server that has no address yet writes it. One that does not
-// answer is killed.
+// start starts the listening process and waits for its first answer; a server that does not answer is killed.
 func (s *server) start(ctx context.Context, c *command, core int, key string) error {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
@@ -85,6 +96,7 @@ func (s *server) start(ctx context.Context, c *command, core int, key string) er
 			var line string
 			line, err = p.awaitLine(ctx, listeningText)
 			_, s.address, _ = strings.Cut(line, listeningText)
+			s.address = strings.TrimPrefix(strings.TrimPrefix(s.address, "s"), "://")
 			s.address, _, _ = strings.Cut(strings.ReplaceAll(s.address, `"`, " "), " ")
 		}
 	}
@@ -98,7 +110,7 @@ func (s *server) start(ctx context.Context, c *command, core int, key string) er
 	return err
 }
 
-// awaitAnswer asks until the answer is 200.
+// awaitAnswer asks until the status is 200.
 func (s *server) awaitAnswer(ctx context.Context, key string) error {
 	last, first := "", requestTemplate{path: "/v1/rates/best?currency=USD&operation=buy&limit=1"}
 	err := s.processes[0].await(ctx, "an answer", func() bool {
@@ -115,19 +127,22 @@ func (s *server) awaitAnswer(ctx context.Context, key string) error {
 	return nil
 }
 
-// issue sends a request on a connection of its own and reads the answer: as it came over the wire, and parsed.
+// ask sends a request on its own connection and returns the answer, raw and parsed.
 func (s *server) ask(ctx context.Context, request []byte) ([]byte, *fasthttp.Response, error) {
-	return exchange(ctx, "tcp", s.address, request)
+	return exchange(ctx, "tcp", s.address, s.tls, request)
 }
 
-func exchange(ctx context.Context, network, address string, request []byte) ([]byte, *fasthttp.Response, error) {
+func exchange(ctx context.Context, network, address string, secure *tls.Config, request []byte) ([]byte, *fasthttp.Response, error) {
 	var raw bytes.Buffer
 	response := new(fasthttp.Response)
 	conn, err := (&net.Dialer{Timeout: answerTimeout}).DialContext(ctx, network, address)
 	if err != nil {
 		return nil, response, err
 	}
-	defer func() { _ = conn.Close() }() // everything was read by then, or the error is told
+	if secure != nil {
+		conn = tls.Client(conn, secure)
+	}
+	defer func() { _ = conn.Close() }() // the response has been read, or the error is returned
 	if err = conn.SetDeadline(time.Now().Add(answerTimeout)); err == nil {
 		_, err = conn.Write(request)
 	}
@@ -137,7 +152,7 @@ func exchange(ctx context.Context, network, address string, request []byte) ([]b
 	return raw.Bytes(), response, err
 }
 
-// capture asks a question once. An answer other than 200 is an error.
+// capture sends a request once. A status other than 200 is an error.
 func (s *server) capture(ctx context.Context, key string, q *requestTemplate) ([]byte, *fasthttp.Response, error) {
 	raw, response, err := s.ask(ctx, q.request(key))
 	if err == nil && response.StatusCode() != fasthttp.StatusOK {
@@ -149,7 +164,7 @@ func (s *server) capture(ctx context.Context, key string, q *requestTemplate) ([
 	return raw, response, nil
 }
 
-// stop ends the server in order, those that work behind it last, and removes its scratch space.
+// stop stops the server's processes in order and removes its scratch directory.
 func (s *server) stop() error {
 	var all []error
 	for _, p := range s.processes {
@@ -161,17 +176,17 @@ func (s *server) stop() error {
 	return errors.Join(all...)
 }
 
-// kill ends it as a crash does, and removes its scratch space.
+// kill kills the processes and removes the scratch directory.
 func (s *server) kill() {
 	for _, p := range s.processes {
 		p.kill()
 	}
 	if s.scratchDir != "" {
-		_ = os.RemoveAll(s.scratchDir) // what stays is a directory among those for scratch
+		_ = os.RemoveAll(s.scratchDir)
 	}
 }
 
-// cpu is the CPU time of all its processes.
+// cpu returns the CPU time of all its processes.
 func (s *server) cpu() (total time.Duration, err error) {
 	for _, p := range s.processes {
 		spent, err := cpuTime(p.cmd.Process.Pid)
@@ -183,7 +198,7 @@ func (s *server) cpu() (total time.Duration, err error) {
 	return total, nil
 }
 
-// metric asks a node over the socket of its operator for a counter without labels.
+// metric reads a metric without labels from a node's management socket.
 func (s *server) metric(ctx context.Context, name string) (value float64, err error) {
 	text, err := s.adminGet(ctx, "/metrics")
 	if err != nil {
@@ -197,9 +212,9 @@ func (s *server) metric(ctx context.Context, name string) (value float64, err er
 	return value, nil
 }
 
-// adminGet asks a node over the socket of its operator.
+// adminGet requests a path from a node's management socket.
 func (s *server) adminGet(ctx context.Context, path string) (body string, err error) {
-	_, response, err := exchange(ctx, "unix", filepath.Join(s.data, "admin.sock"), (&requestTemplate{path: path}).request(""))
+	_, response, err := exchange(ctx, "unix", filepath.Join(s.data, "admin.sock"), nil, (&requestTemplate{path: path}).request(""))
 	if err == nil && response.StatusCode() != fasthttp.StatusOK {
 		err = fmt.Errorf("want an answer 200, found %d: %.300s", response.StatusCode(), response.Body())
 	}

@@ -127,10 +127,10 @@ func (c Config) Check() error {
 func (c Config) complete() (Config, error) {
 	err := errors.Join(c.checkNames(), c.checkMembers(), c.checkSecurity())
 	if c.Dir == "" {
-		err = errors.Join(err, errors.New("Dir is missing: name the node's data directory"))
+		err = errors.Join(err, errors.New("missing Dir: name the node's data directory"))
 	}
 	if c.Clock == nil {
-		err = errors.Join(err, errors.New("Clock is missing"))
+		err = errors.Join(err, errors.New("missing Clock"))
 	}
 	if err != nil {
 		return c, fmt.Errorf("check configuration of the cluster: %w", err)

@@ -40,8 +40,8 @@ func TestConfig_Refused(t *testing.T) {
 		{"insecure and listening to all", "0.0.0.0:6222 is not a loopback address", func(c *Config) { c.Listen = "0.0.0.0:6222" }},
 		{"insecure and far", "10.0.0.2:6222 is not a loopback address", func(c *Config) { c.Members[2].Address = "10.0.0.2:6222" }},
 		{"insecure and a name", "db:6222 is not a loopback address", func(c *Config) { c.Listen = "db:6222" }},
-		{"no directory", "Dir is missing", func(c *Config) { c.Dir = "" }},
-		{"no clock", "Clock is missing", func(c *Config) { c.Clock = nil }},
+		{"no directory", "missing Dir", func(c *Config) { c.Dir = "" }},
+		{"no clock", "missing Clock", func(c *Config) { c.Clock = nil }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := valid()

@@ -58,14 +58,22 @@ type serverLogger struct {
 	fatal  chan string // the first fatal error
 }
 
-// The methods of server.Logger.
-
+// Noticef implements server.Logger.
 func (l serverLogger) Noticef(format string, v ...any) { l.log(slog.LevelDebug, format, v) }
-func (l serverLogger) Warnf(format string, v ...any)   { l.log(slog.LevelWarn, format, v) }
-func (l serverLogger) Errorf(format string, v ...any)  { l.log(slog.LevelWarn, format, v) }
-func (l serverLogger) Debugf(string, ...any)           {}
-func (l serverLogger) Tracef(string, ...any)           {}
 
+// Warnf implements server.Logger.
+func (l serverLogger) Warnf(format string, v ...any) { l.log(slog.LevelWarn, format, v) }
+
+// Errorf implements server.Logger.
+func (l serverLogger) Errorf(format string, v ...any) { l.log(slog.LevelWarn, format, v) }
+
+// Debugf implements server.Logger.
+func (l serverLogger) Debugf(string, ...any) {}
+
+// Tracef implements server.Logger.
+func (l serverLogger) Tracef(string, ...any) {}
+
+// Fatalf implements server.Logger.
 func (l serverLogger) Fatalf(format string, v ...any) {
 	l.log(slog.LevelError, format, v)
 	select {
