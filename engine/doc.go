@@ -20,12 +20,12 @@
 // Service and Ingester are the contract between the actors, which own the state, and their callers: package httpapi,
 // collectors and commands.
 //
-//	observation.go, event.go, command.go           what comes in, what is decided
-//	validator.go, plausibility.go                  which observations are refused
-//	currency_state.go, quote_store.go, apply.go    the state of a currency
-//	currency_snapshot.go, ranked_view.go, market_view.go, history.go    what is answered
-//	decimal.go, amount.go, date.go                 exact values
-//	catalogue.go, catalogue.json                   institutions, currencies and sources
+//	observation.go, event.go, command.go                              what comes in, what is decided
+//	validator.go, plausibility.go                                     which observations are refused
+//	currency_state.go, quote_store.go, apply.go, history_rows.go      the state of a currency
+//	currency_snapshot.go, ranked_view.go, market_view.go, history.go  what is answered
+//	decimal.go, amount.go, date.go                                    exact values
+//	catalogue.go, catalogue.json                                      institutions, currencies and sources
 //
 // The numbered rules that tests are named after are in docs/decisions.md.
 package engine

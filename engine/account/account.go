@@ -42,7 +42,7 @@ type Record struct {
 }
 
 // Account is the state of one account. Only its owner may call its methods. Danger: what is left of its leases is
-// neither in an event nor in State; to drop an Account without Return or Evict forfeits it.
+// neither in an event nor in State; to drop an Account without Return or SaveEvicted forfeits it.
 type Account struct {
 	record     Record       // without keys
 	keys       []accountKey // oldest first

@@ -27,14 +27,14 @@
 //
 // Keys, tokens and codes are never stored: a Digest of them is, or a keyed hash. A Secret prints as [redacted].
 //
-//	service.go                                 the contract
-//	account.go, state.go, evicted.go           accounts
-//	admission.go, quota.go, counters.go        admission and its windows
-//	lease.go, token_lease.go, cluster_leases.go    leases
-//	registry.go, registry_*.go                 logins
-//	anonymous.go, login_clients.go             limits by client address
-//	email.go, secret.go                        addresses and secrets
-//	key_policy.go                              when keys are required
+//	service.go                                   the contract
+//	account.go, state.go, evicted.go             accounts
+//	admission.go, quota.go, counters.go          admission and its windows
+//	lease.go, token_lease.go, cluster_leases.go  leases
+//	registry.go, registry_*.go                   logins
+//	anonymous.go, login_clients.go               limits by client address
+//	email.go, secret.go                          addresses and secrets
+//	key_policy.go                                when keys are required
 //
 // The numbered rules that tests are named after are in docs/decisions.md.
 package account

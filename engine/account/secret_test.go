@@ -236,7 +236,7 @@ func rebuilt(text string) bool {
 	return sum == int(crc32.ChecksumIEEE([]byte(match[1])))
 }
 
-func FuzzReadKey(f *testing.F) {
+func FuzzParseKey(f *testing.F) {
 	for seed := range uint64(20) {
 		live, _ := NewKey(newSeededReader(seed), KeyPrefixLive)
 		test, _ := NewKey(newSeededReader(seed), KeyPrefixTest)
@@ -248,10 +248,10 @@ func FuzzReadKey(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		digest, ok := ParseKey(text)
 		if ok != rebuilt(string(text)) {
-			t.Errorf("ReadKey(%q) = %t", text, ok)
+			t.Errorf("ParseKey(%q) = %t", text, ok)
 		}
 		if ok != (digest == SecretOf(string(text)).Digest()) {
-			t.Errorf("ReadKey(%q) gives another digest", text)
+			t.Errorf("ParseKey(%q) gives another digest", text)
 		}
 	})
 }
