@@ -144,7 +144,7 @@ func differentLines(a, b string) string {
 func TestLog_Whole(t *testing.T) {
 	data := filledLog(t)
 	got := mustRun(t, "log", "verify", "--data", data)
-	if !strings.HasSuffix(got, "The log is whole.\n") || !regexp.MustCompile(`records   1 to \d+, in \d+ batch`).MatchString(got) {
+	if !strings.HasSuffix(got, "The log is whole.\n") || !regexp.MustCompile(`records   1 to \d+\nbatches   \d+\n`).MatchString(got) {
 		t.Errorf("verify says %q", got)
 	}
 	last := uint64(0)

@@ -104,8 +104,8 @@ func verifyLog(out io.Writer, data string) error {
 		return datadir.ExplainLogError(data, err)
 	}
 	if report.Records > 0 {
-		terminal.Fprintf(out, "records   %s to %s, in %s\n", terminal.Thousands(report.First), terminal.Thousands(report.Last),
-			batches(report.Batches))
+		terminal.Fprintf(out, "records   %s to %s\nbatches   %s\n",
+			terminal.Thousands(report.First), terminal.Thousands(report.Last), terminal.Thousands(report.Batches))
 	} else {
 		terminal.Fprintf(out, "records   none, the next one is %s\n", terminal.Thousands(report.Last+1))
 	}
@@ -125,13 +125,6 @@ func verifyLog(out io.Writer, data string) error {
 	}
 	terminal.Fprintf(out, "The log is whole.\n")
 	return nil
-}
-
-func batches(n uint64) string {
-	if n == 1 {
-		return "1 batch"
-	}
-	return terminal.Thousands(n) + " batches"
 }
 
 // printDamagedSnapshots prints a warning for each snapshot that a start would skip, and counts them.
@@ -179,7 +172,8 @@ func previewRepair(out io.Writer, data string) error {
 	var damage *wal.DamageError
 	switch {
 	case errors.As(err, &damage):
-		return exit.Errorf(exit.BadData, "%w; with --yes the records after it are cut off and saved in *.damaged files", damage)
+		damage.Hint = "restore the directory from a backup, or cut the log here with --yes, which saves the rest in *.damaged files"
+		return exit.Errorf(exit.BadData, "%w", damage)
 	case err != nil:
 		return datadir.ExplainLogError(data, err)
 	case printDamagedSnapshots(out, &report) > 0:
