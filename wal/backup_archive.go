@@ -57,18 +57,18 @@ func archiveTrailer(sum hash.Hash) []byte {
 // archiveWriter compresses what is written to it.
 type archiveWriter struct {
 	*zstd.Encoder
-	to  *bufio.Writer
-	sum hash.Hash // of everything written to to
+	out *bufio.Writer
+	sum hash.Hash // of everything written to out
 }
 
 // NewBackupFile returns a writer that compresses a stream of Backup into a backup file. Without its Close the file is
 // incomplete; to stays open.
 func NewBackupFile(to io.Writer) (io.WriteCloser, error) {
 	w := &archiveWriter{sum: sha256.New()}
-	w.to = bufio.NewWriterSize(io.MultiWriter(to, w.sum), backupChunkBytes)
-	_, _ = w.to.Write(archiveHeader()) // it fits the buffer
+	w.out = bufio.NewWriterSize(io.MultiWriter(to, w.sum), backupChunkBytes)
+	_, _ = w.out.Write(archiveHeader()) // it fits the buffer
 	var err error
-	w.Encoder, err = zstd.NewWriter(w.to, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest),
+	w.Encoder, err = zstd.NewWriter(w.out, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest),
 		zstd.WithWindowSize(archiveWindowBytes), zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		return nil, fmt.Errorf("compress: %w", err)
@@ -78,11 +78,11 @@ func NewBackupFile(to io.Writer) (io.WriteCloser, error) {
 
 // Close implements io.Closer.
 func (w *archiveWriter) Close() error {
-	if err := errors.Join(w.Encoder.Close(), w.to.Flush()); err != nil {
+	if err := errors.Join(w.Encoder.Close(), w.out.Flush()); err != nil {
 		return err
 	}
-	_, _ = w.to.Write(archiveTrailer(w.sum)) // it fits the buffer
-	return w.to.Flush()
+	_, _ = w.out.Write(archiveTrailer(w.sum)) // it fits the buffer
+	return w.out.Flush()
 }
 
 // archiveReader decompresses a backup file. It returns io.EOF only after a trailer with the right sum; before that the

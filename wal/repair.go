@@ -11,7 +11,6 @@ import (
 // RepairReport reports what Repair did.
 type RepairReport struct {
 	Cause      error    // the damage; nil if there was none and nothing was changed
-	First      uint64   // sequence of the oldest record of the log now
 	Last       uint64   // sequence of the newest record now, in the log or in the newest whole snapshot
 	LostFrom   uint64   // sequence of the first lost record, 0 if none is lost
 	LostTo     uint64   // highest lost sequence that left a trace; 0 if none did, then more may be lost
@@ -64,7 +63,7 @@ type repair struct {
 
 func (p *repair) run() error {
 	x, err := examine(p.dir, nil)
-	p.report.First, p.report.Last = x.log.first(), x.log.last()
+	p.report.Last = x.log.last()
 	damaged := x.damagedSnapshots()
 	var damage *DamageError
 	switch {
@@ -218,7 +217,7 @@ func (p *repair) finish(old mark, run scanResult, highest position) error {
 	if err := w.file.Close(); err != nil {
 		return fmt.Errorf("close mark: %w", err)
 	}
-	p.report.First, p.report.Last = run.first(), run.last()
+	p.report.Last = run.last()
 	if highest.sequence > run.next.sequence {
 		p.report.LostFrom, p.report.LostTo = run.next.sequence, highest.sequence-1
 	} else if p.truncated {

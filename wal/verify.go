@@ -63,8 +63,8 @@ func (x *examination) report() Report {
 
 // Exists reports whether dir holds a log. It looks only at names; a missing directory holds none.
 func Exists(dir string) (bool, error) {
-	found, err := listDir(dir)
-	return len(found.mark)+len(found.segments)+len(found.snapshots)+len(found.foreign) > 0, err
+	names, err := Files(dir)
+	return len(names) > 0, err
 }
 
 // Files names the files of the log in dir: the mark first, then segments and snapshots, also unfinished ones. Files
@@ -83,7 +83,6 @@ type Entry struct {
 	Sequence uint64
 	Segment  string // path of the file
 	Offset   int64  // of the record's frame in the file
-	Frame    uint64 // index of the frame
 	Record   []byte // valid only during the call
 }
 
@@ -93,7 +92,7 @@ func Dump(dir string, visit func(Entry) error) error {
 	err := withSharedLock(dir, func() error {
 		_, err := examine(dir, func(at location, f frame) error {
 			return f.records(func(seq uint64, record []byte) error {
-				return visit(Entry{Sequence: seq, Segment: at.segment, Offset: at.offset, Frame: f.index, Record: record})
+				return visit(Entry{Sequence: seq, Segment: at.segment, Offset: at.offset, Record: record})
 			})
 		})
 		return err
