@@ -6,11 +6,12 @@ import (
 	"github.com/PuerkitoBio/goquery"
 )
 
-// addressPageBytesMax bounds how much of a page is searched for an address: a tree takes many times the room of its text.
+// addressPageBytesMax bounds how much of a page is parsed for an address: the tree needs many times the memory of its
+// text.
 const addressPageBytesMax = 1 << 20
 
-// AttributeOf reads an attribute of the first element that a selector finds in a page, for AddressFrom. The error is a *Failure
-// of the kind layout.
+// AttributeOf returns an attribute of the first element that a selector matches, for AddressFrom. The error is a
+// *Failure of kind layout.
 func AttributeOf(page *Document, selector, attribute string) (string, error) {
 	beginning := *page
 	beginning.Body = page.Body[:min(len(page.Body), addressPageBytesMax)]

@@ -7,11 +7,11 @@ import (
 	"github.com/PuerkitoBio/goquery"
 )
 
-// challengeTextMax is how much a page that only challenges has to say. Marks that stand on good pages too, such as the script
-// of a bot wall, count below it only.
+// challengeTextMax is the maximum text of a page that only challenges. Markers that valid pages have too, such as
+// scripts of a bot wall, count only below it.
 const challengeTextMax = 800
 
-// certainMarkers stand on no page but those that a bot wall shows instead of the one that was asked for. All in small letters.
+// certainMarkers, in lower case, occur only on challenge pages. All strings of a list must occur.
 func certainMarkers() [][]string {
 	return [][]string{
 		{"request unsuccessful. incapsula incident id"}, {"incapsula incident id", "_incapsula_resource"},
@@ -22,7 +22,7 @@ func certainMarkers() [][]string {
 	}
 }
 
-// possibleMarkers prove a challenge only on a page that says little else.
+// possibleMarkers prove a challenge only on a page with little other text.
 func possibleMarkers() []string {
 	return []string{
 		"_incapsula_resource", "incap_ses", "challenge-platform", "cf-chl", "cf_chl_", "cf-turnstile", "captcha", "akamai-bm",
@@ -31,8 +31,8 @@ func possibleMarkers() []string {
 	}
 }
 
-// Challenge says by which mark a document is the challenge of a bot wall and not a page of the institution, "" when it is none.
-// Whoever fetches asks it of answers that are errors anyhow; Parse asks it of documents in which nothing was found.
+// Challenge returns the marker by which a document is the challenge page of a bot wall, "" if it is none. It is meant
+// for error responses and for documents without rates.
 func (d *Document) Challenge() string {
 	if len(d.Body) > textBytesMax || sniffContent(d.Body) != "text" {
 		return ""
@@ -40,8 +40,8 @@ func (d *Document) Challenge() string {
 	return challengeMarker(decodeText(d))
 }
 
-// blockedFailure turns a failure to find anything into the failure that explains it: the document is the challenge of a bot
-// wall. Where something was found that should be there, the page is the institution's own, whatever scripts it carries.
+// blockedFailure returns the failure of a challenge page in place of a failure to find anything, or nil. A page with
+// some of its content is not a challenge, whatever scripts it has.
 func blockedFailure(doc *Document, failure *Failure) *Failure {
 	mark := doc.Challenge()
 	if mark == "" || !slices.Contains([]FailureKind{Layout, WrongContent, Empty}, failure.Kind) {
@@ -50,7 +50,6 @@ func blockedFailure(doc *Document, failure *Failure) *Failure {
 	return &Failure{Kind: Blocked, Detail: "the page is the challenge of a bot wall (" + mark + ")", Cause: failure}
 }
 
-// challengeMarker is what shows that a text is a challenge, "" when nothing does.
 func challengeMarker(text string) string {
 	lower := strings.ToLower(collapseSpaces(text))
 	for _, marks := range certainMarkers() {
@@ -70,7 +69,7 @@ func challengeMarker(text string) string {
 	return ""
 }
 
-// hasLittleText reports that a page has next to no text for people.
+// hasLittleText reports whether a page has almost no visible text.
 func hasLittleText(text string) bool {
 	said := 0
 	failure := catchFailure(func() {

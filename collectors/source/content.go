@@ -11,10 +11,11 @@ import (
 	"golang.org/x/text/encoding"
 )
 
-// textBytesMax is more than any page has. Fetching has limits of its own; files of an operator come without.
+// textBytesMax is more than any page has. Documents from files have no other limit.
 const textBytesMax = 8 << 20
 
-// checkedText is the text of a document, once it is certain that it is of the kind that the method reads. Workbooks have none.
+// checkedText returns the text of a document of the kind that the method reads, "" for a workbook. Another kind is a
+// failure.
 func checkedText(doc *Document, page *Page) string {
 	sheet := page.Extract.Method == XLSXRows
 	found := sniffContent(doc.Body)
@@ -38,7 +39,7 @@ func checkedText(doc *Document, page *Page) string {
 	return text
 }
 
-// signatures are the first bytes of what comes instead of a page.
+// signatures are the first bytes of documents that are not text.
 func signatures() [][2]string {
 	return [][2]string{
 		{"PK\x03\x04", "workbook"}, {"\xd0\xcf\x11\xe0", "workbook"}, {"%PDF", "a PDF document"}, {"\x1f\x8b", "packed bytes (gzip)"},
@@ -46,7 +47,8 @@ func signatures() [][2]string {
 	}
 }
 
-// sniffContent is what the first bytes say: "blank", "workbook", "text", or another kind in words.
+// sniffContent names the kind of a document by its first bytes: "blank", "workbook", "text", or another kind in
+// words.
 func sniffContent(body []byte) string {
 	if isBlankDocument(body) {
 		return "blank"
@@ -63,7 +65,7 @@ func sniffContent(body []byte) string {
 	return "text"
 }
 
-// isBlankDocument finds documents that only look like some: blanks, zero bytes, marks of byte order.
+// isBlankDocument reports whether a document has only white space, NUL bytes and byte order marks.
 func isBlankDocument(body []byte) bool {
 	return bytes.IndexFunc(body, func(r rune) bool { return !unicode.IsSpace(r) && r != 0 && r != '\ufeff' }) < 0
 }
@@ -75,8 +77,8 @@ func contentTypeNote(doc *Document) string {
 	return ", which the server calls " + quoted(doc.ContentType)
 }
 
-// binaryMediaType finds the types that never are a page or data in text. Servers call JSON text/html and the other way round,
-// so among texts the first bytes decide.
+// binaryMediaType returns a media type that is never text, otherwise "". Among texts the content decides, because
+// servers send JSON as text/html and vice versa.
 func binaryMediaType(contentType string) string {
 	kind, _, err := mime.ParseMediaType(contentType)
 	if err != nil {
@@ -92,8 +94,8 @@ func binaryMediaType(contentType string) string {
 	return ""
 }
 
-// decodeText is the text in UTF-8. What is valid UTF-8 is UTF-8, whatever the header says; otherwise mark of byte order, header
-// and meta element decide. Bytes that mean nothing become U+FFFD, which is no digit.
+// decodeText returns the text in UTF-8. Valid UTF-8 is taken as such, whatever the header says; otherwise byte order
+// mark, header and meta element decide. Invalid bytes become U+FFFD, which is not a digit.
 func decodeText(doc *Document) string {
 	body := bytes.TrimPrefix(doc.Body, []byte("\xef\xbb\xbf"))
 	if utf8.Valid(body) && bytes.IndexByte(body, 0) < 0 && bytes.IndexByte(body, 0x1b) < 0 {
@@ -110,7 +112,7 @@ func decodeText(doc *Document) string {
 	return strings.TrimLeft(strings.ToValidUTF8(string(text), string(utf8.RuneError)), "\ufeff")
 }
 
-// checkText tells HTML from JSON by its beginning, and whole pages from those that were cut off.
+// checkText distinguishes HTML from JSON by its beginning, and detects truncated pages.
 func checkText(text string, page *Page) {
 	extract := &page.Extract
 	start := strings.TrimLeftFunc(text, isSpace)

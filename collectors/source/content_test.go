@@ -165,7 +165,8 @@ func TestContent_Walls(t *testing.T) {
 	}
 }
 
-// A page with its rates is good, whatever scripts its bot wall adds; one with much text and no rates has changed, and is not blocked.
+// A page with its rates is good, whatever scripts its bot wall adds; one with much text and no rates has changed, and
+// is not blocked.
 func TestContent_GoodPagesBehindWalls(t *testing.T) {
 	const script = `<script src="/_Incapsula_Resource?x=1"></script><script src="/cdn-cgi/challenge-platform/x.js"></script><div class="g-recaptcha"></div>`
 	checkCase(t, oneField(), documentOf(pageOf(script+goodTable)), parseCase{want: []string{"test USD unspecified [58.90] []"}})
@@ -357,7 +358,8 @@ func TestI3_ReadPriceGuessesNothing(t *testing.T) {
 	}
 }
 
-// priceFault holds a price to its promise: a decimal whose digits stand in the text in this order, with no more decimals than allowed.
+// priceFault holds a price to its promise: a decimal whose digits stand in the text in this order, with no more
+// decimals than allowed.
 func priceFault(text, price string, most int) string {
 	if price == "" {
 		return ""

@@ -11,17 +11,16 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// errDate is what every refused date wraps.
 var errDate = errors.New("not a date of the expected form")
 
-// Years that can be meant. Two digits are never a year.
+// The years that a date may have. A year has four digits.
 const (
 	yearMin = 1900
 	yearMax = 2999
 )
 
-// The forms of dates. What stands around a date must be cut off by a pattern of the definition: a date in the middle of
-// prose may be that of anything.
+// The forms of dates. The pattern of a definition must cut off any text around a date, which might be a date of
+// something else.
 var (
 	isoDatePattern         = regexp.MustCompile(`^([0-9]{4})-([0-9]{2})-([0-9]{2})(?:[T ]00:00(?::00(?:\.0+)?)?(?:Z|[-+][0-9]{2}:?[0-9]{2})?)?$`)
 	isoInstantPattern      = regexp.MustCompile(`^([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]([0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?)(Z|[-+][0-9]{2}:[0-9]{2})?$`)
@@ -33,7 +32,8 @@ var (
 	}
 )
 
-// parseDate reads a date of one form, and the moment, in Santo Domingo unless a zone is stated, for the forms that have one.
+// parseDate parses a date of one form, and the instant for the forms that have a time: in Santo Domingo unless a zone
+// is given.
 func parseDate(text string, form DateForm) (engine.Date, time.Time, error) {
 	text = collapseSpaces(text)
 	if len(text) > priceBytesMax {
@@ -63,7 +63,7 @@ func parseDate(text string, form DateForm) (engine.Date, time.Time, error) {
 	return day, moment, nil
 }
 
-// monthNumber is the month of a Spanish name, told by its first three letters; "" when it is none.
+// monthNumber returns the month of a Spanish name by its first three letters, "" if it is none.
 func monthNumber(name string) string {
 	letters := []rune(normaliseLabel(name))
 	if len(letters) < 3 {
@@ -75,7 +75,7 @@ func monthNumber(name string) string {
 	return ""
 }
 
-// dateOf is the day of three numbers, zero when no calendar has it.
+// dateOf returns the date of three numbers, zero if there is no such day.
 func dateOf(year, month, day string) engine.Date {
 	if len(year) != 4 || len(month) > 2 || len(day) > 2 {
 		return 0
@@ -123,7 +123,7 @@ func parseInstant(text string) (engine.Date, time.Time) {
 	return instantIn(found[1], found[2], found[3])
 }
 
-// instantIn is a moment and its day in Santo Domingo, where the clock stands that a page without a zone means.
+// instantIn returns an instant and its date in Santo Domingo, the time zone of a page that names none.
 func instantIn(day, clock, zone string) (engine.Date, time.Time) {
 	moment, err := time.ParseInLocation("2006-01-02T15:04:05", day+"T"+clock, engine.Location())
 	if zone != "" {

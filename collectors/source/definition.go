@@ -8,55 +8,54 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Definition says everything about one source: whom it speaks for, how much it counts, which pages to ask for and how to
-// read them. It is data: the built-in ones lie in definitions/, one file each; an operator's directory replaces or adds
-// some (Set.Extend). A Definition is immutable once read.
+// Definition describes one source: its institution, its priority, its pages and how to read them. The built-in
+// definitions are in definitions/, one file each; Set.Extend adds those of a directory. A Definition is immutable.
 type Definition struct {
-	ID             string                  // of the source; what Rate.sourceId says
+	ID             string                  // of the source, as in Rate.sourceId
 	Name           string                  // in Spanish, for people
-	URL            string                  // the page that a person can open, a URI or ""
-	Institution    string                  // whom the source speaks for; "" when each row names its own
-	Priority       int64                   // lower wins (S11)
-	UpstreamSource string                  // whom an aggregator is, "" for the institution's own word
+	URL            string                  // a page for people, a URI or ""
+	Institution    string                  // whose rates the source publishes; "" = each row names its own
+	Priority       int64                   // lower wins
+	UpstreamSource string                  // name of the aggregator, "" = the institution itself
 	Kind           engine.Kind             // of all its quotes
-	Channel        engine.Channel          // of its quotes, unless a label says another
-	Expiry         Expiry                  // how long it is believed
-	Bounds         []engine.PlausibleRange // what is believed, where the currency's own band does not fit
-	Language       string                  // of its pages: es or en, for Accept-Language
-	Decimal        DecimalMark             // how it writes fractions; "" = what the text itself makes certain
-	DecimalsMax    int                     // more digits behind the mark are an error of reading, not a rate
-	IgnoreRobots   bool                    // the operator's own decision: robots.txt does not count
-	PlainHTTP      bool                    // its addresses may be http: whoever sits between can change what it says
-	CAFile         string                  // PEM file of intermediates that the server forgets, "" = none
-	Disabled       string                  // why it is not collected, "" = it is; its documents can still be read
-	Note           string                  // what is known about it, for whoever mends it
+	Channel        engine.Channel          // of its quotes, unless a label names another
+	Expiry         Expiry                  // how long its values are valid
+	Bounds         []engine.PlausibleRange // plausible values, where the range of the currency does not fit
+	Language       string                  // of its pages, es or en, for Accept-Language
+	Decimal        DecimalMark             // how it writes fractions; "" = only unambiguous texts are read
+	DecimalsMax    int                     // more digits after the mark are an error
+	IgnoreRobots   bool                    // robots.txt is ignored, by decision of the operator
+	PlainHTTP      bool                    // its addresses may be http, which can be changed on the way
+	CAFile         string                  // PEM file of intermediate certificates that the server omits, "" = none
+	Disabled       string                  // why it is not collected, "" = it is; documents can still be parsed
+	Note           string                  // for the person who repairs the definition
 	Pages          []Page                  // at least one; together they are one answer
 }
 
-// Expiry is how long a value is believed: the earlier of both ends (T3).
+// Expiry is how long a value is valid: the earlier of both ends.
 type Expiry struct {
-	AfterCheck time.Duration // since the check; 26 h unless stated
-	AfterDate  time.Duration // since the end of its effective date in Santo Domingo; 0 = no such end
+	AfterCheck time.Duration // after the last check; 26 h by default
+	AfterDate  time.Duration // after the end of its effective date in Santo Domingo; 0 = no such end
 }
 
 // DecimalMark is how a source writes fractions.
 type DecimalMark string
 
-// The closed list of marks.
+// The decimal marks.
 const (
 	AnyMark DecimalMark = ""
 	Point   DecimalMark = "point"
 	Comma   DecimalMark = "comma"
 )
 
-// Page is one document of a source: how to get it, and how to read it.
+// Page is one document of a source: how to get it and how to read it.
 type Page struct {
-	Name        string    // among the pages of the source, "" when there is one
-	Institution string    // whom its values are of, where the source speaks for several; "" = the source's
-	Currency    string    // of all values that name none
-	Requests    []Request // made in this order, in one session of cookies; the last answer is the document
+	Name        string    // among the pages of the source, "" if there is one
+	Institution string    // of its values, if the source covers several; "" = that of the source
+	Currency    string    // of values that name none
+	Requests    []Request // sent in this order with common cookies; the last response is the document
 	Extract     Extract
-	// Fragment says that the document may be a piece of HTML: a missing </html> does not prove that it was cut off.
+	// Fragment says that the document may be a part of a page: a missing </html> is not an error.
 	Fragment bool
 }
 
@@ -64,32 +63,33 @@ type Page struct {
 type Request struct {
 	Method      string            // GET or POST
 	URL         string            // absolute; "" with AddressFrom
-	AddressFrom *AddressFrom      // reads the address from the answer before
-	Headers     map[string]string // besides those that every request has
-	Form        map[string]string // body, form-encoded; not nil but empty = an empty form
-	JSON        string            // body, JSON text (GraphQL too)
+	AddressFrom *AddressFrom      // takes the address from the previous response
+	Headers     map[string]string // in addition to those of every request
+	Form        map[string]string // form-encoded body; empty but not nil = an empty form
+	JSON        string            // JSON body (GraphQL too)
 }
 
-// AddressFrom is where the answer before names the next address, which must be of the same site.
+// AddressFrom is where the previous response names the next address, which must be on the same site.
 type AddressFrom struct {
 	Selector  string // CSS
 	Attribute string
 }
 
-// Method is one of the extractors.
+// Method is how a document is read.
 type Method string
 
-// The closed list of extractors.
+// The methods.
 const (
 	HTMLFields Method = "html-fields" // one element for each side of each currency
-	HTMLRows   Method = "html-rows"   // rows or cards, told apart by their label
+	HTMLRows   Method = "html-rows"   // rows or cards, identified by their label
 	JSONFields Method = "json-fields" // one path for each side of each currency
-	JSONRows   Method = "json-rows"   // an array of objects, told apart by a code
+	JSONRows   Method = "json-rows"   // an array of objects, identified by a code
 	TextRegex  Method = "text-regex"  // text with named groups
-	XLSXRows   Method = "xlsx-rows"   // a sheet with a date in each row; BIFF8 too
+	XLSXRows   Method = "xlsx-rows"   // a sheet with a date in each row; XLS too
 )
 
-// Extract says how a document is read. Which fields count depends on the method; the reader of definitions refuses others.
+// Extract is how a document is read. The method decides which fields are used; others are errors in a definition
+// file.
 type Extract struct {
 	Method Method
 	Fields []Field  // html-fields, json-fields, xlsx-rows (At is the heading of the column)
@@ -97,23 +97,23 @@ type Extract struct {
 	Text   *Text    // text-regex
 	Sheet  *Sheet   // xlsx-rows
 	Date   *Date    // of the whole document; nil = it has none
-	Expect []Expect // what must hold before anything is believed
+	Expect []Expect // what a valid document contains
 }
 
-// Side is which side a value is.
+// Side is the side of a value.
 type Side string
 
-// The closed list of sides. Both is for a source with one value a currency, which stands for either side.
+// The sides. BothSides is for a source with one value for each currency.
 const (
 	BuySide   Side = "buy"
 	SellSide  Side = "sell"
 	BothSides Side = "both"
 )
 
-// Locator is where a text stands: in HTML a CSS selector, below the row if there is one, and the attribute to read, "" = the
-// visible text; in JSON a path such as d.results[0].rate, from the row if there is one, where [] is the only entry of a list; in a
-// table or sheet the heading of the column. Pattern cuts the text: its first group, or the whole match, counts. All its matches,
-// and all elements of a selector, must say the same.
+// Locator is where a text is. In HTML: a CSS selector, within the row if there is one, and the attribute to read, ""
+// = the visible text. In JSON: a path such as d.results[0].rate, from the row if there is one, where [] is the only
+// entry of a list. In a table or sheet: the heading of the column. Pattern selects a part of the text: its first
+// group, or the whole match. All matches, and all elements of a selector, must give the same value.
 type Locator struct {
 	At        string
 	Attribute string
@@ -121,29 +121,29 @@ type Locator struct {
 	Pattern   string
 }
 
-// Field is one side of one currency. Several fields of the same side and currency are tried in their order.
+// Field is one side of one currency. Several fields of the same side and currency are tried in order.
 type Field struct {
-	Currency string // "" = the page's
+	Currency string // "" = that of the page
 	Side     Side
-	Channel  engine.Channel // "" = the source's
-	From     engine.Date    // of a sheet: days before it are another currency's under the same heading; zero = none are
+	Channel  engine.Channel // "" = that of the source
+	From     engine.Date    // first day of the currency under this heading of a sheet; zero = all days
 	Locator
 }
 
-// Rows are told apart by a label: never by their position.
+// Rows are identified by a label, never by their position.
 type Rows struct {
-	At        string // selector of the rows, or of the table's rows; path of the array
+	At        string // selector of the rows; path of the array
 	Label     Locator
 	Buy, Sell *Locator          // nil = the source has no such side
-	Value     *Locator          // instead of Buy and Sell: one side, which the label's target names
-	Labels    map[string]Target // by normalised label (Normalise); those of the definition's file for all pages are among them
-	Ignore    []string          // labels that are known and mean no quote; normalised
-	Unless    string            // HTML: a row in whose text this pattern is found says no rate of the definition
+	Value     *Locator          // instead of Buy and Sell: one side, which the label names
+	Labels    map[string]Target // by normalised label, including those of all pages
+	Ignore    []string          // normalised labels without a quote
+	Unless    string            // HTML: rows whose text matches this pattern are skipped
 	Date      *Date             // of the row
-	Min       int               // fewer rows with a known label are no answer (failure layout); at least 1
+	Min       int               // fewer rows with a known label are a failure (layout); at least 1
 }
 
-// Target is what a label means. "" takes over what the page or the source says.
+// Target is the meaning of a label. "" = as the page or the source says.
 type Target struct {
 	Institution string
 	Currency    string
@@ -153,20 +153,20 @@ type Target struct {
 
 // Text is a pattern over a text.
 type Text struct {
-	At      string // CSS selector of what to search, texts of all matches joined by newlines; "" = the whole document
-	Pattern string // named groups buy, sell, label (looked up in Labels), all but one side optional
+	At      string // CSS selector of the searched elements, joined by newlines; "" = the whole document
+	Pattern string // named groups buy, sell, label (looked up in Labels); at least one side
 	Labels  map[string]Target
-	Unless  string // a match in whose text this pattern is found is none
-	Min     int    // fewer matches are no answer; at least 1
+	Unless  string // matches whose text matches this pattern are skipped
+	Min     int    // fewer matches are a failure; at least 1
 }
 
-// Sheet is a sheet with one row a day.
+// Sheet is a sheet with one row for each day.
 type Sheet struct {
-	Name             string // normalised name; "" = the first sheet
-	Year, Month, Day string // headings of the columns that make the date
+	Name             string // normalised; "" = the first sheet
+	Year, Month, Day string // headings of the columns with the date
 }
 
-// Date is where the effective date, or the moment of publication, stands and how it is written.
+// Date is where the effective date or the time of publication is, and its form.
 type Date struct {
 	Locator
 	Form DateForm
@@ -175,17 +175,17 @@ type Date struct {
 // DateForm is how a date is written.
 type DateForm string
 
-// The closed list of forms. Those with a time give the moment of publication too, in Santo Domingo unless a zone stands there.
+// The forms of dates. Those with a time give the time of publication too, in Santo Domingo unless they have a zone.
 const (
-	ISODate      DateForm = "iso"              // 2026-09-17, also with T00:00:00Z, which is a day and no moment
-	DayMonthYear DateForm = "dd/mm/yyyy"       // 17/09/2026, day and month with one digit too
-	DayTime      DateForm = "dd/mm/yyyy hh:mm" // with an optional am/pm
+	ISODate      DateForm = "iso"              // 2026-09-17; also with T00:00:00Z, which is not a time
+	DayMonthYear DateForm = "dd/mm/yyyy"       // 17/09/2026; day and month may have one digit
+	DayTime      DateForm = "dd/mm/yyyy hh:mm" // with optional am/pm
 	SpanishDate  DateForm = "spanish"          // 17 de septiembre de 2026, 17-sep-2026
 	ISOInstant   DateForm = "rfc3339"          // 2026-09-17T12:30:00-04:00
 )
 
-// Expect is what must hold of a document: in JSON the value that stands at a path (status "OK"), in HTML a pattern that fits the text
-// of every element that a selector finds, and of one at least (a title with the name of the currency).
+// Expect is what a valid document contains. In JSON: the value at a path (status "OK"). In HTML: a pattern that
+// matches the text of every element that a selector matches, at least one (a title with the name of the currency).
 type Expect struct {
 	Path    string
 	Value   string // as text; numbers and booleans as they are written
@@ -193,28 +193,28 @@ type Expect struct {
 	Pattern string
 }
 
-// Document is what one request brought, as bytes, with what is known about it.
+// Document is a downloaded document.
 type Document struct {
-	URL         string    // where it came from in the end
-	ContentType string    // of the header; "" = not known (a file)
-	Body        []byte    // unpacked, complete
-	FetchedAt   time.Time // when its last byte came
+	URL         string    // of the final response
+	ContentType string    // of the header; "" = unknown (a file)
+	Body        []byte    // complete and decompressed
+	FetchedAt   time.Time // when its last byte was received
 }
 
-// Digest names the document: SHA-256 in hexadecimal digits.
+// Digest returns the SHA-256 of the document in hexadecimal digits.
 func (d *Document) Digest() string {
 	sum := sha256.Sum256(d.Body)
 	return hex.EncodeToString(sum[:])
 }
 
-// Result is what one page says.
+// Result is what Parse reads from one page.
 type Result struct {
 	Observations []engine.Observation // of the newest day
-	History      []HistoryDay         // days before that, oldest first (workbooks)
-	Notes        []string             // what was left out, and why: labels that nobody knows, fields that are not there
+	History      []HistoryDay         // earlier days, oldest first (workbooks)
+	Notes        []string             // what was skipped, and why: unknown labels, missing fields
 }
 
-// HistoryDay is what a page says of one day of the past.
+// HistoryDay is one past day of a page.
 type HistoryDay struct {
 	Date         engine.Date
 	Observations []engine.Observation

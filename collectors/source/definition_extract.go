@@ -11,10 +11,10 @@ import (
 
 func sideNames() []Side { return []Side{BuySide, SellSide, BothSides} }
 
-// pageDefaults says what a value need not name itself, because the definition or its page does.
+// pageDefaults says what a value of a page need not name, because the definition or the page does.
 type pageDefaults struct {
 	institution, currency bool
-	labels                map[string]Target // those of the file, for every page
+	labels                map[string]Target // those of all pages
 }
 
 func (o *object) extract(s *pageDefaults) Extract {
@@ -57,7 +57,7 @@ func (o *object) expect(method Method) Expect {
 	}
 }
 
-// The way out where a place is missing.
+// What to do if a locator is missing.
 const (
 	hintPath     = "; write a path as d.results[0].rate"
 	hintSelector = "; say which elements are meant, as a CSS selector"
@@ -80,8 +80,8 @@ func (o *object) field(method Method, s *pageDefaults) Field {
 	return f
 }
 
-// checkFields holds the fields of a page together. Several of one side are alternatives; one value for both sides beside
-// one for a single side is a contradiction.
+// checkFields checks conditions between fields. Several fields of one side are alternatives; a field for both sides
+// excludes fields for a single side.
 func (o *object) checkFields(fields []Field) {
 	if len(fields) == 0 {
 		o.Errorf("fields is missing or empty; say where the values stand")
@@ -128,8 +128,8 @@ func (o *object) rows(method Method, s *pageDefaults) *Rows {
 	return r
 }
 
-// labels reads what each label means. They are normalised here, once: the reader of documents compares them as they are. Whether a
-// target says enough depends on the page.
+// labels reads the meaning of labels, and normalises them for comparison. The page decides whether a target is
+// complete.
 func (o *object) labels(key string) map[string]Target {
 	labels, written := map[string]Target{}, map[string]string{}
 	o.EachKey(key, entriesMax, func(part *jsonfile.Object, name string) {
@@ -151,7 +151,7 @@ func (o *object) labels(key string) map[string]Target {
 	return labels
 }
 
-// mergeLabels adds the labels of the file to those of the page, which win; so does what the page ignores.
+// mergeLabels adds the labels of all pages to those of a page, except those that it defines or ignores.
 func (o *object) mergeLabels(own map[string]Target, s *pageDefaults, withSide bool, ignored []string) map[string]Target {
 	for label, target := range s.labels {
 		if _, known := own[label]; !known && !slices.Contains(ignored, label) {
@@ -169,7 +169,7 @@ func (o *object) mergeLabels(own map[string]Target, s *pageDefaults, withSide bo
 	return own
 }
 
-// targetProblem is what a label's target does not say, or says too much, for the page that it stands on.
+// targetProblem returns what a target of the page lacks or may not have.
 func (s *pageDefaults) targetProblem(t Target, withSide bool) string {
 	switch {
 	case t.Institution == "" && !s.institution:
@@ -184,7 +184,7 @@ func (s *pageDefaults) targetProblem(t Target, withSide bool) string {
 	return ""
 }
 
-// ignoredLabels reads the labels that are known and mean no quote.
+// ignoredLabels reads labels without a quote.
 func (o *object) ignoredLabels(key string, known map[string]Target) []string {
 	var ignored []string
 	for _, name := range jsonfile.List[string](o.Object, key, entriesMax) {

@@ -7,7 +7,7 @@ import (
 	"github.com/tasard/tasard/engine/jsonfile"
 )
 
-// Limits of a definition file. They are far above what any source needs, and far below what would hurt.
+// Limits of a definition file, far above what any source needs.
 const (
 	fileBytesMax     = 256 << 10
 	nameMax          = 200  // characters of a name, a heading or a key
@@ -15,15 +15,15 @@ const (
 	bodyBytesMax     = 16 << 10
 	pagesMax         = 16
 	requestsMax      = 5
-	entriesMax       = 1000 // entries of any other list or map
-	decimalsLimit    = 8    // as many as the engine keeps (I2)
+	entriesMax       = 1000 // of any other list or map
+	decimalsLimit    = 8    // as many as the engine keeps
 	jumpPermilleMax  = 1_000_000
 	minimumRowsMax   = 500
 	priorityMax      = 1_000_000_000
 	attributeNameMax = 80
 )
 
-// definitionFile is what one file says: a whole definition, or changes of one that is known.
+// definitionFile is the content of one file: a whole definition, or changes of a known one.
 type definitionFile struct {
 	name       string
 	id         string
@@ -51,7 +51,7 @@ func readDefinitionFile(name string, data []byte) (*definitionFile, error) {
 	return read, nil
 }
 
-// changes are what a file without pages may say of a known definition.
+// changes reads a file without pages.
 func (o *object) changes() (changes []func(*Definition)) {
 	if o.Has("disabled") {
 		text := o.Text("disabled", textMax)
@@ -72,7 +72,7 @@ func (o *object) changes() (changes []func(*Definition)) {
 	return changes
 }
 
-// apply is a known definition with the changes of the file, or the file's own.
+// apply returns the definition of the file, or the known definition with its changes.
 func (e *definitionFile) apply(known *Definition) *Definition {
 	if e.definition != nil {
 		return e.definition
@@ -84,7 +84,7 @@ func (e *definitionFile) apply(known *Definition) *Definition {
 	return &changed
 }
 
-// definition reads a whole definition. The order of the keys here is the order in which problems are told.
+// definition reads a whole definition. Problems are reported in the order of the keys here.
 func (o *object) definition() *Definition {
 	d := &Definition{
 		ID: o.Required("id", "", o.id), Name: o.Required("name", "", o.shortText), URL: o.URI("url", textMax),
@@ -135,7 +135,7 @@ func (o *object) bound() engine.PlausibleRange {
 	return bound
 }
 
-// checkWhole checks what one part of a definition demands of another.
+// checkWhole checks conditions between parts of a definition.
 func (o *object) checkWhole(d *Definition) {
 	if d.Institution == "" && d.UpstreamSource == "" {
 		o.Errorf("neither institution nor upstreamSource is given; say whom the source speaks for, or that it repeats others")
@@ -173,12 +173,12 @@ func (o *object) checkWhole(d *Definition) {
 	}
 }
 
-// Dated reports that the page tells the day of its values.
+// Dated reports whether the page has the date of its values.
 func (p *Page) Dated() bool {
 	return p.Extract.Date != nil || p.Extract.Sheet != nil || p.Extract.Rows != nil && p.Extract.Rows.Date != nil
 }
 
-// labelled reports that the page tells its values apart by labels.
+// labelled reports whether the page identifies its values by labels.
 func (p Page) labelled() bool {
 	return p.Extract.Rows != nil || p.Extract.Text != nil && len(p.Extract.Text.Labels) > 0
 }

@@ -1,15 +1,15 @@
 package source
 
-// locatorForm is what a place may say, which depends on the kind of document and on what the place is below.
+// locatorForm is which keys a locator may have. It depends on the method and on what the locator is within.
 type locatorForm struct {
-	at        func(*object, string) string // what the key at is: a selector, a path or a heading
-	hint      string                       // the way out where at is missing
-	optional  bool                         // at may be left out: the row itself, or the whole text
-	column    bool                         // the cell of a column of the row; at is then below the cell
+	at        func(*object, string) string // reads the key at: a selector, a path or a heading
+	hint      string                       // what to do if at is missing
+	optional  bool                         // at may be omitted: the row itself, or the whole text
+	column    bool                         // the cell of a column; at is then within the cell
 	attribute bool
 }
 
-// locatorForms are those of fields and of a date, which stand in the document itself, and those below a row.
+// locatorForms are the forms of locators of fields, within a row, and of the date of a document.
 type locatorForms struct{ field, row, document locatorForm }
 
 func locatorFormsOf(method Method) locatorForms {
@@ -26,7 +26,7 @@ func locatorFormsOf(method Method) locatorForms {
 	return locatorForms{element, locatorForm{at: (*object).selector, optional: true, column: true, attribute: true}, element}
 }
 
-// locator reads where a text stands; the object may have other keys besides.
+// locator reads a locator. The object may have other keys too.
 func (o *object) locator(form locatorForm) Locator {
 	var p Locator
 	at := func(key string) string { return form.at(o, key) }

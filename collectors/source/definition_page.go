@@ -10,8 +10,7 @@ import (
 	"github.com/tasard/tasard/engine/jsonfile"
 )
 
-// reservedHeaders are those that the fetcher sets itself: a definition that could say them would fake who asks, or break the
-// transport.
+// reservedHeaders are set only by the fetcher.
 func reservedHeaders() []string {
 	return []string{
 		"Accept-Encoding", "Accept-Language", "Connection", "Content-Length", "Content-Type", "Cookie", "Expect", "From", "Host",
@@ -36,8 +35,8 @@ func (o *object) page(d *Definition, labels map[string]Target) Page {
 	return p
 }
 
-// checkRequests holds the steps towards one document together: they stay on one site, so that no page can send the session
-// of another one away.
+// checkRequests checks that all requests of a page stay on one site, so that a page can't redirect the session to
+// another one.
 func (o *object) checkRequests(p *Page) {
 	if len(p.Requests) == 0 {
 		o.Errorf("requests is missing or empty; a page is asked for by at least one")
@@ -91,7 +90,7 @@ func (o *object) request(d *Definition, first bool) Request {
 	return r
 }
 
-// address takes where a request goes; "" when the key is not there.
+// address reads the address of a request; "" if the key is missing.
 func (o *object) address(key string, d *Definition) string {
 	text := o.URI(key, textMax)
 	address, ok := jsonfile.WebAddress(text)
@@ -135,7 +134,7 @@ func isToken(text string) bool {
 	return text != "" && len(text) <= nameMax && strings.Trim(strings.ToLower(text), "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
-// body takes any JSON value as the body of a request, without the blanks that the file has for its reader.
+// body reads any JSON value as a request body, without insignificant white space.
 func (o *object) body(key string) string {
 	raw, given := o.Take(key)
 	if !given {

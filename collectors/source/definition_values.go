@@ -14,15 +14,15 @@ import (
 	"github.com/tasard/tasard/engine/jsonfile"
 )
 
-// object is one object of a definition file.
+// object is an object of a definition file.
 type object struct{ *jsonfile.Object }
 
-// part visits the object under a key, and reports whether it is given.
+// part visits the object of a key and reports whether it exists.
 func (o *object) part(key string, visit func(*object)) bool {
 	return o.Child(key, func(part *jsonfile.Object) { visit(&object{part}) })
 }
 
-// requiredPart is part for a key that must be there.
+// requiredPart is part for a required key.
 func (o *object) requiredPart(key string, visit func(*object)) {
 	if !o.part(key, visit) {
 		o.Errorf("%s is missing; the method needs it", key)
@@ -34,12 +34,12 @@ func (o *object) each(key string, entries int, visit func(*object)) {
 	o.Each(key, entries, func(item *jsonfile.Object) { visit(&object{item}) })
 }
 
-// shortText takes a name, a heading or the like.
+// shortText reads a name, a heading or the like.
 func (o *object) shortText(key string) string { return o.Text(key, nameMax) }
 
 func (o *object) id(key string) string { return o.ID(key, engine.InstitutionIDMax) }
 
-// currency takes the code of a currency; "" when the key is not there.
+// currency reads the code of a currency; "" if the key is missing.
 func (o *object) currency(key string) string {
 	code := o.CurrencyCode(key)
 	if code == engine.QuoteCurrency {
@@ -52,7 +52,7 @@ func (o *object) day(key string) engine.Date {
 	return jsonfile.Parsed(o.Object, key, "2026-09-17", engine.ParseDate)
 }
 
-// file takes the name of a file of the operator's directory or below it.
+// file reads the name of a file in the operator's directory or below.
 func (o *object) file(key string) string {
 	name := o.Text(key, nameMax)
 	if name != "" && (!fs.ValidPath(name) || name == "." || strings.Contains(name, `\`)) {
@@ -61,8 +61,8 @@ func (o *object) file(key string) string {
 	return name
 }
 
-// Site is the registrable domain of a host: example.com.do of www.example.com.do. Requests of one page and redirects stay
-// within it. An address in digits, or a name that has no such domain, is its own site.
+// Site returns the registrable domain of a host: example.com.do of www.example.com.do. Requests of a page and
+// redirects stay within it. An IP address, or a name without such a domain, is its own site.
 func Site(host string) string {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	if _, err := netip.ParseAddr(host); err == nil {
@@ -75,8 +75,8 @@ func Site(host string) string {
 	return site
 }
 
-// isSelector reports that a CSS selector can be compiled. goquery makes a selector that cannot be compiled match nothing,
-// even one that begins with "any element".
+// isSelector reports whether a CSS selector can be compiled. goquery silently makes an invalid selector match
+// nothing, even one that begins with "*".
 func isSelector(text string) bool {
 	return goquery.Single("*, " + text).Match(&html.Node{Type: html.ElementNode, Data: "p"})
 }
@@ -102,7 +102,7 @@ func (o *object) pattern(key string) *regexp.Regexp {
 	return pattern
 }
 
-// patternText is the text of a pattern, "" when the key is not there or it is none.
+// patternText reads a pattern; "" if the key is missing or invalid.
 func (o *object) patternText(key string) string {
 	if pattern := o.pattern(key); pattern != nil {
 		return pattern.String()
@@ -110,7 +110,7 @@ func (o *object) patternText(key string) string {
 	return ""
 }
 
-// heading takes the heading of a column as it is compared, normalised; "" when the key is not there.
+// heading reads the heading of a column, normalised; "" if the key is missing.
 func (o *object) heading(key string) string {
 	text := o.shortText(key)
 	heading := normaliseLabel(text)
@@ -120,7 +120,7 @@ func (o *object) heading(key string) string {
 	return heading
 }
 
-// path takes a path into JSON: names joined by dots, each with any number of [n] behind it.
+// path reads a JSON path: names joined by dots, each followed by any number of [n].
 func (o *object) path(key string) string {
 	path := o.Text(key, textMax)
 	if path != "" && !isPath(path) {
@@ -129,7 +129,7 @@ func (o *object) path(key string) string {
 	return path
 }
 
-// isPath reports the form of a path. Names are whatever JSON has, but for the marks of the path itself and blanks.
+// isPath reports a valid path. Names may have any characters except white space and those of the path syntax.
 func isPath(path string) bool {
 	step := regexp.MustCompile(`^[^\s.\[\]"]*(\[[0-9]{0,6}\])*$`)
 	for part := range strings.SplitSeq(path, ".") {

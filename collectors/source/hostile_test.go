@@ -84,8 +84,8 @@ func readers(document string) []string {
 	return []string{"apap-site", "infodolar", "qik-site", "quezada-site"}
 }
 
-// TestHostileDocumentsAreBounded: whatever a document holds, reading it allocates little more than the document needs. What it takes
-// on the clock and on the heap is TestFaultsD4_HostileDocuments.
+// TestHostileDocumentsAreBounded: whatever a document holds, reading it allocates little more than the document
+// needs. What it takes on the clock and on the heap is TestFaultsD4_HostileDocuments.
 func TestHostileDocumentsAreBounded(t *testing.T) {
 	documents := hostile()
 	var largest string

@@ -9,16 +9,16 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// Limits of a page, well above what institutions have: some ten thousand elements, and tables of a few hundred rows.
+// Limits of a page. Pages of institutions have some ten thousand elements, and tables of a few hundred rows.
 const (
 	nodesMax    = 100_000
-	tagsMax     = 2 * nodesMax // known before the page is taken apart, which takes fifty times its size
+	tagsMax     = 2 * nodesMax // checked before parsing, which needs fifty times the size of the page
 	childrenMax = 10_000       // of one element, texts between them included
-	// selectorCostMax is ten times that of a page of 20,000 elements, each inside of forty.
+	// selectorCostMax is ten times the cost of 20,000 elements at a depth of forty.
 	selectorCostMax = 200_000_000
 )
 
-// extractHTML reads a page of HTML: one element for each value, or rows with labels.
+// extractHTML reads a page of HTML: an element for each value, or rows with labels.
 func (r *parser) extractHTML(text string) {
 	document := parseHTML(text)
 	r.expectHTML(document)
@@ -31,7 +31,7 @@ func (r *parser) extractHTML(text string) {
 	r.readGroups(r.htmlRows(document))
 }
 
-// expectHTML holds the page to what must be true before anything in it is believed.
+// expectHTML checks what a valid page contains.
 func (r *parser) expectHTML(document *goquery.Document) {
 	for _, want := range r.page.Extract.Expect {
 		nodes := document.Find(want.At).Nodes
@@ -46,7 +46,7 @@ func (r *parser) expectHTML(document *goquery.Document) {
 	}
 }
 
-// parseHTML reads HTML as browsers do. It fails for a document that is nested so deeply that only an attack can be meant.
+// parseHTML parses HTML as browsers do. A page that is nested like an attack is a failure.
 func parseHTML(text string) *goquery.Document {
 	if tags := strings.Count(text, "<"); tags > tagsMax {
 		failf(WrongContent, "the page has %d tags; at most %d make a page", tags, tagsMax)
@@ -59,15 +59,15 @@ func parseHTML(text string) *goquery.Document {
 		panic(&Failure{Kind: WrongContent, Detail: "the HTML can't be read: " + err.Error(), Cause: err})
 	}
 	checkSelectorCost(document)
-	document.Find("template").Remove() // what stands in one is an example until a script makes something of it
+	document.Find("template").Remove() // not visible
 	return document
 }
 
-// checkSelectorCost bounds what selectors have to go through: some count the elements before each element, and those of several parts go
-// up from each element through all that are around it, once for each part, and read their attributes on the way.
+// checkSelectorCost bounds the work of selectors: some count the elements before each element, and those of several
+// parts check all ancestors of each element, once for each part.
 func checkSelectorCost(document *goquery.Document) {
 	all, cost := 0, 0
-	around, twice := map[*html.Node]int{}, map[*html.Node]int{} // the weight of what is around an element, and the sum of that
+	around, twice := map[*html.Node]int{}, map[*html.Node]int{} // the weight of the ancestors of an element, and the sum of these weights
 	for node := range document.Get(0).Descendants() {
 		if node.PrevSibling == nil {
 			if children := len(slices.Collect(node.Parent.ChildNodes())); children > childrenMax {
@@ -91,7 +91,7 @@ func checkSelectorCost(document *goquery.Document) {
 	}
 }
 
-// selectorWeight is about how long it takes to hold an element against a selector.
+// selectorWeight is about the time to compare an element with a selector.
 func selectorWeight(node *html.Node) int {
 	all := 1 + len(node.Attr)/8
 	for _, own := range node.Attr {
@@ -105,7 +105,7 @@ func selectorWeight(node *html.Node) int {
 // htmlScope is a document, or one row of it.
 type htmlScope struct {
 	selection *goquery.Selection
-	columns   map[string]*html.Node // cells by the normalised heading of their column, nil where there is no table
+	columns   map[string]*html.Node // cells by the normalised heading of their column, nil without a table
 }
 
 func (s *htmlScope) texts(place *Locator) []foundText {
@@ -128,8 +128,8 @@ func (s *htmlScope) texts(place *Locator) []foundText {
 	return texts
 }
 
-// nodeText is the attribute of an element, or its visible text. A script has its source for a text, but only when it is meant
-// itself: inside other elements it is not visible.
+// nodeText returns an attribute of an element, or its visible text. The text of a script is its source, but only if
+// the locator means the script itself.
 func nodeText(node *html.Node, attribute string) (string, bool) {
 	if attribute != "" {
 		for _, own := range node.Attr {
@@ -151,15 +151,15 @@ func nodeText(node *html.Node, attribute string) (string, bool) {
 	return visibleText(node), true
 }
 
-// visibleText is what a reader sees, with single blanks. Every element but bold and italic type sets its content apart: the
-// digits of a footnote must never become those of a price, and two numbers side by side never one.
+// visibleText returns the text that a reader sees, with single spaces. Every element except bold and italic type is
+// separated by a space: the digit of a footnote must never join a price, nor two numbers each other.
 func visibleText(node *html.Node) string {
 	var b strings.Builder
 	writeVisible(&b, node, textBytesMax)
 	return collapseSpaces(b.String())
 }
 
-// writeVisible goes down as deep as the document, which the reader of HTML bounds, until there are so many bytes.
+// writeVisible writes up to bytesMax bytes. Its depth is that of the document, which the HTML parser limits.
 func writeVisible(b *strings.Builder, node *html.Node, bytesMax int) {
 	if b.Len() >= bytesMax {
 		return
@@ -188,19 +188,18 @@ func writeVisible(b *strings.Builder, node *html.Node, bytesMax int) {
 	}
 }
 
-// isInvisibleElement finds what has text, but none for people.
 func isInvisibleElement(node *html.Node) bool {
 	unseen := []atom.Atom{atom.Script, atom.Style, atom.Noscript, atom.Template, atom.Iframe, atom.Noembed, atom.Noframes}
 	return node.Type == html.ElementNode && slices.Contains(unseen, node.DataAtom)
 }
 
-// isStruckOut finds what stands there as no longer true: the rate of yesterday beside that of today.
+// isStruckOut reports an element with outdated text, such as yesterday's rate beside today's.
 func isStruckOut(node *html.Node) bool {
 	return node.DataAtom == atom.Del || node.DataAtom == atom.S || node.DataAtom == atom.Strike
 }
 
-// isHidden finds what says of itself that nobody sees it. Only the inside of a place is asked: a place itself may well stand in a
-// window that a click opens.
+// isHidden reports an element that is hidden by an attribute. Only elements within a place are checked; the place
+// itself may be a window that a click opens.
 func isHidden(node *html.Node) bool {
 	for _, own := range node.Attr {
 		switch own.Key {
@@ -216,7 +215,7 @@ func isHidden(node *html.Node) bool {
 	return false
 }
 
-// isTypeface finds the elements that change how letters look and nothing else.
+// isTypeface reports an element that only changes how text looks.
 func isTypeface(node *html.Node) bool {
 	return slices.Contains([]atom.Atom{atom.B, atom.Strong, atom.I, atom.Em, atom.U, atom.Font, atom.Wbr}, node.DataAtom)
 }

@@ -10,15 +10,15 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// Limits of a table. A page may claim any span; what is beyond these is cut.
+// Limits of a table. Larger spans and tables are cut.
 const (
 	spanMax      = 50
 	columnsMax   = 100
 	tableRowsMax = 5000
 )
 
-// htmlRows finds the rows. Those of a table whose places name columns get their cells by the headings of that table, and
-// what stands below one row of headings is a group of its own.
+// htmlRows finds the rows, grouped by the row of headings above them. If locators name columns, a row gets its cells
+// by the headings of its table.
 func (r *parser) htmlRows(document *goquery.Document) [][]scope {
 	extract := r.page.Extract.Rows
 	nodes := document.Find(extract.At).Nodes
@@ -53,7 +53,7 @@ func (r *parser) htmlRows(document *goquery.Document) [][]scope {
 	return groups
 }
 
-// headings are the normalised headings of all columns that the places name.
+// headings returns the normalised headings of all columns that locators name.
 func (e *Rows) headings() []string {
 	places := []*Locator{&e.Label, e.Buy, e.Sell, e.Value}
 	if e.Date != nil {
@@ -71,17 +71,17 @@ func (e *Rows) headings() []string {
 	return headings
 }
 
-// table is the cells of an HTML table by row and column, spans taken into account.
+// table is the cells of an HTML table by row and column, with spans resolved.
 type table struct {
 	rows     map[*html.Node]int
 	grid     [][]*html.Node
-	above    []*headingRow // of each row: the nearest row of headings above it; nil = none that counts
+	above    []*headingRow // of each row: the nearest row of headings above; nil = none
 	nearest  *headingRow   // above the next row
 	headings []string
-	texts    map[*html.Node]string // of cells, which may stand in thousands of places
+	texts    map[*html.Node]string // of cells; a spanning cell has many positions
 }
 
-// headingRow is where each heading stands.
+// headingRow is the column of each heading.
 type headingRow struct {
 	row     *html.Node
 	columns map[string]int
@@ -100,13 +100,13 @@ func readTable(node *html.Node, headings []string) *table {
 	return t
 }
 
-// rowspanCell is a cell that reaches into the rows below it.
+// rowspanCell is a cell that spans rows below.
 type rowspanCell struct {
 	cell *html.Node
 	left int
 }
 
-// addRows goes through the rows of a table, but not of the tables inside its cells.
+// addRows adds the rows of a table, but not those of tables within its cells.
 func (t *table) addRows(node *html.Node, reaching map[int]*rowspanCell) {
 	for child := node.FirstChild; child != nil; child = child.NextSibling {
 		switch child.DataAtom {
@@ -120,18 +120,18 @@ func (t *table) addRows(node *html.Node, reaching map[int]*rowspanCell) {
 	}
 }
 
-// addRow adds a row, which may be one of headings: then it is what stands above the next ones.
+// addRow adds a row. A row with headings replaces the headings for the rows below.
 func (t *table) addRow(tr *html.Node, row []*html.Node) {
 	t.rows[tr] = len(t.grid)
 	t.grid = append(t.grid, row)
 	if columns, some := t.columnsOf(row); some {
-		t.above, t.nearest = append(t.above, nil), &headingRow{tr, columns} // without columns: then nobody knows what stands below
+		t.above, t.nearest = append(t.above, nil), &headingRow{tr, columns} // columns is nil if a heading is missing or repeated: then the rows below are not read
 		return
 	}
 	t.above = append(t.above, t.nearest)
 }
 
-// gridRow lays the cells of a row beside those that reach into it from above.
+// gridRow returns the cells of a row, including those that span it from above.
 func gridRow(tr *html.Node, reaching map[int]*rowspanCell) []*html.Node {
 	var row []*html.Node
 	fill := func() {
@@ -170,8 +170,8 @@ func span(cell *html.Node, name string) int {
 	return min(number, spanMax)
 }
 
-// columnsOf finds every heading exactly once in a row; nil when one is missing or stands twice, because then nobody can say
-// which column is meant. It reports whether any heading stands there.
+// columnsOf returns the column of each heading, nil if one is missing or occurs twice in the row. It reports whether
+// the row has any heading.
 func (t *table) columnsOf(row []*html.Node) (map[string]int, bool) {
 	columns, twice := map[string]int{}, false
 	for i, cell := range row {
@@ -193,7 +193,7 @@ func (t *table) columnsOf(row []*html.Node) (map[string]int, bool) {
 	return columns, true
 }
 
-// headingText is the text of a cell as headings are compared; "" when it is longer than any heading.
+// headingText returns the normalised text of a cell, "" if it is too long for a heading.
 func headingText(cell *html.Node) string {
 	var b strings.Builder
 	writeVisible(&b, cell, labelBytesMax)
@@ -203,8 +203,8 @@ func headingText(cell *html.Node) string {
 	return normaliseLabel(b.String())
 }
 
-// cells are the cells of a row by heading, and the row of headings; nil when the row is not below headings, or no row of a table.
-// A cell below two headings is left out: one price for both sides is neither.
+// cells returns the cells of a row by heading, and the row of headings; nil if the row is not below headings. A cell
+// below two headings is left out, since one price for both sides is neither.
 func (t *table) cells(tr *html.Node) (map[string]*html.Node, *html.Node) {
 	if t == nil {
 		return nil, nil

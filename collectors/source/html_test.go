@@ -67,7 +67,8 @@ func TestHTMLFields_InputsAndMoment(t *testing.T) {
 	})
 }
 
-// The element is empty and the number stands in a script beside it: the second way is tried only when the first has nothing.
+// The element is empty and the number stands in a script beside it: the second way is tried only when the first has
+// nothing.
 func TestHTMLFields_Alternatives(t *testing.T) {
 	d := sourceOf(Extract{Method: HTMLFields, Fields: fieldsOf(map[string]Locator{
 		"USD buy": {At: "#buy"}, "USD buy+": {At: "script", Pattern: `#buy[^0-9]{1,20}([0-9.]+)`},
@@ -132,7 +133,8 @@ func bankTable() *Definition {
 	}})
 }
 
-// A table with two channels of one bank: columns are told by their headings, rows by their labels, neither by position.
+// A table with two channels of one bank: columns are told by their headings, rows by their labels, neither by
+// position.
 func TestHTMLRows_Table(t *testing.T) {
 	const head = `<tr><th>País</th><th>Tipo</th><th>Compra</th><th>Venta</th></tr>`
 	const rows = `<tr><td>EE. UU.</td><td>Dólar&nbsp;(US) Sucursales</td><td>56,60</td><td>60,30</td></tr>

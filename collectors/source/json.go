@@ -13,7 +13,6 @@ const (
 	jsonValuesMax = 100_000
 )
 
-// jsonKind is what a JSON value is.
 type jsonKind string
 
 const (
@@ -25,10 +24,10 @@ const (
 	jsonObject jsonKind = "an object"
 )
 
-// jsonValue is a JSON value as it was written: numbers keep their digits, objects all keys that stand in them.
+// jsonValue is a JSON value as written: numbers keep their digits, objects all their keys.
 type jsonValue struct {
 	kind    jsonKind
-	text    string // of numbers, texts and flags
+	text    string // of numbers, strings and booleans
 	items   []*jsonValue
 	members []jsonMember
 }
@@ -38,7 +37,8 @@ type jsonMember struct {
 	value *jsonValue
 }
 
-// parseJSON reads exactly one JSON value. encoding/json into structs would let a doubled key and a key in other letters pass.
+// parseJSON parses exactly one JSON value. Decoding into structs would accept repeated keys, and keys in another
+// case.
 func parseJSON(text string) *jsonValue {
 	var whole json.RawMessage
 	if err := json.Unmarshal([]byte(text), &whole); err != nil {
@@ -49,10 +49,10 @@ func parseJSON(text string) *jsonValue {
 	return reader.value(jsonDepthMax)
 }
 
-// jsonReader reads one text, which is known to be valid.
+// jsonReader reads a text that is known to be valid.
 type jsonReader struct {
 	*json.Decoder
-	values int // so far
+	values int
 }
 
 func (r *jsonReader) value(depth int) *jsonValue {
@@ -77,7 +77,7 @@ func (r *jsonReader) value(depth int) *jsonValue {
 			key, _ := r.token().(string)
 			value.members = append(value.members, jsonMember{key: key, value: r.value(depth - 1)})
 		}
-		r.token() // the bracket at the end
+		r.token() // the closing bracket
 		return value
 	case json.Number:
 		return &jsonValue{kind: jsonNumber, text: token.String()}
@@ -97,8 +97,8 @@ func (r *jsonReader) token() json.Token {
 	return token
 }
 
-// lookup goes a path such as d.results[0].rate; "" is the value itself. nil when the path ends before its end. A key that
-// stands twice in an object on the way fails the document: programs disagree on which of both counts.
+// lookup returns the value at a path such as d.results[0].rate, "" for the value itself, nil if there is none. A key
+// that occurs twice in an object on the path is a failure, because programs disagree on its value.
 func (v *jsonValue) lookup(path string) *jsonValue {
 	if path == "" {
 		return v

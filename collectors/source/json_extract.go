@@ -1,6 +1,6 @@
 package source
 
-// extractJSON reads JSON: one path for each value, or a list of objects with labels.
+// extractJSON reads JSON: a path for each value, or a list of objects with labels.
 func (r *parser) extractJSON(text string) {
 	whole := parseJSON(text)
 	r.expect(whole)
@@ -12,7 +12,7 @@ func (r *parser) extractJSON(text string) {
 	r.readGroups([][]scope{r.jsonRows(whole)})
 }
 
-// expect holds the document to what must be true before anything in it is believed.
+// expect checks what a valid document contains.
 func (r *parser) expect(whole *jsonValue) {
 	for _, want := range r.page.Extract.Expect {
 		value := whole.lookup(want.Path)
@@ -25,7 +25,7 @@ func (r *parser) expect(whole *jsonValue) {
 	}
 }
 
-// describe tells a value in a message.
+// describe returns a value for a message.
 func (v *jsonValue) describe() string {
 	if v.kind == jsonArray || v.kind == jsonObject {
 		return string(v.kind)
@@ -53,8 +53,8 @@ func (r *parser) jsonRows(whole *jsonValue) []scope {
 	return rows
 }
 
-// texts gives a number with its digits as they are written, and a text for people to be read as one. null says that there
-// is no value; lists and objects are none.
+// texts returns a number with its digits as written, or a string, which is read like text for people. null means no
+// value; lists and objects are ignored.
 func (v *jsonValue) texts(place *Locator) []foundText {
 	value := v.lookup(place.At)
 	if value == nil {

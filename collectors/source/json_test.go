@@ -224,7 +224,8 @@ func TestI2_CellsAreRoundedToTheEighthDigit(t *testing.T) {
 	}
 }
 
-// One value for each currency; headings with asterisks; a column of an edition that this one has not, and one that has no code.
+// One value for each currency; headings with asterisks; a column of an edition that this one has not, and one that
+// has no code.
 func TestXLSXRows_Currencies(t *testing.T) {
 	rows := cellsOf("", "", "Año|Mes|Día|LIBRA ESCOCESA|EURO|LIBRA  ESTERLINA|*BOLÍVAR FUERTE VENEZOLANO",
 		"2020|Dic|4|77|70.1|76.9|", "2020|Dic|7|77|70.4612|77.0118|0.0001")
@@ -246,7 +247,8 @@ func manyDays(extra ...string) [][]string {
 	return cellsOf(append(texts, extra...)...)
 }
 
-// A row that can't be right is left out and told; more than one in a hundred, and the sheet is another one than it was.
+// A row that can't be right is left out and told; more than one in a hundred, and the sheet is another one than it
+// was.
 func TestXLSXRows_BadRows(t *testing.T) {
 	for _, c := range [][2]string{
 		{"2026|Sep|31|58|59", `row 152 is left out: its date "2026 Sep 31" is none`},

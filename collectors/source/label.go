@@ -7,13 +7,12 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// footnoteMarks stand at the ends of labels and mean nothing there.
+// footnoteMarks are ignored at the ends of labels.
 const footnoteMarks = " :*.¹²³†‡"
 
-// normaliseLabel is the form in which labels are compared: letters in NFKC, small and without accents; one blank where any
-// blanks are (U+00A0 too), nothing where characters have no width; no colon, point, asterisk or superscript at the ends.
-// Labels are equal or they are not: containment would take the house "Agente de Cambio La Nacional" for the association
-// "La Nacional".
+// normaliseLabel returns the form in which labels are compared: letters in NFKC, lower case, without accents; single
+// spaces; no zero-width characters; no colon, point, asterisk or superscript at the ends. Labels must be equal: a
+// part is not enough to tell the exchange house "Agente de Cambio La Nacional" from the association "La Nacional".
 func normaliseLabel(text string) string {
 	var normal, letters strings.Builder
 	flush := func() {
@@ -32,8 +31,8 @@ func normaliseLabel(text string) string {
 	return collapseSpaces(strings.Trim(normal.String(), footnoteMarks))
 }
 
-// plainLetters are the letters alone: é is e, ﬁ is fi. Only letters come here: NFKC would make the superscript of a footnote
-// a digit.
+// plainLetters removes accents and ligatures. It gets only letters, because NFKC would turn a superscript into a
+// digit.
 func plainLetters(letters string) string {
 	var plain strings.Builder
 	for _, r := range norm.NFKD.String(strings.ToLower(norm.NFKC.String(letters))) {
@@ -44,7 +43,7 @@ func plainLetters(letters string) string {
 	return norm.NFC.String(plain.String())
 }
 
-// collapseSpaces puts one blank where any blanks are, and none at the ends. What has no width is dropped.
+// collapseSpaces replaces white space by single spaces, none at the ends, and drops zero-width characters.
 func collapseSpaces(text string) string {
 	var b strings.Builder
 	blank := false
@@ -64,7 +63,8 @@ func collapseSpaces(text string) string {
 	return b.String()
 }
 
-// isSpace knows more blanks than white space has: pages set names and numbers apart with what no eye can tell from a blank.
+// isSpace also includes control characters and spaces that Unicode does not count as white space: pages use them as
+// separators.
 func isSpace(r rune) bool {
 	return unicode.IsSpace(r) || unicode.Is(unicode.Zs, r) || unicode.IsControl(r) || r == '\u200b' || r == '\ufeff'
 }

@@ -7,41 +7,41 @@ import (
 	"golang.org/x/net/html"
 )
 
-// markupCostMax bounds the elements that a page can be made into. A reader of HTML opens every <b>, <font> and the like that was
-// never closed again in each paragraph that follows: 400 of them and 5,000 paragraphs, 23 KB, become two million elements.
+// markupCostMax bounds the elements that a page may become. An HTML parser opens every unclosed <b>, <font> and the
+// like again in each following paragraph: 400 of them and 5,000 paragraphs, 23 KB, become two million elements.
 const markupCostMax = 4 * nodesMax
 
-// nestingCostMax bounds the sum of the depths of all tags: the reader of HTML goes through what is open at each of them. 20,000
-// elements, each inside of forty, are less than a twentieth of it.
+// nestingCostMax bounds the sum of the depths of all tags, because the parser searches the open elements at each tag.
+// 20,000 elements at a depth of forty are less than a twentieth of it.
 const (
 	nestingCostMax = 20_000_000
-	nestingMax     = 512 // the reader of HTML refuses more
+	nestingMax     = 512 // the HTML parser refuses more
 )
 
-// formattingStack follows the formatting elements that are open, as far as their number matters. It may count too many, which refuses a page
-// that no institution writes; it counts too few only for pages that are put together with care to deceive it.
+// formattingStack tracks the open formatting elements. It may count too many, which refuses a page that no
+// institution writes; it counts too few only for pages crafted to deceive it.
 type formattingStack struct {
 	open   []startTag // the innermost last
 	scopes []markupScope
-	nested map[string]int // of each name, the elements that only an end tag closes
+	nested map[string]int // by name, open elements that need an end tag
 	depth  int            // the sum of nested
 }
 
 type startTag struct{ name, raw string } // raw is the tag as written
 
-// markupScope is an element whose inside can't close what was opened outside.
+// markupScope is an element within which formatting from outside can't be closed.
 type markupScope struct {
 	name  string
-	begin int // in markup.open
+	begin int // index in formattingStack.open
 }
 
-// isCostlyMarkup reports that a page would become far larger than it is. The page is read twice, because what stands in a script or
-// style counts as text in HTML and as markup in a drawing.
+// isCostlyMarkup reports whether a page would become far larger than it is. It reads the page twice, because the
+// content of a script is text in HTML and markup in SVG.
 func isCostlyMarkup(text string) bool {
 	return markupCost(text, false) > markupCostMax || markupCost(text, true) > markupCostMax
 }
 
-// markupCost is about how many elements and texts a page becomes.
+// markupCost estimates the elements and texts of a parsed page.
 func markupCost(text string, inScripts bool) int {
 	m := formattingStack{nested: map[string]int{}}
 	cost, nesting := 0, 0
@@ -72,7 +72,7 @@ func markupCost(text string, inScripts bool) int {
 }
 
 func (m *formattingStack) start(name, raw string) {
-	if !closesItself(name) && !isFormatting(name) { // those are counted in open
+	if !closesItself(name) && !isFormatting(name) { // formatting is counted in open
 		m.nested[name]++
 		m.depth++
 	}
@@ -88,7 +88,7 @@ func (m *formattingStack) start(name, raw string) {
 	}
 }
 
-// push opens an element, unless three of the same are open in its scope: a fourth takes the place of the first.
+// push opens an element, unless three equal ones are open in its scope: a fourth replaces the first.
 func (m *formattingStack) push(name, raw string) {
 	same := 0
 	for _, other := range m.open[m.begin():] {
@@ -119,7 +119,7 @@ func (m *formattingStack) end(name string) {
 	}
 }
 
-// endScope ends a scope. A table ends its open cells; of anything else only the innermost is ended.
+// endScope closes a scope. A table closes its open cells; any other element only the innermost scope.
 func (m *formattingStack) endScope(name string) {
 	at := len(m.scopes) - 1
 	for name == "table" && at > 0 && (isCell(m.scopes[at].name) || m.scopes[at].name == "caption") {
@@ -136,7 +136,7 @@ func (m *formattingStack) endScope(name string) {
 	}
 }
 
-// begin is where the innermost scope begins in open.
+// begin is the index in open where the innermost scope begins.
 func (m *formattingStack) begin() int {
 	if len(m.scopes) == 0 {
 		return 0
@@ -146,7 +146,7 @@ func (m *formattingStack) begin() int {
 
 func isCell(name string) bool { return name == "td" || name == "th" }
 
-// isFormatting lists what is opened again after it was cut off. <a> is not in it: there is never more than one.
+// isFormatting reports the elements that a parser opens again. Of <a> there is never more than one.
 func isFormatting(name string) bool {
 	return slices.Contains([]string{"b", "big", "code", "em", "font", "i", "s", "small", "strike", "strong", "tt", "u"}, name)
 }
@@ -158,8 +158,8 @@ func isScope(name string) bool {
 	}, name)
 }
 
-// closesItself lists the elements that have no inside, and those that end where the next of their kind begins: pages leave their end
-// tags out.
+// closesItself reports elements without content, and those that end where the next of their kind begins, whose end
+// tags pages omit.
 func closesItself(name string) bool {
 	return slices.Contains([]string{
 		"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "path", "source", "track", "wbr",

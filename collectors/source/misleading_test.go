@@ -12,13 +12,15 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// excluded is a synthetic page with something that is not today's rate, and all that may be served of it as a first document.
+// excluded is a synthetic page with something that is not today's rate, and all that may be served of it as a first
+// document.
 type misleading struct {
 	source, name, body, want string
 	page                     int
 }
 
-// servedOf is what the engine serves of a document that is the first of its source: there is no last good value that could save it.
+// servedOf is what the engine serves of a document that is the first of its source: there is no last good value that
+// could save it.
 func servedOf(t *testing.T, d *source.Definition, page int, body string) (string, error) {
 	t.Helper()
 	at := time.Date(2026, 9, 17, 17, 0, 0, 0, engine.Location())

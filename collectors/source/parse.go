@@ -8,8 +8,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Parse reads one page of the source. It is pure: the same bytes give the same answer. The error is a *Failure. With a failure
-// the answer has no observations, but its notes may tell why.
+// Parse reads one page of the source. It is pure. The error is a *Failure; the result then has no observations, but
+// notes that may explain it.
 func (d *Definition) Parse(page int, doc *Document) (Result, error) {
 	if page < 0 || page >= len(d.Pages) {
 		return Result{}, Failf(Internal, "the source %s has %d pages, and none with the number %d", d.ID, len(d.Pages), page)
@@ -26,10 +26,10 @@ func (d *Definition) Parse(page int, doc *Document) (Result, error) {
 	return Result{Notes: r.notes.list()}, failure
 }
 
-// failf ends the reading of a document from wherever its failure is found.
+// failf ends parsing with a failure. It panics; catchFailure recovers.
 func failf(kind FailureKind, format string, args ...any) { panic(Failf(kind, format, args...)) }
 
-// catchFailure does a part of the reading, and gives the failure that ended it, nil when it came to its end.
+// catchFailure runs a part of parsing and returns the failure that ended it, or nil.
 func catchFailure(part func()) (failure *Failure) {
 	defer func() {
 		if thrown := recover(); thrown != nil {
@@ -44,7 +44,7 @@ func catchFailure(part func()) (failure *Failure) {
 	return nil
 }
 
-// parser is one document while it is read.
+// parser parses one document.
 type parser struct {
 	source   *Definition
 	page     *Page
@@ -52,12 +52,12 @@ type parser struct {
 	patterns map[string]*regexp.Regexp
 	date     engine.Date // of the whole document
 	instant  time.Time
-	quotes   []*quote // of the day that is read
+	quotes   []*quote // of the current day
 	counts   [valueStatusCount]int
 	// firstUnreadable is the first side that could not be read.
 	firstUnreadable string
 	notes           notes
-	searched        int // bytes, by patterns
+	searched        int // bytes searched by patterns
 	newest          []engine.Observation
 	history         []HistoryDay
 }
@@ -79,8 +79,8 @@ func (r *parser) run(doc *Document) {
 	r.newest = r.takeObservations()
 }
 
-// pattern is a pattern of the page, compiled. The reader of definitions has checked it; a definition that was made in a program
-// need not have been.
+// pattern compiles a pattern of the page. Definition files are checked; a Definition made by a program may have an
+// invalid one.
 func (r *parser) pattern(text string) *regexp.Regexp {
 	if known := r.patterns[text]; known != nil {
 		return known
@@ -93,35 +93,36 @@ func (r *parser) pattern(text string) *regexp.Regexp {
 	return pattern
 }
 
-// scope is where places are looked for: a document, one row of it, or one row of a sheet.
+// scope is where locators are resolved: a document, a row of it, or a row of a sheet.
 type scope interface {
-	// texts are what stands at a place, several where a selector finds several elements; the pattern is not applied yet.
+	// texts returns the texts at a locator, several if a selector matches several elements, without applying the
+	// pattern.
 	texts(place *Locator) []foundText
 }
 
-// foundText is one text at a place.
+// foundText is one text at a locator.
 type foundText struct {
 	text string
 	kind textKind
 }
 
-// textKind is how a text can be trusted to say a number.
+// textKind is how far a text can be trusted to be a number.
 type textKind int
 
 const (
-	displayText textKind = iota // for people: with currencies, marks of thousands and whatever else
-	numberText                  // a number of JSON: the point is certain
-	cellText                    // of a workbook: as a number, but may carry the noise of binary fractions
+	displayText textKind = iota // for people: with currencies, thousands separators and other text
+	numberText                  // a JSON number: the point is certain
+	cellText                    // a cell of a workbook: a number that may have binary rounding noise
 )
 
-// Limits of what patterns search: their time grows with it.
+// Limits of pattern searches, whose time grows with the text.
 const (
 	patternBytesMax = 1 << 20 // of one text
-	searchBytesMax  = 8 << 20 // of all texts of a document, each as often as it is searched
+	searchBytesMax  = 8 << 20 // of all searched texts of a document
 )
 
-// textsAt is what stands at a place, cut by its pattern: every match of it, so that a second one can contradict the first. What the
-// pattern does not fit is not there.
+// textsAt returns the texts at a locator after applying its pattern: every match, so that a second one can contradict
+// the first.
 func (r *parser) textsAt(s scope, place *Locator) []foundText {
 	texts := s.texts(place)
 	if place.Pattern == "" {
@@ -142,15 +143,15 @@ func (r *parser) textsAt(s scope, place *Locator) []foundText {
 	return cut
 }
 
-// parseDate takes the date of the whole document. A declared date that is not there, or can't be read, fails the page: serving
-// its rates without a date could give a page new life that has been frozen for years.
+// readDate reads the date of the whole document. A declared date that is missing or unreadable is a failure, since
+// the page may have been frozen for years.
 func (r *parser) readDate(s scope) {
 	if want := r.page.Extract.Date; want != nil {
 		r.date, r.instant = r.dateAt(s, want)
 	}
 }
 
-// dateAt is the one date at a place. Several readable ones must agree.
+// dateAt returns the date at a locator. All readable ones must be equal.
 func (r *parser) dateAt(s scope, want *Date) (date engine.Date, moment time.Time) {
 	var bad error
 	for _, one := range r.textsAt(s, &want.Locator) {
@@ -180,7 +181,7 @@ func dateText(date engine.Date, moment time.Time) string {
 	return moment.Format(time.RFC3339)
 }
 
-// locator names the place for people.
+// describe returns the locator for a message.
 func (p *Locator) describe() string {
 	text := "in the row itself"
 	if p.At != "" {
@@ -198,7 +199,7 @@ func (p *Locator) describe() string {
 	return text
 }
 
-// takeObservations hands over the quotes of one day, completed by what the page and the source say.
+// takeObservations returns the quotes of one day as observations, with the defaults of page and source.
 func (r *parser) takeObservations() []engine.Observation {
 	var observations []engine.Observation
 	for _, q := range r.quotes {

@@ -7,14 +7,14 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// fieldQuote is the fields of one quote: of each side its places, which are tried in their order.
+// fieldQuote is the fields of one quote: for each side the locators to try in order.
 type fieldQuote struct {
 	target Target
-	from   engine.Date // of the first of them; days before it are left out
+	from   engine.Date // of the first field; earlier days are skipped
 	places map[Side][]*Locator
 }
 
-// fieldQuotes puts the fields of the same quote together, in the order in which the definition names them.
+// fieldQuotes groups fields by quote, in the order of the definition.
 func fieldQuotes(fields []Field) []*fieldQuote {
 	var quotes []*fieldQuote
 	known := map[Target]*fieldQuote{}
@@ -32,7 +32,7 @@ func fieldQuotes(fields []Field) []*fieldQuote {
 	return quotes
 }
 
-// readFields reads the fields of a document, and tells which it has not.
+// readFields reads the fields of a document and notes the missing ones.
 func (r *parser) readFields(s scope) {
 	for _, fields := range fieldQuotes(r.page.Extract.Fields) {
 		buy, sell := r.fieldSides(s, fields)
@@ -43,7 +43,6 @@ func (r *parser) readFields(s scope) {
 	}
 }
 
-// noteMissing tells of a value that the definition looks for and the page has not.
 func (r *parser) noteMissing(key quoteKey, value side, places []*Locator, name string) {
 	if value.status == statusMissing && len(places) > 0 && places[0] != nil {
 		r.notes.add("%s %s: no %s stands %s", key.institution, key.currency, name, places[0].describe())
@@ -59,7 +58,7 @@ func (r *parser) fieldSides(s scope, fields *fieldQuote) (buy, sell side) {
 	return r.firstPrice(s, fields.places[BuySide], currency, "buy"), r.firstPrice(s, fields.places[SellSide], currency, "sell")
 }
 
-// firstPrice is the price of the first alternative that has one; without any, the best of what else they say.
+// firstPrice returns the first price at the locators; without one, the best of the other findings.
 func (r *parser) firstPrice(s scope, places []*Locator, currency, name string) side {
 	var best side
 	for _, place := range places {

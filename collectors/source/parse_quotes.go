@@ -12,46 +12,45 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Limits of what is told about a document.
+// Limits of the texts about a document.
 const (
 	notesMax           = 50  // further ones are counted
 	quotedMax          = 60  // characters of a text in a note or a failure
-	unreadableBytesMax = 64  // of a side that can't be read, as the engine keeps it
-	quotesMax          = 500 // more quotes in one document are no list of rates
+	unreadableBytesMax = 64  // of an unreadable side, as the engine keeps it
+	quotesMax          = 500 // in one document; a list of rates has fewer
 	unreadablePrefix   = "unreadable: "
 )
 
-// status is what a place holds, in the order in which one is preferred to another.
+// valueStatus is what was found at a locator, from the worst to the best.
 type valueStatus int
 
 const (
-	statusMissing    valueStatus = iota // nothing stands there
-	statusNoValue                       // it says that there is no value
-	statusUnreadable                    // something stands there, but no price
-	statusZero                          // 0: the engine holds it back (I3)
+	statusMissing    valueStatus = iota // nothing is there
+	statusNoValue                       // the page says that there is no value
+	statusUnreadable                    // a text that is not a price
+	statusZero                          // 0, which the engine quarantines
 	statusPrice
 	valueStatusCount int = iota
 )
 
-// side is one side of a quote as it was found.
+// side is one side of a quote.
 type side struct {
 	status   valueStatus
 	text     string // of the observation
-	conflict bool   // the place says two different prices; text names both
+	conflict bool   // the locator finds two different prices; text names both
 }
 
-// quote is one quote of the document.
 type quote struct {
 	quoteKey
 	buy, sell side
 }
 
-// String is the quote for people.
+// String returns the quote for a message.
 func (q *quote) String() string {
 	return fmt.Sprintf("%s %s buy %q sell %q", q.institution, q.currency, q.buy.text, q.sell.text)
 }
 
-// quoteKey tells quotes apart.
+// quoteKey identifies a quote.
 type quoteKey struct {
 	institution, currency string
 	channel               engine.Channel
@@ -59,7 +58,7 @@ type quoteKey struct {
 	instant               time.Time
 }
 
-// keyOf is whose quote something is: the more exact word wins.
+// keyOf returns the quote of a target; what the target omits comes from the page or the source.
 func (r *parser) keyOf(t Target) quoteKey {
 	return quoteKey{
 		institution: cmp.Or(t.Institution, r.page.Institution, r.source.Institution), currency: cmp.Or(t.Currency, r.page.Currency),
@@ -67,8 +66,8 @@ func (r *parser) keyOf(t Target) quoteKey {
 	}
 }
 
-// addQuote keeps a quote with at least one side. The same quote twice is one; two that differ are both kept, and the engine
-// refuses to choose.
+// addQuote adds a quote with at least one side. Equal quotes are added once. Different quotes with one key are both
+// added, and the engine refuses to choose.
 func (r *parser) addQuote(key quoteKey, buy, sell side) {
 	r.count(buy)
 	r.count(sell)
@@ -89,7 +88,7 @@ func (r *parser) addQuote(key quoteKey, buy, sell side) {
 	r.quotes = append(r.quotes, &quote{quoteKey: key, buy: buy, sell: sell})
 }
 
-// addSide keeps one side where the other comes from elsewhere in the document.
+// addSide adds one side of a quote whose other side is elsewhere in the document.
 func (r *parser) addSide(key quoteKey, which Side, value side) {
 	for _, q := range r.quotes {
 		if q.quoteKey != key {
@@ -132,7 +131,7 @@ func (q *quote) side(which Side) *side {
 	return nil
 }
 
-// requirePrice says whether the document as a whole is an answer. One readable price is enough; the engine sees what is missing.
+// requirePrice fails a document without a price.
 func (r *parser) requirePrice() {
 	switch {
 	case r.counts[statusPrice] > 0:
@@ -145,7 +144,7 @@ func (r *parser) requirePrice() {
 	}
 }
 
-// valueAt is the price at a place. Several texts there are one price if all that can be read agree.
+// valueAt returns the price at a locator. Several texts are one price if all readable ones are equal.
 func (r *parser) valueAt(s scope, place *Locator, currency string) side {
 	if place == nil {
 		return side{}
@@ -166,8 +165,8 @@ func (r *parser) valueAt(s scope, place *Locator, currency string) side {
 	return r.checkVisible(s, place, currency, best)
 }
 
-// checkVisible holds the attribute of a cell against the price that people see in it: pages sort their tables by attributes, and
-// forget to renew them.
+// checkVisible compares the attribute of a cell with the price in it: pages sort their tables by attributes and
+// forget to update them.
 func (r *parser) checkVisible(s scope, place *Locator, currency string, value side) side {
 	seen := *place
 	seen.Attribute = ""
@@ -184,10 +183,9 @@ func sameValue(a, b string) bool {
 	return errOne == nil && errOther == nil && one.Equal(other)
 }
 
-// plainNumber is a number that needs no interpretation.
 var plainNumber = regexp.MustCompile(`^[0-9]+(?:\.[0-9]+)?$`)
 
-// priceOf reads one text. What can't be read goes on as it stands, so that the engine keeps it as unparsable with its text (I3).
+// priceOf reads one text. An unreadable text is kept, so that the engine quarantines it.
 func (r *parser) priceOf(one foundText, currency string) side {
 	text := one.text
 	var err error
@@ -208,8 +206,8 @@ func (r *parser) priceOf(one foundText, currency string) side {
 	return side{status: statusPrice, text: text}
 }
 
-// exactNumber takes a number as it is written. Zeros at its end say nothing, and are no digits of the source; a cell's digits
-// behind the eighth are the noise of binary fractions, and rounded away (I2).
+// exactNumber reads a number as written. Trailing zeros do not count as decimals. Digits of a cell after the eighth
+// decimal are binary rounding noise and are rounded away.
 func exactNumber(text string, form textKind, decimalsMax int) (string, error) {
 	if form == cellText {
 		decimal, err := engine.ReadDecimal(text)
@@ -231,7 +229,8 @@ func exactNumber(text string, form textKind, decimalsMax int) (string, error) {
 	return text, checkPrice(short, decimalsMax)
 }
 
-// unreadableText is the text of a side that can't be read. It must not happen to be a decimal: the engine would believe it.
+// unreadableText returns the text of an unreadable side. It must not be a valid decimal, which the engine would
+// accept.
 func unreadableText(text string) string {
 	text = collapseSpaces(strings.ToValidUTF8(text, string(utf8.RuneError)))
 	if _, err := engine.ReadDecimal(text); err == nil || text == "" {
@@ -244,7 +243,7 @@ func unreadableText(text string) string {
 	return text
 }
 
-// notes tell what was left out. They are few, short and without control characters, whatever the document says.
+// notes collects what was skipped: few and short texts without control characters, whatever the document contains.
 type notes struct {
 	texts []string
 	more  int
@@ -269,7 +268,7 @@ func (n *notes) list() []string {
 	return append(n.texts[:len(n.texts):len(n.texts)], fmt.Sprintf("and %d more", n.more))
 }
 
-// summary is the first notes, for the failure that they explain.
+// summary returns the first notes, for a failure that they explain.
 func (n *notes) summary() string {
 	if len(n.texts) == 0 {
 		return ""
@@ -277,7 +276,7 @@ func (n *notes) summary() string {
 	return ": " + strings.Join(n.texts[:min(3, len(n.texts))], "; ")
 }
 
-// quoted is a text of a document or definition in a message: short, in quotes, with nothing that breaks a line.
+// quoted returns a text of a document or definition for a message: short, quoted, on one line.
 func quoted(text string) string {
 	letters := []rune(collapseSpaces(text[:min(len(text), 4*quotedMax)]))
 	if len(letters) > quotedMax {

@@ -2,13 +2,13 @@ package source
 
 import "slices"
 
-// labelBytesMax is more than any name has; longer texts are told apart by their beginning in notes only.
+// labelBytesMax is more than any name has; longer texts are compared by their beginning.
 const labelBytesMax = 500
 
-// readGroups reads rows that are told apart by their labels. A row with a label that nobody knows is left out with a note; too
-// few known rows are no answer, because then the page has changed and the rest of it is not to be believed either. Each group
-// stands below its own headings: another one may repeat what the first says, as for narrow screens, but what it says besides may be the rates
-// of yesterday, of cards or of the central bank.
+// readGroups reads rows that are identified by labels. A row with an unknown label is skipped with a note; too few
+// known rows are a failure, because the page has changed. Each group is below its own headings. Another group may
+// repeat the quotes of the first, as for narrow screens; other quotes may be those of yesterday, of cards or of the
+// central bank, and are a failure.
 func (r *parser) readGroups(groups [][]scope) {
 	known, all := 0, 0
 	for _, rows := range groups {
@@ -26,14 +26,13 @@ func (r *parser) readGroups(groups [][]scope) {
 	r.requireMin(known, all, r.page.Extract.Rows.Min, "rows with a known label and a value")
 }
 
-// requireMin holds what was known against the least that makes an answer.
 func (r *parser) requireMin(known, all, least int, what string) {
 	if known < max(least, 1) {
 		failf(Layout, "%d %s of %d in all, want at least %d%s", known, what, all, max(least, 1), r.notes.summary())
 	}
 }
 
-// rowTarget is what the label of a row means; false when the row is none that counts.
+// rowTarget returns the meaning of the label of a row, false if the row does not count.
 func (r *parser) rowTarget(row scope) (Target, bool) {
 	rows := r.page.Extract.Rows
 	label := ""
@@ -55,7 +54,7 @@ func (r *parser) rowTarget(row scope) (Target, bool) {
 	return target, known
 }
 
-// excluded reports a row that says of itself that it is something else than a rate of the definition, with a note.
+// excluded reports a row whose text matches Unless, with a note.
 func (r *parser) excluded(row scope) bool {
 	unless := r.page.Extract.Rows.Unless
 	if unless == "" {
@@ -69,7 +68,7 @@ func (r *parser) excluded(row scope) bool {
 	return true
 }
 
-// readRow reports whether the row has any of the values that it should have.
+// readRow reports whether the row has any of its values.
 func (r *parser) readRow(row scope, target Target) bool {
 	rows := r.page.Extract.Rows
 	key := r.keyOf(target)

@@ -9,34 +9,32 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Limits of a price's text.
 const (
 	priceBytesMax  = 200 // longer texts are prose
-	wholeDigitsMax = 11  // as many as the engine can hold
+	wholeDigitsMax = 11  // as many as the engine supports
 )
 
-// rightToLeftOverride is the mark behind which digits are shown from right to left. Other marks of direction leave them as they are.
+// rightToLeftOverride shows the digits after it in reverse order. Other direction marks do not.
 const rightToLeftOverride = "\u202e"
 
-// errPrice is what every refused price wraps.
 var errPrice = errors.New("not one price")
 
-// The forms around a number. A currency stands before it or behind it, a daily change behind an equals sign.
+// What may stand around a number: a currency before or after it, a daily change after an equals sign.
 var (
 	currencyPrefix   = regexp.MustCompile(`(?i)^(?:(?:RD ?\$|US ?\$|EU€|[$€£]|DOP|USD|EUR|GBP|CAD|CHF) ?:? ?)`)
 	currencySuffix   = regexp.MustCompile(`(?i) ?(?:RD ?\$|US ?\$|[$€£]|DOP|USD|EUR|GBP|CAD|CHF)$`)
 	dailyChange      = regexp.MustCompile(`^[-+−]? ?(\$|RD\$|€)? ?[-+−]?([0-9][0-9.,]*)$`)
 	noValuePattern   = regexp.MustCompile(`(?i)^(?:[-–—]*|n/?[ad]|n\.[ad]\.|s/d|no disponible|null)$`)
-	placeholderPrice = regexp.MustCompile(`^999999(?:\.0*)?$`) // what some systems show while they have no rate
+	placeholderPrice = regexp.MustCompile(`^999999(?:\.0*)?$`) // shown by some systems without a rate
 )
 
-// parsePrice reads one price as a page shows it and gives it as plain decimal text, with the digits that stand there: "56.60"
-// for "RD$ 56,60". It is "" where the page says that it has no value: nothing, "-", "N/A", "999999". A zero is given as
-// it is: the engine knows what to think of it (I3).
+// parsePrice parses one price as a page shows it and returns it as plain decimal text with the same digits: "56.60"
+// for "RD$ 56,60". It returns "" if the page says that there is no value: nothing, "-", "N/A", "999999". A zero is
+// returned as it is.
 //
-// Whatever is not certainly one price is an error, and nothing is guessed: two numbers, a footnote's digit, a sign, an
-// exponent, "64,050" when nobody said what its comma means, other digits than ASCII. mark is how the source writes
-// fractions; more than decimalsMax digits behind it are an error of reading, not a rate.
+// Anything ambiguous is an error: two numbers, a footnote, a sign, an exponent, "64,050" without a known decimal
+// mark, digits other than ASCII. mark is how the source writes fractions; more than decimalsMax digits after it are
+// an error.
 func parsePrice(text string, mark DecimalMark, decimalsMax int) (string, error) {
 	switch {
 	case len(text) > priceBytesMax:
@@ -70,8 +68,8 @@ func parsePrice(text string, mark DecimalMark, decimalsMax int) (string, error) 
 	return price, checkPrice(price, decimalsMax)
 }
 
-// foreignCurrency is what a price's text names besides pesos and the currency that it is the price of, "" = nothing: a euro for
-// "US$ 1.08" is no euro in pesos.
+// foreignCurrency returns a currency in the text of a price other than the peso and its own, "" = none: "US$ 1.08" is
+// not a euro in pesos.
 func foreignCurrency(text, own string) string {
 	text, _, _ = strings.Cut(collapseSpaces(text), "=")
 	text = strings.ToUpper(strings.TrimSpace(text))
@@ -94,8 +92,8 @@ func foreignCurrency(text, own string) string {
 	return ""
 }
 
-// checkChange makes sure that what stands behind an equals sign is the change of a day, in the price's own currency and no more
-// than a tenth of the price: "US$1 = RD$58.90" has its price on the other side, and "60.10 = 58.90" has two.
+// checkChange checks that the text after an equals sign is a daily change, in the currency of the price and at most a
+// tenth of it: "US$1 = RD$58.90" has its price on the other side, and "60.10 = 58.90" has two.
 func checkChange(text, price, currency string, mark DecimalMark) error {
 	found := dailyChange.FindStringSubmatch(text)
 	if found == nil || found[1] != currency {
@@ -115,7 +113,7 @@ func checkChange(text, price, currency string, mark DecimalMark) error {
 	return nil
 }
 
-// checkPrice holds a plain decimal text to the source's digits and to what the engine reads.
+// checkPrice checks a plain decimal text against the limits of the source and of the engine.
 func checkPrice(price string, decimalsMax int) error {
 	whole, fraction, _ := strings.Cut(price, ".")
 	if most := min(decimalsMax, engine.DecimalPlacesMax); len(fraction) > most {
@@ -130,8 +128,8 @@ func checkPrice(price string, decimalsMax int) error {
 	return nil
 }
 
-// parseNumber reads digits with points and commas. Where the mark is not known, both readings are tried: one alone is certain,
-// two that differ are not, but for a single point, which is how the country writes fractions.
+// parseNumber parses digits with points and commas. Without a known mark both readings are tried. If they differ, a
+// single point is the decimal mark, as is usual in the country; a single comma is ambiguous.
 func parseNumber(text string, mark DecimalMark) (string, error) {
 	pointed, isPointed := parseWithMark(text, ".", ",")
 	comma, isComma := parseWithMark(text, ",", ".")
@@ -152,7 +150,7 @@ func parseNumber(text string, mark DecimalMark) (string, error) {
 	return "", fmt.Errorf("%w: %q", errPrice, text)
 }
 
-// parseWithMark reads digits with at most one mark before the decimals and with another, or none, between thousands.
+// parseWithMark parses digits with at most one decimal mark, and a separator, or none, between thousands.
 func parseWithMark(text, mark, between string) (string, bool) {
 	whole, decimals, marked := strings.Cut(text, mark)
 	groups := strings.Split(whole, between)
@@ -173,5 +171,5 @@ func parseWithMark(text, mark, between string) (string, bool) {
 	return whole + "." + decimals, decimals != "" && allDigits(decimals)
 }
 
-// allDigits knows ASCII digits only: a superscript is a footnote.
+// allDigits accepts only ASCII digits: a superscript is a footnote.
 func allDigits(text string) bool { return strings.Trim(text, "0123456789") == "" }

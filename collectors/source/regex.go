@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// matchesMax is more matches than any page can mean.
+// matchesMax is more matches than any page has.
 const matchesMax = 1000
 
-// extractText reads a text with a pattern of named groups. The date stands in that text, or at a selector of its own in the page.
+// extractText reads a text by a pattern with named groups. The date is in that text, or at its own selector.
 func (r *parser) extractText(text string) {
 	want, date := r.page.Extract.Text, r.page.Extract.Date
 	where, whole := scope(nil), &htmlScope{}
@@ -33,12 +33,12 @@ func (r *parser) extractText(text string) {
 	r.readMatches(normaliseSpaces(text))
 }
 
-// textScope is a text that has no elements.
+// textScope is a text without elements.
 type textScope string
 
 func (s textScope) texts(*Locator) []foundText { return []foundText{{text: string(s)}} }
 
-// normaliseSpaces makes every blank one that a pattern's \s knows; lines stay lines.
+// normaliseSpaces replaces all white space except newlines by spaces, which a pattern's \s matches.
 func normaliseSpaces(text string) string {
 	return strings.Map(func(c rune) rune {
 		if isSpace(c) && c != '\n' {
@@ -48,7 +48,7 @@ func normaliseSpaces(text string) string {
 	}, text)
 }
 
-// readMatches makes a quote of every match whose label is known.
+// readMatches adds a quote for every match with a known label.
 func (r *parser) readMatches(text string) {
 	if len(text) > patternBytesMax {
 		failf(WrongContent, "a text of %d bytes; at most %d are searched", len(text), patternBytesMax)
@@ -73,8 +73,8 @@ func (r *parser) readMatches(text string) {
 	r.requireMin(known, len(matches), want.Min, "matches of the pattern with a known label")
 }
 
-// findMatches finds the matches of a pattern with named groups, those too that begin in what another one looks at behind its last
-// group: "Vendemos 60.10 Compramos 58.10 Vendemos 70.10 ..." must not hide its second half.
+// findMatches returns the matches of a pattern, including those that begin in the text that another match needs after
+// its last group: "Vendemos 60.10 Compramos 58.10 Vendemos 70.10 ..." must not hide its second half.
 func findMatches(pattern *regexp.Regexp, text string) [][]string {
 	places := pattern.FindAllStringSubmatchIndex(text, matchesMax)
 	rest := []byte(text)
@@ -97,7 +97,8 @@ func findMatches(pattern *regexp.Regexp, text string) [][]string {
 	return append(matches, pattern.FindAllStringSubmatch(string(rest), matchesMax)...)
 }
 
-// matchTarget is what the label of a match means. Without a group for labels every match means the page's own quote.
+// matchTarget returns the meaning of the label of a match. Without a label group every match is the quote of the
+// page.
 func (r *parser) matchTarget(pattern *regexp.Regexp, match []string) (Target, bool) {
 	if pattern.SubexpIndex("label") < 0 {
 		return Target{}, true
@@ -115,7 +116,7 @@ func (r *parser) matchTarget(pattern *regexp.Regexp, match []string) (Target, bo
 	return target, known
 }
 
-// groupPrice is the price in a named group; of groups with one name, in the branches of a pattern, the one that took part.
+// groupPrice returns the price in a named group; of several groups with that name, the one that matched.
 func (r *parser) groupPrice(pattern *regexp.Regexp, match []string, want, currency string) side {
 	for i, name := range pattern.SubexpNames() {
 		if name == want && match[i] != "" {

@@ -16,10 +16,9 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// filesMax is how many definition files a directory may have.
 const filesMax = 1000
 
-// Set is the definitions that a node works with. It is immutable: what changes it makes another one.
+// Set is a set of definitions. It is immutable; methods that change it return another one.
 type Set struct {
 	known map[string]*Definition
 	list  []*Definition // by id
@@ -30,10 +29,10 @@ var embedded embed.FS
 
 var defaultSet = sync.OnceValue(func() *Set { return mustRead(embedded, "definitions") })
 
-// DefaultSet is the definitions that the program carries.
+// DefaultSet returns the built-in definitions.
 func DefaultSet() *Set { return defaultSet() }
 
-// mustRead reads what the program carries. Damage there is a fault of the build, not of the operator.
+// mustRead reads the built-in definitions, which the tests of this package check.
 func mustRead(files fs.FS, dir string) *Set {
 	set, err := NewSet().Extend(files, dir)
 	if err != nil {
@@ -42,7 +41,7 @@ func mustRead(files fs.FS, dir string) *Set {
 	return set
 }
 
-// NewSet is the set of some definitions; of two with one id the last one counts.
+// NewSet returns a set of definitions; of two with one id the last one counts.
 func NewSet(definitions ...*Definition) *Set {
 	known := make(map[string]*Definition, len(definitions))
 	for _, d := range definitions {
@@ -55,30 +54,21 @@ func sortedSet(known map[string]*Definition) *Set {
 	return &Set{known: known, list: slices.SortedFunc(maps.Values(known), func(a, b *Definition) int { return cmp.Compare(a.ID, b.ID) })}
 }
 
-// Definitions are all definitions by id, disabled ones too. The list is shared and must not be changed.
+// Definitions returns all definitions by id, disabled ones too. The list is shared and must not be changed.
 func (s *Set) Definitions() []*Definition { return s.list }
 
-// Find is the definition of an id.
+// Find returns the definition with an id.
 func (s *Set) Find(id string) (*Definition, bool) {
 	d, known := s.known[id]
 	return d, known
 }
 
-// Extend is the set with the definitions of a directory, one in each file *.json; the receiver stays as it is. Other files and
-// folders of the directory are left alone. This is how an operator mends a source without a new program:
+// Extend returns the set with the definitions of a directory, one in each file *.json; other files are ignored. A
+// file with pages is a whole definition, which replaces the one with the same id. A file without pages changes a
+// known definition; docs/definitions.md has the keys that it may have. caFile is a file of the same directory or
+// below.
 //
-//   - A file with pages is a whole definition. It adds a source, or replaces the one of the same id as a whole: begin with a
-//     copy of the built-in file (collectors/source/definitions).
-//
-//   - A file without pages changes a known source, and may say nothing but these:
-//
-//     {"id": "popular-site", "disabled": "Bloqueado desde 2026-10-01"}    not collected any more; "" = collected again
-//     {"id": "popular-site", "priority": 90}                              who wins among the sources of one quote
-//     {"id": "popular-site", "ignoreRobots": true}                        the operator's own decision
-//     {"id": "popular-site", "caFile": "popular.pem"}                     a certificate that the server forgets to send
-//
-// caFile is a file of the same directory, or below it. One id stands in one file. The error tells every problem of all files
-// at once.
+// The error has every problem of all files.
 func (s *Set) Extend(files fs.FS, dir string) (*Set, error) {
 	listing, err := fs.ReadDir(files, dir)
 	if err != nil {
@@ -123,8 +113,8 @@ func loadDefinitionFile(files fs.FS, dir, name string) (*definitionFile, error) 
 	return read, nil
 }
 
-// readFile reads at most one byte more than a definition file may have, whatever the name leads to.
-// A pipe or a device is refused: it may never end, or never begin.
+// readFile reads at most one byte more than a definition file may have. A pipe or a device is refused, because it may
+// never end.
 func readFile(files fs.FS, name string) ([]byte, error) {
 	if info, err := fs.Stat(files, name); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("want a file, found %s; take it out of the directory", info.Mode().Type())
@@ -137,7 +127,7 @@ func readFile(files fs.FS, name string) ([]byte, error) {
 	return data, errors.Join(err, file.Close())
 }
 
-// addTo puts what a file says among the known definitions.
+// addTo adds or changes a definition.
 func (e *definitionFile) addTo(known map[string]*Definition, readFrom map[string]string) error {
 	if first, twice := readFrom[e.id]; twice {
 		return fmt.Errorf("%s: the source %s stands already in %s; keep one of them", e.name, e.id, first)
@@ -151,8 +141,8 @@ func (e *definitionFile) addTo(known map[string]*Definition, readFrom map[string
 	return nil
 }
 
-// Check holds the definitions against a catalogue: every institution and currency that they name must be there, and no
-// source may take the place of the rates that are typed by hand.
+// Check checks the definitions against a catalogue: every institution and currency must exist, and no id may be that
+// of manual rates.
 func (s *Set) Check(c *engine.Catalogue) error {
 	var problems []error
 	for _, d := range s.list {
@@ -174,7 +164,7 @@ func (s *Set) Check(c *engine.Catalogue) error {
 	return errors.Join(problems...)
 }
 
-// Sources are the sources for a catalogue (Catalogue.WithSources), disabled ones too: what they said before stays theirs.
+// Sources returns the sources for a catalogue, disabled ones too, because their earlier rates remain.
 func (s *Set) Sources() []engine.Source {
 	sources := make([]engine.Source, len(s.list))
 	for i, d := range s.list {
@@ -183,7 +173,7 @@ func (s *Set) Sources() []engine.Source {
 	return sources
 }
 
-// Source is what the engine has to know of the definition.
+// Source returns what the engine needs of the definition.
 func (d *Definition) Source() engine.Source {
 	return engine.Source{
 		ID: d.ID, Name: d.Name, URL: d.URL, Priority: d.Priority, UpstreamSource: d.UpstreamSource,
@@ -191,9 +181,8 @@ func (d *Definition) Source() engine.Source {
 	}
 }
 
-// ExpiresAt is until when a value is believed that was checked at one instant and is effective on a date, zero when the
-// source names none (T3): the earlier of both ends, so that a page that stays on an old day goes stale however often it is
-// checked.
+// ExpiresAt returns when a value expires that was checked at one instant and is effective on a date, zero = none. It
+// is the earlier of both ends of Expiry, so that a page with an old date goes stale however often it is checked.
 func (d *Definition) ExpiresAt(checked time.Time, effective engine.Date) time.Time {
 	expires := checked.Add(d.Expiry.AfterCheck)
 	if effective.IsZero() || d.Expiry.AfterDate == 0 {
@@ -205,7 +194,7 @@ func (d *Definition) ExpiresAt(checked time.Time, effective engine.Date) time.Ti
 	return expires
 }
 
-// Targets are whose values the page can have, completed by what the page and the source say of all of them.
+// Targets returns the quotes that a page may have, with the defaults of page and source.
 func (d *Definition) Targets(p *Page) []Target {
 	var all []Target
 	for _, field := range p.Extract.Fields {
@@ -228,7 +217,7 @@ func (d *Definition) Targets(p *Page) []Target {
 	return all
 }
 
-// references are the institutions and currencies that the definition names.
+// references returns the institutions and currencies that the definition names.
 func (d *Definition) references() (institutions, currencies []string) {
 	institutions = append(institutions, d.Institution)
 	for _, bound := range d.Bounds {
@@ -243,7 +232,7 @@ func (d *Definition) references() (institutions, currencies []string) {
 	return distinct(institutions), distinct(currencies)
 }
 
-// distinct are the names that say something, each once.
+// distinct returns the sorted names without duplicates and "".
 func distinct(names []string) []string {
 	slices.Sort(names)
 	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })

@@ -285,7 +285,8 @@ func realWorkbook(t *testing.T, id, name string) (*source.Definition, source.Res
 	return d, answer
 }
 
-// takeIn hands a whole history to fresh books, and returns what each currency accepted and what was held, as "CAD 2018-01-18".
+// takeIn hands a whole history to fresh books, and returns what each currency accepted and what was held, as "CAD
+// 2018-01-18".
 func takeIn(t *testing.T, d *source.Definition, answer source.Result, rules engine.Rules) (accepted map[string]int, held []string) {
 	t.Helper()
 	accepted = map[string]int{}
@@ -303,7 +304,8 @@ func takeIn(t *testing.T, d *source.Definition, answer source.Result, rules engi
 	return accepted, held
 }
 
-// The real workbooks of the central bank, editions of 2020: every day is read, and believed but for the bank's own errors.
+// The real workbooks of the central bank, editions of 2020: every day is read, and believed but for the bank's own
+// errors.
 func TestI3_TheWholeHistoryPasses(t *testing.T) {
 	for id, want := range map[string]struct {
 		file          string

@@ -10,12 +10,11 @@ import (
 
 // Limits of a sheet.
 const (
-	headingRowsMax = 30 // titles and notes stand above the headings, but not more rows than these
-	badRowsPercent = 1  // more rows that can't be right mean that the sheet has changed
+	headingRowsMax = 30 // titles and notes are above the headings
+	badRowsPercent = 1  // more invalid rows mean that the sheet has changed
 )
 
-// extractSheet reads a workbook with one row a day.
-// sheetRows are the cells of the sheet with this normalised name; "" = the first.
+// sheetRows returns the cells of the sheet with a normalised name; "" = the first.
 func sheetRows(body []byte, name string) [][]string {
 	book, err := workbook.Open(body)
 	if err != nil {
@@ -41,13 +40,13 @@ func failWorkbook(err error) {
 	panic(&Failure{Kind: WrongContent, Detail: detail, Cause: err})
 }
 
-// sheetHeadings is where the columns are.
+// sheetHeadings is the row of headings.
 type sheetHeadings struct {
 	row     int
-	columns map[string]int // by normalised heading; -1 = it stands there twice
+	columns map[string]int // by normalised heading; -1 = it occurs twice
 }
 
-// headingsOf finds the row of headings by the three that make the date; above it stand titles. Each must stand there once.
+// headingsOf finds the row of headings by the three of the date, which must occur once each.
 func headingsOf(rows [][]string, want *Sheet) *sheetHeadings {
 	for i, row := range rows[:min(len(rows), headingRowsMax)] {
 		h := &sheetHeadings{row: i, columns: map[string]int{}}
@@ -67,13 +66,13 @@ func headingsOf(rows [][]string, want *Sheet) *sheetHeadings {
 	return nil
 }
 
-// has reports that a heading stands there, once.
+// has reports whether a heading occurs once.
 func (h *sheetHeadings) has(heading string) bool {
 	column, known := h.columns[heading]
 	return known && column >= 0
 }
 
-// text is what a row has below a heading, "" when there is nothing.
+// text returns the cell of a row below a heading, "" if there is none.
 func (h *sheetHeadings) text(cells []string, heading string) string {
 	column, known := h.columns[heading]
 	if !known || column < 0 || column >= len(cells) {

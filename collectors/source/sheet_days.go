@@ -8,17 +8,17 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// sheetReader goes through the rows of a sheet, which must come in order of their days.
+// sheetReader reads the rows of a sheet, which must be in order of their days.
 type sheetReader struct {
 	*parser
 	headings *sheetHeadings
 	fields   []*fieldQuote
 	days     []HistoryDay
 	rows     int // with a date or values
-	bad      int // that can't be right
+	bad      int // rows that are invalid
 }
 
-// readSheet takes every row with a date and a value: the newest day is what the source says now, those before are history.
+// readSheet reads every row with a date and a value. The newest day is current, earlier days are history.
 func (r *parser) readSheet(rows [][]string) {
 	headings := headingsOf(rows, r.page.Extract.Sheet)
 	sheet := &sheetReader{parser: r, headings: headings, fields: fieldQuotes(r.page.Extract.Fields)}
@@ -34,7 +34,7 @@ func (r *parser) readSheet(rows [][]string) {
 	r.newest, r.history = sheet.days[newest].Observations, sheet.days[:newest]
 }
 
-// checkHeadings demands one of the columns, and tells which are missing: editions of one workbook differ.
+// checkHeadings requires one of the columns and notes the missing ones: editions of a workbook differ.
 func (s *sheetReader) checkHeadings() {
 	there := 0
 	fields := s.page.Extract.Fields
@@ -50,13 +50,13 @@ func (s *sheetReader) checkHeadings() {
 	}
 }
 
-// readRow takes one row. number is the row's, as people count.
+// readRow reads one row. number counts from 1.
 func (s *sheetReader) readRow(cells []string, number int) {
 	want := s.page.Extract.Sheet
 	year, month, day := s.headings.text(cells, want.Year), s.headings.text(cells, want.Month), s.headings.text(cells, want.Day)
 	date := sheetDate(year, month, day)
 	if date.IsZero() && (month == "" || day == "") {
-		return // a footnote, or a row of blanks
+		return // a footnote, or an empty row
 	}
 	quotes := s.quotesOf(cells, date)
 	if len(quotes) == 0 {
@@ -86,7 +86,7 @@ func (s *sheetReader) skipRow(number int, format string, args ...any) {
 	s.notes.add("row %d is left out: %s", number, fmt.Sprintf(format, args...))
 }
 
-// quotesOf are the quotes of one row, none when no column of it has a value.
+// quotesOf returns the quotes of one row, none if it has no value.
 func (s *sheetReader) quotesOf(cells []string, date engine.Date) []engine.Observation {
 	row := &sheetScope{headings: s.headings, cells: cells}
 	s.date = date
@@ -100,7 +100,7 @@ func (s *sheetReader) quotesOf(cells []string, date engine.Date) []engine.Observ
 	return s.takeObservations()
 }
 
-// sheetDate is the day of three cells; zero when no calendar has it. The month is a Spanish name or a number.
+// sheetDate returns the date of three cells, zero if there is no such day. The month is a Spanish name or a number.
 func sheetDate(year, month, day string) engine.Date {
 	number := monthNumber(month)
 	if number == "" && allDigits(month) {
