@@ -272,7 +272,7 @@ func TestSources_OperatorsDirectory(t *testing.T) {
 	if table := mustRun(t, "sources", "list", "--data", data); !strings.HasPrefix(table, "No node is running; ") {
 		t.Errorf("after a kill, which leaves the socket:\n%s", table)
 	}
-	if table := mustRun(t, "sources", "list", "--data", data+"/typo"); !strings.HasPrefix(table, "No node is running ("+data+"/typo is no data directory)") {
+	if table := mustRun(t, "sources", "list", "--data", data+"/typo"); !strings.HasPrefix(table, "No node is running ("+data+"/typo is not a data directory)") {
 		t.Errorf("a directory that is none:\n%s", table)
 	}
 	if by["bhd-site"].State != string(collectors.Disabled) || by["qik-site"].Priority != 42 || by["qik-site"].State != node.SourceOff {

@@ -472,7 +472,7 @@ func TestRecent(t *testing.T) {
 }
 
 // TestHanding: a later try hands over what is new, once, and no half of a quote whose other half may stand on a
-// silent page (I4).
+// silent page .
 func TestHanding(t *testing.T) {
 	slot := santoDomingo(2026, 9, 18, 8, 0, 0)
 	whole := func(institution, currency string) engine.Observation {
@@ -515,7 +515,7 @@ func TestHanding(t *testing.T) {
 	}
 }
 
-// TestT2_DailySlots looks at thirty years: the slots are those that clients are told, and each is past once it has
+// TestT2_DailySlots looks at thirty years: the slots are those that clients get, and each is past once it has
 // come.
 func TestT2_DailySlots(t *testing.T) {
 	schedule, slot := Daily(), santoDomingo(2001, time.January, 1, 8, 0, 0)

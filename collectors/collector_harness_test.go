@@ -48,7 +48,7 @@ func santoDomingo(year int, month time.Month, day, hour, minute, second int) tim
 // pageServer is what a source's site does when it is asked for a page: it gives the text of a document, or an error.
 type pageServer func(ctx context.Context, page int) (string, error)
 
-// testEnv is a town of sources inside a bubble, with a clock that can be set.
+// testEnv is the web, the clock and the sink of a test inside a synctest bubble.
 type testEnv struct {
 	t       testing.TB
 	start   time.Time // what the clock shows at the beginning of the bubble
@@ -99,7 +99,7 @@ func (w *testEnv) jumpClock(by time.Duration) {
 	w.clockError += by
 }
 
-// advanceTo lets time go by until the clock shows an instant and everybody has done what was due.
+// advanceTo lets time go by until the clock shows an instant and all goroutines have done what was due.
 func (w *testEnv) advanceTo(until time.Time) {
 	<-time.NewTimer(until.Sub(w.now())).C
 	synctest.Wait()

@@ -93,7 +93,7 @@ func (m *memoryJournal) publishedCounts(t testing.TB) map[string]int {
 	return count
 }
 
-// system opens a real node over a journal. Nothing of it is left when the returned function has been called.
+// system opens a real node over a journal. The returned function closes it.
 func (w *testEnv) system(log *memoryJournal, definitions ...*source.Definition) (*actors.System, func()) {
 	w.t.Helper()
 	catalogue := engine.DefaultCatalogue()
@@ -159,7 +159,7 @@ func (w *testEnv) centralBank(context.Context, int) (string, error) {
 }
 
 // TestT3_HolidayWeekend: over a long weekend, with one source frozen and one silent, what is current, stale and
-// checked is right (T1, T4).
+// checked is right.
 func TestT3_HolidayWeekend(t *testing.T) {
 	bank, popular := usdSource("bcrd-reference", "bcrd"), usdSource("popular-site", "popular")
 	bank.Kind, bank.Expiry = engine.Reference, source.Expiry{AfterCheck: 98 * time.Hour, AfterDate: 120 * time.Hour}
@@ -305,7 +305,7 @@ func TestI4_FailuresChangeNothing(t *testing.T) {
 }
 
 // TestI3_ThinAnswers: an answer that lost most of its rows changes nothing, one that lost a few counts, a failed page
-// is no loss.
+// removes no quote.
 func TestI3_ThinAnswers(t *testing.T) {
 	d := twoPages("infodolar", "")
 	start := santoDomingo(2026, 9, 14, 7, 0, 0)

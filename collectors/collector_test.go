@@ -372,7 +372,7 @@ func TestFrozen(t *testing.T) {
 		w.sites["dated"] = servePages(0, "bcrd USD 54.10 54.60 2022-07-19")
 		n := w.run(w.config(same, moving, dated))
 		w.advanceTo(w.start.Add(20 * 24 * time.Hour))
-		w.sites["same"] = servePages(0, "popular USD 58 59\nbhd USD 58 59") // another order is no other word
+		w.sites["same"] = servePages(0, "popular USD 58 59\nbhd USD 58 59") // another order has the same values
 		if h := n.health("dated"); !h.Frozen || !h.UnchangedSince.Equal(santoDomingo(2022, 7, 19, 23, 59, 59)) {
 			t.Errorf("a source with an old date: %+v", h)
 		}

@@ -93,7 +93,7 @@ func newMarketFixture(t *testing.T, seed uint64, rules engine.Rules) *marketFixt
 	return w
 }
 
-// advanceTo lets one slot go by in which everybody publishes well.
+// advanceTo lets one slot go by in which all sources publish valid documents.
 func (w *marketFixture) publishSlot() {
 	w.at = w.at.Add(slotSpan)
 	w.market.Step(w.at)
@@ -264,7 +264,7 @@ func (w *marketFixture) rate(id string, at time.Time) *engine.Rate {
 	return nil
 }
 
-// sideIs reports that a side is nothing, what it was, or what was published.
+// sideIs reports whether a side is missing, unchanged, or as published.
 func sideIs(side, before engine.Decimal, published string) bool {
 	truth, err := engine.ReadDecimal(published)
 	return side.IsNull() || side.Equal(before) || err == nil && side.Equal(truth)
@@ -394,7 +394,7 @@ func siteFault(fault simulated.Fault) func(*corruptionInput) []byte {
 	}
 }
 
-// value is the place of a text that stands alone: 58.90, not the end of 158.90 or the beginning of 58.901.
+// value matches a whole number: 58.90, not the end of 158.90 or the beginning of 58.901.
 func value(text string) *regexp.Regexp {
 	return regexp.MustCompile(`(^|[^0-9.,])(` + regexp.QuoteMeta(text) + `)($|[^0-9.,])`)
 }

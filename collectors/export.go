@@ -10,7 +10,7 @@ import (
 
 // Export returns everything that an observation file can hold of currency states: each source quote, each row of
 // history, and the values that wait for confirmation. Importing it into an empty node gives the same quotes, history
-// and answers. Expiry and the publication time of old values have no column and are computed anew. The rest of the
+// and answers. Expiry and the publication time of old values have no column and are computed again. The rest of the
 // quarantine is left out, and released values are judged again.
 //
 // The rules judge the imported lines as they judged the originals, so each line has the instant of its observation,

@@ -11,7 +11,7 @@ import (
 const byteOrderMark = "\uFEFF"
 
 // ErrEndlessLine is the error of a line of more than 16 MiB: the stream may have no end.
-var ErrEndlessLine = errors.New("a line goes on for more than 16 MiB; this is no file of observations")
+var ErrEndlessLine = errors.New("a line is longer than 16 MiB; this is not an observation file")
 
 // lineReader splits a stream into lines in constant memory.
 type lineReader struct {

@@ -257,7 +257,7 @@ func TestOpenObservationsRefuses(t *testing.T) {
 		{"xlsx", "PK\x03\x04\x14", "x.csv: line 1: found a zip file or a workbook (xlsx)" + packed},
 		{"xls", "\xd0\xcf\x11\xe0\xa1", "x.csv: line 1: found a workbook (xls)" + packed},
 		{"zeros", "a\x00", "x.csv: line 1: found the byte 0x00 at position 2, want text in UTF-8 without NUL"},
-		{"endless", strings.Repeat("x", endlessBytesMin+2*lineBytesMax), "read the header of x.csv: a line goes on for more than 16 MiB; this is no file of observations"},
+		{"endless", strings.Repeat("x", endlessBytesMin+2*lineBytesMax), "read the header of x.csv: a line is longer than 16 MiB; this is not an observation file"},
 		{"Latin 1", "a\xf1o", "x.csv: line 1: found the byte 0xF1 at position 2, want text in UTF-8 without NUL"},
 		{"quote", `"buy`, `x.csv: line 1: found the field "\"buy" without a closing quote, want a quote at its end, in the same line`},
 		{"long", strings.Repeat("x", lineBytesMax+1), long},

@@ -44,7 +44,7 @@ func (d *fakeSink) Observe(refreshes []engine.Refresh) (engine.Receipt, error) {
 	return receipt, nil
 }
 
-// recordedReport remembers what it is told.
+// recordedReport records what it receives.
 type recordedReport struct {
 	lines []string
 	steps []importProgress
@@ -142,7 +142,7 @@ func TestIntake_Interrupted(t *testing.T) {
 	}
 }
 
-// TestIntake_BrokenStream wants what was read before the break to be taken in, and the break to be told.
+// TestIntake_BrokenStream wants the lines before the break to be imported, and the break to be reported.
 func TestIntake_BrokenStream(t *testing.T) {
 	broken := io.MultiReader(strings.NewReader(header+observation(1, "59", "60")+observation(2, "59", "60")), failing{})
 	in := &fileImport{sink: &fakeSink{}, clock: tickingClock(), report: &recordedReport{}}
@@ -205,7 +205,7 @@ func (l *cancellingReader) Read(into []byte) (int, error) {
 // header is the first line of a CSV file of observations.
 const header = "observedAt,institutionId,currency,channel,kind,buy,sell,sourceId,effectiveDate,publishedAt\n"
 
-// observation is a line of a CSV file that anybody would take.
+// observation is a valid line of a CSV file.
 func observation(minute int, buy, sell string) string {
 	return fmt.Sprintf("2026-06-30T14:%02d:00Z,popular,USD,,,%s,%s,popular-site,,\n", minute, buy, sell)
 }

@@ -97,7 +97,7 @@ func listSources(ctx context.Context, p *process.Process, o *options, at *remote
 	answer := node.DescribeSources(reference.Sources)
 	place := ""
 	if at.Data != "" && datadir.RequireDir(at.Data) != nil {
-		place = " (" + at.Data + " is no data directory)"
+		place = " (" + at.Data + " is not a data directory)"
 	}
 	return terminal.WriteAnswer(p.Stdout, at.JSON, answer, func() {
 		printSources(p.Stdout, &answer, "No node is running"+place+"; these are the definitions.\n\n")

@@ -193,7 +193,7 @@ func TestFetch_AddressFrom(t *testing.T) {
 		{"absolute", `<div id="t" data-url="https://www.example.do/api/rates?x=1"></div>`, "", ""},
 		{"another site", `<div id="t" data-url="https://evil.example.com/api/rates?x=1"></div>`, source.Layout, "another site"},
 		{"without TLS", `<div id="t" data-url="http://www.example.do/api/rates?x=1"></div>`, source.Layout, "https to http"},
-		{"no address", `<div id="t" data-url="https://[::1"></div>`, source.Layout, "no address"},
+		{"not an address", `<div id="t" data-url="https://[::1"></div>`, source.Layout, "not an address"},
 		{"missing", `<div id="other"></div>`, source.Layout, "#t"},
 		{"an empty page", ``, source.Layout, "#t"},
 	}
@@ -221,7 +221,7 @@ func TestFetch_AddressFrom(t *testing.T) {
 	}
 }
 
-// TestFetch_Ended: a fetch that nobody wants any more ends at once, and says so.
+// TestFetch_Ended: a cancelled fetch ends at once, and says so.
 func TestFetch_Ended(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *testNetwork) {
 		w.site("example.do", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
@@ -250,7 +250,7 @@ func TestFetch_Ended(t *testing.T) {
 	})
 }
 
-// TestFetch_FaultsOfOurOwn: what no server has to do with is Internal, and asks nobody.
+// TestFetch_FaultsOfOurOwn: faults of the caller are Internal, and send no request.
 func TestFetch_FaultsOfOurOwn(t *testing.T) {
 	w := newTestNetwork(t)
 	c := w.client()

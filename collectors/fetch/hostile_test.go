@@ -59,7 +59,7 @@ func says(text string) func(net.Conn) {
 	}
 }
 
-// pours writes head and then filling until nobody reads any more, or all of it is out.
+// pours writes head and then filling, until the client disconnects or all is written.
 func pours(head string, filling []byte, times int) func(net.Conn) {
 	return func(conn net.Conn) {
 		_, err := io.WriteString(conn, head)
@@ -183,7 +183,7 @@ func hostileServers(t testing.TB) []hostileServer {
 
 const okHeader = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 
-// silent upstreams say nothing, or too slowly.
+// silent servers send nothing, or too slowly.
 func silent() []hostileServer {
 	hang := func(name string, listen func(*testNetwork)) hostileServer {
 		return hostileServer{name: name, kind: source.Timeout, within: untilBudget, listen: listen}
@@ -203,7 +203,7 @@ func silent() []hostileServer {
 	}
 }
 
-// floods are upstreams that say too much.
+// floods are servers that send too much.
 func floods(bomb []byte) []hostileServer {
 	megabyte := bytes.Repeat([]byte("a"), 1<<20)
 	tooMuch := func(name, says, head string, filling []byte, times int) hostileServer {
@@ -228,7 +228,7 @@ func floods(bomb []byte) []hostileServer {
 	}
 }
 
-// broken upstreams end too early, or say what is no answer.
+// broken servers end too early, or send invalid responses.
 func broken() []hostileServer {
 	ends := func(name, says string, listen func(*testNetwork)) hostileServer {
 		return hostileServer{name: name, kind: source.Network, says: says, within: threeTries, listen: listen}
@@ -251,7 +251,7 @@ func broken() []hostileServer {
 	}
 }
 
-// elsewhere are upstreams that send us away.
+// elsewhere are servers that redirect.
 func elsewhere() []hostileServer {
 	away := func(name, says, location string) hostileServer {
 		return hostileServer{name: "redirect " + name, kind: source.HTTPStatus, says: says, within: atOnce,
@@ -270,11 +270,11 @@ func elsewhere() []hostileServer {
 		away("to another port", "port", "https://bad.example.do:22/"),
 		away("to a file", "file:///etc/passwd", "file:///etc/passwd"),
 		away("to nothing", "names no target", ""),
-		away("to no address", "no address", "https://["),
+		away("to no address", "not an address", "https://["),
 	}
 }
 
-// unbelieved upstreams are not who they say they are.
+// unbelieved servers have an invalid certificate.
 func unbelieved() []hostileServer {
 	with := func(name, says string, issue func(w *testNetwork) tls.Certificate) hostileServer {
 		return hostileServer{name: name, kind: source.TLS, says: says, within: atOnce,

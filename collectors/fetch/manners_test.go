@@ -74,7 +74,7 @@ func TestManners_OneRequestAHost(t *testing.T) {
 	})
 }
 
-// TestManners_Queue: who can't get his turn within his budget fails alone, and the turn is not lost.
+// TestManners_Queue: a request that can't lock its host in time fails, and the lock is not lost.
 func TestManners_Queue(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *testNetwork) {
 		w.site("example.do", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })

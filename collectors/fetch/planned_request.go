@@ -75,7 +75,7 @@ func (s *session) address(r *source.Request, before *rawResponse) (*url.URL, *fe
 	if r.AddressFrom == nil {
 		address, err := url.Parse(r.URL)
 		if err != nil || address.Scheme != "http" && address.Scheme != "https" || address.Host == "" {
-			return nil, newFetchError(source.Internal, "%q is no web address; correct the definition", r.URL).withCause(err)
+			return nil, newFetchError(source.Internal, "%q is not a web address; correct the definition", r.URL).withCause(err)
 		}
 		return address, nil
 	}
@@ -90,7 +90,7 @@ func (s *session) address(r *source.Request, before *rawResponse) (*url.URL, *fe
 	where := before.url.String() + ": " + r.AddressFrom.Attribute + " of " + r.AddressFrom.Selector
 	address, err := before.url.Parse(text)
 	if err != nil {
-		return nil, newFetchError(source.Layout, "%s names %s, which is no address", where, shorten(text)).withCause(err)
+		return nil, newFetchError(source.Layout, "%s names %s, which is not an address", where, shorten(text)).withCause(err)
 	}
 	if why := refuseAddress(before.url, address); why != "" {
 		return nil, newFetchError(source.Layout, "%s names %s, which is not requested: %s", where, shorten(text), why)

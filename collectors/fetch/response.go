@@ -137,7 +137,7 @@ func (a *rawResponse) redirectTarget() (*url.URL, *fetchError) {
 	}
 	to, err := a.url.Parse(location)
 	if err != nil {
-		return nil, a.errorf(source.HTTPStatus, "a redirect to %s, which is no address", shorten(location)).withCause(err)
+		return nil, a.errorf(source.HTTPStatus, "a redirect to %s, which is not an address", shorten(location)).withCause(err)
 	}
 	if why := refuseAddress(a.url, to); why != "" {
 		return nil, a.errorf(source.HTTPStatus, "a redirect to %s is not followed: %s", shorten(location), why)

@@ -13,13 +13,13 @@ import (
 func refuseAddress(from, to *url.URL) string {
 	switch {
 	case to.Scheme != "http" && to.Scheme != "https":
-		return "it is no web address"
+		return "it is not a web address"
 	case to.Hostname() == "":
 		return "it names no host"
 	case to.User != nil:
 		return "it carries a name and password"
 	case from.Scheme == "https" && to.Scheme == "http":
-		return "it goes from https to http, where anybody can change what comes"
+		return "it goes from https to http, which is not protected"
 	case !sameSite(hostName(from), hostName(to)):
 		return "it is another site than " + hostName(from)
 	case !isDefaultPort(to) && (hostName(from) != hostName(to) || port(from) != port(to)):

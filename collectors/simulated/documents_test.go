@@ -246,8 +246,8 @@ func TestMarket_HistoryIsOfTheSourcesThatGoOn(t *testing.T) {
 	}
 }
 
-// TestDefinitions_SayThatTheyAreNotReal wants nothing of the demo to pass for a real source, and nothing else to
-// change.
+// TestDefinitions_SayThatTheyAreNotReal wants simulated sources to differ from real ones in id, name and address
+// only.
 func TestDefinitions_SayThatTheyAreNotReal(t *testing.T) {
 	real := source.DefaultSet()
 	demo := Definitions(real).Definitions()

@@ -67,7 +67,7 @@ func ReadFault(name string) (Fault, error) {
 	for _, fault := range Faults() {
 		names = append(names, string(fault))
 	}
-	return "", fmt.Errorf("%q is no fault; want one of %s", name, strings.Join(names, ", "))
+	return "", fmt.Errorf("%q is not a fault; want one of %s", name, strings.Join(names, ", "))
 }
 
 // ofHandshake reports whether the fault shows in the TLS handshake, before any request.
@@ -75,7 +75,7 @@ func (f Fault) ofHandshake() bool { return f == WrongName || f == Expired || f =
 
 func (f Fault) ofAnswer() bool { return !f.ofHandshake() }
 
-// activeFault is a fault that is switched on; the zero value is none.
+// activeFault is a fault that is switched on; the zero value means no fault.
 type activeFault struct {
 	fault  Fault
 	frozen func() *snapshot // for Frozen: the market on the day before the first response
@@ -134,7 +134,7 @@ func (s *Site) faultTarget(name string, fault Fault) (string, error) {
 	return "", fmt.Errorf("%q is neither the id of a source nor a host that the simulated site answers for", name)
 }
 
-// find returns the first fault that one of the targets has and that matches; the zero activeFault is none.
+// find returns the first fault that one of the targets has and that matches; the zero activeFault if there is none.
 func (b *activeFaults) find(matches func(Fault) bool, targets ...string) activeFault {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -72,7 +72,7 @@ func (l shownQuote) placeholders(prefix string) map[string]string {
 func fillPlaceholders(text string, values map[string]string) string {
 	return placeholder.ReplaceAllStringFunc(text, func(block string) string {
 		parts := strings.Split(strings.Trim(block, "{}"), "|")
-		if key, _, isChoice := strings.Cut(parts[0], "="); isChoice && strings.Trim(key, letters) == "" {
+		if key, _, isChoice := strings.Cut(parts[0], "="); isChoice && strings.Trim(key, asciiAlphabet) == "" {
 			for _, part := range parts {
 				if key, own, _ := strings.Cut(part, "="); key == values["currency"] || key == values["channel"] {
 					return own
@@ -91,7 +91,7 @@ func fillPlaceholders(text string, values map[string]string) string {
 	})
 }
 
-const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+const asciiAlphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 func pageFile(name string) string {
 	text, err := pageFiles.ReadFile("pages/" + name)
@@ -152,7 +152,7 @@ func localDay(day engine.Date) time.Time { return day.Start().In(engine.Location
 var jsonNumber = regexp.MustCompile(`^(0|[1-9]\d*)(\.\d+)?$`)
 
 // jsonNumberOrNull returns a side as a JSON number without trailing zeros, as null if it is missing, as a string if
-// it is no number.
+// it is not a number.
 func jsonNumberOrNull(text string) string {
 	switch {
 	case text == "":

@@ -69,7 +69,7 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	on := s.faults.find(Fault.ofAnswer, targets...)
 	if r.Method == http.MethodPost && !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") {
-		_ = r.ParseForm() // a body that is no form has no fields
+		_ = r.ParseForm() // any other body has no fields
 	} else {
 		_, _ = io.Copy(io.Discard, r.Body) // so that the server notices when the client disconnects
 	}

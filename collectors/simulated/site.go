@@ -158,7 +158,7 @@ func (s *Site) count(_ net.Conn, state http.ConnState) {
 	}
 }
 
-// Close closes all connections and waits until nothing of the site is running.
+// Close closes all connections and waits for all goroutines and connections of the site.
 func (s *Site) Close() error {
 	select {
 	case <-s.closing:

@@ -105,7 +105,7 @@ func TestSite_Manners(t *testing.T) {
 	}
 }
 
-// TestSite_CharacterSets wants pages in windows-1252 that say so in themselves alone.
+// TestSite_CharacterSets wants pages in windows-1252 whose character set is named only in the page.
 func TestSite_CharacterSets(t *testing.T) {
 	site := publishedSite()
 	for id, wanted := range map[string]string{"caribe-site": "text/html", "bonanza-site": "text/html", "bdi-site": contentHTML} {

@@ -31,7 +31,7 @@ func possibleMarkers() []string {
 	}
 }
 
-// Challenge returns the marker by which a document is the challenge page of a bot wall, "" if it is none. It is meant
+// Challenge returns the marker by which a document is the challenge page of a bot wall, otherwise "". It is meant
 // for error responses and for documents without rates.
 func (d *Document) Challenge() string {
 	if len(d.Body) > textBytesMax || sniffContent(d.Body) != "text" {

@@ -112,7 +112,7 @@ func TestContent_Charsets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	long := pageOf("<p>" + strings.Repeat("a ", 2000) + "</p>" + goodTable) // no letter but ASCII in its first 1,024 bytes
+	long := pageOf("<p>" + strings.Repeat("a ", 2000) + "</p>" + goodTable) // only ASCII in its first 1,024 bytes
 	for _, c := range [][3]string{
 		{"UTF-8", "text/html; charset=utf-8", pageOf(goodTable)},
 		{"UTF-8 with a mark", "text/html", "\xef\xbb\xbf" + pageOf(goodTable)},
@@ -234,7 +234,7 @@ func numbers(n int) []string {
 	return texts
 }
 
-// formats are so many different formatting elements that nobody closes.
+// formats returns n different formatting elements that are never closed.
 func formats(n int) string {
 	var b strings.Builder
 	for i := range n {

@@ -63,7 +63,7 @@ func parseDate(text string, form DateForm) (engine.Date, time.Time, error) {
 	return day, moment, nil
 }
 
-// monthNumber returns the month of a Spanish name by its first three letters, "" if it is none.
+// monthNumber returns the month of a Spanish name by its first three characters, otherwise "".
 func monthNumber(name string) string {
 	letters := []rune(normaliseLabel(name))
 	if len(letters) < 3 {

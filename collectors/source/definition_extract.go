@@ -57,7 +57,7 @@ func (o *object) expect(method Method) Expect {
 	}
 }
 
-// What to do if a locator is missing.
+// Hints for a missing locator.
 const (
 	hintPath     = "; write a path as d.results[0].rate"
 	hintSelector = "; say which elements are meant, as a CSS selector"
@@ -139,7 +139,7 @@ func (o *object) labels(key string) map[string]Target {
 				entry.Errorf("is the same label as %q once blanks, accents and capitals count no more; keep one", first)
 			}
 			if label == "" || len(label) > nameMax {
-				entry.Errorf("is no label; a label has 1 to %d bytes besides blanks and marks", nameMax)
+				entry.Errorf("is not a label; a label has 1 to %d bytes without spaces and marks", nameMax)
 			}
 			written[label] = name
 			labels[label] = Target{

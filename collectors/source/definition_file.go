@@ -138,7 +138,7 @@ func (o *object) bound() engine.PlausibleRange {
 // checkWhole checks conditions between parts of a definition.
 func (o *object) checkWhole(d *Definition) {
 	if d.Institution == "" && d.UpstreamSource == "" {
-		o.Errorf("neither institution nor upstreamSource is given; say whom the source speaks for, or that it repeats others")
+		o.Errorf("neither institution nor upstreamSource is given; name the institution of the source, or the aggregator")
 	}
 	type place struct {
 		currency string

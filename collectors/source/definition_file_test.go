@@ -78,7 +78,7 @@ func TestWholeDefinitionsAreRead(t *testing.T) {
 	if second.Method != "POST" || second.Headers["Accept"] != "text/html" || second.Form["json"] != "{}" || second.AddressFrom == nil {
 		t.Errorf("second request %+v", second)
 	}
-	// An empty form is a body, no form is none.
+	// An empty form is a body, a missing form is not.
 	d = mustRead(t, strings.Replace(jsonFile, `"json": {"query": "{ a }"}`, `"form": {}`, 1))
 	if form := d.Pages[0].Requests[0].Form; form == nil || len(form) != 0 {
 		t.Errorf("form is %#v", form)
@@ -175,11 +175,11 @@ func brokenRequests() map[string]broken {
 		"GET with a body":      {fieldsFile, `"method": "POST"`, `"method": "GET"`, "GET has none"},
 		"POST without one":     {fieldsFile, `, "form": {"json": "{}"}`, ``, "has no body"},
 		"two bodies":           {fieldsFile, `"form": {"json": "{}"}`, `"form": {}, "json": {}`, "one body"},
-		"null body":            {jsonFile, `{"query": "{ a }"}`, `null`, "no JSON value"},
+		"null body":            {jsonFile, `{"query": "{ a }"}`, `null`, "not a JSON value"},
 		"other method":         {jsonFile, `"method": "POST"`, `"method": "PUT"`, "is unknown; use one of"},
 		"own user agent":       {fieldsFile, `"accept"`, `"user-agent"`, "not for a definition"},
 		"own cookie":           {fieldsFile, `"accept"`, `"COOKIE"`, "not for a definition"},
-		"header with a blank":  {fieldsFile, `"accept"`, `"a b"`, "no name of a header"},
+		"header with a blank":  {fieldsFile, `"accept"`, `"a b"`, "not a header name"},
 		"header with a line":   {fieldsFile, `"text/html"`, `"a\r\nb: c"`, "control character"},
 		"header not in ASCII":  {fieldsFile, `"text/html"`, `"é"`, "ASCII"},
 		"header twice":         {fieldsFile, `"accept": "text/html"`, `"accept": "a", "Accept": "b"`, "stands twice"},
@@ -209,20 +209,20 @@ func brokenExtracts() map[string]broken {
 		"field of no currency":   {fieldsFile, `"currency": "USD", "fragment"`, `"fragment"`, "has no currency"},
 		"field of nobody":        {fieldsFile, `"institution": "popular",`, `"upstreamSource": "X",`, "no institution"},
 		"both and one":           {fieldsFile, `"side": "buy", "at"`, `"side": "buy", "currency": "EUR", "channel": "cash", "at"`, "both sides and one"},
-		"selector cut off":       {fieldsFile, `"#compra"`, `"#compra["`, "no CSS selector"},
-		"selector of nothing":    {fieldsFile, `"#compra"`, `"a,,b"`, "no CSS selector"},
-		"selector unknown":       {fieldsFile, `"#compra"`, `"a:no-such"`, "no CSS selector"},
-		"pattern cut off":        {fieldsFile, `"al (.+)"`, `"al (.+"`, "no pattern"},
-		"pattern looks behind":   {fieldsFile, `"al (.+)"`, `"(?<=al )x"`, "no pattern"},
+		"selector cut off":       {fieldsFile, `"#compra"`, `"#compra["`, "not a CSS selector"},
+		"selector of nothing":    {fieldsFile, `"#compra"`, `"a,,b"`, "not a CSS selector"},
+		"selector unknown":       {fieldsFile, `"#compra"`, `"a:no-such"`, "not a CSS selector"},
+		"pattern cut off":        {fieldsFile, `"al (.+)"`, `"al (.+"`, "not a pattern"},
+		"pattern looks behind":   {fieldsFile, `"al (.+)"`, `"(?<=al )x"`, "not a pattern"},
 		"pattern of two groups":  {fieldsFile, `"al (.+)"`, `"(al) (.+)"`, "2 groups"},
 		"from of no day":         {sheetFile, `"1991-01-02"`, `"1991"`, "from"},
 		"from beside HTML":       {fieldsFile, `"at": "#compra"`, `"at": "#compra", "from": "1991-01-02"`, "unknown key"},
 		"date in no form":        {fieldsFile, `"form": "dd/mm/yyyy"`, `"form": "yy"`, "is unknown; use one of"},
 		"date nowhere":           {fieldsFile, `"at": ".fecha", `, ``, "at is missing"},
 		"attribute in JSON":      {jsonFile, `{"at": "name"}`, `{"at": "name", "attribute": "x"}`, "unknown key"},
-		"path with a blank":      {jsonFile, `"rate.list[0]"`, `"rate list"`, "no path"},
-		"path cut off":           {jsonFile, `"rate.list[0]"`, `"rate.list[0"`, "no path"},
-		"path with a hole":       {jsonFile, `"rate.list[0]"`, `"rate..list"`, "no path"},
+		"path with a blank":      {jsonFile, `"rate.list[0]"`, `"rate list"`, "not a path"},
+		"path cut off":           {jsonFile, `"rate.list[0]"`, `"rate.list[0"`, "not a path"},
+		"path with a hole":       {jsonFile, `"rate.list[0]"`, `"rate..list"`, "not a path"},
 		"value and side":         {jsonFile, `"value": {`, `"buy": {"at": "b"}, "value": {`, "either one value"},
 		"no value at all":        {jsonFile, `"value": {"at": "rate.list[0]"}, `, ``, "neither buy nor sell nor value"},
 		"label without a side":   {jsonFile, `, "side": "buy"`, ``, "names no side"},
@@ -230,7 +230,7 @@ func brokenExtracts() map[string]broken {
 		"label of nobody":        {rowsFile, `{"institution": "popular"}`, `{}`, "names no institution"},
 		"label of no currency":   {jsonFile, `"currency": "USD", `, ``, "names no currency"},
 		"label twice":            {rowsFile, `"López de Haro*"`, `"BANCO\u00a0POPULAR :"`, "same label"},
-		"label of marks":         {rowsFile, `"López de Haro*"`, `" *: "`, "is no label"},
+		"label of marks":         {rowsFile, `"López de Haro*"`, `" *: "`, "is not a label"},
 		"label known, ignored":   {rowsFile, `"Promedio InfoDolar"`, `"banco popular"`, "stands among the labels"},
 		"no labels":              {labelFile, `{"USD": {"currency": "USD"}}`, `{}`, "labels is missing"},
 		"row that says nothing":  {rowsFile, `{"at": ".nombre"}`, `{}`, "says nothing"},
@@ -238,7 +238,7 @@ func brokenExtracts() map[string]broken {
 		"minimum of none":        {rowsFile, `"min": 2`, `"min": 0`, "from 1 to"},
 		"group of another name":  {textFile, `(?P<buy>`, `(?P<compra>`, `group "compra"`},
 		"no group of a side":     {labelFile, `(?P<buy>`, `(`, "neither the group buy"},
-		"no pattern":             {textFile, `"pattern": "vende (?P<sell>[0-9.]+) compra (?P<buy>[0-9.]+)", `, ``, "pattern is missing"},
+		"not a pattern":          {textFile, `"pattern": "vende (?P<sell>[0-9.]+) compra (?P<buy>[0-9.]+)", `, ``, "pattern is missing"},
 		"text of no currency":    {textFile, `"currency": "USD", `, ``, "group label"},
 		"expected nothing":       {jsonFile, `, "value": "success"`, ``, "value is missing"},
 	}
@@ -256,8 +256,8 @@ func brokenLabels() map[string]broken {
 		"ignored all":          {sharedFile, `"ignore": ["Euro"]`, `"ignore": ["Euro", "dólar"]`, "here and for the whole file"},
 		"nobody needs them":    {textFile, `"institution": "qik",`, `"institution": "qik", "labels": {"a": {"currency": "USD"}},`, "no page tells its values apart"},
 		"unless in JSON":       {jsonFile, `"at": "data",`, `"at": "data", "unless": "x",`, `unknown key "unless"`},
-		"unless no pattern":    {rowsFile, `"at": "table tr",`, `"at": "table tr", "unless": "(",`, "unless is no pattern"},
-		"unless of no match":   {textFile, `"min": 1`, `"min": 1, "unless": "("`, "unless is no pattern"},
+		"unless no pattern":    {rowsFile, `"at": "table tr",`, `"at": "table tr", "unless": "(",`, "unless is not a pattern"},
+		"unless of no match":   {textFile, `"min": 1`, `"min": 1, "unless": "("`, "unless is not a pattern"},
 		"institution":          {sharedFile, `"institution": "bhd"`, `"institution": "BHD"`, "institution is not of the form"},
 	}
 }
@@ -286,7 +286,7 @@ func TestBrokenDefinitionsAreRefused(t *testing.T) {
 	}
 }
 
-func TestEveryProblemIsToldAtOnceWithItsPlace(t *testing.T) {
+func TestEveryProblemIsReportedWithItsPlace(t *testing.T) {
 	text := strings.NewReplacer(`"id": "indexa"`, `"id": "I"`, `"rate.list[0]"`, `"["`, `"form": "iso"`, `"form": "day"`).Replace(jsonFile)
 	_, err := source.Read("f.json", []byte(text))
 	joined, ok := err.(interface{ Unwrap() []error })
@@ -311,7 +311,7 @@ func TestSitesAreRegistrableDomains(t *testing.T) {
 	}
 }
 
-func TestFilesThatAreNoJSONAreRefused(t *testing.T) {
+func TestFilesWithInvalidJSONAreRefused(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
 		"empty":            {"", "not one JSON object"},
 		"cut off":          {"{\n\"id\": ", "line 2"},

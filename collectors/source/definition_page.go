@@ -99,7 +99,7 @@ func (o *object) address(key string, d *Definition) string {
 	}
 	switch {
 	case address.Scheme == "http" && !d.PlainHTTP:
-		o.Errorf("%s begins with http://, which anybody on the way can change; use https:// or set plainHttp for the source", key)
+		o.Errorf("%s begins with http://, which is not protected; use https:// or set plainHttp for the source", key)
 	case address.Fragment != "" || strings.HasSuffix(text, "#"):
 		o.Errorf("%s has a # part, which is never sent; take it out", key)
 	}
@@ -114,7 +114,7 @@ func (o *object) headers(key string) map[string]string {
 		_, twice := headers[canonical]
 		switch {
 		case !isToken(name):
-			part.Errorf("%.40q is no name of a header; use letters, digits and hyphens", name)
+			part.Errorf("%.40q is not a header name; use letters, digits and hyphens", name)
 		case twice:
 			part.Errorf("the header %s stands twice; keep one", canonical)
 		case slices.Contains(reservedHeaders(), canonical):
@@ -142,7 +142,7 @@ func (o *object) body(key string) string {
 	}
 	var body bytes.Buffer
 	if err := json.Compact(&body, raw); err != nil || body.Len() > bodyBytesMax || body.String() == "null" {
-		o.Errorf("%s is no JSON value of at most %d bytes", key, bodyBytesMax)
+		o.Errorf("%s is not a JSON value of at most %d bytes", key, bodyBytesMax)
 		return ""
 	}
 	return body.String()

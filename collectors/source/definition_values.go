@@ -84,7 +84,7 @@ func isSelector(text string) bool {
 func (o *object) selector(key string) string {
 	text := o.Text(key, textMax)
 	if text != "" && !isSelector(text) {
-		o.Errorf("%s %.80q is no CSS selector; check its brackets and quotes", key, text)
+		o.Errorf("%s %.80q is not a CSS selector; check its brackets and quotes", key, text)
 	}
 	return text
 }
@@ -96,7 +96,7 @@ func (o *object) pattern(key string) *regexp.Regexp {
 	}
 	pattern, err := regexp.Compile(text)
 	if err != nil {
-		o.Errorf("%s is no pattern: %w; the form is RE2 (Go)", key, err)
+		o.Errorf("%s is not a pattern: %w; the syntax is RE2 (Go)", key, err)
 		return nil
 	}
 	return pattern
@@ -124,7 +124,7 @@ func (o *object) heading(key string) string {
 func (o *object) path(key string) string {
 	path := o.Text(key, textMax)
 	if path != "" && !isPath(path) {
-		o.Errorf("%s %.80q is no path; write names joined by dots, [n] for the entry n of a list and [] for its only one, as d.results[0].rate", key, path)
+		o.Errorf("%s %.80q is not a path; write names joined by dots, [n] for the entry n of a list and [] for its only one, as d.results[0].rate", key, path)
 	}
 	return path
 }

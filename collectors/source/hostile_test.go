@@ -85,7 +85,7 @@ func readers(document string) []string {
 }
 
 // TestHostileDocumentsAreBounded: whatever a document holds, reading it allocates little more than the document
-// needs. What it takes on the clock and on the heap is TestFaultsD4_HostileDocuments.
+// needs. TestFaultsD4_HostileDocuments measures time and heap.
 func TestHostileDocumentsAreBounded(t *testing.T) {
 	documents := hostile()
 	var largest string

@@ -81,13 +81,13 @@ func TestHTMLFields_Alternatives(t *testing.T) {
 		{"script for zero", pageOf(`<p id="buy">0</p><p id="sell">61.10</p>` + script), []string{"test USD unspecified [57.10] [61.10]"}, "", ""},
 		{"script for what can't be read", pageOf(`<p id="buy">5S.10</p><p id="sell">61.10</p>` + script), []string{
 			"test USD unspecified [57.10] [61.10]",
-			"note: USD: \"5S.10\" is no buy; taken from the next place, at \"script\", with the pattern \"#buy[^0-9]{1,20}([0-9.]+)\"",
+			"note: USD: \"5S.10\" is not a buy; taken from the next place, at \"script\", with the pattern \"#buy[^0-9]{1,20}([0-9.]+)\"",
 		}, "", ""},
 		{"neither", pageOf(`<p id="buy">?</p>`), nil, Value, "?"},
 	})
 }
 
-// What a reader sees as two things never becomes one number.
+// Two numbers on a page never become one.
 func TestI3_VisibleText(t *testing.T) {
 	for want, texts := range map[string][]string{
 		"58.90 1":     {`58.90<sup>1</sup>`, `58.90<a href="#nota">1</a>`},
@@ -133,7 +133,7 @@ func bankTable() *Definition {
 	}})
 }
 
-// A table with two channels of one bank: columns are told by their headings, rows by their labels, neither by
+// A table with two channels of one bank: columns are identified by their headings, rows by their labels, neither by
 // position.
 func TestHTMLRows_Table(t *testing.T) {
 	const head = `<tr><th>País</th><th>Tipo</th><th>Compra</th><th>Venta</th></tr>`
@@ -197,7 +197,7 @@ func TestHTMLRows_SeveralTables(t *testing.T) {
 	})
 }
 
-// Spans that nobody can mean cost neither time nor memory.
+// Absurd spans cost neither time nor memory.
 func TestHTMLRows_HostileSpans(t *testing.T) {
 	d := bankTable()
 	cell := `<td colspan="1000000000" rowspan="1000000000">Compra</td>`

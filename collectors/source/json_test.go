@@ -159,7 +159,7 @@ func currencySheet() *Definition {
 	return d
 }
 
-// table makes cells of lines: columns are told apart by bars.
+// table makes cells of lines: columns are separated by bars.
 func cellsOf(lines ...string) [][]string {
 	var rows [][]string
 	for _, line := range lines {
@@ -208,7 +208,7 @@ func TestXLSXRows_Dollar(t *testing.T) {
 	)
 	checkSheet(t, dollarSheet(), rows,
 		"2026-09-15: test USD unspecified [58.9] [59.2] 2026-09-15",
-		"2026-09-16: test USD unspecified [58.95] [59.3] 2026-09-16", // the noise of binary fractions is rounded away (I2)
+		"2026-09-16: test USD unspecified [58.95] [59.3] 2026-09-16", // the noise of binary fractions is rounded away
 		"test USD unspecified [58.9582] [59.3318] 2026-09-17",
 	)
 }
@@ -251,9 +251,9 @@ func manyDays(extra ...string) [][]string {
 // was.
 func TestXLSXRows_BadRows(t *testing.T) {
 	for _, c := range [][2]string{
-		{"2026|Sep|31|58|59", `row 152 is left out: its date "2026 Sep 31" is none`},
-		{"26|Sep|30|58|59", `row 152 is left out: its date "26 Sep 30" is none`},
-		{"2026|??|30|58|59", `row 152 is left out: its date "2026 ?? 30" is none`},
+		{"2026|Sep|31|58|59", `row 152 is left out: its date "2026 Sep 31" does not exist`},
+		{"26|Sep|30|58|59", `row 152 is left out: its date "26 Sep 30" does not exist`},
+		{"2026|??|30|58|59", `row 152 is left out: its date "2026 ?? 30" does not exist`},
 		{"2025|Dic|31|58|59", "row 152 is left out: its date 2025-12-31 goes back behind 2026-05-30"},
 		{"2026|May|30|58|59", "row 152 is left out: it says something else of 2026-05-30 than the row before"},
 		{"2026|5|30|58.249|59.249", ""},
@@ -303,7 +303,7 @@ func TestXLSXRows_Failures(t *testing.T) {
 	}
 }
 
-// What is no workbook, or has no such sheet.
+// Other documents, and workbooks without the sheet.
 func TestXLSXRows_NoSuchSheet(t *testing.T) {
 	d := dollarSheet()
 	d.Pages[0].Extract.Sheet.Name = "mensual"
@@ -354,7 +354,7 @@ func TestT10_DateForms(t *testing.T) {
 	}
 }
 
-func TestT10_DatesThatAreNone(t *testing.T) {
+func TestT10_InvalidDates(t *testing.T) {
 	for _, c := range []struct {
 		form DateForm
 		text string

@@ -10,13 +10,14 @@ import (
 // footnoteMarks are ignored at the ends of labels.
 const footnoteMarks = " :*.¹²³†‡"
 
-// normaliseLabel returns the form in which labels are compared: letters in NFKC, lower case, without accents; single
-// spaces; no zero-width characters; no colon, point, asterisk or superscript at the ends. Labels must be equal: a
-// part is not enough to tell the exchange house "Agente de Cambio La Nacional" from the association "La Nacional".
+// normaliseLabel returns the form in which labels are compared: characters in NFKC, lower case, without accents;
+// single spaces; no zero-width characters; no colon, point, asterisk or superscript at the ends. Labels must be
+// equal: a part is not enough to tell the exchange house "Agente de Cambio La Nacional" from the association "La
+// Nacional".
 func normaliseLabel(text string) string {
 	var normal, letters strings.Builder
 	flush := func() {
-		normal.WriteString(plainLetters(letters.String()))
+		normal.WriteString(withoutAccents(letters.String()))
 		letters.Reset()
 	}
 	for _, r := range collapseSpaces(text) {
@@ -31,11 +32,11 @@ func normaliseLabel(text string) string {
 	return collapseSpaces(strings.Trim(normal.String(), footnoteMarks))
 }
 
-// plainLetters removes accents and ligatures. It gets only letters, because NFKC would turn a superscript into a
-// digit.
-func plainLetters(letters string) string {
+// withoutAccents removes accents and ligatures. Its input has no digits or symbols, because NFKC would turn a
+// superscript into a digit.
+func withoutAccents(text string) string {
 	var plain strings.Builder
-	for _, r := range norm.NFKD.String(strings.ToLower(norm.NFKC.String(letters))) {
+	for _, r := range norm.NFKD.String(strings.ToLower(norm.NFKC.String(text))) {
 		if !unicode.IsMark(r) {
 			plain.WriteRune(r)
 		}

@@ -42,7 +42,7 @@ func servedOf(t *testing.T, d *source.Definition, page int, body string) (string
 	return strings.Join(served, "; "), nil
 }
 
-// ledger has a book for each currency that was heard of, as a node has it.
+// testEngine has a state for each currency, as a node has.
 type testEngine struct {
 	t          *testing.T
 	catalogue  *engine.Catalogue

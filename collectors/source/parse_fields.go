@@ -68,7 +68,7 @@ func (r *parser) firstPrice(s scope, places []*Locator, currency, name string) s
 			failf(Value, "%s of %s %s says %s", name, currency, place.describe(), value.text)
 		case value.status == statusPrice:
 			if best.status == statusUnreadable {
-				r.notes.add("%s: %s is no %s; taken from the next place, %s", currency, quoted(best.text), name, place.describe())
+				r.notes.add("%s: %s is not a %s; taken from the next place, %s", currency, quoted(best.text), name, place.describe())
 			}
 			return value
 		case value.status > best.status:

@@ -116,7 +116,7 @@ func TestParse_FaultsOfOurOwn(t *testing.T) {
 	wantFailure(t, err, Internal, "pattern")
 }
 
-// What belongs to a quote is said by the nearest that says it.
+// The nearest level that names an institution, currency or channel decides.
 func TestParse_WhoseQuote(t *testing.T) {
 	d := sourceOf(Extract{
 		Method: JSONRows, Rows: &Rows{
@@ -140,7 +140,7 @@ func TestParse_NameOfThePageInTheFailure(t *testing.T) {
 	wantFailure(t, err, Layout, "layout: dollars: ")
 }
 
-// What can't be read goes on as it stands, and the engine keeps it; it must never look like a rate to the engine.
+// An unreadable text is passed on, and quarantined by the engine; it must never look like a rate to it.
 func TestI3_UnreadableSidesStayWhatTheyAre(t *testing.T) {
 	d := sourceOf(Extract{Method: JSONFields, Fields: []Field{
 		{Side: BuySide, Locator: Locator{At: "buy"}}, {Side: SellSide, Locator: Locator{At: "sell"}},
@@ -167,7 +167,7 @@ func TestI3_UnreadableSidesStayWhatTheyAre(t *testing.T) {
 }
 
 // Every side that Parse lets through as text is either a rate or something that the engine refuses.
-func TestI3_RawTextIsNoDecimal(t *testing.T) {
+func TestI3_UnreadableTextIsNotADecimal(t *testing.T) {
 	for _, text := range []string{"58.90", "58", " 58.90 ", "", "\xff", "58.90" + strings.Repeat(" ", 100) + "x", strings.Repeat("1", 70)} {
 		if got := unreadableText(text); got == "" || len(got) > unreadableBytesMax || isDecimal(got) {
 			t.Errorf("raw(%q) = %q", text, got)

@@ -19,7 +19,7 @@ const rightToLeftOverride = "\u202e"
 
 var errPrice = errors.New("not one price")
 
-// What may stand around a number: a currency before or after it, a daily change after an equals sign.
+// The texts around a number: a currency before or after it, a daily change after an equals sign.
 var (
 	currencyPrefix   = regexp.MustCompile(`(?i)^(?:(?:RD ?\$|US ?\$|EU€|[$€£]|DOP|USD|EUR|GBP|CAD|CHF) ?:? ?)`)
 	currencySuffix   = regexp.MustCompile(`(?i) ?(?:RD ?\$|US ?\$|[$€£]|DOP|USD|EUR|GBP|CAD|CHF)$`)
@@ -97,7 +97,7 @@ func foreignCurrency(text, own string) string {
 func checkChange(text, price, currency string, mark DecimalMark) error {
 	found := dailyChange.FindStringSubmatch(text)
 	if found == nil || found[1] != currency {
-		return fmt.Errorf("%w: %q behind an equals sign is no daily change of %q", errPrice, text, currency+price)
+		return fmt.Errorf("%w: %q after an equals sign is not a daily change of %q", errPrice, text, currency+price)
 	}
 	change, err := parseNumber(found[2], mark)
 	if err != nil {

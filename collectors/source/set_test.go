@@ -69,7 +69,7 @@ func TestEmbeddedDefinitionsAreWhole(t *testing.T) {
 	}
 }
 
-// Who publishes nothing that can be collected: banks that are gone, and cooperatives of which no rates are known.
+// Institutions without a source: banks that are gone, and cooperatives that publish no rates.
 func silentInstitutions() []string {
 	return []string{"bancamerica", "progreso", "coopnama", "vega-real"}
 }
@@ -96,7 +96,7 @@ func TestEveryInstitutionHasASource(t *testing.T) {
 	}
 }
 
-// Who is asked twice has one first word and one that stands in (S11); aggregators come after everybody.
+// Of two sources of an institution one has priority; aggregators come last.
 func TestS11_PrioritiesOfTheEmbeddedDefinitions(t *testing.T) {
 	type place struct {
 		institution string
@@ -321,7 +321,7 @@ func TestI3_TheWholeHistoryPasses(t *testing.T) {
 		},
 		"bcrd-currencies": {
 			"bcrd__TASAS_CONVERTIBLES_OTRAS_MONEDAS__2020-03-27.xls", nil, []string{"EUR 59.0646 59.0646 2020-03-27", "GBP 65.7367 65.7367 2020-03-27"},
-			`its date "2006 Nov 31" is none`, 4070, []string{
+			`its date "2006 Nov 31" does not exist`, 4070, []string{
 				"CAD 2008-10-16 jump", "CAD 2010-05-31 jump", "CAD 2010-06-28 jump", "CAD 2018-01-18 jump", "CHF 2009-08-22 jump",
 				"DKK 2009-07-03 jump", "SEK 2005-07-11 jump", "SEK 2009-08-22 jump", "SEK 2017-03-07 jump",
 			}, map[string]int{"EUR": 4000, "CNY": 2000, "VES": 0},
@@ -412,7 +412,7 @@ func TestT3_ExpiryIsTheEarlierOfBothEnds(t *testing.T) {
 	}
 }
 
-// Whoever tells a day is believed for five days after it at most, so that no frozen page is served as current.
+// A rate with a date is valid for at most five days after it, so that no frozen page is served as current.
 func TestT3_DatedSourcesExpireByTheirDate(t *testing.T) {
 	for _, d := range source.DefaultSet().Definitions() {
 		dated := false

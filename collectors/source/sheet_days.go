@@ -69,7 +69,7 @@ func (s *sheetReader) readRow(cells []string, number int) {
 	}
 	switch {
 	case date.IsZero():
-		s.skipRow(number, "its date %s is none", quoted(strings.Join([]string{year, month, day}, " ")))
+		s.skipRow(number, "its date %s does not exist", quoted(strings.Join([]string{year, month, day}, " ")))
 	case date < last:
 		s.skipRow(number, "its date %s goes back behind %s", date, last)
 	case date == last:

@@ -70,7 +70,7 @@ func (b *Book) Sheets() []string { return slices.Clone(b.sheets) }
 func (b *Book) Rows(sheet string) ([][]string, error) {
 	index := slices.Index(b.sheets, sheet)
 	if index < 0 {
-		return nil, fmt.Errorf("%w: %q is none of %q", ErrNoSheet, sheet, b.sheets)
+		return nil, fmt.Errorf("%w: %q is not one of %q", ErrNoSheet, sheet, b.sheets)
 	}
 	rows, err := b.rows(index)
 	if err != nil {

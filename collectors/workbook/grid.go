@@ -51,7 +51,7 @@ func cellName(row, column int) string {
 	return letters + strconv.Itoa(row+1)
 }
 
-// parseCellName parses what cellName returns. ok is false for any other text, and beyond three column letters.
+// parseCellName parses what cellName returns. ok is false for any other text, and for columns beyond ZZZ.
 func parseCellName(name string) (row, column int, ok bool) {
 	letters := 0
 	for letters < len(name) && letters < 3 && name[letters] >= 'A' && name[letters] <= 'Z' {

@@ -49,7 +49,7 @@ func biffBegin(part int) []byte {
 }
 func biffEnd() []byte { return biffRecord(recordEOF) }
 
-// narrow and wide are the letters of a text in either width.
+// narrow and wide encode a text in either width.
 func narrow(text string) []byte {
 	var out []byte
 	for _, letter := range text {

@@ -151,7 +151,7 @@ func FuzzBIFF(f *testing.F) {
 		biffRecord(recordContinue, []byte{1}, wide("pra")), biffCell(recordBoolErr, 0, 2, []byte{1, 0}), biffCell(recordNumber, 0, 3, double(58.95)),
 		biffCell(recordFormula, 1, 0, []byte{0, 0, 0, 0, 0, 0, 0xFF, 0xFF}, make([]byte, 8)), biffRecord(recordString, narrowText("Venta")))}))
 	for _, s := range everyText() {
-		f.Add(biffStream(sharedTable(slices.Concat(s.head, s.letters, s.end))))
+		f.Add(biffStream(sharedTable(slices.Concat(s.head, s.characters, s.end))))
 	}
 	f.Fuzz(func(t *testing.T, stream []byte) { checkBook(t, ole(oleStream{"Workbook", stream})) })
 }

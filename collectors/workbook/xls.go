@@ -213,7 +213,7 @@ func (c *cellReader) mulRK(r record, row, column int) error {
 	const each, numberAt = 6, 2
 	values := r.data[cellColumnAt+2:]
 	if len(values)%each != 2 {
-		return damaged("%s has %d bytes, which are no whole numbers", r.describe(), len(r.data))
+		return damaged("%s has %d bytes, which end within a number", r.describe(), len(r.data))
 	}
 	values, last := values[:len(values)-2], int(binary.LittleEndian.Uint16(values[len(values)-2:]))
 	if column+len(values)/each-1 != last {

@@ -69,8 +69,8 @@ func TestXLS_Cells(t *testing.T) {
 
 // sharedText is a text of the table in its three parts, so that it can be cut.
 type sharedText struct {
-	text               string
-	head, letters, end []byte
+	text                  string
+	head, characters, end []byte
 }
 
 // everyText has every shape that a text has.
@@ -86,36 +86,36 @@ func everyText() []sharedText {
 	}
 }
 
-// TestXLS_SharedTexts cuts the table of texts wherever a writer may; a cut inside letters begins the CONTINUE with
-// flags.
+// TestXLS_SharedTexts cuts the table of texts wherever a writer may; a cut within the characters begins the CONTINUE
+// with flags.
 func TestXLS_SharedTexts(t *testing.T) {
 	texts := everyText()
 	var whole []byte
 	for _, s := range texts {
-		whole = append(whole, slices.Concat(s.head, s.letters, s.end)...)
+		whole = append(whole, slices.Concat(s.head, s.characters, s.end)...)
 	}
 	checkTexts(t, "whole", whole, nil)
 	var before []byte
 	for i, s := range texts {
-		after := whole[len(before)+len(s.head)+len(s.letters)+len(s.end):]
+		after := whole[len(before)+len(s.head)+len(s.characters)+len(s.end):]
 		width := 1 + int(s.head[2]&flagUTF16)
-		for cut := 0; cut < len(s.letters); cut += width {
+		for cut := 0; cut < len(s.characters); cut += width {
 			name := fmt.Sprintf("text %d, letter %d", i, cut/width)
-			head, rest := slices.Concat(before, s.head, s.letters[:cut]), slices.Concat(s.end, after)
-			checkTexts(t, name, head, slices.Concat([]byte{byte(width - 1)}, s.letters[cut:], rest))
+			head, rest := slices.Concat(before, s.head, s.characters[:cut]), slices.Concat(s.end, after)
+			checkTexts(t, name, head, slices.Concat([]byte{byte(width - 1)}, s.characters[cut:], rest))
 			if width == 1 {
 				var widened []byte
-				for _, letter := range s.letters[cut:] {
+				for _, letter := range s.characters[cut:] {
 					widened = append(widened, letter, 0)
 				}
 				checkTexts(t, name+" in two bytes", head, slices.Concat([]byte{flagUTF16}, widened, rest))
 			}
 		}
 		for cut := range s.end {
-			checkTexts(t, fmt.Sprintf("text %d, end %d", i, cut), slices.Concat(before, s.head, s.letters, s.end[:cut]),
+			checkTexts(t, fmt.Sprintf("text %d, end %d", i, cut), slices.Concat(before, s.head, s.characters, s.end[:cut]),
 				slices.Concat(s.end[cut:], after))
 		}
-		before = slices.Concat(before, s.head, s.letters, s.end)
+		before = slices.Concat(before, s.head, s.characters, s.end)
 		checkTexts(t, fmt.Sprintf("behind text %d", i), before, after)
 	}
 }
@@ -207,7 +207,7 @@ func TestXLS_Refused(t *testing.T) {
 		{"half a place", xls(nil, biffRecord(recordNumber, le16(0))), ErrDamaged, "only 2 bytes"},
 		{"an error without a name", cell(recordBoolErr, 0, []byte{1, 1}), ErrDamaged, "neither"},
 		{"MULRK in other columns", xls(nil, biffRecord(recordMulRK, le16(0), le16(1), le16(0), le32(2), le16(7))), ErrDamaged, "columns 1 to 7"},
-		{"MULRK cut", xls(nil, biffRecord(recordMulRK, le16(0), le16(1), le16(0), le16(1), le16(1))), ErrDamaged, "no whole numbers"},
+		{"MULRK cut", xls(nil, biffRecord(recordMulRK, le16(0), le16(1), le16(0), le16(1), le16(1))), ErrDamaged, "end within a number"},
 		{"a formula without its text", xls(nil, biffCell(recordFormula, 0, 0, pending), one), ErrDamaged, "text of the formula"},
 		{"a formula without its text at the end", xls(nil, biffCell(recordFormula, 0, 0, pending)), ErrDamaged, "text of the formula"},
 		{"a text without its formula", xls(nil, biffRecord(recordString, narrowText("x"))), ErrDamaged, "not there"},
@@ -220,7 +220,7 @@ func TestXLS_Refused(t *testing.T) {
 	}
 }
 
-// The workbooks of the central bank, as it published them in 2020. They are no part of the repository.
+// The workbooks of the central bank, as it published them in 2020. They are not in the repository.
 const (
 	realFolder = "../../../shared/data"
 	realDollar = "bcrd__TASA_DOLAR_REFERENCIA_MC__2020-12-07.xls"
