@@ -49,11 +49,8 @@ func CheckRestore(dir string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("read the directory: %w", err)
-	}
-	if len(entries) == 0 {
-		return nil
+	if err != nil || len(entries) == 0 {
+		return err
 	}
 	held, err := lockShared(dir) // ErrLocked says more than ErrNotEmpty
 	if err == nil {
@@ -102,11 +99,7 @@ func (r *restoreTarget) writeMark(m mark) error {
 		return nil
 	}
 	r.created = append(r.created, filepath.Join(r.dir, markName))
-	w, err := openMarkWriter(r.dir, r.disk, m)
-	if err != nil {
-		return err
-	}
-	return w.file.Close()
+	return writeMark(r.dir, r.disk, m)
 }
 
 // writeFile writes a file durably.
@@ -115,17 +108,13 @@ func (r *restoreTarget) writeFile(name string, fill func(io.Writer) error) error
 		return fill(io.Discard)
 	}
 	path := filepath.Join(r.dir, name)
-	err := withFile(path, fileCreate, func(f *os.File) error {
+	return withFile(path, fileCreate, func(f *os.File) error {
 		r.created = append(r.created, path)
 		if err := fill(&fileWriter{file: f, disk: r.disk, reserve: -1}); err != nil {
 			return err
 		}
-		return r.disk.sync(f)
+		return r.disk.syncNew(f)
 	})
-	if err != nil {
-		return err
-	}
-	return r.disk.syncDir(r.dir)
 }
 
 // verify checks the whole directory, as Open would.

@@ -75,7 +75,7 @@ func TestRestore_Places(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(file, nil, 0o600))
-	if err := CheckRestore(file); err == nil || !strings.Contains(err.Error(), "read the directory: ") || !strings.Contains(err.Error(), file) {
+	if err := CheckRestore(file); err == nil || !strings.Contains(err.Error(), file) {
 		t.Errorf("%v", err)
 	}
 	if err := restore(file); !errors.Is(err, syscall.ENOTDIR) {

@@ -38,7 +38,7 @@ type listing struct {
 func listDir(dir string) (listing, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return listing{}, fmt.Errorf("list log directory: %w", err)
+		return listing{}, err
 	}
 	var l listing
 	for _, e := range entries {

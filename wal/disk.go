@@ -70,12 +70,12 @@ func (d *disk) rereadTail(dir string) error {
 	for _, segment := range found.segments[max(0, len(found.segments)-tailSegments):] {
 		err := withFile(segment.path, fileRead, func(f *os.File) error {
 			if err := d.sync(f); err != nil {
-				return fmt.Errorf("sync %s: %w", segment.path, err)
+				return err
 			}
 			return d.dropPageCache(f)
 		})
 		if err != nil {
-			return fmt.Errorf("reread the end of the log: %w", err)
+			return err
 		}
 	}
 	return nil
@@ -83,12 +83,7 @@ func (d *disk) rereadTail(dir string) error {
 
 // syncDir makes the names in dir durable. Without it a power cut can undo the creation, renaming or removal of a file.
 func syncDir(dir string) error {
-	return withFile(dir, fileRead, func(f *os.File) error {
-		if err := f.Sync(); err != nil {
-			return fmt.Errorf("sync directory %s: %w", dir, err)
-		}
-		return nil
-	})
+	return withFile(dir, fileRead, (*os.File).Sync)
 }
 
 func freeSpace(dir string) (int64, error) {
@@ -142,7 +137,7 @@ func (d *disk) makeDir(dir string) error {
 		return nil
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("create log directory: %w", err)
+		return err
 	}
 	for at := dir; ; at = filepath.Dir(at) { // which parents are new is unknown
 		if err := d.syncDir(at); err != nil && !errors.Is(err, fs.ErrPermission) {
@@ -161,12 +156,9 @@ func (d *disk) saveCopy(path, why string, at time.Time, data []byte) (name strin
 	}
 	err = withFile(name, fileCreate, func(f *os.File) error {
 		if err := d.write(f, data, 0); err != nil {
-			return fmt.Errorf("write %d bytes to %s: %w", len(data), name, err)
+			return err
 		}
-		if err := d.sync(f); err != nil {
-			return fmt.Errorf("sync %s: %w", name, err)
-		}
-		return d.syncDir(filepath.Dir(name))
+		return d.syncNew(f)
 	})
 	return name, err
 }
@@ -175,13 +167,18 @@ func (d *disk) saveCopy(path, why string, at time.Time, data []byte) (name strin
 func (d *disk) truncateFile(path string, size int64) error {
 	return withFile(path, fileModify, func(f *os.File) error {
 		if err := d.truncate(f, size); err != nil {
-			return fmt.Errorf("truncate %s to %d bytes: %w", path, size, err)
+			return err
 		}
-		if err := d.sync(f); err != nil {
-			return fmt.Errorf("sync %s: %w", path, err)
-		}
-		return d.syncDir(filepath.Dir(path))
+		return d.syncNew(f)
 	})
+}
+
+// syncNew syncs a file and its name.
+func (d *disk) syncNew(f *os.File) error {
+	if err := d.sync(f); err != nil {
+		return err
+	}
+	return d.syncDir(filepath.Dir(f.Name()))
 }
 
 // moveAside renames a file to asideName, so that the log ignores it and its bytes stay.

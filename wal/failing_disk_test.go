@@ -18,13 +18,14 @@ type failingDisk struct {
 	hit  bool
 }
 
-func (f *failingDisk) fails(kind string) error {
+// fails returns an error like those of package os.
+func (f *failingDisk) fails(kind, path string) error {
 	if kind != f.kind {
 		return nil
 	}
 	if f.left--; f.left == 0 {
 		f.hit = true
-		return fmt.Errorf("%s: %w", kind, errDisk)
+		return &os.PathError{Op: kind, Path: path, Err: errDisk}
 	}
 	return nil
 }
@@ -32,23 +33,25 @@ func (f *failingDisk) fails(kind string) error {
 func (f *failingDisk) disk() *disk {
 	q := quickDisk()
 	return &disk{
-		sync:    func(file *os.File) error { return errors.Join(f.fails("sync"), q.sync(file)) },
-		syncDir: func(dir string) error { return errors.Join(f.fails("syncDir"), q.syncDir(dir)) },
+		sync:    func(file *os.File) error { return errors.Join(f.fails("sync", file.Name()), q.sync(file)) },
+		syncDir: func(dir string) error { return errors.Join(f.fails("syncDir", dir), q.syncDir(dir)) },
 		rename: func(from, to string) error {
-			return orElse(f.fails("rename"), func() error { return q.rename(from, to) })
+			return orElse(f.fails("rename", from), func() error { return q.rename(from, to) })
 		},
-		remove: func(path string) error { return orElse(f.fails("remove"), func() error { return q.remove(path) }) },
+		remove: func(path string) error {
+			return orElse(f.fails("remove", path), func() error { return q.remove(path) })
+		},
 		truncate: func(file *os.File, n int64) error {
-			return orElse(f.fails("truncate"), func() error { return q.truncate(file, n) })
+			return orElse(f.fails("truncate", file.Name()), func() error { return q.truncate(file, n) })
 		},
 		write: func(file *os.File, data []byte, at int64) error {
-			return orElse(f.fails("write"), func() error { return q.write(file, data, at) })
+			return orElse(f.fails("write", file.Name()), func() error { return q.write(file, data, at) })
 		},
 		freeBytes: func(dir string) (int64, error) {
 			n, err := q.freeBytes(dir)
-			return n, errors.Join(f.fails("free"), err)
+			return n, errors.Join(f.fails("free", dir), err)
 		},
-		dropPageCache: func(file *os.File) error { return errors.Join(f.fails("forget"), q.dropPageCache(file)) },
+		dropPageCache: func(file *os.File) error { return errors.Join(f.fails("forget", file.Name()), q.dropPageCache(file)) },
 	}
 }
 

@@ -266,10 +266,10 @@ func TestWhatCannotBeReadIsAnError(t *testing.T) {
 		err, want error
 		words     string
 	}{
-		"mark": {markErr, unix.ENOTDIR, "read mark: "}, "directory": {listErr, unix.ENOTDIR, "list log directory: "},
-		"tail": {cutErr, fs.ErrNotExist, "read tail: "}, "lock": {lockErr, unix.ENOTDIR, "lock "}, "shared lock": {sharedErr, unix.ENOTDIR, "lock "},
+		"mark": {markErr, unix.ENOTDIR, "file/mark: "}, "directory": {listErr, unix.ENOTDIR, "open " + file},
+		"tail": {cutErr, fs.ErrNotExist, missing}, "lock": {lockErr, unix.ENOTDIR, "lock "}, "shared lock": {sharedErr, unix.ENOTDIR, "lock "},
 		"trace": {traceErr, fs.ErrNotExist, missing}, "choice": {chooseErr, fs.ErrNotExist, missing},
-		"snapshot": {snapshotErr, fs.ErrNotExist, "open snapshot: "}, "unlock": {unlock(closed), nil, "unlock: "},
+		"snapshot": {snapshotErr, fs.ErrNotExist, missing}, "unlock": {unlock(closed), nil, "unlock: "},
 		"repair": {repairErr, fs.ErrNotExist, ""}, "repair of a file": {repairedErr, nil, ""},
 	} {
 		if c.err == nil || c.want != nil && !errors.Is(c.err, c.want) || !strings.Contains(c.err.Error(), c.words) {

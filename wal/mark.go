@@ -3,7 +3,6 @@ package wal
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -106,14 +105,14 @@ func readMark(dir string) (mark, MarkState, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return mark{}, MarkLost, nil
 	}
-	if err != nil {
-		return mark{}, "", fmt.Errorf("read mark: %w", err)
-	}
-	newest, valid, err := decodeMarkFile(path, data)
-	if err != nil {
-		return mark{}, "", err
+	var newest mark
+	valid := 0
+	if err == nil {
+		newest, valid, err = decodeMarkFile(path, data)
 	}
 	switch {
+	case err != nil:
+		return mark{}, "", err
 	case valid == 0:
 		return mark{}, MarkLost, nil
 	case valid < markSlots || len(data) != markFileBytes:
@@ -133,21 +132,29 @@ type markWriter struct {
 func openMarkWriter(dir string, d *disk, m mark) (*markWriter, error) {
 	f, err := os.OpenFile(filepath.Join(dir, markName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("open mark: %w", err)
+		return nil, err
 	}
 	w := &markWriter{file: f, disk: d, mark: m}
-	if err := w.writeSync(); err != nil {
-		return nil, errors.Join(err, f.Close())
+	err = w.writeSync()
+	if info, statErr := f.Stat(); err == nil && (statErr != nil || info.Size() != markFileBytes) {
+		err = errors.Join(statErr, d.truncate(f, markFileBytes), d.sync(f))
 	}
-	if info, err := f.Stat(); err != nil || info.Size() != markFileBytes {
-		if err = errors.Join(err, d.truncate(f, markFileBytes), d.sync(f)); err != nil {
-			return nil, errors.Join(fmt.Errorf("cut mark: %w", err), f.Close())
-		}
+	if err == nil {
+		err = d.syncDir(dir)
 	}
-	if err := d.syncDir(dir); err != nil {
+	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return w, nil
+}
+
+// writeMark writes m to both slots, durably.
+func writeMark(dir string, d *disk, m mark) error {
+	w, err := openMarkWriter(dir, d, m)
+	if err != nil {
+		return err
+	}
+	return w.file.Close()
 }
 
 // advance writes the mark into the older slot, without a sync. After a crash of the process the kernel still has it;
@@ -159,11 +166,7 @@ func (w *markWriter) advance(end position) error {
 
 func (w *markWriter) write() error {
 	w.mark.generation++
-	slot := int64(w.mark.generation%markSlots) * markSlotBytes
-	if err := w.disk.write(w.file, w.mark.encode(), slot); err != nil {
-		return fmt.Errorf("write mark: %w", err)
-	}
-	return nil
+	return w.disk.write(w.file, w.mark.encode(), int64(w.mark.generation%markSlots)*markSlotBytes)
 }
 
 // writeSync writes and syncs both slots, one after the other: a power cut in between leaves one valid.
@@ -173,7 +176,7 @@ func (w *markWriter) writeSync() error {
 			return err
 		}
 		if err := w.disk.sync(w.file); err != nil {
-			return fmt.Errorf("sync mark: %w", err)
+			return err
 		}
 	}
 	return nil

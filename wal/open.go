@@ -95,10 +95,7 @@ func (l *Log) openStore() error {
 	if err == nil {
 		err = l.disk.syncDir(l.dir)
 	}
-	if err != nil {
-		return fmt.Errorf("open segments: %w", err) // the store stays open, see Close
-	}
-	return nil
+	return err // the store stays open, see Close
 }
 
 // cleanUp removes unfinished snapshots and cuts off the torn tail. After a crash in between the next Open repeats it;
@@ -106,7 +103,7 @@ func (l *Log) openStore() error {
 func cleanUp(dir string, o Options, x *examination, r *Recovery) error {
 	for _, temp := range x.files.temps {
 		if err := o.disk.remove(temp); err != nil {
-			return fmt.Errorf("remove unfinished snapshot: %w", err)
+			return err
 		}
 	}
 	if len(x.files.temps) > 0 {
@@ -126,11 +123,11 @@ func cleanUp(dir string, o Options, x *examination, r *Recovery) error {
 // cutTail saves everything from the offset on in a file beside the segment, then cuts it off.
 func cutTail(o Options, why, path string, offset int64) (saved string, err error) {
 	tail, err := readFrom(path, offset, segmentFileBytesMax)
-	if err != nil {
-		return "", fmt.Errorf("read tail: %w", err)
+	if err == nil {
+		saved, err = o.disk.saveCopy(path, why, o.Clock(), tail)
 	}
-	if saved, err = o.disk.saveCopy(path, why, o.Clock(), tail); err != nil {
-		return "", fmt.Errorf("save tail: %w", err)
+	if err != nil {
+		return "", err
 	}
 	return saved, o.disk.truncateFile(path, offset)
 }

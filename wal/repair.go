@@ -200,7 +200,7 @@ func (p *repair) moveAside(paths ...string) error {
 	for _, path := range paths {
 		saved, err := p.o.disk.moveAside(path, "damaged", p.o.Clock())
 		if err != nil {
-			return fmt.Errorf("move %s aside: %w", path, err)
+			return err
 		}
 		p.report.SavedFiles = append(p.report.SavedFiles, saved)
 	}
@@ -210,12 +210,8 @@ func (p *repair) moveAside(paths ...string) error {
 // finish writes the mark of the remaining log, reports the loss and verifies the log.
 func (p *repair) finish(old mark, run scanResult, highest position) error {
 	m := mark{generation: old.generation, first: run.segments[0].start.frame, end: run.next}
-	w, err := openMarkWriter(p.dir, p.o.disk, m)
-	if err != nil {
+	if err := writeMark(p.dir, p.o.disk, m); err != nil {
 		return err
-	}
-	if err := w.file.Close(); err != nil {
-		return fmt.Errorf("close mark: %w", err)
 	}
 	p.report.Last = run.last()
 	if highest.sequence > run.next.sequence {

@@ -233,7 +233,7 @@ func (s *scanner) readSegment(path string) (data []byte, err error) {
 	err = withFile(path, fileRead, func(f *os.File) error {
 		info, err := f.Stat()
 		if err != nil {
-			return fmt.Errorf("scan log: %w", err)
+			return err
 		}
 		if info.Size() > segmentFileBytesMax {
 			return s.damageError(path, segmentFileBytesMax,

@@ -145,7 +145,7 @@ func (file numberedFile) checkSnapshotHeader(head []byte) *fault {
 // open verifies the file and opens it at its payload. Damage is a *DamageError.
 func (s *snapshot) open() (f *os.File, payload int64, err error) {
 	if f, err = os.Open(s.path); err != nil {
-		return nil, 0, fmt.Errorf("open snapshot: %w", err)
+		return nil, 0, err
 	}
 	var bad *fault
 	info, err := f.Stat()
@@ -181,7 +181,7 @@ func readSnapshots(files []numberedFile) ([]snapshot, error) {
 				s.at = info.ModTime().UTC()
 			}
 			if err := f.Close(); err != nil {
-				return found, fmt.Errorf("close snapshot: %w", err)
+				return found, err
 			}
 		}
 		found = append(found, s)
