@@ -226,6 +226,6 @@ func TestServe_MailServerDown(t *testing.T) {
 	p := startNode(t, t.TempDir(), "--smtp-addr", gone.Addr().String(), "--smtp-tls", "off", "--mail-from", mailSender)
 	caller{t: t, node: p}.must("POST", codesPath, `{"email":"ana@example.com"}`, http.StatusAccepted, "")
 	p.stop(syscall.SIGTERM)
-	p.await("1 letters were not sent")
+	p.await("unsent emails: 1")
 	p.await("stopped")
 }

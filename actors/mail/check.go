@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Check does what a letter would need, without a letter: it connects, protects the connection, logs in where there is a user, and takes
-// leave. The error says how far it came, and repeats nothing that the server said after its certificate.
+// Check connects to the server, makes the connection secure, authenticates if there is a user, and quits. The error
+// names the step that failed, and repeats nothing that the server sent after its certificate.
 func Check(ctx context.Context, config Config) error {
 	config, err := config.complete()
 	if err != nil {
@@ -25,7 +25,7 @@ func Check(ctx context.Context, config Config) error {
 	return nil
 }
 
-// describe is a failure in words for an operator.
+// describe returns a failure as an error for operators.
 func (f *failure) describe() error {
 	text := "at " + string(f.stage)
 	if f.code != 0 {

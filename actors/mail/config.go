@@ -18,112 +18,94 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// TLS is how a connection to the mail server is protected. The empty value is StartTLS.
+// TLS is how the connection to the mail server is protected; "" is StartTLS.
 type TLS string
 
-// The ways of protection. With StartTLS and Implicit the certificate must be valid for the host of Config.Addr.
+// With StartTLS and Implicit the server's certificate must be valid for the host of Config.Addr.
 const (
-	StartTLS TLS = "starttls" // the dialog begins readable and changes before anything is said
+	StartTLS TLS = "starttls" // an unencrypted connection is upgraded before anything is sent
 	Implicit TLS = "tls"      // TLS from the first byte
-	Off      TLS = "off"      // readable on the way, codes too: only for a server on the same machine
+	Off      TLS = "off"      // unencrypted, codes too: only for a server on the same machine
 )
 
-// Config says where letters go and how hard it is tried. Addr, From, Clock and Random are required.
+// Config configures a Mailer. Addr, From, Clock and Random are required.
 type Config struct {
-	// Addr is the mail server, host:port. The host is the name that its certificate must bear.
+	// Addr is the mail server, host:port. Its certificate must name the host.
 	Addr string
 	// TLS is StartTLS when empty.
 	TLS TLS
-	// User and Password log in at the server, by PLAIN or LOGIN. Both or neither; an error with TLS off.
+	// User and Password authenticate to the server, by PLAIN or LOGIN. Both or neither; an error with TLS off.
 	User     string
 	Password account.Secret
-	// From is the sender. Its domain greets the server and ends the Message-IDs.
+	// From is the sender. Its domain is used in the greeting and in Message-IDs.
 	From account.Email
-	// CAFile holds the PEM certificates that may sign the server's, RootCAs the same as a value; at most one of them.
-	// With neither those of the system count.
-	CAFile  string
-	RootCAs *x509.CertPool
-
-	// Clock gives the time for Date, expiry and the waits. Its monotonic part, if it has one, keeps steps of the wall
-	// clock out of the waits.
+	// CAFile has the PEM certificates that may sign the server's; "" trusts those of the system.
+	CAFile string
+	// Clock returns the time. Its monotonic reading, if any, keeps steps of the wall clock out of waits.
 	Clock func() time.Time
 	// Random is the source of Message-IDs and jitter: crypto/rand.Reader. Read by one goroutine at a time.
 	Random io.Reader
-	// Logger gets what happens to letters, addresses masked. nil discards.
+	// Logger receives events, with masked addresses. nil discards them.
 	Logger *slog.Logger
-
-	// QueueMax is how many letters may wait or be on their way. 0 is 1000.
-	QueueMax int
-	// AttemptsMax is how often a letter is tried. 0 is 10.
-	AttemptsMax int
-	Backoff     Backoff
-	Breaker     Breaker
-	Timeouts    Timeouts
-	// ProbeInterval is how often it is looked whether a server that could not be reached can be again: by a connection over which nothing is
-	// said. The first letter is tried as soon as it can. 0 is never: then the waits of letters and breaker alone decide.
+	// ProbeInterval is the time between connection attempts to an unreachable server; when one succeeds, the first email
+	// is sent. 0 is never: then only the delays of emails and breaker count.
 	ProbeInterval time.Duration
 
-	// Dial opens connections; it must return when its context ends. nil is a net.Dialer.
-	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	// For tests; zero is the default.
+	rootCAs                                    *x509.CertPool
+	queueMax                                   int // emails waiting or being sent
+	attemptsMax                                int // for each email
+	breaker                                    breakerSettings
+	backoffFirst, backoffMax                   time.Duration // delay after the first failed attempt, doubled each time up to the maximum
+	connectTimeout, emailTimeout, drainTimeout time.Duration
+	dial                                       func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// Backoff is how long a letter waits for its next try: First after the first, then twice as long each time, up to Max.
-// Chance shortens each wait by up to a half. Zeros are 5 s and 2 min, so that ten tries outlast a greylist of five minutes.
-type Backoff struct{ First, Max time.Duration }
-
-// Breaker is when the server is left in peace: after Failures of the server in a row, for Pause. Zeros are 5 and 30 s.
-type Breaker struct {
-	Failures int
-	Pause    time.Duration
-}
-
-// Timeouts bound what is waited for.
-type Timeouts struct {
-	Connect time.Duration // TCP, TLS, greeting and login together; 0 is 15 s
-	Email   time.Duration // the dialog of one letter; 0 is 30 s
-	Drain   time.Duration // what Close waits for letters, if its context lets it; 0 is 10 s
+// breakerSettings: after so many failures of the server in a row no email is attempted during the pause.
+type breakerSettings struct {
+	failures int
+	pause    time.Duration
 }
 
 const (
 	queueMaxDefault     = 1000
-	queueMaxLimit       = 10_000 // more could not be sent before the codes expire
-	attemptsDefault     = 10
-	attemptsLimit       = 100
-	failuresDefault     = 5
-	failuresLimit       = 1000
-	backoffDefault      = 5 * time.Second
+	attemptsMaxDefault  = 10 // with the delays of the backoff they outlast a greylist of five minutes
+	backoffFirstDefault = 5 * time.Second
 	backoffMaxDefault   = 2 * time.Minute
-	pauseDefault        = 30 * time.Second
-	connectDefault      = 15 * time.Second
-	emailDefault        = 30 * time.Second
-	drainDefault        = 10 * time.Second
-	durationLimit       = time.Hour
+	connectDefault      = 15 * time.Second // TCP, TLS, greeting and login together
+	emailDefault        = 30 * time.Second // the SMTP dialog of one email
+	drainDefault        = 10 * time.Second // in Close, if its context allows it
 	quitTimeout         = 2 * time.Second
-	sessionEmailsMax    = 50      // letters over one connection; servers cut off those who send many
-	sessionReadBytesMax = 1 << 20 // what a server may say over one connection; a kind one says 10 KiB
+	sessionEmailsMax    = 50      // on one connection; servers may reject more
+	sessionReadBytesMax = 1 << 20 // from the server on one connection; usual are 10 KiB
 )
 
-// complete checks the settings and fills in what is zero. The errors name the field.
+var breakerDefault = breakerSettings{5, 30 * time.Second}
+
+// complete checks the settings and sets defaults. Errors name the field.
 func (c Config) complete() (Config, error) {
 	c.TLS = cmp.Or(c.TLS, StartTLS)
 	if err := c.check(); err != nil {
 		return c, err
 	}
-	if err := c.completeNumbers(); err != nil {
-		return c, err
-	}
+	c.queueMax, c.attemptsMax = cmp.Or(c.queueMax, queueMaxDefault), cmp.Or(c.attemptsMax, attemptsMaxDefault)
+	c.breaker = cmp.Or(c.breaker, breakerDefault)
+	c.backoffFirst = cmp.Or(c.backoffFirst, backoffFirstDefault)
+	c.backoffMax = cmp.Or(c.backoffMax, max(backoffMaxDefault, c.backoffFirst))
+	c.connectTimeout, c.emailTimeout = cmp.Or(c.connectTimeout, connectDefault), cmp.Or(c.emailTimeout, emailDefault)
+	c.drainTimeout = cmp.Or(c.drainTimeout, drainDefault)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	if c.Dial == nil {
-		c.Dial = (&net.Dialer{}).DialContext
+	if c.dial == nil {
+		c.dial = (&net.Dialer{}).DialContext
 	}
 	if c.CAFile != "" {
 		roots, err := readRoots(c.CAFile)
 		if err != nil {
 			return c, err
 		}
-		c.RootCAs = roots
+		c.rootCAs = roots
 	}
 	return c, nil
 }
@@ -137,15 +119,13 @@ func (c Config) check() error {
 	case c.TLS != StartTLS && c.TLS != Implicit && c.TLS != Off:
 		return fmt.Errorf("check mail settings: TLS is %q, want %q, %q or %q", c.TLS, StartTLS, Implicit, Off)
 	case c.From.IsZero():
-		return errors.New("check mail settings: From is empty, want the address that letters come from")
+		return errors.New("check mail settings: From is empty, want the address of the sender")
 	case (c.User == "") == hasPassword:
 		return errors.New("check mail settings: User and Password belong together, one is missing")
 	case c.TLS == Off && hasPassword:
-		return errors.New("check mail settings: TLS is off, so the password would be readable on the way; use starttls or tls")
-	case c.TLS == Off && (c.CAFile != "" || c.RootCAs != nil):
-		return errors.New("check mail settings: TLS is off, so CAFile and RootCAs mean nothing; leave them out or use starttls or tls")
-	case c.CAFile != "" && c.RootCAs != nil:
-		return errors.New("check mail settings: CAFile and RootCAs are both set, want one")
+		return errors.New("check mail settings: TLS is off, so the password would be sent unencrypted; use starttls or tls")
+	case c.TLS == Off && c.CAFile != "":
+		return errors.New("check mail settings: TLS is off, so CAFile has no effect; leave it out or use starttls or tls")
 	case c.Clock == nil:
 		return errors.New("check mail settings: Clock is nil")
 	case c.Random == nil:
@@ -168,34 +148,6 @@ func checkAddr(addr string) error {
 
 func notInHost(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`"/<>@\`, r) }
 
-// completeNumbers fills in zeros and refuses what is negative or beyond its limit.
-func (c *Config) completeNumbers() error {
-	err := cmp.Or(
-		completeNumber("QueueMax", &c.QueueMax, queueMaxDefault, queueMaxLimit),
-		completeNumber("Attempts", &c.AttemptsMax, attemptsDefault, attemptsLimit),
-		completeNumber("Breaker.Failures", &c.Breaker.Failures, failuresDefault, failuresLimit),
-		completeNumber("Backoff.First", &c.Backoff.First, backoffDefault, durationLimit),
-		completeNumber("Backoff.Max", &c.Backoff.Max, max(backoffMaxDefault, c.Backoff.First), durationLimit),
-		completeNumber("Breaker.Pause", &c.Breaker.Pause, pauseDefault, durationLimit),
-		completeNumber("Timeouts.Connect", &c.Timeouts.Connect, connectDefault, durationLimit),
-		completeNumber("Timeouts.Letter", &c.Timeouts.Email, emailDefault, durationLimit),
-		completeNumber("Timeouts.Drain", &c.Timeouts.Drain, drainDefault, durationLimit),
-		completeNumber("Probe", &c.ProbeInterval, 0, durationLimit),
-	)
-	if err == nil && c.Backoff.Max < c.Backoff.First {
-		err = fmt.Errorf("check mail settings: Backoff.Max is %s, less than Backoff.First, which is %s", c.Backoff.Max, c.Backoff.First)
-	}
-	return err
-}
-
-func completeNumber[N int | time.Duration](name string, value *N, usual, limit N) error {
-	if *value < 0 || *value > limit {
-		return fmt.Errorf("check mail settings: %s is %v, want %v to %v", name, *value, N(0), limit)
-	}
-	*value = cmp.Or(*value, usual)
-	return nil
-}
-
 func readRoots(file string) (*x509.CertPool, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -203,23 +155,23 @@ func readRoots(file string) (*x509.CertPool, error) {
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("read the certificates of CAFile: %s holds no PEM certificate", file)
+		return nil, fmt.Errorf("read the certificates of CAFile: %s has no PEM certificate", file)
 	}
 	return roots, nil
 }
 
-// host is the name that the server's certificate must bear.
+// host returns the host that the server's certificate must name.
 func (c Config) host() string {
 	host, _, _ := net.SplitHostPort(c.Addr)
 	return host
 }
 
-// domain is that of the sender.
+// domain returns the domain of the sender.
 func (c Config) domain() string {
 	from := c.From.String()
 	return from[strings.LastIndexByte(from, '@')+1:]
 }
 
 func (c Config) tls() *tls.Config {
-	return &tls.Config{ServerName: c.host(), RootCAs: c.RootCAs, MinVersion: tls.VersionTLS12}
+	return &tls.Config{ServerName: c.host(), RootCAs: c.rootCAs, MinVersion: tls.VersionTLS12}
 }

@@ -19,14 +19,14 @@ import (
 
 const testCode = "01234567"
 
-// protection is one way of TLS against one kind of server.
+// protection is one TLS mode against one kind of server.
 type protection struct {
 	name   string
 	mode   TLS
-	server *tls.Config // nil = speaks no TLS
+	server *tls.Config // nil = without TLS
 	inside bool        // TLS from the first byte
 	sent   bool
-	detail string // part of what the log says
+	detail string // part of the log
 }
 
 func protections(t *testing.T) (all []protection, trusted *x509.CertPool) {
@@ -53,8 +53,8 @@ func protections(t *testing.T) (all []protection, trusted *x509.CertPool) {
 	}, roots(trust, name, late)
 }
 
-// TestS9_Protection: a letter goes out exactly when the protection that was asked for holds. Otherwise not a word of it leaves;
-// the rows that send are the control.
+// TestS9_Protection checks that an email is sent exactly when the configured protection holds, and that nothing of it
+// leaves otherwise; the rows that send are the control.
 func TestS9_Protection(t *testing.T) {
 	all, trusted := protections(t)
 	for _, tt := range all {
@@ -73,9 +73,9 @@ func checkProtection(t *testing.T, tt protection, trusted *x509.CertPool) {
 		server.serve(t, lines)
 	}
 	m := openMailer(t, lines.dial, logs, func(c *Config) {
-		c.TLS, c.AttemptsMax = tt.mode, 1
+		c.TLS, c.attemptsMax = tt.mode, 1
 		if tt.mode != Off {
-			c.RootCAs = trusted
+			c.rootCAs = trusted
 		}
 	})
 	m.mustSend(t, "ana@example.do")
@@ -91,7 +91,7 @@ func checkProtection(t *testing.T, tt protection, trusted *x509.CertPool) {
 	}
 }
 
-// TestMail_Loopback sends over real sockets, with the certificates of a file.
+// TestMail_Loopback sends over real sockets, with certificates from a file.
 func TestMail_Loopback(t *testing.T) {
 	good, file := goodCertificate(t), filepath.Join(t.TempDir(), "ca.pem")
 	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: good.cert.Raw}), 0o600); err != nil {
@@ -125,7 +125,7 @@ func TestMail_Loopback(t *testing.T) {
 					t.Error(problems)
 				}
 			case <-t.Context().Done():
-				t.Fatal("no letter came")
+				t.Fatal("no email arrived")
 			}
 			if err := m.Close(t.Context()); err != nil || m.Stats().Sent != 1 {
 				t.Errorf("close: %v, sent %d", err, m.Stats().Sent)
@@ -142,8 +142,8 @@ func TestMail_Login(t *testing.T) {
 		sent           bool
 		log            string
 	}{
-		{"plain", testPassword, []string{"PLAIN", "LOGIN"}, true, "letter sent"},
-		{"login", testPassword, []string{"LOGIN"}, true, "letter sent"},
+		{"plain", testPassword, []string{"PLAIN", "LOGIN"}, true, "email sent"},
+		{"login", testPassword, []string{"LOGIN"}, true, "email sent"},
 		{"wrong password", "not it", []string{"PLAIN"}, false, `"stage":"login","smtp":535`},
 		{"wrong password, login", "not it", []string{"LOGIN"}, false, `"stage":"login","smtp":535`},
 		{"no mechanism of ours", testPassword, []string{"CRAM-MD5"}, false, "offers neither PLAIN nor LOGIN"},
@@ -158,10 +158,10 @@ func TestMail_Login(t *testing.T) {
 					return refusal(535, "wrong password for "+user+": "+password)
 				}
 				b := newTestMailer(t, server, func(c *Config) {
-					c.TLS, c.RootCAs, c.AttemptsMax = StartTLS, roots(trusted), 2
+					c.TLS, c.rootCAs, c.attemptsMax = StartTLS, roots(trusted), 2
 					c.User, c.Password = testUser, account.SecretOf(tt.password)
 				})
-				err := Check(t.Context(), b.config) // as far as a letter would go, and no letter
+				err := Check(t.Context(), b.config) // the same steps without an email
 				if (err == nil) != tt.sent || len(b.server.receivedMails()) > 0 || err != nil && strings.Contains(err.Error(), tt.password) {
 					t.Errorf("the check says %v", err)
 				}
@@ -189,16 +189,16 @@ func TestMail_Login(t *testing.T) {
 	}
 }
 
-// TestCheck_Unreachable tells how far it came.
+// TestCheck_Unreachable checks the step that the error names.
 func TestCheck_Unreachable(t *testing.T) {
-	config := Config{Addr: "127.0.0.1:1", TLS: Off, From: email(t, "no-reply@tasard.example"), Clock: clock, Random: seeded(1), Dial: refuseDial}
+	config := Config{Addr: "127.0.0.1:1", TLS: Off, From: email(t, "no-reply@tasard.example"), Clock: clock, Random: seeded(1), dial: refuseDial}
 	if err := Check(t.Context(), config); err == nil || !strings.HasPrefix(err.Error(), "at connect") {
 		t.Errorf("got %v", err)
 	}
 }
 
-// TestMail_LoginNeedsTLS: no password is said over a readable connection, even where the settings were not checked and the server is on the
-// same machine, where the library would let it pass.
+// TestMail_LoginNeedsTLS checks that no password is sent without TLS, even with unchecked settings and a server on
+// the same machine, where the library would allow it.
 func TestMail_LoginNeedsTLS(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		said, lines := false, newPipes()
@@ -206,7 +206,7 @@ func TestMail_LoginNeedsTLS(t *testing.T) {
 		(&smtpServer{mechanisms: []string{"PLAIN"}, onLogin: onLogin}).serve(t, lines)
 		server, err := newServer(Config{
 			Addr: "localhost:25", TLS: Off, From: email(t, "no-reply@tasard.example"), User: testUser, Password: account.SecretOf(testPassword),
-			Dial: lines.dial, Timeouts: Timeouts{Connect: time.Minute, Email: time.Minute},
+			dial: lines.dial, connectTimeout: time.Minute, emailTimeout: time.Minute,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -217,7 +217,7 @@ func TestMail_LoginNeedsTLS(t *testing.T) {
 	})
 }
 
-// TestMail_Answers: what a server answers decides what becomes of the letter.
+// TestMail_Answers checks the outcome of an email for each answer of the server.
 func TestMail_Answers(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -241,7 +241,7 @@ func TestMail_Answers(t *testing.T) {
 					onRcpt: func(string) error { return answer(&rcpts) },
 					onData: func([]byte, net.Conn) error { return answer(&datas) },
 				}
-				b := newTestMailer(t, server, func(c *Config) { c.AttemptsMax, c.Breaker = 4, Breaker{1, time.Hour} }) // no refusal of a letter opens it
+				b := newTestMailer(t, server, func(c *Config) { c.attemptsMax, c.breaker = 4, breakerSettings{1, time.Hour} }) // no refusal of an email opens it
 				b.mustSend(t, "ana@example.do")
 				settleAfter(5 * time.Minute)
 				got := b.Stats()
@@ -267,8 +267,8 @@ func answer(codes *[]int) error {
 	return refusal(code, "so it is")
 }
 
-// TestMail_Greylist: a server that takes a letter only five minutes after it first saw it gets it before the code runs out, and
-// it keeps no other letter waiting.
+// TestMail_Greylist checks that an email is delivered before its code expires if the server accepts it only five
+// minutes after the first attempt, and that it delays no other email.
 func TestMail_Greylist(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := map[string]time.Time{}
@@ -286,7 +286,7 @@ func TestMail_Greylist(t *testing.T) {
 		b.mustSend(t, "ana@example.do")
 		settleAfter(time.Second)
 		if got := server.receivedMails(); len(got) != 1 || got[0].to[0] != "ana@example.do" {
-			t.Errorf("got %d letters, want ana's at once", len(got))
+			t.Errorf("got %d emails, want ana's at once", len(got))
 		}
 		settleAfter(10 * time.Minute)
 		stats := b.Stats()
@@ -300,7 +300,8 @@ func TestMail_Greylist(t *testing.T) {
 	})
 }
 
-// TestMail_Cut: a connection that ends in the middle of the text leaves nothing half taken; the next try has the same Message-ID.
+// TestMail_Cut checks that a connection closed in the middle of the text delivers nothing, and that the next attempt
+// has the same Message-ID.
 func TestMail_Cut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen [][]byte
@@ -338,8 +339,8 @@ func TestMail_Cut(t *testing.T) {
 	})
 }
 
-// TestMail_HalfText: a letter that fails in the middle of its text, on a connection that is whole, is not taken half. The control
-// takes leave as the library does, and the server keeps the half.
+// TestMail_HalfText checks that an email that fails in the middle of its text, on a working connection, is not
+// delivered. The control sends QUIT as the library does, and the server keeps the truncated email.
 func TestMail_HalfText(t *testing.T) {
 	for _, control := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -360,13 +361,13 @@ func TestMail_HalfText(t *testing.T) {
 			}
 			synctest.Wait()
 			if half := len(b.server.receivedMails()) > 0; half != control {
-				t.Errorf("the server keeps half a letter: %v, want %v", half, control)
+				t.Errorf("the server keeps a truncated email: %v, want %v", half, control)
 			}
 		})
 	}
 }
 
-// failingConn is a connection that dies after so many bytes written.
+// failingConn is a connection that fails after a number of bytes written.
 type failingConn struct {
 	net.Conn
 	left int
@@ -383,7 +384,8 @@ func (m *failingConn) Write(text []byte) (int, error) {
 	return n, io.ErrClosedPipe
 }
 
-// TestMail_Silence: a server that hangs, at whichever word, holds the worker no longer than the timeouts say.
+// TestMail_Silence checks that a server which stops answering, at any step, blocks the worker no longer than the
+// timeouts.
 func TestMail_Silence(t *testing.T) {
 	greeting := "220 " + serverName + " ESMTP\r\n"
 	hello := greeting + "250 " + serverName + "\r\n"
@@ -394,10 +396,10 @@ func TestMail_Silence(t *testing.T) {
 	}{
 		{"accepts and says nothing", "", "greeting", connectDefault},
 		{"greets and hangs", greeting, "greeting", connectDefault},
-		{"hangs at MAIL", hello, "letter", emailDefault},
-		{"hangs at RCPT", hello + "250 ok\r\n", "letter", emailDefault},
-		{"hangs at DATA", hello + "250 ok\r\n250 ok\r\n", "letter", emailDefault},
-		{"hangs in the text", hello + "250 ok\r\n250 ok\r\n354 go on\r\n", "letter", emailDefault},
+		{"hangs at MAIL", hello, "email", emailDefault},
+		{"hangs at RCPT", hello + "250 ok\r\n", "email", emailDefault},
+		{"hangs at DATA", hello + "250 ok\r\n250 ok\r\n", "email", emailDefault},
+		{"hangs in the text", hello + "250 ok\r\n250 ok\r\n354 go on\r\n", "email", emailDefault},
 		{"speaks another tongue", "HTTP/1.1 400 Bad Request\r\n", "greeting", time.Second},
 		{"is cut at once", "221", "greeting", connectDefault},
 	} {
@@ -405,7 +407,7 @@ func TestMail_Silence(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				lines, logs := newPipes(), &logBuffer{}
 				scripted(t, lines, tt.says)
-				m := openMailer(t, lines.dial, logs, func(c *Config) { c.AttemptsMax = 1 })
+				m := openMailer(t, lines.dial, logs, func(c *Config) { c.attemptsMax = 1 })
 				m.mustSend(t, "ana@example.do")
 				settleAfter(tt.within + time.Second)
 				if stats := m.Stats(); stats.Exhausted != 1 {
@@ -419,7 +421,7 @@ func TestMail_Silence(t *testing.T) {
 	}
 }
 
-// scripted serves connections that say their text and then only listen.
+// scripted serves connections that send a text and then only read.
 func scripted(t *testing.T, lines *pipes, says string) {
 	ended := make(chan struct{})
 	go func() {
@@ -440,8 +442,8 @@ func scripted(t *testing.T, lines *pipes, says string) {
 	})
 }
 
-// TestMail_Drip: a server that says a little now and then, so that no single wait is long, is cut off all the same; and one that
-// never stops talking is cut off before it fills the memory.
+// TestMail_Drip checks that a server is disconnected which sends a little now and then, so that no single read is
+// slow, or which never stops sending.
 func TestMail_Drip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lines := newPipes()
@@ -459,7 +461,7 @@ func TestMail_Drip(t *testing.T) {
 				_, err = io.WriteString(conn, chunk)
 			}
 		}()
-		m := openMailer(t, lines.dial, io.Discard, func(c *Config) { c.AttemptsMax, c.Backoff.First = 2, time.Second })
+		m := openMailer(t, lines.dial, io.Discard, func(c *Config) { c.attemptsMax, c.backoffFirst = 2, time.Second })
 		m.mustSend(t, "ana@example.do")
 		<-ended
 		synctest.Wait()

@@ -14,10 +14,10 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// ErrInvalidMail is what Send answers to a letter without address or whose code is not CodeDigits digits.
-var ErrInvalidMail = errors.New("letter without address or code")
+// ErrInvalidMail is returned for an email without an address, or whose code does not have CodeDigits digits.
+var ErrInvalidMail = errors.New("email without an address or code")
 
-// The words of a letter. Nothing of them depends on who asked or for whom; $CODE stands for the code.
+// The text of the email is constant; $CODE stands for the code.
 const (
 	subject = "Su código de tasard / Your tasard code"
 
@@ -35,9 +35,9 @@ Your code to sign in to tasard:
 
     $CODE
 
-It expires ten minutes after it was asked for and works once. Share it with nobody.
+It expires ten minutes after it was asked for and works once. Do not share it.
 
-Someone asked for it for this e-mail address. If it was not you, there is nothing you need to do: without the code nobody can sign in.
+Someone asked for it for this e-mail address. If it was not you, there is nothing you need to do: no one can sign in without the code.
 
 tasard
 `
@@ -54,8 +54,8 @@ tasard
 <div lang="en">
 <p>Your code to sign in to tasard:</p>
 <p><strong style="font-family:monospace;font-size:1.6em">$CODE</strong></p>
-<p>It expires ten minutes after it was asked for and works once. Share it with nobody.</p>
-<p>Someone asked for it for this e-mail address. If it was not you, there is nothing you need to do: without the code nobody can sign in.</p>
+<p>It expires ten minutes after it was asked for and works once. Do not share it.</p>
+<p>Someone asked for it for this e-mail address. If it was not you, there is nothing you need to do: no one can sign in without the code.</p>
 </div>
 <p>tasard</p>
 </body>
@@ -63,14 +63,15 @@ tasard
 `
 )
 
-// id is what one letter keeps over all its tries.
+// messageID is what an email keeps over all attempts.
 type messageID struct {
-	id       string // of the Message-ID, before the at sign
-	boundary string // between the parts
+	id       string // before the @ of the Message-ID
+	boundary string // between the MIME parts
 	date     time.Time
 }
 
-const idBytes = 16 // 128 bits each: no two letters alike, no boundary that the text could hold
+// 128 bits make each unique, and a boundary that the text does not contain.
+const idBytes = 16
 
 func newMessageID(random io.Reader, date time.Time) (messageID, error) {
 	var raw [2 * idBytes]byte
@@ -80,26 +81,27 @@ func newMessageID(random io.Reader, date time.Time) (messageID, error) {
 	return messageID{id: hex.EncodeToString(raw[:idBytes]), boundary: hex.EncodeToString(raw[idBytes:]), date: date}, nil
 }
 
-// checkMail keeps out of the text whatever is not a code.
-func checkMail(letter account.LoginMail) error {
-	code := letter.Code.Reveal()
-	if letter.To.IsZero() || len(code) != account.CodeDigits || strings.Trim(code, "0123456789") != "" {
+// checkMail rejects an invalid address or code.
+func checkMail(mail account.LoginMail) error {
+	code := mail.Code.Reveal()
+	if mail.To.IsZero() || len(code) != account.CodeDigits || strings.Trim(code, "0123456789") != "" {
 		return ErrInvalidMail
 	}
 	return nil
 }
 
-// compose makes the message. The addresses go in as values: the library's parser takes and changes more than account.Email allows.
-func compose(letter account.LoginMail, stamp messageID, config Config) *gomail.Msg {
-	m := gomail.NewMsg(gomail.WithNoDefaultUserAgent(), gomail.WithEncoding(gomail.EncodingQP), gomail.WithBoundary(stamp.boundary))
+// compose renders the message. Addresses are set as values, because the library's parser accepts more than
+// account.Email.
+func compose(mail account.LoginMail, id messageID, config Config) *gomail.Msg {
+	m := gomail.NewMsg(gomail.WithNoDefaultUserAgent(), gomail.WithEncoding(gomail.EncodingQP), gomail.WithBoundary(id.boundary))
 	m.SetAddrHeaderFromMailAddress(gomail.HeaderFrom, &netmail.Address{Name: "tasard", Address: config.From.String()})
-	m.SetAddrHeaderFromMailAddress(gomail.HeaderTo, &netmail.Address{Address: letter.To.String()})
+	m.SetAddrHeaderFromMailAddress(gomail.HeaderTo, &netmail.Address{Address: mail.To.String()})
 	m.Subject(subject)
-	m.SetDateWithValue(stamp.date.UTC())
-	m.SetMessageIDWithValue(stamp.id + "@" + config.domain())
-	m.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no vacation notice answers it
+	m.SetDateWithValue(id.date.UTC())
+	m.SetMessageIDWithValue(id.id + "@" + config.domain())
+	m.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: prevents vacation notices
 	m.SetGenHeader("Content-Language", "es, en")
-	code := letter.Code.Reveal()
+	code := mail.Code.Reveal()
 	m.SetBodyString(gomail.TypeTextPlain, strings.ReplaceAll(plainText, "$CODE", code))
 	m.AddAlternativeString(gomail.TypeTextHTML, strings.ReplaceAll(htmlText, "$CODE", code))
 	return m

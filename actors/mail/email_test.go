@@ -21,20 +21,20 @@ const golden = "testdata/email.golden"
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-func render(t testing.TB, letter account.LoginMail) []byte {
+func render(t testing.TB, mail account.LoginMail) []byte {
 	t.Helper()
 	stamp, err := newMessageID(seeded(1), time.Date(2026, 9, 17, 13, 5, 9, 0, time.FixedZone("", -4*3600)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var text bytes.Buffer
-	if _, err := compose(letter, stamp, Config{From: email(t, "no-reply@tasard.example")}).WriteTo(&text); err != nil {
+	if _, err := compose(mail, stamp, Config{From: email(t, "no-reply@tasard.example")}).WriteTo(&text); err != nil {
 		t.Fatal(err)
 	}
 	return text.Bytes()
 }
 
-// TestS9_MailGolden says what a letter must: its words, who asked for it, no link and no image, Spanish first.
+// TestS9_MailGolden checks the text of the email: the request, no link and no image, Spanish first.
 func TestS9_MailGolden(t *testing.T) {
 	text := render(t, mailTo(t, "ana.perez@example.do", "01234567"))
 	if bare := strings.NewReplacer("\r\n", "").Replace(string(text)); strings.ContainsAny(bare, "\r\n") {
@@ -51,7 +51,7 @@ func TestS9_MailGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(text, want) {
-		t.Errorf("the letter changed; if it should, run go test ./actors/mail -run Golden -update\n%s", text)
+		t.Errorf("the email changed; if it should, run go test ./actors/mail -run Golden -update\n%s", text)
 	}
 }
 
@@ -67,7 +67,8 @@ func TestMail_Refused(t *testing.T) {
 	}
 }
 
-// TestS9_HostileAddresses pushes 500 addresses through the grammar; what passes must arrive as one recipient, with our header lines.
+// TestS9_HostileAddresses parses 500 addresses; an email to each that is valid arrives with one recipient and
+// unchanged headers.
 func TestS9_HostileAddresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestMailer(t, &smtpServer{}, nil)
@@ -85,9 +86,9 @@ func TestS9_HostileAddresses(t *testing.T) {
 		}
 		settleAfter(time.Second)
 		mails := b.server.receivedMails()
-		t.Logf("%d addresses, %d pass the grammar, %d letters arrived", len(addresses), len(passed), len(mails))
+		t.Logf("%d addresses, %d pass the grammar, %d emails arrived", len(addresses), len(passed), len(mails))
 		if len(addresses) < 500 || len(passed) < 30 || len(mails) != len(passed) {
-			t.Fatalf("want 500 addresses, 30 that pass, and a letter for each of these")
+			t.Fatalf("want 500 addresses, 30 that pass, and an email for each of these")
 		}
 		for i, mail := range mails {
 			if !slices.Equal(mail.to, passed[i:i+1]) || mail.from != "no-reply@tasard.example" {
@@ -107,7 +108,7 @@ func TestS9_HostileAddresses(t *testing.T) {
 
 func codeOf(n int) string { return fmt.Sprintf("%08d", n) }
 
-// hostileAddresses joins every odd local part with every odd domain.
+// hostileAddresses combines odd local parts with odd domains.
 func hostileAddresses() []string {
 	locals := []string{
 		"ana", "ana\r\nBcc: eva@evil.example\r\n", "ana>\r\nRCPT TO:<eva@evil.example", "ana\n", "\rana", "ana\x00", "ana%0d%0aBcc", "\"ana\\\r\nx\"",
@@ -128,13 +129,13 @@ func hostileAddresses() []string {
 	return out
 }
 
-// What differs between good letters: the lines of the header that say when and to whom, and what separates the parts.
+// The parts in which good emails differ: some headers, and the boundary.
 var (
 	varying   = regexp.MustCompile(`(?m)^(Date|Message-ID|To):.*\n(?: .*\n)*`)
 	separator = regexp.MustCompile(`boundary="?([^"\s]+)`)
 )
 
-// common is what good letters have in common.
+// common returns the text without them.
 func common(text string) string {
 	text = varying.ReplaceAllString(strings.ReplaceAll(text, "\r\n", "\n"), "$1\n")
 	if found := separator.FindStringSubmatch(text); found != nil {
@@ -143,7 +144,7 @@ func common(text string) string {
 	return text
 }
 
-// mailProblems holds a whole message against the golden one, sent to this address with this code.
+// mailProblems compares a message with the golden one for an address and a code.
 func mailProblems(text []byte, to, code string) (problems []string) {
 	message, err := netmail.ReadMessage(bytes.NewReader(text))
 	if err != nil {
@@ -157,12 +158,12 @@ func mailProblems(text []byte, to, code string) (problems []string) {
 		return []string{err.Error()}
 	}
 	if strings.TrimSpace(common(string(text))) != strings.TrimSpace(strings.ReplaceAll(common(string(want)), testCode, code)) {
-		problems = append(problems, "it is not the golden letter")
+		problems = append(problems, "it differs from the golden email")
 	}
 	return problems
 }
 
-// TestS9_ControlMailProblems plants what the check of letters must catch.
+// TestS9_ControlMailProblems plants what mailProblems must find.
 func TestS9_ControlMailProblems(t *testing.T) {
 	good := string(render(t, mailTo(t, "ana@example.do", "01234567")))
 	for _, tt := range []struct{ name, old, new string }{

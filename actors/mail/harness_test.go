@@ -34,12 +34,12 @@ const (
 	testPassword = "c4n4ry-Pa55word/+of the server"
 )
 
-// clock is the bubble's inside synctest. Outside of it only its monotony matters.
+// clock returns the time of the synctest bubble. Outside of one only its monotonic progress matters.
 func clock() time.Time {
 	return time.Now() //nolint:forbidigo // the one door of the tests to the clock
 }
 
-// settleAfter lets time go by, in a bubble, until everybody has done what was due.
+// settleAfter advances the time of a bubble until every goroutine is blocked again.
 func settleAfter(d time.Duration) {
 	timer := time.NewTimer(d)
 	<-timer.C
@@ -55,20 +55,20 @@ func email(t testing.TB, text string) account.Email {
 	return address
 }
 
-// mailTo is a letter whose code runs out in ten minutes.
+// mailTo returns an email whose code expires in ten minutes.
 func mailTo(t testing.TB, to, code string) account.LoginMail {
 	t.Helper()
 	return account.LoginMail{To: email(t, to), Code: account.SecretOf(code), Expires: clock().Add(10 * time.Minute)}
 }
 
-// receivedMail is a message that the server took.
+// receivedMail is a message that the server accepted.
 type receivedMail struct {
 	from string
 	to   []string
 	text []byte
 }
 
-// smtpServer is a real SMTP server that keeps what it gets. The hooks answer in its place when set before it is served.
+// smtpServer is a real SMTP server that keeps what it receives. Hooks that are set before serve decide its answers.
 type smtpServer struct {
 	onRcpt     func(to string) error
 	onData     func(text []byte, conn net.Conn) error
@@ -88,7 +88,7 @@ func (c *smtpServer) receivedMails() []receivedMail {
 	return append([]receivedMail(nil), c.received...)
 }
 
-// serve accepts at the listener until the test ends.
+// serve accepts connections until the test ends.
 func (c *smtpServer) serve(t testing.TB, listener net.Listener) {
 	server := gosmtp.NewServer(gosmtp.BackendFunc(func(conn *gosmtp.Conn) (gosmtp.Session, error) {
 		c.mu.Lock()
@@ -114,7 +114,7 @@ type discardLogger struct{}
 func (discardLogger) Printf(string, ...any) {}
 func (discardLogger) Println(...any)        {}
 
-// smtpSession is one connection to the catcher.
+// smtpSession is one connection to the server.
 type smtpSession struct {
 	*smtpServer
 	conn *gosmtp.Conn
@@ -168,7 +168,7 @@ func (d *smtpSession) Auth(mechanism string) (sasl.Server, error) {
 	return sasl.NewPlainServer(func(_, user, password string) error { return d.onLogin(user, password) }), nil
 }
 
-// loginServer is the server's side of LOGIN, which the library for tests lacks.
+// loginServer is the server's side of the LOGIN mechanism, which the library lacks.
 type loginServer struct {
 	check func(user, password string) error
 	said  []string
@@ -187,12 +187,12 @@ func (l *loginServer) Next(response []byte) ([]byte, bool, error) {
 	return nil, true, l.check(l.said[0], l.said[1])
 }
 
-// refusal is an answer of the server.
+// refusal is an error answer of the server.
 func refusal(code int, text string) error {
 	return &gosmtp.SMTPError{Code: code, EnhancedCode: gosmtp.EnhancedCode{code / 100, 7, 1}, Message: text}
 }
 
-// seeded is a source of bytes that a run can repeat.
+// seeded returns a reproducible source of bytes.
 func seeded(seed uint64) io.Reader {
 	var key [32]byte
 	key[0] = byte(seed)
@@ -217,7 +217,7 @@ func (l *logBuffer) String() string {
 	return l.text.String()
 }
 
-// testMailer is a mailer before a catcher, joined by pipes. Use it in a bubble.
+// testMailer is a mailer connected to an smtpServer by pipes. Use it in a bubble.
 type testMailer struct {
 	*Mailer
 	server *smtpServer
@@ -225,7 +225,7 @@ type testMailer struct {
 	logs   *logBuffer
 }
 
-// newTestMailer opens a mailer without TLS; adjust changes what it should not be.
+// newTestMailer opens a mailer without TLS; adjust changes its settings.
 func newTestMailer(t *testing.T, server *smtpServer, adjust func(*Config)) *testMailer {
 	t.Helper()
 	b := &testMailer{server: server, pipes: newPipes(), logs: &logBuffer{}}
@@ -237,7 +237,7 @@ func newTestMailer(t *testing.T, server *smtpServer, adjust func(*Config)) *test
 func openMailer(t *testing.T, dial func(context.Context, string, string) (net.Conn, error), logs io.Writer, adjust func(*Config)) *Mailer {
 	t.Helper()
 	config := Config{
-		Addr: serverName + ":587", TLS: Off, From: email(t, "no-reply@tasard.example"), Clock: clock, Random: seeded(1), Dial: dial,
+		Addr: serverName + ":587", TLS: Off, From: email(t, "no-reply@tasard.example"), Clock: clock, Random: seeded(1), dial: dial,
 		Logger: slog.New(slog.NewJSONHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	if adjust != nil {
@@ -251,7 +251,7 @@ func openMailer(t *testing.T, dial func(context.Context, string, string) (net.Co
 	return m
 }
 
-// mustSend sends letters with the code of the tests, and fails the test when one is not taken.
+// mustSend sends emails with the test's code, and fails the test if one is not accepted.
 func (m *Mailer) mustSend(t *testing.T, to ...string) {
 	t.Helper()
 	for _, to := range to {
@@ -261,7 +261,7 @@ func (m *Mailer) mustSend(t *testing.T, to ...string) {
 	}
 }
 
-// addresses are different addresses.
+// addresses returns different addresses.
 func addresses(count int) (all []string) {
 	for i := range count {
 		all = append(all, fmt.Sprintf("ana%d@example.do", i))
@@ -271,10 +271,10 @@ func addresses(count int) (all []string) {
 
 func year(y int) time.Time { return time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-// certificate is a certificate that is its own authority.
+// certificate is self-signed.
 type certificate struct {
 	cert *x509.Certificate
-	tls  *tls.Config // of a server that shows it
+	tls  *tls.Config // of a server that presents it
 }
 
 func newCertificate(t testing.TB, name string, until time.Time) certificate {
@@ -298,10 +298,10 @@ func newCertificate(t testing.TB, name string, until time.Time) certificate {
 	return certificate{cert, &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}}
 }
 
-// goodCertificate is that of the server that letters go to.
+// goodCertificate is valid for the host of the mail server.
 func goodCertificate(t testing.TB) certificate { return newCertificate(t, serverName, year(2200)) }
 
-// roots trusts such servers.
+// roots returns a pool that trusts certificates.
 func roots(trusted ...certificate) *x509.CertPool {
 	pool := x509.NewCertPool()
 	for _, i := range trusted {

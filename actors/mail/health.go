@@ -7,12 +7,12 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// fullHysteresis is how much of a queue that was full must be free again, so that it does not flap: a tenth.
+// fullHysteresis is the part of a full queue, a tenth, that must be free before it no longer counts as full.
 const fullHysteresis = 10
 
-// updateFull notes whether the queue is full. Called with mu held.
+// updateFull updates since when the queue is full. Called with mu held.
 func (m *Mailer) updateFull(now time.Time) {
-	switch size, most := len(m.queue), m.config.QueueMax; {
+	switch size, most := len(m.queue), m.config.queueMax; {
 	case size <= most-(most+fullHysteresis-1)/fullHysteresis:
 		m.fullSince = time.Time{}
 	case size >= most && m.fullSince.IsZero():
@@ -20,7 +20,7 @@ func (m *Mailer) updateFull(now time.Time) {
 	}
 }
 
-// Condition tells whether letters leave. It waits for nothing.
+// Condition reports whether emails are delivered, without blocking.
 func (m *Mailer) Condition() engine.Condition {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -29,18 +29,18 @@ func (m *Mailer) Condition() engine.Condition {
 	case !m.fullSince.IsZero():
 		return engine.Condition{
 			Name: "mail", State: "full", Since: m.fullSince.Round(0).UTC(),
-			Detail: "As many letters wait as may, so no login code is taken; keys go on working. Look at the mail server.",
+			Detail: "The mail queue is full, so no login code is accepted; keys go on working. Check the mail server.",
 		}
 	case !failing.IsZero():
 		return engine.Condition{
 			Name: "mail", State: "failing", Since: failing.Round(0).UTC(),
-			Detail: "The mail server takes no letters, so login codes wait or run out; keys go on working. Look at it, and at the settings of mail.",
+			Detail: "The mail server accepts no email, so login codes wait or expire; keys go on working. Check the server and the mail settings.",
 		}
 	}
 	return engine.HealthyCondition("mail")
 }
 
-// waitOrProbe waits for a nudge, the end, or so long; while the server can't be reached it looks for it meanwhile.
+// waitOrProbe waits for a wake-up, the end or a time, and probes an unreachable server meanwhile.
 func (m *Mailer) waitOrProbe(wait time.Duration) {
 	m.mu.Lock()
 	every := m.config.ProbeInterval
@@ -56,25 +56,25 @@ func (m *Mailer) waitOrProbe(wait time.Duration) {
 	}
 }
 
-// probe reports that the server accepts a connection.
+// probe reports whether the server accepts a connection.
 func (m *Mailer) probe() bool {
 	ctx, cancel := context.WithTimeout(m.ctx, m.config.ProbeInterval)
 	defer cancel()
-	conn, err := m.config.Dial(ctx, "tcp", m.config.Addr)
+	conn, err := m.config.dial(ctx, "tcp", m.config.Addr)
 	if err != nil {
 		return false
 	}
-	_ = conn.Close() // nothing was said
+	_ = conn.Close()
 	return true
 }
 
-// serverReachable lets the first letter try for all at once. Without any the server is taken for well until one says otherwise.
+// serverReachable makes the first email due, despite the breaker. Without one the server counts as healthy.
 func (m *Mailer) serverReachable() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	first, now := m.queue.next(), m.config.Clock()
 	if first == nil {
-		m.breaker = breaker{settings: m.config.Breaker}
+		m.breaker = breaker{settings: m.config.breaker}
 		return
 	}
 	m.breaker.unreachable, m.breaker.until = false, now

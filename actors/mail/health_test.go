@@ -19,7 +19,7 @@ type downServer struct {
 	pipes *pipes
 	up    atomic.Bool
 	began time.Time
-	dials []time.Duration // when it was called; with mu
+	dials []time.Duration // times of connection attempts; guarded by mu
 }
 
 func newDownServer(t *testing.T) *downServer {
@@ -51,13 +51,13 @@ func wantMail(t *testing.T, m *Mailer, want string) {
 	}
 }
 
-// S15: a server that is down shows with the first letter, and within five seconds that it is back, though the letter's next try and the
-// breaker's pause are minutes away.
+// TestS15_FailingComesAndGoes checks that an unreachable server shows with the first email, and its return within
+// five seconds, although the next attempt and the end of the breaker's pause are minutes away.
 func TestS15_FailingComesAndGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newDownServer(t)
 		m := openMailer(t, s.dial, &logBuffer{}, func(c *Config) {
-			c.ProbeInterval, c.Backoff, c.Breaker = 2*time.Second, Backoff{First: 5 * time.Minute, Max: 5 * time.Minute}, Breaker{Failures: 1, Pause: 5 * time.Minute}
+			c.ProbeInterval, c.backoffFirst, c.backoffMax, c.breaker = 2*time.Second, 5*time.Minute, 5*time.Minute, breakerSettings{failures: 1, pause: 5 * time.Minute}
 		})
 		wantMail(t, m, engine.ConditionOK)
 		m.mustSend(t, "ana@example.do")
@@ -86,11 +86,11 @@ func TestS15_FailingComesAndGoes(t *testing.T) {
 func TestS15_FullDoesNotFlap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newDownServer(t)
-		m := openMailer(t, s.dial, &logBuffer{}, func(c *Config) { c.QueueMax, c.ProbeInterval = 3, 2*time.Second })
+		m := openMailer(t, s.dial, &logBuffer{}, func(c *Config) { c.queueMax, c.ProbeInterval = 3, 2*time.Second })
 		for i := range 4 {
 			err := m.Send(mailTo(t, fmt.Sprintf("ana%d@example.do", i), testCode))
 			if full := i == 3; full != (err != nil) {
-				t.Fatalf("letter %d: %v", i, err)
+				t.Fatalf("email %d: %v", i, err)
 			}
 		}
 		wantMail(t, m, "full")

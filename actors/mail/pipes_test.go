@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// pipes is a listener in memory; dial gives the other ends, which record what is written to them.
+// pipes is a listener in memory; dial returns the other ends, which record what is written to them.
 type pipes struct {
 	conns chan net.Conn
 	ended chan struct{}
@@ -69,7 +69,8 @@ func (p *pipes) dialled() int {
 	return p.dials
 }
 
-// bytePipe carries bytes one way. Unlike net.Pipe it keeps some, as a socket does: TLS may have both sides write at once.
+// bytePipe carries bytes in one direction. Unlike net.Pipe it buffers some, as a socket does: with TLS both sides may
+// write at once.
 type bytePipe struct {
 	kept  chan []byte
 	rest  []byte
@@ -77,7 +78,7 @@ type bytePipe struct {
 	once  sync.Once
 }
 
-// pipeWritesMax is how many writes are kept.
+// pipeWritesMax is how many writes are buffered.
 const pipeWritesMax = 16
 
 func newBytePipe() *bytePipe {
@@ -117,14 +118,14 @@ func (h *bytePipe) write(text []byte) (int, error) {
 
 func (h *bytePipe) end() { h.once.Do(func() { close(h.ended) }) }
 
-// memoryConn is one end of a connection in memory. Its deadlines, those of an unused pipe, do nothing: what bounds a dialog must not depend on them.
+// memoryConn is one end of a connection in memory. Its deadlines have no effect: nothing may depend on them.
 type memoryConn struct {
 	net.Conn
 	in, out *bytePipe
 	record  func(text []byte)
 }
 
-// newMemoryConns is both ends.
+// newMemoryConns returns both ends.
 func newMemoryConns(record func([]byte)) (client, server *memoryConn) {
 	a, b := net.Pipe()
 	there, back := newBytePipe(), newBytePipe()

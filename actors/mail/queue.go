@@ -7,27 +7,27 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// entry is a letter that is not done with.
+// entry is an email in the queue.
 type entry struct {
 	mail        account.LoginMail
 	id          messageID
 	nextAttempt time.Time // of the next try
-	attempts    int       // made
-	sending     bool      // the worker has it
-	replaced    bool      // by a newer letter while it was underway
+	attempts    int       // made so far
+	sending     bool      // by the worker
+	replaced    bool      // by a newer email while it was being sent
 }
 
-// queue keeps letters in the order of their arrival. It holds at most Config.QueueMax, so that each question may look at all of them.
-// The zero value is empty. Not safe for concurrent use.
+// queue has emails in the order of their arrival, at most queueMax, so that linear searches suffice. Not safe for
+// concurrent use.
 type queue []*entry
 
-// indexOf is where the letter that waits for an address stands, -1 without one.
+// indexOf returns the position of the waiting email to an address, -1 without one.
 func (q queue) indexOf(to account.Email) int {
 	return slices.IndexFunc(q, func(e *entry) bool { return e.mail.To == to && !e.sending })
 }
 
-// add puts in a new letter in place of an older one to the same address, or marks the older one when it is underway. It reports whether one
-// left the queue.
+// add appends an email and removes a waiting one to the same address, or marks it as replaced if it is being sent. It
+// reports whether one was removed.
 func (q *queue) add(e *entry) (replaced bool) {
 	for _, older := range *q {
 		older.replaced = older.replaced || older.mail.To == e.mail.To
@@ -39,7 +39,7 @@ func (q *queue) add(e *entry) (replaced bool) {
 	return replaced
 }
 
-// next is the letter that waits and is due first, among those the one that came first; nil when none waits.
+// next returns the waiting email that is due first, the earliest in the queue among equals; nil when none waits.
 func (q queue) next() *entry {
 	var first *entry
 	for _, e := range q {
@@ -50,7 +50,7 @@ func (q queue) next() *entry {
 	return first
 }
 
-// removeWaiting takes out every waiting letter for which gone is true.
+// removeWaiting removes the waiting emails for which gone is true.
 func (q *queue) removeWaiting(gone func(*entry) bool) []*entry {
 	var out []*entry
 	*q = slices.DeleteFunc(*q, func(e *entry) bool {
@@ -63,7 +63,7 @@ func (q *queue) removeWaiting(gone func(*entry) bool) []*entry {
 	return out
 }
 
-// remove forgets a letter.
+// remove removes an email.
 func (q *queue) remove(e *entry) {
 	*q = slices.DeleteFunc(*q, func(other *entry) bool { return other == e })
 }

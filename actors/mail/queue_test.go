@@ -17,12 +17,12 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// refuseDial refuses every connection.
+// refuseDial fails every connection attempt.
 func refuseDial(context.Context, string, string) (net.Conn, error) {
 	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
 }
 
-// sums reports whether every letter that was taken is accounted for once.
+// sums reports whether every accepted email is counted exactly once.
 func (s Stats) sums(taken int) bool {
 	return uint64(s.Waiting)+s.Sent+s.Refused+s.Exhausted+s.Expired+s.Replaced+s.Abandoned == uint64(taken)
 }
@@ -35,8 +35,8 @@ func wantOverloaded(t *testing.T, err, cause error) {
 	}
 }
 
-// TestQueue_Full: the queue takes QueueMax letters and refuses the next without waiting, whatever the server does, also when it can't be
-// reached and the breaker is open. Letters whose codes have run out make room.
+// TestQueue_Full checks that the queue accepts its maximum and rejects the next email without waiting, also when the
+// server is unreachable and the breaker open. Emails with expired codes make room.
 func TestQueue_Full(t *testing.T) {
 	for name, reach := range map[string]bool{"hangs": true, "down": false} {
 		t.Run(name, func(t *testing.T) {
@@ -47,11 +47,11 @@ func TestQueue_Full(t *testing.T) {
 				if reach {
 					dial = lines.dial
 				}
-				m := openMailer(t, dial, io.Discard, func(c *Config) { c.QueueMax, c.Breaker = 3, Breaker{1, time.Hour} })
+				m := openMailer(t, dial, io.Discard, func(c *Config) { c.queueMax, c.breaker = 3, breakerSettings{1, time.Hour} })
 				began := clock()
 				m.mustSend(t, addresses(3)...)
 				wantOverloaded(t, m.Send(mailTo(t, "eva@example.do", testCode)), ErrFull)
-				m.mustSend(t, "ana2@example.do") // a newer letter to an address that waits needs no room
+				m.mustSend(t, "ana2@example.do") // a newer email to a waiting address needs no room
 				if waited := clock().Sub(began); waited != 0 {
 					t.Errorf("sending waited %s", waited)
 				}
@@ -70,8 +70,8 @@ func TestQueue_Full(t *testing.T) {
 	}
 }
 
-// TestK2_NewerMailReplaces: of two letters to an address only the newer is sent, for a new code voids the old one (K2); the older one
-// waits for its next try, or is being tried when the newer comes.
+// TestK2_NewerMailReplaces checks that only the newer of two emails to an address is sent, because a new code
+// invalidates the old one (decision K2), whether the older one waits or is being sent.
 func TestK2_NewerMailReplaces(t *testing.T) {
 	for _, underway := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestK2_NewerMailReplaces(t *testing.T) {
 			settleAfter(10 * time.Minute)
 			mails := b.server.receivedMails()
 			if len(mails) != 1 || !strings.Contains(string(mails[0].text), "22222222") || tries != 2 {
-				t.Errorf("got %d letters in %d tries, want the newer alone", len(mails), tries)
+				t.Errorf("got %d emails in %d attempts, want only the newer", len(mails), tries)
 			}
 			if stats := b.Stats(); stats.Replaced != 1 || stats.Sent != 1 || !stats.sums(2) {
 				t.Errorf("got %+v", stats)
@@ -104,32 +104,32 @@ func TestK2_NewerMailReplaces(t *testing.T) {
 	}
 }
 
-// TestQueue_Expired: a code that has run out is not sent: not when it was late, not after a long silence of the server, and not
-// when only its next try would come too late.
+// TestQueue_Expired checks that an email with an expired code is not sent: not when it was late, not after a long
+// timeout, and not when its next attempt would be too late.
 func TestQueue_Expired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newDownServer(t)
 		s.up.Store(true)
 		m := openMailer(t, s.dial, io.Discard, func(c *Config) {
-			c.Breaker, c.Backoff.First, c.Backoff.Max = Breaker{Failures: 2, Pause: time.Hour}, time.Second, 8*time.Minute
+			c.breaker, c.backoffFirst, c.backoffMax = breakerSettings{failures: 2, pause: time.Hour}, time.Second, 8*time.Minute
 		})
 		late := mailTo(t, "late@example.do", testCode)
 		late.Expires = clock()
 		short := mailTo(t, "short@example.do", testCode)
 		short.Expires = clock().Add(time.Millisecond)
-		for i, letter := range []account.LoginMail{late, short, mailTo(t, "ana@example.do", testCode)} {
-			if err := m.Send(letter); err != nil {
+		for i, mail := range []account.LoginMail{late, short, mailTo(t, "ana@example.do", testCode)} {
+			if err := m.Send(mail); err != nil {
 				t.Fatal(err)
 			}
 			settleAfter(0)
 			if stats := m.Stats(); i < 2 && stats.Expired != uint64(i+1) {
-				t.Errorf("letter %d: got %+v, want it expired", i, stats)
+				t.Errorf("email %d: got %+v, want it expired", i, stats)
 			}
 			s.up.Store(false)
 		}
 		settleAfter(9 * time.Minute)
 		if stats := m.Stats(); !stats.CircuitOpen || stats.Waiting != 1 {
-			t.Errorf("got %+v, want ana's letter waiting for the breaker", stats)
+			t.Errorf("got %+v, want ana's email waiting for the breaker", stats)
 		}
 		s.up.Store(true)
 		settleAfter(2 * time.Hour)
@@ -139,14 +139,14 @@ func TestQueue_Expired(t *testing.T) {
 	})
 }
 
-// TestBreaker: a server that is down is tried Failures times, then once a Pause; when it is back, everything goes out, and no
-// letter has lost a try to a breaker that was open.
+// TestBreaker checks that an unreachable server is tried a number of times, then once in each pause; when it is back,
+// everything is sent, and no email has used up an attempt while the breaker was open.
 func TestBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, logs := newDownServer(t), &logBuffer{}
 		m := openMailer(t, s.dial, logs, func(c *Config) {
-			c.AttemptsMax, c.Breaker = 5, Breaker{Failures: 3, Pause: time.Minute}
-			c.Backoff = Backoff{First: time.Second, Max: time.Second}
+			c.attemptsMax, c.breaker = 5, breakerSettings{failures: 3, pause: time.Minute}
+			c.backoffFirst, c.backoffMax = time.Second, time.Second
 		})
 		m.mustSend(t, addresses(20)...)
 		settleAfter(5*time.Minute + 30*time.Second)
@@ -163,12 +163,12 @@ func TestBreaker(t *testing.T) {
 			t.Errorf("got %+v, want all 20 sent", stats)
 		}
 		if len(s.tried()) != 9 || s.sessions != 1 {
-			t.Errorf("%d connections for 20 letters that were due together, want 1", s.sessions)
+			t.Errorf("%d connections for 20 emails that were due together, want 1", s.sessions)
 		}
 	})
 }
 
-// TestSession_Reused: letters that are due together share connections, but not more of them than servers like.
+// TestSession_Reused checks that emails due together share connections, up to a number for each.
 func TestSession_Reused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestMailer(t, &smtpServer{}, nil)
@@ -183,9 +183,9 @@ func TestSession_Reused(t *testing.T) {
 	})
 }
 
-// TestBackoff_Grows: the waits grow twofold up to Max, each shortened by chance by up to a half.
+// TestBackoff_Grows checks that delays double up to the maximum, each shortened at random by up to a half.
 func TestBackoff_Grows(t *testing.T) {
-	m := &Mailer{config: Config{Random: seeded(1), Backoff: Backoff{First: 4 * time.Second, Max: time.Minute}}}
+	m := &Mailer{config: Config{Random: seeded(1), backoffFirst: 4 * time.Second, backoffMax: time.Minute}}
 	shortened := map[time.Duration]bool{}
 	for i, want := range []time.Duration{4, 8, 16, 32, 60, 60, 60} {
 		for range 200 {
@@ -202,7 +202,7 @@ func TestBackoff_Grows(t *testing.T) {
 	}
 }
 
-// TestClose_Drains: Close tries once what was not tried yet and leaves the rest.
+// TestClose_Drains checks that Close attempts once what was not attempted yet, and abandons the rest.
 func TestClose_Drains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &smtpServer{onRcpt: func(to string) error {
@@ -218,7 +218,7 @@ func TestClose_Drains(t *testing.T) {
 		b.mustSend(t, "grey2@example.do")
 		began := clock()
 		err := b.Close(t.Context())
-		if err == nil || !strings.Contains(err.Error(), "2 letters were not sent") || clock().Sub(began) != 0 {
+		if err == nil || !strings.Contains(err.Error(), "unsent emails: 2") || clock().Sub(began) != 0 {
 			t.Errorf("got %v after %s", err, clock().Sub(began))
 		}
 		if stats := b.Stats(); stats.Sent != 10 || stats.Abandoned != 2 || stats.Waiting != 0 || !stats.sums(12) {
@@ -231,7 +231,8 @@ func TestClose_Drains(t *testing.T) {
 	})
 }
 
-// TestClose_Bounded: whatever the server does, Close ends within Drain or with its context, and leaves nothing running.
+// TestClose_Bounded checks that Close ends within the drain timeout or with its context, whatever the server does,
+// and leaves nothing running.
 func TestClose_Bounded(t *testing.T) {
 	greeting := "220 x\r\n250 x\r\n250 ok\r\n"
 	for _, tt := range []struct {
@@ -241,7 +242,7 @@ func TestClose_Bounded(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			lines := newPipes()
 			scripted(t, lines, tt.says)
-			m := openMailer(t, lines.dial, io.Discard, func(c *Config) { c.Timeouts.Drain = tt.drain })
+			m := openMailer(t, lines.dial, io.Discard, func(c *Config) { c.drainTimeout = tt.drain })
 			m.mustSend(t, addresses(3)...)
 			synctest.Wait()
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
@@ -258,16 +259,16 @@ func TestClose_Bounded(t *testing.T) {
 	}
 }
 
-// TestSend_Concurrent: many senders at once, half of them to the same addresses; every letter is accounted for once.
+// TestSend_Concurrent sends from many goroutines, half of them to the same addresses; every email is counted once.
 func TestSend_Concurrent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newTestMailer(t, &smtpServer{}, func(c *Config) { c.QueueMax = 100 })
+		b := newTestMailer(t, &smtpServer{}, func(c *Config) { c.queueMax = 100 })
 		var all sync.WaitGroup
 		var taken, refused atomic.Int64
 		for i := range 400 {
-			letter := mailTo(t, fmt.Sprintf("ana%d@example.do", i%200), testCode)
+			mail := mailTo(t, fmt.Sprintf("ana%d@example.do", i%200), testCode)
 			all.Go(func() {
-				if b.Send(letter) != nil {
+				if b.Send(mail) != nil {
 					refused.Add(1)
 				} else {
 					taken.Add(1)
@@ -283,8 +284,8 @@ func TestSend_Concurrent(t *testing.T) {
 	})
 }
 
-// TestQueue_Order takes entries by when they are due, and those that are due together in the order in which they came, also when others
-// were swept from between them.
+// TestQueue_Order checks that entries are taken by due time, and those due together in order of arrival, also after
+// removals between them.
 func TestQueue_Order(t *testing.T) {
 	var q queue
 	entries := map[string]*entry{}

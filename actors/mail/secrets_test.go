@@ -16,8 +16,9 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// TestS5_NothingLeaks runs every kind of outcome against a server that repeats in its answers all that it knows, and looks for
-// codes, password and addresses in everything that the mailer says: raw, hex, base64, for URLs, reversed.
+// TestS5_NothingLeaks runs every kind of outcome against a server that repeats what it knows in its answers, and
+// searches everything that the mailer reports for codes, password and addresses: raw, hex, base64, URL-encoded,
+// reversed.
 func TestS5_NothingLeaks(t *testing.T) {
 	trusted := goodCertificate(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -50,16 +51,16 @@ func TestS5_NothingLeaks(t *testing.T) {
 			return nil
 		}
 		b := newTestMailer(t, server, func(c *Config) {
-			c.TLS, c.RootCAs, c.User, c.Password = StartTLS, roots(trusted), testUser, account.SecretOf(testPassword)
-			c.AttemptsMax, c.QueueMax = 3, 30
+			c.TLS, c.rootCAs, c.User, c.Password = StartTLS, roots(trusted), testUser, account.SecretOf(testPassword)
+			c.attemptsMax, c.queueMax = 3, 30
 		})
 		secrets := []string{testPassword}
 		var said strings.Builder
 		for i := range 40 {
 			to, code := fmt.Sprintf("canary.%d@leaks.example.do", i), fmt.Sprintf("%08d", 73518264+i*7919)
-			letter := mailTo(t, to, code)
+			mail := mailTo(t, to, code)
 			secrets = append(secrets, to, code)
-			fmt.Fprintf(&said, "%v %+v %#v\n", b.Send(letter), b.Stats(), letter.Code)
+			fmt.Fprintf(&said, "%v %+v %#v\n", b.Send(mail), b.Stats(), mail.Code)
 		}
 		settleAfter(11 * time.Minute)
 		fmt.Fprintf(&said, "%v %+v %+v %#v", b.Close(t.Context()), b.Stats(), b.config.Password, b.config.Password)
@@ -74,7 +75,7 @@ func TestS5_NothingLeaks(t *testing.T) {
 	})
 }
 
-// leaks names the secrets that can be found in a text in any of their shapes.
+// leaks returns the secrets found in a text in any encoding.
 func leaks(text string, secrets []string) []string {
 	var found []string
 	for _, secret := range secrets {
@@ -87,7 +88,8 @@ func leaks(text string, secrets []string) []string {
 	return found
 }
 
-// encodings are the shapes of a secret. Base64 depends on what stands before: of each of the three alignments the middle is kept.
+// encodings returns a secret in several encodings. Base64 depends on what precedes: of each alignment the middle is
+// kept.
 func encodings(secret string) map[string]string {
 	raw := []byte(secret)
 	reversed := bytes.Clone(raw)
@@ -105,7 +107,7 @@ func encodings(secret string) map[string]string {
 	return out
 }
 
-// TestS5_ControlLeaks plants some shapes.
+// TestS5_ControlLeaks plants some encodings.
 func TestS5_ControlLeaks(t *testing.T) {
 	for _, planted := range []string{
 		testPassword, hex.EncodeToString([]byte("x" + testPassword)), base64.StdEncoding.EncodeToString([]byte("1" + testPassword + "x")),

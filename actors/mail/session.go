@@ -18,15 +18,15 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// server is the way to the mail server.
+// server connects to the mail server.
 type server struct {
 	config   Config
-	password atomic.Pointer[account.Secret] // of the next login
-	sender   *gomail.Client                 // never connects: it puts a letter through a connection of ours
+	password atomic.Pointer[account.Secret] // for the next login
+	sender   *gomail.Client                 // sends an email on our connections; never connects itself
 }
 
 func newServer(config Config) (*server, error) {
-	sender, err := gomail.NewClient(config.host(), gomail.WithoutNoop(), gomail.WithoutRset(), gomail.WithTimeout(config.Timeouts.Email))
+	sender, err := gomail.NewClient(config.host(), gomail.WithoutNoop(), gomail.WithoutRset(), gomail.WithTimeout(config.emailTimeout))
 	if err != nil {
 		return nil, fmt.Errorf("prepare the mail client: %w", err)
 	}
@@ -35,23 +35,23 @@ func newServer(config Config) (*server, error) {
 	return s, nil
 }
 
-// session is one connection to the server, ready for letters.
+// session is an authenticated connection to the server.
 type session struct {
 	*server
-	conn   net.Conn // the bare one: closing it ends whatever waits
+	conn   net.Conn // unencrypted; closing it ends any blocked call
 	client *smtp.Client
-	sent   int // sent over it
+	sent   int // number of emails
 }
 
-// A failure is why a letter was not sent: where it happened and what may be told of it.
+// failure is why an email was not sent, as far as it may be logged.
 type failure struct {
 	stage   stage
-	code    int    // of SMTP; 0 = the server gave none
-	detail  string // for the log; only from before the first word of the server that could repeat a secret
+	code    int    // of SMTP; 0 = none
+	detail  string // for the log; only from before the server could repeat a secret
 	timeout bool
 }
 
-// stage is how far a try had come.
+// stage is how far an attempt had come.
 type stage string
 
 const (
@@ -59,15 +59,16 @@ const (
 	stageTLS      stage = "tls"
 	stageGreeting stage = "greeting"
 	stageLogin    stage = "login"
-	stageEmail    stage = "letter"
+	stageEmail    stage = "email"
 )
 
 const detailBytesMax = 200
 
-// permanent failures concern this letter and will not pass.
+// permanent reports whether retrying this email is useless.
 func (f *failure) permanent() bool { return f.stage == stageEmail && f.code >= 500 }
 
-// isServerFailure failures concern every letter: the breaker counts them. 421 is the server's way to say that it goes away.
+// isServerFailure reports whether the failure concerns all emails and counts for the breaker. Code 421 means that the
+// server is closing the connection.
 func (f *failure) isServerFailure() bool {
 	return f.stage != stageEmail || f.code == 0 || f.code == 421
 }
@@ -75,29 +76,30 @@ func (f *failure) isServerFailure() bool {
 var (
 	errNoStartTLS  = errors.New("the server offers no STARTTLS; use tls if it expects TLS from the first byte")
 	errNoLogin     = errors.New("the server offers neither PLAIN nor LOGIN")
-	errTooMuchData = errors.New("the server said too much")
+	errTooMuchData = errors.New("the server sent too much data")
 )
 
-// connect connects, protects and logs in, within Timeouts.Connect. After a failure nothing is left open.
+// connect connects, makes the connection secure and authenticates, within connectTimeout. After a failure nothing
+// stays open.
 func (s *server) connect(ctx context.Context) (*session, *failure) {
-	ctx, cancel := context.WithTimeout(ctx, s.config.Timeouts.Connect)
+	ctx, cancel := context.WithTimeout(ctx, s.config.connectTimeout)
 	defer cancel()
-	bare, err := s.config.Dial(ctx, "tcp", s.config.Addr)
+	bare, err := s.config.dial(ctx, "tcp", s.config.Addr)
 	if err != nil {
 		return nil, newFailure(ctx, stageConnect, err)
 	}
-	line := &session{server: s, conn: &boundedConn{Conn: bare, left: sessionReadBytesMax}}
-	release := closeOnDone(ctx, line.conn)
-	failed := line.handshake(ctx)
+	opened := &session{server: s, conn: &boundedConn{Conn: bare, left: sessionReadBytesMax}}
+	release := closeOnDone(ctx, opened.conn)
+	failed := opened.handshake(ctx)
 	release()
 	if failed == nil && ctx.Err() != nil {
 		failed = newFailure(ctx, stageLogin, ctx.Err())
 	}
 	if failed != nil {
-		line.abort()
+		opened.abort()
 		return nil, failed
 	}
-	return line, nil
+	return opened, nil
 }
 
 func (s *session) handshake(ctx context.Context) *failure {
@@ -114,7 +116,7 @@ func (s *session) handshake(ctx context.Context) *failure {
 		return newFailure(ctx, stageGreeting, err)
 	}
 	s.client = client
-	client.SkipSMTPUTF8(true) // addresses are ASCII, and not every server passes such letters on
+	client.SkipSMTPUTF8(true) // addresses are ASCII, and not every server supports SMTPUTF8
 	if err := client.Hello(config.domain()); err != nil {
 		return newFailure(ctx, stageGreeting, err)
 	}
@@ -132,8 +134,8 @@ func (s *session) handshake(ctx context.Context) *failure {
 	return nil
 }
 
-// login logs in where there is a user, by PLAIN or, where that is not offered, LOGIN. It refuses a connection without TLS, also to
-// localhost, where the library would not.
+// login authenticates if there is a user, by PLAIN or else LOGIN. It rejects a connection without TLS, also to
+// localhost, where the library would accept it.
 func (s *session) login() error {
 	if s.config.User == "" {
 		return nil
@@ -152,9 +154,9 @@ func (s *session) login() error {
 	return errNoLogin
 }
 
-// send sends one letter within Timeouts.Email. After a failure the session must be dropped.
+// send sends one email within emailTimeout. After a failure the session must be ended with finish.
 func (s *session) send(ctx context.Context, message *gomail.Msg) *failure {
-	ctx, cancel := context.WithTimeout(ctx, s.config.Timeouts.Email)
+	ctx, cancel := context.WithTimeout(ctx, s.config.emailTimeout)
 	defer cancel()
 	defer closeOnDone(ctx, s.conn)()
 	err := s.sender.SendWithSMTPClient(s.client, message)
@@ -168,8 +170,8 @@ func (s *session) send(ctx context.Context, message *gomail.Msg) *failure {
 	return newFailure(ctx, stageEmail, err)
 }
 
-// finish is the end of a session after a failure, or nil. Without an answer of the server the text of the letter may be half said,
-// and QUIT would end it properly: the server would keep half a letter. Then the connection is closed without a word.
+// finish ends a session after a failure, or after nil. If the server did not answer, the text of an email may be
+// incomplete and QUIT would complete it, so that the connection is closed without QUIT.
 func (s *session) finish(ctx context.Context, failed *failure) {
 	if failed != nil && failed.code == 0 {
 		s.abort()
@@ -178,21 +180,21 @@ func (s *session) finish(ctx context.Context, failed *failure) {
 	s.quit(ctx)
 }
 
-// quit takes leave and closes.
+// quit sends QUIT and closes the connection.
 func (s *session) quit(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, quitTimeout)
 	defer cancel()
 	release := closeOnDone(ctx, s.conn)
-	_ = s.client.Quit() // the letters are with the server, whatever it answers
+	_ = s.client.Quit() // the server has accepted the emails already
 	release()
 	_ = s.conn.Close()
 }
 
-// abort closes without a word.
+// abort closes the connection without QUIT.
 func (s *session) abort() { _ = s.conn.Close() }
 
-// closeOnDone closes the connection when ctx ends, which is what bounds a dialog: deadlines of the library begin anew with
-// each step. release takes that back and waits until nothing of it runs any more.
+// closeOnDone closes the connection when ctx ends, which bounds a whole dialog: the library's deadlines start again
+// with each step. release undoes that and waits until it has no effect any more.
 func closeOnDone(ctx context.Context, conn net.Conn) (release func()) {
 	closed := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -206,7 +208,8 @@ func closeOnDone(ctx context.Context, conn net.Conn) (release func()) {
 	}
 }
 
-// newFailure keeps of an error what a log may hold. The text of the server is dropped: it may repeat address, code or password.
+// newFailure keeps what may be logged of an error. The server's text is dropped, because it may repeat the address,
+// code or password.
 func newFailure(ctx context.Context, where stage, err error) *failure {
 	f := &failure{stage: where, timeout: errors.Is(ctx.Err(), context.DeadlineExceeded)}
 	var said *textproto.Error
@@ -230,13 +233,13 @@ func newFailure(ctx context.Context, where stage, err error) *failure {
 	return f
 }
 
-// boundedConn reads so many bytes and no more: the library would keep a line of any length in memory.
+// boundedConn limits the bytes read: the library would keep a opened of any length in memory.
 type boundedConn struct {
 	net.Conn
 	left int
 }
 
-// Read reads what is left of the bound.
+// Read implements io.Reader.
 func (c *boundedConn) Read(into []byte) (int, error) {
 	if c.left <= 0 {
 		return 0, errTooMuchData

@@ -6,36 +6,36 @@ import (
 	"time"
 )
 
-// outcome is what became of a letter, as logs name it.
+// outcome is the result of an email in logs.
 type outcome string
 
 const (
 	outcomeSent      outcome = "sent"
 	outcomeRetry     outcome = "later"
 	outcomeRefused   outcome = "refused"
-	outcomeExhausted outcome = "tries used up"
+	outcomeExhausted outcome = "attempts used up"
 	outcomeExpired   outcome = "code expired"
-	outcomeReplaced  outcome = "replaced by a newer one"
-	outcomeAbandoned outcome = "given up at the stop"
+	outcomeReplaced  outcome = "replaced by a newer email"
+	outcomeAbandoned outcome = "abandoned at shutdown"
 )
 
-// forever is a wait that only a nudge ends.
+// forever is a wait that ends only with a wake-up.
 const forever = time.Duration(-1)
 
-// work is the one goroutine of a Mailer. It ends when Close gives up or nothing is left to do for it.
+// work is the worker goroutine. It ends after Close, when it gave up or the queue is drained.
 func (m *Mailer) work() {
 	defer close(m.done)
-	var line *session // kept while letters are due
+	var current *session // kept while emails are due
 	for {
 		e, wait, over := m.next()
 		if e != nil {
-			line = m.attempt(line, e)
+			current = m.attempt(current, e)
 			continue
 		}
-		if line != nil {
-			line.finish(m.ctx, nil)
-			line = nil
-			continue // a letter may have come meanwhile
+		if current != nil {
+			current.finish(m.ctx, nil)
+			current = nil
+			continue // an email may have been queued meanwhile
 		}
 		if over {
 			return
@@ -44,7 +44,7 @@ func (m *Mailer) work() {
 	}
 }
 
-// next is the letter to try now, or how long to wait for one; over says that none will come.
+// next returns the email to send now, or how long to wait for one; over means that there will be none.
 func (m *Mailer) next() (e *entry, wait time.Duration, over bool) {
 	m.mu.Lock()
 	now := m.config.Clock()
@@ -58,7 +58,8 @@ func (m *Mailer) next() (e *entry, wait time.Duration, over bool) {
 	return e, wait, over
 }
 
-// abandon gives up, once Close was called, what is not waiting for its first try at a server that answers.
+// abandon removes, after Close was called, all emails except those that wait for their first attempt at a working
+// server.
 func (m *Mailer) abandon() []*entry {
 	if !m.closing {
 		return nil
@@ -69,7 +70,7 @@ func (m *Mailer) abandon() []*entry {
 	return dropped
 }
 
-// takeDue takes the first letter when its time has come. At the stop it has: what was to wait is abandoned already.
+// takeDue takes the first email if it is due; after Close all remaining ones are.
 func (m *Mailer) takeDue(now time.Time) (*entry, time.Duration) {
 	first := m.queue.next()
 	if first == nil {
@@ -86,7 +87,7 @@ func (m *Mailer) takeDue(now time.Time) (*entry, time.Duration) {
 	return first, 0
 }
 
-// wait waits for a nudge, the end, or so long.
+// wait waits for a wake-up, the end or a time.
 func (m *Mailer) wait(wait time.Duration) {
 	var fire <-chan time.Time
 	if wait != forever {
@@ -101,29 +102,29 @@ func (m *Mailer) wait(wait time.Duration) {
 	}
 }
 
-// attempt makes one try of a letter, over the line that is open or a new one. It returns the line when it can be used again.
-func (m *Mailer) attempt(line *session, e *entry) *session {
+// attempt sends an email on the open session or a new one. It returns the session if it can be used again.
+func (m *Mailer) attempt(open *session, e *entry) *session {
 	var failed *failure
-	if line == nil {
-		line, failed = m.server.connect(m.ctx)
+	if open == nil {
+		open, failed = m.server.connect(m.ctx)
 	}
 	if failed == nil {
-		failed = line.send(m.ctx, compose(e.mail, e.id, m.config))
+		failed = open.send(m.ctx, compose(e.mail, e.id, m.config))
 	}
 	m.finishAttempt(e, failed)
-	if line != nil && (failed != nil || line.sent >= sessionEmailsMax) {
-		line.finish(m.ctx, failed)
+	if open != nil && (failed != nil || open.sent >= sessionEmailsMax) {
+		open.finish(m.ctx, failed)
 		return nil
 	}
-	return line
+	return open
 }
 
-// finishAttempt decides what becomes of a letter after a try.
+// finishAttempt updates the queue after an attempt.
 func (m *Mailer) finishAttempt(e *entry, failed *failure) {
 	m.mu.Lock()
 	e.attempts++
 	now := m.config.Clock()
-	changed := m.ctx.Err() == nil && m.breaker.record(failed, now) // what Close cuts is not the server's failure
+	changed := m.ctx.Err() == nil && m.breaker.record(failed, now) // a connection closed by Close is not the server's failure
 	open := m.breaker.open()
 	result := m.classify(e, failed, now)
 	if e.sending = false; result != outcomeRetry {
@@ -136,7 +137,7 @@ func (m *Mailer) finishAttempt(e *entry, failed *failure) {
 	}
 }
 
-// classify names the outcome of a try and counts it. Called with mu held.
+// classify names the outcome of an attempt and counts it. Called with mu held.
 func (m *Mailer) classify(e *entry, failed *failure, now time.Time) outcome {
 	if failed == nil {
 		m.counts.Sent++
@@ -152,7 +153,7 @@ func (m *Mailer) classify(e *entry, failed *failure, now time.Time) outcome {
 	case e.replaced:
 		m.counts.Replaced++
 		return outcomeReplaced
-	case e.attempts >= m.config.AttemptsMax:
+	case e.attempts >= m.config.attemptsMax:
 		m.counts.Exhausted++
 		return outcomeExhausted
 	case !e.nextAttempt.Before(e.mail.Expires):
@@ -165,18 +166,18 @@ func (m *Mailer) classify(e *entry, failed *failure, now time.Time) outcome {
 func (m *Mailer) logAttempt(e *entry, result outcome, failed *failure) {
 	switch result {
 	case outcomeSent:
-		m.config.Logger.Debug("letter sent", "to", e.mail.To.ID().String(), "tries", e.attempts)
+		m.config.Logger.Debug("email sent", "to", e.mail.To.ID().String(), "attempts", e.attempts)
 	case outcomeRetry:
-		m.log(slog.LevelInfo, "letter tried in vain", failed, "to", e.mail.To.ID().String(), "tries", e.attempts, "next", e.nextAttempt)
+		m.log(slog.LevelInfo, "email not sent, will retry", failed, "to", e.mail.To.ID().String(), "attempts", e.attempts, "next", e.nextAttempt)
 	default:
 		m.logDropped([]*entry{e}, result, failed)
 	}
 }
 
-// logDropped says which letters will never be sent.
+// logDropped logs emails that will not be sent.
 func (m *Mailer) logDropped(entries []*entry, why outcome, failed *failure) {
 	for _, e := range entries {
-		m.log(slog.LevelWarn, "letter dropped", failed, "to", e.mail.To.ID().String(), "tries", e.attempts, "why", string(why))
+		m.log(slog.LevelWarn, "email dropped", failed, "to", e.mail.To.ID().String(), "attempts", e.attempts, "why", string(why))
 	}
 }
 
@@ -185,10 +186,10 @@ func (m *Mailer) logBreaker(open bool, failed *failure) {
 		m.config.Logger.Info("mail server answers again", "server", m.config.Addr)
 		return
 	}
-	m.log(slog.LevelError, "mail server fails, letters wait", failed, "server", m.config.Addr, "pause", m.config.Breaker.Pause)
+	m.log(slog.LevelError, "mail server fails, emails wait", failed, "server", m.config.Addr, "pause", m.config.breaker.pause)
 }
 
-// log says what happened, after what a log may say of the failure behind it.
+// log logs an event, with what may be logged of a failure.
 func (m *Mailer) log(level slog.Level, message string, failed *failure, about ...any) {
 	var attrs []any
 	if failed != nil {

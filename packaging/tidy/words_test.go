@@ -18,7 +18,6 @@ import (
 var wordsNotYet = []string{
 	"actors",
 	"actors/internal/accounts",
-	"actors/mail",
 	"actors/mailbox",
 	"bench",
 	"bench/faults",
