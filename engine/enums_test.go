@@ -36,7 +36,7 @@ func enums() map[string]enum {
 	}
 }
 
-func TestWords_AreTheContracts(t *testing.T) {
+func TestEnums_AreTheContracts(t *testing.T) {
 	for contract, closed := range enums() {
 		if got := strings.Join(closed.list, " "); got != contract {
 			t.Errorf("the list is %q, want %q", got, contract)
@@ -52,7 +52,7 @@ func TestWords_AreTheContracts(t *testing.T) {
 	}
 }
 
-func TestQ3_WordsAreByteExact(t *testing.T) {
+func TestQ3_EnumsAreByteExact(t *testing.T) {
 	for contract, closed := range enums() {
 		for _, word := range closed.list {
 			for _, wrong := range []string{
@@ -67,7 +67,7 @@ func TestQ3_WordsAreByteExact(t *testing.T) {
 	}
 }
 
-func TestWords_ListsAreTheCallersOwn(t *testing.T) {
+func TestEnums_ListsAreCopies(t *testing.T) {
 	Channels()[0], Kinds()[0], Operations()[0], InstitutionTypes()[0] = "x", "x", "x", "x"
 	if slices.Contains(Channels(), "x") || slices.Contains(Kinds(), "x") || slices.Contains(Operations(), "x") ||
 		slices.Contains(InstitutionTypes(), "x") {
@@ -75,7 +75,7 @@ func TestWords_ListsAreTheCallersOwn(t *testing.T) {
 	}
 }
 
-func TestWords_DatePrecision(t *testing.T) {
+func TestDatePrecision(t *testing.T) {
 	published := time.Unix(1_780_000_000, 0)
 	for _, c := range []struct {
 		effective Date

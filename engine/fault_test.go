@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestS15_TroubleDoesNotFlap(t *testing.T) {
+func TestS15_FaultsDoNotFlap(t *testing.T) {
 	now := time.Date(2026, 6, 17, 16, 0, 0, 0, time.UTC)
 	var trouble Fault
 	want := func(on bool, began time.Time) {

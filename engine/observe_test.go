@@ -97,7 +97,7 @@ func TestI3_Refusals(t *testing.T) {
 	}
 }
 
-func TestI3_AJumpIsHeldAndTheOldValueStays(t *testing.T) {
+func TestI3_AJumpIsRefusedAndTheOldValueStays(t *testing.T) {
 	f := newFixture(t)
 	f.accept("a", usd("bhd", "57", "60"))
 	f.advance(5 * time.Hour)
@@ -330,7 +330,7 @@ func TestX11_TheFutureIsRefused(t *testing.T) {
 	}
 }
 
-func TestSplit(t *testing.T) {
+func TestSplitByCurrency(t *testing.T) {
 	good := usd("bhd", "57", "60")
 	euro := Observation{InstitutionID: "bhd", Currency: "EUR", Buy: "66", Sell: "70"}
 	noBank, noCurrency, noChannel, noKind := good, good, good, good

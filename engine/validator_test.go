@@ -73,7 +73,7 @@ func TestX15_ABackfillIsNotOutdated(t *testing.T) {
 	f.wantHistory("2026-06-16 57 a", "2026-06-17 57 a")
 }
 
-func TestX17_BoundsBySourceAndDate(t *testing.T) {
+func TestX17_RangesBySourceAndDate(t *testing.T) {
 	dated := func(currency, buy, date string) Observation {
 		o := Observation{InstitutionID: "bhd", Currency: currency, Buy: buy}
 		if date != "" {
@@ -137,7 +137,7 @@ func TestX17_JumpsBySourceAndDate(t *testing.T) {
 	}
 }
 
-func TestX17_TheOrderOfBoundsDoesNotMatter(t *testing.T) {
+func TestX17_TheOrderOfRangesDoesNotMatter(t *testing.T) {
 	ranges := testCatalogue().Source("past").PlausibleRanges
 	for shift := range ranges {
 		rotated := append(append([]PlausibleRange{}, ranges[shift:]...), ranges[:shift]...)
@@ -229,7 +229,7 @@ func TestX14_ReferencesMayHaveSidesThatDiffer(t *testing.T) {
 }
 
 // A page that shows only one side, in the place of the other, has no crossed sides.
-func TestX18_ALoneSideInTheOthersPlace(t *testing.T) {
+func TestX18_ASingleSideInTheOthersPlace(t *testing.T) {
 	f := newFixture(t)
 	f.accept("bdi-site", usd("bdi", "57.00", "59.00"))
 	f.advance(time.Hour)

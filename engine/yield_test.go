@@ -11,7 +11,7 @@ import (
 )
 
 // The result does not depend on yields, and what was returned before does not change in a yield.
-func TestF12_PiecesMakeTheSameWhole(t *testing.T) {
+func TestF12_YieldsDoNotChangeTheResult(t *testing.T) {
 	pauses := 0
 	rapid.Check(t, func(t *rapid.T) {
 		whole, yielding := NewCurrencyState("USD", testCatalogue(), DefaultRules()), NewCurrencyState("USD", testCatalogue(), DefaultRules())
@@ -47,7 +47,7 @@ func TestF12_PiecesMakeTheSameWhole(t *testing.T) {
 }
 
 // A view derived from any older view is the one that is derived from none.
-func TestT1_ViewAfterIsTheView(t *testing.T) {
+func TestT1_ADerivedViewIsTheView(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		state := NewCurrencyState("USD", testCatalogue(), DefaultRules())
 		views := []*RankedView{nil}
@@ -87,7 +87,7 @@ func sameView(t *rapid.T, got, want *RankedView) {
 const allocsPerYieldMax = 4 * stepsPerYield
 
 // Between two yields there are few steps and few allocations, however large a refresh and the state are.
-func TestF12_PiecesAreSmall(t *testing.T) {
+func TestF12_YieldsAreFrequent(t *testing.T) {
 	for _, institutions := range []int{45, 450} {
 		pieces, worst := measureYields(institutions, stepsPerYield)
 		t.Logf("%d institutions by 36 sources: %d pieces, at most %d objects in one", institutions, pieces, worst)

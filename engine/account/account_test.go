@@ -214,7 +214,7 @@ func TestReturnSaysNothingTwice(t *testing.T) {
 }
 
 // The number of lease states is bounded for every lease size.
-func TestL2_MarksAreBounded(t *testing.T) {
+func TestL2_LeaseStatesAreBounded(t *testing.T) {
 	o := newTestAccount(t, noon)
 	o.policy = QuotaPolicy{Quota{1 << 30, 60}, 1}
 	most := 0

@@ -24,7 +24,7 @@ func later(now ClockReading, span time.Duration) ClockReading {
 
 // The minute window agrees with a look at each later moment: Remaining is never more than what the node can know to be
 // left, and rises at Reset, not before.
-func TestL3_L5_SharedMinuteIsThePlainOne(t *testing.T) {
+func TestL3_L5_ClusterMinute(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := ClockReading{Wall: noon, Steady: time.Hour}
 		a, limit := newClusterAccount(2, now), rapid.IntRange(1, 12).Draw(t, "limit")
@@ -156,7 +156,7 @@ func TestL2_FromOneNodeToAClusterAndBack(t *testing.T) {
 }
 
 // Remote events do not change the counts of pending decisions.
-func TestLearnLeavesWhatIsOnItsWay(t *testing.T) {
+func TestApplyRemoteKeepsPendingDecisions(t *testing.T) {
 	now := ClockReading{Wall: noon, Steady: time.Hour}
 	a := newClusterAccount(1, now)
 	if _, err := a.CreateKey(KeyRecord{ID: "k2"}); err != nil {

@@ -199,7 +199,7 @@ func guessFault(a *attacker) string {
 
 // Each strategy, for a day or more against ten thousand accounts, has at most 25 wrong tries for an address and day,
 // and at most 1,000 in any hour.
-func TestS1_GuessBound(t *testing.T) {
+func TestS1_GuessLimits(t *testing.T) {
 	sample := []string{"one address a day, new codes all the time", "all addresses", "restarts"}
 	for name, what := range strategies() {
 		if sweep(0, 1) == 0 && !slices.Contains(sample, name) {

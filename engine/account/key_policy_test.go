@@ -45,7 +45,7 @@ func TestK7_NoticeIsFourteenDays(t *testing.T) {
 	}
 }
 
-func TestK7_StatesOfTheTransition(t *testing.T) {
+func TestK7_StatesOfTheKeyPolicy(t *testing.T) {
 	required := noon.Add(KeyNoticeMin)
 	event, err := KeyPolicy{}.Announce(required.In(engine.Location()), noon, "ana")
 	must(t, err)

@@ -93,7 +93,7 @@ func TestL6_RefundsOfOtherTimesChangeNothing(t *testing.T) {
 	}
 }
 
-func TestK2_LostAndTriedNeverCountBelowNothing(t *testing.T) {
+func TestK2_AbortNeverCountsBelowZero(t *testing.T) {
 	d := newLoginFixture(t)
 	r := d.registry
 	r.Abort(&CodeIssued{Email: idOf("a@b.do")})

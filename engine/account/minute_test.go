@@ -23,7 +23,7 @@ func (p *simpleMinute) refund(at ClockReading) {
 
 // The window agrees with simpleMinute under admissions, refunds and evictions, and its memory is bounded by what is in
 // it.
-func TestL2_MinuteIsThePlainOne(t *testing.T) {
+func TestL2_MinuteIsTheSimpleOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var m minuteWindow
 		var plain simpleMinute

@@ -239,7 +239,7 @@ func TestL5_BothViolatedWaitsForTheLater(t *testing.T) {
 	}
 }
 
-func TestL8_StrangersByPrefix(t *testing.T) {
+func TestL8_AnonymousByPrefix(t *testing.T) {
 	s := NewAnonymousTable(64, func(key uint64) uint64 { return key })
 	now := ClockReading{Wall: noon}
 	groups := [][]string{
@@ -267,7 +267,7 @@ func TestL8_StrangersByPrefix(t *testing.T) {
 	}
 }
 
-func TestL8_StrangersOfADay(t *testing.T) {
+func TestL8_AnonymousOfADay(t *testing.T) {
 	s := NewAnonymousTable(1, func(key uint64) uint64 { return key })
 	from, now := netip.MustParseAddr("192.0.2.1"), ClockReading{Wall: at("2026-06-18T03:00:00Z")}
 	allowance := Quota{5, 60}
@@ -292,7 +292,7 @@ func TestL8_StrangersOfADay(t *testing.T) {
 	}
 }
 
-func TestL8_StrangersTableIsBounded(t *testing.T) {
+func TestL8_AnonymousTableIsBounded(t *testing.T) {
 	s := NewAnonymousTable(rowsPerSet, func(uint64) uint64 { return 7 })
 	addr := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}) }
 	now, allowance := ClockReading{Wall: noon}, Quota{100, 10}

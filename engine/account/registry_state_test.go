@@ -36,7 +36,7 @@ func randomLogins(seed uint64, count int) []RegistryEvent {
 }
 
 // A snapshot does not change with the registry, and taking one changes nothing.
-func TestCutOfTheRegistryStays(t *testing.T) {
+func TestRegistrySnapshotsStay(t *testing.T) {
 	other, plain := NewRegistry([32]byte{1}), NewRegistry([32]byte{1})
 	type taken struct {
 		snapshot RegistrySnapshot
@@ -82,7 +82,7 @@ func TestRegistryIsRestoredFromParts(t *testing.T) {
 }
 
 // Rows of removed addresses are used again; an older snapshot keeps what they were.
-func TestForgottenRowsAreUsedAgain(t *testing.T) {
+func TestRemovedRowsAreUsedAgain(t *testing.T) {
 	const many = 8192
 	r := NewRegistry([32]byte{1})
 	r.Apply(&SessionOpened{1, true, maskedID(0), digestOf("session"), noon, noon, 0})

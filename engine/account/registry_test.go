@@ -356,7 +356,7 @@ func (r *Registry) remembered() int {
 	return count
 }
 
-func TestSessionsAreForgotten(t *testing.T) {
+func TestSessionsAreRemoved(t *testing.T) {
 	r := NewRegistry([32]byte{})
 	for i := range 5_000 {
 		email := idOf(fmt.Sprintf("%d@b.do", i))
@@ -368,7 +368,7 @@ func TestSessionsAreForgotten(t *testing.T) {
 }
 
 // Addresses without an account are removed after two days, accounts never; a replay removes the same.
-func TestAddressesAreForgotten(t *testing.T) {
+func TestAddressesAreRemoved(t *testing.T) {
 	d := newLoginFixture(t)
 	if _, err := d.try("known@b.do", d.mustRequest("known@b.do")); err != nil {
 		t.Fatal(err)
@@ -398,7 +398,7 @@ func TestAddressesAreForgotten(t *testing.T) {
 }
 
 // A single node writes no codes, sealed or not.
-func TestK2_AloneNoCodeIsInTheLog(t *testing.T) {
+func TestK2_ASingleNodeLogsNoCode(t *testing.T) {
 	r := NewRegistry([32]byte{1})
 	now := ClockReading{Wall: noon, Steady: time.Hour}
 	event, err := r.RequestCode(idOf("a@b.do"), clientAddress(0), now)
@@ -428,7 +428,7 @@ func TestK2_FiveTries(t *testing.T) {
 	}
 }
 
-func TestRollingHour(t *testing.T) {
+func TestHourCounter(t *testing.T) {
 	var r HourCounter
 	if r.total(0) != 0 || r.wait(0, 1) != 0 || r.wait(0, 0) != time.Minute {
 		t.Error("an empty hour")
