@@ -2,6 +2,7 @@ package collectors
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -80,19 +81,12 @@ func (w *Writer) writeHeader() error {
 }
 
 func fieldsOf(o *Observation) fields {
-	values := fields{
+	return fields{
 		columnObservedAt: instantText(o.ObservedAt), columnPublishedAt: instantText(o.PublishedAt),
 		columnInstitutionID: o.InstitutionID, columnCurrency: o.Currency, columnSourceID: o.SourceID,
-		columnChannel: string(engine.Unspecified), columnKind: string(engine.Commercial),
+		columnChannel: string(cmp.Or(o.Channel, engine.Unspecified)), columnKind: string(cmp.Or(o.Kind, engine.Commercial)),
 		columnBuy: o.Buy, columnSell: o.Sell, columnEffectiveDate: o.EffectiveDate.String(),
 	}
-	if o.Channel != "" {
-		values[columnChannel] = string(o.Channel)
-	}
-	if o.Kind != "" {
-		values[columnKind] = string(o.Kind)
-	}
-	return values
 }
 
 func instantText(t time.Time) string {

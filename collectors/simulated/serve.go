@@ -24,7 +24,6 @@ const (
 	contentJSON  = "application/json; charset=utf-8"
 	acceptPage   = "text/html,application/xhtml+xml,*/*;q=0.8"
 	formContent  = "application/x-www-form-urlencoded"
-	modifiedForm = http.TimeFormat
 )
 
 // route is one address of one site with its response.
@@ -119,35 +118,19 @@ func send(w http.ResponseWriter, r *http.Request, d document) {
 		_, _ = w.Write(d.body) // the client may be gone
 		return
 	}
-	if !d.modified.IsZero() {
+	if !d.modified.IsZero() { // only workbooks, which are not compressed
 		sum := sha256.Sum256(d.body)
-		tag := `"0x` + hex.EncodeToString(sum[:8]) + `"`
-		header.Set("ETag", tag)
-		header.Set("Last-Modified", d.modified.UTC().Format(modifiedForm))
-		if isNotModified(r, tag, d.modified) {
-			w.WriteHeader(http.StatusNotModified)
-			return
-		}
+		header.Set("ETag", `"0x`+hex.EncodeToString(sum[:8])+`"`)
+		http.ServeContent(w, r, "", d.modified, bytes.NewReader(d.body))
+		return
 	}
 	body := d.body
-	if len(body) >= gzipBytesMin && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") && d.contentType != contentWorkbook {
+	if len(body) >= gzipBytesMin && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		body = gzipped(body)
 		header.Set("Content-Encoding", "gzip")
 	}
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	_, _ = w.Write(body) // the client may be gone
-}
-
-// isNotModified implements the conditional GET of RFC 9110: the ETag counts before the date.
-func isNotModified(r *http.Request, tag string, modified time.Time) bool {
-	if r.Method != http.MethodGet {
-		return false
-	}
-	if wanted := r.Header.Get("If-None-Match"); wanted != "" {
-		return strings.Contains(wanted, tag)
-	}
-	since, err := time.Parse(modifiedForm, r.Header.Get("If-Modified-Since"))
-	return err == nil && !modified.Truncate(time.Second).After(since)
 }
 
 func gzipped(body []byte) []byte {

@@ -21,7 +21,7 @@ func checkedText(doc *Document, page *Page) string {
 	found := sniffContent(doc.Body)
 	switch {
 	case found == "blank":
-		failf(Empty, "the document has %d bytes and nothing in them", len(doc.Body))
+		failf(Empty, "the document has %d bytes and no content", len(doc.Body))
 	case sheet && found == "workbook":
 		return ""
 	case sheet:
@@ -29,7 +29,7 @@ func checkedText(doc *Document, page *Page) string {
 	case found != "text":
 		failf(WrongContent, "want text, got %s%s", found, contentTypeNote(doc))
 	case len(doc.Body) > textBytesMax:
-		failf(WrongContent, "the document has %d bytes; the most is %d", len(doc.Body), textBytesMax)
+		failf(WrongContent, "the document has %d bytes, at most %d are accepted", len(doc.Body), textBytesMax)
 	}
 	if kind := binaryMediaType(doc.ContentType); kind != "" {
 		failf(WrongContent, "want text, but the server says %s", quoted(kind))

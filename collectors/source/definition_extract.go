@@ -72,7 +72,7 @@ func (o *object) field(method Method, s *pageDefaults) Field {
 		f.From = o.day("from")
 	}
 	if !s.institution {
-		o.Errorf("belongs to no institution; name one for the source or the page, fields cannot tell it")
+		o.Errorf("has no institution; name one for the source or the page")
 	}
 	if f.Currency == "" && !s.currency {
 		o.Errorf("has no currency; name it here or for the page")
@@ -84,7 +84,7 @@ func (o *object) field(method Method, s *pageDefaults) Field {
 // excludes fields for a single side.
 func (o *object) checkFields(fields []Field) {
 	if len(fields) == 0 {
-		o.Errorf("fields is missing or empty; say where the values stand")
+		o.Errorf("fields is missing or empty; say where the values are")
 	}
 	type quote struct {
 		currency string
@@ -114,7 +114,7 @@ func (o *object) rows(method Method, s *pageDefaults) *Rows {
 	o.part("value", func(part *object) { r.Value = new(part.locator(places)) })
 	switch {
 	case r.Buy == nil && r.Sell == nil && r.Value == nil:
-		o.Errorf("has neither buy nor sell nor value; say where the values stand")
+		o.Errorf("has neither buy nor sell nor value; say where the values are")
 	case r.Value != nil && (r.Buy != nil || r.Sell != nil):
 		o.Errorf("has value beside buy or sell; a row has either one value or its sides")
 	}
@@ -136,7 +136,7 @@ func (o *object) labels(key string) map[string]Target {
 		(&object{part}).part(name, func(entry *object) {
 			label := normaliseLabel(name)
 			if first, twice := written[label]; twice {
-				entry.Errorf("is the same label as %q once blanks, accents and capitals count no more; keep one", first)
+				entry.Errorf("is the same label as %q without spaces, accents and capitals; keep one", first)
 			}
 			if label == "" || len(label) > nameMax {
 				entry.Errorf("is not a label; a label has 1 to %d bytes without spaces and marks", nameMax)
@@ -179,7 +179,7 @@ func (s *pageDefaults) targetProblem(t Target, withSide bool) string {
 	case withSide && t.Side == "":
 		return "names no side, but the rows have one value each; say which side it is"
 	case !withSide && t.Side != "":
-		return "names a side, but the rows tell their sides themselves; take it out"
+		return "names a side, but the rows tell their sides themselves; remove it"
 	}
 	return ""
 }
@@ -192,9 +192,9 @@ func (o *object) ignoredLabels(key string, known map[string]Target) []string {
 		_, quoted := known[label]
 		switch {
 		case label == "":
-			o.Errorf("%s has a label without letters and digits; take it out", key)
+			o.Errorf("%s has a label without letters and digits; remove it", key)
 		case quoted || slices.Contains(ignored, label):
-			o.Errorf("%s has %.80q, which stands among the labels or here already; keep one", key, name)
+			o.Errorf("%s has %.80q, which is already among the labels or here; keep one", key, name)
 		}
 		ignored = append(ignored, label)
 	}

@@ -110,11 +110,11 @@ func (o *object) definition() *Definition {
 	shared := o.Has("labels")
 	labels := o.labels("labels")
 	if shared && len(labels) == 0 {
-		o.Errorf("labels is empty; say what each label means, or take it out")
+		o.Errorf("labels is empty; say what each label means, or remove it")
 	}
 	o.each("pages", pagesMax, func(page *object) { d.Pages = append(d.Pages, page.page(d, labels)) })
 	if len(labels) > 0 && !slices.ContainsFunc(d.Pages, Page.labelled) {
-		o.Errorf("labels is given, but no page tells its values apart by labels; take it out")
+		o.Errorf("labels is given, but no page uses labels; remove it")
 	}
 	o.checkWhole(d)
 	return d
@@ -130,7 +130,7 @@ func (o *object) bound() engine.PlausibleRange {
 		o.Errorf("lowest %s is above highest %s; exchange them", low, high)
 	}
 	if low.IsNull() && high.IsNull() && bound.JumpPermille == 0 && !bound.SidesDiffer {
-		o.Errorf("bounds nothing; give lowest, highest, jumpPermille or sidesDiffer, or take the entry out")
+		o.Errorf("bounds nothing; give lowest, highest, jumpPermille or sidesDiffer, or remove the entry")
 	}
 	return bound
 }
@@ -169,7 +169,7 @@ func (o *object) checkWhole(d *Definition) {
 		names[page.Name] = true
 	}
 	if d.Expiry.AfterDate > 0 && !dated && len(d.Pages) > 0 {
-		o.Errorf("expiry.afterDate is given, but no page has a date; add a date or take it out")
+		o.Errorf("expiry.afterDate is given, but no page has a date; add a date or remove it")
 	}
 }
 

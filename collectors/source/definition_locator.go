@@ -48,7 +48,7 @@ func (o *object) locator(form locatorForm) Locator {
 		}
 	}
 	if form.optional && p == (Locator{}) {
-		o.Errorf("says nothing; give at, a pattern, or what else tells where the text stands")
+		o.Errorf("is empty; give at, a pattern or another key")
 	}
 	return p
 }

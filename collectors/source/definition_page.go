@@ -39,7 +39,7 @@ func (o *object) page(d *Definition, labels map[string]Target) Page {
 // another one.
 func (o *object) checkRequests(p *Page) {
 	if len(p.Requests) == 0 {
-		o.Errorf("requests is missing or empty; a page is asked for by at least one")
+		o.Errorf("requests is missing or empty; a page needs at least one")
 	}
 	site := ""
 	for i := range p.Requests {
@@ -68,7 +68,7 @@ func (o *object) request(d *Definition, first bool) Request {
 	case (r.URL == "") == (r.AddressFrom == nil):
 		o.Errorf("needs either url or addressFrom, and not both")
 	case first && r.AddressFrom != nil:
-		o.Errorf("addressFrom reads the answer before, and there is none before the first request; give it a url")
+		o.Errorf("addressFrom in the first request: there is no response before it; give it a url")
 	}
 	r.Headers = o.headers("headers")
 	form := map[string]string{}
@@ -101,7 +101,7 @@ func (o *object) address(key string, d *Definition) string {
 	case address.Scheme == "http" && !d.PlainHTTP:
 		o.Errorf("%s begins with http://, which is not protected; use https:// or set plainHttp for the source", key)
 	case address.Fragment != "" || strings.HasSuffix(text, "#"):
-		o.Errorf("%s has a # part, which is never sent; take it out", key)
+		o.Errorf("%s has a # part, which is never sent; remove it", key)
 	}
 	return text
 }
@@ -116,9 +116,9 @@ func (o *object) headers(key string) map[string]string {
 		case !isToken(name):
 			part.Errorf("%.40q is not a header name; use letters, digits and hyphens", name)
 		case twice:
-			part.Errorf("the header %s stands twice; keep one", canonical)
+			part.Errorf("the header %s occurs twice; keep one", canonical)
 		case slices.Contains(reservedHeaders(), canonical):
-			part.Errorf("the header %s is not for a definition to set; take it out", canonical)
+			part.Errorf("the header %s is not for a definition to set; remove it", canonical)
 		case strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) || strings.TrimSpace(text) != text || text == "":
 			part.Errorf("the header %s needs a value of ASCII characters without blanks around it", canonical)
 		}

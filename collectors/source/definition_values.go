@@ -43,7 +43,7 @@ func (o *object) id(key string) string { return o.ID(key, engine.InstitutionIDMa
 func (o *object) currency(key string) string {
 	code := o.CurrencyCode(key)
 	if code == engine.QuoteCurrency {
-		o.Errorf("%s %s is the currency that every rate is quoted in; no value is of it", key, code)
+		o.Errorf("%s %s is the quote currency of all rates; name the other currency", key, code)
 	}
 	return code
 }
@@ -56,7 +56,7 @@ func (o *object) day(key string) engine.Date {
 func (o *object) file(key string) string {
 	name := o.Text(key, nameMax)
 	if name != "" && (!fs.ValidPath(name) || name == "." || strings.Contains(name, `\`)) {
-		o.Errorf("%s names no file below this directory; write it with / and without a / at the start or ..", key)
+		o.Errorf("%s is not a file below this directory; write it with /, without .. and without a / at the start", key)
 	}
 	return name
 }

@@ -49,10 +49,10 @@ func (r *parser) expectHTML(document *goquery.Document) {
 // parseHTML parses HTML as browsers do. A page that is nested like an attack is a failure.
 func parseHTML(text string) *goquery.Document {
 	if tags := strings.Count(text, "<"); tags > tagsMax {
-		failf(WrongContent, "the page has %d tags; at most %d make a page", tags, tagsMax)
+		failf(WrongContent, "the page has %d tags, at most %d are accepted", tags, tagsMax)
 	}
 	if isCostlyMarkup(text) {
-		failf(WrongContent, "the page opens so many elements inside of others, or again and again, that only an attack can be meant")
+		failf(WrongContent, "the page opens too many elements within each other")
 	}
 	document, err := goquery.NewDocumentFromReader(strings.NewReader(text))
 	if err != nil {
@@ -71,7 +71,7 @@ func checkSelectorCost(document *goquery.Document) {
 	for node := range document.Get(0).Descendants() {
 		if node.PrevSibling == nil {
 			if children := len(slices.Collect(node.Parent.ChildNodes())); children > childrenMax {
-				failf(WrongContent, "an element has %d parts; at most %d make a page", children, childrenMax)
+				failf(WrongContent, "an element has %d child nodes, at most %d are accepted", children, childrenMax)
 			}
 		}
 		if all++; all > nodesMax {
@@ -82,7 +82,7 @@ func checkSelectorCost(document *goquery.Document) {
 		}
 		cost += twice[node.Parent]
 		if cost > selectorCostMax {
-			failf(WrongContent, "the page is nested so deeply, or its attributes are so long, that only an attack can be meant")
+			failf(WrongContent, "the page is nested too deeply, or its attributes are too long")
 		}
 		if node.FirstChild != nil {
 			around[node] = around[node.Parent] + selectorWeight(node)

@@ -23,7 +23,7 @@ func (r *parser) htmlRows(document *goquery.Document) [][]scope {
 	extract := r.page.Extract.Rows
 	nodes := document.Find(extract.At).Nodes
 	if len(nodes) == 0 {
-		failf(Layout, "no row stands at %s", quoted(extract.At))
+		failf(Layout, "there is no row at %s", quoted(extract.At))
 	}
 	headings := extract.headings()
 	tables, groups, numbers := map[*html.Node]*table{}, [][]scope{}, map[*html.Node]int{}

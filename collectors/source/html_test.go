@@ -33,15 +33,15 @@ func TestHTMLFields_Classes(t *testing.T) {
 		{"once", pageOf(quotes), want, "", ""},
 		{"twice, and in a menu", pageOf(quotes + `<a class="compraUS">Compra 56.50</a><div class="compraUS"> 56.5 </div>`), want, "", ""},
 		{"a mobile twin that is still zero", pageOf(`<i class="compraUS">0.00</i>` + quotes), want, "", ""},
-		{"two that differ", pageOf(quotes + `<p class="compraUS">57.00</p>`), nil, Value, "says 56.50 and 57.00"},
+		{"two that differ", pageOf(quotes + `<p class="compraUS">57.00</p>`), nil, Value, "is 56.50 and 57.00"},
 		{"one is missing", pageOf(strings.ReplaceAll(quotes, "ventaEU", "other")), []string{
-			want[0], "test EUR unspecified [66.20] []", `note: test EUR: no sell stands at ".ventaEU"`,
+			want[0], "test EUR unspecified [66.20] []", `note: test EUR: there is no sell at ".ventaEU"`,
 		}, "", ""},
 		{"one has no value", pageOf(strings.ReplaceAll(quotes, "66,20", "-")), []string{want[0], "test EUR unspecified [] [70.40]"}, "", ""},
 		{"a currency without values", pageOf(strings.NewReplacer("66,20", "-", "RD$&nbsp;70.40", "N/D").Replace(quotes)), []string{
 			want[0], "note: test EUR: no value",
 		}, "", ""},
-		{"other classes", pageOf(strings.NewReplacer("US", "_us", "EU", "_eu").Replace(quotes)), nil, Layout, `no buy stands at ".compraUS"`},
+		{"other classes", pageOf(strings.NewReplacer("US", "_us", "EU", "_eu").Replace(quotes)), nil, Layout, `there is no buy at ".compraUS"`},
 		{"not filled yet", pageOf(`<b class="compraUS">0</b><b class="ventaUS">0</b><b class="compraEU"></b>`), nil, Empty, ""},
 	})
 }
@@ -60,7 +60,7 @@ func TestHTMLFields_InputsAndMoment(t *testing.T) {
 	checkCases(t, d, []parseCase{
 		{"as it is", pageOf(inputs + footer), want, "", ""},
 		{"the same date twice", pageOf(inputs + footer + footer), want, "", ""},
-		{"no date", pageOf(inputs), nil, Layout, "no date stands at"},
+		{"no date", pageOf(inputs), nil, Layout, "there is no date at"},
 		{"a date without a year", pageOf(inputs + strings.ReplaceAll(footer, "2026", "26")), nil, Layout, "dd/mm/yyyy hh:mm"},
 		{"two dates", pageOf(inputs + footer + strings.ReplaceAll(footer, "17/", "18/")), nil, Layout, "2026-09-17T12:15:00Z and 2026-09-18T12:15:00Z"},
 		{"no attribute", pageOf(strings.NewReplacer("VALUE=", "a=", "value=", "b=").Replace(inputs) + footer), nil, Layout, `attribute "value"`},
@@ -166,11 +166,11 @@ func TestHTMLRows_Table(t *testing.T) {
 			"test USD branch [56.60 57.60] [60.30]", inOrder[1], inOrder[2],
 		}, "", ""},
 		{"a short row", table(head + rows + `<tr><td></td><td>Euro (EU)</td></tr>`), append(inOrder[:3:3],
-			`note: test EUR: no buy stands in the column "compra"`, `note: test EUR: no sell stands in the column "venta"`), "", ""},
+			`note: test EUR: there is no buy in the column "compra"`, `note: test EUR: there is no sell in the column "venta"`), "", ""},
 		{"too few known", table(head + rows[:strings.Index(rows, "</tr>")+5]), nil, Layout, "want at least 2"},
 		{"other headings", table(strings.ReplaceAll(head, "Compra", "Compramos") + rows), nil, Layout, "tipo, compra, venta"},
 		{"a heading twice", table(strings.ReplaceAll(head, "País", "Compra") + rows), nil, Layout, "once each"},
-		{"no table", pageOf("<div>56.60</div>"), nil, Layout, "no row stands"},
+		{"no table", pageOf("<div>56.60</div>"), nil, Layout, "there is no row"},
 		{"zeros only", table(head + strings.NewReplacer("56,60", "0", "60,30", "0.00", "57.10", "-", "59.90", "", "64.20", "$0.00", "71.10",
 			"N/A").Replace(rows)), nil, Empty, ""},
 	})
@@ -232,7 +232,7 @@ func TestHTMLRows_DateOfTheRow(t *testing.T) {
 	}})
 	checkCases(t, d, []parseCase{
 		{"one without", pageOf("<li><b>Dólar</b><i>58</i><u>7/9/2026</u></li><li><b>Euro</b><i>66</i></li>"), []string{
-			"test USD unspecified [58] [] 2026-09-07", `note: test EUR is left out: no date stands at "u"`,
+			"test USD unspecified [58] [] 2026-09-07", `note: test EUR is skipped: there is no date at "u"`,
 		}, "", ""},
 		{"all without", pageOf("<li><b>Dólar</b><i>58</i><u>ayer</u></li>"), nil, Layout, "ayer"},
 	})
@@ -269,7 +269,7 @@ func TestTextRegex_ExactlySoMany(t *testing.T) {
 		{"two", label("Compra $58.00", "Venta 59.25"), []string{"test USD unspecified [58.00] [59.25]"}, "", ""},
 		{"three", label("58.00", "59.25", "66.00"), nil, Layout, ""},
 		{"one", label("58.00"), nil, Layout, ""},
-		{"none", pageOf("<b>58.00</b>"), nil, Layout, "no text stands"},
+		{"none", pageOf("<b>58.00</b>"), nil, Layout, "there is no text"},
 	})
 }
 

@@ -116,7 +116,7 @@ func (v *jsonValue) lookup(path string) *jsonValue {
 		}
 		for index := range strings.SplitSeq(strings.TrimSuffix(indices, "]"), "][") {
 			if index == "" && at.kind == jsonArray && len(at.items) > 1 {
-				failf(Layout, "%s wants a list of one entry, and there are %d", quoted(path), len(at.items))
+				failf(Layout, "%s: want a list of one entry, found %d", quoted(path), len(at.items))
 			}
 			number, err := strconv.Atoi(cmp.Or(index, "0"))
 			if err != nil || number < 0 || at.kind != jsonArray || number >= len(at.items) {
@@ -135,7 +135,7 @@ func (v *jsonValue) member(name, path string) *jsonValue {
 			continue
 		}
 		if value != nil {
-			failf(Value, "the key %s stands twice in one object, on the path %s", quoted(name), quoted(path))
+			failf(Value, "the key %s occurs twice in one object, on the path %s", quoted(name), quoted(path))
 		}
 		value = member.value
 	}

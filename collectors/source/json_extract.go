@@ -38,13 +38,13 @@ func (r *parser) jsonRows(whole *jsonValue) []scope {
 	list := whole.lookup(at)
 	switch {
 	case list == nil:
-		failf(Layout, "no list stands at %s", quoted(at))
+		failf(Layout, "there is no list at %s", quoted(at))
 	case list.kind != jsonArray:
 		failf(Layout, "want a list at %s, found %s", quoted(at), list.describe())
 	case len(list.items) == 0:
 		failf(Empty, "the list at %s has no entries", quoted(at))
 	case len(list.items) > tableRowsMax:
-		failf(WrongContent, "the list at %s has %d entries; at most %d can be rates", quoted(at), len(list.items), tableRowsMax)
+		failf(WrongContent, "the list at %s has %d entries, at most %d are accepted", quoted(at), len(list.items), tableRowsMax)
 	}
 	rows := make([]scope, len(list.items))
 	for i, item := range list.items {

@@ -62,7 +62,7 @@ func TestJSONFields_Envelope(t *testing.T) {
 		{"a key twice on the way", replaced(`{"result"`, `{"result":{},"result"`), nil, Value, "twice"},
 		{"another key twice", replaced(`"success"`, `"other":1,"other":2,"success"`), want, "", ""},
 		{"an object", replaced("58.9582", `{"value":58.9582}`), []string{
-			"test USD unspecified [] [59.3318] 2026-09-17", `note: test USD: no buy stands at "result.actualPurchaseValue"`,
+			"test USD unspecified [] [59.3318] 2026-09-17", `note: test USD: there is no buy at "result.actualPurchaseValue"`,
 		}, "", ""},
 		{"a flag", replaced("58.9582", "true"), []string{"test USD unspecified [true] [59.3318] 2026-09-17"}, "", ""},
 		{"cut off", body[:len(body)-1], nil, WrongContent, "want JSON"},
@@ -251,11 +251,11 @@ func manyDays(extra ...string) [][]string {
 // was.
 func TestXLSXRows_BadRows(t *testing.T) {
 	for _, c := range [][2]string{
-		{"2026|Sep|31|58|59", `row 152 is left out: its date "2026 Sep 31" does not exist`},
-		{"26|Sep|30|58|59", `row 152 is left out: its date "26 Sep 30" does not exist`},
-		{"2026|??|30|58|59", `row 152 is left out: its date "2026 ?? 30" does not exist`},
-		{"2025|Dic|31|58|59", "row 152 is left out: its date 2025-12-31 goes back behind 2026-05-30"},
-		{"2026|May|30|58|59", "row 152 is left out: it says something else of 2026-05-30 than the row before"},
+		{"2026|Sep|31|58|59", `row 152 is skipped: its date "2026 Sep 31" does not exist`},
+		{"26|Sep|30|58|59", `row 152 is skipped: its date "26 Sep 30" does not exist`},
+		{"2026|??|30|58|59", `row 152 is skipped: its date "2026 ?? 30" does not exist`},
+		{"2025|Dic|31|58|59", "row 152 is skipped: its date 2025-12-31 is before 2026-05-30"},
+		{"2026|May|30|58|59", "row 152 is skipped: its values for 2026-05-30 differ from the row before"},
 		{"2026|5|30|58.249|59.249", ""},
 		{"2026|5|31||", ""},
 	} {

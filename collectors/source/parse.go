@@ -131,10 +131,10 @@ func (r *parser) textsAt(s scope, place *Locator) []foundText {
 	var cut []foundText
 	for _, one := range texts {
 		if len(one.text) > patternBytesMax {
-			failf(WrongContent, "%s stands a text of %d bytes; at most %d are searched", place.describe(), len(one.text), patternBytesMax)
+			failf(WrongContent, "%s is a text of %d bytes; at most %d are searched", place.describe(), len(one.text), patternBytesMax)
 		}
 		if r.searched += len(one.text); r.searched > searchBytesMax {
-			failf(WrongContent, "%s and before, patterns have more than %d bytes to search", place.describe(), searchBytesMax)
+			failf(WrongContent, "%s: patterns would search more than %d bytes", place.describe(), searchBytesMax)
 		}
 		for _, match := range r.pattern(place.Pattern).FindAllStringSubmatch(normaliseSpaces(one.text), matchesMax) {
 			cut = append(cut, foundText{text: match[min(1, len(match)-1)], kind: one.kind})
@@ -162,14 +162,14 @@ func (r *parser) dateAt(s scope, want *Date) (date engine.Date, moment time.Time
 		case date.IsZero():
 			date, moment = day, instant
 		case day != date || !instant.Equal(moment):
-			failf(Layout, "the date %s says %s and %s", want.describe(), dateText(date, moment), dateText(day, instant))
+			failf(Layout, "the date %s is %s and %s", want.describe(), dateText(date, moment), dateText(day, instant))
 		}
 	}
 	switch {
 	case date.IsZero() && bad != nil:
 		failf(Layout, "the date %s: %v", want.describe(), bad)
 	case date.IsZero():
-		failf(Layout, "no date stands %s", want.describe())
+		failf(Layout, "there is no date %s", want.describe())
 	}
 	return date, moment
 }

@@ -45,7 +45,7 @@ func (r *parser) readFields(s scope) {
 
 func (r *parser) noteMissing(key quoteKey, value side, places []*Locator, name string) {
 	if value.status == statusMissing && len(places) > 0 && places[0] != nil {
-		r.notes.add("%s %s: no %s stands %s", key.institution, key.currency, name, places[0].describe())
+		r.notes.add("%s %s: there is no %s %s", key.institution, key.currency, name, places[0].describe())
 	}
 }
 
@@ -65,7 +65,7 @@ func (r *parser) firstPrice(s scope, places []*Locator, currency, name string) s
 		value := r.valueAt(s, place, currency)
 		switch {
 		case value.conflict:
-			failf(Value, "%s of %s %s says %s", name, currency, place.describe(), value.text)
+			failf(Value, "%s of %s %s is %s", name, currency, place.describe(), value.text)
 		case value.status == statusPrice:
 			if best.status == statusUnreadable {
 				r.notes.add("%s: %s is not a %s; taken from the next place, %s", currency, quoted(best.text), name, place.describe())

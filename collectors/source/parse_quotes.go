@@ -136,11 +136,11 @@ func (r *parser) requirePrice() {
 	switch {
 	case r.counts[statusPrice] > 0:
 	case r.counts[statusUnreadable] > 0:
-		failf(Value, "none of %d values can be read as a rate, as %s", r.counts[statusUnreadable], quoted(r.firstUnreadable))
+		failf(Value, "none of %d values is a rate, such as %s", r.counts[statusUnreadable], quoted(r.firstUnreadable))
 	case r.counts[statusZero]+r.counts[statusNoValue] > 0:
-		failf(Empty, "all of %d values are zero or say that there is none", r.counts[statusZero]+r.counts[statusNoValue])
+		failf(Empty, "all %d values are zero or not available", r.counts[statusZero]+r.counts[statusNoValue])
 	default:
-		failf(Layout, "no value stands where the definition looks for it%s", r.notes.summary())
+		failf(Layout, "there is no value where the definition expects one%s", r.notes.summary())
 	}
 }
 

@@ -19,7 +19,7 @@ func (r *parser) readGroups(groups [][]scope) {
 			}
 		}
 		if before > 0 && len(r.quotes) > before {
-			failf(Layout, "below another row of headings stands something else, as %s; tell in at which table is meant", r.quotes[before])
+			failf(Layout, "the rows below another row of headings differ, such as %s; select one table in at", r.quotes[before])
 		}
 		all += len(rows)
 	}
@@ -64,7 +64,7 @@ func (r *parser) excluded(row scope) bool {
 	if len(texts) == 0 {
 		return false
 	}
-	r.notes.add("a row is left out, because it says %s", quoted(texts[0].text))
+	r.notes.add("a row is skipped because it has %s", quoted(texts[0].text))
 	return true
 }
 
@@ -74,7 +74,7 @@ func (r *parser) readRow(row scope, target Target) bool {
 	key := r.keyOf(target)
 	if rows.Date != nil {
 		if failure := catchFailure(func() { key.date, key.instant = r.dateAt(row, rows.Date) }); failure != nil {
-			r.notes.add("%s %s is left out: %s", key.institution, key.currency, failure.Detail)
+			r.notes.add("%s %s is skipped: %s", key.institution, key.currency, failure.Detail)
 			return false
 		}
 	}

@@ -40,7 +40,7 @@ func parsePrice(text string, mark DecimalMark, decimalsMax int) (string, error) 
 	case len(text) > priceBytesMax:
 		return "", fmt.Errorf("%w: a text of %d bytes", errPrice, len(text))
 	case strings.Contains(text, rightToLeftOverride):
-		return "", fmt.Errorf("%w: its digits are shown in another order than they are written in", errPrice)
+		return "", fmt.Errorf("%w: its digits are displayed in another order", errPrice)
 	}
 	text = collapseSpaces(text)
 	text, change, changes := strings.Cut(text, "=")
@@ -141,7 +141,7 @@ func parseNumber(text string, mark DecimalMark) (string, error) {
 	case mark != AnyMark:
 		return "", fmt.Errorf("%w: %q, in a source that writes fractions with a %s", errPrice, text, mark)
 	case isPointed && isComma && pointed != comma && !strings.Contains(text, "."):
-		return "", fmt.Errorf("%w: the comma of %q may stand before decimals or thousands; tell decimal in the definition", errPrice, text)
+		return "", fmt.Errorf("%w: the comma of %q may be a decimal mark or a thousands separator; set decimal in the definition", errPrice, text)
 	case isPointed:
 		return pointed, nil
 	case isComma:

@@ -22,7 +22,7 @@ func (r *parser) extractText(text string) {
 			lines = append(lines, one.text)
 		}
 		if len(lines) == 0 {
-			failf(Layout, "no text stands at %s", quoted(want.At))
+			failf(Layout, "there is no text at %s", quoted(want.At))
 		}
 		text = strings.Join(lines, "\n")
 	}
@@ -59,7 +59,7 @@ func (r *parser) readMatches(text string) {
 	known := 0
 	for _, match := range matches {
 		if want.Unless != "" && r.pattern(want.Unless).MatchString(match[0]) {
-			r.notes.add("%s is left out, because it says %s", quoted(match[0]), quoted(r.pattern(want.Unless).FindString(match[0])))
+			r.notes.add("%s is skipped because it has %s", quoted(match[0]), quoted(r.pattern(want.Unless).FindString(match[0])))
 			continue
 		}
 		target, ok := r.matchTarget(pattern, match)

@@ -76,7 +76,7 @@ func (s *Set) Extend(files fs.FS, dir string) (*Set, error) {
 	}
 	listing = slices.DeleteFunc(listing, func(file fs.DirEntry) bool { return file.IsDir() || path.Ext(file.Name()) != ".json" })
 	if len(listing) > filesMax {
-		return nil, fmt.Errorf("list the definitions: %s has %d files *.json; at most %d can be right", dir, len(listing), filesMax)
+		return nil, fmt.Errorf("list the definitions: %s has %d files *.json, at most %d are accepted", dir, len(listing), filesMax)
 	}
 	extended, readFrom := maps.Clone(s.known), map[string]string{}
 	var problems []error
@@ -117,7 +117,7 @@ func loadDefinitionFile(files fs.FS, dir, name string) (*definitionFile, error) 
 // never end.
 func readFile(files fs.FS, name string) ([]byte, error) {
 	if info, err := fs.Stat(files, name); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("want a file, found %s; take it out of the directory", info.Mode().Type())
+		return nil, fmt.Errorf("want a file, found %s; remove it from the directory", info.Mode().Type())
 	}
 	file, err := files.Open(name)
 	if err != nil {
@@ -130,7 +130,7 @@ func readFile(files fs.FS, name string) ([]byte, error) {
 // addTo adds or changes a definition.
 func (e *definitionFile) addTo(known map[string]*Definition, readFrom map[string]string) error {
 	if first, twice := readFrom[e.id]; twice {
-		return fmt.Errorf("%s: the source %s stands already in %s; keep one of them", e.name, e.id, first)
+		return fmt.Errorf("%s: the source %s is already in %s; keep one of them", e.name, e.id, first)
 	}
 	readFrom[e.id] = e.name
 	before, exists := known[e.id]
@@ -147,7 +147,7 @@ func (s *Set) Check(c *engine.Catalogue) error {
 	var problems []error
 	for _, d := range s.list {
 		if c.Source(d.ID).Manual {
-			problems = append(problems, fmt.Errorf("source %s: the id belongs to rates that are typed by hand; choose another", d.ID))
+			problems = append(problems, fmt.Errorf("source %s: the id is reserved for manual rates; choose another", d.ID))
 		}
 		institutions, currencies := d.references()
 		for _, id := range institutions {

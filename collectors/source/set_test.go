@@ -190,7 +190,7 @@ func TestABrokenDirectoryIsRefusedAsAWhole(t *testing.T) {
 		want  []string
 	}{
 		"two problems": {map[string]string{"a.json": "{", "b.json": `{"id": "x-site", "disabled": "x"}`}, []string{"a.json: line 1", "b.json: there is no source x-site"}},
-		"one id twice": {map[string]string{"a.json": textFile, "b.json": `{"id": "qik-site", "disabled": "x"}`}, []string{"b.json: the source qik-site stands already in a.json"}},
+		"one id twice": {map[string]string{"a.json": textFile, "b.json": `{"id": "qik-site", "disabled": "x"}`}, []string{"b.json: the source qik-site is already in a.json"}},
 		"no such PEM":  {map[string]string{"a.json": `{"id": "qik-site", "caFile": "qik.pem"}`}, []string{"a.json: caFile", "qik.pem"}},
 	} {
 		_, err := extend(t, test.files)
@@ -213,7 +213,7 @@ func TestDefinitionsAreCheckedAgainstTheCatalogue(t *testing.T) {
 	unknown := strings.NewReplacer(`"popular"`, `"impopular"`, `"EUR"`, `"XXX"`, "popular-site", "manual", `, "caFile": "ca/popular.pem"`, "").Replace(fieldsFile)
 	set := mustExtend(t, map[string]string{"a.json": unknown, "b.json": strings.Replace(jsonFile, `"popular"`, `"nadie"`, 1)})
 	err := set.Check(engine.DefaultCatalogue())
-	for _, want := range []string{`source manual: there is no institution "impopular"`, `no currency "XXX"`, "typed by hand", `institution "nadie"`} {
+	for _, want := range []string{`source manual: there is no institution "impopular"`, `no currency "XXX"`, "reserved for manual rates", `institution "nadie"`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}

@@ -23,7 +23,7 @@ func sheetRows(body []byte, name string) [][]string {
 	sheets := book.Sheets()
 	index := slices.IndexFunc(sheets, func(sheet string) bool { return name == "" || normaliseLabel(sheet) == normaliseLabel(name) })
 	if index < 0 {
-		failf(Layout, "no sheet is called %s; there are %s", quoted(name), quoted(strings.Join(sheets, ", ")))
+		failf(Layout, "there is no sheet %s; the sheets are %s", quoted(name), quoted(strings.Join(sheets, ", ")))
 	}
 	rows, err := book.Rows(sheets[index])
 	if err != nil {

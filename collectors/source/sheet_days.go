@@ -27,7 +27,7 @@ func (r *parser) readSheet(rows [][]string) {
 		sheet.readRow(cells, headings.row+i+2)
 	}
 	if sheet.bad*100 > sheet.rows*badRowsPercent {
-		failf(Layout, "%d of %d rows can't be right%s", sheet.bad, sheet.rows, r.notes.summary())
+		failf(Layout, "%d of %d rows are invalid%s", sheet.bad, sheet.rows, r.notes.summary())
 	}
 	r.requirePrice()
 	newest := len(sheet.days) - 1
@@ -46,7 +46,7 @@ func (s *sheetReader) checkHeadings() {
 		s.notes.add("no column, or more than one, has the heading %s", quoted(fields[i].At))
 	}
 	if there == 0 {
-		failf(Layout, "none of %d columns is there%s", len(fields), s.notes.summary())
+		failf(Layout, "none of the %d columns exists%s", len(fields), s.notes.summary())
 	}
 }
 
@@ -71,10 +71,10 @@ func (s *sheetReader) readRow(cells []string, number int) {
 	case date.IsZero():
 		s.skipRow(number, "its date %s does not exist", quoted(strings.Join([]string{year, month, day}, " ")))
 	case date < last:
-		s.skipRow(number, "its date %s goes back behind %s", date, last)
+		s.skipRow(number, "its date %s is before %s", date, last)
 	case date == last:
 		if !slices.Equal(quotes, s.days[len(s.days)-1].Observations) {
-			s.skipRow(number, "it says something else of %s than the row before", date)
+			s.skipRow(number, "its values for %s differ from the row before", date)
 		}
 	default:
 		s.days = append(s.days, HistoryDay{Date: date, Observations: quotes})
@@ -83,7 +83,7 @@ func (s *sheetReader) readRow(cells []string, number int) {
 
 func (s *sheetReader) skipRow(number int, format string, args ...any) {
 	s.bad++
-	s.notes.add("row %d is left out: %s", number, fmt.Sprintf(format, args...))
+	s.notes.add("row %d is skipped: %s", number, fmt.Sprintf(format, args...))
 }
 
 // quotesOf returns the quotes of one row, none if it has no value.
