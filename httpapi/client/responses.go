@@ -12,6 +12,7 @@ const QuoteCurrency = "DOP"
 // Operation is the operation of the caller in foreign currency.
 type Operation string
 
+// Operations.
 const (
 	Buy  Operation = "buy"  // the caller buys; Rate.Sell applies
 	Sell Operation = "sell" // the caller sells; Rate.Buy applies
@@ -20,6 +21,7 @@ const (
 // Channel is the way of dealing at a rate.
 type Channel string
 
+// Channels.
 const (
 	Unspecified Channel = "unspecified"
 	Branch      Channel = "branch"
@@ -31,6 +33,7 @@ const (
 // Kind distinguishes rates at which institutions deal from reference rates.
 type Kind string
 
+// Kinds.
 const (
 	Commercial Kind = "commercial"
 	Reference  Kind = "reference"

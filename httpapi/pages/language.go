@@ -12,6 +12,7 @@ import (
 // Language is a language of the pages.
 type Language string
 
+// Languages.
 const (
 	Spanish Language = "es"
 	English Language = "en"
