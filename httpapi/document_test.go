@@ -42,7 +42,7 @@ type openAPI struct {
 func published(t testing.TB) []byte {
 	t.Helper()
 	mux := http.NewServeMux()
-	contract.New(contract.Config{}).Register(mux)
+	contract.Register(mux, "")
 	w := httptest.NewRecorder()
 	mux.ServeHTTP(w, httptest.NewRequest("GET", "/openapi.json", nil))
 	if w.Code != http.StatusOK {

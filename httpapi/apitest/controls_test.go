@@ -50,16 +50,16 @@ func TestRefused(t *testing.T) {
 		"can't be made":  n(func(s *Server) { s.Keys(-1) }),
 		"a node on a":    with(onPort, func(s *Server) { s.ClientFrom("192.0.2.7") }),
 		"standard/v1":    func() error { _, err := Open(Seed("standard/v0")); return err },
-		"says nothing":   n(func(s *Server) { s.Fault(Fault{}) }),
+		"does nothing":   n(func(s *Server) { s.Fault(Fault{}) }),
 		"status 404":     n(func(s *Server) { s.Fault(Fault{Status: 404}) }),
 		"429 with":       n(func(s *Server) { s.Fault(Fault{Status: 429, Code: engine.CodeOverloaded}) }),
-		"without a":      n(func(s *Server) { s.Fault(Fault{Code: engine.CodeOverloaded}) }),
+		"has no status":  n(func(s *Server) { s.Fault(Fault{Code: engine.CodeOverloaded}) }),
 		"1000001":        n(func(s *Server) { s.Fault(Fault{Status: 503, PerMillion: million + 1}) }),
 		"-1 millionths":  n(func(s *Server) { s.Fault(Fault{Status: 503, PerMillion: -1}) }),
 		"negative":       n(func(s *Server) { s.Fault(Fault{Status: 503, Times: -1}) }),
-		"negative ":      n(func(s *Server) { s.Fault(Fault{Delay: -1}) }),
-		"a negative":     n(func(s *Server) { s.Fault(Fault{Status: 500, RetryAfter: -1}) }),
-		"a negative num": n(func(s *Server) { s.Fault(Fault{Truncate: -1}) }),
+		"a number is":    n(func(s *Server) { s.Fault(Fault{Delay: -1}) }),
+		"is negative":    n(func(s *Server) { s.Fault(Fault{Status: 500, RetryAfter: -1}) }),
+		"number is neg":  n(func(s *Server) { s.Fault(Fault{Truncate: -1}) }),
 	} {
 		if err := try(); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("want an error with %q: %v", name, err)

@@ -1,6 +1,7 @@
 package apitest
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -43,19 +44,24 @@ const million = 1_000_000
 
 // check validates a fault.
 func (f *Fault) check() error {
+	problem := ""
 	switch {
 	case f.Status == 0 && f.Code != "":
-		return fmt.Errorf("fault of %q: the code %s without a status", f.Route, f.Code)
+		problem = fmt.Sprintf("the code %s has no status", f.Code)
+	case f.Status != 0 && f.error() == nil && f.Code != "":
+		problem = fmt.Sprintf("status %d with the code %s; want 429, 500 or 503, and a code of that status", f.Status, f.Code)
 	case f.Status != 0 && f.error() == nil:
-		return fmt.Errorf("fault of %q: status %d with the code %q; want 429, 500 or 503, and a code of that status or none", f.Route, f.Status, f.Code)
+		problem = fmt.Sprintf("status %d; want 429, 500 or 503", f.Status)
 	case f.Status == 0 && f.Delay == 0 && !f.Drop && f.Truncate == 0:
-		return fmt.Errorf("fault of %q: it says nothing to do; set Status, Delay, Drop or Truncate", f.Route)
+		problem = "it does nothing; set Status, Delay, Drop or Truncate"
 	case f.Times < 0 || f.Truncate < 0 || f.Delay < 0 || f.RetryAfter < 0:
-		return fmt.Errorf("fault of %q: a negative number", f.Route)
+		problem = "a number is negative"
 	case f.PerMillion < 0 || f.PerMillion > million:
-		return fmt.Errorf("fault of %q: %d millionths, want 0 to %d", f.Route, f.PerMillion, million)
+		problem = fmt.Sprintf("%d millionths; want 0 to %d", f.PerMillion, million)
+	default:
+		return nil
 	}
-	return nil
+	return fmt.Errorf("fault of %s: %s", cmp.Or(f.Route, "all routes"), problem)
 }
 
 // faultErrors are the possible answers by status, the default first.

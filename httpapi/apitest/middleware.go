@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -88,13 +87,12 @@ func (n *Node) middleware(next fasthttp.RequestHandler) fasthttp.RequestHandler 
 
 // copyRequest copies a request, whose buffers fasthttp reuses.
 func copyRequest(ctx *fasthttp.RequestCtx, at time.Time) Request {
-	target, header := ctx.Request.Header.RequestURI(), http.Header{}
+	uri, header := ctx.URI(), http.Header{}
 	for name, value := range ctx.Request.Header.All() {
 		header.Add(string(name), string(value))
 	}
-	path, query := splitTarget(string(target))
 	return Request{
-		At: at, Method: string(ctx.Method()), Path: path, Query: query, Header: header, Body: slices.Clone(ctx.Request.Body()),
+		At: at, Method: string(ctx.Method()), Path: string(uri.PathOriginal()), Query: string(uri.QueryString()), Header: header, Body: slices.Clone(ctx.Request.Body()),
 	}
 }
 
@@ -125,16 +123,4 @@ func truncateResponse(ctx *fasthttp.RequestCtx, fault *Fault) {
 		ctx.Response.Header.SetContentLength(body)
 		c.limitWrites(len(ctx.Response.Header.Header()) + fault.Truncate)
 	}
-}
-
-// splitTarget returns path and query of a request target.
-func splitTarget(target string) (path, query string) {
-	path, query, _ = strings.Cut(target, "?")
-	if _, rest, absolute := strings.Cut(path, "://"); absolute && path[0] != '/' {
-		path = ""
-		if at := strings.IndexByte(rest, '/'); at >= 0 {
-			path = rest[at:]
-		}
-	}
-	return path, query
 }

@@ -2,23 +2,19 @@ package apitest
 
 import (
 	"bytes"
-	"embed"
+	_ "embed"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/tasard/tasard/engine"
 )
 
-// seeds holds a file for each version of each data set, in the form of seedFile.
+// standardFile has the form of seedFile. A version never changes: a new one is a new file, with a golden file.
 //
-//go:embed seeds
-var seeds embed.FS
-
-// newestVersions maps data sets to their newest versions.
-func newestVersions() map[string]string { return map[string]string{"standard": "standard/v1"} }
+//go:embed seeds/standard-v1.json
+var standardFile []byte
 
 // seed is a data set.
 type seed struct {
@@ -43,34 +39,18 @@ type seedPublication struct {
 	Rates  []Rate    `json:"rates"`
 }
 
-// allSeeds holds all data sets. They are immutable, so that nodes can share them.
-var allSeeds = sync.OnceValues(func() (map[string]*seed, error) {
-	all := map[string]*seed{}
-	for _, name := range seedNames() {
-		data, err := seeds.ReadFile("seeds/" + strings.ReplaceAll(name, "/", "-") + ".json")
-		if err != nil {
-			return nil, fmt.Errorf("seed %s: %w", name, err)
-		}
-		if all[name], err = parseSeed(name, data); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
-})
+// newestSeed is the newest version of the only data set.
+const newestSeed = "standard/v1"
+
+// standardSeed is parsed once. It is immutable, so that nodes can share it.
+var standardSeed = sync.OnceValues(func() (*seed, error) { return parseSeed(newestSeed, standardFile) })
 
 // readSeed finds a data set by name.
 func readSeed(name string) (*seed, error) {
-	all, err := allSeeds()
-	if err != nil {
-		return nil, err
+	if name != "standard" && name != newestSeed {
+		return nil, fmt.Errorf("there is no seed %q; there is %s", name, newestSeed)
 	}
-	if version, is := newestVersions()[name]; is {
-		name = version
-	}
-	if s := all[name]; s != nil {
-		return s, nil
-	}
-	return nil, fmt.Errorf("there is no seed %q; there is %q", name, seedNames())
+	return standardSeed()
 }
 
 // parseSeed decodes a data set.
@@ -98,16 +78,6 @@ func parseSeed(full string, data []byte) (*seed, error) {
 		s.refreshes = append(s.refreshes, list...)
 	}
 	return s, nil
-}
-
-// seedNames returns the names of all data sets with their versions.
-func seedNames() []string {
-	entries, _ := seeds.ReadDir("seeds") // embedded
-	var names []string
-	for _, entry := range entries {
-		names = append(names, strings.Replace(strings.TrimSuffix(entry.Name(), ".json"), "-", "/", 1))
-	}
-	return names
 }
 
 // resolve fills in the defaults of the options and returns the seed, nil if there is none.

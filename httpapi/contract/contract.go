@@ -47,18 +47,16 @@ const (
 	baseServer    = "{base}"
 )
 
-// Config configures Documents. The zero value works.
-type Config struct {
-	// PublicURL is the origin of the node, such as https://api.example.com. "" = unknown: links are relative.
-	PublicURL string
+// Register adds the documents to a mux. publicURL is the origin of the node, such as https://api.example.com; "" = unknown:
+// links are relative.
+func Register(mux *http.ServeMux, publicURL string) {
+	for _, d := range documents(publicURL) {
+		mux.Handle(d.path, d)
+	}
 }
 
-// Documents serves the documents. It is immutable and safe for concurrent use.
-type Documents struct{ all []*document }
-
-// New makes the documents of a node.
-func New(c Config) *Documents {
-	base := strings.TrimSuffix(c.PublicURL, "/")
+func documents(publicURL string) []*document {
+	base := strings.TrimSuffix(publicURL, "/")
 	with := func(text, placeholder, name string) func() string {
 		return func() string {
 			if base == "" {
@@ -70,19 +68,12 @@ func New(c Config) *Documents {
 	based := func(text string) func() string {
 		return func() string { return strings.ReplaceAll(text, baseServer, base) }
 	}
-	return &Documents{[]*document{
+	return []*document{
 		newDocument(pathJSON, typeJSON, with(jsonText, jsonServer, `"url": `)),
 		newDocument(pathYAML, typeYAML, with(yamlText, yamlServer, "  - url: ")),
 		newDocument(pathCatalog, typeLinkset, based(catalogText)),
 		newDocument(pathPostman, typeJSON, with(postmanText, postmanServer, `"key":"baseUrl","value":`)),
 		newDocument(pathLLMs, typeMarkdown, based(llmsText)),
-	}}
-}
-
-// Register adds the documents to a mux.
-func (d *Documents) Register(mux *http.ServeMux) {
-	for _, document := range d.all {
-		mux.Handle(document.path, document)
 	}
 }
 

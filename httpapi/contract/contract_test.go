@@ -78,7 +78,7 @@ func TestJSON_IsTheYAML(t *testing.T) {
 		return
 	}
 	if want != jsonText || !strings.Contains(want, `"openapi": "3.1.0"`) || !strings.Contains(want, `"version": "1.0.0"`) {
-		t.Fatal("openapi.json is not what openapi.yaml says, or not of this version; make it anew: go test ./httpapi/contract -update")
+		t.Fatal("openapi.json is not what openapi.yaml says, or not of this version; generate it: go test ./httpapi/contract -update")
 	}
 }
 
@@ -87,19 +87,19 @@ func TestPublicURL(t *testing.T) {
 	if strings.Count(yamlText, yamlServer) != 1 || strings.Count(jsonText, jsonServer) != 1 {
 		t.Fatal("openapi.yaml or openapi.json has not just one server")
 	}
-	with, without := New(Config{PublicURL: "https://tasas.example/"}), New(Config{})
-	for i, document := range with.all {
+	with, without := documents("https://tasas.example/"), documents("")
+	for i, document := range with {
 		if !bytes.Contains(document.content().body, []byte("https://tasas.example")) || bytes.Contains(document.content().body, []byte("tasas.example//")) {
 			t.Errorf("%s does not name the address, or with two slashes", document.path)
 		}
-		if bytes.Contains(document.content().body, []byte(baseServer)) || bytes.Contains(without.all[i].content().body, []byte(baseServer)) {
+		if bytes.Contains(document.content().body, []byte(baseServer)) || bytes.Contains(without[i].content().body, []byte(baseServer)) {
 			t.Errorf("%s has %s left", document.path, baseServer)
 		}
-		if document.content().tag == without.all[i].content().tag {
+		if document.content().tag == without[i].content().tag {
 			t.Errorf("%s: another body has the same tag", document.path)
 		}
 	}
-	if yamlAsJSON(t, with.all[1].content().body) != string(with.all[0].content().body) {
+	if yamlAsJSON(t, with[1].content().body) != string(with[0].content().body) {
 		t.Error("with an address JSON and YAML differ")
 	}
 }

@@ -10,9 +10,9 @@ import (
 )
 
 // served returns a mux with the documents.
-func served(c Config) *http.ServeMux {
+func served(publicURL string) *http.ServeMux {
 	mux := http.NewServeMux()
-	New(c).Register(mux)
+	Register(mux, publicURL)
 	return mux
 }
 
@@ -36,7 +36,7 @@ func paths() map[string]string {
 
 // TestDocuments checks path, type, caching, CORS and links of each document.
 func TestDocuments(t *testing.T) {
-	mux := served(Config{})
+	mux := served("")
 	links := []string{
 		`</openapi.json>; rel="service-desc"; type="application/json"`, `</docs>; rel="service-doc"; type="text/html"`,
 		`</.well-known/api-catalog>; rel="api-catalog"`,
@@ -61,7 +61,7 @@ func TestDocuments(t *testing.T) {
 
 // TestDocuments_Conditional checks that a document is not sent again to a client that has it.
 func TestDocuments_Conditional(t *testing.T) {
-	mux := served(Config{})
+	mux := served("")
 	tag := ask(mux, "GET", "/openapi.yaml").Header().Get("ETag")
 	for value, want := range map[string]int{
 		tag: 304, "*": 304, strings.TrimPrefix(tag, "W/"): 304, `"a", ` + tag: 304, `W/"a"`: 200, "": 200,
@@ -78,7 +78,7 @@ func TestDocuments_Conditional(t *testing.T) {
 
 // TestDocuments_Q5Q6 checks OPTIONS, and the error for other methods.
 func TestDocuments_Q5Q6(t *testing.T) {
-	mux := served(Config{})
+	mux := served("")
 	for path := range paths() {
 		w := ask(mux, "OPTIONS", path)
 		if h := w.Header(); w.Code != 204 || h.Get("Allow") != "GET, HEAD, OPTIONS" || h.Get("Access-Control-Allow-Methods") != "GET, HEAD, OPTIONS" || w.Body.Len() > 0 {
@@ -111,8 +111,8 @@ func TestAddLinks(t *testing.T) {
 
 // TestCatalog_RFC9727 checks the link set, with and without a public URL.
 func TestCatalog_RFC9727(t *testing.T) {
-	for base, c := range map[string]Config{"": {}, "https://tasas.example": {PublicURL: "https://tasas.example"}} {
-		mux := served(c)
+	for _, base := range []string{"", "https://tasas.example"} {
+		mux := served(base)
 		var catalog struct {
 			Linkset []map[string]json.RawMessage
 		}
@@ -154,7 +154,7 @@ func TestCatalog_RFC9727(t *testing.T) {
 // TestModels checks the form of llmstxt.org (a title, a quotation, lists of links), and that all operations and
 // documents are in it.
 func TestModels(t *testing.T) {
-	text := ask(served(Config{PublicURL: "https://tasas.example"}), "GET", "/llms.txt").Body.String()
+	text := ask(served("https://tasas.example"), "GET", "/llms.txt").Body.String()
 	lines := strings.Split(text, "\n")
 	if !strings.HasPrefix(lines[0], "# ") || lines[1] != "" || !strings.HasPrefix(lines[2], "> ") || strings.Count(text, "\n# ") > 0 {
 		t.Errorf("it begins with %q", lines[:3])

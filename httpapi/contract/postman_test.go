@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-func collected(t *testing.T, c Config) collection {
+func collected(t *testing.T, publicURL string) collection {
 	t.Helper()
 	var got collection
-	if err := json.Unmarshal(ask(served(c), "GET", "/postman.json").Body.Bytes(), &got); err != nil {
+	if err := json.Unmarshal(ask(served(publicURL), "GET", "/postman.json").Body.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
 	return got
@@ -19,7 +19,7 @@ func collected(t *testing.T, c Config) collection {
 // TestPostman_Operations checks that each operation is one request, in the folder of its tag, with only the required
 // parameters enabled.
 func TestPostman_Operations(t *testing.T) {
-	got := collected(t, Config{})
+	got := collected(t, "")
 	if base := got.Variable[0].Value; base != "http://127.0.0.1:8080" {
 		t.Errorf("without an address baseUrl is %q", base)
 	}
@@ -89,7 +89,7 @@ func checkItem(t *testing.T, name string, item item, document *openAPI, op *oper
 
 // TestPostman_Credentials checks which requests send a key or a session, and that the collection contains no secret.
 func TestPostman_Credentials(t *testing.T) {
-	got := collected(t, Config{PublicURL: "https://tasas.example"})
+	got := collected(t, "https://tasas.example")
 	if got.Auth.Type != "bearer" || got.Auth.Bearer[0].Value != "{{apiKey}}" || got.Info.Schema != collectionSchema {
 		t.Errorf("%+v", got)
 	}

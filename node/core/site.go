@@ -38,7 +38,7 @@ func newMux(c *Config, system *actors.System) (*http.ServeMux, http.Handler) {
 		Contact: c.Contact,
 	})
 	public.Register(mux)
-	contract.New(contract.Config{PublicURL: c.PublicURL}).Register(mux)
+	contract.Register(mux, c.PublicURL)
 	secure := c.HTTP.Certificate != nil
 	account.New(account.Config{
 		Frame: public.Frame(), Accounts: system, Access: system, Mail: pagesMail(c.Mail), Clock: c.Actors.Clock, Random: c.Random,

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -51,11 +50,11 @@ type Config struct {
 
 // Pages serves the account pages. It is safe for concurrent use.
 type Pages struct {
-	config     Config
-	forms      *formTokens
-	paths      []string // paths of the cookies, one for each language
-	publicHost string
-	texts      *pages.Texts
+	config  Config
+	forms   *formTokens
+	paths   []string                    // paths of the cookies, one for each language
+	origins *http.CrossOriginProtection // adds to SameSite cookies and form tokens
+	texts   *pages.Texts
 }
 
 // Names of assets.
@@ -74,17 +73,19 @@ func New(config Config) *Pages {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
 	config.PublicURL = strings.TrimRight(config.PublicURL, "/")
-	public, err := url.Parse(config.PublicURL)
-	must("read the public address of the service", err)
+	origins := http.NewCrossOriginProtection()
+	if config.PublicURL != "" {
+		must("read the public address of the service", origins.AddTrustedOrigin(config.PublicURL))
+	}
 	var key [32]byte
-	_, err = io.ReadFull(config.Random, key[:])
+	_, err := io.ReadFull(config.Random, key[:])
 	must("draw the key of forms", err)
 	files, err := fs.Sub(embedded, "files")
 	must("read the embedded files", err)
 	config.Frame.AddAssets(files, styleAsset, scriptAsset)
-	config.Secure = config.Secure || public.Scheme == "https"
+	config.Secure = config.Secure || strings.HasPrefix(config.PublicURL, "https:")
 	p := &Pages{
-		config: config, forms: newFormTokens(key, config.Clock), publicHost: public.Host, texts: pages.ReadTexts(files),
+		config: config, forms: newFormTokens(key, config.Clock), origins: origins, texts: pages.ReadTexts(files),
 	}
 	for _, language := range pages.Languages() {
 		p.paths = append(p.paths, language.Path(rootPage))

@@ -54,7 +54,7 @@ func (p *Pages) withContext(handle func(*pageContext)) pages.Handler {
 func (p *Pages) withForm(handle func(*pageContext)) pages.Handler {
 	return p.withContext(func(v *pageContext) {
 		kind, _, err := mime.ParseMediaType(v.r.Header.Get("Content-Type"))
-		if err != nil || kind != "application/x-www-form-urlencoded" || p.isCrossSite(v.r.Request) {
+		if err != nil || kind != "application/x-www-form-urlencoded" || p.origins.Check(v.r.Request) != nil {
 			p.config.Frame.BadRequest(v.w, v.r)
 			return
 		}

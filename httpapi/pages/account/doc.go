@@ -19,7 +19,7 @@
 // A key is only in the answer that creates it (no-store). A session is in a cookie: HttpOnly, SameSite=Strict, with
 // the path of these pages, and with https Secure and the prefix __Secure-. A code is only in the body of its form.
 //
-// A form is accepted if it is not cross-site (origin.go), its cookie was sent, and its token is valid
+// A form is accepted if it is not cross-origin, its cookie was sent, and its token is valid
 // (form_tokens.go). The form that creates a key works once. Answers may be compressed: no other site can request these
 // pages with cookies, and tokens differ each time.
 //
@@ -27,6 +27,6 @@
 //
 //	account.go      Config and routes; context.go: what happens to every request
 //	login.go        sign-in; keys.go: keys and usage
-//	form_errors.go  errors next to a form; form_tokens.go, cookies.go, origin.go: protection
+//	form_errors.go  errors next to a form; form_tokens.go, cookies.go: protection
 //	files           texts, style and script
 package account

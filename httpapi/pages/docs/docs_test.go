@@ -212,7 +212,7 @@ func TestContact(t *testing.T) {
 // TestOperations compares the table of operations with the contract.
 func TestOperations(t *testing.T) {
 	mux := http.NewServeMux()
-	contract.New(contract.Config{}).Register(mux)
+	contract.Register(mux, "")
 	type parameter struct {
 		Ref      string `json:"$ref"`
 		Name, In string
