@@ -63,9 +63,7 @@ func (k *ruleRun) code(email string) string {
 func (k *ruleRun) makeKey(session client.Secret) *client.NewKey {
 	key, err := k.account.CreateKey(k.ctx, session, "kit")
 	k.wantStatus(http.StatusCreated, err)
-	if got := k.last().header.Get("Location"); got != keysPath+"/"+key.ID {
-		k.errorf("%s: Location is %q, the id %q", k.last(), got, key.ID)
-	}
+	k.wantHeader(k.last(), "Location", keysPath+"/"+key.ID)
 	return key
 }
 

@@ -10,35 +10,39 @@ import (
 	"strings"
 )
 
-func checkContentTypes(k *ruleRun) {
-	for _, a := range k.responses {
-		if a.status != http.StatusNoContent && a.status != http.StatusNotModified && a.header.Get("Content-Type") != "application/json; charset=utf-8" {
-			k.errorf("%s: Content-Type is %q", a, a.header.Get("Content-Type"))
-		}
-		if a.header.Get("X-Content-Type-Options") != "nosniff" {
-			k.errorf("%s: X-Content-Type-Options is %q", a, a.header.Get("X-Content-Type-Options"))
+// eachResponse makes the check of a rule from a check of every answer.
+func eachResponse(check func(*ruleRun, *response)) func(*ruleRun) {
+	return func(k *ruleRun) {
+		for _, a := range k.responses {
+			check(k, a)
 		}
 	}
 }
 
-func checkCORS(k *ruleRun) {
-	for _, a := range k.responses {
-		want := ""
-		if a.isData() {
-			want = "*"
-		}
-		if got := a.header.Get("Access-Control-Allow-Origin"); got != want {
-			k.errorf("%s: Access-Control-Allow-Origin is %q, want %q", a, got, want)
-		}
-		if exposed := a.header.Get("Access-Control-Expose-Headers"); a.isData() && (!strings.Contains(exposed, "ETag") || !strings.Contains(exposed, "X-Request-Id")) {
-			k.errorf("%s: Access-Control-Expose-Headers is %q", a, exposed)
-		}
-		if a.header.Get("Access-Control-Allow-Credentials") != "" {
-			k.errorf("%s: Access-Control-Allow-Credentials is %q", a, a.header.Get("Access-Control-Allow-Credentials"))
-		}
-		if !a.isData() && a.header.Get("Cache-Control") != "no-store" {
-			k.errorf("%s: Cache-Control is %q", a, a.header.Get("Cache-Control"))
-		}
+// wantHeader wants a header to have a value; "" = to be missing.
+func (k *ruleRun) wantHeader(a *response, name, want string) {
+	if got := a.header.Get(name); got != want {
+		k.errorf("%s: %s is %q, want %q", a, name, got, want)
+	}
+}
+
+func checkContentType(k *ruleRun, a *response) {
+	if a.status != http.StatusNoContent && a.status != http.StatusNotModified {
+		k.wantHeader(a, "Content-Type", "application/json; charset=utf-8")
+	}
+	k.wantHeader(a, "X-Content-Type-Options", "nosniff")
+}
+
+func checkCORS(k *ruleRun, a *response) {
+	k.wantHeader(a, "Access-Control-Allow-Credentials", "")
+	if !a.isData() {
+		k.wantHeader(a, "Access-Control-Allow-Origin", "")
+		k.wantHeader(a, "Cache-Control", "no-store")
+		return
+	}
+	k.wantHeader(a, "Access-Control-Allow-Origin", "*")
+	if exposed := a.header.Get("Access-Control-Expose-Headers"); !strings.Contains(exposed, "ETag") || !strings.Contains(exposed, "X-Request-Id") {
+		k.errorf("%s: Access-Control-Expose-Headers is %q", a, exposed)
 	}
 }
 
@@ -78,48 +82,38 @@ func statusByCode() map[string]int {
 	return of
 }
 
-func checkErrorCodes(k *ruleRun) {
-	of := statusByCode()
-	for _, a := range k.responses {
-		f, is := a.errorBody()
-		switch {
-		case a.status < http.StatusBadRequest || a.method == http.MethodHead:
-		case !is || f.Error.Message == "":
-			k.errorf("%s: no error of the contract: %.300s", a, a.body)
-		case of[f.Error.Code] != a.status:
-			k.errorf("%s: error.code is %q", a, f.Error.Code)
-		}
-		if a.status == http.StatusUnauthorized && !strings.HasPrefix(a.header.Get("WWW-Authenticate"), "Bearer realm=") {
-			k.errorf("%s: WWW-Authenticate is %q", a, a.header.Get("WWW-Authenticate"))
+func checkErrorCode(k *ruleRun, a *response) {
+	f, is := a.errorBody()
+	switch {
+	case a.status < http.StatusBadRequest || a.method == http.MethodHead:
+	case !is || f.Error.Message == "":
+		k.errorf("%s: no error of the contract: %.300s", a, a.body)
+	case statusByCode()[f.Error.Code] != a.status:
+		k.errorf("%s: error.code is %q", a, f.Error.Code)
+	}
+	if challenge := a.header.Get("WWW-Authenticate"); a.status == http.StatusUnauthorized && !strings.HasPrefix(challenge, "Bearer realm=") {
+		k.errorf("%s: WWW-Authenticate is %q", a, challenge)
+	}
+}
+
+func checkDetails(k *ruleRun, a *response) {
+	f, _ := a.errorBody()
+	if len(f.Error.Details) > 0 && a.status != http.StatusBadRequest {
+		k.errorf("%s has details", a)
+	}
+	for _, d := range f.Error.Details {
+		if len(d.Path) == 0 || d.Message == "" {
+			k.errorf("%s: a detail without path or message: %+v", a, d)
 		}
 	}
 }
 
-func checkDetails(k *ruleRun) {
-	for _, a := range k.responses {
-		f, is := a.errorBody()
-		if !is {
-			continue
-		}
-		if len(f.Error.Details) > 0 && a.status != http.StatusBadRequest {
-			k.errorf("%s has details", a)
-		}
-		for _, d := range f.Error.Details {
-			if len(d.Path) == 0 || d.Message == "" {
-				k.errorf("%s: a detail without path or message: %+v", a, d)
-			}
-		}
-	}
-}
-
-func checkRetryAfter(k *ruleRun) {
-	for _, a := range k.responses {
-		value := a.header.Get("Retry-After")
-		seconds, err := strconv.Atoi(value)
-		wanted := a.status == http.StatusTooManyRequests || a.status == http.StatusServiceUnavailable
-		if wanted && (err != nil || seconds < 1) || !wanted && value != "" {
-			k.errorf("%s: Retry-After is %q", a, value)
-		}
+func checkRetryAfter(k *ruleRun, a *response) {
+	value := a.header.Get("Retry-After")
+	seconds, err := strconv.Atoi(value)
+	wanted := a.status == http.StatusTooManyRequests || a.status == http.StatusServiceUnavailable
+	if wanted && (err != nil || seconds < 1) || !wanted && value != "" {
+		k.errorf("%s: Retry-After is %q", a, value)
 	}
 }
 

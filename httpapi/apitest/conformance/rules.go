@@ -60,12 +60,12 @@ func rules() []rule {
 		{id: "K5", description: "an account has two active keys; a revoked key is refused", check: checkTwoKeys, needs: accounts},
 		{id: "K9", description: "there are no events", check: notFoundPaths("/v1/events", "/v1/webhooks", "/v1/notifications", "/v1/rates/stream")},
 
-		{id: "Q10", description: "answers are JSON in UTF-8 with nosniff", check: checkContentTypes, afterOthers: true},
-		{id: "Q14", description: "CORS allows all origins for data, none for accounts", check: checkCORS, afterOthers: true},
+		{id: "Q10", description: "answers are JSON in UTF-8 with nosniff", check: eachResponse(checkContentType), afterOthers: true},
+		{id: "Q14", description: "CORS allows all origins for data, none for accounts", check: eachResponse(checkCORS), afterOthers: true},
 		{id: "Q16", description: "every answer has a request id of its own", check: checkRequestIDs, afterOthers: true},
-		{id: "E1", description: "error.code is in the closed list and belongs to its status", check: checkErrorCodes, afterOthers: true},
-		{id: "E2", description: "only 400 has details", check: checkDetails, afterOthers: true},
-		{id: "L5", description: "429 and 503 have Retry-After", check: checkRetryAfter, afterOthers: true},
+		{id: "E1", description: "error.code is in the closed list and belongs to its status", check: eachResponse(checkErrorCode), afterOthers: true},
+		{id: "E2", description: "only 400 has details", check: eachResponse(checkDetails), afterOthers: true},
+		{id: "L5", description: "429 and 503 have Retry-After", check: eachResponse(checkRetryAfter), afterOthers: true},
 		{id: "L9", description: "all data answers with an identity have the limit headers, or none has", check: checkLimitHeaders, afterOthers: true},
 		{id: "K8", description: "bodies have the fields of the contract and no others", check: checkSchemas, afterOthers: true},
 	}
