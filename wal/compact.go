@@ -12,10 +12,10 @@ import (
 // snapshotsKept is how many whole snapshots stay: the newest, and the one before it in case that is damaged.
 const snapshotsKept = 2
 
-// Snapshot returns the newest whole snapshot: the state after record seq. All of the file was verified; the caller
+// Snapshot returns the newest whole snapshot: the state after record sequence. All of the file was verified; the caller
 // closes r. A damaged snapshot is skipped and logged while the log has all records after an older one, else it is a
 // *DamageError. ok is false if there is no snapshot and the whole state is in the log.
-func (l *Log) Snapshot() (seq uint64, r io.ReadCloser, ok bool, err error) {
+func (l *Log) Snapshot() (sequence uint64, r io.ReadCloser, ok bool, err error) {
 	l.mu.Lock()
 	snapshots, closed := slices.Clone(l.snapshots), l.closed
 	first := l.segments[0].start.sequence
@@ -43,66 +43,66 @@ func (l *Log) Snapshot() (seq uint64, r io.ReadCloser, ok bool, err error) {
 	return 0, nil, false, nil
 }
 
-// WriteSnapshot stores the output of write as the state after record seq, which must be on disk. It may run while
-// Append runs. The file appears under its name when it is whole and durable; then all but one older snapshot are
-// removed. If a whole snapshot of seq exists, write is not called. After an error of write and after ErrNoSpace the
-// log stays usable; a failed disk operation is ErrPoisoned.
-func (l *Log) WriteSnapshot(seq uint64, write func(io.Writer) error) error {
+// WriteSnapshot stores the output of write as the state after record sequence, which must be on disk. It may run
+// while Append runs. The file appears under its name when it is whole and durable; then all but one older snapshot
+// are removed. If a whole snapshot of sequence exists, write is not called. After an error of write and after
+// ErrNoSpace the log stays usable; a failed disk operation is ErrPoisoned.
+func (l *Log) WriteSnapshot(sequence uint64, write func(io.Writer) error) error {
 	l.snapshotting.Lock()
 	defer l.snapshotting.Unlock()
-	done, err := l.checkSnapshot(seq)
+	done, err := l.checkSnapshot(sequence)
 	if done || err != nil {
 		return err
 	}
 	if err := l.disk.checkSpace(l.dir, l.options.ReserveBytes, 0); err != nil {
 		return err
 	}
-	path := snapshotPath(l.dir, seq)
-	size, stateErr, err := l.writeTemp(path+tempSuffix, seq, write)
+	path := snapshotPath(l.dir, sequence)
+	size, stateErr, err := l.writeTemp(path+tempSuffix, sequence, write)
 	if err == nil && stateErr != nil {
 		if err = l.disk.remove(path + tempSuffix); err == nil {
-			return fmt.Errorf("write snapshot at %d: %w", seq, stateErr)
+			return fmt.Errorf("write snapshot at %d: %w", sequence, stateErr)
 		}
 	}
 	if err == nil {
 		if err := l.usable(); err != nil {
 			return err // an append failed meanwhile; the next Open removes the unfinished file
 		}
-		err = l.publish(snapshot{sequence: seq, path: path, bytes: size, at: l.options.Clock().Round(0).UTC()})
+		err = l.publish(snapshot{sequence: sequence, path: path, bytes: size, at: l.options.Clock().Round(0).UTC()})
 	}
 	if err != nil {
-		return l.poison(fmt.Errorf("write snapshot at %d: %w", seq, err))
+		return l.poison(fmt.Errorf("write snapshot at %d: %w", sequence, err))
 	}
 	return nil
 }
 
-// checkSnapshot checks that a snapshot at seq can be written. done means that it exists.
-func (l *Log) checkSnapshot(seq uint64) (done bool, err error) {
+// checkSnapshot checks that a snapshot at sequence can be written. done means that it exists.
+func (l *Log) checkSnapshot(sequence uint64) (done bool, err error) {
 	if err := l.usable(); err != nil {
 		return false, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if seq == 0 || seq >= l.next.sequence {
-		return false, fmt.Errorf("write snapshot at %d: the records on disk are 1 to %d", seq, l.next.sequence-1)
+	if sequence == 0 || sequence >= l.next.sequence {
+		return false, fmt.Errorf("write snapshot at %d: the records on disk are 1 to %d", sequence, l.next.sequence-1)
 	}
 	for _, s := range l.snapshots {
-		if s.damage == nil && s.sequence > seq {
-			return false, fmt.Errorf("write snapshot at %d: there is one at %d", seq, s.sequence)
+		if s.damage == nil && s.sequence > sequence {
+			return false, fmt.Errorf("write snapshot at %d: there is one at %d", sequence, s.sequence)
 		}
-		done = done || s.damage == nil && s.sequence == seq
+		done = done || s.damage == nil && s.sequence == sequence
 	}
 	return done, nil
 }
 
 // writeTemp writes and syncs the file. stateErr is an error of write or ErrNoSpace, err a failed disk operation.
-func (l *Log) writeTemp(path string, seq uint64, write func(io.Writer) error) (size int64, stateErr, err error) {
+func (l *Log) writeTemp(path string, sequence uint64, write func(io.Writer) error) (size int64, stateErr, err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return 0, nil, err
 	}
 	out := &fileWriter{file: f, disk: l.disk, dir: l.dir, reserve: l.options.ReserveBytes}
-	err, stateErr = encodeSnapshot(out, seq, write)
+	err, stateErr = encodeSnapshot(out, sequence, write)
 	if errors.Is(err, ErrNoSpace) {
 		err, stateErr = nil, err
 	}
@@ -156,37 +156,37 @@ func (l *Log) retire(all []snapshot) ([]snapshot, error) {
 	return kept, l.disk.syncDir(l.dir)
 }
 
-// DropBefore removes whole segments with only records before seq. It keeps every record after the second-newest
+// DropBefore removes whole segments with only records before sequence. It keeps every record after the second-newest
 // snapshot, in case the newest is damaged; with fewer than two snapshots it removes nothing. The writer calls it after
 // WriteSnapshot.
 //
 // The library's TruncateFront is not used: its crash handling can lose segments. Here the mark first says, durably,
 // which frames may be missing, and each removal is durable before the next, so the log is always one unbroken run of
 // segments.
-func (l *Log) DropBefore(seq uint64) error {
+func (l *Log) DropBefore(sequence uint64) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
 	if err := l.usable(); err != nil {
 		return err
 	}
-	n := l.droppable(seq)
+	n := l.droppable(sequence)
 	if n == 0 {
 		return nil
 	}
 	l.markWriter.mark.first = l.segments[n].start.frame
 	if err := l.markWriter.writeSync(); err != nil {
-		return l.poison(fmt.Errorf("drop records before %d: %w", seq, err))
+		return l.poison(fmt.Errorf("drop records before %d: %w", sequence, err))
 	}
 	for range n {
 		if err := l.dropOldest(); err != nil {
-			return l.poison(fmt.Errorf("drop records before %d: %w", seq, err))
+			return l.poison(fmt.Errorf("drop records before %d: %w", sequence, err))
 		}
 	}
 	return nil
 }
 
 // droppable counts the segments at the front that may be removed.
-func (l *Log) droppable(seq uint64) int {
+func (l *Log) droppable(sequence uint64) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	whole := 0
@@ -195,7 +195,7 @@ func (l *Log) droppable(seq uint64) int {
 			continue
 		}
 		if whole++; whole == snapshotsKept {
-			seq = min(seq, s.sequence+1)
+			sequence = min(sequence, s.sequence+1)
 		}
 	}
 	if whole < snapshotsKept {
@@ -207,7 +207,7 @@ func (l *Log) droppable(seq uint64) int {
 	}
 	// The last segment with a frame stays: it holds the chain that the next frame continues.
 	n := 0
-	for n+1 < len(l.segments) && l.segments[n+1].bytes > 0 && l.segments[n+1].start.sequence <= seq && l.segments[n].start.frame < oldest {
+	for n+1 < len(l.segments) && l.segments[n+1].bytes > 0 && l.segments[n+1].start.sequence <= sequence && l.segments[n].start.frame < oldest {
 		n++
 	}
 	return n

@@ -202,10 +202,10 @@ func checkPayload(f frame) *fault {
 // records calls visit for each record of a decoded frame. The record is part of the frame's buffer.
 func (f frame) records(visit func(sequence uint64, record []byte) error) error {
 	rest := f.payload
-	for seq := f.first; len(rest) > 0; seq++ {
+	for sequence := f.first; len(rest) > 0; sequence++ {
 		n := int(binary.LittleEndian.Uint32(rest))
 		end := recordPrefixBytes + n
-		if err := visit(seq, rest[recordPrefixBytes:end:end]); err != nil {
+		if err := visit(sequence, rest[recordPrefixBytes:end:end]); err != nil {
 			return err
 		}
 		rest = rest[end:]

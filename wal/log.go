@@ -237,11 +237,11 @@ func (l *Log) Read(from uint64, visit func(sequence uint64, record []byte) error
 		if f.last() < from {
 			return nil
 		}
-		return f.records(func(seq uint64, record []byte) error {
-			if seq < from {
+		return f.records(func(sequence uint64, record []byte) error {
+			if sequence < from {
 				return nil
 			}
-			return visit(seq, record)
+			return visit(sequence, record)
 		})
 	}}
 	s.result.next = segments[0].start

@@ -91,8 +91,8 @@ type Entry struct {
 func Dump(dir string, visit func(Entry) error) error {
 	err := withSharedLock(dir, func() error {
 		_, err := examine(dir, func(at location, f frame) error {
-			return f.records(func(seq uint64, record []byte) error {
-				return visit(Entry{Sequence: seq, Segment: at.segment, Offset: at.offset, Record: record})
+			return f.records(func(sequence uint64, record []byte) error {
+				return visit(Entry{Sequence: sequence, Segment: at.segment, Offset: at.offset, Record: record})
 			})
 		})
 		return err

@@ -18,7 +18,7 @@ const (
 	shardBytesMax   = 768 << 10
 )
 
-const _ = uint(commitlog.BundlePayloadMax - shardBytesMax - shardRecordsMax*commitlog.BundleRecordOverhead)
+const _ = uint(commitlog.BundlePayloadMax - shardBytesMax - shardRecordsMax*commitlog.RecordOverhead)
 
 // pendingEvent is an event that an account wants to be kept.
 type pendingEvent struct {

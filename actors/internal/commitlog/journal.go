@@ -32,21 +32,13 @@ type Journal interface {
 const (
 	// BundleBytesMax is the size of the largest bundle: a message of a stream has at most 1 MiB, headers included.
 	BundleBytesMax = 1<<20 - 16<<10
-	// bundleHeaderBytes is the size of a bundle without records: its kind and length, node and token.
-	bundleHeaderBytes = 32
-	// BundleRecordOverhead is the size of a record's tag and length in a bundle.
-	BundleRecordOverhead = 4
-	// BundlePayloadMax is the space for records in a bundle, with BundleRecordOverhead for each.
-	BundlePayloadMax = BundleBytesMax - bundleHeaderBytes
-	// recordOverheadBytes is the size of a record's length in a batch.
-	recordOverheadBytes = 4
+	// BundlePayloadMax is the space for records in a bundle, without its kind, length, node and token.
+	BundlePayloadMax = BundleBytesMax - 32
+	// RecordOverhead is the size of a record's length in a batch, and of its tag and length in a bundle.
+	RecordOverhead = 4
 )
 
-// Relations between the limits, checked by the compiler.
-const (
-	_ = uint(wal.RecordBytesMax - BundleBytesMax)
-	_ = uint(recordOverheadBytes - BundleRecordOverhead)
-)
+const _ = uint(wal.RecordBytesMax - BundleBytesMax)
 
 // BatchBytesMax is the size of the largest batch, as counted by BatchBytes. A bundled batch is a single record.
 func BatchBytesMax(bundled bool) int {
@@ -60,7 +52,7 @@ func BatchBytesMax(bundled bool) int {
 func BatchBytes(records [][]byte) int {
 	total := 0
 	for _, record := range records {
-		total += recordOverheadBytes + len(record)
+		total += RecordOverhead + len(record)
 	}
 	return total
 }

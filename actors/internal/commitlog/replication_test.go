@@ -81,7 +81,7 @@ func TestReplication_BundlesFit(t *testing.T) {
 		log.Ref = spawn(t, system, "ignored", &collector{})
 		defer log.Ref.Stop()
 		const owners = 3
-		most := BatchBytesMax(true) - recordOverheadBytes
+		most := BatchBytesMax(true) - RecordOverhead
 		for i := range owners {
 			r := spawn(t, system, fmt.Sprint("owner", i), &collector{})
 			defer r.Stop()
