@@ -26,12 +26,12 @@ func newChangeDetector() changeDetector { return changeDetector{pages: map[int]u
 // observe compares the values of the pages with the previous ones.
 func (w *changeDetector) observe(read pageResults, now time.Time) {
 	for _, page := range read.succeeded() {
-		said := read.results[page].Observations
-		values := fingerprint(said)
+		observations := read.results[page].Observations
+		values := fingerprint(observations)
 		if last, known := w.pages[page]; known && last.values == values {
 			continue
 		}
-		w.pages[page] = unchangedPage{values: values, since: valuesFrom(said, now)}
+		w.pages[page] = unchangedPage{values: values, since: valuesFrom(observations, now)}
 	}
 }
 

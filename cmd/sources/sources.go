@@ -155,16 +155,16 @@ func FindDefinition(set *source.Set, id string) (*source.Definition, error) {
 		return d, nil
 	}
 	var ids, ofInstitution []string
-	meant := strings.ToLower(id)
+	lower := strings.ToLower(id)
 	for _, d := range set.Definitions() {
 		ids = append(ids, d.ID)
-		if d.Institution == meant {
+		if d.Institution == lower {
 			ofInstitution = append(ofInstitution, d.ID)
 		}
 	}
-	hint := setting.DidYouMean(meant, ids)
+	hint := setting.DidYouMean(lower, ids)
 	if len(ofInstitution) > 0 {
-		hint = fmt.Sprintf(" (%s has %s)", meant, strings.Join(ofInstitution, ", "))
+		hint = fmt.Sprintf(" (%s has %s)", lower, strings.Join(ofInstitution, ", "))
 	}
 	return nil, exit.Errorf(exit.Usage, "there is no source %q%s; tasard sources list lists them", id, hint)
 }

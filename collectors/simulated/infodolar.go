@@ -59,13 +59,13 @@ func infodolarEntities() []infodolarEntity {
 
 // infodolarPage is the list of one currency.
 func infodolarPage(v *pageData, currency string) document {
-	rows, said := v.infodolarQuotes(currency), map[string]string{"title": "Precio del dólar hoy en República Dominicana", "table": "Dolar"}
+	rows, texts := v.infodolarQuotes(currency), map[string]string{"title": "Precio del dólar hoy en República Dominicana", "table": "Dolar"}
 	if currency == "EUR" {
-		said = map[string]string{"title": "Precio del euro hoy en República Dominicana", "table": "Euro"}
+		texts = map[string]string{"title": "Precio del euro hoy en República Dominicana", "table": "Euro"}
 	}
-	said["averagebuy"] = average(rows, func(l shownQuote) string { return l.Buy })
-	said["averagesell"] = average(rows, func(l shownQuote) string { return l.Sell })
-	return renderPage("infodolar.html", v, rows, said)
+	texts["averagebuy"] = average(rows, func(l shownQuote) string { return l.Buy })
+	texts["averagesell"] = average(rows, func(l shownQuote) string { return l.Sell })
+	return renderPage("infodolar.html", v, rows, texts)
 }
 
 // infodolarQuotes returns the quotes of one currency with the names that InfoDolar uses.

@@ -15,7 +15,7 @@ const (
 	stepMax             = 3_000 // of a level, and of an institution, from one publication to the next: 0.3 %
 	noiseMax            = 1_000 // of the peso, and of each currency, in one step
 	reversion           = 20    // a step goes back by this fraction of the distance to the initial level
-	offsetMax           = 2_000 // parts per million of the level
+	offsetMax           = 2_000 // between the level of an institution and that of the market
 	belowPercent        = 73    // of a commercial spread are below the middle of the market: institutions buy low
 	commercialTick      = 500   // commercial prices are multiples of 5 centavos
 	followOdds          = 2     // an institution follows the market in one of so many publications
@@ -24,7 +24,7 @@ const (
 	silenceMin          = 27 * time.Hour     // longer than the default lifetime of a rate, so that rates go stale
 	silenceSpan         = 24 * time.Hour     // added to it at most
 	HistoryHour         = 17                 // in Santo Domingo: when History and the reference rate are published
-	referenceDaysMax    = 420                // with businessDays, oldest first
+	referenceDaysMax    = 420                // in the workbooks of the reference rate
 	referenceDaysBefore = 40                 // business days of the reference rate before the market begins
 	marketStream        = 0x7461736172642131 // the stream of the random generator
 	millionth           = 1_000_000
@@ -57,7 +57,7 @@ type institutionState struct {
 	pricedAt      time.Time
 	effective     engine.Date // with businessDays
 	silentUntil   time.Time
-	referenceDays []referenceDay // of a desk with business days, oldest first
+	referenceDays []referenceDay // with businessDays, oldest first
 }
 
 type quoteState struct {

@@ -71,9 +71,9 @@ func challengeMarker(text string) string {
 
 // hasLittleText reports whether a page has almost no visible text.
 func hasLittleText(text string) bool {
-	said := 0
+	length := 0
 	failure := catchFailure(func() {
-		parseHTML(text).Find("body").Each(func(_ int, body *goquery.Selection) { said += len(visibleText(body.Get(0))) })
+		parseHTML(text).Find("body").Each(func(_ int, body *goquery.Selection) { length += len(visibleText(body.Get(0))) })
 	})
-	return failure == nil && said <= challengeTextMax
+	return failure == nil && length <= challengeTextMax
 }

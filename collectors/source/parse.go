@@ -32,10 +32,10 @@ func failf(kind FailureKind, format string, args ...any) { panic(Failf(kind, for
 // catchFailure runs a part of parsing and returns the failure that ended it, or nil.
 func catchFailure(part func()) (failure *Failure) {
 	defer func() {
-		if thrown := recover(); thrown != nil {
-			known, ok := thrown.(*Failure)
+		if panicked := recover(); panicked != nil {
+			known, ok := panicked.(*Failure)
 			if !ok {
-				panic(thrown)
+				panic(panicked)
 			}
 			failure = known
 		}
