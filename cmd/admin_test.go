@@ -151,10 +151,10 @@ func TestAdmin_Refusals(t *testing.T) {
 // TestAdmin_NoNode wants one line that says what to do when nobody answers.
 func TestAdmin_NoNode(t *testing.T) {
 	data := t.TempDir()
-	run(t, nil, nil, "admin", "accounts", "list", "--data", data).fails(t, exit.Unavailable, "no node is running behind "+data+"/admin.sock", "tasard serve --data "+data)
+	run(t, nil, nil, "admin", "accounts", "list", "--data", data).fails(t, exit.Unavailable, "no node listens on "+data+"/admin.sock", "tasard serve --data "+data)
 	p := startNode(t, data)
 	p.signal(os.Kill)
-	run(t, []string{"TASARD_ADMIN_SOCKET=" + data + "/admin.sock"}, nil, "admin", "accounts", "list").fails(t, exit.Unavailable, "no node is running behind "+data+"/admin.sock")
+	run(t, []string{"TASARD_ADMIN_SOCKET=" + data + "/admin.sock"}, nil, "admin", "accounts", "list").fails(t, exit.Unavailable, "no node listens on "+data+"/admin.sock")
 }
 
 // TestAdmin_Socket wants a socket for the node's own user, removed at the end; one of a dead node is replaced, one of
@@ -167,7 +167,7 @@ func TestAdmin_Socket(t *testing.T) {
 	if info, err := os.Stat(socket); err != nil || info.Mode() != fs.ModeSocket|0o600 {
 		t.Fatalf("the socket is %v, %v", info.Mode(), err)
 	}
-	run(t, nil, nil, "serve", "--data", t.TempDir()+"/data", "--listen", "127.0.0.1:0", "--admin-socket", socket, "--log-format", "text").fails(t, exit.Busy, socket+": another node answers there")
+	run(t, nil, nil, "serve", "--data", t.TempDir()+"/data", "--listen", "127.0.0.1:0", "--admin-socket", socket, "--log-format", "text").fails(t, exit.Busy, socket+": another node uses it")
 	mustRun(t, "admin", "keys-required", "--show", "--admin-socket", socket)
 	first.signal(os.Kill)
 	if _, err := os.Stat(socket); err != nil {
@@ -312,7 +312,7 @@ func TestI3_ManualRateIsHeld(t *testing.T) {
 	if got.code != exit.Rejected || !strings.HasPrefix(got.stdout, "Published now: 59 / 60 of popular-site") {
 		t.Errorf("exit code %d, %q", got.code, got.stdout)
 	}
-	oneLine(t, got.stderr, "popular:USD:unspecified:commercial is held back as USD/3: out_of_band: ",
+	oneLine(t, got.stderr, "popular:USD:unspecified:commercial is quarantined as USD/3: out_of_band: ",
 		"tasard admin quarantine release USD/3 --data "+data)
 	runAdmin(t, data, "quarantine", "release", "USD/3")
 	if rate := rateOf(t, p, "USD", "popular"); rate.Buy != "5.81" || !rate.Manual {

@@ -26,7 +26,7 @@ func TestCluster_Options(t *testing.T) {
 		"--cluster-listen":           {"--cluster=a", "--cluster-node=4", members}, // a guest, nowhere
 		"want 3 or 5":                {"--cluster=a", "--cluster-node=1", "--cluster-insecure", "--cluster-members=1=[::1]:1,2=[::1]:2"},
 		"neither TLS nor insecure":   {"--cluster=a", "--cluster-node=1", members},
-		"is no HOST:PORT":            {"--cluster=a", "--cluster-members=1=host"},
+		"want HOST:PORT":             {"--cluster=a", "--cluster-members=1=host"},
 		"want a number from 1 to 64": {"--cluster=a", "--cluster-members=a=h:1"},
 		"is not a loopback address": {
 			"--cluster=a", "--cluster-node=1", "--cluster-insecure", "--cluster-members=1=10.0.0.1:1,2=10.0.0.2:1,3=10.0.0.3:1",

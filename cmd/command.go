@@ -28,17 +28,18 @@ func (p *commands) run(ctx context.Context) int {
 	stdout := &terminal.ErrWriter{W: p.Stdout}
 	p.Stdout = stdout
 	root := p.newRoot()
-	var err error
+	ran, err := root, error(nil)
 	if !isCompletionRequest(p.Args) {
 		err = unknownCommand(root, p.Args)
 	}
 	if err == nil {
-		err = setting.Explain(root.ExecuteContext(ctx))
+		ran, err = root.ExecuteContextC(ctx)
+		err = setting.Explain(err)
 	}
 	if failed := stdout.Err(); err == nil && failed != nil {
 		err = exit.Errorf(exit.IOError, "write to standard output: %w", failed)
 	}
-	p.Report(err)
+	p.Report(ran.CommandPath(), err)
 	return exit.Code(err)
 }
 
@@ -48,20 +49,16 @@ func (p *commands) newRoot() *cobra.Command {
 	root := command.Spec{
 		Use:   "tasard",
 		Short: "The Dominican exchange-rate node",
-		Long: `tasard is the Dominican exchange-rate node: it collects what institutions publish as their rates for foreign
-currency, and answers best rates, conversions, lists and history over HTTP.
+		Long: `tasard is the Dominican exchange-rate node: it collects the rates that Dominican institutions publish for foreign
+currency, and serves best rates, conversions, lists and history over HTTP.
 
-Flags, variables and a configuration file say the same things: --log-format json, TASARD_LOG_FORMAT=json and, in the
-TOML file that --config or TASARD_CONFIG names, log-format = "json". A flag wins over a variable, a variable over the
-file. Unknown ones are errors.
-
-` + exit.Help,
+tasard help topics explains settings, exit codes, signals and quotas.`,
 		Example: `  tasard demo
   tasard serve --data ./data --collect-contact ana@example.com
   tasard sources list --data ./data
   tasard log verify --data ./data`,
 		Flags: func(flags *pflag.FlagSet) {
-			setting.BoolFlag(flags, &version, "version", "print the versions of program, contract and files")
+			setting.BoolFlag(flags, &version, "version", "print the versions of program, contract and log")
 		},
 		Run: p.version,
 		Subcommands: []*cobra.Command{
@@ -83,7 +80,8 @@ file. Unknown ones are errors.
 	root.SetOut(p.Stdout)
 	root.SetErr(p.Stderr)
 	root.SetFlagErrorFunc(flagError)
-	root.SetHelpCommand(newHelp())
+	root.SetHelpCommand(newHelp(p.Stdout))
+	root.SetUsageFunc(usage)
 	registerCompletions(root)
 	return root
 }
@@ -103,24 +101,6 @@ func unknownCommand(root *cobra.Command, args []string) error {
 		found.CommandPath()+" "+rest[0], setting.DidYouMean(rest[0], names), found.CommandPath())
 }
 
-// newHelp returns cobra's help command with our error for unknown commands, and with the topics.
-func newHelp() *cobra.Command {
-	return &cobra.Command{
-		Use:     "help [command]",
-		Short:   "Explain a command",
-		Long:    "help explains a command, as --help behind the command does.",
-		Example: "  tasard help log repair",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := unknownCommand(cmd.Root(), args); err != nil {
-				return err
-			}
-			found, _, _ := cmd.Root().Find(args) // unknownCommand has checked it
-			found.InitDefaultHelpFlag()
-			return found.Help()
-		},
-	}
-}
-
 // flagError rewrites cobra's errors about flags.
 func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
@@ -130,7 +110,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &unknown):
 		return unknownFlag(cmd, unknown)
 	case errors.As(err, &missing):
-		return exit.Errorf(exit.Usage, "--%s: want a value, found nothing", missing.GetFlag().Name)
+		return exit.Errorf(exit.Usage, "--%s: no value", missing.GetFlag().Name)
 	case errors.As(err, &invalid):
 		return exit.Errorf(exit.Usage, "--%s: %w", invalid.GetFlag().Name, invalid.Unwrap())
 	}
@@ -144,6 +124,5 @@ func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
 	}
 	known := []string{"--help"}
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) { known = append(known, "--"+flag.Name) })
-	return exit.Errorf(exit.Usage, "%s: unknown flag of %s%s; %s --help shows the flags",
-		name, cmd.CommandPath(), setting.DidYouMean(name, known), cmd.CommandPath())
+	return exit.Errorf(exit.Usage, "%s: unknown flag%s; %s --help shows the flags", name, setting.DidYouMean(name, known), cmd.CommandPath())
 }

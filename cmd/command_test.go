@@ -90,7 +90,7 @@ func TestExit_Codes(t *testing.T) {
 func TestLogging_LastWord(t *testing.T) {
 	args := []string{"serve", "--data", t.TempDir() + "/data", "--import", "none.csv", "--log-format"}
 	text := run(t, nil, nil, append(args, "text")...)
-	oneLine(t, text.stderr, "tasard: none.csv: there is no such file")
+	oneLine(t, text.stderr, ": none.csv: no such file")
 	got := run(t, nil, nil, append(args, "json")...)
 	oneLine(t, got.stderr)
 	line := asJSON[struct {

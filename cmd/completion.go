@@ -22,11 +22,12 @@ func shells() []string { return []string{"bash", "zsh", "fish", "powershell"} }
 func (p *commands) newCompletion() (cmd *cobra.Command) {
 	cmd = command.Spec{
 		Use:   "completion SHELL",
-		Short: "Print the script that completes command lines",
-		Long: `completion prints a script for bash, zsh, fish or powershell that completes commands, flags and their values: currencies,
-institutions, sources, words, files. The script asks the program itself, so it need not be made anew for a newer one.
+		Short: "Print a shell completion script",
+		Long: `completion prints a script for bash, zsh, fish or powershell that completes commands, flags and their values:
+currencies, institutions, sources, files. The script calls the program, so a newer program needs no new script.
 
-bash needs its package bash-completion. To have it in every shell, write the script where the shell looks for such:
+bash needs the package bash-completion. Install the script in the directory of the shell:
+
   bash   tasard completion bash > /etc/bash_completion.d/tasard
   zsh    tasard completion zsh > "${fpath[1]}/_tasard"
   fish   tasard completion fish > ~/.config/fish/completions/tasard.fish`,
@@ -49,7 +50,7 @@ func checkShellArgument(_ *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		found = fmt.Sprintf("%q", strings.Join(args, " "))
 	}
-	return exit.Errorf(exit.Usage, "tasard completion: want one of %s, found %s", strings.Join(shells(), ", "), found)
+	return exit.Errorf(exit.Usage, "want one of %s, found %s", strings.Join(shells(), ", "), found)
 }
 
 // writeCompletionScript writes cobra's script, which calls cobra's hidden completion command.

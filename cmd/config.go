@@ -24,9 +24,9 @@ import (
 func (p *commands) newConfig() *cobra.Command {
 	return command.Spec{
 		Use:   "config",
-		Short: "Look at the settings of serve",
-		Long: `config shows and checks what tasard serve would run with: its flags, the TASARD_ variables and the configuration file. Give
-it the flags that serve is given. It touches neither the data directory nor a running node.`,
+		Short: "Show and check the settings of serve",
+		Long: `config shows and checks the settings with which tasard serve would run: flags, TASARD_ variables and the configuration
+file. Give it the flags of serve. It does not touch the data directory or a running node.`,
 		Example: `  tasard config show --config tasard.toml
   tasard config check --config tasard.toml`,
 		Subcommands: []*cobra.Command{p.newConfigShow(), p.newConfigCheck()},
@@ -37,10 +37,10 @@ func (p *commands) newConfigShow() (cmd *cobra.Command) {
 	o, format := setting.DefaultServe(), "text"
 	cmd = command.Spec{
 		Use:   "show",
-		Short: "Print every setting of serve and where it comes from",
-		Long: `show prints every setting of serve, its value, and which flag, variable or line of the configuration file it comes from.
-Secrets are never settings, but the names of files that hold them: those are shown, and not read. A password within an
-address is left out. As TOML the output is a configuration file again, with what is not set as remarks.`,
+		Short: "Print every setting of serve with its origin",
+		Long: `show prints every setting of serve, its value, and the flag, variable or line of the configuration file that sets it.
+Secrets are files, which are named but not read. A password in an address is removed. With --format toml the output is
+a configuration file; settings without a value are comments.`,
 		Example: `  tasard config show --config tasard.toml
   TASARD_LISTEN=:8080 tasard config show --format toml`,
 		Settings: func(flags *pflag.FlagSet) { setting.AddServe(flags, o) },
@@ -60,11 +60,12 @@ func (p *commands) newConfigCheck() *cobra.Command {
 	cmd := command.Spec{
 		Use:   "check --data DIR",
 		Short: "Check everything that serve checks before it starts",
-		Long: `check looks for all that would keep tasard serve from starting, as far as that can be told without the data directory: the
-values, the files that they name, definitions, catalogue, certificate and key, secrets and who may read them, what goes
-together, whether the address is one of this machine. It prints every problem, one a line, with exit code 78, or says that
-there is none.`,
-		Example:  "  tasard config check --config /etc/tasard/tasard.toml",
+		Long: `check finds everything that would keep tasard serve from starting, without looking at the data directory: values,
+named files, definitions, catalogue, certificate and key, secrets and their permissions, contradictions, and whether
+the address belongs to this machine. It prints every problem, one a line, and exits with 78, or says that the
+configuration is valid.`,
+		Example: `  tasard config check --config /etc/tasard/tasard.toml
+  tasard config check --data ./data --listen :8080`,
 		Settings: func(flags *pflag.FlagSet) { setting.AddServe(flags, o) },
 	}.Command(p.Process)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -72,7 +73,7 @@ there is none.`,
 		if problem := errors.Join(append(problems, setting.CheckServe(p.Process, o))...); problem != nil {
 			return exit.Wrap(exit.BadData, problem)
 		}
-		terminal.Fprintf(p.Stdout, "The configuration is good: %s set, the others have their defaults.\n", terminal.Plural(countSet(cmd.Flags()), "setting"))
+		terminal.Fprintf(p.Stdout, "The configuration is valid: %s set, the others have their defaults.\n", terminal.Plural(countSet(cmd.Flags()), "setting"))
 		return nil
 	}
 	return cmd

@@ -65,14 +65,14 @@ func (p *commands) newDemo() (cmd *cobra.Command) {
 	c.Mail, c.Accounts.KeyPrefix = node.Mail{Method: admin.MailLog}, account.KeyPrefixTest
 	cmd = command.Spec{
 		Use:   "demo",
-		Short: "Run a node with a simulated market, to look at",
-		Long: `demo runs a whole node, log and all, but its rates are made up: a simulated market gives it a year of history, and
-simulated sites of all institutions, on this machine, publish what is new every step. The node fetches and reads them as it
-does the real ones. Its sources are called demo-..., so that nobody takes its rates for real ones. The same seed gives the
-same market. With --break a source goes wrong, to watch what the node makes of it.
+		Short: "Run a node with a simulated market",
+		Long: `demo runs a whole node with made-up rates. A simulated market has a year of history, and simulated sites of all
+institutions on this machine publish new rates every step. The node fetches them as it fetches the real sites. Its
+sources are called demo-..., so that their rates are not taken for real ones. The same seed gives the same market.
+With --break a source fails, to show how the node reacts.
 
-It prints where it listens and lines to try. Login codes are printed, not sent; --limits=on holds callers to the quotas.
-Without --data everything is gone when it ends, with SIGINT, SIGTERM, SIGHUP, or when nobody reads its output any more.`,
+It prints its address and commands to try. Login codes are printed, not sent; --limits=on enforces quotas. Without
+--data all data is deleted at the end: after SIGINT, SIGTERM or SIGHUP, or when its output is closed.`,
 		Example: `  tasard demo
   tasard demo --listen 127.0.0.1:9000 --seed 7 --step 1s
   tasard demo --break bhd-site=zeros --break infodolar=challenge`,
@@ -81,14 +81,14 @@ Without --data everything is gone when it ends, with SIGINT, SIGTERM, SIGHUP, or
 			setting.AddLog(flags, &o.log)
 			setting.AddWatch(flags, &o.Node)
 			setting.AddLimits(flags, &o.Node)
-			flags.Var(setting.Number(&o.seed), "seed", "the seed of the market")
-			flags.Var(setting.Duration(&o.step, demoStepMin, demoStepMax), "step", "the time between two publications")
-			flags.Var(setting.Count(&o.days, 1, demoDaysMax), "days", "how many days of history the market has behind it")
+			flags.Var(setting.Number(&o.seed), "seed", "seed of the market")
+			flags.Var(setting.Duration(&o.step, demoStepMin, demoStepMax), "step", "time between two publications")
+			flags.Var(setting.Count(&o.days, 1, demoDaysMax), "days", "days of history")
 		},
 		Flags: func(flags *pflag.FlagSet) {
-			flags.Var(faultsValue(&o.faults), "break", "let a source go wrong: its id and a fault, such as bhd-site=zeros; may be repeated")
+			flags.Var(faultsValue(&o.faults), "break", "inject a fault into a source, such as bhd-site=zeros; repeatable")
 			// Not a setting: a variable meant for serve must not fill its directory with made-up rates.
-			flags.Var(setting.Path(&c.Dir, "DIR"), "data", "keep the data in `DIR`; by default in a temporary directory")
+			flags.Var(setting.Path(&c.Dir, "DIR"), "data", "data directory `DIR`; default a temporary one")
 		},
 		Run: func(ctx context.Context, _ []string) error { return p.demo(ctx, &o, cmd.Flags().Changed("listen")) },
 	}.Command(p.Process)
@@ -143,7 +143,7 @@ func demoListener(address string, chosen bool) (net.Listener, string, error) {
 	listener, err := node.Listen(address, "HTTP.Listen")
 	if !chosen && errors.Is(err, syscall.EADDRINUSE) {
 		listener, err = node.Listen("127.0.0.1:0", "HTTP.Listen")
-		return listener, fmt.Sprintf("%s is taken by another program; this demo takes a free port\n", address), err
+		return listener, fmt.Sprintf("%s is in use by another program; this demo uses a free port\n", address), err
 	}
 	return listener, "", err
 }
@@ -265,7 +265,7 @@ func lastDemoDay(ctx context.Context, n *node.Node, data string) (engine.Date, e
 	for _, book := range states {
 		for _, offer := range book.SourceQuotes {
 			if !strings.HasPrefix(offer.SourceID, node.DemoPrefix) {
-				return 0, exit.Errorf(exit.BadData, "%s: holds rates of %s, which are no demo's; give the demo a directory of its own", data, offer.SourceID)
+				return 0, exit.Errorf(exit.BadData, "%s holds real rates, of %s; use another directory for the demo", data, offer.SourceID)
 			}
 		}
 		if days := len(book.History); days > 0 {
@@ -294,9 +294,9 @@ func describeDemoSources(set *source.Set) string {
 func faultsValue(into *[]injectedFault) pflag.Value {
 	parse := func(text string) ([]injectedFault, error) {
 		name, word, _ := strings.Cut(text, "=")
-		fault, err := simulated.ReadFault(word)
-		if name == "" || err != nil {
-			return nil, fmt.Errorf("%q is no source with its fault, such as bhd-site=zeros: %w", text, err)
+		fault := simulated.Fault(word)
+		if name == "" || !slices.Contains(simulated.Faults(), fault) {
+			return nil, fmt.Errorf("%q: want SOURCE=FAULT, such as bhd-site=zeros; faults are %s", text, joinFaults(simulated.Faults()))
 		}
 		return append(slices.Clone(*into), injectedFault{name, fault}), nil
 	}
@@ -307,6 +307,14 @@ func faultsValue(into *[]injectedFault) pflag.Value {
 		}
 		return strings.Join(texts, ",")
 	})
+}
+
+func joinFaults(faults []simulated.Fault) string {
+	var names []string
+	for _, fault := range faults {
+		names = append(names, string(fault))
+	}
+	return strings.Join(names, ", ")
 }
 
 // printBestRates prints a table of the current best rates.

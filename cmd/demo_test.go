@@ -82,7 +82,7 @@ func tryAccount(t *testing.T, p *program) {
 	session := anyone.must("POST", sessionsPath, `{"email":"ana@example.com","code":"`+code[1]+`"}`, http.StatusOK, "")
 	key, _ := anyone.with(session.field(t, "token")).newKey("first")
 	if !strings.HasPrefix(key.token, account.KeyPrefixTest) {
-		t.Error("the key is none of the test environment")
+		t.Error("the key does not have the test prefix")
 	}
 	if got := key.must("GET", "/v1/rates?limit=1", "", http.StatusOK, ""); got.header.Get("RateLimit") != "" {
 		t.Errorf("the demo has limits: %v", got.header)
@@ -166,7 +166,7 @@ func TestDemo_TakesAFreePort(t *testing.T) {
 	}
 	defer taken.Close()
 	p := startWith(t, "now", []string{"TMPDIR=" + t.TempDir(), fewDays}, "demo").listening()
-	p.await(setting.ListenDefault + " is taken by another program")
+	p.await(setting.ListenDefault + " is in use by another program")
 	if strings.HasSuffix(p.url, ":8080") {
 		t.Errorf("it listens on %s", p.url)
 	}
@@ -188,13 +188,13 @@ func TestDemo_KeepsItsDirectory(t *testing.T) {
 		leavesNothing(t, temp)
 	}
 	refused := run(t, nil, nil, serveArgs(data)...)
-	if last := "tasard: the data directory holds made-up rates, of demo-"; refused.code != exit.BadData || !strings.Contains(refused.stderr, last) {
+	if last := ": the data directory holds made-up rates of demo-"; refused.code != exit.BadData || !strings.Contains(refused.stderr, last) {
 		t.Errorf("a node on the demo's directory: exit code %d\n%s", refused.code, refused.stderr)
 	}
 	realData := importedData(t, observation(1, "59", "60"))
 	got := run(t, nil, nil, "demo", "--listen", "127.0.0.1:0", "--data", realData)
 	got.stderr = lastLine(got.stderr) // there may be a warning about open files
-	got.fails(t, exit.BadData, realData+": holds rates of popular-site")
+	got.fails(t, exit.BadData, realData+" holds real rates, of popular-site")
 }
 
 // TestDemo_CallsItselfAsItWasCalled wants the line to try to work where the program is not in the PATH, as after make

@@ -104,7 +104,7 @@ func TestDoctor_ClusterFindsWhatIsWrong(t *testing.T) {
 		"signed by others": {nil, func(f *pairFiles) error { f.signer = foreign.signer; return nil },
 			"cluster", "FAIL the other nodes will not believe "},
 		"a key for all": {nil, func(f *pairFiles) error { return os.Chmod(f.key, 0o644) },
-			"settings", "others may read or change this private key (mode 0644)"},
+			"settings", "other users can read or change this private key (mode 0644)"},
 		"no such file": {nil, func(f *pairFiles) error { f.cert += ".none"; return nil }, "settings", "read the certificate of this node: "},
 	} {
 		t.Run(name, func(t *testing.T) {

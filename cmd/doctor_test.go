@@ -93,8 +93,8 @@ func TestDoctor_FindsWhatIsWrong(t *testing.T) {
 	report, got := runDoctor(t, "--data", data, "--listen", taken.Addr().String(), "--connections", "1000000", "--smtp-tls", "off",
 		"--smtp-addr", "127.0.0.1:1", "--mail-from", "a@example.com", "--catalogue", data+"/none.json")
 	for check, want := range map[string]doctorFinding{
-		"settings": {Level: "FAIL", Found: "there is no such catalogue file"}, "data": {Level: "WARN", Found: "others may write"},
-		"address": {Level: "FAIL", Found: "another program listens there"}, "descriptors": {Level: "WARN", Found: "connections need 1,000,256"},
+		"settings": {Level: "FAIL", Found: "no such catalogue file"}, "data": {Level: "WARN", Found: "others may write"},
+		"address": {Level: "FAIL", Found: "address already in use by another program"}, "descriptors": {Level: "WARN", Found: "connections need 1,000,256"},
 		"mail": {Level: "FAIL", Found: "127.0.0.1:1 takes no letter: at connect"}, "log": {Level: "OK", Found: "whole"},
 	} {
 		if f := report.of(t, check); f.Level != want.Level || !strings.Contains(f.Found, want.Found) {

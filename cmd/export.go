@@ -42,19 +42,17 @@ func (p *commands) newExport() *cobra.Command {
 	o := exportOptions{what: exportAll, log: terminal.LogOptions{Format: "text", Level: "warn"}}
 	return command.Spec{
 		Use:   "export --data DIR",
-		Short: "Write what a data directory holds as a file of observations",
-		Long: `export writes a data directory as a file of observations that tasard import reads back: a directory into which it is
-imported answers as this one does. No node may be running on the directory; export of a copy needs no stop. As a start
-does, it takes the lock of the directory and cuts off what a crash left unfinished at the end of the log, keeping the
-bytes in a file beside it.
+		Short: "Export a data directory as a file of observations",
+		Long: `export writes a file of observations that tasard import reads. A directory that imports it gives the same answers. No
+node may run on the directory; export works on a copy while the node runs. Like a start of the node it locks the
+directory, and moves an incomplete record at the end of the log into a file next to it.
 
-  --what current  the last word of every source on every quote, also what has expired
+  --what current  the latest value of every source for every quote, also expired ones
   --what history  one line for each row of daily history
   --what all      both: the default
 
-The file holds no quarantine, but for values that were held as implausible until the next answer of their source
-confirmed them: the import needs them to come to the same end, and holds them again. What keeps everything is
-tasard backup, which needs no stop.`,
+The file contains no quarantined values, except those that were quarantined until the source confirmed them, which the
+import needs to reach the same state. A complete copy is tasard backup, which works while the node runs.`,
 		Example: `  tasard export --data ./data -o rates.csv
   tasard export --data ./data --what current --format ndjson`,
 		Settings: func(flags *pflag.FlagSet) {
@@ -62,9 +60,9 @@ tasard backup, which needs no stop.`,
 			setting.AddLog(flags, &o.log)
 		},
 		Flags: func(flags *pflag.FlagSet) {
-			flags.Var(setting.Enum(&o.format, "csv", "ndjson"), "format", "form of the file; by default the name of the output tells, else csv")
-			flags.Var(setting.Enum(&o.what, exportAll, exportCurrent, exportHistory), "what", "what to write")
-			flags.VarP(setting.Path(&o.output, "FILE"), "output", "o", "write to `FILE`, not to stdout")
+			flags.Var(setting.Enum(&o.format, "csv", "ndjson"), "format", "format of the file; default by the name of the output, else csv")
+			flags.Var(setting.Enum(&o.what, exportAll, exportCurrent, exportHistory), "what", "what to export")
+			flags.VarP(setting.Path(&o.output, "FILE"), "output", "o", "write to `FILE` instead of stdout")
 		},
 		Run: func(ctx context.Context, _ []string) error { return p.export(ctx, &o) },
 	}.Command(p.Process)

@@ -29,7 +29,7 @@ func TestS15_BothListeners(t *testing.T) {
 			t.Errorf("ping %s: %+v, want %d, %s", args, got, code, said)
 		}
 	}
-	ping(exit.Unavailable, "tasard: no node is running", "--live")
+	ping(exit.Unavailable, "tasard ping: no node listens", "--live")
 	p := startNode(t, data)
 	if status, headers := p.ask(http.MethodGet, "/readyz"); status != http.StatusServiceUnavailable || headers.Get("Retry-After") != "2" {
 		t.Errorf("without rates: %d, Retry-After %q", status, headers.Get("Retry-After"))
@@ -62,7 +62,7 @@ func TestS15_BothListeners(t *testing.T) {
 	}
 	ping(exit.OK, `{"status":"ready","conditions":[{`, "--json")
 	p.stop(syscall.SIGTERM)
-	ping(exit.Unavailable, "tasard: ")
+	ping(exit.Unavailable, "tasard ping: ")
 }
 
 // TestPing_NotANode wants an answer that is none to be told as that.

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/process"
@@ -57,11 +58,24 @@ func TestGolden_Help(t *testing.T) {
 	for _, command := range everyCommand((&commands{&process.Process{}}).newRoot()) {
 		args := append(strings.Fields(command.CommandPath())[1:], "--help")
 		fmt.Fprintf(&text, "$ %s --help\n%s\n", command.CommandPath(), mustRun(t, args...))
-		if command.Example == "" || command.Short == "" || command.Long == "" {
-			t.Errorf("%s lacks an example or a description", command.CommandPath())
+		if command.Short == "" || command.Long == "" || len(regexp.MustCompile(`(?m)^  .*tasard `).FindAllString(command.Example, -1)) < 2 {
+			t.Errorf("%s lacks a description or a second example", command.CommandPath())
+		}
+		if groups := flagGroups(command.LocalFlags()); command.Name() == "serve" {
+			if last := groups[len(groups)-1]; last.title == "Other flags" {
+				t.Errorf("flags of serve outside the groups of setting.Groups: %q", flagNames(last.flags))
+			}
 		}
 	}
+	for _, topic := range append(topics(), topic{name: "topics"}) {
+		fmt.Fprintf(&text, "$ tasard help %s\n%s\n", topic.name, mustRun(t, "help", topic.name))
+	}
 	golden(t, "help.txt", text.String())
+}
+
+func flagNames(flags *pflag.FlagSet) (names []string) {
+	flags.VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
+	return names
 }
 
 func everyCommand(from *cobra.Command) []*cobra.Command {

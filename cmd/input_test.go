@@ -110,8 +110,8 @@ func (endless) Read(into []byte) (int, error) {
 func TestInput_RefusesWholeFiles(t *testing.T) {
 	t.Parallel()
 	none, directory := filepath.Join(t.TempDir(), "none.csv"), t.TempDir()
-	const device = "is neither a file nor a pipe"
-	reasons := map[string]string{none: "there is no such file", "/dev/zero": device, "/dev/null": device}
+	const device = "is not a file or pipe"
+	reasons := map[string]string{none: "no such file", "/dev/zero": device, "/dev/null": device}
 	for name, c := range map[string][2]string{
 		"empty.csv": {"", "the file is empty"}, "header.csv": {"a,b\n", "the header lacks"}, "gzip.csv": {"\x1f\x8b\x08\x00\x00", "found a gzip file"},
 		"book.xls":  {"\xd0\xcf\x11\xe0\xa1\xb1", "found a workbook (xls)"},
@@ -155,7 +155,7 @@ func TestData_NoDirectory(t *testing.T) {
 			{"demo", "--listen", "127.0.0.1:0", "--log-format", "text", "--data", data},
 		} {
 			got := run(t, nil, nil, args...)
-			if oneLine(t, lastLine(got.stderr), "tasard: ", "data directory", data); got.code != exit.CannotWrite {
+			if oneLine(t, lastLine(got.stderr), "tasard ", "data directory", data); got.code != exit.CannotWrite {
 				t.Errorf("%s --data %s: exit code %d", args[0], data, got.code)
 			}
 		}

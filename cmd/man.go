@@ -32,8 +32,8 @@ func (p *commands) newMan() *cobra.Command {
 	return command.Spec{
 		Use:   "man",
 		Short: "Print the manual page",
-		Long: `man prints the manual page of the program. With --dir it writes one page for each command into a directory, which it creates
-if there is none: tasard.1, tasard-serve.1 and so on.`,
+		Long: `man prints the manual page of the program. With --dir it writes one page for each command into a directory, which it
+creates if needed: tasard.1, tasard-serve.1 and so on.`,
 		Example: `  tasard man | man -l -
   tasard man --dir /usr/local/share/man/man1`,
 		Flags: func(flags *pflag.FlagSet) {
@@ -99,6 +99,9 @@ func manPages(cmd *cobra.Command, header doc.GenManHeader, directory string) err
 func manPage(cmd *cobra.Command, header doc.GenManHeader) ([]byte, error) {
 	cmd.DisableAutoGenTag = true
 	cmd.InitDefaultHelpFlag()
+	if !cmd.HasParent() {
+		cmd.Long += manTopics()
+	}
 	cmd.Long = manText(cmd.Long)
 	var page bytes.Buffer
 	if err := doc.GenMan(cmd, &header, &page); err != nil {

@@ -50,21 +50,21 @@ func (p *commands) newMCP() *cobra.Command {
 	o := mcpOptions{url: "http://" + setting.ListenDefault, log: terminal.LogOptions{Format: "auto", Level: "warn"}}
 	return command.Spec{
 		Use:   "mcp",
-		Short: "Give language models the rates of a node",
-		Long: `mcp is a server of the Model Context Protocol: it gives a language model tools for the best rate, for conversions and for
-history. It asks a node over HTTP, as any caller does, under the limits of its key or address.
+		Short: "Serve the rates of a node to language models",
+		Long: `mcp is a server of the Model Context Protocol. It gives a language model tools for best rates, conversions and history,
+and calls a node over HTTP, under the limits of its key or address.
 
-By itself it speaks over standard input and output, with the program that started it. With --http it listens, at the path ` + mcpPath + `.
-It knows nobody by name: whoever reaches it spends the quota of its key. Other addresses than those of this machine
-need --http-name, the name under which the server is reached; others are refused.`,
+By default it uses standard input and output. With --http it listens, at the path ` + mcpPath + `, without authentication: every
+client that reaches it uses the quota of its key. To be reachable from other machines it needs --http-name, the host
+name that they use; requests with other host names are refused.`,
 		Example: `  tasard mcp --url https://tasas.example.com --key-file ./tasard.key
   tasard mcp --http 127.0.0.1:8090`,
 		Settings: func(flags *pflag.FlagSet) {
-			flags.Var(setting.URL(&o.url), "url", "the node to ask")
-			flags.Var(setting.Path(&o.keyFile, "FILE"), "key-file", "read the API key from a `FILE` that only you can read")
-			flags.Var(setting.SiteURL(&o.publicURL), "public-url", "the site that the attribution leads to; by default the node's address")
+			flags.Var(setting.URL(&o.url), "url", "address of the node")
+			flags.Var(setting.Path(&o.keyFile, "FILE"), "key-file", "`FILE` with the API key, readable only by its owner")
+			flags.Var(setting.SiteURL(&o.publicURL), "public-url", "site of the attribution; default the node's address")
 			flags.Var(setting.Address(&o.listen), "http", "listen on `HOST:PORT` instead; port 0 takes a free one")
-			flags.Var(namesValue(&o.names), "http-name", "answer under this name too; may be repeated")
+			flags.Var(namesValue(&o.names), "http-name", "host name that clients use; repeatable")
 			setting.AddLog(flags, &o.log)
 		},
 		Run: func(ctx context.Context, _ []string) error { return p.mcp(ctx, &o) },
@@ -78,7 +78,7 @@ func namesValue(into *[]string) pflag.Value {
 		all := slices.Clone(*into)
 		for part := range strings.SplitSeq(text, ",") {
 			if part = strings.TrimSpace(part); !name.MatchString(part) {
-				return nil, fmt.Errorf("%q is no name of a host, such as mcp.example.com (without a port)", part)
+				return nil, fmt.Errorf("%q: want a host name without a port, such as mcp.example.com", part)
 			}
 			all = append(all, part)
 		}
@@ -101,21 +101,29 @@ func (p *commands) mcp(ctx context.Context, o *mcpOptions) error {
 		return p.mcpOverHTTP(ctx, server, o, logger)
 	}
 	if err := server.Serve(ctx, p.Stdin, p.Stdout); err != nil && ctx.Err() == nil {
-		return exit.Errorf(exit.IOError, "speak with the program that started this one: %w", err)
+		return exit.Errorf(exit.IOError, "standard input or output: %w", err)
 	}
 	return nil
 }
 
 // check checks settings that depend on each other.
 func (o *mcpOptions) check() error {
-	if node, err := url.Parse(o.url); err == nil && o.keyFile != "" && node.Scheme != "https" && !isLoopback(node.Hostname()) {
-		return exit.Errorf(exit.Usage, "--key-file: over %s everybody on the way could read the key; give an https --url", o.url)
+	node, err := url.Parse(o.url)
+	switch {
+	case err != nil:
+		return exit.Errorf(exit.Usage, "--url: want https://HOST")
+	case node.User != nil:
+		return exit.Errorf(exit.Usage, "--url: contains a user name or password; leave it out, and give an API key with --key-file")
+	case node.RawQuery != "" || node.Fragment != "":
+		return exit.Errorf(exit.Usage, "--url: contains a query or fragment; want https://HOST")
+	case o.keyFile != "" && node.Scheme != "https" && !isLoopback(node.Hostname()):
+		return exit.Errorf(exit.Usage, "--key-file: %s would send the key unencrypted; give an https --url", o.url)
 	}
 	host, _, err := net.SplitHostPort(o.listen)
 	if o.listen == "" || err == nil && (isLoopback(host) || len(o.names) > 0) {
 		return nil
 	}
-	return exit.Errorf(exit.Usage, "--http %s: others than this machine can reach that; give --http-name, the name under which they do, or 127.0.0.1", o.listen)
+	return exit.Errorf(exit.Usage, "--http %s: reachable from other machines; give the name that they use with --http-name, or listen on 127.0.0.1", o.listen)
 }
 
 // isLoopback reports whether only this machine can reach the host.
@@ -137,7 +145,7 @@ func (p *commands) openMCP(o *mcpOptions, logger *slog.Logger) (*mcp.Server, err
 		BaseURL: o.url, Key: client.Secret(key.Reveal()), UserAgent: "tasard-mcp/" + process.Version(), WaitMax: mcpRetryAfterMax, Random: p.Random,
 	})
 	if err != nil {
-		return nil, exit.Errorf(exit.Usage, "--url, --key-file: %w", err)
+		return nil, exit.Errorf(exit.Usage, "--key-file: %s", strings.TrimPrefix(err.Error(), "client: ")) // check has parsed the URL
 	}
 	return mcp.New(mcp.Config{Client: asker, Site: o.publicURL, Version: process.Version(), Hosts: o.names, Logger: logger})
 }
@@ -154,6 +162,6 @@ func (p *commands) mcpOverHTTP(ctx context.Context, server *mcp.Server, o *mcpOp
 		Handler: mux, ReadHeaderTimeout: mcpReadMax, ReadTimeout: mcpReadMax, WriteTimeout: mcpWriteMax, IdleTimeout: mcpWriteMax,
 		MaxHeaderBytes: mcpHeaderMax, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
 	}
-	terminal.Fprintf(p.Stdout, "tasard mcp: tools that ask %s\nlistening on http://%s%s\n", o.url, listener.Addr(), mcpPath)
+	terminal.Fprintf(p.Stdout, "tasard mcp: tools for the rates of %s\nlistening on http://%s%s\n", o.url, listener.Addr(), mcpPath)
 	return serveUntilDone(ctx, front, listener)
 }

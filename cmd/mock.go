@@ -3,6 +3,7 @@ package cmd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"slices"
@@ -42,26 +43,27 @@ func (p *commands) newMock() *cobra.Command {
 	o := mockOptions{listen: setting.ListenDefault, control: mockControlDefault, seed: mockSeedDefault}
 	return command.Spec{
 		Use:   "mock",
-		Short: "Run a node for tests of clients, with time and failure as buttons",
-		Long: `mock runs a whole node with a fixed set of made-up rates, for tests of clients: the same seed gives the same answers, byte
-for byte, on every machine. Its clock stands still until it is moved, limits are off, and nothing is kept when it ends.
+		Short: "Run a node for tests of clients, with controls for time and failures",
+		Long: `mock runs a whole node with a fixed set of made-up rates, for tests of clients. The same data set gives the same
+answers, byte for byte, on every machine. Its clock stands still until it is moved, quotas are off, and nothing is
+kept.
 
-A second listener, --control, has the buttons, as JSON over HTTP: /_mock/clock, rates, refresh, expire, faults, codes, keys,
-quota, requests, restart, crash, reset. docs/testing.md has them all. Only the tests should reach it.
+A second listener, --control, serves the controls, as JSON over HTTP: /_mock/clock, rates, refresh, expire, faults,
+codes, keys, quota, requests, restart, crash, reset. docs/testing.md describes them. Only the tests should reach it.
 
---fail answers a share of the requests with 429, 500 or 503, with body and headers of a real one.`,
+--fail answers a share of the requests with a real 429, 500 or 503.`,
 		Example: `  tasard mock
   tasard mock --listen 127.0.0.1:9000 --control 127.0.0.1:9001 --fail 503:0.01 --fail 429:0.5@/v1/rates/best
   curl -H 'Content-Type: application/json' -d '{"advance":"26h"}' http://127.0.0.1:8081/_mock/clock`,
 		Settings: func(flags *pflag.FlagSet) {
 			setting.AddListen(flags, &o.listen)
-			flags.Var(setting.Address(&o.control), "control", "the address of the buttons; port 0 takes a free one")
-			flags.Var(setting.Path(&o.seed, "NAME"), "seed", "the data set: standard, or a version of it for ever, standard/v1")
-			flags.Var(setting.Instant(&o.clock), "clock", "the moment at which the clock begins; by default the seed's")
-			flags.Var(setting.OnOff(&o.clockRuns), "clock-runs", "let the clock run on from there")
-			flags.Var(setting.OnOff(&o.limits), "limits", "hold callers to the quotas")
+			flags.Var(setting.Address(&o.control), "control", "address of the controls; port 0 takes a free one")
+			flags.Var(setting.Path(&o.seed, "NAME"), "seed", "data set: standard, or a fixed version of it, standard/v1")
+			flags.Var(setting.Instant(&o.clock), "clock", "start of the clock; default that of the data set")
+			flags.Var(setting.OnOff(&o.clockRuns), "clock-runs", "let the clock run")
+			flags.Var(setting.OnOff(&o.limits), "limits", "enforce quotas")
 			flags.Var(setting.OnOff(&o.keysRequired), "keys-required", "refuse callers without a key")
-			flags.Var(mockFaultsValue(&o.faults), "fail", "spoil requests: a status, the share of them, a route; may be repeated")
+			flags.Var(mockFaultsValue(&o.faults), "fail", "answer with this status: a share of requests, a route; repeatable")
 		},
 		Run: func(ctx context.Context, _ []string) error { return p.mock(ctx, &o) },
 	}.Command(p.Process)
@@ -108,7 +110,7 @@ func (p *commands) mock(ctx context.Context, o *mockOptions) (err error) {
 	if err != nil {
 		return exit.Errorf(exit.Busy, "--control %s: %w", o.control, err)
 	}
-	terminal.Fprintf(p.Stdout, "tasard mock: a node for tests. Every rate is made up, seed %s; it is %s on its clock\nlistening on %s\nbuttons on http://%s/_mock/\n",
+	terminal.Fprintf(p.Stdout, "tasard mock: a node for tests. Every rate is made up, seed %s; it is %s on its clock\nlistening on %s\ncontrols on http://%s/_mock/\n",
 		o.seed, terminal.FormatInstant(mock.Clock.Now()), mock.URL, control.Addr())
 	return serveUntilDone(ctx, &http.Server{Handler: handler, ReadHeaderTimeout: mockHeaderTimeout}, control)
 }
@@ -134,9 +136,17 @@ func (p *commands) openMock(o *mockOptions) (*apitest.Node, error) {
 	mock, err := apitest.Open(options...)
 	if err != nil {
 		_ = listener.Close() // it may be closed already
-		return nil, exit.Errorf(exit.Usage, "%w", err)
+		return nil, exit.Errorf(exit.Usage, "%s: %w", o.dataFlags(), err)
 	}
 	return mock, nil
+}
+
+// dataFlags are the flags that an error of the node's data concerns.
+func (o *mockOptions) dataFlags() string {
+	if o.clock.IsZero() {
+		return "--seed " + o.seed
+	}
+	return fmt.Sprintf("--clock %s --seed %s", o.clock.Format(time.RFC3339), o.seed)
 }
 
 // serverShutdownMax is the time for requests in flight at the end.

@@ -29,7 +29,7 @@ func startMockIn(t *testing.T, temp string, args ...string) (mock *program, butt
 	t.Helper()
 	args = append([]string{"mock", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0"}, args...)
 	p := startWith(t, "now", []string{"TMPDIR=" + temp}, args...).listening()
-	p.await("buttons on ")
+	p.await("controls on ")
 	found := regexp.MustCompile(`buttons on (http://\S+)`).FindStringSubmatch(p.output())
 	if found == nil {
 		t.Fatalf("no buttons in\n%s", p.output())

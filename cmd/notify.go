@@ -59,7 +59,7 @@ func (t *notifier) send(lines ...string) {
 		return
 	}
 	if _, err := daemon.SdNotify(false, strings.Join(lines, "\n")); err != nil {
-		t.log.Warn("the service manager could not be told", "cause", err.Error())
+		t.log.Warn("the service manager was not notified", "cause", err.Error())
 	}
 }
 
@@ -90,7 +90,7 @@ func (t *notifier) keepAlive() {
 	select {
 	case <-t.node.Ready():
 		if !t.responds() {
-			t.log.Error("the node does not answer itself: no sign of life for the service manager")
+			t.log.Error("the actors do not answer: no keep-alive is sent to the service manager")
 			return
 		}
 	default:

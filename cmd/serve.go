@@ -28,28 +28,21 @@ func (p *commands) newServe() *cobra.Command {
 	o := setting.DefaultServe()
 	return command.Spec{
 		Use:   "serve --data DIR",
-		Short: "Run the node on a data directory",
-		Long: `serve runs the node on a data directory, which it creates if there is none, and answers /v1 over HTTP. While it replays
-its log it answers 503. SIGINT and SIGTERM stop it in order: requests in flight get their answer, everything accepted is
-on disk. A second signal kills it; nothing that was acknowledged is lost by that either.
+		Short: "Run a node on a data directory",
+		Long: `serve runs a node on a data directory, which it creates if needed, and serves /v1 and pages over HTTP. It answers 503
+until it has read its log.
 
-It fetches what the institutions publish at 08:00, 12:00 and 17:00 in Santo Domingo, spread over the minutes after, and once
-after a start when a slot was missed; tasard sources list tells how each source is. With --no-collect it fetches nothing. A
-directory of definitions, --sources, mends, adds or turns off sources without another program.
+It collects rates at 08:00, 12:00 and 17:00 in Santo Domingo, spread over the minutes after, and after a start if a
+slot was missed. tasard sources list shows the health of the sources; --sources adds, replaces or disables some;
+--no-collect turns collecting off. --import imports a file of observations, or a named pipe, while the node answers;
+see tasard import --help. If the file can't be read the node goes on with its data, and exits with 66 or 74 when it
+has none.
 
-With --import it takes a file of observations, or a named pipe, in after the start, while it answers; tasard import --help
-tells the form. A file that can't be read is an error in the log, and the node goes on with the data that it has; without
-any data it ends with code 66, or 74 when reading broke off.
+Users get keys by e-mail: --smtp-addr and --mail-from send login codes. Callers without a key are counted by address;
+behind a proxy set --trusted-proxy, or all of them count as one. tasard admin manages accounts, quarantine and manual
+rates.
 
-Callers get a key by e-mail: with --smtp-addr and --mail-from the node sends login codes. All keys of an account share its
-quota of the day and of the minute; callers without a key are counted by address. Behind a proxy, name it with
---trusted-proxy, or all callers are one. The operator looks after the node with tasard admin.
-
-With --tls-cert and --tls-key it answers over HTTPS (TLS 1.2 and later, HTTP/1.1) and nothing else. SIGHUP reads again the
-certificate and its key, the password for the mail server and the definitions of --sources: all of them, or none when one is
-bad, and the log says what has changed or what is wrong. Asked to stop with --drain-delay, it first answers on for that long:
-/readyz says 503 and every answer ends its connection. A service manager is told through NOTIFY_SOCKET (Type=notify-reload,
-WatchdogSec).`,
+tasard help settings, signals and quotas explain more.`,
 		Example: `  tasard serve --data ./data --collect-contact ana@example.com
   tasard serve --data ./data --import observations.csv --no-collect
   tasard serve --data /var/lib/tasard --listen :8080 --log-format json --trusted-proxy 10.0.0.0/8 \

@@ -97,7 +97,7 @@ func TestW8_TwoProcesses(t *testing.T) {
 		serveArgs(data), {"import", "--data", data, observationsFile(t)}, {"export", "--data", data},
 		{"log", "verify", "--data", data}, {"log", "dump", "--data", data}, {"log", "repair", "--data", data, "--yes"},
 	} {
-		promptly(t, args...).fails(t, exit.Busy, data, "a running node holds the directory")
+		promptly(t, args...).fails(t, exit.Busy, data, "a running node uses the directory")
 	}
 	first.mustGet("/v1/rates")
 	if code := first.signal(syscall.SIGTERM); code != exit.OK {
@@ -170,7 +170,7 @@ func TestW6_FailStop(t *testing.T) {
 	if code := p.end(); code != exit.FailStop {
 		t.Fatalf("exit code %d:\n%s", code, p.output())
 	}
-	t.Log(p.await("tasard: stopped, because going on could lose data"))
+	t.Log(p.await("tasard serve: stopped, because going on could lose data"))
 	startNode(t, data).await("recovered 1 rates")
 }
 

@@ -23,7 +23,7 @@ func TestSettings_SameWords(t *testing.T) {
 			value, written = "", "''"
 		}
 		flag := run(t, nil, nil, "config", "show", "--"+name+"="+value)
-		flag.fails(t, exit.Usage, "tasard: --"+name+": ")
+		flag.fails(t, exit.Usage, ": --"+name+": ")
 		_, why, _ := strings.Cut(flag.stderr, "--"+name+": ")
 		run(t, []string{setting.Variable(name) + "=" + value}, nil, "config", "show").fails(t, exit.BadData, setting.Variable(name)+": "+why)
 		file := writeFile(t, "t.toml", name+" = "+written+"\n")
@@ -63,8 +63,8 @@ func TestSettings_EveryCommandRefuses(t *testing.T) {
 	} {
 		for variable, want := range map[string]string{
 			"TASARD_LISTN=:1":           "TASARD_LISTN: unknown variable (did you mean TASARD_LISTEN?)",
-			"TASARD_LOG_LEVEL=loud":     `TASARD_LOG_LEVEL: "loud" is none of`,
-			"TASARD_STEP=soon":          `TASARD_STEP: "soon" is no span of time`,
+			"TASARD_LOG_LEVEL=loud":     `TASARD_LOG_LEVEL: "loud": want one of`,
+			"TASARD_STEP=soon":          `TASARD_STEP: "soon": want a duration`,
 			"TASARD_CONFIG=" + config:   config + ":1: step: ",
 			"TASARD_CONFIG=/dev/null/x": "configuration",
 		} {
@@ -219,11 +219,11 @@ func TestConfig_ShowsNoSecret(t *testing.T) {
 	}
 }
 
-// TestConfig_CheckIsContent wants a good configuration to be called so, and nothing to be touched; the golden file of
+// TestConfig_CheckIsContent wants a valid configuration to be accepted without a change on the disk; the golden file of
 // bad input has a bad one.
 func TestConfig_CheckIsContent(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
-	if text := mustRun(t, "config", "check", "--data", data, "--listen", "127.0.0.1:0"); text != "The configuration is good: 2 settings set, the others have their defaults.\n" {
+	if text := mustRun(t, "config", "check", "--data", data, "--listen", "127.0.0.1:0"); text != "The configuration is valid: 2 settings set, the others have their defaults.\n" {
 		t.Errorf("%q", text)
 	}
 	if _, err := os.Stat(data); err == nil {

@@ -211,7 +211,7 @@ func TestSources_Check(t *testing.T) {
 		t.Errorf("exit code %d:\n%s", code, p.output())
 	}
 	p.await("bdi-site: layout: ")
-	if last := p.await("tasard: 1 of "); !strings.HasSuffix(last, " sources failed, completely or in part: bdi-site") {
+	if last := p.await("tasard sources check: 1 of "); !strings.HasSuffix(last, " sources failed, completely or in part: bdi-site") {
 		t.Error(last)
 	}
 }
@@ -225,7 +225,7 @@ func TestSources_CheckInterrupted(t *testing.T) {
 	if code := p.signal(os.Interrupt); code != exit.Interrupted {
 		t.Errorf("exit code %d:\n%s", code, p.output())
 	}
-	p.await("tasard: interrupted when 1 of 2 sources were checked")
+	p.await("tasard sources check: interrupted when 1 of 2 sources were checked")
 }
 
 // lafisePage is a document of lafise-site, made up after its shape.

@@ -18,11 +18,12 @@ const contractVersion = "1.0.0"
 
 func (p *commands) newVersion() *cobra.Command {
 	return command.Spec{
-		Use:     "version",
-		Short:   "Print the versions of program, contract and files",
-		Long:    "version prints which build this is, and the versions of the HTTP contract and of the log that it speaks.",
-		Example: "  tasard version",
-		Run:     p.version,
+		Use:   "version",
+		Short: "Print the versions of program, contract and log",
+		Long:  "version prints the version of the program and those of the HTTP contract and the log format that it supports.",
+		Example: `  tasard version
+  tasard --version`,
+		Run: p.version,
 	}.Command(p.Process)
 }
 

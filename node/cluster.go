@@ -39,7 +39,7 @@ func (o *Cluster) check(c *Config) error {
 		return err
 	}
 	if !clusterSupported {
-		return errorf(Invalid, "Cluster", "this build has no cluster: it was made with the tag nocluster; take a release, or build without the tag")
+		return errorf(Invalid, "Cluster", "not in this build, which was made with the tag nocluster; use a release, or build without the tag")
 	}
 	if err := o.config(c).Check(); err != nil {
 		return errorf(Invalid, "Cluster", "%w", err)
@@ -66,7 +66,7 @@ func (o Cluster) Check(c Config) error {
 func (o *Cluster) checkFields() error {
 	switch {
 	case o.Name == "" && (o.Node > 0 || len(o.Members) > 0 || o.Listen != "" || o.Insecure || o.TLS != cluster.TLS{}):
-		return errorf(Invalid, "Cluster.Name", "missing, and something else is said of a cluster")
+		return errorf(Invalid, "Cluster.Name", "missing, but other settings of a cluster are given")
 	case o.Name == "":
 		return nil
 	case o.Node == 0:
@@ -74,7 +74,7 @@ func (o *Cluster) checkFields() error {
 	case len(o.Members) == 0:
 		return errorf(Invalid, "Cluster.Members", "missing: the three or five nodes that keep the log, 1=HOST:PORT,2=…,3=…")
 	case o.Address() == "":
-		return errorf(Invalid, "Cluster.Listen", "missing: node %d is none of the members, so as a guest it needs an address", o.Node)
+		return errorf(Invalid, "Cluster.Listen", "missing: node %d is not one of the members, so it needs an address for other nodes", o.Node)
 	}
 	return nil
 }
@@ -131,11 +131,11 @@ func joinCluster(ctx context.Context, config *Config, c *actors.Config) (members
 	o.warn(config)
 	joined, err := openCluster(ctx, o.config(config))
 	if err != nil {
-		return nil, clusterError(ctx, err)
+		return nil, clusterError(ctx, config.Dir, err)
 	}
 	awaitMajority(ctx, joined)
 	if c.LoginCodeKey, err = joined.LoginCodeKey(ctx); err != nil {
-		return nil, errors.Join(clusterError(ctx, err), joined.journal().Close(), leaveCluster(joined))
+		return nil, errors.Join(clusterError(ctx, config.Dir, err), joined.journal().Close(), leaveCluster(joined))
 	}
 	c.Journal = joined.journal()
 	return joined, nil
@@ -175,8 +175,8 @@ func awaitMajority(ctx context.Context, joined membership) {
 }
 
 // clusterError adds to an error of joining what an operator can do.
-func clusterError(ctx context.Context, err error) error {
-	return interrupted(ctx, directoryError(err), "before the cluster was joined")
+func clusterError(ctx context.Context, dir string, err error) error {
+	return interrupted(ctx, directoryError(dir, err), "before the cluster was joined")
 }
 
 // transferMax is the longest wait of a stopping node for another leader.

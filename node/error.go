@@ -49,17 +49,26 @@ func errorf(kind Kind, field, format string, args ...any) error {
 }
 
 // errNoDir is returned for a Config without Dir, the only field without a default.
-var errNoDir = errorf(Invalid, "Dir", "missing: name the directory that keeps the data")
+var errNoDir = errorf(Invalid, "Dir", "missing: set the data directory")
 
 // directoryError adds to an error of opening the data directory what an operator can do.
-func directoryError(err error) error {
+func directoryError(dir string, err error) error {
 	switch {
 	case errors.Is(err, wal.ErrLocked):
-		return errorf(Busy, "Dir", "a running node holds the directory; stop it: %w", err)
+		return errorf(Busy, "Dir", "a running node uses the directory; stop it first: %w", err)
 	case (IsWriteRefused(err) || errors.Is(err, fs.ErrNotExist)) && !errors.Is(err, wal.ErrNoSpace): // as for a path below /proc
-		return errorf(Unwritable, "Dir", "the data directory can't be created or written: %w; name another one", err)
+		return errorf(Unwritable, "Dir", "create or write the data directory %s: %w; choose another one", dir, pathError(err))
 	}
 	return logError(err)
+}
+
+// pathError reduces an error of opening the data directory to operation, path and cause. An error of the log stays.
+func pathError(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path
+	}
+	return err
 }
 
 // logError reduces an error of damage to what an operator needs: one line with file, offset and hint.

@@ -47,7 +47,7 @@ func (m *Mail) method() string {
 // check returns all contradictions of the fields.
 func (m *Mail) check() error {
 	if m.method() == admin.MailLog && m.Print == nil {
-		return errorf(Invalid, "Mail.Print", "codes can't be printed: want a writer")
+		return errorf(Invalid, "Mail.Print", "want a writer for login codes")
 	}
 	if m.method() != admin.MailSMTP {
 		return nil
@@ -60,11 +60,11 @@ func (m *Mail) check() error {
 	}{
 		{m.Server == "", "Mail.Server", "no mail server; want HOST:PORT"},
 		{strings.HasPrefix(m.Server, ":") || strings.HasSuffix(m.Server, ":0"), "Mail.Server",
-			"want the host of the mail server, which its certificate must bear, and its port"},
-		{m.From.IsZero(), "Mail.From", "no sender; give the address that letters come from"},
-		{hasUser != (m.PasswordFile != ""), "Mail.User", "the name and the file of its password belong together; one is missing"},
-		{off && hasUser, "Mail.TLS", "off: the password would be readable on the way; use starttls or tls"},
-		{off && m.CAFile != "", "Mail.TLS", "off: a file of authorities means nothing without TLS; leave it out, or use starttls or tls"},
+			"want host and port of the mail server; its certificate must contain the host"},
+		{m.From.IsZero(), "Mail.From", "no sender; give the address from which login codes are sent"},
+		{hasUser != (m.PasswordFile != ""), "Mail.User", "one is missing; give both"},
+		{off && hasUser, "Mail.TLS", "off sends the password unprotected; use starttls or tls"},
+		{off && m.CAFile != "", "Mail.TLS", "off does not use --smtp-ca-file; leave it out, or use starttls or tls"},
 	} {
 		if rule.broken {
 			problems = append(problems, errorf(Invalid, rule.field, "%s", rule.say))
@@ -157,7 +157,7 @@ func (p *codeMailer) close(ctx context.Context) {
 func ReadSecret(path, credentials string) (account.Secret, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return account.Secret{}, fmt.Errorf("%s: there is no such file", path)
+		return account.Secret{}, fmt.Errorf("%s: no such file", path)
 	}
 	if err != nil {
 		return account.Secret{}, fmt.Errorf("read secret: %w", err)
@@ -168,7 +168,7 @@ func ReadSecret(path, credentials string) (account.Secret, error) {
 		return account.Secret{}, fmt.Errorf("read secret: %w", err)
 	}
 	if mode := info.Mode().Perm(); mode&0o066 != 0 && !isCredential(path, credentials) {
-		return account.Secret{}, fmt.Errorf("%s: others may read or change this secret (mode %04o); do: chmod 600 %s", path, mode, path)
+		return account.Secret{}, fmt.Errorf("%s: other users can read or change this secret (mode %04o); run: chmod 600 %s", path, mode, path)
 	}
 	bytes, err := io.ReadAll(io.LimitReader(file, secretBytesMax+1))
 	if err != nil {
@@ -193,7 +193,7 @@ func checkSecret(text string) error {
 	case text == "":
 		return errors.New("want one line with the secret, found nothing")
 	case len(text) > secretBytesMax:
-		return fmt.Errorf("more than %d bytes are no secret of this kind", secretBytesMax)
+		return fmt.Errorf("more than %d bytes; want a secret of one line", secretBytesMax)
 	case strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7F }):
 		return errors.New("want one line with the secret, found several, or control characters")
 	}

@@ -153,7 +153,7 @@ func (n *Node) openCore(ctx context.Context, opened *closers, listener net.Liste
 	}
 	told.Metrics = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { n.metrics.ServeHTTP(w, r) })
 	if n.core, err = core.Open(told); err != nil {
-		return directoryError(err)
+		return directoryError(c.Dir, err)
 	}
 	n.system = n.core.System
 	opened.add(func() error { return closeSystem(n.system) })
@@ -250,7 +250,7 @@ func StopCause(system *actors.System) error {
 	case errors.As(cause, &damage), errors.As(cause, &format), errors.Is(cause, actors.ErrUnknownRecord):
 		return logError(cause)
 	}
-	return errorf(Failed, "", "stopped, because going on could lose data: %w; start it again", cause)
+	return errorf(Failed, "", "stopped, because going on could lose data: %w; start the node again", cause)
 }
 
 // checkData refuses data that this node may not serve.
@@ -273,7 +273,7 @@ func (n *Node) refuseDemoData() error {
 	}
 	for _, rate := range page.Items {
 		if strings.HasPrefix(rate.SourceID, DemoPrefix) && !n.reference.Catalogue.HasSource(rate.SourceID) {
-			return errorf(BadFile, "", "the data directory holds made-up rates, of %s: a demo has used it; give the node a directory of its own", rate.SourceID)
+			return errorf(BadFile, "", "the data directory holds made-up rates of %s, from a demo; use another directory", rate.SourceID)
 		}
 	}
 	return nil
@@ -382,7 +382,7 @@ func OpenData(ctx context.Context, c Config) (*Data, error) {
 	}
 	system, err := actors.Open(c.core(reference, nil).Actors)
 	if err != nil {
-		return nil, directoryError(err)
+		return nil, directoryError(c.Dir, err)
 	}
 	select {
 	case <-system.Ready():
@@ -390,7 +390,7 @@ func OpenData(ctx context.Context, c Config) (*Data, error) {
 	case <-system.Done():
 		err = StopCause(system)
 	case <-ctx.Done():
-		err = errorf(Interrupted, "", "interrupted while the log was replayed")
+		err = errorf(Interrupted, "", "interrupted while the log was being read")
 	}
 	return nil, errors.Join(err, closeSystem(system))
 }

@@ -50,7 +50,7 @@ func loadDefinitions(directory string) (*source.Set, error) {
 		return source.DefaultSet(), nil
 	}
 	if info, err := os.Stat(directory); err != nil || !info.IsDir() {
-		return nil, errorf(BadFile, "Definitions", "%s: want a directory of definitions", directory)
+		return nil, errorf(BadFile, "Definitions", "%s: not a directory; want a directory of definitions", directory)
 	}
 	set, err := source.DefaultSet().Extend(os.DirFS(directory), ".")
 	if err != nil {
@@ -66,7 +66,7 @@ func loadCatalogue(path string) (*engine.Catalogue, error) {
 	}
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, errorf(BadFile, "Catalogue", "%s: there is no such catalogue file", path)
+		return nil, errorf(BadFile, "Catalogue", "%s: no such catalogue file", path)
 	}
 	if err != nil {
 		return nil, errorf(BadFile, "Catalogue", "read catalogue: %w", err)

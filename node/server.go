@@ -50,11 +50,15 @@ func Listen(address, field string) (net.Listener, error) {
 	case err == nil:
 		return listener, nil
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, errorf(Busy, field, "listen on %s: another program listens there; stop it or choose another address: %w", address, syscall.EADDRINUSE)
+		return nil, errorf(Busy, field, "listen on %s: %w by another program; stop it or choose another address", address, syscall.EADDRINUSE)
 	case errors.Is(err, fs.ErrPermission):
-		return nil, errorf(BadFile, field, "listen on %s: not allowed; choose a port from 1024 up", address)
+		return nil, errorf(BadFile, field, "listen on %s: permission denied; choose a port from 1024 up", address)
 	}
-	return nil, errorf(BadFile, field, "listen on %s: choose an address of this machine: %w", address, err)
+	var cause syscall.Errno
+	if errors.As(err, &cause) {
+		err = cause
+	}
+	return nil, errorf(BadFile, field, "listen on %s: %w; choose an address of this machine", address, err)
 }
 
 // checkListen checks that an address can be used. One that is in use is good: the running node may be about to

@@ -30,7 +30,7 @@ func loadCertificate(files TLS, credentials string) (*certificate, error) {
 	case files.Certificate == "" && files.Key == "":
 		return nil, nil
 	case files.Certificate == "" || files.Key == "":
-		return nil, errorf(Invalid, "HTTP.TLS", "certificate and key belong together; one is missing")
+		return nil, errorf(Invalid, "HTTP.TLS", "one is missing; give both")
 	}
 	c := &certificate{files: files, credentials: credentials}
 	pair, err := c.read()
@@ -43,15 +43,15 @@ func loadCertificate(files TLS, credentials string) (*certificate, error) {
 
 // read reads the files.
 func (c *certificate) read() (*tls.Certificate, error) {
-	if err := checkKeyFile(c.files.Key, c.credentials, "HTTP.TLS.Key"); err != nil {
+	var missing error
+	if _, err := os.Stat(c.files.Certificate); errors.Is(err, fs.ErrNotExist) {
+		missing = errorf(BadFile, "HTTP.TLS.Certificate", "%s: no such file", c.files.Certificate)
+	}
+	if err := errors.Join(missing, checkKeyFile(c.files.Key, c.credentials, "HTTP.TLS.Key")); err != nil {
 		return nil, err
 	}
 	pair, err := tls.LoadX509KeyPair(c.files.Certificate, c.files.Key)
-	var missing *fs.PathError
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && errors.As(err, &missing):
-		return nil, errorf(BadFile, "HTTP.TLS.Certificate", "%s: there is no such file", missing.Path)
-	case err != nil:
+	if err != nil {
 		return nil, errorf(BadFile, "HTTP.TLS.Certificate", "%s with %s: %w", c.files.Certificate, c.files.Key, err)
 	}
 	return &pair, nil
@@ -63,12 +63,12 @@ func checkKeyFile(path, credentials, field string) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return errorf(BadFile, field, "%s: there is no such file", path)
+		return errorf(BadFile, field, "%s: no such file", path)
 	case err != nil:
 		return errorf(BadFile, field, "read private key: %w", err)
 	}
 	if mode := info.Mode().Perm(); mode&keyModeRefused != 0 && !isCredential(path, credentials) {
-		return errorf(BadFile, field, "%s: others may read or change this private key (mode %04o); do: chmod 640 %s", path, mode, path)
+		return errorf(BadFile, field, "%s: other users can read or change this private key (mode %04o); run: chmod 640 %s", path, mode, path)
 	}
 	return nil
 }

@@ -151,11 +151,11 @@ func notInHost(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune
 func readRoots(file string) (*x509.CertPool, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("read the certificates of CAFile: %w", err)
+		return nil, fmt.Errorf("read the certificates: %w", err)
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("read the certificates of CAFile: %s has no PEM certificate", file)
+		return nil, fmt.Errorf("read the certificates: %s has no PEM certificate", file)
 	}
 	return roots, nil
 }

@@ -132,7 +132,7 @@ func TestFaultsW8_SecondProgram(t *testing.T) {
 	const tries = 10
 	for range tries {
 		got := run(t, serveArgs(dir)...)
-		if got.code != exitBusy || got.took > refusalMax || !strings.Contains(got.output, "a running node holds the directory") {
+		if got.code != exitBusy || got.took > refusalMax || !strings.Contains(got.output, "a running node uses the directory") {
 			t.Errorf("exit code %d after %s: %s", got.code, got.took, got.output)
 		}
 		slowest = max(slowest, got.took)

@@ -76,18 +76,19 @@ func newBackupVerify(p *process.Process) *cobra.Command {
 		Short: "Check every byte of a backup and print its contents",
 		Long: `verify reads a backup to its end, checks every byte and every record, and prints a summary. It needs no node and no
 directory. Damage ends it with exit code 78 and one line that names the place. FILE may be -, standard input.`,
-		Example: "  tasard backup verify monday.tar.zst",
-		Args:    command.ExactArgs(1, "one backup"),
-		Run:     func(ctx context.Context, args []string) error { return verifyBackup(ctx, p, args[0]) },
+		Example: `  tasard backup verify monday.tar.zst
+  tasard backup verify /var/backups/tasard-20261124T080000Z.tar.zst`,
+		Args: command.ExactArgs(1, "one backup"),
+		Run:  func(ctx context.Context, args []string) error { return verifyBackup(ctx, p, args[0]) },
 	}.Command(p)
 }
 
 func backup(ctx context.Context, p *process.Process, o *backupOptions) error {
 	switch {
 	case o.data == "" && o.socket == "":
-		return exit.Errorf(exit.Usage, "tasard backup: no data directory; give --data DIR, or the socket of a running node with --admin-socket PATH")
+		return exit.Errorf(exit.Usage, "no data directory; give --data DIR, or the socket of a running node with --admin-socket PATH")
 	case o.to == "":
-		return exit.Errorf(exit.Usage, "tasard backup: no destination; give --to FILE, --to DIR or --to -")
+		return exit.Errorf(exit.Usage, "no destination; give --to FILE, --to DIR or --to -")
 	}
 	if o.data != "" {
 		if err := datadir.RequireDir(o.data); err != nil {
@@ -114,7 +115,7 @@ type backupRun struct {
 func (b *backupRun) toStdout(ctx context.Context) error {
 	stdout := b.process.Stdout
 	if out, ok := stdout.(*terminal.ErrWriter); ok && terminal.IsTerminal(out.W) {
-		return exit.Errorf(exit.Usage, "tasard backup: a backup cannot be written to a terminal; redirect it to a file or a program")
+		return exit.Errorf(exit.Usage, "a backup cannot be written to a terminal; redirect it to a file or a program")
 	}
 	err := b.write(ctx, stdout)
 	if err != nil && b.out.err != nil {

@@ -44,7 +44,8 @@ func newLogVerify(p *process.Process) *cobra.Command {
 		Short: "Check every byte of the log and of the snapshots",
 		Long: `verify checks every byte of the log and of the snapshots, prints a summary and changes nothing. Damage ends it with exit
 code 78 and one line that names file and offset. A damaged snapshot whose records are all in the log is only a warning.`,
-		Example:  "  tasard log verify --data ./data",
+		Example: `  tasard log verify --data ./data
+  tasard log verify --data /var/lib/tasard`,
 		Settings: func(flags *pflag.FlagSet) { setting.AddData(flags, &data) },
 		Run:      withLog(&data, func(context.Context) error { return verifyLog(p.Stdout, data) }),
 	}.Command(p)
@@ -57,7 +58,8 @@ func newLogDump(p *process.Process) *cobra.Command {
 		Short: "Print every record of the log, one JSON object a line",
 		Long: `dump prints every record of the log as one line of JSON: its sequence, the file and offset of its batch, and the event.
 Records that are only in a snapshot are not printed. It changes nothing.`,
-		Example:  "  tasard log dump --data ./data | head -3",
+		Example: `  tasard log dump --data ./data | head -3
+  tasard log dump --data ./data | tail -1`,
 		Settings: func(flags *pflag.FlagSet) { setting.AddData(flags, &data) },
 		Run:      withLog(&data, func(ctx context.Context) error { return dumpLog(ctx, p.Stdout, data) }),
 	}.Command(p)

@@ -49,7 +49,7 @@ do about an old one. With --from - the backup comes from stdin and is verified w
 		},
 		Run: func(ctx context.Context, _ []string) error {
 			if o.from == "" {
-				return exit.Errorf(exit.Usage, "tasard restore: no backup; give --from FILE, or --from - for stdin")
+				return exit.Errorf(exit.Usage, "no backup; give --from FILE, or --from - for standard input")
 			}
 			return restore(ctx, p, o)
 		},

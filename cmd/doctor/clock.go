@@ -27,24 +27,24 @@ type clockState struct {
 // some time has passed since the start.
 func (d *doctor) clock(context.Context) {
 	now := d.Clock()
-	const mend = "set the clock, and let a service such as chrony or systemd-timesyncd keep it"
+	const mend = "set the clock, and synchronise it with chrony or systemd-timesyncd"
 	if now.UTC().Year() < clockYearMin {
-		d.add(findingFail, "clock", mend, "the time of day is %s: the clock was never set", terminal.FormatInstant(now))
+		d.add(findingFail, "clock", mend, "it is %s: the clock was never set", terminal.FormatInstant(now))
 		return
 	}
 	// With monotonic readings Sub is monotonic; without them it is the time of day.
 	if step := now.Round(0).Sub(d.began.Round(0)) - now.Sub(d.began); step.Abs() > clockStepMax {
-		d.add(findingWarn, "clock", "look at what keeps the clock: rates expire and quotas end by it", "the time of day has just stepped by %s", step)
+		d.add(findingWarn, "clock", "check the time synchronisation: expiry and quotas depend on the clock", "the clock has just stepped by %s", step)
 		return
 	}
 	switch state := systemClock(); {
 	case !state.known:
-		d.add(findingOK, "clock", "", "it is %s; this system does not say whether the clock is kept", terminal.FormatInstant(now))
+		d.add(findingOK, "clock", "", "it is %s; this system does not report synchronisation", terminal.FormatInstant(now))
 	case !state.synchronised:
-		d.add(findingWarn, "clock", mend, "it is %s, and nothing that the kernel knows of keeps the clock", terminal.FormatInstant(now))
+		d.add(findingWarn, "clock", mend, "it is %s; the clock is not synchronised", terminal.FormatInstant(now))
 	case state.errorMax > clockErrorMax:
-		d.add(findingWarn, "clock", mend, "it is %s, the clock is kept, but may be wrong by %s", terminal.FormatInstant(now), state.errorMax)
+		d.add(findingWarn, "clock", mend, "it is %s; the clock is synchronised, but may be wrong by %s", terminal.FormatInstant(now), state.errorMax)
 	default:
-		d.add(findingOK, "clock", "", "it is %s, the clock is kept, wrong by %s at most", terminal.FormatInstant(now), state.errorMax)
+		d.add(findingOK, "clock", "", "it is %s; the clock is synchronised, wrong by at most %s", terminal.FormatInstant(now), state.errorMax)
 	}
 }

@@ -24,7 +24,7 @@ func (d *doctor) cluster(ctx context.Context) {
 		return // said already
 	}
 	if o.Name == "" {
-		d.add(findingOK, "cluster", "", "none: this node is alone (--cluster)")
+		d.add(findingOK, "cluster", "", "none (--cluster)")
 		return
 	}
 	security, err := o.TLS.Load()
@@ -44,7 +44,7 @@ func (d *doctor) cluster(ctx context.Context) {
 
 // clusterCertificate checks this node's certificate as the other nodes will.
 func (d *doctor) clusterCertificate(o *node.Cluster, security *tls.Config) {
-	const renew = "make it anew and restart this node; packaging/cluster/README.md has how"
+	const renew = "make a new one and restart this node; see packaging/cluster/README.md"
 	leaf, now := security.Certificates[0].Leaf, d.Clock()
 	host, _, _ := net.SplitHostPort(o.Address())
 	unsigned := verifyCertificate(&security.Certificates[0], security.RootCAs, now)
@@ -52,13 +52,13 @@ func (d *doctor) clusterCertificate(o *node.Cluster, security *tls.Config) {
 	case problem != "":
 		d.add(findingFail, "cluster", renew, "%s", problem)
 	case unsigned != nil:
-		d.add(findingFail, "cluster", renew, "the other nodes will not believe %s: %v", o.TLS.Certificate, unsigned)
+		d.add(findingFail, "cluster", renew, "the other nodes will refuse %s: %v", o.TLS.Certificate, unsigned)
 	case leaf.VerifyHostname(host) != nil:
-		d.add(findingFail, "cluster", renew, "others reach this node at %s, and the certificate is for %s", host, strings.Join(certificateNames(&security.Certificates[0]), ", "))
+		d.add(findingFail, "cluster", renew, "other nodes connect to %s, and the certificate is for %s", host, strings.Join(certificateNames(&security.Certificates[0]), ", "))
 	case leaf.NotAfter.Sub(now) < certificateWarnBefore:
-		d.add(findingWarn, "cluster", renew, "the certificate of this node ends in %s", terminal.FormatDays(leaf.NotAfter.Sub(now)))
+		d.add(findingWarn, "cluster", renew, "the certificate of this node expires in %s", terminal.FormatDays(leaf.NotAfter.Sub(now)))
 	default:
-		d.add(findingOK, "cluster", "", "the certificate of this node is good until %s", terminal.FormatInstant(leaf.NotAfter))
+		d.add(findingOK, "cluster", "", "the certificate of this node is valid until %s", terminal.FormatInstant(leaf.NotAfter))
 	}
 }
 
@@ -87,11 +87,11 @@ func (d *doctor) checkMember(ctx context.Context, m node.Member, security *tls.C
 	ctx, cancel := context.WithTimeout(ctx, memberTimeout)
 	defer cancel()
 	if err := d.readGreeting(ctx, m.Address, security); err != nil {
-		d.add(findingWarn, "cluster", "look whether it runs, and at what lies between the machines; changes need more than half of the members",
-			"%s at %s is not reached: %v", node.NodeName(m.Node), m.Address, err)
+		d.add(findingWarn, "cluster", "check that it runs, and the network between; changes need more than half of the members",
+			"%s at %s is not reachable: %v", node.NodeName(m.Node), m.Address, err)
 		return
 	}
-	d.add(findingOK, "cluster", "", "%s at %s is reached", node.NodeName(m.Node), m.Address)
+	d.add(findingOK, "cluster", "", "%s at %s is reachable", node.NodeName(m.Node), m.Address)
 }
 
 // readGreeting connects to a node's cluster address and reads the greeting.
@@ -117,7 +117,7 @@ func (d *doctor) readGreeting(ctx context.Context, address string, security *tls
 		return err
 	}
 	if string(found) != greeting {
-		return fmt.Errorf("what answers there is no node of a cluster: %q", found)
+		return fmt.Errorf("not a node of a cluster: it answered %q", found)
 	}
 	return nil
 }

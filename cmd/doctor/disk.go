@@ -27,7 +27,7 @@ const (
 	dataModeRefused  = 0o022 // others can change the directory
 	scratchName      = ".doctor-*"
 	dataModeWanted   = 0o700
-	directoryMissing = "serve creates it"
+	directoryMissing = "serve will create it"
 )
 
 // fileSystem describes the file system of a directory.
@@ -45,11 +45,11 @@ func (d *doctor) directory(context.Context) {
 	case errors.Is(err, fs.ErrNotExist):
 		d.missingDirectory(path)
 	case err != nil:
-		d.add(findingFail, "data", "be the user that runs the node, or root", "the data directory can't be looked at: %v", err)
+		d.add(findingFail, "data", "run the doctor as the user of the node, or as root", "open the data directory: %v", err)
 	case !info.IsDir():
-		d.add(findingFail, "data", "choose another with --data", "%s is no directory", path)
+		d.add(findingFail, "data", "choose another one with --data", "%s is not a directory", path)
 	case info.Mode().Perm()&dataModeRefused != 0:
-		d.add(findingWarn, "data", fmt.Sprintf("do: chmod %o %s", dataModeWanted, path), "others may write into %s (mode %04o)", path, info.Mode().Perm())
+		d.add(findingWarn, "data", fmt.Sprintf("run: chmod %o %s", dataModeWanted, path), "other users can write to %s (mode %04o)", path, info.Mode().Perm())
 	default:
 		d.owner(path, info)
 	}
@@ -64,10 +64,10 @@ func (d *doctor) missingDirectory(path string) {
 		above = filepath.Dir(above)
 	}
 	if err := writable(above); err != nil {
-		d.add(findingFail, "data", "create it for the user that runs the node", "there is no %s, and it can't be made: %v", path, err)
+		d.add(findingFail, "data", "create it for the user that runs the node", "%s does not exist and can't be created: %v", path, err)
 		return
 	}
-	d.add(findingOK, "data", "", "there is no %s yet; %s", path, directoryMissing)
+	d.add(findingOK, "data", "", "%s does not exist; %s", path, directoryMissing)
 }
 
 // writable creates and removes a file.
@@ -81,27 +81,27 @@ func writable(directory string) error {
 
 func (d *doctor) owner(path string, info fs.FileInfo) {
 	if owner, user, known := ownersOf(info); known && owner != user && user != 0 {
-		d.add(findingWarn, "data", "run the doctor and the node as the user that owns it", "%s belongs to user %d, this is user %d", path, owner, user)
+		d.add(findingWarn, "data", "run the doctor and the node as the user that owns it", "%s belongs to user %d, the doctor runs as user %d", path, owner, user)
 		return
 	}
-	d.add(findingOK, "data", "", "%s is there, mode %04o", path, info.Mode().Perm())
+	d.add(findingOK, "data", "", "%s has mode %04o", path, info.Mode().Perm())
 }
 
 // log verifies the log, unless a running node holds it.
 func (d *doctor) log(context.Context) {
 	found, err := wal.Exists(d.o.Config.Dir)
 	if err != nil || !found {
-		d.add(findingOK, "log", "", "there is none yet")
+		d.add(findingOK, "log", "", "there is no log yet")
 		return
 	}
 	report, err := wal.Verify(d.o.Config.Dir)
 	switch {
 	case errors.Is(err, wal.ErrLocked):
-		d.add(findingOK, "log", "", "a running node holds it, and has checked it at its start")
+		d.add(findingOK, "log", "", "a running node uses it, and has verified it at its start")
 	case err != nil:
 		d.addLines(findingFail, "log", "", datadir.ExplainLogError(d.o.Config.Dir, err))
 	default:
-		d.add(findingOK, "log", "", "%s records, %s bytes, whole", terminal.Thousands(report.Records), terminal.Thousands(report.LogBytes))
+		d.add(findingOK, "log", "", "%s records, %s bytes, valid", terminal.Thousands(report.Records), terminal.Thousands(report.LogBytes))
 	}
 }
 
@@ -113,23 +113,23 @@ func (d *doctor) disk(context.Context) {
 	}
 	where, err := fileSystemOf(path)
 	if err != nil {
-		d.add(findingWarn, "disk", "", "its free space can't be told: %v", err)
+		d.add(findingWarn, "disk", "", "find out the free space: %v", err)
 		return
 	}
 	megabytes := terminal.Thousands(where.free >> 20)
 	switch {
 	case where.free < diskFailBelow:
-		d.add(findingFail, "disk", "free some: with so little nothing is written and the node is read-only", "%s MiB are free", megabytes)
+		d.add(findingFail, "disk", "free some space: the node is read-only", "%s MiB are free", megabytes)
 	case where.free < diskWarnBelow:
-		d.add(findingWarn, "disk", "free some before a node is read-only at 64 MiB", "%s MiB are free", megabytes)
+		d.add(findingWarn, "disk", "free some space: a node is read-only below 64 MiB", "%s MiB are free", megabytes)
 	default:
 		d.add(findingOK, "disk", "", "%s MiB are free", megabytes)
 	}
 	switch {
 	case where.risk != "":
-		d.add(findingWarn, "filesystem", "keep the data on a local disk", "the data lie on %s: %s", where.system, where.risk)
+		d.add(findingWarn, "filesystem", "keep the data on a local disk", "the data is on %s: %s", where.system, where.risk)
 	case where.system != "":
-		d.add(findingOK, "filesystem", "", "the data lie on %s", where.system)
+		d.add(findingOK, "filesystem", "", "the data is on %s", where.system)
 	}
 	d.syncTime(path)
 }
@@ -137,21 +137,21 @@ func (d *doctor) disk(context.Context) {
 // syncTime times syncs, unless a running node writes to the disk.
 func (d *doctor) syncTime(path string) {
 	if d.node != nil {
-		d.add(findingOK, "sync", "", "not timed while a node runs; its metrics have it")
+		d.add(findingOK, "sync", "", "not timed while a node runs; see its metrics")
 		return
 	}
 	times, err := d.timeSyncs(path)
 	if err != nil {
-		d.add(findingFail, "sync", "let the user that runs the node write there", "the disk can't be written: %v", err)
+		d.add(findingFail, "sync", "let the user of the node write there", "write to the disk: %v", err)
 		return
 	}
 	slices.Sort(times)
 	middle, worst := times[len(times)/2], times[len(times)-1]
 	level, do := findingOK, ""
 	if middle > syncSlow {
-		level, do = findingWarn, "every change waits for one: look for a faster disk, or for what else writes there"
+		level, do = findingWarn, "every change waits for a sync: use a faster disk, or move other writers away"
 	}
-	d.add(level, "sync", do, "a sync takes %s, at worst %s, of %d", middle.Round(time.Microsecond), worst.Round(time.Microsecond), len(times))
+	d.add(level, "sync", do, "median of %[3]d syncs %[1]s, worst %[2]s", middle.Round(time.Microsecond), worst.Round(time.Microsecond), len(times))
 }
 
 func (d *doctor) timeSyncs(path string) (times []time.Duration, err error) {

@@ -68,26 +68,27 @@ func New(p *process.Process) *cobra.Command {
 	o := &doctorOptions{Serve: setting.DefaultServe()}
 	cmd := command.Spec{
 		Use:   "doctor --data DIR",
-		Short: "Look for what would make a node fail or lie",
-		Long: `doctor looks at everything around a node: settings, clock, time zone, data directory, log, descriptors, address, certificate,
-other nodes of its cluster, mail server, sources. Give it the flags that serve is given; a node may be running or not. Each line
-begins with OK, WARN or FAIL and says what to do; the exit code is 1 when one is FAIL.
+		Short: "Check everything around a node",
+		Long: `doctor checks everything around a node that could make it fail or give wrong answers: settings, clock, time zone, data
+directory, log, file descriptors, address, certificate, other nodes of its cluster, mail server, sources. Give it the
+flags of serve; a node may be running or not. Each line begins with OK, WARN or FAIL and says what to do. The exit
+code is 1 if a line is FAIL.
 
-It changes nothing. While no node runs it writes a scratch file into the data directory to time the disk, and removes it. At
-the mail server it logs in and sends no letter. Institutions are left alone unless --network is given; then a connection to
-each of their hosts is opened and closed, and no page is asked for: tasard sources check does that.
+It changes nothing that lasts. While no node runs it times the disk with a scratch file in the data directory. It logs
+in to the mail server and sends no e-mail. With --network it connects to the host of each source and sends no request;
+tasard sources check does.
 
-At the end it shows what a client without a key will see of the switch to required keys: 14 days before, at the moment, and a
-day after. It is the node's own answer, from a copy of it in memory whose clock is set to those days. The day is the announced
-one, that of --required-at, or one in 15 days.`,
+At the end it shows the answers to a client without a key 14 days before keys are required, at that instant, and a day
+later. They come from a temporary node whose clock is set to these instants. The instant is the announced one, that of
+--required-at, or one in 15 days.`,
 		Example: `  tasard doctor --config /etc/tasard/tasard.toml
   tasard doctor --data ./data --network --json
   tasard doctor --data ./data --required-at 2027-03-01T00:00:00-04:00`,
 		Settings: func(flags *pflag.FlagSet) { setting.AddServe(flags, o.Serve) },
 		Flags: func(flags *pflag.FlagSet) {
-			setting.BoolFlag(flags, &o.network, "network", "open a connection to the host of each source")
+			setting.BoolFlag(flags, &o.network, "network", "connect to the host of each source")
 			setting.BoolFlag(flags, &o.json, "json", "print JSON")
-			flags.Var(setting.Instant(&o.requiredAt), "required-at", "show the switch to required keys at this `INSTANT`, RFC 3339")
+			flags.Var(setting.Instant(&o.requiredAt), "required-at", "rehearse required keys from this `INSTANT` on, RFC 3339")
 		},
 	}.Command(p)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { // reports all problems of settings
@@ -116,7 +117,7 @@ func examine(ctx context.Context, p *process.Process, o *doctorOptions) error {
 		return err
 	}
 	if d.worst() == findingFail {
-		return exit.Errorf(exit.CheckFailed, "something must be mended: see the lines that begin with FAIL")
+		return exit.Errorf(exit.CheckFailed, "there are faults: see the lines that begin with FAIL")
 	}
 	return nil
 }
@@ -173,7 +174,7 @@ func (d *doctor) settings(context.Context) {
 		d.addLines(findingFail, "settings", "", err)
 		return
 	}
-	d.add(findingOK, "settings", "", "everything that serve checks before it starts is good")
+	d.add(findingOK, "settings", "", "valid")
 }
 
 // running finds out whether a node runs, which some checks need to know.
@@ -182,11 +183,11 @@ func (d *doctor) running(ctx context.Context) {
 	switch {
 	case err == nil:
 		d.node = &answer
-		d.add(findingOK, "node", "", "one is running on this data directory")
+		d.add(findingOK, "node", "", "a node runs on this data directory")
 	case exit.Code(err) == exit.Unavailable:
-		d.add(findingOK, "node", "", "none is running on this data directory")
+		d.add(findingOK, "node", "", "no node runs on this data directory")
 	default:
-		d.add(findingFail, "node", "look at its log", "it runs, and does not answer as it should: %v", err)
+		d.add(findingFail, "node", "see its log", "a node runs but does not answer properly: %v", err)
 	}
 }
 
@@ -195,14 +196,14 @@ func (d *doctor) zone(context.Context) {
 	const offset = -4 * 60 * 60
 	place, err := time.LoadLocation(engine.Zone)
 	if err != nil {
-		d.add(findingFail, "zone", "the program is damaged: install it again", "%s is not known: %v", engine.Zone, err)
+		d.add(findingFail, "zone", "install the program again", "load %s: %v", engine.Zone, err)
 		return
 	}
 	local := d.Clock().In(place)
 	if _, found := local.Zone(); found != offset {
-		d.add(findingWarn, "zone", "look whether the country has changed its time; the program knows it as UTC-04:00 all year",
-			"the zone data of this machine say %s for %s", local.Format("-07:00"), engine.Zone)
+		d.add(findingWarn, "zone", "check whether the country has changed its time; the program uses UTC-04:00 all year",
+			"the time zone data of this machine has %s for %s", local.Format("-07:00"), engine.Zone)
 		return
 	}
-	d.add(findingOK, "zone", "", "in Santo Domingo it is %s, the day is %s", local.Format("15:04"), engine.DateOf(d.Clock()))
+	d.add(findingOK, "zone", "", "it is %s in Santo Domingo, on %s", local.Format("15:04"), engine.DateOf(d.Clock()))
 }

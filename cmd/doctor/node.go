@@ -39,10 +39,10 @@ func (d *doctor) descriptors(context.Context) {
 	wanted, most := node.Descriptors(conns)
 	if most < wanted {
 		d.add(findingWarn, "descriptors", "raise the limit of open files (LimitNOFILE, ulimit -n), or lower --connections",
-			"%s may be open here, %s connections need %s", terminal.Thousands(most), terminal.Thousands(conns), terminal.Thousands(wanted))
+			"the limit is %s, %s connections need %s", terminal.Thousands(most), terminal.Thousands(conns), terminal.Thousands(wanted))
 		return
 	}
-	d.add(findingOK, "descriptors", "", "%s may be open here, enough for %s connections", terminal.Thousands(most), terminal.Thousands(conns))
+	d.add(findingOK, "descriptors", "", "the limit is %s, enough for %s connections", terminal.Thousands(most), terminal.Thousands(conns))
 }
 
 func (d *doctor) address(context.Context) {
@@ -58,7 +58,7 @@ func (d *doctor) checkAddress(check, address, field string) {
 		_ = listener.Close() // no connection was accepted
 		d.add(findingOK, check, "", "%s is free", address)
 	case errors.Is(err, syscall.EADDRINUSE) && d.node != nil:
-		d.add(findingOK, check, "", "%s is taken while the node runs", address)
+		d.add(findingOK, check, "", "%s is in use by the running node", address)
 	default:
 		d.add(findingFail, check, "", "%v", setting.Explain(err))
 	}
@@ -70,7 +70,7 @@ func (d *doctor) certificate(context.Context) {
 	switch {
 	case err != nil: // reported by settings
 	case c == nil:
-		d.add(findingOK, "certificate", "", "none: the node speaks plain HTTP; keys should reach it over HTTPS, by --tls-cert or a proxy in front")
+		d.add(findingOK, "certificate", "", "none: the node serves plain HTTP; put a proxy with HTTPS in front, or use --tls-cert")
 	default:
 		d.certificateExpiry(c)
 	}
@@ -80,11 +80,11 @@ func (d *doctor) certificateExpiry(pair *tls.Certificate) {
 	now := d.Clock()
 	switch problem := node.CertificateProblem(pair.Leaf, now); {
 	case problem != "":
-		d.add(findingFail, "certificate", "renew it and send SIGHUP to the node", "%s", problem)
+		d.add(findingFail, "certificate", "renew it, then send SIGHUP to the node", "%s", problem)
 	case pair.Leaf.NotAfter.Sub(now) < certificateWarnBefore:
-		d.add(findingWarn, "certificate", "renew it and send SIGHUP to the node", "it ends in %s", terminal.FormatDays(pair.Leaf.NotAfter.Sub(now)))
+		d.add(findingWarn, "certificate", "renew it, then send SIGHUP to the node", "it expires in %s", terminal.FormatDays(pair.Leaf.NotAfter.Sub(now)))
 	default:
-		d.add(findingOK, "certificate", "", "for %s, until %s", strings.Join(certificateNames(pair), ", "), terminal.FormatInstant(pair.Leaf.NotAfter))
+		d.add(findingOK, "certificate", "", "for %s, valid until %s", strings.Join(certificateNames(pair), ", "), terminal.FormatInstant(pair.Leaf.NotAfter))
 	}
 }
 
@@ -102,10 +102,10 @@ func (d *doctor) mail(ctx context.Context) {
 	wanted := d.config()
 	switch wanted.MailMethod() {
 	case admin.MailOff:
-		d.add(findingWarn, "mail", "name it with --smtp-addr and --mail-from, before keys are required", "%s", setting.NoMailNotice)
+		d.add(findingWarn, "mail", "set --smtp-addr and --mail-from before keys are required", "%s", setting.NoMailNotice)
 		return
 	case admin.MailLog:
-		d.add(findingWarn, "mail", "name a mail server with --smtp-addr", "login codes are printed (--mail=log), which is for development")
+		d.add(findingWarn, "mail", "set a mail server with --smtp-addr", "login codes are printed (--mail=log); use this only for development")
 		return
 	}
 	config, err := wanted.MailClient()
@@ -115,14 +115,14 @@ func (d *doctor) mail(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, mailTimeout)
 	defer cancel()
 	if err := mail.Check(ctx, config); err != nil {
-		d.add(findingFail, "mail", "look at the server and at the --smtp settings; until then nobody gets a code", "%s takes no letter: %v", config.Addr, err)
+		d.add(findingFail, "mail", "check the server and the --smtp settings; login codes can't be sent", "%s accepts no e-mail: %v", config.Addr, err)
 		return
 	}
 	logged := ""
 	if config.User != "" {
-		logged = ", and lets " + config.User + " in"
+		logged = ", login as " + config.User
 	}
-	d.add(findingOK, "mail", "", "%s answers (%s)%s; no letter was sent", config.Addr, config.TLS, logged)
+	d.add(findingOK, "mail", "", "%s accepts e-mail (%s)%s; none was sent", config.Addr, config.TLS, logged)
 }
 
 // sources lists the hosts of the sources, and with --network connects to each.
@@ -134,15 +134,15 @@ func (d *doctor) sources(ctx context.Context) {
 	hosts, disabled := hostsOf(reference.Sources)
 	switch {
 	case d.o.NoCollect:
-		d.add(findingOK, "sources", "", "nothing is collected (--no-collect)")
+		d.add(findingOK, "sources", "", "collecting is off (--no-collect)")
 		return
 	case !d.o.network:
-		d.add(findingOK, "sources", "", "%s at %s, %d turned off; not tried (--network): %s", terminal.Plural(len(reference.Sources.Definitions())-disabled, "source"),
+		d.add(findingOK, "sources", "", "%s at %s, %d disabled; not tried (--network): %s", terminal.Plural(len(reference.Sources.Definitions())-disabled, "source"),
 			terminal.Plural(len(hosts), "host"), disabled, strings.Join(hosts, ", "))
 		return
 	}
 	if d.o.Config.Collect.Contact == "" {
-		d.add(findingWarn, "sources", "name one with --collect-contact", "whoever runs a site that is asked finds no address to write to")
+		d.add(findingWarn, "sources", "set --collect-contact", "operators of collected sites find no contact in the User-Agent")
 	}
 	for _, host := range hosts {
 		if ctx.Err() != nil {
@@ -182,11 +182,11 @@ func (d *doctor) checkHost(ctx context.Context, host string) {
 		}
 	}
 	if err != nil {
-		d.add(findingWarn, "source", "look at names, routes and certificates of this machine; tasard sources check asks it as the node does",
-			"%s is not reached: %v", host, err)
+		d.add(findingWarn, "source", "check DNS, routes and certificates of this machine; tasard sources check fetches like the node",
+			"%s is not reachable: %v", host, err)
 		return
 	}
-	d.add(findingOK, "source", "", "%s is reached", host)
+	d.add(findingOK, "source", "", "%s is reachable", host)
 }
 
 // connect connects to HOST:PORT.

@@ -44,11 +44,11 @@ func (d *doctor) rehearsal(ctx context.Context) {
 	announced, required, said := d.plannedRequirement()
 	views, err := d.rehearse(ctx, announced, required)
 	if err != nil {
-		d.add(findingFail, "transition", "", "the rehearsal of the switch to required keys failed: %v", err)
+		d.add(findingFail, "transition", "", "rehearse required keys: %v", err)
 		return
 	}
 	d.rehearsed = views
-	d.add(findingOK, "transition", "", "%s: what a client without a key sees of it stands below", said)
+	d.add(findingOK, "transition", "", "%s: see the answers to a client without a key below", said)
 }
 
 // plannedRequirement returns the announcement of the running node, that of --required-at, or one made now.
@@ -65,7 +65,7 @@ func (d *doctor) plannedRequirement() (announced, required time.Time, said strin
 	}
 	announced = d.Clock()
 	required = engine.DateOf(announced).AddDays(rehearsalDays).Start()
-	return announced, required, "keys are not announced; as if they were required at " + terminal.FormatInstant(required)
+	return announced, required, "not announced; as if keys were required at " + terminal.FormatInstant(required)
 }
 
 // rehearse opens a node on a temporary directory, without listener, and sends a request to it at the instants of

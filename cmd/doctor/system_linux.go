@@ -24,13 +24,13 @@ func systemClock() clockState {
 
 // fileSystemKinds lists kinds of file systems by the number of statfs(2), and the risk of data on them.
 func fileSystemKinds() map[uint32]fileSystem {
-	const remote, memory = "what it says is kept may be lost, and locks may not hold", "it is gone with a restart of the machine"
+	const remote, memory = "synced data may be lost, and locks may not hold", "it is lost with a restart of the machine"
 	return map[uint32]fileSystem{
 		0xEF53: {system: "ext4"}, 0x58465342: {system: "xfs"}, 0x9123683E: {system: "btrfs"}, 0x2FC12FC1: {system: "zfs"}, 0xF2F52010: {system: "f2fs"},
 		0x6969: {system: "nfs", risk: remote}, 0x517B: {system: "smb", risk: remote}, 0xFF534D42: {system: "cifs", risk: remote},
 		0xFE534D42: {system: "smb2", risk: remote}, 0x01021997: {system: "9p", risk: remote}, 0x65735546: {system: "fuse", risk: remote},
 		0x01021994: {system: "tmpfs", risk: memory}, 0x858458F6: {system: "ramfs", risk: memory},
-		0x794C7630: {system: "overlayfs", risk: "it is the container's own and is gone with it; mount a volume there"},
+		0x794C7630: {system: "overlayfs", risk: "it is lost with the container; mount a volume"},
 	}
 }
 
@@ -43,7 +43,7 @@ func fileSystemOf(path string) (fileSystem, error) {
 	kind := uint32(answer.Type) //nolint:gosec // G115: its numbers have 32 bits
 	where, known := fileSystemKinds()[kind]
 	if !known {
-		where.system = fmt.Sprintf("a file system of the kind %#x", kind)
+		where.system = fmt.Sprintf("a file system of type %#x", kind)
 	}
 	where.free = answer.Bavail * uint64(answer.Bsize) //nolint:gosec // G115: a block has a positive size
 	return where, nil

@@ -91,11 +91,11 @@ from then on, so that an old page does not become a rate of today.`,
 	}.Command(p)
 }
 
-func requireFiles(cmd *cobra.Command, args []string) error {
+func requireFiles(_ *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return nil
 	}
-	return exit.Errorf(exit.Usage, "%s: no file given; name observation files, or - for standard input", cmd.CommandPath())
+	return exit.Errorf(exit.Usage, "no file; name observation files, or - for standard input")
 }
 
 // importFiles imports observation files one after the other. All of them are opened before anything is changed.

@@ -33,12 +33,12 @@ func New(p *process.Process) *cobra.Command {
 	r := &invocation{Process: p}
 	return command.Spec{
 		Use:   "admin",
-		Short: "Look after a running node: accounts, held values, manual rates, required keys, its cluster",
-		Long: `admin speaks to a running node through the Unix socket in its data directory, or at --admin-socket. Only the user that
-runs the node, and root, can open it. Every change is written down with the instant and the name of who made it: the
-user at the other end of the socket, as the operating system knows it, behind the name that --by gives.
+		Short: "Manage a running node: accounts, quarantine, manual rates, required keys, cluster",
+		Long: `admin calls a running node through the Unix socket in its data directory, or at --admin-socket. Only the user of the
+node and root can open it. Every change is logged with its time and author: the operating system's user, after the
+name that --by gives.
 
-Tables are for people; --json is for programs.`,
+Answers are tables, or with --json JSON.`,
 		Example: `  tasard admin accounts list --data ./data
   tasard admin quarantine list --data ./data
   tasard admin rates set vega-real USD --buy 58.10 --sell 59.30 --data ./data --by ana
@@ -50,33 +50,31 @@ Tables are for people; --json is for programs.`,
 // newCommand returns a command that calls a running node.
 func (r *invocation) newCommand(row command.Spec) *cobra.Command {
 	work, flags := row.Run, row.Flags
-	var cmd *cobra.Command
 	row.DataOptional = true // a socket is enough
 	row.Settings = func(flags *pflag.FlagSet) {
 		setting.AddData(flags, &r.Data)
 		setting.AddAdminSocket(flags, &r.Socket)
 	}
 	row.Flags = func(all *pflag.FlagSet) {
-		setting.BoolFlag(all, &r.JSON, "json", "answer as JSON")
+		setting.BoolFlag(all, &r.JSON, "json", "print JSON")
 		if flags != nil {
 			flags(all)
 		}
 	}
 	row.Run = func(ctx context.Context, args []string) (err error) {
-		if r.node, err = r.Node(cmd.CommandPath()); err != nil {
+		if r.node, err = r.Node(); err != nil {
 			return err
 		}
 		return work(ctx, args)
 	}
-	cmd = row.Command(r.Process)
-	return cmd
+	return row.Command(r.Process)
 }
 
 // newChangeCommand returns a command that changes something: it has --by.
 func (r *invocation) newChangeCommand(row command.Spec) *cobra.Command {
 	flags := row.Flags
 	row.Flags = func(all *pflag.FlagSet) {
-		all.Var(setting.Line(&r.author.Name, "NAME", admin.ByMax), "by", "who does it, for the log; the user of this command is noted in any case")
+		all.Var(setting.Line(&r.author.Name, "NAME", admin.ByMax), "by", "your name for the log, which also has the operating system's user")
 		if flags != nil {
 			flags(all)
 		}
@@ -123,15 +121,15 @@ func NewPing(p *process.Process) *cobra.Command {
 	r, live := &invocation{Process: p}, false
 	return r.newCommand(command.Spec{
 		Use:   "ping",
-		Short: "Ask a running node whether it can answer",
-		Long: `ping asks a running node, at its management socket, whether data requests are answered: code 0 when they are, whatever
-else suffers, and 69 when they are not or no node is there. It prints what is not well. With --live the code is 0 as soon as
-the node says anything, as GET /livez: for whoever restarts a node that does not. It is meant for the health checks of
-containers, which have no other program inside; elsewhere GET /readyz of the node says the same.`,
+		Short: "Check whether a running node can answer",
+		Long: `ping asks a running node, at its management socket, whether it answers data requests. It prints the status and every
+condition that is not ok, and exits with 0 when the node answers data requests, and with 69 when it does not or no
+node runs. With --live any answer is a success, as with GET /livez, for a supervisor that restarts a hanging node. It
+is meant for health checks of containers; elsewhere use GET /readyz.`,
 		Example: `  tasard ping --data ./data
   TASARD_CONFIG=/etc/tasard/tasard.toml tasard ping --live`,
 		Flags: func(flags *pflag.FlagSet) {
-			setting.BoolFlag(flags, &live, "live", "ask only whether the node answers at all")
+			setting.BoolFlag(flags, &live, "live", "succeed with any answer of the node")
 		},
 		Run: func(ctx context.Context, _ []string) error { return r.ping(ctx, live) },
 	})

@@ -80,7 +80,7 @@ func printKeyPolicy(out io.Writer, t *admin.KeyPolicy, now time.Time) {
 		terminal.Fprintf(out, "Keys are optional; nothing is announced.\n")
 	}
 	if t.State != admin.KeysOptional && t.Mail == admin.MailOff {
-		terminal.Fprintf(out, "Note: nobody can get a key, because the node sends no letters; start it with --smtp-addr.\n")
+		terminal.Fprintf(out, "Note: users can't get keys, because the node sends no e-mail; start it with --smtp-addr.\n")
 	}
 }
 
@@ -97,7 +97,7 @@ const digestCharacters = 12
 
 func printQuarantine(out io.Writer, held []admin.QuarantineEntry) {
 	if len(held) == 0 {
-		terminal.Fprintf(out, "Nothing is held back.\n")
+		terminal.Fprintf(out, "The quarantine is empty.\n")
 		return
 	}
 	table := terminal.NewTable(out, "NUMBER\tWHEN\tSOURCE\tINSTITUTION\tCHANNEL\tKIND\tBUY\tSELL\tDATE\tREASON\tDOCUMENT\tDETAIL\n")
@@ -164,7 +164,7 @@ func clusterNodeState(n *admin.ClusterNode) string {
 	case n.Reachable:
 		words = []string{"reachable"}
 	case !n.SeenAt.IsZero():
-		words = []string{fmt.Sprintf("unreachable, last heard at %s", terminal.FormatInstant(n.SeenAt))}
+		words = []string{fmt.Sprintf("unreachable, last seen at %s", terminal.FormatInstant(n.SeenAt))}
 	}
 	if n.Self {
 		words[0] = "this one"
@@ -176,7 +176,7 @@ func clusterNodeState(n *admin.ClusterNode) string {
 	case !n.Member:
 		words = append(words, "guest")
 	case !n.Current && (n.Self || n.Reachable):
-		words = append(words, "its part is not whole")
+		words = append(words, "its copy of the log is incomplete")
 	}
 	return strings.Join(words, ", ")
 }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/url"
 	"regexp"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,9 +22,9 @@ import (
 func (r *invocation) rates() *cobra.Command {
 	return command.Spec{
 		Use:   "rates",
-		Short: "Set or withdraw rates by hand",
-		Long: `rates publishes what an operator knows and no source says, or says wrongly. A manual rate wins over every collected one
-until it expires or is withdrawn; then the collected one is published again.`,
+		Short: "Set or withdraw manual rates",
+		Long: `rates publishes rates that no source publishes, or publishes wrongly. A manual rate wins over all collected ones until
+it expires or is withdrawn; then the collected one is published again.`,
 		Example: `  tasard admin rates set vega-real USD --buy 58.10 --sell 59.30 --data ./data --by ana
   tasard admin rates withdraw vega-real USD --data ./data --by ana`,
 		Subcommands: []*cobra.Command{r.setRate(), r.withdrawRate()},
@@ -33,28 +35,28 @@ func (r *invocation) setRate() *cobra.Command {
 	body, span := admin.ManualRate{}, time.Duration(0)
 	return r.newChangeCommand(command.Spec{
 		Use:   "set INSTITUTION CURRENCY --buy RATE --sell RATE",
-		Short: "Publish a rate by hand",
+		Short: "Publish a manual rate",
 		Long: `set publishes a rate of an institution: --buy is what it pays (compra), --sell what it asks (venta), in pesos for one
-unit of the currency; one of them may be left out. The rate lasts 24 hours, or as --for or --expires say. A value that the
-rules would hold back from any other source, as one far off the market, is held back here too: the answer names its number,
-and tasard admin quarantine release publishes it. Then the exit code is 65.`,
+unit of the currency; one of them may be missing. The rate lasts 24 hours, or as --for or --expires say. An
+implausible value is quarantined like that of a source: the answer names its number, with which tasard admin
+quarantine release publishes it, and the exit code is 65.`,
 		Example: `  tasard admin rates set vega-real USD --buy 58.10 --sell 59.30 --data ./data --by ana
   tasard admin rates set popular EUR --sell 70.25 --for 6h --data ./data`,
 		Args: checkQuoteArguments,
 		Flags: func(flags *pflag.FlagSet) {
 			addQuote(flags, &body.Quote)
-			flags.Var(setting.Side(&body.Buy), "buy", "what the institution pays for one unit")
-			flags.Var(setting.Side(&body.Sell), "sell", "what it asks for one unit")
-			flags.Var(setting.Date(&body.EffectiveDate), "effective-date", "the day that the rate is of; by default unknown")
-			flags.Var(setting.Instant(&body.ExpiresAt), "expires", "the `INSTANT` at which it expires, RFC 3339")
-			flags.Var(setting.OptionalDuration(&span, time.Minute, admin.ManualLifeMax), "for", "how long it lasts, such as 6h; by default 24h")
+			flags.Var(setting.Side(&body.Buy), "buy", "pesos that the institution pays for one unit")
+			flags.Var(setting.Side(&body.Sell), "sell", "pesos that it asks for one unit")
+			flags.Var(setting.Date(&body.EffectiveDate), "effective-date", "effective date of the rate; default unknown")
+			flags.Var(setting.Instant(&body.ExpiresAt), "expires", "`INSTANT` of its expiry, RFC 3339")
+			flags.Var(setting.OptionalDuration(&span, time.Minute, admin.ManualLifeMax), "for", "lifetime, such as 6h; default 24h")
 		},
 		Run: func(ctx context.Context, args []string) error {
 			switch {
 			case body.Buy == "" && body.Sell == "":
-				return exit.Errorf(exit.Usage, "tasard admin rates set: no side; give --buy RATE, --sell RATE or both")
+				return exit.Errorf(exit.Usage, "no rate; give --buy RATE, --sell RATE or both")
 			case span != 0 && !body.ExpiresAt.IsZero():
-				return exit.Errorf(exit.Usage, "tasard admin rates set: want one of --expires INSTANT and --for SPAN")
+				return exit.Errorf(exit.Usage, "--expires and --for exclude each other; give one of them")
 			case span != 0:
 				body.For = span.String()
 			}
@@ -70,7 +72,7 @@ func (r *invocation) publish(ctx context.Context, body *admin.ManualRate) error 
 	if err != nil || answer.Quarantined == nil {
 		return err
 	}
-	return exit.Errorf(exit.Rejected, "%s is held back as %s: %s: %s; when it is right all the same: tasard admin quarantine release %s%s",
+	return exit.Errorf(exit.Rejected, "%s is quarantined as %s: %s: %s; if it is right, run: tasard admin quarantine release %s%s",
 		answer.ID, answer.Quarantined.Number, answer.Quarantined.Reason, answer.Quarantined.Detail, answer.Quarantined.Number, r.NodeFlag())
 }
 
@@ -78,15 +80,15 @@ func (r *invocation) withdrawRate() *cobra.Command {
 	body := admin.Withdrawal{Source: admin.ManualSource}
 	return r.newChangeCommand(command.Spec{
 		Use:   "withdraw INSTITUTION CURRENCY",
-		Short: "Take a rate back",
-		Long: `withdraw ends what a source, by default the operator, says of a rate. What another source says of it is published again;
-with no other one the rate is gone. A source that is collected says it again with its next answer.`,
+		Short: "Withdraw a rate",
+		Long: `withdraw ends the value of a source for a rate, by default that of the operator. The value of another source is
+published again; without one the rate is gone. A collected source publishes its value again with its next answer.`,
 		Example: `  tasard admin rates withdraw vega-real USD --data ./data --by ana
   tasard admin rates withdraw popular USD --source infodolar --data ./data`,
 		Args: checkQuoteArguments,
 		Flags: func(flags *pflag.FlagSet) {
 			addQuote(flags, &body.Quote)
-			flags.Var(setting.Line(&body.Source, "ID", admin.IDMax), "source", "whose word is taken back")
+			flags.Var(setting.Line(&body.Source, "ID", admin.IDMax), "source", "source whose value is withdrawn")
 		},
 		Run: func(ctx context.Context, args []string) error {
 			body.Institution, body.Currency, body.Author = args[0], args[1], r.author
@@ -106,24 +108,32 @@ func addQuote(flags *pflag.FlagSet, q *admin.Quote) {
 	for _, kind := range engine.Kinds() {
 		kinds = append(kinds, string(kind))
 	}
-	flags.Var(setting.Enum(&q.Channel, channels...), "channel", "the channel of the rate")
-	flags.Var(setting.Enum(&q.Kind, kinds...), "kind", "the kind of the rate")
+	flags.Var(setting.Enum(&q.Channel, channels...), "channel", "channel of the rate")
+	flags.Var(setting.Enum(&q.Kind, kinds...), "kind", "kind of the rate")
+}
+
+// foundArguments quotes arguments for an error.
+func foundArguments(args []string) string {
+	if len(args) == 0 {
+		return "nothing"
+	}
+	return strconv.Quote(strings.Join(args, " "))
 }
 
 // checkQuoteArguments wants an institution and a currency.
-func checkQuoteArguments(cmd *cobra.Command, args []string) error {
+func checkQuoteArguments(_ *cobra.Command, args []string) error {
 	if len(args) == 2 && setting.CurrencyPattern().MatchString(args[1]) {
 		return nil
 	}
-	return exit.Errorf(exit.Usage, "%s: want an institution and a currency, such as popular USD, found %q", cmd.CommandPath(), args)
+	return exit.Errorf(exit.Usage, "want an institution and a currency, such as popular USD, found %s", foundArguments(args))
 }
 
 func (r *invocation) quarantine() *cobra.Command {
 	return command.Spec{
 		Use:   "quarantine",
-		Short: "List, release or reject the values that the rules hold back",
-		Long: `quarantine looks after the values that the rules hold back: they are kept with their reason and never served. A held
-value is named by its currency and number, as USD/17.`,
+		Short: "List, release or reject quarantined values",
+		Long: `quarantine manages the values that the rules refuse to publish. They are kept with their reason. A value is named by
+currency and number, such as USD/17.`,
 		Example: `  tasard admin quarantine list --data ./data
   tasard admin quarantine release USD/17 --data ./data --by ana`,
 		Subcommands: []*cobra.Command{r.listQuarantine(), r.release(), r.reject()},
@@ -134,9 +144,9 @@ func (r *invocation) listQuarantine() *cobra.Command {
 	currency, source := "", ""
 	return r.newCommand(command.Spec{
 		Use:   "list",
-		Short: "List what is held back, and why",
-		Long: `list prints one line for each value that is held back, oldest first in each currency, with the first digits of the digest of
-the document that it was read from. With --json it prints one JSON object a line, digests whole.`,
+		Short: "List quarantined values",
+		Long: `list prints one line for each quarantined value, oldest first in each currency, with the beginning of the digest of
+its document. With --json it prints one JSON object a line, with whole digests.`,
 		Example: `  tasard admin quarantine list --data ./data --currency USD
   tasard admin quarantine list --data ./data --json | jq 'select(.reason == "jump")'`,
 		Flags: func(flags *pflag.FlagSet) {
@@ -158,12 +168,13 @@ the document that it was read from. With --json it prints one JSON object a line
 func (r *invocation) release() *cobra.Command {
 	return r.newChangeCommand(command.Spec{
 		Use:   "release NUMBER...",
-		Short: "Publish a held value after all",
-		Long: `release publishes a held value: it has been looked at, and the rules are wrong this once. What is no rate at all, an
-unreadable, zero or missing side or a buy above the sell, can't be released. A value that is older than what its source
-has said since goes into history only.`,
-		Example: "  tasard admin quarantine release USD/17 --data ./data --by ana",
-		Args:    checkQuarantineNumbers,
+		Short: "Publish a quarantined value",
+		Long: `release publishes a quarantined value that is right although the rules refuse it. Values that are not rates
+(unreadable, zero, without sides, or with a buy above the sell) can't be released. A value that is older than the
+latest of its source only enters the history.`,
+		Example: `  tasard admin quarantine release USD/17 --data ./data --by ana
+  tasard admin quarantine release USD/17 USD/18 --data ./data`,
+		Args: checkQuarantineNumbers,
 		Run: func(ctx context.Context, args []string) error {
 			return r.resolve(ctx, args, admin.ReleaseQuarantined, "is released")
 		},
@@ -172,11 +183,13 @@ has said since goes into history only.`,
 
 func (r *invocation) reject() *cobra.Command {
 	return r.newChangeCommand(command.Spec{
-		Use:     "reject NUMBER...",
-		Short:   "Drop held values for good",
-		Long:    "reject takes values out of the quarantine without publishing them. The log keeps what they were and who did it.",
-		Example: "  tasard admin quarantine reject USD/17 USD/18 EUR/3 --data ./data --by ana",
-		Args:    checkQuarantineNumbers,
+		Use:   "reject NUMBER...",
+		Short: "Delete quarantined values",
+		Long: `reject removes values from the quarantine without publishing them. The log keeps the values and the author of the
+decision.`,
+		Example: `  tasard admin quarantine reject USD/17 USD/18 EUR/3 --data ./data --by ana
+  tasard admin quarantine reject USD/17 --data ./data --json`,
+		Args: checkQuarantineNumbers,
 		Run: func(ctx context.Context, args []string) error {
 			return r.resolve(ctx, args, admin.RejectQuarantined, "is rejected")
 		},
@@ -201,13 +214,13 @@ func quarantineNumberPattern() *regexp.Regexp {
 }
 
 // checkQuarantineNumbers wants numbers of quarantined values.
-func checkQuarantineNumbers(cmd *cobra.Command, args []string) error {
+func checkQuarantineNumbers(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return exit.Errorf(exit.Usage, "%s: no number; name a held value by currency and number, such as USD/17", cmd.CommandPath())
+		return exit.Errorf(exit.Usage, "no number of a quarantined value; give currency and number, such as USD/17")
 	}
 	for _, arg := range args {
 		if !quarantineNumberPattern().MatchString(arg) {
-			return exit.Errorf(exit.Usage, "%s: %q names no held value; want currency and number, such as USD/17", cmd.CommandPath(), arg)
+			return exit.Errorf(exit.Usage, "%q: want the number of a quarantined value, currency and number, such as USD/17", arg)
 		}
 	}
 	return nil

@@ -15,7 +15,7 @@ const (
 )
 
 // UnsafeMail is the reason why MailLog and required keys exclude each other.
-const UnsafeMail = "this node runs with --mail=log, which lets whoever reads its output sign in as anybody; " +
+const UnsafeMail = "this node runs with --mail=log, so every reader of its output can sign in as any user; " +
 	"start it with --smtp-addr or --mail=off"
 
 // States of the key requirement.

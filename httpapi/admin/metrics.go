@@ -40,7 +40,7 @@ type (
 		Refused     uint64 // by the mail server, for good
 		Exhausted   uint64 // no try left
 		Expired     uint64 // the code ran out first
-		Replaced    uint64 // by a newer letter to the same address
+		Replaced    uint64 // by a newer code for the same address
 		Abandoned   uint64 // at the end of the node
 		Dropped     uint64 // not taken: the queue was full
 		Failures    uint64 // tries that failed
@@ -93,7 +93,7 @@ func (s *Server) ServeMetrics(listener net.Listener) {
 	log, at := s.config.Logger, listener.Addr().String()
 	log.Info("metrics are at http://" + at + MetricsPath)
 	if parsed, err := netip.ParseAddrPort(at); err == nil && !parsed.Addr().IsLoopback() {
-		log.Warn("metrics can be read by whoever reaches this address: traffic, number of accounts, health; no secret is among them", "address", at)
+		log.Warn("every client that reaches this address can read the metrics: traffic, number of accounts, health; no secrets", "address", at)
 	}
 	server := &http.Server{Handler: s.public(), ReadTimeout: readTimeout, WriteTimeout: metricsWriteTimeout, IdleTimeout: metricsIdleTimeout}
 	s.serve(server, listener, "the listener of metrics", "metrics are not answered any more")

@@ -209,7 +209,7 @@ func readBody[T any](r *http.Request) (body T, err error) {
 		return body, badRequest("the body must be one JSON object and nothing else")
 	}
 	if change, ok := any(body).(interface{ author() string }); ok {
-		err = checkLine("the name of who does it", change.author(), ByMax)
+		err = checkLine("the author's name", change.author(), ByMax)
 	}
 	return body, err
 }

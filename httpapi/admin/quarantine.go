@@ -101,7 +101,7 @@ func (s *Server) quarantined(r *http.Request) (engine.Quarantined, error) {
 	currency, text := r.PathValue("currency"), r.PathValue("number")
 	id, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return engine.Quarantined{}, badRequest("%q is no number of a held value, such as USD/17", currency+"/"+text)
+		return engine.Quarantined{}, badRequest("%q: want the number of a quarantined value, such as USD/17", currency+"/"+text)
 	}
 	held, err := s.config.Node.Held(currency)
 	if err != nil {
@@ -113,6 +113,6 @@ func (s *Server) quarantined(r *http.Request) (engine.Quarantined, error) {
 		}
 	}
 	return engine.Quarantined{}, &engine.Error{
-		Code: engine.CodeNotFound, Message: fmt.Sprintf("the quarantine of %s has no number %d, or no longer; tasard admin quarantine list tells what it has", currency, id),
+		Code: engine.CodeNotFound, Message: fmt.Sprintf("the quarantine of %s has no number %d (any more); tasard admin quarantine list shows its values", currency, id),
 	}
 }

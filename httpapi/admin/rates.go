@@ -116,18 +116,18 @@ func (s *Server) manualObservation(body *ManualRate, key engine.QuoteKey, now ti
 		return observation, err
 	}
 	if !buy.IsNull() && !sell.IsNull() && buy.Compare(sell) > 0 {
-		return observation, badRequest("buy, which the institution pays, is above sell, which it asks: %s and %s", body.Buy, body.Sell)
+		return observation, badRequest("buy %s, which the institution pays, is above sell %s, which it asks", body.Buy, body.Sell)
 	}
 	if body.EffectiveDate != "" {
 		if observation.EffectiveDate, err = engine.ParseDate(body.EffectiveDate); err != nil {
-			return observation, badRequest("%q is no date, such as 2027-01-31", body.EffectiveDate)
+			return observation, badRequest("%q: want a date, such as 2027-01-31", body.EffectiveDate)
 		}
 	}
 	observation.ExpiresAt, err = s.manualExpiry(body, now)
 	return observation, err
 }
 
-// readSide parses a side; "" is none.
+// readSide parses a side; "" gives no side.
 func readSide(name, text string) (engine.Decimal, error) {
 	if text == "" {
 		return engine.Decimal{}, nil
@@ -144,7 +144,7 @@ func readSide(name, text string) (engine.Decimal, error) {
 func ParseSide(text string) (engine.Decimal, error) {
 	side, err := engine.ParseDecimal(text)
 	if err != nil || side.IsZero() || len(text) > 1 && text[0] == '0' && text[1] != '.' {
-		return side, fmt.Errorf("%q is no rate, such as 58.95", text)
+		return side, fmt.Errorf("%q: want a rate, such as 58.95", text)
 	}
 	return side, nil
 }
@@ -158,7 +158,7 @@ func (s *Server) manualExpiry(body *ManualRate, now time.Time) (time.Time, error
 	case body.For != "":
 		span, err := time.ParseDuration(body.For)
 		if err != nil {
-			return ends, badRequest("%q is no span of time, such as 6h", body.For)
+			return ends, badRequest("%q: want a duration, such as 6h", body.For)
 		}
 		ends = now.Add(span)
 	case !body.ExpiresAt.IsZero():

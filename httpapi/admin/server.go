@@ -8,7 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/pprof" // what it registers by itself is on a mux that nobody serves
+	"net/http/pprof" // its init registers on a mux that is not served
 	"sync"
 	"time"
 

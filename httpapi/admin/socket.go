@@ -21,8 +21,8 @@ const (
 
 // Errors of Listen. Others mean that the socket can't be created at the path.
 var (
-	ErrSocketPath = errors.New("no path of a socket")
-	ErrInUse      = errors.New("another node answers there")
+	ErrSocketPath = errors.New("path too long for a socket")
+	ErrInUse      = errors.New("another node uses it")
 )
 
 // Listen creates the socket. It replaces one that a dead process left behind, and refuses one that is in use.
@@ -38,7 +38,11 @@ func Listen(ctx context.Context, path string) (net.Listener, error) {
 		listener, err = bind(ctx, path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("make the management socket: %w", err)
+		var cause syscall.Errno
+		if errors.As(err, &cause) {
+			err = cause
+		}
+		return nil, fmt.Errorf("create the management socket %s: %w", path, err)
 	}
 	return listener, nil
 }
@@ -48,7 +52,7 @@ func CheckSocket(path string) error {
 	if len(path) <= socketPathBytesMax {
 		return nil
 	}
-	return fmt.Errorf("%w: %s has %d bytes, the path of a socket has at most %d", ErrSocketPath, path, len(path), socketPathBytesMax)
+	return fmt.Errorf("%w: %s has %d bytes; want at most %d", ErrSocketPath, path, len(path), socketPathBytesMax)
 }
 
 // bind sets the mode of the socket before it has a name, so that no other user can ever open it.
@@ -75,10 +79,10 @@ func removeStale(ctx context.Context, path string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("make the management socket: %w", err)
+		return fmt.Errorf("create the management socket: %w", err)
 	}
 	if info.Mode().Type() != fs.ModeSocket {
-		return fmt.Errorf("%s: there is a file that is no socket", path)
+		return fmt.Errorf("%s: a file is there, and it is not a socket", path)
 	}
 	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "unix", path)
 	switch {
@@ -86,10 +90,10 @@ func removeStale(ctx context.Context, path string) error {
 		_ = conn.Close() // nothing was sent
 		return fmt.Errorf("%s: %w", path, ErrInUse)
 	case !errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("%s: it can't be told whether %w: %w", path, ErrInUse, err)
+		return fmt.Errorf("%s: can't find out whether %w: %w", path, ErrInUse, err)
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove the socket of a node that is gone: %w", err)
+		return fmt.Errorf("remove the socket of an ended node: %w", err)
 	}
 	return nil
 }

@@ -85,7 +85,7 @@ type ClusterNode struct {
 
 func (s *Server) showCluster(*http.Request, NoBody) (Cluster, error) {
 	if s.config.Cluster == nil {
-		return Cluster{}, &engine.Error{Code: engine.CodeNotFound, Message: "this node is alone: it was started without --cluster"}
+		return Cluster{}, &engine.Error{Code: engine.CodeNotFound, Message: "this node is not in a cluster: it was started without --cluster"}
 	}
 	return s.config.Cluster(), nil
 }

@@ -200,7 +200,7 @@ func ParseFault(text string) (Fault, error) {
 	status, share, shared := strings.Cut(rest, ":")
 	number, err := strconv.Atoi(status)
 	if err != nil {
-		return Fault{}, fmt.Errorf("%q: %q is not a status; want STATUS, STATUS:SHARE or STATUS:SHARE@ROUTE, such as 503:0.01", text, status)
+		return Fault{}, fmt.Errorf("%q: want STATUS, STATUS:SHARE or STATUS:SHARE@ROUTE, such as 503:0.01", text)
 	}
 	fault := Fault{Route: route, Status: number}
 	if shared {

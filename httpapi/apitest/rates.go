@@ -65,13 +65,19 @@ func refusalError(receipt *engine.Receipt) error {
 		return nil
 	}
 	var lines []string
-	for i := range receipt.Refused {
+	for i := range receipt.Refused[:min(refusalsShown, len(receipt.Refused))] {
 		r := &receipt.Refused[i]
 		o := &r.Observation
 		lines = append(lines, fmt.Sprintf("%s %s %s / %s: %s: %s", o.InstitutionID, o.Currency, o.Buy, o.Sell, r.Reason, r.Detail))
 	}
-	return fmt.Errorf("%d of the rates are not published, by the rules of the node: %s", len(lines), strings.Join(lines, "; "))
+	if more := len(receipt.Refused) - len(lines); more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
+	}
+	return fmt.Errorf("the node's rules refuse %d of the rates: %s", len(receipt.Refused), strings.Join(lines, "; "))
 }
+
+// refusalsShown is the number of refused rates that an error names.
+const refusalsShown = 3
 
 // republishedRates returns the published rates that match, to be published again. A zero expires keeps the usual
 // lifetime.

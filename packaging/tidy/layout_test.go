@@ -39,7 +39,7 @@ var layout = map[string]row{
 		"httpapi/admin engine spf13/cobra spf13/pflag"},
 	"cmd/sources": {may: "cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/input cmd/internal/process cmd/internal/remote cmd/internal/setting cmd/internal/terminal " +
 		"node httpapi/admin engine collectors collectors/source spf13/cobra spf13/pflag"},
-	"cmd/internal/command":  {may: "cmd/internal/exit cmd/internal/process cmd/internal/setting spf13/cobra spf13/pflag"},
+	"cmd/internal/command":  {may: "cmd/internal/exit cmd/internal/process cmd/internal/setting cmd/internal/terminal spf13/cobra spf13/pflag"},
 	"cmd/internal/remote":   {may: "cmd/internal/datadir cmd/internal/exit cmd/internal/process cmd/internal/setting httpapi/admin engine spf13/cobra spf13/pflag"},
 	"cmd/internal/setting":  {may: "cmd/internal/exit cmd/internal/input cmd/internal/process cmd/internal/terminal node httpapi/admin engine engine/account actors/mail spf13/cobra spf13/pflag BurntSushi/toml"},
 	"cmd/internal/datadir":  {may: "cmd/internal/exit cmd/internal/process node engine actors wal"},

@@ -9,6 +9,7 @@ import (
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/process"
 	"github.com/tasard/tasard/cmd/internal/setting"
+	"github.com/tasard/tasard/cmd/internal/terminal"
 )
 
 // Spec describes a command: its help, flags and function.
@@ -38,6 +39,7 @@ func (r Spec) Command(p *process.Process) *cobra.Command {
 	if r.Flags != nil {
 		r.Flags(cmd.Flags())
 	}
+	cmd.Flags().SortFlags = false
 	cmd.AddCommand(r.Subcommands...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if r.Run == nil {
@@ -59,15 +61,15 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return exit.Errorf(exit.Usage, "%s takes no argument, found %q; %s --help shows its flags", cmd.CommandPath(), args[0], cmd.CommandPath())
+	return exit.Errorf(exit.Usage, "unexpected argument %q; %s --help shows the flags", args[0], cmd.CommandPath())
 }
 
 // ExactArgs wants count arguments; what describes them.
 func ExactArgs(count int, what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
+	return func(_ *cobra.Command, args []string) error {
 		if len(args) == count {
 			return nil
 		}
-		return exit.Errorf(exit.Usage, "%s: want %s, found %d arguments", cmd.CommandPath(), what, len(args))
+		return exit.Errorf(exit.Usage, "want %s, found %s", what, terminal.Plural(len(args), "argument"))
 	}
 }

@@ -23,7 +23,7 @@ func ExplainLogError(data string, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, wal.ErrLocked):
-		return exit.Errorf(exit.Busy, "%s: a running node holds the directory; stop it, or look at a copy", data)
+		return exit.Errorf(exit.Busy, "%s: a running node uses the directory; stop it, or look at a copy", data)
 	}
 	var damage *wal.DamageError
 	if errors.As(err, &damage) {
@@ -40,9 +40,9 @@ func RequireLog(data string) error {
 	found, err := wal.Exists(data)
 	switch {
 	case err != nil:
-		return exit.Errorf(exit.NoInput, "look at the data directory: %w", err)
+		return exit.Errorf(exit.NoInput, "open data directory: %w", err)
 	case !found:
-		return exit.Errorf(exit.NoInput, "no data directory: there is no log in %s", data)
+		return exit.Errorf(exit.NoInput, "%s: not a data directory: it has no log", data)
 	}
 	return nil
 }
@@ -52,11 +52,11 @@ func RequireDir(data string) error {
 	info, err := os.Stat(data)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		return exit.Errorf(exit.NoInput, "no data directory: %s does not exist", data)
+		return exit.Errorf(exit.NoInput, "%s: no such data directory", data)
 	case err != nil:
-		return exit.Errorf(exit.NoInput, "look at the data directory: %w", err)
+		return exit.Errorf(exit.NoInput, "open data directory: %w", err)
 	case !info.IsDir():
-		return exit.Errorf(exit.NoInput, "no data directory: %s is a file", data)
+		return exit.Errorf(exit.NoInput, "%s: a file; want a data directory", data)
 	}
 	return nil
 }
@@ -65,7 +65,7 @@ func RequireDir(data string) error {
 func Open(ctx context.Context, p *process.Process, c node.Config, log *slog.Logger) (*node.Data, error) {
 	opened, err := node.OpenData(ctx, p.CompleteConfig(c, log))
 	if errors.Is(err, wal.ErrLocked) {
-		return nil, exit.Errorf(exit.Busy, "%s: a running node holds the directory; stop it, or let it take a file in: tasard serve --import FILE", c.Dir)
+		return nil, exit.Errorf(exit.Busy, "%s: a running node uses the directory; stop it, or let it take a file in: tasard serve --import FILE", c.Dir)
 	}
 	return opened, err
 }

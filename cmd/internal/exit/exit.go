@@ -31,10 +31,10 @@ const (
 // Help explains the codes in the help.
 const Help = `Exit codes:
   0    done, or stopped by SIGINT or SIGTERM
-  1    doctor has found something that must be mended
+  1    doctor has found a fault
   64   unknown command, flag or argument, or a bad value of one
-  65   some lines of an observation file, or a manual rate, were not taken in; the rest was
-  66   a file or directory to read from can't be read, or is none of the kind
+  65   some lines of an observation file, or a manual rate, were rejected; the rest was imported
+  66   an input file or directory can't be read, or has the wrong kind
   69   no node is running, the running one can't answer now, or a source that was checked gave nothing
   70   fail-stop: a write failed while the node ran; start it again
   73   the data directory or an output can't be created or written

@@ -37,16 +37,16 @@ func Open(name string, stdin io.Reader) (*File, error) {
 	}
 	info, err := os.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, exit.Errorf(exit.NoInput, "%s: there is no such file", name)
+		return nil, exit.Errorf(exit.NoInput, "%s: no such file", name)
 	}
 	switch {
 	case err != nil:
 	case info.Mode().Type() == fs.ModeNamedPipe:
 		return &File{Name: name, Blocking: true}, nil
 	case info.IsDir():
-		err = fmt.Errorf("%s is a directory", name)
+		err = fmt.Errorf("%s is a directory; want a file", name)
 	case !info.Mode().IsRegular():
-		err = fmt.Errorf("%s is neither a file nor a pipe", name)
+		err = fmt.Errorf("%s is not a file or pipe", name)
 	}
 	if err != nil {
 		return nil, exit.Errorf(exit.NoInput, "read observations: %w", err)

@@ -52,8 +52,8 @@ func (p *Process) ProgramName() string {
 	return p.Name
 }
 
-// Report prints the final error: one line for each problem.
-func (p *Process) Report(err error) {
+// Report prints the final error of a command: one line for each problem.
+func (p *Process) Report(command string, err error) {
 	if err == nil {
 		return
 	}
@@ -62,7 +62,7 @@ func (p *Process) Report(err error) {
 		return
 	}
 	for line := range strings.SplitSeq(strings.TrimSuffix(err.Error(), "\n"), "\n") {
-		terminal.Fprintf(p.Stderr, "tasard: %s\n", line)
+		terminal.Fprintf(p.Stderr, "%s: %s\n", command, line)
 	}
 }
 

@@ -53,11 +53,11 @@ func (n *Node) Explain(err error) error {
 	case !errors.As(err, &unreached):
 		return err
 	case NotRunning(unreached):
-		return exit.Errorf(exit.Unavailable, "no node is running behind %s; start it (%s), or name its socket with --admin-socket", n.Socket, n.startCommand)
+		return exit.Errorf(exit.Unavailable, "no node listens on %s; start it (%s), or name its socket with --admin-socket", n.Socket, n.startCommand)
 	case errors.Is(err, fs.ErrPermission):
-		return exit.Errorf(exit.Unavailable, "%s: not allowed; be the user that runs the node, or root", n.Socket)
+		return exit.Errorf(exit.Unavailable, "%s: permission denied; run this as the user of the node, or as root", n.Socket)
 	case errors.Is(err, context.Canceled):
-		return exit.Errorf(exit.Interrupted, "interrupted while the node was asked")
+		return exit.Errorf(exit.Interrupted, "interrupted while waiting for the node")
 	}
 	return exit.Errorf(exit.Unavailable, "%w", unreached)
 }
@@ -83,7 +83,7 @@ func explainRefusal(r *admin.Error) error {
 	case admin.CodeNotConfigured:
 		code = exit.BadData
 	case admin.CodeStopping:
-		return exit.Errorf(exit.Busy, "%w; ask again when it is gone", ErrStopping)
+		return exit.Errorf(exit.Busy, "%w; try again when it has ended", ErrStopping)
 	}
 	return exit.Errorf(code, "%w", r)
 }
@@ -94,12 +94,12 @@ func SocketPath(socket, data string) string {
 }
 
 // Node returns the node that the flags name.
-func (o *Options) Node(command string) (*Node, error) {
+func (o *Options) Node() (*Node, error) {
 	switch {
 	case o.Socket != "":
 		return New(o.Socket, "tasard serve"+o.NodeFlag()), nil
 	case o.Data == "":
-		return nil, exit.Errorf(exit.Usage, "%s: no node; name its data directory with --data DIR, or its socket with --admin-socket PATH", command)
+		return nil, exit.Errorf(exit.Usage, "no node; name its data directory with --data DIR, or its socket with --admin-socket PATH")
 	}
 	if err := datadir.RequireDir(o.Data); err != nil {
 		return nil, err

@@ -37,7 +37,7 @@ const (
 	spreadDefault          = 5 * time.Minute
 	spreadMax              = time.Hour
 	// NoMailNotice is logged by a node without a mail server.
-	NoMailNotice = "no mail server is named (--smtp-addr), so nobody can ask for a login code"
+	NoMailNotice = "login codes can't be sent: there is no mail server (--smtp-addr)"
 )
 
 // Values of --access-log.
@@ -92,68 +92,83 @@ func NodeConfig(p *process.Process, o *Node, log *slog.Logger) node.Config {
 func addNode(flags *pflag.FlagSet, o *Node) {
 	h := &o.Config.HTTP
 	AddListen(flags, &h.Listen)
-	flags.Var(Path(&h.TLS.Certificate, "FILE"), "tls-cert", "answer over HTTPS with the PEM certificates in `FILE`, the node's own first; SIGHUP reads it again")
-	flags.Var(Path(&h.TLS.Key, "FILE"), "tls-key", "a `FILE` with the private key of that certificate, which only its owner and group may read")
-	flags.Var(Count(&h.Conns, 1, connsLimit), "connections", "connections at once, each of which takes about 30 KiB; newcomers beyond get 503")
-	flags.Var(Count(&h.ConnsPerAddress, 0, connsLimit), "connections-per-address",
-		"of them for one client address (IPv6: /64), at most a fifth of all; trusted proxies are exempt; 0 is any number")
-	flags.Var(Duration(&h.DrainDelay, 0, drainDelayMax), "drain-delay",
-		"how long a node that was asked to stop answers on, so that balancers see it leave: /readyz says 503, every answer ends its connection")
+	flags.Var(Path(&h.TLS.Certificate, "FILE"), "tls-cert", "serve HTTPS with the PEM certificate chain in `FILE`; SIGHUP reads it again")
+	flags.Var(Path(&h.TLS.Key, "FILE"), "tls-key", "a `FILE` with its private key, readable only by owner and group")
+	flags.Var(Count(&h.Conns, 1, connsLimit), "connections", "maximum of open connections, 30 KiB each; others get 503")
+	flags.Var(Count(&h.ConnsPerAddress, 0, connsLimit), "connections-per-address", "maximum for one client address (IPv6: /64); 0 is no limit")
+	flags.Var(Duration(&h.DrainDelay, 0, drainDelayMax), "drain-delay", "keep answering for this time after a stop was requested")
 	AddDirectory(flags, &o.Config)
 	addCluster(flags, &o.Config.Cluster)
 	AddWatch(flags, o)
 	AddLimits(flags, o)
 	addAccounts(flags, &o.Config)
-	BoolFlag(flags, &o.NoCollect, "no-collect", "fetch nothing from the institutions")
+	BoolFlag(flags, &o.NoCollect, "no-collect", "do not collect from the sources")
 	AddContact(flags, &o.Config.Collect)
-	flags.Var(Duration(&o.Config.Collect.Spread, 0, spreadMax), "collect-spread", "over how long after 08:00, 12:00 and 17:00 the sources are asked")
+	flags.Var(Duration(&o.Config.Collect.Spread, 0, spreadMax), "collect-spread", "time after each slot over which sources are fetched")
 	flags.Var(OnOff(&o.strict), "strict", "refuse unknown query parameters")
 	flags.Var(OnOff(&h.AllowAuthorization), "cors-authorization", "let browsers send the Authorization header")
-	flags.Var(Line(&h.FeeNotice, "TEXT", feeNoticeMax), "fee-notice", "the sentence about fees in conversions")
-	flags.Var(SiteURL(&h.PublicURL), "public-url", "the address under which people reach the pages, for links that search engines and integrators copy")
+	flags.Var(Line(&h.FeeNotice, "TEXT", feeNoticeMax), "fee-notice", "sentence about fees in conversions")
+	flags.Var(SiteURL(&h.PublicURL), "public-url", "public address of the pages, for links to them")
 }
 
 // addAccounts declares how callers are counted and reached.
 func addAccounts(flags *pflag.FlagSet, c *node.Config) {
 	terms, m := &c.Accounts.Quota, &c.Mail
-	flags.Var(Count(&terms.DefaultQuota.Day, 1, admin.QuotaDayMax), "quota-day", "requests a day for each account, and for each address without a key")
+	flags.Var(Count(&terms.DefaultQuota.Day, 1, admin.QuotaDayMax), "quota-day", "requests a day of each account, and of each address without a key")
 	flags.Var(Count(&terms.DefaultQuota.Minute, 1, admin.QuotaMinuteMax), "quota-minute", "requests in any 60 seconds, likewise")
-	flags.Var(Count(&terms.LeaseSize, 1, leaseMax), "lease", "requests that are taken from a day's quota at once: as many a crash may cost an account")
-	flags.Var(Enum(&m.Method, admin.MailSMTP, admin.MailLog, admin.MailOff), "mail",
-		"how login codes are sent; by default smtp with --smtp-addr, else off; log prints them, for development")
-	flags.Var(Address(&m.Server), "smtp-addr", "the mail server")
-	flags.Var(Enum(&m.TLS, string(mail.Off), string(mail.StartTLS), string(mail.Implicit)), "smtp-tls",
-		"how the connection to the mail server is protected; off only on one machine")
-	flags.Var(Line(&m.User, "NAME", smtpUserMax), "smtp-user", "the name to log in with at the mail server")
-	flags.Var(Path(&m.PasswordFile, "FILE"), "smtp-password-file", "a `FILE` with the password, which nobody but its owner may read")
-	flags.Var(Path(&m.CAFile, "FILE"), "smtp-ca-file", "a `FILE` of PEM certificates that may sign the mail server's; by default the system's")
-	flags.Var(emailValue(&m.From), "mail-from", "the sender of the letters")
-	flags.Var(prefixesValue(&c.HTTP.TrustedProxies), "trusted-proxy", "a network of proxies whose X-Forwarded-For is believed; may be repeated, or name several with commas")
-	flags.Var(URL(&c.HTTP.AccountURL), "account-url", "the page that explains keys, to which answers link once keys are announced; by default the node's own /docs")
-	flags.Var(contactValue(&c.HTTP.Contact), "contact", "an e-mail address or page where people reach the operator: the pages name it")
+	flags.Var(Count(&terms.LeaseSize, 1, leaseMax), "lease", "requests of a day's quota written to the log at once")
+	flags.Var(Enum(&m.Method, admin.MailSMTP, admin.MailLog, admin.MailOff), "mail", "how login codes are sent; default smtp with --smtp-addr, else off")
+	flags.Var(Address(&m.Server), "smtp-addr", "mail server for login codes")
+	flags.Var(Enum(&m.TLS, string(mail.Off), string(mail.StartTLS), string(mail.Implicit)), "smtp-tls", "protection of the connection to the mail server")
+	flags.Var(Line(&m.User, "NAME", smtpUserMax), "smtp-user", "user name at the mail server")
+	flags.Var(Path(&m.PasswordFile, "FILE"), "smtp-password-file", "a `FILE` with the password, readable only by its owner")
+	flags.Var(Path(&m.CAFile, "FILE"), "smtp-ca-file", "PEM `FILE` of the mail server's authorities; default the system's")
+	flags.Var(emailValue(&m.From), "mail-from", "sender of login codes")
+	flags.Var(prefixesValue(&c.HTTP.TrustedProxies), "trusted-proxy", "network of proxies whose X-Forwarded-For is trusted; repeatable")
+	flags.Var(URL(&c.HTTP.AccountURL), "account-url", "page about keys that answers link to; default the node's own /docs")
+	flags.Var(contactValue(&c.HTTP.Contact), "contact", "contact of the operator, shown on the pages")
 	AddAdminSocket(flags, &c.Admin.Socket)
 }
 
 // addCluster declares with which other nodes a node is one service.
 func addCluster(flags *pflag.FlagSet, o *node.Cluster) {
-	flags.Var(Line(&o.Name, "NAME", 64), "cluster", "make several nodes one service: the `NAME` of it, the same on each of them")
-	flags.Var(Count(&o.Node, 0, clusterNodesMax), "cluster-node", "the number of this node in the cluster, from 1 on and for ever; no two have the same")
-	flags.Var(membersValue(&o.Members), "cluster-members",
-		"a `LIST` of the three or five nodes that keep the log, the same on each node, like 1=10.0.0.1:6222,2=10.0.0.2:6222,3=10.0.0.3:6222; others are guests")
-	flags.Var(explicitAddress(&o.Listen), "cluster-listen", "the address on which other nodes come in; without it the node's own among the members")
-	flags.Var(Path(&o.TLS.Authority, "FILE"), "cluster-ca", "a PEM `FILE` with the authority that has signed the certificates of the nodes")
-	flags.Var(Path(&o.TLS.Certificate, "FILE"), "cluster-cert", "a PEM `FILE` with this node's certificate, for the name under which others reach it")
-	flags.Var(Path(&o.TLS.Key, "FILE"), "cluster-key", "a `FILE` with the private key of that certificate, which only its owner and group may read")
-	BoolFlag(flags, &o.Insecure, "cluster-insecure", "let the nodes speak without certificates; only where all addresses are loopback ones")
+	flags.Var(Line(&o.Name, "NAME", 64), "cluster", "`NAME` of the cluster, the same on each of its nodes")
+	flags.Var(Count(&o.Node, 0, clusterNodesMax), "cluster-node", "number of this node, from 1; it never changes")
+	flags.Var(membersValue(&o.Members), "cluster-members", "`LIST` of the nodes that keep the log: 1=10.0.0.1:6222,2=...")
+	flags.Var(explicitAddress(&o.Listen), "cluster-listen", "address for other nodes; default its own among the members")
+	flags.Var(Path(&o.TLS.Authority, "FILE"), "cluster-ca", "PEM `FILE` with the authority of the nodes' certificates")
+	flags.Var(Path(&o.TLS.Certificate, "FILE"), "cluster-cert", "PEM `FILE` with this node's certificate")
+	flags.Var(Path(&o.TLS.Key, "FILE"), "cluster-key", "a `FILE` with its private key, readable only by owner and group")
+	BoolFlag(flags, &o.Insecure, "cluster-insecure", "no certificates; only with loopback addresses")
+}
+
+// A Group is a heading of the help with its flags.
+type Group struct {
+	Title string
+	Flags []string
+}
+
+// Groups returns the groups of the flags of serve: those that every node needs first.
+func Groups() []Group {
+	return []Group{
+		{"Common flags", []string{"data", "config", "listen", "public-url", "collect-contact", "smtp-addr"}},
+		{"Data", []string{"import", "catalogue", "admin-socket"}},
+		{"HTTP", []string{"tls-cert", "tls-key", "trusted-proxy", "drain-delay", "strict", "cors-authorization", "fee-notice", "contact", "account-url"}},
+		{"Limits", []string{"limits", "quota-day", "quota-minute", "lease", "connections", "connections-per-address"}},
+		{"Collecting", []string{"sources", "collect-spread", "no-collect"}},
+		{"Mail", []string{"mail", "mail-from", "smtp-tls", "smtp-user", "smtp-password-file", "smtp-ca-file"}},
+		{"Cluster", []string{
+			"cluster", "cluster-node", "cluster-members", "cluster-listen", "cluster-ca", "cluster-cert", "cluster-key", "cluster-insecure",
+		}},
+		{"Logging", []string{"log-format", "log-level", "access-log", "metrics-listen"}},
+	}
 }
 
 // AddWatch declares the flags for monitoring.
 func AddWatch(flags *pflag.FlagSet, o *Node) {
 	o.accessLog = accessOff
-	flags.Var(explicitAddress(&o.Config.Admin.Metrics), "metrics-listen",
-		"an address for Prometheus: /metrics, /livez and /readyz, without a key; by default they are at the socket of tasard admin alone")
-	flags.Var(Enum(&o.accessLog, accessOff, accessErrors, accessAll), "access-log",
-		"write a line of JSON to stderr for each answer, or for errors: request id, route, status, time, bytes, network; no path, query or key")
+	flags.Var(explicitAddress(&o.Config.Admin.Metrics), "metrics-listen", "serve /metrics, /livez and /readyz to Prometheus here")
+	flags.Var(Enum(&o.accessLog, accessOff, accessErrors, accessAll), "access-log", "log answers as JSON: id, route, status, time, bytes, network")
 }
 
 // AddDirectory declares the flags for the data directory, catalogue and definitions.
@@ -165,44 +180,43 @@ func AddDirectory(flags *pflag.FlagSet, c *node.Config) {
 
 // AddData declares --data.
 func AddData(flags *pflag.FlagSet, data *string) {
-	flags.Var(Path(data, "DIR"), "data", "work on the data directory `DIR`")
+	flags.Var(Path(data, "DIR"), "data", "data directory")
 }
 
 // AddCatalogue declares --catalogue.
 func AddCatalogue(flags *pflag.FlagSet, file *string) {
-	flags.Var(Path(file, "FILE"), "catalogue", "add institutions, currencies and sources of a JSON `FILE` to the built-in ones")
+	flags.Var(Path(file, "FILE"), "catalogue", "JSON `FILE` with additional institutions, currencies, sources")
 }
 
 // AddSources declares --sources.
 func AddSources(flags *pflag.FlagSet, directory *string) {
-	flags.Var(Path(directory, "DIR"), "sources", "add, replace or turn off sources by the definitions in `DIR`")
+	flags.Var(Path(directory, "DIR"), "sources", "directory of definitions that add, replace or disable sources")
 }
 
 // AddContact declares --collect-contact.
 func AddContact(flags *pflag.FlagSet, o *node.Collect) {
-	flags.Var(contactValue(&o.Contact), "collect-contact",
-		"an e-mail address or page for whoever runs a site that is asked: it goes into the User-Agent")
+	flags.Var(contactValue(&o.Contact), "collect-contact", "contact for operators of collected sites, in the User-Agent")
 }
 
 // AddListen declares --listen.
 func AddListen(flags *pflag.FlagSet, address *string) {
-	flags.Var(Address(address), "listen", "the address to answer on; port 0 takes a free one")
+	flags.Var(Address(address), "listen", "address of the HTTP server; port 0 takes a free one")
 }
 
 // AddLimits declares --limits.
 func AddLimits(flags *pflag.FlagSet, o *Node) {
-	flags.Var(OnOff(&o.Limits), "limits", "hold callers to the quotas")
+	flags.Var(OnOff(&o.Limits), "limits", "enforce quotas")
 }
 
 // AddLog declares the flags of a log, with what o holds as defaults.
 func AddLog(flags *pflag.FlagSet, o *terminal.LogOptions) {
-	flags.Var(Enum(&o.Format, "auto", "text", "json"), "log-format", "log as text or as JSON; auto is text on a terminal")
-	flags.Var(Enum(&o.Level, "debug", "info", "warn", "error"), "log-level", "log this and what is worse")
+	flags.Var(Enum(&o.Format, "auto", "text", "json"), "log-format", "format of logs; auto is text on a terminal, else JSON")
+	flags.Var(Enum(&o.Level, "debug", "info", "warn", "error"), "log-level", "lowest level to log")
 }
 
 // AddAdminSocket declares --admin-socket.
 func AddAdminSocket(flags *pflag.FlagSet, socket *string) {
-	flags.Var(Path(socket, "PATH"), "admin-socket", "the socket of tasard admin; by default "+admin.SocketName+" in the data directory")
+	flags.Var(Path(socket, "PATH"), "admin-socket", "socket of tasard admin; default "+admin.SocketName+" in the data directory")
 }
 
 // membersValue is a list like 1=10.0.0.1:6222,2=10.0.0.2:6222,3=10.0.0.3:6222.
@@ -258,7 +272,7 @@ func DefaultServe() *Serve {
 func AddServe(flags *pflag.FlagSet, o *Serve) {
 	addNode(flags, &o.Node)
 	AddLog(flags, &o.Log)
-	flags.Var(Path(&o.ImportFile, "FILE"), "import", "take a `FILE` of observations in after the start; - is standard input")
+	flags.Var(Path(&o.ImportFile, "FILE"), "import", "import this `FILE` of observations after the start; - is stdin")
 }
 
 // CheckServe returns everything that would keep a node from starting, without looking at the data directory.

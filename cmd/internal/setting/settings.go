@@ -35,7 +35,7 @@ func MarkSettings(flags *pflag.FlagSet) {
 	flags.VisitAll(func(flag *pflag.Flag) {
 		flag.Annotations = map[string][]string{settingAnnotation: nil}
 	})
-	flags.String("config", "", "read settings from a TOML `FILE`, named as the flags are")
+	flags.String("config", "", "TOML `FILE` with settings, named like the flags")
 }
 
 // IsSetting reports whether a flag is a setting.
@@ -92,7 +92,7 @@ func Resolve(cmd *cobra.Command, environ []string) error {
 // RequireData returns an error if the command needs a data directory and has none.
 func RequireData(cmd *cobra.Command) error {
 	if data := cmd.Flags().Lookup("data"); IsSetting(data) && !data.Changed {
-		return exit.Errorf(exit.Usage, "%s: no data directory; give --data DIR, TASARD_DATA or data in the configuration file", cmd.CommandPath())
+		return exit.Errorf(exit.Usage, "no data directory; give --data DIR, TASARD_DATA or data in the configuration file")
 	}
 	return nil
 }
@@ -190,7 +190,7 @@ func ParseConfig(path, text string, known []string) (map[string]ConfigLine, erro
 		case !slices.Contains(known, key):
 			problems = append(problems, fmt.Errorf("%s:%d: unknown key %q%s", path, number, key, DidYouMean(key, known)))
 		case !scalar:
-			problems = append(problems, fmt.Errorf("%s:%d: %s: want a text, a whole number or true or false", path, number, key))
+			problems = append(problems, fmt.Errorf("%s:%d: %s: want a text, a whole number, true or false", path, number, key))
 		default:
 			lines[key] = ConfigLine{value, number}
 		}
@@ -202,13 +202,13 @@ func readConfigText(path string) (string, error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", exit.Errorf(exit.BadData, "%s: there is no such configuration file", path)
+		return "", exit.Errorf(exit.BadData, "%s: no such configuration file", path)
 	case err != nil:
 		return "", exit.Errorf(exit.BadData, "read configuration: %w", err)
 	case info.IsDir():
 		return "", exit.Errorf(exit.BadData, "%s: want a configuration file, found a directory", path)
 	case info.Size() > configBytesMax:
-		return "", exit.Errorf(exit.BadData, "%s: %d bytes, a configuration file has at most %d", path, info.Size(), configBytesMax)
+		return "", exit.Errorf(exit.BadData, "%s: %d bytes; a configuration file has at most %d", path, info.Size(), configBytesMax)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {

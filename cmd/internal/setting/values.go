@@ -77,7 +77,7 @@ func Enum[T ~string](into *T, words ...string) pflag.Value {
 		if slices.Contains(words, text) {
 			return nil
 		}
-		return fmt.Errorf("%q is none of %s", text, strings.Join(words, ", "))
+		return fmt.Errorf("%q: want one of %s", text, strings.Join(words, ", "))
 	})
 }
 
@@ -90,7 +90,7 @@ func OnOff(into *bool) pflag.Value {
 		case "off", "false":
 			return false, nil
 		}
-		return false, fmt.Errorf("%q is neither on nor off", text)
+		return false, fmt.Errorf("%q: want on or off", text)
 	}
 	return &value[bool]{into, "on|off", parse, func(on bool) string {
 		if on {
@@ -104,7 +104,7 @@ func OnOff(into *bool) pflag.Value {
 func BoolFlag(flags *pflag.FlagSet, into *bool, name, usage string) {
 	parse := func(text string) (bool, error) {
 		if text != "true" && text != "false" {
-			return false, fmt.Errorf("%q is neither true nor false", text)
+			return false, fmt.Errorf("%q: want true or false", text)
 		}
 		return text == "true", nil
 	}
@@ -125,7 +125,7 @@ func explicitAddress(into *string) pflag.Value {
 	return textValue(into, "HOST:PORT", func(text string) error {
 		host, err := hostOfAddress(text)
 		if err == nil && host == "" {
-			return fmt.Errorf("%q names no host: write 127.0.0.1%s for this machine alone, or 0.0.0.0%s for every network", text, text, text)
+			return fmt.Errorf("%q has no host: write 127.0.0.1%s for only this machine, or 0.0.0.0%s for all networks", text, text, text)
 		}
 		return err
 	})
@@ -135,10 +135,10 @@ func explicitAddress(into *string) pflag.Value {
 func hostOfAddress(text string) (string, error) {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {
-		return "", fmt.Errorf("%q is no HOST:PORT, such as 127.0.0.1:8080", text)
+		return "", fmt.Errorf("%q: want HOST:PORT, such as 127.0.0.1:8080", text)
 	}
 	if number, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(number, 10) != port {
-		return "", fmt.Errorf("%q: the port %q is no number from 0 to 65535", text, port)
+		return "", fmt.Errorf("%q: want a port from 0 to 65535, found %q", text, port)
 	}
 	return host, nil
 }
@@ -163,20 +163,20 @@ func Duration(into *time.Duration, low, high time.Duration) *value[time.Duration
 	parse := func(text string) (time.Duration, error) {
 		span, err := time.ParseDuration(text)
 		if err != nil {
-			return 0, fmt.Errorf("%q is no span of time, such as 5s or 1m30s", text)
+			return 0, fmt.Errorf("%q: want a duration, such as 5s or 1m30s", text)
 		}
 		if span < low || span > high {
-			return 0, fmt.Errorf("%q is not between %s and %s", text, low, high)
+			return 0, fmt.Errorf("%q: want a duration from %s to %s", text, low, high)
 		}
 		return span, nil
 	}
-	return &value[time.Duration]{into, "SPAN", parse, time.Duration.String}
+	return &value[time.Duration]{into, "DURATION", parse, time.Duration.String}
 }
 
 // OptionalDuration is a duration with the default zero, which means unset.
 func OptionalDuration(into *time.Duration, low, high time.Duration) pflag.Value {
 	span := Duration(into, low, high)
-	return &value[time.Duration]{into, "SPAN", span.parse, func(span time.Duration) string {
+	return &value[time.Duration]{into, "DURATION", span.parse, func(span time.Duration) string {
 		if span == 0 {
 			return ""
 		}
@@ -189,7 +189,7 @@ func Number(into *uint64) pflag.Value {
 	parse := func(text string) (uint64, error) {
 		number, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
-			return 0, fmt.Errorf("%q is no whole number from 0 to 18446744073709551615", text)
+			return 0, fmt.Errorf("%q: want a whole number from 0 to 18446744073709551615", text)
 		}
 		return number, nil
 	}
@@ -201,7 +201,7 @@ func Count(into *int, low, high int) *value[int] {
 	parse := func(text string) (int, error) {
 		number, err := strconv.Atoi(text)
 		if err != nil || strconv.Itoa(number) != text || number < low || number > high {
-			return 0, fmt.Errorf("%q is no whole number from %d to %d", text, low, high)
+			return 0, fmt.Errorf("%q: want a whole number from %d to %d", text, low, high)
 		}
 		return number, nil
 	}
@@ -225,7 +225,7 @@ func Instant(into *time.Time) pflag.Value {
 	parse := func(text string) (time.Time, error) {
 		instant, err := time.Parse(time.RFC3339, text)
 		if err != nil {
-			return instant, fmt.Errorf("%q is no instant, such as 2027-01-31T00:00:00-04:00", text)
+			return instant, fmt.Errorf("%q: want an instant, such as 2027-01-31T00:00:00-04:00", text)
 		}
 		return instant, nil
 	}
@@ -249,7 +249,7 @@ func Side(into *string) pflag.Value {
 func Date(into *string) pflag.Value {
 	return textValue(into, "DATE", func(text string) error {
 		if _, err := engine.ParseDate(text); err != nil {
-			return fmt.Errorf("%q is no date, such as 2027-01-31", text)
+			return fmt.Errorf("%q: want a date, such as 2027-01-31", text)
 		}
 		return nil
 	})
@@ -262,7 +262,7 @@ func CurrencyPattern() *regexp.Regexp { return regexp.MustCompile(`^[A-Z]{3}$`) 
 func Currency(into *string) pflag.Value {
 	return textValue(into, "CODE", func(text string) error {
 		if !CurrencyPattern().MatchString(text) {
-			return fmt.Errorf("%q is no code of a currency, such as USD", text)
+			return fmt.Errorf("%q: want a currency code, such as USD", text)
 		}
 		return nil
 	})
@@ -274,19 +274,19 @@ func URL(into *string) pflag.Value {
 		page, err := url.Parse(text)
 		if err != nil || page.Scheme != "https" && page.Scheme != "http" || page.Host == "" || len(text) > urlBytesMax ||
 			strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`<>"`, r) }) {
-			return fmt.Errorf("%q is no address of a page, such as https://example.com/keys", text)
+			return fmt.Errorf("%q: want the address of a page, such as https://example.com/keys", text)
 		}
 		return nil
 	})
 }
 
-// SiteURL is the address of a site without a path; "" is none.
+// SiteURL is the address of a site without a path.
 func SiteURL(into *string) pflag.Value {
 	return textValue(into, "URL", func(text string) error {
 		site, err := url.Parse(text)
 		if err != nil || site.Scheme != "https" && site.Scheme != "http" || site.Host == "" || len(text) > urlBytesMax ||
 			text != site.Scheme+"://"+site.Host || strings.ContainsAny(text, `<>" '`) {
-			return fmt.Errorf("%q is no address of a site, such as https://tasas.example.com (without a path)", text)
+			return fmt.Errorf("%q: want the address of a site without a path, such as https://tasas.example.com", text)
 		}
 		return nil
 	})
@@ -323,11 +323,11 @@ func parsePrefix(text string) (netip.Prefix, error) {
 	prefix, err := netip.ParsePrefix(text)
 	switch {
 	case err != nil || prefix.Addr().Is4In6():
-		return prefix, fmt.Errorf("%q is no network, such as 10.0.0.0/8 or fd00::/8", text)
+		return prefix, fmt.Errorf("%q: want a network, such as 10.0.0.0/8 or fd00::/8", text)
 	case prefix.Bits() == 0:
-		return prefix, fmt.Errorf("%q is everybody: name the proxies alone", text)
+		return prefix, fmt.Errorf("%q contains every client: name only the proxies", text)
 	case prefix != prefix.Masked():
-		return prefix, fmt.Errorf("%q has bits behind its length (did you mean %s?)", text, prefix.Masked())
+		return prefix, fmt.Errorf("%q has bits after its length (did you mean %s?)", text, prefix.Masked())
 	}
 	return prefix, nil
 }

@@ -1,0 +1,172 @@
+package cmd
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/tasard/tasard/cmd/internal/exit"
+	"github.com/tasard/tasard/cmd/internal/setting"
+	"github.com/tasard/tasard/cmd/internal/terminal"
+)
+
+// A topic is a text of tasard help about something that is not a command.
+type topic struct{ name, short, text string }
+
+func topics() []topic {
+	return []topic{
+		{"settings", "flags, variables and the configuration file", `Settings can be flags, environment variables or lines of a TOML file:
+
+  --log-format json
+  TASARD_LOG_FORMAT=json
+  log-format = "json"      in the file of --config or TASARD_CONFIG
+
+A flag wins over a variable, a variable over the file. Variables and file are the same for all commands: each command uses
+the settings that it has, and every command refuses unknown names and bad values. Secrets are never settings; settings name
+the files that hold them. tasard config show prints every setting of serve and its origin.`},
+		{"exit-codes", "exit codes of all commands", exit.Help},
+		{"signals", "signals of a running node", `SIGINT and SIGTERM stop a node in order: requests in flight are answered, accepted changes are on disk. With --drain-delay it
+keeps answering for that time, while /readyz says 503 and every answer closes its connection. A second signal kills the
+process; no acknowledged change is lost.
+
+SIGHUP reads the certificate and its key, the mail server's password and the definitions of --sources again. On any error
+nothing changes, and the error is logged.
+
+A service manager is notified through NOTIFY_SOCKET (Type=notify-reload, WatchdogSec).`},
+		{"quotas", "quotas, leases and keys", `Every account, and every client address without a key, has a quota of a day (--quota-day), which ends at midnight in Santo
+Domingo, and of any 60 seconds (--quota-minute). All keys of an account share its quota. An account can have limits of its
+own: tasard admin accounts limit.
+
+The node writes requests of a day's quota to its log in leases (--lease). A crash costs an account at most one lease, and
+never admits a request above the quota. With --lease 1 every request is durable before it is answered.
+
+Users get a key with a login code by e-mail, at /account. tasard admin keys-required announces the day on which anonymous
+access ends.`},
+	}
+}
+
+// newHelp returns the help command: of a command, of a topic, or the list of topics.
+func newHelp(out io.Writer) *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [command | topic]",
+		Short: "Explain a command or a topic",
+		Long:  "help explains a command, as --help after the command does, or a topic. help topics lists the topics.",
+		Example: `  tasard help log repair
+  tasard help topics
+  tasard help settings`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 && printTopic(out, args[0]) {
+				return nil
+			}
+			if err := unknownCommand(cmd.Root(), args); err != nil {
+				return err
+			}
+			found, _, _ := cmd.Root().Find(args) // unknownCommand has checked it
+			found.InitDefaultHelpFlag()
+			return found.Help()
+		},
+	}
+}
+
+// printTopic prints a topic, or their list, and reports whether there is one with the name.
+func printTopic(out io.Writer, name string) bool {
+	all := topics()
+	if name == "topics" {
+		table := terminal.NewTable(out, "Topics:\n")
+		for _, t := range all {
+			terminal.Fprintf(table, "  tasard help %s\t%s\n", t.name, t.short)
+		}
+		_ = table.Flush() // out keeps its error
+		return true
+	}
+	i := slices.IndexFunc(all, func(t topic) bool { return t.name == name })
+	if i >= 0 {
+		terminal.Fprintf(out, "%s\n", all[i].text)
+	}
+	return i >= 0
+}
+
+// groupedFlagsMin is the number of flags from which they are printed in groups.
+const groupedFlagsMin = 15
+
+// usage prints what follows the description in the help of a command: like cobra's, but with flags in groups.
+func usage(cmd *cobra.Command) error {
+	out := cmd.OutOrStderr()
+	terminal.Fprintf(out, "Usage:\n  %s\n", cmd.UseLine())
+	if cmd.HasAvailableSubCommands() {
+		terminal.Fprintf(out, "  %s [command]\n", cmd.CommandPath())
+	}
+	if cmd.HasExample() {
+		terminal.Fprintf(out, "\nExamples:\n%s\n", cmd.Example)
+	}
+	if cmd.HasAvailableSubCommands() {
+		terminal.Fprintf(out, "\nCommands:\n")
+		for _, child := range cmd.Commands() {
+			if child.IsAvailableCommand() || child.Name() == "help" {
+				terminal.Fprintf(out, "  %-*s %s\n", child.NamePadding(), child.Name(), child.Short)
+			}
+		}
+	}
+	for _, group := range flagGroups(cmd.LocalFlags()) {
+		terminal.Fprintf(out, "\n%s:\n%s", group.title, group.flags.FlagUsages())
+	}
+	if cmd.HasAvailableSubCommands() {
+		terminal.Fprintf(out, "\n%s --help explains a command; tasard help topics lists other topics.\n", cmd.CommandPath()+" COMMAND")
+	}
+	return nil
+}
+
+// A flagGroup is a heading with its flags.
+type flagGroup struct {
+	title string
+	flags *pflag.FlagSet
+}
+
+// flagGroups divides the flags of a command with many of them into groups, in the order of setting.Groups.
+func flagGroups(all *pflag.FlagSet) (groups []flagGroup) {
+	count := 0
+	all.VisitAll(func(*pflag.Flag) { count++ })
+	rest := all
+	if count >= groupedFlagsMin {
+		rest = newFlagSet()
+		for _, group := range setting.Groups() {
+			flags := newFlagSet()
+			for _, name := range group.Flags {
+				flags.AddFlag(all.Lookup(name))
+			}
+			groups = append(groups, flagGroup{group.Title, flags})
+		}
+		all.VisitAll(func(flag *pflag.Flag) {
+			if !slices.ContainsFunc(groups, func(g flagGroup) bool { return g.flags.Lookup(flag.Name) != nil }) {
+				rest.AddFlag(flag)
+			}
+		})
+	}
+	title := "Flags"
+	if len(groups) > 0 {
+		title = "Other flags"
+	}
+	if rest.HasAvailableFlags() {
+		groups = append(groups, flagGroup{title, rest})
+	}
+	return groups
+}
+
+func newFlagSet() *pflag.FlagSet {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	flags.SortFlags = false
+	return flags
+}
+
+// manTopics are the topics as a part of the manual page.
+func manTopics() string {
+	var text strings.Builder
+	for _, t := range topics() {
+		fmt.Fprintf(&text, "\n\n%s\n\n%s", strings.ToUpper(t.name), t.text)
+	}
+	return text.String()
+}
