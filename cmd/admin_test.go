@@ -227,10 +227,10 @@ func TestI3_QuarantineCommands(t *testing.T) {
 	p := heldNode(t, data)
 	table := runAdmin(t, data, "quarantine", "list")
 	contains(t, table, "NUMBER  WHEN", "USD/1   2026-06-30T14:02:00Z  popular-site  popular      unspecified  commercial  65   66", "jump", "USD/2", "zero")
-	if got := runAdmin(t, data, "quarantine", "list", "--currency", "EUR"); got != "Nothing is held back.\n" {
+	if got := runAdmin(t, data, "quarantine", "list", "--currency", "EUR"); got != "The quarantine is empty.\n" {
 		t.Errorf("of EUR: %q", got)
 	}
-	if got := runAdmin(t, data, "quarantine", "list", "--source", "infodolar"); got != "Nothing is held back.\n" {
+	if got := runAdmin(t, data, "quarantine", "list", "--source", "infodolar"); got != "The quarantine is empty.\n" {
 		t.Errorf("of another source: %q", got)
 	}
 	whole := strings.Split(runAdmin(t, data, "quarantine", "list", "--json", "--source", "popular-site"), "\n")
@@ -254,7 +254,7 @@ func TestI3_QuarantineCommands(t *testing.T) {
 	}
 	p.signal(os.Kill)
 	p = startNode(t, data)
-	if got := runAdmin(t, data, "quarantine", "list"); got != "Nothing is held back.\n" {
+	if got := runAdmin(t, data, "quarantine", "list"); got != "The quarantine is empty.\n" {
 		t.Errorf("after a restart: %q", got)
 	}
 	p.signal(syscall.SIGTERM)

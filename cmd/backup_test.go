@@ -95,7 +95,7 @@ func TestBackup_RefusedAndDamaged(t *testing.T) {
 		{[]string{"backup", "--data", data, "--to", "/dev/full"}, exit.CannotWrite, []string{"/dev/full exists and is not replaced"}},
 		{[]string{"backup", "--data", data, "--to", dir + "/none/b"}, exit.CannotWrite, []string{"write the backup: ", "no file was made"}},
 		{[]string{"backup", "--data", heldData, "--to", dir + "/b"}, exit.Busy, []string{heldData, "--admin-socket"}},
-		{[]string{"backup", "--admin-socket", dir + "/none.sock", "--to", dir + "/b"}, exit.Unavailable, []string{"no node listens on " + dir + "/none.sock"}},
+		{[]string{"backup", "--admin-socket", dir + "/none.sock", "--to", dir + "/b"}, exit.Unavailable, []string{dir + "/none.sock: no node is running"}},
 		{[]string{"restore", "--from", good, "--data", data}, exit.CannotWrite, []string{"is not empty"}},
 		{[]string{"restore", "--from", good, "--data", heldData}, exit.Busy, []string{heldData}},
 		{[]string{"restore", "--from", dir, "--data", dir + "/new"}, exit.NoInput, []string{"is not a file"}},

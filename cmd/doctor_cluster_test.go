@@ -21,7 +21,7 @@ func (r doctorReport) about(check string) string {
 	var lines []string
 	for _, f := range r.Findings {
 		if f.Check == check {
-			lines = append(lines, f.Level+" "+f.Found)
+			lines = append(lines, f.Level+" "+f.Message)
 		}
 	}
 	return strings.Join(lines, "\n")
@@ -35,14 +35,14 @@ func TestDoctor_ClusterBesideOthers(t *testing.T) {
 	p := start(t, realNow, append(serveArgs(t.TempDir()), clusterArgs(2, at, f)...)...)
 	args := append([]string{"--data", t.TempDir() + "/data", "--listen", "127.0.0.1:0"}, clusterArgs(1, at, f)...)
 	var got string
-	eventually(t, "the other node is reached", func() bool {
+	eventually(t, "the other node is reachable", func() bool {
 		report, _ := runDoctor(t, args...)
 		got = report.about("cluster")
-		return strings.Contains(got, "OK node-2 at "+at[1]+" is reached")
+		return strings.Contains(got, "OK node-2 at "+at[1]+" is reachable")
 	})
 	contains(t, got,
-		"OK the certificate of this node is good until 2242-", "OK "+at[0]+" is free",
-		"WARN node-3 at "+at[2]+" is not reached: ")
+		"OK the certificate of this node is valid until 2242-", "OK "+at[0]+" is free",
+		"WARN node-3 at "+at[2]+" is not reachable: ")
 	if said := p.output(); strings.Contains(said, "handshake error") {
 		t.Errorf("the node that was greeted is troubled:\n%s", said)
 	}
@@ -69,7 +69,7 @@ func TestDoctor_ClusterMemberIsAnotherProgram(t *testing.T) {
 	if err := errors.Join(stranger.Close(), <-served); err != nil {
 		t.Error(err)
 	}
-	const want = "is no node of a cluster: \"220 m\""
+	const want = "not a node of a cluster: it answered \"220 m\""
 	if got := report.about("cluster"); !strings.Contains(got, want) {
 		t.Errorf("%q is not said:\n%s", want, got)
 	}
@@ -98,11 +98,11 @@ func TestDoctor_ClusterFindsWhatIsWrong(t *testing.T) {
 		"expired": {func(c *x509.Certificate) { c.NotAfter = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }, nil,
 			"cluster", "FAIL the certificate has expired on 2026-01-02T03:04:05Z"},
 		"for another host": {func(c *x509.Certificate) { c.IPAddresses, c.DNSNames = nil, []string{"node-1.example.com"} }, nil,
-			"cluster", "FAIL others reach this node at 127.0.0.1, and the certificate is for node-1.example.com"},
+			"cluster", "FAIL other nodes connect to 127.0.0.1, and the certificate is for node-1.example.com"},
 		"for one end alone": {func(c *x509.Certificate) { c.ExtKeyUsage = c.ExtKeyUsage[:1] }, nil,
-			"cluster", "FAIL the other nodes will not believe "},
+			"cluster", "FAIL the other nodes will refuse "},
 		"signed by others": {nil, func(f *pairFiles) error { f.signer = foreign.signer; return nil },
-			"cluster", "FAIL the other nodes will not believe "},
+			"cluster", "FAIL the other nodes will refuse "},
 		"a key for all": {nil, func(f *pairFiles) error { return os.Chmod(f.key, 0o644) },
 			"settings", "other users can read or change this private key (mode 0644)"},
 		"no such file": {nil, func(f *pairFiles) error { f.cert += ".none"; return nil }, "settings", "read the certificate of this node: "},

@@ -13,12 +13,12 @@ import (
 
 // doctorReport is what doctor --json prints.
 type doctorReport struct {
-	Worst      string
-	Findings   []doctorFinding
-	Transition []doctorView
+	Worst     string
+	Findings  []doctorFinding
+	KeyPolicy []doctorView
 }
 
-type doctorFinding struct{ Level, Check, Found, Do string }
+type doctorFinding struct{ Level, Check, Message, Advice string }
 
 type doctorView struct {
 	At      time.Time
@@ -62,7 +62,7 @@ func TestDoctor_BeforeTheFirstStart(t *testing.T) {
 	report, got := runDoctor(t, "--data", data, "--listen", "127.0.0.1:0")
 	for check, level := range map[string]string{
 		"settings": "OK", "node": "OK", "zone": "OK", "data": "OK", "log": "OK", "address": "OK",
-		"certificate": "OK", "mail": "WARN", "sources": "OK", "transition": "OK",
+		"certificate": "OK", "mail": "WARN", "sources": "OK", "keys": "OK",
 	} {
 		if f := report.of(t, check); f.Level != level {
 			t.Errorf("%+v, want %s", f, level)
@@ -71,7 +71,7 @@ func TestDoctor_BeforeTheFirstStart(t *testing.T) {
 	if report.Worst != "WARN" || got.code != exit.OK {
 		t.Errorf("worst %s, exit code %d", report.Worst, got.code)
 	}
-	if found := report.of(t, "sources").Found; !strings.Contains(found, "not tried (--network)") || !strings.Contains(found, "www.bancentral.gov.do:443") {
+	if found := report.of(t, "sources").Message; !strings.Contains(found, "not tried (--network)") || !strings.Contains(found, "www.bancentral.gov.do:443") {
 		t.Errorf("who would be asked: %q", found)
 	}
 	if _, err := os.Stat(data); err == nil {
@@ -93,15 +93,15 @@ func TestDoctor_FindsWhatIsWrong(t *testing.T) {
 	report, got := runDoctor(t, "--data", data, "--listen", taken.Addr().String(), "--connections", "1000000", "--smtp-tls", "off",
 		"--smtp-addr", "127.0.0.1:1", "--mail-from", "a@example.com", "--catalogue", data+"/none.json")
 	for check, want := range map[string]doctorFinding{
-		"settings": {Level: "FAIL", Found: "no such catalogue file"}, "data": {Level: "WARN", Found: "others may write"},
-		"address": {Level: "FAIL", Found: "address already in use by another program"}, "descriptors": {Level: "WARN", Found: "connections need 1,000,256"},
-		"mail": {Level: "FAIL", Found: "127.0.0.1:1 takes no letter: at connect"}, "log": {Level: "OK", Found: "whole"},
+		"settings": {Level: "FAIL", Message: "no such catalogue file"}, "data": {Level: "WARN", Message: "other users can write"},
+		"address": {Level: "FAIL", Message: "address already in use by another program"}, "descriptors": {Level: "WARN", Message: "connections need 1,000,256"},
+		"mail": {Level: "FAIL", Message: "127.0.0.1:1 accepts no e-mail: at connect"}, "log": {Level: "OK", Message: "valid"},
 	} {
-		if f := report.of(t, check); f.Level != want.Level || !strings.Contains(f.Found, want.Found) {
+		if f := report.of(t, check); f.Level != want.Level || !strings.Contains(f.Message, want.Message) {
 			t.Errorf("%+v, want %+v", f, want)
 		}
 	}
-	if f := report.of(t, "sync"); !strings.Contains(f.Found, "of 20") {
+	if f := report.of(t, "sync"); !strings.Contains(f.Message, "of 20 syncs") {
 		t.Errorf("the disk is not timed: %+v", f)
 	}
 	if got.code != exit.CheckFailed || report.Worst != "FAIL" {
@@ -133,9 +133,9 @@ func TestDoctor_BesideANode(t *testing.T) {
 	_, address, _ := strings.Cut(p.url, "//")
 	report, _ := runDoctor(t, append(box.args(), "--data", data, "--listen", address)...)
 	for check, want := range map[string]string{
-		"node": "one is running", "log": "a running node holds it", "address": "while the node runs", "sync": "not timed", "mail": "lets " + mailUser + " in",
+		"node": "a node runs", "log": "a running node uses it", "address": "by the running node", "sync": "not timed", "mail": "login as " + mailUser,
 	} {
-		if f := report.of(t, check); f.Level != "OK" || !strings.Contains(f.Found, want) {
+		if f := report.of(t, check); f.Level != "OK" || !strings.Contains(f.Message, want) {
 			t.Errorf("%+v, want %q", f, want)
 		}
 	}
@@ -154,10 +154,10 @@ func TestK7_DoctorRehearses(t *testing.T) {
 	p := startImported(t, serveArgs(data, "--limits", "on"), observation(1, "59", "60"))
 	mustRun(t, "admin", "keys-required", "--data", data, "--at", required)
 	report, _ := runDoctor(t, "--data", data, "--listen", "127.0.0.1:0", "--no-collect")
-	if len(report.Transition) != 3 {
-		t.Fatalf("%d views", len(report.Transition))
+	if len(report.KeyPolicy) != 3 {
+		t.Fatalf("%d views", len(report.KeyPolicy))
 	}
-	before, at, after := report.Transition[0], report.Transition[1], report.Transition[2]
+	before, at, after := report.KeyPolicy[0], report.KeyPolicy[1], report.KeyPolicy[2]
 	_, real := p.ask("GET", "/v1/rates/best?currency=USD&operation=buy")
 	for _, name := range []string{"Deprecation", "Sunset", "Link", "Vary", "RateLimit-Policy", "Content-Security-Policy", "Access-Control-Allow-Origin"} {
 		if want := real.Get(name); want == "" || before.header(name) != want {
@@ -186,8 +186,8 @@ func TestDoctor_Network(t *testing.T) {
 		t.Errorf("exit code %d:\n%s", code, p.output())
 	}
 	text := p.output()
-	reached := strings.Count(text, " is reached")
-	if reached < 20 || strings.Contains(text, "is not reached") || !strings.Contains(text, "www.bancentral.gov.do:443 is reached") {
+	reached := strings.Count(text, " is reachable")
+	if reached < 20 || strings.Contains(text, "is not reachable") || !strings.Contains(text, "www.bancentral.gov.do:443 is reachable") {
 		t.Errorf("%d hosts are reached:\n%s", reached, text)
 	}
 	if !strings.Contains(text, "--collect-contact") {

@@ -47,7 +47,7 @@ func TestInput_WaitsNoLongerThanTheCommand(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for delay := 50 * time.Millisecond; ; delay *= 2 {
 				got, took := interruptedRun(t, delay, "import", "--data", t.TempDir(), file)
-				if strings.Contains(got.stderr, "while the log was replayed") && delay < patience {
+				if strings.Contains(got.stderr, "while the log was being read") && delay < patience {
 					continue // a slow machine had not come to the input yet
 				}
 				if took > delay+10*time.Second {

@@ -53,7 +53,7 @@ func TestK7_Announced(t *testing.T) {
 	wantNotice(t, anyone, "", "", "")
 
 	got := runAdmin(t, data, "keys-required", "--at", "2026-07-15T00:00:00-04:00", "--by", "Ana")
-	contains(t, got, "Keys are required from 2026-07-15T04:00:00Z on, in 14 days", "by Ana ("+osUser(t)+")", "Note: nobody can get a key")
+	contains(t, got, "Keys are required from 2026-07-15T04:00:00Z on, in 14 days", "by Ana ("+osUser(t)+")", "Note: users can't get keys")
 	shown := asJSON[admin.KeyPolicy](t, runAdmin(t, data, "keys-required", "--show", "--json"))
 	if shown.State != admin.KeysAnnounced || shown.AnnouncedAt.Sub(clockFrom(realNow)()) > time.Minute {
 		t.Errorf("shown as %+v", shown)

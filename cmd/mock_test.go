@@ -18,26 +18,26 @@ import (
 	"github.com/tasard/tasard/httpapi/apitest/conformance"
 )
 
-// startMock is a mock with free ports, and where its buttons are.
-func startMock(t *testing.T, args ...string) (mock *program, buttons string) {
+// startMock is a mock with free ports, and the address of its controls.
+func startMock(t *testing.T, args ...string) (mock *program, controls string) {
 	t.Helper()
 	return startMockIn(t, t.TempDir(), args...)
 }
 
 // startMockIn is startMock with temporary files in a place of its own.
-func startMockIn(t *testing.T, temp string, args ...string) (mock *program, buttons string) {
+func startMockIn(t *testing.T, temp string, args ...string) (mock *program, controls string) {
 	t.Helper()
 	args = append([]string{"mock", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0"}, args...)
 	p := startWith(t, "now", []string{"TMPDIR=" + temp}, args...).listening()
 	p.await("controls on ")
-	found := regexp.MustCompile(`buttons on (http://\S+)`).FindStringSubmatch(p.output())
+	found := regexp.MustCompile(`controls on (http://\S+)`).FindStringSubmatch(p.output())
 	if found == nil {
-		t.Fatalf("no buttons in\n%s", p.output())
+		t.Fatalf("no controls in\n%s", p.output())
 	}
 	return p, found[1]
 }
 
-// postControl is one call of a button, which must do it.
+// postControl calls a control, which must succeed.
 func postControl(t *testing.T, url, body string) string {
 	t.Helper()
 	res, err := http.Post(url, "application/json", strings.NewReader(body)) //nolint:forbidigo // loopback; the test has a deadline
@@ -57,7 +57,7 @@ func TestMock(t *testing.T) {
 	t.Parallel()
 	srv := apitest.Start(t, apitest.Seed("standard"))
 	temp := t.TempDir()
-	p, buttons := startMockIn(t, temp)
+	p, controls := startMockIn(t, temp)
 	const best = "/v1/rates/best?currency=USD&operation=buy"
 	inProcess, err := srv.Client.Get(srv.URL + best)
 	if err != nil {
@@ -71,11 +71,11 @@ func TestMock(t *testing.T) {
 	if got := p.mustGet(best); got != string(want) {
 		t.Errorf("the mock answers\n%s\nthe harness\n%s", got, want)
 	}
-	postControl(t, buttons+"clock", `{"advance":"26h"}`)
+	postControl(t, controls+"clock", `{"advance":"26h"}`)
 	if got := p.mustGet(best); !strings.Contains(got, `"data":[]`) {
 		t.Errorf("a day later: %s", got)
 	}
-	postControl(t, buttons+"reset", "")
+	postControl(t, controls+"reset", "")
 	if got := p.mustGet(best); got != string(want) {
 		t.Errorf("reset: %s", got)
 	}
@@ -87,12 +87,12 @@ func TestMock(t *testing.T) {
 
 // TestMock_Flags: clock, faults, limits and keys are as they were asked for.
 func TestMock_Flags(t *testing.T) {
-	p, buttons := startMock(t, "--clock", "2026-03-02T17:00:00Z", "--limits", "on", "--keys-required", "on", "--fail", "503@/v1/currencies", "--seed", "standard/v1")
+	p, controls := startMock(t, "--clock", "2026-03-02T17:00:00Z", "--limits", "on", "--keys-required", "on", "--fail", "503@/v1/currencies", "--seed", "standard/v1")
 	anyone := caller{t: t, node: p}
 	if got := anyone.must("GET", "/v1/rates", "", http.StatusUnauthorized, "missing_key"); got.header.Get("Date") != "Mon, 02 Mar 2026 17:00:00 GMT" {
 		t.Errorf("Date is %s", got.header.Get("Date"))
 	}
-	key := regexp.MustCompile(`"(tasard_test_\w+)"`).FindStringSubmatch(postControl(t, buttons+"keys", ""))
+	key := regexp.MustCompile(`"(tasard_test_\w+)"`).FindStringSubmatch(postControl(t, controls+"keys", ""))
 	if key == nil {
 		t.Fatal("no key")
 	}
@@ -106,9 +106,9 @@ func TestMock_Flags(t *testing.T) {
 // TestMock_Conformance: the contract is kept over a port as well, by a server that is asked from outside.
 func TestMock_Conformance(t *testing.T) {
 	t.Parallel()
-	p, buttons := startMock(t)
+	p, controls := startMock(t)
 	conformance.Run(t, p.url, conformance.Options{Code: func(email string) (string, error) {
-		res, err := http.Get(buttons + "codes?email=" + email) //nolint:forbidigo // loopback; the test has a deadline
+		res, err := http.Get(controls + "codes?email=" + email) //nolint:forbidigo // loopback; the test has a deadline
 		if err != nil {
 			return "", err
 		}
@@ -154,8 +154,8 @@ func overPipes(t *testing.T, args ...string) *sdk.ClientSession {
 // TestMCP_Pipes: the program itself, started by a client of the protocol, asks a node in another process.
 func TestMCP_Pipes(t *testing.T) {
 	t.Parallel()
-	node, buttons := startMock(t, "--limits", "on", "--keys-required", "on")
-	key := strings.Split(postControl(t, buttons+"keys", ""), `"`)
+	node, controls := startMock(t, "--limits", "on", "--keys-required", "on")
+	key := strings.Split(postControl(t, controls+"keys", ""), `"`)
 	secret := key[slices.IndexFunc(key, func(word string) bool { return strings.HasPrefix(word, "tasard_test_") })]
 	session := overPipes(t, "--url", node.url, "--key-file", writeFile(t, "key", secret+"\n"), "--public-url", "https://tasas.example")
 	for tool, arguments := range map[string]map[string]any{

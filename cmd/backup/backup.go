@@ -284,7 +284,7 @@ func nodeError(n *remote.Node, err error) error {
 	var refusal *admin.Error
 	switch {
 	case remote.NotRunning(err):
-		return exit.Errorf(exit.Unavailable, "%w behind %s; start it, or name its socket with --admin-socket", errNoNode, n.Socket)
+		return exit.Errorf(exit.Unavailable, "%s: %w; start it, or name its socket with --admin-socket", n.Socket, errNoNode)
 	case errors.Is(err, admin.ErrNoResponse):
 		return exit.Errorf(exit.Unavailable, "the node behind %s did not answer within %s; try again", n.Socket, admin.BackupIdleMax)
 	case errors.As(err, &refusal) && refusal.Code == admin.CodeStopping:

@@ -34,8 +34,8 @@ const (
 type finding struct {
 	Level   string `json:"level"`
 	Check   string `json:"check"`
-	Message string `json:"found"`
-	Advice  string `json:"do,omitempty"`
+	Message string `json:"message"`
+	Advice  string `json:"advice,omitempty"`
 }
 
 // doctorOptions are the settings of serve and the doctor's own flags.
@@ -60,7 +60,7 @@ type doctor struct {
 type doctorReport struct {
 	Worst     string       `json:"worst"`
 	Findings  []finding    `json:"findings"`
-	KeyPolicy []clientView `json:"transition"`
+	KeyPolicy []clientView `json:"keyPolicy"`
 }
 
 // New returns tasard doctor.

@@ -44,11 +44,11 @@ func (d *doctor) rehearsal(ctx context.Context) {
 	announced, required, said := d.plannedRequirement()
 	views, err := d.rehearse(ctx, announced, required)
 	if err != nil {
-		d.add(findingFail, "transition", "", "rehearse required keys: %v", err)
+		d.add(findingFail, "keys", "", "rehearse required keys: %v", err)
 		return
 	}
 	d.rehearsed = views
-	d.add(findingOK, "transition", "", "%s: see the answers to a client without a key below", said)
+	d.add(findingOK, "keys", "", "%s: see the answers to a client without a key below", said)
 }
 
 // plannedRequirement returns the announcement of the running node, that of --required-at, or one made now.

@@ -256,7 +256,7 @@ func TestServer_WatchedFromOutside(t *testing.T) {
 	s := serverOf(&fakeNode{})
 	s.config.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	s.ServeMetrics(open)
-	if err := s.Stop(t.Context()); err != nil || !strings.Contains(log.String(), "metrics can be read by whoever reaches this address") {
+	if err := s.Stop(t.Context()); err != nil || !strings.Contains(log.String(), "every client that reaches this address can read the metrics") {
 		t.Errorf("%v: %s", err, log.String())
 	}
 }
