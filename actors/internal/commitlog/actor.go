@@ -55,156 +55,156 @@ type Actor struct {
 }
 
 // Receive implements mailbox.Actor.
-func (j *Actor) Receive(l mailbox.Message) {
+func (a *Actor) Receive(l mailbox.Message) {
 	switch m := l.(type) {
 	case *Write:
-		j.enqueue(m)
+		a.enqueue(m)
 	case *written:
-		j.written(m)
+		a.written(m)
 	case *Delivered:
-		j.delivered(m)
+		a.delivered(m)
 	case *majorityLost:
-		j.majorityLost()
+		a.majorityLost()
 	case *dropped:
-		j.dropped(m)
+		a.dropped(m)
 	case *snapshotWritten:
-		j.snapshotWritten(m)
+		a.snapshotWritten(m)
 	case *retrySnapshot:
-		j.snapshot.retry = j.snapshot.last < j.last
+		a.snapshot.retry = a.snapshot.last < a.last
 	case *snapshotQuestion:
-		j.queueQuestion(m)
+		a.queueQuestion(m)
 	case *closing:
-		j.closeQuestion = m
+		a.closeQuestion = m
 	case *nodeStopping:
-		j.replication.stopping = true
-		j.majorityLost()
+		a.replication.stopping = true
+		a.majorityLost()
 	case *mailbox.Halt:
-		j.stop(m.Why)
+		a.stop(m.Why)
 	}
-	j.advance()
+	a.advance()
 }
 
 // Fatal implements mailbox.Actor.
-func (j *Actor) Fatal(mailbox.Message) bool { return true }
+func (a *Actor) Fatal(mailbox.Message) bool { return true }
 
 // Abort implements mailbox.Actor.
-func (j *Actor) Abort(why *engine.Error) { j.stop(why) }
+func (a *Actor) Abort(why *engine.Error) { a.stop(why) }
 
 // enqueue queues a write, or rejects one that is outdated or cannot be decided.
-func (j *Actor) enqueue(w *Write) {
+func (a *Actor) enqueue(w *Write) {
 	switch {
-	case j.replication != nil && j.replication.stale(w):
+	case a.replication != nil && a.replication.stale(w):
 		w.From.Send(&Committed{Err: ErrConflict})
-	case j.noMajority():
+	case a.noMajority():
 		w.From.Send(&Committed{Err: ReadOnly(ErrNoMajority)})
 	default:
-		j.log.Health.noteQueued()
-		j.waiting = append(j.waiting, w) // bounded: one of each owner
+		a.log.Health.noteQueued()
+		a.waiting = append(a.waiting, w) // bounded: one of each owner
 	}
 }
 
 // questionsMax bounds the callers that wait for a snapshot while a batch is being appended.
 const questionsMax = 64
 
-func (j *Actor) queueQuestion(q *snapshotQuestion) {
-	if len(j.questions) >= questionsMax {
+func (a *Actor) queueQuestion(q *snapshotQuestion) {
+	if len(a.questions) >= questionsMax {
 		q.Reject(mailbox.ErrOverloaded)
 		return
 	}
-	j.questions = append(j.questions, q)
+	a.questions = append(a.questions, q)
 }
 
 // advance starts the next step if the writer is idle. With a shared journal snapshots can also be taken while it is
 // busy: then every delivered record ends a batch.
-func (j *Actor) advance() {
+func (a *Actor) advance() {
 	switch {
-	case j.cause != nil:
-		j.rejectAll()
-	case j.busy && j.replication == nil:
-	case j.snapshot.dropBefore > 0 && !j.busy:
-		before := j.snapshot.dropBefore
-		j.busy, j.snapshot.dropBefore = true, 0
-		j.log.writer.submit(func() { j.log.drop(before) })
-	case j.snapshot.due() && j.snapshot.begin(j.last):
-		j.requestParts(&StateSnapshot{Sequence: j.last, Full: true, Done: j.log.WriteSnapshot})
-		j.advance()
-	case len(j.questions) > 0:
-		j.answerQuestions()
-		j.advance()
-	case j.busy || len(j.inFlight) > 0:
-	case len(j.waiting) > 0:
-		j.append()
-	case j.closeQuestion != nil && !j.snapshot.running:
-		j.finish()
+	case a.cause != nil:
+		a.rejectAll()
+	case a.busy && a.replication == nil:
+	case a.snapshot.dropBefore > 0 && !a.busy:
+		before := a.snapshot.dropBefore
+		a.busy, a.snapshot.dropBefore = true, 0
+		a.log.writer.submit(func() { a.log.drop(before) })
+	case a.snapshot.due() && a.snapshot.begin(a.last):
+		a.requestParts(&StateSnapshot{Sequence: a.last, Full: true, Done: a.log.WriteSnapshot})
+		a.advance()
+	case len(a.questions) > 0:
+		a.answerQuestions()
+		a.advance()
+	case a.busy || len(a.inFlight) > 0:
+	case len(a.waiting) > 0:
+		a.append()
+	case a.closeQuestion != nil && !a.snapshot.running:
+		a.finish()
 	}
 }
 
 // finish takes a last snapshot, once, and answers the question of Finish.
-func (j *Actor) finish() {
-	if j.snapshot.last < j.last && !j.snapshot.finalTried {
-		j.snapshot.final, j.snapshot.finalTried = true, true
-		j.advance()
+func (a *Actor) finish() {
+	if a.snapshot.last < a.last && !a.snapshot.finalTried {
+		a.snapshot.final, a.snapshot.finalTried = true, true
+		a.advance()
 		return
 	}
-	j.closeQuestion.Reply(struct{}{}, nil)
-	j.closeQuestion = nil
+	a.closeQuestion.Reply(struct{}{}, nil)
+	a.closeQuestion = nil
 }
 
 // append gives the writer as many waiting writes as fit into one batch. Each single write fits.
-func (j *Actor) append() {
+func (a *Actor) append() {
 	var records [][]byte
 	bytes, taken := 0, 0
-	for _, w := range j.waiting {
+	for _, w := range a.waiting {
 		size := BatchBytes(w.Records)
-		if taken > 0 && (bytes+size > BatchBytesMax(j.replication != nil) || len(records)+len(w.Records) > wal.BatchRecordsMax) {
+		if taken > 0 && (bytes+size > BatchBytesMax(a.replication != nil) || len(records)+len(w.Records) > wal.BatchRecordsMax) {
 			break
 		}
 		records, bytes, taken = append(records, w.Records...), bytes+size, taken+1
 	}
-	j.inFlight = append(j.inFlight[:0], j.waiting[:taken]...)
-	j.waiting = append(j.waiting[:0], j.waiting[taken:]...)
-	j.log.Health.noteTaken(len(j.waiting) == 0)
-	if j.replication != nil {
-		j.offerBundle(records)
+	a.inFlight = append(a.inFlight[:0], a.waiting[:taken]...)
+	a.waiting = append(a.waiting[:0], a.waiting[taken:]...)
+	a.log.Health.noteTaken(len(a.waiting) == 0)
+	if a.replication != nil {
+		a.offerBundle(records)
 		return
 	}
-	j.countAppended(len(records), bytes)
-	j.submitAppend(records)
+	a.countAppended(len(records), bytes)
+	a.submitAppend(records)
 }
 
-func (j *Actor) submitAppend(records [][]byte) {
-	j.busy = true
-	expected := j.last
-	j.log.writer.submit(func() { j.log.append(expected, records) })
+func (a *Actor) submitAppend(records [][]byte) {
+	a.busy = true
+	expected := a.last
+	a.log.writer.submit(func() { a.log.append(expected, records) })
 }
 
 // countAppended counts records that are in no snapshot yet.
-func (j *Actor) countAppended(records, bytes int) {
-	j.snapshot.count(records, bytes)
-	if j.snapshot.late() {
-		j.log.Health.late.Begin(j.log.Health.Clock())
+func (a *Actor) countAppended(records, bytes int) {
+	a.snapshot.count(records, bytes)
+	if a.snapshot.late() {
+		a.log.Health.late.Begin(a.log.Health.Clock())
 	}
 }
 
 // written tells the owners the result of their batch.
-func (j *Actor) written(m *written) {
-	j.busy = false
-	if j.replication != nil {
-		j.offerReturned(m)
+func (a *Actor) written(m *written) {
+	a.busy = false
+	if a.replication != nil {
+		a.offerReturned(m)
 		return
 	}
-	batch := j.inFlight
-	j.inFlight = nil
+	batch := a.inFlight
+	a.inFlight = nil
 	if m.err == nil {
-		j.last = m.last
-		j.log.Health.Sequence.Store(m.last)
-		j.commit(batch)
+		a.last = m.last
+		a.log.Health.Sequence.Store(m.last)
+		a.commit(batch)
 		return
 	}
-	j.log.Health.noteDone()
+	a.log.Health.noteDone()
 	answer := writeError(m.err)
 	if answer.Code == engine.CodeInternalError {
-		j.failStop(fmt.Errorf("write to the journal: %w", m.err))
+		a.failStop(fmt.Errorf("write to the journal: %w", m.err))
 	}
 	for _, w := range batch {
 		w.From.Send(&Committed{Err: answer})
@@ -212,8 +212,8 @@ func (j *Actor) written(m *written) {
 }
 
 // commit tells the owners that their batch is durable.
-func (j *Actor) commit(batch []*Write) {
-	j.log.Health.noteDone()
+func (a *Actor) commit(batch []*Write) {
+	a.log.Health.noteDone()
 	for _, w := range batch {
 		for _, n := range w.Notifications {
 			n.To.Send(n.Message)
@@ -223,44 +223,44 @@ func (j *Actor) commit(batch []*Write) {
 }
 
 // failStop stops the node.
-func (j *Actor) failStop(err error) {
-	j.stop(writeError(err))
-	j.log.Fail(err)
+func (a *Actor) failStop(err error) {
+	a.stop(writeError(err))
+	a.log.Fail(err)
 }
 
 // stop ends writing. A batch that is being appended is answered when that returns, an offer to a shared journal at
 // once.
-func (j *Actor) stop(why *engine.Error) {
-	if j.cause == nil {
-		j.cause = ReadOnly(why)
+func (a *Actor) stop(why *engine.Error) {
+	if a.cause == nil {
+		a.cause = ReadOnly(why)
 	}
-	if j.replication != nil {
-		j.abandonOffer()
+	if a.replication != nil {
+		a.abandonOffer()
 	}
-	j.rejectAll()
+	a.rejectAll()
 }
 
-func (j *Actor) rejectAll() {
-	for len(j.waiting) > 0 {
-		w := j.waiting[0]
-		j.waiting = j.waiting[1:]
-		w.From.Send(&Committed{Err: j.cause})
+func (a *Actor) rejectAll() {
+	for len(a.waiting) > 0 {
+		w := a.waiting[0]
+		a.waiting = a.waiting[1:]
+		w.From.Send(&Committed{Err: a.cause})
 	}
-	for len(j.questions) > 0 {
-		q := j.questions[0]
-		j.questions = j.questions[1:]
-		q.Reject(j.cause)
+	for len(a.questions) > 0 {
+		q := a.questions[0]
+		a.questions = a.questions[1:]
+		q.Reject(a.cause)
 	}
-	if j.closeQuestion != nil && (!j.busy || j.replication != nil) {
-		j.closeQuestion.Reply(struct{}{}, nil)
-		j.closeQuestion = nil
+	if a.closeQuestion != nil && (!a.busy || a.replication != nil) {
+		a.closeQuestion.Reply(struct{}{}, nil)
+		a.closeQuestion = nil
 	}
 }
 
 // dropped continues after old records were dropped.
-func (j *Actor) dropped(m *dropped) {
-	j.busy = false
+func (a *Actor) dropped(m *dropped) {
+	a.busy = false
 	if m.err != nil {
-		j.failStop(fmt.Errorf("drop old records: %w", m.err))
+		a.failStop(fmt.Errorf("drop old records: %w", m.err))
 	}
 }

@@ -30,15 +30,15 @@ type WindowEntry struct {
 }
 
 // Retain adds a reference, for one owner.
-func (c *WindowEntry) Retain() *WindowEntry {
-	c.references.Add(1)
-	return c
+func (w *WindowEntry) Retain() *WindowEntry {
+	w.references.Add(1)
+	return w
 }
 
 // Release drops a reference. The last one frees the place.
-func (c *WindowEntry) Release() {
-	if c.references.Add(-1) == 0 {
-		<-c.window
+func (w *WindowEntry) Release() {
+	if w.references.Add(-1) == 0 {
+		<-w.window
 	}
 }
 

@@ -28,68 +28,68 @@ type Health struct {
 
 // newHealth measures with the steady clock if there is one.
 func newHealth(clock func() time.Time, steady func() time.Duration) *Health {
-	v := &Health{Clock: clock, origin: clock()}
+	h := &Health{Clock: clock, origin: clock()}
 	if steady != nil {
 		first := steady()
-		v.Clock = func() time.Time { return v.origin.Add(steady() - first) }
+		h.Clock = func() time.Time { return h.origin.Add(steady() - first) }
 	}
-	return v
+	return h
 }
 
 // sinceStart is an instant for an atomic, never 0.
-func (v *Health) sinceStart(now time.Time) int64 { return max(1, int64(now.Sub(v.origin))) }
+func (h *Health) sinceStart(now time.Time) int64 { return max(1, int64(now.Sub(h.origin))) }
 
 // noteQueued notes a waiting write; only the oldest counts.
-func (v *Health) noteQueued() {
-	if v.oldestQueued.Load() == 0 {
-		v.oldestQueued.Store(v.sinceStart(v.Clock()))
+func (h *Health) noteQueued() {
+	if h.oldestQueued.Load() == 0 {
+		h.oldestQueued.Store(h.sinceStart(h.Clock()))
 	}
 }
 
 // noteTaken notes that the waiting writes, or the oldest of them, are being appended.
-func (v *Health) noteTaken(all bool) {
-	v.oldestInFlight.Store(v.oldestQueued.Load())
+func (h *Health) noteTaken(all bool) {
+	h.oldestInFlight.Store(h.oldestQueued.Load())
 	if all {
-		v.oldestQueued.Store(0)
+		h.oldestQueued.Store(0)
 	}
 }
 
 // noteDone notes the end of an append.
-func (v *Health) noteDone() {
-	v.noteSlow(v.Clock())
-	v.oldestInFlight.Store(0)
+func (h *Health) noteDone() {
+	h.noteSlow(h.Clock())
+	h.oldestInFlight.Store(0)
 }
 
 // noteNoMajority stops the measurement: without a majority writes do not wait for the disk.
-func (v *Health) noteNoMajority() {
-	v.oldestQueued.Store(0)
-	v.oldestInFlight.Store(0)
+func (h *Health) noteNoMajority() {
+	h.oldestQueued.Store(0)
+	h.oldestInFlight.Store(0)
 }
 
 // noteSlow checks the age of the oldest change that is not on disk.
-func (v *Health) noteSlow(now time.Time) {
-	oldest := v.oldestInFlight.Load()
+func (h *Health) noteSlow(now time.Time) {
+	oldest := h.oldestInFlight.Load()
 	if oldest == 0 {
-		oldest = v.oldestQueued.Load()
+		oldest = h.oldestQueued.Load()
 	}
 	if oldest == 0 {
 		return
 	}
-	if began := v.origin.Add(time.Duration(oldest)); now.Sub(began) > slowMin {
-		v.slow.ReportSince(began.Add(slowMin), now)
+	if began := h.origin.Add(time.Duration(oldest)); now.Sub(began) > slowMin {
+		h.slow.ReportSince(began.Add(slowMin), now)
 	}
 }
 
 // Disk is the condition of the disk.
-func (v *Health) Disk(now time.Time) engine.Condition {
-	if since, on := v.full.Since(now); on {
+func (h *Health) Disk(now time.Time) engine.Condition {
+	if since, on := h.full.Since(now); on {
 		return engine.Condition{
 			Name: "disk", State: "read_only", Since: since,
 			Detail: "The disk is nearly full: nothing is changed, keyed requests are refused once their lease is used up, reads go on. Free some space.",
 		}
 	}
-	v.noteSlow(now)
-	if since, on := v.slow.Since(now); on {
+	h.noteSlow(now)
+	if since, on := h.slow.Since(now); on {
 		return engine.Condition{
 			Name: "disk", State: "slow", Since: since,
 			Detail: "Changes wait for the disk longer than a second, reads go on. Look for what else writes to it, and at its health.",
@@ -99,14 +99,14 @@ func (v *Health) Disk(now time.Time) engine.Condition {
 }
 
 // Snapshot is the condition of snapshots.
-func (v *Health) Snapshot(now time.Time) engine.Condition {
-	if since, on := v.failing.Since(now); on {
+func (h *Health) Snapshot(now time.Time) engine.Condition {
+	if since, on := h.failing.Since(now); on {
 		return engine.Condition{
 			Name: "snapshot", State: "failing", Since: since,
 			Detail: "The last snapshot could not be written; nothing is lost, but the log grows. Free some space; the log of the process has the cause.",
 		}
 	}
-	if since, on := v.late.Since(now); on {
+	if since, on := h.late.Since(now); on {
 		return engine.Condition{
 			Name: "snapshot", State: "late", Since: since,
 			Detail: "Records have come for several snapshots since the last one; nothing is lost, but a start takes longer. Look at the disk.",

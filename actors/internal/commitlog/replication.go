@@ -35,7 +35,7 @@ type replication struct {
 func (s *replication) stale(w *Write) bool { return w.RemoteSeq != s.sent[w.From] }
 
 // noMajority reports that no write can be decided.
-func (j *Actor) noMajority() bool { return Quorum{j.log.Shared}.Lost() }
+func (a *Actor) noMajority() bool { return Quorum{a.log.Shared}.Lost() }
 
 // majorityLost tells the Actor that there is no majority.
 type majorityLost struct{ mailbox.OneWay }
@@ -44,60 +44,60 @@ type majorityLost struct{ mailbox.OneWay }
 type nodeStopping struct{ mailbox.OneWay }
 
 // offerBundle offers the writes in flight as one bundle.
-func (j *Actor) offerBundle(records [][]byte) {
-	bundle, err := record.Encode(&record.Bundle{Node: j.log.Shared.Node(), Token: j.log.token.Add(1), Records: records})
+func (a *Actor) offerBundle(records [][]byte) {
+	bundle, err := record.Encode(&record.Bundle{Node: a.log.Shared.Node(), Token: a.log.token.Add(1), Records: records})
 	if err != nil {
-		j.failStop(err)
+		a.failStop(err)
 		return
 	}
-	j.submitAppend([][]byte{bundle})
+	a.submitAppend([][]byte{bundle})
 }
 
 // offerReturned frees the writer. Delivered records decide the outcome of the offer, before or after this.
-func (j *Actor) offerReturned(m *written) {
-	if m.err != nil && !errors.Is(m.err, ErrPosition) && j.cause == nil {
-		j.failStop(fmt.Errorf("write to the journal: %w", m.err))
+func (a *Actor) offerReturned(m *written) {
+	if m.err != nil && !errors.Is(m.err, ErrPosition) && a.cause == nil {
+		a.failStop(fmt.Errorf("write to the journal: %w", m.err))
 	}
 }
 
 // delivered handles the next record of the log.
-func (j *Actor) delivered(m *Delivered) {
+func (a *Actor) delivered(m *Delivered) {
 	defer m.Window.Release()
 	switch {
-	case j.cause != nil:
+	case a.cause != nil:
 		return
 	case m.err != nil:
-		j.failStop(fmt.Errorf("record %d: %w", m.Sequence, m.err))
+		a.failStop(fmt.Errorf("record %d: %w", m.Sequence, m.err))
 		return
-	case m.Sequence != j.last+1:
-		j.failStop(fmt.Errorf("record %d was delivered after record %d", m.Sequence, j.last))
+	case m.Sequence != a.last+1:
+		a.failStop(fmt.Errorf("record %d was delivered after record %d", m.Sequence, a.last))
 		return
 	}
-	j.last = m.Sequence
-	defer j.log.Health.Sequence.Store(m.Sequence)
-	j.countAppended(m.records, m.bytes)
-	batch := j.inFlight
-	j.inFlight = nil
+	a.last = m.Sequence
+	defer a.log.Health.Sequence.Store(m.Sequence)
+	a.countAppended(m.records, m.bytes)
+	batch := a.inFlight
+	a.inFlight = nil
 	switch {
 	case m.own && len(batch) == 0:
-		j.failStop(fmt.Errorf("record %d: offered for another place", m.Sequence))
+		a.failStop(fmt.Errorf("record %d: offered for another place", m.Sequence))
 		return
 	case m.own:
-		j.commit(batch)
+		a.commit(batch)
 		return
 	}
-	if err := j.route(m); err != nil {
-		j.inFlight = batch
-		j.failStop(fmt.Errorf("record %d: %w", m.Sequence, err))
+	if err := a.route(m); err != nil {
+		a.inFlight = batch
+		a.failStop(fmt.Errorf("record %d: %w", m.Sequence, err))
 		return
 	}
-	j.revalidate(batch)
+	a.revalidate(batch)
 }
 
 // route sends another node's events to their owners. Shards come before the registrar, so that an account exists
 // before its sessions.
-func (j *Actor) route(m *Delivered) error {
-	s := j.replication
+func (a *Actor) route(m *Delivered) error {
+	s := a.replication
 	for currency, events := range m.currencies {
 		owner := s.currencies[currency]
 		if owner == nil {
@@ -107,11 +107,11 @@ func (j *Actor) route(m *Delivered) error {
 	}
 	for i, events := range m.accounts {
 		if len(events) > 0 {
-			s.sendRemote(j.shards[i], &RemoteEvents[account.Event]{Events: events, Window: m.Window.Retain()})
+			s.sendRemote(a.shards[i], &RemoteEvents[account.Event]{Events: events, Window: m.Window.Retain()})
 		}
 	}
 	if len(m.registry) > 0 {
-		s.sendRemote(j.registry, &RemoteEvents[any]{Events: m.registry, Window: m.Window.Retain()})
+		s.sendRemote(a.registry, &RemoteEvents[any]{Events: m.registry, Window: m.Window.Retain()})
 	}
 	return nil
 }
@@ -122,46 +122,46 @@ func (s *replication) sendRemote(owner *mailbox.Ref, m mailbox.Message) {
 }
 
 // revalidate rejects the writes that another node's record made stale, and queues the others again in their order.
-func (j *Actor) revalidate(batch []*Write) {
+func (a *Actor) revalidate(batch []*Write) {
 	if len(batch) > 0 {
-		j.log.Health.noteDone()
-		j.log.Health.noteQueued()
+		a.log.Health.noteDone()
+		a.log.Health.noteQueued()
 	}
-	all := slices.Concat(batch, j.waiting)
-	j.waiting = nil
+	all := slices.Concat(batch, a.waiting)
+	a.waiting = nil
 	for _, w := range all {
-		if j.replication.stale(w) {
+		if a.replication.stale(w) {
 			w.From.Send(&Committed{Err: ErrConflict})
 		} else {
-			j.waiting = append(j.waiting, w)
+			a.waiting = append(a.waiting, w)
 		}
 	}
 }
 
 // majorityLost rejects waiting writes. An offer stays open, unless the node stops.
-func (j *Actor) majorityLost() {
+func (a *Actor) majorityLost() {
 	switch {
-	case !j.noMajority():
+	case !a.noMajority():
 		return
-	case j.replication.stopping:
-		j.stop(ErrOutcomeUnknown)
+	case a.replication.stopping:
+		a.stop(ErrOutcomeUnknown)
 		return
 	}
-	j.log.Health.noteNoMajority()
+	a.log.Health.noteNoMajority()
 	why := ReadOnly(ErrNoMajority)
-	for _, w := range j.waiting {
+	for _, w := range a.waiting {
 		w.From.Send(&Committed{Err: why})
 	}
-	j.waiting = nil
+	a.waiting = nil
 }
 
 // abandonOffer answers the writes of an offer whose outcome this process will not learn.
-func (j *Actor) abandonOffer() {
-	batch, why := j.inFlight, ErrOutcomeUnknown
-	if !j.replication.stopping {
-		why = writeError(j.cause)
+func (a *Actor) abandonOffer() {
+	batch, why := a.inFlight, ErrOutcomeUnknown
+	if !a.replication.stopping {
+		why = writeError(a.cause)
 	}
-	j.inFlight = nil
+	a.inFlight = nil
 	for _, w := range batch {
 		w.From.Send(&Committed{Err: why})
 	}

@@ -65,19 +65,19 @@ func (s *SnapshotRequest) Reject(why *engine.Error) {
 }
 
 // PartDone counts a part that is set or failed, and calls Done after the last one.
-func (c *StateSnapshot) PartDone() {
-	if c.Pending.Add(-1) == 0 {
-		c.Done(c)
+func (s *StateSnapshot) PartDone() {
+	if s.Pending.Add(-1) == 0 {
+		s.Done(s)
 	}
 }
 
 // Write encodes a full snapshot.
-func (c *StateSnapshot) Write(to io.Writer) error {
+func (s *StateSnapshot) Write(to io.Writer) error {
 	w := record.NewSnapshotWriter(to)
-	for _, currency := range c.Currencies {
+	for _, currency := range s.Currencies {
 		w.Currency(currency.Saved())
 	}
-	for _, accounts := range c.Accounts {
+	for _, accounts := range s.Accounts {
 		w.Accounts(func(yield func([]byte) bool) {
 			for _, account := range accounts {
 				if state, _ := record.SplitAccount(account); !yield(state) {
@@ -86,16 +86,16 @@ func (c *StateSnapshot) Write(to io.Writer) error {
 			}
 		})
 	}
-	if c.Full {
-		w.Registry(&c.Registry.Registry, c.Registry.KeyPolicy, c.Registry.Steady)
+	if s.Full {
+		w.Registry(&s.Registry.Registry, s.Registry.KeyPolicy, s.Registry.Steady)
 	}
 	return w.End()
 }
 
 // accountBytes is the size of all accounts.
-func (c *StateSnapshot) accountBytes() int64 {
+func (s *StateSnapshot) accountBytes() int64 {
 	total := int64(0)
-	for _, accounts := range c.Accounts {
+	for _, accounts := range s.Accounts {
 		for _, account := range accounts {
 			total += int64(len(account))
 		}
@@ -107,34 +107,34 @@ func (c *StateSnapshot) accountBytes() int64 {
 type snapshotQuestion = mailbox.Question[struct{}, *StateSnapshot]
 
 // requestParts asks every owner for its part.
-func (j *Actor) requestParts(c *StateSnapshot) {
-	c.Currencies = make([]*engine.CurrencySnapshot, len(j.currencies))
-	c.Pending.Store(int64(len(j.currencies)) + 1)
-	for i, owner := range j.currencies {
-		owner.Send(&SnapshotRequest{Snapshot: c, Index: i})
+func (a *Actor) requestParts(s *StateSnapshot) {
+	s.Currencies = make([]*engine.CurrencySnapshot, len(a.currencies))
+	s.Pending.Store(int64(len(a.currencies)) + 1)
+	for i, owner := range a.currencies {
+		owner.Send(&SnapshotRequest{Snapshot: s, Index: i})
 	}
-	if c.Full {
-		c.Accounts = make([][][]byte, len(j.shards))
-		c.Pending.Add(int64(len(j.shards)) + 1)
-		for i, shard := range j.shards {
-			shard.Send(&SnapshotRequest{Snapshot: c, Index: i})
+	if s.Full {
+		s.Accounts = make([][][]byte, len(a.shards))
+		s.Pending.Add(int64(len(a.shards)) + 1)
+		for i, shard := range a.shards {
+			shard.Send(&SnapshotRequest{Snapshot: s, Index: i})
 		}
-		j.registry.Send(&SnapshotRequest{Snapshot: c})
+		a.registry.Send(&SnapshotRequest{Snapshot: s})
 	}
-	c.PartDone()
+	s.PartDone()
 }
 
 // answerQuestions answers all questions with one snapshot.
-func (j *Actor) answerQuestions() {
-	questions := j.questions
-	j.questions = nil
-	j.requestParts(&StateSnapshot{Sequence: j.last, Done: func(c *StateSnapshot) {
+func (a *Actor) answerQuestions() {
+	questions := a.questions
+	a.questions = nil
+	a.requestParts(&StateSnapshot{Sequence: a.last, Done: func(s *StateSnapshot) {
 		for _, q := range questions {
-			if err := c.Err.Load(); err != nil {
+			if err := s.Err.Load(); err != nil {
 				q.Reject(err)
 				continue
 			}
-			q.Reply(c, nil)
+			q.Reply(s, nil)
 		}
 	}})
 }
@@ -205,8 +205,8 @@ type snapshotWritten struct {
 type retrySnapshot struct{ mailbox.OneWay }
 
 // snapshotWritten drops old records after a snapshot. After a failed one the log continues: it has all records.
-func (j *Actor) snapshotWritten(m *snapshotWritten) {
-	p, health := &j.snapshot, j.log.Health
+func (a *Actor) snapshotWritten(m *snapshotWritten) {
+	p, health := &a.snapshot, a.log.Health
 	p.running = false
 	switch {
 	case m.err == nil:
@@ -215,30 +215,30 @@ func (j *Actor) snapshotWritten(m *snapshotWritten) {
 		health.failing.Clear()
 		health.late.Clear()
 	case errors.Is(m.err, wal.ErrPoisoned):
-		j.failStop(m.err)
+		a.failStop(m.err)
 	default:
 		health.failing.Begin(health.Clock())
 		health.retryBytes.Store(max(snapshotSpaceMin, 2*m.writtenBytes))
-		j.log.Logger.Error("snapshot failed, the log continues without it", "sequence", m.sequence, "cause", m.err.Error())
+		a.log.Logger.Error("snapshot failed, the log continues without it", "sequence", m.sequence, "cause", m.err.Error())
 	}
 }
 
 // WriteSnapshot encodes and writes a full snapshot while commits continue. There is one at a time.
-func (l *Log) WriteSnapshot(c *StateSnapshot) {
-	l.snapshots.submit(func() { l.Ref.Send(l.writeSnapshot(c)) })
+func (l *Log) WriteSnapshot(s *StateSnapshot) {
+	l.snapshots.submit(func() { l.Ref.Send(l.writeSnapshot(s)) })
 }
 
 // writeSnapshot does not read the parts of a failed snapshot: owners may still be setting them.
-func (l *Log) writeSnapshot(c *StateSnapshot) *snapshotWritten {
-	if why := c.Err.Load(); why != nil {
-		return &snapshotWritten{sequence: c.Sequence, err: why}
+func (l *Log) writeSnapshot(s *StateSnapshot) *snapshotWritten {
+	if why := s.Err.Load(); why != nil {
+		return &snapshotWritten{sequence: s.Sequence, err: why}
 	}
 	counting := countingWriter{}
-	err := l.Journal.WriteSnapshot(c.Sequence, func(w io.Writer) error {
+	err := l.Journal.WriteSnapshot(s.Sequence, func(w io.Writer) error {
 		counting = countingWriter{to: w}
-		return c.Write(&counting)
+		return s.Write(&counting)
 	})
-	return &snapshotWritten{sequence: c.Sequence, accountBytes: c.accountBytes(), writtenBytes: counting.written, err: err}
+	return &snapshotWritten{sequence: s.Sequence, accountBytes: s.accountBytes(), writtenBytes: counting.written, err: err}
 }
 
 // countingWriter counts the bytes written.

@@ -10,7 +10,7 @@ import (
 )
 
 // ErrUnknown means that a record or snapshot needs a newer program.
-var ErrUnknown = errors.New("written by a newer tasard; use a newer tasard")
+var ErrUnknown = errors.New("written by a newer version of tasard; use that version")
 
 // recordVersion is the newest version of the record format. A record that requires a newer one is rejected. A new
 // optional field does not need a new version.
