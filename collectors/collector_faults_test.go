@@ -471,9 +471,9 @@ func TestRecent(t *testing.T) {
 	}
 }
 
-// TestHanding: a later try hands over what is new, once, and no half of a quote whose other half may stand on a
-// silent page .
-func TestHanding(t *testing.T) {
+// TestSelectUnpublished: a later try publishes what is new, once, and no half of a quote whose other half may stand
+// on a silent page .
+func TestSelectUnpublished(t *testing.T) {
 	slot := santoDomingo(2026, 9, 18, 8, 0, 0)
 	whole := func(institution, currency string) engine.Observation {
 		o := quote(institution, currency, "58.10")

@@ -203,7 +203,7 @@ func hangUntilCancelled(ctx context.Context, _ int) (string, error) {
 	return "", ctx.Err()
 }
 
-// config is a collector of these definitions in the world.
+// config is a collector of these definitions in the test environment.
 func (w *testEnv) config(definitions ...*source.Definition) Config {
 	return Config{
 		Definitions: definitions, Fetcher: w, Sink: w.sink, Clock: w.now, LastSlot: w.sink.lastSlot,
@@ -292,7 +292,7 @@ func (s *fakeSink) markDone(slot time.Time, definitions ...*source.Definition) {
 	}
 }
 
-// acceptedFrom is what was taken in of a source, slots only.
+// acceptedFrom returns what was accepted of a source, slots only.
 func (s *fakeSink) acceptedFrom(id string) []published {
 	s.mu.Lock()
 	defer s.mu.Unlock()

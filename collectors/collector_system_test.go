@@ -110,7 +110,7 @@ func (w *testEnv) system(log *memoryJournal, definitions ...*source.Definition) 
 	}
 }
 
-// collecting is the configuration of a collector that hands over to a real node.
+// collecting is the configuration of a collector that publishes to a real node.
 func (w *testEnv) collecting(s *actors.System, definitions ...*source.Definition) Config {
 	c := w.config(definitions...)
 	c.Sink, c.Jitter = s, -1

@@ -19,7 +19,7 @@ func saturday() time.Time { return santoDomingo(2026, 9, 12, 7, 45, 0) }
 
 const oneQuote = "popular USD 58.10 59.30"
 
-// manySources are n steady sources of the world.
+// manySources are n sources that always answer.
 func (w *testEnv) manySources(n int) []*source.Definition {
 	var definitions []*source.Definition
 	for i := range n {

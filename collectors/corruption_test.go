@@ -25,13 +25,13 @@ const (
 	slotSpan         = 5 * time.Hour
 )
 
-// TestD1_CorruptedDocuments: of spoilt documents no value is served that was not published; good values stay until
+// TestD1_CorruptedDocuments: of corrupted documents no value is served that was not published; good values stay until
 // they expire.
 func TestD1_CorruptedDocuments(t *testing.T) {
 	checkCorrupted(t, 0, sweep(1, corruptMarkets), sweep(corruptSample, corruptDocuments))
 }
 
-// checkCorrupted spoils so many documents in some markets, and wants every operator to have been used and no wrong
+// checkCorrupted corrupts documents in some markets, and wants every corruption to be used and no wrong
 // value.
 func checkCorrupted(t *testing.T, first uint64, markets, documents int) (all corruptionStats) {
 	t.Helper()
@@ -42,10 +42,10 @@ func checkCorrupted(t *testing.T, first uint64, markets, documents int) (all cor
 	for _, wrong := range all.wrong {
 		t.Error(wrong)
 	}
-	t.Logf("%d spoilt documents: %d failed to read %v, %d observations held %v, %d served as published",
+	t.Logf("%d corrupted documents: %d failed to read %v, %d observations held %v, %d served as published",
 		all.documents, sum(all.failures), all.failures, sum(all.held), all.held, all.served)
 	if all.documents < documents {
-		t.Errorf("only %d documents of %d were spoilt", all.documents, documents)
+		t.Errorf("only %d documents of %d were corrupted", all.documents, documents)
 	}
 	for _, operator := range corruptions() {
 		if all.corruptions[operator.name] == 0 {
@@ -60,13 +60,13 @@ func checkCorrupted(t *testing.T, first uint64, markets, documents int) (all cor
 func TestD1_Control(t *testing.T) {
 	rules := engine.DefaultRules()
 	rules.JumpPermille, rules.MedianPermille = 1_000_000, 1_000_000
-	tally := corruptionStats{failures: map[string]int{}, held: map[string]int{}, corruptions: map[string]int{}}
-	if newMarketFixture(t, 1, rules).corrupt(corruptSample/3, 1, &tally); len(tally.wrong) == 0 {
-		t.Errorf("no wrong value is served by an engine without limits, after %d documents", tally.documents)
+	stats := corruptionStats{failures: map[string]int{}, held: map[string]int{}, corruptions: map[string]int{}}
+	if newMarketFixture(t, 1, rules).corrupt(corruptSample/3, 1, &stats); len(stats.wrong) == 0 {
+		t.Errorf("no wrong value is served by an engine without limits, after %d documents", stats.documents)
 	}
 }
 
-// fixture is every source of the simulated site, read into books without a network.
+// marketFixture has every source of the simulated site, and an engine that reads them without a network.
 type marketFixture struct {
 	*testEngine
 	market  *simulated.Market
@@ -111,7 +111,7 @@ func (w *marketFixture) documents(d *source.Definition) []*source.Document {
 	return all
 }
 
-// parseAndObserve reads documents and hands what they say to the books.
+// parseAndObserve parses documents and passes the observations to the engine.
 func (w *marketFixture) parseAndObserve(d *source.Definition, documents []*source.Document) (failures []error, refused []engine.Refusal) {
 	answers := make([]source.Result, len(documents))
 	for page, document := range documents {
@@ -125,7 +125,7 @@ func (w *marketFixture) parseAndObserve(d *source.Definition, documents []*sourc
 	return failures, w.observe(BuildRefreshes(d, answers, w.at, time.Time{}), w.at)
 }
 
-// offers are what the books have from a source, by rate id.
+// offers returns what the engine has from a source, by rate id.
 func (w *marketFixture) offers(id string) map[string]engine.SourceQuote {
 	all := map[string]engine.SourceQuote{}
 	for code, book := range w.currencies {
@@ -156,18 +156,19 @@ func (w *marketFixture) published(d *source.Definition, documents []*source.Docu
 	return all
 }
 
-// corruptionStats is what a run of spoilt documents amounted to.
+// corruptionStats counts the outcomes of corrupted documents.
 type corruptionStats struct {
 	documents, served           int
 	failures, held, corruptions map[string]int
 	wrong                       []string
 }
 
-// corrupt publishes documents of which one page of one source is spoilt, one at a time, each followed by a good slot.
-func (w *marketFixture) corrupt(documents int, seed uint64, tally *corruptionStats) {
+// corrupt publishes documents of which one page of one source is corrupted, one at a time, each followed by a good
+// slot.
+func (w *marketFixture) corrupt(documents int, seed uint64, stats *corruptionStats) {
 	random, all := rand.New(rand.NewPCG(seed, 1)), corruptions()
 	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	for documents += tally.documents; tally.documents < documents && len(tally.wrong) < 20; {
+	for documents += stats.documents; stats.documents < documents && len(stats.wrong) < 20; {
 		w.at = w.at.Add(slotSpan)
 		w.market.Step(w.at)
 		for _, d := range w.sources {
@@ -175,7 +176,7 @@ func (w *marketFixture) corrupt(documents int, seed uint64, tally *corruptionSta
 			said := w.published(d, good)
 			for range 4 {
 				for i, op := range all { // one that fits goes to the end, so that all are used alike
-					if w.corruptOne(d, good, said, op, random, tally) {
+					if w.corruptOne(d, good, said, op, random, stats) {
 						all = append(slices.Delete(all, i, i+1), op)
 						break
 					}
@@ -187,50 +188,50 @@ func (w *marketFixture) corrupt(documents int, seed uint64, tally *corruptionSta
 }
 
 func (w *marketFixture) corruptOne(
-	d *source.Definition, good []*source.Document, said map[string]engine.Observation, op corruption, random *rand.Rand, tally *corruptionStats,
+	d *source.Definition, good []*source.Document, said map[string]engine.Observation, op corruption, random *rand.Rand, stats *corruptionStats,
 ) bool {
 	page := random.IntN(len(good))
-	spoilt := slices.Clone(good)
+	corrupted := slices.Clone(good)
 	copied := *good[page]
 	body := op.apply(&corruptionInput{w, d, page, good[page].Body, said, random})
 	if body == nil || bytes.Equal(body, copied.Body) {
 		return false
 	}
 	copied.Body = body
-	spoilt[page] = &copied
+	corrupted[page] = &copied
 	before := w.offers(d.ID)
 	w.at = w.at.Add(time.Second)
-	failures, refused := w.parseAndObserve(d, spoilt)
-	tally.documents++
-	tally.corruptions[op.name]++
+	failures, refused := w.parseAndObserve(d, corrupted)
+	stats.documents++
+	stats.corruptions[op.name]++
 	for _, err := range failures {
 		var failure *source.Failure
 		if !errors.As(err, &failure) {
 			w.t.Fatalf("%s: %v is no failure", d.ID, err)
 		}
-		tally.failures[string(failure.Kind)]++
+		stats.failures[string(failure.Kind)]++
 	}
 	for _, refusal := range refused {
-		tally.held[string(refusal.Reason)]++
+		stats.held[string(refusal.Reason)]++
 	}
-	w.compare(d, op, before, said, tally)
+	w.compare(d, op, before, said, stats)
 	if op.alsoFirst {
 		fresh := *w
 		fresh.testEngine = newTestEngine(w.t, engine.DefaultRules(), w.definitions.Sources()...)
-		fresh.parseAndObserve(d, spoilt)
-		fresh.compare(d, op, nil, said, tally)
+		fresh.parseAndObserve(d, corrupted)
+		fresh.compare(d, op, nil, said, stats)
 	}
 	return true
 }
 
 // compare wants each offer to be the one before, or what the source has really published, side by side.
-func (w *marketFixture) compare(d *source.Definition, op corruption, before map[string]engine.SourceQuote, said map[string]engine.Observation, tally *corruptionStats) {
+func (w *marketFixture) compare(d *source.Definition, op corruption, before map[string]engine.SourceQuote, said map[string]engine.Observation, stats *corruptionStats) {
 	now := w.offers(d.ID)
 	for id, offer := range now {
 		old, known := before[id]
 		if known && old == offer {
 			if rate := w.rate(id, offer.ExpiresAt); rate != nil && rate.SourceID == d.ID && !rate.Stale {
-				tally.wrong = append(tally.wrong, fmt.Sprintf("%s after %s: %s is current at its end", d.ID, op.name, id))
+				stats.wrong = append(stats.wrong, fmt.Sprintf("%s after %s: %s is current at its end", d.ID, op.name, id))
 			}
 			continue
 		}
@@ -239,17 +240,17 @@ func (w *marketFixture) compare(d *source.Definition, op corruption, before map[
 			continue // a workbook whose newest row is unreadable gives the day before, under its own date
 		}
 		if !sideIs(offer.Buy, old.Buy, truth.Buy) || !sideIs(offer.Sell, old.Sell, truth.Sell) {
-			tally.wrong = append(tally.wrong, fmt.Sprintf("%s after %s: %s is %s/%s; published were %q/%q, before %s/%s",
+			stats.wrong = append(stats.wrong, fmt.Sprintf("%s after %s: %s is %s/%s; published were %q/%q, before %s/%s",
 				d.ID, op.name, id, offer.Buy, offer.Sell, truth.Buy, truth.Sell, old.Buy, old.Sell))
 		}
 		if offer.EffectiveDate > engine.DateOf(w.at).AddDays(7) {
-			tally.wrong = append(tally.wrong, fmt.Sprintf("%s after %s: %s is of %s", d.ID, op.name, id, offer.EffectiveDate))
+			stats.wrong = append(stats.wrong, fmt.Sprintf("%s after %s: %s is of %s", d.ID, op.name, id, offer.EffectiveDate))
 		}
-		tally.served++
+		stats.served++
 	}
 	for id := range before {
 		if _, still := now[id]; !still {
-			tally.wrong = append(tally.wrong, fmt.Sprintf("%s after %s: %s is lost", d.ID, op.name, id))
+			stats.wrong = append(stats.wrong, fmt.Sprintf("%s after %s: %s is lost", d.ID, op.name, id))
 		}
 	}
 }
@@ -278,7 +279,7 @@ func sum(counts map[string]int) int {
 	return total
 }
 
-// corruptionInput is one document that is to be spoilt.
+// corruptionInput is one document to corrupt.
 type corruptionInput struct {
 	fixture *marketFixture
 	source  *source.Definition
@@ -314,7 +315,7 @@ func (x *corruptionInput) uniqueQuote() engine.Observation {
 	return o
 }
 
-// corruption is one way to spoil a document. It gives nil when the document has nothing that it could spoil.
+// corruption is one way to corrupt a document. It gives nil if the document has nothing to corrupt.
 type corruption struct {
 	name      string
 	apply     func(*corruptionInput) []byte

@@ -278,7 +278,7 @@ func TestOpenObservationsRefuses(t *testing.T) {
 	}
 }
 
-// valid is a line as fields, which tests spoil one at a time.
+// valid is a line as fields, which tests invalidate one at a time.
 func valid() fields {
 	return fields{
 		columnObservedAt: "2025-01-02T12:00:00Z", columnInstitutionID: "popular", columnCurrency: "USD", columnChannel: "branch",

@@ -270,7 +270,8 @@ func decimal(text string) engine.Decimal {
 	return d
 }
 
-// TestExport_Lines looks at the lines of a small book: a value that was held, then believed, and later confirmed.
+// TestExport_Lines checks the lines of a small state: a value that was quarantined, then accepted, and later
+// confirmed.
 func TestExport_Lines(t *testing.T) {
 	at := func(hour int) time.Time { return instant("2025-01-10T12:00:00Z").Add(time.Duration(hour) * time.Hour) }
 	key := engine.QuoteKey{Institution: "bdi", Channel: engine.Branch, Kind: engine.Commercial}
@@ -341,7 +342,7 @@ func TestSortObservations(t *testing.T) {
 	}
 }
 
-// testEngine has the books of all currencies, as a node has them.
+// testEngine has the states of all currencies, as a node has them.
 type testEngine struct {
 	t          testing.TB
 	catalogue  *engine.Catalogue
@@ -356,7 +357,7 @@ func newTestEngine(t testing.TB, rules engine.Rules, sources ...engine.Source) *
 	return l
 }
 
-// observe feeds refreshes to the books, and gives what is refused.
+// observe passes refreshes to the currencies and returns what is refused.
 func (l *testEngine) observe(refreshes []engine.Refresh, now time.Time) []engine.Refusal {
 	l.t.Helper()
 	parts, refused := engine.SplitByCurrency(l.catalogue, refreshes, nil)
@@ -388,7 +389,7 @@ func (l *testEngine) observeAll(refreshes []engine.Refresh, now time.Time) *test
 	return l
 }
 
-// TestT5_Export wants a book, exported and imported, to be the book that it was.
+// TestT5_Export wants a currency, exported and imported, to have the state that it had.
 func TestT5_Export(t *testing.T) {
 	m, to := simulated.NewMarket(3), engine.DateOf(instant("2026-09-20T12:00:00Z"))
 	now := (to + 1).Start().Add(9 * time.Hour)

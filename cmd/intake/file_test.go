@@ -156,8 +156,8 @@ type failing struct{}
 
 func (failing) Read([]byte) (int, error) { return 0, errors.New("the cable is cut") }
 
-// TestIntake_UnknownSource wants each source that the catalogue lacks to be asked about once, and taken in all the
-// same.
+// TestIntake_UnknownSource wants each source that the catalogue lacks to be reported once, and its lines accepted all
+// the same.
 func TestIntake_UnknownSource(t *testing.T) {
 	told := &recordedReport{}
 	in := &fileImport{sink: &fakeSink{}, clock: tickingClock(), report: told, sources: engine.DefaultCatalogue()}
@@ -183,8 +183,8 @@ func TestInput_InterruptedStreamKeepsWhatCame(t *testing.T) {
 	}
 }
 
-// cancellingReader is a stream that gives one text a read; when all are read, and handed over but for the last, it
-// cancels and waits.
+// cancellingReader is a stream that returns one text for each read; when all are read, and all but the last
+// submitted, it cancels and waits.
 type cancellingReader struct {
 	texts  []string
 	cancel context.CancelFunc

@@ -349,7 +349,7 @@ func TestConditional_Get(t *testing.T) {
 	}
 }
 
-// TestConditional_Changes: a new edition, another definition and the next day are asked for without conditions.
+// TestConditional_Changes: a changed page, another definition and the next day are asked for without conditions.
 func TestConditional_Changes(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *testNetwork) {
 		site := &cachedPage{body: "58.90", etag: `"a"`}

@@ -190,7 +190,7 @@ func (w *testNetwork) listen(address string, handler http.HandlerFunc, settings 
 	w.done.Go(func() { _ = server.Serve(conns) })
 }
 
-// listener hands over connections that were made elsewhere.
+// listener accepts connections from a channel.
 type listener chan net.Conn
 
 func (l listener) Accept() (net.Conn, error) {

@@ -54,7 +54,7 @@ func newTestEngine(t *testing.T, rules engine.Rules) *testEngine {
 	return &testEngine{t, engine.DefaultCatalogue().WithSources(source.DefaultSet().Sources()...), rules, map[string]*engine.CurrencyState{}}
 }
 
-// observe feeds refreshes to the books, and gives what each of them says to that.
+// observe passes refreshes to the currencies and returns their receipts.
 func (l *testEngine) observe(refreshes []engine.Refresh, now time.Time) map[string]engine.Receipt {
 	parts, _ := engine.SplitByCurrency(l.catalogue, refreshes, nil)
 	receipts := map[string]engine.Receipt{}

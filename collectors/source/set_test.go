@@ -285,8 +285,8 @@ func realWorkbook(t *testing.T, id, name string) (*source.Definition, source.Res
 	return d, answer
 }
 
-// takeIn hands a whole history to fresh books, and returns what each currency accepted and what was held, as "CAD
-// 2018-01-18".
+// takeIn passes a whole history to new currency states, and returns what each accepted and what was quarantined, as
+// "CAD 2018-01-18".
 func takeIn(t *testing.T, d *source.Definition, answer source.Result, rules engine.Rules) (accepted map[string]int, held []string) {
 	t.Helper()
 	accepted = map[string]int{}
