@@ -98,20 +98,20 @@ const (
 
 // serveControl answers a call. A POST must have a JSON content type, which a page of another origin cannot send.
 func (n *Node) serveControl(w http.ResponseWriter, r *http.Request, do controlFunc) {
-	var said any
+	var result any
 	err := errors.New("the header Content-Type: application/json is missing")
 	if r.Method != http.MethodPost || strings.HasPrefix(r.Header.Get("Content-Type"), controlBodyType) {
-		err = n.Do(func(s *Server) { said = do(s, r) })
+		err = n.Do(func(s *Server) { result = do(s, r) })
 	}
 	w.Header().Set("Content-Type", controlBodyType)
 	switch {
 	case err != nil:
 		w.WriteHeader(http.StatusBadRequest)
-		said = map[string]string{"error": err.Error()}
-	case said == nil:
-		said = struct{}{}
+		result = map[string]string{"error": err.Error()}
+	case result == nil:
+		result = struct{}{}
 	}
-	_ = json.NewEncoder(w).Encode(said) // the client may have gone
+	_ = json.NewEncoder(w).Encode(result) // the client may have gone
 }
 
 // withoutBody makes a controlFunc without input and result.

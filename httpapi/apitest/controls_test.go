@@ -74,8 +74,8 @@ func TestDo(t *testing.T) {
 		t.Error("no error")
 	}
 	defer func() {
-		if thrown := recover(); thrown != "planted" {
-			t.Errorf("thrown: %v", thrown)
+		if cause := recover(); cause != "planted" {
+			t.Errorf("cause: %v", cause)
 		}
 	}()
 	t.Error(srv.Do(func(*Server) { panic("planted") }))
@@ -112,8 +112,8 @@ func TestServer_Fails(t *testing.T) {
 			t.Errorf("%s of a closed node does not fail the test", method.Name)
 		}
 	}
-	if told := p.end(); controls < 20 || strings.Count(told, "apitest:") != controls {
-		t.Errorf("%d controls; the test is told %q", controls, told)
+	if reported := p.end(); controls < 20 || strings.Count(reported, "apitest:") != controls {
+		t.Errorf("%d controls; the test is reported %q", controls, reported)
 	}
 	p = &fakeTB{}
 	if Start(p, Seed("none")); !p.fatal {
@@ -249,8 +249,8 @@ func TestReplay_AfterEachTest(t *testing.T) {
 			if change != nil {
 				change(t, srv)
 			}
-			if told := p.end(); strings.Contains(told, errReplay.Error()) != (change != nil) {
-				t.Errorf("the test is told %q", told)
+			if reported := p.end(); strings.Contains(reported, errReplay.Error()) != (change != nil) {
+				t.Errorf("the test is reported %q", reported)
 			}
 		})
 	}

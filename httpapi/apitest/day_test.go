@@ -153,9 +153,9 @@ func (w *daySimulation) collect() {
 }
 
 // simulateDay simulates a day, or its first hours.
-func simulateDay(t testing.TB, seed uint64, hours int, plant string, counts dayCounts) *daySimulation {
+func simulateDay(t testing.TB, seed uint64, hours int, mutation string, counts dayCounts) *daySimulation {
 	w := &daySimulation{
-		t: t, random: rand.New(rand.NewPCG(7, seed)), mutation: plant, quotes: map[string]acknowledgedQuote{}, slots: map[string]int{}, counts: counts,
+		t: t, random: rand.New(rand.NewPCG(7, seed)), mutation: mutation, quotes: map[string]acknowledgedQuote{}, slots: map[string]int{}, counts: counts,
 	}
 	catalogue := engine.DefaultCatalogue()
 	for _, id := range []string{"bhd-site", "popular-site"} {
@@ -166,7 +166,7 @@ func simulateDay(t testing.TB, seed uint64, hours int, plant string, counts dayC
 		w.set, catalogue = append(w.set, definition), catalogue.WithSources(definition.Source())
 	}
 	quota := dayQuota
-	if plant == generousQuota {
+	if mutation == generousQuota {
 		quota *= 2
 	}
 	began := now()
@@ -343,14 +343,14 @@ func TestQ7_Control(t *testing.T) {
 }
 
 // mustFindMutations checks that each planted bug is found.
-func mustFindMutations(t *testing.T, plants ...string) {
+func mustFindMutations(t *testing.T, mutations ...string) {
 	t.Helper()
-	for _, plant := range plants {
-		t.Run(plant, func(t *testing.T) {
+	for _, mutation := range mutations {
+		t.Run(mutation, func(t *testing.T) {
 			for seed := range uint64(4) {
 				caught := ""
 				synctest.Test(t, func(t *testing.T) {
-					if w := simulateDay(t, seed, dayHours, plant, dayCounts{}); len(w.failures) > 0 {
+					if w := simulateDay(t, seed, dayHours, mutation, dayCounts{}); len(w.failures) > 0 {
 						caught = w.failures[0]
 					}
 				})

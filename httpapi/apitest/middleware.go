@@ -52,11 +52,11 @@ const newestRequests = 10
 
 // newest formats the newest requests, oldest first.
 func (r *requestLog) newest() []string {
-	all, told := r.all(), []string{}
+	all, lines := r.all(), []string{}
 	for _, request := range all[max(0, len(all)-newestRequests):] {
-		told = append(told, fmt.Sprintf("%s %s?%s: %d", request.Method, request.Path, request.Query, request.Status))
+		lines = append(lines, fmt.Sprintf("%s %s?%s: %d", request.Method, request.Path, request.Query, request.Status))
 	}
-	return told
+	return lines
 }
 
 func (r *requestLog) clear() {
@@ -69,8 +69,8 @@ func (r *requestLog) clear() {
 func (n *Node) middleware(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		request := copyRequest(ctx, n.Clock.Now())
-		fault, spoilt := n.faults.take(request.Method, request.Path)
-		if spoilt {
+		fault, faulty := n.faults.take(request.Method, request.Path)
+		if faulty {
 			delayRequest(ctx, fault.Delay)
 			if err := fault.error(); err != nil {
 				httpapi.Plant(ctx, err)
@@ -79,7 +79,7 @@ func (n *Node) middleware(next fasthttp.RequestHandler) fasthttp.RequestHandler 
 		next(ctx)
 		request.Status = ctx.Response.StatusCode()
 		n.requests.add(request)
-		if spoilt {
+		if faulty {
 			truncateResponse(ctx, &fault)
 		}
 	}
@@ -98,8 +98,8 @@ func copyRequest(ctx *fasthttp.RequestCtx, at time.Time) Request {
 
 // delayRequest waits, but not longer than the connection lasts.
 func delayRequest(ctx *fasthttp.RequestCtx, wait time.Duration) {
-	c, ours := ctx.Conn().(*conn)
-	if wait == 0 || !ours {
+	c, ok := ctx.Conn().(*conn)
+	if wait == 0 || !ok {
 		return
 	}
 	timer := time.NewTimer(wait)
@@ -112,10 +112,10 @@ func delayRequest(ctx *fasthttp.RequestCtx, wait time.Duration) {
 
 // truncateResponse limits how much of the answer is written.
 func truncateResponse(ctx *fasthttp.RequestCtx, fault *Fault) {
-	c, ours := ctx.Conn().(*conn)
+	c, ok := ctx.Conn().(*conn)
 	body := len(ctx.Response.Body())
 	switch {
-	case !ours:
+	case !ok:
 	case fault.Drop:
 		c.limitWrites(0)
 	case fault.Truncate > 0 && fault.Truncate < body:

@@ -67,11 +67,11 @@ func parseSeed(full string, data []byte) (*seed, error) {
 	}
 	s := &seed{name: full, now: file.Now, catalogue: catalogue}
 	for i := range file.Publications {
-		said := &file.Publications[i]
-		for j := range said.Rates {
-			said.Rates[j].Source = said.Source
+		publication := &file.Publications[i]
+		for j := range publication.Rates {
+			publication.Rates[j].Source = publication.Source
 		}
-		list, err := refreshes(said.Rates, said.At)
+		list, err := refreshes(publication.Rates, publication.At)
 		if err != nil {
 			return nil, fmt.Errorf("seed %s: %w", full, err)
 		}

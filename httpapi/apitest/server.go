@@ -61,10 +61,10 @@ func (n *Node) withLock(do func() error) error {
 // and its error is returned.
 func (n *Node) Do(do func(s *Server)) (err error) {
 	defer func() {
-		if thrown := recover(); thrown != nil {
-			failed, ours := thrown.(controlError)
-			if !ours {
-				panic(thrown)
+		if cause := recover(); cause != nil {
+			failed, ok := cause.(controlError)
+			if !ok {
+				panic(cause)
 			}
 			err = failed.error
 		}

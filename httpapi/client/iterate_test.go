@@ -63,17 +63,17 @@ func TestIterate_Ends(t *testing.T) {
 		"401":    {servePages(10, sameCursor), refuseWith(401, CodeRevokedKey, "")},
 	} {
 		s := &fakeTransport{responders: answers}
-		items, told := 0, error(nil)
+		items, last := 0, error(nil)
 		for _, err := range newTestClient(t, s).AllHistory(t.Context(), HistoryQuery{Filter: Filter{Limit: 4}}) {
-			if told != nil {
+			if last != nil {
 				t.Errorf("%s: the walk goes on behind its error", name)
 			}
-			if told = err; err == nil {
+			if last = err; err == nil {
 				items++
 			}
 		}
-		if items != 4 || told == nil || !strings.Contains(told.Error(), name) {
-			t.Errorf("%s: %d items, %v", name, items, told)
+		if items != 4 || last == nil || !strings.Contains(last.Error(), name) {
+			t.Errorf("%s: %d items, %v", name, items, last)
 		}
 	}
 }

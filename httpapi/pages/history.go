@@ -12,7 +12,7 @@ import (
 const (
 	historyDaysMax   = engine.HistoryRangeDaysMax
 	pastCachedFor    = 5 * time.Minute // later changes of past days appear after that
-	historyCacheMax  = 128             // currencies and rates of institutions, about 50 KiB each
+	historyCacheMax  = 64              // currencies, about 50 KiB each
 	historyPagesMax  = 20              // of one query; a year of one rate has two
 	medianScale      = 10_000          // a median is rounded to 1/10000 DOP
 	unitsPerDOP      = 100_000_000     // as engine.Decimal.Units
@@ -121,85 +121,60 @@ func historyRows(service engine.Service, q engine.HistoryQuery) ([]engine.Histor
 	})
 }
 
-// historyCache caches past days. A year of a currency is read as 365 small queries, so that none of them blocks its
-// actor for long; the current day is always read.
+// historyCache caches the past days of currencies. A year of a currency is read as 365 small queries, so that none of
+// them blocks its actor for long; the current day is always read.
 type historyCache struct {
 	service engine.Service
-	past    generationCache[engine.Filter, cachedHistory]
+	past    generationCache[string, pastDays] // by currency
 }
 
 func newHistoryCache(service engine.Service) historyCache {
-	return historyCache{service, generationCache[engine.Filter, cachedHistory]{youngMax: historyCacheMax / 2}}
+	return historyCache{service, generationCache[string, pastDays]{youngMax: historyCacheMax / 2}}
 }
 
-// cachedHistory is the history of a filter up to yesterday.
-type cachedHistory struct {
+// pastDays are the days of a currency up to yesterday.
+type pastDays struct {
 	mu     sync.Mutex
 	today  engine.Date
 	readAt time.Time
-	past   []marketDay
-	rows   []engine.HistoryEntry
-}
-
-func (c *cachedHistory) isFresh(now time.Time) bool {
-	return c.today == engine.DateOf(now) && !now.Before(c.readAt) && now.Sub(c.readAt) < pastCachedFor
+	days   []marketDay
 }
 
 // market returns the days of a currency in the last year that have rows.
 func (c *historyCache) market(currency string, now time.Time) ([]marketDay, error) {
-	one := c.past.get(engine.Filter{Currency: currency})
-	one.mu.Lock()
-	defer one.mu.Unlock()
+	past := c.past.get(currency)
+	past.mu.Lock()
+	defer past.mu.Unlock()
 	today := engine.DateOf(now)
-	if !one.isFresh(now) {
-		past := make([]marketDay, 0, historyDaysMax)
-		for day := today.AddDays(-historyDaysMax); day < today; day++ {
-			p, err := c.day(currency, day)
+	if past.today != today || now.Before(past.readAt) || now.Sub(past.readAt) >= pastCachedFor {
+		days := make([]marketDay, 0, historyDaysMax)
+		for date := today.AddDays(-historyDaysMax); date < today; date++ {
+			day, err := c.day(currency, date)
 			if err != nil {
 				return nil, err
 			}
-			past = appendDay(past, p)
+			days = appendDay(days, day)
 		}
-		one.today, one.readAt, one.past = today, now, past
+		past.today, past.readAt, past.days = today, now, days
 	}
-	p, err := c.day(currency, today)
+	day, err := c.day(currency, today)
 	if err != nil {
 		return nil, err
 	}
-	return appendDay(slices.Clip(one.past), p), nil
+	return appendDay(slices.Clip(past.days), day), nil
 }
 
-func (c *historyCache) day(currency string, day engine.Date) (marketDay, error) {
-	rows, err := historyRows(c.service, engine.HistoryQuery{Filter: engine.Filter{Currency: currency}, From: day, To: day})
-	return summarizeDay(day, rows), err
+func (c *historyCache) day(currency string, date engine.Date) (marketDay, error) {
+	rows, err := historyRows(c.service, engine.HistoryQuery{Filter: engine.Filter{Currency: currency}, From: date, To: date})
+	return summarizeDay(date, rows), err
 }
 
 // appendDay appends a day that has values.
-func appendDay(days []marketDay, p marketDay) []marketDay {
-	if p == (marketDay{Date: p.Date}) {
+func appendDay(days []marketDay, day marketDay) []marketDay {
+	if day == (marketDay{Date: day.Date}) {
 		return days
 	}
-	return append(days, p)
-}
-
-// quote returns the rows of one rate of an institution in the last year, oldest first.
-func (c *historyCache) quote(f engine.Filter, now time.Time) ([]engine.HistoryEntry, error) {
-	one := c.past.get(f)
-	one.mu.Lock()
-	defer one.mu.Unlock()
-	today := engine.DateOf(now)
-	if !one.isFresh(now) {
-		rows, err := historyRows(c.service, engine.HistoryQuery{Filter: f, From: today.AddDays(-historyDaysMax), To: today - 1})
-		if err != nil {
-			return nil, err
-		}
-		one.today, one.readAt, one.rows = today, now, rows
-	}
-	fresh, err := historyRows(c.service, engine.HistoryQuery{Filter: f, From: today, To: today})
-	if err != nil {
-		return nil, err
-	}
-	return slices.Concat(one.rows, fresh), nil
+	return append(days, day)
 }
 
 // lastDays returns the days from a date on.

@@ -65,13 +65,12 @@ func quoteColumns(l *Localizer) Node {
 func (p *Pages) quoteHistory(l *Localizer, f engine.Filter, days int) (Node, error) {
 	key := fmt.Sprintf("quote/%s/%s/%s/%s/%d", f.Institution, f.Currency, f.Channel, f.Kind, days)
 	return p.panel(l, key, func() (*panel, error) {
-		rows, err := p.history.quote(f, l.now)
+		today := engine.DateOf(l.now)
+		from := today.AddDays(1 - days)
+		rows, err := historyRows(p.service, engine.HistoryQuery{Filter: f, From: from, To: today})
 		if err != nil {
 			return nil, err
 		}
-		today := engine.DateOf(l.now)
-		from := today.AddDays(1 - days)
-		rows = slices.DeleteFunc(rows, func(row engine.HistoryEntry) bool { return row.Date < from })
 		history := &panel{currency: f.Currency, charts: Group{quoteChart(rows, from, today).node(l)}, columns: quoteColumns}
 		for _, row := range slices.Backward(rows) {
 			history.days = append(history.days, rowOf(row.Date, row.Sell, row.Buy))
@@ -82,7 +81,7 @@ func (p *Pages) quoteHistory(l *Localizer, f engine.Filter, days int) (Node, err
 
 // panel renders a history, or takes it from the cache.
 func (p *Pages) panel(l *Localizer, key string, read func() (*panel, error)) (Node, error) {
-	kept, err := p.panels.getOrRender(cacheKey{language: l.Language, page: key}, l.now, func() (*rendered, time.Time, error) {
+	page, err := p.panels.getOrRender(cacheKey{language: l.Language, page: key}, l.now, func() (*rendered, time.Time, error) {
 		history, err := read()
 		if err != nil {
 			return nil, time.Time{}, err
@@ -96,7 +95,7 @@ func (p *Pages) panel(l *Localizer, key string, read func() (*panel, error)) (No
 	if err != nil {
 		return nil, err
 	}
-	return Raw(string(kept.body)), nil // rendered above
+	return Raw(string(page.body)), nil // rendered above
 }
 
 func (h *panel) node(l *Localizer) Node {

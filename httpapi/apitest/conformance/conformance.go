@@ -88,7 +88,7 @@ func (c *recordingClient) runRule(r *rule) (finding Finding) {
 	k := &ruleRun{recordingClient: c}
 	defer func() {
 		if cause := recover(); cause != nil {
-			if _, ours := cause.(abortRule); !ours {
+			if _, ok := cause.(abortRule); !ok {
 				panic(cause)
 			}
 		}

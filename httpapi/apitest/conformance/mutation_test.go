@@ -151,7 +151,7 @@ func mutations() map[string]map[string]*mutation {
 		"S5":  {"best of reference rates": replaceRequest("/v1/rates/best", setParameter("kind", "reference", "commercial"))},
 		"S6":  {"no reference rates in convert": replaceRequest("/v1/convert", setParameter("kind", "reference", "commercial"))},
 		"S8":  {"amounts are cut, not rounded": replaceBody("/v1/convert", `("amountDop":"\d+\.\d)\d"`, `${1}0"`)},
-		"S9":  {"amounts get decimals": replaceBody("/v1/convert", `("foreignAmount":"\d+)"`, `$1.00"`), "the operation is not told": replaceBody("/v1/rates/best", `"operation":"sell"`, `"operation":"buy"`)},
+		"S9":  {"amounts get decimals": replaceBody("/v1/convert", `("foreignAmount":"\d+)"`, `$1.00"`), "the operation is not listed": replaceBody("/v1/rates/best", `"operation":"sell"`, `"operation":"buy"`)},
 		"S10": {"fees are included": replaceBody("/v1/convert", `"feesIncluded":false`, `"feesIncluded":true`), "no notice": replaceBody("/v1/convert", `"feeNotice":"[^"]*"`, `"feeNotice":""`)},
 		"P1":  {"pages overlap": replaceBody("/v1/rates", `"nextCursor":7,`, `"nextCursor":6,`), "the cursor is not looked at": replaceRequest("/v1/rates", setParameter("cursor", "*", "0"))},
 		"P2":  {"one too many": replaceBody("/v1/institutions", `"total":1`, `"total":2`)},
@@ -226,7 +226,7 @@ func moreMutations() map[string]map[string]*mutation {
 		"L7": {"parameters before the method": replaceStatus(405, 400, "/v1/rates")},
 		"L9": {"no limits on 304": replaceHeader(withStatus(304), "RateLimit", "")},
 		"K1": {"a key opens the account": replaceStatus(401, 200, "/v1/account/keys"), "no Location": replaceHeader(withStatus(201), "Location", "")},
-		"K2": {"wrong codes are told apart": replaceInStatus(401, "invalid_code", "invalid_key")},
+		"K2": {"wrong codes are distinguished": replaceInStatus(401, "invalid_code", "invalid_key")},
 		"K3": {"a second code at once": replaceStatus(429, 202, "/v1/account/codes")},
 		"K5": {"a third key": replaceStatus(409, 201, "/v1/account/keys")},
 		"K8": {"a field more": replaceBody("/v1/rates", `"stale":`, `"fresh":true,"stale":`), "a field less": replaceBody("/v1/convert", `,"feesIncluded":false`, ``), "a meta on currencies": replaceBody("/v1/currencies", `\]\}$`, `],"meta":{}}`)},
@@ -237,10 +237,10 @@ func moreMutations() map[string]map[string]*mutation {
 // TestMutationsAreFound checks that each mutation is found by its rule, that there is one for each rule, and that no
 // rule fails without one.
 func TestMutationsAreFound(t *testing.T) {
-	told := map[string]bool{}
+	listed := map[string]bool{}
 	for _, table := range []map[string]map[string]*mutation{mutations(), moreMutations()} {
 		for rule, mistakes := range table {
-			told[rule] = true
+			listed[rule] = true
 			for name, mistake := range mistakes {
 				t.Run(rule+" "+name, func(t *testing.T) {
 					t.Parallel()
@@ -254,7 +254,7 @@ func TestMutationsAreFound(t *testing.T) {
 					findings := conformance.Check(t.Context(), srv.URL, options)
 					at := slices.IndexFunc(findings, func(f conformance.Finding) bool { return f.Rule == rule })
 					if at < 0 || len(findings[at].Problems) == 0 {
-						t.Errorf("nobody tells it: %+v", findings)
+						t.Errorf("not found: %+v", findings)
 					}
 				})
 			}
@@ -262,8 +262,8 @@ func TestMutationsAreFound(t *testing.T) {
 	}
 	srv := apitest.Start(t, apitest.Seed("standard"), apitest.Quota(100_000, 0))
 	for _, finding := range conformance.Check(t.Context(), srv.URL, optionsOf(srv)) {
-		if !told[finding.Rule] || len(finding.Problems) > 0 {
-			t.Errorf("%s: a breach is planted: %v; without a breach it tells %q", finding.Rule, told[finding.Rule], finding.Problems)
+		if !listed[finding.Rule] || len(finding.Problems) > 0 {
+			t.Errorf("%s: a breach is planted: %v; without a breach it tells %q", finding.Rule, listed[finding.Rule], finding.Problems)
 		}
 	}
 }

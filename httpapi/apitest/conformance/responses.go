@@ -199,7 +199,7 @@ func (s schema) problems(at string, value any) []string {
 }
 
 func checkSchemas(k *ruleRun) {
-	known, told := schemas(), map[string]bool{}
+	known, reported := schemas(), map[string]bool{}
 	for _, a := range k.responses {
 		if !a.isData() || a.method != http.MethodGet || len(a.body) == 0 || a.header.Get("Content-Encoding") != "" {
 			continue
@@ -218,8 +218,8 @@ func checkSchemas(k *ruleRun) {
 			continue
 		}
 		for _, problem := range want.problems(path, body) {
-			if !told[problem] {
-				told[problem] = true
+			if !reported[problem] {
+				reported[problem] = true
 				k.errorf("%s: %s", a, problem)
 			}
 		}

@@ -44,13 +44,13 @@ func TestSecrets_AreSeenOnce(t *testing.T) {
 			t.Errorf("%s %s: Cache-Control %q", page.method, page.path, page.header.Get("Cache-Control"))
 		}
 	}
-	for text, told := range map[string]bool{
+	for text, logged := range map[string]bool{
 		secret: false, token: false, goodCode: false, "ana@example.do": false, "POST /account/codes": true, "POST /account/sessions": true,
 		"POST /account/keys": true, "POST /account/keys/{id}/revoke": true, "POST /account/signout": true, "network=192.0.2.0/24": true,
 		"requestId=a1b2c3d4e5f60718": true,
 	} {
-		if strings.Contains(w.logs.String(), text) != told {
-			t.Errorf("the log has %q: %v, want %v:\n%s", text, !told, told, w.logs)
+		if strings.Contains(w.logs.String(), text) != logged {
+			t.Errorf("the log has %q: %v, want %v:\n%s", text, !logged, logged, w.logs)
 		}
 	}
 }
