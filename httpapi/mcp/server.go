@@ -107,9 +107,8 @@ func (s *Server) Handler() http.Handler {
 // guard refuses unknown hosts and other origins.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		origin := r.Header.Get("Origin")
-		if !s.isKnownHost(r.Host) || origin != "" && !s.isKnownOrigin(origin) {
-			http.Error(w, "this server is not called that, or the page that asks is not its own", http.StatusForbidden)
+		if !s.isKnownHost(r.Host) {
+			http.Error(w, "unknown host name; the operator of this server can allow it with --http-name", http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -124,10 +123,4 @@ func (s *Server) isKnownHost(host string) bool {
 		return true
 	}
 	return name == "localhost" || slices.ContainsFunc(s.hosts, func(known string) bool { return strings.EqualFold(known, name) })
-}
-
-// isKnownOrigin is isKnownHost for an Origin header. CrossOriginProtection compares the port.
-func (s *Server) isKnownOrigin(origin string) bool {
-	at, err := url.Parse(origin)
-	return err == nil && s.isKnownHost(at.Host)
 }
