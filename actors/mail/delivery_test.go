@@ -53,8 +53,8 @@ func protections(t *testing.T) (all []protection, trusted *x509.CertPool) {
 	}, roots(trust, name, late)
 }
 
-// TestS9_Protection checks that an email is sent exactly when the configured protection holds, and that nothing of it
-// leaves otherwise; the rows that send are the control.
+// TestS9_Protection checks that an email is sent exactly when the configured protection holds, and that otherwise no
+// part of it leaves; the rows that send are the control.
 func TestS9_Protection(t *testing.T) {
 	all, trusted := protections(t)
 	for _, tt := range all {
