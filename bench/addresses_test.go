@@ -10,11 +10,12 @@ import (
 	"testing"
 )
 
-// networkEnv makes the test binary run a test inside a network of its own.
+// networkEnv is the environment variable that makes the test binary run the test inside its own network namespace.
 const networkEnv = "TASARD_BENCH_ADDRESSES"
 
-// TestFaultsO5_OneAddress: no client address has more than 128 connections, nor more than a fifth of all that may be; IPv6 addresses count
-// by /64. It runs again by itself in a network of its own, where it may have any address. The control is a node without that limit.
+// TestFaultsO5_OneAddress checks that no client address has more than 128 connections, nor more than a fifth of the
+// limit of all; IPv6 addresses count by /64. The test runs again in its own network namespace, where it may use any
+// address. The control is a node without the limit.
 func TestFaultsO5_OneAddress(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("NEEDS root: run make test-faults as root, in a machine of its own")
@@ -63,7 +64,7 @@ func TestFaultsO5_OneAddress(t *testing.T) {
 	}
 }
 
-// keptConnections is how many of the connections of some addresses a node keeps.
+// keptConnections returns how many connections of some addresses a node keeps.
 func keptConnections(t *testing.T, path string, f *fixture, flags, sources []string) int {
 	t.Helper()
 	found := running(t, []string{path}, f, -1, append([]string{"--connections-per-address", "128", "--listen", "[::]:0"}, flags...)...)

@@ -25,9 +25,9 @@ const (
 	connsDefault            = 16384
 )
 
-// runBare is the subcommand bench bare NODE KEY MIX [CERTIFICATE KEYFILE]. It serves the node's answer to the one request of the mix from
-// memory, with the same HTTP library and settings, used in the ordinary way: the node's cheaper ways to write heads
-// or set deadlines are part of what is measured.
+// runBare is the subcommand bench bare NODE KEY MIX [CERTIFICATE KEYFILE]. It serves the node's answer to the one
+// request of the mix from memory, with the same HTTP library and settings, used in the ordinary way: the node's
+// cheaper ways to write heads or set deadlines are part of what is measured.
 func runBare(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) != 3 && len(args) != 5 || len(mixes()[args[2]]) != 1 {
 		return fmt.Errorf("bench bare: want NODE KEY MIX, of one operation, and perhaps a certificate and its key; found %q", args)

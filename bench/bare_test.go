@@ -11,8 +11,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// settingsIn are the constants of a folder that have a default, and the fields of the HTTP server that a function of it makes, without
-// those that set up no connection.
+// settingsIn returns the constants of a folder whose names end in Default, and the fields of the HTTP server that a
+// function makes, without those that set up no connection.
 func settingsIn(t *testing.T, folder, function string) map[string]string {
 	t.Helper()
 	names, err := filepath.Glob(folder + "/*.go")
@@ -38,10 +38,11 @@ func settingsIn(t *testing.T, folder, function string) map[string]string {
 	return settings
 }
 
-// TestBare_HasTheNodesSettings holds the bare server to the node's, so that nobody tunes one and forgets the other.
+// TestBare_HasTheNodesSettings compares the bare server's settings with the node's, so that neither is tuned without
+// the other.
 func TestBare_HasTheNodesSettings(t *testing.T) {
 	node, bare := settingsIn(t, "../httpapi", "newHTTP"), settingsIn(t, ".", "bareServer")
-	delete(node, "writeBufferBytesDefault") // the node's bodies don't go through it, the library's do
+	delete(node, "writeBufferBytesDefault") // the node does not use it for bodies
 	for name, value := range bare {
 		if name != "writeBufferBytesDefault" && node[name] != value {
 			t.Errorf("%s is %q, the node's %q", name, value, node[name])
@@ -57,7 +58,7 @@ func TestBare_HasTheNodesSettings(t *testing.T) {
 	}
 }
 
-// TestBare_AllocatesNothing: a yardstick that makes garbage would flatter the node.
+// TestBare_AllocatesNothing: a baseline that makes garbage would flatter the node.
 func TestBare_AllocatesNothing(t *testing.T) {
 	handler := bareHandler([]byte("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\nETag: W/\"x\"\r\n\r\n{}"), []byte("{}"))
 	var ctx fasthttp.RequestCtx

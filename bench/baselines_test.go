@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// nodeOf is a node on a small fixture, which nginx and PostgreSQL are compared with.
+// nodeOf starts a node on a small fixture, to compare nginx and PostgreSQL with.
 func nodeOf(t *testing.T) (*server, string) {
 	t.Helper()
 	f, err := newFixture(t.TempDir(), fixtureSize{institutions: 44, currencies: 8, accounts: 1, days: 1})
@@ -19,7 +19,7 @@ func nodeOf(t *testing.T) (*server, string) {
 	return wantStarted(t)(startNode(t.Context(), []string{buildNode(t, "")}, f, -1)), f.keys[0]
 }
 
-// TestFaultsF6_Nginx wants the node's body of nginx, with what says how to read it.
+// TestFaultsF6_Nginx checks that nginx sends the node's body, with its type and encoding.
 func TestFaultsF6_Nginx(t *testing.T) {
 	node, key := nodeOf(t)
 	for mix, tuned := range map[string]bool{mixBest: false, mixGzip: true} {
@@ -40,7 +40,7 @@ func TestFaultsF6_Nginx(t *testing.T) {
 	}
 }
 
-// TestFaultsF7_Postgres wants the node's answers of PostgreSQL.
+// TestFaultsF7_Postgres checks that PostgreSQL's answers are the node's.
 func TestFaultsF7_Postgres(t *testing.T) {
 	node, key := nodeOf(t)
 	self, err := os.Executable()

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// figure prints what a test found, in the one form that make test-faults shows and collects.
+// figure prints a result in the form that make test-faults collects.
 func figure(t *testing.T, format string, args ...any) {
 	t.Helper()
 	t.Logf("FIGURE %s", fmt.Sprintf(format, args...))
@@ -22,14 +22,14 @@ func figure(t *testing.T, format string, args ...any) {
 
 const (
 	cgroupRoot = "/sys/fs/cgroup"
-	// cpuPeriod is short, so that latencies are usable where processes have halfCore.
+	// cpuPeriod is short, so that latencies are usable for processes limited to halfCore.
 	cpuPeriod = 10 * time.Millisecond
 	halfCore  = cpuPeriod / 2
-	// cpuShares put a group before whatever else the machine does.
+	// cpuShares gives a group priority over other processes of the machine.
 	cpuShares = 1 << 18
 )
 
-// needLimits skips a test that limits processes where that can't be done.
+// needLimits skips a test where processes cannot be limited.
 func needLimits(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -42,10 +42,10 @@ func needLimits(t *testing.T) {
 	}
 }
 
-// cgroup is a pair of control groups: what runs in it gets half a core, and no more memory than it is given.
+// cgroup is a pair of control groups, which limits its processes to half a core and to an amount of memory.
 type cgroup struct{ cpu, memory string }
 
-// newCgroup makes one that is removed at the end of the test, when nothing runs in it any more. memory 0 is any.
+// newCgroup makes one that is removed at the end of the test, when its processes have exited. memory 0 is unlimited.
 func newCgroup(t *testing.T, memory int) cgroup {
 	t.Helper()
 	limits := map[string]int{"memory.limit_in_bytes": memory}
@@ -67,7 +67,7 @@ func newController(t *testing.T, controller string, limits map[string]int) (dir 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		for range 100 { // the kernel forgets an ended process in its own time
+		for range 100 { // the kernel removes an ended process after a while
 			if err := os.Remove(dir); err == nil || errors.Is(err, fs.ErrNotExist) {
 				return
 			}
@@ -81,7 +81,7 @@ func newController(t *testing.T, controller string, limits map[string]int) (dir 
 	return dir
 }
 
-// kernelNumber is that of a line in a file of the kernel.
+// kernelNumber reads the number on a line of a kernel file.
 func kernelNumber(t *testing.T, file, line string) int {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -96,7 +96,8 @@ func kernelNumber(t *testing.T, file, line string) int {
 	return value
 }
 
-// throttled is in how many periods the cage held back what runs in it; oomKills how many processes it killed for want of memory.
+// throttled returns in how many periods the processes were held back, oomKills how many were killed for lack of
+// memory.
 func (c cgroup) throttled(t *testing.T) int {
 	return kernelNumber(t, filepath.Join(c.cpu, "cpu.stat"), "nr_throttled")
 }
@@ -104,12 +105,12 @@ func (c cgroup) oomKills(t *testing.T) int {
 	return kernelNumber(t, filepath.Join(c.memory, "memory.oom_control"), "oom_kill ")
 }
 
-// peakMemory is the most memory that a process has had, in MiB.
+// peakMemory returns the maximum memory of a process so far, in MiB.
 func peakMemory(t *testing.T, s *server) int {
 	return kernelNumber(t, fmt.Sprintf("/proc/%d/status", s.processes[0].cmd.Process.Pid), "VmHWM:") >> 10
 }
 
-// wrap is a program that runs in the cage from its first moment on.
+// wrap returns the command line that runs a program in the control groups from its start.
 func (c cgroup) wrap(program ...string) []string {
 	join := fmt.Sprintf("echo $$ > %s/cgroup.procs && echo $$ > %s/cgroup.procs && exec \"$@\"", c.cpu, c.memory)
 	return append([]string{"/bin/sh", "-c", join, "sh"}, program...)

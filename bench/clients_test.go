@@ -21,7 +21,7 @@ import (
 func (g *clients) answeredOK() uint64 { return g.statuses[200] }
 func (g *clients) shedCount() uint64  { return g.statuses[503] }
 
-// servedShare is how many of the requests that were to be sent were served.
+// servedShare returns the served part of the intended requests.
 func (g *clients) servedShare() float64 { return float64(g.answeredOK()) / float64(max(1, g.intended)) }
 
 func (g *clients) quantile(q float64) time.Duration {
@@ -33,7 +33,7 @@ func (g *clients) String() string {
 		g.intended, g.sent, g.dropped, g.answeredOK(), g.shedCount(), g.unexpectedCount, g.lost, g.quantile(50), g.quantile(99))
 }
 
-// merge counts what another group met.
+// merge adds the results of other clients.
 func (g *clients) merge(other *clients) {
 	g.intended, g.sent, g.dropped = g.intended+other.intended, g.sent+other.sent, g.dropped+other.dropped
 	g.unexpectedCount, g.lost, g.firstUnexpected = g.unexpectedCount+other.unexpectedCount, g.lost+other.lost, cmp.Or(g.firstUnexpected, other.firstUnexpected)
@@ -43,8 +43,8 @@ func (g *clients) merge(other *clients) {
 	g.latency.Merge(other.latency)
 }
 
-// runClients puts clients on a server for a while, then waits for what is owed, at most as long as patience. A request whose moment comes
-// while all clients of a group wait for an answer is not sent: to the server it is one that it did not read.
+// runClients puts clients on a server for a while, then waits for outstanding answers, at most patience. A request
+// that is due while all clients of a group wait for an answer is not sent: the server would not have read it either.
 func runClients(t *testing.T, address string, span, patience time.Duration, groups ...*clients) {
 	t.Helper()
 	runtime.LockOSThread()
@@ -58,8 +58,8 @@ func runClients(t *testing.T, address string, span, patience time.Duration, grou
 	}
 }
 
-// raisePriority puts the thread on its core and into a control group that comes before whatever else the machine does, so that moments are
-// kept, and returns what undoes it. What can't be done is left: the figures are worse for it, never better.
+// raisePriority pins the thread to its core and puts it into a control group with priority over other processes, so
+// that due times are kept; undo restores it. Failures are ignored: they make the figures worse, never better.
 func raisePriority() (undo func()) {
 	thread, all := []byte(strconv.Itoa(unix.Gettid())), filepath.Join(cgroupRoot, "cpu")
 	var cores, mine unix.CPUSet
@@ -79,10 +79,10 @@ func raisePriority() (undo func()) {
 	}
 }
 
-// refusalPattern is what a refusal must have in its head.
+// refusalPattern matches the head of an overload response.
 var refusalPattern = regexp.MustCompile(`^HTTP/1\.1 503 [^\r\n]*\r\n(?s:.*)\r\nRetry-After: [1-9][0-9]*\r\n`)
 
-// isUnexpected tells an answer that is neither 200 nor the refusal that is promised.
+// isUnexpected reports a response that is neither 200 nor the documented overload response.
 func isUnexpected(status int, answer []byte) bool {
 	head, body, _ := bytes.Cut(answer, []byte("\r\n\r\n"))
 	var said struct {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestFaultsF4_CostsControl plants a waste in the node's request path, one after the other. Held against the costs of the program without
-// it, measured in the same run, each is told.
+// TestFaultsF4_CostsControl plants several wastes in the node's request path. Compared with the costs of the
+// unchanged program, measured in the same run, each is reported.
 func TestFaultsF4_CostsControl(t *testing.T) {
 	if err := canTrace(t.Context()); err != nil {
 		t.Skipf("NEEDS %v", err)
@@ -33,7 +33,7 @@ func TestFaultsF4_CostsControl(t *testing.T) {
 	}
 }
 
-// plantedCosts are the costs of the best rates of a node with a statement more in its outermost handler.
+// plantedCosts measures the best rates of a node with an additional statement in its outermost handler.
 func plantedCosts(t *testing.T, waste string, traces int) costList {
 	t.Helper()
 	tasard := buildNode(t, "httpapi/server.go",

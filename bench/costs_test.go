@@ -17,7 +17,7 @@ func someCosts() costList {
 	}
 }
 
-// TestCosts_Problems: what a request takes more than is accepted is told, and nothing else.
+// TestCosts_Problems checks which costs count as a rise.
 func TestCosts_Problems(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*cost)
@@ -70,7 +70,7 @@ func TestCosts_File(t *testing.T) {
 	}
 }
 
-// TestCosts_Calls: calls of a run without requests, those that failed and those that wait do not count.
+// TestCosts_Calls checks that calls of a run without requests, failed calls and waiting calls do not count.
 func TestCosts_Calls(t *testing.T) {
 	const head = "% time     seconds  usecs/call     calls    errors syscall\n------ ----------- ----------- --------- --------- ----------------\n"
 	idle, err := parseCalls([]byte(head + "  0.5    0.000001           1       100        40 read\n  0.1    0.000001           1        10           fsync\n100.00    0.1    1    110    40 total\n"))

@@ -187,7 +187,7 @@ func (t *syscallTrace) perRequest(idle *syscallTrace) (calls map[string]float64,
 	return calls, max(0, hundredths(failed))
 }
 
-// trace runs a node under strace from start to end, with a mix as load; "" is no load.
+// trace runs a node under strace from start to end, with a mix as load, or without load if mix is "".
 func (l *runner) trace(ctx context.Context, mix string) (*syscallTrace, error) {
 	file := filepath.Join(l.dir, "calls.txt")
 	node, err := startNode(ctx, []string{"strace", "-f", "-qq", "-c", "-o", file, l.tasard}, l.fixture, serverCore)

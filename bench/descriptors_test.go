@@ -16,8 +16,9 @@ const (
 	shortAfter = 2 * time.Second
 )
 
-// TestFaultsO4_DescriptorsExhausted: for half a minute the process has no descriptor left, while clients go on connecting. It lives, and
-// serves new ones within two seconds of the end. The control is a listener that has no patience.
+// TestFaultsO4_DescriptorsExhausted leaves a process without file descriptors for half a minute while clients
+// connect. It survives, and serves new clients within two seconds of the end. The control is a listener that does not
+// retry.
 func TestFaultsO4_DescriptorsExhausted(t *testing.T) {
 	f := smallFixture(t, 1)
 	for name, path := range map[string]string{
@@ -47,7 +48,8 @@ func TestFaultsO4_DescriptorsExhausted(t *testing.T) {
 	}
 }
 
-// exhaustDescriptors takes all descriptors from a node for a while: how many clients had no answer, and how long after the end one has it.
+// exhaustDescriptors takes all descriptors from a node for a while. It returns how many clients got no answer, and
+// how long after the end one gets an answer.
 func exhaustDescriptors(t *testing.T, node *server, span time.Duration) (failed int, back time.Duration) {
 	t.Helper()
 	pid := node.processes[0].cmd.Process.Pid
@@ -72,7 +74,7 @@ func exhaustDescriptors(t *testing.T, node *server, span time.Duration) (failed 
 			failed++
 		}
 	}
-	_ = unix.Prlimit(pid, unix.RLIMIT_NOFILE, &before, nil) // it may have ended
+	_ = unix.Prlimit(pid, unix.RLIMIT_NOFILE, &before, nil) // the process may have exited
 	began := time.Now()
 	for !served() && time.Since(began) < 4*shortAfter {
 		<-pause.C
@@ -80,7 +82,7 @@ func exhaustDescriptors(t *testing.T, node *server, span time.Duration) (failed 
 	return failed, time.Since(began).Round(time.Millisecond)
 }
 
-// alive tells whether a server's process runs still.
+// alive reports whether the server's process runs.
 func (s *server) alive() bool {
 	select {
 	case <-s.processes[0].done:

@@ -18,8 +18,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain is the bench itself where a test has started this binary as a server. Otherwise it runs the tests. fasthttp starts a
-// goroutine for the Date header that it never ends, and one for each server that ends some seconds after it.
+// TestMain is the bench itself if a test has started this binary as a server; otherwise it runs the tests. fasthttp
+// leaves a goroutine for the Date header, and one for each server that ends some seconds later.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && (os.Args[1] == "bare" || os.Args[1] == "postgres") {
 		main()
@@ -39,8 +39,8 @@ func sweep(sample, whole int) int {
 	return sample
 }
 
-// buildNode builds the node with texts replaced by others, each at its only place in a file of the module; file "" changes nothing. Its flags
-// are those with which other tests compile, so that what they have compiled is used.
+// buildNode builds the node with texts replaced by others, each at its only place in a file of the module; file ""
+// changes nothing. Its flags are those of go test, so that the build cache is shared.
 func buildNode(t *testing.T, file string, changes ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -85,7 +85,7 @@ func writeFile(t *testing.T, path string, text []byte) {
 
 const plainReply = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 
-// fixedRequest asks the same thing again and again, and counts.
+// fixedRequest sends the same request again and again, and counts.
 type fixedRequest struct{ count uint64 }
 
 func (r *fixedRequest) next(dst []byte, _ *rand.Rand) []byte {
@@ -93,7 +93,7 @@ func (r *fixedRequest) next(dst []byte, _ *rand.Rand) []byte {
 	return append(dst, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"...)
 }
 
-// serve runs a conversation on each connection, in a goroutine of its own, which ends with the connection.
+// serve runs a conversation on each connection, in its own goroutine, which ends with the connection.
 func serve(t testing.TB, conversation func(net.Conn)) net.Listener {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -120,13 +120,13 @@ func serve(t testing.TB, conversation func(net.Conn)) net.Listener {
 	return listener
 }
 
-// readRequest reads what repeated sends: one read, since it is one write and short.
+// readRequest reads a request of fixedRequest: a single read, because it is one short write.
 func readRequest(conn net.Conn, buffer []byte) bool {
 	n, err := conn.Read(buffer)
 	return err == nil && n > 0
 }
 
-// answering is a conversation that answers each request with the same bytes.
+// answering returns a conversation that sends the same response to each request.
 func answering(reply string) func(net.Conn) {
 	return func(conn net.Conn) {
 		for buffer, reply := make([]byte, 1024), []byte(reply); readRequest(conn, buffer); {
@@ -137,5 +137,5 @@ func answering(reply string) func(net.Conn) {
 	}
 }
 
-// silent is a conversation that answers nothing.
+// silent is a conversation without responses.
 func silent(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }

@@ -16,14 +16,14 @@ import (
 	"time"
 )
 
-// newTestLoad is a load of one group that lasts a fifth of a second.
+// newTestLoad returns a load of one group of clients that lasts a fifth of a second.
 func newTestLoad(address string, connections int, rate float64) (*load, *clients) {
 	g := &clients{requests: &fixedRequest{}, connections: connections, rate: rate}
 	return &load{address: address, groups: []*clients{g}, seed: 1, warmup: 20 * time.Millisecond, measure: 200 * time.Millisecond}, g
 }
 
-// Everything that comes back is counted once, whatever its status and length and whether its connection lives on; at a rate as many as the
-// rate says.
+// TestLoad_Counts checks that every response counts once, whatever its status and length and whether its connection
+// persists; at a rate as many as the rate says.
 func TestLoad_Counts(t *testing.T) {
 	replies := []string{plainReply, "HTTP/1.1 429 No\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", okHead + "Content-Length: 100000\r\n\r\n" + strings.Repeat("b", 100_000)}
 	server := serve(t, func(conn net.Conn) {
@@ -64,8 +64,9 @@ func TestLoad_Pipelined(t *testing.T) {
 	}
 }
 
-// At a rate a server that stops for a while is charged for everything that would have come meanwhile: about half of the stop for each
-// request of it. Without a rate the same stop costs one answer. Clients that drop what they can't send are charged for one each.
+// TestLoad_NoCoordinatedOmission checks that at a rate a server that stops for a while is charged for every request
+// due meanwhile: about half of the stop each. Without a rate the same stop costs one request. Clients that drop late
+// requests are charged for one each.
 func TestLoad_NoCoordinatedOmission(t *testing.T) {
 	const stop = 100 * time.Millisecond
 	for _, tt := range []struct {
@@ -100,8 +101,8 @@ func TestLoad_NoCoordinatedOmission(t *testing.T) {
 	}
 }
 
-// What was sent before the measured time is not counted, though it is answered within it. Reading counters at its beginning moves the
-// moments, so that no request is charged for it and none is left out.
+// TestLoad_WarmUpIsNotCounted checks that requests sent before the measured time do not count, even if they are
+// answered within it, and that reading counters at its beginning is charged to no request and skips none.
 func TestLoad_WarmUpIsNotCounted(t *testing.T) {
 	for _, rate := range []float64{0, 1000} {
 		gate := make(chan struct{})
@@ -130,7 +131,8 @@ func TestLoad_WarmUpIsNotCounted(t *testing.T) {
 	}
 }
 
-// A target that is gone or answers nothing, the end of the context and an error of a hook end the load.
+// TestLoad_Ends checks that a load ends when its target is gone or never answers, with its context, and with an error
+// of a hook.
 func TestLoad_Ends(t *testing.T) {
 	planted := errors.New("planted")
 	good := serve(t, answering(plainReply)).Addr().String()
@@ -174,7 +176,8 @@ func TestLoad_Ends(t *testing.T) {
 	}
 }
 
-// misbehaviours are what a server may do with a request, besides answering it: what it says, and whether it goes on.
+// misbehaviours are ways in which a server may treat a request besides answering it; the result says whether it goes
+// on.
 func misbehaviours() []func(net.Conn) (goesOn bool) {
 	say := func(goesOn bool, text string) func(net.Conn) bool {
 		return func(conn net.Conn) bool {
@@ -191,8 +194,8 @@ func misbehaviours() []func(net.Conn) (goesOn bool) {
 	}
 }
 
-// Whatever the target does: what was sent within the measured time is answered or lost, and at a rate what was to be sent is sent, dropped
-// or lost.
+// TestLoad_NothingIsForgotten checks that whatever the target does, every sent request is answered or lost, and at a
+// rate every intended request is sent, dropped or lost.
 func TestLoad_NothingIsForgotten(t *testing.T) {
 	behaviours := misbehaviours()
 	for seed := range uint64(sweep(30, 300)) {
@@ -215,7 +218,7 @@ func TestLoad_NothingIsForgotten(t *testing.T) {
 		l.measure, l.drain, l.warmup = 15*time.Millisecond, 10*time.Millisecond, time.Duration(seed/3%2)*5*time.Millisecond
 		g.dropLate, g.reconnects = seed%5 == 0, seed%7 == 0
 		err := l.run(t.Context())
-		if errors.Is(err, errGone) || errors.Is(err, errNoAnswer) { // it met nothing but misbehaviour
+		if errors.Is(err, errGone) || errors.Is(err, errNoAnswer) { // only misbehaviours were drawn
 			continue
 		}
 		want := g.sent
@@ -229,7 +232,8 @@ func TestLoad_NothingIsForgotten(t *testing.T) {
 	}
 }
 
-// In steady state the load allocates nothing, so that it neither collects garbage nor waits for the collector.
+// TestLoad_AllocatesNothing checks that in steady state the load allocates nothing, so that the garbage collector
+// does not interfere.
 func TestLoad_AllocatesNothing(t *testing.T) {
 	server := serve(t, answering(plainReply))
 	for _, rate := range []float64{0, 10_000} {
@@ -247,7 +251,8 @@ func TestLoad_AllocatesNothing(t *testing.T) {
 	}
 }
 
-// A group's clients come from addresses of their own, from the moment that is given; a strange answer is counted and kept.
+// TestLoad_Groups checks source addresses and start delays of clients, and that an unexpected response is counted and
+// kept.
 func TestLoad_Groups(t *testing.T) {
 	from, began := make(chan string, 100), time.Now()
 	server := serve(t, func(conn net.Conn) {

@@ -9,12 +9,12 @@ import (
 const (
 	tightMemory   = 128 << 20
 	tightAccounts = 100_000
-	// tightConnections are what an operator allows in so little memory.
+	// tightConnections is the limit that an operator would set for so little memory.
 	tightConnections = "1024"
 )
 
-// TestFaultsO8_LittleMemory: a node with a hundred thousand accounts in a control group of 128 MB lives through three times what it can do.
-// The control is a group that is too small for the accounts alone.
+// TestFaultsO8_LittleMemory puts three times its capacity on a node with a hundred thousand accounts in a control
+// group of 128 MB. The control is a group too small for the accounts themselves.
 func TestFaultsO8_LittleMemory(t *testing.T) {
 	needLimits(t)
 	f := smallFixture(t, tightAccounts)

@@ -13,7 +13,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// stream is the first n requests, as they go over the wire.
+// stream returns the first n requests as sent on the wire.
 func stream(a requestSource, seed uint64, n int) []byte {
 	random := rand.New(rand.NewPCG(seed, 0))
 	var all []byte
@@ -23,8 +23,8 @@ func stream(a requestSource, seed uint64, n int) []byte {
 	return all
 }
 
-// Every request is one that net/http reads, with the host, one of the keys, and the lines of its question, as often as its weight says.
-// The same seed makes the same requests.
+// TestMix_Requests checks that net/http can read every request, with the host, one of the keys and its headers, as
+// often as its weight says, and that the same seed makes the same requests.
 func TestMix_Requests(t *testing.T) {
 	const n, host = 20_000, "node.example:8080"
 	keys, questions := []string{"k-1", "k-2", "k-3"}, mixes()[mixAll]
@@ -70,7 +70,7 @@ func TestMix_Requests(t *testing.T) {
 	}
 }
 
-// Hardly an amount comes twice, and each is one that the node takes.
+// TestMix_AmountsAreNew checks that hardly an amount repeats, and that the node accepts each.
 func TestMix_AmountsAreNew(t *testing.T) {
 	const n = 10_000
 	seen := map[string]bool{}
@@ -87,7 +87,7 @@ func TestMix_AmountsAreNew(t *testing.T) {
 	}
 }
 
-// A roll asks once in the name of each.
+// TestPerAccount checks that every account sends one request in turn.
 func TestPerAccount(t *testing.T) {
 	r := &perAccount{keys: []string{"a", "b"}, mix: newMix("x", nil, mixes()[mixBest])}
 	text := string(stream(r, 1, 3))

@@ -22,8 +22,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// TestNode builds the real program once. The bench takes it for its node, compares a bare server with it, puts a load on it, and measures
-// goals with it from the command line to the files, in rounds too short to mean anything.
+// TestNode builds the real program once, compares a bare server with it, puts a load on it, and measures goals from
+// the command line to the files, in rounds too short to mean anything.
 func TestNode(t *testing.T) {
 	program := buildNode(t, "")
 	t.Run("goals", func(t *testing.T) { checkGoals(t, program) })
@@ -38,7 +38,7 @@ func TestNode(t *testing.T) {
 	wantStopped(t, node)
 }
 
-// wantStarted wants a server, which the test ends at the latest.
+// wantStarted wants a server, which is killed at the end of the test.
 func wantStarted(t *testing.T) func(*server, error) *server {
 	t.Helper()
 	return func(s *server, err error) *server {
@@ -49,12 +49,12 @@ func wantStarted(t *testing.T) func(*server, error) *server {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(s.kill) // it is stopped already, unless the test has failed
+		t.Cleanup(s.kill) // stopped already, unless the test has failed
 		return s
 	}
 }
 
-// wantStopped stops a server and wants all its processes gone, and what it left on the disk.
+// wantStopped stops a server and checks that its processes and its scratch directory are gone.
 func wantStopped(t *testing.T, s *server) {
 	t.Helper()
 	var all []int
@@ -74,7 +74,7 @@ func wantStopped(t *testing.T, s *server) {
 	}
 }
 
-// get is an answer to a question, whatever its status.
+// get returns the response to a request, whatever its status.
 func get(t *testing.T, s *server, key, path string) *fasthttp.Response {
 	t.Helper()
 	_, response, err := s.ask(t.Context(), (&requestTemplate{path: path}).request(key))
@@ -84,7 +84,7 @@ func get(t *testing.T, s *server, key, path string) *fasthttp.Response {
 	return response
 }
 
-// wantBusy wants a server's CPU time to grow with its work.
+// wantBusy checks that a server's CPU time grows with its work.
 func wantBusy(t *testing.T, s *server, key string) {
 	t.Helper()
 	before, err := s.cpu()
@@ -104,7 +104,7 @@ func checkGoals(t *testing.T, program string) {
 	}
 	out, text := t.TempDir(), new(bytes.Buffer)
 	args := []string{
-		"-tasard", program, "-out", out, "-goals", "F1,F12,F14", "-rounds", "1", "-measure", "60ms", "-warmup", "0s", // so that each connection has a counted answer, however slow the machine is
+		"-tasard", program, "-out", out, "-goals", "F1,F12,F14", "-rounds", "1", "-measure", "60ms", "-warmup", "0s", // so that each connection has a counted answer on a slow machine
 		"-accounts", "100", "-connections", "4",
 	}
 	if err := run(t.Context(), args, text, io.Discard); err != nil || !strings.Contains(text.String(), "The reports are in "+out) {
@@ -123,9 +123,10 @@ func checkGoals(t *testing.T, program string) {
 	}
 }
 
-// checkNode wants the data of the fixture, what is invented among it, and the flags to reach the node, and its counters to be read.
+// checkNode checks that the node has the fixture's data, also the invented part, and its flags, and that its metrics
+// can be read.
 func checkNode(t *testing.T, node *server, f *fixture) {
-	for path, want := range map[string]int{ // how many rates, or days
+	for path, want := range map[string]int{ // number of rates or days
 		"/v1/rates/best?currency=USD&operation=buy&limit=10": 10, "/v1/rates/best?currency=QAP&operation=sell": 60,
 		"/v1/institutions/inventada-0016": 16, "/v1/rates/history?currency=EUR&institution=bhd": 7,
 	} {
@@ -153,7 +154,7 @@ func checkNode(t *testing.T, node *server, f *fixture) {
 	}
 }
 
-// headOf are the lines of the head of a raw answer, in any order, without the values that each answer has for itself.
+// headOf returns the sorted header lines of a raw response, without values that change with each response.
 func headOf(raw []byte) string {
 	head, _, _ := strings.Cut(string(raw), "\r\n\r\n")
 	lines := strings.Split(head, "\r\n")
@@ -162,7 +163,8 @@ func headOf(raw []byte) string {
 	return own.ReplaceAllString(strings.Join(lines, "\n"), "$1: -")
 }
 
-// bodyOf is the text of an answer without the second in which it was made: the bare server keeps the one of its start.
+// bodyOf returns the body of a response without the time at which it was made: the bare server keeps the one of its
+// start.
 func bodyOf(t *testing.T, response *fasthttp.Response) string {
 	t.Helper()
 	body, err := response.BodyUncompressed()
@@ -172,7 +174,7 @@ func bodyOf(t *testing.T, response *fasthttp.Response) string {
 	return regexp.MustCompile(`"generatedAt":"[^"]+"`).ReplaceAllString(string(body), `"generatedAt":-`)
 }
 
-// checkBare wants the node's answers of the bare server.
+// checkBare compares the bare server's responses with the node's.
 func checkBare(t *testing.T, node *server, f *fixture) {
 	self, err := os.Executable()
 	if err != nil {
@@ -194,7 +196,7 @@ func checkBare(t *testing.T, node *server, f *fixture) {
 	}
 }
 
-// checkAgainst puts a load on a node that runs.
+// checkAgainst puts a load on a running node.
 func checkAgainst(t *testing.T, node *server, f *fixture) {
 	keys, out := filepath.Join(t.TempDir(), "keys.txt"), new(bytes.Buffer)
 	writeFile(t, keys, []byte(strings.Join(f.keys, "\n")+"\n\n"))
@@ -203,7 +205,7 @@ func checkAgainst(t *testing.T, node *server, f *fixture) {
 		t.Fatal(err)
 	}
 	if text := out.String(); !strings.Contains(text, "40 answers") || !strings.Contains(text, "  200: 40\n") || strings.Contains(text, "lost") {
-		t.Errorf("told\n%s", text)
+		t.Errorf("printed\n%s", text)
 	}
 	writeFile(t, keys, nil)
 	if err := run(t.Context(), args, out, io.Discard); err == nil || !strings.Contains(err.Error(), "has none") {
@@ -211,7 +213,7 @@ func checkAgainst(t *testing.T, node *server, f *fixture) {
 	}
 }
 
-// What is missing on this machine is skipped by name; any other error ends the run.
+// TestRunner_SkipsByName checks that a goal whose programs are missing is skipped; any other error ends the run.
 func TestRunner_SkipsByName(t *testing.T) {
 	planted := error(&missingError{"nginx", "it is not installed"})
 	l := &runner{progress: io.Discard}
@@ -225,7 +227,8 @@ func TestRunner_SkipsByName(t *testing.T) {
 	}
 }
 
-// TestFixture_Sizes wants as many of everything as are asked for, all of it believable, whether known or invented.
+// TestFixture_Sizes checks the number of institutions, currencies and rates, and that all are plausible, whether
+// known or invented.
 func TestFixture_Sizes(t *testing.T) {
 	for _, size := range []fixtureSize{standardSize(), {institutions: 450, currencies: 80}, {institutions: 2, currencies: 1}} {
 		invented, err := inventedCatalogue(size)

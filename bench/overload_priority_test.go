@@ -11,22 +11,23 @@ import (
 
 const (
 	healthMax = 50 * time.Millisecond
-	// keyedShare of those with a key are served, if all of them together ask for no more than keyedPart of what the node can do.
+	// keyedShare of the requests with a key are served if all of them together are at most keyedPart of the node's
+	// capacity.
 	keyedShare = 0.99
 	keyedPart  = 1. / 3
-	// twoKeyedShare is of eight seconds, the first moment among them.
+	// twoKeyedShare covers eight seconds, including the onset.
 	twoKeyedShare = 0.8
 )
 
-// TestFaultsO2_Priorities: at three times capacity those who ask for the health of the node have it at once, clients with a key are
-// served before those without, and history and conversions come last.
+// TestFaultsO2_Priorities checks that at three times capacity health checks are answered at once, clients with a key
+// are served before those without, and history and conversions come last.
 func TestFaultsO2_Priorities(t *testing.T) {
 	needLimits(t)
 	f := smallFixture(t, 500)
 	t.Run("node", func(t *testing.T) {
 		o := startOverloaded(t, buildNode(t, ""), f, 0)
 		turns := o.inRounds(t, func(capacity float64) []*clients { return o.byPriority(t, capacity, overloadSpan) })
-		// Those with a key are promised to be served up to keyedPart of what the node can do, from overloadOnset on.
+		// The promise covers requests with a key up to keyedPart of the capacity, from overloadOnset on.
 		promised, served := 0., 0.
 		for _, one := range turns {
 			keyed := one.groups[2]
@@ -60,7 +61,7 @@ func TestFaultsO2_Priorities(t *testing.T) {
 	})
 }
 
-// byPriority puts three times what the node can do on it, of every kind.
+// byPriority puts three times the node's capacity on it, of every kind of request.
 func (o *overloaded) byPriority(t *testing.T, capacity float64, span time.Duration) []*clients {
 	t.Helper()
 	health := []requestTemplate{{operation: "health", weight: 1, path: "/livez", headers: "Connection: close\r\n"}}
@@ -81,7 +82,7 @@ func (o *overloaded) byPriority(t *testing.T, capacity float64, span time.Durati
 	return groups
 }
 
-// TestFaultsO2_TwoProcessors: the order is the same where two threads share what there is.
+// TestFaultsO2_TwoProcessors checks the same order on two threads.
 func TestFaultsO2_TwoProcessors(t *testing.T) {
 	needLimits(t)
 	c := newCgroup(t, 0)

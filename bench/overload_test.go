@@ -14,36 +14,37 @@ import (
 )
 
 const (
-	// overloadSpan is how long a node is asked for three times what it can do, overloadRounds how often: sixty seconds, as the goals O1 and
-	// O2 have them.
+	// overloadSpan is the duration of three times the node's capacity, overloadRounds the number of repetitions:
+	// sixty seconds, as the goals O1 and O2 require.
 	overloadSpan   = 20 * time.Second
 	overloadRounds = 3
 	controlSpan    = 8 * time.Second
-	// overloadPatience is how long what was sent is waited for at the end.
+	// overloadPatience is how long answers are waited for at the end.
 	overloadPatience = drainTimeout + 25*time.Second
 	baseSpan         = 4 * time.Second
-	// clientConnections: so many that their requests, served in turn, would each wait longer than the goal allows.
+	// clientConnections is so large that their requests, served in turn, would each wait longer than the goal allows.
 	clientConnections = 8192
-	// clientsPerAddress: the quota of an address is for a minute, and connections that came beside each other are often served beside each
-	// other. Of 16 of them some used up the highest quota that there is.
+	// clientsPerAddress is 1 because quotas of an address count by the minute and adjacent connections are often
+	// served together: of 16 on one address some used up the highest possible quota.
 	clientsPerAddress = 1
 
-	// overloadOnset is when an overload has been noticed, and what came before is over: order is looked at from then on.
+	// overloadOnset is when an overload has been detected and earlier requests are over: the order is checked from
+	// then on.
 	overloadOnset = 2 * time.Second
 	overloadP99   = 250 * time.Millisecond
 	overloadMiB   = 512
 	goodputShare  = 0.9
 	afterRatio    = 1.2
-	// afterSlack is what a 99th percentile of four seconds varies by from one time to the next on a machine that does other things.
+	// afterSlack is the noise of a 99th percentile over four seconds on a shared machine.
 	afterSlack = 2 * time.Millisecond
 )
 
-// withoutShedding serves requests however long they have waited: what protects from overload is taken away.
+// withoutShedding is a node that serves requests however long they have waited, without protection from overload.
 func withoutShedding(t *testing.T) string {
 	return buildNode(t, "httpapi/conn/loadshedder.go", "w.lateWindows >= lateWindowsMin:", "w.lateWindows < 0:")
 }
 
-// overloaded is a node in a cage.
+// overloaded is a node in a control group.
 type overloaded struct {
 	*server
 	cage    cgroup
@@ -56,13 +57,13 @@ func startOverloaded(t *testing.T, path string, f *fixture, memory int, flags ..
 	return startInCgroup(t, c, c.wrap(path), serverCore, f, flags...)
 }
 
-// startInCgroup runs a program that is a node, in its cage, on a core or, below 0, on any.
+// startInCgroup starts a node in its control group, on a core or, if core < 0, on any.
 func startInCgroup(t *testing.T, c cgroup, program []string, core int, f *fixture, flags ...string) *overloaded {
 	t.Helper()
 	return &overloaded{running(t, program, f, core, append([]string{"--connections-per-address", "128"}, flags...)...), c, f}
 }
 
-// running starts a node, which must end in order at the end of the test.
+// running starts a node, which must stop in order at the end of the test.
 func running(t *testing.T, program []string, f *fixture, core int, flags ...string) *server {
 	t.Helper()
 	found, err := startNode(t.Context(), program, f, core, flags...)
@@ -86,10 +87,10 @@ func smallFixture(t *testing.T, accounts int) *fixture {
 	return f
 }
 
-// asking asks for best rates, in the names of keys if there are any.
+// asking requests the best rates, with keys if there are any.
 func asking(keys []string) requestSource { return newMix(benchHost, keys, mixes()[mixBest]) }
 
-// base measures what the node does for 64 connections that ask as fast as they are answered: its capacity.
+// base measures the node's capacity: 64 connections that send their next request when the answer has arrived.
 func (o *overloaded) base(t *testing.T) *clients {
 	t.Helper()
 	g := &clients{name: "base", requests: asking(nil), connections: 64, net: 1, perAddress: 1}
@@ -102,7 +103,7 @@ func (o *overloaded) base(t *testing.T) *clients {
 
 func capacityOf(g *clients) float64 { return float64(g.answeredOK()) / baseSpan.Seconds() }
 
-// checkRefusals: whoever was read got 200 or the refusal that is promised.
+// checkRefusals checks that every response is 200 or the documented overload response.
 func checkRefusals(t *testing.T, g *clients) {
 	t.Helper()
 	if g.unexpectedCount > 0 || g.lost > 0 {
@@ -110,11 +111,12 @@ func checkRefusals(t *testing.T, g *clients) {
 	}
 }
 
-// TestFaultsO1_ThreeTimesCapacity: the rate at which a node answers, and how soon, while three times as much is asked.
+// TestFaultsO1_ThreeTimesCapacity measures goodput and latency of a node under three times its capacity.
 //
-// Goodput counts 200s a second against the closed loop of 64 connections just before and after. Latency of the 200s is from the moment at
-// which a request was to be sent; one whose moment came while all 8,192 callers waited for an answer was never sent: the node did not
-// read from any of them. Each that was sent must have its answer within the patience at the end.
+// Goodput is the rate of responses 200, relative to the closed loop of 64 connections just before and after. Latency
+// of these is measured from the due time; a request that was due while all 8,192 clients waited for an answer was
+// never sent, because the node did not read from any of them. Each request that was sent must be answered within the
+// patience at the end.
 func TestFaultsO1_ThreeTimesCapacity(t *testing.T) {
 	needLimits(t)
 	f := smallFixture(t, 10)
@@ -156,14 +158,14 @@ func TestFaultsO1_ThreeTimesCapacity(t *testing.T) {
 	})
 }
 
-// overloadRound is an overload, with what the node did without one just before it and five seconds after it.
+// overloadRound is an overload, with the node's capacity just before and five seconds after it.
 type overloadRound struct {
 	before, after *clients
 	groups        []*clients
 }
 
-// inRounds asks for what the node can do, and puts an overload on it, in turns: how fast the machine is changes by a fifth within minutes.
-// The groups of the first turn have what all of them met.
+// inRounds alternates between measuring the node's capacity and an overload, because the speed of the machine varies
+// by a fifth within minutes. The groups of the first round get the results of all.
 func (o *overloaded) inRounds(t *testing.T, put func(capacity float64) []*clients) (turns []overloadRound) {
 	t.Helper()
 	last := o.base(t)
@@ -177,7 +179,7 @@ func (o *overloaded) inRounds(t *testing.T, put func(capacity float64) []*client
 	return turns
 }
 
-// together is what each group met in all turns.
+// together merges the results of all rounds by group.
 func together(turns []overloadRound) []*clients {
 	for _, other := range turns[1:] {
 		for i, g := range turns[0].groups {
@@ -187,7 +189,7 @@ func together(turns []overloadRound) []*clients {
 	return turns[0].groups
 }
 
-// manyClients asks for best rates at a rate from many addresses.
+// manyClients requests the best rates at a rate from many addresses.
 func (o *overloaded) manyClients(t *testing.T, rate float64, span time.Duration) *clients {
 	t.Helper()
 	g := &clients{name: "crowd", requests: asking(nil), connections: clientConnections, rate: rate, net: 2, perAddress: clientsPerAddress}
@@ -195,8 +197,8 @@ func (o *overloaded) manyClients(t *testing.T, rate float64, span time.Duration)
 	return g
 }
 
-// TestFaultsO1_OneProcessor: where a control group allows half a processor the node uses one, not the two of the runtime; what an operator
-// says comes first.
+// TestFaultsO1_OneProcessor checks that a node whose control group allows half a processor uses one thread, not the
+// runtime's two, unless the operator says otherwise.
 func TestFaultsO1_OneProcessor(t *testing.T) {
 	needLimits(t)
 	path, f := buildNode(t, ""), smallFixture(t, 1)
@@ -213,8 +215,8 @@ func TestFaultsO1_OneProcessor(t *testing.T) {
 	}
 }
 
-// TestFaultsO2_HealthAtTheCap: when every connection that may be is taken, the health of the node is told within the time all the same, and
-// everybody else gets the refusal. The control is a node without spare places.
+// TestFaultsO2_HealthAtTheCap checks that health checks are answered in time when all connections are in use, and
+// that all other clients get the overload response. The control is a node without reserve connections.
 func TestFaultsO2_HealthAtTheCap(t *testing.T) {
 	const places = 100
 	f := smallFixture(t, 1)
@@ -245,7 +247,8 @@ func TestFaultsO2_HealthAtTheCap(t *testing.T) {
 	}
 }
 
-// connectFrom opens a connection from an address, asks once on it, and tells whether there was an answer: the node has surely taken it then.
+// connectFrom connects from an address, sends one request, and reports whether it was answered: the node has
+// certainly accepted the connection then.
 func connectFrom(t *testing.T, source net.IP, address string) (conn net.Conn, answered bool) {
 	t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: source}}
@@ -258,7 +261,7 @@ func connectFrom(t *testing.T, source net.IP, address string) (conn net.Conn, an
 	return conn, err == nil && readRequest(conn, make([]byte, 16))
 }
 
-// askFresh asks once, on a connection of its own. Status 0 is no answer within a second.
+// askFresh sends one request on its own connection. Status 0 means no answer within a second.
 func askFresh(address, path string) (took time.Duration, status int, body []byte) {
 	client := http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	began := time.Now()

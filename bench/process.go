@@ -164,8 +164,8 @@ func (p *process) awaitExit(ctx context.Context) error {
 	return nil
 }
 
-// stop asks the process to end and waits for it. One that had ended before is an error, and so is one that ends with an error or must
-// be killed.
+// stop asks the process to exit and waits for it. It is an error if it had exited before, exits with an error, or
+// must be killed.
 func (p *process) stop() error {
 	select {
 	case <-p.done:

@@ -26,7 +26,7 @@ func shell(t *testing.T, core int, script string) *process {
 	return p
 }
 
-// lineOf is the line of a process with a text.
+// lineOf returns the line of a process's output with a text.
 func lineOf(t *testing.T, p *process, text string) string {
 	t.Helper()
 	line, err := p.awaitLine(t.Context(), text)
@@ -36,13 +36,13 @@ func lineOf(t *testing.T, p *process, text string) string {
 	return line
 }
 
-// A process has one core, and no settings of the caller: what is measured does not depend on them.
+// TestStartProcess checks that a process has one core, and no settings of the caller's environment.
 func TestStartProcess(t *testing.T) {
 	for _, name := range []string{"TASARD_DATA", "GOGC", "PGDATA"} {
 		t.Setenv(name, "1")
 	}
 	var before, after unix.CPUSet
-	runtime.LockOSThread() // the thread that spawns
+	runtime.LockOSThread() // the thread that starts the process
 	defer runtime.UnlockOSThread()
 	if err := unix.SchedGetaffinity(0, &before); err != nil {
 		t.Fatal(err)
@@ -70,7 +70,8 @@ func TestStartProcess(t *testing.T) {
 	}
 }
 
-// The newest output is kept, within bounds; a line is awaited until the end of the context or of the process.
+// TestProcess_Output checks that the newest output is kept, within bounds, and that waiting for a line ends with the
+// context or the process.
 func TestProcess_Output(t *testing.T) {
 	p := shell(t, -1, "i=0; while [ $i -lt 5000 ]; do echo line $i; i=$((i+1)); done; printf 'not a line'")
 	lineOf(t, p, "line 4999")
@@ -85,7 +86,8 @@ func TestProcess_Output(t *testing.T) {
 	}
 }
 
-// However a process ends, stop says so, with its last words, and nothing of its group stays.
+// TestProcess_Stop checks that stop reports however a process ended, with its last output, and that its process group
+// is gone.
 func TestProcess_Stop(t *testing.T) {
 	for script, says := range map[string][]string{
 		"trap 'exit 0' TERM; echo ready":                     {"<nil>"},
@@ -114,7 +116,7 @@ func TestProcess_Stop(t *testing.T) {
 	if err := p.awaitExit(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "killed") {
 		t.Errorf("a process that does not end: %v", err)
 	}
-	for unix.Kill(child, 0) == nil { // it dies when the kernel gets round to it; an orphan that lives fails by the test's time
+	for unix.Kill(child, 0) == nil { // the kernel kills it after a while; an orphan that survives fails at the test's timeout
 		if _, err := cpuTime(child); err != nil {
 			break
 		}
@@ -122,7 +124,7 @@ func TestProcess_Stop(t *testing.T) {
 	}
 }
 
-// TestCPU wants living children and threads that ended in the sum.
+// TestCPU checks that living children and ended threads are counted.
 func TestCPU(t *testing.T) {
 	const burnt, burn = 10 * time.Millisecond, "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; echo burnt"
 	p := shell(t, -1, "("+burn+"; sleep 1000 >/dev/null 2>&1; :) &")

@@ -38,7 +38,7 @@ func sampleReport() *report {
 	return r
 }
 
-// TestReport_Golden holds both forms of the report: figures, verdicts, reasons, and what was not measured.
+// TestReport_Golden checks both forms of the report: figures, verdicts and skipped goals.
 func TestReport_Golden(t *testing.T) {
 	r, dir := sampleReport(), t.TempDir()
 	if err := r.write(dir); err != nil {
@@ -72,7 +72,7 @@ func TestReport_Golden(t *testing.T) {
 	}
 }
 
-// A measure keeps its bound or does not; what is no number keeps none.
+// TestMeasure_Met checks bounds; NaN is within none.
 func TestMeasure_Met(t *testing.T) {
 	for _, tt := range []struct {
 		value, want float64
@@ -178,7 +178,8 @@ func sampleOf(answers uint64, cpu, latency time.Duration) sample {
 	return sample{results: results{answers: answers, elapsed: time.Second, latency: h}, cpu: cpu}
 }
 
-// A figure is the median of the rounds' ratios, not the ratio of the medians: a slow moment of the machine hits both sides of a round.
+// TestRatio_OfRounds checks that a figure is the median of the rounds' ratios, not the ratio of the medians: a slow
+// moment of the machine affects both sides of a round.
 func TestRatio_OfRounds(t *testing.T) {
 	pairs := []pair{
 		{sampleOf(90, 900, 9), sampleOf(100, 800, 6)},

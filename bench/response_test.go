@@ -14,7 +14,8 @@ import (
 
 const okHead = "HTTP/1.1 200 OK\r\n"
 
-// TestResponseParser reads one answer after the other with the same reader, whole and in pieces: none has an effect on the next.
+// TestResponseParser parses one response after the other with the same parser, in one piece and in several: none
+// affects the next.
 func TestResponseParser(t *testing.T) {
 	long := strings.Repeat("x", headBytesMax)
 	a := new(responseParser)
@@ -78,8 +79,8 @@ func TestResponseParser_Pipelined(t *testing.T) {
 	}
 }
 
-// FuzzResponseParser: how a stream is cut changes nothing, and what net/http reads of it agrees, where that reads an answer too: it looks at more
-// of a head, and refuses more.
+// FuzzResponseParser checks that the division into pieces has no effect, and that net/http agrees where it can read
+// the response: it looks at more of a head, and rejects more.
 func FuzzResponseParser(f *testing.F) {
 	f.Add([]byte("HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\nConnection: close\r\n\r\n"), uint8(1))
 	f.Add([]byte("HTTP/1.0 200 OK\r\nContent-Length: 01\r\n\r\nx"), uint8(40))
@@ -108,7 +109,7 @@ func FuzzResponseParser(f *testing.F) {
 	})
 }
 
-// readPieces feeds a stream in pieces until the answer is whole and the stream at its end, or there is an error.
+// readPieces feeds a stream in pieces until the response is complete and the stream at its end, or there is an error.
 func readPieces(a *responseParser, stream []byte, size int) error {
 	whole := false
 	for len(stream) > 0 {

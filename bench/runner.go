@@ -115,7 +115,8 @@ const (
 	newConnections loadMode = "a new connection for each request"
 	pipelined      loadMode = "pipelined 16 deep"
 	pipelineDepth           = 16
-	// newConnectionsNet and newConnectionsEach spread new connections over source addresses, which have a limited number of ports.
+	// newConnectionsNet and newConnectionsEach spread new connections over source addresses, which have a limited
+	// number of ports.
 	newConnectionsNet, newConnectionsEach = 9, 8
 )
 

@@ -16,16 +16,18 @@ import (
 
 const (
 	slowClients = 10_000
-	slowSpan    = 60 * time.Second // each client is opened anew when it was closed
+	slowSpan    = 60 * time.Second // a closed client reconnects
 	slowClosed  = 6 * time.Second
 	slowP99     = 20 * time.Millisecond
-	// slowMiB is what the node may take in all. A client that takes nothing of its answers holds some 18 KiB of buffers; the others some 4.
+	// slowMiB is the limit of the node's memory. A client that reads nothing holds some 18 KiB of buffers; the others
+	// some 4.
 	slowMiB  = 300
 	goodRate = 200
-	// slowInterval is how often a slow client sends another byte; they do so in so many parts of it, not all at once.
+	// slowInterval is how often a slow client sends another byte; the clients are divided into slowParts, which send
+	// at different times.
 	slowInterval = time.Second
 	slowParts    = 50
-	// slowArrival is how long it takes until all of them are there.
+	// slowArrival is how long it takes to open all of them.
 	slowArrival = 4 * time.Second
 )
 
@@ -39,7 +41,7 @@ const (
 	slowMethods
 )
 
-// slowClient is one that sends, or takes, hardly anything.
+// slowClient sends or reads hardly anything.
 type slowClient struct {
 	kind   slowMethod
 	socket int
@@ -47,7 +49,7 @@ type slowClient struct {
 	gone   bool
 }
 
-// slowClientSet are slow clients, and what became of them.
+// slowClientSet is a set of slow clients, and their results.
 type slowClientSet struct {
 	target  unix.Sockaddr
 	clients []slowClient
@@ -56,7 +58,7 @@ type slowClientSet struct {
 	longest [slowMethods]time.Duration // until the server closed one
 }
 
-// raiseDescriptors lets this process have as many as the test needs.
+// raiseDescriptors raises this process's limit of file descriptors.
 func raiseDescriptors(t *testing.T, wanted uint64) {
 	t.Helper()
 	var limit unix.Rlimit
@@ -71,7 +73,7 @@ func raiseDescriptors(t *testing.T, wanted uint64) {
 
 func (s *slowClientSet) now() time.Duration { return time.Since(s.began) }
 
-// slowRequest is what a client sends at first; of the slow readers it asks for so much that no socket takes it in.
+// slowRequest is what a client sends first; slow readers request more than a socket buffers.
 func slowRequest(kind slowMethod) string {
 	switch kind {
 	case slowHeader:
@@ -88,7 +90,7 @@ func (s *slowClientSet) open(number int) error {
 	if err != nil {
 		return err
 	}
-	if c.kind == slowRead { // little room, so that answers stay with the server
+	if c.kind == slowRead { // small buffers, so that responses stay with the server
 		_ = unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_RCVBUF, 2048)
 	}
 	_ = unix.SetsockoptInt(socket, unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1)
@@ -102,8 +104,8 @@ func (s *slowClientSet) open(number int) error {
 	return nil
 }
 
-// tick lets the clients of one part send their next byte, and opens those anew that the server has closed. A slow reader takes nothing: it
-// looks whether the server has given up.
+// tick lets the clients of one part send their next byte, and reopens those that the server has closed. A slow reader
+// only checks whether the server has given up.
 func (s *slowClientSet) tick(part int) error {
 	for i := part; i < len(s.clients); i += slowParts {
 		c := &s.clients[i]
@@ -123,7 +125,8 @@ func (s *slowClientSet) tick(part int) error {
 	return nil
 }
 
-// hasEnded tells whether the server has ended a connection. Of a slow reader the kernel knows it before the answers are read.
+// hasEnded reports whether the server has closed a connection. For a slow reader the kernel knows before the
+// responses are read.
 func hasEnded(socket int, kind slowMethod) bool {
 	if kind == slowRead {
 		polled := []unix.PollFd{{Fd: int32(socket), Events: unix.POLLRDHUP}}
@@ -144,8 +147,9 @@ func hasEnded(socket int, kind slowMethod) bool {
 	}
 }
 
-// TestFaultsO3_SlowClients: ten thousand who send their headers, or a body, byte by byte, or read nothing of what they asked for. Everybody
-// else is served as if they were not there, and each of them is closed in time. The control is a node that has all the time in the world.
+// TestFaultsO3_SlowClients runs ten thousand clients that send their headers or a body byte by byte, or do not read
+// the response. All others are served as if these were absent, and each of them is closed in time. The control is a
+// node without timeouts.
 func TestFaultsO3_SlowClients(t *testing.T) {
 	raiseDescriptors(t, 2*slowClients)
 	f, err := newFixture(t.TempDir(), fixtureSize{institutions: 50, currencies: 4, accounts: 10, days: 5})
@@ -177,15 +181,15 @@ func TestFaultsO3_SlowClients(t *testing.T) {
 	})
 }
 
-// loadBesideSlow has good requests made while slow clients are there; whoever of them is closed comes again while the time lasts.
+// loadBesideSlow runs normal clients beside slow ones, which reconnect when they are closed.
 func loadBesideSlow(t *testing.T, path string, f *fixture, span time.Duration) (*slowClientSet, *clients, int) {
 	t.Helper()
-	all := fmt.Sprintf("GOMAXPROCS=%d", runtime.NumCPU()) // it is not measured against others: it may have what there is
+	all := fmt.Sprintf("GOMAXPROCS=%d", runtime.NumCPU()) // it is not compared with others and may use all cores
 	found, err := startNode(t.Context(), []string{"/usr/bin/env", all, path}, f, -1, "--connections-per-address", "128")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer found.kill() // slow clients may be there still
+	defer found.kill() // slow clients may still be connected
 	address := netip.MustParseAddrPort(found.address)
 	_, target := socketAddress(address.Addr(), int(address.Port()))
 	s := &slowClientSet{target: target, clients: make([]slowClient, slowClients), began: time.Now()}
@@ -205,7 +209,7 @@ func loadBesideSlow(t *testing.T, path string, f *fixture, span time.Duration) (
 	return s, good, peak
 }
 
-// openAll opens all of them within slowArrival: they are slow, and no flood.
+// openAll opens all of them within slowArrival: they are slow, not a flood.
 func (s *slowClientSet) openAll() error {
 	ticker := time.NewTicker(slowArrival * slowParts / slowClients)
 	defer ticker.Stop()
@@ -221,7 +225,7 @@ func (s *slowClientSet) openAll() error {
 	return nil
 }
 
-// tickUntil goes on until the end.
+// tickUntil ticks until stop.
 func (s *slowClientSet) tickUntil(stop <-chan struct{}) error {
 	ticker := time.NewTicker(slowInterval / slowParts)
 	defer ticker.Stop()

@@ -19,7 +19,6 @@ var wordsNotYet = []string{
 	"actors",
 	"actors/internal/accounts",
 	"actors/mailbox",
-	"bench",
 	"bench/faults",
 	"cmd",
 	"cmd/doctor",
