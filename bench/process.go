@@ -22,7 +22,6 @@ import (
 
 // startTimeout is how long a server may take until its first answer, stopTimeout until it exits; then it is killed.
 const (
-	// startTimeout is how long a server may take until it answers, stopTimeout until it ends in order; then it is killed.
 	startTimeout = 60 * time.Second
 	stopTimeout  = 15 * time.Second
 	// pollInterval is short enough to measure milliseconds, and long enough to cause no load.

@@ -15,10 +15,11 @@ import (
 	"time"
 )
 
-// backupsWanted is how many backups that were taken under load are restored and held against the ledger.
+// backupsWanted is how many backups taken under load are restored and checked.
 const backupsWanted = 50
 
-// withSmallLimits are the program's files with limits so small that snapshots are taken and segments dropped all the time.
+// withSmallLimits returns source files of the program with limits so small that snapshots are written and segments
+// dropped all the time.
 func withSmallLimits(t *testing.T) map[string]string {
 	t.Helper()
 	return map[string]string{
@@ -28,17 +29,17 @@ func withSmallLimits(t *testing.T) map[string]string {
 	}
 }
 
-// backupTest is a storm that is backed up meanwhile.
+// backupTest is a crashTest that is backed up meanwhile.
 type backupTest struct {
 	*crashTest
 	place          string
 	restored       int
 	facts          int
-	nodesKilled    int // backups from under which the node was killed
+	nodesKilled    int // backups during which the node was killed
 	commandsKilled int // backup commands that were killed
-	survived       int // of both kinds, those that had made a whole file
+	survived       int // of both kinds, those that had completed a file
 	wrong          []string
-	snapshot       int // backups with a snapshot in them
+	snapshot       int // backups that contain a snapshot
 }
 
 func newBackupTest(t *testing.T, program string) *backupTest {
@@ -50,10 +51,10 @@ func (s *backupTest) fault(format string, args ...any) {
 	s.wrong = append(s.wrong, fmt.Sprintf(format, args...))
 }
 
-// command is tasard with arguments; its output comes back.
+// command runs tasard with arguments and returns its output.
 func (s *backupTest) command(args ...string) *exec.Cmd { return exec.Command(s.program, args...) }
 
-// cycleWithBackup is one cycle: load, a backup in the midst of it, a crash; then the backup is restored and looked at.
+// cycleWithBackup is one cycle: load, a backup during it, a crash, then a check of the restored backup.
 func (s *backupTest) cycleWithBackup(number int) {
 	s.t.Helper()
 	s.cycles++
@@ -79,11 +80,11 @@ func (s *backupTest) cycleWithBackup(number int) {
 		case 3:
 			kill(n)
 		case 4:
-			_ = backup.Process.Kill() // it may be over
+			_ = backup.Process.Kill() // it may have exited
 		}
 		failed = backup.Wait()
 		if kind != 3 {
-			wait(upTo(chance, 20*time.Millisecond)) // what comes later must not matter
+			wait(upTo(chance, 20*time.Millisecond)) // later changes must not matter
 			kill(n)
 		}
 	})
@@ -94,7 +95,7 @@ func (s *backupTest) cycleWithBackup(number int) {
 		s.nodesKilled++
 	case kind == 4:
 		s.commandsKilled++
-	case failed != nil && strings.Contains(said.String(), "the node is stopping"): // load had told it to
+	case failed != nil && strings.Contains(said.String(), "the node is stopping"): // the load stopped it
 		if missing == nil {
 			s.fault("backup %d was ended by a node that stops, and is there", number)
 		}
@@ -118,7 +119,8 @@ func (s *backupTest) cycleWithBackup(number int) {
 	s.checkRestored(number, to, before)
 }
 
-// healthSample restores a backup and holds it against what was known when it was begun; what came later may be there or not.
+// checkRestored restores a backup and checks it against what was known when it began; later changes may be there or
+// not.
 func (s *backupTest) checkRestored(number int, from string, before *checker) {
 	s.t.Helper()
 	dir := filepath.Join(s.place, fmt.Sprint("restored-", number))
@@ -131,7 +133,7 @@ func (s *backupTest) checkRestored(number int, from string, before *checker) {
 	defer func() {
 		admin.close()
 		n.kill()
-		_ = os.RemoveAll(dir) // what is left goes with the test
+		_ = os.RemoveAll(dir) // the test removes the rest
 	}()
 	before.check(checkScope{whole: true}, &endpoint{number: 1, url: n.url, admin: admin})
 	s.restored++
@@ -141,15 +143,16 @@ func (s *backupTest) checkRestored(number int, from string, before *checker) {
 	}
 }
 
-// String is what a figure says of it.
+// String formats the figures.
 func (s *backupTest) String() string {
 	return fmt.Sprintf("%d backups under load (%d with a snapshot), %d restored and %d facts held against the ledger, %d wrong; "+
 		"%d nodes killed under a backup and %d commands killed, of which %d had made a whole file, %d none",
 		s.cycles, s.snapshot, s.restored, s.facts, len(s.wrong), s.nodesKilled, s.commandsKilled, s.survived, s.nodesKilled+s.commandsKilled-s.survived)
 }
 
-// TestFaultsBackup_UnderLoadWithKills backs a node up while it is asked and changed, its log snapshotted and dropped, and the node
-// or the command is killed. Every file under a final name restores to a node that knows all that was acknowledged before.
+// TestFaultsBackup_UnderLoadWithKills backs a node up under load, while its log is snapshotted and dropped, and kills
+// the node or the command. Every file under its final name restores to a node with everything that was acknowledged
+// before.
 func TestFaultsBackup_UnderLoadWithKills(t *testing.T) {
 	s := newBackupTest(t, buildOverlay(t, "hurried", withSmallLimits(t)))
 	for number := 0; s.restored < backupsWanted && number < 2*backupsWanted && len(s.wrong) == 0; number++ {
@@ -169,7 +172,7 @@ func TestFaultsBackup_UnderLoadWithKills(t *testing.T) {
 	figure(t, "%v", s)
 }
 
-// TestFaultsBackup_Control plants a backup that is whole and old: it ends with the last segment but one.
+// TestFaultsBackup_Control plants a complete but old backup: it lacks the last segment.
 func TestFaultsBackup_Control(t *testing.T) {
 	texts := withSmallLimits(t)
 	texts["wal/backup.go"] = replaceText(t, "wal/backup.go", "c := selectBackupFiles(l.segments, l.snapshots, l.next)", `segments, end := l.segments, l.next
@@ -181,7 +184,7 @@ func TestFaultsBackup_Control(t *testing.T) {
 	c := selectBackupFiles(segments, kept, end)`)
 	s := newBackupTest(t, buildOverlay(t, "late", texts))
 	for number := 0; number < backupsWanted && len(s.wrong) == 0; number++ {
-		s.cycleWithBackup(5 * number) // nothing is killed in the middle
+		s.cycleWithBackup(5 * number) // no kill during the backup
 	}
 	figure(t, "control: a backup that leaves out the newest segment is caught after %d backups: %.120s", s.cycles, strings.Join(s.wrong, "; "))
 	if len(s.wrong) == 0 {

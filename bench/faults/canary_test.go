@@ -17,7 +17,7 @@ import (
 	"testing"
 )
 
-// canaries are the secrets of a whole run, by what they are, and everything that the node wrote or said where none of them belongs.
+// canaries are the secrets of a run, by kind, and everything that the node wrote or sent where none of them belongs.
 type canaries struct {
 	t       *testing.T
 	secrets map[string]string
@@ -25,8 +25,8 @@ type canaries struct {
 	answers int
 }
 
-// encodings are the ways in which a secret could stand somewhere. Base64 depends on what stands before: of each of the three
-// alignments the middle is kept.
+// encodings returns a secret in several encodings. Base64 depends on what precedes: of each alignment the middle is
+// kept.
 func encodings(secret string) map[string]string {
 	raw := []byte(secret)
 	reversed := slices.Clone(raw)
@@ -44,7 +44,7 @@ func encodings(secret string) map[string]string {
 	return all
 }
 
-// found tells where secrets stand.
+// found returns where secrets were found.
 func (c *canaries) found() (leaks []string) {
 	for what, secret := range c.secrets {
 		for how, form := range encodings(secret) {
@@ -58,7 +58,7 @@ func (c *canaries) found() (leaks []string) {
 	return leaks
 }
 
-// keepAnswer keeps what the node said; an answer that is there to tell a secret is none of these.
+// keepAnswer keeps an answer that should have no secrets.
 func (c *canaries) keepAnswer(where string, got answer, err error) {
 	c.t.Helper()
 	if err != nil {
@@ -70,7 +70,7 @@ func (c *canaries) keepAnswer(where string, got answer, err error) {
 
 const canaryPassword = "canary-smtp-pass-7f3e"
 
-// exerciseAccounts goes through the whole life of an account on a program: what is right, and everything that is wrong.
+// exerciseAccounts runs the whole life of an account, with correct and incorrect requests.
 func exerciseAccounts(t *testing.T, program string) *canaries {
 	t.Helper()
 	c := &canaries{t: t, secrets: map[string]string{"SMTP password": canaryPassword, "e-mail": "canary.bird.owner@example.com"}, places: map[string]string{}}
@@ -84,7 +84,7 @@ func exerciseAccounts(t *testing.T, program string) *canaries {
 	c.keep("log lines", n.output())
 	password := filepath.Join(t.TempDir(), "password")
 	noError(t, os.WriteFile(password, []byte(canaryPassword+"\n"), 0o600))
-	// A mail server that knows no TLS: the node has a password and must not give it away, nor say it.
+	// A mail server without TLS: the node has a password and must neither send nor log it.
 	n = launch(t, command{program: program, args: serveArgs(data,
 		"--smtp-addr", office.address, "--smtp-tls", "starttls", "--smtp-user", "canary", "--smtp-password-file", password,
 		"--mail-from", "no-reply@tasard.example", "--log-level", "debug")}).ready()
@@ -94,7 +94,7 @@ func exerciseAccounts(t *testing.T, program string) *canaries {
 	c.keepAnswer("a code that no letter brings", got, err)
 	c.misuse(n)
 	c.manage(n)
-	n.send(syscall.SIGQUIT) // what a crash says: every goroutine
+	n.send(syscall.SIGQUIT) // prints all goroutines, like a crash
 	n.awaitExit()
 	n.endedOnPurpose = true
 	c.keep("crash output", n.output())
@@ -114,7 +114,7 @@ func exerciseAccounts(t *testing.T, program string) *canaries {
 
 func (c *canaries) keep(where, text string) { c.places[where] += text }
 
-// signUp makes the canaries.
+// signUp creates the secrets.
 func (c *canaries) signUp(n *node, office *mailServer) {
 	t, email := c.t, c.secrets["e-mail"]
 	caller := newHTTPClient("")
@@ -140,7 +140,7 @@ func (c *canaries) signUp(n *node, office *mailServer) {
 	c.keepAnswer("a request with the key", got, err)
 }
 
-// misuse shows the secrets where they do not belong.
+// misuse sends the secrets where they do not belong.
 func (c *canaries) misuse(n *node) {
 	caller := newHTTPClient("")
 	defer caller.close()
@@ -148,7 +148,7 @@ func (c *canaries) misuse(n *node) {
 		for _, path := range []string{"/v1/rates?key=" + url.QueryEscape(secret), "/v1/rates?" + url.QueryEscape(secret) + "=1", "/v1/institutions/" + url.PathEscape(secret)} {
 			got, err := caller.do(http.MethodGet, n.url+path, "", nil)
 			if !strings.HasPrefix(path, "/v1/rates?key=") {
-				got.body = nil // what a caller wrote for a name himself may come back to him; see Q1
+				got.body = nil // a name may be repeated to the client that sent it; see goal Q1
 			}
 			c.keepAnswer(what+" in the URL", got, err)
 		}
@@ -164,7 +164,7 @@ func (c *canaries) misuse(n *node) {
 	}
 }
 
-// manage asks for all that the management socket shows.
+// manage requests everything that the management socket shows.
 func (c *canaries) manage(n *node) {
 	admin := n.admin()
 	defer admin.close()
@@ -180,7 +180,8 @@ func (c *canaries) manage(n *node) {
 	}
 }
 
-// TestFaultsS5_Canaries looks for keys, codes, sessions, mail passwords and e-mail addresses in all that a node writes and says.
+// TestFaultsS5_Canaries searches everything that a node writes and sends for keys, codes, sessions, mail passwords
+// and e-mail addresses.
 func TestFaultsS5_Canaries(t *testing.T) {
 	c := exerciseAccounts(t, program(t))
 	for _, leak := range c.found() {
@@ -195,7 +196,7 @@ func TestFaultsS5_Canaries(t *testing.T) {
 			t.Errorf("control: a secret is not found %s", how)
 		}
 	}
-	// Under names that the log does not hide by itself.
+	// Under attribute names that the log does not mask.
 	const asks = "token, expires, err := s.config.Accounts.OpenSession(r.email, r.code, s.clientAddress(ctx))\n"
 	talks := buildMutant(t, "talks", "httpapi/account_answers.go", asks, asks+"\ts.config.Logger.Info(\"a try\", \"tried\", r.code, \"by\", r.email.String())\n")
 	leaks := exerciseAccounts(t, talks).found()

@@ -16,7 +16,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// What changes an account or a rate: each change is noted before it is sent and after it was answered.
+// Operations that change an account or a rate. Each change is recorded before it is sent and after its answer.
 
 // signIn gives an account a new session.
 func (l *checker) signIn(office *mailServer, c *httpClient, m *endpoint, a *trackedAccount) error {
@@ -30,7 +30,7 @@ func (l *checker) signIn(office *mailServer, c *httpClient, m *endpoint, a *trac
 	return nil
 }
 
-// newKey asks a node for a key.
+// newKey requests a key from a node.
 func (l *checker) newKey(c *httpClient, m *endpoint, a *trackedAccount) (*accountKey, answer) {
 	l.mu.Lock()
 	k := &accountKey{name: fmt.Sprintf("key %d", len(a.keys)), made: interval{from: l.now()}, outcome: unknown, touched: true}
@@ -57,7 +57,7 @@ func (l *checker) newKey(c *httpClient, m *endpoint, a *trackedAccount) (*accoun
 	return k, got
 }
 
-// endKey asks a node to revoke one.
+// endKey requests the revocation of a key.
 func (l *checker) endKey(c *httpClient, m *endpoint, a *trackedAccount, k *accountKey) answer {
 	l.mu.Lock()
 	if k.asked++; k.asked == 1 {
@@ -80,7 +80,7 @@ func (l *checker) endKey(c *httpClient, m *endpoint, a *trackedAccount, k *accou
 	return got
 }
 
-// learnKeys learns from a node the keys of an account that were made without an answer, so that they can be revoked.
+// learnKeys reads from a node the keys of an account whose creation was not answered, so that they can be revoked.
 func (l *checker) learnKeys(c *httpClient, m *endpoint, a *trackedAccount) {
 	l.mu.Lock()
 	session := a.session
@@ -101,7 +101,8 @@ func (l *checker) learnKeys(c *httpClient, m *endpoint, a *trackedAccount) {
 	}
 }
 
-// pickKeys is a key that is surely active, one that may be (loose), and one that is surely revoked (gone); nil when none is found.
+// pickKeys returns a key that is certainly active, one that may be (loose), and one that is certainly revoked (gone);
+// nil if there is none.
 func (a *trackedAccount) pickKeys(chance *rand.Rand) (good, loose, gone *accountKey) {
 	if len(a.keys) == 0 {
 		return nil, nil, nil
@@ -123,7 +124,7 @@ func (a *trackedAccount) pickKeys(chance *rand.Rand) (good, loose, gone *account
 	return good, loose, gone
 }
 
-// active are the keys that surely are.
+// active returns the keys that are certainly active.
 func (l *checker) active(a *trackedAccount) (keys []*accountKey) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,7 +136,7 @@ func (l *checker) active(a *trackedAccount) (keys []*accountKey) {
 	return keys
 }
 
-// suspend suspends an account, or takes that back. One goroutine does so.
+// suspend suspends an account, or lifts the suspension. Only one goroutine does so.
 func (l *checker) suspend(m *endpoint, a *trackedAccount) {
 	l.mu.Lock()
 	on, doubted := !a.suspended, a.suspending
@@ -196,7 +197,8 @@ func (l *checker) set(m *endpoint, s *series) (number int, got answer) {
 	return number, got
 }
 
-// before reports that one value was surely replaced by another one: it was over before the other was sent. The caller holds mu.
+// before reports whether a value was certainly replaced by another: it was answered before the other was sent. The
+// caller holds mu.
 func (s *series) before(a, b int) bool {
 	switch {
 	case a == b || b == 0:
@@ -207,7 +209,7 @@ func (s *series) before(a, b int) bool {
 	return s.values[a-1].decided && s.values[a-1].to < s.values[b-1].from
 }
 
-// snapshot is the ledger at this moment.
+// snapshot returns the checker's present state.
 func (l *checker) snapshot() *checker {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -233,7 +235,7 @@ func (l *checker) snapshot() *checker {
 	return then
 }
 
-// allowLater takes in what came after a ledger was copied: each of that may have happened or not.
+// allowLater adds what happened after a snapshot: each change may be there or not.
 func (l *checker) allowLater(later *checker) {
 	for i, a := range l.accounts {
 		then := later.accounts[i]
@@ -262,15 +264,15 @@ func (l *checker) allowLater(later *checker) {
 	}
 }
 
-// loadClient is one caller of a node or of a cluster under load.
+// loadClient is a client of a node or a cluster under load.
 type loadClient struct {
 	*checker
 	c      *httpClient
 	chance *rand.Rand
 	up     func() []*endpoint // the nodes that are up, in any order
-	own    []*trackedAccount  // whose keys it changes
+	own    []*trackedAccount  // accounts whose keys it changes
 
-	viewsMu sync.Mutex // while it asks several nodes at once
+	viewsMu sync.Mutex // guards views while it queries several nodes at once
 	views   map[*endpoint]*clientView
 }
 
@@ -278,7 +280,7 @@ func newLoadClient(l *checker, c *httpClient, chance *rand.Rand, up func() []*en
 	return &loadClient{checker: l, c: c, chance: chance, up: up, own: own, views: map[*endpoint]*clientView{}}
 }
 
-// anyNode is any node that is up, nil when there is none.
+// anyNode returns a running node, nil if there is none.
 func (w *loadClient) anyNode() *endpoint {
 	for _, m := range w.up() {
 		return m
@@ -286,14 +288,15 @@ func (w *loadClient) anyNode() *endpoint {
 	return nil
 }
 
-// pickKeys is pick of an account, under the lock.
+// pickKeys is pickKeys of an account, under the lock.
 func (w *loadClient) pickKeys(a *trackedAccount) (good, loose, gone *accountKey) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return a.pickKeys(w.chance)
 }
 
-// read asks a node for a rate, mostly with a key of an account, of some requests in a hundred with one that was revoked or with none.
+// read requests a rate, usually with a key of an account, and in some percent of requests with a revoked one or
+// without.
 func (w *loadClient) read(a *trackedAccount, goneKeys, without int) {
 	m := w.anyNode()
 	if m == nil {
@@ -311,7 +314,7 @@ func (w *loadClient) read(a *trackedAccount, goneKeys, without int) {
 	}
 }
 
-// askAny asks a node for any rate, with a key or, if that is nil, without.
+// askAny requests any rate, with a key or, if that is nil, without.
 func (w *loadClient) askAny(m *endpoint, a *trackedAccount, k *accountKey) {
 	w.viewsMu.Lock()
 	if w.views[m] == nil {
@@ -325,7 +328,7 @@ func (w *loadClient) askAny(m *endpoint, a *trackedAccount, k *accountKey) {
 	w.ask(w.c, r)
 }
 
-// changeKeys makes keys of an own account, now and then on all nodes at once, and revokes some.
+// changeKeys creates keys of an own account, sometimes on all nodes at once, and revokes some.
 func (w *loadClient) changeKeys() {
 	m, a := w.anyNode(), w.own[w.chance.IntN(len(w.own))]
 	if m == nil {
@@ -342,34 +345,34 @@ func (w *loadClient) changeKeys() {
 		w.endKey(w.c, m, a, loose)
 	default:
 		w.endKey(w.c, m, a, good)
-		atOnce(w.up(), func(m *endpoint) { w.askAny(m, a, good) }) // how long is it good for elsewhere?
+		atOnce(w.up(), func(m *endpoint) { w.askAny(m, a, good) }) // how long do other nodes accept it?
 	}
 }
 
-// atOnce has several nodes asked the same at once.
+// atOnce calls do for several nodes at once.
 func atOnce(members []*endpoint, do func(m *endpoint)) {
 	inParallel(len(members), members, func(_ int, m *endpoint) { do(m) })
 }
 
 const (
-	// realRounds is how often a smith makes a key and revokes it.
+	// realRounds is how often a keyWriter creates a key and revokes it.
 	realRounds = 10
-	// endless is more rounds than a node on a full disk lives.
+	// endless is more rounds than a node on a full disk survives.
 	endless = 100_000
-	// exitFailStop is the program's exit code after a failed write.
+	// exitFailStop is the exit code after a failed write.
 	exitFailStop = 70
-	// failStopMax is how long the program may be there after its first failed write.
+	// failStopMax is how long the process may run after its first failed write.
 	failStopMax = time.Second
 )
 
-// keyWriter is a caller that makes and revokes keys of one account, one after the other, with a ledger of its own.
+// keyWriter is a client that repeatedly creates and revokes keys of one account, with its own checker.
 type keyWriter struct {
 	l  *checker
 	at *endpoint
 	a  *trackedAccount
 	c  *httpClient
 
-	failed time.Time // when a change was first not carried out, or its answer did not come
+	failed time.Time // when a change first failed or got no answer
 	later  int       // good answers after that
 }
 
@@ -390,7 +393,7 @@ func (s *keyWriter) signIn(t *testing.T, office *mailServer, n *node) {
 	noError(t, s.l.signIn(office, s.c, s.at, s.a))
 }
 
-// askInTurn makes a key and revokes it; it returns the first answer that is not good.
+// createAndRevoke creates a key and revokes it; it returns the first answer that is not good.
 func (s *keyWriter) createAndRevoke() answer {
 	k, got := s.l.newKey(s.c, s.at, s.a)
 	if got.good() {
@@ -399,7 +402,8 @@ func (s *keyWriter) createAndRevoke() answer {
 	return got
 }
 
-// work takes turns until one fails, and then tries again until the process is gone or the rounds are over.
+// work creates and revokes keys until an answer is not good, and then retries until the process is gone or the rounds
+// are over.
 func (s *keyWriter) work(n *node, rounds int) {
 	s.at.url = n.url
 	s.l.end()
@@ -417,10 +421,10 @@ func (s *keyWriter) work(n *node, rounds int) {
 	}
 }
 
-// createdKeys is how many keys were acknowledged.
+// createdKeys is the number of acknowledged keys.
 func (s *keyWriter) createdKeys() int { return s.l.count("keys", acknowledged) }
 
-// check holds what a node lists against what was acknowledged.
+// check compares a node's list of keys with what was acknowledged.
 func (s *keyWriter) check(n *node) error {
 	s.at.url = n.url
 	s.l.checkKeys(s.c, s.at, s.a)
@@ -430,10 +434,10 @@ func (s *keyWriter) check(n *node) error {
 	return nil
 }
 
-// lasted is how long the process was there after the first failure.
+// lasted is how long the process ran after the first failure.
 func (s *keyWriter) lasted(n *node) time.Duration {
 	if s.failed.IsZero() {
 		return 0
 	}
-	return n.ended.Sub(s.failed) // the caller may have waited longer than the process for a connection
+	return n.ended.Sub(s.failed) // the client may have waited for a connection after the exit
 }

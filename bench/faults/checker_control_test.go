@@ -14,9 +14,10 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// controlSetup is a small ledger, and what its nodes say. A node that is alone has an account that may ask 1,000 times a day and has
-// spent 100 + 3, with an active and a revoked key, and a series of which 5 is acknowledged and 6 was not answered. In a cluster the
-// account has 3 a minute and 5 a day and no key, and three values are acknowledged by node 1.
+// controlSetup is a small checker, and the answers of its nodes. A single node has an account that may send 1,000
+// requests a day and has spent 100 + 3, with an active and a revoked key, and a series of which 5 is acknowledged and
+// 6 was not answered. In a cluster the account has 3 a minute and 5 a day and no key, and node 1 has acknowledged
+// three values.
 type controlSetup struct {
 	l          *checker
 	a          *trackedAccount
@@ -26,7 +27,7 @@ type controlSetup struct {
 	says       [2]*fakeNode
 }
 
-// seconds is from one second to another.
+// seconds returns the interval from one second to another.
 func seconds(from, to int) interval {
 	return interval{time.Duration(from) * time.Second, time.Duration(to) * time.Second}
 }
@@ -61,7 +62,7 @@ func newControlSetup(t *testing.T, alone bool) *controlSetup {
 	return p
 }
 
-// fakeNode is a node at rest as a test wants it: what it says to each question of a check.
+// fakeNode is a node at rest with given answers to a check.
 type fakeNode struct {
 	remaining          int
 	keys, rate, row    string
@@ -103,16 +104,16 @@ func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		text = `{"data":[` + n.row + `]}`
 	case r.URL.Path == "/v1/rates":
 		text = `{"data":[` + n.rate + `]}`
-	case r.URL.Path == "/accounts/1": // it has none by number
+	case r.URL.Path == "/accounts/1": // there is none by number
 		w.WriteHeader(http.StatusNotFound)
 		text = `{"error":{"code":"not_found"}}`
 	case n.suspendedAt != "" && strings.HasPrefix(r.URL.Path, "/accounts/"):
 		text = `{"suspendedAt":"` + n.suspendedAt + `"}`
 	}
-	_, _ = w.Write([]byte(text)) // the caller sees what is missing
+	_, _ = w.Write([]byte(text)) // a truncated answer is noticed by the caller
 }
 
-// answered is an answer of a node, with the Remaining of the day.
+// answered makes an answer of a node, with the Remaining of the day.
 func answered(status, remaining int, code string, number int) *answer {
 	header := http.Header{}
 	header.Set("X-RateLimit-Limit", "60")
@@ -125,14 +126,14 @@ func answered(status, remaining int, code string, number int) *answer {
 	return &answer{status: status, code: code, header: header, body: []byte(`{"data":[` + rateText(number) + `]}`), sent: sent}
 }
 
-// ask is one request to a node and its answer.
+// ask records one request to a node and its answer.
 func (p *controlSetup) ask(m *endpoint, key *accountKey, got *answer) {
 	r := &request{by: p.a, key: key, want: p.s, at: m, view: newClientView()}
 	p.l.beforeRequest(r)
 	p.l.afterRequest(r, got, nil)
 }
 
-// show has one caller see values, in order, that it asked a node for after a moment.
+// show has one client see values, in order, which it requested from a node after a time.
 func (p *controlSetup) show(m *endpoint, from time.Duration, numbers ...int) {
 	r := &request{want: p.s, at: m, view: newClientView(), from: from}
 	for _, number := range numbers {
@@ -140,13 +141,13 @@ func (p *controlSetup) show(m *endpoint, from time.Duration, numbers ...int) {
 	}
 }
 
-// controlCase is what is planted, and the breach that it is; "" when there is nothing wrong.
+// controlCase is what is planted, and the violation that it is; "" if there is none.
 type controlCase struct {
 	want  violation
 	plant func(p *controlSetup)
 }
 
-// answersUnderLoad are what one node says to requests.
+// answersUnderLoad are answers of one node to requests.
 func answersUnderLoad() map[string]controlCase {
 	one := func(status, remaining int, code string, number int) func(p *controlSetup) {
 		return func(p *controlSetup) { p.ask(p.at[0], p.good, answered(status, remaining, code, number)) }
@@ -186,9 +187,9 @@ func answersUnderLoad() map[string]controlCase {
 	}
 }
 
-// statesAfterStart are what one node says when it has just started.
+// statesAfterStart are states of one node that has just started.
 func statesAfterStart() map[string]controlCase {
-	// left has so much remain beyond what is explained.
+	// left leaves a Remaining that is too high by more.
 	left := func(beyond int) func(p *controlSetup) {
 		return func(p *controlSetup) { p.says[0].remaining = 1000 - 103 + beyond }
 	}
@@ -232,7 +233,7 @@ func statesAfterStart() map[string]controlCase {
 	}
 }
 
-// onSeveralNodes is what only several nodes can do.
+// onSeveralNodes are cases that need several nodes.
 func onSeveralNodes() map[string]controlCase {
 	key := func(from, to, end int) *accountKey {
 		k := &accountKey{outcome: acknowledged, made: seconds(from, to)}
@@ -335,7 +336,8 @@ func TestFaultsW1_ControlChecker(t *testing.T) {
 	figure(t, "control of the ledger: %d breaches found, %d good situations taken for good", bad, good)
 }
 
-// TestFaultsBackup_ControlChecker plants a backup that is older than it says: what came before it must be there, what came after may.
+// TestFaultsBackup_ControlChecker plants a backup that is older than it says: what came before its time must be
+// there, what came after may.
 func TestFaultsBackup_ControlChecker(t *testing.T) {
 	for name, c := range map[string]struct {
 		want  violation

@@ -21,61 +21,63 @@ import (
 type violation string
 
 const (
-	lostWrite       violation = "lost"      // something acknowledged is not there, or nodes differ
-	overGranted     violation = "granted"   // more was admitted than the limit, or a count fell behind what was admitted
-	wronglyAccepted violation = "accepted"  // a revoked key, a suspended account, a third active key or a used code was let in
+	lostWrite       violation = "lost"      // an acknowledged change is missing, or nodes differ
+	overGranted     violation = "granted"   // more was admitted than the limit, or a count is below what was admitted
+	wronglyAccepted violation = "accepted"  // a revoked key, a suspended account, a third active key or a used code was accepted
 	overForfeited   violation = "forfeited" // a crash cost an account more than a lease
-	wentBack        violation = "risen"     // Remaining rose within a day, or an older rate was answered after a newer one
-	unexplained     violation = "strange"   // an answer that nothing explains
+	wentBack        violation = "risen"     // Remaining rose within a day, or an older rate followed a newer one
+	unexplained     violation = "strange"   // an answer without explanation
 )
 
-// violationsKept bounds how many are told in words; all are counted.
+// violationsKept bounds the descriptions; all violations are counted.
 const violationsKept = 20
 
-// What became of an operation, as far as its caller can know.
+// Outcomes of an operation, as far as its client knows.
 const (
 	acknowledged = iota
-	refused      // it was surely not carried out
-	unknown      // it may have been, or may still be
+	refused      // certainly not executed
+	unknown      // may have been executed, or may still be
 	outcomes
 )
 
-// interval is the time of an operation, from the beginning of the ledger: it took effect somewhere in between.
+// interval is the duration of an operation, relative to the start of the checker: it took effect at some time in
+// between.
 type interval struct{ from, to time.Duration }
 
-// endpoint is a node as its callers reach it, in all its lives. A node that is alone is the only member.
+// endpoint is a node as its clients reach it, over all its processes. A single node is the only one.
 type endpoint struct {
 	number int
 	url    string
 	admin  *httpClient
 }
 
-// checker is what the callers of a service know: what was acknowledged, and what may have been kept although no answer came. It
-// outlives every node, and is held against what they say while they are asked, after a start, and at the end. With one member it
-// also holds every answer against the last one, and what is left of a quota against what was admitted. mu guards everything below.
+// checker records what the clients of a service know: what was acknowledged, and what may have been stored although
+// no answer came. It outlives every node, and compares their answers under load, after a start, and at the end. With
+// a single node it also compares every answer with the one before, and remaining quotas with what was admitted. mu
+// guards all fields below it.
 type checker struct {
 	mu             sync.Mutex
 	startedAt      time.Time
-	limits         limits // of a node that is alone
-	auditor        string // key for questions of the check, where data is not given without one
+	limits         limits // of a single node
+	auditor        string // key for requests of the check, if data requires one
 	accounts       []*trackedAccount
 	series         []*series
-	day            engine.Date // on which the counts of the accounts began
-	crashing       bool        // a node is being crashed: what it answers with 5xx may have been kept or not
-	stoppedInOrder bool        // it ended in order: it has given back what was leased and not spent
+	day            engine.Date // on which the accounts' counts began
+	crashing       bool        // a node is being crashed: changes answered with 5xx may have been stored
+	stoppedInOrder bool        // it has returned unspent leases
 
 	counts        map[string]*[outcomes]int
-	reasons       map[string]int // of refusals, by what and error code
+	reasons       map[string]int // of rejections, by operation and error code
 	violations    map[violation]int
 	messages      []string
-	checks        int           // facts that were held against a node after a start
-	raced         int           // forfeited by requests that were refused while they waited: see account.raced
+	checks        int           // facts checked after a start
+	raced         int           // forfeited by requests that were rejected while they waited: see trackedAccount.raced
 	unknownKey    int           // requests whose key a node did not know yet
-	revocationLag time.Duration // how long after its revocation a key was good for at another node, at most
-	codeTrials    int           // codes that several nodes were asked about at once
+	revocationLag time.Duration // longest time for which another node accepted a revoked key
+	codeTrials    int           // codes tried at several nodes at once
 }
 
-// limits are the limits of a node that is alone; the zero value is a cluster, whose accounts have limits of their own.
+// limits are the quotas of a single node; zero is a cluster, whose accounts have their own.
 type limits struct {
 	day, minute, lease int
 }
@@ -84,62 +86,62 @@ func (x limits) args() []string {
 	return []string{"--quota-day", strconv.Itoa(x.day), "--quota-minute", strconv.Itoa(x.minute), "--lease", strconv.Itoa(x.lease)}
 }
 
-// trackedAccount is one as its callers know it.
+// trackedAccount is an account as its clients know it.
 type trackedAccount struct {
 	email, session string
-	sessionStart   time.Time // when the session began
-	day, minute    int       // the highest limits that it ever had, or was about to have
+	sessionStart   time.Time
+	day, minute    int // the highest limits that it had, or was about to have
 	keys           []*accountKey
-	touched        bool // keys were changed, or tried to, since they were looked at last
+	touched        bool // keys were changed, or may have been, since the last check
 	suspended      bool // acknowledged
-	suspending     bool // a change of that is under way, or was when the node died
-	changes        int  // of keys and suspension, begun and ended
+	suspending     bool // a change of that is in progress, or was when the node died
+	changes        int  // of keys and suspension, started and ended
 	days           map[engine.Date]int
-	admissions     []interval // admitted requests; not those of a minute without a limit
+	admissions     []interval // admitted requests, except those without a limit per minute
 
-	// Of a node that is alone:
-	spentAtStart int // spent on the day, as the node told after its start
+	// With a single node only:
+	spentAtStart int // spent on the day, as reported by the node after its start
 	admitted     int // acknowledged since then
-	underway     int // requests under way
-	inDoubt      int // requests that were under way when the node died
-	remainingMin int // the lowest Remaining of the day that was answered
-	// raced are requests of this life whose key was revoked, or whose account was suspended, while they were under way. One that
-	// waited for its lease is refused when that is in the log; a crash before the next request forfeits it. With a lease of one
-	// that is more than what was in flight, so it is told apart, and counted.
+	underway     int // requests in progress
+	inDoubt      int // requests in progress when the node died
+	remainingMin int // lowest Remaining of the day in an answer
+	// raced counts requests to this process whose key was revoked, or whose account was suspended, while they were in
+	// progress. One that waited for its lease is rejected when that is in the log, and a crash before the next
+	// request forfeits it. With leases of one that is more than what was in flight, so it is counted separately.
 	raced int
 }
 
-// accountKey is a key, from the moment when it is asked for.
+// accountKey is a key, from its request on.
 type accountKey struct {
 	name, id, secret string
 	made             interval
 	outcome          int
-	asked            int       // revocations that were not surely without effect
-	ended            interval  // its revocation: from is when the first of these was sent
-	revoked          *endpoint // that acknowledged it, or showed it
+	asked            int       // revocations that may have had an effect
+	ended            interval  // the revocation: from is when the first of these was sent
+	revoked          *endpoint // node that acknowledged or showed it
 	touched          bool
 }
 
-// seriesValue is one value of a rate, in a series. Each is sent once.
+// seriesValue is one value of a series. Each is sent once.
 type seriesValue struct {
 	interval
 	by      *endpoint
 	outcome int
 	decided bool // it took effect before its end, or never will
-	shown   bool // some node has shown it
+	shown   bool // a node has shown it
 }
 
-// series is the rate of one institution: its values are numbered from 1 on, and 0 is whatever was there before.
+// series is the rate of one institution: its values are numbered from 1, and 0 is whatever was there before.
 type series struct {
 	institution string
 	values      []*seriesValue
 	seen        []int // during a check, by page
 }
 
-// valueOf is the decimal text of a number.
+// valueOf formats a number as a rate.
 func valueOf(number int) string { return fmt.Sprintf("58.%07d", number) }
 
-// numberOf reads it; 0 and false for any other text.
+// numberOf parses it; 0 and false for any other text.
 func numberOf(text string) (int, bool) {
 	digits, is := strings.CutPrefix(text, "58.")
 	number, err := strconv.Atoi(digits)
@@ -157,7 +159,7 @@ func newChecker(x limits) *checker {
 	}
 }
 
-// newAccount is one that nobody has signed in yet.
+// newAccount adds an account without a session.
 func (l *checker) newAccount(email string, day, minute int) *trackedAccount {
 	a := &trackedAccount{email: email, day: day, minute: minute, remainingMin: day + 1, days: map[engine.Date]int{}}
 	l.mu.Lock()
@@ -166,7 +168,7 @@ func (l *checker) newAccount(email string, day, minute int) *trackedAccount {
 	return a
 }
 
-// publishing adds the series of the first institutions that publish rates.
+// publishing adds a series for each of the first institutions that publish rates.
 func (l *checker) publishing(most int) {
 	for _, institution := range engine.DefaultCatalogue().Institutions() {
 		if institution.Active && institution.Type != engine.Official && len(l.series) < most {
@@ -177,17 +179,17 @@ func (l *checker) publishing(most int) {
 
 func (l *checker) now() time.Duration { return time.Since(l.startedAt) }
 
-// isolated reports that one node is all there is.
+// singleNode reports whether there is only one node.
 func (l *checker) singleNode() bool { return l.limits.lease > 0 }
 
-// awaitExit notes that the node is about to go.
+// end records that the node is about to stop.
 func (l *checker) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.crashing = true
 }
 
-// violate notes a breach; the caller holds mu.
+// violate records a violation; the caller holds mu.
 func (l *checker) violate(kind violation, format string, args ...any) {
 	l.violations[kind]++
 	if len(l.messages) < violationsKept {
@@ -195,7 +197,7 @@ func (l *checker) violate(kind violation, format string, args ...any) {
 	}
 }
 
-// violationCount is how many breaches there are of some kinds, of all kinds without one.
+// violationCount counts the violations of some kinds, or of all kinds without arguments.
 func (l *checker) violationCount(kinds ...violation) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -208,7 +210,7 @@ func (l *checker) violationCount(kinds ...violation) int {
 	return sum
 }
 
-// report fails the test for each breach.
+// report fails the test for each violation.
 func (l *checker) report(t *testing.T) {
 	t.Helper()
 	l.mu.Lock()
@@ -218,7 +220,7 @@ func (l *checker) report(t *testing.T) {
 	}
 }
 
-// count is how often an operation came out in a way; of all operations with "".
+// count returns how often an operation, or any operation if what is "", had an outcome.
 func (l *checker) count(what string, outcome int) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -252,7 +254,7 @@ func (l *checker) String() string {
 	return text + fmt.Sprintf("; %d requests came to a node before their key; a revoked key was good elsewhere for at most %d ms", l.unknownKey, l.revocationLag.Milliseconds())
 }
 
-// classify is what a caller knows of an operation after its answer; odd tells that nothing explains that one.
+// classify returns what a client knows of an operation after its answer; odd reports an answer without explanation.
 func classify(got *answer, err error) (outcome int, odd bool) {
 	switch {
 	case err != nil && got.unsent():
@@ -264,7 +266,7 @@ func classify(got *answer, err error) (outcome int, odd bool) {
 	case got.status == http.StatusServiceUnavailable && got.code == "read_only":
 		return refused, false
 	case got.status == http.StatusServiceUnavailable:
-		return unknown, false // it stops, or the answer took too long
+		return unknown, false // the node stops, or the answer took too long
 	case got.status == http.StatusInternalServerError && strings.Contains(string(got.body), "may or may not"):
 		return unknown, false
 	case got.status >= 500:
@@ -273,13 +275,13 @@ func classify(got *answer, err error) (outcome int, odd bool) {
 	return refused, false
 }
 
-// countOutcome counts an operation and says how it came out; the caller holds mu.
+// countOutcome counts an operation and returns its outcome; the caller holds mu.
 func (l *checker) countOutcome(what string, m *endpoint, got *answer, err error) int {
 	outcome, odd := classify(got, err)
 	switch {
 	case l.crashing && got.status >= 500:
 		outcome, odd = unknown, false
-	case l.singleNode() && outcome == refused && got.status > 0: // what one node refuses has a reason that its caller knows
+	case l.singleNode() && outcome == refused && got.status > 0: // its client can explain a rejection by a single node
 		data := what == "keyed reads"
 		odd = !(data && got.status == http.StatusUnauthorized || data && got.status == http.StatusTooManyRequests ||
 			what == "keys" && got.status == http.StatusConflict || !data && got.code == "read_only")
@@ -297,21 +299,21 @@ func (l *checker) countOutcome(what string, m *endpoint, got *answer, err error)
 	return outcome
 }
 
-// clientView is what one caller has seen at one node, in order.
+// clientView is what one client has seen at one node, in order.
 type clientView struct {
-	generatedAt time.Time // generatedAt of the newest answer
+	generatedAt time.Time // of the newest answer
 	values      map[*series][]int
 }
 
 func newClientView() *clientView { return &clientView{values: map[*series][]int{}} }
 
-// page is an answer with rates.
+// page is a response with rates.
 type page struct {
 	Data []struct{ InstitutionID, SourceID, Buy string }
 	Meta struct{ GeneratedAt time.Time }
 }
 
-// request is a data request under way: what was known when it was sent.
+// request is a data request in progress: what was known when it was sent.
 type request struct {
 	by   *trackedAccount // nil: without a key
 	key  *accountKey
@@ -323,11 +325,11 @@ type request struct {
 	remainingMin int
 	changes      int
 	revoked      bool
-	suspended    bool // its account is suspended: it must be refused, unless something changes meanwhile
+	suspended    bool // its account is suspended: it must be rejected, unless something changes meanwhile
 	entitled     bool // its key is good, unless something changes meanwhile
 }
 
-// ask asks a node for a rate.
+// ask requests a rate from a node.
 func (l *checker) ask(c *httpClient, r request) {
 	secret := ""
 	l.beforeRequest(&r)
@@ -338,7 +340,7 @@ func (l *checker) ask(c *httpClient, r request) {
 	l.afterRequest(&r, &got, err)
 }
 
-// beforeRequest notes that a request is about to be sent.
+// beforeRequest records that a request is about to be sent.
 func (l *checker) beforeRequest(r *request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -355,7 +357,7 @@ func (l *checker) beforeRequest(r *request) {
 	}
 }
 
-// afterRequest notes how a request came out.
+// afterRequest records the outcome of a request.
 func (l *checker) afterRequest(r *request, got *answer, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -367,7 +369,7 @@ func (l *checker) afterRequest(r *request, got *answer, err error) {
 	if got.status == http.StatusOK {
 		var shown page
 		switch {
-		case err != nil: // the headers came
+		case err != nil: // the headers arrived
 		case got.decode(&shown) != nil:
 			l.violate(unexplained, "node %d answers: %s", r.at.number, got.body)
 		default:
@@ -402,7 +404,7 @@ func (l *checker) afterRequest(r *request, got *answer, err error) {
 	}
 }
 
-// checkPage holds a page against what the same node has shown and acknowledged before. The caller holds mu.
+// checkPage compares a page with what the same node has shown and acknowledged before. The caller holds mu.
 func (l *checker) checkPage(r *request, shown *page) {
 	g, m, s := r.view, r.at, r.want
 	if shown.Meta.GeneratedAt.Before(g.generatedAt) {
@@ -413,7 +415,7 @@ func (l *checker) checkPage(r *request, shown *page) {
 		l.violate(lostWrite, "node %d shows %d rates of %s", m.number, len(shown.Data), s.institution)
 		return
 	}
-	number, _ := numberOf(shown.Data[0].Buy) // the value before all is 0
+	number, _ := numberOf(shown.Data[0].Buy) // the value before the first is 0
 	if number > len(s.values) {
 		l.violate(unexplained, "node %d shows %s of %s, which was never set", m.number, shown.Data[0].Buy, s.institution)
 		return
@@ -441,7 +443,7 @@ func (l *checker) checkPage(r *request, shown *page) {
 	}
 }
 
-// admitted counts a request that a node has admitted and holds its headers against what was known. The caller holds mu.
+// admitted counts an admitted request and compares its headers with what was known. The caller holds mu.
 func (l *checker) admitted(r *request, got *answer, s interval) {
 	a, k := r.by, r.key
 	day, minute, ok := got.rateLimits()
@@ -450,12 +452,12 @@ func (l *checker) admitted(r *request, got *answer, s interval) {
 	case !ok || !is:
 		l.violate(unexplained, "node %d gives a good answer without limits: %v", r.at.number, got.header)
 		return
-	case !l.singleNode() && day.limit == clusterDay: // to the node the caller has no key: it knows it not yet, or not any more
+	case !l.singleNode() && day.limit == clusterDay: // the node does not know the key yet, or no longer
 		if k.asked == 0 {
 			l.unknownKey++
 		}
 		return
-	case r.revoked && k.revoked != r.at: // another node may not have heard of it
+	case r.revoked && k.revoked != r.at: // another node may not know it yet
 		l.revocationLag = max(l.revocationLag, s.from-k.ended.to)
 	case r.revoked || r.suspended && a.changes == r.changes:
 		l.violate(wronglyAccepted, "node %d admits %s with key %s (revoked: %v, suspended: %v)", r.at.number, a.email, k.id, r.revoked, r.suspended)
@@ -482,10 +484,11 @@ func (l *checker) admitted(r *request, got *answer, s interval) {
 	}
 }
 
-// minuteFree is a limit of the minute that is not reached: of an account with it the moments of its requests are not kept.
+// minuteFree is a limit per minute that is never reached: for accounts with it admissions are not recorded.
 const minuteFree = 1000
 
-// countSessions notes how many sessions a code has opened, after so many wrong tries; must tells that nothing stood in its way.
+// countSessions records how many sessions a code has opened, after a number of wrong tries; must means that nothing
+// prevented it.
 func (l *checker) countSessions(email string, sessions, tries int, must bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -499,7 +502,7 @@ func (l *checker) countSessions(email string, sessions, tries int, must bool) {
 	}
 }
 
-// writtenAfter is when the first rate was acknowledged that was sent after a moment.
+// writtenAfter returns when the first rate was acknowledged that was sent after a time.
 func (l *checker) writtenAfter(moment time.Duration) (time.Duration, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

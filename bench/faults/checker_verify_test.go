@@ -17,21 +17,21 @@ import (
 )
 
 const (
-	// checkWorkers is how many goroutines ask during a check.
+	// checkWorkers is the number of goroutines of a check.
 	checkWorkers = 4
-	// listedMost is how many keys an account lists at most.
+	// listedMost is the maximum number of keys in the list of an account.
 	listedMost = 50
-	// oldKeysTried is how many of the keys that were not touched lately are tried after each start; all of them at the end.
+	// oldKeysTried is how many keys without recent changes are tried after each start; at the end all are.
 	oldKeysTried = 16
 )
 
-// checkScope is how much is looked at: what was touched since the last look and a sample of the rest, or all.
+// checkScope is what is checked: recent changes and a sample of the rest, or everything.
 type checkScope struct {
 	whole  bool
 	chance *rand.Rand
 }
 
-// inParallel does something with each item, in several goroutines, which have numbers from 0 on.
+// inParallel calls do for each item, in several goroutines, which are numbered from 0.
 func inParallel[T any](workers int, items []T, do func(worker int, item T)) {
 	queue := make(chan T)
 	var done sync.WaitGroup
@@ -49,7 +49,7 @@ func inParallel[T any](workers int, items []T, do func(worker int, item T)) {
 	done.Wait()
 }
 
-// check holds the ledger against nodes at rest, all of which have the same records; the first settles what was not known.
+// check checks nodes at rest, all of which have the same records; the first one decides what was unknown.
 func (l *checker) check(s checkScope, members ...*endpoint) {
 	c := newHTTPClient("")
 	defer c.close()
@@ -78,7 +78,7 @@ func (l *checker) check(s checkScope, members ...*endpoint) {
 	l.stoppedInOrder = false
 }
 
-// checkAll is the check at the end of everything, when all nodes have the same records: also of what only the whole story tells.
+// checkAll is the check at the end, when all nodes have the same records, including conditions on the whole history.
 func (l *checker) checkAll(members ...*endpoint) {
 	l.check(checkScope{whole: true}, members...)
 	if len(members) > 1 {
@@ -92,12 +92,12 @@ func (l *checker) checkAll(members ...*endpoint) {
 	}
 }
 
-// failed notes a question of a check that got no good answer; the caller holds mu.
+// failed records a request of a check without a good answer; the caller holds mu.
 func (l *checker) failed(m *endpoint, what string, got *answer, err error) {
 	l.violate(unexplained, "node %d: %s: %d %s, %v: %.300s", m.number, what, got.status, got.code, err, got.body)
 }
 
-// startDay begins to count anew when the day has changed; true when it has.
+// startDay restarts the counts if the day has changed; true if it has.
 func (l *checker) startDay(at time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -112,7 +112,7 @@ func (l *checker) startDay(at time.Time) bool {
 	return true
 }
 
-// usage is what GET /v1/account/usage says.
+// usage is the response of GET /v1/account/usage.
 type usage struct {
 	Data struct {
 		Day struct {
@@ -122,7 +122,8 @@ type usage struct {
 	}
 }
 
-// checkUsage wants an account to have spent what it was admitted, and at most a lease more than what it may have been.
+// checkUsage checks that an account was charged for what it was admitted, and for at most a lease more than it may
+// have been.
 func (l *checker) checkUsage(c *httpClient, m *endpoint, a *trackedAccount, changed bool) {
 	got, err := c.do(http.MethodGet, m.url+"/v1/account/usage", a.session, nil)
 	l.mu.Lock()
@@ -156,7 +157,7 @@ func (l *checker) checkUsage(c *httpClient, m *endpoint, a *trackedAccount, chan
 	a.spentAtStart, a.admitted, a.inDoubt, a.raced, a.remainingMin = spent, 0, 0, 0, min(a.remainingMin, day.Remaining)
 }
 
-// checkSuspension looks at an account that was suspended or is about to be.
+// checkSuspension checks an account that is, or is being, suspended.
 func (l *checker) checkSuspension(m *endpoint, a *trackedAccount) {
 	got, err := m.admin.do(http.MethodGet, "http://node/accounts/"+a.email, "", nil)
 	l.mu.Lock()
@@ -174,10 +175,10 @@ func (l *checker) checkSuspension(m *endpoint, a *trackedAccount) {
 	a.suspended, a.suspending = is, false
 }
 
-// listedKey is a key as its account sees it.
+// listedKey is a key in the list of an account.
 type listedKey struct{ ID, Name, Status string }
 
-// checkKeys holds the list of an account's keys against what is known of them.
+// checkKeys requests and compares the list of an account's keys.
 func (l *checker) checkKeys(c *httpClient, m *endpoint, a *trackedAccount) {
 	got, err := c.do(http.MethodGet, m.url+"/v1/account/keys", a.session, nil)
 	l.mu.Lock()
@@ -190,7 +191,7 @@ func (l *checker) checkKeys(c *httpClient, m *endpoint, a *trackedAccount) {
 	l.compareKeys(m, a, list.Data)
 }
 
-// compareKeys holds a list against the ledger and settles what was not known; the caller holds mu.
+// compareKeys compares a list with what is known, and decides what was unknown; the caller holds mu.
 func (l *checker) compareKeys(m *endpoint, a *trackedAccount, list []listedKey) {
 	listed, active := map[string]listedKey{}, 0
 	for _, now := range list {
@@ -216,7 +217,7 @@ func (l *checker) compareKeys(m *endpoint, a *trackedAccount, list []listedKey) 
 			k.outcome, k.id, k.made.to = acknowledged, now.ID, l.now()
 		case k.outcome == unknown:
 			k.outcome = refused
-		case k.outcome == acknowledged && !is && (k.asked == 0 || len(list) < listedMost): // the oldest revoked keys leave the list
+		case k.outcome == acknowledged && !is && (k.asked == 0 || len(list) < listedMost): // the list omits the oldest revoked keys
 			l.violate(lostWrite, "node %d: %s has lost %q", m.number, a.email, k.name)
 		case is && (now.ID != k.id || k.asked == 0 && now.Status != "active" || k.revoked != nil && now.Status == "active"):
 			l.violate(lostWrite, "node %d: %q of %s is %+v (revocation asked for: %v, acknowledged: %v)",
@@ -236,7 +237,7 @@ func (l *checker) compareKeys(m *endpoint, a *trackedAccount, list []listedKey) 
 	a.touched = false
 }
 
-// checkRates wants each series on a page of rates, with the newest value that was acknowledged or one that may be newer.
+// checkRates requires each series on a page of rates, with the newest acknowledged value or one that may be newer.
 func (l *checker) checkRates(c *httpClient, m *endpoint, path string) {
 	got, err := c.do(http.MethodGet, m.url+path, l.auditor, nil)
 	l.mu.Lock()
@@ -275,7 +276,7 @@ func (l *checker) checkRates(c *httpClient, m *endpoint, path string) {
 	}
 }
 
-// checkHistory wants rates and history of a node to agree, and takes what they say for acknowledged.
+// checkHistory requires rates and history of a node to agree, and takes their values for acknowledged.
 func (l *checker) checkHistory(m *endpoint) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -297,13 +298,13 @@ func (l *checker) checkHistory(m *endpoint) {
 	}
 }
 
-// keyTrial is a key that is tried.
+// keyTrial is a key to try.
 type keyTrial struct {
 	account *trackedAccount
 	key     *accountKey
 }
 
-// tryKeys asks with keys: those that were touched lately and a sample of all others, or all.
+// tryKeys sends requests with keys: those with recent changes and a sample of the others, or all.
 func (l *checker) tryKeys(c *httpClient, m *endpoint, s checkScope) {
 	var now, later []keyTrial
 	for _, a := range l.accounts {
@@ -324,7 +325,8 @@ func (l *checker) tryKeys(c *httpClient, m *endpoint, s checkScope) {
 	inParallel(checkWorkers, now, func(_ int, x keyTrial) { l.tryKey(c, m, x) })
 }
 
-// tryKey asks with one key for what is not charged, and with a revoked one for data too where data wants a key.
+// tryKey sends requests with one key that are not charged, and with a revoked one also for data where data requires a
+// key.
 func (l *checker) tryKey(c *httpClient, m *endpoint, x keyTrial) {
 	got, err := c.do(http.MethodGet, m.url+"/v1/account/usage", x.key.secret, nil)
 	var data answer
@@ -349,7 +351,7 @@ func (l *checker) tryKey(c *httpClient, m *endpoint, x keyTrial) {
 	}
 }
 
-// checkMinutes looks for a minute in which an account was surely admitted more often than it may be. The caller holds mu.
+// checkMinutes searches a minute in which an account was certainly admitted too often. The caller holds mu.
 func (l *checker) checkMinutes(a *trackedAccount) {
 	byStart := slices.SortedFunc(slices.Values(a.admissions), func(a, b interval) int { return cmp.Compare(a.from, b.from) })
 	for i, first := range byStart {
@@ -369,7 +371,7 @@ func (l *checker) checkMinutes(a *trackedAccount) {
 	}
 }
 
-// checkActive looks for a moment at which an account surely had three active keys. The caller holds mu.
+// checkActive searches a time at which an account certainly had three active keys. The caller holds mu.
 func (l *checker) checkActive(a *trackedAccount) {
 	type turn struct {
 		at time.Duration
@@ -395,7 +397,7 @@ func (l *checker) checkActive(a *trackedAccount) {
 	}
 }
 
-// compareNodes wants the same rates, institutions, history and accounts from all nodes.
+// compareNodes requires the same rates, institutions, history and accounts from all nodes.
 func (l *checker) compareNodes(members []*endpoint) {
 	for _, path := range []string{"/v1/rates?limit=200", "/v1/institutions?limit=200", "/v1/currencies", "/v1/rates/history?limit=200", "accounts"} {
 		first := ""
@@ -415,7 +417,8 @@ func (l *checker) compareNodes(members []*endpoint) {
 	}
 }
 
-// data is the data of an answer without its moment; of "accounts" what the operator sees, without what each node counts itself.
+// data returns the data of an answer without times; for "accounts" what the operator sees, without counts of the node
+// itself.
 func (m *endpoint) data(path string) (string, error) {
 	if path == "accounts" {
 		return m.accounts()

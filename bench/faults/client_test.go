@@ -25,16 +25,15 @@ import (
 	"github.com/tasard/tasard/httpapi/apitest"
 )
 
-// requestTimeout is how long a caller waits for an answer.
 const requestTimeout = 10 * time.Second
 
-// httpClient is a client of a node with connections of its own. It may be used by several goroutines.
+// httpClient is a client of a node with its own connections, for concurrent use.
 type httpClient struct {
 	transport *http.Transport
 	client    http.Client
 }
 
-// newHTTPClient makes a client that calls from an address of this machine, "127.0.0.7"; "" is the usual one.
+// newHTTPClient makes a client with a source address such as 127.0.0.7; "" is the default.
 func newHTTPClient(from string) *httpClient {
 	dialer := net.Dialer{Timeout: requestTimeout}
 	if from != "" {
@@ -43,14 +42,15 @@ func newHTTPClient(from string) *httpClient {
 	return httpClientOver(dialer.DialContext)
 }
 
-// newAdminClient makes a client of a management socket. As with the command admin each request has a connection of its own.
+// newAdminClient makes a client of a management socket, with a new connection for each request, as the admin command
+// has.
 func newAdminClient(socket string) *httpClient {
 	admin := httpClientTo("unix", socket)
 	admin.transport.DisableKeepAlives = true
 	return admin
 }
 
-// httpClientTo makes a client that reaches one address under every name.
+// httpClientTo makes a client that connects to one address for every host.
 func httpClientTo(network, address string) *httpClient {
 	return httpClientOver(func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, address)
@@ -65,24 +65,24 @@ func httpClientOver(dial func(ctx context.Context, network, address string) (net
 	}}
 }
 
-// close ends its connections.
+// close closes idle connections.
 func (c *httpClient) close() { c.transport.CloseIdleConnections() }
 
-// answer is what a node said.
+// answer is the answer of a node.
 type answer struct {
 	status int
-	code   string // error.code, "" in a good answer
+	code   string // error.code, "" for a good answer
 	header http.Header
 	body   []byte
-	sent   *atomic.Int32 // how often the request left: see do
+	sent   *atomic.Int32 // how often the request was sent: see do
 }
 
-// good tells an acknowledgement.
+// good reports an acknowledgement.
 func (a *answer) good() bool { return a.status >= 200 && a.status < 300 }
 
-// do sends one request: key is a key or a session token, "" = none; value is sent as JSON, nil = none. Without an error the whole
-// answer has come; with one the request may have been carried out or not, but see unsent. Danger: the library sends a GET again
-// by itself when the connection of an earlier request breaks under it; sent counts all times.
+// do sends one request. key is a key or a session token, "" = none; value is sent as JSON, nil = none. Without an
+// error the complete answer has arrived; with an error the request may have been executed or not, but see unsent.
+// Danger: the library repeats a GET if a reused connection fails; sent counts all attempts.
 func (c *httpClient) do(method, url, key string, value any) (answer, error) {
 	got := answer{sent: &atomic.Int32{}}
 	var body io.Reader
@@ -123,13 +123,13 @@ func (c *httpClient) do(method, url, key string, value any) (answer, error) {
 	return got, nil
 }
 
-// unsent tells that a request without an answer never left: nobody listened any more.
+// unsent reports that a request without an answer was never sent: nothing was listening.
 func (a *answer) unsent() bool { return a.status == 0 && a.sent.Load() == 0 }
 
-// remount is how often a request left before the time that was answered: each may have been carried out.
+// resends is how often the request was sent before the answered attempt: each may have been executed.
 func (a *answer) resends() int { return max(0, int(a.sent.Load())-1) }
 
-// failure is why an answer is not what was wanted, with the error of do if there was one.
+// failure describes an unwanted answer, with the error of do if there was one.
 func (a *answer) failure(what string, err error) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
@@ -137,7 +137,7 @@ func (a *answer) failure(what string, err error) error {
 	return fmt.Errorf("%s: status %d: %.500s", what, a.status, a.body)
 }
 
-// decode reads the body of a good answer.
+// decode decodes the body of a good answer.
 func (a *answer) decode(value any) error {
 	if !a.good() {
 		return fmt.Errorf("status %d: %s", a.status, a.body)
@@ -145,13 +145,13 @@ func (a *answer) decode(value any) error {
 	return json.Unmarshal(a.body, value)
 }
 
-// window is one limit as headers tell it.
+// window is one rate limit from the headers.
 type window struct {
 	limit, remaining int
 	reset            int64 // X-RateLimit: epoch seconds; RateLimit: seconds from now
 }
 
-// rateLimit is what the X-RateLimit headers say; false without them.
+// rateLimit parses the X-RateLimit headers; false without them.
 func (a *answer) rateLimit() (window, bool) {
 	limit, missing := strconv.Atoi(a.header.Get("X-RateLimit-Limit"))
 	remaining, wrong := strconv.Atoi(a.header.Get("X-RateLimit-Remaining"))
@@ -159,18 +159,18 @@ func (a *answer) rateLimit() (window, bool) {
 	return window{limit, remaining, reset}, missing == nil && wrong == nil && bad == nil
 }
 
-// rateLimits are both limits, of the day and of the minute, as RateLimit-Policy and RateLimit say; false without them.
+// rateLimits parses RateLimit-Policy and RateLimit, by day and by minute; false without them.
 func (a *answer) rateLimits() (day, minute window, ok bool) {
 	_, missing := fmt.Sscanf(a.header.Get("RateLimit-Policy"), `"day";q=%d;w=86400, "minute";q=%d;w=60`, &day.limit, &minute.limit)
 	_, wrong := fmt.Sscanf(a.header.Get("RateLimit"), `"day";r=%d;t=%d, "minute";r=%d;t=%d`, &day.remaining, &day.reset, &minute.remaining, &minute.reset)
 	return day, minute, missing == nil && wrong == nil
 }
 
-// codeTimeout is how long a code may be under way.
+// codeTimeout is how long a login code may take to arrive.
 const codeTimeout = 10 * time.Second
 
-// askCode asks a node for a code and waits for the message that brings it; "" when none comes. A client address has 30 codes an
-// hour and an e-mail address one a minute, so a crowd comes from several: see clientAddress.
+// askCode requests a login code and waits for its email; "" if none arrives. A client address may request 30 codes an
+// hour and an e-mail address one a minute, so many clients need several addresses: see clientAddress.
 func (p *mailServer) askCode(c *httpClient, url, email string) (string, answer, error) {
 	got, err := c.do(http.MethodPost, url+"/v1/account/codes", "", map[string]string{"email": email})
 	if err != nil || !got.good() {
@@ -179,7 +179,7 @@ func (p *mailServer) askCode(c *httpClient, url, email string) (string, answer, 
 	return p.code(email), got, nil
 }
 
-// openSession tries a code at a node and returns the token, "" when it is refused.
+// openSession tries a code at a node and returns the session token, "" if it is rejected.
 func openSession(c *httpClient, url, email, code string) (string, answer, error) {
 	got, err := c.do(http.MethodPost, url+"/v1/account/sessions", "", map[string]string{"email": email, "code": code})
 	if err != nil || !got.good() {
@@ -190,7 +190,7 @@ func openSession(c *httpClient, url, email, code string) (string, answer, error)
 	return opened.Data.Token, got, err
 }
 
-// session logs in at a node, which makes the account at the first time, and returns the token.
+// session logs in at a node, which creates the account the first time, and returns the token.
 func (p *mailServer) session(c *httpClient, url, email string) (string, error) {
 	code, got, err := p.askCode(c, url, email)
 	if code == "" {
@@ -203,13 +203,13 @@ func (p *mailServer) session(c *httpClient, url, email string) (string, error) {
 	return token, nil
 }
 
-// clientAddress is where the n-th of a crowd calls from: 25 share an address.
+// clientAddress is the source address of client n: 25 share one.
 func clientAddress(n int) string { return fmt.Sprintf("127.0.%d.%d", 1+n/25/250, 1+n/25%250) }
 
-// createdKey is a key as its creation tells it.
+// createdKey is a key in the response to its creation.
 type createdKey struct{ ID, Secret string }
 
-// createKey makes a key through a session.
+// createKey creates a key in a session.
 func createKey(c *httpClient, url, session, name string) (createdKey, answer, error) {
 	got, err := c.do(http.MethodPost, url+"/v1/account/keys", session, map[string]string{"name": name})
 	if err != nil || !got.good() {
@@ -219,12 +219,12 @@ func createKey(c *httpClient, url, session, name string) (createdKey, answer, er
 	return made.Data, got, got.decode(&made)
 }
 
-// revokeKey revokes one.
+// revokeKey revokes a key.
 func revokeKey(c *httpClient, url, session, id string) (answer, error) {
 	return c.do(http.MethodDelete, url+"/v1/account/keys/"+id, session, nil)
 }
 
-// writeDataDir writes a data directory with rates and so many accounts, each with one key, and returns the keys.
+// writeDataDir writes a data directory with rates and accounts with one key each, and returns the keys.
 func writeDataDir(t *testing.T, dir string, accounts int, options ...apitest.Option) []string {
 	t.Helper()
 	harness, err := apitest.Open(append([]apitest.Option{apitest.FollowClock(time.Now), apitest.Lenient()}, options...)...)
@@ -240,7 +240,7 @@ func writeDataDir(t *testing.T, dir string, accounts int, options ...apitest.Opt
 	return keys
 }
 
-// market is a rate of every institution that sells dollars and euros.
+// market returns a rate of every institution that sells dollars and euros.
 func market() []apitest.Rate {
 	var rates []apitest.Rate
 	for i, institution := range engine.DefaultCatalogue().Institutions() {
@@ -255,7 +255,7 @@ func market() []apitest.Rate {
 	return rates
 }
 
-// mailServer is a mail server on this machine that keeps the newest code of each address.
+// mailServer is a local mail server that keeps the newest code of each address.
 type mailServer struct {
 	address string
 	serving sync.WaitGroup
@@ -267,7 +267,7 @@ type mailServer struct {
 	more     chan struct{} // closed and replaced with each message
 }
 
-// newMailServer serves until the test ends, at an address of this machine; without one on the loopback interface.
+// newMailServer serves until the test ends, on a local address, by default of the loopback interface.
 func newMailServer(t *testing.T, host ...string) *mailServer {
 	t.Helper()
 	host = append(host, "127.0.0.1")
@@ -279,7 +279,7 @@ func newMailServer(t *testing.T, host ...string) *mailServer {
 	return p
 }
 
-// underway serves, again after close.
+// open serves, again after close.
 func (p *mailServer) open(t *testing.T) {
 	t.Helper()
 	listener, err := net.Listen("tcp", p.address)
@@ -301,10 +301,10 @@ func (p *mailServer) open(t *testing.T) {
 	})
 }
 
-// close takes no connection any more.
+// close stops accepting connections.
 func (p *mailServer) close() {
 	p.mu.Lock()
-	_ = p.listener.Close() // once more at the end of the test
+	_ = p.listener.Close() // may be closed already
 	for conn := range p.conns {
 		_ = conn.Close()
 	}
@@ -312,12 +312,12 @@ func (p *mailServer) close() {
 	p.serving.Wait()
 }
 
-// args let a node send its mail here.
+// args are flags that make a node send its mail here.
 func (p *mailServer) args() []string {
 	return []string{"--smtp-addr", p.address, "--smtp-tls", "off", "--mail-from", "no-reply@tasard.example"}
 }
 
-// serve speaks as much of RFC 5321 as a client needs who does everything right.
+// serve speaks as much of RFC 5321 as a correct client needs.
 func (p *mailServer) serve(conn net.Conn) {
 	p.mu.Lock()
 	p.conns[conn] = true
@@ -352,7 +352,7 @@ func (p *mailServer) serve(conn net.Conn) {
 	}
 }
 
-// step keeps the code of a message: eight digits that stand alone.
+// take keeps the code of a message: the line of eight digits.
 func (p *mailServer) take(dialog *textproto.Conn, to string) error {
 	text, err := io.ReadAll(dialog.DotReader())
 	if err != nil {
@@ -367,7 +367,7 @@ func (p *mailServer) take(dialog *textproto.Conn, to string) error {
 	return dialog.PrintfLine("250 good")
 }
 
-// code waits for a code for an address and takes it; "" when none comes.
+// code waits for the code of an address and takes it; "" if none arrives.
 func (p *mailServer) code(email string) string {
 	deadline := time.NewTimer(codeTimeout)
 	defer deadline.Stop()

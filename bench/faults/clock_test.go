@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	stepsDayMax = 40 // requests of a day, for accounts of these tests
-	// suspectMax is how long a step may delay a day, with what a poll and a second's rounding take.
+	stepsDayMax = 40 // daily quota of these tests
+	// suspectMax is how long a step may delay a new day, including the poll interval and rounding to a second.
 	suspectMax = 60*time.Second + 2*time.Second
-	// askEvery is the pace of a caller: slow enough that a day lasts for longer than a step is doubted.
+	// askEvery is so long that the daily quota outlasts the time for which a step is suspect.
 	askEvery = 250 * time.Millisecond
 )
 
-// clockSteps are those of Q4.
+// clockSteps are the steps of goal Q4.
 func clockSteps() []time.Duration {
 	var steps []time.Duration
 	for _, step := range []time.Duration{time.Second, 61 * time.Second, time.Hour, 25 * time.Hour, 40 * 24 * time.Hour} {
@@ -34,14 +34,14 @@ func clockSteps() []time.Duration {
 	return steps
 }
 
-// quotaLog is what one key was told: how much was admitted in each window of a day, by the instant of its end.
+// quotaLog is what the answers to one key say: how many requests were admitted in each daily window, by its end.
 type quotaLog struct {
 	admitted map[int64]int
 	newest   int64
 	asked    int
 }
 
-// ask is one request. The error is a promise that is broken.
+// ask sends one request. The error is a broken promise.
 func (b *quotaLog) ask(c *httpClient, url, key string) error {
 	got, err := c.do(http.MethodGet, url+"/v1/rates/best?currency=USD&operation=buy", key, nil)
 	if err != nil {
@@ -64,7 +64,7 @@ func (b *quotaLog) ask(c *httpClient, url, key string) error {
 	return nil
 }
 
-// clockTest is a node whose clock a test sets, with one key.
+// clockTest is a node with one key, whose clock the test sets.
 type clockTest struct {
 	t       *testing.T
 	program string
@@ -77,29 +77,29 @@ type clockTest struct {
 func newClockTest(t *testing.T, program string) *clockTest {
 	t.Helper()
 	s := &clockTest{t: t, program: program, clock: newWallClock(t), data: t.TempDir() + "/data", quota: quotaLog{admitted: map[int64]int{}}}
-	s.clock.set(time.Now().UTC().Truncate(24 * time.Hour).Add(40 * time.Hour)) // noon tomorrow: no day ends by itself, and after all data
+	s.clock.set(time.Now().UTC().Truncate(24 * time.Hour).Add(40 * time.Hour)) // noon tomorrow: after all data, and no day ends during the test
 	s.key = writeDataDir(t, s.data, 1)[0]
 	return s
 }
 
 func (s *clockTest) start() *node {
-	args := serveArgs(s.data, "--quota-day", fmt.Sprint(stepsDayMax), "--quota-minute", "60000") // so the headers always speak of the day
+	args := serveArgs(s.data, "--quota-day", fmt.Sprint(stepsDayMax), "--quota-minute", "60000") // so that the headers show the daily limit
 	return launch(s.t, command{program: s.program, args: args, env: s.clock.env()}).ready()
 }
 
-// clockSuspect reports whether a node doubts its clock.
+// clockSuspect reports whether a node suspects its clock.
 func clockSuspect(c *httpClient, n *node) bool {
 	return sampleHealth(c, n.url+"/readyz").states["clock"] == "clock_suspect"
 }
 
-// stepResult is what became of a step on a running node.
+// stepResult is the effect of a clock step on a running node.
 type stepResult struct {
 	shown, gone time.Duration // of clock_suspect after the step; 0 = never
 	rolled      time.Duration // until the window changed; 0 = it did not
 	asked       int
 }
 
-// stepRunning steps the clock of a running node and asks on for a while. The error is a promise that is broken.
+// stepRunning steps the clock of a running node and sends requests for a while. The error is a broken promise.
 func stepRunning(t *testing.T, program string, by, lasts time.Duration) (s stepResult, err error) {
 	x := newClockTest(t, program)
 	n, c := x.start(), newHTTPClient("")
@@ -139,7 +139,7 @@ func stepRunning(t *testing.T, program string, by, lasts time.Duration) (s stepR
 	return s, s.check(by, lasts)
 }
 
-// check holds the times against Q4.
+// check compares the times with goal Q4.
 func (s stepResult) check(by, lasts time.Duration) error {
 	suspicious := by.Abs() > 5*time.Second
 	switch whole := lasts > suspectMax; {
@@ -153,7 +153,8 @@ func (s stepResult) check(by, lasts time.Duration) error {
 	return nil
 }
 
-// TestFaultsQ4_StepsWhileItRuns steps the clocks of ten nodes, one each, and asks on for longer than a step is doubted.
+// TestFaultsQ4_StepsWhileItRuns steps the clocks of ten nodes, one step each, and sends requests for longer than a
+// step is suspect.
 func TestFaultsQ4_StepsWhileItRuns(t *testing.T) {
 	t.Parallel()
 	skewed := buildOverlay(t, "skewed", skewedTime(t))
@@ -180,7 +181,7 @@ func TestFaultsQ4_StepsWhileItRuns(t *testing.T) {
 		len(clockSteps()), fired, slowest.Round(time.Millisecond), asked, longest.Round(time.Millisecond))
 }
 
-// TestFaultsQ4_ControlSteps plants the bug that Q4 is there for: every step is believed at once.
+// TestFaultsQ4_ControlSteps plants a node that believes every step at once.
 func TestFaultsQ4_ControlSteps(t *testing.T) {
 	t.Parallel()
 	const file = "actors/internal/accounts/clock.go"
@@ -193,7 +194,7 @@ func TestFaultsQ4_ControlSteps(t *testing.T) {
 	figure(t, "control, a step is believed: %v", err)
 }
 
-// TestFaultsQ4_StepsBetweenRestarts steps the clock while no node runs, after kills and after orderly stops.
+// TestFaultsQ4_StepsBetweenRestarts steps the clock while no node runs, after kills and orderly stops.
 func TestFaultsQ4_StepsBetweenRestarts(t *testing.T) {
 	t.Parallel()
 	x := newClockTest(t, buildOverlay(t, "skewed", skewedTime(t)))
@@ -227,10 +228,11 @@ func TestFaultsQ4_StepsBetweenRestarts(t *testing.T) {
 		starts, suspected, x.quota.asked, len(x.quota.admitted))
 }
 
-// clockVariable names the file with the offset of a node's wall clock, for programs with skewedTime.
+// clockVariable names the file with the offset of the wall clock, for programs with skewedTime.
 const clockVariable = "FAULTS_CLOCK"
 
-// skewedNow is what is put into time.Now: whole seconds from a page that the test and the node share. The monotonic clock goes on.
+// skewedNow is inserted into time.Now: it adds an offset in whole seconds from a page shared with the test. The
+// monotonic clock is unchanged.
 const skewedNow = `
 var skewPage = mapSkew()
 
@@ -264,14 +266,14 @@ func skewedTime(t *testing.T) map[string]string {
 		skewedNow+"\nfunc Now() Time {\n\tsec, nsec, mono := runtimeNow()\n\tsec += *skewPage\n")}
 }
 
-// wallClock is the wall clock of nodes that were built with skewedTime.
+// wallClock is the wall clock of nodes built with skewedTime.
 type wallClock struct {
 	file   string
 	page   []byte
 	offset time.Duration
 }
 
-// newWallClock shows the right time until it is set.
+// newWallClock makes a clock that is right until it is set.
 func newWallClock(t *testing.T) *wallClock {
 	t.Helper()
 	w := &wallClock{file: filepath.Join(t.TempDir(), "clock")}
@@ -285,14 +287,14 @@ func newWallClock(t *testing.T) *wallClock {
 	return w
 }
 
-// env lets a node go by this clock.
+// env makes a node use this clock.
 func (w *wallClock) env() []string { return []string{clockVariable + "=" + w.file} }
 
-// step moves it by whole seconds.
+// step moves the clock by whole seconds.
 func (w *wallClock) step(by time.Duration) {
 	w.offset += by
 	binary.NativeEndian.PutUint64(w.page, uint64(int64(w.offset/time.Second)))
 }
 
-// set makes it show an instant, to the second.
+// set sets the clock, to the second.
 func (w *wallClock) set(at time.Time) { w.step(time.Until(at).Truncate(time.Second) - w.offset) }

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// visibleMax is how soon what one node has acknowledged is on all nodes, while nothing is broken.
+// visibleMax is how soon a change that one node acknowledged is visible on all nodes, without faults.
 const visibleMax = time.Second
 
-// value is the number of a series that a node shows.
+// value returns the number of a series that a node shows.
 func (m *endpoint) value(c *httpClient, s *series) int {
 	got, err := c.do(http.MethodGet, m.url+"/v1/rates?currency=USD&institution="+s.institution, "", nil)
 	var shown page
@@ -26,13 +26,13 @@ func (m *endpoint) value(c *httpClient, s *series) int {
 	return number
 }
 
-// knows reports whether a key is good at a node.
+// knows reports whether a node accepts a key.
 func (m *endpoint) knows(c *httpClient, secret string) bool {
 	got, err := c.do(http.MethodGet, m.url+"/v1/account/usage", secret, nil)
 	return err == nil && got.status == http.StatusOK
 }
 
-// measureVisibility measures how soon all nodes show rates, keys and revocations that one of them has acknowledged, while all are up.
+// measureVisibility measures how soon all nodes show rates, keys and revocations that one of them acknowledged.
 func (g *clusterTest) measureVisibility(count int) (took map[string][]time.Duration) {
 	g.t.Helper()
 	c, l, a := newHTTPClient(""), g.checker, g.checker.accounts[0]
@@ -63,15 +63,16 @@ func (g *clusterTest) measureVisibility(count int) (took map[string][]time.Durat
 	return took
 }
 
-// revokeKeys revokes the keys that an account surely has.
+// revokeKeys revokes the keys that an account certainly has.
 func (g *clusterTest) revokeKeys(c *httpClient, m *endpoint, a *trackedAccount) {
 	for _, k := range g.checker.active(a) {
 		g.checker.endKey(c, m, a, k)
 	}
 }
 
-// TestFaultsCluster_OneRule tries to break on three nodes at once what is promised of all together: one session for a code, five tries for it,
-// two active keys, and the limits of the day and the minute to the last request (L1, L2, K2, K5). What one has taken in all must show soon.
+// TestFaultsCluster_OneRule tries to break limits that hold across all nodes, on three nodes at once: one session for
+// a code, five attempts for it, two active keys, and exact limits by day and minute (decisions L1, L2, K2 and K5).
+// All nodes must soon show whatever one node accepted.
 func TestFaultsCluster_OneRule(t *testing.T) {
 	t.Parallel()
 	g := newClusterTest(t, program(t), nil)
@@ -79,19 +80,19 @@ func TestFaultsCluster_OneRule(t *testing.T) {
 	for what, spans := range g.measureVisibility(countFrom(t, "CLUSTER_SIGHTS", 30)) {
 		figure(t, "%s is on every node after %s (%d looks, each at least a request of its own)", what, quantiles(spans), len(spans))
 	}
-	rounds := max(countFrom(t, "CLUSTER_ROUNDS", 15), len(g.checker.accounts)) // each of which needs keys
+	rounds := max(countFrom(t, "CLUSTER_ROUNDS", 15), len(g.checker.accounts)) // each account needs keys
 	for round := range rounds {
-		// Every other round the right code alone; at least five wrong tries leave it void (K2).
+		// Every other round only the right code; at least five wrong tries invalidate it (decision K2).
 		members := []*endpoint{g.endpoint(round), g.endpoint(round + 1), g.endpoint(round + 2)}
 		g.guessCodeAtAll(fmt.Sprintf("cracked-%d@example.com", round), 100+5*round, members, 6*(1-round%2), true)
 		g.raceKeys(round)
 	}
-	g.raceLimits(75 * time.Second) // more than a minute: what is void by then is given out again
+	g.raceLimits(75 * time.Second) // more than a minute, so that lapsed leases are granted again
 	g.conclude()
 	figure(t, "%d rounds in which three nodes are asked at once: %v", rounds, g.checker)
 }
 
-// raceKeys asks all nodes for keys of one account at once, twice each, after its own are revoked.
+// raceKeys requests keys of one account from all nodes at once, twice each, after its own are revoked.
 func (g *clusterTest) raceKeys(round int) {
 	c, a := newHTTPClient(""), g.checker.accounts[round%len(g.checker.accounts)]
 	defer c.close()
@@ -106,7 +107,8 @@ func (g *clusterTest) raceKeys(round int) {
 	}
 }
 
-// raceLimits asks all nodes with keys of all accounts, as fast as they answer, until nearly every request is refused.
+// raceLimits sends requests with keys of all accounts to all nodes, as fast as they answer, until nearly all are
+// rejected.
 func (g *clusterTest) raceLimits(span time.Duration) {
 	end := g.checker.now() + span
 	w := g.client(1 << 33)
@@ -127,20 +129,21 @@ func (g *clusterTest) raceLimits(span time.Duration) {
 	}
 }
 
-// joinMax is how soon a node that comes to a cluster with data answers its first request.
+// joinMax is how soon a node that joins a cluster with data answers its first request.
 const joinMax = 5 * time.Second
 
-// rollingClient asks nodes in turn, and goes to the next one when nothing listens, as a balancer does; whatever else goes wrong has failed.
+// rollingClient sends requests to nodes in turn, and to the next one when a connection is refused, as a load balancer
+// does; any other failure counts.
 type rollingClient struct {
 	*clusterTest
 	c              *httpClient
 	asked          atomic.Int64
-	moved          atomic.Int64                // requests that another node answered, because a connection was refused
-	moving         atomic.Pointer[clusterNode] // the node that stops or starts: until it says that it is ready
-	failedAtMoving atomic.Int64                // requests that failed at the node that was stopping or starting
+	moved          atomic.Int64                // requests answered by another node, because a connection was refused
+	moving         atomic.Pointer[clusterNode] // the node that stops or starts, until it is ready
+	failedAtMoving atomic.Int64                // requests that failed at that node
 }
 
-// askInTurn asks one node after the other, from one on, for a rate or to set one, until one takes the connection.
+// askInTurn reads or sets a rate, at one node after the other until one accepts the connection.
 func (r *rollingClient) askInTurn(from int, writes bool) {
 	r.asked.Add(1)
 	var got answer
@@ -190,8 +193,9 @@ func (g *clusterTest) joinGuest() (took time.Duration) {
 	return took
 }
 
-// TestFaultsCluster_RollingRestart stops one node after the other in order and starts it again, while callers ask that go to another node
-// only when a connection is refused: not one request may fail, and changes go on through the other nodes. Then a fourth one joins them.
+// TestFaultsCluster_RollingRestart restarts one node after the other in order, with clients that use another node
+// only when a connection is refused: no request may fail, and changes go on through the other nodes. Then a fourth
+// node joins.
 func TestFaultsCluster_RollingRestart(t *testing.T) {
 	g := newClusterTest(t, program(t), nil)
 	g.stopLoad()

@@ -14,8 +14,9 @@ import (
 	"time"
 )
 
-// injectFaults loads a cluster and strikes it so often as a variable says, or with CLUSTER_SIDES so many clusters, each with a share of the
-// faults: they wait for elections most of the time. go test runs as many at once as -parallel says. A strike counts its faults.
+// injectFaults loads a cluster and injects as many faults as a variable says, or with CLUSTER_SIDES so many clusters,
+// each with a share of the faults: they mostly wait for elections. go test runs as many at once as -parallel says.
+// strike counts its faults.
 func injectFaults(t *testing.T, variable string, usual int, parts bool, strike func(g *clusterTest, chance *rand.Rand)) {
 	t.Helper()
 	t.Parallel()
@@ -41,7 +42,7 @@ func injectFaults(t *testing.T, variable string, usual int, parts bool, strike f
 	}
 }
 
-// String is what a figure says of a campaign.
+// String formats the figures.
 func (g *clusterTest) String() string {
 	text := fmt.Sprintf("%d faults, %d of them %s; until the first write after each: %s; ", g.faults, g.chosenFaults, g.chosenKind, quantiles(g.writeGaps))
 	if len(g.partitions.ways) > 0 {
@@ -50,7 +51,7 @@ func (g *clusterTest) String() string {
 	return text + g.checker.String()
 }
 
-// TestFaultsCluster_LeaderKilled kills the node through which writes go, under load, again and again.
+// TestFaultsCluster_LeaderKilled repeatedly kills the leader under load.
 func TestFaultsCluster_LeaderKilled(t *testing.T) {
 	injectFaults(t, "CLUSTER_LEADERS", 5, false, func(g *clusterTest, chance *rand.Rand) {
 		leader := g.cluster.awaitLeader()
@@ -65,7 +66,8 @@ func TestFaultsCluster_LeaderKilled(t *testing.T) {
 	})
 }
 
-// TestFaultsCluster_NodesKilled kills any node under load; now and then two at once, so that for a while nothing can be written.
+// TestFaultsCluster_NodesKilled kills any node under load, sometimes two at once, so that for a while nothing can be
+// written.
 func TestFaultsCluster_NodesKilled(t *testing.T) {
 	injectFaults(t, "CLUSTER_KILLS", 10, false, func(g *clusterTest, chance *rand.Rand) {
 		wait(upTo(chance, time.Second))
@@ -92,8 +94,8 @@ func TestFaultsCluster_NodesKilled(t *testing.T) {
 	})
 }
 
-// TestFaultsCluster_NodesPaused stops the clock of a node, leader or not, for longer than an election takes, and lets it go on as if nothing had
-// been: it may neither take a change in as a leader that it is no more nor spend what it leased a minute ago.
+// TestFaultsCluster_NodesPaused stops the process of a node, leader or not, for longer than an election takes, and
+// continues it: it must neither accept a change as a former leader nor spend what it leased a minute ago.
 func TestFaultsCluster_NodesPaused(t *testing.T) {
 	injectFaults(t, "CLUSTER_PAUSES", 3, false, func(g *clusterTest, chance *rand.Rand) {
 		victim := g.cluster.awaitLeader()
@@ -114,7 +116,7 @@ func TestFaultsCluster_NodesPaused(t *testing.T) {
 	})
 }
 
-// pause stops or continues a process. While it stands nothing new is asked of it.
+// pause stops or continues the process. No new requests are sent to it meanwhile.
 func (p *clusterNode) pause(on bool) {
 	p.up.Store(!on)
 	if on {
@@ -125,21 +127,21 @@ func (p *clusterNode) pause(on bool) {
 }
 
 const (
-	// refusedWithin is how soon a node that reaches too few others must refuse changes, and say so.
+	// refusedWithin is how soon a node without a majority must reject changes, and show it.
 	refusedWithin = 5 * time.Second
 	probePause    = 100 * time.Millisecond
-	// refusalTimeMax is how long a refusal may take once the node knows.
+	// refusalTimeMax is how long a rejection may take once the node knows.
 	refusalTimeMax = time.Second
 )
 
-// generatedAt is a way in which a network breaks: each pair of from and to loses what the first node sends to the second.
+// partition is a way to break the network: each pair of from and to drops what the first node sends to the second.
 type partition struct {
 	name     string
 	drops    [][2]int
-	isolated []int // nodes that hear and reach nobody: they know. With one direction left only the log can tell
+	isolated []int // nodes that reach no other and know it; with one direction left only the log can tell
 }
 
-// partitionsOf are the ways to part three nodes of which one leads.
+// partitionsOf returns the ways to partition three nodes, one of which leads.
 func partitionsOf(leader int, chance *rand.Rand) []partition {
 	a, b := leader%3+1, (leader+1)%3+1
 	if chance.IntN(2) == 0 {
@@ -160,17 +162,18 @@ func partitionsOf(leader int, chance *rand.Rand) []partition {
 	}
 }
 
-// partitionStats is what was measured of cuts.
+// partitionStats are measurements of partitions.
 type partitionStats struct {
 	mu      sync.Mutex
 	ways    map[string]int
-	refused []time.Duration // from a cut to the first refusal by a node that is alone
-	shown   []time.Duration // until /readyz says so
-	healed  []time.Duration // from the end of a cut until every node takes changes in
-	reads   int             // answered by nodes that were alone
+	refused []time.Duration // from a partition to the first rejection by an isolated node
+	shown   []time.Duration // until /readyz shows it
+	healed  []time.Duration // from the end of a partition until every node accepts changes
+	reads   int             // answered by isolated nodes
 }
 
-// TestFaultsCluster_CutOff parts the nodes of a cluster under load, in every way that three nodes can be parted.
+// TestFaultsCluster_CutOff partitions the nodes of a cluster under load, in every way in which three nodes can be
+// partitioned.
 func TestFaultsCluster_CutOff(t *testing.T) {
 	needRoot(t)
 	need(t, "iproute2", "ip")
@@ -194,7 +197,7 @@ func (m *partitionStats) String() string {
 		quantiles(m.refused), quantiles(m.shown), m.reads, quantiles(m.healed))
 }
 
-// subnet breaks the network, looks at the nodes that are alone, and mends it.
+// breakNetwork partitions the network, checks the isolated nodes, and heals it.
 func (g *clusterTest) breakNetwork(c *partition, m *partitionStats, chance *rand.Rand) {
 	g.t.Helper()
 	fault := g.checker.now()
@@ -213,7 +216,7 @@ func (g *clusterTest) breakNetwork(c *partition, m *partitionStats, chance *rand
 		hold += refusedWithin
 	}
 	wait(hold)
-	close(stop) // a change that is sent from here on may be taken in
+	close(stop) // a change sent from now on may be accepted
 	watching.Wait()
 	for _, way := range c.drops {
 		g.cluster.network.restore(way[0], way[1])
@@ -229,12 +232,12 @@ func (g *clusterTest) breakNetwork(c *partition, m *partitionStats, chance *rand
 	m.healed = append(m.healed, g.checker.now()-mended)
 }
 
-// probeSeries is the series by which a node is probed: nobody else sets it.
+// probeSeries is the series that only probes of a node set.
 func (g *clusterTest) probeSeries(p *clusterNode) *series {
 	return g.checker.series[clusterWriters+p.number-1]
 }
 
-// every does something again and again until it is false or stop is closed.
+// every repeats do until it returns false or stop is closed.
 func every(pause time.Duration, stop <-chan struct{}, do func() bool) {
 	ticker := time.NewTicker(pause)
 	defer ticker.Stop()
@@ -247,14 +250,15 @@ func every(pause time.Duration, stop <-chan struct{}, do func() bool) {
 	}
 }
 
-// probe sends changes to a node that is alone until stop. Soon one must be refused, and from then on each, at once, and /readyz must say why.
+// probe sends changes to an isolated node until stop. Soon one must be rejected, and from then on each, at once, and
+// /readyz must show why.
 func (g *clusterTest) probe(c *partition, p *clusterNode, fault time.Duration, stop <-chan struct{}, m *partitionStats) {
 	ready := newHTTPClient("")
 	defer ready.close()
 	tells := func() bool { return sampleHealth(ready, p.url+"/readyz").states["cluster"] == "no_majority" }
 	var sending sync.WaitGroup
 	var refusal atomic.Int64
-	every(probePause, stop, func() bool { // a new change whether the one before was answered or not
+	every(probePause, stop, func() bool { // a new change even if the one before is unanswered
 		sending.Go(func() {
 			if _, got := g.checker.set(&p.endpoint, g.probeSeries(p)); got.code == "read_only" {
 				refusal.CompareAndSwap(0, int64(g.checker.now()-fault))
@@ -262,7 +266,7 @@ func (g *clusterTest) probe(c *partition, p *clusterNode, fault time.Duration, s
 		})
 		return refusal.Load() == 0 && g.checker.now()-fault < refusedWithin
 	})
-	g.t.Cleanup(sending.Wait) // those that were on their way wait for the end of the cut
+	g.t.Cleanup(sending.Wait) // requests in progress wait for the end of the partition
 	first := time.Duration(refusal.Load())
 	told := eventually(refusedWithin-(g.checker.now()-fault), tells)
 	m.mu.Lock()
@@ -285,7 +289,7 @@ func (g *clusterTest) probe(c *partition, p *clusterNode, fault time.Duration, s
 	})
 }
 
-// readIsolated wants every read of a node that is alone answered.
+// readIsolated requires every read of an isolated node to be answered.
 func (g *clusterTest) readIsolated(c *partition, p *clusterNode, fault time.Duration, stop <-chan struct{}, m *partitionStats) {
 	one := newHTTPClient("")
 	defer one.close()
@@ -302,8 +306,8 @@ func (g *clusterTest) readIsolated(c *partition, p *clusterNode, fault time.Dura
 	})
 }
 
-// TestFaultsCluster_Control plants a bug that only several nodes show: they do not hear of leases of others. The ledger must find it without
-// any other fault, or the nodes themselves.
+// TestFaultsCluster_Control plants a bug that only several nodes show: they ignore each other's leases. The checker,
+// or the nodes themselves, must find it without any other fault.
 func TestFaultsCluster_Control(t *testing.T) {
 	t.Parallel()
 	g := newClusterTest(t, buildMutant(t, "deaf-to-leases", "actors/internal/commitlog/follower.go", "*shard = append(*shard, e)",

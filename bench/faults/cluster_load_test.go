@@ -17,19 +17,20 @@ import (
 
 const (
 	clusterReaders    = 6
-	clusterWriters    = 4 // of rates, each with a series of its own
-	clusterKeyWriters = 2 // who make and revoke keys
-	// minuteLimitAccounts have the limit of a minute that is always reached; the others that of a day, which is lifted again and again.
+	clusterWriters    = 4 // of rates, each with its own series
+	clusterKeyWriters = 2 // creating and revoking keys
+	// minuteLimitAccounts always reach their limit per minute; the others reach that of a day, which is raised again
+	// and again.
 	minuteLimitAccounts, dayLimitAccounts = 2, 2
 	minuteLimit, dayLimit                 = 15, 40
-	unreachedLimit                        = 1_000_000 // a limit of the day that is not reached
-	// faultsForAll is how many faults leave time for everything, also what is done every few seconds.
+	unreachedLimit                        = 1_000_000 // of a day, never reached
+	// faultsForAll is a number of faults that leaves time for everything, also for what happens every few seconds.
 	faultsForAll = 20
-	// readerPause and writerPause keep the load small: faults are what these tests are about, and nodes share a machine.
+	// readerPause and writerPause keep the load small: these tests are about faults, and the nodes share a machine.
 	readerPause, writerPause, keyWriterPause = 40 * time.Millisecond, 150 * time.Millisecond, 400 * time.Millisecond
 )
 
-// clusterTest is a cluster under load, with its ledger, while its nodes are killed or cut off.
+// clusterTest is a cluster under load, with its checker, whose nodes are killed or cut off.
 type clusterTest struct {
 	t       *testing.T
 	cluster *nodeCluster
@@ -40,13 +41,13 @@ type clusterTest struct {
 	done    sync.WaitGroup
 
 	faults       int
-	chosenFaults int // of these, of the kind that specials says
+	chosenFaults int // of the kind chosenKind
 	chosenKind   string
 	writeGaps    []time.Duration // from a fault to the first write after it
 	partitions   partitionStats
 }
 
-// newClusterTest starts a cluster, signs accounts up at its nodes and begins to load it.
+// newClusterTest starts a cluster, signs up accounts at its nodes and starts the load.
 func newClusterTest(t *testing.T, program string, s *virtualNetwork) *clusterTest {
 	t.Helper()
 	g := &clusterTest{t: t, cluster: newNodeCluster(t, program, s), checker: newChecker(limits{}), seed: newSeed(t), stop: make(chan struct{})}
@@ -70,12 +71,12 @@ func newClusterTest(t *testing.T, program string, s *virtualNetwork) *clusterTes
 	return g
 }
 
-// node is a node as callers see it.
+// endpoint returns a node as clients see it.
 func (g *clusterTest) endpoint(index int) *endpoint {
 	return &g.cluster.nodes[index%len(g.cluster.nodes)].endpoint
 }
 
-// signUp signs an account up at one node and sets its limits through another one.
+// signUp signs up an account at one node and sets its limits through another.
 func (g *clusterTest) signUp(number int, a *trackedAccount) {
 	g.t.Helper()
 	c := newHTTPClient(g.cluster.clientAddress(number))
@@ -91,7 +92,7 @@ func (g *clusterTest) signUp(number int, a *trackedAccount) {
 	}
 }
 
-// clientAddress is the address from which the n-th of a crowd calls: on a street, where callers have one address, the usual one.
+// clientAddress is the source address of client n; on a virtual network, where clients have one address, the default.
 func (r *nodeCluster) clientAddress(n int) string {
 	if r.network != nil {
 		return ""
@@ -99,7 +100,7 @@ func (r *nodeCluster) clientAddress(n int) string {
 	return clientAddress(n)
 }
 
-// load starts all clients; they go on through every fault until finish.
+// load starts all clients, which go on through every fault until stopLoad.
 func (g *clusterTest) load() {
 	g.t.Cleanup(g.stopLoad)
 	number := uint64(0)
@@ -128,7 +129,7 @@ func (g *clusterTest) load() {
 	begin(1, 5*time.Second, g.guessCode)
 }
 
-// stopLoad ends the load and waits for it.
+// stopLoad stops the load and waits for it.
 func (g *clusterTest) stopLoad() {
 	if !g.over.Swap(true) {
 		close(g.stop)
@@ -136,7 +137,7 @@ func (g *clusterTest) stopLoad() {
 	g.done.Wait()
 }
 
-// conclude ends the load, brings every node up and looks at everything.
+// conclude stops the load, starts every node and checks everything.
 func (g *clusterTest) conclude() {
 	g.t.Helper()
 	g.stopLoad()
@@ -145,7 +146,7 @@ func (g *clusterTest) conclude() {
 	g.checker.report(g.t)
 }
 
-// finish is conclude after faults under load, which must have been one.
+// finish is conclude after faults under load, of which there must have been at least one.
 func (g *clusterTest) finish() {
 	g.t.Helper()
 	g.conclude()
@@ -160,7 +161,7 @@ func (g *clusterTest) finish() {
 	}
 }
 
-// syncAll is the check at the end: all faults are over, all nodes are up, and nothing is written any more.
+// checkAtRest is the final check: no faults, all nodes up, no writes.
 func (g *clusterTest) checkAtRest() {
 	g.t.Helper()
 	l := g.checker
@@ -188,7 +189,7 @@ func (g *clusterTest) checkAtRest() {
 	l.checkAll(g.cluster.endpoints()...)
 }
 
-// awaitWrite waits until a write was acknowledged that was sent after a moment, and notes how long that took from the fault on.
+// awaitWrite waits until a write is acknowledged that was sent after a fault, and records how long that took.
 func (g *clusterTest) awaitWrite(fault time.Duration) {
 	g.t.Helper()
 	first := time.Duration(0)
@@ -199,12 +200,12 @@ func (g *clusterTest) awaitWrite(fault time.Duration) {
 	g.writeGaps = append(g.writeGaps, first-fault)
 }
 
-// chance is the source of whoever makes the faults.
+// chance is the random source of the faults.
 func (g *clusterTest) chance() *rand.Rand {
 	return rand.New(rand.NewPCG(g.seed, 1<<32+uint64(g.faults)))
 }
 
-// quantiles are the middle, the 99th hundredth and the end of some spans, in a form for figures.
+// quantiles formats the median, the 99th percentile and the maximum of some durations.
 func quantiles(spans []time.Duration) string {
 	if len(spans) == 0 {
 		return "none"
@@ -214,7 +215,7 @@ func quantiles(spans []time.Duration) string {
 	return fmt.Sprintf("p50 %.3f s, p99 %.3f s, max %.3f s", at(50), at(99), at(100))
 }
 
-// countFrom is a count that the environment may set.
+// countFrom reads a count from an environment variable.
 func countFrom(t *testing.T, variable string, usual int) int {
 	t.Helper()
 	text := os.Getenv(variable)
@@ -228,7 +229,7 @@ func countFrom(t *testing.T, variable string, usual int) int {
 	return count
 }
 
-// loadClient is one caller of this campaign.
+// client makes a load client.
 func (g *clusterTest) client(number uint64) *loadClient {
 	chance := rand.New(rand.NewPCG(g.seed, number))
 	up := func() (members []*endpoint) {
@@ -242,7 +243,7 @@ func (g *clusterTest) client(number uint64) *loadClient {
 	return newLoadClient(g.checker, newHTTPClient(""), chance, up, g.checker.accounts)
 }
 
-// pause waits about so long; false when the load is to end.
+// pause waits for about a duration; false if the load is to end.
 func (g *clusterTest) pause(w *loadClient, about time.Duration) bool {
 	timer := time.NewTimer(about/2 + upTo(w.chance, about))
 	defer timer.Stop()
@@ -254,23 +255,24 @@ func (g *clusterTest) pause(w *loadClient, about time.Duration) bool {
 	}
 }
 
-// renewLimits lifts limits of the day, and renews sessions before they end.
+// renewLimits raises daily limits, and renews sessions before they expire.
 func (g *clusterTest) renewLimits(w *loadClient) {
 	m, a := w.anyNode(), w.own[w.chance.IntN(len(w.own))]
 	if m == nil {
 		return
 	}
 	if w.chance.IntN(10) == 0 && a.minute == clusterMinute {
-		_, _ = w.limit(m, a, a.day+dayLimit) // the ledger has noted it
+		_, _ = w.limit(m, a, a.day+dayLimit) // the checker has recorded it
 	}
 	for _, a := range w.own {
 		if time.Since(a.sessionStart) > sessionAgeMax {
-			_ = w.signIn(g.cluster.mail, w.c, m, a) // a node may be away: soon again
+			_ = w.signIn(g.cluster.mail, w.c, m, a) // a node may be down: retried soon
 		}
 	}
 }
 
-// guessCode asks one node for a code and tries it at all nodes at once: it opens one session, whatever happens meanwhile (K2).
+// guessCode requests a code from one node and tries it at all nodes at once: it opens one session, whatever happens
+// meanwhile (decision K2).
 func (g *clusterTest) guessCode(w *loadClient) {
 	members := w.up()
 	if len(members) > 0 {
@@ -281,7 +283,8 @@ func (g *clusterTest) guessCode(w *loadClient) {
 	}
 }
 
-// guessCodeAtAll asks one node for a code, and then tries wrong codes and the right one at all of them at once, twice at each.
+// guessCodeAtAll requests a code from one node, and tries wrong codes and the right one at all nodes at once, twice
+// at each.
 func (g *clusterTest) guessCodeAtAll(email string, from int, members []*endpoint, wrong int, calm bool) {
 	l, c := g.checker, newHTTPClient(g.cluster.clientAddress(from))
 	defer c.close()
@@ -290,7 +293,7 @@ func (g *clusterTest) guessCodeAtAll(email string, from int, members []*endpoint
 	l.codeTrials++
 	l.countOutcome("codes", members[0], &got, err)
 	l.mu.Unlock()
-	if code == "" || calm && !g.cluster.awaitSameRecords() { // a node that has not heard of the code yet does not count tries of it
+	if code == "" || calm && !g.cluster.awaitSameRecords() { // a node that does not know the code yet does not count tries
 		if calm {
 			g.t.Error(got.failure("ask a code", err))
 		}
@@ -314,7 +317,7 @@ func (g *clusterTest) guessCodeAtAll(email string, from int, members []*endpoint
 	l.countSessions(email, int(opened.Load()), int(tried.Load()), calm && wrong == 0)
 }
 
-// wrongCode is another code.
+// wrongCode returns a different code.
 func wrongCode(code string) string {
 	last := code[len(code)-1]
 	return code[:len(code)-1] + string('0'+(last-'0'+1)%10)

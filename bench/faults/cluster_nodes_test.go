@@ -24,14 +24,14 @@ import (
 )
 
 const (
-	clusterPort = 6222 // where other nodes come in
+	clusterPort = 6222 // for other nodes
 	servePort   = 8080
-	// clusterDay and clusterMinute are the limits of callers without an account: never reached. Accounts have smaller ones of their own,
-	// so that the headers of an answer tell whether the node knew the key.
+	// clusterDay and clusterMinute are the limits of callers without an account, never reached. Accounts have smaller
+	// ones, so that the headers of an answer show whether the node knew the key.
 	clusterDay, clusterMinute = 50_000_000, 60_000
-	// healMax is how long a cluster may take until all is well again after the last fault has ended.
+	// healMax is how long a cluster may take to be healthy again after the last fault.
 	healMax = 60 * time.Second
-	// lookPause is the time between two looks at something that is waited for.
+	// lookPause is the interval between polls.
 	lookPause = 20 * time.Millisecond
 )
 
@@ -39,26 +39,26 @@ const (
 type nodeCluster struct {
 	t       *testing.T
 	program string
-	network *virtualNetwork // nil: all nodes on loopback addresses of this machine
+	network *virtualNetwork // nil: all nodes on local loopback addresses
 	mail    *mailServer
 	flags   []string
 	nodes   []*clusterNode
 }
 
-// clusterNode is one node of a cluster, in all its lives: directory and addresses stay.
+// clusterNode is one node of a cluster over all its processes: directory and addresses stay.
 type clusterNode struct {
 	endpoint
 	cluster  *nodeCluster
 	host     string
 	data     string
-	tlsFlags []string // flags of its certificate
-	prefix   []string // what starts its program in its own network
+	tlsFlags []string
+	prefix   []string // runs its program in its own network
 
-	process atomic.Pointer[node] // the newest process
-	up      atomic.Bool          // it has been ready, and nothing has ended it since
+	process atomic.Pointer[node] // the newest
+	up      atomic.Bool          // it has been ready, and was not stopped since
 }
 
-// newNodeCluster starts a cluster of three. With a street each node has a network of its own.
+// newNodeCluster starts a cluster of three. On a virtual network each node has its own namespace.
 func newNodeCluster(t *testing.T, program string, s *virtualNetwork) *nodeCluster {
 	t.Helper()
 	r := &nodeCluster{t: t, program: program, network: s, mail: newMailServer(t, s.bridge())}
@@ -75,7 +75,7 @@ func newNodeCluster(t *testing.T, program string, s *virtualNetwork) *nodeCluste
 	return r
 }
 
-// endpoints are the nodes as callers see them.
+// endpoints returns the nodes as clients see them.
 func (r *nodeCluster) endpoints() (all []*endpoint) {
 	for _, p := range r.nodes {
 		all = append(all, &p.endpoint)
@@ -83,7 +83,7 @@ func (r *nodeCluster) endpoints() (all []*endpoint) {
 	return all
 }
 
-// newNode is a node that was never started.
+// newNode prepares a node without starting it.
 func (r *nodeCluster) newNode(place string, number int, host string) *clusterNode {
 	p := &clusterNode{
 		cluster: r, host: host, data: filepath.Join(place, fmt.Sprintf("node-%d", number)), tlsFlags: []string{"--cluster-insecure"},
@@ -98,12 +98,13 @@ func (r *nodeCluster) newNode(place string, number int, host string) *clusterNod
 	return p
 }
 
-// randomPlace draws where a cluster lives: never twice the same, because others may run beside it.
+// randomPlace draws the addresses of a cluster, because other clusters may run at the same time.
 func randomPlace() *rand.Rand {
 	return rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), uint64(os.Getpid())))
 }
 
-// freeHosts are so many loopback addresses with free ports: callers call from others, so they stay free while a node is down.
+// freeHosts returns loopback addresses with free ports. Clients use other source addresses, so that these stay free
+// while a node is down.
 func freeHosts(t *testing.T, count int) []string {
 	t.Helper()
 	chance := randomPlace()
@@ -127,7 +128,7 @@ func freeHosts(t *testing.T, count int) []string {
 	return nil
 }
 
-// launch starts the node's next life and does not wait.
+// launch starts the node's next process and does not wait.
 func (p *clusterNode) launch() *node {
 	var list []string
 	for _, p := range p.cluster.nodes[:3] {
@@ -147,7 +148,7 @@ func (p *clusterNode) launch() *node {
 	return n
 }
 
-// ready waits until the newest life answers /readyz with 200 or, unless all is wanted, has read its log.
+// ready waits until the newest process answers /readyz with 200 or, unless all is true, has read its log.
 func (p *clusterNode) ready(all bool) {
 	p.cluster.t.Helper()
 	n := p.process.Load().ready()
@@ -159,13 +160,13 @@ func (p *clusterNode) ready(all bool) {
 	}
 }
 
-// alive tells whether the node has been started and not ended.
+// alive reports whether the node was started and not stopped.
 func (p *clusterNode) alive() bool { return p.up.Load() }
 
-// kill ends the node as a crash does.
+// kill kills the process.
 func (p *clusterNode) kill() { p.end((*node).kill) }
 
-// stop ends it in order.
+// stop stops it in order.
 func (p *clusterNode) stop() { p.end((*node).stop) }
 
 func (p *clusterNode) end(how func(*node)) {
@@ -175,7 +176,7 @@ func (p *clusterNode) end(how func(*node)) {
 	p.admin.close()
 }
 
-// startAll starts every node that is down and waits until all is well.
+// startAll starts every stopped node and waits until all are healthy.
 func (r *nodeCluster) startAll() {
 	r.t.Helper()
 	for _, p := range r.nodes {
@@ -188,7 +189,7 @@ func (r *nodeCluster) startAll() {
 	}
 }
 
-// clusterHealth is what a node says of its cluster.
+// clusterHealth is a node's report of its cluster.
 type clusterHealth struct {
 	Majority bool
 	Leader   string
@@ -198,13 +199,13 @@ type clusterHealth struct {
 	}
 }
 
-// health asks a node how its cluster is; false when it does not answer, or has no majority.
+// health requests the cluster's state; false if the node does not answer or has no majority.
 func (p *clusterNode) health() (s clusterHealth, ok bool) {
 	got, err := p.admin.do(http.MethodGet, "http://node/cluster", "", nil)
 	return s, err == nil && got.decode(&s) == nil && s.Majority
 }
 
-// awaitLeader waits for the node through which writes go, as two of the nodes say.
+// awaitLeader waits for a leader on which two nodes agree.
 func (r *nodeCluster) awaitLeader() (leader *clusterNode) {
 	r.t.Helper()
 	if !eventually(healMax, func() bool {
@@ -226,7 +227,7 @@ func (r *nodeCluster) awaitLeader() (leader *clusterNode) {
 	return leader
 }
 
-// awaitSameRecords waits until every node has the same records and says that none lacks any, while nothing is written.
+// awaitSameRecords waits until every node has the same records and reports no lag, while nothing is written.
 func (r *nodeCluster) awaitSameRecords() bool {
 	r.t.Helper()
 	return eventually(healMax, func() bool {
@@ -247,7 +248,7 @@ func (r *nodeCluster) awaitSameRecords() bool {
 	})
 }
 
-// eventually looks again and again until something is so; false when it is not in time.
+// eventually polls a condition; false if it does not hold in time.
 func eventually(span time.Duration, is func() bool) bool {
 	for end := time.Now().Add(span); ; wait(lookPause) {
 		if is() {
@@ -259,21 +260,21 @@ func eventually(span time.Duration, is func() bool) bool {
 	}
 }
 
-// network is a network in which every node of a cluster lives alone: a namespace for each, one wire from it to a bridge, and this process on
-// the bridge as everybody's caller. What a node sends to another one is lost without a word when its neighbour has the address of a
-// card that is nowhere (cut): so each direction between two nodes can be cut alone, and callers reach them all the time.
+// virtualNetwork gives every node of a cluster its own network namespace, connected to a bridge on which this process
+// is the client of all nodes. To drop what one node sends to another, the sender's neighbour entry gets the address
+// of a card that does not exist: each direction can be dropped by itself, and clients reach all nodes all the time.
 type virtualNetwork struct {
 	t        *testing.T
 	name     string
 	subnet   string // of all addresses
 	hosts    []string
-	tlsFlags []string // flags of the certificate
+	tlsFlags []string
 }
 
 // macUnused is a hardware address that no card has.
 const macUnused = "02:00:5e:ff:ff:ff"
 
-// newVirtualNetwork builds one for so many nodes; the test takes it down.
+// newVirtualNetwork builds a network for a number of nodes; the test removes it.
 func newVirtualNetwork(t *testing.T, count int) *virtualNetwork {
 	t.Helper()
 	needRoot(t)
@@ -300,7 +301,7 @@ func newVirtualNetwork(t *testing.T, count int) *virtualNetwork {
 	return s
 }
 
-// bridge is the address of this process there; without a street that of loopback.
+// bridge is this process's address on the network, or of the loopback interface without one.
 func (s *virtualNetwork) bridge() string {
 	if s == nil {
 		return "127.0.0.1"
@@ -308,7 +309,7 @@ func (s *virtualNetwork) bridge() string {
 	return s.subnet + ".254"
 }
 
-// addNode makes the namespace of a node and its wire.
+// addNode makes the namespace of a node and its link.
 func (s *virtualNetwork) addNode(number int) {
 	space, wire := s.namespace(number), fmt.Sprintf("%sv%d", s.name, number)
 	s.ip("netns", "add", space)
@@ -326,12 +327,12 @@ func (s *virtualNetwork) macAddress(number int) string {
 	return fmt.Sprintf("02:00:5e:00:%02x:01", number)
 }
 
-// wrapper starts a program in the network of a node.
+// prefix runs a program in the namespace of a node.
 func (s *virtualNetwork) prefix(number int) []string {
 	return []string{"ip", "netns", "exec", s.namespace(number)}
 }
 
-// generatedAt loses all that one node sends to another.
+// drop drops everything that one node sends to another.
 func (s *virtualNetwork) drop(from, to int) { s.setNeighbour(from, to, macUnused) }
 
 // restore ends that.
@@ -343,7 +344,7 @@ func (s *virtualNetwork) setNeighbour(from, to int, card string) {
 
 func (s *virtualNetwork) ip(args ...string) { mustRun(s.t, "ip", args...) }
 
-// remove takes everything down. The wires go with their namespaces.
+// remove removes the network. Links go with their namespaces.
 func (s *virtualNetwork) remove() {
 	for number := range s.hosts {
 		_ = exec.Command("ip", "netns", "del", s.namespace(number+1)).Run()
@@ -351,7 +352,7 @@ func (s *virtualNetwork) remove() {
 	_ = exec.Command("ip", "link", "del", s.name).Run()
 }
 
-// certify writes one certificate for all nodes, which is its own authority: beyond one machine a cluster wants them.
+// certify writes one self-signed certificate for all nodes, which are not on loopback addresses.
 func (s *virtualNetwork) certify() {
 	s.t.Helper()
 	now, key := time.Now(), must(ecdsa.GenerateKey(elliptic.P256(), crand.Reader))
@@ -375,7 +376,7 @@ func (s *virtualNetwork) certify() {
 	s.tlsFlags = []string{"--cluster-ca", certificate, "--cluster-cert", certificate, "--cluster-key", secret}
 }
 
-// must is for what cannot fail.
+// must panics on an error that cannot occur.
 func must[T any](value T, err error) T {
 	if err != nil {
 		panic(err)

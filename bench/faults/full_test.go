@@ -16,39 +16,40 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// W7: how soon a node must see that its disk is full, and that it is not any more.
+// Goal W7: how soon a node must detect that its disk is full, and that it no longer is.
 const (
 	fullSeenMax = time.Second
 	fullGoneMax = 5 * time.Second
 	fullRounds  = 100
 	readsAPhase = 40
-	// roundsAHealth is in how many rounds one waits until /readyz calls the disk well: it takes its seconds to be sure.
+	// roundsAHealth is the interval of rounds that wait until /readyz reports a healthy disk, which takes some
+	// seconds.
 	roundsAHealth = 8
-	reservedBytes = 64 << 20 // that the program keeps free
-	// latencySlack keeps a few slow moments of a busy machine from deciding over a ratio of two small times.
+	reservedBytes = 64 << 20 // kept free by the program
+	// latencySlack keeps a few slow moments of a busy machine from deciding over a ratio of two short times.
 	latencySlack = 500 * time.Microsecond
 )
 
-// unlimitedReads lets a caller read as often as it likes, and has every request of a key written to the log.
+// unlimitedReads are flags that allow any number of reads, and write every request of a key to the log.
 func unlimitedReads() []string {
 	return []string{"--quota-day", "1000000", "--quota-minute", "60000", "--lease", "1"}
 }
 
-// diskFullTest is a node that lives through disks that fill and are freed.
+// diskFullTest is a node whose disk fills up and is freed.
 type diskFullTest struct {
 	*keyWriter
 	t    *testing.T
 	disk string // in memory
 	mail *mailServer
 	n    *node
-	key  string // of an account of its own
+	key  string // of another account
 
 	normal, full []time.Duration          // of reads
-	slowest      map[string]time.Duration // of what was waited for
+	slowest      map[string]time.Duration // by what was awaited
 	stops, kills int
 }
 
-// start starts a node on a new disk of which so many bytes are free beyond what the program keeps in reserve.
+// start starts a node on a new disk with so many bytes free beyond the program's reserve.
 func (r *diskFullTest) start(program string, beyond int64) {
 	r.t.Helper()
 	r.disk, r.keyWriter = memoryDisk(r.t, "256m"), newKeyWriter(r.t, "")
@@ -70,7 +71,7 @@ func (r *diskFullTest) best(key string) (answer, error) {
 	return r.c.do(http.MethodGet, r.n.url+"/v1/rates/best?currency=USD&operation=buy", key, nil)
 }
 
-// reads times reads without a key.
+// reads measures reads without a key.
 func (r *diskFullTest) reads(into *[]time.Duration) error {
 	for range readsAPhase {
 		began := time.Now()
@@ -83,7 +84,7 @@ func (r *diskFullTest) reads(into *[]time.Duration) error {
 	return nil
 }
 
-// within tries until it is true, and returns how long that took.
+// within repeats try until it returns true, and returns how long that took.
 func within(limit time.Duration, what string, try func() (bool, error)) (time.Duration, error) {
 	began := time.Now()
 	ticker := time.NewTicker(10 * time.Millisecond)
@@ -101,14 +102,14 @@ func within(limit time.Duration, what string, try func() (bool, error)) (time.Du
 	}
 }
 
-// within waits for something that must be soon, and notes how long it took.
+// within waits for something that must happen soon, and records how long it took.
 func (r *diskFullTest) within(limit time.Duration, what string, try func() (bool, error)) error {
 	took, err := within(limit, what, try)
 	r.slowest[what] = max(r.slowest[what], took.Round(time.Millisecond))
 	return err
 }
 
-// isReadOnly tells the refusal of a node whose disk is full.
+// isReadOnly reports the rejection by a node with a full disk.
 func isReadOnly(got answer, err error) (bool, error) {
 	if err != nil || got.status != http.StatusServiceUnavailable || got.code != "read_only" || got.header.Get("Retry-After") == "" {
 		return false, fmt.Errorf("status %d, %s, Retry-After %q, %w", got.status, got.code, got.header.Get("Retry-After"), err)
@@ -123,7 +124,7 @@ func (r *diskFullTest) readyzSays(state string) func() (bool, error) {
 	}
 }
 
-// whileFull is what must hold on a full disk.
+// whileFull checks the promises on a full disk.
 func (r *diskFullTest) whileFull() error {
 	err := r.within(fullSeenMax, "read-only", func() (bool, error) { return isReadOnly(r.createAndRevoke(), nil) })
 	if err == nil {
@@ -138,7 +139,7 @@ func (r *diskFullTest) whileFull() error {
 	return r.reads(&r.full)
 }
 
-// round fills the disk, looks, frees it and looks again.
+// round fills the disk, checks, frees it and checks again.
 func (r *diskFullTest) round(number int) error {
 	changed := r.createAndRevoke()
 	if got, err := r.best(r.key); err != nil || !got.good() || !changed.good() {
@@ -169,7 +170,7 @@ func (r *diskFullTest) round(number int) error {
 	return r.check(r.n)
 }
 
-// restart stops or kills the node of some rounds while the disk is full.
+// restart stops or kills the node in some rounds while the disk is full.
 func (r *diskFullTest) restart(number int) error {
 	switch number % 5 {
 	case 1:
@@ -200,14 +201,15 @@ func p99(times []time.Duration) time.Duration {
 	return sorted[len(sorted)*99/100]
 }
 
-// TestFaultsW7_FullAndFreed fills the disk under a node, down to the last byte too, and frees it again: it is read-only within
-// a second and says so, reads go on as before, it starts and stops meanwhile, is back within five seconds, and loses nothing.
+// TestFaultsW7_FullAndFreed fills a node's disk, also to the last byte, and frees it again: the node is read-only
+// within a second and shows it, reads go on, it starts and stops meanwhile, recovers within five seconds, and loses
+// nothing.
 func TestFaultsW7_FullAndFreed(t *testing.T) {
 	if !inNamespace(t) {
 		return
 	}
 	r := &diskFullTest{t: t, mail: newMailServer(t), slowest: map[string]time.Duration{}}
-	beyond := []int64{256 << 10, 512 << 10, 1 << 20, 4 << 20} // the node wants 64 KiB more before it calls a disk well again
+	beyond := []int64{256 << 10, 512 << 10, 1 << 20, 4 << 20} // the node requires 64 KiB more before it reports a healthy disk
 	rounds := 0
 	for _, size := range beyond {
 		r.start("", size)
@@ -228,7 +230,8 @@ func TestFaultsW7_FullAndFreed(t *testing.T) {
 	}
 }
 
-// TestFaultsW7_ControlPoison plants a log without its reserve: a full disk then stops the node, which the test must see.
+// TestFaultsW7_ControlPoison plants a log without its reserve: a full disk stops the node, which the test must
+// notice.
 func TestFaultsW7_ControlPoison(t *testing.T) {
 	if !inNamespace(t) {
 		return
@@ -251,16 +254,17 @@ func TestFaultsW7_ControlPoison(t *testing.T) {
 }
 
 const (
-	// syncDelay is how much longer a sync takes than it should (W12).
+	// syncDelay is the additional duration of each sync (goal W12).
 	syncDelay    = 200 * time.Millisecond
 	slowAttempts = 3
-	// pendingMax is how many changes of an account may wait while one is being written (actors.Config.PendingWritesMax).
+	// pendingMax is how many changes of an account may wait while one is written (actors.Config.PendingWritesMax).
 	pendingMax = 64
-	// clientsAtOnce is how many callers change the same account at once.
+	// clientsAtOnce is how many clients change the same account at once.
 	clientsAtOnce = 4 * pendingMax
 )
 
-// slowNode is a node some calls of which strace delays, or only watches. strace stops nothing else: with --seccomp-bpf delays work.
+// slowNode is a node with some system calls delayed or only traced by strace. With --seccomp-bpf strace stops no
+// others.
 type slowNode struct {
 	*keyWriter
 	n     *node
@@ -282,7 +286,7 @@ func newSlowNode(t *testing.T, office *mailServer, call string, delay time.Durat
 	return s
 }
 
-// flood has a crowd change one account at once, and counts the answers.
+// flood has many clients change one account at once, and counts the answers.
 func (s *slowNode) flood() (answers map[string]int, slowest time.Duration) {
 	var mu sync.Mutex
 	var group sync.WaitGroup
@@ -290,7 +294,7 @@ func (s *slowNode) flood() (answers map[string]int, slowest time.Duration) {
 	gate := make(chan struct{})
 	for number := range clientsAtOnce {
 		group.Go(func() {
-			c := newHTTPClient(clientAddress(number)) // an address has a share of the connections
+			c := newHTTPClient(clientAddress(number)) // the connections of an address are limited
 			defer c.close()
 			<-gate
 			began := time.Now()
@@ -314,7 +318,7 @@ func (s *slowNode) flood() (answers map[string]int, slowest time.Duration) {
 	return answers, slowest
 }
 
-// compareReads reads from two nodes in turn, in the same moments of the machine, up to slowAttempts times, and returns the p99 of both.
+// compareReads reads alternately from two nodes, up to slowAttempts times, and returns the p99 of both.
 func compareReads(t *testing.T, reads int, quick, slow *slowNode) (atOnce, delayed time.Duration) {
 	t.Helper()
 	for try := range slowAttempts {
@@ -339,8 +343,8 @@ func compareReads(t *testing.T, reads int, quick, slow *slowNode) (atOnce, delay
 	return atOnce, delayed
 }
 
-// TestFaultsW12_SlowDisk delays each sync by 200 ms while changes are made: reads take no longer than those of a node beside
-// it whose disk is quick, changes are good but wait, and of a crowd of them a bounded number waits and the others are refused.
+// TestFaultsW12_SlowDisk delays each sync by 200 ms while changes are made: reads take no longer than those of a node
+// with a fast disk, changes succeed but wait, and of many at once a bounded number waits and the others are rejected.
 func TestFaultsW12_SlowDisk(t *testing.T) {
 	office := newMailServer(t)
 	quick, slow := newSlowNode(t, office, "fsync", 0), newSlowNode(t, office, "fsync", syncDelay)
@@ -378,7 +382,7 @@ func TestFaultsW12_SlowDisk(t *testing.T) {
 	}
 }
 
-// TestFaultsW12_ControlSlowAnswers delays the writing of answers in place of syncs: the comparison must see that.
+// TestFaultsW12_ControlSlowAnswers delays the writing of answers instead of syncs: the comparison must notice.
 func TestFaultsW12_ControlSlowAnswers(t *testing.T) {
 	const answerCalls = "write,writev,sendto,sendmsg"
 	office := newMailServer(t)

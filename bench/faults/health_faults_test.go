@@ -21,7 +21,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// healthFaults are the faults of S15 that pass, each on a node of its own. Those that end the process are tests of their own.
+// healthFaults are the faults of goal S15 that pass, each on its own node. Those that end the process have their own
+// tests.
 func healthFaults() map[string]func(t *testing.T) (*node, plantedFault) {
 	return map[string]func(t *testing.T) (*node, plantedFault){
 		"nothing published": plantEmpty, "log replays": plantRecovering, "disk slow": plantSlow, "clock stepped": plantStep,
@@ -36,7 +37,8 @@ func healthFaults() map[string]func(t *testing.T) (*node, plantedFault) {
 	}
 }
 
-// TestFaultsS15_EachFaultShows plants each fault: /readyz says so within a second, its end within five; nothing flaps; /livez goes on.
+// TestFaultsS15_EachFaultShows plants each fault: /readyz shows it within a second, its end within five; nothing
+// flaps; /livez stays good.
 func TestFaultsS15_EachFaultShows(t *testing.T) {
 	if !inNamespace(t) {
 		return
@@ -45,7 +47,7 @@ func TestFaultsS15_EachFaultShows(t *testing.T) {
 	fired := 0
 	var slowest, longest time.Duration
 	var counting sync.Mutex
-	t.Run("faults", func(t *testing.T) { // ends when all of them have
+	t.Run("faults", func(t *testing.T) { // ends with the last of them
 		for name, plant := range healthFaults() {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -68,7 +70,7 @@ func TestFaultsS15_EachFaultShows(t *testing.T) {
 		slowest.Round(time.Millisecond), longest.Round(time.Millisecond))
 }
 
-// TestFaultsS15_ControlUnwired takes a condition's wiring away: the watch must miss it.
+// TestFaultsS15_ControlUnwired removes a condition from /readyz: the watch must notice.
 func TestFaultsS15_ControlUnwired(t *testing.T) {
 	if !inNamespace(t) {
 		return
@@ -81,7 +83,8 @@ func TestFaultsS15_ControlUnwired(t *testing.T) {
 	figure(t, "control: a node without the condition of its disk: %v", err)
 }
 
-// TestFaultsS15_FailStopShows lets a sync fail: /readyz is unavailable, or gone, within a second, and the process leaves with 70.
+// TestFaultsS15_FailStopShows makes a sync fail: /readyz is unavailable, or gone, within a second, and the process
+// exits with 70.
 func TestFaultsS15_FailStopShows(t *testing.T) {
 	needRoot(t)
 	need(t, "strace", "strace")
@@ -105,7 +108,7 @@ func TestFaultsS15_FailStopShows(t *testing.T) {
 	figure(t, "a failed sync: /readyz is unavailable or gone after %s, the process leaves with 70 after %s", took.Round(time.Millisecond), ended.Round(time.Millisecond))
 }
 
-// setRate types a rate in.
+// setRate sets a manual rate.
 func setRate(t *testing.T, n *node, currency string, expires time.Time) {
 	t.Helper()
 	buy, sell := map[string]string{"USD": "58.10", "CHF": "70.00"}[currency], map[string]string{"USD": "59.30", "CHF": "73.00"}[currency]
@@ -173,7 +176,7 @@ func injectSyscalls(t *testing.T, n *node, inject string) (release func()) {
 	}()
 	release = sync.OnceFunc(func() {
 		_ = cmd.Process.Signal(syscall.SIGINT)
-		_ = cmd.Wait() // it ends by the signal
+		_ = cmd.Wait() // it exits by the signal
 		<-drained
 		_ = said.Close()
 	})
@@ -181,7 +184,7 @@ func injectSyscalls(t *testing.T, n *node, inject string) (release func()) {
 	return release
 }
 
-// askBest asks a node for the best rate from many connections until stop, or until the test ends.
+// askBest requests the best rates over many connections until stop, or until the test ends.
 func askBest(t *testing.T, n *node, callers int, keys []string) (stop func()) {
 	ends := make(chan struct{})
 	var group sync.WaitGroup
@@ -204,19 +207,19 @@ func askBest(t *testing.T, n *node, callers int, keys []string) (stop func()) {
 	return stop
 }
 
-// plantSlow lets each sync take two seconds while they are needed.
+// plantSlow makes each sync take two seconds.
 func plantSlow(t *testing.T) (*node, plantedFault) {
 	n, keys := startWithAccounts(t, 1, unlimitedReads()...)
 	var release, stop func()
 	return n, plantedFault{
-		name: "disk", state: "slow", late: time.Second, // slow is what is older than a second
+		name: "disk", state: "slow", late: time.Second, // a sync is slow after a second
 		plant: func() {
 			release = injectSyscalls(t, n, "fsync,fdatasync:delay_enter=2000000")
 			stop = askBest(t, n, 1, keys)
 		},
 		mend: func() {
 			release()
-			stop() // the last sync has come back then
+			stop() // the last sync has returned then
 		},
 	}
 }
@@ -232,7 +235,7 @@ func plantStep(t *testing.T) (*node, plantedFault) {
 	}
 }
 
-// plantMail has so many messages sent while no mail server is there; then there is one.
+// plantMail sends emails while there is no mail server; then there is one.
 func plantMail(t *testing.T, program, state string, messages int) (*node, plantedFault) {
 	office, data := newMailServer(t), t.TempDir()+"/data"
 	writeDataDir(t, data, 1)
@@ -267,7 +270,7 @@ func plantStale(t *testing.T) (*node, plantedFault) {
 	}
 }
 
-// watchStartDelay is when both connections of a watch are there.
+// watchStartDelay is when both connections of a watch are open.
 const watchStartDelay = 500 * time.Millisecond
 
 // dial opens connections to a node; leave closes them.
@@ -288,7 +291,7 @@ func (n *node) dial(count int) (leave func()) {
 	})
 }
 
-// plantDescriptors takes the descriptors away that are not in use, while callers connect.
+// plantDescriptors takes the unused descriptors away while clients connect.
 func plantDescriptors(t *testing.T) (*node, plantedFault) {
 	n, _ := startWithAccounts(t, 1)
 	var old unix.Rlimit
@@ -307,7 +310,7 @@ func plantDescriptors(t *testing.T) (*node, plantedFault) {
 	}
 }
 
-// plantConnections opens as many connections as may be.
+// plantConnections opens as many connections as allowed.
 func plantConnections(t *testing.T) (*node, plantedFault) {
 	n, _ := startWithAccounts(t, 1, "--connections", "40", "--connections-per-address", "0")
 	var leave func()
@@ -322,7 +325,7 @@ func plantConnections(t *testing.T) (*node, plantedFault) {
 	}
 }
 
-// plantOverload asks more at once than wait for a mailbox of one place.
+// plantOverload sends more requests at once than a mailbox of one place can hold.
 func plantOverload(t *testing.T) (*node, plantedFault) {
 	small := buildMutant(t, "small-mailbox", "actors/config.go", "mailboxDefault         = 4096\n", "mailboxDefault         = 1\n")
 	n, _, keys := onSmallDisk(t, small, "160m", 1, unlimitedReads()...)
@@ -334,7 +337,7 @@ func plantOverload(t *testing.T) (*node, plantedFault) {
 	}
 }
 
-// plantSnapshot has a snapshot written of which the space lets only the beginning.
+// plantSnapshot has a snapshot written for which there is not enough space.
 func plantSnapshot(t *testing.T) (*node, plantedFault) {
 	eager := buildMutant(t, "eager-snapshots", "actors/config.go", "snapshotRecordsDefault = 50_000\n", "snapshotRecordsDefault = 20\n")
 	n, disk, keys := onSmallDisk(t, eager, "220m", 20_000, unlimitedReads()...)
@@ -354,16 +357,15 @@ func plantSnapshot(t *testing.T) (*node, plantedFault) {
 }
 
 const (
-	// shownWithin and clearedWithin are the promise of S15: how soon a fault shows, and how soon its end.
-	shownWithin   = time.Second
-	clearedWithin = 5 * time.Second
-	// sampleInterval is the time between two looks.
+	// shownWithin and clearedWithin are the promise of goal S15: how soon a fault shows, and how soon its end.
+	shownWithin    = time.Second
+	clearedWithin  = 5 * time.Second
 	sampleInterval = 10 * time.Millisecond
-	// holdTime is how long a fault is left to stand, and its end after it: no condition may flap meanwhile.
+	// holdTime is how long a fault, and then its end, must show without flapping.
 	holdTime = 1500 * time.Millisecond
 )
 
-// healthSample is what /readyz said at one moment.
+// healthSample is one answer of /readyz.
 type healthSample struct {
 	at     time.Time
 	status int // 0 = no answer
@@ -371,12 +373,12 @@ type healthSample struct {
 	states map[string]string
 }
 
-// healthWatch asks /readyz and /livez again and again, each over a connection of its own that it opens at the beginning.
+// healthWatch polls /readyz and /livez, each over its own connection, opened at the beginning.
 type healthWatch struct {
 	mu      sync.Mutex
 	samples []healthSample
-	lives   int // answers of /livez
-	dead    int // looks at it without a 200
+	lives   int // good answers of /livez
+	dead    int // others
 }
 
 // watchHealth watches a node until the test ends.
@@ -420,7 +422,7 @@ func watchHealth(t *testing.T, n *node) *healthWatch {
 	return w
 }
 
-// sampleHealth asks once. The moment is that of the answer.
+// sampleHealth polls once. The time is that of the answer.
 func sampleHealth(c *httpClient, url string) healthSample {
 	got, err := c.do(http.MethodGet, url, "", nil)
 	l := healthSample{at: time.Now(), states: map[string]string{}}
@@ -437,7 +439,7 @@ func sampleHealth(c *httpClient, url string) healthSample {
 	return l
 }
 
-// since are the looks from a moment on.
+// since returns the samples from a time on.
 func (w *healthWatch) since(from time.Time) []healthSample {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -449,7 +451,7 @@ func (w *healthWatch) since(from time.Time) []healthSample {
 	return nil
 }
 
-// first waits for a look that is right and returns how long after from it came; false when none came in time.
+// first waits for a matching sample and returns how long after from it came; false if none came in time.
 func (w *healthWatch) first(from time.Time, most time.Duration, right func(healthSample) bool) (took time.Duration, in bool) {
 	eventually(time.Until(from)+most+10*sampleInterval, func() bool {
 		for _, l := range w.since(from) {
@@ -463,7 +465,7 @@ func (w *healthWatch) first(from time.Time, most time.Duration, right func(healt
 	return took, in
 }
 
-// holds reports that all looks of a span are right.
+// holds checks that all samples of a span match.
 func (w *healthWatch) holds(span time.Duration, right func(healthSample) bool) error {
 	from := time.Now()
 	wait(span)
@@ -475,16 +477,16 @@ func (w *healthWatch) holds(span time.Duration, right func(healthSample) bool) e
 	return nil
 }
 
-// plantedFault is a fault, and what /readyz must say of it.
+// plantedFault is a fault, and what /readyz must show.
 type plantedFault struct {
 	name, state string
 	down        bool
-	plant       func()        // when it returns the fault is there
-	late        time.Duration // but for this
+	plant       func()        // when it returns the fault is there,
+	late        time.Duration // except for this delay
 	mend        func()        // when it returns the fault is over
 }
 
-// check plants a fault, mends it and tells how long /readyz took to say so, or what it did wrong.
+// plantAndMend plants a fault, ends it, and returns how long /readyz took to show both, or what was wrong.
 func (w *healthWatch) plantAndMend(f plantedFault) (comes, goes time.Duration, err error) {
 	shows := func(l healthSample) bool {
 		want, whole := http.StatusOK, "degraded"

@@ -21,37 +21,37 @@ import (
 const (
 	loadWorkers  = 8
 	loadAccounts = 64
-	busyAccounts = 8 // accounts with half of the requests: they come to their limits on a slow machine too
+	busyAccounts = 8 // accounts with half of the requests, which reach their limits on a slow machine too
 	loadSeries   = 16
-	// sessionAgeMax is when sessions are renewed, which end after a quarter of an hour: on a slow machine.
+	// sessionAgeMax is when sessions are renewed, which last a quarter of an hour.
 	sessionAgeMax = 8 * time.Minute
-	// loadSpan is the longest time of load in a cycle: the crash comes at a random moment of it.
+	// loadSpan is the longest load of a cycle; the crash comes at a random time of it.
 	loadSpan = 60 * time.Millisecond
-	// stopSpan is about what a stop in order takes.
+	// stopSpan is about the duration of an orderly stop.
 	stopSpan = 20 * time.Millisecond
-	// Of a hundred things that a worker does, so many change keys and ask with a revoked one.
+	// The percentages of a worker's actions that change keys, and that use a revoked one.
 	changesPercent, goneKeysPercent = 10, 5
 )
 
-// crashTest is a node under load, with its ledger: it is crashed again and again, and looked at after each start.
+// crashTest is a node under load, with its checker: it is crashed again and again, and checked after each start.
 type crashTest struct {
 	t              *testing.T
 	checker        *checker
 	mail           *mailServer
 	program        string // "" = as users build it
-	dir            string // of the data
-	socket         string // of the management: beside the data, because not every file system holds one
+	dir            string // data directory
+	socket         string // management socket, beside the data, because not every file system supports sockets
 	node           *endpoint
 	sessionsStart  time.Time // since when all accounts have a session
 	seed           uint64
 	cycles         int
 	crashesInStart int  // crashes before the node answered
-	crashesInStop  int  // crashes after it had ended in order
-	refused        bool // the node refused its own log: see catch
+	crashesInStop  int  // crashes after an orderly stop
+	refused        bool // the node rejected its own log: see runUntilCaught
 	callers        [loadWorkers]*httpClient
 }
 
-// newCrashTest prepares a data directory in a place and signs all accounts up.
+// newCrashTest prepares a data directory and signs up all accounts.
 func newCrashTest(t *testing.T, x limits, place, program string) *crashTest {
 	t.Helper()
 	s := &crashTest{
@@ -71,7 +71,7 @@ func newCrashTest(t *testing.T, x limits, place, program string) *crashTest {
 	}
 	n := s.launch()
 	s.ready(n)
-	// What is read with the key of the first account of the directory is not part of the ledger.
+	// Reads with the key of the first account of the directory are not recorded.
 	lifted := map[string]int{"day": 100_000_000, "minute": 60_000}
 	if got, err := s.node.admin.do("POST", "http://node/accounts/1/limit", "", lifted); err != nil || !got.good() {
 		t.Fatal(got.failure("lift the auditor's limits", err))
@@ -83,11 +83,11 @@ func newCrashTest(t *testing.T, x limits, place, program string) *crashTest {
 		}
 	}
 	n.stop()
-	mustRun(t, "sync", "-f", s.dir) // from here on only what the node syncs is safe
+	mustRun(t, "sync", "-f", s.dir) // from now on only what the node syncs is safe
 	return s
 }
 
-// newSeed is another one in each run, and told.
+// newSeed draws a seed and prints it.
 func newSeed(t *testing.T) uint64 {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
@@ -125,13 +125,13 @@ func (s *crashTest) ready(n *node) {
 	s.node.url = n.ready().url
 }
 
-// crash is how a node ends in a cycle: it must be over when that returns, and the data directory as it is after the crash.
+// crash ends a node in a cycle. When it returns the node is gone and its data directory as after the crash.
 type crash func(n *node)
 
-// kill is a crash of the process alone.
+// kill crashes only the process.
 func kill(n *node) { n.kill() }
 
-// beforeRequest starts the node, waits until it answers, and holds the ledger against it.
+// begin starts the node, waits until it answers, and checks it.
 func (s *crashTest) begin() *node {
 	s.t.Helper()
 	n := s.launch()
@@ -140,7 +140,7 @@ func (s *crashTest) begin() *node {
 	return n
 }
 
-// check holds the ledger against a node that has just started.
+// check checks a node that has just started.
 func (s *crashTest) check(n *node) {
 	s.t.Helper()
 	if time.Since(s.sessionsStart) > sessionAgeMax {
@@ -149,17 +149,18 @@ func (s *crashTest) check(n *node) {
 	s.checker.check(checkScope{chance: s.chance(-1)}, s.node)
 }
 
-// chance is the source of a worker in this cycle.
+// chance is the random source of a worker in this cycle.
 func (s *crashTest) chance(worker int) *rand.Rand {
 	return rand.New(rand.NewPCG(s.seed, uint64(s.cycles)*64+uint64(worker+1)))
 }
 
-// upTo is a random part of a span.
+// upTo returns a random part of a span.
 func upTo(chance *rand.Rand, span time.Duration) time.Duration {
 	return time.Duration(chance.Int64N(int64(span)))
 }
 
-// cycle starts the node, checks, loads it, and crashes it at a random moment: also before it answers, and while it stops.
+// cycle starts the node, checks it, loads it, and crashes it at a random time: also before it answers, and while it
+// stops.
 func (s *crashTest) cycle(end crash) {
 	s.t.Helper()
 	s.cycles++
@@ -174,7 +175,7 @@ func (s *crashTest) cycle(end crash) {
 	s.load(s.begin(), upTo(chance, loadSpan), end)
 }
 
-// load has all clients ask for a while, and crashes the node meanwhile.
+// load has all clients send requests for a while, and crashes the node meanwhile.
 func (s *crashTest) load(n *node, span time.Duration, end crash) {
 	var over atomic.Bool
 	var done sync.WaitGroup
@@ -217,7 +218,7 @@ func (s *crashTest) load(n *node, span time.Duration, end crash) {
 	}
 }
 
-// changeRates publishes rates and suspends accounts, one after the other, until the node is gone.
+// changeRates publishes rates and suspends accounts until the node is gone.
 func (s *crashTest) changeRates(n *node, over *atomic.Bool) {
 	chance := s.chance(2 * loadWorkers)
 	for !over.Load() && !n.exited() {
@@ -229,7 +230,7 @@ func (s *crashTest) changeRates(n *node, over *atomic.Bool) {
 	}
 }
 
-// finish starts the node a last time, holds everything against it, and stops it in order.
+// finish starts the node a last time, checks everything, and stops it in order.
 func (s *crashTest) finish() {
 	s.t.Helper()
 	n := s.begin()
@@ -237,13 +238,13 @@ func (s *crashTest) finish() {
 	n.stop()
 }
 
-// String is what a figure says of it.
+// String formats the figures.
 func (s *crashTest) String() string {
 	return fmt.Sprintf("%d crashes, %d of them before the first answer, %d after a stop in order: %v; %d accounts at their limit of the day; %d torn tails",
 		s.cycles, s.crashesInStart, s.crashesInStop, s.checker, s.accountsAtLimit(), s.tornTails())
 }
 
-// accountsAtLimit is how many accounts have used up their day.
+// accountsAtLimit returns how many accounts have used up their daily quota.
 func (s *crashTest) accountsAtLimit() (count int) {
 	s.checker.mu.Lock()
 	defer s.checker.mu.Unlock()
@@ -255,20 +256,20 @@ func (s *crashTest) accountsAtLimit() (count int) {
 	return count
 }
 
-// tornTails is how many torn tails were cut: the bytes of each are kept beside the log.
+// tornTails returns how many torn tails were cut off: their bytes are kept beside the log.
 func (s *crashTest) tornTails() int {
-	kept, _ := filepath.Glob(filepath.Join(s.dir, "*.torn-*")) // the pattern is good
+	kept, _ := filepath.Glob(filepath.Join(s.dir, "*.torn-*")) // the pattern is valid
 	return len(kept)
 }
 
-// wait is for a crash at a moment that nothing announces.
+// wait waits for a crash at a time that no event announces.
 func wait(span time.Duration) {
 	timer := time.NewTimer(span)
 	defer timer.Stop()
 	<-timer.C
 }
 
-// run crashes the node so often, and then looks at everything.
+// run crashes the node a number of times, and then checks everything.
 func (s *crashTest) run(cycles int, end crash) {
 	s.t.Helper()
 	for range cycles {
@@ -291,10 +292,10 @@ func (s *crashTest) run(cycles int, end crash) {
 	}
 }
 
-// caughtWithin is after how many crashes a planted bug must have shown.
+// caughtWithin is the number of crashes within which a planted bug must be found.
 const caughtWithin = 25
 
-// runUntilCaught crashes a node with a planted bug until the ledger finds it, or until the node finds its own log damaged.
+// runUntilCaught crashes a node with a planted bug until the checker finds it, or the node finds its own log damaged.
 func (s *crashTest) runUntilCaught(end crash, kinds ...violation) {
 	s.t.Helper()
 	for range caughtWithin {
@@ -317,7 +318,7 @@ func (s *crashTest) runUntilCaught(end crash, kinds ...violation) {
 	s.t.Errorf("the planted bug was not found: %v", s)
 }
 
-// caughtBy says how a planted bug was found.
+// caughtBy describes how a planted bug was found.
 func (s *crashTest) caughtBy() string {
 	if s.refused {
 		return fmt.Sprintf("after %d crashes the node refuses its damaged log: %v", s.cycles, s)
@@ -325,7 +326,8 @@ func (s *crashTest) caughtBy() string {
 	return fmt.Sprintf("found after %d crashes: %v", s.cycles, s)
 }
 
-// TestFaultsW1_Control plants two bugs that only a crash shows: an answer a moment before the write, and leases that are not written.
+// TestFaultsW1_Control plants two bugs that only a crash shows: an answer just before the write, and leases that are
+// not written.
 func TestFaultsW1_Control(t *testing.T) {
 	early := buildMutant(t, "answers-early", "actors/internal/commitlog/worker.go",
 		"package commitlog\n", "package commitlog\n\nimport planted \"time\"\n",
@@ -343,8 +345,8 @@ func TestFaultsW1_Control(t *testing.T) {
 	figure(t, "control, no lease is logged: %s", s.caughtBy())
 }
 
-// TestFaultsW1_KilledUnderLoad kills the node at random moments under load, with the lease of the default, with none where the
-// limit of the day is reached, and with the limits of the contract (W1, Q2, S7); W1_KILLS sets how often.
+// TestFaultsW1_KilledUnderLoad kills the node at random times under load, with the default lease, with leases of one
+// where daily limits are reached, and with the default quotas (goals W1, Q2 and S7); W1_KILLS sets how often.
 func TestFaultsW1_KilledUnderLoad(t *testing.T) {
 	for _, way := range []struct {
 		name   string
@@ -368,14 +370,14 @@ func TestFaultsW1_KilledUnderLoad(t *testing.T) {
 	}
 }
 
-// freeze stops all threads of a node; the program must be the child itself, not a prefix.
+// freeze stops all threads of a node, which must be the child itself, not a wrapper.
 func (n *node) freeze() {
 	n.t.Helper()
 	n.send(syscall.SIGSTOP)
 	for {
 		var info unix.Siginfo
 		err := unix.Waitid(unix.P_PID, n.pid(), &info, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT, nil)
-		if err == nil || err == unix.ECHILD { // no child: it has ended
+		if err == nil || err == unix.ECHILD { // no child: it has exited
 			return
 		}
 		if err != unix.EINTR {
@@ -384,7 +386,8 @@ func (n *node) freeze() {
 	}
 }
 
-// powerCut is how a node on a volume loses power. It stands first: else answers come out that it gave while the file system went down.
+// powerCut crashes a node on a volume by a power cut. The node is stopped first: otherwise it would send answers
+// while the file system shuts down.
 func (v *volume) powerCut(n *node) {
 	n.freeze()
 	v.cutPower()
@@ -398,10 +401,10 @@ func unsynced(t *testing.T) string {
 	return buildMutant(t, "unsynced", "wal/log.go", "err := l.store.Sync()", "err := error(nil)")
 }
 
-// volumeTerms are those of the nodes that lose power.
+// volumeTerms are the quotas of nodes that lose power.
 func volumeTerms() limits { return limits{day: 20_000, minute: 60_000, lease: 16} }
 
-// losePower cuts the power of a node on a kind of file system so often, then that of one that does not sync.
+// losePower cuts the power of a node on a kind of file system a number of times, then that of one that does not sync.
 func losePower(t *testing.T, kind string, cycles int, size string, options ...string) {
 	t.Helper()
 	t.Parallel()
@@ -420,8 +423,8 @@ func losePower(t *testing.T, kind string, cycles int, size string, options ...st
 	figure(t, "control, %s without sync: %s", kind, s.caughtBy())
 }
 
-// TestFaultsW2_PowerCutExt4 cuts the power under load on ext4 (W2, Q2, S7).
+// TestFaultsW2_PowerCutExt4 cuts the power under load on ext4 (goals W2, Q2 and S7).
 func TestFaultsW2_PowerCutExt4(t *testing.T) { losePower(t, "ext4", 500, "256M", "-q", "-F") }
 
-// TestFaultsW2_PowerCutXFS is the same on XFS.
+// TestFaultsW2_PowerCutXFS does the same on XFS.
 func TestFaultsW2_PowerCutXFS(t *testing.T) { losePower(t, "xfs", 300, "512M", "-q", "-f") }

@@ -21,24 +21,24 @@ import (
 	mounts "github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// lossyDisk is a file system that forgets what was not synced, as a disk does that loses power: a directory in memory, seen through
-// FUSE. Of a file it keeps what was there at its last sync, of a directory the names that were; a file's sync does not keep its name.
-// What came later is lost, or kept in part: see rebuild. Only for tests that run apart.
+// lossyDisk is a file system that loses what was not synced, as a disk does in a power cut: a directory in memory,
+// seen through FUSE. Of a file it keeps the contents at its last sync, of a directory the names; syncing a file does
+// not keep its name. Later changes are lost, or kept in part: see rebuild. Only for tests that run inNamespace.
 type lossyDisk struct {
 	t          *testing.T
-	mountPoint string // where it is mounted
-	backing    string // what is there: another directory after each cut
+	mountPoint string
+	backing    string // the files: another directory after each power cut
 	server     *mounts.Server
 
 	mu           sync.Mutex
-	powerOff     bool // power is gone: syncs fail until it is mounted again, and nothing is kept any more
+	powerOff     bool // syncs fail until it is mounted again, and nothing more is kept
 	chance       *rand.Rand
 	syncMax      time.Duration                     // a sync takes a random time up to this
-	files        map[uint64][]byte                 // by inode: what a file had at its last sync
-	names        map[uint64]map[string]fs.FileInfo // likewise of directories
+	files        map[uint64][]byte                 // by inode: contents at the last sync
+	names        map[uint64]map[string]fs.FileInfo // the same of directories
 	syncs        int
-	unsyncedLost int // files and directories with changes that were not synced when power went
-	keptInPart   int // of those files, such as were kept in part
+	unsyncedLost int // files and directories with unsynced changes at a power cut
+	keptInPart   int // of those files, those kept in part
 }
 
 // newLossyDisk mounts an empty one.
@@ -50,7 +50,7 @@ func newLossyDisk(t *testing.T, seed uint64, syncMax time.Duration) *lossyDisk {
 	noError(t, os.Mkdir(l.backing, 0o700))
 	l.syncAll()
 	l.mount()
-	t.Cleanup(func() { _ = l.server.Unmount() }) // the mounts of the process end with it in any case
+	t.Cleanup(func() { _ = l.server.Unmount() }) // the namespace removes it in any case
 	return l
 }
 
@@ -70,13 +70,13 @@ func (l *lossyDisk) mount() {
 	l.server = server
 }
 
-// lossyNode is a file or a directory of one.
+// lossyNode is a file or a directory of a lossyDisk.
 type lossyNode struct {
 	*fuse.LoopbackNode
 	disk *lossyDisk
 }
 
-// WrapChild makes what is below a node of a lossy disk one too.
+// WrapChild makes the children of a node lossy.
 func (n *lossyNode) WrapChild(_ context.Context, child fuse.InodeEmbedder) fuse.InodeEmbedder {
 	return &lossyNode{child.(*fuse.LoopbackNode), n.disk}
 }
@@ -93,12 +93,12 @@ type dirStream interface {
 	fuse.FileReleasedirer
 }
 
-// Fsyncdir is fsync of a directory.
+// Fsyncdir syncs a directory.
 func (d lossyDir) Fsyncdir(ctx context.Context, flags uint32) syscall.Errno {
 	return d.node.Fsync(ctx, nil, flags)
 }
 
-// OpendirHandle opens one.
+// OpendirHandle opens a directory.
 func (n *lossyNode) OpendirHandle(ctx context.Context, flags uint32) (fuse.FileHandle, uint32, syscall.Errno) {
 	opened, caching, errno := n.LoopbackNode.OpendirHandle(ctx, flags)
 	if errno != fuse.OK {
@@ -107,7 +107,7 @@ func (n *lossyNode) OpendirHandle(ctx context.Context, flags uint32) (fuse.FileH
 	return lossyDir{opened.(dirStream), n}, caching, fuse.OK
 }
 
-// Fsync is fsync of a file or a directory. What is written while it waits may be kept by it too.
+// Fsync syncs a file or a directory. Writes made meanwhile may be kept too.
 func (n *lossyNode) Fsync(context.Context, fuse.FileHandle, uint32) syscall.Errno {
 	l := n.disk
 	l.mu.Lock()
@@ -130,7 +130,7 @@ func (n *lossyNode) Fsync(context.Context, fuse.FileHandle, uint32) syscall.Errn
 
 func inodeOf(info fs.FileInfo) uint64 { return info.Sys().(*syscall.Stat_t).Ino }
 
-// sync keeps a file's bytes or a directory's names; the caller holds the lock.
+// sync keeps a file's contents or a directory's names; the caller holds the lock.
 func (l *lossyDisk) sync(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -148,7 +148,7 @@ func namesIn(dir string) (map[string]fs.FileInfo, error) {
 	entries, err := os.ReadDir(dir)
 	found := map[string]fs.FileInfo{}
 	for _, entry := range entries {
-		if info, err := entry.Info(); err == nil { // else it has gone meanwhile
+		if info, err := entry.Info(); err == nil { // else it is gone
 			found[entry.Name()] = info
 		}
 	}
@@ -170,14 +170,14 @@ func (l *lossyDisk) syncAll() {
 	noError(l.t, err)
 }
 
-// generatedAt takes the power: from this moment on nothing is kept any more. A sync that is under way fails too.
+// cutPower cuts the power: nothing more is kept. A sync in progress fails too.
 func (l *lossyDisk) cutPower() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.powerOff = true
 }
 
-// remount mounts what the cut has left. No file of it may be open.
+// remount mounts what the power cut has left. No file of it may be open.
 func (l *lossyDisk) remount() {
 	l.t.Helper()
 	if err := l.server.Unmount(); err != nil {
@@ -194,19 +194,19 @@ func (l *lossyDisk) remount() {
 	l.mount()
 }
 
-// lossMode is what a power cut does to what was not synced.
+// lossMode is the effect of a power cut on unsynced changes.
 type lossMode int
 
 const (
-	lossWhole   lossMode = iota // it is gone
-	lossPrefix                  // a prefix of what was changed is there; it may be torn at any byte
-	lossSectors                 // any sectors of what was changed are there
+	lossWhole   lossMode = iota // all are lost
+	lossPrefix                  // a prefix of the changes is kept, torn at any byte
+	lossSectors                 // any sectors of the changes are kept
 	lossModes   = 3
 )
 
 const sectorBytes = 512
 
-// rebuild makes a directory what a cut leaves of another one.
+// rebuild makes a directory what a power cut leaves of another one.
 func (l *lossyDisk) rebuild(from, to string, inode uint64, way lossMode) {
 	l.t.Helper()
 	noError(l.t, os.Mkdir(to, 0o700))
@@ -237,14 +237,14 @@ func (l *lossyDisk) rebuild(from, to string, inode uint64, way lossMode) {
 	}
 }
 
-// parts are the bytes of a file after a cut.
+// parts returns the contents of a file after a power cut.
 func (l *lossyDisk) parts(kept, now []byte, way lossMode) []byte {
-	at := 0 // where they begin to differ
+	at := 0 // first difference
 	for at < min(len(kept), len(now)) && kept[at] == now[at] {
 		at++
 	}
 	left := slices.Clone(kept)
-	// step has so many bytes be as they were at last.
+	// step makes a number of bytes as they were last.
 	take := func(from, to int) {
 		if to > len(left) {
 			left = append(left, make([]byte, to-len(left))...)
@@ -268,10 +268,10 @@ func (l *lossyDisk) parts(kept, now []byte, way lossMode) []byte {
 	return left
 }
 
-// syncMax is as long as a slow disk takes: long enough that power goes while a batch is written and not yet synced.
+// syncMax is as long as on a slow disk, so that power cuts hit batches that are written and not yet synced.
 const syncMax = 4 * time.Millisecond
 
-// needFUSE skips a test where user programs can be no file systems.
+// needFUSE skips a test where user programs cannot provide file systems.
 func needFUSE(t *testing.T) {
 	t.Helper()
 	if _, err := os.Stat("/dev/fuse"); err != nil {
@@ -279,8 +279,8 @@ func needFUSE(t *testing.T) {
 	}
 }
 
-// powerCut is how a node on a lossy disk loses power. Now and then it stands first; else it goes on for a moment on a disk that
-// fails, and what it answers then may not be a promise.
+// powerCut crashes a node on a lossy disk by a power cut. Sometimes the node is stopped first; otherwise it runs on
+// for a moment on a failing disk, and its answers do not count as promises.
 func (l *lossyDisk) powerCut(s *crashTest) crash {
 	chance := rand.New(rand.NewPCG(s.seed, 2))
 	return func(n *node) {
@@ -294,12 +294,13 @@ func (l *lossyDisk) powerCut(s *crashTest) crash {
 	}
 }
 
-// String is what a figure says of it.
+// String formats the figures.
 func (l *lossyDisk) String() string {
 	return fmt.Sprintf("%d syncs; %d files and directories were not synced at a cut, %d files were kept in parts", l.syncs, l.unsyncedLost, l.keptInPart)
 }
 
-// TestFaultsW2_PowerCutLossy cuts the power under load on a disk that keeps any part of what was not synced (W2, Q2, S7).
+// TestFaultsW2_PowerCutLossy cuts the power under load on a disk that keeps any part of what was not synced (goals
+// W2, Q2 and S7).
 func TestFaultsW2_PowerCutLossy(t *testing.T) {
 	t.Parallel()
 	needFUSE(t)
@@ -322,7 +323,8 @@ func TestFaultsW2_PowerCutLossy(t *testing.T) {
 	figure(t, "control, lossy disk without sync: %s", s.caughtBy())
 }
 
-// TestFaultsW2_FreshDirectory cuts the power of a node that has just made its data directory: names count as well as bytes.
+// TestFaultsW2_FreshDirectory cuts the power of a node that has just made its data directory: names must be synced as
+// well as contents.
 func TestFaultsW2_FreshDirectory(t *testing.T) {
 	needFUSE(t)
 	if !inNamespace(t) {
@@ -336,7 +338,8 @@ func TestFaultsW2_FreshDirectory(t *testing.T) {
 	figure(t, "power cut of %d fresh directories: %d rates acknowledged, %d lost", cycles, acknowledged, acknowledged-kept)
 }
 
-// crashFreshNodes lets nodes make their directories, publish and lose power, and counts the rates that were acknowledged and are kept.
+// crashFreshNodes lets nodes make their directories, publish and lose power, and counts the acknowledged rates and
+// those that survived.
 func crashFreshNodes(t *testing.T, seed uint64, cycles int) (kept, all int) {
 	t.Helper()
 	chance := rand.New(rand.NewPCG(seed, 3))

@@ -19,15 +19,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// namespaceEnv names the test that runs in namespaces of its own, and programEnv the program that has been built for it.
 const (
+	// namespaceEnv names the test that runs in its own namespaces, and programEnv the program built for it.
 	namespaceEnv = "FAULTS_APART"
 	programEnv   = "FAULTS_PROGRAM"
 )
 
-// inNamespace runs a test in a process with mounts and process numbers of its own, so that nothing that it mounts or starts is left
-// when it ends, however it ends: it is the first process there, and with it the kernel ends the others and takes the mounts and
-// their loop devices down. It is true in that process, and false, after it has ended, in the caller's, who then returns.
+// inNamespace runs a test in a process with its own mounts and process numbers. It is the first process there, so
+// that at its end, however it ends, the kernel kills the others and removes mounts and loop devices. It returns true
+// in that process, and false in the caller, after that process has ended.
 func inNamespace(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(namespaceEnv) == t.Name() {
@@ -45,7 +45,7 @@ func inNamespace(t *testing.T) bool {
 	cmd.Stdout, cmd.Stderr = write, write
 	ended := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // the signal at the parent's death is sent at the death of the thread
+		runtime.LockOSThread() // Pdeathsig is sent at the end of the thread
 		defer write.Close()
 		ended <- cmd.Run()
 	}()
@@ -67,7 +67,7 @@ func inNamespace(t *testing.T) bool {
 	return false
 }
 
-// memoryDisk mounts a file system in memory of a size. Only for tests that run apart, or with mounts of their own.
+// memoryDisk mounts a file system in memory. Only for tests that run inNamespace, or with their own mounts.
 func memoryDisk(t *testing.T, size string) string {
 	t.Helper()
 	place := t.TempDir()
@@ -76,7 +76,7 @@ func memoryDisk(t *testing.T, size string) string {
 	return place
 }
 
-// freeBytes is what is left on a disk.
+// freeBytes returns the free space of a disk.
 func freeBytes(t *testing.T, disk string) int64 {
 	t.Helper()
 	var s unix.Statfs_t
@@ -84,7 +84,7 @@ func freeBytes(t *testing.T, disk string) int64 {
 	return int64(s.Bavail) * s.Bsize
 }
 
-// fill leaves so many bytes of a disk free, until relieve.
+// fill leaves a number of bytes of a disk free, until freeSpace.
 func fill(t *testing.T, disk string, left int64) {
 	t.Helper()
 	file, err := os.Create(filepath.Join(disk, "filler"))
@@ -100,15 +100,15 @@ func freeSpace(t *testing.T, disk string) {
 	noError(t, os.Remove(filepath.Join(disk, "filler")))
 }
 
-// volume is a file system in a file, on a loop device, which is mounted in a place. Only for tests that run apart.
+// volume is a file system in a file, on a loop device. Only for tests that run inNamespace.
 type volume struct {
 	t          *testing.T
 	kind       string // ext4 or xfs
 	mountPoint string
-	device     *os.File // as long as it is open the device is there; it goes with the last user
+	device     *os.File // the device exists while it is open
 }
 
-// newVolume makes a file system in an image in a directory in memory and mounts it. options are those of mkfs.
+// newVolume makes a file system in an image in memory and mounts it. options are those of mkfs.
 func newVolume(t *testing.T, dir, kind, size string, options ...string) *volume {
 	t.Helper()
 	image := filepath.Join(dir, "image")
@@ -120,14 +120,14 @@ func newVolume(t *testing.T, dir, kind, size string, options ...string) *volume 
 	v.device, err = os.OpenFile(name, os.O_RDWR, 0)
 	noError(t, err)
 	t.Cleanup(func() { _ = v.device.Close() })
-	mustRun(t, "losetup", "--detach", name) // when its last user is gone
-	noError(t, os.Remove(image))            // the device has it, and no killed test leaves it behind
+	mustRun(t, "losetup", "--detach", name) // takes effect with its last user
+	noError(t, os.Remove(image))            // the device keeps it open, and a killed test leaves no file
 	v.mount()
 	t.Cleanup(func() { _ = unix.Unmount(v.mountPoint, unix.MNT_DETACH) })
 	return v
 }
 
-// mustRun runs a program of the machine, which must succeed.
+// mustRun runs a program, which must succeed.
 func mustRun(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	output, err := exec.Command(name, args...).CombinedOutput()
@@ -144,11 +144,11 @@ func (v *volume) mount() {
 	}
 }
 
-// shutdownFlags tells what a file system does before it is gone: nothing, not even with its own journal.
+// shutdownFlags makes a file system shut down without writing anything, even to its own journal.
 const shutdownFlags = 2
 
-// generatedAt takes the power from the file system: what is not in its journal or on the device is lost. It is the ioctl
-// EXT4_IOC_SHUTDOWN of ext4 and GOINGDOWN of XFS, which have one number.
+// cutPower shuts the file system down: what is not in its journal or on the device is lost. The ioctl
+// EXT4_IOC_SHUTDOWN of ext4 and GOINGDOWN of XFS have one number.
 func (v *volume) cutPower() {
 	v.t.Helper()
 	place, err := os.Open(v.mountPoint)
@@ -161,7 +161,7 @@ func (v *volume) cutPower() {
 	}
 }
 
-// remount mounts what is left, and forgets what the kernel remembers of it. Nobody may have a file of it open.
+// remount mounts what is left, and drops the kernel's caches of it. No file of it may be open.
 func (v *volume) remount() {
 	v.t.Helper()
 	if err := unix.Unmount(v.mountPoint, 0); err != nil {
@@ -173,14 +173,16 @@ func (v *volume) remount() {
 	v.mount()
 }
 
-// tightDisk is an ext4 file system in an image on a memory file system that is smaller: when that is full, writing fails with EIO.
+// tightDisk is an ext4 file system in an image on a memory file system that is smaller: when that is full, writes
+// fail with EIO.
 type tightDisk struct {
 	*volume
 	backing string // the memory file system
 }
 
-// newTightDisk mounts one; with a journal ext4 turns read-only at the first error, without one it goes on. Each request is one page of
-// the image: of a request of two for which there is room for one the loop device writes one, and reports success.
+// newTightDisk mounts one; with a journal ext4 turns read-only at the first error, without one it goes on. Each
+// request is one page of the image: of a request of two pages with room for one the loop device writes one and
+// reports success.
 func newTightDisk(t *testing.T, journal bool) *tightDisk {
 	t.Helper()
 	features := "^has_journal"
@@ -188,14 +190,14 @@ func newTightDisk(t *testing.T, journal bool) *tightDisk {
 		features = "has_journal"
 	}
 	d := &tightDisk{backing: memoryDisk(t, "24m")}
-	d.volume = newVolume(t, d.backing, "ext4", "256M", // far above the space that the program keeps in reserve
+	d.volume = newVolume(t, d.backing, "ext4", "256M", // far above the program's reserve
 		"-q", "-b", "4096", "-O", features, "-E", "nodiscard,lazy_itable_init=1,lazy_journal_init=1")
 	limit := filepath.Join("/sys/block", filepath.Base(d.device.Name()), "queue/max_sectors_kb")
 	noError(t, os.WriteFile(limit, []byte("4"), 0o600))
 	return d
 }
 
-// allowWrites lets writes succeed again, while everything is mounted.
+// allowWrites lets writes succeed again, while everything stays mounted.
 func (d *tightDisk) allowWrites() {
 	d.t.Helper()
 	noError(d.t, unix.Mount("none", d.backing, "tmpfs", unix.MS_REMOUNT, "size=200m"))
@@ -206,11 +208,11 @@ type diskErrorCase struct {
 	name    string
 	journal bool
 	left    int64 // bytes below the image when it gets tight
-	// remount has the node started before the kernel's memory of the disk is dropped, as a service manager does.
+	// restartFirst starts the node before the kernel's caches of the disk are dropped, as a service manager does.
 	restartFirst bool
 }
 
-// run returns what a caller saw and how long the node was there after the first failure, and an error when something acknowledged is
+// run returns the client, how long the node ran after the first failure, and an error if an acknowledged change is
 // not on the disk afterwards. A program with a bug goes on instead of stopping.
 func (f diskErrorCase) run(t *testing.T, program string) (s *keyWriter, lasted time.Duration, err error) {
 	t.Helper()
@@ -246,7 +248,8 @@ func (f diskErrorCase) run(t *testing.T, program string) (s *keyWriter, lasted t
 	return s, s.lasted(n), err
 }
 
-// awaitRetry lets a node that tries a failed sync again go on until it has, gives it space, and kills it some changes later.
+// awaitRetry lets a node that retries a failed sync go on until it has, gives it space, and kills it some changes
+// later.
 func (d *tightDisk) awaitRetry(s *keyWriter, n *node) {
 	s.l.end()
 	for range endless {
@@ -264,7 +267,7 @@ func (d *tightDisk) awaitRetry(s *keyWriter, n *node) {
 	n.kill()
 }
 
-// retryAfterFailure is the life of a node that was started on what a failure left, with the kernel's memory of it.
+// runOn runs a node that was started on what a failure left, with the kernel's caches of it.
 func (f diskErrorCase) runOn(n *node, s *keyWriter) error {
 	if !n.answers() {
 		return fmt.Errorf("it does not start again: code %d: %s", n.awaitExit(), n.tail(2))
@@ -281,8 +284,9 @@ func (f diskErrorCase) runOn(n *node, s *keyWriter) error {
 	return nil
 }
 
-// TestFaultsW6_RealDiskError runs the program on disks whose writes fail with a real EIO: it leaves with code 70 within a second, and all
-// that it acknowledged is on the disk, also by a node that was started while the kernel still shows what it could not write.
+// TestFaultsW6_RealDiskError runs the program on disks whose writes fail with a real EIO: it exits with code 70
+// within a second, and everything that it acknowledged is on the disk, also for a node that was started while the
+// kernel still caches what it could not write.
 func TestFaultsW6_RealDiskError(t *testing.T) {
 	need(t, "e2fsprogs", "mkfs.ext4")
 	if !inNamespace(t) {
@@ -320,7 +324,7 @@ func TestFaultsW6_RealDiskError(t *testing.T) {
 	}
 }
 
-// TestFaultsW6_Control plants the bug that the fail-stop is there for: a failed sync is tried again and then believed.
+// TestFaultsW6_Control plants the bug that fail-stop prevents: a failed sync is retried and then believed.
 func TestFaultsW6_Control(t *testing.T) {
 	need(t, "e2fsprogs", "mkfs.ext4")
 	if !inNamespace(t) {

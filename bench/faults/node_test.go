@@ -25,13 +25,13 @@ import (
 const (
 	// waitTimeout bounds every wait for another process.
 	waitTimeout = 60 * time.Second
-	// root is where the module is, seen from this package.
+	// root is the module's directory, relative to this package.
 	root = "../.."
-	// childEnv makes the test binary run as one of children instead of running tests.
+	// childEnv makes the test binary run as one of childPrograms instead of running tests.
 	childEnv = "FAULTS_CHILD"
 )
 
-// childPrograms are what the test binary can be besides the tests: each returns its exit code.
+// childPrograms are the programs that the test binary can be; each returns its exit code.
 func childPrograms() map[string]func(args []string) int {
 	return map[string]func(args []string) int{workloadChild: workloadMain}
 }
@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 	}
 	code := m.Run()
 	if dir, err := scratch(); err == nil {
-		_ = os.RemoveAll(dir) // what is left is in the system's place for temporary files
+		_ = os.RemoveAll(dir) // the rest is in the directory for temporary files
 	}
 	if err := goleak.Find(); code == 0 && err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -51,10 +51,11 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// scratch is one directory for all tests of a run: for programs, which are built once.
+// scratch is one directory for all tests of a run, for programs that are built once.
 var scratch = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "tasard-faults-") })
 
-// plainProgram is the program as users build it. A test that runs apart is told where it is.
+// plainProgram is the program as users build it. A test that runs inNamespace gets its path in an environment
+// variable.
 var plainProgram = sync.OnceValues(func() (string, error) {
 	if path := os.Getenv(programEnv); path != "" {
 		return path, nil
@@ -62,7 +63,7 @@ var plainProgram = sync.OnceValues(func() (string, error) {
 	return buildProgram("tasard")
 })
 
-// program is the path of the program, built once in a run.
+// program returns the path of the program, built once in a run.
 func program(t *testing.T) string {
 	t.Helper()
 	path, err := plainProgram()
@@ -85,8 +86,8 @@ func buildProgram(name string, flags ...string) (string, error) {
 	return path, nil
 }
 
-// buildOverlay builds the program with other texts in place of files: by their path in this module ("wal/log.go") or, for a file
-// of the standard library, by their whole path. flags are more flags of go build.
+// buildOverlay builds the program with other texts in place of files, by their path in this module ("wal/log.go") or,
+// for a file of the standard library, by their whole path. flags are more flags of go build.
 func buildOverlay(t *testing.T, name string, texts map[string]string, flags ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -110,8 +111,8 @@ func buildOverlay(t *testing.T, name string, texts map[string]string, flags ...s
 	return path
 }
 
-// replaceText is a file of the module in which each first text of changes is the second one behind it, at its only place. A test whose
-// first text is gone fails: the control would test nothing.
+// replaceText returns a file of the module in which each first text of changes is replaced by the second, at its only
+// place. If the first text is missing the test fails: the control would test nothing.
 func replaceText(t *testing.T, file string, changes ...string) string {
 	t.Helper()
 	if !filepath.IsAbs(file) {
@@ -135,29 +136,29 @@ func buildMutant(t *testing.T, name, file string, changes ...string) string {
 	return buildOverlay(t, name, map[string]string{file: replaceText(t, file, changes...)})
 }
 
-// command is how a node is started.
+// command describes how to start a node.
 type command struct {
 	program string   // "" = the program as users build it
-	wrapper []string // what starts it: strace ..., prlimit ... . With strace -D it is not the parent, and pid is the node's
+	wrapper []string // strace ..., prlimit ... . With strace -D it is not the parent, and pid is the node's
 	args    []string // of the program
-	env     []string // beside those of the test
+	env     []string // in addition to the test's
 }
 
-// serveArgs are the arguments of a node on a free port of this machine; of a flag that stands twice the last counts.
+// serveArgs are the arguments of a node on a free local port; the last value of a repeated flag counts.
 func serveArgs(data string, more ...string) []string {
 	return append([]string{"serve", "--no-collect", "--listen", "127.0.0.1:0", "--log-format", "text", "--data", data}, more...)
 }
 
-// node is the program in a process of its own.
+// node is the program in a process.
 type node struct {
 	t              *testing.T
 	cmd            *exec.Cmd
-	url            string        // where it listens, once listening has returned
-	data           string        // "" when the command names none
-	socket         string        // of its management
-	done           chan struct{} // closed when the process is over and its output is read
+	url            string        // valid once listens has returned
+	data           string        // "" if the command names none
+	socket         string        // management socket
+	done           chan struct{} // closed when the process has exited and its output is read
 	ended          time.Time     // when done was closed
-	endedOnPurpose bool          // it was ended on purpose, in the way that was wanted
+	endedOnPurpose bool          // in the intended way
 
 	mu    sync.Mutex
 	lines []string      // of stdout and stderr
@@ -170,7 +171,7 @@ func start(t *testing.T, data string, more ...string) *node {
 	return launch(t, command{args: serveArgs(data, more...)}).ready()
 }
 
-// startWithAccounts starts a node on a new directory with rates and so many accounts, each with one key.
+// startWithAccounts starts a node on a new directory with rates and accounts with one key each.
 func startWithAccounts(t *testing.T, accounts int, more ...string) (*node, []string) {
 	t.Helper()
 	data := filepath.Join(t.TempDir(), "data")
@@ -178,7 +179,7 @@ func startWithAccounts(t *testing.T, accounts int, more ...string) (*node, []str
 	return start(t, data, more...), keys
 }
 
-// launch starts a process; the test ends it.
+// launch starts a process, which is killed at the end of the test.
 func launch(t *testing.T, c command) *node {
 	t.Helper()
 	if c.program == "" {
@@ -190,30 +191,30 @@ func launch(t *testing.T, c command) *node {
 		if word == "--data" && i+1 < len(c.args) {
 			n.data, n.socket = c.args[i+1], filepath.Join(c.args[i+1], "admin.sock")
 		}
-		if word == "--admin-socket" && i+1 < len(c.args) { // it stands behind --data: see serveArgs
+		if word == "--admin-socket" && i+1 < len(c.args) { // it comes after --data: see serveArgs
 			n.socket = c.args[i+1]
 		}
 	}
 	n.cmd.Env = append(os.Environ(), c.env...)
-	n.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that it ends whole, and with it what traces it
+	n.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that it is killed together with its tracer
 	read, write, err := os.Pipe()
 	noError(t, err)
 	n.cmd.Stdout, n.cmd.Stderr = write, write
 	if err := n.cmd.Start(); err != nil {
 		t.Fatal(errors.Join(err, read.Close(), write.Close()))
 	}
-	_ = write.Close() // the child has its own
+	_ = write.Close() // the child has a copy
 	go n.readOutput(read)
 	t.Cleanup(n.destroy)
 	return n
 }
 
-// destroy ends the process whatever became of it.
+// destroy kills the process in any state.
 func (n *node) destroy() {
 	select {
 	case <-n.done:
 	default:
-		_ = syscall.Kill(-n.cmd.Process.Pid, syscall.SIGKILL) // it may end at this moment
+		_ = syscall.Kill(-n.cmd.Process.Pid, syscall.SIGKILL) // it may have exited
 		<-n.done
 	}
 	if n.t.Failed() && !n.endedOnPurpose {
@@ -221,7 +222,7 @@ func (n *node) destroy() {
 	}
 }
 
-// readOutput gathers the lines until the process is over.
+// readOutput reads lines until the process exits.
 func (n *node) readOutput(output *os.File) {
 	defer close(n.done)
 	defer output.Close()
@@ -232,14 +233,14 @@ func (n *node) readOutput(output *os.File) {
 		n.more = make(chan struct{})
 		n.mu.Unlock()
 	}
-	_ = n.cmd.Wait() // ProcessState tells
+	_ = n.cmd.Wait() // ProcessState has the result
 	n.ended = time.Now()
 }
 
-// pid is the number of the process that was started: of the prefix, if that does not turn into the program.
+// pid is the number of the started process: of the wrapper, unless that turns into the program.
 func (n *node) pid() int { return n.cmd.Process.Pid }
 
-// find returns the first line that contains a text; false when the process ends or time is up before.
+// find waits for the first line that contains a text; false if the process exits or time is up before.
 func (n *node) find(text string) (string, bool) {
 	deadline := time.NewTimer(waitTimeout)
 	defer deadline.Stop()
@@ -260,7 +261,7 @@ func (n *node) find(text string) (string, bool) {
 	}
 }
 
-// views is find without waiting: among the lines that have come.
+// findNow is find without waiting.
 func (n *node) findNow(text string) (string, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -282,7 +283,7 @@ func (n *node) await(text string) string {
 	return line
 }
 
-// listens waits until the node listens, also while it still reads its log; false when it ends before.
+// listens waits until the node listens, even if it still reads its log; false if it exits before.
 func (n *node) listens() bool {
 	line, found := n.find("listening on http://")
 	_, address, _ := strings.Cut(line, "listening on ")
@@ -290,7 +291,7 @@ func (n *node) listens() bool {
 	return found
 }
 
-// answers waits until the node has read its log and answers; false when it ends before.
+// answers waits until the node has read its log and answers; false if it exits before.
 func (n *node) answers() bool {
 	if !n.listens() {
 		return false
@@ -299,7 +300,7 @@ func (n *node) answers() bool {
 	return found
 }
 
-// ready is answers for a node that must.
+// ready is answers for a node that must answer.
 func (n *node) ready() *node {
 	n.t.Helper()
 	if !n.answers() {
@@ -308,17 +309,17 @@ func (n *node) ready() *node {
 	return n
 }
 
-// tail are the last lines of the log.
+// tail returns the last lines of the log.
 func (n *node) tail(count int) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return strings.Join(n.lines[max(0, len(n.lines)-count):], "\n")
 }
 
-// output is the whole log.
+// output returns the whole log.
 func (n *node) output() string { return n.tail(math.MaxInt) }
 
-// exited reports whether the process has ended.
+// exited reports whether the process has exited.
 func (n *node) exited() bool {
 	select {
 	case <-n.done:
@@ -328,7 +329,7 @@ func (n *node) exited() bool {
 	}
 }
 
-// send sends a signal to the process; one that is over needs none.
+// send sends a signal to the process, if it has not exited.
 func (n *node) send(signal syscall.Signal) {
 	n.t.Helper()
 	if err := n.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -336,7 +337,7 @@ func (n *node) send(signal syscall.Signal) {
 	}
 }
 
-// awaitExit waits for the end and returns the exit code, -1 for a death by signal.
+// awaitExit waits for the exit code, -1 after a signal.
 func (n *node) awaitExit() int {
 	n.t.Helper()
 	deadline := time.NewTimer(waitTimeout)
@@ -349,7 +350,7 @@ func (n *node) awaitExit() int {
 	return n.cmd.ProcessState.ExitCode()
 }
 
-// kill ends it as a crash does, and waits.
+// kill kills it and waits.
 func (n *node) kill() {
 	n.t.Helper()
 	n.send(syscall.SIGKILL)
@@ -357,7 +358,7 @@ func (n *node) kill() {
 	n.endedOnPurpose = true
 }
 
-// stop ends it in order, and wants exit code 0.
+// stop stops it in order, and wants exit code 0.
 func (n *node) stop() {
 	n.t.Helper()
 	n.send(syscall.SIGTERM)
@@ -367,10 +368,10 @@ func (n *node) stop() {
 	n.endedOnPurpose = true
 }
 
-// admin is a caller of the management socket of the node.
+// admin makes a client of the node's management socket.
 func (n *node) admin() *httpClient { return newAdminClient(n.socket) }
 
-// mustGet is one request without a key that must be answered 200.
+// mustGet requests a path without a key, which must be answered 200.
 func (n *node) mustGet(path string) string {
 	n.t.Helper()
 	c := newHTTPClient("")
@@ -382,7 +383,7 @@ func (n *node) mustGet(path string) string {
 	return string(got.body)
 }
 
-// figure prints what a test found, in the one form that make test-faults shows and collects.
+// figure prints a result in the form that make test-faults collects.
 func figure(t *testing.T, format string, args ...any) {
 	t.Helper()
 	t.Logf("FIGURE %s", fmt.Sprintf(format, args...))
@@ -410,7 +411,7 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// need skips a test whose programs are missing; package says what to install.
+// need skips a test whose programs are missing; install says how to install them.
 func need(t *testing.T, install string, programs ...string) {
 	t.Helper()
 	for _, program := range programs {

@@ -22,28 +22,28 @@ import (
 	"time"
 )
 
-// Exit codes of the program that these tests want.
+// Exit codes of the program.
 const (
 	exitBusy    = 75
 	exitBadData = 78
 )
 
-// refusalMax is how long a start may take that is refused: W5, W8.
+// refusalMax is how long a rejected start may take: goals W5 and W8.
 const refusalMax = time.Second
 
-// commandResult is a command that came to its end.
+// commandResult is the result of a command.
 type commandResult struct {
 	code   int
 	output string
 	took   time.Duration
 }
 
-// run carries a command of the program out.
+// run runs a command of the program.
 func run(t *testing.T, args ...string) commandResult {
 	t.Helper()
 	limit, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
-	path := program(t) // it may have to be built: that is no part of a start
+	path := program(t) // built before the clock starts
 	began := time.Now()
 	cmd := exec.CommandContext(limit, path, args...)
 	output, err := cmd.CombinedOutput()
@@ -54,7 +54,7 @@ func run(t *testing.T, args ...string) commandResult {
 	return commandResult{cmd.ProcessState.ExitCode(), string(output), time.Since(began)}
 }
 
-// writeDir writes the files of a directory anew; putDir must.
+// writeDir writes the files of a directory, and removes others; putDir must succeed.
 func writeDir(dir string, all map[string][]byte) error {
 	err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o700))
 	for name, data := range all {
@@ -68,10 +68,10 @@ func putDir(t *testing.T, dir string, all map[string][]byte) {
 	noError(t, writeDir(dir, all))
 }
 
-// same reports that two directories have the same files.
+// same reports whether two directories have the same files.
 func same(a, b map[string][]byte) bool { return maps.EqualFunc(a, b, bytes.Equal) }
 
-// refusedAsDamaged wants a start to be refused as W5 says, and the directory to be as before.
+// refusedAsDamaged wants a start to be rejected as goal W5 says, and the directory to be unchanged.
 func refusedAsDamaged(t *testing.T, dir, file string) (time.Duration, error) {
 	t.Helper()
 	before := readDir(t, dir)
@@ -93,7 +93,8 @@ func refusedAsDamaged(t *testing.T, dir, file string) (time.Duration, error) {
 	return got.took, nil
 }
 
-// TestFaultsW5_DamageInTheMiddle damages the log: each start is refused with 78 in under a second and one line, and changes nothing.
+// TestFaultsW5_DamageInTheMiddle damages the log: each start is rejected with code 78 in under a second and one line,
+// and changes nothing.
 func TestFaultsW5_DamageInTheMiddle(t *testing.T) {
 	left := killed(t, 60)
 	dir := filepath.Join(memoryDir(t), "data")
@@ -115,7 +116,7 @@ func TestFaultsW5_DamageInTheMiddle(t *testing.T) {
 		}
 	}
 	putDir(t, dir, left)
-	n := start(t, dir) // control: what is not damaged starts
+	n := start(t, dir) // control: an undamaged directory starts
 	n.kill()
 	figure(t, "%d damaged logs refused with 78, one line and nothing changed, the slowest after %s", refused, slowest.Round(time.Millisecond))
 	if refused == 0 {
@@ -123,7 +124,8 @@ func TestFaultsW5_DamageInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestFaultsW8_SecondProgram starts a program on the directory of a running one: it is refused in a second, and the first goes on.
+// TestFaultsW8_SecondProgram starts a program on the directory of a running one: it is rejected in a second, and the
+// first goes on.
 func TestFaultsW8_SecondProgram(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	writeDataDir(t, dir, 1)
@@ -142,12 +144,12 @@ func TestFaultsW8_SecondProgram(t *testing.T) {
 		t.Errorf("the operator's socket of the first one: status %d, %v", got.status, err)
 	}
 	first.stop()
-	again := start(t, dir) // control: the directory was held by the process, not by anything on disk
+	again := start(t, dir) // control: the lock was held by the process, not by a file
 	again.kill()
 	figure(t, "%d starts beside a running node refused with 75, the slowest after %s; it is unharmed", tries, slowest.Round(time.Millisecond))
 }
 
-// Sizes of W9.
+// Sizes of goal W9.
 const (
 	manyRecords  = 1_000_000
 	manyAccounts = 100_000
@@ -155,8 +157,8 @@ const (
 	startMax     = time.Second
 )
 
-// firstAnswer is how long a start takes until a question is answered 200, of several starts the median. Each is of a node
-// that was killed. It returns the size of an export as well: two must agree.
+// firstAnswer returns the median duration of several starts until an answer with status 200, each of a node that was
+// killed, and the size of an export: two exports must agree.
 func firstAnswer(t *testing.T, dir string) (time.Duration, int) {
 	t.Helper()
 	var times []time.Duration
@@ -186,7 +188,7 @@ func firstAnswer(t *testing.T, dir string) (time.Duration, int) {
 	return times[len(times)/2], len(first)
 }
 
-// exported is all that a directory holds, as text.
+// exported returns everything in a directory, as text.
 func exported(t *testing.T, dir string) string {
 	t.Helper()
 	got := run(t, "export", "--data", copied(t, dir), "--what", "all")
@@ -196,7 +198,7 @@ func exported(t *testing.T, dir string) string {
 	return got.output
 }
 
-// snapshot is a copy of a directory on which no node runs: a command that opens one leaves a snapshot.
+// copied copies a directory on which no node runs, because a command that opens it writes a snapshot.
 func copied(t *testing.T, dir string) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "data")
@@ -204,7 +206,7 @@ func copied(t *testing.T, dir string) string {
 	return to
 }
 
-// TestFaultsW9_Start times starts from a long log and with many accounts, and replays each log twice.
+// TestFaultsW9_Start measures starts from a long log and with many accounts, and replays each log twice.
 func TestFaultsW9_Start(t *testing.T) {
 	base := memoryDir(t)
 	accounts, records := filepath.Join(base, "accounts"), filepath.Join(base, "records")
@@ -234,7 +236,7 @@ func wantVerified(t *testing.T, dir string) {
 	}
 }
 
-// writeObservations makes a file of so many observations, each of a later second than the one before.
+// writeObservations writes a file of observations, each a second later than the one before.
 func writeObservations(t *testing.T, path string, lines int) {
 	t.Helper()
 	file, err := os.Create(path)
@@ -252,14 +254,15 @@ func writeObservations(t *testing.T, path string, lines int) {
 	noError(t, text.Flush())
 }
 
-// keptDirectories are the directories that releases left, by their names in testdata, one for each format: the data directory of a node that was
-// stopped, started again and killed, two accounts with keys, of which one is suspended, and what a node on it answered. They stay for ever.
+// keptDirectories are the directories left by releases, by their names in testdata, one for each format: the data
+// directory of a node that was stopped, started again and killed, with two accounts with keys, one of them suspended,
+// and the node's answers. They stay for ever.
 func keptDirectories() []string { return []string{"directory-v1"} }
 
-// keptKeys are the keys of a fixture: worthless anywhere else.
+// keptKeys are the keys of such a directory, worthless anywhere else.
 type keptKeys struct{ Active, Revoked, Suspended string }
 
-// goldenAnswers are what the program says of a directory, but for what depends on the moment.
+// goldenAnswers returns the program's answers for a directory, except for what depends on the time.
 func goldenAnswers(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
 	all := map[string][]byte{}
@@ -284,7 +287,7 @@ func goldenAnswers(t *testing.T, dir string) map[string][]byte {
 	return all
 }
 
-// keptFields are those of an answer that come from the log, not from the catalogue or the moment.
+// keptFields are the fields of an answer that come from the log, not from the catalogue or the clock.
 func keptFields() []string {
 	return []string{
 		"data", "id", "institutionId", "currency", "channel", "kind", "buy", "sell", "sourceId", "date", "effectiveDate",
@@ -292,7 +295,7 @@ func keptFields() []string {
 	}
 }
 
-// withoutMoment indents an answer, of one value or one a line, and leaves out all but some fields.
+// withoutMoment indents an answer, of one value or one a line, with only some fields.
 func withoutMoment(text []byte, fields ...string) ([]byte, error) {
 	var value []any
 	for decoder := json.NewDecoder(bytes.NewReader(text)); decoder.More(); {
@@ -321,7 +324,8 @@ func withoutMoment(text []byte, fields ...string) ([]byte, error) {
 	return append(indented, '\n'), err
 }
 
-// TestFaultsW11_KeptDirectory opens directories that earlier releases wrote, and holds the answers against those of then.
+// TestFaultsW11_KeptDirectory opens directories that earlier releases wrote, and compares the answers with those of
+// then.
 func TestFaultsW11_KeptDirectory(t *testing.T) {
 	for _, name := range keptDirectories() {
 		fixture := filepath.Join("testdata", name)
@@ -344,7 +348,7 @@ func TestFaultsW11_KeptDirectory(t *testing.T) {
 	}
 }
 
-// checkKeptKeys wants the keys of a fixture to be good or refused as they were.
+// checkKeptKeys wants the keys of a directory to be accepted or rejected as they were.
 func checkKeptKeys(t *testing.T, fixture, data string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(fixture, "keys.json"))
@@ -362,7 +366,7 @@ func checkKeptKeys(t *testing.T, fixture, data string) {
 	}
 }
 
-// newerVersion makes a whole file of the next format version of a segment, a snapshot or a mark.
+// newerVersion turns a segment, a snapshot or a mark into one of the next format version.
 func newerVersion(name string, data []byte) []byte {
 	data = slices.Clone(data)
 	sum := func(end int) uint32 { return crc32.Checksum(data[:end], crc32.MakeTable(crc32.Castagnoli)) }
@@ -385,7 +389,7 @@ func newerVersion(name string, data []byte) []byte {
 	return data
 }
 
-// TestFaultsW11_NewerDirectory has the program meet a directory of a newer one: it says so, and changes nothing.
+// TestFaultsW11_NewerDirectory starts the program on a directory of a newer version: it says so, and changes nothing.
 func TestFaultsW11_NewerDirectory(t *testing.T) {
 	left := readDir(t, filepath.Join("testdata", keptDirectories()[0], "data"))
 	refused := 0

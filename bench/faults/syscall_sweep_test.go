@@ -21,13 +21,13 @@ import (
 	"time"
 )
 
-// writePath are the system calls that change a directory of the log, or open something in it.
+// writePath are the system calls that change a directory of the log, or open a file in it.
 const writePath = "openat,write,pwrite64,writev,pwritev,fsync,fdatasync,rename,renameat,renameat2,unlink,unlinkat,ftruncate,mkdir,mkdirat"
 
-// memoryFiles is where Linux mounts a file system in memory. A process that is killed leaves the same there as on a disk.
+// memoryFiles is where Linux mounts a file system in memory. A killed process leaves the same there as on a disk.
 const memoryFiles = "/dev/shm"
 
-// memoryDir is a directory in memory that ends with the test.
+// memoryDir makes a directory in memory, removed at the end of the test.
 func memoryDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(memoryFiles, "tasard-faults-")
@@ -40,13 +40,13 @@ func memoryDir(t *testing.T) string {
 	return dir
 }
 
-// calls are the system calls of one run on the files of a directory: how many of each, and which paths there were.
+// calls counts the system calls of one run on the files of a directory, with their paths.
 type calls struct {
 	counts map[string]int
 	paths  []string
 }
 
-// inFile and inPath find the file of a call as strace -y prints it: by its descriptor, or by its name.
+// callName and callPath find the call and the file in the output of strace -y: by descriptor or by name.
 var (
 	callName = regexp.MustCompile(`^(?:\d+ +)?(\w+)\(`)
 	callPath = regexp.MustCompile(`[<"](/[^>"]*)[>"]`)
@@ -84,18 +84,18 @@ func readTrace(trace, dir string) (calls, error) {
 	return found, nil
 }
 
-// traceResult is how a traced child ended.
+// traceResult is the end of a traced child.
 type traceResult struct {
-	killed bool // killed by what strace planted
-	code   int  // else its exit code
-	acked  int  // the last step that it acknowledged
+	killed bool // by strace
+	code   int  // otherwise its exit code
+	acked  int  // last acknowledged step
 	output string
 }
 
-// pointMax is how long one run under strace may take.
+// pointMax is the timeout of one run under strace.
 const pointMax = time.Minute
 
-// trace runs a life under strace with the given options.
+// trace runs a workload under strace with options.
 func trace(t *testing.T, dir, kind string, steps int, options ...string) (traceResult, error) {
 	t.Helper()
 	self, err := os.Executable()
@@ -141,14 +141,14 @@ func trace(t *testing.T, dir, kind string, steps int, options ...string) (traceR
 	return out, nil
 }
 
-// scenario is a life in which a fault is planted at each of its system calls.
+// scenario is a workload in which a fault is planted at each of its system calls.
 type scenario struct {
 	name        string
 	kind        string
-	initialDir  map[string][]byte // the directory before, nil = none
-	stepsBefore int               // the step whose state it holds
+	initialDir  map[string][]byte // nil = none
+	stepsBefore int               // step whose state initialDir has
 	steps       int
-	errno       string // with which a call fails; "" = the process is killed there
+	errno       string // error of the call; "" = the process is killed there
 }
 
 // syscallPoint is the n-th call of a name.
@@ -160,21 +160,21 @@ type syscallPoint struct {
 // sweep plants faults in a scenario.
 type sweep struct {
 	t        *testing.T
-	root     string // below it each run has a directory
+	root     string // contains a directory for each run
 	scenario scenario
 	calls    calls
-	dir      string // of the run that was counted: the paths of strace are of this one
+	dir      string // of the counted run, to which strace's paths refer
 
 	mu         sync.Mutex
 	untouched  int
 	failures   []string
 	torn       int
-	diskWorst  float64 // most bytes of a directory for each byte of the log and snapshots in it
+	diskWorst  float64 // most bytes of a directory for each byte of its log and snapshots
 	fired      map[string]int
 	undershoot int
 }
 
-// newSweep runs the scenario once, untouched, and counts.
+// newSweep runs the scenario once without a fault, and counts.
 func newSweep(t *testing.T, s scenario) *sweep {
 	t.Helper()
 	need(t, "strace", "strace")
@@ -191,12 +191,12 @@ func newSweep(t *testing.T, s scenario) *sweep {
 	return w
 }
 
-// mountPoint is the directory of a worker.
+// place returns the directory of a worker.
 func (w *sweep) place(worker int) string {
 	return filepath.Join(w.root, fmt.Sprintf("w%d", worker), "deep", "data")
 }
 
-// put makes the directory what the scenario begins with.
+// put makes a directory what the scenario begins with.
 func (w *sweep) put(dir string) {
 	top := filepath.Dir(filepath.Dir(dir))
 	err := errors.Join(os.RemoveAll(top), os.MkdirAll(filepath.Dir(top), 0o700))
@@ -208,10 +208,11 @@ func (w *sweep) put(dir string) {
 	}
 }
 
-// sweepWorkers run at once; each run waits for strace more than it computes.
+// sweepWorkers run at once; each run mostly waits for strace.
 const sweepWorkers = 2
 
-// run plants the fault at every-th call of some names up to a number; 0 is one beyond the last, which must end untouched.
+// run plants the fault at every-th call of some names up to a number; 0 is one beyond the last, which must end
+// without a fault.
 func (w *sweep) run(names []string, upTo, every int) {
 	w.t.Helper()
 	var points []syscallPoint
@@ -233,7 +234,7 @@ func (w *sweep) run(names []string, upTo, every int) {
 	})
 }
 
-// report fails the test for what was bad, at most ten times.
+// report fails the test for failures, at most ten times.
 func (w *sweep) report() {
 	w.t.Helper()
 	for _, words := range w.failures[:min(10, len(w.failures))] {
@@ -241,12 +242,12 @@ func (w *sweep) report() {
 	}
 }
 
-// node runs the scenario with the fault at a point and looks at what is left.
+// at runs the scenario with the fault at a point and checks what is left.
 func (w *sweep) at(dir string, p syscallPoint) error {
 	w.put(dir)
 	fails := w.scenario.errno != ""
 	trail, traced, fault := "/dev/null", p.call, "signal=KILL"
-	if fails { // what comes after the failure counts as well
+	if fails { // calls after the failure count too
 		trail, traced, fault = filepath.Dir(filepath.Dir(dir))+".trace", writePath, "error="+w.scenario.errno
 	}
 	options := []string{"-o", trail, "-s", "0", "-e", "trace=" + traced, "-e", fmt.Sprintf("inject=%s:%s:when=%d", p.call, fault, p.n)}
@@ -276,8 +277,8 @@ func (w *sweep) at(dir string, p syscallPoint) error {
 	return w.check(dir, max(out.acked, w.scenario.stepsBefore))
 }
 
-// afterInjection reports whether a fault was injected, and which calls that change something came after it. That a new directory which
-// could not be synced is removed again is right: it has nothing in it, or it stays.
+// afterInjection reports whether a fault was injected, and which changing calls followed it. It is right to remove a
+// new directory that could not be synced: it is empty, or stays.
 func afterInjection(trail, dir string) (hit bool, after []string, err error) {
 	file, err := os.Open(trail)
 	if err != nil {
@@ -305,15 +306,15 @@ func (w *sweep) count(p syscallPoint, out traceResult) {
 	}
 	w.untouched++
 	if p.n <= w.calls.counts[p.call] {
-		w.undershoot++ // this run took fewer calls than the one that was counted
+		w.undershoot++ // this run made fewer calls than the counted one
 	}
 }
 
-// check opens what a crash left, twice: what was acknowledged is there, and at most the step that was under way besides.
+// check opens what a crash left, twice: everything acknowledged is there, and at most the step in progress besides.
 func (w *sweep) check(dir string, acked int) error {
 	for range 2 {
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && acked == 0 {
-			return nil // the crash came before anything was there
+			return nil // the crash came before the first file
 		}
 		l, err := openWorkload(dir, nil)
 		if err != nil {

@@ -25,27 +25,27 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// workloadChild is the name of the child that lives under strace. Its arguments are its directory, its kind and up to which step it goes;
-// each step is acknowledged with one line on descriptor 3.
+// workloadChild is the name of the child that runs under strace. Its arguments are its directory, its kind and its
+// last step; each step is acknowledged with one line on descriptor 3.
 const workloadChild = "life"
 
-// Kinds of lives.
+// Kinds of workloads.
 const (
 	workloadCorrect  = "honest"
 	workloadEarlyAck = "early" // the planted bug: a batch is acknowledged before it is written
 )
 
-// workloadStart is the instant of step 0.
+// workloadStart is the time of step 0.
 var workloadStart = time.Date(2026, 6, 17, 16, 0, 0, 0, time.UTC)
 
 func instantOf(step int) time.Time { return workloadStart.Add(time.Duration(step) * time.Minute) }
 
 func stepAt(at time.Time) int { return int(at.Sub(workloadStart) / time.Minute) }
 
-// segmentBytes is the size of a segment of these lives.
+// segmentBytes is the size of a segment.
 const segmentBytes = 2048
 
-// workloadConfig is a node whose segments fill and whose snapshots come within a few steps.
+// workloadConfig configures a node that fills segments and writes snapshots within a few steps.
 func workloadConfig(dir string) actors.Config {
 	return actors.Config{
 		Dir: dir, Log: actors.LogConfig{SegmentBytes: segmentBytes, ReserveBytes: -1}, SnapshotRecords: 14, SnapshotBytes: 4 << 10,
@@ -57,7 +57,8 @@ func workloadLog(dir string) wal.Options {
 	return wal.Options{SegmentBytes: c.SegmentBytes, ReserveBytes: c.ReserveBytes, Clock: func() time.Time { return workloadStart }}
 }
 
-// threadJournal is the local journal of package actors, but on one thread of the system, because strace counts for each.
+// threadJournal is the local journal of package actors on a single thread of the system, because strace counts by
+// thread.
 type threadJournal struct {
 	log   *wal.Log
 	calls chan func()
@@ -75,7 +76,7 @@ func (j *threadJournal) do(call func() error) error {
 func openThreadJournal(dir, kind string) (*threadJournal, error) {
 	j := &threadJournal{calls: make(chan func()), early: kind == workloadEarlyAck}
 	go func() {
-		runtime.LockOSThread() // for good: the thread ends with the goroutine
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		for call := range j.calls {
 			call()
 		}
@@ -170,14 +171,14 @@ func workloadMain(args []string) int {
 	return 0
 }
 
-// workload is a node that takes steps.
+// workload is a node that runs steps.
 type workload struct {
 	system *actors.System
-	at     atomic.Int64 // what the clock shows, set by the steps
+	at     atomic.Int64 // time of its clock, set by the steps
 	mail   codeRecorder
 }
 
-// openWorkload waits until the state is there. A nil journal is the program's own.
+// openWorkload waits until the state is loaded. A nil journal is the program's own.
 func openWorkload(dir string, journal actors.Journal) (*workload, error) {
 	l := &workload{}
 	l.at.Store(workloadStart.UnixNano())
@@ -215,7 +216,7 @@ func runWorkload(dir, kind string, steps int, acknowledge func(step int)) error 
 	}
 	begun, late := stepOf(found), time.Duration(0)
 	if begun > 0 {
-		late = 2 * time.Minute // half of the next step may be there: an address gets one code a minute
+		late = 2 * time.Minute // half of the next step may be there, and an address gets one code a minute
 	}
 	for step := begun + 1; step <= steps; step++ {
 		l.at.Store(instantOf(step).Add(late).UnixNano())
@@ -227,7 +228,7 @@ func runWorkload(dir, kind string, steps int, acknowledge func(step int)) error 
 	return l.system.Close()
 }
 
-// retryAfterFailure does what callers do after a failure: they try again. Nothing of it may be acknowledged.
+// retryAfterFailure retries after a failure, as clients do. No retry may be acknowledged.
 func (l *workload) retryAfterFailure(step int, acknowledge func(step int)) error {
 	for range 3 {
 		if l.step(step) == nil {
@@ -237,13 +238,13 @@ func (l *workload) retryAfterFailure(step int, acknowledge func(step int)) error
 	return l.system.Close()
 }
 
-// afterFailure is the step of an acknowledgement that must not be.
+// afterFailure is the step of an acknowledgement that must not happen.
 const afterFailure = 1 << 20
 
-// accountStepEvery is after how many steps one is about an account; the others publish a rate.
+// accountStepEvery is the interval of steps about accounts; the others publish a rate.
 const accountStepEvery = 5
 
-// step does one step; its outcome is durable when it returns.
+// step runs one step, which is durable when it returns.
 func (l *workload) step(step int) error {
 	if step%accountStepEvery == 0 {
 		return l.accountStep(step / accountStepEvery)
@@ -259,7 +260,7 @@ func (l *workload) step(step int) error {
 	return err
 }
 
-// priceOf is what a step publishes: another price than the steps before.
+// priceOf returns what a step publishes: a different price than the steps before.
 func priceOf(step int) (currency, buy, sell string) {
 	if step%2 == 1 {
 		return "USD", "57", fmt.Sprintf("60.%02d", step%97)
@@ -267,7 +268,8 @@ func priceOf(step int) (currency, buy, sell string) {
 	return "EUR", "63", fmt.Sprintf("68.%02d", step%97)
 }
 
-// accountStep is the n-th step about accounts, from 1: a new account with a key, its second key, the end of its first key.
+// accountStep is the n-th step about accounts, from 1: a new account with a key, its second key, the revocation of
+// its first key.
 func (l *workload) accountStep(n int) error {
 	number, what := (n-1)/3, (n-1)%3
 	email, err := account.ParseEmail(fmt.Sprintf("caller-%d@example.com", number))
@@ -294,7 +296,8 @@ func (l *workload) accountStep(n int) error {
 	return l.system.RevokeKey(token.Digest(), oldest.ID)
 }
 
-// view is what callers and the operator see, as text: the newest price of each currency, and each account with its keys.
+// view returns what clients and the operator see, as text: the newest price of each currency, and each account with
+// its keys.
 func (l *workload) view() (string, error) {
 	page, err := l.system.Rates(engine.RatesQuery{PageRequest: engine.PageRequest{Limit: 10}})
 	var empty *engine.Error
@@ -323,7 +326,8 @@ func (l *workload) view() (string, error) {
 	return strings.Join(words, ", "), nil
 }
 
-// viewAfter is what view must be after a step. half is another one that a crash in this step may leave, "" when there is none.
+// viewAfter returns what view must be after a step. half is another one that a crash in this step may leave, "" if
+// there is none.
 func viewAfter(step int) (whole, half string) {
 	last := map[string]string{}
 	var accounts []string
@@ -354,7 +358,7 @@ func viewAfter(step int) (whole, half string) {
 // workloadStepsMax bounds the search for the step of a view.
 const workloadStepsMax = 400
 
-// stepOf is the last whole step that a view shows, -1 when no life leaves such a view.
+// stepOf returns the last complete step in a view, -1 if no workload leaves such a view.
 func stepOf(view string) int {
 	for step := range workloadStepsMax {
 		whole, half := viewAfter(step)
@@ -368,10 +372,11 @@ func stepOf(view string) int {
 	return -1
 }
 
-// diskSlackBytes is beside twice what lives in a directory (W10): 64 MiB, for segments of 2 KiB in place of 4 MiB.
+// diskSlackBytes is allowed beyond twice the live data of a directory (goal W10): 64 MiB, scaled from segments of 4
+// MiB to 2 KiB.
 const diskSlackBytes = 64 << 20 / (4 << 20 / segmentBytes)
 
-// checkDiskUse holds the size of a directory against what lives in it.
+// checkDiskUse compares the size of a directory with its live data.
 func (w *sweep) checkDiskUse(dir string) error {
 	report, err := wal.Verify(dir)
 	if err != nil {
@@ -396,7 +401,7 @@ func (w *sweep) checkDiskUse(dir string) error {
 	return nil
 }
 
-// sizeOf is how many bytes a directory has.
+// sizeOf returns the bytes in a directory.
 func sizeOf(dir string) (total int64, err error) {
 	err = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -411,7 +416,7 @@ func sizeOf(dir string) (total int64, err error) {
 	return total, err
 }
 
-// killed is a directory whose node was killed right after a step: its records are in the log, behind a snapshot.
+// killed returns a directory whose node was killed right after a step: its records are in the log, after a snapshot.
 func killed(t *testing.T, steps int) map[string][]byte {
 	t.Helper()
 	dir := filepath.Join(memoryDir(t), "data")
@@ -426,7 +431,7 @@ func killed(t *testing.T, steps int) map[string][]byte {
 	return left
 }
 
-// readDir is the content of a directory, but for its lock.
+// readDir returns the contents of a directory, except for its lock.
 func readDir(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
 	all := map[string][]byte{}
@@ -438,7 +443,7 @@ func readDir(t *testing.T, dir string) map[string][]byte {
 		}
 		data, err := os.ReadFile(filepath.Join(dir, entry.Name()))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // an unfinished snapshot that is finished by now
+			continue // a temporary snapshot that has been renamed
 		}
 		noError(t, err)
 		all[entry.Name()] = data
@@ -446,14 +451,14 @@ func readDir(t *testing.T, dir string) map[string][]byte {
 	return all
 }
 
-// segments are the names of the log's segments, oldest first.
+// segments returns the names of the log's segments, oldest first.
 func segments(all map[string][]byte) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(name string) bool {
 		return len(name) != 20 || strings.Trim(name, "0123456789") != ""
 	})
 }
 
-// tornTails adds what a power cut leaves: half a frame, half a mark, half a snapshot.
+// addTornTails adds what a power cut leaves: half a frame, half a mark, half a snapshot.
 func addTornTails(all map[string][]byte) map[string][]byte {
 	names := segments(all)
 	first, last := all[names[0]], names[len(names)-1]
@@ -463,7 +468,7 @@ func addTornTails(all map[string][]byte) map[string][]byte {
 	return all
 }
 
-// flipBit has another bit in one byte of a file.
+// flipBit flips a bit in one byte of a file.
 func flipBit(all map[string][]byte, name string, at int) map[string][]byte {
 	all = maps.Clone(all)
 	all[name] = slices.Clone(all[name])
@@ -471,9 +476,10 @@ func flipBit(all map[string][]byte, name string, at int) map[string][]byte {
 	return all
 }
 
-// TestFaultsW3_EverySystemCall kills a node before each system call that touches its directory: from its first start to a clean end,
-// after a kill, and with a torn tail. The log is the program's, driven by the program's actors; only the thread on which it works is
-// pinned. W10: snapshots and compaction are among the calls. Repairs and restores are stopped at each step by the tests of package wal.
+// TestFaultsW3_EverySystemCall kills a node before each system call on its directory: from its first start to a clean
+// end, after a kill, and with a torn tail. The log is the program's, driven by the program's actors; only its thread
+// is pinned. Snapshots and compaction are among the calls (goal W10). The tests of package wal stop repairs and
+// restores at each step.
 func TestFaultsW3_EverySystemCall(t *testing.T) {
 	left := killed(t, 31)
 	scenarios := []scenario{
@@ -507,7 +513,7 @@ func TestFaultsW3_EverySystemCall(t *testing.T) {
 	}
 }
 
-// TestFaultsW3_ControlEarly plants a log that acknowledges a batch before it writes it: the same sweep must object.
+// TestFaultsW3_ControlEarly plants a log that acknowledges a batch before it writes it: the same sweep must notice.
 func TestFaultsW3_ControlEarly(t *testing.T) {
 	w := newSweep(t, scenario{name: "acknowledged early", kind: workloadEarlyAck, steps: 30})
 	w.run(strings.Split(writePath, ","), 0, 7)
@@ -521,9 +527,9 @@ func TestFaultsW3_ControlEarly(t *testing.T) {
 // failureCalls are the calls that write and sync.
 func failureCalls() []string { return []string{"write", "pwrite64", "fsync"} }
 
-// TestFaultsW6_EachWriteAndSyncFails lets the K-th write and the K-th sync fail, K = 1 to 200, at the first start, in
-// appends, segment rolls, snapshots and compaction: nothing is written, synced or acknowledged after it, and what was
-// acknowledged is there at the next start.
+// TestFaultsW6_EachWriteAndSyncFails makes the K-th write and the K-th sync fail, K = 1 to 200, at the first start,
+// in appends, segment rolls, snapshots and compaction: nothing is written, synced or acknowledged after it, and
+// everything acknowledged is there at the next start.
 func TestFaultsW6_EachWriteAndSyncFails(t *testing.T) {
 	t.Parallel()
 	const each = 200
@@ -538,8 +544,8 @@ func TestFaultsW6_EachWriteAndSyncFails(t *testing.T) {
 	}
 }
 
-// TestFaultsW7_EachWriteFindsNoSpace has the K-th write find no space, K = 1 to 60, although there had been some when the log
-// looked: that is a failed write like any other, and what was acknowledged is there at the next start.
+// TestFaultsW7_EachWriteFindsNoSpace makes the K-th write run out of space, K = 1 to 60, although there was some when
+// the log checked: a failed write like any other, and everything acknowledged is there at the next start.
 func TestFaultsW7_EachWriteFindsNoSpace(t *testing.T) {
 	w := newSweep(t, scenario{name: "ENOSPC", kind: workloadCorrect, steps: 60, errno: "ENOSPC"})
 	w.run([]string{"write", "pwrite64"}, 60, 1)
@@ -550,7 +556,7 @@ func TestFaultsW7_EachWriteFindsNoSpace(t *testing.T) {
 	}
 }
 
-// sum is how many there are of all kinds.
+// sum returns the total of all kinds.
 func sum(kinds map[string]int) (all int) {
 	for _, count := range kinds {
 		all += count

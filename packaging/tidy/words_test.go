@@ -19,7 +19,6 @@ var wordsNotYet = []string{
 	"actors",
 	"actors/internal/accounts",
 	"actors/mailbox",
-	"bench/faults",
 	"cmd",
 	"cmd/doctor",
 	"cmd/internal/exit",
