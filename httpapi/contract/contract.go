@@ -47,8 +47,8 @@ const (
 	baseServer    = "{base}"
 )
 
-// Register adds the documents to a mux. publicURL is the origin of the node, such as https://api.example.com; "" = unknown:
-// links are relative.
+// Register adds the documents to a mux. publicURL is the origin of the node, such as https://api.example.com; "" =
+// unknown: links are relative.
 func Register(mux *http.ServeMux, publicURL string) {
 	for _, d := range documents(publicURL) {
 		mux.Handle(d.path, d)
