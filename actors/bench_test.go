@@ -45,7 +45,7 @@ func benchNode(b testing.TB, lease int) (*node, account.Caller) {
 	return n, caller
 }
 
-func ask(b testing.TB, n *node, caller account.Caller) {
+func ask(b testing.TB, n account.Admitter, caller account.Caller) {
 	if grant, err := n.Admit(caller); err != nil || !grant.Admitted {
 		b.Fatal(grant, err)
 	}
@@ -120,4 +120,28 @@ func BenchmarkCores(b *testing.B) {
 			})
 		})
 	}
+}
+
+// BenchmarkManyAccounts is an admission where 20,000 accounts ask by turns, with leases of 16: one in eight has a lease written.
+func BenchmarkManyAccounts(b *testing.B) {
+	const count = 20_000
+	n := start(b, Config{
+		Terms: account.QuotaPolicy{DefaultQuota: account.Quota{Day: accounts.AllowanceDayMax, Minute: accounts.AllowanceMinuteMax}, LeaseSize: account.LeaseSizeDefault},
+		Clock: acceleratedClock(), Journal: manyAccounts(b, count), AccountIdle: time.Hour,
+	})
+	var callers []account.Caller
+	for id := range uint64(count) {
+		callers = append(callers, account.Caller{Key: keyOf(id + 1), HasKey: true, Address: client(1)})
+	}
+	for _, caller := range callers {
+		ask(b, n, caller)
+	}
+	b.ReportAllocs()
+	before, written := processorTime(), n.log.Health.Sequence.Load()
+	b.ResetTimer()
+	for i := range b.N {
+		ask(b, n, callers[i*7919%count])
+	}
+	b.ReportMetric(float64(processorTime()-before)/float64(b.N), "cpu-ns/op")
+	b.ReportMetric(float64(n.log.Health.Sequence.Load()-written)/float64(b.N), "records/op")
 }

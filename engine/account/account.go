@@ -21,10 +21,10 @@ type KeyRecord struct {
 	ID        string
 	Name      string
 	Hint      string // last four characters
-	Digest    Digest
 	CreatedAt time.Time
-	RevokedAt time.Time // zero while active
 	LastUsed  time.Time // zero = never; written with the next lease, so a crash may lose the newest use
+	Digest    Digest
+	RevokedAt time.Time // zero while active
 }
 
 // Active reports that the key is not revoked.
@@ -32,31 +32,36 @@ func (k *KeyRecord) Active() bool { return k.RevokedAt.IsZero() }
 
 // Record is the stored data of an account.
 type Record struct {
+	SuspendedAt time.Time // zero = not suspended
+	Quota       Quota     // zero fields = the node's default
 	ID          uint64
 	Email       EmailID
 	CreatedAt   time.Time
 	Keys        []KeyRecord // oldest first
-	SuspendedAt time.Time   // zero = not suspended
 	Reason      string      // of the suspension
-	Quota       Quota       // zero fields = the node's default
 }
 
 // Account is the state of one account. Only its owner may call its methods. Danger: what is left of its leases is
 // neither in an event nor in State; to drop an Account without Return or SaveEvicted forfeits it.
+//
+// What an admission reads stands together, and so do one key and one day, which is what most accounts have: of an account that
+// asks now and then, the memory that the processor has to fetch is most of the cost.
 type Account struct {
-	record     Record       // without keys
-	keys       []accountKey // oldest first
-	days       dayCounts
-	leases     []LeaseState // without a cluster, by time
-	nodeLeases []LeaseState // in a cluster, by node
-
-	// Not in the log:
 	node         engine.NodeID
-	minute       minuteWindow
 	leasePending bool          // a lease is being written
 	leaseAskedAt time.Duration // steady time of the last NextLease
-	keysPending  int           // keys that are being written
-	tokenLease   tokenLease    // in a cluster
+	keys         []accountKey  // oldest first
+	days         dayCounts
+	minute       minuteWindow
+	nodeLeases   []LeaseState // in a cluster, by node
+	record       Record       // without keys
+
+	leases      []LeaseState // without a cluster, by time
+	keysPending int          // keys that are being written
+	tokenLease  tokenLease   // in a cluster
+
+	firstDays [1]dayCount
+	firstKeys [1]accountKey
 }
 
 type accountKey struct {
@@ -164,7 +169,11 @@ func (e *Restored) AccountID() uint64 { return e.Account }
 func (e *QuotaSet) AccountID() uint64 { return e.Account }
 
 // New returns an account to which Created has yet to be applied.
-func New(id uint64) *Account { return &Account{record: Record{ID: id}} }
+func New(id uint64) *Account {
+	a := new(Account)
+	a.Load(&State{Record: Record{ID: id}})
+	return a
+}
 
 // Record returns a copy of the account's data, with the newest use of each key.
 func (a *Account) Record() Record {

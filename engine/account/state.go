@@ -66,25 +66,21 @@ func Restore(state State) *Account {
 	return a
 }
 
-// Load is Restore into the memory of an account that is no longer used.
+// Load is Restore into memory that the caller has.
 func (a *Account) Load(state *State) {
-	keys, counts, leases, nodeLeases := a.keys[:0], a.days.counts[:0], a.leases[:0], a.nodeLeases[:0]
+	*a = Account{record: state.Record, days: dayCounts{counts: a.firstDays[:0], closedUntil: state.ClosedUntil}, keys: a.firstKeys[:0]}
+	a.record.Keys = nil
 	for i := range state.Record.Keys {
-		keys = append(keys, accountKey{record: state.Record.Keys[i]})
+		a.keys = append(a.keys, accountKey{record: state.Record.Keys[i]})
 	}
 	for _, day := range state.Days {
-		counts = append(counts, dayCount{day: day.Day, leased: day.Leased})
+		a.days.counts = append(a.days.counts, dayCount{day: day.Day, leased: day.Leased})
 	}
 	for _, lease := range state.Leases {
 		if lease.Node == 0 {
-			leases = append(leases, lease)
+			a.leases = append(a.leases, lease)
 		} else {
-			nodeLeases = append(nodeLeases, lease)
+			a.nodeLeases = append(a.nodeLeases, lease)
 		}
 	}
-	*a = Account{
-		record: state.Record, keys: keys, days: dayCounts{counts: counts, closedUntil: state.ClosedUntil},
-		leases: leases, nodeLeases: nodeLeases,
-	}
-	a.record.Keys = nil
 }

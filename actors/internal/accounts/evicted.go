@@ -53,7 +53,7 @@ func (c *codec) evict(a *account.Account) evictedAccount {
 }
 
 // load makes a the account that d is, on a node; 0 is one that is alone. One that was not evicted in this process begins to count at
-// resumed. What a was before is lost, but its memory is used.
+// resumed.
 func (c *codec) load(d evictedAccount, a *account.Account, node engine.NodeID, resumed account.ClockReading) error {
 	if err := c.decode(d, a); err != nil {
 		return err

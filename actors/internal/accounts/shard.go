@@ -33,7 +33,6 @@ type ShardActor struct {
 	sweepAt int                       // of order, what the sweep looks at next
 	roomAt  int                       // of order, where room was made last
 	codec   codec
-	spare   []account.Account // memory of evicted accounts
 
 	keys      *keyindex.Index
 	remoteSeq uint64           // messages about other nodes' records
@@ -166,9 +165,6 @@ func (s *ShardActor) load(id uint64) (*loadedAccount, *engine.Error) {
 		return nil, mailbox.ErrOverloaded
 	}
 	one := &loadedAccount{at: len(s.order)}
-	if n := len(s.spare); n > 0 {
-		one.account, s.spare = s.spare[n-1], s.spare[:n-1]
-	}
 	if err := s.codec.load(state, &one.account, s.node, s.common.clock.start()); err != nil {
 		return nil, Internal(err)
 	}
@@ -190,7 +186,6 @@ const (
 	SweepsIdle   = 4   // an account is idle when nothing was asked of it for so many sweeps
 	sweepTurnMax = 256 // accounts that one message looks at, so that no other message waits long
 	roomTriesMax = 8   // accounts that are looked at when there is no room for another one
-	spareMax     = 64  // evicted accounts whose memory is kept for the next ones
 )
 
 // sweep looks at all accounts and evicts those of which nothing was asked for a while. It goes backwards: what takes the place of an
@@ -238,9 +233,6 @@ func (s *ShardActor) evict(one *loadedAccount, idle func() bool) bool {
 	id := one.actor.ID
 	s.evicted[id] = s.codec.evict(&one.account)
 	one.account.EachKey(func(key account.Digest) { s.keys.SetActor(key, id, nil) })
-	if len(s.spare) < spareMax {
-		s.spare = append(s.spare, one.account)
-	}
 	last := len(s.order) - 1
 	s.order[one.at] = s.order[last]
 	s.order[one.at].at = one.at
