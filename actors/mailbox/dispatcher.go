@@ -43,14 +43,30 @@ func (d *dispatcher) add(r *Ref) {
 	d.work.Signal()
 }
 
+// yieldEvery is after how many mailboxes a worker lets requests go first that have arrived meanwhile.
+const yieldEvery = 4
+
 func (d *dispatcher) run() {
 	defer d.workers.Done()
 	for {
-		r := d.pop()
+		r := d.pop(true)
 		if r == nil {
 			return
 		}
+		d.serve(r)
+	}
+}
+
+// serve runs actors until none waits.
+func (d *dispatcher) serve(r *Ref) {
+	var network yield.Network
+	defer network.Close()
+	for served := 1; r != nil; served++ {
 		r.run(workerTurnMax)
+		if served%yieldEvery == 0 {
+			network.Yield()
+		}
+		r = d.pop(false)
 	}
 }
 
@@ -67,12 +83,12 @@ func (d *dispatcher) startJob(work func(pause func())) {
 	}()
 }
 
-// pop waits for the next mailbox, nil when there will be none.
-func (d *dispatcher) pop() *Ref {
+// pop takes the next mailbox. When there is none it returns nil, with wait only when there will be none any more.
+func (d *dispatcher) pop(wait bool) *Ref {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for d.head == nil {
-		if d.closed {
+		if d.closed || !wait {
 			return nil
 		}
 		d.work.Wait()

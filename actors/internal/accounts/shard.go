@@ -101,7 +101,9 @@ func (s *ShardActor) Receive(l mailbox.Message) {
 	case *OutboxFilled:
 		s.collect()
 	case *commitlog.Committed:
-		s.committed(m)
+		s.committed(m.Err)
+	case *deliverMore:
+		s.committed(m.err)
 	case *accountsCreated:
 		s.created(m.events)
 	case *commitlog.RemoteEvents[account.Event]:

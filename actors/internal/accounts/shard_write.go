@@ -132,21 +132,32 @@ func (s *ShardActor) rejectConflicts() {
 	s.pending = kept
 }
 
+// outcomesTurnMax is how many outcomes one message delivers, so that requests come between them.
+const outcomesTurnMax = 8
+
+// deliverMore goes on with a write whose outcome is known.
+type deliverMore struct {
+	mailbox.OneWay
+	err *engine.Error
+}
+
 // committed tells the accounts how their events came out, in order.
-func (s *ShardActor) committed(m *commitlog.Committed) {
-	done := s.inFlight
-	s.inFlight = nil
-	if m.Err == commitlog.ErrConflict {
-		s.pending = slices.Concat(done, s.pending) // it is only the shard that was touched; not each account
-		s.write()
-		s.drained()
-		return
+func (s *ShardActor) committed(err *engine.Error) {
+	if err == commitlog.ErrConflict {
+		s.pending = slices.Concat(s.inFlight, s.pending) // it is only the shard that was touched; not each account
+		s.inFlight = nil
 	}
-	for _, w := range done {
-		if _, leased := w.event.(*account.Leased); leased && m.Err == nil {
+	some := s.inFlight[:min(outcomesTurnMax, len(s.inFlight))]
+	for _, w := range some {
+		if _, leased := w.event.(*account.Leased); leased && err == nil {
 			s.leases.Add(1)
 		}
-		s.deliver(w, m.Err)
+		s.deliver(w, err)
+	}
+	clear(some)
+	if s.inFlight = s.inFlight[len(some):]; len(s.inFlight) > 0 {
+		s.self.Send(&deliverMore{err: err})
+		return
 	}
 	s.write()
 	s.drained()

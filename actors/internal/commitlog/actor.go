@@ -49,6 +49,8 @@ type Actor struct {
 	waiting       []*Write
 	inFlight      []*Write // being appended, or offered to a shared journal
 	busy          bool     // the writer has a job
+	gathering     bool     // a gathered message is under way
+	gathered      bool     // it has arrived: append what waits
 	cause         *engine.Error
 	questions     []*snapshotQuestion
 	closeQuestion *closing
@@ -59,6 +61,8 @@ func (a *Actor) Receive(l mailbox.Message) {
 	switch m := l.(type) {
 	case *Write:
 		a.enqueue(m)
+	case *gathered:
+		a.gathering, a.gathered = false, true
 	case *written:
 		a.written(m)
 	case *Delivered:
@@ -132,10 +136,23 @@ func (a *Actor) advance() {
 		a.answerQuestions()
 		a.advance()
 	case a.busy || len(a.inFlight) > 0:
+	case len(a.waiting) > 0 && !a.gathered && a.log.Ref.Waiting() > 0:
+		a.gather()
 	case len(a.waiting) > 0:
 		a.append()
 	case a.closeQuestion != nil && !a.snapshot.running:
 		a.finish()
+	}
+}
+
+// gathered comes behind the messages that waited when it was sent.
+type gathered struct{ mailbox.OneWay }
+
+// gather has the writes that have arrived already go with the one that is due: with one sync in place of two.
+func (a *Actor) gather() {
+	if !a.gathering {
+		a.gathering = true
+		a.log.Ref.Send(&gathered{})
 	}
 }
 
@@ -152,6 +169,7 @@ func (a *Actor) finish() {
 
 // append gives the writer as many waiting writes as fit into one batch. Each single write fits.
 func (a *Actor) append() {
+	a.gathered = false
 	var records [][]byte
 	bytes, taken := 0, 0
 	for _, w := range a.waiting {
