@@ -21,9 +21,9 @@ func TestFaultsD2_RealHistory(t *testing.T) {
 			rules.JumpPermille = 1
 		}
 		values, quarantined, days, lost := realHistory(t, refreshes, rules)
-		t.Logf("FIGURE strict %v: %d good observations, %d quarantined back; %d days of an institution, %d of them without a value for it", planted, values, quarantined, days, lost)
+		t.Logf("FIGURE strict %v: %d good observations, %d refused; %d days of an institution, %d of them without a value for it", planted, values, quarantined, days, lost)
 		if within := quarantined*1000 <= values && lost*1000 <= days; within == planted || values == 0 || days == 0 {
-			t.Errorf("strict %v: %d of %d values, %d of %d days are quarantined back", planted, quarantined, values, lost, days)
+			t.Errorf("strict %v: %d of %d values, %d of %d days are refused", planted, quarantined, values, lost, days)
 		}
 	}
 }

@@ -63,7 +63,7 @@ func TestI3_RealObservations(t *testing.T) {
 		t.Errorf("read %d observations, want 20575", total)
 	}
 	if len(goodHeld)*1000 > total {
-		t.Errorf("%d good observations of %d are quarantined back, more than 0.1 %%", len(goodHeld), total)
+		t.Errorf("%d good observations of %d are refused, more than 0.1 %%", len(goodHeld), total)
 	}
 	for _, reason := range []Reason{Zero, NoSide, OutOfBand} {
 		if quarantined[reason] == 0 {
