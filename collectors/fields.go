@@ -2,6 +2,7 @@ package collectors
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -29,20 +30,13 @@ const (
 // columns are the names of the columns in order.
 const columns = "observedAt,institutionId,currency,channel,kind,buy,sell,sourceId,effectiveDate,publishedAt"
 
-func (c column) String() string {
-	return [...]string{
-		"observedAt", "institutionId", "currency", "channel", "kind",
-		"buy", "sell", "sourceId", "effectiveDate", "publishedAt",
-	}[c]
-}
+var columnNames = strings.Split(columns, ",")
+
+func (c column) String() string { return columnNames[c] }
 
 func parseColumn(name string) (column, bool) {
-	for c := range columnCount {
-		if c.String() == name {
-			return c, true
-		}
-	}
-	return 0, false
+	c := slices.Index(columnNames, name)
+	return column(c), c >= 0
 }
 
 // fields are the values of one line, "" for null.

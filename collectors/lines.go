@@ -89,15 +89,12 @@ func isBlankLine(line []byte) bool { return len(bytes.Trim(line, " \t")) == 0 }
 
 // invalidByteAt returns the position of the first NUL or byte that is not UTF-8, or -1.
 func invalidByteAt(line []byte) int {
-	if i := bytes.IndexByte(line, 0); i >= 0 {
-		return i
-	}
-	if utf8.Valid(line) {
+	if bytes.IndexByte(line, 0) < 0 && utf8.Valid(line) {
 		return -1
 	}
 	for i := 0; i < len(line); {
 		r, size := utf8.DecodeRune(line[i:])
-		if r == utf8.RuneError && size == 1 {
+		if r == 0 || r == utf8.RuneError && size == 1 {
 			return i
 		}
 		i += size
