@@ -59,8 +59,8 @@ func newRunner(c *Collector, d *source.Definition, random *rand.Rand) *runner {
 // drawJitter draws the offset of the next slot in advance, so that NextRun is known.
 func (r *runner) drawJitter() { r.jitterShare = time.Duration(r.random.IntN(jitterSteps + 1)) }
 
-func (r *runner) offset(spread time.Duration) time.Duration {
-	return spread * r.jitterShare / jitterSteps
+func (r *runner) offset(span time.Duration) time.Duration {
+	return span * r.jitterShare / jitterSteps
 }
 
 // resume sets the newest slot that is done, by an earlier process.
@@ -118,10 +118,10 @@ func (r *runner) beginSlot(slot, now time.Time) {
 	if !r.breaker.allows(slot) {
 		return
 	}
-	spread := r.jitterSpan(slot)
-	r.due = slot.Add(r.offset(spread))
-	if r.catchUp || now.After(slot.Add(spread)) {
-		r.due = now.Add(r.offset(min(catchUpJitterMax, spread)))
+	span := r.jitterSpan(slot)
+	r.due = slot.Add(r.offset(span))
+	if r.catchUp || now.After(slot.Add(span)) {
+		r.due = now.Add(r.offset(min(catchUpJitterMax, span)))
 	}
 	r.drawJitter()
 	r.pendingPages, r.results = allPages(r.definition), make([]source.Result, len(r.definition.Pages))

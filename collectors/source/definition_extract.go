@@ -101,17 +101,17 @@ func (o *object) checkFields(fields []Field) {
 }
 
 func (o *object) rows(method Method, s *pageDefaults) *Rows {
-	places := locatorFormsOf(method).row
+	form := locatorFormsOf(method).row
 	r := &Rows{Min: int(o.Number("min", 1, 1, minimumRowsMax))}
 	if method == HTMLRows {
 		r.At = o.Required("at", hintSelector, o.selector)
 	} else {
 		r.At = o.path("at")
 	}
-	o.requiredPart("label", func(part *object) { r.Label = part.locator(places) })
-	o.part("buy", func(part *object) { r.Buy = new(part.locator(places)) })
-	o.part("sell", func(part *object) { r.Sell = new(part.locator(places)) })
-	o.part("value", func(part *object) { r.Value = new(part.locator(places)) })
+	o.requiredPart("label", func(part *object) { r.Label = part.locator(form) })
+	o.part("buy", func(part *object) { r.Buy = new(part.locator(form)) })
+	o.part("sell", func(part *object) { r.Sell = new(part.locator(form)) })
+	o.part("value", func(part *object) { r.Value = new(part.locator(form)) })
 	switch {
 	case r.Buy == nil && r.Sell == nil && r.Value == nil:
 		o.Errorf("has neither buy nor sell nor value; say where the values are")
@@ -124,7 +124,7 @@ func (o *object) rows(method Method, s *pageDefaults) *Rows {
 	if method == HTMLRows {
 		r.Unless = o.patternText("unless")
 	}
-	r.Date = o.date("date", places)
+	r.Date = o.date("date", form)
 	return r
 }
 
@@ -227,10 +227,10 @@ func (o *object) regex(s *pageDefaults) *Text {
 	return t
 }
 
-func (o *object) date(key string, places locatorForm) (date *Date) {
+func (o *object) date(key string, form locatorForm) (date *Date) {
 	forms := []DateForm{ISODate, DayMonthYear, DayTime, SpanishDate, ISOInstant}
 	o.part(key, func(part *object) {
-		date = &Date{Form: jsonfile.RequiredEnum(part.Object, "form", forms), Locator: part.locator(places)}
+		date = &Date{Form: jsonfile.RequiredEnum(part.Object, "form", forms), Locator: part.locator(form)}
 	})
 	return date
 }

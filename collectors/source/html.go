@@ -108,20 +108,20 @@ type htmlScope struct {
 	columns   map[string]*html.Node // cells by the normalised heading of their column, nil without a table
 }
 
-func (s *htmlScope) texts(place *Locator) []foundText {
+func (s *htmlScope) texts(locator *Locator) []foundText {
 	nodes := s.selection.Nodes
 	switch {
-	case place.Column != "":
+	case locator.Column != "":
 		nodes = nil
-		if cell := s.columns[normaliseLabel(place.Column)]; cell != nil {
+		if cell := s.columns[normaliseLabel(locator.Column)]; cell != nil {
 			nodes = []*html.Node{cell}
 		}
-	case place.At != "":
-		nodes = s.selection.Find(place.At).Nodes
+	case locator.At != "":
+		nodes = s.selection.Find(locator.At).Nodes
 	}
 	var texts []foundText
 	for _, node := range nodes {
-		if text, ok := nodeText(node, place.Attribute); ok {
+		if text, ok := nodeText(node, locator.Attribute); ok {
 			texts = append(texts, foundText{text: text})
 		}
 	}

@@ -55,16 +55,16 @@ func (r *parser) htmlRows(document *goquery.Document) [][]scope {
 
 // headings returns the normalised headings of all columns that locators name.
 func (e *Rows) headings() []string {
-	places := []*Locator{&e.Label, e.Buy, e.Sell, e.Value}
+	locators := []*Locator{&e.Label, e.Buy, e.Sell, e.Value}
 	if e.Date != nil {
-		places = append(places, &e.Date.Locator)
+		locators = append(locators, &e.Date.Locator)
 	}
 	var headings []string
-	for _, place := range places {
-		if place == nil || place.Column == "" {
+	for _, locator := range locators {
+		if locator == nil || locator.Column == "" {
 			continue
 		}
-		if heading := normaliseLabel(place.Column); !slices.Contains(headings, heading) {
+		if heading := normaliseLabel(locator.Column); !slices.Contains(headings, heading) {
 			headings = append(headings, heading)
 		}
 	}

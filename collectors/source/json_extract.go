@@ -55,8 +55,8 @@ func (r *parser) jsonRows(whole *jsonValue) []scope {
 
 // texts returns a number with its digits as written, or a string, which is read like text for people. null means no
 // value; lists and objects are ignored.
-func (v *jsonValue) texts(place *Locator) []foundText {
-	value := v.lookup(place.At)
+func (v *jsonValue) texts(locator *Locator) []foundText {
+	value := v.lookup(locator.At)
 	if value == nil {
 		return nil
 	}

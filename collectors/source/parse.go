@@ -97,7 +97,7 @@ func (r *parser) pattern(text string) *regexp.Regexp {
 type scope interface {
 	// texts returns the texts at a locator, several if a selector matches several elements, without applying the
 	// pattern.
-	texts(place *Locator) []foundText
+	texts(locator *Locator) []foundText
 }
 
 // foundText is one text at a locator.
@@ -123,20 +123,20 @@ const (
 
 // textsAt returns the texts at a locator after applying its pattern: every match, so that a second one can contradict
 // the first.
-func (r *parser) textsAt(s scope, place *Locator) []foundText {
-	texts := s.texts(place)
-	if place.Pattern == "" {
+func (r *parser) textsAt(s scope, locator *Locator) []foundText {
+	texts := s.texts(locator)
+	if locator.Pattern == "" {
 		return texts
 	}
 	var cut []foundText
 	for _, one := range texts {
 		if len(one.text) > patternBytesMax {
-			failf(WrongContent, "%s is a text of %d bytes; at most %d are searched", place.describe(), len(one.text), patternBytesMax)
+			failf(WrongContent, "%s is a text of %d bytes; at most %d are searched", locator.describe(), len(one.text), patternBytesMax)
 		}
 		if r.searched += len(one.text); r.searched > searchBytesMax {
-			failf(WrongContent, "%s: patterns would search more than %d bytes", place.describe(), searchBytesMax)
+			failf(WrongContent, "%s: patterns would search more than %d bytes", locator.describe(), searchBytesMax)
 		}
-		for _, match := range r.pattern(place.Pattern).FindAllStringSubmatch(normaliseSpaces(one.text), matchesMax) {
+		for _, match := range r.pattern(locator.Pattern).FindAllStringSubmatch(normaliseSpaces(one.text), matchesMax) {
 			cut = append(cut, foundText{text: match[min(1, len(match)-1)], kind: one.kind})
 		}
 	}

@@ -9,9 +9,9 @@ import (
 
 // fieldQuote is the fields of one quote: for each side the locators to try in order.
 type fieldQuote struct {
-	target Target
-	from   engine.Date // of the first field; earlier days are skipped
-	places map[Side][]*Locator
+	target   Target
+	from     engine.Date // of the first field; earlier days are skipped
+	locators map[Side][]*Locator
 }
 
 // fieldQuotes groups fields by quote, in the order of the definition.
@@ -23,11 +23,11 @@ func fieldQuotes(fields []Field) []*fieldQuote {
 		target := Target{Currency: field.Currency, Channel: field.Channel}
 		quote := known[target]
 		if quote == nil {
-			quote = &fieldQuote{target: target, from: field.From, places: map[Side][]*Locator{}}
+			quote = &fieldQuote{target: target, from: field.From, locators: map[Side][]*Locator{}}
 			known[target] = quote
 			quotes = append(quotes, quote)
 		}
-		quote.places[field.Side] = append(quote.places[field.Side], &field.Locator)
+		quote.locators[field.Side] = append(quote.locators[field.Side], &field.Locator)
 	}
 	return quotes
 }
@@ -36,39 +36,39 @@ func fieldQuotes(fields []Field) []*fieldQuote {
 func (r *parser) readFields(s scope) {
 	for _, fields := range fieldQuotes(r.page.Extract.Fields) {
 		buy, sell := r.fieldSides(s, fields)
-		key, both := r.keyOf(fields.target), fields.places[BothSides]
-		r.noteMissing(key, buy, slices.Concat(fields.places[BuySide], both), "buy")
-		r.noteMissing(key, sell, slices.Concat(fields.places[SellSide], both), "sell")
+		key, both := r.keyOf(fields.target), fields.locators[BothSides]
+		r.noteMissing(key, buy, slices.Concat(fields.locators[BuySide], both), "buy")
+		r.noteMissing(key, sell, slices.Concat(fields.locators[SellSide], both), "sell")
 		r.addQuote(key, buy, sell)
 	}
 }
 
-func (r *parser) noteMissing(key quoteKey, value side, places []*Locator, name string) {
-	if value.status == statusMissing && len(places) > 0 && places[0] != nil {
-		r.notes.add("%s %s: there is no %s %s", key.institution, key.currency, name, places[0].describe())
+func (r *parser) noteMissing(key quoteKey, value side, locators []*Locator, name string) {
+	if value.status == statusMissing && len(locators) > 0 && locators[0] != nil {
+		r.notes.add("%s %s: there is no %s %s", key.institution, key.currency, name, locators[0].describe())
 	}
 }
 
 func (r *parser) fieldSides(s scope, fields *fieldQuote) (buy, sell side) {
 	currency := cmp.Or(fields.target.Currency, r.page.Currency)
-	if places := fields.places[BothSides]; len(places) > 0 {
-		both := r.firstPrice(s, places, currency, "value")
+	if locators := fields.locators[BothSides]; len(locators) > 0 {
+		both := r.firstPrice(s, locators, currency, "value")
 		return both, both
 	}
-	return r.firstPrice(s, fields.places[BuySide], currency, "buy"), r.firstPrice(s, fields.places[SellSide], currency, "sell")
+	return r.firstPrice(s, fields.locators[BuySide], currency, "buy"), r.firstPrice(s, fields.locators[SellSide], currency, "sell")
 }
 
 // firstPrice returns the first price at the locators; without one, the best of the other findings.
-func (r *parser) firstPrice(s scope, places []*Locator, currency, name string) side {
+func (r *parser) firstPrice(s scope, locators []*Locator, currency, name string) side {
 	var best side
-	for _, place := range places {
-		value := r.valueAt(s, place, currency)
+	for _, locator := range locators {
+		value := r.valueAt(s, locator, currency)
 		switch {
 		case value.conflict:
-			failf(Value, "%s of %s %s is %s", name, currency, place.describe(), value.text)
+			failf(Value, "%s of %s %s is %s", name, currency, locator.describe(), value.text)
 		case value.status == statusPrice:
 			if best.status == statusUnreadable {
-				r.notes.add("%s: %s is not a %s; taken from the next place, %s", currency, quoted(best.text), name, place.describe())
+				r.notes.add("%s: %s is not a %s; taken from the next place, %s", currency, quoted(best.text), name, locator.describe())
 			}
 			return value
 		case value.status > best.status:

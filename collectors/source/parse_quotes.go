@@ -145,12 +145,12 @@ func (r *parser) requirePrice() {
 }
 
 // valueAt returns the price at a locator. Several texts are one price if all readable ones are equal.
-func (r *parser) valueAt(s scope, place *Locator, currency string) side {
-	if place == nil {
+func (r *parser) valueAt(s scope, locator *Locator, currency string) side {
+	if locator == nil {
 		return side{}
 	}
 	var best side
-	for _, one := range r.textsAt(s, place) {
+	for _, one := range r.textsAt(s, locator) {
 		value := r.priceOf(one, currency)
 		if best.status == statusPrice && value.status == statusPrice && !sameValue(best.text, value.text) {
 			return side{status: statusUnreadable, text: best.text + " and " + value.text, conflict: true}
@@ -159,16 +159,16 @@ func (r *parser) valueAt(s scope, place *Locator, currency string) side {
 			best = value
 		}
 	}
-	if place.Column == "" || place.Attribute == "" {
+	if locator.Column == "" || locator.Attribute == "" {
 		return best
 	}
-	return r.checkVisible(s, place, currency, best)
+	return r.checkVisible(s, locator, currency, best)
 }
 
 // checkVisible compares the attribute of a cell with the price in it: pages sort their tables by attributes and
 // forget to update them.
-func (r *parser) checkVisible(s scope, place *Locator, currency string, value side) side {
-	seen := *place
+func (r *parser) checkVisible(s scope, locator *Locator, currency string, value side) side {
+	seen := *locator
 	seen.Attribute = ""
 	shows := r.valueAt(s, &seen, currency)
 	if shows.status != statusPrice || value.status != statusPrice || sameValue(shows.text, value.text) {

@@ -76,20 +76,20 @@ func (r *parser) readMatches(text string) {
 // findMatches returns the matches of a pattern, including those that begin in the text that another match needs after
 // its last group: "Vendemos 60.10 Compramos 58.10 Vendemos 70.10 ..." must not hide its second half.
 func findMatches(pattern *regexp.Regexp, text string) [][]string {
-	places := pattern.FindAllStringSubmatchIndex(text, matchesMax)
+	positions := pattern.FindAllStringSubmatchIndex(text, matchesMax)
 	rest := []byte(text)
 	var matches [][]string
-	for _, place := range places {
-		match := make([]string, 0, len(place)/2)
-		lastGroup := place[0]
-		for i := 0; i < len(place); i += 2 {
-			match = append(match, text[max(place[i], 0):max(place[i+1], 0)])
+	for _, position := range positions {
+		match := make([]string, 0, len(position)/2)
+		lastGroup := position[0]
+		for i := 0; i < len(position); i += 2 {
+			match = append(match, text[max(position[i], 0):max(position[i+1], 0)])
 			if i > 0 {
-				lastGroup = max(lastGroup, place[i+1])
+				lastGroup = max(lastGroup, position[i+1])
 			}
 		}
 		matches = append(matches, match)
-		clear(rest[place[0]:lastGroup])
+		clear(rest[position[0]:lastGroup])
 	}
 	if len(matches) == 0 {
 		return nil

@@ -87,8 +87,8 @@ type sheetScope struct {
 	cells    []string
 }
 
-func (s *sheetScope) texts(place *Locator) []foundText {
-	if text := s.headings.text(s.cells, place.At); text != "" {
+func (s *sheetScope) texts(locator *Locator) []foundText {
+	if text := s.headings.text(s.cells, locator.At); text != "" {
 		return []foundText{{text: text, kind: cellText}}
 	}
 	return nil
