@@ -21,7 +21,7 @@ func (o *object) extract(s *pageDefaults) Extract {
 	e := Extract{Method: jsonfile.RequiredEnum(o.Object, "method", []Method{HTMLFields, HTMLRows, JSONFields, JSONRows, TextRegex, XLSXRows})}
 	switch e.Method {
 	case "":
-		o.DiscardRest() // what else stands here depends on the method
+		o.DiscardRest() // the other keys depend on the method
 	case HTMLFields, JSONFields, XLSXRows:
 		o.each("fields", entriesMax, func(field *object) { e.Fields = append(e.Fields, field.field(e.Method, s)) })
 		o.checkFields(e.Fields)
