@@ -134,7 +134,7 @@ func (l *Log) publish(s snapshot) error {
 func (l *Log) retire(all []snapshot) ([]snapshot, error) {
 	slices.SortFunc(all, func(a, b snapshot) int { return cmp.Compare(a.sequence, b.sequence) })
 	var kept []snapshot
-	for i, s := range slices.Backward(all) {
+	for _, s := range slices.Backward(all) {
 		var err error
 		switch {
 		case s.damage != nil:
@@ -148,8 +148,7 @@ func (l *Log) retire(all []snapshot) ([]snapshot, error) {
 			kept = append(kept, s)
 		}
 		if err != nil {
-			slices.Reverse(kept)
-			return append(slices.Clone(all[:i]), kept...), err
+			return all, err
 		}
 	}
 	slices.Reverse(kept)

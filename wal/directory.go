@@ -7,9 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 const (
@@ -17,6 +17,10 @@ const (
 	snapshotPrefix = "snapshot-"
 	tempSuffix     = ".tmp"
 )
+
+// fileNames matches segments and snapshots, and the .START and .END files that the library makes when it truncates,
+// which this package never lets it do. On finding one the library deletes segments.
+var fileNames = regexp.MustCompile(`^(snapshot-)?(\d{20})(\.tmp|\.START|\.END)?$`)
 
 // numberedFile is a file named by a number: a segment by its first frame, a snapshot by its sequence.
 type numberedFile struct {
@@ -55,50 +59,26 @@ func (l *listing) add(path, name string, regular bool) {
 		l.mark = []string{path}
 		return
 	}
-	if rest, ok := strings.CutPrefix(name, snapshotPrefix); ok {
-		l.addSnapshot(path, rest, regular)
+	m := fileNames.FindStringSubmatch(name)
+	if m == nil {
 		return
 	}
-	if len(name) < indexDigits {
+	number, err := strconv.ParseUint(m[2], 10, 64)
+	if err != nil {
 		return
 	}
-	index, ok := parseIndex(name[:indexDigits])
-	if !ok {
-		return
-	}
-	switch suffix := name[indexDigits:]; {
-	case suffix == "" && regular && index > 0:
-		l.segments = append(l.segments, numberedFile{index, path})
-	case suffix == "", suffix == ".START", suffix == ".END":
-		// On finding one of the last two the library deletes segments. It makes them when it truncates, which this
-		// package never lets it do.
-		l.foreign = append(l.foreign, path)
-	}
-}
-
-func (l *listing) addSnapshot(path, rest string, regular bool) {
-	if number, ok := strings.CutSuffix(rest, tempSuffix); ok {
-		if _, ok := parseIndex(number); ok && regular {
+	switch kind, valid := m[1]+m[3], regular && number > 0; {
+	case kind == "" && valid:
+		l.segments = append(l.segments, numberedFile{number, path})
+	case kind == snapshotPrefix && valid:
+		l.snapshots = append(l.snapshots, numberedFile{number, path})
+	case kind == snapshotPrefix+tempSuffix:
+		if regular {
 			l.temps = append(l.temps, path)
 		}
-		return
-	}
-	sequence, ok := parseIndex(rest)
-	switch {
-	case ok && regular && sequence > 0:
-		l.snapshots = append(l.snapshots, numberedFile{sequence, path})
-	case ok:
+	case m[1] == "" && m[3] != tempSuffix, kind == snapshotPrefix:
 		l.foreign = append(l.foreign, path)
 	}
-}
-
-// parseIndex reads exactly 20 decimal digits.
-func parseIndex(s string) (uint64, bool) {
-	if len(s) != indexDigits || strings.ContainsFunc(s, func(r rune) bool { return r < '0' || r > '9' }) {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(s, 10, 64)
-	return n, err == nil
 }
 
 func segmentPath(dir string, index uint64) string {

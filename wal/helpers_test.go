@@ -136,7 +136,7 @@ func hashDir(t testing.TB, dir string) string {
 func segmentNames(all map[string][]byte) []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if _, ok := parseIndex(name); ok {
+		if len(name) == indexDigits && fileNames.MatchString(name) {
 			names = append(names, name)
 		}
 	}
