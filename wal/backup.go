@@ -46,32 +46,20 @@ type BackupOptions struct {
 	Visit    BackupVisitor
 }
 
-// backupFiles are the files of one moment: the newest whole snapshot, if any, and the segments after it up to the end.
+// backupFiles are the files of one moment: the newest whole snapshot and the segments after it up to the end.
 type backupFiles struct {
 	segments []segment
 	end      position
-	snapshot *snapshot
+	snapshot snapshot // zero if there is none
 }
 
-func selectBackupFiles(segments []segment, snapshots []snapshot, end position) backupFiles {
-	c := backupFiles{segments: slices.Clone(segments), end: end}
-	if s := newestWhole(snapshots); s != nil {
-		newest := *s
-		c.snapshot = &newest
-	}
+func selectBackupFiles(segments []segment, snapshots []snapshot, end position) *backupFiles {
+	c := &backupFiles{segments: slices.Clone(segments), end: end, snapshot: newestWhole(snapshots)}
 	// The last segment with a frame stays, as in droppable.
-	for len(c.segments) > 1 && c.segments[1].bytes > 0 && c.segments[1].start.sequence <= c.snapshotSequence()+1 {
+	for len(c.segments) > 1 && c.segments[1].bytes > 0 && c.segments[1].start.sequence <= c.snapshot.sequence+1 {
 		c.segments = c.segments[1:]
 	}
 	return c
-}
-
-// snapshotSequence is 0 without a snapshot.
-func (c *backupFiles) snapshotSequence() uint64 {
-	if c.snapshot == nil {
-		return 0
-	}
-	return c.snapshot.sequence
 }
 
 // firstFrame is the first frame of the oldest segment.
@@ -87,14 +75,6 @@ func (c *backupFiles) mark() mark {
 	return mark{generation: markSlots, first: c.firstFrame(), end: c.end}
 }
 
-// pin keeps files on disk while they are copied.
-type pin struct {
-	snapshot uint64 // sequence, 0 without one
-	first    uint64 // first frame of the oldest segment
-}
-
-func (c *backupFiles) pin() pin { return pin{c.snapshotSequence(), c.firstFrame()} }
-
 // Backup writes the present state to w: the newest snapshot and every durable record after it, as a tar archive of a
 // whole directory. Every byte is verified on its way. Appends, snapshots and DropBefore may run meanwhile; files that
 // are still to be copied stay on disk until Backup returns. Errors: *DamageError, ErrClosed, those of reading, of w
@@ -104,7 +84,7 @@ func (l *Log) Backup(w io.Writer, o BackupOptions) (BackupInfo, error) {
 	if err != nil {
 		return BackupInfo{}, err
 	}
-	defer l.unpin(&c)
+	defer l.unpin(c)
 	info, err := c.copyTo(w, &o)
 	if err != nil {
 		return BackupInfo{}, fmt.Errorf("back up the log: %w", err)
@@ -114,21 +94,21 @@ func (l *Log) Backup(w io.Writer, o BackupOptions) (BackupInfo, error) {
 
 // pin selects the files to copy and keeps them on disk. A removal in progress does not remove any of them: it was
 // decided with the same snapshots, or older ones.
-func (l *Log) pin() (backupFiles, error) {
+func (l *Log) pin() (*backupFiles, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		return backupFiles{}, ErrClosed
+		return nil, ErrClosed
 	}
 	c := selectBackupFiles(l.segments, l.snapshots, l.next)
-	l.pins = append(l.pins, c.pin())
+	l.pins = append(l.pins, c)
 	return c, nil
 }
 
 func (l *Log) unpin(c *backupFiles) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	at := slices.Index(l.pins, c.pin())
+	at := slices.Index(l.pins, c)
 	l.pins = slices.Delete(l.pins, at, at+1)
 }
 
@@ -136,7 +116,7 @@ func (l *Log) unpin(c *backupFiles) {
 func (l *Log) pinned(sequence uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.ContainsFunc(l.pins, func(p pin) bool { return p.snapshot == sequence })
+	return slices.ContainsFunc(l.pins, func(c *backupFiles) bool { return c.snapshot.sequence == sequence })
 }
 
 // Backup is Log.Backup for a directory that no process writes. It changes nothing there and leaves out a torn tail.
@@ -160,7 +140,7 @@ func Backup(dir string, w io.Writer, o BackupOptions) (info BackupInfo, err erro
 // copyTo writes the archive: manifest, mark, snapshot, segments.
 func (c *backupFiles) copyTo(w io.Writer, o *BackupOptions) (BackupInfo, error) {
 	info := BackupInfo{
-		Format: backupFormat, Program: o.Program, TakenAt: o.Clock().UTC(), Last: c.end.sequence - 1, Snapshot: c.snapshotSequence(),
+		Format: backupFormat, Program: o.Program, TakenAt: o.Clock().UTC(), Last: c.end.sequence - 1, Snapshot: c.snapshot.sequence,
 	}
 	manifest, err := json.Marshal(info)
 	if err != nil {
@@ -169,8 +149,8 @@ func (c *backupFiles) copyTo(w io.Writer, o *BackupOptions) (BackupInfo, error) 
 	buffered := bufio.NewWriterSize(&throttledWriter{w, o.Throttle}, backupChunkBytes)
 	t := &tarWriter{to: tar.NewWriter(buffered), at: info.TakenAt}
 	err = errors.Join(t.file(manifestName, manifest), t.file(markName, c.mark().encodeFile()))
-	if err == nil && c.snapshot != nil {
-		err = t.snapshot(c.snapshot, o.Visit.Snapshot)
+	if err == nil && c.snapshot.sequence > 0 {
+		err = t.snapshot(&c.snapshot, o.Visit.Snapshot)
 	}
 	if err == nil {
 		err = t.segments(c, o.Visit.Record)

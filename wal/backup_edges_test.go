@@ -38,21 +38,21 @@ func TestBackup_CopiesNoMoreThanItNeeds(t *testing.T) {
 		{"there is only one segment", full[:1], []snapshot{{sequence: 30}}, 30, 1},
 	} {
 		found := selectBackupFiles(c.segments, c.snapshots, position{frame: 9, sequence: 31})
-		if first := found.segments[0].start.sequence; found.snapshotSequence() != c.base || first != c.first {
-			t.Errorf("%s: a snapshot at %d, records from %d; want %d, %d", c.name, found.snapshotSequence(), first, c.base, c.first)
+		if first := found.segments[0].start.sequence; found.snapshot.sequence != c.base || first != c.first {
+			t.Errorf("%s: a snapshot at %d, records from %d; want %d, %d", c.name, found.snapshot.sequence, first, c.base, c.first)
 		}
 	}
 }
 
 // snapshotAt is the snapshot of another log with that many records.
-func snapshotAt(t *testing.T, sequence uint64) *snapshot {
+func snapshotAt(t *testing.T, sequence uint64) snapshot {
 	t.Helper()
 	l := mustOpen(t, filepath.Join(scratch(t), "other"), testOptions())
 	_, err := l.Append(batchFrom(1, int(sequence)))
 	must(t, err)
 	mustSnapshot(t, l, sequence)
 	mustClose(t, l)
-	return &l.snapshots[len(l.snapshots)-1]
+	return l.snapshots[len(l.snapshots)-1]
 }
 
 // TestBackup_SnapshotAndRecordsMeet refuses a backup with a gap between its snapshot and its records.
@@ -61,7 +61,7 @@ func TestBackup_SnapshotAndRecordsMeet(t *testing.T) {
 	c := selectBackupFiles(l.segments, l.snapshots, l.next)
 	first, last := c.segments[0].start.sequence, l.Last()
 	for base, meets := range map[uint64]bool{0: false, first - 2: false, first - 1: true, first: true, last: true, last + 1: false} {
-		if c.snapshot = nil; base > 0 {
+		if c.snapshot = (snapshot{}); base > 0 {
 			c.snapshot = snapshotAt(t, base)
 		}
 		var stream bytes.Buffer

@@ -232,7 +232,7 @@ func TestBackup_AtAnEmptySegment(t *testing.T) {
 	if _, err := c.copyTo(io.Discard, &BackupOptions{Clock: testClock}); err != nil {
 		t.Error(err)
 	}
-	l.unpin(&c)
+	l.unpin(c)
 	mustClose(t, l)
 }
 

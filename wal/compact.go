@@ -202,7 +202,7 @@ func (l *Log) droppable(sequence uint64) int {
 	}
 	oldest := l.next.frame // that a backup needs
 	for _, p := range l.pins {
-		oldest = min(oldest, p.first)
+		oldest = min(oldest, p.firstFrame())
 	}
 	// The last segment with a frame stays: it holds the chain that the next frame continues.
 	n := 0

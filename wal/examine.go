@@ -106,12 +106,7 @@ func (x *examination) checkSnapshots() error {
 }
 
 // snapshotSequence is the sequence of the newest whole snapshot, 0 without one.
-func (x *examination) snapshotSequence() uint64 {
-	if s := newestWhole(x.snapshots); s != nil {
-		return s.sequence
-	}
-	return 0
-}
+func (x *examination) snapshotSequence() uint64 { return newestWhole(x.snapshots).sequence }
 
 func (x *examination) damagedSnapshots() []*DamageError {
 	var damaged []*DamageError

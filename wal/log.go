@@ -36,8 +36,8 @@ type Log struct {
 	segments  []segment
 	next      position
 	snapshots []snapshot
-	pins      []pin // of backups in progress
-	cause     error // the first failed disk operation
+	pins      []*backupFiles // of backups in progress
+	cause     error          // the first failed disk operation
 	closed    bool
 	stats     Stats // of appends since Open; sizes are computed
 }

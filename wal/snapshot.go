@@ -189,14 +189,14 @@ func readSnapshots(files []numberedFile) ([]snapshot, error) {
 	return found, nil
 }
 
-// newestWhole is the newest of the snapshots that is not damaged, nil without one.
-func newestWhole(snapshots []snapshot) *snapshot {
-	for i := range slices.Backward(snapshots) {
-		if snapshots[i].damage == nil {
-			return &snapshots[i]
+// newestWhole is the newest of the snapshots that is not damaged, or zero.
+func newestWhole(snapshots []snapshot) snapshot {
+	for _, s := range slices.Backward(snapshots) {
+		if s.damage == nil {
+			return s
 		}
 	}
-	return nil
+	return snapshot{}
 }
 
 // newSnapshotReader reads the payload of a snapshot; closing it closes the file.
