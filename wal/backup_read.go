@@ -218,8 +218,8 @@ func (r *backupReader) checkMark() error {
 			found = fmt.Sprintf("%d to %d", first, log.next.frame-1)
 		}
 		return r.damageError("", 0, fmt.Sprintf("frames %d to %d, as in its mark", mark.first, mark.end.frame-1), found)
-	case log.tornTail != nil:
-		return r.damageError("", 0, "the end of the log", fmt.Sprintf("%d bytes after it", log.tornTail.bytes))
+	case log.torn > 0:
+		return r.damageError("", 0, "the end of the log", fmt.Sprintf("%d bytes after it", log.torn))
 	case log.first() > base+1 || log.last() < base:
 		return r.damageError("", 0, fmt.Sprintf("records from %d on, after its snapshot", base+1), fmt.Sprintf("%d to %d", log.first(), log.last()))
 	}

@@ -120,7 +120,7 @@ func (r *restoreTarget) writeFile(name string, fill func(io.Writer) error) error
 // verify checks the whole directory, as Open would.
 func (r *restoreTarget) verify(info BackupInfo) error {
 	x, err := examine(r.dir, nil)
-	if err == nil && (x.log.last() != info.Last || x.snapshotSequence() != info.Snapshot || x.log.tornTail != nil) {
+	if err == nil && (x.log.last() != info.Last || x.snapshotSequence() != info.Snapshot || x.log.torn > 0) {
 		err = fmt.Errorf("%s has records up to %d and a snapshot at %d, the backup up to %d and %d",
 			r.dir, x.log.last(), x.snapshotSequence(), info.Last, info.Snapshot)
 	}

@@ -316,9 +316,9 @@ func (s *goldenReport) reportOpen(t *testing.T, l *Log, stale bool) {
 	for _, d := range r.SnapshotDamage {
 		s.line("open: passed over: %v", d)
 	}
-	s.line("open: {First:%d Last:%d Segments:%d Frames:%d Records:%d LogBytes:%d TornBytes:%d TornFile:%s TornSequence:%d AmbiguousTail:%t Mark:%s "+
+	s.line("open: {First:%d Last:%d Segments:%d Frames:%d Records:%d LogBytes:%d TornBytes:%d TornFile:%s AmbiguousTail:%t Mark:%s "+
 		"SnapshotSequence:%d SnapshotDamage:[] TempsRemoved:%s}, %d and %d bytes", r.First, r.Last, r.Segments, r.Batches, r.Records, r.LogBytes,
-		r.TornBytes, r.TornFile, r.TornSequence, r.AmbiguousTail, r.Mark, r.SnapshotSequence, r.UnfinishedSnapshots, l.Stats().LogBytes, l.Stats().SnapshotBytes)
+		r.TornBytes, r.TornFile, r.AmbiguousTail, r.Mark, r.SnapshotSequence, r.UnfinishedSnapshots, l.Stats().LogBytes, l.Stats().SnapshotBytes)
 	sequence, state, ok, err := l.Snapshot()
 	if ok {
 		text, readErr := io.ReadAll(state)

@@ -121,7 +121,7 @@ func (x *examination) damagedSnapshots() []*DamageError {
 // ambiguousTail reports that the mark cannot tell whether acknowledged records are missing at the end.
 func (x *examination) ambiguousTail() bool {
 	if x.markState == MarkLost {
-		return x.log.frames > 0 || x.log.tornTail != nil
+		return x.log.frames > 0 || x.log.torn > 0
 	}
-	return x.log.tornTail != nil && (x.markState == MarkHalf || x.mark.end.frame < x.log.next.frame)
+	return x.log.torn > 0 && (x.markState == MarkHalf || x.mark.end.frame < x.log.next.frame)
 }

@@ -14,7 +14,6 @@ import (
 type Recovery struct {
 	Report
 	TornFile         string         // where the torn tail was saved
-	TornSequence     uint64         // sequence of the first record that was cut off
 	SnapshotSequence uint64         // of the newest whole snapshot, 0 without one
 	SnapshotDamage   []*DamageError // damaged snapshots that the log does not need
 }
@@ -111,12 +110,12 @@ func cleanUp(dir string, o Options, x *examination, r *Recovery) error {
 			return err
 		}
 	}
-	if x.log.tornTail == nil {
+	if x.log.torn == 0 {
 		return nil
 	}
-	r.TornSequence = x.log.tornTail.at.sequence
+	path, end := x.log.end()
 	var err error
-	r.TornFile, err = cutTail(o, "torn", x.log.tornTail.path, x.log.tornTail.offset)
+	r.TornFile, err = cutTail(o, "torn", path, end)
 	return err
 }
 
@@ -145,7 +144,7 @@ func readFrom(path string, offset, limit int64) (data []byte, err error) {
 func (l *Log) logRecovery() {
 	r, logger := l.recovery, l.options.Logger
 	if r.TornBytes > 0 {
-		logger.Warn("torn tail cut off", "bytes", r.TornBytes, "sequence", r.TornSequence, "saved", r.TornFile)
+		logger.Warn("torn tail cut off", "bytes", r.TornBytes, "last", r.Last, "saved", r.TornFile)
 	}
 	if r.AmbiguousTail {
 		logger.Warn("ambiguous tail: the mark cannot say whether records after the end were acknowledged", "last", r.Last, "mark", string(r.Mark))

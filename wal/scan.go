@@ -15,14 +15,6 @@ type segment struct {
 	bytes int64    // of whole frames
 }
 
-// tornTail is the torn end of the last segment.
-type tornTail struct {
-	path   string
-	offset int64
-	bytes  int64
-	at     position // of the frame that was being written
-}
-
 // location is where a frame was found.
 type location struct {
 	segment string
@@ -36,7 +28,7 @@ type scanResult struct {
 	frames   uint64
 	records  uint64
 	bytes    int64
-	tornTail *tornTail
+	torn     int64 // bytes after the end, of an interrupted write
 }
 
 // first is the sequence of the oldest record, or of the next one in an empty log.
@@ -210,7 +202,7 @@ func (s *scanner) classify(path string, data []byte, off int, bad *fault, f fram
 	if s.mark.end.frame > s.result.next.frame {
 		return bad.in(path, int64(off), s.result.next.sequence, hintAcknowledged)
 	}
-	s.result.tornTail = &tornTail{path: path, offset: int64(off), bytes: int64(len(rest)), at: s.result.next}
+	s.result.torn = int64(len(rest))
 	return nil
 }
 

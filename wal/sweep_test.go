@@ -36,7 +36,7 @@ func readExamined(dir string) readResult {
 	})
 	v.err = err
 	v.ambiguous = x.ambiguousTail()
-	v.reported = v.ambiguous || x.log.tornTail != nil || x.markState != MarkWhole || len(x.damagedSnapshots()) > 0
+	v.reported = v.ambiguous || x.log.torn > 0 || x.markState != MarkWhole || len(x.damagedSnapshots()) > 0
 	return v
 }
 

@@ -50,10 +50,7 @@ func (x *examination) report() Report {
 	r := Report{
 		First: x.log.first(), Last: x.log.last(), Segments: len(x.log.segments),
 		Batches: x.log.frames, Records: x.log.records, LogBytes: x.log.bytes,
-		AmbiguousTail: x.ambiguousTail(), Mark: x.markState, UnfinishedSnapshots: x.files.temps,
-	}
-	if x.log.tornTail != nil {
-		r.TornBytes = x.log.tornTail.bytes
+		TornBytes: x.log.torn, AmbiguousTail: x.ambiguousTail(), Mark: x.markState, UnfinishedSnapshots: x.files.temps,
 	}
 	for _, s := range x.snapshots {
 		r.Snapshots = append(r.Snapshots, SnapshotReport{File: s.path, Sequence: s.sequence, Bytes: s.bytes, Damage: s.damage})
