@@ -44,8 +44,9 @@ type Record struct {
 // Account is the state of one account. Only its owner may call its methods. Danger: what is left of its leases is
 // neither in an event nor in State; to drop an Account without Return or SaveEvicted forfeits it.
 //
-// What an admission reads stands together, and so do one key and one day, which is what most accounts have: of an account that
-// asks now and then, the memory that the processor has to fetch is most of the cost.
+// The fields that Admit reads are adjacent, and one key and one day, which are enough for most accounts, are in the
+// struct itself: to fetch an account from memory is most of the cost of its first request. An Account must not be
+// copied.
 type Account struct {
 	node         engine.NodeID
 	leasePending bool          // a lease is being written
@@ -60,8 +61,8 @@ type Account struct {
 	keysPending int          // keys that are being written
 	tokenLease  tokenLease   // in a cluster
 
-	firstDays [1]dayCount
-	firstKeys [1]accountKey
+	firstDays [1]dayCount   // memory of days
+	firstKeys [1]accountKey // memory of keys
 }
 
 type accountKey struct {

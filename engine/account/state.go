@@ -66,7 +66,7 @@ func Restore(state State) *Account {
 	return a
 }
 
-// Load is Restore into memory that the caller has.
+// Load is Restore into an Account of the caller.
 func (a *Account) Load(state *State) {
 	*a = Account{record: state.Record, days: dayCounts{counts: a.firstDays[:0], closedUntil: state.ClosedUntil}, keys: a.firstKeys[:0]}
 	a.record.Keys = nil
