@@ -27,27 +27,23 @@ type acceptor struct {
 
 func newAcceptor(listener net.Listener) *acceptor {
 	a := &acceptor{listener: listener, conns: map[*conn]bool{}, resumed: make(chan struct{}), quit: make(chan struct{})}
-	a.accepting.Add(1)
-	go a.accept()
+	a.accepting.Go(a.accept)
 	return a
 }
 
 func (a *acceptor) accept() {
-	defer a.accepting.Done()
 	for {
 		accepted, err := a.listener.Accept()
 		if err != nil {
 			return
 		}
-		a.serving.Add(1)
-		go a.serve(accepted)
+		a.serving.Go(func() { a.serve(accepted) })
 	}
 }
 
 // serve handles a connection until it ends. A connection that has not sent anything goes on with the next server after
 // a restart.
 func (a *acceptor) serve(accepted net.Conn) {
-	defer a.serving.Done()
 	for {
 		c := a.assign(accepted)
 		if c == nil {
@@ -67,7 +63,7 @@ func (a *acceptor) serve(accepted net.Conn) {
 func (a *acceptor) assign(accepted net.Conn) *conn {
 	for {
 		a.mu.Lock()
-		opened := a.resumed
+		resumed := a.resumed
 		if a.server != nil && !a.closed {
 			c := &conn{Conn: accepted, server: a.server, writeBudget: unlimited, closing: make(chan struct{}), done: make(chan struct{})}
 			a.conns[c] = true
@@ -76,7 +72,7 @@ func (a *acceptor) assign(accepted net.Conn) *conn {
 		}
 		a.mu.Unlock()
 		select {
-		case <-opened:
+		case <-resumed:
 		case <-a.quit:
 			return nil
 		}
@@ -132,13 +128,13 @@ func endConns(conns map[*conn]bool, abrupt bool) {
 	for c := range conns {
 		c.end(abrupt)
 	}
-	patience := time.NewTimer(drainTimeout)
-	defer patience.Stop()
+	timer := time.NewTimer(drainTimeout)
+	defer timer.Stop()
 	for c := range conns {
 		select {
 		case <-c.done:
 			continue
-		case <-patience.C:
+		case <-timer.C:
 		}
 		for c := range conns {
 			_ = c.Conn.Close() // it may be closed already
@@ -199,10 +195,10 @@ func (c *conn) startRead() bool {
 // Close closes the connection, unless the next server takes it.
 func (c *conn) Close() error {
 	c.mu.Lock()
-	c.handedOver = c.ending && !c.abrupt && !c.hasRead
-	passed := c.handedOver
+	handedOver := c.ending && !c.abrupt && !c.hasRead
+	c.handedOver = handedOver
 	c.mu.Unlock()
-	if passed {
+	if handedOver {
 		return nil
 	}
 	return c.Conn.Close()

@@ -179,13 +179,13 @@ func (n *Node) openInstance(dir string) error {
 func (n *Node) Admin() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n.mu.Lock()
-		life := n.instance
+		current := n.instance
 		n.mu.Unlock()
-		if life == nil {
+		if current == nil {
 			http.Error(w, errClosed.Error(), http.StatusServiceUnavailable)
 			return
 		}
-		life.admin.Handler().ServeHTTP(w, r)
+		current.admin.Handler().ServeHTTP(w, r)
 	})
 }
 
@@ -270,14 +270,14 @@ type lockedRandom struct {
 func (r *lockedRandom) state() []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	place, _ := r.source.MarshalBinary() // it never fails
-	return place
+	state, _ := r.source.MarshalBinary() // it never fails
+	return state
 }
 
-func (r *lockedRandom) setState(place []byte) error {
+func (r *lockedRandom) setState(state []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.source.UnmarshalBinary(place)
+	return r.source.UnmarshalBinary(state)
 }
 
 // Read implements io.Reader.

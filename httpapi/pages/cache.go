@@ -83,29 +83,29 @@ type cacheEntry struct {
 }
 
 // getOrRender returns a page, rendering it if it is missing or expired. Errors are not cached.
-func (k *pageCache) getOrRender(key cacheKey, now time.Time, render func() (*rendered, time.Time, error)) (*rendered, error) {
-	p := k.pages.get(key)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.page != nil && !now.Before(p.from) && now.Before(p.until) {
-		return p.page, nil
+func (c *pageCache) getOrRender(key cacheKey, now time.Time, render func() (*rendered, time.Time, error)) (*rendered, error) {
+	entry := c.pages.get(key)
+	entry.mu.Lock()
+	defer entry.mu.Unlock()
+	if entry.page != nil && !now.Before(entry.from) && now.Before(entry.until) {
+		return entry.page, nil
 	}
 	page, until, err := render()
 	if err != nil {
-		k.pages.drop(key, p)
+		c.pages.drop(key, entry)
 		return nil, err
 	}
-	k.addBytes(len(page.body))
-	p.page, p.from, p.until = page, now, until
+	c.addBytes(len(page.body))
+	entry.page, entry.from, entry.until = page, now, until
 	return page, nil
 }
 
-func (k *pageCache) addBytes(bytes int) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.bytes += bytes; k.bytes > cachedBytesMax {
-		k.bytes = 0
-		k.pages.rotate()
+func (c *pageCache) addBytes(bytes int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.bytes += bytes; c.bytes > cachedBytesMax {
+		c.bytes = 0
+		c.pages.rotate()
 	}
 }
 
@@ -116,12 +116,12 @@ type renderLimiter struct {
 	count  int
 }
 
-func (p *renderLimiter) allow(now time.Time, perSecond int) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if second := now.Unix(); second != p.second {
-		p.second, p.count = second, 0
+func (l *renderLimiter) allow(now time.Time, perSecond int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if second := now.Unix(); second != l.second {
+		l.second, l.count = second, 0
 	}
-	p.count++
-	return p.count <= perSecond
+	l.count++
+	return l.count <= perSecond
 }

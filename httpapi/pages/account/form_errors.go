@@ -128,12 +128,6 @@ func (v *pageContext) fieldError(name, fault string, role Node) Node {
 	return If(fault != "", P(Class("problem"), ID(name+"-fault"), role, v.l.T(fault)))
 }
 
-// hasCode reports whether an error has a code.
-func hasCode(err error, code engine.Code) bool {
-	var named *engine.Error
-	return errors.As(err, &named) && named.Code == code
-}
-
 // codeOf returns the code of an error, "" if it has none.
 func codeOf(err error) engine.Code {
 	var named *engine.Error

@@ -34,7 +34,7 @@ func (v *pageContext) homePage(view homeView) {
 		usage, err = v.usage()
 	}
 	switch {
-	case hasCode(err, engine.CodeInvalidSession):
+	case codeOf(err) == engine.CodeInvalidSession:
 		v.sessionEnded(status)
 		return
 	case err != nil:
@@ -151,7 +151,7 @@ func (v *pageContext) keys() (keys []account.KeyRecord, suspended bool, err erro
 	for i := range keys {
 		if keys[i].Active() {
 			_, err := v.p.config.Accounts.KeyUsage(keys[i].Digest)
-			suspended = suspended || hasCode(err, engine.CodeAccountSuspended)
+			suspended = suspended || codeOf(err) == engine.CodeAccountSuspended
 		}
 	}
 	keys = slices.Clone(keys)

@@ -144,7 +144,7 @@ func (p *Pages) requestCode(v *pageContext) {
 		return
 	}
 	err = p.config.Accounts.RequestCode(email, v.r.Address)
-	if err == nil || hasCode(err, engine.CodeRequestedTooSoon) {
+	if err == nil || codeOf(err) == engine.CodeRequestedTooSoon {
 		if err := v.setLoginCookie(email); err != nil {
 			p.config.Frame.Fail(v.w, v.r, err)
 			return
@@ -156,7 +156,7 @@ func (p *Pages) requestCode(v *pageContext) {
 		v.redirect(rootPage + "/code")
 	case f == nil:
 		p.config.Frame.Fail(v.w, v.r, err)
-	case hasCode(err, engine.CodeRequestedTooSoon): // the previous code can still be entered
+	case codeOf(err) == engine.CodeRequestedTooSoon: // the previous code can still be entered
 		v.codePage(codeView{email: email.String(), fault: f})
 	default:
 		v.log(operation, f.Status, codeOf(err))
@@ -197,7 +197,7 @@ func (p *Pages) openSession(v *pageContext) {
 	case f == nil:
 		p.config.Frame.Fail(v.w, v.r, err)
 		return
-	case hasCode(err, engine.CodeInvalidCode):
+	case codeOf(err) == engine.CodeInvalidCode:
 		view.codeFault = "fault.invalid_code"
 	default:
 		view.fault = f
@@ -222,7 +222,7 @@ func (p *Pages) signOut(v *pageContext) {
 		return
 	}
 	err := p.config.Accounts.CloseSession(v.session.Digest())
-	if err != nil && !hasCode(err, engine.CodeInvalidSession) {
+	if err != nil && codeOf(err) != engine.CodeInvalidSession {
 		p.config.Logger.Warn("a session was not closed; it ends by itself", "requestId", v.r.ID, "cause", err)
 	}
 	v.log("POST /account/signout", http.StatusSeeOther, codeOf(err))
