@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -158,11 +159,21 @@ func (b *lastMail) Send(l account.LoginMail) error {
 	return nil
 }
 
-// newBenchAdmitter is a node with one account and its key. Its clock goes on with each look, so that no window fills up.
-func newBenchAdmitter(t testing.TB) (gate account.Admitter, key string) {
-	t.Helper()
+// tickingClock goes on with each look, so that no window of a quota fills up.
+func tickingClock() func() time.Duration {
 	var looks atomic.Int64
-	steady := func() time.Duration { return time.Duration(looks.Add(1)) * 10 * time.Millisecond }
+	return func() time.Duration { return time.Duration(looks.Add(1)) * 10 * time.Millisecond }
+}
+
+// hurriedClock goes on with real time, a thousand times as fast.
+func hurriedClock() func() time.Duration {
+	start := bubbleNow()
+	return func() time.Duration { return 1000 * bubbleNow().Sub(start) }
+}
+
+// newBenchAdmitter is a node with accounts that have a key each.
+func newBenchAdmitter(t testing.TB, steady func() time.Duration, accounts int) (admitter account.Admitter, keys []string) {
+	t.Helper()
 	box := new(lastMail)
 	system := must(actors.Open(actors.Config{
 		Dir: t.TempDir(), Clock: func() time.Time { return fakeNow().Add(steady() / 1000) }, Steady: steady, Mailer: box,
@@ -174,13 +185,16 @@ func newBenchAdmitter(t testing.TB) (gate account.Admitter, key string) {
 		}
 	})
 	<-system.Ready()
-	luz, nowhere := email("luz@example.do"), account.Caller{}.Address
-	ok(t, system.RequestCode(luz, nowhere))
-	token, _, err := system.OpenSession(luz, box.Code.Reveal(), nowhere)
-	ok(t, err)
-	_, secret, err := system.CreateKey(token.Digest(), "bench")
-	ok(t, err)
-	return system, secret.Reveal()
+	for i := range accounts {
+		owner, from := email(fmt.Sprintf("luz%d@example.do", i)), netip.AddrFrom4([4]byte{198, 18, byte(i), 1})
+		ok(t, system.RequestCode(owner, from))
+		token, _, err := system.OpenSession(owner, box.Code.Reveal(), from)
+		ok(t, err)
+		_, secret, err := system.CreateKey(token.Digest(), "bench")
+		ok(t, err)
+		keys = append(keys, secret.Reveal())
+	}
+	return system, keys
 }
 
 // staticAdmitter admits everybody at no cost: what is measured is httpapi.

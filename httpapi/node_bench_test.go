@@ -3,7 +3,11 @@ package httpapi
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"math"
 	"net"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -67,7 +71,13 @@ func (c *benchedConn) Read(b []byte) (int, error) {
 // without it are counted by address.
 func newNodeServer(t testing.TB) (server *Server, key string) {
 	t.Helper()
-	gate, key := newBenchAdmitter(t)
+	server, keys := newNodeServerWith(t, tickingClock(), 1)
+	return server, keys[0]
+}
+
+func newNodeServerWith(t testing.TB, steady func() time.Duration, accounts int) (server *Server, keys []string) {
+	t.Helper()
+	gate, keys := newBenchAdmitter(t, steady, accounts)
 	system := gate.(*actors.System)
 	catalogue := engine.DefaultCatalogue()
 	for day := range 7 {
@@ -81,7 +91,7 @@ func newNodeServer(t testing.TB) (server *Server, key string) {
 			t.Fatal(err, receipt.Refused)
 		}
 	}
-	return New(Config{Service: system, Admitter: system, Catalogue: catalogue, Clock: fakeNow, RequestID: RequestIDs(1)}), key
+	return New(Config{Service: system, Admitter: system, Catalogue: catalogue, Clock: fakeNow, RequestID: RequestIDs(1)}), keys
 }
 
 // connServer serves a connection in memory.
@@ -158,4 +168,41 @@ func TestBenchedConn(t *testing.T) {
 	if _, err := newBenchedConn(benchedRequests("")["best"], 1).Read(buffer); err != nil || !bytes.HasPrefix(buffer, benchedRequests("")["best"]) {
 		t.Errorf("%s %v", buffer, err)
 	}
+}
+
+// parallelConn is a benchedConn of one goroutine of a parallel benchmark.
+type parallelConn struct {
+	*benchedConn
+	pb *testing.PB
+}
+
+// Read hands out the next request of all goroutines.
+func (c *parallelConn) Read(b []byte) (int, error) {
+	if !c.pb.Next() {
+		return 0, io.EOF
+	}
+	return c.benchedConn.Read(b)
+}
+
+// processorTime is what the process has used of all processors: steadier than the time on the wall of a machine that others use too.
+func processorTime() time.Duration {
+	var used syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // it can't fail for the process itself
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// BenchmarkCores is the whole path of a request with a key, for a connection of each processor, all of which ask for the same page. Run it
+// with -cpu 1,2: two processors should take half the time, and as much CPU time of each request.
+func BenchmarkCores(b *testing.B) {
+	server, keys := newNodeServerWith(b, hurriedClock(), 64)
+	var connections atomic.Int64
+	b.ReportAllocs()
+	before := processorTime()
+	defer func() { b.ReportMetric(float64(processorTime()-before)/float64(b.N), "cpu-ns/op") }()
+	b.RunParallel(func(pb *testing.PB) {
+		request := benchedRequests(keys[int(connections.Add(1))%len(keys)])["key"]
+		if err := server.serveConn(&parallelConn{newBenchedConn(request, math.MaxInt), pb}); err != nil {
+			b.Error(err)
+		}
+	})
 }
