@@ -33,6 +33,8 @@ const (
 	knownHeadBytesMax = 1 << 10
 	// oneWriteBytesMax is up to which length a body is copied behind its head; a longer one leaves from where it lies.
 	oneWriteBytesMax = 12 << 10
+	// writeBytesMax is how many bytes of answers to requests that came behind each other are gathered for one write.
+	writeBytesMax = 32 << 10
 )
 
 // keyMark is what keys of both kinds begin with.
@@ -114,7 +116,8 @@ func (s *Server) keepHead(ctx *fasthttp.RequestCtx, r *route, q *params.Query, a
 		return
 	}
 	request, header := a.conn.Request(), &ctx.Request.Header
-	if len(request) == 0 || len(request) > knownHeadBytesMax || !ctx.IsGet() || !header.IsHTTP11() ||
+	rest, get := bytes.CutPrefix(request, bytesOf("GET "))
+	if !get || !bytes.HasPrefix(rest, header.RequestURI()) || headLength(request) != len(request) || len(request) > knownHeadBytesMax || !header.IsHTTP11() ||
 		a.HasIfNoneMatch || ctx.Response.Header.ConnectionClose() || header.ConnectionClose() || ctx.Request.MayContinue() {
 		return
 	}
@@ -141,44 +144,84 @@ func (s *Server) keepHead(ctx *fasthttp.RequestCtx, r *route, q *params.Query, a
 }
 
 // express is conn.Config.Express.
-func (s *Server) express(c *conn.Conn, request []byte) (answered bool, err error) {
+func (s *Server) express(c *conn.Conn, read []byte) (used int, err error) {
 	state := stateOf(c)
-	if state == nil || state.proxied || s.load.draining.Load() != nil {
-		return false, nil
+	if state == nil || state.proxied {
+		return 0, nil
 	}
-	head, key := s.heads.find(state.head, request)
-	if head == nil {
-		return false, nil
-	}
-	caller := account.Caller{Address: c.Peer()}
-	if head.keyed {
-		if caller.Key, caller.HasKey = account.ParseKey(key); !caller.HasKey {
-			return false, nil // the library may refuse its bytes
+	a := s.newRequestState(c, state)
+	out, length := a.out[:0], 0
+	for ; used < len(read) && err == nil; used += length {
+		if length = headLength(read[used:]); length == 0 {
+			break
+		}
+		c.BeginExpress(used == 0, length == len(read))
+		longer, answered := s.expressOne(a, read[used:used+length], out)
+		if out = longer; !answered {
+			break
+		}
+		*a = requestState{conn: c, connState: state, requestScratch: a.requestScratch}
+		if len(out) >= writeBytesMax {
+			_, err = c.Write(out)
+			out = out[:0]
 		}
 	}
-	state.head = head
-	a := s.newRequestState(c, state)
+	if len(out) > 0 && err == nil {
+		_, err = c.Write(out)
+	}
+	if used > 0 {
+		_ = c.SetReadDeadline(time.Now().Add(s.config.Limits.IdleTimeout)) //nolint:forbidigo // as the library: deadlines of connections are real time
+	}
+	if a.out = out; state.handedOver == nil {
+		s.requestStates.Put(a)
+	}
+	return used, err
+}
+
+// headLength is the length of the head at the front of what was read, 0 when it is not there as a whole.
+func headLength(read []byte) int {
+	const end = "\r\n\r\n"
+	at := bytes.Index(read, bytesOf(end))
+	if at < 0 {
+		return 0
+	}
+	return at + len(end)
+}
+
+// expressOne appends the answer to a request. Where it does not, it leaves what it has asked to the ordinary path.
+func (s *Server) expressOne(a *requestState, request, out []byte) (longer []byte, answered bool) {
+	if s.load.draining.Load() != nil {
+		return out, false
+	}
+	head, key := s.heads.find(a.connState.head, request)
+	if head == nil {
+		return out, false
+	}
+	caller := account.Caller{Address: a.conn.Peer()}
+	if head.keyed {
+		if caller.Key, caller.HasKey = account.ParseKey(key); !caller.HasKey {
+			return out, false // the library may refuse its bytes
+		}
+	}
+	a.connState.head = head
 	a.route, a.expressed = head.routeID, true
 	began := time.Now() //nolint:forbidigo // as the library: deadlines of connections are real time
 	page, good := s.expressPage(a, head, caller)
 	if !good {
-		state.handedOver = a
-		return false, nil
+		a.connState.handedOver = a
+		return out, false
 	}
 	body, coding := page.rendered.body(a.now, head.acceptsGzip)
-	a.out = s.appendAnswer(a, page, coding, len(body), began)
-	if len(body) <= oneWriteBytesMax || !c.QueueBody(body) {
-		a.out = append(a.out, body...)
+	out = s.appendAnswer(out, a, page, coding, len(body), began)
+	if len(body) <= oneWriteBytesMax || !a.conn.QueueBody(body) {
+		out = append(out, body...)
 	}
 	s.counters.countStatus(a, began, 0, fasthttp.StatusOK)
 	if s.config.AccessLog != nil && fasthttp.StatusOK >= s.config.AccessStatusMin {
-		s.config.AccessLog(s.accessRecord(a, began, http.MethodGet, fasthttp.StatusOK, len(body), c.Peer()))
+		s.config.AccessLog(s.accessRecord(a, began, http.MethodGet, fasthttp.StatusOK, len(body), a.conn.Peer()))
 	}
-	_ = c.SetWriteDeadline(time.Now().Add(s.config.Limits.WriteTimeout)) //nolint:forbidigo // see above
-	_, err = c.Write(a.out)
-	s.requestStates.Put(a)
-	_ = c.SetReadDeadline(time.Now().Add(s.config.Limits.IdleTimeout)) //nolint:forbidigo // see above
-	return true, err
+	_ = a.conn.SetWriteDeadline(time.Now().Add(s.config.Limits.WriteTimeout)) //nolint:forbidigo // see above
+	return out, true
 }
 
 // expressPage asks the load shedder, the admitter and the service. It tells false where the answer is another than 200. A panic is
@@ -219,9 +262,9 @@ func (a *requestState) repanic() {
 	}
 }
 
-// appendAnswer makes the head of an answer as the library does.
-func (s *Server) appendAnswer(a *requestState, page dataPage, coding string, length int, now time.Time) []byte {
-	out := append(a.out[:0], "HTTP/1.1 200 OK\r\n"...)
+// appendAnswer appends the head of an answer as the library makes it.
+func (s *Server) appendAnswer(out []byte, a *requestState, page dataPage, coding string, length int, now time.Time) []byte {
+	out = append(out, "HTTP/1.1 200 OK\r\n"...)
 	out = append(out, s.dateLine(now)...)
 	out = fields.AppendNumber(append(out, fasthttp.HeaderContentLength+": "...), int64(length))
 	out = append(out, "\r\n"...)

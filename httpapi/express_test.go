@@ -147,12 +147,12 @@ func (w *twoWays) play(t testing.TB, c *expressCase, express conn.Express) strin
 func (w *twoWays) expressProblem(t testing.TB, c *expressCase) string {
 	t.Helper()
 	ordinary := w.play(t, c, nil)
-	express := w.play(t, c, func(c *conn.Conn, request []byte) (bool, error) {
-		answered, err := w.express(c, request)
-		if answered {
+	express := w.play(t, c, func(c *conn.Conn, read []byte) (int, error) {
+		used, err := w.express(c, read)
+		if used > 0 {
 			w.expressed++
 		}
-		return answered, err
+		return used, err
 	})
 	if express == ordinary {
 		return ""
@@ -218,6 +218,9 @@ func newExpressCase(seed, number uint64) *expressCase {
 	switch random.IntN(8) {
 	case 0:
 		pieces[4] = append(bytes.Clone(last), head...)
+	case 2:
+		pieces[3] = bytes.Repeat(head, 1+random.IntN(5))
+		pieces[4] = slices.Concat(head, head, last, head)[:random.IntN(len(head))+2*len(head)]
 	case 1:
 		at := random.IntN(len(last) + 1)
 		pieces = append(pieces[:4], last[:at], last[at:], head)
@@ -261,18 +264,18 @@ func TestExpress_SameAnswers(t *testing.T) {
 func TestExpress_Control(t *testing.T) {
 	w := newTwoWays(t, false)
 	last := map[string][]byte{}
-	w.express = func(c *conn.Conn, request []byte) (bool, error) {
-		if kept := last[string(request)]; kept != nil {
+	w.express = func(c *conn.Conn, read []byte) (int, error) {
+		if kept := last[string(read)]; kept != nil {
 			_, err := c.Write(kept)
-			return true, err
+			return len(read), err
 		}
 		client := c.Conn.(*scriptedConn)
 		before := client.out.Len()
-		answered, err := w.server.express(c, request)
-		if answered {
-			last[string(request)] = bytes.Clone(client.out.Bytes()[before:])
+		used, err := w.server.express(c, read)
+		if used == len(read) {
+			last[string(read)] = bytes.Clone(client.out.Bytes()[before:])
 		}
-		return answered, err
+		return used, err
 	}
 	found := 0
 	for number := range uint64(300) {

@@ -110,16 +110,15 @@ func (c *Conn) Read(b []byte) (int, error) {
 		if c.shedder != nil && len(b) >= c.readBufferBytes && c.requests > 0 && c.shedder.limiting.Load() && !c.prefetch(b) {
 			c.shedder.releaseIdle(c)
 		}
-		n, err := c.transport.Read(b)
-		if err != nil {
-			return n, err
+		n, err := c.transport.receive(b)
+		if n > 0 {
+			var broken error
+			if n, broken = c.answerExpress(b[:n]); broken != nil {
+				return 0, broken
+			}
 		}
-		answered, err := c.answerExpress(b[:n])
-		switch {
-		case err != nil:
-			return 0, err
-		case !answered:
-			return n, nil
+		if n > 0 || err != nil {
+			return c.transport.deliver(b[:n], err)
 		}
 	}
 }

@@ -5,11 +5,12 @@ import (
 	"net"
 )
 
-// Express answers a request, and writes the answer, from the bytes of its head: they are all that was read. Where it does not answer it
-// has written nothing, and the server reads the request. An error ends the connection.
+// Express answers requests from the front of what was read, one after the other, and writes the answers. It tells how many bytes those
+// requests had; the server reads the rest. An error ends the connection.
 //
-// Express runs in the connection's Read, so the server takes the connection for idle meanwhile: it may call the methods of a handler.
-type Express func(c *Conn, request []byte) (answered bool, err error)
+// Express runs in the connection's Read, so the server takes the connection for idle meanwhile. It may call what a handler may call, but
+// BeginExpress instead of BeginRequest.
+type Express func(c *Conn, read []byte) (used int, err error)
 
 // What a connection does, as far as it matters to one that closes it.
 const (
@@ -18,25 +19,26 @@ const (
 	connEnds                    // it was closed meanwhile
 )
 
-// answerExpress offers a request that was just read to Express.
-func (c *Conn) answerExpress(request []byte) (answered bool, err error) {
-	if c.express == nil || c.requests == 0 || c.framing.deferred == nil || !c.state.CompareAndSwap(connReads, connExpresses) {
-		return false, nil
+// answerExpress offers what was just read to Express, and tells how many bytes are left for the server; they are in front.
+func (c *Conn) answerExpress(read []byte) (left int, err error) {
+	if c.express == nil || c.requests == 0 || c.receivedBytes > 0 || c.framing.midRequest() || !c.state.CompareAndSwap(connReads, connExpresses) {
+		return len(read), nil
 	}
-	c.firstInRead, c.onlyInRead = true, true
-	answered, err = c.express(c, request)
-	if answered {
-		c.framing.deferred = nil
-	}
+	used, err := c.express(c, read)
+	left = copy(read, read[used:])
 	if c.state.CompareAndSwap(connExpresses, connReads) {
-		return answered, err
+		return left, err
 	}
-	if answered {
-		return true, errors.Join(net.ErrClosed, c.closeNow())
+	if left == 0 {
+		return 0, errors.Join(net.ErrClosed, c.closeNow())
 	}
 	c.state.Store(connReads) // the server is ending: it closes the connection behind its answer
-	return false, nil
+	return left, err
 }
 
-// Request is the request that the server works on, where it is all that was read; else nil. It is borrowed until the next Read.
+// BeginExpress tells of a request that Express is about to answer: whether it is the first in what was read, and all of it.
+func (c *Conn) BeginExpress(first, only bool) { c.firstInRead, c.onlyInRead = first, only }
+
+// Request is the request that the server works on, as it came; nil where it came in pieces. Where the length of a request was counted wrong
+// (BeginRequest), it is something else. It is borrowed until the next Read.
 func (c *Conn) Request() []byte { return c.request }

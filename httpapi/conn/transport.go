@@ -26,7 +26,8 @@ type transport struct {
 	lastTwoBytes                 uint16            // the last two bytes that it was handed
 	firstInRead                  bool              // the request came behind no other
 	onlyInRead                   bool              // the request has nothing behind it, and no answer before it waits
-	request                      []byte            // that the server works on, where it is all that was read; borrowed
+	read                         []byte            // the last read, where it was the first since the server had used up all; borrowed
+	request                      []byte            // that the server works on, as far as its place in read can be told; borrowed
 	queuedBody                   []byte            // to be sent behind what is written next
 	firstRequest                 []byte            // of the first request, for the library to read
 	rounds                       *schedulingRounds // nil: nobody gives way
@@ -39,8 +40,8 @@ type transport struct {
 // lineEnd is the ending of whatever ends in CR LF.
 const lineEnd = '\r'<<8 | '\n'
 
-// Read is net.Conn's.
-func (g *transport) Read(b []byte) (int, error) {
+// receive reads what the client has said.
+func (g *transport) receive(b []byte) (int, error) {
 	if g.framing.deferred != nil {
 		g.framing.parseDeferred()
 	}
@@ -50,43 +51,40 @@ func (g *transport) Read(b []byte) (int, error) {
 	if len(b) >= g.readBufferBytes {
 		g.receivedBytes, g.consumedBytes = 0, 0
 	}
-	if len(g.firstRequest) > 0 { // the wire was told
-		n := copy(b, g.firstRequest)
-		if g.firstRequest = g.firstRequest[n:]; len(g.firstRequest) == 0 {
-			g.firstRequest = nil
-		}
-		g.track(b[:n])
-		return n, nil
-	}
-	n, err := g.readRaw(b)
-	if n > 0 {
-		g.framing.observe(b[:n], g.receivedBytes == 0)
-	} else if err == io.EOF && g.framing.midRequest() { //nolint:errorlint // a Read gives it bare, and is to pass it on so
-		// At a plain end the library goes without a word, and takes answers along that it has not written yet.
-		err = io.ErrUnexpectedEOF
-	}
-	g.track(b[:n])
-	return n, err
-}
-
-// noteHeader counts what the server is handed.
-func (g *transport) track(b []byte) {
-	g.receivedBytes += len(b)
-	for _, c := range b[max(0, len(b)-2):] {
-		g.lastTwoBytes = g.lastTwoBytes<<8 | uint16(c)
-	}
-}
-
-// clockHand reads what the client has said.
-func (g *transport) readRaw(b []byte) (int, error) {
-	if g.tls != nil {
+	switch {
+	case len(g.firstRequest) > 0:
+		return copy(b, g.firstRequest), nil
+	case g.tls != nil:
 		return g.tls.read(b)
-	}
-	if n := g.prefetched; n > 0 {
+	case g.prefetched > 0:
+		n := g.prefetched
 		g.prefetched = 0
 		return n, nil
 	}
 	return g.lazyDeadlines.Read(b)
+}
+
+// deliver notes what the server is handed.
+func (g *transport) deliver(b []byte, err error) (int, error) {
+	switch {
+	case len(g.firstRequest) > 0: // framing knows it
+		if g.firstRequest = g.firstRequest[len(b):]; len(g.firstRequest) == 0 {
+			g.firstRequest = nil
+		}
+	case len(b) > 0:
+		g.framing.observe(b, g.receivedBytes == 0)
+	case err == io.EOF && g.framing.midRequest(): //nolint:errorlint // a Read gives it bare, and is to pass it on so
+		// At a plain end the library goes without a word, and takes answers along that it has not written yet.
+		err = io.ErrUnexpectedEOF
+	}
+	if g.read = nil; g.receivedBytes == 0 {
+		g.read = b
+	}
+	g.receivedBytes += len(b)
+	for _, c := range b[max(0, len(b)-2):] {
+		g.lastTwoBytes = g.lastTwoBytes<<8 | uint16(c)
+	}
+	return len(b), err
 }
 
 // BeginRequest tells the length of the request that is about to be answered (RequestLength). It may be too small, and then never comes out. By one
@@ -95,10 +93,10 @@ func (g *transport) readRaw(b []byte) (int, error) {
 func (g *transport) BeginRequest(length int) {
 	g.firstInRead = g.consumedBytes == 0
 	g.onlyInRead = g.firstInRead && g.receivedBytes == length && g.lastTwoBytes == lineEnd
-	g.consumedBytes += length
-	if g.request = nil; g.onlyInRead {
-		g.request = g.framing.deferred
+	if g.request = nil; g.consumedBytes+length <= len(g.read) {
+		g.request = g.read[g.consumedBytes : g.consumedBytes+length]
 	}
+	g.consumedBytes += length
 	g.framing.requestParsed(g.onlyInRead)
 }
 
