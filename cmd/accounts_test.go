@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// limitedArgs are the arguments of a node that limits its callers and sends its letters to the mailbox.
+// limitedArgs returns the arguments of a node with quotas that sends mail to the mail server.
 func limitedArgs(data string, box *mailServer, more ...string) []string {
 	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--data", data, "--no-collect", "--log-format", "json", "--log-level", "debug"}, box.args()...)
 	return append(args, more...)
@@ -54,7 +54,7 @@ func TestK1_TheWholeWay(t *testing.T) {
 		session.must("DELETE", keysPath+"/"+firstID, "", http.StatusNoContent, "")
 	}
 	first.must("GET", usagePath, "", http.StatusUnauthorized, "revoked_key")
-	if got := first.must("GET", countedPath, "", http.StatusOK, "").left(t, "day"); got != 999 { // nobody: the address is charged (K6)
+	if got := first.must("GET", countedPath, "", http.StatusOK, "").left(t, "day"); got != 999 { // anonymous while keys are optional: the address is charged (decision K6)
 		t.Errorf("a revoked key leaves %d of the day, want 999 of the address", got)
 	}
 	usage := second.must("GET", usagePath, "", http.StatusOK, "")
@@ -90,8 +90,8 @@ func wantWindows(t *testing.T, got reply, day, minute int) {
 	}
 }
 
-// noTraces stops the node and wants no secret and no whole address in anything it wrote: its output, its data, what
-// the log commands make of them (S5).
+// noTraces stops the node and wants no secret and no complete e-mail address in its output, its data and the output
+// of the log commands.
 func noTraces(t *testing.T, p *program, data, email string, secrets []string) {
 	t.Helper()
 	lists := mustRun(t, "admin", "accounts", "list", "--data", data) + mustRun(t, "admin", "accounts", "list", "--data", data, "--json")

@@ -18,7 +18,7 @@ import (
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
-// osUser is who runs the tests, as the operating system knows it.
+// osUser returns the operating system's user of the tests.
 func osUser(t *testing.T) string {
 	t.Helper()
 	current, err := user.Current()
@@ -43,8 +43,8 @@ func asJSON[T any](t *testing.T, text string) (answer T) {
 	return answer
 }
 
-// TestAdmin_Accounts wants the operator's changes to be in force for the next request and after a restart, and in the
-// log with who and when.
+// TestAdmin_Accounts wants the operator's changes to take effect with the next request, to survive a restart, and to
+// be logged with author and time.
 func TestAdmin_Accounts(t *testing.T) {
 	t.Parallel()
 	data, box := t.TempDir(), newMailServer(t)
@@ -148,7 +148,7 @@ func TestAdmin_Refusals(t *testing.T) {
 	}
 }
 
-// TestAdmin_NoNode wants one line that says what to do when nobody answers.
+// TestAdmin_NoNode wants one line that says what to do when no node answers.
 func TestAdmin_NoNode(t *testing.T) {
 	data := t.TempDir()
 	run(t, nil, nil, "admin", "accounts", "list", "--data", data).fails(t, exit.Unavailable, "no node listens on "+data+"/admin.sock", "tasard serve --data "+data)
@@ -219,8 +219,8 @@ func heldNode(t *testing.T, data string) *program {
 	return startImported(t, serveArgs(data), observation(1, "59", "60"), observation(2, "65", "66"), observation(3, "0", "60"))
 }
 
-// TestI3_QuarantineCommands wants held values to be listed with what is known of them, released and rejected by an
-// operator, with his name in the log, and what is no rate never to be released.
+// TestI3_QuarantineCommands wants quarantined values to be listed, released and rejected by an operator, with the
+// name in the log, and values that are not rates never to be released.
 func TestI3_QuarantineCommands(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

@@ -174,7 +174,7 @@ func TestBackup_FullDisk(t *testing.T) {
 	node.mustGet("/v1/rates")
 }
 
-// TestRestore_OldBackup wants the age to be told, and what came back with it.
+// TestRestore_OldBackup wants the age and the contents of the backup to be reported.
 func TestRestore_OldBackup(t *testing.T) {
 	data, to := importedData(t, observation(1, "59", "60")), t.TempDir()+"/b"
 	mustRun(t, "backup", "--data", data, "--to", to)
@@ -184,9 +184,9 @@ func TestRestore_OldBackup(t *testing.T) {
 	}
 }
 
-// TestBackup_WaitsForWhoStops: a node that starts or stops holds the directory and answers nobody; a backup that
-// meets it is made a moment later. One that goes on holding it is told of in TestBackup_RefusedAndDamaged.
-func TestBackup_WaitsForWhoStops(t *testing.T) {
+// TestBackup_WaitsForAStoppingNode: a node that starts or stops locks the directory and answers no request; a backup
+// waits for it. TestBackup_RefusedAndDamaged has one that keeps the lock.
+func TestBackup_WaitsForAStoppingNode(t *testing.T) {
 	t.Parallel()
 	data, to := importedData(t, observation(1, "59", "60")), t.TempDir()+"/backup.tar.zst"
 	log, err := wal.Open(data, wal.Options{ReserveBytes: -1, Clock: clockFrom("now")})
@@ -204,8 +204,8 @@ func TestBackup_WaitsForWhoStops(t *testing.T) {
 	}
 }
 
-// TestBackup_NodeLeaves: a node that stops gives no copy any more. Its directory is copied when it is gone; where
-// none is named, the caller is told to come again.
+// TestBackup_NodeLeaves: a stopping node gives no copy. Its directory is copied when it has ended; without a
+// directory the command asks to try again.
 func TestBackup_NodeLeaves(t *testing.T) {
 	t.Parallel()
 	data, to := importedData(t, observation(1, "59", "60")), t.TempDir()+"/backup.tar.zst"
@@ -236,8 +236,8 @@ func TestBackup_NodeLeaves(t *testing.T) {
 	}
 }
 
-// TestBackup_NodeEndsBeforeItAnswers: a node that ends lets go of who waits for its turn, with or without having read
-// what they ask. Its TestBackup_NodeEndsBeforeItAnswers is copied then, too.
+// TestBackup_NodeEndsBeforeItAnswers: a node that ends closes waiting requests, whether it has read them or not. Its
+// directory is copied then, too.
 func TestBackup_NodeEndsBeforeItAnswers(t *testing.T) {
 	t.Parallel()
 	data, to := importedData(t, observation(1, "59", "60")), t.TempDir()+"/backup.tar.zst"

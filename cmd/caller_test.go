@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// caller asks a node in somebody's name.
+// caller sends requests to a node, with or without a key.
 type caller struct {
 	t     *testing.T
 	node  *program

@@ -103,7 +103,7 @@ func TestCluster_ThreeNodes(t *testing.T) {
 		if status := runAdmin(t, directories[i], "cluster", "status"); strings.Count(status, "reachable")+1 < 3 || !strings.Contains(status, "leads") {
 			t.Errorf("node %d sees\n%s", i+1, status)
 		}
-		if told := askSocket(t, directories[i], admin.MetricsPath); !strings.Contains(told, "tasard_certificate_ends_timestamp_seconds{to=\"cluster\"} 8.589934592e+09\n") {
+		if told := askSocket(t, directories[i], admin.MetricsPath); !strings.Contains(told, "tasard_certificate_expiry_timestamp_seconds{to=\"cluster\"} 8.589934592e+09\n") {
 			t.Errorf("node %d does not tell when its certificate ends", i+1)
 		}
 	}
@@ -126,12 +126,12 @@ func TestCluster_ThreeNodes(t *testing.T) {
 	eventually(t, "the node that came back has a majority for its leases", func() bool {
 		return nodes[1].with(key).send("GET", countedPath, "").status == http.StatusOK
 	})
-	alone(t, nodes, directories[0])
+	withoutOthers(t, nodes, directories[0])
 }
 
-// alone leaves the first of three nodes without the others: it serves what it has, changes nothing, says why, and
-// stops in order.
-func alone(t *testing.T, nodes []caller, data string) {
+// withoutOthers leaves the first of three nodes without the others: it serves its data, refuses changes with a
+// reason, and stops in order.
+func withoutOthers(t *testing.T, nodes []caller, data string) {
 	t.Helper()
 	for _, one := range nodes[1:] {
 		one.node.signal(syscall.SIGKILL)

@@ -109,8 +109,8 @@ func realPart(t *testing.T, step int) string {
 	return writeFile(t, "part.csv", part.String())
 }
 
-// TestImport_RealObservations wants all of them taken in but those that are held, each of which is told, and the same
-// words the second time. The clock stands: progress, which a slow import tells of, would be among them.
+// TestImport_RealObservations wants all lines imported except the quarantined ones, each of which is reported, with
+// the same output the second time. The clock stands still, so that no progress is printed.
 func TestImport_RealObservations(t *testing.T) {
 	t.Parallel()
 	needReal(t)
@@ -289,8 +289,8 @@ func (w *acknowledged) lost(now *acknowledged) []string {
 
 func newAcknowledged() *acknowledged { return &acknowledged{checked: map[string]string{}} }
 
-// TestW1_KilledWhileImporting kills a node at random moments of an import. What it answered must be known after the
-// next start, and two starts must answer the same.
+// TestW1_KilledWhileImporting kills a node at random moments of an import. Acknowledged lines must be present after
+// the next start, and two starts must answer the same.
 func TestW1_KilledWhileImporting(t *testing.T) {
 	t.Parallel()
 	needReal(t)

@@ -89,8 +89,8 @@ func tryAccount(t *testing.T, p *program) {
 	}
 }
 
-// TestDemo_MovesAndBreaks wants new rates with each step, a source that goes wrong to be told and its last good rates
-// to stay, and nothing left behind when the terminal hangs up.
+// TestDemo_MovesAndBreaks wants new rates with each step, a failing source to be reported and its last good rates to
+// stay, and no directory left behind after a hang-up.
 func TestDemo_MovesAndBreaks(t *testing.T) {
 	t.Parallel()
 	p, temp := startDemo(t, "--step", "1s", "--log-format", "text", "--log-level", "info", "--break", "bhd-site=zeros", "--break", "demo-infodolar=challenge")

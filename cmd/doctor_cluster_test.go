@@ -27,8 +27,8 @@ func (r doctorReport) about(check string) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestDoctor_ClusterBesideOthers: of three nodes one runs, one is to be looked at, and the third is not there. The
-// one that runs greets over TLS, and is not troubled by who only wanted to hear that.
+// TestDoctor_ClusterBesideOthers: of three nodes one runs, the doctor examines the second, and the third is down.
+// The running node greets over TLS and does not log the doctor's connection.
 func TestDoctor_ClusterBesideOthers(t *testing.T) {
 	t.Parallel()
 	at, f := clustertest.Addresses(t, 3), newPairFiles(t)
@@ -48,7 +48,7 @@ func TestDoctor_ClusterBesideOthers(t *testing.T) {
 	}
 }
 
-// TestDoctor_ClusterMemberIsAnotherProgram: what listens where a node should be, and is none, is no node.
+// TestDoctor_ClusterMemberIsAnotherProgram: another program listens on the address of a node.
 func TestDoctor_ClusterMemberIsAnotherProgram(t *testing.T) {
 	at := clustertest.Addresses(t, 3)
 	stranger, err := net.Listen("tcp", at[2])
@@ -75,7 +75,7 @@ func TestDoctor_ClusterMemberIsAnotherProgram(t *testing.T) {
 	}
 }
 
-// TestCluster_CertificateHasEnded: a node that nobody will let in any more says so before it waits for the others.
+// TestCluster_CertificateHasEnded: a node with an expired certificate warns before it waits for the others.
 func TestCluster_CertificateHasEnded(t *testing.T) {
 	t.Parallel()
 	f := newPairFiles(t, func(c *x509.Certificate) { c.NotAfter = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) })
@@ -85,8 +85,8 @@ func TestCluster_CertificateHasEnded(t *testing.T) {
 	}
 }
 
-// TestDoctor_ClusterFindsWhatIsWrong: what others would refuse of this node's certificate, and a key that anybody may
-// read, are told before the node is started; serve refuses what can't be read.
+// TestDoctor_ClusterFindsWhatIsWrong: a certificate that others would refuse and a readable key are reported before
+// the node is started; serve refuses files that it can't read.
 func TestDoctor_ClusterFindsWhatIsWrong(t *testing.T) {
 	at := clustertest.Addresses(t, 3)
 	foreign := newPairFiles(t)

@@ -123,8 +123,8 @@ func TestDoctor_FindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestDoctor_BesideANode wants a running node to be recognised, left alone, and its mail server to be tried without a
-// letter.
+// TestDoctor_BesideANode wants a running node to be recognised and not disturbed, and its mail server to be tried
+// without an e-mail.
 func TestDoctor_BesideANode(t *testing.T) {
 	t.Parallel()
 	box := newMailServer(t)
@@ -139,7 +139,7 @@ func TestDoctor_BesideANode(t *testing.T) {
 			t.Errorf("%+v, want %q", f, want)
 		}
 	}
-	if len(box.letters) > 0 {
+	if len(box.received) > 0 {
 		t.Error("a letter was sent")
 	}
 	p.mustGet("/v1/institutions")
@@ -177,8 +177,8 @@ func TestK7_DoctorRehearses(t *testing.T) {
 	}
 }
 
-// TestDoctor_Network wants the host of each source to be reached where it can be, without a page of it being asked
-// for, and a missing contact to be told.
+// TestDoctor_Network wants connections to the host of each source, without a request, and a missing contact to be
+// reported.
 func TestDoctor_Network(t *testing.T) {
 	t.Parallel()
 	p := startWith(t, realNow, []string{withSite + "=7"}, "doctor", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--network")

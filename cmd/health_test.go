@@ -65,7 +65,7 @@ func TestS15_BothListeners(t *testing.T) {
 	ping(exit.Unavailable, "tasard ping: ")
 }
 
-// TestPing_NotANode wants an answer that is none to be told as that.
+// TestPing_NotANode wants an answer of another protocol to be recognised.
 func TestPing_NotANode(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	listener, err := net.Listen("unix", socket)
@@ -133,8 +133,7 @@ func TestMetrics_Listen(t *testing.T) {
 	}
 }
 
-// TestAccessLog writes a line of JSON for each answer that is wanted, with the id that the caller has, and nothing of
-// what was asked.
+// TestAccessLog wants a line of JSON for each answer, with the caller's request id, and without path or query.
 func TestAccessLog(t *testing.T) {
 	for which, wanted := range map[string][]string{"all": {"200", "404", "400"}, "errors": {"404", "400"}, "off": nil} {
 		t.Run(which, func(t *testing.T) {

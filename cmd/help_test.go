@@ -277,7 +277,7 @@ func TestCompletion_Bash(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(directory, "script"), []byte(mustRun(t, "completion", "bash")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// What the package bash-completion would do before it calls the function.
+	// As the package bash-completion does before it calls the function.
 	const session = `set -u
 PATH="%DIR%:$PATH"
 _get_comp_words_by_ref() { words=("${COMP_WORDS[@]}"); cword=$COMP_CWORD; cur=${COMP_WORDS[COMP_CWORD]}; prev=${COMP_WORDS[COMP_CWORD-1]}; }

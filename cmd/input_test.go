@@ -27,11 +27,11 @@ func fifo(t *testing.T) string {
 	return path
 }
 
-// silent is a reader that never gives anything, as a terminal at which nobody types; its writer is never used.
+// silent returns a reader that blocks, like a terminal without input; its writer is never used.
 func silent(t *testing.T) io.Reader {
 	t.Helper()
 	read, write := io.Pipe()
-	t.Cleanup(func() { _ = write.Close() }) // lets go of whoever still reads
+	t.Cleanup(func() { _ = write.Close() }) // unblocks readers
 	return read
 }
 

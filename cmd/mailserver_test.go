@@ -35,12 +35,12 @@ const (
 	mailSender   = "no-reply@tasard.example"
 )
 
-// mailServer is a real SMTP server, STARTTLS and login included, that keeps the letters it gets.
+// mailServer is a real SMTP server with STARTTLS and login that keeps received e-mails.
 type mailServer struct {
 	t       *testing.T
 	addr    string
 	ca      string // file with the certificate that signs its own
-	letters chan receivedMail
+	received chan receivedMail
 
 	mu    sync.Mutex
 	codes []string // every code that was sent
@@ -61,7 +61,7 @@ func newMailServer(t *testing.T) *mailServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &mailServer{t: t, addr: listener.Addr().String(), ca: writeFile(t, "ca.pem", authority), letters: make(chan receivedMail, 64)}
+	m := &mailServer{t: t, addr: listener.Addr().String(), ca: writeFile(t, "ca.pem", authority), received: make(chan receivedMail, 64)}
 	server := smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) { return &mailSession{box: m}, nil }))
 	server.Domain, server.TLSConfig = "127.0.0.1", &tls.Config{Certificates: []tls.Certificate{certificate}}
 	ended := make(chan struct{})
@@ -76,7 +76,7 @@ func newMailServer(t *testing.T) *mailServer {
 	return m
 }
 
-// args are the settings of a node that sends its letters here.
+// args returns the settings of a node that uses this mail server.
 func (m *mailServer) args() []string {
 	return []string{
 		"--smtp-addr", m.addr, "--smtp-ca-file", m.ca, "--smtp-user", mailUser,
@@ -84,13 +84,13 @@ func (m *mailServer) args() []string {
 	}
 }
 
-// code waits for the next letter, which must be to an address alone, and takes the code out of it.
+// code waits for the next e-mail, which must have only this recipient, and returns the code in it.
 func (m *mailServer) code(to string) string {
 	m.t.Helper()
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
-	case got := <-m.letters:
+	case got := <-m.received:
 		if got.from != mailSender || len(got.to) != 1 || got.to[0] != to {
 			m.t.Fatalf("a letter from %s to %q, want one to %s", got.from, got.to, to)
 		}
@@ -105,7 +105,7 @@ func (m *mailServer) code(to string) string {
 	return ""
 }
 
-// codeIn is the code in the plain text of a letter; the subject must not have it.
+// codeIn returns the code in the plain text of an e-mail; the subject must not contain it.
 func codeIn(t *testing.T, text []byte) string {
 	t.Helper()
 	message, err := mail.ReadMessage(bytes.NewReader(text))
@@ -171,7 +171,7 @@ func (d *mailSession) Data(r io.Reader) error {
 		return err
 	}
 	d.got.text = text
-	d.box.letters <- d.got
+	d.box.received <- d.got
 	return nil
 }
 

@@ -471,7 +471,7 @@ func writeFile(t *testing.T, name, text string) string {
 // header is the first line of a CSV file of observations.
 const header = "observedAt,institutionId,currency,channel,kind,buy,sell,sourceId,effectiveDate,publishedAt\n"
 
-// observation is a line of a CSV file that anybody would take.
+// observation returns a valid line of a CSV file.
 func observation(minute int, buy, sell string) string {
 	return fmt.Sprintf("2026-06-30T14:%02d:00Z,popular,USD,,,%s,%s,popular-site,,\n", minute, buy, sell)
 }

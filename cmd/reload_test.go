@@ -17,7 +17,7 @@ import (
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
-// pairFiles is a certificate for 127.0.0.1 and its key, in files, and who signed it.
+// pairFiles is a certificate for 127.0.0.1 with its key and its authority, in files.
 type pairFiles struct {
 	cert, key, signer string
 	roots             *x509.CertPool
@@ -31,7 +31,7 @@ func newPairFiles(t *testing.T, change ...func(server *x509.Certificate)) *pairF
 	return f
 }
 
-// renew writes another pair, signed by somebody else.
+// renew writes another pair, signed by another authority.
 func (f *pairFiles) renew(t *testing.T, change ...func(server *x509.Certificate)) {
 	t.Helper()
 	pair, signer := newCertificate(t, change...)
@@ -80,8 +80,8 @@ func (p *program) hangUp(line string) {
 	p.await(line)
 }
 
-// TestReload_Certificate wants a new pair to be that of the next connection, and bad ones to change nothing and be
-// told.
+// TestReload_Certificate wants the next connection to get a new pair, and bad ones to change nothing and be
+// reported.
 func TestReload_Certificate(t *testing.T) {
 	t.Parallel()
 	files := newPairFiles(t)
@@ -95,7 +95,7 @@ func TestReload_Certificate(t *testing.T) {
 	}
 	files.renew(t, func(c *x509.Certificate) { c.NotAfter = time.Unix(1<<32, 0) })
 	p.hangUp("reloaded: the certificate, valid until ")
-	if told := askSocket(t, data, admin.MetricsPath); !strings.Contains(told, "tasard_certificate_ends_timestamp_seconds{to=\"http\"} 4.294967296e+09\n") {
+	if told := askSocket(t, data, admin.MetricsPath); !strings.Contains(told, "tasard_certificate_expiry_timestamp_seconds{to=\"http\"} 4.294967296e+09\n") {
 		t.Error("the metrics do not tell when the new certificate ends")
 	}
 	second := files.roots
@@ -119,7 +119,7 @@ func TestReload_Certificate(t *testing.T) {
 	p.stop(syscall.SIGTERM)
 }
 
-// TestReload_PlainHTTP wants somebody who forgot the s to be told, and nothing else.
+// TestReload_PlainHTTP wants a plain HTTP request to an HTTPS port to get an explanation, and nothing else.
 func TestReload_PlainHTTP(t *testing.T) {
 	t.Parallel()
 	p := start(t, "now", serveArgs(t.TempDir(), newPairFiles(t).args()...)...)

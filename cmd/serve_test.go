@@ -178,7 +178,7 @@ func TestW6_FailStop(t *testing.T) {
 type drainResult struct {
 	whole   atomic.Int64
 	failed  atomic.Int64 // on a connection that had answered before: the node had taken it
-	dropped atomic.Int64 // on a fresh connection, before the first byte: maybe nobody had accepted it
+	dropped atomic.Int64 // on a new connection, before the first byte: it may not have been accepted
 	closing atomic.Int64 // answers that said that their connection ends
 	cutOff  bool         // the node's log says that connections that wait to be accepted are cut off
 	enough  chan struct{}
@@ -189,12 +189,12 @@ const (
 	drainEnough  = 400 // requests before the signal
 )
 
-// drainMode is how a client behaves: fresh ones open a connection for each request, balanced ones go elsewhere when
-// they are told to.
+// drainMode is how a client behaves: fresh ones open a connection for each request, balanced ones go elsewhere after
+// Connection: close.
 type drainMode struct{ fresh, balanced bool }
 
-// ask asks without pause. A client that is told to leave opens another connection, or, like one behind a balancer,
-// goes elsewhere.
+// ask sends requests without pause. After Connection: close a client opens another connection or, behind a load
+// balancer, goes elsewhere.
 func (d *drainResult) ask(ctx context.Context, address string, c drainMode) {
 	for ctx.Err() == nil {
 		conn, err := net.Dial("tcp", address)
@@ -281,8 +281,8 @@ func stopUnderLoad(t *testing.T, balanced bool, args ...string) *drainResult {
 	return d
 }
 
-// TestDrain_NoRequestFails stops a busy node several times: every request on a connection that it had taken gets its
-// whole answer, also one that it had read half, and each client is told that its connection ends.
+// TestDrain_NoRequestFails stops a busy node several times: every request on an accepted connection gets its whole
+// answer, also a half-read one, and each client gets Connection: close.
 func TestDrain_NoRequestFails(t *testing.T) {
 	t.Parallel()
 	stops := sweep(4, 20)
@@ -304,7 +304,7 @@ func TestDrain_NoRequestFails(t *testing.T) {
 	}
 }
 
-// TestDrain_Delay: with --drain-delay a client that goes elsewhere when it is told so sees nothing of the stop at all.
+// TestDrain_Delay: with --drain-delay a client that goes elsewhere after Connection: close sees no failure.
 func TestDrain_Delay(t *testing.T) {
 	d := stopUnderLoad(t, true, "--drain-delay", "300ms")
 	if d.failed.Load()+d.dropped.Load() > 0 || d.closing.Load() != drainClients {
@@ -312,8 +312,8 @@ func TestDrain_Delay(t *testing.T) {
 	}
 }
 
-// TestDrain_Readyz: before the node stops accepting, balancers are told; and the delay ends at once when nobody waits
-// for it any more.
+// TestDrain_Readyz: load balancers see the stop before the node stops accepting; and the delay ends at once with the
+// node.
 func TestDrain_Readyz(t *testing.T) {
 	t.Parallel()
 	p := startNode(t, t.TempDir(), "--drain-delay", "10m")

@@ -95,7 +95,8 @@ func TestPackaging_SettingsFile(t *testing.T) {
 	}
 }
 
-// TestPackaging_SettingsFileIsWhole wants every setting of serve in the file, with its default where it is no example.
+// TestPackaging_SettingsFileIsWhole wants every setting of serve in the file, with its default unless it is an
+// example.
 func TestPackaging_SettingsFileIsWhole(t *testing.T) {
 	text := readFile(t, "packaging/tasard.toml")
 	root := (&commands{&process.Process{}}).newRoot()
@@ -204,8 +205,8 @@ func TestConfig_ShowAsFile(t *testing.T) {
 	}
 }
 
-// TestConfig_ShowsNoSecret wants the names of secret files shown and nothing of what is in them, and no password of
-// an address.
+// TestConfig_ShowsNoSecret wants the names of secret files to be shown, without their contents, and addresses
+// without passwords.
 func TestConfig_ShowsNoSecret(t *testing.T) {
 	file := writeFile(t, "password", "hunter2\n")
 	for _, format := range []string{"text", "toml", "json"} {

@@ -13,7 +13,7 @@ import (
 	"github.com/tasard/tasard/cmd/internal/setting"
 )
 
-// browser is somebody with a browser that runs no JavaScript.
+// browser is a browser without JavaScript.
 type browser struct {
 	t      *testing.T
 	client http.Client
@@ -108,9 +108,8 @@ func (r *browser) must(path string, status int, text string) *browser {
 // keyPattern is a key as people get it.
 var keyPattern = regexp.MustCompile(`tasard_live_[0-9A-Za-z]{36}`)
 
-// TestSite_K1_AccountWithoutJavaScript: from an address to a key that works, is counted, is shown once and is
-// revoked, on pages alone, with a letter by SMTP between them; nothing secret is in an address, a later page or the
-// log.
+// TestSite_K1_AccountWithoutJavaScript: from an e-mail address to a key that works, is counted, is shown once and is
+// revoked, using only pages and an e-mail; no secret is in an address, a later page or the log.
 func TestSite_K1_AccountWithoutJavaScript(t *testing.T) {
 	t.Parallel()
 	const email = "ana@example.com"

@@ -168,7 +168,7 @@ func TestPages_S8(t *testing.T) {
 	}
 }
 
-// TestPages_L6 wants pages to cost nobody's quota, and their own limit to leave the API alone.
+// TestPages_L6 wants pages to cost no quota, and their own limit not to affect the API.
 func TestPages_L6(t *testing.T) {
 	t.Parallel()
 	p := startImported(t, serveArgs(t.TempDir(), "--limits", "on", "--public-url", "https://tasas.example.do"), observation(1, "57", "60"))
@@ -193,8 +193,8 @@ func TestPages_L6(t *testing.T) {
 	}
 }
 
-// wantPages wants every public page of a demo in both languages, with what protects it, and unknown paths as
-// everywhere (Q7).
+// wantPages wants every public page of a demo in both languages, with its security headers, and unknown paths to be
+// 404.
 func wantPages(t *testing.T, p *program) {
 	t.Helper()
 	for _, path := range []string{"/", "/en", "/institutions", "/en/institutions", "/institutions/popular", "/en/institutions/bcrd?days=365", "/terms", "/en/terms"} {

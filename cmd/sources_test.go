@@ -36,7 +36,7 @@ func listedSources(t *testing.T, data string) map[string]admin.Source {
 	return by
 }
 
-// collected waits until every source that is collected was asked, or was heard by the node before.
+// collected waits until every collected source was fetched, by this node or an earlier one.
 func collected(t *testing.T, p *program, data string) map[string]admin.Source {
 	t.Helper()
 	looks := time.NewTicker(100 * time.Millisecond) // each look costs the node something

@@ -46,7 +46,7 @@ func TestCollect_UserAgent(t *testing.T) {
 	}
 }
 
-// TestDescribeSources_Typed wants what is told of sources that nobody collects to be whole.
+// TestDescribeSources_Typed wants complete descriptions of sources that are not collected.
 func TestDescribeSources_Typed(t *testing.T) {
 	shown := DescribeSources(source.DefaultSet())
 	if shown.Collecting || len(shown.Sources) < 30 || slices.ContainsFunc(shown.Sources, func(s admin.Source) bool { return s.ID == "" || len(s.Methods) == 0 || s.Host == "" }) {

@@ -61,8 +61,8 @@ func TestOneComposition(t *testing.T) {
 	}
 }
 
-// TestNotFound_Page: a browser gets a page where there is nothing, in the language of the path; programs get JSON, and so does everything
-// under /v1.
+// TestNotFound_Page: a browser gets a page for unknown paths, in the language of the path; programs get JSON, as
+// below /v1.
 func TestNotFound_Page(t *testing.T) {
 	harness := apitest.Start(t)
 	const browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"

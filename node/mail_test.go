@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestSecret_Files wants one line out of a file that nobody else can read, and errors that never repeat it.
+// TestSecret_Files wants one line of a file that only its owner can read, and errors that never quote it.
 func TestSecret_Files(t *testing.T) {
 	const word = "pass word\u00e9="
 	for _, test := range []struct {

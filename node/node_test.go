@@ -11,8 +11,8 @@ import (
 	"github.com/tasard/tasard/node"
 )
 
-// TestOpen_NamesTheField: what is wrong with a configuration is told by its field and by what can be done, and
-// nothing is left behind.
+// TestOpen_NamesTheField: an error of the configuration names its field and what can be done, and nothing is left
+// behind.
 func TestOpen_NamesTheField(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")

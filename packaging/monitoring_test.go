@@ -15,18 +15,16 @@ import (
 	"github.com/tasard/tasard/httpapi"
 )
 
-// What lies in packaging for those who watch nodes.
+// The monitoring files of packaging.
 const (
 	dashboardFile = "packaging/grafana/tasard.json"
 	alertsFile    = "packaging/prometheus/alerts.yml"
 )
 
-// metricLabels are the metrics of a node by name: their labels, with the values of those labels of which all are
-// known, else nil.
+// metricLabels maps metrics to their labels, and these to their values if the set is closed, else nil.
 type metricLabels map[string]map[string][]string
 
-// knownMetrics are those of the golden file of metrics. Series of libraries, go_ and process_, are held by a test in
-// the root.
+// knownMetrics returns the metrics of the golden file. Package node/metrics tests those of libraries.
 func knownMetrics(t *testing.T) metricLabels {
 	t.Helper()
 	all := metricLabels{"up": {}}
@@ -57,13 +55,13 @@ func knownMetrics(t *testing.T) metricLabels {
 		add("tasard_admissions_total", "outcome", one.Outcome)
 	}
 	for _, one := range front.Shed {
-		add("tasard_http_shed_requests_total", "lane", one.Priority)
+		add("tasard_http_shed_requests_total", "priority", one.Priority)
 		add("tasard_http_shed_requests_total", "reason", one.Reason)
 	}
 	return all
 }
 
-// conditionStates are the names and states that docs/recovery.md tells.
+// conditionStates returns the names and states of docs/recovery.md.
 func conditionStates(t *testing.T) map[string][]string {
 	t.Helper()
 	labels := map[string][]string{"state": {engine.ConditionOK}}
@@ -84,8 +82,7 @@ var (
 	groupedForm = regexp.MustCompile(`\b(?:by|on) \(([^)]*)\)`)
 )
 
-// queryProblems holds a query against what there is: names of metrics, of labels, and of their values where all are
-// known.
+// queryProblems checks that the metrics, labels and label values of a query exist.
 func queryProblems(query string, metrics metricLabels) (problems []string) {
 	series := seriesForm.FindAllStringSubmatch(query, -1)
 	if len(series) == 0 {
@@ -125,7 +122,7 @@ func queryProblems(query string, metrics metricLabels) (problems []string) {
 	return problems
 }
 
-// dashboard is what is read of the file.
+// dashboard holds the parts of the file that are checked.
 type dashboard struct {
 	UID, Title string
 	Templating struct {
@@ -139,8 +136,8 @@ type dashboard struct {
 	}
 }
 
-// TestPackaging_Dashboard: every query of the dashboard names metrics and labels that there are, every panel has its
-// place, and every metric of ours is on it.
+// TestPackaging_Dashboard wants every query of the dashboard to name existing metrics and labels, every panel to
+// have its own place, and every metric of ours to be on a panel.
 func TestPackaging_Dashboard(t *testing.T) {
 	var board dashboard
 	if err := json.Unmarshal([]byte(readFile(t, dashboardFile)), &board); err != nil {
@@ -181,7 +178,7 @@ func TestPackaging_Dashboard(t *testing.T) {
 	if want := []string{"Now", "Traffic", "Latency", "Refusals", "Log and disk", "Rates and sources", "Accounts", "Process", "Cluster"}; !slices.Equal(rows, want) {
 		t.Errorf("rows %q, want %q", rows, want)
 	}
-	// What others say better, or what only a person asks for.
+	// Metrics that others express better, or that are only for occasional queries.
 	spared := []string{"log_segments", "log_first_record", "currency_fresh_until_timestamp_seconds", "snapshots"}
 	for name := range metrics {
 		short, ours := strings.CutPrefix(name, "tasard_")
@@ -192,7 +189,7 @@ func TestPackaging_Dashboard(t *testing.T) {
 	}
 }
 
-// alerts is what is read of the file.
+// alerts holds the parts of the file that are checked.
 type alerts struct {
 	Groups []struct {
 		Name  string
@@ -203,8 +200,8 @@ type alerts struct {
 	}
 }
 
-// TestPackaging_Alerts: every rule asks for what there is, waits a while, says how urgent it is, what happened and
-// what to do.
+// TestPackaging_Alerts wants every rule to query existing metrics, to wait a while, and to have severity, summary
+// and description.
 func TestPackaging_Alerts(t *testing.T) {
 	var file alerts
 	decoder := yaml.NewDecoder(strings.NewReader(readFile(t, alertsFile)))
@@ -225,14 +222,14 @@ func TestPackaging_Alerts(t *testing.T) {
 			names[rule.Alert] = true
 		}
 	}
-	for _, name := range []string{"TasardDown", "TasardUnavailable", "TasardReadOnly", "TasardRatesNotHeard"} {
+	for _, name := range []string{"TasardDown", "TasardUnavailable", "TasardReadOnly", "TasardRatesNotChecked"} {
 		if !names[name] {
-			t.Errorf("nobody is woken by %s", name)
+			t.Errorf("there is no alert %s", name)
 		}
 	}
 }
 
-// TestPackaging_WatchControl: a query that asks for what there is not is seen.
+// TestPackaging_WatchControl wants queries of unknown metrics, labels and values to be reported.
 func TestPackaging_WatchControl(t *testing.T) {
 	metrics := knownMetrics(t)
 	for query, want := range map[string]string{

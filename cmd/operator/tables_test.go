@@ -38,7 +38,7 @@ key_2  -         efgh     2026-06-30T15:00:00Z  2026-06-30T15:00:00Z  revoked 20
 	}
 }
 
-// TestCluster_StatusInWords: what an operator reads of nodes that are there, gone, or were never heard.
+// TestCluster_StatusInWords prints nodes that are reachable, gone, or were never seen.
 func TestCluster_StatusInWords(t *testing.T) {
 	since := time.Unix(61, 0)
 	shown := admin.Cluster{Cluster: "rates", Majority: true, Since: since, Leader: "node-2", Nodes: []admin.ClusterNode{

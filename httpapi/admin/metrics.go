@@ -33,19 +33,19 @@ type (
 		AmbiguousTail bool   `json:"ambiguousTail"`
 		Failure       string `json:"failure,omitempty"` // why the node stops
 	}
-	// MailStats counts login codes by their outcome.
+	// MailStats counts login codes by outcome.
 	MailStats struct {
-		Waiting     int    // in the queue or on their way
-		Sent        uint64 // taken by the mail server
-		Refused     uint64 // by the mail server, for good
-		Exhausted   uint64 // no try left
-		Expired     uint64 // the code ran out first
-		Replaced    uint64 // by a newer code for the same address
-		Abandoned   uint64 // at the end of the node
-		Dropped     uint64 // not taken: the queue was full
-		Failures    uint64 // tries that failed
-		CircuitOpen bool   // the mail server is left in peace for a while
-		LastSent    time.Time
+		Waiting     int       `json:"waiting"`     // in the queue or being sent
+		Sent        uint64    `json:"sent"`        // accepted by the mail server
+		Refused     uint64    `json:"refused"`     // by the mail server, permanently
+		Exhausted   uint64    `json:"exhausted"`   // all attempts failed
+		Expired     uint64    `json:"expired"`     // the code expired first
+		Replaced    uint64    `json:"replaced"`    // by a newer code for the same address
+		Abandoned   uint64    `json:"abandoned"`   // at the end of the node
+		Dropped     uint64    `json:"dropped"`     // the queue was full
+		Failures    uint64    `json:"failures"`    // failed attempts
+		CircuitOpen bool      `json:"circuitOpen"` // no attempts for a while
+		LastSent    time.Time `json:"lastSent,omitzero"`
 	}
 	// FailingSource is a source whose last collection failed.
 	FailingSource struct {

@@ -33,7 +33,7 @@ type (
 	}
 	// QuarantineResult is the outcome of a decision; Published is the rate that is published now.
 	QuarantineResult struct {
-		Entry     QuarantineEntry `json:"held"`
+		Entry     QuarantineEntry `json:"entry"`
 		By        string          `json:"by"`
 		Published *Offer          `json:"published,omitempty"`
 	}
@@ -92,7 +92,7 @@ func (s *Server) decide(r *http.Request, body Author, operation string, order fu
 	verdict.Published = s.publishedOffer(currency, engine.QuoteKey{
 		Institution: held.Observation.InstitutionID, Channel: verdict.Entry.Channel, Kind: verdict.Entry.Kind,
 	})
-	s.config.Logger.Info("changed by an operator", "operation", operation, "held", verdict.Entry.Number, "by", by)
+	s.config.Logger.Info("changed by an operator", "operation", operation, "value", verdict.Entry.Number, "by", by)
 	return verdict, nil
 }
 

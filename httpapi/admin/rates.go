@@ -59,7 +59,7 @@ type (
 		ID          string           `json:"id"`
 		SourceID    string           `json:"sourceId"`
 		By          string           `json:"by"`
-		Quarantined *QuarantineEntry `json:"held,omitempty"`
+		Quarantined *QuarantineEntry `json:"quarantined,omitempty"`
 		Published   *Offer           `json:"published,omitempty"`
 	}
 )
@@ -95,7 +95,7 @@ func (s *Server) setRate(r *http.Request, body ManualRate) (RateChange, error) {
 		answer.Quarantined = &held
 	}
 	s.config.Logger.Info("changed by an operator", "operation", "set rate", "rate", answer.ID, "buy", body.Buy, "sell", body.Sell,
-		"expiresAt", observation.ExpiresAt, "held", answer.Quarantined != nil, "by", by)
+		"expiresAt", observation.ExpiresAt, "quarantined", answer.Quarantined != nil, "by", by)
 	return answer, nil
 }
 

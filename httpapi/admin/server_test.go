@@ -223,7 +223,8 @@ func TestServer_Author(t *testing.T) {
 	}
 }
 
-// TestServer_Public: the listener for Prometheus has metrics and health alone, without causes, and changes nothing.
+// TestServer_Public: the listener for Prometheus serves only metrics and health, without causes, and changes
+// nothing.
 func TestServer_Public(t *testing.T) {
 	node := &fakeNode{}
 	public := serverOf(node).public()

@@ -42,7 +42,7 @@ type (
 		Failure             *SourceFailure `json:"failure,omitempty"`
 		Read                int            `json:"read"`
 		Accepted            int            `json:"accepted"`
-		Quarantined         int            `json:"held"`
+		Quarantined         int            `json:"quarantined"`
 		Repeated            int            `json:"repeated"`
 		Digests             []string       `json:"digests,omitempty"`
 		Notes               []string       `json:"notes,omitempty"`

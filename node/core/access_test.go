@@ -11,8 +11,7 @@ import (
 	"github.com/tasard/tasard/httpapi"
 )
 
-// TestS14_AccessLog: whatever stands in whichever text of an answer that is told of, its line is one line of JSON,
-// and says that text.
+// TestS14_AccessLog: whatever text an answer contains, its line is one line of JSON with that text.
 func TestS14_AccessLog(t *testing.T) {
 	for _, text := range []string{"", "\"", "\n{\"level\":\"ERROR\"}", "\r", "\x1b[2J", "\u2028", "\xff", "a=b c", "\x00"} {
 		var out bytes.Buffer

@@ -22,8 +22,8 @@ type Certificate struct {
 // certificates emits the expiry of certificates.
 func (of *Config) certificates(s *emitter) {
 	for _, one := range of.Certificates {
-		s.timestamp("certificate_ends_timestamp_seconds",
-			"Until when a certificate of the node is good, by whom it is shown to: http (clients), cluster (other nodes).", one.ExpiresAt(), "to", one.ShownTo)
+		s.timestamp("certificate_expiry_timestamp_seconds",
+			"Expiry of a certificate of the node, by its peers: http (clients), cluster (other nodes).", one.ExpiresAt(), "to", one.ShownTo)
 	}
 }
 
@@ -31,9 +31,9 @@ func (of *Config) certificates(s *emitter) {
 func (of *Config) conditions(s *emitter) {
 	all := of.Health()
 	for i := range all {
-		gauge(s, "condition", "1 for the state that a condition of the node is in, as /readyz tells it.", 1, "name", all[i].Name, "state", all[i].State)
+		gauge(s, "condition", "1 for the state of a condition of the node, as in /readyz.", 1, "name", all[i].Name, "state", all[i].State)
 	}
-	gauge(s, "readiness", "1 for how the node is as a whole: ready, degraded or unavailable.", 1, "status", string(engine.ReadinessOf(all)))
+	gauge(s, "readiness", "1 for the state of the node: ready, degraded or unavailable.", 1, "status", string(engine.ReadinessOf(all)))
 }
 
 // sources emits the health of sources. One that was never collected has no numbers.
@@ -45,14 +45,14 @@ func (of *Config) sources(s *emitter) {
 			continue
 		}
 		up := h.State == collectors.OK || h.State == collectors.Partial
-		gauge(s, "source_up", "1 when something of the source's last answer was taken in, else 0.", boolValue(up), "source", h.SourceID)
-		s.timestamp("source_last_success_timestamp_seconds", "When something of the source was taken in last.", h.LastSuccess, "source", h.SourceID)
-		gauge(s, "source_consecutive_failures", "Slots in a row of which nothing was taken in.", h.ConsecutiveFailures, "source", h.SourceID)
+		gauge(s, "source_up", "1 if the source's last answer gave accepted observations, else 0.", boolValue(up), "source", h.SourceID)
+		s.timestamp("source_last_success_timestamp_seconds", "Time of the source's last accepted observation.", h.LastSuccess, "source", h.SourceID)
+		gauge(s, "source_consecutive_failures", "Consecutive slots without an accepted observation.", h.ConsecutiveFailures, "source", h.SourceID)
 		for kind, count := range h.Failures {
 			counter(s, "source_failures_total", "Failures since the start.", count, "source", h.SourceID, "kind", string(kind))
 		}
-		for outcome, count := range map[string]int{"accepted": h.Accepted, "held": h.Quarantined, "repeated": h.Repeated} {
-			gauge(s, "source_observations", "Observations of the source's newest slot, by what became of them.", count, "source", h.SourceID, "outcome", outcome)
+		for outcome, count := range map[string]int{"accepted": h.Accepted, "quarantined": h.Quarantined, "repeated": h.Repeated} {
+			gauge(s, "source_observations", "Observations of the source's newest slot by outcome.", count, "source", h.SourceID, "outcome", outcome)
 		}
 	}
 }
@@ -62,28 +62,28 @@ func (of *Config) mail(s *emitter) {
 	stats := of.Mail()
 	for outcome, count := range map[string]uint64{
 		"sent": stats.Sent, "refused": stats.Refused, "exhausted": stats.Exhausted, "expired": stats.Expired, "replaced": stats.Replaced,
-		"abandoned": stats.Abandoned, "overflown": stats.Dropped,
+		"abandoned": stats.Abandoned, "dropped": stats.Dropped,
 	} {
-		counter(s, "mail_letters_total", "Letters with login codes, by what became of them.", count, "outcome", outcome)
+		counter(s, "mail_messages_total", "E-mails with login codes by outcome.", count, "outcome", outcome)
 	}
-	gauge(s, "mail_waiting", "Letters that wait for the mail server.", stats.Waiting)
-	counter(s, "mail_failures_total", "Tries to hand a letter over that failed; each letter is tried more than once.", stats.Failures)
+	gauge(s, "mail_queue_length", "E-mails that wait for the mail server.", stats.Waiting)
+	counter(s, "mail_attempt_failures_total", "Failed attempts to send an e-mail; each is tried more than once.", stats.Failures)
 }
 
 // cluster emits the nodes of a cluster as this one sees them.
 func (of *Config) cluster(s *emitter) {
 	status := of.Cluster()
-	gauge(s, "cluster_majority", "1 when enough nodes are there to make a change durable, else 0.", boolValue(status.Health.Majority))
+	gauge(s, "cluster_majority", "1 if enough nodes are reachable to make a change durable, else 0.", boolValue(status.Health.Majority))
 	for i := range status.Nodes {
 		n := &status.Nodes[i]
-		heard := n.Reachable || n.Self
-		gauge(s, "cluster_node_up", "1 when this node has heard of a node lately, else 0.", boolValue(heard), "node", n.Name)
-		gauge(s, "cluster_node_leads", "1 when changes go through a node, else 0.", boolValue(n.Leader), "node", n.Name)
-		if heard {
-			gauge(s, "cluster_node_lag_records", "Records that another node has and a node has not.", n.Lag, "node", n.Name)
+		reachable := n.Reachable || n.Self
+		gauge(s, "cluster_node_up", "1 if a node is reachable from this one, else 0.", boolValue(reachable), "node", n.Name)
+		gauge(s, "cluster_node_leader", "1 if a node is the leader, else 0.", boolValue(n.Leader), "node", n.Name)
+		if reachable {
+			gauge(s, "cluster_node_lag_records", "Records of the log that a node lacks.", n.Lag, "node", n.Name)
 		}
-		if n.Member && heard {
-			gauge(s, "cluster_node_current", "1 when a member's part of the log is whole and up to date, else 0.", boolValue(n.Current), "node", n.Name)
+		if n.Member && reachable {
+			gauge(s, "cluster_node_current", "1 if a member's copy of the log is complete and up to date, else 0.", boolValue(n.Current), "node", n.Name)
 		}
 	}
 }

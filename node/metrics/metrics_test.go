@@ -23,10 +23,10 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// golden keeps every metric: whoever has dashboards and alerts relies on them.
+// golden keeps every metric, because dashboards and alerts rely on them.
 const golden = "testdata/metrics.txt"
 
-// update is set by make golden: then the golden file is rewritten.
+// update rewrites the golden file; make golden sets it.
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 func readFile(t *testing.T, path string) string {
@@ -128,8 +128,8 @@ func scraped(t *testing.T, of Config) string {
 	return answer.Body.String()
 }
 
-// TestGolden_Metrics: every metric with its name, its help, its labels and the number that belongs there. Whoever has
-// dashboards and alerts relies on them: a change is one for CHANGELOG.md.
+// TestGolden_Metrics keeps every metric with its name, help, labels and value. Dashboards and alerts rely on them,
+// so a change belongs into CHANGELOG.md.
 func TestGolden_Metrics(t *testing.T) {
 	var text strings.Builder
 	for line := range strings.Lines(scraped(t, all())) {

@@ -4,7 +4,7 @@ import "github.com/tasard/tasard/wal"
 
 // build emits the version of the program.
 func (of *Config) build(s *emitter) {
-	gauge(s, "build_info", "1 for the version of the program that runs.", 1, "version", of.Version)
+	gauge(s, "build_info", "1 for the version of the running program.", 1, "version", of.Version)
 }
 
 // state emits numbers of the system. It emits nothing while the log is replayed: no value is better than 0.
@@ -14,20 +14,20 @@ func (of *Config) state(s *emitter) {
 		return
 	}
 	for _, box := range stats.Mailboxes {
-		gauge(s, "mailbox_waiting", "Letters that wait for the actors of a kind.", box.Waiting, "actors", box.Kind)
-		counter(s, "mailbox_refusals_total", "Questions that were answered overloaded because a mailbox was full.", box.Refused, "actors", box.Kind)
+		gauge(s, "mailbox_waiting", "Messages in the mailboxes of actors of a kind.", box.Waiting, "actors", box.Kind)
+		counter(s, "mailbox_refusals_total", "Messages refused because a mailbox was full.", box.Refused, "actors", box.Kind)
 		if box.WaitingMax >= 0 {
-			gauge(s, "mailbox_waiting_most", "Letters that wait for the one of them that has the most; not known of accounts.", box.WaitingMax, "actors", box.Kind)
+			gauge(s, "mailbox_waiting_max", "Messages in the fullest mailbox of actors of a kind; unknown for accounts.", box.WaitingMax, "actors", box.Kind)
 		}
 	}
 	gauge(s, "accounts", "Accounts.", stats.Accounts)
-	gauge(s, "accounts_live", "Accounts that somebody has used lately: they have an actor.", stats.AccountsLoaded)
-	counter(s, "leases_total", "Leases of a day's quota that were written to the log.", stats.Leases)
+	gauge(s, "accounts_loaded", "Accounts in memory: recently used ones.", stats.AccountsLoaded)
+	counter(s, "quota_leases_total", "Leases of daily quotas written to the log.", stats.Leases)
 	for _, c := range stats.Currencies {
-		s.timestamp("currency_checked_timestamp_seconds", "When a source of the currency was heard last.", c.CheckedAt, "currency", c.Currency)
-		s.timestamp("currency_fresh_until_timestamp_seconds", "When the last rate of the currency expires.", c.FreshUntil, "currency", c.Currency)
+		s.timestamp("currency_checked_timestamp_seconds", "Time of the currency's last successful check.", c.CheckedAt, "currency", c.Currency)
+		s.timestamp("currency_fresh_until_timestamp_seconds", "Expiry of the currency's last rate.", c.FreshUntil, "currency", c.Currency)
 	}
-	s.timestamp("keys_required_timestamp_seconds", "From when on keys are required, once that is announced.", of.System.KeyPolicy().RequiredAt)
+	s.timestamp("keys_required_timestamp_seconds", "Instant from which keys are required, once announced.", of.System.KeyPolicy().RequiredAt)
 	of.rates(s)
 }
 
@@ -37,7 +37,7 @@ func (of *Config) rates(s *emitter) {
 	if err != nil {
 		return
 	}
-	const help = "Published rates, current ones and stale ones."
+	const help = "Published rates by state: current or stale."
 	for i := range page.Items {
 		c := &page.Items[i]
 		gauge(s, "rates", help, c.CurrentQuoteCount, "currency", c.Code, "state", "current")
@@ -56,7 +56,7 @@ func (of *Config) quarantine(s *emitter) {
 		counts[held[i].Observation.Currency]++
 	}
 	for currency, count := range counts {
-		gauge(s, "quarantine_held", "Values that are held back and wait for an operator.", count, "currency", currency)
+		gauge(s, "quarantined_values", "Quarantined values that wait for an operator.", count, "currency", currency)
 	}
 }
 
@@ -67,16 +67,16 @@ func (of *Config) log(s *emitter) {
 		return
 	}
 	log, bounds := &stats.Log, wal.SyncBounds()
-	counter(s, "log_batches_total", "Batches of records that were written to the log, each with one sync.", log.Batches)
-	counter(s, "log_records_total", "Records in them.", log.Records)
-	counter(s, "log_appended_bytes_total", "Bytes that the log grew by with them.", log.Bytes)
-	s.histogram("log_sync_duration_seconds", "How long the disk took to make a batch durable.", bounds[:], log.Syncs.Counts[:], log.Syncs.Sum)
+	counter(s, "log_batches_total", "Batches of records written to the log, each with one sync.", log.Batches)
+	counter(s, "log_records_total", "Records written to the log.", log.Records)
+	counter(s, "log_appended_bytes_total", "Bytes written to the log.", log.Bytes)
+	s.histogram("log_sync_duration_seconds", "Time of the disk to make a batch durable.", bounds[:], log.Syncs.Counts[:], log.Syncs.Sum)
 	gauge(s, "log_bytes", "Size of the log without snapshots.", log.LogBytes)
 	gauge(s, "log_segments", "Files of the log.", log.Segments)
 	gauge(s, "log_first_record", "Number of the oldest record in the log.", log.First)
 	gauge(s, "log_last_record", "Number of the newest record in the log.", log.Last)
-	gauge(s, "snapshots", "Whole snapshots.", log.Snapshots)
-	gauge(s, "snapshot_bytes", "Size of all whole snapshots.", log.SnapshotBytes)
+	gauge(s, "snapshots", "Complete snapshots.", log.Snapshots)
+	gauge(s, "snapshot_bytes", "Size of all complete snapshots.", log.SnapshotBytes)
 	if log.Snapshots > 0 {
 		gauge(s, "snapshot_last_record", "Number of the newest record in the newest snapshot.", log.SnapshotSequence)
 		s.timestamp("snapshot_timestamp_seconds", "When the newest snapshot was finished.", log.SnapshotAt)

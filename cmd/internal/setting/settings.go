@@ -171,7 +171,7 @@ type ConfigLine struct {
 	Number int // from 1
 }
 
-// ParseConfig reads the keys of a configuration file from its text; every bad one is told.
+// ParseConfig parses a configuration file. It returns all problems.
 func ParseConfig(path, text string, known []string) (map[string]ConfigLine, error) {
 	var keys map[string]any
 	if _, err := toml.Decode(text, &keys); err != nil {

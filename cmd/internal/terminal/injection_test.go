@@ -13,7 +13,7 @@ import (
 	"unicode"
 )
 
-// injections are what somebody who writes into a field of a log would like to see obeyed.
+// injections are texts with which an attacker would try to forge log lines or control a terminal.
 func injections() []string {
 	return []string{
 		"\r\n", "\n", "\r", "\x1b[31m", "\x1b]0;title\a", "\u2028", "\u2029", "\u0085", "\u200b", "\u202e", "\x00", "\x7f", "\xff\xfe", "\t", "\v", "\f", "\"", "\\", "=", " ",

@@ -31,7 +31,7 @@ func TestLogging_Lines(t *testing.T) {
 }
 
 func TestLogging_JSON(t *testing.T) {
-	for _, format := range []string{"json", "auto"} { // a buffer is no terminal
+	for _, format := range []string{"json", "auto"} { // a buffer is not a terminal
 		var out bytes.Buffer
 		NewLogger(&out, LogOptions{Format: format, Level: "error"}).Error("stopped", "token", "abc", "bytes", 7)
 		var line map[string]any
