@@ -29,8 +29,8 @@ func Export(states []engine.SavedCurrency) []Observation {
 		late = append(late, before...)
 		all = append(all, state.quoteLines...)
 	}
-	SortObservations(all)
-	SortObservations(late)
+	sortObservations(all)
+	sortObservations(late)
 	return append(all, late...)
 }
 
@@ -40,7 +40,7 @@ func ExportSourceQuotes(states []engine.SavedCurrency) []Observation {
 	for i := range states {
 		all = append(all, newCurrencyExport(&states[i]).quoteLines...)
 	}
-	SortObservations(all)
+	sortObservations(all)
 	return all
 }
 
@@ -52,12 +52,12 @@ func ExportHistory(states []engine.SavedCurrency) []Observation {
 			all = append(all, historyLine(&states[i].History[j], nil))
 		}
 	}
-	SortObservations(all)
+	sortObservations(all)
 	return all
 }
 
-// SortObservations sorts by instant, source and quote, so that the lines of a file group into whole refreshes.
-func SortObservations(observations []Observation) {
+// sortObservations sorts by instant, source and quote, so that the lines of a file group into whole refreshes.
+func sortObservations(observations []Observation) {
 	slices.SortStableFunc(observations, func(a, b Observation) int {
 		return cmp.Or(
 			a.ObservedAt.Compare(b.ObservedAt),
@@ -145,7 +145,7 @@ func (x *currencyExport) historyLines() (inTime, late []Observation) {
 		byQuote[key] = x.add(byQuote[key], line)
 	}
 	for key, lines := range byQuote {
-		SortObservations(lines)
+		sortObservations(lines)
 		from, to := repeatsBefore(lines, x.quotes[key])
 		inTime = append(append(inTime, lines[:from]...), lines[to:]...)
 		late = append(late, lines[from:to]...)

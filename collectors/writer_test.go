@@ -326,7 +326,7 @@ func TestSortObservations(t *testing.T) {
 	rows := readReal(t).rows
 	shuffled := slices.Clone(rows)
 	slices.Reverse(shuffled)
-	SortObservations(shuffled)
+	sortObservations(shuffled)
 	seen := map[string]bool{}
 	last := ""
 	for i, row := range shuffled {

@@ -86,9 +86,6 @@ func TestFaults_Targets(t *testing.T) {
 			t.Errorf("%v is taken", bad)
 		}
 	}
-	if fault, err := ReadFault("half"); err != nil || fault != Half {
-		t.Errorf("half is %q, %v", fault, err)
-	}
 }
 
 // TestFaults_Certificates wants a broken certificate to be shown to a client whose connection was kept, too.

@@ -58,18 +58,6 @@ func Faults() []Fault {
 	}
 }
 
-// ReadFault returns the fault with a name.
-func ReadFault(name string) (Fault, error) {
-	if slices.Contains(Faults(), Fault(name)) {
-		return Fault(name), nil
-	}
-	var names []string
-	for _, fault := range Faults() {
-		names = append(names, string(fault))
-	}
-	return "", fmt.Errorf("%q is not a fault; want one of %s", name, strings.Join(names, ", "))
-}
-
 // ofHandshake reports whether the fault shows in the TLS handshake, before any request.
 func (f Fault) ofHandshake() bool { return f == WrongName || f == Expired || f == UnknownSigner }
 
@@ -91,8 +79,8 @@ type activeFaults struct {
 // demo-. The fault of a source affects requests for a document of that source, the fault of a host all its requests.
 // A target has one fault at a time.
 func (s *Site) SetFault(target string, fault Fault) error {
-	if _, err := ReadFault(string(fault)); err != nil {
-		return err
+	if !slices.Contains(Faults(), fault) {
+		return fmt.Errorf("%q is not a fault; want one of %q", fault, Faults())
 	}
 	target, err := s.faultTarget(target, fault)
 	if err != nil {
