@@ -92,8 +92,12 @@ func (g *goal) against(pairs []pair, other, what string, wantRate, wantCPU float
 // againstBaseline compares the node with a baseline on one mix.
 func (l *runner) againstBaseline(ctx context.Context, g *goal, mix, other string, wantRate, wantCPU float64) ([]pair, error) {
 	pairs, err := l.compareBaseline(ctx, mix, other)
+	what := mix
+	if other != bareName {
+		what += ", against " + other
+	}
 	if err == nil {
-		g.against(pairs, other, mix, wantRate, wantCPU)
+		g.against(pairs, other, what, wantRate, wantCPU)
 	}
 	return pairs, err
 }

@@ -134,9 +134,9 @@ func (s *server) heap(ctx context.Context) (float64, error) {
 // useAllAccounts sends at least one request for each account, which loads it and leases quota.
 func (l *runner) useAllAccounts(ctx context.Context, on *server, keys []string) error {
 	return retry(ctx, func() error {
-		roll := &perAccount{keys: keys, mix: newMix(benchHost, nil, mixes()[mixBest])}
-		for roll.sent < len(keys) {
-			g := &clients{requests: roll, connections: l.options.Connections}
+		source := &perAccount{keys: keys, mix: newMix(benchHost, nil, mixes()[mixBest])}
+		for source.sent < len(keys) {
+			g := &clients{requests: source, connections: l.options.Connections}
 			if _, err := l.sample(ctx, on, &load{groups: []*clients{g}, measure: time.Second}); err != nil {
 				return err
 			}
@@ -145,47 +145,31 @@ func (l *runner) useAllAccounts(ctx context.Context, on *server, keys []string) 
 	})
 }
 
-// measureF10 measures tasard import of updates of a whole market. A list is one source that publishes the rates of
-// all institutions, as an aggregator does; otherwise each institution is its own source.
+// measureF10 measures tasard import of updates of a whole market from one source, as an aggregator publishes them, into
+// a new directory each time.
 func measureF10(ctx context.Context, l *runner, g *goal) error {
-	list, err := l.importRate(ctx, "list")
-	if err != nil {
-		return err
-	}
-	list.Name = "observations a second, in lists of all institutions"
-	g.require(list, "≥", 50_000)
-	each, err := l.importRate(ctx, "")
-	if err != nil {
-		return err
-	}
-	each.Name = "observations a second, each institution for itself"
-	g.add(each)
-	return nil
-}
-
-// importRate repeatedly imports one file into a new directory.
-func (l *runner) importRate(ctx context.Context, list string) (measure, error) {
-	m := measure{Unit: "/s"}
-	market, file := newMarket(engine.DefaultCatalogue(), standardSize()), filepath.Join(l.dir, "intake"+list+".csv")
-	// A source publishes all its rates at once.
+	market, file := newMarket(engine.DefaultCatalogue(), standardSize()), filepath.Join(l.dir, "import.csv")
+	// An aggregator publishes the rates of one institution together.
 	slices.SortStableFunc(market, func(a, b quoteSource) int { return strings.Compare(a.source, b.source) })
-	refreshes := importLines/len(market) + 1
-	ago := func(line int) time.Duration { return time.Duration(refreshes-line/len(market)) * time.Minute }
-	if err := writeObservations(file, market, refreshes*len(market), list, ago); err != nil {
-		return m, err
+	updates := importLines/len(market) + 1
+	ago := func(line int) time.Duration { return time.Duration(updates-line/len(market)) * time.Minute }
+	if err := writeObservations(file, market, updates*len(market), "list", ago); err != nil {
+		return err
 	}
+	m := measure{Name: "observations a second, in lists of all institutions", Unit: "/s"}
 	for round := range min(l.options.Rounds, repeatsMax) {
-		began, into := time.Now(), fmt.Sprintf("%s-%d", strings.TrimSuffix(file, ".csv"), round)
+		began, into := time.Now(), filepath.Join(l.dir, fmt.Sprintf("import-%d", round))
 		p, err := startProcess(&command{name: "tasard import", argv: []string{l.tasard, "import", "--data", into, file}}, serverCore)
 		if err == nil {
 			err = p.awaitExit(ctx)
 		}
 		if err != nil {
-			return m, err
+			return err
 		}
-		m.Rounds = append(m.Rounds, float64(refreshes*len(market))/time.Since(began).Seconds())
+		m.Rounds = append(m.Rounds, float64(updates*len(market))/time.Since(began).Seconds())
 	}
-	return m, os.Remove(file)
+	g.require(m, "≥", 50_000)
+	return os.Remove(file)
 }
 
 // measureF11 compares nodes with more data with one that has little, with the same page for all accounts.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -73,20 +72,16 @@ func measureF1d(ctx context.Context, l *runner, g *goal) error {
 		return err
 	}
 	var pairs []pair
-	for round := range l.options.Rounds {
+	for range l.options.Rounds {
 		node, err := l.startNode(ctx, made, "--quota-day", "1000", "--quota-minute", "60", "--lease", "16")
 		if err != nil {
 			return err
 		}
 		var p pair
-		order := []func() error{
-			func() (err error) { p.a, err = l.firstRequests(ctx, node, made.keys); return err },
-			func() (err error) { p.b, err = l.firstRequests(ctx, bare, made.keys); return err },
+		if p.a, err = l.firstRequests(ctx, node, made.keys); err == nil {
+			p.b, err = l.firstRequests(ctx, bare, made.keys)
 		}
-		if round%2 == 1 {
-			slices.Reverse(order)
-		}
-		if err := errors.Join(order[0](), order[1](), node.stop()); err != nil {
+		if err = errors.Join(err, node.stop()); err != nil {
 			return err
 		}
 		pairs = append(pairs, p)

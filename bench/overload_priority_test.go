@@ -42,11 +42,11 @@ func TestFaultsO2_Priorities(t *testing.T) {
 			}
 		}
 		keyed, anonymous, costly := groups[2], groups[3], groups[4]
-		told := fmt.Sprintf("served with a key %.3f of what is promised and %.3f of all, without %.3f, history and conversions %.3f", kept, keyed.servedShare(),
+		result := fmt.Sprintf("served with a key %.3f of what is promised and %.3f of all, without %.3f, history and conversions %.3f", kept, keyed.servedShare(),
 			anonymous.servedShare(), costly.servedShare())
-		figure(t, "%s", told)
+		figure(t, "%s", result)
 		if kept < keyedShare || anonymous.servedShare() >= keyed.servedShare() || costly.servedShare() > anonymous.servedShare()/2 {
-			t.Error(told)
+			t.Error(result)
 		}
 		for _, g := range groups[2:] {
 			checkRefusals(t, g)

@@ -221,7 +221,7 @@ func TestSettings(t *testing.T) {
 	if s, err = readSettings(strings.Fields("-against http://node/"), &bytes.Buffer{}); err != nil || s.against != "node:80" {
 		t.Errorf("%+v, %v", s, err)
 	}
-	for line, told := range map[string]string{
+	for line, want := range map[string]string{
 		"-tasard x -goals F15":     "F15",
 		"-goals F1":                "-tasard",
 		"-tasard x -docs . -quick": "-docs",
@@ -238,8 +238,8 @@ func TestSettings(t *testing.T) {
 		"-against http://u:p@a:80": "http://host:port",
 		"-speed 3":                 "-speed",
 	} {
-		if _, err := readSettings(strings.Fields(line), &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), told) {
-			t.Errorf("%s: %v, want something about %s", line, err, told)
+		if _, err := readSettings(strings.Fields(line), &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want something about %s", line, err, want)
 		}
 	}
 	var out bytes.Buffer

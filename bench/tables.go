@@ -27,22 +27,11 @@ const (
 	tableEnd   = "<!-- end of figures -->\n"
 )
 
-// acceptedGoal has the figures of one goal as documents show them, and where they were measured.
+// acceptedGoal is a measured goal that documents show, and where it was measured.
 type acceptedGoal struct {
-	ID      string        `json:"id"`
-	Title   string        `json:"title"`
-	Date    string        `json:"date"`
-	Machine string        `json:"machine"`
-	Rounds  int           `json:"rounds"`
-	Rows    []acceptedRow `json:"rows"`
-}
-
-type acceptedRow struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
-	Bound string `json:"bound"`
-	Met   bool   `json:"met"`
-	Sides string `json:"sides,omitempty"`
+	goal
+	Date    string `json:"date"`
+	Machine string `json:"machine"`
 }
 
 // readFigures reads the accepted figures of a repository; without a file there are none.
@@ -64,12 +53,7 @@ func (r *report) accept(root string) error {
 		return fmt.Errorf("accept the figures: %w", err)
 	}
 	for _, g := range r.Goals {
-		fresh := acceptedGoal{ID: g.ID, Title: g.Title, Date: r.Started.UTC().Format(time.DateOnly), Machine: r.Machine, Rounds: r.Options.Rounds}
-		for i := range g.Measures {
-			if m := &g.Measures[i]; m.Bound != "" {
-				fresh.Rows = append(fresh.Rows, acceptedRow{m.Name, m.shown(), m.bound(), m.met(), strings.Join(m.sides(), ", ")})
-			}
-		}
+		fresh := acceptedGoal{g, r.Started.UTC().Format(time.DateOnly), r.Machine}
 		accepted = append(slices.DeleteFunc(accepted, func(old acceptedGoal) bool { return old.ID == g.ID }), fresh)
 	}
 	place := func(g acceptedGoal) int {
@@ -114,14 +98,17 @@ func table(accepted []acceptedGoal, goals []string) string {
 		if goals != nil && !slices.Contains(goals, g.ID) {
 			continue
 		}
-		for _, row := range g.Rows {
-			met := "met"
-			if !row.Met {
+		for i := range g.Measures {
+			m, met := &g.Measures[i], "met"
+			if m.Bound == "" {
+				continue
+			}
+			if !m.met() {
 				met = "missed"
 			}
-			fmt.Fprintf(&text, "| %s | %s | %s | %s, %s | %s |\n", g.ID, row.Name, row.Value, row.Bound, met, row.Sides)
+			fmt.Fprintf(&text, "| %s | %s | %s | %s, %s | %s |\n", g.ID, m.Name, m.shown(), m.bound(), met, strings.Join(m.sides(), ", "))
 		}
-		if run := fmt.Sprintf("on %s on %s, medians of %d rounds", g.Date, g.Machine, g.Rounds); !slices.Contains(runs, run) {
+		if run := fmt.Sprintf("on %s on %s", g.Date, g.Machine); !slices.Contains(runs, run) {
 			runs = append(runs, run)
 		}
 	}

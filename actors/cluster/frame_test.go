@@ -63,7 +63,7 @@ func TestFrameBatch(t *testing.T) {
 			}
 		}
 		if got := uint64(start + len(r.frames)); got != r.last {
-			t.Fatalf("%d frames behind %d, the last is %d", len(r.frames), start, r.last)
+			t.Fatalf("%d frames after %d, the last is %d", len(r.frames), start, r.last)
 		}
 		for i, f := range r.frames {
 			if f.record[0] != byte(start+i+1) {

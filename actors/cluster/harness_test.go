@@ -176,7 +176,7 @@ func (f *testCluster) leader() int {
 
 // awaitSameRecords waits until all running nodes have the newest record of any of them, compares their records after
 // a sequence, and returns those.
-func (f *testCluster) awaitSameRecords(behind uint64) []string {
+func (f *testCluster) awaitSameRecords(after uint64) []string {
 	f.t.Helper()
 	running := slices.DeleteFunc(slices.Clone(f.nodes), func(n *testNode) bool { return n == nil })
 	longest := uint64(0)
@@ -186,12 +186,12 @@ func (f *testCluster) awaitSameRecords(behind uint64) []string {
 	var first []string
 	for i, n := range running {
 		n.await(f.t, longest)
-		log := n.log(f.t, behind)
+		log := n.log(f.t, after)
 		if i == 0 {
 			first = log
 		}
 		if !slices.Equal(log, first) {
-			f.t.Fatalf("after record %d %s has %q, %s has %q", behind, running[0].cluster.config.Name, first, n.cluster.config.Name, log)
+			f.t.Fatalf("after record %d %s has %q, %s has %q", after, running[0].cluster.config.Name, first, n.cluster.config.Name, log)
 		}
 	}
 	return first
@@ -338,18 +338,18 @@ func (n *testNode) awaitEnd(t testing.TB) error {
 }
 
 // records returns the records of the local log after a sequence.
-func (n *testNode) records(behind uint64) (records []string, err error) {
+func (n *testNode) records(after uint64) (records []string, err error) {
 	j := n.cluster.Journal()
-	err = j.Read(max(j.First(), behind+1), func(_ uint64, record []byte) error {
+	err = j.Read(max(j.First(), after+1), func(_ uint64, record []byte) error {
 		records = append(records, string(record))
 		return nil
 	})
 	return records, err
 }
 
-func (n *testNode) log(t testing.TB, behind uint64) []string {
+func (n *testNode) log(t testing.TB, after uint64) []string {
 	t.Helper()
-	records, err := n.records(behind)
+	records, err := n.records(after)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -384,7 +384,7 @@ func (n *testNode) mustAppend(t testing.TB, record string) uint64 {
 
 // appendAll has every node append records at once. It returns the acknowledged records of each node, their sequences,
 // and how many sequences were lost to others.
-func (f *testCluster) appendAll(each int) (told [3][]string, places [3][]uint64, lost int) {
+func (f *testCluster) appendAll(each int) (acknowledged [3][]string, places [3][]uint64, lost int) {
 	f.t.Helper()
 	var all sync.WaitGroup
 	var misses [3]int
@@ -397,12 +397,12 @@ func (f *testCluster) appendAll(each int) (told [3][]string, places [3][]uint64,
 					f.t.Errorf("append: %v", err)
 					return
 				}
-				told[i], places[i], misses[i] = append(told[i], record), append(places[i], place), misses[i]+missed
+				acknowledged[i], places[i], misses[i] = append(acknowledged[i], record), append(places[i], place), misses[i]+missed
 			}
 		})
 	}
 	all.Wait()
-	return told, places, misses[0] + misses[1] + misses[2]
+	return acknowledged, places, misses[0] + misses[1] + misses[2]
 }
 
 // damagedMessages are messages that no node would write after a record.

@@ -92,10 +92,10 @@ func startOneOnly(t *testing.T, f *testCluster) {
 func restartAll(t *testing.T, f *testCluster) {
 	began := realClock()
 	f.startAll()
-	behind := f.nodes[0].last()
+	last := f.nodes[0].last()
 	f.nodes[0].mustAppend(t, "after")
 	t.Logf("all back, and the first append, after %s", realClock().Sub(began))
-	if log := f.awaitSameRecords(0); log[len(log)-1] != "after" || uint64(len(log)) != behind+1 || slices.Contains(log, "never") {
+	if log := f.awaitSameRecords(0); log[len(log)-1] != "after" || uint64(len(log)) != last+1 || slices.Contains(log, "never") {
 		t.Fatalf("%d records, the last is %q", len(log), log[len(log)-1])
 	}
 }
@@ -138,7 +138,7 @@ func (f *testCluster) wantBackup(t *testing.T, i int, last uint64) {
 	}
 	n.mustAppend(t, fmt.Sprintf("of n%d with a copy", i+1))
 	if log := f.awaitSameRecords(last); len(log) != 1 {
-		t.Errorf("behind record %d there are %q", last, log)
+		t.Errorf("after record %d there are %q", last, log)
 	}
 }
 

@@ -207,17 +207,17 @@ var errNoBackup = errors.New("no other node offers its log")
 
 // backupSources returns the nodes with a complete log of this stream, the longest log first.
 func (r *peerTable) backupSources(c *Config, stream string) ([]heartbeat, error) {
-	var givers []heartbeat
+	var sources []heartbeat
 	for _, h := range r.reachable(c.Clock()) {
 		if h.HasBackup && h.Stream == stream && h.Name != c.Name {
-			givers = append(givers, h.heartbeat)
+			sources = append(sources, h.heartbeat)
 		}
 	}
-	if len(givers) == 0 {
+	if len(sources) == 0 {
 		return nil, errNoBackup
 	}
-	slices.SortStableFunc(givers, func(a, b heartbeat) int { return cmp.Compare(b.Last, a.Last) })
-	return givers, nil
+	slices.SortStableFunc(sources, func(a, b heartbeat) int { return cmp.Compare(b.Last, a.Last) })
+	return sources, nil
 }
 
 // Status returns the state of all nodes, from memory.

@@ -43,7 +43,7 @@ func TestRunning(t *testing.T) {
 // oneWinner has three nodes append at once: each record is in the stream once, in the same order on every node.
 func oneWinner(t *testing.T, f *testCluster) {
 	const each = 20
-	told, places, lost := f.appendAll(each)
+	acknowledged, places, lost := f.appendAll(each)
 	log, taken := f.awaitSameRecords(0), slices.Concat(places[:]...)
 	slices.Sort(taken)
 	if len(log) != 3*each || len(slices.Compact(taken)) != 3*each {
@@ -51,8 +51,8 @@ func oneWinner(t *testing.T, f *testCluster) {
 	}
 	for i := range places {
 		for k, place := range places[i] {
-			if log[place-1] != told[i][k] {
-				t.Errorf("sequence %d has %q, acknowledged was %q", place, log[place-1], told[i][k])
+			if log[place-1] != acknowledged[i][k] {
+				t.Errorf("sequence %d has %q, acknowledged was %q", place, log[place-1], acknowledged[i][k])
 			}
 		}
 	}
@@ -73,8 +73,8 @@ func limits(t *testing.T, f *testCluster) {
 	}{
 		{"too large", at, [][]byte{make([]byte, wal.RecordBytesMax+1)}, wal.ErrLimit},
 		{"empty", at, [][]byte{{}}, wal.ErrLimit},
-		{"a place that is taken", 0, [][]byte{{1}}, actors.ErrPosition},
-		{"a place behind the end", at + 7, [][]byte{{1}}, actors.ErrPosition},
+		{"a taken sequence", 0, [][]byte{{1}}, actors.ErrPosition},
+		{"a sequence after the end", at + 7, [][]byte{{1}}, actors.ErrPosition},
 	} {
 		if _, err := n.cluster.Journal().Append(tt.expected, tt.records); !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v", tt.name, err)
@@ -134,7 +134,7 @@ func stalledProposal(t *testing.T, f *testCluster, ahead *atomic.Int64) {
 		_, err := j.Append(n.last(), [][]byte{[]byte("stuck")})
 		done <- err
 	}()
-	eventually(t, "an offer that is stuck later", func() bool { return j.stalled(began.Add(waitTimeout + stalledAfter)) })
+	eventually(t, "a proposal that is stalled later", func() bool { return j.stalled(began.Add(waitTimeout + stalledAfter)) })
 	if j.stalled(began.Add(stalledAfter)) {
 		t.Error("reported too soon")
 	}
@@ -152,7 +152,7 @@ func stalledProposal(t *testing.T, f *testCluster, ahead *atomic.Int64) {
 }
 
 // appendErrors finds records that are in the log twice, and acknowledged ones that are missing.
-func appendErrors(log, told []string) error {
+func appendErrors(log, acknowledged []string) error {
 	count := map[string]int{}
 	for _, record := range log {
 		count[record]++
@@ -160,7 +160,7 @@ func appendErrors(log, told []string) error {
 			return fmt.Errorf("%q is in the stream twice", record)
 		}
 	}
-	for _, record := range told {
+	for _, record := range acknowledged {
 		if count[record] == 0 {
 			return fmt.Errorf("%q is not in the stream", record)
 		}
@@ -196,9 +196,9 @@ func lostAnswers(t *testing.T, f *testCluster) {
 		}
 	}
 	const each = 12
-	told, _, _ := f.appendAll(each)
+	acknowledged, _, _ := f.appendAll(each)
 	log := f.awaitSameRecords(before)
-	if err := appendErrors(log, slices.Concat(told[:]...)); err != nil {
+	if err := appendErrors(log, slices.Concat(acknowledged[:]...)); err != nil {
 		t.Error(err)
 	}
 	if len(log) != 3*each || fired.Load() == 0 {

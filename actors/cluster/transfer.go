@@ -97,8 +97,8 @@ func (w *chunkWriter) Write(p []byte) (int, error) {
 // fetchBackup copies the log of any node that offers it into a directory beside the log.
 func (c *Cluster) fetchBackup(ctx context.Context) (wal.BackupInfo, error) {
 	for {
-		givers, err := c.peers.backupSources(&c.config, c.self.Load().Stream)
-		for _, from := range givers {
+		sources, err := c.peers.backupSources(&c.config, c.self.Load().Stream)
+		for _, from := range sources {
 			var info wal.BackupInfo
 			if info, err = c.fetchBackupFrom(ctx, from.Name); err == nil {
 				return info, nil

@@ -29,8 +29,8 @@ func (s Stats) sums(taken int) bool {
 
 func wantOverloaded(t *testing.T, err, cause error) {
 	t.Helper()
-	var told *engine.Error
-	if !errors.As(err, &told) || told.Code != engine.CodeOverloaded || told.RetryAfter <= 0 || !errors.Is(err, cause) {
+	var got *engine.Error
+	if !errors.As(err, &got) || got.Code != engine.CodeOverloaded || got.RetryAfter <= 0 || !errors.Is(err, cause) {
 		t.Errorf("got %v, want %s because %v", err, engine.CodeOverloaded, cause)
 	}
 }

@@ -74,10 +74,10 @@ const canaryPassword = "canary-smtp-pass-7f3e"
 func exerciseAccounts(t *testing.T, program string) *canaries {
 	t.Helper()
 	c := &canaries{t: t, secrets: map[string]string{"SMTP password": canaryPassword, "e-mail": "canary.bird.owner@example.com"}, places: map[string]string{}}
-	office, data := newMailServer(t), filepath.Join(t.TempDir(), "data")
+	mail, data := newMailServer(t), filepath.Join(t.TempDir(), "data")
 	writeDataDir(t, data, 1)
-	n := launch(t, command{program: program, args: serveArgs(data, append(office.args(), "--log-level", "debug")...)}).ready()
-	c.signUp(n, office)
+	n := launch(t, command{program: program, args: serveArgs(data, append(mail.args(), "--log-level", "debug")...)}).ready()
+	c.signUp(n, mail)
 	c.misuse(n)
 	c.manage(n)
 	n.stop()
@@ -86,12 +86,12 @@ func exerciseAccounts(t *testing.T, program string) *canaries {
 	noError(t, os.WriteFile(password, []byte(canaryPassword+"\n"), 0o600))
 	// A mail server without TLS: the node has a password and must neither send nor log it.
 	n = launch(t, command{program: program, args: serveArgs(data,
-		"--smtp-addr", office.address, "--smtp-tls", "starttls", "--smtp-user", "canary", "--smtp-password-file", password,
+		"--smtp-addr", mail.address, "--smtp-tls", "starttls", "--smtp-user", "canary", "--smtp-password-file", password,
 		"--mail-from", "no-reply@tasard.example", "--log-level", "debug")}).ready()
 	caller := newHTTPClient("")
 	defer caller.close()
 	got, err := caller.do(http.MethodPost, n.url+"/v1/account/codes", "", map[string]string{"email": c.secrets["e-mail"]})
-	c.keepAnswer("a code that no letter brings", got, err)
+	c.keepAnswer("a code that was never sent", got, err)
 	c.misuse(n)
 	c.manage(n)
 	n.send(syscall.SIGQUIT) // prints all goroutines, like a crash
@@ -115,11 +115,11 @@ func exerciseAccounts(t *testing.T, program string) *canaries {
 func (c *canaries) keep(where, text string) { c.places[where] += text }
 
 // signUp creates the secrets.
-func (c *canaries) signUp(n *node, office *mailServer) {
+func (c *canaries) signUp(n *node, mail *mailServer) {
 	t, email := c.t, c.secrets["e-mail"]
 	caller := newHTTPClient("")
 	defer caller.close()
-	code, got, err := office.askCode(caller, n.url, email)
+	code, got, err := mail.askCode(caller, n.url, email)
 	c.keepAnswer("ask a code", got, err)
 	_, got, err = openSession(caller, n.url, email, "00000000")
 	c.keepAnswer("a wrong code", got, err)

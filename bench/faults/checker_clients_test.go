@@ -19,8 +19,8 @@ import (
 // Operations that change an account or a rate. Each change is recorded before it is sent and after its answer.
 
 // signIn gives an account a new session.
-func (l *checker) signIn(office *mailServer, c *httpClient, m *endpoint, a *trackedAccount) error {
-	token, err := office.session(c, m.url, a.email)
+func (l *checker) signIn(mail *mailServer, c *httpClient, m *endpoint, a *trackedAccount) error {
+	token, err := mail.session(c, m.url, a.email)
 	if err != nil {
 		return err
 	}
@@ -387,10 +387,10 @@ func newKeyWriter(t *testing.T, session string) *keyWriter {
 }
 
 // signIn gives it a session at a node.
-func (s *keyWriter) signIn(t *testing.T, office *mailServer, n *node) {
+func (s *keyWriter) signIn(t *testing.T, mail *mailServer, n *node) {
 	t.Helper()
 	s.at.url = n.url
-	noError(t, s.l.signIn(office, s.c, s.at, s.a))
+	noError(t, s.l.signIn(mail, s.c, s.at, s.a))
 }
 
 // createAndRevoke creates a key and revokes it; it returns the first answer that is not good.

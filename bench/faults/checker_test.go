@@ -400,7 +400,7 @@ func (l *checker) afterRequest(r *request, got *answer, err error) {
 			l.violate(lostWrite, "%s: its active key %s is refused: %s", a.email, r.key.id, got.code)
 		}
 	case got.code == "quota_exceeded" && a.spentAtStart+a.admitted+a.underway+a.inDoubt+1 < a.day:
-		l.violate(unexplained, "%s is told that its quota is used up after %d+%d of %d", a.email, a.spentAtStart, a.admitted, a.day)
+		l.violate(unexplained, "%s is rejected for its quota after %d+%d of %d", a.email, a.spentAtStart, a.admitted, a.day)
 	}
 }
 

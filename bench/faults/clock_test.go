@@ -47,18 +47,18 @@ func (b *quotaLog) ask(c *httpClient, url, key string) error {
 	if err != nil {
 		return err
 	}
-	told, ok := got.rateLimit()
+	limit, ok := got.rateLimit()
 	if !ok || got.status != http.StatusOK && got.status != http.StatusTooManyRequests {
 		return fmt.Errorf("status %d, headers %v: %s", got.status, got.header, got.body)
 	}
 	b.asked++
-	if told.reset < b.newest {
-		return fmt.Errorf("the window went back from %s to %s", time.Unix(b.newest, 0).UTC(), time.Unix(told.reset, 0).UTC())
+	if limit.reset < b.newest {
+		return fmt.Errorf("the window went back from %s to %s", time.Unix(b.newest, 0).UTC(), time.Unix(limit.reset, 0).UTC())
 	}
-	b.newest = told.reset
+	b.newest = limit.reset
 	if got.status == http.StatusOK {
-		if b.admitted[told.reset]++; b.admitted[told.reset] > stepsDayMax {
-			return fmt.Errorf("%d admitted in the window that ends at %s", b.admitted[told.reset], time.Unix(told.reset, 0).UTC())
+		if b.admitted[limit.reset]++; b.admitted[limit.reset] > stepsDayMax {
+			return fmt.Errorf("%d admitted in the window that ends at %s", b.admitted[limit.reset], time.Unix(limit.reset, 0).UTC())
 		}
 	}
 	return nil

@@ -268,12 +268,12 @@ func (g *clusterTest) probe(c *partition, p *clusterNode, fault time.Duration, s
 	})
 	g.t.Cleanup(sending.Wait) // requests in progress wait for the end of the partition
 	first := time.Duration(refusal.Load())
-	told := eventually(refusedWithin-(g.checker.now()-fault), tells)
+	shown := eventually(refusedWithin-(g.checker.now()-fault), tells)
 	m.mu.Lock()
 	m.refused, m.shown = append(m.refused, first), append(m.shown, g.checker.now()-fault)
 	m.mu.Unlock()
-	if first == 0 || first > refusedWithin || !told {
-		g.t.Errorf("cut %d, %s: node %d refuses changes after %v (0: never), and says so: %v\n%s", g.faults, c.name, p.number, first, told, p.process.Load().tail(20))
+	if first == 0 || first > refusedWithin || !shown {
+		g.t.Errorf("cut %d, %s: node %d refuses changes after %v (0: never), and says so: %v\n%s", g.faults, c.name, p.number, first, shown, p.process.Load().tail(20))
 		return
 	}
 	every(probePause, stop, func() bool {

@@ -271,7 +271,7 @@ type slowNode struct {
 	reads []time.Duration
 }
 
-func newSlowNode(t *testing.T, office *mailServer, call string, delay time.Duration) *slowNode {
+func newSlowNode(t *testing.T, mail *mailServer, call string, delay time.Duration) *slowNode {
 	t.Helper()
 	need(t, "strace", "strace")
 	dir := filepath.Join(memoryDir(t), "data")
@@ -281,8 +281,8 @@ func newSlowNode(t *testing.T, office *mailServer, call string, delay time.Durat
 		prefix = append(prefix, "-e", fmt.Sprintf("inject=%s:delay_enter=%d", call, delay.Microseconds()))
 	}
 	s := &slowNode{keyWriter: newKeyWriter(t, "")}
-	s.n = launch(t, command{wrapper: prefix, args: serveArgs(dir, append(office.args(), unlimitedReads()...)...)}).ready()
-	s.signIn(t, office, s.n)
+	s.n = launch(t, command{wrapper: prefix, args: serveArgs(dir, append(mail.args(), unlimitedReads()...)...)}).ready()
+	s.signIn(t, mail, s.n)
 	return s
 }
 
@@ -346,8 +346,8 @@ func compareReads(t *testing.T, reads int, quick, slow *slowNode) (atOnce, delay
 // TestFaultsW12_SlowDisk delays each sync by 200 ms while changes are made: reads take no longer than those of a node
 // with a fast disk, changes succeed but wait, and of many at once a bounded number waits and the others are rejected.
 func TestFaultsW12_SlowDisk(t *testing.T) {
-	office := newMailServer(t)
-	quick, slow := newSlowNode(t, office, "fsync", 0), newSlowNode(t, office, "fsync", syncDelay)
+	mail := newMailServer(t)
+	quick, slow := newSlowNode(t, mail, "fsync", 0), newSlowNode(t, mail, "fsync", syncDelay)
 	began := time.Now()
 	if got := slow.createAndRevoke(); !got.good() || time.Since(began) < syncDelay {
 		t.Fatalf("a change was made after %s, status %d: no sync was delayed", time.Since(began), got.status)
@@ -385,8 +385,8 @@ func TestFaultsW12_SlowDisk(t *testing.T) {
 // TestFaultsW12_ControlSlowAnswers delays the writing of answers instead of syncs: the comparison must notice.
 func TestFaultsW12_ControlSlowAnswers(t *testing.T) {
 	const answerCalls = "write,writev,sendto,sendmsg"
-	office := newMailServer(t)
-	quick, slow := newSlowNode(t, office, answerCalls, 0), newSlowNode(t, office, answerCalls, 20*time.Millisecond)
+	mail := newMailServer(t)
+	quick, slow := newSlowNode(t, mail, answerCalls, 0), newSlowNode(t, mail, answerCalls, 20*time.Millisecond)
 	atOnce, delayed := compareReads(t, 200, quick, slow)
 	figure(t, "control, answers 20ms slower: p99 %s, of a node beside it %s", delayed.Round(time.Microsecond), atOnce.Round(time.Microsecond))
 	if delayed <= 2*atOnce+latencySlack {

@@ -237,10 +237,10 @@ func plantStep(t *testing.T) (*node, plantedFault) {
 
 // plantMail sends emails while there is no mail server; then there is one.
 func plantMail(t *testing.T, program, state string, messages int) (*node, plantedFault) {
-	office, data := newMailServer(t), t.TempDir()+"/data"
+	mail, data := newMailServer(t), t.TempDir()+"/data"
 	writeDataDir(t, data, 1)
-	office.close()
-	n := launch(t, command{program: program, args: serveArgs(data, office.args()...)}).ready()
+	mail.close()
+	n := launch(t, command{program: program, args: serveArgs(data, mail.args()...)}).ready()
 	return n, plantedFault{
 		name: "mail", state: state,
 		plant: func() {
@@ -253,7 +253,7 @@ func plantMail(t *testing.T, program, state string, messages int) (*node, plante
 				}
 			}
 		},
-		mend: func() { office.open(t) },
+		mend: func() { mail.open(t) },
 	}
 }
 

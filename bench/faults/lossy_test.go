@@ -348,24 +348,24 @@ func crashFreshNodes(t *testing.T, seed uint64, cycles int) (kept, all int) {
 		data := filepath.Join(l.mountPoint, fmt.Sprintf("data-%d", cycle))
 		args := serveArgs(data, "--admin-socket", filepath.Join(t.TempDir(), "admin.sock"))
 		n := launch(t, command{args: args}).ready()
-		book := newChecker(volumeTerms())
-		book.publishing(1)
+		record := newChecker(volumeTerms())
+		record.publishing(1)
 		at := &endpoint{number: 1, url: n.url, admin: n.admin()}
 		for range chance.IntN(8) {
-			book.set(at, book.series[0])
+			record.set(at, record.series[0])
 		}
 		at.admin.close()
 		l.cutPower()
 		n.kill()
 		l.remount()
-		made := book.count("rates", acknowledged)
+		made := record.count("rates", acknowledged)
 		all += made
 		n = launch(t, command{args: args})
 		if n.answers() {
 			c := newHTTPClient("")
 			at.url = n.url
-			book.checkRates(c, at, "/v1/rates?currency=USD&limit=200")
-			if c.close(); book.violationCount() == 0 { // a node without any rate answers 503
+			record.checkRates(c, at, "/v1/rates?currency=USD&limit=200")
+			if c.close(); record.violationCount() == 0 { // a node without any rate answers 503
 				kept += made
 			}
 		}

@@ -216,13 +216,13 @@ type diskErrorCase struct {
 // not on the disk afterwards. A program with a bug goes on instead of stopping.
 func (f diskErrorCase) run(t *testing.T, program string) (s *keyWriter, lasted time.Duration, err error) {
 	t.Helper()
-	disk, office, s := newTightDisk(t, f.journal), newMailServer(t), newKeyWriter(t, "")
+	disk, mail, s := newTightDisk(t, f.journal), newMailServer(t), newKeyWriter(t, "")
 	dir := filepath.Join(disk.mountPoint, "data")
 	begin := func() *node {
-		return launch(t, command{program: program, args: serveArgs(dir, office.args()...)})
+		return launch(t, command{program: program, args: serveArgs(dir, mail.args()...)})
 	}
 	n := begin().ready()
-	s.signIn(t, office, n)
+	s.signIn(t, mail, n)
 	fill(t, disk.backing, f.left)
 	if program != "" {
 		disk.awaitRetry(s, n)

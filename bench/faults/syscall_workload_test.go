@@ -151,8 +151,8 @@ func (j *threadJournal) Close() error {
 // codeRecorder keeps the newest login code.
 type codeRecorder struct{ last atomic.Pointer[string] }
 
-func (b *codeRecorder) Send(letter account.LoginMail) error {
-	code := letter.Code.Reveal()
+func (b *codeRecorder) Send(mail account.LoginMail) error {
+	code := mail.Code.Reveal()
 	b.last.Store(&code)
 	return nil
 }
