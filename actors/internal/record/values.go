@@ -43,7 +43,7 @@ func (c *coder) node(n fieldNumber, v *engine.NodeID) { integer(c, n, v, 0, math
 // date is days from 1, which is 0001-01-01; 0 means no date.
 func (c *coder) date(n fieldNumber, v *engine.Date) { integer(c, n, v, 0, dateMax, "date") }
 
-// steady is a steady time in nanoseconds.
+// steady is a steady time, which only grows, in nanoseconds.
 func (c *coder) steady(n fieldNumber, v *time.Duration) {
 	integer(c, n, v, 0, math.MaxInt64, "a steady time of")
 }
