@@ -100,9 +100,9 @@ func TestBackup_RefusedAndDamaged(t *testing.T) {
 		{[]string{"restore", "--from", good, "--data", heldData}, exit.Busy, []string{heldData}},
 		{[]string{"restore", "--from", dir, "--data", dir + "/new"}, exit.NoInput, []string{"is not a file"}},
 		{[]string{"restore", "--from", good, "--data", good + "/new"}, exit.CannotWrite, []string{"not a directory"}},
-		{[]string{"restore", "--from", write("flipped", flipped), "--data", dir + "/new"}, exit.BadData, []string{"damaged backup: " + dir + "/flipped at offset ", "expected", "found"}},
-		{[]string{"restore", "--from", write("cut", content[:len(content)-1]), "--data", dir + "/new"}, exit.BadData, []string{"cut at offset ", "the end of the file"}},
-		{[]string{"backup", "verify", dir + "/flipped"}, exit.BadData, []string{"damaged backup: "}},
+		{[]string{"restore", "--from", write("flipped", flipped), "--data", dir + "/new"}, exit.BadData, []string{dir + "/flipped is damaged at offset ", "expected", "found"}},
+		{[]string{"restore", "--from", write("cut", content[:len(content)-1]), "--data", dir + "/new"}, exit.BadData, []string{"cut is damaged at offset ", "the end of the file"}},
+		{[]string{"backup", "verify", dir + "/flipped"}, exit.BadData, []string{" is damaged at offset "}},
 	} {
 		if strings.Contains(strings.Join(c.args, " "), dir+"/flipped") || strings.Contains(strings.Join(c.args, " "), "/cut") {
 			made = fingerprint(t, dir)

@@ -22,23 +22,6 @@ const (
 	archiveWindowBytes   = 1 << 20 // about the memory that a reader needs
 )
 
-// BackupError reports a file that is not a backup, or is not the backup that was written. Nothing was restored from it.
-type BackupError struct {
-	File     string // path of the backup, and after a colon the file in it
-	Offset   int64  // byte in it where the damage was found
-	Expected string // "" if the file is not a backup at all
-	Found    string
-}
-
-// Error gives all fields on one line.
-func (e *BackupError) Error() string {
-	if e.Expected == "" {
-		return fmt.Sprintf("%s is not a backup: it %s; name a file that tasard backup has written", e.File, e.Found)
-	}
-	return fmt.Sprintf("damaged backup: %s at offset %d: expected %s, found %s; use another copy of it, or an older backup",
-		e.File, e.Offset, e.Expected, e.Found)
-}
-
 // archiveHeader is the first zstd frame of a backup file: it names the format.
 func archiveHeader() []byte {
 	b := binary.LittleEndian.AppendUint32(nil, skippableFrameMagic)
@@ -101,7 +84,7 @@ func newArchiveReader(from io.Reader, name string) (*archiveReader, error) {
 	r.decoder, err = zstd.NewReader(r.from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 		zstd.WithDecoderMaxWindow(archiveWindowBytes))
 	if err != nil {
-		return nil, r.asBackupError(err)
+		return nil, r.damageOf(err)
 	}
 	return r, nil
 }
@@ -111,11 +94,11 @@ func (r *archiveReader) close() { r.decoder.Close() }
 // Read implements io.Reader.
 func (r *archiveReader) Read(p []byte) (int, error) {
 	n, err := r.decoder.Read(p)
-	return n, r.asBackupError(err)
+	return n, r.damageOf(err)
 }
 
-// asBackupError returns the error of the file if there is one, and a BackupError for one of zstd.
-func (r *archiveReader) asBackupError(err error) error {
+// damageOf returns the error of the file if there is one, and a DamageError for one of zstd.
+func (r *archiveReader) damageOf(err error) error {
 	switch {
 	case err == nil, errors.Is(err, io.EOF) && errors.Is(r.from.err, io.EOF):
 		return err
@@ -133,11 +116,11 @@ type hashingReader struct {
 	buffer  [64 << 10]byte
 	pending []byte // part of the buffer; its last archiveTrailerBytes may be the trailer
 	offset  int64  // of pending in the file
-	err     error  // of from, or a BackupError
+	err     error  // of from, or a DamageError
 }
 
 func (r *hashingReader) damageError(at int64, expected, found string) error {
-	return &BackupError{File: r.name, Offset: at, Expected: expected, Found: found}
+	return &DamageError{File: r.name, Offset: at, Expected: expected, Found: found, Hint: hintOtherBackup}
 }
 
 func (r *hashingReader) readHeader() error {
@@ -150,9 +133,9 @@ func (r *hashingReader) readHeader() error {
 	case len(b) < archiveHeaderBytes && !errors.Is(r.err, io.EOF):
 		return r.err
 	case len(b) == 0:
-		return &BackupError{File: r.name, Found: "is empty"}
+		return &DamageError{File: r.name, Found: "is empty", Hint: hintNoBackup}
 	case !bytes.Equal(b[:known], want[:known]):
-		return &BackupError{File: r.name, Found: fmt.Sprintf("begins with %q", b[:known])}
+		return &DamageError{File: r.name, Found: fmt.Sprintf("begins with %q", b[:known]), Hint: hintNoBackup}
 	case len(b) < archiveHeaderBytes:
 		return r.damageError(int64(len(b)), fmt.Sprintf("a header of %d bytes", archiveHeaderBytes), "the end of the file")
 	case b[archiveVersionOffset] != backupFormat:

@@ -68,7 +68,7 @@ func TestBackup_SnapshotAndRecordsMeet(t *testing.T) {
 		_, err := c.copyTo(&stream, &BackupOptions{Clock: testClock})
 		must(t, err)
 		_, err = PackBackup(&stream, io.Discard, BackupVisitor{})
-		var refused *BackupError
+		var refused *DamageError
 		if errors.As(err, &refused) == meets || !meets && (refused.Offset != 0 || !strings.HasPrefix(refused.Expected, "records from ")) {
 			t.Errorf("a snapshot at %d, records from %d to %d: %v", base, first, last, err)
 		}

@@ -9,7 +9,7 @@ import (
 	"math"
 )
 
-// VerifyBackup reads a backup file, checks every byte of it and returns its description. Errors: *BackupError,
+// VerifyBackup reads a backup file, checks every byte of it and returns its description. Errors: *DamageError,
 // *FormatError, those of reading and of the visitor.
 func VerifyBackup(file io.Reader, name string, visit BackupVisitor) (BackupInfo, error) {
 	return readArchive(file, name, &backupReader{visit: visit})
@@ -65,15 +65,15 @@ func (r *backupReader) readStream(stream io.Reader) (BackupInfo, error) {
 	if err == nil {
 		err = r.checkMark()
 	}
-	return r.info, r.asBackupError(err)
+	return r.info, r.explain(err)
 }
 
-// asBackupError turns errors of the log and of tar into BackupErrors.
-func (r *backupReader) asBackupError(err error) error {
+// explain gives damage the hint for backups, and turns an error of tar into damage.
+func (r *backupReader) explain(err error) error {
 	var damage *DamageError
 	switch {
 	case errors.As(err, &damage):
-		return &BackupError{File: damage.File, Offset: damage.Offset, Expected: damage.Expected, Found: damage.Found}
+		damage.Hint = hintOtherBackup
 	case errors.Is(err, tar.ErrHeader):
 		return r.damageError("", 0, "a tar header", "other bytes")
 	}
@@ -81,7 +81,7 @@ func (r *backupReader) asBackupError(err error) error {
 }
 
 func (r *backupReader) damageError(entry string, at int64, expected, found string) error {
-	return &BackupError{File: r.path(entry), Offset: at, Expected: expected, Found: found}
+	return &DamageError{File: r.path(entry), Offset: at, Expected: expected, Found: found, Hint: hintOtherBackup}
 }
 
 // path names a file in the backup.

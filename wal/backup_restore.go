@@ -16,7 +16,7 @@ var ErrNotEmpty = errors.New("the directory is not empty")
 
 // RestoreBackup fills dir, which must be missing or empty, with the contents of a backup. It is locked meanwhile. The
 // mark is written first, durably: it names the end of the log, so every command refuses the directory until the last
-// byte is there, also after a crash. After an error everything is removed again. Errors: *BackupError, *FormatError,
+// byte is there, also after a crash. After an error everything is removed again. Errors: *DamageError, *FormatError,
 // ErrNotEmpty, ErrLocked, those of the disk, of reading and of the visitor.
 func RestoreBackup(file io.Reader, name, dir string, o Options, visit BackupVisitor) (BackupInfo, error) {
 	o, err := o.withDefaults()

@@ -147,7 +147,7 @@ func FuzzVerifyBackup(f *testing.F) {
 	f.Add([]byte("observedAt,institutionId"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		info, err := VerifyBackup(bytes.NewReader(data), "b", BackupVisitor{})
-		var damage *BackupError
+		var damage *DamageError
 		var format *FormatError
 		switch {
 		case err == nil && (info != want || !bytes.Equal(data, backup)):

@@ -300,7 +300,7 @@ func TestBackup_EveryFlipAndCutIsRefused(t *testing.T) {
 	dir := filepath.Join(scratch(t), "r")
 	check := func(what string, changed []byte) {
 		info, err := RestoreBackup(bytes.NewReader(changed), "b", dir, testOptions(), BackupVisitor{})
-		var damage *BackupError
+		var damage *DamageError
 		var format *FormatError
 		switch named := errors.As(err, &damage); {
 		case named && damage.Found != "" && (damage.Expected != "" || damage.Offset == 0) && strings.HasPrefix(damage.File, "b"):

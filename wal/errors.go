@@ -24,23 +24,27 @@ var (
 	ErrLimit = errors.New("outside the limits of the log")
 )
 
-// DamageError reports bytes that are not those that were written. Nothing on disk was changed.
+// DamageError reports a file of a log, or a backup, that is not as it was written. Nothing on disk was changed, and
+// nothing was restored.
 type DamageError struct {
-	File     string // path of the damaged file, or of the last file before a missing one
+	File     string // path of the damaged file, or of the last file before a missing one; in a backup after a colon
 	Offset   int64  // byte in File where the damage was found
 	Sequence uint64 // first record that cannot be trusted, 0 if unknown
-	Expected string
+	Expected string // "" if the file is not a backup at all
 	Found    string
 	Hint     string // what the operator can do
 }
 
 // Error gives all fields on one line.
 func (e *DamageError) Error() string {
+	if e.Expected == "" {
+		return fmt.Sprintf("%s is not a backup: it %s; %s", e.File, e.Found, e.Hint)
+	}
 	record := ""
 	if e.Sequence > 0 {
 		record = fmt.Sprintf(", record %d", e.Sequence)
 	}
-	return fmt.Sprintf("damaged log: %s at offset %d%s: expected %s, found %s; %s", e.File, e.Offset, record, e.Expected, e.Found, e.Hint)
+	return fmt.Sprintf("%s is damaged at offset %d%s: expected %s, found %s; %s", e.File, e.Offset, record, e.Expected, e.Found, e.Hint)
 }
 
 // FormatError reports an intact file in a format version that this package does not read.
@@ -64,6 +68,8 @@ const (
 	hintAcknowledged = "this record was acknowledged; " + hintRestore
 	hintCovered      = "no record is lost: a start skips this snapshot, and tasard log repair moves it aside"
 	hintForeign      = "move the file out of the directory"
+	hintOtherBackup  = "use another copy of the backup, or an older one"
+	hintNoBackup     = "name a file that tasard backup has written"
 )
 
 // fault says why bytes are not the structure that should be there.

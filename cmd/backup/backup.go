@@ -295,7 +295,7 @@ func nodeError(n *remote.Node, err error) error {
 
 // streamError gives an error of copying its exit code, and adds the node's reason if the node ended the copy.
 func streamError(ctx context.Context, c *admin.BackupStream, err error) error {
-	var damage *wal.BackupError
+	var damage *wal.DamageError
 	switch {
 	case err == nil:
 		return nil

@@ -102,7 +102,7 @@ func restoreError(data string, err error) error {
 
 // backupError gives an error of reading a backup its exit code.
 func backupError(err error) error {
-	var damage *wal.BackupError
+	var damage *wal.DamageError
 	var format *wal.FormatError
 	var known *exit.Error
 	switch {

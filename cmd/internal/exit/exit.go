@@ -69,7 +69,6 @@ func Code(err error) int {
 	var answer *engine.Error
 	var damage *wal.DamageError
 	var format *wal.FormatError
-	var backup *wal.BackupError
 	switch {
 	case err == nil:
 		return OK
@@ -77,7 +76,7 @@ func Code(err error) int {
 		return known.code
 	case errors.As(err, &answer) && answer.Code == engine.CodeReadOnly:
 		return CannotWrite
-	case errors.As(err, &damage), errors.As(err, &format), errors.As(err, &backup), errors.Is(err, actors.ErrUnknownRecord):
+	case errors.As(err, &damage), errors.As(err, &format), errors.Is(err, actors.ErrUnknownRecord):
 		return BadData
 	case errors.Is(err, wal.ErrLocked):
 		return Busy
