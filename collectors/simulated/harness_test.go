@@ -77,6 +77,17 @@ func startSite(t *testing.T, market *Market) *Site {
 	return site
 }
 
+// observe calls visit with every request to a started site.
+func observe(site *Site, visit func(*http.Request)) {
+	for _, server := range site.servers {
+		next := server.Handler
+		server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			visit(r)
+			next.ServeHTTP(w, r)
+		})
+	}
+}
+
 // siteClient is a client with a jar of cookies and no manners.
 func siteClient(t *testing.T, site *Site) *http.Client {
 	t.Helper()

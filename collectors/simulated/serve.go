@@ -56,9 +56,6 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.faults.find(Fault.ofHandshake, name).fault != "" {
 		panic(http.ErrAbortHandler) // a connection from before the fault: forces a new handshake
 	}
-	if s.observe != nil {
-		s.observe(r)
-	}
 	r.Body = http.MaxBytesReader(w, r.Body, formBytesMax)
 	r.URL.Host = name
 	at := s.find(r.Method, r.URL)

@@ -29,8 +29,7 @@ type Site struct {
 	routes       map[string][]*route // by method and host
 	hosts        []string
 	faults       activeFaults
-	observe      func(*http.Request) // set by tests: called with every request
-	blanks       func() []byte       // one member of a gzip stream of blanks
+	blanks       func() []byte // one member of a gzip stream of blanks
 	certificates certificateSet
 
 	listeners []net.Listener

@@ -149,7 +149,7 @@ func TestSite_CloseWaits(t *testing.T) {
 	site := startSite(t, publishedSite().market)
 	site.pace = time.Hour
 	var requests atomic.Int32
-	site.observe = func(*http.Request) { requests.Add(1) }
+	observe(site, func(*http.Request) { requests.Add(1) })
 	transport := &http.Transport{DialContext: site.Dial, TLSClientConfig: &tls.Config{RootCAs: site.Roots()}}
 	var reading sync.WaitGroup
 	for host, fault := range map[string]Fault{"backend.bhd.com.do": Hang, "qik.do": HangBody, "www.banreservas.com": Trickle, "www.infodolar.com.do": Huge} {
@@ -246,11 +246,11 @@ func collector(t *testing.T, site *Site, budget time.Duration) *fetch.Client {
 // gets the bytes that tests see without a network.
 func TestSite_DocumentIsWhatIsServed(t *testing.T) {
 	site := startSite(t, publishedSite().market)
-	site.observe = func(r *http.Request) {
+	observe(site, func(r *http.Request) {
 		if r.UserAgent() != "tasard/test (+https://github.com/tasard/tasard)" {
 			t.Errorf("%s saw %q", r.Host, r.UserAgent())
 		}
-	}
+	})
 	client := collector(t, site, 30*time.Second)
 	for _, d := range Definitions(source.DefaultSet()).Definitions() {
 		for page := range d.Pages {
