@@ -19,8 +19,9 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// reference is what the contract promises one account whatever happens: never more than its limits, and nothing that was acknowledged is
-// gone. When a request is refused is the engine's affair, which has a model of that. True time is what really goes by, whatever clocks say.
+// reference is what the contract promises one account whatever happens: never more than its limits, and nothing that
+// was acknowledged is gone. When a request is refused is the engine's affair, which has a model of that. True time is
+// what really goes by, whatever clocks say.
 type reference struct {
 	number    int
 	email     account.Email
@@ -321,8 +322,8 @@ func (w *world) end(t *rapid.T, crash bool) {
 	}
 }
 
-// Q6: any run of accounts, keys, codes and quotas over restarts, crashes, failing disks and clock steps is one that the contract
-// allows. TestFaultsQ6_AccountsFollowTheContract makes 100,000 sequences of it.
+// Q6: any run of accounts, keys, codes and quotas over restarts, crashes, failing disks and clock steps is one that
+// the contract allows. TestFaultsQ6_AccountsFollowTheContract makes 100,000 sequences of it.
 func TestQ6_AccountsFollowTheContract(t *testing.T) {
 	c := &contractCheck{most: cases(30, 100)}
 	rapid.Check(t, c.play)
@@ -364,7 +365,7 @@ func (c *contractCheck) play(t *rapid.T) {
 	c.worlds, c.granted, c.refused, c.faults = c.worlds+1, c.granted+w.granted, c.refused+w.refusals, c.faults+w.faults
 }
 
-// controlWorld is a world whose journal acknowledges before it keeps; "" when nothing of it shows.
+// controlWorld is a world whose journal acknowledges before it keeps; "" when that does not show.
 func controlWorld(seed int) string {
 	return rapid.Custom(func(t *rapid.T) (fault string) {
 		w := newWorld(t)
@@ -401,7 +402,7 @@ func (n *node) everything(image *memoryJournal) *memoryJournal {
 	return &memoryJournal{records: slices.Clone(n.all[:image.last()])}
 }
 
-// replayed is what a journal's records make of everybody.
+// replayed is what a journal's records make of the accounts.
 func replayed(t panicStops, c Config, journal commitlog.Journal) *accounts.Replay {
 	t.Helper()
 	c.Journal = journal

@@ -11,7 +11,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// What is allocated, and where nothing may be. The race detector allocates too, so it does not see these tests.
+// These tests count allocations. The race detector allocates too, so they are left out with it.
 
 func TestWarmRankingDoesNotAllocate(t *testing.T) {
 	s := start(t, Config{Journal: &memoryJournal{}})
@@ -52,8 +52,8 @@ func startCost(t *testing.T, journal *memoryJournal) (pieces, bytes uint64) {
 	return after.Mallocs - before.Mallocs, after.TotalAlloc - before.TotalAlloc
 }
 
-// F8: what a start costs for each record and each account, beyond what it costs without any. Seconds depend on the machine and
-// on who else uses it; memory does not, and most of the seconds were once spent on it.
+// A start allocates little for each record and each account. Seconds depend on the machine and its load; memory does
+// not, and most of the seconds were once spent on it.
 func TestF8_StartAllocatesLittle(t *testing.T) {
 	const count = 30_000
 	year := &memoryJournal{}

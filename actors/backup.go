@@ -11,11 +11,11 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// errNoBackup answers for a journal that is no log in a directory.
+// errNoBackup is returned for a journal other than a log in a directory.
 var errNoBackup = errors.New("this journal can't be copied")
 
-// Backup writes the state of this moment to w as wal.Log.Backup does: everything that was acknowledged before the call is in it.
-// Questions and changes go on meanwhile. Close waits for it; what should not wait ends it through Pace.
+// Backup writes the present state to w, as wal.Log.Backup does: it contains everything that was acknowledged before the
+// call. Questions and changes go on meanwhile. Close waits for it; Pace can end it early.
 func (s *System) Backup(w io.Writer, o wal.BackupOptions) (wal.BackupInfo, error) {
 	if err := s.beginCall(); err != nil {
 		return wal.BackupInfo{}, err
@@ -36,13 +36,13 @@ func (s *System) Backup(w io.Writer, o wal.BackupOptions) (wal.BackupInfo, error
 // BackupContents is what a backup holds, counted.
 type BackupContents struct {
 	Accounts    int
-	Rates       int // quotes that have a word of some source, also an expired one
+	Rates       int // quotes of any source, expired ones included
 	HistoryRows int // rows of daily history
 }
 
-// BackupCounter reads a snapshot and the records behind it as a start does, and counts. Every record is decoded, so one of a kind that
-// this program does not know is found (ErrUnknownRecord). Of accounts it keeps nothing but the number: its memory is that of the
-// books, however many accounts there are.
+// BackupCounter reads a snapshot and the records after it, as a start does, and counts. Every record is decoded, so a
+// record of an unknown kind is found (ErrUnknownRecord). It keeps the number of accounts only, so its memory does not
+// grow with them.
 type BackupCounter struct {
 	decoder          *record.Decoder
 	books            map[string]*engine.CurrencyState
@@ -50,7 +50,7 @@ type BackupCounter struct {
 	snapshotSequence uint64 // sequence of the snapshot
 }
 
-// NewBackupCounter is one of nothing.
+// NewBackupCounter returns an empty counter.
 func NewBackupCounter() *BackupCounter {
 	return &BackupCounter{decoder: record.NewDecoder(), books: map[string]*engine.CurrencyState{}}
 }
@@ -66,7 +66,7 @@ func (s *BackupCounter) checkAccounts(accounts [][]byte) error {
 	return nil
 }
 
-// Snapshot takes what a snapshot holds. It comes before all records.
+// Snapshot reads a snapshot. It must be called before Record.
 func (s *BackupCounter) Snapshot(sequence uint64, payload io.Reader) (err error) {
 	defer recovered(&err)
 	found, err := s.decoder.Snapshot(payload, record.SnapshotVisitor{Accounts: s.checkAccounts, Addresses: func([]account.AddressState) {}})
@@ -80,7 +80,7 @@ func (s *BackupCounter) Snapshot(sequence uint64, payload io.Reader) (err error)
 	return nil
 }
 
-// Record takes the next record. Those that the snapshot covers are decoded and no more.
+// Record reads the next record. Records that the snapshot covers are decoded and not counted.
 func (s *BackupCounter) Record(sequence uint64, data []byte) (err error) {
 	defer recovered(&err)
 	events, err := s.decoder.Events(data, nil)
@@ -110,12 +110,12 @@ func (s *BackupCounter) book(code string) *engine.CurrencyState {
 	return book
 }
 
-// Visitor shows the survey what a backup has.
+// Visitor returns the functions that read a backup into the counter.
 func (s *BackupCounter) Visitor() wal.BackupVisitor {
 	return wal.BackupVisitor{Snapshot: s.Snapshot, Record: s.Record}
 }
 
-// Contents counts what came.
+// Contents returns the counts.
 func (s *BackupCounter) Contents() BackupContents {
 	h := BackupContents{Accounts: s.accounts}
 	for _, book := range s.books {

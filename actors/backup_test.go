@@ -28,8 +28,8 @@ func backupOf(t *testing.T, s *System) ([]byte, wal.BackupInfo, BackupContents) 
 	return file.Bytes(), info, survey.Contents()
 }
 
-// TestBackup_IsTheStateOfItsMoment takes backups between writes and while some are under way, with snapshots and dropped segments in
-// between. Each becomes a system with the same state, and the survey counts what is in it.
+// TestBackup_IsTheStateOfItsMoment takes backups between writes and while some are under way, with snapshots and
+// dropped segments in between. Each becomes a system with the same state, and the survey counts what is in it.
 func TestBackup_IsTheStateOfItsMoment(t *testing.T) {
 	config := Config{Dir: t.TempDir(), SnapshotRecords: 20, Log: LogConfig{SegmentBytes: 4096, ReserveBytes: -1}}
 	s := start(t, config)
@@ -117,7 +117,7 @@ func TestBackup_CountsAccounts(t *testing.T) {
 	}
 }
 
-// TestBackup_Refused wants no copy of a journal that is none of files, nor of a system that has closed.
+// TestBackup_Refused refuses a backup of a journal other than a local log, and of a closed system.
 func TestBackup_Refused(t *testing.T) {
 	s := start(t, Config{Journal: &memoryJournal{}})
 	if _, err := s.Backup(io.Discard, wal.BackupOptions{}); !errors.Is(err, errNoBackup) {

@@ -64,15 +64,17 @@ func acceleratedClock() func() time.Time {
 	}
 }
 
-// processorTime is what the process has used of all processors: steadier than the time on the wall of a machine that others use too.
+// processorTime is what the process has used of all processors: steadier than the time on the wall of a machine that
+// others use too.
 func processorTime() time.Duration {
 	var used syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // it cannot fail for the process itself
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// BenchmarkCores is F13: run it with -cpu 1,2. What requests share shows as more processor time for each on two processors than on one. Each goroutine
-// has accounts of its own, all ask for dollars. The control shares nothing.
+// BenchmarkCores measures requests on several processors: run it with -cpu 1,2. Memory that requests share shows as
+// more processor time for each on two processors than on one. Each goroutine has accounts of its own, all ask for
+// dollars. The control shares nothing.
 func BenchmarkCores(b *testing.B) {
 	const accountsEach, goroutines = 16, 2
 	n := startNode(b, Config{
@@ -122,7 +124,8 @@ func BenchmarkCores(b *testing.B) {
 	}
 }
 
-// BenchmarkManyAccounts is an admission where 20,000 accounts ask by turns, with leases of 16: one in eight has a lease written.
+// BenchmarkManyAccounts admits requests of 20,000 accounts, one after the other, with leases of 16: one in eight
+// needs a lease to be written.
 func BenchmarkManyAccounts(b *testing.B) {
 	const count = 20_000
 	n := start(b, Config{

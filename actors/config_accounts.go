@@ -19,7 +19,7 @@ const (
 	leaseMax = 100_000
 )
 
-// completeAccounts checks what is about accounts and fills in what is zero.
+// completeAccounts checks and completes the fields about accounts.
 func (c Config) completeAccounts() (Config, error) {
 	orDefault(&c.Terms.DefaultQuota.Day, account.DayLimitDefault)
 	orDefault(&c.Terms.DefaultQuota.Minute, account.MinuteLimitDefault)
@@ -49,7 +49,7 @@ func (c Config) completeAccounts() (Config, error) {
 	return c, nil
 }
 
-// accounts is what is about accounts.
+// accounts returns the configuration of the accounts.
 func (c *Config) accounts() accounts.Config {
 	a := accounts.Config{
 		Clock: c.Clock, Steady: c.Steady, Random: c.Random, Logger: c.Logger, Seal: c.LoginCodeKey, KeyPrefix: c.KeyPrefix, Terms: c.Terms,

@@ -17,9 +17,9 @@ import (
 
 // The environment of a node that is going to be killed.
 const (
-	tenantChildDir  = "TASARD_ACTORS_TENANT_CHILD"
-	tenantChildTime = "TASARD_ACTORS_TENANT_TIME" // since noon
-	tenantChildLies = "TASARD_ACTORS_TENANT_LIES" // the planted bug
+	crashChildDir  = "TASARD_ACTORS_CRASH_CHILD"
+	crashChildTime = "TASARD_ACTORS_CRASH_TIME" // since noon
+	crashChildLies = "TASARD_ACTORS_CRASH_LIES" // the planted bug
 )
 
 // Shape of the load.
@@ -29,7 +29,7 @@ const (
 	crashLimit    = 250
 )
 
-func tenantChildConfig(dir string, start time.Duration) Config {
+func crashChildConfig(dir string, start time.Duration) Config {
 	began := time.Now() //nolint:forbidigo // a node that is killed runs on real time
 	return Config{
 		Dir: dir, Clock: func() time.Time { return noon.Add(start + time.Since(began)) }, //nolint:forbidigo // the same
@@ -90,10 +90,10 @@ func (c *child) say(format string, values ...any) {
 	_, _ = fmt.Fprintf(os.Stdout, format+"\n", values...)
 }
 
-func tenantChild(dir string) int {
-	start, _ := time.ParseDuration(os.Getenv(tenantChildTime))
-	config := tenantChildConfig(dir, start)
-	if os.Getenv(tenantChildLies) != "" {
+func crashChild(dir string) int {
+	start, _ := time.ParseDuration(os.Getenv(crashChildTime))
+	config := crashChildConfig(dir, start)
+	if os.Getenv(crashChildLies) != "" {
 		honest, err := openLocal(config)
 		if err != nil {
 			return 1
@@ -245,7 +245,7 @@ func (c *child) ask(id uint64, key account.KeyRecord) {
 	switch {
 	case err != nil:
 		c.say("bad %v", err)
-	case grant.Account == 0: // a stranger: the key is revoked
+	case grant.Account == 0: // anonymous: the key is revoked
 	case revoked:
 		c.say("bad key %s was let in after its revocation", key.ID)
 	case grant.Admitted:

@@ -70,9 +70,9 @@ func (w *crashRun) run(cycles int) {
 func (w *crashRun) cycle(start time.Duration, lines int) {
 	w.t.Helper()
 	node := exec.Command(os.Args[0])
-	node.Env = append(os.Environ(), tenantChildDir+"="+w.dir, tenantChildTime+"="+start.String())
+	node.Env = append(os.Environ(), crashChildDir+"="+w.dir, crashChildTime+"="+start.String())
 	if w.lies {
-		node.Env = append(node.Env, tenantChildLies+"=yes")
+		node.Env = append(node.Env, crashChildLies+"=yes")
 	}
 	node.Stderr = os.Stderr
 	out, err := node.StdoutPipe()
@@ -197,8 +197,8 @@ func (w *crashRun) report() {
 	}
 }
 
-// W1: no key and no rate that was acknowledged or served is lost, no revoked key is accepted, nothing is granted beyond the quota, and a
-// kill forfeits at most one lease. TestFaultsKilledNodeLosesNothing kills 1,000 times.
+// W1: no key and no rate that was acknowledged or served is lost, no revoked key is accepted, nothing is granted
+// beyond the quota, and a kill forfeits at most one lease. TestFaultsKilledNodeLosesNothing kills 1,000 times.
 func TestW1_KilledNodeLosesNothing(t *testing.T) {
 	w := &crashRun{t: t, dir: t.TempDir(), random: rand.New(rand.NewPCG(1, 2))}
 	w.run(cases(24, 160))

@@ -17,12 +17,11 @@ type (
 	quarantine = mailbox.Question[quarantineQuery, []engine.Quarantined]
 )
 
-// quarantineQuery asks for the quarantine of the actor's currency.
+// quarantineQuery asks for the quarantine of one currency.
 type quarantineQuery struct{}
 
-// currencyActor owns the book of one currency. What it answers comes from the board: the book as it was
-// when the last commit had been applied as a whole. What takes long with the book it has done by jobs,
-// so that a turn of it is short whatever is taken in: no observation is ever looked at in one.
+// currencyActor owns the state of one currency. It answers from the snapshot that was taken when the last commit had
+// been applied. Long work on the state is done by jobs (mailbox.Ref.StartJob), so each turn of the actor is short.
 type currencyActor struct {
 	self      *mailbox.Ref
 	clock     func() time.Time
@@ -30,21 +29,21 @@ type currencyActor struct {
 	journal   *mailbox.Ref
 	hasRates  *atomic.Bool // some rate was ever published, in any currency
 	latest    *latestUpdate
-	freshness *freshness // nil: nobody wants to know
+	freshness *freshness // nil in tests
 	readers   []*pagesChanged
 
 	state    *engine.CurrencyState
 	snapshot *engine.CurrencySnapshot
 
-	view     *engine.RankedView // of board, or of one before it; nil: none yet
+	view     *engine.RankedView // of snapshot or of an earlier one; nil: none yet
 	rankings pageCache[engine.RankingQuery, *engine.Rate]
 	rates    pageCache[engine.RatesQuery, *engine.Rate]
-	history  pageCache[engine.HistoryQuery, engine.HistoryEntry] // do not depend on the time: they live as long as the board
+	history  pageCache[engine.HistoryQuery, engine.HistoryEntry] // independent of the time
 
 	writes writes
 }
 
-// Receive is one line for each message.
+// Receive implements mailbox.Actor.
 func (c *currencyActor) Receive(l mailbox.Message) {
 	switch m := l.(type) {
 	case *forwarded[engine.RankingQuery, *engine.Rate]:
@@ -74,8 +73,8 @@ func (c *currencyActor) Receive(l mailbox.Message) {
 	}
 }
 
-// Fatal is mailbox.Actor: the book may be half changed only by what follows a commit, and a command that is not in its
-// queue would be lost.
+// Fatal implements mailbox.Actor: what follows a commit may leave the state half changed, and a command must not be
+// lost.
 func (c *currencyActor) Fatal(l mailbox.Message) bool {
 	switch l.(type) {
 	case *command, *decided, *commitlog.Committed, *applied, *commitlog.RemoteEvents[engine.Event], *commitlog.SnapshotRequest, *mailbox.Halt:
@@ -84,8 +83,8 @@ func (c *currencyActor) Fatal(l mailbox.Message) bool {
 	return false
 }
 
-// now is the view of this moment. A new one is made when an expiry has passed, after a change that brought
-// none, and when the clock was set back.
+// now returns the view of the present moment. It makes a new one after an expiry, after a change without a view, and
+// when the clock was set back.
 func (c *currencyActor) now() *engine.RankedView {
 	view := c.snapshot.View(c.view, c.clock())
 	if view != c.view {
@@ -96,7 +95,8 @@ func (c *currencyActor) now() *engine.RankedView {
 	return view
 }
 
-// publish makes a state the one that is answered from. The directory and the readers are told of it before the change is acknowledged.
+// publish answers from a new snapshot from now on. It informs the directory and the readers before the change is
+// acknowledged.
 func (c *currencyActor) publish(o currencyUpdate) {
 	c.snapshot, c.view = o.snapshot, o.view
 	c.freshness.set(o.freshUntil, o.checkedAt)

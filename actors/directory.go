@@ -21,30 +21,30 @@ type (
 	institutionQuery struct{ id string }
 )
 
-// currencyUpdate is a board and how it stood when it was made.
+// currencyUpdate is a new snapshot of a currency and its view at the time.
 type currencyUpdate struct {
 	snapshot   *engine.CurrencySnapshot
-	view       *engine.RankedView // nil: not known
+	view       *engine.RankedView // nil: none was made
 	freshUntil time.Time          // when its last rate expires
-	checkedAt  time.Time          // when a source was heard last
+	checkedAt  time.Time          // when a source was last checked
 }
 
-// latestUpdate is where a currency leaves its newest board for the directory. However fast a currency
-// changes, at most one message about it is under way.
+// latestUpdate passes the newest snapshot of a currency to the directory. At most one message about it is under way,
+// however fast the currency changes.
 type latestUpdate struct {
 	index    int
 	newest   atomic.Pointer[currencyUpdate]
 	notified atomic.Bool
 }
 
-// currencyChanged tells the directory to look.
+// currencyChanged tells the directory to load latest.newest.
 type currencyChanged struct {
 	mailbox.OneWay
 	latest *latestUpdate
 }
 
-// post leaves the board. A question that is sent to the directory afterwards is answered from it, or from
-// a newer one.
+// post passes a snapshot on. A question that is sent to the directory afterwards is answered from it or from a newer
+// one.
 func (b *latestUpdate) post(o currencyUpdate, directory *mailbox.Ref) {
 	b.newest.Store(&o)
 	if !b.notified.Swap(true) {
@@ -52,26 +52,25 @@ func (b *latestUpdate) post(o currencyUpdate, directory *mailbox.Ref) {
 	}
 }
 
-// directoryActor answers the questions that span currencies from the boards that the currencies handed
-// over.
+// directoryActor answers questions that span currencies, from the snapshots of the currencies.
 type directoryActor struct {
 	clock     func() time.Time
 	catalogue *engine.Catalogue
 	readers   [][]*pagesChanged // by currency
 	snapshots []*engine.CurrencySnapshot
-	views     []*engine.RankedView // older ones of the same currencies, nil: none yet
+	views     []*engine.RankedView // earlier ones of the same currencies; nil: none yet
 
-	market     *engine.MarketView // of the boards; right from marketFrom until its ChangesAt
+	market     *engine.MarketView // of the snapshots; valid from marketFrom until its ChangesAt
 	marketFrom time.Time
 
 	currencyList       *engine.Page[engine.CurrencyItem]
 	institutions       pageCache[engine.InstitutionsQuery, engine.InstitutionItem]
-	institutionDetails map[string]*engine.InstitutionDetail // bounded by the catalogue: only known ones are kept
+	institutionDetails map[string]*engine.InstitutionDetail // of known institutions only, so the catalogue bounds it
 	rates              pageCache[engine.RatesQuery, *engine.Rate]
 	history            pageCache[engine.HistoryQuery, engine.HistoryEntry]
 }
 
-// Receive is one line for each message.
+// Receive implements mailbox.Actor.
 func (d *directoryActor) Receive(l mailbox.Message) {
 	switch m := l.(type) {
 	case *forwarded[currenciesQuery, engine.CurrencyItem]:
@@ -96,17 +95,17 @@ func (d *directoryActor) Receive(l mailbox.Message) {
 	}
 }
 
-// Fatal is mailbox.Actor: only a new board changes what the directory holds.
+// Fatal implements mailbox.Actor.
 func (d *directoryActor) Fatal(l mailbox.Message) bool {
 	_, change := l.(*currencyChanged)
 	return change
 }
 
-// Abort is mailbox.Actor: the directory keeps no question.
+// Abort implements mailbox.Actor: the directory keeps no questions.
 func (d *directoryActor) Abort(*engine.Error) {}
 
-// changed takes a newer board over. It says so before it looks: a board that is left meanwhile is either
-// seen now or told again.
+// changed loads a newer snapshot. It clears notified first: a snapshot that is posted meanwhile is either loaded now or
+// sends another message.
 func (d *directoryActor) changed(latest *latestUpdate) {
 	latest.notified.Store(false)
 	newest := latest.newest.Load()
@@ -122,7 +121,7 @@ func (d *directoryActor) changed(latest *latestUpdate) {
 	tellReaders(d.readers[latest.index])
 }
 
-// now is the market of this moment; see currencyActor.now.
+// now returns the market view of the present moment; see currencyActor.now.
 func (d *directoryActor) now() *engine.MarketView {
 	now := d.clock()
 	if d.market == nil || outdated(now, d.marketFrom, d.market.ChangesAt()) {
@@ -160,7 +159,7 @@ func (d *directoryActor) institution(id string) (*engine.InstitutionDetail, erro
 	return detail, err
 }
 
-// quarantine is the quarantine of all currencies, by currency.
+// quarantine returns the quarantine of all currencies, by currency.
 func (d *directoryActor) quarantine() []engine.Quarantined {
 	var all []engine.Quarantined
 	for _, board := range d.snapshots {

@@ -1,54 +1,52 @@
-// Package actors is who may touch what, and when: it runs the engine's state in actors (package mailbox) and journals every change.
-// System implements engine.Service, Intake and Health, account.Admitter, Service and Operator; Open starts it, Close ends it and waits for its goroutines.
+// Package actors runs the engine's state in actors (package mailbox) and journals every change. System implements
+// engine.Service, engine.Ingester and engine.Health, account.Admitter, account.Service and account.Operator.
 //
-// # Who owns what
+//	currency    one actor for each currency: its state, and the commands that wait for it
+//	directory   the newest snapshot of every currency, for questions that span currencies
+//	reader      one actor for each processor: copies of pages, for callers
+//	journal     the order of records: the only writer of the log; takes snapshots
 //
-//	currency    one actor for each currency: its book, the commands that wait for it, the pages cut from it
-//	directory   the newest board of every currency, for the questions that span currencies
-//	journal     the order of records: the only writer of the log, takes snapshots
+// Package internal/accounts has the actors of accounts, logins and anonymous clients, package internal/commitlog the
+// journal actor. Imports go one way: actors, accounts, commitlog, mailbox.
 //
-// Accounts, logins and anonymous clients have actors of their own (internal/accounts). The journal actor, its goroutines and the cuts of
-// snapshots are package internal/commitlog. The arrow runs one way: actors → accounts → commitlog → mailbox.
-//
-// State is touched only by its actor; there are no locks around it. What leaves an actor (pages, boards, receipts) is immutable. An actor
+// Only its actor touches a state; there are no locks around it. Pages, snapshots and receipts are immutable. An actor
 // never waits, neither for the disk nor for another actor: it sends a message, or passes the question on.
+//
+// # A read
+//
+//	caller      Ranking: asks the reader of its processor
+//	reader      has the page, or passes the question on to the owner
+//	currency    makes the page, once for each state and query; answers the caller and sends the reader the page
 //
 // # A change
 //
-//	caller      Observe: split by currency, cut into commands
-//	currency    queues them; all that wait are decided as one batch, by a job beside the actor: Decide → events → records
-//	journal     gathers the batches of all owners of state; the writer appends them with one sync
-//	journal     committed, in order; the next batch
-//	currency    a job applies: Apply, the next board and its view; the actor takes both, tells the directory, answers with receipts
+//	caller      Observe: splits refreshes by currency, into commands
+//	currency    decides all waiting commands as one batch, in a job beside the actor: commands, events, records
+//	journal     gathers the batches of all actors; the writer appends them with one sync
+//	currency    applies the events in a job, informs the directory and the readers, answers with receipts
 //
-// Nothing is applied, served or acknowledged before it is durable. Reads go on meanwhile, from the last board. A command whose decision
-// panics, or makes a record that no log can hold, fails alone. An answer to a slot of the schedule is one write for each of its currencies;
-// when a crash falls between them, Slots calls the slot undone, and observations that were taken in answer Repeated.
-//
-// Start with system.go, then currency.go and write.go.
+// Nothing is applied, served or acknowledged before it is durable. Reads go on meanwhile, from the last snapshot. A
+// command whose decision panics, or makes a record that does not fit into the log, fails by itself. The answer to a
+// scheduled slot is one write for each currency; if a crash falls between them, the slot is not done, and
+// observations that were accepted before are repeated.
 //
 // # Start, snapshots, failure
 //
-// The replay restores the newest snapshot and applies the records after it, without clock or rules; until then every method answers
-// CodeDataUnavailable (decision E4). A record of an unknown kind is ErrUnknownRecord, never passed over. Between two batches the journal
-// sends every owner its share of a snapshot: after the commits up to record S, before those after it. What an account had leased counts as
-// spent; Close gives back what is unspent.
+// The replay loads the newest snapshot and applies the records after it, without clock or rules; until then every
+// method answers CodeDataUnavailable. A record of an unknown kind is ErrUnknownRecord. Between two batches the
+// journal asks every actor for its part of a snapshot. An account's lease counts as spent after a crash; Close
+// returns the rest of it.
 //
-// A panic while reading costs that question. A panic while changing, a failed append or sync is fail-stop: Done is closed, every later
-// write is refused, reads go on from the last durable state until the process ends. No space (wal.ErrNoSpace) refuses that write only.
+// A panic while reading costs that question. A panic while changing, a failed append or sync stops all changes: Done is
+// closed, every later write is answered read_only, and reads go on until the process ends. A full disk (wal.ErrNoSpace)
+// refuses that write only. A write whose result is unknown is an internal error that says so.
 //
-// # Decided here
+// Also: before the first rate institutions and currencies are answered from the catalogue. Without a mailer a request
+// for a code is answered data_unavailable, but counts. A login attempt beyond the limits is recorded like a wrong
+// one, so its answer takes as long. A suspended account can log in, list and revoke its keys. A change of the key
+// policy while another is being written is answered overloaded. Without a majority a change is answered read_only,
+// and Close abandons it. A record of another node about an unknown currency stops the node; after its next start it
+// has the currency.
 //
-//   - A1: while the log replays, institutions and currencies answer 503 as well; from the catalogue only when nothing was ever published.
-//   - A2: after fail-stop reads go on; every write is answered read_only.
-//   - A3: a write whose outcome a failure (or a lost majority, when its caller cannot wait) left open is an internal error that says so.
-//   - A4: calls after Close get data_unavailable and Retry-After 2.
-//   - A5: without a mailer a request for a code is answered data_unavailable; the pause until the next code passes all the same.
-//   - A6: with limits off nothing is counted; keys, once required, are still asked for (decisions L10, K7).
-//   - A7: a try beyond the limits against guessing leaves a record like a wrong one: its answer takes as long.
-//   - A8: a refund that finds a full mailbox is given up: the request stays charged.
-//   - A9: one change of the transition at a time; another one meanwhile is answered overloaded.
-//   - A10: a suspended account can log in and see and revoke its keys; they are refused until it is restored.
-//   - A11: without a majority a change is answered read_only; Close gives up what was offered and waits for no majority.
-//   - A12: a record of another node about a currency that this one lacks stops the node; started again, it has it.
+// Start with system.go, then currency.go, reader.go and write.go.
 package actors

@@ -30,7 +30,7 @@ func testCatalogue() *engine.Catalogue {
 	)
 }
 
-// memoryJournal is a journal without a disk. What is in records is durable: it is what a crash leaves.
+// memoryJournal is a journal without a disk. Its records are durable: a crash leaves them.
 type memoryJournal struct {
 	mu       sync.Mutex
 	records  [][]byte // from dropped+1 on
@@ -135,7 +135,7 @@ func (m *memoryJournal) crashed() *memoryJournal {
 	return m.image()
 }
 
-// image is crashed for who holds the lock.
+// image is crashed while the lock is held.
 func (m *memoryJournal) image() *memoryJournal {
 	return &memoryJournal{records: slices.Clone(m.records), dropped: m.dropped, sequence: m.sequence, snapshot: m.snapshot}
 }
@@ -167,7 +167,7 @@ func (c *testClock) Read() time.Time {
 	return c.Now
 }
 
-// looked is how often somebody has read the clock.
+// looked is how often the clock was read.
 func (c *testClock) looked() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -246,7 +246,7 @@ func saying(source string, at time.Time, currency, buy, sell string, institution
 	return r
 }
 
-// best is what the first of a ranking asks of a caller who buys dollars.
+// best is the best price at which a caller buys dollars.
 func best(t panicStops, s *System) string {
 	t.Helper()
 	page, err := s.Ranking(usdRanking())
@@ -268,7 +268,7 @@ func isCode(err error, c engine.Code) bool {
 	return errors.As(err, &e) && e.Code == c
 }
 
-// withinBubble is a field of an actor's mailbox, which package mailbox shows to nobody: "actor" is the state, "mu" keeps it from being run.
+// withinBubble returns an unexported field of an actor's mailbox: "actor" is the state, "mu" keeps it from being run.
 func withinBubble[T any](r *mailbox.Ref, field string) *T {
 	return (*T)(unsafe.Pointer(reflect.ValueOf(r).Elem().FieldByName(field).UnsafeAddr()))
 }

@@ -7,17 +7,16 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// ErrUnknownRecord says that the log or a snapshot holds something that only a newer program understands.
-// Nothing was changed.
+// ErrUnknownRecord reports a record or snapshot of a newer version of the program. Nothing was changed.
 var ErrUnknownRecord = record.ErrUnknown
 
-// errNoRates is shared: do not change it.
+// errNoRates is shared and must not be changed.
 var errNoRates = &engine.Error{Code: engine.CodeDataUnavailable, Message: "no rates have been published yet", RetryAfter: retryNoRates}
 
-// When another try makes sense.
+// Values of Retry-After (decision E4).
 const (
-	retryNoRates   = 60 * time.Second // E4
-	retryReplayMin = time.Second      // E4
+	retryNoRates   = 60 * time.Second
+	retryReplayMin = time.Second
 	retryReplayMax = 30 * time.Second
-	retryReplay    = 2 * time.Second // before anything is known of the pace
+	retryReplay    = 2 * time.Second // while the pace is unknown
 )

@@ -8,8 +8,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Export visits the state of every currency, by code, as it was at one moment between two changes. An
-// error of visit ends it and is returned as it is. Changes go on meanwhile.
+// Export calls visit with the state of each currency, by code, all as of one moment between two changes. An error of
+// visit ends it and is returned unchanged. Changes go on meanwhile.
 func (s *System) Export(ctx context.Context, visit func(engine.SavedCurrency) error) error {
 	boards, err := s.snapshots()
 	if err != nil {
@@ -26,7 +26,7 @@ func (s *System) Export(ctx context.Context, visit func(engine.SavedCurrency) er
 	return nil
 }
 
-// States is what Export visits.
+// States returns what Export visits.
 func (s *System) States() ([]engine.SavedCurrency, error) {
 	var states []engine.SavedCurrency
 	err := s.Export(context.Background(), func(state engine.SavedCurrency) error {
@@ -36,7 +36,7 @@ func (s *System) States() ([]engine.SavedCurrency, error) {
 	return states, err
 }
 
-// snapshots are the durable boards of all currencies, cut behind one record of the journal.
+// snapshots returns the durable snapshots of all currencies as of one record of the journal.
 func (s *System) snapshots() ([]*engine.CurrencySnapshot, error) {
 	if err := s.beginCall(); err != nil {
 		return nil, err

@@ -86,8 +86,8 @@ func heapInUse() uint64 {
 	return m.HeapAlloc
 }
 
-// TestFaultsF9_Memory is what an account costs that is idle, the address that it logs in with included: when it has not asked in this
-// process, and when it has and was put aside since.
+// TestFaultsF9_Memory is what an account costs that is idle, the address that it logs in with included: when it has
+// not asked in this process, and when it has and was put aside since.
 func TestFaultsF9_Memory(t *testing.T) {
 	const accounts = 100_000 // a node without accounts takes some megabytes as well
 	journal := manyAccounts(t, accounts)

@@ -9,8 +9,8 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// TestF1_LeasesAreGathered: leases that are asked for in time share one write, however many accounts ask; one that somebody waits for
-// is written at once, and takes the others along.
+// Leases that are asked for in time share one write, however many accounts ask; one for which a request waits is
+// written at once, with the others.
 func TestF1_LeasesAreGathered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many, early = 40, 9 // requests, of a lease of 16
@@ -45,7 +45,7 @@ func TestF1_LeasesAreGathered(t *testing.T) {
 		if got := n.journal.appended(); got > pressed+few {
 			t.Errorf("%d writes for the leases of %d accounts, want 1 to %d", got-pressed, many-1, few)
 		}
-		// Everybody has a lease again: nobody waits, and nothing is written for seven requests more.
+		// All accounts have a lease again: no request waits, and nothing is written for seven requests more.
 		gathered := n.journal.appended()
 		for _, m := range members[1:] {
 			n.admitted(m.keys[0], 7)

@@ -32,7 +32,7 @@ func callers(t *testing.T, n *node) map[engine.Code]account.Caller {
 	}
 }
 
-func TestK6_BadKeysAreStrangersUntilKeysAreRequired(t *testing.T) {
+func TestK6_BadKeysAreAnonymousUntilKeysAreRequired(t *testing.T) {
 	n := startNode(t, Config{})
 	all := callers(t, n)
 	all["unknown"] = key(keyOf(12345))
@@ -71,7 +71,7 @@ func TestK6_BadKeysAreStrangersUntilKeysAreRequired(t *testing.T) {
 	}
 }
 
-func TestL8_StrangersAreCountedByAddress(t *testing.T) {
+func TestL8_AnonymousClientsAreCountedByAddress(t *testing.T) {
 	n := startNode(t, Config{Terms: account.QuotaPolicy{DefaultQuota: account.Quota{Minute: 5}}})
 	ask := func(text string) account.Admission {
 		grant, err := n.Admit(account.Caller{Address: netip.MustParseAddr(text)})

@@ -10,20 +10,17 @@ import (
 	"testing"
 	"time"
 
-	cmap "github.com/orcaman/concurrent-map"
 	"go.uber.org/goleak"
 
 	"github.com/tasard/tasard/actors/internal/accounts"
 	"github.com/tasard/tasard/engine/account"
 )
 
-// TestMain runs a node that is going to be killed when it was started as one, else the tests; afterwards no goroutine may be left.
+// TestMain runs a node that is going to be killed when it was started as one, else the tests; afterwards no goroutine
+// may be left.
 func TestMain(m *testing.M) {
-	// Each actor system makes 1,024 maps of that many maps, half the time of a node's start, and tests start tens of thousands of nodes.
-	// The program leaves it alone: the number is everybody's who has this library, and may not change while a map is in use.
-	cmap.SHARD_COUNT = 1
-	if dir := os.Getenv(tenantChildDir); dir != "" {
-		os.Exit(tenantChild(dir))
+	if dir := os.Getenv(crashChildDir); dir != "" {
+		os.Exit(crashChild(dir))
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -48,7 +45,7 @@ func publishing(n *node) {
 	observe(n.t, n.System, saying("bhd-site", n.clock.Read(), "USD", "58.00", sideOf(0), "bhd"))
 }
 
-// fakeMailer is a mailer that keeps the newest letter of every address.
+// fakeMailer is a mailer that keeps the newest e-mail to every address.
 type fakeMailer struct {
 	mu     sync.Mutex
 	mails  map[account.Email]account.LoginMail

@@ -10,7 +10,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Conditions is engine.Health. It asks no actor and touches no disk.
+// Conditions implements engine.Health. It asks no actor and does not touch the disk.
 func (s *System) Conditions() []engine.Condition {
 	now := s.log.Health.Clock()
 	all := []engine.Condition{
@@ -23,7 +23,7 @@ func (s *System) Conditions() []engine.Condition {
 	return all
 }
 
-// clusterCondition is no_majority while too few nodes reach each other. Only a node that has others tells it.
+// clusterCondition is no_majority while too few nodes reach each other.
 func clusterCondition(standing commitlog.ClusterHealth) engine.Condition {
 	if standing.Majority {
 		return engine.HealthyCondition("cluster")
@@ -35,7 +35,7 @@ func clusterCondition(standing commitlog.ClusterHealth) engine.Condition {
 	}
 }
 
-// logCondition is that of the node as its log sees it.
+// logCondition describes the start, the failure or the stop of the node.
 func (s *System) logCondition() engine.Condition {
 	s.mu.Lock()
 	failed, since := s.cause != nil, s.failed
@@ -56,7 +56,7 @@ func (s *System) logCondition() engine.Condition {
 	return c
 }
 
-// dataCondition is empty while nothing was ever published.
+// dataCondition is empty until a rate is published.
 func (s *System) dataCondition() engine.Condition {
 	if s.phase.Load() != serving || s.hasRates.Load() {
 		return engine.HealthyCondition("data")
@@ -66,15 +66,15 @@ func (s *System) dataCondition() engine.Condition {
 	}
 }
 
-// freshness is until when a currency has a rate that has not expired, and when a source of it was heard last, in ns since 1970; 0 = it
-// never had one.
+// freshness holds until when a currency has an unexpired rate, and when a source of it was last checked, in ns since
+// 1970; 0 if it never had one.
 type freshness struct {
 	currency   string
 	freshUntil atomic.Int64
 	checkedAt  atomic.Int64
 }
 
-// set takes over what a new board says.
+// set stores the values of a new snapshot.
 func (f *freshness) set(until, checked time.Time) {
 	if f != nil {
 		f.freshUntil.Store(nanos(until))
@@ -82,7 +82,7 @@ func (f *freshness) set(until, checked time.Time) {
 	}
 }
 
-// nanos is an instant as atomics keep it, 0 for none.
+// nanos returns an instant in ns since 1970, 0 for the zero instant.
 func nanos(at time.Time) int64 {
 	if at.IsZero() {
 		return 0

@@ -86,7 +86,7 @@ func TestS15_ReadOnlyComesAndGoesByItself(t *testing.T) {
 		disk := newFullDiskJournal(1 << 30)
 		s := start(t, Config{Journal: disk, Clock: bubbleNow})
 		staysOut(t, s, "disk")
-		disk.room.Store(-1) // nobody writes
+		disk.room.Store(-1) // no writes
 		after(showsWithin)
 		wantState(t, s, "disk", "read_only")
 		for i := range 100 { // space comes and goes: it does not flap
@@ -113,7 +113,7 @@ func TestS15_SlowDisk(t *testing.T) {
 		began := s.Conditions()[2].Since
 		disk.outcome <- nil
 		first.group.Wait()
-		after(500 * time.Millisecond) // a pause between two slow ones is no end
+		after(500 * time.Millisecond) // a pause between two slow ones does not end it
 		wantState(t, s, "disk", "slow")
 		second := observeSeparately(s, saying("a", bubbleNow(), "USD", "57", "61", "popular"))
 		<-disk.entered
@@ -185,7 +185,7 @@ func TestS15_StaleRates(t *testing.T) {
 	wantState(t, s, "rates", engine.ConditionOK)
 }
 
-// No mailbox is needed to tell how a node is: with every actor busy it is told all the same.
+// Health needs no actor: it is answered while every actor is busy.
 func TestS15_BusyActorsAreNotAsked(t *testing.T) {
 	s := start(t, Config{Journal: &memoryJournal{}})
 	for _, r := range append([]*mailbox.Ref{s.directory, s.log.Ref}, currencyRefs(s)...) {

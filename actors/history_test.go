@@ -121,7 +121,7 @@ type counter interface {
 	revoke(key int) result
 }
 
-// run is one client's part of a history. What comes back after the crash was never answered.
+// run is one client's part of a history. Answers after the crash do not count.
 func (r *recorder) run(number int, asked counter, random *rand.Rand, crashed *atomic.Bool, until int64) {
 	for i := range historyRequests {
 		d := operation{actAdmit, random.IntN(2)}

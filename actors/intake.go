@@ -12,10 +12,10 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Observe is engine.Ingester. The refreshes are split by currency; the currencies decide side by side, and
-// the journal makes what they decide durable together, so hand over many refreshes at once rather than one
-// by one. When an error ends it early, the receipt holds what is durable by then; the rest can be handed
-// over again, observations that are known already change nothing.
+// Observe implements engine.Ingester. It splits the refreshes by currency; the currencies decide in parallel and the
+// journal makes their decisions durable together, so many refreshes in one call are faster than one by one. If an error
+// ends it early, the receipt counts what is durable; the rest can be handed over again, since repeated observations
+// change nothing.
 func (s *System) Observe(refreshes []engine.Refresh) (engine.Receipt, error) {
 	if err := s.beginChange(); err != nil {
 		return engine.Receipt{}, err
@@ -33,14 +33,14 @@ func (s *System) Observe(refreshes []engine.Refresh) (engine.Receipt, error) {
 	return in.receipt, err
 }
 
-// split yields as a job of an actor does: the caller's goroutine must not keep readers waiting either.
+// split yields as an actor's job does, so that the caller's goroutine does not delay readers.
 func (s *System) split(refreshes []engine.Refresh) (map[string][]engine.CurrencyRefresh, []engine.Refusal) {
 	var network yield.Network
 	defer network.Close()
 	return engine.SplitByCurrency(s.config.Catalogue, refreshes, network.Yield)
 }
 
-// beginChange lets a call in that changes something. The caller must leave.
+// beginChange admits a call that changes something. The caller must call s.calls.leave.
 func (s *System) beginChange() error {
 	if s.available() == nil && s.accounts.Quorum.Lost() {
 		return commitlog.ReadOnly(commitlog.ErrNoMajority)
@@ -48,19 +48,19 @@ func (s *System) beginChange() error {
 	return s.beginCall()
 }
 
-// accountsHost is how accounts see the system.
+// accountsHost is the System as the accounts see it.
 type accountsHost struct{ *System }
 
-// Available is nil while the state is complete.
+// Available returns nil while the state is complete.
 func (c accountsHost) Available() error { return c.available() }
 
-// BeginChange lets a call in that changes something.
+// BeginChange admits a call that changes something. EndChange must follow.
 func (c accountsHost) BeginChange() error { return c.beginChange() }
 
-// EndChange ends such a call.
+// EndChange ends a call that BeginChange admitted.
 func (c accountsHost) EndChange() { c.calls.leave() }
 
-// beginCall lets a call in that needs the journal. The caller must leave.
+// beginCall admits a call that needs the journal. The caller must call s.calls.leave.
 func (s *System) beginCall() error {
 	if err := s.available(); err != nil {
 		return err
@@ -74,14 +74,14 @@ func (s *System) beginCall() error {
 	return nil
 }
 
-// intake is one call of Observe under way.
+// intake is a call of Observe.
 type intake struct {
 	system    *System
-	remaining map[string][]engine.CurrencyRefresh // by currency; what was not handed over yet
+	remaining map[string][]engine.CurrencyRefresh // by currency
 	receipt   engine.Receipt
 }
 
-// sentCommand is one command of an intake and the parts that it was made of.
+// sentCommand is a command and the refreshes in it.
 type sentCommand struct {
 	command *command
 	parts   []engine.CurrencyRefresh
@@ -111,7 +111,7 @@ func (in *intake) sendRound() error {
 	return failed
 }
 
-// nextCommand takes the next command's worth of a currency's refreshes.
+// nextCommand removes as many refreshes of a currency as fit into one command.
 func (in *intake) nextCommand(code string) []engine.CurrencyRefresh {
 	parts := in.remaining[code]
 	n, observations := 0, 0
@@ -138,7 +138,7 @@ func observeParts(parts []engine.CurrencyRefresh) engine.Command {
 	return engine.Observe{Refreshes: refreshes}
 }
 
-// add takes a receipt over, with the positions that the caller knows.
+// add adds a receipt, with positions in the refreshes of the caller.
 func (in *intake) add(receipt engine.Receipt, parts []engine.CurrencyRefresh) {
 	in.receipt.Accepted += receipt.Accepted
 	in.receipt.Changed += receipt.Changed
@@ -150,9 +150,9 @@ func (in *intake) add(receipt engine.Receipt, parts []engine.CurrencyRefresh) {
 	}
 }
 
-// Order gives a currency a command of an operator: engine.Withdraw, engine.Release or engine.Reject. When
-// it returns without an error the change is durable and published. CodeNotFound: there is no such currency,
-// offer or number in quarantine. Observations go to Observe.
+// Order has a currency execute a command of an operator: engine.Withdraw, engine.Release or engine.Reject. When it
+// returns without an error the change is durable and published. CodeNotFound: the currency, quote or quarantine number
+// does not exist. Observations go to Observe.
 func (s *System) Order(currency string, c engine.Command) (engine.Receipt, error) {
 	if _, observe := c.(engine.Observe); observe || c == nil {
 		return engine.Receipt{}, &engine.Error{
@@ -171,8 +171,8 @@ func (s *System) Order(currency string, c engine.Command) (engine.Receipt, error
 	return commitlog.AskChange[engine.Receipt](owner, c, s.config.WriteTimeout, s.accounts.Quorum)
 }
 
-// Held is the quarantine of one currency, oldest first, or with "" of all of them, by currency. It is
-// shared: callers must not change it.
+// Held returns the quarantine of one currency, oldest first, or with "" of all of them, by currency. It is shared and
+// must not be changed.
 func (s *System) Held(currency string) ([]engine.Quarantined, error) {
 	if err := s.available(); err != nil {
 		return nil, err

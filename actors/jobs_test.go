@@ -41,7 +41,7 @@ func manyInstitutions(sources int, at time.Time, cents int) []engine.Refresh {
 	return refreshes
 }
 
-// stuckClock holds up whoever reads it next, once it is told to.
+// stuckClock blocks its next reader while stick is set.
 type stuckClock struct {
 	stick   atomic.Bool
 	stuck   chan struct{}
@@ -60,8 +60,9 @@ func (c *stuckClock) read() time.Time {
 	return noon
 }
 
-// F12: however long the deciding and the applying of a refresh take, those who read are answered meanwhile, from what was durable
-// before: neither is done in a turn of the currency's actor. A cut that must have the refresh waits for it.
+// F12: however long the deciding and the applying of a refresh take, those who read are answered meanwhile, from what
+// was durable before: neither is done in a turn of the currency's actor. A cut that must have the refresh waits for
+// it.
 func TestF12_ReadersDoNotWaitForARefresh(t *testing.T) {
 	clock := newStuckClock()
 	journal := &memoryJournal{}
@@ -103,7 +104,8 @@ func TestF12_ReadersDoNotWaitForARefresh(t *testing.T) {
 	}
 }
 
-// A panic while applying stops the node: the cut that waits for it is given up, everyone is answered, and what is served stays what it was.
+// A panic while applying stops the node: the cut that waits for it is given up, everyone is answered, and what is
+// served stays what it was.
 func TestF12_NoCutOfABookThatIsHalfChanged(t *testing.T) {
 	failures := &atomic.Int64{}
 	s := newActorSystem(10, 2, func(error) { failures.Add(1) })
@@ -171,8 +173,8 @@ func TestF12_WorksInABubble(t *testing.T) {
 	})
 }
 
-// Whatever many callers hand over side by side, while others read, every board is one of the states between two batches, and the
-// log replayed gives the last one.
+// Whatever many callers hand over side by side, while others read, every board is one of the states between two
+// batches, and the log replayed gives the last one.
 func TestF12_RefreshOfEverySourceUnderReaders(t *testing.T) {
 	journal := &memoryJournal{}
 	s := start(t, Config{Journal: journal})

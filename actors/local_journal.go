@@ -8,16 +8,15 @@ import (
 )
 
 type (
-	// Journal keeps records durably and in order. The local one is a log in a directory; only its package knows that, so a replicated stream
-	// can take its place.
+	// Journal stores records durably and in order. The default is a log in a directory.
 	Journal = commitlog.Journal
-	// Shared is a Journal that several nodes write, all of them the same records in one order.
+	// Shared is a Journal that several nodes write; all of them get the same records in the same order.
 	Shared = commitlog.SharedJournal
-	// ClusterHealth is how a node stands with the others of its cluster.
+	// ClusterHealth is the state of a node's cluster.
 	ClusterHealth = commitlog.ClusterHealth
 )
 
-// ErrPosition says that a journal did not end where its writer thought: another process writes to it.
+// ErrPosition reports that a journal does not end where its writer expects: another process writes it.
 var ErrPosition = commitlog.ErrPosition
 
 // localJournal is a log in a directory.
@@ -33,7 +32,7 @@ func openLocal(c Config) (commitlog.Journal, error) {
 	return localJournal{log}, nil
 }
 
-// Append is Journal.
+// Append implements Journal.
 func (l localJournal) Append(expected uint64, records [][]byte) (uint64, error) {
 	if last := l.Last(); last != expected {
 		return 0, fmt.Errorf("append behind record %d: %w: it ends with %d", expected, commitlog.ErrPosition, last)

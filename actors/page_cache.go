@@ -2,21 +2,20 @@ package actors
 
 import "github.com/tasard/tasard/engine"
 
-// pageRowsMax bounds what one cache keeps, in rows: a row, encoded, is about 1 KiB, and a page costs some
-// rows by itself. Two generations of it are kept at most.
+// pageRowsMax bounds a generation of a cache, in rows of about 1 KiB encoded; a page counts pageRowsBase rows more.
 const (
 	pageRowsMax  = 4096
 	pageRowsBase = 4
 )
 
-// pageCache keeps the pages that were made of one state, so that the same question gets the same page, with what the front end made of
-// it. It has two generations: when the recent one is full it becomes the previous one. Nothing is moved or counted at a hit.
+// pageCache keeps pages that were made from one state, so that the same question gets the same page, with its rendered
+// answers. When the recent generation is full it becomes the previous one. A hit moves and counts nothing.
 type pageCache[K comparable, T any] struct {
 	recent, previous map[K]*engine.Page[T]
 	rows             int // in recent
 }
 
-// of returns the page for a question, which make makes when there is none.
+// of returns the page for a question. It calls make if there is none.
 func (c *pageCache[K, T]) of(key K, make func(K) *engine.Page[T]) *engine.Page[T] {
 	page := c.get(key)
 	if page == nil {
@@ -26,7 +25,7 @@ func (c *pageCache[K, T]) of(key K, make func(K) *engine.Page[T]) *engine.Page[T
 	return page
 }
 
-// get returns the page for a question, nil when there is none.
+// get returns the page for a question, or nil.
 func (c *pageCache[K, T]) get(key K) *engine.Page[T] {
 	if page, ok := c.recent[key]; ok {
 		return page
@@ -34,7 +33,7 @@ func (c *pageCache[K, T]) get(key K) *engine.Page[T] {
 	return c.previous[key]
 }
 
-// put keeps a page. The previous generation goes when the recent one is full.
+// put adds a page. If the recent generation is full, the previous one is dropped.
 func (c *pageCache[K, T]) put(key K, page *engine.Page[T]) {
 	rows := len(page.Items) + pageRowsBase
 	if c.recent == nil || c.rows+rows > pageRowsMax {
@@ -44,5 +43,5 @@ func (c *pageCache[K, T]) put(key K, page *engine.Page[T]) {
 	c.rows += rows
 }
 
-// clear forgets everything: the state has changed.
+// clear drops all pages.
 func (c *pageCache[K, T]) clear() { *c = pageCache[K, T]{} }

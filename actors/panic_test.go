@@ -47,8 +47,8 @@ func (s *panicInjector) shouldPanic(r mailbox.Actor, l mailbox.Message) bool {
 	}
 	s.kinds[fmt.Sprintf("%T over %T", r, l)]++
 	switch l.(type) {
-	case *accounts.Refund: // nobody hears of it
-	case *accounts.ListRequest: // of all shards together one is heard of
+	case *accounts.Refund: // its result is not used
+	case *accounts.ListRequest: // asked of all shards, and one error is reported
 		s.crowds++
 	default:
 		if vital {
@@ -89,7 +89,8 @@ func (s *panickingActor) Receive(l mailbox.Message) {
 	panic("planted")
 }
 
-// startAgain is what the library's own supervisor makes of a panic: the same actor with nothing in it but what it was made of.
+// startAgain is what the library's own supervisor makes of a panic: the same actor with nothing in it but what it was
+// made of.
 func startAgain(a *accounts.AccountActor) {
 	record := a.Account.Record()
 	a.Account = account.New(a.ID)
@@ -120,7 +121,7 @@ func (s *panicInjector) wrap(to *mailbox.Ref) bool {
 // wrapAll puts saboteurs in front of all actors of a node.
 func (s *panicInjector) wrapAll(n *node) {
 	k, t := &n.kinds, &n.accounts.Kinds
-	for _, kind := range []*mailbox.Kind{&k.currency, &t.Registrar, &t.Shard, &k.journal, &k.directory, &t.Strangers} {
+	for _, kind := range []*mailbox.Kind{&k.currency, &t.Registrar, &t.Shard, &k.journal, &k.directory, &t.Anonymous} {
 		for _, to := range kind.Refs() {
 			for !s.wrap(to) {
 				runtime.Gosched()
@@ -152,7 +153,7 @@ type survivor struct {
 	number   int
 	admitted int
 	slack    int // what stops may have cost it
-	maybe    int // keys whose revocation nobody answered
+	maybe    int // keys whose revocation was not answered
 }
 
 func (w *panicRun) fail(format string, args ...any) {
@@ -178,8 +179,9 @@ func newPanicRun(t testing.TB, seed uint64) *panicRun {
 	return w
 }
 
-// remoteSeq judges an answer. Every question must have one; only a node that stops may refuse, and only a panic may be an internal error.
-func (w *panicRun) heard(what string, err error) bool {
+// remoteSeq judges an answer. Every question must have one; only a node that stops may refuse, and only a panic may
+// be an internal error.
+func (w *panicRun) note(what string, err error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.answers++
@@ -199,7 +201,7 @@ func (w *panicRun) heard(what string, err error) bool {
 	return false
 }
 
-// live has everybody ask for a while, with panics.
+// live has all callers ask for a while, with panics.
 func (w *panicRun) live(plan *panicInjector, requests int) {
 	w.plan, w.internal = plan, 0
 	plan.random, plan.kinds = rand.New(rand.NewPCG(w.random.Uint64(), 1)), map[string]int{}
@@ -228,22 +230,22 @@ func (w *panicRun) use(s *survivor, random *rand.Rand) {
 	switch kind := random.IntN(20); kind {
 	case 0:
 		_, err := w.Usage(s.token)
-		w.heard("usage", err)
+		w.note("usage", err)
 	case 1:
 		_, err := w.Keys(s.token)
-		w.heard("keys", err)
+		w.note("keys", err)
 	case 2:
 		_, _, err := w.ShowAccount(uint64(s.number))
-		w.heard("show", err)
+		w.note("show", err)
 	case 3:
-		if key, _, err := w.CreateKey(s.token, "spare"); w.heard("create", err) {
-			if !w.heard("revoke", w.RevokeKey(s.token, key.ID)) {
+		if key, _, err := w.CreateKey(s.token, "spare"); w.note("create", err) {
+			if !w.note("revoke", w.RevokeKey(s.token, key.ID)) {
 				s.maybe++
 			}
 		}
 	default:
 		grant, err := w.Admit(account.Caller{Key: s.keys[0], HasKey: true})
-		if w.heard("admit", err) && (!grant.Admitted || grant.Account != uint64(s.number)) {
+		if w.note("admit", err) && (!grant.Admitted || grant.Account != uint64(s.number)) {
 			w.fail("account %d is answered %+v", s.number, grant)
 		} else if err == nil {
 			s.admitted++
@@ -251,35 +253,35 @@ func (w *panicRun) use(s *survivor, random *rand.Rand) {
 	}
 }
 
-// operate is one thing that is no account's: publications, readers, visitors, sweeps.
+// operate does one thing that is not about an account: publications, readers, visitors, sweeps.
 func (w *panicRun) operate(random *rand.Rand) {
 	switch random.IntN(6) {
 	case 0:
 		w.asked++
 		w.clock.advance(time.Second)
 		_, err := w.Observe([]engine.Refresh{saying("bhd-site", w.clock.Read(), "USD", "58.00", sideOf(w.asked), "bhd")})
-		if w.heard("publish", err) {
+		if w.note("publish", err) {
 			w.shown = w.asked
 		}
 	case 1:
 		page, err := w.Ranking(usdRanking())
-		if w.heard("ranking", err) && numberOf(page.Items[0].Sell.String()) < w.shown {
+		if w.note("ranking", err) && numberOf(page.Items[0].Sell.String()) < w.shown {
 			w.fail("publication %d was acknowledged, and %s is shown", w.shown, page.Items[0].Sell)
 		}
 	case 2:
 		page, err := w.Rates(engine.RatesQuery{PageRequest: engine.PageRequest{Limit: 10}})
-		if w.heard("rates", err) && numberOf(page.Items[0].Sell.String()) < w.shown {
+		if w.note("rates", err) && numberOf(page.Items[0].Sell.String()) < w.shown {
 			w.fail("publication %d was acknowledged, and the directory shows %s", w.shown, page.Items[0].Sell)
 		}
 	case 3:
 		w.visitors++
-		w.heard("code", w.RequestCode(mustEmail(w.t, fmt.Sprintf("visitor%d@example.com", w.visitors)), client(5000+w.visitors)))
+		w.note("code", w.RequestCode(mustEmail(w.t, fmt.Sprintf("visitor%d@example.com", w.visitors)), client(5000+w.visitors)))
 	case 4:
 		_, err := w.ListAccounts()
-		w.heard("list", err)
+		w.note("list", err)
 	case 5:
 		_, err := w.Admit(account.Caller{Address: client(9000 + random.IntN(1<<20))})
-		w.heard("stranger", err)
+		w.note("stranger", err)
 		for _, shard := range w.accounts.Shards.Refs {
 			shard.Send(&accounts.Sweep{})
 		}
@@ -333,7 +335,7 @@ func (w *panicRun) settleMember(s *survivor) {
 	if first := record.Keys[slices.IndexFunc(record.Keys, func(k account.KeyRecord) bool { return k.ID == s.ids[0] })]; !first.Active() || active > account.KeysActiveMax {
 		w.fail("account %d: %d active keys, the first %+v", s.number, active, first)
 	}
-	for _, key := range record.Keys { // whoever heard nothing tries again
+	for _, key := range record.Keys { // those without an answer are tried again
 		if key.Active() && key.ID != s.ids[0] {
 			if err := w.RevokeKey(s.token, key.ID); err != nil {
 				w.fail("account %d: revoke: %v", s.number, err)
@@ -374,8 +376,8 @@ func checkPanics(t *testing.T, questions, stops int) {
 		costs, ends, len(hit), w.answers)
 }
 
-// renew goes on to the next noon when the sessions have ended: an address gets only so many letters in a day, and no midnight must fall
-// between a request and the look at its count.
+// renew goes on to the next noon when the sessions have ended: an address gets only so many e-mails in a day, and no
+// midnight must fall between a request and the look at its count.
 func (w *panicRun) renew() {
 	if w.clock.Read().Sub(w.entered) < account.SessionLifetime-5*time.Minute {
 		return
@@ -390,8 +392,8 @@ func (w *panicRun) renew() {
 	}
 }
 
-// A panic over any message, before its work or behind it, costs the question, or stops the node when something could be half changed.
-// Whichever: no count falls, nothing acknowledged is gone, and everybody is answered.
+// A panic over any message, before its work or behind it, costs the question, or stops the node when something could
+// be half changed. In both cases no count falls, nothing acknowledged is gone, and every question is answered.
 func TestQ5_PanicsOverAnyMessage(t *testing.T) { checkPanics(t, 400, 12) }
 
 // The library's own supervisor would start the actor again, empty: its counts fall.

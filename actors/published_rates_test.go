@@ -29,7 +29,7 @@ type boardObservation struct {
 	unknown bool
 }
 
-// boardModel is a rate as callers may see it: one register, whoever is asked for it.
+// boardModel is a rate as callers may see it: one register, whichever actor is asked for it.
 func boardModel() porcupine.Model {
 	model := porcupine.NondeterministicModel{
 		Init: func() []any { return []any{0} },
@@ -54,12 +54,12 @@ func sideOf(number int) string { return fmt.Sprintf("59.%06d", number) }
 
 func numberOf(side string) int {
 	number := -1
-	_, _ = fmt.Sscanf(side, "59.%06d", &number) // -1: it is none of ours
+	_, _ = fmt.Sscanf(side, "59.%06d", &number) // -1: not of this test
 	return number
 }
 
-// boardHistory has one source publish while readers ask in all ways, with a crash in the middle or without. The service is the node's,
-// or the planted one.
+// boardHistory has one source publish while readers ask in all ways, with a crash in the middle or without. The
+// service is the node's, or the planted one.
 type boardHistory struct {
 	*node
 	recorder
@@ -102,7 +102,7 @@ func (h *boardHistory) read(who int, random *rand.Rand) {
 	h.note(who, boardObservation{}, boardObservation{number: numberOf(page.Items[0].Sell.String())}, call, h.ticks.Add(1))
 }
 
-// phase lets everybody do their part.
+// phase runs all readers and the writer.
 func (h *boardHistory) phase(seed uint64, until int64, crash func()) {
 	var all sync.WaitGroup
 	all.Go(func() {
@@ -114,7 +114,7 @@ func (h *boardHistory) phase(seed uint64, until int64, crash func()) {
 			if h.publish(until); h.crashed.Load() {
 				return
 			}
-			h.read(0, random) // whoever published sees it; on one processor all others may read before it or behind it
+			h.read(0, random) // the publisher sees it; on one processor all others may read before or after it
 		}
 	})
 	for who := range boardReaders {
@@ -180,8 +180,8 @@ func checkBoards(t *testing.T, count int) {
 	}
 }
 
-// Once a publication is acknowledged nobody sees an older rate, whoever is asked: the currency or the directory. Nor does anybody see a
-// newer one, and somebody later an older one.
+// Once a publication is acknowledged no caller sees an older rate, whether of the currency or of all. Nor does a caller
+// see an older rate after another has seen a newer one.
 func TestQ1_PublishedRatesAreLinearizable(t *testing.T) { checkBoards(t, 20) }
 
 // forgetfulService is the planted bug: every other answer about all currencies is the one before.

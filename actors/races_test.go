@@ -37,9 +37,9 @@ const (
 	readsAfter        = 5
 )
 
-// revoking makes a member in each round, with readers who use both keys, and revokes one key among them. Whatever request begins after
-// that was answered must be refused, then and after the crash or restart that ends the round; the other key must go on. lazy is the
-// planted lie of the journal.
+// revoking makes a member in each round, with readers who use both keys, and revokes one key among them. Whatever
+// request begins after that was answered must be refused, then and after the crash or restart that ends the round;
+// the other key must go on. lazy is the planted lie of the journal.
 func revoking(t *testing.T, rounds int, lazy bool) *revocations {
 	n := startNode(t, Config{Terms: account.QuotaPolicy{DefaultQuota: account.Quota{Day: 1_000_000, Minute: accounts.AllowanceMinuteMax}, LeaseSize: 1000}})
 	if _, err := n.Announce(noon.Add(account.KeyNoticeMin), "luis"); err != nil {
@@ -149,7 +149,7 @@ func (r *codeRace) open(email account.Email, code string) error {
 	return err
 }
 
-// refused holds a refusal against the others: all are told the same, whatever was wrong with the code.
+// refused holds a refusal against the others: all are the same, whatever was wrong with the code.
 func (r *codeRace) refused(why string, err error) {
 	r.refusals++
 	r.kinds[why] = true
@@ -165,7 +165,8 @@ func (r *codeRace) refused(why string, err error) {
 	}
 }
 
-// raceForCodes has right answers to some codes compete, and tries every kind of code that is not right. A control plants its own accounts.
+// raceForCodes has right answers to some codes compete, and tries every kind of code that is not right. A control
+// plants its own accounts.
 func raceForCodes(t *testing.T, plant func(account.Service) account.Service) *codeRace {
 	t.Helper()
 	n := startNode(t, Config{Terms: account.QuotaPolicy{DefaultQuota: account.Quota{Day: 1_000_000}}})
@@ -239,7 +240,8 @@ func (r *codeRace) wrongCodes() {
 	r.refused("of another process", r.open(gone, code))
 }
 
-// Right answers side by side: one opens a session and begins an account, the others are told what everyone is told whose code is not valid.
+// Right answers side by side: one opens a session and begins an account, the others get the
+// answer to a code that is not valid.
 func TestS2_OneRightAnswerWins(t *testing.T) { checkCodes(t) }
 
 func checkCodes(t *testing.T) {

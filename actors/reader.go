@@ -9,25 +9,25 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// readerActor answers callers with copies of the pages that the currencies and the directory have made. There is one for each
-// processor, so that callers do not all wait for the actor of one currency. It passes a question on that it has no page for; the owner
-// answers it, and sends the reader the page.
+// readerActor answers callers with copies of pages that the currencies and the directory have made. There is one for
+// each processor, so that callers do not all wait for the actor of one currency. It forwards a question that it has no
+// page for; the owner answers it and sends the reader the page.
 //
-// A page is dropped when it expires, and when the readers are told of a change: by the currency before it acknowledges the change, and by
-// the directory before it answers with it. A question that is sent afterwards comes behind that message, so no caller gets an older
-// page than was acknowledged, or given to another caller, before it asked.
+// A page is dropped when it expires, and on a pagesChanged message: from the currency before it acknowledges a change,
+// and from the directory before it answers with it. A question that is sent afterwards comes after that message, so no
+// caller gets an older page than was acknowledged, or given to another caller, before it asked.
 type readerActor struct {
 	self  *mailbox.Ref
 	clock func() time.Time
 	index map[string]int // of currencies, in owners
-	// owners are the currencies, and the directory as the last one.
+	// owners are the currencies, and last the directory.
 	owners []ownerPages
 }
 
 // ownerPages are copies of the pages of one owner.
 type ownerPages struct {
 	owner        *mailbox.Ref
-	changes      uint64 // that the reader was told of
+	changes      uint64 // pagesChanged messages so far
 	rankings     pageCopies[engine.RankingQuery, *engine.Rate]
 	rates        pageCopies[engine.RatesQuery, *engine.Rate]
 	history      pageCopies[engine.HistoryQuery, engine.HistoryEntry]
@@ -35,25 +35,25 @@ type ownerPages struct {
 	institutions pageCopies[engine.InstitutionsQuery, engine.InstitutionItem]
 }
 
-// pageCopies are copies of pages of one kind, all of one view of the owner.
+// pageCopies are copies of pages of one kind, all from one view of the owner.
 type pageCopies[K comparable, T any] struct {
 	pages pageCache[K, T]
-	from  time.Time // the pages are right from then on
-	// The newest hit: to compare a question is faster than to look it up.
+	from  time.Time // the pages are valid from then on
+	// The last hit: comparing a question is faster than looking it up.
 	key  K
 	page *engine.Page[T]
 }
 
-// forwarded is a question that a reader had no page for. The owner answers it with replyToReader.
+// forwarded is a question for which a reader has no page. The owner answers it with replyToReader.
 type forwarded[K comparable, T any] struct {
 	*mailbox.Question[K, *engine.Page[T]]
 	reader  *mailbox.Ref
 	to      func(*ownerPages) *pageCopies[K, T] // where the reader keeps the page
 	owner   int
-	changes uint64 // that the reader had been told of
+	changes uint64 // ownerPages.changes when it was forwarded
 }
 
-// pageCopy brings a reader a page.
+// pageCopy carries a page to a reader.
 type pageCopy struct {
 	mailbox.OneWay
 	owner   int
@@ -61,19 +61,19 @@ type pageCopy struct {
 	keep    func(*ownerPages)
 }
 
-// Asked makes it a message that may be dropped: then the next question is passed on as well.
+// Asked makes it a message that may be refused: then the next question is forwarded as well.
 func (*pageCopy) Asked() bool { return true }
 
-// pagesChanged tells one reader that the pages of a currency and of the directory are old. Each sender has one of it for each reader and
-// currency.
+// pagesChanged drops the pages of a currency and of the directory in one reader. Each sender has one for each reader
+// and currency.
 type pagesChanged struct {
 	mailbox.OneWay
 	reader   *mailbox.Ref
 	currency int
-	sent     atomic.Bool // and not handled yet
+	sent     atomic.Bool // but not yet handled
 }
 
-// Receive is one line for each message.
+// Receive implements mailbox.Actor.
 func (r *readerActor) Receive(l mailbox.Message) {
 	switch m := l.(type) {
 	case *ranking:
@@ -93,16 +93,16 @@ func (r *readerActor) Receive(l mailbox.Message) {
 			m.keep(p)
 		}
 	case *pagesChanged:
-		m.sent.Store(false) // first: a change from now on tells again
+		m.sent.Store(false) // first: a later change sends it again
 		r.drop(m.currency)
 		r.drop(len(r.owners) - 1)
 	}
 }
 
-// Fatal is mailbox.Actor: a reader that keeps old pages must not go on.
+// Fatal implements mailbox.Actor: a reader that might keep old pages must not go on.
 func (r *readerActor) Fatal(l mailbox.Message) bool { return !l.Asked() }
 
-// Abort is mailbox.Actor: a reader keeps no question.
+// Abort implements mailbox.Actor: a reader keeps no questions.
 func (r *readerActor) Abort(*engine.Error) {}
 
 func (r *readerActor) drop(owner int) {
@@ -110,7 +110,7 @@ func (r *readerActor) drop(owner int) {
 	*p = ownerPages{owner: p.owner, changes: p.changes + 1}
 }
 
-// read answers a question about a currency, or about all with "", or passes it on.
+// read answers a question about a currency, or about all currencies with "", or forwards it.
 func read[K comparable, T any](
 	r *readerActor, currency string, m *mailbox.Question[K, *engine.Page[T]], of func(*ownerPages) *pageCopies[K, T],
 ) {
@@ -126,7 +126,7 @@ func read[K comparable, T any](
 	p.owner.Send(&forwarded[K, T]{m, r.self, of, owner, p.changes})
 }
 
-// find returns the page for a question, nil when there is none that is right at now.
+// find returns the page for a question, nil if there is none that is valid now.
 func (c *pageCopies[K, T]) find(key K, now time.Time) *engine.Page[T] {
 	if c.page == nil || c.key != key {
 		page := c.pages.get(key)
@@ -141,7 +141,7 @@ func (c *pageCopies[K, T]) find(key K, now time.Time) *engine.Page[T] {
 	return c.page
 }
 
-// replyToReader answers a question with a page that is right since from, and sends the reader the page.
+// replyToReader answers a question with a page that is valid since from, and sends the reader the page.
 func replyToReader[K comparable, T any](m *forwarded[K, T], page *engine.Page[T], from time.Time) {
 	query, reader, to := m.Query, m.reader, m.to
 	made := &pageCopy{owner: m.owner, changes: m.changes, keep: func(p *ownerPages) { to(p).keep(query, page, from) }}
@@ -157,7 +157,7 @@ func (c *pageCopies[K, T]) keep(key K, page *engine.Page[T], from time.Time) {
 	c.key, c.page = key, page
 }
 
-// tellReaders has readers drop pages.
+// tellReaders makes readers drop pages.
 func tellReaders(readers []*pagesChanged) {
 	for _, m := range readers {
 		if !m.sent.Swap(true) {
@@ -166,7 +166,7 @@ func tellReaders(readers []*pagesChanged) {
 	}
 }
 
-// startReaders starts readers. The currencies and the directory tell them of changes from then on.
+// startReaders starts readers and registers them with the currencies and the directory.
 func (s *System) startReaders(count int, directory *directoryActor, currencies []*currencyActor) error {
 	index := make(map[string]int, len(s.codes))
 	for i, code := range s.codes {

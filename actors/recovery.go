@@ -13,7 +13,7 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Recovery says what Open found in the journal; of one that is no local log only its end is known.
+// Recovery returns what Open found in the journal; for a journal other than a local log, only its end.
 func (s *System) Recovery() wal.Recovery {
 	if local, ok := s.log.Journal.(interface{ Recovery() wal.Recovery }); ok {
 		return local.Recovery()
@@ -21,13 +21,13 @@ func (s *System) Recovery() wal.Recovery {
 	return wal.Recovery{Report: wal.Report{Last: s.log.Journal.Last()}}
 }
 
-// progress tells how long the replay will take. The goroutine that replays writes, every caller reads.
+// progress measures the replay. The replaying goroutine writes it, callers read it.
 type progress struct {
 	began       time.Time
 	total, done atomic.Uint64 // records
 }
 
-// retryAfter is how long the rest takes at the pace so far (E4).
+// retryAfter returns how long the rest of the replay takes at the pace so far.
 func (p *progress) retryAfter(now time.Time) time.Duration {
 	done, total, spent := p.done.Load(), p.total.Load(), now.Sub(p.began)
 	if done == 0 || done > total || spent <= 0 {
@@ -37,7 +37,7 @@ func (p *progress) retryAfter(now time.Time) time.Duration {
 	return min(max(left, retryReplayMin), retryReplayMax)
 }
 
-// recover builds the state and starts the actors. It is the goroutine that Open starts and Close awaits.
+// recover builds the state and starts the actors. It runs in a goroutine that Open starts and Close waits for.
 func (s *System) recover() {
 	defer s.replay.Done()
 	r := newReplayer(s)
@@ -56,7 +56,7 @@ func (s *System) recover() {
 	}
 }
 
-// populate starts an actor for each currency, the directory and the journal, with the replayed state.
+// populate starts all actors with the replayed state.
 func (s *System) populate(r *replayer) error {
 	for _, currency := range s.config.Catalogue.Currencies() {
 		r.state(currency.Code)

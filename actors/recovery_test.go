@@ -61,7 +61,7 @@ func act(t *rapid.T, s *System, now time.Time) {
 	observe(t, s, refreshes...)
 }
 
-// After any run the state that is built from the journal alone, and the one from a snapshot and the
+// After any run the state that is built only from the journal, and the one from a snapshot and the
 // records after it, are the state that was live; also after further runs on top of them.
 func TestReplayedStateIsLiveState(t *testing.T) {
 	snapshots, events, left := 0, 0, cases(25, 100)

@@ -27,7 +27,7 @@ func (n *node) hold() (release func(), reached chan struct{}) {
 	return sync.OnceFunc(func() { close(open) }), reached
 }
 
-// Neither the refusal of a code nor anything else is told before it is durable.
+// Neither the refusal of a code nor another answer is given before it is durable.
 func TestK2_WrongTriesAreDurableBeforeTheyAreAnswered(t *testing.T) {
 	n := startNode(t, Config{})
 	email := mustEmail(t, "ana@example.com")
@@ -56,8 +56,8 @@ func TestK2_WrongTriesAreDurableBeforeTheyAreAnswered(t *testing.T) {
 	}
 }
 
-// A letter leaves only when it is durable that a code was asked for; when that fails none leaves.
-func TestK1_LettersFollowTheLog(t *testing.T) {
+// An e-mail is sent only when the request for a code is durable; when that fails none is sent.
+func TestK1_EmailsFollowTheLog(t *testing.T) {
 	n := startNode(t, Config{})
 	email := mustEmail(t, "ana@example.com")
 	n.journal.before = func([][]byte) error { return fmt.Errorf("planted: %w", wal.ErrNoSpace) }
@@ -107,7 +107,7 @@ func TestRegistrarGathers(t *testing.T) {
 	}
 }
 
-// The node stops while somebody logs in: everybody is answered.
+// The node stops during logins: every question is answered.
 func TestLoginsOfANodeThatStopsAreAnswered(t *testing.T) {
 	n := prepareNode(t, Config{})
 	release, reached := n.hold()

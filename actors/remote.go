@@ -8,21 +8,21 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// remoteEvents is what a currency has heard of other nodes' records and not applied yet. They wait until the book is back; a batch that was
-// decided before them is decided again.
+// remoteEvents are records of other nodes that a currency has received and not yet applied. They wait while a job has
+// the state; a batch that was decided before them is decided again.
 type remoteEvents struct {
-	remoteSeq    uint64 // messages
+	remoteSeq    uint64 // messages received
 	queued       []*remoteBatch
-	beingApplied []*remoteBatch // being applied
+	beingApplied []*remoteBatch
 }
 
-// remoteBatch is a message about another node's record, and the shares of cuts behind it and before the next one.
+// remoteBatch is a record of another node, and the snapshot requests between it and the next one.
 type remoteBatch struct {
 	*commitlog.RemoteEvents[engine.Event]
 	snapshotRequests []*commitlog.SnapshotRequest
 }
 
-// remote takes in what another node has written.
+// remote queues a record of another node.
 func (c *currencyActor) remote(m *commitlog.RemoteEvents[engine.Event]) {
 	w := &c.writes
 	if w.stopped != nil {
@@ -30,11 +30,12 @@ func (c *currencyActor) remote(m *commitlog.RemoteEvents[engine.Event]) {
 		return
 	}
 	w.remoteSeq++
-	w.queued = append(w.queued, &remoteBatch{RemoteEvents: m}) // bounded by the follower's places
+	w.queued = append(w.queued, &remoteBatch{RemoteEvents: m}) // bounded by the replication window
 	c.next()
 }
 
-// applyRemote has what was heard applied, up to the first cut. False: there is nothing.
+// applyRemote starts a job that applies the queued records, up to the first snapshot request. It returns false if there
+// are none.
 func (c *currencyActor) applyRemote() bool {
 	w := &c.writes
 	if len(w.queued) == 0 {
@@ -60,7 +61,7 @@ func (c *currencyActor) applyRemote() bool {
 	return true
 }
 
-// release gives back what was applied.
+// release releases the window entries of what was applied.
 func (l *remoteEvents) release() {
 	for _, one := range l.beingApplied {
 		one.Window.Release()
@@ -68,7 +69,7 @@ func (l *remoteEvents) release() {
 	l.beingApplied = nil
 }
 
-// reject gives up what was heard.
+// reject drops all records.
 func (l *remoteEvents) reject(why *engine.Error) {
 	l.release()
 	for _, one := range l.queued {
@@ -80,7 +81,7 @@ func (l *remoteEvents) reject(why *engine.Error) {
 	l.queued = nil
 }
 
-// redecide puts the batch that was decided on a state that is no more in front of the others. Nobody hears of it.
+// redecide queues the batch again, ahead of others: the state that it was decided on has changed.
 func (c *currencyActor) redecide() {
 	w := &c.writes
 	if w.decideSingly > 0 {

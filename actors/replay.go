@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	replayBatch   = 512 // events that go from reading to applying at once
-	replayBatches = 8   // such batches that may wait
+	replayBatch   = 512 // events in a batch
+	replayBatches = 8   // batches that may wait to be applied
 )
 
-// replayer applies a snapshot and the records after it to books and tenants. Reading and decoding go on in one
-// goroutine while another one applies: each is about half of the work.
+// replayer applies a snapshot and the records after it. One goroutine reads and decodes, another one applies: each does
+// about half of the work.
 type replayer struct {
 	system   *System
 	states   map[string]*engine.CurrencyState
@@ -29,15 +29,15 @@ type replayer struct {
 
 	batch   *batch
 	batches chan *batch
-	free    chan *batch // to be filled again: never more than batches and two hands hold
-	applied chan error  // one value: how applying ended
+	free    chan *batch // batches to be used again
+	applied chan error  // one value: the result of apply
 	failed  atomic.Bool
 }
 
-// batch is events on their way from reading to applying, with the memory that they are in.
+// batch is events on their way from reading to applying, with their memory.
 type batch struct {
 	events  []any
-	records uint64 // that hold them
+	records uint64 // in which the events came
 	memory  record.Arena
 }
 
@@ -48,7 +48,7 @@ func newReplayer(s *System) *replayer {
 	}
 }
 
-// run is the whole replay.
+// run replays the journal.
 func (r *replayer) run() error {
 	r.accounts.Shared = r.system.accounts.Shared
 	r.accounts.Begin(r.system.accounts.Seal)
@@ -75,7 +75,7 @@ func (r *replayer) run() error {
 	return nil
 }
 
-// restore begins with the newest snapshot, or with nothing.
+// restore loads the newest snapshot, if there is one.
 func (r *replayer) restore() (err error) {
 	sequence, reader, ok, err := r.system.log.Journal.Snapshot()
 	if err != nil {
@@ -127,7 +127,7 @@ func (r *replayer) read(sequence uint64, data []byte) error {
 	return nil
 }
 
-// begin takes an empty batch, one that was applied if there is any: a replay makes a dozen of them and no garbage.
+// begin starts a batch, in the memory of one that was applied if there is one.
 func (r *replayer) begin() {
 	select {
 	case r.batch = <-r.free:
@@ -139,8 +139,8 @@ func (r *replayer) begin() {
 	r.decoder.UseArena(&r.batch.memory)
 }
 
-// apply is the second goroutine; run waits for it. It takes in every batch, also after an error, so that
-// reading never waits for ever.
+// apply applies the batches in its own goroutine, for which run waits. It takes all batches, also after an error, so
+// that reading never blocks for ever.
 func (r *replayer) apply() {
 	var failure error
 	for batch := range r.batches {
@@ -154,7 +154,7 @@ func (r *replayer) apply() {
 	r.applied <- failure
 }
 
-// applyBatch stops the node when an event cannot be applied, as at work.
+// applyBatch applies events. A panic becomes an error.
 func (r *replayer) applyBatch(batch []any) (err error) {
 	defer recovered(&err)
 	for _, event := range batch {
@@ -169,14 +169,14 @@ func (r *replayer) applyBatch(batch []any) (err error) {
 	return nil
 }
 
-// recovered makes an error of a panic.
+// recovered turns a panic into an error.
 func recovered(err *error) {
 	if reason := recover(); reason != nil {
 		*err = fmt.Errorf("replay: panic: %v\n%s", reason, debug.Stack())
 	}
 }
 
-// state is the book of a currency, also of one that the catalogue does not know any more.
+// state returns the state of a currency, also of one that the catalogue no longer has.
 func (r *replayer) state(code string) *engine.CurrencyState {
 	book, ok := r.states[code]
 	if !ok {

@@ -5,7 +5,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// available is nil while the state is complete.
+// available returns nil while the state is complete.
 func (s *System) available() error {
 	switch s.phase.Load() {
 	case serving:
@@ -19,7 +19,7 @@ func (s *System) available() error {
 	}
 }
 
-// published is nil once some rate was ever published (E4).
+// published returns nil once a rate has been published (decision E4).
 func (s *System) published() error {
 	if err := s.available(); err != nil {
 		return err
@@ -30,7 +30,7 @@ func (s *System) published() error {
 	return nil
 }
 
-// Currencies is engine.Service. Before the first rate it answers from the catalogue (E4).
+// Currencies implements engine.Service. Before the first rate it answers from the catalogue (decision E4).
 func (s *System) Currencies() (*engine.Page[engine.CurrencyItem], error) {
 	if err := s.available(); err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func (s *System) Currencies() (*engine.Page[engine.CurrencyItem], error) {
 	return s.askers.currencies.AskAny(s.readers, currenciesQuery{}, s.config.AskTimeout)
 }
 
-// Institutions is engine.Service. Before the first rate it answers from the catalogue (E4).
+// Institutions implements engine.Service. Before the first rate it answers from the catalogue (decision E4).
 func (s *System) Institutions(q engine.InstitutionsQuery) (*engine.Page[engine.InstitutionItem], error) {
 	if err := s.available(); err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (s *System) Institutions(q engine.InstitutionsQuery) (*engine.Page[engine.I
 	return s.askers.institutions.AskAny(s.readers, q, s.config.AskTimeout)
 }
 
-// Institution is engine.Service. Before the first rate it answers from the catalogue (E4).
+// Institution implements engine.Service. Before the first rate it answers from the catalogue (decision E4).
 func (s *System) Institution(id string) (*engine.InstitutionDetail, error) {
 	if err := s.available(); err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (s *System) Institution(id string) (*engine.InstitutionDetail, error) {
 	return s.askers.institution.Ask(s.directory, institutionQuery{id}, s.config.AskTimeout)
 }
 
-// Rates is engine.Service.
+// Rates implements engine.Service.
 func (s *System) Rates(q engine.RatesQuery) (*engine.Page[*engine.Rate], error) {
 	if err := s.published(); err != nil {
 		return nil, err
@@ -62,18 +62,18 @@ func (s *System) Rates(q engine.RatesQuery) (*engine.Page[*engine.Rate], error) 
 	return s.askers.rates.AskAny(s.readers, q, s.config.AskTimeout)
 }
 
-// Ranking is engine.Service.
+// Ranking implements engine.Service. An unknown currency has an empty ranking (decision P9).
 func (s *System) Ranking(q engine.RankingQuery) (*engine.Page[*engine.Rate], error) {
 	if err := s.published(); err != nil {
 		return nil, err
 	}
 	if _, known := s.currencies[q.Currency]; !known {
-		return s.unknownCurrency.Ranking(q), nil // P9
+		return s.unknownCurrency.Ranking(q), nil
 	}
 	return s.askers.rankings.AskAny(s.readers, q, s.config.AskTimeout)
 }
 
-// History is engine.Service.
+// History implements engine.Service.
 func (s *System) History(q engine.HistoryQuery) (*engine.Page[engine.HistoryEntry], error) {
 	if err := s.published(); err != nil {
 		return nil, err

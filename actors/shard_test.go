@@ -165,7 +165,7 @@ func TestBusyAccountsStay(t *testing.T) {
 	}
 }
 
-// Beyond the cap an account that can't be put aside makes room for nobody.
+// Beyond the cap an account that can't be evicted makes no room.
 func TestCapOfLiveAccounts(t *testing.T) {
 	n := startNode(t, Config{AccountsLoadedMax: 2, AccountShards: 1})
 	var members []*testMember
@@ -241,8 +241,8 @@ func TestReadOnlyDiskAndBack(t *testing.T) {
 	}
 }
 
-// A node that fails while a snapshot waits for an account's part ends the keeper of snapshots only after that account: until then
-// the account may hand it the cut.
+// A node that fails while a snapshot waits for an account's part ends the keeper of snapshots only after that
+// account: until then the account may hand it the cut.
 func TestClose_WaitsForEveryAccount(t *testing.T) { synctest.Test(t, closeOrder) }
 
 func closeOrder(t *testing.T) {

@@ -97,8 +97,8 @@ func (f *testCluster) differs() string {
 	return ""
 }
 
-// createKeys creates keys on all nodes at once, and is what is wrong then: the account must have exactly two, those that were
-// acknowledged.
+// createKeys creates keys on all nodes at once, and is what is wrong then: the account must have exactly two, those
+// that were acknowledged.
 func (f *testCluster) createKeys(token account.Digest) string {
 	var mu sync.Mutex
 	var made []string
@@ -131,7 +131,8 @@ func (f *testCluster) createKeys(token account.Digest) string {
 	return ""
 }
 
-// TestShared_K5_TwoActiveKeys creates nine keys of an account on three nodes at once: exactly two are made, and every node knows the same.
+// TestShared_K5_TwoActiveKeys creates nine keys of an account on three nodes at once: exactly two are made, and every
+// node knows the same.
 func TestShared_K5_TwoActiveKeys(t *testing.T) {
 	lost := 0
 	for seed := range uint64(cases(8, 20)) {
@@ -169,7 +170,8 @@ func catches(t *testing.T, play func(t panicStops) (wrong string)) (noticed bool
 	return wrong != ""
 }
 
-// TestShared_Control_PlacesAreNotCompared is TestShared_K5_TwoActiveKeys on a log that takes what was decided on an old state.
+// TestShared_Control_PlacesAreNotCompared is TestShared_K5_TwoActiveKeys on a log that takes what was decided on an
+// old state.
 func TestShared_Control_PlacesAreNotCompared(t *testing.T) {
 	for seed := range uint64(20) {
 		var f *testCluster
@@ -189,8 +191,8 @@ func TestShared_Control_PlacesAreNotCompared(t *testing.T) {
 	t.Error("nobody noticed that offers were taken for another place")
 }
 
-// TestShared_Control_OthersAreNotHeard hides from one node what the others write.
-func TestShared_Control_OthersAreNotHeard(t *testing.T) {
+// TestShared_Control_OthersAreNotReceived hides from one node what the others write.
+func TestShared_Control_OthersAreNotReceived(t *testing.T) {
 	f := startCluster(t, 3, 1, Config{})
 	defer f.stop()
 	f.log.with(func() { f.nodes[2].node.deaf = true })

@@ -16,8 +16,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// sharedLog is a log that several nodes write, in memory: one order of records, and nodes that hear of them each in its own time. Nodes
-// that are cut off hear nothing, and what they offer waits.
+// sharedLog is a log that several nodes write, in memory: one order of records, and nodes that hear of them each in
+// its own time. Nodes that are cut off hear nothing, and what they offer waits.
 type sharedLog struct {
 	mu      sync.Mutex
 	changed sync.Cond
@@ -42,7 +42,7 @@ type sharedNode struct {
 	copy  *memoryJournal // what is on the node's disk
 	off   bool           // cut off
 	waits bool           // its offer is not decided
-	held  bool           // it is told nothing, although it is not cut off
+	held  bool           // it receives nothing, although it is not cut off
 	deaf  bool           // the planted bug: what other nodes have written is hidden from it
 	since time.Time
 	open  *sharedJournal
@@ -77,7 +77,7 @@ func (n *sharedNode) journal() *sharedJournal {
 	return n.open
 }
 
-// with changes the log and tells everybody who waits.
+// with changes the log and wakes all that wait.
 func (l *sharedLog) with(change func()) {
 	l.mu.Lock()
 	change()
@@ -108,7 +108,7 @@ func (j *sharedJournal) ClusterHealth() commitlog.ClusterHealth {
 	return commitlog.ClusterHealth{Majority: j.node.majority(), Since: j.node.since, Leader: "one"}
 }
 
-// Append waits until the place behind expected is taken and the node can know by whom.
+// Append waits until a record follows expected and the node can know whose.
 func (j *sharedJournal) Append(expected uint64, records [][]byte) (uint64, error) {
 	if len(records) != 1 {
 		return 0, fmt.Errorf("%d records, want one bundle", len(records))
@@ -178,7 +178,7 @@ func (j *sharedJournal) next(ctx context.Context) (uint64, []byte) {
 	return 0, nil
 }
 
-// hears is a record as the node is told of it.
+// hears returns a record as the node receives it.
 func (n *sharedNode) hears(data []byte) []byte {
 	b, err := record.NewDecoder().Bundle(data)
 	if err != nil || !n.deaf || b.Node == n.id {
@@ -197,7 +197,8 @@ func (j *sharedJournal) Close() error {
 	return nil
 }
 
-// lateCopy is the newest snapshot of a node, as the disk of another one: what a machine that joins late is given. It waits for the first.
+// lateCopy is the newest snapshot of a node, as the disk of another one: what a machine that joins late is given. It
+// waits for the first.
 func lateCopy(t panicStops, n *sharedNode) *memoryJournal {
 	t.Helper()
 	sequence, r, ok, err := n.copy.Snapshot()
@@ -272,7 +273,7 @@ func (s *clusterNode) boot() {
 	}
 }
 
-// checkAccounts lets time go by for everybody.
+// checkAccounts lets time pass for all nodes.
 func (f *testCluster) pass(d time.Duration) {
 	f.clock.advance(d)
 	for _, s := range f.nodes {

@@ -10,8 +10,8 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// TestShared_K2_OneCodeOneSession tries the code that one node has sent on three nodes at once, several times on each: one session is
-// opened, and one account begun, whatever node was first.
+// TestShared_K2_OneCodeOneSession tries the code that one node has sent on three nodes at once, several times on
+// each: one session is opened, and one account begun, whatever node was first.
 func TestShared_K2_OneCodeOneSession(t *testing.T) {
 	for seed := range uint64(cases(8, 20)) {
 		f := startCluster(t, 3, seed, Config{})
@@ -44,8 +44,8 @@ func TestShared_K2_OneCodeOneSession(t *testing.T) {
 	}
 }
 
-// TestShared_K2_FiveTriesInAll tries wrong codes on three nodes at once. Behind four of them the right one opens a session on any node,
-// behind five it does on none.
+// TestShared_K2_FiveTriesInAll tries wrong codes on three nodes at once. Behind four of them the right one opens a
+// session on any node, behind five it does on none.
 func TestShared_K2_FiveTriesInAll(t *testing.T) {
 	for seed := range uint64(cases(8, 20)) {
 		for _, wrong := range []int{account.CodeTriesMax - 1, account.CodeTriesMax} {
@@ -86,7 +86,8 @@ func notCode(code string) string {
 	return "0" + code[1:]
 }
 
-// TestShared_NewAccountsAtOnce has three nodes begin accounts at once: no two have the same number, and all nodes know them all.
+// TestShared_NewAccountsAtOnce has three nodes begin accounts at once: no two have the same number, and all nodes
+// know them all.
 func TestShared_NewAccountsAtOnce(t *testing.T) {
 	f := startCluster(t, 3, 1, Config{})
 	defer f.stop()

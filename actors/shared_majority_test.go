@@ -35,8 +35,8 @@ func (s *clusterNode) condition() engine.Condition {
 	return all[len(all)-1]
 }
 
-// TestShared_A11_CutOff cuts a node off. It refuses changes at once and says why, answers reads, admits what it has leased and no more; what it
-// had offered becomes true when it is back, and then all nodes are the same.
+// TestShared_A11_CutOff cuts a node off. It refuses changes at once and says why, answers reads, admits what it has
+// leased and no more; what it had offered becomes true when it is back, and then all nodes are the same.
 func TestShared_A11_CutOff(t *testing.T) { synctest.Test(t, cutOff) }
 
 func cutOff(t *testing.T) {
@@ -134,8 +134,8 @@ func (s *clusterNode) offers() {
 	}
 }
 
-// TestShared_A11_BehindALease loses the majority while a request waits for a lease: the next one is refused at once, and the first one is
-// admitted when the log has decided.
+// TestShared_A11_BehindALease loses the majority while a request waits for a lease: the next one is refused at once,
+// and the first one is admitted when the log has decided.
 func TestShared_A11_BehindALease(t *testing.T) {
 	f := startCluster(t, 3, 1, Config{})
 	defer f.stop()
@@ -163,7 +163,7 @@ func TestShared_A11_BehindALease(t *testing.T) {
 	first.Wait()
 }
 
-// TestShared_A11_CloseWithoutMajority closes a node that has an offer which nobody decides: it does not wait for it.
+// TestShared_A11_CloseWithoutMajority closes a node that has an undecided offer: it does not wait for it.
 func TestShared_A11_CloseWithoutMajority(t *testing.T) {
 	f := startCluster(t, 3, 1, Config{})
 	f.log.with(func() { f.log.stuck = true })
@@ -210,8 +210,8 @@ func TestShared_GapStopsTheNode(t *testing.T) {
 	}
 }
 
-// TestShared_A12_UnknownCurrency has a node write about a currency that another one lacks: that one stops, and knows it when it is started
-// again.
+// TestShared_A12_UnknownCurrency has a node write about a currency that another one lacks: that one stops, and knows
+// it when it is started again.
 func TestShared_A12_UnknownCurrency(t *testing.T) {
 	f := startCluster(t, 1, 1, Config{})
 	catalogue, err := testCatalogue().Extend(strings.NewReader(
@@ -282,8 +282,8 @@ func (f *testCluster) spread() {
 	}
 }
 
-// anyCommands gives three nodes commands at once, stops one of them in the middle, starts it again from its own copy, and lets a fourth one
-// join from a snapshot: all are the same in the end.
+// anyCommands gives three nodes commands at once, stops one of them in the middle, starts it again from its own copy,
+// and lets a fourth one join from a snapshot: all are the same in the end.
 func anyCommands(t panicStops, seed uint64) {
 	f := startCluster(t, 3, seed, Config{SnapshotRecords: 30})
 	var tokens []account.Digest
@@ -322,8 +322,8 @@ func TestShared_InABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { anyCommands(t, 1) })
 }
 
-// TestShared_SnapshotsAreTheStateOfTheirRecord holds the snapshots that nodes take while all of them write against a replay of the log up to
-// the same record.
+// TestShared_SnapshotsAreTheStateOfTheirRecord holds the snapshots that nodes take while all of them write against a
+// replay of the log up to the same record.
 func TestShared_SnapshotsAreTheStateOfTheirRecord(t *testing.T) {
 	compared := 0
 	for seed := range uint64(cases(3, 10)) {

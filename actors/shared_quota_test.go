@@ -31,7 +31,7 @@ func newClusterQuota(t panicStops, seed uint64, allowance account.Quota) *cluste
 	}
 	f.settled()
 	for _, s := range f.nodes {
-		s.countAccounts() // behind the letter about the key: until then who has it is a stranger
+		s.countAccounts() // after the message about the key: until then its callers are anonymous
 	}
 	return &clusterQuota{testCluster: f, key: secret.Digest(), reference: newReference(1, m, allowance)}
 }
@@ -65,7 +65,7 @@ func (q *clusterQuota) wait(d time.Duration) {
 	q.pass(d)
 }
 
-// play asks for minutes on all nodes by turns and at once.
+// play asks for minutes on all nodes, one after the other and at once.
 func (q *clusterQuota) play() string {
 	for round := range 40 {
 		nodes := q.nodes
@@ -110,8 +110,8 @@ func (s *clusterNode) countAccounts() {
 	}
 }
 
-// TestShared_L2_NeverTooMuch asks for one account on three nodes, by turns and at once, for minutes: no 60 seconds and no day hold more than
-// the limits, on all nodes together, and nobody gets an error.
+// TestShared_L2_NeverTooMuch asks for one account on three nodes, one after the other and at once, for minutes: no 60
+// seconds and no day hold more than the limits, on all nodes together, and no caller gets an error.
 func TestShared_L2_NeverTooMuch(t *testing.T) {
 	for seed := range uint64(6) {
 		q := newClusterQuota(t, seed, account.Quota{Day: 200, Minute: 40})
@@ -139,7 +139,8 @@ func TestShared_L2_Control_LeasesOfOthers(t *testing.T) {
 	}
 }
 
-// TestShared_L1_RestingNodesReturn leases on one node and asks on another one: what the first one rests from, the second one gets.
+// TestShared_L1_RestingNodesReturn leases on one node and asks on another one: what the first one rests from, the
+// second one gets.
 func TestShared_L1_RestingNodesReturn(t *testing.T) {
 	q := newClusterQuota(t, 1, account.Quota{Day: 60, Minute: 60})
 	defer q.stop()

@@ -24,8 +24,9 @@ func (f *testCluster) sameStates() []engine.SavedCurrency {
 	return first
 }
 
-// D5: three nodes that all believe themselves the collector publish the same slots at the same time, each with other values. The log has
-// each source, currency and slot once, every node shows those values, and whoever came second is told that he repeated.
+// D5: three nodes that all believe themselves the collector publish the same slots at the same time, each with other
+// values. The log has each source, currency and slot once, every node shows those values, and the receipt of
+// the later ones counts repeated observations.
 func TestShared_D5_ASlotIsPublishedOnce(t *testing.T) {
 	f := startCluster(t, 3, 1, Config{SnapshotRecords: 1 << 40})
 	defer f.stop()

@@ -6,13 +6,13 @@ import (
 	"github.com/tasard/tasard/actors/mailbox"
 )
 
-// slots is asked for what engine.CompletedSlots makes of all boards.
+// slots asks for engine.CompletedSlots of all currencies.
 type slots = mailbox.Question[slotsQuery, map[string]time.Time]
 
 type slotsQuery struct{}
 
-// Slots is for each source the slot of the schedule up to which it is done; see engine.CompletedSlots. All of it
-// is durable.
+// Slots returns for each source the scheduled slot up to which it is done; see engine.CompletedSlots. All of it is
+// durable.
 func (s *System) Slots() (map[string]time.Time, error) {
 	if err := s.available(); err != nil {
 		return nil, err

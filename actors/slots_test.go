@@ -29,8 +29,8 @@ func slotsOf(t panicStops, s *System) map[string]time.Time {
 	return all
 }
 
-// D5: wherever a crash cuts the slots, doing again what Slots calls undone gives the same state as without a crash, and the log has
-// exactly one event for each source, currency and slot.
+// D5: wherever a crash cuts the slots, doing again what Slots calls undone gives the same state as without a crash,
+// and the log has exactly one event for each source, currency and slot.
 func TestX16_EachSlotIsPublishedOnceWhereverACrashCuts(t *testing.T) {
 	var work []engine.Refresh
 	for i := range 3 {

@@ -126,8 +126,8 @@ func TestPanicWhileReplayingIsAnError(t *testing.T) {
 	}
 }
 
-// haltOwners tells everybody but the journal that the node has stopped, and waits until they know: as when a panic stops it while a batch
-// is with the writer.
+// haltOwners halts all actors but the journal and waits until they have stopped: as when a panic
+// stops it while a batch is with the writer.
 func haltOwners(s *System) {
 	owners := slices.Concat(s.kinds.currency.Refs(), s.accounts.Kinds.Registrar.Refs(), s.accounts.Kinds.Shard.Refs())
 	for _, owner := range owners {
@@ -140,7 +140,8 @@ func haltOwners(s *System) {
 	}
 }
 
-// A batch that becomes durable while the node stops is in the log and in nobody's state. No snapshot is taken without it.
+// A batch that becomes durable while the node stops is in the log and in no actor's state. No snapshot is taken without
+// it.
 func TestNoSnapshotWithoutWhatBecameDurableAtTheEnd(t *testing.T) {
 	t.Run("rates", func(t *testing.T) {
 		journal := &memoryJournal{}

@@ -7,36 +7,36 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Stats is what a system holds and has done, for whoever watches it. Counts begin at the start of the process.
+// Stats are counts of a system. They begin at the start of the process.
 type Stats struct {
-	// Serving is false while the log is replayed and while the system stops: then only Log is filled in.
+	// Serving is false during the replay and the stop: then only Log is set.
 	Serving        bool
-	Mailboxes      []MailboxStats  // by kind of actor, in a fixed order
-	Accounts       int64           // that there are
-	AccountsLoaded int64           // of them, those with an actor
-	Leases         uint64          // of a day's quota that were made durable; what accounts give back is not subtracted
-	Currencies     []CurrencyStats // of the catalogue, or with rates, by code
+	Mailboxes      []MailboxStats  // one for each kind of actor, in a fixed order
+	Accounts       int64           // in all
+	AccountsLoaded int64           // accounts that have an actor
+	Leases         uint64          // leases written; returned ones are not subtracted
+	Currencies     []CurrencyStats // of the catalogue and those with rates, by code
 	// Sequence is that of the newest record that counts. In a cluster it is the same record on every node.
 	Sequence uint64
 	Log      wal.Stats
-	HasLog   bool // Log is of a local log; another journal tells nothing
+	HasLog   bool // false for a journal other than a local log
 }
 
-// MailboxStats is what waits for the actors of one kind.
+// MailboxStats counts the messages that wait for the actors of one kind.
 type MailboxStats = mailbox.Stats
 
-// CurrencyStats is how fresh a currency is.
+// CurrencyStats is the freshness of a currency.
 type CurrencyStats struct {
 	Currency string
-	// CheckedAt is when a source of it was heard last, FreshUntil when its last rate expires; zero without rates.
+	// CheckedAt is when a source of it was last checked, FreshUntil when its last rate expires; zero without rates.
 	CheckedAt, FreshUntil time.Time
 }
 
-// statistical is a journal that can tell how large it is.
+// statistical is a journal that reports its size.
 type statistical interface{ Stats() wal.Stats }
 
-// Stats asks no actor and waits for no disk: it looks at counters, and briefly into the mailboxes of the actors that live as long as the
-// system.
+// Stats asks no actor and does not wait for the disk: it reads counters, and briefly locks the mailboxes of long-lived
+// actors.
 func (s *System) Stats() Stats {
 	var stats Stats
 	if journal, tells := s.log.Journal.(statistical); tells {
@@ -47,7 +47,7 @@ func (s *System) Stats() Stats {
 	}
 	stats.Serving, stats.Sequence = true, s.Sequence()
 	k, t := &s.kinds, &s.accounts.Kinds
-	for _, kind := range []*mailbox.Kind{&k.reader, &k.currency, &k.directory, &k.journal, &t.Shard, &t.Account, &t.Registrar, &t.Strangers} {
+	for _, kind := range []*mailbox.Kind{&k.reader, &k.currency, &k.directory, &k.journal, &t.Shard, &t.Account, &t.Registrar, &t.Anonymous} {
 		stats.Mailboxes = append(stats.Mailboxes, kind.Stats())
 	}
 	stats.Accounts, stats.AccountsLoaded, stats.Leases = s.accounts.Count.Load(), s.accounts.Loaded.Load(), s.accounts.Leases.Load()
@@ -57,11 +57,11 @@ func (s *System) Stats() Stats {
 	return stats
 }
 
-// Sequence is that of the newest record that counts: of the log of all nodes, where there are several. What it changes is served soon
-// afterwards, and was served before to whoever asked for it. 0 until the log is replayed, and when it is empty.
+// Sequence returns that of the newest durable record, in a cluster of the shared log. Its change is served soon
+// afterwards, and to its own caller before it is acknowledged. 0 until the log is replayed, and when it is empty.
 func (s *System) Sequence() uint64 { return s.log.Health.Sequence.Load() }
 
-// instantOf is an instant that an atomic keeps in ns since 1970, 0 for none.
+// instantOf returns the instant of ns since 1970, the zero instant for 0.
 func instantOf(ns int64) time.Time {
 	if ns == 0 {
 		return time.Time{}

@@ -37,8 +37,8 @@ func stall(s *System, currency string) (release func()) {
 	return func() { close(end) }
 }
 
-// TestStats_Mailboxes: messages that wait are counted, by kind and for the fullest actor, questions that find no room too, and nothing is
-// left when they were answered. What an idle actor takes at once never waited.
+// TestStats_Mailboxes: messages that wait are counted, by kind and for the fullest actor, questions that find no room
+// too, and nothing is left when they were answered. Messages that an idle actor handles at once have not waited.
 func TestStats_Mailboxes(t *testing.T) {
 	s := start(t, Config{Journal: &memoryJournal{}, MailboxMax: 3})
 	observe(t, s, saying("a", noon, "USD", "57", "60", "popular"))
@@ -132,7 +132,7 @@ func TestStats_Kinds(t *testing.T) {
 	}{
 		{&k.currency, "currency", &currencyActor{}, len(s.codes)}, {&k.directory, "directory", &directoryActor{}, 1},
 		{&k.journal, "journal", &commitlog.Actor{}, 1}, {&a.Shard, "shard", &accounts.ShardActor{}, 3}, {&a.Account, "account", nil, 0},
-		{&a.Registrar, "registrar", &accounts.RegistrarActor{}, 1}, {&a.Strangers, "strangers", &accounts.AnonymousActor{}, accounts.AnonymousTables},
+		{&a.Registrar, "registrar", &accounts.RegistrarActor{}, 1}, {&a.Anonymous, "anonymous", &accounts.AnonymousActor{}, accounts.AnonymousTables},
 	} {
 		if refs := tt.kind.Refs(); tt.kind.Name != tt.name || len(refs) != tt.count {
 			t.Errorf("%d actors count as %s, want %d as %s", len(refs), tt.kind.Name, tt.count, tt.name)
@@ -174,7 +174,7 @@ func TestStats_Accounts(t *testing.T) {
 	n.fault(nil)
 }
 
-// TestStats_Currencies tells when each currency was heard of, and until when it is fresh, also after a start.
+// TestStats_Currencies checks when each currency was last checked, and until when it is fresh, also after a start.
 func TestStats_Currencies(t *testing.T) {
 	journal := &memoryJournal{}
 	s := start(t, Config{Journal: journal})

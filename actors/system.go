@@ -15,51 +15,50 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// The phases of a system, in their order.
+// Phases of a system, in order.
 const (
 	replaying int32 = iota
 	serving
 	stopping
 )
 
-// workersMin keeps one currency's long work from holding up the others, also on one core.
+// workersMin keeps one currency's long work from delaying the others, also on one processor.
 const workersMin = 2
 
-// closeTimeout is how long Close waits for what is under way and for the last snapshot.
+// closeTimeout is how long Close waits for changes under way and for the last snapshot.
 const closeTimeout = 2 * time.Minute
 
-// accountsAPI is what accounts answer themselves.
+// accountsAPI is implemented by the accounts.
 type accountsAPI interface {
 	account.Admitter
 	account.Service
 	account.Operator
 }
 
-// System is a running node without its front end: the state of every currency in actors, journaled. It
-// implements engine.Service, engine.Ingester, account.Admitter, account.Service and account.Operator. All its methods may be called at any time from any
-// goroutine, but not from visit functions that it calls.
+// System is a running node without its front end: the state of all currencies and accounts in actors, journaled. All
+// methods may be called at any time from any goroutine, but not from visit functions that it calls.
 type System struct {
-	accountsAPI // the accounts: account.Gate, account.Service, account.Operator
-	accounts    *accounts.Accounts
+	accountsAPI
+	accounts *accounts.Accounts
 
 	config   Config
 	log      *commitlog.Log
 	actors   *mailbox.System
 	kinds    kinds
 	askers   askers
-	calls    callTracker // of methods that change something or take a cut
+	calls    callTracker // of methods that need the journal
 	progress progress
 
 	phase    atomic.Int32
-	hasRates atomic.Bool // some rate was ever published
+	hasRates atomic.Bool // a rate has been published
 
-	// Set by the replay before the phase is serving, never changed afterwards.
+	// Set before the phase is serving, constant afterwards.
 	codes           []string     // of the currencies, sorted
 	freshness       []*freshness // of the currencies, in the same order
 	currencies      map[string]*mailbox.Ref
 	directory       *mailbox.Ref
 	readers         []*mailbox.Ref
-	unknownCurrency *engine.RankedView // of a currency that there is not
+	unknownCurrency *engine.RankedView // of currencies that do not exist
 
 	ready  chan struct{}
 	done   chan struct{}
@@ -67,9 +66,9 @@ type System struct {
 
 	mu            sync.Mutex
 	cause         error
-	failed        time.Time // when that was
+	failed        time.Time // when cause was set
 	ended         bool      // done is closed
-	actorsStarted bool      // all actors are there, to be told when the node stops by itself
+	actorsStarted bool      // fail halts them
 
 	closing  sync.Once
 	closeErr error
@@ -84,15 +83,15 @@ var (
 	_ engine.Health    = (*System)(nil)
 )
 
-// kinds are those of the actors beside the accounts' own.
+// kinds are the kinds of actors, without those of the accounts.
 type kinds struct{ reader, currency, directory, journal mailbox.Kind }
 
-// newActorSystem makes a system of actors; fail stops the node.
+// newActorSystem returns an actor system; fail stops the node.
 func newActorSystem(limit, workers int, fail func(error)) *mailbox.System {
 	return mailbox.NewSystem(mailbox.Config{Limit: limit, Workers: workers, Fail: fail, Failed: commitlog.ReadOnly})
 }
 
-// askers are the questions that the system asks its actors.
+// askers ask the questions of the system's methods.
 type askers struct {
 	rankings     mailbox.Asker[engine.RankingQuery, *engine.Page[*engine.Rate]]
 	rates        mailbox.Asker[engine.RatesQuery, *engine.Page[*engine.Rate]]
@@ -104,10 +103,10 @@ type askers struct {
 	institution  mailbox.Asker[institutionQuery, *engine.InstitutionDetail]
 }
 
-// Open opens the journal, which for the local log means: takes the lock of the directory, verifies every
-// byte, cuts a torn tail. It returns the errors of that at once (wal.ErrLocked, *wal.DamageError,
-// *wal.FormatError, those of the disk). The state is then built from snapshot and log in a goroutine of
-// the system; until Ready is closed every method answers CodeDataUnavailable. Close ends it.
+// Open opens the journal; for the local log this takes the lock of the directory, verifies every byte and truncates a
+// torn tail, and its errors are returned at once (wal.ErrLocked, *wal.DamageError, *wal.FormatError, errors of the
+// disk). The state is then built from snapshot and log in a goroutine; until Ready is closed every method answers
+// CodeDataUnavailable. Close must be called.
 func Open(c Config) (*System, error) {
 	c, err := c.complete()
 	if err != nil {
@@ -131,7 +130,7 @@ func Open(c Config) (*System, error) {
 	return s, nil
 }
 
-// prepare makes the accounts and the log, without starting them.
+// prepare makes the accounts and the log without starting them.
 func (s *System) prepare(journal commitlog.Journal) (err error) {
 	c := &s.config
 	if s.accounts, err = accounts.New(c.accounts(), accountsHost{s}); err != nil {
@@ -152,23 +151,23 @@ func (s *System) prepare(journal commitlog.Journal) (err error) {
 	return nil
 }
 
-// Ready is closed when the state is complete and questions are answered. When the replay fails it never
-// is: watch Done as well.
+// Ready is closed when the state is complete and questions are answered. If the replay fails it is never closed: watch
+// Done as well.
 func (s *System) Ready() <-chan struct{} { return s.ready }
 
 // Done is closed when the node has stopped by itself, which Err explains, or after Close.
 func (s *System) Done() <-chan struct{} { return s.done }
 
-// Err is why the node stopped by itself, nil while it did not. After it reads go on and nothing is
-// changed any more; the process should end and start again.
+// Err returns why the node stopped by itself, nil while it did not. Reads go on and nothing is changed any more; the
+// process should end and start again.
 func (s *System) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.cause
 }
 
-// fail stops the node: nothing is changed any more. The first cause counts. It never blocks, and may be
-// called by an actor.
+// fail stops the node: nothing is changed any more. The first cause counts. It does not block and may be called by an
+// actor.
 func (s *System) fail(cause error) {
 	s.mu.Lock()
 	if s.cause != nil {
@@ -190,7 +189,7 @@ func (s *System) fail(cause error) {
 	}
 }
 
-// end closes done once. The caller holds the lock.
+// end closes done once. The caller holds s.mu.
 func (s *System) end() {
 	if !s.ended {
 		s.ended = true
@@ -198,9 +197,9 @@ func (s *System) end() {
 	}
 }
 
-// Close ends the system in order: new calls are refused, changes under way come true, a snapshot is taken
-// when there is something new, the actors end, the journal is closed. When it returns no goroutine of the
-// system is left. Closing again waits for the first one and returns the same.
+// Close refuses new calls, completes changes under way, takes a snapshot if there is something new, stops the actors
+// and closes the journal. When it returns no goroutine of the system is left. A second call waits for the first and
+// returns the same.
 func (s *System) Close() error {
 	s.closing.Do(func() { s.closeErr = s.close() })
 	return s.closeErr
@@ -224,7 +223,7 @@ func (s *System) close() error {
 	return err
 }
 
-// stopActors ends the actors, after what is under way has come true and the last snapshot is there.
+// stopActors stops the actors, after changes under way and the last snapshot.
 func (s *System) stopActors() {
 	s.accounts.ReturnLeases(closeTimeout)
 	if err := s.log.Finish(closeTimeout); err != nil {
@@ -243,8 +242,8 @@ func (s *System) stopActors() {
 
 var errReplayStopped = errors.New("closed while the log was being read")
 
-// callTracker counts calls under way and lets none in once it is shut. (An RWMutex would do, but for tests in a bubble of testing/synctest: who
-// waits for one keeps its clock from moving.)
+// callTracker counts calls and admits none after drain. (A sync.RWMutex would do, but a goroutine that waits for one
+// stops the clock of a testing/synctest bubble.)
 type callTracker struct {
 	mu     sync.Mutex
 	closed bool
@@ -262,7 +261,7 @@ func (g *callTracker) enter() bool {
 
 func (g *callTracker) leave() { g.inside.Done() }
 
-// drain waits until every call has left.
+// drain refuses further calls and waits for those under way.
 func (g *callTracker) drain() {
 	g.mu.Lock()
 	g.closed = true

@@ -13,29 +13,29 @@ import (
 
 // Limits of what is decided at once.
 const (
-	commandObservationsMax = 2048 // in one command; an intake is cut into such commands
-	batchObservationsMax   = 2048 // in the commands that are decided as one; the first one always is
+	commandObservationsMax = 2048 // in one command
+	batchObservationsMax   = 2048 // in the commands of one batch, unless the first has more
 )
 
 // command asks for a change of one currency.
 type command = mailbox.Question[engine.Command, engine.Receipt]
 
-// writes are the commands of one currency: one batch is being decided, made durable and applied, the others
-// wait. The deciding and the applying are jobs (mailbox.Ref.StartJob): while one is at work the book is its alone,
-// and the actor answers from the board.
+// writes are the commands of one currency: one batch is being decided, written and applied, the others wait. Deciding
+// and applying are jobs (mailbox.Ref.StartJob): while one runs it owns the state, and the actor answers from the
+// snapshot.
 type writes struct {
 	pendingMax   int
 	waiting      []*command
 	inFlight     *writeBatch
-	decideSingly int           // so many of the waiting commands must be decided one by one
-	stopped      *engine.Error // why nothing is changed any more
+	decideSingly int           // how many waiting commands must be decided one by one
+	stopped      *engine.Error // not nil: changes are refused
 
 	oneBundle  bool // a batch must fit into one bundle
-	jobRunning bool // the book is given away
+	jobRunning bool // it owns the state
 	remoteEvents
 
-	applying         bool                         // what is durable is not in the board yet
-	snapshotRequests []*commitlog.SnapshotRequest // of cuts that must have it
+	applying         bool                         // a durable change is not in the snapshot yet
+	snapshotRequests []*commitlog.SnapshotRequest // that must contain it
 }
 
 // writeBatch is a batch of commands under way.
@@ -44,25 +44,25 @@ type writeBatch struct {
 	decision engine.Decision
 }
 
-// decided is the outcome of a job: what a batch would change.
+// decided is the result of a deciding job.
 type decided struct {
 	mailbox.OneWay
-	remoteSeq uint64 // as learning.heard when it began
+	remoteSeq uint64 // when the job began
 	decision  engine.Decision
 	records   [][]byte
 	err       error
 }
 
-// applied is the outcome of a job: what the book has become.
+// applied is the result of an applying job.
 type applied struct {
 	mailbox.OneWay
 	currencyUpdate
-	publishes bool // something is published
+	publishes bool // a rate was published
 	failed    any  // the panic that ended it
-	remote    bool // another node had decided it
+	remote    bool // the events are another node's
 }
 
-// accept queues a command and starts it when nothing else is under way.
+// accept queues a command and starts it if nothing else is under way.
 func (c *currencyActor) accept(m *command) {
 	w := &c.writes
 	switch {
@@ -77,7 +77,7 @@ func (c *currencyActor) accept(m *command) {
 	c.next()
 }
 
-// next has the next batch decided.
+// next starts a job that decides the next batch.
 func (c *currencyActor) next() {
 	w := &c.writes
 	if w.jobRunning || c.applyRemote() || w.inFlight != nil {
@@ -96,7 +96,7 @@ func (c *currencyActor) next() {
 	})
 }
 
-// jobRunning gives the book away for work that takes long, and gets it back with the outcome.
+// job starts a job that owns the state until it sends its result.
 func (c *currencyActor) job(work func(pause func()) mailbox.Message) {
 	c.writes.jobRunning = true
 	c.self.StartJob(func(pause func()) {
@@ -107,14 +107,14 @@ func (c *currencyActor) job(work func(pause func()) mailbox.Message) {
 	})
 }
 
-// decided sends what a batch would change to the journal, or answers it when that is nothing.
+// decided sends the changes of a batch to the journal, or answers the commands if there are none.
 func (c *currencyActor) decided(m *decided) {
 	w := &c.writes
 	done := w.inFlight
 	w.jobRunning = false
 	switch {
 	case done == nil:
-		return // given up when the node stopped
+		return // abandoned when the node stopped
 	case m.remoteSeq != w.remoteSeq:
 		c.redecide()
 		return
@@ -128,7 +128,7 @@ func (c *currencyActor) decided(m *decided) {
 	case m.err == nil:
 		answer(done.commands, m.decision)
 	case len(done.commands) > 1:
-		w.decideSingly = len(done.commands) // one of them is bad: find out which
+		w.decideSingly = len(done.commands) // find the one that fails
 		w.waiting = append(done.commands, w.waiting...)
 	default:
 		done.commands[0].Reply(engine.Receipt{}, m.err)
@@ -136,7 +136,7 @@ func (c *currencyActor) decided(m *decided) {
 	c.next()
 }
 
-// nextCommand takes the commands that are decided as one: observations, as many as allowed, or one other command.
+// take removes the next batch: observations, as many as fit, or one other command.
 func (w *writes) take() []*command {
 	var batch []*command
 	observations := 0
@@ -169,8 +169,7 @@ func countObservations(refreshes []engine.Refresh) int {
 	return n
 }
 
-// decide holds a batch against the book and encodes what would change. It changes nothing, so a panic in
-// it costs only the batch.
+// decide decides a batch and encodes its events. It changes nothing, so a panic fails only the batch.
 func (c *currencyActor) decide(batch []*command, pause func()) (outcome *decided) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -188,10 +187,10 @@ func (c *currencyActor) decide(batch []*command, pause func()) (outcome *decided
 	return &decided{decision: decision, records: records, err: err}
 }
 
-// encodeChunkBytes is how many bytes of records are encoded between two pauses.
+// encodeChunkBytes is how many bytes of records are encoded between two calls of pause.
 const encodeChunkBytes = 16 << 10
 
-// encodeAll refuses what no log can hold.
+// encodeAll encodes events. It refuses what does not fit into the log.
 func encodeAll(events []engine.Event, bytesMax int, pause func()) (records [][]byte, err error) {
 	encoded := 0
 	for _, event := range events {
@@ -225,12 +224,12 @@ func merged(batch []*command) engine.Command {
 	return engine.Observe{Refreshes: refreshes}
 }
 
-// committed has a durable batch applied, or answers a batch that never will be.
+// committed starts a job that applies a durable batch, or answers the commands if it was not written.
 func (c *currencyActor) committed(m *commitlog.Committed) {
 	w := &c.writes
 	done := w.inFlight
 	if done == nil {
-		return // given up when the node stopped
+		return // abandoned when the node stopped
 	}
 	if m.Err == commitlog.ErrConflict {
 		c.redecide()
@@ -249,7 +248,7 @@ func (c *currencyActor) committed(m *commitlog.Committed) {
 	c.job(func(func()) mailbox.Message { return c.apply(done.decision.Events, before) })
 }
 
-// apply makes durable events true. Nobody sees anything of it before the actor has the outcome.
+// apply applies durable events. Readers see the change only after the actor has the result.
 func (c *currencyActor) apply(events []engine.Event, before *engine.RankedView) (outcome *applied) {
 	outcome = &applied{}
 	defer func() {
@@ -267,7 +266,7 @@ func (c *currencyActor) apply(events []engine.Event, before *engine.RankedView) 
 	return outcome
 }
 
-// nextView is the view for the first reader, nil when it can't be made: then the readers are told why.
+// nextView returns the view for the first reader, nil if making it panics: then readers get the error.
 func (c *currencyActor) nextView(before *engine.RankedView) (view *engine.RankedView) {
 	defer func() {
 		if recover() != nil {
@@ -277,10 +276,10 @@ func (c *currencyActor) nextView(before *engine.RankedView) (view *engine.Ranked
 	return c.state.View(before, c.clock())
 }
 
-// applied publishes what has become true and answers those who asked for it.
+// applied publishes a change and answers its commands.
 func (c *currencyActor) applied(m *applied) {
 	if m.failed != nil {
-		panic(m.failed) // the book may be half changed: nobody may have it any more, and the node stops
+		panic(m.failed) // the state may be half changed: the node stops
 	}
 	w := &c.writes
 	if m.publishes {
@@ -301,8 +300,9 @@ func (c *currencyActor) applied(m *applied) {
 	c.next()
 }
 
-// share gives a cut the board that belongs to it: the one with everything that was durable before it. A node that has stopped gives
-// none: what became durable while it stopped is in the log and not in the board, and a snapshot without it would hide it.
+// share gives a snapshot the state with everything that was durable when it was requested. A node that has stopped
+// gives none: what became durable meanwhile is in the log but not in the state, and a snapshot without it would hide
+// it.
 func (c *currencyActor) share(m *commitlog.SnapshotRequest) {
 	w := &c.writes
 	switch {
@@ -314,7 +314,7 @@ func (c *currencyActor) share(m *commitlog.SnapshotRequest) {
 	case !w.applying:
 		m.SetCurrency(c.snapshot)
 	default:
-		w.snapshotRequests = append(w.snapshotRequests, m) // bounded: a cut is taken when the one before is complete
+		w.snapshotRequests = append(w.snapshotRequests, m) // bounded: one snapshot is taken at a time
 	}
 }
 
@@ -356,13 +356,13 @@ func answer(batch []*command, decided engine.Decision) {
 	}
 }
 
-// halt gives up all changes: the node has stopped. Reads go on.
+// halt refuses all changes: the node has stopped. Reads go on.
 func (c *currencyActor) halt(why *engine.Error) {
 	c.writes.stopped = why
 	c.Abort(why)
 }
 
-// Abort answers everybody who waits for a change.
+// Abort implements mailbox.Actor: it rejects all commands.
 func (c *currencyActor) Abort(why *engine.Error) {
 	w := &c.writes
 	w.stopped = why

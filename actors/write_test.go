@@ -79,7 +79,7 @@ func whenWaiting(t *testing.T, s *System, currency string, n int) {
 	}
 }
 
-// Reads go on while a write waits, and see nothing of it; what waits meanwhile is decided as one.
+// Reads go on while a write waits, and do not see it; what waits meanwhile is decided as one.
 func TestReadsSeeOnlyWhatIsDurable(t *testing.T) {
 	journal := newSlowJournal()
 	s := start(t, Config{Journal: journal})
@@ -181,7 +181,7 @@ func TestFirstFailureStopsTheNode(t *testing.T) {
 	}
 }
 
-// A journal that somebody else writes to stops the node as well.
+// A journal that another process writes stops the node as well.
 func TestForeignWriterStopsTheNode(t *testing.T) {
 	journal := &memoryJournal{}
 	s := start(t, Config{Journal: journal})

@@ -7,12 +7,12 @@ import (
 	"github.com/tasard/tasard/actors/yield"
 )
 
-// dispatcher runs the actors that no caller runs: those that a one-way message woke up, and those whose caller has
-// served others long enough. It has a few workers and a queue in which each mailbox stands at most once, so it never
-// holds more than there are actors.
+// dispatcher runs actors that no caller runs: those that a one-way message has woken, and those whose caller has
+// handled others' messages for long enough. Its queue holds each mailbox at most once, so it is bounded by the number
+// of actors.
 type dispatcher struct {
 	workers  sync.WaitGroup
-	jobSlots chan struct{} // a place for each job that may be at work at once
+	jobSlots chan struct{} // a place for each job that may run at once
 
 	mu         sync.Mutex
 	work       sync.Cond
@@ -30,7 +30,7 @@ func startDispatcher(workers int) *dispatcher {
 	return d
 }
 
-// add puts a mailbox at the end of the queue; its caller passes on the right to run the actor.
+// add queues a mailbox. Its caller hands over the right to run the actor.
 func (d *dispatcher) add(r *Ref) {
 	d.mu.Lock()
 	if d.tail == nil {
@@ -43,7 +43,7 @@ func (d *dispatcher) add(r *Ref) {
 	d.work.Signal()
 }
 
-// yieldEvery is after how many mailboxes a worker lets requests go first that have arrived meanwhile.
+// yieldEvery is after how many mailboxes a worker yields to the network poller, so that requests do not wait for it.
 const yieldEvery = 4
 
 func (d *dispatcher) run() {
@@ -57,7 +57,7 @@ func (d *dispatcher) run() {
 	}
 }
 
-// serve runs actors until none waits.
+// serve runs actors until the queue is empty.
 func (d *dispatcher) serve(r *Ref) {
 	var network yield.Network
 	defer network.Close()
@@ -70,7 +70,7 @@ func (d *dispatcher) serve(r *Ref) {
 	}
 }
 
-// startJob is Ref.StartJob.
+// startJob implements Ref.StartJob.
 func (d *dispatcher) startJob(work func(pause func())) {
 	d.workers.Add(1)
 	go func() {
@@ -83,7 +83,7 @@ func (d *dispatcher) startJob(work func(pause func())) {
 	}()
 }
 
-// pop takes the next mailbox. When there is none it returns nil, with wait only when there will be none any more.
+// pop removes the next mailbox. It returns nil if the queue is empty, with wait only once the dispatcher has stopped.
 func (d *dispatcher) pop(wait bool) *Ref {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -101,7 +101,7 @@ func (d *dispatcher) pop(wait bool) *Ref {
 	return r
 }
 
-// stop waits until the queue is empty and every job is done. Only after all actors have stopped.
+// stop waits until the queue is empty and every job is done. All actors must have stopped.
 func (d *dispatcher) stop() {
 	d.mu.Lock()
 	d.closed = true

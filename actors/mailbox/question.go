@@ -8,38 +8,37 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// The states of a question. It has two holders: the caller, and the one that has the message (mailbox, actor).
-// Each changes the state once, atomically, and the second one to do so knows what the first one did.
+// The states of a question. It has two holders: the caller, and the mailbox or actor that has the message. Each changes
+// the state once, atomically; the second one sees what the first one did.
 const (
-	pending   uint32 = iota // neither is done; the caller has not gone to sleep
+	pending   uint32 = iota // neither is done; the caller does not sleep yet
 	parked                  // the caller sleeps on done
-	answered                // complete: the caller may read the answer and owns the question
-	abandoned               // the caller has gone; the side that completes owns the question
+	answered                // the caller may read the answer and owns the question
+	abandoned               // the caller has gone; the other side owns the question
 )
 
-// Question is a message with room for its own answer: Query goes in, an answer or an error comes out. It is completed
-// exactly once: by Reply, or by Reject when the mailbox is full, the work panics or the actor stops; or the caller
-// abandons it at its deadline. The second of the two frees it.
+// Question is a message with room for its own answer. It is completed exactly once, by Reply or Reject, or its caller
+// abandons it at its deadline.
 type Question[Q, A any] struct {
 	Query  Q
 	answer A
 	err    error
 
 	state    atomic.Uint32
-	done     chan struct{} // one place, so that completing never blocks
+	done     chan struct{} // buffered, so that completing never blocks
 	timer    *time.Timer   // made at the first wait, used again
-	pool     *sync.Pool    // nil: used once, and completing it again is no harm
-	choice   int           // of AskAny
+	pool     *sync.Pool    // nil: used once; completing it again has no effect
+	choice   int           // index of the actor that AskAny tries first
 	complete atomic.Bool   // of a question without a pool
 }
 
-// NewQuestion makes a question that is used once: for what is asked rarely, or kept by actors until later.
+// NewQuestion returns a question that is used once: one that is asked rarely, or that actors keep for later.
 func NewQuestion[Q, A any](query Q) *Question[Q, A] {
 	return &Question[Q, A]{Query: query, done: make(chan struct{}, 1)}
 }
 
-// Reply completes the question with the actor's answer. The actor must not use the question afterwards: its caller may
-// have it in use for the next one already. False: the caller has gone, the answer is not read.
+// Reply completes the question. The actor must not use it afterwards, because its caller may already use it for the
+// next question. It returns false if the caller has gone.
 func (q *Question[Q, A]) Reply(answer A, err error) bool {
 	if q.pool == nil && q.complete.Swap(true) {
 		return false
@@ -52,24 +51,24 @@ func (q *Question[Q, A]) Reply(answer A, err error) bool {
 		q.free()
 		return false
 	case answered:
-		panic("mailbox: a question was answered twice") // its next caller would get the wrong answer
+		panic("mailbox: a question was answered twice") // its next caller would get a wrong answer
 	}
 	return true
 }
 
-// Reject completes the question without an answer.
+// Reject completes the question with an error.
 func (q *Question[Q, A]) Reject(why *engine.Error) {
 	var none A
 	q.Reply(none, why)
 }
 
-// Asked is Message.
+// Asked implements Message.
 func (q *Question[Q, A]) Asked() bool { return true }
 
-// Abandoned is Message.
+// Abandoned implements Message.
 func (q *Question[Q, A]) Abandoned() bool { return q.state.Load() == abandoned }
 
-// free returns the question to its pool without what it carried.
+// free clears the question and returns it to its pool.
 func (q *Question[Q, A]) free() {
 	if q.pool == nil {
 		return
@@ -81,7 +80,7 @@ func (q *Question[Q, A]) free() {
 	q.pool.Put(q)
 }
 
-// Wait returns the answer, after the deadline ErrExpired. The question must not be used afterwards.
+// Wait returns the answer, or ErrExpired after the deadline. The question must not be used afterwards.
 func (q *Question[Q, A]) Wait(deadline time.Duration) (A, error) {
 	if q.state.Load() != answered && q.state.CompareAndSwap(pending, parked) && !q.sleep(deadline) {
 		var none A
@@ -92,7 +91,7 @@ func (q *Question[Q, A]) Wait(deadline time.Duration) (A, error) {
 	return answer, err
 }
 
-// sleep waits for the completion and reports whether it came before the deadline.
+// sleep waits for the completion. It returns false at the deadline.
 func (q *Question[Q, A]) sleep(deadline time.Duration) bool {
 	if q.timer == nil {
 		q.timer = time.NewTimer(deadline)
@@ -108,7 +107,7 @@ func (q *Question[Q, A]) sleep(deadline time.Duration) bool {
 	if q.state.CompareAndSwap(parked, abandoned) {
 		return false
 	}
-	<-q.done // completed at the last moment: the completion is on its way
+	<-q.done // completed at the last moment
 	return true
 }
 
@@ -120,21 +119,21 @@ func (q *Question[Q, A]) Await() (A, error) {
 	return q.answer, q.err
 }
 
-// Asker asks questions of one type, and uses them again. The zero value is ready. Each System's user has its own: timers
-// and channels must not wander between bubbles of testing/synctest.
+// Asker asks questions of one type and reuses them. The zero value is ready. It must not be shared between Systems:
+// timers and channels must not cross testing/synctest bubbles.
 type Asker[Q, A any] struct {
 	pool sync.Pool
-	made atomic.Int32 // questions
+	made atomic.Int32 // questions so far
 }
 
-// Ask sends a query to an actor and waits so long for the answer. It must not be called by an actor.
+// Ask sends a query to an actor and waits for the answer up to the deadline. An actor must not call it.
 func (a *Asker[Q, A]) Ask(to *Ref, query Q, deadline time.Duration) (A, error) {
 	q := a.question(query)
 	to.Send(q)
 	return q.Wait(deadline)
 }
 
-// AskFirst is Ask of the first actor, or of the other one when there is no first, or it was retired.
+// AskFirst is Ask of first, or of other if first is nil or retired.
 func (a *Asker[Q, A]) AskFirst(first, other *Ref, query Q, deadline time.Duration) (A, error) {
 	q := a.question(query)
 	if first == nil || !first.TrySend(q) {
@@ -143,10 +142,10 @@ func (a *Asker[Q, A]) AskFirst(first, other *Ref, query Q, deadline time.Duratio
 	return q.Wait(deadline)
 }
 
-// AskAny is Ask of one of several actors that give the same answer: the one that the same processor asked last, unless it is busy. So
-// processors share neither actors nor what they write, as long as there is an actor for each.
+// AskAny is Ask of one of several actors that give the same answer: the one that the same processor asked last, unless
+// it is busy. So processors share neither an actor nor what it writes, as long as there is one for each.
 func (a *Asker[Q, A]) AskAny(actors []*Ref, query Q, deadline time.Duration) (A, error) {
-	q := a.question(query) // the pool keeps questions by processor
+	q := a.question(query) // the pool keeps questions for each processor
 	q.choice %= len(actors)
 	if !actors[q.choice].sendIdle(q) {
 		q.choice = (q.choice + 1) % len(actors)

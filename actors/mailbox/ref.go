@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	systemMax     = 16  // lifecycle messages that may wait; an actor gets three in its life
-	callerTurnMax = 64  // messages that a caller handles for others after its own
+	systemMax     = 16  // lifecycle messages that may wait; an actor gets three
+	callerTurnMax = 64  // messages of others that a caller handles after its own
 	workerTurnMax = 256 // messages that a worker handles before other actors get a turn
-	ringMin       = 8   // places that a ring begins with; it grows to its limit and no further
+	ringMin       = 8   // initial length of a ring
 )
 
 // Ref is the address of an actor and its mailbox: a bounded queue, and the right to run the actor, which one goroutine
@@ -24,7 +24,7 @@ const (
 type Ref struct {
 	system *System
 	kind   *Kind
-	actor  Actor // called directly: the way through the library costs as much again as most messages
+	actor  Actor // called directly: the library would double the cost of most messages
 
 	mu      sync.Mutex
 	running bool // a goroutine runs the actor, or a worker is about to
@@ -34,21 +34,21 @@ type Ref struct {
 	head    int
 	ring    []Message // made when a message has to wait
 
-	lifecycle []any         // messages of the library, before all others
-	library   *registration // nil: the library does not know the actor
+	lifecycle []any         // the library's messages, which come first
+	library   *registration // nil: the actor is not registered with the library
 	stopped   chan struct{} // closed after the actor has stopped and all its messages are answered
 
 	next *Ref // in the dispatcher's queue; guarded by its lock
 }
 
-// registration is what the library knows of an actor.
+// registration is an actor's registration with the library.
 type registration struct {
 	invoker actor.MessageInvoker // of lifecycle messages
 	pid     *actor.PID
 }
 
-// Send takes a message in, or rejects it. A question to an idle actor is answered when it returns; a one-way message
-// is handled by a worker, so that its sender never does another actor's work.
+// Send accepts a message or rejects it. A question to an idle actor is answered when it returns. A one-way message is
+// handled by a worker, so that its sender never does another actor's work.
 func (r *Ref) Send(m Message) {
 	asked := m.Asked()
 	if refusal := r.post(m, asked, asked); refusal != nil {
@@ -56,7 +56,7 @@ func (r *Ref) Send(m Message) {
 	}
 }
 
-// Deliver is Send by the owner of the actor, which does the work of a one-way message itself when the actor is idle.
+// Deliver is Send for the owner of an actor: a one-way message to an idle actor is handled when it returns.
 func (r *Ref) Deliver(m Message) {
 	asked := m.Asked()
 	if refusal := r.post(m, asked, true); refusal != nil {
@@ -64,7 +64,7 @@ func (r *Ref) Deliver(m Message) {
 	}
 }
 
-// TrySend is Send, but reports false instead of rejecting the message when the actor was retired or has stopped.
+// TrySend is Send, but returns false if the actor is retired or has stopped.
 func (r *Ref) TrySend(m Message) bool {
 	asked := m.Asked()
 	switch refusal := r.post(m, asked, asked); refusal {
@@ -77,7 +77,7 @@ func (r *Ref) TrySend(m Message) bool {
 	return true
 }
 
-// sendIdle has an idle actor answer a question at once. False: it is busy, or has stopped.
+// sendIdle is Send to an idle actor. It returns false if the actor is busy or has stopped.
 func (r *Ref) sendIdle(m Message) bool {
 	if !r.mu.TryLock() {
 		return false
@@ -92,7 +92,7 @@ func (r *Ref) sendIdle(m Message) bool {
 	return idle
 }
 
-// post takes a message in, or returns why it cannot. The actor is run by the caller when it is idle and direct is true.
+// post accepts a message or returns why not. If the actor is idle and direct is true, the caller runs it.
 func (r *Ref) post(m Message, asked, direct bool) *engine.Error {
 	r.mu.Lock()
 	if refusal := r.refusal(asked); refusal != nil {
@@ -118,8 +118,8 @@ func (r *Ref) post(m Message, asked, direct bool) *engine.Error {
 	return nil
 }
 
-// Retire ends an idle actor at once, when done agrees: it has no message, and gets none any more. Its state then belongs to
-// the caller. done may look at the state; no message comes in meanwhile. Only for actors that the library does not know.
+// Retire ends an idle actor if done returns true: it has no messages and will get none. Its state then belongs to the
+// caller. done may read and change the state. Only for actors of System.Init.
 func (r *Ref) Retire(done func() bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,13 +130,13 @@ func (r *Ref) Retire(done func() bool) bool {
 	return true
 }
 
-// Stop ends the actor and waits until all its messages are answered.
+// Stop stops the actor and waits until all its messages are answered.
 func (r *Ref) Stop() {
 	r.BeginStop()
 	r.Wait()
 }
 
-// BeginStop tells the actor to end, ahead of the messages that wait.
+// BeginStop stops the actor, before the messages that wait.
 func (r *Ref) BeginStop() {
 	if r.library != nil {
 		r.system.library.Root.Stop(r.library.pid)
@@ -145,7 +145,7 @@ func (r *Ref) BeginStop() {
 	r.postLifecycle(&actor.Stop{})
 }
 
-// postLifecycle takes in the start or the stop of the actor, ahead of the messages that wait.
+// postLifecycle accepts a lifecycle message.
 func (r *Ref) postLifecycle(message any) {
 	r.mu.Lock()
 	if r.closed || len(r.lifecycle) >= systemMax {
@@ -168,22 +168,22 @@ func (r *Ref) postLifecycle(message any) {
 	}
 }
 
-// Wait returns when the actor has ended and all its messages are answered.
+// Wait waits until the actor has stopped and all its messages are answered.
 func (r *Ref) Wait() { <-r.stopped }
 
-// Waiting is the number of messages that wait.
+// Waiting returns how many messages wait.
 func (r *Ref) Waiting() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.waiting
 }
 
-// StartJob does long work of the actor's beside it, on a goroutine of its own; one processor is left for callers. The work
-// calls pause every fraction of a millisecond, so that callers go first (see package yield). An actor may have one such
-// job at a time, and only while it lives; System.Close waits for it.
+// StartJob runs long work of the actor in a goroutine of its own; one processor is left for callers. The work calls
+// pause every fraction of a millisecond, which lets callers go first (see package yield). An actor may have one job at
+// a time, and only while it lives; System.Close waits for it.
 func (r *Ref) StartJob(work func(pause func())) { r.system.dispatcher.startJob(work) }
 
-// refusal is why a message cannot be taken in, nil when it can.
+// refusal returns why a message cannot be accepted, nil if it can.
 func (r *Ref) refusal(asked bool) *engine.Error {
 	switch {
 	case r.closed:
@@ -194,7 +194,7 @@ func (r *Ref) refusal(asked bool) *engine.Error {
 	return nil
 }
 
-// roomMax is how many messages a mailbox holds, the reserve for one-way messages included.
+// roomMax is how many messages fit, one-way messages included.
 func (r *Ref) roomMax() int { return r.system.limit + cmp.Or(r.kind.Reserve, ReserveDefault) }
 
 func (r *Ref) refuse(m Message, asked bool, why *engine.Error) {
@@ -208,7 +208,7 @@ func (r *Ref) refuse(m Message, asked bool, why *engine.Error) {
 	m.Reject(why)
 }
 
-// enqueue stores a message; the caller has checked that there is room.
+// enqueue stores a message. There must be room for it.
 func (r *Ref) enqueue(m Message) {
 	if r.waiting == len(r.ring) {
 		larger := make([]Message, min(max(ringMin, 2*len(r.ring)), r.roomMax()))
@@ -221,8 +221,8 @@ func (r *Ref) enqueue(m Message) {
 	r.kind.waiting.Add(1)
 }
 
-// run runs the actor until nothing waits, or hands the rest to the dispatcher: a caller must not serve others for
-// ever. Its caller has the right to run.
+// run runs the actor until no message waits, or hands it to the dispatcher after so many messages. Its caller has the
+// right to run the actor.
 func (r *Ref) run(messages int) {
 	for range messages {
 		m, lifecycle, ok := r.dequeue()
@@ -242,7 +242,7 @@ func (r *Ref) run(messages int) {
 	r.system.dispatcher.add(r)
 }
 
-// dequeue takes the next message, or one of the lifecycle; without either it gives the right to run back.
+// dequeue removes the next message or lifecycle message. If there is none it gives up the right to run the actor.
 func (r *Ref) dequeue() (m Message, lifecycle any, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -262,8 +262,7 @@ func (r *Ref) dequeue() (m Message, lifecycle any, ok bool) {
 	return nil, nil, false
 }
 
-// deliver hands a message to the actor. A panic of the actor's own work ends in guard; what guard cannot end is a
-// failure of the actor as a whole, and its supervisor stops the node.
+// deliver has the actor handle a message. Its panics end in recoverPanic.
 func (r *Ref) deliver(m Message) {
 	if m.Abandoned() {
 		m.Reject(ErrExpired)
@@ -273,7 +272,7 @@ func (r *Ref) deliver(m Message) {
 	r.actor.Receive(m)
 }
 
-// recoverPanic ends a panic.
+// recoverPanic handles a panic of the actor.
 func (r *Ref) recoverPanic(m Message) {
 	if reason := recover(); reason != nil {
 		defer r.escalate(m)
@@ -281,8 +280,8 @@ func (r *Ref) recoverPanic(m Message) {
 	}
 }
 
-// handlePanic rejects the one message when its work changes nothing: what was read is immutable. Otherwise it stops the
-// node, which starts again from the log. The actor itself is never started again with empty state.
+// handlePanic rejects only the message if its work changes nothing. Otherwise it stops the node, which starts again
+// from the log. The actor is never restarted with empty state.
 func (r *Ref) handlePanic(m Message, reason any) {
 	cause := fmt.Errorf("panic over %T: %v\n%s", m, reason, debug.Stack())
 	if !r.actor.Fatal(m) {
@@ -311,7 +310,7 @@ func (r *Ref) handleLifecycle(lifecycle any) {
 	}
 }
 
-// escalate ends a panic that nothing else has ended: the node stops.
+// escalate stops the node after a panic that handlePanic could not end.
 func (r *Ref) escalate(message any) {
 	switch reason := recover(); {
 	case reason == nil:
@@ -328,7 +327,7 @@ func (r *Ref) pause(on bool) {
 	r.paused = on
 }
 
-// close rejects what still waits: the library drops queued messages of a stopped actor without a word.
+// close rejects what still waits: the library drops queued messages of a stopped actor silently.
 func (r *Ref) close() {
 	r.mu.Lock()
 	r.closed, r.running = true, false

@@ -13,50 +13,50 @@ import (
 
 // Actor is the state and the work of one actor. Its methods run one at a time.
 type Actor interface {
-	// Receive does the work of one message. It never blocks and asks no other actor.
+	// Receive handles a message. It must not block or ask another actor.
 	Receive(Message)
-	// Fatal reports that the actor cannot be trusted any more when the work of this message panics.
+	// Fatal reports whether a panic over the message may leave the actor's state wrong.
 	Fatal(Message) bool
-	// Abort rejects every question that the actor keeps for later: the actor stops, or the node does.
+	// Abort rejects every question that the actor keeps: the actor stops, or the node does.
 	Abort(*engine.Error)
 }
 
-// Config says how a System is to be.
+// Config configures a System.
 type Config struct {
 	// Limit is how many messages may wait in a mailbox before questions are refused.
 	Limit int
-	// Workers run the actors that no caller runs. With one, the long work of an actor holds up all others.
+	// Workers run the actors that no caller runs. With only one, the long work of an actor delays all others.
 	Workers int
-	// Fail stops the node. It is called by actors: it must not block.
+	// Fail stops the node. Actors call it: it must not block.
 	Fail func(cause error)
-	// Failed is the answer to everything that an actor keeps when its panic has stopped the node.
+	// Failed returns the answer to everything that an actor keeps when its panic has stopped the node.
 	Failed func(cause error) *engine.Error
 }
 
-// ReserveDefault is the room for one-way messages in a mailbox beside the questions: more than there are senders.
+// ReserveDefault is the room for one-way messages in a mailbox, beside Config.Limit.
 const ReserveDefault = 1024
 
-// Kind is what actors of one kind have in common. The zero value is ready.
+// Kind is a kind of actors. The zero value is ready.
 type Kind struct {
 	Name      string
 	Reserve   int  // room for one-way messages in each mailbox; 0 = ReserveDefault
-	Transient bool // its actors end before the system does, and are too many to look at each
+	Transient bool // its actors are many and end before the system does
 
 	waiting atomic.Int64
 	refused atomic.Uint64
-	refs    []*Ref // unless Passing; written by Spawn
+	refs    []*Ref // unless Transient; written by Spawn
 }
 
-// Stats is what waits for the actors of one kind.
+// Stats counts the messages that wait for the actors of one kind.
 type Stats struct {
 	Kind    string
-	Waiting int64 // messages that wait in all mailboxes of the kind; what an idle actor takes at once never waits
-	// WaitingMax is how many of them wait for one actor. -1 for a kind that is Transient.
+	Waiting int64 // in all mailboxes of the kind
+	// WaitingMax is how many of them wait for one actor. -1 for a Transient kind.
 	WaitingMax int64
 	Refused    uint64 // questions that were answered ErrOverloaded because a mailbox was full
 }
 
-// Stats counts what waits. Not while actors that are not Transient are spawned.
+// Stats returns what waits. It must not run while actors that are not Transient are spawned.
 func (k *Kind) Stats() Stats {
 	stats := Stats{Kind: k.Name, Waiting: k.waiting.Load(), Refused: k.refused.Load()}
 	if k.Transient {
@@ -68,7 +68,7 @@ func (k *Kind) Stats() Stats {
 	return stats
 }
 
-// Refs are the actors of the kind, unless it is Transient; in the order in which they were spawned. Not while some are.
+// Refs returns the actors of the kind, unless it is Transient, in the order in which they were spawned.
 func (k *Kind) Refs() []*Ref { return k.refs }
 
 // System runs actors. It owns the library's actor system and the dispatcher.
@@ -78,13 +78,12 @@ type System struct {
 	failed     func(error) *engine.Error
 	library    *actor.ActorSystem
 	dispatcher *dispatcher
-	supervisor failStop // one for all: the library keeps each that it sees for ever
+	supervisor failStop // one for all: the library keeps each one for ever
 
 	spawning sync.Mutex // the library's registry of supervisors is not safe for concurrent use
 }
 
-// NewSystem starts a system, which logs nothing by itself: the library's own logger writes in colour to the standard
-// error output.
+// NewSystem starts a system. It logs nothing: the library's own logger writes in colour to standard error.
 func NewSystem(c Config) *System {
 	quiet := slog.New(slog.DiscardHandler)
 	s := &System{
@@ -116,11 +115,11 @@ func (s *System) Spawn(name string, kind *Kind, a Actor) (*Ref, error) {
 	return r, nil
 }
 
-// Init makes r the address of an actor that the library does not know: its registry and its copies cost more than the rest of the
-// actor. Its owner sends it the first message, and retires or stops it. The kind is Transient.
+// Init makes r the address of an actor that is not registered with the library, which would cost more than the rest of
+// the actor. Its owner must retire or stop it. Its kind must be Transient.
 func (s *System) Init(r *Ref, kind *Kind, a Actor) { r.system, r.kind, r.actor = s, kind, a }
 
-// Close ends the system after all actors have stopped.
+// Close ends the system. All actors must have stopped.
 func (s *System) Close() {
 	s.dispatcher.stop()
 	s.library.Shutdown()

@@ -16,9 +16,6 @@ import (
 // wordsNotYet lists the folders and top-level files that are still to be rewritten. A folder does not include those
 // below.
 var wordsNotYet = []string{
-	"actors",
-	"actors/internal/accounts",
-	"actors/mailbox",
 	"httpapi",
 	"httpapi/conn",
 	"httpapi/internal/encode",

@@ -10,10 +10,10 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// The questions that an account actor answers. All but admissions go to the shard of the account, which passes them on.
+// Questions to an account actor. All but admissions go through the shard of the account.
 type (
 	admission = mailbox.Question[admissionQuery, account.Admission]
-	// Refund gives back what an admission was charged; anonymous clients have the same.
+	// Refund takes an admission back, of an account or of an anonymous client.
 	Refund     = mailbox.Question[account.Admission, struct{}]
 	usage      = mailbox.Question[UsageQuery, account.QuotaResult]
 	accountAsk = mailbox.Question[accountQuery, accountAnswer]
@@ -25,8 +25,7 @@ type (
 		account uint64
 		key     account.Digest
 	}
-	// UsageQuery asks for both windows, not charged: in the name of a key, which must authenticate, or of
-	// the account itself.
+	// UsageQuery asks for both windows without a charge: for a key, which must be valid, or for the account itself.
 	UsageQuery struct {
 		account uint64
 		key     account.Digest
@@ -37,41 +36,41 @@ type (
 		record  account.Record
 		verdict account.QuotaResult
 	}
-	// changeQuery decides an event of the account; it gives none when there is nothing to change.
+	// changeQuery decides an event of the account, nil if there is nothing to change.
 	changeQuery struct {
 		account uint64
 		decide  func(*account.Account, account.ClockReading) (account.Event, error)
 	}
 )
 
-// written tells an account how the journal took one of its events.
+// eventWritten is the result of writing an event of the account.
 type eventWritten struct {
 	mailbox.OneWay
 	event account.Event
 	err   *engine.Error
 }
 
-// returnLease asks an account to give back what it has leased and not spent: the node stops.
+// returnLease makes an account return what is left of its lease: the node stops.
 type returnLease struct{ mailbox.OneWay }
 
-// AccountActor owns one account that is in use. Its shard makes it, and takes the account back when it is idle.
+// AccountActor owns one account that is in use. Its shard loads the account, and evicts it when it is idle.
 type AccountActor struct {
 	*accountCommon
 	ID        uint64
 	Account   *account.Account
-	remoteSeq uint64 // messages about other nodes' records
-	asked     bool   // since the shard looked last
+	remoteSeq uint64 // messages of other nodes' records so far
+	asked     bool   // since the shard's last sweep
 
-	Leasing  bool         // a lease is in flight
+	Leasing  bool         // a lease is being written
 	urgent   bool         // a request waits for it
-	stopping bool         // the node stops: what is leased goes back
-	parked   []*admission // wait for the lease that is in flight
-	changes  []*change    // wait for the change that is in flight
+	stopping bool         // the node stops: leases are returned
+	parked   []*admission // wait for the lease
+	changes  []*change    // wait for InFlight
 	InFlight *change
-	stopped  *engine.Error // why nothing is leased or changed any more
+	stopped  *engine.Error // not nil: no leases and changes any more
 }
 
-// accountCommon is what the accounts of a shard share. It does not change.
+// accountCommon is what the accounts of a shard share. It is constant.
 type accountCommon struct {
 	terms      account.QuotaPolicy
 	clock      *steadyClock
@@ -81,7 +80,7 @@ type accountCommon struct {
 	changesMax int
 }
 
-// Receive is one line for each message.
+// Receive implements mailbox.Actor.
 func (a *AccountActor) Receive(l mailbox.Message) {
 	a.asked = a.asked || l.Asked()
 	switch m := l.(type) {
@@ -113,8 +112,8 @@ func (a *AccountActor) Receive(l mailbox.Message) {
 	}
 }
 
-// Fatal is mailbox.Actor: what a question about the windows counts is at worst counted twice; everything else may be half
-// changed or lost.
+// Fatal implements mailbox.Actor: after a panic over an admission or a usage question the counts may be too high by
+// one; after others the state may be wrong.
 func (a *AccountActor) Fatal(l mailbox.Message) bool {
 	switch l.(type) {
 	case *admission, *Refund, *usage, *accountAsk:
@@ -141,7 +140,7 @@ func (a *AccountActor) admit(m *admission) {
 	a.reply(m, verdict, now)
 }
 
-// reply answers a question. An admission that nobody hears of any more costs nothing.
+// reply answers an admission. It is taken back if the caller has gone.
 func (a *AccountActor) reply(m *admission, verdict account.QuotaResult, now account.ClockReading) {
 	now = a.Account.WithDay(now)
 	heard := m.Reply(account.Admission{QuotaResult: verdict, Account: a.ID, At: now}, nil)
@@ -150,7 +149,7 @@ func (a *AccountActor) reply(m *admission, verdict account.QuotaResult, now acco
 	}
 }
 
-// park keeps a question until the lease is durable. Nothing is parked without a lease in flight.
+// park keeps a question until a lease is durable. It makes sure that one is being written.
 func (a *AccountActor) park(m *admission, now account.ClockReading) {
 	switch {
 	case a.stopped != nil:
@@ -174,12 +173,12 @@ func (a *AccountActor) park(m *admission, now account.ClockReading) {
 	a.parked = append(a.parked, m)
 }
 
-// errNoLease cannot happen: the rules want a lease and give none.
+// errNoLease is an internal error: the rules need a lease and give none.
 var errNoLease = &engine.Error{
 	Code: engine.CodeInternalError, Message: "an internal error", Cause: errors.New("an account needs a lease and may not ask for one"),
 }
 
-// lease asks the journal for the next lease when it is time.
+// lease has the next lease written if it is time.
 func (a *AccountActor) lease(key account.Digest, now account.ClockReading, waiting int) {
 	event := a.Account.NextLease(key, now, a.terms, waiting)
 	if event == nil {
@@ -194,7 +193,7 @@ func (a *AccountActor) lease(key account.Digest, now account.ClockReading, waiti
 	a.outbox.post(pendingEvent{account: a.ID, event: event, record: record, remoteSeq: a.remoteSeq}, a.urgent)
 }
 
-// expedite has the lease in flight written at once: it was asked for in time, and somebody waits for it now.
+// expedite has the lease written at once: a request waits for it now.
 func (a *AccountActor) expedite() {
 	if a.Leasing && !a.urgent {
 		a.urgent = true
@@ -202,7 +201,7 @@ func (a *AccountActor) expedite() {
 	}
 }
 
-// leased goes on after a lease has become durable, or not.
+// leased continues after a lease has been written, or not.
 func (a *AccountActor) leased(m *eventWritten) {
 	a.Leasing = false
 	switch {
@@ -228,7 +227,7 @@ func (a *AccountActor) leased(m *eventWritten) {
 	a.admitParked()
 }
 
-// admitParked asks again for those who waited.
+// admitParked decides the parked questions again.
 func (a *AccountActor) admitParked() {
 	now := a.clock.Now()
 	questions := a.parked
@@ -252,7 +251,7 @@ func (a *AccountActor) admitParked() {
 	}
 }
 
-// RejectParked rejects the questions that wait for a lease.
+// RejectParked rejects the parked questions.
 func (a *AccountActor) RejectParked(why *engine.Error) {
 	questions := a.parked
 	a.parked = nil
@@ -261,7 +260,7 @@ func (a *AccountActor) RejectParked(why *engine.Error) {
 	}
 }
 
-// usage are both windows; in the name of a key, or the reason why the key is refused.
+// usage returns both windows, or the error of a key that is not valid.
 func (a *AccountActor) usage(q UsageQuery) (account.QuotaResult, error) {
 	if q.byKey {
 		key, known := a.Account.Key(q.key)
@@ -277,13 +276,13 @@ func (a *AccountActor) usage(q UsageQuery) (account.QuotaResult, error) {
 	return a.Account.Usage(a.clock.Now(), a.terms), nil
 }
 
-// evicted reports that the account needs no actor: nothing is counted in memory alone and nothing is awaited.
-// Only for the shard, while the actor does nothing.
+// idle reports whether the account can be evicted: nothing is counted only in memory and nothing is under way. Only its
+// shard calls it, while the actor is idle.
 func (a *AccountActor) idle(now account.ClockReading) bool {
 	return !a.Leasing && a.InFlight == nil && len(a.parked) == 0 && len(a.changes) == 0 && a.Account.Idle(now)
 }
 
-// giveLeaseBack gives the lease back when the node stops and nothing of the account is in flight any more.
+// giveLeaseBack returns the lease when the node stops, once no event of the account is being written.
 func (a *AccountActor) giveLeaseBack() {
 	if !a.stopping || a.Leasing || a.InFlight != nil {
 		return
@@ -300,7 +299,7 @@ func (a *AccountActor) giveLeaseBack() {
 	a.outbox.post(w, true)
 }
 
-// Abort answers everybody who waits: the actor stops, or the node does.
+// Abort implements mailbox.Actor: it rejects all questions.
 func (a *AccountActor) Abort(why *engine.Error) {
 	a.stopped = why
 	a.RejectParked(why)

@@ -12,7 +12,7 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// change queues a change and starts it when nothing else is under way.
+// change queues a change and starts it if no other is under way.
 func (a *AccountActor) change(m *change) {
 	switch {
 	case a.stopping:
@@ -29,7 +29,7 @@ func (a *AccountActor) change(m *change) {
 	a.next()
 }
 
-// next decides waiting changes until there is something to write.
+// next decides waiting changes until one has an event to write.
 func (a *AccountActor) next() {
 	for a.InFlight == nil && len(a.changes) > 0 {
 		m := a.changes[0]
@@ -48,7 +48,7 @@ func (a *AccountActor) next() {
 	}
 }
 
-// decide changes nothing that a panic could leave half done, so one costs only the question.
+// decide decides an event and encodes it. A panic costs only the question.
 func (a *AccountActor) decide(q changeQuery) (event account.Event, encoded []byte, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -69,14 +69,14 @@ func (a *AccountActor) decide(q changeQuery) (event account.Event, encoded []byt
 	return event, encoded, nil
 }
 
-// undo takes back what deciding an event has noted.
+// undo takes back what deciding the event has counted.
 func (a *AccountActor) undo(event account.Event) {
 	if _, key := event.(*account.KeyCreated); key {
 		a.Account.AbortKey()
 	}
 }
 
-// written makes a durable event true and goes on with what waited for it.
+// written applies a durable event and continues what waited for it.
 func (a *AccountActor) written(m *eventWritten) {
 	switch e := m.event.(type) {
 	case *account.Leased:
@@ -108,7 +108,7 @@ func (a *AccountActor) written(m *eventWritten) {
 	a.giveLeaseBack()
 }
 
-// asError keeps a nil *engine.Error from becoming an error that is not nil.
+// asError converts nil to a nil error.
 func asError(err *engine.Error) error {
 	if err == nil {
 		return nil

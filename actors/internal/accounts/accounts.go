@@ -14,25 +14,25 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Accounts are all who may ask, and who may let them: accounts, strangers, the registry, the transition.
+// Accounts are the accounts, their logins and the anonymous clients of a node.
 type Accounts struct {
 	config    Config
 	host      host
 	Clock     *steadyClock
-	Node      engine.NodeID // of a cluster; 0 = it is alone
+	Node      engine.NodeID // 0 without a cluster
 	Quorum    commitlog.Quorum
 	Random    *lockedReader
 	Seal      [32]byte // of login codes
-	Shared    bool     // seal is that of all nodes of a cluster
+	Shared    bool     // Seal is that of all nodes of a cluster
 	keys      *keyindex.Index
 	keyPolicy atomic.Pointer[account.KeyPolicy]
-	Loaded    atomic.Int64  // accounts with an actor
+	Loaded    atomic.Int64  // accounts that have an actor
 	Count     atomic.Int64  // accounts
-	Leases    atomic.Uint64 // that were made durable
+	Leases    atomic.Uint64 // leases written
 	askers    askers
-	Kinds     struct{ Shard, Account, Registrar, Strangers mailbox.Kind }
+	Kinds     struct{ Shard, Account, Registrar, Anonymous mailbox.Kind }
 
-	// Set by the replay before the phase is serving, never changed afterwards.
+	// Set by Start, constant afterwards.
 	Shards    *shards
 	Registrar *mailbox.Ref
 	anonymous *anonymousTables // nil with limits off
@@ -40,11 +40,11 @@ type Accounts struct {
 	flusher   *outboxFlusher
 }
 
-// shardReserve is the room of a shard for one-way messages: one for each login that made an account within the hour,
-// of which the registry allows 5,000, and the few that are always under way.
+// shardReserve is the room of a shard for one-way messages: one for each account made within the hour, of which the
+// registry allows 5,000, and the few that are always under way.
 const shardReserve = 8192
 
-// askers are the questions that are asked often enough to be used again.
+// askers ask the frequent questions.
 type askers struct {
 	admissions mailbox.Asker[admissionQuery, account.Admission]
 	anonymous  mailbox.Asker[anonymousQuery, account.Admission]
@@ -53,7 +53,7 @@ type askers struct {
 	sessions   mailbox.Asker[account.Digest, uint64]
 }
 
-// New makes accounts that no actor runs yet: Start starts them.
+// New returns accounts without actors; Start starts them.
 func New(c Config, host host) (*Accounts, error) {
 	t := &Accounts{
 		config: c, host: host, Clock: newSteadyClock(c.Clock, c.Steady), Random: &lockedReader{from: c.Random}, keys: keyindex.New(),
@@ -61,7 +61,7 @@ func New(c Config, host host) (*Accounts, error) {
 	t.Clock.logger = c.Logger
 	t.Kinds.Shard.Name, t.Kinds.Shard.Reserve = "shard", shardReserve
 	t.Kinds.Account.Name, t.Kinds.Account.Transient = "account", true
-	t.Kinds.Registrar.Name, t.Kinds.Strangers.Name = "registrar", "strangers"
+	t.Kinds.Registrar.Name, t.Kinds.Anonymous.Name = "registrar", "anonymous"
 	t.keyPolicy.Store(&account.KeyPolicy{})
 	if t.Shared = c.Seal != nil; t.Shared {
 		if copy(t.Seal[:], c.Seal) != len(t.Seal) || len(c.Seal) != len(t.Seal) {
@@ -74,26 +74,26 @@ func New(c Config, host host) (*Accounts, error) {
 	return t, err
 }
 
-// lockedReader lets everybody draw from one source.
+// lockedReader makes a reader safe for concurrent use.
 type lockedReader struct {
 	mu   sync.Mutex
 	from io.Reader
 }
 
-// Read is io.Reader.
+// Read implements io.Reader.
 func (l *lockedReader) Read(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.from.Read(p)
 }
 
-// shards are all shard actors.
+// shards are the shard actors.
 type shards struct{ Refs []*mailbox.Ref }
 
-// of is the shard of an account.
+// of returns the shard of an account.
 func (s *shards) of(account uint64) *mailbox.Ref { return s.Refs[account%uint64(len(s.Refs))] }
 
-// evictedBytes is about what an idle account takes in a snapshot.
+// evictedBytes is about the size of an account in a snapshot.
 const evictedBytes = 150
 
 // Start starts the actors with the replayed state.
@@ -121,7 +121,7 @@ func (t *Accounts) Start(actors *mailbox.System, r *Replay, log *commitlog.Log) 
 	registrar.self = t.Registrar
 	log.SetAccounts(t.Shards.Refs, t.Registrar, bytes)
 	if !t.config.LimitsOff {
-		if t.anonymous, err = newAnonymousTables(actors, &t.Kinds.Strangers, t.config.AnonymousClientsMax, t.config.Terms.DefaultQuota, t.Clock); err != nil {
+		if t.anonymous, err = newAnonymousTables(actors, &t.Kinds.Anonymous, t.config.AnonymousClientsMax, t.config.Terms.DefaultQuota, t.Clock); err != nil {
 			return err
 		}
 	}
@@ -152,7 +152,7 @@ func (t *Accounts) spawnShard(actors *mailbox.System, index int, accounts map[ui
 	return nil
 }
 
-// ReturnLeases makes every account give back what it has leased and not spent. Nothing else is asked any more.
+// ReturnLeases makes every account return what is left of its lease. No questions may be asked any more.
 func (t *Accounts) ReturnLeases(patience time.Duration) {
 	t.sweeper.end()
 	t.flusher.end()
@@ -163,11 +163,11 @@ func (t *Accounts) ReturnLeases(patience time.Duration) {
 		shard.Send(m)
 	}
 	for _, m := range questions {
-		_, _ = m.Wait(patience) // what could not be written is forfeited, as in a crash
+		_, _ = m.Wait(patience) // a lease that could not be written is forfeited, as in a crash
 	}
 }
 
-// Stop ends the actors and waits for them: what an account has not answered is settled while there is still somebody to hear it.
+// Stop stops the actors and waits for them. Questions that an account has not answered are rejected.
 func (t *Accounts) Stop() {
 	for _, shard := range t.Shards.Refs {
 		m := mailbox.NewQuestion[stopQuery, []*mailbox.Ref](stopQuery{})

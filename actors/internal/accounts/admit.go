@@ -5,7 +5,7 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// The refusals of a caller once keys are required (K6). They are shared: nobody may change them.
+// Errors of callers once keys are required (decision K6). They are shared and must not be changed.
 var (
 	errMissingKey = &engine.Error{Code: engine.CodeMissingKey, Message: "a key is required; send it as Authorization: Bearer"}
 	errInvalidKey = &engine.Error{Code: engine.CodeInvalidKey, Message: "the key is not valid"}
@@ -13,14 +13,15 @@ var (
 	errSuspended  = &engine.Error{Code: engine.CodeAccountSuspended, Message: "the account of the key is suspended"}
 )
 
-// LimitsEnforced is account.Admitter.
+// LimitsEnforced implements account.Admitter.
 func (t *Accounts) LimitsEnforced() bool { return !t.config.LimitsOff }
 
-// KeyPolicy is account.Admitter. Until the log is replayed none is known.
+// KeyPolicy implements account.Admitter. It is the zero value until the log is replayed.
 func (t *Accounts) KeyPolicy() account.KeyPolicy { return *t.keyPolicy.Load() }
 
-// Admit is account.Admitter. It takes one message, or two when the account is not loaded, and allocates nothing unless the account
-// asks for its next lease. With limits off it counts nothing and asks for keys only once they are required.
+// Admit implements account.Admitter. It takes one message, two if the account is not loaded, and allocates nothing
+// unless the account asks for its next lease. With limits off it counts nothing, and checks keys only once they are
+// required.
 func (t *Accounts) Admit(c account.Caller) (account.Admission, error) {
 	if err := t.host.Available(); err != nil {
 		return account.Admission{}, err
@@ -49,14 +50,13 @@ func (t *Accounts) Admit(c account.Caller) (account.Admission, error) {
 	return t.askers.anonymous.Ask(t.anonymous.of(c.Address), anonymousQuery{c.Address}, t.config.AskTimeout)
 }
 
-// keysRequired reads the clock only when there is something to compare with it.
+// keysRequired reads the clock only if a date is announced.
 func (t *Accounts) keysRequired() bool {
 	transition := t.keyPolicy.Load()
 	return !transition.RequiredAt.IsZero() && transition.Required(t.config.Clock())
 }
 
-// admitKey asks the account of a key, through its shard when it has no actor or is just being evicted. A key of no account is refused
-// like one that its account does not know.
+// admitKey asks the account of a key, through its shard if it has no actor or is being evicted.
 func (t *Accounts) admitKey(key account.Digest) (account.Admission, error) {
 	id, actor := t.keys.Lookup(key)
 	if id == 0 {
@@ -65,7 +65,7 @@ func (t *Accounts) admitKey(key account.Digest) (account.Admission, error) {
 	return t.askers.admissions.AskFirst(actor, t.Shards.of(id), admissionQuery{id, key}, t.config.AskTimeout)
 }
 
-// keyRefusal is the error behind the code that refuses a key, nil for every other code.
+// keyRefusal returns the error for a code that refuses a key, nil for other codes.
 func keyRefusal(code engine.Code) error {
 	switch code {
 	case engine.CodeInvalidKey:
@@ -93,7 +93,7 @@ func (t *Accounts) admitUncounted(c account.Caller, required bool) (account.Admi
 	return account.Admission{}, errMissingKey
 }
 
-// Refund is account.Admitter. A refund that finds no room is given up: what was charged stays charged.
+// Refund implements account.Admitter. If the mailbox is full the request stays charged.
 func (t *Accounts) Refund(g account.Admission) {
 	if !g.Admitted || t.config.LimitsOff || t.host.Available() != nil {
 		return
@@ -105,7 +105,7 @@ func (t *Accounts) Refund(g account.Admission) {
 	_, _ = t.askers.refunds.Ask(to, g, t.config.AskTimeout)
 }
 
-// KeyUsage is account.Service.
+// KeyUsage implements account.Service.
 func (t *Accounts) KeyUsage(key account.Digest) (account.QuotaResult, error) {
 	if err := t.host.Available(); err != nil {
 		return account.QuotaResult{}, err
@@ -117,7 +117,7 @@ func (t *Accounts) KeyUsage(key account.Digest) (account.QuotaResult, error) {
 	return t.askers.usages.Ask(t.Shards.of(id), UsageQuery{account: id, key: key, byKey: true}, t.config.AskTimeout)
 }
 
-// session is the account of a session.
+// session returns the account of a session.
 func (t *Accounts) session(token account.Digest) (uint64, error) {
 	if err := t.host.Available(); err != nil {
 		return 0, err

@@ -9,22 +9,22 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// AnonymousTables is how many actors share the callers without a key, so that these do not all wait for one.
+// AnonymousTables is how many actors share the anonymous clients.
 const AnonymousTables = 4
 
-// anonymousAdmission asks for a request of an address. A refund is the same as that of an account.
+// anonymousAdmission asks for one request of an address.
 type anonymousAdmission = mailbox.Question[anonymousQuery, account.Admission]
 
 type anonymousQuery struct{ from netip.Addr }
 
-// AnonymousActor counts callers without a key, by client address. It keeps nothing: a restart forgets them.
+// AnonymousActor counts callers without a key, by address, in memory only.
 type AnonymousActor struct {
 	table     *account.AnonymousTable
 	allowance account.Quota
 	clock     *steadyClock
 }
 
-// Receive is one line for each message.
+// Receive implements mailbox.Actor.
 func (s *AnonymousActor) Receive(l mailbox.Message) {
 	switch m := l.(type) {
 	case *anonymousAdmission:
@@ -43,28 +43,27 @@ func (s *AnonymousActor) admit(m *anonymousAdmission) {
 	}
 }
 
-// Fatal is mailbox.Actor: a count that is wrong by one is no reason to stop.
+// Fatal implements mailbox.Actor: a count that is wrong by one does not stop the node.
 func (s *AnonymousActor) Fatal(mailbox.Message) bool { return false }
 
-// Abort is mailbox.Actor: no question is kept.
+// Abort implements mailbox.Actor.
 func (s *AnonymousActor) Abort(*engine.Error) {}
 
-// anonymous are the tables together. The seed is of chance, so that nobody can choose addresses that crowd
-// one table or each other's rows.
+// anonymousTables are all tables. The seed is random, so that clients cannot choose addresses that crowd one table.
 type anonymousTables struct {
 	seed maphash.Seed
 	refs []*mailbox.Ref
 }
 
-// newAnonymousTables spawns the tables with so many rows in all.
+// newAnonymousTables spawns tables with so many rows in all.
 func newAnonymousTables(actors *mailbox.System, kind *mailbox.Kind, rows int, allowance account.Quota, clock *steadyClock) (*anonymousTables, error) {
 	s := &anonymousTables{seed: maphash.MakeSeed()}
-	inner := maphash.MakeSeed() // another one: what shares a table must not share rows
+	inner := maphash.MakeSeed() // another seed, to spread the addresses of one table over its rows
 	for i := range AnonymousTables {
 		table := account.NewAnonymousTable((rows+AnonymousTables-1)/AnonymousTables, func(key uint64) uint64 {
 			return maphash.Comparable(inner, key)
 		})
-		ref, err := actors.Spawn("strangers-"+string(rune('0'+i)), kind, &AnonymousActor{table, allowance, clock})
+		ref, err := actors.Spawn("anonymous-"+string(rune('0'+i)), kind, &AnonymousActor{table, allowance, clock})
 		if err != nil {
 			return nil, err
 		}
@@ -73,7 +72,7 @@ func newAnonymousTables(actors *mailbox.System, kind *mailbox.Kind, rows int, al
 	return s, nil
 }
 
-// of is the table that counts an address; all addresses of a client share it.
+// of returns the table of an address. All addresses of a client have the same table.
 func (s *anonymousTables) of(from netip.Addr) *mailbox.Ref {
 	client := account.ClientPrefix(from).Addr().As16()
 	return s.refs[maphash.Comparable(s.seed, client)%uint64(len(s.refs))]

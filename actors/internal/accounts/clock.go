@@ -12,39 +12,40 @@ import (
 )
 
 const (
-	// clockStepMin is the step of the wall clock against the monotonic one from which on it is suspect; less is believed at once.
+	// clockStepMin is the smallest step of the wall clock, against the monotonic one, that is suspect. Smaller ones are
+	// accepted at once.
 	clockStepMin = 5 * time.Second
-	// clockSuspectMax is how long a step is not believed. Meanwhile days go on as if it had not been, so a step that is taken back within
-	// the minute opens no day, and one that stays delays the next day by no more than that.
+	// clockSuspectMax is how long a step is suspect. Meanwhile days go on without it, so a step that is taken back within
+	// the minute begins no day, and one that stays delays the next day by no more than that.
 	clockSuspectMax = time.Minute
 )
 
-// steadyClock tells the moment on both clocks (account.ClockReading). Steady time goes on where the log ended and
-// never goes back; it stands still while no node runs. What the wall clock says of the day is believed only while it goes with the
-// monotonic one: one that steps is suspect until it has gone back, or has kept to its new time for a minute.
+// steadyClock reads both clocks (account.ClockReading). Steady time continues where the log ended and never goes back;
+// it stands still while no node runs. The wall clock decides the day only while it agrees with the monotonic one: after
+// a step it is suspect until it has gone back, or has kept its new time for a minute.
 type steadyClock struct {
 	wall         func() time.Time
 	steady       func() time.Duration // nil: the monotonic part of wall
-	logger       *slog.Logger         // nil: nobody is told of steps
+	logger       *slog.Logger         // nil: steps are not logged
 	origin       time.Time
-	steadyOrigin time.Duration // what steady said at the origin
-	base         time.Duration // newest in the log; set before the first moment is asked for
+	steadyOrigin time.Duration // reading of steady at the origin
+	base         time.Duration // newest steady time in the log; constant after resume
 	newest       atomic.Int64
 
-	detectsSteps atomic.Bool  // steps can be seen: wall has a monotonic part
-	trustedWall  atomic.Int64 // the wall clock at steady time 0, in ns since 1970, as it is believed
+	detectsSteps atomic.Bool  // wall has a monotonic part
+	trustedWall  atomic.Int64 // accepted wall time at steady time 0, in ns since 1970
 
 	mu        sync.Mutex
 	suspected suspectedStep
 }
 
-// suspectedStep is a step that is not believed yet.
+// suspectedStep is a step that is not accepted yet.
 type suspectedStep struct {
 	active      bool
-	beforeStart bool          // it was before the start: the wall clock is behind what the log has seen
+	beforeStart bool          // the wall clock is behind the newest time in the log
 	step        time.Duration // how far the wall clock is from where it should be
-	seenAt      time.Duration // steady time at which this step was seen
-	since       time.Time     // when the doubt began
+	seenAt      time.Duration // steady time of its first reading
+	since       time.Time     // wall time at which the clock became suspect
 }
 
 func newSteadyClock(wall func() time.Time, steady func() time.Duration) *steadyClock {
@@ -55,7 +56,7 @@ func newSteadyClock(wall func() time.Time, steady func() time.Duration) *steadyC
 	return c
 }
 
-// resume begins to count at the newest steady time in the log. seen is the newest wall time in it, zero when it has none.
+// resume starts at the newest steady time in the log. seen is the newest wall time in it, zero if it has none.
 func (c *steadyClock) resume(base time.Duration, seen time.Time) {
 	c.base = base
 	c.newest.Store(int64(base))
@@ -70,11 +71,11 @@ func (c *steadyClock) resume(base time.Duration, seen time.Time) {
 		c.mu.Unlock()
 		c.warn("clock_suspect: the wall clock is behind what the log has seen; was it set back?", back)
 	}
-	monotonic := c.origin != c.origin.Round(0) // Round takes the reading off
+	monotonic := c.origin != c.origin.Round(0) // Round removes the monotonic reading
 	c.detectsSteps.Store(c.steady == nil && monotonic)
 }
 
-// Now is the present moment. It allocates nothing.
+// Now returns the present reading. It allocates nothing.
 func (c *steadyClock) Now() account.ClockReading {
 	wall := c.wall()
 	moment := account.ClockReading{Wall: wall, Steady: c.steadyAt(wall)}
@@ -86,8 +87,8 @@ func (c *steadyClock) Now() account.ClockReading {
 	return moment
 }
 
-// steadyAt is steady time, which never goes back. The monotonic part of the wall clock does not either, on all processors: then nothing
-// is written that all requests would share.
+// steadyAt returns the steady time, which never goes back. The monotonic part of the wall clock does not go back
+// either, on any processor, so with it requests share no memory that is written.
 func (c *steadyClock) steadyAt(wall time.Time) time.Duration {
 	since := wall.Sub(c.origin)
 	switch {
@@ -108,12 +109,12 @@ func (c *steadyClock) steadyAt(wall time.Time) time.Duration {
 	}
 }
 
-// stepAt is how far the wall clock is from where it is believed to be.
+// stepAt returns how far the wall clock is from its accepted time.
 func (c *steadyClock) stepAt(now account.ClockReading) time.Duration {
 	return time.Duration(now.Wall.UnixNano() - int64(now.Steady) - c.trustedWall.Load())
 }
 
-// Check notices a step that nobody runs into, and the end of one. It is called twice a second, and by whoever wants to know.
+// Check detects a step without a request, and the end of one. It is called twice a second, and by Condition.
 func (c *steadyClock) Check() {
 	if !c.detectsSteps.Load() {
 		if c.currentStep().active {
@@ -131,17 +132,17 @@ func (c *steadyClock) Check() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if step := c.stepAt(now); step.Abs() <= clockStepMin {
-		c.trustedWall.Add(int64(step)) // clocks drift, and are mended in small steps
+		c.trustedWall.Add(int64(step)) // clocks drift, and are corrected in small steps
 	}
 }
 
-// dayWhileSuspect is the day that counts while the wall clock is suspect: as if it had not stepped, until the step has lasted.
+// dayWhileSuspect returns the day as if the wall clock had not stepped, or accepts a step that has lasted.
 func (c *steadyClock) dayWhileSuspect(now account.ClockReading) engine.Date {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	step := c.stepAt(now)
 	if step.Abs() <= clockStepMin {
-		return 0 // somebody else has come to believe it meanwhile
+		return 0 // another caller has accepted it meanwhile
 	}
 	if !c.suspected.active || c.suspected.beforeStart || (step-c.suspected.step).Abs() > clockStepMin {
 		since := now.Wall
@@ -160,7 +161,7 @@ func (c *steadyClock) dayWhileSuspect(now account.ClockReading) engine.Date {
 	return engine.DateOf(time.Unix(0, c.trustedWall.Load()+int64(now.Steady)))
 }
 
-// endSuspicion ends a doubt: the wall clock is where it should be again, or its step before the start is a minute old.
+// endSuspicion clears a suspected step when the wall clock is back, or when a step before the start is a minute old.
 func (c *steadyClock) endSuspicion(wall time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -175,7 +176,7 @@ func (c *steadyClock) endSuspicion(wall time.Time) {
 	c.suspected = suspectedStep{}
 }
 
-// currentStep is the doubt of the moment.
+// currentStep returns the suspected step.
 func (c *steadyClock) currentStep() suspectedStep {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -194,12 +195,12 @@ func (c *steadyClock) inform(message string, step time.Duration) {
 	}
 }
 
-// start is the moment at which this process began to count.
+// start returns the reading at which this process began to count.
 func (c *steadyClock) start() account.ClockReading {
 	return account.ClockReading{Wall: c.origin, Steady: c.base}
 }
 
-// Condition is clock_suspect while a step of the wall clock is not believed.
+// Condition is clock_suspect while a step is suspected.
 func (c *steadyClock) Condition() engine.Condition {
 	c.Check()
 	d := c.currentStep()

@@ -9,7 +9,7 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Config is what actors.Config says of accounts, complete.
+// Config is the part of actors.Config about accounts, completed.
 type Config struct {
 	Clock                                  func() time.Time
 	Steady                                 func() time.Duration
@@ -25,20 +25,20 @@ type Config struct {
 	AnonymousClientsMax, LoadedMax, Shards int
 }
 
-// host is the system that runs the accounts.
+// host is the System that runs the accounts.
 type host interface {
 	Available() error   // nil while the state is complete
-	BeginChange() error // lets a call in that changes something, which must leave
+	BeginChange() error // admits a call that changes something; EndChange must follow
 	EndChange()
 }
 
-// What an allowance may be at most. Each request of the minute is remembered by itself.
+// Limits of a quota. Each request of the minute takes memory of its own.
 const (
 	AllowanceDayMax    = 1_000_000_000
 	AllowanceMinuteMax = 100_000
 )
 
-// CheckAllowance holds limits against what can be kept. Zero is the node's own.
+// CheckAllowance reports a quota outside the limits. Zero is valid: the node's default.
 func CheckAllowance(a account.Quota) error {
 	if a.Day < 0 || a.Day > AllowanceDayMax {
 		return fmt.Errorf("%d requests a day, want 0 to %d", a.Day, AllowanceDayMax)

@@ -1,28 +1,32 @@
-// Package accounts runs accounts, logins and anonymous clients in actors: it admits requests, leases quotas, makes keys and sessions.
-// Its rules are those of engine/account; what it decides package commitlog makes durable. Accounts is account.Admitter, account.Service and
-// account.Operator; package actors starts it with the state of a replay and ends it.
+// Package accounts runs accounts, logins and anonymous clients in actors: it admits requests, leases quotas and makes
+// keys and sessions. The rules are those of engine/account; package commitlog makes what they decide durable.
+// Accounts implements account.Admitter, account.Service and account.Operator. Package actors starts it with the state
+// of a replay, and stops it.
 //
 //	account     one actor for each account in use: its keys, its two quota windows, its lease
-//	shard       (16) a share of the accounts: all that are idle, as bytes, and the way to the actors of the others
-//	registrar   addresses, codes, sessions and the limits on them; the announcement of required keys
-//	strangers   (4) a table of clients without a key, by address, in memory only
+//	shard       (16) a share of the accounts: the evicted ones, as bytes, and the actors of the loaded ones
+//	registrar   addresses, codes, sessions and their limits; the policy of required keys
+//	anonymous   (4) a table of clients without a key, by address, in memory only
 //
 // # A request
 //
-//	Admit        the index of keys says which account to ask; without a key, the table of the client's address
-//	shard        passes the question on to the account's actor, which it wakes when it was idle
-//	account      admits or refuses; what it spends was leased durably before, the next lease is asked for before this one is used up
-//	outbox       where accounts leave what they want kept; the shard writes all of it as one batch
+//	Admit       the index of keys knows the account of a key and, while it is loaded, its actor
+//	account     admits or refuses; admitted requests were leased durably before, and the next lease is asked for before
+//	            this one is used up
+//	shard       only for an account that is not loaded: makes its actor and passes the question on
+//	outbox      where accounts leave events to be written; the shard writes all of them as one batch
 //
-// A shard is the only sender to its accounts, so when a mailbox of theirs is idle their state is the shard's: to put aside, or to hand to a
-// snapshot (Ref.Evicted). Shards are told of new accounts by the log, so that every cut has an account and its session, or neither.
+// An idle account is evicted: its shard takes the state back while the mailbox is closed, so no message reaches an
+// actor without state, and a caller whose message the closed mailbox refuses asks the shard. All messages but
+// admissions reach an account through its shard, in order; so a snapshot has the same records of every account, and
+// an account created by a record together with its session, or neither.
 //
-// # A start, and an end
+// # Start and stop
 //
-// Replay applies events to what a snapshot held, without clock or rules. What an account had leased then counts as spent. ReturnLeases gives
-// back what is not spent; a crash forfeits at most one lease of each account.
+// A replay applies events to a snapshot, without clock or rules. An account's lease then counts as spent. ReturnLeases
+// returns what is left; a crash forfeits at most one lease of each account.
 //
-// Time is that of one clock (clock.go): it never goes back, and a wall clock that steps is not believed for a minute.
+// There is one clock (clock.go). It never goes back, and a step of the wall clock does not change the day for a minute.
 //
-// Start with gate.go, then shard.go and account.go; registrar.go for logins.
+// Start with admit.go, then account.go and shard.go; registrar.go for logins.
 package accounts

@@ -26,7 +26,7 @@ func clusterAccount(t testing.TB) *account.Account {
 	return a
 }
 
-// What nodes of a cluster have leased is kept as it was, whoever sleeps; a node that comes back counts it as having come now.
+// The leases of all nodes of a cluster survive an eviction; a node that starts again counts them as having come now.
 func TestDormantAccountsOfAClusterWakeAsTheyWere(t *testing.T) {
 	a := clusterAccount(t)
 	terms := account.QuotaPolicy{DefaultQuota: account.DefaultQuota(), LeaseSize: 16}
@@ -58,8 +58,8 @@ func TestDormantAccountsOfAClusterWakeAsTheyWere(t *testing.T) {
 	}
 }
 
-// An account that sleeps learns what others decided, whether it was put aside in this process or never awake in it; what it learnt counts
-// from when it arrived, not from the start of the process.
+// An account that sleeps learns what others decided, whether it was put aside in this process or never awake in it;
+// what it learnt counts from when it arrived, not from the start of the process.
 func TestDormantAccountsLearn(t *testing.T) {
 	start, arrival := account.ClockReading{Wall: noon, Steady: time.Hour}, account.ClockReading{Wall: noon.Add(10 * time.Minute), Steady: time.Hour + 10*time.Minute}
 	leased := &account.Leased{Account: 9, Day: engine.DateOf(noon), Count: 20, Steady: time.Second, At: noon, Node: 2, RecentAdmitted: 15}

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// FlushDelay is how long a wish that nobody waits for may lie in an outbox. An account asks for its next
-// lease when half of the last one is left, and seconds before it needs it: in that time the leases of all
-// accounts are gathered and cost the disk one write, not one for each few of them.
+// FlushDelay is how long an event for which no request waits may lie in an outbox. An account asks for its next lease
+// when half of the last one is left, seconds before it needs it; meanwhile the leases of all accounts are gathered into
+// one write.
 const FlushDelay = 50 * time.Millisecond
 
-// outboxFlusher is the goroutine that empties the outboxes of all shards a while after a wish was left in one.
+// outboxFlusher is the goroutine that empties the outboxes of all shards FlushDelay after an event was posted.
 type outboxFlusher struct {
 	outboxes  []*outbox // set before start
 	scheduled atomic.Bool
-	wake      chan struct{} // one place, which expected guards
+	wake      chan struct{} // buffered; scheduled guards it
 	stop      chan struct{}
 	done      sync.WaitGroup
 }
@@ -29,7 +29,7 @@ func (p *outboxFlusher) start() {
 	go p.run()
 }
 
-// schedule has it come by. Whoever calls it has left a wish before.
+// schedule wakes the flusher, after an event was posted.
 func (p *outboxFlusher) schedule() {
 	if !p.scheduled.Swap(true) {
 		p.wake <- struct{}{}
@@ -52,7 +52,7 @@ func (p *outboxFlusher) run() {
 			return
 		case <-pause.C:
 		}
-		p.scheduled.Store(false) // a wish that is left from now on calls again
+		p.scheduled.Store(false) // events posted from now on wake it again
 		for _, box := range p.outboxes {
 			if !box.empty() {
 				box.notify()
@@ -61,7 +61,7 @@ func (p *outboxFlusher) run() {
 	}
 }
 
-// end waits until it comes no more. What lies in the outboxes then goes with the next pressing wish.
+// end stops the flusher. Events that are left go with the next urgent one.
 func (p *outboxFlusher) end() {
 	close(p.stop)
 	p.done.Wait()

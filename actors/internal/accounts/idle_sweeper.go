@@ -7,17 +7,16 @@ import (
 	"github.com/tasard/tasard/actors/mailbox"
 )
 
-// sweeper is the goroutine that tells the shards when to put idle accounts aside, and in a cluster another one that tells them when to ask
-// the others for their leases.
+// idleSweeper are the goroutines that send the shards Sweep, and in a cluster CheckReturns.
 type idleSweeper struct {
 	stop chan struct{}
 	done sync.WaitGroup
 }
 
-// checkReturnsEvery is how often the accounts of a cluster are asked whether they rest from their lease.
+// checkReturnsEvery is how often the accounts of a cluster are asked whether to return their leases.
 const checkReturnsEvery = 5 * time.Second
 
-// startSweeper begins; in a cluster it goes its rounds as well.
+// startSweeper starts the goroutines.
 func startSweeper(every time.Duration, cluster bool, shards []*mailbox.Ref) *idleSweeper {
 	s := &idleSweeper{stop: make(chan struct{})}
 	s.done.Add(1)
@@ -45,7 +44,7 @@ func (s *idleSweeper) run(every time.Duration, word func() mailbox.Message, shar
 	}
 }
 
-// end waits until nobody is told any more.
+// end stops the goroutines and waits for them.
 func (s *idleSweeper) end() {
 	close(s.stop)
 	s.done.Wait()

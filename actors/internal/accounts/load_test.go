@@ -27,7 +27,7 @@ func usedShard(b testing.TB, accounts int) *ShardActor {
 	return s
 }
 
-// What the first request of an idle account costs beyond those that follow, and what its eviction costs; others are loaded meanwhile.
+// BenchmarkLoadAndEvict measures the extra cost of the first request of an idle account, and of its eviction.
 func BenchmarkLoadAndEvict(b *testing.B) {
 	const accounts, loaded = 100_000, 20_000
 	s := usedShard(b, accounts)

@@ -11,7 +11,7 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// ListAccounts is account.Operator: all accounts by number, each as it was at some moment of the call.
+// ListAccounts implements account.Operator. Each account is as it was at some moment of the call.
 func (t *Accounts) ListAccounts() ([]account.Summary, error) {
 	if err := t.host.Available(); err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (t *Accounts) summary(state evictedAccount) (account.Summary, error) {
 	return summary, nil
 }
 
-// ShowAccount is account.Operator.
+// ShowAccount implements account.Operator.
 func (t *Accounts) ShowAccount(id uint64) (account.Record, account.QuotaResult, error) {
 	if err := t.host.Available(); err != nil {
 		return account.Record{}, account.QuotaResult{}, err
@@ -67,7 +67,7 @@ func (t *Accounts) ShowAccount(id uint64) (account.Record, account.QuotaResult, 
 	return answer.record, answer.verdict, err
 }
 
-// SuspendAccount is account.Operator. Suspending again gives the newer reason.
+// SuspendAccount implements account.Operator. A second suspension replaces the reason.
 func (t *Accounts) SuspendAccount(id uint64, reason, by string) error {
 	if err := checkText("the reason", reason, suspensionMax); err != nil {
 		return err
@@ -77,7 +77,7 @@ func (t *Accounts) SuspendAccount(id uint64, reason, by string) error {
 	})
 }
 
-// RestoreAccount is account.Operator. An account in good standing stays as it is.
+// RestoreAccount implements account.Operator. It does nothing to an account that is not suspended.
 func (t *Accounts) RestoreAccount(id uint64, by string) error {
 	return t.operatorChange(id, by, func(a *account.Account, now account.ClockReading) (account.Event, error) {
 		if a.Record().SuspendedAt.IsZero() {
@@ -87,7 +87,7 @@ func (t *Accounts) RestoreAccount(id uint64, by string) error {
 	})
 }
 
-// SetAccountQuota is account.Operator. Zero fields are the node's own limits.
+// SetAccountQuota implements account.Operator. Zero fields are the node's default.
 func (t *Accounts) SetAccountQuota(id uint64, allowance account.Quota, by string) error {
 	if err := CheckAllowance(allowance); err != nil {
 		return &engine.Error{Code: engine.CodeInvalidParameters, Message: err.Error()}
@@ -97,9 +97,9 @@ func (t *Accounts) SetAccountQuota(id uint64, allowance account.Quota, by string
 	})
 }
 
-// operatorChange is a change that an operator makes.
+// operatorChange makes a change in the name of an operator.
 func (t *Accounts) operatorChange(id uint64, by string, decide func(*account.Account, account.ClockReading) (account.Event, error)) error {
-	if err := checkText("who does it", by, operatorMax); err != nil {
+	if err := checkText("the operator's name", by, operatorMax); err != nil {
 		return err
 	}
 	if err := t.host.BeginChange(); err != nil {
@@ -109,19 +109,19 @@ func (t *Accounts) operatorChange(id uint64, by string, decide func(*account.Acc
 	return t.change(id, decide)
 }
 
-// Announce is account.Operator.
+// Announce implements account.Operator.
 func (t *Accounts) Announce(requiredAt time.Time, by string) (account.KeyPolicy, error) {
 	return t.announce(announcementQuery{at: requiredAt, by: by})
 }
 
-// WithdrawAnnouncement is account.Operator.
+// WithdrawAnnouncement implements account.Operator.
 func (t *Accounts) WithdrawAnnouncement(by string) error {
 	_, err := t.announce(announcementQuery{withdraw: true, by: by})
 	return err
 }
 
 func (t *Accounts) announce(q announcementQuery) (account.KeyPolicy, error) {
-	if err := checkText("who does it", q.by, operatorMax); err != nil {
+	if err := checkText("the operator's name", q.by, operatorMax); err != nil {
 		return account.KeyPolicy{}, err
 	}
 	if err := t.host.BeginChange(); err != nil {

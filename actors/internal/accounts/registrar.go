@@ -13,7 +13,7 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// The questions that the registrar answers.
+// Questions to the registrar.
 type (
 	codeRequest   = mailbox.Question[codeQuery, account.LoginMail]
 	codeAttempt   = mailbox.Question[codeAttemptQuery, time.Time]
@@ -35,7 +35,7 @@ type (
 		from  netip.Addr
 	}
 	signOutQuery struct{ token account.Digest }
-	// announcementQuery announces required keys, or takes the announcement back.
+	// announcementQuery announces required keys, or withdraws the announcement.
 	announcementQuery struct {
 		at       time.Time
 		withdraw bool
@@ -43,8 +43,8 @@ type (
 	}
 )
 
-// RegistrarActor owns the registry: who may log in; and the transition to required keys. It decides as
-// questions come and answers when what it decided is durable; meanwhile it goes on deciding.
+// RegistrarActor owns the registry of addresses, codes and sessions, and the policy of required keys. It decides
+// questions as they come, and answers each when its events are durable.
 type RegistrarActor struct {
 	self      *mailbox.Ref
 	journal   *mailbox.Ref
@@ -52,34 +52,34 @@ type RegistrarActor struct {
 	clock     *steadyClock
 	registry  *account.Registry
 	keyPolicy *atomic.Pointer[account.KeyPolicy]
-	limit     int // of decisions that wait for the journal
+	limit     int // of pending
 
 	pending   []*decision
 	inFlight  []*decision
-	writing   bool   // a write is under way, of what is in flight or was
-	remoteSeq uint64 // messages about other nodes' records
+	writing   bool   // a write is under way
+	remoteSeq uint64 // messages of other nodes' records so far
 	stopped   *engine.Error
 }
 
-// decision is a decision on its way into the journal.
+// decision is a decision that is being written.
 type decision struct {
-	question mailbox.Message // that it answers
-	decide   decideFunc      // that made it, and makes it again when another node was first
+	question mailbox.Message // which it answers
+	decide   decideFunc      // decides again if another node's record came first
 
 	events    []any
 	records   [][]byte
-	created   *account.Created    // nil: no new account
-	answer    func(*engine.Error) // called once: nil when the events are durable and true
-	keyPolicy bool                // it is about the transition
+	created   *account.Created    // a new account, or nil
+	answer    func(*engine.Error) // called once, with nil when the events are durable and applied
+	keyPolicy bool                // it changes the key policy
 }
 
-// decideFunc makes a ruling; again, when it was made before and is void.
+// decideFunc makes a decision; again if an earlier one was discarded.
 type decideFunc func(again bool) (*decision, error)
 
 // registrarRecordsMax is how many records go into one write of the registrar.
 const registrarRecordsMax = 1024
 
-// Receive is one line for each message.
+// Receive implements mailbox.Actor.
 func (r *RegistrarActor) Receive(l mailbox.Message) {
 	switch m := l.(type) {
 	case *sessionLookup:
@@ -103,10 +103,10 @@ func (r *RegistrarActor) Receive(l mailbox.Message) {
 	}
 }
 
-// Fatal is mailbox.Actor: a decision that fails half way has at worst counted a try that nobody made.
+// Fatal implements mailbox.Actor: a decision that panics has at worst counted an attempt too many.
 func (r *RegistrarActor) Fatal(l mailbox.Message) bool { return !l.Asked() }
 
-// decide answers a question by a ruling, when there is room for one.
+// decide decides a question if there is room for the decision.
 func (r *RegistrarActor) decide(l mailbox.Message, by decideFunc) {
 	switch {
 	case r.stopped != nil:
@@ -119,7 +119,7 @@ func (r *RegistrarActor) decide(l mailbox.Message, by decideFunc) {
 	}
 }
 
-// decideFunc takes a ruling on its way, or settles its question.
+// queueDecision queues a decision, or rejects its question.
 func (r *RegistrarActor) queueDecision(l mailbox.Message, by decideFunc, again bool) {
 	one, err := by(again)
 	if err != nil {
@@ -139,7 +139,7 @@ func (r *RegistrarActor) queueDecision(l mailbox.Message, by decideFunc, again b
 	r.pending = append(r.pending, one)
 }
 
-// AsEngineError is an error of the rules.
+// AsEngineError returns err as an *engine.Error, an internal error if it is another one.
 func AsEngineError(err error) *engine.Error {
 	var known *engine.Error
 	if errors.As(err, &known) {
@@ -174,8 +174,7 @@ func (r *RegistrarActor) requestCode(m *codeRequest, again bool) (*decision, err
 	}}, nil
 }
 
-// checkCode always leads to a record and an answer behind it: what a code was must not show in the time
-// that the answer takes.
+// checkCode always writes a record before it answers: the time of the answer must not reveal what the code was.
 func (r *RegistrarActor) checkCode(m *codeAttempt, again bool) (*decision, error) {
 	now, q := r.clock.Now(), &m.Query
 	try := func() (account.RegistryEvent, error) {
@@ -213,7 +212,7 @@ func (r *RegistrarActor) checkCode(m *codeAttempt, again bool) (*decision, error
 	return one, nil
 }
 
-// wallTime is the instant of a moment as events hold it: in UTC, without a monotonic part.
+// wallTime returns the wall time in UTC without its monotonic part, as events hold it.
 func wallTime(now account.ClockReading) time.Time { return now.Wall.Round(0).UTC() }
 
 func (r *RegistrarActor) signOut(m *signOut) (*decision, error) {
@@ -224,7 +223,7 @@ func (r *RegistrarActor) signOut(m *signOut) (*decision, error) {
 	return &decision{events: []any{event}, answer: func(err *engine.Error) { m.Reply(struct{}{}, asError(err)) }}, nil
 }
 
-// announce decides one change of the transition at a time.
+// announce decides one change of the key policy at a time.
 func (r *RegistrarActor) announce(m *announcement) (*decision, error) {
 	for _, waiting := range [][]*decision{r.inFlight, r.pending} {
 		for _, one := range waiting {
@@ -249,7 +248,7 @@ func (r *RegistrarActor) announce(m *announcement) (*decision, error) {
 	}}, nil
 }
 
-// write sends the journal what is pending, unless a write is under way.
+// write sends the journal pending decisions, unless a write is under way.
 func (r *RegistrarActor) write() {
 	if r.writing || len(r.pending) == 0 {
 		return
@@ -277,7 +276,7 @@ func (r *RegistrarActor) write() {
 	r.journal.Send(w)
 }
 
-// committed makes durable events true and answers. Of a conflict nothing is in flight any more: all was ruled again.
+// committed applies durable events and answers. After a conflict nothing is in flight: all was decided again.
 func (r *RegistrarActor) committed(m *commitlog.Committed) {
 	done := r.inFlight
 	r.inFlight, r.writing = nil, false
@@ -305,7 +304,7 @@ func (r *RegistrarActor) apply(one *decision) {
 	}
 }
 
-// undo tells the registry what will never be true.
+// undo takes a decision back that was not written.
 func (r *RegistrarActor) undo(one *decision) {
 	for _, event := range one.events {
 		if e, ok := event.(account.RegistryEvent); ok {
@@ -314,7 +313,7 @@ func (r *RegistrarActor) undo(one *decision) {
 	}
 }
 
-// shareRegistry hands over the registry as it is now, unless the node has stopped (see commitlog.SnapshotRequest); nobody who logs in waits for it.
+// share gives a snapshot the registry, unless the node has stopped (see commitlog.SnapshotRequest).
 func (r *RegistrarActor) share(m *commitlog.SnapshotRequest) {
 	if r.stopped != nil {
 		m.Reject(r.stopped)
@@ -323,7 +322,7 @@ func (r *RegistrarActor) share(m *commitlog.SnapshotRequest) {
 	m.SetRegistry(commitlog.RegistrySnapshot{Registry: r.registry.Snapshot(), KeyPolicy: *r.keyPolicy.Load(), Steady: r.clock.Now().Steady})
 }
 
-// Abort answers everybody who waits: the actor stops, or the node does.
+// Abort implements mailbox.Actor: it answers all decisions with an error.
 func (r *RegistrarActor) Abort(why *engine.Error) {
 	r.stopped = why
 	for _, waiting := range [][]*decision{r.inFlight, r.pending} {

@@ -8,9 +8,8 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// remote takes in what another node has decided. Every ruling that is not durable was made without it: all are taken back, the newest
-// first, and made again behind it, so that what nodes decide at the same time is as if they had done it one after another. Whoever
-// is refused now is answered so.
+// remote applies a record of another node. Decisions that are not durable were made without it: all are taken back,
+// newest first, and made again after it, as if the nodes had decided one after the other.
 func (r *RegistrarActor) remote(m *commitlog.RemoteEvents[any]) {
 	defer m.Window.Release()
 	if r.stopped != nil {
@@ -36,7 +35,7 @@ func (r *RegistrarActor) remote(m *commitlog.RemoteEvents[any]) {
 	r.write()
 }
 
-// discard takes back what a ruling has noted.
+// discard takes back what a decision has counted.
 func (r *RegistrarActor) discard(one *decision) {
 	for _, event := range one.events {
 		if e, ok := event.(account.RegistryEvent); ok {
@@ -45,7 +44,7 @@ func (r *RegistrarActor) discard(one *decision) {
 	}
 }
 
-// applyRemote makes an event of another node true.
+// applyRemote applies an event of another node.
 func (r *RegistrarActor) applyRemote(event any, now account.ClockReading) {
 	if e, ok := event.(account.RegistryEvent); ok {
 		r.registry.ApplyRemote(e, now)

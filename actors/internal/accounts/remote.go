@@ -9,11 +9,11 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// remote takes in what another node has written about accounts of the shard.
+// remote passes a record of another node on to its accounts.
 func (s *ShardActor) remote(m *commitlog.RemoteEvents[account.Event]) {
 	defer m.Window.Release()
 	if s.stopped != nil || s.Loaded == nil {
-		return // the node has stopped, or its accounts were dismissed
+		return // the node has stopped, or its accounts have
 	}
 	s.remoteSeq++
 	byAccount := map[uint64][]account.Event{}
@@ -30,7 +30,7 @@ func (s *ShardActor) remote(m *commitlog.RemoteEvents[account.Event]) {
 	}
 }
 
-// remoteAccount tells one account.
+// remoteAccount applies events of another node to one account.
 func (s *ShardActor) remoteAccount(id uint64, events []account.Event, from *commitlog.WindowEntry) {
 	s.indexKeys(events)
 	if created, is := events[0].(*account.Created); is {
@@ -48,7 +48,7 @@ func (s *ShardActor) remoteAccount(id uint64, events []account.Event, from *comm
 	s.remoteEvicted(id, events)
 }
 
-// indexKeys lets everybody find new keys.
+// indexKeys adds new keys to the index.
 func (s *ShardActor) indexKeys(events []account.Event) {
 	for _, event := range events {
 		if made, is := event.(*account.KeyCreated); is && !s.keys.Claim(made.Key.Digest, made.Account) {
@@ -57,7 +57,7 @@ func (s *ShardActor) indexKeys(events []account.Event) {
 	}
 }
 
-// remoteEvicted tells an account without an actor, which sleeps on.
+// remoteEvicted applies events to an account that stays evicted.
 func (s *ShardActor) remoteEvicted(id uint64, events []account.Event) {
 	state, known := s.evicted[id]
 	if !known {
@@ -73,7 +73,7 @@ func (s *ShardActor) remoteEvicted(id uint64, events []account.Event) {
 	s.evicted[id] = state
 }
 
-// remote takes in what another node has written about the account. What was decided before it comes back as a conflict.
+// remote applies events of another node. The journal answers writes that were decided before them with a conflict.
 func (a *AccountActor) remote(m *commitlog.RemoteEvents[account.Event]) {
 	defer m.Window.Release()
 	a.remoteSeq++
@@ -83,16 +83,16 @@ func (a *AccountActor) remote(m *commitlog.RemoteEvents[account.Event]) {
 	}
 }
 
-// CheckReturns is the time to ask whether accounts rest from what this node has leased for them; only in a cluster, where others need it.
+// CheckReturns asks accounts to return leases that they no longer need, so that other nodes can use them.
 type CheckReturns struct {
 	mailbox.OneWay
-	more bool // of a round that has begun
+	more bool // continues
 }
 
-// checkReturn asks an account.
+// checkReturn asks one account.
 type checkReturn struct{ mailbox.OneWay }
 
-// checkReturns asks the accounts that have an actor. Those that had been put aside have given their lease back before.
+// checkReturns asks the loaded accounts. Evicted ones have returned their leases before.
 func (s *ShardActor) checkReturns(more bool) {
 	if !more {
 		s.toCheck = s.toCheck[:0]
@@ -112,7 +112,7 @@ func (s *ShardActor) checkReturns(more bool) {
 	}
 }
 
-// checkReturn gives back what this node has leased when the account is asked for elsewhere, or not at all.
+// checkReturn returns the lease if the account is idle or is used on other nodes.
 func (a *AccountActor) checkReturn() {
 	if a.stopped != nil || a.stopping {
 		return

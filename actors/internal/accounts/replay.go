@@ -11,26 +11,26 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Replay applies the events of accounts, logins and the transition to what a snapshot held.
+// Replay applies the events of accounts, logins and the key policy to the contents of a snapshot.
 type Replay struct {
-	Evicted    []map[uint64]evictedAccount // accounts as the snapshot holds them, by shard, but for those that are
-	Loaded     map[uint64]*account.Account // which an event was about
-	claims     [][]keyindex.Claim          // of the keys of the snapshot
+	Evicted    []map[uint64]evictedAccount // by shard, without those in Loaded
+	Loaded     map[uint64]*account.Account // that have had an event
+	claims     [][]keyindex.Claim          // of keys in the snapshot
 	Registry   *account.Registry
 	KeyPolicy  account.KeyPolicy
 	steady     time.Duration // newest
-	newestWall time.Time     // newest wall time of what tells its own
+	newestWall time.Time     // newest wall time in the log
 	seal       [32]byte
 	Shared     bool // seal is that of all nodes of a cluster
 	decoder    *record.Decoder
 }
 
-// NewReplay is one for so many shards.
+// NewReplay returns a replay for so many shards.
 func NewReplay(shards int) *Replay {
 	return &Replay{Evicted: make([]map[uint64]evictedAccount, shards), Loaded: map[uint64]*account.Account{}, decoder: record.NewDecoder()}
 }
 
-// Begin is with nothing; seal is the key that seals login codes: of the process, or shared by the nodes of a cluster.
+// Begin starts without a snapshot. seal is the key that seals login codes.
 func (r *Replay) Begin(seal [32]byte) {
 	r.seal, r.Registry = seal, account.NewRegistry(seal)
 	r.shareRegistry()
@@ -39,7 +39,7 @@ func (r *Replay) Begin(seal [32]byte) {
 	}
 }
 
-// Restore begins with what a snapshot held.
+// Restore starts with the contents of a snapshot.
 func (r *Replay) Restore(l *SnapshotAccounts, s *record.Snapshot) error {
 	counts := make([]int, len(r.Evicted))
 	for _, part := range l.accounts {
@@ -73,10 +73,10 @@ func (r *Replay) shareRegistry() {
 	}
 }
 
-// Shard is the number of the shard that has an account.
+// Shard returns the index of the shard of an account.
 func (r *Replay) Shard(account uint64) uint64 { return account % uint64(len(r.Evicted)) }
 
-// Apply takes an event in: of an account, of the registry, or of the announcement of required keys.
+// Apply applies an event.
 func (r *Replay) Apply(event any) error {
 	r.steady = max(r.steady, steadyOf(event))
 	if lease, is := event.(*account.Leased); is {
@@ -102,14 +102,14 @@ func (r *Replay) Apply(event any) error {
 	return nil
 }
 
-// ObserveWall takes a wall time over that was the present once.
+// ObserveWall notes a wall time that was once the present.
 func (r *Replay) ObserveWall(at time.Time) {
 	if at.After(r.newestWall) {
 		r.newestWall = at
 	}
 }
 
-// account is the account of an event, awake.
+// account returns the decoded account of an event.
 func (r *Replay) account(event account.Event) (*account.Account, error) {
 	id := event.AccountID()
 	if account := r.Loaded[id]; account != nil {
@@ -143,7 +143,7 @@ func (r *Replay) load(asleep evictedAccount) (*account.Account, error) {
 	return account.Restore(state), nil
 }
 
-// finish makes every account dormant, by shard, and fills the index of keys.
+// finish encodes all accounts, by shard, and fills the index of keys.
 func (r *Replay) finish(keys *keyindex.Index) ([]map[uint64]evictedAccount, error) {
 	if r.Shared {
 		r.Registry.Resume(account.ClockReading{Wall: r.newestWall, Steady: r.steady})
@@ -163,7 +163,7 @@ func (r *Replay) finish(keys *keyindex.Index) ([]map[uint64]evictedAccount, erro
 	return r.Evicted, nil
 }
 
-// steadyOf is the steady time of an event, 0 of one that has none.
+// steadyOf returns the steady time of an event, 0 if it has none.
 func steadyOf(event any) time.Duration {
 	switch e := event.(type) {
 	case *account.Leased:
@@ -180,7 +180,7 @@ func steadyOf(event any) time.Duration {
 	return 0
 }
 
-// newSeal draws the key that seals login codes; it is of this process alone.
+// newSeal returns a random seal for this process.
 func newSeal(random io.Reader) ([32]byte, error) {
 	var seal [32]byte
 	if _, err := io.ReadFull(random, seal[:]); err != nil {

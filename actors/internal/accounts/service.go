@@ -17,18 +17,18 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// byOwner is who revokes a key through the API.
+// byOwner is the name in records of changes through the API.
 const byOwner = "owner"
 
 const retryNoMail = time.Minute
 
 var errNoMail = &engine.Error{
-	Code: engine.CodeDataUnavailable, Message: "this node sends no mail, so nobody can log in; its operator has to set up a mail server",
+	Code: engine.CodeDataUnavailable, Message: "this node sends no e-mail, so logins are not possible; its operator has to set up a mail server",
 	RetryAfter: retryNoMail,
 }
 
-// RequestCode is account.Service. The letter is in the mailer's queue when it returns; an error of the
-// queue is returned, and the code stays valid although nobody knows it.
+// RequestCode implements account.Service. The e-mail is queued when it returns. If queueing fails, the error is
+// returned and the code remains valid.
 func (t *Accounts) RequestCode(email account.Email, from netip.Addr) error {
 	if t.config.Mail == nil {
 		return errNoMail
@@ -46,12 +46,12 @@ func (t *Accounts) RequestCode(email account.Email, from netip.Addr) error {
 		return err
 	}
 	if err := t.config.Mail(letter); err != nil {
-		return AsEngineError(fmt.Errorf("queue a letter: %w", err))
+		return AsEngineError(fmt.Errorf("queue the e-mail: %w", err))
 	}
 	return nil
 }
 
-// OpenSession is account.Service.
+// OpenSession implements account.Service.
 func (t *Accounts) OpenSession(email account.Email, code string, from netip.Addr) (account.Secret, time.Time, error) {
 	if err := t.host.BeginChange(); err != nil {
 		return account.Secret{}, time.Time{}, err
@@ -68,7 +68,7 @@ func (t *Accounts) OpenSession(email account.Email, code string, from netip.Addr
 	return token, expires, nil
 }
 
-// CloseSession is account.Service.
+// CloseSession implements account.Service.
 func (t *Accounts) CloseSession(token account.Digest) error {
 	if err := t.host.BeginChange(); err != nil {
 		return err
@@ -78,7 +78,7 @@ func (t *Accounts) CloseSession(token account.Digest) error {
 	return err
 }
 
-// Keys is account.Service.
+// Keys implements account.Service.
 func (t *Accounts) Keys(token account.Digest) ([]account.KeyRecord, error) {
 	account, err := t.session(token)
 	if err != nil {
@@ -88,14 +88,14 @@ func (t *Accounts) Keys(token account.Digest) ([]account.KeyRecord, error) {
 	return answer.record.Keys, err
 }
 
-// account is what is known of an account.
+// account returns the record and the windows of an account.
 func (t *Accounts) account(id uint64) (accountAnswer, error) {
 	m := mailbox.NewQuestion[accountQuery, accountAnswer](accountQuery{id})
 	t.Shards.of(id).Send(m)
 	return m.Wait(t.config.AskTimeout)
 }
 
-// Usage is account.Service.
+// Usage implements account.Service.
 func (t *Accounts) Usage(token account.Digest) (account.QuotaResult, error) {
 	id, err := t.session(token)
 	if err != nil {
@@ -104,7 +104,7 @@ func (t *Accounts) Usage(token account.Digest) (account.QuotaResult, error) {
 	return t.askers.usages.Ask(t.Shards.of(id), UsageQuery{account: id}, t.config.AskTimeout)
 }
 
-// CreateKey is account.Service. The name has at most 80 characters, none of them a control character.
+// CreateKey implements account.Service. The name has at most 80 characters and no control characters.
 func (t *Accounts) CreateKey(token account.Digest, name string) (account.KeyRecord, account.Secret, error) {
 	if err := checkText("the name", name, account.KeyNameMax); err != nil {
 		return account.KeyRecord{}, account.Secret{}, err
@@ -120,7 +120,7 @@ func (t *Accounts) CreateKey(token account.Digest, name string) (account.KeyReco
 	return t.CreateKeyFor(id, name)
 }
 
-// CreateKeyFor makes a key of an account, whatever session asks for it.
+// CreateKeyFor makes a key of an account, without a session.
 func (t *Accounts) CreateKeyFor(id uint64, name string) (account.KeyRecord, account.Secret, error) {
 	key, secret, err := t.newKey(id)
 	if err != nil {
@@ -139,7 +139,7 @@ func (t *Accounts) CreateKeyFor(id uint64, name string) (account.KeyRecord, acco
 	return made, secret, nil
 }
 
-// endSuspicion takes a key out of the index that was certainly not made.
+// releaseKey removes a key from the index that was certainly not made.
 func (t *Accounts) releaseKey(digest account.Digest, account uint64, why error) {
 	switch AsEngineError(why).Code {
 	case engine.CodeKeyLimitReached, engine.CodeNotFound, engine.CodeReadOnly:
@@ -149,13 +149,13 @@ func (t *Accounts) releaseKey(digest account.Digest, account uint64, why error) 
 
 const (
 	keyIDBytes    = 8
-	keyDrawsMax   = 4 // two keys with the same print have never been drawn
+	keyDrawsMax   = 4 // two keys with the same fingerprint have never been drawn
 	keyIDPrefix   = "key_"
-	operatorMax   = 100 // characters of who does something
+	operatorMax   = 100 // characters of an operator's name
 	suspensionMax = 500 // characters of a reason
 )
 
-// newKey makes a key that the index leads to the account. It is not valid before its event is durable.
+// newKey makes a key and adds it to the index. It is not valid before its event is durable.
 func (t *Accounts) newKey(number uint64) (account.KeyRecord, account.Secret, error) {
 	var id [keyIDBytes]byte
 	if _, err := io.ReadFull(t.Random, id[:]); err != nil {
@@ -173,7 +173,7 @@ func (t *Accounts) newKey(number uint64) (account.KeyRecord, account.Secret, err
 	return account.KeyRecord{}, account.Secret{}, Internal(errors.New("the source of random bytes repeats itself"))
 }
 
-// RevokeKey is account.Service.
+// RevokeKey implements account.Service.
 func (t *Accounts) RevokeKey(token account.Digest, id string) error {
 	if err := t.host.BeginChange(); err != nil {
 		return err
@@ -186,20 +186,20 @@ func (t *Accounts) RevokeKey(token account.Digest, id string) error {
 	return t.RevokeKeyOf(account, id)
 }
 
-// RevokeKeyOf revokes a key of an account, whatever session asks for it.
+// RevokeKeyOf revokes a key of an account, without a session.
 func (t *Accounts) RevokeKeyOf(number uint64, id string) error {
 	return t.change(number, func(a *account.Account, now account.ClockReading) (account.Event, error) {
 		return a.RevokeKey(id, byOwner, wallTime(now))
 	})
 }
 
-// change has an account decide an event; when it returns without an error the event is durable and true.
+// change has an account decide an event. When it returns without an error the event is durable and applied.
 func (t *Accounts) change(account uint64, decide func(*account.Account, account.ClockReading) (account.Event, error)) error {
 	_, err := commitlog.AskChange[struct{}](t.Shards.of(account), changeQuery{account, decide}, t.config.WriteTimeout, t.Quorum)
 	return err
 }
 
-// checkText keeps out of the log what no terminal should show.
+// checkText refuses control characters, which a terminal should not print, and long texts.
 func checkText(what, text string, most int) error {
 	switch {
 	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):

@@ -10,19 +10,19 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// ShardActor owns a share of the accounts: all that are idle, as few bytes each, and the actors of the others. It gives an account its
-// actor when a message comes for it, takes the state back when nothing was asked for a while (mailbox.Ref.Retire), and sends the
-// journal what its accounts decide. Admissions go straight to the account's actor while there is one; all other messages to an account
+// ShardActor owns a share of the accounts: the evicted ones, as few bytes each, and the actors of the loaded ones. It
+// loads an account when a message comes for it, evicts it when it is idle (mailbox.Ref.Retire), and sends the journal
+// what its accounts decide. Admissions go straight to the actor of a loaded account; all other messages to an account
 // come through its shard, in order.
 type ShardActor struct {
 	self        *mailbox.Ref
 	actors      *mailbox.System
 	kind        *mailbox.Kind // of accounts
 	journal     *mailbox.Ref
-	node        engine.NodeID // 0: there are no others
+	node        engine.NodeID // 0 without a cluster
 	common      *accountCommon
-	loadedMax   int           // in all shards together
-	loadedCount *atomic.Int64 // of them
+	loadedMax   int           // of all shards together
+	loadedCount *atomic.Int64 // of all shards together
 
 	count  *atomic.Int64 // accounts in all shards together
 	leases *atomic.Uint64
@@ -30,20 +30,20 @@ type ShardActor struct {
 	evicted map[uint64]evictedAccount // accounts without an actor
 	Loaded  map[uint64]*loadedAccount // accounts with one
 	order   []*loadedAccount          // the same, for the sweeps
-	sweepAt int                       // of order, what the sweep looks at next
-	roomAt  int                       // of order, where room was made last
+	sweepAt int                       // index in order of the sweep
+	roomAt  int                       // index in order of makeRoom
 	codec   codec
 
 	keys      *keyindex.Index
-	remoteSeq uint64           // messages about other nodes' records
-	toCheck   []*loadedAccount // to be asked whether they return their lease
+	remoteSeq uint64           // messages of other nodes' records so far
+	toCheck   []*loadedAccount // for checkReturns
 	pending   []pendingEvent   // to be written
 	inFlight  []pendingEvent   // being written
 	stopped   *engine.Error
 
-	closed         bool // nothing is passed on any more
+	closed         bool // all messages for accounts are rejected
 	draining       *drainRequest
-	returnsAwaited int // accounts that have not given their leases back yet
+	returnsAwaited int // accounts that have not returned their leases
 }
 
 // loadedAccount is an account with an actor: its mailbox, the actor and its state in one piece of memory.
@@ -51,17 +51,17 @@ type loadedAccount struct {
 	Ref       mailbox.Ref
 	actor     AccountActor
 	account   account.Account
-	at        int    // in the shard's order
-	quiet     int    // sweeps since an account was last asked
-	remoteSeq uint64 // messages about other nodes' records that it was sent
+	at        int    // index in ShardActor.order
+	quiet     int    // sweeps since the last question
+	remoteSeq uint64 // messages of other nodes' records sent to it
 }
 
-// drainRequest is asked by Close: answered when every account's lease is back in the journal.
+// drainRequest is answered when the leases of all accounts are returned.
 type drainRequest = mailbox.Question[drainQuery, struct{}]
 
 type drainQuery struct{}
 
-// stopRequest is asked by Close when everything is kept: the accounts' actors end. The answer is those that may not have ended yet.
+// stopRequest stops the actors of accounts. The answer is those actors, some of which may still be stopping.
 type stopRequest = mailbox.Question[stopQuery, []*mailbox.Ref]
 
 type stopQuery struct{}
@@ -69,23 +69,22 @@ type stopQuery struct{}
 // ListRequest asks for all accounts of a shard.
 type ListRequest = mailbox.Question[ListQuery, *commitlog.StateSnapshot]
 
-// ListQuery asks for all accounts of a shard.
+// ListQuery is the query of ListRequest.
 type ListQuery struct{}
 
-// created brings new accounts. The journal sends it, between the commit that made them and whatever comes
-// after that.
+// accountsCreated adds accounts. The journal sends it between the commit that made them and later messages.
 type accountsCreated struct {
 	mailbox.OneWay
 	events []*account.Created
 }
 
-// Sweep is the time to evict idle accounts.
+// Sweep evicts idle accounts.
 type Sweep struct {
 	mailbox.OneWay
-	more bool // of a sweep that has begun
+	more bool // continues
 }
 
-// Receive is one line for each message.
+// Receive implements mailbox.Actor.
 func (s *ShardActor) Receive(l mailbox.Message) {
 	switch m := l.(type) {
 	case *admission:
@@ -125,10 +124,10 @@ func (s *ShardActor) Receive(l mailbox.Message) {
 	}
 }
 
-// Fatal is mailbox.Actor: a question that is not passed on changes nothing.
+// Fatal implements mailbox.Actor: questions change nothing in the shard.
 func (s *ShardActor) Fatal(l mailbox.Message) bool { return !l.Asked() }
 
-// route passes a message on to the actor of an account, and returns the account if there is one.
+// route passes a message on to an account and returns the account, nil if the message was rejected.
 func (s *ShardActor) route(id uint64, l mailbox.Message) *loadedAccount {
 	if s.closed {
 		l.Reject(mailbox.ErrStopped)
@@ -146,18 +145,18 @@ func (s *ShardActor) route(id uint64, l mailbox.Message) *loadedAccount {
 	return one
 }
 
-// admit passes an admission on, and lets the next ones of the key find the actor.
+// admit passes an admission on and notes the actor in the index of keys.
 func (s *ShardActor) admit(m *admission) {
-	id, key := m.Query.account, m.Query.key // before the question is answered, and used for something else
+	id, key := m.Query.account, m.Query.key // once it is answered the question may be in use again
 	if one := s.route(id, m); one != nil {
 		s.keys.SetActor(key, id, &one.Ref)
 	}
 }
 
-// errNoAccount is the answer to a question about an account that there is not.
+// errNoAccount is the answer to questions about an account that does not exist.
 var errNoAccount = &engine.Error{Code: engine.CodeNotFound, Message: "there is no account with this number"}
 
-// load gives an idle account its actor.
+// load makes the actor of an evicted account.
 func (s *ShardActor) load(id uint64) (*loadedAccount, *engine.Error) {
 	state, known := s.evicted[id]
 	switch {
@@ -178,20 +177,20 @@ func (s *ShardActor) load(id uint64) (*loadedAccount, *engine.Error) {
 	return one, nil
 }
 
-// Internal is the answer to a question whose work failed for a cause that is no caller's.
+// Internal returns an internal error.
 func Internal(cause error) *engine.Error {
 	return &engine.Error{Code: engine.CodeInternalError, Message: "an internal error", Cause: cause}
 }
 
-// Pace of evicting.
+// Limits of eviction.
 const (
-	SweepsIdle   = 4   // an account is idle when nothing was asked of it for so many sweeps
-	sweepTurnMax = 256 // accounts that one message looks at, so that no other message waits long
-	roomTriesMax = 8   // accounts that are looked at when there is no room for another one
+	SweepsIdle   = 4   // sweeps without a question until an account is evicted
+	sweepTurnMax = 256 // accounts that one message checks
+	roomTriesMax = 8   // accounts that makeRoom checks
 )
 
-// sweep looks at all accounts and evicts those of which nothing was asked for a while. It goes backwards: what takes the place of an
-// evicted account has been looked at, and new accounts are looked at by the next sweep.
+// sweep checks all accounts and evicts the idle ones. It goes backwards: the account that takes the place of an evicted
+// one has been checked, and new accounts are left to the next sweep.
 func (s *ShardActor) sweep(more bool) {
 	if !more {
 		s.sweepAt = len(s.order)
@@ -214,7 +213,7 @@ func (s *ShardActor) sweep(more bool) {
 	}
 }
 
-// makeRoom evicts an account that can be, if it finds one soon.
+// makeRoom evicts an account. It returns false if it does not find an idle one soon.
 func (s *ShardActor) makeRoom() bool {
 	now := s.common.clock.Now()
 	for range min(roomTriesMax, len(s.order)) {
@@ -227,7 +226,7 @@ func (s *ShardActor) makeRoom() bool {
 	return false
 }
 
-// evict ends the actor of an account that has nothing to do, when idle agrees, and keeps what it knew.
+// evict evicts an account if its actor has nothing to do and idle returns true.
 func (s *ShardActor) evict(one *loadedAccount, idle func() bool) bool {
 	if !one.Ref.Retire(idle) {
 		return false
@@ -244,7 +243,7 @@ func (s *ShardActor) evict(one *loadedAccount, idle func() bool) bool {
 	return true
 }
 
-// created takes new accounts in.
+// created adds new accounts.
 func (s *ShardActor) created(events []*account.Created) {
 	for _, event := range events {
 		account := account.New(event.Account)
@@ -254,7 +253,7 @@ func (s *ShardActor) created(events []*account.Created) {
 	}
 }
 
-// halt gives up all changes: the node has stopped.
+// halt refuses all changes: the node has stopped.
 func (s *ShardActor) halt(why *engine.Error) {
 	s.Abort(why)
 	for _, one := range s.Loaded {
@@ -262,14 +261,15 @@ func (s *ShardActor) halt(why *engine.Error) {
 	}
 }
 
-// Abort ends writing. The accounts that wait are told by halt, or by their own end.
+// Abort implements mailbox.Actor: it drops all writes. Questions to the accounts are rejected by halt or by the stop of
+// their actors.
 func (s *ShardActor) Abort(why *engine.Error) {
 	s.stopped = why
 	s.pending, s.inFlight = nil, nil
 	s.drained()
 }
 
-// stopAccounts sends the actors of all live accounts their end.
+// stopAccounts stops the actors of all loaded accounts.
 func (s *ShardActor) stopAccounts() []*mailbox.Ref {
 	ending := make([]*mailbox.Ref, 0, len(s.Loaded))
 	for _, one := range s.Loaded {

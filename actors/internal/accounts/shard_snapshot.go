@@ -2,7 +2,7 @@ package accounts
 
 import "github.com/tasard/tasard/actors/internal/commitlog"
 
-// handOff gives a cut the accounts, unless the node has stopped (see commitlog.SnapshotRequest).
+// handOff gives a snapshot the accounts, unless the node has stopped (see commitlog.SnapshotRequest).
 func (s *ShardActor) handOff(m *commitlog.SnapshotRequest) {
 	if s.stopped != nil {
 		m.Reject(s.stopped)
@@ -11,7 +11,7 @@ func (s *ShardActor) handOff(m *commitlog.SnapshotRequest) {
 	s.share(m.Snapshot, m.Index)
 }
 
-// share hands over the evicted accounts, and has the actors of the others hand over theirs, behind what these were sent before.
+// share gives a snapshot the evicted accounts, and sends the others a request for theirs, after earlier messages.
 func (s *ShardActor) share(c *commitlog.StateSnapshot, index int) {
 	all := make([][]byte, len(s.evicted)+len(s.Loaded))
 	at := 0

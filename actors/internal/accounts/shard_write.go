@@ -12,7 +12,7 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Limits of one write of a shard; a batch of the journal holds several of them.
+// Limits of one write of a shard. A batch of the journal holds several.
 const (
 	shardRecordsMax = 4096
 	shardBytesMax   = 768 << 10
@@ -20,20 +20,19 @@ const (
 
 const _ = uint(commitlog.BundlePayloadMax - shardBytesMax - shardRecordsMax*commitlog.RecordOverhead)
 
-// pendingEvent is an event that an account wants to be kept.
+// pendingEvent is an event that is to be written.
 type pendingEvent struct {
 	account       uint64
 	event         account.Event
 	record        []byte
-	remoteSeq     uint64 // messages about other nodes' records that the account had taken in when it decided
-	unconditional bool   // it is true whatever other nodes have written
-	final         bool   // the account gives its lease back; without an event there was none
+	remoteSeq     uint64 // AccountActor.remoteSeq when it was decided
+	unconditional bool   // no record of another node makes it void
+	final         bool   // the last one at the stop; without an event there was no lease
 	evicted       bool   // the account has no actor
 }
 
-// outbox is where the accounts of a shard leave their wishes. However many they are, one message about them
-// is under way. A wish that nobody waits for lies there until the postman comes by, or a pressing one takes
-// it along.
+// outbox holds events of the accounts of a shard. At most one message about it is under way. An event for which no
+// request waits stays until the flusher comes, or goes with an urgent one.
 type outbox struct {
 	shard    *mailbox.Ref
 	flusher  *outboxFlusher
@@ -43,7 +42,7 @@ type outbox struct {
 	events []pendingEvent
 }
 
-// OutboxFilled tells a shard to look into its outbox.
+// OutboxFilled makes a shard take the events of its outbox.
 type OutboxFilled struct{ mailbox.OneWay }
 
 func (o *outbox) post(w pendingEvent, pressing bool) {
@@ -57,22 +56,22 @@ func (o *outbox) post(w pendingEvent, pressing bool) {
 	}
 }
 
-// notify has the shard look into the outbox.
+// notify sends the shard OutboxFilled.
 func (o *outbox) notify() {
 	if !o.notified.Swap(true) {
 		o.shard.Send(&OutboxFilled{})
 	}
 }
 
-// empty reports that no wish lies there.
+// empty reports whether there are no events.
 func (o *outbox) empty() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.events) == 0
 }
 
-// take empties the outbox. It says so before it looks: a wish that is left meanwhile is seen now or told
-// again.
+// take removes all events. It clears notified first: an event that is posted meanwhile is either taken now or sends
+// another message.
 func (o *outbox) take() []pendingEvent {
 	o.notified.Store(false)
 	o.mu.Lock()
@@ -82,7 +81,7 @@ func (o *outbox) take() []pendingEvent {
 	return wishes
 }
 
-// collect takes the wishes of the accounts.
+// collect takes the events of the accounts.
 func (s *ShardActor) collect() {
 	for _, w := range s.common.outbox.take() {
 		switch {
@@ -97,7 +96,7 @@ func (s *ShardActor) collect() {
 	s.write()
 }
 
-// write sends the journal what is pending, unless a write is under way.
+// write sends the journal pending events, unless a write is under way.
 func (s *ShardActor) write() {
 	if len(s.inFlight) > 0 {
 		return
@@ -119,7 +118,7 @@ func (s *ShardActor) write() {
 	s.journal.Send(&commitlog.Write{From: s.self, Records: records, RemoteSeq: s.remoteSeq})
 }
 
-// rejectConflicts gives the accounts back what other nodes' records have made void.
+// rejectConflicts returns events to their accounts that records of other nodes have made void.
 func (s *ShardActor) rejectConflicts() {
 	kept := s.pending[:0]
 	for _, w := range s.pending {
@@ -132,19 +131,19 @@ func (s *ShardActor) rejectConflicts() {
 	s.pending = kept
 }
 
-// outcomesTurnMax is how many outcomes one message delivers, so that requests come between them.
+// outcomesTurnMax is how many results one message delivers, so that requests come between them.
 const outcomesTurnMax = 8
 
-// deliverMore goes on with a write whose outcome is known.
+// deliverMore continues committed.
 type deliverMore struct {
 	mailbox.OneWay
 	err *engine.Error
 }
 
-// committed tells the accounts how their events came out, in order.
+// committed delivers the result of a write to its accounts, in order.
 func (s *ShardActor) committed(err *engine.Error) {
 	if err == commitlog.ErrConflict {
-		s.pending = slices.Concat(s.inFlight, s.pending) // it is only the shard that was touched; not each account
+		s.pending = slices.Concat(s.inFlight, s.pending) // the record of another node was about some account of the shard
 		s.inFlight = nil
 	}
 	some := s.inFlight[:min(outcomesTurnMax, len(s.inFlight))]
@@ -163,7 +162,7 @@ func (s *ShardActor) committed(err *engine.Error) {
 	s.drained()
 }
 
-// deliver tells one account.
+// deliver delivers the result of one event.
 func (s *ShardActor) deliver(w pendingEvent, err *engine.Error) {
 	if w.evicted {
 		s.evictedReturned(w, err)
@@ -173,7 +172,7 @@ func (s *ShardActor) deliver(w pendingEvent, err *engine.Error) {
 	s.countReturned(w)
 }
 
-// finish begins the end: every account gives back what it has leased and not spent.
+// drain makes every account return its lease.
 func (s *ShardActor) drain(m *drainRequest) {
 	s.draining, s.closed = m, true
 	if s.stopped != nil {
@@ -194,7 +193,7 @@ func (s *ShardActor) drain(m *drainRequest) {
 	s.countReturned(pendingEvent{final: true})
 }
 
-// returnEvicted is leave for an account without an actor.
+// returnEvicted returns the lease of an evicted account.
 func (s *ShardActor) returnEvicted(id uint64, state evictedAccount, now account.ClockReading) {
 	account, err := state.load(s.node, s.common.clock.start())
 	if err != nil {
@@ -212,7 +211,7 @@ func (s *ShardActor) returnEvicted(id uint64, state evictedAccount, now account.
 	s.pending = append(s.pending, pendingEvent{account: id, event: event, record: record, unconditional: true, final: true, evicted: true})
 }
 
-// evictedReturned keeps an account that has given its lease back. It may have heard of other nodes meanwhile.
+// evictedReturned applies the return of an evicted account.
 func (s *ShardActor) evictedReturned(w pendingEvent, err *engine.Error) {
 	if err != nil {
 		return
@@ -225,7 +224,7 @@ func (s *ShardActor) evictedReturned(w pendingEvent, err *engine.Error) {
 	s.evicted[w.account] = EncodeDurable(account)
 }
 
-// countReturned counts accounts that have nothing leased any more.
+// countReturned counts accounts that have returned their leases.
 func (s *ShardActor) countReturned(w pendingEvent) {
 	if w.final {
 		s.returnsAwaited--
@@ -233,7 +232,7 @@ func (s *ShardActor) countReturned(w pendingEvent) {
 	}
 }
 
-// drained answers Close when nothing is awaited any more.
+// drained answers drainRequest when all leases are returned.
 func (s *ShardActor) drained() {
 	if s.draining == nil || s.stopped == nil && (s.returnsAwaited > 0 || len(s.inFlight)+len(s.pending) > 0) {
 		return

@@ -8,7 +8,7 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// SnapshotAccounts is what a snapshot holds of accounts, in the parts in which it came: a million pieces would be moved as they grow.
+// SnapshotAccounts are the accounts of a snapshot, in the chunks in which they were read.
 type SnapshotAccounts struct {
 	Decoder   *record.Decoder
 	accounts  [][]snapshotAccount
@@ -16,19 +16,19 @@ type SnapshotAccounts struct {
 	addresses [][]account.AddressState
 }
 
-// snapshotAccount is an account as the snapshot holds it.
+// snapshotAccount is an account of a snapshot.
 type snapshotAccount struct {
 	id    uint64
 	state evictedAccount
 }
 
-// Visitor shows the ledger what a snapshot has.
+// Visitor returns the functions that read a snapshot into l.
 func (l *SnapshotAccounts) Visitor() record.SnapshotVisitor {
 	return record.SnapshotVisitor{Accounts: l.addPart, Addresses: func(some []account.AddressState) { l.addresses = append(l.addresses, some) }}
 }
 
-// addPart checks the states of accounts and keeps their bytes. Those of one part share one piece of memory: a million pieces would
-// cost more than what is in them. It is free when the last of them was replaced, after as many accounts were asked for.
+// addPart checks encoded accounts and keeps them. The accounts of a chunk share one piece of memory, which costs less
+// than a million small ones; it is freed when the last of them has been replaced.
 func (l *SnapshotAccounts) addPart(all [][]byte) error {
 	size := 0
 	for _, data := range all {
