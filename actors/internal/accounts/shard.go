@@ -39,6 +39,8 @@ type ShardActor struct {
 	toCheck   []*loadedAccount // for checkReturns
 	pending   []pendingEvent   // to be written
 	inFlight  []pendingEvent   // being written
+	results   []pendingEvent   // written or not, see resultErr, and not delivered yet
+	resultErr *engine.Error
 	stopped   *engine.Error
 
 	closed         bool // all messages for accounts are rejected
@@ -86,6 +88,7 @@ type Sweep struct {
 
 // Receive implements mailbox.Actor.
 func (s *ShardActor) Receive(l mailbox.Message) {
+	s.deliverBefore(l)
 	switch m := l.(type) {
 	case *admission:
 		s.admit(m)
@@ -102,7 +105,7 @@ func (s *ShardActor) Receive(l mailbox.Message) {
 	case *commitlog.Committed:
 		s.committed(m.Err)
 	case *deliverMore:
-		s.committed(m.err)
+		s.deliverSome(resultsTurnMax)
 	case *accountsCreated:
 		s.created(m.events)
 	case *commitlog.RemoteEvents[account.Event]:

@@ -98,7 +98,7 @@ func (s *ShardActor) collect() {
 
 // write sends the journal pending events, unless a write is under way.
 func (s *ShardActor) write() {
-	if len(s.inFlight) > 0 {
+	if len(s.inFlight)+len(s.results) > 0 {
 		return
 	}
 	s.rejectConflicts()
@@ -131,35 +131,53 @@ func (s *ShardActor) rejectConflicts() {
 	s.pending = kept
 }
 
-// outcomesTurnMax is how many results one message delivers, so that requests come between them.
-const outcomesTurnMax = 8
+// resultsTurnMax is how many results one message delivers, so that requests come between them.
+const resultsTurnMax = 8
 
-// deliverMore continues committed.
-type deliverMore struct {
-	mailbox.OneWay
-	err *engine.Error
-}
+// deliverMore continues deliverSome.
+type deliverMore struct{ mailbox.OneWay }
 
 // committed delivers the result of a write to its accounts, in order.
 func (s *ShardActor) committed(err *engine.Error) {
+	done := s.inFlight
+	s.inFlight = nil
 	if err == commitlog.ErrConflict {
-		s.pending = slices.Concat(s.inFlight, s.pending) // the record of another node was about some account of the shard
-		s.inFlight = nil
+		s.pending = slices.Concat(done, s.pending) // the record of another node was about some account of the shard
+		s.write()
+		s.drained()
+		return
 	}
-	some := s.inFlight[:min(outcomesTurnMax, len(s.inFlight))]
+	s.results, s.resultErr = done, err
+	s.deliverSome(resultsTurnMax)
+}
+
+// deliverSome delivers so many results, and has the others delivered by the next messages.
+func (s *ShardActor) deliverSome(count int) {
+	some := s.results[:min(count, len(s.results))]
+	s.results = s.results[len(some):]
 	for _, w := range some {
-		if _, leased := w.event.(*account.Leased); leased && err == nil {
+		if _, leased := w.event.(*account.Leased); leased && s.resultErr == nil {
 			s.leases.Add(1)
 		}
-		s.deliver(w, err)
+		s.deliver(w, s.resultErr)
 	}
-	clear(some)
-	if s.inFlight = s.inFlight[len(some):]; len(s.inFlight) > 0 {
-		s.self.Send(&deliverMore{err: err})
+	if len(s.results) > 0 {
+		s.self.Send(&deliverMore{})
 		return
 	}
 	s.write()
 	s.drained()
+}
+
+// deliverBefore delivers all results before a message that must see them, such as a request for a snapshot.
+func (s *ShardActor) deliverBefore(l mailbox.Message) {
+	switch l.(type) {
+	case *admission, *Refund, *usage, *accountAsk, *change, *OutboxFilled, *deliverMore:
+	default:
+		if len(s.results) > 0 {
+			s.deliverSome(len(s.results))
+		}
+	}
 }
 
 // deliver delivers the result of one event.
@@ -234,7 +252,7 @@ func (s *ShardActor) countReturned(w pendingEvent) {
 
 // drained answers drainRequest when all leases are returned.
 func (s *ShardActor) drained() {
-	if s.draining == nil || s.stopped == nil && (s.returnsAwaited > 0 || len(s.inFlight)+len(s.pending) > 0) {
+	if s.draining == nil || s.stopped == nil && (s.returnsAwaited > 0 || len(s.inFlight)+len(s.results)+len(s.pending) > 0) {
 		return
 	}
 	s.draining.Reply(struct{}{}, nil)
