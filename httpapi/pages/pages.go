@@ -22,6 +22,7 @@ type Config struct {
 	// PublicURL is the origin of the site, such as https://tasas.example.do. It is used in absolute links and in text to
 	// be copied. "" = unknown: links are relative, and there is no sitemap.
 	PublicURL string
+	Secure    bool         // the site is reached over https; implied by an https PublicURL
 	Logger    *slog.Logger // nil = no log
 	Demo      bool         // every page says that the rates are simulated
 	Contact   string       // e-mail address or URL of the operator; "" = the pages name none
@@ -41,6 +42,7 @@ type Pages struct {
 // New makes the pages. It panics if an embedded file is damaged.
 func New(config Config) *Pages {
 	config.PublicURL = strings.TrimRight(config.PublicURL, "/")
+	config.Secure = config.Secure || strings.HasPrefix(config.PublicURL, "https:")
 	config.PerMinute = cmp.Or(config.PerMinute, PerMinuteDefault)
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)

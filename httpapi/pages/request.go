@@ -4,7 +4,9 @@ import (
 	"errors"
 	"net/http"
 	"net/netip"
+	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	. "maragu.dev/gomponents"
@@ -50,6 +52,30 @@ func (f *Frame) Handle(mux *http.ServeMux, method, path string, handler Handler)
 // handle serves one path.
 func (f *Frame) handle(mux *http.ServeMux, method, path string, handler Handler) {
 	mux.Handle(method+" "+path, f.limited(handler))
+}
+
+// PublicURL is that of Config.
+func (f *Frame) PublicURL() string { return f.config.PublicURL }
+
+// Secure reports whether the site is reached over https.
+func (f *Frame) Secure() bool { return f.config.Secure }
+
+// hostPattern matches hosts with or without a port, without characters that mean something in a shell or program.
+var hostPattern = regexp.MustCompile(`^(\[[0-9A-Fa-f:.]{2,45}\]|[0-9A-Za-z.-]{1,253})(:[0-9]{1,5})?$`)
+
+// ServiceURL returns the origin of the site for text to be copied: PublicURL, or the host of the request.
+func (f *Frame) ServiceURL(r *Request) string {
+	host, scheme := strings.ToLower(r.Host), "http://"
+	if f.config.PublicURL != "" {
+		return f.config.PublicURL
+	}
+	if !hostPattern.MatchString(host) {
+		host = "localhost"
+	}
+	if f.config.Secure {
+		scheme = "https://"
+	}
+	return scheme + host
 }
 
 // NotFoundHandler serves the 404 page.

@@ -35,17 +35,16 @@ func newMux(c *Config, system *actors.System) (*http.ServeMux, http.Handler) {
 	mux := http.NewServeMux()
 	public := pages.New(pages.Config{
 		Service: system, Catalogue: c.Actors.Catalogue, Clock: c.Actors.Clock, PublicURL: c.PublicURL, Logger: c.Actors.Logger, Demo: c.Demo,
-		Contact: c.Contact,
+		Contact: c.Contact, Secure: c.HTTP.Certificate != nil,
 	})
 	public.Register(mux)
 	contract.Register(mux, c.PublicURL)
-	secure := c.HTTP.Certificate != nil
 	account.New(account.Config{
 		Frame: public.Frame(), Accounts: system, Access: system, Mail: pagesMail(c.Mail), Clock: c.Actors.Clock, Random: c.Random,
-		PublicURL: c.PublicURL, Secure: secure, Logger: c.Actors.Logger,
+		Logger: c.Actors.Logger,
 	}).Register(mux)
 	docs.New(docs.Config{
-		Frame: public.Frame(), PublicURL: c.PublicURL, Secure: secure,
+		Frame:        public.Frame(),
 		Limits:       docs.Limits{On: system.LimitsEnforced(), Day: c.Actors.Terms.DefaultQuota.Day, Minute: c.Actors.Terms.DefaultQuota.Minute},
 		KeysRequired: func() time.Time { return system.KeyPolicy().RequiredAt },
 	}).Register(mux)

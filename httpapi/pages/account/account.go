@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/tasard/tasard/engine/account"
@@ -41,11 +40,8 @@ type Config struct {
 	Access   AccessPolicy
 	Mail     Mail
 	Clock    func() time.Time
-	Random   io.Reader // source of secrets
-	// PublicURL is the origin of the service, for the command that is shown with a new key. "" = the host of the request.
-	PublicURL string
-	Secure    bool         // cookies are only sent over https; implied by an https PublicURL
-	Logger    *slog.Logger // nil = no log
+	Random   io.Reader    // source of secrets
+	Logger   *slog.Logger // nil = no log
 }
 
 // Pages serves the account pages. It is safe for concurrent use.
@@ -66,16 +62,15 @@ const (
 
 const rootPage = "/account"
 
-// New makes the pages and adds their assets to the frame. It panics if an embedded file is damaged, PublicURL is
-// invalid or Random fails.
+// New makes the pages and adds their assets to the frame. It panics if an embedded file is damaged, the public
+// URL is invalid or Random fails.
 func New(config Config) *Pages {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
-	config.PublicURL = strings.TrimRight(config.PublicURL, "/")
 	origins := http.NewCrossOriginProtection()
-	if config.PublicURL != "" {
-		must("read the public address of the service", origins.AddTrustedOrigin(config.PublicURL))
+	if public := config.Frame.PublicURL(); public != "" {
+		must("read the public address of the service", origins.AddTrustedOrigin(public))
 	}
 	var key [32]byte
 	_, err := io.ReadFull(config.Random, key[:])
@@ -83,7 +78,6 @@ func New(config Config) *Pages {
 	files, err := fs.Sub(embedded, "files")
 	must("read the embedded files", err)
 	config.Frame.AddAssets(files, styleAsset, scriptAsset)
-	config.Secure = config.Secure || strings.HasPrefix(config.PublicURL, "https:")
 	p := &Pages{
 		config: config, forms: newFormTokens(key, config.Clock), origins: origins, texts: pages.ReadTexts(files),
 	}

@@ -53,7 +53,7 @@ func parseLoginState(value string) (loginState, bool) {
 
 // cookieName returns the name of a cookie, with the prefix if Secure is set.
 func (p *Pages) cookieName(name string) string {
-	if p.config.Secure {
+	if p.config.Frame.Secure() {
 		return securePrefix + name
 	}
 	return name
@@ -69,7 +69,7 @@ func (p *Pages) setCookie(w http.ResponseWriter, name, value string, lifetime ti
 		//nolint:gosec // G124: Secure is off only where nothing but plain HTTP is spoken, and a browser would drop the cookie
 		http.SetCookie(w, &http.Cookie{
 			Name: p.cookieName(name), Value: value, Path: path, MaxAge: age,
-			HttpOnly: true, Secure: p.config.Secure, SameSite: http.SameSiteStrictMode,
+			HttpOnly: true, Secure: p.config.Frame.Secure(), SameSite: http.SameSiteStrictMode,
 		})
 	}
 }

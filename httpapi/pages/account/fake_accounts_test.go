@@ -52,13 +52,20 @@ type fakeSession struct {
 
 func newFakeAccounts(t *testing.T, change func(*Config)) *fakeAccounts {
 	t.Helper()
+	return newFakeAccountsAt(t, "", false, change)
+}
+
+// newFakeAccountsAt is newFakeAccounts for a site with a public URL, or over https.
+func newFakeAccountsAt(t *testing.T, publicURL string, secure bool, change func(*Config)) *fakeAccounts {
+	t.Helper()
 	w := &fakeAccounts{
 		t: t, mux: http.NewServeMux(), logs: &bytes.Buffer{}, now: time.Date(2026, 11, 21, 18, 5, 0, 0, time.UTC),
 		codeSentAt: map[account.Email]time.Time{}, sessions: map[account.Digest]fakeSession{}, keys: map[account.Email][]account.KeyRecord{}, enforced: true,
 		random: rand.NewChaCha8([32]byte{1}),
 	}
 	logger := slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	public := pages.New(pages.Config{Clock: w.clock, Logger: logger, PerMinute: 10_000, Catalogue: engine.DefaultCatalogue(), Contact: "ayuda@example.do"})
+	public := pages.New(pages.Config{Clock: w.clock, Logger: logger, PerMinute: 10_000, Catalogue: engine.DefaultCatalogue(), Contact: "ayuda@example.do",
+		PublicURL: publicURL, Secure: secure})
 	config := Config{
 		Frame: public.Frame(), Accounts: w, Access: w, Mail: MailSent, Clock: w.clock, Random: rand.NewChaCha8([32]byte{2}), Logger: logger,
 	}

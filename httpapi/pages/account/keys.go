@@ -215,7 +215,7 @@ func (v *pageContext) newKeyPage(label, secret string) Group {
 		return P(Button(Class(class), Type("button"), Hidden(""), Data("copy", id), Data("done", l.Str("made.copied")),
 			Data("failed", l.Str("made.failed")), l.T(text)))
 	}
-	line := "curl -H 'Authorization: Bearer " + secret + "' \\\n  '" + v.p.serviceURL(v.r) + "/v1/rates/best?currency=USD&operation=buy&limit=3'"
+	line := "curl -H 'Authorization: Bearer " + secret + "' \\\n  '" + v.p.config.Frame.ServiceURL(v.r) + "/v1/rates/best?currency=USD&operation=buy&limit=3'"
 	return Group{
 		H1(l.T("made.title")), P(Class("lead"), l.T("made.lead")),
 		Section(Class("card stack"), Aria("labelledby", "secret-name"), H2(ID("secret-name"), Text(label)),
@@ -262,15 +262,4 @@ func (v *pageContext) failed(operation string, err error, view homeView) {
 	}
 	v.log(operation, view.fault.Status, codeOf(err))
 	v.homePage(view)
-}
-
-// serviceURL returns PublicURL, or the host of the request, which only this browser sees.
-func (p *Pages) serviceURL(r *pages.Request) string {
-	if p.config.PublicURL != "" {
-		return p.config.PublicURL
-	}
-	if p.config.Secure {
-		return "https://" + r.Host
-	}
-	return "http://" + r.Host
 }

@@ -111,7 +111,7 @@ func TestS11_CrossSite(t *testing.T) {
 		"foreign page that lies":     {map[string]string{fetchSite: "cross-site", origin: "https://tasas.example.do"}, "", false},
 		"what no browser would send": {map[string]string{fetchSite: "same-Origin"}, "", false},
 	} {
-		w := newFakeAccounts(t, func(config *Config) { config.PublicURL = c.public })
+		w := newFakeAccountsAt(t, c.public, false, nil)
 		b := w.browser(pages.Spanish).signIn("ana@example.do")
 		b.headers, w.calls = c.headers, nil
 		got := b.submit("/keys")
@@ -181,11 +181,8 @@ func TestForms_WithoutCookies(t *testing.T) {
 // TestCookies checks the attributes of the cookies, with and without https, and that signing out deletes them.
 func TestCookies(t *testing.T) {
 	for public, prefix := range map[string]string{"": "", "http://127.0.0.1:8080": "", "https://tasas.example.do/": "__Secure-", "TLS": "__Secure-"} {
-		b := newFakeAccounts(t, func(c *Config) {
-			if c.PublicURL, c.Secure = public, public == "TLS"; c.Secure {
-				c.PublicURL = ""
-			}
-		}).browser(pages.English)
+		secure := public == "TLS"
+		b := newFakeAccountsAt(t, strings.TrimPrefix(public, "TLS"), secure, nil).browser(pages.English)
 		b.signIn("ana@example.do")
 		set := map[string]int{} // by attributes
 		for _, page := range b.responses {
@@ -331,8 +328,8 @@ func TestParseLoginState(t *testing.T) {
 // TestRandom_RunsOut checks that a failing random source is an error, and not a guessable number.
 func TestRandom_RunsOut(t *testing.T) {
 	for want, config := range map[string]Config{
-		"planted":     {Random: iotest.ErrReader(errors.New("planted"))},
-		"missing ']'": {PublicURL: "http://[::1"},
+		"planted":     {Frame: pages.New(pages.Config{}).Frame(), Random: iotest.ErrReader(errors.New("planted"))},
+		"missing ']'": {Frame: pages.New(pages.Config{PublicURL: "http://[::1"}).Frame()},
 	} {
 		func() {
 			defer func() {

@@ -4,7 +4,6 @@ import (
 	"embed"
 	"io/fs"
 	"net/http"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,11 +27,8 @@ type Limits struct {
 
 // Config configures Docs. Frame is required.
 type Config struct {
-	Frame *pages.Frame
-	// PublicURL is the origin of the service, for examples. "" = the host of the request.
-	PublicURL string
-	Secure    bool // served over https, if PublicURL is empty
-	Limits    Limits
+	Frame  *pages.Frame
+	Limits Limits
 	// KeysRequired returns when keys are required. The zero time, or a nil function, means that no date is announced.
 	KeysRequired func() time.Time
 }
@@ -76,7 +72,6 @@ func (s snippet) withService(service string) snippet {
 
 // New makes the pages and adds their assets to the frame. It panics if an embedded file is damaged.
 func New(config Config) *Docs {
-	config.PublicURL = strings.TrimRight(config.PublicURL, "/")
 	files, err := fs.Sub(embedded, "files")
 	must("open the files", err)
 	config.Frame.AddAssets(files, guideStyle, referenceStyle, referenceScript)
@@ -115,8 +110,8 @@ func (d *Docs) Register(mux *http.ServeMux) {
 }
 
 func (d *Docs) showGuide(w http.ResponseWriter, r *pages.Request) {
-	service, key := d.serviceURL(r)
-	d.config.Frame.WriteCached(w, r, key, func() (*pages.Document, error) {
+	service := d.config.Frame.ServiceURL(r)
+	d.config.Frame.WriteCached(w, r, service, func() (*pages.Document, error) {
 		l := d.texts.In(r)
 		keys, until := d.keysSection(l, r.Now)
 		return &pages.Document{
@@ -245,22 +240,4 @@ func (d *Docs) showReference(w http.ResponseWriter, r *pages.Request) {
 			},
 		}, nil
 	})
-}
-
-// hostPattern matches hosts with or without a port, without characters that mean something in a shell or program.
-var hostPattern = regexp.MustCompile(`^(\[[0-9A-Fa-f:.]{2,45}\]|[0-9A-Za-z.-]{1,253})(:[0-9]{1,5})?$`)
-
-// serviceURL returns the URL for examples, and the cache key of the page.
-func (d *Docs) serviceURL(r *pages.Request) (address, key string) {
-	if d.config.PublicURL != "" {
-		return d.config.PublicURL, ""
-	}
-	host := strings.ToLower(r.Host)
-	if !hostPattern.MatchString(host) {
-		host = "localhost"
-	}
-	if d.config.Secure {
-		return "https://" + host, host
-	}
-	return "http://" + host, host
 }

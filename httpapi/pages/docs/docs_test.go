@@ -29,9 +29,14 @@ func now() time.Time { return time.Date(2026, 11, 21, 18, 5, 0, 0, time.UTC) }
 
 // newDocs returns a mux with the pages, with the quotas of the contract.
 func newDocs(change func(*Config)) *http.ServeMux {
-	public := pages.New(pages.Config{Clock: now, Catalogue: engine.DefaultCatalogue()})
+	return newDocsAt("https://tasas.example.do/", false, change)
+}
+
+// newDocsAt is newDocs for a site with a public URL, or over https.
+func newDocsAt(publicURL string, secure bool, change func(*Config)) *http.ServeMux {
+	public := pages.New(pages.Config{Clock: now, Catalogue: engine.DefaultCatalogue(), PublicURL: publicURL, Secure: secure})
 	config := Config{
-		Frame: public.Frame(), PublicURL: "https://tasas.example.do/",
+		Frame:  public.Frame(),
 		Limits: Limits{On: true, Day: account.DayLimitDefault, Minute: account.MinuteLimitDefault},
 	}
 	if change != nil {
@@ -113,13 +118,13 @@ func TestAddress(t *testing.T) {
 		{"", "a b", "http://localhost", false},
 		{"", "", "http://localhost", false},
 	} {
-		mux := newDocs(func(config *Config) { config.PublicURL, config.Secure = c.public, c.secure })
+		mux := newDocsAt(c.public, c.secure, nil)
 		page := get(t, mux, "/docs", "Host", c.host).Body.String()
 		if got := regexp.MustCompile(`Request\(&#34;(.*?)/v1/`).FindStringSubmatch(page); len(got) != 2 || got[1] != c.want {
 			t.Errorf("%q, %q: %q, want %q", c.public, c.host, got, c.want)
 		}
 	}
-	mux := newDocs(func(c *Config) { c.PublicURL = "" })
+	mux := newDocsAt("", false, nil)
 	first, second := get(t, mux, "/docs", "Host", "a.example").Body.String(), get(t, mux, "/docs", "Host", "b.example").Body.String()
 	if !strings.Contains(first, "http://a.example/") || strings.Contains(second, "a.example") {
 		t.Error("a page for one host is kept for another")
