@@ -2,7 +2,6 @@ package wal
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 )
 
@@ -33,17 +32,13 @@ type SnapshotReport struct {
 
 // Verify checks every byte of the log in dir and changes nothing. Errors: ErrLocked, *DamageError, *FormatError,
 // those of reading; the report then has everything found before.
-func Verify(dir string) (Report, error) {
-	var r Report
-	err := withSharedLock(dir, func() error {
+func Verify(dir string) (r Report, err error) {
+	err = withSharedLock(dir, func() error {
 		x, err := examine(dir, nil)
 		r = x.report()
 		return err
 	})
-	if err != nil {
-		return r, fmt.Errorf("verify log: %w", err)
-	}
-	return r, nil
+	return r, err
 }
 
 func (x *examination) report() Report {
@@ -86,7 +81,7 @@ type Entry struct {
 // Dump calls visit for each record of the log in dir, in order, and changes nothing. It visits every record before a
 // damage, and none of a torn tail. Errors: those of Verify, and that of visit, which ends it.
 func Dump(dir string, visit func(Entry) error) error {
-	err := withSharedLock(dir, func() error {
+	return withSharedLock(dir, func() error {
 		_, err := examine(dir, func(at location, f frame) error {
 			return f.records(func(sequence uint64, record []byte) error {
 				return visit(Entry{Sequence: sequence, Segment: at.segment, Offset: at.offset, Record: record})
@@ -94,10 +89,6 @@ func Dump(dir string, visit func(Entry) error) error {
 		})
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("dump log: %w", err)
-	}
-	return nil
 }
 
 // withSharedLock runs read while no process writes to dir.

@@ -49,8 +49,8 @@ type Actor struct {
 	waiting       []*Write
 	inFlight      []*Write // being appended, or offered to a shared journal
 	busy          bool     // the writer has a job
-	gathering     bool     // a gathered message is under way
-	gathered      bool     // it has arrived: append what waits
+	gathering     bool     // a gathered message was sent
+	gathered      bool     // it has arrived: append the waiting writes
 	cause         *engine.Error
 	questions     []*snapshotQuestion
 	closeQuestion *closing
@@ -145,10 +145,10 @@ func (a *Actor) advance() {
 	}
 }
 
-// gathered comes behind the messages that waited when it was sent.
+// gathered is a message of the Actor to itself. It arrives after the messages that are waiting now.
 type gathered struct{ mailbox.OneWay }
 
-// gather has the writes that have arrived already go with the one that is due: with one sync in place of two.
+// gather lets writes that are already in the mailbox join the next batch: one sync instead of two.
 func (a *Actor) gather() {
 	if !a.gathering {
 		a.gathering = true
