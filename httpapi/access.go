@@ -9,8 +9,8 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// AccessRecord is a request that was answered, for a log of all of them. Like the rest of the log it has no path, no query, no header and no key:
-// what is in it can't be used, and who it was is cut to a network.
+// AccessRecord is a request that was answered, for an access log. It has no path, query, header or key, nothing that
+// could be used by its reader; the client is cut to a network.
 type AccessRecord struct {
 	RequestID string
 	At        time.Time // when the request was there as a whole
@@ -20,10 +20,10 @@ type AccessRecord struct {
 	Duration  time.Duration // until the answer was made
 	Bytes     int           // of the answer's body as it is sent
 	Keyed     bool          // it was admitted or refused in the name of an account
-	Network   string        // of the client, limits see it so (L8): 24 bits of an IPv4 address, 48 of an IPv6 one
+	Network   string        // of the client, as limits see it: 24 bits of an IPv4 address, 48 of an IPv6 one
 }
 
-// logAccess tells Config.AccessRecord of an answer, when it wants to hear of it.
+// logAccess passes an answer to Config.AccessLog.
 func (s *Server) logAccess(ctx *fasthttp.RequestCtx, a *requestState) {
 	status := ctx.Response.StatusCode()
 	if status < s.config.AccessStatusMin {

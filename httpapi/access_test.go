@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// TestLog_EveryLineOfARequestHasItsID looks at every line that a server logs: it has the id of its request, or concerns none.
+// TestLog_EveryLineOfARequestHasItsID looks at every line that a server logs: it has the id of its request, or
+// concerns none.
 func TestLog_EveryLineOfARequestHasItsID(t *testing.T) {
 	// What the library complains about has no id; the other lines are about the server.
 	withoutRequest := []string{"http library", "newcomers may wait 20 ms for their turn while the node is busy", "connections that wait to be accepted are cut off"}
@@ -98,7 +99,8 @@ func TestAccess_From(t *testing.T) {
 	}
 }
 
-// TestAccess_Panic: the log has the id that the caller of a panicking request got, also where an answer with another id was made already.
+// TestAccess_Panic: the log has the id that the caller of a panicking request got, also where an answer with
+// another id was made already.
 func TestAccess_Panic(t *testing.T) {
 	var told []AccessRecord
 	g := newFixtureWithLimits(t, func(c *Config) { c.AccessLog = func(a AccessRecord) { told = append(told, a) } })

@@ -12,7 +12,7 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
-// Paths of the account operations (K1).
+// Paths of the account operations.
 const (
 	accountPrefix     = "/v1/account/"
 	codesPath         = accountPrefix + "codes"
@@ -102,8 +102,8 @@ func isAccountTarget(target []byte) bool {
 	return len(path) >= len(accountPrefix) && string(path[:len(accountPrefix)]) == accountPrefix
 }
 
-// answerAccount takes an account request through the checks that follow the route: method, origin, credential, content (L7). It is
-// never charged.
+// answerAccount takes an account request through the checks that follow the route: method, origin, credential,
+// content. It is never charged.
 func (s *Server) answerAccount(ctx *fasthttp.RequestCtx, path *accountPath) {
 	s.startResponse(ctx)
 	method := string(ctx.Method())
@@ -147,7 +147,8 @@ func (s *Server) answerAccount(ctx *fasthttp.RequestCtx, path *accountPath) {
 	s.logAccount(ctx, op, "")
 }
 
-// refuseCredential wants a token of the right form. Which account it opens, or that it opens none, is found by its digest alone.
+// refuseCredential wants a token of the right form. Which account it opens, or that it opens none, is found by its
+// digest alone.
 func (op *accountOperation) refuseCredential(c credential) error {
 	switch {
 	case op.credential == sessionToken && !c.present:
@@ -162,15 +163,15 @@ func (op *accountOperation) refuseCredential(c credential) error {
 	return nil
 }
 
-// contentRefusal is what is wrong with a request besides who sends it.
+// contentRefusal is what is wrong with a request besides its credential.
 type contentRefusal struct {
 	code    engine.Code
 	message string
 	details []params.Problem
 }
 
-// refuseContent answers 400, 413 or 415, unless the credential opens nothing: authentication comes first (L7). A good request learns it
-// from the answer itself, so only a bad one asks.
+// refuseContent answers 400, 413 or 415, unless the credential opens nothing: authentication comes first. A
+// good request learns it from the answer itself, so only a bad one asks.
 func (s *Server) refuseContent(ctx *fasthttp.RequestCtx, op *accountOperation, r *accountRequest, c *contentRefusal) {
 	if op.credential != noCredential {
 		if _, err := s.windows(r); err != nil {
@@ -194,8 +195,8 @@ func (s *Server) failAccount(ctx *fasthttp.RequestCtx, op *accountOperation, err
 // originRefusal says why a request that a page of another site made is not carried out.
 const originRefusal = "must be this server's own: account operations are not for pages of other sites"
 
-// refuseCrossSite refuses what a browser sends for a page of another site (S11). Nothing here reads cookies, so such a page could do
-// nothing anyway; this is a second door. Programs send neither header.
+// refuseCrossSite refuses what a browser sends for a page of another site. Nothing here reads cookies, so
+// such a page could do nothing anyway; this is a second door. Programs send neither header.
 func (s *Server) refuseCrossSite(ctx *fasthttp.RequestCtx) bool {
 	header := &ctx.Request.Header
 	origin := header.Peek(fasthttp.HeaderOrigin)

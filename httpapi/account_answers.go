@@ -14,8 +14,9 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
-// The account operations: ask the accounts, write what they say. Each either answers or gives the error to answer with. Nothing in
-// here looks at a secret or at whether an account is there, so what they take to answer tells neither.
+// The account operations: ask the accounts, write what they say. Each either answers or gives the error to answer
+// with. Nothing in here looks at a secret or at whether an account is there, so what they take to answer tells
+// neither.
 
 func (s *Server) requestCode(ctx *fasthttp.RequestCtx, r *accountRequest) error {
 	if err := s.config.Accounts.RequestCode(r.email, s.clientAddress(ctx)); err != nil {
@@ -90,7 +91,7 @@ func (s *Server) usage(ctx *fasthttp.RequestCtx, r *accountRequest) error {
 	return nil
 }
 
-// windows are both windows of whoever the credential belongs to, or the error that it belongs to nobody.
+// windows are both quota windows of the account that the credential opens, or the error that it opens none.
 func (s *Server) windows(r *accountRequest) (account.QuotaResult, error) {
 	if r.isKey {
 		return s.config.Accounts.KeyUsage(r.digest)
@@ -98,7 +99,8 @@ func (s *Server) windows(r *accountRequest) (account.QuotaResult, error) {
 	return s.config.Accounts.Usage(r.digest)
 }
 
-// writeAccount answers with a body. It is never compressed: what is secret and what a caller chose stand side by side in it.
+// writeAccount answers with a body. It is never compressed: what is secret and what a caller chose stand side by
+// side in it.
 func (s *Server) writeAccount(ctx *fasthttp.RequestCtx, status int, body []byte) {
 	ctx.SetStatusCode(status)
 	ctx.Response.SetBodyRaw(body)
@@ -119,7 +121,7 @@ func appendKey(dst []byte, key *account.KeyRecord) []byte {
 	return encode.Time(dst, "lastUsedAt", key.LastUsed)
 }
 
-// appendUsage appends a window; resetAt is whole seconds, rounded up as in the headers (L4).
+// appendUsage appends a window; resetAt is whole seconds, rounded up as in the headers.
 func appendUsage(dst []byte, name string, w account.Window) []byte {
 	dst = append(encode.Name(dst, name), '{')
 	dst = encode.Int(dst, "limit", int64(w.Limit))
@@ -127,8 +129,8 @@ func appendUsage(dst []byte, name string, w account.Window) []byte {
 	return append(encode.Time(dst, "resetAt", time.Unix(fields.EpochSeconds(w.Reset), 0)), '}')
 }
 
-// logAccount writes down what happened on the way to a key: the operation, never who or what it was asked with. Refusals for load or
-// for a limit are left out, so that a flood is no flood of lines.
+// logAccount logs the operation, never what it was asked with. Refusals for load or a limit are not logged, so that a
+// flood of requests is no flood of lines.
 func (s *Server) logAccount(ctx *fasthttp.RequestCtx, op *accountOperation, refused engine.Code) {
 	s.config.Logger.LogAttrs(context.Background(), slog.LevelInfo, "account operation",
 		slog.String("requestId", string(s.idOf(ctx))), slog.String("operation", op.method+" "+op.pattern),

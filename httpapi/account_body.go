@@ -105,8 +105,9 @@ func isJSON(header *fasthttp.RequestHeader) bool {
 	return !named || strings.EqualFold(charset, "utf-8")
 }
 
-// readBody reads one JSON object strictly: each field once, under its exact name, none that the operation does not know, nothing
-// before or behind. False when it is no JSON object at all. Values are copies; no problem repeats one.
+// readBody reads one JSON object strictly: each field once, under its exact name, none that the operation does not
+// know, nothing before or behind. False when it is no JSON object at all. Values are copies; no problem repeats
+// one.
 func readBody(body []byte, fields []bodyField, r *accountRequest) (problems []params.Problem, ok bool) {
 	if !utf8.Valid(body) || !json.Valid(body) {
 		return nil, false
@@ -158,7 +159,7 @@ func readField(fields []bodyField, name string, value json.RawMessage, seen map[
 	return nil
 }
 
-// problemBodyKey is problemKey for a body (Q4).
+// problemBodyKey is problemKey for a body.
 const problemBodyKey = "is not known: keys and session tokens go in the Authorization header, as 'Bearer KEY', and never in a body"
 
 func fieldNames(fields []bodyField) string {

@@ -13,8 +13,8 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
-// The Authorization header (interface §5.1, E3). A key or a session authenticates from there alone: never from the URL, a
-// cookie or a body (Q4).
+// The Authorization header (interface §5.1). A key or a session authenticates from there alone: never from the
+// URL, a cookie or a body.
 
 const (
 	bearerScheme = "bearer"
@@ -36,7 +36,6 @@ func (s *Server) caller(ctx *fasthttp.RequestCtx, f *conn.HeadInfo) account.Call
 	if !f.HasAuthorization {
 		return c
 	}
-	// What is not a token68 is no key either.
 	if token, ok := bearerText(f.Authorization); ok {
 		c.Key, c.HasKey = account.ParseKey(token)
 	}
@@ -72,7 +71,7 @@ func (s *Server) credential(ctx *fasthttp.RequestCtx) credential {
 	return c
 }
 
-// challenge puts WWW-Authenticate on a 401 (E3). A login code is not a token: where it is refused, none was.
+// challenge puts WWW-Authenticate on a 401. A login code is not a token: where it is refused, none was.
 func (s *Server) challenge(ctx *fasthttp.RequestCtx, code engine.Code) {
 	value := `Bearer realm="` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s.config.Realm) + `"`
 	if code != engine.CodeInvalidCode && ctx.Request.Header.Peek(fasthttp.HeaderAuthorization) != nil {
@@ -81,12 +80,12 @@ func (s *Server) challenge(ctx *fasthttp.RequestCtx, code engine.Code) {
 	ctx.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, value)
 }
 
-// forwardedFor is the one header that may name a client, and only when a trusted proxy sends it (L8). Forwarded and X-Real-IP
-// never do: a proxy that is not told to overwrite them passes on what the client made up.
+// forwardedFor is the one header that may name a client, and only when a trusted proxy sends it. Forwarded and
+// X-Real-IP never do: a proxy that is not told to overwrite them passes on what the client made up.
 const forwardedFor = "X-Forwarded-For"
 
-// clientAddress is who asks: the other end of the connection, or, when that is a trusted proxy, whom it names. Without zone,
-// and an IPv4 address as one, however it was written. The zero address stands for a connection that has none.
+// clientAddress is the other end of the connection, or, when that is a trusted proxy, the client that it names. It has
+// no zone, and an IPv4 address is one, however it was written. The zero address stands for a connection without one.
 func (s *Server) clientAddress(ctx *fasthttp.RequestCtx) netip.Addr {
 	var peer netip.Addr
 	if c, ok := ctx.Conn().(*conn.Conn); ok {

@@ -38,7 +38,8 @@ func authorizations() map[string]bool {
 	}
 }
 
-// TestK4_ReadAuthorization: what is no key is refused without a look-up. That only the one header counts is TestS6_SecretElsewhere's.
+// TestK4_ReadAuthorization: what is no key is refused without a look-up. That only the one header counts is
+// TestS6_SecretElsewhere's.
 func TestK4_ReadAuthorization(t *testing.T) {
 	g := newFixtureWithLimits(t, nil)
 	g.admitter.allowance.Minute = 1000
@@ -55,7 +56,8 @@ func TestK4_ReadAuthorization(t *testing.T) {
 	}
 }
 
-// TestE3_Challenge: a 401 names the realm, with an error exactly when something was sent. Where one is due, TestS10_Contract says.
+// TestE3_Challenge: a 401 names the realm, with an error exactly when something was sent. Where one is due,
+// TestS10_Contract says.
 func TestE3_Challenge(t *testing.T) {
 	for realm, want := range map[string]string{
 		"": `Bearer realm="tasard"`, "Tasas RD": `Bearer realm="Tasas RD"`, `a"b\c`: `Bearer realm="a\"b\\c"`,

@@ -28,7 +28,8 @@ func (addressedConn) SetDeadline(time.Time) error      { return nil }
 func (addressedConn) SetReadDeadline(time.Time) error  { return nil }
 func (addressedConn) SetWriteDeadline(time.Time) error { return nil }
 
-// repeatingConn is a client in memory: it hands out the same request count times, one for each Read, and drops the answers.
+// repeatingConn is a client in memory: it hands out the same request count times, one for each Read, and drops the
+// answers.
 type repeatingConn struct {
 	addressedConn
 	request []byte

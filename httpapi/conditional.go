@@ -11,18 +11,19 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
-// maxAgeSeconds is the longest that an answer may be reused (Q13).
+// maxAgeSeconds is the longest that an answer may be reused.
 const maxAgeSeconds = 60
 
 // timeText is an instant as meta shows it: 2006-01-02T15:04:05Z.
 type timeText [len("2006-01-02T15:04:05Z")]byte
 
-// currentSecond is what depends on the present second alone, made once a second for all requests.
+// currentSecond is what depends only on the present second, computed once for all requests.
 type currentSecond struct {
 	unix  int64
 	text  timeText
 	today engine.Date
-	// nextChange is when answers may change without an event of any page: the next refresh slot or midnight, in nanoseconds.
+	// nextChange is when answers may change without an event of any page: the next refresh slot or midnight, in
+	// nanoseconds.
 	nextChange int64
 }
 
@@ -62,8 +63,8 @@ func newCacheControlLines() (lines [maxAgeSeconds + 1][]byte) {
 	return lines
 }
 
-// maxAge is for how many whole seconds an answer stays right by itself (Q13): rounded down, so that no cache shows it after
-// a rate has expired or a day has begun; 0 in the last second.
+// maxAge is for how many whole seconds an answer stays right: rounded down, so that no cache shows it after a rate has
+// expired or a day has begun; 0 in the last second.
 func (now requestTime) maxAge(changesAt time.Time) int {
 	turns := now.nextChange
 	if !changesAt.IsZero() {
@@ -72,7 +73,7 @@ func (now requestTime) maxAge(changesAt time.Time) int {
 	return int(max(0, min(maxAgeSeconds, (turns-now.nanos)/int64(time.Second))))
 }
 
-// bodyTag is the weak ETag of a body: its digest without generatedAt (Q12), so that it changes when the data did.
+// bodyTag is the weak ETag of a body: its digest without generatedAt, so that it changes when the data did.
 func bodyTag(d encodedBody) []byte {
 	digest := sha256.New()
 	if d.generatedAt == noGeneratedAt {

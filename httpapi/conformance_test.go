@@ -12,7 +12,8 @@ import (
 	"github.com/tasard/tasard/httpapi/apitest/conformance"
 )
 
-// TestConformance: a whole node, with its log and actors, keeps every rule of the contract that can be asked from outside.
+// TestConformance: a whole node, with its log and actors, keeps every rule of the contract that can be asked from
+// outside.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	srv := apitest.Start(t, apitest.Seed("standard"), apitest.Quota(100_000, 0))

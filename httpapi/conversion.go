@@ -9,17 +9,17 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
-// conversionTemplate is a ranking as convert answers it, with holes: everything but the amounts is the same for every request, so an
-// amount that was never seen before costs copies and one multiplication for each rate.
+// conversionTemplate is the answer of convert without its amounts: the rest is the same for every request, so a new
+// amount costs copies and one multiplication for each rate.
 type conversionTemplate struct {
-	digest []byte // digest of what the holes leave
-	// text is the whole answer without what goes into the holes.
+	digest []byte // of text
+	// text is the whole answer without the amounts.
 	text        []byte
 	items       []amountOffsets
 	generatedAt int // where generatedAt stands in text
 }
 
-// amountOffsets is where the holes of one item are, as places in sheet.text.
+// amountOffsets are the places in conversionTemplate.text where the amounts of one item belong.
 type amountOffsets struct{ foreignAmount, amountDOP int }
 
 func newConversionTemplate(page *engine.Page[*engine.Rate], q *params.Query, feeNotice string, now requestTime) *conversionTemplate {
@@ -65,14 +65,14 @@ func (s *conversionTemplate) appendBody(dst []byte, items []*engine.Rate, q *par
 	return append(dst, s.text[s.generatedAt+len(now.text):]...)
 }
 
-// etag is that of the answer for an amount: the body is a function of the sheet and the amount's text.
+// etag is that of the answer for an amount: the body is a function of the template and the amount's text.
 func (s *conversionTemplate) etag(dst []byte, amount engine.Amount) []byte {
 	var room [64]byte
 	digest := sha256.Sum256(append(append(room[:0], s.digest...), amount.String()...))
 	return fields.AppendETag(dst, digest[:])
 }
 
-// operationIndex is the place of an operation's sheet.
+// operationIndex is the place of an operation's template.
 func operationIndex(operation engine.Operation) int {
 	if operation == engine.Buy {
 		return 0

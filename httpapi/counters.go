@@ -12,18 +12,19 @@ import (
 	"github.com/tasard/tasard/httpapi/conn"
 )
 
-// The tally counts every request. What is counted must be cheap, because every request pays for it, and bounded, because callers choose
-// paths, methods and codings: so it is a table of fixed size, and nothing of a request gets into it. Each connection counts in one of a few
-// shards, so that processors do not wait for each other's cells.
+// Every request is counted. Counting must be cheap, and bounded, because callers choose paths, methods and codings: so
+// counters are a table of fixed size, and nothing of a request gets into it. There are several tables (shards), so that
+// processors do not write the same cells.
 //
-//	of each row: methods × statuses, time bounds and those beyond, sum of times in ns | callers × outcomes | codes | lanes × reasons
+//	of each route: methods × statuses, bounds of durations and those beyond, sum of durations in ns
+//	callers × outcomes | codes | priorities × reasons
 
 // routeID is where a request is counted: its route, or why it has none.
 type routeID uint8
 
 // The rows that are no operation. The first is that of a request about which nothing is known yet.
 const (
-	routeRefused   routeID = iota // refused before its route was looked for: it is no HTTP, or there is more load than can be served
+	routeRefused   routeID = iota // refused before its route was looked up: malformed, or shed
 	routeUnmatched                // nothing is at the path
 	routeAsterisk                 // OPTIONS *
 	routeSite                     // pages and documents
@@ -60,7 +61,8 @@ func methodIndex(method []byte) int {
 	return methodKinds - 1
 }
 
-// statusLabels are those that are told apart: all that operations answer, and what pages may. Any other is counted as 0.
+// statusLabels are those that are told apart: all that operations answer, and what pages may. Any other is counted
+// as 0.
 func statusLabels() []int {
 	return []int{
 		0, 200, 201, 202, 204, 206, 301, 302, 303, 304, 307, 308, 400, 401, 403, 404, 405, 406, 408, 409, 410, 412, 413, 414, 415, 416, 421,
@@ -154,8 +156,8 @@ func (t *counters) countCode(code engine.Code) {
 	}
 }
 
-// admissionOutcomes are all that the gate may say: an admission, that it could not tell (it is overloaded, starts, stops, or can't write),
-// and the codes of refusals.
+// admissionOutcomes are all results of the admitter: admitted, unavailable (it is overloaded, starts, stops, or can't
+// write), and the codes of refusals.
 func admissionOutcomes() [outcomeKinds]string {
 	return [...]string{
 		"admitted", "unavailable", string(engine.CodeRateLimited), string(engine.CodeQuotaExceeded), string(engine.CodeMissingKey),
@@ -163,7 +165,7 @@ func admissionOutcomes() [outcomeKinds]string {
 	}
 }
 
-// countAdmission counts what the gate said. code is "" for an admission.
+// countAdmission counts a result of the admitter. code is "" for an admission.
 func (t *counters) countAdmission(a *requestState, keyed bool, code engine.Code) {
 	at := t.admissionsAt
 	outcomes := admissionOutcomes()
@@ -180,8 +182,8 @@ func (t *counters) countAdmission(a *requestState, keyed bool, code engine.Code)
 type shedReason int
 
 const (
-	shedLate shedReason = iota // it had waited too long for its turn
-	shedFull                   // its connection had a spare place, beyond the cap
+	shedLate shedReason = iota // it had waited too long
+	shedFull                   // its connection was beyond the cap
 	shedReasons
 )
 
@@ -190,14 +192,15 @@ func (t *counters) countShed(lane conn.Priority, reason shedReason) {
 	t.shards[0][t.shedAt+int(lane)*int(shedReasons)+int(reason)].Add(1)
 }
 
-// durationHistogram counts how long something took: up to each bound, beyond all, and the sum in ns. Reading and adding go on at once, so that sum
-// and counts may be of different moments.
+// durationHistogram counts how long something took: up to each bound, beyond all, and the sum in ns. Reading and
+// adding go on at once, so that sum and counts may be of different moments.
 type durationHistogram [durationBoundCount + 2]atomic.Uint64
 
 // durationBoundCount is how many upper bounds there are for the time of an answer.
 const durationBoundCount = 18
 
-// DurationBounds are the upper bounds of RouteDurations: most answers take some ten microseconds, and none may take more than seconds.
+// DurationBounds are the upper bounds of RouteDurations: most answers take some ten microseconds, and none may take
+// more than seconds.
 func DurationBounds() [durationBoundCount]time.Duration {
 	const us, ms = time.Microsecond, time.Millisecond
 	return [durationBoundCount]time.Duration{

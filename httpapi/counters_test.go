@@ -108,7 +108,8 @@ func nodeStates() map[string]func(*fixture) {
 	}
 }
 
-// TestCounters_Exact: the counts of the server are those of a client that asks every route in every weather, to the last request.
+// TestCounters_Exact: the counts of the server are those of a client that asks every route in every weather, to the
+// last request.
 func TestCounters_Exact(t *testing.T) {
 	statuses := map[int]bool{}
 	for name, change := range nodeStates() {
@@ -204,7 +205,8 @@ func TestCounters_Admissions(t *testing.T) {
 	}
 }
 
-// TestCounters_ClosedNames: whatever is asked, what is counted has names of closed lists only, and the tables do not grow.
+// TestCounters_ClosedNames: whatever is asked, what is counted has names of closed lists only, and the tables do
+// not grow.
 func TestCounters_ClosedNames(t *testing.T) {
 	g := newFixtureWithLimits(t, func(c *Config) { c.Site = &fakeSite{} })
 	cells := len(g.server.counters.shards[0])

@@ -9,7 +9,7 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// deprecationNotice is the announced end of anonymous access as headers say it (K7), made once for each announcement.
+// deprecationNotice is the announced end of anonymous access as headers say it, made once for each announcement.
 type deprecationNotice struct {
 	keyPolicy account.KeyPolicy
 	headers   [][2]string // Deprecation, Sunset and, with a page to link to, Link
@@ -37,7 +37,8 @@ func (s *Server) newDeprecationNotice(t account.KeyPolicy) *deprecationNotice {
 	return n
 }
 
-// deprecationNotice is the announcement in force, from the moment it is made until the instant it names; nil without one.
+// deprecationNotice is the announcement in force, from the moment it is made until the instant it names; nil
+// without one.
 func (s *Server) deprecationNotice() *deprecationNotice {
 	if s.config.Admitter == nil {
 		return nil

@@ -141,7 +141,8 @@ type routedOperation struct {
 	account *accountOperation
 }
 
-// routedOperations are all operations that the router knows. HEAD and OPTIONS go with them (decision C2 of package contract).
+// routedOperations are all operations that the router knows. HEAD and OPTIONS go with them (decision C2 of package
+// contract).
 func routedOperations() map[string]routedOperation {
 	all := map[string]routedOperation{"GET " + livezPath: {}, "GET " + healthzPath: {}, "GET " + readyzPath: {}}
 	for _, r := range routes() {
@@ -153,7 +154,8 @@ func routedOperations() map[string]routedOperation {
 	return all
 }
 
-// routeProblems holds the operations of the document against the router's, both ways, and their security (interface §5.2).
+// routeProblems holds the operations of the document against the router's, both ways, and their security (interface
+// §5.2).
 func (d *openAPI) routeProblems() (problems []string) {
 	tables, operations := routedOperations(), d.operations()
 	for name := range tables {
@@ -188,7 +190,8 @@ func (d *openAPI) routeProblems() (problems []string) {
 	return problems
 }
 
-// parameterProblems holds the query parameters against the table: names, what is required, defaults, and the values that each takes.
+// parameterProblems holds the query parameters against the table: names, what is required, defaults, and the values
+// that each takes.
 func (d *openAPI) parameterProblems() (problems []string) {
 	table, tables := params.NewTable(), routedOperations()
 	for name, o := range d.operations() {
@@ -342,7 +345,8 @@ func engineCodes(t testing.TB) (codes []string) {
 	return codes
 }
 
-// wordProblems holds the closed lists against the engine's: error codes, each explained at an answer of its status, and the words of rates.
+// wordProblems holds the closed lists against the engine's: error codes, each explained at an answer of its status,
+// and the words of rates.
 func (d *openAPI) wordProblems(codes []string) (problems []string) {
 	schema := func(name string) []string { return texts(at(d.root, "components", "schemas", name, "enum")) }
 	same := func(name string, want []string) {
@@ -388,7 +392,8 @@ func words[T ~string](list []T) (all []string) {
 	return all
 }
 
-// openObjects finds objects that take fields which are not listed, or have one that may be missing though it is always sent (K8).
+// openObjects finds objects that take fields which are not listed, or have one that may be missing though it is
+// always sent (K8).
 func (d *openAPI) openObjects() (problems []string) {
 	optional := map[string][]string{"ErrorBody": {"requestId", "details"}, "KeyRequest": {"name"}} // interface §7; K1
 	schemas, _ := at(d.root, "components", "schemas").(object)

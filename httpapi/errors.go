@@ -38,7 +38,7 @@ type codeStatus struct {
 // codesMax is how many there are.
 const codesMax = 23
 
-// codes is the one place where codes become statuses (E1), in its order.
+// codes is the one place where codes become statuses, in its order.
 func codes() [codesMax]codeStatus {
 	return [...]codeStatus{
 		{engine.CodeInvalidParameters, fasthttp.StatusBadRequest},
@@ -86,7 +86,7 @@ func status(code engine.Code) (int, bool) {
 	return codes()[at].status, true
 }
 
-// answerError answers what the service gave instead of a page. Its cause goes to the log only (E5).
+// answerError answers what the service gave instead of a page. Its cause goes to the log only.
 func (s *Server) answerError(ctx *fasthttp.RequestCtx, err error) {
 	s.startResponse(ctx)
 	var named *engine.Error
@@ -114,7 +114,7 @@ func (s *Server) answerError(ctx *fasthttp.RequestCtx, err error) {
 	s.refuse(ctx, code, message)
 }
 
-// retryAfter is whole seconds, rounded up and at least 1 (L5).
+// retryAfter is whole seconds, rounded up and at least 1.
 func retryAfter(wait time.Duration) string {
 	if wait <= 0 {
 		wait = retryAfterDefault
@@ -127,7 +127,8 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, code engine.Code, message stri
 	s.refuseWith(ctx, code, message, nil)
 }
 
-// refuseWith answers an error in the one shape that errors have (interface §7). Cache-Control is no-store from the start.
+// refuseWith answers an error in the one shape that errors have (interface §7). Cache-Control is no-store from the
+// start.
 func (s *Server) refuseWith(ctx *fasthttp.RequestCtx, code engine.Code, message string, details []params.Problem) {
 	answered, known := status(code)
 	if !known {
@@ -169,8 +170,8 @@ func appendError(dst []byte, code engine.Code, message, requestID string, detail
 	return append(dst, `}}`...)
 }
 
-// refusePanic answers 500. The cause goes to the log, under the id that the caller has (E5). Of an answer that was made already nothing
-// may be sent: its body, kept aside, would go out behind this head.
+// refusePanic answers 500. The cause goes to the log, under the id that the caller has. Of an answer that was
+// made already nothing may be sent: its queued body would leave behind this head.
 func (s *Server) refusePanic(ctx *fasthttp.RequestCtx, cause any) {
 	if c, ok := ctx.Conn().(*conn.Conn); ok {
 		c.DiscardBody()

@@ -77,7 +77,8 @@ func TestE4_Unavailable(t *testing.T) {
 	}
 }
 
-// TestE5_CauseOnlyInLog: the caller gets an id, the log the cause under it, and the server lives. Shedding load writes no line.
+// TestE5_CauseOnlyInLog: the caller gets an id, the log the cause under it, and the server lives. Shedding load
+// writes no line.
 func TestE5_CauseOnlyInLog(t *testing.T) {
 	var log bytes.Buffer
 	f := newFixture(t, func(c *Config) { c.Logger = logTo(&log) })

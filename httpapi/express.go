@@ -18,15 +18,16 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
-// The express path answers a request by its raw bytes, in the connection's Read, where they are those of a request that was answered 200
-// before, except for the key:
+// The express path answers a request by its raw bytes, in the connection's Read, where they are those of a request
+// that was answered 200 before, except for the key:
 //
 //	bytes of a head ─ knownHeads ─ shedder ─ admitter ─ page of the service ─ head and body in one write
 //
-// It leaves out the HTTP library, the guard, the router and the parameters, all of which depend on the bytes only. It asks the load shedder,
-// the admitter and the service as the ordinary path does, each time. What it answers is what the ordinary path would have answered, except
-// for request id, date and counters (express_test.go). Where anything else than a plain 200 is due it has written nothing, the library reads
-// the request, and the ordinary path goes on with the requestState, so that nothing is asked or charged twice.
+// It leaves out the HTTP library, the guard, the router and the parameters, all of which depend on the bytes only.
+// It asks the load shedder, the admitter and the service as the ordinary path does, each time. What it answers is
+// what the ordinary path would have answered, except for request id, date and counters (express_test.go). Where
+// anything else than a plain 200 is due it has written nothing, the library reads the request, and the ordinary
+// path goes on with the requestState, so that nothing is asked or charged twice.
 
 const (
 	knownHeadsMax     = 1 << 10 // a power of two
@@ -67,8 +68,8 @@ func (h *knownHead) matches(request []byte) (key []byte, same bool) {
 	return request[from:to], true
 }
 
-// knownHeads are heads that were answered, each in the one place where its hash leads. A head gets the place when it comes twice in a row
-// there, so that heads that nobody repeats replace none and are not kept.
+// knownHeads are heads that were answered, each in the one slot of its hash. A head takes a slot when it comes twice in
+// a row there, so that heads that are not repeated replace none and are not kept.
 type knownHeads struct {
 	seed  maphash.Seed
 	slots [knownHeadsMax]struct {
@@ -224,8 +225,8 @@ func (s *Server) expressOne(a *requestState, request, out []byte) (longer []byte
 	return out, true
 }
 
-// expressPage asks the load shedder, the admitter and the service. It tells false where the answer is another than 200. A panic is
-// that too: it goes on in the ordinary path, which answers 500 and tells of it.
+// expressPage asks the load shedder, the admitter and the service. It tells false where the answer is another than
+// 200. A panic is that too: it goes on in the ordinary path, which answers 500 and tells of it.
 func (s *Server) expressPage(a *requestState, head *knownHead, caller account.Caller) (page dataPage, good bool) {
 	defer func() {
 		if cause := recover(); cause != nil {

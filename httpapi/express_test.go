@@ -23,7 +23,8 @@ import (
 	"github.com/tasard/tasard/httpapi/conn"
 )
 
-// scriptedConn is a client in memory that sends one piece for each Read, keeps the answers, and does something before one of the pieces.
+// scriptedConn is a client in memory that sends one piece for each Read, keeps the answers, and does something
+// before one of the pieces.
 type scriptedConn struct {
 	addressedConn
 	pieces [][]byte
@@ -199,8 +200,8 @@ func expressHead(random *rand.Rand) []byte {
 	return []byte(method + " " + scheme + target + " " + version + "\r\n" + strings.Join(lines, "\r\n") + "\r\n\r\n")
 }
 
-// newExpressCase makes case number of a seed: a head until it is known, then the same one or one a little different, most of them alone in
-// their piece.
+// newExpressCase makes case number of a seed: a head until it is known, then the same one or one a little
+// different, most of them alone in their piece.
 func newExpressCase(seed, number uint64) *expressCase {
 	random := rand.New(rand.NewPCG(seed, number))
 	changes := nodeChanges()
@@ -232,8 +233,8 @@ func newExpressCase(seed, number uint64) *expressCase {
 	return &expressCase{slices.DeleteFunc(pieces, func(p []byte) bool { return len(p) == 0 }), change}
 }
 
-// TestExpress_SameAnswers: what the express path answers is what the ordinary path would have answered, but for id and date, at the same
-// charge. SWEEP=whole plays a million cases.
+// TestExpress_SameAnswers: what the express path answers is what the ordinary path would have answered, but for id
+// and date, at the same charge. SWEEP=whole plays a million cases.
 func TestExpress_SameAnswers(t *testing.T) {
 	seed, cases := mutationSeed(t), uint64(sampledOrWhole(4000, 1_000_000))
 	workers := uint64(runtime.GOMAXPROCS(0))
@@ -308,7 +309,8 @@ func FuzzExpress(f *testing.F) {
 	})
 }
 
-// TestExpress_OverTheNetwork: a request that is repeated does not reach the library, over TCP and TLS, and has the same answer.
+// TestExpress_OverTheNetwork: a request that is repeated does not reach the library, over TCP and TLS, and has the
+// same answer.
 func TestExpress_OverTheNetwork(t *testing.T) {
 	read := 0
 	counted := func(s *serving) {

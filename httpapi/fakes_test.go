@@ -77,7 +77,8 @@ func fakeRate(institution *engine.Institution, currency, buy, sell string, chann
 	return r
 }
 
-// fakeRates has each shape that a rate can take: one side only, reference, expired, dated, by hand, text that needs escaping.
+// fakeRates has each shape that a rate can take: one side only, reference, expired, dated, by hand, text that needs
+// escaping.
 func fakeRates(c *engine.Catalogue) []*engine.Rate {
 	of := func(id, currency, buy, sell string, channel engine.Channel, kind engine.Kind) *engine.Rate {
 		institution, _ := c.Institution(id)
@@ -259,7 +260,8 @@ func (f *fakeService) lastAsked() any {
 	return f.asked[len(f.asked)-1]
 }
 
-// fakeAdmitter knows keys by its own lists, and counts with the engine's table of addresses: an account has an address of its own.
+// fakeAdmitter knows keys by its own lists, and counts with the engine's table of addresses: an account has an
+// address of its own.
 type fakeAdmitter struct {
 	clock      func() time.Time
 	allowance  account.Quota

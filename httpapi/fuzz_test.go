@@ -43,7 +43,8 @@ func grammatical(name, value string) bool {
 	return true
 }
 
-// FuzzQuery: the parser refuses exactly the parameters that are wrong by the grammars, and takes the others as they were sent.
+// FuzzQuery: the parser refuses exactly the parameters that are wrong by the grammars, and takes the others as they
+// were sent.
 func FuzzQuery(f *testing.F) {
 	for _, seed := range []string{
 		"currency=USD&operation=buy&amount=12.50", "currency=usd&limit=0&cursor=00", "limit=200&limit=1&&", "from=2025-02-29&to=2025-01-01",

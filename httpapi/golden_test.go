@@ -89,7 +89,8 @@ func goldenCases() []goldenCase {
 	return cases
 }
 
-// limitCases is each data operation with each status that a gate makes possible, before, while and after keys are announced.
+// limitCases is each data operation with each status that a gate makes possible, before, while and after keys are
+// announced.
 func limitCases() []goldenCase {
 	var cases []goldenCase
 	add := func(name, target string, arrange func(*fixture), lines ...string) {

@@ -48,7 +48,8 @@ func FuzzGuard(f *testing.F) {
 	})
 }
 
-// differenceToNetHTTP is the first difference to what the standard library reads, until one of the two refuses something.
+// differenceToNetHTTP is the first difference to what the standard library reads, until one of the two refuses
+// something.
 func differenceToNetHTTP(request []byte, seen []rawVerdict) string {
 	br := bufio.NewReader(bytes.NewReader(request))
 	for i, v := range seen {

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// gzipBytesMin is the size from which a body is compressed (Q11).
+	// gzipBytesMin is the size from which a body is compressed.
 	gzipBytesMin = 1 << 10
 	// gzipLevelKept is for bodies that are kept and sent again, gzipLevelOnce for those that are made for one request.
 	gzipLevelKept = 6
@@ -31,9 +31,11 @@ func appendGzipTrailer(dst []byte, sum uint32, length int) []byte {
 
 func putChecksum(trailer []byte, sum uint32) { binary.LittleEndian.PutUint32(trailer, sum) }
 
-// gzipEncoded compresses a body that is kept. From generatedAt on, less than a hundred bytes, it is stored, not compressed:
+// gzipEncoded compresses a body that is kept. From generatedAt on, less than a hundred bytes, it is stored, not
+// compressed:
 //
-//	gzip header | deflate blocks of body[:stamp] | empty block to a byte border | stored last block: body[stamp:] | CRC-32, length
+//	gzip header | deflate blocks of body[:at] | empty block to a byte border
+//	stored last block: body[at:] | CRC-32, length
 func gzipEncoded(d encodedBody, second int64) *gzipVersion {
 	cut := d.generatedAt
 	if cut == noGeneratedAt {

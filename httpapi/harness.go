@@ -16,24 +16,25 @@ import (
 
 // Harness is what a server needs that stands inside a test (package apitest). Danger: no node has one.
 //
-// With it the Date header comes from Config.Clock, so that answers are the same on every machine, and ServeConn takes the
-// place of Serve: nothing of the server outlives it, also in a bubble of testing/synctest. The library keeps its own Date
-// with a goroutine that never ends.
+// With it the Date header comes from Config.Clock, so that answers are the same on every machine, and ServeConn
+// takes the place of Serve: nothing of the server outlives it, also in a bubble of testing/synctest. The library
+// keeps its own Date with a goroutine that never ends.
 type Harness struct {
 	// Around goes around each request that was read, well-formed or not. Nil is nothing.
 	Around func(next fasthttp.RequestHandler) fasthttp.RequestHandler
 }
 
-// plantedKey is the user value under which Plant leaves its error. Strings are the keys that the library copies nothing for.
+// plantedKey is the user value under which Plant leaves its error. Strings are the keys that the library copies
+// nothing for.
 const plantedKey = "planted"
 
-// Plant makes err the answer to a request, with everything that such an answer has: it takes the place of the operation,
-// behind route, method and authentication. A 429 shows its window used up, and nothing is charged for it (L6). Only a server
-// with a Harness looks at it.
+// Plant makes err the answer to a request, with everything that such an answer has: it takes the place of the
+// operation, behind route, method and authentication. A 429 shows its window used up, and nothing is charged for it.
+// Only a server with a Harness looks at it.
 func Plant(ctx *fasthttp.RequestCtx, err *engine.Error) { ctx.SetUserValue(plantedKey, err) }
 
-// ServeConn answers the requests of one connection until it ends, and closes it. Shutdown knows nothing of it: whoever calls
-// it closes the connection to end it.
+// ServeConn answers the requests of one connection until it ends, and closes it. Shutdown knows nothing of it:
+// the caller closes the connection to end it.
 func (s *Server) ServeConn(conn net.Conn) error { return s.http.ServeConn(conn) }
 
 // harness is a Harness at work: the templates of answers whose Date is ours.
@@ -63,7 +64,8 @@ func (s *Server) startDatedResponse(ctx *fasthttp.RequestCtx) {
 	s.date(header)
 }
 
-// date sets the Date header. No setter of the library does that; reading one does, and a trailer is read behind what is there.
+// date sets the Date header. No setter of the library does that; reading one does, and a trailer is read behind
+// what is there.
 func (s *Server) date(header *fasthttp.ResponseHeader) {
 	line := fasthttp.HeaderDate + ": " + s.config.Clock().UTC().Format(http.TimeFormat) + "\r\n\r\n"
 	if err := header.ReadTrailer(bufio.NewReader(strings.NewReader(line))); err != nil {

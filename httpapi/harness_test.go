@@ -26,7 +26,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain wants every goroutine ended but two of the library: the Date header's, and one that sees the end after ten seconds.
+// TestMain wants every goroutine ended but two of the library: the Date header's, and one that sees the end after
+// ten seconds.
 func TestMain(m *testing.M) {
 	flag.Bool("update", false, "rewrite the golden files")
 	flag.Parse()
@@ -59,7 +60,8 @@ func ok(t testing.TB, err error) {
 	}
 }
 
-// Tests have no clock of their own but this: bubbleNow and bubbleSleep are the doors to the time of a bubble, which costs none.
+// Tests have no clock of their own but this: bubbleNow and bubbleSleep are the doors to the time of a bubble, which
+// costs none.
 func bubbleNow() time.Time { return time.Now() } //nolint:forbidigo // see above
 
 func bubbleSleep(d time.Duration) { <-time.NewTimer(d).C }

@@ -11,12 +11,12 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
-// The head of a good answer is written in one piece. Max of its lines are the same for all answers, others are the same for all
-// answers of a page, and setting a dozen headers one by one costs more than all the rest of a request: the library looks for each
-// name among those that are there, cleans its value and copies both twice.
+// The head of a good answer is written in one piece. Max of its lines are the same for all answers, others are the
+// same for all answers of a page, and setting a dozen headers one by one costs more than all the rest of a request:
+// the library looks for each name among those that are there, cleans its value and copies both twice.
 //
-// Danger: the library takes the name of a header as it is, so that lines can pass for the beginning of a name. Nothing of a request
-// may get into them.
+// Danger: the library takes the name of a header as it is, so that lines can pass for the beginning of a name.
+// Nothing of a request may get into them.
 
 // headBufferBytes is the buffer of a head on the stack: more than any needs whose links to pages are not very long.
 const headBufferBytes = 1536
@@ -27,7 +27,8 @@ type constantHeaders struct {
 	withoutBody []byte // of a 304
 }
 
-// newConstantHeaders are the lines that both templates of an answer share, without those that each answer has of its own.
+// newConstantHeaders are the lines that both templates of an answer share, without those that each answer has of
+// its own.
 func newConstantHeaders(gated bool) constantHeaders {
 	var c constantHeaders
 	for _, line := range templateLines(gated) {
@@ -44,8 +45,8 @@ func appendHeaderLine(dst []byte, name string, value []byte) []byte {
 	return append(append(dst, value...), "\r\n"...)
 }
 
-// setHeaderLines puts whole lines, each with its CR LF, on an answer. The value of the last one must not hold a colon. Header.Peek finds none
-// of them.
+// setHeaderLines puts whole lines, each with its CR LF, on an answer. The value of the last one must not hold a
+// colon. Header.Peek finds none of them.
 func setHeaderLines(header *fasthttp.ResponseHeader, lines []byte) {
 	lines = lines[:len(lines)-len("\r\n")]
 	colon := bytes.LastIndexByte(lines, ':')
@@ -58,10 +59,8 @@ type requestState struct {
 	conn        *conn.Conn // nil: one that no listener of ours gave
 	connState   *connState // of conn; nil without it
 	now         requestTime
-	target      *parsedTarget // of a question that was asked before, else nil
-	targetHash  uint64        // of the request target, for a new plan
-	query       params.Query  // as it was read without a plan
-	asked       bool          // the admitter was asked, or need not be
+	query       params.Query
+	asked       bool // the admitter was asked, or need not be
 	admission   account.Admission
 	refusal     error     // of the admitter
 	tellsLimits bool      // the answer says where its caller stands: admission
@@ -76,7 +75,8 @@ type requestState struct {
 	requestScratch
 }
 
-// requestScratch is what one request leaves to the next that has the same requestState, as a rule on the same processor.
+// requestScratch is what one request leaves to the next that has the same requestState, as a rule on the same
+// processor.
 type requestScratch struct {
 	shard   counterShard // where it is counted
 	numbers numberBlock  // for ids
@@ -117,7 +117,7 @@ func (s *Server) writeHead(ctx *fasthttp.RequestCtx, a *requestState, etag []byt
 	a.headWritten = true
 }
 
-// notModified ends the answer with 304 when the caller has it already (Q12).
+// notModified ends the answer with 304 when the caller has it already.
 func (s *Server) notModified(ctx *fasthttp.RequestCtx, a *requestState, etag []byte, maxAge int) bool {
 	if !a.HasIfNoneMatch || !fields.IfNoneMatchHits(ctx.Request.Header.PeekAll(fasthttp.HeaderIfNoneMatch), etag) {
 		return false
@@ -127,7 +127,7 @@ func (s *Server) notModified(ctx *fasthttp.RequestCtx, a *requestState, etag []b
 	return true
 }
 
-// acceptsGzip tells whether the client takes gzip (Q11).
+// acceptsGzip tells whether the client takes gzip.
 func (a *requestState) acceptsGzip(ctx *fasthttp.RequestCtx) bool {
 	if a.AcceptEncodingLines == 0 {
 		return false

@@ -17,18 +17,18 @@ const (
 	methodsAllowed    = "GET, HEAD, OPTIONS"
 	// contentPolicy lets a browser that is tricked into showing an answer as a page do nothing with it.
 	contentPolicy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox"
-	// exposedHeaders are those that a page of another origin may read (Q14).
+	// exposedHeaders are those that a page of another origin may read.
 	exposedHeaders = "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit-Policy, RateLimit, " +
 		"Retry-After, Deprecation, Sunset, Link, ETag, X-Request-Id"
 	// preflightSeconds is how long a browser may remember what OPTIONS said.
 	preflightSeconds = "86400"
-	// preflightHeaders may be sent by a page of another origin; Authorization only by configuration (Q15).
+	// preflightHeaders may be sent by a page of another origin; Authorization only by configuration.
 	preflightHeaders         = "If-None-Match"
 	preflightHeadersWithAuth = "If-None-Match, Authorization"
 )
 
-// templateLines are the headers that every answer has besides Content-Type, with the values of an error. With a gate an answer depends
-// on the key as well.
+// templateLines are the headers that every answer has besides Content-Type, with the values of an error. With a
+// gate an answer depends on the key as well.
 func templateLines(gated bool) [][2]string {
 	vary := fasthttp.HeaderAcceptEncoding
 	if gated {
@@ -47,7 +47,8 @@ func templateLines(gated bool) [][2]string {
 	}
 }
 
-// fillErrorHeaders makes the headers that errors and all other answers but the good ones of data operations begin with (see head.go).
+// fillErrorHeaders makes the headers that errors and all other answers but the good ones of data operations begin
+// with (see head.go).
 func fillErrorHeaders(header *fasthttp.ResponseHeader, gated bool) {
 	header.SetNoDefaultContentType(true)
 	header.SetContentType(contentTypeJSON)
@@ -56,7 +57,7 @@ func fillErrorHeaders(header *fasthttp.ResponseHeader, gated bool) {
 	}
 }
 
-// fillAccountHeaders is the template for account routes: no page of another origin may read them (Q15).
+// fillAccountHeaders is the template for account routes: no page of another origin may read them.
 func fillAccountHeaders(header, template *fasthttp.ResponseHeader) {
 	template.CopyTo(header)
 	header.Del(fasthttp.HeaderAccessControlAllowOrigin)

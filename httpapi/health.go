@@ -30,7 +30,7 @@ const (
 	drainingText   = "The node was asked to stop and answers its last requests; send new ones elsewhere."
 )
 
-// loadCondition is what the front end suffers from. Whoever meets it notes it here; it is safe for concurrent use.
+// serverLoad is what the server itself suffers from, for its health conditions. It is safe for concurrent use.
 type serverLoad struct {
 	clock     func() time.Time
 	shortage  engine.Fault // nothing can be accepted for want of descriptors or memory
@@ -47,8 +47,8 @@ func (s *serverLoad) noteRoom()     { s.connsFull.Recover(s.clock()) }
 // noteShed notes that a request was answered overloaded.
 func (s *serverLoad) noteShed() { s.shedding.Report(s.clock()) }
 
-// Drain says that the server is about to be shut down: /readyz sends callers elsewhere, and every answer ends its connection, so that the
-// next one is opened where a balancer leads. Shutdown does it too.
+// Drain says that the server is about to be shut down: /readyz sends callers elsewhere, and every answer ends its
+// connection, so that the next one is opened where a balancer leads. Shutdown does it too.
 func (s *Server) Drain() {
 	now := s.load.clock()
 	s.load.draining.CompareAndSwap(nil, &now)
@@ -82,7 +82,7 @@ func (s *serverLoad) loadCondition() engine.Condition {
 func (s *serverLoad) connectionsCondition() engine.Condition {
 	now := s.clock()
 	if since, on := s.shortage.Since(now); on {
-		if !canOpenFile() { // nobody has to run into it again for it to last
+		if !canOpenFile() { // it lasts, also while no connection comes
 			s.shortage.ReportSince(since, now)
 		}
 		return engine.Condition{Name: "connections", State: "short", Since: since, Detail: shortageText}

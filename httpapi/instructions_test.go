@@ -21,7 +21,8 @@ import (
 const (
 	// instructionsFile holds the accepted counts, from this folder.
 	instructionsFile = "../.ci/instructions.json"
-	// instructionsRiseMax is how much more instructions a request may take than is accepted, in thousandths. Counts repeat within 5.
+	// instructionsRiseMax is how much more instructions a request may take than is accepted, in thousandths. Counts
+	// repeat within 5.
 	instructionsRiseMax = 30
 	// Two processes answer so many requests: the difference has no start in it.
 	countedShort, countedLong = 500, 10_500
@@ -34,8 +35,9 @@ type instructionList struct {
 	Requests map[string]int `json:"requests"`
 }
 
-// TestInstructions counts the instructions of the hot path: INSTRUCTIONS=check holds them against what is accepted, accept writes that
-// file, show shows them beside the bare server's. It is an extra: where the machine can't count, one line says so.
+// TestInstructions counts the instructions of the hot path: INSTRUCTIONS=check holds them against what is accepted,
+// accept writes that file, show shows them beside the bare server's. It is an extra: where the machine can't count,
+// one line says so.
 func TestInstructions(t *testing.T) {
 	order := os.Getenv("INSTRUCTIONS")
 	if order == "" {
@@ -145,7 +147,8 @@ type countedRun struct {
 	waste      int
 }
 
-// countAll counts the instructions of one request of each run, two at a time: a count does not depend on what else runs.
+// countAll counts the instructions of one request of each run, two at a time: a count does not depend on what else
+// runs.
 func countAll(t *testing.T, runs []countedRun) []int {
 	t.Helper()
 	each := make([]int, len(runs))
@@ -197,7 +200,8 @@ func countProcess(t *testing.T, run countedRun, requests int) (int, error) {
 	return strconv.Atoi(strings.ReplaceAll(string(found[1]), ",", ""))
 }
 
-// TestCounted answers a number of requests below valgrind: COUNTED=best/node/10500/0. The last number is what is planted.
+// TestCounted answers a number of requests below valgrind: COUNTED=best/node/10500/0. The last number is what is
+// planted.
 func TestCounted(t *testing.T) {
 	order := strings.Split(os.Getenv("COUNTED"), "/")
 	if len(order) != 4 {

@@ -19,10 +19,10 @@ const (
 	minuteSeconds = int64(account.MinuteSpan / time.Second)
 )
 
-// admitAndAnswer takes a data request through authentication, readiness and limits (L7) to its answer.
+// admitAndAnswer takes a data request through authentication, readiness and limits to its answer.
 //
-// The gate authenticates and charges in one step, so readiness is looked at behind it: a request that turns out to cost
-// nothing (L6) gets its charge back.
+// The admitter authenticates and charges in one step, so readiness is checked after it: a request that turns out to
+// cost nothing is refunded.
 func (s *Server) admitAndAnswer(ctx *fasthttp.RequestCtx, r *route, a *requestState) {
 	if !a.asked {
 		a.repanic()
@@ -47,7 +47,7 @@ func (s *Server) admitAndAnswer(ctx *fasthttp.RequestCtx, r *route, a *requestSt
 	}
 }
 
-// admit asks the admitter, where there is need to, whether a caller may ask, and reads the clock.
+// admit asks the admitter, unless neither limits nor keys are enforced, and reads the clock.
 func (s *Server) admit(a *requestState, caller account.Caller) {
 	admitter := s.config.Admitter
 	a.tellsLimits = admitter != nil && admitter.LimitsEnforced()
@@ -71,7 +71,7 @@ func (s *Server) admit(a *requestState, caller account.Caller) {
 	}
 }
 
-// refuseCaller answers what the gate gave instead of a grant: 401 once keys are required, or 503.
+// refuseCaller answers the error of the admitter: 401 once keys are required, or 503.
 func (s *Server) refuseCaller(ctx *fasthttp.RequestCtx, err error) {
 	s.answerError(ctx, err)
 	if ctx.Response.StatusCode() == fasthttp.StatusUnauthorized {
@@ -79,7 +79,7 @@ func (s *Server) refuseCaller(ctx *fasthttp.RequestCtx, err error) {
 	}
 }
 
-// refuseOverLimit answers 429, unless nothing is loaded: readiness comes before limits (L7).
+// refuseOverLimit answers 429, unless nothing is loaded: readiness comes before limits.
 func (s *Server) refuseOverLimit(ctx *fasthttp.RequestCtx, r *route, v *account.QuotaResult) {
 	if err := s.notReadyError(r); err != nil {
 		s.answerError(ctx, err)
@@ -92,8 +92,8 @@ func (s *Server) refuseOverLimit(ctx *fasthttp.RequestCtx, r *route, v *account.
 	s.answerError(ctx, &engine.Error{Code: v.DenyCode, Message: message, RetryAfter: v.RetryAfter})
 }
 
-// finishAdmission ends a request that was asked for in turn: 5xx costs nothing (L6), and every answer says where its caller stands (L9). It is
-// deferred: a panic is a 5xx too.
+// finishAdmission ends an admitted request: a 5xx is refunded, and every answer tells the limits of its caller. It is
+// deferred, because a panic is a 5xx too.
 func (s *Server) finishAdmission(ctx *fasthttp.RequestCtx, a *requestState) {
 	if cause := recover(); cause != nil {
 		s.refusePanic(ctx, cause)
@@ -110,13 +110,13 @@ func (s *Server) finishAdmission(ctx *fasthttp.RequestCtx, a *requestState) {
 	setHeaderLines(&ctx.Response.Header, s.appendLimits(room[:0], &grant.QuotaResult, a.now.nanos))
 }
 
-// rateLimitPolicy is the value of RateLimit-Policy for callers of one allowance, made once for each change of it.
+// rateLimitPolicy is the value of RateLimit-Policy for callers of one quota, made once for each change of it.
 type rateLimitPolicy struct {
 	day, minute int
 	line        []byte
 }
 
-// rateLimitPolicyLine is the line for an allowance: nearly all callers have the same.
+// rateLimitPolicyLine is the line for a quota: nearly all callers have the same.
 func (s *Server) rateLimitPolicyLine(day, minute int) []byte {
 	p := s.rateLimitPolicy.Load()
 	if p == nil || p.day != day || p.minute != minute {
@@ -128,8 +128,9 @@ func (s *Server) rateLimitPolicyLine(day, minute int) []byte {
 	return p.line
 }
 
-// appendLimits appends both windows as lines of a head: the tighter one as X-RateLimit (L3, L4), both as RateLimit-Policy and RateLimit
-// of draft-ietf-httpapi-ratelimit-headers from its eighth edition on (lists of strings with the parameters q, w and r, t).
+// appendLimits appends both windows as lines of a head: the tighter one as X-RateLimit, both as
+// RateLimit-Policy and RateLimit of draft-ietf-httpapi-ratelimit-headers from its eighth edition on (lists of
+// strings with the parameters q, w and r, t).
 func (s *Server) appendLimits(dst []byte, v *account.QuotaResult, now int64) []byte {
 	tighter := v.TighterWindow()
 	dst = fields.AppendNumber(append(dst, "X-RateLimit-Limit: "...), int64(tighter.Limit))

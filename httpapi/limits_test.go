@@ -16,7 +16,8 @@ func limitHeaders() []string {
 	return []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "RateLimit-Policy", "RateLimit"}
 }
 
-// TestL3_TighterWindow: X-RateLimit is the smaller remaining, on a tie the later reset, on a 429 the window that refuses.
+// TestL3_TighterWindow: X-RateLimit is the smaller remaining, on a tie the later reset, on a 429 the window that
+// refuses.
 func TestL3_TighterWindow(t *testing.T) {
 	midnight := strconv.FormatInt(engine.NextMidnight(fakeNow()).Unix(), 10)
 	in := func(seconds int64) string { return strconv.FormatInt(fakeNow().Unix()+seconds, 10) }
@@ -171,7 +172,8 @@ func TestL7_Order(t *testing.T) {
 	step(200, "GET", "/v1/rates?limit=1", key)
 }
 
-// TestL10_Off: the gate is not asked and no header sent; once keys are required, only 401s. Without a gate there is nothing of it.
+// TestL10_Off: the gate is not asked and no header sent; once keys are required, only 401s. Without a gate there is
+// nothing of it.
 func TestL10_Off(t *testing.T) {
 	g := newFixtureWithLimits(t, nil)
 	g.admitter.off = true

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestFaultsO3_WaitingHoldsLittle: a client that is slow with its first request costs little; one that has asked before, as a control, two
-// buffers of the library.
+// TestFaultsO3_WaitingHoldsLittle: a client that is slow with its first request costs little; one that has asked
+// before, as a control, two buffers of the library.
 func TestFaultsO3_WaitingHoldsLittle(t *testing.T) {
 	const many = 200
 	for name, one := range map[string]struct {
@@ -41,7 +41,8 @@ func TestFaultsO3_LargeBodiesAreNotKept(t *testing.T) {
 	}
 }
 
-// heldBy is how many bytes of the heap each of so many connections holds that say something and then no more; the least of three tries.
+// heldBy is how many bytes of the heap each of so many connections holds that say something and then no more; the
+// least of three tries.
 func heldBy(t *testing.T, many int, said string) int {
 	t.Helper()
 	least := 1 << 30

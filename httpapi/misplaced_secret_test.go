@@ -22,7 +22,8 @@ type misplacedSecret struct {
 	named   bool // the secret is the name of a parameter
 }
 
-// misplacedSecrets put a secret in the path, the query, the referrer, cookies, other headers and bodies of data and account operations.
+// misplacedSecrets put a secret in the path, the query, the referrer, cookies, other headers and bodies of data and
+// account operations.
 func misplacedSecrets(secret string) []misplacedSecret {
 	var rows []misplacedSecret
 	add := func(name, method, target string, refused bool, lines ...string) {
@@ -114,7 +115,8 @@ func (e *misplacedSecretServer) problems(t *testing.T, row misplacedSecret, secr
 	return problems
 }
 
-// TestS6_SecretElsewhere: outside the Authorization header a key or a session never authenticates, is never logged and never sent back.
+// TestS6_SecretElsewhere: outside the Authorization header a key or a session never authenticates, is never logged
+// and never sent back.
 func TestS6_SecretElsewhere(t *testing.T) {
 	for _, secret := range []string{testKey(1), testSession(100)} {
 		for _, server := range []*misplacedSecretServer{newMisplacedSecretServer(t, false), newMisplacedSecretServer(t, true)} {
@@ -139,13 +141,15 @@ func TestS6_Control(t *testing.T) {
 	}
 }
 
-// crossSiteRequest is one way in which a browser may send a request, and whether a page of another site could make it do so.
+// crossSiteRequest is one way in which a browser may send a request, and whether a page of another site could make
+// it do so.
 type crossSiteRequest struct {
 	line    string
 	foreign bool
 }
 
-// TestS11_Matrix: of each operation with each origin, Sec-Fetch-Site and type, exactly what no page of another site can send is done.
+// TestS11_Matrix: of each operation with each origin, Sec-Fetch-Site and type, exactly what no page of another site
+// can send is done.
 func TestS11_Matrix(t *testing.T) {
 	origins := []crossSiteRequest{
 		{"", false}, {"https://api.example.do", false}, {"https://API.EXAMPLE.DO", false}, {"https://evil.example", true}, {"null", true},
@@ -207,7 +211,8 @@ func crossSiteLines(good exchange, origin, site, kind string) (lines []string) {
 	return lines
 }
 
-// TestS10_Q16_EveryRoute: each pattern of the router, with each method and in each state of the server, is answered as all requests are.
+// TestS10_Q16_EveryRoute: each pattern of the router, with each method and in each state of the server, is answered
+// as all requests are.
 func TestS10_Q16_EveryRoute(t *testing.T) {
 	patterns := slices.Sorted(maps.Keys(newFixtureWithLimits(t, nil).server.paths))
 	arrangements := map[string]func(*fixture){

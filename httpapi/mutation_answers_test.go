@@ -12,9 +12,9 @@ import (
 	"net/http"
 )
 
-// framingProblem reads what a server wrote more strictly than any client: answers and nothing else, each of the length that it announces,
-// none behind one that ends the connection, none of the server's own faults. methods are those of the requests that were answered, as
-// far as they are known. It returns "" or what is wrong.
+// framingProblem reads what a server wrote more strictly than any client: answers and nothing else, each of the
+// length that it announces, none behind one that ends the connection, none of the server's own faults. methods are
+// those of the requests that were answered, as far as they are known. It returns "" or what is wrong.
 func framingProblem(out []byte, methods []string) string {
 	answers, closes := 0, false
 	for wire := bufio.NewReader(bytes.NewReader(out)); ; {

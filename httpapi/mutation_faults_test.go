@@ -25,11 +25,13 @@ const (
 	mutationsOverTCP  = 150_000
 	// mutationPatience is how long a request may take: the goal's five seconds.
 	mutationPatience = 5 * time.Second
-	// mutationsPerServer is after how many cases a server in memory is replaced: its fakes remember what they were asked.
+	// mutationsPerServer is after how many cases a server in memory is replaced: its fakes remember what they were
+	// asked.
 	mutationsPerServer = 400
 )
 
-// TestFaultsO7_MutationsInMemory spoils good requests at random, cuts them anywhere, and judges every byte of the answers.
+// TestFaultsO7_MutationsInMemory spoils good requests at random, cuts them anywhere, and judges every byte of the
+// answers.
 func TestFaultsO7_MutationsInMemory(t *testing.T) {
 	seed := mutationSeed(t)
 	run := &mutationRun{seed: seed, count: mutationsInMemory, patience: mutationPatience, player: func() mutantPlayer { return newMemoryPlayer(t, nil) }}
@@ -112,7 +114,8 @@ type finding struct {
 	m       mutant
 }
 
-// play ends with the last case, the first failure, or a case that outlasts the patience. The worker of that one is left behind.
+// play ends with the last case, the first failure, or a case that outlasts the patience. The worker of that one is
+// left behind.
 func (r *mutationRun) play(t *testing.T) {
 	t.Helper()
 	began, ended := bubbleNow(), make(chan bool)

@@ -91,7 +91,8 @@ func TestO3_FirstInTime(t *testing.T) {
 	}
 }
 
-// TestO3_ShutdownAndNewcomers: at the end a client that has said nothing is closed, and one that has begun its first request may end it.
+// TestO3_ShutdownAndNewcomers: at the end a client that has said nothing is closed, and one that has begun its
+// first request may end it.
 func TestO3_ShutdownAndNewcomers(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)

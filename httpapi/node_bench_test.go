@@ -18,7 +18,8 @@ import (
 	"github.com/tasard/tasard/httpapi/conn"
 )
 
-// benchedRequests are the questions whose cost is watched, each against a handler that answers the same bytes from memory.
+// benchedRequests are the questions whose cost is watched, each against a handler that answers the same bytes from
+// memory.
 func benchedRequests(key string) map[string][]byte {
 	return map[string][]byte{
 		"key":          benchRequest("/v1/rates/best?currency=USD&operation=buy&limit=10", bearer(key)+"\r\n"),
@@ -67,8 +68,8 @@ func (c *benchedConn) Read(b []byte) (int, error) {
 	return c.repeatingConn.Read(b)
 }
 
-// newNodeServer is a server over the real thing, log, actors, 45 institutions that quote dollars, and a key of an account. Callers
-// without it are counted by address.
+// newNodeServer is a server over the real thing, log, actors, 45 institutions that quote dollars, and a key of an
+// account. Callers without it are counted by address.
 func newNodeServer(t testing.TB) (server *Server, key string) {
 	t.Helper()
 	server, keys := newNodeServerWith(t, tickingClock(), 1)
@@ -135,8 +136,8 @@ func BenchmarkNode(b *testing.B) {
 	}
 }
 
-// A warm question costs no allocation anywhere, connection and actors included. Of an amount that was never seen before, the
-// amount itself is one.
+// A warm question costs no allocation anywhere, connection and actors included. Of an amount that was never seen
+// before, the amount itself is one.
 func TestNodeAllocatesNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -184,15 +185,17 @@ func (c *parallelConn) Read(b []byte) (int, error) {
 	return c.benchedConn.Read(b)
 }
 
-// processorTime is what the process has used of all processors: steadier than the time on the wall of a machine that others use too.
+// processorTime is what the process has used of all processors: steadier than the time on the wall of a machine
+// that others use too.
 func processorTime() time.Duration {
 	var used syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // it can't fail for the process itself
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// BenchmarkCores is the whole path of a request with a key, for a connection of each processor, all of which ask for the same page. Run it
-// with -cpu 1,2: two processors should take half the time, and as much CPU time of each request.
+// BenchmarkCores is the whole path of a request with a key, for a connection of each processor, all of which ask
+// for the same page. Run it with -cpu 1,2: two processors should take half the time, and as much CPU time of each
+// request.
 func BenchmarkCores(b *testing.B) {
 	server, keys := newNodeServerWith(b, hurriedClock(), 64)
 	var connections atomic.Int64

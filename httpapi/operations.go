@@ -125,7 +125,7 @@ func (s *Server) answerPage(ctx *fasthttp.RequestCtx, r *route, q *params.Query,
 	a.queueBody(ctx)
 }
 
-// gzipError compresses the body of an error, when it is long enough and the caller takes it (Q11).
+// gzipError compresses the body of an error, when it is long enough and the caller takes it.
 func (s *Server) gzipError(ctx *fasthttp.RequestCtx) {
 	if len(ctx.Response.Body()) < gzipBytesMin || !fields.AcceptsGzip(ctx.Request.Header.PeekAll(fasthttp.HeaderAcceptEncoding)) {
 		return

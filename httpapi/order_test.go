@@ -84,7 +84,8 @@ func askAll(fatal func(...any), address, text string, cuts []int, methods []stri
 	return answers
 }
 
-// TestP5_AnswersStayInOrder: however requests come behind each other, each gets the answer that it gets alone, in order.
+// TestP5_AnswersStayInOrder: however requests come behind each other, each gets the answer that it gets alone, in
+// order.
 func TestP5_AnswersStayInOrder(t *testing.T) {
 	t.Parallel()
 	address := serveServer(t, newStaticServer(t)).address
@@ -109,9 +110,10 @@ func TestP5_AnswersStayInOrder(t *testing.T) {
 	})
 }
 
-// TestP5_BufferedAnswersStayInFront: of an answer that fills the server's buffer more than once a part has gone out while its rest waits. A body
-// that is sent aside then would overtake that rest, or the head that it belongs to. And the length of a request behind an empty line is
-// taken for less than it is: however many of them come, none passes for the last that was sent.
+// TestP5_BufferedAnswersStayInFront: of an answer that fills the server's buffer more than once a part has gone out
+// while its rest waits. A body that is sent aside then would overtake that rest, or the head that it belongs to.
+// And the length of a request behind an empty line is taken for less than it is: however many of them come, none
+// passes for the last that was sent.
 func TestP5_BufferedAnswersStayInFront(t *testing.T) {
 	t.Parallel()
 	still := newStaticService(t)

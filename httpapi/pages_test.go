@@ -57,7 +57,8 @@ func TestPageMemo_FormsOfOnePage(t *testing.T) {
 	}
 }
 
-// TestPageMemo_Concurrency: many ask for one page while the second turns; each answer is whole, and equal in both codings.
+// TestPageMemo_Concurrency: many ask for one page while the second turns; each answer is whole, and equal in both
+// codings.
 func TestPageMemo_Concurrency(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
@@ -155,7 +156,8 @@ func TestRequestIDs(t *testing.T) {
 	}
 }
 
-// TestRenderedPage_GzipEqualsPlain: whatever the body, its gzip form unpacks to it, before and after the time is patched.
+// TestRenderedPage_GzipEqualsPlain: whatever the body, its gzip form unpacks to it, before and after the time is
+// patched.
 func TestRenderedPage_GzipEqualsPlain(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		head := rapid.SliceOfN(rapid.Byte(), 0, 3000).Draw(r, "head")

@@ -74,9 +74,10 @@ func (p *proxyResults) count(what string, many int) {
 	p.counts[what] += many
 }
 
-// TestFaultsO6_BehindProxies plays the corpus through nginx and haproxy, whose connections to the node are shared by all clients: the node
-// sees as many requests as the proxy sent, and of the same methods, and behind each case another client's request gets its own answer.
-// The cases are shared out to several proxies, each with a back of its own.
+// TestFaultsO6_BehindProxies plays the corpus through nginx and haproxy, whose connections to the node are shared
+// by all clients: the node sees as many requests as the proxy sent, and of the same methods, and behind each case
+// another client's request gets its own answer. The cases are shared out to several proxies, each with a back of
+// its own.
 func TestFaultsO6_BehindProxies(t *testing.T) {
 	cases := readRawCorpus(t)
 	for _, kind := range proxyKinds() {
@@ -157,9 +158,9 @@ func (p *proxy) settled(t *testing.T, b *proxyBackend, frontBefore sent, backBef
 	}
 }
 
-// sameRequests compares methods as multisets: a proxy logs at the end of an answer. What the node could not read may be of any method.
-// Each request that the proxy sent whole is one here, and each here is one there. Of a request that was broken off the node need not
-// count anything: it has done nothing for it.
+// sameRequests compares methods as multisets: a proxy logs at the end of an answer. What the node could not read
+// may be of any method. Each request that the proxy sent whole is one here, and each here is one there. Of a
+// request that was broken off the node need not count anything: it has done nothing for it.
 func sameRequests(front sent, seen []string) bool {
 	whole, broken := slices.Clone(front.whole), slices.Clone(front.broken)
 	unread := 0

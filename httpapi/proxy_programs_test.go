@@ -16,16 +16,19 @@ import (
 	"time"
 )
 
-// proxyKind is a program that stands in front of a node. Its log has a line for each request: where it went, how that ended, the method.
+// proxyKind is a program that stands in front of a node. Its log has a line for each request: where it went, how
+// that ended, the method.
 type proxyKind struct {
 	name, program string
 	config        func(dir, socket, back string) string
 	args          func(dir string) []string
-	// fate reads the first two words of a line: whether anything went to the back, and whether the proxy, or the client, broke off then.
+	// fate reads the first two words of a line: whether anything went to the back, and whether the proxy, or the
+	// client, broke off then.
 	fate func(where, end string) (sent, brokenOff bool)
 }
 
-// proxyKinds keep their connections to the back and share them among clients, and pass bodies on as they come: what a smuggler hopes for.
+// proxyKinds keep their connections to the back and share them among clients, and pass bodies on as they come: what
+// a smuggler hopes for.
 func proxyKinds() []proxyKind {
 	return []proxyKind{
 		{
@@ -140,7 +143,8 @@ func startProxy(t *testing.T, kind proxyKind, back string) *proxy {
 	}
 }
 
-// present is what a proxy says that it has sent to the back: the methods of requests that were answered, and of those that broke off.
+// present is what a proxy says that it has sent to the back: the methods of requests that were answered, and of
+// those that broke off.
 type sent struct{ whole, broken []string }
 
 // since is what came after an earlier look.

@@ -89,7 +89,8 @@ func TestQ1_Q2_T8_Refused(t *testing.T) {
 	}
 }
 
-// TestQ4_KeyInURL: a key in the URL is refused and not repeated, limits or not, required or not; it costs like every 400.
+// TestQ4_KeyInURL: a key in the URL is refused and not repeated, limits or not, required or not; it costs like
+// every 400.
 func TestQ4_KeyInURL(t *testing.T) {
 	for _, lenient := range []bool{false, true} {
 		g := newFixtureWithLimits(t, func(c *Config) { c.AllowUnknownParameters = lenient })

@@ -164,7 +164,8 @@ func withoutProbe(answers []rawAnswer) []rawAnswer {
 	return answers
 }
 
-// exchangeOver plays a case on a connection, which it closes. A connection that must be closed by the server gets no probe.
+// exchangeOver plays a case on a connection, which it closes. A connection that must be closed by the server gets
+// no probe.
 func exchangeOver(conn net.Conn, c rawCase) ([]rawAnswer, error) {
 	defer conn.Close()
 	_ = conn.SetDeadline(networkDeadline())
@@ -215,7 +216,8 @@ func serveRaw(server *fasthttp.Server, c rawCase, step int) ([]rawAnswer, error)
 	return c.readAll(bufio.NewReader(&raw.out), nil)
 }
 
-// listenedConn is a connection as the listener gives it: the guard sees what it hands over. Nothing is sent aside on it.
+// listenedConn is a connection as the listener gives it: the guard sees what it hands over. Nothing is sent aside
+// on it.
 func listenedConn(c net.Conn) net.Conn {
 	return must(conn.Listen(&oneListener{conn: c}, conn.Config{MaxConns: 1}).Accept())
 }
@@ -268,8 +270,8 @@ func readRawAnswer(br *bufio.Reader, head bool) (rawAnswer, error) {
 	return a, nil
 }
 
-// rawFixture is a server that tells what it understood: what is neither refused as malformed nor fails is answered by echoTarget
-// when its route is through with it.
+// rawFixture is a server that tells what it understood: what is neither refused as malformed nor fails is answered
+// by echoTarget when its route is through with it.
 func rawFixture(t testing.TB, certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)) *fixture {
 	t.Helper()
 	f := newFixture(t, func(c *Config) {

@@ -14,8 +14,9 @@ const noGeneratedAt = -1
 // rateBytesGuess is about what a rate takes as JSON.
 const rateBytesGuess = 720
 
-// pageMemo is what httpapi keeps in engine.Page.Memo: what was made of a page, each form once. Which form depends on the
-// question: a ranking echoes its operation in best and not elsewhere, and a page may be shared between questions.
+// pageMemo is what httpapi keeps in engine.Page.Memo: what was made of a page, each form once. Which form depends
+// on the question: a ranking echoes its operation in best and not elsewhere, and a page may be shared between
+// questions.
 type pageMemo struct {
 	renderings  [formCount]atomic.Pointer[renderedPage]
 	conversions [operationCount]atomic.Pointer[conversionTemplate]
@@ -31,7 +32,7 @@ const (
 	formCount
 )
 
-// operationCount is how many conversion sheets a page can have: one for each operation.
+// operationCount is how many conversion templates a page can have: one for each operation.
 const operationCount = 2
 
 // memoOf is the page's memo, made at the first call.
@@ -53,9 +54,9 @@ type encodedBody struct {
 	generatedAt int
 }
 
-// renderedPage is the encoded answer of a page: encoded once, and copied with a new generatedAt at most once a second (P5). The
-// copies are immutable, so that a connection may still write one while the next is made. Two requests that meet may both
-// make it; the copies are equal.
+// renderedPage is the encoded answer of a page: encoded once, and copied with a new generatedAt at most once a
+// second. The copies are immutable, so that a connection may still write one while the next is made. Two
+// requests that meet may both make it; the copies are equal.
 type renderedPage struct {
 	etag        []byte
 	generatedAt int
@@ -69,8 +70,8 @@ type bodyVersion struct {
 	body   []byte
 }
 
-// gzipVersion is the gzip form of an edition. The last block, from generatedAt on, is stored uncompressed, so that a new
-// time and its checksum are patched in like those of the plain form.
+// gzipVersion is the gzip form of an edition. The last block, from generatedAt on, is stored uncompressed, so that
+// a new time and its checksum are patched in like those of the plain form.
 type gzipVersion struct {
 	bodyVersion
 	generatedAt int    // where generatedAt stands in body, noStamp when there is none
@@ -83,7 +84,8 @@ func newRenderedPage(d encodedBody, now requestTime) *renderedPage {
 	return r
 }
 
-// body is the body as it is sent with the time of now, and its coding: gzip, or "" for as it is. The caller must not change it.
+// body is the body as it is sent with the time of now, and its coding: gzip, or "" for as it is. The caller must
+// not change it.
 func (r *renderedPage) body(now requestTime, acceptsGzip bool) (body []byte, coding string) {
 	if body = r.plainBody(now); acceptsGzip && len(body) >= gzipBytesMin {
 		return r.gzipBody(now), gzipCoding

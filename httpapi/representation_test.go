@@ -54,7 +54,8 @@ func TestQ9_PathID(t *testing.T) {
 	}
 }
 
-// TestQ11_Gzip: what Accept-Encoding means. That the forms are the same, the conformance kit and TestPageMemo_Concurrency say.
+// TestQ11_Gzip: what Accept-Encoding means. That the forms are the same, the conformance kit and
+// TestPageMemo_Concurrency say.
 func TestQ11_Gzip(t *testing.T) {
 	f := newFixture(t, nil)
 	for want, headers := range map[bool][]string{
@@ -149,7 +150,8 @@ func TestQ13_CacheControl(t *testing.T) {
 	}
 }
 
-// TestQ15_Switch: browsers may send Authorization where the node allows it. What else browsers are told, golden files hold (Q14).
+// TestQ15_Switch: browsers may send Authorization where the node allows it. What else browsers are told, golden
+// files hold (Q14).
 func TestQ15_Switch(t *testing.T) {
 	for _, withAuth := range []bool{false, true} {
 		f := newFixture(t, func(c *Config) { c.AllowAuthorizationHeader = withAuth })

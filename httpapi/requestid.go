@@ -9,8 +9,8 @@ import (
 // RequestID is the text that names a request, in X-Request-Id and in the log.
 type RequestID [16]byte
 
-// RequestIDs gives a Config.RequestID of hexadecimal digits that look random and do not repeat within 2^64 numbers. The seed should be
-// random, so that two processes do not share ids.
+// RequestIDs gives a Config.RequestID of hexadecimal digits that look random and do not repeat within 2^64 numbers.
+// The seed should be random, so that two processes do not share ids.
 func RequestIDs(seed uint64) func(number uint64) RequestID {
 	seed = mix(seed)
 	return func(number uint64) (id RequestID) {
@@ -28,8 +28,8 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// requestNumbers hands out the numbers of request ids. Requests of connections take them in blocks, so that not every request of every
-// processor writes the counter.
+// requestNumbers hands out the numbers of request ids. Requests of connections take them in blocks, so that not
+// every request of every processor writes the counter.
 type requestNumbers struct{ next atomic.Uint64 }
 
 // numberBlock are numbers that were taken and not used yet.

@@ -18,11 +18,12 @@ type route struct {
 	pattern   string
 	operation params.Operation
 	page      func(s *Server, q *params.Query, now requestTime) (dataPage, error) // nil: convert
-	// fromCatalogue says that the operation answers before the first rate is loaded (E4).
+	// fromCatalogue says that the operation answers before the first rate is loaded.
 	fromCatalogue bool
 }
 
-// routes is the table of operations (interface §4). A new operation is a row here, a bit in operations, and its parameters.
+// routes is the table of operations (interface §4). A new operation is a row here, a bit in operations, and its
+// parameters.
 func routes() []route {
 	return []route{
 		{"/v1/currencies", params.Currencies, (*Server).currencies, true},
@@ -35,7 +36,7 @@ func routes() []route {
 	}
 }
 
-// endpoint is what answers a path, whatever the method: the path is looked up before the method is judged (L7).
+// endpoint is what answers a path, whatever the method: the path is looked up before the method is judged.
 type endpoint struct {
 	routeID routeID // where its requests are counted
 	answer  func(ctx *fasthttp.RequestCtx, a *requestState)
@@ -61,8 +62,9 @@ func (s *Server) endpoints() map[string]endpoint {
 	return all
 }
 
-// newRouter registers every path once, under GET. Only Lookup is used: Handler would take the path from the library's URI, which turns
-// "//host/path" of a request without Host into "/path", and would answer other methods in its own words.
+// newRouter registers every path once, under GET. Only Lookup is used: Handler would take the path from the
+// library's URI, which turns "//host/path" of a request without Host into "/path", and would answer other methods
+// in its own words.
 func (s *Server) newRouter() *router.Router {
 	r := router.New()
 	for _, pattern := range slices.Sorted(maps.Keys(s.paths)) { // the library wants a path before what stands below it
@@ -95,13 +97,7 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, a *requestState) {
 		return
 	}
 	a.route = routeUnmatched
-	target := ctx.Request.Header.RequestURI()
-	if a.target, a.targetHash = s.targets.find(target); a.target != nil {
-		a.route = a.target.routeID
-		s.answer(ctx, a.target.route, a)
-		return
-	}
-	path, _ := splitTarget(target)
+	path, _ := splitTarget(ctx.Request.Header.RequestURI())
 	if string(path) == "*" {
 		a.route = routeAsterisk
 		s.answerOptions(ctx)
@@ -121,8 +117,8 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, a *requestState) {
 	s.refuse(ctx, engine.CodeNotFound, "Nothing is at this path. Paths match exactly, without a slash at the end.")
 }
 
-// splitTarget is path and query of a request target as they were sent, without scheme and host where it has them. The guard
-// has seen that it begins with "/" or "scheme://", or is "*".
+// splitTarget is path and query of a request target as they were sent, without scheme and host where it has them.
+// The guard has seen that it begins with "/" or "scheme://", or is "*".
 func splitTarget(target []byte) (path, query []byte) {
 	if len(target) > 0 && target[0] != '/' {
 		if at := bytes.Index(target, []byte("://")); at >= 0 {
@@ -140,8 +136,8 @@ func splitTarget(target []byte) (path, query []byte) {
 	return target, nil
 }
 
-// answer takes a request through the checks that follow the route (L7): method, then authentication, readiness and limits where
-// there is a gate, and parameters.
+// answer takes a request through the checks that follow the route: method, then authentication, readiness and limits,
+// and parameters.
 func (s *Server) answer(ctx *fasthttp.RequestCtx, r *route, a *requestState) {
 	switch {
 	case ctx.IsGet(), ctx.IsHead():
@@ -162,19 +158,14 @@ func (s *Server) refuseMethod(ctx *fasthttp.RequestCtx, what, allowed string) {
 	s.refuse(ctx, engine.CodeMethodNotAllowed, "This "+what+" knows the methods "+allowed+".")
 }
 
-// answerData reads the parameters, unless somebody asked the same before, and answers.
+// answerData reads the parameters and answers.
 func (s *Server) answerData(ctx *fasthttp.RequestCtx, r *route, a *requestState) {
 	if err := s.plantedFor(ctx); err != nil {
 		s.answerError(ctx, err)
 		return
 	}
 	a.repanic()
-	if a.target != nil && a.target.today == a.now.today {
-		s.answerQuery(ctx, r, &a.target.query, a)
-		return
-	}
-	target := ctx.Request.Header.RequestURI()
-	path, text := splitTarget(target)
+	path, text := splitTarget(ctx.Request.Header.RequestURI())
 	var problems []params.Problem
 	a.query, problems = s.params.Read(r.operation, path, text, params.Options{
 		Catalogue: s.config.Catalogue, Today: a.now.today, AllowUnknown: s.config.AllowUnknownParameters,
@@ -183,19 +174,14 @@ func (s *Server) answerData(ctx *fasthttp.RequestCtx, r *route, a *requestState)
 		s.refuseParameters(ctx, r, problems)
 		return
 	}
-	s.targets.keep(target, a.targetHash, r, a)
-	s.answerQuery(ctx, r, &a.query, a)
-}
-
-func (s *Server) answerQuery(ctx *fasthttp.RequestCtx, r *route, q *params.Query, a *requestState) {
 	if r.page == nil {
-		s.convert(ctx, q, a)
+		s.convert(ctx, &a.query, a)
 		return
 	}
-	s.answerPage(ctx, r, q, a)
+	s.answerPage(ctx, r, &a.query, a)
 }
 
-// answerOptions answers 204 with what is allowed (Q5).
+// answerOptions answers 204 with what is allowed.
 func (s *Server) answerOptions(ctx *fasthttp.RequestCtx) {
 	s.startResponse(ctx)
 	header := &ctx.Response.Header
@@ -216,8 +202,8 @@ func (s *Server) answerEmpty(ctx *fasthttp.RequestCtx, status int) {
 	ctx.Response.ResetBody()
 }
 
-// refuseParameters answers 400, unless nothing is loaded yet: readiness comes before parameters (L7). A good request learns
-// it from the answer itself, so only a bad one asks.
+// refuseParameters answers 400, unless nothing is loaded yet: readiness comes before parameters. A good
+// request learns it from the answer itself, so only a bad one asks.
 func (s *Server) refuseParameters(ctx *fasthttp.RequestCtx, r *route, problems []params.Problem) {
 	if err := s.notReadyError(r); err != nil {
 		s.answerError(ctx, err)

@@ -74,7 +74,8 @@ func (s *serving) dialed(t *testing.T, a *certificateAuthority, change func(*tls
 	return conn, bufio.NewReader(conn)
 }
 
-// TestTLS_SameAnswers: every operation answers over TLS what it answers without, on one connection, with either version.
+// TestTLS_SameAnswers: every operation answers over TLS what it answers without, on one connection, with either
+// version.
 func TestTLS_SameAnswers(t *testing.T) {
 	t.Parallel()
 	s, a := serveTLS(t, nil)
@@ -94,7 +95,8 @@ func TestTLS_SameAnswers(t *testing.T) {
 	}
 }
 
-// TestTLS_Refused: old versions, other protocols and plain clients get an error that they can read; silent clients are let go.
+// TestTLS_Refused: old versions, other protocols and plain clients get an error that they can read; silent clients
+// are let go.
 func TestTLS_Refused(t *testing.T) {
 	t.Parallel()
 	s, a := serveTLS(t, func(c *Config) { c.Limits = Limits{ReadTimeout: 200 * time.Millisecond} })
@@ -165,7 +167,8 @@ func TestTLS_NewCertificate(t *testing.T) {
 	}
 }
 
-// TestTLS_ShutdownSendsCloseNotify: an idle connection ends with TLS's alert for it, so that its client knows that nothing is missing.
+// TestTLS_ShutdownSendsCloseNotify: an idle connection ends with TLS's alert for it, so that its client knows that
+// nothing is missing.
 func TestTLS_ShutdownSendsCloseNotify(t *testing.T) {
 	t.Parallel()
 	s, a := serveTLS(t, nil)

@@ -22,38 +22,42 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
-// Config is what a Server needs. Service, Catalogue, Clock and RequestID must be there; everything else has a good zero value.
+// Config is what a Server needs. Service, Catalogue, Clock and RequestID must be there; everything else has a good
+// zero value.
 type Config struct {
 	// Service answers the data operations. Danger: a page keeps its encoded answer (engine.Page.Memo), so servers that
 	// share a service must have the same FeeNotice.
 	Service engine.Service
-	// Catalogue gives known currency codes and institution ids their one string, so that parsing a query copies nothing.
+	// Catalogue gives known currency codes and institution ids their one string, so that parsing a query copies
+	// nothing.
 	Catalogue *engine.Catalogue
 	// Clock is the present.
 	Clock func() time.Time
-	// RequestID names the request of a number; no number comes twice. It must be safe for concurrent use and give text that fits a header.
-	// See RequestIDs.
+	// RequestID names the request of a number; no number comes twice. It must be safe for concurrent use and give
+	// text that fits a header. See RequestIDs.
 	RequestID func(number uint64) RequestID
-	// Admitter admits data requests: keys and limits. Nil means neither: everything is answered, without a word about limits.
+	// Admitter admits data requests: keys and limits. Nil means neither: everything is answered, without a word
+	// about limits.
 	Admitter account.Admitter
-	// Accounts answers the account operations (K1). Nil means that there are none: 404.
+	// Accounts answers the account operations. Nil means that there are none: 404.
 	Accounts account.Service
-	// TrustedProxies are the networks of the proxies in front, whose X-Forwarded-For is believed (L8). Danger: a network with other
-	// hosts in it lets those choose whose quota they use up.
+	// TrustedProxies are the networks of the proxies in front, whose X-Forwarded-For is believed. Danger: a
+	// network with other hosts in it lets those choose whose quota they use up.
 	TrustedProxies []netip.Prefix
 	// Realm is named by a 401; "" means tasard.
 	Realm string
-	// DeprecationLink and SunsetLink are the URLs of the pages that explain the end of anonymous access; answers link to them while it
-	// is announced (K7). "" leaves a link out.
+	// DeprecationLink and SunsetLink are the URLs of the pages that explain the end of anonymous access; answers
+	// link to them while it is announced. "" leaves a link out.
 	DeprecationLink, SunsetLink string
-	// FeeNotice is the sentence that goes with each conversion (S10); "" means engine.FeeNotice.
+	// FeeNotice is the sentence that goes with each conversion; "" means engine.FeeNotice.
 	FeeNotice string
-	// AllowUnknownParameters ignores unknown query parameters instead of refusing them (Q1). A key in the URL stays
-	// refused (Q4): ignoring it would teach callers to send it.
+	// AllowUnknownParameters ignores unknown query parameters instead of refusing them. A key in the URL stays
+	// refused: ignoring it would teach callers to send it.
 	AllowUnknownParameters bool
-	// AllowAuthorizationHeader lets browsers send Authorization (Q15). Keys live on servers, so it is off.
+	// AllowAuthorizationHeader lets browsers send Authorization. Keys live on servers, so it is off.
 	AllowAuthorizationHeader bool
-	// Logger gets panics and internal errors, each with its request id, and never a header, a path or a query. Nil means none.
+	// Logger gets panics and internal errors, each with its request id, and never a header, a path or a query. Nil
+	// means none.
 	Logger *slog.Logger
 	// Limits bound what one connection may cost.
 	Limits Limits
@@ -61,11 +65,12 @@ type Config struct {
 	Health engine.Health
 	// Site answers paths that no operation has: pages, documents. Nil: there is nothing there.
 	Site Site
-	// Certificate makes the server speak TLS, 1.2 and later, with the certificate that it gives for each connection: it may change at any
-	// time. Nil: no TLS. Listeners must be of TCP then, and answers are copied once more than without.
+	// Certificate makes the server speak TLS, 1.2 and later, with the certificate that it gives for each
+	// connection: it may change at any time. Nil: no TLS. Listeners must be of TCP then, and answers are copied
+	// once more than without.
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	// AccessRecord is told of every answer whose status is AccessStatusMin or more, on the connection's own goroutine: the caller waits for it. Nil:
-	// nobody wants to know, and nothing is spent on it.
+	// AccessRecord is told of every answer whose status is AccessStatusMin or more, on the connection's own
+	// goroutine: the caller waits for it. Nil: nobody wants to know, and nothing is spent on it.
 	AccessLog       func(AccessRecord)
 	AccessStatusMin int
 	// Harness is for a server inside a test. Nil in every node.
@@ -86,14 +91,15 @@ type Limits struct {
 	HeaderBytesMax int
 	// BodyBytesMax is for a request body: 4 KiB; more is answered 413.
 	BodyBytesMax int
-	// WriteBufferBytes is what each connection gathers before it writes: 4 KiB. It holds heads, answers to requests that came behind others,
-	// and over TLS what fits; other bodies go out from where they lie. Each connection that was answered holds a buffer of this size.
+	// WriteBufferBytes is what each connection gathers before it writes: 4 KiB. It holds heads, answers to requests
+	// that came behind others, and over TLS what fits; other bodies go out from where they lie. Each connection
+	// that was answered holds a buffer of this size.
 	WriteBufferBytes int
-	// ConnsMax is how many connections may be open at once: 16,384 (see conn.Config.MaxConns). Newcomers beyond it are answered 503, unless
-	// they ask for the health of the node.
+	// ConnsMax is how many connections may be open at once: 16,384 (see conn.Config.MaxConns). Newcomers beyond it
+	// are answered 503, unless they ask for the health of the node.
 	ConnsMax int
-	// ConnsPerClient is how many of them a client address may have: 128, and at most a fifth of ConnsMax; less than 0 is any number.
-	// TrustedProxies (Config.TrustedProxies) are exempt.
+	// ConnsPerClient is how many of them a client address may have: 128, and at most a fifth of ConnsMax; less than
+	// 0 is any number. TrustedProxies (Config.TrustedProxies) are exempt.
 	ConnsPerClient int
 }
 
@@ -107,7 +113,7 @@ const (
 	writeBufferBytesDefault = 4 << 10
 	connsDefault            = 16384
 	connsPerClientDefault   = 128
-	// reserveConnsDefault is how many newcomers are let in beyond the cap, to find out who of them asks for health.
+	// reserveConnsDefault is how many connections are accepted beyond the cap, to find those that ask for health.
 	reserveConnsDefault = 64
 )
 
@@ -135,7 +141,6 @@ type Server struct {
 	paths             map[string]endpoint // by pattern
 	router            *router.Router
 	params            params.Table
-	targets           *targetCache
 	heads             *knownHeads
 	numbers           requestNumbers
 	lastDate          atomic.Pointer[dateLine]
@@ -166,7 +171,7 @@ func New(c Config) *Server {
 	}
 	s := &Server{
 		config: c, proxies: slices.Clone(c.TrustedProxies), load: &serverLoad{clock: c.Clock}, counters: newCounters(c.Limits.WriteTimeout),
-		tls: conn.TLSConfig(c.Certificate, c.Clock), params: params.NewTable(), targets: newTargetCache(), heads: newKnownHeads(),
+		tls: conn.TLSConfig(c.Certificate, c.Clock), params: params.NewTable(), heads: newKnownHeads(),
 		constantHeaders: newConstantHeaders(c.Admitter != nil), cacheControlLines: newCacheControlLines(),
 	}
 	fillErrorHeaders(&s.errorHeaders, c.Admitter != nil)
@@ -190,8 +195,9 @@ func New(c Config) *Server {
 	return s
 }
 
-// bodyPoolBytesMax is how large a buffer for bodies the library keeps for the next request. What clients of the account operations send is
-// smaller; without a limit each connection would by and by hold a buffer of BodyBytesMax. It is a setting of the whole library.
+// bodyPoolBytesMax is how large a buffer for bodies the library keeps for the next request. What clients of the
+// account operations send is smaller; without a limit each connection would by and by hold a buffer of
+// BodyBytesMax. It is a setting of the whole library.
 const bodyPoolBytesMax = 1 << 10
 
 func (s *Server) newHTTP() *fasthttp.Server {
@@ -218,8 +224,8 @@ func (s *Server) newHTTP() *fasthttp.Server {
 	}
 }
 
-// Serve answers what ln accepts until Shutdown, then returns nil. It wraps ln with conn.Listen and closes it. After Shutdown it
-// returns at once.
+// Serve answers what ln accepts until Shutdown, then returns nil. It wraps ln with conn.Listen and closes it. After
+// Shutdown it returns at once.
 func (s *Server) Serve(ln net.Listener) error {
 	l := conn.Listen(ln, s.connConfig())
 	s.mu.Lock()
@@ -240,9 +246,9 @@ func (s *Server) connConfig() conn.Config {
 	}
 }
 
-// Shutdown lets nobody new in, lets requests in flight finish, closes idle connections and returns when no connection is open,
-// or with the context's error. Every answer that it meets says that its connection ends; the idle ones are closed when there was none
-// for a moment. A client that began a request holds it up until ReadTimeout.
+// Shutdown stops accepting, lets requests in flight finish, closes idle connections and returns when no connection is
+// open, or with the context's error. Every answer says that its connection ends; idle connections are closed when there
+// was no answer for a moment. A client that began a request delays it until ReadTimeout.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.Drain()
 	s.mu.Lock()
@@ -274,7 +280,8 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// requestStateOf is the state of a request that the library has read: that of the express path, which did not answer it, or a new one.
+// requestStateOf is the state of a request that the library has read: that of the express path, which did not
+// answer it, or a new one.
 func (s *Server) requestStateOf(ctx *fasthttp.RequestCtx) *requestState {
 	c, ok := ctx.Conn().(*conn.Conn)
 	if !ok {
@@ -311,8 +318,8 @@ func (s *Server) finish(ctx *fasthttp.RequestCtx, a *requestState) {
 	s.requestStates.Put(a)
 }
 
-// startResponse names the request and puts the headers on that every answer has, but for good ones of data operations (see head.go); what comes
-// later changes them. Where it has begun already it does nothing.
+// startResponse names the request and puts the headers on that every answer has, but for good ones of data
+// operations (see head.go); what comes later changes them. Where it has begun already it does nothing.
 func (s *Server) startResponse(ctx *fasthttp.RequestCtx) {
 	if s.idOf(ctx) == nil {
 		s.restartResponse(ctx)

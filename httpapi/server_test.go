@@ -15,7 +15,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// TestE1_K7_Unread: what never reaches the handler is answered with the error object too, says what is announced, and ends the connection.
+// TestE1_K7_Unread: what never reaches the handler is answered with the error object too, says what is announced,
+// and ends the connection.
 func TestE1_K7_Unread(t *testing.T) {
 	t.Parallel()
 	pending := keysRequiredIn(time.Hour)
@@ -62,7 +63,8 @@ func (g *blockingService) Currencies() (*engine.Page[engine.CurrencyItem], error
 	return g.fakeService.Currencies()
 }
 
-// TestServer_Shutdown: a request in flight is answered, an idle connection closed, a new one not accepted; also after a wait given up.
+// TestServer_Shutdown: a request in flight is answered, an idle connection closed, a new one not accepted; also
+// after a wait given up.
 func TestServer_Shutdown(t *testing.T) {
 	t.Parallel()
 	gated := &blockingService{newFakeService(), make(chan struct{}), make(chan struct{})}
@@ -113,7 +115,8 @@ func TestNew_RefusesHalfAConfig(t *testing.T) {
 	New(Config{Clock: fakeNow})
 }
 
-// TestDrain_EveryAnswerClosesItsConnection: whatever comes is still answered, and its client sent to another connection.
+// TestDrain_EveryAnswerClosesItsConnection: whatever comes is still answered, and its client sent to another
+// connection.
 func TestDrain_EveryAnswerClosesItsConnection(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)

@@ -10,11 +10,11 @@ import (
 	"github.com/tasard/tasard/httpapi/conn"
 )
 
-// overloadRetryAfter is when those should ask again who are not served.
+// overloadRetryAfter is when clients should repeat a request that was shed.
 const overloadRetryAfter = time.Second
 
-// shedRequest refuses a request that is not to be served: its connection holds a spare place, or it has waited too long for its turn, which
-// may be here. True when it did. Nothing is charged then, and no limits are told.
+// shedRequest refuses a request whose connection is beyond the cap, or that has waited too long; the wait for a slot is
+// here. Nothing is charged then, and no limits are told.
 func (s *Server) shedRequest(ctx *fasthttp.RequestCtx, a *requestState) bool {
 	target := ctx.Request.Header.RequestURI()
 	stale, keyed := a.shed, a.connState.keyed
@@ -39,7 +39,8 @@ func (s *Server) shedRequest(ctx *fasthttp.RequestCtx, a *requestState) bool {
 	return true
 }
 
-// priorityOf is the lane of a request by its target, and by whether its caller has a key. History and conversions take the most work.
+// priorityOf is the priority of a request by its target, and by whether its caller has a key. History and conversions
+// take the most work.
 func priorityOf(target []byte, keyed bool) conn.Priority {
 	if isHealthTarget(target) {
 		return conn.Health
@@ -56,8 +57,8 @@ func priorityOf(target []byte, keyed bool) conn.Priority {
 	return conn.Anonymous
 }
 
-// isHealthTarget tells a question about the node itself: whoever restarts nodes that do not answer asks it, so it is answered whatever
-// else is refused.
+// isHealthTarget tells a request for the health of the node: a supervisor restarts nodes that do not answer it, so it
+// is answered whatever else is refused.
 func isHealthTarget(target []byte) bool {
 	path, _, _ := bytes.Cut(target, []byte("?"))
 	switch string(path) {

@@ -17,17 +17,19 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
-// Site is what stands beside the operations: pages for people, the contract as a document. It is asked for paths that no operation has.
-// It never touches a gate: limits are its own.
+// Site is what stands beside the operations: pages for people, the contract as a document. It is asked for paths
+// that no operation has. Requests for it are never charged; its limits are its own.
 //
-// A request that it gets owns its memory. RemoteAddr is the client's address as limits see it (L8), with port 0, and X-Request-Id the id
-// that the answer will carry. The body has at most Limits.BodyBytesMax bytes. What it answers goes out whole, with the headers that it sets, and these
-// besides: X-Request-Id, X-Content-Type-Options and, while it is announced, the end of anonymous access (K7). A body of text that takes more than 1 KiB
-// is compressed for those who take gzip, unless Content-Encoding is set.
+// A request that it gets owns its memory. RemoteAddr is the client's address as limits see it, with port 0,
+// and X-Request-Id the id that the answer will carry. The body has at most Limits.BodyBytesMax bytes. What it
+// answers goes out whole, with the headers that it sets, and these besides: X-Request-Id, X-Content-Type-Options
+// and, while it is announced, the end of anonymous access. A body of text that takes more than 1 KiB is
+// compressed for those who take gzip, unless Content-Encoding is set.
 type Site interface {
 	http.Handler
-	// Has reports whether the site answers a path. accept is the Accept header of a GET or HEAD, "" for other methods: a browser gets
-	// a page also where there is nothing. Otherwise the server answers 404 with the error of the contract.
+	// Has reports whether the site answers a path. accept is the Accept header of a GET or HEAD, "" for other
+	// methods: a browser gets a page also where there is nothing. Otherwise the server answers 404 with the error
+	// of the contract.
 	Has(path, accept string) bool
 }
 

@@ -37,7 +37,8 @@ func (f *fakeSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	must(io.WriteString(w, text))
 }
 
-// TestSite: what no operation has the site answers, in memory of its own, under the server's request id; unknown paths stay 404 (Q7).
+// TestSite: what no operation has the site answers, in memory of its own, under the server's request id; unknown
+// paths stay 404 (Q7).
 func TestSite(t *testing.T) {
 	site := &fakeSite{}
 	g := newFixtureWithLimits(t, func(c *Config) { c.Site = site })

@@ -7,8 +7,8 @@ import (
 	"github.com/tasard/tasard/httpapi/conn"
 )
 
-// Stats is what a server has answered since it was made, for those who watch it. All that is in it comes from closed lists: no
-// request can make it longer.
+// Stats is what a server has answered since it was made, for those who watch it. All that is in it comes from
+// closed lists: no request can make it longer.
 type Stats struct {
 	// Requests are the answers, where there were any.
 	Requests []RequestCount
@@ -16,9 +16,9 @@ type Stats struct {
 	Durations []RouteDurations
 	// Errors are those that were answered, by code: all codes.
 	Errors []CodeCount
-	// Admissions are what the gate said, all that it can say. What was charged and given back later is counted as well.
+	// Admissions are the results of the admitter, all that it can give. Charges that were refunded are counted as well.
 	Admissions []AdmissionCount
-	// Shed are the requests that were refused for load, by whose turn they were.
+	// Shed are the requests that were refused for load, by priority.
 	Shed []ShedCount
 	// Connections are those of all listeners.
 	Connections ConnectionCounts
@@ -26,16 +26,17 @@ type Stats struct {
 
 // RequestCount is how many requests got the same answer.
 type RequestCount struct {
-	// Route is the pattern of an operation, or "site" for pages and documents, "none" where nothing is at the path, "*" for OPTIONS *, and
-	// "refused" for what was refused before anybody looked for its route: it was no HTTP, or there was too much load.
+	// Route is the pattern of an operation, or "site" for pages and documents, "none" where nothing is at the path,
+	// "*" for OPTIONS *, and "refused" for what was refused before anybody looked for its route: it was no HTTP, or
+	// there was too much load.
 	Route  string
 	Method string // GET, HEAD, POST, DELETE, OPTIONS or "other"
 	Status int    // 0: one that is not told apart
 	Count  uint64
 }
 
-// RouteDurations is how long answers of a route took: from when the request was there as a whole until its answer was ready to be sent,
-// waiting for its turn under load included. It is known of connections of TCP alone.
+// RouteDurations is how long answers of a route took: from when the request was there as a whole until its answer
+// was ready to be sent, waiting for its turn under load included. It is known of connections of TCP alone.
 type RouteDurations struct {
 	Route  string
 	Counts [durationBoundCount + 1]uint64 // those up to each of TimeBounds, and last those beyond all
@@ -48,17 +49,17 @@ type CodeCount struct {
 	Count uint64
 }
 
-// AdmissionCount is how often the gate said the same.
+// AdmissionCount is how often the admitter gave a result.
 type AdmissionCount struct {
 	Caller  string // "key" or "anonymous"
-	Outcome string // "admitted", the code of a refusal, or "unavailable": the gate could not tell
+	Outcome string // "admitted", the code of a refusal, or "unavailable": the admitter could not tell
 	Count   uint64
 }
 
-// ShedCount is how many requests of a lane were refused for load.
+// ShedCount is how many requests of a priority were refused for load.
 type ShedCount struct {
 	Priority string // "key", "anonymous", "key_costly" or "anonymous_costly": history and conversions are costly
-	Reason   string // "late": it had waited too long for its turn; "full": its connection was one beyond the cap
+	Reason   string // "late": it had waited too long; "full": its connection was one beyond the cap
 	Count    uint64
 }
 

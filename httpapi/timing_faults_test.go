@@ -63,12 +63,14 @@ func timingPairs() []timingPair {
 // timingKnown is how many addresses and keys the even accounts know.
 const timingKnown = 100
 
-// The numbers of keys: known ones, unknown ones that share all but their end with those, and unknown ones that share nothing.
+// The numbers of keys: known ones, unknown ones that share all but their end with those, and unknown ones that
+// share nothing.
 func knownKeys(i int) int { return int(mix(uint64(i)) % 1e18) }
 func nearKeys(i int) int  { return knownKeys(i)/10*10 + (knownKeys(i)+1)%10 }
 func farKeys(i int) int   { return knownKeys(i + timingKnown) }
 
-// constantTimeSet finds a text with the same instructions whatever it is: a map takes some nanoseconds more or less with each.
+// constantTimeSet finds a text with the same instructions whatever it is: a map takes some nanoseconds more or less
+// with each.
 type constantTimeSet [][]byte
 
 func newConstantTimeSet(text func(i int) []byte) (s constantTimeSet) {
@@ -214,7 +216,8 @@ func spin(d time.Duration) {
 	}
 }
 
-// playTiming first looks for the planted difference, with more samples until it sees it, then holds the pairs to the limit.
+// playTiming first looks for the planted difference, with more samples until it sees it, then holds the pairs to
+// the limit.
 func playTiming(t *testing.T, least, most int) {
 	t.Helper()
 	accounts := newConstantTimeAccounts()

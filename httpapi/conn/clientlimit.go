@@ -12,8 +12,8 @@ const (
 	clientPrefixBitsIPv6 = 64
 )
 
-// clientLimit counts the open connections of each client address: an IPv4 address, or the first 64 bits of an IPv6 one. The zero value counts
-// nothing.
+// clientLimit counts the open connections of each client address: an IPv4 address, or the first 64 bits of an IPv6
+// one. The zero value counts nothing.
 type clientLimit struct {
 	limit  int // 0 = any number
 	exempt func(netip.Addr) bool

@@ -20,8 +20,8 @@ func (l *Listener) reportRoom() {
 	}
 }
 
-// permit is a connection's place; the first free gives it back.
-// The server closes a connection twice when a shutdown meets an idle one.
+// permit is the place of a connection under the cap. It is released once, though the server closes a connection twice
+// when a shutdown finds it idle.
 type permit struct {
 	listener  *Listener // nil: of none
 	clientKey netip.Addr
@@ -43,8 +43,8 @@ func (s *permit) release(c net.Conn) {
 	s.listener.clientLimit.release(s.clientKey)
 }
 
-// Conn is a connection as a Listener gives it. It may be closed more than once. Apart from that one goroutine reads, writes, sets deadlines
-// and calls its methods: the one that serves it.
+// Conn is a connection as a Listener gives it. It may be closed more than once. Apart from that one goroutine
+// reads, writes, sets deadlines and calls its methods: the one that serves it.
 type Conn struct {
 	transport
 	// User is whatever the server that serves the connection keeps with it.
@@ -56,7 +56,7 @@ type Conn struct {
 	state   atomic.Uint32 // connReads and so on
 
 	slot         admissionSlot
-	queued       *queuedRequest // nil until it waits for a seat for the first time
+	queued       *queuedRequest // nil until it waits for a slot for the first time
 	socket       *socketInfo
 	requests     uint32 // that came as a whole
 	sample       uint32 // counts with requests; which of them are sampled differs between connections, so that short ones are seen too
@@ -85,13 +85,14 @@ func PeerOf(addr net.Addr) netip.Addr {
 // Reserve tells that the connection is one beyond the cap: it is to be answered once, and closed.
 func (c *Conn) Reserve() bool { return c.permit.reserve }
 
-// RecordDuration has the time of the present answer counted when it is ready to be written, from when its request was there. The server sets its write
-// deadline then: soon is what that would be if the answer took no time.
+// RecordDuration measures the present answer from when its request was there until the answer is ready to be written,
+// which is when the server sets its write deadline. soon is the write deadline of an answer that takes no time.
 func (c *Conn) RecordDuration(soon time.Time, in DurationRecorder) {
 	c.instantDeadline, c.recorder = soon, in
 }
 
-// RequestArrived counts a request that is there as a whole. It tells whether it is the connection's first, and whether Admit wants to see it.
+// RequestArrived counts a request that is there as a whole. It tells whether it is the first of the connection, and
+// whether it is to be shown to Admit.
 func (c *Conn) RequestArrived() (first, looked bool) {
 	looked = c.shedder != nil && c.shedder.samples(c.sample)
 	c.requests++
@@ -99,12 +100,12 @@ func (c *Conn) RequestArrived() (first, looked bool) {
 	return c.requests == 1, looked
 }
 
-// Admit tells whether a request is to be served. It may wait here for its turn. Only a request that is there as a whole may be shown to it:
-// one that comes byte by byte costs no work, and takes no seat.
+// Admit tells whether a request is to be served, and may wait for a slot. The request must be there as a whole: one
+// that comes byte by byte costs no work and takes no slot.
 func (c *Conn) Admit(l Priority) bool { return c.shedder.admit(c, l) }
 
-// Read is net.Conn's. What Express answers the server does not get to read. While slots are given out, a connection that has nothing more to
-// do gives up its slot.
+// Read is net.Conn's. Requests that Express answers are not handed to the server. While slots are given out, a
+// connection without a next request releases its slot.
 func (c *Conn) Read(b []byte) (int, error) {
 	for {
 		if c.shedder != nil && len(b) >= c.readBufferBytes && c.requests > 0 && c.shedder.limiting.Load() && !c.prefetch(b) {
@@ -123,8 +124,8 @@ func (c *Conn) Read(b []byte) (int, error) {
 	}
 }
 
-// prefetch reads what has come already, for the Read that follows: to ask first whether anything has would cost as much. False: nothing
-// has.
+// prefetch reads what has come already, for the read that follows; asking first whether anything has come would be a
+// system call more. False: nothing has come.
 func (c *Conn) prefetch(b []byte) bool {
 	if c.tls != nil {
 		return c.pending()
@@ -136,8 +137,9 @@ func (c *Conn) prefetch(b []byte) bool {
 	return c.prefetched > 0
 }
 
-// queueAge is how long a request has lain in the socket; of one that came behind another nobody knows. The time in which its own connection was busy does not count: a client that sends
-// the next request before it has its answer waits for itself. The server sets a deadline when it has an answer ready to be written.
+// queueAge is how long a request has lain in the socket; 0 for one behind another in the same read. The time in which
+// the connection was busy with its previous request does not count: a client that does not wait for its answers delays
+// itself. Each write deadline tells when an answer was ready.
 func (c *Conn) queueAge() time.Duration {
 	if !c.firstInRead {
 		return 0
@@ -150,7 +152,7 @@ func (c *Conn) queueAge() time.Duration {
 	return age
 }
 
-// SetReadDeadline is net.Conn's. The server sets the first one before anything else; it stands for the first request as a whole.
+// SetReadDeadline is net.Conn's. The first one that the server sets applies to the first request as a whole.
 func (c *Conn) SetReadDeadline(t time.Time) error {
 	if c.firstAwaited && c.framing.requestsParsed == 0 {
 		return nil
@@ -163,7 +165,7 @@ func (c *Conn) SetReadDeadline(t time.Time) error {
 	return err
 }
 
-// SetWriteDeadline is net.Conn's. The server sets it when it has an answer ready to be written, and has read the clock for it.
+// SetWriteDeadline is net.Conn's. The server sets it when an answer is ready to be written, with a fresh clock reading.
 func (c *Conn) SetWriteDeadline(t time.Time) error {
 	if c.recorder != nil {
 		c.recorder.Add(t.Sub(c.instantDeadline))
@@ -172,7 +174,7 @@ func (c *Conn) SetWriteDeadline(t time.Time) error {
 	return c.transport.SetWriteDeadline(t)
 }
 
-// socketInfo is what asks the kernel about the connection, nil where it can't be asked.
+// socketInfo asks the kernel about the connection; nil where that is impossible.
 func (c *Conn) socketInfo() *socketInfo {
 	if c.socket == nil && c.tcp != nil {
 		c.socket = newSocketInfo(c.tcp)

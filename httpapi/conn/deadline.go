@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// lazyDeadlines is a connection whose deadlines are handed to the machine only when they matter. The server sets three for each
-// request, and setting one costs a timer; but a request is nearly always there already, and its answer gone, long before any of them.
-// So a deadline that is armed stays armed while later ones are wanted. When it passes, the newest wanted one takes its place.
+// lazyDeadlines is a connection that hands its deadlines to the runtime only when they matter. The server sets three
+// for each request, and each costs a timer; but nearly always the request is there, and its answer gone, long before.
+// So an armed deadline stays armed while later ones are wanted. When it passes, the newest wanted one takes its place.
 //
 // One goroutine reads, writes and sets deadlines; Close may be called by any.
 type lazyDeadlines struct {
@@ -20,7 +20,8 @@ type lazyDeadlines struct {
 // lazyDeadline is the deadline of one direction. Zero times are none.
 type lazyDeadline struct{ wanted, armed time.Time }
 
-// arm arms the wanted deadline where the armed one would not end a call in time, or would end one that may go on for ever.
+// arm arms the wanted deadline where the armed one would not end a call in time, or would end one that may go on
+// for ever.
 func (d *lazyDeadline) arm(set func(time.Time) error) error {
 	if d.armed.IsZero() == d.wanted.IsZero() && !d.armed.After(d.wanted) {
 		return nil
@@ -29,7 +30,8 @@ func (d *lazyDeadline) arm(set func(time.Time) error) error {
 	return set(d.wanted)
 }
 
-// rearm arms the wanted deadline after one that was armed before has ended a call with err: true when the call is to go on.
+// rearm arms the wanted deadline after one that was armed before has ended a call with err: true when the call is
+// to go on.
 func (d *lazyDeadline) rearm(err error, set func(time.Time) error) bool {
 	if !errors.Is(err, os.ErrDeadlineExceeded) || d.armed.Equal(d.wanted) {
 		return false

@@ -1,40 +1,44 @@
-// Package conn owns the connections of a server: who may have one, how long a request may take, what on the wire is no HTTP, who is served
-// when not all can be, and how the last ones end. It knows nothing of routes or answers. It wraps the listener of a fasthttp.Server, which
-// then serves *Conn; the server's handler calls Conn.BeginRequest, Malformed and, with an LoadShedder, Conn.RequestArrived and Conn.Admit for each request.
+// Package conn owns the connections of a server: their limits, deadlines, TLS, the checks of raw requests, load
+// shedding and their end at a shutdown. It knows no routes and no answers. It wraps the listener of a
+// fasthttp.Server, which then serves *Conn. For each request the server's handler calls Conn.BeginRequest,
+// Malformed, Conn.RequestArrived and, for sampled ones, Conn.Admit.
 //
-//	listener.go    accepts under a cap, whatever the machine is short of; share.go: per-client limit; spare.go: reserve beyond the cap
-//	newcomers.go   a first request is awaited in a small buffer of its own: slow clients cost little
-//	deadline.go    deadlines are armed only when they matter; gather.go: head and body leave in one system call
-//	tls.go         TLS, below all of that
-//	guard.go       what is malformed though the library takes it; wire.go: what the library hides, from the bytes of the connection
-//	overload.go    load shedding, below; seats.go, rounds.go, age_*.go: its parts
-//	shutdown.go    nobody new is let in, those who have come get their answers, silence is closed
+//	listener.go       accepts under a cap, and retries when descriptors or memory are short
+//	clientlimit.go    the limit of one client; reserve.go: connections beyond the cap, to answer 503 and health
+//	firstrequest.go   the first request is awaited in a small buffer, so that slow clients cost little
+//	deadline.go       deadlines are armed only when they matter
+//	transport.go      reads and writes; head and body of a long answer leave in one system call
+//	tls.go            TLS, below the transport
+//	express.go        requests that the server need not read
+//	guard.go          malformed requests that the library accepts; framing.go: the same from the raw bytes
+//	loadshedder.go    load shedding; slots.go, scheduling.go, socketinfo_*.go: its parts
+//	shutdown.go       stops accepting, lets requests end, closes idle connections
 //
-// # LoadShedder
+// # Load shedding
 //
-// The aim is goodput: as many answers as the machine can give, each soon, while more is asked than it can do. The signal is queue age (how
-// long a request has lain unread in its socket, from TCP_INFO), because a queue that stands says overload whatever the processors show;
-// CoDel uses the same one. While all is well one request in sixteen of a connection is looked at (sampleEvery), and nothing else is done.
-// When most of a window of 25 ms were older than 10 ms, twice in a row, three things begin:
+// The aim is goodput: as many answers as the machine can give, each soon, while more is asked for than it can do.
+// The signal is queue age: how long a request has lain unread in its socket (TCP_INFO), as in CoDel. One request in
+// sixteen of a connection is sampled; that is all that happens while requests are on time. When most samples of a
+// window of 25 ms were older than 10 ms, twice in a row, three things begin:
 //
-//   - Admission slots ("seats"). Only some 64 connections are served at a time, so that what belongs to them stays in the processors' caches.
-//     The others wait before their request is worked on and are not read further: the backlog stays with the clients' kernels
-//     (backpressure) and costs no memory here. A slot goes round: after 512 requests, when its connection has nothing to do, and when its
-//     request waits for something else, such as a disk, so that a slow one does not stand at the head of the line (head-of-line blocking).
-//   - Priority and order. Classes ("lanes") come first by importance: known callers before anonymous ones, what is costly last. Within a
-//     class the youngest request is served first (adaptive LIFO): under overload the oldest has the least chance that its client still
-//     waits. Each class has a patience of 50 to 150 ms, beyond which nobody works on a request any more. Health never waits.
-//   - Load shedding. What is older than its patience is refused, at a rate of one to 64 answers: a refusal costs most of what an answer does,
-//     so refusing everybody at once would leave nothing for answers. If half of the slots are idle there was a pause and no overload, and
-//     the late ones are served.
+//   - Admission slots. Only about 64 connections are served at a time, so that their memory stays in the
+//     processors' caches. The others wait and are not read further: the backlog stays with the clients' kernels. A
+//     slot is passed on after 512 requests, when its connection has nothing to do, and when its request waits for
+//     something else, such as a disk.
+//   - Priorities. Requests with keys come before anonymous ones, costly ones last; among equals the newest is
+//     served first (adaptive LIFO), since its client is the most likely still to wait. Health is always answered at
+//     once.
+//   - Shedding. Requests older than the maximum queue age of their priority, 50 to 150 ms, are refused, at most one
+//     for 64 answers, because a refusal costs most of what an answer does. If half of the slots are idle there was
+//     a pause and no overload, and they are served.
 //
-// It ends after 40 windows in which nobody was late, or when nobody asks any more.
+// It ends after 40 windows without a late request.
 //
-// Fair share has two more parts. A client address has at most a fifth of the connections (share.go); and where the busy keep every
-// processor running, Go's scheduler asks the network for newcomers each 10 to 20 ms only. So the busy give way in rounds (rounds.go): each
-// waits until a byte has come back through a pipe, behind everyone whose request arrived before it. A round that takes long (garbage
-// collection, a neighbour) halves the slots, short ones give them back by a quarter each.
+// While every processor is busy, the Go scheduler polls the network only every 10 to 20 ms, and new requests would
+// wait as long. So busy connections yield in scheduling rounds: all wait until a byte has come back through a pipe,
+// behind every request that arrived before it. A long round (garbage collection, other processes) halves the number
+// of slots; short ones restore it by a quarter each.
 //
-// Measured on half a processor under 90,000 requests a second, in two pairs of runs: 708,000 and 573,000 answers of 200 with it, 511,000 and
-// 390,000 without.
+// Measured on half a processor under 90,000 requests a second, in two pairs of runs: 708,000 and 573,000 answers of
+// 200 with it, 511,000 and 390,000 without.
 package conn

@@ -45,10 +45,10 @@ func (n *silentConns) closeAll() {
 	}
 }
 
-// awaitFirstRequest reads the first request into a small buffer of the connection's own, until it is there as a whole, cannot be or is too large,
-// or its time is over: then the library reads it from there, and meets the error, if there was one, itself. The library takes 8 KiB for a
-// request before its first byte, and the whole length of a body before the first byte of that, so ten thousand clients that send a byte
-// now and then would cost 100 MiB more. It sets the first deadline before it takes anything: that is when this is called.
+// awaitFirstRequest reads the first request into a small buffer until it is complete, invalid or too large, or its time
+// is over; the library then reads it from there, and meets the error itself. The library takes 8 KiB for a request
+// before its first byte, and the whole length of a body before its first byte, so ten thousand clients that send a byte
+// now and then would cost 100 MiB more.
 func (c *Conn) awaitFirstRequest() {
 	if !c.permit.listener.silent.add(c) {
 		return

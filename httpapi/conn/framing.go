@@ -6,24 +6,26 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
-// What wire answers, beside the sentences of the guard.
+// Reasons for a refusal, besides those of the guard.
 const (
 	refusedChunk  = "A chunk size must be hexadecimal digits in a line of its own that ends in CR LF, with nothing behind them but ';' and an extension."
 	refusedExtent = "Where this request ends can't be told for certain."
 )
 
-// framingLineMax bounds what is kept of a line that comes in pieces. No head that the library takes has a longer one; an extension of a
-// chunk may, and is refused.
+// framingLineMax bounds what is kept of a line that comes in pieces. No head that the library takes has a longer
+// one; an extension of a chunk may, and is refused.
 const framingLineMax = 64 << 10
 
-// framingCheck reads along what a connection hands to the library, because the library takes two things and shows neither: a request line, or an
-// empty line before it, that ends in a bare LF, which RFC 9112 section 2.2 lets a server take or leave, and blanks behind a chunk size,
-// which section 7.1 has no room for. A proxy in front may take either for something else, so both are refused.
+// framingCheck follows the bytes that a connection hands to the library, which accepts two things and shows neither: a
+// request line, or an empty line before it, that ends in a bare LF (RFC 9112, section 2.2, lets a server accept it or
+// not), and spaces behind a chunk size (section 7.1 has no room for them). A proxy in front may read either
+// differently, so both are refused.
 //
-// It is also a second opinion on where each request ends: the library may not be done with a request before wire is.
+// It is also a second opinion on where a request ends: the library must not be done with a request before framingCheck
+// is.
 //
-// Nearly every read is one GET and nothing else, and that its line ends in CR LF is known without looking, from its length (gatherer).
-// Such a read is only remembered, and followed when it turns out to be something else.
+// Nearly every read is one GET and nothing else, and its length tells that its line ends in CR LF (transport). Such a
+// read is only remembered, and parsed when it turns out to be something else.
 type framingCheck struct {
 	deferred       []byte // the last read, not followed yet; borrowed from the library until the next
 	partialLine    []byte // the beginning of a line whose end is still to come
@@ -67,11 +69,11 @@ func (w *framingCheck) parseDeferred() {
 	w.parse(b)
 }
 
-// requestParsed tells that the library is done with a request. alone says that the last read was this request and nothing else, with the length
-// that it has when each of its lines ends in CR LF.
-func (w *framingCheck) requestParsed(alone bool) {
+// requestParsed notes that the library has read a request. only: the last read was this request and nothing else, with
+// the length of a request whose lines end in CR LF.
+func (w *framingCheck) requestParsed(only bool) {
 	w.requestsParsed++
-	if alone && w.deferred != nil {
+	if only && w.deferred != nil {
 		w.deferred = nil
 		w.requestsEnded++
 		return
@@ -154,7 +156,8 @@ func (w *framingCheck) parseLine(line []byte, whole bool) {
 	}
 }
 
-// parseField looks for the two headers that tell where a body ends, and for Expect. What it can't make sense of the guard refuses as well.
+// parseField looks for the two headers that tell where a body ends, and for Expect. What it can't make sense of the
+// guard refuses as well.
 func (w *framingCheck) parseField(line []byte) {
 	colon := bytes.IndexByte(line, ':')
 	if colon != len("content-length") && colon != len("transfer-encoding") && colon != len("expect") {
@@ -191,8 +194,8 @@ func (w *framingCheck) endHead() {
 	}
 }
 
-// parseChunkSize reads the line of a chunk size: 1*HEXDIG [ ";" … ] CR LF. The blanks that RFC 9112 section 7.1.1 has before that ";" the
-// library refuses.
+// parseChunkSize reads the line of a chunk size: 1*HEXDIG [ ";" … ] CR LF. The blanks that RFC 9112 section 7.1.1
+// has before that ";" the library refuses.
 func (w *framingCheck) parseChunkSize(line []byte, whole bool) {
 	digits := line
 	if at := bytes.IndexByte(line, ';'); at >= 0 {
@@ -221,7 +224,7 @@ func (w *framingCheck) endRequest() {
 	w.requestsEnded++
 }
 
-// readDigits reads a number of base 10 or 16 that is made of digits alone and leaves room for sums.
+// readDigits reads a number in base 10 or 16 that has only digits and leaves room for sums.
 func readDigits(text []byte, base int) (number int, ok bool) {
 	const most = 1 << 40
 	for _, c := range text {

@@ -30,7 +30,7 @@ const (
 
 // Malformed tells why the request must be refused: "" if it need not be, else
 // a sentence for the error message. The caller answers 400 malformed_request
-// and closes the connection, because behind such a request nobody knows where
+// and closes the connection, because behind such a request it is unknown where
 // the next one begins.
 //
 // It catches what the HTTP library takes although RFC 9110 and RFC 9112 do not
@@ -47,7 +47,7 @@ const (
 // words that the library misses ("Close", "te, close"), it marks the answer so.
 //
 // It runs on every request: one pass, no allocation. What it saw on the way is
-// left in f, so that nobody has to look for those headers again.
+// left in f, so that those headers are not searched for again.
 func Malformed(ctx *fasthttp.RequestCtx, f *HeadInfo) string {
 	header := &ctx.Request.Header
 	modern := header.IsHTTP11()
@@ -76,7 +76,7 @@ func Malformed(ctx *fasthttp.RequestCtx, f *HeadInfo) string {
 }
 
 // refusedByTarget checks the request target: origin form, absolute form, or
-// the asterisk of OPTIONS. Percent-encoding is left to those who decode it.
+// the asterisk of OPTIONS. Percent-encoding is checked where it is decoded.
 func refusedByTarget(method, target []byte) string {
 	if !visibleTarget(target) {
 		return refusedTargetByte
@@ -146,8 +146,8 @@ const (
 	seenCoding
 )
 
-// HeadInfo is what the raw header lines say about where a request goes, how long it is and what else it brings. The slices are borrowed from
-// the request.
+// HeadInfo is what the raw header lines say about where a request goes, how long it is and what else it brings. The
+// slices are borrowed from the request.
 type HeadInfo struct {
 	Authorization       []byte // its value, nil without the header
 	HasAuthorization    bool   // there is an Authorization header

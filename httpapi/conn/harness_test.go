@@ -32,7 +32,8 @@ func ok(t testing.TB, err error) {
 	}
 }
 
-// Tests have no clock of their own but this: bubbleNow and bubbleSleep are the doors to the time of a bubble, which costs none.
+// Tests have no clock of their own but this: bubbleNow and bubbleSleep are the doors to the time of a bubble, which
+// costs none.
 func bubbleNow() time.Time { return time.Now() } //nolint:forbidigo // see above
 
 func bubbleSleep(d time.Duration) { <-time.NewTimer(d).C }

@@ -28,26 +28,31 @@ const (
 	acceptsToRecover = 256
 )
 
-// sendBufferBytes is how much of its answers a kernel keeps for a client that does not take them; it would let that grow to megabytes.
+// sendBufferBytes is how much of its answers a kernel keeps for a client that does not take them; it would let that
+// grow to megabytes.
 const sendBufferBytes = 128 << 10
 
 // Config says how a Listener behaves. MaxConns must be there; everything else has a good zero value.
 type Config struct {
-	// MaxConns is how many accepted connections may be open at once. At the cap nothing is accepted until one closes, but for ReserveConns ones:
-	// newcomers wait in the backlog of the kernel.
+	// MaxConns is how many accepted connections may be open at once. At the cap nothing is accepted until one closes,
+	// except for ReserveConns: new connections wait in the backlog of the kernel.
 	//
-	// Danger, three times. Keep it well below the limit of open files, which the process has for all that it does. Keep the Concurrency of
-	// the HTTP server at twice this or more: a worker outlives its connection for a moment, and beyond Concurrency the server answers a 503
-	// of its own. And idle connections count: only the timeouts of the server ever free the place of a silent client.
+	// Danger, three times. Keep it well below the limit of open files, which is that of the whole process. Keep the
+	// Concurrency of the HTTP server at twice this or more: a worker outlives its connection for a moment, and beyond
+	// Concurrency the server answers a 503 of its own. And idle connections count: only the timeouts of the server free
+	// the place of a silent client.
 	MaxConns int
-	// MaxConnsPerClient is how many connections a client address may have, at most a fifth of MaxConns; 0 or less means any number. IPv6 addresses
-	// count by their first 64 bits. One that comes beyond is closed at once and nothing of it is read.
+	// MaxConnsPerClient is how many connections a client address may have, at most a fifth of MaxConns; 0 or less
+	// means any number. IPv6 addresses count by their first 64 bits. One that comes beyond is closed at once and
+	// nothing of it is read.
 	MaxConnsPerClient int
-	// ExemptClients are addresses that may have any number: proxies, all of whose clients share theirs.
+	// ExemptClients are addresses without a limit: proxies, whose clients share their address.
 	ExemptClients func(netip.Addr) bool
-	// ReserveConns is how many newcomers are let in at the cap, to be answered one by one (Conn.ReserveConns); 0 means that they wait in the backlog.
+	// ReserveConns is how many connections are accepted beyond the cap, to be answered once (Conn.Reserve); 0 means
+	// that they wait in the backlog.
 	ReserveConns int
-	// FirstRequestBytesMax is how many bytes of a connection's first request are awaited before the server takes buffers for it; 0: none.
+	// FirstRequestBytesMax is how many bytes of a connection's first request are awaited before the server takes
+	// buffers for it; 0: none.
 	FirstRequestBytesMax int
 	// TLS is put on connections; those that are not of TCP are closed then. Nil: none.
 	TLS *tls.Config
@@ -59,10 +64,10 @@ type Config struct {
 	Log *slog.Logger
 	// After makes the pauses; nil means time.After.
 	After func(time.Duration) <-chan time.Time
-	// Counts are counted up; nil: nobody wants to know.
+	// Counts are counted up; nil: none.
 	Counts *Counts
-	// Shortages is called when nothing can be accepted for want of descriptors or memory, OnFull when the cap is reached, and OnRoom when it isn't any
-	// more. They must not block. Nil: not called.
+	// Shortages is called when nothing can be accepted for want of descriptors or memory, OnFull when the cap is
+	// reached, and OnRoom when it isn't any more. They must not block. Nil: not called.
 	OnShortage, OnFull, OnRoom func()
 }
 
@@ -75,11 +80,13 @@ type Counts struct {
 	Shortages       atomic.Uint64 // times that none could be accepted for want of descriptors or memory
 }
 
-// Listen wraps ln so that a shortage doesn't end the server: Accept retries, with pauses from 5 ms doubling to 1 s, when the process or the
-// machine is out of descriptors or memory (EMFILE, ENFILE, ENOBUFS, ENOMEM), and after 5 ms when a connection broke before it was accepted
-// (ECONNABORTED, EPROTO and the network errors that accept(2) passes on). Other errors are returned. It also caps the open connections.
+// Listen wraps ln so that a shortage doesn't end the server: Accept retries, with pauses from 5 ms doubling to 1 s,
+// when the process or the machine is out of descriptors or memory (EMFILE, ENFILE, ENOBUFS, ENOMEM), and after 5 ms
+// when a connection broke before it was accepted (ECONNABORTED, EPROTO and the network errors that accept(2) passes
+// on). Other errors are returned. It also caps the open connections.
 //
-// Close ends every Accept, waiting ones too, with net.ErrClosed. There is no goroutine behind it. What Accept gives is a *Conn.
+// Close ends every Accept, waiting ones too, with net.ErrClosed. There is no goroutine behind it. What Accept gives
+// is a *Conn.
 func Listen(ln net.Listener, c Config) *Listener {
 	nothing := func() {}
 	for _, tell := range []*func(){&c.OnShortage, &c.OnFull, &c.OnRoom} {
@@ -106,8 +113,8 @@ func Listen(ln net.Listener, c Config) *Listener {
 	return l
 }
 
-// Listener accepts connections under a cap. slots holds one token for each open connection that has no spare place, and one for each
-// Accept under way below the cap.
+// Listener accepts connections under a cap. permits holds one token for each open connection that is no reserve, and
+// one for each Accept that waits below the cap.
 type Listener struct {
 	net.Listener
 	config      Config
@@ -115,7 +122,7 @@ type Listener struct {
 	clientLimit *clientLimit
 	reserve     reserveConns
 	silent      silentConns
-	rounds      *schedulingRounds // how connections give way; nil: they don't
+	rounds      *schedulingRounds // nil: connections do not yield
 	full        atomic.Bool       // the cap is reached, and Full was called
 	closed      chan struct{}
 	closeOnce   sync.Once
@@ -126,7 +133,7 @@ type Listener struct {
 	acceptsSinceError int    // connections accepted since the last error
 }
 
-// Accept waits for a place under the cap, or beyond it where there are spare ones, then for a connection whose address has its share.
+// Accept waits for a permit, or takes a reserve place, then for a connection whose client is below its limit.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		placed, err := l.acquire()
@@ -159,7 +166,7 @@ func (l *Listener) tryAcquire() bool {
 	}
 }
 
-// acquire waits for a place under the cap. With spare places it does not wait: false is one of those.
+// acquire waits for a permit. Where there are reserve places it does not wait: false means one of those.
 func (l *Listener) acquire() (bool, error) {
 	select {
 	case <-l.closed:
@@ -291,7 +298,7 @@ func (l *Listener) Close() error {
 	return l.closeErr
 }
 
-// isShortage: nothing can be accepted until somebody gives something back.
+// isShortage: nothing can be accepted until descriptors or memory are free again.
 func isShortage(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) ||
 		errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM)

@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// scriptedListener gives the errors of its script in turn, nil for a connection, then connections; after Close net.ErrClosed.
+// scriptedListener gives the errors of its script in turn, nil for a connection, then connections; after Close
+// net.ErrClosed.
 type scriptedListener struct {
 	mu     sync.Mutex
 	script []error
@@ -59,7 +60,8 @@ func (p *recordedPauses) after(d time.Duration) <-chan time.Time {
 	return over
 }
 
-// TestO4_AcceptRetries: n errors, then a connection; other errors end it and keep no place. Control: the bare listener fails.
+// TestO4_AcceptRetries: n errors, then a connection; other errors end it and keep no place. Control: the bare
+// listener fails.
 func TestO4_AcceptRetries(t *testing.T) {
 	const ms = time.Millisecond
 	doubling := []time.Duration{5 * ms, 10 * ms, 20 * ms, 40 * ms, 80 * ms, 160 * ms, 320 * ms, 640 * ms, time.Second, time.Second}
@@ -95,7 +97,8 @@ func TestO4_AcceptRetries(t *testing.T) {
 	}
 }
 
-// TestO4_OneLineForAnEpisode: errors between successes are one episode; it ends after a run of successes, and the next error opens another.
+// TestO4_OneLineForAnEpisode: errors between successes are one episode; it ends after a run of successes, and the
+// next error opens another.
 func TestO4_OneLineForAnEpisode(t *testing.T) {
 	script := slices.Repeat([]error{syscall.EMFILE, nil, syscall.EMFILE, nil, nil}, 100)
 	script = append(script, slices.Repeat([]error{nil}, acceptsToRecover)...)
@@ -181,7 +184,8 @@ func TestO1_CapHoldsAcceptBack(t *testing.T) {
 	})
 }
 
-// TestListenerKeepsTCP: the server finds the methods that it looks for, and a closed TCP connection gives its place back.
+// TestListenerKeepsTCP: the server finds the methods that it looks for, and a closed TCP connection gives its place
+// back.
 func TestListenerKeepsTCP(t *testing.T) {
 	ln := Listen(listen(t), Config{MaxConns: 1})
 	timer := time.AfterFunc(patience, func() { ln.Close() }) // a lost place would hang

@@ -11,14 +11,15 @@ import (
 const (
 	// queueAgeTarget is how long a request may lie unread in its socket on a machine that keeps up.
 	queueAgeTarget = 10 * time.Millisecond
-	// sampleEvery is which requests of a connection are sampled while no slots are given out: asking the kernel for the queue age is a
-	// system call.
+	// sampleEvery is which requests of a connection are sampled while no slots are given out: asking the kernel for
+	// the queue age is a system call.
 	sampleEvery = 16
 	// sampleWindow is for how long samples are counted, at least, before the window is judged.
 	sampleWindow = 25 * time.Millisecond
 	// sampleGapMax is a window that says nothing: the process stood still, or there were few requests.
 	sampleGapMax = 8 * sampleWindow
-	// lateSamplesMin is how many late samples a window must have: on a quiet node one request that met a pause proves nothing.
+	// lateSamplesMin is how many late samples a window must have: on a quiet node one request that met a pause
+	// proves nothing.
 	lateSamplesMin = 8
 	// lateWindowsMin windows in a row in which most samples were late are overload.
 	lateWindowsMin = 2
@@ -29,21 +30,24 @@ const (
 // Shedding.
 const (
 
-	// answersPerShed is how many answers come to one refusal while the overload lasts: a refusal costs most of what an answer does.
+	// answersPerShed is how many answers come to one refusal while the overload lasts: a refusal costs most of what
+	// an answer does.
 	answersPerShed = 64
-	// shedsWhenIdle is how many refusals a window takes in which half of the seats stand empty.
+	// shedsWhenIdle is how many refusals a window takes in which half of the slots are idle.
 	shedsWhenIdle = 64
-	// idleGrace is how long beyond its lane's patience a request is still served when half of the seats stand empty.
+	// idleGrace is how long beyond the queueAgeMax of its priority a request is still served when half of the slots are
+	// idle.
 	idleGrace = 100 * time.Millisecond
-	// recheckEvery is how often it is looked whether the overload is over, and for requests that have waited for queueTimeMax, of which
-	// shedAtOnceMax are refused then.
+	// recheckEvery is how often it is looked whether the overload is over, and for requests that have waited for
+	// queueTimeMax, of which shedAtOnceMax are refused then.
 	recheckEvery  = 2 * time.Second
 	queueTimeMax  = 30 * time.Second
 	shedAtOnceMax = 64
 )
 
-// LoadShedder sheds load by queue age: how long requests have lain in their sockets before they were read. It samples one request in
-// sampleEvery of a connection; while those are on time it does nothing else. doc.go explains what it does when most are late.
+// LoadShedder sheds load by queue age: how long requests have lain in their sockets before they were read. It
+// samples one request in sampleEvery of a connection; while those are on time it does nothing else. doc.go explains
+// what it does when most are late.
 type LoadShedder struct {
 	clock        func() time.Time
 	writeTimeout time.Duration // the server's
@@ -63,7 +67,7 @@ type LoadShedder struct {
 	rounds                    *schedulingRounds // nil: not begun, or ended
 }
 
-// NewLoadShedder watches nothing yet. writeTimeout is that of the server whose connections it is for.
+// NewLoadShedder makes a LoadShedder for the connections of a server with this writeTimeout.
 func NewLoadShedder(clock func() time.Time, writeTimeout time.Duration) *LoadShedder {
 	return &LoadShedder{clock: clock, writeTimeout: writeTimeout}
 }
@@ -89,7 +93,7 @@ func (w *LoadShedder) samples(request uint32) bool {
 	return request%sampleEvery == 0 || w.limiting.Load()
 }
 
-// yieldsPerRound is how many times connections give way before they do so in a round; 0 is never.
+// yieldsPerRound is after how many answers connections yield in a round; 0 is never.
 func (w *LoadShedder) yieldsPerRound() int {
 	switch {
 	case w == nil || !w.watching.Load():
@@ -100,7 +104,8 @@ func (w *LoadShedder) yieldsPerRound() int {
 	return yieldsPerRoundWatching
 }
 
-// admit tells whether a request is to be served. It may wait here for a seat, or until it may be refused.
+// admit tells whether a sampled request is to be served. While slots are given out it may wait for one, or until it is
+// shed.
 func (w *LoadShedder) admit(c *Conn, l Priority) bool {
 	switch {
 	case l == Health:
@@ -118,7 +123,7 @@ func (w *LoadShedder) admit(c *Conn, l Priority) bool {
 	return true
 }
 
-// admitLimited is admit while seats are given out.
+// admitLimited is admit while slots are given out.
 func (w *LoadShedder) admitLimited(c *Conn, l Priority) bool {
 	now := w.clock()
 	w.mu.Lock()
@@ -145,8 +150,8 @@ func (w *LoadShedder) admitLimited(c *Conn, l Priority) bool {
 	return <-place.admitted
 }
 
-// holdsSlot tells whether a request is served at once: its connection has a seat, in which it was not served too often while others wait, and
-// for which no better lane does; or it had none and got one.
+// holdsSlot tells whether a request is served at once: its connection holds a slot, has not used it too often while
+// others wait, and no request of a higher priority waits for it; or it got a free one.
 func (w *LoadShedder) holdsSlot(c *Conn, l Priority, now time.Time) bool {
 	if !c.slot.held {
 		return w.slots.acquire(c, l, now)
@@ -156,14 +161,15 @@ func (w *LoadShedder) holdsSlot(c *Conn, l Priority, now time.Time) bool {
 	return !longEnough && len(w.slots.holders) <= w.slots.capacity() && !w.queue.hasHigherPriority(l, now)
 }
 
-// releaseIdle is called when a connection has nothing to do: its next request is not there yet, or it has ended.
+// releaseIdle passes on the slot of a connection that has no next request yet, or has ended.
 func (w *LoadShedder) releaseIdle(c *Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.passSlot(c, w.clock())
 }
 
-// passSlot gives a connection's slot, if it has one, to the next request that waits; unless there are fewer than there were.
+// passSlot gives a connection's slot, if it has one, to the next request that waits; unless there are fewer than
+// there were.
 func (w *LoadShedder) passSlot(c *Conn, now time.Time) {
 	if !c.slot.held {
 		return
@@ -178,8 +184,8 @@ func (w *LoadShedder) passSlot(c *Conn, now time.Time) {
 	}
 }
 
-// refill gives seats to those who wait, as far as there are some that nobody uses. Those who have waited beyond their patience for no more
-// than the grace count as well.
+// refill gives unused slots to requests that wait, also to those that have waited beyond their queueAgeMax for at most
+// the grace.
 func (w *LoadShedder) refill(now time.Time, grace time.Duration) {
 	w.lastRefill = now
 	asOf := now.Add(-grace)
@@ -233,10 +239,11 @@ func (w *LoadShedder) endWindow(over bool) {
 	}
 }
 
-// endLimitedWindow ends a window in which seats were given out, and refuses some of those who have waited too long.
+// endLimitedWindow ends a window in which slots were given out, and sheds some of the requests that have waited too
+// long.
 func (w *LoadShedder) endLimitedWindow(now time.Time) {
 	most, least := 1+(w.onTime+w.late)/answersPerShed, Priority.queueAgeMax
-	if w.slots.halfStalled(now) { // who met a short pause is served late, and not refused
+	if w.slots.halfStalled(now) { // after a short pause requests are served late, not refused
 		w.refill(now, idleGrace)
 		most, least = shedsWhenIdle, func(l Priority) time.Duration { return l.queueAgeMax() + idleGrace }
 	}
@@ -265,8 +272,8 @@ func (w *LoadShedder) enqueue(place *queuedRequest) {
 	}
 }
 
-// recheck ends an overload whose end is not noticed, because nothing is asked any more. It refuses what waits then, or has waited for
-// queueTimeMax: not all at once, others have their work too.
+// recheck ends an overload whose end was not noticed, because no requests come any more. It sheds requests that wait
+// then, or have waited for queueTimeMax: some at a time, so that others go on.
 func (w *LoadShedder) recheck() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -283,7 +290,7 @@ func (w *LoadShedder) recheck() {
 	}
 }
 
-// shed refuses so many of those who have waited at least so long.
+// shed refuses at most so many of the requests that have waited for least.
 func (w *LoadShedder) shed(now time.Time, least func(Priority) time.Duration, most int) {
 	for range most {
 		one := w.queue.popExpired(now, least)

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// reservePause is between two newcomers beyond the cap when many come: the work for them stays a small part of a core.
+// reservePause is between two connections beyond the cap when many come, so that they take a small part of a processor.
 const reservePause = time.Millisecond
 
-// reserve are the places beyond the cap. Whoever asks for the health of the node is answered there; everybody else gets 503, and the
-// connection ends. The oldest makes room for the newest, so that silence holds no place.
+// reserveConns are the connections beyond the cap. Requests for the health of the node are answered there; all others
+// get 503, and the connection ends. The oldest is closed for the newest, so that a silent client holds no place.
 type reserveConns struct {
 	limit int // 0 = none
 
@@ -19,14 +19,14 @@ type reserveConns struct {
 	conns []net.Conn // oldest first
 }
 
-// halfFull tells that so many places are taken that newcomers should come slower.
+// halfFull tells that so many places are taken that connections should be accepted more slowly.
 func (s *reserveConns) halfFull() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.conns) >= s.limit/2
 }
 
-// add gives a place, and returns who must leave for it, nil for nobody.
+// add takes a place, and returns the connection that must be closed for it, or nil.
 func (s *reserveConns) add(c net.Conn) (oldest net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,7 +38,7 @@ func (s *reserveConns) add(c net.Conn) (oldest net.Conn) {
 	return oldest
 }
 
-// release gives a place back; whoever had to leave has none.
+// remove gives a place back; a connection that was closed for another has none.
 func (s *reserveConns) remove(c net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

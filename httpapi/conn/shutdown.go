@@ -7,16 +7,18 @@ import (
 	"time"
 )
 
-// drainGrace is how long clients have, once nobody new is let in, to send what is on its way: an answer to it ends each connection. One that
-// is closed while a request lies in it, not read yet, has failed a client. drainPoll is how often it is looked whether any is left, and
-// drainPollsMin how often at least: a connection that the kernel has just made is not seen at once.
+// drainGrace is how long clients have, after the last connection was accepted, to send what is on its way: the answer
+// to it ends each connection. Closing a connection in which an unread request lies would fail a client. drainPoll is
+// how often it is looked whether any connection is left, and drainPollsMin how often at least: the kernel may have just
+// completed one.
 const (
 	drainGrace    = 250 * time.Millisecond
 	drainPoll     = 5 * time.Millisecond
 	drainPollsMin = 4
 )
 
-// StopAccepting has listeners take only those who wait to be accepted already. Where that can't be done it closes them, and says so in log.
+// StopAccepting has listeners accept only the connections that wait in their backlogs. Where that is impossible it
+// closes them, and logs it.
 func StopAccepting(listeners []*Listener, log *slog.Logger) {
 	for _, l := range listeners {
 		if err := dropNewSYNs(l.Listener); err != nil {
@@ -26,7 +28,8 @@ func StopAccepting(listeners []*Listener, log *slog.Logger) {
 	}
 }
 
-// DrainListeners waits until no connection is open, or for 250 ms, then closes the listeners and the connections that have said nothing.
+// DrainListeners waits until no connection is open, or for 250 ms, then closes the listeners and the connections
+// that have said nothing.
 func DrainListeners(ctx context.Context, listeners []*Listener) {
 	ctx, cancel := context.WithTimeout(ctx, drainGrace)
 	defer cancel()
@@ -44,8 +47,8 @@ func DrainListeners(ctx context.Context, listeners []*Listener) {
 	}
 }
 
-// hasConns tells that there are connections. The library counts one too few once accepting has ended. A listener that still accepts holds a
-// place for the next.
+// hasConns tells that there are connections. The library counts one too few once accepting has ended. A listener
+// that still accepts holds a place for the next.
 func (l *Listener) hasConns() bool {
 	accepting := 1
 	select {

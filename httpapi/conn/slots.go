@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Priority is the priority class of a request: whose turn comes first when not all can be served.
+// Priority is the priority class of a request: which are served first when not all can be.
 type Priority uint8
 
-// The lanes, the best first.
+// The priorities, the highest first.
 const (
 	Health          Priority = iota // never waits
 	Keyed                           // its caller is known
@@ -18,20 +18,20 @@ const (
 	PriorityCount                   // how many there are
 )
 
-// queueAgeMax is how old a request of a lane may get before it is not worked on any more.
+// queueAgeMax is how old a request of a priority may get before it is shed.
 func (l Priority) queueAgeMax() time.Duration {
 	const ms = time.Millisecond
 	return [PriorityCount]time.Duration{50 * ms, 150 * ms, 100 * ms, 50 * ms, 50 * ms}[l]
 }
 
 const (
-	// slotsMax is how many connections are served while slots are given out: enough that none of the machine's processors runs out of
-	// work while the callers send their next requests, and few enough that what belongs to them stays in the processors' caches.
+	// slotsMax is how many connections are served while slots are given out: enough that no processor runs out of work
+	// while the clients send their next requests, and few enough that their memory stays in the processors' caches.
 	slotsMax = 64
 	// slotRequestsMax is how many requests a connection is served before another one that waits has its slot.
 	slotRequestsMax = 512
-	// slotStallMax is how long a request may hold a slot that waits for something else than its turn, such as a disk, before it is taken
-	// away. Where there are rounds these count: in each of them every connection had a turn.
+	// slotStallMax is how long a request that waits for something else, such as a disk, may hold its slot. Where there
+	// are rounds these count instead: each connection has a turn in each of them.
 	slotStallMax    = 20 * time.Millisecond
 	slotStallRounds = 3
 	// refillEvery is how often slots of that kind are looked for.
@@ -47,7 +47,7 @@ type admissionSlot struct {
 	lastRound  uint64    // and in which round
 }
 
-// permits are the connections that are served. The lock of LoadShedder guards them.
+// admissionSlots are the connections that are served. The lock of LoadShedder guards them.
 type admissionSlots struct {
 	holders   []*Conn
 	clockHand int               // where the last slot was taken away
@@ -62,7 +62,8 @@ func (s *admissionSlots) markActive(c *Conn, now time.Time) {
 	}
 }
 
-// stalled tells that a request waits for something else than its turn: a disk, or a client that does not take its answer.
+// stalled tells that a request waits for something else than its turn: a disk, or a client that does not take its
+// answer.
 func (s *admissionSlots) stalled(c *Conn, now time.Time) bool {
 	if s.rounds != nil {
 		return s.rounds.number.Load()-c.slot.lastRound >= slotStallRounds
@@ -70,7 +71,7 @@ func (s *admissionSlots) stalled(c *Conn, now time.Time) bool {
 	return now.Sub(c.slot.lastActive) > slotStallMax
 }
 
-// add gives a connection a slot: a free one, or that of a connection that does not use it, or whose lane is worse.
+// acquire gives a connection a slot: a free one, or that of a stalled connection or of a lower priority.
 func (s *admissionSlots) acquire(c *Conn, l Priority, now time.Time) bool {
 	if s.full() && !s.evict(l, now) {
 		return false
@@ -81,7 +82,7 @@ func (s *admissionSlots) acquire(c *Conn, l Priority, now time.Time) bool {
 	return true
 }
 
-// evict frees a slot for a request of a lane, if there is one to be freed.
+// evict frees a slot for a request of a priority, if one can be freed.
 func (s *admissionSlots) evict(l Priority, now time.Time) bool {
 	for range s.holders {
 		s.clockHand = (s.clockHand + 1) % len(s.holders)
@@ -129,7 +130,8 @@ func (s *admissionSlots) clear() {
 	s.holders, s.clockHand = nil, 0
 }
 
-// queueEntry is a request that waits for a slot.
+// queueEntry is the connection's only queuedRequest, made at first use: it has one request at a time, and under
+// overload the garbage collector is busy enough.
 type queuedRequest struct {
 	conn      *Conn
 	priority  Priority
@@ -137,8 +139,8 @@ type queuedRequest struct {
 	admitted  chan bool // true: it has a slot, false: it is refused; buffered, so that telling it does not wait
 }
 
-// queueEntry is the connection's own one, made when it waits for the first time: it has one request at a time, and under overload the garbage
-// collector has enough to do.
+// queueEntry is the connection's own one, made when it waits for the first time: it has one request at a time, and
+// under overload the garbage collector has enough to do.
 func (c *Conn) queueEntry(l Priority, now time.Time) *queuedRequest {
 	if c.queued == nil {
 		c.queued = &queuedRequest{conn: c, admitted: make(chan bool, 1)}
@@ -147,18 +149,18 @@ func (c *Conn) queueEntry(l Priority, now time.Time) *queuedRequest {
 	return c.queued
 }
 
-// queue are the requests without a slot, by lane, in the order in which they came. The lock of LoadShedder guards them.
+// requestQueue are the requests without a slot, by priority, in order of arrival. The lock of LoadShedder guards them.
 type requestQueue [PriorityCount][]*queuedRequest
 
 func (w *requestQueue) add(one *queuedRequest) { w[one.priority] = append(w[one.priority], one) }
 
-// hasFresh tells whether the newest request of a lane still has patience.
+// hasFresh tells whether the newest request of a priority is below its queueAgeMax.
 func (w *requestQueue) hasFresh(l Priority, now time.Time) bool {
 	last := len(w[l]) - 1
 	return last >= 0 && now.Sub(w[l][last].arrivedAt) < l.queueAgeMax()
 }
 
-// hasHigherPriority tells whether a request of a better lane waits that has patience; better than PriorityCount is any.
+// hasHigherPriority tells whether such a request of a higher priority waits; PriorityCount stands for any.
 func (w *requestQueue) hasHigherPriority(l Priority, now time.Time) bool {
 	for other := range l {
 		if w.hasFresh(other, now) {
@@ -168,7 +170,7 @@ func (w *requestQueue) hasHigherPriority(l Priority, now time.Time) bool {
 	return false
 }
 
-// popNewest takes out the request that is next: the newest of the best lane.
+// popNewest takes out the request that is next: the newest of the highest priority.
 func (w *requestQueue) popNewest(now time.Time) *queuedRequest {
 	for l := range PriorityCount {
 		if w.hasFresh(l, now) {
@@ -181,7 +183,8 @@ func (w *requestQueue) popNewest(now time.Time) *queuedRequest {
 	return nil
 }
 
-// popExpired takes out the oldest request of the best lane in which one has waited so long: its caller may ask again, and is served then.
+// popExpired takes out the oldest request of the highest priority that has waited so long: its client may ask again,
+// and is served then.
 func (w *requestQueue) popExpired(now time.Time, least func(Priority) time.Duration) *queuedRequest {
 	for l := range PriorityCount {
 		if len(w[l]) > 0 && now.Sub(w[l][0].arrivedAt) >= least(l) {

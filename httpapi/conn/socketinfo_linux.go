@@ -9,8 +9,8 @@ import (
 	"unsafe"
 )
 
-// socketInfo asks the kernel how long ago the newest bytes came to a connection, which it counts in steps of some milliseconds, and what
-// has come that nobody has read.
+// socketInfo asks the kernel how long ago the newest bytes came to a connection, in steps of some milliseconds, and
+// reads what has come without waiting.
 type socketInfo struct {
 	raw      syscall.RawConn
 	getInfo  func(fd uintptr)
@@ -47,7 +47,7 @@ func newSocketInfo(tcp *net.TCPConn) *socketInfo {
 	return s
 }
 
-// pending tells whether something has come that nobody has read.
+// pending tells whether unread bytes have come.
 func (s *socketInfo) pending() bool { return s != nil && s.recv(s.peeked[:], syscall.MSG_PEEK) > 0 }
 
 // add reads what has come, and does not wait; 0 is nothing, or an end or a fault, which the next read tells.

@@ -6,16 +6,16 @@ import (
 	"syscall"
 )
 
-// tcpFlags is where the flags stand in the header of TCP; of SYN and ACK a connection that is asked for has the first alone.
+// tcpFlags is the offset of the flags in a TCP header. A request for a connection has SYN and not ACK.
 const (
 	tcpFlags = 13
 	flagSyn  = 0x02
 	flagAck  = 0x10
 )
 
-// dropNewSYNs makes the kernel pass over those who ask a listener for a connection from now on, as if nothing had come: when they ask again, a
-// second later, the listener is gone and they are refused. Those who have one wait to be accepted, and can be: closing the listener alone
-// would cut them off. An error where it can't be done: some kernels let only root do it.
+// dropNewSYNs makes the kernel ignore new requests for a connection, as if they had not come: clients repeat them a
+// second later, when the listener is closed and they are refused. Connections in the backlog can still be accepted;
+// closing the listener at once would cut them off. Some kernels allow it only to root.
 func dropNewSYNs(ln net.Listener) error {
 	tcp, ok := ln.(*net.TCPListener)
 	if !ok {

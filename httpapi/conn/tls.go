@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// tlsConn is the TLS of a connection: the server reads and writes above it, what is encrypted goes through the connection's own deadlines
-// below it. So the guard sees the bytes that the server sees, and a deadline that was armed for an earlier answer never ends a write of
-// TLS half-way, which would spoil the connection for good.
+// tlsConn is the TLS of a connection: the server reads and writes above it, what is encrypted goes through the
+// connection's own deadlines below it. So the guard sees the bytes that the server sees, and a deadline that was
+// armed for an earlier answer never ends a write of TLS half-way, which would spoil the connection for good.
 //
 //	server ─ Conn ─ gatherer (wire, the guard) ─ tls.Conn ─ beneath ─ lazyDeadlines ─ TCP
 type tlsConn struct {
@@ -32,7 +32,7 @@ func TLSConfig(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error),
 	}
 }
 
-// startTLS puts TLS on a connection that nobody has read from yet.
+// startTLS puts TLS on a connection of which nothing was read yet.
 func (g *transport) startTLS(config *tls.Config) {
 	g.tls = &tlsConn{transport: tlsTransport{lazyDeadlines: &g.lazyDeadlines, tcp: g.tcp}}
 	g.tls.conn = tls.Server(&g.tls.transport, config)
@@ -54,7 +54,7 @@ func (s *tlsConn) read(b []byte) (int, error) {
 	return n, err
 }
 
-// errNoHandshake is for what is written to somebody with whom no hands were shaken. TLS has told its own reason, if it had one.
+// errNoHandshake is for an answer to a client that did not complete the handshake.
 var errNoHandshake = errors.New("no TLS on this connection")
 
 func (s *tlsConn) write(b []byte) (int, error) {
@@ -81,8 +81,8 @@ type tlsTransport struct {
 	closing atomic.Bool // Close was called, maybe by another goroutine: the deadlines are not its own
 }
 
-// Write is net.Conn's. What TLS writes by itself while the server reads, its part of the handshake or new keys, has the time that reading
-// has: the deadline for writing is that of an earlier answer.
+// Write is net.Conn's. What TLS writes by itself while the server reads, its part of the handshake or new keys, has
+// the time that reading has: the deadline for writing is that of an earlier answer.
 func (b *tlsTransport) Write(p []byte) (int, error) {
 	switch {
 	case b.closing.Load():
@@ -107,5 +107,5 @@ func (b *tlsTransport) writeNonblocking(p []byte) (n int, err error) {
 	return max(n, 0), errors.Join(failed, err)
 }
 
-// SetWriteDeadline does nothing: TLS sets it at the end alone, when nothing waits.
+// SetWriteDeadline does nothing: TLS sets one only at the end, when nothing waits.
 func (b *tlsTransport) SetWriteDeadline(time.Time) error { return nil }

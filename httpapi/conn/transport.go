@@ -7,13 +7,14 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// transport is a connection of TCP that can send a body from where it lies. The library copies head and body into one buffer and writes
-// that, in pieces when it is small; here the body is kept aside, and goes out with the head in one system call.
+// transport is a connection that can send a body from where it lies. The library copies head and body into one buffer
+// and writes that, in pieces when it is small; here the body is queued, and leaves with the head in one system call.
 //
-// That is right only when the head is the next thing to be written and nothing follows it before a flush: when the client has sent
-// nothing behind this request, and no answer before it waits. Both are known from how the server reads: with its whole buffer when it
-// has used up all it was handed, and by then it has written every answer. So only the first request behind such a read counts, when it
-// took all that came since. Where the count does not come out the answer is sent as the library would, which is never wrong.
+// That is right only when the head is the next thing to be written and nothing follows it before a flush: the client
+// has sent nothing behind this request, and no answer before it waits. Both are known from the reads of the server: it
+// reads with its whole buffer when it has used up all that it was handed, and has written every answer by then. So only
+// the first request behind such a read counts, when it is all of it. Where the count does not come out the answer is
+// sent as the library does, which is never wrong.
 type transport struct {
 	lazyDeadlines
 	framing framingCheck
@@ -30,7 +31,7 @@ type transport struct {
 	request                      []byte            // that the server works on, as far as its place in read can be told; borrowed
 	queuedBody                   []byte            // to be sent behind what is written next
 	firstRequest                 []byte            // of the first request, for the library to read
-	rounds                       *schedulingRounds // nil: nobody gives way
+	rounds                       *schedulingRounds // nil: it does not yield
 	yields                       int               // answers that the rounds were not told of
 	shedder                      *LoadShedder      // nil: no request is too old
 	parts                        [2][]byte
@@ -87,9 +88,9 @@ func (g *transport) deliver(b []byte, err error) (int, error) {
 	return len(b), err
 }
 
-// BeginRequest tells the length of the request that is about to be answered (RequestLength). It may be too small, and then never comes out. By one
-// byte it is too large after a request line that ends in a bare LF: then the one byte behind the request would be the end of a CR LF, but it
-// follows one.
+// BeginRequest tells the length of the request that is about to be answered (RequestLength). The length may be too
+// small. It is one byte too large after a request line that ends in a bare LF: then lastTwoBytes shows that the last
+// byte belongs to something else.
 func (g *transport) BeginRequest(length int) {
 	g.firstInRead = g.consumedBytes == 0
 	g.onlyInRead = g.firstInRead && g.receivedBytes == length && g.lastTwoBytes == lineEnd
@@ -100,9 +101,9 @@ func (g *transport) BeginRequest(length int) {
 	g.framing.requestParsed(g.onlyInRead)
 }
 
-// Write is net.Conn's. Behind an answer the server reads at once, long before the client can have asked again: the read finds nothing,
-// and the connection has to be waited for. So the others go first, on one processor always, elsewhere under load: the next request is there
-// then.
+// Write is net.Conn's. After an answer the server reads at once, before the client can have sent its next request, and
+// would have to wait for the connection. So other goroutines run first: always with one processor, otherwise under
+// load.
 func (g *transport) Write(b []byte) (n int, err error) {
 	switch {
 	case g.tls != nil:
@@ -113,7 +114,8 @@ func (g *transport) Write(b []byte) (n int, err error) {
 		n, err = g.writeHeadAndBody(b)
 	}
 	if err != nil && err != errNoHandshake && g.tcp != nil { //nolint:errorlint // it is given bare
-		// Whoever took nothing of an answer in all the time there was will not take the rest: without this the kernel would keep it.
+		// A client that took nothing of an answer in all that time will not take the rest: without this the kernel
+		// would keep it.
 		_ = g.tcp.SetLinger(0)
 	}
 	if g.rounds != nil {
@@ -140,7 +142,7 @@ func (g *transport) writeHeadAndBody(b []byte) (int, error) {
 	}
 }
 
-// QueueBody has a body sent behind what is written next, from where it lies, where that is right; false: it is to be written like any other.
+// QueueBody has a body sent from where it lies, behind what is written next. False: it must be written like any other.
 func (c *Conn) QueueBody(body []byte) bool {
 	if c.tcp == nil || c.tls != nil || !c.onlyInRead {
 		return false
@@ -149,7 +151,7 @@ func (c *Conn) QueueBody(body []byte) bool {
 	return true
 }
 
-// DiscardBody forgets what QueueBody left: the answer is to be another one.
+// DiscardBody forgets what QueueBody queued: another answer follows.
 func (c *Conn) DiscardBody() { c.queuedBody = nil }
 
 // RequestLength is how many bytes a request took.

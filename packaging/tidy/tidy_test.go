@@ -25,7 +25,7 @@ func goroutineFiles() map[string]string {
 		"actors/mailbox/dispatcher.go":             "mailbox.System.Close, at the end of System.Close",
 		"actors/yield/yield.go":                    "Network.Close",
 		"httpapi/conn/loadshedder.go":              "LoadShedder.End: stops the timer, whose call finds nothing to do then",
-		"httpapi/conn/rounds.go":                   "rounds.end: waits for the goroutine that ends rounds",
+		"httpapi/conn/scheduling.go":               "rounds.end: waits for the goroutine that ends rounds",
 		"actors/replay.go":                         "replayer.run: waits for the goroutine that applies",
 		"actors/internal/accounts/idle_sweeper.go": "idleSweeper.end, in Accounts.ReturnLeases, in System.Close",
 		"actors/system.go":                         "System.Close: waits for the replay",

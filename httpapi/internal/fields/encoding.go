@@ -5,8 +5,8 @@ import "bytes"
 // qualityMax is a quality of 1, in thousandths.
 const qualityMax = 1000
 
-// AcceptsGzip reads Accept-Encoding (RFC 9110, section 12.5.3): gzip by its name or by "*", with a quality above 0 and not
-// below that of identity where that is named. Without the header the answer is not compressed.
+// AcceptsGzip reads Accept-Encoding (RFC 9110, section 12.5.3): gzip by its name or by "*", with a quality above 0
+// and not below that of identity where that is named. Without the header the answer is not compressed.
 func AcceptsGzip(lines [][]byte) bool {
 	gzip, star, identity := -1, -1, -1
 	for _, line := range lines {

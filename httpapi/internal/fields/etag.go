@@ -50,8 +50,8 @@ func listsETag(list, opaque []byte) bool {
 	}
 }
 
-// etagEnd is the length of the quoted tag that text begins with, 0 when it begins with none. The bytes of a tag are those of
-// RFC 9110, section 8.8.3: anything visible but the quote.
+// etagEnd is the length of the quoted tag that text begins with, 0 when it begins with none. The bytes of a tag are
+// those of RFC 9110, section 8.8.3: anything visible but the quote.
 func etagEnd(text []byte) int {
 	if len(text) == 0 || text[0] != '"' {
 		return 0

@@ -7,12 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// IDCharactersMax is the length of an institution id in characters (interface §8, Q9).
+// IDCharactersMax is the length of an institution id in characters (interface §8).
 const IDCharactersMax = 80
 
-// percentDecoded is text with its %XX replaced: text itself when it has none, else a copy. A '+' stays a '+': what it stands
-// for in forms, a blank, no grammar takes either. False, with the text as it came, when a '%' is not followed by two
-// hexadecimal digits.
+// percentDecoded is text with its %XX replaced: text itself when it has none, else a copy. A '+' stays a '+': what
+// it stands for in forms, a blank, no grammar takes either. False, with the text as it came, when a '%' is not
+// followed by two hexadecimal digits.
 func percentDecoded(text []byte) ([]byte, bool) {
 	if bytes.IndexByte(text, '%') < 0 {
 		return text, true
@@ -24,8 +24,8 @@ func percentDecoded(text []byte) ([]byte, bool) {
 	return []byte(decoded), true
 }
 
-// PathID decodes the last segment of an institution's path, once (Q9). False for bad percent-encoding and for more than 80
-// characters; bytes that are no UTF-8 count one each.
+// PathID decodes the last segment of an institution's path, once. False for bad percent-encoding and for more
+// than 80 characters; bytes that are no UTF-8 count one each.
 func PathID(encoded []byte) ([]byte, bool) {
 	id, ok := percentDecoded(encoded)
 	if !ok || utf8.RuneCount(id) > IDCharactersMax {

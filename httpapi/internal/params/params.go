@@ -39,8 +39,8 @@ const (
 	ParamCount
 )
 
-// Row is one row: its name, the sentence that a refused value is answered with, and who knows and who needs it. How a
-// value is read stands in query.set.
+// Row is a query parameter: its name, the sentence that answers a refused value, and the operations that take or need
+// it. Query.set reads the value.
 type Row struct {
 	Name       string
 	Grammar    string

@@ -2,8 +2,8 @@ package params
 
 import "github.com/tasard/tasard/engine"
 
-// Query is every parameter of a request in its own memory: nothing in it points into the request. Comparable. What was not
-// sent is zero; limit and cursor have their defaults, and a history range is complete.
+// Query is every parameter of a request in its own memory: nothing in it points into the request. Comparable. What
+// was not sent is zero; limit and cursor have their defaults, and a history range is complete.
 type Query struct {
 	ID          string // path parameter of the detail
 	Currency    string
@@ -30,7 +30,7 @@ func (q Query) Ranking(comparing bool) engine.RankingQuery {
 	return engine.RankingQuery{Filter: q.Filter(), PageRequest: q.Page(), Operation: q.Operation, ForConvert: comparing}
 }
 
-// set reads one value, byte for byte as it was sent (Q3). False when the grammar refuses it.
+// set reads one value, byte for byte as it was sent. False when the grammar refuses it.
 func (q *Query) set(p Param, value []byte, catalogue *engine.Catalogue) (ok bool) {
 	switch p {
 	case ParamCurrency:
@@ -57,7 +57,7 @@ func (q *Query) set(p Param, value []byte, catalogue *engine.Catalogue) (ok bool
 	return ok
 }
 
-// currencyValue reads ^[A-Z]{3}$. A code that no catalogue knows is well-formed (P9).
+// currencyValue reads ^[A-Z]{3}$. A code that no catalogue knows is well-formed.
 func currencyValue(value []byte, catalogue *engine.Catalogue) (string, bool) {
 	if len(value) != len(engine.QuoteCurrency) {
 		return "", false
@@ -73,7 +73,7 @@ func currencyValue(value []byte, catalogue *engine.Catalogue) (string, bool) {
 	return string(value), true
 }
 
-// institutionValue reads ^[a-z0-9-]+$. An id that no catalogue knows is well-formed (P9).
+// institutionValue reads ^[a-z0-9-]+$. An id that no catalogue knows is well-formed.
 func institutionValue(value []byte, catalogue *engine.Catalogue) (string, bool) {
 	if len(value) == 0 {
 		return "", false
@@ -99,7 +99,7 @@ func oneOf[T ~string](value []byte, words []T) (T, bool) {
 	return "", false
 }
 
-// amountValue copies the text, which the amount keeps for its echo (S9).
+// amountValue copies the text, which the amount keeps for its echo.
 func amountValue(value []byte) (engine.Amount, bool) {
 	amount, err := engine.ParseAmount(string(value))
 	return amount, err == nil

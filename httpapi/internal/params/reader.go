@@ -86,7 +86,7 @@ func (r *queryReader) refuse(name string, index int, message string) {
 	r.problems = append(r.problems, Problem{name, index, message})
 }
 
-// readID decodes the id of the path once (Q9).
+// readID decodes the id of the path once.
 func (r *queryReader) readID(encoded []byte) {
 	id, ok := PathID(encoded)
 	if !ok {
@@ -132,7 +132,7 @@ func (r *queryReader) readPair(pair []byte) {
 	}
 }
 
-// readUnknown refuses a name once (Q1), and says where keys go when it looks like one (Q4).
+// readUnknown refuses a name once, and says where keys go when it looks like one.
 func (r *queryReader) readUnknown(name string) {
 	isKey := IsCredentialName(name)
 	if r.options.AllowUnknown && !isKey {
@@ -160,8 +160,8 @@ func (r *queryReader) findMissing() {
 	}
 }
 
-// completeRange fills in the ends of a history range that are not given (T6) and refuses what no answer fits (T7, T8). A
-// range that only begins, after today, is one of days to come: it has no rows, and is no error (T9).
+// completeRange fills in the ends of a history range that are not given and refuses what no answer fits (T7,
+// T8). A range that only begins, after today, is one of days to come: it has no rows, and is no error.
 func (r *queryReader) completeRange() {
 	if slices.ContainsFunc(r.problems, func(d Problem) bool {
 		return d.Name == r.table[ParamFrom].Name || d.Name == r.table[ParamTo].Name
@@ -179,7 +179,8 @@ func (r *queryReader) completeRange() {
 	}
 }
 
-// IsCredentialName tells names under which callers put keys into URLs (Q4), in any spelling of small and capital letters.
+// IsCredentialName tells names under which callers put keys into URLs, in any spelling of small and capital
+// letters.
 func IsCredentialName(name string) bool {
 	switch strings.ToLower(name) {
 	case "api_key", "apikey", "access_key", "key", "token":

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// readFromPipes has so many newcomers read from pipes, one byte each, and writes those; each newcomer that has got its byte is heard.
+// readFromPipes has so many newcomers read from pipes, one byte each, and writes those; each newcomer that has got
+// its byte is heard.
 func readFromPipes(t *testing.T, newcomers int, all *sync.WaitGroup, heard func()) {
 	t.Helper()
 	var ins []*os.File
@@ -37,7 +38,8 @@ func readFromPipes(t *testing.T, newcomers int, all *sync.WaitGroup, heard func(
 // busy is how many goroutines keep the processors busy in yieldsUntilRead.
 const busy = 8
 
-// yieldsUntilRead is how many times they yield until a newcomer is heard; the best of a few tries, as a processor may be busy otherwise.
+// yieldsUntilRead is how many times they yield until a newcomer is heard; the best of a few tries, as a processor
+// may be busy otherwise.
 func yieldsUntilRead(t *testing.T, yield func(own *int)) (best int64) {
 	t.Helper()
 	const turnsMax, tries = 100_000, 10
@@ -96,7 +98,8 @@ func TestO2_RoundsEnd(t *testing.T) {
 	}
 }
 
-// TestO2_RoundsReadAll: each newcomer that was there when a round began is heard before it ends. Control: giving way hears one part.
+// TestO2_RoundsReadAll: each newcomer that was there when a round began is heard before it ends. Control: giving
+// way hears one part.
 func TestO2_RoundsReadAll(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	const newcomers = 300
@@ -162,7 +165,8 @@ func TestO2_LongRoundsTakeSlots(t *testing.T) {
 	}
 }
 
-// TestO2_TooManySlots: a connection that asks again keeps its seat, unless there are fewer now, or it was served often and another waits.
+// TestO2_TooManySlots: a connection that asks again keeps its seat, unless there are fewer now, or it was served
+// often and another waits.
 func TestO2_TooManySlots(t *testing.T) {
 	r := &schedulingRounds{}
 	r.slotLimit.Store(slotsMax)
@@ -185,7 +189,8 @@ func TestO2_TooManySlots(t *testing.T) {
 	}
 }
 
-// TestO1_Prefetch: a connection whose next request has come reads it and keeps its seat; one that has to wait leaves it first.
+// TestO1_Prefetch: a connection whose next request has come reads it and keeps its seat; one that has to wait
+// leaves it first.
 func TestO1_Prefetch(t *testing.T) {
 	l := listen(t)
 	defer l.Close()

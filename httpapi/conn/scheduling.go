@@ -9,30 +9,31 @@ import (
 	"time"
 )
 
-// yieldsPerRoundWatching is after how many answers of all connections a round begins while requests are watched; while slots are given out
-// it is after each. A connection tells of yieldsCounted answers at once, so that not every answer takes the lock.
+// yieldsPerRoundWatching is after how many answers of all connections a round begins while requests are watched;
+// while slots are given out it is after each. A connection tells of yieldsCounted answers at once, so that not
+// every answer takes the lock.
 const (
-	yieldsPerRoundWatching = 64
+	yieldsPerRoundWatching = 128
 	yieldsCounted          = 8
 )
 
-// While the garbage is collected, or something else wants the processor, a round takes several times as long as usual, and so does what
-// newcomers wait. Then fewer have a seat, and a turn in each round.
+// A round takes several times as long while garbage is collected or other processes want the processor, and so does
+// what new requests wait. Then fewer connections hold a slot, and a turn in each round.
 const (
 	roundLong  = 15 * time.Millisecond
 	roundShort = roundLong / 2
 	slotsMin   = 8
 )
 
-// schedulingRounds are how connections give way to each other.
+// schedulingRounds let busy connections yield to each other and to new ones.
 //
-// A goroutine that only steps back is run again behind those that are ready, and as long as each processor has somebody ready the scheduler
-// does not ask the network who else has come: its watchdog does, each ten milliseconds or twenty, for 128 at a time. Whoever was not among
-// the busy would wait for that. So now and then the busy wait in a round: when nobody is ready any more the scheduler asks the network,
-// which gives it the newcomers, 128 at a time, and behind all who are there already the byte in a pipe that ends the round.
+// A goroutine that calls Gosched runs again behind those that are ready, and while every processor has a ready one the
+// scheduler does not poll the network; its monitor thread does, every 10 to 20 ms, for 128 connections at a time. So
+// now and then the busy connections wait in a round: when no goroutine is ready the scheduler polls the network, and
+// gets the new requests, 128 at a time, and behind all of them the byte in the pipe that ends the round.
 type schedulingRounds struct {
 	clock           func() time.Time
-	singleProcessor bool // there is one processor: who has answered steps back in any case, so that the next request is there when it is read
+	singleProcessor bool // then a connection yields after each answer, so that its next request is there when it is read
 
 	mu        sync.Mutex
 	yields    int         // answers since the last round
@@ -41,13 +42,13 @@ type schedulingRounds struct {
 	startedAt time.Time     // the round that is on
 	finished  chan struct{} // closed at the end of the round
 	number    atomic.Uint64 // changes under mu
-	slotLimit atomic.Int32  // how many may have a seat; changes under mu
+	slotLimit atomic.Int32  // how many slots there are; changes under mu
 
 	pipeReader, pipeWriter *os.File
 	done                   chan struct{}
 }
 
-// startRounds begins the goroutine that ends rounds; end waits for it.
+// startRounds starts the goroutine that ends rounds; close waits for it.
 func startRounds(clock func() time.Time) (*schedulingRounds, error) {
 	in, out, err := os.Pipe()
 	if err != nil {
@@ -59,8 +60,9 @@ func startRounds(clock func() time.Time) (*schedulingRounds, error) {
 	return r, nil
 }
 
-// yield lets other goroutines go first: on one processor those that are ready, and after each so many answers those that the network has
-// news for; 0 is never. own counts the answers of one connection that are not among yields yet.
+// yield lets other goroutines go first: on one processor those that are ready, and after each so many answers those
+// that the network has news for; 0 is never. own counts the answers of one connection that are not among yields
+// yet.
 func (r *schedulingRounds) yield(each int, own *int) {
 	if (each == 0 || !r.joinRound(each, own)) && r.singleProcessor {
 		runtime.Gosched()
@@ -87,7 +89,7 @@ func (r *schedulingRounds) joinRound(each int, own *int) bool {
 	return open
 }
 
-// run ends each round when the network is asked.
+// run ends each round when the network is polled.
 func (r *schedulingRounds) run() {
 	defer close(r.done)
 	one := make([]byte, 1)
@@ -113,14 +115,14 @@ func (r *schedulingRounds) run() {
 	}
 }
 
-// close lets everybody go who waits.
+// close ends the round and the goroutine.
 func (r *schedulingRounds) close() {
 	_ = r.pipeWriter.Close() // nothing is lost with a pipe
 	<-r.done
 	_ = r.pipeReader.Close()
 }
 
-// schedulingRounds are the rounds of all listeners, nil where there can't be any.
+// schedulingRounds are those of all listeners, nil where there can be none.
 func (w *LoadShedder) schedulingRounds(log *slog.Logger) *schedulingRounds {
 	if w == nil {
 		return nil
