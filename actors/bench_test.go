@@ -130,7 +130,7 @@ func BenchmarkManyAccounts(b *testing.B) {
 	const count = 20_000
 	n := start(b, Config{
 		Terms: account.QuotaPolicy{DefaultQuota: account.Quota{Day: accounts.AllowanceDayMax, Minute: accounts.AllowanceMinuteMax}, LeaseSize: account.LeaseSizeDefault},
-		Clock: acceleratedClock(), Journal: manyAccounts(b, count), AccountIdle: time.Hour,
+		Clock: acceleratedClock(), Journal: manyAccounts(b, count),
 	})
 	var callers []account.Caller
 	for id := range uint64(count) {

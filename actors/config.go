@@ -33,9 +33,6 @@ type Config struct {
 	// process; then codes are not in the log.
 	LoginCodeKey []byte
 
-	// AskTimeout is how long a question waits for its answer. 0 = 5 s. Questions take microseconds; a short timeout turns
-	// a pause of the machine into errors.
-	AskTimeout time.Duration
 	// WriteTimeout is how long an intake waits for the disk. 0 = 60 s. After it the caller gets an error, although the
 	// write may still be made.
 	WriteTimeout time.Duration
@@ -70,8 +67,6 @@ type Config struct {
 	AnonymousClientsMax int
 	// AccountShards is how many actors share the accounts. 0 = 16, at most 256. It may differ from start to start.
 	AccountShards int
-	// AccountIdle is how long an account stays loaded without a request. 0 = 2 min.
-	AccountIdle time.Duration
 	// AccountsLoadedMax is how many accounts are loaded at once, about 1 KiB each; a request for a further one is answered
 	// CodeOverloaded. 0 = 131,072.
 	AccountsLoadedMax int
@@ -93,7 +88,6 @@ type LogConfig struct {
 }
 
 const (
-	askTimeoutDefault      = 5 * time.Second
 	writeTimeoutDefault    = 60 * time.Second
 	mailboxDefault         = 4096
 	mailboxMax             = 1 << 20
@@ -109,8 +103,8 @@ func (c Config) complete() (Config, error) {
 		return c, errors.New("check configuration: Clock is nil")
 	case c.Dir == "" && c.Journal == nil:
 		return c, errors.New("check configuration: neither Dir nor Journal is set")
-	case c.AskTimeout < 0 || c.WriteTimeout < 0:
-		return c, errors.New("check configuration: a timeout is negative")
+	case c.WriteTimeout < 0:
+		return c, errors.New("check configuration: WriteTimeout is negative")
 	case c.MailboxMax < 0 || c.MailboxMax > mailboxMax:
 		return c, fmt.Errorf("check configuration: MailboxMax is %d, want 0 to %d", c.MailboxMax, mailboxMax)
 	case c.PendingWritesMax < 0 || c.SnapshotRecords < 0 || c.SnapshotBytes < 0:
@@ -125,7 +119,6 @@ func (c Config) complete() (Config, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	orDefault(&c.AskTimeout, askTimeoutDefault)
 	orDefault(&c.WriteTimeout, writeTimeoutDefault)
 	orDefault(&c.MailboxMax, mailboxDefault)
 	orDefault(&c.PendingWritesMax, pendingWritesDefault)

@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/tasard/tasard/actors/internal/accounts"
 	"github.com/tasard/tasard/engine/account"
@@ -13,7 +12,6 @@ import (
 const (
 	accountShardsDefault     = 16
 	accountShardsMax         = 256
-	accountIdleDefault       = 2 * time.Minute
 	accountsLoadedMaxDefault = 1 << 17
 
 	leaseMax = 100_000
@@ -27,7 +25,6 @@ func (c Config) completeAccounts() (Config, error) {
 	orDefault(&c.KeyPrefix, account.KeyPrefixLive)
 	orDefault(&c.AnonymousClientsMax, account.AnonymousRowsDefault)
 	orDefault(&c.AccountShards, accountShardsDefault)
-	orDefault(&c.AccountIdle, accountIdleDefault)
 	orDefault(&c.AccountsLoadedMax, accountsLoadedMaxDefault)
 	if c.Random == nil {
 		c.Random = rand.Reader
@@ -43,8 +40,6 @@ func (c Config) completeAccounts() (Config, error) {
 		return c, errors.New("check configuration: a limit is negative")
 	case c.AccountShards < 1 || c.AccountShards > accountShardsMax:
 		return c, fmt.Errorf("check configuration: AccountShards is %d, want 1 to %d", c.AccountShards, accountShardsMax)
-	case c.AccountIdle < accounts.SweepsIdle:
-		return c, fmt.Errorf("check configuration: AccountIdle is %s, too short", c.AccountIdle)
 	}
 	return c, nil
 }
@@ -53,7 +48,7 @@ func (c Config) completeAccounts() (Config, error) {
 func (c *Config) accounts() accounts.Config {
 	a := accounts.Config{
 		Clock: c.Clock, Steady: c.Steady, Random: c.Random, Logger: c.Logger, Seal: c.LoginCodeKey, KeyPrefix: c.KeyPrefix, Terms: c.Terms,
-		LimitsOff: c.LimitsOff, AskTimeout: c.AskTimeout, WriteTimeout: c.WriteTimeout, Idle: c.AccountIdle, MailboxMax: c.MailboxMax,
+		LimitsOff: c.LimitsOff, WriteTimeout: c.WriteTimeout, MailboxMax: c.MailboxMax,
 		PendingWritesMax: c.PendingWritesMax, AnonymousClientsMax: c.AnonymousClientsMax, LoadedMax: c.AccountsLoadedMax, Shards: c.AccountShards,
 	}
 	if c.Mailer != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tasard/tasard/actors/internal/accounts"
 	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/actors/yield"
@@ -178,13 +179,13 @@ func (s *System) Held(currency string) ([]engine.Quarantined, error) {
 		return nil, err
 	}
 	if currency == "" {
-		return s.askers.quarantine.Ask(s.directory, quarantineQuery{}, s.config.AskTimeout)
+		return s.askers.quarantine.Ask(s.directory, quarantineQuery{}, accounts.AskTimeout)
 	}
 	owner, err := s.currencyRef(currency)
 	if err != nil {
 		return nil, err
 	}
-	return s.askers.quarantine.Ask(owner, quarantineQuery{}, s.config.AskTimeout)
+	return s.askers.quarantine.Ask(owner, quarantineQuery{}, accounts.AskTimeout)
 }
 
 func (s *System) currencyRef(currency string) (*mailbox.Ref, error) {

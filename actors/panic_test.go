@@ -169,7 +169,7 @@ func newPanicRun(t testing.TB, seed uint64) *panicRun {
 	w := &panicRun{random: rand.New(rand.NewPCG(5, seed))}
 	w.node = startNode(t, Config{
 		Terms:         account.QuotaPolicy{DefaultQuota: account.Quota{Day: 1_000_000, Minute: accounts.AllowanceMinuteMax}},
-		AccountShards: 2, SnapshotRecords: 60, WriteTimeout: askTimeoutDefault,
+		AccountShards: 2, SnapshotRecords: 60, WriteTimeout: accounts.AskTimeout,
 	})
 	publishing(w.node)
 	w.entered = w.clock.Read()

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"github.com/tasard/tasard/actors/internal/accounts"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 )
@@ -35,7 +36,7 @@ func (s *System) Currencies() (*engine.Page[engine.CurrencyItem], error) {
 	if err := s.available(); err != nil {
 		return nil, err
 	}
-	return s.askers.currencies.AskAny(s.readers, currenciesQuery{}, s.config.AskTimeout)
+	return s.askers.currencies.AskAny(s.readers, currenciesQuery{}, accounts.AskTimeout)
 }
 
 // Institutions implements engine.Service. Before the first rate it answers from the catalogue (decision E4).
@@ -43,7 +44,7 @@ func (s *System) Institutions(q engine.InstitutionsQuery) (*engine.Page[engine.I
 	if err := s.available(); err != nil {
 		return nil, err
 	}
-	return s.askers.institutions.AskAny(s.readers, q, s.config.AskTimeout)
+	return s.askers.institutions.AskAny(s.readers, q, accounts.AskTimeout)
 }
 
 // Institution implements engine.Service. Before the first rate it answers from the catalogue (decision E4).
@@ -51,7 +52,7 @@ func (s *System) Institution(id string) (*engine.InstitutionDetail, error) {
 	if err := s.available(); err != nil {
 		return nil, err
 	}
-	return s.askers.institution.Ask(s.directory, institutionQuery{id}, s.config.AskTimeout)
+	return s.askers.institution.Ask(s.directory, institutionQuery{id}, accounts.AskTimeout)
 }
 
 // Rates implements engine.Service.
@@ -59,7 +60,7 @@ func (s *System) Rates(q engine.RatesQuery) (*engine.Page[*engine.Rate], error) 
 	if err := s.published(); err != nil {
 		return nil, err
 	}
-	return s.askers.rates.AskAny(s.readers, q, s.config.AskTimeout)
+	return s.askers.rates.AskAny(s.readers, q, accounts.AskTimeout)
 }
 
 // Ranking implements engine.Service. An unknown currency has an empty ranking (decision P9).
@@ -70,7 +71,7 @@ func (s *System) Ranking(q engine.RankingQuery) (*engine.Page[*engine.Rate], err
 	if _, known := s.currencies[q.Currency]; !known {
 		return s.unknownCurrency.Ranking(q), nil
 	}
-	return s.askers.rankings.AskAny(s.readers, q, s.config.AskTimeout)
+	return s.askers.rankings.AskAny(s.readers, q, accounts.AskTimeout)
 }
 
 // History implements engine.Service.
@@ -78,5 +79,5 @@ func (s *System) History(q engine.HistoryQuery) (*engine.Page[engine.HistoryEntr
 	if err := s.published(); err != nil {
 		return nil, err
 	}
-	return s.askers.history.AskAny(s.readers, q, s.config.AskTimeout)
+	return s.askers.history.AskAny(s.readers, q, accounts.AskTimeout)
 }

@@ -40,7 +40,7 @@ func (s *clusterNode) condition() engine.Condition {
 func TestShared_A11_CutOff(t *testing.T) { synctest.Test(t, cutOff) }
 
 func cutOff(t *testing.T) {
-	f := startCluster(t, 3, 1, Config{WriteTimeout: 50 * time.Millisecond, AskTimeout: 10 * time.Second})
+	f := startCluster(t, 3, 1, Config{WriteTimeout: 50 * time.Millisecond})
 	defer f.stop()
 	observe(t, f.nodes[0].System, saying("infodolar", noon, "USD", "58", "60", "popular"))
 	token := f.nodes[2].login(mustEmail(t, "one@example.com"), client(1))

@@ -3,6 +3,7 @@ package actors
 import (
 	"time"
 
+	"github.com/tasard/tasard/actors/internal/accounts"
 	"github.com/tasard/tasard/actors/mailbox"
 )
 
@@ -17,5 +18,5 @@ func (s *System) Slots() (map[string]time.Time, error) {
 	if err := s.available(); err != nil {
 		return nil, err
 	}
-	return s.askers.slots.Ask(s.directory, slotsQuery{}, s.config.AskTimeout)
+	return s.askers.slots.Ask(s.directory, slotsQuery{}, accounts.AskTimeout)
 }

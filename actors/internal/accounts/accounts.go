@@ -126,7 +126,7 @@ func (t *Accounts) Start(actors *mailbox.System, r *Replay, log *commitlog.Log) 
 		}
 	}
 	t.flusher.start()
-	t.sweeper = startSweeper(t.config.Idle/SweepsIdle, t.Node != 0, t.Shards.Refs)
+	t.sweeper = startSweeper(t.Node != 0, t.Shards.Refs)
 	return nil
 }
 

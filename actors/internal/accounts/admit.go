@@ -47,7 +47,7 @@ func (t *Accounts) Admit(c account.Caller) (account.Admission, error) {
 	case required:
 		return account.Admission{}, errMissingKey
 	}
-	return t.askers.anonymous.Ask(t.anonymous.of(c.Address), anonymousQuery{c.Address}, t.config.AskTimeout)
+	return t.askers.anonymous.Ask(t.anonymous.of(c.Address), anonymousQuery{c.Address}, AskTimeout)
 }
 
 // keysRequired reads the clock only if a date is announced.
@@ -62,7 +62,7 @@ func (t *Accounts) admitKey(key account.Digest) (account.Admission, error) {
 	if id == 0 {
 		return account.Admission{QuotaResult: account.QuotaResult{DenyCode: engine.CodeInvalidKey}}, nil
 	}
-	return t.askers.admissions.AskFirst(actor, t.Shards.of(id), admissionQuery{id, key}, t.config.AskTimeout)
+	return t.askers.admissions.AskFirst(actor, t.Shards.of(id), admissionQuery{id, key}, AskTimeout)
 }
 
 // keyRefusal returns the error for a code that refuses a key, nil for other codes.
@@ -102,7 +102,7 @@ func (t *Accounts) Refund(g account.Admission) {
 	if g.Account == 0 {
 		to = t.anonymous.of(g.Address)
 	}
-	_, _ = t.askers.refunds.Ask(to, g, t.config.AskTimeout)
+	_, _ = t.askers.refunds.Ask(to, g, AskTimeout)
 }
 
 // KeyUsage implements account.Service.
@@ -114,7 +114,7 @@ func (t *Accounts) KeyUsage(key account.Digest) (account.QuotaResult, error) {
 	if id == 0 {
 		return account.QuotaResult{}, errInvalidKey
 	}
-	return t.askers.usages.Ask(t.Shards.of(id), UsageQuery{account: id, key: key, byKey: true}, t.config.AskTimeout)
+	return t.askers.usages.Ask(t.Shards.of(id), UsageQuery{account: id, key: key, byKey: true}, AskTimeout)
 }
 
 // session returns the account of a session.
@@ -122,5 +122,5 @@ func (t *Accounts) session(token account.Digest) (uint64, error) {
 	if err := t.host.Available(); err != nil {
 		return 0, err
 	}
-	return t.askers.sessions.Ask(t.Registrar, token, t.config.AskTimeout)
+	return t.askers.sessions.Ask(t.Registrar, token, AskTimeout)
 }

@@ -20,10 +20,14 @@ type Config struct {
 	KeyPrefix                              string
 	Terms                                  account.QuotaPolicy
 	LimitsOff                              bool
-	AskTimeout, WriteTimeout, Idle         time.Duration
+	WriteTimeout                           time.Duration
 	MailboxMax, PendingWritesMax           int
 	AnonymousClientsMax, LoadedMax, Shards int
 }
+
+// AskTimeout is how long a question waits for its answer. Questions take microseconds; a short timeout would turn a pause
+// of the machine into errors.
+const AskTimeout = 5 * time.Second
 
 // host is the System that runs the accounts.
 type host interface {

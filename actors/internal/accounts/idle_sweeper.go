@@ -13,14 +13,17 @@ type idleSweeper struct {
 	done sync.WaitGroup
 }
 
+// sweepEvery is how often idle accounts are evicted: one that was not asked for SweepsIdle sweeps, two minutes.
+const sweepEvery = 30 * time.Second
+
 // checkReturnsEvery is how often the accounts of a cluster are asked whether to return their leases.
 const checkReturnsEvery = 5 * time.Second
 
 // startSweeper starts the goroutines.
-func startSweeper(every time.Duration, cluster bool, shards []*mailbox.Ref) *idleSweeper {
+func startSweeper(cluster bool, shards []*mailbox.Ref) *idleSweeper {
 	s := &idleSweeper{stop: make(chan struct{})}
 	s.done.Add(1)
-	go s.run(every, func() mailbox.Message { return &Sweep{} }, shards)
+	go s.run(sweepEvery, func() mailbox.Message { return &Sweep{} }, shards)
 	if cluster {
 		s.done.Add(1)
 		go s.run(checkReturnsEvery, func() mailbox.Message { return &CheckReturns{} }, shards)

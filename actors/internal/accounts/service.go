@@ -92,7 +92,7 @@ func (t *Accounts) Keys(token account.Digest) ([]account.KeyRecord, error) {
 func (t *Accounts) account(id uint64) (accountAnswer, error) {
 	m := mailbox.NewQuestion[accountQuery, accountAnswer](accountQuery{id})
 	t.Shards.of(id).Send(m)
-	return m.Wait(t.config.AskTimeout)
+	return m.Wait(AskTimeout)
 }
 
 // Usage implements account.Service.
@@ -101,7 +101,7 @@ func (t *Accounts) Usage(token account.Digest) (account.QuotaResult, error) {
 	if err != nil {
 		return account.QuotaResult{}, err
 	}
-	return t.askers.usages.Ask(t.Shards.of(id), UsageQuery{account: id}, t.config.AskTimeout)
+	return t.askers.usages.Ask(t.Shards.of(id), UsageQuery{account: id}, AskTimeout)
 }
 
 // CreateKey implements account.Service. The name has at most 80 characters and no control characters.
