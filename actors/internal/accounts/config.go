@@ -25,8 +25,8 @@ type Config struct {
 	AnonymousClientsMax, LoadedMax, Shards int
 }
 
-// AskTimeout is how long a question waits for its answer. Questions take microseconds; a short timeout would turn a pause
-// of the machine into errors.
+// AskTimeout is how long a question waits for its answer. Questions take microseconds; a short timeout would turn a
+// pause of the machine into errors.
 const AskTimeout = 5 * time.Second
 
 // host is the System that runs the accounts.
