@@ -37,9 +37,9 @@ const (
 
 // mailServer is a real SMTP server with STARTTLS and login that keeps received e-mails.
 type mailServer struct {
-	t       *testing.T
-	addr    string
-	ca      string // file with the certificate that signs its own
+	t        *testing.T
+	addr     string
+	ca       string // file with the certificate that signs its own
 	received chan receivedMail
 
 	mu    sync.Mutex

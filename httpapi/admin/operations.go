@@ -147,7 +147,7 @@ const (
 // Error codes in addition to the engine's.
 const (
 	CodeNotConfigured engine.Code = "not_configured" // the node's settings do not allow it
-	CodeStopping      engine.Code = "stopping"    // the node stops before the operation can end
+	CodeStopping      engine.Code = "stopping"       // the node stops before the operation can end
 )
 
 // Longest texts of an operator, in characters.
