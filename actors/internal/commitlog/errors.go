@@ -30,7 +30,7 @@ var ErrOutcomeUnknown = &engine.Error{
 // ReadOnly answers a write that the journal cannot accept now.
 func ReadOnly(cause error) *engine.Error {
 	return &engine.Error{
-		Code: engine.CodeReadOnly, Message: "the data cannot be changed at the moment", RetryAfter: retryReadOnly, Cause: cause,
+		Code: engine.CodeReadOnly, Message: "the node cannot write to its log at the moment, which changes and new quota leases need; try again later", RetryAfter: retryReadOnly, Cause: cause,
 	}
 }
 
