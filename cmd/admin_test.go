@@ -3,10 +3,12 @@ package cmd
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"os"
 	"os/user"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -119,33 +121,20 @@ func wantInLog(t *testing.T, data string) {
 	}
 }
 
-// TestAdmin_Refusals wants one helpful line and the right code for what cannot be done.
-func TestAdmin_Refusals(t *testing.T) {
+// TestGolden_Refusals runs each command of the golden file against a running node with the data directory DIR.
+func TestGolden_Refusals(t *testing.T) {
 	data := t.TempDir()
 	startNode(t, data)
-	for args, want := range map[string]string{
-		"accounts show 9":                         "there is no account",
-		"accounts show ana@example.com":           "no account has this e-mail address",
-		"accounts show ana":                       `"ana" is neither the number of an account nor an e-mail address`,
-		"accounts suspend 9 --reason x":           "there is no account",
-		"accounts restore 9":                      "there is no account",
-		"accounts limit 9 --day 5":                "there is no account",
-		"keys-required --withdraw":                "no announcement is pending",
-		"keys-required --at 2026-07-14T14:59:59Z": "the notice is 14 days",
-
-		"quarantine release USD/9":                                                 "the quarantine of USD has no number 9",
-		"quarantine reject ABC/9":                                                  `there is no currency "ABC"`,
-		"quarantine list --currency ABC":                                           `there is no currency "ABC"`,
-		"rates set poplar USD --buy 58":                                            `no institution "poplar"; GET /v1/institutions lists them`,
-		"rates set popular ABC --buy 58":                                           `no currency "ABC"`,
-		"rates set popular USD --buy 60 --sell 59":                                 "is above sell",
-		"rates set popular USD --buy 60 --expires 2026-06-30T14:00:00Z":            "want an instant within",
-		"rates set popular USD --buy 60 --expires 2036-06-30T14:00:00Z":            "want an instant within",
-		"rates withdraw popular USD":                                               "source manual offers no rate popular:USD:unspecified:commercial",
-		"rates withdraw popular USD --channel branch --source popular-site --by x": "source popular-site offers no rate",
-	} {
-		run(t, nil, nil, append(strings.Fields("admin "+args), "--data", data)...).fails(t, exit.Usage, "the node says: ", want)
+	var text strings.Builder
+	for one := range strings.SplitSeq(strings.TrimSpace(readFile(t, filepath.Join(goldenDir, "refusals.txt"))), "\n\n") {
+		command, _, _ := strings.Cut(strings.TrimPrefix(one, "$ "), "\n")
+		got := run(t, nil, nil, commandIn(data, command)[1:]...)
+		if got.code == exit.OK || got.stderr == "" {
+			t.Errorf("%s: exit code %d, %q; want a failure and its reason", command, got.code, got.stderr)
+		}
+		fmt.Fprintf(&text, "$ %s\n%sexit code %d\n\n", command, strings.ReplaceAll(got.stderr, data, "DIR"), got.code)
 	}
+	golden(t, "refusals.txt", strings.TrimSuffix(text.String(), "\n"))
 }
 
 // TestAdmin_NoNode wants one line that says what to do when no node answers.

@@ -55,7 +55,7 @@ var errNoDir = errorf(Invalid, "Dir", "missing: set the data directory")
 func directoryError(dir string, err error) error {
 	switch {
 	case errors.Is(err, wal.ErrLocked):
-		return errorf(Busy, "Dir", "a running node uses the directory; stop it first: %w", err)
+		return errorf(Busy, "Dir", "%s: a running node uses the directory; stop it first (%w)", dir, wal.ErrLocked)
 	case (IsWriteRefused(err) || errors.Is(err, fs.ErrNotExist)) && !errors.Is(err, wal.ErrNoSpace): // as for a path below /proc
 		return errorf(Unwritable, "Dir", "create or write the data directory %s: %w; choose another one", dir, pathError(err))
 	}

@@ -147,7 +147,7 @@ func (r *invocation) ping(ctx context.Context, live bool) error {
 		return err
 	}
 	if shown.Status == engine.Unavailable && !live {
-		return exit.Errorf(exit.Unavailable, "the node behind %s answers no data requests now", r.node.Socket)
+		return exit.Errorf(exit.Unavailable, "the node at %s answers no data requests now", r.node.Socket)
 	}
 	return nil
 }

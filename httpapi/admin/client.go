@@ -56,7 +56,7 @@ type Error struct {
 }
 
 // Error returns the node's message.
-func (r *Error) Error() string { return "the node says: " + r.Message }
+func (r *Error) Error() string { return r.Message }
 
 // ProtocolError is an answer that does not follow this protocol: node and client may be of different versions.
 type ProtocolError struct{ error }

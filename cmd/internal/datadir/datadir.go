@@ -23,7 +23,7 @@ func ExplainLogError(data string, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, wal.ErrLocked):
-		return exit.Errorf(exit.Busy, "%s: a running node uses the directory; stop it, or look at a copy", data)
+		return exit.Errorf(exit.Busy, "%s: a running node uses the directory; stop it, or use a copy", data)
 	}
 	var damage *wal.DamageError
 	if errors.As(err, &damage) {
@@ -65,7 +65,7 @@ func RequireDir(data string) error {
 func Open(ctx context.Context, p *process.Process, c node.Config, log *slog.Logger) (*node.Data, error) {
 	opened, err := node.OpenData(ctx, p.CompleteConfig(c, log))
 	if errors.Is(err, wal.ErrLocked) {
-		return nil, exit.Errorf(exit.Busy, "%s: a running node uses the directory; stop it, or let it take a file in: tasard serve --import FILE", c.Dir)
+		return nil, exit.Errorf(exit.Busy, "%s: a running node uses the directory; stop it, or use a copy", c.Dir)
 	}
 	return opened, err
 }
