@@ -3,6 +3,7 @@ package accounts
 import (
 	"hash/maphash"
 	"net/netip"
+	"strconv"
 
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
@@ -10,7 +11,7 @@ import (
 )
 
 // AnonymousTables is how many actors share the anonymous clients.
-const AnonymousTables = 4
+const AnonymousTables = 16
 
 // anonymousAdmission asks for one request of an address.
 type anonymousAdmission = mailbox.Question[anonymousQuery, account.Admission]
@@ -63,7 +64,7 @@ func newAnonymousTables(actors *mailbox.System, kind *mailbox.Kind, rows int, al
 		table := account.NewAnonymousTable((rows+AnonymousTables-1)/AnonymousTables, func(key uint64) uint64 {
 			return maphash.Comparable(inner, key)
 		})
-		ref, err := actors.Spawn("anonymous-"+string(rune('0'+i)), kind, &AnonymousActor{table, allowance, clock})
+		ref, err := actors.Spawn("anonymous-"+strconv.Itoa(i), kind, &AnonymousActor{table, allowance, clock})
 		if err != nil {
 			return nil, err
 		}

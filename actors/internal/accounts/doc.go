@@ -6,7 +6,7 @@
 //	account     one actor for each account in use: its keys, its two quota windows, its lease
 //	shard       (16) a share of the accounts: the evicted ones, as bytes, and the actors of the loaded ones
 //	registrar   addresses, codes, sessions and their limits; the policy of required keys
-//	anonymous   (4) a table of clients without a key, by address, in memory only
+//	anonymous   (16) a table of clients without a key, by address, in memory only
 //
 // # A request
 //
