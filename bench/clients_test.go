@@ -67,7 +67,7 @@ func raisePriority() (undo func()) {
 		mine.Set(loadCore)
 		_ = unix.SchedSetaffinity(0, &mine)
 	}
-	first := filepath.Join(all, "tasard-crowd-"+string(thread))
+	first := filepath.Join(all, "tasard-clients-"+string(thread))
 	if os.Mkdir(first, 0o755) == nil {
 		_ = os.WriteFile(filepath.Join(first, "cpu.shares"), []byte(strconv.Itoa(cpuShares)), 0o600)
 		_ = os.WriteFile(filepath.Join(first, "tasks"), thread, 0o600)

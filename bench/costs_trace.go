@@ -86,7 +86,7 @@ func runCosts(ctx context.Context, args []string, out, progress io.Writer) (err 
 
 // measureCosts measures the requests of each mix; of several traces the most expensive counts.
 func measureCosts(ctx context.Context, tasard string, progress io.Writer, mixes []string, traces int) (found costList, err error) {
-	options := runOptions{Rounds: costRounds, Measure: costMeasure, Warmup: costMeasure / 4, Connections: costConnections, Accounts: 128, Seed: 1}
+	options := runOptions{Rounds: costRounds, Measure: costMeasure, Warmup: costMeasure / 4, Connections: costConnections, Accounts: 128}
 	l, err := newRunner(options, tasard, progress)
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func measureCosts(ctx context.Context, tasard string, progress io.Writer, mixes 
 	}
 	found = costList{}
 	for _, mix := range mixes {
-		_, _ = fmt.Fprintf(progress, "%s: CPU time beside the bare server, allocations, bytes\n", mix)
+		_, _ = fmt.Fprintf(progress, "%s: CPU time against the bare server, allocations, bytes\n", mix)
 		one, err := l.costOf(ctx, mix)
 		if err != nil {
 			return nil, err
@@ -213,7 +213,7 @@ func (l *runner) trace(ctx context.Context, mix string) (*syscallTrace, error) {
 // be strace's, nor allocations, which would take a request.
 func (l *runner) loadTraced(ctx context.Context, node *server, mix string) (uint64, error) {
 	g := &clients{requests: newMix(benchHost, l.fixture.keys, mixes()[mix]), connections: l.options.Connections}
-	s, err := l.sample(ctx, &server{name: "the traced node", address: node.address}, &load{groups: []*clients{g}, seed: l.options.Seed, measure: traceMeasure})
+	s, err := l.sample(ctx, &server{name: "the traced node", address: node.address}, &load{groups: []*clients{g}, measure: traceMeasure})
 	if err == nil && s.answers < traceAnswers {
 		err = fmt.Errorf("%d answers in %v, want %d to count anything", s.answers, traceMeasure, traceAnswers)
 	}

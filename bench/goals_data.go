@@ -222,7 +222,7 @@ func measureF12(ctx context.Context, l *runner, g *goal) error {
 	if err = errors.Join(err, node.stop()); err != nil {
 		return err
 	}
-	market, random := newMarket(engine.DefaultCatalogue(), size), rand.New(rand.NewPCG(l.options.Seed, 12))
+	market, random := newMarket(engine.DefaultCatalogue(), size), rand.New(rand.NewPCG(fixtureSeed, 12))
 	var pairs []pair
 	for round := range l.options.Rounds {
 		for i := range market {

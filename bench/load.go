@@ -36,7 +36,7 @@ const (
 // Reasons to end a load early; what was counted until then means nothing.
 var (
 	errGone     = errors.New("the target is gone")
-	errNoAnswer = errors.New("the target has answered nothing")
+	errNoAnswer = errors.New("no answer from the target")
 )
 
 // clients is a group of clients of one kind, each with one connection, and their results.

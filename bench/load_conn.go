@@ -40,9 +40,9 @@ type connection struct {
 
 // Reasons to drop a connection.
 var (
-	errClosed      = errors.New("it ended the connection before its answer")
-	errUnsolicited = errors.New("it sent something that was not asked for")
-	errShortWrite  = errors.New("it did not take a whole request")
+	errClosed      = errors.New("connection closed before the response")
+	errUnsolicited = errors.New("data without a request")
+	errShortWrite  = errors.New("request only partly written")
 )
 
 // dial opens a connection.
@@ -61,7 +61,7 @@ func (l *load) dial(c *connection) error {
 	if c.source != nil {
 		_ = unix.SetsockoptInt(socket, unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1) // without it fewer ports are available
 		if err := unix.Bind(socket, c.source); err != nil {
-			return fmt.Errorf("bind to an address of its own: %w", err)
+			return fmt.Errorf("bind to a source address: %w", err)
 		}
 	}
 	if err := unix.Connect(socket, l.target); err != nil && !errors.Is(err, unix.EINPROGRESS) && !errors.Is(err, unix.EINTR) {
@@ -276,7 +276,7 @@ func (l *load) dropConnection(c *connection, why error) error {
 	}
 	l.lostInARow++
 	if limit := 100 + 2*len(l.conns); l.lostInARow > limit {
-		return fmt.Errorf("%w: %d connections ended one after the other without an answer (after %d answers), the last because %w",
+		return fmt.Errorf("%w: %d connections in a row ended without a response (after %d responses), the last because of: %w",
 			errGone, l.lostInARow, l.answered, why)
 	}
 	return l.reconnect(c)

@@ -150,8 +150,8 @@ func TestLoad_Ends(t *testing.T) {
 		says    string
 	}{
 		"never there":        {gone.Addr().String(), 0, nil, errGone, "refused"},
-		"hangs up":           {hangsUp, 0, nil, errGone, "one after the other"},
-		"hangs up at a rate": {hangsUp, 5000, nil, errGone, "one after the other"},
+		"hangs up":           {hangsUp, 0, nil, errGone, "in a row"},
+		"hangs up at a rate": {hangsUp, 5000, nil, errGone, "in a row"},
 		"answers nothing": {serve(t, silent).Addr().String(), 0, func(l *load, _ context.CancelFunc) {
 			l.measure, l.drain = 50*time.Millisecond, 50*time.Millisecond
 		}, errNoAnswer, ""},

@@ -100,7 +100,6 @@ func readSettings(args []string, out io.Writer) (*settings, error) {
 	flags.DurationVar(&o.Warmup, "warmup", 200*time.Millisecond, "`time` before that, not counted")
 	flags.IntVar(&o.Connections, "connections", 64, "`number` of connections")
 	flags.IntVar(&o.Accounts, "accounts", 128, "`number` of accounts whose keys are used")
-	flags.Uint64Var(&o.Seed, "seed", 1, "`number` that determines the requests")
 	flags.StringVar(&s.against, "against", "", "`URL` of a running node: put a load on it instead of measuring goals")
 	flags.StringVar(&s.mix, "mix", mixAll, "with -against: `name` of the requests: "+strings.Join(slices.Sorted(maps.Keys(mixes())), ", "))
 	flags.StringVar(&s.keys, "keys", "", "with -against: `file` of keys, one per line")
@@ -185,7 +184,7 @@ func (s *settings) runAgainst(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	g := &clients{requests: newMix(s.against, keys, mixes()[s.mix]), connections: s.options.Connections, rate: s.rate}
-	order := &load{address: s.against, groups: []*clients{g}, seed: s.options.Seed, warmup: s.options.Warmup, measure: s.options.Measure}
+	order := &load{address: s.against, groups: []*clients{g}, warmup: s.options.Warmup, measure: s.options.Measure}
 	if err := order.run(ctx); err != nil {
 		return err
 	}

@@ -192,7 +192,7 @@ func together(turns []overloadRound) []*clients {
 // manyClients requests the best rates at a rate from many addresses.
 func (o *overloaded) manyClients(t *testing.T, rate float64, span time.Duration) *clients {
 	t.Helper()
-	g := &clients{name: "crowd", requests: asking(nil), connections: clientConnections, rate: rate, net: 2, perAddress: clientsPerAddress}
+	g := &clients{name: "many clients", requests: asking(nil), connections: clientConnections, rate: rate, net: 2, perAddress: clientsPerAddress}
 	runClients(t, o.address, span, overloadPatience, g)
 	return g
 }

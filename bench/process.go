@@ -118,11 +118,11 @@ func (p *process) withOutput(why error) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return fmt.Errorf("%s: %w (%s); its last lines:\n%s", p.name, why, state, p.output[max(0, len(p.output)-2000):])
+	return fmt.Errorf("%s: %w (%s); last output:\n%s", p.name, why, state, p.output[max(0, len(p.output)-2000):])
 }
 
 // errExited means that a process exited unexpectedly.
-var errExited = errors.New("it ended by itself")
+var errExited = errors.New("exited unexpectedly")
 
 // await polls until ok returns true, the process exits or ctx ends.
 func (p *process) await(ctx context.Context, what string, so func() bool) error {

@@ -37,7 +37,6 @@ type runOptions struct {
 	Warmup      time.Duration `json:"warmupNanoseconds"`
 	Connections int           `json:"connections"`
 	Accounts    int           `json:"accounts"`
-	Seed        uint64        `json:"seed"`
 }
 
 // goal is a measured goal.
@@ -177,7 +176,7 @@ func (r *report) text() string {
 	var out strings.Builder
 	o := &r.Options
 	fmt.Fprintf(&out, "tasard bench, %s, took %s\nCommit:  %s\nMachine: %s\n", r.Started.UTC().Format("2006-01-02 15:04 MST"), r.Took.Round(time.Second), r.Commit, r.Machine)
-	fmt.Fprintf(&out, "Run:     %d rounds of %v after %v of warm-up, %d connections, %d accounts, seed %d\n", o.Rounds, o.Measure, o.Warmup, o.Connections, o.Accounts, o.Seed)
+	fmt.Fprintf(&out, "Run:     %d rounds of %v after %v of warm-up, %d connections, %d accounts\n", o.Rounds, o.Measure, o.Warmup, o.Connections, o.Accounts)
 	out.WriteString("Ratios compare two sides within this run. In brackets: quartiles of the rounds, medians of the sides.\n")
 	for _, g := range r.Goals {
 		fmt.Fprintf(&out, "\n%s  %s\n", g.ID, g.Title)

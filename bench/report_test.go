@@ -25,7 +25,7 @@ func sampleReport() *report {
 	r := &report{
 		Started: time.Date(2026, time.November, 21, 18, 4, 5, 0, time.UTC), Took: 11*time.Minute + 42*time.Second, Commit: "4f2a9c1d7b3e+",
 		Machine: "AMD EPYC 7B13, 2 cores, Linux 6.1.0, go1.26.8",
-		Options: runOptions{Rounds: 4, Measure: 4 * time.Second, Warmup: time.Second, Connections: 64, Accounts: 1000, Seed: 7},
+		Options: runOptions{Rounds: 4, Measure: 4 * time.Second, Warmup: time.Second, Connections: 64, Accounts: 1000},
 		Skipped: []string{"F6, nginx: it is not installed (Debian: nginx-light)"},
 	}
 	f1, f4 := goal{ID: "F1", Title: "The best ten rates, with a key"}, goal{ID: "F4", Title: "Allocations"}

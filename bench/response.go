@@ -14,8 +14,8 @@ const headBytesMax = 16 << 10
 // Reasons to reject a response. Chunked responses, and those without Content-Length, are rejected because none of the
 // compared servers should send them.
 var (
-	errHead   = errors.New("an answer has no head of HTTP/1.1 within 16 KiB, with a status and one Content-Length")
-	errExcess = errors.New("there is more than one answer to one request")
+	errHead   = errors.New("no HTTP/1.1 response head within 16 KiB, with a status and one Content-Length")
+	errExcess = errors.New("more than one response to one request")
 )
 
 // responseParser parses consecutive responses from a stream, in pieces of any size. The zero value is ready. It keeps

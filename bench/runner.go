@@ -198,7 +198,7 @@ func (l *runner) measure(ctx context.Context, s side, round int) (found sample, 
 			c.pipeline = pipelineDepth
 		}
 		c.requests = newMix(benchHost, s.keys, templates)
-		found, err = l.sample(ctx, s.server, &load{groups: []*clients{c}, seed: o.Seed + uint64(round), warmup: o.Warmup, measure: o.Measure})
+		found, err = l.sample(ctx, s.server, &load{groups: []*clients{c}, seed: uint64(round), warmup: o.Warmup, measure: o.Measure})
 		return err
 	})
 	return found, err

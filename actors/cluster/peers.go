@@ -57,22 +57,22 @@ func newPeerTable(c *Cluster) *peerTable {
 	return &peerTable{cluster: c, byName: map[string]receivedHeartbeat{}}
 }
 
-func (r *peerTable) subscribe() error {
-	_, err := r.cluster.server.conn.Subscribe(subjectHeartbeat, r.receive) // ends with the connection
+func (t *peerTable) subscribe() error {
+	_, err := t.cluster.server.conn.Subscribe(subjectHeartbeat, t.receive) // ends with the connection
 	return err
 }
 
-func (r *peerTable) receive(m *nats.Msg) {
+func (t *peerTable) receive(m *nats.Msg) {
 	var next heartbeat
 	if err := json.Unmarshal(m.Data, &next); err != nil || checkName("", next.Name) != nil {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if _, known := r.byName[next.Name]; !known && len(r.byName) >= peersMax {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, known := t.byName[next.Name]; !known && len(t.byName) >= peersMax {
 		return
 	}
-	r.byName[next.Name] = receivedHeartbeat{next, r.cluster.config.Clock()}
+	t.byName[next.Name] = receivedHeartbeat{next, t.cluster.config.Clock()}
 }
 
 // sendHeartbeat reports this node's state to the others.
@@ -105,11 +105,11 @@ func (c *Cluster) setJournal(j *Journal) {
 }
 
 // all returns every node that was ever seen, by name.
-func (r *peerTable) all() []receivedHeartbeat {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (t *peerTable) all() []receivedHeartbeat {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	var all []receivedHeartbeat
-	for _, h := range r.byName {
+	for _, h := range t.byName {
 		all = append(all, h)
 	}
 	slices.SortFunc(all, func(a, b receivedHeartbeat) int { return strings.Compare(a.Name, b.Name) })
@@ -117,15 +117,15 @@ func (r *peerTable) all() []receivedHeartbeat {
 }
 
 // reachable returns the nodes that sent a heartbeat recently.
-func (r *peerTable) reachable(now time.Time) []receivedHeartbeat {
-	return slices.DeleteFunc(r.all(), func(h receivedHeartbeat) bool { return now.Sub(h.receivedAt) >= reachableWithin })
+func (t *peerTable) reachable(now time.Time) []receivedHeartbeat {
+	return slices.DeleteFunc(t.all(), func(h receivedHeartbeat) bool { return now.Sub(h.receivedAt) >= reachableWithin })
 }
 
 // leader returns the node that says it leads the stream.
-func (r *peerTable) leader(now time.Time) (heartbeat, bool) {
+func (t *peerTable) leader(now time.Time) (heartbeat, bool) {
 	// After an election two nodes may say so briefly; the one with a majority is right.
 	var leader heartbeat
-	for _, h := range r.reachable(now) {
+	for _, h := range t.reachable(now) {
 		if h.Leader && (!leader.Leader || h.Majority && !leader.Majority) {
 			leader = h.heartbeat
 		}
@@ -136,8 +136,8 @@ func (r *peerTable) leader(now time.Time) (heartbeat, bool) {
 // numberConflict returns an error when another node has this node's number and this one has to stop: quota leases are
 // granted to a number, and only one node may spend them. A guest stops in favour of a member, otherwise the node
 // whose name sorts later.
-func (r *peerTable) numberConflict(c *Config) error {
-	for _, h := range r.reachable(c.Clock()) {
+func (t *peerTable) numberConflict(c *Config) error {
+	for _, h := range t.reachable(c.Clock()) {
 		if h.Node != c.Node || h.Name == c.Name {
 			continue
 		}
@@ -151,9 +151,9 @@ func (r *peerTable) numberConflict(c *Config) error {
 
 // bootstrapMember returns the member that creates the stream. All members must be reachable, so that no log is left
 // behind.
-func (r *peerTable) bootstrapMember(members []Member) (string, error) {
+func (t *peerTable) bootstrapMember(members []Member) (string, error) {
 	present := map[string]heartbeat{}
-	for _, h := range r.reachable(r.cluster.config.Clock()) {
+	for _, h := range t.reachable(t.cluster.config.Clock()) {
 		present[h.Name] = h.heartbeat
 	}
 	var with []string
@@ -180,9 +180,9 @@ func (r *peerTable) bootstrapMember(members []Member) (string, error) {
 // firstNeeded returns the first record that a node may need from the stream: the one after the oldest of all newest
 // snapshots. long means that the stream is too long to wait for unreachable members; unreachable guests are never
 // waited for.
-func (r *peerTable) firstNeeded(c *Config, long bool) uint64 {
+func (t *peerTable) firstNeeded(c *Config, long bool) uint64 {
 	now := c.Clock()
-	all := r.all()
+	all := t.all()
 	for _, m := range c.Members {
 		if !long && !slices.ContainsFunc(all, func(h receivedHeartbeat) bool { return h.Name == m.Name }) {
 			return 0
@@ -206,9 +206,9 @@ func (r *peerTable) firstNeeded(c *Config, long bool) uint64 {
 var errNoBackup = errors.New("no other node offers its log")
 
 // backupSources returns the nodes with a complete log of this stream, the longest log first.
-func (r *peerTable) backupSources(c *Config, stream string) ([]heartbeat, error) {
+func (t *peerTable) backupSources(c *Config, stream string) ([]heartbeat, error) {
 	var sources []heartbeat
-	for _, h := range r.reachable(c.Clock()) {
+	for _, h := range t.reachable(c.Clock()) {
 		if h.HasBackup && h.Stream == stream && h.Name != c.Name {
 			sources = append(sources, h.heartbeat)
 		}

@@ -298,7 +298,7 @@ func (s *slowNode) flood() (answers map[string]int, slowest time.Duration) {
 			defer c.close()
 			<-gate
 			began := time.Now()
-			_, got, err := createKey(c, s.at.url, s.a.session, fmt.Sprintf("crowd %d", number))
+			_, got, err := createKey(c, s.at.url, s.a.session, fmt.Sprintf("client %d", number))
 			took := time.Since(began)
 			mu.Lock()
 			defer mu.Unlock()
@@ -375,7 +375,7 @@ func TestFaultsW12_SlowDisk(t *testing.T) {
 		t.Errorf("p99 of reads is %s with a slow disk, %s with a quick one", delayed, atOnce)
 	}
 	if waited := answers["waited"]; changes <= 2 || waited == 0 || waited > 2*pendingMax || answers["overloaded"] < clientsAtOnce-2*pendingMax || answers["other"] > 0 {
-		t.Errorf("%d changes; of a crowd of %d %v; want at most %d to wait", changes, clientsAtOnce, answers, 2*pendingMax)
+		t.Errorf("%d changes; of %d at once %v; want at most %d to wait", changes, clientsAtOnce, answers, 2*pendingMax)
 	}
 	if slowest > syncDelay*10 {
 		t.Errorf("a refusal took %s", slowest)
