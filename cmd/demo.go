@@ -156,9 +156,9 @@ func demoReference() (node.ReferenceData, error) {
 // startSite starts the simulated sites with the injected faults, and directs every request of this process to them.
 func (p *commands) startSite(o *demoOptions) (*simulated.Site, error) {
 	site := simulated.NewSite(o.market)
-	for _, wish := range o.faults {
-		if err := site.SetFault(wish.source, wish.fault); err != nil {
-			return nil, exit.Errorf(exit.Usage, "--break %s=%s: %w", wish.source, wish.fault, err)
+	for _, injected := range o.faults {
+		if err := site.SetFault(injected.source, injected.fault); err != nil {
+			return nil, exit.Errorf(exit.Usage, "--break %s=%s: %w", injected.source, injected.fault, err)
 		}
 	}
 	if err := site.Start(); err != nil {
@@ -189,7 +189,7 @@ func (p *commands) runDemo(ctx context.Context, n *node.Node, o *demoOptions, lo
 	}
 	o.market.Step(began)
 	n.Collect()
-	if heard, err := p.awaitFirstFetch(ctx, n); !heard {
+	if fetched, err := p.awaitFirstFetch(ctx, n); !fetched {
 		return err
 	}
 	terminal.Fprintf(p.Stdout, "%s rates and %d days of history from %s made-up observations, in %s; seed %d, a new publication every %s\n\n",

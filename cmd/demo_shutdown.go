@@ -30,16 +30,16 @@ func (p *commands) demoContext(ctx context.Context) (context.Context, *demoShutd
 	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
 		signal.Notify(signals, syscall.SIGHUP)
 	}
-	e, released, watched := &demoShutdown{}, make(chan struct{}), make(chan struct{})
+	e, released, watchDone := &demoShutdown{}, make(chan struct{}), make(chan struct{})
 	e.release = func() {
 		signal.Stop(signals)
 		signal.Stop(pipes)
 		close(released)
-		<-watched
+		<-watchDone
 		cancel()
 	}
 	go func() {
-		defer close(watched)
+		defer close(watchDone)
 		for _, then := range []func(os.Signal){func(os.Signal) { cancel() }, e.abort} {
 			select {
 			case by := <-signals:

@@ -141,13 +141,13 @@ func (p *commands) openMCP(o *mcpOptions, logger *slog.Logger) (*mcp.Server, err
 			return nil, exit.Errorf(exit.BadData, "--key-file: %w", err)
 		}
 	}
-	asker, err := client.New(client.Config{
+	nodeClient, err := client.New(client.Config{
 		BaseURL: o.url, Key: client.Secret(key.Reveal()), UserAgent: "tasard-mcp/" + process.Version(), WaitMax: mcpRetryAfterMax, Random: p.Random,
 	})
 	if err != nil {
 		return nil, exit.Errorf(exit.Usage, "--key-file: %s", strings.TrimPrefix(err.Error(), "client: ")) // check has parsed the URL
 	}
-	return mcp.New(mcp.Config{Client: asker, Site: o.publicURL, Version: process.Version(), Hosts: o.names, Logger: logger})
+	return mcp.New(mcp.Config{Client: nodeClient, Site: o.publicURL, Version: process.Version(), Hosts: o.names, Logger: logger})
 }
 
 // mcpOverHTTP serves until ctx ends.
@@ -158,10 +158,10 @@ func (p *commands) mcpOverHTTP(ctx context.Context, server *mcp.Server, o *mcpOp
 	}
 	mux := http.NewServeMux()
 	mux.Handle(mcpPath, server.Handler())
-	front := &http.Server{
+	httpServer := &http.Server{
 		Handler: mux, ReadHeaderTimeout: mcpReadMax, ReadTimeout: mcpReadMax, WriteTimeout: mcpWriteMax, IdleTimeout: mcpWriteMax,
 		MaxHeaderBytes: mcpHeaderMax, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
 	}
 	terminal.Fprintf(p.Stdout, "tasard mcp: tools for the rates of %s\nlistening on http://%s%s\n", o.url, listener.Addr(), mcpPath)
-	return serveUntilDone(ctx, front, listener)
+	return serveUntilDone(ctx, httpServer, listener)
 }

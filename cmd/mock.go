@@ -125,12 +125,12 @@ func (p *commands) openMock(o *mockOptions) (*apitest.Node, error) {
 	if !o.clock.IsZero() {
 		options = append(options, apitest.At(o.clock))
 	}
-	for _, wish := range []struct {
-		is bool
-		of apitest.Option
+	for _, choice := range []struct {
+		chosen bool
+		option apitest.Option
 	}{{o.clockRuns, apitest.FollowClock(p.Clock)}, {o.limits, apitest.Limits()}, {o.keysRequired, apitest.KeysRequired()}} {
-		if wish.is {
-			options = append(options, wish.of)
+		if choice.chosen {
+			options = append(options, choice.option)
 		}
 	}
 	mock, err := apitest.Open(options...)

@@ -55,7 +55,7 @@ tasard help settings, signals and quotas explain more.`,
 
 // serve runs the node until ctx ends or it fails. It checks everything that does not need the data directory first.
 func (p *commands) serve(ctx context.Context, o *setting.Serve) (err error) {
-	wanted, release := hangupSignals()
+	hangups, release := hangupSignals()
 	defer release()
 	log := p.Logger(o.Log)
 	var file *input.File
@@ -75,12 +75,12 @@ func (p *commands) serve(ctx context.Context, o *setting.Serve) (err error) {
 	if config.MailMethod() == admin.MailOff {
 		log.Info(setting.NoMailNotice)
 	}
-	told := p.newNotifier(n, log)
-	err = p.runNode(ctx, n, &serveLoop{config.Collect.On, file, wanted, told, log})
+	notifier := p.newNotifier(n, log)
+	err = p.runNode(ctx, n, &serveLoop{config.Collect.On, file, hangups, notifier, log})
 	log.Info("stopping")
-	told.send(daemon.SdNotifyStopping)
+	notifier.send(daemon.SdNotifyStopping)
 	err = errors.Join(err, n.Close(ctx))
-	told.stop()
+	notifier.stop()
 	if err == nil {
 		log.Info("stopped")
 	}
@@ -137,7 +137,7 @@ func statusLine(n *node.Node) string {
 }
 
 // hangupSignals returns the process's SIGHUPs until release is called.
-func hangupSignals() (wanted <-chan os.Signal, release func()) {
+func hangupSignals() (hangups <-chan os.Signal, release func()) {
 	signals := make(chan os.Signal, 1) // one that arrives during a reload causes another one
 	signal.Notify(signals, syscall.SIGHUP)
 	return signals, func() { signal.Stop(signals) }
@@ -191,14 +191,14 @@ func (p *commands) importWhileServing(ctx context.Context, n *node.Node, file *i
 	return failed
 }
 
-// await returns true when wanted yields a value or is closed, and false when the node is to stop: because ctx ended,
+// await returns true when events yields a value or is closed, and false when the node is to stop: because ctx ended,
 // or because of the error.
-func await[T any](ctx context.Context, n *node.Node, wanted <-chan T) (bool, error) {
+func await[T any](ctx context.Context, n *node.Node, events <-chan T) (bool, error) {
 	if ctx.Err() != nil {
 		return false, nil
 	}
 	select {
-	case <-wanted:
+	case <-events:
 		return true, nil
 	case <-ctx.Done():
 		return false, nil

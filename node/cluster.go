@@ -92,14 +92,14 @@ func (o *Cluster) Address() string {
 
 // config returns the configuration of package cluster.
 func (o *Cluster) config(c *Config) cluster.Config {
-	told := cluster.Config{
+	config := cluster.Config{
 		Cluster: o.Name, Name: NodeName(o.Node), Node: engine.NodeID(o.Node), Listen: o.Address(), Dir: c.Dir, TLS: o.TLS, //nolint:gosec // a small number
 		Insecure: o.Insecure, Version: c.Version, Clock: c.Clock, Random: c.Random, Logger: c.Logger,
 	}
 	for _, m := range o.Members {
-		told.Members = append(told.Members, cluster.Member{Name: NodeName(m.Node), Address: m.Address})
+		config.Members = append(config.Members, cluster.Member{Name: NodeName(m.Node), Address: m.Address})
 	}
-	return told
+	return config
 }
 
 // membership is a node's membership of a cluster. Builds without clusters have no implementation: see

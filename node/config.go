@@ -89,7 +89,6 @@ type Collect struct {
 	Spread   time.Duration // time after each slot over which requests are spread; 0 = none
 
 	Schedule collectors.Schedule // nil = 08:00, 12:00 and 17:00 in Santo Domingo
-	CatchUp  time.Duration       // as in collectors.Config
 	Pause    time.Duration       // between two requests to one host, as in fetch.Config
 	// How sources are reached; nil = the network and the system's certificate authorities.
 	Dial  func(ctx context.Context, network, address string) (net.Conn, error)
@@ -165,12 +164,12 @@ func (c Config) Check() error {
 }
 
 // core returns the configuration of package core.
-func (c *Config) core(reference ReferenceData, letters actors.Mailer) core.Config {
+func (c *Config) core(reference ReferenceData, mailer actors.Mailer) core.Config {
 	h := &c.HTTP
 	return core.Config{
 		Actors: actors.Config{
 			Dir: c.Dir, Catalogue: reference.Catalogue, Rules: engine.DefaultRules(), Clock: c.Clock, Steady: c.Monotonic, Random: c.Random, Logger: c.Logger,
-			Terms: c.Accounts.Quota, LimitsOff: c.Accounts.Unlimited, KeyPrefix: c.Accounts.KeyPrefix, Mailer: letters,
+			Terms: c.Accounts.Quota, LimitsOff: c.Accounts.Unlimited, KeyPrefix: c.Accounts.KeyPrefix, Mailer: mailer,
 		},
 		HTTP: httpapi.Config{
 			AllowUnknownParameters: h.AllowUnknown, AllowAuthorizationHeader: h.AllowAuthorization, FeeNotice: h.FeeNotice, TrustedProxies: h.TrustedProxies,

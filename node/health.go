@@ -29,10 +29,10 @@ func (c *liveCollector) condition() engine.Condition {
 // completeReadiness adds mail and sources to the readiness.
 func (n *Node) completeReadiness(shown *admin.Readiness) {
 	if n.mailer.smtp != nil {
-		letters := admin.MailStats(n.mailer.smtp.Stats())
-		shown.Mail = &letters
+		stats := admin.MailStats(n.mailer.smtp.Stats())
+		shown.Mail = &stats
 	}
-	for _, h := range n.collector.health() {
+	for _, h := range n.SourceHealth() {
 		switch h.State {
 		case collectors.Failing, collectors.CircuitOpen, collectors.Quarantined:
 			shown.FailingSources = append(shown.FailingSources, admin.FailingSource{ID: h.SourceID, State: string(h.State), Failure: h.Failure.Error()})
@@ -44,10 +44,7 @@ func (n *Node) completeReadiness(shown *admin.Readiness) {
 const SourceOff = "off"
 
 // SourceHealth returns the health of every source, by id; nil when the node does not collect.
-func (n *Node) SourceHealth() []collectors.Health { return n.collector.health() }
-
-// health implements SourceHealth.
-func (c *liveCollector) health() []collectors.Health { return c.activeRun().health() }
+func (n *Node) SourceHealth() []collectors.Health { return n.collector.activeRun().health() }
 
 func (c *collectorRun) health() []collectors.Health {
 	if c.collector == nil {

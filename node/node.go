@@ -98,12 +98,12 @@ func (n *Node) open(ctx context.Context, opened *closers) (err error) {
 		}
 		opened.add(listener.Close)
 	}
-	var watched net.Listener
+	var metricsListener net.Listener
 	if c.Admin.Metrics != "" {
-		if watched, err = Listen(c.Admin.Metrics, "Admin.Metrics"); err != nil {
+		if metricsListener, err = Listen(c.Admin.Metrics, "Admin.Metrics"); err != nil {
 			return err
 		}
-		opened.add(watched.Close)
+		opened.add(metricsListener.Close)
 	}
 	if n.mailer, err = openMailer(c); err != nil {
 		return err
@@ -120,8 +120,8 @@ func (n *Node) open(ctx context.Context, opened *closers) (err error) {
 	if socket != nil {
 		n.core.Admin.ServeSocket(socket)
 	}
-	if watched != nil {
-		n.core.Admin.ServeMetrics(watched)
+	if metricsListener != nil {
+		n.core.Admin.ServeMetrics(metricsListener)
 	}
 	return nil
 }
@@ -137,22 +137,22 @@ func (c *Config) reference() (ReferenceData, error) {
 // openCore joins the cluster, if there is one, and opens the core.
 func (n *Node) openCore(ctx context.Context, opened *closers, listener net.Listener) (err error) {
 	c := &n.config
-	told := c.core(n.reference, n.mailer.sender)
-	if n.cluster, err = joinCluster(ctx, c, &told.Actors); err != nil {
+	coreConfig := c.core(n.reference, n.mailer.sender)
+	if n.cluster, err = joinCluster(ctx, c, &coreConfig.Actors); err != nil {
 		return err
 	}
 	opened.add(func() error { return leaveCluster(n.cluster) })
 	if c.HTTP.Demo {
-		told.PublicURL = n.certificate.scheme() + listener.Addr().String()
+		coreConfig.PublicURL = n.certificate.scheme() + listener.Addr().String()
 	}
-	told.HTTP.Limits, told.HTTP.Certificate = c.HTTP.limits(), n.certificate.certificateFunc()
-	told.Conditions = func() []engine.Condition { return []engine.Condition{n.mailer.condition(), n.collector.condition()} }
-	told.Readiness, told.Sources = n.completeReadiness, func() admin.Sources { return n.collector.describe() }
+	coreConfig.HTTP.Limits, coreConfig.HTTP.Certificate = c.HTTP.limits(), n.certificate.certificateFunc()
+	coreConfig.Conditions = func() []engine.Condition { return []engine.Condition{n.mailer.condition(), n.collector.condition()} }
+	coreConfig.Readiness, coreConfig.Sources = n.completeReadiness, func() admin.Sources { return n.collector.describe() }
 	if n.cluster != nil {
-		told.Cluster = n.describeCluster
+		coreConfig.Cluster = n.describeCluster
 	}
-	told.Metrics = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { n.metrics.ServeHTTP(w, r) })
-	if n.core, err = core.Open(told); err != nil {
+	coreConfig.Metrics = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { n.metrics.ServeHTTP(w, r) })
+	if n.core, err = core.Open(coreConfig); err != nil {
 		return directoryError(c.Dir, err)
 	}
 	n.system = n.core.System
@@ -189,20 +189,20 @@ func (n *Node) openSocket(ctx context.Context) (net.Listener, error) {
 
 // metricsHandler returns the handler for Prometheus.
 func (n *Node) metricsHandler() http.Handler {
-	told := metrics.Config{
-		Version: n.config.Version, System: n.system, Server: n.core.Server, Health: n.core.Server.Conditions, Sources: n.collector.health,
+	config := metrics.Config{
+		Version: n.config.Version, System: n.system, Server: n.core.Server, Health: n.core.Server.Conditions, Sources: n.SourceHealth,
 		Certificates: n.certificate.forMetrics(),
 	}
 	if n.mailer.smtp != nil {
-		told.Mail = n.mailer.smtp.Stats
+		config.Mail = n.mailer.smtp.Stats
 	}
 	if n.cluster != nil {
-		told.Cluster = n.cluster.Status
+		config.Cluster = n.cluster.Status
 		if shown := n.cluster.Certificate(); shown != nil {
-			told.Certificates = append(told.Certificates, metrics.Certificate{ShownTo: metrics.ToNodes, ExpiresAt: func() time.Time { return shown.NotAfter }})
+			config.Certificates = append(config.Certificates, metrics.Certificate{ShownTo: metrics.ToNodes, ExpiresAt: func() time.Time { return shown.NotAfter }})
 		}
 	}
-	return metrics.Handler(told)
+	return metrics.Handler(config)
 }
 
 // run waits for the recovery, starts to collect, and waits for the end.

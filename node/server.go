@@ -19,15 +19,15 @@ const shutdownMax = 15 * time.Second
 const descriptorsReserved = 256
 
 // Descriptors returns the descriptors that a node with so many connections needs, and the limit of this process.
-func Descriptors(conns int) (wanted, most int) {
+func Descriptors(conns int) (needed, limit int) {
 	return cmp.Or(conns, ConnsDefault) + descriptorsReserved, descriptorsMax()
 }
 
 // limits returns the server's limits, with no more connections than there are descriptors for.
 func (h *HTTP) limits() httpapi.Limits {
 	l := httpapi.Limits{ConnsMax: h.Conns, ConnsPerClient: cmp.Or(h.ConnsPerAddress, -1)}
-	if wanted, most := Descriptors(h.Conns); most < wanted {
-		l.ConnsMax = max(1, most-descriptorsReserved)
+	if needed, limit := Descriptors(h.Conns); limit < needed {
+		l.ConnsMax = max(1, limit-descriptorsReserved)
 	}
 	return l
 }
@@ -77,7 +77,7 @@ func checkListen(address string) error {
 // startServer starts to serve the listener; requests are answered 503 until the node is ready. stop waits for its
 // goroutine.
 func (n *Node) startServer(listener net.Listener) {
-	if wanted, most := Descriptors(n.config.HTTP.Conns); most < wanted {
+	if needed, limit := Descriptors(n.config.HTTP.Conns); limit < needed {
 		n.config.Logger.Warn("the limit of open files leaves room for fewer connections; raise it, or lower the number of connections",
 			"connections", n.config.HTTP.limits().ConnsMax)
 	}

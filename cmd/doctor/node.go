@@ -36,13 +36,13 @@ func (d *doctor) config() node.Config {
 // descriptors compares the limit of open files with the maximum number of connections.
 func (d *doctor) descriptors(context.Context) {
 	conns := d.o.Config.HTTP.Conns
-	wanted, most := node.Descriptors(conns)
-	if most < wanted {
+	needed, limit := node.Descriptors(conns)
+	if limit < needed {
 		d.add(findingWarn, "descriptors", "raise the limit of open files (LimitNOFILE, ulimit -n), or lower --connections",
-			"the limit is %s, %s connections need %s", terminal.Thousands(most), terminal.Thousands(conns), terminal.Thousands(wanted))
+			"the limit is %s, %s connections need %s", terminal.Thousands(limit), terminal.Thousands(conns), terminal.Thousands(needed))
 		return
 	}
-	d.add(findingOK, "descriptors", "", "the limit is %s, enough for %s connections", terminal.Thousands(most), terminal.Thousands(conns))
+	d.add(findingOK, "descriptors", "", "the limit is %s, enough for %s connections", terminal.Thousands(limit), terminal.Thousands(conns))
 }
 
 func (d *doctor) address(context.Context) {
@@ -99,8 +99,8 @@ func certificateNames(pair *tls.Certificate) []string {
 
 // mail connects and logs in to the mail server, without sending an e-mail.
 func (d *doctor) mail(ctx context.Context) {
-	wanted := d.config()
-	switch wanted.MailMethod() {
+	nodeConfig := d.config()
+	switch nodeConfig.MailMethod() {
 	case admin.MailOff:
 		d.add(findingWarn, "mail", "set --smtp-addr and --mail-from before keys are required", "%s", setting.NoMailNotice)
 		return
@@ -108,7 +108,7 @@ func (d *doctor) mail(ctx context.Context) {
 		d.add(findingWarn, "mail", "set a mail server with --smtp-addr", "login codes are printed (--mail=log); use this only for development")
 		return
 	}
-	config, err := wanted.MailClient()
+	config, err := nodeConfig.MailClient()
 	if err != nil {
 		return // reported by settings
 	}

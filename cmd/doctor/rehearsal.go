@@ -78,11 +78,11 @@ func (d *doctor) rehearse(ctx context.Context, announced, required time.Time) (v
 	defer func() { err = errors.Join(err, os.RemoveAll(directory)) }()
 	var now atomic.Pointer[time.Time]
 	now.Store(new(announced.Round(0)))
-	stage := d.config()
-	stage.Dir, stage.Clock = directory, func() time.Time { return *now.Load() }
-	stage.Reference = &node.ReferenceData{Catalogue: engine.DefaultCatalogue(), Sources: source.DefaultSet()}
-	stage.Monotonic = func() time.Duration { return now.Load().Sub(announced) } // not a step of the clock: time has passed
-	data, err := node.OpenData(ctx, stage)
+	config := d.config()
+	config.Dir, config.Clock = directory, func() time.Time { return *now.Load() }
+	config.Reference = &node.ReferenceData{Catalogue: engine.DefaultCatalogue(), Sources: source.DefaultSet()}
+	config.Monotonic = func() time.Duration { return now.Load().Sub(announced) } // not a step of the clock: time has passed
+	data, err := node.OpenData(ctx, config)
 	if err != nil {
 		return nil, err
 	}
@@ -91,23 +91,23 @@ func (d *doctor) rehearse(ctx context.Context, announced, required time.Time) (v
 	if _, err := system.Announce(required, "doctor"); err != nil {
 		return nil, err
 	}
-	wanted := stage.Core(*stage.Reference)
-	config := wanted.HTTPConfig(system)
-	config.Harness = &httpapi.Harness{} // the Date header follows the clock
-	server := httpapi.New(config)
+	core := config.Core(*config.Reference)
+	httpConfig := core.HTTPConfig(system)
+	httpConfig.Harness = &httpapi.Harness{} // the Date header follows the clock
+	server := httpapi.New(httpConfig)
 	first := required.Add(-account.KeyNoticeMin)
 	if first.Before(announced) {
 		first = announced
 	}
-	for _, scene := range []struct {
+	for _, step := range []struct {
 		name string
 		at   time.Time
 	}{{"Day -14", first}, {"Day 0", required}, {"Day +1", required.Add(day)}} {
-		now.Store(new(scene.at.Round(0)))
-		if err := publishSample(system, scene.at); err != nil {
+		now.Store(new(step.at.Round(0)))
+		if err := publishSample(system, step.at); err != nil {
 			return nil, err
 		}
-		view, err := requestView(server, scene.name, scene.at)
+		view, err := requestView(server, step.name, step.at)
 		if err != nil {
 			return nil, err
 		}

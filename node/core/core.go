@@ -59,9 +59,9 @@ func Open(c Config) (*Core, error) {
 		return nil, err
 	}
 	n := &Core{System: system, config: c}
-	front := c.HTTPConfig(system)
-	front.Health, front.Site = n, newSite(&c, system)
-	n.Server = httpapi.New(front)
+	httpConfig := c.HTTPConfig(system)
+	httpConfig.Health, httpConfig.Site = n, newSite(&c, system)
+	n.Server = httpapi.New(httpConfig)
 	if c.Metrics == nil {
 		n.config.Metrics = http.NotFoundHandler()
 	}

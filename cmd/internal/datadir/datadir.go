@@ -19,14 +19,11 @@ import (
 
 // ExplainLogError adds to an error of the log what an operator can do.
 func ExplainLogError(data string, err error) error {
+	var damage *wal.DamageError
 	switch {
-	case err == nil:
-		return nil
 	case errors.Is(err, wal.ErrLocked):
 		return exit.Errorf(exit.Busy, "%s: a running node uses the directory; stop it, or use a copy", data)
-	}
-	var damage *wal.DamageError
-	if errors.As(err, &damage) {
+	case errors.As(err, &damage):
 		return damage // it has file, offset and a hint
 	}
 	return err
@@ -64,10 +61,7 @@ func RequireDir(data string) error {
 // Open opens the data directory and waits until its log is replayed.
 func Open(ctx context.Context, p *process.Process, c node.Config, log *slog.Logger) (*node.Data, error) {
 	opened, err := node.OpenData(ctx, p.CompleteConfig(c, log))
-	if errors.Is(err, wal.ErrLocked) {
-		return nil, exit.Errorf(exit.Busy, "%s: a running node uses the directory; stop it, or use a copy", c.Dir)
-	}
-	return opened, err
+	return opened, ExplainLogError(c.Dir, err)
 }
 
 // States returns the states of all currencies at one moment.

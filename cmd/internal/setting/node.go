@@ -309,11 +309,11 @@ func flagForField(field string) string {
 // rewritten one by one.
 func Explain(err error) error {
 	if all, ok := err.(interface{ Unwrap() []error }); ok && len(all.Unwrap()) > 0 {
-		var told []error
+		var explained []error
 		for _, one := range all.Unwrap() {
-			told = append(told, Explain(one))
+			explained = append(explained, Explain(one))
 		}
-		return errors.Join(told...)
+		return errors.Join(explained...)
 	}
 	var of *node.Error
 	if !errors.As(err, &of) {
@@ -326,9 +326,9 @@ func Explain(err error) error {
 	if known := (*exit.Error)(nil); errors.As(err, &known) {
 		return exit.Wrap(exit.Code(known), Explain(known.Unwrap()))
 	}
-	told := of.Err
+	explained := of.Err
 	if flag := flagForField(of.Field); flag != "" {
-		told = fmt.Errorf("%s: %w", flag, of.Err)
+		explained = fmt.Errorf("%s: %w", flag, of.Err)
 	}
-	return exit.Wrap(code, told)
+	return exit.Wrap(code, explained)
 }
