@@ -17,7 +17,7 @@ const (
 	usagePath    = "/v1/account/usage"
 )
 
-// CodeSent is the answer to a request for a login code.
+// CodeSent is the response to a request for a login code.
 type CodeSent struct {
 	ExpiresInSeconds   int `json:"expiresInSeconds"`
 	ResendAfterSeconds int `json:"resendAfterSeconds"`
@@ -53,7 +53,7 @@ type Window struct {
 	ResetAt   time.Time `json:"resetAt"`
 }
 
-// Usage is the state of both limits of an account.
+// Usage is the state of the day and minute limits of an account.
 type Usage struct {
 	Day    Window `json:"day"`
 	Minute Window `json:"minute"`
@@ -65,8 +65,8 @@ func (k *NewKey) validate() error {
 	return errors.Join(k.Key.validate(), errorIf(k.Secret == "", "a new key without secret"))
 }
 
-// RequestCode has a login code sent to an e-mail address. It is not repeated automatically, because a new code voids
-// the previous one.
+// RequestCode has a login code sent to an e-mail address. It is not retried after a broken connection, because a new
+// code invalidates the previous one.
 func (c *Client) RequestCode(ctx context.Context, email string) (*CodeSent, error) {
 	return sendForData[CodeSent](ctx, c, &call{method: http.MethodPost, path: codesPath, body: map[string]string{"email": email}})
 }
@@ -95,13 +95,13 @@ func (c *Client) CreateKey(ctx context.Context, session Secret, name string) (*N
 	return sendForData[NewKey](ctx, c, &call{method: http.MethodPost, path: keysPath, secret: string(session), body: body})
 }
 
-// RevokeKey revokes a key, from the next request on.
+// RevokeKey revokes a key. The node refuses it from the next request on.
 func (c *Client) RevokeKey(ctx context.Context, session Secret, id string) error {
 	path := keysPath + "/" + url.PathEscape(id)
 	return c.send(ctx, &call{method: http.MethodDelete, path: path, secret: string(session), idempotent: true}, nil)
 }
 
-// Usage returns the limits of the account of a session or key; "" = that of Config.Key. It does not count as a
+// Usage returns the limits of the account to which a session or key belongs; "" = Config.Key. It does not count as a
 // request.
 func (c *Client) Usage(ctx context.Context, secret Secret) (*Usage, error) {
 	secret = cmp.Or(secret, c.config.Key)

@@ -19,7 +19,7 @@ import (
 const (
 	RetriesDefault   = 3
 	WaitMaxDefault   = 65 * time.Second // longer than the minute window
-	TimeoutDefault   = 30 * time.Second // of each try, with the default HTTPClient
+	TimeoutDefault   = 30 * time.Second // of each attempt, with the default HTTPClient
 	BodyMaxDefault   = 8 << 20          // bytes, uncompressed; the largest page has about 150 KB
 	UserAgentDefault = "tasard-client"
 )
@@ -27,9 +27,9 @@ const (
 // NoRetries as Config.Retries turns retries off.
 const NoRetries = -1
 
-const idleConnections = 16 // kept open
+const idleConnections = 16 // at most
 
-// Secret is a key or a session token. It prints as "(secret)"; string(s) and its JSON are the secret itself.
+// Secret is a key or a session token. It prints as "(secret)". Only string(s) and its JSON contain the secret.
 type Secret string
 
 const redacted = "(secret)"
@@ -45,8 +45,8 @@ func (s Secret) LogValue() slog.Value { return slog.StringValue(redacted) }
 
 // Config configures a Client. Only BaseURL is required.
 type Config struct {
-	// BaseURL is the node's URL without /v1, such as https://rates.example. Danger: over plain http the key can be read
-	// on the way.
+	// BaseURL is the node's URL without /v1, such as https://rates.example. Danger: plain http exposes the key to the
+	// network.
 	BaseURL string
 	// Key is the API key. "" = anonymous.
 	Key Secret
@@ -54,25 +54,25 @@ type Config struct {
 	HTTPClient *http.Client
 	// UserAgent is the User-Agent header. "" = UserAgentDefault.
 	UserAgent string
-	// Retries is how often a request is repeated. 0 = RetriesDefault; see NoRetries.
+	// Retries is the maximum number of retries of a request. 0 = RetriesDefault; see NoRetries.
 	Retries int
-	// WaitMax bounds the wait before a retry. A refusal that asks for a longer wait is returned at once. 0 =
+	// WaitMax is the longest wait before a retry. If Retry-After is longer, the error is returned at once. 0 =
 	// WaitMaxDefault.
 	WaitMax time.Duration
-	// Wait waits before a retry. nil = in real time; a test can move its clock instead.
+	// Wait waits before a retry. nil = in real time; a test can advance its clock instead.
 	Wait func(ctx context.Context, wait time.Duration) error
 	// Random randomizes waits. It must be safe for concurrent use. nil = crypto/rand.
 	Random io.Reader
-	// BodyMax bounds an answer in bytes; a longer one is an error. 0 = BodyMaxDefault.
+	// BodyMax is the largest response body in bytes; a larger body is an error. 0 = BodyMaxDefault.
 	BodyMax int64
 }
 
 // Client sends requests to a node. It is safe for concurrent use.
 type Client struct {
-	config Config
-	base   string // without a slash at the end
-	http   *http.Client
-	last   atomic.Pointer[ResponseInfo]
+	config       Config
+	base         string // without a slash at the end
+	http         *http.Client
+	lastResponse atomic.Pointer[ResponseInfo]
 }
 
 // New validates a Config. It opens no connection.
@@ -94,17 +94,17 @@ func New(config Config) (*Client, error) {
 	if config.Random == nil {
 		config.Random = rand.Reader
 	}
-	own := http.Client{Timeout: TimeoutDefault}
+	httpClient := http.Client{Timeout: TimeoutDefault}
 	if config.HTTPClient != nil {
-		own = *config.HTTPClient
+		httpClient = *config.HTTPClient
 	} else {
-		own.Transport = newTransport()
+		httpClient.Transport = newTransport()
 	}
-	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &Client{config: config, base: base, http: &own}, nil
+	httpClient.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &Client{config: config, base: base, http: &httpClient}, nil
 }
 
-// newTransport is a transport of its own, because that of net/http is shared by the whole program.
+// newTransport returns a new transport, because http.DefaultTransport is shared by the whole program.
 func newTransport() *http.Transport {
 	return &http.Transport{
 		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: idleConnections,
@@ -124,7 +124,7 @@ func parseBaseURL(text string) (string, error) {
 	case base.User != nil:
 		return "", errors.New("client: BaseURL has a user or a password; keys go into Config.Key")
 	case base.RawQuery != "", base.Fragment != "":
-		return "", fmt.Errorf("client: BaseURL goes on behind its path: want https://%s", base.Host)
+		return "", fmt.Errorf("client: BaseURL has a query or a fragment: want https://%s", base.Host)
 	}
 	return strings.TrimRight(base.String(), "/"), nil
 }
@@ -150,14 +150,14 @@ func (c *Client) GoString() string { return c.String() }
 // BaseURL returns the URL of the node, without a slash at the end.
 func (c *Client) BaseURL() string { return c.base }
 
-// LastResponse returns the headers of the newest answer, or false before the first one.
+// LastResponse returns the headers of the newest response, or false if there was no response yet.
 func (c *Client) LastResponse() (ResponseInfo, bool) {
-	head := c.last.Load()
-	if head == nil {
+	info := c.lastResponse.Load()
+	if info == nil {
 		return ResponseInfo{}, false
 	}
-	return *head, true
+	return *info, true
 }
 
-// CloseIdleConnections closes connections that are kept open.
+// CloseIdleConnections closes idle connections.
 func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }

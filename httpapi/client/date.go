@@ -46,10 +46,10 @@ func (d Date) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (d *Date) UnmarshalText(text []byte) error {
-	read, err := ParseDate(string(text))
+	parsed, err := ParseDate(string(text))
 	if err != nil {
 		return err
 	}
-	*d = read
+	*d = parsed
 	return nil
 }

@@ -14,10 +14,10 @@ type Decimal string
 // fractionMax is the number of digits allowed after the point.
 const fractionMax = 8
 
-// IsValid reports whether the text is a decimal of the contract. Decimals in answers always are.
+// IsValid reports whether the text is a decimal as in the API specification. Decimals in responses are always valid.
 func (d Decimal) IsValid() bool {
-	whole, fraction, broken := strings.Cut(string(d), ".")
-	return isDigits(whole) && (!broken || isDigits(fraction) && len(fraction) <= fractionMax)
+	whole, fraction, hasPoint := strings.Cut(string(d), ".")
+	return isDigits(whole) && (!hasPoint || isDigits(fraction) && len(fraction) <= fractionMax)
 }
 
 func isDigits(text string) bool {
@@ -38,13 +38,13 @@ func (d Decimal) Cmp(other Decimal) int { return d.Rat().Cmp(other.Rat()) }
 
 // UnmarshalJSON accepts only valid decimals as JSON strings.
 func (d *Decimal) UnmarshalJSON(text []byte) error {
-	var read *string // nil for null
-	if err := json.Unmarshal(text, &read); err != nil || read == nil {
+	var decoded *string // nil for null
+	if err := json.Unmarshal(text, &decoded); err != nil || decoded == nil {
 		return fmt.Errorf("want a decimal as text, found %.40s", text)
 	}
-	if !Decimal(*read).IsValid() {
-		return fmt.Errorf("want a decimal such as 59.30, found %.40q", *read)
+	if !Decimal(*decoded).IsValid() {
+		return fmt.Errorf("want a decimal such as 59.30, found %.40q", *decoded)
 	}
-	*d = Decimal(*read)
+	*d = Decimal(*decoded)
 	return nil
 }

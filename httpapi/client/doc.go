@@ -6,26 +6,26 @@
 //
 // # Promises
 //
-// Decimals stay texts (Decimal). An answer that breaks the contract is an error: an invalid decimal, a rate without
-// id, a truncated body. Unknown fields are ignored.
+// Decimals are kept as text (Decimal). A response that does not match the API specification is an error, for example
+// an invalid decimal, a rate without id or a truncated body. Unknown fields are ignored.
 //
-// A refusal is an *Error. 429 and 503 are retried after Retry-After, unless that exceeds Config.WaitMax or the
-// deadline of the context. Other 5xx answers and broken connections are retried with increasing waits if the request
-// is idempotent. Otherwise the request may have been executed, and the error says so. A refused request for a login
-// code is not repeated, because a new code voids the one that was sent.
+// An error response is an *Error. 429 and 503 are retried after Retry-After, unless Retry-After exceeds Config.WaitMax
+// or the deadline of the context. Other 5xx responses and broken connections are retried with increasing delays if the
+// request is idempotent. If it is not, it may have been executed, and the error says so. A request for a login code
+// that got code_requested_too_soon is not retried, because a new code would invalidate the code that was sent.
 //
-// The key goes into the Authorization header and nowhere else: not into URLs, errors or the output of %v. Redirects
-// are not followed.
+// The key is sent only in the Authorization header. It is never in a URL, an error or the output of %v. Redirects are
+// not followed.
 //
 // # Limits
 //
-// There is no cache. A 304 counts as a request like a 200, so only keeping an answer saves quota; LastResponse has its
-// max-age and the remaining quota. Requests are not throttled.
+// The client has no cache and does not throttle requests. A 304 counts against the quota like a 200, so a program that
+// wants to save quota must reuse a response for its max-age. LastResponse returns max-age and the remaining quota.
 //
 // # Where to start reading
 //
 //	operations.go, account.go   a method for each operation; query.go: their parameters
-//	responses.go                the types of answers and their checks
-//	send.go, retry.go           how a request is sent and repeated
-//	iterate.go                  page after page
+//	responses.go                the types of responses and their validation
+//	send.go, retry.go           sending and retrying a request
+//	iterate.go                  iterators over all pages of a list
 package client

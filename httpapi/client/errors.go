@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Values of Error.Code that programs act on; the contract has more. CodeNone means that the body was not
-// written by a node, but by a proxy for example.
+// Values of Error.Code that clients usually handle. The API specification lists all of them. CodeNone means that the
+// body was not written by a node, but for example by a proxy.
 const (
 	CodeNone                = ""
 	CodeInvalidParameters   = "invalid_parameters"
@@ -29,17 +29,18 @@ const (
 	CodeOverloaded          = "overloaded"
 )
 
-// Error is a refusal. Get it with errors.As.
+// Error is an error response. Get it with errors.As.
 type Error struct {
 	Status     int
-	Code       string        // CodeNone if the body is not of the contract
+	Code       string        // CodeNone if the body is not an API error
 	Message    string        // for people
 	RequestID  string        // identifies the request in the node's log
 	Details    []Detail      // of invalid parameters
 	RetryAfter time.Duration // 0 = not stated
 }
 
-// Detail is one problem of a request. Path is the name of a parameter, and its index if it is repeated.
+// Detail is one problem of a request. Path is the name of a parameter, followed by an index if the parameter is
+// repeated.
 type Detail struct {
 	Path    []any  `json:"path"`
 	Message string `json:"message"`
@@ -65,7 +66,7 @@ func (e *Error) Error() string {
 	return text.String()
 }
 
-// errorBody is the body of an error.
+// errorBody is the body of an API error.
 type errorBody struct {
 	Error struct {
 		Code      string   `json:"code"`
@@ -75,30 +76,30 @@ type errorBody struct {
 	} `json:"error"`
 }
 
-// proxyBodyMax bounds the quote of a body that is not of the contract.
+// proxyBodyMax is the number of bytes of a body that is not an API error that are kept in Error.Message.
 const proxyBodyMax = 200
 
-// readError makes an Error of an answer.
+// readError converts an error response to an Error.
 func readError(response *http.Response, body []byte) *Error {
 	e := &Error{Status: response.StatusCode, RequestID: response.Header.Get("X-Request-Id"), RetryAfter: parseSeconds(response.Header.Get("Retry-After"))}
-	var read errorBody
-	if json.Unmarshal(body, &read) == nil && read.Error.Code != "" {
-		e.Code, e.Message, e.Details = read.Error.Code, read.Error.Message, read.Error.Details
+	var parsed errorBody
+	if json.Unmarshal(body, &parsed) == nil && parsed.Error.Code != "" {
+		e.Code, e.Message, e.Details = parsed.Error.Code, parsed.Error.Message, parsed.Error.Details
 		if e.RequestID == "" {
-			e.RequestID = read.Error.RequestID
+			e.RequestID = parsed.Error.RequestID
 		}
 		return e
 	}
 	e.Message = http.StatusText(response.StatusCode)
-	if at, err := url.Parse(response.Header.Get("Location")); err == nil && response.StatusCode/100 == 3 {
-		e.Message = fmt.Sprintf("it sends elsewhere, to %s://%s; give that as BaseURL if it is the node", at.Scheme, at.Host)
+	if location, err := url.Parse(response.Header.Get("Location")); err == nil && response.StatusCode/100 == 3 {
+		e.Message = fmt.Sprintf("redirected to %s://%s; set BaseURL to that if it is the node", location.Scheme, location.Host)
 	} else if text := strings.TrimSpace(string(body[:min(len(body), proxyBodyMax)])); text != "" {
-		e.Message = fmt.Sprintf("not a node's error, a proxy's perhaps: %q", text)
+		e.Message = fmt.Sprintf("not an API error, possibly from a proxy: %q", text)
 	}
 	return e
 }
 
-// redact removes a secret from the error: a proxy may echo the request.
+// redact removes a secret from the error, because a proxy may have echoed the request.
 func (e *Error) redact(secret string) *Error {
 	if secret == "" {
 		return e

@@ -10,9 +10,9 @@ import (
 // pageLimitMax is the largest page. Each page counts as a request.
 const pageLimitMax = 200
 
-// AllInstitutions iterates over all active institutions. Like all iterators here it ends with an error, if there is
-// one, and a zero item. Pages are read one after the other, so an item that changes meanwhile may occur twice or not
-// at all.
+// AllInstitutions iterates over all active institutions. As with all iterators of this package, an error ends the
+// iteration: the last pair is a zero item and the error. Pages are requested one after the other, so if the list
+// changes in between, an item may occur twice or not at all.
 func (c *Client) AllInstitutions(ctx context.Context, q InstitutionsQuery) iter.Seq2[Institution, error] {
 	return iterate(q.Cursor, func(cursor int) (*Page[Institution], error) {
 		return c.Institutions(ctx, InstitutionsQuery{q.Currency, cmp.Or(q.Limit, pageLimitMax), cursor})
@@ -57,14 +57,14 @@ func (f Filter) withCursor(cursor int) Filter {
 	return f
 }
 
-// iterate reads page after page while the loop goes on.
-func iterate[T any](cursor int, ask func(cursor int) (*Page[T], error)) iter.Seq2[T, error] {
+// iterate requests one page after the other until the last page or until yield returns false.
+func iterate[T any](cursor int, getPage func(cursor int) (*Page[T], error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		var none T
-		for at := cursor; ; {
-			page, err := ask(at)
+		var zero T
+		for offset := cursor; ; {
+			page, err := getPage(offset)
 			if err != nil {
-				yield(none, err)
+				yield(zero, err)
 				return
 			}
 			for i := range page.Data {
@@ -76,11 +76,11 @@ func iterate[T any](cursor int, ask func(cursor int) (*Page[T], error)) iter.Seq
 			if next == nil {
 				return
 			}
-			if *next != at+len(page.Data) || len(page.Data) == 0 { // the iteration would not end
-				yield(none, fmt.Errorf("the node's page at cursor %d has %d items, and says that %d is next", at, len(page.Data), *next))
+			if *next != offset+len(page.Data) || len(page.Data) == 0 { // otherwise the iteration might not end
+				yield(zero, fmt.Errorf("the node's page at cursor %d has %d items, and says that %d is next", offset, len(page.Data), *next))
 				return
 			}
-			at = *next
+			offset = *next
 		}
 	}
 }

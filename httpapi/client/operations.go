@@ -38,11 +38,11 @@ func (c *Client) Rates(ctx context.Context, q Filter) (*Page[Rate], error) {
 
 // Best returns a page of the current commercial rates, the best for the caller first.
 func (c *Client) Best(ctx context.Context, q BestQuery) (*Ranking, error) {
-	answer := new(Ranking)
-	if err := c.send(ctx, c.get(bestPath, q.values("operation", string(q.Operation))), answer); err != nil {
+	ranking := new(Ranking)
+	if err := c.send(ctx, c.get(bestPath, q.values("operation", string(q.Operation))), ranking); err != nil {
 		return nil, err
 	}
-	return answer, nil
+	return ranking, nil
 }
 
 // History returns a page of daily rates, oldest first.
@@ -56,25 +56,25 @@ func (c *Client) Convert(ctx context.Context, q ConvertQuery) (*Page[Conversion]
 }
 
 func getPage[T any](ctx context.Context, c *Client, path string, query url.Values) (*Page[T], error) {
-	answer := new(Page[T])
-	if err := c.send(ctx, c.get(path, query), answer); err != nil {
+	page := new(Page[T])
+	if err := c.send(ctx, c.get(path, query), page); err != nil {
 		return nil, err
 	}
-	return answer, nil
+	return page, nil
 }
 
 func sendForData[T any](ctx context.Context, c *Client, q *call) (*T, error) {
-	var answer dataBody[T]
-	if err := c.send(ctx, q, &answer); err != nil {
+	var body dataBody[T]
+	if err := c.send(ctx, q, &body); err != nil {
 		return nil, err
 	}
-	return answer.Data, nil
+	return body.Data, nil
 }
 
 func sendForList[T any](ctx context.Context, c *Client, q *call) ([]T, error) {
-	var answer listBody[T]
-	if err := c.send(ctx, q, &answer); err != nil {
+	var body listBody[T]
+	if err := c.send(ctx, q, &body); err != nil {
 		return nil, err
 	}
-	return answer.Data, nil
+	return body.Data, nil
 }

@@ -28,8 +28,8 @@ type ConvertQuery struct {
 	Amount    Decimal // in foreign currency, up to twelve digits and two decimals
 }
 
-// HistoryQuery has the parameters of History. Without From and To the range is the last seven days; with one of them
-// the node fills in the other.
+// HistoryQuery has the parameters of History. Without From and To the range is the last seven days. If only one of
+// them is set, the node derives the other.
 type HistoryQuery struct {
 	Filter
 	From, To Date // inclusive
@@ -41,15 +41,15 @@ type InstitutionsQuery struct {
 	Limit, Cursor int
 }
 
-// values returns the parameters that are not empty; pairs are names and values in turn.
+// values returns the parameters that are not empty. pairs alternates names and values.
 func values(pairs ...string) url.Values {
-	given := url.Values{}
+	params := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if pairs[i+1] != "" {
-			given.Set(pairs[i], pairs[i+1])
+			params.Set(pairs[i], pairs[i+1])
 		}
 	}
-	return given
+	return params
 }
 
 // optionalInt formats a number, 0 as "".
@@ -68,7 +68,7 @@ func optionalDate(d Date) string {
 	return d.String()
 }
 
-func (f *Filter) values(more ...string) url.Values {
-	return values(append(more, "currency", f.Currency, "institution", f.Institution, "channel", string(f.Channel), "kind", string(f.Kind),
+func (f *Filter) values(extra ...string) url.Values {
+	return values(append(extra, "currency", f.Currency, "institution", f.Institution, "channel", string(f.Channel), "kind", string(f.Kind),
 		"limit", optionalInt(f.Limit), "cursor", optionalInt(f.Cursor))...)
 }

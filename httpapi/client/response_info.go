@@ -7,52 +7,53 @@ import (
 	"time"
 )
 
-// ResponseInfo has the headers of an answer.
+// ResponseInfo has the headers of a response.
 type ResponseInfo struct {
 	Status    int
 	RequestID string // identifies the request in the node's log
 	ETag      string
-	// MaxAge is how long the answer may be kept.
+	// MaxAge is how long the response may be cached.
 	MaxAge time.Duration
 	// Limits is nil if the node enforces none.
 	Limits *Limits
-	// Sunset is when anonymous access ends. Zero = no date is announced.
+	// Sunset is when anonymous access ends. The zero time means that no date is announced.
 	Sunset time.Time
 }
 
-// Limits is the tighter of the two windows of the caller. Client.Usage returns both.
+// Limits is the tighter of the day and minute windows of the caller. Client.Usage returns both.
 type Limits struct {
 	Limit, Remaining int
 	Reset            time.Time // when the window is reset
 }
 
-// readResponseInfo reads the headers. A missing one, which a proxy may have removed, leaves its field zero.
+// readResponseInfo reads the headers. A proxy may have removed a header; then its field is zero.
 func readResponseInfo(response *http.Response) *ResponseInfo {
 	header := response.Header
-	head := &ResponseInfo{Status: response.StatusCode, RequestID: header.Get("X-Request-Id"), ETag: header.Get("ETag"), Limits: readLimits(header)}
+	info := &ResponseInfo{Status: response.StatusCode, RequestID: header.Get("X-Request-Id"), ETag: header.Get("ETag"), Limits: readLimits(header)}
 	for directive := range strings.SplitSeq(header.Get("Cache-Control"), ",") {
 		if text, found := strings.CutPrefix(strings.TrimSpace(directive), "max-age="); found {
-			head.MaxAge = parseSeconds(text)
+			info.MaxAge = parseSeconds(text)
 		}
 	}
-	if at, err := http.ParseTime(header.Get("Sunset")); err == nil {
-		head.Sunset = at.UTC()
+	if sunset, err := http.ParseTime(header.Get("Sunset")); err == nil {
+		info.Sunset = sunset.UTC()
 	}
-	return head
+	return info
 }
 
-// readLimits returns nil unless all three headers are there. The reset is in Unix seconds.
+// readLimits returns nil unless all three headers are present and valid.
 func readLimits(header http.Header) *Limits {
 	limit, limitErr := strconv.Atoi(header.Get("X-RateLimit-Limit"))
-	left, leftErr := strconv.Atoi(header.Get("X-RateLimit-Remaining"))
+	remaining, remainingErr := strconv.Atoi(header.Get("X-RateLimit-Remaining"))
 	reset, resetErr := strconv.ParseInt(header.Get("X-RateLimit-Reset"), 10, 64)
-	if limitErr != nil || leftErr != nil || resetErr != nil {
+	if limitErr != nil || remainingErr != nil || resetErr != nil {
 		return nil
 	}
-	return &Limits{limit, left, time.Unix(reset, 0).UTC()}
+	return &Limits{limit, remaining, time.Unix(reset, 0).UTC()}
 }
 
-// secondsMax bounds durations in headers, so that they don't overflow. It is more than a day.
+// secondsMax is the largest duration that is read from a header, so that time.Duration does not overflow. It is more
+// than a day.
 const secondsMax = 100_000
 
 // parseSeconds parses whole seconds; anything else is 0.

@@ -18,7 +18,7 @@ const (
 	Sell Operation = "sell" // the caller sells; Rate.Buy applies
 )
 
-// Channel is the way of dealing at a rate.
+// Channel is where a rate applies, such as at a branch or online.
 type Channel string
 
 // Channels.
@@ -30,7 +30,7 @@ const (
 	Transfer    Channel = "transfer"
 )
 
-// Kind distinguishes rates at which institutions deal from reference rates.
+// Kind distinguishes rates at which institutions trade from reference rates.
 type Kind string
 
 // Kinds.
@@ -42,7 +42,7 @@ const (
 // DatePrecision is the precision of a rate's date: datetime, day or unknown.
 type DatePrecision string
 
-// Rate is the rate of an institution for a currency.
+// Rate is the rate of an institution for a currency in one channel.
 type Rate struct {
 	InstitutionID   string        `json:"institutionId"`
 	Currency        string        `json:"currency"`
@@ -70,7 +70,7 @@ type Rate struct {
 	DatePrecision   DatePrecision `json:"datePrecision"`
 }
 
-// Side returns the side that applies to an operation, nil if it is not published.
+// Side returns Sell for Buy and Buy for Sell, or nil if that side is not published.
 func (r *Rate) Side(operation Operation) *Decimal {
 	if operation == Buy {
 		return r.Sell
@@ -124,7 +124,7 @@ type HistoryEntry struct {
 	DatePrecision DatePrecision `json:"datePrecision"`
 }
 
-// Conversion is an amount at one rate.
+// Conversion is an amount converted at one rate.
 type Conversion struct {
 	Quote         Rate      `json:"quote"`
 	Operation     Operation `json:"operation"`
@@ -192,7 +192,7 @@ func (s *dataBody[T]) validate() error {
 	if s.Data == nil {
 		return errNoData
 	}
-	if item, is := any(s.Data).(validator); is {
+	if item, ok := any(s.Data).(validator); ok {
 		return item.validate()
 	}
 	return nil
@@ -201,8 +201,8 @@ func (s *dataBody[T]) validate() error {
 // validateEach validates items that are validators.
 func validateEach[T any](items []T) error {
 	for i := range items {
-		item, is := any(&items[i]).(validator)
-		if !is {
+		item, ok := any(&items[i]).(validator)
+		if !ok {
 			return nil
 		}
 		if err := item.validate(); err != nil {
@@ -212,9 +212,9 @@ func validateEach[T any](items []T) error {
 	return nil
 }
 
-// errorIf returns an error if something is wrong.
-func errorIf(broken bool, format string, values ...any) error {
-	if !broken {
+// errorIf returns an error if failed is true.
+func errorIf(failed bool, format string, values ...any) error {
+	if !failed {
 		return nil
 	}
 	return fmt.Errorf(format, values...)

@@ -43,7 +43,7 @@ func TestRetry(t *testing.T) {
 		"a wrong parameter":          {read, answers{refuseWith(400, CodeInvalidParameters, "")}, nil, CodeInvalidParameters},
 		"no JSON":                    {read, answers{respondWith(200, "<html>")}, nil, "not the JSON"},
 		"a POST that is refused":     {signIn, answers{refuseWith(503, CodeOverloaded, "1"), fine}, []time.Duration{time.Second}, ""},
-		"a POST that may have been":  {signIn, answers{failWith(errBroken), fine}, nil, "may have been done"},
+		"a POST that may have been":  {signIn, answers{failWith(errBroken), fine}, nil, "may have been executed"},
 		"a POST and an error":        {signIn, answers{refuseWith(500, "internal_error", ""), fine}, nil, "internal_error"},
 		"a POST that a proxy stops":  {signIn, answers{respondWith(503, "busy", "Retry-After", "1"), fine}, nil, "busy"},
 		"a code that is on its way":  {code, answers{refuseWith(429, CodeRequestedTooSoon, "1")}, nil, CodeRequestedTooSoon},

@@ -16,8 +16,8 @@ type call struct {
 	method, path string // the path is encoded
 	query        url.Values
 	body         any    // nil = none
-	secret       string // after "Bearer "; "" = none
-	idempotent   bool   // may be repeated
+	secret       string // for the Authorization header; "" = none
+	idempotent   bool
 }
 
 // target returns the path with the query.
@@ -33,12 +33,13 @@ func (c *Client) get(path string, query url.Values) *call {
 	return &call{method: http.MethodGet, path: path, query: query, secret: string(c.config.Key), idempotent: true}
 }
 
-// ErrNoResponse is in the error of a request that got no answer: it could not connect, or the connection broke.
+// ErrNoResponse is wrapped by the error of a request that got no response, because it could not connect or the
+// connection broke.
 var ErrNoResponse = errors.New("no answer")
 
 func noResponse(err error) error { return fmt.Errorf("%w: %w", ErrNoResponse, err) }
 
-// sendOnce sends a call once and returns the body of the answer.
+// sendOnce sends a call once and returns the body of the response.
 func (c *Client) sendOnce(ctx context.Context, q *call) ([]byte, error) {
 	request, err := c.request(ctx, q)
 	if err != nil {
@@ -46,18 +47,18 @@ func (c *Client) sendOnce(ctx context.Context, q *call) ([]byte, error) {
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		var sent *url.Error // repeats method and URL
-		if errors.As(err, &sent) {
-			err = sent.Err
+		var urlErr *url.Error // its text repeats method and URL
+		if errors.As(err, &urlErr) {
+			err = urlErr.Err
 		}
 		return nil, noResponse(err)
 	}
-	defer func() { _ = response.Body.Close() }() // it was read
+	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(response.Body, c.config.BodyMax+1))
 	if err != nil {
 		return nil, noResponse(fmt.Errorf("the body breaks off after %d bytes: %w", len(body), err))
 	}
-	c.last.Store(readResponseInfo(response))
+	c.lastResponse.Store(readResponseInfo(response))
 	if int64(len(body)) > c.config.BodyMax {
 		return nil, fmt.Errorf("the answer has more than %d bytes (Config.BodyMax)", c.config.BodyMax)
 	}
@@ -90,14 +91,15 @@ func (c *Client) request(ctx context.Context, q *call) (*http.Request, error) {
 	return request, nil
 }
 
-// validator is an answer that checks itself against the contract.
+// validator is a response that can validate itself.
 type validator interface{ validate() error }
 
-// send sends a call with retries and decodes its answer; nil = the answer has no body.
-func (c *Client) send(ctx context.Context, q *call, into validator) error {
+// send sends a call with retries and decodes the response into result. A nil result means that the response has no
+// body.
+func (c *Client) send(ctx context.Context, q *call, result validator) error {
 	body, err := c.sendWithRetries(ctx, q)
-	if err == nil && into != nil {
-		err = decode(body, into)
+	if err == nil && result != nil {
+		err = decode(body, result)
 	}
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", q.method, q.target(), err)
@@ -105,13 +107,13 @@ func (c *Client) send(ctx context.Context, q *call, into validator) error {
 	return nil
 }
 
-// decode decodes and validates a body. A wrong rate would be worse than an error.
-func decode(body []byte, into validator) error {
-	if err := json.Unmarshal(body, into); err != nil {
-		return fmt.Errorf("the answer is not the JSON of the contract: %w", err)
+// decode decodes and validates a body.
+func decode(body []byte, result validator) error {
+	if err := json.Unmarshal(body, result); err != nil {
+		return fmt.Errorf("the response is not JSON of the API specification: %w", err)
 	}
-	if err := into.validate(); err != nil {
-		return fmt.Errorf("the answer is not the contract's: %w", err)
+	if err := result.validate(); err != nil {
+		return fmt.Errorf("the response does not match the API specification: %w", err)
 	}
 	return nil
 }
