@@ -158,10 +158,10 @@ func TestDecode_Refuses(t *testing.T) {
 		{`"quoteCurrency":"DOP","buy"`, `"quoteCurrency":"USD","buy"`, "not in DOP"},
 		{`"quoteCurrency":"DOP"}}`, `"quoteCurrency":"USD"}}`, "no meta"},
 		{`"effectiveDate":null`, `"effectiveDate":"2025-02-29"`, "such as 2026-02-28"},
-		{`"expiresAt":"2025-11-22T14:00:00Z"`, `"expiresAt":"tomorrow"`, "not the JSON"},
+		{`"expiresAt":"2025-11-22T14:00:00Z"`, `"expiresAt":"tomorrow"`, "not JSON"},
 		{`,"meta":`, `,"other":`, "no meta"},
 		{`{"data":`, `{"items":`, "no data"},
-		{`{"data":`, `"data":`, "not the JSON"},
+		{`{"data":`, `"data":`, "not JSON"},
 	} {
 		bad := bytes.Replace(good, []byte(change.from), []byte(change.to), 1)
 		if bytes.Equal(bad, good) {

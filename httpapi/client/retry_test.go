@@ -41,7 +41,7 @@ func TestRetry(t *testing.T) {
 		"a proxy without its node":   {read, answers{respondWith(502, "<html>Bad Gateway"), good}, []time.Duration{backoffFirst / 2}, ""},
 		"it stays broken":            {read, answers{failWith(errBroken)}, []time.Duration{backoffFirst / 2, backoffFirst, 2 * backoffFirst}, "connection reset"},
 		"a wrong parameter":          {read, answers{refuseWith(400, CodeInvalidParameters, "")}, nil, CodeInvalidParameters},
-		"no JSON":                    {read, answers{respondWith(200, "<html>")}, nil, "not the JSON"},
+		"no JSON":                    {read, answers{respondWith(200, "<html>")}, nil, "not JSON"},
 		"a POST that is refused":     {signIn, answers{refuseWith(503, CodeOverloaded, "1"), fine}, []time.Duration{time.Second}, ""},
 		"a POST that may have been":  {signIn, answers{failWith(errBroken), fine}, nil, "may have been executed"},
 		"a POST and an error":        {signIn, answers{refuseWith(500, "internal_error", ""), fine}, nil, "internal_error"},

@@ -110,7 +110,7 @@ func (c *Client) send(ctx context.Context, q *call, result validator) error {
 // decode decodes and validates a body.
 func decode(body []byte, result validator) error {
 	if err := json.Unmarshal(body, result); err != nil {
-		return fmt.Errorf("the response is not JSON of the API specification: %w", err)
+		return fmt.Errorf("the response is not JSON as in the API specification: %w", err)
 	}
 	if err := result.validate(); err != nil {
 		return fmt.Errorf("the response does not match the API specification: %w", err)
