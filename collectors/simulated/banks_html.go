@@ -31,12 +31,12 @@ func bankPages() []route {
 }
 
 // plainTextRoute is one of the text files of Banco Empire, which contain only a number.
-func plainTextRoute(file, currency string, buys bool) route {
+func plainTextRoute(file, currency string, buy bool) route {
 	return route{
 		method: http.MethodGet, host: "www.bancoempire.com.do", path: "/txt/" + file + ".txt", institution: "empire",
 		render: func(v *pageData) document {
 			side := v.Quote("empire", currency).Sell
-			if buys {
+			if buy {
 				side = v.Quote("empire", currency).Buy
 			}
 			return document{contentType: "text/plain", body: []byte(side + "\r\n")}

@@ -9,7 +9,7 @@ import (
 // bankServices are the JSON services that the pages of banks call.
 func bankServices() []route {
 	promerica := htmlRoute("promerica", "www.promerica.com.do", "/", "promerica.html")
-	promerica.nextPath = "/umbraco/Surface/TipoCambio/Consultar"
+	promerica.apiPath = "/umbraco/Surface/TipoCambio/Consultar"
 	promerica.cookies = []string{"__RequestVerificationToken=k58Yb60; path=/; HttpOnly; secure"}
 	return []route{
 		{method: http.MethodGet, host: "www.banreservas.com", path: "/_layouts/15/SharePointAPI/ObtenerTasas.ashx",
@@ -22,9 +22,9 @@ func bankServices() []route {
 			query: "populate=deep", institution: "bhd", render: bhdTable},
 		{method: http.MethodPost, host: "bsc.com.do", path: "/api/gql", institution: "santa-cruz", render: santaCruzRates},
 		{method: http.MethodGet, host: "www.bsc.com.do", path: "/dynresources/wj/bsc/v1/divisas",
-			institution: "santa-cruz", render: santaCruzOlder},
+			institution: "santa-cruz", render: santaCruzLegacy},
 		promerica,
-		{method: http.MethodPost, host: "www.promerica.com.do", path: promerica.nextPath, institution: "promerica",
+		{method: http.MethodPost, host: "www.promerica.com.do", path: promerica.apiPath, institution: "promerica",
 			accepts: isPromericaRequest, render: promericaRates},
 		{method: http.MethodGet, host: "devops.bancovimenca.com", path: "/api-proxy.php", institution: "vimenca",
 			render: vimencaRates},
@@ -54,19 +54,19 @@ func popularRates(v *pageData) document {
 
 func bhdRates(v *pageData) document {
 	var rows []string
-	for i, l := range v.Of("bhd") {
+	for i, q := range v.Quotes("bhd") {
 		heading := "Dólares US$"
-		if l.Currency == "EUR" {
+		if q.Currency == "EUR" {
 			heading = "Euros EU€"
 		}
 		rows = append(rows, fmt.Sprintf(`{"id":%d,"heading":%q,"currency":%q,"buyingRate":%s,"sellingRate":%s}`,
-			i+1, heading, l.Currency, jsonNumberOrNull(l.Buy), jsonNumberOrNull(l.Sell)))
+			i+1, heading, q.Currency, jsonNumberOrNull(q.Buy), jsonNumberOrNull(q.Sell)))
 	}
 	return jsonDocument(`{"data":{"id":1,"attributes":{"createdAt":"2023-05-09T14:57:30.590Z","updatedAt":"%s","locale":"es","heading":"Tasas de cambio","exchangeRates":[%s]}},"meta":{}}`,
 		v.Now.UTC().Format("2006-01-02T15:04:05.000Z"), strings.Join(rows, ","))
 }
 
-// bhdTable is a table with text cells, as its editors maintain it.
+// bhdTable is a table that editors of the bank maintain by hand, so its rates are text.
 func bhdTable(v *pageData) document {
 	usd, eur := v.Quote("bhd", "USD"), v.Quote("bhd", "EUR")
 	cell := func(side string) string {
@@ -84,21 +84,21 @@ func bhdTable(v *pageData) document {
 }
 
 func santaCruzRates(v *pageData) document {
-	one := func(currency, title string) string {
-		l := v.Quote("santa-cruz", currency)
-		return fmt.Sprintf(`{"buy":%s,"sale":%s,"title":%q}`, jsonNumberOrNull(l.Buy), jsonNumberOrNull(l.Sell), title)
+	entry := func(currency, title string) string {
+		q := v.Quote("santa-cruz", currency)
+		return fmt.Sprintf(`{"buy":%s,"sale":%s,"title":%q}`, jsonNumberOrNull(q.Buy), jsonNumberOrNull(q.Sell), title)
 	}
 	return jsonDocument(`{"data":{"calculators":{"other":{"foreign_exchange":{"usd":%s,"eur":%s}},"loans":{"rate":14.95}}},"extensions":{"tracing":{"duration":58.90}}}`,
-		one("USD", "Dólares"), one("EUR", "Euros"))
+		entry("USD", "Dólares"), entry("EUR", "Euros"))
 }
 
-func santaCruzOlder(v *pageData) document {
-	one := func(currency string) string {
-		l := v.Quote("santa-cruz", currency)
-		return fmt.Sprintf(`{"precio_compra":%s,"precio_venta":%s}`, jsonStringOrNull(l.Buy), jsonStringOrNull(l.Sell))
+func santaCruzLegacy(v *pageData) document {
+	entry := func(currency string) string {
+		q := v.Quote("santa-cruz", currency)
+		return fmt.Sprintf(`{"precio_compra":%s,"precio_venta":%s}`, jsonStringOrNull(q.Buy), jsonStringOrNull(q.Sell))
 	}
 	return jsonDocument(`{"usd":%s,"eur":%s,"gbp":{"precio_compra":"","precio_venta":""},"cad":{"precio_compra":"","precio_venta":""}}`,
-		one("USD"), one("EUR"))
+		entry("USD"), entry("EUR"))
 }
 
 // isPromericaRequest reports whether a request is valid. The server answers others with an empty body.
@@ -108,12 +108,12 @@ func isPromericaRequest(r *http.Request) bool {
 
 func promericaRates(v *pageData) document {
 	var rows []string
-	for _, l := range v.Of("promerica") {
+	for _, q := range v.Quotes("promerica") {
 		code := "840"
-		if l.Currency == "EUR" {
+		if q.Currency == "EUR" {
 			code = "978"
 		}
-		rows = append(rows, fmt.Sprintf(`{"currency":%q,"buys":%s,"sales":%s,"order":%d}`, code, jsonNumberOrNull(l.Buy), jsonNumberOrNull(l.Sell), len(rows)+1))
+		rows = append(rows, fmt.Sprintf(`{"currency":%q,"buys":%s,"sales":%s,"order":%d}`, code, jsonNumberOrNull(q.Buy), jsonNumberOrNull(q.Sell), len(rows)+1))
 	}
 	return jsonDocument(`{"value":[%s],"status":200,"message":"OK"}`, strings.Join(rows, ","))
 }
@@ -124,9 +124,9 @@ func vimencaRates(v *pageData) document {
 		"USD": "DOLAR ESTADOUNIDENSE", "EUR": "EURO", "CAD": "DOLAR CANADIENSE", "CHF": "FRANCO SUIZO", "GBP": "LIBRA ESTERLINA",
 	}
 	var rows []string
-	for _, l := range v.Of("vimenca") {
+	for _, q := range v.Quotes("vimenca") {
 		rows = append(rows, fmt.Sprintf(`{"coinCode":%s,"coinName":%q,"purchaseValue":%s,"saleValue":%s,"fecha":"%s"}`,
-			codes[l.Currency], names[l.Currency], jsonNumberOrNull(l.Buy), jsonNumberOrNull(l.Sell), v.Now.Format("2006-01-02T15:04:05")))
+			codes[q.Currency], names[q.Currency], jsonNumberOrNull(q.Buy), jsonNumberOrNull(q.Sell), v.Now.Format("2006-01-02T15:04:05")))
 	}
 	rows = append(rows, `{"coinCode":1,"coinName":"PESO DOMINICANO","purchaseValue":1,"saleValue":1}`)
 	return jsonDocument(`{"status":"OK","code":0,"data":[%s]}`, strings.Join(rows, ","))

@@ -33,7 +33,7 @@ func bcrdRoutes() []route {
 	return all
 }
 
-// bcrdCookies are the cookies that the pages set, one of them twice: the empty one is wrong.
+// bcrdCookies are the cookies that the pages set. wptem is set twice, and only the second value is right.
 func bcrdCookies() []string {
 	return []string{
 		"wptem=; path=/",
@@ -55,13 +55,13 @@ func hasBCRDCookies(r *http.Request) bool {
 }
 
 func bcrdActual(v *pageData) document {
-	l := v.Quote("bcrd", "USD")
+	q := v.Quote("bcrd", "USD")
 	return jsonDocument(`{"result":{"actualPurchaseValue":%s,"actualPurchaseInteranualValue":4.4777,"actualPurchaseAccumulatedValue":6.682,`+
 		`"actualSellingValue":%s,"actualSellingInteranualValue":4.4228,"actualSellingAccumulatedValue":6.694,"date":"%sT00:00:00Z",`+
 		`"actualPurchaseInteranualValueFormatted":"4.5","actualPurchaseAccumulatedValueFormatted":"6.7","actualPurchaseValueFormatted":%s,`+
 		`"actualSellingInteranualValueFormatted":"4.4","actualSellingAccumulatedValueFormatted":"6.7","actualSellingValueFormatted":%s},"targetUrl":null,"success":true,"error":null,`+
 		`"unAuthorizedRequest":false,"__abp":true}`,
-		jsonNumberOrNull(l.Buy), jsonNumberOrNull(l.Sell), l.Date, jsonStringOrNull(l.Buy), jsonStringOrNull(l.Sell))
+		jsonNumberOrNull(q.Buy), jsonNumberOrNull(q.Sell), q.Date, jsonStringOrNull(q.Buy), jsonStringOrNull(q.Sell))
 }
 
 // referenceQuotes are the reference rates of one day, by currency.
@@ -70,21 +70,21 @@ type referenceQuotes struct {
 	quotes map[string]shownQuote
 }
 
-// referenceRates returns the reference rates by day, oldest first. The newest day has the fault of the response.
+// referenceRates returns the reference rates by day, oldest first. The fault of the response is in the newest day.
 func (v *pageData) referenceRates() []referenceQuotes {
 	var all []referenceQuotes
 	for _, day := range v.days {
-		lines := map[string]shownQuote{}
+		quotes := map[string]shownQuote{}
 		for _, o := range day.quotes {
-			lines[o.Currency] = shownQuoteOf(o, "")
+			quotes[o.Currency] = shownQuoteOf(o, "")
 		}
-		all = append(all, referenceQuotes{day.date, lines})
+		all = append(all, referenceQuotes{day.date, quotes})
 	}
 	newest := referenceQuotes{quotes: map[string]shownQuote{}}
-	for _, l := range v.Of("bcrd") {
-		newest.date, newest.quotes[l.Currency] = l.Date, l
+	for _, q := range v.Quotes("bcrd") {
+		newest.date, newest.quotes[q.Currency] = q.Date, q
 	}
-	if n := len(all); n > 0 && !v.old {
+	if n := len(all); n > 0 && !v.frozen {
 		return append(all[:n-1], newest)
 	}
 	return all
@@ -95,8 +95,8 @@ func bcrdDollars(v *pageData) document {
 	rows := [][]string{{"TASA DE CAMBIO DE REFERENCIA DEL DÓLAR DE LOS ESTADOS UNIDOS (RD$/US$)"}, {"Promedio ponderado del mercado spot"},
 		{"Año", "Mes", "Día", "Compra", "Venta"}}
 	for _, day := range v.referenceRates() {
-		l := day.quotes["USD"]
-		rows = append(rows, append(dayCells(day.date), l.Buy, withBinaryNoise(l.Sell)))
+		q := day.quotes["USD"]
+		rows = append(rows, append(dayCells(day.date), q.Buy, withBinaryNoise(q.Sell)))
 	}
 	rows = append(rows, []string{"", "", "", "", ""}, []string{"Fuente: Banco Central, área del sector externo. Datos preliminares desde 1991."})
 	book := []sheet{{"Diaria", rows}}
@@ -134,11 +134,11 @@ func bcrdOthers(v *pageData) document {
 	return bcrdWorkbook(v, []sheet{{"Diario", rows}, {"PromMensual", [][]string{{"Año", "Mes", "EURO"}, {"2025", "Ene", "64.1203"}}}})
 }
 
-// bcrdWorkbook writes a workbook, with the faults that change workbooks. It is dated as the newest rate.
+// bcrdWorkbook writes a workbook and applies the faults of workbooks. Its date is that of the newest rate.
 func bcrdWorkbook(v *pageData, sheets []sheet) document {
 	modified := v.Now
-	if l := v.Quote("bcrd", "USD"); l.Date != 0 {
-		modified = localDay(l.Date).Add(HistoryHour * time.Hour)
+	if q := v.Quote("bcrd", "USD"); q.Date != 0 {
+		modified = localDay(q.Date).Add(HistoryHour * time.Hour)
 	}
 	padding := int64(0)
 	switch v.fault {
@@ -161,6 +161,6 @@ func bcrdWorkbook(v *pageData, sheets []sheet) document {
 // dayCells returns year, month and day in the form of the central bank.
 func dayCells(date engine.Date) []string {
 	months := []string{"Ene", "Feb", "Mar", "Abr", "May", "Jun", "Jul", "Ago", "Sep", "Oct", "Nov", "Dic"}
-	at := localDay(date)
-	return []string{fmt.Sprint(at.Year()), months[at.Month()-1], fmt.Sprint(at.Day())}
+	day := localDay(date)
+	return []string{fmt.Sprint(day.Year()), months[day.Month()-1], fmt.Sprint(day.Day())}
 }

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	otherHost  = "sitio-de-otro.example" // the host of the certificate of WrongName, and the target of Redirect
-	validFrom  = 2000                    // years: the clock of any test is between them
+	otherHost  = "sitio-de-otro.example" // used by the faults WrongName and Redirect
+	validFrom  = 2000                    // years; the clocks of all tests are between them
 	validUntil = 2199
 	expiredIn  = 2001
 )
 
-// certificateSet is the certificate authority of a Site, with the certificates that it signed.
+// certificateSet has the certificate authority of a Site and the certificates of its server.
 type certificateSet struct {
 	roots  *x509.CertPool
 	good   *tls.Certificate
@@ -27,17 +27,17 @@ type certificateSet struct {
 
 // generate makes a certificate authority and its certificates.
 func (s *certificateSet) generate(hosts []string) error {
-	var failed error
+	var firstErr error
 	issue := func(issuer *tls.Certificate, until int, hosts ...string) *tls.Certificate {
 		certificate, err := newCertificate(issuer, until, hosts)
-		if failed == nil {
-			failed = err
+		if firstErr == nil {
+			firstErr = err
 		}
 		return certificate
 	}
 	authority, otherAuthority := issue(nil, validUntil), issue(nil, validUntil)
-	if failed != nil {
-		return failed
+	if firstErr != nil {
+		return firstErr
 	}
 	s.roots = x509.NewCertPool()
 	s.roots.AddCert(authority.Leaf)
@@ -47,19 +47,19 @@ func (s *certificateSet) generate(hosts []string) error {
 		Expired:       issue(authority, expiredIn, hosts...),
 		UnknownSigner: issue(otherAuthority, validUntil, hosts...),
 	}
-	return failed
+	return firstErr
 }
 
-// newCertificate makes a certificate for hosts, signed by issuer; without an issuer that of a certificate authority.
+// newCertificate makes a certificate for hosts, signed by issuer. With a nil issuer it makes a certificate authority.
 func newCertificate(issuer *tls.Certificate, until int, hosts []string) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
 	}
-	made := &tls.Certificate{PrivateKey: key}
+	certificate := &tls.Certificate{PrivateKey: key}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "tasard demo"}, DNSNames: hosts,
-		NotBefore: firstOf(validFrom), NotAfter: firstOf(until), KeyUsage: x509.KeyUsageDigitalSignature,
+		NotBefore: startOfYear(validFrom), NotAfter: startOfYear(until), KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	if issuer == nil {
@@ -71,17 +71,17 @@ func newCertificate(issuer *tls.Certificate, until int, hosts []string) (*tls.Ce
 	if err != nil {
 		return nil, err
 	}
-	made.Certificate = append([][]byte{der}, issuer.Certificate...)
-	made.Leaf, err = x509.ParseCertificate(der)
-	return made, err
+	certificate.Certificate = append([][]byte{der}, issuer.Certificate...)
+	certificate.Leaf, err = x509.ParseCertificate(der)
+	return certificate, err
 }
 
-func firstOf(year int) time.Time { return time.Date(year, time.January, 1, 0, 0, 0, 0, time.UTC) }
+func startOfYear(year int) time.Time { return time.Date(year, time.January, 1, 0, 0, 0, 0, time.UTC) }
 
-// certificate returns the certificate for a handshake: the good one, or what the fault of the host demands.
+// certificate returns the certificate for a handshake, a faulty one if the host has such a fault.
 func (s *Site) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-	if on := s.faults.find(Fault.ofHandshake, hello.ServerName); on.fault != "" {
-		return s.certificates.faulty[on.fault], nil
+	if active := s.faults.find(Fault.affectsHandshake, hello.ServerName); active.fault != "" {
+		return s.certificates.faulty[active.fault], nil
 	}
 	return s.certificates.good, nil
 }

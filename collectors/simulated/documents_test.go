@@ -158,12 +158,12 @@ func TestFaults_Time(t *testing.T) {
 	for _, id := range ids {
 		today := day(id)
 		must(t, site.SetFault(id, FutureDate))
-		if ahead := day(id); ahead != today+aheadDays {
+		if ahead := day(id); ahead != today+futureDays {
 			t.Errorf("%s: %s, ahead of %s", id, ahead, today)
 		}
 		must(t, site.SetFault(id, Frozen))
 		old, bytesThen := day(id), site.Document(id, 0).Body
-		site.market.Step(site.market.snapshot().at.AddDate(0, 0, 1))
+		site.market.Step(site.market.snapshot().time.AddDate(0, 0, 1))
 		if old >= today || !bytes.Equal(bytesThen, site.Document(id, 0).Body) {
 			t.Errorf("%s: %s is no older than %s, or it moves", id, old, today)
 		}

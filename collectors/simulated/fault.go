@@ -58,15 +58,15 @@ func Faults() []Fault {
 	}
 }
 
-// ofHandshake reports whether the fault shows in the TLS handshake, before any request.
-func (f Fault) ofHandshake() bool { return f == WrongName || f == Expired || f == UnknownSigner }
+// affectsHandshake reports whether the fault shows in the TLS handshake, before any request.
+func (f Fault) affectsHandshake() bool { return f == WrongName || f == Expired || f == UnknownSigner }
 
-func (f Fault) ofAnswer() bool { return !f.ofHandshake() }
+func (f Fault) affectsResponse() bool { return !f.affectsHandshake() }
 
 // activeFault is a fault that is switched on; the zero value means no fault.
 type activeFault struct {
 	fault  Fault
-	frozen func() *snapshot // for Frozen: the market on the day before the first response
+	frozen func() *snapshot // only for Frozen: the market on the day before the first response
 }
 
 // activeFaults are the active faults by host or source id.
@@ -86,13 +86,13 @@ func (s *Site) SetFault(target string, fault Fault) error {
 	if err != nil {
 		return err
 	}
-	on := activeFault{fault: fault}
+	active := activeFault{fault: fault}
 	if fault == Frozen {
-		on.frozen = sync.OnceValue(func() *snapshot { return s.market.snapshot().dayBefore() })
+		active.frozen = sync.OnceValue(func() *snapshot { return s.market.snapshot().dayBefore() })
 	}
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()
-	s.faults.byTarget[target] = on
+	s.faults.byTarget[target] = active
 	return nil
 }
 
@@ -101,18 +101,19 @@ func (s *Site) ClearFaults(target string) {
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()
 	for _, fault := range []Fault{Hang, WrongName} {
-		if known, err := s.faultTarget(target, fault); err == nil {
-			delete(s.faults.byTarget, known)
+		if key, err := s.faultTarget(target, fault); err == nil {
+			delete(s.faults.byTarget, key)
 		}
 	}
 }
 
-// faultTarget returns the key of a fault. For a fault of the handshake it is the host of the source.
+// faultTarget returns the key of a fault in byTarget. For a source and a fault of the handshake it is the host of the
+// source.
 func (s *Site) faultTarget(name string, fault Fault) (string, error) {
 	id := strings.TrimPrefix(name, demoPrefix)
 	definition, isSource := s.definitions.Find(id)
 	switch {
-	case isSource && fault.ofHandshake():
+	case isSource && fault.affectsHandshake():
 		return hostOf(definition), nil
 	case isSource:
 		return id, nil
@@ -122,13 +123,13 @@ func (s *Site) faultTarget(name string, fault Fault) (string, error) {
 	return "", fmt.Errorf("%q is neither the id of a source nor a host that the simulated site answers for", name)
 }
 
-// find returns the first fault that one of the targets has and that matches; the zero activeFault if there is none.
-func (b *activeFaults) find(matches func(Fault) bool, targets ...string) activeFault {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// find returns the fault of the first target that has a matching one, otherwise the zero activeFault.
+func (a *activeFaults) find(matches func(Fault) bool, targets ...string) activeFault {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	for _, target := range targets {
-		if on, ok := b.byTarget[target]; ok && matches(on.fault) {
-			return on
+		if active, ok := a.byTarget[target]; ok && matches(active.fault) {
+			return active
 		}
 	}
 	return activeFault{}

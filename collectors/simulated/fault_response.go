@@ -15,14 +15,14 @@ import (
 const (
 	hugeBytes   = 1 << 30
 	chunkBytes  = 64 << 10
-	memberBytes = 4 << 20  // of blanks in one member of the gzip stream of Bomb
-	memberCount = 2560     // 10 GiB
-	sheetBytes  = 48 << 20 // of blanks in a workbook of Bomb: more than a reader should decompress
+	memberBytes = 4 << 20  // blanks in one member of the gzip stream of Bomb
+	memberCount = 2560     // members in that stream: 10 GiB of blanks
+	sheetBytes  = 48 << 20 // blanks in a workbook of Bomb: more than a reader should decompress
 	footnote    = "¹"
 )
 
-// applyResponseFault sends the response of a fault that replaces or delays the document. It reports whether it did.
-func (s *Site) applyResponseFault(w http.ResponseWriter, r *http.Request, at *route, v *pageData) bool {
+// applyResponseFault sends the response if a fault replaces or delays the document. It reports whether it did.
+func (s *Site) applyResponseFault(w http.ResponseWriter, r *http.Request, rt *route, v *pageData) bool {
 	switch v.fault {
 	case ServerError:
 		send(w, r, errorPage(v, http.StatusInternalServerError, "Error interno del servidor"))
@@ -34,16 +34,16 @@ func (s *Site) applyResponseFault(w http.ResponseWriter, r *http.Request, at *ro
 	case Redirect:
 		http.Redirect(w, r, "https://"+otherHost+r.URL.RequestURI(), http.StatusFound)
 	case RedirectLoop:
-		http.Redirect(w, r, "https://"+at.host+r.URL.RequestURI(), http.StatusTemporaryRedirect)
+		http.Redirect(w, r, "https://"+rt.host+r.URL.RequestURI(), http.StatusTemporaryRedirect)
 	case Hang:
 		s.waitForEnd(r)
 		panic(http.ErrAbortHandler) // returning would send an empty response
 	case HangBody, Trickle:
-		s.sendSlowly(w, r, v.document(at), v.fault == Trickle)
+		s.sendSlowly(w, r, v.document(rt), v.fault == Trickle)
 	case Huge:
-		sendHuge(w, v.document(at))
+		sendHuge(w, v.document(rt))
 	case Bomb:
-		s.sendBomb(w, v.document(at))
+		s.sendBomb(w, v.document(rt))
 	default:
 		return false
 	}
@@ -58,7 +58,7 @@ func (s *Site) waitForEnd(r *http.Request) {
 	}
 }
 
-// sendSlowly sends one byte each pace, or half the document and then nothing.
+// sendSlowly sends one byte at each interval of pace, or without trickle half the document and then nothing.
 func (s *Site) sendSlowly(w http.ResponseWriter, r *http.Request, d document, trickle bool) {
 	w.Header().Set("Content-Type", d.contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(d.body)))
@@ -99,7 +99,7 @@ func sendHuge(w http.ResponseWriter, d document) {
 // with a sheet of blanks.
 func (s *Site) sendBomb(w http.ResponseWriter, d document) {
 	w.Header().Set("Content-Type", d.contentType)
-	if d.contentType == contentWorkbook { // it was made with padding
+	if d.contentType == contentWorkbook { // bcrdWorkbook has padded it
 		_, _ = w.Write(d.body) // the client may be gone
 		return
 	}
@@ -147,7 +147,7 @@ func (v *pageData) applyDocumentFault(d document) document {
 	return d
 }
 
-// raisedFootnote sets a footnote mark as pages do: a superscript 1 in HTML, a separate digit elsewhere.
+// raisedFootnote replaces a footnote mark by what pages have: a superscript 1 in HTML, a separate digit elsewhere.
 func raisedFootnote(d document) []byte {
 	body := d.body
 	if strings.HasPrefix(d.contentType, "text/html") {
@@ -168,7 +168,7 @@ func redesigned(d document) []byte {
 		}
 	case strings.HasPrefix(d.contentType, "text/plain"):
 		changes = []change{{`^`, `v2;`}}
-	case d.contentType == contentWorkbook: // it was made with other headings
+	case d.contentType == contentWorkbook: // bcrdWorkbook has renamed its headings
 		return d.body
 	}
 	body := slices.Clone(d.body)

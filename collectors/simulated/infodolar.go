@@ -24,8 +24,8 @@ func aggregatorRoutes() []route {
 	}
 }
 
-// infodolarEntity is an institution in the list of InfoDolar. The row of a direct one, which has a site of its own
-// here, stays when that site is silent.
+// infodolarEntity is an institution in the list of InfoDolar. If direct is set, the institution also has a site here,
+// and its row stays when that site is silent.
 type infodolarEntity struct {
 	institution, name string
 	channel           engine.Channel // of the quote in the row; "" = unspecified
@@ -63,8 +63,8 @@ func infodolarPage(v *pageData, currency string) document {
 	if currency == "EUR" {
 		texts = map[string]string{"title": "Precio del euro hoy en República Dominicana", "table": "Euro"}
 	}
-	texts["averagebuy"] = average(rows, func(l shownQuote) string { return l.Buy })
-	texts["averagesell"] = average(rows, func(l shownQuote) string { return l.Sell })
+	texts["averagebuy"] = average(rows, func(q shownQuote) string { return q.Buy })
+	texts["averagesell"] = average(rows, func(q shownQuote) string { return q.Sell })
 	return renderPage("infodolar.html", v, rows, texts)
 }
 
@@ -72,12 +72,12 @@ func infodolarPage(v *pageData, currency string) document {
 func (v *pageData) infodolarQuotes(currency string) []shownQuote {
 	var rows []shownQuote
 	for _, e := range infodolarEntities() {
-		l := v.Quote(e.institution, currency, cmp.Or(e.channel, engine.Unspecified))
-		if l.Buy+l.Sell == "" || v.silent[e.institution] && !e.direct {
+		q := v.Quote(e.institution, currency, cmp.Or(e.channel, engine.Unspecified))
+		if q.Buy+q.Sell == "" || v.silent[e.institution] && !e.direct {
 			continue
 		}
-		l.Name = e.name
-		rows = append(rows, l)
+		q.Name = e.name
+		rows = append(rows, q)
 	}
 	if v.fault == Reordered {
 		slices.Reverse(rows)
@@ -124,10 +124,10 @@ func indexa(v *pageData) document {
 			rows = append(rows, fmt.Sprintf(`{"bank":%q,"rate":%s,"date":"%s","name":%q}`, bank, jsonNumberOrNull(rate), v.Now.Format("2006-01-02"), name))
 		}
 	}
-	for _, l := range v.Of(institution) {
-		if l.Channel != engine.Digital {
-			add(l.Buy, names[l.Currency]+"buyrate")
-			add(l.Sell, names[l.Currency]+"sellrate")
+	for _, q := range v.Quotes(institution) {
+		if q.Channel != engine.Digital {
+			add(q.Buy, names[q.Currency]+"buyrate")
+			add(q.Sell, names[q.Currency]+"sellrate")
 		}
 	}
 	return jsonDocument(`{"status":"success","data":[%s]}`, strings.Join(rows, ","))

@@ -7,9 +7,9 @@ type publishedSides uint8
 
 const (
 	usuallyBoth publishedSides = iota
-	alwaysBoth                 // never only one: its page has no labels to tell which one is missing
-	buyOnly                    // as some associations and exchange houses
-	singleRate                 // one value for both sides, as the central bank for most currencies
+	alwaysBoth                 // never one: its page has no labels, so a reader could not tell the sides apart
+	buyOnly                    // some associations and exchange houses
+	singleRate                 // one value for both sides: the central bank for most currencies
 )
 
 // dating is how an institution dates its rates.
@@ -32,8 +32,8 @@ type quoteSpec struct {
 	dating      dating
 }
 
-// levelSpec is the middle of the market of a currency in mid-2026, in ten-thousandths of a peso, and its usual spread
-// in thousandths of that of USD.
+// levelSpec is the mid rate of a currency in mid-2026, in ten-thousandths of a peso, and its usual spread in
+// thousandths of the spread of USD.
 type levelSpec struct {
 	code           string
 	level          int64
@@ -51,37 +51,37 @@ func levelSpecs() []levelSpec {
 
 // quoteSpecs are the quotes of all institutions, grouped by institution. Spreads are medians of 2026.
 func quoteSpecs() []quoteSpec {
-	usd, two := []string{"USD"}, []string{"USD", "EUR"}
-	all := []string{"USD", "EUR", "GBP", "CHF", "CAD"}
+	usd, usdEUR := []string{"USD"}, []string{"USD", "EUR"}
+	fiveCurrencies := []string{"USD", "EUR", "GBP", "CHF", "CAD"}
 	return []quoteSpec{
 		{institution: "bcrd", spread: 3500, currencies: usd, dating: businessDays},
 		{institution: "bcrd", published: singleRate, currencies: []string{
 			"EUR", "GBP", "CHF", "CAD", "AUD", "BRL", "CNY", "DKK", "JPY", "NOK", "SEK", "VES", "XDR",
 		}},
-		{institution: "banreservas", spread: 3_0000, currencies: two},
-		{institution: "popular", spread: 3_9500, currencies: two},
-		{institution: "bhd", spread: 3_7000, currencies: two},
+		{institution: "banreservas", spread: 3_0000, currencies: usdEUR},
+		{institution: "popular", spread: 3_9500, currencies: usdEUR},
+		{institution: "bhd", spread: 3_7000, currencies: usdEUR},
 		{institution: "scotiabank", spread: 3_7000, currencies: usd, channel: engine.Branch},
 		{institution: "scotiabank", spread: 3_5000, currencies: usd, channel: engine.Digital},
 		{institution: "scotiabank", spread: 3_7000, currencies: []string{"EUR", "CAD"}},
-		{institution: "santa-cruz", spread: 3_0000, currencies: two},
-		{institution: "promerica", spread: 3_5000, currencies: two},
-		{institution: "lopez-de-haro", spread: 2_8000, currencies: two},
-		{institution: "bdi", spread: 2_2500, currencies: two, dating: minuteDated},
-		{institution: "vimenca", spread: 2_7000, currencies: all},
-		{institution: "caribe", spread: 2_5000, currencies: two},
+		{institution: "santa-cruz", spread: 3_0000, currencies: usdEUR},
+		{institution: "promerica", spread: 3_5000, currencies: usdEUR},
+		{institution: "lopez-de-haro", spread: 2_8000, currencies: usdEUR},
+		{institution: "bdi", spread: 2_2500, currencies: usdEUR, dating: minuteDated},
+		{institution: "vimenca", spread: 2_7000, currencies: fiveCurrencies},
+		{institution: "caribe", spread: 2_5000, currencies: usdEUR},
 		{institution: "ademi", spread: 2_4000, currencies: usd, published: alwaysBoth},
-		{institution: "lafise", spread: 3_3000, currencies: two, dating: dayDated},
-		{institution: "banesco", spread: 3_0000, currencies: two, dating: dayDated},
-		{institution: "activo", spread: 3_1000, currencies: two},
+		{institution: "lafise", spread: 3_3000, currencies: usdEUR, dating: dayDated},
+		{institution: "banesco", spread: 3_0000, currencies: usdEUR, dating: dayDated},
+		{institution: "activo", spread: 3_1000, currencies: usdEUR},
 		{institution: "qik", spread: 2_6000, currencies: usd, channel: engine.Digital, published: alwaysBoth},
-		{institution: "jmmb", spread: 2_9000, currencies: two},
+		{institution: "jmmb", spread: 2_9000, currencies: usdEUR},
 		{institution: "union", spread: 2_1000, currencies: usd, published: alwaysBoth},
 		{institution: "motor-credito", spread: 1_7000, currencies: usd},
 		{institution: "bonanza", spread: 2_0000, currencies: usd, published: alwaysBoth},
-		{institution: "empire", spread: 2_5000, currencies: two, published: alwaysBoth},
-		{institution: "apap", spread: 3_0000, currencies: two},
-		{institution: "cibao", spread: 3_2000, currencies: two},
+		{institution: "empire", spread: 2_5000, currencies: usdEUR, published: alwaysBoth},
+		{institution: "apap", spread: 3_0000, currencies: usdEUR},
+		{institution: "cibao", spread: 3_2000, currencies: usdEUR},
 		{institution: "la-nacional", spread: 2_6000, currencies: usd, published: alwaysBoth},
 		{institution: "alaver", spread: 2_7000, currencies: usd},
 		{institution: "peravia", spread: 2_4000, currencies: usd, published: alwaysBoth},
@@ -89,10 +89,10 @@ func quoteSpecs() []quoteSpec {
 		{institution: "mocana", spread: 2_4000, currencies: usd, published: buyOnly},
 		{institution: "romana", spread: 2_6000, currencies: usd, published: buyOnly},
 		{institution: "abonap", spread: 2_2000, currencies: usd},
-		{institution: "caribe-express", spread: 1_2000, currencies: all, published: buyOnly},
-		{institution: "agente-la-nacional", spread: 1_0000, currencies: all, published: buyOnly},
+		{institution: "caribe-express", spread: 1_2000, currencies: fiveCurrencies, published: buyOnly},
+		{institution: "agente-la-nacional", spread: 1_0000, currencies: fiveCurrencies, published: buyOnly},
 		{institution: "quezada", spread: 1_2500, currencies: usd, published: alwaysBoth},
-		{institution: "quezada", spread: 1_2000, currencies: all, channel: engine.Cash},
+		{institution: "quezada", spread: 1_2000, currencies: fiveCurrencies, channel: engine.Cash},
 		{institution: "girosol", spread: 1_2500, currencies: usd},
 		{institution: "moneycorps", spread: 8000, currencies: usd},
 		{institution: "capla", spread: 1_2000, currencies: usd},

@@ -191,11 +191,11 @@ func TestMarketSteps(t *testing.T) {
 			at = at.Add(time.Duration(rapid.IntRange(0, 100_000).Draw(t, "seconds")) * time.Second)
 			m.Refreshes(at)
 			for i, l := range m.levels {
-				if far := l.now - before[i].now; far*far*1000*1000 > before[i].now*before[i].now*9 {
-					t.Fatalf("%s moved from %d to %d", l.code, before[i].now, l.now)
+				if far := l.current - before[i].current; far*far*1000*1000 > before[i].current*before[i].current*9 {
+					t.Fatalf("%s moved from %d to %d", l.code, before[i].current, l.current)
 				}
-				if far := l.now - l.level; far*far*20*20 > l.level*l.level {
-					t.Fatalf("%s wandered off to %d", l.code, l.now)
+				if far := l.current - l.level; far*far*20*20 > l.level*l.level {
+					t.Fatalf("%s wandered off to %d", l.code, l.current)
 				}
 			}
 			for i, page := range m.institutions {

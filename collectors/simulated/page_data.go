@@ -9,20 +9,20 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-const aheadDays = 30 // of FutureDate: more than the engine accepts
+const futureDays = 30 // added to dates by FutureDate; more than the engine accepts
 
-// pageData is the input of one response: the market at one instant, with the fault of the response applied to its
-// values.
+// pageData is the input of one response: the market at one instant, with the fault of the response applied.
 type pageData struct {
 	snapshot
 	Now         time.Time // in Santo Domingo
 	fault       Fault
-	old         bool // as of the day before
+	frozen      bool // the market of the day before is shown
 	request     *http.Request
 	quotesShown []shownQuote
 }
 
-// shownQuote is a quote as a page shows it. A side is "" where the institution has none, and any text with a fault.
+// shownQuote is a quote as a page shows it. A side is "" if the institution does not publish it. A fault can make it
+// any text.
 type shownQuote struct {
 	Institution, Currency string
 	Name                  string // of the institution, in lists
@@ -33,14 +33,14 @@ type shownQuote struct {
 	Published             time.Time   // in Santo Domingo; zero = the institution gives none
 }
 
-func (s *Site) pageData(r *http.Request, on activeFault) *pageData {
-	v := &pageData{snapshot: s.market.snapshot(), fault: on.fault, request: r}
-	if v.old = on.frozen != nil && !v.at.IsZero(); v.old {
-		v.snapshot = *on.frozen()
+func (s *Site) pageData(r *http.Request, active activeFault) *pageData {
+	v := &pageData{snapshot: s.market.snapshot(), fault: active.fault, request: r}
+	if v.frozen = active.frozen != nil && !v.time.IsZero(); v.frozen {
+		v.snapshot = *active.frozen()
 	}
-	v.Now = v.at.In(engine.Location())
+	v.Now = v.time.In(engine.Location())
 	if v.fault == FutureDate {
-		v.Now = v.Now.AddDate(0, 0, aheadDays)
+		v.Now = v.Now.AddDate(0, 0, futureDays)
 	}
 	for _, o := range v.quotes {
 		v.quotesShown = append(v.quotesShown, shownQuoteOf(o, v.fault))
@@ -50,42 +50,42 @@ func (s *Site) pageData(r *http.Request, on activeFault) *pageData {
 }
 
 func shownQuoteOf(o engine.Observation, fault Fault) shownQuote {
-	l := shownQuote{
+	q := shownQuote{
 		Institution: o.InstitutionID, Currency: o.Currency, Channel: o.Channel, Kind: o.Kind, Buy: o.Buy, Sell: o.Sell,
 		Date: o.EffectiveDate,
 	}
 	if !o.PublishedAt.IsZero() {
-		l.Published = o.PublishedAt.In(engine.Location())
+		q.Published = o.PublishedAt.In(engine.Location())
 	}
 	if fault == FutureDate {
-		if l.Date != 0 {
-			l.Date = l.Date.AddDays(aheadDays)
+		if q.Date != 0 {
+			q.Date = q.Date.AddDays(futureDays)
 		}
-		if !l.Published.IsZero() {
-			l.Published = l.Published.AddDate(0, 0, aheadDays)
+		if !q.Published.IsZero() {
+			q.Published = q.Published.AddDate(0, 0, futureDays)
 		}
 	}
-	return l
+	return q
 }
 
 // dayBefore returns the snapshot with all dates one day earlier.
-func (o snapshot) dayBefore() *snapshot {
-	o.at = o.at.AddDate(0, 0, -1)
-	o.quotes = slices.Clone(o.quotes)
-	for i := range o.quotes {
-		q := &o.quotes[i]
+func (s snapshot) dayBefore() *snapshot {
+	s.time = s.time.AddDate(0, 0, -1)
+	s.quotes = slices.Clone(s.quotes)
+	for i := range s.quotes {
+		q := &s.quotes[i]
 		if !q.PublishedAt.IsZero() {
 			q.PublishedAt = q.PublishedAt.AddDate(0, 0, -1)
 		}
 		if q.EffectiveDate != 0 {
 			q.EffectiveDate = q.EffectiveDate.AddDays(-1)
 		}
-		for q.Kind == engine.Reference && weekend(q.EffectiveDate) {
+		for q.Kind == engine.Reference && isWeekend(q.EffectiveDate) {
 			q.EffectiveDate = q.EffectiveDate.AddDays(-1)
 		}
 	}
-	o.days = o.days[:max(len(o.days)-1, 0)]
-	return &o
+	s.days = s.days[:max(len(s.days)-1, 0)]
+	return &s
 }
 
 func (v *pageData) applyValueFault() {
@@ -96,37 +96,37 @@ func (v *pageData) applyValueFault() {
 		slices.Reverse(v.quotesShown)
 	}
 	for i := range v.quotesShown {
-		l := &v.quotesShown[i]
+		q := &v.quotesShown[i]
 		switch v.fault {
 		case Swapped:
-			l.Buy, l.Sell = l.Sell, l.Buy
+			q.Buy, q.Sell = q.Sell, q.Buy
 		case SameTwice:
-			l.Buy = l.Sell
+			q.Buy = q.Sell
 		case MissingSide:
-			l.Sell = ""
+			q.Sell = ""
 		default:
-			l.Buy, l.Sell = faultyText(l.Buy, v.fault), faultyText(l.Sell, v.fault)
+			q.Buy, q.Sell = faultyText(q.Buy, v.fault), faultyText(q.Sell, v.fault)
 		}
 	}
 }
 
-// exchangeCurrencies gives each quote the values of the same institution in another currency, or of about a Canadian
-// dollar.
+// exchangeCurrencies gives each quote the values of another currency of its institution. If there is no other currency,
+// the values are about those of a Canadian dollar.
 func (v *pageData) exchangeCurrencies() {
-	right := slices.Clone(v.quotesShown)
+	original := slices.Clone(v.quotesShown)
 	for i := range v.quotesShown {
-		l := &v.quotesShown[i]
-		l.Buy, l.Sell = otherCurrencyText(l.Buy), otherCurrencyText(l.Sell)
-		for _, other := range right {
-			if other.Institution == l.Institution && other.Currency != l.Currency && other.Kind == l.Kind {
-				l.Buy, l.Sell = other.Buy, other.Sell
+		q := &v.quotesShown[i]
+		q.Buy, q.Sell = otherCurrencyText(q.Buy), otherCurrencyText(q.Sell)
+		for _, other := range original {
+			if other.Institution == q.Institution && other.Currency != q.Currency && other.Kind == q.Kind {
+				q.Buy, q.Sell = other.Buy, other.Sell
 				break
 			}
 		}
 	}
 }
 
-// otherCurrencyText is about the price of a Canadian dollar, with the decimals of the right value.
+// otherCurrencyText returns about the price of a Canadian dollar, with the decimals of text.
 func otherCurrencyText(text string) string {
 	if _, decimals, ok := strings.Cut(text, "."); ok {
 		return "41." + decimals
@@ -155,16 +155,17 @@ func faultyText(text string, fault Fault) string {
 	}
 }
 
-// Of returns the quotes of an institution in order.
-func (v *pageData) Of(institution string) []shownQuote {
-	return slices.DeleteFunc(slices.Clone(v.quotesShown), func(l shownQuote) bool { return l.Institution != institution })
+// Quotes returns the quotes of an institution in order.
+func (v *pageData) Quotes(institution string) []shownQuote {
+	return slices.DeleteFunc(slices.Clone(v.quotesShown), func(q shownQuote) bool { return q.Institution != institution })
 }
 
-// Quote returns one quote, of any channel if none is given; a quote without values if there is none.
+// Quote returns the quote of a currency and channel, or the first of any channel if no channel is given. If there is
+// no such quote, both sides are "".
 func (v *pageData) Quote(institution, currency string, channel ...engine.Channel) shownQuote {
-	for _, l := range v.quotesShown {
-		if l.Institution == institution && l.Currency == currency && (len(channel) == 0 || l.Channel == channel[0]) {
-			return l
+	for _, q := range v.quotesShown {
+		if q.Institution == institution && q.Currency == currency && (len(channel) == 0 || q.Channel == channel[0]) {
+			return q
 		}
 	}
 	return shownQuote{Institution: institution, Currency: currency}

@@ -22,49 +22,49 @@ var (
 	placeholder = regexp.MustCompile(`\{\{([^{}]*)\}\}`)
 )
 
-// renderPage renders a file of pages/. Its first line has the character set, a phone number and the title; head and
-// foot are shared by all pages. The placeholders are
+// renderPage renders a file of pages/. The first line of the file has the character set, a phone number and the title.
+// All pages share top.html and bottom.html. The placeholders are
 //
-//	{{usd.buy}}              a value: see placeholders, and known for those of the page
-//	{{RD$ |usd.buy| DOP|-}}  the same with text before and after it; without a value the last part
-//	{{USD=Dólar|EUR=Euro}}   a text by the currency or the channel of the row
+//	{{usd.buy}}              a value of a quote (see placeholders) or of the page (values)
+//	{{RD$ |usd.buy| DOP|-}}  a value with text before and after it, or the last part if there is no value
+//	{{USD=Dólar|EUR=Euro}}   a text that depends on the currency or channel of the row
 //	{{each}} ... {{end}}     once for each quote; {{each cash}}: only those of that channel
-func renderPage(file string, v *pageData, lines []shownQuote, extra map[string]string) document {
+func renderPage(file string, v *pageData, quotes []shownQuote, extra map[string]string) document {
 	head, body, _ := strings.Cut(pageFile(file), "\n")
-	about := strings.SplitN(fillPlaceholders(head, extra), " ", 3)
-	known := map[string]string{
-		"charset": about[0], "phone": about[1], "title": about[2], "loans": pageFile("loans.html"),
+	meta := strings.SplitN(fillPlaceholders(head, extra), " ", 3)
+	values := map[string]string{
+		"charset": meta[0], "phone": meta[1], "title": meta[2], "loans": pageFile("loans.html"),
 		"today": spanishDay(engine.DateOf(v.Now)), "year": strconv.Itoa(v.Now.Year()), "hour": v.Now.Format("02/01/2006 03:04 PM"),
 	}
-	maps.Copy(known, extra)
-	for _, l := range slices.Backward(lines) { // of several the first one counts, or that without a channel
-		if prefix := strings.ToLower(l.Currency) + "."; known[prefix+"channel"] != string(engine.Unspecified) {
-			maps.Copy(known, l.placeholders(prefix))
+	maps.Copy(values, extra)
+	for _, q := range slices.Backward(quotes) { // of several quotes of a currency the first counts, or the one without a channel
+		if prefix := strings.ToLower(q.Currency) + "."; values[prefix+"channel"] != string(engine.Unspecified) {
+			maps.Copy(values, q.placeholders(prefix))
 		}
 	}
 	text := loopBlock.ReplaceAllStringFunc(pageFile("top.html")+body+pageFile("bottom.html"), func(block string) string {
-		found, rows := loopBlock.FindStringSubmatch(block), ""
-		for _, l := range lines {
-			if found[1] == "" || found[1] == string(l.Channel) {
-				rows += fillPlaceholders(found[2], l.placeholders(""))
+		match, rows := loopBlock.FindStringSubmatch(block), ""
+		for _, q := range quotes {
+			if match[1] == "" || match[1] == string(q.Channel) {
+				rows += fillPlaceholders(match[2], q.placeholders(""))
 			}
 		}
 		return rows
 	})
-	d := document{contentType: contentHTML, body: []byte(fillPlaceholders(text, known))}
-	if about[0] == "windows-1252" {
-		d.contentType, d.latin = "text/html", true // only the page itself names its character set
+	d := document{contentType: contentHTML, body: []byte(fillPlaceholders(text, values))}
+	if meta[0] == "windows-1252" {
+		d.contentType, d.windows1252 = "text/html", true // the header does not name the character set, only the page does
 	}
 	return d
 }
 
 // placeholders returns the values of a quote by name.
-func (l shownQuote) placeholders(prefix string) map[string]string {
+func (q shownQuote) placeholders(prefix string) map[string]string {
 	return map[string]string{
-		prefix + "buy": l.Buy, prefix + "sell": l.Sell, prefix + "buy2": twoDecimals(l.Buy), prefix + "sell2": twoDecimals(l.Sell),
-		prefix + "date": l.Date.String(), prefix + "day": spanishDay(l.Date), prefix + "minute": l.Published.Format("02/01/2006 15:04"),
-		prefix + "currency": l.Currency, prefix + "channel": string(l.Channel), l.Currency + ".buy": l.Buy, l.Currency + ".sell": l.Sell,
-		prefix + "name": l.Name, prefix + "slug": strings.NewReplacer(" ", "-", "ó", "o", "é", "e").Replace(strings.ToLower(l.Name)),
+		prefix + "buy": q.Buy, prefix + "sell": q.Sell, prefix + "buy2": twoDecimals(q.Buy), prefix + "sell2": twoDecimals(q.Sell),
+		prefix + "date": q.Date.String(), prefix + "day": spanishDay(q.Date), prefix + "minute": q.Published.Format("02/01/2006 15:04"),
+		prefix + "currency": q.Currency, prefix + "channel": string(q.Channel), q.Currency + ".buy": q.Buy, q.Currency + ".sell": q.Sell,
+		prefix + "name": q.Name, prefix + "slug": strings.NewReplacer(" ", "-", "ó", "o", "é", "e").Replace(strings.ToLower(q.Name)),
 	}
 }
 
@@ -74,8 +74,8 @@ func fillPlaceholders(text string, values map[string]string) string {
 		parts := strings.Split(strings.Trim(block, "{}"), "|")
 		if key, _, isChoice := strings.Cut(parts[0], "="); isChoice && strings.Trim(key, asciiAlphabet) == "" {
 			for _, part := range parts {
-				if key, own, _ := strings.Cut(part, "="); key == values["currency"] || key == values["channel"] {
-					return own
+				if key, choice, _ := strings.Cut(part, "="); key == values["currency"] || key == values["channel"] {
+					return choice
 				}
 			}
 			return ""
@@ -105,7 +105,7 @@ func pageFile(name string) string {
 func htmlRoute(institution, host, path, file string) route {
 	return route{
 		method: http.MethodGet, host: host, path: path, institution: institution,
-		render: func(v *pageData) document { return renderPage(file, v, v.Of(institution), nil) },
+		render: func(v *pageData) document { return renderPage(file, v, v.Quotes(institution), nil) },
 	}
 }
 
@@ -113,8 +113,8 @@ func allRoutes() []route {
 	return slices.Concat(bcrdRoutes(), bankPages(), bankServices(), aggregatorRoutes())
 }
 
-// latin encodes text in windows-1252; other characters become a question mark.
-func latin(text []byte) []byte {
+// encodeWindows1252 encodes text in windows-1252; other characters become a question mark.
+func encodeWindows1252(text []byte) []byte {
 	out := make([]byte, 0, len(text))
 	for _, r := range string(text) {
 		switch {
@@ -133,8 +133,8 @@ func latin(text []byte) []byte {
 
 // twoDecimals truncates a price to centavos, as the home page of the central bank does.
 func twoDecimals(text string) string {
-	if at := strings.Index(text, "."); at >= 0 && len(text) > at+3 {
-		return text[:at+3]
+	if dot := strings.Index(text, "."); dot >= 0 && len(text) > dot+3 {
+		return text[:dot+3]
 	}
 	return text
 }
@@ -143,34 +143,34 @@ func spanishDay(day engine.Date) string {
 	months := []string{
 		"enero", "febrero", "marzo", "abril", "mayo", "junio", "julio", "agosto", "septiembre", "octubre", "noviembre", "diciembre",
 	}
-	at := localDay(day)
-	return fmt.Sprintf("%d de %s de %d", at.Day(), months[at.Month()-1], at.Year())
+	date := localDay(day)
+	return fmt.Sprintf("%d de %s de %d", date.Day(), months[date.Month()-1], date.Year())
 }
 
 func localDay(day engine.Date) time.Time { return day.Start().In(engine.Location()) }
 
 var jsonNumber = regexp.MustCompile(`^(0|[1-9]\d*)(\.\d+)?$`)
 
-// jsonNumberOrNull returns a side as a JSON number without trailing zeros, as null if it is missing, as a string if
-// it is not a number.
+// jsonNumberOrNull returns a side as a JSON number without trailing zeros. A missing side is null, and a side that is
+// not a number is a JSON string.
 func jsonNumberOrNull(text string) string {
 	switch {
 	case text == "":
 		return "null"
 	case jsonNumber.MatchString(text):
-		return shortest(text)
+		return trimZeros(text)
 	}
 	return jsonString(text)
 }
 
-func shortest(text string) string {
+func trimZeros(text string) string {
 	if strings.Contains(text, ".") {
 		return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 	}
 	return text
 }
 
-// jsonString returns a JSON string. Page texts need only the escapes that %q and JSON share.
+// jsonString returns a JSON string. The texts of pages need only escapes that are the same in Go and JSON.
 func jsonString(text string) string { return fmt.Sprintf("%q", text) }
 
 // jsonStringOrNull returns a side as a JSON string, as null if it is missing.
@@ -185,10 +185,10 @@ func jsonDocument(format string, args ...any) document {
 	return document{contentType: contentJSON, body: fmt.Appendf(nil, format, args...)}
 }
 
-func errorPage(v *pageData, status int, what string) document {
+func errorPage(v *pageData, status int, title string) document {
 	body := fmt.Sprintf(`<!DOCTYPE html><html lang="es"><head><meta charset="utf-8"><title>%[1]s</title></head><body><h1>%[1]s</h1>
 <p>Por favor intente m&aacute;s tarde o llame al 809-555-0199. C&oacute;digo 58.1173, %[2]s.</p></body></html>
-`, what, spanishDay(engine.DateOf(v.Now)))
+`, title, spanishDay(engine.DateOf(v.Now)))
 	return document{contentType: contentHTML, body: []byte(body), status: status}
 }
 

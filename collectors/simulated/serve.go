@@ -26,16 +26,16 @@ const (
 	formContent  = "application/x-www-form-urlencoded"
 )
 
-// route is one address of one site with its response.
+// route is an address of a site and the function that renders its response.
 type route struct {
 	method, host, path string
 	query              string                   // name=value that must be in the query; "" = any query
 	cookies            []string                 // Set-Cookie values, in order
-	accepts            func(*http.Request) bool // reports a valid request; others get 200 with an empty body. nil = all are valid
-	nextPath           string                   // path of the second step, which the page names
+	accepts            func(*http.Request) bool // reports whether a request is valid. An invalid one gets 200 with an empty body. nil = all are valid
+	apiPath            string                   // path of the API that the page names, for a source with AddressFrom; "" = none
 	render             func(*pageData) document
-	institution        string   // of the site, which is silent when the institution is; "" = none
-	sources            []string // ids of the definitions whose document it is
+	institution        string   // the route returns 503 while it is silent; "" = never
+	sources            []string // ids of the definitions whose documents it serves
 }
 
 // targets returns the keys of faults that affect the route.
@@ -47,60 +47,60 @@ type document struct {
 	body        []byte
 	modified    time.Time // zero = without validators
 	status      int       // 0 = 200
-	latin       bool      // sent in windows-1252
+	windows1252 bool      // encode the body in windows-1252
 }
 
 // ServeHTTP answers as the requested host.
 func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	name := hostName(r.Host)
-	if s.faults.find(Fault.ofHandshake, name).fault != "" {
-		panic(http.ErrAbortHandler) // a connection from before the fault: forces a new handshake
+	host := hostName(r.Host)
+	if s.faults.find(Fault.affectsHandshake, host).fault != "" {
+		panic(http.ErrAbortHandler) // the connection is older than the fault; abort it, so that the client makes a new handshake
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, formBytesMax)
-	r.URL.Host = name
-	at := s.find(r.Method, r.URL)
-	targets := []string{name}
-	if at != nil {
-		targets = at.targets()
+	r.URL.Host = host
+	rt := s.find(r.Method, r.URL)
+	targets := []string{host}
+	if rt != nil {
+		targets = rt.targets()
 	}
-	on := s.faults.find(Fault.ofAnswer, targets...)
+	active := s.faults.find(Fault.affectsResponse, targets...)
 	if r.Method == http.MethodPost && !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") {
-		_ = r.ParseForm() // any other body has no fields
+		_ = r.ParseForm() // an invalid form has no fields
 	} else {
 		_, _ = io.Copy(io.Discard, r.Body) // so that the server notices when the client disconnects
 	}
-	if at == nil {
-		at = &route{method: r.Method, host: name, path: r.URL.Path, render: notFoundPage}
+	if rt == nil {
+		rt = &route{method: r.Method, host: host, path: r.URL.Path, render: notFoundPage}
 		if r.URL.Path == "/robots.txt" {
-			at.render = robotsTXT
+			rt.render = robotsTXT
 		}
 	}
-	s.answer(w, r, at, on)
+	s.respond(w, r, rt, active)
 }
 
-func (s *Site) answer(w http.ResponseWriter, r *http.Request, at *route, on activeFault) {
-	v := s.pageData(r, on)
-	for _, cookie := range at.cookies {
+func (s *Site) respond(w http.ResponseWriter, r *http.Request, rt *route, active activeFault) {
+	v := s.pageData(r, active)
+	for _, cookie := range rt.cookies {
 		w.Header().Add("Set-Cookie", cookie)
 	}
 	switch {
-	case s.applyResponseFault(w, r, at, v):
-	case v.silent[at.institution] || v.at.IsZero():
+	case s.applyResponseFault(w, r, rt, v):
+	case v.silent[rt.institution] || v.time.IsZero():
 		w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
 		send(w, r, errorPage(v, http.StatusServiceUnavailable, "Estamos en mantenimiento"))
-	case at.accepts != nil && !at.accepts(r):
+	case rt.accepts != nil && !rt.accepts(r):
 		w.Header().Set("Content-Type", contentJSON)
 		w.WriteHeader(http.StatusOK)
 	default:
-		send(w, r, v.document(at))
+		send(w, r, v.document(rt))
 	}
 }
 
-// document returns the document of a route with the faults that change documents.
-func (v *pageData) document(at *route) document {
-	d := v.applyDocumentFault(at.render(v))
-	if d.latin {
-		d.body = latin(d.body)
+// document renders the document of a route and applies the faults of documents.
+func (v *pageData) document(rt *route) document {
+	d := v.applyDocumentFault(rt.render(v))
+	if d.windows1252 {
+		d.body = encodeWindows1252(d.body)
 	}
 	return d
 }
@@ -150,18 +150,18 @@ func hostName(host string) string {
 	return host
 }
 
-// requestOf returns the request of a definition as a client would send it, for Document.
-func requestOf(wanted *source.Request, at *route) *http.Request {
-	r := &http.Request{Method: at.method, Header: http.Header{}, URL: &url.URL{Scheme: "https", Host: at.host, Path: at.path}}
-	if address, err := url.Parse(wanted.URL); err == nil && wanted.URL != "" {
+// requestOf returns the HTTP request that a client would send for a request of a definition.
+func requestOf(request *source.Request, rt *route) *http.Request {
+	r := &http.Request{Method: rt.method, Header: http.Header{}, URL: &url.URL{Scheme: "https", Host: rt.host, Path: rt.path}}
+	if address, err := url.Parse(request.URL); err == nil && request.URL != "" {
 		r.URL = address
 	}
 	r.Header.Set("Accept", acceptPage)
-	for name, value := range wanted.Headers {
+	for name, value := range request.Headers {
 		r.Header.Set(name, value)
 	}
 	r.Form = map[string][]string{}
-	for name, value := range wanted.Form {
+	for name, value := range request.Form {
 		r.Form.Set(name, value)
 	}
 	return r

@@ -20,27 +20,27 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// Site serves the sites of all institutions from loopback. Clients reach their real addresses through Dial, and trust
-// its certificates with Roots.
+// Site serves the web sites of all institutions from loopback. Dial connects their real addresses to it, and Roots
+// has the certificate authority that clients must trust.
 type Site struct {
 	market       *Market
-	pace         time.Duration // the wait before each byte of Trickle
+	pace         time.Duration // between two bytes of Trickle
 	definitions  *source.Set
 	routes       map[string][]*route // by method and host
 	hosts        []string
 	faults       activeFaults
-	blanks       func() []byte // one member of a gzip stream of blanks
+	blanks       func() []byte // returns one member of a gzip stream of blanks
 	certificates certificateSet
 
 	listeners []net.Listener
 	servers   []*http.Server
 	serving   sync.WaitGroup // accept loops
-	open      sync.WaitGroup // connections
+	conns     sync.WaitGroup // open connections
 	closing   chan struct{}
 }
 
-// NewSite returns the sites of a market, with the addresses of all built-in definitions. The caller steps the market;
-// until the first step every institution is silent.
+// NewSite returns a site for a market that answers at the addresses of all built-in definitions. Until the caller
+// steps the market for the first time, every institution is silent.
 func NewSite(market *Market) *Site {
 	s := &Site{
 		market: market, pace: time.Second, definitions: source.DefaultSet(), routes: map[string][]*route{},
@@ -59,7 +59,7 @@ func NewSite(market *Market) *Site {
 	return s
 }
 
-// attachSource marks the routes of a source, so that its faults affect only them.
+// attachSource adds a source to the routes of its documents. A fault of the source affects only these.
 func (s *Site) attachSource(d *source.Definition) {
 	for page := range d.Pages {
 		if r := s.documentRoute(d, page); r != nil {
@@ -73,7 +73,7 @@ func (s *Site) attachSource(d *source.Definition) {
 	}
 }
 
-// documentRoute returns the route of the document of a page, nil if there is none.
+// documentRoute returns the route that serves the document of a page, or nil.
 func (s *Site) documentRoute(d *source.Definition, page int) *route {
 	requests := d.Pages[page].Requests
 	last := requests[len(requests)-1]
@@ -85,17 +85,17 @@ func (s *Site) documentRoute(d *source.Definition, page int) *route {
 		if last.AddressFrom == nil {
 			return s.find(last.Method, address)
 		}
-		first := s.find(request.Method, address)
-		if first == nil || first.nextPath == "" {
+		start := s.find(request.Method, address)
+		if start == nil || start.apiPath == "" {
 			return nil
 		}
-		address.Path, address.RawQuery = first.nextPath, ""
+		address.Path, address.RawQuery = start.apiPath, ""
 		return s.find(last.Method, address)
 	}
 	return nil
 }
 
-// find returns the route of an address, nil if there is none.
+// find returns the route of an address, or nil.
 func (s *Site) find(method string, address *url.URL) *route {
 	path := cmp.Or(address.Path, "/")
 	for _, r := range s.routes[cmp.Or(method, http.MethodGet)+" "+address.Hostname()] {
@@ -106,8 +106,8 @@ func (s *Site) find(method string, address *url.URL) *route {
 	return nil
 }
 
-func sameQuery(want string, address *url.URL) bool {
-	name, value, _ := strings.Cut(want, "=")
+func sameQuery(param string, address *url.URL) bool {
+	name, value, _ := strings.Cut(param, "=")
 	return address.Query().Get(name) == value
 }
 
@@ -125,7 +125,7 @@ func (s *Site) Start() error {
 	if err := s.certificates.generate(s.hosts); err != nil {
 		return fmt.Errorf("make the certificates of the simulated site: %w", err)
 	}
-	secure := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: s.certificate}
+	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: s.certificate}
 	for _, scheme := range []string{"https", "http"} {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -134,10 +134,10 @@ func (s *Site) Start() error {
 		s.listeners = append(s.listeners, listener)
 		handler := http.Handler(http.HandlerFunc(redirectToHTTPS))
 		if scheme == "https" {
-			listener, handler = tls.NewListener(listener, secure), s
+			listener, handler = tls.NewListener(listener, tlsConfig), s
 		}
 		server := &http.Server{
-			Handler: handler, ReadHeaderTimeout: 10 * time.Second, ConnState: s.count,
+			Handler: handler, ReadHeaderTimeout: 10 * time.Second, ConnState: s.trackConn,
 			ErrorLog: log.New(io.Discard, "", 0), // some faults make clients refuse the certificate
 		}
 		s.servers = append(s.servers, server)
@@ -146,13 +146,13 @@ func (s *Site) Start() error {
 	return nil
 }
 
-// count tracks open connections, for Close.
-func (s *Site) count(_ net.Conn, state http.ConnState) {
+// trackConn counts the open connections, for Close.
+func (s *Site) trackConn(_ net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
-		s.open.Add(1)
+		s.conns.Add(1)
 	case http.StateClosed, http.StateHijacked:
-		s.open.Done()
+		s.conns.Done()
 	case http.StateActive, http.StateIdle:
 	}
 }
@@ -178,7 +178,7 @@ func (s *Site) Close() error {
 	for _, server := range s.servers { // connections accepted during the first Close
 		errs = append(errs, server.Close())
 	}
-	s.open.Wait()
+	s.conns.Wait()
 	return errors.Join(errs...)
 }
 
@@ -195,25 +195,25 @@ func (s *Site) Dial(ctx context.Context, network, address string) (net.Conn, err
 	return new(net.Dialer).DialContext(ctx, network, s.listeners[listener].Addr().String())
 }
 
-// Roots returns the authorities of the site's certificates; nil before Start.
+// Roots returns the certificate authority of the site, nil before Start.
 func (s *Site) Roots() *x509.CertPool { return s.certificates.roots }
 
-// Document returns the document of a page of a source, with or without demo-, as it would be served, with the faults
-// that change it. It is nil if there is no such page.
+// Document returns the document that the site would serve for a page of a source, including active faults. The
+// prefix demo- of the id is optional. Document returns nil if there is no such page.
 func (s *Site) Document(sourceID string, page int) *source.Document {
 	d, ok := s.definitions.Find(strings.TrimPrefix(sourceID, demoPrefix))
 	if !ok || page < 0 || page >= len(d.Pages) {
 		return nil
 	}
-	at := s.documentRoute(d, page)
-	if at == nil {
+	rt := s.documentRoute(d, page)
+	if rt == nil {
 		return nil
 	}
 	requests := d.Pages[page].Requests
-	request := requestOf(&requests[len(requests)-1], at)
-	v := s.pageData(request, s.faults.find(Fault.ofAnswer, at.targets()...))
-	made := v.document(at)
+	request := requestOf(&requests[len(requests)-1], rt)
+	v := s.pageData(request, s.faults.find(Fault.affectsResponse, rt.targets()...))
+	doc := v.document(rt)
 	return &source.Document{
-		URL: request.URL.String(), ContentType: made.contentType, Body: made.body, FetchedAt: v.Now,
+		URL: request.URL.String(), ContentType: doc.contentType, Body: doc.body, FetchedAt: v.Now,
 	}
 }

@@ -12,13 +12,13 @@ import (
 
 const demoPrefix = "demo-" // of the ids of simulated sources
 
-// Definitions returns the sources of a set as simulated ones, with other ids and names, so that their rates are not
-// taken for real ones. They request the same addresses: fetch them only through Site.Dial.
+// Definitions returns copies of the definitions of a set, with ids and names that say that the rates are simulated.
+// They request the same addresses as the originals: fetch them only through Site.Dial.
 func Definitions(set *source.Set) *source.Set {
 	var all []*source.Definition
-	for _, real := range set.Definitions() {
-		demo := *real
-		demo.ID, demo.Name, demo.URL = demoPrefix+real.ID, "Demo, tasas simuladas: "+real.Name, ""
+	for _, original := range set.Definitions() {
+		demo := *original
+		demo.ID, demo.Name, demo.URL = demoPrefix+original.ID, "Demo, tasas simuladas: "+original.Name, ""
 		all = append(all, &demo)
 	}
 	return source.NewSet(all...)
@@ -30,7 +30,7 @@ type quoteID struct {
 	currency string
 }
 
-// sourceQuotes are the quotes of one source in History and Refreshes: those for which it is the first choice.
+// sourceQuotes are the quotes of one source in History and Refreshes: those that no other source has priority for.
 type sourceQuotes struct {
 	source string
 	dated  bool
@@ -39,8 +39,8 @@ type sourceQuotes struct {
 
 type quoteIndex struct{ institution, quote int } // indexes of Market.institutions and of its quotes
 
-// assignQuotes assigns every quote to the source of the best priority among the enabled ones that read it. A quote
-// that no source reads is left out. Sources are in the order of their first quote.
+// assignQuotes assigns every quote to the enabled source with the best priority for it. Quotes without a source are
+// left out. Sources are in the order of their first quotes.
 func (m *Market) assignQuotes(set *source.Set) []sourceQuotes {
 	best := map[quoteID]*source.Definition{}
 	for _, d := range set.Definitions() {
@@ -48,57 +48,57 @@ func (m *Market) assignQuotes(set *source.Set) []sourceQuotes {
 			continue
 		}
 		for quote := range readableQuotes(d) {
-			if known, ok := best[quote]; !ok || cmp.Or(cmp.Compare(d.Priority, known.Priority), cmp.Compare(d.ID, known.ID)) < 0 {
+			if other, ok := best[quote]; !ok || cmp.Or(cmp.Compare(d.Priority, other.Priority), cmp.Compare(d.ID, other.ID)) < 0 {
 				best[quote] = d
 			}
 		}
 	}
 	var all []sourceQuotes
-	index := map[string]int{}
+	indexes := map[string]int{} // in all, by id of the definition
 	for i := range m.institutions {
 		for j := range m.institutions[i].quotes {
-			d, ok := best[m.institutions[i].quoteName(j)]
+			d, ok := best[m.institutions[i].quoteID(j)]
 			if !ok {
 				continue
 			}
-			at, seen := index[d.ID]
-			if !seen {
-				at = len(all)
-				index[d.ID] = at
+			index, known := indexes[d.ID]
+			if !known {
+				index = len(all)
+				indexes[d.ID] = index
 				all = append(all, sourceQuotes{source: demoPrefix + d.ID, dated: isDated(d)})
 			}
-			all[at].quotes = append(all[at].quotes, quoteIndex{i, j})
+			all[index].quotes = append(all[index].quotes, quoteIndex{i, j})
 		}
 	}
 	return all
 }
 
-// readableQuotes returns the quotes that a definition names.
+// readableQuotes returns the quotes that a definition can read.
 func readableQuotes(d *source.Definition) map[quoteID]bool {
-	found := map[quoteID]bool{}
+	quotes := map[quoteID]bool{}
 	for i := range d.Pages {
 		for _, t := range d.Targets(&d.Pages[i]) {
-			found[quoteID{engine.QuoteKey{Institution: t.Institution, Channel: t.Channel, Kind: d.Kind}, t.Currency}] = true
+			quotes[quoteID{engine.QuoteKey{Institution: t.Institution, Channel: t.Channel, Kind: d.Kind}, t.Currency}] = true
 		}
 	}
-	return found
+	return quotes
 }
 
 func isDated(d *source.Definition) bool {
 	return slices.ContainsFunc(d.Pages, func(page source.Page) bool { return page.Dated() })
 }
 
-// currentRefreshes returns a refresh of every source that is not silent.
+// currentRefreshes returns a refresh of every source, without the quotes of silent institutions.
 func (m *Market) currentRefreshes() []engine.Refresh {
 	all := make([]engine.Refresh, 0, len(m.sources))
 	for i := range m.sources {
 		refresh := engine.Refresh{SourceID: m.sources[i].source, ObservedAt: m.last, Complete: true}
-		for _, at := range m.sources[i].quotes {
-			d := &m.institutions[at.institution]
-			if m.silent(d) {
+		for _, index := range m.sources[i].quotes {
+			inst := &m.institutions[index.institution]
+			if m.silent(inst) {
 				continue
 			}
-			o := m.observation(d, at.quote)
+			o := m.observation(inst, index.quote)
 			if !m.sources[i].dated {
 				o.EffectiveDate, o.PublishedAt = 0, time.Time{}
 			}
@@ -111,62 +111,62 @@ func (m *Market) currentRefreshes() []engine.Refresh {
 	return all
 }
 
-// Quotes returns the current quotes of all institutions, silent ones included, each dated as its institution does.
+// Quotes returns the current quotes of all institutions, including silent ones, dated as each institution dates them.
 func (m *Market) Quotes() []engine.Observation { return m.snapshot().quotes }
 
 func (m *Market) snapshot() snapshot {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	seen := snapshot{at: m.last, silent: map[string]bool{}}
+	s := snapshot{time: m.last, silent: map[string]bool{}}
 	for i := range m.institutions {
-		d := &m.institutions[i]
-		for j := range d.quotes {
-			seen.quotes = append(seen.quotes, m.observation(d, j))
+		inst := &m.institutions[i]
+		for j := range inst.quotes {
+			s.quotes = append(s.quotes, m.observation(inst, j))
 		}
-		seen.silent[d.institution] = m.silent(d)
-		if d.dating == businessDays {
-			seen.days = d.referenceDays
+		s.silent[inst.institution] = m.silent(inst)
+		if inst.dating == businessDays {
+			s.days = inst.referenceDays
 		}
 	}
-	return seen
+	return s
 }
 
 // snapshot is the market at one instant. It is immutable.
 type snapshot struct {
-	at     time.Time
+	time   time.Time
 	quotes []engine.Observation
 	silent map[string]bool // institutions whose sites are silent
 	days   []referenceDay  // of the central bank, oldest first
 }
 
-func (d *institutionState) quoteName(quote int) quoteID {
-	q := &d.quotes[quote]
-	return quoteID{engine.QuoteKey{Institution: d.institution, Channel: q.channel, Kind: q.kind}, q.code}
+func (inst *institutionState) quoteID(quote int) quoteID {
+	q := &inst.quotes[quote]
+	return quoteID{engine.QuoteKey{Institution: inst.institution, Channel: q.channel, Kind: q.kind}, q.code}
 }
 
 // observations returns all quotes of an institution, dated with a day.
-func (m *Market) observations(d *institutionState, date engine.Date) []engine.Observation {
-	all := make([]engine.Observation, len(d.quotes))
-	for i := range d.quotes {
-		all[i] = m.observation(d, i)
+func (m *Market) observations(inst *institutionState, date engine.Date) []engine.Observation {
+	all := make([]engine.Observation, len(inst.quotes))
+	for i := range inst.quotes {
+		all[i] = m.observation(inst, i)
 		all[i].EffectiveDate = date
 	}
 	return all
 }
 
-func (m *Market) observation(d *institutionState, quote int) engine.Observation {
-	q := &d.quotes[quote]
+func (m *Market) observation(inst *institutionState, quote int) engine.Observation {
+	q := &inst.quotes[quote]
 	o := engine.Observation{
-		InstitutionID: d.institution, Currency: q.code, Channel: q.channel, Kind: q.kind, Buy: q.text(q.buy), Sell: q.text(q.sell),
+		InstitutionID: inst.institution, Currency: q.code, Channel: q.channel, Kind: q.kind, Buy: q.text(q.buy), Sell: q.text(q.sell),
 	}
-	switch d.dating {
+	switch inst.dating {
 	case dayDated:
 		o.EffectiveDate = engine.DateOf(m.last)
 	case minuteDated:
-		o.PublishedAt = d.pricedAt.Truncate(time.Minute)
+		o.PublishedAt = inst.pricedAt.Truncate(time.Minute)
 		o.EffectiveDate = engine.DateOf(o.PublishedAt)
 	case businessDays:
-		o.EffectiveDate = d.effective
+		o.EffectiveDate = inst.effective
 	case undated:
 	}
 	return o
@@ -178,7 +178,7 @@ func (q *quoteState) text(value int64) string {
 	case value == 0:
 		return ""
 	case q.kind == engine.Reference:
-		return shortest(fmt.Sprintf("%d.%04d", value/peso, value%peso))
+		return trimZeros(fmt.Sprintf("%d.%04d", value/peso, value%peso))
 	}
 	return fmt.Sprintf("%d.%02d", value/peso, value%peso/(peso/100))
 }

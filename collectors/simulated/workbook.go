@@ -16,18 +16,18 @@ const (
 	mainSpace       = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 	relationSpace   = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 	packageSpace    = "http://schemas.openxmlformats.org/package/2006/"
-	doubleBits      = 53 // of the mantissa of a double
-	doubleDigits    = 17 // that identify a double
+	doubleBits      = 53 // in the mantissa of a double
+	doubleDigits    = 17 // enough to identify a double
 )
 
-// sheet has rows of cells. A cell that looks like a number is one; empty cells have no value.
+// sheet has rows of cells. A text that is a number is written as a number. An empty text is a cell without value.
 type sheet struct {
 	name string
 	rows [][]string
 }
 
 // workbook writes sheets as XLSX: a zip of XML parts with a table of shared strings. The same sheets give the same
-// bytes. padding adds so many blanks to the first sheet.
+// bytes. padding is the number of blanks added to the first sheet.
 func workbook(sheets []sheet, padding int64) []byte {
 	var out bytes.Buffer
 	archive := zip.NewWriter(&out)
@@ -79,7 +79,7 @@ func (s *sheet) xml(shared *sharedStrings) string {
 			case jsonNumber.MatchString(cell):
 				fmt.Fprintf(&rows, `<c r="%s"><v>%s</v></c>`, reference, cell)
 			default:
-				fmt.Fprintf(&rows, `<c r="%s" t="s"><v>%d</v></c>`, reference, shared.number(cell))
+				fmt.Fprintf(&rows, `<c r="%s" t="s"><v>%d</v></c>`, reference, shared.indexOf(cell))
 			}
 		}
 		rows.WriteString("</row>")
@@ -87,20 +87,20 @@ func (s *sheet) xml(shared *sharedStrings) string {
 	return fmt.Sprintf(`<worksheet xmlns="%s"><sheetData>%s</sheetData></worksheet>`, mainSpace, &rows)
 }
 
-// sharedStrings is the table of all texts of a workbook.
+// sharedStrings is the table of the texts of a workbook.
 type sharedStrings struct {
 	index map[string]int
 	all   []string
 }
 
-func (t *sharedStrings) number(text string) int {
-	number, known := t.index[text]
+func (t *sharedStrings) indexOf(text string) int {
+	index, known := t.index[text]
 	if !known {
-		number = len(t.all)
-		t.index[text] = number
+		index = len(t.all)
+		t.index[text] = index
 		t.all = append(t.all, text)
 	}
-	return number
+	return index
 }
 
 func (t *sharedStrings) xml() string {
