@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	backupFormat     = 2 // of the file and of its contents
+	backupFormat     = 2 // version of the backup file and of the tar stream in it
 	manifestName     = "backup.json"
 	manifestBytesMax = 64 << 10
 	backupChunkBytes = 256 << 10 // copied between two calls of Throttle
@@ -23,15 +23,16 @@ const (
 // BackupInfo describes a backup.
 type BackupInfo struct {
 	Format  int       `json:"format"`
-	Program string    `json:"program,omitempty"` // version that made it
+	Program string    `json:"program,omitempty"` // version of tasard that made the backup
 	TakenAt time.Time `json:"takenAt"`
 
-	Last     uint64 `json:"-"` // sequence of its newest record, in a segment or in the snapshot
-	Snapshot uint64 `json:"-"` // sequence of its snapshot, 0 without one
+	Last     uint64 `json:"-"` // sequence of the newest record, in a segment or in the snapshot
+	Snapshot uint64 `json:"-"` // sequence of the snapshot, 0 without one
 }
 
-// BackupVisitor is shown the contents of a backup on their way. Records are verified, the snapshot is not verified to
-// its end before the whole call returns without an error. Both functions may be nil; their errors end the call.
+// BackupVisitor has functions that receive the contents of a backup while it is copied or read. A record is verified
+// before Record is called. The payload of a snapshot is verified only when the backup call has returned without an
+// error. Both functions may be nil; an error of either ends the backup call.
 type BackupVisitor struct {
 	Snapshot func(sequence uint64, payload io.Reader) error
 	Record   func(sequence uint64, record []byte) error
@@ -41,12 +42,12 @@ type BackupVisitor struct {
 type BackupOptions struct {
 	Clock   func() time.Time
 	Program string // version, written into the backup
-	// Throttle is called before each chunk of at most 256 KiB is written. Its error ends the backup.
+	// Throttle, if not nil, is called before each write of at most 256 KiB. Its error ends the backup.
 	Throttle func(bytes int) error
 	Visit    BackupVisitor
 }
 
-// backupFiles are the files of one moment: the newest whole snapshot and the segments after it up to the end.
+// backupFiles are the files to copy: the newest undamaged snapshot and the segments after it, up to end.
 type backupFiles struct {
 	segments []segment
 	end      position
@@ -55,14 +56,14 @@ type backupFiles struct {
 
 func selectBackupFiles(segments []segment, snapshots []snapshot, end position) *backupFiles {
 	c := &backupFiles{segments: slices.Clone(segments), end: end, snapshot: newestWhole(snapshots)}
-	// The last segment with a frame stays, as in droppable.
+	// The last segment with a frame is copied in any case, as in droppable.
 	for len(c.segments) > 1 && c.segments[1].bytes > 0 && c.segments[1].start.sequence <= c.snapshot.sequence+1 {
 		c.segments = c.segments[1:]
 	}
 	return c
 }
 
-// firstFrame is the first frame of the oldest segment.
+// firstFrame returns the index of the first frame of the oldest segment.
 func (c *backupFiles) firstFrame() uint64 {
 	if len(c.segments) == 0 {
 		return c.end.frame
@@ -70,14 +71,14 @@ func (c *backupFiles) firstFrame() uint64 {
 	return c.segments[0].start.frame
 }
 
-// mark is the mark of the copy, which ends exactly there.
+// mark returns the mark for the backup: its log ends at end.
 func (c *backupFiles) mark() mark {
 	return mark{generation: markSlots, first: c.firstFrame(), end: c.end}
 }
 
-// Backup writes the present state to w: the newest snapshot and every durable record after it, as a tar archive of a
-// whole directory. Every byte is verified on its way. Appends, snapshots and DropBefore may run meanwhile; files that
-// are still to be copied stay on disk until Backup returns. Errors: *DamageError, ErrClosed, those of reading, of w
+// Backup writes the current state to w as a tar archive of a log directory: the newest snapshot and every durable
+// record after it. It verifies every byte that it copies. Append, WriteSnapshot and DropBefore may be called meanwhile;
+// the files of the backup stay on disk until Backup returns. Errors: *DamageError, ErrClosed, those of reading, of w
 // and of the options' functions.
 func (l *Log) Backup(w io.Writer, o BackupOptions) (BackupInfo, error) {
 	c, err := l.pin()
@@ -92,8 +93,8 @@ func (l *Log) Backup(w io.Writer, o BackupOptions) (BackupInfo, error) {
 	return info, nil
 }
 
-// pin selects the files to copy and keeps them on disk. A removal in progress does not remove any of them: it was
-// decided with the same snapshots, or older ones.
+// pin selects the files to copy and keeps them on disk until unpin. A removal that is already in progress does not
+// remove any of them, because it keeps what the same or older snapshots need.
 func (l *Log) pin() (*backupFiles, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,19 +109,19 @@ func (l *Log) pin() (*backupFiles, error) {
 func (l *Log) unpin(c *backupFiles) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	at := slices.Index(l.pins, c)
-	l.pins = slices.Delete(l.pins, at, at+1)
+	i := slices.Index(l.pins, c)
+	l.pins = slices.Delete(l.pins, i, i+1)
 }
 
-// pinned reports whether a snapshot is being copied.
+// pinned reports whether a backup in progress copies the snapshot.
 func (l *Log) pinned(sequence uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.ContainsFunc(l.pins, func(c *backupFiles) bool { return c.snapshot.sequence == sequence })
 }
 
-// Backup is Log.Backup for a directory that no process writes. It changes nothing there and leaves out a torn tail.
-// Further errors: ErrLocked, *FormatError.
+// Backup writes the same archive as Log.Backup, for a directory that no process has open. It does not change the
+// directory and does not copy a torn tail. Further errors: ErrLocked, *FormatError.
 func Backup(dir string, w io.Writer, o BackupOptions) (info BackupInfo, err error) {
 	err = withSharedLock(dir, func() error {
 		x, err := examine(dir, nil)
@@ -137,7 +138,7 @@ func Backup(dir string, w io.Writer, o BackupOptions) (info BackupInfo, err erro
 	return info, nil
 }
 
-// copyTo writes the archive: manifest, mark, snapshot, segments.
+// copyTo writes the archive: manifest, mark, snapshot and segments, in this order.
 func (c *backupFiles) copyTo(w io.Writer, o *BackupOptions) (BackupInfo, error) {
 	info := BackupInfo{
 		Format: backupFormat, Program: o.Program, TakenAt: o.Clock().UTC(), Last: c.end.sequence - 1, Snapshot: c.snapshot.sequence,
@@ -147,7 +148,7 @@ func (c *backupFiles) copyTo(w io.Writer, o *BackupOptions) (BackupInfo, error) 
 		return BackupInfo{}, err
 	}
 	buffered := bufio.NewWriterSize(&throttledWriter{w, o.Throttle}, backupChunkBytes)
-	t := &tarWriter{to: tar.NewWriter(buffered), at: info.TakenAt}
+	t := &tarWriter{tar: tar.NewWriter(buffered), modTime: info.TakenAt}
 	err = errors.Join(t.file(manifestName, manifest), t.file(markName, c.mark().encodeFile()))
 	if err == nil && c.snapshot.sequence > 0 {
 		err = t.snapshot(&c.snapshot, o.Visit.Snapshot)
@@ -156,7 +157,7 @@ func (c *backupFiles) copyTo(w io.Writer, o *BackupOptions) (BackupInfo, error) 
 		err = t.segments(c, o.Visit.Record)
 	}
 	if err == nil {
-		err = t.to.Close()
+		err = t.tar.Close()
 	}
 	if err == nil {
 		err = buffered.Flush()
@@ -164,9 +165,9 @@ func (c *backupFiles) copyTo(w io.Writer, o *BackupOptions) (BackupInfo, error) 
 	return info, err
 }
 
-// throttledWriter writes in chunks and calls throttle before each.
+// throttledWriter splits writes into chunks and calls throttle before each chunk.
 type throttledWriter struct {
-	to       io.Writer
+	dst      io.Writer
 	throttle func(int) error
 }
 
@@ -179,7 +180,7 @@ func (w *throttledWriter) Write(p []byte) (int, error) {
 				return written, err
 			}
 		}
-		n, err := w.to.Write(chunk)
+		n, err := w.dst.Write(chunk)
 		written += n
 		if err != nil {
 			return written, err
@@ -188,21 +189,21 @@ func (w *throttledWriter) Write(p []byte) (int, error) {
 	return written, nil
 }
 
-// tarWriter writes the files of a directory, each verified.
+// tarWriter verifies files and writes them to a tar archive.
 type tarWriter struct {
-	to *tar.Writer
-	at time.Time
+	tar     *tar.Writer
+	modTime time.Time // of every file
 }
 
 func (t *tarWriter) begin(name string, size int64) error {
-	return t.to.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o600, ModTime: t.at.Truncate(time.Second)})
+	return t.tar.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o600, ModTime: t.modTime.Truncate(time.Second)})
 }
 
 func (t *tarWriter) file(name string, data []byte) error {
 	if err := t.begin(name, int64(len(data))); err != nil {
 		return err
 	}
-	_, err := t.to.Write(data)
+	_, err := t.tar.Write(data)
 	return err
 }
 
@@ -211,10 +212,10 @@ func (t *tarWriter) snapshot(s *snapshot, visit payloadVisitor) error {
 		if err := t.begin(filepath.Base(s.path), s.bytes); err != nil {
 			return err
 		}
-		body := io.TeeReader(bufio.NewReaderSize(io.LimitReader(f, s.bytes), snapshotBufferBytes), t.to)
-		_, bad, err := numberedFile{s.sequence, s.path}.verifySnapshot(body, s.bytes, visit)
-		if bad != nil {
-			return bad.in(s.path, 0, s.sequence, hintRestore)
+		body := io.TeeReader(bufio.NewReaderSize(io.LimitReader(f, s.bytes), snapshotBufferBytes), t.tar)
+		_, fault, err := numberedFile{s.sequence, s.path}.verifySnapshot(body, s.bytes, visit)
+		if fault != nil {
+			return fault.errorIn(s.path, 0, s.sequence, hintRestore)
 		}
 		if err != nil {
 			return fmt.Errorf("copy %s: %w", s.path, err)
@@ -223,26 +224,26 @@ func (t *tarWriter) snapshot(s *snapshot, visit payloadVisitor) error {
 	})
 }
 
-// segments copies each segment up to its last frame of the moment: the newest may have grown meanwhile.
+// segments copies the bytes that each segment had when the files were selected. The newest may have grown since.
 func (t *tarWriter) segments(c *backupFiles, visit func(uint64, []byte) error) error {
 	s := &scanner{mark: mark{end: c.end}, positionKnown: true, visit: eachRecord(visit)}
 	s.result.next = c.end
 	if len(c.segments) > 0 {
 		s.result.next = c.segments[0].start
 	}
-	for i, here := range c.segments {
-		data, err := s.readPrefix(here)
+	for i, segment := range c.segments {
+		data, err := s.readPrefix(segment)
 		if err != nil {
 			return err
 		}
-		file := numberedFile{here.start.frame, here.path}
+		file := numberedFile{segment.start.frame, segment.path}
 		if err := s.checkSegmentName(file); err != nil {
 			return err
 		}
 		if err := s.scanFrames(file, data, i == len(c.segments)-1); err != nil {
 			return err
 		}
-		if err := t.file(filepath.Base(here.path), data); err != nil {
+		if err := t.file(filepath.Base(segment.path), data); err != nil {
 			return err
 		}
 	}

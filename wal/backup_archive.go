@@ -15,14 +15,14 @@ import (
 
 const (
 	archiveMagic         = "tsBK"
-	skippableFrameMagic  = 0x184D2A5E // begins a frame that every zstd decoder skips
+	skippableFrameMagic  = 0x184D2A5E // of a frame that every zstd decoder skips
 	archiveHeaderBytes   = 16
 	archiveVersionOffset = 12
 	archiveTrailerBytes  = 8 + sha256.Size
-	archiveWindowBytes   = 1 << 20 // about the memory that a reader needs
+	archiveWindowBytes   = 1 << 20 // also roughly the memory that a reader needs
 )
 
-// archiveHeader is the first zstd frame of a backup file: it names the format.
+// archiveHeader returns the first zstd frame of a backup file, which names the format.
 func archiveHeader() []byte {
 	b := binary.LittleEndian.AppendUint32(nil, skippableFrameMagic)
 	b = binary.LittleEndian.AppendUint32(b, archiveHeaderBytes-8)
@@ -30,26 +30,26 @@ func archiveHeader() []byte {
 	return append(b, backupFormat, 0, 0, 0)
 }
 
-// archiveTrailer is the last zstd frame: the sum of everything before it.
+// archiveTrailer returns the last zstd frame, which has the SHA-256 of everything before it.
 func archiveTrailer(sum hash.Hash) []byte {
 	b := binary.LittleEndian.AppendUint32(nil, skippableFrameMagic)
 	b = binary.LittleEndian.AppendUint32(b, sha256.Size)
 	return sum.Sum(b)
 }
 
-// archiveWriter compresses what is written to it.
+// archiveWriter compresses into a backup file.
 type archiveWriter struct {
 	*zstd.Encoder
 	out *bufio.Writer
 	sum hash.Hash // of everything written to out
 }
 
-// NewBackupFile returns a writer that compresses a stream of Backup into a backup file. Without its Close the file is
-// incomplete; to stays open.
-func NewBackupFile(to io.Writer) (io.WriteCloser, error) {
+// NewBackupFile returns a writer that compresses a stream of Backup into file. Close completes the file and does not
+// close it.
+func NewBackupFile(file io.Writer) (io.WriteCloser, error) {
 	w := &archiveWriter{sum: sha256.New()}
-	w.out = bufio.NewWriterSize(io.MultiWriter(to, w.sum), backupChunkBytes)
-	_, _ = w.out.Write(archiveHeader()) // it fits the buffer
+	w.out = bufio.NewWriterSize(io.MultiWriter(file, w.sum), backupChunkBytes)
+	_, _ = w.out.Write(archiveHeader()) // cannot fail: it fits the buffer
 	var err error
 	w.Encoder, err = zstd.NewWriter(w.out, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest),
 		zstd.WithWindowSize(archiveWindowBytes), zstd.WithLowerEncoderMem(true))
@@ -64,24 +64,24 @@ func (w *archiveWriter) Close() error {
 	if err := errors.Join(w.Encoder.Close(), w.out.Flush()); err != nil {
 		return err
 	}
-	_, _ = w.out.Write(archiveTrailer(w.sum)) // it fits the buffer
+	_, _ = w.out.Write(archiveTrailer(w.sum)) // cannot fail: it fits the buffer
 	return w.out.Flush()
 }
 
-// archiveReader decompresses a backup file. It returns io.EOF only after a trailer with the right sum; before that the
-// content is not known to be whole.
+// archiveReader decompresses a backup file. It returns io.EOF only if the SHA-256 in the trailer is right; what was
+// read before may be incomplete.
 type archiveReader struct {
-	from    *hashingReader
+	file    *hashingReader
 	decoder *zstd.Decoder
 }
 
-func newArchiveReader(from io.Reader, name string) (*archiveReader, error) {
-	r := &archiveReader{from: &hashingReader{from: from, name: name, sum: sha256.New()}}
-	if err := r.from.readHeader(); err != nil {
+func newArchiveReader(file io.Reader, name string) (*archiveReader, error) {
+	r := &archiveReader{file: &hashingReader{src: file, name: name, sum: sha256.New()}}
+	if err := r.file.readHeader(); err != nil {
 		return nil, err
 	}
 	var err error
-	r.decoder, err = zstd.NewReader(r.from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+	r.decoder, err = zstd.NewReader(r.file, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 		zstd.WithDecoderMaxWindow(archiveWindowBytes))
 	if err != nil {
 		return nil, r.damageOf(err)
@@ -97,30 +97,30 @@ func (r *archiveReader) Read(p []byte) (int, error) {
 	return n, r.damageOf(err)
 }
 
-// damageOf returns the error of the file if there is one, and a DamageError for one of zstd.
+// damageOf returns an error of reading the file if there was one, and turns an error of zstd into a *DamageError.
 func (r *archiveReader) damageOf(err error) error {
 	switch {
-	case err == nil, errors.Is(err, io.EOF) && errors.Is(r.from.err, io.EOF):
+	case err == nil, errors.Is(err, io.EOF) && errors.Is(r.file.err, io.EOF):
 		return err
-	case r.from.err != nil && !errors.Is(r.from.err, io.EOF):
-		return r.from.err
+	case r.file.err != nil && !errors.Is(r.file.err, io.EOF):
+		return r.file.err
 	}
-	return r.from.damageError(r.from.offset, "zstd data", err.Error())
+	return r.file.damageError(r.file.offset, "zstd data", err.Error())
 }
 
-// hashingReader reads a backup file between its header and its trailer, and sums it.
+// hashingReader reads the part of a backup file between header and trailer, and verifies header and trailer.
 type hashingReader struct {
-	from    io.Reader
+	src     io.Reader
 	name    string
-	sum     hash.Hash
+	sum     hash.Hash // of the header and of everything that Read has returned
 	buffer  [64 << 10]byte
 	pending []byte // part of the buffer; its last archiveTrailerBytes may be the trailer
 	offset  int64  // of pending in the file
-	err     error  // of from, or a DamageError
+	err     error  // of src, or a *DamageError
 }
 
-func (r *hashingReader) damageError(at int64, expected, found string) error {
-	return &DamageError{File: r.name, Offset: at, Expected: expected, Found: found, Hint: hintOtherBackup}
+func (r *hashingReader) damageError(offset int64, expected, found string) error {
+	return &DamageError{File: r.name, Offset: offset, Expected: expected, Found: found, Hint: hintOtherBackup}
 }
 
 func (r *hashingReader) readHeader() error {
@@ -128,21 +128,21 @@ func (r *hashingReader) readHeader() error {
 		r.fill()
 	}
 	b, want := r.pending, archiveHeader()
-	known := min(len(b), archiveVersionOffset)
+	magicLen := min(len(b), archiveVersionOffset)
 	switch {
 	case len(b) < archiveHeaderBytes && !errors.Is(r.err, io.EOF):
 		return r.err
 	case len(b) == 0:
 		return &DamageError{File: r.name, Found: "is empty", Hint: hintNoBackup}
-	case !bytes.Equal(b[:known], want[:known]):
-		return &DamageError{File: r.name, Found: fmt.Sprintf("begins with %q", b[:known]), Hint: hintNoBackup}
+	case !bytes.Equal(b[:magicLen], want[:magicLen]):
+		return &DamageError{File: r.name, Found: fmt.Sprintf("begins with %q", b[:magicLen]), Hint: hintNoBackup}
 	case len(b) < archiveHeaderBytes:
 		return r.damageError(int64(len(b)), fmt.Sprintf("a header of %d bytes", archiveHeaderBytes), "the end of the file")
 	case b[archiveVersionOffset] != backupFormat:
 		return &FormatError{File: r.name, Version: b[archiveVersionOffset], Supported: backupFormat}
 	case !bytes.Equal(b[:archiveHeaderBytes], want):
-		at := archiveVersionOffset + 1
-		return r.damageError(int64(at), fmt.Sprintf("% x", want[at:]), fmt.Sprintf("% x", b[at:archiveHeaderBytes]))
+		const offset = archiveVersionOffset + 1
+		return r.damageError(offset, fmt.Sprintf("% x", want[offset:]), fmt.Sprintf("% x", b[offset:archiveHeaderBytes]))
 	}
 	r.consume(archiveHeaderBytes)
 	return nil
@@ -150,15 +150,15 @@ func (r *hashingReader) readHeader() error {
 
 // fill reads more bytes after the pending ones.
 func (r *hashingReader) fill() {
-	kept := copy(r.buffer[:], r.pending)
-	n, err := r.from.Read(r.buffer[kept:])
-	r.pending, r.err = r.buffer[:kept+n], err
+	pendingLen := copy(r.buffer[:], r.pending)
+	n, err := r.src.Read(r.buffer[pendingLen:])
+	r.pending, r.err = r.buffer[:pendingLen+n], err
 	if err != nil && !errors.Is(err, io.EOF) {
 		r.err = fmt.Errorf("read %s: %w", r.name, err)
 	}
 }
 
-// consume returns n pending bytes and adds them to the sum.
+// consume removes the first n pending bytes, adds them to the sum and returns them.
 func (r *hashingReader) consume(n int) []byte {
 	out := r.pending[:n]
 	_, _ = r.sum.Write(out) // a hash never fails

@@ -143,7 +143,7 @@ func TestBackup_Chunks(t *testing.T) {
 			t.Errorf("%d bytes: %d taken, %d written, %d announced: %v", size, n, out.Len(), sum, err)
 		}
 	}
-	w := &throttledWriter{to: &failingIO{left: 2}}
+	w := &throttledWriter{dst: &failingIO{left: 2}}
 	if n, err := w.Write(make([]byte, 3*backupChunkBytes)); n != backupChunkBytes || !errors.Is(err, errPlanted) {
 		t.Errorf("the second piece fails: %d taken, %v", n, err)
 	}

@@ -9,16 +9,16 @@ import (
 	"math"
 )
 
-// VerifyBackup reads a backup file, checks every byte of it and returns its description. Errors: *DamageError,
-// *FormatError, those of reading and of the visitor.
+// VerifyBackup reads a backup file, verifies every byte and describes the backup. Errors: *DamageError, *FormatError,
+// those of reading and of the visitor.
 func VerifyBackup(file io.Reader, name string, visit BackupVisitor) (BackupInfo, error) {
 	return readArchive(file, name, &backupReader{visit: visit})
 }
 
-// PackBackup compresses a stream of Log.Backup into a backup file and verifies it on the way. A stream that ends
-// early is io.ErrUnexpectedEOF. After any error the file is incomplete.
-func PackBackup(stream io.Reader, to io.Writer, visit BackupVisitor) (BackupInfo, error) {
-	archive, err := NewBackupFile(to)
+// PackBackup verifies a stream of Log.Backup and compresses it into a backup file. If the stream ends early the error
+// is io.ErrUnexpectedEOF. After any error the file is incomplete.
+func PackBackup(stream io.Reader, file io.Writer, visit BackupVisitor) (BackupInfo, error) {
+	archive, err := NewBackupFile(file)
 	if err != nil {
 		return BackupInfo{}, err
 	}
@@ -44,11 +44,11 @@ func readArchive(file io.Reader, name string, r *backupReader) (BackupInfo, erro
 	return info, err
 }
 
-// backupReader reads the stream of a backup and compares it with its mark.
+// backupReader reads and verifies the tar stream of a backup, and compares its contents with the mark in it.
 type backupReader struct {
 	name   string
 	visit  BackupVisitor
-	target *restoreTarget // nil: nothing is written
+	target *restoreTarget // receives the files; nil to write nothing
 
 	tar              *tar.Reader
 	info             BackupInfo
@@ -68,7 +68,7 @@ func (r *backupReader) readStream(stream io.Reader) (BackupInfo, error) {
 	return r.info, r.explain(err)
 }
 
-// explain gives damage the hint for backups, and turns an error of tar into damage.
+// explain sets the hint for backups in a *DamageError, and turns tar.ErrHeader into a *DamageError.
 func (r *backupReader) explain(err error) error {
 	var damage *DamageError
 	switch {
@@ -80,11 +80,11 @@ func (r *backupReader) explain(err error) error {
 	return err
 }
 
-func (r *backupReader) damageError(entry string, at int64, expected, found string) error {
-	return &DamageError{File: r.path(entry), Offset: at, Expected: expected, Found: found, Hint: hintOtherBackup}
+func (r *backupReader) damageError(entry string, offset int64, expected, found string) error {
+	return &DamageError{File: r.path(entry), Offset: offset, Expected: expected, Found: found, Hint: hintOtherBackup}
 }
 
-// path names a file in the backup.
+// path returns the name of a file in the backup, for errors.
 func (r *backupReader) path(entry string) string {
 	if entry == "" {
 		return r.name
@@ -92,7 +92,7 @@ func (r *backupReader) path(entry string) string {
 	return r.name + ":" + entry
 }
 
-// files reads all files in their order.
+// files reads the manifest, the mark and then all other files.
 func (r *backupReader) files() error {
 	if err := r.manifest(); err != nil {
 		return err
@@ -114,7 +114,7 @@ func (r *backupReader) files() error {
 	}
 }
 
-// readSmallFile reads the next file, which must have the name, into memory.
+// readSmallFile reads the next file into memory. It must have the name and at most bytesMax bytes.
 func (r *backupReader) readSmallFile(name string, bytesMax int64) ([]byte, error) {
 	header, err := r.tar.Next()
 	if errors.Is(err, io.EOF) {
@@ -160,15 +160,15 @@ func (r *backupReader) mark() error {
 	return r.target.writeMark(r.scanner.mark)
 }
 
-// file reads a snapshot or a segment; other names are refused.
+// file reads a snapshot or a segment and refuses any other file.
 func (r *backupReader) file(header *tar.Header) error {
-	var found listing
-	found.add(header.Name, header.Name, header.Typeflag == tar.TypeReg)
+	var files listing
+	files.add(header.Name, header.Name, header.Typeflag == tar.TypeReg)
 	switch {
-	case len(found.segments) == 1 && header.Size <= segmentFileBytesMax:
-		return r.segment(found.segments[0], header.Size)
-	case len(found.snapshots) == 1 && r.snapshotSequence == 0 && len(r.scanner.result.segments) == 0:
-		return r.snapshot(found.snapshots[0], header.Size)
+	case len(files.segments) == 1 && header.Size <= segmentFileBytesMax:
+		return r.segment(files.segments[0], header.Size)
+	case len(files.snapshots) == 1 && r.snapshotSequence == 0 && len(r.scanner.result.segments) == 0:
+		return r.snapshot(files.snapshots[0], header.Size)
 	}
 	return r.damageError("", 0, "a snapshot, then segments", fmt.Sprintf("%q of %d bytes", header.Name, header.Size))
 }
@@ -176,25 +176,25 @@ func (r *backupReader) file(header *tar.Header) error {
 func (r *backupReader) snapshot(file numberedFile, size int64) error {
 	r.snapshotSequence = file.number
 	return r.target.writeFile(file.path, func(out io.Writer) error {
-		_, bad, err := file.verifySnapshot(io.TeeReader(r.tar, out), size, r.visit.Snapshot)
-		if bad != nil {
-			return bad.in(r.path(file.path), 0, file.number, "")
+		_, fault, err := file.verifySnapshot(io.TeeReader(r.tar, out), size, r.visit.Snapshot)
+		if fault != nil {
+			return fault.errorIn(r.path(file.path), 0, file.number, "")
 		}
 		return err
 	})
 }
 
 func (r *backupReader) segment(file numberedFile, size int64) error {
-	data := r.scanner.buffered(int(size))
+	data := r.scanner.growBuffer(int(size))
 	if _, err := io.ReadFull(r.tar, data); err != nil {
 		return err
 	}
-	here := numberedFile{file.number, r.path(file.path)}
-	if err := r.scanner.checkSegmentName(here); err != nil {
+	named := numberedFile{file.number, r.path(file.path)} // for errors
+	if err := r.scanner.checkSegmentName(named); err != nil {
 		return err
 	}
-	last := file.number == r.scanner.mark.end.frame // then it is empty: a backup has no torn tail
-	if err := r.scanner.scanFrames(here, data, last); err != nil {
+	last := file.number == r.scanner.mark.end.frame // the last segment is empty: a backup has no torn tail
+	if err := r.scanner.scanFrames(named, data, last); err != nil {
 		return err
 	}
 	return r.target.writeFile(file.path, func(out io.Writer) error {
@@ -203,7 +203,7 @@ func (r *backupReader) segment(file numberedFile, size int64) error {
 	})
 }
 
-// checkMark compares the contents with the mark.
+// checkMark compares the segments and the snapshot that were read with the mark.
 func (r *backupReader) checkMark() error {
 	log, mark, base := &r.scanner.result, r.scanner.mark, r.snapshotSequence
 	r.info.Last, r.info.Snapshot = log.last(), base

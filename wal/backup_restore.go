@@ -14,36 +14,36 @@ import (
 // ErrNotEmpty means that the directory for a restore has files in it.
 var ErrNotEmpty = errors.New("the directory is not empty")
 
-// RestoreBackup fills dir, which must be missing or empty, with the contents of a backup. It is locked meanwhile. The
-// mark is written first, durably: it names the end of the log, so every command refuses the directory until the last
-// byte is there, also after a crash. After an error everything is removed again. Errors: *DamageError, *FormatError,
-// ErrNotEmpty, ErrLocked, those of the disk, of reading and of the visitor.
+// RestoreBackup writes the contents of a backup to dir, which must be missing or empty and is locked meanwhile. The
+// mark is written and synced first. It names the end of the log, so every command refuses the directory until its log
+// is complete, even after a crash. After an error RestoreBackup removes everything that it created. Errors:
+// *DamageError, *FormatError, ErrNotEmpty, ErrLocked, those of the disk, of reading and of the visitor.
 func RestoreBackup(file io.Reader, name, dir string, o Options, visit BackupVisitor) (BackupInfo, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return BackupInfo{}, err
 	}
-	var into *restoreTarget
+	var target *restoreTarget
 	if dir, err = filepath.Abs(dir); err == nil {
-		into, err = beginRestore(dir, o.disk)
+		target, err = beginRestore(dir, o.disk)
 	}
 	if err != nil {
 		return BackupInfo{}, fmt.Errorf("restore: %w", err)
 	}
-	info, err := readArchive(file, name, &backupReader{visit: visit, target: into})
+	info, err := readArchive(file, name, &backupReader{visit: visit, target: target})
 	if err == nil {
-		err = into.verify(info)
+		err = target.verify(info)
 	}
 	if err != nil {
-		err = errors.Join(err, into.removeAll())
+		err = errors.Join(err, target.removeAll())
 	}
-	if err = errors.Join(err, unlock(into.lock)); err != nil {
+	if err = errors.Join(err, unlock(target.lock)); err != nil {
 		return info, fmt.Errorf("restore: %w", err)
 	}
 	return info, nil
 }
 
-// CheckRestore returns nil if RestoreBackup would begin to fill dir. It changes nothing.
+// CheckRestore returns nil if dir is missing or empty, so that RestoreBackup would accept it. It changes nothing.
 func CheckRestore(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -52,19 +52,19 @@ func CheckRestore(dir string) error {
 	if err != nil || len(entries) == 0 {
 		return err
 	}
-	held, err := lockShared(dir) // ErrLocked says more than ErrNotEmpty
+	lockFile, err := lockShared(dir) // ErrLocked is more precise than ErrNotEmpty
 	if err == nil {
-		err = errors.Join(fmt.Errorf("%s: %w", dir, ErrNotEmpty), unlock(held))
+		err = errors.Join(fmt.Errorf("%s: %w", dir, ErrNotEmpty), unlock(lockFile))
 	}
 	return err
 }
 
-// restoreTarget fills a directory. A nil one writes nothing.
+// restoreTarget is the directory of a restore. A nil *restoreTarget discards what is written to it.
 type restoreTarget struct {
 	dir     string
 	disk    *disk
 	lock    *os.File
-	created []string // paths in their order; the directory first if it was created
+	created []string // paths, oldest first, including the directory if it was created
 }
 
 func beginRestore(dir string, d *disk) (*restoreTarget, error) {
@@ -78,18 +78,18 @@ func beginRestore(dir string, d *disk) (*restoreTarget, error) {
 	if err := d.makeDir(dir); err != nil {
 		return nil, err
 	}
-	held, err := lock(dir)
+	lockFile, err := lock(dir)
 	if err != nil {
 		return nil, err
 	}
-	r.lock, r.created = held, append(r.created, filepath.Join(dir, lockName))
-	// Another process may have written between the check and the lock.
+	r.lock, r.created = lockFile, append(r.created, filepath.Join(dir, lockName))
+	// Another process may have created files between CheckRestore and the lock.
 	entries, err := os.ReadDir(dir)
 	if err == nil && len(entries) > 1 {
 		err = fmt.Errorf("%s: %w", dir, ErrNotEmpty)
 	}
 	if err != nil {
-		return nil, errors.Join(err, unlock(held))
+		return nil, errors.Join(err, unlock(lockFile))
 	}
 	return r, nil
 }
@@ -102,7 +102,7 @@ func (r *restoreTarget) writeMark(m mark) error {
 	return writeMark(r.dir, r.disk, m)
 }
 
-// writeFile writes a file durably.
+// writeFile creates a file, fills it and syncs it.
 func (r *restoreTarget) writeFile(name string, fill func(io.Writer) error) error {
 	if r == nil {
 		return fill(io.Discard)
@@ -117,7 +117,7 @@ func (r *restoreTarget) writeFile(name string, fill func(io.Writer) error) error
 	})
 }
 
-// verify checks the whole directory, as Open would.
+// verify checks the restored directory as Open does, and that it ends where the backup does.
 func (r *restoreTarget) verify(info BackupInfo) error {
 	x, err := examine(r.dir, nil)
 	if err == nil && (x.log.last() != info.Last || x.snapshotSequence() != info.Snapshot || x.log.torn > 0) {
@@ -127,22 +127,23 @@ func (r *restoreTarget) verify(info BackupInfo) error {
 	return err
 }
 
-// removeAll removes everything that was created, the mark near the end: until then the directory is refused.
+// removeAll removes everything that was created, newest first. The mark, whose presence makes commands refuse the
+// directory, is among the last.
 func (r *restoreTarget) removeAll() error {
-	var failed error
+	var result error
 	for _, path := range slices.Backward(r.created) {
 		if err := r.disk.remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			failed = errors.Join(failed, err)
+			result = errors.Join(result, err)
 		}
 	}
-	if failed == nil {
+	if result == nil {
 		return nil
 	}
-	return fmt.Errorf("remove the partly restored files: %w", failed)
+	return fmt.Errorf("remove the partly restored files: %w", result)
 }
 
-// CreateFile writes a new file with fill and reads it back with check. It appears under its name when it is whole and
-// durable. If path exists the error is fs.ErrExist; after an error of fill or check nothing is left.
+// CreateFile creates a file: fill writes it and check reads it back. The file appears at path only when it is complete
+// and durable. If path exists the error is fs.ErrExist. After an error of fill or check no file remains.
 func CreateFile(path string, fill func(io.Writer) error, check func(io.Reader) error) error {
 	if _, err := os.Lstat(path); err == nil {
 		return fmt.Errorf("%s: %w", path, fs.ErrExist)
@@ -165,26 +166,26 @@ func CreateFile(path string, fill func(io.Writer) error, check func(io.Reader) e
 		err = publishNew(temp.Name(), path)
 	}
 	if err != nil {
-		if removed := os.Remove(temp.Name()); removed != nil && !errors.Is(removed, fs.ErrNotExist) {
-			err = errors.Join(err, removed)
+		if removeErr := os.Remove(temp.Name()); removeErr != nil && !errors.Is(removeErr, fs.ErrNotExist) {
+			err = errors.Join(err, removeErr)
 		}
 		return err
 	}
 	return syncDir(filepath.Dir(path))
 }
 
-// publishNew renames a file and never replaces another. It links where the file system can; elsewhere it looks before
-// it renames.
-func publishNew(from, to string) error {
-	err := os.Link(from, to)
+// publishNew renames a file without replacing an existing one. On a file system without hard links it checks for an
+// existing file first and then renames.
+func publishNew(oldPath, newPath string) error {
+	err := os.Link(oldPath, newPath)
 	switch {
 	case err == nil:
-		return os.Remove(from)
+		return os.Remove(oldPath)
 	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.ENOTSUP), errors.Is(err, syscall.ENOSYS):
-		if _, err := os.Lstat(to); err == nil {
-			return fmt.Errorf("%s: %w", to, fs.ErrExist)
+		if _, err := os.Lstat(newPath); err == nil {
+			return fmt.Errorf("%s: %w", newPath, fs.ErrExist)
 		}
-		return os.Rename(from, to)
+		return os.Rename(oldPath, newPath)
 	}
 	return err
 }

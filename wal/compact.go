@@ -9,12 +9,13 @@ import (
 	"slices"
 )
 
-// snapshotsKept is how many whole snapshots stay: the newest, and the one before it in case that is damaged.
+// snapshotsKept is the number of undamaged snapshots that are not removed: the newest, and the one before it in case
+// the newest gets damaged.
 const snapshotsKept = 2
 
-// Snapshot returns the newest whole snapshot: the state after record sequence. All of the file was verified; the caller
-// closes r. A damaged snapshot is skipped and logged while the log has all records after an older one, else it is a
-// *DamageError. ok is false if there is no snapshot and the whole state is in the log.
+// Snapshot returns the newest undamaged snapshot, which is the state after record sequence. The file is verified
+// before; the caller closes r. A damaged snapshot is logged and skipped if the log has all records after an older
+// snapshot; otherwise the error is its *DamageError. ok is false if there is no snapshot; then the log has all records.
 func (l *Log) Snapshot() (sequence uint64, r io.ReadCloser, ok bool, err error) {
 	l.mu.Lock()
 	snapshots, closed := slices.Clone(l.snapshots), l.closed
@@ -43,15 +44,15 @@ func (l *Log) Snapshot() (sequence uint64, r io.ReadCloser, ok bool, err error) 
 	return 0, nil, false, nil
 }
 
-// WriteSnapshot stores the output of write as the state after record sequence, which must be on disk. It may run
-// while Append runs. The file appears under its name when it is whole and durable; then all but one older snapshot
-// are removed. If a whole snapshot of sequence exists, write is not called. After an error of write and after
-// ErrNoSpace the log stays usable; a failed disk operation is ErrPoisoned.
+// WriteSnapshot stores the output of write as the state after record sequence, which must be on disk. It may run while
+// Append runs. The file gets its name only when it is complete and durable. Then all but one older snapshot are
+// removed. If an undamaged snapshot at sequence exists, write is not called. After an error of write and after
+// ErrNoSpace the log can still be used; a failed disk operation is ErrPoisoned.
 func (l *Log) WriteSnapshot(sequence uint64, write func(io.Writer) error) error {
-	l.snapshotting.Lock()
-	defer l.snapshotting.Unlock()
-	done, err := l.checkSnapshot(sequence)
-	if done || err != nil {
+	l.snapshotMu.Lock()
+	defer l.snapshotMu.Unlock()
+	exists, err := l.checkSnapshot(sequence)
+	if exists || err != nil {
 		return err
 	}
 	if err := l.disk.checkSpace(l.dir, l.options.ReserveBytes, 0); err != nil {
@@ -65,10 +66,10 @@ func (l *Log) WriteSnapshot(sequence uint64, write func(io.Writer) error) error 
 		}
 	}
 	if err == nil {
-		if err := l.usable(); err != nil {
+		if err := l.checkUsable(); err != nil {
 			return err // an append failed meanwhile; the next Open removes the unfinished file
 		}
-		err = l.publish(snapshot{sequence: sequence, path: path, bytes: size, at: l.options.Clock().Round(0).UTC()})
+		err = l.publish(snapshot{sequence: sequence, path: path, bytes: size, finishedAt: l.options.Clock().Round(0).UTC()})
 	}
 	if err != nil {
 		return l.poison(fmt.Errorf("write snapshot at %d: %w", sequence, err))
@@ -76,9 +77,9 @@ func (l *Log) WriteSnapshot(sequence uint64, write func(io.Writer) error) error 
 	return nil
 }
 
-// checkSnapshot checks that a snapshot at sequence can be written. done means that it exists.
-func (l *Log) checkSnapshot(sequence uint64) (done bool, err error) {
-	if err := l.usable(); err != nil {
+// checkSnapshot checks that a snapshot at sequence can be written. exists reports that an undamaged one exists.
+func (l *Log) checkSnapshot(sequence uint64) (exists bool, err error) {
+	if err := l.checkUsable(); err != nil {
 		return false, err
 	}
 	l.mu.Lock()
@@ -90,12 +91,13 @@ func (l *Log) checkSnapshot(sequence uint64) (done bool, err error) {
 		if s.damage == nil && s.sequence > sequence {
 			return false, fmt.Errorf("write snapshot at %d: there is one at %d", sequence, s.sequence)
 		}
-		done = done || s.damage == nil && s.sequence == sequence
+		exists = exists || s.damage == nil && s.sequence == sequence
 	}
-	return done, nil
+	return exists, nil
 }
 
-// writeTemp writes and syncs the file. stateErr is an error of write or ErrNoSpace, err a failed disk operation.
+// writeTemp writes and syncs the file under a temporary name. stateErr is an error of write or ErrNoSpace, err a failed
+// disk operation.
 func (l *Log) writeTemp(path string, sequence uint64, write func(io.Writer) error) (size int64, stateErr, err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -112,7 +114,7 @@ func (l *Log) writeTemp(path string, sequence uint64, write func(io.Writer) erro
 	return out.size, stateErr, errors.Join(err, f.Close())
 }
 
-// publish renames the finished file, durably, then retires the snapshots that it replaces.
+// publish renames the finished file and syncs the directory, then retires the snapshots that it replaces.
 func (l *Log) publish(s snapshot) error {
 	if err := l.disk.rename(s.path+tempSuffix, s.path); err != nil {
 		return err
@@ -121,20 +123,20 @@ func (l *Log) publish(s snapshot) error {
 		return err
 	}
 	l.mu.Lock()
-	all := slices.DeleteFunc(slices.Clone(l.snapshots), func(old snapshot) bool { return old.sequence == s.sequence })
+	snapshots := slices.DeleteFunc(slices.Clone(l.snapshots), func(old snapshot) bool { return old.sequence == s.sequence })
 	l.mu.Unlock()
-	kept, err := l.retire(append(all, s))
+	remaining, err := l.retire(append(snapshots, s))
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.snapshots = kept
+	l.snapshots = remaining
 	return err
 }
 
-// retire moves damaged snapshots aside, removes all but the newest whole ones and returns the rest, ascending.
-func (l *Log) retire(all []snapshot) ([]snapshot, error) {
-	slices.SortFunc(all, func(a, b snapshot) int { return cmp.Compare(a.sequence, b.sequence) })
-	var kept []snapshot
-	for _, s := range slices.Backward(all) {
+// retire moves damaged snapshots aside and removes older ones. It returns the remaining snapshots, ascending.
+func (l *Log) retire(snapshots []snapshot) ([]snapshot, error) {
+	slices.SortFunc(snapshots, func(a, b snapshot) int { return cmp.Compare(a.sequence, b.sequence) })
+	var remaining []snapshot
+	for _, s := range slices.Backward(snapshots) {
 		var err error
 		switch {
 		case s.damage != nil:
@@ -142,30 +144,30 @@ func (l *Log) retire(all []snapshot) ([]snapshot, error) {
 			if name, err = l.disk.moveAside(s.path, "damaged", l.options.Clock()); err == nil {
 				l.options.Logger.Info("damaged snapshot moved aside", "saved", name)
 			}
-		case len(kept) >= snapshotsKept && !l.pinned(s.sequence):
+		case len(remaining) >= snapshotsKept && !l.pinned(s.sequence):
 			err = l.disk.remove(s.path)
 		default:
-			kept = append(kept, s)
+			remaining = append(remaining, s)
 		}
 		if err != nil {
-			return all, err
+			return snapshots, err
 		}
 	}
-	slices.Reverse(kept)
-	return kept, l.disk.syncDir(l.dir)
+	slices.Reverse(remaining)
+	return remaining, l.disk.syncDir(l.dir)
 }
 
-// DropBefore removes whole segments with only records before sequence. It keeps every record after the second-newest
-// snapshot, in case the newest is damaged; with fewer than two snapshots it removes nothing. The writer calls it after
+// DropBefore removes segments that have only records before sequence. It keeps every record after the second-newest
+// snapshot, in case the newest is damaged. With fewer than two snapshots it removes nothing. It should be called after
 // WriteSnapshot.
 //
-// The library's TruncateFront is not used: its crash handling can lose segments. Here the mark first says, durably,
-// which frames may be missing, and each removal is durable before the next, so the log is always one unbroken run of
-// segments.
+// DropBefore does not use the library's TruncateFront, whose crash handling can lose segments. It first syncs a mark
+// that allows the removed frames to be missing, and syncs each removal before the next one, so the remaining segments
+// always follow each other without a gap.
 func (l *Log) DropBefore(sequence uint64) error {
-	l.writing.Lock()
-	defer l.writing.Unlock()
-	if err := l.usable(); err != nil {
+	l.writeMu.Lock()
+	defer l.writeMu.Unlock()
+	if err := l.checkUsable(); err != nil {
 		return err
 	}
 	n := l.droppable(sequence)
@@ -184,27 +186,27 @@ func (l *Log) DropBefore(sequence uint64) error {
 	return nil
 }
 
-// droppable counts the segments at the front that may be removed.
+// droppable returns the number of oldest segments that may be removed.
 func (l *Log) droppable(sequence uint64) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	whole := 0
+	undamaged := 0
 	for _, s := range slices.Backward(l.snapshots) {
 		if s.damage != nil {
 			continue
 		}
-		if whole++; whole == snapshotsKept {
+		if undamaged++; undamaged == snapshotsKept {
 			sequence = min(sequence, s.sequence+1)
 		}
 	}
-	if whole < snapshotsKept {
+	if undamaged < snapshotsKept {
 		return 0
 	}
-	oldest := l.next.frame // that a backup needs
+	oldest := l.next.frame // oldest frame that a backup in progress needs
 	for _, p := range l.pins {
 		oldest = min(oldest, p.firstFrame())
 	}
-	// The last segment with a frame stays: it holds the chain that the next frame continues.
+	// The last segment with a frame stays, because the next frame has its checksum.
 	n := 0
 	for n+1 < len(l.segments) && l.segments[n+1].bytes > 0 && l.segments[n+1].start.sequence <= sequence && l.segments[n].start.frame < oldest {
 		n++

@@ -18,8 +18,8 @@ const (
 	tempSuffix     = ".tmp"
 )
 
-// fileNames matches segments and snapshots, and the .START and .END files that the library makes when it truncates,
-// which this package never lets it do. On finding one the library deletes segments.
+// fileNames matches segments and snapshots, and also .START and .END files. The library creates those when it
+// truncates, which this package never calls. If the library finds such a file it deletes segments.
 var fileNames = regexp.MustCompile(`^(snapshot-)?(\d{20})(\.tmp|\.START|\.END)?$`)
 
 // numberedFile is a file named by a number: a segment by its first frame, a snapshot by its sequence.
@@ -28,17 +28,17 @@ type numberedFile struct {
 	path   string
 }
 
-// listing is the files of a log directory, sorted by number.
+// listing has the file names of a log directory, sorted by number.
 type listing struct {
-	mark      []string // its path, if it exists
+	mark      []string // path of the mark, empty if it does not exist
 	segments  []numberedFile
 	snapshots []numberedFile
 	temps     []string // unfinished snapshots
 	foreign   []string // files that the library would act on
 }
 
-// listDir sorts the names in the directory. It skips names that neither this package nor the library uses, such as
-// files that were moved aside. A missing directory is empty.
+// listDir lists the files of the log in dir. It skips names that neither this package nor the library uses, such as
+// those of files that were moved aside. For a missing directory the listing is empty.
 func listDir(dir string) (listing, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -11,17 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// disk is every operation of this package that changes the directory, except the library's appends. Tests replace
-// single ones to make them fail, or to copy the directory before each.
+// disk has every operation of this package that changes the directory, except the library's appends. Tests replace an
+// operation to make it fail, or to copy the directory before it.
 type disk struct {
 	sync          func(*os.File) error
 	syncDir       func(dir string) error
-	rename        func(from, to string) error
+	rename        func(oldPath, newPath string) error
 	remove        func(path string) error
 	truncate      func(f *os.File, size int64) error
 	write         func(f *os.File, data []byte, offset int64) error
-	freeBytes     func(dir string) (int64, error) // that this process may still write
-	dropPageCache func(*os.File) error            // no effect on systems that cannot do it
+	freeBytes     func(dir string) (int64, error) // bytes that this process can still write
+	dropPageCache func(*os.File) error            // does nothing on systems without the call
 }
 
 func realDisk() *disk {
@@ -55,19 +55,19 @@ func withFile(path string, flag int, use func(*os.File) error) error {
 	return errors.Join(use(f), f.Close())
 }
 
-// tailSegments is how many segments can hold frames that were never synced: the last one written, and an empty one
-// after it.
+// tailSegments is the number of segments that can have frames that were never synced: the one that was written last,
+// and an empty one after it.
 const tailSegments = 2
 
-// rereadTail syncs the end of the log and drops it from the page cache. After a failed sync in an earlier process the
-// kernel can still return bytes that are not on disk and report success for later syncs; a log continued after such
-// bytes would be lost in a power cut.
+// rereadTail syncs the end of the log and drops it from the page cache, so that it is read from the disk. After a
+// failed sync in an earlier process the kernel can return bytes that are not on disk and report success for later
+// syncs. A power cut would lose those bytes and every record appended after them.
 func (d *disk) rereadTail(dir string) error {
-	found, err := listDir(dir)
+	files, err := listDir(dir)
 	if err != nil {
 		return err
 	}
-	for _, segment := range found.segments[max(0, len(found.segments)-tailSegments):] {
+	for _, segment := range files.segments[max(0, len(files.segments)-tailSegments):] {
 		err := withFile(segment.path, fileRead, func(f *os.File) error {
 			if err := d.sync(f); err != nil {
 				return err
@@ -81,7 +81,7 @@ func (d *disk) rereadTail(dir string) error {
 	return nil
 }
 
-// syncDir makes the names in dir durable. Without it a power cut can undo the creation, renaming or removal of a file.
+// syncDir syncs a directory. Without it a power cut can undo the creation, renaming or removal of a file in it.
 func syncDir(dir string) error {
 	return withFile(dir, fileRead, (*os.File).Sync)
 }
@@ -131,7 +131,7 @@ func (w *fileWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// makeDir creates dir and its parents and makes their names durable.
+// makeDir creates dir and its missing parents durably.
 func (d *disk) makeDir(dir string) error {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		return nil
@@ -139,19 +139,19 @@ func (d *disk) makeDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	for at := dir; ; at = filepath.Dir(at) { // which parents are new is unknown
-		if err := d.syncDir(at); err != nil && !errors.Is(err, fs.ErrPermission) {
-			return errors.Join(err, d.remove(dir)) // the next start would find it and not sync it
+	for parent := dir; ; parent = filepath.Dir(parent) { // it is not known which of them are new
+		if err := d.syncDir(parent); err != nil && !errors.Is(err, fs.ErrPermission) {
+			return errors.Join(err, d.remove(dir)) // else the next makeDir would find dir and not sync it
 		}
-		if at == filepath.Dir(at) {
+		if parent == filepath.Dir(parent) {
 			return nil
 		}
 	}
 }
 
-// saveCopy writes data durably into a new file, named by asideName.
-func (d *disk) saveCopy(path, why string, at time.Time, data []byte) (name string, err error) {
-	if name, err = asideName(path, why, at); err != nil {
+// saveCopy writes data durably to a new file, named by asideName.
+func (d *disk) saveCopy(path, reason string, now time.Time, data []byte) (name string, err error) {
+	if name, err = asideName(path, reason, now); err != nil {
 		return "", err
 	}
 	err = withFile(name, fileCreate, func(f *os.File) error {
@@ -163,7 +163,7 @@ func (d *disk) saveCopy(path, why string, at time.Time, data []byte) (name strin
 	return name, err
 }
 
-// truncateFile makes the file size bytes long, durably.
+// truncateFile durably truncates a file to size bytes.
 func (d *disk) truncateFile(path string, size int64) error {
 	return withFile(path, fileModify, func(f *os.File) error {
 		if err := d.truncate(f, size); err != nil {
@@ -173,7 +173,7 @@ func (d *disk) truncateFile(path string, size int64) error {
 	})
 }
 
-// syncNew syncs a file and its name.
+// syncNew syncs a file and its directory.
 func (d *disk) syncNew(f *os.File) error {
 	if err := d.sync(f); err != nil {
 		return err
@@ -181,9 +181,9 @@ func (d *disk) syncNew(f *os.File) error {
 	return d.syncDir(filepath.Dir(f.Name()))
 }
 
-// moveAside renames a file to asideName, so that the log ignores it and its bytes stay.
-func (d *disk) moveAside(path, why string, at time.Time) (string, error) {
-	name, err := asideName(path, why, at)
+// moveAside renames a file to asideName, so that the log ignores it but its bytes are kept.
+func (d *disk) moveAside(path, reason string, now time.Time) (string, error) {
+	name, err := asideName(path, reason, now)
 	if err != nil {
 		return "", err
 	}
@@ -196,9 +196,10 @@ func (d *disk) moveAside(path, why string, at time.Time) (string, error) {
 // asideNamesMax bounds the search for a free name.
 const asideNamesMax = 1000
 
-// asideName is a free name made of path, the reason and the time: two files may be moved in one tick of the clock.
-func asideName(path, why string, at time.Time) (string, error) {
-	base := path + "." + why + "-" + at.UTC().Format("20060102T150405.000000000Z")
+// asideName returns an unused file name made of path, the reason and the time. It adds a number if the clock has not
+// advanced since a file was moved.
+func asideName(path, reason string, now time.Time) (string, error) {
+	base := path + "." + reason + "-" + now.UTC().Format("20060102T150405.000000000Z")
 	name := base
 	for i := 1; i < asideNamesMax; i++ {
 		_, err := os.Lstat(name)

@@ -6,15 +6,15 @@ import (
 )
 
 var (
-	// ErrLocked means that another process, or another Log of this one, has the directory open.
+	// ErrLocked means that another process, or another Log in this process, has the directory open.
 	ErrLocked = errors.New("the log is in use by another process")
 
-	// ErrNoSpace means that less disk space is free than the reserve. Nothing was written; the same call succeeds once
-	// there is space.
+	// ErrNoSpace means that the write would leave less free disk space than the reserve. Nothing was written. The call
+	// can be repeated when there is more space.
 	ErrNoSpace = errors.New("not enough free disk space")
 
 	// ErrPoisoned means that an earlier disk operation failed, so the contents of the disk are unknown. The Log writes
-	// nothing more; open it again in a new process. The error also wraps the first cause.
+	// nothing more and must be opened again in a new process. The error also wraps the error of that operation.
 	ErrPoisoned = errors.New("the log stopped after a failed disk operation")
 
 	// ErrClosed means that Close was called before.
@@ -24,13 +24,13 @@ var (
 	ErrLimit = errors.New("outside the limits of the log")
 )
 
-// DamageError reports a file of a log, or a backup, that is not as it was written. Nothing on disk was changed, and
-// nothing was restored.
+// DamageError reports that a file of a log, or a backup, does not have the bytes that were written. The operation that
+// returned it changed nothing on disk.
 type DamageError struct {
-	File     string // path of the damaged file, or of the last file before a missing one; in a backup after a colon
+	File     string // path of the damaged file, or of the file before a missing one; for a backup BACKUP:FILE
 	Offset   int64  // byte in File where the damage was found
 	Sequence uint64 // first record that cannot be trusted, 0 if unknown
-	Expected string // "" if the file is not a backup at all
+	Expected string // "" if File is not a backup
 	Found    string
 	Hint     string // what the operator can do
 }
@@ -54,7 +54,7 @@ type FormatError struct {
 	Supported uint8 // newest format version that this package reads
 }
 
-// Error names the file, both versions and the way out.
+// Error names the file, both versions and the program that can read it.
 func (e *FormatError) Error() string {
 	program := "a newer tasard"
 	if e.Version < e.Supported {
@@ -72,25 +72,25 @@ const (
 	hintNoBackup     = "name a file that tasard backup has written"
 )
 
-// fault says why bytes are not the structure that should be there.
-type fault struct {
+// formatFault describes why decoded bytes are not valid.
+type formatFault struct {
 	at       int // offset in the decoded bytes
 	expected string
 	found    string
-	torn     bool  // an interrupted write can have caused it
-	version  uint8 // not 0: the header is intact and has this unsupported version
+	torn     bool  // true if an interrupted write can be the cause
+	version  uint8 // if not 0, the header is valid and has this unsupported version
 }
 
-func newFault(at int, expected, found string) *fault {
-	return &fault{at: at, expected: expected, found: found}
+func newFault(at int, expected, found string) *formatFault {
+	return &formatFault{at: at, expected: expected, found: found}
 }
 
-func tornFault(at int, expected, found string) *fault {
-	return &fault{at: at, expected: expected, found: found, torn: true}
+func tornFault(at int, expected, found string) *formatFault {
+	return &formatFault{at: at, expected: expected, found: found, torn: true}
 }
 
-// in is the error of a fault in a file, whose decoded bytes begin at offset.
-func (f *fault) in(file string, offset int64, sequence uint64, hint string) error {
+// errorIn returns the *DamageError or *FormatError for a fault in file. The decoded bytes begin at offset in it.
+func (f *formatFault) errorIn(file string, offset int64, sequence uint64, hint string) error {
 	if f.version != 0 {
 		return &FormatError{File: file, Version: f.version, Supported: FormatVersion}
 	}

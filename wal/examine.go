@@ -4,7 +4,7 @@ import (
 	"fmt"
 )
 
-// examination is the state of a directory, read without changing it.
+// examination is the verified contents of a log directory.
 type examination struct {
 	files     listing
 	mark      mark
@@ -13,8 +13,8 @@ type examination struct {
 	log       scanResult
 }
 
-// examine reads and verifies every file of the log. Errors: *DamageError, *FormatError, those of reading and of
-// visit; the examination then has everything found before.
+// examine verifies every file of the log and changes nothing. visit may be nil. Errors: *DamageError, *FormatError,
+// those of reading and of visit; the result then has what was read before the error.
 func examine(dir string, visit func(location, frame) error) (examination, error) {
 	var x examination
 	var err error
@@ -49,7 +49,7 @@ func examine(dir string, visit func(location, frame) error) (examination, error)
 	return x, nil
 }
 
-// checkMark compares both ends of the log with the mark.
+// checkMark compares the beginning and the end of the log with the mark.
 func (x *examination) checkMark() error {
 	if x.markState == MarkLost {
 		return nil
@@ -77,11 +77,11 @@ func (x *examination) checkMark() error {
 
 func (x *examination) damageAtEnd(expected, found string) error {
 	path, bytes := x.log.end()
-	return newFault(0, expected, found).in(path, bytes, x.log.next.sequence, hintAcknowledged)
+	return newFault(0, expected, found).errorIn(path, bytes, x.log.next.sequence, hintAcknowledged)
 }
 
-// checkSnapshots checks that the log has every record after the newest whole snapshot, and ends at or after every
-// snapshot, whole or damaged: snapshots are only made of records that are on disk.
+// checkSnapshots checks that the log has every record after the newest undamaged snapshot. It also checks that the log
+// does not end before any snapshot, because a snapshot is only written when its records are on disk.
 func (x *examination) checkSnapshots() error {
 	if n := len(x.snapshots); n > 0 && x.snapshots[n-1].sequence > x.log.last() {
 		newest := x.snapshots[n-1]
@@ -105,7 +105,7 @@ func (x *examination) checkSnapshots() error {
 	}
 }
 
-// snapshotSequence is the sequence of the newest whole snapshot, 0 without one.
+// snapshotSequence returns the sequence of the newest undamaged snapshot, 0 without one.
 func (x *examination) snapshotSequence() uint64 { return newestWhole(x.snapshots).sequence }
 
 func (x *examination) damagedSnapshots() []*DamageError {
@@ -118,7 +118,7 @@ func (x *examination) damagedSnapshots() []*DamageError {
 	return damaged
 }
 
-// ambiguousTail reports that the mark cannot tell whether acknowledged records are missing at the end.
+// ambiguousTail reports whether acknowledged records may be missing at the end, because the mark does not cover it.
 func (x *examination) ambiguousTail() bool {
 	if x.markState == MarkLost {
 		return x.log.frames > 0 || x.log.torn > 0

@@ -7,10 +7,10 @@ import (
 	"hash/crc32"
 )
 
-// Limits of one append. They bound the memory that a damaged length can make a reader allocate.
+// Limits of one append. They also bound the memory that a reader allocates for a damaged length.
 const (
 	RecordBytesMax  = 1 << 20 // bytes of one record
-	BatchBytesMax   = 4 << 20 // bytes of one batch: its records and a 4-byte length for each
+	BatchBytesMax   = 4 << 20 // bytes of one batch, including 4 bytes for the length of each record
 	BatchRecordsMax = 1 << 16 // records of one batch
 )
 
@@ -24,11 +24,11 @@ const (
 	recordPrefixBytes = 4
 	frameBytesMin     = frameHeaderBytes + recordPrefixBytes + 1 + frameTrailerBytes
 	frameBytesMax     = frameHeaderBytes + BatchBytesMax + frameTrailerBytes
-	entryPrefixMax    = binary.MaxVarintLen32 // the library's length before each frame, in bytes
+	entryPrefixMax    = binary.MaxVarintLen32 // bytes of the length that the library writes before each frame
 	entryBytesMax     = entryPrefixMax + frameBytesMax
 )
 
-// Relations between the limits, checked by the compiler: each constant must not be negative.
+// The compiler checks these relations between the limits, because a uint constant must not be negative.
 const (
 	_ = uint(BatchBytesMax - RecordBytesMax - recordPrefixBytes)
 	_ = uint(BatchBytesMax - BatchRecordsMax*(recordPrefixBytes+1))
@@ -39,16 +39,16 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func checksum(data []byte) uint32 { return crc32.Checksum(data, castagnoli) }
 
-// position is where the next frame belongs.
+// position is the place of a frame in the log: the values that its header must have.
 type position struct {
 	frame    uint64 // index of the frame, from 1
-	sequence uint64 // of its first record, from 1
+	sequence uint64 // of the frame's first record, from 1
 	chain    uint32 // checksum of the frame before it, 0 before frame 1
 }
 
 var origin = position{frame: 1, sequence: 1}
 
-// frame is one decoded batch. Its payload is part of the decoded buffer.
+// frame is one decoded batch. Its payload is a slice of the decoded buffer.
 type frame struct {
 	index    uint64
 	first    uint64 // sequence of the first record
@@ -58,16 +58,16 @@ type frame struct {
 	payload  []byte
 }
 
-// last is the sequence of the frame's last record.
+// last returns the sequence of the frame's last record.
 func (f frame) last() uint64 { return f.first + uint64(f.count) - 1 }
 
-// next is the position after the frame.
+// next returns the position of the frame after this one.
 func (f frame) next() position {
 	return position{frame: f.index + 1, sequence: f.last() + 1, chain: f.checksum}
 }
 
 // appendFrame appends a frame with the records to dst. The records must be within the limits.
-func appendFrame(dst []byte, at position, records [][]byte) []byte {
+func appendFrame(dst []byte, pos position, records [][]byte) []byte {
 	start := len(dst)
 	payload := 0
 	for _, r := range records {
@@ -77,9 +77,9 @@ func appendFrame(dst []byte, at position, records [][]byte) []byte {
 	dst = append(dst, FormatVersion, 0, 0, 0)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(records)))
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(payload))
-	dst = binary.LittleEndian.AppendUint64(dst, at.frame)
-	dst = binary.LittleEndian.AppendUint64(dst, at.sequence)
-	dst = binary.LittleEndian.AppendUint32(dst, at.chain)
+	dst = binary.LittleEndian.AppendUint64(dst, pos.frame)
+	dst = binary.LittleEndian.AppendUint64(dst, pos.sequence)
+	dst = binary.LittleEndian.AppendUint32(dst, pos.chain)
 	dst = binary.LittleEndian.AppendUint32(dst, checksum(dst[start:]))
 	for _, r := range records {
 		dst = binary.LittleEndian.AppendUint32(dst, uint32(len(r)))
@@ -88,9 +88,9 @@ func appendFrame(dst []byte, at position, records [][]byte) []byte {
 	return binary.LittleEndian.AppendUint32(dst, checksum(dst[start:]))
 }
 
-// decodeEntry reads the library's length and the frame after it from the start of data, and returns the size of both.
-// It does not check the frame's position; see checkPosition.
-func decodeEntry(data []byte) (frame, int, *fault) {
+// decodeEntry decodes the entry at the start of data: the length that the library writes, and a frame. It returns the
+// frame and the size of the entry. It does not check the frame's position; see checkPosition.
+func decodeEntry(data []byte) (frame, int, *formatFault) {
 	size, prefix := binary.Uvarint(data[:min(len(data), entryPrefixMax)])
 	if prefix <= 0 {
 		return frame{}, 0, tornFault(0, "the length of a frame", fmt.Sprintf("%d other bytes", len(data)))
@@ -105,20 +105,20 @@ func decodeEntry(data []byte) (frame, int, *fault) {
 	if uint64(len(body)) > size {
 		body = body[:size]
 	}
-	f, bad := decodeFrame(body, int(size))
-	if bad != nil {
-		bad.at += prefix
-		return f, 0, bad
+	f, fault := decodeFrame(body, int(size))
+	if fault != nil {
+		fault.at += prefix
+		return f, 0, fault
 	}
 	return f, prefix + int(size), nil
 }
 
-// decodeFrame reads a frame of size bytes from data, which is shorter if the file ends early. After an intact header
-// the frame's header fields are set even with a fault.
-func decodeFrame(data []byte, size int) (frame, *fault) {
-	f, payload, bad := decodeHeader(data)
-	if bad != nil {
-		return frame{}, bad
+// decodeFrame decodes a frame of size bytes from data, which is shorter if the file ends early. If the header is valid,
+// the header fields of the result are set even if there is a fault.
+func decodeFrame(data []byte, size int) (frame, *formatFault) {
+	f, payload, fault := decodeHeader(data)
+	if fault != nil {
+		return frame{}, fault
 	}
 	if want := frameHeaderBytes + payload + frameTrailerBytes; want != size {
 		return f, newFault(12, fmt.Sprintf("a frame of %d bytes", size), fmt.Sprintf("a header that says %d", want))
@@ -135,8 +135,8 @@ func decodeFrame(data []byte, size int) (frame, *fault) {
 	return f, checkPayload(f)
 }
 
-// decodeHeader reads the header and returns the frame without payload, and the payload's length.
-func decodeHeader(data []byte) (frame, int, *fault) {
+// decodeHeader decodes the header and returns a frame without payload and the length of the payload.
+func decodeHeader(data []byte) (frame, int, *formatFault) {
 	if len(data) < frameHeaderBytes {
 		return frame{}, 0, tornFault(len(data), fmt.Sprintf("a frame header of %d bytes", frameHeaderBytes), fmt.Sprintf("the end after %d", len(data)))
 	}
@@ -147,9 +147,9 @@ func decodeHeader(data []byte) (frame, int, *fault) {
 	if sum := checksum(data[:36]); sum != stored {
 		return frame{}, 0, tornFault(36, fmt.Sprintf("header checksum %08x", stored), fmt.Sprintf("%08x", sum))
 	}
-	if bad := checkVersion(data[4:8]); bad != nil {
-		bad.at += 4
-		return frame{}, 0, bad
+	if fault := checkVersion(data[4:8]); fault != nil {
+		fault.at += 4
+		return frame{}, 0, fault
 	}
 	f := frame{
 		count: binary.LittleEndian.Uint32(data[8:]),
@@ -167,11 +167,11 @@ func decodeHeader(data []byte) (frame, int, *fault) {
 	return f, int(payload), nil
 }
 
-// checkVersion checks a version byte and the three zero bytes after it. Every format version keeps the magic, these
-// four bytes and the header's checksum in their places.
-func checkVersion(data []byte) *fault {
+// checkVersion checks a version byte and the three zero bytes after it. The magic, these four bytes and the checksum of
+// the header are at the same place in every format version.
+func checkVersion(data []byte) *formatFault {
 	if data[0] > FormatVersion {
-		return &fault{expected: "a known format version", found: fmt.Sprint(data[0]), version: data[0]}
+		return &formatFault{expected: "a known format version", found: fmt.Sprint(data[0]), version: data[0]}
 	}
 	if data[0] == 0 || data[1] != 0 || data[2] != 0 || data[3] != 0 {
 		return newFault(0, fmt.Sprintf("version %d and three zero bytes", FormatVersion), fmt.Sprintf("% x", data[:4]))
@@ -179,69 +179,70 @@ func checkVersion(data []byte) *fault {
 	return nil
 }
 
-// checkPayload verifies that the records fill the payload exactly. A fault here is not torn: the checksum was right.
-func checkPayload(f frame) *fault {
-	rest := f.payload
+// checkPayload checks that the records fill the payload exactly. A fault here is not torn, because the checksum is
+// right.
+func checkPayload(f frame) *formatFault {
+	records := f.payload
 	for i := range f.count {
-		at := frameHeaderBytes + len(f.payload) - len(rest)
-		if len(rest) < recordPrefixBytes {
-			return newFault(at, fmt.Sprintf("%d records", f.count), fmt.Sprintf("the end after %d", i))
+		offset := frameHeaderBytes + len(f.payload) - len(records)
+		if len(records) < recordPrefixBytes {
+			return newFault(offset, fmt.Sprintf("%d records", f.count), fmt.Sprintf("the end after %d", i))
 		}
-		n := binary.LittleEndian.Uint32(rest)
-		if n == 0 || n > RecordBytesMax || int(n) > len(rest)-recordPrefixBytes {
-			return newFault(at, fmt.Sprintf("a record of 1 to %d bytes", RecordBytesMax), fmt.Sprintf("a length of %d", n))
+		n := binary.LittleEndian.Uint32(records)
+		if n == 0 || n > RecordBytesMax || int(n) > len(records)-recordPrefixBytes {
+			return newFault(offset, fmt.Sprintf("a record of 1 to %d bytes", RecordBytesMax), fmt.Sprintf("a length of %d", n))
 		}
-		rest = rest[recordPrefixBytes+int(n):]
+		records = records[recordPrefixBytes+int(n):]
 	}
-	if len(rest) != 0 {
-		return newFault(frameHeaderBytes+len(f.payload)-len(rest), "the end of the payload", fmt.Sprintf("%d bytes more", len(rest)))
+	if len(records) != 0 {
+		return newFault(frameHeaderBytes+len(f.payload)-len(records), "the end of the payload", fmt.Sprintf("%d bytes more", len(records)))
 	}
 	return nil
 }
 
-// records calls visit for each record of a decoded frame. The record is part of the frame's buffer.
+// records calls visit for each record of the frame. A record is a slice of the decoded buffer.
 func (f frame) records(visit func(sequence uint64, record []byte) error) error {
-	rest := f.payload
-	for sequence := f.first; len(rest) > 0; sequence++ {
-		n := int(binary.LittleEndian.Uint32(rest))
+	remaining := f.payload
+	for sequence := f.first; len(remaining) > 0; sequence++ {
+		n := int(binary.LittleEndian.Uint32(remaining))
 		end := recordPrefixBytes + n
-		if err := visit(sequence, rest[recordPrefixBytes:end:end]); err != nil {
+		if err := visit(sequence, remaining[recordPrefixBytes:end:end]); err != nil {
 			return err
 		}
-		rest = rest[end:]
+		remaining = remaining[end:]
 	}
 	return nil
 }
 
-// checkPosition checks that the frame belongs at the position. A difference is not torn: the header's checksum was
-// right.
-func (f frame) checkPosition(at position) *fault {
+// checkPosition checks that the frame has the wanted position. A fault here is not torn, because the header's checksum
+// is right.
+func (f frame) checkPosition(want position) *formatFault {
 	switch {
-	case f.index != at.frame:
-		return newFault(16, fmt.Sprintf("frame %d", at.frame), fmt.Sprintf("frame %d", f.index))
-	case f.first != at.sequence:
-		return newFault(24, fmt.Sprintf("sequence %d", at.sequence), fmt.Sprintf("sequence %d", f.first))
-	case f.chain != at.chain:
-		return newFault(32, fmt.Sprintf("chain %08x", at.chain), fmt.Sprintf("chain %08x", f.chain))
+	case f.index != want.frame:
+		return newFault(16, fmt.Sprintf("frame %d", want.frame), fmt.Sprintf("frame %d", f.index))
+	case f.first != want.sequence:
+		return newFault(24, fmt.Sprintf("sequence %d", want.sequence), fmt.Sprintf("sequence %d", f.first))
+	case f.chain != want.chain:
+		return newFault(32, fmt.Sprintf("chain %08x", want.chain), fmt.Sprintf("chain %08x", f.chain))
 	}
 	return nil
 }
 
-// findFrame searches every byte of data for an intact frame with an index of at least from, and returns its offset, or
-// -1. Such a frame after damage proves that the damage is not a torn tail.
-func findFrame(data []byte, from uint64) (frame, int) {
-	for at := 0; ; at++ {
-		i := bytes.Index(data[at:], []byte(frameMagic))
+// findFrame searches data for a valid frame with an index of at least indexMin, starting at any byte, and returns it
+// and its offset, or -1. A valid frame after a fault proves that the fault is damage and not a torn tail.
+func findFrame(data []byte, indexMin uint64) (frame, int) {
+	for offset := 0; ; offset++ {
+		i := bytes.Index(data[offset:], []byte(frameMagic))
 		if i < 0 {
 			return frame{}, -1
 		}
-		at += i
-		f, payload, bad := decodeHeader(data[at:])
-		if bad != nil || f.index < from {
+		offset += i
+		f, payload, fault := decodeHeader(data[offset:])
+		if fault != nil || f.index < indexMin {
 			continue
 		}
-		if f, bad = decodeFrame(data[at:], frameHeaderBytes+payload+frameTrailerBytes); bad == nil {
-			return f, at
+		if f, fault = decodeFrame(data[offset:], frameHeaderBytes+payload+frameTrailerBytes); fault == nil {
+			return f, offset
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 
 const lockName = "LOCK"
 
-// lock takes the directory for this process. The kernel releases the lock when the process ends. The file is never
-// removed: otherwise two processes could hold locks on two files of the same name.
+// lock takes the exclusive lock of the directory. The kernel releases it when the process ends. The lock file is never
+// removed, because then two processes could hold locks on two files of the same name.
 func lock(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -22,7 +22,8 @@ func lock(dir string) (*os.File, error) {
 	return flock(f, dir, unix.LOCK_EX)
 }
 
-// lockShared keeps writers out and changes nothing. The file is nil for a directory without a lock file: a copy.
+// lockShared takes the shared lock, which excludes writers, and changes nothing. A directory without a lock file, such
+// as a copy, is not locked, and the result is nil.
 func lockShared(dir string) (*os.File, error) {
 	f, err := os.Open(filepath.Join(dir, lockName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -46,8 +47,8 @@ func flock(f *os.File, dir string, how int) (*os.File, error) {
 	return nil, fmt.Errorf("lock %s: %w", dir, err)
 }
 
-// unlock releases a lock; f may be nil. Closing the file is not enough: a process that is being started holds a copy of
-// the descriptor, and the lock with it, until its exec.
+// unlock releases a lock; f may be nil. Closing the file is not enough: between fork and exec a child process has a
+// copy of the descriptor, which keeps the lock.
 func unlock(f *os.File) error {
 	if f == nil {
 		return nil

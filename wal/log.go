@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// store is the part of the library that an open log uses.
+// store is the part of tidwall.Log that an open log uses.
 type store interface {
 	Write(index uint64, data []byte) error
 	Sync() error
@@ -28,18 +28,18 @@ type Log struct {
 	markWriter *markWriter
 	recovery   Recovery
 
-	writing      sync.Mutex // held by Append, DropBefore and Close
-	snapshotting sync.Mutex // held by WriteSnapshot and Close; taken before writing
-	frame        []byte     // being written; reused, guarded by writing
+	writeMu    sync.Mutex // held by Append, DropBefore and Close
+	snapshotMu sync.Mutex // held by WriteSnapshot and Close; locked before writeMu
+	frame      []byte     // buffer for the frame of Append; guarded by writeMu
 
 	mu        sync.Mutex // guards the fields below; never held during a disk operation
 	segments  []segment
 	next      position
 	snapshots []snapshot
-	pins      []*backupFiles // of backups in progress
-	cause     error          // the first failed disk operation
+	pins      []*backupFiles // files that backups in progress still copy
+	cause     error          // of the first failed disk operation
 	closed    bool
-	stats     Stats // of appends since Open; sizes are computed
+	stats     Stats // counts of appends since Open; Log.Stats computes the sizes
 }
 
 // Recovery reports what Open found.
@@ -59,14 +59,14 @@ func (l *Log) Last() uint64 {
 	return l.next.sequence - 1
 }
 
-// Append writes the records as one batch and syncs it; last is the sequence of the last one. After a crash all of them
-// are there or none. An empty batch writes nothing. After ErrLimit and ErrNoSpace nothing was written and the log stays
-// usable. After any other error (ErrPoisoned with its cause, ErrClosed) it is unusable, and the next Open shows whether
-// the batch is on disk.
+// Append writes the records as one batch, syncs it and returns the sequence of the last record. After a crash the log
+// has either all records of the batch or none. An empty batch writes nothing. ErrLimit and ErrNoSpace mean that nothing
+// was written and the log can still be used. After any other error (ErrPoisoned with its cause, ErrClosed) the log
+// cannot be used, and the batch may or may not be on disk; the next Open finds out.
 func (l *Log) Append(records [][]byte) (last uint64, err error) {
-	l.writing.Lock()
-	defer l.writing.Unlock()
-	if err := l.usable(); err != nil {
+	l.writeMu.Lock()
+	defer l.writeMu.Unlock()
+	if err := l.checkUsable(); err != nil {
 		return 0, err
 	}
 	if len(records) == 0 {
@@ -91,7 +91,7 @@ func (l *Log) Append(records [][]byte) (last uint64, err error) {
 	return end.sequence - 1, nil
 }
 
-// CheckSpace returns ErrNoSpace if Append would refuse a batch of so many bytes, or the error of querying the disk.
+// CheckSpace returns ErrNoSpace if Append would refuse a batch of this many bytes, or an error of querying the disk.
 func (l *Log) CheckSpace(bytes int64) error {
 	return l.disk.checkSpace(l.dir, l.options.ReserveBytes, bytes+entryBytesMax-BatchBytesMax)
 }
@@ -114,15 +114,15 @@ func checkBatch(records [][]byte) (int, error) {
 	return payload, nil
 }
 
-// commit writes and syncs l.frame, then the mark, then the state that readers see: nothing is visible or marked that a
-// power cut could undo.
+// commit writes and syncs l.frame, then advances the mark, then changes the state that readers see. In this order
+// neither the mark nor a reader can refer to a frame that a power cut could undo.
 func (l *Log) commit(end position) error {
 	if err := l.store.Write(l.next.frame, l.frame); err != nil {
 		return err
 	}
-	began := l.options.Clock()
+	start := l.options.Clock()
 	err := l.store.Sync()
-	l.countSync(began)
+	l.countSync(start)
 	if err != nil {
 		return err
 	}
@@ -151,16 +151,16 @@ func (l *Log) commit(end position) error {
 	return nil
 }
 
-// framePlacement is where the library put a frame.
+// framePlacement describes where the library has put a frame.
 type framePlacement struct {
-	opensSegment bool  // the frame is the first of a new segment, because the one before was too large
-	entryBytes   int64 // of the frame in its segment
-	segmentBytes int64 // of the segment with the frame
-	fillsSegment bool  // an empty segment follows the frame
+	opensSegment bool  // the frame begins a new segment, because the one before was full
+	entryBytes   int64 // size of the frame with its length prefix
+	segmentBytes int64 // size of the segment, including the frame
+	fillsSegment bool  // the frame fills its segment, so an empty one follows
 }
 
-// placement follows the library's rule: a segment beyond its size is closed before a frame is written, one that reaches
-// its size right after.
+// placement computes where the library has put l.frame. The library begins a new segment before a frame if the last
+// segment exceeds SegmentBytes, and after a frame that makes its segment reach SegmentBytes.
 func (l *Log) placement() framePlacement {
 	entry := int64(len(binary.AppendUvarint(nil, uint64(len(l.frame)))) + len(l.frame))
 	tail, size := l.segments[len(l.segments)-1].bytes, int64(l.options.SegmentBytes)
@@ -187,8 +187,8 @@ func (l *Log) syncNewSegment(p framePlacement, end position) error {
 	return l.store.ClearCache()
 }
 
-// usable returns nil while the log may write.
-func (l *Log) usable() error {
+// checkUsable returns nil if the log can be written, else ErrClosed or ErrPoisoned.
+func (l *Log) checkUsable() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -200,7 +200,7 @@ func (l *Log) usable() error {
 	return nil
 }
 
-// poison stops the log. The first cause is kept and returned by later calls.
+// poison stops the log. Later calls return the first cause.
 func (l *Log) poison(cause error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -214,9 +214,9 @@ func (l *Log) poison(cause error) error {
 // errStopScan ends a scan early.
 var errStopScan = errors.New("stop")
 
-// Read calls visit for the records from a sequence up to Last, in order, and verifies their frames again. A record is
-// valid only during the call. An error of visit ends the reading and is returned unchanged. Reading from before First
-// is an error, from after Last it visits nothing.
+// Read verifies the frames of the records from a sequence up to Last again and calls visit for each record, in order. A
+// record is valid only during the call. Read returns the first error of visit unchanged. A sequence before First is an
+// error; for one after Last nothing is visited.
 func (l *Log) Read(from uint64, visit func(sequence uint64, record []byte) error) error {
 	l.mu.Lock()
 	segments, end, closed := slices.Clone(l.segments), l.next, l.closed
@@ -232,7 +232,7 @@ func (l *Log) Read(from uint64, visit func(sequence uint64, record []byte) error
 	}
 	s := &scanner{mark: mark{end: end}, positionKnown: true, visit: func(_ location, f frame) error {
 		if f.index >= end.frame {
-			return errStopScan // it is being appended
+			return errStopScan // being appended
 		}
 		if f.last() < from {
 			return nil
@@ -248,10 +248,10 @@ func (l *Log) Read(from uint64, visit func(sequence uint64, record []byte) error
 	return s.scanUpTo(segments, end)
 }
 
-// scanUpTo scans the segments, which must reach the end.
+// scanUpTo scans the segments and checks that they end at end.
 func (s *scanner) scanUpTo(segments []segment, end position) error {
-	for i, here := range segments {
-		err := s.scanSegment(numberedFile{here.start.frame, here.path}, i == len(segments)-1)
+	for i, segment := range segments {
+		err := s.scanSegment(numberedFile{segment.start.frame, segment.path}, i == len(segments)-1)
 		if errors.Is(err, errStopScan) {
 			return nil
 		}
@@ -263,14 +263,14 @@ func (s *scanner) scanUpTo(segments []segment, end position) error {
 }
 
 // Close syncs the mark, closes the files and releases the directory. It waits for a snapshot that is being written.
-// After ErrPoisoned it does not sync: a second sync can report success for bytes that the first one lost; the
-// library's file then stays open until the process ends. Closing again has no effect.
+// After ErrPoisoned it does not sync, because a second sync can report success for bytes that the first one lost, and
+// the library's file stays open until the process ends. A second Close has no effect.
 func (l *Log) Close() error {
-	l.snapshotting.Lock()
-	defer l.snapshotting.Unlock()
-	l.writing.Lock()
-	defer l.writing.Unlock()
-	if err := l.usable(); errors.Is(err, ErrClosed) {
+	l.snapshotMu.Lock()
+	defer l.snapshotMu.Unlock()
+	l.writeMu.Lock()
+	defer l.writeMu.Unlock()
+	if err := l.checkUsable(); errors.Is(err, ErrClosed) {
 		return nil
 	}
 	l.mu.Lock()

@@ -11,30 +11,30 @@ import (
 const (
 	markName      = "mark"
 	markMagic     = "tsMK"
-	markSlotBytes = 512 // one sector: a power cut tears at most the slot that was being written
+	markSlotBytes = 512 // one sector, so that a power cut damages at most the slot that is being written
 	markSlots     = 2
 	markFileBytes = markSlotBytes * markSlots
 )
 
-// mark is the high-water mark: all frames from first up to, not including, end were on disk. A log that begins later,
-// ends earlier or has other frames there has lost acknowledged records.
+// mark is the high-water mark: all frames from first up to, but not including, end are on disk. A log that begins after
+// first, ends before end or has another position at end has lost acknowledged records.
 type mark struct {
 	generation uint64
-	first      uint64   // index of the oldest frame that must be there
+	first      uint64   // index of the oldest frame that the log must have
 	end        position // after the newest synced frame
 }
 
-// MarkState is how much of the high-water mark is valid.
+// MarkState says how many slots of the high-water mark are valid.
 type MarkState string
 
 // States of the high-water mark.
 const (
 	MarkWhole MarkState = "whole" // both slots are valid
-	MarkHalf  MarkState = "half"  // one slot is damaged, the other is used
+	MarkHalf  MarkState = "half"  // only one slot is valid
 	MarkLost  MarkState = "lost"  // no slot is valid, or the file is missing
 )
 
-// encodeFile is a file of two valid slots, the second of which is m.
+// encodeFile returns a file of two valid slots: m, and m with the generation before.
 func (m mark) encodeFile() []byte {
 	older := m
 	older.generation--
@@ -58,8 +58,8 @@ func (m mark) encode() []byte {
 	return b
 }
 
-// decodeMark reads one slot. ok is true for a valid slot. newer is the version of an intact slot of a newer format.
-func decodeMark(b []byte) (m mark, newer uint8, ok bool) {
+// decodeMark decodes one slot. ok is true for a valid slot. version is not 0 for an intact slot of a newer format.
+func decodeMark(b []byte) (m mark, version uint8, ok bool) {
 	if len(b) < markSlotBytes || string(b[:4]) != markMagic {
 		return mark{}, 0, false
 	}
@@ -81,12 +81,12 @@ func decodeMark(b []byte) (m mark, newer uint8, ok bool) {
 	return m, 0, b[4] != 0 && m.first > 0 && m.end.frame >= m.first && m.end.sequence > 0
 }
 
-// decodeMarkFile returns the valid slot with the highest generation, and how many are valid.
+// decodeMarkFile returns the valid slot with the highest generation, and the number of valid slots.
 func decodeMarkFile(path string, data []byte) (newest mark, valid int, err error) {
 	for i := range markSlots {
-		m, newer, ok := decodeMark(data[min(i*markSlotBytes, len(data)):])
-		if newer != 0 {
-			return mark{}, 0, &FormatError{File: path, Version: newer, Supported: FormatVersion}
+		m, version, ok := decodeMark(data[min(i*markSlotBytes, len(data)):])
+		if version != 0 {
+			return mark{}, 0, &FormatError{File: path, Version: version, Supported: FormatVersion}
 		}
 		if !ok {
 			continue
@@ -157,8 +157,8 @@ func writeMark(dir string, d *disk, m mark) error {
 	return w.file.Close()
 }
 
-// advance writes the mark into the older slot, without a sync. After a crash of the process the kernel still has it;
-// after a power cut it can be behind the log, never ahead.
+// advance writes a mark with a new end into the older slot, without a sync. A crash of the process does not lose it.
+// After a power cut the mark can be behind the log, but never ahead of it.
 func (w *markWriter) advance(end position) error {
 	w.mark.end = end
 	return w.write()
@@ -169,7 +169,7 @@ func (w *markWriter) write() error {
 	return w.disk.write(w.file, w.mark.encode(), int64(w.mark.generation%markSlots)*markSlotBytes)
 }
 
-// writeSync writes and syncs both slots, one after the other: a power cut in between leaves one valid.
+// writeSync writes and syncs one slot and then the other, so that after a power cut at least one is valid.
 func (w *markWriter) writeSync() error {
 	for range markSlots {
 		if err := w.write(); err != nil {

@@ -13,32 +13,32 @@ import (
 // Recovery reports what Open found and changed.
 type Recovery struct {
 	Report
-	TornFile         string         // where the torn tail was saved
-	SnapshotSequence uint64         // of the newest whole snapshot, 0 without one
-	SnapshotDamage   []*DamageError // damaged snapshots that the log does not need
+	TornFile         string         // file in which the torn tail was saved
+	SnapshotSequence uint64         // of the newest undamaged snapshot, 0 without one
+	SnapshotDamage   []*DamageError // of snapshots whose records are all in the log
 }
 
-// Open verifies every byte of the log in dir and opens it for this process. It creates dir if it is missing, and
-// moves a torn tail of the last segment to a file beside it. Any other damage is a *DamageError and changes nothing
-// on disk. Other errors: ErrLocked, *FormatError, those of the disk.
+// Open verifies every byte of the log in dir and opens it for this process. It creates dir if it is missing, and moves
+// a torn tail of the last segment to a file beside it. For any other damage it returns a *DamageError and changes
+// nothing on disk. Other errors: ErrLocked, *FormatError, those of the disk.
 func Open(dir string, o Options) (l *Log, err error) {
 	if o, err = o.withDefaults(); err != nil {
 		return nil, err
 	}
-	var held *os.File
+	var lockFile *os.File
 	if dir, err = filepath.Abs(dir); err == nil {
 		err = o.disk.makeDir(dir)
 	}
 	if err == nil {
-		held, err = lock(dir)
+		lockFile, err = lock(dir)
 	}
 	if err == nil {
 		l, err = openLocked(dir, o)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open log: %w", err), unlock(held))
+		return nil, errors.Join(fmt.Errorf("open log: %w", err), unlock(lockFile))
 	}
-	l.lock = held
+	l.lock = lockFile
 	return l, nil
 }
 
@@ -73,8 +73,8 @@ func openLocked(dir string, o Options) (*Log, error) {
 	return l, nil
 }
 
-// openStore opens the verified segments with the library and syncs them: a killed process may have left them in the
-// page cache, and a record that was read must not vanish.
+// openStore opens the verified segments with the library and syncs them. A killed process may have left records that
+// are only in the page cache; after they have been read they must not be lost.
 func (l *Log) openStore() error {
 	store, err := tidwall.Open(l.dir, &tidwall.Options{
 		NoSync: true, SegmentSize: l.options.SegmentBytes, LogFormat: tidwall.Binary, SegmentCacheSize: 1,
@@ -97,8 +97,8 @@ func (l *Log) openStore() error {
 	return err // the store stays open, see Close
 }
 
-// cleanUp removes unfinished snapshots and cuts off the torn tail. After a crash in between the next Open repeats it;
-// at worst the same tail is saved twice.
+// cleanUp removes unfinished snapshots and cuts off the torn tail. If it crashes the next Open does it again; at worst
+// the same tail is saved twice.
 func cleanUp(dir string, o Options, x *examination, r *Recovery) error {
 	for _, temp := range x.files.temps {
 		if err := o.disk.remove(temp); err != nil {
@@ -119,11 +119,11 @@ func cleanUp(dir string, o Options, x *examination, r *Recovery) error {
 	return err
 }
 
-// cutTail saves everything from the offset on in a file beside the segment, then cuts it off.
-func cutTail(o Options, why, path string, offset int64) (saved string, err error) {
+// cutTail saves the bytes of a segment from offset on in a file beside it, then truncates the segment to offset.
+func cutTail(o Options, reason, path string, offset int64) (saved string, err error) {
 	tail, err := readFrom(path, offset, segmentFileBytesMax)
 	if err == nil {
-		saved, err = o.disk.saveCopy(path, why, o.Clock(), tail)
+		saved, err = o.disk.saveCopy(path, reason, o.Clock(), tail)
 	}
 	if err != nil {
 		return "", err
@@ -131,7 +131,7 @@ func cutTail(o Options, why, path string, offset int64) (saved string, err error
 	return saved, o.disk.truncateFile(path, offset)
 }
 
-// readFrom reads a file from the offset on, at most limit bytes.
+// readFrom reads at most limit bytes of a file from offset on.
 func readFrom(path string, offset, limit int64) (data []byte, err error) {
 	err = withFile(path, fileRead, func(f *os.File) error {
 		data, err = io.ReadAll(io.NewSectionReader(f, offset, limit))
@@ -140,7 +140,7 @@ func readFrom(path string, offset, limit int64) (data []byte, err error) {
 	return data, err
 }
 
-// logRecovery logs everything that a clean stop would not have left.
+// logRecovery logs every finding that shows that the last process was not stopped cleanly.
 func (l *Log) logRecovery() {
 	r, logger := l.recovery, l.options.Logger
 	if r.TornBytes > 0 {

@@ -9,18 +9,18 @@ import (
 
 // Options configures a log. Only Clock is required.
 type Options struct {
-	// SegmentBytes is the size at which a new segment file begins; a segment can exceed it by one batch. The newest
-	// segment is also held in memory. 0 is 4 MiB, the maximum 64 MiB.
+	// SegmentBytes is the size at which a new segment file begins; a segment can exceed it by one batch. The library
+	// keeps the newest segment in memory. 0 means 4 MiB; the maximum is 64 MiB.
 	SegmentBytes int
-	// ReserveBytes is the free disk space below which Append and WriteSnapshot return ErrNoSpace and write nothing.
-	// 0 is 64 MiB. Negative disables the check: then a full disk poisons the log.
+	// ReserveBytes is the free disk space below which Append and WriteSnapshot return ErrNoSpace and write nothing. 0
+	// means 64 MiB. A negative value disables the check; then a full disk poisons the log.
 	ReserveBytes int64
-	// Clock names files that are moved aside and measures syncs (Stats). Required.
+	// Clock returns the time for the names of files that are moved aside and for Stats.Syncs. Required.
 	Clock func() time.Time
-	// Logger receives findings of Open and names of files that were moved aside. nil discards them.
+	// Logger logs findings of Open and the names of files that were moved aside. nil logs nothing.
 	Logger *slog.Logger
 
-	disk *disk // nil = the real one
+	disk *disk // nil = realDisk
 }
 
 const (

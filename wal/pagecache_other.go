@@ -4,5 +4,5 @@ package wal
 
 import "os"
 
-// dropPageCache does nothing: after a failed sync, restart the machine before the log is opened again.
+// dropPageCache does nothing. On these systems the machine must be restarted after a failed sync, before Open.
 func dropPageCache(*os.File) error { return nil }

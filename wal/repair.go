@@ -11,33 +11,33 @@ import (
 // RepairReport reports what Repair did.
 type RepairReport struct {
 	Cause      error    // the damage; nil if there was none and nothing was changed
-	Last       uint64   // sequence of the newest record now, in the log or in the newest whole snapshot
+	Last       uint64   // sequence of the newest record after the repair, in the log or in the newest undamaged snapshot
 	LostFrom   uint64   // sequence of the first lost record, 0 if none is lost
-	LostTo     uint64   // highest lost sequence that left a trace; 0 if none did, then more may be lost
-	SavedFiles []string // files that hold every byte that was removed
+	LostTo     uint64   // highest lost sequence that is known; if 0 and LostFrom is not 0, the number of lost records is unknown
+	SavedFiles []string // files with every byte that was removed
 }
 
 // Repair makes a damaged log usable again and gives up the records after the damage. It is a last resort; Open never
 // calls it. The log is cut at the first damaged frame; the rest of that segment is saved in a file beside it and all
-// later segments are renamed, so no byte is lost. If a whole snapshot covers the damage, the part before the damage
-// is renamed and the part after it stays. If no whole frames follow the snapshot, the log starts empty after it. A
-// damaged snapshot that Open would skip is moved aside, without a loss. An undamaged directory is not changed.
-// Errors: ErrLocked, *FormatError, those of the disk.
+// later segments are renamed, so no byte is lost. If the damage is before the newest undamaged snapshot, the segments
+// after the damage stay and those before it are renamed. If no valid frames follow the snapshot, the log starts empty
+// after it. A damaged snapshot that Open would skip is moved aside, and no record is lost. An undamaged directory is
+// not changed. Errors: ErrLocked, *FormatError, those of the disk.
 func Repair(dir string, o Options) (RepairReport, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return RepairReport{}, err
 	}
-	var held *os.File
+	var lockFile *os.File
 	if dir, err = filepath.Abs(dir); err == nil {
 		err = isDir(dir)
 	}
 	if err == nil {
-		held, err = lock(dir)
+		lockFile, err = lock(dir)
 	}
 	p := &repair{dir: dir, o: o}
 	if err == nil {
-		err = errors.Join(p.run(), unlock(held))
+		err = errors.Join(p.apply(), unlock(lockFile))
 	}
 	if err != nil {
 		return p.report, fmt.Errorf("repair log: %w", err)
@@ -53,15 +53,15 @@ func isDir(dir string) error {
 	return err
 }
 
-// repair is one run. A crash in between leaves a log that Open still refuses, or that is already good.
+// repair is one call of Repair. After a crash in between Open refuses the log as before, or the repair is complete.
 type repair struct {
 	dir       string
 	o         Options
 	report    RepairReport
-	truncated bool // bytes after the end were removed
+	truncated bool // bytes after the end of the remaining log were removed
 }
 
-func (p *repair) run() error {
+func (p *repair) apply() error {
 	x, err := examine(p.dir, nil)
 	p.report.Last = x.log.last()
 	damaged := x.damagedSnapshots()
@@ -112,11 +112,11 @@ func (p *repair) moveDamaged(snapshots []*DamageError) error {
 	return nil
 }
 
-// chooseRun returns the first unbroken run of frames that has everything after the newest snapshot, which ends at base.
-// The result has no segments if there is none.
+// chooseRun returns the first sequence of consecutive valid frames (a run) that has every record after the newest
+// snapshot, which ends at record base. The result has no segments if there is none.
 func (p *repair) chooseRun(files []numberedFile, base uint64) (scanResult, error) {
 	for i := 0; i < len(files); {
-		run, err := scan(files[i:], mark{}, nil) // the mark names an end that is lost
+		run, err := scan(files[i:], mark{}, nil) // without the mark, because records before it may be lost
 		var damage *DamageError
 		if err != nil && !errors.As(err, &damage) {
 			return scanResult{}, err
@@ -130,7 +130,7 @@ func (p *repair) chooseRun(files []numberedFile, base uint64) (scanResult, error
 	return scanResult{}, nil
 }
 
-// highestPosition returns the position after the newest whole frame anywhere in the files.
+// highestPosition returns the position after the newest valid frame anywhere in the files.
 func highestPosition(files []numberedFile) (position, error) {
 	end := origin
 	for _, file := range files {
@@ -140,18 +140,18 @@ func highestPosition(files []numberedFile) (position, error) {
 			return end, err
 		}
 		for off := 0; ; {
-			f, at := findFrame(data[off:], 1)
-			if at < 0 {
+			f, n := findFrame(data[off:], 1)
+			if n < 0 {
 				break
 			}
 			end.frame, end.sequence = max(end.frame, f.index+1), max(end.sequence, f.last()+1)
-			off += at + frameHeaderBytes + len(f.payload) + frameTrailerBytes
+			off += n + frameHeaderBytes + len(f.payload) + frameTrailerBytes
 		}
 	}
 	return end, nil
 }
 
-// keepRun moves everything aside that is not part of the run, newest first.
+// keepRun moves every segment aside that is not part of the run, newest first, and cuts the run's last one at its end.
 func (p *repair) keepRun(files []numberedFile, run scanResult) error {
 	tail := run.segments[len(run.segments)-1]
 	for _, file := range slices.Backward(files) {
@@ -182,18 +182,18 @@ func (p *repair) keepRun(files []numberedFile, run scanResult) error {
 	return nil
 }
 
-// startEmpty moves all segments aside and begins an empty one after the snapshot.
-func (p *repair) startEmpty(files []numberedFile, at position) (scanResult, error) {
+// startEmpty moves all segments aside and creates an empty one at start.
+func (p *repair) startEmpty(files []numberedFile, start position) (scanResult, error) {
 	for _, file := range slices.Backward(files) {
 		if err := p.moveAside(file.path); err != nil {
 			return scanResult{}, err
 		}
 	}
-	path := segmentPath(p.dir, at.frame)
+	path := segmentPath(p.dir, start.frame)
 	if err := errors.Join(withFile(path, fileCreate, p.o.disk.sync), p.o.disk.syncDir(p.dir)); err != nil {
 		return scanResult{}, err
 	}
-	return scanResult{segments: []segment{{path: path, start: at}}, next: at}, nil
+	return scanResult{segments: []segment{{path: path, start: start}}, next: start}, nil
 }
 
 func (p *repair) moveAside(paths ...string) error {
@@ -207,9 +207,9 @@ func (p *repair) moveAside(paths ...string) error {
 	return nil
 }
 
-// finish writes the mark of the remaining log, reports the loss and verifies the log.
-func (p *repair) finish(old mark, run scanResult, highest position) error {
-	m := mark{generation: old.generation, first: run.segments[0].start.frame, end: run.next}
+// finish writes the mark of the remaining log, reports lost records and verifies the directory.
+func (p *repair) finish(oldMark mark, run scanResult, highest position) error {
+	m := mark{generation: oldMark.generation, first: run.segments[0].start.frame, end: run.next}
 	if err := writeMark(p.dir, p.o.disk, m); err != nil {
 		return err
 	}

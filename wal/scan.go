@@ -8,30 +8,30 @@ import (
 	"slices"
 )
 
-// segment is one file of the log as the scan found it.
+// segment is one segment file of the log.
 type segment struct {
 	path  string
-	start position // of its first frame, also when it is empty
+	start position // of its first frame, which may not be written yet
 	bytes int64    // of whole frames
 }
 
-// location is where a frame was found.
+// location is the place of a frame.
 type location struct {
 	segment string
 	offset  int64
 }
 
-// scanResult is what a scan found.
+// scanResult is the result of a scan: the longest valid beginning of the segments.
 type scanResult struct {
 	segments []segment
-	next     position // after the last whole frame
+	next     position // after the last valid frame
 	frames   uint64
 	records  uint64
 	bytes    int64
-	torn     int64 // bytes after the end, of an interrupted write
+	torn     int64 // bytes of an interrupted write after the last valid frame
 }
 
-// first is the sequence of the oldest record, or of the next one in an empty log.
+// first returns the sequence of the oldest record, or of the next record if the log is empty.
 func (r *scanResult) first() uint64 {
 	if len(r.segments) == 0 {
 		return r.next.sequence
@@ -39,10 +39,10 @@ func (r *scanResult) first() uint64 {
 	return r.segments[0].start.sequence
 }
 
-// last is the sequence of the newest record, 0 if there never was one.
+// last returns the sequence of the newest record, 0 if there never was one.
 func (r *scanResult) last() uint64 { return r.next.sequence - 1 }
 
-// end is the file and offset at which the scanned frames end.
+// end returns the file and the offset at which the valid frames end.
 func (r *scanResult) end() (string, int64) {
 	if len(r.segments) == 0 {
 		return "the first segment", 0
@@ -53,16 +53,16 @@ func (r *scanResult) end() (string, int64) {
 
 // scanner reads segments in order and checks that they are one unbroken chain of frames.
 type scanner struct {
-	mark          mark // zero if it was lost
+	mark          mark // zero if it is lost
 	buffer        []byte
 	visit         func(location, frame) error // may be nil
 	result        scanResult
-	positionKnown bool // of result.next
+	positionKnown bool // false until result.next is known
 }
 
-// scan reads segments and returns how far they form one whole log. Errors: *DamageError, *FormatError, those of visit
-// and of reading; the result then ends before the error. Segments are scanned before the library opens them, because
-// it panics or invents records on damaged ones.
+// scan verifies segments. Errors: *DamageError, *FormatError, those of visit and of reading; the result then ends
+// before the error. Segments are scanned before the library opens them, because for a damaged segment it panics or
+// returns records that were never written.
 func scan(files []numberedFile, m mark, visit func(location, frame) error) (scanResult, error) {
 	s := &scanner{mark: m, visit: visit}
 	s.result.next = origin
@@ -88,23 +88,23 @@ func (s *scanner) scanSegment(file numberedFile, last bool) error {
 // scanFrames scans the bytes of one segment.
 func (s *scanner) scanFrames(file numberedFile, data []byte, last bool) error {
 	s.result.segments = append(s.result.segments, segment{path: file.path, start: s.result.next})
-	here := &s.result.segments[len(s.result.segments)-1]
+	current := &s.result.segments[len(s.result.segments)-1]
 	if len(data) == 0 && (!last || !s.positionKnown) {
 		return s.damageError(file.path, 0, newFault(0, "a frame", "an empty file"))
 	}
 	for off := 0; off < len(data); {
-		f, n, bad := decodeEntry(data[off:])
+		f, n, fault := decodeEntry(data[off:])
 		switch {
-		case bad != nil:
+		case fault != nil:
 		case s.positionKnown:
-			bad = f.checkPosition(s.result.next)
+			fault = f.checkPosition(s.result.next)
 		default:
-			bad = s.takeFirstFrame(file, f, here)
+			fault = s.takeFirstFrame(file, f, current)
 		}
-		if bad != nil {
-			return s.classify(file.path, data, off, bad, f, last)
+		if fault != nil {
+			return s.classify(file.path, data, off, fault, f, last)
 		}
-		if err := s.accept(location{file.path, int64(off)}, f, here, n); err != nil {
+		if err := s.accept(location{file.path, int64(off)}, f, current, n); err != nil {
 			return err
 		}
 		off += n
@@ -112,7 +112,7 @@ func (s *scanner) scanFrames(file numberedFile, data []byte, last bool) error {
 	return nil
 }
 
-// checkSegmentName compares the name of a segment with the end of the one before it.
+// checkSegmentName checks that the name of a segment continues the segment before it.
 func (s *scanner) checkSegmentName(file numberedFile) error {
 	if len(s.result.segments) == 0 {
 		s.findStart(file)
@@ -127,8 +127,8 @@ func (s *scanner) checkSegmentName(file numberedFile) error {
 	return nil
 }
 
-// findStart sets the position of the first segment if it is known: it is frame 1, or the one in the mark. Otherwise,
-// after older segments were dropped, it is taken from the segment's first frame.
+// findStart sets the position of the first segment if it begins with frame 1 or with the frame after the mark.
+// Otherwise older segments were dropped, and takeFirstFrame sets the position.
 func (s *scanner) findStart(file numberedFile) {
 	switch {
 	case s.positionKnown: // set by the caller
@@ -140,23 +140,23 @@ func (s *scanner) findStart(file numberedFile) {
 }
 
 // takeFirstFrame takes the position from the first frame of a log whose beginning was dropped.
-func (s *scanner) takeFirstFrame(file numberedFile, f frame, here *segment) *fault {
+func (s *scanner) takeFirstFrame(file numberedFile, f frame, current *segment) *formatFault {
 	if f.index != file.number {
 		return newFault(16, fmt.Sprintf("frame %d", file.number), fmt.Sprintf("frame %d", f.index))
 	}
 	s.result.next = position{frame: f.index, sequence: f.first, chain: f.chain}
 	s.positionKnown = true
-	here.start = s.result.next
+	current.start = s.result.next
 	return nil
 }
 
-// accept counts a whole frame.
-func (s *scanner) accept(at location, f frame, here *segment, n int) error {
-	if err := s.compareWithMark(at); err != nil {
+// accept visits and counts a valid frame of n bytes.
+func (s *scanner) accept(loc location, f frame, current *segment, n int) error {
+	if err := s.compareWithMark(loc); err != nil {
 		return err
 	}
 	if s.visit != nil {
-		if err := s.visit(at, f); err != nil {
+		if err := s.visit(loc, f); err != nil {
 			return err
 		}
 	}
@@ -164,63 +164,63 @@ func (s *scanner) accept(at location, f frame, here *segment, n int) error {
 	s.result.frames++
 	s.result.records += uint64(f.count)
 	s.result.bytes += int64(n)
-	here.bytes += int64(n)
+	current.bytes += int64(n)
 	return nil
 }
 
-// compareWithMark checks the position at the frame that the mark names. A difference means an older or foreign copy of
-// the log: an unbroken chain that is not the acknowledged one.
-func (s *scanner) compareWithMark(at location) error {
+// compareWithMark checks the position of the frame after the mark. If it differs, the log is an older copy or a copy of
+// another log: its chain is unbroken but its records are not those that were acknowledged.
+func (s *scanner) compareWithMark(loc location) error {
 	if s.result.next.frame != s.mark.end.frame || s.result.next == s.mark.end {
 		return nil
 	}
-	return s.damageError(at.segment, at.offset, newFault(0,
+	return s.damageError(loc.segment, loc.offset, newFault(0,
 		fmt.Sprintf("record %d after checksum %08x, as in the mark", s.mark.end.sequence, s.mark.end.chain),
 		fmt.Sprintf("record %d after %08x", s.result.next.sequence, s.result.next.chain)))
 }
 
-// classify decides between a torn tail and damage.
-func (s *scanner) classify(path string, data []byte, off int, bad *fault, f frame, last bool) error {
-	if bad.torn && f.index != 0 && s.positionKnown {
-		// The header is intact although the rest is not, so it must be the right one.
-		if other := f.checkPosition(s.result.next); other != nil {
-			bad = other
+// classify decides whether a fault is a torn tail, which it records in the result, or damage, which it returns.
+func (s *scanner) classify(path string, data []byte, off int, fault *formatFault, f frame, last bool) error {
+	if fault.torn && f.index != 0 && s.positionKnown {
+		// The header is intact, so an interrupted write would have left the right position in it.
+		if positionFault := f.checkPosition(s.result.next); positionFault != nil {
+			fault = positionFault
 		}
 	}
-	if !bad.torn || !last || !s.positionKnown {
-		return s.damageError(path, int64(off), bad)
+	if !fault.torn || !last || !s.positionKnown {
+		return s.damageError(path, int64(off), fault)
 	}
-	rest := data[off:]
-	if later, at := findFrame(rest, s.result.next.frame); at >= 0 {
-		bad.found += fmt.Sprintf(", although frame %d at offset %d is intact", later.index, off+at)
-		return s.damageError(path, int64(off), bad)
+	tail := data[off:]
+	if later, n := findFrame(tail, s.result.next.frame); n >= 0 {
+		fault.found += fmt.Sprintf(", although frame %d at offset %d is intact", later.index, off+n)
+		return s.damageError(path, int64(off), fault)
 	}
-	if len(rest) > entryBytesMax {
-		bad.found += fmt.Sprintf(", and %d bytes, more than one batch can leave", len(rest))
-		return s.damageError(path, int64(off), bad)
+	if len(tail) > entryBytesMax {
+		fault.found += fmt.Sprintf(", and %d bytes, more than one batch can leave", len(tail))
+		return s.damageError(path, int64(off), fault)
 	}
 	if s.mark.end.frame > s.result.next.frame {
-		return bad.in(path, int64(off), s.result.next.sequence, hintAcknowledged)
+		return fault.errorIn(path, int64(off), s.result.next.sequence, hintAcknowledged)
 	}
-	s.result.torn = int64(len(rest))
+	s.result.torn = int64(len(tail))
 	return nil
 }
 
-func (s *scanner) damageError(path string, offset int64, bad *fault) error {
-	return bad.in(path, offset, s.result.next.sequence, hintRestore)
+func (s *scanner) damageError(path string, offset int64, fault *formatFault) error {
+	return fault.errorIn(path, offset, s.result.next.sequence, hintRestore)
 }
 
-// checkEnd checks that the scanned segments reach the end.
+// checkEnd checks that the scanned segments end at end.
 func (s *scanner) checkEnd(end position) error {
 	if s.result.next == end {
 		return nil
 	}
 	path, bytes := s.result.end()
-	bad := newFault(0, fmt.Sprintf("records up to %d", end.sequence-1), fmt.Sprintf("the end at record %d", s.result.last()))
-	return bad.in(path, bytes, s.result.next.sequence, hintAcknowledged)
+	fault := newFault(0, fmt.Sprintf("records up to %d", end.sequence-1), fmt.Sprintf("the end at record %d", s.result.last()))
+	return fault.errorIn(path, bytes, s.result.next.sequence, hintAcknowledged)
 }
 
-// readSegment reads a file into a buffer that the next read overwrites.
+// readSegment reads a file into the scanner's buffer.
 func (s *scanner) readSegment(path string) (data []byte, err error) {
 	err = withFile(path, fileRead, func(f *os.File) error {
 		info, err := f.Stat()
@@ -231,7 +231,7 @@ func (s *scanner) readSegment(path string) (data []byte, err error) {
 			return s.damageError(path, segmentFileBytesMax,
 				newFault(0, fmt.Sprintf("a segment of at most %d bytes", segmentFileBytesMax), fmt.Sprint(info.Size())))
 		}
-		data = s.buffered(int(info.Size()))
+		data = s.growBuffer(int(info.Size()))
 		if _, err := io.ReadFull(f, data); err != nil {
 			return fmt.Errorf("scan %s: %w", path, err)
 		}
@@ -240,22 +240,22 @@ func (s *scanner) readSegment(path string) (data []byte, err error) {
 	return data, err
 }
 
-// readPrefix reads the bytes that a segment is known to have; the file may have grown.
-func (s *scanner) readPrefix(here segment) (data []byte, err error) {
-	data = s.buffered(int(here.bytes))
-	err = withFile(here.path, fileRead, func(f *os.File) error {
+// readPrefix reads the first bytes of a segment into the scanner's buffer. The file may have grown since.
+func (s *scanner) readPrefix(seg segment) (data []byte, err error) {
+	data = s.growBuffer(int(seg.bytes))
+	err = withFile(seg.path, fileRead, func(f *os.File) error {
 		n, err := io.ReadFull(f, data)
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			bad := newFault(n, fmt.Sprintf("a segment of %d bytes", here.bytes), fmt.Sprintf("the end after %d", n))
-			return bad.in(here.path, 0, s.result.next.sequence, hintAcknowledged)
+			fault := newFault(n, fmt.Sprintf("a segment of %d bytes", seg.bytes), fmt.Sprintf("the end after %d", n))
+			return fault.errorIn(seg.path, 0, s.result.next.sequence, hintAcknowledged)
 		}
 		return err
 	})
 	return data, err
 }
 
-// buffered is a buffer of size bytes that the next call overwrites.
-func (s *scanner) buffered(size int) []byte {
+// growBuffer returns the scanner's buffer with size bytes. The next call overwrites them.
+func (s *scanner) growBuffer(size int) []byte {
 	s.buffer = slices.Grow(s.buffer[:0], size)
 	return s.buffer[:size]
 }

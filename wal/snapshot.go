@@ -22,17 +22,17 @@ const (
 
 // snapshot is one snapshot file of the directory.
 type snapshot struct {
-	sequence uint64
-	path     string
-	bytes    int64        // of the file
-	at       time.Time    // when the file was finished
-	damage   *DamageError // nil if the file is whole
+	sequence   uint64
+	path       string
+	bytes      int64 // of the file
+	finishedAt time.Time
+	damage     *DamageError // nil if the file is undamaged
 }
 
-// payloadVisitor reads the payload of a snapshot. It is not verified before the end of the file.
+// payloadVisitor reads the payload of a snapshot. The payload is verified only after the visitor has returned.
 type payloadVisitor func(sequence uint64, payload io.Reader) error
 
-// snapshotHeader begins a snapshot of all records up to the sequence.
+// snapshotHeader returns the header of a snapshot of all records up to the sequence.
 func snapshotHeader(sequence uint64) []byte {
 	b := make([]byte, 0, snapshotHeaderBytes)
 	b = append(b, snapshotMagic...)
@@ -41,8 +41,8 @@ func snapshotHeader(sequence uint64) []byte {
 	return binary.LittleEndian.AppendUint32(b, checksum(b))
 }
 
-// snapshotWriter counts and sums a snapshot, and keeps the first error of the file: the writer of the state might
-// ignore it.
+// snapshotWriter counts the bytes of a snapshot and computes its checksum. It stores the first error of the file,
+// because the function that writes the state might ignore it.
 type snapshotWriter struct {
 	file io.Writer
 	sum  hash.Hash32
@@ -62,9 +62,9 @@ func (w *snapshotWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// encodeSnapshot writes a whole snapshot file. fileErr is an error of the file, stateErr one of write.
-func encodeSnapshot(to io.Writer, sequence uint64, write func(io.Writer) error) (fileErr, stateErr error) {
-	buffered := bufio.NewWriterSize(to, snapshotBufferBytes)
+// encodeSnapshot writes a snapshot file. fileErr is an error of the file, stateErr one of write.
+func encodeSnapshot(file io.Writer, sequence uint64, write func(io.Writer) error) (fileErr, stateErr error) {
+	buffered := bufio.NewWriterSize(file, snapshotBufferBytes)
 	w := &snapshotWriter{file: buffered, sum: crc32.New(castagnoli)}
 	if _, err := w.Write(snapshotHeader(sequence)); err != nil {
 		return err, nil
@@ -83,19 +83,19 @@ func encodeSnapshot(to io.Writer, sequence uint64, write func(io.Writer) error) 
 	return buffered.Flush(), nil
 }
 
-// verifySnapshot reads all size bytes of a snapshot and returns the length of its payload. The offset of a fault counts
-// from the start of the file. visit may be nil; its error is returned unchanged.
-func (file numberedFile) verifySnapshot(r io.Reader, size int64, visit payloadVisitor) (payload int64, bad *fault, err error) {
+// verifySnapshot verifies a snapshot file of size bytes and returns the length of its payload. The offset of a fault is
+// the one in the file. visit may be nil; its error is returned unchanged.
+func (file numberedFile) verifySnapshot(r io.Reader, size int64, visit payloadVisitor) (payload int64, fault *formatFault, err error) {
 	if size < snapshotHeaderBytes+snapshotTrailerBytes {
-		least := snapshotHeaderBytes + snapshotTrailerBytes
-		return 0, newFault(int(size), fmt.Sprintf("at least %d bytes", least), fmt.Sprintf("the end after %d", size)), nil
+		const sizeMin = snapshotHeaderBytes + snapshotTrailerBytes
+		return 0, newFault(int(size), fmt.Sprintf("at least %d bytes", sizeMin), fmt.Sprintf("the end after %d", size)), nil
 	}
 	head := make([]byte, snapshotHeaderBytes)
 	if _, err := io.ReadFull(r, head); err != nil {
 		return 0, nil, err
 	}
-	if bad := file.checkSnapshotHeader(head); bad != nil {
-		return 0, bad, nil
+	if fault := file.checkSnapshotHeader(head); fault != nil {
+		return 0, fault, nil
 	}
 	payload = size - snapshotHeaderBytes - snapshotTrailerBytes
 	sum := crc32.New(castagnoli)
@@ -114,17 +114,17 @@ func (file numberedFile) verifySnapshot(r io.Reader, size int64, visit payloadVi
 		return 0, nil, err
 	}
 	_, _ = sum.Write(tail[:8])
-	at := int(size) - snapshotTrailerBytes
+	offset := int(size) - snapshotTrailerBytes
 	if stored := binary.LittleEndian.Uint32(tail[8:]); stored != sum.Sum32() {
-		return 0, newFault(at+8, fmt.Sprintf("checksum %08x", stored), fmt.Sprintf("%08x", sum.Sum32())), nil
+		return 0, newFault(offset+8, fmt.Sprintf("checksum %08x", stored), fmt.Sprintf("%08x", sum.Sum32())), nil
 	}
 	if stored := binary.LittleEndian.Uint64(tail); stored != uint64(payload) {
-		return 0, newFault(at, fmt.Sprintf("a payload of %d bytes", stored), fmt.Sprint(payload)), nil
+		return 0, newFault(offset, fmt.Sprintf("a payload of %d bytes", stored), fmt.Sprint(payload)), nil
 	}
 	return payload, nil, nil
 }
 
-func (file numberedFile) checkSnapshotHeader(head []byte) *fault {
+func (file numberedFile) checkSnapshotHeader(head []byte) *formatFault {
 	if string(head[:4]) != snapshotMagic {
 		return newFault(0, fmt.Sprintf("%q", snapshotMagic), fmt.Sprintf("%q", head[:4]))
 	}
@@ -132,9 +132,9 @@ func (file numberedFile) checkSnapshotHeader(head []byte) *fault {
 	if sum := checksum(head[:16]); sum != stored {
 		return newFault(16, fmt.Sprintf("header checksum %08x", stored), fmt.Sprintf("%08x", sum))
 	}
-	if bad := checkVersion(head[4:8]); bad != nil {
-		bad.at += 4
-		return bad
+	if fault := checkVersion(head[4:8]); fault != nil {
+		fault.at += 4
+		return fault
 	}
 	if sequence := binary.LittleEndian.Uint64(head[8:]); sequence != file.number {
 		return newFault(8, fmt.Sprintf("record %d, as in its name", file.number), fmt.Sprint(sequence))
@@ -142,19 +142,19 @@ func (file numberedFile) checkSnapshotHeader(head []byte) *fault {
 	return nil
 }
 
-// open verifies the file and opens it at its payload. Damage is a *DamageError.
+// open verifies the file and returns it positioned at its payload. The error for damage is a *DamageError.
 func (s *snapshot) open() (f *os.File, payload int64, err error) {
 	if f, err = os.Open(s.path); err != nil {
 		return nil, 0, err
 	}
-	var bad *fault
+	var fault *formatFault
 	info, err := f.Stat()
 	if err == nil {
 		r := bufio.NewReaderSize(f, int(min(info.Size(), snapshotBufferBytes)))
-		payload, bad, err = numberedFile{s.sequence, s.path}.verifySnapshot(r, info.Size(), nil)
+		payload, fault, err = numberedFile{s.sequence, s.path}.verifySnapshot(r, info.Size(), nil)
 	}
-	if bad != nil {
-		err = bad.in(s.path, 0, s.sequence, hintRestore)
+	if fault != nil {
+		err = fault.errorIn(s.path, 0, s.sequence, hintRestore)
 	}
 	if err == nil {
 		_, err = f.Seek(snapshotHeaderBytes, io.SeekStart)
@@ -165,31 +165,31 @@ func (s *snapshot) open() (f *os.File, payload int64, err error) {
 	return f, payload, nil
 }
 
-// readSnapshots verifies every snapshot of the directory.
+// readSnapshots verifies snapshot files and describes them, damaged ones included.
 func readSnapshots(files []numberedFile) ([]snapshot, error) {
-	var found []snapshot
+	var snapshots []snapshot
 	for _, file := range files {
 		s := snapshot{sequence: file.number, path: file.path}
 		f, payload, err := s.open()
 		switch {
 		case errors.As(err, &s.damage):
 		case err != nil:
-			return found, err
+			return snapshots, err
 		default:
 			s.bytes = snapshotHeaderBytes + payload + snapshotTrailerBytes
 			if info, err := f.Stat(); err == nil { // else the time is unknown
-				s.at = info.ModTime().UTC()
+				s.finishedAt = info.ModTime().UTC()
 			}
 			if err := f.Close(); err != nil {
-				return found, err
+				return snapshots, err
 			}
 		}
-		found = append(found, s)
+		snapshots = append(snapshots, s)
 	}
-	return found, nil
+	return snapshots, nil
 }
 
-// newestWhole is the newest of the snapshots that is not damaged, or zero.
+// newestWhole returns the newest undamaged snapshot, or the zero snapshot. snapshots is ascending.
 func newestWhole(snapshots []snapshot) snapshot {
 	for _, s := range slices.Backward(snapshots) {
 		if s.damage == nil {
@@ -199,7 +199,7 @@ func newestWhole(snapshots []snapshot) snapshot {
 	return snapshot{}
 }
 
-// newSnapshotReader reads the payload of a snapshot; closing it closes the file.
+// newSnapshotReader returns a reader of the payload of a snapshot. Its Close closes the file.
 func newSnapshotReader(f *os.File, payload int64) io.ReadCloser {
 	return struct {
 		io.Reader

@@ -10,28 +10,28 @@ type Stats struct {
 	First, Last   uint64 // records in the log; Last is First-1 if there are none
 	Segments      int
 	LogBytes      int64 // of all segments
-	Snapshots     int   // whole ones
-	SnapshotBytes int64 // of all of them
-	// SnapshotSequence is the last record in the newest whole snapshot, SnapshotAt when it was finished. Zero without
-	// one.
+	Snapshots     int   // undamaged snapshots
+	SnapshotBytes int64 // of those snapshots
+	// SnapshotSequence is the last record in the newest undamaged snapshot, and SnapshotAt is when that was finished.
+	// Both are zero without a snapshot.
 	SnapshotSequence uint64
 	SnapshotAt       time.Time
 
 	Batches, Records uint64 // appended and durable
-	Bytes            int64  // of them in segments
+	Bytes            int64  // of the appended batches in their segments
 	Syncs            SyncTimes
 }
 
-// syncBounds is the number of upper bounds of SyncTimes.
+// syncBounds is the number of bounds that SyncBounds returns.
 const syncBounds = 16
 
 // SyncTimes is a histogram of the syncs of batches, failed ones included.
 type SyncTimes struct {
-	Counts [syncBounds + 1]uint64 // by upper bound; the last has none
+	Counts [syncBounds + 1]uint64 // one for each of SyncBounds; the last has no upper bound
 	Sum    time.Duration
 }
 
-// SyncBounds are the upper bounds of SyncTimes, from a battery-backed cache to a very slow disk.
+// SyncBounds returns the upper bounds of SyncTimes. They cover disks from a battery-backed cache to a very slow one.
 func SyncBounds() [syncBounds]time.Duration {
 	const us, ms = time.Microsecond, time.Millisecond
 	return [syncBounds]time.Duration{
@@ -40,16 +40,16 @@ func SyncBounds() [syncBounds]time.Duration {
 	}
 }
 
-// add counts one sync. A clock that was set back makes its duration 0.
-func (s *SyncTimes) add(took time.Duration) {
-	took = max(0, took)
+// add counts one sync. A negative duration, measured by a clock that was set back, counts as 0.
+func (s *SyncTimes) add(elapsed time.Duration) {
+	elapsed = max(0, elapsed)
 	bounds := SyncBounds()
-	at, _ := slices.BinarySearch(bounds[:], took)
-	s.Counts[at]++
-	s.Sum += took
+	i, _ := slices.BinarySearch(bounds[:], elapsed)
+	s.Counts[i]++
+	s.Sum += elapsed
 }
 
-// Stats returns the present numbers. It does not wait for the disk.
+// Stats returns the current statistics. It does not wait for the disk.
 func (l *Log) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,16 +62,16 @@ func (l *Log) Stats() Stats {
 		if snapshot.damage == nil {
 			s.Snapshots++
 			s.SnapshotBytes += snapshot.bytes
-			s.SnapshotSequence, s.SnapshotAt = snapshot.sequence, snapshot.at
+			s.SnapshotSequence, s.SnapshotAt = snapshot.sequence, snapshot.finishedAt
 		}
 	}
 	return s
 }
 
-// countSync counts a sync that began at an instant and ends now.
-func (l *Log) countSync(began time.Time) {
-	took := l.options.Clock().Sub(began)
+// countSync counts a sync that started at start and has just ended.
+func (l *Log) countSync(start time.Time) {
+	elapsed := l.options.Clock().Sub(start)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.stats.Syncs.add(took)
+	l.stats.Syncs.add(elapsed)
 }

@@ -14,8 +14,8 @@ type Report struct {
 	Records  uint64
 	LogBytes int64
 
-	TornBytes     int64 // at the end of the last segment; Open moves them to a file
-	AmbiguousTail bool  // the mark cannot exclude that acknowledged records are missing at the end
+	TornBytes     int64 // of a torn tail in the last segment; Open moves them to a file
+	AmbiguousTail bool  // acknowledged records may be missing at the end; the mark does not tell
 
 	Mark                MarkState
 	Snapshots           []SnapshotReport // ascending
@@ -27,11 +27,11 @@ type SnapshotReport struct {
 	File     string
 	Sequence uint64       // of the last record in it
 	Bytes    int64        // of the file, 0 if it is damaged
-	Damage   *DamageError // nil if it is whole
+	Damage   *DamageError // nil if the file is undamaged
 }
 
-// Verify checks every byte of the log in dir and changes nothing. Errors: ErrLocked, *DamageError, *FormatError,
-// those of reading; the report then has everything found before.
+// Verify checks every byte of the log in dir and changes nothing. Errors: ErrLocked, *DamageError, *FormatError, those
+// of reading; the report then has what was read before the error.
 func Verify(dir string) (r Report, err error) {
 	err = withSharedLock(dir, func() error {
 		x, err := examine(dir, nil)
@@ -53,21 +53,21 @@ func (x *examination) report() Report {
 	return r
 }
 
-// Exists reports whether dir holds a log. It looks only at names; a missing directory holds none.
+// Exists reports whether dir has files of a log. It checks only names; a missing directory has none.
 func Exists(dir string) (bool, error) {
 	names, err := Files(dir)
 	return len(names) > 0, err
 }
 
-// Files names the files of the log in dir: the mark first, then segments and snapshots, also unfinished ones. Files
-// that were moved aside, the lock and other files are not among them.
+// Files returns the names of the files of the log in dir: first the mark, then segments and snapshots, also unfinished
+// ones. It leaves out the lock, files that were moved aside and other files.
 func Files(dir string) ([]string, error) {
-	found, err := listDir(dir)
-	names := found.mark
-	for _, file := range slices.Concat(found.segments, found.snapshots) {
+	files, err := listDir(dir)
+	names := files.mark
+	for _, file := range slices.Concat(files.segments, files.snapshots) {
 		names = append(names, file.path)
 	}
-	return slices.Concat(names, found.temps, found.foreign), err
+	return slices.Concat(names, files.temps, files.foreign), err
 }
 
 // Entry is one record of Dump.
@@ -78,28 +78,28 @@ type Entry struct {
 	Record   []byte // valid only during the call
 }
 
-// Dump calls visit for each record of the log in dir, in order, and changes nothing. It visits every record before a
-// damage, and none of a torn tail. Errors: those of Verify, and that of visit, which ends it.
+// Dump calls visit for each record of the log in dir, in order, and changes nothing. It visits every record before
+// damage, and none of a torn tail. Errors: those of Verify, and the first error of visit, which ends Dump.
 func Dump(dir string, visit func(Entry) error) error {
 	return withSharedLock(dir, func() error {
-		_, err := examine(dir, func(at location, f frame) error {
+		_, err := examine(dir, func(loc location, f frame) error {
 			return f.records(func(sequence uint64, record []byte) error {
-				return visit(Entry{Sequence: sequence, Segment: at.segment, Offset: at.offset, Record: record})
+				return visit(Entry{Sequence: sequence, Segment: loc.segment, Offset: loc.offset, Record: record})
 			})
 		})
 		return err
 	})
 }
 
-// withSharedLock runs read while no process writes to dir.
+// withSharedLock calls read with the shared lock, which no process can hold while another writes to dir.
 func withSharedLock(dir string, read func() error) (err error) {
 	if err := isDir(dir); err != nil {
 		return err
 	}
-	held, err := lockShared(dir)
+	lockFile, err := lockShared(dir)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, unlock(held)) }()
+	defer func() { err = errors.Join(err, unlock(lockFile)) }()
 	return read()
 }
