@@ -63,7 +63,7 @@ func newHelp(out io.Writer) *cobra.Command {
 				return nil
 			}
 			if err := unknownCommand(cmd.Root(), args); err != nil {
-				return err
+				return exit.Wrap(exit.Usage, fmt.Errorf("%w; tasard help topics lists the topics", err))
 			}
 			found, _, _ := cmd.Root().Find(args) // unknownCommand has checked it
 			found.InitDefaultHelpFlag()
