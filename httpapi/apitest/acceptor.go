@@ -10,16 +10,16 @@ import (
 	"github.com/tasard/tasard/httpapi"
 )
 
-// acceptor accepts connections and gives each to the server of the current instance. During a restart new connections
-// wait for the next server. close waits for all of its goroutines.
+// acceptor accepts connections and passes each to the server of the current instance. During a restart new connections
+// wait for the next server.
 type acceptor struct {
-	listener  net.Listener
-	accepting sync.WaitGroup
-	serving   sync.WaitGroup
-	quit      chan struct{} // closed by close
+	listener   net.Listener
+	acceptLoop sync.WaitGroup
+	serveLoops sync.WaitGroup
+	quit       chan struct{} // closed by close
 
 	mu      sync.Mutex
-	conns   map[*conn]bool // those that a server handles
+	conns   map[*conn]bool // connections that a server handles
 	server  *httpapi.Server
 	resumed chan struct{} // closed while there is a server
 	closed  bool
@@ -27,45 +27,45 @@ type acceptor struct {
 
 func newAcceptor(listener net.Listener) *acceptor {
 	a := &acceptor{listener: listener, conns: map[*conn]bool{}, resumed: make(chan struct{}), quit: make(chan struct{})}
-	a.accepting.Go(a.accept)
+	a.acceptLoop.Go(a.accept)
 	return a
 }
 
 func (a *acceptor) accept() {
 	for {
-		accepted, err := a.listener.Accept()
+		nc, err := a.listener.Accept()
 		if err != nil {
 			return
 		}
-		a.serving.Go(func() { a.serve(accepted) })
+		a.serveLoops.Go(func() { a.serve(nc) })
 	}
 }
 
-// serve handles a connection until it ends. A connection that has not sent anything goes on with the next server after
-// a restart.
-func (a *acceptor) serve(accepted net.Conn) {
+// serve handles a connection until it ends. If the server restarts before the client has sent anything, the next server
+// handles the connection.
+func (a *acceptor) serve(nc net.Conn) {
 	for {
-		c := a.assign(accepted)
+		c := a.assign(nc)
 		if c == nil {
-			_ = accepted.Close() // the acceptor is closed
+			_ = nc.Close() // the acceptor is closed
 			return
 		}
-		_ = c.server.ServeConn(c) // the client sees how it ends
+		_ = c.server.ServeConn(c)
 		if a.release(c); !c.handedOver {
 			return // the server has closed it
 		}
-		_ = accepted.SetDeadline(time.Time{}) // an error shows at the next read
+		_ = nc.SetDeadline(time.Time{}) // if this fails, so does the next Read
 	}
 }
 
-// assign gives a connection to the current server, or waits for the next one. It returns nil when the acceptor is
+// assign assigns a connection to the current server, or waits for the next server. It returns nil when the acceptor is
 // closed.
-func (a *acceptor) assign(accepted net.Conn) *conn {
+func (a *acceptor) assign(nc net.Conn) *conn {
 	for {
 		a.mu.Lock()
 		resumed := a.resumed
 		if a.server != nil && !a.closed {
-			c := &conn{Conn: accepted, server: a.server, writeBudget: unlimited, closing: make(chan struct{}), done: make(chan struct{})}
+			c := &conn{Conn: nc, server: a.server, writeBudget: unlimited, closing: make(chan struct{}), done: make(chan struct{})}
 			a.conns[c] = true
 			a.mu.Unlock()
 			return c
@@ -87,7 +87,7 @@ func (a *acceptor) release(c *conn) {
 	close(c.done)
 }
 
-// resume gives the acceptor a server.
+// resume sets the current server.
 func (a *acceptor) resume(server *httpapi.Server) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -95,8 +95,8 @@ func (a *acceptor) resume(server *httpapi.Server) {
 	close(a.resumed)
 }
 
-// pause takes the server away and ends its connections, except those that have not sent anything. Requests in flight
-// are answered first, unless abrupt.
+// pause removes the current server and ends its connections. Connections on which the client has not sent anything
+// wait for the next server. If abrupt is false, requests in flight are answered first.
 func (a *acceptor) pause(abrupt bool) {
 	a.mu.Lock()
 	a.server, a.resumed = nil, make(chan struct{})
@@ -105,7 +105,7 @@ func (a *acceptor) pause(abrupt bool) {
 	endConns(conns, abrupt)
 }
 
-// close stops accepting and waits until every connection has ended.
+// close stops accepting and waits until every connection and goroutine has ended.
 func (a *acceptor) close() error {
 	err := a.listener.Close()
 	a.mu.Lock()
@@ -113,17 +113,17 @@ func (a *acceptor) close() error {
 	conns := maps.Clone(a.conns)
 	a.mu.Unlock()
 	close(a.quit)
-	a.accepting.Wait()
+	a.acceptLoop.Wait()
 	endConns(conns, false)
-	a.serving.Wait()
+	a.serveLoops.Wait()
 	a.server = nil // a closed node must not keep its server in memory
 	return err
 }
 
-// drainTimeout is how long a connection that is ending may take to send its last answer.
+// drainTimeout is how long connections that are ending may take to send their last response.
 const drainTimeout = time.Second
 
-// endConns ends connections and waits until the server has released them.
+// endConns ends connections and waits until the server has released them. After drainTimeout it closes all of them.
 func endConns(conns map[*conn]bool, abrupt bool) {
 	for c := range conns {
 		c.end(abrupt)
@@ -149,12 +149,12 @@ func endConns(conns map[*conn]bool, abrupt bool) {
 // unlimited is the write budget of an ordinary connection.
 const unlimited = -1
 
-// conn is a connection while one server handles it. The server reads only when no request is in flight, so a conn that
-// is not in Read is answering.
+// conn is a connection while one server handles it. The server reads only when no request is in flight, so a request is
+// in flight whenever the server is not in Read.
 type conn struct {
 	net.Conn
 	server     *httpapi.Server
-	handedOver bool // the next server takes it; read only when done is closed
+	handedOver bool // the next server handles the connection; may be read once done is closed
 
 	mu          sync.Mutex
 	reading     bool
@@ -164,12 +164,12 @@ type conn struct {
 	writeBudget int // bytes that may still be written
 
 	once    sync.Once
-	closing chan struct{} // closed when it has to end
+	closing chan struct{} // closed by end
 	done    chan struct{} // closed when the server has released it
 }
 
-// Read returns io.EOF once the connection has to end. A request that arrives at that moment is still read, and
-// answered.
+// Read returns io.EOF after end was called. Bytes that a Read in progress has received are still returned, so their
+// request is answered.
 func (c *conn) Read(p []byte) (int, error) {
 	if !c.startRead() {
 		return 0, io.EOF
@@ -192,7 +192,7 @@ func (c *conn) startRead() bool {
 	return c.reading
 }
 
-// Close closes the connection, unless the next server takes it.
+// Close closes the connection, unless the next server will handle it.
 func (c *conn) Close() error {
 	c.mu.Lock()
 	handedOver := c.ending && !c.abrupt && !c.hasRead
@@ -204,7 +204,7 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// Write writes up to the write budget and then closes the connection.
+// Write writes at most the bytes of the write budget. If p has more, it closes the connection.
 func (c *conn) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	allowed := c.writeBudget
@@ -217,7 +217,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	}
 	n := 0
 	if allowed > 0 {
-		n, _ = c.Conn.Write(p[:allowed]) // the client sees the truncation
+		n, _ = c.Conn.Write(p[:allowed])
 	}
 	_ = c.Close()
 	return n, net.ErrClosed
@@ -234,13 +234,13 @@ func (c *conn) limitWrites(bytes int) {
 func (c *conn) end(abrupt bool) {
 	c.mu.Lock()
 	c.ending, c.abrupt = true, abrupt
-	waiting := c.reading
+	isReading := c.reading
 	c.mu.Unlock()
 	c.once.Do(func() { close(c.closing) })
 	switch {
 	case abrupt:
-		_ = c.Conn.Close() // the server sees it
-	case waiting:
-		_ = c.SetReadDeadline(time.Unix(1, 0)) // wakes the reader; writes go on
+		_ = c.Conn.Close()
+	case isReading:
+		_ = c.SetReadDeadline(time.Unix(1, 0)) // unblocks Read; writes still work
 	}
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Keys creates accounts with one key each and returns the keys in the order of the accounts; a hundred thousand take
-// seconds. The same RandomSeed gives the same keys.
+// Keys creates accounts with one key each and returns the keys in the order of the accounts. A hundred thousand
+// accounts take seconds. The same RandomSeed gives the same keys.
 //
-// It restarts the node twice, so state that is only in memory is lost. Clock does not move, but the monotonic clock
-// advances one second for each account: otherwise the limit of 5,000 login codes an hour would stop it. Minute windows
-// and sessions therefore expire.
+// Keys restarts the node twice, so state that is only in memory is lost. Clock does not move, but the monotonic clock
+// advances one second for each account, because of the limit of 5,000 login codes an hour. Minute windows and sessions
+// therefore expire.
 func (s *Server) Keys(count int) (keys []string) {
 	s.t.Helper()
 	s.run(func() error {
@@ -34,9 +34,9 @@ func (s *Server) Keys(count int) (keys []string) {
 		if err := old.system.Close(); err != nil {
 			return errors.Join(fmt.Errorf("stop: %w", err), os.RemoveAll(old.dir))
 		}
-		made, err := s.createAccounts(old.dir, count)
+		created, err := s.createAccounts(old.dir, count)
 		if err = errors.Join(err, s.reopen(old.dir)); err == nil {
-			keys = made
+			keys = created
 		}
 		return err
 	})
@@ -51,41 +51,41 @@ func (n *Node) createAccounts(dir string, count int) ([]string, error) {
 	}
 	var elapsed atomic.Int64
 	mailer := &codeMailer{}
-	c := n.systemConfig(dir)
-	c.Journal, c.Mailer = &batchingJournal{Log: log}, mailer
-	c.Steady = func() time.Duration { return time.Duration(elapsed.Load()) }
-	c.SnapshotRecords, c.SnapshotBytes = math.MaxInt, math.MaxInt64 // only the one at Close
-	system, err := openSystem(&c)
+	config := n.systemConfig(dir)
+	config.Journal, config.Mailer = &batchingJournal{Log: log}, mailer
+	config.Steady = func() time.Duration { return time.Duration(elapsed.Load()) }
+	config.SnapshotRecords, config.SnapshotBytes = math.MaxInt, math.MaxInt64 // no snapshot before Close
+	system, err := openSystem(&config)
 	if err != nil {
 		return nil, fmt.Errorf("keys: %w", err)
 	}
 	list, err := system.ListAccounts()
 	var keys []string
-	for number := len(list); number < len(list)+count && err == nil; number++ {
+	for index := len(list); index < len(list)+count && err == nil; index++ {
 		elapsed.Add(int64(time.Second))
 		var key string
-		key, err = signUp(system, mailer, generatedEmail(number), number)
+		key, err = signUp(system, mailer, generatedEmail(index), index)
 		keys = append(keys, key)
 	}
 	return keys, errors.Join(err, system.Close())
 }
 
-// generatedEmail is the e-mail address of an account that Key or Keys creates after so many others.
-func generatedEmail(number int) string { return fmt.Sprintf("key-%d@apitest.example", number+1) }
+// generatedEmail returns the e-mail address of the account that Key or Keys creates when index accounts exist.
+func generatedEmail(index int) string { return fmt.Sprintf("key-%d@apitest.example", index+1) }
 
-// signUp creates a key through the login flow, and its account if necessary. The client address differs by number,
-// because logins are limited by address.
-func signUp(system *actors.System, mailer *codeMailer, email string, number int) (string, error) {
+// signUp creates a key through the login flow, and its account if necessary. Each index has its own client address,
+// because logins are limited for each address.
+func signUp(system *actors.System, mailer *codeMailer, email string, index int) (string, error) {
 	address, err := account.ParseEmail(email)
 	if err != nil {
 		return "", err
 	}
-	from := netip.AddrFrom4([4]byte{198, 18, byte(number >> 8), byte(number)})
-	if err := system.RequestCode(address, from); err != nil {
+	clientAddr := netip.AddrFrom4([4]byte{198, 18, byte(index >> 8), byte(index)})
+	if err := system.RequestCode(address, clientAddr); err != nil {
 		return "", fmt.Errorf("key of %s: %w", email, err)
 	}
 	code, _ := mailer.code(address)
-	session, _, err := system.OpenSession(address, code, from)
+	session, _, err := system.OpenSession(address, code, clientAddr)
 	if err != nil {
 		return "", fmt.Errorf("key of %s: %w", email, err)
 	}
@@ -96,7 +96,7 @@ func signUp(system *actors.System, mailer *codeMailer, email string, number int)
 	return secret.Reveal(), nil
 }
 
-// pendingRecordsMax is how many records batchingJournal buffers.
+// pendingRecordsMax is the maximum number of records that batchingJournal buffers.
 const pendingRecordsMax = 1 << 12
 
 // batchingJournal buffers records and appends them to the log in large batches. Danger: it acknowledges records before

@@ -77,7 +77,7 @@ func TestWrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := Start(t, FromState(&State{files: files, at: Epoch(), random: state.random}), KeysRequired())
+	other := Start(t, FromState(&State{files: files, clock: Epoch(), random: state.random}), KeysRequired())
 	for _, key := range keys {
 		mustAnswer(t, other, other.Client, key, http.StatusOK, "")
 	}

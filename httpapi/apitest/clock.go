@@ -8,17 +8,17 @@ import (
 // Epoch is the time at which the clock starts without a seed: noon of a Monday in Santo Domingo.
 func Epoch() time.Time { return time.Date(2026, 3, 2, 16, 0, 0, 0, time.UTC) }
 
-// Clock is the node's wall clock. It stands still between Set and Advance, unless it follows another clock. It is safe
-// for concurrent use.
+// Clock is the node's wall clock. Only Set and Advance move it, unless it follows another clock. It is safe for
+// concurrent use.
 type Clock struct {
 	mu     sync.Mutex
-	at     time.Time        // the time while it stands still
-	follow func() time.Time // nil = it stands still
-	offset time.Duration    // from the clock that it follows
+	fixed  time.Time        // the time, if follow is nil
+	follow func() time.Time // the clock to follow; nil = only Set and Advance move the clock
+	offset time.Duration    // added to follow
 }
 
-func newClock(at time.Time, follow func() time.Time) *Clock {
-	return &Clock{at: at.Round(0).UTC(), follow: follow}
+func newClock(t time.Time, follow func() time.Time) *Clock {
+	return &Clock{fixed: t.Round(0).UTC(), follow: follow}
 }
 
 // Now returns the node's time.
@@ -30,23 +30,23 @@ func (c *Clock) Now() time.Time {
 
 func (c *Clock) now() time.Time {
 	if c.follow == nil {
-		return c.at
+		return c.fixed
 	}
 	return c.follow().Add(c.offset).Round(0).UTC()
 }
 
-// Advance moves the clock forward, or back if the duration is negative.
-func (c *Clock) Advance(by time.Duration) {
+// Advance moves the clock forward, or backward if d is negative.
+func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.at = c.at.Add(by)
-	c.offset += by
+	c.fixed = c.fixed.Add(d)
+	c.offset += d
 }
 
 // Set moves the clock to a time.
-func (c *Clock) Set(at time.Time) {
+func (c *Clock) Set(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.offset += at.Sub(c.now())
-	c.at = at.Round(0).UTC()
+	c.offset += t.Sub(c.now())
+	c.fixed = t.Round(0).UTC()
 }

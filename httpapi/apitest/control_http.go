@@ -11,35 +11,36 @@ import (
 	"time"
 )
 
-// ControlHandler offers the controls over HTTP, for tests that are not written in Go. Danger: every client that
-// reaches it controls the node; serve it on a listener of its own. Bodies are JSON. A control that fails is answered
-// 400 with {"error": "..."}.
+// ControlHandler serves the controls over HTTP, for tests that are not written in Go. Danger: every client that can
+// reach it controls the node, so serve it on a separate listener. Bodies are JSON. A control that fails returns 400
+// with {"error": "..."}.
 //
 //	GET    /_mock/clock                            {"now": "2026-03-02T16:00:00Z"}
 //	POST   /_mock/clock     {"advance": "26h"} or {"set": "2026-03-02T16:00:00Z"}
 //	POST   /_mock/rates     [{"institution": "ambar", "currency": "USD", "buy": "58.20", "sell": "59.20"}]
-//	                        and channel, kind, source, effectiveDate, publishedAt, expiresAt
-//	POST   /_mock/refresh   every source repeats its last rates
+//	                        and optionally channel, kind, source, effectiveDate, publishedAt, expiresAt
+//	POST   /_mock/refresh   every source publishes its last rates again
 //	POST   /_mock/expire    {"institution": "ambar", "currency": "USD"}, both optional
 //	POST   /_mock/faults    {"route": "/v1/rates/best", "status": 503, "times": 3}; see Fault: code,
 //	                        retryAfter "2s", delay "1s", drop, truncate, share "0.01", seed
 //	DELETE /_mock/faults    removes all faults
 //	GET    /_mock/codes?email=ana@example.com      {"code": "..."}, the newest login code
-//	POST   /_mock/keys      {"email": "ana@example.com"}, optional: {"key": "..."}
+//	POST   /_mock/keys      {"email": "ana@example.com"} or no body; returns {"key": "..."}
 //	POST   /_mock/quota     {"account": a key or an e-mail address, "day": 100, "minute": 10}
 //	GET    /_mock/requests                         the requests that the node received
 //	DELETE /_mock/requests  empties that list
-//	POST   /_mock/restart, /_mock/crash, /_mock/reset: reset restores the state of the call of ControlHandler
+//	POST   /_mock/restart, /_mock/crash
+//	POST   /_mock/reset     restores the state that the node had when ControlHandler was called
 func (n *Node) ControlHandler() (http.Handler, error) {
-	var first *State
-	if err := n.Do(func(s *Server) { first = s.Snapshot() }); err != nil {
+	var initial *State
+	if err := n.Do(func(s *Server) { initial = s.Snapshot() }); err != nil {
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	for pattern, do := range map[string]controlFunc{
+	for pattern, control := range map[string]controlFunc{
 		"GET /_mock/clock": func(s *Server, _ *http.Request) any { return s.Clock.reading() },
-		"POST /_mock/clock": withBody(func(s *Server, move *clockMove) any {
-			s.must(move.apply(s.Clock))
+		"POST /_mock/clock": withBody(func(s *Server, body *clockMove) any {
+			s.must(body.apply(s.Clock))
 			return s.Clock.reading()
 		}),
 		"POST /_mock/rates": withBody(func(s *Server, rates *[]Rate) any {
@@ -47,8 +48,8 @@ func (n *Node) ControlHandler() (http.Handler, error) {
 			return nil
 		}),
 		"POST /_mock/refresh": withoutBody((*Server).Refresh),
-		"POST /_mock/expire": withBody(func(s *Server, of *struct{ Institution, Currency string }) any {
-			s.Expire(of.Institution, of.Currency)
+		"POST /_mock/expire": withBody(func(s *Server, body *struct{ Institution, Currency string }) any {
+			s.Expire(body.Institution, body.Currency)
 			return nil
 		}),
 		"POST /_mock/faults": withBody(func(s *Server, f *faultRequest) any {
@@ -60,19 +61,19 @@ func (n *Node) ControlHandler() (http.Handler, error) {
 		"GET /_mock/codes": func(s *Server, r *http.Request) any {
 			return map[string]string{"code": s.Code(r.URL.Query().Get("email"))}
 		},
-		"POST /_mock/keys": withBody(func(s *Server, of *struct{ Email string }) any {
-			return map[string]string{"key": s.KeyOf(of.Email)}
+		"POST /_mock/keys": withBody(func(s *Server, body *struct{ Email string }) any {
+			return map[string]string{"key": s.KeyOf(body.Email)}
 		}),
 		"POST /_mock/quota": withBody(func(s *Server, q *quotaRequest) any {
 			s.SetQuota(q.Account, q.Day, q.Minute)
 			return nil
 		}),
 		"GET /_mock/requests": func(s *Server, _ *http.Request) any {
-			seen := []recordedRequest{}
+			received := []recordedRequest{}
 			for _, r := range s.Requests() {
-				seen = append(seen, recordedRequest{r, string(r.Body)})
+				received = append(received, recordedRequest{r, string(r.Body)})
 			}
-			return map[string][]recordedRequest{"requests": seen}
+			return map[string][]recordedRequest{"requests": received}
 		},
 		"DELETE /_mock/requests": withoutBody(func(s *Server) { s.ClearRequests() }),
 		"POST /_mock/restart":    withoutBody((*Server).Restart),
@@ -80,10 +81,10 @@ func (n *Node) ControlHandler() (http.Handler, error) {
 		"POST /_mock/reset": withoutBody(func(s *Server) {
 			s.ClearFaults()
 			s.ClearRequests()
-			s.Restore(first)
+			s.Restore(initial)
 		}),
 	} {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { n.serveControl(w, r, do) })
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { n.serveControl(w, r, control) })
 	}
 	return mux, nil
 }
@@ -96,12 +97,12 @@ const (
 	controlBodyType = "application/json"
 )
 
-// serveControl answers a call. A POST must have a JSON content type, which a page of another origin cannot send.
-func (n *Node) serveControl(w http.ResponseWriter, r *http.Request, do controlFunc) {
+// serveControl runs a control. A POST must have a JSON content type, because a page of another origin cannot send one.
+func (n *Node) serveControl(w http.ResponseWriter, r *http.Request, control controlFunc) {
 	var result any
 	err := errors.New("the header Content-Type: application/json is missing")
 	if r.Method != http.MethodPost || strings.HasPrefix(r.Header.Get("Content-Type"), controlBodyType) {
-		err = n.Do(func(s *Server) { result = do(s, r) })
+		err = n.Do(func(s *Server) { result = control(s, r) })
 	}
 	w.Header().Set("Content-Type", controlBodyType)
 	switch {
@@ -111,19 +112,19 @@ func (n *Node) serveControl(w http.ResponseWriter, r *http.Request, do controlFu
 	case result == nil:
 		result = struct{}{}
 	}
-	_ = json.NewEncoder(w).Encode(result) // the client may have gone
+	_ = json.NewEncoder(w).Encode(result) // fails only if the client has disconnected
 }
 
-// withoutBody makes a controlFunc without input and result.
-func withoutBody(do func(*Server)) controlFunc {
+// withoutBody returns a controlFunc without body and result.
+func withoutBody(control func(*Server)) controlFunc {
 	return func(s *Server, _ *http.Request) any {
-		do(s)
+		control(s)
 		return nil
 	}
 }
 
-// withBody makes a controlFunc that decodes a JSON body into a T. An empty body leaves T zero.
-func withBody[T any](do func(*Server, *T) any) controlFunc {
+// withBody returns a controlFunc that decodes a JSON body into a T. An empty body is decoded as the zero T.
+func withBody[T any](control func(*Server, *T) any) controlFunc {
 	return func(s *Server, r *http.Request) any {
 		body := new(T)
 		decoder := json.NewDecoder(http.MaxBytesReader(nil, r.Body, controlBodyMax))
@@ -131,7 +132,7 @@ func withBody[T any](do func(*Server, *T) any) controlFunc {
 		if err := decoder.Decode(body); err != nil && !errors.Is(err, io.EOF) {
 			s.must(fmt.Errorf("read the body: %w", err))
 		}
-		return do(s, body)
+		return control(s, body)
 	}
 }
 
@@ -147,11 +148,11 @@ func (m *clockMove) apply(c *Clock) error {
 	if (m.Set == nil) == (m.Advance == "") {
 		return errors.New(`want either {"advance": "26h"} or {"set": "2026-03-02T16:00:00Z"}`)
 	}
-	by, err := parseOptionalDuration("advance", m.Advance)
+	advance, err := parseOptionalDuration("advance", m.Advance)
 	if err == nil && m.Set != nil {
 		c.Set(*m.Set)
 	}
-	c.Advance(by)
+	c.Advance(advance)
 	return err
 }
 
@@ -160,7 +161,7 @@ type quotaRequest struct {
 	Day, Minute int
 }
 
-// faultRequest is a Fault whose durations and share are texts.
+// faultRequest is a Fault whose durations and share are strings.
 type faultRequest struct {
 	Fault
 	RetryAfter, Delay, Share string
@@ -188,22 +189,22 @@ func parseOptionalDuration(name, text string) (time.Duration, error) {
 	return d, nil
 }
 
-// recordedRequest is a Request whose body is text instead of base64.
+// recordedRequest is a Request whose body is encoded as a string instead of base64.
 type recordedRequest struct {
 	Request
 	Body string `json:"body"`
 }
 
-// ParseFault parses STATUS, STATUS:SHARE or STATUS:SHARE@ROUTE. "503:0.01" fails one request in a hundred with 503.
+// ParseFault parses STATUS, STATUS:SHARE or STATUS:SHARE@ROUTE. "503:0.01" answers one request in a hundred with 503.
 func ParseFault(text string) (Fault, error) {
-	rest, route, _ := strings.Cut(text, "@")
-	status, share, shared := strings.Cut(rest, ":")
-	number, err := strconv.Atoi(status)
+	condition, route, _ := strings.Cut(text, "@")
+	status, share, hasShare := strings.Cut(condition, ":")
+	code, err := strconv.Atoi(status)
 	if err != nil {
 		return Fault{}, fmt.Errorf("%q: want STATUS, STATUS:SHARE or STATUS:SHARE@ROUTE, such as 503:0.01", text)
 	}
-	fault := Fault{Route: route, Status: number}
-	if shared {
+	fault := Fault{Route: route, Status: code}
+	if hasShare {
 		if fault.PerMillion, err = parseShare(share); err != nil {
 			return Fault{}, fmt.Errorf("%q: %w", text, err)
 		}
@@ -211,7 +212,7 @@ func ParseFault(text string) (Fault, error) {
 	return fault, fault.check()
 }
 
-// shareDecimals is the precision of a share.
+// shareDecimals is the maximum number of decimals of a share.
 const shareDecimals = 6
 
 // parseShare parses a share above 0 and up to 1 and returns it in millionths.

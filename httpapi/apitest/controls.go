@@ -14,11 +14,11 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// operator is the name under which the harness acts on accounts.
+// operator is the operator name that the harness uses for changes of accounts.
 const operator = "apitest"
 
-// Publish publishes rates now. They are on disk and served when it returns. A rate that the rules of the node reject
-// or quarantine is an error.
+// Publish publishes rates now. When it returns, they are on disk and the node serves them. A rate that the rules of
+// the node reject or quarantine is an error.
 func (s *Server) Publish(rates ...Rate) {
 	s.t.Helper()
 	s.run(func() error { return s.publish(rates) })
@@ -33,7 +33,7 @@ func (n *Node) publish(rates []Rate) error {
 	return errors.Join(err, refusalError(&receipt))
 }
 
-// Observe gives the node observations, as a collector does. Rejected values are listed in the receipt.
+// Observe passes observations to the node, as a collector does. The receipt lists the rejected values.
 func (s *Server) Observe(list ...engine.Refresh) (receipt engine.Receipt) {
 	s.t.Helper()
 	s.run(func() (err error) {
@@ -43,7 +43,7 @@ func (s *Server) Observe(list ...engine.Refresh) (receipt engine.Receipt) {
 	return receipt
 }
 
-// Refresh has every source repeat its last rates now, so that all of them are current again.
+// Refresh publishes the last rates of every source again, so that all of them are current.
 func (s *Server) Refresh() {
 	s.t.Helper()
 	s.run(func() error {
@@ -51,18 +51,18 @@ func (s *Server) Refresh() {
 	})
 }
 
-// Expire expires the rates of an institution in a currency, whatever their source, channel and kind. "" stands for
-// all.
+// Expire expires the rates of an institution in a currency, of all sources, channels and kinds. "" selects all
+// institutions or currencies.
 func (s *Server) Expire(institution, currency string) {
 	s.t.Helper()
 	s.run(func() error {
-		found := false
-		err := s.republish(s.Clock.Now(), func(code string, offer *engine.SourceQuote) bool {
-			matches := (currency == "" || code == currency) && (institution == "" || offer.Key.Institution == institution)
-			found = found || matches
+		matched := false
+		err := s.republish(s.Clock.Now(), func(code string, quote *engine.SourceQuote) bool {
+			matches := (currency == "" || code == currency) && (institution == "" || quote.Key.Institution == institution)
+			matched = matched || matches
 			return matches
 		})
-		if err == nil && !found {
+		if err == nil && !matched {
 			return fmt.Errorf("expire: nothing is published of institution %q in currency %q", institution, currency)
 		}
 		return err
@@ -83,7 +83,8 @@ func (s *Server) Fault(fault Fault) {
 	s.must(s.faults.add(fault))
 }
 
-// Fail answers the next requests of a route with 429, 500 or 503; times = 0 stands for all of them. See Fault.Route.
+// Fail answers the next requests of a route with 429, 500 or 503. If times is 0, it answers all of them. See
+// Fault.Route.
 func (s *Server) Fail(route string, status, times int) {
 	s.t.Helper()
 	s.Fault(Fault{Route: route, Status: status, Times: times})
@@ -95,8 +96,8 @@ func (s *Server) Delay(route string, wait time.Duration, times int) {
 	s.Fault(Fault{Route: route, Delay: wait, Times: times})
 }
 
-// Drop closes the connections of the next requests of a route without an answer. On a connection that was used before,
-// net/http retries: that is one more request.
+// Drop closes the connections of the next requests of a route without a response. On a connection that was used before,
+// net/http retries the request, and the retry counts as one of the times.
 func (s *Server) Drop(route string, times int) {
 	s.t.Helper()
 	s.Fault(Fault{Route: route, Drop: true, Times: times})
@@ -111,25 +112,25 @@ func (s *Server) Truncate(route string, bytes, times int) {
 // ClearFaults removes all faults.
 func (n *Node) ClearFaults() { n.faults.clear() }
 
-// Requests returns the newest requests that the node received, at least 5,000.
+// Requests returns the newest requests that the node received: all of them, or at least 5,000.
 func (n *Node) Requests() []Request { return n.requests.all() }
 
 // ClearRequests empties the list of Requests.
 func (n *Node) ClearRequests() { n.requests.clear() }
 
-// ClientFrom returns a client with another address, which is limited separately. It fails on a node with a port, which
-// sees the real addresses.
+// ClientFrom returns a client with another address, to which separate limits apply. It fails on a node with OnPort or
+// OnListener, because there the node sees the real addresses.
 func (s *Server) ClientFrom(address string) (client *http.Client) {
 	s.t.Helper()
 	s.run(func() error {
-		from, err := netip.ParseAddr(address)
+		addr, err := netip.ParseAddr(address)
 		if err != nil {
 			return fmt.Errorf("client: %w", err)
 		}
 		if s.inMemory == nil {
 			return errors.New("client: a node on a port sees the addresses that its callers have")
 		}
-		client = s.inMemory.client(from)
+		client = s.inMemory.client(addr)
 		s.clients = append(s.clients, client)
 		return nil
 	})
@@ -150,12 +151,12 @@ func (s *Server) Restart() {
 	})
 }
 
-// Crash ends the node as SIGKILL does and starts it on what was on disk. Connections break. Everything that was
-// answered before is kept.
+// Crash ends the node as SIGKILL does and starts it with the data that was on disk. Connections break. Changes whose
+// response was sent before the crash are not lost.
 func (s *Server) Crash() {
 	s.t.Helper()
 	s.run(func() error {
-		s.disconnect(true) // first: no answer may come after the copy is made
+		s.disconnect(true) // before the copy, so that no change is acknowledged that the copy lacks
 		files, err := copyLog(s.instance.dir)
 		if err != nil {
 			s.acceptor.resume(s.instance.server)
@@ -165,7 +166,7 @@ func (s *Server) Crash() {
 	})
 }
 
-// Snapshot returns the data on disk and the time.
+// Snapshot returns the data on disk, the time and the position of the random source.
 func (s *Server) Snapshot() (state *State) {
 	s.t.Helper()
 	s.run(func() error {
@@ -183,7 +184,7 @@ func (s *Server) Snapshot() (state *State) {
 func (s *Server) Restore(state *State) {
 	s.t.Helper()
 	s.run(func() error {
-		s.Clock.Set(state.at)
+		s.Clock.Set(state.clock)
 		s.disconnect(false)
 		if err := s.restartOn(state.files); err != nil {
 			return err
@@ -192,7 +193,7 @@ func (s *Server) Restore(state *State) {
 	})
 }
 
-// restartOn starts a node without connections on other files.
+// restartOn stops a node that has no connections and starts it with other files.
 func (n *Node) restartOn(files map[string][]byte) error {
 	dir, err := newLogDir(files)
 	if err != nil {
@@ -205,8 +206,8 @@ func (n *Node) restartOn(files map[string][]byte) error {
 	return n.reopen(dir)
 }
 
-// disconnect ends all connections. Clients close their idle ones first, unless abrupt, so that none of them sends a
-// request over a dead one.
+// disconnect ends all connections. If abrupt is false, the clients close their idle connections first, so that they do
+// not send a request over a closed connection.
 func (n *Node) disconnect(abrupt bool) {
 	if !abrupt {
 		for _, client := range append(slices.Clone(n.clients), n.Client) {
@@ -224,7 +225,7 @@ func (n *Node) reopen(dir string) error {
 	return nil
 }
 
-// Announce announces that keys are required from a time on, which must be at least 14 days ahead.
+// Announce announces that keys are required from requiredAt on. It must be at least 14 days ahead.
 func (s *Server) Announce(requiredAt time.Time) {
 	s.t.Helper()
 	s.run(func() error {
@@ -233,14 +234,14 @@ func (s *Server) Announce(requiredAt time.Time) {
 	})
 }
 
-// Code returns the newest login code that was sent to an e-mail address. It fits conformance.Options.Code.
+// Code returns the newest login code that was sent to an e-mail address. It can be used as conformance.Options.Code.
 func (n *Node) Code(email string) (string, error) {
 	address, err := account.ParseEmail(email)
 	if err != nil {
 		return "", err
 	}
-	code, found := n.mailer.code(address)
-	if !found {
+	code, ok := n.mailer.code(address)
+	if !ok {
 		return "", fmt.Errorf("no login code was sent to %s", email)
 	}
 	return code, nil
@@ -254,14 +255,14 @@ func (s *Server) Code(email string) string {
 	return code
 }
 
-// Key creates an account and returns its key, the text that follows "Bearer ".
+// Key creates an account and returns its key, which clients send after "Bearer ".
 func (s *Server) Key() string {
 	s.t.Helper()
 	return s.KeyOf("")
 }
 
-// KeyOf returns a new key of the account with an e-mail address, which it creates if necessary. An account has at most
-// two active keys. Each call logs in, so the clock must advance a minute between two calls for one address.
+// KeyOf creates a key for the account with an e-mail address, and the account if necessary. An account has at most two
+// active keys. Each call logs in, so the clock must advance a minute between two calls for one address.
 func (s *Server) KeyOf(email string) (key string) {
 	s.t.Helper()
 	s.run(func() error {
@@ -274,8 +275,8 @@ func (s *Server) KeyOf(email string) (key string) {
 	return key
 }
 
-// SetQuota sets the quota of an account, named by its e-mail address or one of its keys; 0 is the node's quota. Limits
-// must be on.
+// SetQuota sets the quota of an account. The owner is its e-mail address or one of its keys. 0 means the node's
+// quota. The node must have been started with Limits or Quota.
 func (s *Server) SetQuota(owner string, day, minute int) {
 	s.t.Helper()
 	s.onAccount(owner, func(id uint64) error {
@@ -283,7 +284,7 @@ func (s *Server) SetQuota(owner string, day, minute int) {
 	})
 }
 
-// Suspend suspends an account; its keys are refused. See SetQuota.
+// Suspend suspends an account, so that its keys are rejected. For owner see SetQuota.
 func (s *Server) Suspend(owner string) {
 	s.t.Helper()
 	s.onAccount(owner, func(id uint64) error { return s.instance.system.SuspendAccount(id, "by the test", operator) })
@@ -295,8 +296,8 @@ func (s *Server) Unsuspend(owner string) {
 	s.onAccount(owner, func(id uint64) error { return s.instance.system.RestoreAccount(id, operator) })
 }
 
-// onAccount finds an account by its e-mail address or one of its keys.
-func (s *Server) onAccount(name string, do func(id uint64) error) {
+// onAccount calls action with the id of the account with an e-mail address or a key.
+func (s *Server) onAccount(name string, action func(id uint64) error) {
 	s.t.Helper()
 	s.run(func() error {
 		system := s.instance.system
@@ -304,19 +305,19 @@ func (s *Server) onAccount(name string, do func(id uint64) error) {
 		if err != nil {
 			return err
 		}
-		email, notEmail := account.ParseEmail(name)
+		email, emailErr := account.ParseEmail(name)
 		isKey := func(key account.KeyRecord) bool { return key.Digest == account.SecretOf(name).Digest() }
 		for i := range list {
-			found := list[i].Email == email.ID()
-			if notEmail != nil {
+			matches := list[i].Email == email.ID()
+			if emailErr != nil {
 				record, _, err := system.ShowAccount(list[i].ID)
 				if err != nil {
 					return err
 				}
-				found = slices.ContainsFunc(record.Keys, isKey)
+				matches = slices.ContainsFunc(record.Keys, isKey)
 			}
-			if found {
-				return do(list[i].ID)
+			if matches {
+				return action(list[i].ID)
 			}
 		}
 		return errors.New("this is neither the e-mail address nor a key of an account")

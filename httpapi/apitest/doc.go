@@ -8,8 +8,9 @@
 //		srv.Clock.Advance(26 * time.Hour) // now the rates have expired
 //	}
 //
-// Start ends the node with the test, Open is for programs; either way no goroutine and no file is left. A control of
-// a Server that fails ends the test. Node.Do gives the controls to a program. The package does not import testing.
+// Start closes the node when the test ends. Programs use Open and Close. Closing a node leaves no goroutine and no
+// file behind. A control of a Server that fails ends the test. Programs use the controls through Node.Do. The package
+// does not import testing.
 //
 // # Network
 //
@@ -18,26 +19,27 @@
 //
 // # Time
 //
-// Clock stands still until it is moved. Everything that depends on the time of day follows it: expiry, midnight,
+// Clock stands still until a test moves it. Everything that depends on the time of day follows it: expiry, midnight,
 // quotas, login codes, sessions, the Date header. It starts at the time of the seed, or at Epoch. In a bubble of
-// testing/synctest, FollowClock(time.Now) makes it the time of the bubble. Connection timeouts and Delay use real
-// time.
+// testing/synctest, FollowClock(time.Now) makes it follow the time of the bubble. Connection timeouts and Delay use
+// real time.
 //
 // # Data
 //
-// "standard/v1" names a data set that never changes, "standard" its newest version. The same seed gives the same
-// answers byte for byte on every machine, request ids and keys included. Rates and Publish go through the rules of a
-// real node; Lenient lets values jump.
+// Seed loads a data set. "standard/v1" is a data set that never changes, "standard" is its newest version. The same
+// seed gives the same responses byte for byte on every machine, including request ids and keys. The rules of a real
+// node apply to Rates and Publish. Lenient turns off the rules against values that jump.
 //
 // # Failures
 //
-// Fail, Delay, Drop, Truncate and Fault affect requests of a route: the next n, all, or a random share. A 429, 500 or
-// 503 has the body and headers of a real one. Restart stops and starts the node; Crash loses what was not on disk.
+// Fail, Delay, Drop, Truncate and Fault affect requests of a route: the next n, all, or a random share. A planted 429,
+// 500 or 503 has the body and headers that a node sends. Restart stops and starts the node. Crash does the same as
+// SIGKILL and a new start: data that was not on disk is lost.
 //
 // # The check at the end
 //
-// When the node ends, its log is replayed into a second node, and both must have the same rates, history, accounts
-// and keys. A difference fails the test.
+// When the node is closed, its log is replayed into a second node, and both must have the same rates, history,
+// accounts and keys. A difference fails the test.
 //
 // # Limits
 //
@@ -48,6 +50,6 @@
 //
 //	node.go        opens and closes a node; server.go, controls.go, control_http.go: its controls
 //	acceptor.go    keeps connections across a restart
-//	middleware.go  records requests and applies the faults of fault.go; httpapi/harness.go writes their answers
+//	middleware.go  records requests and applies the faults of fault.go; httpapi/harness.go writes the error responses
 //	seed.go        data sets: seeds/NAME-vN.json; a new version is a new file, with a golden file in testdata
 package apitest

@@ -14,28 +14,29 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Fault makes requests fail. A request meets the first fault that matches it.
+// Fault makes requests fail. Only the first fault that matches a request is applied to it.
 type Fault struct {
 	// Route is a path, such as "/v1/rates/best", "/v1/institutions/{id}" or "POST /v1/account/codes". {id} matches any
 	// one segment. "" matches every path.
 	Route string
-	// Status replaces the answer: 429, 500 or 503, with body and headers of a real one. 0 = the real answer.
+	// Status is the status of an error response that replaces the real response: 429, 500 or 503. 0 = the real response.
 	Status int
-	// Code is error.code of that answer. "" = rate_limited, internal_error or data_unavailable. It must belong to the
-	// status.
+	// Code is error.code of the error response. It must belong to the status. "" = rate_limited, internal_error or
+	// data_unavailable.
 	Code engine.Code
-	// RetryAfter goes with 429 and 503. 0 = 1 s.
+	// RetryAfter is sent with 429 and 503. 0 = 1 s.
 	RetryAfter time.Duration
-	// Delay is how long the request waits first, in real time.
+	// Delay is how long the request waits before it is executed, in real time.
 	Delay time.Duration
 	// Drop closes the connection instead of answering. The request is executed.
 	Drop bool
-	// Truncate closes the connection after so many bytes of the body. 0 = never.
+	// Truncate is the number of bytes of the body after which the connection is closed. 0 = never.
 	Truncate int
 
 	// Times is how many requests the fault affects. 0 = all, until ClearFaults.
 	Times int
-	// PerMillion is the share of requests that the fault affects, in millionths, drawn with Seed. 0 = all of them.
+	// PerMillion is the share of requests that the fault affects, in millionths. Seed seeds the random choice. 0 = all
+	// requests.
 	PerMillion int
 	Seed       uint64
 }
@@ -64,7 +65,7 @@ func (f *Fault) check() error {
 	return fmt.Errorf("fault of %s: %s", cmp.Or(f.Route, "all routes"), problem)
 }
 
-// faultErrors are the possible answers by status, the default first.
+// faultErrors returns the possible errors by status, the default first.
 func faultErrors() map[int][]engine.Error {
 	return map[int][]engine.Error{
 		http.StatusTooManyRequests: {
@@ -81,29 +82,29 @@ func faultErrors() map[int][]engine.Error {
 	}
 }
 
-// error returns the answer of a fault, or nil if there is none.
+// error returns the error of a fault, or nil if Status or Code is unknown.
 func (f *Fault) error() *engine.Error {
-	answers := faultErrors()[f.Status]
-	at := 0
+	choices := faultErrors()[f.Status]
+	index := 0
 	if f.Code != "" {
-		at = slices.IndexFunc(answers, func(e engine.Error) bool { return e.Code == f.Code })
+		index = slices.IndexFunc(choices, func(e engine.Error) bool { return e.Code == f.Code })
 	}
-	if len(answers) == 0 || at < 0 {
+	if len(choices) == 0 || index < 0 {
 		return nil
 	}
-	answer := answers[at]
-	answer.RetryAfter = f.RetryAfter
-	return &answer
+	result := choices[index]
+	result.RetryAfter = f.RetryAfter
+	return &result
 }
 
 // matches reports whether the route matches a request.
 func (f *Fault) matches(method, path string) bool {
 	route := f.Route
-	if of, rest, found := strings.Cut(route, " "); found {
-		if of != method {
+	if wantMethod, wantPath, hasMethod := strings.Cut(route, " "); hasMethod {
+		if wantMethod != method {
 			return false
 		}
-		route = rest
+		route = wantPath
 	}
 	if route == "" {
 		return true
@@ -143,7 +144,7 @@ func (f *faults) clear() {
 	f.list = nil
 }
 
-// take returns the fault of a request. A fault whose share does not select the request leaves it to the next one.
+// take returns the first fault whose route matches a request and whose share selects it.
 func (f *faults) take(method, path string) (Fault, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

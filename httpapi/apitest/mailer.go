@@ -6,7 +6,7 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// codeMailer keeps the newest login code of each e-mail address.
+// codeMailer stores the newest login code of each e-mail address.
 type codeMailer struct {
 	mu    sync.Mutex
 	codes map[account.Email]account.Secret
@@ -26,6 +26,6 @@ func (m *codeMailer) Send(mail account.LoginMail) error {
 func (m *codeMailer) code(to account.Email) (string, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	code, found := m.codes[to]
-	return code.Reveal(), found
+	code, ok := m.codes[to]
+	return code.Reveal(), ok
 }

@@ -11,8 +11,8 @@ import (
 // defaultClientAddr is the address of Node.Client, from the range for documentation (RFC 5737).
 func defaultClientAddr() netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, 1}) }
 
-// memoryListener is a listener without a network. Its connections are net.Pipe, which blocks on channels only, so that
-// testing/synctest sees when nothing moves.
+// memoryListener is a listener without a network. Its connections are made with net.Pipe, which blocks only on
+// channels, so testing/synctest can tell when all goroutines are blocked.
 type memoryListener struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -47,11 +47,11 @@ func (m *memoryListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192,
 const ephemeralPortMin = 1 << 15
 
 // dial connects a client with an address.
-func (m *memoryListener) dial(ctx context.Context, from netip.Addr) (net.Conn, error) {
+func (m *memoryListener) dial(ctx context.Context, clientAddr netip.Addr) (net.Conn, error) {
 	client, server := net.Pipe()
 	port := ephemeralPortMin + int(m.ports.Add(1)%ephemeralPortMin)
 	select {
-	case m.conns <- &addressedConn{server, &net.TCPAddr{IP: from.AsSlice(), Port: port}}:
+	case m.conns <- &addressedConn{server, &net.TCPAddr{IP: clientAddr.AsSlice(), Port: port}}:
 		return client, nil
 	case <-m.done:
 		return nil, net.ErrClosed

@@ -23,10 +23,10 @@ type Request struct {
 	Status int         `json:"status"` // of the answer
 }
 
-// requestsMax is how many requests are kept.
+// requestsMax is the maximum number of stored requests.
 const requestsMax = 10_000
 
-// requestLog keeps the newest requests.
+// requestLog stores the newest requests. When it is full, it drops the older half.
 type requestLog struct {
 	mu   sync.Mutex
 	list []Request
@@ -47,13 +47,13 @@ func (r *requestLog) all() []Request {
 	return slices.Clone(r.list)
 }
 
-// newestRequests is how many requests a failing test logs.
-const newestRequests = 10
+// loggedRequestsMax is the maximum number of requests that a failing test logs.
+const loggedRequestsMax = 10
 
 // newest formats the newest requests, oldest first.
 func (r *requestLog) newest() []string {
 	all, lines := r.all(), []string{}
-	for _, request := range all[max(0, len(all)-newestRequests):] {
+	for _, request := range all[max(0, len(all)-loggedRequestsMax):] {
 		lines = append(lines, fmt.Sprintf("%s %s?%s: %d", request.Method, request.Path, request.Query, request.Status))
 	}
 	return lines
@@ -69,8 +69,8 @@ func (r *requestLog) clear() {
 func (n *Node) middleware(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		request := copyRequest(ctx, n.Clock.Now())
-		fault, faulty := n.faults.take(request.Method, request.Path)
-		if faulty {
+		fault, hasFault := n.faults.take(request.Method, request.Path)
+		if hasFault {
 			delayRequest(ctx, fault.Delay)
 			if err := fault.error(); err != nil {
 				httpapi.Plant(ctx, err)
@@ -79,24 +79,24 @@ func (n *Node) middleware(next fasthttp.RequestHandler) fasthttp.RequestHandler 
 		next(ctx)
 		request.Status = ctx.Response.StatusCode()
 		n.requests.add(request)
-		if faulty {
+		if hasFault {
 			truncateResponse(ctx, &fault)
 		}
 	}
 }
 
 // copyRequest copies a request, whose buffers fasthttp reuses.
-func copyRequest(ctx *fasthttp.RequestCtx, at time.Time) Request {
+func copyRequest(ctx *fasthttp.RequestCtx, now time.Time) Request {
 	uri, header := ctx.URI(), http.Header{}
 	for name, value := range ctx.Request.Header.All() {
 		header.Add(string(name), string(value))
 	}
 	return Request{
-		At: at, Method: string(ctx.Method()), Path: string(uri.PathOriginal()), Query: string(uri.QueryString()), Header: header, Body: slices.Clone(ctx.Request.Body()),
+		At: now, Method: string(ctx.Method()), Path: string(uri.PathOriginal()), Query: string(uri.QueryString()), Header: header, Body: slices.Clone(ctx.Request.Body()),
 	}
 }
 
-// delayRequest waits, but not longer than the connection lasts.
+// delayRequest waits, at most until the connection is closing.
 func delayRequest(ctx *fasthttp.RequestCtx, wait time.Duration) {
 	c, ok := ctx.Conn().(*conn)
 	if wait == 0 || !ok {
@@ -110,7 +110,7 @@ func delayRequest(ctx *fasthttp.RequestCtx, wait time.Duration) {
 	}
 }
 
-// truncateResponse limits how much of the answer is written.
+// truncateResponse limits the bytes of the response that are written.
 func truncateResponse(ctx *fasthttp.RequestCtx, fault *Fault) {
 	c, ok := ctx.Conn().(*conn)
 	body := len(ctx.Response.Body())

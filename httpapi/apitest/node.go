@@ -20,7 +20,7 @@ import (
 	"github.com/tasard/tasard/node/core"
 )
 
-// Node is a whole node. Its methods are safe for concurrent use; the controls of its Server run one at a time.
+// Node is a complete node. Its methods are safe for concurrent use. The controls of its Server run one at a time.
 type Node struct {
 	// URL is the base URL of the node, without a slash at the end.
 	URL string
@@ -31,12 +31,12 @@ type Node struct {
 
 	config   *config
 	acceptor *acceptor
-	inMemory *memoryListener // nil = the node has a port
+	inMemory *memoryListener // nil = with OnPort or OnListener
 	faults   faults
 	requests requestLog
 	mailer   codeMailer
 	random   *lockedRandom
-	clients  []*http.Client // those of ClientFrom
+	clients  []*http.Client // created by ClientFrom
 
 	mu       sync.Mutex // held by controls
 	instance *instance
@@ -52,7 +52,7 @@ type instance struct {
 	admin  *admin.Server
 }
 
-// Open starts a node, which Close ends.
+// Open starts a node. Stop it with Close.
 func Open(options ...Option) (*Node, error) {
 	c := newConfig(options)
 	seed, err := c.resolve()
@@ -62,10 +62,10 @@ func Open(options ...Option) (*Node, error) {
 	var source [32]byte
 	copy(source[:], fmt.Sprintf("tasard apitest %016x", c.randomSeed))
 	n := &Node{
-		config: c, Clock: newClock(c.at, c.follow), random: &lockedRandom{source: rand.NewChaCha8(source)},
+		config: c, Clock: newClock(c.start, c.follow), random: &lockedRandom{source: rand.NewChaCha8(source)},
 	}
 	if c.follow != nil && (seed != nil || c.state != nil) {
-		n.Clock.Set(c.at)
+		n.Clock.Set(c.start)
 	}
 	listener, err := n.listen()
 	if err != nil {
@@ -78,7 +78,7 @@ func Open(options ...Option) (*Node, error) {
 	return n, nil
 }
 
-// listen makes the listener and the client for it.
+// listen creates the listener and Node.Client.
 func (n *Node) listen() (net.Listener, error) {
 	if !n.config.onPort && n.config.listener == nil {
 		n.inMemory = newMemoryListener()
@@ -96,8 +96,8 @@ func (n *Node) listen() (net.Listener, error) {
 }
 
 // client returns a client with an address. https URLs work without encryption.
-func (m *memoryListener) client(from netip.Addr) *http.Client {
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return m.dial(ctx, from) }
+func (m *memoryListener) client(clientAddr netip.Addr) *http.Client {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return m.dial(ctx, clientAddr) }
 	return &http.Client{Transport: &http.Transport{DialContext: dial, DialTLSContext: dial}}
 }
 
@@ -145,11 +145,11 @@ func (n *Node) publishInitial(seed *seed) error {
 	return nil
 }
 
-// requireKeys announces required keys and lets the notice period pass.
+// requireKeys announces required keys with the clock set back by the notice period, so that they are required now.
 func (n *Node) requireKeys() error {
-	at := n.Clock.Now().Truncate(time.Second)
+	requiredAt := n.Clock.Now().Truncate(time.Second)
 	n.Clock.Advance(-account.KeyNoticeMin - time.Second)
-	_, err := n.instance.system.Announce(at, operator)
+	_, err := n.instance.system.Announce(requiredAt, operator)
 	n.Clock.Advance(account.KeyNoticeMin + time.Second)
 	if err != nil {
 		return fmt.Errorf("require keys: %w", err)
@@ -157,12 +157,12 @@ func (n *Node) requireKeys() error {
 	return nil
 }
 
-// openInstance opens the node on a data directory: the same composition as a real one, with another clock and the
-// faults.
+// openInstance opens the node with a data directory. It uses the same core as a real node, with another clock and with
+// the middleware of the harness.
 func (n *Node) openInstance(dir string) error {
 	opened, err := core.Open(core.Config{
 		Actors: n.systemConfig(dir), Seed: func() uint64 { return n.config.randomSeed }, Mail: admin.MailSMTP, PublicURL: n.URL, Demo: true,
-		Random: &lockedRandom{source: rand.NewChaCha8([32]byte{})}, // apart from n.random, so that keys and codes of a seed stay the same in every version
+		Random: &lockedRandom{source: rand.NewChaCha8([32]byte{})}, // not n.random, so that a new use does not change the keys and codes of a seed
 		HTTP:   httpapi.Config{Harness: &httpapi.Harness{Around: n.middleware}},
 	})
 	if err != nil {
@@ -175,7 +175,7 @@ func (n *Node) openInstance(dir string) error {
 	return nil
 }
 
-// Admin is the management API of the node, as on its socket.
+// Admin returns the handler of the management API, which a real node serves on a socket.
 func (n *Node) Admin() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n.mu.Lock()
@@ -198,7 +198,7 @@ const (
 // diskReserveOff disables the check for free disk space.
 const diskReserveOff = -1
 
-// systemConfig is the configuration of the actors.
+// systemConfig returns the configuration of the actors.
 func (n *Node) systemConfig(dir string) actors.Config {
 	return actors.Config{
 		Dir: dir, Clock: n.Clock.Now, Catalogue: n.config.catalogue, Rules: n.config.rules, Logger: n.config.logger,
@@ -217,7 +217,7 @@ func openSystem(c *actors.Config) (*actors.System, error) {
 	return system, awaitReady(system)
 }
 
-// awaitReady waits until the log is replayed. It closes a system that fails before.
+// awaitReady waits until the log is replayed. If the system fails before that, awaitReady closes it.
 func awaitReady(system *actors.System) error {
 	select {
 	case <-system.Ready():
@@ -227,8 +227,8 @@ func awaitReady(system *actors.System) error {
 	}
 }
 
-// Close ends the node, then replays its log and compares the result with the node's state; a difference is an error.
-// Closing again returns the same result.
+// Close closes the node, replays its log into a second node and compares the state of both. A difference is an error.
+// Further calls return the same result.
 func (n *Node) Close() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -270,7 +270,7 @@ type lockedRandom struct {
 func (r *lockedRandom) state() []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	state, _ := r.source.MarshalBinary() // it never fails
+	state, _ := r.source.MarshalBinary() // never fails
 	return state
 }
 

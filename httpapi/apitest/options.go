@@ -16,7 +16,7 @@ type Option func(*config)
 type config struct {
 	seed         string
 	rates        []Rate
-	at           time.Time // zero = that of the seed, or Epoch
+	start        time.Time // zero = the time of the seed or Epoch
 	follow       func() time.Time
 	onPort       bool
 	listener     net.Listener
@@ -45,11 +45,11 @@ func Seed(name string) Option { return func(c *config) { c.seed = name } }
 // Rates publishes rates at the start, after those of the seed. It may be given several times.
 func Rates(rates ...Rate) Option { return func(c *config) { c.rates = append(c.rates, rates...) } }
 
-// At sets the clock at the start. Rates of a seed keep their own times.
-func At(at time.Time) Option { return func(c *config) { c.at = at } }
+// At sets the time at which the clock starts. Rates of a seed keep their own times.
+func At(start time.Time) Option { return func(c *config) { c.start = start } }
 
-// FollowClock lets the clock follow another one, such as time.Now in a bubble of testing/synctest. Set, Advance and
-// the time of a seed become an offset from it.
+// FollowClock makes the clock follow another clock, such as time.Now in a bubble of testing/synctest. Set, Advance and
+// the time of a seed change the offset from the other clock.
 func FollowClock(clock func() time.Time) Option { return func(c *config) { c.follow = clock } }
 
 // OnPort listens on a free port of the loopback interface, for other processes. Node.URL has the port.
@@ -58,14 +58,14 @@ func OnPort() Option { return func(c *config) { c.onPort = true } }
 // OnListener accepts connections from a listener, and closes it at the end.
 func OnListener(listener net.Listener) Option { return func(c *config) { c.listener = listener } }
 
-// Catalogue sets institutions, currencies and sources. By default they are those of the seed, or those built into the
-// program.
+// Catalogue sets institutions, currencies and sources. The default is the catalogue of the seed, or without a seed
+// engine.DefaultCatalogue.
 func Catalogue(catalogue *engine.Catalogue) Option {
 	return func(c *config) { c.catalogue = catalogue }
 }
 
-// Lenient accepts values that jump or are far from the market. Zero, crossed sides and values outside the band of a
-// currency are still rejected.
+// Lenient turns off the rules against values that jump or are far from the market. Zero, crossed sides and values
+// outside the plausible range of a currency are still rejected.
 func Lenient() Option {
 	return func(c *config) { c.rules.JumpPermille, c.rules.MedianPermille = million, million }
 }
@@ -73,7 +73,7 @@ func Lenient() Option {
 // Limits enforces the quotas of a real node: 1,000 requests a day and 60 a minute.
 func Limits() Option { return func(c *config) { c.limits = true } }
 
-// Quota is Limits with other quotas; 0 is that of a real node.
+// Quota is Limits with other quotas. 0 means the quota of a real node.
 func Quota(day, minute int) Option {
 	return func(c *config) { c.limits, c.quota = true, account.Quota{Day: day, Minute: minute} }
 }
@@ -81,12 +81,13 @@ func Quota(day, minute int) Option {
 // KeysRequired refuses requests without a valid key with 401.
 func KeysRequired() Option { return func(c *config) { c.keysRequired = true } }
 
-// RandomSeed changes request ids, keys, codes and sessions, which are otherwise the same in every run.
+// RandomSeed sets the seed of request ids, keys, codes and sessions. The default is 1, so they are the same in every
+// run.
 func RandomSeed(seed uint64) Option { return func(c *config) { c.randomSeed = seed } }
 
-// Logger receives the log of the node, which is discarded by default.
+// Logger sets the logger of the node. By default its log is discarded.
 func Logger(logger *slog.Logger) Option { return func(c *config) { c.logger = logger } }
 
-// FromState starts from a State, with its clock. A seed then gives only the catalogue; Rates and KeysRequired have no
-// effect.
+// FromState starts the node with the data and the time of a State. Of a seed only the catalogue is used then. Rates and
+// KeysRequired have no effect.
 func FromState(state *State) Option { return func(c *config) { c.state = state } }

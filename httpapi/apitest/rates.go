@@ -40,11 +40,11 @@ func refreshes(rates []Rate, at time.Time) ([]engine.Refresh, error) {
 			return nil, fmt.Errorf("rate %d, of %s: EffectiveDate: %w", i, r.Institution, err)
 		}
 		source := r.source()
-		found := slices.IndexFunc(list, func(refresh engine.Refresh) bool { return refresh.SourceID == source })
-		if found < 0 {
-			found, list = len(list), append(list, engine.Refresh{SourceID: source, ObservedAt: at})
+		index := slices.IndexFunc(list, func(refresh engine.Refresh) bool { return refresh.SourceID == source })
+		if index < 0 {
+			index, list = len(list), append(list, engine.Refresh{SourceID: source, ObservedAt: at})
 		}
-		list[found].Observations = append(list[found].Observations, engine.Observation{
+		list[index].Observations = append(list[index].Observations, engine.Observation{
 			InstitutionID: r.Institution, Currency: r.Currency, Channel: r.Channel, Kind: r.Kind, Buy: r.Buy, Sell: r.Sell,
 			EffectiveDate: effective, PublishedAt: r.PublishedAt, ExpiresAt: r.ExpiresAt,
 		})
@@ -65,30 +65,30 @@ func refusalError(receipt *engine.Receipt) error {
 		return nil
 	}
 	var lines []string
-	for i := range receipt.Refused[:min(refusalsShown, len(receipt.Refused))] {
+	for i := range receipt.Refused[:min(refusalsShownMax, len(receipt.Refused))] {
 		r := &receipt.Refused[i]
 		o := &r.Observation
 		lines = append(lines, fmt.Sprintf("%s %s %s / %s: %s: %s", o.InstitutionID, o.Currency, o.Buy, o.Sell, r.Reason, r.Detail))
 	}
-	if more := len(receipt.Refused) - len(lines); more > 0 {
-		lines = append(lines, fmt.Sprintf("and %d more", more))
+	if omitted := len(receipt.Refused) - len(lines); omitted > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", omitted))
 	}
 	return fmt.Errorf("the node's rules refuse %d of the rates: %s", len(receipt.Refused), strings.Join(lines, "; "))
 }
 
-// refusalsShown is the number of refused rates that an error names.
-const refusalsShown = 3
+// refusalsShownMax is the maximum number of rejected rates that an error names.
+const refusalsShownMax = 3
 
-// republishedRates returns the published rates that match, to be published again. A zero expires keeps the usual
-// lifetime.
-func republishedRates(states []engine.SavedCurrency, expires time.Time, match func(currency string, offer *engine.SourceQuote) bool) []Rate {
+// republishedRates returns the published rates that match, as input for publish. If expires is zero, they expire after
+// their usual lifetime.
+func republishedRates(states []engine.SavedCurrency, expires time.Time, match func(currency string, quote *engine.SourceQuote) bool) []Rate {
 	var rates []Rate
 	for _, state := range states {
 		for i := range state.SourceQuotes {
-			if o := &state.SourceQuotes[i]; match(state.Currency, o) {
+			if quote := &state.SourceQuotes[i]; match(state.Currency, quote) {
 				rates = append(rates, Rate{
-					Institution: o.Key.Institution, Currency: state.Currency, Channel: o.Key.Channel, Kind: o.Key.Kind, Buy: o.Buy.String(), Sell: o.Sell.String(),
-					Source: o.SourceID, EffectiveDate: o.EffectiveDate.String(), PublishedAt: o.PublishedAt, ExpiresAt: expires,
+					Institution: quote.Key.Institution, Currency: state.Currency, Channel: quote.Key.Channel, Kind: quote.Key.Kind, Buy: quote.Buy.String(), Sell: quote.Sell.String(),
+					Source: quote.SourceID, EffectiveDate: quote.EffectiveDate.String(), PublishedAt: quote.PublishedAt, ExpiresAt: expires,
 				})
 			}
 		}

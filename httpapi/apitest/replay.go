@@ -11,7 +11,7 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// loggedState is the state of a node that its log must reproduce.
+// loggedState is the part of a node's state that a replay of its log must reproduce.
 type loggedState struct {
 	currencies []engine.SavedCurrency
 	accounts   []account.Summary
@@ -20,31 +20,32 @@ type loggedState struct {
 }
 
 func readLoggedState(system *actors.System) (*loggedState, error) {
-	k := &loggedState{keyPolicy: system.KeyPolicy()}
+	state := &loggedState{keyPolicy: system.KeyPolicy()}
 	var err error
-	if k.currencies, err = system.States(); err != nil {
+	if state.currencies, err = system.States(); err != nil {
 		return nil, fmt.Errorf("read the rates: %w", err)
 	}
-	if k.accounts, err = system.ListAccounts(); err != nil {
+	if state.accounts, err = system.ListAccounts(); err != nil {
 		return nil, fmt.Errorf("read the accounts: %w", err)
 	}
-	for _, account := range k.accounts {
+	for _, account := range state.accounts {
 		record, _, err := system.ShowAccount(account.ID)
 		if err != nil {
 			return nil, fmt.Errorf("read account %d: %w", account.ID, err)
 		}
 		for i := range record.Keys {
-			record.Keys[i].LastUsed = time.Time{} // written only with leases and snapshots
+			record.Keys[i].LastUsed = time.Time{} // not exact in the log: written only with leases and snapshots
 		}
-		k.records = append(k.records, record)
+		state.records = append(state.records, record)
 	}
-	return k, nil
+	return state, nil
 }
 
-// errReplay is the result of the comparison in Node.Close.
+// errReplay is wrapped by the error of Node.Close if the states differ.
 var errReplay = errors.New("the log, replayed into a fresh node, does not give what the node knows")
 
-// checkReplay compares a node with the replay of its log. After a crash an account may have lost up to two leases.
+// checkReplay compares a node with the replay of its log. In the replay an account may have spent up to two leases
+// more, because leases are logged before they are spent.
 func checkReplay(live, replayed *loggedState, lease int) error {
 	for _, part := range []struct {
 		name       string
@@ -59,7 +60,7 @@ func checkReplay(live, replayed *loggedState, lease int) error {
 		}
 	}
 	for i, account := range live.accounts {
-		// One lease is being spent, and the next may have been taken.
+		// One lease may be partly spent, and the next may have been taken in advance.
 		if spent := replayed.accounts[i].SpentToday; spent < account.SpentToday || spent > account.SpentToday+2*lease {
 			return fmt.Errorf("%w: account %d: it has spent %d requests, replayed %d", errReplay, account.ID, account.SpentToday, spent)
 		}
@@ -67,26 +68,26 @@ func checkReplay(live, replayed *loggedState, lease int) error {
 	return nil
 }
 
-// differenceContext is how much text around a difference is shown.
-const differenceContext = 200
+// differenceContextBytes is the length of the text before and after a difference that is shown.
+const differenceContextBytes = 200
 
-// firstDifference shows where two values differ, "" if they don't.
+// firstDifference shows where two values differ. It returns "" if they are equal.
 func firstDifference(want, have any) string {
-	wanted, found := fmt.Sprintf("%+v", want), fmt.Sprintf("%+v", have)
-	if wanted == found {
+	wantText, haveText := fmt.Sprintf("%+v", want), fmt.Sprintf("%+v", have)
+	if wantText == haveText {
 		return ""
 	}
-	at := 0
-	for at < min(len(wanted), len(found)) && wanted[at] == found[at] {
-		at++
+	offset := 0
+	for offset < min(len(wantText), len(haveText)) && wantText[offset] == haveText[offset] {
+		offset++
 	}
-	show := func(text string) string {
-		return text[min(len(text), max(0, at-differenceContext)):min(len(text), at+differenceContext)]
+	excerpt := func(text string) string {
+		return text[min(len(text), max(0, offset-differenceContextBytes)):min(len(text), offset+differenceContextBytes)]
 	}
-	return fmt.Sprintf("live ...%s... replayed ...%s...", show(wanted), show(found))
+	return fmt.Sprintf("live ...%s... replayed ...%s...", excerpt(wantText), excerpt(haveText))
 }
 
-// replay reads the log of a data directory in a copy of it.
+// replay copies the log of a data directory, replays the copy and returns the state.
 func (n *Node) replay(dir string) (*loggedState, error) {
 	files, err := copyLog(dir)
 	if err != nil {

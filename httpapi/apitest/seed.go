@@ -11,7 +11,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// standardFile has the form of seedFile. A version never changes: a new one is a new file, with a golden file.
+// standardFile is a seedFile. It never changes. A new version is a new file, with a golden file.
 //
 //go:embed seeds/standard-v1.json
 var standardFile []byte
@@ -19,20 +19,20 @@ var standardFile []byte
 // seed is a data set.
 type seed struct {
 	name      string
-	now       time.Time
+	start     time.Time
 	catalogue *engine.Catalogue
 	refreshes []engine.Refresh
 }
 
-// seedFile is the file of a data set: the time of the clock, a catalogue file, and what the sources published, in
-// order.
+// seedFile is the file of a data set: the time at which the clock starts, a catalogue file, and the publications of the
+// sources, in order.
 type seedFile struct {
-	Now          time.Time         `json:"now"`
+	Start        time.Time         `json:"now"`
 	Catalogue    json.RawMessage   `json:"catalogue"`
 	Publications []seedPublication `json:"said"`
 }
 
-// seedPublication is what a source published at a time.
+// seedPublication has the rates that a source published at a time.
 type seedPublication struct {
 	Source string    `json:"source"`
 	At     time.Time `json:"at"`
@@ -42,7 +42,7 @@ type seedPublication struct {
 // newestSeed is the newest version of the only data set.
 const newestSeed = "standard/v1"
 
-// standardSeed is parsed once. It is immutable, so that nodes can share it.
+// standardSeed parses the data set once. The result is immutable, so nodes can share it.
 var standardSeed = sync.OnceValues(func() (*seed, error) { return parseSeed(newestSeed, standardFile) })
 
 // readSeed finds a data set by name.
@@ -65,7 +65,7 @@ func parseSeed(full string, data []byte) (*seed, error) {
 	if err != nil {
 		return nil, fmt.Errorf("seed %s: %w", full, err)
 	}
-	s := &seed{name: full, now: file.Now, catalogue: catalogue}
+	s := &seed{name: full, start: file.Start, catalogue: catalogue}
 	for i := range file.Publications {
 		publication := &file.Publications[i]
 		for j := range publication.Rates {
@@ -80,7 +80,7 @@ func parseSeed(full string, data []byte) (*seed, error) {
 	return s, nil
 }
 
-// resolve fills in the defaults of the options and returns the seed, nil if there is none.
+// resolve sets the defaults of the options and returns the seed, or nil if there is none.
 func (c *config) resolve() (*seed, error) {
 	var s *seed
 	if c.seed != "" {
@@ -96,13 +96,13 @@ func (c *config) resolve() (*seed, error) {
 		}
 	}
 	switch {
-	case !c.at.IsZero():
+	case !c.start.IsZero():
 	case c.state != nil:
-		c.at = c.state.at
+		c.start = c.state.clock
 	case s != nil:
-		c.at = s.now
+		c.start = s.start
 	default:
-		c.at = Epoch()
+		c.start = Epoch()
 	}
 	return s, nil
 }

@@ -16,7 +16,7 @@ type Server struct {
 	t TB
 }
 
-// Start starts a node that ends with the test.
+// Start starts a node and closes it when the test ends.
 func Start(t TB, options ...Option) *Server {
 	t.Helper()
 	node, err := Open(options...)
@@ -43,33 +43,33 @@ func (s *Server) must(err error) {
 }
 
 // run runs a control with the lock held.
-func (s *Server) run(do func() error) {
+func (s *Server) run(control func() error) {
 	s.t.Helper()
-	s.must(s.withLock(do))
+	s.must(s.withLock(control))
 }
 
-func (n *Node) withLock(do func() error) error {
+func (n *Node) withLock(control func() error) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.instance == nil {
 		return errClosed
 	}
-	return do()
+	return control()
 }
 
-// Do runs a function with the controls, for programs without a test. The first control that fails ends the function,
-// and its error is returned.
-func (n *Node) Do(do func(s *Server)) (err error) {
+// Do calls f with the controls, for programs without a test. The first control that fails ends f, and Do returns its
+// error.
+func (n *Node) Do(f func(s *Server)) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			failed, ok := cause.(controlError)
+			controlErr, ok := cause.(controlError)
 			if !ok {
 				panic(cause)
 			}
-			err = failed.error
+			err = controlErr.error
 		}
 	}()
-	do(&Server{n, panicTB{}})
+	f(&Server{n, panicTB{}})
 	return nil
 }
 

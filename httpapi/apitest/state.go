@@ -13,42 +13,42 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// State is what a node had on disk at a time. It is immutable and can start any number of nodes.
+// State is the data that a node had on disk at a time. It is immutable. Any number of nodes can start from it.
 type State struct {
 	files  map[string][]byte
-	at     time.Time
+	clock  time.Time
 	random []byte // position of the random source
 }
 
-// readTries is how often copyLog tries while the node removes old segments.
-const readTries = 5
+// copyAttemptsMax is how many times copyLog starts again because the node has removed old segments.
+const copyAttemptsMax = 5
 
-// copyLog reads the files of a log, also while a node writes it.
+// copyLog reads the files of a log. A node may write to the log at the same time.
 func copyLog(dir string) (map[string][]byte, error) {
-	for range readTries {
+	for range copyAttemptsMax {
 		files, err := readFiles(dir)
 		if err != nil {
 			return nil, fmt.Errorf("read the log: %w", err)
 		}
-		after, err := wal.Files(dir)
+		remaining, err := wal.Files(dir)
 		if err != nil {
 			return nil, fmt.Errorf("read the log: %w", err)
 		}
-		still := map[string][]byte{}
-		for _, path := range after {
-			if data, read := files[filepath.Base(path)]; read {
-				still[filepath.Base(path)] = data
+		unchanged := map[string][]byte{}
+		for _, path := range remaining {
+			if data, ok := files[filepath.Base(path)]; ok {
+				unchanged[filepath.Base(path)] = data
 			}
 		}
-		if len(still) == len(files) {
+		if len(unchanged) == len(files) {
 			return files, nil
 		}
 	}
-	return nil, fmt.Errorf("read the log: its files changed %d times in the middle", readTries)
+	return nil, fmt.Errorf("read the log: its files changed %d times in the middle", copyAttemptsMax)
 }
 
-// readFiles reads the files in the order of wal.Files. The high-water mark comes first, so it is never newer than the
-// log.
+// readFiles reads the files in the order of wal.Files. That order has the high-water mark first, so the mark is never
+// newer than the log.
 func readFiles(dir string) (map[string][]byte, error) {
 	paths, err := wal.Files(dir)
 	if err != nil {
@@ -58,7 +58,7 @@ func readFiles(dir string) (map[string][]byte, error) {
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // a snapshot that was renamed, or an old segment
+			continue // a snapshot was renamed or an old segment removed
 		}
 		if err != nil {
 			return nil, err
@@ -68,7 +68,7 @@ func readFiles(dir string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// newLogDir makes a temporary data directory with the files.
+// newLogDir creates a temporary data directory with the files.
 func newLogDir(files map[string][]byte) (string, error) {
 	dir, err := os.MkdirTemp("", "tasard-apitest-")
 	if err != nil {
@@ -89,8 +89,8 @@ func writeFiles(dir string, files map[string][]byte) error {
 	return nil
 }
 
-// Write makes a data directory for tasard serve --data. The directory must be missing or empty. Files are readable
-// only by their owner and not synced.
+// Write creates a data directory for tasard serve --data. The directory must be missing or empty. Only the owner can
+// read the files. They are not synced.
 func (s *State) Write(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("write the state: %w", err)
