@@ -18,24 +18,24 @@ import (
 
 const (
 	requestTimeout = 30 * time.Second
-	triesMax       = 3              // of one request
+	attemptsMax    = 3              // for one request
 	bodyMax        = 8 << 20        // bytes
-	waitMax        = 25 * time.Hour // for the quota of a day
+	waitMax        = 25 * time.Hour // until the quota of the next day
 	accountPath    = "/v1/account/"
 )
 
-// recordingClient sends requests and records all answers, for the rules that look at every answer. It records its own
-// requests, which may be wrong on purpose, and those of the typed clients.
+// recordingClient sends requests and records all responses, for the rules that check every response. It records the
+// responses to its own requests, which may be invalid on purpose, and those to the typed clients.
 type recordingClient struct {
-	ctx       context.Context
-	base      string
-	options   Options
-	http      *http.Client
-	data      *client.Client // waits while a limit is exceeded
-	account   *client.Client // returns every answer at once
-	configErr error          // why no request can be sent
-	responses []*response
-	serial    int // of e-mail addresses
+	ctx           context.Context
+	base          string
+	options       Options
+	http          *http.Client
+	dataClient    *client.Client // waits and retries while a limit is exceeded
+	accountClient *client.Client // never retries
+	configErr     error          // error of client.New
+	responses     []*response
+	emailCount    int // generated e-mail addresses
 }
 
 func newRecordingClient(ctx context.Context, base string, options Options) *recordingClient {
@@ -53,58 +53,58 @@ func newRecordingClient(ctx context.Context, base string, options Options) *reco
 		options.Domain = "conformance.example"
 	}
 	c := &recordingClient{ctx: ctx, base: base, options: options}
-	carrier := http.Client{Timeout: requestTimeout}
+	httpClient := http.Client{Timeout: requestTimeout}
 	if options.Client != nil {
-		carrier = *options.Client
+		httpClient = *options.Client
 	}
-	if carrier.Transport == nil {
-		carrier.Transport = &http.Transport{Proxy: http.ProxyFromEnvironment, DisableCompression: true}
+	if httpClient.Transport == nil {
+		httpClient.Transport = &http.Transport{Proxy: http.ProxyFromEnvironment, DisableCompression: true}
 	}
-	carrier.Transport = &recorder{carrier.Transport, c}
-	carrier.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	c.http = &carrier
-	config := client.Config{BaseURL: base, HTTPClient: c.http, Key: client.Secret(options.Key), Retries: triesMax, WaitMax: waitMax, BodyMax: bodyMax,
+	httpClient.Transport = &recorder{httpClient.Transport, c}
+	httpClient.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	c.http = &httpClient
+	config := client.Config{BaseURL: base, HTTPClient: c.http, Key: client.Secret(options.Key), Retries: attemptsMax, WaitMax: waitMax, BodyMax: bodyMax,
 		Wait: func(ctx context.Context, wait time.Duration) error {
 			options.Wait(wait)
 			return ctx.Err()
 		}}
-	if c.data, c.configErr = client.New(config); c.configErr == nil {
+	if c.dataClient, c.configErr = client.New(config); c.configErr == nil {
 		config.Key, config.Retries = "", client.NoRetries
-		c.account, c.configErr = client.New(config)
+		c.accountClient, c.configErr = client.New(config)
 	}
 	return c
 }
 
-// recorder records every answer as it came over the wire.
+// recorder is a RoundTripper that records every response with its raw body.
 type recorder struct {
 	next   http.RoundTripper
 	client *recordingClient
 }
 
 // RoundTrip implements http.RoundTripper.
-func (r *recorder) RoundTrip(asked *http.Request) (*http.Response, error) {
-	if asked.Header.Get("Accept-Encoding") == "" {
-		asked = asked.Clone(asked.Context())
-		asked.Header.Set("Accept-Encoding", "identity")
+func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Header.Get("Accept-Encoding") == "" {
+		req = req.Clone(req.Context())
+		req.Header.Set("Accept-Encoding", "identity")
 	}
-	res, err := r.next.RoundTrip(asked)
+	res, err := r.next.RoundTrip(req)
 	if err != nil {
 		return nil, err
 	}
-	read, err := io.ReadAll(io.LimitReader(res.Body, bodyMax))
+	body, err := io.ReadAll(io.LimitReader(res.Body, bodyMax))
 	if err = errors.Join(err, res.Body.Close()); err != nil {
 		return nil, fmt.Errorf("%d: the body breaks off: %w", res.StatusCode, err)
 	}
-	res.Body = io.NopCloser(bytes.NewReader(read))
-	target := strings.TrimPrefix(asked.URL.String(), r.client.base)
-	r.client.responses = append(r.client.responses, &response{asked.Method, target, res.StatusCode, res.Header, read})
+	res.Body = io.NopCloser(bytes.NewReader(body))
+	target := strings.TrimPrefix(req.URL.String(), r.client.base)
+	r.client.responses = append(r.client.responses, &response{req.Method, target, res.StatusCode, res.Header, body})
 	return res, nil
 }
 
-// last returns the newest answer.
+// last returns the newest response.
 func (c *recordingClient) last() *response { return c.responses[len(c.responses)-1] }
 
-// response is an answer and its request.
+// response is a response with method and target of its request.
 type response struct {
 	method, target string
 	status         int
@@ -114,19 +114,19 @@ type response struct {
 
 func (a *response) String() string { return fmt.Sprintf("%s %s: %d", a.method, a.target, a.status) }
 
-// isData reports whether the answer is of a data operation, not of an account.
+// isData reports whether the response is from a data operation, not from an account operation.
 func (a *response) isData() bool { return !strings.HasPrefix(a.target, accountPath) }
 
 // request is a request to send.
 type request struct {
 	method, target, body string
-	header               []string // names and values in turn
+	header               []string // alternating names and values
 	waitForLimit         bool     // wait and repeat while a limit is exceeded
 }
 
 // send sends a request, and repeats it after Retry-After if waitForLimit is set.
 func (k *ruleRun) send(r request) *response {
-	for range triesMax {
+	for range attemptsMax {
 		a := k.sendOnce(r)
 		if a.status != http.StatusTooManyRequests || !r.waitForLimit {
 			return a
@@ -137,7 +137,7 @@ func (k *ruleRun) send(r request) *response {
 		}
 		k.options.Wait(time.Duration(seconds) * time.Second)
 	}
-	k.fatalf("%s %s: 429, although every Retry-After was waited for", r.method, r.target)
+	k.fatalf("%s %s: still 429 after waiting for Retry-After %d times", r.method, r.target, attemptsMax)
 	return nil
 }
 
@@ -146,28 +146,28 @@ func (k *ruleRun) sendOnce(r request) *response {
 	if r.body != "" {
 		body = strings.NewReader(r.body)
 	}
-	asked, err := http.NewRequestWithContext(k.ctx, r.method, k.base+r.target, body)
+	req, err := http.NewRequestWithContext(k.ctx, r.method, k.base+r.target, body)
 	if err != nil {
 		k.fatalf("%s %s: %v", r.method, r.target, err)
 	}
 	if r.body != "" {
-		asked.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Content-Type", "application/json")
 	}
 	if k.options.Key != "" && !strings.HasPrefix(r.target, accountPath) {
-		asked.Header.Set("Authorization", "Bearer "+k.options.Key)
+		req.Header.Set("Authorization", "Bearer "+k.options.Key)
 	}
 	for i := 0; i+1 < len(r.header); i += 2 {
-		asked.Header.Set(r.header[i], r.header[i+1])
+		req.Header.Set(r.header[i], r.header[i+1])
 	}
-	res, err := k.http.Do(asked)
+	res, err := k.http.Do(req)
 	if err != nil {
 		k.fatalf("%s %s: no answer: %v", r.method, r.target, err)
 	}
-	defer func() { _ = res.Body.Close() }() // the recorder has read it
+	defer func() { _ = res.Body.Close() }()
 	return k.last()
 }
 
-// get sends a GET.
+// get sends a GET. It waits while a limit is exceeded.
 func (k *ruleRun) get(target string, header ...string) *response {
 	return k.send(request{method: http.MethodGet, target: target, header: header, waitForLimit: true})
 }
@@ -181,7 +181,7 @@ func (k *ruleRun) getOK(target string, header ...string) *response {
 	return a
 }
 
-// list is the part of a page that the rules read without the typed client.
+// list has the fields of a page that the rules read without the typed client.
 type list[T any] struct {
 	Data []T
 	Meta struct {
@@ -193,14 +193,14 @@ type list[T any] struct {
 
 // decode decodes a body.
 func decode[T any](k *ruleRun, a *response) T {
-	var into T
-	if err := json.Unmarshal(a.body, &into); err != nil {
+	var value T
+	if err := json.Unmarshal(a.body, &value); err != nil {
 		k.fatalf("%s: the body is not the JSON of the contract: %v: %.300s", a, err, a.body)
 	}
-	return into
+	return value
 }
 
-// getList gets a page of a list.
+// getList sends a GET for a page of a list.
 func getList[T any](k *ruleRun, target string) list[T] { return decode[list[T]](k, k.getOK(target)) }
 
 // withParameters appends parameters to a target.
@@ -212,7 +212,7 @@ func withParameters(target, format string, args ...any) string {
 	return target + separator + fmt.Sprintf(format, args...)
 }
 
-// getAllPages gets all items of a list, page by page.
+// getAllPages returns the items of all pages of a list.
 func getAllPages[T any](k *ruleRun, target string, limit int) []T {
 	var all []T
 	for cursor, pages := 0, 0; ; pages++ {
@@ -238,7 +238,7 @@ type errorBody struct {
 	}
 }
 
-// errorDetail is one of its details.
+// errorDetail is one item of errorBody.Error.Details.
 type errorDetail struct {
 	Path    []any
 	Message string

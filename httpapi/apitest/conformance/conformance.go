@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// Options configures a check. With the zero value it only reads, without a key.
+// Options configures a check. With the zero value it only reads data, without a key.
 type Options struct {
-	// Client sends the requests; nil = a client of its own. Redirects are not followed, since the contract has none.
+	// Client sends the requests; nil = a new client. Redirects are not followed, because the API has none.
 	Client *http.Client
 	// Key is sent with every data request, after "Bearer ".
 	Key string
-	// Wait waits; nil = in real time. For a server with a test clock it can move that clock.
+	// Wait waits; nil = in real time. If the server has a test clock, Wait can advance that clock instead.
 	Wait func(time.Duration)
 	// Code returns the newest login code that was sent to an e-mail address. nil = the rules of accounts and keys are
 	// skipped.
@@ -25,7 +25,7 @@ type Options struct {
 	Domain string
 	// Rules selects rules by id; nil = all.
 	Rules []string
-	// Exhaust allows the check to use up the minute quota. The server must enforce limits.
+	// Exhaust adds a rule that uses up the minute quota. The server must enforce limits.
 	Exhaust bool
 }
 
@@ -33,11 +33,11 @@ type Options struct {
 type Finding struct {
 	Rule        string // id, such as S2
 	Description string
-	Problems    []string // none = the rule is kept
+	Problems    []string // violations of the rule
 	Notes       []string // what could not be checked
 }
 
-// problemsMax is how many problems of a rule are reported.
+// problemsMax is the maximum number of reported problems of a rule.
 const problemsMax = 20
 
 // Run checks the rules, each as a subtest.
@@ -56,14 +56,14 @@ func Run(t *testing.T, baseURL string, options Options) {
 	}
 }
 
-// Check checks the rules and returns the results. A rule that fails is tried once more, because the data may have
-// changed in between.
+// Check checks the rules and returns the results. A rule that fails is checked a second time, because the data may have
+// changed during the first.
 func Check(ctx context.Context, baseURL string, options Options) []Finding {
 	c := newRecordingClient(ctx, strings.TrimSuffix(baseURL, "/"), options)
 	var findings []Finding
 	for _, r := range rules() {
-		skip := options.Rules != nil && !slices.Contains(options.Rules, r.id)
-		if skip || r.needs != nil && !r.needs(&options) {
+		isExcluded := options.Rules != nil && !slices.Contains(options.Rules, r.id)
+		if isExcluded || r.enabled != nil && !r.enabled(&options) {
 			continue
 		}
 		finding := c.runRule(&r)
@@ -75,12 +75,12 @@ func Check(ctx context.Context, baseURL string, options Options) []Finding {
 	return findings
 }
 
-// rule is a rule of the contract.
+// rule is a rule of the API specification.
 type rule struct {
 	id, description string
 	check           func(*ruleRun)
-	needs           func(*Options) bool // nil = no option
-	afterOthers     bool                // it reads the answers to all requests so far
+	enabled         func(*Options) bool // nil = always
+	afterOthers     bool                // the rule checks all recorded responses
 }
 
 // runRule runs a rule once.
@@ -92,8 +92,8 @@ func (c *recordingClient) runRule(r *rule) (finding Finding) {
 				panic(cause)
 			}
 		}
-		if more := len(k.problems) - problemsMax; more > 0 {
-			k.problems = append(k.problems[:problemsMax], fmt.Sprintf("and %d more", more))
+		if omitted := len(k.problems) - problemsMax; omitted > 0 {
+			k.problems = append(k.problems[:problemsMax], fmt.Sprintf("and %d more", omitted))
 		}
 		finding = Finding{r.id, r.description, k.problems, k.notes}
 	}()

@@ -12,33 +12,33 @@ const santoDomingoOffset = -4 * time.Hour
 
 // parseGeneratedAt parses meta.generatedAt.
 func (k *ruleRun) parseGeneratedAt(generatedAt string) time.Time {
-	at, err := time.Parse(generatedAtLayout, generatedAt)
+	t, err := time.Parse(generatedAtLayout, generatedAt)
 	if err != nil {
 		k.fatalf("generatedAt is %q", generatedAt)
 	}
-	return at
+	return t
 }
 
 // today returns the current day in Santo Domingo, by the clock of the server.
 func (k *ruleRun) today() client.Date {
-	page, err := k.data.Rates(k.ctx, client.Filter{Limit: 1})
+	page, err := k.dataClient.Rates(k.ctx, client.Filter{Limit: 1})
 	return client.DateOf(must(k, page, err).Meta.GeneratedAt.UTC().Add(santoDomingoOffset))
 }
 
 func checkStale(k *ruleRun) {
-	stale := 0
+	staleCount := 0
 	for cursor := 0; ; {
-		answer, err := k.data.Rates(k.ctx, client.Filter{Limit: 200, Cursor: cursor})
-		page := must(k, answer, err)
-		at := page.Meta.GeneratedAt
+		page, err := k.dataClient.Rates(k.ctx, client.Filter{Limit: 200, Cursor: cursor})
+		page = must(k, page, err)
+		generatedAt := page.Meta.GeneratedAt
 		for i := range page.Data {
 			r := &page.Data[i]
 			if r.Stale {
-				stale++
+				staleCount++
 			}
 			// generatedAt is rounded down to a second.
-			if r.Stale && !at.Add(time.Second).After(r.ExpiresAt) || !r.Stale && !at.Before(r.ExpiresAt) {
-				k.errorf("%s: stale is %v at %s, it expires %s", r.ID, r.Stale, at, r.ExpiresAt)
+			if r.Stale && !generatedAt.Add(time.Second).After(r.ExpiresAt) || !r.Stale && !generatedAt.Before(r.ExpiresAt) {
+				k.errorf("%s: stale is %v at %s, it expires %s", r.ID, r.Stale, generatedAt, r.ExpiresAt)
 			}
 		}
 		if page.Meta.NextCursor == nil {
@@ -46,7 +46,7 @@ func checkStale(k *ruleRun) {
 		}
 		cursor = *page.Meta.NextCursor
 	}
-	if stale == 0 {
+	if staleCount == 0 {
 		k.notef("no rate has expired")
 	}
 }
@@ -80,21 +80,21 @@ func checkRows(k *ruleRun) {
 }
 
 func checkRanges(k *ruleRun) {
-	today, none := k.today(), client.Date{}
-	for _, c := range []struct{ open, closed [2]client.Date }{
-		{[2]client.Date{none, none}, [2]client.Date{today.AddDays(-6), today}},
-		{[2]client.Date{today.AddDays(-3), none}, [2]client.Date{today.AddDays(-3), today}},
-		{[2]client.Date{none, today.AddDays(-2)}, [2]client.Date{today.AddDays(-8), today.AddDays(-2)}},
+	today, unset := k.today(), client.Date{}
+	for _, c := range []struct{ given, full [2]client.Date }{
+		{[2]client.Date{unset, unset}, [2]client.Date{today.AddDays(-6), today}},
+		{[2]client.Date{today.AddDays(-3), unset}, [2]client.Date{today.AddDays(-3), today}},
+		{[2]client.Date{unset, today.AddDays(-2)}, [2]client.Date{today.AddDays(-8), today.AddDays(-2)}},
 	} {
-		got, want := k.history(c.open[0], c.open[1]), k.history(c.closed[0], c.closed[1])
+		got, want := k.history(c.given[0], c.given[1]), k.history(c.full[0], c.full[1])
 		if !reflect.DeepEqual(got, want) {
-			k.errorf("history of %s has %d rows, of %s %d, or they differ", c.open, len(got), c.closed, len(want))
+			k.errorf("history of %s has %d rows, of %s %d, or they differ", c.given, len(got), c.full, len(want))
 		}
 	}
 	from, to := today.AddDays(-2), today.AddDays(-1)
 	for _, r := range k.history(from, to) {
 		if r.Date.Compare(from) < 0 || r.Date.Compare(to) > 0 {
-			k.errorf("a row of %s in %s to %s: both ends are in, and nothing beyond", r.Date, from, to)
+			k.errorf("a row of %s in the range %s to %s", r.Date, from, to)
 		}
 	}
 }
@@ -106,11 +106,11 @@ func checkLongRange(k *ruleRun) {
 
 func checkFuture(k *ruleRun) {
 	today := k.today()
-	ahead := client.Date{Year: today.Year + 1, Month: today.Month, Day: min(today.Day, 28)}
-	for _, to := range []client.Date{ahead, {}} {
-		page, err := k.data.History(k.ctx, client.HistoryQuery{From: ahead, To: to})
+	future := client.Date{Year: today.Year + 1, Month: today.Month, Day: min(today.Day, 28)}
+	for _, to := range []client.Date{future, {}} {
+		page, err := k.dataClient.History(k.ctx, client.HistoryQuery{From: future, To: to})
 		if rows := must(k, page, err).Data; len(rows) != 0 {
-			k.errorf("history from %s on has %d rows", ahead, len(rows))
+			k.errorf("history from %s on has %d rows", future, len(rows))
 		}
 	}
 	k.getOK("/v1/rates/history?from=1990-01-01&to=1990-12-31") // before the first day: not an error

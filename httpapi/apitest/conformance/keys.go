@@ -16,34 +16,34 @@ const (
 	keysPath  = accountPath + "keys"
 )
 
-// newAddress returns an e-mail address that was not used before.
+// newAddress returns a new e-mail address.
 func (k *ruleRun) newAddress() string {
-	k.serial++
-	return fmt.Sprintf("kit-%d@%s", k.serial, k.options.Domain)
+	k.emailCount++
+	return fmt.Sprintf("kit-%d@%s", k.emailCount, k.options.Domain)
 }
 
 // signIn opens a session with a new login code.
 func (k *ruleRun) signIn(email string) client.Secret {
 	k.requestCode(email)
-	session, err := k.account.SignIn(k.ctx, email, k.code(email))
+	session, err := k.accountClient.SignIn(k.ctx, email, k.code(email))
 	k.wantStatus(http.StatusOK, err)
 	return session.Token
 }
 
 func (k *ruleRun) requestCode(email string) {
-	_, err := k.account.RequestCode(k.ctx, email)
+	_, err := k.accountClient.RequestCode(k.ctx, email)
 	k.wantStatus(http.StatusAccepted, err)
 }
 
-// wantInvalidCode wants a login with a code to fail.
+// wantInvalidCode checks that a login with a code is rejected.
 func (k *ruleRun) wantInvalidCode(email, code string) {
-	_, err := k.account.SignIn(k.ctx, email, code)
+	_, err := k.accountClient.SignIn(k.ctx, email, code)
 	k.wantRefusal(err, http.StatusUnauthorized, client.CodeInvalidCode)
 }
 
-// wantInvalidSession wants a token to be refused as a session.
+// wantInvalidSession checks that a secret is rejected as a session token.
 func (k *ruleRun) wantInvalidSession(secret client.Secret) {
-	_, err := k.account.Keys(k.ctx, secret)
+	_, err := k.accountClient.Keys(k.ctx, secret)
 	k.wantRefusal(err, http.StatusUnauthorized, client.CodeInvalidSession)
 }
 
@@ -61,7 +61,7 @@ func (k *ruleRun) code(email string) string {
 }
 
 func (k *ruleRun) makeKey(session client.Secret) *client.NewKey {
-	key, err := k.account.CreateKey(k.ctx, session, "kit")
+	key, err := k.accountClient.CreateKey(k.ctx, session, "kit")
 	k.wantStatus(http.StatusCreated, err)
 	k.wantHeader(k.last(), "Location", keysPath+"/"+key.ID)
 	return key
@@ -73,53 +73,53 @@ func checkAccountFlow(k *ruleRun) {
 	session := k.signIn(k.newAddress())
 	key := k.makeKey(session)
 	if !keyPattern.MatchString(string(key.Secret)) || key.Hint == "" || !strings.HasSuffix(string(key.Secret), key.Hint) {
-		k.errorf("a key has the hint %q and not the shape of K4", key.Hint)
+		k.errorf("a new key does not match %s, or does not end with its hint %q", keyPattern, key.Hint)
 	}
-	list, err := k.account.Keys(k.ctx, session)
+	list, err := k.accountClient.Keys(k.ctx, session)
 	k.wantStatus(http.StatusOK, err)
 	if len(list) != 1 || list[0].ID != key.ID || bytes.Contains(k.last().body, []byte(key.Secret)) || list[0].Status != "active" {
-		k.errorf("the list of keys: %d, and the secret is shown once only", len(list))
+		k.errorf("the list has %d keys, want the active one without its secret", len(list))
 	}
 	for _, secret := range []client.Secret{session, key.Secret} {
-		_, err := k.account.Usage(k.ctx, secret)
+		_, err := k.accountClient.Usage(k.ctx, secret)
 		k.wantStatus(http.StatusOK, err)
 	}
 	k.wantInvalidSession(key.Secret)
 	k.wantInvalidSession("")
-	_, err = k.account.RequestCode(k.ctx, "no address")
+	_, err = k.accountClient.RequestCode(k.ctx, "no address")
 	k.wantRefusal(err, http.StatusBadRequest, client.CodeInvalidParameters)
 	a := k.send(request{method: http.MethodPost, target: codesPath, body: `{"email":"x@` + k.options.Domain + `"}`, header: []string{"Content-Type", "text/plain"}})
 	k.checkError(a, http.StatusUnsupportedMediaType, "unsupported_media_type")
-	k.wantStatus(http.StatusNoContent, k.account.SignOut(k.ctx, session))
+	k.wantStatus(http.StatusNoContent, k.accountClient.SignOut(k.ctx, session))
 	k.wantInvalidSession(session)
 }
 
 func checkCodes(k *ruleRun) {
 	email := k.newAddress()
 	k.requestCode(email)
-	good := k.code(email)
-	wrong := "0" + good[1:]
-	if wrong == good {
-		wrong = "1" + good[1:]
+	valid := k.code(email)
+	wrong := "0" + valid[1:]
+	if wrong == valid {
+		wrong = "1" + valid[1:]
 	}
 	k.wantInvalidCode(email, wrong)
-	k.wantInvalidCode(k.newAddress(), good)
-	_, err := k.account.SignIn(k.ctx, email, good)
+	k.wantInvalidCode(k.newAddress(), valid)
+	_, err := k.accountClient.SignIn(k.ctx, email, valid)
 	k.wantStatus(http.StatusOK, err)
-	k.wantInvalidCode(email, good)
-	voided := k.newAddress()
-	k.requestCode(voided)
-	good = k.code(voided)
+	k.wantInvalidCode(email, valid)
+	exhausted := k.newAddress()
+	k.requestCode(exhausted)
+	valid = k.code(exhausted)
 	for i := range 5 {
-		k.wantInvalidCode(voided, fmt.Sprintf("%d%s", (int(good[0]-'0')+1+i)%10, good[1:]))
+		k.wantInvalidCode(exhausted, fmt.Sprintf("%d%s", (int(valid[0]-'0')+1+i)%10, valid[1:]))
 	}
-	k.wantInvalidCode(voided, good)
+	k.wantInvalidCode(exhausted, valid)
 }
 
 func checkSecondCode(k *ruleRun) {
 	email := k.newAddress()
 	k.requestCode(email)
-	_, err := k.account.RequestCode(k.ctx, email)
+	_, err := k.accountClient.RequestCode(k.ctx, email)
 	k.wantRefusal(err, http.StatusTooManyRequests, client.CodeRequestedTooSoon)
 }
 
@@ -127,13 +127,13 @@ func checkTwoKeys(k *ruleRun) {
 	session := k.signIn(k.newAddress())
 	first := k.makeKey(session)
 	k.makeKey(session)
-	_, err := k.account.CreateKey(k.ctx, session, "")
+	_, err := k.accountClient.CreateKey(k.ctx, session, "")
 	k.wantRefusal(err, http.StatusConflict, client.CodeKeyLimitReached)
 	for range 2 {
-		k.wantStatus(http.StatusNoContent, k.account.RevokeKey(k.ctx, session, first.ID))
+		k.wantStatus(http.StatusNoContent, k.accountClient.RevokeKey(k.ctx, session, first.ID))
 	}
-	_, err = k.account.Usage(k.ctx, first.Secret)
+	_, err = k.accountClient.Usage(k.ctx, first.Secret)
 	k.wantRefusal(err, http.StatusUnauthorized, client.CodeRevokedKey)
 	k.makeKey(session)
-	k.wantRefusal(k.account.RevokeKey(k.ctx, session, "key_none"), http.StatusNotFound, "not_found")
+	k.wantRefusal(k.accountClient.RevokeKey(k.ctx, session, "key_none"), http.StatusNotFound, "not_found")
 }

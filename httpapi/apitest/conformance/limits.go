@@ -9,7 +9,7 @@ import (
 
 // limitWindows returns the windows of RateLimit and RateLimit-Policy by name, or false if the server sends no limit
 // headers.
-func (k *ruleRun) limitWindows(a *response) (windows map[string]window, limited bool) {
+func (k *ruleRun) limitWindows(a *response) (windows map[string]window, ok bool) {
 	state := a.header.Get("RateLimit")
 	if state == "" {
 		return nil, false
@@ -17,18 +17,18 @@ func (k *ruleRun) limitWindows(a *response) (windows map[string]window, limited 
 	windows = map[string]window{}
 	for part := range strings.SplitSeq(state, ", ") {
 		var w window
-		name, rest, _ := strings.Cut(part, ";")
-		if _, err := fmt.Sscanf(rest, "r=%d;t=%d", &w.remaining, &w.reset); err != nil {
+		name, params, _ := strings.Cut(part, ";")
+		if _, err := fmt.Sscanf(params, "r=%d;t=%d", &w.remaining, &w.reset); err != nil {
 			k.fatalf("%s: RateLimit is %q", a, state)
 		}
 		windows[strings.Trim(name, `"`)] = w
 	}
 	for part := range strings.SplitSeq(a.header.Get("RateLimit-Policy"), ", ") {
 		var quota, seconds int
-		name, rest, _ := strings.Cut(part, ";")
+		name, params, _ := strings.Cut(part, ";")
 		name = strings.Trim(name, `"`)
-		w, known := windows[name]
-		if _, err := fmt.Sscanf(rest, "q=%d;w=%d", &quota, &seconds); err != nil || !known {
+		w, ok := windows[name]
+		if _, err := fmt.Sscanf(params, "q=%d;w=%d", &quota, &seconds); err != nil || !ok {
 			k.fatalf("%s: RateLimit-Policy is %q, RateLimit %q", a, a.header.Get("RateLimit-Policy"), state)
 		}
 		w.limit = quota
@@ -37,13 +37,13 @@ func (k *ruleRun) limitWindows(a *response) (windows map[string]window, limited 
 	return windows, true
 }
 
-// window is the state of a limit.
+// window is the state of a quota window. reset is in seconds from now.
 type window struct{ limit, remaining, reset int }
 
 func (k *ruleRun) intHeader(a *response, name string) int {
 	n, err := strconv.Atoi(a.header.Get(name))
 	if err != nil {
-		k.fatalf("%s: %s is %q, no whole number", a, name, a.header.Get(name))
+		k.fatalf("%s: %s is %q, want a whole number", a, name, a.header.Get(name))
 	}
 	return n
 }
@@ -51,22 +51,22 @@ func (k *ruleRun) intHeader(a *response, name string) int {
 func checkWindows(k *ruleRun) {
 	for range 3 {
 		a := k.getOK("/v1/rates?limit=1")
-		windows, limited := k.limitWindows(a)
-		if !limited {
+		windows, ok := k.limitWindows(a)
+		if !ok {
 			k.notef("the server sends no limit headers")
 			return
 		}
-		limit, left, reset := k.intHeader(a, "X-RateLimit-Limit"), k.intHeader(a, "X-RateLimit-Remaining"), k.intHeader(a, "X-RateLimit-Reset")
+		limit, remaining, reset := k.intHeader(a, "X-RateLimit-Limit"), k.intHeader(a, "X-RateLimit-Remaining"), k.intHeader(a, "X-RateLimit-Reset")
 		tighter := windows["minute"]
 		if day := windows["day"]; day.remaining < tighter.remaining || day.remaining == tighter.remaining && day.reset > tighter.reset {
 			tighter = day
 		}
-		if limit != tighter.limit || left != tighter.remaining {
-			k.errorf("%s: X-RateLimit is %d of %d, the tighter window %d of %d", a, left, limit, tighter.remaining, tighter.limit)
+		if limit != tighter.limit || remaining != tighter.remaining {
+			k.errorf("%s: X-RateLimit is %d of %d, the tighter window %d of %d", a, remaining, limit, tighter.remaining, tighter.limit)
 		}
-		at := k.parseGeneratedAt(decode[list[any]](k, a).Meta.GeneratedAt).Unix()
-		if ahead := int64(reset) - at; ahead < int64(tighter.reset)-1 || ahead > int64(tighter.reset)+2 {
-			k.errorf("%s: X-RateLimit-Reset is %d, %d s ahead, RateLimit says %d s", a, reset, ahead, tighter.reset)
+		generatedAt := k.parseGeneratedAt(decode[list[any]](k, a).Meta.GeneratedAt).Unix()
+		if seconds := int64(reset) - generatedAt; seconds < int64(tighter.reset)-1 || seconds > int64(tighter.reset)+2 {
+			k.errorf("%s: X-RateLimit-Reset is %d, %d s ahead, RateLimit says %d s", a, reset, seconds, tighter.reset)
 		}
 	}
 }
@@ -81,8 +81,8 @@ func checkCosts(k *ruleRun) {
 		{http.MethodGet, "/v1/rates?limit=0", "", 400, 1}, {http.MethodGet, "/v1/institutions/no-such-bank", "", 404, 1},
 		{http.MethodGet, "/v1/nothing", "", 404, 0}, {http.MethodPost, "/v1/rates", "", 405, 0}, {http.MethodOptions, "/v1/rates", "", 204, 0},
 	} {
-		before, limited := k.limitWindows(k.getOK("/v1/currencies"))
-		if !limited {
+		before, ok := k.limitWindows(k.getOK("/v1/currencies"))
+		if !ok {
 			k.notef("the server sends no limit headers")
 			return
 		}
@@ -107,35 +107,35 @@ func checkErrorPrecedence(k *ruleRun) {
 	k.checkError(k.send(request{method: http.MethodPut, target: "/v1/rates?limit=0"}), http.StatusMethodNotAllowed, "method_not_allowed")
 }
 
-// exhaustMax bounds the requests of checkExhaust.
+// exhaustMax is the number of requests after which checkExhaust gives up.
 const exhaustMax = 1000
 
 func checkExhaust(k *ruleRun) {
-	windows, limited := k.limitWindows(k.getOK("/v1/currencies"))
-	if !limited {
+	windows, ok := k.limitWindows(k.getOK("/v1/currencies"))
+	if !ok {
 		k.fatalf("Exhaust is set, and the server sends no limit headers")
 	}
-	left := min(windows["minute"].remaining, windows["day"].remaining)
+	remaining := min(windows["minute"].remaining, windows["day"].remaining)
 	for sent := 0; ; sent++ {
 		a := k.send(request{method: http.MethodGet, target: "/v1/currencies"})
 		if a.status == http.StatusTooManyRequests {
-			if sent < left {
-				k.errorf("%d requests were left, the server refuses after %d", left, sent)
+			if sent < remaining {
+				k.errorf("%d requests were remaining, but the server returned 429 after %d", remaining, sent)
 			}
 			code := decode[errorBody](k, a).Error.Code
 			if code != "rate_limited" && code != "quota_exceeded" {
 				k.errorf("%s: error.code is %q", a, code)
 			}
 			if k.intHeader(a, "X-RateLimit-Remaining") != 0 || k.intHeader(a, "Retry-After") < 1 {
-				k.errorf("%s: %s left, Retry-After %s", a, a.header.Get("X-RateLimit-Remaining"), a.header.Get("Retry-After"))
+				k.errorf("%s: X-RateLimit-Remaining %s, Retry-After %s", a, a.header.Get("X-RateLimit-Remaining"), a.header.Get("Retry-After"))
 			}
 			break
 		}
-		if sent > left && sent > exhaustMax || sent >= left+windows["minute"].limit {
-			k.fatalf("%d requests were left, the server answers %d", left, sent+1)
+		if sent > remaining && sent > exhaustMax || sent >= remaining+windows["minute"].limit {
+			k.fatalf("%d requests were remaining, but the server accepted %d", remaining, sent+1)
 		}
 	}
-	if after := k.get("/v1/currencies"); after.status != http.StatusOK {
-		k.errorf("%s after Retry-After", after)
+	if res := k.get("/v1/currencies"); res.status != http.StatusOK {
+		k.errorf("%s after Retry-After", res)
 	}
 }

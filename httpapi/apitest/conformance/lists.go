@@ -22,16 +22,16 @@ func (k *ruleRun) pagedPaths() []string {
 
 func checkWalks(k *ruleRun) {
 	for _, target := range k.pagedPaths() {
-		whole := getAllPages[any](k, target, 200)
-		for _, limit := range []int{7, max(1, len(whole)/2)} {
-			if got := getAllPages[any](k, target, limit); !reflect.DeepEqual(got, whole) {
-				k.errorf("GET %s: a walk in steps of %d has %d items, in one of 200 %d, or they differ", target, limit, len(got), len(whole))
+		want := getAllPages[any](k, target, 200)
+		for _, limit := range []int{7, max(1, len(want)/2)} {
+			if got := getAllPages[any](k, target, limit); !reflect.DeepEqual(got, want) {
+				k.errorf("GET %s: %d items with limit %d, %d with limit 200, or they differ", target, len(got), limit, len(want))
 			}
 		}
-		for _, beyond := range []int{len(whole), len(whole) + 1, 100_000} {
-			page := getList[any](k, withParameters(target, "cursor=%d", beyond))
-			if len(page.Data) != 0 || page.Meta.NextCursor != nil || page.Meta.Total != len(whole) {
-				k.errorf("GET %s from %d: %d items, total %d of %d, nextCursor %v", target, beyond, len(page.Data), page.Meta.Total, len(whole), page.Meta.NextCursor)
+		for _, cursor := range []int{len(want), len(want) + 1, 100_000} {
+			page := getList[any](k, withParameters(target, "cursor=%d", cursor))
+			if len(page.Data) != 0 || page.Meta.NextCursor != nil || page.Meta.Total != len(want) {
+				k.errorf("GET %s from %d: %d items, total %d of %d, nextCursor %v", target, cursor, len(page.Data), page.Meta.Total, len(want), page.Meta.NextCursor)
 			}
 		}
 	}
@@ -40,19 +40,19 @@ func checkWalks(k *ruleRun) {
 func checkTotals(k *ruleRun) {
 	for _, target := range k.pagedPaths() {
 		want := len(getAllPages[any](k, target, 200))
-		for _, cut := range []string{"limit=1", "limit=200", "limit=1&cursor=1"} {
-			if got := getList[any](k, withParameters(target, "%s", cut)).Meta.Total; got != want {
-				k.errorf("GET %s: total is %d, the walk has %d", withParameters(target, "%s", cut), got, want)
+		for _, params := range []string{"limit=1", "limit=200", "limit=1&cursor=1"} {
+			if got := getList[any](k, withParameters(target, "%s", params)).Meta.Total; got != want {
+				k.errorf("GET %s: total is %d, all pages have %d items", withParameters(target, "%s", params), got, want)
 			}
 		}
 	}
 }
 
-// checkSorted wants every item to come after the one before.
-func checkSorted[T any](k *ruleRun, what string, items []T, order func(a, b T) int) {
+// checkSorted checks that items are in strictly ascending order.
+func checkSorted[T any](k *ruleRun, name string, items []T, order func(a, b T) int) {
 	for i := 1; i < len(items); i++ {
 		if order(items[i-1], items[i]) >= 0 {
-			k.errorf("%s: %v before %v", what, items[i-1], items[i])
+			k.errorf("%s: %v before %v", name, items[i-1], items[i])
 		}
 	}
 }
@@ -69,7 +69,7 @@ func checkListOrders(k *ruleRun) {
 	})
 }
 
-// generatedAtLayout is the form of meta.generatedAt.
+// generatedAtLayout is the format of meta.generatedAt.
 const generatedAtLayout = "2006-01-02T15:04:05Z"
 
 func checkGeneratedAt(k *ruleRun) {
@@ -81,25 +81,25 @@ func checkGeneratedAt(k *ruleRun) {
 	}
 }
 
-// counts are the rates of a currency or institution.
+// counts has the number of rates of a currency or institution.
 type counts struct{ all, current, currencies int }
 
-func countsOf(rates []client.Rate, of func(*client.Rate) string) map[string]counts {
-	counted, seen := map[string]counts{}, map[string]bool{}
+func countsOf(rates []client.Rate, keyOf func(*client.Rate) string) map[string]counts {
+	byKey, seen := map[string]counts{}, map[string]bool{}
 	for i := range rates {
 		r := &rates[i]
-		c := counted[of(r)]
+		c := byKey[keyOf(r)]
 		c.all++
 		if !r.Stale {
 			c.current++
 		}
-		if pair := of(r) + " " + r.Currency; !seen[pair] {
+		if pair := keyOf(r) + " " + r.Currency; !seen[pair] {
 			seen[pair] = true
 			c.currencies++
 		}
-		counted[of(r)] = c
+		byKey[keyOf(r)] = c
 	}
-	return counted
+	return byKey
 }
 
 func checkCounts(k *ruleRun) {
@@ -136,11 +136,11 @@ func checkListedInstitutions(k *ruleRun) {
 		}
 	}
 	for id := range listed {
-		detail, err := k.data.Institution(k.ctx, id)
+		detail, err := k.dataClient.Institution(k.ctx, id)
 		if got, want := idsOf(must(k, detail, err).Rates), idsOf(k.rates(client.Filter{Institution: id})); !slices.Equal(got, want) {
 			k.errorf("institution %s has the rates %q, the list %q", id, got, want)
 		}
-		break // one is enough: each costs three requests
+		break // a single institution is enough, because each costs three requests
 	}
 	k.wantError("/v1/institutions/no-such-institution", http.StatusNotFound, "institution_not_found")
 }
@@ -182,7 +182,7 @@ func checkNothingMatches(k *ruleRun) {
 func checkIDs(k *ruleRun) {
 	for _, r := range k.rates(client.Filter{}) {
 		if want := strings.Join([]string{r.InstitutionID, r.Currency, string(r.Channel), string(r.Kind)}, ":"); r.ID != want {
-			k.errorf("a rate is called %q, want %q", r.ID, want)
+			k.errorf("a rate has the id %q, want %q", r.ID, want)
 		}
 	}
 }

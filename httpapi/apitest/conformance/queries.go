@@ -17,14 +17,14 @@ import (
 )
 
 func checkUnknownParameter(k *ruleRun) {
-	for target, near := range map[string][2]string{
+	for target, names := range map[string][2]string{
 		"/v1/rates?curency=USD": {"curency", "currency"}, "/v1/rates/best?currency=USD&operation=buy&limt=1": {"limt", "limit"},
 		"/v1/rates/history?form=2026-01-01": {"form", "from"},
 	} {
-		k.wantBadParameter(target, near[0])
+		k.wantBadParameter(target, names[0])
 		details := decode[errorBody](k, k.last()).Error.Details
-		if !slices.ContainsFunc(details, func(d errorDetail) bool { return strings.Contains(d.Message, near[1]) }) {
-			k.errorf("GET %s: no message names %q", target, near[1])
+		if !slices.ContainsFunc(details, func(d errorDetail) bool { return strings.Contains(d.Message, names[1]) }) {
+			k.errorf("GET %s: no message names %q", target, names[1])
 		}
 	}
 	k.wantBadParameter("/v1/currencies?limit=1", "limit")
@@ -39,7 +39,7 @@ func checkRepeated(k *ruleRun) {
 }
 
 func checkValues(k *ruleRun) {
-	priced := "?currency=" + k.currencies()[0]
+	params := "?currency=" + k.currencies()[0]
 	for _, c := range []struct {
 		target, name string
 		values       []string
@@ -50,8 +50,8 @@ func checkValues(k *ruleRun) {
 		{"/v1/rates?", "kind", []string{"", "Reference", "all"}},
 		{"/v1/rates?", "limit", []string{"0", "201", "+5", "010", "5.0", "", "x", "-1", "1e2"}},
 		{"/v1/rates?", "cursor", []string{"-1", "100001", "00", "", "1.0"}},
-		{"/v1/convert" + priced + "&operation=buy&", "amount", []string{"", "-1", "1.", ".5", "1.234", "1e3", "1234567890123", "1,000", "%201"}},
-		{"/v1/rates/best" + priced + "&", "operation", []string{"", "Buy", "hold"}},
+		{"/v1/convert" + params + "&operation=buy&", "amount", []string{"", "-1", "1.", ".5", "1.234", "1e3", "1234567890123", "1,000", "%201"}},
+		{"/v1/rates/best" + params + "&", "operation", []string{"", "Buy", "hold"}},
 	} {
 		for _, value := range c.values {
 			k.wantBadParameter(c.target+c.name+"="+value, c.name)
@@ -73,25 +73,25 @@ func checkKeyInURL(k *ruleRun) {
 
 // operationPaths returns a target for each data operation.
 func (k *ruleRun) operationPaths() []string {
-	first := k.rates(client.Filter{})
-	if len(first) == 0 {
+	rates := k.rates(client.Filter{})
+	if len(rates) == 0 {
 		k.fatalf("the server publishes no rates")
 	}
 	return []string{
-		"/v1/currencies", "/v1/institutions", "/v1/institutions/" + first[0].InstitutionID, "/v1/rates",
-		"/v1/rates/best?operation=buy&currency=" + first[0].Currency, "/v1/rates/history", "/v1/convert?operation=buy&amount=1&currency=" + first[0].Currency,
+		"/v1/currencies", "/v1/institutions", "/v1/institutions/" + rates[0].InstitutionID, "/v1/rates",
+		"/v1/rates/best?operation=buy&currency=" + rates[0].Currency, "/v1/rates/history", "/v1/convert?operation=buy&amount=1&currency=" + rates[0].Currency,
 	}
 }
 
 func checkHeadAndOptions(k *ruleRun) {
 	for _, target := range k.operationPaths() {
-		whole := k.getOK(target)
+		get := k.getOK(target)
 		head := k.send(request{method: http.MethodHead, target: target, waitForLimit: true})
 		if head.status != http.StatusOK || len(head.body) > 0 {
 			k.errorf("%s with %d bytes", head, len(head.body))
 		}
-		k.wantHeader(head, "ETag", whole.header.Get("ETag"))
-		k.wantHeader(head, "Content-Length", strconv.Itoa(len(whole.body)))
+		k.wantHeader(head, "ETag", get.header.Get("ETag"))
+		k.wantHeader(head, "Content-Length", strconv.Itoa(len(get.body)))
 		options := k.send(request{method: http.MethodOptions, target: target})
 		if options.status != http.StatusNoContent || !allows(options, "GET", "HEAD", "OPTIONS") || options.header.Get("Access-Control-Allow-Methods") == "" {
 			k.errorf("%s: Allow %q, Access-Control-Allow-Methods %q", options, options.header.Get("Allow"), options.header.Get("Access-Control-Allow-Methods"))
@@ -123,31 +123,31 @@ func checkPathIDs(k *ruleRun) {
 	k.wantBadParameter("/v1/institutions/"+strings.Repeat("x", 81), "id")
 }
 
-// gzipBytesMin is the size from which answers are compressed.
+// gzipBytesMin is the smallest size of a response that is compressed.
 const gzipBytesMin = 1 << 10
 
 func checkGzip(k *ruleRun) {
 	for _, target := range k.operationPaths() {
-		plain, packed := k.getOK(target), k.getOK(target, "Accept-Encoding", "gzip")
+		plain, compressed := k.getOK(target), k.getOK(target, "Accept-Encoding", "gzip")
 		if !strings.Contains(plain.header.Get("Vary"), "Accept-Encoding") {
 			k.errorf("%s: Vary is %q", plain, plain.header.Get("Vary"))
 		}
 		k.wantHeader(plain, "Content-Encoding", "")
-		if is := packed.header.Get("Content-Encoding") == "gzip"; is != (len(plain.body) >= gzipBytesMin) {
-			k.errorf("%s: %d bytes, Content-Encoding %q", packed, len(plain.body), packed.header.Get("Content-Encoding"))
+		if isGzip := compressed.header.Get("Content-Encoding") == "gzip"; isGzip != (len(plain.body) >= gzipBytesMin) {
+			k.errorf("%s: %d bytes, Content-Encoding %q", compressed, len(plain.body), compressed.header.Get("Content-Encoding"))
 			continue
-		} else if !is {
+		} else if !isGzip {
 			continue
 		}
-		reader, err := gzip.NewReader(bytes.NewReader(packed.body))
+		reader, err := gzip.NewReader(bytes.NewReader(compressed.body))
 		if err != nil {
-			k.errorf("%s: %v", packed, err)
+			k.errorf("%s: %v", compressed, err)
 			continue
 		}
 		body, err := io.ReadAll(reader)
-		packed.body = body
+		compressed.body = body
 		if err != nil || !sameExceptGeneratedAt(plain.body, body) {
-			k.errorf("%s: unpacked it is something else: %v", packed, err)
+			k.errorf("%s: the uncompressed body differs from the plain one: %v", compressed, err)
 		}
 	}
 }
@@ -164,7 +164,7 @@ func checkETags(k *ruleRun) {
 		first := k.getOK(target)
 		tag := first.header.Get("ETag")
 		if !strings.HasPrefix(tag, `W/"`) || !strings.HasSuffix(tag, `"`) {
-			k.errorf("%s: ETag is %q, no weak one", first, tag)
+			k.errorf("%s: ETag is %q, want a weak one", first, tag)
 			continue
 		}
 		for _, condition := range []string{tag, `"other", ` + tag, strings.TrimPrefix(tag, "W/"), "*"} {
@@ -174,7 +174,7 @@ func checkETags(k *ruleRun) {
 			}
 		}
 		if other := k.get(target, "If-None-Match", `W/"other"`); other.status != http.StatusOK {
-			k.errorf("%s with the tag of something else", other)
+			k.errorf("%s with another ETag in If-None-Match", other)
 		}
 	}
 	// Two seconds later the body differs only in generatedAt, and the tag must be the same.
@@ -193,9 +193,9 @@ const maxAgeLimit = 60
 func checkMaxAge(k *ruleRun) {
 	for _, target := range k.operationPaths() {
 		a := k.getOK(target)
-		value, private := strings.CutPrefix(a.header.Get("Cache-Control"), "private, max-age=")
+		value, isPrivate := strings.CutPrefix(a.header.Get("Cache-Control"), "private, max-age=")
 		age, err := strconv.Atoi(value)
-		if !private || err != nil || age < 0 || age > maxAgeLimit {
+		if !isPrivate || err != nil || age < 0 || age > maxAgeLimit {
 			k.errorf("%s: Cache-Control is %q", a, a.header.Get("Cache-Control"))
 			continue
 		}
@@ -203,11 +203,11 @@ func checkMaxAge(k *ruleRun) {
 		if json.Unmarshal(a.body, &body) != nil || body.Meta.GeneratedAt == "" {
 			continue // currencies and a single institution have no meta
 		}
-		until := k.parseGeneratedAt(body.Meta.GeneratedAt).Add(time.Duration(age) * time.Second)
+		cachedUntil := k.parseGeneratedAt(body.Meta.GeneratedAt).Add(time.Duration(age) * time.Second)
 		for _, raw := range body.Data {
 			var r client.Rate
-			if json.Unmarshal(raw, &r) == nil && r.ID != "" && !r.ExpiresAt.IsZero() && !r.Stale && until.After(r.ExpiresAt.Add(time.Second)) {
-				k.errorf("%s: it may be kept until %s, and %s expires %s", a, until, r.ID, r.ExpiresAt)
+			if json.Unmarshal(raw, &r) == nil && r.ID != "" && !r.ExpiresAt.IsZero() && !r.Stale && cachedUntil.After(r.ExpiresAt.Add(time.Second)) {
+				k.errorf("%s: max-age allows caching until %s, but %s expires %s", a, cachedUntil, r.ID, r.ExpiresAt)
 			}
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/tasard/tasard/httpapi/client"
 )
 
-// eachRanking visits the ranking of every currency and operation.
-func (k *ruleRun) eachRanking(visit func(what string, currency string, operation client.Operation, ranked []client.Rate)) {
+// eachRanking calls visit with the ranking of every currency and operation.
+func (k *ruleRun) eachRanking(visit func(name string, currency string, operation client.Operation, ranked []client.Rate)) {
 	for _, currency := range k.currencies() {
 		for _, operation := range operations() {
 			visit(fmt.Sprintf("best %s %s", currency, operation), currency, operation, k.best(currency, operation))
@@ -18,17 +18,17 @@ func (k *ruleRun) eachRanking(visit func(what string, currency string, operation
 	}
 }
 
-// eachAdjacentPair visits every two consecutive rates of every ranking.
-func (k *ruleRun) eachAdjacentPair(visit func(what string, operation client.Operation, a, b *client.Rate)) {
-	k.eachRanking(func(what, _ string, operation client.Operation, ranked []client.Rate) {
+// eachAdjacentPair calls visit with every two consecutive rates of every ranking.
+func (k *ruleRun) eachAdjacentPair(visit func(name string, operation client.Operation, a, b *client.Rate)) {
+	k.eachRanking(func(name, _ string, operation client.Operation, ranked []client.Rate) {
 		for i := 1; i < len(ranked); i++ {
-			visit(what, operation, &ranked[i-1], &ranked[i])
+			visit(name, operation, &ranked[i-1], &ranked[i])
 		}
 	})
 }
 
-// eachConversion visits every item of convert for every currency and operation.
-func (k *ruleRun) eachConversion(amount client.Decimal, visit func(what string, operation client.Operation, item *client.Conversion)) {
+// eachConversion calls visit with every conversion of an amount, for every currency and operation.
+func (k *ruleRun) eachConversion(amount client.Decimal, visit func(name string, operation client.Operation, item *client.Conversion)) {
 	for _, currency := range k.currencies() {
 		for _, operation := range operations() {
 			for _, item := range k.conversions(currency, operation, amount, "") {
@@ -39,9 +39,9 @@ func (k *ruleRun) eachConversion(amount client.Decimal, visit func(what string, 
 }
 
 func checkSides(k *ruleRun) {
-	k.eachConversion("1", func(what string, operation client.Operation, item *client.Conversion) {
+	k.eachConversion("1", func(name string, operation client.Operation, item *client.Conversion) {
 		if side := item.Quote.Side(operation); side == nil || *side != item.Rate {
-			k.errorf("%s: %s applies %s, want %s", what, item.Quote.ID, item.Rate, sideText(side))
+			k.errorf("%s: %s applies %s, want %s", name, item.Quote.ID, item.Rate, sideText(side))
 		}
 	})
 }
@@ -64,10 +64,10 @@ func compareSides(operation client.Operation, a, b *client.Rate) int {
 
 func checkOrder(k *ruleRun) {
 	pairs := 0
-	k.eachAdjacentPair(func(what string, operation client.Operation, a, b *client.Rate) {
+	k.eachAdjacentPair(func(name string, operation client.Operation, a, b *client.Rate) {
 		pairs++
 		if a.Side(operation) == nil || b.Side(operation) == nil || compareSides(operation, a, b) > 0 {
-			k.errorf("%s: %s (%s) before %s (%s)", what, a.ID, sideText(a.Side(operation)), b.ID, sideText(b.Side(operation)))
+			k.errorf("%s: %s (%s) before %s (%s)", name, a.ID, sideText(a.Side(operation)), b.ID, sideText(b.Side(operation)))
 		}
 	})
 	if pairs == 0 {
@@ -77,14 +77,14 @@ func checkOrder(k *ruleRun) {
 
 func checkTies(k *ruleRun) {
 	ties := 0
-	k.eachAdjacentPair(func(what string, operation client.Operation, a, b *client.Rate) {
+	k.eachAdjacentPair(func(name string, operation client.Operation, a, b *client.Rate) {
 		if a.Side(operation) == nil || b.Side(operation) == nil || compareSides(operation, a, b) != 0 {
 			return
 		}
 		ties++
 		if cmp.Or(cmp.Compare(a.Priority, b.Priority), b.CollectedAt.Compare(a.CollectedAt), cmp.Compare(a.InstitutionID, b.InstitutionID),
 			cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.ID, b.ID)) >= 0 {
-			k.errorf("%s: %s before %s, which have the same side", what, a.ID, b.ID)
+			k.errorf("%s: %s before %s, which have the same side", name, a.ID, b.ID)
 		}
 	})
 	if ties == 0 {
@@ -116,9 +116,9 @@ func idsOf(rates []client.Rate) []string {
 
 func checkPopulation(k *ruleRun) {
 	published := k.rates(client.Filter{})
-	k.eachRanking(func(what, currency string, operation client.Operation, ranked []client.Rate) {
+	k.eachRanking(func(name, currency string, operation client.Operation, ranked []client.Rate) {
 		if got, want := idsOf(ranked), eligible(published, currency, operation, client.Commercial); !slices.Equal(got, want) {
-			k.errorf("%s has %q, want %q", what, got, want)
+			k.errorf("%s has %q, want %q", name, got, want)
 		}
 	})
 }
@@ -126,7 +126,7 @@ func checkPopulation(k *ruleRun) {
 func checkBestReference(k *ruleRun) {
 	first := k.currencies()[0]
 	for _, operation := range operations() {
-		best, err := k.data.Best(k.ctx, client.BestQuery{Filter: client.Filter{Currency: first, Kind: client.Reference}, Operation: operation})
+		best, err := k.dataClient.Best(k.ctx, client.BestQuery{Filter: client.Filter{Currency: first, Kind: client.Reference}, Operation: operation})
 		if best = must(k, best, err); len(best.Data) > 0 || best.Meta.Total != 0 {
 			k.errorf("best of reference rates: %d items, total %d", len(best.Data), best.Meta.Total)
 		}
@@ -155,20 +155,20 @@ func checkConvertPopulation(k *ruleRun) {
 	}
 }
 
-// expectedAmount is amount times rate, rounded half up to two decimals.
+// expectedAmount returns amount times rate, rounded half up to two decimals.
 func expectedAmount(amount, rate client.Decimal) client.Decimal {
 	cents := new(big.Rat).Mul(amount.Rat(), rate.Rat())
 	cents.Mul(cents, big.NewRat(100, 1)).Add(cents, big.NewRat(1, 2))
-	whole := new(big.Int).Quo(cents.Num(), cents.Denom())
-	digits := fmt.Sprintf("%03s", whole.String())
+	rounded := new(big.Int).Quo(cents.Num(), cents.Denom())
+	digits := fmt.Sprintf("%03s", rounded.String())
 	return client.Decimal(digits[:len(digits)-2] + "." + digits[len(digits)-2:])
 }
 
 func checkAmounts(k *ruleRun) {
 	for _, amount := range []client.Decimal{"0", "0.01", "0.25", "1", "1.15", "2.05", "100.00", "33.33", "999999999999.99"} {
-		k.eachConversion(amount, func(what string, _ client.Operation, item *client.Conversion) {
+		k.eachConversion(amount, func(name string, _ client.Operation, item *client.Conversion) {
 			if want := expectedAmount(amount, item.Rate); item.AmountDOP != want {
-				k.errorf("%s: %s at %s is %s, want %s", what, amount, item.Rate, item.AmountDOP, want)
+				k.errorf("%s: %s at %s is %s, want %s", name, amount, item.Rate, item.AmountDOP, want)
 			}
 		})
 	}
@@ -186,7 +186,7 @@ func checkVerbatim(k *ruleRun) {
 		}
 	}
 	for _, operation := range operations() {
-		best, err := k.data.Best(k.ctx, client.BestQuery{Filter: client.Filter{Currency: first}, Operation: operation})
+		best, err := k.dataClient.Best(k.ctx, client.BestQuery{Filter: client.Filter{Currency: first}, Operation: operation})
 		if got := must(k, best, err).Operation; got != operation {
 			k.errorf("best %s %s: operation is %q", first, operation, got)
 		}
@@ -194,9 +194,9 @@ func checkVerbatim(k *ruleRun) {
 }
 
 func checkFees(k *ruleRun) {
-	k.eachConversion("1", func(what string, _ client.Operation, item *client.Conversion) {
+	k.eachConversion("1", func(name string, _ client.Operation, item *client.Conversion) {
 		if item.FeesIncluded || item.FeeNotice == "" {
-			k.errorf("%s: %s: feesIncluded %t, feeNotice %q", what, item.Quote.ID, item.FeesIncluded, item.FeeNotice)
+			k.errorf("%s: %s: feesIncluded %t, feeNotice %q", name, item.Quote.ID, item.FeesIncluded, item.FeeNotice)
 		}
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// eachResponse makes the check of a rule from a check of every answer.
+// eachResponse returns a rule's check that calls check with every recorded response.
 func eachResponse(check func(*ruleRun, *response)) func(*ruleRun) {
 	return func(k *ruleRun) {
 		for _, a := range k.responses {
@@ -19,7 +19,7 @@ func eachResponse(check func(*ruleRun, *response)) func(*ruleRun) {
 	}
 }
 
-// wantHeader wants a header to have a value; "" = to be missing.
+// wantHeader checks the value of a header; "" = the header is missing.
 func (k *ruleRun) wantHeader(a *response, name, want string) {
 	if got := a.header.Get(name); got != want {
 		k.errorf("%s: %s is %q, want %q", a, name, got, want)
@@ -51,24 +51,24 @@ func checkRequestIDs(k *ruleRun) {
 	for _, a := range k.responses {
 		id := a.header.Get("X-Request-Id")
 		if id == "" || seen[id] {
-			k.errorf("%s: X-Request-Id is %q, none or another request's", a, id)
+			k.errorf("%s: X-Request-Id is %q, which is empty or not unique", a, id)
 		}
 		seen[id] = true
-		if f, is := a.errorBody(); is && f.Error.RequestID != id {
+		if f, ok := a.errorBody(); ok && f.Error.RequestID != id {
 			k.errorf("%s: error.requestId is %q, X-Request-Id %q", a, f.Error.RequestID, id)
 		}
 	}
 }
 
-// errorBody decodes the error of an answer, and reports whether there is one.
+// errorBody decodes the error of a response, and reports whether it has one.
 func (a *response) errorBody() (errorBody, bool) {
 	var f errorBody
 	return f, a.status >= http.StatusBadRequest && a.method != http.MethodHead && json.Unmarshal(a.body, &f) == nil
 }
 
-// statusByCode is the closed list of error codes.
+// statusByCode returns the closed list of error codes with their statuses.
 func statusByCode() map[string]int {
-	of := map[string]int{}
+	statuses := map[string]int{}
 	for status, codes := range map[int]string{
 		400: "invalid_parameters malformed_request", 401: "missing_key invalid_key revoked_key account_suspended invalid_code invalid_session",
 		404: "not_found institution_not_found", 405: "method_not_allowed", 408: "request_timeout", 409: "key_limit_reached", 413: "payload_too_large",
@@ -76,18 +76,18 @@ func statusByCode() map[string]int {
 		500: "internal_error", 503: "data_unavailable overloaded read_only",
 	} {
 		for _, code := range strings.Fields(codes) {
-			of[code] = status
+			statuses[code] = status
 		}
 	}
-	return of
+	return statuses
 }
 
 func checkErrorCode(k *ruleRun, a *response) {
-	f, is := a.errorBody()
+	f, ok := a.errorBody()
 	switch {
 	case a.status < http.StatusBadRequest || a.method == http.MethodHead:
-	case !is || f.Error.Message == "":
-		k.errorf("%s: no error of the contract: %.300s", a, a.body)
+	case !ok || f.Error.Message == "":
+		k.errorf("%s: not an API error: %.300s", a, a.body)
 	case statusByCode()[f.Error.Code] != a.status:
 		k.errorf("%s: error.code is %q", a, f.Error.Code)
 	}
@@ -111,15 +111,15 @@ func checkDetails(k *ruleRun, a *response) {
 func checkRetryAfter(k *ruleRun, a *response) {
 	value := a.header.Get("Retry-After")
 	seconds, err := strconv.Atoi(value)
-	wanted := a.status == http.StatusTooManyRequests || a.status == http.StatusServiceUnavailable
-	if wanted && (err != nil || seconds < 1) || !wanted && value != "" {
+	required := a.status == http.StatusTooManyRequests || a.status == http.StatusServiceUnavailable
+	if required && (err != nil || seconds < 1) || !required && value != "" {
 		k.errorf("%s: Retry-After is %q", a, value)
 	}
 }
 
 func checkLimitHeaders(k *ruleRun) {
 	names := []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "RateLimit", "RateLimit-Policy"}
-	with, without := "", ""
+	present, missing := "", ""
 	for _, a := range k.responses {
 		counted := a.isData() && (a.status == 200 || a.status == 304 || a.status == 400 || a.status == 429)
 		if !counted {
@@ -127,42 +127,42 @@ func checkLimitHeaders(k *ruleRun) {
 		}
 		for _, name := range names {
 			if a.header.Get(name) != "" {
-				with = a.String()
+				present = a.String()
 			} else {
-				without = a.String() + " without " + name
+				missing = a.String() + " without " + name
 			}
 		}
 	}
-	if with != "" && without != "" {
-		k.errorf("%s has limit headers, %s", with, without)
+	if present != "" && missing != "" {
+		k.errorf("%s has limit headers, %s", present, missing)
 	}
 }
 
-// schema lists the fields of an object.
+// schema lists the fields of an object, separated by spaces.
 type schema struct {
 	required string
 	nested   map[string]schema
 	optional string
 }
 
-// schemas are those of all bodies, by path.
+// schemas returns the schemas of all bodies by path.
 func schemas() map[string]schema {
 	rate := schema{required: "institutionId currency quoteCurrency buy sell channel kind effectiveDate publishedAt upstreamSource id institutionName institutionType " +
 		"website sourceId sourceName sourceUrl collectedAt lastCheckedAt expiresAt priority manual stale datePrecision"}
 	meta := schema{required: "total nextCursor generatedAt quoteCurrency"}
-	of := func(fields string, data schema) schema {
+	page := func(fields string, data schema) schema {
 		return schema{required: fields, nested: map[string]schema{"data": data, "meta": meta}}
 	}
 	item := schema{required: "quote operation foreignAmount currency amountDop rate feesIncluded feeNotice", nested: map[string]schema{"quote": rate}}
 	detail := schema{required: "id name type website description contact active rates", nested: map[string]schema{"rates": rate}}
 	return map[string]schema{
-		"/v1/currencies":    of("data", schema{required: "code name symbol quoteCount currentQuoteCount"}),
-		"/v1/institutions":  of("data meta", schema{required: "id name type website description contact active currencies currentQuoteCount"}),
-		"/v1/institutions/": of("data", detail),
-		"/v1/rates":         of("data meta", rate),
-		"/v1/rates/best":    of("data meta operation", rate),
-		"/v1/rates/history": of("data meta", schema{required: "date institutionId currency channel kind buy sell sourceId datePrecision"}),
-		"/v1/convert":       of("data meta", item),
+		"/v1/currencies":    page("data", schema{required: "code name symbol quoteCount currentQuoteCount"}),
+		"/v1/institutions":  page("data meta", schema{required: "id name type website description contact active currencies currentQuoteCount"}),
+		"/v1/institutions/": page("data", detail),
+		"/v1/rates":         page("data meta", rate),
+		"/v1/rates/best":    page("data meta operation", rate),
+		"/v1/rates/history": page("data meta", schema{required: "date institutionId currency channel kind buy sell sourceId datePrecision"}),
+		"/v1/convert":       page("data meta", item),
 		"error": {required: "error", nested: map[string]schema{"error": {
 			required: "code message", optional: "requestId details", nested: map[string]schema{"details": {required: "path message"}},
 		}}},
@@ -170,32 +170,32 @@ func schemas() map[string]schema {
 }
 
 // problems returns the missing and the unknown fields of a value. All items of a list have the same schema.
-func (s schema) problems(at string, value any) []string {
-	var found []string
+func (s schema) problems(path string, value any) []string {
+	var problems []string
 	switch v := value.(type) {
 	case []any:
 		for _, item := range v {
-			if _, is := item.(map[string]any); is {
-				found = append(found, s.problems(at, item)...)
+			if _, ok := item.(map[string]any); ok {
+				problems = append(problems, s.problems(path, item)...)
 			}
 		}
 	case map[string]any:
-		want, may := strings.Fields(s.required), strings.Fields(s.optional)
-		for _, name := range want {
-			if _, has := v[name]; !has {
-				found = append(found, fmt.Sprintf("%s has no %s", at, name))
+		required, optional := strings.Fields(s.required), strings.Fields(s.optional)
+		for _, name := range required {
+			if _, ok := v[name]; !ok {
+				problems = append(problems, fmt.Sprintf("%s has no %s", path, name))
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			if !slices.Contains(want, name) && !slices.Contains(may, name) {
-				found = append(found, fmt.Sprintf("%s has a field %s", at, name))
+			if !slices.Contains(required, name) && !slices.Contains(optional, name) {
+				problems = append(problems, fmt.Sprintf("%s has a field %s", path, name))
 			}
-			if inside, known := s.nested[name]; known {
-				found = append(found, inside.problems(at+"."+name, v[name])...)
+			if nested, ok := s.nested[name]; ok {
+				problems = append(problems, nested.problems(path+"."+name, v[name])...)
 			}
 		}
 	}
-	return found
+	return problems
 }
 
 func checkSchemas(k *ruleRun) {
@@ -211,10 +211,10 @@ func checkSchemas(k *ruleRun) {
 		if a.status >= http.StatusBadRequest {
 			path = "error"
 		}
-		want, has := known[path]
+		want, ok := known[path]
 		var body any
-		if !has || json.Unmarshal(a.body, &body) != nil {
-			k.errorf("%s: a body that the contract does not have: %.100s", a, a.body)
+		if !ok || json.Unmarshal(a.body, &body) != nil {
+			k.errorf("%s: not JSON, or a body that the API specification does not have: %.100s", a, a.body)
 			continue
 		}
 		for _, problem := range want.problems(path, body) {

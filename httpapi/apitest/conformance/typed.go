@@ -31,36 +31,36 @@ func must[T any](k *ruleRun, value T, err error) T {
 
 // rates returns all rates of a filter.
 func (k *ruleRun) rates(filter client.Filter) []client.Rate {
-	return collect(k, k.data.AllRates(k.ctx, filter))
+	return collect(k, k.dataClient.AllRates(k.ctx, filter))
 }
 
 // best returns a whole ranking.
 func (k *ruleRun) best(currency string, operation client.Operation) []client.Rate {
-	return collect(k, k.data.AllBest(k.ctx, client.BestQuery{Filter: client.Filter{Currency: currency}, Operation: operation}))
+	return collect(k, k.dataClient.AllBest(k.ctx, client.BestQuery{Filter: client.Filter{Currency: currency}, Operation: operation}))
 }
 
 // conversions returns the conversions of an amount.
 func (k *ruleRun) conversions(currency string, operation client.Operation, amount client.Decimal, kind client.Kind) []client.Conversion {
-	return collect(k, k.data.AllConversions(k.ctx, client.ConvertQuery{Filter: client.Filter{Currency: currency, Kind: kind}, Operation: operation, Amount: amount}))
+	return collect(k, k.dataClient.AllConversions(k.ctx, client.ConvertQuery{Filter: client.Filter{Currency: currency, Kind: kind}, Operation: operation, Amount: amount}))
 }
 
 // institutions returns all institutions, or those of a currency.
 func (k *ruleRun) institutions(currency string) []client.Institution {
-	return collect(k, k.data.AllInstitutions(k.ctx, client.InstitutionsQuery{Currency: currency}))
+	return collect(k, k.dataClient.AllInstitutions(k.ctx, client.InstitutionsQuery{Currency: currency}))
 }
 
 // catalogue returns all currencies.
 func (k *ruleRun) catalogue() []client.Currency {
-	list, err := k.data.Currencies(k.ctx)
+	list, err := k.dataClient.Currencies(k.ctx)
 	return must(k, list, err)
 }
 
 // history returns the rows of a range.
 func (k *ruleRun) history(from, to client.Date) []client.HistoryEntry {
-	return collect(k, k.data.AllHistory(k.ctx, client.HistoryQuery{From: from, To: to}))
+	return collect(k, k.dataClient.AllHistory(k.ctx, client.HistoryQuery{From: from, To: to}))
 }
 
-// currencies returns the codes with published rates, at least one.
+// currencies returns the codes of the currencies with published rates. It fails the rule if there are none.
 func (k *ruleRun) currencies() []string {
 	var codes []string
 	last := ""
@@ -70,12 +70,12 @@ func (k *ruleRun) currencies() []string {
 		}
 	}
 	if len(codes) == 0 {
-		k.fatalf("the server publishes no rates; the contract can't be seen without any")
+		k.fatalf("the server publishes no rates, so the rules cannot be checked")
 	}
 	return codes
 }
 
-// wantStatus wants an account operation to succeed with a status.
+// wantStatus checks that an account operation has succeeded with a status.
 func (k *ruleRun) wantStatus(status int, err error) {
 	if err != nil {
 		k.fatalf("%v", err)
@@ -85,10 +85,10 @@ func (k *ruleRun) wantStatus(status int, err error) {
 	}
 }
 
-// wantRefusal wants an account operation to be refused.
+// wantRefusal checks that an account operation has failed with a status and a code.
 func (k *ruleRun) wantRefusal(err error, status int, code string) {
-	var refused *client.Error
-	if !errors.As(err, &refused) || refused.Status != status || refused.Code != code {
+	var apiErr *client.Error
+	if !errors.As(err, &apiErr) || apiErr.Status != status || apiErr.Code != code {
 		k.errorf("%s, want %d %s: %v", k.last(), status, code, err)
 	}
 }
