@@ -29,7 +29,7 @@ type reference struct {
 	keys      []referenceKey
 	admitted  []time.Duration     // true times
 	days      map[engine.Date]int // admitted
-	allowance account.Quota
+	quota     account.Quota
 	suspended bool
 }
 
@@ -39,8 +39,8 @@ type referenceKey struct {
 	revoked bool
 }
 
-func newReference(number int, m *testMember, allowance account.Quota) *reference {
-	return &reference{number: number, email: m.email, token: m.token, allowance: allowance, days: map[engine.Date]int{}}
+func newReference(number int, m *testMember, quota account.Quota) *reference {
+	return &reference{number: number, email: m.email, token: m.token, quota: quota, days: map[engine.Date]int{}}
 }
 
 // admit takes an admission in, and is what is wrong with it.
@@ -53,8 +53,8 @@ func (r *reference) admit(now time.Duration, day engine.Date) error {
 			minute++
 		}
 	}
-	if minute > r.allowance.Minute || r.days[day] > r.allowance.Day {
-		return fmt.Errorf("%d admitted within 60 s and %d on %s, at most %+v", minute, r.days[day], day, r.allowance)
+	if minute > r.quota.Minute || r.days[day] > r.quota.Day {
+		return fmt.Errorf("%d admitted within 60 s and %d on %s, at most %+v", minute, r.days[day], day, r.quota)
 	}
 	return nil
 }
@@ -111,7 +111,7 @@ func (w *world) inspect(r *reference) error {
 		return err
 	}
 	day := engine.DateOf(verdict.Day.Reset) - 1
-	if spent := verdict.Day.Limit - verdict.Day.Remaining; spent < min(r.allowance.Day, r.days[day]) {
+	if spent := verdict.Day.Limit - verdict.Day.Remaining; spent < min(r.quota.Day, r.days[day]) {
 		return fmt.Errorf("account %d has spent %d on %s, %d were admitted", r.number, spent, day, r.days[day])
 	}
 	if record.Email != r.email.ID() || record.SuspendedAt.IsZero() == r.suspended || len(record.Keys) != len(r.keys) {
@@ -132,14 +132,14 @@ const accountsInWorld = 20
 // newWorld is a node with accounts.
 func newWorld(t *rapid.T) *world {
 	w, lease := &world{}, rapid.SampledFrom([]int{1, 3, 16}).Draw(t, "lease")
-	allowance := account.Quota{Day: rapid.IntRange(5, 40).Draw(t, "day"), Minute: rapid.IntRange(2, 12).Draw(t, "minute")}
+	quota := account.Quota{Day: rapid.IntRange(5, 40).Draw(t, "day"), Minute: rapid.IntRange(2, 12).Draw(t, "minute")}
 	w.node = prepareNode(t, Config{
-		Terms: account.QuotaPolicy{DefaultQuota: allowance, LeaseSize: lease}, AccountShards: 2, AnonymousClientsMax: 64, AccountsLoadedMax: accountsInWorld,
+		QuotaPolicy: account.QuotaPolicy{DefaultQuota: quota, LeaseSize: lease}, AccountShards: 2, AnonymousClientsMax: 64, AccountsLoadedMax: accountsInWorld,
 		Random:          rand.NewChaCha8([32]byte{}),
 		SnapshotRecords: rapid.SampledFrom([]int{20, 1000}).Draw(t, "snapshots"),
 	})
 	for number := 1; number <= accountsInWorld; number++ {
-		w.accounts = append(w.accounts, newReference(number, w.join(number, 0), allowance))
+		w.accounts = append(w.accounts, newReference(number, w.join(number, 0), quota))
 	}
 	return w
 }
@@ -297,8 +297,8 @@ func (w *world) operate(t *rapid.T, r *reference) {
 		err = w.RestoreAccount(id, "luis")
 		after.suspended = false
 	default:
-		after.allowance = account.Quota{Day: rapid.IntRange(1, 50).Draw(t, "day"), Minute: rapid.IntRange(1, 15).Draw(t, "minute")}
-		err = w.SetAccountQuota(id, after.allowance, "luis")
+		after.quota = account.Quota{Day: rapid.IntRange(1, 50).Draw(t, "day"), Minute: rapid.IntRange(1, 15).Draw(t, "minute")}
+		err = w.SetAccountQuota(id, after.quota, "luis")
 	}
 	switch {
 	case err == nil:

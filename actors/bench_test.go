@@ -37,8 +37,8 @@ func BenchmarkAdmit(b *testing.B) {
 func benchNode(b testing.TB, lease int) (*node, account.Caller) {
 	start := time.Now() //nolint:forbidigo // what a node costs with the real clock
 	n := startNode(b, Config{
-		Terms: account.QuotaPolicy{DefaultQuota: account.Quota{Day: accounts.AllowanceDayMax, Minute: account.MinuteLimitDefault}, LeaseSize: lease},
-		Clock: func() time.Time { return noon.Add(time.Since(start)) }, Steady: paceOf(2 * time.Second), //nolint:forbidigo // the same
+		QuotaPolicy: account.QuotaPolicy{DefaultQuota: account.Quota{Day: accounts.QuotaDayMax, Minute: account.MinuteLimitDefault}, LeaseSize: lease},
+		Clock:       func() time.Time { return noon.Add(time.Since(start)) }, Steady: paceOf(2 * time.Second), //nolint:forbidigo // the same
 	})
 	m := n.join(1, 1)
 	caller := account.Caller{Key: m.keys[0], HasKey: true, Address: client(1)}
@@ -78,8 +78,8 @@ func processorTime() time.Duration {
 func BenchmarkCores(b *testing.B) {
 	const accountsEach, goroutines = 16, 2
 	n := startNode(b, Config{
-		Terms: account.QuotaPolicy{DefaultQuota: account.Quota{Day: accounts.AllowanceDayMax, Minute: accounts.AllowanceMinuteMax}, LeaseSize: leaseMax},
-		Clock: acceleratedClock(), Catalogue: testCatalogue(),
+		QuotaPolicy: account.QuotaPolicy{DefaultQuota: account.Quota{Day: accounts.QuotaDayMax, Minute: accounts.QuotaMinuteMax}, LeaseSize: leaseMax},
+		Clock:       acceleratedClock(), Catalogue: testCatalogue(),
 	})
 	observe(b, n.System, saying("a", noon, "USD", "57", "60", "popular", "bhd"))
 	var callers []account.Caller
@@ -129,8 +129,8 @@ func BenchmarkCores(b *testing.B) {
 func BenchmarkManyAccounts(b *testing.B) {
 	const count = 20_000
 	n := start(b, Config{
-		Terms: account.QuotaPolicy{DefaultQuota: account.Quota{Day: accounts.AllowanceDayMax, Minute: accounts.AllowanceMinuteMax}, LeaseSize: account.LeaseSizeDefault},
-		Clock: acceleratedClock(), Journal: manyAccounts(b, count),
+		QuotaPolicy: account.QuotaPolicy{DefaultQuota: account.Quota{Day: accounts.QuotaDayMax, Minute: accounts.QuotaMinuteMax}, LeaseSize: account.LeaseSizeDefault},
+		Clock:       acceleratedClock(), Journal: manyAccounts(b, count),
 	})
 	var callers []account.Caller
 	for id := range uint64(count) {

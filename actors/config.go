@@ -49,8 +49,8 @@ type Config struct {
 	// SnapshotBytes is after how many bytes of records a snapshot is taken. 0 = 64 MiB.
 	SnapshotBytes int64
 
-	// Terms are the quotas of callers. Zero fields: 1,000 requests a day, 60 in a minute, leases of 16.
-	Terms account.QuotaPolicy
+	// QuotaPolicy has the quotas of callers. Zero fields: 1,000 requests a day, 60 in a minute, leases of 16.
+	QuotaPolicy account.QuotaPolicy
 	// LimitsOff admits every caller and counts nothing. Keys, once required, are still checked.
 	LimitsOff bool
 	// KeyPrefix begins every new key: account.KeyPrefixLive or account.KeyPrefixTest. "" = live.

@@ -19,9 +19,9 @@ const (
 
 // completeAccounts checks and completes the fields about accounts.
 func (c Config) completeAccounts() (Config, error) {
-	orDefault(&c.Terms.DefaultQuota.Day, account.DayLimitDefault)
-	orDefault(&c.Terms.DefaultQuota.Minute, account.MinuteLimitDefault)
-	orDefault(&c.Terms.LeaseSize, account.LeaseSizeDefault)
+	orDefault(&c.QuotaPolicy.DefaultQuota.Day, account.DayLimitDefault)
+	orDefault(&c.QuotaPolicy.DefaultQuota.Minute, account.MinuteLimitDefault)
+	orDefault(&c.QuotaPolicy.LeaseSize, account.LeaseSizeDefault)
 	orDefault(&c.KeyPrefix, account.KeyPrefixLive)
 	orDefault(&c.AnonymousClientsMax, account.AnonymousRowsDefault)
 	orDefault(&c.AccountShards, accountShardsDefault)
@@ -30,10 +30,10 @@ func (c Config) completeAccounts() (Config, error) {
 		c.Random = rand.Reader
 	}
 	switch {
-	case accounts.CheckAllowance(c.Terms.DefaultQuota) != nil:
-		return c, fmt.Errorf("check configuration: Terms: %w", accounts.CheckAllowance(c.Terms.DefaultQuota))
-	case c.Terms.LeaseSize < 1 || c.Terms.LeaseSize > leaseMax:
-		return c, fmt.Errorf("check configuration: Terms.Lease is %d, want 1 to %d", c.Terms.LeaseSize, leaseMax)
+	case accounts.CheckQuota(c.QuotaPolicy.DefaultQuota) != nil:
+		return c, fmt.Errorf("check configuration: QuotaPolicy: %w", accounts.CheckQuota(c.QuotaPolicy.DefaultQuota))
+	case c.QuotaPolicy.LeaseSize < 1 || c.QuotaPolicy.LeaseSize > leaseMax:
+		return c, fmt.Errorf("check configuration: QuotaPolicy.LeaseSize is %d, want 1 to %d", c.QuotaPolicy.LeaseSize, leaseMax)
 	case c.KeyPrefix != account.KeyPrefixLive && c.KeyPrefix != account.KeyPrefixTest:
 		return c, fmt.Errorf("check configuration: KeyPrefix is %q, want %q or %q", c.KeyPrefix, account.KeyPrefixLive, account.KeyPrefixTest)
 	case c.AnonymousClientsMax < 1 || c.AccountsLoadedMax < 1:
@@ -47,7 +47,7 @@ func (c Config) completeAccounts() (Config, error) {
 // accounts returns the configuration of the accounts.
 func (c *Config) accounts() accounts.Config {
 	a := accounts.Config{
-		Clock: c.Clock, Steady: c.Steady, Random: c.Random, Logger: c.Logger, Seal: c.LoginCodeKey, KeyPrefix: c.KeyPrefix, Terms: c.Terms,
+		Clock: c.Clock, Steady: c.Steady, Random: c.Random, Logger: c.Logger, Seal: c.LoginCodeKey, KeyPrefix: c.KeyPrefix, QuotaPolicy: c.QuotaPolicy,
 		LimitsOff: c.LimitsOff, WriteTimeout: c.WriteTimeout, MailboxMax: c.MailboxMax,
 		PendingWritesMax: c.PendingWritesMax, AnonymousClientsMax: c.AnonymousClientsMax, LoadedMax: c.AccountsLoadedMax, Shards: c.AccountShards,
 	}

@@ -34,7 +34,7 @@ func crashChildConfig(dir string, start time.Duration) Config {
 	return Config{
 		Dir: dir, Clock: func() time.Time { return noon.Add(start + time.Since(began)) }, //nolint:forbidigo // the same
 		Log: LogConfig{SegmentBytes: 16 << 10}, SnapshotRecords: 200, Mailer: newFakeMailer(), AnonymousClientsMax: 64, AccountShards: 3,
-		Terms: account.QuotaPolicy{DefaultQuota: account.Quota{Day: crashLimit, Minute: accounts.AllowanceMinuteMax}},
+		QuotaPolicy: account.QuotaPolicy{DefaultQuota: account.Quota{Day: crashLimit, Minute: accounts.QuotaMinuteMax}},
 	}
 }
 

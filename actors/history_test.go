@@ -173,7 +173,7 @@ func (a asker) revoke(key int) result {
 
 // required is a node on which keys are required, with a member.
 func required(t testing.TB, lease int) (*node, *testMember) {
-	n := startNode(t, Config{Terms: account.QuotaPolicy{DefaultQuota: account.Quota{Day: historyLimit, Minute: 1000}, LeaseSize: lease}})
+	n := startNode(t, Config{QuotaPolicy: account.QuotaPolicy{DefaultQuota: account.Quota{Day: historyLimit, Minute: 1000}, LeaseSize: lease}})
 	if _, err := n.Announce(noon.Add(account.KeyNoticeMin), "luis"); err != nil {
 		t.Fatal(err)
 	}
@@ -306,7 +306,7 @@ func TestQ1_ExactlyTheLimitIsAdmitted(t *testing.T) { exactlyTheLimit(t, 1, acco
 
 func exactlyTheLimit(t *testing.T, leases ...int) {
 	for _, lease := range leases {
-		n := startNode(t, Config{Terms: account.QuotaPolicy{DefaultQuota: account.Quota{Minute: accounts.AllowanceMinuteMax}, LeaseSize: lease}})
+		n := startNode(t, Config{QuotaPolicy: account.QuotaPolicy{DefaultQuota: account.Quota{Minute: accounts.QuotaMinuteMax}, LeaseSize: lease}})
 		m := n.join(1, 2)
 		var clients sync.WaitGroup
 		var counts [refusedKey + 1]atomic.Int64

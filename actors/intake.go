@@ -151,13 +151,13 @@ func (in *intake) add(receipt engine.Receipt, parts []engine.CurrencyRefresh) {
 	}
 }
 
-// Order has a currency execute a command of an operator: engine.Withdraw, engine.Release or engine.Reject. When it
+// Execute has a currency execute a command of an operator: engine.Withdraw, engine.Release or engine.Reject. When it
 // returns without an error the change is durable and published. CodeNotFound: the currency, quote or quarantine number
 // does not exist. Observations go to Observe.
-func (s *System) Order(currency string, c engine.Command) (engine.Receipt, error) {
+func (s *System) Execute(currency string, c engine.Command) (engine.Receipt, error) {
 	if _, observe := c.(engine.Observe); observe || c == nil {
 		return engine.Receipt{}, &engine.Error{
-			Code: engine.CodeInvalidParameters, Message: "an order withdraws, releases or rejects",
+			Code: engine.CodeInvalidParameters, Message: "the command of an operator must be Withdraw, Release or Reject",
 			Cause: errors.New("observations are split by currency: use Observe"),
 		}
 	}
@@ -172,9 +172,9 @@ func (s *System) Order(currency string, c engine.Command) (engine.Receipt, error
 	return commitlog.AskChange[engine.Receipt](owner, c, s.config.WriteTimeout, s.accounts.Quorum)
 }
 
-// Held returns the quarantine of one currency, oldest first, or with "" of all of them, by currency. It is shared and
-// must not be changed.
-func (s *System) Held(currency string) ([]engine.Quarantined, error) {
+// Quarantine returns the quarantine of one currency, oldest first, or with "" the quarantines of all, by currency. The
+// slice is shared and must not be changed.
+func (s *System) Quarantine(currency string) ([]engine.Quarantined, error) {
 	if err := s.available(); err != nil {
 		return nil, err
 	}

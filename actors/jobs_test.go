@@ -91,7 +91,7 @@ func TestF12_ReadersDoNotWaitForARefresh(t *testing.T) {
 	c := &commitlog.StateSnapshot{Currencies: make([]*engine.CurrencySnapshot, 1), Done: func(c *commitlog.StateSnapshot) { boards <- c.Currencies[0] }}
 	c.Pending.Store(1)
 	s.currencies["USD"].Send(&commitlog.SnapshotRequest{Snapshot: c})
-	if _, err := s.Held("USD"); err != nil { // an answer to what came behind the share
+	if _, err := s.Quarantine("USD"); err != nil { // an answer to what came behind the share
 		t.Fatal(err)
 	}
 	clock.release <- struct{}{}

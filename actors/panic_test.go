@@ -168,7 +168,7 @@ const panicRunAccounts = 4
 func newPanicRun(t testing.TB, seed uint64) *panicRun {
 	w := &panicRun{random: rand.New(rand.NewPCG(5, seed))}
 	w.node = startNode(t, Config{
-		Terms:         account.QuotaPolicy{DefaultQuota: account.Quota{Day: 1_000_000, Minute: accounts.AllowanceMinuteMax}},
+		QuotaPolicy:   account.QuotaPolicy{DefaultQuota: account.Quota{Day: 1_000_000, Minute: accounts.QuotaMinuteMax}},
 		AccountShards: 2, SnapshotRecords: 60, WriteTimeout: accounts.AskTimeout,
 	})
 	publishing(w.node)

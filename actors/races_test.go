@@ -41,7 +41,7 @@ const (
 // request begins after that was answered must be refused, then and after the crash or restart that ends the round;
 // the other key must go on. lazy is the planted lie of the journal.
 func revoking(t *testing.T, rounds int, lazy bool) *revocations {
-	n := startNode(t, Config{Terms: account.QuotaPolicy{DefaultQuota: account.Quota{Day: 1_000_000, Minute: accounts.AllowanceMinuteMax}, LeaseSize: 1000}})
+	n := startNode(t, Config{QuotaPolicy: account.QuotaPolicy{DefaultQuota: account.Quota{Day: 1_000_000, Minute: accounts.QuotaMinuteMax}, LeaseSize: 1000}})
 	if _, err := n.Announce(noon.Add(account.KeyNoticeMin), "luis"); err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func (r *codeRace) refused(why string, err error) {
 // plants its own accounts.
 func raceForCodes(t *testing.T, plant func(account.Service) account.Service) *codeRace {
 	t.Helper()
-	n := startNode(t, Config{Terms: account.QuotaPolicy{DefaultQuota: account.Quota{Day: 1_000_000}}})
+	n := startNode(t, Config{QuotaPolicy: account.QuotaPolicy{DefaultQuota: account.Quota{Day: 1_000_000}}})
 	r := &codeRace{node: n, accounts: plant(n.System), kinds: map[string]bool{}}
 	for ; r.codes < codesRaced; r.codes++ {
 		email := mustEmail(t, fmt.Sprintf("racer%d@example.com", r.codes))

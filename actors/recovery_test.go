@@ -20,10 +20,10 @@ func act(t *rapid.T, s *System, now time.Time) {
 	switch rapid.IntRange(0, 9).Draw(t, "action") {
 	case 0:
 		key := engine.QuoteKey{Institution: institution.Draw(t, "of"), Channel: engine.Branch, Kind: engine.Commercial}
-		_, _ = s.Order(currency.Draw(t, "in"), engine.Withdraw{Key: key, SourceID: source.Draw(t, "from"), By: "ana"})
+		_, _ = s.Execute(currency.Draw(t, "in"), engine.Withdraw{Key: key, SourceID: source.Draw(t, "from"), By: "ana"})
 		return
 	case 1, 2:
-		all, _ := s.Held("")
+		all, _ := s.Quarantine("")
 		if len(all) == 0 {
 			return
 		}
@@ -32,7 +32,7 @@ func act(t *rapid.T, s *System, now time.Time) {
 		if rapid.Bool().Draw(t, "release") {
 			order = engine.Release{QuarantineID: one.ID, By: "ana"}
 		}
-		_, _ = s.Order(one.Observation.Currency, order)
+		_, _ = s.Execute(one.Observation.Currency, order)
 		return
 	}
 	side := rapid.SampledFrom([]string{"", "0", "56", "57", "57.0", "57.25", "58.949999999999996", "60", "64", "6.09", "x\xff"})

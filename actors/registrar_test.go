@@ -151,7 +151,7 @@ func TestS3_ThrottledTriesAreInTheLog(t *testing.T) {
 
 // With leases of one every admission is durable before it is answered, and a crash costs nothing.
 func TestL1_LeaseOfOneIsExact(t *testing.T) {
-	n := startNode(t, Config{Terms: account.QuotaPolicy{LeaseSize: 1, DefaultQuota: account.Quota{Minute: 1000}}})
+	n := startNode(t, Config{QuotaPolicy: account.QuotaPolicy{LeaseSize: 1, DefaultQuota: account.Quota{Minute: 1000}}})
 	m := n.join(1, 2)
 	for i := range 30 {
 		before := n.journal.Last()
@@ -181,7 +181,7 @@ func TestL1_LeaseOfOneIsExact(t *testing.T) {
 }
 
 func TestL1_CleanStopCostsNothing(t *testing.T) {
-	n := startNode(t, Config{Terms: account.QuotaPolicy{DefaultQuota: account.Quota{Minute: 1000}}})
+	n := startNode(t, Config{QuotaPolicy: account.QuotaPolicy{DefaultQuota: account.Quota{Minute: 1000}}})
 	busy, aside := n.join(1, 1), n.join(2, 1)
 	if got := n.admitted(busy.keys[0], 5) + n.admitted(aside.keys[0], 7); got != 12 {
 		t.Fatalf("%d of 12 admitted", got)

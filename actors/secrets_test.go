@@ -85,7 +85,7 @@ func TestS5_SecretsAreNowhere(t *testing.T) {
 
 // A node that is closed under load answers every question and forfeits nothing.
 func TestCloseUnderLoadOfAccounts(t *testing.T) {
-	n := prepareNode(t, Config{Terms: account.QuotaPolicy{DefaultQuota: account.Quota{Day: 1_000_000, Minute: accounts.AllowanceMinuteMax}}})
+	n := prepareNode(t, Config{QuotaPolicy: account.QuotaPolicy{DefaultQuota: account.Quota{Day: 1_000_000, Minute: accounts.QuotaMinuteMax}}})
 	var members []*testMember
 	for i := range 6 {
 		members = append(members, n.join(i+1, 1))

@@ -83,7 +83,7 @@ func fastEvictionNode(t *testing.T, c Config, members int) (*node, []*testMember
 		}
 		return 0
 	}
-	c.Terms.DefaultQuota.Day = 100_000
+	c.QuotaPolicy.DefaultQuota.Day = 100_000
 	n := startNode(t, c)
 	all := make([]*testMember, members)
 	for i := range all {
@@ -99,7 +99,7 @@ func TestEvictionUnderLoadLosesNothing(t *testing.T) {
 		"many shards":        {},
 		"one shard":          {AccountShards: 1},
 		"hardly any room":    {AccountsLoadedMax: 3, AccountShards: 1},
-		"every request kept": {Terms: account.QuotaPolicy{LeaseSize: 1}, AccountShards: 2},
+		"every request kept": {QuotaPolicy: account.QuotaPolicy{LeaseSize: 1}, AccountShards: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n, members := fastEvictionNode(t, c, 24)

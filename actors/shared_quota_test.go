@@ -21,8 +21,8 @@ type clusterQuota struct {
 	fresh     int // admitted since the last look
 }
 
-func newClusterQuota(t panicStops, seed uint64, allowance account.Quota) *clusterQuota {
-	f := startCluster(t, 3, seed, Config{Terms: account.QuotaPolicy{DefaultQuota: allowance}})
+func newClusterQuota(t panicStops, seed uint64, quota account.Quota) *clusterQuota {
+	f := startCluster(t, 3, seed, Config{QuotaPolicy: account.QuotaPolicy{DefaultQuota: quota}})
 	m := &testMember{email: mustEmail(t, "one@example.com")}
 	m.token = f.nodes[0].login(m.email, client(1))
 	_, secret, err := f.nodes[0].CreateKey(m.token, "")
@@ -33,7 +33,7 @@ func newClusterQuota(t panicStops, seed uint64, allowance account.Quota) *cluste
 	for _, s := range f.nodes {
 		s.countAccounts() // after the message about the key: until then its callers are anonymous
 	}
-	return &clusterQuota{testCluster: f, key: secret.Digest(), reference: newReference(1, m, allowance)}
+	return &clusterQuota{testCluster: f, key: secret.Digest(), reference: newReference(1, m, quota)}
 }
 
 // ask is so many requests on each node at once.

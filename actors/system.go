@@ -145,7 +145,7 @@ func (s *System) prepare(journal commitlog.Journal) (err error) {
 		return err
 	}
 	if !s.accounts.Shared {
-		return errors.New("check configuration: the Journal is that of several nodes, and Seal is not set")
+		return errors.New("check configuration: the Journal is that of several nodes, and LoginCodeKey is not set")
 	}
 	s.accounts.Node, s.accounts.Quorum = s.log.Shared.Node(), commitlog.Quorum{Shared: s.log.Shared}
 	return nil

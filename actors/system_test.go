@@ -88,7 +88,7 @@ func everyQuestion(s *System) map[string]func() error {
 			_, err := s.History(engine.HistoryQuery{PageRequest: cut, From: 1, To: engine.DateOf(noon)})
 			return err
 		},
-		"Held": func() error { _, err := s.Held(""); return err },
+		"Quarantine": func() error { _, err := s.Quarantine(""); return err },
 	}
 }
 

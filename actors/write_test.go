@@ -228,11 +228,11 @@ func TestOrders(t *testing.T) {
 	if len(receipt.Refused) == 0 {
 		t.Fatal("nothing is in quarantine")
 	}
-	kept, err := s.Held("USD")
+	kept, err := s.Quarantine("USD")
 	if err != nil || len(kept) != len(receipt.Refused) {
 		t.Fatalf("%d held, %v", len(kept), err)
 	}
-	all, err := s.Held("")
+	all, err := s.Quarantine("")
 	if err != nil || !reflect.DeepEqual(all, kept) {
 		t.Errorf("held in all currencies: %+v, %v", all, err)
 	}
@@ -250,7 +250,7 @@ func TestOrders(t *testing.T) {
 		{"USD", engine.Withdraw{Key: key, SourceID: "a", By: "ana"}, ""},
 		{"USD", engine.Withdraw{Key: key, SourceID: "a", By: "ana"}, engine.CodeNotFound},
 	} {
-		if _, err := s.Order(one.currency, one.command); one.want == "" && err != nil || one.want != "" && !isCode(err, one.want) {
+		if _, err := s.Execute(one.currency, one.command); one.want == "" && err != nil || one.want != "" && !isCode(err, one.want) {
 			t.Errorf("%s %+v: %v, want %q", one.currency, one.command, err, one.want)
 		}
 	}

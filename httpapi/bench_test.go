@@ -178,7 +178,7 @@ func newBenchAdmitter(t testing.TB, steady func() time.Duration, accounts int) (
 	box := new(lastMail)
 	system := must(actors.Open(actors.Config{
 		Dir: t.TempDir(), Clock: func() time.Time { return fakeNow().Add(steady() / 1000) }, Steady: steady, Mailer: box,
-		Log: actors.LogConfig{ReserveBytes: -1}, Terms: account.QuotaPolicy{DefaultQuota: account.Quota{Day: 1e9, Minute: 100_000}, LeaseSize: 100_000},
+		Log: actors.LogConfig{ReserveBytes: -1}, QuotaPolicy: account.QuotaPolicy{DefaultQuota: account.Quota{Day: 1e9, Minute: 100_000}, LeaseSize: 100_000},
 	}))
 	t.Cleanup(func() {
 		if err := system.Close(); err != nil {

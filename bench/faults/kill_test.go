@@ -350,7 +350,7 @@ func TestFaultsW1_Control(t *testing.T) {
 func TestFaultsW1_KilledUnderLoad(t *testing.T) {
 	for _, way := range []struct {
 		name   string
-		terms  limits
+		limits limits
 		cycles int
 	}{
 		{"lease 16", limits{day: 20_000, minute: 60_000, lease: 16}, 300},
@@ -360,9 +360,9 @@ func TestFaultsW1_KilledUnderLoad(t *testing.T) {
 	} {
 		t.Run(way.name, func(t *testing.T) {
 			t.Parallel() // half of a cycle is waiting
-			s := newCrashTest(t, way.terms, t.TempDir(), "")
+			s := newCrashTest(t, way.limits, t.TempDir(), "")
 			s.run(countFrom(t, "W1_KILLS", way.cycles), kill)
-			if way.terms.lease == 1 && s.cycles == way.cycles && s.accountsAtLimit() == 0 {
+			if way.limits.lease == 1 && s.cycles == way.cycles && s.accountsAtLimit() == 0 {
 				t.Error("no account came to its limit of the day")
 			}
 			figure(t, "%s: %v", way.name, s)
@@ -401,8 +401,8 @@ func unsynced(t *testing.T) string {
 	return buildMutant(t, "unsynced", "wal/log.go", "err := l.store.Sync()", "err := error(nil)")
 }
 
-// volumeTerms are the quotas of nodes that lose power.
-func volumeTerms() limits { return limits{day: 20_000, minute: 60_000, lease: 16} }
+// volumeLimits are the limits of nodes that lose power.
+func volumeLimits() limits { return limits{day: 20_000, minute: 60_000, lease: 16} }
 
 // losePower cuts the power of a node on a kind of file system a number of times, then that of one that does not sync.
 func losePower(t *testing.T, kind string, cycles int, size string, options ...string) {
@@ -413,12 +413,12 @@ func losePower(t *testing.T, kind string, cycles int, size string, options ...st
 		return
 	}
 	v := newVolume(t, memoryDir(t), kind, size, options...)
-	s := newCrashTest(t, volumeTerms(), v.mountPoint, "")
+	s := newCrashTest(t, volumeLimits(), v.mountPoint, "")
 	s.run(countFrom(t, "W2_CUTS", cycles), v.powerCut)
 	figure(t, "power cut, %s: %v", kind, s)
 
 	v = newVolume(t, memoryDir(t), kind, size, options...)
-	s = newCrashTest(t, volumeTerms(), v.mountPoint, unsynced(t))
+	s = newCrashTest(t, volumeLimits(), v.mountPoint, unsynced(t))
 	s.runUntilCaught(v.powerCut, lostWrite, overGranted)
 	figure(t, "control, %s without sync: %s", kind, s.caughtBy())
 }

@@ -86,7 +86,7 @@ type (
 )
 
 func (s *Server) limits(own account.Quota) Limits {
-	return Limits{cmp.Or(own.Day, s.config.Allowance.Day), cmp.Or(own.Minute, s.config.Allowance.Minute), own != account.Quota{}}
+	return Limits{cmp.Or(own.Day, s.config.DefaultQuota.Day), cmp.Or(own.Minute, s.config.DefaultQuota.Minute), own != account.Quota{}}
 }
 
 // author returns the name.
@@ -189,13 +189,13 @@ func (s *Server) limit(r *http.Request, body LimitChange) (Account, error) {
 		if err != nil {
 			return err
 		}
-		allowance := record.Quota
+		quota := record.Quota
 		for _, limit := range []struct {
 			name  string
 			given *int
 			into  *int
 			most  int
-		}{{"day", body.Day, &allowance.Day, QuotaDayMax}, {"minute", body.Minute, &allowance.Minute, QuotaMinuteMax}} {
+		}{{"day", body.Day, &quota.Day, QuotaDayMax}, {"minute", body.Minute, &quota.Minute, QuotaMinuteMax}} {
 			switch {
 			case limit.given == nil:
 			case *limit.given < 0 || *limit.given > limit.most:
@@ -204,6 +204,6 @@ func (s *Server) limit(r *http.Request, body LimitChange) (Account, error) {
 				*limit.into = *limit.given
 			}
 		}
-		return s.config.Node.SetAccountQuota(id, allowance, by)
+		return s.config.Node.SetAccountQuota(id, quota, by)
 	})
 }

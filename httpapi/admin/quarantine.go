@@ -43,7 +43,7 @@ type (
 func (s *Server) listQuarantine(r *http.Request) (iter.Seq[QuarantineEntry], error) {
 	query := r.URL.Query()
 	currency, source := query.Get("currency"), query.Get("source")
-	held, err := s.config.Node.Held(currency)
+	held, err := s.config.Node.Quarantine(currency)
 	return func(yield func(QuarantineEntry) bool) {
 		for i := range held {
 			if (source == "" || held[i].SourceID == source) && !yield(describeQuarantined(&held[i])) {
@@ -85,7 +85,7 @@ func (s *Server) decide(r *http.Request, body Author, operation string, order fu
 		return QuarantineResult{}, err
 	}
 	by, currency := authorName(r.Context(), body), held.Observation.Currency
-	if _, err := s.config.Node.Order(currency, order(held.ID, by)); err != nil {
+	if _, err := s.config.Node.Execute(currency, order(held.ID, by)); err != nil {
 		return QuarantineResult{}, err
 	}
 	verdict := QuarantineResult{Entry: describeQuarantined(&held), By: by}
@@ -103,7 +103,7 @@ func (s *Server) quarantined(r *http.Request) (engine.Quarantined, error) {
 	if err != nil {
 		return engine.Quarantined{}, badRequest("%q: want the number of a quarantined value, such as USD/17", currency+"/"+text)
 	}
-	held, err := s.config.Node.Held(currency)
+	held, err := s.config.Node.Quarantine(currency)
 	if err != nil {
 		return engine.Quarantined{}, err
 	}

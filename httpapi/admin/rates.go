@@ -198,7 +198,7 @@ func (s *Server) withdrawRate(r *http.Request, body Withdrawal) (RateChange, err
 		return RateChange{}, err
 	}
 	by := authorName(r.Context(), body.Author)
-	if _, err := s.config.Node.Order(body.Currency, engine.Withdraw{Key: key, SourceID: body.Source, By: by}); err != nil {
+	if _, err := s.config.Node.Execute(body.Currency, engine.Withdraw{Key: key, SourceID: body.Source, By: by}); err != nil {
 		return RateChange{}, err
 	}
 	s.config.Logger.Info("changed by an operator", "operation", "withdraw rate", "rate", key.ID(body.Currency), "source", body.Source, "by", by)

@@ -30,18 +30,18 @@ type Node interface {
 	engine.Ingester
 	KeyPolicy() account.KeyPolicy
 	Rates(engine.RatesQuery) (*engine.Page[*engine.Rate], error)
-	Held(currency string) ([]engine.Quarantined, error)
-	Order(currency string, c engine.Command) (engine.Receipt, error)
+	Quarantine(currency string) ([]engine.Quarantined, error)
+	Execute(currency string, c engine.Command) (engine.Receipt, error)
 }
 
 // Config configures a Server.
 type Config struct {
-	Node      Node
-	Catalogue *engine.Catalogue
-	Allowance account.Quota // of accounts without their own
-	Mail      string        // how login codes are sent: MailSMTP, MailLog or MailOff
-	Clock     func() time.Time
-	Logger    *slog.Logger
+	Node         Node
+	Catalogue    *engine.Catalogue
+	DefaultQuota account.Quota // of accounts without their own
+	Mail         string        // how login codes are sent: MailSMTP, MailLog or MailOff
+	Clock        func() time.Time
+	Logger       *slog.Logger
 
 	Readiness func() Readiness
 	Sources   func() Sources

@@ -60,14 +60,14 @@ func (n *fakeNode) Rates(engine.RatesQuery) (*engine.Page[*engine.Rate], error) 
 	return &engine.Page[*engine.Rate]{}, nil
 }
 
-func (n *fakeNode) Held(currency string) ([]engine.Quarantined, error) {
+func (n *fakeNode) Quarantine(currency string) ([]engine.Quarantined, error) {
 	return []engine.Quarantined{{
 		ID: 17, SourceID: "popular-site", Reason: engine.Jump,
 		Observation: engine.Observation{InstitutionID: "popular", Currency: cmp.Or(currency, "USD"), Buy: "5.81"},
 	}}, nil
 }
 
-func (n *fakeNode) Order(_ string, c engine.Command) (engine.Receipt, error) {
+func (n *fakeNode) Execute(_ string, c engine.Command) (engine.Receipt, error) {
 	switch order := c.(type) {
 	case engine.Release:
 		return engine.Receipt{}, n.change(order.By)
@@ -85,7 +85,7 @@ func at() time.Time { return time.Date(2026, 6, 30, 15, 0, 0, 0, time.UTC) }
 // serverOf tells of a node in which something is wrong, and which can't be copied.
 func serverOf(node Node) *Server {
 	return New(Config{
-		Node: node, Catalogue: engine.DefaultCatalogue(), Allowance: account.DefaultQuota(), Mail: MailSMTP, Clock: at, Logger: slog.New(slog.DiscardHandler),
+		Node: node, Catalogue: engine.DefaultCatalogue(), DefaultQuota: account.DefaultQuota(), Mail: MailSMTP, Clock: at, Logger: slog.New(slog.DiscardHandler),
 		Readiness: func() Readiness {
 			conditions := []engine.Condition{engine.HealthyCondition("log"), {Name: "disk", State: "slow", Detail: "slow"}}
 			return Readiness{Status: engine.ReadinessOf(conditions), Conditions: conditions, Log: Log{Failure: "secret cause"}}

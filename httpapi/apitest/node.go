@@ -202,7 +202,7 @@ const diskReserveOff = -1
 func (n *Node) systemConfig(dir string) actors.Config {
 	return actors.Config{
 		Dir: dir, Clock: n.Clock.Now, Catalogue: n.config.catalogue, Rules: n.config.rules, Logger: n.config.logger,
-		Terms: account.QuotaPolicy{DefaultQuota: n.config.quota}, LimitsOff: !n.config.limits, KeyPrefix: account.KeyPrefixTest,
+		QuotaPolicy: account.QuotaPolicy{DefaultQuota: n.config.quota}, LimitsOff: !n.config.limits, KeyPrefix: account.KeyPrefixTest,
 		Random: n.random, Mailer: &n.mailer, AnonymousClientsMax: anonymousMax, AccountShards: accountShards,
 		Log: actors.LogConfig{ReserveBytes: diskReserveOff},
 	}

@@ -69,7 +69,7 @@ func Open(c Config) (*Core, error) {
 		n.config.Sources = func() admin.Sources { return admin.Sources{Sources: []admin.Source{}} }
 	}
 	n.Admin = admin.New(admin.Config{
-		Node: system, Catalogue: c.Actors.Catalogue, Allowance: c.Actors.Terms.DefaultQuota, Mail: c.Mail, Clock: c.Actors.Clock, Logger: c.Actors.Logger,
+		Node: system, Catalogue: c.Actors.Catalogue, DefaultQuota: c.Actors.QuotaPolicy.DefaultQuota, Mail: c.Mail, Clock: c.Actors.Clock, Logger: c.Actors.Logger,
 		Readiness: n.readiness, Sources: n.config.Sources, Cluster: c.Cluster, Metrics: n.config.Metrics, Backup: n.backup,
 	})
 	return n, nil

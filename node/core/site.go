@@ -45,7 +45,7 @@ func newMux(c *Config, system *actors.System) (*http.ServeMux, http.Handler) {
 	}).Register(mux)
 	docs.New(docs.Config{
 		Frame:        public.Frame(),
-		Limits:       docs.Limits{On: system.LimitsEnforced(), Day: c.Actors.Terms.DefaultQuota.Day, Minute: c.Actors.Terms.DefaultQuota.Minute},
+		Limits:       docs.Limits{On: system.LimitsEnforced(), Day: c.Actors.QuotaPolicy.DefaultQuota.Day, Minute: c.Actors.QuotaPolicy.DefaultQuota.Minute},
 		KeysRequired: func() time.Time { return system.KeyPolicy().RequiredAt },
 	}).Register(mux)
 	return mux, public.Frame().NotFoundHandler()

@@ -40,7 +40,7 @@ type System interface {
 	Stats() actors.Stats
 	Currencies() (*engine.Page[engine.CurrencyItem], error)
 	KeyPolicy() account.KeyPolicy
-	Held(currency string) ([]engine.Quarantined, error)
+	Quarantine(currency string) ([]engine.Quarantined, error)
 }
 
 // Handler returns the handler for Prometheus.

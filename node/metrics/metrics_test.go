@@ -78,7 +78,7 @@ func (fakeSystem) Currencies() (*engine.Page[engine.CurrencyItem], error) {
 	return &engine.Page[engine.CurrencyItem]{Items: []engine.CurrencyItem{item}}, nil
 }
 
-func (fakeSystem) Held(string) ([]engine.Quarantined, error) {
+func (fakeSystem) Quarantine(string) ([]engine.Quarantined, error) {
 	return []engine.Quarantined{{ID: 17, Observation: engine.Observation{Currency: "USD"}}}, nil
 }
 

@@ -47,7 +47,7 @@ func (of *Config) rates(s *emitter) {
 
 // quarantine emits the number of quarantined values.
 func (of *Config) quarantine(s *emitter) {
-	held, err := of.System.Held("")
+	held, err := of.System.Quarantine("")
 	if err != nil { // not ready: no value is better than 0
 		return
 	}

@@ -72,12 +72,12 @@ type AccountActor struct {
 
 // accountCommon is what the accounts of a shard share. It is constant.
 type accountCommon struct {
-	terms      account.QuotaPolicy
-	clock      *steadyClock
-	quorum     commitlog.Quorum
-	outbox     *outbox
-	parkedMax  int
-	changesMax int
+	quotaPolicy account.QuotaPolicy
+	clock       *steadyClock
+	quorum      commitlog.Quorum
+	outbox      *outbox
+	parkedMax   int
+	changesMax  int
 }
 
 // Receive implements mailbox.Actor.
@@ -92,7 +92,7 @@ func (a *AccountActor) Receive(l mailbox.Message) {
 	case *usage:
 		m.Reply(a.usage(m.Query))
 	case *accountAsk:
-		m.Reply(accountAnswer{a.Account.Record(), a.Account.Usage(a.clock.Now(), a.terms)}, nil)
+		m.Reply(accountAnswer{a.Account.Record(), a.Account.Usage(a.clock.Now(), a.quotaPolicy)}, nil)
 	case *change:
 		a.change(m)
 	case *eventWritten:
@@ -129,7 +129,7 @@ func (a *AccountActor) admit(m *admission) {
 		return
 	}
 	now := a.clock.Now()
-	verdict, needsLease := a.Account.Admit(m.Query.key, now, a.terms)
+	verdict, needsLease := a.Account.Admit(m.Query.key, now, a.quotaPolicy)
 	if needsLease {
 		a.park(m, now)
 		return
@@ -180,7 +180,7 @@ var errNoLease = &engine.Error{
 
 // lease has the next lease written if it is time.
 func (a *AccountActor) lease(key account.Digest, now account.ClockReading, waiting int) {
-	event := a.Account.NextLease(key, now, a.terms, waiting)
+	event := a.Account.NextLease(key, now, a.quotaPolicy, waiting)
 	if event == nil {
 		return
 	}
@@ -238,7 +238,7 @@ func (a *AccountActor) admitParked() {
 			continue
 		}
 		key := m.Query.key
-		verdict, needsLease := a.Account.Admit(key, now, a.terms)
+		verdict, needsLease := a.Account.Admit(key, now, a.quotaPolicy)
 		if needsLease {
 			a.parked = append(a.parked, questions[i:]...)
 			a.lease(key, now, len(a.parked))
@@ -273,7 +273,7 @@ func (a *AccountActor) usage(q UsageQuery) (account.QuotaResult, error) {
 			return account.QuotaResult{}, errSuspended
 		}
 	}
-	return a.Account.Usage(a.clock.Now(), a.terms), nil
+	return a.Account.Usage(a.clock.Now(), a.quotaPolicy), nil
 }
 
 // idle reports whether the account can be evicted: nothing is counted only in memory and nothing is under way. Only its

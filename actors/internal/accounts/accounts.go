@@ -121,7 +121,7 @@ func (t *Accounts) Start(actors *mailbox.System, r *Replay, log *commitlog.Log) 
 	registrar.self = t.Registrar
 	log.SetAccounts(t.Shards.Refs, t.Registrar, bytes)
 	if !t.config.LimitsOff {
-		if t.anonymous, err = newAnonymousTables(actors, &t.Kinds.Anonymous, t.config.AnonymousClientsMax, t.config.Terms.DefaultQuota, t.Clock); err != nil {
+		if t.anonymous, err = newAnonymousTables(actors, &t.Kinds.Anonymous, t.config.AnonymousClientsMax, t.config.QuotaPolicy.DefaultQuota, t.Clock); err != nil {
 			return err
 		}
 	}
@@ -136,7 +136,7 @@ func (t *Accounts) spawnShard(actors *mailbox.System, index int, accounts map[ui
 	shard := &ShardActor{
 		actors: actors, kind: &t.Kinds.Account, journal: journal, node: t.Node,
 		common: &accountCommon{
-			terms: c.Terms, clock: t.Clock, quorum: t.Quorum, outbox: &outbox{flusher: t.flusher},
+			quotaPolicy: c.QuotaPolicy, clock: t.Clock, quorum: t.Quorum, outbox: &outbox{flusher: t.flusher},
 			parkedMax: c.MailboxMax, changesMax: c.PendingWritesMax,
 		},
 		loadedMax: c.LoadedMax, loadedCount: &t.Loaded, count: &t.Count, leases: &t.Leases,

@@ -20,9 +20,9 @@ type anonymousQuery struct{ from netip.Addr }
 
 // AnonymousActor counts callers without a key, by address, in memory only.
 type AnonymousActor struct {
-	table     *account.AnonymousTable
-	allowance account.Quota
-	clock     *steadyClock
+	table *account.AnonymousTable
+	quota account.Quota
+	clock *steadyClock
 }
 
 // Receive implements mailbox.Actor.
@@ -38,7 +38,7 @@ func (s *AnonymousActor) Receive(l mailbox.Message) {
 
 func (s *AnonymousActor) admit(m *anonymousAdmission) {
 	now, from := s.clock.Now(), m.Query.from
-	verdict := s.table.Admit(from, now, s.allowance)
+	verdict := s.table.Admit(from, now, s.quota)
 	if !m.Reply(account.Admission{QuotaResult: verdict, Address: from, At: now}, nil) && verdict.Admitted {
 		s.table.Refund(from, now)
 	}
@@ -57,14 +57,14 @@ type anonymousTables struct {
 }
 
 // newAnonymousTables spawns tables with so many rows in all.
-func newAnonymousTables(actors *mailbox.System, kind *mailbox.Kind, rows int, allowance account.Quota, clock *steadyClock) (*anonymousTables, error) {
+func newAnonymousTables(actors *mailbox.System, kind *mailbox.Kind, rows int, quota account.Quota, clock *steadyClock) (*anonymousTables, error) {
 	s := &anonymousTables{seed: maphash.MakeSeed()}
 	inner := maphash.MakeSeed() // another seed, to spread the addresses of one table over its rows
 	for i := range AnonymousTables {
 		table := account.NewAnonymousTable((rows+AnonymousTables-1)/AnonymousTables, func(key uint64) uint64 {
 			return maphash.Comparable(inner, key)
 		})
-		ref, err := actors.Spawn("anonymous-"+strconv.Itoa(i), kind, &AnonymousActor{table, allowance, clock})
+		ref, err := actors.Spawn("anonymous-"+strconv.Itoa(i), kind, &AnonymousActor{table, quota, clock})
 		if err != nil {
 			return nil, err
 		}

@@ -18,7 +18,7 @@ type Config struct {
 	Seal                                   []byte
 	Mail                                   func(account.LoginMail) error
 	KeyPrefix                              string
-	Terms                                  account.QuotaPolicy
+	QuotaPolicy                            account.QuotaPolicy
 	LimitsOff                              bool
 	WriteTimeout                           time.Duration
 	MailboxMax, PendingWritesMax           int
@@ -38,17 +38,17 @@ type host interface {
 
 // Limits of a quota. Each request of the minute takes memory of its own.
 const (
-	AllowanceDayMax    = 1_000_000_000
-	AllowanceMinuteMax = 100_000
+	QuotaDayMax    = 1_000_000_000
+	QuotaMinuteMax = 100_000
 )
 
-// CheckAllowance reports a quota outside the limits. Zero is valid: the node's default.
-func CheckAllowance(a account.Quota) error {
-	if a.Day < 0 || a.Day > AllowanceDayMax {
-		return fmt.Errorf("%d requests a day, want 0 to %d", a.Day, AllowanceDayMax)
+// CheckQuota reports a quota outside the limits. Zero is valid: the node's default.
+func CheckQuota(q account.Quota) error {
+	if q.Day < 0 || q.Day > QuotaDayMax {
+		return fmt.Errorf("%d requests a day, want 0 to %d", q.Day, QuotaDayMax)
 	}
-	if a.Minute < 0 || a.Minute > AllowanceMinuteMax {
-		return fmt.Errorf("%d requests a minute, want 0 to %d", a.Minute, AllowanceMinuteMax)
+	if q.Minute < 0 || q.Minute > QuotaMinuteMax {
+		return fmt.Errorf("%d requests a minute, want 0 to %d", q.Minute, QuotaMinuteMax)
 	}
 	return nil
 }

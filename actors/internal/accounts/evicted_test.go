@@ -29,7 +29,7 @@ func clusterAccount(t testing.TB) *account.Account {
 // The leases of all nodes of a cluster survive an eviction; a node that starts again counts them as having come now.
 func TestDormantAccountsOfAClusterWakeAsTheyWere(t *testing.T) {
 	a := clusterAccount(t)
-	terms := account.QuotaPolicy{DefaultQuota: account.DefaultQuota(), LeaseSize: 16}
+	policy := account.QuotaPolicy{DefaultQuota: account.DefaultQuota(), LeaseSize: 16}
 	later := account.ClockReading{Wall: noon.Add(time.Minute), Steady: time.Hour + 70*time.Second}
 	if !a.Idle(later) {
 		t.Fatal("not idle after a minute")
@@ -42,7 +42,7 @@ func TestDormantAccountsOfAClusterWakeAsTheyWere(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(awake.State(), a.State()) {
 		t.Errorf("woke as %+v, %v\nwas %+v", awake.State(), err, a.State())
 	}
-	if got, want := awake.Usage(later, terms), a.Usage(later, terms); got != want || want.Minute.Remaining != 60-5 {
+	if got, want := awake.Usage(later, policy), a.Usage(later, policy); got != want || want.Minute.Remaining != 60-5 {
 		t.Errorf("windows %+v, were %+v", got, want)
 	}
 	cold := EncodeDurable(a)
@@ -52,7 +52,7 @@ func TestDormantAccountsOfAClusterWakeAsTheyWere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := restarted.Usage(later, terms).Minute.Remaining; got != left {
+		if got := restarted.Usage(later, policy).Minute.Remaining; got != left {
 			t.Errorf("node %d: %d remain of the minute after a restart, want %d", node, got, left)
 		}
 	}
@@ -63,12 +63,12 @@ func TestDormantAccountsOfAClusterWakeAsTheyWere(t *testing.T) {
 func TestDormantAccountsLearn(t *testing.T) {
 	start, arrival := account.ClockReading{Wall: noon, Steady: time.Hour}, account.ClockReading{Wall: noon.Add(10 * time.Minute), Steady: time.Hour + 10*time.Minute}
 	leased := &account.Leased{Account: 9, Day: engine.DateOf(noon), Count: 20, Steady: time.Second, At: noon, Node: 2, RecentAdmitted: 15}
-	terms := account.QuotaPolicy{DefaultQuota: account.DefaultQuota(), LeaseSize: 16}
+	policy := account.QuotaPolicy{DefaultQuota: account.DefaultQuota(), LeaseSize: 16}
 	a := testAccount(t, 9)
 	cold := EncodeDurable(a)
 	a.SetNode(1)
 	a.Resume(start)
-	a.Apply(a.NextLease(keyOf(9), start, terms, 3))
+	a.Apply(a.NextLease(keyOf(9), start, policy, 3))
 	aside := EncodeEvicted(a)
 	const ofDay = 1000 - 16 - 20 // 16 were leased before there was a cluster
 	for name, asleep := range map[string]evictedAccount{"never awake": cold, "put aside": aside} {
@@ -84,7 +84,7 @@ func TestDormantAccountsLearn(t *testing.T) {
 			0: 60 - 35, 60 * time.Second: 60 - 35, 61 * time.Second: 60 - 20, 120 * time.Second: 60 - 20, 121 * time.Second: 60,
 		} {
 			now := account.ClockReading{Wall: arrival.Wall, Steady: arrival.Steady + after}
-			if v := awake.Usage(now, terms); v.Minute.Remaining != want || v.Day.Remaining != ofDay {
+			if v := awake.Usage(now, policy); v.Minute.Remaining != want || v.Day.Remaining != ofDay {
 				t.Errorf("%s, %s after the arrival: %+v, want %d of the minute, %d of the day", name, after, v, want, ofDay)
 			}
 		}
@@ -96,13 +96,13 @@ func TestDormantAccountsLearn(t *testing.T) {
 
 func TestDormantAccountsWakeAsTheyWere(t *testing.T) {
 	now := account.ClockReading{Wall: noon.Add(time.Minute), Steady: 2 * time.Hour}
-	terms := account.QuotaPolicy{DefaultQuota: account.DefaultQuota(), LeaseSize: 16}
+	policy := account.QuotaPolicy{DefaultQuota: account.DefaultQuota(), LeaseSize: 16}
 	a := testAccount(t, 9)
 	a.Resume(account.ClockReading{Wall: noon, Steady: time.Hour})
-	a.Apply(a.NextLease(keyOf(9), now, terms, 1))
+	a.Apply(a.NextLease(keyOf(9), now, policy, 1))
 	now.Wall = now.Wall.Add(time.Second)
 	for range 5 {
-		if verdict, needsLease := a.Admit(keyOf(9), now, terms); !verdict.Admitted || needsLease {
+		if verdict, needsLease := a.Admit(keyOf(9), now, policy); !verdict.Admitted || needsLease {
 			t.Fatal(verdict, needsLease)
 		}
 	}
@@ -127,7 +127,7 @@ func TestDormantAccountsWakeAsTheyWere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if windows := restored.Usage(later, terms); windows.Day.Remaining != 1000-32 {
+	if windows := restored.Usage(later, policy); windows.Day.Remaining != 1000-32 {
 		t.Errorf("after a restart %+v, want two leases spent", windows)
 	}
 }

@@ -45,7 +45,7 @@ func (t *Accounts) summary(state evictedAccount) (account.Summary, error) {
 	if err != nil {
 		return account.Summary{}, err
 	}
-	record, windows := a.Record(), a.Usage(t.Clock.Now(), t.config.Terms)
+	record, windows := a.Record(), a.Usage(t.Clock.Now(), t.config.QuotaPolicy)
 	summary := account.Summary{
 		ID: record.ID, Email: record.Email, CreatedAt: record.CreatedAt, Suspended: !record.SuspendedAt.IsZero(),
 		Quota: record.Quota, SpentToday: windows.Day.Limit - windows.Day.Remaining,
@@ -88,12 +88,12 @@ func (t *Accounts) RestoreAccount(id uint64, by string) error {
 }
 
 // SetAccountQuota implements account.Operator. Zero fields are the node's default.
-func (t *Accounts) SetAccountQuota(id uint64, allowance account.Quota, by string) error {
-	if err := CheckAllowance(allowance); err != nil {
+func (t *Accounts) SetAccountQuota(id uint64, quota account.Quota, by string) error {
+	if err := CheckQuota(quota); err != nil {
 		return &engine.Error{Code: engine.CodeInvalidParameters, Message: err.Error()}
 	}
 	return t.operatorChange(id, by, func(a *account.Account, now account.ClockReading) (account.Event, error) {
-		return a.SetQuota(allowance, by, wallTime(now))
+		return a.SetQuota(quota, by, wallTime(now))
 	})
 }
 

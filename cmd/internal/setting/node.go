@@ -113,10 +113,10 @@ func addNode(flags *pflag.FlagSet, o *Node) {
 
 // addAccounts declares how callers are counted and reached.
 func addAccounts(flags *pflag.FlagSet, c *node.Config) {
-	terms, m := &c.Accounts.Quota, &c.Mail
-	flags.Var(Count(&terms.DefaultQuota.Day, 1, admin.QuotaDayMax), "quota-day", "requests a day of each account, and of each address without a key")
-	flags.Var(Count(&terms.DefaultQuota.Minute, 1, admin.QuotaMinuteMax), "quota-minute", "requests in any 60 seconds, likewise")
-	flags.Var(Count(&terms.LeaseSize, 1, leaseMax), "lease", "requests of a day's quota written to the log at once")
+	quota, m := &c.Accounts.Quota, &c.Mail
+	flags.Var(Count(&quota.DefaultQuota.Day, 1, admin.QuotaDayMax), "quota-day", "requests a day of each account, and of each address without a key")
+	flags.Var(Count(&quota.DefaultQuota.Minute, 1, admin.QuotaMinuteMax), "quota-minute", "requests in any 60 seconds, likewise")
+	flags.Var(Count(&quota.LeaseSize, 1, leaseMax), "lease", "requests of a day's quota written to the log at once")
 	flags.Var(Enum(&m.Method, admin.MailSMTP, admin.MailLog, admin.MailOff), "mail", "how login codes are sent; default smtp with --smtp-addr, else off")
 	flags.Var(Address(&m.Server), "smtp-addr", "mail server for login codes")
 	flags.Var(Enum(&m.TLS, string(mail.Off), string(mail.StartTLS), string(mail.Implicit)), "smtp-tls", "protection of the connection to the mail server")

@@ -72,7 +72,7 @@ func TestK6_BadKeysAreAnonymousUntilKeysAreRequired(t *testing.T) {
 }
 
 func TestL8_AnonymousClientsAreCountedByAddress(t *testing.T) {
-	n := startNode(t, Config{Terms: account.QuotaPolicy{DefaultQuota: account.Quota{Minute: 5}}})
+	n := startNode(t, Config{QuotaPolicy: account.QuotaPolicy{DefaultQuota: account.Quota{Minute: 5}}})
 	ask := func(text string) account.Admission {
 		grant, err := n.Admit(account.Caller{Address: netip.MustParseAddr(text)})
 		if err != nil || grant.Account != 0 {
@@ -102,7 +102,7 @@ func TestL8_AnonymousClientsAreCountedByAddress(t *testing.T) {
 }
 
 func TestL10_LimitsOff(t *testing.T) {
-	n := startNode(t, Config{LimitsOff: true, Terms: account.QuotaPolicy{DefaultQuota: account.Quota{Day: 1, Minute: 1}}})
+	n := startNode(t, Config{LimitsOff: true, QuotaPolicy: account.QuotaPolicy{DefaultQuota: account.Quota{Day: 1, Minute: 1}}})
 	if n.LimitsEnforced() {
 		t.Error("limits are off and enforced")
 	}
@@ -179,7 +179,7 @@ func TestOperatorChangesAccounts(t *testing.T) {
 	}{
 		"no such account":       {n.SuspendAccount(77, "", "luis"), engine.CodeNotFound},
 		"negative":              {n.SetAccountQuota(1, account.Quota{Day: -1}, "luis"), engine.CodeInvalidParameters},
-		"minutes beyond bounds": {n.SetAccountQuota(1, account.Quota{Minute: accounts.AllowanceMinuteMax + 1}, "luis"), engine.CodeInvalidParameters},
+		"minutes beyond bounds": {n.SetAccountQuota(1, account.Quota{Minute: accounts.QuotaMinuteMax + 1}, "luis"), engine.CodeInvalidParameters},
 		"a reason in colours":   {n.SuspendAccount(1, "\x1b[31m", "luis"), engine.CodeInvalidParameters},
 		"restored as it was":    {n.RestoreAccount(1, "luis"), ""},
 	} {
