@@ -67,6 +67,10 @@ func (c Conversion) AppendAmountDOP(dst []byte) []byte {
 	high, low := bits.Mul64(uint64(c.Amount.cents), uint64(c.Side().units)) // 47 and 63 bits
 	low, carry := bits.Add64(low, decimalScale/2, 0)
 	high += carry
+	if high == 0 { // nearly always; dividing 64 bits by a constant is several times as fast
+		low /= decimalScale
+		return appendPesos(dst, low/100, low%100)
+	}
 	quotientHigh, remainder := high/decimalScale, high%decimalScale
 	quotientLow, _ := bits.Div64(remainder, low, decimalScale)
 	return appendCents(dst, quotientHigh, quotientLow)
