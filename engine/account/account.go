@@ -13,21 +13,21 @@ import (
 const (
 	KeysActiveMax = 2
 	KeyNameMax    = 80
-	keysMax       = 50 // with revoked ones
+	keysMax       = 50 // including revoked keys
 )
 
-// KeyRecord is what is stored and listed of a key, which is not the key itself.
+// KeyRecord is the stored and listed data of a key. It does not include the key itself.
 type KeyRecord struct {
 	ID        string
 	Name      string
 	Hint      string // last four characters
 	CreatedAt time.Time
-	LastUsed  time.Time // zero = never; written with the next lease, so a crash may lose the newest use
+	LastUsed  time.Time // zero = never used; written to the log with the next lease, so a crash can lose it
 	Digest    Digest
 	RevokedAt time.Time // zero while active
 }
 
-// Active reports that the key is not revoked.
+// Active reports whether the key is not revoked.
 func (k *KeyRecord) Active() bool { return k.RevokedAt.IsZero() }
 
 // Record is the stored data of an account.
@@ -41,15 +41,15 @@ type Record struct {
 	Reason      string      // of the suspension
 }
 
-// Account is the state of one account. Only its owner may call its methods. Danger: what is left of its leases is
-// neither in an event nor in State; to drop an Account without Return or SaveEvicted forfeits it.
+// Account is the state of one account. Its methods must not be called concurrently. Danger: State does not include the
+// unspent requests of leases. An Account that is dropped without Return or SaveEvicted forfeits them.
 //
-// The fields that Admit reads are adjacent, and one key and one day, which are enough for most accounts, are in the
-// struct itself: to fetch an account from memory is most of the cost of its first request. An Account must not be
-// copied.
+// The cost of an account's first request is mostly that of loading it from memory. Therefore the fields that Admit
+// reads are adjacent, and the struct itself has room for one key and one day, which most accounts do not exceed. An
+// Account must not be copied.
 type Account struct {
 	node         engine.NodeID
-	leasePending bool          // a lease is being written
+	leasePending bool          // a lease is being written to the log
 	leaseAskedAt time.Duration // steady time of the last NextLease
 	keys         []accountKey  // oldest first
 	days         dayCounts
@@ -58,16 +58,16 @@ type Account struct {
 	record       Record       // without keys
 
 	leases      []LeaseState // without a cluster, by time
-	keysPending int          // keys that are being written
+	keysPending int          // keys that are being written to the log
 	tokenLease  tokenLease   // in a cluster
 
-	firstDays [1]dayCount   // memory of days
-	firstKeys [1]accountKey // memory of keys
+	firstDays [1]dayCount   // backing array of days
+	firstKeys [1]accountKey // backing array of keys
 }
 
 type accountKey struct {
 	record KeyRecord
-	used   time.Time // newer than record.LastUsed until the next lease is written
+	used   time.Time // last use; not in record until the next lease is written
 }
 
 // Event is a change of one account.
@@ -75,9 +75,9 @@ type Event interface {
 	AccountID() uint64
 }
 
-// The events of accounts. By is "owner" or the name of an operator.
+// Events of accounts. By is "owner" or the name of an operator.
 type (
-	// Created makes an account, at the first login.
+	// Created creates an account, at the first login.
 	Created struct {
 		Account uint64
 		Email   EmailID
@@ -95,28 +95,29 @@ type (
 		At      time.Time
 		By      string
 	}
-	// Leased takes requests from a day's quota. After a crash they count as spent.
+	// Leased takes requests from the quota of a day. After a crash they count as spent.
 	Leased struct {
 		Account        uint64
 		Day            engine.Date
 		Count          int
-		Refunded       int           // requests that were leased before, admitted and refunded, and may now be spent again
-		Unspent        int           // requests of any day that were leased before and not spent
+		Refunded       int           // requests of earlier leases that were admitted and refunded, and can be spent again now
+		Unspent        int           // requests of earlier leases of any day that are not spent
 		Steady         time.Duration // ClockReading.Steady
-		KeyID          string        // of the request that needed it
+		KeyID          string        // of the request that needed the lease
 		At             time.Time
-		Node           engine.NodeID // that may spend it
-		RecentAdmitted int           // in a cluster: admitted by the node in the last minute
+		Node           engine.NodeID // the node that may spend the lease
+		RecentAdmitted int           // requests that the node admitted in the last minute, in a cluster
 	}
-	// Returned gives back what is not spent, at a stop, and in a cluster when a node has no requests of the account.
+	// Returned gives back unspent requests when a node stops, and in a cluster when the account has had no requests for
+	// a while.
 	Returned struct {
 		Account        uint64
 		Day            engine.Date
 		Unspent        int
-		RecentAdmitted int // admitted in the last minute
+		RecentAdmitted int // requests admitted in the last minute
 		Steady         time.Duration
 		Uses           []KeyUse      // since the last lease
-		Node           engine.NodeID // that had leased it
+		Node           engine.NodeID // the node that had leased them
 	}
 	// Suspended disables all keys of an account.
 	Suspended struct {
@@ -131,7 +132,7 @@ type (
 		At      time.Time
 		By      string
 	}
-	// KeyUse is when a key was last used.
+	// KeyUse is the time of the last use of a key.
 	KeyUse struct {
 		KeyID string
 		At    time.Time
@@ -187,7 +188,7 @@ func (a *Account) Record() Record {
 	return record
 }
 
-// durableRecord returns a copy of what the log has.
+// durableRecord returns a copy of the data that the log has.
 func (a *Account) durableRecord() Record {
 	record := a.record
 	for i := range a.keys {
@@ -223,19 +224,20 @@ func (a *Account) Apply(event Event) {
 	}
 }
 
-// addKey drops the oldest revoked keys beyond keysMax. A dropped key is refused as unknown.
+// addKey adds a key, and drops the oldest revoked key if there are more than keysMax. A dropped key is refused as
+// unknown.
 func (a *Account) addKey(key KeyRecord) {
 	a.keys = append(a.keys, accountKey{record: key})
 	for len(a.keys) > keysMax {
-		at := slices.IndexFunc(a.keys, func(k accountKey) bool { return !k.record.Active() })
-		if at < 0 {
+		i := slices.IndexFunc(a.keys, func(k accountKey) bool { return !k.record.Active() })
+		if i < 0 {
 			return
 		}
-		a.keys = slices.Delete(a.keys, at, at+1)
+		a.keys = slices.Delete(a.keys, i, i+1)
 	}
 }
 
-// key returns the key with an id, nil when there is none.
+// key returns the key with an id, or nil.
 func (a *Account) key(id string) *accountKey {
 	for i := range a.keys {
 		if a.keys[i].record.ID == id {
@@ -245,7 +247,7 @@ func (a *Account) key(id string) *accountKey {
 	return nil
 }
 
-// byDigest returns the key with a digest, nil when there is none. The newest keys, which are those in use, come first.
+// byDigest returns the key with a digest, or nil. It searches the newest keys first, because those are in use.
 func (a *Account) byDigest(digest Digest) *accountKey {
 	for i := len(a.keys) - 1; i >= 0; i-- {
 		if subtle.ConstantTimeCompare(a.keys[i].record.Digest[:], digest[:]) == 1 {
@@ -263,14 +265,14 @@ func (a *Account) setKeyUses(uses ...KeyUse) {
 	}
 }
 
-// EachKey calls visit with the digest of each key, also of revoked ones.
+// EachKey calls visit with the digest of each key, including revoked ones.
 func (a *Account) EachKey(visit func(Digest)) {
 	for i := range a.keys {
 		visit(a.keys[i].record.Digest)
 	}
 }
 
-// Key returns the record of the key with a digest, also of a revoked one; false when there is none.
+// Key returns the record of the key with a digest, which may be revoked. It returns false for an unknown digest.
 func (a *Account) Key(digest Digest) (KeyRecord, bool) {
 	if key := a.byDigest(digest); key != nil {
 		return key.record, true
@@ -278,8 +280,8 @@ func (a *Account) Key(digest Digest) (KeyRecord, bool) {
 	return KeyRecord{}, false
 }
 
-// CreateKey decides to add a key. Keys that are being written count towards the limit. The outcome must be reported by
-// Apply or AbortKey.
+// CreateKey returns the event that adds a key. Keys that are being written count towards KeysActiveMax. Apply or
+// AbortKey must follow.
 func (a *Account) CreateKey(key KeyRecord) (Event, error) {
 	active := a.keysPending
 	for i := range a.keys {
@@ -298,7 +300,7 @@ func (a *Account) CreateKey(key KeyRecord) (Event, error) {
 // AbortKey reports that the event of CreateKey will not become durable.
 func (a *Account) AbortKey() { a.keysPending = max(0, a.keysPending-1) }
 
-// RevokeKey decides to revoke a key. For a key that is revoked already it returns neither an event nor an error.
+// RevokeKey returns the event that revokes a key. If the key is already revoked, both results are nil.
 func (a *Account) RevokeKey(id, by string, now time.Time) (Event, error) {
 	switch key := a.key(id); {
 	case key == nil:
@@ -309,8 +311,8 @@ func (a *Account) RevokeKey(id, by string, now time.Time) (Event, error) {
 	return nil, nil
 }
 
-// SetQuota decides to give the account its own quota; zero fields are the node's default. To refuse all requests of an
-// account, suspend it.
+// SetQuota returns the event that gives the account its own quota; zero fields are the node's default. To refuse all
+// requests of an account, suspend it.
 func (a *Account) SetQuota(quota Quota, by string, now time.Time) (Event, error) {
 	if quota.Day < 0 || quota.Minute < 0 {
 		return nil, &engine.Error{

@@ -2,26 +2,25 @@ package account
 
 import "github.com/tasard/tasard/engine"
 
-// QuotaPolicy is what a node grants.
+// QuotaPolicy is a node's settings for quotas.
 type QuotaPolicy struct {
-	DefaultQuota Quota // of accounts without their own
-	LeaseSize    int   // requests of one lease; 1 = every request is durable before it is answered
+	DefaultQuota Quota // of accounts without their own quota
+	LeaseSize    int   // requests of one lease; 1 = every request is in the log before it is answered
 }
 
 func (a *Account) quota(policy QuotaPolicy) Quota {
-	own := a.record.Quota
-	if own.Day == 0 {
-		own.Day = policy.DefaultQuota.Day
+	quota := a.record.Quota
+	if quota.Day == 0 {
+		quota.Day = policy.DefaultQuota.Day
 	}
-	if own.Minute == 0 {
-		own.Minute = policy.DefaultQuota.Minute
+	if quota.Minute == 0 {
+		quota.Minute = policy.DefaultQuota.Minute
 	}
-	return own
+	return quota
 }
 
-// Admit admits one request with a key, or refuses it. When it needs a lease it decides nothing: call it again after the
-// lease is durable, with the time that it is then. An admitted request is charged at once; Refund takes the charge
-// back.
+// Admit admits and charges one request with a key, or refuses it. If needsLease is true it has done neither: call it
+// again with a new clock reading when a lease is durable. Refund takes a charge back.
 func (a *Account) Admit(digest Digest, now ClockReading, policy QuotaPolicy) (result QuotaResult, needsLease bool) {
 	key, denied := a.authenticate(digest)
 	if denied != "" {
@@ -60,8 +59,8 @@ func (a *Account) authenticate(digest Digest) (*accountKey, engine.Code) {
 	}
 }
 
-// today returns the day that a request counts for, no date outside the calendar. It never goes back: when the clock was
-// set back, it is the latest day of which something was leased, so that no step of the clock opens a day twice.
+// today returns the day that a request is charged to, or no date outside the calendar. After the clock was set back it
+// is the latest day of which requests were leased, so that a step of the clock never opens a day twice.
 func (a *Account) today(now ClockReading) engine.Date {
 	if day := now.today(); day != 0 {
 		return max(day, a.days.newest())
@@ -69,14 +68,14 @@ func (a *Account) today(now ClockReading) engine.Date {
 	return 0
 }
 
-// WithDay returns the reading with the day that the account counts for, as Refund needs it.
+// WithDay returns the reading with Day set to the day that the account charges, for Refund.
 func (a *Account) WithDay(now ClockReading) ClockReading {
 	now.Day = a.today(now)
 	return now
 }
 
-// Usage returns both windows without charging a request; Admitted says whether one more fits. In a cluster it counts
-// what other nodes have leased as used, as far as their leases have arrived here.
+// Usage returns both windows without charging a request; Admitted says whether one more request fits. In a cluster it
+// counts the known leases of other nodes as used.
 func (a *Account) Usage(now ClockReading, policy QuotaPolicy) QuotaResult {
 	a.minute.expire(now)
 	limits, today := a.quota(policy), a.today(now)
@@ -87,7 +86,7 @@ func (a *Account) Usage(now ClockReading, policy QuotaPolicy) QuotaResult {
 	return quotaResultOf(Window{limits.Day, remaining, (today + 1).Start()}, a.clusterMinute(limits.Minute, now), now.Wall)
 }
 
-// Idle reports that the account can be evicted: nothing is being written and the minute is empty.
+// Idle reports whether the account can be evicted: no event of it is being written and its minute window is empty.
 func (a *Account) Idle(now ClockReading) bool {
 	return !a.leasePending && !a.tokenLease.returnPending && a.keysPending == 0 && a.minute.idle(now)
 }

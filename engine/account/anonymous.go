@@ -8,12 +8,13 @@ import (
 
 const (
 	rowsPerSet = 8
-	// AnonymousRowsDefault is how many addresses a table remembers.
+	// AnonymousRowsDefault is the default number of addresses in a table.
 	AnonymousRowsDefault = 1 << 16
 )
 
-// AnonymousTable counts requests without a key by client address, in memory only. Its size is fixed: an address may
-// have any row of one set, and a new address takes the row of the set that was not used for the longest time.
+// AnonymousTable counts requests without a key by client address, in memory only. Its size is fixed: the rows are
+// divided into sets, the hash of an address chooses its set, and a new address replaces the least recently used row of
+// the set.
 type AnonymousTable struct {
 	rows []anonymousClient
 	hash func(key uint64) uint64
@@ -23,24 +24,24 @@ type anonymousClient struct {
 	key    uint64 // an IPv4 address, or the upper half of an IPv6 address
 	v4     bool
 	used   bool
-	last   time.Duration // steady
+	last   time.Duration // steady time of the last request
 	day    DayCounter
 	minute minuteWindow
 }
 
-// NewAnonymousTable returns a table for about so many addresses. hash must be seeded randomly, so that clients can't
-// choose addresses of one set.
+// NewAnonymousTable returns a table of at least this many rows. hash must have a random seed, so that clients can't
+// choose addresses that share a set.
 func NewAnonymousTable(rows int, hash func(uint64) uint64) *AnonymousTable {
 	sets := max(1, (rows+rowsPerSet-1)/rowsPerSet)
 	return &AnonymousTable{rows: make([]anonymousClient, sets*rowsPerSet), hash: hash}
 }
 
 // Admit admits and charges one request of an address, or refuses it.
-func (t *AnonymousTable) Admit(from netip.Addr, now ClockReading, quota Quota) QuotaResult {
-	row, free := t.find(from)
+func (t *AnonymousTable) Admit(addr netip.Addr, now ClockReading, quota Quota) QuotaResult {
+	row, free := t.find(addr)
 	if row == nil {
 		row = free
-		key, v4 := addressKey(from)
+		key, v4 := addressKey(addr)
 		*row = anonymousClient{key: key, v4: v4, used: true, minute: minuteWindow{admitted: row.minute.admitted[:0]}}
 	}
 	row.last = now.Steady
@@ -53,23 +54,23 @@ func (t *AnonymousTable) Admit(from netip.Addr, now ClockReading, quota Quota) Q
 	return result
 }
 
-// Usage returns both windows of an address without charging a request; Admitted says whether one more fits.
-func (t *AnonymousTable) Usage(from netip.Addr, now ClockReading, quota Quota) QuotaResult {
-	row, _ := t.find(from)
+// Usage returns both windows of an address without charging a request; Admitted says whether one more request fits.
+func (t *AnonymousTable) Usage(addr netip.Addr, now ClockReading, quota Quota) QuotaResult {
+	row, _ := t.find(addr)
 	if row == nil {
 		row = &anonymousClient{}
 	}
 	return row.quotaResult(now, quota)
 }
 
-// Refund takes back an admission of an address; at is the time of the admission.
-func (t *AnonymousTable) Refund(from netip.Addr, at ClockReading) {
-	row, _ := t.find(from)
+// Refund takes back an admission of an address at the given time.
+func (t *AnonymousTable) Refund(addr netip.Addr, admittedAt ClockReading) {
+	row, _ := t.find(addr)
 	if row == nil {
 		return
 	}
-	row.minute.refund(at)
-	if row.day.Day == at.today() && row.day.Count > 0 {
+	row.minute.refund(admittedAt)
+	if row.day.Day == admittedAt.today() && row.day.Count > 0 {
 		row.day.Count--
 	}
 }
@@ -81,9 +82,9 @@ func (c *anonymousClient) quotaResult(now ClockReading, quota Quota) QuotaResult
 	return quotaResultOf(day, c.minute.window(quota.Minute, now), now.Wall)
 }
 
-// find returns the row of an address, or the one that it may take.
-func (t *AnonymousTable) find(from netip.Addr) (row, free *anonymousClient) {
-	key, v4 := addressKey(from)
+// find returns the row of an address, or else the row that the address may replace.
+func (t *AnonymousTable) find(addr netip.Addr) (row, free *anonymousClient) {
+	key, v4 := addressKey(addr)
 	sets := uint64(len(t.rows) / rowsPerSet)
 	set := t.rows[t.hash(key)%sets*rowsPerSet:][:rowsPerSet]
 	free = &set[0]
@@ -102,9 +103,9 @@ func (t *AnonymousTable) find(from netip.Addr) (row, free *anonymousClient) {
 func addressKey(addr netip.Addr) (key uint64, v4 bool) {
 	addr = addr.Unmap()
 	if addr.Is4() {
-		four := addr.As4()
-		return uint64(binary.BigEndian.Uint32(four[:])), true
+		ipv4 := addr.As4()
+		return uint64(binary.BigEndian.Uint32(ipv4[:])), true
 	}
-	sixteen := addr.As16()
-	return binary.BigEndian.Uint64(sixteen[:8]), false
+	ipv6 := addr.As16()
+	return binary.BigEndian.Uint64(ipv6[:8]), false
 }

@@ -7,29 +7,35 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Leases in a cluster. A node spends only what it has leased itself, for LeaseSpan after NextLease by both of its
-// clocks, and only while all that it and the other nodes may have admitted in the last 60 seconds is below the limit.
-// It knows of the others from the log: the last lease or return of a node says how much that node had admitted in the
-// minute before, and how much it could spend from then on.
+// Leases in a cluster. A node spends only its own leases, each for LeaseSpan after NextLease by both of its clocks. It
+// admits a request only if its own requests of the last 60 seconds and those that other nodes may have admitted are
+// below the limit. It learns about other nodes from the log: the last lease or return of a node has the number of
+// requests that the node admitted in the minute before, and the number that it could spend from then on.
 //
-// This is why no 60 seconds ever have more requests than the limit: of the leases of which something was spent in them,
-// take the last in the log. Its node had applied all leases before it. So for its last request in that minute it
-// counted, beside its own requests, everything that other nodes can have admitted. A lease that was decided without the
-// event before it in the log is void (AbortLease), so that no more of a day is leased than its quota.
+// Therefore no 60 seconds have more requests than the limit. Proof: consider the leases that were spent from in those
+// seconds, and of them the last one in the log. Its node had applied all the others. When it admitted its last request
+// in those seconds, it counted its own requests and everything that the other nodes may have admitted.
+//
+// A lease that was decided before its node applied the preceding event in the log is void (AbortLease), so that never
+// more is leased of a day than its quota.
 const (
-	// LeaseSpan is how long a node of a cluster may spend a lease.
+	// LeaseSpan is the time in which a node of a cluster may spend a lease.
 	LeaseSpan = time.Minute
-	// clockRateMargin is how much longer other nodes count it, because clocks run at slightly different rates.
+	// clockRateMargin is the extra time for which other nodes count a lease, because clocks run at slightly different
+	// rates.
 	clockRateMargin = time.Second
 )
 
-// recentUntil and countUntil return until when RecentAdmitted and Count are counted.
+// recentUntil returns the steady time until which RecentAdmitted is counted.
 func (s *LeaseState) recentUntil() time.Duration { return s.Steady + MinuteSpan + clockRateMargin }
+
+// countUntil returns the steady time until which Count is counted.
 func (s *LeaseState) countUntil() time.Duration {
 	return s.Steady + LeaseSpan + MinuteSpan + clockRateMargin
 }
 
-// admittedMax returns how many requests the node may have admitted in the last minute, or may still admit, at most.
+// admittedMax returns the largest number of requests that the node may have admitted in the last minute or may still
+// admit.
 func (s *LeaseState) admittedMax(now time.Duration) int {
 	sum := 0
 	if now < s.recentUntil() {
@@ -41,18 +47,18 @@ func (s *LeaseState) admittedMax(now time.Duration) int {
 	return sum
 }
 
-// SetNode says which node of a cluster this is. It must follow Resume or Reload.
+// SetNode sets the node of the cluster that this process is. It must be called after Resume or Reload.
 func (a *Account) SetNode(node engine.NodeID) { a.node = node }
 
-// setNodeLease replaces the lease state of a node. An empty one is removed, so that the state depends only on the log.
-// Leases from before the cluster was formed can't be spent any more: the first lease in the cluster included them.
+// setNodeLease replaces the lease state of a node. An empty state is removed, so that the result depends only on the
+// log. Leases from before the cluster was formed are removed, because the first lease in the cluster includes them.
 func (a *Account) setNodeLease(lease LeaseState) {
 	a.leases = nil
-	i, known := slices.BinarySearchFunc(a.nodeLeases, lease.Node, func(s LeaseState, node engine.NodeID) int { return int(s.Node) - int(node) })
+	i, found := slices.BinarySearchFunc(a.nodeLeases, lease.Node, func(s LeaseState, node engine.NodeID) int { return int(s.Node) - int(node) })
 	switch empty := lease.RecentAdmitted == 0 && lease.Count == 0; {
-	case known && empty:
+	case found && empty:
 		a.nodeLeases = slices.Delete(a.nodeLeases, i, i+1)
-	case known:
+	case found:
 		a.nodeLeases[i] = lease
 	case !empty:
 		a.nodeLeases = slices.Insert(a.nodeLeases, i, lease)
@@ -68,7 +74,7 @@ func (a *Account) ownNodeLease() LeaseState {
 	return LeaseState{Node: a.node}
 }
 
-// othersAdmittedMax returns how many requests all other nodes may have admitted in the last minute, or may still admit.
+// othersAdmittedMax returns the sum of admittedMax of all other nodes.
 func (a *Account) othersAdmittedMax(now time.Duration) int {
 	sum := 0
 	for i := range a.nodeLeases {
@@ -79,12 +85,12 @@ func (a *Account) othersAdmittedMax(now time.Duration) int {
 	return sum
 }
 
-// resumeNodeLeases is Resume in a cluster. The age of the leases in the log is not known: those of other nodes count as
-// leased now, and all that this node may have admitted as admitted now.
+// resumeNodeLeases does the part of Resume that concerns clusters. The age of the leases in the log is not known.
+// Leases of other nodes count as leased now, and requests that this node may have admitted count as admitted now.
 func (a *Account) resumeNodeLeases(now ClockReading) {
 	for i := range a.nodeLeases {
 		s := &a.nodeLeases[i]
-		s.Steady = max(s.Steady, now.Steady) // ApplyRemote may have added a later one
+		s.Steady = max(s.Steady, now.Steady) // ApplyRemote may have set a later time
 		if s.Node != a.node {
 			continue
 		}
@@ -94,7 +100,7 @@ func (a *Account) resumeNodeLeases(now ClockReading) {
 	}
 }
 
-// clusterMinute returns the minute window, in a cluster with the requests of other nodes.
+// clusterMinute returns the minute window. In a cluster it includes the requests of other nodes.
 func (a *Account) clusterMinute(limit int, now ClockReading) Window {
 	w := a.minute.window(limit, now)
 	others := a.othersAdmittedMax(now.Steady)
@@ -107,15 +113,15 @@ func (a *Account) clusterMinute(limit int, now ClockReading) Window {
 	return w
 }
 
-// leaveTime returns when so many requests will have left the minute window.
+// leaveTime returns the steady time at which count requests will have left the minute window.
 func (a *Account) leaveTime(count int, now time.Duration) time.Duration {
-	earliest := now + LeaseSpan + MinuteSpan + clockRateMargin // by then all have
+	earliest := now + LeaseSpan + MinuteSpan + clockRateMargin // by then all requests have left
 	active := a.minute.active()
-	own, _ := slices.BinarySearchFunc(active, count, func(at time.Duration, count int) int {
-		return a.leftBy(now, at+MinuteSpan) - count
+	i, _ := slices.BinarySearchFunc(active, count, func(admittedAt time.Duration, count int) int {
+		return a.leftBy(now, admittedAt+MinuteSpan) - count
 	})
-	if own < len(active) {
-		earliest = min(earliest, active[own]+MinuteSpan)
+	if i < len(active) {
+		earliest = min(earliest, active[i]+MinuteSpan)
 	}
 	for i := range a.nodeLeases {
 		for _, end := range [...]time.Duration{a.nodeLeases[i].recentUntil(), a.nodeLeases[i].countUntil()} {
@@ -127,7 +133,7 @@ func (a *Account) leaveTime(count int, now time.Duration) time.Duration {
 	return earliest
 }
 
-// leftBy returns how many requests of the present minute window will have left it by a later time.
+// leftBy returns the number of requests in the current minute window that will have left it by a later time.
 func (a *Account) leftBy(now, later time.Duration) int {
 	active := a.minute.active()
 	sum, found := slices.BinarySearch(active, later-MinuteSpan)
@@ -142,9 +148,10 @@ func (a *Account) leftBy(now, later time.Duration) int {
 	return sum
 }
 
-// ApplyRemote changes the account by a durable event of another process: another node, or this one before a restart.
-// now is when it arrived. Decisions that are being written here were made without it: their owner aborts them
-// (AbortLease, AbortKey, AbortReturn) and decides again. A replay calls Apply for all events, and then Resume.
+// ApplyRemote changes the account by a durable event of another process: of another node, or of this node before a
+// restart. now is the time at which the event arrived. Events that are being written here were decided without it; the
+// caller must abort them (AbortLease, AbortKey, AbortReturn) and decide again. A replay calls Apply for all events, and
+// then Resume.
 func (a *Account) ApplyRemote(event Event, now ClockReading) {
 	switch e := event.(type) {
 	case *KeyCreated:

@@ -7,8 +7,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// DayCounter counts events of one Dominican day, the latest that it has seen. After a step back of the clock it goes on
-// counting for that day.
+// DayCounter counts the events of the latest Dominican day that it has seen. After the clock was set back it still
+// counts for that day.
 type DayCounter struct {
 	Day   engine.Date
 	Count int
@@ -28,13 +28,13 @@ func (c *DayCounter) add(day engine.Date) {
 	c.Count++
 }
 
-// counterMinutes is one more than an hour has, because the current minute is not over.
+// counterMinutes is one more than the minutes of an hour, because the current minute is not complete.
 const counterMinutes = 61
 
 // HourCounter counts events of the last hour by minutes of steady time: minute i is in Counts[i % 61].
 type HourCounter struct {
 	Counts [counterMinutes]uint16
-	Newest int64 // minute
+	Newest int64 // newest minute that was counted
 }
 
 func steadyMinute(now time.Duration) int64 { return int64(max(0, now) / time.Minute) }
@@ -55,7 +55,7 @@ func (c *HourCounter) add(now time.Duration) {
 	}
 }
 
-// oldest returns the first minute that counts.
+// oldest returns the first minute that total includes.
 func (c *HourCounter) oldest(now time.Duration) int64 {
 	return max(0, max(c.Newest, steadyMinute(now))-counterMinutes+1)
 }
@@ -68,7 +68,7 @@ func (c *HourCounter) total(now time.Duration) int {
 	return sum
 }
 
-// wait returns how long the count stays at a limit or above it, zero when it is below.
+// wait returns the time until the total falls below limit, or zero if it is below.
 func (c *HourCounter) wait(now time.Duration, limit int) time.Duration {
 	sum := c.total(now)
 	if sum < limit {

@@ -6,22 +6,22 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// EvictedState is what must be kept of an evicted account in this process, beside its State. After a restart it is
-// lost: then Resume counts all leases as spent.
+// EvictedState is the part of an evicted account that its State does not have. It is kept in memory only; after a
+// restart Resume counts all leases as spent.
 type EvictedState struct {
 	Days         []EvictedDay
 	LeaseAskedAt time.Duration // steady
 	Uses         []KeyUse      // since the last lease
 }
 
-// EvictedDay is what was spent of the leases of one day.
+// EvictedDay has the spent requests of one day.
 type EvictedDay struct {
 	Day      engine.Date
 	Spent    int
 	Refunded int // of Spent
 }
 
-// SaveEvicted sets e to what must be kept of an Idle account. It reuses the memory of e.
+// SaveEvicted saves the state of an Idle account in e. It reuses the slices of e.
 func (a *Account) SaveEvicted(e *EvictedState) {
 	*e = EvictedState{LeaseAskedAt: a.leaseAskedAt, Days: e.Days[:0], Uses: a.appendKeyUses(e.Uses[:0])}
 	for _, count := range a.days.counts {
@@ -29,7 +29,7 @@ func (a *Account) SaveEvicted(e *EvictedState) {
 	}
 }
 
-// Reload completes an account that was made from its State.
+// Reload completes an account that was restored from its State.
 func (a *Account) Reload(e EvictedState) {
 	a.leaseAskedAt = e.LeaseAskedAt
 	for _, day := range e.Days {
@@ -44,7 +44,7 @@ func (a *Account) Reload(e EvictedState) {
 	}
 }
 
-// appendKeyUses appends the uses that the log does not have yet.
+// appendKeyUses appends the key uses that are not in the log yet.
 func (a *Account) appendKeyUses(uses []KeyUse) []KeyUse {
 	for i := range a.keys {
 		if key := &a.keys[i]; key.used.After(key.record.LastUsed) {

@@ -7,10 +7,10 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// KeyNoticeMin is how far ahead it must be announced that keys are required.
+// KeyNoticeMin is the minimum time from an announcement until keys are required.
 const KeyNoticeMin = 14 * 24 * time.Hour
 
-// KeyPolicy says from when on every request needs a key. The zero value means never.
+// KeyPolicy has the time from which every request needs a key. The zero value means never.
 type KeyPolicy struct {
 	AnnouncedAt time.Time
 	RequiredAt  time.Time
@@ -26,30 +26,31 @@ type AnnouncementWithdrawn struct {
 	By string
 }
 
-// Pending reports that keys will be required: until then every answer has the headers Deprecation, Sunset and Link.
+// Pending reports whether an announcement is pending. While it is, every response has the headers Deprecation, Sunset
+// and Link.
 func (p KeyPolicy) Pending(now time.Time) bool {
 	return !p.RequiredAt.IsZero() && now.Before(p.RequiredAt)
 }
 
-// Required reports that keys are required.
+// Required reports whether keys are required.
 func (p KeyPolicy) Required(now time.Time) bool {
 	return !p.RequiredAt.IsZero() && !now.Before(p.RequiredAt)
 }
 
-// Announce decides that keys are required from an instant on, which is rounded down to a second.
-func (p KeyPolicy) Announce(at, now time.Time, by string) (*Announced, error) {
-	at, now = plainUTC(at).Truncate(time.Second), plainUTC(now)
+// Announce returns the event that makes keys required from a time on, which is rounded down to a second.
+func (p KeyPolicy) Announce(requiredAt, now time.Time, by string) (*Announced, error) {
+	requiredAt, now = plainUTC(requiredAt).Truncate(time.Second), plainUTC(now)
 	if p.Required(now) {
 		return nil, &engine.Error{Code: engine.CodeInvalidParameters, Message: fmt.Sprintf("keys are required since %s", p.RequiredAt.Format(time.RFC3339))}
 	}
-	if earliest := now.Add(KeyNoticeMin + time.Second - 1).Truncate(time.Second); at.Before(earliest) {
+	if earliest := now.Add(KeyNoticeMin + time.Second - 1).Truncate(time.Second); requiredAt.Before(earliest) {
 		return nil, &engine.Error{Code: engine.CodeInvalidParameters,
 			Message: fmt.Sprintf("keys can't be required before %s: the notice is 14 days", earliest.Format(time.RFC3339))}
 	}
-	return &Announced{KeyPolicy{now.Truncate(time.Second), at, by}}, nil
+	return &Announced{KeyPolicy{now.Truncate(time.Second), requiredAt, by}}, nil
 }
 
-// Withdraw decides to withdraw an announcement that is pending.
+// Withdraw returns the event that withdraws a pending announcement.
 func (p KeyPolicy) Withdraw(now time.Time, by string) (*AnnouncementWithdrawn, error) {
 	if !p.Pending(now) {
 		return nil, &engine.Error{Code: engine.CodeInvalidParameters, Message: "no announcement is pending"}

@@ -2,27 +2,27 @@ package account
 
 import "time"
 
-// leaseMergeSpan is how close leases are merged into one LeaseState. It bounds their number when each request is leased
-// by itself.
+// leaseMergeSpan is the span of steady time whose leases are merged into one LeaseState. It bounds the number of
+// LeaseStates when each request has its own lease.
 const leaseMergeSpan = 5 * time.Second
 
-// recordLease adds a lease. Requests of any lease may have been admitted a moment ago, but of all leases older than a
-// minute only the newest is kept, because its Unspent bounds what was left of those before.
-func (a *Account) recordLease(next LeaseState) {
-	if n := len(a.leases); n > 0 && a.leases[n-1].Steady/leaseMergeSpan == next.Steady/leaseMergeSpan {
-		a.leases[n-1].Steady = next.Steady
-		a.leases[n-1].Count += next.Count
+// recordLease adds a lease. Requests of an old lease may have been admitted recently. Of all leases older than a minute
+// only the newest is kept, because its Unspent includes what was left of those before it.
+func (a *Account) recordLease(lease LeaseState) {
+	if n := len(a.leases); n > 0 && a.leases[n-1].Steady/leaseMergeSpan == lease.Steady/leaseMergeSpan {
+		a.leases[n-1].Steady = lease.Steady
+		a.leases[n-1].Count += lease.Count
 	} else {
-		a.leases = append(a.leases, next)
+		a.leases = append(a.leases, lease)
 	}
 	first := 0
-	for first+1 < len(a.leases) && next.Steady-a.leases[first+1].Steady >= MinuteSpan {
+	for first+1 < len(a.leases) && lease.Steady-a.leases[first+1].Steady >= MinuteSpan {
 		first++
 	}
 	a.leases = a.leases[:copy(a.leases, a.leases[first:])]
 }
 
-// recentAdmittedMax returns how many requests may have been admitted in the last minute at most.
+// recentAdmittedMax returns the largest number of requests that may have been admitted in the last minute.
 func (a *Account) recentAdmittedMax(now time.Duration) int {
 	first, sum := 0, 0
 	for i, lease := range a.leases {
@@ -55,7 +55,7 @@ func (a *Account) applyLease(e *Leased) {
 	a.setKeyUses(KeyUse{e.KeyID, e.At})
 }
 
-// applyReturn keeps only the requests of the last minute, which count until they are a minute old.
+// applyReturn removes the leases and keeps the requests of the last minute, which count until they are a minute old.
 func (a *Account) applyReturn(e *Returned) {
 	if count := a.days.find(e.Day); count != nil {
 		count.leased = max(0, count.leased-e.Unspent)
@@ -73,9 +73,9 @@ func (a *Account) applyReturn(e *Returned) {
 	a.setKeyUses(e.Uses...)
 }
 
-// Resume starts counting in a new process, after the last event of the log. now.Steady is the newest steady time in the
-// log. All leases count as spent, and requests that may have been admitted in the last minute count as admitted now, so
-// that a crash never lets more through than the limits.
+// Resume completes a replay: it is called after the last event of the log. now.Steady is the newest steady time in the
+// log. All leases count as spent, and requests that may have been admitted in the last minute count as admitted now.
+// Therefore never more requests are admitted than the limits allow, even after a crash.
 func (a *Account) Resume(now ClockReading) {
 	a.days.spendAll()
 	a.leasePending, a.keysPending, a.leaseAskedAt, a.tokenLease = false, 0, now.Steady, tokenLease{}
@@ -86,9 +86,9 @@ func (a *Account) Resume(now ClockReading) {
 	a.resumeNodeLeases(now)
 }
 
-// NextLease decides the next lease, nil while none is needed. It is asked for when half of the last one is spent, and
-// never exceeds the day's quota. waiting is how many requests wait for it; with a LeaseSize of 1 it is for all of them.
-// The outcome must be reported by Apply or AbortLease.
+// NextLease returns the event of the next lease, or nil if none is needed. A lease is needed when half of the last one
+// is spent. It never exceeds the day's quota. waiting is the number of requests that wait for it; with a LeaseSize of 1
+// the lease is for all of them. Apply or AbortLease must follow.
 func (a *Account) NextLease(digest Digest, now ClockReading, policy QuotaPolicy, waiting int) *Leased {
 	if a.node != 0 {
 		return a.nextClusterLease(digest, now, policy, waiting)
@@ -102,16 +102,16 @@ func (a *Account) NextLease(digest Digest, now ClockReading, policy QuotaPolicy,
 		a.minute.expire(now)
 		size = max(1, min(waiting, a.minute.window(limits.Minute, now).Remaining))
 	}
-	wanted := max(0, size-count.unspent())
-	refunded := min(wanted, count.refunded)
-	fresh := max(0, min(wanted-refunded, limits.Day-count.leased))
-	if fresh == 0 && (refunded == 0 || waiting == 0) {
+	total := max(0, size-count.unspent())
+	refunded := min(total, count.refunded)
+	added := max(0, min(total-refunded, limits.Day-count.leased))
+	if added == 0 && (refunded == 0 || waiting == 0) {
 		return nil
 	}
-	return a.newLease(Leased{Day: day, Count: fresh, Refunded: refunded, Unspent: a.unspent()}, digest, now)
+	return a.newLease(Leased{Day: day, Count: added, Refunded: refunded, Unspent: a.unspent()}, digest, now)
 }
 
-// newLease completes a lease and marks it as pending.
+// newLease fills in the other fields of a lease and marks it as pending.
 func (a *Account) newLease(lease Leased, digest Digest, now ClockReading) *Leased {
 	key, _ := a.Key(digest)
 	lease.Account, lease.Node, lease.KeyID = a.record.ID, a.node, key.ID
@@ -127,7 +127,7 @@ func (a *Account) AbortLease() {
 	a.leasePending, t.rate, t.renewing = false, t.previousRate, 0
 }
 
-// unspent returns what is left of all days.
+// unspent returns the number of unspent requests of all days.
 func (a *Account) unspent() int {
 	sum := 0
 	for _, count := range a.days.counts {
@@ -136,14 +136,14 @@ func (a *Account) unspent() int {
 	return sum
 }
 
-// Refund takes an admission back. at is the time of the admission (WithDay). A request from before the last NextLease
-// can be spent again only after the next lease, which tells the log: otherwise more could be admitted in a minute than
-// the log accounts for.
-func (a *Account) Refund(at ClockReading) {
-	a.minute.refund(at)
-	switch count := a.days.find(at.today()); {
+// Refund takes back an admission at the given time (WithDay). A request that was admitted before the last NextLease can
+// be spent again only after the next lease has recorded the refund in the log. Otherwise more requests could be
+// admitted in a minute than the log shows.
+func (a *Account) Refund(admittedAt ClockReading) {
+	a.minute.refund(admittedAt)
+	switch count := a.days.find(admittedAt.today()); {
 	case count == nil || count.charged() <= 0:
-	case at.Steady > a.leaseAskedAt:
+	case admittedAt.Steady > a.leaseAskedAt:
 		count.spent--
 		if a.node != 0 {
 			a.tokenLease.tokens++
@@ -153,9 +153,9 @@ func (a *Account) Refund(at ClockReading) {
 	}
 }
 
-// Return decides to give back what is not spent, nil when there is nothing to report. After it nothing is admitted
-// without another lease. The outcome must be reported by Apply or AbortReturn. Danger: a lease that is being written is
-// not given back; wait for it first.
+// Return returns the event that gives back unspent requests, or nil if there is nothing to record. After it a request
+// needs another lease. Apply or AbortReturn must follow. Danger: a lease that is being written is not given back; wait
+// for it first.
 func (a *Account) Return(now ClockReading) *Returned {
 	a.minute.expire(now)
 	event := &Returned{

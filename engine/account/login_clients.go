@@ -9,12 +9,12 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Limits of one client address on logins.
+// Limits on the logins of one client address.
 const (
 	clientCodesHourMax = 30 // code requests
-	clientTriesHourMax = 60 // tries of codes
+	clientTriesHourMax = 60 // login attempts
 	clientsMax         = 1 << 16
-	clientsKept        = clientsMax * 3 / 4 // when the table is full
+	clientsKept        = clientsMax * 3 / 4 // after evict
 )
 
 // loginClient counts the login requests of one client address.
@@ -22,10 +22,11 @@ type loginClient struct{ codes, tries HourCounter }
 
 func (c *loginClient) newest() int64 { return max(c.codes.Newest, c.tries.Newest) }
 
-// loginClients is a table of bounded size, in memory only.
+// loginClients is a table of at most clientsMax clients, in memory only.
 type loginClients map[netip.Prefix]*loginClient
 
-// ClientPrefix returns what identifies a client in counters: an IPv4 address, or the /64 of an IPv6 address.
+// ClientPrefix returns the prefix by which clients are counted: the /32 of an IPv4 address, or the /64 of an IPv6
+// address.
 func ClientPrefix(addr netip.Addr) netip.Prefix {
 	addr = addr.Unmap().WithZone("")
 	bits := 64
@@ -36,7 +37,8 @@ func ClientPrefix(addr netip.Addr) netip.Prefix {
 	return prefix
 }
 
-// LoggedNetwork returns an address as logs may show it: its /24, or /48 for IPv6; "unknown" for the zero address.
+// LoggedNetwork returns the network of an address for logs: the /24 of an IPv4 address, the /48 of an IPv6 address, or
+// "unknown" for the zero address.
 func LoggedNetwork(addr netip.Addr) string {
 	bits := 48
 	if addr.Is4() {
@@ -60,8 +62,8 @@ func (t loginClients) get(addr netip.Addr) *loginClient {
 	return c
 }
 
-// evict removes the quarter of a full table that was not used for the longest time. To remove one at a time would cost
-// each new client a search.
+// evict removes the least recently used quarter of a full table. Removing one client at a time would need a search for
+// each new client.
 func (t loginClients) evict() {
 	if len(t) < clientsMax {
 		return
@@ -82,7 +84,7 @@ func (t loginClients) evict() {
 	}
 }
 
-// errTooManyAttempts does not depend on the e-mail address.
+// errTooManyAttempts returns an error that does not depend on the e-mail address.
 func errTooManyAttempts(wait time.Duration) error {
 	return &engine.Error{Code: engine.CodeRateLimited, Message: "too many attempts; try again later", RetryAfter: wait}
 }

@@ -11,24 +11,24 @@ import (
 const (
 	DayLimitDefault    = 1000
 	MinuteLimitDefault = 60
-	// MinuteSpan is the length of the sliding window.
+	// MinuteSpan is the length of the minute window.
 	MinuteSpan = time.Minute
-	// LeaseSizeDefault is how many requests one lease has.
+	// LeaseSizeDefault is the default number of requests of a lease.
 	LeaseSizeDefault = 16
-	// daysKept is how many days an account remembers: two, and more for clocks that jump.
+	// daysKept is the number of days that an account counts. Two are needed, and more if the clock jumps.
 	daysKept = 8
 )
 
-// Quota is how many requests a caller may make on a day and in any minute.
+// Quota is the number of requests that a caller may make on a day and in any minute.
 type Quota struct{ Day, Minute int }
 
-// DefaultQuota returns the quota of the contract.
+// DefaultQuota returns the quota that the API specification states.
 func DefaultQuota() Quota { return Quota{DayLimitDefault, MinuteLimitDefault} }
 
-// Window is one limit as the headers of an answer describe it.
+// Window is one limit and its current use, as response headers describe it.
 type Window struct {
 	Limit, Remaining int
-	Reset            time.Time // when Remaining rises next
+	Reset            time.Time // time at which Remaining increases next
 }
 
 // QuotaResult says whether a request fits into both windows.
@@ -36,11 +36,11 @@ type QuotaResult struct {
 	Admitted    bool
 	DenyCode    engine.Code // when not admitted: CodeRateLimited, CodeQuotaExceeded, or why the key was refused
 	Day, Minute Window
-	RetryAfter  time.Duration // when not admitted: until both windows have room
+	RetryAfter  time.Duration // when not admitted: the time until both windows have room
 }
 
-// TighterWindow returns the window for the X-RateLimit headers: the one that denied the request, else the one with less
-// remaining, else the one that resets later.
+// TighterWindow returns the window for the X-RateLimit headers: the window that denied the request, otherwise the one
+// with fewer requests remaining, otherwise the one that resets later.
 func (r *QuotaResult) TighterWindow() Window {
 	switch {
 	case r.DenyCode == engine.CodeQuotaExceeded:
@@ -53,8 +53,8 @@ func (r *QuotaResult) TighterWindow() Window {
 	return r.Minute
 }
 
-// quotaResultOf checks whether one more request fits into both windows. When it fits into neither, the one that resets
-// later denies it, so that code, headers and RetryAfter agree.
+// quotaResultOf checks whether one more request fits into both windows. If it fits into neither, the denial is for the
+// window that resets later, so that code, headers and RetryAfter agree.
 func quotaResultOf(day, minute Window, now time.Time) QuotaResult {
 	r := QuotaResult{Admitted: true, Day: day, Minute: minute}
 	if minute.Remaining == 0 {
@@ -71,13 +71,14 @@ func (r *QuotaResult) charge() {
 	r.Minute.Remaining--
 }
 
-// ClockReading is the time on two clocks. Wall gives the day. Steady is for how long nodes have run on this log: it
-// only grows, whatever happens to the wall clock, and goes on after a restart where the log ended.
+// ClockReading is a reading of two clocks. Wall is the wall clock, which gives the day. Steady is a monotonic clock:
+// the total time for which nodes have run on this log. It does not depend on the wall clock and continues after a
+// restart from its last value in the log.
 type ClockReading struct {
 	Wall   time.Time
 	Steady time.Duration
-	// Day is the Dominican day that counts, zero for that of Wall. It differs after the wall clock was set back, and
-	// while a step of it is not trusted yet.
+	// Day is the Dominican day to charge, or zero for the day of Wall. The two differ after the wall clock was set
+	// back, and while a jump of it is not confirmed.
 	Day engine.Date
 }
 
@@ -92,11 +93,11 @@ func (c ClockReading) today() engine.Date {
 func plainUTC(t time.Time) time.Time { return t.Round(0).UTC() }
 
 // minuteWindow is an exact sliding window: the steady times of the requests admitted in the last 60 seconds, oldest
-// first. Expired ones stay in front until they are half of the list, so that the cost of a request does not depend on
-// the limit.
+// first. Expired times stay at the front until they are half of the list, so that the cost of a request does not depend
+// on the limit.
 type minuteWindow struct {
 	admitted []time.Duration
-	expired  int
+	expired  int // number of expired times
 }
 
 func (m *minuteWindow) active() []time.Duration { return m.admitted[m.expired:] }
@@ -117,25 +118,26 @@ func (m *minuteWindow) expire(now ClockReading) {
 	}
 }
 
-// window resets when Remaining rises, which is later than the first expiry when a limit that was lowered is exceeded.
+// window describes the window under a limit. If the limit was lowered and is exceeded, Reset is later than the next
+// expiry.
 func (m *minuteWindow) window(limit int, now ClockReading) Window {
 	active := m.active()
 	w := Window{Limit: limit, Remaining: max(0, limit-len(active)), Reset: now.Wall.Add(MinuteSpan)}
 	if n := len(active); n > 0 {
-		leaves := active[min(max(0, n-limit), n-1)]
-		w.Reset = now.Wall.Add(MinuteSpan - (now.Steady - leaves))
+		admittedAt := active[min(max(0, n-limit), n-1)] // of the request whose expiry increases Remaining
+		w.Reset = now.Wall.Add(MinuteSpan - (now.Steady - admittedAt))
 	}
 	return w
 }
 
-// refund removes the admission of exactly this time, because another one would expire at another time.
-func (m *minuteWindow) refund(at ClockReading) {
-	if i, found := slices.BinarySearch(m.active(), at.Steady); found {
+// refund removes the admission at exactly the given time. Any other admission would expire at another time.
+func (m *minuteWindow) refund(admittedAt ClockReading) {
+	if i, found := slices.BinarySearch(m.active(), admittedAt.Steady); found {
 		m.admitted = slices.Delete(m.admitted, m.expired+i, m.expired+i+1)
 	}
 }
 
-// idle reports that the window is empty, and frees its memory.
+// idle reports whether the window is empty. If so it frees its memory.
 func (m *minuteWindow) idle(now ClockReading) bool {
 	m.expire(now)
 	if len(m.active()) > 0 {
@@ -145,20 +147,20 @@ func (m *minuteWindow) idle(now ClockReading) bool {
 	return true
 }
 
-// dayCount is how much of one day's quota is used. Only leased is in the log.
+// dayCount has the used requests of one day's quota. Only leased is in the log.
 type dayCount struct {
 	day      engine.Date
 	leased   int
-	spent    int // of leased
-	refunded int // of spent: not charged, and spendable again after the next lease (Account.Refund)
+	spent    int // part of leased
+	refunded int // part of spent; not charged, and can be spent again after the next lease (Account.Refund)
 }
 
 func (c dayCount) unspent() int { return c.leased - c.spent }
 
 func (c dayCount) charged() int { return c.spent - c.refunded }
 
-// dayCounts are the days of which an account has leased. A dropped day must never be counted again. Days are added and
-// dropped only by leases in the log, so that a replay has the same ones.
+// dayCounts has the days of which an account has leased requests. A dropped day must never be counted again. Only
+// leases in the log add and drop days, so that a replay has the same result.
 type dayCounts struct {
 	counts      []dayCount  // by day
 	closedUntil engine.Date // this day and earlier ones are dropped
@@ -166,7 +168,7 @@ type dayCounts struct {
 
 func (d *dayCounts) closed(day engine.Date) bool { return day <= d.closedUntil }
 
-// newest returns the latest day that was ever counted, no date when there is none.
+// newest returns the latest day that was ever counted, or no date.
 func (d *dayCounts) newest() engine.Date {
 	if n := len(d.counts); n > 0 {
 		return d.counts[n-1].day
@@ -174,14 +176,14 @@ func (d *dayCounts) newest() engine.Date {
 	return d.closedUntil
 }
 
-// spendAll forfeits what is left of all days.
+// spendAll makes all leased requests of all days count as spent.
 func (d *dayCounts) spendAll() {
 	for i := range d.counts {
 		d.counts[i].spent, d.counts[i].refunded = d.counts[i].leased, 0
 	}
 }
 
-// find returns the count of a day, nil when there is none.
+// find returns the count of a day, or nil.
 func (d *dayCounts) find(day engine.Date) *dayCount {
 	for i := len(d.counts) - 1; i >= 0; i-- {
 		if d.counts[i].day == day {
@@ -199,8 +201,8 @@ func (d *dayCounts) get(day engine.Date) dayCount {
 	return dayCount{day: day}
 }
 
-// getOrCreate returns the count of a day, nil when the day is closed. It drops the oldest day beyond daysKept, which
-// may be the new one.
+// getOrCreate returns the count of a day, or nil if the day is closed. If there are more than daysKept days it drops
+// the oldest, which may be the requested one.
 func (d *dayCounts) getOrCreate(day engine.Date) *dayCount {
 	if d.closed(day) {
 		return nil
@@ -208,8 +210,8 @@ func (d *dayCounts) getOrCreate(day engine.Date) *dayCount {
 	if c := d.find(day); c != nil {
 		return c
 	}
-	at, _ := slices.BinarySearchFunc(d.counts, day, func(c dayCount, day engine.Date) int { return int(c.day - day) })
-	d.counts = slices.Insert(d.counts, at, dayCount{day: day})
+	i, _ := slices.BinarySearchFunc(d.counts, day, func(c dayCount, day engine.Date) int { return int(c.day - day) })
+	d.counts = slices.Insert(d.counts, i, dayCount{day: day})
 	if len(d.counts) > daysKept {
 		d.closedUntil = d.counts[0].day
 		d.counts = slices.Delete(d.counts, 0, 1)

@@ -11,28 +11,28 @@ import (
 // Limits of logins.
 const (
 	CodeLifetime        = 10 * time.Minute
-	CodeTriesMax        = 5
+	CodeTriesMax        = 5 // wrong tries of one code
 	CodeResendAfter     = time.Minute
 	SessionLifetime     = 15 * time.Minute
 	wrongTriesDayMax    = 25   // of one address
 	wrongTriesHourMax   = 1000 // of all addresses
-	mailsDayMax         = 10   // to one address; more requests get the same answer and no mail
-	codesHourMax        = 5000 // requests, of all addresses
+	mailsDayMax         = 10   // to one address; further requests get the same response but no mail is sent
+	codesHourMax        = 5000 // code requests of all addresses
 	sessionsPerEmailMax = 8
 
-	// An address without an account is removed after its daily counters have run out.
+	// An address without an account is removed when its daily counters no longer matter.
 	sweepEvery  = 24 * time.Hour
 	forgetAfter = 48 * time.Hour
 )
 
-// Registry has the e-mail addresses and their accounts, login codes, sessions, and the counters against guessing. Only
-// its owner may call its methods. Login codes and counters of client addresses are in memory only and lost in a
-// restart; everything else is in the log. In a cluster (ShareCodes) login codes are in the log as well. Codes and
-// sessions end by the wall clock or by steady time, whichever is earlier.
+// Registry has the e-mail addresses and their accounts, login codes, sessions, and counters that limit guessing of
+// codes. Its methods must not be called concurrently. Login codes and counters of client addresses are in memory only
+// and are lost in a restart; everything else is in the log. In a cluster (ShareCodes) login codes are in the log too. A
+// code or session ends when either the wall clock or the steady time reaches its end.
 type Registry struct {
 	addresses    addressTable
 	sessions     map[Digest]SessionState
-	sessionOrder []Digest      // tokens by the time of login, also of closed sessions
+	sessionOrder []Digest      // tokens by the time of login, including closed sessions
 	wrongTries   HourCounter   // of all addresses
 	codesIssued  HourCounter   // of all addresses
 	lastSweep    time.Duration // steady
@@ -40,19 +40,19 @@ type Registry struct {
 	lastID       uint64
 
 	// Not in the log:
-	key            [32]byte // of the hashes of codes
-	shared         bool     // in a cluster: all nodes have key
+	key            [32]byte // secret key for the hashes of codes
+	shared         bool     // true in a cluster, whose nodes all have key
 	clients        loginClients
 	attempts       map[Digest]*loginAttempt // by the digest of the address
-	triesPending   int                      // wrong tries that are being written
-	codesPending   int                      // codes that are being written
-	lastAssignedID uint64                   // the newest account id in a decision
+	triesPending   int                      // wrong tries that are being written to the log
+	codesPending   int                      // codes that are being written to the log
+	lastAssignedID uint64                   // highest account id in any decision, written or not
 }
 
-// loginAttempt is what is known of an address beyond the log.
+// loginAttempt is the data of an address that is not in addresses.
 type loginAttempt struct {
-	account      uint64        // assigned to a login that is being written, 0 = none
-	nextCodeAt   time.Duration // as AddressState.NextCodeAt, for a code that is being written
+	account      uint64        // account id of a login that is being written, or 0
+	nextCodeAt   time.Duration // like AddressState.NextCodeAt, for a code that is being written
 	triesPending int           // wrong tries that are being written
 	code         *pendingCode
 	sessions     []Digest // by the time of login
@@ -62,30 +62,31 @@ func (a *loginAttempt) idle(now time.Duration) bool {
 	return a.account == 0 && a.triesPending == 0 && a.nextCodeAt <= now && len(a.sessions) == 0 && (a.code == nil || !a.code.shared && a.code.Until <= now)
 }
 
-// pendingCode is a valid login code. Unless it is shared, Tries includes tries that are being written.
+// pendingCode is a login code that was issued and not used. Tries includes wrong tries that are being written, unless
+// the code is shared.
 type pendingCode struct {
 	CodeState
-	shared   bool // it is in the log of a cluster
-	reserved bool // shared: the login that uses it is being written
+	shared   bool // the code is in the log of a cluster
+	reserved bool // for a shared code: the login that uses it is being written
 }
 
 func (c *pendingCode) valid(now ClockReading) bool {
 	return now.Wall.Before(c.Expires) && now.Steady < c.Until
 }
 
-// usable reports that the code may open a session, with so many wrong tries being written. A code that is not shared is
-// dropped when it may not.
-func (c *pendingCode) usable(trying int) bool {
-	return !c.shared || !c.reserved && c.Tries+trying < CodeTriesMax
+// usable reports whether the code may open a session. triesPending is the number of wrong tries that are being written.
+// A code that is not shared is always usable, because it is dropped when it is used or has too many tries.
+func (c *pendingCode) usable(triesPending int) bool {
+	return !c.shared || !c.reserved && c.Tries+triesPending < CodeTriesMax
 }
 
 // RegistryEvent is a change of the registry.
 type RegistryEvent interface{ registryEvent() }
 
-// The events of logins. Steady is ClockReading.Steady.
+// Events of logins. Steady is ClockReading.Steady.
 type (
-	// CodeIssued is a request for a login code. Mailed says that a mail is sent. Sealed is the hash of the code, in a
-	// cluster only, for the other nodes.
+	// CodeIssued is a request for a login code. Mailed reports whether a mail is sent. Sealed is the hash of the code
+	// for the other nodes of a cluster; without a cluster it is zero.
 	CodeIssued struct {
 		Email  EmailID
 		At     time.Time
@@ -93,13 +94,13 @@ type (
 		Mailed bool
 		Sealed CodeSeal
 	}
-	// CodeFailed is a wrong try of a code.
+	// CodeFailed is a login with a wrong code.
 	CodeFailed struct {
 		Email  EmailID
 		At     time.Time
 		Steady time.Duration
 	}
-	// SessionOpened is a login, which uses up its code. New says that it makes the account.
+	// SessionOpened is a login. Its code cannot be used again. New reports whether the login creates the account.
 	SessionOpened struct {
 		Account uint64
 		New     bool
@@ -118,14 +119,14 @@ func (*CodeFailed) registryEvent()    {}
 func (*SessionOpened) registryEvent() {}
 func (*SessionClosed) registryEvent() {}
 
-// NewRegistry returns an empty registry. key is random; in a cluster all nodes have the same.
+// NewRegistry returns an empty registry. key must be random; in a cluster all nodes must have the same key.
 func NewRegistry(key [32]byte) *Registry {
 	return &Registry{
 		key: key, addresses: addressTable{index: map[Digest]uint32{}}, sessions: map[Digest]SessionState{}, clients: loginClients{}, attempts: map[Digest]*loginAttempt{},
 	}
 }
 
-// attempt returns the attempt of an address, a new one when there is none.
+// attempt returns the loginAttempt of an address, and creates it if necessary.
 func (r *Registry) attempt(email EmailID) *loginAttempt {
 	a := r.attempts[email.digest]
 	if a == nil {
@@ -135,7 +136,7 @@ func (r *Registry) attempt(email EmailID) *loginAttempt {
 	return a
 }
 
-// attemptCopy returns a copy of the attempt of an address, for reading.
+// attemptCopy returns a copy of the loginAttempt of an address, or the zero value. It does not create one.
 func (r *Registry) attemptCopy(email EmailID) loginAttempt {
 	if a := r.attempts[email.digest]; a != nil {
 		return *a
@@ -143,12 +144,12 @@ func (r *Registry) attemptCopy(email EmailID) loginAttempt {
 	return loginAttempt{}
 }
 
-// RequestCode decides to send a login code to an address. The result does not depend on whether the address is known.
-// The code becomes valid with ActivateCode, after the event is durable. When the event is not Mailed, no mail is sent
-// and no code becomes valid, but the caller must do everything else alike, so that neither the answer nor its time
-// reveals it.
-func (r *Registry) RequestCode(email EmailID, from netip.Addr, now ClockReading) (*CodeIssued, error) {
-	c := r.clients.get(from)
+// RequestCode returns the event of a request for a login code. The result does not depend on whether the address is
+// known. When the event is durable, the caller makes the code valid with ActivateCode. If the event is not Mailed, no
+// mail is sent and no code becomes valid; the caller must do everything else as usual, so that neither the response nor
+// its time shows the difference.
+func (r *Registry) RequestCode(email EmailID, addr netip.Addr, now ClockReading) (*CodeIssued, error) {
+	c := r.clients.get(addr)
 	if wait := c.codes.wait(now.Steady, clientCodesHourMax); wait > 0 {
 		return nil, errTooManyAttempts(wait)
 	}
@@ -156,7 +157,7 @@ func (r *Registry) RequestCode(email EmailID, from netip.Addr, now ClockReading)
 	return r.RetryRequestCode(email, now)
 }
 
-// RetryRequestCode decides again after Rollback, without counting the client's address again.
+// RetryRequestCode is RequestCode after Rollback. It does not count the client's address again.
 func (r *Registry) RetryRequestCode(email EmailID, now ClockReading) (*CodeIssued, error) {
 	row := r.addresses.row(email)
 	if wait := max(row.NextCodeAt, r.attemptCopy(email).nextCodeAt) - now.Steady; wait > 0 {
@@ -172,29 +173,30 @@ func (r *Registry) RetryRequestCode(email EmailID, now ClockReading) (*CodeIssue
 	return &CodeIssued{Email: email, At: plainUTC(now.Wall), Steady: now.Steady, Mailed: mailed}, nil
 }
 
-// ActivateCode makes the code of an applied event valid and voids the one before. A sealed code is valid already.
+// ActivateCode makes the code of an applied event valid, in place of the previous code. It does nothing for an event
+// with Sealed, because Apply has made that code valid.
 func (r *Registry) ActivateCode(e *CodeIssued, code Secret) {
-	pending := newCode(e, sealCode(r.key, e.Email, code.Reveal()), e.Steady)
+	pending := newCode(e, sealCode(r.key, e.Email, code.Reveal()), e.Steady) // always, so that the time is the same
 	if e.Mailed && e.Sealed == (CodeSeal{}) {
 		r.attempt(e.Email).code = pending
 	}
 }
 
-// newCode returns the code of an event that arrived at a steady time.
-func newCode(e *CodeIssued, seal CodeSeal, at time.Duration) *pendingCode {
-	return &pendingCode{CodeState: CodeState{Email: e.Email, Seal: seal, Expires: e.At.Add(CodeLifetime), Until: at + CodeLifetime}}
+// newCode returns the code of an event that was decided, or arrived here, at a steady time.
+func newCode(e *CodeIssued, seal CodeSeal, now time.Duration) *pendingCode {
+	return &pendingCode{CodeState: CodeState{Email: e.Email, Seal: seal, Expires: e.At.Add(CodeLifetime), Until: now + CodeLifetime}}
 }
 
-// errInvalidCode is the one answer to every code that does not open a session.
+// errInvalidCode returns the error for every code that does not open a session, whatever the reason.
 func errInvalidCode() error {
 	return &engine.Error{Code: engine.CodeInvalidCode, Message: "the code is not valid; codes last ten minutes, five tries and one use"}
 }
 
-// TryCode decides a login. For a wrong code it returns a CodeFailed event and the error: the error must not be answered
-// before the event is durable. A right code is used up at once. Beyond the limits against guessing it refuses every
-// code without an event.
-func (r *Registry) TryCode(email EmailID, code string, token Digest, from netip.Addr, now ClockReading) (RegistryEvent, error) {
-	c := r.clients.get(from)
+// TryCode decides a login. For the right code it returns a SessionOpened event, and the code cannot be used again. For
+// a wrong code it returns both a CodeFailed event and an error, which must not be sent to the client before the event
+// is durable. When a limit on wrong tries is reached it refuses every code without an event.
+func (r *Registry) TryCode(email EmailID, code string, token Digest, addr netip.Addr, now ClockReading) (RegistryEvent, error) {
+	c := r.clients.get(addr)
 	if wait := c.tries.wait(now.Steady, clientTriesHourMax); wait > 0 {
 		return nil, errTooManyAttempts(wait)
 	}
@@ -202,19 +204,19 @@ func (r *Registry) TryCode(email EmailID, code string, token Digest, from netip.
 	return r.RetryTryCode(email, code, token, now)
 }
 
-// RetryTryCode decides again after Rollback, without counting the client's address again.
+// RetryTryCode is TryCode after Rollback. It does not count the client's address again.
 func (r *Registry) RetryTryCode(email EmailID, code string, token Digest, now ClockReading) (RegistryEvent, error) {
 	row, pending := r.addresses.row(email), &pendingCode{}
 	if code := r.attemptCopy(email).code; code != nil {
 		pending = code
 	}
-	seal := sealCode(r.key, email, code) // also for an unknown address, so that the time does not reveal it
-	right := hmac.Equal(seal[:], pending.Seal[:])
+	seal := sealCode(r.key, email, code) // even for an unknown address, so that the time does not reveal it
+	match := hmac.Equal(seal[:], pending.Seal[:])
 	if r.guessLimitReached(email, now) {
 		return nil, errInvalidCode()
 	}
 	attempt := r.attempt(email)
-	if !right || !pending.valid(now) || !pending.usable(attempt.triesPending) {
+	if !match || !pending.valid(now) || !pending.usable(attempt.triesPending) {
 		r.addPendingTry(attempt)
 		return &CodeFailed{email, plainUTC(now.Wall), now.Steady}, errInvalidCode()
 	}
@@ -233,7 +235,7 @@ func (r *Registry) RetryTryCode(email EmailID, code string, token Digest, now Cl
 	}, nil
 }
 
-// guessLimitReached counts tries that are being written as well.
+// guessLimitReached reports whether a limit on wrong tries is reached. Tries that are being written count.
 func (r *Registry) guessLimitReached(email EmailID, now ClockReading) bool {
 	if r.wrongTries.total(now.Steady)+r.triesPending >= wrongTriesHourMax {
 		return true
@@ -242,7 +244,7 @@ func (r *Registry) guessLimitReached(email EmailID, now ClockReading) bool {
 	return row.WrongTries.on(engine.DateOf(now.Wall))+r.attemptCopy(email).triesPending >= wrongTriesDayMax
 }
 
-// useCode drops the code. A shared code is dropped when the session is in the log.
+// useCode drops the code. It only reserves a shared code, which is dropped when the session is in the log.
 func (a *loginAttempt) useCode() {
 	if a.code.shared {
 		a.code.reserved = true
@@ -251,8 +253,8 @@ func (a *loginAttempt) useCode() {
 	}
 }
 
-// addPendingTry counts a wrong try before it is durable, so that concurrent tries do not exceed the limits. The last
-// try voids the code.
+// addPendingTry counts a wrong try before it is durable, so that concurrent tries do not exceed the limits. After
+// CodeTriesMax tries it drops the code.
 func (r *Registry) addPendingTry(a *loginAttempt) {
 	a.triesPending++
 	r.triesPending++
@@ -264,7 +266,7 @@ func (r *Registry) addPendingTry(a *loginAttempt) {
 	}
 }
 
-// Abort reports that an event will not become durable. The caller must not learn what it was.
+// Abort reports that an event will not become durable. The client must not learn which event it was.
 func (r *Registry) Abort(event RegistryEvent) {
 	switch e := event.(type) {
 	case *CodeIssued:
@@ -274,7 +276,7 @@ func (r *Registry) Abort(event RegistryEvent) {
 	}
 }
 
-// endPendingTry reverts addPendingTry.
+// endPendingTry reverts the counts of addPendingTry.
 func (r *Registry) endPendingTry(email EmailID) {
 	r.triesPending = max(0, r.triesPending-1)
 	if a := r.attempts[email.digest]; a != nil {
@@ -282,7 +284,7 @@ func (r *Registry) endPendingTry(email EmailID) {
 	}
 }
 
-// CloseSession decides a sign-out.
+// CloseSession returns the event of a sign-out.
 func (r *Registry) CloseSession(token Digest, now ClockReading) (*SessionClosed, error) {
 	if _, err := r.Session(token, now); err != nil {
 		return nil, err

@@ -2,74 +2,74 @@ package account
 
 import "slices"
 
-// addressTable has the addresses of the log, in chunks that snapshots share. A snapshot takes microseconds; the first
-// change of a chunk after it copies only that chunk.
+// addressTable has the addresses of the log, in chunks that are shared with snapshots. A snapshot takes microseconds.
+// The first change of a chunk after a snapshot copies that chunk.
 type addressTable struct {
-	index      map[Digest]uint32 // position of an address's row in all chunks
+	index      map[Digest]uint32 // row number of an address; rows are numbered over all chunks
 	chunks     []*addressChunk
-	ownedSince []uint64 // of each chunk: the epoch since which no snapshot shares it
-	used       uint32   // rows that were ever used
-	free       []uint32 // of them, those that were removed
+	ownedSince []uint64 // for each chunk, the epoch of its creation or last copy; before epoch, it is shared
+	used       uint32   // number of rows that were ever used
+	free       []uint32 // numbers of removed rows
 	epoch      uint64   // number of snapshots
 }
 
 const addressChunkRows = 256
 
-// addressChunk has rows; an unused one is zero.
+// addressChunk has rows; unused rows are zero.
 type addressChunk [addressChunkRows]AddressState
 
-// row returns a copy of the row of an address, the zero row when there is none.
+// row returns a copy of the row of an address, or the zero row.
 func (t *addressTable) row(email EmailID) AddressState {
-	if at, known := t.index[email.digest]; known {
-		return t.chunks[at/addressChunkRows][at%addressChunkRows]
+	if number, known := t.index[email.digest]; known {
+		return t.chunks[number/addressChunkRows][number%addressChunkRows]
 	}
 	return AddressState{}
 }
 
-// edit returns the row of an address for a change, a new one when there is none. It is valid until the next call.
+// edit returns the row of an address to change, and creates it if necessary. The pointer is valid until the next call.
 func (t *addressTable) edit(email EmailID) *AddressState {
-	at, known := t.index[email.digest]
+	number, known := t.index[email.digest]
 	if known {
-		return t.mutable(at)
+		return t.mutable(number)
 	}
 	if n := len(t.free); n > 0 {
-		at, t.free = t.free[n-1], t.free[:n-1]
+		number, t.free = t.free[n-1], t.free[:n-1]
 	} else {
-		at = t.used
+		number = t.used
 		t.used++
-		if int(at/addressChunkRows) == len(t.chunks) {
+		if int(number/addressChunkRows) == len(t.chunks) {
 			t.chunks, t.ownedSince = append(t.chunks, &addressChunk{}), append(t.ownedSince, t.epoch)
 		}
 	}
-	t.index[email.digest] = at
-	row := t.mutable(at)
+	t.index[email.digest] = number
+	row := t.mutable(number)
 	*row = AddressState{Email: email}
 	return row
 }
 
 // mutable returns a row that no snapshot shares.
-func (t *addressTable) mutable(at uint32) *AddressState {
-	chunk := at / addressChunkRows
+func (t *addressTable) mutable(number uint32) *AddressState {
+	chunk := number / addressChunkRows
 	if t.ownedSince[chunk] != t.epoch {
 		copied := *t.chunks[chunk]
 		t.chunks[chunk], t.ownedSince[chunk] = &copied, t.epoch
 	}
-	return &t.chunks[chunk][at%addressChunkRows]
+	return &t.chunks[chunk][number%addressChunkRows]
 }
 
 // remove removes the rows for which obsolete reports true.
 func (t *addressTable) remove(obsolete func(*AddressState) bool) {
-	for at := range t.used {
-		row := &t.chunks[at/addressChunkRows][at%addressChunkRows]
+	for number := range t.used {
+		row := &t.chunks[number/addressChunkRows][number%addressChunkRows]
 		if !row.Email.IsZero() && obsolete(row) {
 			delete(t.index, row.Email.digest)
-			*t.mutable(at) = AddressState{}
-			t.free = append(t.free, at)
+			*t.mutable(number) = AddressState{}
+			t.free = append(t.free, number)
 		}
 	}
 }
 
-// snapshot returns all rows as they are now.
+// snapshot returns the current rows. They must not be changed.
 func (t *addressTable) snapshot() []*addressChunk {
 	t.epoch++
 	return slices.Clone(t.chunks)

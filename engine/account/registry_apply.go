@@ -8,8 +8,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Apply changes the registry by a durable event that this process decided, or by any event in a replay. Steady times of
-// several nodes may go back in the log; they count as the newest one.
+// Apply changes the registry by a durable event that this process decided, or by any event in a replay. In the log of a
+// cluster the steady time of an event may be before that of an earlier event; then the later time is used.
 func (r *Registry) Apply(event RegistryEvent) {
 	switch e := event.(type) {
 	case *CodeIssued:
@@ -25,9 +25,9 @@ func (r *Registry) Apply(event RegistryEvent) {
 	}
 }
 
-// applyAt applies an event at a steady time.
-func (r *Registry) applyAt(event RegistryEvent, at time.Duration) {
-	r.newest = max(r.newest, at)
+// applyAt applies an event with a steady time.
+func (r *Registry) applyAt(event RegistryEvent, steady time.Duration) {
+	r.newest = max(r.newest, steady)
 	switch e := event.(type) {
 	case *CodeIssued:
 		r.codeIssued(e, ClockReading{Wall: e.At, Steady: r.newest})
@@ -44,7 +44,7 @@ func (r *Registry) applyAt(event RegistryEvent, at time.Duration) {
 	}
 }
 
-// editAddress returns the row of an address for a change.
+// editAddress returns the row of an address to change.
 func (r *Registry) editAddress(email EmailID, now time.Duration) *AddressState {
 	row := r.addresses.edit(email)
 	row.LastEventAt = now
@@ -92,7 +92,7 @@ func (r *Registry) addSession(s SessionState) {
 	a.sessions = append(a.sessions, s.Token)
 }
 
-// removeSession returns the attempt whose session it removed, nil when there is none.
+// removeSession removes a session and returns the loginAttempt of its address, or nil if there is no such session.
 func (r *Registry) removeSession(token Digest) *loginAttempt {
 	s, open := r.sessions[token]
 	if !open {
@@ -104,7 +104,7 @@ func (r *Registry) removeSession(token Digest) *loginAttempt {
 	return a
 }
 
-// expireSessions removes sessions that have ended. All have the same lifetime, so the first opened ends first.
+// expireSessions removes sessions that have ended. All have the same lifetime, so they end in the order of login.
 func (r *Registry) expireSessions(now ClockReading) {
 	ended := 0
 	for _, token := range r.sessionOrder {
@@ -120,8 +120,8 @@ func (r *Registry) expireSessions(now ClockReading) {
 	r.sessionOrder = r.sessionOrder[ended:]
 }
 
-// sweepAddresses removes, once a day, addresses that never became an account. It depends only on events, so that a
-// replay removes the same ones, but keeps what is being written.
+// sweepAddresses removes old addresses without an account, once a day. It depends only on events, so that a replay
+// removes the same addresses. It keeps the loginAttempts that an event being written needs.
 func (r *Registry) sweepAddresses(now ClockReading) {
 	if now.Steady-r.lastSweep < sweepEvery {
 		return
@@ -129,8 +129,8 @@ func (r *Registry) sweepAddresses(now ClockReading) {
 	r.lastSweep = now.Steady
 	r.addresses.remove(func(row *AddressState) bool { return row.Account == 0 && now.Steady-row.LastEventAt >= forgetAfter })
 	for digest, a := range r.attempts {
-		if _, kept := r.addresses.index[digest]; !kept && a.triesPending == 0 && a.nextCodeAt <= now.Steady {
-			a.account = 0 // the login was given up
+		if _, found := r.addresses.index[digest]; !found && a.triesPending == 0 && a.nextCodeAt <= now.Steady {
+			a.account = 0 // the login was aborted
 		}
 		if c := a.code; c != nil && c.shared && expired(c.Until, c.Expires, now, true) {
 			a.code = nil

@@ -12,16 +12,16 @@ type CodeState struct {
 	Seal    CodeSeal
 	Expires time.Time
 	Until   time.Duration // steady
-	Tries   int           // wrong ones
+	Tries   int           // wrong tries
 }
 
-// ShareCodes says that all nodes of a cluster have the registry's key. From then on the hashes of codes are in the log:
-// a code can be used on any node, once, and its five tries are counted over all nodes. It must be called before the
-// first decision.
+// ShareCodes makes the registry work in a cluster, whose nodes all have its key. It puts the hashes of codes in the
+// log, so that a code can be used on any node, but only once, and its wrong tries on all nodes are counted together. It
+// must be called before the first decision.
 func (r *Registry) ShareCodes() { r.shared = true }
 
 // Seal adds the hash of the code to an event of RequestCode, before the event is written. Without ShareCodes it does
-// nothing. Its time does not reveal whether a mail is sent.
+// nothing. The time that it takes does not reveal whether a mail is sent.
 func (r *Registry) Seal(e *CodeIssued, code Secret) {
 	if !r.shared {
 		return
@@ -31,13 +31,13 @@ func (r *Registry) Seal(e *CodeIssued, code Secret) {
 	}
 }
 
-// ApplyRemote changes the registry by a durable event of another process. now is when it arrived, which replaces the
-// steady time of the event. Decisions that are being written here were made without it: their owner takes them back
-// (Rollback) and decides again.
+// ApplyRemote changes the registry by a durable event of another process. now is the time at which the event arrived;
+// it replaces the steady time of the event. Events that are being written here were decided without it; the caller must
+// roll them back (Rollback) and decide again.
 func (r *Registry) ApplyRemote(event RegistryEvent, now ClockReading) { r.applyAt(event, now.Steady) }
 
-// Resume starts a new process of a cluster, after the last event of the log. The steady times of other nodes do not
-// give the age of codes and sessions, so each counts as new by steady time, and ends by the wall clock.
+// Resume completes a replay in a cluster: it is called after the last event of the log. The steady times of other nodes
+// do not give the age of codes and sessions. Therefore their steady time starts again, and the wall clock ends them.
 func (r *Registry) Resume(now ClockReading) {
 	r.newest = max(r.newest, now.Steady)
 	for token, s := range r.sessions {
@@ -51,14 +51,15 @@ func (r *Registry) Resume(now ClockReading) {
 	}
 }
 
-// expired reports that a code or session has ended. In the replay of a shared log steady time is not enough.
+// expired reports whether a code or session has ended. With a shared log the wall clock must have reached its end too,
+// because in a replay the steady time is not enough.
 func expired(until time.Duration, expires time.Time, now ClockReading, shared bool) bool {
 	return now.Steady >= until && !(shared && now.Wall.Before(expires))
 }
 
-// Rollback takes a decision back because an event of another node came before it in the log. It is decided again with
-// RetryRequestCode, RetryTryCode or CloseSession; Abort is for a decision that is given up. A login can be rolled back
-// only with ShareCodes.
+// Rollback reverts a decision because an event of another node came before it in the log. The caller decides again with
+// RetryRequestCode, RetryTryCode or CloseSession. (Abort is for an event that is not decided again.) A login can be
+// rolled back only with ShareCodes.
 func (r *Registry) Rollback(event RegistryEvent) {
 	r.Abort(event)
 	switch e := event.(type) {
@@ -68,7 +69,7 @@ func (r *Registry) Rollback(event RegistryEvent) {
 		}
 	case *SessionOpened:
 		if a := r.attempts[e.Email.digest]; a != nil {
-			a.account = 0 // another node may have given it away
+			a.account = 0 // another node may have assigned it
 			if a.code != nil {
 				a.code.reserved = false
 			}
@@ -76,7 +77,7 @@ func (r *Registry) Rollback(event RegistryEvent) {
 	}
 }
 
-// countSharedTry counts a wrong try of a shared code; the last one voids it.
+// countSharedTry counts a wrong try of a shared code, and drops the code after CodeTriesMax tries.
 func (r *Registry) countSharedTry(email EmailID) {
 	a := r.attempts[email.digest]
 	if a == nil || a.code == nil || !a.code.shared {

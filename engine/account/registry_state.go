@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// RegistryState is the registry as snapshots keep it, without what is in memory only. Addresses and codes are sorted by
-// digest, sessions by the time of login.
+// RegistryState is the part of the registry that is in the log, as it is stored in a snapshot. Addresses and codes are
+// sorted by digest, sessions by the time of login.
 type RegistryState struct {
 	Addresses   []AddressState
 	Sessions    []SessionState
@@ -23,7 +23,7 @@ type RegistryState struct {
 type AddressState struct {
 	Email       EmailID
 	Account     uint64        // 0 before the first login
-	NextCodeAt  time.Duration // steady; before it no other code is sent
+	NextCodeAt  time.Duration // steady time before which no other code is sent
 	LastEventAt time.Duration // steady
 	Mails       DayCounter
 	WrongTries  DayCounter
@@ -38,14 +38,13 @@ type SessionState struct {
 	Until   time.Duration // steady
 }
 
-// RegistrySnapshot is the registry at one time, immutable. To make it takes microseconds, however many addresses there
-// are.
+// RegistrySnapshot is an immutable copy of the registry. Making one takes microseconds for any number of addresses.
 type RegistrySnapshot struct {
 	withoutAddresses RegistryState
 	addresses        []*addressChunk
 }
 
-// Snapshot returns the registry as it is now.
+// Snapshot returns the current state of the registry.
 func (r *Registry) Snapshot() RegistrySnapshot {
 	state := RegistryState{
 		WrongTries: r.wrongTries, CodesIssued: r.codesIssued, LastSweep: r.lastSweep, LastID: r.lastID, SharedCodes: r.sharedCodes(),
@@ -74,7 +73,7 @@ func (s RegistrySnapshot) Addresses() iter.Seq[AddressState] {
 // WithoutAddresses returns the state without its addresses.
 func (s RegistrySnapshot) WithoutAddresses() RegistryState { return s.withoutAddresses }
 
-// State returns the whole state. It takes time in proportion to the number of addresses.
+// State returns the complete state. Its cost is proportional to the number of addresses.
 func (s RegistrySnapshot) State() RegistryState {
 	state := s.withoutAddresses
 	state.Addresses = slices.SortedFunc(s.Addresses(), func(a, b AddressState) int {
@@ -83,7 +82,7 @@ func (s RegistrySnapshot) State() RegistryState {
 	return state
 }
 
-// RestoreRegistry returns the registry of a snapshot. Further addresses may be given beside it, in any order.
+// RestoreRegistry returns the registry of a snapshot. addresses has further addresses, in any order.
 func RestoreRegistry(state RegistryState, key [32]byte, addresses ...[]AddressState) *Registry {
 	addresses = append(addresses, state.Addresses)
 	size := 0

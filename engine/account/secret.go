@@ -9,8 +9,8 @@ import (
 	"io"
 )
 
-// Forms of secrets. A key is a prefix, random characters and a checksum of both, so that a typo is refused without a
-// look-up and secret scanners recognise a leaked key.
+// Formats of secrets. A key is a prefix, random characters and a checksum of both. The checksum lets a typo be refused
+// without a lookup, and lets secret scanners recognise a leaked key.
 const (
 	KeyPrefixLive     = "tasard_live_"
 	KeyPrefixTest     = "tasard_test_"
@@ -26,11 +26,11 @@ const (
 
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// Digest is the SHA-256 of a secret, which is stored in its place.
+// Digest is the SHA-256 of a secret. It is stored in place of the secret.
 type Digest [sha256.Size]byte
 
-// Secret is a text for its owner only. It prints as [redacted]; Reveal returns the text. The text is behind a pointer
-// because fmt prints unexported fields of a struct without calling their methods.
+// Secret is a text that must not appear in logs. It prints as [redacted]; Reveal returns the text. The field is a
+// pointer because fmt prints unexported fields of a struct without calling their methods.
 type Secret struct{ text *string }
 
 const redacted = "[redacted]"
@@ -38,7 +38,7 @@ const redacted = "[redacted]"
 // SecretOf returns a text, such as the password of a mail server, as a secret.
 func SecretOf(text string) Secret { return Secret{&text} }
 
-// Reveal returns the text, for the one answer or mail that needs it.
+// Reveal returns the text, for the response or mail that must contain it.
 func (s Secret) Reveal() string {
 	if s.text == nil {
 		return ""
@@ -49,7 +49,7 @@ func (s Secret) Reveal() string {
 // Digest returns the SHA-256 of the secret.
 func (s Secret) Digest() Digest { return sha256.Sum256([]byte(s.Reveal())) }
 
-// Hint returns the last characters, by which an owner can tell keys apart.
+// Hint returns the last four characters, by which an owner can distinguish keys.
 func (s Secret) Hint() string {
 	text := s.Reveal()
 	return text[max(0, len(text)-hintLength):]
@@ -92,22 +92,24 @@ func NewCode(random io.Reader) (Secret, error) {
 // ErrRandom is returned when a random source returns too few usable bytes.
 var ErrRandom = errors.New("the source of random bytes is broken")
 
-// randomTriesMax bounds the search for usable bytes. One in thirty is not, so a healthy source needs about forty.
+// randomTriesMax is the maximum number of random bytes that randomText reads. It discards at most one in thirty, so a
+// working source needs about forty.
 const randomTriesMax = 4096
 
-// randomText skips bytes beyond the largest multiple of the alphabet's length, which would be a bias.
+// randomText returns random characters of an alphabet. It discards bytes above the largest multiple of the alphabet's
+// length, which would make some characters more likely than others.
 func randomText(random io.Reader, alphabet string, length int) (string, error) {
 	limit := byte(256 - 256%len(alphabet) - 1)
 	text := make([]byte, 0, length)
-	var one [1]byte
+	var b [1]byte
 	for range randomTriesMax {
-		if _, err := io.ReadFull(random, one[:]); err != nil {
+		if _, err := io.ReadFull(random, b[:]); err != nil {
 			return "", err
 		}
-		if one[0] > limit {
+		if b[0] > limit {
 			continue
 		}
-		if text = append(text, alphabet[int(one[0])%len(alphabet)]); len(text) == length {
+		if text = append(text, alphabet[int(b[0])%len(alphabet)]); len(text) == length {
 			return string(text), nil
 		}
 	}
@@ -123,16 +125,16 @@ func keyChecksum(signed []byte) (checksum [keyChecksumLength]byte) {
 	return checksum
 }
 
-// isKeyByte tells which bytes the random part of a key may have.
-var isKeyByte = func() (known [256]bool) {
+// isKeyByte is true for bytes that the random part of a key may have.
+var isKeyByte = func() (valid [256]bool) {
 	for _, c := range []byte(base62) {
-		known[c] = true
+		valid[c] = true
 	}
-	return known
+	return valid
 }()
 
-// ParseKey returns the digest of a well-formed key, and false for anything else. It does not allocate and does not keep
-// text.
+// ParseKey returns the digest of a well-formed key, and false for any other text. It does not allocate and does not
+// retain text.
 func ParseKey(text []byte) (Digest, bool) {
 	if len(text) != KeyLength {
 		return Digest{}, false
@@ -152,12 +154,12 @@ func ParseKey(text []byte) (Digest, bool) {
 	return sha256.Sum256(text), true
 }
 
-// CodeSeal is what is stored of a login code: a keyed hash of the code and its e-mail address.
+// CodeSeal is the stored form of a login code: a keyed hash of the code and its e-mail address.
 type CodeSeal [sha256.Size]byte
 
 func sealCode(key [32]byte, email EmailID, code string) CodeSeal {
-	seal := hmac.New(sha256.New, key[:])
-	seal.Write(email.digest[:])
-	seal.Write([]byte(code))
-	return CodeSeal(seal.Sum(nil))
+	mac := hmac.New(sha256.New, key[:])
+	mac.Write(email.digest[:])
+	mac.Write([]byte(code))
+	return CodeSeal(mac.Sum(nil))
 }

@@ -8,29 +8,30 @@ import (
 // Caller is the sender of a request: the owner of a well-formed key, or an anonymous client.
 type Caller struct {
 	Key             Digest
-	HasKey          bool // Key is a digest that ParseKey returned
-	HasMalformedKey bool // a key was sent that ParseKey refused
+	HasKey          bool // true if Key is a digest that ParseKey returned
+	HasMalformedKey bool // true if ParseKey refused the key of the request
 	Address         netip.Addr
 }
 
-// Admission is the answer to a request for admission, with what Refund needs.
+// Admission is the result of Admit, with the data that Refund needs.
 type Admission struct {
 	QuotaResult
-	Account uint64 // that was charged; 0 = the address
+	Account uint64 // the account that was charged; 0 if Address was
 	Address netip.Addr
 	At      ClockReading
 }
 
-// Admitter admits requests. Errors are *engine.Error: the codes of status 401 after keys are required, CodeOverloaded,
-// CodeReadOnly, CodeDataUnavailable while the log is replayed. An Admission that is not Admitted is status 429. Before
-// keys are required, a caller with a malformed, unknown or revoked key, or one of a suspended account, counts as
-// anonymous.
+// Admitter admits requests. Errors are *engine.Error: a code of status 401 if keys are required, CodeOverloaded,
+// CodeReadOnly, or CodeDataUnavailable during the replay of the log. An Admission that is not Admitted means status
+// 429. While keys are not required, a caller is anonymous if its key is malformed, unknown or revoked, or its account
+// is suspended.
 type Admitter interface {
 	Admit(Caller) (Admission, error)
 	Refund(Admission)
-	// LimitsEnforced is false when limits are off: then there are no admissions and no headers.
+	// LimitsEnforced reports whether limits are on. If not, Admit is not called and responses have no rate-limit
+	// headers.
 	LimitsEnforced() bool
-	// KeyPolicy returns the policy in force, without waiting.
+	// KeyPolicy returns the current policy. It does not block.
 	KeyPolicy() KeyPolicy
 }
 
@@ -49,7 +50,7 @@ type Service interface {
 	KeyUsage(key Digest) (QuotaResult, error)
 }
 
-// Operator is what an operator may do to accounts; by is the operator's name, for the log.
+// Operator has the actions of an operator on accounts. by is the operator's name, for the log.
 type Operator interface {
 	ListAccounts() ([]Summary, error)
 	ShowAccount(id uint64) (Record, QuotaResult, error)
@@ -71,7 +72,7 @@ type Summary struct {
 	SpentToday int
 }
 
-// LoginMail is a login code on its way to an address.
+// LoginMail is a login code to be mailed to an address.
 type LoginMail struct {
 	To      Email
 	Code    Secret

@@ -6,29 +6,29 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// State is an account as snapshots keep it: the result of its events. Leases count as spent.
+// State is the part of an account that its events determine, as it is stored in a snapshot. Leases count as spent.
 type State struct {
 	Record      Record
 	Days        []DayState  // by day
-	ClosedUntil engine.Date // this day and earlier ones are never counted again
+	ClosedUntil engine.Date // this day and earlier days are never counted again
 	Leases      []LeaseState
 }
 
-// DayState is what was leased of one day.
+// DayState is the number of leased requests of one day.
 type DayState struct {
 	Day    engine.Date
 	Leased int
 }
 
-// LeaseState bounds how many requests may have been admitted since a lease or return, so that a crash never lets more
-// than the limit through in a minute.
+// LeaseState bounds the number of requests that may have been admitted since a lease or return. Because of it no minute
+// has more requests than the limit, even after a crash.
 //
-// Without a cluster there is one for each lease: Count was leased at Steady, and of what was leased before, Unspent was
-// left.
+// Without a cluster there is a LeaseState for each recent lease. Count requests were leased at Steady, and Unspent
+// requests of earlier leases were not spent at that time.
 //
-// In a cluster there is one for each node, its last lease or return: the node had admitted RecentAdmitted in the minute
-// before, and could spend Count from then on. Steady is when the event arrived, in the steady time of this process (in
-// a replay: of the node that decided it; Resume sets it to the present).
+// In a cluster there is a LeaseState for each node, from its last lease or return. The node had admitted RecentAdmitted
+// requests in the minute before, and could spend Count requests from then on. Steady is the steady time of this process
+// at which the event arrived. During a replay it is the steady time in the event, until Resume sets it.
 type LeaseState struct {
 	Steady         time.Duration
 	Unspent        int
@@ -44,7 +44,7 @@ func (a *Account) State() State {
 	return s
 }
 
-// SaveState is State into memory that is used again.
+// SaveState sets s to the State of the account. It reuses the slices of s.
 func (a *Account) SaveState(s *State) {
 	keys := s.Record.Keys[:0]
 	s.Record = a.record
@@ -59,14 +59,15 @@ func (a *Account) SaveState(s *State) {
 	}
 }
 
-// Restore returns the account of a snapshot. Resume or Reload must follow, after the events behind the snapshot.
+// Restore returns the account of a snapshot. Resume or Reload must follow, after the events that are newer than the
+// snapshot.
 func Restore(state State) *Account {
 	a := new(Account)
 	a.Load(&state)
 	return a
 }
 
-// Load is Restore into an Account of the caller.
+// Load sets the account to that of a snapshot, like Restore.
 func (a *Account) Load(state *State) {
 	*a = Account{record: state.Record, days: dayCounts{counts: a.firstDays[:0], closedUntil: state.ClosedUntil}, keys: a.firstKeys[:0]}
 	a.record.Keys = nil

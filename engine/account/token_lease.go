@@ -2,46 +2,47 @@ package account
 
 import "time"
 
-// How a node of a cluster leases.
+// Parameters of leases in a cluster.
 const (
-	// leaseTargetSpan is how long a lease should last at the account's rate.
+	// leaseTargetSpan is the time that a lease should last at the account's request rate.
 	leaseTargetSpan = 20 * time.Second
-	// earlyRenewalMin is the smallest lease that is renewed before it is used up. An account with fewer requests waits
-	// for the log, and has nothing to return.
+	// earlyRenewalMin is the size of the smallest lease that is renewed before it is used up. Requests of an account
+	// with smaller leases wait for the log, and such an account has nothing to return.
 	earlyRenewalMin = 4
-	// idleReturnAfter is how long an account has no requests before the node returns what is left of its lease.
+	// idleReturnAfter is the time without requests after which the node returns the unspent part of an account's lease.
 	idleReturnAfter = 15 * time.Second
-	// spentReturnMin is the smallest spent lease that is returned, so that other nodes stop counting it.
+	// spentReturnMin is the size of the smallest completely spent lease that is returned, so that other nodes stop
+	// counting it.
 	spentReturnMin = 8
 )
 
-// tokenLease is what a node of a cluster may spend, and how fast it is spent.
+// tokenLease has the requests (tokens) that a node of a cluster may spend, and the rate at which they are spent.
 type tokenLease struct {
 	tokens        int
-	until         time.Duration // steady; after it the tokens are void
-	untilWall     time.Time     // the same, for machines whose steady time stops while they are suspended
-	renewing      int           // of tokens, those that the pending lease includes
-	returnPending bool          // a return is being written
+	until         time.Duration // steady time after which the tokens are void
+	untilWall     time.Time     // the same wall clock time, because a steady clock stops while the machine is suspended
+	renewing      int           // the part of tokens that the pending lease includes
+	returnPending bool          // a return is being written to the log
 	rate          spendRate
 	previousRate  spendRate // before the pending lease
 }
 
-// spendRate is how fast a lease is spent.
+// spendRate has the requests that were spent since the last NextLease.
 type spendRate struct {
 	since time.Duration // steady time of NextLease
-	size  int
-	spent int // since then
+	size  int           // of the lease
+	spent int           // requests since then
 }
 
-// nextSize returns the size of the next lease: what is spent in leaseTargetSpan, at most twice the last lease and
-// maximum.
+// nextSize returns the size of the next lease: the requests expected in leaseTargetSpan, but at most twice the size of
+// the last lease, and at most maximum.
 func (r spendRate) nextSize(now time.Duration, maximum int) int {
 	span := max(time.Second, now-r.since)
 	expected := (r.spent*int(leaseTargetSpan/time.Millisecond) + int(span/time.Millisecond) - 1) / int(span/time.Millisecond)
 	return max(1, min(expected, 2*r.size, maximum))
 }
 
-// spendable returns how many requests of a day may be admitted without another lease.
+// spendable returns the number of requests of a day that may be admitted without another lease.
 func (a *Account) spendable(count dayCount, now ClockReading) int {
 	switch {
 	case a.node == 0:
@@ -52,9 +53,9 @@ func (a *Account) spendable(count dayCount, now ClockReading) int {
 	return min(a.tokenLease.tokens, count.unspent())
 }
 
-// nextClusterLease is NextLease in a cluster. The size follows the rate at which the account spends; when other nodes
-// have leases too, it takes at most half of what is free in the minute, and at least one. Tokens that have become void
-// are leased again first, which is not charged to the day.
+// nextClusterLease is NextLease in a cluster. The size of the lease depends on the rate of the account's requests. If
+// other nodes have leases too, it is at most half of the requests that the minute window has left, but at least one.
+// Void tokens are leased again first, and are not charged to the day again.
 func (a *Account) nextClusterLease(digest Digest, now ClockReading, policy QuotaPolicy, waiting int) *Leased {
 	day := a.today(now)
 	if a.leasePending || a.days.closed(day) {
@@ -62,16 +63,16 @@ func (a *Account) nextClusterLease(digest Digest, now ClockReading, policy Quota
 	}
 	a.minute.expire(now)
 	limits, count := a.quota(policy), a.days.get(day)
-	live := a.spendable(count, now)
-	size := a.wantedLease(limits.Minute, now, policy, waiting)
-	if waiting == 0 && (size < earlyRenewalMin || live > size/2) {
+	spendable := a.spendable(count, now)
+	size := a.leaseSize(limits.Minute, now, policy, waiting)
+	if waiting == 0 && (size < earlyRenewalMin || spendable > size/2) {
 		return nil
 	}
-	wanted := min(size-live, a.fairLease(limits.Minute, live, now))
-	void := max(0, min(wanted, count.unspent()-live))
-	refunded := max(0, min(wanted-void, count.refunded))
-	fresh := max(0, min(wanted-void-refunded, limits.Day-count.leased))
-	if void+fresh == 0 && (refunded == 0 || waiting == 0) {
+	total := min(size-spendable, a.fairLease(limits.Minute, spendable, now))
+	void := max(0, min(total, count.unspent()-spendable))
+	refunded := max(0, min(total-void, count.refunded))
+	added := max(0, min(total-void-refunded, limits.Day-count.leased))
+	if void+added == 0 && (refunded == 0 || waiting == 0) {
 		return nil
 	}
 	t := &a.tokenLease
@@ -79,23 +80,24 @@ func (a *Account) nextClusterLease(digest Digest, now ClockReading, policy Quota
 	t.tokens = t.renewing
 	t.previousRate, t.rate = t.rate, spendRate{since: now.Steady, size: size}
 	return a.newLease(Leased{
-		Day: day, Count: fresh, Refunded: refunded, Unspent: t.renewing + void, RecentAdmitted: len(a.minute.active()),
+		Day: day, Count: added, Refunded: refunded, Unspent: t.renewing + void, RecentAdmitted: len(a.minute.active()),
 	}, digest, now)
 }
 
-func (a *Account) wantedLease(limit int, now ClockReading, policy QuotaPolicy, waiting int) int {
+// leaseSize returns the size that the spendable requests should have after the next lease.
+func (a *Account) leaseSize(limit int, now ClockReading, policy QuotaPolicy, waiting int) int {
 	free := limit - len(a.minute.active()) - a.othersAdmittedMax(now.Steady)
 	return max(a.tokenLease.rate.nextSize(now.Steady, max(1, policy.LeaseSize)), min(waiting, free))
 }
 
-// fairLease returns how much more this node should lease. Without leases of other nodes it may lease more than the
-// minute allows, because Usage limits the minute anyway.
-func (a *Account) fairLease(limit, live int, now ClockReading) int {
+// fairLease returns the number of requests that this node may lease beside its spendable ones. Without leases of other
+// nodes that may be more than the minute window has left, because Usage enforces the minute limit.
+func (a *Account) fairLease(limit, spendable int, now ClockReading) int {
 	others := a.othersAdmittedMax(now.Steady)
 	if others == 0 {
 		return limit
 	}
-	return (max(0, limit-len(a.minute.active())-others-live) + 1) / 2
+	return (max(0, limit-len(a.minute.active())-others-spendable) + 1) / 2
 }
 
 // applyNodeLease applies a lease of this node.
@@ -106,9 +108,9 @@ func (a *Account) applyNodeLease(e *Leased) {
 	a.setNodeLease(LeaseState{Node: e.Node, Steady: e.Steady, RecentAdmitted: e.RecentAdmitted, Count: e.Unspent + e.Count + e.Refunded})
 }
 
-// NextReturn decides to return the lease of an account that has had no requests for a while, so that other nodes can
-// lease it; nil while there is no need. In a cluster it should be called every few seconds. The outcome must be
-// reported by Apply or AbortReturn.
+// NextReturn returns the event that returns the lease of an account without recent requests, so that other nodes can
+// lease its requests. It returns nil if there is no need. In a cluster it should be called every few seconds. Apply or
+// AbortReturn must follow.
 func (a *Account) NextReturn(now ClockReading) *Returned {
 	if a.node == 0 || a.leasePending || a.tokenLease.returnPending || now.Steady-a.leaseAskedAt < idleReturnAfter {
 		return nil
