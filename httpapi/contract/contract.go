@@ -47,8 +47,8 @@ const (
 	baseServer    = "{base}"
 )
 
-// Register adds the documents to a mux. publicURL is the origin of the node, such as https://api.example.com; "" =
-// unknown: links are relative.
+// Register adds the documents to a mux. publicURL is the origin of the node, such as https://api.example.com. If it is
+// "", links are relative.
 func Register(mux *http.ServeMux, publicURL string) {
 	for _, d := range documents(publicURL) {
 		mux.Handle(d.path, d)
@@ -56,28 +56,28 @@ func Register(mux *http.ServeMux, publicURL string) {
 }
 
 func documents(publicURL string) []*document {
-	base := strings.TrimSuffix(publicURL, "/")
-	with := func(text, placeholder, name string) func() string {
+	origin := strings.TrimSuffix(publicURL, "/")
+	replacingServer := func(text, placeholder, name string) func() string {
 		return func() string {
-			if base == "" {
+			if origin == "" {
 				return text
 			}
-			return strings.Replace(text, placeholder, name+string(encode(base)), 1)
+			return strings.Replace(text, placeholder, name+string(encode(origin)), 1)
 		}
 	}
-	based := func(text string) func() string {
-		return func() string { return strings.ReplaceAll(text, baseServer, base) }
+	replacingBase := func(text string) func() string {
+		return func() string { return strings.ReplaceAll(text, baseServer, origin) }
 	}
 	return []*document{
-		newDocument(pathJSON, typeJSON, with(jsonText, jsonServer, `"url": `)),
-		newDocument(pathYAML, typeYAML, with(yamlText, yamlServer, "  - url: ")),
-		newDocument(pathCatalog, typeLinkset, based(catalogText)),
-		newDocument(pathPostman, typeJSON, with(postmanText, postmanServer, `"key":"baseUrl","value":`)),
-		newDocument(pathLLMs, typeMarkdown, based(llmsText)),
+		newDocument(pathJSON, typeJSON, replacingServer(jsonText, jsonServer, `"url": `)),
+		newDocument(pathYAML, typeYAML, replacingServer(yamlText, yamlServer, "  - url: ")),
+		newDocument(pathCatalog, typeLinkset, replacingBase(catalogText)),
+		newDocument(pathPostman, typeJSON, replacingServer(postmanText, postmanServer, `"key":"baseUrl","value":`)),
+		newDocument(pathLLMs, typeMarkdown, replacingBase(llmsText)),
 	}
 }
 
-// encode encodes JSON on one line, without escapes for HTML. Its values can always be encoded.
+// encode encodes a value as JSON without HTML escapes. It panics if the value cannot be encoded.
 func encode(value any) []byte {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)

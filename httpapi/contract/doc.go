@@ -1,24 +1,25 @@
-// Package contract serves the contract of /v1 as documents. Of this module it imports only internal/fields; tests of
-// package httpapi compare the documents with the node.
+// Package contract serves the specification of the API /v1 as documents. It imports only internal/fields of this
+// module. Tests of package httpapi compare the documents with the node.
 //
 //	path                        document
 //	/openapi.yaml               OpenAPI, written by hand (openapi.yaml)
-//	/openapi.json               the same, generated (openapi.json)
+//	/openapi.json               OpenAPI, generated from openapi.yaml (openapi.json)
 //	/.well-known/api-catalog    a link set to all documents (RFC 9727, RFC 9264)
 //	/postman.json               a Postman collection v2.1, generated (postman.json)
 //	/llms.txt                   a page for language models (llmstxt.org)
 //
-// All are public and cached for an hour, with an ETag, and open to pages of every origin. AddLinks adds links to the
-// contract to any other answer.
+// All documents are public. Caches may store them for an hour. They have an ETag, and pages of every origin may read
+// them (CORS). AddLinks adds links to the documents to another response.
 //
 // # How to change the contract
 //
 // Edit openapi.yaml and run "go test ./httpapi/contract -update", which generates openapi.json and postman.json. Then
-// run the tests of ./httpapi: they compare paths, parameters, bodies, error codes, statuses, headers and examples with
-// the node, in both directions. "make contract" runs Redocly, Spectral, oapi-codegen, openapi-typescript and the
-// Postman library on it.
+// run the tests of ./httpapi. They fail for every path, parameter, body, error code, status, header or example that
+// differs between the documents and the node. "make contract" runs Redocly, Spectral, oapi-codegen, openapi-typescript
+// and the Postman library on the documents.
 //
-// The document is written so that generators understand it: nullable fields are lists of types ([string, "null"]);
-// parameters, schemas and responses have different names; there is no const, anyOf or allOf; objects are closed. HEAD,
-// OPTIONS and 405 are described in words, because as operations they would double every generated client.
+// openapi.yaml uses only features that code generators support. Nullable fields have a list of types
+// ([string, "null"]). Parameters, schemas and responses have different names. There is no const, anyOf or allOf.
+// Objects allow no additional properties. HEAD, OPTIONS and 405 are described in prose, because as operations they
+// would double the size of every generated client.
 package contract

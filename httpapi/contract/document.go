@@ -12,14 +12,14 @@ import (
 // Values of headers.
 const (
 	allowedMethods = "GET, HEAD, OPTIONS"
-	// Documents change only with the program.
+	// Documents change only with a new version of the program.
 	cacheControl = "public, max-age=3600"
-	// A browser that shows a document as a page can do nothing with it.
+	// If a browser shows a document as a page, nothing in it is executed or loaded.
 	contentSecurityPolicy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox"
 	exposedHeaders        = "ETag, Link, X-Request-Id"
 )
 
-// document is a document that is made at the first request for it.
+// document is a document whose content is created by the first request.
 type document struct {
 	path, mediaType string
 	content         func() content
@@ -65,18 +65,18 @@ func (d *document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // send sends the document, or 304.
 func (d *document) send(w http.ResponseWriter, r *http.Request) {
-	made, header := d.content(), w.Header()
+	content, header := d.content(), w.Header()
 	header.Set("Cache-Control", cacheControl)
-	header.Set("ETag", made.tag)
-	if fields.IfNoneMatchHits(fields.Lines(r.Header.Values("If-None-Match")), []byte(made.tag)) {
+	header.Set("ETag", content.tag)
+	if fields.IfNoneMatchHits(fields.Lines(r.Header.Values("If-None-Match")), []byte(content.tag)) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
 	header.Set("Content-Type", d.mediaType)
-	_, _ = w.Write(made.body) // the client may have gone; the server drops the body of HEAD
+	_, _ = w.Write(content.body) // fails only if the client has disconnected; the server drops the body of HEAD
 }
 
-// methodNotAllowed refuses a method with an error of the contract. The server has set X-Request-Id.
+// methodNotAllowed sends 405 with an API error. The server has set X-Request-Id in the request.
 func methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("Allow", allowedMethods)
@@ -84,5 +84,5 @@ func methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 	header.Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(http.StatusMethodNotAllowed)
 	_, _ = fmt.Fprintf(w, `{"error":{"code":"method_not_allowed","message":"This document knows the methods %s.","requestId":%s}}`,
-		allowedMethods, encode(r.Header.Get("X-Request-Id"))) // see send
+		allowedMethods, encode(r.Header.Get("X-Request-Id")))
 }

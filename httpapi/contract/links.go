@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// links are the Link headers to the contract (RFC 8631): the document for programs, the page for people.
+// links returns the Link headers to the API specification: the document for programs and the page for people (RFC
+// 8631).
 func links() []string {
 	return []string{
 		"<" + pathJSON + `>; rel="service-desc"; type="` + typeJSON + `"`,
@@ -13,7 +14,7 @@ func links() []string {
 	}
 }
 
-// AddLinks adds links to the contract to the headers of an answer, unless it has them.
+// AddLinks adds links to the API specification to the headers of a response, unless it has them.
 func AddLinks(header http.Header) {
 	for _, link := range links() {
 		if !slices.Contains(header.Values("Link"), link) {

@@ -10,8 +10,8 @@ import (
 
 const (
 	rowsDefault   = 100
-	rowsMax       = 200 // a page of the node
-	rowsListedMax = 10  // in the text
+	rowsMax       = 200 // the largest page of the API
+	rowsListedMax = 10  // if there are more rows, the text has only their extremes
 )
 
 // historyInput is the input of rate_history.
@@ -43,15 +43,15 @@ type historyResult struct {
 	Rows     []historyRow `json:"rows" jsonschema:"oldest first"`
 }
 
-// query converts the input for the client.
+// query converts the input to the parameters of the client.
 func (in *historyInput) query() (client.HistoryQuery, error) {
 	limit, err := limitOrDefault(in.Limit, rowsDefault, rowsMax)
 	q := client.HistoryQuery{Filter: client.Filter{Currency: in.Currency, Institution: in.Institution, Channel: in.Channel, Kind: in.Kind, Limit: limit}}
-	for text, into := range map[string]*client.Date{in.From: &q.From, in.To: &q.To} {
+	for text, date := range map[string]*client.Date{in.From: &q.From, in.To: &q.To} {
 		if text == "" || err != nil {
 			continue
 		}
-		*into, err = client.ParseDate(text)
+		*date, err = client.ParseDate(text)
 	}
 	return q, err
 }
@@ -62,44 +62,44 @@ func (s *Server) history(ctx context.Context, in historyInput) (*historyResult, 
 		return nil, err
 	}
 	page, err := s.client.History(ctx, q)
-	if err == nil && page.Meta.Total > q.Limit { // oldest first: the newest rows are on the last page
+	if err == nil && page.Meta.Total > q.Limit { // rows are sorted by date, so the newest are on the last page
 		q.Cursor = page.Meta.Total - q.Limit
 		page, err = s.client.History(ctx, q)
 	}
 	if err != nil {
 		return nil, err
 	}
-	found := &historyResult{provenance: s.provenance(&page.Meta), Currency: in.Currency, Total: page.Meta.Total, Rows: []historyRow{}}
+	result := &historyResult{provenance: s.provenance(&page.Meta), Currency: in.Currency, Total: page.Meta.Total, Rows: []historyRow{}}
 	for i := range page.Data {
-		d := &page.Data[i]
-		found.Rows = append(found.Rows, historyRow{d.Date.String(), d.InstitutionID, d.Channel, d.Kind, d.Buy, d.Sell})
+		entry := &page.Data[i]
+		result.Rows = append(result.Rows, historyRow{entry.Date.String(), entry.InstitutionID, entry.Channel, entry.Kind, entry.Buy, entry.Sell})
 	}
-	return found, nil
+	return result, nil
 }
 
-// text lists the rows, or the extremes if there are many.
+// text lists the rows, or only the extremes if there are more than rowsListedMax.
 func (d *historyResult) text() string {
-	var text strings.Builder
+	var out strings.Builder
 	if len(d.Rows) == 0 {
-		fmt.Fprintf(&text, "No rates of %s in these days. list_currencies has the currencies with rates, list_institutions their institutions.\n", d.Currency)
-		return text.String() + d.footer()
+		fmt.Fprintf(&out, "No rates of %s in these days. list_currencies has the currencies with rates, list_institutions their institutions.\n", d.Currency)
+		return out.String() + d.footer()
 	}
-	fmt.Fprintf(&text, "%s in DOP, %d of %d daily rates, %s to %s:\n", d.Currency, len(d.Rows), d.Total, d.Rows[0].Date, d.Rows[len(d.Rows)-1].Date)
+	fmt.Fprintf(&out, "%s in DOP, %d of %d daily rates, %s to %s:\n", d.Currency, len(d.Rows), d.Total, d.Rows[0].Date, d.Rows[len(d.Rows)-1].Date)
 	if d.Total > len(d.Rows) {
-		text.WriteString("The oldest are left out: ask for an institution, or for fewer days.\n")
+		out.WriteString("The oldest are left out: ask for an institution, or for fewer days.\n")
 	}
 	if len(d.Rows) <= rowsListedMax {
 		for i := range d.Rows {
 			r := &d.Rows[i]
-			fmt.Fprintf(&text, "%s %s: compra %s, venta %s\n", r.Date, r.name(), sideText(r.Compra), sideText(r.Venta))
+			fmt.Fprintf(&out, "%s %s: compra %s, venta %s\n", r.Date, r.name(), sideText(r.Compra), sideText(r.Venta))
 		}
-		return text.String() + d.footer()
+		return out.String() + d.footer()
 	}
 	for _, kind := range []client.Kind{client.Commercial, client.Reference} {
-		d.extremes(&text, kind, "compra", func(r *historyRow) *client.Decimal { return r.Compra })
-		d.extremes(&text, kind, "venta", func(r *historyRow) *client.Decimal { return r.Venta })
+		d.extremes(&out, kind, "compra", func(r *historyRow) *client.Decimal { return r.Compra })
+		d.extremes(&out, kind, "venta", func(r *historyRow) *client.Decimal { return r.Venta })
 	}
-	return text.String() + d.footer()
+	return out.String() + d.footer()
 }
 
 // extremes writes the lowest and the highest value of a side. Rates of different kinds are not compared.
@@ -123,7 +123,7 @@ func (d *historyResult) extremes(text *strings.Builder, kind client.Kind, name s
 	}
 }
 
-// name is the institution, with its channel.
+// name returns the id of the institution, with the channel if it is specified.
 func (r *historyRow) name() string {
 	if r.Channel == client.Unspecified {
 		return r.InstitutionID

@@ -25,20 +25,20 @@ func (s *Server) listCurrencies(ctx context.Context, _ noInput) (*currencies, er
 	return &currencies{s.provenance(nil), list}, nil
 }
 
-// text lists the currencies, those without current rates last.
+// text lists the currencies. Those without current rates come last.
 func (c *currencies) text() string {
-	var with, without []string
+	var current, notCurrent []string
 	for i := range c.Currencies {
-		one := &c.Currencies[i]
-		if one.CurrentQuoteCount > 0 {
-			with = append(with, fmt.Sprintf("%s %s (%d current rates)", one.Code, one.Name, one.CurrentQuoteCount))
+		currency := &c.Currencies[i]
+		if currency.CurrentQuoteCount > 0 {
+			current = append(current, fmt.Sprintf("%s %s (%d current rates)", currency.Code, currency.Name, currency.CurrentQuoteCount))
 		} else {
-			without = append(without, one.Code)
+			notCurrent = append(notCurrent, currency.Code)
 		}
 	}
-	text := "Currencies with current rates: " + enumerate(with) + ".\n"
-	if len(without) > 0 {
-		text += "Without: " + enumerate(without) + ".\n"
+	text := "Currencies with current rates: " + enumerate(current) + ".\n"
+	if len(notCurrent) > 0 {
+		text += "Without: " + enumerate(notCurrent) + ".\n"
 	}
 	return text + c.Attribution + "\n"
 }
@@ -54,7 +54,7 @@ type institutions struct {
 	Institutions []institution `json:"institutions"`
 }
 
-// institution has the fields of an institution that a model needs.
+// institution has the fields of an institution that are useful for a model.
 type institution struct {
 	ID           string   `json:"id" jsonschema:"what the parameter institution of other tools takes"`
 	Name         string   `json:"name"`
@@ -65,21 +65,21 @@ type institution struct {
 }
 
 func (s *Server) listInstitutions(ctx context.Context, in institutionsInput) (*institutions, error) {
-	found := &institutions{provenance: s.provenance(nil), Institutions: []institution{}}
+	result := &institutions{provenance: s.provenance(nil), Institutions: []institution{}}
 	for i, err := range s.client.AllInstitutions(ctx, client.InstitutionsQuery{Currency: in.Currency}) {
 		if err != nil {
 			return nil, err
 		}
-		found.Institutions = append(found.Institutions, institution{i.ID, i.Name, i.Type, i.Website, i.Currencies, i.CurrentQuoteCount})
+		result.Institutions = append(result.Institutions, institution{i.ID, i.Name, i.Type, i.Website, i.Currencies, i.CurrentQuoteCount})
 	}
-	return found, nil
+	return result, nil
 }
 
 // text lists the institutions.
 func (i *institutions) text() string {
 	var names []string
-	for _, one := range i.Institutions {
-		names = append(names, fmt.Sprintf("%s = %s", one.ID, one.Name))
+	for _, institution := range i.Institutions {
+		names = append(names, fmt.Sprintf("%s = %s", institution.ID, institution.Name))
 	}
 	return fmt.Sprintf("%d institutions: %s.\n%s\n", len(names), enumerate(names), i.Attribution)
 }

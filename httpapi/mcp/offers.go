@@ -76,15 +76,15 @@ func (s *Server) bestRate(ctx context.Context, in bestInput) (*offers, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := &offers{provenance: s.provenance(&ranking.Meta), Currency: in.Currency, Operation: in.Operation, Total: ranking.Meta.Total, Offers: []offer{}}
+	result := &offers{provenance: s.provenance(&ranking.Meta), Currency: in.Currency, Operation: in.Operation, Total: ranking.Meta.Total, Offers: []offer{}}
 	for i := range ranking.Data {
 		side := ranking.Data[i].Side(in.Operation)
 		if side == nil {
 			return nil, fmt.Errorf("the node ranks %s, which has no rate to %s", ranking.Data[i].ID, in.Operation)
 		}
-		found.Offers = append(found.Offers, newOffer(&ranking.Data[i], *side, ""))
+		result.Offers = append(result.Offers, newOffer(&ranking.Data[i], *side, ""))
 	}
-	return found, nil
+	return result, nil
 }
 
 func (s *Server) convert(ctx context.Context, in convertInput) (*offers, error) {
@@ -99,19 +99,19 @@ func (s *Server) convert(ctx context.Context, in convertInput) (*offers, error) 
 	if err != nil {
 		return nil, err
 	}
-	found := &offers{provenance: s.provenance(&page.Meta), Currency: in.Currency, Operation: in.Operation, Amount: in.Amount, Total: page.Meta.Total, Offers: []offer{}}
+	result := &offers{provenance: s.provenance(&page.Meta), Currency: in.Currency, Operation: in.Operation, Amount: in.Amount, Total: page.Meta.Total, Offers: []offer{}}
 	for i := range page.Data {
 		item := &page.Data[i]
-		found.Offers = append(found.Offers, newOffer(&item.Quote, item.Rate, item.AmountDOP))
-		found.FeeNotice = item.FeeNotice
+		result.Offers = append(result.Offers, newOffer(&item.Quote, item.Rate, item.AmountDOP))
+		result.FeeNotice = item.FeeNotice
 	}
-	return found, nil
+	return result, nil
 }
 
-func newOffer(r *client.Rate, applied, amount client.Decimal) offer {
+func newOffer(r *client.Rate, rate, amount client.Decimal) offer {
 	o := offer{
 		Institution: r.InstitutionName, InstitutionID: r.InstitutionID, InstitutionType: r.InstitutionType, Channel: r.Channel, Kind: r.Kind,
-		Rate: applied, AmountDOP: amount, Compra: r.Buy, Venta: r.Sell, CheckedAt: localTime(r.LastCheckedAt), Source: r.SourceName, SourceURL: r.SourceURL,
+		Rate: rate, AmountDOP: amount, Compra: r.Buy, Venta: r.Sell, CheckedAt: localTime(r.LastCheckedAt), Source: r.SourceName, SourceURL: r.SourceURL,
 	}
 	if r.EffectiveDate != nil {
 		o.EffectiveDate = r.EffectiveDate.String()
@@ -121,32 +121,32 @@ func newOffer(r *client.Rate, applied, amount client.Decimal) offer {
 
 // text lists the offers.
 func (o *offers) text() string {
-	var text strings.Builder
-	what := o.Currency
+	var out strings.Builder
+	subject := o.Currency
 	if o.Amount != "" {
-		what = string(o.Amount) + " " + o.Currency
+		subject = string(o.Amount) + " " + o.Currency
 	}
 	if len(o.Offers) == 0 {
-		fmt.Fprintf(&text, "No current rate to %s %s, as of %s in Santo Domingo. list_currencies has the currencies with rates, list_institutions their institutions.\n", o.Operation, what, o.AsOf)
-		return text.String() + o.footer()
+		fmt.Fprintf(&out, "No current rate to %s %s, as of %s in Santo Domingo. list_currencies has the currencies with rates, list_institutions their institutions.\n", o.Operation, subject, o.AsOf)
+		return out.String() + o.footer()
 	}
-	fmt.Fprintf(&text, "To %s %s, best first, %d of %d offers, as of %s in Santo Domingo:\n", o.Operation, what, len(o.Offers), o.Total, o.AsOf)
+	fmt.Fprintf(&out, "To %s %s, best first, %d of %d offers, as of %s in Santo Domingo:\n", o.Operation, subject, len(o.Offers), o.Total, o.AsOf)
 	for i := range o.Offers {
 		offer := &o.Offers[i]
-		fmt.Fprintf(&text, "%d. %s: %s DOP for 1 %s", i+1, offer.Institution, offer.Rate, o.Currency)
+		fmt.Fprintf(&out, "%d. %s: %s DOP for 1 %s", i+1, offer.Institution, offer.Rate, o.Currency)
 		if offer.AmountDOP != "" {
-			fmt.Fprintf(&text, ", %s DOP in all", offer.AmountDOP)
+			fmt.Fprintf(&out, ", %s DOP in all", offer.AmountDOP)
 		}
 		if offer.Channel != client.Unspecified {
-			fmt.Fprintf(&text, ", %s", offer.Channel)
+			fmt.Fprintf(&out, ", %s", offer.Channel)
 		}
 		if offer.Kind == client.Reference {
-			text.WriteString(", official reference")
+			out.WriteString(", official reference")
 		}
-		fmt.Fprintf(&text, " (seen %s)\n", offer.CheckedAt)
+		fmt.Fprintf(&out, " (seen %s)\n", offer.CheckedAt)
 	}
 	if o.FeeNotice != "" {
-		text.WriteString(o.FeeNotice + "\n")
+		out.WriteString(o.FeeNotice + "\n")
 	}
-	return text.String() + o.footer()
+	return out.String() + o.footer()
 }

@@ -21,29 +21,29 @@ import (
 // Name is the name of the service in attributions.
 const Name = "tasard"
 
-// messageBytesMax bounds a message; calls of these tools are short.
+// messageBytesMax is the maximum size of a message. Calls of these tools are short.
 const messageBytesMax = 64 << 10
 
 // Config configures a Server. Client is required.
 type Config struct {
-	// Client reads the node.
+	// Client sends requests to the node.
 	Client *client.Client
-	// Site is the URL in attributions. "" = that of Client.
+	// Site is the URL in attributions. "" = Client.BaseURL().
 	Site string
 	// Version is the version of the program. "" = unknown.
 	Version string
-	// Hosts are host names, without port, under which Handler may be reached besides those of this machine.
+	// Hosts are host names without port that Handler accepts besides localhost and loopback addresses.
 	Hosts []string
-	// CallTimeout bounds a call with its retries. 0 = CallTimeoutDefault.
+	// CallTimeout is the timeout of a call, including retries. 0 = CallTimeoutDefault.
 	CallTimeout time.Duration
 	// Logger logs calls that fail. nil discards them.
 	Logger *slog.Logger
 }
 
-// CallTimeoutDefault is below the usual timeout of a minute in programs with a model.
+// CallTimeoutDefault is shorter than a minute, the usual timeout of MCP clients.
 const CallTimeoutDefault = 45 * time.Second
 
-// Server offers the tools. It is safe for concurrent use.
+// Server serves the tools. It is safe for concurrent use.
 type Server struct {
 	client      *client.Client
 	site        string
@@ -59,7 +59,7 @@ All rates are Dominican pesos (DOP) for one unit of foreign currency. operation 
 sell = the user sells it (the compra applies). Amounts are in foreign currency, as decimal text. Use the amounts as they are given and don't calculate them again.
 Show with every rate its institution, its date and the attribution; rates are informational and may change. Days are those of Santo Domingo.`
 
-// New makes a server with all tools.
+// New returns a server with all tools.
 func New(config Config) (*Server, error) {
 	if config.Client == nil {
 		return nil, errors.New("mcp: no client to ask the node with")
@@ -75,11 +75,12 @@ func New(config Config) (*Server, error) {
 	return s, s.addTools()
 }
 
-// Serve serves one client, line by line. It returns nil when the stream has ended and all requests are answered, or
-// else when ctx ends. A read from standard input cannot be interrupted and may outlast ctx.
+// Serve serves one client that sends a message on each line of in. It returns nil when in has ended and all requests
+// are answered. If ctx is done first, it returns an error. A read from standard input cannot be interrupted and may
+// still block after ctx is done.
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
-	closer, closes := in.(io.ReadCloser)
-	if !closes {
+	closer, ok := in.(io.ReadCloser)
+	if !ok {
 		closer = io.NopCloser(in)
 	}
 	err := s.session.Run(ctx, drainingTransport{&sdk.IOTransport{Reader: closer, Writer: nopCloseWriter{out}, MaxLineLength: messageBytesMax}})
@@ -89,7 +90,7 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	return err
 }
 
-// nopCloseWriter ignores Close, which is up to the caller of Serve.
+// nopCloseWriter ignores Close, because the caller of Serve closes the writer.
 type nopCloseWriter struct{ io.Writer }
 
 // Close implements io.Closer.
@@ -99,12 +100,12 @@ func (nopCloseWriter) Close() error { return nil }
 func (s *Server) Handler() http.Handler {
 	protocol := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.session }, &sdk.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: messageBytesMax, PropagateRequestCancellation: true,
-		DisableLocalhostProtection: true, // guard also knows Config.Hosts
+		DisableLocalhostProtection: true, // guard checks the host instead, with Config.Hosts
 	})
 	return s.guard(http.NewCrossOriginProtection().Handler(protocol))
 }
 
-// guard refuses unknown hosts and other origins.
+// guard rejects requests for unknown hosts.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.isKnownHost(r.Host) {
@@ -115,12 +116,12 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
-// isKnownHost reports whether a host, with or without port, is this machine or one of Config.Hosts.
+// isKnownHost reports whether a host, with or without port, is localhost, a loopback address or one of Config.Hosts.
 func (s *Server) isKnownHost(host string) bool {
-	at := url.URL{Host: host}
-	name := strings.ToLower(at.Hostname())
+	hostURL := url.URL{Host: host}
+	name := strings.ToLower(hostURL.Hostname())
 	if address, err := netip.ParseAddr(name); err == nil && address.IsLoopback() {
 		return true
 	}
-	return name == "localhost" || slices.ContainsFunc(s.hosts, func(known string) bool { return strings.EqualFold(known, name) })
+	return name == "localhost" || slices.ContainsFunc(s.hosts, func(allowed string) bool { return strings.EqualFold(allowed, name) })
 }

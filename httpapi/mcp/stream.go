@@ -9,11 +9,11 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// drainTimeout bounds how long the end of a stream waits for open requests. The SDK would cancel them, so that a shell
-// which sends requests from a file and closes the stream would get no answer.
+// drainTimeout is how long drainingTransport waits for open requests at the end of a stream.
 const drainTimeout = 30 * time.Second
 
-// drainingTransport delays the end of a stream until all requests are answered.
+// drainingTransport delays the end of a stream until all requests are answered. Without it the SDK cancels open
+// requests when the stream ends, so a script that sends requests from a file would get no answers.
 type drainingTransport struct{ sdk.Transport }
 
 // Connect implements sdk.Transport.
@@ -25,7 +25,7 @@ func (t drainingTransport) Connect(ctx context.Context) (sdk.Connection, error) 
 	return &drainingConn{Connection: connection, drained: make(chan struct{}), closed: make(chan struct{})}, nil
 }
 
-// drainingConn counts open requests.
+// drainingConn counts the requests without an answer.
 type drainingConn struct {
 	sdk.Connection
 	mu      sync.Mutex
@@ -36,14 +36,14 @@ type drainingConn struct {
 	closed  chan struct{} // closed by Close
 }
 
-// count changes the number of open requests, and notes the end of the stream.
-func (c *drainingConn) count(change int, ended bool) {
+// count adds delta to the number of open requests. If ended is true, the stream has ended.
+func (c *drainingConn) count(delta int, ended bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	before := c.ended && c.open <= 0
-	c.open += change
+	wasDrained := c.ended && c.open <= 0
+	c.open += delta
 	c.ended = c.ended || ended
-	if c.ended && c.open <= 0 && !before {
+	if c.ended && c.open <= 0 && !wasDrained {
 		close(c.drained)
 	}
 }
@@ -56,7 +56,7 @@ func (c *drainingConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 		c.awaitDrained(ctx)
 		return nil, err
 	}
-	if request, is := message.(*jsonrpc.Request); is && request.IsCall() {
+	if request, ok := message.(*jsonrpc.Request); ok && request.IsCall() {
 		c.count(1, false)
 	}
 	return message, nil
@@ -77,7 +77,7 @@ func (c *drainingConn) awaitDrained(ctx context.Context) {
 // Write implements sdk.Connection.
 func (c *drainingConn) Write(ctx context.Context, message jsonrpc.Message) error {
 	err := c.Connection.Write(ctx, message)
-	if _, is := message.(*jsonrpc.Response); is {
+	if _, ok := message.(*jsonrpc.Response); ok {
 		c.count(-1, false)
 	}
 	return err

@@ -36,26 +36,26 @@ func (s *Server) addTools() error {
 // toolResult is structured content with a text for people.
 type toolResult interface{ text() string }
 
-// tool registers a tool. The types of work are its schemas.
-func tool[In any, Out toolResult](s *Server, name, title, description string, work func(context.Context, In) (Out, error)) func() error {
+// tool returns a function that registers a tool. The schemas are derived from the types of call.
+func tool[In any, Out toolResult](s *Server, name, title, description string, call func(context.Context, In) (Out, error)) func() error {
 	return func() error {
 		input, err := jsonschema.For[In](nil)
 		if err != nil {
 			return fmt.Errorf("mcp: input of %s: %w", name, err)
 		}
 		constrain(input)
-		closed, harmless := false, false
+		openWorld, destructive := false, false
 		sdk.AddTool(s.session, &sdk.Tool{
 			Name: name, Title: title, Description: description, InputSchema: input,
-			Annotations: &sdk.ToolAnnotations{Title: title, ReadOnlyHint: true, IdempotentHint: true, DestructiveHint: &harmless, OpenWorldHint: &closed},
+			Annotations: &sdk.ToolAnnotations{Title: title, ReadOnlyHint: true, IdempotentHint: true, DestructiveHint: &destructive, OpenWorldHint: &openWorld},
 		}, func(ctx context.Context, _ *sdk.CallToolRequest, in In) (*sdk.CallToolResult, Out, error) {
 			ctx, cancel := context.WithTimeout(ctx, s.callTimeout)
 			defer cancel()
-			out, err := work(ctx, in)
+			out, err := call(ctx, in)
 			if err != nil {
 				s.logger.LogAttrs(ctx, slog.LevelWarn, "a tool gave an error", slog.String("tool", name), slog.String("error", err.Error()))
-				var none Out
-				return nil, none, s.explain(err)
+				var zero Out
+				return nil, zero, s.explain(err)
 			}
 			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: out.text()}}}, out, nil
 		})
@@ -63,7 +63,7 @@ func tool[In any, Out toolResult](s *Server, name, title, description string, wo
 	}
 }
 
-// constrain adds patterns and enumerations to the parameters, which mean the same in all tools.
+// constrain adds patterns and enumerations to parameters. A parameter name has the same meaning in all tools.
 func constrain(input *jsonschema.Schema) {
 	for name, rule := range map[string]jsonschema.Schema{
 		"currency":    {Pattern: `^[A-Z]{3}$`},
@@ -89,32 +89,32 @@ type provenance struct {
 	Notice        string `json:"notice" jsonschema:"to be shown with the rates"`
 }
 
-// notice is from the terms of use.
+// notice is a sentence of the terms of use.
 const notice = "Rates are informational and may change."
 
 func (s *Server) provenance(meta *client.Meta) provenance {
-	a := provenance{QuoteCurrency: client.QuoteCurrency, Attribution: fmt.Sprintf("Source: %s, %s", Name, s.site), Notice: notice}
+	p := provenance{QuoteCurrency: client.QuoteCurrency, Attribution: fmt.Sprintf("Source: %s, %s", Name, s.site), Notice: notice}
 	if meta != nil {
-		a.AsOf = localTime(meta.GeneratedAt)
+		p.AsOf = localTime(meta.GeneratedAt)
 	}
-	return a
+	return p
 }
 
 // footer ends every text.
 func (a *provenance) footer() string { return a.Notice + "\n" + a.Attribution + "\n" }
 
-// localTime formats a time in Santo Domingo, which has no summer time.
-func localTime(at time.Time) string {
-	return at.In(time.FixedZone("America/Santo_Domingo", -4*60*60)).Format("2006-01-02 15:04")
+// localTime formats a time in Santo Domingo, which has no daylight saving time.
+func localTime(t time.Time) string {
+	return t.In(time.FixedZone("America/Santo_Domingo", -4*60*60)).Format("2006-01-02 15:04")
 }
 
-// limitOrDefault checks a limit; 0 is the default.
-func limitOrDefault(given, usual, most int) (int, error) {
+// limitOrDefault returns limit if it is valid, and defaultLimit if it is 0.
+func limitOrDefault(limit, defaultLimit, limitMax int) (int, error) {
 	switch {
-	case given == 0:
-		return usual, nil
-	case given < 0 || given > most:
-		return 0, fmt.Errorf("limit is %d, want 1 to %d", given, most)
+	case limit == 0:
+		return defaultLimit, nil
+	case limit < 0 || limit > limitMax:
+		return 0, fmt.Errorf("limit is %d, want 1 to %d", limit, limitMax)
 	}
-	return given, nil
+	return limit, nil
 }
