@@ -14,7 +14,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// The bare server uses the node's settings, under the same names (httpapi/server.go); a test compares them.
+// Settings of the bare server. A test checks that they are equal to those of the same names in httpapi/server.go.
 const (
 	readTimeoutDefault      = 5 * time.Second
 	writeTimeoutDefault     = 5 * time.Second
@@ -25,9 +25,9 @@ const (
 	connsDefault            = 16384
 )
 
-// runBare is the subcommand bench bare NODE KEY MIX [CERTIFICATE KEYFILE]. It serves the node's answer to the one
-// request of the mix from memory, with the same HTTP library and settings, used in the ordinary way: the node's
-// cheaper ways to write heads or set deadlines are part of what is measured.
+// runBare is the subcommand bench bare NODE KEY MIX [CERTIFICATE KEYFILE]. It serves the node's response to the one
+// request of the mix from memory, with the same HTTP library and settings. It has none of the node's optimizations of
+// heads and deadlines, because they are part of what is measured.
 func runBare(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) != 3 && len(args) != 5 || len(mixes()[args[2]]) != 1 {
 		return fmt.Errorf("bench bare: want NODE KEY MIX, of one operation, and perhaps a certificate and its key; found %q", args)
@@ -44,24 +44,24 @@ func runBare(ctx context.Context, args []string, out io.Writer) error {
 	return serveUntil(ctx, out, func(listener net.Listener) error { return server.ServeTLS(listener, args[3], args[4]) })
 }
 
-// serveUntil serves on a free loopback port until ctx ends.
+// serveUntil serves on a free loopback port and prints the address. It returns when ctx ends.
 func serveUntil(ctx context.Context, out io.Writer, serve func(net.Listener) error) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- serve(listener) }()
+	serveErr := make(chan error, 1)
+	go func() { serveErr <- serve(listener) }()
 	if _, err := fmt.Fprintln(out, listeningText+"://"+listener.Addr().String()); err != nil {
 		return err
 	}
 	select {
-	case err := <-ended:
+	case err := <-serveErr:
 		return err
-	case <-ctx.Done(): // open connections end with the process
+	case <-ctx.Done(): // open connections are closed at the exit of the process
 		err := listener.Close()
-		if why := <-ended; !errors.Is(why, net.ErrClosed) {
-			err = errors.Join(err, why)
+		if serveFailure := <-serveErr; !errors.Is(serveFailure, net.ErrClosed) {
+			err = errors.Join(err, serveFailure)
 		}
 		return err
 	}
@@ -87,8 +87,8 @@ func bareServer(handler fasthttp.RequestHandler) *fasthttp.Server {
 	}
 }
 
-// bareHandler sends the same response to every request, with the node's spelling of headers, which the library would
-// normalize.
+// bareHandler returns the same response to every request. It keeps the node's spelling of header names, which the
+// library would normalize.
 func bareHandler(raw, body []byte) fasthttp.RequestHandler {
 	header := new(fasthttp.ResponseHeader)
 	header.SetNoDefaultContentType(true)

@@ -22,7 +22,7 @@ func nodeOf(t *testing.T) (*server, string) {
 // TestFaultsF6_Nginx checks that nginx sends the node's body, with its type and encoding.
 func TestFaultsF6_Nginx(t *testing.T) {
 	node, key := nodeOf(t)
-	for mix, tuned := range map[string]bool{mixBest: false, mixGzip: true} {
+	for mix, tuned := range map[string]bool{mixBestRates: false, mixGzip: true} {
 		q := &mixes()[mix][0]
 		nginx := wantStarted(t)(startNginx(t.Context(), node, key, q, tuned, -1))
 		_, want, wantErr := node.capture(t.Context(), key, q)
@@ -52,7 +52,7 @@ func TestFaultsF7_Postgres(t *testing.T) {
 		return regexp.MustCompile(`"generatedAt":"[^"]*"`).ReplaceAllString(string(body), "")
 	}
 	for _, path := range []string{
-		mixes()[mixBest][0].path, mixes()[mixFull][0].path, "/v1/rates/best?currency=EUR&operation=buy&limit=7", "/v1/rates/best?currency=NOK&operation=buy&limit=7",
+		mixes()[mixBestRates][0].path, mixes()[mixFull][0].path, "/v1/rates/best?currency=EUR&operation=buy&limit=7", "/v1/rates/best?currency=NOK&operation=buy&limit=7",
 	} {
 		want, got := get(t, node, key, path), get(t, postgres, key, path)
 		if got.StatusCode() != 200 || withoutTime(got.Body()) != withoutTime(want.Body()) {

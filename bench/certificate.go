@@ -18,16 +18,16 @@ import (
 	"time"
 )
 
-// certificate is a self-signed certificate of the loopback address.
+// certificate is a self-signed certificate for the loopback address.
 type certificate struct {
 	file, key string      // PEM files
-	client    *tls.Config // of clients that trust it
+	client    *tls.Config // for clients that trust the certificate
 }
 
 // newCertificate writes a certificate and its key into a directory.
 func newCertificate(dir string) (*certificate, error) {
 	c := &certificate{file: filepath.Join(dir, "tls.pem"), key: filepath.Join(dir, "tls.key")}
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("make a certificate: %w", err)
 	}
@@ -36,9 +36,9 @@ func newCertificate(dir string) (*certificate, error) {
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(0, 0, 2),
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	secret, badKey := x509.MarshalECPrivateKey(private)
-	if err = errors.Join(err, badKey); err != nil {
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	keyDER, keyErr := x509.MarshalECPrivateKey(key)
+	if err = errors.Join(err, keyErr); err != nil {
 		return nil, fmt.Errorf("make a certificate: %w", err)
 	}
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
@@ -46,5 +46,5 @@ func newCertificate(dir string) (*certificate, error) {
 	roots.AppendCertsFromPEM(text)
 	c.client = &tls.Config{RootCAs: roots, ServerName: "127.0.0.1", MinVersion: tls.VersionTLS13}
 	return c, errors.Join(os.WriteFile(c.file, text, 0o600),
-		os.WriteFile(c.key, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: secret}), 0o600))
+		os.WriteFile(c.key, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}), 0o600))
 }

@@ -51,7 +51,7 @@ func runClients(t *testing.T, address string, span, patience time.Duration, grou
 	defer runtime.UnlockOSThread()
 	defer raisePriority()()
 	for _, g := range groups {
-		g.dropLate, g.unexpected = true, isUnexpected
+		g.dropLate, g.isUnexpected = true, isUnexpected
 	}
 	if err := (&load{address: address, groups: groups, seed: 1, measure: span, drain: patience}).run(t.Context()); err != nil {
 		t.Fatal(err)

@@ -12,22 +12,21 @@ import (
 	"strings"
 )
 
-// cost is what one request takes, in quantities that repeat on every machine.
+// cost is the cost of one request, in figures that vary little between runs and machines.
 type cost struct {
-	// Calls are successful system calls by name, without those that only wait or wake (waitCalls), which depend on
-	// other activity.
+	// Calls has the number of successful system calls by name, without waitCalls.
 	Calls map[string]float64 `json:"calls,omitempty"`
-	// Failed are failed system calls, usually reads of a connection without data.
+	// Failed is the number of failed system calls, usually reads from a connection without data.
 	Failed float64 `json:"failed"`
-	// Bytes are received by the client.
+	// Bytes is the number of bytes that the client receives.
 	Bytes float64 `json:"bytes"`
-	// Allocations are all objects that the process allocates, in the round with the fewest.
+	// Allocations is the number of objects that the process allocates, in the round with the fewest.
 	Allocations float64 `json:"allocations"`
-	// CPU is the CPU time relative to the bare server's, measured alternately.
+	// CPU is the CPU time divided by that of the bare server in the same round.
 	CPU spread `json:"cpu"`
 }
 
-// spread summarizes several rounds.
+// spread has the quartiles of the rounds of a figure.
 type spread struct {
 	Low    float64 `json:"low"` // lower quartile
 	Median float64 `json:"median"`
@@ -39,83 +38,83 @@ func spreadOf(rounds []float64) spread {
 	return spread{hundredths(sorted[len(sorted)/4]), hundredths(median(rounds)), hundredths(sorted[len(sorted)-1-len(sorted)/4])}
 }
 
-// hundredths rounds a figure to what repeats of it.
+// hundredths rounds a figure to two decimals.
 func hundredths(figure float64) float64 { return math.Round(figure*100) / 100 }
 
-// costList has the costs of requests by the name of the mix.
+// costList has the cost of a request of each mix.
 type costList map[string]cost
 
-// Tolerances over the accepted costs: less than one call or allocation more for every second request, and more than
-// the node's background work adds on a busy machine.
+// Tolerances above the accepted costs. They are larger than the cost of the node's background work on a busy machine,
+// and small enough to find one more system call or allocation in every second request.
 const (
-	callsRiseMax       = 0.1 // for each name
+	callsRiseMax       = 0.1 // for each system call
 	failedRiseMax      = 0.5
 	bytesRiseMax       = 16 // numbers vary in length
 	allocationsRiseMax = 0.4
-	// cpuRiseMax is coarse: on a busy machine the ratio of one and the same program varied from 1.18 to 1.50.
+	// cpuRiseMax is large, because on a busy machine the ratio of the same program varied from 1.18 to 1.50.
 	cpuRiseMax = 1.25
 )
 
-// problems describes what exceeds the accepted costs.
-func (accepted costList) problems(found costList) (lines []string) {
-	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-	for _, name := range slices.Sorted(maps.Keys(found)) {
-		was, known := accepted[name]
+// exceeded returns a line for each cost that exceeds the accepted one.
+func (accepted costList) exceeded(measured costList) (lines []string) {
+	addLine := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	for _, name := range slices.Sorted(maps.Keys(measured)) {
+		want, known := accepted[name]
 		if !known {
-			say("%s: no cost is accepted yet; make bench-accept", name)
+			addLine("%s: no cost is accepted yet; make bench-accept", name)
 			continue
 		}
-		is := found[name]
-		for _, call := range slices.Sorted(maps.Keys(is.Calls)) {
-			if is.Calls[call] > was.Calls[call]+callsRiseMax {
-				say("%s: %.2f system calls %s a request, %.2f are accepted", name, is.Calls[call], call, was.Calls[call])
+		got := measured[name]
+		for _, call := range slices.Sorted(maps.Keys(got.Calls)) {
+			if got.Calls[call] > want.Calls[call]+callsRiseMax {
+				addLine("%s: %.2f system calls %s a request, %.2f are accepted", name, got.Calls[call], call, want.Calls[call])
 			}
 		}
-		if is.Failed > was.Failed+failedRiseMax {
-			say("%s: %.2f system calls that fail a request, %.2f are accepted", name, is.Failed, was.Failed)
+		if got.Failed > want.Failed+failedRiseMax {
+			addLine("%s: %.2f system calls that fail a request, %.2f are accepted", name, got.Failed, want.Failed)
 		}
-		if is.Bytes > was.Bytes+bytesRiseMax {
-			say("%s: %.0f bytes an answer, %.0f are accepted", name, is.Bytes, was.Bytes)
+		if got.Bytes > want.Bytes+bytesRiseMax {
+			addLine("%s: %.0f bytes an answer, %.0f are accepted", name, got.Bytes, want.Bytes)
 		}
-		if is.Allocations > was.Allocations+allocationsRiseMax {
-			say("%s: %.2f allocations a request, %.2f are accepted", name, is.Allocations, was.Allocations)
+		if got.Allocations > want.Allocations+allocationsRiseMax {
+			addLine("%s: %.2f allocations a request, %.2f are accepted", name, got.Allocations, want.Allocations)
 		}
-		if limit := was.CPU.High * cpuRiseMax; is.CPU.Low > limit { // a smaller rise may be noise
-			say("%s: %.2f to %.2f times the CPU time of the bare server, at most %.2f is accepted", name, is.CPU.Low, is.CPU.High, limit)
+		if limit := want.CPU.High * cpuRiseMax; got.CPU.Low > limit { // a smaller rise may be noise
+			addLine("%s: %.2f to %.2f times the CPU time of the bare server, at most %.2f is accepted", name, got.CPU.Low, got.CPU.High, limit)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(accepted)) {
-		if _, measured := found[name]; !measured {
-			say("%s has an accepted cost and was not measured", name)
+		if _, ok := measured[name]; !ok {
+			addLine("%s has an accepted cost and was not measured", name)
 		}
 	}
 	return lines
 }
 
-func sum(calls map[string]float64) (all float64) {
+func sum(calls map[string]float64) (total float64) {
 	for _, count := range calls {
-		all += count
+		total += count
 	}
-	return all
+	return total
 }
 
-// table formats costs beside the accepted ones.
-func (accepted costList) table(found costList) string {
+// table formats measured costs next to the accepted ones.
+func (accepted costList) table(measured costList) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%-8s %22s %18s %18s %24s\n", "request", "system calls", "bytes", "allocations", "CPU of the bare server")
-	for _, name := range slices.Sorted(maps.Keys(found)) {
-		was, is := accepted[name], found[name]
+	for _, name := range slices.Sorted(maps.Keys(measured)) {
+		want, got := accepted[name], measured[name]
 		calls := "not counted"
-		if len(is.Calls) > 0 {
-			calls = fmt.Sprintf("%.2f (%.2f)", sum(is.Calls), sum(was.Calls))
+		if len(got.Calls) > 0 {
+			calls = fmt.Sprintf("%.2f (%.2f)", sum(got.Calls), sum(want.Calls))
 		}
 		fmt.Fprintf(&text, "%-8s %22s %10.0f (%5.0f) %10.2f (%5.2f) %10.2f, %.2f–%.2f (%.2f)\n", name, calls,
-			is.Bytes, was.Bytes, is.Allocations, was.Allocations, is.CPU.Median, is.CPU.Low, is.CPU.High, was.CPU.Median)
-		if len(is.Calls) > 0 {
-			fmt.Fprintf(&text, "%9s%-14s %7.2f (%.2f)\n", "", "failed", is.Failed, was.Failed)
+			got.Bytes, want.Bytes, got.Allocations, want.Allocations, got.CPU.Median, got.CPU.Low, got.CPU.High, want.CPU.Median)
+		if len(got.Calls) > 0 {
+			fmt.Fprintf(&text, "%9s%-14s %7.2f (%.2f)\n", "", "failed", got.Failed, want.Failed)
 		}
-		for _, call := range slices.Sorted(maps.Keys(is.Calls)) {
-			fmt.Fprintf(&text, "%9s%-14s %7.2f (%.2f)\n", "", call, is.Calls[call], was.Calls[call])
+		for _, call := range slices.Sorted(maps.Keys(got.Calls)) {
+			fmt.Fprintf(&text, "%9s%-14s %7.2f (%.2f)\n", "", call, got.Calls[call], want.Calls[call])
 		}
 	}
 	text.WriteString("in parentheses: what is accepted\n")

@@ -10,11 +10,11 @@ import (
 // TestFaultsF4_CostsControl plants several wastes in the node's request path. Compared with the costs of the
 // unchanged program, measured in the same run, each is reported.
 func TestFaultsF4_CostsControl(t *testing.T) {
-	if err := canTrace(t.Context()); err != nil {
+	if err := checkStrace(t.Context()); err != nil {
 		t.Skipf("NEEDS %v", err)
 	}
 	accepted := plantedCosts(t, "", acceptTraces)
-	if problems := accepted.problems(plantedCosts(t, "", 1)); len(problems) > 0 {
+	if problems := accepted.exceeded(plantedCosts(t, "", 1)); len(problems) > 0 {
 		t.Errorf("the same program: %q", problems)
 	}
 	for _, plant := range []struct{ waste, want string }{
@@ -25,7 +25,7 @@ func TestFaultsF4_CostsControl(t *testing.T) {
 		{`ctx.Response.Header.Set("X-Planted", "0123456789abcdef")`, "bytes"},
 		{"for i := range 100_000 { wastedSum ^= i }", "CPU time"},
 	} {
-		problems := accepted.problems(plantedCosts(t, plant.waste, 1))
+		problems := accepted.exceeded(plantedCosts(t, plant.waste, 1))
 		t.Logf("FIGURE %s: %q", plant.waste, problems)
 		if !strings.Contains(strings.Join(problems, "\n"), plant.want) {
 			t.Errorf("%s is not found, want %q in %q", plant.waste, plant.want, problems)
@@ -41,7 +41,7 @@ func plantedCosts(t *testing.T, waste string, traces int) costList {
 		"func (s *Server) serve(ctx *fasthttp.RequestCtx) {\n",
 		"func (s *Server) serve(ctx *fasthttp.RequestCtx) {\n_, _ = syscall.EINVAL, wasted\n"+waste+"\n",
 		"func (s *Server) serve(", "var wasted []byte\n\nvar wastedSum int\n\nfunc (s *Server) serve(")
-	found, err := measureCosts(t.Context(), tasard, t.Output(), []string{mixBest}, traces)
+	found, err := measureCosts(t.Context(), tasard, t.Output(), []string{mixBestRates}, traces)
 	if err != nil {
 		t.Fatal(err)
 	}

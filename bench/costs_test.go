@@ -42,17 +42,17 @@ func TestCosts_Problems(t *testing.T) {
 			one.Calls = maps.Clone(one.Calls)
 			c.change(&one)
 			found["best"] = one
-			got := strings.Join(someCosts().problems(found), "\n")
+			got := strings.Join(someCosts().exceeded(found), "\n")
 			if c.want == "" && got != "" || !strings.HasPrefix(got, c.want) || strings.Contains(got, "\n") {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
 	}
 	one := costList{"best": someCosts()["best"]}
-	if got := someCosts().problems(one); len(got) != 1 || !strings.Contains(got[0], "full has an accepted cost and was not measured") {
+	if got := someCosts().exceeded(one); len(got) != 1 || !strings.Contains(got[0], "full has an accepted cost and was not measured") {
 		t.Errorf("a request that is not measured: %q", got)
 	}
-	if got := one.problems(someCosts()); len(got) != 1 || !strings.Contains(got[0], "full: no cost is accepted yet") {
+	if got := one.exceeded(someCosts()); len(got) != 1 || !strings.Contains(got[0], "full: no cost is accepted yet") {
 		t.Errorf("a new request: %q", got)
 	}
 }

@@ -21,23 +21,24 @@ import (
 	"time"
 )
 
-// costMixes are the usual request, a large response, and one that cannot be cached.
-func costMixes() []string { return []string{mixBest, mixFull, mixConvert} }
+// costMixes returns the mixes whose costs are checked: the usual request, a large response, and a response that cannot
+// be cached.
+func costMixes() []string { return []string{mixBestRates, mixFull, mixConvert} }
 
 const (
 	costRounds      = 11
 	costConnections = 8 // few enough that a busy machine does not shed load
 	costMeasure     = 300 * time.Millisecond
-	// traceMeasure is long enough for some thousands of requests.
+	// traceMeasure is enough time for some thousands of requests under strace.
 	traceMeasure = 2 * time.Second
 	traceAnswers = 1000
-	// acceptTraces is how many traces are made before costs are accepted, because they vary with the state of the
-	// overload watch.
+	// acceptTraces is the number of traces of each mix before costs are accepted. System calls vary with the state of
+	// the node's overload watch.
 	acceptTraces = 4
 )
 
-// waitCalls are system calls by which threads wait, wake each other and manage memory; their number depends on the
-// machine and its load.
+// waitCalls returns the system calls that are not counted. Threads use them to wait, to wake each other and to manage
+// memory, and their number depends on the machine and its load.
 func waitCalls() []string {
 	return []string{
 		"futex", "epoll_pwait", "epoll_wait", "nanosleep", "clock_nanosleep", "sched_yield", "tgkill", "rt_sigreturn", "getpid", "madvise", "munmap", "mmap",
@@ -45,7 +46,7 @@ func waitCalls() []string {
 	}
 }
 
-// runCosts is the subcommand bench costs check|accept|show: it compares the cost of requests with the accepted one.
+// runCosts is the subcommand bench costs check|accept|show. It compares the costs of requests with the accepted costs.
 func runCosts(ctx context.Context, args []string, out, progress io.Writer) (err error) {
 	flags := flag.NewFlagSet("bench costs", flag.ContinueOnError)
 	flags.SetOutput(progress)
@@ -54,101 +55,102 @@ func runCosts(ctx context.Context, args []string, out, progress io.Writer) (err 
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	order := flags.Arg(0)
-	if flags.NArg() != 1 || !slices.Contains([]string{"check", "accept", "show"}, order) {
+	action := flags.Arg(0)
+	if flags.NArg() != 1 || !slices.Contains([]string{"check", "accept", "show"}, action) {
 		return fmt.Errorf("bench costs: want check, accept or show, found %q", flags.Args())
 	}
 	accepted, err := readCosts(*file)
-	if err != nil && !(order == "accept" && errors.Is(err, os.ErrNotExist)) {
+	if err != nil && !(action == "accept" && errors.Is(err, os.ErrNotExist)) {
 		return err
 	}
 	traces := 1
-	if order == "accept" {
+	if action == "accept" {
 		traces = acceptTraces
 	}
-	found, err := measureCosts(ctx, *tasard, progress, costMixes(), traces)
+	measured, err := measureCosts(ctx, *tasard, progress, costMixes(), traces)
 	if err != nil {
 		return err
 	}
-	if _, err := io.WriteString(out, accepted.table(found)); err != nil {
+	if _, err := io.WriteString(out, accepted.table(measured)); err != nil {
 		return err
 	}
-	switch order {
+	switch action {
 	case "accept":
-		return found.write(*file)
+		return measured.write(*file)
 	case "check":
-		if problems := accepted.problems(found); len(problems) > 0 {
+		if problems := accepted.exceeded(measured); len(problems) > 0 {
 			return fmt.Errorf("requests cost more than %s accepts:\n  %s\nmend it, or accept it with make bench-accept and say in the commit why", *file, strings.Join(problems, "\n  "))
 		}
 	}
 	return nil
 }
 
-// measureCosts measures the requests of each mix; of several traces the most expensive counts.
-func measureCosts(ctx context.Context, tasard string, progress io.Writer, mixes []string, traces int) (found costList, err error) {
+// measureCosts measures the cost of a request of each mix. If there are several traces, the highest count of each
+// system call is used.
+func measureCosts(ctx context.Context, tasard string, progress io.Writer, mixes []string, traces int) (measured costList, err error) {
 	options := runOptions{Rounds: costRounds, Measure: costMeasure, Warmup: costMeasure / 4, Connections: costConnections, Accounts: 128}
-	l, err := newRunner(options, tasard, progress)
+	r, err := newRunner(options, tasard, progress)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, l.close()) }()
-	tracing := canTrace(ctx)
-	if tracing != nil {
-		_, _ = fmt.Fprintf(progress, "system calls are not counted here: %v\n", tracing)
+	defer func() { err = errors.Join(err, r.close()) }()
+	straceErr := checkStrace(ctx)
+	if straceErr != nil {
+		_, _ = fmt.Fprintf(progress, "system calls are not counted here: %v\n", straceErr)
 	}
-	found = costList{}
+	measured = costList{}
 	for _, mix := range mixes {
 		_, _ = fmt.Fprintf(progress, "%s: CPU time against the bare server, allocations, bytes\n", mix)
-		one, err := l.costOf(ctx, mix)
+		c, err := r.costOf(ctx, mix)
 		if err != nil {
 			return nil, err
 		}
-		found[mix] = one
+		measured[mix] = c
 	}
-	if tracing != nil {
-		return found, nil
+	if straceErr != nil {
+		return measured, nil
 	}
-	// The traced node uses the same data.
-	return found, errors.Join(l.stopStarted(), l.stopNode(), l.countCalls(ctx, found, traces))
+	// The node is stopped first, because the traced node uses the same data.
+	return measured, errors.Join(r.stopStarted(), r.stopNode(), r.countCalls(ctx, measured, traces))
 }
 
-// countCalls counts the system calls of requests.
-func (l *runner) countCalls(ctx context.Context, found costList, traces int) error {
-	idle, err := l.trace(ctx, "")
+// countCalls adds the system calls of each mix to its cost.
+func (r *runner) countCalls(ctx context.Context, costs costList, traces int) error {
+	idle, err := r.trace(ctx, "")
 	if err != nil {
 		return err
 	}
-	for _, mix := range slices.Sorted(maps.Keys(found)) {
-		_, _ = fmt.Fprintf(l.progress, "%s: system calls\n", mix)
-		one := found[mix]
-		one.Calls = map[string]float64{}
+	for _, mix := range slices.Sorted(maps.Keys(costs)) {
+		_, _ = fmt.Fprintf(r.progress, "%s: system calls\n", mix)
+		c := costs[mix]
+		c.Calls = map[string]float64{}
 		for range traces {
-			var traced *syscallTrace
+			var t *syscallTrace
 			err := retry(ctx, func() (err error) {
-				traced, err = l.trace(ctx, mix)
+				t, err = r.trace(ctx, mix)
 				return err
 			})
 			if err != nil {
 				return err
 			}
-			calls, failed := traced.perRequest(idle)
+			calls, failed := t.perRequest(idle)
 			for name, count := range calls {
-				one.Calls[name] = max(one.Calls[name], count)
+				c.Calls[name] = max(c.Calls[name], count)
 			}
-			one.Failed = max(one.Failed, failed)
+			c.Failed = max(c.Failed, failed)
 		}
-		found[mix] = one
+		costs[mix] = c
 	}
 	return nil
 }
 
-// costOf measures everything except system calls.
-func (l *runner) costOf(ctx context.Context, mix string) (cost, error) {
-	pairs, err := l.compareBaseline(ctx, mix, bareName)
+// costOf measures the cost of a request of a mix, except system calls.
+func (r *runner) costOf(ctx context.Context, mix string) (cost, error) {
+	pairs, err := r.compareBaseline(ctx, mix, bareName)
 	if err != nil {
 		return cost{}, err
 	}
-	scrape, err := l.scrapeAllocations(ctx)
+	scrape, err := r.scrapeAllocations(ctx)
 	if err != nil {
 		return cost{}, err
 	}
@@ -162,41 +164,41 @@ func (l *runner) costOf(ctx context.Context, mix string) (cost, error) {
 	return cost{Bytes: hundredths(median(sizes)), Allocations: hundredths(slices.Min(allocations)), CPU: spreadOf(cpu)}, nil
 }
 
-// callCount counts the calls of one name.
-type callCount struct{ made, failed int }
+// callCount has the number of all and of failed calls of one system call.
+type callCount struct{ calls, failed int }
 
-// syscallTrace has the system calls of a whole run, and how many requests it answered.
+// syscallTrace has the system calls of a node from start to exit, and the number of requests that it served.
 type syscallTrace struct {
 	calls    map[string]callCount
 	requests uint64
 }
 
-// perRequest returns the calls of one request: those of the run without those of a run without requests.
+// perRequest returns the system calls per request. It subtracts the calls of a node without requests (idle).
 func (t *syscallTrace) perRequest(idle *syscallTrace) (calls map[string]float64, failed float64) {
 	calls = map[string]float64{}
 	for name, count := range t.calls {
 		if slices.Contains(waitCalls(), name) {
 			continue
 		}
-		done := count.made - count.failed - idle.calls[name].made + idle.calls[name].failed
-		if each := float64(done) / float64(t.requests); each >= callsRiseMax/2 {
-			calls[name] = hundredths(each)
+		n := count.calls - count.failed - idle.calls[name].calls + idle.calls[name].failed
+		if average := float64(n) / float64(t.requests); average >= callsRiseMax/2 {
+			calls[name] = hundredths(average)
 		}
 		failed += float64(count.failed-idle.calls[name].failed) / float64(t.requests)
 	}
 	return calls, max(0, hundredths(failed))
 }
 
-// trace runs a node under strace from start to end, with a mix as load, or without load if mix is "".
-func (l *runner) trace(ctx context.Context, mix string) (*syscallTrace, error) {
-	file := filepath.Join(l.dir, "calls.txt")
-	node, err := startNode(ctx, []string{"strace", "-f", "-qq", "-c", "-o", file, l.tasard}, l.fixture, serverCore)
+// trace runs a node under strace with requests of a mix, or without requests if mix is "".
+func (r *runner) trace(ctx context.Context, mix string) (*syscallTrace, error) {
+	file := filepath.Join(r.dir, "calls.txt")
+	node, err := startNode(ctx, []string{"strace", "-f", "-qq", "-c", "-o", file, r.tasard}, r.fixture, serverCore)
 	if err != nil {
 		return nil, err
 	}
 	result := &syscallTrace{}
 	if mix != "" {
-		result.requests, err = l.loadTraced(ctx, node, mix)
+		result.requests, err = r.loadTraced(ctx, node, mix)
 	}
 	if err := errors.Join(err, stopTraced(node)); err != nil {
 		return nil, fmt.Errorf("trace %q: %w", mix, err)
@@ -209,18 +211,19 @@ func (l *runner) trace(ctx context.Context, mix string) (*syscallTrace, error) {
 	return result, err
 }
 
-// loadTraced puts a load on a traced node and returns the number of answers. It reads neither CPU time, which would
-// be strace's, nor allocations, which would take a request.
-func (l *runner) loadTraced(ctx context.Context, node *server, mix string) (uint64, error) {
-	g := &clients{requests: newMix(benchHost, l.fixture.keys, mixes()[mix]), connections: l.options.Connections}
-	s, err := l.sample(ctx, &server{name: "the traced node", address: node.address}, &load{groups: []*clients{g}, measure: traceMeasure})
+// loadTraced puts a load on a traced node and returns the number of responses. It does not measure CPU time, which
+// would be that of strace, or allocations, which would need another request.
+func (r *runner) loadTraced(ctx context.Context, node *server, mix string) (uint64, error) {
+	group := &clients{requests: newMix(benchHost, r.fixture.keys, mixes()[mix]), connections: r.options.Connections}
+	s, err := r.sample(ctx, &server{name: "the traced node", address: node.address}, &load{groups: []*clients{group}, measure: traceMeasure})
 	if err == nil && s.answers < traceAnswers {
 		err = fmt.Errorf("%d answers in %v, want %d to count anything", s.answers, traceMeasure, traceAnswers)
 	}
 	return s.answers, err
 }
 
-// stopTraced stops the node under strace, which ignores signals itself: it exits with the node and writes its counts.
+// stopTraced signals the process group to stop. strace ignores the signal, but writes its counts and exits after the
+// node.
 func stopTraced(node *server) error {
 	strace := node.processes[0]
 	if err := syscall.Kill(-strace.cmd.Process.Pid, syscall.SIGTERM); err != nil {
@@ -241,7 +244,7 @@ func parseCalls(text []byte) (map[string]callCount, error) {
 		}
 		var count callCount
 		var err error
-		if count.made, err = strconv.Atoi(columns[3]); err != nil {
+		if count.calls, err = strconv.Atoi(columns[3]); err != nil {
 			continue // the heading
 		}
 		if len(columns) > 5 {
@@ -251,14 +254,14 @@ func parseCalls(text []byte) (map[string]callCount, error) {
 		}
 		calls[columns[len(columns)-1]] = count
 	}
-	if calls["read"].made == 0 {
+	if calls["read"].calls == 0 {
 		return nil, fmt.Errorf("strace counted no read in\n%s", text)
 	}
 	return calls, nil
 }
 
-// canTrace returns why system calls cannot be counted here.
-func canTrace(ctx context.Context) error {
+// checkStrace returns an error if strace cannot count system calls on this machine.
+func checkStrace(ctx context.Context) error {
 	if output, err := exec.CommandContext(ctx, "strace", "-f", "-c", "-o", "/dev/null", "true").CombinedOutput(); err != nil {
 		return fmt.Errorf("strace: %w %s", err, bytes.TrimSpace(output))
 	}

@@ -19,35 +19,34 @@ import (
 
 // fixtureSize is the amount of data.
 type fixtureSize struct {
-	// institutions publish rates in every currency, besides the central bank. Those beyond the node's catalogue are
-	// invented, and so are currencies.
+	// institutions is the number of institutions that publish rates in every currency, besides the central bank. If the
+	// node's catalogue has fewer institutions or currencies, the others are invented.
 	institutions, currencies int
 	accounts                 int // each with one key
 	days                     int // of history, including today
 }
 
-// standardSize is about what a public node has: every institution of the catalogue.
+// standardSize is about the size of a public node: all institutions of the catalogue.
 func standardSize() fixtureSize {
 	return fixtureSize{institutions: 44, currencies: 8, accounts: 1000, days: 30}
 }
 
-// fixture is the data of a node.
+// fixture is a node's data on disk, with the keys of its accounts.
 type fixture struct {
-	// dir is a data directory. A node running on it changes it.
+	// dir is the data directory. A node that runs on it changes it.
 	dir string
-	// catalogue is the path of a file that describes invented institutions and currencies, for --catalogue; "" if
-	// there are none.
+	// catalogue is the path of a file of invented institutions and currencies for --catalogue; "" if there are none.
 	catalogue string
-	// keys are one for each account.
+	// keys has one API key of each account.
 	keys []string
 	// certificate makes the node serve HTTPS; nil = HTTP.
 	certificate *certificate
 }
 
-// fixtureSeed makes the data reproducible, except for dates, which end today.
+// fixtureSeed makes the data reproducible. Only dates differ: the last day is today.
 const fixtureSeed = 20
 
-// newFixture makes the data below a new or empty directory.
+// newFixture creates the data in a new or empty directory.
 func newFixture(dir string, size fixtureSize) (*fixture, error) {
 	f := &fixture{dir: filepath.Join(dir, "data")}
 	if err := f.make(dir, size); err != nil {
@@ -74,7 +73,7 @@ func (f *fixture) make(dir string, size fixtureSize) (err error) {
 			return err
 		}
 	}
-	// Lenient: plausibility checks would quarantine the invented market.
+	// Without Lenient, plausibility checks would quarantine the invented quotes.
 	node, err := apitest.Open(apitest.Catalogue(catalogue), apitest.Lenient())
 	if err != nil {
 		return err
@@ -90,112 +89,112 @@ func (f *fixture) make(dir string, size fixtureSize) (err error) {
 	return state.Write(f.dir)
 }
 
-// publishDays has every institution publish once a day, until now.
-func publishDays(node *apitest.Server, all []quoteSource, days int) {
+// publishDays publishes a quote of every source once a day. The last day is today.
+func publishDays(node *apitest.Server, sources []quoteSource, days int) {
 	random := rand.New(rand.NewPCG(fixtureSeed, 0))
 	for day := max(1, days) - 1; day >= 0; day-- {
-		// Whole seconds, because PostgreSQL stores microseconds and must answer the same.
-		at, rates := time.Now().AddDate(0, 0, -day).Truncate(time.Second), []apitest.Rate{}
-		for i := range all {
-			all[i].drift(random)
-			rates = append(rates, all[i].rate(at))
+		// Whole seconds, because PostgreSQL stores microseconds and must return the same times as the node.
+		observedAt, rates := time.Now().AddDate(0, 0, -day).Truncate(time.Second), []apitest.Rate{}
+		for i := range sources {
+			sources[i].drift(random)
+			rates = append(rates, sources[i].rate(observedAt))
 		}
-		node.Clock.Set(at)
+		node.Clock.Set(observedAt)
 		node.Publish(rates...)
 	}
 }
 
-// quoteSource is the quote of one institution for one currency, in hundredths of a peso.
+// quoteSource generates the quotes of one institution for one currency. Prices are in hundredths of a peso.
 type quoteSource struct {
 	institution, currency string
 	source                string
 	kind                  engine.Kind
 	mid, spread           int
-	hasDate               bool // it publishes an effective date
+	hasDate               bool // quotes have an effective date
 }
 
-// newMarket returns the quotes of all institutions, including the central bank's reference rates.
+// newMarket returns the quote sources of all institutions, including the central bank's reference rates.
 func newMarket(catalogue *engine.Catalogue, size fixtureSize) []quoteSource {
 	random := rand.New(rand.NewPCG(fixtureSeed, 1))
-	var all []quoteSource
-	for _, currency := range chosenCurrencies(catalogue, size.currencies) {
-		worth := cmp.Or(midRates()[currency], mediumRate)
-		sellers := 0
+	var sources []quoteSource
+	for _, currency := range pickCurrencies(catalogue, size.currencies) {
+		price := cmp.Or(midRates()[currency], otherMidRate)
+		count := 0
 		for _, institution := range catalogue.Institutions() {
-			one := quoteSource{
+			s := quoteSource{
 				institution: institution.ID, currency: currency, source: institution.ID + "-site", kind: engine.Commercial,
-				mid: worth + random.IntN(worth/40+1), spread: worth/200 + random.IntN(worth/50+1) + 1,
+				mid: price + random.IntN(price/40+1), spread: price/200 + random.IntN(price/50+1) + 1,
 				hasDate: random.IntN(3) == 0,
 			}
 			switch {
 			case !institution.Active:
 				continue
 			case institution.Type == engine.Official:
-				one.kind = engine.Reference
-			case sellers == size.institutions:
+				s.kind = engine.Reference
+			case count == size.institutions:
 				continue
 			default:
-				sellers++
+				count++
 			}
-			all = append(all, one)
+			sources = append(sources, s)
 		}
 	}
-	return all
+	return sources
 }
 
-// drift moves the mid price by at most a thousandth, as a day does.
-func (b *quoteSource) drift(random *rand.Rand) { b.mid += random.IntN(b.mid/500+1) - b.mid/1000 }
+// drift changes the mid price at random by at most a thousandth, as much as prices change in a day.
+func (q *quoteSource) drift(random *rand.Rand) { q.mid += random.IntN(q.mid/500+1) - q.mid/1000 }
 
-func (b *quoteSource) rate(at time.Time) apitest.Rate {
-	text := func(hundredths int) string { return fmt.Sprintf("%d.%02d", hundredths/100, hundredths%100) }
+func (q *quoteSource) rate(at time.Time) apitest.Rate {
+	format := func(hundredths int) string { return fmt.Sprintf("%d.%02d", hundredths/100, hundredths%100) }
 	r := apitest.Rate{
-		Institution: b.institution, Currency: b.currency, Kind: b.kind, Buy: text(b.mid - b.spread), Sell: text(b.mid + b.spread), Source: b.source,
+		Institution: q.institution, Currency: q.currency, Kind: q.kind, Buy: format(q.mid - q.spread), Sell: format(q.mid + q.spread), Source: q.source,
 	}
-	if b.hasDate {
+	if q.hasDate {
 		r.EffectiveDate = engine.DateOf(at).String()
 	}
 	return r
 }
 
-// midRates are plausible mid prices of the requested currencies, in hundredths of a peso. Others have midRateDefault.
+// midRates are plausible mid prices of some currencies, in hundredths of a peso. The others have otherMidRate.
 func midRates() map[string]int {
 	return map[string]int{"USD": 5900, "EUR": 6800, "GBP": 7800, "CHF": 7200, "CAD": 4300}
 }
 
-const mediumRate = 2000
+const otherMidRate = 2000
 
-// chosenCurrencies returns count currencies, those of midRates first.
-func chosenCurrencies(catalogue *engine.Catalogue, count int) []string {
-	chosen := []string{"USD", "EUR", "GBP", "CAD", "CHF"}
+// pickCurrencies returns the codes of count currencies, those of midRates first.
+func pickCurrencies(catalogue *engine.Catalogue, count int) []string {
+	codes := []string{"USD", "EUR", "GBP", "CAD", "CHF"}
 	for _, currency := range catalogue.Currencies() {
 		if midRates()[currency.Code] == 0 {
-			chosen = append(chosen, currency.Code)
+			codes = append(codes, currency.Code)
 		}
 	}
-	return chosen[:min(count, len(chosen))]
+	return codes[:min(count, len(codes))]
 }
 
-// inventedCatalogue describes the institutions and currencies that a size needs beyond the program's catalogue; nil
-// if there are none.
+// inventedCatalogue returns a catalogue file of the institutions and currencies that a size needs beyond the program's
+// catalogue; nil if there are none.
 func inventedCatalogue(size fixtureSize) ([]byte, error) {
 	type entry map[string]string
-	file := map[string][]entry{"institutions": {}, "currencies": {}} // a list must not be null
-	sellers := 0
+	file := map[string][]entry{"institutions": {}, "currencies": {}} // null is not a valid list
+	count := 0
 	for _, known := range engine.DefaultCatalogue().Institutions() {
 		if known.Active && known.Type != engine.Official {
-			sellers++
+			count++
 		}
 	}
-	for number := 1; sellers < size.institutions; number++ {
+	for number := 1; count < size.institutions; number++ {
 		id := fmt.Sprintf("inventada-%04d", number)
 		file["institutions"] = append(file["institutions"], entry{
 			"id": id, "name": fmt.Sprintf("Entidad Inventada Número %d", number), "type": string(engine.Exchange), "website": "https://" + id + ".example",
 			"description": "Entidad inventada para medir con más entidades que las que hay.",
 		})
-		sellers++
+		count++
 	}
 	for number := len(engine.DefaultCatalogue().Currencies()); number < size.currencies; number++ {
-		// ISO 4217 assigns one code from QAA on, which the catalogue does not have.
+		// ISO 4217 assigns only one code that begins with Q, and the catalogue does not have it.
 		code := string([]byte{'Q', byte('A' + number/26%26), byte('A' + number%26)})
 		file["currencies"] = append(file["currencies"], entry{"code": code, "name": "Moneda inventada " + code})
 	}
@@ -208,16 +207,16 @@ func inventedCatalogue(size fixtureSize) ([]byte, error) {
 // observationHeader is the first line of an observations file.
 const observationHeader = "observedAt,institutionId,currency,channel,kind,buy,sell,sourceId,effectiveDate,publishedAt\n"
 
-// appendLine appends a line of an observations file: the quote at an instant, published by source.
-func (b *quoteSource) appendLine(dst []byte, source string, at time.Time) []byte {
-	r := b.rate(at)
+// appendLine appends a line of an observations file: the quote as published by source at a time.
+func (q *quoteSource) appendLine(dst []byte, source string, at time.Time) []byte {
+	r := q.rate(at)
 	return fmt.Appendf(dst, "%s,%s,%s,%s,%s,%s,%s,%s,%s,\n", at.UTC().Format(time.RFC3339), r.Institution, r.Currency, engine.Unspecified, r.Kind,
 		r.Buy, r.Sell, source, r.EffectiveDate)
 }
 
-// writeObservations writes an observations file: whole rounds of a market, each line observed ago(line). list is the
-// one source of all lines; "" = each institution is its own source.
-func writeObservations(path string, market []quoteSource, lines int, list string, ago func(line int) time.Duration) (err error) {
+// writeObservations writes an observations file with at least so many lines, in whole rounds of a market. age returns
+// how long ago a line was observed. source is the source of all lines; "" means the source of each quote.
+func writeObservations(path string, market []quoteSource, lines int, source string, age func(line int) time.Duration) (err error) {
 	file, err := os.Create(path)
 	if err != nil {
 		return fmt.Errorf("write observations: %w", err)
@@ -227,7 +226,7 @@ func writeObservations(path string, market []quoteSource, lines int, list string
 	for line := 0; line < lines && err == nil; {
 		for i := range market {
 			market[i].drift(random)
-			text = market[i].appendLine(text, cmp.Or(list, market[i].source), now.Add(-ago(line)))
+			text = market[i].appendLine(text, cmp.Or(source, market[i].source), now.Add(-age(line)))
 			line++
 		}
 		_, err = file.Write(text)

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// scenario is a performance goal and how it is measured.
+// scenario is a performance goal and the function that measures it.
 type scenario struct {
 	goal, title string
 	run         func(ctx context.Context, l *runner, g *goal) error
@@ -19,181 +19,181 @@ type scenario struct {
 // scenarios returns all goals.
 func scenarios() []scenario {
 	return []scenario{
-		{"F1", "the ten best rates, with a key, against the bare server", measureF1},
-		{"F1c", "the same with 20,000 accounts and leases of 16", measureF1c},
-		{"F1d", "the same with 30,000 accounts at the default quotas, on their first request", measureF1d},
-		{"F2", "a full page against the bare server", measureF2},
-		{"F3", "every other operation against the bare server", measureF3},
-		{"F4", "allocations and system calls of a request, warm", measureF4},
-		{"F5", "latency at half of the bare server's capacity", measureF5},
-		{"F5w", "latency while the leases of 20,000 accounts are written", measureF5w},
-		{"F6", "against nginx with the same bytes as a file", measureF6},
-		{"F7", "against net/http with PostgreSQL", measureF7},
-		{"F8", "from the start to the first answer", measureF8},
-		{"F9", "memory for accounts that were active today", measureF9},
-		{"F10", "observations imported, validated and durable", measureF10},
-		{"F11", "the same page with more institutions, currencies and accounts", measureF11},
-		{"F12", "reads while an update from every source is imported", measureF12},
-		{"F13", "two processors against one", measureF13},
-		{"F14", "new connections, TLS and pipelining against the bare server in the same mode", measureF14},
+		{"F1", "the ten best rates, with a key, against the bare server", measureBestRates},
+		{"F1c", "the same with 20,000 accounts and leases of 16", measureLeasedAccounts},
+		{"F1d", "the same with 30,000 accounts at the default quotas, on their first request", measureFirstRequests},
+		{"F2", "a full page against the bare server", measureFullPage},
+		{"F3", "every other operation against the bare server", measureOtherOperations},
+		{"F4", "allocations and system calls of a request, warm", measureAllocations},
+		{"F5", "latency at half of the bare server's capacity", measureLatency},
+		{"F5w", "latency while the leases of 20,000 accounts are written", measureLatencyWithLeases},
+		{"F6", "against nginx with the same bytes as a file", measureNginx},
+		{"F7", "against net/http with PostgreSQL", measurePostgres},
+		{"F8", "from the start to the first answer", measureStartup},
+		{"F9", "memory for accounts that were active today", measureAccountHeap},
+		{"F10", "observations imported, validated and durable", measureImport},
+		{"F11", "the same page with more institutions, currencies and accounts", measureGrowth},
+		{"F12", "reads while an update from every source is imported", measureRefresh},
+		{"F13", "two processors against one", measureCores},
+		{"F14", "new connections, TLS and pipelining against the bare server in the same mode", measureModes},
 	}
 }
 
-// selectGoals returns the scenarios of a list of goals such as F1,F12; "" is all.
-func selectGoals(list string) (some []scenario, err error) {
+// selectGoals returns the scenarios of a list of goals such as F1,F12, or all scenarios for "".
+func selectGoals(list string) (selected []scenario, err error) {
 	names, known := strings.Split(strings.ReplaceAll(list, " ", ""), ","), []string{}
 	for _, s := range scenarios() {
 		known = append(known, s.goal)
-		at := slices.IndexFunc(names, func(name string) bool { return strings.EqualFold(name, s.goal) })
-		if at >= 0 {
-			names = slices.Delete(names, at, at+1)
+		i := slices.IndexFunc(names, func(name string) bool { return strings.EqualFold(name, s.goal) })
+		if i >= 0 {
+			names = slices.Delete(names, i, i+1)
 		}
-		if list == "" || at >= 0 {
-			some = append(some, s)
+		if list == "" || i >= 0 {
+			selected = append(selected, s)
 		}
 	}
 	if list != "" && len(names) > 0 {
 		return nil, fmt.Errorf("-goals: no goal %q; there are %s", names[0], strings.Join(known, ", "))
 	}
-	return some, nil
+	return selected, nil
 }
 
-// measureGoal measures a goal for the report. A goal whose programs are not installed is skipped.
-func (l *runner) measureGoal(ctx context.Context, s scenario) error {
-	_, _ = fmt.Fprintf(l.progress, "%s  %s\n", s.goal, s.title)
-	found := goal{ID: s.goal, Title: s.title}
-	err := errors.Join(s.run(ctx, l, &found), l.stopStarted())
+// measureGoal measures a goal and adds it to the report. It skips a goal whose programs are not installed.
+func (r *runner) measureGoal(ctx context.Context, s scenario) error {
+	_, _ = fmt.Fprintf(r.progress, "%s  %s\n", s.goal, s.title)
+	result := goal{ID: s.goal, Title: s.title}
+	err := errors.Join(s.run(ctx, r, &result), r.stopStarted())
 	var missing *missingError
 	switch {
 	case errors.As(err, &missing):
-		l.report.Skipped = append(l.report.Skipped, s.goal+", "+missing.Error())
+		r.report.Skipped = append(r.report.Skipped, s.goal+", "+missing.Error())
 	case err != nil:
 		return fmt.Errorf("%s, %s: %w", s.goal, s.title, err)
 	default:
-		l.report.Goals = append(l.report.Goals, found)
+		r.report.Goals = append(r.report.Goals, result)
 	}
 	return nil
 }
 
-// against adds the comparison of the node with another server to a goal: requests per second, which must be at least
-// wantRate, p99 and CPU time, which must be at most wantCPU unless that is 0.
-func (g *goal) against(pairs []pair, other, what string, wantRate, wantCPU float64) {
+// addComparison adds the comparison of the node with another server to a goal: requests per second, which must be at
+// least wantRate, p99 and CPU time, which must be at most wantCPU unless that is 0.
+func (g *goal) addComparison(pairs []pair, other, label string, wantRate, wantCPU float64) {
 	names := [2]string{"node", other}
-	g.require(ratioOf("requests/s, "+what, "/s", pairs, names, requestsPerSecond), "≥", wantRate)
-	cpu := ratioOf("CPU time of a request, "+what, "ns", pairs, names, cpuPerRequest)
+	g.require(ratioOf("requests/s, "+label, "/s", pairs, names, requestsPerSecond), "≥", wantRate)
+	cpu := ratioOf("CPU time of a request, "+label, "ns", pairs, names, cpuPerRequest)
 	if wantCPU > 0 {
 		g.require(cpu, "≤", wantCPU)
 	} else {
 		g.add(cpu)
 	}
-	g.add(ratioOf("p99 under full load, "+what, "ns", pairs, names, p99))
+	g.add(ratioOf("p99 under full load, "+label, "ns", pairs, names, p99))
 }
 
 // againstBaseline compares the node with a baseline on one mix.
-func (l *runner) againstBaseline(ctx context.Context, g *goal, mix, other string, wantRate, wantCPU float64) ([]pair, error) {
-	pairs, err := l.compareBaseline(ctx, mix, other)
-	what := mix
-	if other != bareName {
-		what += ", against " + other
+func (r *runner) againstBaseline(ctx context.Context, g *goal, mix, baseline string, wantRate, wantCPU float64) ([]pair, error) {
+	pairs, err := r.compareBaseline(ctx, mix, baseline)
+	label := mix
+	if baseline != bareName {
+		label += ", against " + baseline
 	}
 	if err == nil {
-		g.against(pairs, other, what, wantRate, wantCPU)
+		g.addComparison(pairs, baseline, label, wantRate, wantCPU)
 	}
 	return pairs, err
 }
 
-func measureF1(ctx context.Context, l *runner, g *goal) error {
-	pairs, err := l.againstBaseline(ctx, g, mixBest, bareName, 1.20, 0.85)
+func measureBestRates(ctx context.Context, r *runner, g *goal) error {
+	pairs, err := r.againstBaseline(ctx, g, mixBestRates, bareName, 1.20, 0.85)
 	if err != nil {
 		return err
 	}
-	share := measure{Name: "part of its core that the load generator used, against bare", Unit: "×"}
-	for i := range pairs { // close to 1, requests per second say less than CPU time
-		share.Rounds = append(share.Rounds, pairs[i].b.generator.Seconds()/pairs[i].b.elapsed.Seconds())
+	share := measurement{Name: "part of its core that the load generator used, against bare", Unit: "×"}
+	for i := range pairs { // close to 1, the load generator limits requests per second, and CPU time is the better figure
+		share.Rounds = append(share.Rounds, pairs[i].b.generatorCPU.Seconds()/pairs[i].b.elapsed.Seconds())
 	}
 	g.add(share)
 	return nil
 }
 
-func measureF2(ctx context.Context, l *runner, g *goal) error {
-	_, err := l.againstBaseline(ctx, g, mixFull, bareName, 1, 0)
+func measureFullPage(ctx context.Context, r *runner, g *goal) error {
+	_, err := r.againstBaseline(ctx, g, mixFull, bareName, 1, 0)
 	if err == nil {
-		_, err = l.againstBaseline(ctx, g, mixGzip, bareName, 1, 0)
+		_, err = r.againstBaseline(ctx, g, mixGzip, bareName, 1, 0)
 	}
 	return err
 }
 
-func measureF3(ctx context.Context, l *runner, g *goal) error {
-	_, err := l.againstBaseline(ctx, g, mixConvert, bareName, 0.80, 0)
+func measureOtherOperations(ctx context.Context, r *runner, g *goal) error {
+	_, err := r.againstBaseline(ctx, g, mixConvert, bareName, 0.80, 0)
 	for _, mix := range []string{mixRates, mixHistory, mixCurrencies, mixInstitutions, mixInstitution} {
 		if err == nil {
-			_, err = l.againstBaseline(ctx, g, mix, bareName, 1, 0)
+			_, err = r.againstBaseline(ctx, g, mix, bareName, 1, 0)
 		}
 	}
 	return err
 }
 
-func measureF6(ctx context.Context, l *runner, g *goal) error {
-	_, err := l.againstBaseline(ctx, g, mixBest, nginxName, 1.15, 0)
+func measureNginx(ctx context.Context, r *runner, g *goal) error {
+	_, err := r.againstBaseline(ctx, g, mixBestRates, nginxName, 1.15, 0)
 	if err == nil {
-		_, err = l.againstBaseline(ctx, g, mixBest, nginxTunedName, 0.80, 0)
+		_, err = r.againstBaseline(ctx, g, mixBestRates, nginxTunedName, 0.80, 0)
 	}
 	return err
 }
 
-func measureF7(ctx context.Context, l *runner, g *goal) error {
-	_, err := l.againstBaseline(ctx, g, mixBest, postgresName, 10, 0)
+func measurePostgres(ctx context.Context, r *runner, g *goal) error {
+	_, err := r.againstBaseline(ctx, g, mixBestRates, postgresName, 10, 0)
 	return err
 }
 
 const (
-	// allocationsMax is zero as far as a running process can show: leases, tickers and connections allocate now and then.
+	// allocationsMax stands for none: leases, tickers and connections allocate occasionally.
 	allocationsMax = 0.05
 	callsMax       = 2.1
 )
 
-// measureF4 counts everything that a node allocates, and its system calls where strace is installed.
-func measureF4(ctx context.Context, l *runner, g *goal) error {
-	if err := l.prepare(ctx); err != nil {
+// measureAllocations counts all objects that a node allocates, and its system calls if strace is installed.
+func measureAllocations(ctx context.Context, r *runner, g *goal) error {
+	if err := r.prepare(ctx); err != nil {
 		return err
 	}
-	scrape, err := l.scrapeAllocations(ctx)
+	scrape, err := r.scrapeAllocations(ctx)
 	if err != nil {
 		return err
 	}
-	m := measure{Name: "objects allocated by the process, for each request"}
-	for round := range l.options.Rounds {
-		s, err := l.measure(ctx, side{server: l.node, keys: l.fixture.keys, mix: mixBest}, round)
+	m := measurement{Name: "objects allocated by the process, for each request"}
+	for round := range r.options.Rounds {
+		s, err := r.measure(ctx, side{server: r.node, keys: r.fixture.keys, mix: mixBestRates}, round)
 		if err != nil {
 			return err
 		}
 		m.Rounds = append(m.Rounds, max(0, s.mallocs-scrape)/float64(s.answers))
 	}
 	g.require(m, "≤", allocationsMax)
-	if canTrace(ctx) != nil {
+	if checkStrace(ctx) != nil {
 		return nil
 	}
-	found := costList{mixBest: {}}
-	if err := errors.Join(l.stopNode(), l.countCalls(ctx, found, 1)); err != nil { // the traced node uses the same data
+	costs := costList{mixBestRates: {}}
+	if err := errors.Join(r.stopNode(), r.countCalls(ctx, costs, 1)); err != nil { // the traced node uses the same data
 		return err
 	}
-	g.require(measure{Name: "system calls for each request", Rounds: []float64{sum(found[mixBest].Calls)}}, "≤", callsMax)
+	g.require(measurement{Name: "system calls for each request", Rounds: []float64{sum(costs[mixBestRates].Calls)}}, "≤", callsMax)
 	return nil
 }
 
-// measureF5 finds the bare server's capacity, then sends both servers half of that rate.
-func measureF5(ctx context.Context, l *runner, g *goal) error {
-	bare, err := l.startBaseline(ctx, bareName, mixBest)
+// measureLatency measures both servers at half of the bare server's capacity.
+func measureLatency(ctx context.Context, r *runner, g *goal) error {
+	bare, err := r.startBaseline(ctx, bareName, mixBestRates)
 	if err != nil {
 		return err
 	}
-	node, other := side{server: l.node, keys: l.fixture.keys, mix: mixBest}, side{server: bare, keys: l.fixture.keys, mix: mixBest}
-	rate, err := l.halfCapacity(ctx, other)
+	node, baseline := side{server: r.node, keys: r.fixture.keys, mix: mixBestRates}, side{server: bare, keys: r.fixture.keys, mix: mixBestRates}
+	rate, err := r.halfCapacity(ctx, baseline)
 	if err != nil {
 		return err
 	}
-	node.rate, other.rate = rate, rate
-	pairs, err := l.compare(ctx, node, other)
+	node.rate, baseline.rate = rate, rate
+	pairs, err := r.compare(ctx, node, baseline)
 	if err != nil {
 		return err
 	}
@@ -204,15 +204,15 @@ func measureF5(ctx context.Context, l *runner, g *goal) error {
 	return nil
 }
 
-// halfCapacity returns half of what a side answers per second.
-func (l *runner) halfCapacity(ctx context.Context, s side) (float64, error) {
+// halfCapacity returns half of the requests per second of a side under full load.
+func (r *runner) halfCapacity(ctx context.Context, s side) (float64, error) {
 	var capacity []float64
-	for round := range min(l.options.Rounds, repeatsMax) {
-		found, err := l.measure(ctx, s, round)
+	for round := range min(r.options.Rounds, repeatsMax) {
+		result, err := r.measure(ctx, s, round)
 		if err != nil {
 			return 0, err
 		}
-		capacity = append(capacity, requestsPerSecond(&found))
+		capacity = append(capacity, requestsPerSecond(&result))
 	}
 	return median(capacity) / 2, nil
 }

@@ -21,94 +21,94 @@ import (
 const (
 	// sleepMax is the longest sleep between checks of the context.
 	sleepMax = 20 * time.Millisecond
-	// spinTime is how long before a due time the load stops sleeping and polls: sleeps on a virtual machine end 15 to
-	// 40 µs late, sometimes 100, which would be charged to the server.
+	// spinTime is how long before a due time the load stops sleeping and polls instead. On a virtual machine a sleep
+	// ends 15 to 40 µs late, sometimes 100, and the delay would count as latency of the server.
 	spinTime = 100 * time.Microsecond
-	// drainTimeout bounds opening connections, and waiting for outstanding answers at the end.
+	// drainTimeout limits the time for opening connections, and the wait for outstanding responses at the end.
 	drainTimeout = 10 * time.Second
-	// latencyRange is the longest latency that is measured.
-	latencyRange = 60 * time.Second
-	// loadConnectionsMax and loadRateMax bound the settings.
+	// latencyLimit is the longest latency that is measured.
+	latencyLimit = 60 * time.Second
+	// loadConnectionsMax and loadRateMax are the largest values of the flags.
 	loadConnectionsMax = 10_000
 	loadRateMax        = 1_000_000
 )
 
-// Reasons to end a load early; what was counted until then means nothing.
+// Errors that end a load early. The results are then meaningless.
 var (
-	errGone     = errors.New("the target is gone")
-	errNoAnswer = errors.New("no answer from the target")
+	errTargetGone = errors.New("the target is gone")
+	errNoAnswer   = errors.New("no answer from the target")
 )
 
-// clients is a group of clients of one kind, each with one connection, and their results.
+// clients is a group of clients with the same settings, and the results of the group. Each client has one connection.
 type clients struct {
 	name        string
 	requests    requestSource
 	connections int
-	// rate is the total number of requests per second, each sent at its due time and measured from then, so that a
-	// stalled server is charged for all requests due meanwhile (no coordinated omission). 0: each connection sends
-	// its next request when the answer has arrived.
+	// rate is the number of requests per second of the whole group (open loop). Latency is measured from the time when
+	// the request was due, so a stall of the server delays all requests due meanwhile (no coordinated omission). With
+	// rate 0 each connection sends its next request after the response to the last one (closed loop).
 	rate float64
-	// dropLate drops a request that is due while all connections are busy, instead of sending it late.
+	// dropLate drops requests that are due while all connections are busy, instead of sending them late.
 	dropLate   bool
 	reconnects bool          // each request uses a new connection
 	pipeline   uint64        // requests sent together; 0 = 1
 	startAfter time.Duration // delay of the first request
-	// net gives each perAddress clients a source address in 127.net.0.0/16; 0 lets the kernel choose.
-	net        byte
+	// subnet makes every perAddress clients share a source address in 127.subnet.0.0/16; 0 lets the kernel choose.
+	subnet     byte
 	perAddress int
-	// unexpected reports whether a response is wrong; nil accepts all. It gets the last bytes read, usually the whole
-	// response.
-	unexpected func(status int, answer []byte) bool
+	// isUnexpected reports whether a response is wrong; nil accepts all responses. body is the data of the last read,
+	// usually the whole response.
+	isUnexpected func(status int, body []byte) bool
 
-	idle chan *connection // at a rate: connections that wait for a due time
-	next uint64           // number of the first request that has not been due yet
+	idle       chan *connection // open loop: connections without a request
+	nextNumber uint64           // of the next request that becomes due
 	results
 }
 
-// results counts the requests of the measured time, whenever their answers arrive.
+// results counts the requests that were due in the measured time. Their responses may arrive after it.
 type results struct {
-	intended, sent, dropped        uint64 // sent + dropped + those still waiting at the end
+	intended, sent, dropped        uint64 // intended = sent + dropped + never sent
 	answers, unexpectedCount, lost uint64
 	bytes                          uint64
 	statuses                       map[int]uint64 // of expected responses
 	firstUnexpected                string
 	elapsed                        time.Duration
-	latency                        *hdrhistogram.Histogram // of answers with status 200, in nanoseconds
+	latency                        *hdrhistogram.Histogram // of responses with status 200, in nanoseconds
 	lastAnswer                     time.Duration
 }
 
-// load is one run against one address. It belongs to one goroutine on one thread with its own epoll instance, because
-// Go's network poller wakes goroutines up to a millisecond late, which would be charged to the server.
+// load is one run against one address. It runs in one goroutine that is locked to a thread and has its own epoll
+// instance. Go's network poller wakes goroutines up to a millisecond late, which would count as latency of the server.
 type load struct {
 	address         string
 	tls             *tls.Config // nil without TLS
 	groups          []*clients
 	seed            uint64
-	warmup, measure time.Duration // not counted
+	warmup, measure time.Duration // warmup is before measure and not counted
 	drain           time.Duration // 0 = drainTimeout
-	// begins is called just before the measured time, ends after the last answer: times to read the server's CPU time
-	// and counters. The load pauses meanwhile, which is charged to no request. Both may be nil.
-	begins, ends func() error
+	// onMeasureStart is called just before the measured time, and onMeasureEnd after the last response. They can read
+	// the server's CPU time and counters. They do not delay requests. Both may be nil.
+	onMeasureStart, onMeasureEnd func() error
 
-	generator time.Duration // CPU time of the load's thread; close to elapsed, the load itself is the limit
+	generatorCPU time.Duration // CPU time of the load's thread. If it is close to elapsed, the load generator is the bottleneck.
 
-	target               unix.Sockaddr
-	family               int
-	epoll                int
-	events               []unix.EpollEvent
-	conns                []connection
-	random               *rand.Rand
-	buffer               []byte
-	began                time.Time     // all times are relative to it
-	base                 time.Duration // time 0 of all clients
-	opens, closes        time.Duration // the measured time; nothing is sent after closes
-	waiting, outstanding int           // requests in flight; those that are counted
-	dialling             int
-	lostInARow           int // connections lost since the last answer
-	answered             uint64
+	target                    unix.Sockaddr
+	family                    int
+	epollFD                   int
+	events                    []unix.EpollEvent
+	conns                     []connection
+	random                    *rand.Rand
+	buffer                    []byte
+	startTime                 time.Time     // other times are relative to it
+	scheduleStart             time.Duration // due times are counted from here
+	measureStart, measureEnd  time.Duration // no request is sent after measureEnd
+	inFlight, countedInFlight int           // requests without a response; those among them that results counts
+	dialling                  int
+	consecutiveLosses         int // connections lost since the last response
+	answerCount               uint64
 }
 
-// run puts the load on the target, until its end, an error or the end of ctx.
+// run generates the load until it is complete, an error occurs or ctx ends.
 func (l *load) run(ctx context.Context) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -124,37 +124,37 @@ func (l *load) run(ctx context.Context) error {
 
 // prepare resolves the target and allocates the connections.
 func (l *load) prepare() error {
-	found, err := net.ResolveTCPAddr("tcp", l.address)
+	addr, err := net.ResolveTCPAddr("tcp", l.address)
 	if err != nil {
 		return err
 	}
-	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+	if l.epollFD, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return err
 	}
-	l.family, l.target = socketAddress(found.AddrPort().Addr().Unmap(), found.Port)
-	l.random, l.buffer, l.began = rand.New(rand.NewPCG(l.seed, 0)), make([]byte, 64<<10), time.Now()
+	l.family, l.target = socketAddress(addr.AddrPort().Addr().Unmap(), addr.Port)
+	l.random, l.buffer, l.startTime = rand.New(rand.NewPCG(l.seed, 0)), make([]byte, 64<<10), time.Now()
 	if l.drain == 0 {
 		l.drain = drainTimeout
 	}
 	for _, g := range l.groups {
-		g.results = results{statuses: map[int]uint64{}, latency: hdrhistogram.New(1, int64(latencyRange), 3)}
+		g.results = results{statuses: map[int]uint64{}, latency: hdrhistogram.New(1, int64(latencyLimit), 3)}
 		g.pipeline = max(1, g.pipeline)
-		g.next, g.idle = 0, make(chan *connection, g.connections)
+		g.nextNumber, g.idle = 0, make(chan *connection, g.connections)
 		for i := range g.connections {
-			one := connection{clients: g, number: len(l.conns), socket: -1}
-			if g.net != 0 {
+			c := connection{clients: g, number: len(l.conns), socket: -1}
+			if g.subnet != 0 {
 				address := i / g.perAddress
-				_, one.source = socketAddress(netip.AddrFrom4([4]byte{127, g.net, byte(address / 250), byte(1 + address%250)}), 0)
+				_, c.source = socketAddress(netip.AddrFrom4([4]byte{127, g.subnet, byte(address / 250), byte(1 + address%250)}), 0)
 			}
-			l.conns = append(l.conns, one)
+			l.conns = append(l.conns, c)
 		}
 	}
 	l.events = make([]unix.EpollEvent, min(len(l.conns), 1024))
 	return nil
 }
 
-// socketAddress converts an address for sockets.
-func socketAddress(address netip.Addr, port int) (family int, found unix.Sockaddr) {
+// socketAddress converts an address for package unix.
+func socketAddress(address netip.Addr, port int) (family int, sockaddr unix.Sockaddr) {
 	if address.Is4() {
 		return unix.AF_INET, &unix.SockaddrInet4{Port: port, Addr: address.As4()}
 	}
@@ -167,46 +167,46 @@ func (l *load) close() {
 			_ = unix.Close(l.conns[i].socket)
 		}
 	}
-	_ = unix.Close(l.epoll)
+	_ = unix.Close(l.epollFD)
 }
 
-func (l *load) now() time.Duration { return time.Since(l.began) }
+func (l *load) now() time.Duration { return time.Since(l.startTime) }
 
-// drive connects, warms up, measures and waits for outstanding answers.
+// drive connects, warms up, measures and waits for outstanding responses.
 func (l *load) drive(ctx context.Context) error {
 	if err := l.connect(ctx); err != nil {
 		return err
 	}
-	l.base, l.opens, l.closes = l.now(), math.MaxInt64, math.MaxInt64
+	l.scheduleStart, l.measureStart, l.measureEnd = l.now(), math.MaxInt64, math.MaxInt64
 	if l.warmup > 0 {
-		if err := errors.Join(l.start(), l.poll(ctx, l.base+l.warmup, nil)); err != nil {
+		if err := errors.Join(l.start(), l.poll(ctx, l.scheduleStart+l.warmup, nil)); err != nil {
 			return err
 		}
 	}
-	if err := l.open(); err != nil {
+	if err := l.startMeasuring(); err != nil {
 		return err
 	}
-	used := threadTime()
+	cpuBefore := threadTime()
 	if l.warmup == 0 {
 		if err := l.start(); err != nil {
 			return err
 		}
 	}
-	if err := l.poll(ctx, l.closes, nil); err != nil {
+	if err := l.poll(ctx, l.measureEnd, nil); err != nil {
 		return err
 	}
-	l.generator = threadTime() - used
-	ended := l.now()
-	if err := l.poll(ctx, ended+l.drain, l.drained); err != nil {
+	l.generatorCPU = threadTime() - cpuBefore
+	sendEnd := l.now()
+	if err := l.poll(ctx, sendEnd+l.drain, l.drained); err != nil {
 		return err
 	}
-	if l.ends != nil {
-		if err := l.ends(); err != nil {
+	if l.onMeasureEnd != nil {
+		if err := l.onMeasureEnd(); err != nil {
 			return err
 		}
 	}
-	l.countUnanswered(ended)
-	if l.answered == 0 {
+	l.countUnanswered(sendEnd)
+	if l.answerCount == 0 {
 		return errNoAnswer
 	}
 	return nil
@@ -225,26 +225,26 @@ func (l *load) connect(ctx context.Context) error {
 		return err
 	}
 	if l.dialling > 0 {
-		return fmt.Errorf("%w: %d connections did not come about within %v", errGone, l.dialling, drainTimeout)
+		return fmt.Errorf("%w: %d connections were not established within %v", errTargetGone, l.dialling, drainTimeout)
 	}
 	return nil
 }
 
-// open begins the measured time. Due times are moved by the duration of begins.
-func (l *load) open() error {
-	stood := l.now()
-	if l.begins != nil {
-		if err := l.begins(); err != nil {
+// startMeasuring begins the measured time. It moves all due times by the time that onMeasureStart took.
+func (l *load) startMeasuring() error {
+	pausedAt := l.now()
+	if l.onMeasureStart != nil {
+		if err := l.onMeasureStart(); err != nil {
 			return err
 		}
 	}
-	l.opens = l.now()
-	l.closes = l.opens + l.measure
-	l.base += l.opens - stood
+	l.measureStart = l.now()
+	l.measureEnd = l.measureStart + l.measure
+	l.scheduleStart += l.measureStart - pausedAt
 	return nil
 }
 
-// start sends the first requests of clients without a rate.
+// start sends the first request of each client in closed loop, and makes clients in open loop wait for a due request.
 func (l *load) start() error {
 	for i := range l.conns {
 		if c := &l.conns[i]; c.state == connIdle || c.reconnects {
@@ -256,15 +256,15 @@ func (l *load) start() error {
 	return nil
 }
 
-// poll sends and receives until end, or until done returns true.
+// poll sends requests and receives responses until end, or until done returns true.
 func (l *load) poll(ctx context.Context, end time.Duration, done func() bool) error {
-	for looked := l.now(); done == nil || !done(); {
+	for lastCheck := l.now(); done == nil || !done(); {
 		now := l.now()
 		if now >= end {
 			return nil
 		}
-		if now-looked > sleepMax {
-			looked = now
+		if now-lastCheck > sleepMax {
+			lastCheck = now
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -272,7 +272,7 @@ func (l *load) poll(ctx context.Context, end time.Duration, done func() bool) er
 		if err := l.sendDue(now); err != nil {
 			return err
 		}
-		n, err := l.wait(l.pause(now, end))
+		n, err := l.wait(l.sleepTime(now, end))
 		if err != nil && !errors.Is(err, unix.EINTR) {
 			return err
 		}
@@ -285,63 +285,63 @@ func (l *load) poll(ctx context.Context, end time.Duration, done func() bool) er
 	return nil
 }
 
-// wait waits for events, with microsecond precision when a due time is near: epoll counts in milliseconds.
-func (l *load) wait(longest time.Duration) (events int, err error) {
-	if longest > 0 && longest < sleepMax {
-		limit := unix.NsecToTimespec(longest.Nanoseconds())
-		if _, err := unix.Ppoll([]unix.PollFd{{Fd: int32(l.epoll), Events: unix.POLLIN}}, &limit, nil); err != nil {
+// wait waits for events. Up to sleepMax it uses ppoll, because the timeout of epoll has a precision of milliseconds.
+func (l *load) wait(timeout time.Duration) (events int, err error) {
+	if timeout > 0 && timeout < sleepMax {
+		timespec := unix.NsecToTimespec(timeout.Nanoseconds())
+		if _, err := unix.Ppoll([]unix.PollFd{{Fd: int32(l.epollFD), Events: unix.POLLIN}}, &timespec, nil); err != nil {
 			return 0, err
 		}
-		longest = 0
+		timeout = 0
 	}
-	return unix.EpollWait(l.epoll, l.events, int(longest/time.Millisecond))
+	return unix.EpollWait(l.epollFD, l.events, int(timeout/time.Millisecond))
 }
 
-// pause returns how long the load may sleep. At a rate it is 0 while an answer is outstanding, because waking up
-// takes longer than many answers. Clients that drop late requests are many and run beside others: they leave them the
-// core.
-func (l *load) pause(now, end time.Duration) time.Duration {
-	longest := min(end-now, sleepMax)
+// sleepTime returns how long the load may sleep. In open loop it is 0 while a response is outstanding, because waking
+// up takes longer than the server takes for many responses. Groups with dropLate are excepted: they have many
+// connections and run beside another load, which needs the core.
+func (l *load) sleepTime(now, end time.Duration) time.Duration {
+	limit := min(end-now, sleepMax)
 	for _, g := range l.groups {
-		if g.rate == 0 || l.base == 0 {
+		if g.rate == 0 || l.scheduleStart == 0 {
 			continue
 		}
-		if l.waiting > 0 && !g.dropLate {
+		if l.inFlight > 0 && !g.dropLate {
 			return 0
 		}
-		if moment := l.dueAt(g); moment < l.closes {
-			longest = min(longest, moment-now-spinTime)
+		if due := l.dueAt(g); due < l.measureEnd {
+			limit = min(limit, due-now-spinTime)
 		}
 	}
-	return max(0, longest)
+	return max(0, limit)
 }
 
-// drained reports whether no request is due or outstanding.
+// drained reports whether all requests were sent and answered.
 func (l *load) drained() bool {
 	for _, g := range l.groups {
-		if g.rate > 0 && l.dueAt(g) < l.closes {
+		if g.rate > 0 && l.dueAt(g) < l.measureEnd {
 			return false
 		}
 	}
-	return l.outstanding == 0
+	return l.countedInFlight == 0
 }
 
-// countUnanswered counts outstanding and overdue requests as lost. At a rate the elapsed time extends to the last
-// answer, so that a slow target does not look faster.
-func (l *load) countUnanswered(ended time.Duration) {
+// countUnanswered counts outstanding and unsent requests as lost. In open loop the elapsed time extends to the last
+// response, so that a slow target does not look faster.
+func (l *load) countUnanswered(sendEnd time.Duration) {
 	for i := range l.conns {
 		if c := &l.conns[i]; c.counted {
 			c.lost += c.pipeline
 		}
 	}
 	for _, g := range l.groups {
-		g.elapsed = ended - l.opens
+		g.elapsed = sendEnd - l.measureStart
 		if g.rate == 0 {
 			continue
 		}
-		g.elapsed = max(l.closes, g.lastAnswer) - l.opens
-		for ; l.dueAt(g) < l.closes; g.next++ {
-			if l.dueAt(g) >= l.opens {
+		g.elapsed = max(l.measureEnd, g.lastAnswer) - l.measureStart
+		for ; l.dueAt(g) < l.measureEnd; g.nextNumber++ {
+			if l.dueAt(g) >= l.measureStart {
 				g.intended++
 				g.lost++
 			}

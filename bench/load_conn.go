@@ -17,13 +17,13 @@ import (
 type connState uint8
 
 const (
-	connClosed  connState = iota // of a reconnecting client between requests
-	connDialing                  // being connected
-	connIdle                     // no request outstanding
-	connWaiting                  // a request is outstanding
+	connClosed  connState = iota // without a socket, between requests of a client that reconnects
+	connDialing                  // connecting
+	connIdle                     // without an outstanding request
+	connWaiting                  // with an outstanding request
 )
 
-// connection is the connection of one client, and its successors.
+// connection is the current connection of one client.
 type connection struct {
 	*clients
 	number, socket int
@@ -31,21 +31,21 @@ type connection struct {
 	source         unix.Sockaddr // nil lets the kernel choose
 	state          connState
 	inIdle         bool          // it is in the idle channel
-	counted        bool          // the request belongs to the measured time
+	counted        bool          // the outstanding request was due in the measured time
 	startedAt      time.Duration // latency is measured from here
 	request        []byte
 	received       int // bytes of the response so far
 	parser         responseParser
 }
 
-// Reasons to drop a connection.
+// Causes of a lost connection.
 var (
 	errClosed      = errors.New("connection closed before the response")
 	errUnsolicited = errors.New("data without a request")
 	errShortWrite  = errors.New("request only partly written")
 )
 
-// dial opens a connection.
+// dial starts to open a connection.
 func (l *load) dial(c *connection) error {
 	socket, err := unix.Socket(l.family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
 	if err != nil {
@@ -54,7 +54,7 @@ func (l *load) dial(c *connection) error {
 	c.socket, c.state = socket, connDialing
 	c.parser.reset(c.pipeline - 1)
 	l.dialling++
-	// A request is one write; Nagle's algorithm would only delay it.
+	// Each request is one write, which Nagle's algorithm would only delay.
 	if err := unix.SetsockoptInt(socket, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
 		return fmt.Errorf("set up a socket: %w", err)
 	}
@@ -71,10 +71,10 @@ func (l *load) dial(c *connection) error {
 }
 
 func (l *load) watch(c *connection, operation int, interest uint32) error {
-	return unix.EpollCtl(l.epoll, operation, c.socket, &unix.EpollEvent{Events: interest, Fd: int32(c.number)})
+	return unix.EpollCtl(l.epollFD, operation, c.socket, &unix.EpollEvent{Events: interest, Fd: int32(c.number)})
 }
 
-// handle processes an event of a connection.
+// handle processes an epoll event of a connection.
 func (l *load) handle(c *connection) error {
 	if c.state != connDialing {
 		return l.receive(c)
@@ -99,7 +99,7 @@ func (l *load) handle(c *connection) error {
 	switch {
 	case c.reconnects:
 		return l.send(c)
-	case l.base == 0: // not started yet
+	case l.scheduleStart == 0: // not started yet
 		return nil
 	}
 	return l.nextRequest(c, l.now())
@@ -108,19 +108,20 @@ func (l *load) handle(c *connection) error {
 // nextRequest sends the next request of a connection, or queues the connection until one is due.
 func (l *load) nextRequest(c *connection, now time.Duration) error {
 	if c.rate == 0 {
-		if now >= l.closes {
+		if now >= l.measureEnd {
 			return nil
 		}
-		return l.issue(c, now, now >= l.opens)
+		return l.issue(c, now, now >= l.measureStart)
 	}
 	if !c.inIdle {
 		c.inIdle = true
-		c.idle <- c // it has room for all connections of the clients
+		c.idle <- c // does not block: the channel has room for all connections
 	}
 	return nil
 }
 
-// takeIdle takes the first idle connection, nil if there is none. A connection that was lost meanwhile queues again.
+// takeIdle takes the first idle connection, nil if there is none. It discards connections that were lost while idle;
+// they return after reconnecting.
 func (g *clients) takeIdle() *connection {
 	for {
 		select {
@@ -135,32 +136,32 @@ func (g *clients) takeIdle() *connection {
 	}
 }
 
-// dueAt returns when the next request of clients is due.
+// dueAt returns when the next request of a group is due.
 func (l *load) dueAt(g *clients) time.Duration {
-	return l.base + g.startAfter + time.Duration(float64(g.next)/g.rate*float64(time.Second))
+	return l.scheduleStart + g.startAfter + time.Duration(float64(g.nextNumber)/g.rate*float64(time.Second))
 }
 
-// sendDue sends the requests that are due, as far as connections are idle. The others wait or are dropped.
+// sendDue sends due requests on idle connections. Without an idle connection a request waits, or is dropped (dropLate).
 func (l *load) sendDue(now time.Duration) error {
 	for _, g := range l.groups {
-		for g.rate > 0 && l.base > 0 {
-			moment := l.dueAt(g)
-			if moment > now || moment >= l.closes {
+		for g.rate > 0 && l.scheduleStart > 0 {
+			due := l.dueAt(g)
+			if due > now || due >= l.measureEnd {
 				break
 			}
 			c := g.takeIdle()
 			if c == nil && !g.dropLate {
 				break
 			}
-			g.next++
+			g.nextNumber++
 			if c == nil {
-				if moment >= l.opens {
+				if due >= l.measureStart {
 					g.intended++
 					g.dropped++
 				}
 				continue
 			}
-			if err := l.issue(c, moment, moment >= l.opens); err != nil {
+			if err := l.issue(c, due, due >= l.measureStart); err != nil {
 				return err
 			}
 		}
@@ -168,13 +169,13 @@ func (l *load) sendDue(now time.Duration) error {
 	return nil
 }
 
-// issue sends the next request on a connection, which a reconnecting client opens first.
-func (l *load) issue(c *connection, since time.Duration, counted bool) error {
-	c.startedAt, c.counted = since, counted
+// issue sends the next request on a connection, after opening it for a client that reconnects.
+func (l *load) issue(c *connection, due time.Duration, counted bool) error {
+	c.startedAt, c.counted = due, counted
 	if counted {
 		c.intended += c.pipeline
 		c.sent += c.pipeline
-		l.outstanding++
+		l.countedInFlight++
 	}
 	if c.reconnects {
 		return l.dial(c)
@@ -188,10 +189,10 @@ func (l *load) send(c *connection) error {
 		c.request = c.requests.next(c.request, l.random)
 	}
 	c.state, c.received = connWaiting, 0
-	l.waiting++
+	l.inFlight++
 	n, err := c.write(c.request)
 	if err == nil && n < len(c.request) {
-		err = errShortWrite // requests are short, and the socket's buffer is empty
+		err = errShortWrite // unlikely: requests are short, and the socket's buffer is empty
 	}
 	if err != nil {
 		return l.dropConnection(c, err)
@@ -199,7 +200,8 @@ func (l *load) send(c *connection) error {
 	return nil
 }
 
-// receive reads what has arrived, up to the end of a response. TLS may have buffered more than one read returns.
+// receive reads the data that has arrived, up to the end of a response. With TLS it reads until EAGAIN, because
+// crypto/tls may buffer more than one read returns.
 func (l *load) receive(c *connection) error {
 	for {
 		n, err := c.read(l.buffer)
@@ -226,65 +228,65 @@ func (l *load) receive(c *connection) error {
 	}
 }
 
-// count counts a response and continues. Its time is also that of the next request, so that the clock is read once.
-func (l *load) count(c *connection, piece []byte) error {
+// count counts a response and sends the next request. It reads the clock once for both.
+func (l *load) count(c *connection, body []byte) error {
 	now := l.now()
-	l.waiting--
-	l.answered++
-	l.lostInARow, c.state = 0, connIdle
+	l.inFlight--
+	l.answerCount++
+	l.consecutiveLosses, c.state = 0, connIdle
 	if c.counted {
 		c.counted = false
-		l.outstanding--
-		c.results.count(c, piece, now)
+		l.countedInFlight--
+		c.results.count(c, body, now)
 	}
-	if c.parser.closes || c.reconnects {
+	if c.parser.closeAfter || c.reconnects {
 		return l.reconnect(c)
 	}
 	c.parser.reset(c.pipeline - 1)
 	return l.nextRequest(c, now)
 }
 
-func (t *results) count(c *connection, piece []byte, now time.Duration) {
+func (t *results) count(c *connection, body []byte, now time.Duration) {
 	t.answers += c.pipeline
 	t.bytes += uint64(c.received)
 	t.lastAnswer = now
 	switch status := c.parser.status; {
-	case c.unexpected != nil && c.unexpected(status, piece):
+	case c.isUnexpected != nil && c.isUnexpected(status, body):
 		if t.unexpectedCount++; t.firstUnexpected == "" {
-			t.firstUnexpected = fmt.Sprintf("%.600q", piece)
+			t.firstUnexpected = fmt.Sprintf("%.600q", body)
 		}
 	default:
 		if t.statuses[status] += c.pipeline; status == 200 {
-			_ = t.latency.RecordValue(int64(min(max(now-c.startedAt, 1), latencyRange))) // no error within the range
+			_ = t.latency.RecordValue(int64(min(max(now-c.startedAt, 1), latencyLimit))) // no error up to latencyLimit
 		}
 	}
 }
 
-// dropConnection gives a connection up, with its outstanding request, and reconnects, unless too many were lost in a
-// row.
-func (l *load) dropConnection(c *connection, why error) error {
+// dropConnection counts the outstanding request of a connection as lost and reconnects. Too many consecutive losses are
+// an error.
+func (l *load) dropConnection(c *connection, cause error) error {
 	switch c.state {
 	case connWaiting:
-		l.waiting--
+		l.inFlight--
 	case connDialing:
 		l.dialling--
 	}
 	if c.counted {
 		c.counted = false
-		l.outstanding--
+		l.countedInFlight--
 		c.lost += c.pipeline
 	}
-	l.lostInARow++
-	if limit := 100 + 2*len(l.conns); l.lostInARow > limit {
+	l.consecutiveLosses++
+	if limit := 100 + 2*len(l.conns); l.consecutiveLosses > limit {
 		return fmt.Errorf("%w: %d connections in a row ended without a response (after %d responses), the last because of: %w",
-			errGone, l.lostInARow, l.answered, why)
+			errTargetGone, l.consecutiveLosses, l.answerCount, cause)
 	}
 	return l.reconnect(c)
 }
 
-// reconnect closes a connection and opens the next one; a reconnecting client does so with its next request.
+// reconnect closes a connection and opens a new one. A client that reconnects opens it with its next request.
 func (l *load) reconnect(c *connection) error {
-	_ = unix.Close(c.socket) // an error was reported by the read before
+	_ = unix.Close(c.socket) // a failed read has reported the error
 	c.socket, c.tls, c.state = -1, nil, connClosed
 	if !c.reconnects {
 		return l.dial(c)
@@ -293,46 +295,46 @@ func (l *load) reconnect(c *connection) error {
 	return l.nextRequest(c, l.now())
 }
 
-// handshake makes a TLS connection, which blocks the load, but only at its beginning.
+// handshake performs the TLS handshake. It blocks the load, but only before the measured time.
 func (c *connection) handshake(config *tls.Config) error {
 	c.tls = tls.Client(rawSocket{fd: c.socket}, config)
 	return errors.Join(unix.SetNonblock(c.socket, false), c.tls.Handshake(), unix.SetNonblock(c.socket, true))
 }
 
-func (c *connection) read(into []byte) (int, error) {
+func (c *connection) read(p []byte) (int, error) {
 	if c.tls == nil {
-		return unix.Read(c.socket, into)
+		return unix.Read(c.socket, p)
 	}
-	n, err := c.tls.Read(into)
+	n, err := c.tls.Read(p)
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
 	return n, err
 }
 
-func (c *connection) write(text []byte) (int, error) {
+func (c *connection) write(p []byte) (int, error) {
 	if c.tls == nil {
-		return unix.Write(c.socket, text)
+		return unix.Write(c.socket, p)
 	}
-	return c.tls.Write(text)
+	return c.tls.Write(p)
 }
 
-// rawSocket is a socket as crypto/tls reads and writes it. A read that would block returns EAGAIN, which is temporary
-// to crypto/tls and may be repeated. The other methods of net.Conn are not called.
+// rawSocket adapts a socket to crypto/tls, which calls only Read and Write of net.Conn. A read that would block returns
+// EAGAIN, a temporary error: crypto/tls allows another read after it.
 type rawSocket struct {
 	net.Conn
 	fd int
 }
 
-func (s rawSocket) Read(into []byte) (int, error) {
-	n, err := unix.Read(s.fd, into)
+func (s rawSocket) Read(p []byte) (int, error) {
+	n, err := unix.Read(s.fd, p)
 	if n == 0 && err == nil {
 		err = io.EOF
 	}
 	return max(n, 0), err
 }
 
-func (s rawSocket) Write(text []byte) (int, error) {
-	n, err := unix.Write(s.fd, text)
+func (s rawSocket) Write(p []byte) (int, error) {
+	n, err := unix.Write(s.fd, p)
 	return max(n, 0), err
 }

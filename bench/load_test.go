@@ -47,8 +47,8 @@ func TestLoad_Counts(t *testing.T) {
 			if rate > 0 && (g.answers < 199 || g.answers > 201) {
 				t.Errorf("rate %v, fresh %v: %d answers, want 200", rate, fresh, g.answers)
 			}
-			if g.elapsed < l.measure || l.generator <= 0 {
-				t.Errorf("rate %v: the generator used %v in %v", rate, l.generator, g.elapsed)
+			if g.elapsed < l.measure || l.generatorCPU <= 0 {
+				t.Errorf("rate %v: the generator used %v in %v", rate, l.generatorCPU, g.elapsed)
 			}
 		}
 	}
@@ -114,7 +114,7 @@ func TestLoad_WarmUpIsNotCounted(t *testing.T) {
 			}
 		})
 		l, g := newTestLoad(server.Addr().String(), 4, rate)
-		l.begins = func() error {
+		l.onMeasureStart = func() error {
 			<-time.NewTimer(50 * time.Millisecond).C
 			close(gate)
 			return nil
@@ -149,15 +149,15 @@ func TestLoad_Ends(t *testing.T) {
 		want    error
 		says    string
 	}{
-		"never there":        {gone.Addr().String(), 0, nil, errGone, "refused"},
-		"hangs up":           {hangsUp, 0, nil, errGone, "in a row"},
-		"hangs up at a rate": {hangsUp, 5000, nil, errGone, "in a row"},
+		"never there":        {gone.Addr().String(), 0, nil, errTargetGone, "refused"},
+		"hangs up":           {hangsUp, 0, nil, errTargetGone, "in a row"},
+		"hangs up at a rate": {hangsUp, 5000, nil, errTargetGone, "in a row"},
 		"answers nothing": {serve(t, silent).Addr().String(), 0, func(l *load, _ context.CancelFunc) {
 			l.measure, l.drain = 50*time.Millisecond, 50*time.Millisecond
 		}, errNoAnswer, ""},
-		"begins":  {good, 0, func(l *load, _ context.CancelFunc) { l.begins = func() error { return planted } }, planted, ""},
-		"ends":    {good, 0, func(l *load, _ context.CancelFunc) { l.ends = func() error { return planted } }, planted, ""},
-		"context": {good, 0, func(l *load, cancel context.CancelFunc) { l.begins = func() error { cancel(); return nil } }, context.Canceled, ""},
+		"begins":  {good, 0, func(l *load, _ context.CancelFunc) { l.onMeasureStart = func() error { return planted } }, planted, ""},
+		"ends":    {good, 0, func(l *load, _ context.CancelFunc) { l.onMeasureEnd = func() error { return planted } }, planted, ""},
+		"context": {good, 0, func(l *load, cancel context.CancelFunc) { l.onMeasureStart = func() error { cancel(); return nil } }, context.Canceled, ""},
 		"no port": {"127.0.0.1", 0, nil, nil, "missing port"},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -218,7 +218,7 @@ func TestLoad_NothingIsForgotten(t *testing.T) {
 		l.measure, l.drain, l.warmup = 15*time.Millisecond, 10*time.Millisecond, time.Duration(seed/3%2)*5*time.Millisecond
 		g.dropLate, g.reconnects = seed%5 == 0, seed%7 == 0
 		err := l.run(t.Context())
-		if errors.Is(err, errGone) || errors.Is(err, errNoAnswer) { // only misbehaviours were drawn
+		if errors.Is(err, errTargetGone) || errors.Is(err, errNoAnswer) { // only misbehaviours were drawn
 			continue
 		}
 		want := g.sent
@@ -240,8 +240,8 @@ func TestLoad_AllocatesNothing(t *testing.T) {
 		l, g := newTestLoad(server.Addr().String(), 4, rate)
 		g.requests = newMix(benchHost, []string{"k-1", "k-2"}, mixes()[mixConvert])
 		var before, after runtime.MemStats
-		l.begins = func() error { runtime.ReadMemStats(&before); return nil }
-		l.ends = func() error { runtime.ReadMemStats(&after); return nil }
+		l.onMeasureStart = func() error { runtime.ReadMemStats(&before); return nil }
+		l.onMeasureEnd = func() error { runtime.ReadMemStats(&after); return nil }
 		if err := l.run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -260,8 +260,8 @@ func TestLoad_Groups(t *testing.T) {
 		answering(plainReply)(conn)
 	})
 	l, first := newTestLoad(server.Addr().String(), 4, 100)
-	first.net, first.perAddress, first.startAfter = 7, 2, 100*time.Millisecond
-	strange := &clients{requests: &fixedRequest{}, connections: 1, unexpected: func(int, []byte) bool { return true }}
+	first.subnet, first.perAddress, first.startAfter = 7, 2, 100*time.Millisecond
+	strange := &clients{requests: &fixedRequest{}, connections: 1, isUnexpected: func(int, []byte) bool { return true }}
 	l.groups, l.warmup = append(l.groups, strange), 0
 	if err := l.run(t.Context()); err != nil {
 		t.Fatal(err)

@@ -20,9 +20,9 @@ import (
 )
 
 func main() {
-	ctx, leave := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	leave()
+	stop()
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		os.Exit(0)
@@ -32,7 +32,7 @@ func main() {
 	}
 }
 
-// run runs a subcommand, a load on an address, or the goals.
+// run runs a subcommand, a load on a running node, or the goals.
 func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	if len(args) > 0 {
 		switch args[0] {
@@ -48,8 +48,8 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if s.against != "" {
-		return s.runAgainst(ctx, out)
+	if s.target != "" {
+		return s.runLoad(ctx, out)
 	}
 	return s.measureGoals(ctx, out, progress)
 }
@@ -60,10 +60,10 @@ type settings struct {
 	goals             []scenario
 	options           runOptions
 
-	against string // host:port
-	mix     string
-	keys    string // file
-	rate    float64
+	target string // host:port
+	mix    string
+	keys   string // file
+	rate   float64
 }
 
 const usage = `bench measures a whole node under load against baselines in the same run, and reports which goals it meets.
@@ -100,7 +100,7 @@ func readSettings(args []string, out io.Writer) (*settings, error) {
 	flags.DurationVar(&o.Warmup, "warmup", 200*time.Millisecond, "`time` before that, not counted")
 	flags.IntVar(&o.Connections, "connections", 64, "`number` of connections")
 	flags.IntVar(&o.Accounts, "accounts", 128, "`number` of accounts whose keys are used")
-	flags.StringVar(&s.against, "against", "", "`URL` of a running node: put a load on it instead of measuring goals")
+	flags.StringVar(&s.target, "against", "", "`URL` of a running node: put a load on it instead of measuring goals")
 	flags.StringVar(&s.mix, "mix", mixAll, "with -against: `name` of the requests: "+strings.Join(slices.Sorted(maps.Keys(mixes())), ", "))
 	flags.StringVar(&s.keys, "keys", "", "with -against: `file` of keys, one per line")
 	flags.Float64Var(&s.rate, "rate", 0, "with -against: `number` of requests a second, each measured from its due time; 0 is as many as possible")
@@ -130,80 +130,80 @@ func readSettings(args []string, out io.Writer) (*settings, error) {
 	case mixes()[s.mix] == nil:
 		return nil, fmt.Errorf("-mix %q: unknown mix", s.mix)
 	}
-	if s.against != "" {
-		s.against, err = readAddress(s.against)
+	if s.target != "" {
+		s.target, err = readAddress(s.target)
 	} else if s.goals, err = selectGoals(list); err == nil && s.tasard == "" {
 		err = errors.New("-tasard is missing: name the node's program; make build makes ./tasard")
 	}
 	return s, err
 }
 
-// readAddress parses http://host:port; the default port is 80.
+// readAddress returns the host:port of a URL http://host:port. The default port is 80.
 func readAddress(text string) (string, error) {
-	found, err := url.Parse(text)
-	if err != nil || found.Scheme != "http" || found.Host == "" || strings.Trim(found.Path, "/") != "" || found.RawQuery != "" || found.User != nil {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
 		return "", fmt.Errorf("-against %s: want http://host:port", text)
 	}
-	if found.Port() == "" {
-		return net.JoinHostPort(found.Hostname(), "80"), nil
+	if u.Port() == "" {
+		return net.JoinHostPort(u.Hostname(), "80"), nil
 	}
-	return found.Host, nil
+	return u.Host, nil
 }
 
 // measureGoals measures the selected goals and writes the report.
 func (s *settings) measureGoals(ctx context.Context, out, progress io.Writer) (err error) {
-	l, err := newRunner(s.options, s.tasard, progress)
+	r, err := newRunner(s.options, s.tasard, progress)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, l.close()) }()
-	for _, one := range s.goals {
-		if err := l.measureGoal(ctx, one); err != nil {
+	defer func() { err = errors.Join(err, r.close()) }()
+	for _, scenario := range s.goals {
+		if err := r.measureGoal(ctx, scenario); err != nil {
 			return err
 		}
 	}
-	l.report.Took = time.Since(l.report.Started)
-	if err := l.report.write(s.out); err != nil {
+	r.report.Took = time.Since(r.report.Started)
+	if err := r.report.write(s.out); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(out, "%s\nThe reports are in %s: report.txt and report.json.\n", l.report.text(), s.out); err != nil {
+	if _, err := fmt.Fprintf(out, "%s\nThe reports are in %s: report.txt and report.json.\n", r.report.text(), s.out); err != nil {
 		return err
 	}
 	if s.docs != "" {
-		if err := l.report.accept(s.docs); err != nil {
+		if err := r.report.accept(s.docs); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// runAgainst puts a load on a running node and prints the results.
-func (s *settings) runAgainst(ctx context.Context, out io.Writer) error {
+// runLoad generates a load on a running node and prints the results.
+func (s *settings) runLoad(ctx context.Context, out io.Writer) error {
 	keys, err := readKeys(s.keys)
 	if err != nil {
 		return err
 	}
-	g := &clients{requests: newMix(s.against, keys, mixes()[s.mix]), connections: s.options.Connections, rate: s.rate}
-	order := &load{address: s.against, groups: []*clients{g}, warmup: s.options.Warmup, measure: s.options.Measure}
-	if err := order.run(ctx); err != nil {
+	group := &clients{requests: newMix(s.target, keys, mixes()[s.mix]), connections: s.options.Connections, rate: s.rate}
+	l := &load{address: s.target, groups: []*clients{group}, warmup: s.options.Warmup, measure: s.options.Measure}
+	if err := l.run(ctx); err != nil {
 		return err
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "%d answers in %s, %.0f a second, %.1f MiB\n", g.answers, g.elapsed.Round(time.Millisecond), float64(g.answers)/g.elapsed.Seconds(), float64(g.bytes)/(1<<20))
-	for _, status := range slices.Sorted(maps.Keys(g.statuses)) {
-		fmt.Fprintf(&text, "  %d: %d\n", status, g.statuses[status])
+	fmt.Fprintf(&text, "%d answers in %s, %.0f a second, %.1f MiB\n", group.answers, group.elapsed.Round(time.Millisecond), float64(group.answers)/group.elapsed.Seconds(), float64(group.bytes)/(1<<20))
+	for _, status := range slices.Sorted(maps.Keys(group.statuses)) {
+		fmt.Fprintf(&text, "  %d: %d\n", status, group.statuses[status])
 	}
-	if g.lost > 0 {
-		fmt.Fprintf(&text, "  lost: %d\n", g.lost)
+	if group.lost > 0 {
+		fmt.Fprintf(&text, "  lost: %d\n", group.lost)
 	}
 	for _, percentile := range []float64{50, 90, 99, 99.9, 99.99, 100} {
-		fmt.Fprintf(&text, "  %6.2f %%  %s\n", percentile, time.Duration(g.latency.ValueAtPercentile(percentile)).Round(time.Microsecond/10))
+		fmt.Fprintf(&text, "  %6.2f %%  %s\n", percentile, time.Duration(group.latency.ValueAtPercentile(percentile)).Round(time.Microsecond/10))
 	}
 	_, err = io.WriteString(out, text.String())
 	return err
 }
 
-// readKeys reads a file of keys; without a file there are none.
+// readKeys reads a file of keys. It returns none if path is "".
 func readKeys(path string) ([]string, error) {
 	if path == "" {
 		return nil, nil

@@ -22,7 +22,7 @@ func TestFaultsO8_LittleMemory(t *testing.T) {
 	t.Run("node", func(t *testing.T) {
 		o := startOverloaded(t, path, f, tightMemory, "--connections", tightConnections)
 		over := &clients{
-			name: "many clients", requests: asking(nil), connections: 1000, rate: 3 * capacityOf(o.base(t)), net: 2, perAddress: clientsPerAddress,
+			name: "many clients", requests: asking(nil), connections: 1000, rate: 3 * capacityOf(o.base(t)), subnet: 2, perAddress: clientsPerAddress,
 		}
 		runClients(t, o.address, controlSpan, overloadPatience, over)
 		kills := o.cage.oomKills(t)

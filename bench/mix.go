@@ -7,26 +7,26 @@ import (
 	"strconv"
 )
 
-// Names of mixes; those of one operation have its name in reports.
+// Names of mixes. A mix of one operation has the name of the operation.
 const (
-	mixBest         = "best"    // the usual request: the ten best places to buy dollars
+	mixBestRates    = "best"    // the usual request: the ten best places to buy dollars
 	mixFull         = "full"    // a complete ranking on one page
-	mixGzip         = "gzip"    // the same, compressed
-	mixConvert      = "convert" // with an amount that was not requested before
+	mixGzip         = "gzip"    // mixFull, compressed
+	mixConvert      = "convert" // with random amounts, which the node cannot cache
 	mixRates        = "rates"
 	mixHistory      = "history"
 	mixCurrencies   = "currencies"
 	mixInstitutions = "institutions"
 	mixInstitution  = "institution"
-	mixAll          = "all" // all of them, weighted as users send them
+	mixAll          = "all" // all operations, weighted by estimated use
 )
 
 const (
-	// benchHost is the Host of requests.
+	// benchHost is the Host header of requests.
 	benchHost = "tasard.test"
 	// benchInstitution has rates and history in dollars.
 	benchInstitution = "popular"
-	// amountsMax is the number of amounts, in cents: hardly one is drawn twice in a run.
+	// amountsMax is the number of different amounts, in cents. A run hardly draws one of them twice.
 	amountsMax = 100_000_000_000
 )
 
@@ -39,10 +39,10 @@ type requestTemplate struct {
 	headers      string // besides Host and Authorization, each with CR LF
 }
 
-// mixes returns each operation as a mix of its own, and all of them together.
+// mixes returns a mix for each operation, and mixAll.
 func mixes() map[string][]requestTemplate {
 	all := []requestTemplate{
-		{operation: mixBest, weight: 50, path: "/v1/rates/best?currency=USD&operation=buy&limit=10"},
+		{operation: mixBestRates, weight: 50, path: "/v1/rates/best?currency=USD&operation=buy&limit=10"},
 		{operation: mixConvert, weight: 15, path: "/v1/convert?currency=USD&operation=buy&limit=10&amount=", randomAmount: true},
 		{operation: mixRates, weight: 10, path: "/v1/rates?currency=USD&limit=20"},
 		{operation: mixGzip, weight: 6, path: "/v1/rates/best?currency=USD&operation=buy&limit=200", headers: "Accept-Encoding: gzip\r\n"},
@@ -59,64 +59,64 @@ func mixes() map[string][]requestTemplate {
 	return table
 }
 
-// request returns one request as sent on the wire. key may be "".
+// request returns one HTTP request. key may be "".
 func (q *requestTemplate) request(key string) []byte {
-	one := newMix(benchHost, nil, []requestTemplate{*q})
+	m := newMix(benchHost, nil, []requestTemplate{*q})
 	if key != "" {
-		one.endings = []string{authorization(key)}
+		m.lastHeaders = []string{authorization(key)}
 	}
-	return one.next(nil, rand.New(rand.NewPCG(0, 0)))
+	return m.next(nil, rand.New(rand.NewPCG(0, 0)))
 }
 
-// authorization returns the end of a request with a key.
+// authorization returns the Authorization header and the empty line that ends a request.
 func authorization(key string) string { return "Authorization: Bearer " + key + "\r\n\r\n" }
 
-// requestSource makes the requests of clients, one after the other.
+// requestSource generates the requests of clients.
 type requestSource interface {
-	// next appends a request as sent on the wire.
+	// next appends an HTTP request.
 	next(dst []byte, random *rand.Rand) []byte
 }
 
-// mix draws weighted templates, with the keys of many accounts.
+// mix draws requests at random: a template according to its weight, and a key.
 type mix struct {
-	templates []requestTemplate // path and headers are complete parts of a request
-	total     int               // of all weights
-	endings   []string          // of requests: Authorization and the empty line
+	templates   []requestTemplate // path begins with the method, headers with the HTTP version
+	totalWeight int
+	lastHeaders []string // the Authorization header of each key, and the empty line
 }
 
-// newMix makes a mix for a host. Keys are drawn evenly; without keys requests have none.
-func newMix(host string, keys []string, questions []requestTemplate) *mix {
+// newMix returns a mix of requests to a host. All keys are equally likely. Without keys, requests have no key.
+func newMix(host string, keys []string, templates []requestTemplate) *mix {
 	m := &mix{}
-	for _, q := range questions {
-		q.path, q.headers, q.weight = "GET "+q.path, " HTTP/1.1\r\nHost: "+host+"\r\n"+q.headers, max(1, q.weight)
-		m.total += q.weight
-		m.templates = append(m.templates, q)
+	for _, t := range templates {
+		t.path, t.headers, t.weight = "GET "+t.path, " HTTP/1.1\r\nHost: "+host+"\r\n"+t.headers, max(1, t.weight)
+		m.totalWeight += t.weight
+		m.templates = append(m.templates, t)
 	}
 	for _, key := range keys {
-		m.endings = append(m.endings, authorization(key))
+		m.lastHeaders = append(m.lastHeaders, authorization(key))
 	}
-	if len(m.endings) == 0 {
-		m.endings = []string{"\r\n"}
+	if len(m.lastHeaders) == 0 {
+		m.lastHeaders = []string{"\r\n"}
 	}
 	return m
 }
 
 func (m *mix) next(dst []byte, random *rand.Rand) []byte {
-	part, drawn := 0, random.IntN(m.total)
-	for ; drawn >= m.templates[part].weight; part++ {
-		drawn -= m.templates[part].weight
+	i, n := 0, random.IntN(m.totalWeight)
+	for ; n >= m.templates[i].weight; i++ {
+		n -= m.templates[i].weight
 	}
-	q := &m.templates[part]
+	q := &m.templates[i]
 	dst = append(dst, q.path...)
 	if q.randomAmount {
 		cents := 100 + random.Uint64N(amountsMax)
 		dst = append(strconv.AppendUint(dst, cents/100, 10), '.', byte('0'+cents/10%10), byte('0'+cents%10))
 	}
 	dst = append(dst, q.headers...)
-	return append(dst, m.endings[random.IntN(len(m.endings))]...)
+	return append(dst, m.lastHeaders[random.IntN(len(m.lastHeaders))]...)
 }
 
-// perAccount sends the same request for one account after the other.
+// perAccount generates the same request for each account in turn.
 type perAccount struct {
 	keys []string
 	mix  *mix
@@ -124,7 +124,7 @@ type perAccount struct {
 }
 
 func (r *perAccount) next(dst []byte, random *rand.Rand) []byte {
-	r.mix.endings = []string{authorization(r.keys[r.sent%len(r.keys)])}
+	r.mix.lastHeaders = []string{authorization(r.keys[r.sent%len(r.keys)])}
 	r.sent++
 	return r.mix.next(dst, random)
 }

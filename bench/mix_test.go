@@ -89,7 +89,7 @@ func TestMix_AmountsAreNew(t *testing.T) {
 
 // TestPerAccount checks that every account sends one request in turn.
 func TestPerAccount(t *testing.T) {
-	r := &perAccount{keys: []string{"a", "b"}, mix: newMix("x", nil, mixes()[mixBest])}
+	r := &perAccount{keys: []string{"a", "b"}, mix: newMix("x", nil, mixes()[mixBestRates])}
 	text := string(stream(r, 1, 3))
 	if strings.Count(text, "Bearer a\r\n\r\n") != 2 || strings.Count(text, "Bearer b\r\n\r\n") != 1 || r.sent != 3 {
 		t.Error(text)

@@ -16,7 +16,7 @@ import (
 )
 
 // nginxConfig serves one file, without an access log. Its arguments are the user, the directory, the address, the path,
-// the type, the encoding and one of the two ways to send files.
+// the content type, the content encoding, and nginxCommon or nginxTuned.
 const nginxConfig = `daemon off;
 worker_processes 1;
 %[1]spid %[2]s/nginx.pid;
@@ -47,15 +47,15 @@ http {
 }
 `
 
-// Ways to send files: as nginx is commonly set up, and as it is fastest for a small file: sendfile and tcp_nopush cost
-// two more system calls for each response.
+// Settings for sending files: the common ones, and the fastest ones for a small file. sendfile and tcp_nopush cost two
+// more system calls for each response.
 const (
 	nginxCommon = "sendfile on; tcp_nopush on;"
 	nginxTuned  = "sendfile off; open_file_cache max=1000 inactive=1h; open_file_cache_valid 1h;"
 )
 
-// startNginx runs nginx with the body of the node's response to a request as a static file, as a site would that writes
-// its responses in advance. It ignores the query, and has no keys and quotas, and fewer headers.
+// startNginx runs nginx, which serves the body of the node's response as a static file. It ignores the query, does not
+// check keys and quotas, and sends fewer headers than the node.
 func startNginx(ctx context.Context, node *server, key string, q *requestTemplate, tuned bool, core int) (*server, error) {
 	path, err := exec.LookPath("nginx")
 	if err != nil { // Debian's path
@@ -71,9 +71,9 @@ func startNginx(ctx context.Context, node *server, key string, q *requestTemplat
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for nginx: %w", err)
 	}
-	s, user, sending := &server{name: nginxName, scratchDir: scratch}, "", nginxCommon
+	s, user, sendSettings := &server{name: nginxName, scratchDir: scratch}, "", nginxCommon
 	if tuned {
-		s.name, sending = nginxTunedName, nginxTuned
+		s.name, sendSettings = nginxTunedName, nginxTuned
 	}
 	if os.Geteuid() == 0 {
 		user = "user root root;\n" // its worker must be able to read root's files
@@ -81,7 +81,7 @@ func startNginx(ctx context.Context, node *server, key string, q *requestTemplat
 	s.address, err = freeAddress()
 	location, _, _ := strings.Cut(q.path, "?")
 	config := fmt.Sprintf(nginxConfig, user, scratch, s.address, location, response.Header.ContentType(),
-		response.Header.Peek(fasthttp.HeaderContentEncoding), sending)
+		response.Header.Peek(fasthttp.HeaderContentEncoding), sendSettings)
 	file := filepath.Join(scratch, "nginx.conf")
 	err = errors.Join(err, os.WriteFile(file, []byte(config), 0o600), os.WriteFile(filepath.Join(scratch, "body.json"), response.Body(), 0o600))
 	if err != nil {

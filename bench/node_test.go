@@ -89,7 +89,7 @@ func wantBusy(t *testing.T, s *server, key string) {
 	t.Helper()
 	before, err := s.cpu()
 	for range 20 {
-		get(t, s, key, mixes()[mixBest][0].path)
+		get(t, s, key, mixes()[mixBestRates][0].path)
 	}
 	if after, afterErr := s.cpu(); errors.Join(err, afterErr) != nil || after <= before {
 		t.Errorf("20 answers cost %s %v of CPU: %v, %v", s.name, after-before, err, afterErr)
@@ -180,7 +180,7 @@ func checkBare(t *testing.T, node *server, f *fixture) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, mix := range []string{mixBest, mixGzip, mixConvert} {
+	for _, mix := range []string{mixBestRates, mixGzip, mixConvert} {
 		bare := wantStarted(t)(startBare(t.Context(), self, node, f.keys[0], mix, nil, -1))
 		q := &mixes()[mix][0]
 		raw, response, err := bare.capture(t.Context(), f.keys[0], q)

@@ -69,11 +69,11 @@ func (o *overloaded) byPriority(t *testing.T, capacity float64, span time.Durati
 	health[0].headers = ""
 	costly := newMix(benchHost, nil, slices.Concat(mixes()[mixHistory], mixes()[mixConvert]))
 	groups := []*clients{
-		{name: "health, new connections", requests: fresh, connections: 20, rate: 20, reconnects: true, startAfter: overloadOnset, net: 3, perAddress: 20},
-		{name: "health", requests: newMix(benchHost, nil, health), connections: 10, rate: 20, startAfter: overloadOnset, net: 4, perAddress: 10},
-		{name: "with a key", requests: asking(o.fixture.keys), connections: 512, rate: 0.3 * capacity, startAfter: overloadOnset, net: 5, perAddress: 16},
-		{name: "without", requests: asking(nil), connections: 4096, rate: 2 * capacity, net: 2, perAddress: clientsPerAddress},
-		{name: "history and convert", requests: costly, connections: 2048, rate: 0.7 * capacity, net: 6, perAddress: clientsPerAddress},
+		{name: "health, new connections", requests: fresh, connections: 20, rate: 20, reconnects: true, startAfter: overloadOnset, subnet: 3, perAddress: 20},
+		{name: "health", requests: newMix(benchHost, nil, health), connections: 10, rate: 20, startAfter: overloadOnset, subnet: 4, perAddress: 10},
+		{name: "with a key", requests: asking(o.fixture.keys), connections: 512, rate: 0.3 * capacity, startAfter: overloadOnset, subnet: 5, perAddress: 16},
+		{name: "without", requests: asking(nil), connections: 4096, rate: 2 * capacity, subnet: 2, perAddress: clientsPerAddress},
+		{name: "history and convert", requests: costly, connections: 2048, rate: 0.7 * capacity, subnet: 6, perAddress: clientsPerAddress},
 	}
 	runClients(t, o.address, span, overloadPatience, groups...)
 	for _, g := range groups {

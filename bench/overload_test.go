@@ -88,12 +88,12 @@ func smallFixture(t *testing.T, accounts int) *fixture {
 }
 
 // asking requests the best rates, with keys if there are any.
-func asking(keys []string) requestSource { return newMix(benchHost, keys, mixes()[mixBest]) }
+func asking(keys []string) requestSource { return newMix(benchHost, keys, mixes()[mixBestRates]) }
 
-// base measures the node's capacity: 64 connections that send their next request when the answer has arrived.
+// scheduleStart measures the node's capacity: 64 connections that send their next request when the answer has arrived.
 func (o *overloaded) base(t *testing.T) *clients {
 	t.Helper()
-	g := &clients{name: "base", requests: asking(nil), connections: 64, net: 1, perAddress: 1}
+	g := &clients{name: "base", requests: asking(nil), connections: 64, subnet: 1, perAddress: 1}
 	runClients(t, o.address, baseSpan, time.Second, g)
 	if g.answeredOK() == 0 || g.unexpectedCount+g.shedCount()+g.lost > 0 {
 		t.Fatalf("without overload: %s; %s", g, g.firstUnexpected)
@@ -192,7 +192,7 @@ func together(turns []overloadRound) []*clients {
 // manyClients requests the best rates at a rate from many addresses.
 func (o *overloaded) manyClients(t *testing.T, rate float64, span time.Duration) *clients {
 	t.Helper()
-	g := &clients{name: "many clients", requests: asking(nil), connections: clientConnections, rate: rate, net: 2, perAddress: clientsPerAddress}
+	g := &clients{name: "many clients", requests: asking(nil), connections: clientConnections, rate: rate, subnet: 2, perAddress: clientsPerAddress}
 	runClients(t, o.address, span, overloadPatience, g)
 	return g
 }

@@ -23,11 +23,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// postgresConnections suffice to keep one core busy.
+// postgresConnections is enough to keep one core busy.
 const postgresConnections = 4
 
-// startPostgres runs net/http with a connection pool to a new PostgreSQL that holds the node's rates, all on one
-// core, as the node shares its core with its log. A request costs one indexed query; keys and quotas are not checked.
+// startPostgres runs a net/http server with a connection pool to a new PostgreSQL that has the node's rates. Both run
+// on one core, as the node does. Each request runs one indexed query. Keys and quotas are not checked.
 func startPostgres(ctx context.Context, self string, node *server, key string, core int) (*server, error) {
 	programs, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // Debian's path
 	if path, err := exec.LookPath("postgres"); err == nil {
@@ -42,17 +42,17 @@ func startPostgres(ctx context.Context, self string, node *server, key string, c
 	}
 	database := &server{name: "PostgreSQL", scratchDir: scratch}
 	if err = database.startDatabase(ctx, programs[len(programs)-1], core); err == nil {
-		var front *server
-		if front, err = startListening(ctx, &command{name: postgresName, argv: []string{self, "postgres", scratch, node.address, key}}, core, key); err == nil {
-			front.processes, front.scratchDir = append(front.processes, database.processes...), scratch
-			return front, nil
+		var frontend *server
+		if frontend, err = startListening(ctx, &command{name: postgresName, argv: []string{self, "postgres", scratch, node.address, key}}, core, key); err == nil {
+			frontend.processes, frontend.scratchDir = append(frontend.processes, database.processes...), scratch
+			return frontend, nil
 		}
 	}
 	return nil, errors.Join(err, database.stop())
 }
 
-// startDatabase initializes and starts PostgreSQL. Its directory and socket are closed to other users, and it listens
-// on no port. The settings suit a small database in memory on one core.
+// startDatabase initializes and starts PostgreSQL, with settings for a small database in memory on one core. It listens
+// only on a socket that other users cannot open.
 func (s *server) startDatabase(ctx context.Context, programs string, core int) error {
 	if os.Geteuid() == 0 {
 		if text, err := exec.CommandContext(ctx, "chown", "postgres", s.scratchDir).CombinedOutput(); err != nil {
@@ -62,9 +62,9 @@ func (s *server) startDatabase(ctx context.Context, programs string, core int) e
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	data := filepath.Join(s.scratchDir, "data")
-	// The directory is closed to other users, so the socket needs no authentication.
+	// Other users cannot open the directory, so the socket needs no authentication.
 	initdb := strings.Fields(programs + "/initdb --username bench --auth=trust --encoding=UTF8 --locale=C --no-sync --pgdata " + data)
-	p, err := startProcess(&command{name: "initdb", argv: asOwner(initdb...), dir: s.scratchDir}, -1)
+	p, err := startProcess(&command{name: "initdb", argv: asPostgresUser(initdb...), dir: s.scratchDir}, -1)
 	if err == nil {
 		err = p.awaitExit(ctx)
 	}
@@ -81,7 +81,7 @@ func (s *server) startDatabase(ctx context.Context, programs string, core int) e
 		argv = append(argv, "-c", setting)
 	}
 	// SIGINT is the fast shutdown, which does not wait for clients.
-	if p, err = startProcess(&command{name: "PostgreSQL", argv: asOwner(argv...), dir: s.scratchDir, stopSignal: syscall.SIGINT}, core); err != nil {
+	if p, err = startProcess(&command{name: "PostgreSQL", argv: asPostgresUser(argv...), dir: s.scratchDir, stopSignal: syscall.SIGINT}, core); err != nil {
 		return err
 	}
 	s.processes = []*process{p}
@@ -89,17 +89,18 @@ func (s *server) startDatabase(ctx context.Context, programs string, core int) e
 	return err
 }
 
-// asOwner runs a program as the user postgres if the bench runs as root, which PostgreSQL rejects.
-func asOwner(argv ...string) []string {
+// asPostgresUser returns a command line that runs argv as the user postgres if the bench runs as root, because
+// PostgreSQL refuses to run as root.
+func asPostgresUser(argv ...string) []string {
 	if os.Geteuid() != 0 {
 		return argv
 	}
-	// A change of user resets Pdeathsig.
+	// The change of user resets Pdeathsig, so setpriv sets it again.
 	return append([]string{"setpriv", "--pdeathsig", "INT", "--reuid", "postgres", "--regid", "postgres", "--clear-groups"}, argv...)
 }
 
-// A rate is stored as it is shown, beside the columns that select and rank it; the index returns the ranking in
-// order.
+// A row has the JSON of a rate in the node's response, and the columns by which rates are selected and ranked. The
+// index returns rows in the order of the ranking.
 const (
 	databaseTable = `CREATE TABLE rates (currency text, kind text, sell numeric, priority bigint, collected text, institution text, channel text,
 		expires timestamptz, shown json)`
@@ -112,8 +113,8 @@ const (
 		ORDER BY sell, priority, collected DESC, institution, channel LIMIT $2`
 )
 
-// runPostgres is the subcommand bench postgres DIRECTORY NODE KEY. It fills the database behind the socket in a
-// directory with a node's rates, serves /v1/rates/best?operation=buy from it and prints its address.
+// runPostgres is the subcommand bench postgres DIRECTORY NODE KEY. It copies a node's rates into the database whose
+// socket is in DIRECTORY, prints its address and serves /v1/rates/best?operation=buy from the database.
 func runPostgres(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) != 3 {
 		return fmt.Errorf("bench postgres: want a directory, the address of a node and a key, found %q", args)
@@ -131,12 +132,12 @@ func runPostgres(ctx context.Context, args []string, out io.Writer) error {
 	if err := fillDatabase(ctx, pool, &server{name: "node", address: args[1]}, args[2]); err != nil {
 		return fmt.Errorf("fill PostgreSQL: %w", err)
 	}
-	handler := func(w http.ResponseWriter, r *http.Request) { answerBest(w, r, pool) }
+	handler := func(w http.ResponseWriter, r *http.Request) { serveBestRates(w, r, pool) }
 	server := &http.Server{Handler: http.HandlerFunc(handler), ReadTimeout: readTimeoutDefault, WriteTimeout: writeTimeoutDefault, IdleTimeout: idleTimeoutDefault}
 	return serveUntil(ctx, out, server.Serve)
 }
 
-// fillDatabase writes the node's rates, and vacuums and checkpoints the table.
+// fillDatabase copies the node's rates into the database, and vacuums and checkpoints it.
 func fillDatabase(ctx context.Context, pool *pgxpool.Pool, node *server, key string) error {
 	if _, err := pool.Exec(ctx, databaseTable); err != nil {
 		return err
@@ -168,8 +169,8 @@ func fillDatabase(ctx context.Context, pool *pgxpool.Pool, node *server, key str
 	return nil
 }
 
-// answerBest answers as the node does. It rejects only what no mix sends.
-func answerBest(w http.ResponseWriter, r *http.Request, pool *pgxpool.Pool) {
+// serveBestRates returns the same response as the node. It supports only the requests of mixBestRates.
+func serveBestRates(w http.ResponseWriter, r *http.Request, pool *pgxpool.Pool) {
 	values := r.URL.Query()
 	limit, err := strconv.Atoi(values.Get("limit"))
 	if err != nil || values.Get("operation") != "buy" || r.URL.Path != "/v1/rates/best" {
@@ -188,17 +189,17 @@ func answerBest(w http.ResponseWriter, r *http.Request, pool *pgxpool.Pool) {
 	}
 	page.Data = make([]json.RawMessage, 0, min(limit, 200))
 	rows, _ := pool.Query(r.Context(), rankingQuery, values.Get("currency"), limit) // ForEachRow returns its error
-	var shown json.RawMessage
-	if _, err := pgx.ForEachRow(rows, []any{&page.Meta.Total, &shown}, func() error {
-		page.Data = append(page.Data, slices.Clone(shown))
+	var rate json.RawMessage
+	if _, err := pgx.ForEachRow(rows, []any{&page.Meta.Total, &rate}, func() error {
+		page.Data = append(page.Data, slices.Clone(rate))
 		return nil
 	}); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	page.Meta.GeneratedAt, page.Meta.QuoteCurrency, page.Operation = time.Now().UTC().Format(time.RFC3339), "DOP", "buy"
-	if next := len(page.Data); next < page.Meta.Total {
-		page.Meta.NextCursor = &next
+	if cursor := len(page.Data); cursor < page.Meta.Total {
+		page.Meta.NextCursor = &cursor
 	}
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)

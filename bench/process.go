@@ -20,13 +20,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startTimeout is how long a server may take until its first answer, stopTimeout until it exits; then it is killed.
+// A server that has not responded after startTimeout, or has not exited after stopTimeout, is killed.
 const (
 	startTimeout = 60 * time.Second
 	stopTimeout  = 15 * time.Second
 	// pollInterval is short enough to measure milliseconds, and long enough to cause no load.
 	pollInterval = time.Millisecond
-	// outputBytesMax is how much of a process's output is kept.
+	// outputBytesMax is the size of the kept output of a process.
 	outputBytesMax = 32 << 10
 )
 
@@ -34,13 +34,13 @@ const (
 type command struct {
 	name string      // used in errors: nginx
 	argv []string    // program and arguments
-	dir  string      // working directory, "" = the bench's
-	tls  *tls.Config // of clients of a server with TLS
-	// stopSignal asks the process to stop, also when the bench dies; 0 is SIGTERM.
+	dir  string      // working directory; "" = that of the bench
+	tls  *tls.Config // for clients of a server with TLS
+	// stopSignal is the signal that stops the process. The kernel also sends it when the bench dies. 0 is SIGTERM.
 	stopSignal syscall.Signal
 }
 
-// process is a child process. stop or kill waits for its end.
+// process is a child process. stop and kill wait until it has exited.
 type process struct {
 	*command
 	cmd     *exec.Cmd
@@ -51,11 +51,11 @@ type process struct {
 	output []byte
 }
 
-// startProcess starts a process on one core, or on any core if core < 0.
+// startProcess starts a process on one core, or on any core if core < 0. It puts the process into its own process
+// group, so that an interrupt at the terminal reaches only the bench, which then stops its processes in order.
 //
-// The process has its own process group, so that an interrupt at the terminal reaches only the bench, which then
-// stops its processes in order. Danger: the kernel sends Pdeathsig when the thread that started the process ends. The
-// Go runtime keeps its threads, except one that is locked to a goroutine: no such goroutine may start a process.
+// Danger: the kernel sends Pdeathsig when the thread that started the process ends. The Go runtime ends a thread only
+// if a goroutine exits while locked to it, so such a goroutine must not start a process.
 func startProcess(c *command, core int) (*process, error) {
 	if c.stopSignal == 0 {
 		c.stopSignal = syscall.SIGTERM
@@ -64,7 +64,7 @@ func startProcess(c *command, core int) (*process, error) {
 	p := &process{command: c, cmd: cmd, done: make(chan struct{})}
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = c.dir, environment(), p, p
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: c.stopSignal}
-	cmd.WaitDelay = stopTimeout // descendants may keep its output open
+	cmd.WaitDelay = stopTimeout // child processes may keep the output open
 	if err := pinToCore(core, cmd.Start); err != nil {
 		return nil, fmt.Errorf("start %s on core %d: %w", c.name, core, err)
 	}
@@ -75,8 +75,8 @@ func startProcess(c *command, core int) (*process, error) {
 	return p, nil
 }
 
-// environment returns the same variables on every machine, except for search paths, so that settings of the caller's
-// environment (Go, node, PostgreSQL) do not change what is measured.
+// environment returns the environment variables of processes. It copies only paths of the caller's environment, because
+// settings of Go, the node or PostgreSQL there would change the figures.
 func environment() []string {
 	env := []string{"LC_ALL=C", "GOMAXPROCS=1"}
 	for _, name := range []string{"PATH", "HOME", "TMPDIR"} {
@@ -87,7 +87,7 @@ func environment() []string {
 	return env
 }
 
-// Write appends to the kept output, which is bounded.
+// Write appends to the kept output, of which the last outputBytesMax bytes remain.
 func (p *process) Write(text []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,7 +96,7 @@ func (p *process) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// findLine returns the first kept line that contains text, or "".
+// findLine returns the first complete line of the kept output that contains text, or "".
 func (p *process) findLine(text string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,8 +108,8 @@ func (p *process) findLine(text string) string {
 	return ""
 }
 
-// withOutput wraps an error with the state of the process and its last output.
-func (p *process) withOutput(why error) error {
+// withOutput adds the state of the process and its last output to an error.
+func (p *process) withOutput(cause error) error {
 	state := "it runs"
 	select {
 	case <-p.done:
@@ -118,21 +118,21 @@ func (p *process) withOutput(why error) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return fmt.Errorf("%s: %w (%s); last output:\n%s", p.name, why, state, p.output[max(0, len(p.output)-2000):])
+	return fmt.Errorf("%s: %w (%s); last output:\n%s", p.name, cause, state, p.output[max(0, len(p.output)-2000):])
 }
 
 // errExited means that a process exited unexpectedly.
 var errExited = errors.New("exited unexpectedly")
 
-// await polls until ok returns true, the process exits or ctx ends.
-func (p *process) await(ctx context.Context, what string, so func() bool) error {
+// await polls until ok returns true. It returns an error if the process exits or ctx ends first.
+func (p *process) await(ctx context.Context, what string, ok func() bool) error {
 	pause := time.NewTicker(pollInterval)
 	defer pause.Stop()
-	for !so() {
+	for !ok() {
 		select {
 		case <-pause.C:
 		case <-p.done:
-			if so() {
+			if ok() {
 				return nil
 			}
 			return p.withOutput(errExited)
@@ -149,7 +149,7 @@ func (p *process) awaitLine(ctx context.Context, text string) (line string, err 
 	return line, err
 }
 
-// awaitExit waits for the end of a process that ends by itself.
+// awaitExit waits until the process exits. When ctx ends first, it kills the process.
 func (p *process) awaitExit(ctx context.Context) error {
 	select {
 	case <-p.done:
@@ -163,8 +163,8 @@ func (p *process) awaitExit(ctx context.Context) error {
 	return nil
 }
 
-// stop asks the process to exit and waits for it. It is an error if it had exited before, exits with an error, or
-// must be killed.
+// stop signals the process to exit and waits for it. It returns an error if the process had exited before, exits with
+// an error, or must be killed.
 func (p *process) stop() error {
 	select {
 	case <-p.done:
@@ -172,67 +172,66 @@ func (p *process) stop() error {
 	default:
 	}
 	_ = p.cmd.Process.Signal(p.stopSignal) // it may have just exited
-	patience, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
-	return p.awaitExit(patience)
+	return p.awaitExit(ctx)
 }
 
-// kill kills the process and the rest of its process group, and waits.
+// kill kills the whole process group and waits until the process has exited.
 func (p *process) kill() {
 	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // it may have exited
 	<-p.done
 }
 
-// pinToCore calls do with the thread pinned to one core, or unpinned if core < 0: processes started by do inherit the
-// core.
+// pinToCore calls do while the thread is pinned to a core; processes that do starts are pinned too. If core < 0, it
+// does not pin.
 //
-// While the thread is locked to its goroutine the runtime starts no thread from it, so that nothing else of the bench
-// inherits the core.
+// The Go runtime starts no threads from a locked thread, so other threads of the bench are not pinned.
 func pinToCore(core int, do func() error) error {
 	if core < 0 {
 		return do()
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	var before, one unix.CPUSet
-	one.Set(core)
-	if err := errors.Join(unix.SchedGetaffinity(0, &before), unix.SchedSetaffinity(0, &one)); err != nil {
+	var before, mask unix.CPUSet
+	mask.Set(core)
+	if err := errors.Join(unix.SchedGetaffinity(0, &before), unix.SchedSetaffinity(0, &mask)); err != nil {
 		return fmt.Errorf("this machine gives the bench no core %d: %w", core, err)
 	}
 	err := do()
 	return errors.Join(err, unix.SchedSetaffinity(0, &before))
 }
 
-// cpuClockKind selects the process's scheduler clock: nanoseconds of all its threads, including those that have
-// ended.
+// cpuClockKind selects the scheduler's clock of a process, which counts the nanoseconds of all its threads, including
+// threads that have ended.
 const cpuClockKind = 2
 
-// cpuTime returns the user and system CPU time of a process and its living descendants: nginx's worker, PostgreSQL's
-// backends.
+// cpuTime returns the user and system CPU time of a process and its running child processes, such as nginx's worker and
+// PostgreSQL's backends.
 func cpuTime(pid int) (time.Duration, error) {
-	var spent unix.Timespec
-	if err := unix.ClockGettime(int32(^pid)<<3|cpuClockKind, &spent); err != nil {
+	var cpu unix.Timespec
+	if err := unix.ClockGettime(int32(^pid)<<3|cpuClockKind, &cpu); err != nil {
 		return 0, fmt.Errorf("read the CPU time of process %d: %w", pid, err)
 	}
-	total := time.Duration(spent.Nano())
-	for _, below := range childPIDs(pid) {
-		if spent, err := cpuTime(below); err == nil { // else it has just exited
-			total += spent
+	total := time.Duration(cpu.Nano())
+	for _, child := range childPIDs(pid) {
+		if cpu, err := cpuTime(child); err == nil { // otherwise the child has just exited
+			total += cpu
 		}
 	}
 	return total, nil
 }
 
-// childPIDs returns the living children of a process.
-func childPIDs(pid int) (found []int) {
+// childPIDs returns the running child processes of a process.
+func childPIDs(pid int) (pids []int) {
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is valid
 	for _, list := range lists {
 		text, _ := os.ReadFile(list) // the thread may have ended
 		for _, field := range strings.Fields(string(text)) {
-			if number, err := strconv.Atoi(field); err == nil {
-				found = append(found, number)
+			if child, err := strconv.Atoi(field); err == nil {
+				pids = append(pids, child)
 			}
 		}
 	}
-	return found
+	return pids
 }

@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// report is the result of a run: the contents of report.json, and the source of report.txt.
+// report is the result of a run, written as report.json and report.txt.
 type report struct {
 	Started time.Time     `json:"started"`
 	Took    time.Duration `json:"tookNanoseconds"`
@@ -30,7 +30,7 @@ type report struct {
 	Skipped []string      `json:"skipped,omitempty"`
 }
 
-// runOptions are the settings on which figures depend.
+// runOptions are the settings that affect the figures.
 type runOptions struct {
 	Rounds      int           `json:"rounds"`
 	Measure     time.Duration `json:"measureNanoseconds"`
@@ -41,52 +41,54 @@ type runOptions struct {
 
 // goal is a measured goal.
 type goal struct {
-	ID       string    `json:"id"`
-	Title    string    `json:"title"`
-	Measures []measure `json:"measures"`
+	ID       string        `json:"id"`
+	Title    string        `json:"title"`
+	Measures []measurement `json:"measures"`
 }
 
-// measure is one figure: the median of its rounds. For comparisons it is a ratio within one run, which is meaningful on
-// a shared machine; the sides' own figures only show the order of magnitude.
-type measure struct {
+// measurement is one figure: the median of its rounds. A comparison is a ratio between two sides of the same run,
+// because absolute figures vary on a shared machine. The figures of each side (Sides) only show the order of
+// magnitude.
+type measurement struct {
 	Name   string    `json:"name"`
 	Unit   string    `json:"unit"`
 	Value  float64   `json:"value"`
 	Rounds []float64 `json:"rounds"`
-	// Want is the bound, Bound its direction: "≥" or "≤", "" when there is none.
+	// Want is the required value. Bound is "≥" or "≤", or "" if no value is required.
 	Want      float64              `json:"want"`
 	Bound     string               `json:"bound,omitempty"`
 	Sides     map[string][]float64 `json:"sides,omitempty"`
 	SidesUnit string               `json:"sidesUnit,omitempty"` // "/s" or "ns"
 }
 
-// add adds a measure without a bound.
-func (g *goal) add(m measure) {
+// add adds a measurement without a bound.
+func (g *goal) add(m measurement) {
 	m.Value = median(m.Rounds)
 	g.Measures = append(g.Measures, m)
 }
 
-// require adds a measure with a bound.
-func (g *goal) require(m measure, side string, want float64) {
-	m.Bound, m.Want = side, want
+// require adds a measurement with a bound.
+func (g *goal) require(m measurement, bound string, want float64) {
+	m.Bound, m.Want = bound, want
 	g.add(m)
 }
 
 // quartiles returns the lower and the upper quartile of the rounds.
-func (m *measure) quartiles() (low, high float64) {
+func (m *measurement) quartiles() (low, high float64) {
 	sorted := slices.Sorted(slices.Values(m.Rounds))
 	return sorted[len(sorted)/4], sorted[len(sorted)-1-len(sorted)/4]
 }
 
-// differs reports whether a comparison shows a difference: its rounds spread less than the ratio differs from 1.
-func (m *measure) differs() bool {
+// differs reports whether a comparison shows a difference: whether the distance between the quartiles of its rounds is
+// at most the distance of the ratio from 1.
+func (m *measurement) differs() bool {
 	low, high := m.quartiles()
 	return m.Sides == nil || !(high-low > math.Abs(m.Value-1))
 }
 
-// met reports whether the figure is within its bound. A comparison that shows no difference is within a bound of 1, and
-// within another bound if the worse quartile is. NaN is within no bound.
-func (m *measure) met() bool {
+// met reports whether the figure is within its bound. A comparison that shows no difference meets a bound of 1. It
+// meets another bound if the worse quartile does. NaN meets no bound.
+func (m *measurement) met() bool {
 	low, high := m.Value, m.Value
 	if !m.differs() {
 		if low, high = m.quartiles(); m.Want == 1 {
@@ -96,27 +98,27 @@ func (m *measure) met() bool {
 	return m.Bound == "" || m.Bound == "≥" && low >= m.Want || m.Bound == "≤" && high <= m.Want
 }
 
-// shown formats the figure.
-func (m *measure) shown() string {
+// formatResult formats the value, or says that there is no difference.
+func (m *measurement) formatResult() string {
 	if !m.differs() {
 		return "no difference shown"
 	}
 	value := formatValue(m.Value, m.Unit)
-	if !m.met() && value == formatValue(m.Want, m.Unit) { // it must not look like the bound
+	if !m.met() && value == formatValue(m.Want, m.Unit) { // rounding must not make a missed figure look like its bound
 		value = strconv.FormatFloat(m.Value, 'g', -1, 64) + m.Unit
 	}
 	return value
 }
 
-// bound formats the bound, "" without one.
-func (m *measure) bound() string {
+// formatBound formats the bound, "" without one.
+func (m *measurement) formatBound() string {
 	if m.Bound == "" {
 		return ""
 	}
 	return m.Bound + " " + formatValue(m.Want, m.Unit)
 }
 
-// newReport begins a report with the machine and commit.
+// newReport returns a report with the machine and commit, but without goals.
 func newReport(options runOptions) report {
 	r := report{Started: time.Now(), Options: options, Commit: "unknown"}
 	if info, ok := debug.ReadBuildInfo(); ok { // go run and go test record no commit
@@ -140,25 +142,25 @@ func newReport(options runOptions) report {
 	return r
 }
 
-// missedGoals returns the goals that miss a bound, and the number of bounds.
-func (r *report) missedGoals() (names []string, bounds int) {
+// missedGoals returns the IDs of the goals that miss a bound, and the number of all bounds.
+func (r *report) missedGoals() (ids []string, bounds int) {
 	for _, g := range r.Goals {
 		for i := range g.Measures {
 			if g.Measures[i].Bound != "" {
 				bounds++
 			}
-			if !g.Measures[i].met() && !slices.Contains(names, g.ID) {
-				names = append(names, g.ID)
+			if !g.Measures[i].met() && !slices.Contains(ids, g.ID) {
+				ids = append(ids, g.ID)
 			}
 		}
 	}
-	return names, bounds
+	return ids, bounds
 }
 
 // write writes report.txt and report.json into a directory.
 func (r *report) write(dir string) error {
 	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil { // a round without answers gives NaN
+	if err != nil { // NaN, of a round without responses
 		return fmt.Errorf("write the report: %w", err)
 	}
 	err = errors.Join(
@@ -192,8 +194,8 @@ func (r *report) text() string {
 	return out.String()
 }
 
-// text writes one row.
-func (m *measure) text(out io.Writer) {
+// text writes one line of report.txt.
+func (m *measurement) text(out io.Writer) {
 	verdict := ""
 	switch {
 	case m.Bound != "" && m.met():
@@ -202,19 +204,20 @@ func (m *measure) text(out io.Writer) {
 		verdict = "SHORT"
 	}
 	low, high := m.quartiles()
-	notes := append([]string{formatValue(low, "") + "–" + formatValue(high, "")}, m.sides()...)
-	_, _ = fmt.Fprintf(out, "  %-5s  %-58s %19s  %-10s (%s)\n", verdict, m.Name, m.shown(), m.bound(), strings.Join(notes, ", "))
+	notes := append([]string{formatValue(low, "") + "–" + formatValue(high, "")}, m.formatSides()...)
+	_, _ = fmt.Fprintf(out, "  %-5s  %-58s %19s  %-10s (%s)\n", verdict, m.Name, m.formatResult(), m.formatBound(), strings.Join(notes, ", "))
 }
 
-// sides formats the medians of the compared sides.
-func (m *measure) sides() (all []string) {
+// formatSides formats the medians of the compared sides.
+func (m *measurement) formatSides() (medians []string) {
 	for _, name := range slices.Sorted(maps.Keys(m.Sides)) {
-		all = append(all, name+" "+formatValue(median(m.Sides[name]), m.SidesUnit))
+		medians = append(medians, name+" "+formatValue(median(m.Sides[name]), m.SidesUnit))
 	}
-	return all
+	return medians
 }
 
-// formatValue formats a number with three digits and its unit; nanoseconds as microseconds.
+// formatValue formats a number with at least three significant digits and its unit. It converts nanoseconds to
+// microseconds.
 func formatValue(value float64, unit string) string {
 	if unit == "ns" {
 		value, unit = value/1000, "µs"

@@ -30,10 +30,10 @@ func sampleReport() *report {
 	}
 	f1, f4 := goal{ID: "F1", Title: "The best ten rates, with a key"}, goal{ID: "F4", Title: "Allocations"}
 	sides := map[string][]float64{"node": {27345, 27345}, "bare": {29512}}
-	f1.require(measure{Name: "requests/s", Unit: "×", Rounds: []float64{0.93, 0.94, 0.95, 0.2}, Sides: sides, SidesUnit: "/s"}, "≥", 0.9)
-	f1.require(measure{Name: "CPU time of a request", Unit: "×", Rounds: []float64{1.1204}, Sides: map[string][]float64{"node": {37120}}, SidesUnit: "ns"}, "≤", 1.12)
-	f4.require(measure{Name: "objects", Rounds: []float64{0}}, "≤", 0)
-	f4.add(measure{Name: "bytes", Unit: "B", Rounds: []float64{1234567.8, -1500}})
+	f1.require(measurement{Name: "requests/s", Unit: "×", Rounds: []float64{0.93, 0.94, 0.95, 0.2}, Sides: sides, SidesUnit: "/s"}, "≥", 0.9)
+	f1.require(measurement{Name: "CPU time of a request", Unit: "×", Rounds: []float64{1.1204}, Sides: map[string][]float64{"node": {37120}}, SidesUnit: "ns"}, "≤", 1.12)
+	f4.require(measurement{Name: "objects", Rounds: []float64{0}}, "≤", 0)
+	f4.add(measurement{Name: "bytes", Unit: "B", Rounds: []float64{1234567.8, -1500}})
 	r.Goals = []goal{f1, f4}
 	return r
 }
@@ -82,7 +82,7 @@ func TestMeasure_Met(t *testing.T) {
 		{0.9, 0.9, "≥", true}, {0.8999, 0.9, "≥", false}, {1.12, 1.12, "≤", true}, {1.13, 1.12, "≤", false}, {0, 0, "≤", true}, {7, 0, "", true},
 		{math.NaN(), 1, "≤", false},
 	} {
-		m := measure{Value: tt.value, Want: tt.want, Bound: tt.bound, Rounds: []float64{tt.value}}
+		m := measurement{Value: tt.value, Want: tt.want, Bound: tt.bound, Rounds: []float64{tt.value}}
 		if m.met() != tt.met {
 			t.Errorf("%+v: met %v", tt, m.met())
 		}
@@ -107,9 +107,9 @@ func TestMeasure_Differs(t *testing.T) {
 		{[]float64{0.90, 0.95, 1.10, 1.15}, "≤", 1.2, "no difference shown", true},
 	} {
 		g := goal{}
-		g.require(measure{Unit: "×", Rounds: tt.rounds, Sides: sides}, tt.bound, tt.want)
-		if m := &g.Measures[0]; m.shown() != tt.shown || m.met() != tt.met {
-			t.Errorf("%v: %s, met %v; want %s, %v", tt.rounds, m.shown(), m.met(), tt.shown, tt.met)
+		g.require(measurement{Unit: "×", Rounds: tt.rounds, Sides: sides}, tt.bound, tt.want)
+		if m := &g.Measures[0]; m.formatResult() != tt.shown || m.met() != tt.met {
+			t.Errorf("%v: %s, met %v; want %s, %v", tt.rounds, m.formatResult(), m.met(), tt.shown, tt.met)
 		}
 	}
 }
@@ -218,7 +218,7 @@ func TestSettings(t *testing.T) {
 	if all, err := selectGoals(""); err != nil || len(all) != 17 {
 		t.Errorf("%d goals, %v: want 17", len(all), err)
 	}
-	if s, err = readSettings(strings.Fields("-against http://node/"), &bytes.Buffer{}); err != nil || s.against != "node:80" {
+	if s, err = readSettings(strings.Fields("-against http://node/"), &bytes.Buffer{}); err != nil || s.target != "node:80" {
 		t.Errorf("%+v, %v", s, err)
 	}
 	for line, want := range map[string]string{

@@ -55,8 +55,8 @@ func TestResponseParser(t *testing.T) {
 		for _, size := range []int{len(stream) + 1, 1, 7} {
 			a.reset(0)
 			err := readPieces(a, []byte(stream), size)
-			if !errors.Is(err, want.err) || err == nil && (a.status != want.status || a.closes != want.last) {
-				t.Errorf("%.90q in pieces of %d: status %d, last %v, error %v; want %+v", stream, size, a.status, a.closes, err, want)
+			if !errors.Is(err, want.err) || err == nil && (a.status != want.status || a.closeAfter != want.last) {
+				t.Errorf("%.90q in pieces of %d: status %d, last %v, error %v; want %+v", stream, size, a.status, a.closeAfter, err, want)
 			}
 		}
 	}
@@ -94,8 +94,8 @@ func FuzzResponseParser(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if cut.status != atOnce.status || cut.closes != atOnce.closes {
-			t.Fatalf("at once: %d, last %v; in pieces: %d, %v", atOnce.status, atOnce.closes, cut.status, cut.closes)
+		if cut.status != atOnce.status || cut.closeAfter != atOnce.closeAfter {
+			t.Fatalf("at once: %d, last %v; in pieces: %d, %v", atOnce.status, atOnce.closeAfter, cut.status, cut.closeAfter)
 		}
 		reader := bufio.NewReader(bytes.NewReader(stream))
 		response, err := http.ReadResponse(reader, nil)

@@ -14,25 +14,25 @@ import (
 )
 
 const (
-	serverCore = 0 // all servers run here, one at a time under load
+	serverCore = 0 // all servers run here; only one at a time gets load
 	loadCore   = 1 // the load generator runs here
 )
 
 // mallocsMetric counts the objects that a node has allocated.
 const mallocsMetric = "go_memstats_mallocs_total"
 
-// runner measures goals: its data, its running servers and its results.
+// runner measures goals. It has the data, the running servers and the report.
 type runner struct {
 	options  runOptions
 	tasard   string // path of the node's program
-	self     string // path of the bench, for its subcommands
+	self     string // path of this program, to run its subcommands
 	dir      string // scratch directory, removed at the end
 	progress io.Writer
 	report   report
 
 	fixture *fixture
-	node    *server   // on the fixture
-	started []*server // of the current goal
+	node    *server   // the node that serves fixture
+	started []*server // for the current goal
 }
 
 // newRunner makes a scratch directory.
@@ -49,57 +49,57 @@ func newRunner(options runOptions, tasard string, progress io.Writer) (*runner, 
 }
 
 // close stops all servers and removes the scratch directory.
-func (l *runner) close() error {
-	return errors.Join(l.stopStarted(), l.stopNode(), os.RemoveAll(l.dir))
+func (r *runner) close() error {
+	return errors.Join(r.stopStarted(), r.stopNode(), os.RemoveAll(r.dir))
 }
 
-// stopStarted stops the servers of a goal, the last one first.
-func (l *runner) stopStarted() error {
-	var all []error
-	for _, s := range slices.Backward(l.started) {
-		all = append(all, s.stop())
+// stopStarted stops the servers of a goal, in reverse order of their start.
+func (r *runner) stopStarted() error {
+	var errs []error
+	for _, s := range slices.Backward(r.started) {
+		errs = append(errs, s.stop())
 	}
-	l.started = nil
-	return errors.Join(all...)
+	r.started = nil
+	return errors.Join(errs...)
 }
 
-// stopNode stops the node with the standard data.
-func (l *runner) stopNode() (err error) {
-	if l.node != nil {
-		err, l.node = l.node.stop(), nil
+// stopNode stops the node that serves fixture.
+func (r *runner) stopNode() (err error) {
+	if r.node != nil {
+		err, r.node = r.node.stop(), nil
 	}
 	return err
 }
 
-// track registers a started server to be stopped.
-func (l *runner) track(s *server, err error) (*server, error) {
+// track remembers a started server for stopStarted.
+func (r *runner) track(s *server, err error) (*server, error) {
 	if err == nil {
-		l.started = append(l.started, s)
+		r.started = append(r.started, s)
 	}
 	return s, err
 }
 
 // startNode starts a node on the servers' core.
-func (l *runner) startNode(ctx context.Context, f *fixture, flags ...string) (*server, error) {
-	return startNode(ctx, []string{l.tasard}, f, serverCore, flags...)
+func (r *runner) startNode(ctx context.Context, f *fixture, flags ...string) (*server, error) {
+	return startNode(ctx, []string{r.tasard}, f, serverCore, flags...)
 }
 
-// prepare starts a node on the standard data, unless one runs.
-func (l *runner) prepare(ctx context.Context) (err error) {
-	if l.fixture == nil {
+// prepare makes the standard data and starts a node on it, unless it is running.
+func (r *runner) prepare(ctx context.Context) (err error) {
+	if r.fixture == nil {
 		size := standardSize()
-		size.accounts = l.options.Accounts
-		if l.fixture, err = newFixture(filepath.Join(l.dir, "standard"), size); err != nil {
+		size.accounts = r.options.Accounts
+		if r.fixture, err = newFixture(filepath.Join(r.dir, "standard"), size); err != nil {
 			return err
 		}
 	}
-	if l.node == nil {
-		l.node, err = l.startNode(ctx, l.fixture)
+	if r.node == nil {
+		r.node, err = r.startNode(ctx, r.fixture)
 	}
 	return err
 }
 
-// side is a server and the load that it gets.
+// side is one of two servers that are compared, and the load that it gets.
 type side struct {
 	*server
 	keys []string
@@ -108,30 +108,30 @@ type side struct {
 	mode loadMode
 }
 
-// loadMode is how clients use their connections; "" keeps them and sends one request at a time.
+// loadMode is how clients use connections. With "" they keep them open and send one request at a time.
 type loadMode string
 
 const (
 	newConnections loadMode = "a new connection for each request"
 	pipelined      loadMode = "pipelined 16 deep"
 	pipelineDepth           = 16
-	// newConnectionsNet and newConnectionsEach spread new connections over source addresses, which have a limited
-	// number of ports.
-	newConnectionsNet, newConnectionsEach = 9, 8
+	// newConnectionsSubnet and newConnectionsPerAddress spread new connections over many source addresses, because each
+	// address has a limited number of ports.
+	newConnectionsSubnet, newConnectionsPerAddress = 9, 8
 )
 
-// sample is the result of one load, with its cost to the server.
+// sample is the result of one load, with the resources that the server used.
 type sample struct {
 	results
-	cpu       time.Duration // of the server's processes
-	mallocs   float64       // objects allocated by a node
-	generator time.Duration // CPU time of the load generator
+	cpu          time.Duration // of the server's processes
+	mallocs      float64       // objects allocated by a node
+	generatorCPU time.Duration // CPU time of the load generator
 }
 
-// pair is one round: both sides, directly one after the other.
+// pair is one round: the samples of both sides, taken one directly after the other.
 type pair struct{ a, b sample }
 
-// Names of the baselines.
+// Names of the baselines: the servers that the node is compared with.
 const (
 	bareName       = "bare"
 	nginxName      = "nginx"
@@ -139,42 +139,42 @@ const (
 	postgresName   = "postgres"
 )
 
-// startBaseline starts a baseline on the servers' core, for one mix.
-func (l *runner) startBaseline(ctx context.Context, name, mix string) (*server, error) {
-	if err := l.prepare(ctx); err != nil {
+// startBaseline starts a baseline that serves the requests of one mix.
+func (r *runner) startBaseline(ctx context.Context, name, mix string) (*server, error) {
+	if err := r.prepare(ctx); err != nil {
 		return nil, err
 	}
-	key := l.fixture.keys[0]
+	key := r.fixture.keys[0]
 	switch name {
 	case nginxName, nginxTunedName:
-		return l.track(startNginx(ctx, l.node, key, &mixes()[mix][0], name == nginxTunedName, serverCore))
+		return r.track(startNginx(ctx, r.node, key, &mixes()[mix][0], name == nginxTunedName, serverCore))
 	case postgresName:
-		return l.track(startPostgres(ctx, l.self, l.node, key, serverCore))
+		return r.track(startPostgres(ctx, r.self, r.node, key, serverCore))
 	}
-	return l.track(startBare(ctx, l.self, l.node, key, mix, nil, serverCore))
+	return r.track(startBare(ctx, r.self, r.node, key, mix, nil, serverCore))
 }
 
 // compareBaseline compares the node with a baseline on one mix.
-func (l *runner) compareBaseline(ctx context.Context, mix, name string) ([]pair, error) {
-	other, err := l.startBaseline(ctx, name, mix)
+func (r *runner) compareBaseline(ctx context.Context, mix, name string) ([]pair, error) {
+	baseline, err := r.startBaseline(ctx, name, mix)
 	if err != nil {
 		return nil, err
 	}
-	return l.compare(ctx, side{server: l.node, keys: l.fixture.keys, mix: mix}, side{server: other, keys: l.fixture.keys, mix: mix})
+	return r.compare(ctx, side{server: r.node, keys: r.fixture.keys, mix: mix}, side{server: baseline, keys: r.fixture.keys, mix: mix})
 }
 
-// compare measures two sides alternately, so that other activity on the machine affects both, in changing order. An
-// answer other than 200 is an error, because something else would be measured.
-func (l *runner) compare(ctx context.Context, a, b side) (pairs []pair, err error) {
-	for round := range l.options.Rounds {
+// compare measures two sides alternately, so that other activity on the machine affects both. The order changes in each
+// round. A response other than 200 is an error.
+func (r *runner) compare(ctx context.Context, a, b side) (pairs []pair, err error) {
+	for round := range r.options.Rounds {
 		var p pair
 		order, sides := []*sample{&p.a, &p.b}, []side{a, b}
 		if round%2 == 1 {
 			slices.Reverse(order)
 			slices.Reverse(sides)
 		}
-		for i, into := range order {
-			if *into, err = l.measure(ctx, sides[i], round); err != nil {
+		for i, result := range order {
+			if *result, err = r.measure(ctx, sides[i], round); err != nil {
 				return nil, err
 			}
 		}
@@ -183,14 +183,14 @@ func (l *runner) compare(ctx context.Context, a, b side) (pairs []pair, err erro
 	return pairs, nil
 }
 
-// measure puts a load on one side once.
-func (l *runner) measure(ctx context.Context, s side, round int) (found sample, err error) {
-	o := &l.options
+// measure measures one side once.
+func (r *runner) measure(ctx context.Context, s side, round int) (result sample, err error) {
+	o := &r.options
 	err = retry(ctx, func() (err error) {
 		c, templates := &clients{connections: o.Connections, rate: s.rate}, mixes()[s.mix]
 		switch s.mode {
 		case newConnections:
-			c.reconnects, c.net, c.perAddress = true, newConnectionsNet, newConnectionsEach
+			c.reconnects, c.subnet, c.perAddress = true, newConnectionsSubnet, newConnectionsPerAddress
 			for i := range templates {
 				templates[i].headers += "Connection: close\r\n"
 			}
@@ -198,74 +198,75 @@ func (l *runner) measure(ctx context.Context, s side, round int) (found sample, 
 			c.pipeline = pipelineDepth
 		}
 		c.requests = newMix(benchHost, s.keys, templates)
-		found, err = l.sample(ctx, s.server, &load{groups: []*clients{c}, seed: uint64(round), warmup: o.Warmup, measure: o.Measure})
+		result, err = r.sample(ctx, s.server, &load{groups: []*clients{c}, seed: uint64(round), warmup: o.Warmup, measure: o.Measure})
 		return err
 	})
-	return found, err
+	return result, err
 }
 
-// measureAttempts is how often a measurement is tried.
+// measureAttempts is the largest number of attempts of one measurement.
 const measureAttempts = 5
 
-// retry repeats a measurement that a busy machine made fail: a node that gets no CPU time for a while sheds load.
-func retry(ctx context.Context, try func() error) (err error) {
+// retry calls measure until it succeeds, at most measureAttempts times. On a busy machine a node may get no CPU time
+// for a while and reject requests.
+func retry(ctx context.Context, measure func() error) (err error) {
 	for range measureAttempts {
-		if err = try(); err == nil || ctx.Err() != nil {
+		if err = measure(); err == nil || ctx.Err() != nil {
 			return err
 		}
 	}
 	return err
 }
 
-// sample runs a load of one kind of client and measures what it cost the server.
-func (l *runner) sample(ctx context.Context, on *server, order *load) (s sample, err error) {
-	order.address, order.tls = on.address, on.tls
-	order.begins = func() error { return s.addUsage(ctx, on, -1) }
-	order.ends = func() error { return s.addUsage(ctx, on, +1) }
-	if err := pinToCore(loadCore, func() error { return order.run(ctx) }); err != nil {
-		return s, fmt.Errorf("%s: %w", on.name, err)
+// sample runs a load with one group of clients and measures the resources that the server used.
+func (r *runner) sample(ctx context.Context, node *server, l *load) (s sample, err error) {
+	l.address, l.tls = node.address, node.tls
+	l.onMeasureStart = func() error { return s.addUsage(ctx, node, -1) }
+	l.onMeasureEnd = func() error { return s.addUsage(ctx, node, +1) }
+	if err := pinToCore(loadCore, func() error { return l.run(ctx) }); err != nil {
+		return s, fmt.Errorf("%s: %w", node.name, err)
 	}
-	s.results, s.generator = order.groups[0].results, order.generator
-	if good := s.statuses[200]; good < s.answers || s.lost > 0 || s.answers == 0 {
-		return s, fmt.Errorf("load on %s: want answers 200, found %v, and %d lost", on.name, s.statuses, s.lost)
+	s.results, s.generatorCPU = l.groups[0].results, l.generatorCPU
+	if okCount := s.statuses[200]; okCount < s.answers || s.lost > 0 || s.answers == 0 {
+		return s, fmt.Errorf("load on %s: want answers 200, found %v, and %d lost", node.name, s.statuses, s.lost)
 	}
 	return s, nil
 }
 
-// addUsage adds the server's resource usage so far, or subtracts it if sign is -1.
-func (s *sample) addUsage(ctx context.Context, on *server, sign int) error {
-	spent, err := on.cpu()
-	if err == nil && on.data != "" {
+// addUsage adds the resources that the server has used since its start, or subtracts them if sign is -1.
+func (s *sample) addUsage(ctx context.Context, node *server, sign int) error {
+	cpu, err := node.cpu()
+	if err == nil && node.data != "" {
 		var objects float64
-		objects, err = on.metric(ctx, mallocsMetric)
+		objects, err = node.metric(ctx, mallocsMetric)
 		s.mallocs += float64(sign) * objects
 	}
-	s.cpu += time.Duration(sign) * spent
+	s.cpu += time.Duration(sign) * cpu
 	return err
 }
 
-// scrapeAllocations returns how many objects the node allocates to answer a request for its metrics.
-func (l *runner) scrapeAllocations(ctx context.Context) (float64, error) {
+// scrapeAllocations returns how many objects the node allocates for one request for its metrics.
+func (r *runner) scrapeAllocations(ctx context.Context) (float64, error) {
 	var counts [3]float64
 	for i := range counts {
 		var err error
-		if counts[i], err = l.node.metric(ctx, mallocsMetric); err != nil {
+		if counts[i], err = r.node.metric(ctx, mallocsMetric); err != nil {
 			return 0, err
 		}
 	}
 	return counts[2] - counts[1], nil
 }
 
-// The figures of a sample.
+// Figures that can be computed from a sample.
 func requestsPerSecond(s *sample) float64 { return float64(s.answers) / s.elapsed.Seconds() }
 func cpuPerRequest(s *sample) float64     { return float64(s.cpu.Nanoseconds()) / float64(s.answers) }
 func p50(s *sample) float64               { return float64(s.latency.ValueAtQuantile(50)) }
 func p99(s *sample) float64               { return float64(s.latency.ValueAtQuantile(99)) }
 func latencyMax(s *sample) float64        { return float64(s.latency.Max()) }
 
-// ratioOf returns the ratio of a figure between the first and the second side, round by round.
-func ratioOf(name, unit string, pairs []pair, names [2]string, figure func(*sample) float64) measure {
-	m := measure{Name: name, Unit: "×", SidesUnit: unit, Sides: map[string][]float64{}}
+// ratioOf returns, for each round, the figure of the first side divided by that of the second.
+func ratioOf(name, unit string, pairs []pair, names [2]string, figure func(*sample) float64) measurement {
+	m := measurement{Name: name, Unit: "×", SidesUnit: unit, Sides: map[string][]float64{}}
 	for i := range pairs {
 		a, b := figure(&pairs[i].a), figure(&pairs[i].b)
 		m.Rounds = append(m.Rounds, a/b)

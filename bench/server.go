@@ -22,34 +22,34 @@ import (
 
 const (
 	answerTimeout = 60 * time.Second
-	// Quotas of the node under load are the highest that it accepts. The default ones would end a run within a
-	// second.
+	// nodeQuotaDay and nodeQuotaMinute are the largest quotas that a node accepts. The default quotas would be used up
+	// within a second.
 	nodeQuotaDay    = "100000000"
 	nodeQuotaMinute = "60000"
-	// nodeLease is as much larger than the default of 16 as nodeQuotaMinute is than 60 a minute, so that a lease
-	// lasts as long as by default.
+	// nodeLease and nodeQuotaMinute are both several hundred times the default values (16 and 60), so a lease lasts about
+	// as long as with the default values.
 	nodeLease = "10000"
-	// listeningText precedes the address in the line that a server of ours prints once it listens.
+	// listeningText precedes the address in the output of the node and of our other servers.
 	listeningText = "listening on http"
 )
 
 // server is a running server.
 type server struct {
-	tls           *tls.Config   // of its clients; nil without TLS
+	tls           *tls.Config   // for clients; nil without TLS
 	name, address string        // node, bare, nginx, postgres
-	processes     []*process    // the one that listens first
+	processes     []*process    // the listening process is the first one
 	data          string        // data directory of a node
-	startDuration time.Duration // from the start of the process to the first answer
-	scratchDir    string        // removed when it stops
+	startDuration time.Duration // from the start of the process to the first response
+	scratchDir    string        // removed when the server stops
 }
 
-// missingError says what is not installed here: the goal is skipped.
+// missingError names a program that is not installed on this machine. Goals that need it are skipped.
 type missingError struct{ name, why string }
 
 func (e *missingError) Error() string { return e.name + ": " + e.why }
 
-// startNode runs tasard serve on the data of a fixture and waits until it answers from that data. program is its
-// path, possibly after a wrapper; the last value of a repeated flag counts.
+// startNode runs tasard serve on the data of a fixture and waits until it returns rates. program is its path, possibly
+// after another command such as strace. A flag in flags overrides the same flag set here.
 func startNode(ctx context.Context, program []string, f *fixture, core int, flags ...string) (*server, error) {
 	argv := append(program[:len(program):len(program)],
 		"serve", "--no-collect", "--data", f.dir, "--listen", "127.0.0.1:0", "--log-format", "text",
@@ -69,27 +69,27 @@ func startNode(ctx context.Context, program []string, f *fixture, core int, flag
 	return s, err
 }
 
-// startBare runs a server that sends the node's answer to a mix of one request. secure may be nil.
-func startBare(ctx context.Context, self string, node *server, key, mix string, secure *certificate, core int) (*server, error) {
+// startBare runs the bare server for a mix of one operation. certificate may be nil.
+func startBare(ctx context.Context, self string, node *server, key, mix string, cert *certificate, core int) (*server, error) {
 	c := &command{name: bareName, argv: []string{self, "bare", node.address, key, mix}}
-	if secure != nil {
-		c.argv, c.tls = append(c.argv, secure.file, secure.key), secure.client
+	if cert != nil {
+		c.argv, c.tls = append(c.argv, cert.file, cert.key), cert.client
 	}
 	return startListening(ctx, c, core, key)
 }
 
-// startListening starts a server that prints its address, and waits for its first answer.
-func startListening(ctx context.Context, c *command, core int, key string) (*server, error) {
-	s := &server{name: c.name, tls: c.tls}
-	return s, s.start(ctx, c, core, key)
+// startListening starts a server that prints its address, and waits for its first response.
+func startListening(ctx context.Context, cmd *command, core int, key string) (*server, error) {
+	s := &server{name: cmd.name, tls: cmd.tls}
+	return s, s.start(ctx, cmd, core, key)
 }
 
-// start starts the listening process and waits for its first answer; a server that does not answer is killed.
-func (s *server) start(ctx context.Context, c *command, core int, key string) error {
-	began := time.Now()
+// start starts the listening process and waits for its first response. If there is none, it kills the process.
+func (s *server) start(ctx context.Context, cmd *command, core int, key string) error {
+	startTime := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	p, err := startProcess(c, core)
+	p, err := startProcess(cmd, core)
 	if err == nil {
 		s.processes = []*process{p}
 		if s.address == "" {
@@ -106,43 +106,43 @@ func (s *server) start(ctx context.Context, c *command, core int, key string) er
 	if err != nil {
 		s.kill()
 	}
-	s.startDuration = time.Since(began)
+	s.startDuration = time.Since(startTime)
 	return err
 }
 
-// awaitAnswer asks until the status is 200.
+// awaitAnswer sends requests until a response has status 200.
 func (s *server) awaitAnswer(ctx context.Context, key string) error {
-	last, first := "", requestTemplate{path: "/v1/rates/best?currency=USD&operation=buy&limit=1"}
+	lastAnswer, template := "", requestTemplate{path: "/v1/rates/best?currency=USD&operation=buy&limit=1"}
 	err := s.processes[0].await(ctx, "an answer", func() bool {
-		_, response, err := s.ask(ctx, first.request(key))
+		_, response, err := s.ask(ctx, template.request(key))
 		if err == nil && response.StatusCode() == fasthttp.StatusOK {
 			return true
 		}
-		last = fmt.Sprintf("%v %.300s", err, response.Body())
+		lastAnswer = fmt.Sprintf("%v %.300s", err, response.Body())
 		return false
 	})
 	if err != nil {
-		return fmt.Errorf("%w; its last answer: %s", err, last)
+		return fmt.Errorf("%w; its last answer: %s", err, lastAnswer)
 	}
 	return nil
 }
 
-// ask sends a request on its own connection and returns the answer, raw and parsed.
+// ask sends a request on a new connection and returns the raw and the parsed response.
 func (s *server) ask(ctx context.Context, request []byte) ([]byte, *fasthttp.Response, error) {
 	return exchange(ctx, "tcp", s.address, s.tls, request)
 }
 
-func exchange(ctx context.Context, network, address string, secure *tls.Config, request []byte) ([]byte, *fasthttp.Response, error) {
+func exchange(ctx context.Context, network, address string, tlsConfig *tls.Config, request []byte) ([]byte, *fasthttp.Response, error) {
 	var raw bytes.Buffer
 	response := new(fasthttp.Response)
 	conn, err := (&net.Dialer{Timeout: answerTimeout}).DialContext(ctx, network, address)
 	if err != nil {
 		return nil, response, err
 	}
-	if secure != nil {
-		conn = tls.Client(conn, secure)
+	if tlsConfig != nil {
+		conn = tls.Client(conn, tlsConfig)
 	}
-	defer func() { _ = conn.Close() }() // the response has been read, or the error is returned
+	defer func() { _ = conn.Close() }() // an error is irrelevant: the response has been read
 	if err = conn.SetDeadline(time.Now().Add(answerTimeout)); err == nil {
 		_, err = conn.Write(request)
 	}
@@ -152,7 +152,7 @@ func exchange(ctx context.Context, network, address string, secure *tls.Config, 
 	return raw.Bytes(), response, err
 }
 
-// capture sends a request once. A status other than 200 is an error.
+// capture returns the response to a request. A status other than 200 is an error.
 func (s *server) capture(ctx context.Context, key string, q *requestTemplate) ([]byte, *fasthttp.Response, error) {
 	raw, response, err := s.ask(ctx, q.request(key))
 	if err == nil && response.StatusCode() != fasthttp.StatusOK {
@@ -166,14 +166,14 @@ func (s *server) capture(ctx context.Context, key string, q *requestTemplate) ([
 
 // stop stops the server's processes in order and removes its scratch directory.
 func (s *server) stop() error {
-	var all []error
+	var errs []error
 	for _, p := range s.processes {
-		all = append(all, p.stop())
+		errs = append(errs, p.stop())
 	}
 	if s.scratchDir != "" {
-		all = append(all, os.RemoveAll(s.scratchDir))
+		errs = append(errs, os.RemoveAll(s.scratchDir))
 	}
-	return errors.Join(all...)
+	return errors.Join(errs...)
 }
 
 // kill kills the processes and removes the scratch directory.
@@ -186,19 +186,19 @@ func (s *server) kill() {
 	}
 }
 
-// cpu returns the CPU time of all its processes.
+// cpu returns the CPU time of all processes of the server.
 func (s *server) cpu() (total time.Duration, err error) {
 	for _, p := range s.processes {
-		spent, err := cpuTime(p.cmd.Process.Pid)
+		t, err := cpuTime(p.cmd.Process.Pid)
 		if err != nil {
 			return 0, err
 		}
-		total += spent
+		total += t
 	}
 	return total, nil
 }
 
-// metric reads a metric without labels from a node's management socket.
+// metric returns the value of a metric without labels, from a node's management socket.
 func (s *server) metric(ctx context.Context, name string) (value float64, err error) {
 	text, err := s.adminGet(ctx, "/metrics")
 	if err != nil {

@@ -199,7 +199,7 @@ func loadBesideSlow(t *testing.T, path string, f *fixture, span time.Duration) (
 	}
 	stop, stopped := make(chan struct{}), make(chan error, 1)
 	go func() { stopped <- s.tickUntil(stop) }()
-	good := &clients{name: "good", requests: asking(nil), connections: 20, rate: goodRate, net: 2, perAddress: 1}
+	good := &clients{name: "good", requests: asking(nil), connections: 20, rate: goodRate, subnet: 2, perAddress: 1}
 	runClients(t, found.address, span, time.Second, good)
 	peak := peakMemory(t, found)
 	close(stop)

@@ -14,27 +14,28 @@ import (
 	"time"
 )
 
-// figuresFile has the accepted figures, and tableFiles the documents that show them: all, or those of some goals.
+// figuresFile has the accepted figures.
 const figuresFile = ".ci/figures.json"
 
+// tableFiles returns the documents with a table of figures, and the goals in each table; nil means all goals.
 func tableFiles() map[string][]string {
 	return map[string][]string{"README.md": {"F1", "F1c", "F6", "F7", "F8"}, "docs/performance.md": nil}
 }
 
-// The markers around a table.
+// The lines before and after a table.
 const (
 	tableBegin = "<!-- figures: make bench writes them -->\n"
 	tableEnd   = "<!-- end of figures -->\n"
 )
 
-// acceptedGoal is a measured goal that documents show, and where it was measured.
+// acceptedGoal has the figures of a goal in figuresFile, and when and where they were measured.
 type acceptedGoal struct {
 	goal
 	Date    string `json:"date"`
 	Machine string `json:"machine"`
 }
 
-// readFigures reads the accepted figures of a repository; without a file there are none.
+// readFigures reads the accepted figures of a repository. A missing file is not an error.
 func readFigures(root string) (accepted []acceptedGoal, err error) {
 	text, err := os.ReadFile(filepath.Join(root, figuresFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -46,20 +47,20 @@ func readFigures(root string) (accepted []acceptedGoal, err error) {
 	return accepted, err
 }
 
-// accept replaces the figures of the measured goals among the accepted ones, and rewrites the tables.
+// accept writes the figures of the measured goals to figuresFile and to the tables. Figures of other goals remain.
 func (r *report) accept(root string) error {
 	accepted, err := readFigures(root)
 	if err != nil {
 		return fmt.Errorf("accept the figures: %w", err)
 	}
 	for _, g := range r.Goals {
-		fresh := acceptedGoal{g, r.Started.UTC().Format(time.DateOnly), r.Machine}
-		accepted = append(slices.DeleteFunc(accepted, func(old acceptedGoal) bool { return old.ID == g.ID }), fresh)
+		updated := acceptedGoal{g, r.Started.UTC().Format(time.DateOnly), r.Machine}
+		accepted = append(slices.DeleteFunc(accepted, func(old acceptedGoal) bool { return old.ID == g.ID }), updated)
 	}
-	place := func(g acceptedGoal) int {
+	index := func(g acceptedGoal) int {
 		return slices.IndexFunc(scenarios(), func(s scenario) bool { return s.goal == g.ID })
 	}
-	slices.SortFunc(accepted, func(a, b acceptedGoal) int { return place(a) - place(b) })
+	slices.SortFunc(accepted, func(a, b acceptedGoal) int { return index(a) - index(b) })
 	text, err := json.MarshalIndent(accepted, "", "  ")
 	if err == nil {
 		err = os.WriteFile(filepath.Join(root, figuresFile), append(text, '\n'), 0o600)
@@ -81,19 +82,19 @@ func rewriteTable(name, table string) error {
 	if err != nil {
 		return err
 	}
-	before, rest, begins := strings.Cut(string(text), tableBegin)
-	_, after, ends := strings.Cut(rest, tableEnd)
-	if !begins || !ends {
+	before, tail, hasBegin := strings.Cut(string(text), tableBegin)
+	_, after, hasEnd := strings.Cut(tail, tableEnd)
+	if !hasBegin || !hasEnd {
 		return fmt.Errorf("%s has no %s", name, strings.TrimSpace(tableBegin))
 	}
 	return os.WriteFile(name, []byte(before+tableBegin+table+tableEnd+after), 0o600)
 }
 
-// table formats the figures of some goals, or of all, and where and when they were measured.
+// table formats the figures of some goals, or of all goals if goals is nil, and when and where they were measured.
 func table(accepted []acceptedGoal, goals []string) string {
 	var text strings.Builder
 	text.WriteString("| | Measured | Result | Goal | Compared |\n|---|---|---|---|---|\n")
-	var runs []string
+	var allConditions []string
 	for _, g := range accepted {
 		if goals != nil && !slices.Contains(goals, g.ID) {
 			continue
@@ -106,12 +107,12 @@ func table(accepted []acceptedGoal, goals []string) string {
 			if !m.met() {
 				met = "missed"
 			}
-			fmt.Fprintf(&text, "| %s | %s | %s | %s, %s | %s |\n", g.ID, m.Name, m.shown(), m.bound(), met, strings.Join(m.sides(), ", "))
+			fmt.Fprintf(&text, "| %s | %s | %s | %s, %s | %s |\n", g.ID, m.Name, m.formatResult(), m.formatBound(), met, strings.Join(m.formatSides(), ", "))
 		}
-		if run := fmt.Sprintf("on %s on %s", g.Date, g.Machine); !slices.Contains(runs, run) {
-			runs = append(runs, run)
+		if conditions := fmt.Sprintf("on %s on %s", g.Date, g.Machine); !slices.Contains(allConditions, conditions) {
+			allConditions = append(allConditions, conditions)
 		}
 	}
-	fmt.Fprintf(&text, "\nMeasured %s.\n", strings.Join(runs, "; "))
+	fmt.Fprintf(&text, "\nMeasured %s.\n", strings.Join(allConditions, "; "))
 	return text.String()
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// digestShown is how many bytes of a digest are shown: enough to recognize it, too few to find its origin.
+// digestShown is the number of bytes of a digest that are shown: enough to recognize it, too few to find the token.
 const digestShown = 4
 
-// accountLine has the fields of all events of accounts, logins and the key policy.
+// accountLine is the JSON of an event of accounts, logins or the key policy. It has the fields of all kinds of events.
 type accountLine struct {
 	Event        string    `json:"event"`
 	Account      uint64    `json:"account,omitempty"`
@@ -22,16 +22,16 @@ type accountLine struct {
 	Refunded     int       `json:"refunded,omitempty"`
 	Unspent      int       `json:"unspent,omitempty"`
 	Recent       int       `json:"recent,omitempty"`
-	Node         int       `json:"node,omitempty"` // of a cluster
+	Node         int       `json:"node,omitempty"` // node of a cluster
 	Uses         []useLine `json:"uses,omitempty"`
 	Steady       string    `json:"steady,omitempty"`
 	Reason       string    `json:"reason,omitempty"`
 	DayLimit     int       `json:"dayLimit,omitempty"`
 	MinuteLimit  int       `json:"minuteLimit,omitempty"`
 	Mailed       bool      `json:"mailed,omitempty"`
-	Sealed       bool      `json:"sealed,omitempty"` // the sealed code is in the log, for the other nodes
+	Sealed       bool      `json:"sealed,omitempty"` // the record has the sealed code, for the other nodes
 	New          bool      `json:"new,omitempty"`
-	Token        string    `json:"token,omitempty"` // beginning of its digest
+	Token        string    `json:"token,omitempty"` // first bytes of its digest
 	ExpiresAt    string    `json:"expiresAt,omitempty"`
 	KeysRequired string    `json:"keysRequiredAt,omitempty"`
 	At           string    `json:"at,omitempty"`
@@ -42,7 +42,7 @@ type keyLine struct {
 	ID        string `json:"id"`
 	Name      string `json:"name,omitempty"`
 	Hint      string `json:"hint"`
-	Digest    string `json:"digest"` // the beginning
+	Digest    string `json:"digest"` // first bytes
 	CreatedAt string `json:"createdAt"`
 }
 
@@ -56,30 +56,30 @@ func shortDigest(d account.Digest) string { return hex.EncodeToString(d[:digestS
 func describeAccount(event any) accountLine {
 	switch e := event.(type) {
 	case *account.Created:
-		return accountLine{Event: "accountCreated", Account: e.Account, Email: e.Email.String(), At: instantText(e.At)}
+		return accountLine{Event: "accountCreated", Account: e.Account, Email: e.Email.String(), At: formatTime(e.At)}
 	case *account.KeyCreated:
 		return accountLine{Event: "keyCreated", Account: e.Account, Key: &keyLine{
-			ID: e.Key.ID, Name: e.Key.Name, Hint: e.Key.Hint, Digest: shortDigest(e.Key.Digest), CreatedAt: instantText(e.Key.CreatedAt),
+			ID: e.Key.ID, Name: e.Key.Name, Hint: e.Key.Hint, Digest: shortDigest(e.Key.Digest), CreatedAt: formatTime(e.Key.CreatedAt),
 		}}
 	case *account.KeyRevoked:
-		return accountLine{Event: "keyRevoked", Account: e.Account, KeyID: e.KeyID, At: instantText(e.At), By: e.By}
+		return accountLine{Event: "keyRevoked", Account: e.Account, KeyID: e.KeyID, At: formatTime(e.At), By: e.By}
 	case *account.Leased:
 		return accountLine{
 			Event: "leased", Account: e.Account, Day: e.Day.String(), Count: e.Count, Refunded: e.Refunded, Unspent: e.Unspent,
-			Recent: e.RecentAdmitted, Node: int(e.Node), Steady: e.Steady.String(), KeyID: e.KeyID, At: instantText(e.At),
+			Recent: e.RecentAdmitted, Node: int(e.Node), Steady: e.Steady.String(), KeyID: e.KeyID, At: formatTime(e.At),
 		}
 	case *account.Returned:
 		return accountLine{
 			Event: "returned", Account: e.Account, Day: e.Day.String(), Unspent: e.Unspent, Recent: e.RecentAdmitted, Node: int(e.Node),
-			Steady: e.Steady.String(), Uses: mapSlice(e.Uses, func(u *account.KeyUse) useLine { return useLine{u.KeyID, instantText(u.At)} }),
+			Steady: e.Steady.String(), Uses: mapSlice(e.Uses, func(u *account.KeyUse) useLine { return useLine{u.KeyID, formatTime(u.At)} }),
 		}
 	case *account.Suspended:
-		return accountLine{Event: "suspended", Account: e.Account, Reason: e.Reason, At: instantText(e.At), By: e.By}
+		return accountLine{Event: "suspended", Account: e.Account, Reason: e.Reason, At: formatTime(e.At), By: e.By}
 	case *account.Restored:
-		return accountLine{Event: "restored", Account: e.Account, At: instantText(e.At), By: e.By}
+		return accountLine{Event: "restored", Account: e.Account, At: formatTime(e.At), By: e.By}
 	case *account.QuotaSet:
 		return accountLine{
-			Event: "quotaSet", Account: e.Account, DayLimit: e.Quota.Day, MinuteLimit: e.Quota.Minute, At: instantText(e.At), By: e.By,
+			Event: "quotaSet", Account: e.Account, DayLimit: e.Quota.Day, MinuteLimit: e.Quota.Minute, At: formatTime(e.At), By: e.By,
 		}
 	}
 	return describeLogin(event)
@@ -90,23 +90,23 @@ func describeLogin(event any) accountLine {
 	case *account.CodeIssued:
 		return accountLine{
 			Event: "codeIssued", Email: e.Email.String(), Mailed: e.Mailed, Sealed: e.Sealed != account.CodeSeal{}, Steady: e.Steady.String(),
-			At: instantText(e.At),
+			At: formatTime(e.At),
 		}
 	case *account.CodeFailed:
-		return accountLine{Event: "codeFailed", Email: e.Email.String(), Steady: e.Steady.String(), At: instantText(e.At)}
+		return accountLine{Event: "codeFailed", Email: e.Email.String(), Steady: e.Steady.String(), At: formatTime(e.At)}
 	case *record.CodeRefused:
-		return accountLine{Event: "codeRefused", Email: e.Email.String(), At: instantText(e.At)}
+		return accountLine{Event: "codeRefused", Email: e.Email.String(), At: formatTime(e.At)}
 	case *account.SessionOpened:
 		return accountLine{
 			Event: "sessionOpened", Account: e.Account, New: e.New, Email: e.Email.String(), Token: shortDigest(e.Token),
-			ExpiresAt: instantText(e.Expires), Steady: e.Steady.String(), At: instantText(e.At),
+			ExpiresAt: formatTime(e.Expires), Steady: e.Steady.String(), At: formatTime(e.At),
 		}
 	case *account.SessionClosed:
 		return accountLine{Event: "sessionClosed", Token: shortDigest(e.Token)}
 	case *account.Announced:
-		return accountLine{Event: "announced", KeysRequired: instantText(e.RequiredAt), At: instantText(e.AnnouncedAt), By: e.By}
+		return accountLine{Event: "announced", KeysRequired: formatTime(e.RequiredAt), At: formatTime(e.AnnouncedAt), By: e.By}
 	case *account.AnnouncementWithdrawn:
-		return accountLine{Event: "announcementWithdrawn", At: instantText(e.At), By: e.By}
+		return accountLine{Event: "announcementWithdrawn", At: formatTime(e.At), By: e.By}
 	}
 	return accountLine{Event: "unknown"}
 }

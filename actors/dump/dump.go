@@ -9,8 +9,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Record formats a record of the log as one line of JSON: the event's name, then its fields without empty ones. A
-// bundle has its node and a list of events.
+// Record formats a record of the log as one line of JSON: the name of the event and its fields that are not empty. A
+// record that a cluster node wrote is a bundle, formatted as the node and a list of its events.
 func Record(data []byte) (string, error) {
 	d := record.NewDecoder()
 	b, err := d.Bundle(data)
@@ -23,14 +23,14 @@ func Record(data []byte) (string, error) {
 	}
 	var lines []any
 	for _, event := range events {
-		if quotes, ok := event.(engine.Event); ok {
-			lines = append(lines, describeEvent(quotes))
+		if rateEvent, ok := event.(engine.Event); ok {
+			lines = append(lines, describeEvent(rateEvent))
 		} else {
 			lines = append(lines, describeAccount(event))
 		}
 	}
 	line := any(bundleLine{Event: "bundle", Node: b.Node, Records: lines})
-	if b.Node == 0 && len(lines) == 1 { // not of a cluster
+	if b.Node == 0 && len(lines) == 1 { // not written by a cluster node
 		line = lines[0]
 	}
 	text, err := json.Marshal(line)
@@ -40,14 +40,14 @@ func Record(data []byte) (string, error) {
 	return string(text), nil
 }
 
-// bundleLine is the records that one cluster node wrote at once.
+// bundleLine is the JSON of a bundle: the events that a cluster node wrote as one record.
 type bundleLine struct {
 	Event   string        `json:"event"`
 	Node    engine.NodeID `json:"node"`
 	Records []any         `json:"records"`
 }
 
-// eventLine has the fields of all events of currencies.
+// eventLine is the JSON of an event of a currency. It has the fields of all kinds of events.
 type eventLine struct {
 	Event          string            `json:"event"`
 	Currency       string            `json:"currency"`
@@ -56,10 +56,10 @@ type eventLine struct {
 	Priority       int64             `json:"priority,omitempty"`
 	Manual         bool              `json:"manual,omitempty"`
 	UpstreamSource string            `json:"upstreamSource,omitempty"`
-	Slot           string            `json:"slot,omitempty"`
+	ScheduledAt    string            `json:"slot,omitempty"`
 	Quotes         []quoteLine       `json:"quotes,omitempty"`
-	Held           []quarantinedLine `json:"held,omitempty"`
-	HeldID         uint64            `json:"heldId,omitempty"`
+	Quarantined    []quarantinedLine `json:"held,omitempty"`
+	QuarantineID   uint64            `json:"heldId,omitempty"`
 	Quote          *quoteLine        `json:"quote,omitempty"`
 	At             string            `json:"at,omitempty"`
 	By             string            `json:"by,omitempty"`
@@ -89,19 +89,19 @@ func describeEvent(event engine.Event) eventLine {
 	line := eventLine{Currency: event.CurrencyCode()}
 	switch e := event.(type) {
 	case *engine.Refreshed:
-		line.Event, line.SourceID, line.ObservedAt = "refreshed", e.SourceID, instantText(e.ObservedAt)
+		line.Event, line.SourceID, line.ObservedAt = "refreshed", e.SourceID, formatTime(e.ObservedAt)
 		line.Priority, line.Manual, line.UpstreamSource = e.Priority, e.Manual, e.UpstreamSource
-		line.Slot, line.By = instantText(e.Slot), e.By
-		line.Quotes, line.Held = mapSlice(e.Quotes, describeQuote), mapSlice(e.Quarantined, describeQuarantined)
+		line.ScheduledAt, line.By = formatTime(e.Slot), e.By
+		line.Quotes, line.Quarantined = mapSlice(e.Quotes, describeQuote), mapSlice(e.Quarantined, describeQuarantined)
 	case *engine.Released:
 		quote := describeQuote(&e.Quote)
-		line.Event, line.SourceID, line.ObservedAt = "released", e.SourceID, instantText(e.ObservedAt)
+		line.Event, line.SourceID, line.ObservedAt = "released", e.SourceID, formatTime(e.ObservedAt)
 		line.Priority, line.Manual, line.UpstreamSource = e.Priority, e.Manual, e.UpstreamSource
-		line.HeldID, line.Quote, line.At, line.By = e.QuarantineID, &quote, instantText(e.At), e.By
+		line.QuarantineID, line.Quote, line.At, line.By = e.QuarantineID, &quote, formatTime(e.At), e.By
 	case *engine.Rejected:
-		line.Event, line.HeldID, line.At, line.By = "rejected", e.QuarantineID, instantText(e.At), e.By
+		line.Event, line.QuarantineID, line.At, line.By = "rejected", e.QuarantineID, formatTime(e.At), e.By
 	case *engine.Withdrawn:
-		line.Event, line.SourceID, line.At, line.By = "withdrawn", e.SourceID, instantText(e.At), e.By
+		line.Event, line.SourceID, line.At, line.By = "withdrawn", e.SourceID, formatTime(e.At), e.By
 		line.Quote = &quoteLine{InstitutionID: e.Key.Institution, Channel: string(e.Key.Channel), Kind: string(e.Key.Kind)}
 	}
 	return line
@@ -111,30 +111,30 @@ func describeQuote(q *engine.AcceptedQuote) quoteLine {
 	return quoteLine{
 		InstitutionID: q.Key.Institution, Channel: string(q.Key.Channel), Kind: string(q.Key.Kind),
 		Buy: q.Buy.String(), Sell: q.Sell.String(), EffectiveDate: q.EffectiveDate.String(),
-		PublishedAt: instantText(q.PublishedAt), ExpiresAt: instantText(q.ExpiresAt), Backfill: q.Backfill,
+		PublishedAt: formatTime(q.PublishedAt), ExpiresAt: formatTime(q.ExpiresAt), Backfill: q.Backfill,
 	}
 }
 
-func describeQuarantined(h *engine.Quarantined) quarantinedLine {
-	o := &h.Observation
-	return quarantinedLine{ID: h.ID, Reason: string(h.Reason), Detail: h.Detail, Document: o.Document, quoteLine: quoteLine{
+func describeQuarantined(q *engine.Quarantined) quarantinedLine {
+	o := &q.Observation
+	return quarantinedLine{ID: q.ID, Reason: string(q.Reason), Detail: q.Detail, Document: o.Document, quoteLine: quoteLine{
 		InstitutionID: o.InstitutionID, Channel: string(o.Channel), Kind: string(o.Kind), Buy: o.Buy, Sell: o.Sell,
-		EffectiveDate: o.EffectiveDate.String(), PublishedAt: instantText(o.PublishedAt), ExpiresAt: instantText(o.ExpiresAt),
+		EffectiveDate: o.EffectiveDate.String(), PublishedAt: formatTime(o.PublishedAt), ExpiresAt: formatTime(o.ExpiresAt),
 	}}
 }
 
-// instantText formats an instant; none is "".
-func instantText(t time.Time) string {
+// formatTime formats a time, the zero time as "".
+func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
 	return t.Format(time.RFC3339Nano)
 }
 
-func mapSlice[T, R any](from []T, convert func(*T) R) []R {
-	to := make([]R, len(from))
-	for i := range from {
-		to[i] = convert(&from[i])
+func mapSlice[T, R any](in []T, convert func(*T) R) []R {
+	out := make([]R, len(in))
+	for i := range in {
+		out[i] = convert(&in[i])
 	}
-	return to
+	return out
 }

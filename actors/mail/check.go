@@ -6,27 +6,27 @@ import (
 	"fmt"
 )
 
-// Check connects to the server, makes the connection secure, authenticates if there is a user, and quits. The error
-// names the step that failed, and repeats nothing that the server sent after its certificate.
+// Check opens a session with the mail server and closes it. The error names the step that failed, and contains no
+// text of the server after its certificate.
 func Check(ctx context.Context, config Config) error {
 	config, err := config.complete()
 	if err != nil {
 		return err
 	}
-	server, err := newServer(config)
+	server, err := newDialer(config)
 	if err != nil {
 		return err
 	}
-	line, failed := server.connect(ctx)
-	if failed != nil {
-		return failed.describe()
+	sess, fail := server.connect(ctx)
+	if fail != nil {
+		return fail.operatorError()
 	}
-	line.quit(ctx)
+	sess.quit(ctx)
 	return nil
 }
 
-// describe returns a failure as an error for operators.
-func (f *failure) describe() error {
+// operatorError returns an error that describes the failure for operators.
+func (f *failure) operatorError() error {
 	text := "at " + string(f.stage)
 	if f.code != 0 {
 		text += fmt.Sprintf(": the server answers %d", f.code)

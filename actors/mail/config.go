@@ -18,14 +18,14 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// TLS is how the connection to the mail server is protected; "" is StartTLS.
+// TLS is how the connection to the mail server is encrypted; "" is StartTLS.
 type TLS string
 
 // With StartTLS and Implicit the server's certificate must be valid for the host of Config.Addr.
 const (
-	StartTLS TLS = "starttls" // an unencrypted connection is upgraded before anything is sent
+	StartTLS TLS = "starttls" // the STARTTLS command, before any email or password is sent
 	Implicit TLS = "tls"      // TLS from the first byte
-	Off      TLS = "off"      // unencrypted, codes too: only for a server on the same machine
+	Off      TLS = "off"      // no encryption, also of codes: only for a server on the same machine
 )
 
 // Config configures a Mailer. Addr, From, Clock and Random are required.
@@ -34,50 +34,50 @@ type Config struct {
 	Addr string
 	// TLS is StartTLS when empty.
 	TLS TLS
-	// User and Password authenticate to the server, by PLAIN or LOGIN. Both or neither; an error with TLS off.
+	// User and Password authenticate to the server with PLAIN or LOGIN. Set both or neither. They require TLS.
 	User     string
 	Password account.Secret
-	// From is the sender. Its domain is used in the greeting and in Message-IDs.
+	// From is the sender's address. Its domain is used in EHLO and in Message-IDs.
 	From account.Email
-	// CAFile has the PEM certificates that may sign the server's; "" trusts those of the system.
+	// CAFile has the PEM certificates of trusted authorities; "" means those of the system.
 	CAFile string
-	// Clock returns the time. Its monotonic reading, if any, keeps steps of the wall clock out of waits.
+	// Clock returns the time. With a monotonic reading, steps of the wall clock do not affect delays.
 	Clock func() time.Time
-	// Random is the source of Message-IDs and jitter: crypto/rand.Reader. Read by one goroutine at a time.
+	// Random is the source of Message-IDs and jitter, usually crypto/rand.Reader. It need not be safe for concurrent use.
 	Random io.Reader
-	// Logger receives events, with masked addresses. nil discards them.
+	// Logger receives log records, with masked addresses. nil discards them.
 	Logger *slog.Logger
-	// ProbeInterval is the time between connection attempts to an unreachable server; when one succeeds, the first email
-	// is sent. 0 is never: then only the delays of emails and breaker count.
+	// ProbeInterval is the time between probes of an unreachable server. When a probe connects, the first email is sent at
+	// once. With 0 there are no probes, and emails wait until their next attempt.
 	ProbeInterval time.Duration
 
 	// For tests; zero is the default.
 	rootCAs                                    *x509.CertPool
 	queueMax                                   int // emails waiting or being sent
-	attemptsMax                                int // for each email
+	attemptsMax                                int // attempts for each email
 	breaker                                    breakerSettings
-	backoffFirst, backoffMax                   time.Duration // delay after the first failed attempt, doubled each time up to the maximum
+	backoffFirst, backoffMax                   time.Duration // delay after the first failed attempt, doubled after each attempt up to backoffMax
 	connectTimeout, emailTimeout, drainTimeout time.Duration
 	dial                                       func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// breakerSettings: after so many failures of the server in a row no email is attempted during the pause.
+// breakerSettings: after failureThreshold consecutive failures of the server, no email is attempted for the cooldown.
 type breakerSettings struct {
-	failures int
-	pause    time.Duration
+	failureThreshold int
+	cooldown         time.Duration
 }
 
 const (
 	queueMaxDefault     = 1000
-	attemptsMaxDefault  = 10 // with the delays of the backoff they outlast a greylist of five minutes
+	attemptsMaxDefault  = 10 // with backoff this is longer than greylisting of five minutes
 	backoffFirstDefault = 5 * time.Second
 	backoffMaxDefault   = 2 * time.Minute
 	connectDefault      = 15 * time.Second // TCP, TLS, greeting and login together
 	emailDefault        = 30 * time.Second // the SMTP dialog of one email
-	drainDefault        = 10 * time.Second // in Close, if its context allows it
+	drainDefault        = 10 * time.Second // for Close
 	quitTimeout         = 2 * time.Second
-	sessionEmailsMax    = 50      // on one connection; servers may reject more
-	sessionReadBytesMax = 1 << 20 // from the server on one connection; usual are 10 KiB
+	sessionEmailsMax    = 50      // on one connection, because servers limit the number
+	sessionReadBytesMax = 1 << 20 // from the server on one connection; usually 10 KiB
 )
 
 var breakerDefault = breakerSettings{5, 30 * time.Second}
@@ -139,14 +139,14 @@ func checkAddr(addr string) error {
 	if err != nil {
 		return fmt.Errorf("check mail settings: Addr is %q, want host:port", addr)
 	}
-	number, err := strconv.Atoi(port)
-	if err != nil || number < 1 || number > 65535 || host == "" || strings.ContainsFunc(host, notInHost) {
+	n, err := strconv.Atoi(port)
+	if err != nil || n < 1 || n > 65535 || host == "" || strings.ContainsFunc(host, notInHost) {
 		return fmt.Errorf("check mail settings: Addr is %q, want host:port with a port from 1 to 65535", addr)
 	}
 	return nil
 }
 
-func notInHost(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`"/<>@\`, r) }
+func notInHost(c rune) bool { return c <= ' ' || c > '~' || strings.ContainsRune(`"/<>@\`, c) }
 
 func readRoots(file string) (*x509.CertPool, error) {
 	text, err := os.ReadFile(file)
@@ -160,13 +160,13 @@ func readRoots(file string) (*x509.CertPool, error) {
 	return roots, nil
 }
 
-// host returns the host that the server's certificate must name.
+// host returns the host of Addr.
 func (c Config) host() string {
 	host, _, _ := net.SplitHostPort(c.Addr)
 	return host
 }
 
-// domain returns the domain of the sender.
+// domain returns the domain of From.
 func (c Config) domain() string {
 	from := c.From.String()
 	return from[strings.LastIndexByte(from, '@')+1:]

@@ -204,7 +204,7 @@ func TestMail_LoginNeedsTLS(t *testing.T) {
 		said, lines := false, newPipes()
 		onLogin := func(_, _ string) error { said = true; return nil }
 		(&smtpServer{mechanisms: []string{"PLAIN"}, onLogin: onLogin}).serve(t, lines)
-		server, err := newServer(Config{
+		server, err := newDialer(Config{
 			Addr: "localhost:25", TLS: Off, From: email(t, "no-reply@tasard.example"), User: testUser, Password: account.SecretOf(testPassword),
 			dial: lines.dial, connectTimeout: time.Minute, emailTimeout: time.Minute,
 		})
@@ -345,7 +345,7 @@ func TestMail_HalfText(t *testing.T) {
 	for _, control := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newTestMailer(t, &smtpServer{}, nil)
-			line, failed := b.Mailer.server.connect(t.Context())
+			line, failed := b.Mailer.dialer.connect(t.Context())
 			if failed != nil {
 				t.Fatalf("open: %+v", failed)
 			}

@@ -17,7 +17,7 @@ import (
 // ErrInvalidMail is returned for an email without an address, or whose code does not have CodeDigits digits.
 var ErrInvalidMail = errors.New("email without an address or code")
 
-// The text of the email is constant; $CODE stands for the code.
+// The text of the email. $CODE is replaced by the code.
 const (
 	subject = "Su código de tasard / Your tasard code"
 
@@ -63,14 +63,14 @@ tasard
 `
 )
 
-// messageID is what an email keeps over all attempts.
+// messageID has the parts of an email that are the same in all attempts.
 type messageID struct {
 	id       string // before the @ of the Message-ID
 	boundary string // between the MIME parts
 	date     time.Time
 }
 
-// 128 bits make each unique, and a boundary that the text does not contain.
+// idBytes is the size of a random Message-ID or boundary. 128 bits are unique and do not occur in the text.
 const idBytes = 16
 
 func newMessageID(random io.Reader, date time.Time) (messageID, error) {
@@ -81,7 +81,7 @@ func newMessageID(random io.Reader, date time.Time) (messageID, error) {
 	return messageID{id: hex.EncodeToString(raw[:idBytes]), boundary: hex.EncodeToString(raw[idBytes:]), date: date}, nil
 }
 
-// checkMail rejects an invalid address or code.
+// checkMail returns ErrInvalidMail for an invalid address or code.
 func checkMail(mail account.LoginMail) error {
 	code := mail.Code.Reveal()
 	if mail.To.IsZero() || len(code) != account.CodeDigits || strings.Trim(code, "0123456789") != "" {
@@ -90,8 +90,8 @@ func checkMail(mail account.LoginMail) error {
 	return nil
 }
 
-// compose renders the message. Addresses are set as values, because the library's parser accepts more than
-// account.Email.
+// compose builds the message. It passes addresses as values, because the library's parser accepts addresses that
+// account.Email does not.
 func compose(mail account.LoginMail, id messageID, config Config) *gomail.Msg {
 	m := gomail.NewMsg(gomail.WithNoDefaultUserAgent(), gomail.WithEncoding(gomail.EncodingQP), gomail.WithBoundary(id.boundary))
 	m.SetAddrHeaderFromMailAddress(gomail.HeaderFrom, &netmail.Address{Name: "tasard", Address: config.From.String()})

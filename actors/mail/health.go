@@ -7,15 +7,15 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// fullHysteresis is the part of a full queue, a tenth, that must be free before it no longer counts as full.
-const fullHysteresis = 10
+// fullHysteresisDivisor: a full queue counts as full until a tenth (1/10) of it is free.
+const fullHysteresisDivisor = 10
 
-// updateFull updates since when the queue is full. Called with mu held.
+// updateFull updates fullSince. Called with mu held.
 func (m *Mailer) updateFull(now time.Time) {
-	switch size, most := len(m.queue), m.config.queueMax; {
-	case size <= most-(most+fullHysteresis-1)/fullHysteresis:
+	switch size, capacity := len(m.queue), m.config.queueMax; {
+	case size <= capacity-(capacity+fullHysteresisDivisor-1)/fullHysteresisDivisor:
 		m.fullSince = time.Time{}
-	case size >= most && m.fullSince.IsZero():
+	case size >= capacity && m.fullSince.IsZero():
 		m.fullSince = now
 	}
 }
@@ -25,38 +25,39 @@ func (m *Mailer) Condition() engine.Condition {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.updateFull(m.config.Clock())
-	switch failing := m.breaker.since; {
+	switch failingSince := m.breaker.failingSince; {
 	case !m.fullSince.IsZero():
 		return engine.Condition{
 			Name: "mail", State: "full", Since: m.fullSince.Round(0).UTC(),
 			Detail: "The mail queue is full, so no login code is accepted; keys go on working. Check the mail server.",
 		}
-	case !failing.IsZero():
+	case !failingSince.IsZero():
 		return engine.Condition{
-			Name: "mail", State: "failing", Since: failing.Round(0).UTC(),
+			Name: "mail", State: "failing", Since: failingSince.Round(0).UTC(),
 			Detail: "The mail server accepts no email, so login codes wait or expire; keys go on working. Check the server and the mail settings.",
 		}
 	}
 	return engine.HealthyCondition("mail")
 }
 
-// waitOrProbe waits for a wake-up, the end or a time, and probes an unreachable server meanwhile.
+// waitOrProbe waits until the worker is woken, the mailer gives up or the time has passed. If the server is
+// unreachable, it waits at most one ProbeInterval and probes the server once.
 func (m *Mailer) waitOrProbe(wait time.Duration) {
 	m.mu.Lock()
-	every := m.config.ProbeInterval
-	looks := every > 0 && m.breaker.unreachable && !m.closing
+	interval := m.config.ProbeInterval
+	shouldProbe := interval > 0 && m.breaker.unreachable && !m.closing
 	m.mu.Unlock()
-	if !looks || wait != forever && wait <= every {
+	if !shouldProbe || wait != forever && wait <= interval {
 		m.wait(wait)
 		return
 	}
-	m.wait(every)
+	m.wait(interval)
 	if m.ctx.Err() == nil && m.probe() {
-		m.serverReachable()
+		m.markReachable()
 	}
 }
 
-// probe reports whether the server accepts a connection.
+// probe reports whether the mail server accepts a connection.
 func (m *Mailer) probe() bool {
 	ctx, cancel := context.WithTimeout(m.ctx, m.config.ProbeInterval)
 	defer cancel()
@@ -68,8 +69,8 @@ func (m *Mailer) probe() bool {
 	return true
 }
 
-// serverReachable makes the first email due, despite the breaker. Without one the server counts as healthy.
-func (m *Mailer) serverReachable() {
+// markReachable makes the first email due, even if the breaker is open. If the queue is empty, it resets the breaker.
+func (m *Mailer) markReachable() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	first, now := m.queue.next(), m.config.Clock()
@@ -77,7 +78,7 @@ func (m *Mailer) serverReachable() {
 		m.breaker = breaker{settings: m.config.breaker}
 		return
 	}
-	m.breaker.unreachable, m.breaker.until = false, now
+	m.breaker.unreachable, m.breaker.retryAt = false, now
 	if first.nextAttempt.After(now) {
 		first.nextAttempt = now
 	}

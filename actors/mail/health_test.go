@@ -57,7 +57,7 @@ func TestS15_FailingComesAndGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newDownServer(t)
 		m := openMailer(t, s.dial, &logBuffer{}, func(c *Config) {
-			c.ProbeInterval, c.backoffFirst, c.backoffMax, c.breaker = 2*time.Second, 5*time.Minute, 5*time.Minute, breakerSettings{failures: 1, pause: 5 * time.Minute}
+			c.ProbeInterval, c.backoffFirst, c.backoffMax, c.breaker = 2*time.Second, 5*time.Minute, 5*time.Minute, breakerSettings{failureThreshold: 1, cooldown: 5 * time.Minute}
 		})
 		wantMail(t, m, engine.ConditionOK)
 		m.mustSend(t, "ana@example.do")

@@ -9,24 +9,24 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// LogMailer writes each email's address and code as a line instead of sending it. Danger: a reader of these lines can
-// sign in as any user. For development only; a node that requires keys must reject it.
+// LogMailer writes the address and code of each email as a line instead of sending it. Danger: a reader of these
+// lines can sign in as any user. Use it only for development; a node that requires keys must reject it.
 type LogMailer struct {
-	mu  sync.Mutex
-	out io.Writer
+	mu sync.Mutex
+	w  io.Writer
 }
 
-// NewLogMailer returns a LogMailer that writes to a writer.
-func NewLogMailer(to io.Writer) *LogMailer { return &LogMailer{out: to} }
+// NewLogMailer returns a LogMailer that writes to w.
+func NewLogMailer(w io.Writer) *LogMailer { return &LogMailer{w: w} }
 
-// Send writes the line. The error is ErrInvalidMail or the writer's.
+// Send writes the line. The error is ErrInvalidMail or wraps the writer's error.
 func (l *LogMailer) Send(mail account.LoginMail) error {
 	if err := checkMail(mail); err != nil {
 		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, err := fmt.Fprintf(l.out, "mail to=%s code=%s expires=%s\n", mail.To, mail.Code.Reveal(), mail.Expires.UTC().Format(time.RFC3339))
+	_, err := fmt.Fprintf(l.w, "mail to=%s code=%s expires=%s\n", mail.To, mail.Code.Reveal(), mail.Expires.UTC().Format(time.RFC3339))
 	if err != nil {
 		return fmt.Errorf("write the email: %w", err)
 	}

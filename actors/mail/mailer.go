@@ -16,16 +16,16 @@ import (
 // Mailer sends emails. Its methods may be called concurrently.
 type Mailer struct {
 	config Config
-	server *server
-	ctx    context.Context // ends when Close gives up
+	dialer *dialer
+	ctx    context.Context // canceled when Close gives up or returns
 	cancel context.CancelFunc
-	wake   chan struct{} // one token: the worker must look at the queue
-	done   chan struct{} // closed by the worker at its end
+	wake   chan struct{} // tells the worker to check the queue
+	done   chan struct{} // closed when the worker has returned
 
-	mu        sync.Mutex // guards the fields below; held only briefly
+	mu        sync.Mutex // guards the fields below; never held during I/O
 	queue     queue
 	breaker   breaker
-	fullSince time.Time // when the queue became full; zero = not full
+	fullSince time.Time // zero = not full
 	counts    Stats
 	closing   bool
 }
@@ -38,9 +38,9 @@ type Stats struct {
 	Refused     uint64 // status 5xx for this email
 	Exhausted   uint64 // no attempt left
 	Expired     uint64 // the code expired first
-	Replaced    uint64 // by a newer email to the same address
-	Abandoned   uint64 // by Close
-	Dropped     uint64 // not accepted: the queue was full
+	Replaced    uint64 // a newer email to the same address was queued
+	Abandoned   uint64 // not sent before Close gave up
+	Dropped     uint64 // not queued, because the queue was full
 	Failures    uint64 // failed attempts
 	CircuitOpen bool   // the breaker is open: no email is attempted
 	LastSent    time.Time
@@ -52,29 +52,29 @@ var ErrClosed = errors.New("mailer is closed")
 // ErrFull is the cause of Send's error when the queue is full.
 var ErrFull = errors.New("mail queue is full")
 
-// retryAfter is the Retry-After of a request whose email was not accepted.
+// retryAfter is the Retry-After of a request whose email was not queued.
 const retryAfter = 30 * time.Second
 
-// Open checks the settings and starts the worker, which Close ends. It does not connect, so that a node starts while
-// its mail server is down.
+// Open checks the settings and starts the worker, which Close stops. It does not connect, so a node can start while its
+// mail server is down.
 func Open(config Config) (*Mailer, error) {
 	config, err := config.complete()
 	if err != nil {
 		return nil, err
 	}
-	server, err := newServer(config)
+	server, err := newDialer(config)
 	if err != nil {
 		return nil, err
 	}
-	m := &Mailer{config: config, server: server, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	m := &Mailer{config: config, dialer: server, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.breaker.settings = config.breaker
 	go m.work()
 	return m, nil
 }
 
-// SetPassword sets the password of later logins. It has no effect without a User.
-func (m *Mailer) SetPassword(password account.Secret) { m.server.password.Store(&password) }
+// SetPassword sets the password for later logins. It has no effect without a User.
+func (m *Mailer) SetPassword(password account.Secret) { m.dialer.password.Store(&password) }
 
 // Send queues an email and returns at once. The error is ErrInvalidMail, or an *engine.Error with CodeOverloaded when
 // the queue is full or the mailer closed. Stats and the log show the outcome.
@@ -82,12 +82,12 @@ func (m *Mailer) Send(mail account.LoginMail) error {
 	if err := checkMail(mail); err != nil {
 		return err
 	}
-	dropped, err := m.enqueue(mail)
-	m.logDropped(dropped, outcomeExpired, nil)
+	expired, err := m.enqueue(mail)
+	m.logDropped(expired, outcomeExpired, nil)
 	return err
 }
 
-// enqueue queues an email, and returns the expired ones that it removed to make room.
+// enqueue queues an email. It returns the expired emails that it removed to make room.
 func (m *Mailer) enqueue(mail account.LoginMail) ([]*entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -95,27 +95,27 @@ func (m *Mailer) enqueue(mail account.LoginMail) ([]*entry, error) {
 		return nil, overloaded(ErrClosed)
 	}
 	now := m.config.Clock()
-	stamp, err := newMessageID(m.config.Random, now)
+	id, err := newMessageID(m.config.Random, now)
 	if err != nil {
 		return nil, err
 	}
-	var dropped []*entry
+	var expired []*entry
 	if m.isFull(mail.To) {
-		dropped = m.dropExpired(now)
+		expired = m.dropExpired(now)
 	}
 	if m.isFull(mail.To) {
 		m.counts.Dropped++
 		m.updateFull(now)
-		return dropped, overloaded(ErrFull)
+		return expired, overloaded(ErrFull)
 	}
-	if m.queue.add(&entry{mail: mail, id: stamp, nextAttempt: now}) {
+	if m.queue.add(&entry{mail: mail, id: id, nextAttempt: now}) {
 		m.counts.Replaced++
 	}
 	m.wakeWorker()
-	return dropped, nil
+	return expired, nil
 }
 
-// isFull reports whether an email to this address would exceed the queue.
+// isFull reports whether there is no room for an email to this address. It may replace a waiting one.
 func (m *Mailer) isFull(to account.Email) bool {
 	return len(m.queue) >= m.config.queueMax && m.queue.indexOf(to) < 0
 }
@@ -136,7 +136,7 @@ func overloaded(cause error) error {
 	}
 }
 
-// wakeWorker makes the worker look at the queue.
+// wakeWorker makes the worker check the queue.
 func (m *Mailer) wakeWorker() {
 	select {
 	case m.wake <- struct{}{}:
@@ -144,9 +144,9 @@ func (m *Mailer) wakeWorker() {
 	}
 }
 
-// Close accepts no more emails, attempts once those that were not attempted yet, and ends the worker. When ctx ends
-// or the drain timeout is over, it closes the connection. The error has the number of unsent emails; their codes are
-// lost with the process.
+// Close stops accepting emails, attempts each queued email that has not been attempted yet once, and stops the
+// worker. When ctx ends or the drain timeout has passed, it gives up and closes the connection. The error has the
+// number of unsent emails. Their codes are lost.
 func (m *Mailer) Close(ctx context.Context) error {
 	m.mu.Lock()
 	m.closing = true
@@ -176,11 +176,11 @@ func (m *Mailer) Stats() Stats {
 	return stats
 }
 
-// backoff returns the delay after a number of attempts, with jitter, so that emails that failed together do not retry
-// together. Called with mu held, which guards Random.
-func (m *Mailer) backoff(tries int) time.Duration {
+// backoff returns the delay after a number of attempts, with jitter, so that emails that failed at the same time are
+// retried at different times. Called with mu held, which guards Random.
+func (m *Mailer) backoff(attempts int) time.Duration {
 	wait := m.config.backoffFirst
-	for range tries - 1 {
+	for range attempts - 1 {
 		if wait *= 2; wait >= m.config.backoffMax {
 			break
 		}
@@ -193,33 +193,32 @@ func (m *Mailer) backoff(tries int) time.Duration {
 	return wait - time.Duration(binary.BigEndian.Uint64(raw[:])%uint64(wait/2+1))
 }
 
-// breaker is a circuit breaker over consecutive failures of the server. Guarded by Mailer.mu.
+// breaker is a circuit breaker, which opens after consecutive failures of the server. Guarded by Mailer.mu.
 type breaker struct {
-	settings    breakerSettings
-	failures    int
-	since       time.Time // first of the failures; zero without one
-	until       time.Time // next attempt
-	unreachable bool      // the last failure was in connecting
+	settings     breakerSettings
+	failures     int
+	failingSince time.Time // time of the first failure; zero = no failure
+	retryAt      time.Time // when open: time of the next attempt
+	unreachable  bool      // the last failure was in stageConnect
 }
 
-// open reports whether the breaker is open. After the pause the next email tests the server; a success closes the
-// breaker.
-func (b *breaker) open() bool { return b.failures >= b.settings.failures }
+// open reports whether the breaker is open. After the cooldown one email is attempted; a success closes the breaker.
+func (b *breaker) open() bool { return b.failures >= b.settings.failureThreshold }
 
 // record records the result of an attempt, and reports whether it opened or closed the breaker.
-func (b *breaker) record(failed *failure, now time.Time) (changed bool) {
-	before := b.open()
-	if failed == nil || !failed.isServerFailure() {
+func (b *breaker) record(fail *failure, now time.Time) (changed bool) {
+	wasOpen := b.open()
+	if fail == nil || !fail.isServerFailure() {
 		*b = breaker{settings: b.settings}
-		return before
+		return wasOpen
 	}
-	b.failures = min(b.failures+1, b.settings.failures)
-	b.unreachable = failed.stage == stageConnect
-	if b.since.IsZero() {
-		b.since = now
+	b.failures = min(b.failures+1, b.settings.failureThreshold)
+	b.unreachable = fail.stage == stageConnect
+	if b.failingSince.IsZero() {
+		b.failingSince = now
 	}
 	if b.open() {
-		b.until = now.Add(b.settings.pause)
+		b.retryAt = now.Add(b.settings.cooldown)
 	}
-	return !before && b.open()
+	return !wasOpen && b.open()
 }

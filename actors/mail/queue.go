@@ -11,35 +11,35 @@ import (
 type entry struct {
 	mail        account.LoginMail
 	id          messageID
-	nextAttempt time.Time // of the next try
-	attempts    int       // made so far
-	sending     bool      // by the worker
-	replaced    bool      // by a newer email while it was being sent
+	nextAttempt time.Time // earliest time of the next attempt
+	attempts    int       // number of finished attempts
+	sending     bool      // the worker is sending it
+	replaced    bool      // a newer email to the same address was queued while this one was being sent
 }
 
-// queue has emails in the order of their arrival, at most queueMax, so that linear searches suffice. Not safe for
+// queue has at most queueMax emails in the order of their arrival. It is small enough for linear searches. Not safe for
 // concurrent use.
 type queue []*entry
 
-// indexOf returns the position of the waiting email to an address, -1 without one.
+// indexOf returns the index of the waiting email to an address, or -1.
 func (q queue) indexOf(to account.Email) int {
 	return slices.IndexFunc(q, func(e *entry) bool { return e.mail.To == to && !e.sending })
 }
 
-// add appends an email and removes a waiting one to the same address, or marks it as replaced if it is being sent. It
-// reports whether one was removed.
+// add appends an email. It removes a waiting email to the same address, and marks one that is being sent as replaced.
+// It reports whether it removed an email.
 func (q *queue) add(e *entry) (replaced bool) {
-	for _, older := range *q {
-		older.replaced = older.replaced || older.mail.To == e.mail.To
+	for _, other := range *q {
+		other.replaced = other.replaced || other.mail.To == e.mail.To
 	}
-	if at := q.indexOf(e.mail.To); at >= 0 {
-		*q, replaced = slices.Delete(*q, at, at+1), true
+	if i := q.indexOf(e.mail.To); i >= 0 {
+		*q, replaced = slices.Delete(*q, i, i+1), true
 	}
 	*q = append(*q, e)
 	return replaced
 }
 
-// next returns the waiting email that is due first, the earliest in the queue among equals; nil when none waits.
+// next returns the waiting email with the earliest nextAttempt, or nil if no email waits.
 func (q queue) next() *entry {
 	var first *entry
 	for _, e := range q {
@@ -50,17 +50,17 @@ func (q queue) next() *entry {
 	return first
 }
 
-// removeWaiting removes the waiting emails for which gone is true.
-func (q *queue) removeWaiting(gone func(*entry) bool) []*entry {
-	var out []*entry
+// removeWaiting removes and returns the waiting emails for which match returns true.
+func (q *queue) removeWaiting(match func(*entry) bool) []*entry {
+	var removed []*entry
 	*q = slices.DeleteFunc(*q, func(e *entry) bool {
-		if e.sending || !gone(e) {
+		if e.sending || !match(e) {
 			return false
 		}
-		out = append(out, e)
+		removed = append(removed, e)
 		return true
 	})
-	return out
+	return removed
 }
 
 // remove removes an email.

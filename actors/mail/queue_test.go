@@ -111,7 +111,7 @@ func TestQueue_Expired(t *testing.T) {
 		s := newDownServer(t)
 		s.up.Store(true)
 		m := openMailer(t, s.dial, io.Discard, func(c *Config) {
-			c.breaker, c.backoffFirst, c.backoffMax = breakerSettings{failures: 2, pause: time.Hour}, time.Second, 8*time.Minute
+			c.breaker, c.backoffFirst, c.backoffMax = breakerSettings{failureThreshold: 2, cooldown: time.Hour}, time.Second, 8*time.Minute
 		})
 		late := mailTo(t, "late@example.do", testCode)
 		late.Expires = clock()
@@ -145,7 +145,7 @@ func TestBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, logs := newDownServer(t), &logBuffer{}
 		m := openMailer(t, s.dial, logs, func(c *Config) {
-			c.attemptsMax, c.breaker = 5, breakerSettings{failures: 3, pause: time.Minute}
+			c.attemptsMax, c.breaker = 5, breakerSettings{failureThreshold: 3, cooldown: time.Minute}
 			c.backoffFirst, c.backoffMax = time.Second, time.Second
 		})
 		m.mustSend(t, addresses(20)...)

@@ -18,40 +18,40 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// server connects to the mail server.
-type server struct {
+// dialer opens sessions with the mail server.
+type dialer struct {
 	config   Config
-	password atomic.Pointer[account.Secret] // for the next login
-	sender   *gomail.Client                 // sends an email on our connections; never connects itself
+	password atomic.Pointer[account.Secret] // for later logins
+	sender   *gomail.Client                 // sends emails on our connections; opens none
 }
 
-func newServer(config Config) (*server, error) {
+func newDialer(config Config) (*dialer, error) {
 	sender, err := gomail.NewClient(config.host(), gomail.WithoutNoop(), gomail.WithoutRset(), gomail.WithTimeout(config.emailTimeout))
 	if err != nil {
 		return nil, fmt.Errorf("prepare the mail client: %w", err)
 	}
-	s := &server{config: config, sender: sender}
+	s := &dialer{config: config, sender: sender}
 	s.password.Store(&config.Password)
 	return s, nil
 }
 
 // session is an authenticated connection to the server.
 type session struct {
-	*server
-	conn   net.Conn // unencrypted; closing it ends any blocked call
+	*dialer
+	conn   net.Conn // the TCP connection, below TLS; closing it unblocks any call
 	client *smtp.Client
 	sent   int // number of emails
 }
 
-// failure is why an email was not sent, as far as it may be logged.
+// failure describes why an email was not sent. All fields may be logged.
 type failure struct {
 	stage   stage
-	code    int    // of SMTP; 0 = none
-	detail  string // for the log; only from before the server could repeat a secret
+	code    int    // SMTP status; 0 = none
+	detail  string // error text; set only for failures before a secret was sent to the server
 	timeout bool
 }
 
-// stage is how far an attempt had come.
+// stage is the step of an attempt that failed.
 type stage string
 
 const (
@@ -64,10 +64,10 @@ const (
 
 const detailBytesMax = 200
 
-// permanent reports whether retrying this email is useless.
+// permanent reports whether the server will never accept this email.
 func (f *failure) permanent() bool { return f.stage == stageEmail && f.code >= 500 }
 
-// isServerFailure reports whether the failure concerns all emails and counts for the breaker. Code 421 means that the
+// isServerFailure reports whether the failure affects all emails and counts for the breaker. Status 421 means that the
 // server is closing the connection.
 func (f *failure) isServerFailure() bool {
 	return f.stage != stageEmail || f.code == 0 || f.code == 421
@@ -79,44 +79,44 @@ var (
 	errTooMuchData = errors.New("the server sent too much data")
 )
 
-// connect connects, makes the connection secure and authenticates, within connectTimeout. After a failure nothing
-// stays open.
-func (s *server) connect(ctx context.Context) (*session, *failure) {
+// connect opens a session within connectTimeout: it connects, starts TLS and authenticates. After a failure the
+// connection is closed.
+func (s *dialer) connect(ctx context.Context) (*session, *failure) {
 	ctx, cancel := context.WithTimeout(ctx, s.config.connectTimeout)
 	defer cancel()
-	bare, err := s.config.dial(ctx, "tcp", s.config.Addr)
+	tcpConn, err := s.config.dial(ctx, "tcp", s.config.Addr)
 	if err != nil {
 		return nil, newFailure(ctx, stageConnect, err)
 	}
-	opened := &session{server: s, conn: &boundedConn{Conn: bare, left: sessionReadBytesMax}}
-	release := closeOnDone(ctx, opened.conn)
-	failed := opened.handshake(ctx)
+	sess := &session{dialer: s, conn: &boundedConn{Conn: tcpConn, bytesLeft: sessionReadBytesMax}}
+	release := closeOnDone(ctx, sess.conn)
+	fail := sess.handshake(ctx)
 	release()
-	if failed == nil && ctx.Err() != nil {
-		failed = newFailure(ctx, stageLogin, ctx.Err())
+	if fail == nil && ctx.Err() != nil {
+		fail = newFailure(ctx, stageLogin, ctx.Err())
 	}
-	if failed != nil {
-		opened.abort()
-		return nil, failed
+	if fail != nil {
+		sess.abort()
+		return nil, fail
 	}
-	return opened, nil
+	return sess, nil
 }
 
 func (s *session) handshake(ctx context.Context) *failure {
 	conn, config := s.conn, s.config
 	if config.TLS == Implicit {
-		protected := tls.Client(conn, config.tls())
-		if err := protected.HandshakeContext(ctx); err != nil {
+		tlsConn := tls.Client(conn, config.tls())
+		if err := tlsConn.HandshakeContext(ctx); err != nil {
 			return newFailure(ctx, stageTLS, err)
 		}
-		conn = protected
+		conn = tlsConn
 	}
 	client, err := smtp.NewClient(conn, config.host())
 	if err != nil {
 		return newFailure(ctx, stageGreeting, err)
 	}
 	s.client = client
-	client.SkipSMTPUTF8(true) // addresses are ASCII, and not every server supports SMTPUTF8
+	client.SkipSMTPUTF8(true) // not needed: addresses are ASCII
 	if err := client.Hello(config.domain()); err != nil {
 		return newFailure(ctx, stageGreeting, err)
 	}
@@ -134,8 +134,8 @@ func (s *session) handshake(ctx context.Context) *failure {
 	return nil
 }
 
-// login authenticates if there is a user, by PLAIN or else LOGIN. It rejects a connection without TLS, also to
-// localhost, where the library would accept it.
+// login authenticates with PLAIN or LOGIN, if a user is configured. Without TLS it returns an error, also for
+// localhost, where the library would authenticate.
 func (s *session) login() error {
 	if s.config.User == "" {
 		return nil
@@ -154,7 +154,7 @@ func (s *session) login() error {
 	return errNoLogin
 }
 
-// send sends one email within emailTimeout. After a failure the session must be ended with finish.
+// send sends one email within emailTimeout. After a failure the caller must call finish.
 func (s *session) send(ctx context.Context, message *gomail.Msg) *failure {
 	ctx, cancel := context.WithTimeout(ctx, s.config.emailTimeout)
 	defer cancel()
@@ -170,10 +170,11 @@ func (s *session) send(ctx context.Context, message *gomail.Msg) *failure {
 	return newFailure(ctx, stageEmail, err)
 }
 
-// finish ends a session after a failure, or after nil. If the server did not answer, the text of an email may be
-// incomplete and QUIT would complete it, so that the connection is closed without QUIT.
-func (s *session) finish(ctx context.Context, failed *failure) {
-	if failed != nil && failed.code == 0 {
+// finish ends a session. fail is the failure that ended it, or nil. If the server did not reply, an email may be
+// half written. QUIT would end its DATA section, and the server would accept a truncated email, so the connection is
+// closed without QUIT.
+func (s *session) finish(ctx context.Context, fail *failure) {
+	if fail != nil && fail.code == 0 {
 		s.abort()
 		return
 	}
@@ -185,7 +186,7 @@ func (s *session) quit(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, quitTimeout)
 	defer cancel()
 	release := closeOnDone(ctx, s.conn)
-	_ = s.client.Quit() // the server has accepted the emails already
+	_ = s.client.Quit() // errors are irrelevant: the server has accepted the emails
 	release()
 	_ = s.conn.Close()
 }
@@ -193,8 +194,8 @@ func (s *session) quit(ctx context.Context) {
 // abort closes the connection without QUIT.
 func (s *session) abort() { _ = s.conn.Close() }
 
-// closeOnDone closes the connection when ctx ends, which bounds a whole dialog: the library's deadlines start again
-// with each step. release undoes that and waits until it has no effect any more.
+// closeOnDone closes the connection when ctx ends. This limits the time of a whole dialog, whereas the library's
+// deadlines start again with each step. release cancels this and waits for a close that has already started.
 func closeOnDone(ctx context.Context, conn net.Conn) (release func()) {
 	closed := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -208,43 +209,43 @@ func closeOnDone(ctx context.Context, conn net.Conn) (release func()) {
 	}
 }
 
-// newFailure keeps what may be logged of an error. The server's text is dropped, because it may repeat the address,
-// code or password.
-func newFailure(ctx context.Context, where stage, err error) *failure {
-	f := &failure{stage: where, timeout: errors.Is(ctx.Err(), context.DeadlineExceeded)}
-	var said *textproto.Error
-	var sending *gomail.SendError
-	var garbled textproto.ProtocolError
-	var timing net.Error
+// newFailure returns a failure with the parts of an error that may be logged. It omits the server's text, which may
+// repeat the address, code or password.
+func newFailure(ctx context.Context, step stage, err error) *failure {
+	f := &failure{stage: step, timeout: errors.Is(ctx.Err(), context.DeadlineExceeded)}
+	var replyErr *textproto.Error
+	var sendErr *gomail.SendError
+	var protocolErr textproto.ProtocolError
+	var netErr net.Error
 	switch {
-	case errors.As(err, &sending):
-		f.code = sending.ErrorCode()
-	case errors.As(err, &said):
-		f.code = said.Code
-	case errors.As(err, &garbled):
+	case errors.As(err, &sendErr):
+		f.code = sendErr.ErrorCode()
+	case errors.As(err, &replyErr):
+		f.code = replyErr.Code
+	case errors.As(err, &protocolErr):
 		f.detail = "the server does not speak SMTP"
-	case where == stageConnect, where == stageTLS, errors.Is(err, errNoLogin):
+	case step == stageConnect, step == stageTLS, errors.Is(err, errNoLogin):
 		f.detail = err.Error()
 		f.detail = f.detail[:min(len(f.detail), detailBytesMax)]
 	}
-	if errors.As(err, &timing) && timing.Timeout() {
+	if errors.As(err, &netErr) && netErr.Timeout() {
 		f.timeout = true
 	}
 	return f
 }
 
-// boundedConn limits the bytes read: the library would keep a opened of any length in memory.
+// boundedConn limits the bytes read, because the library would buffer a reply line of any length.
 type boundedConn struct {
 	net.Conn
-	left int
+	bytesLeft int
 }
 
 // Read implements io.Reader.
-func (c *boundedConn) Read(into []byte) (int, error) {
-	if c.left <= 0 {
+func (c *boundedConn) Read(p []byte) (int, error) {
+	if c.bytesLeft <= 0 {
 		return 0, errTooMuchData
 	}
-	n, err := c.Conn.Read(into[:min(len(into), c.left)])
-	c.left -= n
+	n, err := c.Conn.Read(p[:min(len(p), c.bytesLeft)])
+	c.bytesLeft -= n
 	return n, err
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// outcome is the result of an email in logs.
+// outcome is the result of an attempt, or the reason why an email was dropped, as logged.
 type outcome string
 
 const (
@@ -19,15 +19,15 @@ const (
 	outcomeAbandoned outcome = "abandoned at shutdown"
 )
 
-// forever is a wait that ends only with a wake-up.
+// forever as a wait means without a timeout.
 const forever = time.Duration(-1)
 
-// work is the worker goroutine. It ends after Close, when it gave up or the queue is drained.
+// work is the worker goroutine. It returns after Close, when the queue is empty or Close has given up.
 func (m *Mailer) work() {
 	defer close(m.done)
-	var current *session // kept while emails are due
+	var current *session // stays open while emails are due
 	for {
-		e, wait, over := m.next()
+		e, wait, done := m.next()
 		if e != nil {
 			current = m.attempt(current, e)
 			continue
@@ -37,48 +37,48 @@ func (m *Mailer) work() {
 			current = nil
 			continue // an email may have been queued meanwhile
 		}
-		if over {
+		if done {
 			return
 		}
 		m.waitOrProbe(wait)
 	}
 }
 
-// next returns the email to send now, or how long to wait for one; over means that there will be none.
-func (m *Mailer) next() (e *entry, wait time.Duration, over bool) {
+// next returns the email to send now, or how long to wait until one is due. done reports that no email will follow.
+func (m *Mailer) next() (e *entry, wait time.Duration, done bool) {
 	m.mu.Lock()
 	now := m.config.Clock()
 	expired := m.dropExpired(now)
 	abandoned := m.abandon()
-	e, wait = m.takeDue(now)
-	over = m.closing && e == nil
+	e, wait = m.nextDue(now)
+	done = m.closing && e == nil
 	m.mu.Unlock()
 	m.logDropped(expired, outcomeExpired, nil)
 	m.logDropped(abandoned, outcomeAbandoned, nil)
-	return e, wait, over
+	return e, wait, done
 }
 
-// abandon removes, after Close was called, all emails except those that wait for their first attempt at a working
-// server.
+// abandon drops waiting emails after Close was called. It keeps emails that were never attempted, unless Close has
+// given up or the breaker is open.
 func (m *Mailer) abandon() []*entry {
 	if !m.closing {
 		return nil
 	}
-	all := m.ctx.Err() != nil || m.breaker.open()
-	dropped := m.queue.removeWaiting(func(e *entry) bool { return all || e.attempts > 0 })
+	dropAll := m.ctx.Err() != nil || m.breaker.open()
+	dropped := m.queue.removeWaiting(func(e *entry) bool { return dropAll || e.attempts > 0 })
 	m.counts.Abandoned += uint64(len(dropped))
 	return dropped
 }
 
-// takeDue takes the first email if it is due; after Close all remaining ones are.
-func (m *Mailer) takeDue(now time.Time) (*entry, time.Duration) {
+// nextDue marks the first email as being sent and returns it, if it is due. After Close every email is due.
+func (m *Mailer) nextDue(now time.Time) (*entry, time.Duration) {
 	first := m.queue.next()
 	if first == nil {
 		return nil, forever
 	}
 	ready := first.nextAttempt
-	if m.breaker.open() && m.breaker.until.After(ready) {
-		ready = m.breaker.until
+	if m.breaker.open() && m.breaker.retryAt.After(ready) {
+		ready = m.breaker.retryAt
 	}
 	if ready.After(now) && !m.closing {
 		return nil, ready.Sub(now)
@@ -87,59 +87,60 @@ func (m *Mailer) takeDue(now time.Time) (*entry, time.Duration) {
 	return first, 0
 }
 
-// wait waits for a wake-up, the end or a time.
-func (m *Mailer) wait(wait time.Duration) {
-	var fire <-chan time.Time
-	if wait != forever {
-		timer := time.NewTimer(wait)
+// wait waits until the worker is woken, the mailer gives up or the timeout has passed.
+func (m *Mailer) wait(duration time.Duration) {
+	var timeout <-chan time.Time
+	if duration != forever {
+		timer := time.NewTimer(duration)
 		defer timer.Stop()
-		fire = timer.C
+		timeout = timer.C
 	}
 	select {
 	case <-m.wake:
-	case <-fire:
+	case <-timeout:
 	case <-m.ctx.Done():
 	}
 }
 
-// attempt sends an email on the open session or a new one. It returns the session if it can be used again.
-func (m *Mailer) attempt(open *session, e *entry) *session {
-	var failed *failure
-	if open == nil {
-		open, failed = m.server.connect(m.ctx)
+// attempt sends an email on the given session, or on a new one if it is nil. It returns the session if it can be used
+// for another email.
+func (m *Mailer) attempt(sess *session, e *entry) *session {
+	var fail *failure
+	if sess == nil {
+		sess, fail = m.dialer.connect(m.ctx)
 	}
-	if failed == nil {
-		failed = open.send(m.ctx, compose(e.mail, e.id, m.config))
+	if fail == nil {
+		fail = sess.send(m.ctx, compose(e.mail, e.id, m.config))
 	}
-	m.finishAttempt(e, failed)
-	if open != nil && (failed != nil || open.sent >= sessionEmailsMax) {
-		open.finish(m.ctx, failed)
+	m.finishAttempt(e, fail)
+	if sess != nil && (fail != nil || sess.sent >= sessionEmailsMax) {
+		sess.finish(m.ctx, fail)
 		return nil
 	}
-	return open
+	return sess
 }
 
 // finishAttempt updates the queue after an attempt.
-func (m *Mailer) finishAttempt(e *entry, failed *failure) {
+func (m *Mailer) finishAttempt(e *entry, fail *failure) {
 	m.mu.Lock()
 	e.attempts++
 	now := m.config.Clock()
-	changed := m.ctx.Err() == nil && m.breaker.record(failed, now) // a connection closed by Close is not the server's failure
+	changed := m.ctx.Err() == nil && m.breaker.record(fail, now) // after Close gave up, failures are not the server's
 	open := m.breaker.open()
-	result := m.classify(e, failed, now)
+	result := m.classify(e, fail, now)
 	if e.sending = false; result != outcomeRetry {
 		m.queue.remove(e)
 	}
 	m.mu.Unlock()
-	m.logAttempt(e, result, failed)
+	m.logAttempt(e, result, fail)
 	if changed {
-		m.logBreaker(open, failed)
+		m.logBreaker(open, fail)
 	}
 }
 
-// classify names the outcome of an attempt and counts it. Called with mu held.
-func (m *Mailer) classify(e *entry, failed *failure, now time.Time) outcome {
-	if failed == nil {
+// classify returns the outcome of an attempt and counts it. Called with mu held.
+func (m *Mailer) classify(e *entry, fail *failure, now time.Time) outcome {
+	if fail == nil {
 		m.counts.Sent++
 		m.counts.LastSent = now
 		return outcomeSent
@@ -147,7 +148,7 @@ func (m *Mailer) classify(e *entry, failed *failure, now time.Time) outcome {
 	m.counts.Failures++
 	e.nextAttempt = now.Add(m.backoff(e.attempts))
 	switch {
-	case failed.permanent():
+	case fail.permanent():
 		m.counts.Refused++
 		return outcomeRefused
 	case e.replaced:
@@ -163,46 +164,46 @@ func (m *Mailer) classify(e *entry, failed *failure, now time.Time) outcome {
 	return outcomeRetry
 }
 
-func (m *Mailer) logAttempt(e *entry, result outcome, failed *failure) {
+func (m *Mailer) logAttempt(e *entry, result outcome, fail *failure) {
 	switch result {
 	case outcomeSent:
 		m.config.Logger.Debug("email sent", "to", e.mail.To.ID().String(), "attempts", e.attempts)
 	case outcomeRetry:
-		m.log(slog.LevelInfo, "email not sent, will retry", failed, "to", e.mail.To.ID().String(), "attempts", e.attempts, "next", e.nextAttempt)
+		m.log(slog.LevelInfo, "email not sent, will retry", fail, "to", e.mail.To.ID().String(), "attempts", e.attempts, "next", e.nextAttempt)
 	default:
-		m.logDropped([]*entry{e}, result, failed)
+		m.logDropped([]*entry{e}, result, fail)
 	}
 }
 
-// logDropped logs emails that will not be sent.
-func (m *Mailer) logDropped(entries []*entry, why outcome, failed *failure) {
+// logDropped logs emails that were dropped.
+func (m *Mailer) logDropped(entries []*entry, reason outcome, fail *failure) {
 	for _, e := range entries {
-		m.log(slog.LevelWarn, "email dropped", failed, "to", e.mail.To.ID().String(), "attempts", e.attempts, "why", string(why))
+		m.log(slog.LevelWarn, "email dropped", fail, "to", e.mail.To.ID().String(), "attempts", e.attempts, "why", string(reason))
 	}
 }
 
-func (m *Mailer) logBreaker(open bool, failed *failure) {
+func (m *Mailer) logBreaker(open bool, fail *failure) {
 	if !open {
 		m.config.Logger.Info("mail server answers again", "server", m.config.Addr)
 		return
 	}
-	m.log(slog.LevelError, "mail server fails, emails wait", failed, "server", m.config.Addr, "pause", m.config.breaker.pause)
+	m.log(slog.LevelError, "mail server fails, emails wait", fail, "server", m.config.Addr, "pause", m.config.breaker.cooldown)
 }
 
-// log logs an event, with what may be logged of a failure.
-func (m *Mailer) log(level slog.Level, message string, failed *failure, about ...any) {
+// log logs an event with the fields of a failure.
+func (m *Mailer) log(level slog.Level, message string, fail *failure, args ...any) {
 	var attrs []any
-	if failed != nil {
-		attrs = append(attrs, "stage", string(failed.stage))
-		if failed.code != 0 {
-			attrs = append(attrs, "smtp", failed.code)
+	if fail != nil {
+		attrs = append(attrs, "stage", string(fail.stage))
+		if fail.code != 0 {
+			attrs = append(attrs, "smtp", fail.code)
 		}
-		if failed.timeout {
+		if fail.timeout {
 			attrs = append(attrs, "timeout", true)
 		}
-		if failed.detail != "" {
-			attrs = append(attrs, "detail", failed.detail)
+		if fail.detail != "" {
+			attrs = append(attrs, "detail", fail.detail)
 		}
 	}
-	m.config.Logger.Log(context.Background(), level, message, append(attrs, about...)...)
+	m.config.Logger.Log(context.Background(), level, message, append(attrs, args...)...)
 }

@@ -5,63 +5,63 @@ import (
 	"runtime"
 )
 
-// Network yields to other goroutines, including those whose socket became ready but was not polled yet. The zero
-// value is ready to use. It must not be used concurrently; Close it to release its pipe.
+// Network yields to other goroutines, including those whose socket is ready but was not polled yet. The zero value is
+// ready to use. It is not safe for concurrent use. Close releases its pipe.
 type Network struct {
-	in, out     *os.File
-	woken       chan struct{} // receives when the byte was read
+	w, r        *os.File
+	polled      chan struct{} // receives a value when the byte was read
 	unavailable bool          // the pipe failed: use runtime.Gosched
 }
 
-// Yield returns after the waiting goroutines have run.
+// Yield returns after goroutines that are ready to run have run.
 func (n *Network) Yield() {
-	if n.in == nil && !n.unavailable {
+	if n.w == nil && !n.unavailable {
 		n.open()
 	}
 	if n.unavailable {
 		runtime.Gosched()
 		return
 	}
-	if _, err := n.in.Write([]byte{0}); err != nil {
+	if _, err := n.w.Write([]byte{0}); err != nil {
 		n.Close()
 		n.unavailable = true
 		return
 	}
-	<-n.woken
+	<-n.polled
 }
 
 func (n *Network) open() {
-	out, in, err := os.Pipe()
+	r, w, err := os.Pipe()
 	if err != nil {
 		n.unavailable = true
 		return
 	}
-	n.out, n.in, n.woken = out, in, make(chan struct{}, 1)
+	n.r, n.w, n.polled = r, w, make(chan struct{}, 1)
 	go n.waitForPoller()
 }
 
-// waitForPoller waits for the network poller until the pipe is closed.
+// waitForPoller reads bytes from the pipe until it is closed.
 func (n *Network) waitForPoller() {
-	defer close(n.woken)
-	var one [1]byte
+	defer close(n.polled)
+	var buf [1]byte
 	for {
-		if _, err := n.out.Read(one[:]); err != nil {
+		if _, err := n.r.Read(buf[:]); err != nil {
 			return
 		}
 		runtime.Gosched() // let the other goroutines woken by the poller run first
-		n.woken <- struct{}{}
+		n.polled <- struct{}{}
 	}
 }
 
 // Close closes the pipe and waits for its goroutine. The Network can be used again afterwards.
 func (n *Network) Close() {
-	if n.in == nil {
+	if n.w == nil {
 		return
 	}
-	_ = n.in.Close() // the goroutine ends either way
-	for range n.woken {
+	_ = n.w.Close() // the goroutine ends even after an error
+	for range n.polled {
 		continue
 	}
-	_ = n.out.Close()
-	n.in, n.out = nil, nil
+	_ = n.r.Close()
+	n.w, n.r = nil, nil
 }

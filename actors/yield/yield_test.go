@@ -76,7 +76,7 @@ func TestF12_WithoutAPipe(t *testing.T) {
 	b.Close()
 	var lost Network
 	lost.Yield()
-	if err := lost.in.Close(); err != nil {
+	if err := lost.w.Close(); err != nil {
 		t.Fatal(err)
 	}
 	lost.Yield() // the pipe is closed: Yield must not wait for a byte

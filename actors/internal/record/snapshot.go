@@ -18,27 +18,27 @@ const (
 // each after its length as a varint. The parts of a currency are consecutive; the last part contains only the number
 // of parts.
 type part struct {
-	requires   uint64
-	currency   string
-	lastHeldID uint64
-	state      *engine.SavedCurrency // lists of a currency; nil while reading a part without them
-	parts      uint64                // in the last part: number of parts before it
-	last       bool
-	accounts   [][]byte // see AppendAccount
-	addresses  []account.AddressState
-	sessions   []account.SessionState // in the order in which they were opened
-	registry   *registry
-	codes      []account.CodeState
+	requires         uint64
+	currency         string
+	lastQuarantineID uint64
+	state            *engine.SavedCurrency // lists of a currency; nil while reading a part without them
+	parts            uint64                // in the last part: number of parts before it
+	last             bool
+	accounts         [][]byte // see AppendAccount
+	addresses        []account.AddressState
+	sessions         []account.SessionState // in the order in which they were opened
+	registry         *registry
+	codes            []account.CodeState
 
-	open func(currency string) *engine.SavedCurrency // state to read the lists into
+	currencyState func(currency string) *engine.SavedCurrency // state to read the lists into
 }
 
 func (c *coder) part(p *part) {
 	c.version(&p.requires, snapshotVersion)
 	c.text(2, &p.currency)
-	c.uint64(3, &p.lastHeldID)
+	c.uint64(3, &p.lastQuarantineID)
 	if p.state == nil && (c.next >= 4 && c.next <= 7 || c.next == 14) {
-		p.state = p.open(p.currency)
+		p.state = p.currencyState(p.currency)
 	}
 	if b := p.state; b != nil {
 		repeated(c, 4, &b.SourceQuotes, (*coder).offer)
@@ -81,7 +81,7 @@ func (c *coder) history(n fieldNumber, b *engine.SavedCurrency) {
 	}
 }
 
-// ofAccounts reports whether a part has accounts or registry and no currency.
-func (p *part) ofAccounts() bool {
+// isAccountPart reports whether a part has accounts or registry and no currency.
+func (p *part) isAccountPart() bool {
 	return len(p.accounts)+len(p.addresses)+len(p.sessions)+len(p.codes) > 0 || p.registry != nil
 }

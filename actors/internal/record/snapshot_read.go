@@ -29,13 +29,13 @@ type SnapshotVisitor struct {
 
 // Snapshot decodes an output of SnapshotWriter.
 func (d *Decoder) Snapshot(r io.Reader, visitor SnapshotVisitor) (*Snapshot, error) {
-	from := &snapshotReader{from: bufio.NewReaderSize(r, 64<<10), decoder: d, visitor: visitor}
+	from := &snapshotReader{src: bufio.NewReaderSize(r, 64<<10), decoder: d, visitor: visitor}
 	for count := uint64(0); ; count++ {
 		if err := from.next(); err != nil {
 			return nil, fmt.Errorf("read part %d of the snapshot: %w", count, err)
 		}
 		if from.part.last {
-			return &from.found, from.end(count)
+			return &from.result, from.checkEnd(count)
 		}
 		if err := from.store(); err != nil {
 			return nil, fmt.Errorf("decode part %d of the snapshot: %w", count, err)
@@ -45,17 +45,17 @@ func (d *Decoder) Snapshot(r io.Reader, visitor SnapshotVisitor) (*Snapshot, err
 
 // snapshotReader reads one snapshot.
 type snapshotReader struct {
-	from    *bufio.Reader
+	src     *bufio.Reader
 	bytes   []byte // of the part
 	part    part
 	decoder *Decoder
 	visitor SnapshotVisitor
-	found   Snapshot
+	result  Snapshot
 }
 
 // next reads the next part. Lists of a currency are appended to its state.
 func (s *snapshotReader) next() error {
-	size, err := binary.ReadUvarint(s.from)
+	size, err := binary.ReadUvarint(s.src)
 	if err != nil {
 		return unexpectedEOF(err)
 	}
@@ -63,30 +63,30 @@ func (s *snapshotReader) next() error {
 		return fmt.Errorf("a part of %d bytes, at most %d", size, partBytesMax)
 	}
 	s.bytes = slices.Grow(s.bytes[:0], int(size))[:size]
-	if _, err := io.ReadFull(s.from, s.bytes); err != nil {
+	if _, err := io.ReadFull(s.src, s.bytes); err != nil {
 		return unexpectedEOF(err)
 	}
-	s.part = part{open: s.state, accounts: s.part.accounts[:0]}
+	s.part = part{currencyState: s.state, accounts: s.part.accounts[:0]}
 	return decode(s.decoder, s.bytes, &s.part, (*coder).part)
 }
 
 // state returns the state of a currency: the last one, or a new one.
 func (s *snapshotReader) state(currency string) *engine.SavedCurrency {
-	if n := len(s.found.Currencies); n == 0 || s.found.Currencies[n-1].Currency != currency {
-		s.found.Currencies = append(s.found.Currencies, engine.SavedCurrency{Currency: currency})
+	if n := len(s.result.Currencies); n == 0 || s.result.Currencies[n-1].Currency != currency {
+		s.result.Currencies = append(s.result.Currencies, engine.SavedCurrency{Currency: currency})
 	}
-	return &s.found.Currencies[len(s.found.Currencies)-1]
+	return &s.result.Currencies[len(s.result.Currencies)-1]
 }
 
 // store adds the contents of the part to the result.
 func (s *snapshotReader) store() error {
-	p, found := &s.part, &s.found
-	if !p.ofAccounts() {
+	p, found := &s.part, &s.result
+	if !p.isAccountPart() {
 		book := s.state(p.currency)
 		if p.state != nil && p.state != book {
 			return errors.New("a currency code after its lists")
 		}
-		book.LastQuarantineID = p.lastHeldID
+		book.LastQuarantineID = p.lastQuarantineID
 		return nil
 	}
 	if p.state != nil {
@@ -109,14 +109,14 @@ func (s *snapshotReader) store() error {
 	return nil
 }
 
-func (s *snapshotReader) end(count uint64) error {
-	if s.part.state != nil || s.part.ofAccounts() {
+func (s *snapshotReader) checkEnd(count uint64) error {
+	if s.part.state != nil || s.part.isAccountPart() {
 		return errors.New("read snapshot: more than a number in the last part")
 	}
 	if s.part.parts != count {
 		return fmt.Errorf("read snapshot: %d parts, want %d", count, s.part.parts)
 	}
-	if n, err := s.from.Read(make([]byte, 1)); n > 0 || !errors.Is(err, io.EOF) {
+	if n, err := s.src.Read(make([]byte, 1)); n > 0 || !errors.Is(err, io.EOF) {
 		return errors.New("read snapshot: bytes after the last part")
 	}
 	return nil

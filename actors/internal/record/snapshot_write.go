@@ -27,7 +27,7 @@ func NewSnapshotWriter(w io.Writer) *SnapshotWriter {
 // Currency writes the state of a currency, in at least one part.
 func (w *SnapshotWriter) Currency(s engine.SavedCurrency) {
 	write := func(lists engine.SavedCurrency) {
-		w.write(&part{currency: s.Currency, lastHeldID: s.LastQuarantineID, state: &lists})
+		w.write(&part{currency: s.Currency, lastQuarantineID: s.LastQuarantineID, state: &lists})
 	}
 	write(engine.SavedCurrency{})
 	for offers := range slices.Chunk(s.SourceQuotes, partItemsMax) {
