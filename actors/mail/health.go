@@ -29,12 +29,12 @@ func (m *Mailer) Condition() engine.Condition {
 	case !m.fullSince.IsZero():
 		return engine.Condition{
 			Name: "mail", State: "full", Since: m.fullSince.Round(0).UTC(),
-			Detail: "The mail queue is full, so no login code is accepted; keys go on working. Check the mail server.",
+			Detail: "The mail queue is full, so no login code is accepted; API keys still work. Check the mail server.",
 		}
 	case !failingSince.IsZero():
 		return engine.Condition{
 			Name: "mail", State: "failing", Since: failingSince.Round(0).UTC(),
-			Detail: "The mail server accepts no email, so login codes wait or expire; keys go on working. Check the server and the mail settings.",
+			Detail: "The mail server accepts no email, so login codes wait or expire; API keys still work. Check the server and the mail settings.",
 		}
 	}
 	return engine.HealthyCondition("mail")
