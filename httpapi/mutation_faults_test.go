@@ -286,3 +286,6 @@ func (p *tcpPlayer) play(m mutant) (problem string, answers int) {
 	}
 	return framingProblem(out, nil), answers
 }
+
+// TestFaultsF1_ExpressSameAnswers plays a million requests past the express path and through it: ten minutes.
+func TestFaultsF1_ExpressSameAnswers(t *testing.T) { checkExpress(t, mutationSeed(t), 1_000_000) }
