@@ -6,8 +6,8 @@ import (
 	"github.com/PuerkitoBio/goquery"
 )
 
-// addressPageBytesMax bounds how much of a page is parsed for an address: the tree needs many times the memory of its
-// text.
+// addressPageBytesMax bounds the part of a page that is parsed for an address, because the parsed tree needs many times
+// the memory of its text.
 const addressPageBytesMax = 1 << 20
 
 // AttributeOf returns an attribute of the first element that a selector matches, for AddressFrom. The error is a
@@ -15,14 +15,14 @@ const addressPageBytesMax = 1 << 20
 func AttributeOf(page *Document, selector, attribute string) (string, error) {
 	beginning := *page
 	beginning.Body = page.Body[:min(len(page.Body), addressPageBytesMax)]
-	var found *goquery.Selection
-	if failure := catchFailure(func() { found = parseHTML(decodeText(&beginning)).Find(selector) }); failure != nil {
+	var elements *goquery.Selection
+	if failure := catchFailure(func() { elements = parseHTML(decodeText(&beginning)).Find(selector) }); failure != nil {
 		return "", &Failure{Kind: Layout, Detail: page.URL + ", which names the next address: " + failure.Detail, Cause: failure}
 	}
-	if found.Length() == 0 {
+	if elements.Length() == 0 {
 		return "", Failf(Layout, "%s has no element %s, which names the next address", page.URL, selector)
 	}
-	text, ok := found.First().Attr(attribute)
+	text, ok := elements.First().Attr(attribute)
 	if text = strings.TrimSpace(text); !ok || text == "" {
 		return "", Failf(Layout, "%s: the element %s has no attribute %s, which names the next address", page.URL, selector, attribute)
 	}

@@ -7,11 +7,11 @@ import (
 	"github.com/PuerkitoBio/goquery"
 )
 
-// challengeTextMax is the maximum text of a page that only challenges. Markers that valid pages have too, such as
-// scripts of a bot wall, count only below it.
+// challengeTextMax is the maximum number of bytes of visible text on a challenge page. possibleMarkers, which valid
+// pages can have too, count only on pages with at most this much text.
 const challengeTextMax = 800
 
-// certainMarkers, in lower case, occur only on challenge pages. All strings of a list must occur.
+// certainMarkers occur only on challenge pages. A page must have all strings of a list. They are in lower case.
 func certainMarkers() [][]string {
 	return [][]string{
 		{"request unsuccessful. incapsula incident id"}, {"incapsula incident id", "_incapsula_resource"},
@@ -31,8 +31,8 @@ func possibleMarkers() []string {
 	}
 }
 
-// Challenge returns the marker by which a document is the challenge page of a bot wall, otherwise "". It is meant
-// for error responses and for documents without rates.
+// Challenge returns the marker that shows that a document is the challenge page of a bot wall, or "" if it is not. Use
+// it for error responses and for documents without rates.
 func (d *Document) Challenge() string {
 	if len(d.Body) > textBytesMax || sniffContent(d.Body) != "text" {
 		return ""
@@ -40,30 +40,30 @@ func (d *Document) Challenge() string {
 	return challengeMarker(decodeText(d))
 }
 
-// blockedFailure returns the failure of a challenge page in place of a failure to find anything, or nil. A page with
-// some of its content is not a challenge, whatever scripts it has.
+// blockedFailure returns the failure Blocked if nothing was read because the document is a challenge page, otherwise
+// nil. Other kinds of failure mean that the page has some of its content, so it is not a challenge page.
 func blockedFailure(doc *Document, failure *Failure) *Failure {
-	mark := doc.Challenge()
-	if mark == "" || !slices.Contains([]FailureKind{Layout, WrongContent, Empty}, failure.Kind) {
+	marker := doc.Challenge()
+	if marker == "" || !slices.Contains([]FailureKind{Layout, WrongContent, Empty}, failure.Kind) {
 		return nil
 	}
-	return &Failure{Kind: Blocked, Detail: "the page is the challenge of a bot wall (" + mark + ")", Cause: failure}
+	return &Failure{Kind: Blocked, Detail: "the page is the challenge of a bot wall (" + marker + ")", Cause: failure}
 }
 
 func challengeMarker(text string) string {
 	lower := strings.ToLower(collapseSpaces(text))
-	for _, marks := range certainMarkers() {
+	for _, markers := range certainMarkers() {
 		all := true
-		for _, mark := range marks {
-			all = all && strings.Contains(lower, mark)
+		for _, marker := range markers {
+			all = all && strings.Contains(lower, marker)
 		}
 		if all {
-			return marks[0]
+			return markers[0]
 		}
 	}
-	for _, mark := range possibleMarkers() {
-		if strings.Contains(lower, mark) && hasLittleText(text) {
-			return mark
+	for _, marker := range possibleMarkers() {
+		if strings.Contains(lower, marker) && hasLittleText(text) {
+			return marker
 		}
 	}
 	return ""

@@ -11,35 +11,35 @@ import (
 	"golang.org/x/text/encoding"
 )
 
-// textBytesMax is more than any page has. Documents from files have no other limit.
+// textBytesMax bounds a text document. The fetcher has a smaller limit; documents from files have only this one.
 const textBytesMax = 8 << 20
 
-// checkedText returns the text of a document of the kind that the method reads, "" for a workbook. Another kind is a
-// failure.
+// checkedText returns the text of a document, or "" for a workbook. It fails if the document is not of the kind that
+// the method of the page reads.
 func checkedText(doc *Document, page *Page) string {
-	sheet := page.Extract.Method == XLSXRows
-	found := sniffContent(doc.Body)
+	wantWorkbook := page.Extract.Method == XLSXRows
+	kind := sniffContent(doc.Body)
 	switch {
-	case found == "blank":
+	case kind == "blank":
 		failf(Empty, "the document has %d bytes and no content", len(doc.Body))
-	case sheet && found == "workbook":
+	case wantWorkbook && kind == "workbook":
 		return ""
-	case sheet:
-		failf(WrongContent, "want a workbook, got %s%s", found, contentTypeNote(doc))
-	case found != "text":
-		failf(WrongContent, "want text, got %s%s", found, contentTypeNote(doc))
+	case wantWorkbook:
+		failf(WrongContent, "want a workbook, got %s%s", kind, contentTypeNote(doc))
+	case kind != "text":
+		failf(WrongContent, "want text, got %s%s", kind, contentTypeNote(doc))
 	case len(doc.Body) > textBytesMax:
 		failf(WrongContent, "the document has %d bytes, at most %d are accepted", len(doc.Body), textBytesMax)
 	}
-	if kind := binaryMediaType(doc.ContentType); kind != "" {
-		failf(WrongContent, "want text, but the server says %s", quoted(kind))
+	if mediaType := binaryMediaType(doc.ContentType); mediaType != "" {
+		failf(WrongContent, "want text, but the server says %s", quoted(mediaType))
 	}
 	text := decodeText(doc)
 	checkText(text, page)
 	return text
 }
 
-// signatures are the first bytes of documents that are not text.
+// signatures are pairs of the first bytes of a document that is not text and the name of its kind.
 func signatures() [][2]string {
 	return [][2]string{
 		{"PK\x03\x04", "workbook"}, {"\xd0\xcf\x11\xe0", "workbook"}, {"%PDF", "a PDF document"}, {"\x1f\x8b", "packed bytes (gzip)"},
@@ -53,13 +53,13 @@ func sniffContent(body []byte) string {
 	if isBlankDocument(body) {
 		return "blank"
 	}
-	for _, known := range signatures() {
-		if bytes.HasPrefix(body, []byte(known[0])) {
-			return known[1]
+	for _, signature := range signatures() {
+		if bytes.HasPrefix(body, []byte(signature[0])) {
+			return signature[1]
 		}
 	}
-	wide := bytes.HasPrefix(body, []byte("\xff\xfe")) || bytes.HasPrefix(body, []byte("\xfe\xff"))
-	if !wide && bytes.IndexByte(body[:min(len(body), 1024)], 0) >= 0 {
+	isUTF16 := bytes.HasPrefix(body, []byte("\xff\xfe")) || bytes.HasPrefix(body, []byte("\xfe\xff"))
+	if !isUTF16 && bytes.IndexByte(body[:min(len(body), 1024)], 0) >= 0 {
 		return "binary bytes"
 	}
 	return "text"
@@ -77,42 +77,42 @@ func contentTypeNote(doc *Document) string {
 	return ", which the server calls " + quoted(doc.ContentType)
 }
 
-// binaryMediaType returns a media type that is never text, otherwise "". Among texts the content decides, because
-// servers send JSON as text/html and vice versa.
+// binaryMediaType returns the media type if it is never text, otherwise "". It does not distinguish kinds of text,
+// because servers send JSON as text/html and vice versa.
 func binaryMediaType(contentType string) string {
-	kind, _, err := mime.ParseMediaType(contentType)
+	mediaType, _, err := mime.ParseMediaType(contentType)
 	if err != nil {
 		return ""
 	}
-	major, minor, _ := strings.Cut(kind, "/")
+	topLevel, subtype, _ := strings.Cut(mediaType, "/")
 	switch {
-	case major == "image" || major == "audio" || major == "video" || major == "font":
-		return kind
-	case minor == "pdf" || minor == "zip" || minor == "gzip" || strings.Contains(minor, "spreadsheet") || strings.Contains(minor, "excel"):
-		return kind
+	case topLevel == "image" || topLevel == "audio" || topLevel == "video" || topLevel == "font":
+		return mediaType
+	case subtype == "pdf" || subtype == "zip" || subtype == "gzip" || strings.Contains(subtype, "spreadsheet") || strings.Contains(subtype, "excel"):
+		return mediaType
 	}
 	return ""
 }
 
-// decodeText returns the text in UTF-8. Valid UTF-8 is taken as such, whatever the header says; otherwise byte order
-// mark, header and meta element decide. Invalid bytes become U+FFFD, which is not a digit.
+// decodeText returns the text in UTF-8. Valid UTF-8 is returned unchanged, even if the header names another encoding.
+// Otherwise the byte order mark, the header or the meta element gives the encoding. Invalid bytes become U+FFFD.
 func decodeText(doc *Document) string {
 	body := bytes.TrimPrefix(doc.Body, []byte("\xef\xbb\xbf"))
 	if utf8.Valid(body) && bytes.IndexByte(body, 0) < 0 && bytes.IndexByte(body, 0x1b) < 0 {
 		return string(body)
 	}
-	known, name, _ := charset.DetermineEncoding(doc.Body, doc.ContentType)
-	if known == encoding.Nop || known == encoding.Replacement || name == "replacement" {
+	enc, name, _ := charset.DetermineEncoding(doc.Body, doc.ContentType)
+	if enc == encoding.Nop || enc == encoding.Replacement || name == "replacement" {
 		return strings.ToValidUTF8(string(body), string(utf8.RuneError))
 	}
-	text, err := known.NewDecoder().Bytes(body)
+	text, err := enc.NewDecoder().Bytes(body)
 	if err != nil {
 		text = body
 	}
 	return strings.TrimLeft(strings.ToValidUTF8(string(text), string(utf8.RuneError)), "\ufeff")
 }
 
-// checkText distinguishes HTML from JSON by its beginning, and detects truncated pages.
+// checkText fails if a text is HTML instead of JSON or vice versa, or if a page is truncated.
 func checkText(text string, page *Page) {
 	extract := &page.Extract
 	start := strings.TrimLeftFunc(text, isSpace)

@@ -19,8 +19,8 @@ const (
 	yearMax = 2999
 )
 
-// The forms of dates. The pattern of a definition must cut off any text around a date, which might be a date of
-// something else.
+// The forms of dates. They match a whole text. The pattern of a definition must select the date, because another date
+// in the text may mean something else.
 var (
 	isoDatePattern         = regexp.MustCompile(`^([0-9]{4})-([0-9]{2})-([0-9]{2})(?:[T ]00:00(?::00(?:\.0+)?)?(?:Z|[-+][0-9]{2}:?[0-9]{2})?)?$`)
 	isoInstantPattern      = regexp.MustCompile(`^([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]([0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?)(Z|[-+][0-9]{2}:[0-9]{2})?$`)
@@ -32,50 +32,50 @@ var (
 	}
 )
 
-// parseDate parses a date of one form, and the instant for the forms that have a time: in Santo Domingo unless a zone
-// is given.
+// parseDate parses a date of one form. It also returns the instant if the form has a time, which is in Santo Domingo
+// unless the text has a zone.
 func parseDate(text string, form DateForm) (engine.Date, time.Time, error) {
 	text = collapseSpaces(text)
 	if len(text) > priceBytesMax {
 		return 0, time.Time{}, fmt.Errorf("%w: a text of %d bytes", errDate, len(text))
 	}
 	var day engine.Date
-	var moment time.Time
+	var instant time.Time
 	switch form {
 	case ISODate:
-		if found := isoDatePattern.FindStringSubmatch(text); found != nil {
-			day = dateOf(found[1], found[2], found[3])
+		if match := isoDatePattern.FindStringSubmatch(text); match != nil {
+			day = dateOf(match[1], match[2], match[3])
 		}
 	case DayMonthYear:
 		day = parseNumericDate(text)
 	case SpanishDate:
-		if found := spanishDatePattern.FindStringSubmatch(normaliseLabel(text)); found != nil {
-			day = dateOf(found[3], monthNumber(found[2]), found[1])
+		if match := spanishDatePattern.FindStringSubmatch(normaliseLabel(text)); match != nil {
+			day = dateOf(match[3], monthNumber(match[2]), match[1])
 		}
 	case DayTime:
-		day, moment = parseNumericDateTime(text)
+		day, instant = parseNumericDateTime(text)
 	case ISOInstant:
-		day, moment = parseInstant(text)
+		day, instant = parseInstant(text)
 	}
 	if day.IsZero() {
 		return 0, time.Time{}, fmt.Errorf("%w: %.80q, want the form %s", errDate, text, form)
 	}
-	return day, moment, nil
+	return day, instant, nil
 }
 
-// monthNumber returns the month of a Spanish name by its first three characters, otherwise "".
+// monthNumber returns the number of the month whose Spanish name begins with the same three characters, or "".
 func monthNumber(name string) string {
-	letters := []rune(normaliseLabel(name))
-	if len(letters) < 3 {
+	runes := []rune(normaliseLabel(name))
+	if len(runes) < 3 {
 		return ""
 	}
-	if number := spanishMonths[string(letters[:3])]; number > 0 {
+	if number := spanishMonths[string(runes[:3])]; number > 0 {
 		return strconv.Itoa(number)
 	}
 	return ""
 }
 
-// dateOf returns the date of three numbers, zero if there is no such day.
+// dateOf returns the date of a year, month and day, or zero if there is no such day.
 func dateOf(year, month, day string) engine.Date {
 	if len(year) != 4 || len(month) > 2 || len(day) > 2 {
 		return 0
@@ -88,50 +88,50 @@ func dateOf(year, month, day string) engine.Date {
 }
 
 func parseNumericDate(text string) engine.Date {
-	found := numericDatePattern.FindStringSubmatch(text)
-	if found == nil || found[2] != found[4] {
+	match := numericDatePattern.FindStringSubmatch(text)
+	if match == nil || match[2] != match[4] {
 		return 0
 	}
-	return dateOf(found[5], found[3], found[1])
+	return dateOf(match[5], match[3], match[1])
 }
 
 func parseNumericDateTime(text string) (engine.Date, time.Time) {
-	found := numericDateTimePattern.FindStringSubmatch(strings.ToLower(text))
-	if found == nil {
+	match := numericDateTimePattern.FindStringSubmatch(strings.ToLower(text))
+	if match == nil {
 		return 0, time.Time{}
 	}
-	day := parseNumericDate(found[1])
-	hour, _ := strconv.Atoi(found[2])
-	half := found[5]
-	if day.IsZero() || half != "" && (hour < 1 || hour > 12) {
+	day := parseNumericDate(match[1])
+	hour, _ := strconv.Atoi(match[2])
+	meridiem := match[5]
+	if day.IsZero() || meridiem != "" && (hour < 1 || hour > 12) {
 		return 0, time.Time{}
 	}
-	if half != "" {
+	if meridiem != "" {
 		hour %= 12
 	}
-	if half == "p" {
+	if meridiem == "p" {
 		hour += 12
 	}
-	return instantIn(day.String(), fmt.Sprintf("%02d:%s:%02s", hour, found[3], found[4]), "")
+	return instantIn(day.String(), fmt.Sprintf("%02d:%s:%02s", hour, match[3], match[4]), "")
 }
 
 func parseInstant(text string) (engine.Date, time.Time) {
-	found := isoInstantPattern.FindStringSubmatch(text)
-	if found == nil {
+	match := isoInstantPattern.FindStringSubmatch(text)
+	if match == nil {
 		return 0, time.Time{}
 	}
-	return instantIn(found[1], found[2], found[3])
+	return instantIn(match[1], match[2], match[3])
 }
 
-// instantIn returns an instant and its date in Santo Domingo, the time zone of a page that names none.
+// instantIn returns an instant and its date in Santo Domingo. The zone "" is that of Santo Domingo.
 func instantIn(day, clock, zone string) (engine.Date, time.Time) {
-	moment, err := time.ParseInLocation("2006-01-02T15:04:05", day+"T"+clock, engine.Location())
+	instant, err := time.ParseInLocation("2006-01-02T15:04:05", day+"T"+clock, engine.Location())
 	if zone != "" {
-		moment, err = time.Parse(time.RFC3339, day+"T"+clock+zone)
+		instant, err = time.Parse(time.RFC3339, day+"T"+clock+zone)
 	}
-	date := engine.DateOf(moment)
-	if err != nil || moment.Year() < yearMin || moment.Year() > yearMax || date.IsZero() {
+	date := engine.DateOf(instant)
+	if err != nil || instant.Year() < yearMin || instant.Year() > yearMax || date.IsZero() {
 		return 0, time.Time{}
 	}
-	return date, moment.UTC().Truncate(time.Second)
+	return date, instant.UTC().Truncate(time.Second)
 }

@@ -14,31 +14,31 @@ type Definition struct {
 	ID             string                  // of the source, as in Rate.sourceId
 	Name           string                  // in Spanish, for people
 	URL            string                  // a page for people, a URI or ""
-	Institution    string                  // whose rates the source publishes; "" = each row names its own
+	Institution    string                  // the institution of its rates; "" = each row names its own
 	Priority       int64                   // lower wins
 	UpstreamSource string                  // name of the aggregator, "" = the institution itself
 	Kind           engine.Kind             // of all its quotes
 	Channel        engine.Channel          // of its quotes, unless a label names another
 	Expiry         Expiry                  // how long its values are valid
-	Bounds         []engine.PlausibleRange // plausible values, where the range of the currency does not fit
+	Bounds         []engine.PlausibleRange // plausible ranges that differ from those of the currencies
 	Language       string                  // of its pages, es or en, for Accept-Language
-	Decimal        DecimalMark             // how it writes fractions; "" = only unambiguous texts are read
+	Decimal        DecimalMark             // its decimal mark; "" = only unambiguous texts are read
 	DecimalsMax    int                     // more digits after the mark are an error
-	IgnoreRobots   bool                    // robots.txt is ignored, by decision of the operator
-	PlainHTTP      bool                    // its addresses may be http, which can be changed on the way
+	IgnoreRobots   bool                    // whether to ignore robots.txt; the operator decides
+	PlainHTTP      bool                    // whether its addresses may be http, which is not protected
 	CAFile         string                  // PEM file of intermediate certificates that the server omits, "" = none
 	Disabled       string                  // why it is not collected, "" = it is; documents can still be parsed
 	Note           string                  // for the person who repairs the definition
-	Pages          []Page                  // at least one; together they are one answer
+	Pages          []Page                  // at least one
 }
 
-// Expiry is how long a value is valid: the earlier of both ends.
+// Expiry says how long a value is valid: until the earlier of both ends.
 type Expiry struct {
 	AfterCheck time.Duration // after the last check; 26 h by default
 	AfterDate  time.Duration // after the end of its effective date in Santo Domingo; 0 = no such end
 }
 
-// DecimalMark is how a source writes fractions.
+// DecimalMark is the decimal mark of a source.
 type DecimalMark string
 
 // The decimal marks.
@@ -55,7 +55,7 @@ type Page struct {
 	Currency    string    // of values that name none
 	Requests    []Request // sent in this order with common cookies; the last response is the document
 	Extract     Extract
-	// Fragment says that the document may be a part of a page: a missing </html> is not an error.
+	// Fragment means that the document may be a part of a page, so that a missing </html> is not an error.
 	Fragment bool
 }
 
@@ -63,13 +63,13 @@ type Page struct {
 type Request struct {
 	Method      string            // GET or POST
 	URL         string            // absolute; "" with AddressFrom
-	AddressFrom *AddressFrom      // takes the address from the previous response
+	AddressFrom *AddressFrom      // nil = the address is URL
 	Headers     map[string]string // in addition to those of every request
 	Form        map[string]string // form-encoded body; empty but not nil = an empty form
 	JSON        string            // JSON body (GraphQL too)
 }
 
-// AddressFrom is where the previous response names the next address, which must be on the same site.
+// AddressFrom says where the previous response has the address of the next request, which must be on the same site.
 type AddressFrom struct {
 	Selector  string // CSS
 	Attribute string
@@ -97,7 +97,7 @@ type Extract struct {
 	Text   *Text    // text-regex
 	Sheet  *Sheet   // xlsx-rows
 	Date   *Date    // of the whole document; nil = it has none
-	Expect []Expect // what a valid document contains
+	Expect []Expect // conditions that a valid document meets
 }
 
 // Side is the side of a value.
@@ -110,10 +110,11 @@ const (
 	BothSides Side = "both"
 )
 
-// Locator is where a text is. In HTML: a CSS selector, within the row if there is one, and the attribute to read, ""
-// = the visible text. In JSON: a path such as d.results[0].rate, from the row if there is one, where [] is the only
-// entry of a list. In a table or sheet: the heading of the column. Pattern selects a part of the text: its first
-// group, or the whole match. All matches, and all elements of a selector, must give the same value.
+// Locator says where a text is. It is relative to the row if there is one. In HTML, At is a CSS selector, Attribute the
+// attribute to read ("" = the visible text), and Column the heading of a column of a table. In JSON, At is a path such
+// as d.results[0].rate, where [] is the only entry of a list. In a sheet, At is the heading of a column. Pattern
+// selects a part of the text: its first group, or the whole match. All matches and all selected elements must have the
+// same value.
 type Locator struct {
 	At        string
 	Attribute string
@@ -121,21 +122,21 @@ type Locator struct {
 	Pattern   string
 }
 
-// Field is one side of one currency. Several fields of the same side and currency are tried in order.
+// Field says where one side of one currency is. Several fields of the same side and currency are tried in order.
 type Field struct {
 	Currency string // "" = that of the page
 	Side     Side
 	Channel  engine.Channel // "" = that of the source
-	From     engine.Date    // first day of the currency under this heading of a sheet; zero = all days
+	From     engine.Date    // in a sheet, the first day on which the column has this currency; zero = all days
 	Locator
 }
 
-// Rows are identified by a label, never by their position.
+// Rows says where rows with labels are. Rows are never identified by their position.
 type Rows struct {
 	At        string // selector of the rows; path of the array
 	Label     Locator
 	Buy, Sell *Locator          // nil = the source has no such side
-	Value     *Locator          // instead of Buy and Sell: one side, which the label names
+	Value     *Locator          // instead of Buy and Sell: the value of the side that the label names
 	Labels    map[string]Target // by normalised label, including those of all pages
 	Ignore    []string          // normalised labels without a quote
 	Unless    string            // HTML: rows whose text matches this pattern are skipped
@@ -143,7 +144,7 @@ type Rows struct {
 	Min       int               // fewer rows with a known label are a failure (layout); at least 1
 }
 
-// Target is the meaning of a label. "" = as the page or the source says.
+// Target is the quote that a label stands for. "" = the default of the page or the source.
 type Target struct {
 	Institution string
 	Currency    string
@@ -166,7 +167,7 @@ type Sheet struct {
 	Year, Month, Day string // headings of the columns with the date
 }
 
-// Date is where the effective date or the time of publication is, and its form.
+// Date says where the effective date or the time of publication is, and its form.
 type Date struct {
 	Locator
 	Form DateForm
@@ -184,8 +185,8 @@ const (
 	ISOInstant   DateForm = "rfc3339"          // 2026-09-17T12:30:00-04:00
 )
 
-// Expect is what a valid document contains. In JSON: the value at a path (status "OK"). In HTML: a pattern that
-// matches the text of every element that a selector matches, at least one (a title with the name of the currency).
+// Expect is a condition that a valid document meets. In JSON: the value at Path is Value (a status "OK"). In HTML: the
+// selector At matches an element, and the text of each matched element matches Pattern (a title with the currency).
 type Expect struct {
 	Path    string
 	Value   string // as text; numbers and booleans as they are written
@@ -211,7 +212,7 @@ func (d *Document) Digest() string {
 type Result struct {
 	Observations []engine.Observation // of the newest day
 	History      []HistoryDay         // earlier days, oldest first (workbooks)
-	Notes        []string             // what was skipped, and why: unknown labels, missing fields
+	Notes        []string             // the skipped parts and the reasons: unknown labels, missing fields
 }
 
 // HistoryDay is one past day of a page.

@@ -11,24 +11,24 @@ import (
 
 func sideNames() []Side { return []Side{BuySide, SellSide, BothSides} }
 
-// pageDefaults says what a value of a page need not name, because the definition or the page does.
+// pageDefaults says what the definition or the page names, so that each value need not.
 type pageDefaults struct {
 	institution, currency bool
 	labels                map[string]Target // those of all pages
 }
 
-func (o *object) extract(s *pageDefaults) Extract {
+func (o *object) extract(defaults *pageDefaults) Extract {
 	e := Extract{Method: jsonfile.RequiredEnum(o.Object, "method", []Method{HTMLFields, HTMLRows, JSONFields, JSONRows, TextRegex, XLSXRows})}
 	switch e.Method {
 	case "":
 		o.DiscardRest() // the other keys depend on the method
 	case HTMLFields, JSONFields, XLSXRows:
-		o.each("fields", entriesMax, func(field *object) { e.Fields = append(e.Fields, field.field(e.Method, s)) })
+		o.each("fields", entriesMax, func(field *object) { e.Fields = append(e.Fields, field.field(e.Method, defaults)) })
 		o.checkFields(e.Fields)
 	case HTMLRows, JSONRows:
-		o.requiredPart("rows", func(part *object) { e.Rows = part.rows(e.Method, s) })
+		o.requiredPart("rows", func(part *object) { e.Rows = part.rows(e.Method, defaults) })
 	case TextRegex:
-		o.requiredPart("text", func(part *object) { e.Text = part.regex(s) })
+		o.requiredPart("text", func(part *object) { e.Text = part.regex(defaults) })
 	}
 	if e.Method == XLSXRows {
 		o.requiredPart("sheet", func(part *object) {
@@ -63,7 +63,7 @@ const (
 	hintSelector = "; say which elements are meant, as a CSS selector"
 )
 
-func (o *object) field(method Method, s *pageDefaults) Field {
+func (o *object) field(method Method, defaults *pageDefaults) Field {
 	f := Field{
 		Currency: o.currency("currency"), Side: jsonfile.RequiredEnum(o.Object, "side", sideNames()),
 		Channel: jsonfile.Enum(o.Object, "channel", "", engine.Channels()), Locator: o.locator(locatorFormsOf(method).field),
@@ -71,17 +71,17 @@ func (o *object) field(method Method, s *pageDefaults) Field {
 	if method == XLSXRows {
 		f.From = o.day("from")
 	}
-	if !s.institution {
+	if !defaults.institution {
 		o.Errorf("has no institution; name one for the source or the page")
 	}
-	if f.Currency == "" && !s.currency {
+	if f.Currency == "" && !defaults.currency {
 		o.Errorf("has no currency; name it here or for the page")
 	}
 	return f
 }
 
-// checkFields checks conditions between fields. Several fields of one side are alternatives; a field for both sides
-// excludes fields for a single side.
+// checkFields checks that no quote has both a field for both sides and a field for a single side. Several fields for
+// the same side are alternatives.
 func (o *object) checkFields(fields []Field) {
 	if len(fields) == 0 {
 		o.Errorf("fields is missing or empty; say where the values are")
@@ -93,14 +93,14 @@ func (o *object) checkFields(fields []Field) {
 	isBoth := map[quote]bool{}
 	for i := range fields {
 		key, both := quote{fields[i].Currency, fields[i].Channel}, fields[i].Side == BothSides
-		if before, known := isBoth[key]; known && before != both {
+		if previous, known := isBoth[key]; known && previous != both {
 			o.Errorf("fields[%d]: %s has a field for both sides and one for a single side; keep one of the two ways", i, key.currency)
 		}
 		isBoth[key] = both
 	}
 }
 
-func (o *object) rows(method Method, s *pageDefaults) *Rows {
+func (o *object) rows(method Method, defaults *pageDefaults) *Rows {
 	form := locatorFormsOf(method).row
 	r := &Rows{Min: int(o.Number("min", 1, 1, minimumRowsMax))}
 	if method == HTMLRows {
@@ -118,9 +118,9 @@ func (o *object) rows(method Method, s *pageDefaults) *Rows {
 	case r.Value != nil && (r.Buy != nil || r.Sell != nil):
 		o.Errorf("has value beside buy or sell; a row has either one value or its sides")
 	}
-	own := o.labels("labels")
-	r.Ignore = o.ignoredLabels("ignore", own)
-	r.Labels = o.mergeLabels(own, s, r.Value != nil, r.Ignore)
+	labels := o.labels("labels")
+	r.Ignore = o.ignoredLabels("ignore", labels)
+	r.Labels = o.mergeLabels(labels, defaults, r.Value != nil, r.Ignore)
 	if method == HTMLRows {
 		r.Unless = o.patternText("unless")
 	}
@@ -128,20 +128,20 @@ func (o *object) rows(method Method, s *pageDefaults) *Rows {
 	return r
 }
 
-// labels reads the meaning of labels, and normalises them for comparison. The page decides whether a target is
-// complete.
+// labels reads a map from labels to targets and normalises the labels. Whether a target is complete depends on the
+// page, so mergeLabels checks it.
 func (o *object) labels(key string) map[string]Target {
-	labels, written := map[string]Target{}, map[string]string{}
+	labels, names := map[string]Target{}, map[string]string{}
 	o.EachKey(key, entriesMax, func(part *jsonfile.Object, name string) {
 		(&object{part}).part(name, func(entry *object) {
 			label := normaliseLabel(name)
-			if first, twice := written[label]; twice {
+			if first, exists := names[label]; exists {
 				entry.Errorf("is the same label as %q without spaces, accents and capitals; keep one", first)
 			}
 			if label == "" || len(label) > nameMax {
 				entry.Errorf("is not a label; a label has 1 to %d bytes without spaces and marks", nameMax)
 			}
-			written[label] = name
+			names[label] = name
 			labels[label] = Target{
 				Institution: entry.id("institution"), Currency: entry.currency("currency"),
 				Channel: jsonfile.Enum(entry.Object, "channel", "", engine.Channels()), Side: jsonfile.Enum(entry.Object, "side", "", sideNames()),
@@ -151,30 +151,30 @@ func (o *object) labels(key string) map[string]Target {
 	return labels
 }
 
-// mergeLabels adds the labels of all pages to those of a page, except those that it defines or ignores.
-func (o *object) mergeLabels(own map[string]Target, s *pageDefaults, withSide bool, ignored []string) map[string]Target {
-	for label, target := range s.labels {
-		if _, known := own[label]; !known && !slices.Contains(ignored, label) {
-			own[label] = target
+// mergeLabels adds the labels of the whole file to those of a page, except labels that the page defines or ignores.
+func (o *object) mergeLabels(labels map[string]Target, defaults *pageDefaults, withSide bool, ignored []string) map[string]Target {
+	for label, target := range defaults.labels {
+		if _, known := labels[label]; !known && !slices.Contains(ignored, label) {
+			labels[label] = target
 		}
 	}
-	for _, label := range slices.Sorted(maps.Keys(own)) {
-		if problem := s.targetProblem(own[label], withSide); problem != "" {
+	for _, label := range slices.Sorted(maps.Keys(labels)) {
+		if problem := defaults.targetProblem(labels[label], withSide); problem != "" {
 			o.Errorf("the label %.40q, here or of the file, %s", label, problem)
 		}
 	}
-	if len(own) == 0 {
+	if len(labels) == 0 {
 		o.Errorf("labels is missing or empty, here and for the whole file; say what each label means")
 	}
-	return own
+	return labels
 }
 
-// targetProblem returns what a target of the page lacks or may not have.
-func (s *pageDefaults) targetProblem(t Target, withSide bool) string {
+// targetProblem returns what is missing or not allowed in a target of the page, "" = nothing.
+func (defaults *pageDefaults) targetProblem(t Target, withSide bool) string {
 	switch {
-	case t.Institution == "" && !s.institution:
+	case t.Institution == "" && !defaults.institution:
 		return "names no institution; name it here, for the page or for the source"
-	case t.Currency == "" && !s.currency:
+	case t.Currency == "" && !defaults.currency:
 		return "names no currency; name it here or for the page"
 	case withSide && t.Side == "":
 		return "names no side, but the rows have one value each; say which side it is"
@@ -185,15 +185,15 @@ func (s *pageDefaults) targetProblem(t Target, withSide bool) string {
 }
 
 // ignoredLabels reads labels without a quote.
-func (o *object) ignoredLabels(key string, known map[string]Target) []string {
+func (o *object) ignoredLabels(key string, labels map[string]Target) []string {
 	var ignored []string
 	for _, name := range jsonfile.List[string](o.Object, key, entriesMax) {
 		label := normaliseLabel(name)
-		_, quoted := known[label]
+		_, exists := labels[label]
 		switch {
 		case label == "":
 			o.Errorf("%s has a label without letters and digits; remove it", key)
-		case quoted || slices.Contains(ignored, label):
+		case exists || slices.Contains(ignored, label):
 			o.Errorf("%s has %.80q, which is already among the labels or here; keep one", key, name)
 		}
 		ignored = append(ignored, label)
@@ -201,7 +201,7 @@ func (o *object) ignoredLabels(key string, known map[string]Target) []string {
 	return ignored
 }
 
-func (o *object) regex(s *pageDefaults) *Text {
+func (o *object) regex(defaults *pageDefaults) *Text {
 	t := &Text{At: o.selector("at"), Min: int(o.Number("min", 1, 1, minimumRowsMax))}
 	t.Pattern = o.Required("pattern", "; write one with the groups (?P<buy>...) and (?P<sell>...)", o.patternText)
 	if t.Pattern == "" {
@@ -218,10 +218,10 @@ func (o *object) regex(s *pageDefaults) *Text {
 		o.Errorf("pattern has neither the group buy nor the group sell; write (?P<buy>...)")
 	}
 	if slices.Contains(names, "label") {
-		t.Labels = o.mergeLabels(o.labels("labels"), s, false, nil)
+		t.Labels = o.mergeLabels(o.labels("labels"), defaults, false, nil)
 		return t
 	}
-	if !s.institution || !s.currency {
+	if !defaults.institution || !defaults.currency {
 		o.Errorf("pattern has no group label, so the source or the page must name the institution, and the page the currency")
 	}
 	return t

@@ -23,7 +23,7 @@ const (
 	attributeNameMax = 80
 )
 
-// definitionFile is the content of one file: a whole definition, or changes of a known one.
+// definitionFile is the content of one file: a whole definition, or changes of an existing definition.
 type definitionFile struct {
 	name       string
 	id         string
@@ -32,26 +32,26 @@ type definitionFile struct {
 }
 
 func readDefinitionFile(name string, data []byte) (*definitionFile, error) {
-	read := &definitionFile{name: name}
+	file := &definitionFile{name: name}
 	err := jsonfile.Read(name, data, fileBytesMax, "shorten its notes and lists", func(whole *jsonfile.Object) {
 		top := &object{whole}
 		if top.Has("pages") || top.Empty() {
-			read.definition = top.definition()
-			read.id = read.definition.ID
+			file.definition = top.definition()
+			file.id = file.definition.ID
 			return
 		}
-		read.changes, read.id = top.changes(), top.Required("id", "", top.id)
-		if len(read.changes) == 0 && top.Empty() && !top.Failed() {
+		file.changes, file.id = top.changes(), top.Required("id", "", top.id)
+		if len(file.changes) == 0 && top.Empty() && !top.Failed() {
 			top.Errorf("has no pages and changes nothing; write a whole definition, or disabled, ignoreRobots, caFile or priority")
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
-	return read, nil
+	return file, nil
 }
 
-// changes reads a file without pages.
+// changes reads a file without pages, which changes an existing definition.
 func (o *object) changes() (changes []func(*Definition)) {
 	if o.Has("disabled") {
 		text := o.Text("disabled", textMax)
@@ -72,13 +72,13 @@ func (o *object) changes() (changes []func(*Definition)) {
 	return changes
 }
 
-// apply returns the definition of the file, or the known definition with its changes.
-func (e *definitionFile) apply(known *Definition) *Definition {
-	if e.definition != nil {
-		return e.definition
+// apply returns the definition of the file, or the existing definition with the changes of the file.
+func (f *definitionFile) apply(existing *Definition) *Definition {
+	if f.definition != nil {
+		return f.definition
 	}
-	changed := *known
-	for _, change := range e.changes {
+	changed := *existing
+	for _, change := range f.changes {
 		change(&changed)
 	}
 	return &changed
@@ -107,9 +107,9 @@ func (o *object) definition() *Definition {
 		d.Expiry = Expiry{AfterCheck: part.Duration("afterCheck", engine.LifetimeDefault), AfterDate: part.Duration("afterDate", 0)}
 	})
 	o.each("bounds", entriesMax, func(bound *object) { d.Bounds = append(d.Bounds, bound.bound()) })
-	shared := o.Has("labels")
+	hasLabels := o.Has("labels")
 	labels := o.labels("labels")
-	if shared && len(labels) == 0 {
+	if hasLabels && len(labels) == 0 {
 		o.Errorf("labels is empty; say what each label means, or remove it")
 	}
 	o.each("pages", pagesMax, func(page *object) { d.Pages = append(d.Pages, page.page(d, labels)) })
@@ -135,22 +135,22 @@ func (o *object) bound() engine.PlausibleRange {
 	return bound
 }
 
-// checkWhole checks conditions between parts of a definition.
+// checkWhole checks conditions that involve several parts of a definition.
 func (o *object) checkWhole(d *Definition) {
 	if d.Institution == "" && d.UpstreamSource == "" {
 		o.Errorf("neither institution nor upstreamSource is given; name the institution of the source, or the aggregator")
 	}
-	type place struct {
+	type boundKey struct {
 		currency string
 		until    engine.Date
 	}
-	bounded := map[place]bool{}
+	bounded := map[boundKey]bool{}
 	for i, bound := range d.Bounds {
-		at := place{bound.Currency, bound.Until}
-		if bounded[at] {
+		key := boundKey{bound.Currency, bound.Until}
+		if bounded[key] {
 			o.Errorf("bounds[%d] bounds %s for the same dates as another; keep one", i, bound.Currency)
 		}
-		bounded[at] = true
+		bounded[key] = true
 	}
 	if len(d.Pages) == 0 {
 		o.Errorf("pages is missing or empty; a source has at least one page")

@@ -1,11 +1,11 @@
 package source
 
-// locatorForm is which keys a locator may have. It depends on the method and on what the locator is within.
+// locatorForm says which keys a locator may have. It depends on the method and on the object with the locator.
 type locatorForm struct {
 	at        func(*object, string) string // reads the key at: a selector, a path or a heading
 	hint      string                       // what to do if at is missing
-	optional  bool                         // at may be omitted: the row itself, or the whole text
-	column    bool                         // the cell of a column; at is then within the cell
+	optional  bool                         // at may be omitted; the locator then selects the row itself or the whole text
+	column    bool                         // column selects a cell, and at then selects within it
 	attribute bool
 }
 
@@ -29,11 +29,11 @@ func locatorFormsOf(method Method) locatorForms {
 // locator reads a locator. The object may have other keys too.
 func (o *object) locator(form locatorForm) Locator {
 	var p Locator
-	at := func(key string) string { return form.at(o, key) }
+	readAt := func(key string) string { return form.at(o, key) }
 	if form.optional {
-		p.At = at("at")
+		p.At = readAt("at")
 	} else {
-		p.At = o.Required("at", form.hint, at)
+		p.At = o.Required("at", form.hint, readAt)
 	}
 	if form.attribute {
 		p.Attribute = o.attribute("attribute")

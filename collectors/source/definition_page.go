@@ -28,15 +28,14 @@ func (o *object) page(d *Definition, labels map[string]Target) Page {
 		p.Requests = append(p.Requests, request.request(d, len(p.Requests) == 0))
 	})
 	o.checkRequests(&p)
-	s := &pageDefaults{institution: d.Institution+p.Institution != "", currency: p.Currency != "", labels: labels}
-	if !o.part("extract", func(part *object) { p.Extract = part.extract(s) }) {
+	defaults := &pageDefaults{institution: d.Institution+p.Institution != "", currency: p.Currency != "", labels: labels}
+	if !o.part("extract", func(part *object) { p.Extract = part.extract(defaults) }) {
 		o.Errorf("extract is missing; say how the page is read")
 	}
 	return p
 }
 
-// checkRequests checks that all requests of a page stay on one site, so that a page can't redirect the session to
-// another one.
+// checkRequests checks that all requests of a page are to the same site.
 func (o *object) checkRequests(p *Page) {
 	if len(p.Requests) == 0 {
 		o.Errorf("requests is missing or empty; a page needs at least one")
@@ -47,11 +46,11 @@ func (o *object) checkRequests(p *Page) {
 		if !ok {
 			continue
 		}
-		switch own := Site(address.Hostname()); {
+		switch requestSite := Site(address.Hostname()); {
 		case site == "":
-			site = own
-		case own != site:
-			o.Errorf("requests[%d] goes to %s, but the first one to %s; all requests of a page stay on one site", i, own, site)
+			site = requestSite
+		case requestSite != site:
+			o.Errorf("requests[%d] goes to %s, but the first one to %s; all requests of a page stay on one site", i, requestSite, site)
 		}
 	}
 }
@@ -111,11 +110,11 @@ func (o *object) headers(key string) map[string]string {
 	o.EachKey(key, entriesMax, func(part *jsonfile.Object, name string) {
 		text := part.Text(name, textMax)
 		canonical := textproto.CanonicalMIMEHeaderKey(name)
-		_, twice := headers[canonical]
+		_, exists := headers[canonical]
 		switch {
 		case !isToken(name):
 			part.Errorf("%.40q is not a header name; use letters, digits and hyphens", name)
-		case twice:
+		case exists:
 			part.Errorf("the header %s occurs twice; keep one", canonical)
 		case slices.Contains(reservedHeaders(), canonical):
 			part.Errorf("the header %s is not for a definition to set; remove it", canonical)

@@ -52,7 +52,7 @@ func (o *object) day(key string) engine.Date {
 	return jsonfile.Parsed(o.Object, key, "2026-09-17", engine.ParseDate)
 }
 
-// file reads the name of a file in the operator's directory or below.
+// file reads a path below the directory of the definition file.
 func (o *object) file(key string) string {
 	name := o.Text(key, nameMax)
 	if name != "" && (!fs.ValidPath(name) || name == "." || strings.Contains(name, `\`)) {
@@ -61,8 +61,8 @@ func (o *object) file(key string) string {
 	return name
 }
 
-// Site returns the registrable domain of a host: example.com.do of www.example.com.do. Requests of a page and
-// redirects stay within it. An IP address, or a name without such a domain, is its own site.
+// Site returns the registrable domain of a host: example.com.do for www.example.com.do. Requests of a page and
+// redirects stay within it. For an IP address, or a name without such a domain, Site returns the host.
 func Site(host string) string {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	if _, err := netip.ParseAddr(host); err == nil {
@@ -75,8 +75,8 @@ func Site(host string) string {
 	return site
 }
 
-// isSelector reports whether a CSS selector can be compiled. goquery silently makes an invalid selector match
-// nothing, even one that begins with "*".
+// isSelector reports whether a CSS selector is valid. goquery has no error for an invalid selector, which matches
+// nothing, so "*" is put before it.
 func isSelector(text string) bool {
 	return goquery.Single("*, " + text).Match(&html.Node{Type: html.ElementNode, Data: "p"})
 }
@@ -129,7 +129,8 @@ func (o *object) path(key string) string {
 	return path
 }
 
-// isPath reports a valid path. Names may have any characters except white space and those of the path syntax.
+// isPath reports whether a path is valid. Names may have any characters except white space and those of the path
+// syntax.
 func isPath(path string) bool {
 	step := regexp.MustCompile(`^[^\s.\[\]"]*(\[[0-9]{0,6}\])*$`)
 	for part := range strings.SplitSeq(path, ".") {

@@ -13,8 +13,8 @@
 //
 // # Documents
 //
-// Definition.Parse reads a document of a page. A failure ends the parsing from anywhere (failf), and Parse returns
-// it.
+// Definition.Parse reads a document of a page. Any function can end the parsing with a failure (failf), which Parse
+// returns.
 //
 //	content.go, bot_wall.go         the kind of document; challenge pages of bot walls
 //	html.go, html_table.go          elements, tables by their headings
@@ -27,10 +27,10 @@
 //
 // # Promises
 //
-// A price is read only if it is unambiguous (parsePrice), a date only in its declared form, a label only if it is
-// equal (normaliseLabel). Nothing is guessed, rescaled, swapped or derived; docs/definitions.md has the rules. There
-// is no floating-point type: JSON numbers keep their digits, and cells of workbooks are decimal text.
+// A price is read only if it is unambiguous (parsePrice), and a date only in its declared form. Labels must be equal
+// (normaliseLabel). No value is guessed, rescaled, swapped or derived; docs/definitions.md has the rules. There are no
+// floating-point numbers: JSON numbers keep their digits, and cells of workbooks are decimal text.
 //
-// Limits of size are constants beside the code that they protect. Definitions and sets are immutable, and everything
+// Limits of size are constants in the file that checks them. Definitions and sets are immutable, and everything
 // is safe for concurrent use.
 package source

@@ -30,11 +30,11 @@ type Failure struct {
 
 // Error returns the kind, the page and the detail.
 func (f *Failure) Error() string {
-	where := ""
+	page := ""
 	if f.Page != "" {
-		where = f.Page + ": "
+		page = f.Page + ": "
 	}
-	return fmt.Sprintf("%s: %s%s", f.Kind, where, f.Detail)
+	return fmt.Sprintf("%s: %s%s", f.Kind, page, f.Detail)
 }
 
 // Unwrap returns the cause.

@@ -9,16 +9,16 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// Limits of a page. Pages of institutions have some ten thousand elements, and tables of a few hundred rows.
+// Limits of a page. Pages of institutions have about ten thousand elements, and tables of a few hundred rows.
 const (
 	nodesMax    = 100_000
-	tagsMax     = 2 * nodesMax // checked before parsing, which needs fifty times the size of the page
-	childrenMax = 10_000       // of one element, texts between them included
-	// selectorCostMax is ten times the cost of 20,000 elements at a depth of forty.
+	tagsMax     = 2 * nodesMax // checked before parsing, because the parsed page needs fifty times the memory of its text
+	childrenMax = 10_000       // child nodes of one element, including texts
+	// selectorCostMax is ten times the cost of a page with 20,000 elements at a depth of forty.
 	selectorCostMax = 200_000_000
 )
 
-// extractHTML reads a page of HTML: an element for each value, or rows with labels.
+// extractHTML reads a page of HTML by its fields or by rows with labels.
 func (r *parser) extractHTML(text string) {
 	document := parseHTML(text)
 	r.expectHTML(document)
@@ -33,20 +33,20 @@ func (r *parser) extractHTML(text string) {
 
 // expectHTML checks what a valid page contains.
 func (r *parser) expectHTML(document *goquery.Document) {
-	for _, want := range r.page.Extract.Expect {
-		nodes := document.Find(want.At).Nodes
+	for _, expected := range r.page.Extract.Expect {
+		nodes := document.Find(expected.At).Nodes
 		if len(nodes) == 0 {
-			failf(Layout, "want a text as %s at %s, found no element", quoted(want.Pattern), quoted(want.At))
+			failf(Layout, "want a text as %s at %s, found no element", quoted(expected.Pattern), quoted(expected.At))
 		}
 		for _, node := range nodes {
-			if text := normaliseSpaces(visibleText(node)); len(text) > patternBytesMax || !r.pattern(want.Pattern).MatchString(text) {
-				failf(WrongContent, "want a text as %s at %s, found %s", quoted(want.Pattern), quoted(want.At), quoted(text))
+			if text := normaliseSpaces(visibleText(node)); len(text) > patternBytesMax || !r.pattern(expected.Pattern).MatchString(text) {
+				failf(WrongContent, "want a text as %s at %s, found %s", quoted(expected.Pattern), quoted(expected.At), quoted(text))
 			}
 		}
 	}
 }
 
-// parseHTML parses HTML as browsers do. A page that is nested like an attack is a failure.
+// parseHTML parses HTML as browsers do. A page that would cost too much time or memory is a failure.
 func parseHTML(text string) *goquery.Document {
 	if tags := strings.Count(text, "<"); tags > tagsMax {
 		failf(WrongContent, "the page has %d tags, at most %d are accepted", tags, tagsMax)
@@ -63,52 +63,52 @@ func parseHTML(text string) *goquery.Document {
 	return document
 }
 
-// checkSelectorCost bounds the work of selectors: some count the elements before each element, and those of several
-// parts check all ancestors of each element, once for each part.
+// checkSelectorCost bounds the time that selectors need. Some selectors count the elements before each element, and a
+// selector of several parts visits all ancestors of each element once for each part.
 func checkSelectorCost(document *goquery.Document) {
-	all, cost := 0, 0
-	around, twice := map[*html.Node]int{}, map[*html.Node]int{} // the weight of the ancestors of an element, and the sum of these weights
+	nodes, cost := 0, 0
+	ancestorWeight, ancestorCost := map[*html.Node]int{}, map[*html.Node]int{} // the weight of an element and its ancestors, and the sum of these weights over the path
 	for node := range document.Get(0).Descendants() {
 		if node.PrevSibling == nil {
 			if children := len(slices.Collect(node.Parent.ChildNodes())); children > childrenMax {
 				failf(WrongContent, "an element has %d child nodes, at most %d are accepted", children, childrenMax)
 			}
 		}
-		if all++; all > nodesMax {
+		if nodes++; nodes > nodesMax {
 			failf(WrongContent, "the page has more than %d elements and texts", nodesMax)
 		}
 		if node.Type != html.ElementNode {
 			continue
 		}
-		cost += twice[node.Parent]
+		cost += ancestorCost[node.Parent]
 		if cost > selectorCostMax {
 			failf(WrongContent, "the page is nested too deeply, or its attributes are too long")
 		}
 		if node.FirstChild != nil {
-			around[node] = around[node.Parent] + selectorWeight(node)
-			twice[node] = twice[node.Parent] + around[node]
+			ancestorWeight[node] = ancestorWeight[node.Parent] + selectorWeight(node)
+			ancestorCost[node] = ancestorCost[node.Parent] + ancestorWeight[node]
 		}
 	}
 }
 
-// selectorWeight is about the time to compare an element with a selector.
+// selectorWeight estimates the time to compare an element with a selector.
 func selectorWeight(node *html.Node) int {
-	all := 1 + len(node.Attr)/8
-	for _, own := range node.Attr {
-		if own.Key == "class" || own.Key == "id" {
-			all += len(own.Val) / 64
+	weight := 1 + len(node.Attr)/8
+	for _, attr := range node.Attr {
+		if attr.Key == "class" || attr.Key == "id" {
+			weight += len(attr.Val) / 64
 		}
 	}
-	return all
+	return weight
 }
 
 // htmlScope is a document, or one row of it.
 type htmlScope struct {
 	selection *goquery.Selection
-	columns   map[string]*html.Node // cells by the normalised heading of their column, nil without a table
+	columns   map[string]*html.Node // cells of the row by the normalised heading of their column; nil = no table
 }
 
-func (s *htmlScope) texts(locator *Locator) []foundText {
+func (s *htmlScope) texts(locator *Locator) []sourceText {
 	nodes := s.selection.Nodes
 	switch {
 	case locator.Column != "":
@@ -119,22 +119,22 @@ func (s *htmlScope) texts(locator *Locator) []foundText {
 	case locator.At != "":
 		nodes = s.selection.Find(locator.At).Nodes
 	}
-	var texts []foundText
+	var texts []sourceText
 	for _, node := range nodes {
 		if text, ok := nodeText(node, locator.Attribute); ok {
-			texts = append(texts, foundText{text: text})
+			texts = append(texts, sourceText{text: text})
 		}
 	}
 	return texts
 }
 
-// nodeText returns an attribute of an element, or its visible text. The text of a script is its source, but only if
-// the locator means the script itself.
+// nodeText returns an attribute of an element, or its visible text if attribute is "". The text of a script or another
+// invisible element is its source.
 func nodeText(node *html.Node, attribute string) (string, bool) {
 	if attribute != "" {
-		for _, own := range node.Attr {
-			if own.Namespace == "" && strings.EqualFold(own.Key, attribute) {
-				return own.Val, true
+		for _, attr := range node.Attr {
+			if attr.Namespace == "" && strings.EqualFold(attr.Key, attribute) {
+				return attr.Val, true
 			}
 		}
 		return "", false
@@ -151,15 +151,15 @@ func nodeText(node *html.Node, attribute string) (string, bool) {
 	return visibleText(node), true
 }
 
-// visibleText returns the text that a reader sees, with single spaces. Every element except bold and italic type is
-// separated by a space: the digit of a footnote must never join a price, nor two numbers each other.
+// visibleText returns the visible text of an element, with single spaces. It puts a space around every element except
+// typefaces, so that neither two numbers nor a price and the digit of a footnote become one number.
 func visibleText(node *html.Node) string {
 	var b strings.Builder
 	writeVisible(&b, node, textBytesMax)
 	return collapseSpaces(b.String())
 }
 
-// writeVisible writes up to bytesMax bytes. Its depth is that of the document, which the HTML parser limits.
+// writeVisible writes at most bytesMax bytes. It is recursive, and the HTML parser limits the depth of a document.
 func writeVisible(b *strings.Builder, node *html.Node, bytesMax int) {
 	if b.Len() >= bytesMax {
 		return
@@ -172,8 +172,8 @@ func writeVisible(b *strings.Builder, node *html.Node, bytesMax int) {
 		b.WriteByte(' ')
 		return
 	}
-	apart := node.Type == html.ElementNode && !isTypeface(node)
-	if apart {
+	separate := node.Type == html.ElementNode && !isTypeface(node)
+	if separate {
 		b.WriteByte(' ')
 	}
 	for child := node.FirstChild; child != nil; child = child.NextSibling {
@@ -183,30 +183,30 @@ func writeVisible(b *strings.Builder, node *html.Node, bytesMax int) {
 		}
 		writeVisible(b, child, bytesMax)
 	}
-	if apart {
+	if separate {
 		b.WriteByte(' ')
 	}
 }
 
 func isInvisibleElement(node *html.Node) bool {
-	unseen := []atom.Atom{atom.Script, atom.Style, atom.Noscript, atom.Template, atom.Iframe, atom.Noembed, atom.Noframes}
-	return node.Type == html.ElementNode && slices.Contains(unseen, node.DataAtom)
+	invisible := []atom.Atom{atom.Script, atom.Style, atom.Noscript, atom.Template, atom.Iframe, atom.Noembed, atom.Noframes}
+	return node.Type == html.ElementNode && slices.Contains(invisible, node.DataAtom)
 }
 
-// isStruckOut reports an element with outdated text, such as yesterday's rate beside today's.
+// isStruckOut reports whether an element is struck out, as an outdated rate beside the new one.
 func isStruckOut(node *html.Node) bool {
 	return node.DataAtom == atom.Del || node.DataAtom == atom.S || node.DataAtom == atom.Strike
 }
 
-// isHidden reports an element that is hidden by an attribute. Only elements within a place are checked; the place
-// itself may be a window that a click opens.
+// isHidden reports whether an attribute hides an element. It is called only for elements within the located element,
+// which may itself be hidden until a click opens it.
 func isHidden(node *html.Node) bool {
-	for _, own := range node.Attr {
-		switch own.Key {
+	for _, attr := range node.Attr {
+		switch attr.Key {
 		case "hidden":
 			return true
 		case "style":
-			style := strings.ToLower(strings.Join(strings.Fields(own.Val), ""))
+			style := strings.ToLower(strings.Join(strings.Fields(attr.Val), ""))
 			if strings.Contains(style, "display:none") || strings.Contains(style, "visibility:hidden") {
 				return true
 			}
@@ -215,7 +215,7 @@ func isHidden(node *html.Node) bool {
 	return false
 }
 
-// isTypeface reports an element that only changes how text looks.
+// isTypeface reports whether an element only changes the look of its text.
 func isTypeface(node *html.Node) bool {
 	return slices.Contains([]atom.Atom{atom.B, atom.Strong, atom.I, atom.Em, atom.U, atom.Font, atom.Wbr}, node.DataAtom)
 }

@@ -10,15 +10,15 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// Limits of a table. Larger spans and tables are cut.
+// Limits of a table. The rest of a larger table or span is ignored.
 const (
 	spanMax      = 50
 	columnsMax   = 100
 	tableRowsMax = 5000
 )
 
-// htmlRows finds the rows, grouped by the row of headings above them. If locators name columns, a row gets its cells
-// by the headings of its table.
+// htmlRows finds the rows, grouped by the row of headings above them. If locators name columns, it also finds the cell
+// of each row below each heading.
 func (r *parser) htmlRows(document *goquery.Document) [][]scope {
 	extract := r.page.Extract.Rows
 	nodes := document.Find(extract.At).Nodes
@@ -26,25 +26,25 @@ func (r *parser) htmlRows(document *goquery.Document) [][]scope {
 		failf(Layout, "there is no row at %s", quoted(extract.At))
 	}
 	headings := extract.headings()
-	tables, groups, numbers := map[*html.Node]*table{}, [][]scope{}, map[*html.Node]int{}
+	tables, groups, groupIndexes := map[*html.Node]*table{}, [][]scope{}, map[*html.Node]int{}
 	for _, node := range nodes[:min(len(nodes), tableRowsMax)] {
 		row := &htmlScope{selection: goquery.NewDocumentFromNode(node).Selection}
 		var heading *html.Node
 		if len(headings) > 0 {
-			around := tableAround(node)
-			if around != nil && tables[around] == nil {
-				tables[around] = readTable(around, headings)
+			tableNode := enclosingTable(node)
+			if tableNode != nil && tables[tableNode] == nil {
+				tables[tableNode] = readTable(tableNode, headings)
 			}
-			if row.columns, heading = tables[around].cells(node); row.columns == nil {
+			if row.columns, heading = tables[tableNode].cells(node); row.columns == nil {
 				continue
 			}
 		}
-		number, known := numbers[heading]
+		index, known := groupIndexes[heading]
 		if !known {
-			number = len(groups)
-			numbers[heading], groups = number, append(groups, nil)
+			index = len(groups)
+			groupIndexes[heading], groups = index, append(groups, nil)
 		}
-		groups[number] = append(groups[number], row)
+		groups[index] = append(groups[index], row)
 	}
 	if len(groups) == 0 {
 		failf(Layout, "nothing at %s is a row (tr) of a table that has the headings %s once each above it",
@@ -73,21 +73,21 @@ func (e *Rows) headings() []string {
 
 // table is the cells of an HTML table by row and column, with spans resolved.
 type table struct {
-	rows     map[*html.Node]int
-	grid     [][]*html.Node
-	above    []*headingRow // of each row: the nearest row of headings above; nil = none
-	nearest  *headingRow   // above the next row
-	headings []string
-	texts    map[*html.Node]string // of cells; a spanning cell has many positions
+	rows         map[*html.Node]int
+	grid         [][]*html.Node
+	headingRows  []*headingRow // by row: the nearest row of headings above it; nil = none
+	lastHeadings *headingRow   // the last row of headings so far
+	headings     []string
+	texts        map[*html.Node]string // of cells; a spanning cell has many positions
 }
 
-// headingRow is the column of each heading.
+// headingRow is a row of headings and the column of each heading.
 type headingRow struct {
 	row     *html.Node
 	columns map[string]int
 }
 
-func tableAround(node *html.Node) *html.Node {
+func enclosingTable(node *html.Node) *html.Node {
 	for node != nil && node.DataAtom != atom.Table {
 		node = node.Parent
 	}
@@ -100,48 +100,48 @@ func readTable(node *html.Node, headings []string) *table {
 	return t
 }
 
-// rowspanCell is a cell that spans rows below.
+// rowspanCell is a cell that may span rows below its own.
 type rowspanCell struct {
-	cell *html.Node
-	left int
+	cell     *html.Node
+	rowsLeft int // rows below that it still spans
 }
 
 // addRows adds the rows of a table, but not those of tables within its cells.
-func (t *table) addRows(node *html.Node, reaching map[int]*rowspanCell) {
+func (t *table) addRows(node *html.Node, rowspans map[int]*rowspanCell) {
 	for child := node.FirstChild; child != nil; child = child.NextSibling {
 		switch child.DataAtom {
 		case atom.Thead, atom.Tbody, atom.Tfoot:
 			t.addRows(child, map[int]*rowspanCell{})
 		case atom.Tr:
 			if len(t.grid) < tableRowsMax {
-				t.addRow(child, gridRow(child, reaching))
+				t.addRow(child, gridRow(child, rowspans))
 			}
 		}
 	}
 }
 
-// addRow adds a row. A row with headings replaces the headings for the rows below.
+// addRow adds a row. If it has headings, these replace the headings for the rows below.
 func (t *table) addRow(tr *html.Node, row []*html.Node) {
 	t.rows[tr] = len(t.grid)
 	t.grid = append(t.grid, row)
-	if columns, some := t.columnsOf(row); some {
-		t.above, t.nearest = append(t.above, nil), &headingRow{tr, columns} // columns is nil if a heading is missing or repeated: then the rows below are not read
+	if columns, hasHeading := t.columnsOf(row); hasHeading {
+		t.headingRows, t.lastHeadings = append(t.headingRows, nil), &headingRow{tr, columns} // if columns is nil, the rows below are skipped
 		return
 	}
-	t.above = append(t.above, t.nearest)
+	t.headingRows = append(t.headingRows, t.lastHeadings)
 }
 
-// gridRow returns the cells of a row, including those that span it from above.
-func gridRow(tr *html.Node, reaching map[int]*rowspanCell) []*html.Node {
+// gridRow returns the cells of a row, including cells of rows above that span this row.
+func gridRow(tr *html.Node, rowspans map[int]*rowspanCell) []*html.Node {
 	var row []*html.Node
 	fill := func() {
 		for len(row) < columnsMax {
-			above := reaching[len(row)]
-			if above == nil || above.left == 0 {
+			spanning := rowspans[len(row)]
+			if spanning == nil || spanning.rowsLeft == 0 {
 				return
 			}
-			above.left--
-			row = append(row, above.cell)
+			spanning.rowsLeft--
+			row = append(row, spanning.cell)
 		}
 	}
 	for cell := tr.FirstChild; cell != nil; cell = cell.NextSibling {
@@ -149,10 +149,10 @@ func gridRow(tr *html.Node, reaching map[int]*rowspanCell) []*html.Node {
 			continue
 		}
 		fill()
-		down := span(cell, "rowspan")
+		rows := span(cell, "rowspan")
 		for range span(cell, "colspan") {
 			if len(row) < columnsMax {
-				reaching[len(row)] = &rowspanCell{cell: cell, left: down - 1}
+				rowspans[len(row)] = &rowspanCell{cell: cell, rowsLeft: rows - 1}
 				row = append(row, cell)
 			}
 		}
@@ -170,24 +170,24 @@ func span(cell *html.Node, name string) int {
 	return min(number, spanMax)
 }
 
-// columnsOf returns the column of each heading, nil if one is missing or occurs twice in the row. It reports whether
-// the row has any heading.
+// columnsOf returns the column of each heading, or nil if a heading is missing or repeated in the row. The second
+// result reports whether the row has any heading.
 func (t *table) columnsOf(row []*html.Node) (map[string]int, bool) {
-	columns, twice := map[string]int{}, false
+	columns, repeated := map[string]int{}, false
 	for i, cell := range row {
-		text, read := t.texts[cell]
-		if !read {
+		text, cached := t.texts[cell]
+		if !cached {
 			text = headingText(cell)
 			t.texts[cell] = text
 		}
 		if !slices.Contains(t.headings, text) {
 			continue
 		}
-		_, known := columns[text]
-		twice = twice || known
+		_, exists := columns[text]
+		repeated = repeated || exists
 		columns[text] = i
 	}
-	if twice || len(columns) < len(t.headings) {
+	if repeated || len(columns) < len(t.headings) {
 		return nil, len(columns) > 0
 	}
 	return columns, true
@@ -203,27 +203,27 @@ func headingText(cell *html.Node) string {
 	return normaliseLabel(b.String())
 }
 
-// cells returns the cells of a row by heading, and the row of headings; nil if the row is not below headings. A cell
-// below two headings is left out, since one price for both sides is neither.
+// cells returns the cells of a row by heading, and the row of headings, or nil if the row is not below headings. It
+// omits a cell that spans two headings, because it is not known which of the two its price is.
 func (t *table) cells(tr *html.Node) (map[string]*html.Node, *html.Node) {
 	if t == nil {
 		return nil, nil
 	}
 	index, known := t.rows[tr]
-	if !known || t.above[index] == nil || t.above[index].columns == nil {
+	if !known || t.headingRows[index] == nil || t.headingRows[index].columns == nil {
 		return nil, nil
 	}
-	row, columns, below := t.grid[index], t.above[index].columns, map[*html.Node]int{}
+	row, columns, headingCount := t.grid[index], t.headingRows[index].columns, map[*html.Node]int{}
 	for _, heading := range t.headings {
 		if column := columns[heading]; column < len(row) {
-			below[row[column]]++
+			headingCount[row[column]]++
 		}
 	}
 	cells := map[string]*html.Node{}
 	for _, heading := range t.headings {
-		if column := columns[heading]; column < len(row) && below[row[column]] == 1 {
+		if column := columns[heading]; column < len(row) && headingCount[row[column]] == 1 {
 			cells[heading] = row[column]
 		}
 	}
-	return cells, t.above[index].row
+	return cells, t.headingRows[index].row
 }

@@ -37,8 +37,8 @@ type jsonMember struct {
 	value *jsonValue
 }
 
-// parseJSON parses exactly one JSON value. Decoding into structs would accept repeated keys, and keys in another
-// case.
+// parseJSON parses exactly one JSON value. It does not decode into structs, because that accepts repeated keys and keys
+// in another case.
 func parseJSON(text string) *jsonValue {
 	var whole json.RawMessage
 	if err := json.Unmarshal([]byte(text), &whole); err != nil {
@@ -49,7 +49,7 @@ func parseJSON(text string) *jsonValue {
 	return reader.value(jsonDepthMax)
 }
 
-// jsonReader reads a text that is known to be valid.
+// jsonReader reads a text that is valid JSON.
 type jsonReader struct {
 	*json.Decoder
 	values int
@@ -97,17 +97,17 @@ func (r *jsonReader) token() json.Token {
 	return token
 }
 
-// lookup returns the value at a path such as d.results[0].rate, "" for the value itself, nil if there is none. A key
-// that occurs twice in an object on the path is a failure, because programs disagree on its value.
+// lookup returns the value at a path such as d.results[0].rate, or nil if there is none. The path "" is v itself. If a
+// key on the path occurs twice in its object, that is a failure, because programs disagree on its value.
 func (v *jsonValue) lookup(path string) *jsonValue {
 	if path == "" {
 		return v
 	}
-	at := v
+	current := v
 	for part := range strings.SplitSeq(path, ".") {
 		name, indices, _ := strings.Cut(part, "[")
 		if name != "" {
-			if at = at.member(name, path); at == nil {
+			if current = current.member(name, path); current == nil {
 				return nil
 			}
 		}
@@ -115,17 +115,17 @@ func (v *jsonValue) lookup(path string) *jsonValue {
 			continue
 		}
 		for index := range strings.SplitSeq(strings.TrimSuffix(indices, "]"), "][") {
-			if index == "" && at.kind == jsonArray && len(at.items) > 1 {
-				failf(Layout, "%s: want a list of one entry, found %d", quoted(path), len(at.items))
+			if index == "" && current.kind == jsonArray && len(current.items) > 1 {
+				failf(Layout, "%s: want a list of one entry, found %d", quoted(path), len(current.items))
 			}
 			number, err := strconv.Atoi(cmp.Or(index, "0"))
-			if err != nil || number < 0 || at.kind != jsonArray || number >= len(at.items) {
+			if err != nil || number < 0 || current.kind != jsonArray || number >= len(current.items) {
 				return nil
 			}
-			at = at.items[number]
+			current = current.items[number]
 		}
 	}
-	return at
+	return current
 }
 
 func (v *jsonValue) member(name, path string) *jsonValue {

@@ -1,6 +1,6 @@
 package source
 
-// extractJSON reads JSON: a path for each value, or a list of objects with labels.
+// extractJSON reads JSON by its fields or by rows with labels.
 func (r *parser) extractJSON(text string) {
 	whole := parseJSON(text)
 	r.expect(whole)
@@ -14,13 +14,13 @@ func (r *parser) extractJSON(text string) {
 
 // expect checks what a valid document contains.
 func (r *parser) expect(whole *jsonValue) {
-	for _, want := range r.page.Extract.Expect {
-		value := whole.lookup(want.Path)
+	for _, expected := range r.page.Extract.Expect {
+		value := whole.lookup(expected.Path)
 		switch {
 		case value == nil:
-			failf(Layout, "want %s at %s, found nothing", quoted(want.Value), quoted(want.Path))
-		case value.text != want.Value || value.kind == jsonArray || value.kind == jsonObject:
-			failf(WrongContent, "want %s at %s, found %s", quoted(want.Value), quoted(want.Path), value.describe())
+			failf(Layout, "want %s at %s, found nothing", quoted(expected.Value), quoted(expected.Path))
+		case value.text != expected.Value || value.kind == jsonArray || value.kind == jsonObject:
+			failf(WrongContent, "want %s at %s, found %s", quoted(expected.Value), quoted(expected.Path), value.describe())
 		}
 	}
 }
@@ -34,17 +34,17 @@ func (v *jsonValue) describe() string {
 }
 
 func (r *parser) jsonRows(whole *jsonValue) []scope {
-	at := r.page.Extract.Rows.At
-	list := whole.lookup(at)
+	path := r.page.Extract.Rows.At
+	list := whole.lookup(path)
 	switch {
 	case list == nil:
-		failf(Layout, "there is no list at %s", quoted(at))
+		failf(Layout, "there is no list at %s", quoted(path))
 	case list.kind != jsonArray:
-		failf(Layout, "want a list at %s, found %s", quoted(at), list.describe())
+		failf(Layout, "want a list at %s, found %s", quoted(path), list.describe())
 	case len(list.items) == 0:
-		failf(Empty, "the list at %s has no entries", quoted(at))
+		failf(Empty, "the list at %s has no entries", quoted(path))
 	case len(list.items) > tableRowsMax:
-		failf(WrongContent, "the list at %s has %d entries, at most %d are accepted", quoted(at), len(list.items), tableRowsMax)
+		failf(WrongContent, "the list at %s has %d entries, at most %d are accepted", quoted(path), len(list.items), tableRowsMax)
 	}
 	rows := make([]scope, len(list.items))
 	for i, item := range list.items {
@@ -53,20 +53,20 @@ func (r *parser) jsonRows(whole *jsonValue) []scope {
 	return rows
 }
 
-// texts returns a number with its digits as written, or a string, which is read like text for people. null means no
-// value; lists and objects are ignored.
-func (v *jsonValue) texts(locator *Locator) []foundText {
+// texts returns the text of the value at a locator. A number keeps its digits, a string is treated as text for people,
+// and null means no value. Lists and objects have no text.
+func (v *jsonValue) texts(locator *Locator) []sourceText {
 	value := v.lookup(locator.At)
 	if value == nil {
 		return nil
 	}
 	switch value.kind {
 	case jsonNull:
-		return []foundText{{}}
+		return []sourceText{{}}
 	case jsonNumber:
-		return []foundText{{text: value.text, kind: numberText}}
+		return []sourceText{{text: value.text, kind: numberText}}
 	case jsonString, jsonBool:
-		return []foundText{{text: value.text}}
+		return []sourceText{{text: value.text}}
 	case jsonArray, jsonObject:
 	}
 	return nil

@@ -7,13 +7,12 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// footnoteMarks are ignored at the ends of labels.
+// footnoteMarks are removed from both ends of labels.
 const footnoteMarks = " :*.¹²³†‡"
 
-// normaliseLabel returns the form in which labels are compared: characters in NFKC, lower case, without accents;
-// single spaces; no zero-width characters; no colon, point, asterisk or superscript at the ends. Labels must be
-// equal: a part is not enough to tell the exchange house "Agente de Cambio La Nacional" from the association "La
-// Nacional".
+// normaliseLabel returns the form in which labels are compared: NFKC, lower case, without accents and zero-width
+// characters, with single spaces, and without footnoteMarks at the ends. Whole labels are compared, because the
+// exchange house "Agente de Cambio La Nacional" is not the association "La Nacional".
 func normaliseLabel(text string) string {
 	var normal, letters strings.Builder
 	flush := func() {
@@ -32,7 +31,7 @@ func normaliseLabel(text string) string {
 	return collapseSpaces(strings.Trim(normal.String(), footnoteMarks))
 }
 
-// withoutAccents removes accents and ligatures. Its input has no digits or symbols, because NFKC would turn a
+// withoutAccents removes accents and ligatures. text must have no digits and symbols, because NFKC would turn a
 // superscript into a digit.
 func withoutAccents(text string) string {
 	var plain strings.Builder
@@ -44,7 +43,7 @@ func withoutAccents(text string) string {
 	return norm.NFC.String(plain.String())
 }
 
-// collapseSpaces replaces white space by single spaces, none at the ends, and drops zero-width characters.
+// collapseSpaces replaces white space by single spaces, and removes white space at the ends and zero-width characters.
 func collapseSpaces(text string) string {
 	var b strings.Builder
 	blank := false

@@ -7,36 +7,37 @@ import (
 	"golang.org/x/net/html"
 )
 
-// markupCostMax bounds the elements that a page may become. An HTML parser opens every unclosed <b>, <font> and the
-// like again in each following paragraph: 400 of them and 5,000 paragraphs, 23 KB, become two million elements.
+// markupCostMax bounds the number of elements of a parsed page. An HTML parser repeats every unclosed formatting
+// element such as <b> or <font> in each following paragraph: 400 of these and 5,000 paragraphs, a page of 23 KB, become
+// two million elements.
 const markupCostMax = 4 * nodesMax
 
-// nestingCostMax bounds the sum of the depths of all tags, because the parser searches the open elements at each tag.
-// 20,000 elements at a depth of forty are less than a twentieth of it.
+// nestingCostMax bounds the sum of the depths of all tags, because the parser searches all open elements at each tag. A
+// page with 20,000 elements at a depth of forty has less than a twentieth of this.
 const (
 	nestingCostMax = 20_000_000
 	nestingMax     = 512 // the HTML parser refuses more
 )
 
-// formattingStack tracks the open formatting elements. It may count too many, which refuses a page that no
-// institution writes; it counts too few only for pages crafted to deceive it.
+// formattingStack tracks the open formatting elements, approximately. It counts too many only on pages that no
+// institution writes, and too few only on pages that are crafted to deceive it.
 type formattingStack struct {
 	open   []startTag // the innermost last
 	scopes []markupScope
-	nested map[string]int // by name, open elements that need an end tag
+	nested map[string]int // numbers of open elements that need an end tag, by name
 	depth  int            // the sum of nested
 }
 
 type startTag struct{ name, raw string } // raw is the tag as written
 
-// markupScope is an element within which formatting from outside can't be closed.
+// markupScope is an element whose end tags do not close formatting elements outside it.
 type markupScope struct {
 	name  string
 	begin int // index in formattingStack.open
 }
 
-// isCostlyMarkup reports whether a page would become far larger than it is. It reads the page twice, because the
-// content of a script is text in HTML and markup in SVG.
+// isCostlyMarkup reports whether the parsed page would be too large. It reads the page twice, because the content of a
+// script is text in HTML and markup in SVG.
 func isCostlyMarkup(text string) bool {
 	return markupCost(text, false) > markupCostMax || markupCost(text, true) > markupCostMax
 }
@@ -88,15 +89,16 @@ func (m *formattingStack) start(name, raw string) {
 	}
 }
 
-// push opens an element, unless three equal ones are open in its scope: a fourth replaces the first.
+// push opens a formatting element. If three equal elements are open in its scope, the count stays the same, because the
+// parser then replaces the first of the three.
 func (m *formattingStack) push(name, raw string) {
-	same := 0
-	for _, other := range m.open[m.begin():] {
+	equal := 0
+	for _, other := range m.open[m.scopeBegin():] {
 		if other.raw == raw {
-			same++
+			equal++
 		}
 	}
-	if same < 3 {
+	if equal < 3 {
 		m.open = append(m.open, startTag{name, raw})
 	}
 }
@@ -108,7 +110,7 @@ func (m *formattingStack) end(name string) {
 	}
 	switch {
 	case isFormatting(name):
-		for i := len(m.open) - 1; i >= m.begin(); i-- {
+		for i := len(m.open) - 1; i >= m.scopeBegin(); i-- {
 			if m.open[i].name == name {
 				m.open = slices.Delete(m.open, i, i+1)
 				return
@@ -119,25 +121,25 @@ func (m *formattingStack) end(name string) {
 	}
 }
 
-// endScope closes a scope. A table closes its open cells; any other element only the innermost scope.
+// endScope closes the innermost scope if it has this name. A table also closes its open cells and caption.
 func (m *formattingStack) endScope(name string) {
-	at := len(m.scopes) - 1
-	for name == "table" && at > 0 && (isCell(m.scopes[at].name) || m.scopes[at].name == "caption") {
-		at--
+	index := len(m.scopes) - 1
+	for name == "table" && index > 0 && (isCell(m.scopes[index].name) || m.scopes[index].name == "caption") {
+		index--
 	}
-	if at < 0 || m.scopes[at].name != name {
+	if index < 0 || m.scopes[index].name != name {
 		return
 	}
-	inside := slices.Clone(m.open[m.scopes[at].begin:])
-	m.open = m.open[:m.scopes[at].begin]
-	m.scopes = m.scopes[:at]
-	for _, tag := range inside {
+	inner := slices.Clone(m.open[m.scopes[index].begin:])
+	m.open = m.open[:m.scopes[index].begin]
+	m.scopes = m.scopes[:index]
+	for _, tag := range inner {
 		m.push(tag.name, tag.raw)
 	}
 }
 
-// begin is the index in open where the innermost scope begins.
-func (m *formattingStack) begin() int {
+// scopeBegin returns the index in open of the first element of the innermost scope.
+func (m *formattingStack) scopeBegin() int {
 	if len(m.scopes) == 0 {
 		return 0
 	}
@@ -146,7 +148,7 @@ func (m *formattingStack) begin() int {
 
 func isCell(name string) bool { return name == "td" || name == "th" }
 
-// isFormatting reports the elements that a parser opens again. Of <a> there is never more than one.
+// isFormatting reports whether a parser repeats an unclosed element. <a> is not counted, because only one can be open.
 func isFormatting(name string) bool {
 	return slices.Contains([]string{"b", "big", "code", "em", "font", "i", "s", "small", "strike", "strong", "tt", "u"}, name)
 }
@@ -158,8 +160,7 @@ func isScope(name string) bool {
 	}, name)
 }
 
-// closesItself reports elements without content, and those that end where the next of their kind begins, whose end
-// tags pages omit.
+// closesItself reports whether an element has no content, or ends where the next element of its kind begins.
 func closesItself(name string) bool {
 	return slices.Contains([]string{
 		"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "path", "source", "track", "wbr",

@@ -8,8 +8,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Parse reads one page of the source. It is pure. The error is a *Failure; the result then has no observations, but
-// notes that may explain it.
+// Parse reads one page of the source. It is pure. The error is a *Failure. The result then has no observations, but its
+// notes may explain the failure.
 func (d *Definition) Parse(page int, doc *Document) (Result, error) {
 	if page < 0 || page >= len(d.Pages) {
 		return Result{}, Failf(Internal, "the source %s has %d pages, and none with the number %d", d.ID, len(d.Pages), page)
@@ -29,18 +29,18 @@ func (d *Definition) Parse(page int, doc *Document) (Result, error) {
 // failf ends parsing with a failure. It panics; catchFailure recovers.
 func failf(kind FailureKind, format string, args ...any) { panic(Failf(kind, format, args...)) }
 
-// catchFailure runs a part of parsing and returns the failure that ended it, or nil.
-func catchFailure(part func()) (failure *Failure) {
+// catchFailure calls parse and returns the failure that ended it, or nil.
+func catchFailure(parse func()) (failure *Failure) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
-			known, ok := panicked.(*Failure)
+			failed, ok := panicked.(*Failure)
 			if !ok {
 				panic(panicked)
 			}
-			failure = known
+			failure = failed
 		}
 	}()
-	part()
+	parse()
 	return nil
 }
 
@@ -57,7 +57,7 @@ type parser struct {
 	// firstUnreadable is the first side that could not be read.
 	firstUnreadable string
 	notes           notes
-	searched        int // bytes searched by patterns
+	searched        int // number of bytes searched by patterns
 	newest          []engine.Observation
 	history         []HistoryDay
 }
@@ -79,11 +79,11 @@ func (r *parser) run(doc *Document) {
 	r.newest = r.takeObservations()
 }
 
-// pattern compiles a pattern of the page. Definition files are checked; a Definition made by a program may have an
-// invalid one.
+// pattern compiles a pattern of the page. Patterns of definition files have been checked, but a Definition made by a
+// program may have an invalid pattern.
 func (r *parser) pattern(text string) *regexp.Regexp {
-	if known := r.patterns[text]; known != nil {
-		return known
+	if compiled := r.patterns[text]; compiled != nil {
+		return compiled
 	}
 	pattern, err := regexp.Compile(text)
 	if err != nil {
@@ -95,13 +95,12 @@ func (r *parser) pattern(text string) *regexp.Regexp {
 
 // scope is where locators are resolved: a document, a row of it, or a row of a sheet.
 type scope interface {
-	// texts returns the texts at a locator, several if a selector matches several elements, without applying the
-	// pattern.
-	texts(locator *Locator) []foundText
+	// texts returns the text of each element that a locator matches. It ignores the pattern of the locator.
+	texts(locator *Locator) []sourceText
 }
 
-// foundText is one text at a locator.
-type foundText struct {
+// sourceText is one text of a document.
+type sourceText struct {
 	text string
 	kind textKind
 }
@@ -121,64 +120,64 @@ const (
 	searchBytesMax  = 8 << 20 // of all searched texts of a document
 )
 
-// textsAt returns the texts at a locator after applying its pattern: every match, so that a second one can contradict
-// the first.
-func (r *parser) textsAt(s scope, locator *Locator) []foundText {
+// textsAt returns the texts at a locator. If the locator has a pattern, it returns every match of the pattern, because
+// the caller compares them.
+func (r *parser) textsAt(s scope, locator *Locator) []sourceText {
 	texts := s.texts(locator)
 	if locator.Pattern == "" {
 		return texts
 	}
-	var cut []foundText
-	for _, one := range texts {
-		if len(one.text) > patternBytesMax {
-			failf(WrongContent, "%s is a text of %d bytes; at most %d are searched", locator.describe(), len(one.text), patternBytesMax)
+	var matched []sourceText
+	for _, t := range texts {
+		if len(t.text) > patternBytesMax {
+			failf(WrongContent, "%s is a text of %d bytes; at most %d are searched", locator.describe(), len(t.text), patternBytesMax)
 		}
-		if r.searched += len(one.text); r.searched > searchBytesMax {
+		if r.searched += len(t.text); r.searched > searchBytesMax {
 			failf(WrongContent, "%s: patterns would search more than %d bytes", locator.describe(), searchBytesMax)
 		}
-		for _, match := range r.pattern(locator.Pattern).FindAllStringSubmatch(normaliseSpaces(one.text), matchesMax) {
-			cut = append(cut, foundText{text: match[min(1, len(match)-1)], kind: one.kind})
+		for _, match := range r.pattern(locator.Pattern).FindAllStringSubmatch(normaliseSpaces(t.text), matchesMax) {
+			matched = append(matched, sourceText{text: match[min(1, len(match)-1)], kind: t.kind})
 		}
 	}
-	return cut
+	return matched
 }
 
-// readDate reads the date of the whole document. A declared date that is missing or unreadable is a failure, since
-// the page may have been frozen for years.
+// readDate reads the date of the whole document. If the definition has a date and the document does not, that is a
+// failure, because the page may be years old.
 func (r *parser) readDate(s scope) {
-	if want := r.page.Extract.Date; want != nil {
-		r.date, r.instant = r.dateAt(s, want)
+	if spec := r.page.Extract.Date; spec != nil {
+		r.date, r.instant = r.dateAt(s, spec)
 	}
 }
 
-// dateAt returns the date at a locator. All readable ones must be equal.
-func (r *parser) dateAt(s scope, want *Date) (date engine.Date, moment time.Time) {
-	var bad error
-	for _, one := range r.textsAt(s, &want.Locator) {
-		day, instant, err := parseDate(one.text, want.Form)
+// dateAt returns the date at a locator. If there are several, all readable ones must be equal.
+func (r *parser) dateAt(s scope, spec *Date) (date engine.Date, instant time.Time) {
+	var lastErr error
+	for _, t := range r.textsAt(s, &spec.Locator) {
+		otherDate, otherInstant, err := parseDate(t.text, spec.Form)
 		switch {
 		case err != nil:
-			bad = err
+			lastErr = err
 		case date.IsZero():
-			date, moment = day, instant
-		case day != date || !instant.Equal(moment):
-			failf(Layout, "the date %s is %s and %s", want.describe(), dateText(date, moment), dateText(day, instant))
+			date, instant = otherDate, otherInstant
+		case otherDate != date || !otherInstant.Equal(instant):
+			failf(Layout, "the date %s is %s and %s", spec.describe(), dateText(date, instant), dateText(otherDate, otherInstant))
 		}
 	}
 	switch {
-	case date.IsZero() && bad != nil:
-		failf(Layout, "the date %s: %v", want.describe(), bad)
+	case date.IsZero() && lastErr != nil:
+		failf(Layout, "the date %s: %v", spec.describe(), lastErr)
 	case date.IsZero():
-		failf(Layout, "there is no date %s", want.describe())
+		failf(Layout, "there is no date %s", spec.describe())
 	}
-	return date, moment
+	return date, instant
 }
 
-func dateText(date engine.Date, moment time.Time) string {
-	if moment.IsZero() {
+func dateText(date engine.Date, instant time.Time) string {
+	if instant.IsZero() {
 		return date.String()
 	}
-	return moment.Format(time.RFC3339)
+	return instant.Format(time.RFC3339)
 }
 
 // describe returns the locator for a message.
@@ -199,7 +198,7 @@ func (p *Locator) describe() string {
 	return text
 }
 
-// takeObservations returns the quotes of one day as observations, with the defaults of page and source.
+// takeObservations returns the quotes of the current day as observations, and removes them from the parser.
 func (r *parser) takeObservations() []engine.Observation {
 	var observations []engine.Observation
 	for _, q := range r.quotes {

@@ -7,24 +7,24 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// fieldQuote is the fields of one quote: for each side the locators to try in order.
+// fieldQuote has the fields of one quote. The locators of each side are tried in order.
 type fieldQuote struct {
 	target   Target
-	from     engine.Date // of the first field; earlier days are skipped
+	from     engine.Date // first day of the quote in a sheet; zero = all days
 	locators map[Side][]*Locator
 }
 
 // fieldQuotes groups fields by quote, in the order of the definition.
 func fieldQuotes(fields []Field) []*fieldQuote {
 	var quotes []*fieldQuote
-	known := map[Target]*fieldQuote{}
+	byTarget := map[Target]*fieldQuote{}
 	for i := range fields {
 		field := &fields[i]
 		target := Target{Currency: field.Currency, Channel: field.Channel}
-		quote := known[target]
+		quote := byTarget[target]
 		if quote == nil {
 			quote = &fieldQuote{target: target, from: field.From, locators: map[Side][]*Locator{}}
-			known[target] = quote
+			byTarget[target] = quote
 			quotes = append(quotes, quote)
 		}
 		quote.locators[field.Side] = append(quote.locators[field.Side], &field.Locator)
@@ -32,7 +32,7 @@ func fieldQuotes(fields []Field) []*fieldQuote {
 	return quotes
 }
 
-// readFields reads the fields of a document and notes the missing ones.
+// readFields adds the quotes of the fields of a document. It adds a note for each missing side.
 func (r *parser) readFields(s scope) {
 	for _, fields := range fieldQuotes(r.page.Extract.Fields) {
 		buy, sell := r.fieldSides(s, fields)
@@ -58,7 +58,7 @@ func (r *parser) fieldSides(s scope, fields *fieldQuote) (buy, sell side) {
 	return r.firstPrice(s, fields.locators[BuySide], currency, "buy"), r.firstPrice(s, fields.locators[SellSide], currency, "sell")
 }
 
-// firstPrice returns the first price at the locators; without one, the best of the other findings.
+// firstPrice returns the first price at the locators. If there is none, it returns the value with the best status.
 func (r *parser) firstPrice(s scope, locators []*Locator, currency, name string) side {
 	var best side
 	for _, locator := range locators {

@@ -14,14 +14,14 @@ import (
 
 // Limits of the texts about a document.
 const (
-	notesMax           = 50  // further ones are counted
+	notesMax           = 50  // further notes are only counted
 	quotedMax          = 60  // characters of a text in a note or a failure
 	unreadableBytesMax = 64  // of an unreadable side, as the engine keeps it
 	quotesMax          = 500 // in one document; a list of rates has fewer
 	unreadablePrefix   = "unreadable: "
 )
 
-// valueStatus is what was found at a locator, from the worst to the best.
+// valueStatus is the kind of value at a locator. A higher status is preferred.
 type valueStatus int
 
 const (
@@ -58,7 +58,7 @@ type quoteKey struct {
 	instant               time.Time
 }
 
-// keyOf returns the quote of a target; what the target omits comes from the page or the source.
+// keyOf returns the key of the quote of a target, with the defaults of the page and the source.
 func (r *parser) keyOf(t Target) quoteKey {
 	return quoteKey{
 		institution: cmp.Or(t.Institution, r.page.Institution, r.source.Institution), currency: cmp.Or(t.Currency, r.page.Currency),
@@ -66,8 +66,8 @@ func (r *parser) keyOf(t Target) quoteKey {
 	}
 }
 
-// addQuote adds a quote with at least one side. Equal quotes are added once. Different quotes with one key are both
-// added, and the engine refuses to choose.
+// addQuote adds a quote if it has a side. Equal quotes are added once. Different quotes with the same key are both
+// added; the engine then publishes neither.
 func (r *parser) addQuote(key quoteKey, buy, sell side) {
 	r.count(buy)
 	r.count(sell)
@@ -88,23 +88,23 @@ func (r *parser) addQuote(key quoteKey, buy, sell side) {
 	r.quotes = append(r.quotes, &quote{quoteKey: key, buy: buy, sell: sell})
 }
 
-// addSide adds one side of a quote whose other side is elsewhere in the document.
-func (r *parser) addSide(key quoteKey, which Side, value side) {
+// addSide adds one side to the quote with a key. If there is no such quote without this side, it adds a quote.
+func (r *parser) addSide(key quoteKey, name Side, value side) {
 	for _, q := range r.quotes {
 		if q.quoteKey != key {
 			continue
 		}
-		switch own := q.side(which); {
-		case own == nil:
-		case own.status == statusMissing:
+		switch existing := q.side(name); {
+		case existing == nil:
+		case existing.status == statusMissing:
 			r.count(value)
-			*own = value
+			*existing = value
 			return
-		case own.text == value.text:
+		case existing.text == value.text:
 			return
 		}
 	}
-	switch which {
+	switch name {
 	case BuySide:
 		r.addQuote(key, value, side{})
 	case SellSide:
@@ -121,8 +121,8 @@ func (r *parser) count(value side) {
 	}
 }
 
-func (q *quote) side(which Side) *side {
-	switch which {
+func (q *quote) side(name Side) *side {
+	switch name {
 	case BuySide:
 		return &q.buy
 	case SellSide:
@@ -144,14 +144,14 @@ func (r *parser) requirePrice() {
 	}
 }
 
-// valueAt returns the price at a locator. Several texts are one price if all readable ones are equal.
+// valueAt returns the price at a locator. If there are several texts, all readable prices must be equal.
 func (r *parser) valueAt(s scope, locator *Locator, currency string) side {
 	if locator == nil {
 		return side{}
 	}
 	var best side
-	for _, one := range r.textsAt(s, locator) {
-		value := r.priceOf(one, currency)
+	for _, t := range r.textsAt(s, locator) {
+		value := r.priceOf(t, currency)
 		if best.status == statusPrice && value.status == statusPrice && !sameValue(best.text, value.text) {
 			return side{status: statusUnreadable, text: best.text + " and " + value.text, conflict: true}
 		}
@@ -165,39 +165,39 @@ func (r *parser) valueAt(s scope, locator *Locator, currency string) side {
 	return r.checkVisible(s, locator, currency, best)
 }
 
-// checkVisible compares the attribute of a cell with the price in it: pages sort their tables by attributes and
-// forget to update them.
+// checkVisible compares the price in an attribute of a cell with the visible price. Pages have attributes to sort their
+// tables by, and some pages do not update them.
 func (r *parser) checkVisible(s scope, locator *Locator, currency string, value side) side {
-	seen := *locator
-	seen.Attribute = ""
-	shows := r.valueAt(s, &seen, currency)
-	if shows.status != statusPrice || value.status != statusPrice || sameValue(shows.text, value.text) {
+	visible := *locator
+	visible.Attribute = ""
+	visibleValue := r.valueAt(s, &visible, currency)
+	if visibleValue.status != statusPrice || value.status != statusPrice || sameValue(visibleValue.text, value.text) {
 		return value
 	}
-	return side{status: statusUnreadable, text: value.text + " and " + shows.text, conflict: true}
+	return side{status: statusUnreadable, text: value.text + " and " + visibleValue.text, conflict: true}
 }
 
 func sameValue(a, b string) bool {
-	one, errOne := engine.ReadDecimal(a)
-	other, errOther := engine.ReadDecimal(b)
-	return errOne == nil && errOther == nil && one.Equal(other)
+	decimalA, errA := engine.ReadDecimal(a)
+	decimalB, errB := engine.ReadDecimal(b)
+	return errA == nil && errB == nil && decimalA.Equal(decimalB)
 }
 
 var plainNumber = regexp.MustCompile(`^[0-9]+(?:\.[0-9]+)?$`)
 
-// priceOf reads one text. An unreadable text is kept, so that the engine quarantines it.
-func (r *parser) priceOf(one foundText, currency string) side {
-	text := one.text
+// priceOf reads a text as a price. The side of an unreadable text contains the text, so that the engine quarantines it.
+func (r *parser) priceOf(t sourceText, currency string) side {
+	text := t.text
 	var err error
-	if one.kind != displayText && plainNumber.MatchString(text) {
-		text, err = exactNumber(text, one.kind, r.source.DecimalsMax)
+	if t.kind != displayText && plainNumber.MatchString(text) {
+		text, err = exactNumber(text, t.kind, r.source.DecimalsMax)
 	} else {
 		text, err = parsePrice(text, r.source.Decimal, r.source.DecimalsMax)
 	}
 	decimal, _ := engine.ReadDecimal(text)
 	switch {
-	case err != nil || foreignCurrency(one.text, currency) != "":
-		return side{status: statusUnreadable, text: unreadableText(one.text)}
+	case err != nil || foreignCurrency(t.text, currency) != "":
+		return side{status: statusUnreadable, text: unreadableText(t.text)}
 	case text == "":
 		return side{status: statusNoValue}
 	case decimal.IsZero():
@@ -206,10 +206,10 @@ func (r *parser) priceOf(one foundText, currency string) side {
 	return side{status: statusPrice, text: text}
 }
 
-// exactNumber reads a number as written. Trailing zeros do not count as decimals. Digits of a cell after the eighth
-// decimal are binary rounding noise and are rounded away.
-func exactNumber(text string, form textKind, decimalsMax int) (string, error) {
-	if form == cellText {
+// exactNumber reads a number as it is written. Trailing zeros do not count as decimals. A number of a cell is rounded
+// to eight decimals, because further digits are binary rounding noise.
+func exactNumber(text string, kind textKind, decimalsMax int) (string, error) {
+	if kind == cellText {
 		decimal, err := engine.ReadDecimal(text)
 		if err != nil {
 			return "", fmt.Errorf("%w: %w", errPrice, err)
@@ -219,14 +219,14 @@ func exactNumber(text string, form textKind, decimalsMax int) (string, error) {
 	if placeholderPrice.MatchString(text) {
 		return "", nil
 	}
-	short := text
-	if _, decimals, pointed := strings.Cut(text, "."); pointed {
-		short = strings.TrimRight(strings.TrimRight(text, "0"), ".")
+	trimmed := text
+	if _, decimals, hasPoint := strings.Cut(text, "."); hasPoint {
+		trimmed = strings.TrimRight(strings.TrimRight(text, "0"), ".")
 		if len(decimals) > engine.DecimalPlacesMax {
-			text = short
+			text = trimmed
 		}
 	}
-	return text, checkPrice(short, decimalsMax)
+	return text, checkPrice(trimmed, decimalsMax)
 }
 
 // unreadableText returns the text of an unreadable side. It must not be a valid decimal, which the engine would
@@ -243,7 +243,7 @@ func unreadableText(text string) string {
 	return text
 }
 
-// notes collects what was skipped: few and short texts without control characters, whatever the document contains.
+// notes has texts about the skipped parts of a document. Their number and size are limited.
 type notes struct {
 	texts []string
 	more  int
@@ -278,9 +278,9 @@ func (n *notes) summary() string {
 
 // quoted returns a text of a document or definition for a message: short, quoted, on one line.
 func quoted(text string) string {
-	letters := []rune(collapseSpaces(text[:min(len(text), 4*quotedMax)]))
-	if len(letters) > quotedMax {
-		letters = append(letters[:quotedMax], '…')
+	runes := []rune(collapseSpaces(text[:min(len(text), 4*quotedMax)]))
+	if len(runes) > quotedMax {
+		runes = append(runes[:quotedMax], '…')
 	}
-	return fmt.Sprintf("%q", string(letters))
+	return fmt.Sprintf("%q", string(runes))
 }

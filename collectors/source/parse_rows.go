@@ -2,48 +2,48 @@ package source
 
 import "slices"
 
-// labelBytesMax is more than any name has; longer texts are compared by their beginning.
+// labelBytesMax is more than any label has. Only the beginning of a longer text is compared.
 const labelBytesMax = 500
 
-// readGroups reads rows that are identified by labels. A row with an unknown label is skipped with a note; too few
-// known rows are a failure, because the page has changed. Each group is below its own headings. Another group may
-// repeat the quotes of the first, as for narrow screens; other quotes may be those of yesterday, of cards or of the
-// central bank, and are a failure.
+// readGroups reads rows that are identified by labels. A row with an unknown label is skipped with a note. If too few
+// rows are read the page has changed, which is a failure. Each group has the rows below one row of headings. A second
+// group may repeat the quotes of the first, for example for narrow screens. If it has other quotes, the document fails:
+// they may be those of yesterday, of cards or of the central bank.
 func (r *parser) readGroups(groups [][]scope) {
-	known, all := 0, 0
+	read, total := 0, 0
 	for _, rows := range groups {
-		before := len(r.quotes)
+		quotesBefore := len(r.quotes)
 		for _, row := range rows {
 			if target, ok := r.rowTarget(row); ok && !r.excluded(row) && r.readRow(row, target) {
-				known++
+				read++
 			}
 		}
-		if before > 0 && len(r.quotes) > before {
-			failf(Layout, "the rows below another row of headings differ, such as %s; select one table in at", r.quotes[before])
+		if quotesBefore > 0 && len(r.quotes) > quotesBefore {
+			failf(Layout, "the rows below another row of headings differ, such as %s; select one table in at", r.quotes[quotesBefore])
 		}
-		all += len(rows)
+		total += len(rows)
 	}
-	r.requireMin(known, all, r.page.Extract.Rows.Min, "rows with a known label and a value")
+	r.requireMin(read, total, r.page.Extract.Rows.Min, "rows with a known label and a value")
 }
 
-func (r *parser) requireMin(known, all, least int, what string) {
-	if known < max(least, 1) {
-		failf(Layout, "%d %s of %d in all, want at least %d%s", known, what, all, max(least, 1), r.notes.summary())
+func (r *parser) requireMin(count, total, minimum int, noun string) {
+	if count < max(minimum, 1) {
+		failf(Layout, "%d %s of %d in all, want at least %d%s", count, noun, total, max(minimum, 1), r.notes.summary())
 	}
 }
 
-// rowTarget returns the meaning of the label of a row, false if the row does not count.
+// rowTarget returns the target of the label of a row, false if the row is skipped.
 func (r *parser) rowTarget(row scope) (Target, bool) {
 	rows := r.page.Extract.Rows
 	label := ""
-	for _, one := range r.textsAt(row, &rows.Label) {
-		text := one.text[:min(len(one.text), labelBytesMax)]
-		switch own := normaliseLabel(text); {
-		case own == "" || own == label:
+	for _, t := range r.textsAt(row, &rows.Label) {
+		text := t.text[:min(len(t.text), labelBytesMax)]
+		switch normalised := normaliseLabel(text); {
+		case normalised == "" || normalised == label:
 		case label == "":
-			label = own
+			label = normalised
 		default:
-			r.notes.add("a row has two labels, %s and %s", quoted(label), quoted(own))
+			r.notes.add("a row has two labels, %s and %s", quoted(label), quoted(normalised))
 			return Target{}, false
 		}
 	}
@@ -54,7 +54,7 @@ func (r *parser) rowTarget(row scope) (Target, bool) {
 	return target, known
 }
 
-// excluded reports a row whose text matches Unless, with a note.
+// excluded reports whether the text of a row matches Unless, and adds a note if so.
 func (r *parser) excluded(row scope) bool {
 	unless := r.page.Extract.Rows.Unless
 	if unless == "" {
@@ -68,7 +68,7 @@ func (r *parser) excluded(row scope) bool {
 	return true
 }
 
-// readRow reports whether the row has any of its values.
+// readRow adds the quote of a row. It reports whether the row has a value.
 func (r *parser) readRow(row scope, target Target) bool {
 	rows := r.page.Extract.Rows
 	key := r.keyOf(target)

@@ -14,12 +14,12 @@ const (
 	wholeDigitsMax = 11  // as many as the engine supports
 )
 
-// rightToLeftOverride shows the digits after it in reverse order. Other direction marks do not.
+// rightToLeftOverride makes a browser show the digits after it in reverse order.
 const rightToLeftOverride = "\u202e"
 
 var errPrice = errors.New("not one price")
 
-// The texts around a number: a currency before or after it, a daily change after an equals sign.
+// Patterns of the texts around a number, and of texts without a price.
 var (
 	currencyPrefix   = regexp.MustCompile(`(?i)^(?:(?:RD ?\$|US ?\$|EU€|[$€£]|DOP|USD|EUR|GBP|CAD|CHF) ?:? ?)`)
 	currencySuffix   = regexp.MustCompile(`(?i) ?(?:RD ?\$|US ?\$|[$€£]|DOP|USD|EUR|GBP|CAD|CHF)$`)
@@ -28,13 +28,12 @@ var (
 	placeholderPrice = regexp.MustCompile(`^999999(?:\.0*)?$`) // shown by some systems without a rate
 )
 
-// parsePrice parses one price as a page shows it and returns it as plain decimal text with the same digits: "56.60"
-// for "RD$ 56,60". It returns "" if the page says that there is no value: nothing, "-", "N/A", "999999". A zero is
-// returned as it is.
+// parsePrice parses one price as a page shows it and returns plain decimal text with the same digits: "56.60" for
+// "RD$ 56,60". It returns "" for a text that means no value, such as "", "-", "N/A" or "999999". A zero is returned
+// unchanged.
 //
-// Anything ambiguous is an error: two numbers, a footnote, a sign, an exponent, "64,050" without a known decimal
-// mark, digits other than ASCII. mark is how the source writes fractions; more than decimalsMax digits after it are
-// an error.
+// An ambiguous text is an error: two numbers, a footnote, a sign, an exponent, "64,050" without a known decimal mark,
+// digits other than ASCII. mark is the decimal mark of the source. More than decimalsMax decimals are an error.
 func parsePrice(text string, mark DecimalMark, decimalsMax int) (string, error) {
 	switch {
 	case len(text) > priceBytesMax:
@@ -43,13 +42,13 @@ func parsePrice(text string, mark DecimalMark, decimalsMax int) (string, error) 
 		return "", fmt.Errorf("%w: its digits are displayed in another order", errPrice)
 	}
 	text = collapseSpaces(text)
-	text, change, changes := strings.Cut(text, "=")
+	text, change, hasChange := strings.Cut(text, "=")
 	text = strings.TrimSpace(text)
 	if noValuePattern.MatchString(text) {
 		return "", nil
 	}
-	before := currencyPrefix.FindString(text)
-	number := currencySuffix.ReplaceAllLiteralString(text[len(before):], "")
+	prefix := currencyPrefix.FindString(text)
+	number := currencySuffix.ReplaceAllLiteralString(text[len(prefix):], "")
 	if noValuePattern.MatchString(number) {
 		return "", nil
 	}
@@ -57,8 +56,8 @@ func parsePrice(text string, mark DecimalMark, decimalsMax int) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	if changes {
-		if err := checkChange(strings.TrimSpace(change), price, strings.TrimSpace(before), mark); err != nil {
+	if hasChange {
+		if err := checkChange(strings.TrimSpace(change), price, strings.TrimSpace(prefix), mark); err != nil {
 			return "", err
 		}
 	}
@@ -68,46 +67,46 @@ func parsePrice(text string, mark DecimalMark, decimalsMax int) (string, error) 
 	return price, checkPrice(price, decimalsMax)
 }
 
-// foreignCurrency returns a currency in the text of a price other than the peso and its own, "" = none: "US$ 1.08" is
-// not a euro in pesos.
-func foreignCurrency(text, own string) string {
+// foreignCurrency returns the currency that the text of a price names, unless it is the peso or the given currency:
+// "US$ 1.08" is not the price of a euro in pesos. "" = none.
+func foreignCurrency(text, currency string) string {
 	text, _, _ = strings.Cut(collapseSpaces(text), "=")
 	text = strings.ToUpper(strings.TrimSpace(text))
 	for _, part := range []string{currencyPrefix.FindString(text), currencySuffix.FindString(text)} {
-		named := strings.Trim(part, " :")
-		switch named {
+		code := strings.Trim(part, " :")
+		switch code {
 		case "", "$", "RD$", "RD $", "DOP":
 			continue
 		case "US$", "US $":
-			named = "USD"
+			code = "USD"
 		case "€", "EU€":
-			named = "EUR"
+			code = "EUR"
 		case "£":
-			named = "GBP"
+			code = "GBP"
 		}
-		if named != own {
-			return named
+		if code != currency {
+			return code
 		}
 	}
 	return ""
 }
 
-// checkChange checks that the text after an equals sign is a daily change, in the currency of the price and at most a
-// tenth of it: "US$1 = RD$58.90" has its price on the other side, and "60.10 = 58.90" has two.
+// checkChange checks that the text after an equals sign is a daily change: in the currency of the price, and at most a
+// tenth of it. It refuses "US$1 = RD$58.90", where the price is after the sign, and "60.10 = 58.90", two prices.
 func checkChange(text, price, currency string, mark DecimalMark) error {
-	found := dailyChange.FindStringSubmatch(text)
-	if found == nil || found[1] != currency {
+	match := dailyChange.FindStringSubmatch(text)
+	if match == nil || match[1] != currency {
 		return fmt.Errorf("%w: %q after an equals sign is not a daily change of %q", errPrice, text, currency+price)
 	}
-	change, err := parseNumber(found[2], mark)
+	change, err := parseNumber(match[2], mark)
 	if err != nil {
 		return err
 	}
-	moved, err := engine.ReadDecimal(change)
+	changeValue, err := engine.ReadDecimal(change)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errPrice, err)
 	}
-	if value, err := engine.ReadDecimal(price); err != nil || moved.Units() > value.Units()/10 {
+	if priceValue, err := engine.ReadDecimal(price); err != nil || changeValue.Units() > priceValue.Units()/10 {
 		return fmt.Errorf("%w: a daily change of %s is more than a tenth of the price %s", errPrice, change, price)
 	}
 	return nil
@@ -116,8 +115,8 @@ func checkChange(text, price, currency string, mark DecimalMark) error {
 // checkPrice checks a plain decimal text against the limits of the source and of the engine.
 func checkPrice(price string, decimalsMax int) error {
 	whole, fraction, _ := strings.Cut(price, ".")
-	if most := min(decimalsMax, engine.DecimalPlacesMax); len(fraction) > most {
-		return fmt.Errorf("%w: %q has %d decimals, and this source has at most %d", errPrice, price, len(fraction), most)
+	if limit := min(decimalsMax, engine.DecimalPlacesMax); len(fraction) > limit {
+		return fmt.Errorf("%w: %q has %d decimals, and this source has at most %d", errPrice, price, len(fraction), limit)
 	}
 	if len(whole) > wholeDigitsMax {
 		return fmt.Errorf("%w: %q has more than %d digits before its mark", errPrice, price, wholeDigitsMax)
@@ -128,8 +127,8 @@ func checkPrice(price string, decimalsMax int) error {
 	return nil
 }
 
-// parseNumber parses digits with points and commas. Without a known mark both readings are tried. If they differ, a
-// single point is the decimal mark, as is usual in the country; a single comma is ambiguous.
+// parseNumber parses digits with points and commas. If the decimal mark is unknown, it tries both. If the results
+// differ, a point is the decimal mark, which is usual in the country, but a comma is an error.
 func parseNumber(text string, mark DecimalMark) (string, error) {
 	pointed, isPointed := parseWithMark(text, ".", ",")
 	comma, isComma := parseWithMark(text, ",", ".")
@@ -150,10 +149,10 @@ func parseNumber(text string, mark DecimalMark) (string, error) {
 	return "", fmt.Errorf("%w: %q", errPrice, text)
 }
 
-// parseWithMark parses digits with at most one decimal mark, and a separator, or none, between thousands.
-func parseWithMark(text, mark, between string) (string, bool) {
-	whole, decimals, marked := strings.Cut(text, mark)
-	groups := strings.Split(whole, between)
+// parseWithMark parses digits with at most one decimal mark and an optional separator of thousands.
+func parseWithMark(text, mark, separator string) (string, bool) {
+	whole, decimals, hasMark := strings.Cut(text, mark)
+	groups := strings.Split(whole, separator)
 	for i, group := range groups {
 		switch {
 		case !allDigits(group) || group == "":
@@ -165,11 +164,11 @@ func parseWithMark(text, mark, between string) (string, bool) {
 		}
 	}
 	whole = strings.Join(groups, "")
-	if !marked {
+	if !hasMark {
 		return whole, true
 	}
 	return whole + "." + decimals, decimals != "" && allDigits(decimals)
 }
 
-// allDigits accepts only ASCII digits: a superscript is a footnote.
+// allDigits accepts only ASCII digits, because a superscript is a footnote.
 func allDigits(text string) bool { return strings.Trim(text, "0123456789") == "" }

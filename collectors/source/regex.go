@@ -5,38 +5,38 @@ import (
 	"strings"
 )
 
-// matchesMax is more matches than any page has.
+// matchesMax bounds the matches of a pattern. No page of an institution has as many.
 const matchesMax = 1000
 
-// extractText reads a text by a pattern with named groups. The date is in that text, or at its own selector.
+// extractText reads a text by a pattern with named groups. The date is in that text, or at a selector of its own.
 func (r *parser) extractText(text string) {
-	want, date := r.page.Extract.Text, r.page.Extract.Date
-	where, whole := scope(nil), &htmlScope{}
-	if want.At != "" || date != nil && date.At != "" {
+	spec, date := r.page.Extract.Text, r.page.Extract.Date
+	dateScope, whole := scope(nil), &htmlScope{}
+	if spec.At != "" || date != nil && date.At != "" {
 		whole.selection = parseHTML(text).Selection
-		where = whole
+		dateScope = whole
 	}
-	if want.At != "" {
+	if spec.At != "" {
 		var lines []string
-		for _, one := range whole.texts(&Locator{At: want.At}) {
-			lines = append(lines, one.text)
+		for _, t := range whole.texts(&Locator{At: spec.At}) {
+			lines = append(lines, t.text)
 		}
 		if len(lines) == 0 {
-			failf(Layout, "there is no text at %s", quoted(want.At))
+			failf(Layout, "there is no text at %s", quoted(spec.At))
 		}
 		text = strings.Join(lines, "\n")
 	}
 	if date != nil && date.At == "" {
-		where = textScope(text)
+		dateScope = textScope(text)
 	}
-	r.readDate(where)
+	r.readDate(dateScope)
 	r.readMatches(normaliseSpaces(text))
 }
 
 // textScope is a text without elements.
 type textScope string
 
-func (s textScope) texts(*Locator) []foundText { return []foundText{{text: string(s)}} }
+func (s textScope) texts(*Locator) []sourceText { return []sourceText{{text: string(s)}} }
 
 // normaliseSpaces replaces all white space except newlines by spaces, which a pattern's \s matches.
 func normaliseSpaces(text string) string {
@@ -53,31 +53,32 @@ func (r *parser) readMatches(text string) {
 	if len(text) > patternBytesMax {
 		failf(WrongContent, "a text of %d bytes; at most %d are searched", len(text), patternBytesMax)
 	}
-	want := r.page.Extract.Text
-	pattern := r.pattern(want.Pattern)
+	spec := r.page.Extract.Text
+	pattern := r.pattern(spec.Pattern)
 	matches := findMatches(pattern, text)
-	known := 0
+	count := 0
 	for _, match := range matches {
-		if want.Unless != "" && r.pattern(want.Unless).MatchString(match[0]) {
-			r.notes.add("%s is skipped because it has %s", quoted(match[0]), quoted(r.pattern(want.Unless).FindString(match[0])))
+		if spec.Unless != "" && r.pattern(spec.Unless).MatchString(match[0]) {
+			r.notes.add("%s is skipped because it has %s", quoted(match[0]), quoted(r.pattern(spec.Unless).FindString(match[0])))
 			continue
 		}
 		target, ok := r.matchTarget(pattern, match)
 		if !ok {
 			continue
 		}
-		known++
+		count++
 		key := r.keyOf(target)
 		r.addQuote(key, r.groupPrice(pattern, match, "buy", key.currency), r.groupPrice(pattern, match, "sell", key.currency))
 	}
-	r.requireMin(known, len(matches), want.Min, "matches of the pattern with a known label")
+	r.requireMin(count, len(matches), spec.Min, "matches of the pattern with a known label")
 }
 
-// findMatches returns the matches of a pattern, including those that begin in the text that another match needs after
-// its last group: "Vendemos 60.10 Compramos 58.10 Vendemos 70.10 ..." must not hide its second half.
+// findMatches returns the matches of a pattern. A match may include text after its last group in which another match
+// begins, so the text is searched again without the groups of the first matches. Otherwise
+// "Vendemos 60.10 Compramos 58.10 Vendemos 70.10 ..." would hide its second half.
 func findMatches(pattern *regexp.Regexp, text string) [][]string {
 	positions := pattern.FindAllStringSubmatchIndex(text, matchesMax)
-	rest := []byte(text)
+	remaining := []byte(text)
 	var matches [][]string
 	for _, position := range positions {
 		match := make([]string, 0, len(position)/2)
@@ -89,16 +90,16 @@ func findMatches(pattern *regexp.Regexp, text string) [][]string {
 			}
 		}
 		matches = append(matches, match)
-		clear(rest[position[0]:lastGroup])
+		clear(remaining[position[0]:lastGroup])
 	}
 	if len(matches) == 0 {
 		return nil
 	}
-	return append(matches, pattern.FindAllStringSubmatch(string(rest), matchesMax)...)
+	return append(matches, pattern.FindAllStringSubmatch(string(remaining), matchesMax)...)
 }
 
-// matchTarget returns the meaning of the label of a match. Without a label group every match is the quote of the
-// page.
+// matchTarget returns the target of the label of a match. If the pattern has no label group, it returns the zero
+// Target.
 func (r *parser) matchTarget(pattern *regexp.Regexp, match []string) (Target, bool) {
 	if pattern.SubexpIndex("label") < 0 {
 		return Target{}, true
@@ -116,11 +117,11 @@ func (r *parser) matchTarget(pattern *regexp.Regexp, match []string) (Target, bo
 	return target, known
 }
 
-// groupPrice returns the price in a named group; of several groups with that name, the one that matched.
-func (r *parser) groupPrice(pattern *regexp.Regexp, match []string, want, currency string) side {
+// groupPrice returns the price in the first non-empty group with the given name.
+func (r *parser) groupPrice(pattern *regexp.Regexp, match []string, group, currency string) side {
 	for i, name := range pattern.SubexpNames() {
-		if name == want && match[i] != "" {
-			return r.priceOf(foundText{text: match[i]}, currency)
+		if name == group && match[i] != "" {
+			return r.priceOf(sourceText{text: match[i]}, currency)
 		}
 	}
 	return side{}

@@ -18,10 +18,10 @@ import (
 
 const filesMax = 1000
 
-// Set is a set of definitions. It is immutable; methods that change it return another one.
+// Set is a set of definitions. It is immutable; Extend returns another set.
 type Set struct {
-	known map[string]*Definition
-	list  []*Definition // by id
+	byID map[string]*Definition
+	list []*Definition // sorted by id
 }
 
 //go:embed definitions/*.json
@@ -41,32 +41,31 @@ func mustRead(files fs.FS, dir string) *Set {
 	return set
 }
 
-// NewSet returns a set of definitions; of two with one id the last one counts.
+// NewSet returns a set of definitions. If two have the same id, the last one is used.
 func NewSet(definitions ...*Definition) *Set {
-	known := make(map[string]*Definition, len(definitions))
+	byID := make(map[string]*Definition, len(definitions))
 	for _, d := range definitions {
-		known[d.ID] = d
+		byID[d.ID] = d
 	}
-	return sortedSet(known)
+	return sortedSet(byID)
 }
 
-func sortedSet(known map[string]*Definition) *Set {
-	return &Set{known: known, list: slices.SortedFunc(maps.Values(known), func(a, b *Definition) int { return cmp.Compare(a.ID, b.ID) })}
+func sortedSet(byID map[string]*Definition) *Set {
+	return &Set{byID: byID, list: slices.SortedFunc(maps.Values(byID), func(a, b *Definition) int { return cmp.Compare(a.ID, b.ID) })}
 }
 
-// Definitions returns all definitions by id, disabled ones too. The list is shared and must not be changed.
+// Definitions returns all definitions, including disabled ones, sorted by id. The caller must not change the slice.
 func (s *Set) Definitions() []*Definition { return s.list }
 
 // Find returns the definition with an id.
 func (s *Set) Find(id string) (*Definition, bool) {
-	d, known := s.known[id]
+	d, known := s.byID[id]
 	return d, known
 }
 
-// Extend returns the set with the definitions of a directory, one in each file *.json; other files are ignored. A
-// file with pages is a whole definition, which replaces the one with the same id. A file without pages changes a
-// known definition; docs/definitions.md has the keys that it may have. caFile is a file of the same directory or
-// below.
+// Extend returns the set with the definitions of a directory added, one in each file *.json; other files are ignored. A
+// file with pages is a whole definition, which replaces the definition with the same id. A file without pages changes
+// an existing definition; docs/definitions.md has its keys. caFile is a path below the directory.
 //
 // The error has every problem of all files.
 func (s *Set) Extend(files fs.FS, dir string) (*Set, error) {
@@ -78,12 +77,12 @@ func (s *Set) Extend(files fs.FS, dir string) (*Set, error) {
 	if len(listing) > filesMax {
 		return nil, fmt.Errorf("list the definitions: %s has %d files *.json, at most %d are accepted", dir, len(listing), filesMax)
 	}
-	extended, readFrom := maps.Clone(s.known), map[string]string{}
+	extended, readFrom := maps.Clone(s.byID), map[string]string{}
 	var problems []error
 	for _, file := range listing {
-		read, err := loadDefinitionFile(files, dir, file.Name())
+		loaded, err := loadDefinitionFile(files, dir, file.Name())
 		if err == nil {
-			err = read.addTo(extended, readFrom)
+			err = loaded.addTo(extended, readFrom)
 		}
 		if err != nil {
 			problems = append(problems, err)
@@ -101,20 +100,19 @@ func loadDefinitionFile(files fs.FS, dir, name string) (*definitionFile, error) 
 	if err != nil {
 		return nil, fmt.Errorf("read the definition %s: %w", name, err)
 	}
-	read, err := readDefinitionFile(name, data)
+	file, err := readDefinitionFile(name, data)
 	if err != nil {
 		return nil, err
 	}
-	if ca := read.apply(&Definition{}).CAFile; ca != "" {
+	if ca := file.apply(&Definition{}).CAFile; ca != "" {
 		if _, err := fs.Stat(files, path.Join(dir, ca)); err != nil {
 			return nil, fmt.Errorf("%s: caFile: %w; put the file beside this one", name, err)
 		}
 	}
-	return read, nil
+	return file, nil
 }
 
-// readFile reads at most one byte more than a definition file may have. A pipe or a device is refused, because it may
-// never end.
+// readFile reads at most fileBytesMax+1 bytes. It refuses pipes and devices, because they may never end.
 func readFile(files fs.FS, name string) ([]byte, error) {
 	if info, err := fs.Stat(files, name); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("want a file, found %s; remove it from the directory", info.Mode().Type())
@@ -127,22 +125,22 @@ func readFile(files fs.FS, name string) ([]byte, error) {
 	return data, errors.Join(err, file.Close())
 }
 
-// addTo adds or changes a definition.
-func (e *definitionFile) addTo(known map[string]*Definition, readFrom map[string]string) error {
-	if first, twice := readFrom[e.id]; twice {
-		return fmt.Errorf("%s: the source %s is already in %s; keep one of them", e.name, e.id, first)
+// addTo adds or changes the definition of the file. readFrom has the name of the file of each id.
+func (f *definitionFile) addTo(definitions map[string]*Definition, readFrom map[string]string) error {
+	if first, exists := readFrom[f.id]; exists {
+		return fmt.Errorf("%s: the source %s is already in %s; keep one of them", f.name, f.id, first)
 	}
-	readFrom[e.id] = e.name
-	before, exists := known[e.id]
-	if !exists && e.definition == nil {
-		return fmt.Errorf("%s: there is no source %s to change; check its id, or write a whole definition with pages", e.name, e.id)
+	readFrom[f.id] = f.name
+	existing, exists := definitions[f.id]
+	if !exists && f.definition == nil {
+		return fmt.Errorf("%s: there is no source %s to change; check its id, or write a whole definition with pages", f.name, f.id)
 	}
-	known[e.id] = e.apply(before)
+	definitions[f.id] = f.apply(existing)
 	return nil
 }
 
-// Check checks the definitions against a catalogue: every institution and currency must exist, and no id may be that
-// of manual rates.
+// Check checks the definitions against a catalogue: every institution and currency must exist, and no id may be the id
+// for manual rates.
 func (s *Set) Check(c *engine.Catalogue) error {
 	var problems []error
 	for _, d := range s.list {
@@ -164,7 +162,7 @@ func (s *Set) Check(c *engine.Catalogue) error {
 	return errors.Join(problems...)
 }
 
-// Sources returns the sources for a catalogue, disabled ones too, because their earlier rates remain.
+// Sources returns all sources for a catalogue, including disabled ones, whose earlier rates may still exist.
 func (s *Set) Sources() []engine.Source {
 	sources := make([]engine.Source, len(s.list))
 	for i, d := range s.list {
@@ -173,7 +171,7 @@ func (s *Set) Sources() []engine.Source {
 	return sources
 }
 
-// Source returns what the engine needs of the definition.
+// Source returns the part of the definition that the engine needs.
 func (d *Definition) Source() engine.Source {
 	return engine.Source{
 		ID: d.ID, Name: d.Name, URL: d.URL, Priority: d.Priority, UpstreamSource: d.UpstreamSource,
@@ -181,8 +179,8 @@ func (d *Definition) Source() engine.Source {
 	}
 }
 
-// ExpiresAt returns when a value expires that was checked at one instant and is effective on a date, zero = none. It
-// is the earlier of both ends of Expiry, so that a page with an old date goes stale however often it is checked.
+// ExpiresAt returns when a value expires, given when it was last checked and its effective date (zero = none). It is
+// the earlier of both ends of Expiry, so that a value with an old date expires even if it is still being checked.
 func (d *Definition) ExpiresAt(checked time.Time, effective engine.Date) time.Time {
 	expires := checked.Add(d.Expiry.AfterCheck)
 	if effective.IsZero() || d.Expiry.AfterDate == 0 {
@@ -194,7 +192,7 @@ func (d *Definition) ExpiresAt(checked time.Time, effective engine.Date) time.Ti
 	return expires
 }
 
-// Targets returns the quotes that a page may have, with the defaults of page and source.
+// Targets returns the targets of all quotes that a page may have, with the defaults of the page and the source.
 func (d *Definition) Targets(p *Page) []Target {
 	var all []Target
 	for _, field := range p.Extract.Fields {
@@ -232,7 +230,7 @@ func (d *Definition) references() (institutions, currencies []string) {
 	return distinct(institutions), distinct(currencies)
 }
 
-// distinct returns the sorted names without duplicates and "".
+// distinct returns the names sorted, without duplicates and without "".
 func distinct(names []string) []string {
 	slices.Sort(names)
 	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })

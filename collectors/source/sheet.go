@@ -10,11 +10,11 @@ import (
 
 // Limits of a sheet.
 const (
-	headingRowsMax = 30 // titles and notes are above the headings
+	headingRowsMax = 30 // the headings are within so many first rows, below titles and notes
 	badRowsPercent = 1  // more invalid rows mean that the sheet has changed
 )
 
-// sheetRows returns the cells of the sheet with a normalised name; "" = the first.
+// sheetRows returns the cells of the sheet with a name, or of the first sheet for "". Names are compared as labels.
 func sheetRows(body []byte, name string) [][]string {
 	book, err := workbook.Open(body)
 	if err != nil {
@@ -46,23 +46,23 @@ type sheetHeadings struct {
 	columns map[string]int // by normalised heading; -1 = it occurs twice
 }
 
-// headingsOf finds the row of headings by the three of the date, which must occur once each.
-func headingsOf(rows [][]string, want *Sheet) *sheetHeadings {
+// headingsOf finds the row of headings: the first row that has each heading of the date once.
+func headingsOf(rows [][]string, spec *Sheet) *sheetHeadings {
 	for i, row := range rows[:min(len(rows), headingRowsMax)] {
 		h := &sheetHeadings{row: i, columns: map[string]int{}}
 		for j, text := range row {
 			heading := normaliseLabel(text)
-			if _, twice := h.columns[heading]; twice {
+			if _, exists := h.columns[heading]; exists {
 				j = -1
 			}
 			h.columns[heading] = j
 		}
-		if h.has(want.Year) && h.has(want.Month) && h.has(want.Day) {
+		if h.has(spec.Year) && h.has(spec.Month) && h.has(spec.Day) {
 			return h
 		}
 	}
 	failf(Layout, "none of the first %d rows has the headings %s, %s and %s once each",
-		headingRowsMax, quoted(want.Year), quoted(want.Month), quoted(want.Day))
+		headingRowsMax, quoted(spec.Year), quoted(spec.Month), quoted(spec.Day))
 	return nil
 }
 
@@ -72,7 +72,7 @@ func (h *sheetHeadings) has(heading string) bool {
 	return known && column >= 0
 }
 
-// text returns the cell of a row below a heading, "" if there is none.
+// text returns the text of the cell below a heading, or "" if there is none.
 func (h *sheetHeadings) text(cells []string, heading string) string {
 	column, known := h.columns[heading]
 	if !known || column < 0 || column >= len(cells) {
@@ -87,9 +87,9 @@ type sheetScope struct {
 	cells    []string
 }
 
-func (s *sheetScope) texts(locator *Locator) []foundText {
+func (s *sheetScope) texts(locator *Locator) []sourceText {
 	if text := s.headings.text(s.cells, locator.At); text != "" {
-		return []foundText{{text: text, kind: cellText}}
+		return []sourceText{{text: text, kind: cellText}}
 	}
 	return nil
 }

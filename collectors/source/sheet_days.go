@@ -14,8 +14,8 @@ type sheetReader struct {
 	headings *sheetHeadings
 	fields   []*fieldQuote
 	days     []HistoryDay
-	rows     int // with a date or values
-	bad      int // rows that are invalid
+	rows     int // rows with a value
+	invalid  int // rows that were skipped as invalid
 }
 
 // readSheet reads every row with a date and a value. The newest day is current, earlier days are history.
@@ -26,34 +26,35 @@ func (r *parser) readSheet(rows [][]string) {
 	for i, cells := range rows[headings.row+1:] {
 		sheet.readRow(cells, headings.row+i+2)
 	}
-	if sheet.bad*100 > sheet.rows*badRowsPercent {
-		failf(Layout, "%d of %d rows are invalid%s", sheet.bad, sheet.rows, r.notes.summary())
+	if sheet.invalid*100 > sheet.rows*badRowsPercent {
+		failf(Layout, "%d of %d rows are invalid%s", sheet.invalid, sheet.rows, r.notes.summary())
 	}
 	r.requirePrice()
 	newest := len(sheet.days) - 1
 	r.newest, r.history = sheet.days[newest].Observations, sheet.days[:newest]
 }
 
-// checkHeadings requires one of the columns and notes the missing ones: editions of a workbook differ.
+// checkHeadings requires at least one of the columns and adds a note for each missing one, because editions of a
+// workbook differ.
 func (s *sheetReader) checkHeadings() {
-	there := 0
+	present := 0
 	fields := s.page.Extract.Fields
 	for i := range fields {
 		if s.headings.has(fields[i].At) {
-			there++
+			present++
 			continue
 		}
 		s.notes.add("no column, or more than one, has the heading %s", quoted(fields[i].At))
 	}
-	if there == 0 {
+	if present == 0 {
 		failf(Layout, "none of the %d columns exists%s", len(fields), s.notes.summary())
 	}
 }
 
-// readRow reads one row. number counts from 1.
-func (s *sheetReader) readRow(cells []string, number int) {
-	want := s.page.Extract.Sheet
-	year, month, day := s.headings.text(cells, want.Year), s.headings.text(cells, want.Month), s.headings.text(cells, want.Day)
+// readRow reads one row. rowNumber counts from 1.
+func (s *sheetReader) readRow(cells []string, rowNumber int) {
+	spec := s.page.Extract.Sheet
+	year, month, day := s.headings.text(cells, spec.Year), s.headings.text(cells, spec.Month), s.headings.text(cells, spec.Day)
 	date := sheetDate(year, month, day)
 	if date.IsZero() && (month == "" || day == "") {
 		return // a footnote, or an empty row
@@ -63,30 +64,30 @@ func (s *sheetReader) readRow(cells []string, number int) {
 		return
 	}
 	s.rows++
-	last := engine.Date(0)
+	lastDate := engine.Date(0)
 	if len(s.days) > 0 {
-		last = s.days[len(s.days)-1].Date
+		lastDate = s.days[len(s.days)-1].Date
 	}
 	switch {
 	case date.IsZero():
-		s.skipRow(number, "its date %s does not exist", quoted(strings.Join([]string{year, month, day}, " ")))
-	case date < last:
-		s.skipRow(number, "its date %s is before %s", date, last)
-	case date == last:
+		s.skipRow(rowNumber, "its date %s does not exist", quoted(strings.Join([]string{year, month, day}, " ")))
+	case date < lastDate:
+		s.skipRow(rowNumber, "its date %s is before %s", date, lastDate)
+	case date == lastDate:
 		if !slices.Equal(quotes, s.days[len(s.days)-1].Observations) {
-			s.skipRow(number, "its values for %s differ from the row before", date)
+			s.skipRow(rowNumber, "its values for %s differ from the row before", date)
 		}
 	default:
 		s.days = append(s.days, HistoryDay{Date: date, Observations: quotes})
 	}
 }
 
-func (s *sheetReader) skipRow(number int, format string, args ...any) {
-	s.bad++
-	s.notes.add("row %d is skipped: %s", number, fmt.Sprintf(format, args...))
+func (s *sheetReader) skipRow(rowNumber int, format string, args ...any) {
+	s.invalid++
+	s.notes.add("row %d is skipped: %s", rowNumber, fmt.Sprintf(format, args...))
 }
 
-// quotesOf returns the quotes of one row, none if it has no value.
+// quotesOf returns the quotes of one row.
 func (s *sheetReader) quotesOf(cells []string, date engine.Date) []engine.Observation {
 	row := &sheetScope{headings: s.headings, cells: cells}
 	s.date = date
@@ -100,11 +101,11 @@ func (s *sheetReader) quotesOf(cells []string, date engine.Date) []engine.Observ
 	return s.takeObservations()
 }
 
-// sheetDate returns the date of three cells, zero if there is no such day. The month is a Spanish name or a number.
+// sheetDate returns the date of three cells, or zero if there is no such day. The month is a Spanish name or a number.
 func sheetDate(year, month, day string) engine.Date {
-	number := monthNumber(month)
-	if number == "" && allDigits(month) {
-		number = month
+	monthText := monthNumber(month)
+	if monthText == "" && allDigits(month) {
+		monthText = month
 	}
-	return dateOf(year, number, day)
+	return dateOf(year, monthText, day)
 }
