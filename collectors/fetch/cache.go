@@ -13,12 +13,12 @@ import (
 // Limits of the cache of documents for conditional requests.
 const (
 	cachedBytesMax    = 1 << 20  // of one document
-	cacheBytesMax     = 32 << 20 // of all documents; when they do not fit, all are dropped
+	cacheBytesMax     = 32 << 20 // of all documents; a document that does not fit empties the cache
 	validatorBytesMax = 1 << 10
-	cacheAgeMax       = 24 * time.Hour // a server whose validators never change can't freeze a rate for longer
+	cacheAgeMax       = 24 * time.Hour // bounds how long a rate is frozen if the validators of a server never change
 )
 
-// pageKey names one page of one source.
+// pageKey identifies a page of a source.
 type pageKey struct {
 	id   string
 	page int
@@ -26,7 +26,7 @@ type pageKey struct {
 
 // cachedDocument is a document with its validators. It is immutable.
 type cachedDocument struct {
-	definition         *source.Definition // a new definition under the same id does not use the entry
+	definition         *source.Definition // the entry is not used for another definition with the same id
 	url                string
 	etag, lastModified string
 	contentType        string
@@ -41,41 +41,41 @@ type documentCache struct {
 	bytes     int
 }
 
-// get returns the document of a page, nil if there is none that may be used now.
-func (m *documentCache) get(key pageKey, d *source.Definition, now time.Time) *cachedDocument {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	cached := m.documents[key]
+// get returns the document of a page, or nil if there is none that may be used now.
+func (c *documentCache) get(key pageKey, d *source.Definition, now time.Time) *cachedDocument {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	cached := c.documents[key]
 	if cached == nil || cached.definition != d || now.Sub(cached.receivedAt) >= cacheAgeMax || now.Before(cached.receivedAt) {
 		return nil
 	}
 	return cached
 }
 
-// put replaces the document of a page, or drops it if the response may not be cached.
-func (m *documentCache) put(key pageKey, d *source.Definition, a *rawResponse) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if old := m.documents[key]; old != nil {
-		m.bytes -= len(old.body)
-		delete(m.documents, key)
+// put replaces the document of a page by a response, or removes it if the response may not be cached.
+func (c *documentCache) put(key pageKey, d *source.Definition, resp *rawResponse) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if old := c.documents[key]; old != nil {
+		c.bytes -= len(old.body)
+		delete(c.documents, key)
 	}
-	etag, lastModified := validator(a.header, "Etag"), validator(a.header, "Last-Modified")
-	noStore := strings.Contains(strings.ToLower(a.header.Get("Cache-Control")), "no-store")
-	if a.method != http.MethodGet || noStore || len(a.body) > cachedBytesMax || etag == "" && lastModified == "" {
+	etag, lastModified := validator(resp.header, "Etag"), validator(resp.header, "Last-Modified")
+	noStore := strings.Contains(strings.ToLower(resp.header.Get("Cache-Control")), "no-store")
+	if resp.method != http.MethodGet || noStore || len(resp.body) > cachedBytesMax || etag == "" && lastModified == "" {
 		return
 	}
-	if m.documents == nil || m.bytes+len(a.body) > cacheBytesMax {
-		m.documents, m.bytes = map[pageKey]*cachedDocument{}, 0
+	if c.documents == nil || c.bytes+len(resp.body) > cacheBytesMax {
+		c.documents, c.bytes = map[pageKey]*cachedDocument{}, 0
 	}
-	m.documents[key] = &cachedDocument{
-		definition: d, url: a.url.String(), etag: etag, lastModified: lastModified,
-		contentType: a.header.Get("Content-Type"), body: bytes.Clone(a.body), receivedAt: a.receivedAt,
+	c.documents[key] = &cachedDocument{
+		definition: d, url: resp.url.String(), etag: etag, lastModified: lastModified,
+		contentType: resp.header.Get("Content-Type"), body: bytes.Clone(resp.body), receivedAt: resp.receivedAt,
 	}
-	m.bytes += len(a.body)
+	c.bytes += len(resp.body)
 }
 
-// validator returns a header that is sent back unchanged; an oversized one counts as missing.
+// validator returns a validator header, or "" if it is missing or too long.
 func validator(header http.Header, name string) string {
 	if text := header.Get(name); len(text) <= validatorBytesMax {
 		return text
@@ -84,19 +84,19 @@ func validator(header http.Header, name string) string {
 }
 
 // setValidators makes a request conditional.
-func (r *cachedDocument) setValidators(header http.Header) {
-	if r.etag != "" {
-		header.Set("If-None-Match", r.etag)
+func (d *cachedDocument) setValidators(header http.Header) {
+	if d.etag != "" {
+		header.Set("If-None-Match", d.etag)
 	}
-	if r.lastModified != "" {
-		header.Set("If-Modified-Since", r.lastModified)
+	if d.lastModified != "" {
+		header.Set("If-Modified-Since", d.lastModified)
 	}
 }
 
-// response returns the cached document as the response to a request that was answered with "not modified".
-func (r *cachedDocument) response(notModified *rawResponse) *rawResponse {
-	whole := *notModified
-	whole.status, whole.body = http.StatusOK, bytes.Clone(r.body)
-	whole.header = http.Header{"Content-Type": {r.contentType}}
-	return &whole
+// response returns the cached document in place of a response with status 304.
+func (d *cachedDocument) response(notModified *rawResponse) *rawResponse {
+	resp := *notModified
+	resp.status, resp.body = http.StatusOK, bytes.Clone(d.body)
+	resp.header = http.Header{"Content-Type": {d.contentType}}
+	return &resp
 }

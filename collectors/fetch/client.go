@@ -8,7 +8,7 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// detailBytesMax bounds the text of a failure: parts of it come from the server.
+// detailBytesMax bounds the detail of a failure, because parts of it come from the server.
 const detailBytesMax = 1000
 
 // Client fetches documents. Its methods are safe for concurrent use.
@@ -21,7 +21,7 @@ type Client struct {
 
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
-	mu      sync.Mutex // keeps running.Add apart from Close
+	mu      sync.Mutex // guards running.Add against a concurrent Close
 	running sync.WaitGroup
 }
 
@@ -41,11 +41,11 @@ func (c *Client) Fetch(ctx context.Context, d *source.Definition, page int) (*so
 	ctx, cancel := context.WithTimeout(ctx, c.config.FetchTimeout)
 	defer cancel()
 	defer context.AfterFunc(c.ctx, cancel)()
-	document, failed := c.fetch(ctx, d, page)
-	if failed != nil {
-		failed.failure.Page = d.Pages[page].Name
-		failed.failure.Detail = sanitize(failed.failure.Detail, detailBytesMax)
-		return nil, failed.failure
+	document, fetchErr := c.fetch(ctx, d, page)
+	if fetchErr != nil {
+		fetchErr.failure.Page = d.Pages[page].Name
+		fetchErr.failure.Detail = sanitize(fetchErr.failure.Detail, detailBytesMax)
+		return nil, fetchErr.failure
 	}
 	return document, nil
 }
@@ -55,16 +55,16 @@ func (c *Client) fetch(ctx context.Context, d *source.Definition, page int) (*so
 		return nil, newFetchError(source.Network, "the client is closed")
 	}
 	defer c.running.Done()
-	opened := &connections{ctx: ctx, dial: c.config.Dial}
-	defer opened.closeAll()
-	s, failed := c.newSession(d, page, opened)
-	if failed != nil {
-		return nil, failed
+	conns := &connections{ctx: ctx, dial: c.config.Dial}
+	defer conns.closeAll()
+	s, fetchErr := c.newSession(d, page, conns)
+	if fetchErr != nil {
+		return nil, fetchErr
 	}
 	return s.run(ctx)
 }
 
-// start registers a Fetch, unless the client is closed.
+// start adds a Fetch to running. It returns false if the client is closed.
 func (c *Client) start() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,18 +83,18 @@ func (c *Client) Close() {
 	c.running.Wait()
 }
 
-// hostState is when a host may be asked again.
+// hostState says when the next request to a host may be sent.
 type hostState struct {
 	nextRequest time.Time
 	pause       time.Duration
 }
 
-// wait returns how long to wait for the next request. It never exceeds the pause, even if the clock was set back.
+// wait returns the time to the next request. It is at most the pause, even if the clock was set back.
 func (h hostState) wait(now time.Time) time.Duration {
 	return min(h.nextRequest.Sub(now), h.pause)
 }
 
-// unlockHost starts the pause of a host and unlocks it. crawlDelay is the delay that its robots.txt asks for.
+// unlockHost starts the pause of a host and unlocks it. crawlDelay is from its robots.txt.
 func (c *Client) unlockHost(lock *keyedLock[hostState], crawlDelay time.Duration) {
 	pause := max(c.config.Pause, crawlDelay)
 	lock.value = hostState{nextRequest: c.config.Clock().Add(pause), pause: pause}

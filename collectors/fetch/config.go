@@ -18,9 +18,9 @@ const (
 
 // Config configures a Client. Clock is required; the zero value of every other field is usable.
 type Config struct {
-	// Clock gives the time of documents, pauses and certificate checks. Timeouts run on timers and do not use it.
+	// Clock is used for documents, pauses and certificate checks, but not for timeouts.
 	Clock func() time.Time
-	// Random adds jitter to the waits between tries. The client locks it, so nothing else may use it. nil: no jitter.
+	// Random is used for jitter in the waits between tries. Only the client may use it. nil: no jitter.
 	Random *rand.Rand
 	// UserAgent names the program and a contact: tasard/1.2 (+https://github.com/tasard/tasard; ops@example.do).
 	UserAgent string
@@ -32,7 +32,7 @@ type Config struct {
 	CA func(name string) ([]byte, error)
 	// RequestTimeout bounds one request, from the connection to the last byte. 0: 12 s.
 	RequestTimeout time.Duration
-	// FetchTimeout bounds a Fetch with its queues, pauses, redirects and retries. 0: 30 s.
+	// FetchTimeout bounds a Fetch, including its waits, redirects and retries. 0: 30 s.
 	FetchTimeout time.Duration
 	// Pause is the minimum time between two requests to one host. 0: 500 ms; negative: none, for a simulated site.
 	Pause time.Duration

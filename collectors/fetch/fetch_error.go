@@ -17,7 +17,7 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// fetchError is a failure with what a retry needs to know.
+// fetchError is a failure with the information that a retry needs.
 type fetchError struct {
 	failure    *source.Failure
 	status     int           // of the response, 0 = there was none
@@ -40,26 +40,26 @@ func (f *fetchError) asRetryable() *fetchError {
 	return f
 }
 
-// exchangeError classifies the error of a request without a complete response. handshake is the error of the TLS
-// handshake, nil if there was none; what names the request.
-func exchangeError(ctx context.Context, err, handshake error, what string) *fetchError {
+// exchangeError returns the error of a request without a complete response. handshake is the error of the TLS
+// handshake, or nil. action describes the request for the detail.
+func exchangeError(ctx context.Context, err, handshake error, action string) *fetchError {
 	switch {
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
-		return newFetchError(source.Network, "%s: the fetch was cancelled", what).withCause(err)
+		return newFetchError(source.Network, "%s: the fetch was cancelled", action).withCause(err)
 	case isTimeout(ctx, err):
-		return newFetchError(source.Timeout, "%s: no complete response in time", what).withCause(err).asRetryable()
+		return newFetchError(source.Timeout, "%s: no complete response in time", action).withCause(err).asRetryable()
 	case handshake != nil && !isConnectionLoss(handshake):
-		return newFetchError(source.TLS, "%s: %s", what, handshakeReason(handshake)).withCause(err)
+		return newFetchError(source.TLS, "%s: %s", action, handshakeReason(handshake)).withCause(err)
 	case errors.Is(err, http.ErrSchemeMismatch):
-		return newFetchError(source.TLS, "%s: the port speaks plain HTTP, want TLS", what).withCause(err)
+		return newFetchError(source.TLS, "%s: the port speaks plain HTTP, want TLS", action).withCause(err)
 	case isGzipDamage(err):
-		return newFetchError(source.WrongContent, "%s: the gzip encoding of the response is damaged: %v", what, err).withCause(err)
+		return newFetchError(source.WrongContent, "%s: the gzip encoding of the response is damaged: %v", action, err).withCause(err)
 	case isHeaderTooLarge(err):
-		return newFetchError(source.WrongContent, "%s: the response header is larger than %d bytes", what, headerBytesMax).withCause(err)
+		return newFetchError(source.WrongContent, "%s: the response header is larger than %d bytes", action, headerBytesMax).withCause(err)
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return newFetchError(source.Network, "%s: the response broke off", what).withCause(err).asRetryable()
+		return newFetchError(source.Network, "%s: the response broke off", action).withCause(err).asRetryable()
 	default:
-		return newFetchError(source.Network, "%s: %v", what, err).withCause(err).asRetryable()
+		return newFetchError(source.Network, "%s: %v", action, err).withCause(err).asRetryable()
 	}
 }
 
@@ -69,7 +69,7 @@ func isTimeout(ctx context.Context, err error) bool {
 		errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// isConnectionLoss reports whether a handshake failed because the connection was lost, not because an end refused it.
+// isConnectionLoss reports whether a handshake failed because the connection was lost, not because a peer refused it.
 func isConnectionLoss(err error) bool {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) {
 		return true
@@ -78,7 +78,7 @@ func isConnectionLoss(err error) bool {
 	return errors.As(err, &operation) && (operation.Op == "read" || operation.Op == "write")
 }
 
-// handshakeReason says what is wrong with the certificate, and what can be done.
+// handshakeReason describes the error of a handshake, and says what can be done.
 func handshakeReason(err error) string {
 	var (
 		authority x509.UnknownAuthorityError
@@ -105,8 +105,8 @@ func isGzipDamage(err error) bool {
 	return errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader) || errors.As(err, &corrupt)
 }
 
-// isHeaderTooLarge compares the text of the error, because the transport gives it no type. TestD4_Hostile fails if
-// the text changes.
+// isHeaderTooLarge compares the text of the error, because the error has no type. TestD4_Hostile fails if the text
+// changes.
 func isHeaderTooLarge(err error) bool {
 	return errors.Is(err, bufio.ErrTooLong) || strings.Contains(err.Error(), "response headers exceeded")
 }

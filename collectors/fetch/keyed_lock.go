@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// keysMax bounds how many hosts and origins are remembered. A site with many subdomains can fill the table; others
-// then lose only their pause and their cached robots.txt.
+// keysMax bounds the number of hosts and origins in a table. If a site with many subdomains fills it, other hosts lose
+// their pause, and other origins their cached robots.txt.
 const keysMax = 256
 
-// keyedLocks is a table of fair locks by key, each with a value.
+// keyedLocks is a table of locks by key, each with a value. Goroutines get a lock in the order of their requests.
 type keyedLocks[T any] struct {
 	mu    sync.Mutex
 	locks map[string]*keyedLock[T]
@@ -23,62 +23,62 @@ type keyedLock[T any] struct {
 	value T
 }
 
-// lock waits for the lock of a key. The error is that of the context; without one the caller must unlock.
+// lock waits for the lock of a key, which the caller must unlock. The error is that of the context.
 func (l *keyedLocks[T]) lock(ctx context.Context, key string) (*keyedLock[T], error) {
-	own := l.acquire(key)
+	lock := l.acquire(key)
 	select {
-	case own.token <- struct{}{}:
+	case lock.token <- struct{}{}:
 	case <-ctx.Done():
-		l.release(own)
+		l.release(lock)
 		return nil, ctx.Err()
 	}
 	if err := ctx.Err(); err != nil {
-		l.unlock(own)
+		l.unlock(lock)
 		return nil, err
 	}
-	return own, nil
+	return lock, nil
 }
 
-func (l *keyedLocks[T]) unlock(own *keyedLock[T]) {
-	<-own.token
-	l.release(own)
+func (l *keyedLocks[T]) unlock(lock *keyedLock[T]) {
+	<-lock.token
+	l.release(lock)
 }
 
 func (l *keyedLocks[T]) acquire(key string) *keyedLock[T] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	own, ok := l.locks[key]
+	lock, ok := l.locks[key]
 	if !ok {
 		l.evict()
-		own = &keyedLock[T]{token: make(chan struct{}, 1)}
+		lock = &keyedLock[T]{token: make(chan struct{}, 1)}
 		if l.locks == nil {
 			l.locks = map[string]*keyedLock[T]{}
 		}
-		l.locks[key] = own
+		l.locks[key] = lock
 	}
-	own.users++
-	return own
+	lock.users++
+	return lock
 }
 
-func (l *keyedLocks[T]) release(own *keyedLock[T]) {
+func (l *keyedLocks[T]) release(lock *keyedLock[T]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	own.users--
+	lock.users--
 }
 
-// evict drops unused keys until one more fits. The caller holds mu.
+// evict removes unused keys until there is room for another key. The caller holds mu.
 func (l *keyedLocks[T]) evict() {
-	for key, other := range l.locks {
+	for key, lock := range l.locks {
 		if len(l.locks) < keysMax {
 			return
 		}
-		if other.users == 0 {
+		if lock.users == 0 {
 			delete(l.locks, key)
 		}
 	}
 }
 
-// sleep waits for a span or for the end of the context, whose error it returns.
+// sleep waits until the span has passed or ctx ends. It returns the error of ctx.
 func sleep(ctx context.Context, span time.Duration) error {
 	if span <= 0 {
 		return ctx.Err()

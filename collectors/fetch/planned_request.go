@@ -14,64 +14,64 @@ type plannedRequest struct {
 	url        *url.URL
 	header     http.Header
 	body       string
-	limit      int  // bytes of the response
-	truncate   bool // a longer response is cut instead of refused
-	isDocument bool // the response is the document, not a step towards it
-	robots     bool // the request is for a robots.txt, which needs no permission
+	limit      int  // maximum bytes of the response
+	truncate   bool // whether a longer response is truncated instead of an error
+	isDocument bool // whether the response is the document of the page
+	robots     bool // whether it is the request for robots.txt, which is always allowed
 }
 
-// planRequest turns request i of the page into a plannedRequest. before is the response to the previous request.
-func (s *session) planRequest(i int, before *rawResponse) (plannedRequest, *fetchError) {
+// planRequest turns request i of the page into a plannedRequest. previous is the response to request i-1.
+func (s *session) planRequest(i int, previous *rawResponse) (plannedRequest, *fetchError) {
 	r := &s.page.Requests[i]
 	isDocument := i == len(s.page.Requests)-1
-	address, failed := s.address(r, before)
-	if failed != nil {
-		return plannedRequest{}, failed
+	address, fetchErr := s.address(r, previous)
+	if fetchErr != nil {
+		return plannedRequest{}, fetchErr
 	}
 	method := s.page.Extract.Method
-	c := plannedRequest{
+	req := plannedRequest{
 		method: cmp.Or(r.Method, http.MethodGet), url: address, header: s.header(accept(method, isDocument)),
 		limit: pageBytesMax, isDocument: isDocument,
 	}
 	if isDocument && method == source.XLSXRows {
-		c.limit = workbookBytesMax
+		req.limit = workbookBytesMax
 	}
 	switch {
 	case r.JSON != "":
-		c.body = r.JSON
-		c.header.Set("Content-Type", "application/json")
+		req.body = r.JSON
+		req.header.Set("Content-Type", "application/json")
 	case r.Form != nil:
 		form := url.Values{}
 		for name, value := range r.Form {
 			form.Set(name, value)
 		}
-		c.body = form.Encode()
-		c.header.Set("Content-Type", "application/x-www-form-urlencoded")
+		req.body = form.Encode()
+		req.header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
 	for name, value := range r.Headers {
-		c.header.Set(name, value)
+		req.header.Set(name, value)
 	}
-	// A definition can't change the user agent, and the transport decodes only the encoding that it chose itself.
-	c.header.Set("User-Agent", s.client.config.UserAgent)
-	c.header.Del("Accept-Encoding")
-	c.header.Del("Range")
-	return c, nil
+	// A definition can't change the user agent. With an Accept-Encoding header the transport would not decode gzip.
+	req.header.Set("User-Agent", s.client.config.UserAgent)
+	req.header.Del("Accept-Encoding")
+	req.header.Del("Range")
+	return req, nil
 }
 
-// redirected returns the request that follows a redirect (RFC 9110, section 15.4): the same after 307 and 308,
-// otherwise a GET.
-func (c plannedRequest) redirected(status int, to *url.URL) plannedRequest {
-	c.url = to
-	if status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect && c.method != http.MethodGet {
-		c.method, c.body = http.MethodGet, ""
-		c.header = c.header.Clone()
-		c.header.Del("Content-Type")
+// redirected returns the request to the target of a redirect (RFC 9110, section 15.4). Its method is the same after 307
+// and 308, otherwise GET.
+func (req plannedRequest) redirected(status int, target *url.URL) plannedRequest {
+	req.url = target
+	if status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect && req.method != http.MethodGet {
+		req.method, req.body = http.MethodGet, ""
+		req.header = req.header.Clone()
+		req.header.Del("Content-Type")
 	}
-	return c
+	return req
 }
 
-// address returns where a request goes: as written, or as the page before names it.
-func (s *session) address(r *source.Request, before *rawResponse) (*url.URL, *fetchError) {
+// address returns the address of a request, which is in the definition or in the previous response.
+func (s *session) address(r *source.Request, previous *rawResponse) (*url.URL, *fetchError) {
 	if r.AddressFrom == nil {
 		address, err := url.Parse(r.URL)
 		if err != nil || address.Scheme != "http" && address.Scheme != "https" || address.Host == "" {
@@ -79,40 +79,40 @@ func (s *session) address(r *source.Request, before *rawResponse) (*url.URL, *fe
 		}
 		return address, nil
 	}
-	if before == nil {
+	if previous == nil {
 		return nil, newFetchError(source.Internal, "addressFrom in the first request: there is no page before it; give it a url")
 	}
-	page := &source.Document{URL: before.url.String(), ContentType: before.header.Get("Content-Type"), Body: before.body}
+	page := &source.Document{URL: previous.url.String(), ContentType: previous.header.Get("Content-Type"), Body: previous.body}
 	text, err := source.AttributeOf(page, r.AddressFrom.Selector, r.AddressFrom.Attribute)
 	if err != nil {
 		return nil, newFetchError(source.Layout, "%v", err).withCause(err)
 	}
-	where := before.url.String() + ": " + r.AddressFrom.Attribute + " of " + r.AddressFrom.Selector
-	address, err := before.url.Parse(text)
+	location := previous.url.String() + ": " + r.AddressFrom.Attribute + " of " + r.AddressFrom.Selector
+	address, err := previous.url.Parse(text)
 	if err != nil {
-		return nil, newFetchError(source.Layout, "%s names %s, which is not an address", where, shorten(text)).withCause(err)
+		return nil, newFetchError(source.Layout, "%s names %s, which is not an address", location, shorten(text)).withCause(err)
 	}
-	if why := refuseAddress(before.url, address); why != "" {
-		return nil, newFetchError(source.Layout, "%s names %s, which is not requested: %s", where, shorten(text), why)
+	if reason := refuseAddress(previous.url, address); reason != "" {
+		return nil, newFetchError(source.Layout, "%s names %s, which is not requested: %s", location, shorten(text), reason)
 	}
 	address.Fragment, address.RawFragment = "", ""
 	return address, nil
 }
 
-// header returns the headers of every request, before those of its definition.
-func (s *session) header(accepted string) http.Header {
+// header returns the headers that every request has. The definition may add others.
+func (s *session) header(accept string) http.Header {
 	language := "es-DO,es;q=0.9"
 	if s.definition.Language == "en" {
 		language = "en,es;q=0.5"
 	}
 	return http.Header{
 		"User-Agent":      {s.client.config.UserAgent},
-		"Accept":          {accepted},
+		"Accept":          {accept},
 		"Accept-Language": {language},
 	}
 }
 
-// accept returns the Accept header for the kind of document that the method reads; a step towards it is a page.
+// accept returns the Accept header for the document that the method reads, or for an earlier request of the page.
 func accept(method source.Method, isDocument bool) string {
 	const page = "text/html,application/xhtml+xml,*/*;q=0.5"
 	switch {

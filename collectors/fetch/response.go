@@ -22,10 +22,10 @@ const (
 	headerBytesMax   = 64 << 10
 )
 
-// bodyBytesInitial is the first capacity for a body of unknown size; it grows fourfold.
+// bodyBytesInitial is the first capacity of the buffer for a body of unknown size.
 const bodyBytesInitial = 64 << 10
 
-// rawResponse is the response to one request, read completely.
+// rawResponse is the response to one request, with its whole body.
 type rawResponse struct {
 	method     string
 	url        *url.URL
@@ -38,16 +38,16 @@ type rawResponse struct {
 var errTooLarge = errors.New("too large")
 
 // readBody reads at most limit bytes. A longer body is errTooLarge, or its first limit bytes if truncate is set.
-// declared is the Content-Length, -1 = unknown. Memory grows in few steps and never beyond the limit.
-func readBody(body io.Reader, declared int64, limit int, truncate bool) ([]byte, error) {
-	if declared > int64(limit) && !truncate {
+// contentLength is -1 if it is unknown. The buffer grows in few steps, never beyond the limit.
+func readBody(body io.Reader, contentLength int64, limit int, truncate bool) ([]byte, error) {
+	if contentLength > int64(limit) && !truncate {
 		return nil, errTooLarge
 	}
 	capacity := min(bodyBytesInitial, limit)
-	if declared >= 0 && declared <= int64(limit) {
-		capacity = int(declared)
+	if contentLength >= 0 && contentLength <= int64(limit) {
+		capacity = int(contentLength)
 	}
-	buffer := make([]byte, 0, capacity+1) // one more byte shows whether there is more
+	buffer := make([]byte, 0, capacity+1) // one byte more, to notice a longer body
 	for {
 		n, err := body.Read(buffer[len(buffer):cap(buffer)])
 		buffer = buffer[:len(buffer)+n]
@@ -59,7 +59,7 @@ func readBody(body io.Reader, declared int64, limit int, truncate bool) ([]byte,
 		}
 		if errors.Is(err, io.EOF) {
 			if len(buffer) < cap(buffer)/4 {
-				buffer = bytes.Clone(buffer) // the caller may keep it for long
+				buffer = bytes.Clone(buffer) // the caller may keep the body for long
 			}
 			return buffer, nil
 		}
@@ -72,7 +72,8 @@ func readBody(body io.Reader, declared int64, limit int, truncate bool) ([]byte,
 	}
 }
 
-// nextCapacity grows fourfold, and early to the limit, so that the last copy is small.
+// nextCapacity returns four times the capacity. From limit/16 on it returns the largest capacity, so that the last copy
+// is small.
 func nextCapacity(capacity, limit int) int {
 	if capacity >= limit/16 {
 		return limit + 1
@@ -80,73 +81,72 @@ func nextCapacity(capacity, limit int) int {
 	return 4 * capacity
 }
 
-func (a *rawResponse) isRedirect() bool {
-	switch a.status {
+func (r *rawResponse) isRedirect() bool {
+	switch r.status {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
 		return true
 	}
 	return false
 }
 
-// check returns what is wrong with a response that is not a redirect. Only the document (isDocument) needs a body,
-// steps towards it do not.
-func (a *rawResponse) check(isDocument bool) *fetchError {
+// check returns the error of a response that is not a redirect, or nil. Only the document (isDocument) needs a body.
+func (r *rawResponse) check(isDocument bool) *fetchError {
 	switch {
-	case a.status == http.StatusOK || a.status == http.StatusNoContent || a.status == http.StatusResetContent:
-		if !isDocument || a.status == http.StatusOK && len(a.body) > 0 {
+	case r.status == http.StatusOK || r.status == http.StatusNoContent || r.status == http.StatusResetContent:
+		if !isDocument || r.status == http.StatusOK && len(r.body) > 0 {
 			return nil
 		}
-		return a.errorf(source.Empty, "a response without a body")
-	case a.status == http.StatusForbidden:
-		return a.errorf(source.Blocked, "the server refuses us")
-	case a.status == http.StatusUnauthorized && len(a.body) > 0:
-		return a.errorf(source.Blocked, "the server asks for a login")
-	case a.status >= 400 && a.isBotWall():
-		return a.errorf(source.Blocked, "the challenge page of a bot wall")
+		return r.errorf(source.Empty, "a response without a body")
+	case r.status == http.StatusForbidden:
+		return r.errorf(source.Blocked, "the server refuses us")
+	case r.status == http.StatusUnauthorized && len(r.body) > 0:
+		return r.errorf(source.Blocked, "the server asks for a login")
+	case r.status >= 400 && r.isBotWall():
+		return r.errorf(source.Blocked, "the challenge page of a bot wall")
 	}
-	failed := a.errorf(source.HTTPStatus, "want 200")
-	if isRetryableStatus(a.status) {
-		failed.retryable, failed.retryAfter = true, readRetryAfter(a.header.Get("Retry-After"), a.receivedAt)
+	fetchErr := r.errorf(source.HTTPStatus, "want 200")
+	if isRetryableStatus(r.status) {
+		fetchErr.retryable, fetchErr.retryAfter = true, readRetryAfter(r.header.Get("Retry-After"), r.receivedAt)
 	}
-	return failed
+	return fetchErr
 }
 
-// isBotWall reports whether an error page comes from a bot wall, not from the site behind it.
-func (a *rawResponse) isBotWall() bool {
-	page := source.Document{ContentType: a.header.Get("Content-Type"), Body: a.body}
-	return a.header.Get("Cf-Mitigated") != "" || page.Challenge() != ""
+// isBotWall reports whether a response is the challenge page of a bot wall.
+func (r *rawResponse) isBotWall() bool {
+	page := source.Document{ContentType: r.header.Get("Content-Type"), Body: r.body}
+	return r.header.Get("Cf-Mitigated") != "" || page.Challenge() != ""
 }
 
 // errorf returns an error that names the request and the status.
-func (a *rawResponse) errorf(kind source.FailureKind, format string, args ...any) *fetchError {
-	status := http.StatusText(a.status)
+func (r *rawResponse) errorf(kind source.FailureKind, format string, args ...any) *fetchError {
+	status := http.StatusText(r.status)
 	if status == "" {
 		status = "unknown"
 	}
-	failed := newFetchError(kind, "%s %s: %s, found %d %s",
-		a.method, shorten(a.url.String()), fmt.Sprintf(format, args...), a.status, status)
-	failed.status = a.status
-	return failed
+	fetchErr := newFetchError(kind, "%s %s: %s, found %d %s",
+		r.method, shorten(r.url.String()), fmt.Sprintf(format, args...), r.status, status)
+	fetchErr.status = r.status
+	return fetchErr
 }
 
-// redirectTarget returns the address that a redirect leads to.
-func (a *rawResponse) redirectTarget() (*url.URL, *fetchError) {
-	location := a.header.Get("Location")
+// redirectTarget returns the address to which a response redirects.
+func (r *rawResponse) redirectTarget() (*url.URL, *fetchError) {
+	location := r.header.Get("Location")
 	if location == "" {
-		return nil, a.errorf(source.HTTPStatus, "a redirect names no target")
+		return nil, r.errorf(source.HTTPStatus, "a redirect names no target")
 	}
-	to, err := a.url.Parse(location)
+	target, err := r.url.Parse(location)
 	if err != nil {
-		return nil, a.errorf(source.HTTPStatus, "a redirect to %s, which is not an address", shorten(location)).withCause(err)
+		return nil, r.errorf(source.HTTPStatus, "a redirect to %s, which is not an address", shorten(location)).withCause(err)
 	}
-	if why := refuseAddress(a.url, to); why != "" {
-		return nil, a.errorf(source.HTTPStatus, "a redirect to %s is not followed: %s", shorten(location), why)
+	if reason := refuseAddress(r.url, target); reason != "" {
+		return nil, r.errorf(source.HTTPStatus, "a redirect to %s is not followed: %s", shorten(location), reason)
 	}
-	to.Fragment, to.RawFragment = "", ""
-	return to, nil
+	target.Fragment, target.RawFragment = "", ""
+	return target, nil
 }
 
-// shorten limits a text from a server to a part of a line.
+// shorten sanitizes a text from a server for an error.
 func shorten(text string) string { return sanitize(text, 200) }
 
 // sanitize removes control characters and limits the size.

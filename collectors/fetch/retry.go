@@ -12,7 +12,7 @@ import (
 const (
 	triesMax      = 3
 	backOffFirst  = 2 * time.Second // doubled for each further try
-	retryAfterMax = 24 * time.Hour  // stands for any longer wait, so that sums do not overflow
+	retryAfterMax = 24 * time.Hour  // longer waits are shortened to it, so that sums do not overflow
 )
 
 // isRetryableStatus reports whether the same request may succeed a few seconds later.
@@ -25,7 +25,7 @@ func isRetryableStatus(status int) bool {
 	return false
 }
 
-// jitter is a random source for several goroutines; nil random = no jitter.
+// jitter adds random time to waits; nil random = none. It is safe for concurrent use.
 type jitter struct {
 	mu     sync.Mutex
 	random *rand.Rand
@@ -42,8 +42,8 @@ func (j *jitter) backOff(try int, retryAfter time.Duration) time.Duration {
 	return max(wait, retryAfter)
 }
 
-// readRetryAfter parses a Retry-After header: whole seconds, or a date (RFC 9110, section 10.2.3). An unreadable one
-// is 0; the maximum is one day.
+// readRetryAfter parses a Retry-After header: whole seconds, or a date (RFC 9110, section 10.2.3). It returns 0 for an
+// invalid header, and at most retryAfterMax.
 func readRetryAfter(text string, now time.Time) time.Duration {
 	text = strings.TrimSpace(text)
 	if text != "" && strings.Trim(text, "0123456789") == "" {

@@ -9,7 +9,7 @@ import (
 // productToken is the name of this program in robots.txt.
 const productToken = "tasard"
 
-// crawlDelayMax bounds Crawl-delay. It is not part of RFC 9309, and a longer one would not fit into a Fetch.
+// crawlDelayMax bounds Crawl-delay, which is not part of RFC 9309. A longer delay would not fit into a Fetch.
 const crawlDelayMax = 10 * time.Second
 
 // rules are the rules of a robots.txt for this program. The zero value allows everything.
@@ -20,12 +20,12 @@ type rules struct {
 
 // pathRule is one Allow or Disallow line.
 type pathRule struct {
-	pattern string // * stands for any characters, $ at the end for the end of the path
+	pattern string // * matches any characters, a final $ matches the end of the path
 	allow   bool
 }
 
-// allows reports whether an address may be requested: the longest matching rule decides, of two equally long ones
-// Allow.
+// allows reports whether an address may be requested. The longest matching rule decides, and of two rules of equal
+// length the Allow rule.
 func (r *rules) allows(address *url.URL) bool {
 	path := address.EscapedPath()
 	if path == "" {
@@ -45,48 +45,48 @@ func (r *rules) allows(address *url.URL) bool {
 }
 
 func (r pathRule) matches(path string) bool {
-	pattern, toEnd := strings.CutSuffix(r.pattern, "$")
-	first, rest, wildcard := strings.Cut(pattern, "*")
-	path, matches := strings.CutPrefix(path, first)
+	pattern, anchored := strings.CutSuffix(r.pattern, "$")
+	literal, remaining, wildcard := strings.Cut(pattern, "*")
+	path, matches := strings.CutPrefix(path, literal)
 	for matches && wildcard {
-		first, rest, wildcard = strings.Cut(rest, "*")
-		if !wildcard && toEnd {
-			return strings.HasSuffix(path, first)
+		literal, remaining, wildcard = strings.Cut(remaining, "*")
+		if !wildcard && anchored {
+			return strings.HasSuffix(path, literal)
 		}
-		_, path, matches = strings.Cut(path, first)
+		_, path, matches = strings.Cut(path, literal)
 	}
-	return matches && (!toEnd || path == "")
+	return matches && (!anchored || path == "")
 }
 
-// parseRules reads the groups of a robots.txt that name this program, else those for all programs. Lines that are not
-// rules are skipped (RFC 9309, section 2.2), so a page of HTML allows everything.
+// parseRules reads the groups of a robots.txt for this program or, if there are none, the groups for all programs.
+// Lines that are not rules are skipped (RFC 9309, section 2.2), so a page of HTML allows everything.
 func parseRules(text []byte) rules {
-	var own, everyone rules
-	var forUs, forAll, named, inRules bool
+	var ownRules, commonRules rules
+	var matchesUs, matchesAll, hasOwnGroup, inRules bool
 	isLineEnd := func(r rune) bool { return r == '\n' || r == '\r' }
 	for line := range strings.FieldsFuncSeq(strings.TrimPrefix(string(text), "\ufeff"), isLineEnd) {
 		key, value := ruleLine(line)
 		switch key {
 		case "user-agent":
 			if inRules { // a new group begins
-				forUs, forAll, inRules = false, false, false
+				matchesUs, matchesAll, inRules = false, false, false
 			}
-			forUs, forAll = forUs || strings.EqualFold(value, productToken), forAll || value == "*"
-			named = named || forUs
+			matchesUs, matchesAll = matchesUs || strings.EqualFold(value, productToken), matchesAll || value == "*"
+			hasOwnGroup = hasOwnGroup || matchesUs
 		case "allow", "disallow", "crawl-delay":
 			inRules = true
-			if forUs {
-				own.add(key, value)
+			if matchesUs {
+				ownRules.add(key, value)
 			}
-			if forAll {
-				everyone.add(key, value)
+			if matchesAll {
+				commonRules.add(key, value)
 			}
 		}
 	}
-	if named {
-		return own
+	if hasOwnGroup {
+		return ownRules
 	}
-	return everyone
+	return commonRules
 }
 
 // ruleLine splits a line into its lower-case key and its value, without a comment.

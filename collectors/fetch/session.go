@@ -20,131 +20,132 @@ import (
 // redirectsMax bounds the redirects of one request.
 const redirectsMax = 5
 
-// session is one Fetch: its cookies, connections and start time.
+// session is the state of one Fetch.
 type session struct {
 	client     *Client
 	definition *source.Definition
 	page       *source.Page
 	key        pageKey
-	began      time.Time
+	startedAt  time.Time
 	cookies    http.CookieJar
 	transport  *http.Transport
 }
 
-// newSession prepares a Fetch. The caller closes the connections.
-func (c *Client) newSession(d *source.Definition, page int, opened *connections) (*session, *fetchError) {
-	transport, failed := c.newTransport(d, opened)
-	if failed != nil {
-		return nil, failed
+// newSession returns the session of a Fetch. Its connections are added to conns, which the caller closes.
+func (c *Client) newSession(d *source.Definition, page int, conns *connections) (*session, *fetchError) {
+	transport, fetchErr := c.newTransport(d, conns)
+	if fetchErr != nil {
+		return nil, fetchErr
 	}
 	cookies, err := cookiejar.New(&cookiejar.Options{PublicSuffixList: publicsuffix.List})
 	if err != nil {
 		return nil, newFetchError(source.Internal, "make a cookie jar: %v", err).withCause(err)
 	}
 	return &session{
-		client: c, definition: d, page: &d.Pages[page], key: pageKey{d.ID, page}, began: c.config.Clock(),
+		client: c, definition: d, page: &d.Pages[page], key: pageKey{d.ID, page}, startedAt: c.config.Clock(),
 		cookies: cookies, transport: transport,
 	}, nil
 }
 
 // run sends the requests of the page in order. The last response is the document.
 func (s *session) run(ctx context.Context) (*source.Document, *fetchError) {
-	var a *rawResponse
+	var resp *rawResponse
 	for i := range s.page.Requests {
-		c, failed := s.planRequest(i, a)
-		if failed == nil {
-			a, failed = s.doWithRetries(ctx, c)
+		req, fetchErr := s.planRequest(i, resp)
+		if fetchErr == nil {
+			resp, fetchErr = s.doWithRetries(ctx, req)
 		}
-		if failed != nil {
-			return nil, failed
+		if fetchErr != nil {
+			return nil, fetchErr
 		}
 	}
-	if a == nil {
+	if resp == nil {
 		return nil, newFetchError(source.Internal, "the definition has no request; give the page one")
 	}
-	return &source.Document{URL: a.url.String(), ContentType: a.header.Get("Content-Type"), Body: a.body, FetchedAt: a.receivedAt}, nil
+	return &source.Document{URL: resp.url.String(), ContentType: resp.header.Get("Content-Type"), Body: resp.body, FetchedAt: resp.receivedAt}, nil
 }
 
-// doWithRetries sends a request until it succeeds, fails for good, or no further try fits into the timeout.
-func (s *session) doWithRetries(ctx context.Context, c plannedRequest) (*rawResponse, *fetchError) {
+// doWithRetries sends a request until it succeeds, fails with an error that is not retryable, or has no time for
+// another try.
+func (s *session) doWithRetries(ctx context.Context, req plannedRequest) (*rawResponse, *fetchError) {
 	for try := 1; ; try++ {
-		a, failed := s.doWithRedirects(ctx, c)
-		if failed == nil {
-			return a, nil
+		resp, fetchErr := s.doWithRedirects(ctx, req)
+		if fetchErr == nil {
+			return resp, nil
 		}
-		wait := s.client.jitter.backOff(try, failed.retryAfter)
-		if failed.retryable && try < triesMax && s.fitsTimeout(wait) && sleep(ctx, wait) == nil {
+		wait := s.client.jitter.backOff(try, fetchErr.retryAfter)
+		if fetchErr.retryable && try < triesMax && s.fitsTimeout(wait) && sleep(ctx, wait) == nil {
 			continue
 		}
 		if try > 1 {
-			failed.failure.Detail += fmt.Sprintf(" (%d tries)", try)
+			fetchErr.failure.Detail += fmt.Sprintf(" (%d tries)", try)
 		}
-		return nil, failed
+		return nil, fetchErr
 	}
 }
 
-// fitsTimeout reports whether there is time for a wait and for something after it.
+// fitsTimeout reports whether a wait ends before the timeout of the Fetch.
 func (s *session) fitsTimeout(wait time.Duration) bool {
-	return s.client.config.Clock().Sub(s.began)+wait < s.client.config.FetchTimeout
+	return s.client.config.Clock().Sub(s.startedAt)+wait < s.client.config.FetchTimeout
 }
 
 // doWithRedirects sends a request and follows its redirects within the site.
-func (s *session) doWithRedirects(ctx context.Context, c plannedRequest) (*rawResponse, *fetchError) {
+func (s *session) doWithRedirects(ctx context.Context, req plannedRequest) (*rawResponse, *fetchError) {
 	for hop := 0; ; hop++ {
-		a, failed := s.doConditional(ctx, c)
-		if failed != nil {
-			return nil, failed
+		resp, fetchErr := s.doConditional(ctx, req)
+		if fetchErr != nil {
+			return nil, fetchErr
 		}
-		if !a.isRedirect() {
-			return a, a.check(c.isDocument)
+		if !resp.isRedirect() {
+			return resp, resp.check(req.isDocument)
 		}
-		to, failed := a.redirectTarget()
-		if failed != nil {
-			return nil, failed
+		target, fetchErr := resp.redirectTarget()
+		if fetchErr != nil {
+			return nil, fetchErr
 		}
 		if hop == redirectsMax {
-			return nil, a.errorf(source.HTTPStatus, "more than %d redirects, the last one to %s", redirectsMax, shorten(to.String()))
+			return nil, resp.errorf(source.HTTPStatus, "more than %d redirects, the last one to %s", redirectsMax, shorten(target.String()))
 		}
-		c = c.redirected(a.status, to)
+		req = req.redirected(resp.status, target)
 	}
 }
 
-// doConditional sends a request if robots.txt allows it. The request for a cached document is conditional, and "not
-// modified" is answered from the cache.
-func (s *session) doConditional(ctx context.Context, c plannedRequest) (*rawResponse, *fetchError) {
+// doConditional sends a request if robots.txt allows it. If the document is cached the request is conditional, and the
+// cached document replaces a response with status 304.
+func (s *session) doConditional(ctx context.Context, req plannedRequest) (*rawResponse, *fetchError) {
 	var crawlDelay time.Duration
-	if !c.robots {
-		var failed *fetchError
-		if crawlDelay, failed = s.checkRobots(ctx, c.url); failed != nil {
-			return nil, failed
+	if !req.robots {
+		var fetchErr *fetchError
+		if crawlDelay, fetchErr = s.checkRobots(ctx, req.url); fetchErr != nil {
+			return nil, fetchErr
 		}
 	}
-	if !c.isDocument {
-		return s.roundTrip(ctx, c, crawlDelay)
+	if !req.isDocument {
+		return s.roundTrip(ctx, req, crawlDelay)
 	}
 	cached := s.client.cache.get(s.key, s.definition, s.client.config.Clock())
-	if cached == nil || c.method != http.MethodGet || cached.url != c.url.String() {
+	if cached == nil || req.method != http.MethodGet || cached.url != req.url.String() {
 		cached = nil
 	} else {
-		c.header = c.header.Clone()
-		cached.setValidators(c.header)
+		req.header = req.header.Clone()
+		cached.setValidators(req.header)
 	}
-	a, failed := s.roundTrip(ctx, c, crawlDelay)
+	resp, fetchErr := s.roundTrip(ctx, req, crawlDelay)
 	switch {
-	case failed != nil:
-		return nil, failed
-	case cached != nil && a.status == http.StatusNotModified:
-		return cached.response(a), nil
-	case a.status == http.StatusOK:
-		s.client.cache.put(s.key, s.definition, a)
+	case fetchErr != nil:
+		return nil, fetchErr
+	case cached != nil && resp.status == http.StatusNotModified:
+		return cached.response(resp), nil
+	case resp.status == http.StatusOK:
+		s.client.cache.put(s.key, s.definition, resp)
 	}
-	return a, nil
+	return resp, nil
 }
 
-// roundTrip locks the host, waits for its pause, sends one request and reads the response.
-func (s *session) roundTrip(ctx context.Context, c plannedRequest, crawlDelay time.Duration) (*rawResponse, *fetchError) {
-	what := c.method + " " + shorten(c.url.String())
-	host := hostName(c.url)
+// roundTrip locks the host, waits for the end of its pause, sends one request and reads the response.
+func (s *session) roundTrip(ctx context.Context, req plannedRequest, crawlDelay time.Duration) (*rawResponse, *fetchError) {
+	action := req.method + " " + shorten(req.url.String())
+	host := hostName(req.url)
 	lock, err := s.client.hosts.lock(ctx, host)
 	if err != nil {
 		return nil, s.exchangeError(ctx, err, nil, "wait for other requests to "+host)
@@ -156,48 +157,48 @@ func (s *session) roundTrip(ctx context.Context, c plannedRequest, crawlDelay ti
 	ctx, cancel := context.WithTimeout(ctx, s.client.config.RequestTimeout)
 	defer cancel()
 	var handshake atomic.Pointer[error]
-	traced := httptrace.WithClientTrace(ctx, watchHandshake(&handshake))
-	request, err := http.NewRequestWithContext(traced, c.method, c.url.String(), strings.NewReader(c.body))
+	traceCtx := httptrace.WithClientTrace(ctx, traceHandshake(&handshake))
+	request, err := http.NewRequestWithContext(traceCtx, req.method, req.url.String(), strings.NewReader(req.body))
 	if err != nil {
-		return nil, newFetchError(source.Internal, "%s: %v", what, err).withCause(err)
+		return nil, newFetchError(source.Internal, "%s: %v", action, err).withCause(err)
 	}
-	request.Header = c.header.Clone()
-	for _, cookie := range s.cookies.Cookies(c.url) {
+	request.Header = req.header.Clone()
+	for _, cookie := range s.cookies.Cookies(req.url) {
 		request.AddCookie(cookie)
 	}
 	response, err := s.transport.RoundTrip(request)
 	if err != nil {
-		var refused error
-		if seen := handshake.Load(); seen != nil {
-			refused = *seen
+		var handshakeErr error
+		if errPtr := handshake.Load(); errPtr != nil {
+			handshakeErr = *errPtr
 		}
-		return nil, s.exchangeError(ctx, err, refused, what)
+		return nil, s.exchangeError(ctx, err, handshakeErr, action)
 	}
 	defer func() { _ = response.Body.Close() }() // the body has been read, or the failure is reported
-	s.cookies.SetCookies(c.url, response.Cookies())
-	return s.readResponse(ctx, c, response, what)
+	s.cookies.SetCookies(req.url, response.Cookies())
+	return s.readResponse(ctx, req, response, action)
 }
 
-// watchHandshake keeps the error of a TLS handshake, which tells a bad certificate from a bad connection.
-func watchHandshake(kept *atomic.Pointer[error]) *httptrace.ClientTrace {
+// traceHandshake stores the error of a TLS handshake, which distinguishes a bad certificate from a bad connection.
+func traceHandshake(handshakeErr *atomic.Pointer[error]) *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{TLSHandshakeDone: func(_ tls.ConnectionState, err error) {
 		if err != nil {
-			kept.Store(&err)
+			handshakeErr.Store(&err)
 		}
 	}}
 }
 
-// readResponse reads the whole body, within its limit.
-func (s *session) readResponse(ctx context.Context, c plannedRequest, response *http.Response, what string) (*rawResponse, *fetchError) {
-	a := &rawResponse{method: c.method, url: c.url, status: response.StatusCode, header: response.Header}
-	limit, truncate := c.limit, c.truncate
-	if a.status == http.StatusSwitchingProtocols { // its body is the connection, which no timeout of the transport ends
-		return nil, a.errorf(source.HTTPStatus, "the server switches the protocol, want 200")
+// readResponse reads the whole body, up to the limit of the request.
+func (s *session) readResponse(ctx context.Context, req plannedRequest, response *http.Response, action string) (*rawResponse, *fetchError) {
+	resp := &rawResponse{method: req.method, url: req.url, status: response.StatusCode, header: response.Header}
+	limit, truncate := req.limit, req.truncate
+	if resp.status == http.StatusSwitchingProtocols { // its body is the connection, to which no timeout of the transport applies
+		return nil, resp.errorf(source.HTTPStatus, "the server switches the protocol, want 200")
 	}
-	if a.status != http.StatusOK {
+	if resp.status != http.StatusOK {
 		limit, truncate = errorBytesMax, true
-	} else if encoding := a.header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
-		return nil, a.errorf(source.WrongContent, "Content-Encoding %s, though only gzip was offered", shorten(encoding))
+	} else if encoding := resp.header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
+		return nil, resp.errorf(source.WrongContent, "Content-Encoding %s, though only gzip was offered", shorten(encoding))
 	}
 	body, err := readBody(response.Body, response.ContentLength, limit, truncate)
 	if err == nil {
@@ -205,20 +206,20 @@ func (s *session) readResponse(ctx context.Context, c plannedRequest, response *
 	}
 	switch {
 	case errors.Is(err, errTooLarge):
-		return nil, a.errorf(source.WrongContent, "larger than %d bytes", limit)
+		return nil, resp.errorf(source.WrongContent, "larger than %d bytes", limit)
 	case err != nil:
-		return nil, s.exchangeError(ctx, err, nil, what)
+		return nil, s.exchangeError(ctx, err, nil, action)
 	}
-	a.body, a.receivedAt = body, s.client.config.Clock()
-	return a, nil
+	resp.body, resp.receivedAt = body, s.client.config.Clock()
+	return resp, nil
 }
 
-// exchangeError is the function of this name; for a timeout it adds both limits.
-func (s *session) exchangeError(ctx context.Context, err, handshake error, what string) *fetchError {
-	failed := exchangeError(ctx, err, handshake, what)
-	if failed.failure.Kind == source.Timeout {
-		failed.failure.Detail += fmt.Sprintf(" (at most %v for a request, %v for a fetch)",
+// exchangeError calls the function exchangeError, and adds both timeouts to the detail of a timeout.
+func (s *session) exchangeError(ctx context.Context, err, handshake error, action string) *fetchError {
+	fetchErr := exchangeError(ctx, err, handshake, action)
+	if fetchErr.failure.Kind == source.Timeout {
+		fetchErr.failure.Detail += fmt.Sprintf(" (at most %v for a request, %v for a fetch)",
 			s.client.config.RequestTimeout, s.client.config.FetchTimeout)
 	}
-	return failed
+	return fetchErr
 }

@@ -8,21 +8,22 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// refuseAddress returns why an address named by a page, in a redirect or an attribute, is not requested; "" = it is.
-// It must be on the same site, on its default port or the same one, without credentials, and must not leave https.
-func refuseAddress(from, to *url.URL) string {
+// refuseAddress returns why an address from a redirect or a page is not requested, "" = it is requested. target must be
+// on the same site as base, have a default port or the same host and port, have no credentials, and not go from https
+// to http.
+func refuseAddress(base, target *url.URL) string {
 	switch {
-	case to.Scheme != "http" && to.Scheme != "https":
+	case target.Scheme != "http" && target.Scheme != "https":
 		return "it is not a web address"
-	case to.Hostname() == "":
+	case target.Hostname() == "":
 		return "it names no host"
-	case to.User != nil:
+	case target.User != nil:
 		return "it carries a name and password"
-	case from.Scheme == "https" && to.Scheme == "http":
+	case base.Scheme == "https" && target.Scheme == "http":
 		return "it goes from https to http, which is not protected"
-	case !sameSite(hostName(from), hostName(to)):
-		return "it is another site than " + hostName(from)
-	case !isDefaultPort(to) && (hostName(from) != hostName(to) || port(from) != port(to)):
+	case !sameSite(hostName(base), hostName(target)):
+		return "it is another site than " + hostName(base)
+	case !isDefaultPort(target) && (hostName(base) != hostName(target) || port(base) != port(target)):
 		return "it goes to another port"
 	default:
 		return ""

@@ -11,8 +11,8 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// connections tracks the connections of one Fetch and closes all of them at its end. Without it a transport may
-// finish a handshake after the request was given up.
+// connections has the connections of one Fetch, which closes all of them at its end. Without it the transport might
+// keep a connection whose handshake ends after the timeout of the request.
 type connections struct {
 	ctx  context.Context // of the Fetch
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -22,7 +22,7 @@ type connections struct {
 	ended bool
 }
 
-// dialTracked dials for the transport. It uses the context of the Fetch: the one that the transport passes may
+// dialTracked dials for the transport. It uses the context of the Fetch, because the context from the transport may
 // outlive the request.
 func (c *connections) dialTracked(_ context.Context, network, address string) (net.Conn, error) {
 	conn, err := c.dial(c.ctx, network, address)
@@ -50,13 +50,13 @@ func (c *connections) closeAll() {
 
 // newTransport returns the transport of one Fetch: HTTP/1.1, gzip, no proxy. Each Fetch has its own, so that no
 // source uses a connection or a certificate authority of another.
-func (c *Client) newTransport(d *source.Definition, opened *connections) (*http.Transport, *fetchError) {
-	roots, failed := c.roots(d)
-	if failed != nil {
-		return nil, failed
+func (c *Client) newTransport(d *source.Definition, conns *connections) (*http.Transport, *fetchError) {
+	roots, fetchErr := c.roots(d)
+	if fetchErr != nil {
+		return nil, fetchErr
 	}
 	return &http.Transport{
-		DialContext:            opened.dialTracked,
+		DialContext:            conns.dialTracked,
 		TLSClientConfig:        &tls.Config{RootCAs: roots, Time: c.config.Clock, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:    c.config.RequestTimeout,
 		IdleConnTimeout:        c.config.FetchTimeout,
@@ -64,8 +64,8 @@ func (c *Client) newTransport(d *source.Definition, opened *connections) (*http.
 	}, nil
 }
 
-// roots returns the certificate authorities for a source: the common ones and those of its CAFile, which may also
-// hold an intermediate certificate that the server omits.
+// roots returns the certificate authorities for a source: those of the configuration and those of its CAFile, which may
+// also have an intermediate certificate that the server omits.
 func (c *Client) roots(d *source.Definition) (*x509.CertPool, *fetchError) {
 	if d.CAFile == "" {
 		return c.config.Roots, nil
