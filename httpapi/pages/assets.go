@@ -21,30 +21,31 @@ const (
 	assetBytesMax  = 32 << 20 // of one asset, uncompressed
 )
 
-// asset is a static file. Its name contains a hash of its content, so it can be cached forever.
+// asset is a static file. Its name contains a hash of its content, so browsers may cache it forever.
 type asset struct {
-	kind    string // Content-Type
-	body    []byte
-	gzipped bool // body is compressed with gzip
+	contentType string
+	body        []byte
+	gzipped     bool // body is compressed with gzip
 }
 
-// AddAssets serves files under /assets/ with a hash in the name: style.css becomes style.<hash>.css. A file name.gz is
-// served as name. It must be called before the first request, and panics if a file is missing or a name is taken.
+// AddAssets adds files to those that are served under /assets/. The name has a hash: style.css becomes
+// style.<hash>.css. For a compressed file, the suffix .gz is removed. AddAssets must be called before the first
+// request. It panics if a file is missing or a name exists.
 func (f *Frame) AddAssets(files fs.FS, names ...string) {
-	kinds := map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+	contentTypes := map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 	for _, file := range names {
 		content, err := fs.ReadFile(files, file)
 		if err != nil {
 			panic("pages: read the embedded asset: " + err.Error())
 		}
-		name, packed := strings.CutSuffix(path.Base(file), ".gz")
-		if _, taken := f.assetPaths[name]; taken {
-			panic("pages: two assets are called " + name)
+		name, isGzip := strings.CutSuffix(path.Base(file), ".gz")
+		if _, exists := f.assetPaths[name]; exists {
+			panic("pages: two assets have the name " + name)
 		}
 		digest := sha256.Sum256(content)
 		stem, extension, _ := strings.Cut(name, ".")
 		hashed := stem + "." + hex.EncodeToString(digest[:assetHashBytes]) + "." + extension
-		f.assetPaths[name], f.assets[hashed] = assetsPath+hashed, asset{kinds[path.Ext(name)], content, packed}
+		f.assetPaths[name], f.assets[hashed] = assetsPath+hashed, asset{contentTypes[path.Ext(name)], content, isGzip}
 	}
 }
 
@@ -52,7 +53,7 @@ func (f *Frame) AddAssets(files fs.FS, names ...string) {
 func (f *Frame) Asset(name string) string {
 	path, ok := f.assetPaths[name]
 	if !ok {
-		panic("pages: no asset is called " + name + "; add it with AddAssets")
+		panic("pages: no asset has the name " + name + "; add it with AddAssets")
 	}
 	return path
 }
@@ -65,7 +66,7 @@ func (f *Frame) serveAsset(w http.ResponseWriter, r *Request) {
 		return
 	}
 	header := w.Header()
-	header.Set("Content-Type", a.kind)
+	header.Set("Content-Type", a.contentType)
 	header.Set("Cache-Control", "public, max-age=31536000, immutable")
 	body := a.body
 	if a.gzipped && fields.AcceptsGzip(fields.Lines(r.Header.Values("Accept-Encoding"))) {
@@ -81,8 +82,8 @@ func (f *Frame) serveAsset(w http.ResponseWriter, r *Request) {
 	f.send(w, r, body)
 }
 
-func gunzip(packed []byte) ([]byte, error) {
-	reader, err := gzip.NewReader(bytes.NewReader(packed))
+func gunzip(compressed []byte) ([]byte, error) {
+	reader, err := gzip.NewReader(bytes.NewReader(compressed))
 	if err != nil {
 		return nil, err
 	}

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// generationCache is a bounded cache that keeps recently used values. When the young generation is full it becomes the
-// old one, and the values of the previous old one are dropped. The cache is safe for concurrent use, the values are
-// not.
+// generationCache is a bounded cache of recently used values. It has two generations. When the young generation is
+// full, the old generation is dropped and the young generation becomes the old one. The cache is safe for concurrent
+// use, the values are not.
 type generationCache[K comparable, V any] struct {
 	youngMax   int // size of the young generation
 	mu         sync.Mutex
 	young, old map[K]*V
 }
 
-// get returns the value of a key, a new one if there is none.
+// get returns the value of a key, or a new zero value if there is none.
 func (g *generationCache[K, V]) get(key K) *V {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -36,9 +36,9 @@ func (g *generationCache[K, V]) get(key K) *V {
 func (g *generationCache[K, V]) drop(key K, value *V) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, all := range []map[K]*V{g.young, g.old} {
-		if all[key] == value {
-			delete(all, key)
+	for _, generation := range []map[K]*V{g.young, g.old} {
+		if generation[key] == value {
+			delete(generation, key)
 		}
 	}
 }
@@ -50,16 +50,16 @@ func (g *generationCache[K, V]) rotate() {
 	g.old, g.young = g.young, nil
 }
 
-// Bounds of one generation of pages.
+// Limits of one generation of pages.
 const (
 	cachedPagesMax = 256
 	cachedBytesMax = 8 << 20
 )
 
-// cacheKey identifies a version of a page.
+// cacheKey identifies a cached page.
 type cacheKey struct {
 	language Language
-	suggest  bool // with the link to the other language
+	suggest  bool // the page has a link to the other language at the top
 	page     string
 	query    string // normalized
 }
@@ -68,21 +68,21 @@ type cacheKey struct {
 type pageCache struct {
 	pages generationCache[cacheKey, cacheEntry]
 	mu    sync.Mutex
-	bytes int // rendered since the last rotation
+	bytes int // size of the pages rendered since the last rotation
 }
 
 func newPageCache() *pageCache {
 	return &pageCache{pages: generationCache[cacheKey, cacheEntry]{youngMax: cachedPagesMax}}
 }
 
-// cacheEntry holds one page. It is locked while the page is rendered, so that concurrent requests render it once.
+// cacheEntry has one page. mu is held while the page is rendered, so that concurrent requests render it once.
 type cacheEntry struct {
 	mu          sync.Mutex
 	page        *rendered
-	from, until time.Time // from: if the clock is set back the page expires
+	from, until time.Time // the page is valid from from (the clock may be set back) and before until
 }
 
-// getOrRender returns a page, rendering it if it is missing or expired. Errors are not cached.
+// getOrRender returns the cached page. If it is missing or expired, it is rendered and cached. Errors are not cached.
 func (c *pageCache) getOrRender(key cacheKey, now time.Time, render func() (*rendered, time.Time, error)) (*rendered, error) {
 	entry := c.pages.get(key)
 	entry.mu.Lock()
@@ -109,7 +109,7 @@ func (c *pageCache) addBytes(bytes int) {
 	}
 }
 
-// renderLimiter bounds how many pages are rendered in a second, so that the API keeps its processors.
+// renderLimiter limits the pages rendered in a second, so that the API has enough CPU time.
 type renderLimiter struct {
 	mu     sync.Mutex
 	second int64

@@ -12,7 +12,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// A chart is drawn in integer units of a box that scales with the page, so that rates are never floats.
+// A chart has integer coordinates in an SVG viewBox, so that rates need not be converted to floats.
 const (
 	chartWidth    = 4000
 	chartHeight   = 2200
@@ -22,9 +22,9 @@ const (
 	chartTop      = 160
 	chartBottom   = 1880
 	chartLabelY   = 2100    // of dates
-	chartTicks    = 4       // approximate number of steps
-	drawnUnitsMax = 1 << 61 // 23 thousand million DOP; calculations fit 64 bits
-	chartGapDays  = 7       // longest gap in a line: weekends and holidays
+	chartTicks    = 4       // approximate number of grid lines
+	chartUnitsMax = 1 << 61 // 23 thousand million DOP; larger values would overflow int64
+	chartGapDays  = 7       // a line is broken at longer gaps; weekends and holidays are shorter
 )
 
 // chartPoint is a point of a line.
@@ -33,7 +33,7 @@ type chartPoint struct {
 	value engine.Decimal
 }
 
-// series is a line to draw: its CSS class, the key of its label, and its points by date.
+// series is the data of a line: its CSS class, the key of its label, and its points, sorted by date.
 type series struct {
 	class, key string
 	points     []chartPoint
@@ -42,14 +42,15 @@ type series struct {
 // chart is a chart with the coordinates of all its parts.
 type chart struct {
 	Width, Height, Left, Right int
-	LabelX, LabelY             int // of labels of values, of dates
+	LabelX                     int // x of the labels of values
+	LabelY                     int // y of the labels of dates
 	Title                      string
 	Lines                      []chartLine
 	Ticks                      []tick
 	Dates                      []dateTick
 }
 
-// chartLine is a line as an SVG path, with its newest value.
+// chartLine is a line as an SVG path, with its last value.
 type chartLine struct {
 	Class, Key, Path string
 	Last             engine.Decimal
@@ -72,11 +73,12 @@ type dateTick struct {
 // scale maps values and dates to coordinates.
 type scale struct {
 	low, high int64
-	left      int // where lines begin, right of the labels
+	left      int // x of from, right of the labels
 	from, to  engine.Date
 }
 
-// newChart draws lines over a range of dates. It returns nil if they are empty, or for a value beyond drawnUnitsMax.
+// newChart returns a chart of lines over a range of dates. It returns nil if the lines are empty or a value exceeds
+// chartUnitsMax.
 func newChart(title string, from, to engine.Date, lines []series) *chart {
 	low, high := int64(math.MaxInt64), int64(-1)
 	for _, l := range lines {
@@ -84,13 +86,13 @@ func newChart(title string, from, to engine.Date, lines []series) *chart {
 			low, high = min(low, r.value.Units()), max(high, r.value.Units())
 		}
 	}
-	if high < 0 || high > drawnUnitsMax {
+	if high < 0 || high > chartUnitsMax {
 		return nil
 	}
 	step := niceStep(high - low)
 	low -= low % step
-	if rest := high % step; rest > 0 {
-		high += step - rest
+	if remainder := high % step; remainder > 0 {
+		high += step - remainder
 	}
 	if low == high {
 		low, high = max(0, low-step), high+step
@@ -147,16 +149,16 @@ func (c *chart) node(l *Localizer) Node {
 
 func intAttr(name string, value int) Node { return Attr(name, strconv.Itoa(value)) }
 
-// niceStep returns 1, 2 or 5 times a power of ten, so that the span has about chartTicks steps. An empty span has
-// steps of 0.10.
+// niceStep returns a step of 1, 2 or 5 times a power of ten, so that the span has about chartTicks steps. For an empty
+// span it returns 0.10.
 func niceStep(span int64) int64 {
 	if span == 0 {
 		return unitsPerDOP / 10
 	}
-	least := max(1, span/chartTicks)
-	for power := int64(1); ; power *= 10 { // drawnUnitsMax/chartTicks is below the last power that fits
+	minStep := max(1, span/chartTicks)
+	for power := int64(1); ; power *= 10 { // does not overflow: chartUnitsMax/chartTicks is below the largest power of ten
 		for _, step := range []int64{power, 2 * power, 5 * power} {
-			if step >= least {
+			if step >= minStep {
 				return step
 			}
 		}
@@ -173,11 +175,11 @@ func tickLabel(value, step int64) string {
 }
 
 func (s scale) y(value int64) int {
-	span, above := s.high-s.low, s.high-value
-	for span > math.MaxInt32 { // the product with the height must fit
-		span, above = span/10, above/10
+	span, distance := s.high-s.low, s.high-value
+	for span > math.MaxInt32 { // otherwise the product with the height could overflow
+		span, distance = span/10, distance/10
 	}
-	return chartTop + int(above*(chartBottom-chartTop)/span)
+	return chartTop + int(distance*(chartBottom-chartTop)/span)
 }
 
 func (s scale) x(date engine.Date) int {
@@ -187,47 +189,47 @@ func (s scale) x(date engine.Date) int {
 	return s.left + int(date-s.from)*(chartRight-s.left)/int(s.to-s.from)
 }
 
-// dates returns both ends and the middle.
+// dates returns labels for both ends and the middle of the dates.
 func (s scale) dates() []dateTick {
 	middle := s.from + (s.to-s.from)/2
 	return []dateTick{{s.x(s.from), "start", s.from}, {s.x(middle), "middle", middle}, {s.x(s.to), "end", s.to}}
 }
 
-func (s scale) draw(l series) chartLine {
+func (s scale) draw(data series) chartLine {
 	var path strings.Builder
-	var before engine.Date
-	d := chartLine{Class: l.class, Key: l.key}
-	for _, r := range l.points {
-		d.LastX, d.LastY, d.Last = s.x(r.date), s.y(r.value.Units()), r.value
+	var previous engine.Date
+	line := chartLine{Class: data.class, Key: data.key}
+	for _, point := range data.points {
+		line.LastX, line.LastY, line.Last = s.x(point.date), s.y(point.value.Units()), point.value
 		command := "L"
-		if before == 0 || r.date-before > chartGapDays {
+		if previous == 0 || point.date-previous > chartGapDays {
 			command = "M"
 		}
-		path.WriteString(command + strconv.Itoa(d.LastX) + " " + strconv.Itoa(d.LastY))
+		path.WriteString(command + strconv.Itoa(line.LastX) + " " + strconv.Itoa(line.LastY))
 		if command == "M" { // makes a single point visible
 			path.WriteString("h1")
 		}
-		before = r.date
+		previous = point.date
 	}
-	d.Path = path.String()
-	return d
+	line.Path = path.String()
+	return line
 }
 
-// marketCharts returns the charts of a currency for buyers and for sellers.
-func marketCharts(points []marketDay, from, to engine.Date) (venta, compra *chart) {
-	side := func(title string, of func(*marketDay) *sideSummary) *chart {
+// marketCharts returns the charts of both sides of a currency.
+func marketCharts(days []marketDay, from, to engine.Date) (venta, compra *chart) {
+	draw := func(title string, sideOf func(*marketDay) *sideSummary) *chart {
 		lines := []series{{class: "reference", key: "line.reference"}, {class: "median", key: "line.median"}, {class: "best", key: "line.best"}}
-		for i := range points {
-			t := of(&points[i])
-			for j, value := range []engine.Decimal{t.Reference, t.Median, t.Best} {
+		for i := range days {
+			summary := sideOf(&days[i])
+			for j, value := range []engine.Decimal{summary.Reference, summary.Median, summary.Best} {
 				if !value.IsNull() {
-					lines[j].points = append(lines[j].points, chartPoint{points[i].Date, value})
+					lines[j].points = append(lines[j].points, chartPoint{days[i].Date, value})
 				}
 			}
 		}
 		return newChart(title, from, to, lines)
 	}
-	return side("chart.venta", func(p *marketDay) *sideSummary { return &p.Venta }), side("chart.compra", func(p *marketDay) *sideSummary { return &p.Compra })
+	return draw("chart.venta", func(p *marketDay) *sideSummary { return &p.Venta }), draw("chart.compra", func(p *marketDay) *sideSummary { return &p.Compra })
 }
 
 // quoteChart returns the chart of the rate of one institution.

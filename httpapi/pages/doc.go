@@ -1,6 +1,6 @@
-// Package pages serves the pages for people: rates, institutions and terms. It also has the Frame that the pages in
-// the packages below use. Pages are rendered on the server with gomponents and work without JavaScript; nothing is
-// loaded from other sites.
+// Package pages serves the public HTML pages: rates, institutions and terms. It also has Frame, which the pages of
+// other packages use. Pages are rendered on the server with gomponents and work without JavaScript. Nothing is loaded
+// from other sites.
 //
 //	request → limit of the address → cache → engine.Service → Document → Frame → HTML
 //
@@ -17,26 +17,27 @@
 //	})
 //
 // WriteCached is for pages that are the same for every visitor, Write for all others. Texts and attributes are
-// escaped; use Raw only for content of the program, and External for links from elsewhere. A body begins with its only
-// h1, and every field has a label.
+// escaped. Use Raw only for content that is part of the program, and External for links that come from data. A body
+// begins with its only h1, and every field has a label.
 //
 // # Languages
 //
-// Spanish pages have the plain path, English pages the same under /en. Accept-Language only adds a link to the other.
+// English pages have the path of the Spanish page under /en. The header Accept-Language does not change the language of
+// a page: it only adds a link to the other language.
 //
 // # Cost
 //
-// A page is cached for a second, charts and tables for a minute, the history of a currency for five. Concurrent
-// requests for a page render it once. At most 100 pages a second are rendered; others get 503. A client address may
-// send PerMinuteDefault requests a minute.
+// Pages are cached for a second, charts and tables for a minute, and the history of a currency for five minutes.
+// Concurrent requests for a page render it once. At most 100 pages a second are rendered. Further requests get 503. A
+// client address may send PerMinuteDefault requests a minute.
 //
 // # Behavior
 //
 //   - Unknown query parameters are ignored. An invalid value is reported next to its field with status 400, and the
 //     default is used.
-//   - An amount may have commas between thousands (1,250.50) and no others, since 1,5 is ambiguous.
-//   - Best, median and reference of a day come from the history of that day, over all channels. The median of an even
-//     number of values is the mean of the middle two, rounded half even to four decimals.
+//   - An amount may have commas between thousands (1,250.50). Other commas are invalid, because 1,5 is ambiguous.
+//   - Best, median and reference of a day are computed from the history of that day, over all channels. The median of
+//     an even number of values is the mean of the middle two, rounded half even to four decimals.
 //
 // # Where to start reading
 //

@@ -14,19 +14,20 @@ import (
 //go:embed assets
 var assetFiles embed.FS
 
-// Policy is the default Content-Security-Policy: everything comes from this site, and nothing is inline.
+// Policy is the default Content-Security-Policy. Scripts, styles and images must come from this site and must not be
+// inline.
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
-const rendersPerSecondMax = 100 // takes a tenth of one processor
+const rendersPerSecondMax = 100 // use about a tenth of one CPU
 
 // Frame has the common parts of all pages: layout, languages, assets, limits and the cache. It is safe for concurrent
-// use once all assets are added.
+// use after all assets are added.
 type Frame struct {
 	config     Config
 	texts      *Texts
 	assets     map[string]asset  // by name with hash
-	assetPaths map[string]string // by plain name
+	assetPaths map[string]string // by name without hash
 	limiter    *limiter
 	renders    renderLimiter
 	cache      *pageCache
@@ -43,11 +44,11 @@ func newFrame(config Config) *Frame {
 
 // sub returns a folder of embedded files.
 func sub(files fs.FS, folder string) fs.FS {
-	inner, err := fs.Sub(files, folder)
+	subFS, err := fs.Sub(files, folder)
 	if err != nil {
 		panic("pages: no embedded folder " + folder + ": " + err.Error())
 	}
-	return inner
+	return subFS
 }
 
 func (f *Frame) register(mux *http.ServeMux) {
@@ -62,7 +63,7 @@ type rendered struct {
 	body   []byte
 }
 
-// Write renders a page for one visitor, which is not cached.
+// Write renders and sends a page for one visitor. The page is not cached.
 func (f *Frame) Write(w http.ResponseWriter, r *Request, doc *Document) {
 	page, err := f.render(r, doc)
 	if err != nil {
@@ -73,22 +74,22 @@ func (f *Frame) Write(w http.ResponseWriter, r *Request, doc *Document) {
 	f.sendPage(w, r, page)
 }
 
-// WriteCached serves a page that is the same for every visitor with this language and query. The query must be
-// normalized, so that clients cannot fill the cache with versions of one page. The page is cached for the rest of the
-// second, or until Document.Until if that is later.
-func (f *Frame) WriteCached(w http.ResponseWriter, r *Request, query string, make func() (*Document, error)) {
+// WriteCached sends a page that is the same for every visitor with the same language and query. The caller must
+// normalize the query, so that clients cannot fill the cache with variants of one page. The page is cached for the
+// rest of the current second, or until Document.Until if that is later.
+func (f *Frame) WriteCached(w http.ResponseWriter, r *Request, query string, build func() (*Document, error)) {
 	key := cacheKey{r.Language, r.suggestsOther(), r.Page, query}
 	page, err := f.cache.getOrRender(key, r.Now, func() (*rendered, time.Time, error) {
 		if !f.renders.allow(r.Now, rendersPerSecondMax) {
 			return nil, time.Time{}, errBusy
 		}
-		doc, err := make()
+		doc, err := build()
 		if err != nil {
 			return nil, time.Time{}, err
 		}
 		page, err := f.render(r, doc)
-		if second := r.Now.Truncate(time.Second).Add(time.Second); doc.Until.Before(second) {
-			return page, second, err
+		if secondEnd := r.Now.Truncate(time.Second).Add(time.Second); doc.Until.Before(secondEnd) {
+			return page, secondEnd, err
 		}
 		return page, doc.Until, err
 	})
@@ -97,7 +98,7 @@ func (f *Frame) WriteCached(w http.ResponseWriter, r *Request, query string, mak
 		return
 	}
 	header := w.Header()
-	header.Set("Cache-Control", "no-cache") // revalidate with the ETag
+	header.Set("Cache-Control", "no-cache") // browsers revalidate with the ETag
 	header.Set("ETag", page.etag)
 	header.Add("Vary", "Accept-Language")
 	f.sendPage(w, r, page)

@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	historyDaysMax   = engine.HistoryRangeDaysMax
-	pastCachedFor    = 5 * time.Minute // later changes of past days appear after that
-	historyCacheMax  = 64              // currencies, about 50 KiB each
-	historyPagesMax  = 20              // of one query; a year of one rate has two
-	medianScale      = 10_000          // a median is rounded to 1/10000 DOP
-	unitsPerDOP      = 100_000_000     // as engine.Decimal.Units
-	unitsOfMedianTwo = 2 * unitsPerDOP / medianScale
+	historyDaysMax     = engine.HistoryRangeDaysMax
+	pastCacheDuration  = 5 * time.Minute // a change of a past day appears with this delay
+	historyCacheMax    = 64              // currencies, about 50 KiB each
+	historyPagesMax    = 20              // for one query; a year of one rate needs two
+	medianScale        = 10_000          // a median is rounded to 1/10000 DOP
+	unitsPerDOP        = 100_000_000     // of engine.Decimal.Units
+	medianUnitsDoubled = 2 * unitsPerDOP / medianScale
 )
 
-// sideSummary summarizes one side of a currency on one day. Missing values are null.
+// sideSummary has the summary of one side of a currency on one day. Missing values are null.
 type sideSummary struct{ Best, Median, Reference engine.Decimal }
 
-// marketDay summarizes one day of a currency.
+// marketDay has the summary of one day of a currency.
 type marketDay struct {
 	Date         engine.Date
 	Venta        sideSummary // the best is the lowest
@@ -32,32 +32,32 @@ type marketDay struct {
 
 // summarizeDay summarizes the rows of a day.
 func summarizeDay(date engine.Date, rows []engine.HistoryEntry) marketDay {
-	p := marketDay{Date: date}
-	var asked, paid []engine.Decimal
-	last := ""
+	day := marketDay{Date: date}
+	var sells, buys []engine.Decimal
+	lastInstitution := ""
 	for i := range rows {
 		row := &rows[i]
 		if row.Kind == engine.Reference {
-			p.Venta.Reference = firstOf(p.Venta.Reference, row.Sell)
-			p.Compra.Reference = firstOf(p.Compra.Reference, row.Buy)
+			day.Venta.Reference = firstOf(day.Venta.Reference, row.Sell)
+			day.Compra.Reference = firstOf(day.Compra.Reference, row.Buy)
 			continue
 		}
-		if row.InstitutionID != last { // rows are sorted by institution
-			last = row.InstitutionID
-			p.Institutions++
+		if row.InstitutionID != lastInstitution { // rows are sorted by institution
+			lastInstitution = row.InstitutionID
+			day.Institutions++
 		}
-		asked, paid = appendSide(asked, row.Sell), appendSide(paid, row.Buy)
+		sells, buys = appendSide(sells, row.Sell), appendSide(buys, row.Buy)
 	}
 	compare := engine.Decimal.Compare
-	slices.SortStableFunc(asked, compare)
-	slices.SortStableFunc(paid, compare)
-	if len(asked) > 0 {
-		p.Venta.Best, p.Venta.Median = asked[0], median(asked)
+	slices.SortStableFunc(sells, compare)
+	slices.SortStableFunc(buys, compare)
+	if len(sells) > 0 {
+		day.Venta.Best, day.Venta.Median = sells[0], median(sells)
 	}
-	if len(paid) > 0 {
-		p.Compra.Best, p.Compra.Median = paid[len(paid)-1], median(paid)
+	if len(buys) > 0 {
+		day.Compra.Best, day.Compra.Median = buys[len(buys)-1], median(buys)
 	}
-	return p
+	return day
 }
 
 func firstOf(a, b engine.Decimal) engine.Decimal {
@@ -74,18 +74,18 @@ func appendSide(sides []engine.Decimal, side engine.Decimal) []engine.Decimal {
 	return append(sides, side)
 }
 
-// median returns the middle of sorted values. With an even number of values it is the exact mean of the middle two,
-// rounded half even to four decimals, unless they are equal.
+// median returns the median of sorted values. With an even number of values it is the mean of the middle two, rounded
+// half even to four decimals. If the middle two are equal, it is their value, not rounded.
 func median(sorted []engine.Decimal) engine.Decimal {
 	middle := len(sorted) / 2
 	if len(sorted)%2 == 1 || sorted[middle-1].Compare(sorted[middle]) == 0 {
 		return sorted[middle]
 	}
 	a, b := sorted[middle-1].Units(), sorted[middle].Units()
-	whole := a/unitsOfMedianTwo + b/unitsOfMedianTwo
-	rest := a%unitsOfMedianTwo + b%unitsOfMedianTwo
-	whole, rest = whole+rest/unitsOfMedianTwo, rest%unitsOfMedianTwo
-	if half := int64(unitsOfMedianTwo / 2); rest > half || rest == half && whole%2 == 1 {
+	whole := a/medianUnitsDoubled + b/medianUnitsDoubled
+	remainder := a%medianUnitsDoubled + b%medianUnitsDoubled
+	whole, remainder = whole+remainder/medianUnitsDoubled, remainder%medianUnitsDoubled
+	if half := int64(medianUnitsDoubled / 2); remainder > half || remainder == half && whole%2 == 1 {
 		whole++
 	}
 	mean, err := engine.ParseDecimal(formatFixed(whole, medianScale, 4))
@@ -96,11 +96,11 @@ func median(sorted []engine.Decimal) engine.Decimal {
 }
 
 // allPages returns the items of all pages of a query.
-func allPages[T any](ask func(page engine.PageRequest) (*engine.Page[T], error)) ([]T, error) {
-	cut := engine.PageRequest{Limit: engine.LimitMax}
+func allPages[T any](getPage func(page engine.PageRequest) (*engine.Page[T], error)) ([]T, error) {
+	request := engine.PageRequest{Limit: engine.LimitMax}
 	var items []T
 	for range historyPagesMax {
-		page, err := ask(cut)
+		page, err := getPage(request)
 		if err != nil {
 			return nil, err
 		}
@@ -108,7 +108,7 @@ func allPages[T any](ask func(page engine.PageRequest) (*engine.Page[T], error))
 		if page.NextCursor == engine.NoNextCursor {
 			break
 		}
-		cut.Cursor = page.NextCursor
+		request.Cursor = page.NextCursor
 	}
 	return items, nil
 }
@@ -121,8 +121,8 @@ func historyRows(service engine.Service, q engine.HistoryQuery) ([]engine.Histor
 	})
 }
 
-// historyCache caches the past days of currencies. A year of a currency is read as 365 small queries, so that none of
-// them blocks its actor for long; the current day is always read.
+// historyCache caches the past days of currencies. A year of a currency is read with 365 small queries, so that no
+// query blocks the currency's actor for long. The current day is not cached.
 type historyCache struct {
 	service engine.Service
 	past    generationCache[string, pastDays] // by currency
@@ -132,7 +132,7 @@ func newHistoryCache(service engine.Service) historyCache {
 	return historyCache{service, generationCache[string, pastDays]{youngMax: historyCacheMax / 2}}
 }
 
-// pastDays are the days of a currency up to yesterday.
+// pastDays has the days of a currency up to yesterday.
 type pastDays struct {
 	mu     sync.Mutex
 	today  engine.Date
@@ -140,13 +140,13 @@ type pastDays struct {
 	days   []marketDay
 }
 
-// market returns the days of a currency in the last year that have rows.
+// market returns the days of the last year on which a currency has values.
 func (c *historyCache) market(currency string, now time.Time) ([]marketDay, error) {
 	past := c.past.get(currency)
 	past.mu.Lock()
 	defer past.mu.Unlock()
 	today := engine.DateOf(now)
-	if past.today != today || now.Before(past.readAt) || now.Sub(past.readAt) >= pastCachedFor {
+	if past.today != today || now.Before(past.readAt) || now.Sub(past.readAt) >= pastCacheDuration {
 		days := make([]marketDay, 0, historyDaysMax)
 		for date := today.AddDays(-historyDaysMax); date < today; date++ {
 			day, err := c.day(currency, date)
@@ -169,7 +169,7 @@ func (c *historyCache) day(currency string, date engine.Date) (marketDay, error)
 	return summarizeDay(date, rows), err
 }
 
-// appendDay appends a day that has values.
+// appendDay appends a day, unless it has no values.
 func appendDay(days []marketDay, day marketDay) []marketDay {
 	if day == (marketDay{Date: day.Date}) {
 		return days
@@ -177,8 +177,8 @@ func appendDay(days []marketDay, day marketDay) []marketDay {
 	return append(days, day)
 }
 
-// lastDays returns the days from a date on.
-func lastDays(points []marketDay, from engine.Date) []marketDay {
-	at, _ := slices.BinarySearchFunc(points, from, func(p marketDay, day engine.Date) int { return cmp.Compare(p.Date, day) })
-	return points[at:]
+// daysSince returns the days from a date on.
+func daysSince(days []marketDay, from engine.Date) []marketDay {
+	index, _ := slices.BinarySearchFunc(days, from, func(d marketDay, day engine.Date) int { return cmp.Compare(d.Date, day) })
+	return days[index:]
 }

@@ -25,9 +25,9 @@ func mustDecimal(t rapid.TB, text string) engine.Decimal {
 
 // TestMedian_Exact compares the median with rational arithmetic, with sums beyond 64 bits and many halves.
 func TestMedian_Exact(t *testing.T) {
-	halves := rapid.Map(rapid.Int64Range(1, 99), func(n int64) int64 { return n * unitsOfMedianTwo / 4 })
+	halves := rapid.Map(rapid.Int64Range(1, 99), func(n int64) int64 { return n * medianUnitsDoubled / 4 })
 	rapid.Check(t, func(t *rapid.T) {
-		units := rapid.SliceOfN(rapid.OneOf(halves, rapid.Int64Range(1, math.MaxInt64-unitsOfMedianTwo)), 1, 9).Draw(t, "units")
+		units := rapid.SliceOfN(rapid.OneOf(halves, rapid.Int64Range(1, math.MaxInt64-medianUnitsDoubled)), 1, 9).Draw(t, "units")
 		slices.Sort(units)
 		var sorted []engine.Decimal
 		for _, u := range units {
@@ -101,7 +101,7 @@ func TestChart_Inside(t *testing.T) {
 		days := rapid.IntRange(1, 365).Draw(t, "days")
 		var readings []chartPoint
 		for _, day := range rapid.SliceOfNDistinct(rapid.IntRange(0, days-1), 0, days, rapid.ID).Draw(t, "on") {
-			units := rapid.Int64Range(1, drawnUnitsMax).Draw(t, "units")
+			units := rapid.Int64Range(1, chartUnitsMax).Draw(t, "units")
 			readings = append(readings, chartPoint{from.AddDays(day), mustDecimal(t, formatFixed(units, unitsPerDOP, 8))})
 		}
 		slices.SortFunc(readings, func(a, b chartPoint) int { return int(a.date - b.date) })

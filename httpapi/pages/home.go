@@ -27,17 +27,17 @@ func (p *Pages) showHome(w http.ResponseWriter, r *Request) {
 	})
 }
 
-// markInvalid sets the status of a page with problems in its query.
+// markInvalid sets the status of the page to 400 if its query has problems.
 func (doc *Document) markInvalid(q pageQuery) {
 	if len(q.Problems) > 0 {
 		doc.Status, doc.NoIndex = http.StatusBadRequest, true
 	}
 }
 
-// home renders the page of rates. Its queries are not one snapshot, so a publication in between may show in some parts
-// only.
+// home renders the home page. It reads several queries one after the other, so a rate that is published in between may
+// appear only in some parts of the page.
 func (p *Pages) home(q pageQuery, l *Localizer) (Node, error) {
-	glances, err := p.summaryCards(q, l)
+	cards, err := p.summaryCards(q, l)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (p *Pages) home(q pageQuery, l *Localizer) (Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := p.service.Rates(engine.RatesQuery{Filter: filter, PageRequest: page})
+	rates, err := p.service.Rates(engine.RatesQuery{Filter: filter, PageRequest: page})
 	if err != nil {
 		return nil, err
 	}
@@ -60,18 +60,18 @@ func (p *Pages) home(q pageQuery, l *Localizer) (Node, error) {
 		return nil, err
 	}
 	return Group{
-		H1(l.T("home.heading")), P(Class("lead"), l.T("home.lead")), glances,
+		H1(l.T("home.heading")), P(Class("lead"), l.T("home.lead")), cards,
 		Nav(Class("jump"), Aria("label", l.Str("jump.label")), A(Href("#rates"), l.T("jump.rates")), Text(" "),
 			A(Href("#history"), l.T("jump.history")),
 			If(len(reference.Items) > 0, Group{Text(" "), A(Href("#reference"), l.T("jump.reference"))})),
 		Section(ID("rates"), H2(l.T("rates.heading", q.Currency)), p.form(q, l), result(q, ranking.Items, l),
-			P(Class("explain"), l.T("explain."+string(q.Operation), q.Currency)), rankingTable(q, ranking, l), unrankedTable(q, all.Items, l)),
+			P(Class("explain"), l.T("explain."+string(q.Operation), q.Currency)), rankingTable(q, ranking, l), unrankedTable(q, rates.Items, l)),
 		If(len(reference.Items) > 0, referenceSection(reference.Items, l)),
 		Section(ID("history"), H2(l.T("history.heading", q.Currency)), periodLinks(l.Path("/"), q, l), history),
 	}, nil
 }
 
-// summaryCards shows the best rates of dollars and euros.
+// summaryCards shows the best rates for dollars and euros.
 func (p *Pages) summaryCards(q pageQuery, l *Localizer) (Node, error) {
 	var cards Group
 	for _, currency := range []string{"USD", "EUR"} {
@@ -121,20 +121,20 @@ func (p *Pages) best(currency string, operation engine.Operation) (*engine.Rate,
 	return ranking.Items[0], nil
 }
 
-// form is the form for operation, amount, currency and channel.
+// form returns the form for operation, amount, currency and channel.
 func (p *Pages) form(q pageQuery, l *Localizer) Node {
 	operation := func(value engine.Operation) Node {
 		return Label(Input(Type("radio"), Name("operation"), Value(string(value)), If(q.Operation == value, Checked())),
 			Text(" "), Span(l.T("form."+string(value))))
 	}
-	faulty := func(name string) Node {
+	invalidAttrs := func(name string) Node {
 		return If(q.Problems[name] != "", Group{Aria("invalid", "true"), Aria("describedby", name+"-problem")})
 	}
 	field := func(name string, input Node) Node {
 		return P(Class("field"), Label(For(name), l.T("form."+name)), Text(" "), input)
 	}
-	option := func(value, text string, current bool) Node {
-		return Option(Value(value), If(current, Selected()), Text(text))
+	option := func(value, text string, selected bool) Node {
+		return Option(Value(value), If(selected, Selected()), Text(text))
 	}
 	channels := Group{option("", l.Str("channel.all"), q.Channel == "")}
 	for _, channel := range engine.Channels() {
@@ -144,26 +144,26 @@ func (p *Pages) form(q pageQuery, l *Localizer) Node {
 		FieldSet(Class("operation"), Legend(l.T("form.want")), operation(engine.Buy), Text(" "), operation(engine.Sell),
 			l.problems(q, "operation")),
 		field("amount", Input(ID("amount"), Name("amount"), Type("text"), Attr("inputmode", "decimal"), AutoComplete("off"), MaxLength("24"),
-			Placeholder(l.Str("form.example")), Value(q.AmountText), faulty("amount"))),
-		field("currency", Select(ID("currency"), Name("currency"), faulty("currency"),
+			Placeholder(l.Str("form.example")), Value(q.AmountText), invalidAttrs("amount"))),
+		field("currency", Select(ID("currency"), Name("currency"), invalidAttrs("currency"),
 			Map(p.catalogue.Currencies(), func(c *engine.Currency) Node {
 				return option(c.Code, c.Code+" · "+p.nameOf(l, c.Code), c.Code == q.Currency)
 			}))),
-		field("channel", Select(ID("channel"), Name("channel"), faulty("channel"), channels)),
+		field("channel", Select(ID("channel"), Name("channel"), invalidAttrs("channel"), channels)),
 		If(q.Days != periodDefault, Input(Type("hidden"), Name("days"), Value(strconv.Itoa(q.Days)))),
 		Button(Type("submit"), l.T("form.submit")),
 		l.problems(q, "amount", "currency", "channel", "days"))
 }
 
-// problems shows what is wrong with parameters.
+// problems shows the problems of parameters.
 func (l *Localizer) problems(q pageQuery, names ...string) Node {
 	return Map(names, func(name string) Node {
 		return If(q.Problems[name] != "", P(Class("problem"), ID(name+"-problem"), l.T(q.Problems[name])))
 	})
 }
 
-// nameOf returns the name of a currency. Names in the catalogue are Spanish; the texts have English ones for the
-// built-in currencies.
+// nameOf returns the name of a currency. The catalogue has only Spanish names. For the built-in currencies, the texts
+// have English names.
 func (p *Pages) nameOf(l *Localizer, code string) string {
 	if name := l.Str("currency." + code); name != "" && l.Language == English {
 		return name

@@ -55,8 +55,8 @@ func (p *Pages) institutions() ([]engine.InstitutionItem, error) {
 
 func (p *Pages) showInstitution(w http.ResponseWriter, r *Request) {
 	id := r.PathValue("id")
-	known, ok := p.catalogue.Institution(id)
-	if !ok || !known.Active {
+	institution, ok := p.catalogue.Institution(id)
+	if !ok || !institution.Active {
 		p.frame.NotFound(w, r)
 		return
 	}
@@ -65,7 +65,7 @@ func (p *Pages) showInstitution(w http.ResponseWriter, r *Request) {
 	values.Del("operation")
 	q := parsePageQuery(values, p.catalogue)
 	p.frame.WriteCached(w, r, q.cacheKey(), func() (*Document, error) {
-		detail, err := p.service.Institution(known.ID)
+		detail, err := p.service.Institution(institution.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -75,8 +75,8 @@ func (p *Pages) showInstitution(w http.ResponseWriter, r *Request) {
 			return nil, err
 		}
 		doc := &Document{
-			Body: Group{institutionHead(detail, l), institutionRates(detail.Rates, l), history}, Section: "/institutions", Title: known.Name,
-			Description: l.Str("institution.description", known.Name), Query: q.values().Encode(),
+			Body: Group{institutionHead(detail, l), institutionRates(detail.Rates, l), history}, Section: "/institutions", Title: institution.Name,
+			Description: l.Str("institution.description", institution.Name), Query: q.values().Encode(),
 		}
 		doc.markInvalid(q)
 		return doc, nil
@@ -117,10 +117,11 @@ func institutionRates(rates []*engine.Rate, l *Localizer) Node {
 		}))))
 }
 
-// institutionHistory shows the history of the rate that the query names, or of the first one.
-func (p *Pages) institutionHistory(detail *engine.InstitutionDetail, q pageQuery, asked bool, l *Localizer) (Node, error) {
+// institutionHistory shows the history of the rate that the query selects. Without a currency in the query it selects
+// the first currency of the institution if it has no rate for the default one.
+func (p *Pages) institutionHistory(detail *engine.InstitutionDetail, q pageQuery, hasCurrency bool, l *Localizer) (Node, error) {
 	currencies := codesOf(detail.Rates)
-	if !asked && len(currencies) > 0 && !slices.Contains(currencies, q.Currency) {
+	if !hasCurrency && len(currencies) > 0 && !slices.Contains(currencies, q.Currency) {
 		q.Currency = currencies[0]
 	}
 	channels, kind := channelsOf(detail.Rates, q.Currency)
@@ -131,24 +132,24 @@ func (p *Pages) institutionHistory(detail *engine.InstitutionDetail, q pageQuery
 	if err != nil && !isUnavailable(err) { // before the first rate the page has no history
 		return nil, err
 	}
-	at := l.Path("/institutions/" + url.PathEscape(detail.ID))
+	path := l.Path("/institutions/" + url.PathEscape(detail.ID))
 	return Section(ID("history"), H2(l.T("history.heading", q.Currency)), l.problems(q, "currency", "channel", "days"),
-		If(len(currencies) > 1, pills(at, q, l.Str("form.currency"), currencies, q.Currency,
+		If(len(currencies) > 1, pills(path, q, l.Str("form.currency"), currencies, q.Currency,
 			func(q *pageQuery, code string) { q.Currency, q.Channel = code, "" },
 			func(code string) string { return code })),
-		If(len(channels) > 1, pills(at, q, l.Str("form.channel"), channels, q.Channel,
+		If(len(channels) > 1, pills(path, q, l.Str("form.channel"), channels, q.Channel,
 			func(q *pageQuery, channel engine.Channel) { q.Channel = channel },
 			func(channel engine.Channel) string { return l.Str("channel." + string(channel)) })),
-		periodLinks(at, q, l), history), nil
+		periodLinks(path, q, l), history), nil
 }
 
 // isUnavailable reports whether no data is loaded yet.
 func isUnavailable(err error) bool {
-	var named *engine.Error
-	return errors.As(err, &named) && named.Code == engine.CodeDataUnavailable
+	var apiErr *engine.Error
+	return errors.As(err, &apiErr) && apiErr.Code == engine.CodeDataUnavailable
 }
 
-// codesOf returns the currencies of rates, in their order.
+// codesOf returns the distinct currencies of rates, in the order of the rates.
 func codesOf(rates []*engine.Rate) []string {
 	var codes []string
 	for _, rate := range rates {
@@ -159,7 +160,7 @@ func codesOf(rates []*engine.Rate) []string {
 	return codes
 }
 
-// channelsOf returns the channels of a currency, and the kind of its rates.
+// channelsOf returns the distinct channels of the rates for a currency. The kind is reference if one of the rates is.
 func channelsOf(rates []*engine.Rate, currency string) (channels []engine.Channel, kind engine.Kind) {
 	kind = engine.Commercial
 	for _, rate := range rates {

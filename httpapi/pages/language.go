@@ -31,7 +31,7 @@ func (l Language) Other() Language {
 	return Spanish
 }
 
-// Path returns the path of a page in this language. Pages are named by their Spanish path.
+// Path returns the path of a page in this language. page is its Spanish path.
 func (l Language) Path(page string) string {
 	switch {
 	case l == Spanish:
@@ -44,17 +44,17 @@ func (l Language) Path(page string) string {
 
 // splitPath is the inverse of Path.
 func splitPath(path string) (Language, string) {
-	rest, english := strings.CutPrefix(path, englishRoot)
+	page, isEnglish := strings.CutPrefix(path, englishRoot)
 	switch {
-	case english && rest == "":
+	case isEnglish && page == "":
 		return English, "/"
-	case english && rest[0] == '/':
-		return English, rest
+	case isEnglish && page[0] == '/':
+		return English, page
 	}
 	return Spanish, path
 }
 
-// months are the names of the months.
+// months returns the names of the months.
 func (l Language) months() [12]string {
 	if l == Spanish {
 		return [...]string{"enero", "febrero", "marzo", "abril", "mayo", "junio", "julio", "agosto", "septiembre", "octubre", "noviembre", "diciembre"}
@@ -64,43 +64,43 @@ func (l Language) months() [12]string {
 
 // Date formats a day: 21 de noviembre de 2026, 21 November 2026.
 func (l Language) Date(day engine.Date) string {
-	at := day.Start().In(engine.Location())
-	of := " "
+	t := day.Start().In(engine.Location())
+	separator := " "
 	if l == Spanish {
-		of = " de "
+		separator = " de "
 	}
-	return strconv.Itoa(at.Day()) + of + l.months()[at.Month()-1] + of + strconv.Itoa(at.Year())
+	return strconv.Itoa(t.Day()) + separator + l.months()[t.Month()-1] + separator + strconv.Itoa(t.Year())
 }
 
 // ShortDate formats a day without the year: 21 nov, 21 Nov.
 func (l Language) ShortDate(day engine.Date) string {
-	at := day.Start().In(engine.Location())
-	return strconv.Itoa(at.Day()) + " " + l.months()[at.Month()-1][:3]
+	t := day.Start().In(engine.Location())
+	return strconv.Itoa(t.Day()) + " " + l.months()[t.Month()-1][:3]
 }
 
 // Instant formats a time in Santo Domingo: 21 de noviembre de 2026, 2:05 p. m.
-func (l Language) Instant(at time.Time) string {
-	return l.Date(engine.DateOf(at)) + ", " + l.Clock(at)
+func (l Language) Instant(t time.Time) string {
+	return l.Date(engine.DateOf(t)) + ", " + l.Clock(t)
 }
 
 // Clock formats the time of day in Santo Domingo: 2:05 p. m., 2:05 pm.
-func (l Language) Clock(at time.Time) string {
-	at = at.In(engine.Location())
-	half := "am"
-	if at.Hour() >= 12 {
-		half = "pm"
+func (l Language) Clock(t time.Time) string {
+	t = t.In(engine.Location())
+	suffix := "am"
+	if t.Hour() >= 12 {
+		suffix = "pm"
 	}
 	if l == Spanish {
-		half = half[:1] + ".\u00a0m."
+		suffix = suffix[:1] + ".\u00a0m."
 	}
-	return fmt.Sprintf("%d:%02d\u00a0%s", (at.Hour()+11)%12+1, at.Minute(), half)
+	return fmt.Sprintf("%d:%02d\u00a0%s", (t.Hour()+11)%12+1, t.Minute(), suffix)
 }
 
-// prefersEnglish reports whether Accept-Language has English before Spanish. Browsers list languages by preference, so
-// weights are ignored.
-func prefersEnglish(accepted string) bool {
-	for choice := range strings.SplitSeq(accepted, ",") {
-		tag, _, _ := strings.Cut(strings.TrimSpace(choice), ";")
+// prefersEnglish reports whether Accept-Language lists English before Spanish. It ignores weights, because browsers
+// sort languages by preference.
+func prefersEnglish(acceptLanguage string) bool {
+	for entry := range strings.SplitSeq(acceptLanguage, ",") {
+		tag, _, _ := strings.Cut(strings.TrimSpace(entry), ";")
 		primary, _, _ := strings.Cut(strings.ToLower(tag), "-")
 		switch Language(primary) {
 		case Spanish:

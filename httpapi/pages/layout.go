@@ -20,13 +20,13 @@ type Document struct {
 	Title       string    // of the browser tab
 	Description string    // for search engines; "" = none
 	Status      int       // 0 = 200
-	Query       string    // kept in the link to the other language
+	Query       string    // for the link to the other language
 	Section     string    // menu entry: "/", "/institutions", "/docs", "/account" or "/terms"
-	NoIndex     bool      // not for search engines
+	NoIndex     bool      // search engines must not index the page
 	Scripts     []string  // names of assets
 	Styles      []string  // names of assets
 	Policy      string    // Content-Security-Policy; "" = Policy
-	Until       time.Time // how long WriteCached may cache it, if longer than the current second
+	Until       time.Time // WriteCached caches the page until then, at least for the current second
 }
 
 // render puts a document into the layout.
@@ -57,17 +57,17 @@ func (f *Frame) render(r *Request, doc *Document) (*rendered, error) {
 }
 
 func (f *Frame) head(l *Localizer, r *Request, doc *Document) Node {
-	address := func(language Language) string { return f.config.PublicURL + language.Path(r.Page) }
+	urlOf := func(language Language) string { return f.config.PublicURL + language.Path(r.Page) }
 	alternate := func(name string, language Language) Node {
-		return Link(Rel("alternate"), Attr("hreflang", name), Href(address(language)))
+		return Link(Rel("alternate"), Attr("hreflang", name), Href(urlOf(language)))
 	}
-	search := Group{Link(Rel("canonical"), Href(address(r.Language)))}
+	links := Group{Link(Rel("canonical"), Href(urlOf(r.Language)))}
 	for _, language := range Languages() {
-		search = append(search, alternate(string(language), language))
+		links = append(links, alternate(string(language), language))
 	}
-	search = append(search, alternate("x-default", Spanish))
+	links = append(links, alternate("x-default", Spanish))
 	if doc.NoIndex {
-		search = Group{Meta(Name("robots"), Content("noindex"))}
+		links = Group{Meta(Name("robots"), Content("noindex"))}
 	}
 	return Head(
 		Meta(Charset("utf-8")),
@@ -75,7 +75,7 @@ func (f *Frame) head(l *Localizer, r *Request, doc *Document) Node {
 		TitleEl(Text(doc.Title+" · "), l.T("frame.name")),
 		If(doc.Description != "", Meta(Name("description"), Content(doc.Description))),
 		Meta(Name("color-scheme"), Content("light dark")),
-		search,
+		links,
 		Link(Rel("icon"), Href(f.Asset("favicon.svg")), Type("image/svg+xml")),
 		Map(append([]string{"style.css"}, doc.Styles...), func(name string) Node { return Link(Rel("stylesheet"), Href(f.Asset(name))) }),
 		Map(doc.Scripts, func(name string) Node { return Script(Src(f.Asset(name)), Defer()) }),
@@ -95,7 +95,7 @@ func (f *Frame) header(l *Localizer, r *Request, doc *Document) Node {
 	))
 }
 
-// otherLink is the link to the page in the other language.
+// otherLink returns a link to the page in the other language.
 func (f *Frame) otherLink(r *Request, doc *Document, children ...Node) Node {
 	other, query := r.Language.Other(), ""
 	if doc.Query != "" {

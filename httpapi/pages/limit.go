@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// Limits of a client address (IPv6: its /64), apart from those of the API.
+// Limits of a client address (with IPv6, of its /64 prefix). They are separate from the limits of the API.
 const (
-	// PerMinuteDefault is the number of requests in a minute, including those for assets.
+	// PerMinuteDefault is the default limit of requests in a minute, including requests for assets.
 	PerMinuteDefault  = 240
-	limitBurst        = 120     // at once
+	limitBurst        = 120     // requests at once
 	limitAddressesMax = 1 << 13 // in one generation
 	ipv6PrefixBits    = 64
 )
 
-// limiter has a token bucket for each address, kept as the time at which it is full again. The buckets of addresses
-// that were idle longest are dropped.
+// limiter has a token bucket for each address, stored as the time at which the bucket is full again. If there are too
+// many, the buckets that were idle longest are dropped.
 type limiter struct {
-	refill time.Duration // time for one more request
+	refill time.Duration // time until the bucket has one more token
 	burst  int64
 
 	mu     sync.Mutex
@@ -31,18 +31,18 @@ func newLimiter(perMinute int) *limiter {
 	return l
 }
 
-// admit counts a request of an address, or returns how long to wait for the next.
-func (l *limiter) admit(from netip.Addr, now time.Time) (time.Duration, bool) {
-	if from = from.Unmap().WithZone(""); from.Is6() {
-		from = netip.PrefixFrom(from, ipv6PrefixBits).Masked().Addr()
+// admit takes a token for a request of an address. If there is none, it returns false and how long to wait.
+func (l *limiter) admit(addr netip.Addr, now time.Time) (time.Duration, bool) {
+	if addr = addr.Unmap().WithZone(""); addr.Is6() {
+		addr = netip.PrefixFrom(addr, ipv6PrefixBits).Masked().Addr()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	at, fullAt := now.UnixNano(), l.fullAt.get(from)
-	filled := max(*fullAt, at) + int64(l.refill)
-	if wait := filled - at - l.burst*int64(l.refill); wait > 0 {
+	nowNano, fullAt := now.UnixNano(), l.fullAt.get(addr)
+	newFullAt := max(*fullAt, nowNano) + int64(l.refill)
+	if wait := newFullAt - nowNano - l.burst*int64(l.refill); wait > 0 {
 		return time.Duration(wait), false
 	}
-	*fullAt = filled
+	*fullAt = newFullAt
 	return 0, true
 }

@@ -11,9 +11,9 @@ func formatFixed(value, scale int64, places int) string {
 	return strconv.FormatInt(value/scale, 10) + "." + strings.Repeat("0", places-len(fraction)) + fraction
 }
 
-// grouped adds commas between thousands, as is usual in the Dominican Republic: 5,935.00.
+// grouped adds commas between thousands, as usual in the Dominican Republic: 5,935.00.
 func grouped(text string) string {
-	whole, fraction, dotted := strings.Cut(text, ".")
+	whole, fraction, hasPoint := strings.Cut(text, ".")
 	var out strings.Builder
 	for i, digit := range []byte(whole) {
 		if i > 0 && (len(whole)-i)%3 == 0 {
@@ -21,7 +21,7 @@ func grouped(text string) string {
 		}
 		out.WriteByte(digit)
 	}
-	if dotted {
+	if hasPoint {
 		out.WriteString("." + fraction)
 	}
 	return out.String()
@@ -30,9 +30,9 @@ func grouped(text string) string {
 // Grouped formats a count with commas between thousands.
 func Grouped(n int) string { return grouped(strconv.Itoa(n)) }
 
-// ungrouped removes commas between thousands: 1,234.50. Texts with other commas are returned unchanged.
+// ungrouped removes commas between thousands, as in 1,234.50. A text with another comma is returned unchanged.
 func ungrouped(text string) string {
-	whole, fraction, dotted := strings.Cut(text, ".")
+	whole, fraction, hasPoint := strings.Cut(text, ".")
 	parts := strings.Split(whole, ",")
 	for i, part := range parts {
 		if i == 0 && (len(part) < 1 || len(part) > 3) || i > 0 && len(part) != 3 {
@@ -43,7 +43,7 @@ func ungrouped(text string) string {
 		return text
 	}
 	whole = strings.Join(parts, "")
-	if dotted {
+	if hasPoint {
 		return whole + "." + fraction
 	}
 	return whole

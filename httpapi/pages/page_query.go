@@ -15,7 +15,7 @@ import (
 const (
 	currencyDefault   = "USD"
 	periodDefault     = 30
-	amountTypedMax    = 24 // a valid amount with commas has 18
+	amountTextMax     = 24 // a valid amount with commas has 18
 	parameterCurrency = "currency"
 )
 
@@ -28,30 +28,30 @@ type pageQuery struct {
 	Operation  engine.Operation
 	Channel    engine.Channel // "" = all
 	Days       int
-	AmountText string        // as it was typed
-	Amount     engine.Amount // zero = none
-	// Problems are keys of texts by parameter. The page uses defaults for the rest.
+	AmountText string        // as typed
+	Amount     engine.Amount // zero = none or invalid
+	// Problems has a key of a text for each invalid parameter.
 	Problems map[string]string
 }
 
-// parsePageQuery parses a query. An invalid value leaves the default and a problem.
+// parsePageQuery parses a query. For an invalid value it uses the default and adds a problem.
 func parsePageQuery(query url.Values, catalogue *engine.Catalogue) pageQuery {
 	q := pageQuery{Currency: currencyDefault, Operation: engine.Buy, Days: periodDefault, Problems: map[string]string{}}
-	read := func(name string, set func(text string) bool) {
+	parse := func(name string, set func(text string) bool) {
 		if text := query.Get(name); text != "" && !set(text) {
 			q.Problems[name] = "problem." + name
 		}
 	}
-	read(parameterCurrency, func(text string) bool {
-		known, ok := catalogue.Currency(text)
+	parse(parameterCurrency, func(text string) bool {
+		currency, ok := catalogue.Currency(text)
 		if ok {
-			q.Currency = known.Code
+			q.Currency = currency.Code
 		}
 		return ok
 	})
-	read("operation", func(text string) bool { return setIf(&q.Operation)(engine.ParseOperation(text)) })
-	read("channel", func(text string) bool { return setIf(&q.Channel)(engine.ParseChannel(text)) })
-	read("days", func(text string) bool {
+	parse("operation", func(text string) bool { return setIf(&q.Operation)(engine.ParseOperation(text)) })
+	parse("channel", func(text string) bool { return setIf(&q.Channel)(engine.ParseChannel(text)) })
+	parse("days", func(text string) bool {
 		days, err := strconv.Atoi(text)
 		return setIf(&q.Days)(days, err == nil && slices.Contains(periods(), days))
 	})
@@ -59,20 +59,20 @@ func parsePageQuery(query url.Values, catalogue *engine.Catalogue) pageQuery {
 	return q
 }
 
-// setIf returns a function that sets a valid value.
-func setIf[T any](into *T) func(value T, ok bool) bool {
+// setIf returns a function that stores a value in dst if ok is true.
+func setIf[T any](dst *T) func(value T, ok bool) bool {
 	return func(value T, ok bool) bool {
 		if ok {
-			*into = value
+			*dst = value
 		}
 		return ok
 	}
 }
 
-// readAmount also accepts 1,234.50, which /v1/convert does not.
+// readAmount parses the amount. Unlike /v1/convert it accepts 1,234.50.
 func (q *pageQuery) readAmount(text string) {
 	runes := []rune(text)
-	q.AmountText = string(runes[:min(len(runes), amountTypedMax)])
+	q.AmountText = string(runes[:min(len(runes), amountTextMax)])
 	if text == "" {
 		return
 	}
@@ -84,12 +84,12 @@ func (q *pageQuery) readAmount(text string) {
 	q.Amount = amount
 }
 
-// values returns the normalized query, without defaults. An invalid amount is kept, so that the page in the other
-// language shows it too.
+// values returns the normalized query, without default values. It includes an invalid amount, so that the page in the
+// other language shows it too.
 func (q pageQuery) values() url.Values {
 	values := url.Values{}
-	set := func(name, value string, usual bool) {
-		if !usual {
+	set := func(name, value string, isDefault bool) {
+		if !isDefault {
 			values.Set(name, value)
 		}
 	}
@@ -101,7 +101,7 @@ func (q pageQuery) values() url.Values {
 	return values
 }
 
-// cacheKey identifies the page in the cache.
+// cacheKey returns the normalized query with the problems, as the query of a cacheKey.
 func (q pageQuery) cacheKey() string {
 	values := q.values()
 	for name := range q.Problems {
@@ -111,16 +111,16 @@ func (q pageQuery) cacheKey() string {
 	return values.Encode()
 }
 
-// pills are links to the history with another value of one parameter.
+// pills returns links to the history, one for each value of a parameter.
 func pills[T comparable](page string, q pageQuery, label string, values []T, current T, set func(*pageQuery, T), text func(T) string) Node {
 	return Nav(Class("pills"), Aria("label", label), Map(values, func(value T) Node {
-		changed := q
-		set(&changed, value)
-		return A(Href(pathWith(page, changed.values())+"#history"), If(value == current, Aria("current", "true")), Text(text(value)))
+		target := q
+		set(&target, value)
+		return A(Href(pathWith(page, target.values())+"#history"), If(value == current, Aria("current", "true")), Text(text(value)))
 	}))
 }
 
-// periodLinks are links to other periods.
+// periodLinks returns links to the history, one for each period.
 func periodLinks(page string, q pageQuery, l *Localizer) Node {
 	return pills(page, q, l.Str("history.window"), periods(), q.Days,
 		func(q *pageQuery, days int) { q.Days = days },

@@ -20,13 +20,13 @@ type Config struct {
 	Catalogue *engine.Catalogue
 	Clock     func() time.Time
 	// PublicURL is the origin of the site, such as https://tasas.example.do. It is used in absolute links and in text to
-	// be copied. "" = unknown: links are relative, and there is no sitemap.
+	// be copied. If it is "", links are relative and there is no sitemap.
 	PublicURL string
-	Secure    bool         // the site is reached over https; implied by an https PublicURL
+	Secure    bool         // browsers use https; implied by an https PublicURL
 	Logger    *slog.Logger // nil = no log
 	Demo      bool         // every page says that the rates are simulated
-	Contact   string       // e-mail address or URL of the operator; "" = the pages name none
-	PerMinute int          // requests of an address; 0 = PerMinuteDefault
+	Contact   string       // e-mail address or URL of the operator; "" = not shown
+	PerMinute int          // limit of requests of a client address in a minute; 0 = PerMinuteDefault
 }
 
 // Pages serves the public pages. It is safe for concurrent use.

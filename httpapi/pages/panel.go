@@ -13,16 +13,17 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// panelCachedFor is how long charts and tables are cached. They take longest to render, and the past does not change.
-const panelCachedFor = time.Minute
+// panelCacheDuration is how long charts and tables are cached. That is longer than pages, because they take longest
+// to render and past days rarely change.
+const panelCacheDuration = time.Minute
 
-// panel is a history as charts and as a table, newest day first.
+// panel is a history as charts and as a table.
 type panel struct {
 	currency string
 	charts   Group
-	columns  func(l *Localizer) Node // head of the table
-	days     Group
-	note     string // key of a text; "" = none
+	columns  func(l *Localizer) Node // header rows of the table
+	days     Group                   // rows of the table, newest day first
+	note     string                  // key of a text; "" = none
 }
 
 func rowOf(date engine.Date, values ...engine.Decimal) Node {
@@ -32,16 +33,16 @@ func rowOf(date engine.Date, values ...engine.Decimal) Node {
 // marketHistory renders the history of a currency: best, median and reference of both sides.
 func (p *Pages) marketHistory(l *Localizer, q pageQuery) (Node, error) {
 	return p.panel(l, "market/"+q.Currency+"/"+strconv.Itoa(q.Days), func() (*panel, error) {
-		points, err := p.history.market(q.Currency, l.now)
+		days, err := p.history.market(q.Currency, l.now)
 		if err != nil {
 			return nil, err
 		}
 		today := engine.DateOf(l.now)
 		from := today.AddDays(1 - q.Days)
-		points = lastDays(points, from)
-		venta, compra := marketCharts(points, from, today)
+		days = daysSince(days, from)
+		venta, compra := marketCharts(days, from, today)
 		history := &panel{currency: q.Currency, charts: Group{venta.node(l), compra.node(l)}, columns: marketColumns, note: "history.median"}
-		for _, d := range slices.Backward(points) {
+		for _, d := range slices.Backward(days) {
 			history.days = append(history.days,
 				rowOf(d.Date, d.Venta.Best, d.Venta.Median, d.Venta.Reference, d.Compra.Best, d.Compra.Median, d.Compra.Reference))
 		}
@@ -79,10 +80,10 @@ func (p *Pages) quoteHistory(l *Localizer, f engine.Filter, days int) (Node, err
 	})
 }
 
-// panel renders a history, or takes it from the cache.
-func (p *Pages) panel(l *Localizer, key string, read func() (*panel, error)) (Node, error) {
+// panel returns a rendered history, from the cache if possible.
+func (p *Pages) panel(l *Localizer, key string, build func() (*panel, error)) (Node, error) {
 	page, err := p.panels.getOrRender(cacheKey{language: l.Language, page: key}, l.now, func() (*rendered, time.Time, error) {
-		history, err := read()
+		history, err := build()
 		if err != nil {
 			return nil, time.Time{}, err
 		}
@@ -90,12 +91,12 @@ func (p *Pages) panel(l *Localizer, key string, read func() (*panel, error)) (No
 		if err := history.node(l).Render(&text); err != nil {
 			return nil, time.Time{}, fmt.Errorf("render the history %s: %w", key, err)
 		}
-		return &rendered{body: text.Bytes()}, l.now.Add(panelCachedFor), nil
+		return &rendered{body: text.Bytes()}, l.now.Add(panelCacheDuration), nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return Raw(string(page.body)), nil // rendered above
+	return Raw(string(page.body)), nil
 }
 
 func (h *panel) node(l *Localizer) Node {

@@ -13,7 +13,7 @@ import (
 
 const noValue = "—"
 
-// sideOrDash formats a side.
+// sideOrDash formats a side, or returns a dash if it is missing.
 func sideOrDash(side engine.Decimal) string {
 	if side.IsNull() {
 		return noValue
@@ -21,7 +21,7 @@ func sideOrDash(side engine.Decimal) string {
 	return side.String()
 }
 
-// side formats a side, with a title if it is missing.
+// side formats a side. For a missing side it shows a dash with an explanation as title.
 func (l *Localizer) side(side engine.Decimal) Node {
 	if side.IsNull() {
 		return Span(Class("none"), Title(l.Str("side.none")), Text(noValue))
@@ -42,7 +42,7 @@ func (l *Localizer) channel(rate *engine.Rate) Node {
 }
 
 // age shows how long ago a time was, with the time as title.
-func (l *Localizer) age(at time.Time) Node { return l.Since(at, Title(l.Instant(at))) }
+func (l *Localizer) age(t time.Time) Node { return l.Since(t, Title(l.Instant(t))) }
 
 // source links to the source of a rate.
 func (l *Localizer) source(rate *engine.Rate) Node {
@@ -50,7 +50,7 @@ func (l *Localizer) source(rate *engine.Rate) Node {
 		return l.T("source.manual")
 	}
 	name := rate.SourceName
-	if !strings.Contains(name, rate.UpstreamSource) { // "" is contained
+	if !strings.Contains(name, rate.UpstreamSource) { // always true for ""
 		name += " (" + l.Str("source.via", rate.UpstreamSource) + ")"
 	}
 	return External(rate.SourceURL, name)
@@ -66,8 +66,8 @@ func (l *Localizer) checkedAt(rate *engine.Rate) Node {
 	return Group{Text(" "), Span(Class("meta"), l.T("rates.updated"), Text(" "), l.age(rate.LastCheckedAt), Text(" · "), l.source(rate))}
 }
 
-// amountAt returns the amount of the query at a rate in pesos, as in /v1/convert but with commas; "" without an
-// amount.
+// amountAt converts the amount of the query to pesos, as /v1/convert does, but with commas. It returns "" if the query
+// has no amount.
 func amountAt(q pageQuery, rate *engine.Rate) string {
 	if q.Amount.String() == "" {
 		return ""
@@ -89,21 +89,21 @@ func result(q pageQuery, ranked []*engine.Rate, l *Localizer) Node {
 	}
 }
 
-// total shows an amount that the script of the page can recalculate from the side.
+// total shows the amount in pesos at a rate. The script of the page recalculates it from data-total, the side in units.
 func total(q pageQuery, rate *engine.Rate) Node {
 	return Span(Data("total", strconv.FormatInt(rate.Side(q.Operation).Units(), 10)), Text(amountAt(q, rate)))
 }
 
-// rankingTable shows a ranking. Equal sides share a place.
+// rankingTable shows a ranking. Equal sides have the same rank.
 func rankingTable(q pageQuery, ranking *engine.Page[*engine.Rate], l *Localizer) Node {
 	if len(ranking.Items) == 0 {
 		return P(Class("empty"), l.T("rates.empty", q.Currency))
 	}
 	column := func(operation engine.Operation, key, order string) Node {
-		sorted := q
-		sorted.Operation = operation
+		target := q
+		target.Operation = operation
 		return Th(Scope("col"), Class("number"), If(q.Operation == operation, Aria("sort", order)),
-			A(Href(pathWith(l.Path("/"), sorted.values())+"#rates"), Span(l.T(key)), Small(l.T(key+".who"))))
+			A(Href(pathWith(l.Path("/"), target.values())+"#rates"), Span(l.T(key)), Small(l.T(key+".who"))))
 	}
 	cell := func(operation engine.Operation, rate *engine.Rate) Node {
 		if q.Operation != operation {
@@ -113,13 +113,13 @@ func rankingTable(q pageQuery, ranking *engine.Page[*engine.Rate], l *Localizer)
 			Span(Class("total"), If(amountAt(q, rate) == "", Hidden("")), Raw("RD$&nbsp;"), total(q, rate)))
 	}
 	var rows Group
-	place := 1
+	rank := 1
 	for i, rate := range ranking.Items {
 		if i > 0 && rate.Side(q.Operation).Compare(ranking.Items[i-1].Side(q.Operation)) != 0 {
-			place = i + 1
+			rank = i + 1
 		}
-		rows = append(rows, Tr(If(place == 1, Class("best")), Td(Class("place"), Text(strconv.Itoa(place))),
-			Td(Class("name"), l.institution(rate), l.channel(rate), If(place == 1, l.tag("tag good", "rates.best")), l.checkedAt(rate)),
+		rows = append(rows, Tr(If(rank == 1, Class("best")), Td(Class("place"), Text(strconv.Itoa(rank))),
+			Td(Class("name"), l.institution(rate), l.channel(rate), If(rank == 1, l.tag("tag good", "rates.best")), l.checkedAt(rate)),
 			cell(engine.Buy, rate), cell(engine.Sell, rate)))
 	}
 	return Group{
@@ -131,18 +131,18 @@ func rankingTable(q pageQuery, ranking *engine.Page[*engine.Rate], l *Localizer)
 	}
 }
 
-// unrankedTable shows the rates that are not ranked: expired ones, and those without the side of the operation.
+// unrankedTable shows the rates that are not ranked because they have expired or have no side for the operation.
 func unrankedTable(q pageQuery, rates []*engine.Rate, l *Localizer) Node {
 	var rows Group
 	for _, rate := range rates {
-		why := l.tag("tag bad", "rates.stale")
+		reason := l.tag("tag bad", "rates.stale")
 		if !rate.Stale {
 			if !rate.Side(q.Operation).IsNull() {
 				continue
 			}
-			why = l.tag("tag", "rates.oneside")
+			reason = l.tag("tag", "rates.oneside")
 		}
-		rows = append(rows, Tr(Td(Class("name"), l.institution(rate), l.channel(rate), why, l.checkedAt(rate)),
+		rows = append(rows, Tr(Td(Class("name"), l.institution(rate), l.channel(rate), reason, l.checkedAt(rate)),
 			Td(Class("number"), Text(sideOrDash(rate.Sell))), Td(Class("number"), Text(sideOrDash(rate.Buy)))))
 	}
 	if len(rows) == 0 {

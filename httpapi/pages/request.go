@@ -15,55 +15,55 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// errBusy is the error of a page that is not cached while too many are rendered.
+// errBusy is the error for a page that is not cached when renderLimiter does not allow rendering it.
 var errBusy = &engine.Error{Code: engine.CodeOverloaded, Message: "too many pages are asked for", RetryAfter: time.Second}
 
 // Request is a request for a page.
 type Request struct {
 	*http.Request
 	Language Language
-	Page     string     // Spanish path, still escaped: /docs for /en/docs
+	Page     string     // escaped Spanish path: /docs for /en/docs
 	Address  netip.Addr // address of the client
-	ID       string     // X-Request-Id of the answer
+	ID       string     // X-Request-Id of the response
 	Now      time.Time
 }
 
-// suggestsOther reports whether to link to the other language at the top: on a Spanish page for a browser that prefers
-// English.
+// suggestsOther reports whether the page suggests the other language at the top. Only Spanish pages do, for browsers
+// that prefer English.
 func (r *Request) suggestsOther() bool {
 	return r.Language == Spanish && prefersEnglish(r.Header.Get("Accept-Language"))
 }
 
-// Handler serves a page, usually with Write, WriteCached, NotFound or Fail.
+// Handler handles a request for a page, usually with Write, WriteCached, NotFound or Fail.
 type Handler func(w http.ResponseWriter, r *Request)
 
-// Handle serves a page in both languages, such as /docs and /en/docs. The path may have wildcards of http.ServeMux,
-// and must not end with a slash.
+// Handle registers a handler for a page in both languages, such as /docs and /en/docs. The path may have wildcards of
+// http.ServeMux. Except for "/", it must not end with a slash.
 func (f *Frame) Handle(mux *http.ServeMux, method, path string, handler Handler) {
 	for _, language := range Languages() {
-		at := language.Path(path)
-		if at == "/" {
-			at = "/{$}"
+		route := language.Path(path)
+		if route == "/" {
+			route = "/{$}"
 		}
-		f.handle(mux, method, at, handler)
+		f.handle(mux, method, route, handler)
 	}
 }
 
-// handle serves one path.
+// handle registers a handler for one path.
 func (f *Frame) handle(mux *http.ServeMux, method, path string, handler Handler) {
 	mux.Handle(method+" "+path, f.limited(handler))
 }
 
-// PublicURL is that of Config.
+// PublicURL returns Config.PublicURL.
 func (f *Frame) PublicURL() string { return f.config.PublicURL }
 
-// Secure reports whether the site is reached over https.
+// Secure reports whether browsers use https.
 func (f *Frame) Secure() bool { return f.config.Secure }
 
-// hostPattern matches hosts with or without a port, without characters that mean something in a shell or program.
+// hostPattern matches hosts with or without a port, without characters that have a meaning in a shell or a program.
 var hostPattern = regexp.MustCompile(`^(\[[0-9A-Fa-f:.]{2,45}\]|[0-9A-Za-z.-]{1,253})(:[0-9]{1,5})?$`)
 
-// ServiceURL returns the origin of the site for text to be copied: PublicURL, or the host of the request.
+// ServiceURL returns the origin of the site for text to be copied: PublicURL, or if it is "", the host of the request.
 func (f *Frame) ServiceURL(r *Request) string {
 	host, scheme := strings.ToLower(r.Host), "http://"
 	if f.config.PublicURL != "" {
@@ -78,13 +78,13 @@ func (f *Frame) ServiceURL(r *Request) string {
 	return scheme + host
 }
 
-// NotFoundHandler serves the 404 page.
+// NotFoundHandler returns a handler that sends the 404 page.
 func (f *Frame) NotFoundHandler() http.Handler { return f.limited(f.NotFound) }
 
 // limited enforces the limit of the client address and sets the security headers.
 func (f *Frame) limited(handler Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
-		r := f.request(hr)
+	return http.HandlerFunc(func(w http.ResponseWriter, httpReq *http.Request) {
+		r := f.request(httpReq)
 		setSecurityHeaders(w.Header())
 		if wait, ok := f.limiter.admit(r.Address, r.Now); !ok {
 			w.Header().Set("Retry-After", RetryAfter(wait))
@@ -95,11 +95,11 @@ func (f *Frame) limited(handler Handler) http.Handler {
 	})
 }
 
-func (f *Frame) request(hr *http.Request) *Request {
-	r := &Request{Request: hr, ID: hr.Header.Get("X-Request-Id"), Now: f.config.Clock()}
-	r.Language, r.Page = splitPath(hr.URL.EscapedPath())
-	if from, err := netip.ParseAddrPort(hr.RemoteAddr); err == nil {
-		r.Address = from.Addr()
+func (f *Frame) request(httpReq *http.Request) *Request {
+	r := &Request{Request: httpReq, ID: httpReq.Header.Get("X-Request-Id"), Now: f.config.Clock()}
+	r.Language, r.Page = splitPath(httpReq.URL.EscapedPath())
+	if addrPort, err := netip.ParseAddrPort(httpReq.RemoteAddr); err == nil {
+		r.Address = addrPort.Addr()
 	}
 	return r
 }
@@ -114,29 +114,29 @@ func setSecurityHeaders(header http.Header) {
 	header.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
 }
 
-// NotFound serves the 404 page.
+// NotFound sends the 404 page.
 func (f *Frame) NotFound(w http.ResponseWriter, r *Request) { f.writeError(w, r, http.StatusNotFound) }
 
-// BadRequest serves the 400 page, for requests that no form of the site sends.
+// BadRequest sends the 400 page. It is for requests that a form of the site cannot send.
 func (f *Frame) BadRequest(w http.ResponseWriter, r *Request) {
 	f.writeError(w, r, http.StatusBadRequest)
 }
 
-// Fail serves the page of an error: an engine.Error by its code, any other as 500. The cause is logged with the
-// request id.
+// Fail sends the page for an error. The status depends on the code of an engine.Error. For other errors it is 500, and
+// the error is logged with the request id.
 func (f *Frame) Fail(w http.ResponseWriter, r *Request, err error) {
 	status := http.StatusInternalServerError
-	var named *engine.Error
-	if errors.As(err, &named) {
-		switch named.Code {
+	var apiErr *engine.Error
+	if errors.As(err, &apiErr) {
+		switch apiErr.Code {
 		case engine.CodeNotFound, engine.CodeInstitutionNotFound:
 			status = http.StatusNotFound
 		case engine.CodeDataUnavailable, engine.CodeOverloaded, engine.CodeReadOnly:
 			status = http.StatusServiceUnavailable
-			w.Header().Set("Retry-After", RetryAfter(named.RetryAfter))
+			w.Header().Set("Retry-After", RetryAfter(apiErr.RetryAfter))
 		case engine.CodeRateLimited, engine.CodeQuotaExceeded, engine.CodeRequestedTooSoon:
 			status = http.StatusTooManyRequests
-			w.Header().Set("Retry-After", RetryAfter(named.RetryAfter))
+			w.Header().Set("Retry-After", RetryAfter(apiErr.RetryAfter))
 		}
 	}
 	if status == http.StatusInternalServerError {
@@ -145,13 +145,13 @@ func (f *Frame) Fail(w http.ResponseWriter, r *Request, err error) {
 	f.writeError(w, r, status)
 }
 
-// writeError serves the page of a status. All but 500, which shows the request id, are cached.
+// writeError sends the error page for a status. Error pages are cached, except for 500, which shows the request id.
 func (f *Frame) writeError(w http.ResponseWriter, r *Request, status int) {
-	plain := *r
-	plain.Page = "/" // the page links to the home page in the other language
+	home := *r
+	home.Page = "/" // the page links to the home page in the other language
 	render := func() (*rendered, time.Time, error) {
-		page, err := f.render(&plain, f.errorPage(r, status))
-		return page, r.Now.Add(errorPageCachedFor), err
+		page, err := f.render(&home, f.errorPage(r, status))
+		return page, r.Now.Add(errorPageCacheDuration), err
 	}
 	var page *rendered
 	var err error
@@ -170,9 +170,9 @@ func (f *Frame) writeError(w http.ResponseWriter, r *Request, status int) {
 	f.sendPage(w, r, page)
 }
 
-const errorPageCachedFor = time.Hour
+const errorPageCacheDuration = time.Hour
 
-// errorPage is the page of a status.
+// errorPage returns the error page for a status.
 func (f *Frame) errorPage(r *Request, status int) *Document {
 	l, key := f.texts.In(r), "error."+strconv.Itoa(status)
 	return &Document{Title: l.Str(key + ".title"), Status: status, NoIndex: true, Body: Group{

@@ -12,23 +12,23 @@ import (
 	. "maragu.dev/gomponents/html"
 )
 
-// plainCachedFor is how long pages without rates are cached.
-const plainCachedFor = time.Hour
+// plainCacheDuration is how long pages without rates are cached.
+const plainCacheDuration = time.Hour
 
 func (p *Pages) showTerms(w http.ResponseWriter, r *Request) {
 	p.frame.WriteCached(w, r, "", func() (*Document, error) {
-		l, service := p.texts.In(r), p.frame.config.PublicURL
+		l, publicURL := p.texts.In(r), p.frame.config.PublicURL
 		return &Document{
-			Title: l.Str("terms.title"), Description: l.Str("terms.description"), Section: "/terms", Until: r.Now.Add(plainCachedFor),
+			Title: l.Str("terms.title"), Description: l.Str("terms.description"), Section: "/terms", Until: r.Now.Add(plainCacheDuration),
 			Body: l.Prose("terms", Slots{
-				"service": Text(cmp.Or(service, "https://…")), "sources": p.openSources(l),
-				"where": If(service == "", P(Class("fine"), Raw(l.Str("terms.where", "<code>https://…</code>")))),
+				"service": Text(cmp.Or(publicURL, "https://…")), "sources": p.openSources(l),
+				"where": If(publicURL == "", P(Class("fine"), Raw(l.Str("terms.where", "<code>https://…</code>")))),
 			}),
 		}, nil
 	})
 }
 
-// openSources lists the sources that have a page.
+// openSources lists the sources that have a URL.
 func (p *Pages) openSources(l *Localizer) Node {
 	var items Group
 	for _, source := range p.catalogue.Sources() {
@@ -54,15 +54,15 @@ func (p *Pages) showRobots(w http.ResponseWriter, r *Request) {
 	p.sendPlain(w, r, "text/plain; charset=utf-8", []byte(text))
 }
 
-// showIcon serves browsers that ask for /favicon.ico.
+// showIcon redirects /favicon.ico to the icon.
 func (p *Pages) showIcon(w http.ResponseWriter, _ *Request) {
 	w.Header().Set("Location", p.frame.Asset("favicon.svg"))
 	w.WriteHeader(http.StatusFound)
 }
 
-func (p *Pages) sendPlain(w http.ResponseWriter, r *Request, kind string, body []byte) {
-	w.Header().Set("Content-Type", kind)
-	w.Header().Set("Cache-Control", "public, max-age="+RetryAfter(plainCachedFor))
+func (p *Pages) sendPlain(w http.ResponseWriter, r *Request, contentType string, body []byte) {
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Cache-Control", "public, max-age="+RetryAfter(plainCacheDuration))
 	p.frame.send(w, r, body)
 }
 

@@ -16,16 +16,16 @@ import (
 //go:embed frame
 var frameFiles embed.FS
 
-// Texts holds the texts of a package in all languages.
+// Texts has the texts of a package in all languages.
 type Texts struct {
 	files fs.FS
 	words map[Language]map[string]string
 }
 
-// ReadTexts reads words.es.json and words.en.json from embedded files, and adds the texts of the frame. The values are
-// formats for fmt. It panics if a file is missing or damaged.
+// ReadTexts reads words.es.json and words.en.json from embedded files, and adds the texts of the frame. The texts are
+// formats for package fmt. ReadTexts panics if a file is missing or invalid.
 func ReadTexts(files fs.FS) *Texts {
-	t := &Texts{files, map[Language]map[string]string{}}
+	result := &Texts{files, map[Language]map[string]string{}}
 	for _, language := range Languages() {
 		words, name := map[string]string{}, "words."+string(language)+".json"
 		for _, folder := range []fs.FS{sub(frameFiles, "frame"), files} {
@@ -37,15 +37,15 @@ func ReadTexts(files fs.FS) *Texts {
 				panic("pages: read the embedded " + name + ": " + err.Error())
 			}
 		}
-		t.words[language] = words
+		result.words[language] = words
 	}
-	return t
+	return result
 }
 
 // In returns the Localizer of a request.
 func (t *Texts) In(r *Request) *Localizer { return &Localizer{r.Language, r.Now, t} }
 
-// Localizer writes texts, times and links in one language. Nodes are escaped.
+// Localizer formats texts, times and links in one language. Its nodes are escaped.
 type Localizer struct {
 	Language
 	now   time.Time
@@ -61,10 +61,10 @@ func (l *Localizer) Str(key string, values ...any) string {
 	return fmt.Sprintf(text, values...)
 }
 
-// T is Str as a node.
+// T returns the result of Str as a node.
 func (l *Localizer) T(key string, values ...any) Node { return Text(l.Str(key, values...)) }
 
-// Count formats the text key.one or key.many.
+// Count formats the text key.one if n is 1, otherwise key.many.
 func (l *Localizer) Count(key string, n int) string {
 	if n == 1 {
 		return l.Str(key + ".one")
@@ -72,18 +72,18 @@ func (l *Localizer) Count(key string, n int) string {
 	return l.Str(key+".many", n)
 }
 
-// Ago formats how long ago a time was, in one unit, rounded down.
-func (l *Localizer) Ago(at time.Time) string {
+// Ago formats the time since t in one unit, rounded down.
+func (l *Localizer) Ago(t time.Time) string {
 	const day = 24 * time.Hour
-	switch passed := l.now.Sub(at); {
-	case passed < time.Minute:
+	switch elapsed := l.now.Sub(t); {
+	case elapsed < time.Minute:
 		return l.Str("ago.now")
-	case passed < time.Hour:
-		return l.Count("ago.minutes", int(passed/time.Minute))
-	case passed < day:
-		return l.Count("ago.hours", int(passed/time.Hour))
+	case elapsed < time.Hour:
+		return l.Count("ago.minutes", int(elapsed/time.Minute))
+	case elapsed < day:
+		return l.Count("ago.hours", int(elapsed/time.Hour))
 	default:
-		return l.Count("ago.days", int(passed/day))
+		return l.Count("ago.days", int(elapsed/day))
 	}
 }
 
@@ -92,20 +92,20 @@ func (l *Localizer) Time(at time.Time, attributes ...Node) Node {
 	return Time(DateTime(rfc3339(at)), Group(attributes), Text(l.Instant(at)))
 }
 
-// Since shows how long ago a time was.
+// Since shows how long ago a time was, with the time itself as datetime attribute.
 func (l *Localizer) Since(at time.Time, attributes ...Node) Node {
 	return Time(DateTime(rfc3339(at)), Group(attributes), Text(l.Ago(at)))
 }
 
-func rfc3339(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+func rfc3339(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// Href links to a page, named by its Spanish path, in this language.
+// Href returns an href attribute for a page in this language. page is its Spanish path.
 func (l *Localizer) Href(page string) Node { return Href(l.Path(page)) }
 
-// Action sends a form to a page.
+// Action returns an action attribute for a form. page is a Spanish path.
 func (l *Localizer) Action(page string) Node { return Action(l.Path(page)) }
 
-// External links to another site. Only http and https URLs become links.
+// External returns a link to another site. If the address is not an http or https URL, it returns only the text.
 func External(address, text string) Node {
 	if scheme, _, _ := strings.Cut(address, ":"); !strings.EqualFold(scheme, "https") && !strings.EqualFold(scheme, "http") {
 		return Text(text)
@@ -113,7 +113,7 @@ func External(address, text string) Node {
 	return A(Href(address), Rel("noopener nofollow external"), Text(text))
 }
 
-// Contact shows the contact of the operator after an introduction, or nothing if there is none.
+// Contact shows the contact of the operator after an introduction. Without a contact it shows nothing.
 func (f *Frame) Contact(introduction string) Node {
 	contact := f.config.Contact
 	link := External(contact, contact)
@@ -129,15 +129,15 @@ func (f *Frame) Contact(introduction string) Node {
 // Slots are the values of the placeholders {{name}} in a Prose.
 type Slots map[string]Node
 
-// Prose is a long text from the embedded file name.<language>.html.
+// Prose returns a long text from the embedded file name.<language>.html, with the slots filled in.
 func (l *Localizer) Prose(name string, slots Slots) Node {
 	return NodeFunc(func(w io.Writer) error {
 		text, err := fs.ReadFile(l.texts.files, name+"."+string(l.Language)+".html")
-		rest := string(text)
-		for err == nil && rest != "" {
+		template := string(text)
+		for err == nil && template != "" {
 			var before, slot string
-			before, rest, _ = strings.Cut(rest, "{{")
-			slot, rest, _ = strings.Cut(rest, "}}")
+			before, template, _ = strings.Cut(template, "{{")
+			slot, template, _ = strings.Cut(template, "}}")
 			err = Group{Raw(before), slots[slot]}.Render(w)
 		}
 		return err
