@@ -47,7 +47,7 @@ func (c Config) completeAccounts() (Config, error) {
 // accounts returns the configuration of the accounts.
 func (c *Config) accounts() accounts.Config {
 	a := accounts.Config{
-		Clock: c.Clock, Steady: c.Steady, Random: c.Random, Logger: c.Logger, Seal: c.LoginCodeKey, KeyPrefix: c.KeyPrefix, QuotaPolicy: c.QuotaPolicy,
+		Clock: c.Clock, Steady: c.Steady, Random: c.Random, Logger: c.Logger, LoginCodeKey: c.LoginCodeKey, KeyPrefix: c.KeyPrefix, QuotaPolicy: c.QuotaPolicy,
 		LimitsOff: c.LimitsOff, WriteTimeout: c.WriteTimeout, MailboxMax: c.MailboxMax,
 		PendingWritesMax: c.PendingWritesMax, AnonymousClientsMax: c.AnonymousClientsMax, LoadedMax: c.AccountsLoadedMax, Shards: c.AccountShards,
 	}

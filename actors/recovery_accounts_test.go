@@ -41,8 +41,8 @@ func TestContradictionsOfAccountsStopTheNode(t *testing.T) {
 	thief.Apply(&account.Created{Account: 8, Email: mustEmail(t, "thief@example.com").ID(), At: noon})
 	thief.Apply(&account.KeyCreated{Account: 8, Key: account.KeyRecord{ID: "key_8", Digest: keyOf(7), CreatedAt: noon}})
 	for want, journal := range map[string]*memoryJournal{
-		"an account is there twice":    snapshotOfAccounts(t, testAccount(t, 7), testAccount(t, 9), testAccount(t, 7)),
-		"two accounts have keys alike": snapshotOfAccounts(t, testAccount(t, 7), thief),
+		"the snapshot has an account twice":                 snapshotOfAccounts(t, testAccount(t, 7), testAccount(t, 9), testAccount(t, 7)),
+		"two accounts have a key with the same fingerprint": snapshotOfAccounts(t, testAccount(t, 7), thief),
 	} {
 		if err := stopped(t, journal); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

@@ -25,7 +25,7 @@ type (
 		account uint64
 		key     account.Digest
 	}
-	// UsageQuery asks for both windows without a charge: for a key, which must be valid, or for the account itself.
+	// UsageQuery asks for both windows and charges nothing. With byKey the key must be valid.
 	UsageQuery struct {
 		account uint64
 		key     account.Digest
@@ -33,8 +33,8 @@ type (
 	}
 	accountQuery  struct{ account uint64 }
 	accountAnswer struct {
-		record  account.Record
-		verdict account.QuotaResult
+		record account.Record
+		usage  account.QuotaResult
 	}
 	// changeQuery decides an event of the account, nil if there is nothing to change.
 	changeQuery struct {
@@ -50,7 +50,7 @@ type eventWritten struct {
 	err   *engine.Error
 }
 
-// returnLease makes an account return what is left of its lease: the node stops.
+// returnLease makes an account return the rest of its lease, because the node stops.
 type returnLease struct{ mailbox.OneWay }
 
 // AccountActor owns one account that is in use. Its shard loads the account, and evicts it when it is idle.
@@ -58,19 +58,19 @@ type AccountActor struct {
 	*accountCommon
 	ID        uint64
 	Account   *account.Account
-	remoteSeq uint64 // messages of other nodes' records so far
-	asked     bool   // since the shard's last sweep
+	remoteSeq uint64 // messages with records of other nodes so far
+	asked     bool   // a question came since the last sweep of the shard
 
-	Leasing  bool         // a lease is being written
-	urgent   bool         // a request waits for it
-	stopping bool         // the node stops: leases are returned
-	parked   []*admission // wait for the lease
-	changes  []*change    // wait for InFlight
-	InFlight *change
-	stopped  *engine.Error // not nil: no leases and changes any more
+	Leasing  bool          // a lease is being written
+	urgent   bool          // a request waits for the lease
+	stopping bool          // the node stops, so the lease is returned
+	parked   []*admission  // requests that wait for the lease
+	changes  []*change     // changes that wait for InFlight
+	InFlight *change       // the change whose event is being written, or nil
+	stopped  *engine.Error // not nil: leases and changes are refused with it
 }
 
-// accountCommon is what the accounts of a shard share. It is constant.
+// accountCommon is shared by the accounts of a shard and constant.
 type accountCommon struct {
 	quotaPolicy account.QuotaPolicy
 	clock       *steadyClock
@@ -81,9 +81,9 @@ type accountCommon struct {
 }
 
 // Receive implements mailbox.Actor.
-func (a *AccountActor) Receive(l mailbox.Message) {
-	a.asked = a.asked || l.Asked()
-	switch m := l.(type) {
+func (a *AccountActor) Receive(msg mailbox.Message) {
+	a.asked = a.asked || msg.Asked()
+	switch m := msg.(type) {
 	case *admission:
 		a.admit(m)
 	case *Refund:
@@ -106,50 +106,50 @@ func (a *AccountActor) Receive(l mailbox.Message) {
 	case *returnLease:
 		a.stopping = true
 		a.expedite()
-		a.giveLeaseBack()
+		a.returnLeaseOnStop()
 	case *mailbox.Halt:
 		a.Abort(m.Why)
 	}
 }
 
-// Fatal implements mailbox.Actor: after a panic over an admission or a usage question the counts may be too high by
-// one; after others the state may be wrong.
-func (a *AccountActor) Fatal(l mailbox.Message) bool {
-	switch l.(type) {
+// Fatal implements mailbox.Actor. After a panic over a question about admission or usage a count may be too high by
+// one. After a panic over another message the state may be wrong.
+func (a *AccountActor) Fatal(msg mailbox.Message) bool {
+	switch msg.(type) {
 	case *admission, *Refund, *usage, *accountAsk:
 		return false
 	}
 	return true
 }
 
-// admit answers at once, or when the lease that it needs is durable.
+// admit answers a request at once or, if it needs a lease, when the lease is durable.
 func (a *AccountActor) admit(m *admission) {
 	if a.stopping {
 		m.Reject(mailbox.ErrStopped)
 		return
 	}
 	now := a.clock.Now()
-	verdict, needsLease := a.Account.Admit(m.Query.key, now, a.quotaPolicy)
+	result, needsLease := a.Account.Admit(m.Query.key, now, a.quotaPolicy)
 	if needsLease {
 		a.park(m, now)
 		return
 	}
-	if verdict.Admitted && !a.Leasing && a.stopped == nil {
+	if result.Admitted && !a.Leasing && a.stopped == nil {
 		a.lease(m.Query.key, now, 0)
 	}
-	a.reply(m, verdict, now)
+	a.reply(m, result, now)
 }
 
-// reply answers an admission. It is taken back if the caller has gone.
-func (a *AccountActor) reply(m *admission, verdict account.QuotaResult, now account.ClockReading) {
+// reply answers an admission, and takes it back if the caller has gone.
+func (a *AccountActor) reply(m *admission, result account.QuotaResult, now account.ClockReading) {
 	now = a.Account.WithDay(now)
-	heard := m.Reply(account.Admission{QuotaResult: verdict, Account: a.ID, At: now}, nil)
-	if !heard && verdict.Admitted {
+	delivered := m.Reply(account.Admission{QuotaResult: result, Account: a.ID, At: now}, nil)
+	if !delivered && result.Admitted {
 		a.Account.Refund(now)
 	}
 }
 
-// park keeps a question until a lease is durable. It makes sure that one is being written.
+// park keeps a question until the next lease is durable, and has that lease written.
 func (a *AccountActor) park(m *admission, now account.ClockReading) {
 	switch {
 	case a.stopped != nil:
@@ -173,12 +173,12 @@ func (a *AccountActor) park(m *admission, now account.ClockReading) {
 	a.parked = append(a.parked, m)
 }
 
-// errNoLease is an internal error: the rules need a lease and give none.
+// errNoLease is an internal error: the rules say that a request needs a lease, and refuse a lease.
 var errNoLease = &engine.Error{
 	Code: engine.CodeInternalError, Message: "an internal error", Cause: errors.New("an account needs a lease and may not ask for one"),
 }
 
-// lease has the next lease written if it is time.
+// lease has the next lease written if the account needs one.
 func (a *AccountActor) lease(key account.Digest, now account.ClockReading, waiting int) {
 	event := a.Account.NextLease(key, now, a.quotaPolicy, waiting)
 	if event == nil {
@@ -193,7 +193,7 @@ func (a *AccountActor) lease(key account.Digest, now account.ClockReading, waiti
 	a.outbox.post(pendingEvent{account: a.ID, event: event, record: record, remoteSeq: a.remoteSeq}, a.urgent)
 }
 
-// expedite has the lease written at once: a request waits for it now.
+// expedite has the lease written at once, because a request waits for it.
 func (a *AccountActor) expedite() {
 	if a.Leasing && !a.urgent {
 		a.urgent = true
@@ -201,7 +201,7 @@ func (a *AccountActor) expedite() {
 	}
 }
 
-// leased continues after a lease has been written, or not.
+// leased handles the result of writing a lease.
 func (a *AccountActor) leased(m *eventWritten) {
 	a.Leasing = false
 	switch {
@@ -215,13 +215,13 @@ func (a *AccountActor) leased(m *eventWritten) {
 	if m.err != nil {
 		a.Account.AbortLease()
 		a.RejectParked(m.err)
-		a.giveLeaseBack()
+		a.returnLeaseOnStop()
 		return
 	}
 	a.Account.Apply(m.event)
 	if a.stopping {
 		a.RejectParked(mailbox.ErrStopped)
-		a.giveLeaseBack()
+		a.returnLeaseOnStop()
 		return
 	}
 	a.admitParked()
@@ -238,13 +238,13 @@ func (a *AccountActor) admitParked() {
 			continue
 		}
 		key := m.Query.key
-		verdict, needsLease := a.Account.Admit(key, now, a.quotaPolicy)
+		result, needsLease := a.Account.Admit(key, now, a.quotaPolicy)
 		if needsLease {
 			a.parked = append(a.parked, questions[i:]...)
 			a.lease(key, now, len(a.parked))
 			break
 		}
-		a.reply(m, verdict, now)
+		a.reply(m, result, now)
 	}
 	if len(a.parked) > 0 && !a.Leasing {
 		a.RejectParked(errNoLease)
@@ -252,11 +252,11 @@ func (a *AccountActor) admitParked() {
 }
 
 // RejectParked rejects the parked questions.
-func (a *AccountActor) RejectParked(why *engine.Error) {
+func (a *AccountActor) RejectParked(err *engine.Error) {
 	questions := a.parked
 	a.parked = nil
 	for _, m := range questions {
-		m.Reject(why)
+		m.Reject(err)
 	}
 }
 
@@ -276,39 +276,39 @@ func (a *AccountActor) usage(q UsageQuery) (account.QuotaResult, error) {
 	return a.Account.Usage(a.clock.Now(), a.quotaPolicy), nil
 }
 
-// idle reports whether the account can be evicted: nothing is counted only in memory and nothing is under way. Only its
-// shard calls it, while the actor is idle.
+// idle reports whether the account can be evicted: no count is only in memory and nothing is under way. Only the shard
+// calls it, while the actor is idle.
 func (a *AccountActor) idle(now account.ClockReading) bool {
 	return !a.Leasing && a.InFlight == nil && len(a.parked) == 0 && len(a.changes) == 0 && a.Account.Idle(now)
 }
 
-// giveLeaseBack returns the lease when the node stops, once no event of the account is being written.
-func (a *AccountActor) giveLeaseBack() {
+// returnLeaseOnStop returns the lease when the node stops, once no event of the account is being written.
+func (a *AccountActor) returnLeaseOnStop() {
 	if !a.stopping || a.Leasing || a.InFlight != nil {
 		return
 	}
-	w := pendingEvent{account: a.ID, unconditional: true, final: true}
+	last := pendingEvent{account: a.ID, unconditional: true, final: true}
 	if a.stopped == nil {
 		if event := a.Account.Return(a.clock.Now()); event != nil {
 			if record, err := record.Encode(event); err == nil {
-				w.event, w.record = event, record
+				last.event, last.record = event, record
 			}
 		}
 	}
 	a.stopped = mailbox.ErrStopped
-	a.outbox.post(w, true)
+	a.outbox.post(last, true)
 }
 
 // Abort implements mailbox.Actor: it rejects all questions.
-func (a *AccountActor) Abort(why *engine.Error) {
-	a.stopped = why
-	a.RejectParked(why)
+func (a *AccountActor) Abort(err *engine.Error) {
+	a.stopped = err
+	a.RejectParked(err)
 	if a.InFlight != nil {
-		a.InFlight.Reject(why)
+		a.InFlight.Reject(err)
 		a.InFlight = nil
 	}
 	for _, m := range a.changes {
-		m.Reject(why)
+		m.Reject(err)
 	}
 	a.changes = nil
 }

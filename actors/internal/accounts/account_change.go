@@ -29,7 +29,7 @@ func (a *AccountActor) change(m *change) {
 	a.next()
 }
 
-// next decides waiting changes until one has an event to write.
+// next decides waiting changes until a change has an event to write.
 func (a *AccountActor) next() {
 	for a.InFlight == nil && len(a.changes) > 0 {
 		m := a.changes[0]
@@ -48,7 +48,7 @@ func (a *AccountActor) next() {
 	}
 }
 
-// decide decides an event and encodes it. A panic costs only the question.
+// decide decides an event and encodes it. A panic fails only this change.
 func (a *AccountActor) decide(q changeQuery) (event account.Event, encoded []byte, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -69,14 +69,14 @@ func (a *AccountActor) decide(q changeQuery) (event account.Event, encoded []byt
 	return event, encoded, nil
 }
 
-// undo takes back what deciding the event has counted.
+// undo takes back the counts that deciding the event has changed.
 func (a *AccountActor) undo(event account.Event) {
-	if _, key := event.(*account.KeyCreated); key {
+	if _, ok := event.(*account.KeyCreated); ok {
 		a.Account.AbortKey()
 	}
 }
 
-// written applies a durable event and continues what waited for it.
+// written applies a durable event, answers its change and starts the next one.
 func (a *AccountActor) written(m *eventWritten) {
 	switch e := m.event.(type) {
 	case *account.Leased:
@@ -105,7 +105,7 @@ func (a *AccountActor) written(m *eventWritten) {
 		done.Reply(struct{}{}, asError(m.err))
 	}
 	a.next()
-	a.giveLeaseBack()
+	a.returnLeaseOnStop()
 }
 
 // asError converts nil to a nil error.

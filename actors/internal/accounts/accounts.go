@@ -22,8 +22,8 @@ type Accounts struct {
 	Node      engine.NodeID // 0 without a cluster
 	Quorum    commitlog.Quorum
 	Random    *lockedReader
-	Seal      [32]byte // of login codes
-	Shared    bool     // Seal is that of all nodes of a cluster
+	Seal      [32]byte // key that seals login codes
+	Shared    bool     // all nodes of a cluster have the same Seal
 	keys      *keyindex.Index
 	keyPolicy atomic.Pointer[account.KeyPolicy]
 	Loaded    atomic.Int64  // accounts that have an actor
@@ -40,11 +40,11 @@ type Accounts struct {
 	flusher   *outboxFlusher
 }
 
-// shardReserve is the room of a shard for one-way messages: one for each account made within the hour, of which the
-// registry allows 5,000, and the few that are always under way.
+// shardReserve is the number of one-way messages that a shard has room for: one for each account that was created in
+// the last hour (the registry allows 5,000), and a few others.
 const shardReserve = 8192
 
-// askers ask the frequent questions.
+// askers keep pools of the frequent questions.
 type askers struct {
 	admissions mailbox.Asker[admissionQuery, account.Admission]
 	anonymous  mailbox.Asker[anonymousQuery, account.Admission]
@@ -56,16 +56,16 @@ type askers struct {
 // New returns accounts without actors; Start starts them.
 func New(c Config, host host) (*Accounts, error) {
 	t := &Accounts{
-		config: c, host: host, Clock: newSteadyClock(c.Clock, c.Steady), Random: &lockedReader{from: c.Random}, keys: keyindex.New(),
+		config: c, host: host, Clock: newSteadyClock(c.Clock, c.Steady), Random: &lockedReader{reader: c.Random}, keys: keyindex.New(),
 	}
 	t.Clock.logger = c.Logger
 	t.Kinds.Shard.Name, t.Kinds.Shard.Reserve = "shard", shardReserve
 	t.Kinds.Account.Name, t.Kinds.Account.Transient = "account", true
 	t.Kinds.Registrar.Name, t.Kinds.Anonymous.Name = "registrar", "anonymous"
 	t.keyPolicy.Store(&account.KeyPolicy{})
-	if t.Shared = c.Seal != nil; t.Shared {
-		if copy(t.Seal[:], c.Seal) != len(t.Seal) || len(c.Seal) != len(t.Seal) {
-			return nil, fmt.Errorf("check configuration: Seal has %d bytes, want %d", len(c.Seal), len(t.Seal))
+	if t.Shared = c.LoginCodeKey != nil; t.Shared {
+		if copy(t.Seal[:], c.LoginCodeKey) != len(t.Seal) || len(c.LoginCodeKey) != len(t.Seal) {
+			return nil, fmt.Errorf("check configuration: LoginCodeKey has %d bytes, want %d", len(c.LoginCodeKey), len(t.Seal))
 		}
 		return t, nil
 	}
@@ -76,15 +76,15 @@ func New(c Config, host host) (*Accounts, error) {
 
 // lockedReader makes a reader safe for concurrent use.
 type lockedReader struct {
-	mu   sync.Mutex
-	from io.Reader
+	mu     sync.Mutex
+	reader io.Reader
 }
 
 // Read implements io.Reader.
 func (l *lockedReader) Read(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.from.Read(p)
+	return l.reader.Read(p)
 }
 
 // shards are the shard actors.
@@ -93,20 +93,20 @@ type shards struct{ Refs []*mailbox.Ref }
 // of returns the shard of an account.
 func (s *shards) of(account uint64) *mailbox.Ref { return s.Refs[account%uint64(len(s.Refs))] }
 
-// evictedBytes is about the size of an account in a snapshot.
+// evictedBytes is the approximate size of an account in a snapshot.
 const evictedBytes = 150
 
 // Start starts the actors with the replayed state.
 func (t *Accounts) Start(actors *mailbox.System, r *Replay, log *commitlog.Log) error {
 	t.Clock.resume(r.steady, r.newestWall)
 	t.keyPolicy.Store(&r.KeyPolicy)
-	idle, err := r.finish(t.keys)
+	evicted, err := r.finish(t.keys)
 	if err != nil {
 		return err
 	}
 	bytes := int64(0)
 	t.Shards, t.flusher = &shards{}, newOutboxFlusher()
-	for i, accounts := range idle {
+	for i, accounts := range evicted {
 		bytes += int64(len(accounts)) * evictedBytes
 		if err := t.spawnShard(actors, i, accounts, log.Ref); err != nil {
 			return err
@@ -152,8 +152,8 @@ func (t *Accounts) spawnShard(actors *mailbox.System, index int, accounts map[ui
 	return nil
 }
 
-// ReturnLeases makes every account return what is left of its lease. No questions may be asked any more.
-func (t *Accounts) ReturnLeases(patience time.Duration) {
+// ReturnLeases makes every account return the rest of its lease. Questions must not be asked any more.
+func (t *Accounts) ReturnLeases(timeout time.Duration) {
 	t.sweeper.end()
 	t.flusher.end()
 	var questions []*drainRequest
@@ -163,11 +163,11 @@ func (t *Accounts) ReturnLeases(patience time.Duration) {
 		shard.Send(m)
 	}
 	for _, m := range questions {
-		_, _ = m.Wait(patience) // a lease that could not be written is forfeited, as in a crash
+		_, _ = m.Wait(timeout) // a lease that could not be written is forfeited, as in a crash
 	}
 }
 
-// Stop stops the actors and waits for them. Questions that an account has not answered are rejected.
+// Stop stops the actors and waits for them. Unanswered questions are rejected.
 func (t *Accounts) Stop() {
 	for _, shard := range t.Shards.Refs {
 		m := mailbox.NewQuestion[stopQuery, []*mailbox.Ref](stopQuery{})

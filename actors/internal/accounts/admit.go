@@ -19,8 +19,8 @@ func (t *Accounts) LimitsEnforced() bool { return !t.config.LimitsOff }
 // KeyPolicy implements account.Admitter. It is the zero value until the log is replayed.
 func (t *Accounts) KeyPolicy() account.KeyPolicy { return *t.keyPolicy.Load() }
 
-// Admit implements account.Admitter. It takes one message, two if the account is not loaded, and allocates nothing
-// unless the account asks for its next lease. With limits off it counts nothing, and checks keys only once they are
+// Admit implements account.Admitter. It sends one message, or two if the account is not loaded, and allocates nothing
+// unless the account asks for its next lease. With limits off it counts nothing, and checks keys only if they are
 // required.
 func (t *Accounts) Admit(c account.Caller) (account.Admission, error) {
 	if err := t.host.Available(); err != nil {
@@ -32,15 +32,15 @@ func (t *Accounts) Admit(c account.Caller) (account.Admission, error) {
 	}
 	switch {
 	case c.HasKey:
-		grant, err := t.admitKey(c.Key)
-		refusal := keyRefusal(grant.DenyCode)
+		admission, err := t.admitKey(c.Key)
+		keyErr := keyError(admission.DenyCode)
 		switch {
 		case err != nil:
 			return account.Admission{}, err
-		case refusal == nil:
-			return grant, nil
+		case keyErr == nil:
+			return admission, nil
 		case required:
-			return account.Admission{}, refusal
+			return account.Admission{}, keyErr
 		}
 	case required && c.HasMalformedKey:
 		return account.Admission{}, errInvalidKey
@@ -50,10 +50,10 @@ func (t *Accounts) Admit(c account.Caller) (account.Admission, error) {
 	return t.askers.anonymous.Ask(t.anonymous.of(c.Address), anonymousQuery{c.Address}, AskTimeout)
 }
 
-// keysRequired reads the clock only if a date is announced.
+// keysRequired reports whether keys are required. It reads the clock only if a date is announced.
 func (t *Accounts) keysRequired() bool {
-	transition := t.keyPolicy.Load()
-	return !transition.RequiredAt.IsZero() && transition.Required(t.config.Clock())
+	policy := t.keyPolicy.Load()
+	return !policy.RequiredAt.IsZero() && policy.Required(t.config.Clock())
 }
 
 // admitKey asks the account of a key, through its shard if it has no actor or is being evicted.
@@ -65,8 +65,8 @@ func (t *Accounts) admitKey(key account.Digest) (account.Admission, error) {
 	return t.askers.admissions.AskFirst(actor, t.Shards.of(id), admissionQuery{id, key}, AskTimeout)
 }
 
-// keyRefusal returns the error for a code that refuses a key, nil for other codes.
-func keyRefusal(code engine.Code) error {
+// keyError returns the error for a code that refuses a key, nil for other codes.
+func keyError(code engine.Code) error {
 	switch code {
 	case engine.CodeInvalidKey:
 		return errInvalidKey
@@ -80,29 +80,29 @@ func keyRefusal(code engine.Code) error {
 
 // admitUncounted is Admit with limits off.
 func (t *Accounts) admitUncounted(c account.Caller, required bool) (account.Admission, error) {
-	granted := account.Admission{QuotaResult: account.QuotaResult{Admitted: true}, Address: c.Address}
+	admission := account.Admission{QuotaResult: account.QuotaResult{Admitted: true}, Address: c.Address}
 	switch {
 	case !required:
-		return granted, nil
+		return admission, nil
 	case c.HasKey:
 		_, err := t.KeyUsage(c.Key)
-		return granted, err
+		return admission, err
 	case c.HasMalformedKey:
 		return account.Admission{}, errInvalidKey
 	}
 	return account.Admission{}, errMissingKey
 }
 
-// Refund implements account.Admitter. If the mailbox is full the request stays charged.
-func (t *Accounts) Refund(g account.Admission) {
-	if !g.Admitted || t.config.LimitsOff || t.host.Available() != nil {
+// Refund implements account.Admitter. If a mailbox is full, the request stays charged.
+func (t *Accounts) Refund(a account.Admission) {
+	if !a.Admitted || t.config.LimitsOff || t.host.Available() != nil {
 		return
 	}
-	to := t.Shards.of(g.Account)
-	if g.Account == 0 {
-		to = t.anonymous.of(g.Address)
+	to := t.Shards.of(a.Account)
+	if a.Account == 0 {
+		to = t.anonymous.of(a.Address)
 	}
-	_, _ = t.askers.refunds.Ask(to, g, AskTimeout)
+	_, _ = t.askers.refunds.Ask(to, a, AskTimeout)
 }
 
 // KeyUsage implements account.Service.

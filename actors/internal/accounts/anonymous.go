@@ -16,7 +16,7 @@ const AnonymousTables = 16
 // anonymousAdmission asks for one request of an address.
 type anonymousAdmission = mailbox.Question[anonymousQuery, account.Admission]
 
-type anonymousQuery struct{ from netip.Addr }
+type anonymousQuery struct{ address netip.Addr }
 
 // AnonymousActor counts callers without a key, by address, in memory only.
 type AnonymousActor struct {
@@ -26,61 +26,61 @@ type AnonymousActor struct {
 }
 
 // Receive implements mailbox.Actor.
-func (s *AnonymousActor) Receive(l mailbox.Message) {
-	switch m := l.(type) {
+func (t *AnonymousActor) Receive(msg mailbox.Message) {
+	switch m := msg.(type) {
 	case *anonymousAdmission:
-		s.admit(m)
+		t.admit(m)
 	case *Refund:
-		s.table.Refund(m.Query.Address, m.Query.At)
+		t.table.Refund(m.Query.Address, m.Query.At)
 		m.Reply(struct{}{}, nil)
 	}
 }
 
-func (s *AnonymousActor) admit(m *anonymousAdmission) {
-	now, from := s.clock.Now(), m.Query.from
-	verdict := s.table.Admit(from, now, s.quota)
-	if !m.Reply(account.Admission{QuotaResult: verdict, Address: from, At: now}, nil) && verdict.Admitted {
-		s.table.Refund(from, now)
+func (t *AnonymousActor) admit(m *anonymousAdmission) {
+	now, address := t.clock.Now(), m.Query.address
+	result := t.table.Admit(address, now, t.quota)
+	if !m.Reply(account.Admission{QuotaResult: result, Address: address, At: now}, nil) && result.Admitted {
+		t.table.Refund(address, now)
 	}
 }
 
-// Fatal implements mailbox.Actor: a count that is wrong by one does not stop the node.
-func (s *AnonymousActor) Fatal(mailbox.Message) bool { return false }
+// Fatal implements mailbox.Actor. After a panic a count may be wrong by one.
+func (t *AnonymousActor) Fatal(mailbox.Message) bool { return false }
 
 // Abort implements mailbox.Actor.
-func (s *AnonymousActor) Abort(*engine.Error) {}
+func (t *AnonymousActor) Abort(*engine.Error) {}
 
-// anonymousTables are all tables. The seed is random, so that clients cannot choose addresses that crowd one table.
+// anonymousTables are all tables. The seed is random, so that clients cannot choose addresses that fill one table.
 type anonymousTables struct {
 	seed maphash.Seed
 	refs []*mailbox.Ref
 }
 
-// newAnonymousTables spawns tables with so many rows in all.
+// newAnonymousTables spawns the tables. rows is the number of clients in all tables together.
 func newAnonymousTables(actors *mailbox.System, kind *mailbox.Kind, rows int, quota account.Quota, clock *steadyClock) (*anonymousTables, error) {
-	s := &anonymousTables{seed: maphash.MakeSeed()}
-	inner := maphash.MakeSeed() // another seed, to spread the addresses of one table over its rows
+	t := &anonymousTables{seed: maphash.MakeSeed()}
+	rowSeed := maphash.MakeSeed() // spreads the addresses of a table over its rows
 	for i := range AnonymousTables {
 		table := account.NewAnonymousTable((rows+AnonymousTables-1)/AnonymousTables, func(key uint64) uint64 {
-			return maphash.Comparable(inner, key)
+			return maphash.Comparable(rowSeed, key)
 		})
 		ref, err := actors.Spawn("anonymous-"+strconv.Itoa(i), kind, &AnonymousActor{table, quota, clock})
 		if err != nil {
 			return nil, err
 		}
-		s.refs = append(s.refs, ref)
+		t.refs = append(t.refs, ref)
 	}
-	return s, nil
+	return t, nil
 }
 
-// of returns the table of an address. All addresses of a client have the same table.
-func (s *anonymousTables) of(from netip.Addr) *mailbox.Ref {
-	client := account.ClientPrefix(from).Addr().As16()
-	return s.refs[maphash.Comparable(s.seed, client)%uint64(len(s.refs))]
+// of returns the table of an address. All addresses in the same ClientPrefix have the same table.
+func (t *anonymousTables) of(address netip.Addr) *mailbox.Ref {
+	client := account.ClientPrefix(address).Addr().As16()
+	return t.refs[maphash.Comparable(t.seed, client)%uint64(len(t.refs))]
 }
 
-func (s *anonymousTables) stop() {
-	for _, r := range s.refs {
+func (t *anonymousTables) stop() {
+	for _, r := range t.refs {
 		r.Stop()
 	}
 }

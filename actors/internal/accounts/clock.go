@@ -15,20 +15,20 @@ const (
 	// clockStepMin is the smallest step of the wall clock, against the monotonic one, that is suspect. Smaller ones are
 	// accepted at once.
 	clockStepMin = 5 * time.Second
-	// clockSuspectMax is how long a step is suspect. Meanwhile days go on without it, so a step that is taken back within
-	// the minute begins no day, and one that stays delays the next day by no more than that.
+	// clockSuspectMax is how long a step is suspect. Meanwhile the day is computed as if there were no step: a step that
+	// is taken back within a minute begins no new day, and a lasting step delays the next day by at most a minute.
 	clockSuspectMax = time.Minute
 )
 
-// steadyClock reads both clocks (account.ClockReading). Steady time continues where the log ended and never goes back;
-// it stands still while no node runs. The wall clock decides the day only while it agrees with the monotonic one: after
-// a step it is suspect until it has gone back, or has kept its new time for a minute.
+// steadyClock reads both clocks (account.ClockReading). Steady time continues where the log ended, never goes back, and
+// stops while no node runs. The wall clock decides the day only while it agrees with the monotonic clock. After a step
+// it is suspect until it goes back or has kept the new time for a minute.
 type steadyClock struct {
 	wall         func() time.Time
 	steady       func() time.Duration // nil: the monotonic part of wall
 	logger       *slog.Logger         // nil: steps are not logged
 	origin       time.Time
-	steadyOrigin time.Duration // reading of steady at the origin
+	steadyOrigin time.Duration // reading of steady at origin
 	base         time.Duration // newest steady time in the log; constant after resume
 	newest       atomic.Int64
 
@@ -43,8 +43,8 @@ type steadyClock struct {
 type suspectedStep struct {
 	active      bool
 	beforeStart bool          // the wall clock is behind the newest time in the log
-	step        time.Duration // how far the wall clock is from where it should be
-	seenAt      time.Duration // steady time of its first reading
+	step        time.Duration // difference between the wall clock and its accepted time
+	seenAt      time.Duration // steady time at which the step was detected
 	since       time.Time     // wall time at which the clock became suspect
 }
 
@@ -56,8 +56,8 @@ func newSteadyClock(wall func() time.Time, steady func() time.Duration) *steadyC
 	return c
 }
 
-// resume starts at the newest steady time in the log. seen is the newest wall time in it, zero if it has none.
-func (c *steadyClock) resume(base time.Duration, seen time.Time) {
+// resume starts at base, the newest steady time in the log. newestWall is the newest wall time in the log, or zero.
+func (c *steadyClock) resume(base time.Duration, newestWall time.Time) {
 	c.base = base
 	c.newest.Store(int64(base))
 	c.origin = c.wall()
@@ -65,11 +65,11 @@ func (c *steadyClock) resume(base time.Duration, seen time.Time) {
 		c.steadyOrigin = c.steady()
 	}
 	c.trustedWall.Store(c.origin.UnixNano() - int64(base))
-	if back := c.origin.Sub(seen.Round(0)); !seen.IsZero() && back < -clockStepMin {
+	if behind := c.origin.Sub(newestWall.Round(0)); !newestWall.IsZero() && behind < -clockStepMin {
 		c.mu.Lock()
-		c.suspected = suspectedStep{active: true, beforeStart: true, step: back, seenAt: base, since: c.origin}
+		c.suspected = suspectedStep{active: true, beforeStart: true, step: behind, seenAt: base, since: c.origin}
 		c.mu.Unlock()
-		c.warn("clock_suspect: the wall clock is behind what the log has seen; was it set back?", back)
+		c.logWarn("clock_suspect: the wall clock is behind what the log has seen; was it set back?", behind)
 	}
 	monotonic := c.origin != c.origin.Round(0) // Round removes the monotonic reading
 	c.detectsSteps.Store(c.steady == nil && monotonic)
@@ -88,16 +88,16 @@ func (c *steadyClock) Now() account.ClockReading {
 }
 
 // steadyAt returns the steady time, which never goes back. The monotonic part of the wall clock does not go back
-// either, on any processor, so with it requests share no memory that is written.
+// either. If there is one, requests need not update newest, which all processors share.
 func (c *steadyClock) steadyAt(wall time.Time) time.Duration {
-	since := wall.Sub(c.origin)
+	elapsed := wall.Sub(c.origin)
 	switch {
 	case c.steady != nil:
-		since = c.steady() - c.steadyOrigin
+		elapsed = c.steady() - c.steadyOrigin
 	case c.detectsSteps.Load():
-		return c.base + since
+		return c.base + elapsed
 	}
-	steady := int64(c.base + since)
+	steady := int64(c.base + elapsed)
 	for {
 		last := c.newest.Load()
 		if steady <= last {
@@ -109,12 +109,12 @@ func (c *steadyClock) steadyAt(wall time.Time) time.Duration {
 	}
 }
 
-// stepAt returns how far the wall clock is from its accepted time.
+// stepAt returns the difference between the wall clock and its accepted time.
 func (c *steadyClock) stepAt(now account.ClockReading) time.Duration {
 	return time.Duration(now.Wall.UnixNano() - int64(now.Steady) - c.trustedWall.Load())
 }
 
-// Check detects a step without a request, and the end of one. It is called twice a second, and by Condition.
+// Check detects steps, and their ends, while no requests come. It is called twice a second, and by Condition.
 func (c *steadyClock) Check() {
 	if !c.detectsSteps.Load() {
 		if c.currentStep().active {
@@ -136,13 +136,13 @@ func (c *steadyClock) Check() {
 	}
 }
 
-// dayWhileSuspect returns the day as if the wall clock had not stepped, or accepts a step that has lasted.
+// dayWhileSuspect returns the day as if the wall clock had not stepped, or 0 once it has accepted the step.
 func (c *steadyClock) dayWhileSuspect(now account.ClockReading) engine.Date {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	step := c.stepAt(now)
 	if step.Abs() <= clockStepMin {
-		return 0 // another caller has accepted it meanwhile
+		return 0 // another caller has accepted the step meanwhile
 	}
 	if !c.suspected.active || c.suspected.beforeStart || (step-c.suspected.step).Abs() > clockStepMin {
 		since := now.Wall
@@ -150,18 +150,18 @@ func (c *steadyClock) dayWhileSuspect(now account.ClockReading) engine.Date {
 			since = c.suspected.since
 		}
 		c.suspected = suspectedStep{active: true, step: step, seenAt: now.Steady, since: since}
-		c.warn("clock_suspect: the wall clock stepped; days of quotas wait up to a minute for it", step)
+		c.logWarn("clock_suspect: the wall clock stepped; days of quotas wait up to a minute for it", step)
 	}
 	if now.Steady-c.suspected.seenAt >= clockSuspectMax {
 		c.suspected = suspectedStep{}
 		c.trustedWall.Add(int64(step))
-		c.inform("the wall clock has kept to its new time for a minute and is believed", step)
+		c.logInfo("the wall clock has kept to its new time for a minute and is believed", step)
 		return 0
 	}
 	return engine.DateOf(time.Unix(0, c.trustedWall.Load()+int64(now.Steady)))
 }
 
-// endSuspicion clears a suspected step when the wall clock is back, or when a step before the start is a minute old.
+// endSuspicion ends a suspected step. One from before the start is ended only after clockSuspectMax.
 func (c *steadyClock) endSuspicion(wall time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -169,7 +169,7 @@ func (c *steadyClock) endSuspicion(wall time.Time) {
 	case !c.suspected.active:
 		return
 	case !c.suspected.beforeStart:
-		c.inform("the wall clock is back where it was before its step", c.suspected.step)
+		c.logInfo("the wall clock is back where it was before its step", c.suspected.step)
 	case c.steadyAt(wall)-c.suspected.seenAt < clockSuspectMax:
 		return
 	}
@@ -183,34 +183,34 @@ func (c *steadyClock) currentStep() suspectedStep {
 	return c.suspected
 }
 
-func (c *steadyClock) warn(message string, step time.Duration) {
+func (c *steadyClock) logWarn(message string, step time.Duration) {
 	if c.logger != nil {
 		c.logger.Warn(message, "step", step.Round(time.Millisecond).String())
 	}
 }
 
-func (c *steadyClock) inform(message string, step time.Duration) {
+func (c *steadyClock) logInfo(message string, step time.Duration) {
 	if c.logger != nil {
 		c.logger.Info(message, "step", step.Round(time.Millisecond).String())
 	}
 }
 
-// start returns the reading at which this process began to count.
+// start returns the reading at the start of this process.
 func (c *steadyClock) start() account.ClockReading {
 	return account.ClockReading{Wall: c.origin, Steady: c.base}
 }
 
-// Condition is clock_suspect while a step is suspected.
+// Condition returns the condition clock_suspect while a step is suspected.
 func (c *steadyClock) Condition() engine.Condition {
 	c.Check()
-	d := c.currentStep()
-	if !d.active {
+	suspected := c.currentStep()
+	if !suspected.active {
 		return engine.HealthyCondition("clock")
 	}
 	detail := fmt.Sprintf("The wall clock stepped by %s; days of quotas wait a minute for it to go back. Look at the synchronisation of time.",
-		d.step.Round(time.Second))
-	if d.beforeStart {
-		detail = fmt.Sprintf("The wall clock is %s behind what the log has seen. Look at the synchronisation of time.", -d.step.Round(time.Second))
+		suspected.step.Round(time.Second))
+	if suspected.beforeStart {
+		detail = fmt.Sprintf("The wall clock is %s behind what the log has seen. Look at the synchronisation of time.", -suspected.step.Round(time.Second))
 	}
-	return engine.Condition{Name: "clock", State: "clock_suspect", Since: d.since.Round(0).UTC(), Detail: detail}
+	return engine.Condition{Name: "clock", State: "clock_suspect", Since: suspected.since.Round(0).UTC(), Detail: detail}
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Config is the part of actors.Config about accounts, completed.
+// Config is the part of actors.Config about accounts, with the defaults filled in.
 type Config struct {
 	Clock                                  func() time.Time
 	Steady                                 func() time.Duration
 	Random                                 io.Reader
 	Logger                                 *slog.Logger
-	Seal                                   []byte
+	LoginCodeKey                           []byte
 	Mail                                   func(account.LoginMail) error
 	KeyPrefix                              string
 	QuotaPolicy                            account.QuotaPolicy
@@ -36,7 +36,7 @@ type host interface {
 	EndChange()
 }
 
-// Limits of a quota. Each request of the minute takes memory of its own.
+// Limits of a quota. The one of the minute bounds memory: each request of the last minute is kept.
 const (
 	QuotaDayMax    = 1_000_000_000
 	QuotaMinuteMax = 100_000

@@ -10,94 +10,94 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// evictedAccount is an account without an actor: the length of its state as a uvarint, the state as a snapshot holds
-// it, and an account.EvictedState if it was evicted in this process.
+// evictedAccount is an encoded account without an actor: the length of its account.State as a uvarint, the state as in
+// a snapshot and, if the account was evicted in this process, an account.EvictedState.
 type evictedAccount []byte
 
-// EncodeDurable returns an account as the log knows it.
+// EncodeDurable encodes the part of an account that is in the log.
 func EncodeDurable(account *account.Account) evictedAccount { return encodeState(account.State()) }
 
 func encodeState(state account.State) evictedAccount {
 	return bytes.Clone(record.AppendAccount(make([]byte, 0, 2*evictedBytes), &state))
 }
 
-// EncodeEvicted returns an idle account with what only this process knows.
+// EncodeEvicted encodes an idle account with its account.EvictedState.
 func EncodeEvicted(account *account.Account) evictedAccount { return new(codec).evict(account) }
 
-// appendEvicted appends an account as a snapshot holds it.
-func appendEvicted(to, state []byte) []byte {
-	return append(binary.AppendUvarint(to, uint64(len(state))), state...)
+// appendEvicted appends the state of an account in a snapshot.
+func appendEvicted(buf, state []byte) []byte {
+	return append(binary.AppendUvarint(buf, uint64(len(state))), state...)
 }
 
 // hasProcessState reports whether the account was evicted in this process.
-func (d evictedAccount) hasProcessState() bool {
-	_, idle := record.SplitAccount(d)
-	return len(idle) > 0
+func (e evictedAccount) hasProcessState() bool {
+	_, evicted := record.SplitAccount(e)
+	return len(evicted) > 0
 }
 
-// codec loads and evicts accounts, one at a time, in memory that it reuses. The zero value is ready.
+// codec decodes and encodes accounts, and reuses its memory. The zero value is ready.
 type codec struct {
 	encoder record.AccountEncoder
 	decoder record.Decoder
 	state   account.State
-	idle    account.EvictedState
+	evicted account.EvictedState
 	bytes   []byte
 }
 
-// evict encodes an idle account with what only this process knows.
+// evict is EncodeEvicted.
 func (c *codec) evict(a *account.Account) evictedAccount {
 	a.SaveState(&c.state)
-	a.SaveEvicted(&c.idle)
-	c.bytes = c.encoder.Append(c.bytes[:0], &c.state, &c.idle)
+	a.SaveEvicted(&c.evicted)
+	c.bytes = c.encoder.Append(c.bytes[:0], &c.state, &c.evicted)
 	return bytes.Clone(c.bytes)
 }
 
-// load decodes d into a, for a node, 0 without a cluster. An account that was not evicted in this process starts to
-// count at resumed.
-func (c *codec) load(d evictedAccount, a *account.Account, node engine.NodeID, resumed account.ClockReading) error {
-	if err := c.decode(d, a); err != nil {
+// load decodes e into a. node is 0 without a cluster. An account that was not evicted in this process starts to count
+// at resumed.
+func (c *codec) load(e evictedAccount, a *account.Account, node engine.NodeID, resumed account.ClockReading) error {
+	if err := c.decode(e, a); err != nil {
 		return err
 	}
 	a.SetNode(node)
-	if d.hasProcessState() {
-		a.Reload(c.idle)
+	if e.hasProcessState() {
+		a.Reload(c.evicted)
 	} else {
 		a.Resume(resumed)
 	}
 	return nil
 }
 
-// decode decodes d into a, as the log knows it, and into c.idle.
-func (c *codec) decode(d evictedAccount, a *account.Account) error {
-	data, idle := record.SplitAccount(d)
+// decode decodes the state into a and the account.EvictedState into c.evicted.
+func (c *codec) decode(e evictedAccount, a *account.Account) error {
+	data, evicted := record.SplitAccount(e)
 	state, err := c.decoder.Account(data)
 	if err != nil {
 		return err
 	}
-	if c.idle, err = c.decoder.EvictedState(idle); err != nil {
+	if c.evicted, err = c.decoder.EvictedState(evicted); err != nil {
 		return fmt.Errorf("decode account %d: %w", state.Record.ID, err)
 	}
 	a.Load(&state)
 	return nil
 }
 
-// load is codec.load into a new account.
-func (d evictedAccount) load(node engine.NodeID, resumed account.ClockReading) (*account.Account, error) {
+// load decodes a new account; see codec.load.
+func (e evictedAccount) load(node engine.NodeID, resumed account.ClockReading) (*account.Account, error) {
 	a := new(account.Account)
-	return a, new(codec).load(d, a, node, resumed)
+	return a, new(codec).load(e, a, node, resumed)
 }
 
-// applyRemote returns the account after an event of another process. It stays evicted.
-func (d evictedAccount) applyRemote(event account.Event, now account.ClockReading) (evictedAccount, error) {
+// applyRemote returns the account after an event of another node. The account stays evicted.
+func (e evictedAccount) applyRemote(event account.Event, now account.ClockReading) (evictedAccount, error) {
 	a, c := new(account.Account), new(codec)
-	if err := c.decode(d, a); err != nil {
+	if err := c.decode(e, a); err != nil {
 		return nil, err
 	}
-	if !d.hasProcessState() {
+	if !e.hasProcessState() {
 		a.ApplyRemote(event, now)
 		return EncodeDurable(a), nil
 	}
-	a.Reload(c.idle)
+	a.Reload(c.evicted)
 	a.ApplyRemote(event, now)
 	return c.evict(a), nil
 }

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// FlushDelay is how long an event for which no request waits may lie in an outbox. An account asks for its next lease
-// when half of the last one is left, seconds before it needs it; meanwhile the leases of all accounts are gathered into
-// one write.
+// FlushDelay is how long an event for which no request waits may stay in an outbox. Meanwhile the leases of all
+// accounts are gathered into one write. An account asks for its next lease when half of the last one is left, which is
+// seconds before it needs the lease.
 const FlushDelay = 50 * time.Millisecond
 
 // outboxFlusher is the goroutine that empties the outboxes of all shards FlushDelay after an event was posted.
 type outboxFlusher struct {
 	outboxes  []*outbox // set before start
 	scheduled atomic.Bool
-	wake      chan struct{} // buffered; scheduled guards it
+	wake      chan struct{} // of capacity 1; scheduled prevents a second value
 	stop      chan struct{}
 	done      sync.WaitGroup
 }
@@ -24,45 +24,45 @@ func newOutboxFlusher() *outboxFlusher {
 	return &outboxFlusher{wake: make(chan struct{}, 1), stop: make(chan struct{})}
 }
 
-func (p *outboxFlusher) start() {
-	p.done.Add(1)
-	go p.run()
+func (f *outboxFlusher) start() {
+	f.done.Add(1)
+	go f.run()
 }
 
 // schedule wakes the flusher, after an event was posted.
-func (p *outboxFlusher) schedule() {
-	if !p.scheduled.Swap(true) {
-		p.wake <- struct{}{}
+func (f *outboxFlusher) schedule() {
+	if !f.scheduled.Swap(true) {
+		f.wake <- struct{}{}
 	}
 }
 
-func (p *outboxFlusher) run() {
-	defer p.done.Done()
-	pause := time.NewTimer(0)
-	defer pause.Stop()
+func (f *outboxFlusher) run() {
+	defer f.done.Done()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	for {
 		select {
-		case <-p.stop:
+		case <-f.stop:
 			return
-		case <-p.wake:
+		case <-f.wake:
 		}
-		pause.Reset(FlushDelay)
+		timer.Reset(FlushDelay)
 		select {
-		case <-p.stop:
+		case <-f.stop:
 			return
-		case <-pause.C:
+		case <-timer.C:
 		}
-		p.scheduled.Store(false) // events posted from now on wake it again
-		for _, box := range p.outboxes {
-			if !box.empty() {
-				box.notify()
+		f.scheduled.Store(false) // events posted from now on schedule the next flush
+		for _, outbox := range f.outboxes {
+			if !outbox.empty() {
+				outbox.notify()
 			}
 		}
 	}
 }
 
-// end stops the flusher. Events that are left go with the next urgent one.
-func (p *outboxFlusher) end() {
-	close(p.stop)
-	p.done.Wait()
+// end stops the flusher. Remaining events are written with the next urgent one.
+func (f *outboxFlusher) end() {
+	close(f.stop)
+	f.done.Wait()
 }

@@ -7,33 +7,33 @@ import (
 	"github.com/tasard/tasard/actors/mailbox"
 )
 
-// idleSweeper are the goroutines that send the shards Sweep, and in a cluster CheckReturns.
+// idleSweeper has the goroutines that send Sweep and, in a cluster, CheckReturns to the shards.
 type idleSweeper struct {
 	stop chan struct{}
 	done sync.WaitGroup
 }
 
-// sweepEvery is how often idle accounts are evicted: one that was not asked for SweepsIdle sweeps, two minutes.
-const sweepEvery = 30 * time.Second
+// sweepInterval is the time between sweeps. An account is evicted after SweepsIdle sweeps (2 min) without a question.
+const sweepInterval = 30 * time.Second
 
-// checkReturnsEvery is how often the accounts of a cluster are asked whether to return their leases.
-const checkReturnsEvery = 5 * time.Second
+// checkReturnsInterval is how often, in a cluster, accounts check whether to return their leases.
+const checkReturnsInterval = 5 * time.Second
 
 // startSweeper starts the goroutines.
 func startSweeper(cluster bool, shards []*mailbox.Ref) *idleSweeper {
 	s := &idleSweeper{stop: make(chan struct{})}
 	s.done.Add(1)
-	go s.run(sweepEvery, func() mailbox.Message { return &Sweep{} }, shards)
+	go s.run(sweepInterval, func() mailbox.Message { return &Sweep{} }, shards)
 	if cluster {
 		s.done.Add(1)
-		go s.run(checkReturnsEvery, func() mailbox.Message { return &CheckReturns{} }, shards)
+		go s.run(checkReturnsInterval, func() mailbox.Message { return &CheckReturns{} }, shards)
 	}
 	return s
 }
 
-func (s *idleSweeper) run(every time.Duration, word func() mailbox.Message, shards []*mailbox.Ref) {
+func (s *idleSweeper) run(interval time.Duration, newMessage func() mailbox.Message, shards []*mailbox.Ref) {
 	defer s.done.Done()
-	ticker := time.NewTicker(every)
+	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -42,7 +42,7 @@ func (s *idleSweeper) run(every time.Duration, word func() mailbox.Message, shar
 		case <-ticker.C:
 		}
 		for _, shard := range shards {
-			shard.Send(word())
+			shard.Send(newMessage())
 		}
 	}
 }

@@ -48,8 +48,8 @@ func turnOver(s *ShardActor, id uint64, loaded int) error {
 	}
 	s.keys.SetActor(keyOf(id), id, &one.Ref)
 	if len(s.order) > loaded {
-		s.roomAt = (s.roomAt + 1) % len(s.order)
-		s.evict(s.order[s.roomAt], func() bool { return true })
+		s.roomIndex = (s.roomIndex + 1) % len(s.order)
+		s.evict(s.order[s.roomIndex], func() bool { return true })
 	}
 	return nil
 }

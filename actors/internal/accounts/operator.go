@@ -11,7 +11,7 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// ListAccounts implements account.Operator. Each account is as it was at some moment of the call.
+// ListAccounts implements account.Operator. Accounts are not listed as of the same moment.
 func (t *Accounts) ListAccounts() ([]account.Summary, error) {
 	if err := t.host.Available(); err != nil {
 		return nil, err
@@ -64,10 +64,10 @@ func (t *Accounts) ShowAccount(id uint64) (account.Record, account.QuotaResult, 
 		return account.Record{}, account.QuotaResult{}, err
 	}
 	answer, err := t.account(id)
-	return answer.record, answer.verdict, err
+	return answer.record, answer.usage, err
 }
 
-// SuspendAccount implements account.Operator. A second suspension replaces the reason.
+// SuspendAccount implements account.Operator. Suspending a suspended account replaces the reason.
 func (t *Accounts) SuspendAccount(id uint64, reason, by string) error {
 	if err := checkText("the reason", reason, suspensionMax); err != nil {
 		return err

@@ -43,8 +43,8 @@ type (
 	}
 )
 
-// RegistrarActor owns the registry of addresses, codes and sessions, and the policy of required keys. It decides
-// questions as they come, and answers each when its events are durable.
+// RegistrarActor owns the registry of addresses, codes and sessions, and the key policy. It decides questions in the
+// order in which they come, and answers each when its events are durable.
 type RegistrarActor struct {
 	self      *mailbox.Ref
 	journal   *mailbox.Ref
@@ -52,36 +52,36 @@ type RegistrarActor struct {
 	clock     *steadyClock
 	registry  *account.Registry
 	keyPolicy *atomic.Pointer[account.KeyPolicy]
-	limit     int // of pending
+	limit     int // length of pending
 
 	pending   []*decision
 	inFlight  []*decision
 	writing   bool   // a write is under way
-	remoteSeq uint64 // messages of other nodes' records so far
+	remoteSeq uint64 // messages with records of other nodes so far
 	stopped   *engine.Error
 }
 
-// decision is a decision that is being written.
+// decision is the answer to a question, and the events to be written before it is given.
 type decision struct {
-	question mailbox.Message // which it answers
-	decide   decideFunc      // decides again if another node's record came first
+	question mailbox.Message
+	decide   decideFunc // decides again if the record of another node came first
 
 	events    []any
 	records   [][]byte
 	created   *account.Created    // a new account, or nil
 	answer    func(*engine.Error) // called once, with nil when the events are durable and applied
-	keyPolicy bool                // it changes the key policy
+	keyPolicy bool                // an event changes the key policy
 }
 
-// decideFunc makes a decision; again if an earlier one was discarded.
+// decideFunc makes a decision. again is true if an earlier decision about the same question was discarded.
 type decideFunc func(again bool) (*decision, error)
 
 // registrarRecordsMax is how many records go into one write of the registrar.
 const registrarRecordsMax = 1024
 
 // Receive implements mailbox.Actor.
-func (r *RegistrarActor) Receive(l mailbox.Message) {
-	switch m := l.(type) {
+func (r *RegistrarActor) Receive(msg mailbox.Message) {
+	switch m := msg.(type) {
 	case *sessionLookup:
 		m.Reply(r.registry.Session(m.Query, r.clock.Now()))
 	case *codeRequest:
@@ -103,43 +103,43 @@ func (r *RegistrarActor) Receive(l mailbox.Message) {
 	}
 }
 
-// Fatal implements mailbox.Actor: a decision that panics has at worst counted an attempt too many.
-func (r *RegistrarActor) Fatal(l mailbox.Message) bool { return !l.Asked() }
+// Fatal implements mailbox.Actor. A decision that panics may have counted one attempt too many.
+func (r *RegistrarActor) Fatal(msg mailbox.Message) bool { return !msg.Asked() }
 
-// decide decides a question if there is room for the decision.
-func (r *RegistrarActor) decide(l mailbox.Message, by decideFunc) {
+// decide decides a question, unless the node has stopped or too many decisions wait.
+func (r *RegistrarActor) decide(msg mailbox.Message, by decideFunc) {
 	switch {
 	case r.stopped != nil:
-		l.Reject(r.stopped)
+		msg.Reject(r.stopped)
 	case len(r.pending) >= r.limit:
-		l.Reject(mailbox.ErrOverloaded)
+		msg.Reject(mailbox.ErrOverloaded)
 	default:
-		r.queueDecision(l, by, false)
+		r.queueDecision(msg, by, false)
 		r.write()
 	}
 }
 
 // queueDecision queues a decision, or rejects its question.
-func (r *RegistrarActor) queueDecision(l mailbox.Message, by decideFunc, again bool) {
-	one, err := by(again)
+func (r *RegistrarActor) queueDecision(msg mailbox.Message, by decideFunc, again bool) {
+	d, err := by(again)
 	if err != nil {
-		l.Reject(AsEngineError(err))
+		msg.Reject(AsEngineError(err))
 		return
 	}
-	for _, event := range one.events {
+	for _, event := range d.events {
 		record, err := record.Encode(event)
 		if err != nil {
-			r.undo(one)
-			l.Reject(Internal(err))
+			r.undo(d)
+			msg.Reject(Internal(err))
 			return
 		}
-		one.records = append(one.records, record)
+		d.records = append(d.records, record)
 	}
-	one.question, one.decide = l, by
-	r.pending = append(r.pending, one)
+	d.question, d.decide = msg, by
+	r.pending = append(r.pending, d)
 }
 
-// AsEngineError returns err as an *engine.Error, an internal error if it is another one.
+// AsEngineError returns the *engine.Error in err, or an internal error with err as its cause.
 func AsEngineError(err error) *engine.Error {
 	var known *engine.Error
 	if errors.As(err, &known) {
@@ -149,13 +149,13 @@ func AsEngineError(err error) *engine.Error {
 }
 
 func (r *RegistrarActor) requestCode(m *codeRequest, again bool) (*decision, error) {
-	ask := func(now account.ClockReading) (*account.CodeIssued, error) {
+	request := func(now account.ClockReading) (*account.CodeIssued, error) {
 		if again {
 			return r.registry.RetryRequestCode(m.Query.email.ID(), now)
 		}
 		return r.registry.RequestCode(m.Query.email.ID(), m.Query.from, now)
 	}
-	event, err := ask(r.clock.Now())
+	event, err := request(r.clock.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -165,51 +165,51 @@ func (r *RegistrarActor) requestCode(m *codeRequest, again bool) (*decision, err
 			m.Reject(err)
 			return
 		}
-		letter := account.LoginMail{Expires: event.At.Add(account.CodeLifetime)}
+		mail := account.LoginMail{Expires: event.At.Add(account.CodeLifetime)}
 		r.registry.ActivateCode(event, m.Query.code)
 		if event.Mailed {
-			letter.To, letter.Code = m.Query.email, m.Query.code
+			mail.To, mail.Code = m.Query.email, m.Query.code
 		}
-		m.Reply(letter, nil)
+		m.Reply(mail, nil)
 	}}, nil
 }
 
-// checkCode always writes a record before it answers: the time of the answer must not reveal what the code was.
+// checkCode always writes a record before it answers, so that response times do not reveal which codes exist.
 func (r *RegistrarActor) checkCode(m *codeAttempt, again bool) (*decision, error) {
 	now, q := r.clock.Now(), &m.Query
-	try := func() (account.RegistryEvent, error) {
+	attempt := func() (account.RegistryEvent, error) {
 		if again {
 			return r.registry.RetryTryCode(q.email.ID(), q.code, q.token, now)
 		}
 		return r.registry.TryCode(q.email.ID(), q.code, q.token, q.from, now)
 	}
-	event, refusal := try()
-	if event == nil && AsEngineError(refusal).Code != engine.CodeInvalidCode {
-		return nil, refusal
+	event, attemptErr := attempt()
+	if event == nil && AsEngineError(attemptErr).Code != engine.CodeInvalidCode {
+		return nil, attemptErr
 	}
-	one := &decision{}
+	d := &decision{}
 	var expires time.Time
 	switch e := event.(type) {
 	case nil:
-		one.events = []any{&record.CodeRefused{Email: m.Query.email.ID(), At: wallTime(now)}}
+		d.events = []any{&record.CodeRefused{Email: m.Query.email.ID(), At: wallTime(now)}}
 	case *account.SessionOpened:
 		expires = e.Expires
 		if e.New {
-			one.created = &account.Created{Account: e.Account, Email: e.Email, At: e.At}
-			one.events = append(one.events, one.created)
+			d.created = &account.Created{Account: e.Account, Email: e.Email, At: e.At}
+			d.events = append(d.events, d.created)
 		}
-		one.events = append(one.events, e)
+		d.events = append(d.events, e)
 	default:
-		one.events = []any{e}
+		d.events = []any{e}
 	}
-	one.answer = func(err *engine.Error) {
+	d.answer = func(err *engine.Error) {
 		if err != nil {
 			m.Reject(err)
 			return
 		}
-		m.Reply(expires, refusal)
+		m.Reply(expires, attemptErr)
 	}
-	return one, nil
+	return d, nil
 }
 
 // wallTime returns the wall time in UTC without its monotonic part, as events hold it.
@@ -223,11 +223,11 @@ func (r *RegistrarActor) signOut(m *signOut) (*decision, error) {
 	return &decision{events: []any{event}, answer: func(err *engine.Error) { m.Reply(struct{}{}, asError(err)) }}, nil
 }
 
-// announce decides one change of the key policy at a time.
+// announce changes the key policy. It is refused while another change is being written.
 func (r *RegistrarActor) announce(m *announcement) (*decision, error) {
-	for _, waiting := range [][]*decision{r.inFlight, r.pending} {
-		for _, one := range waiting {
-			if one.keyPolicy {
+	for _, decisions := range [][]*decision{r.inFlight, r.pending} {
+		for _, d := range decisions {
+			if d.keyPolicy {
 				return nil, mailbox.ErrOverloaded
 			}
 		}
@@ -235,10 +235,10 @@ func (r *RegistrarActor) announce(m *announcement) (*decision, error) {
 	now := r.clock.Now()
 	var event any
 	var err error
-	if present := *r.keyPolicy.Load(); m.Query.withdraw {
-		event, err = present.Withdraw(now.Wall, m.Query.by)
+	if policy := *r.keyPolicy.Load(); m.Query.withdraw {
+		event, err = policy.Withdraw(now.Wall, m.Query.by)
 	} else {
-		event, err = present.Announce(m.Query.at, now.Wall, m.Query.by)
+		event, err = policy.Announce(m.Query.at, now.Wall, m.Query.by)
 	}
 	if err != nil {
 		return nil, err
@@ -248,51 +248,51 @@ func (r *RegistrarActor) announce(m *announcement) (*decision, error) {
 	}}, nil
 }
 
-// write sends the journal pending decisions, unless a write is under way.
+// write sends pending decisions to the journal, unless a write is under way.
 func (r *RegistrarActor) write() {
 	if r.writing || len(r.pending) == 0 {
 		return
 	}
 	w := &commitlog.Write{From: r.self, RemoteSeq: r.remoteSeq}
-	births := map[*mailbox.Ref][]*account.Created{}
-	taken := 0
-	for _, one := range r.pending {
-		if taken > 0 && len(w.Records)+len(one.records) > registrarRecordsMax {
+	created := map[*mailbox.Ref][]*account.Created{}
+	count := 0
+	for _, d := range r.pending {
+		if count > 0 && len(w.Records)+len(d.records) > registrarRecordsMax {
 			break
 		}
-		taken++
-		w.Records = append(w.Records, one.records...)
-		if one.created != nil {
-			home := r.shards.of(one.created.Account)
-			births[home] = append(births[home], one.created)
+		count++
+		w.Records = append(w.Records, d.records...)
+		if d.created != nil {
+			shard := r.shards.of(d.created.Account)
+			created[shard] = append(created[shard], d.created)
 		}
 	}
-	for home, events := range births {
-		w.Notifications = append(w.Notifications, commitlog.Notification{To: home, Message: &accountsCreated{events: events}})
+	for shard, events := range created {
+		w.Notifications = append(w.Notifications, commitlog.Notification{To: shard, Message: &accountsCreated{events: events}})
 	}
-	r.inFlight = r.pending[:taken:taken]
-	r.pending = r.pending[taken:]
+	r.inFlight = r.pending[:count:count]
+	r.pending = r.pending[count:]
 	r.writing = true
 	r.journal.Send(w)
 }
 
-// committed applies durable events and answers. After a conflict nothing is in flight: all was decided again.
+// committed applies durable events and answers. After a conflict inFlight is empty, because remote decided all again.
 func (r *RegistrarActor) committed(m *commitlog.Committed) {
 	done := r.inFlight
 	r.inFlight, r.writing = nil, false
-	for _, one := range done {
+	for _, d := range done {
 		if m.Err != nil {
-			r.undo(one)
+			r.undo(d)
 		} else {
-			r.apply(one)
+			r.apply(d)
 		}
-		one.answer(m.Err)
+		d.answer(m.Err)
 	}
 	r.write()
 }
 
-func (r *RegistrarActor) apply(one *decision) {
-	for _, event := range one.events {
+func (r *RegistrarActor) apply(d *decision) {
+	for _, event := range d.events {
 		switch e := event.(type) {
 		case account.RegistryEvent:
 			r.registry.Apply(e)
@@ -304,16 +304,16 @@ func (r *RegistrarActor) apply(one *decision) {
 	}
 }
 
-// undo takes a decision back that was not written.
-func (r *RegistrarActor) undo(one *decision) {
-	for _, event := range one.events {
+// undo takes back a decision that was not written.
+func (r *RegistrarActor) undo(d *decision) {
+	for _, event := range d.events {
 		if e, ok := event.(account.RegistryEvent); ok {
 			r.registry.Abort(e)
 		}
 	}
 }
 
-// share gives a snapshot the registry, unless the node has stopped (see commitlog.SnapshotRequest).
+// share adds the registry to a snapshot, unless the node has stopped (see commitlog.SnapshotRequest).
 func (r *RegistrarActor) share(m *commitlog.SnapshotRequest) {
 	if r.stopped != nil {
 		m.Reject(r.stopped)
@@ -323,11 +323,11 @@ func (r *RegistrarActor) share(m *commitlog.SnapshotRequest) {
 }
 
 // Abort implements mailbox.Actor: it answers all decisions with an error.
-func (r *RegistrarActor) Abort(why *engine.Error) {
-	r.stopped = why
-	for _, waiting := range [][]*decision{r.inFlight, r.pending} {
-		for _, one := range waiting {
-			one.answer(why)
+func (r *RegistrarActor) Abort(err *engine.Error) {
+	r.stopped = err
+	for _, decisions := range [][]*decision{r.inFlight, r.pending} {
+		for _, d := range decisions {
+			d.answer(err)
 		}
 	}
 	r.inFlight, r.pending = nil, nil

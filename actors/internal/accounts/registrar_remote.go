@@ -8,36 +8,36 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// remote applies a record of another node. Decisions that are not durable were made without it: all are taken back,
-// newest first, and made again after it, as if the nodes had decided one after the other.
+// remote applies a record of another node. Decisions that are not durable yet did not see the record. They are taken
+// back, newest first, and made again after it.
 func (r *RegistrarActor) remote(m *commitlog.RemoteEvents[any]) {
 	defer m.Window.Release()
 	if r.stopped != nil {
 		return
 	}
 	r.remoteSeq++
-	void := slices.Concat(r.inFlight, r.pending)
+	discarded := slices.Concat(r.inFlight, r.pending)
 	r.inFlight, r.pending = nil, nil
-	for _, one := range slices.Backward(void) {
-		r.discard(one)
+	for _, d := range slices.Backward(discarded) {
+		r.discard(d)
 	}
 	now := r.clock.Now()
 	for _, event := range m.Events {
 		r.applyRemote(event, now)
 	}
-	for _, one := range void {
-		if one.question.Abandoned() {
-			one.question.Reject(mailbox.ErrExpired)
+	for _, d := range discarded {
+		if d.question.Abandoned() {
+			d.question.Reject(mailbox.ErrExpired)
 			continue
 		}
-		r.queueDecision(one.question, one.decide, true)
+		r.queueDecision(d.question, d.decide, true)
 	}
 	r.write()
 }
 
-// discard takes back what a decision has counted.
-func (r *RegistrarActor) discard(one *decision) {
-	for _, event := range one.events {
+// discard takes back the counts that a decision has changed.
+func (r *RegistrarActor) discard(d *decision) {
+	for _, event := range d.events {
 		if e, ok := event.(account.RegistryEvent); ok {
 			r.registry.Rollback(e)
 		}

@@ -9,11 +9,11 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// remote passes a record of another node on to its accounts.
+// remote applies a record of another node to the accounts of the shard.
 func (s *ShardActor) remote(m *commitlog.RemoteEvents[account.Event]) {
 	defer m.Window.Release()
 	if s.stopped != nil || s.Loaded == nil {
-		return // the node has stopped, or its accounts have
+		return // the node or its accounts have stopped
 	}
 	s.remoteSeq++
 	byAccount := map[uint64][]account.Event{}
@@ -31,18 +31,18 @@ func (s *ShardActor) remote(m *commitlog.RemoteEvents[account.Event]) {
 }
 
 // remoteAccount applies events of another node to one account.
-func (s *ShardActor) remoteAccount(id uint64, events []account.Event, from *commitlog.WindowEntry) {
+func (s *ShardActor) remoteAccount(id uint64, events []account.Event, window *commitlog.WindowEntry) {
 	s.indexKeys(events)
-	if created, is := events[0].(*account.Created); is {
+	if created, ok := events[0].(*account.Created); ok {
 		s.created([]*account.Created{created})
 		events = events[1:]
 	}
 	if len(events) == 0 {
 		return
 	}
-	if one := s.Loaded[id]; one != nil {
-		one.remoteSeq++
-		one.Ref.Send(&commitlog.RemoteEvents[account.Event]{Events: events, Window: from.Retain()})
+	if acct := s.Loaded[id]; acct != nil {
+		acct.remoteSeq++
+		acct.Ref.Send(&commitlog.RemoteEvents[account.Event]{Events: events, Window: window.Retain()})
 		return
 	}
 	s.remoteEvicted(id, events)
@@ -51,8 +51,8 @@ func (s *ShardActor) remoteAccount(id uint64, events []account.Event, from *comm
 // indexKeys adds new keys to the index.
 func (s *ShardActor) indexKeys(events []account.Event) {
 	for _, event := range events {
-		if made, is := event.(*account.KeyCreated); is && !s.keys.Claim(made.Key.Digest, made.Account) {
-			panic(fmt.Errorf("take in a key of account %d: another account has one alike", made.Account))
+		if created, ok := event.(*account.KeyCreated); ok && !s.keys.Claim(created.Key.Digest, created.Account) {
+			panic(fmt.Errorf("apply the new key of account %d: another account has a key with the same fingerprint", created.Account))
 		}
 	}
 }
@@ -61,19 +61,19 @@ func (s *ShardActor) indexKeys(events []account.Event) {
 func (s *ShardActor) remoteEvicted(id uint64, events []account.Event) {
 	state, known := s.evicted[id]
 	if !known {
-		panic(fmt.Errorf("take in an event of account %d, which was never created", id))
+		panic(fmt.Errorf("apply an event of account %d, which was never created", id))
 	}
 	now := s.common.clock.Now()
 	for _, event := range events {
 		var err error
 		if state, err = state.applyRemote(event, now); err != nil {
-			panic(fmt.Errorf("take in an event of account %d: %w", id, err))
+			panic(fmt.Errorf("apply an event of account %d: %w", id, err))
 		}
 	}
 	s.evicted[id] = state
 }
 
-// remote applies events of another node. The journal answers writes that were decided before them with a conflict.
+// remote applies events of another node. Writes that were decided before these events get ErrConflict from the journal.
 func (a *AccountActor) remote(m *commitlog.RemoteEvents[account.Event]) {
 	defer m.Window.Release()
 	a.remoteSeq++
@@ -86,28 +86,28 @@ func (a *AccountActor) remote(m *commitlog.RemoteEvents[account.Event]) {
 // CheckReturns asks accounts to return leases that they no longer need, so that other nodes can use them.
 type CheckReturns struct {
 	mailbox.OneWay
-	more bool // continues
+	more bool // continues a round
 }
 
-// checkReturn asks one account.
+// checkReturn asks one account, as CheckReturns does.
 type checkReturn struct{ mailbox.OneWay }
 
-// checkReturns asks the loaded accounts. Evicted ones have returned their leases before.
+// checkReturns asks the loaded accounts. Evicted accounts returned their leases before they were evicted.
 func (s *ShardActor) checkReturns(more bool) {
 	if !more {
 		s.toCheck = s.toCheck[:0]
-		for _, one := range s.Loaded {
-			s.toCheck = append(s.toCheck, one)
+		for _, acct := range s.Loaded {
+			s.toCheck = append(s.toCheck, acct)
 		}
 	}
-	some := s.toCheck[max(0, len(s.toCheck)-sweepTurnMax):]
-	for _, one := range some {
-		if s.Loaded[one.actor.ID] == one {
-			one.Ref.Send(&checkReturn{})
+	batch := s.toCheck[max(0, len(s.toCheck)-sweepTurnMax):]
+	for _, acct := range batch {
+		if s.Loaded[acct.actor.ID] == acct {
+			acct.Ref.Send(&checkReturn{})
 		}
 	}
-	clear(some)
-	if s.toCheck = s.toCheck[:len(s.toCheck)-len(some)]; len(s.toCheck) > 0 {
+	clear(batch)
+	if s.toCheck = s.toCheck[:len(s.toCheck)-len(batch)]; len(s.toCheck) > 0 {
 		s.self.Send(&CheckReturns{more: true})
 	}
 }

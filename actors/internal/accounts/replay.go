@@ -13,19 +13,19 @@ import (
 
 // Replay applies the events of accounts, logins and the key policy to the contents of a snapshot.
 type Replay struct {
-	Evicted    []map[uint64]evictedAccount // by shard, without those in Loaded
-	Loaded     map[uint64]*account.Account // that have had an event
-	claims     [][]keyindex.Claim          // of keys in the snapshot
+	Evicted    []map[uint64]evictedAccount // by shard; accounts without an event since the snapshot
+	Loaded     map[uint64]*account.Account // accounts with an event since the snapshot
+	claims     [][]keyindex.Claim          // for the keys in the snapshot
 	Registry   *account.Registry
 	KeyPolicy  account.KeyPolicy
-	steady     time.Duration // newest
+	steady     time.Duration // newest steady time in the log
 	newestWall time.Time     // newest wall time in the log
-	seal       [32]byte
-	Shared     bool // seal is that of all nodes of a cluster
+	seal       [32]byte      // key that seals login codes
+	Shared     bool          // all nodes of a cluster have the same seal
 	decoder    *record.Decoder
 }
 
-// NewReplay returns a replay for so many shards.
+// NewReplay returns a replay for a number of shards.
 func NewReplay(shards int) *Replay {
 	return &Replay{Evicted: make([]map[uint64]evictedAccount, shards), Loaded: map[uint64]*account.Account{}, decoder: record.NewDecoder()}
 }
@@ -40,9 +40,9 @@ func (r *Replay) Begin(seal [32]byte) {
 }
 
 // Restore starts with the contents of a snapshot.
-func (r *Replay) Restore(l *SnapshotAccounts, s *record.Snapshot) error {
+func (r *Replay) Restore(accounts *SnapshotAccounts, s *record.Snapshot) error {
 	counts := make([]int, len(r.Evicted))
-	for _, part := range l.accounts {
+	for _, part := range accounts.accounts {
 		for i := range part {
 			counts[r.Shard(part[i].id)]++
 		}
@@ -50,18 +50,18 @@ func (r *Replay) Restore(l *SnapshotAccounts, s *record.Snapshot) error {
 	for i, count := range counts {
 		r.Evicted[i] = make(map[uint64]evictedAccount, count)
 	}
-	for _, part := range l.accounts {
+	for _, part := range accounts.accounts {
 		for i := range part {
 			r.Evicted[r.Shard(part[i].id)][part[i].id] = part[i].state
 		}
 	}
 	for i, count := range counts {
 		if len(r.Evicted[i]) != count {
-			return errors.New("an account is there twice")
+			return errors.New("the snapshot has an account twice")
 		}
 	}
-	r.claims = l.claims
-	r.Registry = account.RestoreRegistry(s.Registry, r.seal, l.addresses...)
+	r.claims = accounts.claims
+	r.Registry = account.RestoreRegistry(s.Registry, r.seal, accounts.addresses...)
 	r.shareRegistry()
 	r.KeyPolicy, r.steady = s.KeyPolicy, s.Steady
 	return nil
@@ -79,7 +79,7 @@ func (r *Replay) Shard(account uint64) uint64 { return account % uint64(len(r.Ev
 // Apply applies an event.
 func (r *Replay) Apply(event any) error {
 	r.steady = max(r.steady, steadyOf(event))
-	if lease, is := event.(*account.Leased); is {
+	if lease, ok := event.(*account.Leased); ok {
 		r.ObserveWall(lease.At)
 	}
 	switch e := event.(type) {
@@ -102,24 +102,24 @@ func (r *Replay) Apply(event any) error {
 	return nil
 }
 
-// ObserveWall notes a wall time that was once the present.
+// ObserveWall tells the replay that the wall clock once showed this time.
 func (r *Replay) ObserveWall(at time.Time) {
 	if at.After(r.newestWall) {
 		r.newestWall = at
 	}
 }
 
-// account returns the decoded account of an event.
+// account returns the account of an event. It loads or creates the account if necessary.
 func (r *Replay) account(event account.Event) (*account.Account, error) {
 	id := event.AccountID()
 	if account := r.Loaded[id]; account != nil {
 		return account, nil
 	}
-	idle := r.Evicted[r.Shard(id)]
+	evicted := r.Evicted[r.Shard(id)]
 	a, err := (*account.Account)(nil), error(nil)
-	switch asleep, known := idle[id]; {
+	switch encoded, known := evicted[id]; {
 	case known:
-		a, err = r.load(asleep)
+		a, err = r.load(encoded)
 	default:
 		if _, created := event.(*account.Created); !created {
 			return nil, fmt.Errorf("an event of account %d, which was never created", id)
@@ -129,13 +129,13 @@ func (r *Replay) account(event account.Event) (*account.Account, error) {
 	if err != nil {
 		return nil, err
 	}
-	delete(idle, id)
+	delete(evicted, id)
 	r.Loaded[id] = a
 	return a, nil
 }
 
-func (r *Replay) load(asleep evictedAccount) (*account.Account, error) {
-	data, _ := record.SplitAccount(asleep)
+func (r *Replay) load(encoded evictedAccount) (*account.Account, error) {
+	data, _ := record.SplitAccount(encoded)
 	state, err := r.decoder.Account(data)
 	if err != nil {
 		return nil, err
@@ -156,8 +156,8 @@ func (r *Replay) finish(keys *keyindex.Index) ([]map[uint64]evictedAccount, erro
 			claims = append(claims, keyindex.NewClaim(state.Record.Keys[i].Digest, id))
 		}
 	}
-	if id, whole := keys.Fill(append(r.claims, claims)); !whole {
-		return nil, fmt.Errorf("two accounts have keys alike, one of them is account %d", id)
+	if id, ok := keys.Fill(append(r.claims, claims)); !ok {
+		return nil, fmt.Errorf("two accounts have a key with the same fingerprint, one of them is account %d", id)
 	}
 	r.Loaded, r.claims = nil, nil
 	return r.Evicted, nil

@@ -41,11 +41,11 @@ func (t *Accounts) RequestCode(email account.Email, from netip.Addr) error {
 	if err != nil {
 		return Internal(err)
 	}
-	letter, err := commitlog.AskChange[account.LoginMail](t.Registrar, codeQuery{email, code, from}, t.config.WriteTimeout, t.Quorum)
-	if err != nil || letter.To.IsZero() {
+	mail, err := commitlog.AskChange[account.LoginMail](t.Registrar, codeQuery{email, code, from}, t.config.WriteTimeout, t.Quorum)
+	if err != nil || mail.To.IsZero() {
 		return err
 	}
-	if err := t.config.Mail(letter); err != nil {
+	if err := t.config.Mail(mail); err != nil {
 		return AsEngineError(fmt.Errorf("queue the e-mail: %w", err))
 	}
 	return nil
@@ -120,28 +120,28 @@ func (t *Accounts) CreateKey(token account.Digest, name string) (account.KeyReco
 	return t.CreateKeyFor(id, name)
 }
 
-// CreateKeyFor makes a key of an account, without a session.
+// CreateKeyFor creates a key of an account, without a session.
 func (t *Accounts) CreateKeyFor(id uint64, name string) (account.KeyRecord, account.Secret, error) {
 	key, secret, err := t.newKey(id)
 	if err != nil {
 		return account.KeyRecord{}, account.Secret{}, err
 	}
 	key.Name = name
-	made := key
+	created := key
 	err = t.change(id, func(a *account.Account, now account.ClockReading) (account.Event, error) {
-		made.CreatedAt = wallTime(now)
-		return a.CreateKey(made)
+		created.CreatedAt = wallTime(now)
+		return a.CreateKey(created)
 	})
 	if err != nil {
 		t.releaseKey(key.Digest, id, err)
 		return account.KeyRecord{}, account.Secret{}, err
 	}
-	return made, secret, nil
+	return created, secret, nil
 }
 
-// releaseKey removes a key from the index that was certainly not made.
-func (t *Accounts) releaseKey(digest account.Digest, account uint64, why error) {
-	switch AsEngineError(why).Code {
+// releaseKey removes a key from the index if the error says that the key was certainly not created.
+func (t *Accounts) releaseKey(digest account.Digest, account uint64, err error) {
+	switch AsEngineError(err).Code {
 	case engine.CodeKeyLimitReached, engine.CodeNotFound, engine.CodeReadOnly:
 		t.keys.Release(digest, account)
 	}
@@ -149,14 +149,14 @@ func (t *Accounts) releaseKey(digest account.Digest, account uint64, why error) 
 
 const (
 	keyIDBytes    = 8
-	keyDrawsMax   = 4 // two keys with the same fingerprint have never been drawn
+	keyDrawsMax   = 4 // attempts to draw a key whose fingerprint no other key has; one is practically always enough
 	keyIDPrefix   = "key_"
 	operatorMax   = 100 // characters of an operator's name
 	suspensionMax = 500 // characters of a reason
 )
 
-// newKey makes a key and adds it to the index. It is not valid before its event is durable.
-func (t *Accounts) newKey(number uint64) (account.KeyRecord, account.Secret, error) {
+// newKey draws a key and adds it to the index. The key is not valid before its event is durable.
+func (t *Accounts) newKey(accountID uint64) (account.KeyRecord, account.Secret, error) {
 	var id [keyIDBytes]byte
 	if _, err := io.ReadFull(t.Random, id[:]); err != nil {
 		return account.KeyRecord{}, account.Secret{}, Internal(err)
@@ -166,7 +166,7 @@ func (t *Accounts) newKey(number uint64) (account.KeyRecord, account.Secret, err
 		if err != nil {
 			return account.KeyRecord{}, account.Secret{}, Internal(err)
 		}
-		if digest := secret.Digest(); t.keys.Claim(digest, number) {
+		if digest := secret.Digest(); t.keys.Claim(digest, accountID) {
 			return account.KeyRecord{ID: keyIDPrefix + hex.EncodeToString(id[:]), Hint: secret.Hint(), Digest: digest}, secret, nil
 		}
 	}
@@ -187,8 +187,8 @@ func (t *Accounts) RevokeKey(token account.Digest, id string) error {
 }
 
 // RevokeKeyOf revokes a key of an account, without a session.
-func (t *Accounts) RevokeKeyOf(number uint64, id string) error {
-	return t.change(number, func(a *account.Account, now account.ClockReading) (account.Event, error) {
+func (t *Accounts) RevokeKeyOf(accountID uint64, id string) error {
+	return t.change(accountID, func(a *account.Account, now account.ClockReading) (account.Event, error) {
 		return a.RevokeKey(id, byOwner, wallTime(now))
 	})
 }
@@ -199,13 +199,13 @@ func (t *Accounts) change(account uint64, decide func(*account.Account, account.
 	return err
 }
 
-// checkText refuses control characters, which a terminal should not print, and long texts.
-func checkText(what, text string, most int) error {
+// checkText rejects texts with control characters, which a terminal should not print, and long texts.
+func checkText(field, text string, limit int) error {
 	switch {
 	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
-		return &engine.Error{Code: engine.CodeInvalidParameters, Message: what + " has characters that can't be shown"}
-	case utf8.RuneCountInString(text) > most:
-		return &engine.Error{Code: engine.CodeInvalidParameters, Message: fmt.Sprintf("%s is longer than %d characters", what, most)}
+		return &engine.Error{Code: engine.CodeInvalidParameters, Message: field + " has characters that can't be shown"}
+	case utf8.RuneCountInString(text) > limit:
+		return &engine.Error{Code: engine.CodeInvalidParameters, Message: fmt.Sprintf("%s is longer than %d characters", field, limit)}
 	}
 	return nil
 }

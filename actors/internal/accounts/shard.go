@@ -10,9 +10,9 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// ShardActor owns a share of the accounts: the evicted ones, as few bytes each, and the actors of the loaded ones. It
-// loads an account when a message comes for it, evicts it when it is idle (mailbox.Ref.Retire), and sends the journal
-// what its accounts decide. Admissions go straight to the actor of a loaded account; all other messages to an account
+// ShardActor owns a share of the accounts: the encoded state of evicted accounts, and the actors of loaded accounts. It
+// loads an account when a message for it comes, evicts it when it is idle (mailbox.Ref.Retire), and sends the journal
+// the events of its accounts. Admissions go straight to the actor of a loaded account. All other messages to an account
 // come through its shard, in order.
 type ShardActor struct {
 	self        *mailbox.Ref
@@ -27,20 +27,20 @@ type ShardActor struct {
 	count  *atomic.Int64 // accounts in all shards together
 	leases *atomic.Uint64
 
-	evicted map[uint64]evictedAccount // accounts without an actor
-	Loaded  map[uint64]*loadedAccount // accounts with one
-	order   []*loadedAccount          // the same, for the sweeps
-	sweepAt int                       // index in order of the sweep
-	roomAt  int                       // index in order of makeRoom
-	codec   codec
+	evicted    map[uint64]evictedAccount // accounts without an actor
+	Loaded     map[uint64]*loadedAccount // accounts with an actor
+	order      []*loadedAccount          // the same accounts, for the sweeps
+	sweepIndex int                       // next index in order that sweep checks, plus 1
+	roomIndex  int                       // index in order that makeRoom checked last
+	codec      codec
 
 	keys      *keyindex.Index
-	remoteSeq uint64           // messages of other nodes' records so far
-	toCheck   []*loadedAccount // for checkReturns
-	pending   []pendingEvent   // to be written
-	inFlight  []pendingEvent   // being written
-	results   []pendingEvent   // written or not, see resultErr, and not delivered yet
-	resultErr *engine.Error
+	remoteSeq uint64           // messages with records of other nodes so far
+	toCheck   []*loadedAccount // accounts that checkReturns has still to ask
+	pending   []pendingEvent   // events to be written
+	inFlight  []pendingEvent   // events being written
+	results   []pendingEvent   // events whose result the accounts have not been sent yet
+	resultErr *engine.Error    // of results; nil if they are durable
 	stopped   *engine.Error
 
 	closed         bool // all messages for accounts are rejected
@@ -48,14 +48,14 @@ type ShardActor struct {
 	returnsAwaited int // accounts that have not returned their leases
 }
 
-// loadedAccount is an account with an actor: its mailbox, the actor and its state in one piece of memory.
+// loadedAccount is an account with an actor: mailbox, actor and state in one allocation.
 type loadedAccount struct {
-	Ref       mailbox.Ref
-	actor     AccountActor
-	account   account.Account
-	at        int    // index in ShardActor.order
-	quiet     int    // sweeps since the last question
-	remoteSeq uint64 // messages of other nodes' records sent to it
+	Ref        mailbox.Ref
+	actor      AccountActor
+	account    account.Account
+	index      int    // in ShardActor.order
+	idleSweeps int    // sweeps since the last question
+	remoteSeq  uint64 // messages with records of other nodes that were sent to it
 }
 
 // drainRequest is answered when the leases of all accounts are returned.
@@ -63,7 +63,7 @@ type drainRequest = mailbox.Question[drainQuery, struct{}]
 
 type drainQuery struct{}
 
-// stopRequest stops the actors of accounts. The answer is those actors, some of which may still be stopping.
+// stopRequest stops the actors of the loaded accounts and is answered with them. Some may still be stopping.
 type stopRequest = mailbox.Question[stopQuery, []*mailbox.Ref]
 
 type stopQuery struct{}
@@ -74,7 +74,7 @@ type ListRequest = mailbox.Question[ListQuery, *commitlog.StateSnapshot]
 // ListQuery is the query of ListRequest.
 type ListQuery struct{}
 
-// accountsCreated adds accounts. The journal sends it between the commit that made them and later messages.
+// accountsCreated adds accounts. The journal sends it after the commit that created them and before later messages.
 type accountsCreated struct {
 	mailbox.OneWay
 	events []*account.Created
@@ -83,13 +83,13 @@ type accountsCreated struct {
 // Sweep evicts idle accounts.
 type Sweep struct {
 	mailbox.OneWay
-	more bool // continues
+	more bool // continues a sweep
 }
 
 // Receive implements mailbox.Actor.
-func (s *ShardActor) Receive(l mailbox.Message) {
-	s.deliverBefore(l)
-	switch m := l.(type) {
+func (s *ShardActor) Receive(msg mailbox.Message) {
+	s.deliverBefore(msg)
+	switch m := msg.(type) {
 	case *admission:
 		s.admit(m)
 	case *Refund:
@@ -127,32 +127,32 @@ func (s *ShardActor) Receive(l mailbox.Message) {
 	}
 }
 
-// Fatal implements mailbox.Actor: questions change nothing in the shard.
-func (s *ShardActor) Fatal(l mailbox.Message) bool { return !l.Asked() }
+// Fatal implements mailbox.Actor. Questions change nothing in the shard.
+func (s *ShardActor) Fatal(msg mailbox.Message) bool { return !msg.Asked() }
 
 // route passes a message on to an account and returns the account, nil if the message was rejected.
-func (s *ShardActor) route(id uint64, l mailbox.Message) *loadedAccount {
+func (s *ShardActor) route(id uint64, msg mailbox.Message) *loadedAccount {
 	if s.closed {
-		l.Reject(mailbox.ErrStopped)
+		msg.Reject(mailbox.ErrStopped)
 		return nil
 	}
-	one := s.Loaded[id]
-	if one == nil {
+	acct := s.Loaded[id]
+	if acct == nil {
 		var err *engine.Error
-		if one, err = s.load(id); err != nil {
-			l.Reject(err)
+		if acct, err = s.load(id); err != nil {
+			msg.Reject(err)
 			return nil
 		}
 	}
-	one.Ref.Send(l)
-	return one
+	acct.Ref.Send(msg)
+	return acct
 }
 
 // admit passes an admission on and notes the actor in the index of keys.
 func (s *ShardActor) admit(m *admission) {
-	id, key := m.Query.account, m.Query.key // once it is answered the question may be in use again
-	if one := s.route(id, m); one != nil {
-		s.keys.SetActor(key, id, &one.Ref)
+	id, key := m.Query.account, m.Query.key // read first: an answered question may be used again
+	if acct := s.route(id, m); acct != nil {
+		s.keys.SetActor(key, id, &acct.Ref)
 	}
 }
 
@@ -168,16 +168,16 @@ func (s *ShardActor) load(id uint64) (*loadedAccount, *engine.Error) {
 	case s.loadedCount.Load() >= int64(s.loadedMax) && !s.makeRoom():
 		return nil, mailbox.ErrOverloaded
 	}
-	one := &loadedAccount{at: len(s.order)}
-	if err := s.codec.load(state, &one.account, s.node, s.common.clock.start()); err != nil {
+	acct := &loadedAccount{index: len(s.order)}
+	if err := s.codec.load(state, &acct.account, s.node, s.common.clock.start()); err != nil {
 		return nil, Internal(err)
 	}
-	one.actor = AccountActor{accountCommon: s.common, ID: id, Account: &one.account, stopped: s.stopped}
-	s.actors.Init(&one.Ref, s.kind, &one.actor)
-	s.Loaded[id], s.order = one, append(s.order, one)
+	acct.actor = AccountActor{accountCommon: s.common, ID: id, Account: &acct.account, stopped: s.stopped}
+	s.actors.Init(&acct.Ref, s.kind, &acct.actor)
+	s.Loaded[id], s.order = acct, append(s.order, acct)
 	delete(s.evicted, id)
 	s.loadedCount.Add(1)
-	return one, nil
+	return acct, nil
 }
 
 // Internal returns an internal error.
@@ -187,59 +187,59 @@ func Internal(cause error) *engine.Error {
 
 // Limits of eviction.
 const (
-	SweepsIdle   = 4   // sweeps without a question until an account is evicted
+	SweepsIdle   = 4   // sweeps without a question after which an account is evicted
 	sweepTurnMax = 256 // accounts that one message checks
 	roomTriesMax = 8   // accounts that makeRoom checks
 )
 
-// sweep checks all accounts and evicts the idle ones. It goes backwards: the account that takes the place of an evicted
-// one has been checked, and new accounts are left to the next sweep.
+// sweep checks all accounts and evicts idle ones. It goes backwards, because evict moves the last account, which has
+// been checked, into the free place. New accounts are left to the next sweep.
 func (s *ShardActor) sweep(more bool) {
 	if !more {
-		s.sweepAt = len(s.order)
+		s.sweepIndex = len(s.order)
 	}
 	now := s.common.clock.Now()
-	s.sweepAt = min(s.sweepAt, len(s.order))
-	for range min(sweepTurnMax, s.sweepAt) {
-		s.sweepAt--
-		one := s.order[s.sweepAt]
-		s.evict(one, func() bool {
-			if one.actor.asked {
-				one.quiet, one.actor.asked = 0, false
+	s.sweepIndex = min(s.sweepIndex, len(s.order))
+	for range min(sweepTurnMax, s.sweepIndex) {
+		s.sweepIndex--
+		acct := s.order[s.sweepIndex]
+		s.evict(acct, func() bool {
+			if acct.actor.asked {
+				acct.idleSweeps, acct.actor.asked = 0, false
 			}
-			one.quiet++
-			return one.quiet >= SweepsIdle && one.actor.idle(now)
+			acct.idleSweeps++
+			return acct.idleSweeps >= SweepsIdle && acct.actor.idle(now)
 		})
 	}
-	if s.sweepAt > 0 {
+	if s.sweepIndex > 0 {
 		s.self.Send(&Sweep{more: true})
 	}
 }
 
-// makeRoom evicts an account. It returns false if it does not find an idle one soon.
+// makeRoom evicts an idle account. It returns false if none of the next roomTriesMax accounts is idle.
 func (s *ShardActor) makeRoom() bool {
 	now := s.common.clock.Now()
 	for range min(roomTriesMax, len(s.order)) {
-		s.roomAt = (s.roomAt + 1) % len(s.order)
-		one := s.order[s.roomAt]
-		if s.evict(one, func() bool { return one.actor.idle(now) }) {
+		s.roomIndex = (s.roomIndex + 1) % len(s.order)
+		acct := s.order[s.roomIndex]
+		if s.evict(acct, func() bool { return acct.actor.idle(now) }) {
 			return true
 		}
 	}
 	return false
 }
 
-// evict evicts an account if its actor has nothing to do and idle returns true.
-func (s *ShardActor) evict(one *loadedAccount, idle func() bool) bool {
-	if !one.Ref.Retire(idle) {
+// evict evicts an account if no message waits for its actor and idle returns true.
+func (s *ShardActor) evict(acct *loadedAccount, idle func() bool) bool {
+	if !acct.Ref.Retire(idle) {
 		return false
 	}
-	id := one.actor.ID
-	s.evicted[id] = s.codec.evict(&one.account)
-	one.account.EachKey(func(key account.Digest) { s.keys.SetActor(key, id, nil) })
+	id := acct.actor.ID
+	s.evicted[id] = s.codec.evict(&acct.account)
+	acct.account.EachKey(func(key account.Digest) { s.keys.SetActor(key, id, nil) })
 	last := len(s.order) - 1
-	s.order[one.at] = s.order[last]
-	s.order[one.at].at = one.at
+	s.order[acct.index] = s.order[last]
+	s.order[acct.index].index = acct.index
 	s.order[last], s.order = nil, s.order[:last]
 	delete(s.Loaded, id)
 	s.loadedCount.Add(-1)
@@ -257,28 +257,27 @@ func (s *ShardActor) created(events []*account.Created) {
 }
 
 // halt refuses all changes: the node has stopped.
-func (s *ShardActor) halt(why *engine.Error) {
-	s.Abort(why)
-	for _, one := range s.Loaded {
-		one.Ref.Send(&mailbox.Halt{Why: why})
+func (s *ShardActor) halt(err *engine.Error) {
+	s.Abort(err)
+	for _, acct := range s.Loaded {
+		acct.Ref.Send(&mailbox.Halt{Why: err})
 	}
 }
 
-// Abort implements mailbox.Actor: it drops all writes. Questions to the accounts are rejected by halt or by the stop of
-// their actors.
-func (s *ShardActor) Abort(why *engine.Error) {
-	s.stopped = why
+// Abort implements mailbox.Actor: it drops all writes. The actors of the accounts reject their own questions.
+func (s *ShardActor) Abort(err *engine.Error) {
+	s.stopped = err
 	s.pending, s.inFlight = nil, nil
 	s.drained()
 }
 
 // stopAccounts stops the actors of all loaded accounts.
 func (s *ShardActor) stopAccounts() []*mailbox.Ref {
-	ending := make([]*mailbox.Ref, 0, len(s.Loaded))
-	for _, one := range s.Loaded {
-		one.Ref.BeginStop()
-		ending = append(ending, &one.Ref)
+	refs := make([]*mailbox.Ref, 0, len(s.Loaded))
+	for _, acct := range s.Loaded {
+		acct.Ref.BeginStop()
+		refs = append(refs, &acct.Ref)
 	}
 	s.closed, s.Loaded, s.order = true, nil, nil
-	return ending
+	return refs
 }

@@ -2,7 +2,7 @@ package accounts
 
 import "github.com/tasard/tasard/actors/internal/commitlog"
 
-// handOff gives a snapshot the accounts, unless the node has stopped (see commitlog.SnapshotRequest).
+// handOff adds the accounts to a snapshot, unless the node has stopped (see commitlog.SnapshotRequest).
 func (s *ShardActor) handOff(m *commitlog.SnapshotRequest) {
 	if s.stopped != nil {
 		m.Reject(s.stopped)
@@ -11,19 +11,19 @@ func (s *ShardActor) handOff(m *commitlog.SnapshotRequest) {
 	s.share(m.Snapshot, m.Index)
 }
 
-// share gives a snapshot the evicted accounts, and sends the others a request for theirs, after earlier messages.
+// share adds the evicted accounts to a snapshot, and sends the loaded ones a request to add theirs.
 func (s *ShardActor) share(c *commitlog.StateSnapshot, index int) {
-	all := make([][]byte, len(s.evicted)+len(s.Loaded))
-	at := 0
+	accounts := make([][]byte, len(s.evicted)+len(s.Loaded))
+	position := 0
 	for _, state := range s.evicted {
-		all[at] = state
-		at++
+		accounts[position] = state
+		position++
 	}
-	c.Accounts[index] = all
+	c.Accounts[index] = accounts
 	c.Pending.Add(int64(len(s.Loaded)))
-	for _, one := range s.Loaded {
-		one.Ref.Deliver(&commitlog.SnapshotRequest{Snapshot: c, Index: index, Position: at})
-		at++
+	for _, acct := range s.Loaded {
+		acct.Ref.Deliver(&commitlog.SnapshotRequest{Snapshot: c, Index: index, Position: position})
+		position++
 	}
 	c.PartDone()
 }

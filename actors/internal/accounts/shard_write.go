@@ -26,13 +26,13 @@ type pendingEvent struct {
 	event         account.Event
 	record        []byte
 	remoteSeq     uint64 // AccountActor.remoteSeq when it was decided
-	unconditional bool   // no record of another node makes it void
-	final         bool   // the last one at the stop; without an event there was no lease
+	unconditional bool   // it stays valid after records of other nodes
+	final         bool   // the last of its account before the stop; event is nil if there was no lease to return
 	evicted       bool   // the account has no actor
 }
 
-// outbox holds events of the accounts of a shard. At most one message about it is under way. An event for which no
-// request waits stays until the flusher comes, or goes with an urgent one.
+// outbox holds events of the accounts of a shard until the shard takes them. At most one OutboxFilled is under way. An
+// event for which no request waits stays until the flusher runs or an urgent event is posted.
 type outbox struct {
 	shard    *mailbox.Ref
 	flusher  *outboxFlusher
@@ -45,11 +45,11 @@ type outbox struct {
 // OutboxFilled makes a shard take the events of its outbox.
 type OutboxFilled struct{ mailbox.OneWay }
 
-func (o *outbox) post(w pendingEvent, pressing bool) {
+func (o *outbox) post(p pendingEvent, urgent bool) {
 	o.mu.Lock()
-	o.events = append(o.events, w)
+	o.events = append(o.events, p)
 	o.mu.Unlock()
-	if pressing {
+	if urgent {
 		o.notify()
 	} else {
 		o.flusher.schedule()
@@ -76,27 +76,27 @@ func (o *outbox) take() []pendingEvent {
 	o.notified.Store(false)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	wishes := o.events
+	events := o.events
 	o.events = nil
-	return wishes
+	return events
 }
 
 // collect takes the events of the accounts.
 func (s *ShardActor) collect() {
-	for _, w := range s.common.outbox.take() {
+	for _, p := range s.common.outbox.take() {
 		switch {
-		case w.event == nil:
-			s.countReturned(w)
+		case p.event == nil:
+			s.countReturned(p)
 		case s.stopped != nil:
-			s.deliver(w, s.stopped)
+			s.deliver(p, s.stopped)
 		default:
-			s.pending = append(s.pending, w)
+			s.pending = append(s.pending, p)
 		}
 	}
 	s.write()
 }
 
-// write sends the journal pending events, unless a write is under way.
+// write sends pending events to the journal, unless a write is under way.
 func (s *ShardActor) write() {
 	if len(s.inFlight)+len(s.results) > 0 {
 		return
@@ -107,31 +107,31 @@ func (s *ShardActor) write() {
 	}
 	records := make([][]byte, 0, min(len(s.pending), shardRecordsMax))
 	bytes := 0
-	for _, w := range s.pending {
-		if len(records) == shardRecordsMax || len(records) > 0 && bytes+len(w.record) > shardBytesMax {
+	for _, p := range s.pending {
+		if len(records) == shardRecordsMax || len(records) > 0 && bytes+len(p.record) > shardBytesMax {
 			break
 		}
-		records, bytes = append(records, w.record), bytes+len(w.record)
+		records, bytes = append(records, p.record), bytes+len(p.record)
 	}
 	s.inFlight = s.pending[:len(records):len(records)]
 	s.pending = s.pending[len(records):]
 	s.journal.Send(&commitlog.Write{From: s.self, Records: records, RemoteSeq: s.remoteSeq})
 }
 
-// rejectConflicts returns events to their accounts that records of other nodes have made void.
+// rejectConflicts rejects pending events that were decided before a record of another node about the same account.
 func (s *ShardActor) rejectConflicts() {
-	kept := s.pending[:0]
-	for _, w := range s.pending {
-		if one := s.Loaded[w.account]; one == nil || w.unconditional || w.remoteSeq == one.remoteSeq {
-			kept = append(kept, w)
+	remaining := s.pending[:0]
+	for _, p := range s.pending {
+		if acct := s.Loaded[p.account]; acct == nil || p.unconditional || p.remoteSeq == acct.remoteSeq {
+			remaining = append(remaining, p)
 		} else {
-			s.deliver(w, commitlog.ErrConflict)
+			s.deliver(p, commitlog.ErrConflict)
 		}
 	}
-	s.pending = kept
+	s.pending = remaining
 }
 
-// resultsTurnMax is how many results one message delivers, so that requests come between them.
+// resultsTurnMax is how many results are delivered in one turn, so that requests are handled in between.
 const resultsTurnMax = 8
 
 // deliverMore continues deliverSome.
@@ -142,7 +142,7 @@ func (s *ShardActor) committed(err *engine.Error) {
 	done := s.inFlight
 	s.inFlight = nil
 	if err == commitlog.ErrConflict {
-		s.pending = slices.Concat(done, s.pending) // the record of another node was about some account of the shard
+		s.pending = slices.Concat(done, s.pending) // the record of another node may be about other accounts
 		s.write()
 		s.drained()
 		return
@@ -151,15 +151,15 @@ func (s *ShardActor) committed(err *engine.Error) {
 	s.deliverSome(resultsTurnMax)
 }
 
-// deliverSome delivers so many results, and has the others delivered by the next messages.
+// deliverSome delivers up to count results. A deliverMore message continues with the others.
 func (s *ShardActor) deliverSome(count int) {
-	some := s.results[:min(count, len(s.results))]
-	s.results = s.results[len(some):]
-	for _, w := range some {
-		if _, leased := w.event.(*account.Leased); leased && s.resultErr == nil {
+	batch := s.results[:min(count, len(s.results))]
+	s.results = s.results[len(batch):]
+	for _, p := range batch {
+		if _, leased := p.event.(*account.Leased); leased && s.resultErr == nil {
 			s.leases.Add(1)
 		}
-		s.deliver(w, s.resultErr)
+		s.deliver(p, s.resultErr)
 	}
 	if len(s.results) > 0 {
 		s.self.Send(&deliverMore{})
@@ -169,9 +169,9 @@ func (s *ShardActor) deliverSome(count int) {
 	s.drained()
 }
 
-// deliverBefore delivers all results before a message that must see them, such as a request for a snapshot.
-func (s *ShardActor) deliverBefore(l mailbox.Message) {
-	switch l.(type) {
+// deliverBefore delivers all results before a message that depends on them, such as a request for a snapshot.
+func (s *ShardActor) deliverBefore(msg mailbox.Message) {
+	switch msg.(type) {
 	case *admission, *Refund, *usage, *accountAsk, *change, *OutboxFilled, *deliverMore:
 	default:
 		if len(s.results) > 0 {
@@ -181,13 +181,13 @@ func (s *ShardActor) deliverBefore(l mailbox.Message) {
 }
 
 // deliver delivers the result of one event.
-func (s *ShardActor) deliver(w pendingEvent, err *engine.Error) {
-	if w.evicted {
-		s.evictedReturned(w, err)
-	} else if one := s.Loaded[w.account]; one != nil {
-		one.Ref.Deliver(&eventWritten{event: w.event, err: err})
+func (s *ShardActor) deliver(p pendingEvent, err *engine.Error) {
+	if p.evicted {
+		s.evictedReturned(p, err)
+	} else if acct := s.Loaded[p.account]; acct != nil {
+		acct.Ref.Deliver(&eventWritten{event: p.event, err: err})
 	}
-	s.countReturned(w)
+	s.countReturned(p)
 }
 
 // drain makes every account return its lease.
@@ -198,8 +198,8 @@ func (s *ShardActor) drain(m *drainRequest) {
 		return
 	}
 	s.returnsAwaited = len(s.Loaded) + 1
-	for _, one := range s.Loaded {
-		one.Ref.Send(&returnLease{})
+	for _, acct := range s.Loaded {
+		acct.Ref.Send(&returnLease{})
 	}
 	now := s.common.clock.Now()
 	for id, state := range s.evicted {
@@ -230,27 +230,27 @@ func (s *ShardActor) returnEvicted(id uint64, state evictedAccount, now account.
 }
 
 // evictedReturned applies the return of an evicted account.
-func (s *ShardActor) evictedReturned(w pendingEvent, err *engine.Error) {
+func (s *ShardActor) evictedReturned(p pendingEvent, err *engine.Error) {
 	if err != nil {
 		return
 	}
-	account, failed := s.evicted[w.account].load(s.node, s.common.clock.start())
-	if failed != nil {
+	account, loadErr := s.evicted[p.account].load(s.node, s.common.clock.start())
+	if loadErr != nil {
 		return
 	}
-	account.Apply(w.event)
-	s.evicted[w.account] = EncodeDurable(account)
+	account.Apply(p.event)
+	s.evicted[p.account] = EncodeDurable(account)
 }
 
 // countReturned counts accounts that have returned their leases.
-func (s *ShardActor) countReturned(w pendingEvent) {
-	if w.final {
+func (s *ShardActor) countReturned(p pendingEvent) {
+	if p.final {
 		s.returnsAwaited--
 		s.drained()
 	}
 }
 
-// drained answers drainRequest when all leases are returned.
+// drained answers drainRequest if all leases are returned or the node has stopped.
 func (s *ShardActor) drained() {
 	if s.draining == nil || s.stopped == nil && (s.returnsAwaited > 0 || len(s.inFlight)+len(s.results)+len(s.pending) > 0) {
 		return

@@ -8,11 +8,11 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// SnapshotAccounts are the accounts of a snapshot, in the chunks in which they were read.
+// SnapshotAccounts are the accounts of a snapshot, by the parts in which they were read.
 type SnapshotAccounts struct {
 	Decoder   *record.Decoder
 	accounts  [][]snapshotAccount
-	claims    [][]keyindex.Claim // of their keys
+	claims    [][]keyindex.Claim // for the keys of the accounts
 	addresses [][]account.AddressState
 }
 
@@ -22,31 +22,31 @@ type snapshotAccount struct {
 	state evictedAccount
 }
 
-// Visitor returns the functions that read a snapshot into l.
-func (l *SnapshotAccounts) Visitor() record.SnapshotVisitor {
-	return record.SnapshotVisitor{Accounts: l.addPart, Addresses: func(some []account.AddressState) { l.addresses = append(l.addresses, some) }}
+// Visitor returns the functions that read a snapshot into s.
+func (s *SnapshotAccounts) Visitor() record.SnapshotVisitor {
+	return record.SnapshotVisitor{Accounts: s.addPart, Addresses: func(addresses []account.AddressState) { s.addresses = append(s.addresses, addresses) }}
 }
 
-// addPart checks encoded accounts and keeps them. The accounts of a chunk share one piece of memory, which costs less
-// than a million small ones; it is freed when the last of them has been replaced.
-func (l *SnapshotAccounts) addPart(all [][]byte) error {
+// addPart checks encoded accounts and keeps them. All accounts of a part share one allocation, which is faster than an
+// allocation for each. It is freed when all of these accounts have been replaced.
+func (s *SnapshotAccounts) addPart(encoded [][]byte) error {
 	size := 0
-	for _, data := range all {
+	for _, data := range encoded {
 		size += len(data) + binary.MaxVarintLen32
 	}
-	memory, sleepers, claims := make([]byte, 0, size), make([]snapshotAccount, 0, len(all)), make([]keyindex.Claim, 0, len(all))
-	for _, data := range all {
-		state, err := l.Decoder.AccountWithoutText(data)
+	memory, accounts, claims := make([]byte, 0, size), make([]snapshotAccount, 0, len(encoded)), make([]keyindex.Claim, 0, len(encoded))
+	for _, data := range encoded {
+		state, err := s.Decoder.AccountWithoutText(data)
 		if err != nil {
 			return err
 		}
 		start := len(memory)
 		memory = appendEvicted(memory, data)
-		sleepers = append(sleepers, snapshotAccount{state.Record.ID, evictedAccount(memory[start:len(memory):len(memory)])})
+		accounts = append(accounts, snapshotAccount{state.Record.ID, evictedAccount(memory[start:len(memory):len(memory)])})
 		for i := range state.Record.Keys {
 			claims = append(claims, keyindex.NewClaim(state.Record.Keys[i].Digest, state.Record.ID))
 		}
 	}
-	l.accounts, l.claims = append(l.accounts, sleepers), append(l.claims, claims)
+	s.accounts, s.claims = append(s.accounts, accounts), append(s.claims, claims)
 	return nil
 }
