@@ -6,9 +6,10 @@ import (
 )
 
 const (
-	// clientShareOfCap of the cap is the most that one address gets: a fifth (goal O5).
+	// clientShareOfCap: one client may have at most 1/clientShareOfCap of the cap (goal O5).
 	clientShareOfCap = 5
-	// clientPrefixBitsIPv6 of an IPv6 address are one client: a household gets that much, and chooses the rest itself.
+	// clientPrefixBitsIPv6 is the prefix length that identifies an IPv6 client: providers assign a /64 to a household,
+	// which chooses the other bits itself.
 	clientPrefixBitsIPv6 = 64
 )
 
@@ -22,15 +23,15 @@ type clientLimit struct {
 	open map[netip.Addr]int
 }
 
-// newClientLimit holds each address to a number, and to its share of a cap.
-func newClientLimit(most, conns int, exempt func(netip.Addr) bool) *clientLimit {
-	if most > 0 {
-		most = max(1, min(most, conns/clientShareOfCap))
+// newClientLimit returns a clientLimit of limit connections for each client, at most its share of maxConns.
+func newClientLimit(limit, maxConns int, exempt func(netip.Addr) bool) *clientLimit {
+	if limit > 0 {
+		limit = max(1, min(limit, maxConns/clientShareOfCap))
 	}
-	return &clientLimit{limit: most, exempt: exempt, open: map[netip.Addr]int{}}
+	return &clientLimit{limit: limit, exempt: exempt, open: map[netip.Addr]int{}}
 }
 
-// clientKey is what an address is counted as; the zero address is not counted.
+// keyOf returns the key under which an address is counted, the zero address if it is not counted.
 func (s *clientLimit) keyOf(addr netip.Addr) netip.Addr {
 	if s.limit <= 0 || !addr.IsValid() || s.exempt != nil && s.exempt(addr) {
 		return netip.Addr{}
@@ -41,28 +42,28 @@ func (s *clientLimit) keyOf(addr netip.Addr) netip.Addr {
 	return addr
 }
 
-// add counts a connection, unless its address has all that it may.
-func (s *clientLimit) acquire(sharer netip.Addr) bool {
-	if !sharer.IsValid() {
+// acquire counts a connection, and returns false if its client has reached the limit.
+func (s *clientLimit) acquire(client netip.Addr) bool {
+	if !client.IsValid() {
 		return true
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.open[sharer] >= s.limit {
+	if s.open[client] >= s.limit {
 		return false
 	}
-	s.open[sharer]++
+	s.open[client]++
 	return true
 }
 
-// release ends a connection that was taken. An address without one is forgotten.
-func (s *clientLimit) release(sharer netip.Addr) {
-	if !sharer.IsValid() {
+// release uncounts a connection.
+func (s *clientLimit) release(client netip.Addr) {
+	if !client.IsValid() {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.open[sharer]--; s.open[sharer] == 0 {
-		delete(s.open, sharer)
+	if s.open[client]--; s.open[client] == 0 {
+		delete(s.open, client)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// reportFull and reportRoom tell that the cap is reached, and that it isn't any more.
+// reportFull calls OnFull when the cap is reached, reportRoom OnRoom when there is room again; each once per change.
 func (l *Listener) reportFull() {
 	if l.full.CompareAndSwap(false, true) {
 		l.config.OnFull()
@@ -20,12 +20,12 @@ func (l *Listener) reportRoom() {
 	}
 }
 
-// permit is the place of a connection under the cap. It is released once, though the server closes a connection twice
-// when a shutdown finds it idle.
+// permit is a connection's place under the cap. It is released once, although the server closes connections twice that
+// are idle at a shutdown.
 type permit struct {
-	listener  *Listener // nil: of none
+	listener  *Listener // nil: the connection does not belong to a Listener
 	clientKey netip.Addr
-	reserve   bool // it is beyond the cap
+	reserve   bool // the connection is beyond the cap
 	released  atomic.Bool
 }
 
@@ -43,36 +43,37 @@ func (s *permit) release(c net.Conn) {
 	s.listener.clientLimit.release(s.clientKey)
 }
 
-// Conn is a connection as a Listener gives it. It may be closed more than once. Apart from that one goroutine
-// reads, writes, sets deadlines and calls its methods: the one that serves it.
+// Conn is a connection that a Listener accepted. Close may be called more than once and by any goroutine; all other
+// methods only by the goroutine that serves the connection.
 type Conn struct {
 	transport
-	// User is whatever the server that serves the connection keeps with it.
+	// User is for the server: its own state of the connection.
 	User any
 
 	permit  permit
 	peer    netip.Addr
-	express Express       // nil: none
-	state   atomic.Uint32 // connReads and so on
+	express Express       // may be nil
+	state   atomic.Uint32 // connReads, connExpresses or connEnds
 
 	slot         admissionSlot
-	queued       *queuedRequest // nil until it waits for a slot for the first time
+	queued       *queuedRequest // nil until a request waits for a slot for the first time
 	socket       *socketInfo
-	requests     uint32 // that came as a whole
-	sample       uint32 // counts with requests; which of them are sampled differs between connections, so that short ones are seen too
-	firstAwaited bool   // the first request was awaited
+	requests     uint32 // complete requests so far
+	sample       uint32 // requests plus an offset that differs between connections, so that short ones are sampled too
+	firstAwaited bool   // awaitFirstRequest was called
 
-	recorder        DurationRecorder // of the present answer; nil: it was counted
+	recorder        DurationRecorder // of the present answer; nil: its duration was recorded
 	instantDeadline time.Time        // the write deadline that this answer would have if it took no time
 }
 
-// DurationRecorder counts how long answers took.
-type DurationRecorder interface{ Add(took time.Duration) }
+// DurationRecorder records how long answers took.
+type DurationRecorder interface{ Add(elapsed time.Duration) }
 
-// Peer is the address of the other end, without zone, and an IPv4 address as one; the zero address where there is none.
+// Peer returns the remote address without a zone. A mapped IPv4 address is returned as IPv4. It is the zero address for
+// connections other than TCP.
 func (c *Conn) Peer() netip.Addr { return c.peer }
 
-// PeerOf is what Conn.Peer is for an address of the net package.
+// PeerOf converts an address of package net to the form of Conn.Peer.
 func PeerOf(addr net.Addr) netip.Addr {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok {
@@ -82,30 +83,31 @@ func PeerOf(addr net.Addr) netip.Addr {
 	return ip.Unmap()
 }
 
-// Reserve tells that the connection is one beyond the cap: it is to be answered once, and closed.
+// Reserve reports whether the connection is beyond the cap. It must be answered once and then closed.
 func (c *Conn) Reserve() bool { return c.permit.reserve }
 
-// RecordDuration measures the present answer from when its request was there until the answer is ready to be written,
-// which is when the server sets its write deadline. soon is the write deadline of an answer that takes no time.
-func (c *Conn) RecordDuration(soon time.Time, in DurationRecorder) {
-	c.instantDeadline, c.recorder = soon, in
+// RecordDuration has the duration of the present answer recorded when the server sets the answer's write deadline,
+// which it does when the answer is ready to be written. instantDeadline is the write deadline if the answer took no
+// time.
+func (c *Conn) RecordDuration(instantDeadline time.Time, recorder DurationRecorder) {
+	c.instantDeadline, c.recorder = instantDeadline, recorder
 }
 
-// RequestArrived counts a request that is there as a whole. It tells whether it is the first of the connection, and
-// whether it is to be shown to Admit.
-func (c *Conn) RequestArrived() (first, looked bool) {
-	looked = c.shedder != nil && c.shedder.samples(c.sample)
+// RequestArrived counts a complete request. It reports whether it is the connection's first, and whether it is sampled:
+// then Admit must be called for it.
+func (c *Conn) RequestArrived() (first, sampled bool) {
+	sampled = c.shedder != nil && c.shedder.samples(c.sample)
 	c.requests++
 	c.sample++
-	return c.requests == 1, looked
+	return c.requests == 1, sampled
 }
 
-// Admit tells whether a request is to be served, and may wait for a slot. The request must be there as a whole: one
-// that comes byte by byte costs no work and takes no slot.
-func (c *Conn) Admit(l Priority) bool { return c.shedder.admit(c, l) }
+// Admit reports whether to serve a request. It may wait for an admission slot. The request must be complete, so that
+// one that arrives byte by byte does not take a slot.
+func (c *Conn) Admit(p Priority) bool { return c.shedder.admit(c, p) }
 
-// Read is net.Conn's. Requests that Express answers are not handed to the server. While slots are given out, a
-// connection without a next request releases its slot.
+// Read implements net.Conn. The server does not get the requests that Express answers. While load is shed, a connection
+// releases its admission slot when its next request has not come yet.
 func (c *Conn) Read(b []byte) (int, error) {
 	for {
 		if c.shedder != nil && len(b) >= c.readBufferBytes && c.requests > 0 && c.shedder.limiting.Load() && !c.prefetch(b) {
@@ -113,9 +115,9 @@ func (c *Conn) Read(b []byte) (int, error) {
 		}
 		n, err := c.transport.receive(b)
 		if n > 0 {
-			var broken error
-			if n, broken = c.answerExpress(b[:n]); broken != nil {
-				return 0, broken
+			var expressErr error
+			if n, expressErr = c.answerExpress(b[:n]); expressErr != nil {
+				return 0, expressErr
 			}
 		}
 		if n > 0 || err != nil {
@@ -124,22 +126,22 @@ func (c *Conn) Read(b []byte) (int, error) {
 	}
 }
 
-// prefetch reads what has come already, for the read that follows; asking first whether anything has come would be a
-// system call more. False: nothing has come.
+// prefetch reads the bytes that have come already, for the Read that follows, and reports whether there were any.
+// Asking first and then reading would be one more system call.
 func (c *Conn) prefetch(b []byte) bool {
 	if c.tls != nil {
 		return c.pending()
 	}
-	if c.framing.deferred != nil { // it lies in b
+	if c.framing.deferred != nil { // a slice of b, which is overwritten
 		c.framing.parseDeferred()
 	}
 	c.prefetched = c.socketInfo().recvNow(b)
 	return c.prefetched > 0
 }
 
-// queueAge is how long a request has lain in the socket; 0 for one behind another in the same read. The time in which
-// the connection was busy with its previous request does not count: a client that does not wait for its answers delays
-// itself. Each write deadline tells when an answer was ready.
+// queueAge returns how long a request has lain in the socket, 0 if it follows another in the same read. Time before the
+// previous answer was ready does not count, because a client that sends requests without waiting for answers delays
+// itself. When that answer was ready follows from its write deadline.
 func (c *Conn) queueAge() time.Duration {
 	if !c.firstInRead {
 		return 0
@@ -152,7 +154,7 @@ func (c *Conn) queueAge() time.Duration {
 	return age
 }
 
-// SetReadDeadline is net.Conn's. The first one that the server sets applies to the first request as a whole.
+// SetReadDeadline implements net.Conn. The first deadline applies to the whole first request.
 func (c *Conn) SetReadDeadline(t time.Time) error {
 	if c.firstAwaited && c.framing.requestsParsed == 0 {
 		return nil
@@ -165,7 +167,7 @@ func (c *Conn) SetReadDeadline(t time.Time) error {
 	return err
 }
 
-// SetWriteDeadline is net.Conn's. The server sets it when an answer is ready to be written, with a fresh clock reading.
+// SetWriteDeadline implements net.Conn. The server calls it with a new clock reading when an answer is ready.
 func (c *Conn) SetWriteDeadline(t time.Time) error {
 	if c.recorder != nil {
 		c.recorder.Add(t.Sub(c.instantDeadline))
@@ -174,7 +176,7 @@ func (c *Conn) SetWriteDeadline(t time.Time) error {
 	return c.transport.SetWriteDeadline(t)
 }
 
-// socketInfo asks the kernel about the connection; nil where that is impossible.
+// socketInfo returns the connection's socketInfo, nil if it is not TCP or the system is not supported.
 func (c *Conn) socketInfo() *socketInfo {
 	if c.socket == nil && c.tcp != nil {
 		c.socket = newSocketInfo(c.tcp)
@@ -182,10 +184,11 @@ func (c *Conn) socketInfo() *socketInfo {
 	return c.socket
 }
 
-// pending tells whether the next request, or some of it, has come.
+// pending reports whether unread bytes have come.
 func (c *Conn) pending() bool { return c.socketInfo().pending() }
 
-// Close is net.Conn's. While Express works on a request it waits for the answer, and does not wait itself.
+// Close implements net.Conn. While Express is answering, the connection is closed after the answer; Close does not
+// wait.
 func (c *Conn) Close() error {
 	if c.state.CompareAndSwap(connExpresses, connEnds) {
 		return nil
@@ -193,7 +196,7 @@ func (c *Conn) Close() error {
 	return c.closeNow()
 }
 
-// closeNow closes the descriptor first, so that there are never more of them than permits.
+// closeNow closes the descriptor before it releases the permit, so that there are never more descriptors than permits.
 func (c *Conn) closeNow() error {
 	var err error
 	if c.tls != nil {
@@ -208,7 +211,7 @@ func (c *Conn) closeNow() error {
 	return err
 }
 
-// SetKeepAlive is that of *net.TCPConn.
+// SetKeepAlive is like that of *net.TCPConn.
 func (c *Conn) SetKeepAlive(on bool) error {
 	if c.tcp == nil {
 		return nil
@@ -216,7 +219,7 @@ func (c *Conn) SetKeepAlive(on bool) error {
 	return c.tcp.SetKeepAlive(on)
 }
 
-// SetKeepAlivePeriod is that of *net.TCPConn.
+// SetKeepAlivePeriod is like that of *net.TCPConn.
 func (c *Conn) SetKeepAlivePeriod(period time.Duration) error {
 	if c.tcp == nil {
 		return nil

@@ -7,21 +7,22 @@ import (
 	"time"
 )
 
-// lazyDeadlines is a connection that hands its deadlines to the runtime only when they matter. The server sets three
-// for each request, and each costs a timer; but nearly always the request is there, and its answer gone, long before.
-// So an armed deadline stays armed while later ones are wanted. When it passes, the newest wanted one takes its place.
+// lazyDeadlines is a connection that passes few of its deadlines on to the runtime. The server sets three for each
+// request, each of which would change a timer, and nearly always the request is answered long before. So an armed
+// deadline stays armed when the server sets a later one. When the armed deadline passes, the newest one is armed, and
+// the call goes on.
 //
-// One goroutine reads, writes and sets deadlines; Close may be called by any.
+// Only one goroutine may read, write and set deadlines; any goroutine may call Close.
 type lazyDeadlines struct {
 	net.Conn
 	read, write lazyDeadline
 }
 
-// lazyDeadline is the deadline of one direction. Zero times are none.
+// lazyDeadline is the deadline of one direction: the one that the server has set, and the one that the runtime has. A
+// zero time means no deadline.
 type lazyDeadline struct{ wanted, armed time.Time }
 
-// arm arms the wanted deadline where the armed one would not end a call in time, or would end one that may go on
-// for ever.
+// arm arms the wanted deadline if the armed one is later, or if only one of the two is zero.
 func (d *lazyDeadline) arm(set func(time.Time) error) error {
 	if d.armed.IsZero() == d.wanted.IsZero() && !d.armed.After(d.wanted) {
 		return nil
@@ -30,8 +31,8 @@ func (d *lazyDeadline) arm(set func(time.Time) error) error {
 	return set(d.wanted)
 }
 
-// rearm arms the wanted deadline after one that was armed before has ended a call with err: true when the call is
-// to go on.
+// rearm is called with the error of a call. If that is an armed deadline other than the wanted one, rearm arms the
+// wanted one and returns true: the call must go on.
 func (d *lazyDeadline) rearm(err error, set func(time.Time) error) bool {
 	if !errors.Is(err, os.ErrDeadlineExceeded) || d.armed.Equal(d.wanted) {
 		return false
@@ -40,25 +41,25 @@ func (d *lazyDeadline) rearm(err error, set func(time.Time) error) bool {
 	return set(d.wanted) == nil
 }
 
-// SetReadDeadline is net.Conn's.
+// SetReadDeadline implements net.Conn.
 func (c *lazyDeadlines) SetReadDeadline(t time.Time) error {
 	c.read.wanted = t
 	return nil
 }
 
-// SetWriteDeadline is net.Conn's.
+// SetWriteDeadline implements net.Conn.
 func (c *lazyDeadlines) SetWriteDeadline(t time.Time) error {
 	c.write.wanted = t
 	return nil
 }
 
-// SetDeadline is net.Conn's.
+// SetDeadline implements net.Conn.
 func (c *lazyDeadlines) SetDeadline(t time.Time) error {
 	c.read.wanted, c.write.wanted = t, t
 	return nil
 }
 
-// Read is net.Conn's.
+// Read implements net.Conn.
 func (c *lazyDeadlines) Read(b []byte) (int, error) {
 	if err := c.read.arm(c.Conn.SetReadDeadline); err != nil {
 		return 0, err
@@ -71,7 +72,7 @@ func (c *lazyDeadlines) Read(b []byte) (int, error) {
 	}
 }
 
-// Write is net.Conn's.
+// Write implements net.Conn.
 func (c *lazyDeadlines) Write(b []byte) (int, error) {
 	if err := c.write.arm(c.Conn.SetWriteDeadline); err != nil {
 		return 0, err

@@ -5,17 +5,17 @@ import (
 	"sync"
 )
 
-// firstReadBytes is what is read into of a first request at once: most are smaller.
+// firstReadBytes is the buffer for the first read of a connection: most requests are smaller.
 const firstReadBytes = 384
 
-// silentConns are the connections from which nothing has come yet.
+// silentConns are the connections that have not sent a byte yet.
 type silentConns struct {
 	mu     sync.Mutex
 	conns  map[*Conn]struct{}
 	closed bool
 }
 
-// add notes a connection; false: it has to go.
+// add returns false after closeAll: the connection must end.
 func (n *silentConns) add(c *Conn) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -35,20 +35,20 @@ func (n *silentConns) remove(c *Conn) {
 	delete(n.conns, c)
 }
 
-// close closes those that have said nothing.
+// closeAll closes all silent connections.
 func (n *silentConns) closeAll() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.closed = true
 	for c := range n.conns {
-		_ = c.Conn.Close() // its goroutine notices, and gives its place back
+		_ = c.Conn.Close() // its goroutine gets an error, and releases the permit
 	}
 }
 
-// awaitFirstRequest reads the first request into a small buffer until it is complete, invalid or too large, or its time
-// is over; the library then reads it from there, and meets the error itself. The library takes 8 KiB for a request
-// before its first byte, and the whole length of a body before its first byte, so ten thousand clients that send a byte
-// now and then would cost 100 MiB more.
+// awaitFirstRequest reads the first request into a small buffer until it is complete, invalid or too large, or a read
+// fails. The library then reads from that buffer, and gets the error from its next Read. Without this the library would
+// allocate 8 KiB before the first byte of a head and the whole length of a body before its first byte, which for ten
+// thousand slow clients is 100 MiB.
 func (c *Conn) awaitFirstRequest() {
 	if !c.permit.listener.silent.add(c) {
 		return
@@ -56,14 +56,14 @@ func (c *Conn) awaitFirstRequest() {
 	defer c.permit.listener.silent.remove(c)
 	for c.framing.requestsEnded == 0 && c.framing.faultyRequest == 0 && !c.framing.awaitsContinue() && len(c.firstRequest) < c.permit.listener.config.FirstRequestBytesMax {
 		c.firstRequest = slices.Grow(c.firstRequest, firstReadBytes)
-		at := len(c.firstRequest)
-		n, err := c.lazyDeadlines.Read(c.firstRequest[at:cap(c.firstRequest)])
+		offset := len(c.firstRequest)
+		n, err := c.lazyDeadlines.Read(c.firstRequest[offset:cap(c.firstRequest)])
 		if n == 0 || err != nil {
 			return
 		}
-		if c.firstRequest = c.firstRequest[:at+n]; at == 0 {
+		if c.firstRequest = c.firstRequest[:offset+n]; offset == 0 {
 			c.permit.listener.silent.remove(c)
 		}
-		c.framing.parse(c.firstRequest[at:])
+		c.framing.parse(c.firstRequest[offset:])
 	}
 }

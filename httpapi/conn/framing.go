@@ -9,50 +9,49 @@ import (
 // Reasons for a refusal, besides those of the guard.
 const (
 	refusedChunk  = "A chunk size must be hexadecimal digits in a line of its own that ends in CR LF, with nothing behind them but ';' and an extension."
-	refusedExtent = "Where this request ends can't be told for certain."
+	refusedExtent = "It can't be determined where this request ends."
 )
 
-// framingLineMax bounds what is kept of a line that comes in pieces. No head that the library takes has a longer
-// one; an extension of a chunk may, and is refused.
+// framingLineMax is the longest line of which the parts are kept until it is complete. The library accepts no longer
+// line in a head. A longer chunk extension is refused.
 const framingLineMax = 64 << 10
 
-// framingCheck follows the bytes that a connection hands to the library, which accepts two things and shows neither: a
-// request line, or an empty line before it, that ends in a bare LF (RFC 9112, section 2.2, lets a server accept it or
-// not), and spaces behind a chunk size (section 7.1 has no room for them). A proxy in front may read either
-// differently, so both are refused.
+// framingCheck parses the bytes that the library reads from a connection, because the library accepts two deviations
+// that the handler can't see: a request line, or an empty line before it, that ends in a bare LF (RFC 9112, section
+// 2.2, leaves this to the server), and spaces after a chunk size (section 7.1 does not allow them). A proxy in front
+// may interpret either differently, so both are refused.
 //
-// It is also a second opinion on where a request ends: the library must not be done with a request before framingCheck
-// is.
+// It also verifies where requests end: a request that ends later for framingCheck than for the library is refused.
 //
-// Nearly every read is one GET and nothing else, and its length tells that its line ends in CR LF (transport). Such a
-// read is only remembered, and parsed when it turns out to be something else.
+// Nearly every read is exactly one GET, whose length shows that its request line ends in CR LF (see transport). So such
+// a read is only kept in deferred, and parsed only if it turns out to be something else.
 type framingCheck struct {
-	deferred       []byte // the last read, not followed yet; borrowed from the library until the next
-	partialLine    []byte // the beginning of a line whose end is still to come
+	deferred       []byte // the last read, not parsed yet; borrowed from the library until the next Read
+	partialLine    []byte // the beginning of a line whose end has not come yet
 	state          framingState
 	chunked        bool
-	hasLength      bool // there was a Content-Length
-	expects        bool // there was an Expect
-	bodyLeft       int  // bytes of a body or chunk, with the line end behind a chunk
-	requestsEnded  int  // requests that were followed to their end
-	requestsParsed int  // requests that the library was done with
-	faultyRequest  int  // the request that must be refused, counted from one; 0 for none
+	hasLength      bool // the request has a Content-Length
+	expects        bool // the request has an Expect
+	bodyLeft       int  // remaining bytes of the body or chunk, with the CR LF after a chunk
+	requestsEnded  int  // requests that framingCheck has parsed to their end
+	requestsParsed int  // requests that the library has parsed
+	faultyRequest  int  // number of the first request that must be refused, counted from one; 0: none
 	faultReason    string
-	refused        string // why the request that the library was done with last must be refused, or ""
+	refused        string // why the last request that the library parsed must be refused; "" if it need not be
 }
 
-// framingState says what comes next.
+// framingState is the part of a request that comes next.
 type framingState uint8
 
 const (
-	framingStart framingState = iota // a request line, perhaps behind empty lines
+	framingStart framingState = iota // a request line, maybe after empty lines
 	framingField
 	framingBody
 	framingChunkSize
 	framingTrailer
 )
 
-// observe takes what was read; fresh says that the library had used up all before it.
+// observe is called with the bytes of each read; fresh means that the library had used up all earlier bytes.
 func (w *framingCheck) observe(b []byte, fresh bool) {
 	const end = "\r\n\r\n"
 	if fresh && w.state == framingStart && len(w.partialLine) == 0 && len(b) > len(end) && b[0] == 'G' && string(b[len(b)-len(end):]) == end {
@@ -62,18 +61,18 @@ func (w *framingCheck) observe(b []byte, fresh bool) {
 	w.parse(b)
 }
 
-// parseDeferred follows what was only remembered: it must be called before the library's buffer changes.
+// parseDeferred parses deferred. It must be called before the library's buffer changes.
 func (w *framingCheck) parseDeferred() {
 	b := w.deferred
 	w.deferred = nil
 	w.parse(b)
 }
 
-// requestParsed notes that the library has read a request. only: the last read was this request and nothing else, with
-// the length of a request whose lines end in CR LF.
-func (w *framingCheck) requestParsed(only bool) {
+// requestParsed notes that the library has parsed a request. exact means that the last read was exactly this request
+// and has the length of one whose request line ends in CR LF.
+func (w *framingCheck) requestParsed(exact bool) {
 	w.requestsParsed++
-	if only && w.deferred != nil {
+	if exact && w.deferred != nil {
 		w.deferred = nil
 		w.requestsEnded++
 		return
@@ -87,16 +86,16 @@ func (w *framingCheck) requestParsed(only bool) {
 	}
 }
 
-// midRequest tells that a request has begun and not ended.
+// midRequest reports whether a request has begun and not ended.
 func (w *framingCheck) midRequest() bool { return w.state != framingStart || len(w.partialLine) > 0 }
 
-// awaitsContinue tells that the client waits for an answer to the head before it sends a body.
+// awaitsContinue reports whether the client waits for 100 Continue before it sends the body.
 func (w *framingCheck) awaitsContinue() bool { return w.expects && w.state >= framingBody }
 
-// shed notes what is wrong with the request that is being followed: the first thing that is.
-func (w *framingCheck) refuse(sentence string) {
+// refuse notes that the request being parsed must be refused. Only the first call counts.
+func (w *framingCheck) refuse(reason string) {
 	if w.faultyRequest == 0 {
-		w.faultyRequest, w.faultReason = w.requestsEnded+1, sentence
+		w.faultyRequest, w.faultReason = w.requestsEnded+1, reason
 	}
 }
 
@@ -125,15 +124,15 @@ func (w *framingCheck) parse(b []byte) {
 			line = w.partialLine
 		}
 		b = b[end+1:]
-		text, whole := bytes.CutSuffix(line, []byte{'\r'})
-		w.parseLine(text, whole)
+		text, isCRLF := bytes.CutSuffix(line, []byte{'\r'})
+		w.parseLine(text, isCRLF)
 		w.partialLine = w.partialLine[:0]
 	}
 }
 
-// parseLine takes a line without its end; whole says that this was CR LF.
-func (w *framingCheck) parseLine(line []byte, whole bool) {
-	if !whole && w.state != framingChunkSize {
+// parseLine parses a line without its end; isCRLF tells CR LF from a bare LF.
+func (w *framingCheck) parseLine(line []byte, isCRLF bool) {
+	if !isCRLF && w.state != framingChunkSize {
 		w.refuse(refusedLineEnd)
 	}
 	switch w.state {
@@ -148,7 +147,7 @@ func (w *framingCheck) parseLine(line []byte, whole bool) {
 			w.endHead()
 		}
 	case framingChunkSize:
-		w.parseChunkSize(line, whole)
+		w.parseChunkSize(line, isCRLF)
 	case framingTrailer:
 		if len(line) == 0 {
 			w.endRequest()
@@ -156,8 +155,8 @@ func (w *framingCheck) parseLine(line []byte, whole bool) {
 	}
 }
 
-// parseField looks for the two headers that tell where a body ends, and for Expect. What it can't make sense of the
-// guard refuses as well.
+// parseField looks for the two headers that determine where a body ends, and for Expect. Malformed also refuses values
+// that it can't parse.
 func (w *framingCheck) parseField(line []byte) {
 	colon := bytes.IndexByte(line, ':')
 	if colon != len("content-length") && colon != len("transfer-encoding") && colon != len("expect") {
@@ -165,11 +164,11 @@ func (w *framingCheck) parseField(line []byte) {
 	}
 	switch name, value := line[:colon], fields.TrimBlanks(line[colon+1:]); {
 	case fields.EqualFold(name, "content-length"):
-		left, ok := readDigits(value, 10)
+		length, ok := readDigits(value, 10)
 		if !ok || w.hasLength {
 			w.refuse(refusedLength)
 		}
-		w.bodyLeft, w.hasLength = left, true
+		w.bodyLeft, w.hasLength = length, true
 	case fields.EqualFold(name, "expect"):
 		w.expects = true
 	case fields.EqualFold(name, "transfer-encoding"):
@@ -194,15 +193,15 @@ func (w *framingCheck) endHead() {
 	}
 }
 
-// parseChunkSize reads the line of a chunk size: 1*HEXDIG [ ";" … ] CR LF. The blanks that RFC 9112 section 7.1.1
-// has before that ";" the library refuses.
-func (w *framingCheck) parseChunkSize(line []byte, whole bool) {
+// parseChunkSize parses the line of a chunk size: 1*HEXDIG [ ";" … ] CR LF. RFC 9112, section 7.1.1, also allows blanks
+// before the ";", which the library refuses.
+func (w *framingCheck) parseChunkSize(line []byte, isCRLF bool) {
 	digits := line
-	if at := bytes.IndexByte(line, ';'); at >= 0 {
-		digits = line[:at]
+	if semicolon := bytes.IndexByte(line, ';'); semicolon >= 0 {
+		digits = line[:semicolon]
 	}
 	size, ok := readDigits(digits, 16)
-	if !ok || !whole {
+	if !ok || !isCRLF {
 		w.refuse(refusedChunk)
 	}
 	w.state = framingTrailer
@@ -224,9 +223,9 @@ func (w *framingCheck) endRequest() {
 	w.requestsEnded++
 }
 
-// readDigits reads a number in base 10 or 16 that has only digits and leaves room for sums.
+// readDigits parses an unsigned number in base 10 or 16. It refuses numbers so large that sums of them could overflow.
 func readDigits(text []byte, base int) (number int, ok bool) {
-	const most = 1 << 40
+	const limit = 1 << 40
 	for _, c := range text {
 		digit := base
 		switch {
@@ -235,7 +234,7 @@ func readDigits(text []byte, base int) (number int, ok bool) {
 		case c|0x20 >= 'a' && c|0x20 <= 'f':
 			digit = int(c|0x20-'a') + 10
 		}
-		if digit >= base || number >= most {
+		if digit >= base || number >= limit {
 			return 0, false
 		}
 		number = number*base + digit

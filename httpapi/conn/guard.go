@@ -9,8 +9,7 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
-// What malformed answers: one sentence each, fit for the message of a
-// malformed_request error.
+// Results of Malformed: sentences for the message of a malformed_request error.
 const (
 	refusedVersion     = "The protocol version must be HTTP/1.1 or HTTP/1.0."
 	refusedTarget      = "The request target must be a path that begins with '/', or an absolute http or https URL without user information."
@@ -28,30 +27,26 @@ const (
 	refusedBodyForRead = "GET and HEAD requests must not carry a body."
 )
 
-// Malformed tells why the request must be refused: "" if it need not be, else
-// a sentence for the error message. The caller answers 400 malformed_request
-// and closes the connection, because behind such a request it is unknown where
-// the next one begins.
+// Malformed returns a sentence that says why the request must be refused, or "". The caller answers 400
+// malformed_request and closes the connection, because it is unknown where the next request begins.
 //
-// It catches what the HTTP library takes although RFC 9110 and RFC 9112 do not
-// (two framings at once, bare LF, folded lines, HTTP/2.0, user information in
-// Host and so on) and leans on the library for the rest: bytes in header names
-// and values, the method, a second Host or Content-Length. testdata/raw holds a
-// case for each, so a new version of the library that drops a check shows.
+// It refuses requests that the HTTP library accepts although RFC 9110 and RFC 9112 do not: two framings at once, bare
+// LF, folded lines, HTTP/2.0, user information in Host and so on. It relies on the library for the bytes of header
+// names and values, the method, and a second Host or Content-Length. testdata/raw has a case for each, so that a test
+// fails if a new version of the library drops a check.
 //
-// Beyond the RFCs it refuses a body on GET and HEAD and a repeated Authorization
-// or Content-Type, which are where two readers of one request disagree. What can't
-// be seen from here its connection has seen, where that is of TCP (wire).
+// Beyond the RFCs it refuses a body on GET and HEAD, and a repeated Authorization or Content-Type, because proxies and
+// servers disagree about them. On connections of a Listener it also returns the findings of framingCheck.
 //
-// It has one effect: where the request asks for the connection to be closed in
-// words that the library misses ("Close", "te, close"), it marks the answer so.
+// If the request asks to close the connection in a form that the library misses ("Close", "te, close"), Malformed sets
+// it on the response.
 //
-// It runs on every request: one pass, no allocation. What it saw on the way is
-// left in f, so that those headers are not searched for again.
+// It runs on every request, in one pass and without allocation. It keeps some headers in f, so that they need not be
+// searched for again.
 func Malformed(ctx *fasthttp.RequestCtx, f *HeadInfo) string {
 	header := &ctx.Request.Header
-	modern := header.IsHTTP11()
-	if !modern && string(header.Protocol()) != "HTTP/1.0" {
+	isHTTP11 := header.IsHTTP11()
+	if !isHTTP11 && string(header.Protocol()) != "HTTP/1.0" {
 		return refusedVersion
 	}
 	if refused := refusedByTarget(header.Method(), header.RequestURI()); refused != "" {
@@ -66,17 +61,17 @@ func Malformed(ctx *fasthttp.RequestCtx, f *HeadInfo) string {
 	if conn, ok := ctx.Conn().(*Conn); ok && conn.framing.refused != "" {
 		return conn.framing.refused
 	}
-	if refused := f.refusedByHost(modern); refused != "" {
+	if refused := f.refusedByHost(isHTTP11); refused != "" {
 		return refused
 	}
 	if f.seen&(seenLength|seenCoding) == 0 {
 		return ""
 	}
-	return f.refusedByBody(modern, header.IsGet() || header.IsHead())
+	return f.refusedByBody(isHTTP11, header.IsGet() || header.IsHead())
 }
 
-// refusedByTarget checks the request target: origin form, absolute form, or
-// the asterisk of OPTIONS. Percent-encoding is checked where it is decoded.
+// refusedByTarget checks the request target: origin form, absolute form, or the asterisk of OPTIONS. Percent-encoding
+// is checked where it is decoded.
 func refusedByTarget(method, target []byte) string {
 	if !visibleTarget(target) {
 		return refusedTargetByte
@@ -90,21 +85,20 @@ func refusedByTarget(method, target []byte) string {
 		}
 		return ""
 	}
-	scheme, rest, found := bytes.Cut(target, []byte("://"))
-	if !found || !fields.EqualFold(scheme, "http") && !fields.EqualFold(scheme, "https") {
+	scheme, authority, hasScheme := bytes.Cut(target, []byte("://"))
+	if !hasScheme || !fields.EqualFold(scheme, "http") && !fields.EqualFold(scheme, "https") {
 		return refusedTarget
 	}
-	if end := bytes.IndexAny(rest, "/?"); end >= 0 {
-		rest = rest[:end]
+	if end := bytes.IndexAny(authority, "/?"); end >= 0 {
+		authority = authority[:end]
 	}
-	if !validHost(rest) {
+	if !validHost(authority) {
 		return refusedTarget
 	}
 	return ""
 }
 
-// visibleTarget reports whether every byte is visible ASCII and none is '#'.
-// An empty target is not visible.
+// visibleTarget reports whether a target is not empty, every byte is visible ASCII and none is '#'.
 func visibleTarget(target []byte) bool {
 	if len(target) == 0 {
 		return false
@@ -123,8 +117,8 @@ func visibleTarget(target []byte) bool {
 	return true
 }
 
-// visibleWord is the test of visibleTarget on eight bytes at once. The usual
-// borrow tricks: exact on whether any byte fails, not on which one.
+// visibleWord tests eight bytes at once as visibleTarget does. As usual with such arithmetic, a borrow can mark a good
+// byte next to a bad one, so it finds that a byte is bad, but not which.
 func visibleWord(word uint64) bool {
 	const (
 		ones  = 0x0101010101010101
@@ -137,7 +131,7 @@ func visibleWord(word uint64) bool {
 	return bad&highs == 0
 }
 
-// The headers that HeadInfo looks at.
+// Bits of HeadInfo.seen.
 const (
 	seenHost = 1 << iota
 	seenAuthorization
@@ -146,14 +140,13 @@ const (
 	seenCoding
 )
 
-// HeadInfo is what the raw header lines say about where a request goes, how long it is and what else it brings. The
-// slices are borrowed from the request.
+// HeadInfo holds the headers that Malformed checks or that the handler needs. The slices are borrowed from the request.
 type HeadInfo struct {
-	Authorization       []byte // its value, nil without the header
-	HasAuthorization    bool   // there is an Authorization header
-	HasIfNoneMatch      bool   // there is an If-None-Match
-	AcceptEncodingLines int    // lines of Accept-Encoding
-	AcceptEncoding      []byte // the last of them
+	Authorization       []byte // nil without the header
+	HasAuthorization    bool
+	HasIfNoneMatch      bool
+	AcceptEncodingLines int    // number of Accept-Encoding headers
+	AcceptEncoding      []byte // the value of the last of them
 
 	host   []byte
 	length []byte
@@ -162,8 +155,8 @@ type HeadInfo struct {
 	closes bool
 }
 
-// scan walks the header lines once. The library keeps them as they came in,
-// up to and with the empty line, and keeps nothing when there are none.
+// scan checks each header line, and returns why the request must be refused, or "". raw ends with the empty line; it is
+// empty if there are no headers.
 func (f *HeadInfo) scan(raw []byte) string {
 	for len(raw) > 0 {
 		end := bytes.IndexByte(raw, '\n')
@@ -195,8 +188,8 @@ func (f *HeadInfo) scan(raw []byte) string {
 	return ""
 }
 
-// noteHeader keeps the headers that matter; the length of the name sorts out nearly
-// all others without looking at their bytes.
+// noteHeader keeps the headers that Malformed and the handler need. Comparing the length of the name first excludes
+// nearly all others without looking at their bytes.
 func (f *HeadInfo) noteHeader(name, value []byte) string {
 	var bit uint8
 	switch len(name) {
@@ -212,7 +205,7 @@ func (f *HeadInfo) noteHeader(name, value []byte) string {
 		if fields.EqualFold(name, "content-type") {
 			bit = seenContentType
 		}
-	case len("authorization"): // and that of the other
+	case len("authorization"): // also len("if-none-match")
 		if fields.EqualFold(name, "authorization") {
 			bit, f.Authorization, f.HasAuthorization = seenAuthorization, fields.TrimBlanks(value), true
 		} else if fields.EqualFold(name, "if-none-match") {
@@ -239,11 +232,10 @@ func (f *HeadInfo) noteHeader(name, value []byte) string {
 	return ""
 }
 
-// refusedByHost: HTTP/1.1 needs a host; where one is named, it must be one.
-// HTTP/1.0 may do without, or leave it empty.
-func (f *HeadInfo) refusedByHost(modern bool) string {
+// refusedByHost checks Host: it must be valid, and may only be missing or empty in HTTP/1.0.
+func (f *HeadInfo) refusedByHost(isHTTP11 bool) string {
 	if len(f.host) == 0 {
-		if modern {
+		if isHTTP11 {
 			return refusedNoHost
 		}
 		return ""
@@ -254,13 +246,13 @@ func (f *HeadInfo) refusedByHost(modern bool) string {
 	return ""
 }
 
-// refusedByBody checks the HeadInfo of a request that announces a body.
-func (f *HeadInfo) refusedByBody(modern, reads bool) string {
-	coded := f.seen&seenCoding != 0
-	if coded && f.seen&seenLength != 0 {
+// refusedByBody checks a request that has a Content-Length or a Transfer-Encoding.
+func (f *HeadInfo) refusedByBody(isHTTP11, isGetOrHead bool) string {
+	chunked := f.seen&seenCoding != 0
+	if chunked && f.seen&seenLength != 0 {
 		return refusedTwoLengths
 	}
-	if coded && (!modern || !fields.EqualFold(f.coding, "chunked")) {
+	if chunked && (!isHTTP11 || !fields.EqualFold(f.coding, "chunked")) {
 		return refusedCoding
 	}
 	empty := true
@@ -270,16 +262,16 @@ func (f *HeadInfo) refusedByBody(modern, reads bool) string {
 		}
 		empty = empty && c == '0'
 	}
-	if !coded && len(f.length) == 0 {
+	if !chunked && len(f.length) == 0 {
 		return refusedLength
 	}
-	if reads && (coded || !empty) {
+	if isGetOrHead && (chunked || !empty) {
 		return refusedBodyForRead
 	}
 	return ""
 }
 
-// listsClose reports whether the list of connection options has "close".
+// listsClose reports whether a list of connection options contains "close".
 func listsClose(value []byte) bool {
 	for len(value) > 0 {
 		option := value
@@ -295,10 +287,8 @@ func listsClose(value []byte) bool {
 	return false
 }
 
-// validHost reports whether b is a host name, an IPv4 address or an IPv6
-// address in brackets, with an optional port. Narrower than RFC 3986, which
-// also lets a name hold "a,b" and "%20": no real host does, and a list of two hosts
-// is what a confused proxy makes.
+// validHost reports whether b is a host name, an IPv4 address or an IPv6 address in brackets, with an optional port.
+// RFC 3986 allows more, such as "a,b" and "%20", which no real host has. A list of two hosts comes from a faulty proxy.
 func validHost(b []byte) bool {
 	if len(b) > 0 && b[0] == '[' {
 		end := bytes.IndexByte(b, ']')
@@ -311,14 +301,14 @@ func validHost(b []byte) bool {
 	return end > 0 && fields.ValidPort(b[end:])
 }
 
-// isHostByte: the bytes of a host name outside brackets.
+// isHostByte reports whether a byte may occur in a host name outside brackets.
 func isHostByte(c byte) bool {
 	return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' ||
 		c == '-' || c == '.' || c == '_' || c == '~'
 }
 
-// validIPv6 looks at the bytes of an address only; the library parses it. A
-// zone ("%25eth0") means nothing to another machine and is refused.
+// validIPv6 checks only the bytes of an address; the library parses it. A zone ("%25eth0") has no meaning on another
+// machine and is refused.
 func validIPv6(b []byte) bool {
 	colons := 0
 	for _, c := range b {

@@ -15,83 +15,78 @@ import (
 )
 
 const (
-	// acceptPauseMin is the first pause after an error of Accept, and the
-	// only one after an error that concerns a single connection.
+	// acceptPauseMin is the first pause after a shortage error of Accept, and the pause after an error that concerns
+	// only one connection.
 	acceptPauseMin = 5 * time.Millisecond
-	// acceptPauseMax bounds the pause: goal O4 wants service again
-	// within two seconds of the end of a shortage.
+	// acceptPauseMax is the longest pause, because goal O4 requires service within two seconds of the end of a shortage.
 	acceptPauseMax = time.Second
-	// acceptsToRecover is how many connections in a row must come in without an
-	// error before an episode is over. Under a shortage Accept succeeds now
-	// and then, and at its end the backlog comes in at once and may run into
-	// it again; without this, each time would be two lines in the log.
+	// acceptsToRecover is the number of connections that must be accepted without an error before an episode of errors
+	// is over. During a shortage some calls of Accept succeed, and after it the backlog may cause the next shortage;
+	// each change would be logged otherwise.
 	acceptsToRecover = 256
 )
 
-// sendBufferBytes is how much of its answers a kernel keeps for a client that does not take them; it would let that
-// grow to megabytes.
+// sendBufferBytes limits the kernel's send buffer of a connection, which could grow to megabytes for a client that does
+// not read its answers.
 const sendBufferBytes = 128 << 10
 
-// Config says how a Listener behaves. MaxConns must be there; everything else has a good zero value.
+// Config configures a Listener. MaxConns is required; all other fields may be zero.
 type Config struct {
-	// MaxConns is how many accepted connections may be open at once. At the cap nothing is accepted until one closes,
-	// except for ReserveConns: new connections wait in the backlog of the kernel.
+	// MaxConns is the largest number of open connections, the cap. At the cap, and the ReserveConns beyond it, new
+	// connections wait in the kernel's backlog until one closes.
 	//
-	// Danger, three times. Keep it well below the limit of open files, which is that of the whole process. Keep the
-	// Concurrency of the HTTP server at twice this or more: a worker outlives its connection for a moment, and beyond
-	// Concurrency the server answers a 503 of its own. And idle connections count: only the timeouts of the server free
-	// the place of a silent client.
+	// Danger: keep it well below the process's limit of open files. Set Concurrency of the HTTP server to at least twice
+	// this number, because a worker ends a little later than its connection, and beyond Concurrency the server answers a
+	// 503 of its own. Idle connections count as open until a timeout of the server closes them.
 	MaxConns int
-	// MaxConnsPerClient is how many connections a client address may have, at most a fifth of MaxConns; 0 or less
-	// means any number. IPv6 addresses count by their first 64 bits. One that comes beyond is closed at once and
-	// nothing of it is read.
+	// MaxConnsPerClient is the largest number of connections of a client address, at most a fifth of MaxConns; 0 or
+	// less means no limit. An IPv6 client is a /64 prefix. Connections beyond the limit are closed without a read.
 	MaxConnsPerClient int
-	// ExemptClients are addresses without a limit: proxies, whose clients share their address.
+	// ExemptClients reports whether an address has no limit, such as that of a proxy, which many clients share.
 	ExemptClients func(netip.Addr) bool
-	// ReserveConns is how many connections are accepted beyond the cap, to be answered once (Conn.Reserve); 0 means
-	// that they wait in the backlog.
+	// ReserveConns is the number of connections that are accepted beyond the cap, each for one answer (Conn.Reserve).
 	ReserveConns int
-	// FirstRequestBytesMax is how many bytes of a connection's first request are awaited before the server takes
-	// buffers for it; 0: none.
+	// FirstRequestBytesMax is the largest first request of a connection that is buffered here before the server
+	// allocates its own buffers (see awaitFirstRequest); 0 means that none is.
 	FirstRequestBytesMax int
-	// TLS is put on connections; those that are not of TCP are closed then. Nil: none.
+	// TLS, unless nil, makes connections speak TLS; connections other than TCP are then closed.
 	TLS *tls.Config
-	// Express may answer requests before the server reads them. Nil: it answers none.
+	// Express may answer requests before the server reads them; it may be nil.
 	Express Express
-	// LoadShedder sheds requests; nil: no request is too old.
+	// LoadShedder sheds requests under overload; nil means that none are shed.
 	LoadShedder *LoadShedder
-	// Log gets a line when an episode of errors begins and one when it is over. Nil means no lines.
+	// Log gets a record when an episode of Accept errors begins and another when it ends; it may be nil.
 	Log *slog.Logger
-	// After makes the pauses; nil means time.After.
+	// After waits for the pauses; nil means time.After.
 	After func(time.Duration) <-chan time.Time
-	// Counts are counted up; nil: none.
+	// Counts, unless nil, is updated.
 	Counts *Counts
-	// Shortages is called when nothing can be accepted for want of descriptors or memory, OnFull when the cap is
-	// reached, and OnRoom when it isn't any more. They must not block. Nil: not called.
+	// OnShortage is called when no connection can be accepted because descriptors or memory are short, OnFull when the
+	// cap is reached, and OnRoom when there is room again. They must not block, and may be nil.
 	OnShortage, OnFull, OnRoom func()
 }
 
 // Counts counts the connections of any number of listeners.
 type Counts struct {
-	Open            atomic.Int64  // now
-	Accepted        atomic.Uint64 // all, those that were closed at once included
-	OverClientLimit atomic.Uint64 // closed at once: their address had as many as it may
-	Reserve         atomic.Uint64 // beyond the cap
-	Shortages       atomic.Uint64 // times that none could be accepted for want of descriptors or memory
+	Open            atomic.Int64  // open now
+	Accepted        atomic.Uint64 // all, also those that were closed at once
+	OverClientLimit atomic.Uint64 // closed at once, because the client had reached its limit
+	Reserve         atomic.Uint64 // accepted beyond the cap
+	Shortages       atomic.Uint64 // failures to accept because descriptors or memory were short
 }
 
-// Listen wraps ln so that a shortage doesn't end the server: Accept retries, with pauses from 5 ms doubling to 1 s,
-// when the process or the machine is out of descriptors or memory (EMFILE, ENFILE, ENOBUFS, ENOMEM), and after 5 ms
-// when a connection broke before it was accepted (ECONNABORTED, EPROTO and the network errors that accept(2) passes
-// on). Other errors are returned. It also caps the open connections.
+// Listen wraps ln. Its Accept retries after a shortage instead of returning an error, which would end the server. It
+// retries with pauses from 5 ms doubling to 1 s when the process or the machine is out of descriptors or memory
+// (EMFILE, ENFILE, ENOBUFS, ENOMEM), and after 5 ms when a connection failed before it was accepted (ECONNABORTED,
+// EPROTO and the network errors of accept(2)). Other errors are returned. It also limits the number of open
+// connections.
 //
-// Close ends every Accept, waiting ones too, with net.ErrClosed. There is no goroutine behind it. What Accept gives
-// is a *Conn.
+// Close ends every call of Accept with net.ErrClosed. Accept returns connections of type *Conn.
 func Listen(ln net.Listener, c Config) *Listener {
-	nothing := func() {}
-	for _, tell := range []*func(){&c.OnShortage, &c.OnFull, &c.OnRoom} {
-		if *tell == nil {
-			*tell = nothing
+	noop := func() {}
+	for _, callback := range []*func(){&c.OnShortage, &c.OnFull, &c.OnRoom} {
+		if *callback == nil {
+			*callback = noop
 		}
 	}
 	if c.Log == nil {
@@ -113,8 +108,8 @@ func Listen(ln net.Listener, c Config) *Listener {
 	return l
 }
 
-// Listener accepts connections under a cap. permits holds one token for each open connection that is no reserve, and
-// one for each Accept that waits below the cap.
+// Listener accepts connections under a cap. permits holds one token for each open connection below the cap, and one for
+// each call of Accept that waits for a connection with a permit.
 type Listener struct {
 	net.Listener
 	config      Config
@@ -123,40 +118,40 @@ type Listener struct {
 	reserve     reserveConns
 	silent      silentConns
 	rounds      *schedulingRounds // nil: connections do not yield
-	full        atomic.Bool       // the cap is reached, and Full was called
+	full        atomic.Bool       // the cap is reached, and OnFull was called
 	closed      chan struct{}
 	closeOnce   sync.Once
 	closeErr    error
 
 	mu                sync.Mutex
-	acceptErrors      uint64 // errors of the present episode; 0 outside one
+	acceptErrors      uint64 // errors of the present episode; 0 if there is none
 	acceptsSinceError int    // connections accepted since the last error
 }
 
-// Accept waits for a permit, or takes a reserve place, then for a connection whose client is below its limit.
+// Accept waits for a permit, or takes a reserve place, and then waits for a connection whose client is below its limit.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
-		placed, err := l.acquire()
+		permitted, err := l.acquire()
 		if err != nil {
 			return nil, err
 		}
 		conn, err := l.acceptRetrying()
 		if err != nil {
-			if placed {
+			if permitted {
 				<-l.permits
 			}
 			return nil, err
 		}
-		if !placed { // it may have taken its time to come
-			placed = l.tryAcquire()
+		if !permitted { // a permit may have become free meanwhile
+			permitted = l.tryAcquire()
 		}
-		if conn := l.newConn(conn, placed); conn != nil {
+		if conn := l.newConn(conn, permitted); conn != nil {
 			return conn, nil
 		}
 	}
 }
 
-// tryAcquire takes a place under the cap if there is one.
+// tryAcquire takes a permit if there is one.
 func (l *Listener) tryAcquire() bool {
 	select {
 	case l.permits <- struct{}{}:
@@ -166,7 +161,8 @@ func (l *Listener) tryAcquire() bool {
 	}
 }
 
-// acquire waits for a permit. Where there are reserve places it does not wait: false means one of those.
+// acquire waits for a permit. With reserve places it does not wait, and returns false if there is no permit: the next
+// connection then takes a reserve place.
 func (l *Listener) acquire() (bool, error) {
 	select {
 	case <-l.closed:
@@ -196,41 +192,41 @@ func (l *Listener) acquire() (bool, error) {
 	return l.tryAcquire(), nil
 }
 
-// newConn gives a connection its place, nil when its address has all that it may, or when it can't be encrypted.
-func (l *Listener) newConn(conn net.Conn, placed bool) net.Conn {
-	c := &Conn{permit: permit{listener: l, reserve: !placed}, peer: PeerOf(conn.RemoteAddr())}
+// newConn returns the Conn of an accepted connection. It closes the connection and returns nil if the client has
+// reached its limit, or if TLS is wanted and the connection is not TCP.
+func (l *Listener) newConn(conn net.Conn, permitted bool) net.Conn {
+	c := &Conn{permit: permit{listener: l, reserve: !permitted}, peer: PeerOf(conn.RemoteAddr())}
 	c.permit.clientKey = l.clientLimit.keyOf(c.peer)
 	c.Conn = conn
 	c.tcp, _ = conn.(*net.TCPConn)
 	if l.config.TLS != nil && c.tcp == nil || !l.clientLimit.acquire(c.permit.clientKey) {
-		if placed {
+		if permitted {
 			<-l.permits
 		}
 		l.config.Counts.OverClientLimit.Add(1)
-		_ = conn.Close() // nothing was read or written
+		_ = conn.Close() // no data can be lost
 		return nil
 	}
 	l.config.Counts.Open.Add(1)
 	if c.tcp != nil {
 		_ = c.tcp.SetWriteBuffer(sendBufferBytes)
-		c.shedder, c.rounds, c.sample = l.config.LoadShedder, l.rounds, uint32(l.config.Counts.Accepted.Load()) //nolint:gosec // G115: any number will do
+		c.shedder, c.rounds, c.sample = l.config.LoadShedder, l.rounds, uint32(l.config.Counts.Accepted.Load()) //nolint:gosec // G115: any number is good
 		if l.config.TLS != nil {
 			c.startTLS(l.config.TLS)
 		}
 	}
-	if placed {
+	if permitted {
 		c.express = l.config.Express
 		return c
 	}
 	l.config.Counts.Reserve.Add(1)
 	if oldest := l.reserve.add(c); oldest != nil {
-		_ = oldest.Close() // its worker notices
+		_ = oldest.Close() // its worker gets an error
 	}
 	return c
 }
 
-// acceptRetrying accepts until it has a connection, an error that patience
-// does not mend, or the listener is closed.
+// acceptRetrying retries Accept until it returns a connection or a permanent error, or the listener is closed.
 func (l *Listener) acceptRetrying() (net.Conn, error) {
 	pause := acceptPauseMin
 	for {
@@ -260,7 +256,7 @@ func (l *Listener) acceptRetrying() (net.Conn, error) {
 	}
 }
 
-// recordAcceptError opens an episode, with a line in the log, or counts on in it.
+// recordAcceptError counts an error. The first one begins an episode and is logged.
 func (l *Listener) recordAcceptError(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -288,8 +284,7 @@ func (l *Listener) recordAccept() {
 	l.acceptErrors, l.acceptsSinceError = 0, 0
 }
 
-// Close ends Accept for good. Open connections stay open. Every call gives
-// the result of the first.
+// Close ends Accept. Open connections stay open. Every call returns the result of the first.
 func (l *Listener) Close() error {
 	l.closeOnce.Do(func() {
 		close(l.closed)
@@ -298,14 +293,14 @@ func (l *Listener) Close() error {
 	return l.closeErr
 }
 
-// isShortage: nothing can be accepted until descriptors or memory are free again.
+// isShortage reports whether no connection can be accepted until descriptors or memory are free again.
 func isShortage(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) ||
 		errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM)
 }
 
-// isConnError: one connection was lost on the way in; the next may be fine.
-// accept(2): "treat them like EAGAIN by retrying".
+// isConnError reports whether only one connection failed before it was accepted. accept(2): "treat them like EAGAIN by
+// retrying".
 func isConnError(err error) bool {
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {

@@ -9,73 +9,71 @@ import (
 
 // Sampling.
 const (
-	// queueAgeTarget is how long a request may lie unread in its socket on a machine that keeps up.
+	// queueAgeTarget is the queue age (time unread in the socket) from which a sampled request counts as late.
 	queueAgeTarget = 10 * time.Millisecond
-	// sampleEvery is which requests of a connection are sampled while no slots are given out: asking the kernel for
-	// the queue age is a system call.
+	// sampleEvery: one request in sampleEvery of a connection is sampled while slots are not limited, because asking
+	// the kernel for the queue age is a system call.
 	sampleEvery = 16
-	// sampleWindow is for how long samples are counted, at least, before the window is judged.
+	// sampleWindow is the shortest time for which samples are counted before they are judged.
 	sampleWindow = 25 * time.Millisecond
-	// sampleGapMax is a window that says nothing: the process stood still, or there were few requests.
+	// sampleGapMax is the length from which a window is ignored: the process was paused, or there were few requests.
 	sampleGapMax = 8 * sampleWindow
-	// lateSamplesMin is how many late samples a window must have: on a quiet node one request that met a pause
-	// proves nothing.
+	// lateSamplesMin is the number of late samples that a window must have to count as late: on a node with few
+	// requests, one that was delayed by a pause does not mean overload.
 	lateSamplesMin = 8
-	// lateWindowsMin windows in a row in which most samples were late are overload.
+	// lateWindowsMin is the number of consecutive windows with mostly late samples that mean overload.
 	lateWindowsMin = 2
-	// quietWindowsMin windows in a row end it, and the watch.
+	// quietWindowsMin is the number of consecutive windows without overload that end limiting, or watching.
 	quietWindowsMin = 40
 )
 
 // Shedding.
 const (
-
-	// answersPerShed is how many answers come to one refusal while the overload lasts: a refusal costs most of what
-	// an answer does.
+	// answersPerShed is the number of answers for each refusal during overload: a refusal costs nearly as much as an
+	// answer.
 	answersPerShed = 64
-	// shedsWhenIdle is how many refusals a window takes in which half of the slots are idle.
+	// shedsWhenIdle is the largest number of refusals in a window in which half of the slots are idle.
 	shedsWhenIdle = 64
-	// idleGrace is how long beyond the queueAgeMax of its priority a request is still served when half of the slots are
-	// idle.
+	// idleGrace is added to the queueAgeMax of each priority while half of the slots are idle.
 	idleGrace = 100 * time.Millisecond
-	// recheckEvery is how often it is looked whether the overload is over, and for requests that have waited for
-	// queueTimeMax, of which shedAtOnceMax are refused then.
+	// recheckEvery is the interval at which waiting requests are checked while no new requests come (see recheck).
+	// Those that have waited for queueTimeMax are refused, at most shedAtOnceMax at a time.
 	recheckEvery  = 2 * time.Second
 	queueTimeMax  = 30 * time.Second
 	shedAtOnceMax = 64
 )
 
-// LoadShedder sheds load by queue age: how long requests have lain in their sockets before they were read. It
-// samples one request in sampleEvery of a connection; while those are on time it does nothing else. doc.go explains
-// what it does when most are late.
+// LoadShedder sheds load by queue age: the time for which requests lay unread in their sockets. It samples one request
+// in sampleEvery of a connection. While the samples are on time it does nothing else; doc.go explains what it does when
+// most are late.
 type LoadShedder struct {
 	clock        func() time.Time
 	writeTimeout time.Duration // the server's
 
-	watching atomic.Bool // a sample was late lately
-	limiting atomic.Bool // slots are given out
+	watching atomic.Bool // there was a late sample recently: windows are counted
+	limiting atomic.Bool // overload: requests need an admission slot
 
 	mu                        sync.Mutex
-	windowStart               time.Time // the present window
-	onTime, late              int       // its samples; while slots are given out, the requests that had one at once, and those that had to wait
-	lateWindows, quietWindows int       // windows in a row
-	lastRefill                time.Time // when slots were last given to requests that wait
+	windowStart               time.Time // of the current window
+	onTime, late              int       // samples of the current window; while limiting, requests that did not wait for a slot, and that did
+	lateWindows, quietWindows int       // consecutive ones
+	lastRefill                time.Time // see refill
 	slots                     admissionSlots
 	queue                     requestQueue
-	recheckTimer              *time.Timer       // the next look; nil while nothing waits
-	ended                     bool              // nothing waits any more
-	rounds                    *schedulingRounds // nil: not begun, or ended
+	recheckTimer              *time.Timer       // nil while no request waits
+	ended                     bool              // End was called: requests no longer wait
+	rounds                    *schedulingRounds // nil: not started, or ended
 }
 
-// NewLoadShedder makes a LoadShedder for the connections of a server with this writeTimeout.
+// NewLoadShedder returns a LoadShedder for the connections of a server with this write timeout.
 func NewLoadShedder(clock func() time.Time, writeTimeout time.Duration) *LoadShedder {
 	return &LoadShedder{clock: clock, writeTimeout: writeTimeout}
 }
 
-// End refuses every request that waits, or would have to.
+// End refuses all waiting requests, and from then on every request that would have to wait.
 func (w *LoadShedder) End() {
 	w.mu.Lock()
-	turns := w.rounds
+	rounds := w.rounds
 	w.ended, w.rounds, w.slots.rounds = true, nil, nil
 	w.shed(w.clock(), func(Priority) time.Duration { return math.MinInt64 }, math.MaxInt)
 	if w.recheckTimer != nil {
@@ -83,17 +81,17 @@ func (w *LoadShedder) End() {
 		w.recheckTimer = nil
 	}
 	w.mu.Unlock()
-	if turns != nil {
-		turns.close()
+	if rounds != nil {
+		rounds.close()
 	}
 }
 
-// samples tells whether a connection's next request is to be shown to admit.
+// samples reports whether admit must be called for a connection's next request.
 func (w *LoadShedder) samples(request uint32) bool {
 	return request%sampleEvery == 0 || w.limiting.Load()
 }
 
-// yieldsPerRound is after how many answers connections yield in a round; 0 is never.
+// yieldsPerRound returns the number of answers after which a scheduling round begins; 0 means no rounds.
 func (w *LoadShedder) yieldsPerRound() int {
 	switch {
 	case w == nil || !w.watching.Load():
@@ -104,14 +102,14 @@ func (w *LoadShedder) yieldsPerRound() int {
 	return yieldsPerRoundWatching
 }
 
-// admit tells whether a sampled request is to be served. While slots are given out it may wait for one, or until it is
+// admit reports whether to serve a sampled request. While limiting, it may wait until the request gets a slot or is
 // shed.
-func (w *LoadShedder) admit(c *Conn, l Priority) bool {
+func (w *LoadShedder) admit(c *Conn, p Priority) bool {
 	switch {
-	case l == Health:
+	case p == Health:
 		return true
 	case w.limiting.Load():
-		return w.admitLimited(c, l)
+		return w.admitLimited(c, p)
 	}
 	age := c.queueAge()
 	if age < queueAgeTarget && !w.watching.Load() {
@@ -123,16 +121,16 @@ func (w *LoadShedder) admit(c *Conn, l Priority) bool {
 	return true
 }
 
-// admitLimited is admit while slots are given out.
-func (w *LoadShedder) admitLimited(c *Conn, l Priority) bool {
+// admitLimited is admit while limiting.
+func (w *LoadShedder) admitLimited(c *Conn, p Priority) bool {
 	now := w.clock()
 	w.mu.Lock()
-	if !w.limiting.Load() { // since a moment
+	if !w.limiting.Load() { // it ended before the lock was taken
 		w.mu.Unlock()
 		return true
 	}
-	if w.holdsSlot(c, l, now) {
-		c.slot.priority = l
+	if w.holdsSlot(c, p, now) {
+		c.slot.priority = p
 		w.slots.markActive(c, now)
 		w.record(now, false)
 		w.mu.Unlock()
@@ -143,33 +141,34 @@ func (w *LoadShedder) admitLimited(c *Conn, l Priority) bool {
 		w.mu.Unlock()
 		return false
 	}
-	place := c.queueEntry(l, now)
-	w.enqueue(place)
+	request := c.queueEntry(p, now)
+	w.enqueue(request)
 	w.record(now, true)
 	w.mu.Unlock()
-	return <-place.admitted
+	return <-request.admitted
 }
 
-// holdsSlot tells whether a request is served at once: its connection holds a slot, has not used it too often while
-// others wait, and no request of a higher priority waits for it; or it got a free one.
-func (w *LoadShedder) holdsSlot(c *Conn, l Priority, now time.Time) bool {
+// holdsSlot reports whether a request can be served at once. A connection without a slot tries to get one. It keeps its
+// slot until it has used it slotRequestsMax times while others wait, there are too many slots, or a request of a higher
+// priority waits.
+func (w *LoadShedder) holdsSlot(c *Conn, p Priority, now time.Time) bool {
 	if !c.slot.held {
-		return w.slots.acquire(c, l, now)
+		return w.slots.acquire(c, p, now)
 	}
 	c.slot.served++
-	longEnough := c.slot.served >= slotRequestsMax && w.queue.hasHigherPriority(PriorityCount, now)
-	return !longEnough && len(w.slots.holders) <= w.slots.capacity() && !w.queue.hasHigherPriority(l, now)
+	mustShare := c.slot.served >= slotRequestsMax && w.queue.hasHigherPriority(PriorityCount, now)
+	return !mustShare && len(w.slots.holders) <= w.slots.capacity() && !w.queue.hasHigherPriority(p, now)
 }
 
-// releaseIdle passes on the slot of a connection that has no next request yet, or has ended.
+// releaseIdle passes on the slot of a connection that has no next request yet, or was closed.
 func (w *LoadShedder) releaseIdle(c *Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.passSlot(c, w.clock())
 }
 
-// passSlot gives a connection's slot, if it has one, to the next request that waits; unless there are fewer than
-// there were.
+// passSlot gives a connection's slot, if it has one, to the next waiting request, unless the number of slots has
+// fallen meanwhile.
 func (w *LoadShedder) passSlot(c *Conn, now time.Time) {
 	if !c.slot.held {
 		return
@@ -184,8 +183,7 @@ func (w *LoadShedder) passSlot(c *Conn, now time.Time) {
 	}
 }
 
-// refill gives unused slots to requests that wait, also to those that have waited beyond their queueAgeMax for at most
-// the grace.
+// refill gives unused slots to waiting requests whose age is below their queueAgeMax plus grace.
 func (w *LoadShedder) refill(now time.Time, grace time.Duration) {
 	w.lastRefill = now
 	asOf := now.Add(-grace)
@@ -198,7 +196,8 @@ func (w *LoadShedder) refill(now time.Time, grace time.Duration) {
 	}
 }
 
-// record counts a sample, or a request while slots are given out, and judges the window that it ends.
+// record counts a sample or, while limiting, a request. When the current window is over, it judges the window and
+// begins the next one.
 func (w *LoadShedder) record(now time.Time, late bool) {
 	if !w.watching.Load() {
 		w.watching.Store(true)
@@ -207,13 +206,13 @@ func (w *LoadShedder) record(now time.Time, late bool) {
 	if w.limiting.Load() && now.Sub(w.lastRefill) >= refillEvery {
 		w.refill(now, 0)
 	}
-	switch lasted := now.Sub(w.windowStart); {
-	case lasted < sampleWindow:
+	switch elapsed := now.Sub(w.windowStart); {
+	case elapsed < sampleWindow:
 	case w.limiting.Load():
 		w.endLimitedWindow(now)
 		w.windowStart, w.onTime, w.late = now, 0, 0
-	case w.late >= lateSamplesMin, w.late+w.onTime >= 2*lateSamplesMin, lasted >= sampleGapMax:
-		w.endWindow(lasted < sampleGapMax && w.late >= lateSamplesMin && w.late > w.onTime)
+	case w.late >= lateSamplesMin, w.late+w.onTime >= 2*lateSamplesMin, elapsed >= sampleGapMax:
+		w.endWindow(elapsed < sampleGapMax && w.late >= lateSamplesMin && w.late > w.onTime)
 		w.windowStart, w.onTime, w.late = now, 0, 0
 	}
 	if late {
@@ -223,9 +222,9 @@ func (w *LoadShedder) record(now time.Time, late bool) {
 	}
 }
 
-// endWindow ends a window in which requests were only watched.
-func (w *LoadShedder) endWindow(over bool) {
-	if over {
+// endWindow ends a window while not limiting.
+func (w *LoadShedder) endWindow(overloaded bool) {
+	if overloaded {
 		w.lateWindows, w.quietWindows = w.lateWindows+1, 0
 	} else {
 		w.lateWindows, w.quietWindows = 0, w.quietWindows+1
@@ -239,24 +238,23 @@ func (w *LoadShedder) endWindow(over bool) {
 	}
 }
 
-// endLimitedWindow ends a window in which slots were given out, and sheds some of the requests that have waited too
-// long.
+// endLimitedWindow ends a window while limiting, and sheds some of the requests that have waited too long.
 func (w *LoadShedder) endLimitedWindow(now time.Time) {
-	most, least := 1+(w.onTime+w.late)/answersPerShed, Priority.queueAgeMax
-	if w.slots.halfStalled(now) { // after a short pause requests are served late, not refused
+	limit, maxAge := 1+(w.onTime+w.late)/answersPerShed, Priority.queueAgeMax
+	if w.slots.halfStalled(now) { // the process was paused: serve requests late rather than refuse them
 		w.refill(now, idleGrace)
-		most, least = shedsWhenIdle, func(l Priority) time.Duration { return l.queueAgeMax() + idleGrace }
+		limit, maxAge = shedsWhenIdle, func(p Priority) time.Duration { return p.queueAgeMax() + idleGrace }
 	}
 	if w.quietWindows++; w.late > 0 || !w.queue.empty() {
 		w.quietWindows = 0
 	}
-	w.shed(now, least, most)
+	w.shed(now, maxAge, limit)
 	if w.quietWindows >= quietWindowsMin {
 		w.stopLimiting()
 	}
 }
 
-// stopLimiting ends the overload.
+// stopLimiting ends limiting: requests no longer need a slot.
 func (w *LoadShedder) stopLimiting() {
 	w.limiting.Store(false)
 	w.watching.Store(false)
@@ -264,39 +262,40 @@ func (w *LoadShedder) stopLimiting() {
 	w.quietWindows, w.lateWindows = 0, 0
 }
 
-// enqueue has a request wait for a slot: its turn comes, or its refusal.
-func (w *LoadShedder) enqueue(place *queuedRequest) {
-	w.queue.add(place)
+// enqueue lets a request wait for a slot or its refusal; its channel admitted gets the result.
+func (w *LoadShedder) enqueue(request *queuedRequest) {
+	w.queue.add(request)
 	if w.recheckTimer == nil {
 		w.recheckTimer = time.AfterFunc(recheckEvery, w.recheck)
 	}
 }
 
-// recheck ends an overload whose end was not noticed, because no requests come any more. It sheds requests that wait
-// then, or have waited for queueTimeMax: some at a time, so that others go on.
+// recheck stops limiting when no requests have come for a while, which record can't notice. It then sheds all waiting
+// requests, otherwise those that have waited for queueTimeMax. It sheds at most shedAtOnceMax at a time, so that other
+// goroutines can run in between.
 func (w *LoadShedder) recheck() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now, least, next := w.clock(), queueTimeMax, recheckEvery
+	now, maxAge, interval := w.clock(), queueTimeMax, recheckEvery
 	if w.limiting.Load() && now.Sub(w.windowStart) > quietWindowsMin*sampleWindow {
 		w.stopLimiting()
 	}
 	if !w.limiting.Load() {
-		least, next = 0, sampleWindow
+		maxAge, interval = 0, sampleWindow
 	}
-	w.shed(now, func(Priority) time.Duration { return least }, shedAtOnceMax)
+	w.shed(now, func(Priority) time.Duration { return maxAge }, shedAtOnceMax)
 	if w.recheckTimer = nil; !w.ended && !w.queue.empty() {
-		w.recheckTimer = time.AfterFunc(next, w.recheck)
+		w.recheckTimer = time.AfterFunc(interval, w.recheck)
 	}
 }
 
-// shed refuses at most so many of the requests that have waited for least.
-func (w *LoadShedder) shed(now time.Time, least func(Priority) time.Duration, most int) {
-	for range most {
-		one := w.queue.popExpired(now, least)
-		if one == nil {
+// shed refuses at most limit of the requests that are older than maxAge of their priority.
+func (w *LoadShedder) shed(now time.Time, maxAge func(Priority) time.Duration, limit int) {
+	for range limit {
+		request := w.queue.popExpired(now, maxAge)
+		if request == nil {
 			return
 		}
-		one.admitted <- false
+		request.admitted <- false
 	}
 }

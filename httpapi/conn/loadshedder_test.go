@@ -98,8 +98,8 @@ func TestO1_OverloadIsNoticed(t *testing.T) {
 	}
 }
 
-// TestO2_SlotsByPriority: a free seat goes to the best lane, in it to the youngest; who has lost patience is
-// refused and not served.
+// TestO2_SlotsByPriority: a free slot goes to the newest request of the highest priority; requests that have waited too
+// long are refused and not served.
 func TestO2_SlotsByPriority(t *testing.T) {
 	now := fakeNow()
 	var w requestQueue
@@ -184,7 +184,7 @@ func TestO3_RequestsAfterAPauseAreServedLate(t *testing.T) {
 	}
 }
 
-// TestO1_EndsInOrder: while a node stops, who has a seat is served, and nobody begins to wait.
+// TestO1_EndsInOrder: while a node stops, requests with a slot are served, and no others begin to wait.
 func TestO1_EndsInOrder(t *testing.T) {
 	w := NewLoadShedder(fakeNow, time.Second)
 	w.limiting.Store(true)

@@ -7,11 +7,13 @@ import (
 	"time"
 )
 
-// reservePause is between two connections beyond the cap when many come, so that they take a small part of a processor.
+// reservePause is the pause between accepting two connections beyond the cap while half of the reserve places are
+// taken, so that such connections use only a small part of a processor.
 const reservePause = time.Millisecond
 
-// reserveConns are the connections beyond the cap. Requests for the health of the node are answered there; all others
-// get 503, and the connection ends. The oldest is closed for the newest, so that a silent client holds no place.
+// reserveConns holds the connections beyond the cap. A health request on one of them is answered, any other gets 503;
+// then the connection is closed. When all places are taken, the oldest connection is closed for the newest, so that
+// silent clients can't keep the places.
 type reserveConns struct {
 	limit int // 0 = none
 
@@ -19,7 +21,7 @@ type reserveConns struct {
 	conns []net.Conn // oldest first
 }
 
-// halfFull tells that so many places are taken that connections should be accepted more slowly.
+// halfFull reports whether half of the places are taken: then connections are accepted more slowly.
 func (s *reserveConns) halfFull() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,11 +40,11 @@ func (s *reserveConns) add(c net.Conn) (oldest net.Conn) {
 	return oldest
 }
 
-// remove gives a place back; a connection that was closed for another has none.
+// remove frees the place of a connection, which it may have lost to a newer one already.
 func (s *reserveConns) remove(c net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if at := slices.Index(s.conns, c); at >= 0 {
-		s.conns = slices.Delete(s.conns, at, at+1)
+	if index := slices.Index(s.conns, c); index >= 0 {
+		s.conns = slices.Delete(s.conns, index, index+1)
 	}
 }

@@ -9,16 +9,17 @@ import (
 	"time"
 )
 
-// yieldsPerRoundWatching is after how many answers of all connections a round begins while requests are watched;
-// while slots are given out it is after each. A connection tells of yieldsCounted answers at once, so that not
-// every answer takes the lock.
+// A scheduling round begins after yieldsPerRoundWatching answers of all connections while LoadShedder is watching, and
+// after each answer while it is limiting. A connection reports yieldsCounted answers at a time, so that not every
+// answer takes the lock.
 const (
 	yieldsPerRoundWatching = 128
 	yieldsCounted          = 8
 )
 
-// A round takes several times as long while garbage is collected or other processes want the processor, and so does
-// what new requests wait. Then fewer connections hold a slot, and a turn in each round.
+// While garbage is collected or other processes use the processors, rounds take several times as long, and so do new
+// requests, which wait for the end of a round. A round longer than roundLong halves the number of slots, down to
+// slotsMin; one shorter than roundShort raises it by a quarter.
 const (
 	roundLong  = 15 * time.Millisecond
 	roundShort = roundLong / 2
@@ -27,22 +28,22 @@ const (
 
 // schedulingRounds let busy connections yield to each other and to new ones.
 //
-// A goroutine that calls Gosched runs again behind those that are ready, and while every processor has a ready one the
-// scheduler does not poll the network; its monitor thread does, every 10 to 20 ms, for 128 connections at a time. So
-// now and then the busy connections wait in a round: when no goroutine is ready the scheduler polls the network, and
-// gets the new requests, 128 at a time, and behind all of them the byte in the pipe that ends the round.
+// Gosched is not enough. While any goroutine is ready to run, the scheduler does not poll the network; its monitor
+// thread does, every 10 to 20 ms, for 128 connections at a time. So now and then all busy connections wait, which is a
+// round. A byte is written to a pipe. As no goroutine is ready, the scheduler polls the network, 128 connections at a
+// time, and runs the requests that came before the byte. Reading the byte ends the round.
 type schedulingRounds struct {
 	clock           func() time.Time
-	singleProcessor bool // then a connection yields after each answer, so that its next request is there when it is read
+	singleProcessor bool // connections yield after each answer, so that their next request has come when they read
 
 	mu        sync.Mutex
 	yields    int         // answers since the last round
-	active    atomic.Bool // a round is on; the byte is in the pipe; changes under mu
+	active    atomic.Bool // there is a round, and its byte is in the pipe; changes under mu
 	ended     bool
-	startedAt time.Time     // the round that is on
-	finished  chan struct{} // closed at the end of the round
-	number    atomic.Uint64 // changes under mu
-	slotLimit atomic.Int32  // how many slots there are; changes under mu
+	startedAt time.Time     // of the last round
+	finished  chan struct{} // closed at the end of the present or next round
+	number    atomic.Uint64 // of the round; changes under mu
+	slotLimit atomic.Int32  // number of admission slots; changes under mu
 
 	pipeReader, pipeWriter *os.File
 	done                   chan struct{}
@@ -50,58 +51,57 @@ type schedulingRounds struct {
 
 // startRounds starts the goroutine that ends rounds; close waits for it.
 func startRounds(clock func() time.Time) (*schedulingRounds, error) {
-	in, out, err := os.Pipe()
+	reader, writer, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	r := &schedulingRounds{clock: clock, singleProcessor: runtime.GOMAXPROCS(0) == 1, pipeReader: in, pipeWriter: out, finished: make(chan struct{}), done: make(chan struct{})}
+	r := &schedulingRounds{clock: clock, singleProcessor: runtime.GOMAXPROCS(0) == 1, pipeReader: reader, pipeWriter: writer, finished: make(chan struct{}), done: make(chan struct{})}
 	r.slotLimit.Store(slotsMax)
 	go r.run()
 	return r, nil
 }
 
-// yield lets other goroutines go first: on one processor those that are ready, and after each so many answers those
-// that the network has news for; 0 is never. own counts the answers of one connection that are not among yields
-// yet.
-func (r *schedulingRounds) yield(each int, own *int) {
-	if (each == 0 || !r.joinRound(each, own)) && r.singleProcessor {
+// yield lets other goroutines run after an answer. Each perRound answers begin a round; 0 means no rounds. Without a
+// round it calls Gosched on a single processor. unreported counts the connection's answers that are not in yields yet.
+func (r *schedulingRounds) yield(perRound int, unreported *int) {
+	if (perRound == 0 || !r.joinRound(perRound, unreported)) && r.singleProcessor {
 		runtime.Gosched()
 	}
 }
 
-// joinRound waits for the end of the round that is on, or is due; false: there is none.
-func (r *schedulingRounds) joinRound(each int, own *int) bool {
-	if *own++; *own < min(each, yieldsCounted) && !r.active.Load() {
+// joinRound begins a round if one is due, waits for the end of the present round, and reports whether there was one.
+func (r *schedulingRounds) joinRound(perRound int, unreported *int) bool {
+	if *unreported++; *unreported < min(perRound, yieldsCounted) && !r.active.Load() {
 		return false
 	}
 	r.mu.Lock()
-	r.yields, *own = r.yields+*own, 0
-	if !r.active.Load() && !r.ended && r.yields >= each {
+	r.yields, *unreported = r.yields+*unreported, 0
+	if !r.active.Load() && !r.ended && r.yields >= perRound {
 		_, err := r.pipeWriter.Write([]byte{0})
 		r.active.Store(err == nil)
 		r.startedAt = r.clock()
 	}
-	open, over := r.active.Load() && !r.ended, r.finished
+	active, finished := r.active.Load() && !r.ended, r.finished
 	r.mu.Unlock()
-	if open {
-		<-over
+	if active {
+		<-finished
 	}
-	return open
+	return active
 }
 
-// run ends each round when the network is polled.
+// run ends a round whenever the pipe's byte arrives.
 func (r *schedulingRounds) run() {
 	defer close(r.done)
-	one := make([]byte, 1)
+	buf := make([]byte, 1)
 	for {
-		_, err := r.pipeReader.Read(one)
+		_, err := r.pipeReader.Read(buf)
 		r.mu.Lock()
-		room := r.slotLimit.Load()
-		switch took := r.clock().Sub(r.startedAt); {
-		case took > roundLong && r.active.Load():
-			r.slotLimit.Store(max(slotsMin, room/2))
-		case took < roundShort && r.active.Load():
-			r.slotLimit.Store(min(slotsMax, room+room/4))
+		limit := r.slotLimit.Load()
+		switch elapsed := r.clock().Sub(r.startedAt); {
+		case elapsed > roundLong && r.active.Load():
+			r.slotLimit.Store(max(slotsMin, limit/2))
+		case elapsed < roundShort && r.active.Load():
+			r.slotLimit.Store(min(slotsMax, limit+limit/4))
 		}
 		r.active.Store(false)
 		r.yields, r.ended = 0, err != nil
@@ -115,14 +115,15 @@ func (r *schedulingRounds) run() {
 	}
 }
 
-// close ends the round and the goroutine.
+// close ends the present round and the goroutine of run.
 func (r *schedulingRounds) close() {
-	_ = r.pipeWriter.Close() // nothing is lost with a pipe
+	_ = r.pipeWriter.Close() // closing a pipe loses no data
 	<-r.done
 	_ = r.pipeReader.Close()
 }
 
-// schedulingRounds are those of all listeners, nil where there can be none.
+// schedulingRounds returns the rounds, which all listeners share, and starts them at the first call. It returns nil
+// without a LoadShedder, after End, or when there can't be a pipe.
 func (w *LoadShedder) schedulingRounds(log *slog.Logger) *schedulingRounds {
 	if w == nil {
 		return nil
@@ -132,11 +133,11 @@ func (w *LoadShedder) schedulingRounds(log *slog.Logger) *schedulingRounds {
 	if w.rounds != nil || w.ended {
 		return w.rounds
 	}
-	turns, err := startRounds(w.clock)
+	rounds, err := startRounds(w.clock)
 	if err != nil {
 		log.Warn("newcomers may wait 20 ms for their turn while the node is busy", "cause", err.Error())
 		return nil
 	}
-	w.rounds, w.slots.rounds = turns, turns
-	return turns
+	w.rounds, w.slots.rounds = rounds, rounds
+	return rounds
 }

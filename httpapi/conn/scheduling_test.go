@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// readFromPipes has so many newcomers read from pipes, one byte each, and writes those; each newcomer that has got
-// its byte is heard.
-func readFromPipes(t *testing.T, newcomers int, all *sync.WaitGroup, heard func()) {
+// readFromPipes starts newcomers that read one byte from a pipe each, and writes those bytes. Each newcomer calls served
+// when it has its byte.
+func readFromPipes(t *testing.T, newcomers int, all *sync.WaitGroup, served func()) {
 	t.Helper()
 	var ins []*os.File
 	for range newcomers {
@@ -26,7 +26,7 @@ func readFromPipes(t *testing.T, newcomers int, all *sync.WaitGroup, heard func(
 			if _, err := io.ReadFull(out, make([]byte, 1)); err != nil {
 				t.Error(err)
 			}
-			heard()
+			served()
 		})
 	}
 	runtime.Gosched() // they wait now
@@ -38,7 +38,7 @@ func readFromPipes(t *testing.T, newcomers int, all *sync.WaitGroup, heard func(
 // busy is how many goroutines keep the processors busy in yieldsUntilRead.
 const busy = 8
 
-// yieldsUntilRead is how many times they yield until a newcomer is heard; the best of a few tries, as a processor
+// yieldsUntilRead is how many times they yield until a newcomer is served; the best of a few tries, as a processor
 // may be busy otherwise.
 func yieldsUntilRead(t *testing.T, yield func(own *int)) (best int64) {
 	t.Helper()
@@ -47,23 +47,23 @@ func yieldsUntilRead(t *testing.T, yield func(own *int)) (best int64) {
 	for range tries {
 		var turns atomic.Int64
 		var all sync.WaitGroup
-		heard := make(chan int64, 1)
-		readFromPipes(t, 1, &all, func() { heard <- turns.Load() })
+		served := make(chan int64, 1)
+		readFromPipes(t, 1, &all, func() { served <- turns.Load() })
 		for range busy {
 			all.Go(func() {
 				own := 0
-				for len(heard) == 0 && turns.Add(1) < turnsMax {
+				for len(served) == 0 && turns.Add(1) < turnsMax {
 					yield(&own)
 				}
 			})
 		}
 		all.Wait()
-		best = min(best, <-heard)
+		best = min(best, <-served)
 	}
 	return best
 }
 
-// TestO2_RoundsPollTheNetwork: a newcomer is heard after a round of the busy, however many processors they keep so.
+// TestO2_RoundsPollTheNetwork: a newcomer is served after a round of the busy, however many processors they keep so.
 func TestO2_RoundsPollTheNetwork(t *testing.T) {
 	for _, processors := range []int{1, 2} {
 		func() {
@@ -73,7 +73,7 @@ func TestO2_RoundsPollTheNetwork(t *testing.T) {
 			with := yieldsUntilRead(t, func(own *int) { r.yield(1, own) })
 			now := yieldsUntilRead(t, func(own *int) { r.yield(yieldsPerRoundWatching, own) })
 			if with > 16 || now > int64(processors)*(yieldsPerRoundWatching+16)+busy*yieldsCounted {
-				t.Errorf("%d processors: heard after %d turns, and %d when each %dth ends a round", processors, with, now, yieldsPerRoundWatching)
+				t.Errorf("%d processors: served after %d turns, and %d when each %dth ends a round", processors, with, now, yieldsPerRoundWatching)
 			}
 		}()
 	}
@@ -98,7 +98,7 @@ func TestO2_RoundsEnd(t *testing.T) {
 	}
 }
 
-// TestO2_RoundsReadAll: each newcomer that was there when a round began is heard before it ends. Control: giving
+// TestO2_RoundsReadAll: each newcomer that was there when a round began is served before it ends. Control: giving
 // way hears one part.
 func TestO2_RoundsReadAll(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -107,22 +107,22 @@ func TestO2_RoundsReadAll(t *testing.T) {
 	const tries = 20    // where others want the processor, its watcher asks the network too, and lets a second part run behind us
 	r := must(startRounds(bubbleNow))
 	defer r.close()
-	heardIn := func(giveWay func()) int64 {
-		var heard atomic.Int64
+	servedIn := func(giveWay func()) int64 {
+		var served atomic.Int64
 		var all sync.WaitGroup
-		readFromPipes(t, newcomers, &all, func() { heard.Add(1) })
+		readFromPipes(t, newcomers, &all, func() { served.Add(1) })
 		giveWay()
-		got := heard.Load()
+		got := served.Load()
 		all.Wait()
 		return got
 	}
 	with, without := int64(0), int64(newcomers)
 	for try := 0; try < tries && (with < newcomers-partMax || without >= newcomers-partMax); try++ {
-		with = max(with, heardIn(func() { r.yield(1, new(int)) }))
-		without = min(without, heardIn(runtime.Gosched))
+		with = max(with, servedIn(func() { r.yield(1, new(int)) }))
+		without = min(without, servedIn(runtime.Gosched))
 	}
 	if with < newcomers-partMax || without >= newcomers-partMax {
-		t.Errorf("of %d newcomers a round heard %d, giving way once %d", newcomers, with, without)
+		t.Errorf("of %d newcomers a round served %d, giving way once %d", newcomers, with, without)
 	}
 }
 

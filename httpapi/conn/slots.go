@@ -5,56 +5,57 @@ import (
 	"time"
 )
 
-// Priority is the priority class of a request: which are served first when not all can be.
+// Priority is the priority class of a request. Under overload, higher priorities are served first.
 type Priority uint8
 
 // The priorities, the highest first.
 const (
 	Health          Priority = iota // never waits
-	Keyed                           // its caller is known
-	Anonymous                       // all others
-	KeyedCostly                     // what takes the most work
-	AnonymousCostly                 // the same
-	PriorityCount                   // how many there are
+	Keyed                           // with an API key
+	Anonymous                       // without one
+	KeyedCostly                     // with a key, an operation that takes much work
+	AnonymousCostly                 // the same without a key
+	PriorityCount                   // the number of priorities
 )
 
-// queueAgeMax is how old a request of a priority may get before it is shed.
-func (l Priority) queueAgeMax() time.Duration {
+// queueAgeMax is the age from which a waiting request of a priority may be shed.
+func (p Priority) queueAgeMax() time.Duration {
 	const ms = time.Millisecond
-	return [PriorityCount]time.Duration{50 * ms, 150 * ms, 100 * ms, 50 * ms, 50 * ms}[l]
+	return [PriorityCount]time.Duration{50 * ms, 150 * ms, 100 * ms, 50 * ms, 50 * ms}[p]
 }
 
 const (
-	// slotsMax is how many connections are served while slots are given out: enough that no processor runs out of work
-	// while the clients send their next requests, and few enough that their memory stays in the processors' caches.
+	// slotsMax is the largest number of connections that are served at a time while limiting: enough that no processor
+	// runs out of work while the clients send their next requests, and few enough that their memory stays in the
+	// processors' caches.
 	slotsMax = 64
-	// slotRequestsMax is how many requests a connection is served before another one that waits has its slot.
+	// slotRequestsMax is the number of requests after which a connection must pass its slot on if others wait.
 	slotRequestsMax = 512
-	// slotStallMax is how long a request that waits for something else, such as a disk, may hold its slot. Where there
-	// are rounds these count instead: each connection has a turn in each of them.
+	// slotStallMax is the time after which the slot of a request that waits for something else, such as a disk, may be
+	// taken. With scheduling rounds, in each of which every connection runs, it is slotStallRounds rounds instead.
 	slotStallMax    = 20 * time.Millisecond
 	slotStallRounds = 3
-	// refillEvery is how often slots of that kind are looked for.
+	// refillEvery is the shortest time between two searches for unused and stalled slots.
 	refillEvery = time.Millisecond
 )
 
 // admissionSlot is a connection's admission slot; the lock of LoadShedder guards it.
 type admissionSlot struct {
 	held       bool
-	served     int
+	served     int // requests served in it
 	priority   Priority
-	lastActive time.Time // when its request began, or ended
-	lastRound  uint64    // and in which round
+	lastActive time.Time // when the connection's last request began
+	lastRound  uint64    // the scheduling round at lastActive
 }
 
-// admissionSlots are the connections that are served. The lock of LoadShedder guards them.
+// admissionSlots are the slots of all connections. The lock of LoadShedder guards them.
 type admissionSlots struct {
 	holders   []*Conn
-	clockHand int               // where the last slot was taken away
+	clockHand int               // index in holders of the last evicted slot, as in the CLOCK algorithm
 	rounds    *schedulingRounds // nil: there are none
 }
 
-// markActive notes that a connection begins with a request, or has ended it.
+// markActive notes that a connection begins a request.
 func (s *admissionSlots) markActive(c *Conn, now time.Time) {
 	c.slot.lastActive = now
 	if s.rounds != nil {
@@ -62,7 +63,7 @@ func (s *admissionSlots) markActive(c *Conn, now time.Time) {
 	}
 }
 
-// stalled tells that a request waits for something else than its turn: a disk, or a client that does not take its
+// stalled reports whether a slot is not being used: its request waits for a disk, or its client does not read the
 // answer.
 func (s *admissionSlots) stalled(c *Conn, now time.Time) bool {
 	if s.rounds != nil {
@@ -71,22 +72,24 @@ func (s *admissionSlots) stalled(c *Conn, now time.Time) bool {
 	return now.Sub(c.slot.lastActive) > slotStallMax
 }
 
-// acquire gives a connection a slot: a free one, or that of a stalled connection or of a lower priority.
-func (s *admissionSlots) acquire(c *Conn, l Priority, now time.Time) bool {
-	if s.full() && !s.evict(l, now) {
+// acquire gives a connection a free slot, or evicts a stalled connection or one of a lower priority for it. It reports
+// whether the connection has a slot.
+func (s *admissionSlots) acquire(c *Conn, p Priority, now time.Time) bool {
+	if s.full() && !s.evict(p, now) {
 		return false
 	}
-	c.slot = admissionSlot{held: true, priority: l}
+	c.slot = admissionSlot{held: true, priority: p}
 	s.markActive(c, now)
 	s.holders = append(s.holders, c)
 	return true
 }
 
-// evict frees a slot for a request of a priority, if one can be freed.
-func (s *admissionSlots) evict(l Priority, now time.Time) bool {
+// evict takes the slot of a stalled connection or of one with a lower priority than p, and reports whether there was
+// such a connection.
+func (s *admissionSlots) evict(p Priority, now time.Time) bool {
 	for range s.holders {
 		s.clockHand = (s.clockHand + 1) % len(s.holders)
-		if other := s.holders[s.clockHand]; other.slot.priority > l || s.stalled(other, now) {
+		if other := s.holders[s.clockHand]; other.slot.priority > p || s.stalled(other, now) {
 			s.release(other)
 			return true
 		}
@@ -94,7 +97,7 @@ func (s *admissionSlots) evict(l Priority, now time.Time) bool {
 	return false
 }
 
-// halfStalled tells that half of the slots are not used.
+// halfStalled reports whether fewer than half of the slots are being used.
 func (s *admissionSlots) halfStalled(now time.Time) bool {
 	used := 0
 	for _, c := range s.holders {
@@ -105,7 +108,7 @@ func (s *admissionSlots) halfStalled(now time.Time) bool {
 	return used < s.capacity()/2
 }
 
-// capacity is how many there are: where there are rounds, as many as a round is short with.
+// capacity returns the number of slots. With scheduling rounds, it is as many as keep the rounds short.
 func (s *admissionSlots) capacity() int {
 	if s.rounds == nil {
 		return slotsMax
@@ -117,12 +120,12 @@ func (s *admissionSlots) full() bool { return len(s.holders) >= s.capacity() }
 
 // release frees a connection's slot.
 func (s *admissionSlots) release(c *Conn) {
-	at := slices.Index(s.holders, c)
-	s.holders = slices.Delete(s.holders, at, at+1)
+	index := slices.Index(s.holders, c)
+	s.holders = slices.Delete(s.holders, index, index+1)
 	c.slot = admissionSlot{}
 }
 
-// clear frees all.
+// clear frees all slots.
 func (s *admissionSlots) clear() {
 	for _, c := range s.holders {
 		c.slot = admissionSlot{}
@@ -130,72 +133,74 @@ func (s *admissionSlots) clear() {
 	s.holders, s.clockHand = nil, 0
 }
 
-// queueEntry is the connection's only queuedRequest, made at first use: it has one request at a time, and under
-// overload the garbage collector is busy enough.
+// queuedRequest is a request that waits for a slot.
 type queuedRequest struct {
 	conn      *Conn
 	priority  Priority
-	arrivedAt time.Time // when it came
-	admitted  chan bool // true: it has a slot, false: it is refused; buffered, so that telling it does not wait
+	arrivedAt time.Time
+	admitted  chan bool // true: the request has a slot; false: it is refused; buffered, so that sending does not block
 }
 
-// queueEntry is the connection's own one, made when it waits for the first time: it has one request at a time, and
-// under overload the garbage collector has enough to do.
-func (c *Conn) queueEntry(l Priority, now time.Time) *queuedRequest {
+// queueEntry returns the connection's queuedRequest for its present request. It is allocated once for each connection,
+// because under overload the garbage collector is busy enough.
+func (c *Conn) queueEntry(p Priority, now time.Time) *queuedRequest {
 	if c.queued == nil {
 		c.queued = &queuedRequest{conn: c, admitted: make(chan bool, 1)}
 	}
-	c.queued.priority, c.queued.arrivedAt = l, now.Add(-c.queueAge())
+	c.queued.priority, c.queued.arrivedAt = p, now.Add(-c.queueAge())
 	return c.queued
 }
 
-// requestQueue are the requests without a slot, by priority, in order of arrival. The lock of LoadShedder guards them.
+// requestQueue holds the waiting requests by priority, in order of arrival. The lock of LoadShedder guards it.
 type requestQueue [PriorityCount][]*queuedRequest
 
-func (w *requestQueue) add(one *queuedRequest) { w[one.priority] = append(w[one.priority], one) }
-
-// hasFresh tells whether the newest request of a priority is below its queueAgeMax.
-func (w *requestQueue) hasFresh(l Priority, now time.Time) bool {
-	last := len(w[l]) - 1
-	return last >= 0 && now.Sub(w[l][last].arrivedAt) < l.queueAgeMax()
+func (q *requestQueue) add(request *queuedRequest) {
+	q[request.priority] = append(q[request.priority], request)
 }
 
-// hasHigherPriority tells whether such a request of a higher priority waits; PriorityCount stands for any.
-func (w *requestQueue) hasHigherPriority(l Priority, now time.Time) bool {
-	for other := range l {
-		if w.hasFresh(other, now) {
+// hasFresh reports whether a request of a priority waits whose age is below its queueAgeMax.
+func (q *requestQueue) hasFresh(p Priority, now time.Time) bool {
+	last := len(q[p]) - 1
+	return last >= 0 && now.Sub(q[p][last].arrivedAt) < p.queueAgeMax()
+}
+
+// hasHigherPriority reports whether such a request of a higher priority than p waits; with PriorityCount, of any.
+func (q *requestQueue) hasHigherPriority(p Priority, now time.Time) bool {
+	for other := range p {
+		if q.hasFresh(other, now) {
 			return true
 		}
 	}
 	return false
 }
 
-// popNewest takes out the request that is next: the newest of the highest priority.
-func (w *requestQueue) popNewest(now time.Time) *queuedRequest {
-	for l := range PriorityCount {
-		if w.hasFresh(l, now) {
-			last := len(w[l]) - 1
-			one := w[l][last]
-			w[l] = slices.Delete(w[l], last, last+1)
-			return one
+// popNewest removes and returns the request to serve next: the newest of the highest priority whose age is below its
+// queueAgeMax. It returns nil if there is no such request.
+func (q *requestQueue) popNewest(now time.Time) *queuedRequest {
+	for p := range PriorityCount {
+		if q.hasFresh(p, now) {
+			last := len(q[p]) - 1
+			newest := q[p][last]
+			q[p] = slices.Delete(q[p], last, last+1)
+			return newest
 		}
 	}
 	return nil
 }
 
-// popExpired takes out the oldest request of the highest priority that has waited so long: its client may ask again,
-// and is served then.
-func (w *requestQueue) popExpired(now time.Time, least func(Priority) time.Duration) *queuedRequest {
-	for l := range PriorityCount {
-		if len(w[l]) > 0 && now.Sub(w[l][0].arrivedAt) >= least(l) {
-			one := w[l][0]
-			w[l][0], w[l] = nil, w[l][1:]
-			return one
+// popExpired removes and returns the oldest request of the highest priority that has a request of maxAge or older, or
+// returns nil. The highest comes first because its client may retry, and is then likely to be served.
+func (q *requestQueue) popExpired(now time.Time, maxAge func(Priority) time.Duration) *queuedRequest {
+	for p := range PriorityCount {
+		if len(q[p]) > 0 && now.Sub(q[p][0].arrivedAt) >= maxAge(p) {
+			oldest := q[p][0]
+			q[p][0], q[p] = nil, q[p][1:]
+			return oldest
 		}
 	}
 	return nil
 }
 
-func (w *requestQueue) empty() bool {
-	return !slices.ContainsFunc(w[:], func(lane []*queuedRequest) bool { return len(lane) > 0 })
+func (q *requestQueue) empty() bool {
+	return !slices.ContainsFunc(q[:], func(waiting []*queuedRequest) bool { return len(waiting) > 0 })
 }

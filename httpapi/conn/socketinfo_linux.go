@@ -9,21 +9,21 @@ import (
 	"unsafe"
 )
 
-// socketInfo asks the kernel how long ago the newest bytes came to a connection, in steps of some milliseconds, and
-// reads what has come without waiting.
+// socketInfo asks the kernel when the newest bytes of a connection came, with a resolution of some milliseconds. It
+// also reads without waiting.
 type socketInfo struct {
 	raw      syscall.RawConn
 	getInfo  func(fd uintptr)
 	recvFrom func(fd uintptr)
 	info     syscall.TCPInfo
 	peeked   [1]byte
-	buffer   []byte // where look reads to
+	buffer   []byte // of recvFrom, with flags and the result received
 	flags    uintptr
 	received int
-	ok       bool // what was asked last was answered
+	ok       bool // the last getInfo succeeded
 }
 
-// newSocketInfo is nil for a connection that can't be asked.
+// newSocketInfo returns nil if the connection has no descriptor.
 func newSocketInfo(tcp *net.TCPConn) *socketInfo {
 	raw, err := tcp.SyscallConn()
 	if err != nil {
@@ -32,9 +32,9 @@ func newSocketInfo(tcp *net.TCPConn) *socketInfo {
 	s := &socketInfo{raw: raw}
 	s.getInfo = func(fd uintptr) {
 		size := uint32(unsafe.Sizeof(s.info))
-		// It does not block: nothing is to be told to the scheduler.
+		// RawSyscall, because the call does not block: the scheduler need not know of it.
 		_, _, code := syscall.RawSyscall6(syscall.SYS_GETSOCKOPT, fd, syscall.IPPROTO_TCP, syscall.TCP_INFO,
-			uintptr(unsafe.Pointer(&s.info)), uintptr(unsafe.Pointer(&size)), 0) //nolint:gosec // the kernel fills in what is ours, and keeps nothing
+			uintptr(unsafe.Pointer(&s.info)), uintptr(unsafe.Pointer(&size)), 0) //nolint:gosec // the kernel writes to our memory only during the call
 		s.ok = code == 0
 	}
 	s.recvFrom = func(fd uintptr) {
@@ -47,10 +47,11 @@ func newSocketInfo(tcp *net.TCPConn) *socketInfo {
 	return s
 }
 
-// pending tells whether unread bytes have come.
+// pending reports whether unread bytes have come.
 func (s *socketInfo) pending() bool { return s != nil && s.recv(s.peeked[:], syscall.MSG_PEEK) > 0 }
 
-// add reads what has come, and does not wait; 0 is nothing, or an end or a fault, which the next read tells.
+// recvNow reads without waiting. It returns 0 if no bytes have come, and at EOF or an error, which the next Read
+// reports.
 func (s *socketInfo) recvNow(b []byte) int {
 	if s == nil {
 		return 0
@@ -60,12 +61,12 @@ func (s *socketInfo) recvNow(b []byte) int {
 
 func (s *socketInfo) recv(b []byte, flag uintptr) int {
 	s.buffer, s.flags, s.received = b, flag, 0
-	_ = s.raw.Control(s.recvFrom) // a connection that is closed has nothing
+	_ = s.raw.Control(s.recvFrom) // a closed connection has no bytes
 	s.buffer = nil
 	return s.received
 }
 
-// queueAge is 0 where the kernel does not say.
+// queueAge returns the time since the newest bytes came, 0 if the kernel does not report it.
 func (s *socketInfo) queueAge() time.Duration {
 	if s == nil || s.raw.Control(s.getInfo) != nil || !s.ok {
 		return 0

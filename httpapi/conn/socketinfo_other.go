@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// socketInfo is only known on Linux. On other systems no request counts as late; the limits of connections and
-// mailboxes bound the load.
+// socketInfo is only available on Linux. On other systems no request counts as late, and load is bounded by the limits
+// of connections and mailboxes.
 type socketInfo struct{}
 
 func newSocketInfo(*net.TCPConn) *socketInfo { return nil }

@@ -6,16 +6,16 @@ import (
 	"syscall"
 )
 
-// tcpFlags is the offset of the flags in a TCP header. A request for a connection has SYN and not ACK.
+// tcpFlags is the offset of the flags in a TCP header. A new connection begins with a segment with SYN and without ACK.
 const (
 	tcpFlags = 13
 	flagSyn  = 0x02
 	flagAck  = 0x10
 )
 
-// dropNewSYNs makes the kernel ignore new requests for a connection, as if they had not come: clients repeat them a
-// second later, when the listener is closed and they are refused. Connections in the backlog can still be accepted;
-// closing the listener at once would cut them off. Some kernels allow it only to root.
+// dropNewSYNs makes the kernel ignore new connections. Clients repeat their SYN a second later, when the listener is
+// closed, and are refused. Connections in the backlog can still be accepted; closing the listener at once would reset
+// them. Some kernels allow this only to root.
 func dropNewSYNs(ln net.Listener) error {
 	tcp, ok := ln.(*net.TCPListener)
 	if !ok {
@@ -32,8 +32,8 @@ func dropNewSYNs(ln net.Listener) error {
 		{Code: syscall.BPF_RET | syscall.BPF_K},
 		{Code: syscall.BPF_RET | syscall.BPF_K, K: 1 << 16},
 	}
-	refused := raw.Control(func(fd uintptr) {
+	controlErr := raw.Control(func(fd uintptr) {
 		err = syscall.AttachLsf(int(fd), filter) //nolint:staticcheck // SA1019: golang.org/x/net/bpf would be a library for one call
 	})
-	return errors.Join(refused, err)
+	return errors.Join(controlErr, err)
 }

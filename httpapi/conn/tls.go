@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// tlsConn is the TLS of a connection: the server reads and writes above it, what is encrypted goes through the
-// connection's own deadlines below it. So the guard sees the bytes that the server sees, and a deadline that was
-// armed for an earlier answer never ends a write of TLS half-way, which would spoil the connection for good.
+// tlsConn is the TLS layer of a connection. It lies between transport and lazyDeadlines. So framingCheck sees plain
+// text, and a deadline that was armed for an earlier answer does not end a write of TLS half-way, after which
+// crypto/tls would refuse every further write.
 //
-//	server ─ Conn ─ gatherer (wire, the guard) ─ tls.Conn ─ beneath ─ lazyDeadlines ─ TCP
+//	server ─ Conn ─ transport (framingCheck) ─ tls.Conn ─ tlsTransport ─ lazyDeadlines ─ TCP
 type tlsConn struct {
 	conn        *tls.Conn
 	transport   tlsTransport
-	plaintext   bool // the client does not speak TLS: it gets its error as it can read it
-	established bool // the handshake is over, and something came
+	plaintext   bool // the client does not speak TLS; it gets an error in plain text
+	established bool // the handshake is complete, and the client has sent a byte
 }
 
-// TLSConfig is what the server offers: nothing older than TLS 1.2, and HTTP/1.1. nil without certificates.
+// TLSConfig returns a configuration for TLS 1.2 and later with HTTP/1.1, nil if certificate is nil.
 func TLSConfig(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error), clock func() time.Time) *tls.Config {
 	if certificate == nil {
 		return nil
@@ -32,29 +32,29 @@ func TLSConfig(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error),
 	}
 }
 
-// startTLS puts TLS on a connection of which nothing was read yet.
+// startTLS starts TLS on a new connection.
 func (g *transport) startTLS(config *tls.Config) {
 	g.tls = &tlsConn{transport: tlsTransport{lazyDeadlines: &g.lazyDeadlines, tcp: g.tcp}}
 	g.tls.conn = tls.Server(&g.tls.transport, config)
 }
 
-// received is Read of what was encrypted. The first one shakes hands, within the time that there is for a request.
+// read reads and decrypts. The first call performs the handshake, within the read deadline.
 func (s *tlsConn) read(b []byte) (int, error) {
 	if s.plaintext {
-		return 0, io.EOF // what it said is used up
+		return 0, io.EOF
 	}
 	s.transport.reading = true
 	n, err := s.conn.Read(b)
 	s.transport.reading = false
 	s.established = s.established || n > 0
-	var greeting tls.RecordHeaderError
-	if errors.As(err, &greeting) && greeting.Conn != nil { // the first bytes are not of TLS
+	var headerErr tls.RecordHeaderError
+	if errors.As(err, &headerErr) && headerErr.Conn != nil { // the first bytes are not TLS
 		s.plaintext = true
 	}
 	return n, err
 }
 
-// errNoHandshake is for an answer to a client that did not complete the handshake.
+// errNoHandshake is returned for an answer to a client that did not complete the handshake.
 var errNoHandshake = errors.New("no TLS on this connection")
 
 func (s *tlsConn) write(b []byte) (int, error) {
@@ -67,22 +67,22 @@ func (s *tlsConn) write(b []byte) (int, error) {
 	return s.conn.Write(b)
 }
 
-// close says that nothing follows, if that can be said at once, and closes.
+// close sends TLS's close message if that does not block, and closes.
 func (s *tlsConn) close() error {
 	s.transport.closing.Store(true)
 	return s.conn.Close()
 }
 
-// tlsTransport is the connection that TLS writes to and reads from.
+// tlsTransport is the connection that TLS reads from and writes to.
 type tlsTransport struct {
 	*lazyDeadlines
 	tcp     *net.TCPConn
-	reading bool        // the server waits in Read
-	closing atomic.Bool // Close was called, maybe by another goroutine: the deadlines are not its own
+	reading bool        // the server is in Read
+	closing atomic.Bool // Close was called, maybe by another goroutine, which must not use the deadlines
 }
 
-// Write is net.Conn's. What TLS writes by itself while the server reads, its part of the handshake or new keys, has
-// the time that reading has: the deadline for writing is that of an earlier answer.
+// Write implements net.Conn. TLS also writes while the server reads: its part of the handshake, and key updates. These
+// writes use the read deadline, because the write deadline is still that of an earlier answer.
 func (b *tlsTransport) Write(p []byte) (int, error) {
 	switch {
 	case b.closing.Load():
@@ -90,22 +90,22 @@ func (b *tlsTransport) Write(p []byte) (int, error) {
 	case !b.reading:
 		return b.lazyDeadlines.Write(p)
 	}
-	answer := b.write.wanted
+	writeDeadline := b.write.wanted
 	b.write.wanted = b.read.wanted
 	n, err := b.lazyDeadlines.Write(p)
-	b.write.wanted = answer
+	b.write.wanted = writeDeadline
 	return n, err
 }
 
-// writeNonblocking writes what the kernel takes at once: a client that reads nothing holds up no stop.
+// writeNonblocking writes as much as the kernel takes at once, so that a client that does not read can't delay Close.
 func (b *tlsTransport) writeNonblocking(p []byte) (n int, err error) {
 	raw, err := b.tcp.SyscallConn()
 	if err != nil {
 		return 0, err
 	}
-	failed := raw.Control(func(fd uintptr) { n, err = syscall.Write(int(fd), p) })
-	return max(n, 0), errors.Join(failed, err)
+	controlErr := raw.Control(func(fd uintptr) { n, err = syscall.Write(int(fd), p) })
+	return max(n, 0), errors.Join(controlErr, err)
 }
 
-// SetWriteDeadline does nothing: TLS sets one only at the end, when nothing waits.
+// SetWriteDeadline does nothing: TLS calls it only in Close, where writes do not block.
 func (b *tlsTransport) SetWriteDeadline(time.Time) error { return nil }

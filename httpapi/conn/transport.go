@@ -7,41 +7,42 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// transport is a connection that can send a body from where it lies. The library copies head and body into one buffer
-// and writes that, in pieces when it is small; here the body is queued, and leaves with the head in one system call.
+// transport is a connection that sends a body without copying it. The library copies head and body into one buffer and
+// writes that, in pieces if the buffer is small. Here the body is queued, and written after the head in one system
+// call.
 //
-// That is right only when the head is the next thing to be written and nothing follows it before a flush: the client
-// has sent nothing behind this request, and no answer before it waits. Both are known from the reads of the server: it
-// reads with its whole buffer when it has used up all that it was handed, and has written every answer by then. So only
-// the first request behind such a read counts, when it is all of it. Where the count does not come out the answer is
-// sent as the library does, which is never wrong.
+// That is correct only if the head is the next thing that the library writes and nothing follows it before a flush:
+// there is no earlier answer in the buffer, and the client has sent nothing after this request. The server's reads show
+// both: when it reads with its whole buffer, it has used up all earlier bytes and written all answers. So a body can be
+// queued only for the first request after such a read, if nothing follows the request. In all other cases the library
+// sends the answer in its own way.
 type transport struct {
 	lazyDeadlines
 	framing framingCheck
 	tcp     *net.TCPConn
-	tls     *tlsConn // nil: what is sent is not encrypted
+	tls     *tlsConn // nil without TLS
 
-	readBufferBytes              int               // size of the server's buffer: of its first read
-	prefetched                   int               // bytes that lie already where the next read wants them
-	receivedBytes, consumedBytes int               // bytes handed to the server since it had used up all, and those of its requests
-	lastTwoBytes                 uint16            // the last two bytes that it was handed
-	firstInRead                  bool              // the request came behind no other
-	onlyInRead                   bool              // the request has nothing behind it, and no answer before it waits
-	read                         []byte            // the last read, where it was the first since the server had used up all; borrowed
-	request                      []byte            // that the server works on, as far as its place in read can be told; borrowed
-	queuedBody                   []byte            // to be sent behind what is written next
-	firstRequest                 []byte            // of the first request, for the library to read
-	rounds                       *schedulingRounds // nil: it does not yield
-	yields                       int               // answers that the rounds were not told of
-	shedder                      *LoadShedder      // nil: no request is too old
+	readBufferBytes              int               // size of the server's buffer, known from its first Read
+	prefetched                   int               // bytes that the next Read finds in its buffer already
+	receivedBytes, consumedBytes int               // bytes given to the server since it had last used up all, and those of its requests
+	lastTwoBytes                 uint16            // the last two bytes given to the server
+	firstInRead                  bool              // the present request is the first since the server had used up all
+	onlyInRead                   bool              // and nothing follows it: its body can be queued
+	read                         []byte            // the last read if it was the first since the server had used up all; borrowed
+	request                      []byte            // see Conn.Request; borrowed
+	queuedBody                   []byte            // to be sent after the next bytes written
+	firstRequest                 []byte            // bytes of the first request that the server has not read yet
+	rounds                       *schedulingRounds // nil: the connection does not yield
+	yields                       int               // answers not yet reported to rounds
+	shedder                      *LoadShedder      // nil: load is not shed
 	parts                        [2][]byte
 	vector                       net.Buffers
 }
 
-// lineEnd is the ending of whatever ends in CR LF.
+// lineEnd is CR LF as lastTwoBytes.
 const lineEnd = '\r'<<8 | '\n'
 
-// receive reads what the client has said.
+// receive reads bytes of the client: first those that were read in advance.
 func (g *transport) receive(b []byte) (int, error) {
 	if g.framing.deferred != nil {
 		g.framing.parseDeferred()
@@ -65,17 +66,17 @@ func (g *transport) receive(b []byte) (int, error) {
 	return g.lazyDeadlines.Read(b)
 }
 
-// deliver notes what the server is handed.
+// deliver notes the bytes that the server gets from Read.
 func (g *transport) deliver(b []byte, err error) (int, error) {
 	switch {
-	case len(g.firstRequest) > 0: // framing knows it
+	case len(g.firstRequest) > 0: // framing has parsed it
 		if g.firstRequest = g.firstRequest[len(b):]; len(g.firstRequest) == 0 {
 			g.firstRequest = nil
 		}
 	case len(b) > 0:
 		g.framing.observe(b, g.receivedBytes == 0)
-	case err == io.EOF && g.framing.midRequest(): //nolint:errorlint // a Read gives it bare, and is to pass it on so
-		// At a plain end the library goes without a word, and takes answers along that it has not written yet.
+	case err == io.EOF && g.framing.midRequest(): //nolint:errorlint // Read returns it unwrapped, and must pass it on so
+		// At io.EOF the library would close the connection without writing the answers in its buffer.
 		err = io.ErrUnexpectedEOF
 	}
 	if g.read = nil; g.receivedBytes == 0 {
@@ -88,9 +89,9 @@ func (g *transport) deliver(b []byte, err error) (int, error) {
 	return len(b), err
 }
 
-// BeginRequest tells the length of the request that is about to be answered (RequestLength). The length may be too
-// small. It is one byte too large after a request line that ends in a bare LF: then lastTwoBytes shows that the last
-// byte belongs to something else.
+// BeginRequest notes that the server begins to answer a request of this length (RequestLength). The length may be too
+// small. It is one byte too large if the request line ends in a bare LF; lastTwoBytes then shows that the last byte is
+// not the request's.
 func (g *transport) BeginRequest(length int) {
 	g.firstInRead = g.consumedBytes == 0
 	g.onlyInRead = g.firstInRead && g.receivedBytes == length && g.lastTwoBytes == lineEnd
@@ -101,9 +102,9 @@ func (g *transport) BeginRequest(length int) {
 	g.framing.requestParsed(g.onlyInRead)
 }
 
-// Write is net.Conn's. After an answer the server reads at once, before the client can have sent its next request, and
-// would have to wait for the connection. So other goroutines run first: always with one processor, otherwise under
-// load.
+// Write implements net.Conn. After an answer the server reads at once, before the client can have sent its next
+// request, and the goroutine would have to wait. So Write lets other goroutines run first: always with one processor,
+// otherwise under load.
 func (g *transport) Write(b []byte) (n int, err error) {
 	switch {
 	case g.tls != nil:
@@ -113,9 +114,8 @@ func (g *transport) Write(b []byte) (n int, err error) {
 	default:
 		n, err = g.writeHeadAndBody(b)
 	}
-	if err != nil && err != errNoHandshake && g.tcp != nil { //nolint:errorlint // it is given bare
-		// A client that took nothing of an answer in all that time will not take the rest: without this the kernel
-		// would keep it.
+	if err != nil && err != errNoHandshake && g.tcp != nil { //nolint:errorlint // it is returned unwrapped
+		// The client does not read its answer; without this the kernel would keep the unsent bytes after Close.
 		_ = g.tcp.SetLinger(0)
 	}
 	if g.rounds != nil {
@@ -124,7 +124,7 @@ func (g *transport) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// writeHeadAndBody writes b and the body behind it.
+// writeHeadAndBody writes b and the queued body.
 func (g *transport) writeHeadAndBody(b []byte) (int, error) {
 	if err := g.write.arm(g.Conn.SetWriteDeadline); err != nil {
 		return 0, err
@@ -132,7 +132,7 @@ func (g *transport) writeHeadAndBody(b []byte) (int, error) {
 	g.parts = [2][]byte{b, g.queuedBody}
 	g.queuedBody, g.vector = nil, g.parts[:]
 	for {
-		_, err := g.vector.WriteTo(g.tcp) // takes off what it has written
+		_, err := g.vector.WriteTo(g.tcp) // removes what it has written from vector
 		if err == nil {
 			return len(b), nil
 		}
@@ -142,7 +142,8 @@ func (g *transport) writeHeadAndBody(b []byte) (int, error) {
 	}
 }
 
-// QueueBody has a body sent from where it lies, behind what is written next. False: it must be written like any other.
+// QueueBody queues a body to be sent after the next bytes written, without a copy. If it returns false, the body was
+// not queued and must be written.
 func (c *Conn) QueueBody(body []byte) bool {
 	if c.tcp == nil || c.tls != nil || !c.onlyInRead {
 		return false
@@ -151,10 +152,10 @@ func (c *Conn) QueueBody(body []byte) bool {
 	return true
 }
 
-// DiscardBody forgets what QueueBody queued: another answer follows.
+// DiscardBody removes the body that QueueBody queued, for another answer.
 func (c *Conn) DiscardBody() { c.queuedBody = nil }
 
-// RequestLength is how many bytes a request took.
+// RequestLength returns the length of a request in bytes.
 func RequestLength(ctx *fasthttp.RequestCtx) int {
 	header := &ctx.Request.Header
 	line := len(header.Method()) + len(" ") + len(header.RequestURI()) + len(" ") + len(header.Protocol()) + len("\r\n")

@@ -2,7 +2,7 @@ package conn
 
 import "testing"
 
-// TestP5_OneByteBehindIsSeen: behind such a request one byte alone would make the count come out.
+// TestP5_OneByteBehindIsSeen: after such a request, a single byte would make its length match.
 func TestP5_OneByteBehindIsSeen(t *testing.T) {
 	for read, want := range map[string]bool{
 		"GET / HTTP/1.1\r\nHost: a\r\n\r\n":     true,

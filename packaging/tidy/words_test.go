@@ -17,7 +17,6 @@ import (
 // below.
 var wordsNotYet = []string{
 	"httpapi",
-	"httpapi/conn",
 	"httpapi/internal/encode",
 	"httpapi/internal/fields",
 	"httpapi/internal/params",
