@@ -20,19 +20,19 @@ const AmountDOPBytesMax = 26
 // ErrAmount is wrapped by all errors of ParseAmount.
 var ErrAmount = errors.New("not an amount")
 
-// Amount is an exact amount of foreign currency, with up to 12 integer digits and 2 decimals. It keeps the text that it
-// was read from, because answers repeat it. The zero Amount has the text "".
+// Amount is an exact amount of foreign currency, with up to 12 integer digits and 2 decimals. It keeps the parsed
+// text, because responses repeat it. The zero Amount has the text "".
 type Amount struct {
 	text  string
 	cents int64
 }
 
-// ParseAmount accepts exactly ^[0-9]{1,12}([.][0-9]{1,2})?$; the error wraps ErrAmount. It keeps text, which must not
-// be in a buffer that is used again.
+// ParseAmount parses text of the form ^[0-9]{1,12}([.][0-9]{1,2})?$; the error wraps ErrAmount. It retains text, which
+// must not be in a buffer that will be reused.
 func ParseAmount(text string) (Amount, error) {
-	whole, fraction, dotted := strings.Cut(text, ".")
+	whole, fraction, hasPoint := strings.Cut(text, ".")
 	if whole == "" || len(whole) > AmountWholeDigitsMax || len(fraction) > AmountPlacesMax ||
-		dotted && fraction == "" || !allDigits(whole) || !allDigits(fraction) {
+		hasPoint && fraction == "" || !allDigits(whole) || !allDigits(fraction) {
 		return Amount{}, fmt.Errorf("%w: up to %d digits, a point and up to %d decimals, as 250.00",
 			ErrAmount, AmountWholeDigitsMax, AmountPlacesMax)
 	}
@@ -46,7 +46,7 @@ func ParseAmount(text string) (Amount, error) {
 // String returns the amount as it was written.
 func (a Amount) String() string { return a.text }
 
-// FeeNotice is the default for the sentence about fees in each conversion.
+// FeeNotice is the default of the sentence about fees in each conversion.
 const FeeNotice = "El monto no incluye comisiones, impuestos ni cargos de la entidad; confirme el total antes de operar."
 
 // Conversion is the price of an amount at one rate.
@@ -62,7 +62,7 @@ func (c Conversion) Side() Decimal { return c.Quote.Side(c.Operation) }
 // AmountDOP returns amount × side with exactly two decimals, rounded once, half up. Without a side it returns 0.00.
 func (c Conversion) AmountDOP() string { return string(c.AppendAmountDOP(nil)) }
 
-// AppendAmountDOP appends AmountDOP to dst; it does not allocate when dst has room for AmountDOPBytesMax.
+// AppendAmountDOP appends AmountDOP to dst; it does not allocate if dst has capacity for AmountDOPBytesMax more bytes.
 func (c Conversion) AppendAmountDOP(dst []byte) []byte {
 	high, low := bits.Mul64(uint64(c.Amount.cents), uint64(c.Side().units)) // 47 and 63 bits
 	low, carry := bits.Add64(low, decimalScale/2, 0)

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// apply changes the store by an event. Everything that changes a store, live and during replay, goes through it.
+// apply changes the store by an event. All changes of a store, live or in a replay, are made by it.
 func (s *quoteStore) apply(event Event) {
 	switch e := event.(type) {
 	case *Refreshed:
@@ -31,24 +31,25 @@ func (s *quoteStore) apply(event Event) {
 	}
 }
 
-func (s *quoteStore) accept(from *Refreshed, quote *AcceptedQuote) {
+func (s *quoteStore) accept(event *Refreshed, quote *AcceptedQuote) {
 	s.yielder.step(1)
 	if !quote.Backfill {
 		q := s.mutableQuote(quote.Key)
-		q.accept(q.nextSourceQuote(from, quote))
+		q.accept(q.nextSourceQuote(event, quote))
 	}
-	s.record(historyRow(from, quote))
+	s.record(historyRow(event, quote))
 }
 
-// nextSourceQuote keeps CollectedAt while neither a side nor the date changes.
-func (q *quote) nextSourceQuote(from *Refreshed, quote *AcceptedQuote) *SourceQuote {
+// nextSourceQuote returns the source quote of an accepted observation. CollectedAt stays the same while neither a side
+// nor the date changes.
+func (q *quote) nextSourceQuote(event *Refreshed, quote *AcceptedQuote) *SourceQuote {
 	next := &SourceQuote{
-		Key: quote.Key, SourceID: from.SourceID, Buy: quote.Buy, Sell: quote.Sell,
-		EffectiveDate: quote.EffectiveDate, PublishedAt: quote.PublishedAt, UpstreamSource: from.UpstreamSource,
-		CollectedAt: from.ObservedAt, LastCheckedAt: from.ObservedAt, ExpiresAt: quote.ExpiresAt,
-		Priority: from.Priority, Manual: from.Manual,
+		Key: quote.Key, SourceID: event.SourceID, Buy: quote.Buy, Sell: quote.Sell,
+		EffectiveDate: quote.EffectiveDate, PublishedAt: quote.PublishedAt, UpstreamSource: event.UpstreamSource,
+		CollectedAt: event.ObservedAt, LastCheckedAt: event.ObservedAt, ExpiresAt: quote.ExpiresAt,
+		Priority: event.Priority, Manual: event.Manual,
 	}
-	if last := q.sourceQuote(from.SourceID); last != nil && last.sameValue(quote) {
+	if last := q.sourceQuote(event.SourceID); last != nil && last.sameValue(quote) {
 		next.CollectedAt = last.CollectedAt
 	}
 	return next
@@ -70,7 +71,7 @@ func (s *quoteStore) addQuarantined(quarantined Quarantined) {
 	s.addPending(&quarantined)
 }
 
-// addPending remembers an implausible value, which the next observation of its source may confirm.
+// addPending stores an implausible value, which the next observation of its source may confirm.
 func (s *quoteStore) addPending(quarantined *Quarantined) {
 	if quarantined.Reason != Jump && quarantined.Reason != OffMarket {
 		return

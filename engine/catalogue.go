@@ -23,7 +23,7 @@ const (
 	Cooperative InstitutionType = "cooperative"
 )
 
-// InstitutionTypes returns all types, in the order of the contract.
+// InstitutionTypes returns all types, in the order of the API specification.
 func InstitutionTypes() []InstitutionType {
 	return []InstitutionType{Bank, Association, Exchange, Official, Cooperative}
 }
@@ -51,22 +51,22 @@ type Currency struct {
 type Source struct {
 	ID              string
 	Name            string
-	URL             string        // of a page for people, or ""
-	Priority        int64         // among the sources of one quote; the lowest is published
+	URL             string        // of a web page for people, or ""
+	Priority        int64         // the source of a quote with the lowest number is published
 	UpstreamSource  string        // the source that an aggregator repeats, or ""
-	Lifetime        time.Duration // from a check to expiry, when the source states none
+	Lifetime        time.Duration // time from a check to expiry, if the source states no expiry
 	Manual          bool          // entered by an operator: takes precedence over all collected sources
 	PlausibleRanges []PlausibleRange
 }
 
-// PlausibleRange replaces the limits of a currency and of the rules for one source, as an official history needs that
-// goes back to years in which a dollar cost twelve pesos.
+// PlausibleRange replaces the limits of a currency and of the rules for one source. An official history needs it for
+// the years in which a dollar cost twelve pesos.
 type PlausibleRange struct {
 	Currency        string
-	Until           Date    // the last effective date; zero = every date. Of several ranges the one that ends first applies
+	Until           Date    // last effective date, zero = no end; if several ranges match, the one that ends first applies
 	Lowest, Highest Decimal // null = the currency's
 	JumpPermille    int64   // 0 = the rules'
-	SidesDiffer     bool    // equal sides of a reference quote are refused, as those of a commercial one always are
+	SidesDiffer     bool    // equal sides of a reference quote are refused, as they are for a commercial quote
 }
 
 // Defaults of a source.
@@ -75,8 +75,8 @@ const (
 	LifetimeDefault = 26 * time.Hour
 )
 
-// Catalogue has the known institutions, currencies and sources. It is immutable and safe for concurrent use; what it
-// returns is shared and must not be changed. The zero Catalogue is empty.
+// Catalogue has the known institutions, currencies and sources. It is immutable and safe for concurrent use. The values
+// that it returns are shared and must not be changed. The zero Catalogue is empty.
 type Catalogue struct {
 	institutions map[string]*Institution
 	currencies   map[string]*Currency
@@ -99,12 +99,12 @@ var defaultCatalogue = sync.OnceValue(func() *Catalogue {
 })
 
 // DefaultCatalogue returns the embedded catalogue: the Dominican institutions, the currencies that they and the central
-// bank quote, and the source "manual" of rates that an operator enters, which expire after 24 hours. Collected sources
-// are added by their collector (WithSources).
+// bank quote, and the source "manual". That source is for rates that an operator enters, which expire after 24 hours.
+// Collectors add their sources (WithSources).
 func DefaultCatalogue() *Catalogue { return defaultCatalogue() }
 
-// Extend returns a catalogue with the entries of an operator's JSON file added. An entry with a known id or code
-// replaces the known one as a whole. name is the file's name, for errors. Optional keys are shown with their defaults:
+// Extend returns a catalogue with the entries of an operator's JSON file added. An entry replaces the whole entry that
+// has the same id or code. name is the file's name, for errors. Optional keys are shown with their defaults:
 //
 //	{"institutions": [{"id": "popular", "name": "Banco Popular Dominicano", "type": "bank",
 //	                   "website": "", "description": "", "contact": "", "active": true}],
@@ -140,7 +140,7 @@ func (c *Catalogue) Currency(code string) (*Currency, bool) {
 	return currency, ok
 }
 
-// Source returns the source with an id. An unknown one has its id as name, and the defaults.
+// Source returns the source with an id. For an unknown id it returns a source with the id as name, and the defaults.
 func (c *Catalogue) Source(id string) Source {
 	if source, ok := c.sources[id]; ok {
 		return source
@@ -148,7 +148,7 @@ func (c *Catalogue) Source(id string) Source {
 	return Source{ID: id, Name: id, Priority: PriorityDefault, Lifetime: LifetimeDefault}
 }
 
-// HasSource reports that the catalogue has the source.
+// HasSource reports whether the catalogue has the source.
 func (c *Catalogue) HasSource(id string) bool {
 	_, ok := c.sources[id]
 	return ok
@@ -163,7 +163,7 @@ func (c *Catalogue) Currencies() []*Currency { return c.currencyList }
 // Sources returns all sources, by id.
 func (c *Catalogue) Sources() []Source { return c.sourceList }
 
-// InternInstitution returns the catalogue's own copy of an id, for ids in a buffer that is used again. It does not
+// InternInstitution returns the catalogue's copy of an id, for an id in a buffer that will be reused. It does not
 // allocate.
 func (c *Catalogue) InternInstitution(id []byte) (string, bool) {
 	if institution, ok := c.institutions[string(id)]; ok {
@@ -172,7 +172,7 @@ func (c *Catalogue) InternInstitution(id []byte) (string, bool) {
 	return "", false
 }
 
-// InternCurrency returns the catalogue's own copy of a code, as InternInstitution does.
+// InternCurrency returns the catalogue's copy of a code, like InternInstitution.
 func (c *Catalogue) InternCurrency(code []byte) (string, bool) {
 	if currency, ok := c.currencies[string(code)]; ok {
 		return currency.Code, true
@@ -180,17 +180,17 @@ func (c *Catalogue) InternCurrency(code []byte) (string, bool) {
 	return "", false
 }
 
-// cloned is maps.Clone, but never nil.
-func cloned[V any](from map[string]V) map[string]V {
-	to := make(map[string]V, len(from))
-	maps.Copy(to, from)
-	return to
+// cloned is like maps.Clone, but never returns nil.
+func cloned[V any](src map[string]V) map[string]V {
+	dst := make(map[string]V, len(src))
+	maps.Copy(dst, src)
+	return dst
 }
 
-func sortedValues[K cmp.Ordered, V any](from map[K]V) []V {
-	values := make([]V, 0, len(from))
-	for _, key := range slices.Sorted(maps.Keys(from)) {
-		values = append(values, from[key])
+func sortedValues[K cmp.Ordered, V any](m map[K]V) []V {
+	values := make([]V, 0, len(m))
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		values = append(values, m[key])
 	}
 	return values
 }

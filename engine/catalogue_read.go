@@ -11,7 +11,7 @@ import (
 // Limits of a catalogue file.
 const (
 	catalogueBytesMax    = 1 << 20
-	catalogueTextMax     = 2000 // characters of a description or an address
+	catalogueTextMax     = 2000 // characters of a description or a URL
 	catalogueNameMax     = 200  // characters of a name or a contact
 	catalogueSymbolMax   = 16   // characters
 	cataloguePriorityMax = 9_007_199_254_740_991
@@ -42,16 +42,16 @@ func (c *Catalogue) read(r io.Reader, name string) error {
 // entry is an institution, currency or source in a file.
 type entry struct{ *jsonfile.Object }
 
-// eachEntry visits the entries of one list; two with the same key are an error.
+// eachEntry visits the entries of one list. It reports an error for two entries with the same key.
 func eachEntry(top *jsonfile.Object, list, key string, visit func(*entry)) {
-	first := map[string]string{}
+	places := map[string]string{} // of entries, by the value of the key
 	top.Each(list, catalogueBytesMax, func(o *jsonfile.Object) {
 		place := o.Path()
 		label := o.UseLabel(key)
-		if before, seen := first[label]; seen && label != "" {
-			o.Errorf("stands already in %s; keep one of them", before)
+		if other, found := places[label]; found && label != "" {
+			o.Errorf("stands already in %s; keep one of them", other)
 		} else {
-			first[label] = place
+			places[label] = place
 		}
 		visit(&entry{o})
 	})
@@ -95,7 +95,7 @@ func (e *entry) source() Source {
 	}
 }
 
-// wholeEntryHint is what to do about a missing key.
+// wholeEntryHint is the hint in the error for a missing key.
 const wholeEntryHint = "; an entry is given as a whole, also when it replaces a known one"
 
 func (e *entry) id(key string) string {

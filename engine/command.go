@@ -32,22 +32,22 @@ func (Withdraw) command() {}
 func (Release) command()  {}
 func (Reject) command()   {}
 
-// Rules are the limits that observations are checked against.
+// Rules has the limits for observations.
 type Rules struct {
-	// JumpPermille is how far a side may move from the source's last good value, in thousandths.
+	// JumpPermille is the maximum change of a side from the source's last good value, in thousandths.
 	JumpPermille int64
-	// MedianPermille is how far a side may be from the median of the fresh quotes, in thousandths.
+	// MedianPermille is the maximum distance of a side from the median of the fresh quotes, in thousandths.
 	MedianPermille int64
-	// MedianQuotesMin is how many fresh quotes a median needs.
+	// MedianQuotesMin is the minimum number of fresh quotes for a median.
 	MedianQuotesMin int
-	// LastGoodAgeMax is how long a last good value is compared with.
+	// LastGoodAgeMax is the age after which a last good value is no longer compared.
 	LastGoodAgeMax time.Duration
-	// FutureDaysMax is how far ahead an effective date may be.
+	// FutureDaysMax is the maximum number of days from an observation to its effective date.
 	FutureDaysMax int
-	// HistoryDays is how many days of commercial rows are kept, at least HistoryDaysMin. Reference rows are never
-	// dropped.
+	// HistoryDays is the number of days of which commercial rows are kept, at least HistoryDaysMin. Reference rows are
+	// never dropped.
 	HistoryDays int
 }
 
-// HistoryDaysMin is how many days of history are promised.
+// HistoryDaysMin is the number of days of history that the API promises.
 const HistoryDaysMin = 366

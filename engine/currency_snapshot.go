@@ -2,11 +2,11 @@ package engine
 
 import "time"
 
-// CurrencySnapshot is the state of one currency at one time, immutable. View adds what depends on the clock.
+// CurrencySnapshot is an immutable copy of the state of one currency. View returns the data that depends on the time.
 type CurrencySnapshot struct {
 	currency   string
 	catalogue  *Catalogue
-	quotes     []*quote // in list order; some may have no source quote
+	quotes     []*quote // in list order; a quote may have no source quotes
 	days       []*day   // by date
 	quarantine []Quarantined
 	slots      []AnsweredSlot
@@ -20,27 +20,27 @@ func (s *CurrencySnapshot) Currency() string { return s.currency }
 // Quarantine returns the observations in quarantine, oldest first.
 func (s *CurrencySnapshot) Quarantine() []Quarantined { return s.quarantine }
 
-// HasRates reports that a rate was ever published, possibly one of an institution that is now inactive.
+// HasRates reports whether any rate was ever published, including rates of institutions that are now inactive.
 func (s *CurrencySnapshot) HasRates() bool { return len(s.days) > 0 }
 
-// Saved returns the state in the form that is written to snapshots and backups. It copies the whole history, so the
-// owner of the state should leave it to another goroutine.
+// Saved returns the state in the form that is written to snapshots and backups. It copies the whole history, so it
+// should be called by another goroutine than the one of the CurrencyState.
 func (s *CurrencySnapshot) Saved() SavedCurrency {
-	out := SavedCurrency{Currency: s.currency, Quarantine: s.quarantine, LastQuarantineID: s.lastQuarantineID, Slots: s.slots}
+	saved := SavedCurrency{Currency: s.currency, Quarantine: s.quarantine, LastQuarantineID: s.lastQuarantineID, Slots: s.slots}
 	for _, q := range s.quotes {
 		for _, quote := range q.sourceQuotes {
-			out.SourceQuotes = append(out.SourceQuotes, *quote)
+			saved.SourceQuotes = append(saved.SourceQuotes, *quote)
 		}
-		out.Pending = append(out.Pending, q.pending...)
+		saved.Pending = append(saved.Pending, q.pending...)
 	}
 	for _, day := range s.days {
-		out.History = append(out.History, day.rows...)
+		saved.History = append(saved.History, day.rows...)
 	}
-	return out
+	return saved
 }
 
-// Freshness returns when a source last confirmed a quote, and when the last quote of an active institution expires:
-// until then a current rate is published. Both are zero without quotes.
+// Freshness returns the time at which a source last confirmed any quote, and the time until which an active institution
+// has a current quote. Both are zero without quotes.
 func (s *CurrencySnapshot) Freshness() (checkedAt, freshUntil time.Time) {
 	for _, q := range s.quotes {
 		institution, known := s.catalogue.Institution(q.key.Institution)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// DefaultRules returns limits that refuse every error in four years of real observations and at most one good value in
-// a thousand.
+// DefaultRules returns rules that were tested with four years of real observations. They refuse every wrong value and
+// at most one good value in a thousand.
 func DefaultRules() Rules {
 	return Rules{
 		JumpPermille: 50, MedianPermille: 100, MedianQuotesMin: 5,
@@ -14,8 +14,8 @@ func DefaultRules() Rules {
 	}
 }
 
-// CurrencyState is the mutable state of one currency: quotes, history and quarantine. Only its owner may call its
-// methods; the values they return are immutable and may be read by any goroutine.
+// CurrencyState is the mutable state of one currency: quotes, history and quarantine. Its methods must not be called
+// concurrently. The values that they return are immutable, so any goroutine may read them.
 type CurrencyState struct {
 	currency   string
 	catalogue  *Catalogue
@@ -24,33 +24,33 @@ type CurrencyState struct {
 	snapshot   *CurrencySnapshot // nil after a change
 	quotes     []*quote          // of the last snapshot, in list order
 	days       []*day            // of the last snapshot, by date
-	oldestFull Date              // from this day on the last snapshot has all rows
+	oldestFull Date              // first day of which the last snapshot has all rows
 }
 
 // NewCurrencyState returns an empty state.
 func NewCurrencyState(currency string, catalogue *Catalogue, rules Rules) *CurrencyState {
 	rules.HistoryDays = max(rules.HistoryDays, HistoryDaysMin)
-	// Days ahead are added because the newest day may be one of them.
+	// Future days are added because the newest day may be in the future.
 	store := newQuoteStore(rules.HistoryDays + rules.FutureDaysMax)
 	return &CurrencyState{currency: currency, catalogue: catalogue, rules: rules, store: store}
 }
 
 // RestoreCurrencyState returns the state that was saved.
-func RestoreCurrencyState(from SavedCurrency, catalogue *Catalogue, rules Rules) *CurrencyState {
-	c := NewCurrencyState(from.Currency, catalogue, rules)
-	for _, quote := range from.SourceQuotes {
+func RestoreCurrencyState(saved SavedCurrency, catalogue *Catalogue, rules Rules) *CurrencyState {
+	c := NewCurrencyState(saved.Currency, catalogue, rules)
+	for _, quote := range saved.SourceQuotes {
 		c.store.mutableQuote(quote.Key).accept(&quote)
 	}
-	c.store.restoreRows(from.History)
-	for _, pending := range from.Pending {
+	c.store.restoreRows(saved.History)
+	for _, pending := range saved.Pending {
 		c.store.mutableQuote(pending.Key).addPending(pending)
 	}
-	for _, quarantined := range from.Quarantine {
+	for _, quarantined := range saved.Quarantine {
 		c.store.quarantine = append(c.store.quarantine, quarantined)
 		c.store.quarantineIDs[quarantined.key()] = quarantined.ID
 	}
-	c.store.slots, c.store.slotsShared = from.Slots, true
-	c.store.lastQuarantineID = from.LastQuarantineID
+	c.store.slots, c.store.slotsShared = saved.Slots, true
+	c.store.lastQuarantineID = saved.LastQuarantineID
 	return c
 }
 
@@ -63,7 +63,7 @@ func (c *CurrencyState) Apply(event Event) {
 // Saved returns the state in the form that is written to snapshots and backups.
 func (c *CurrencyState) Saved() SavedCurrency { return c.Snapshot().Saved() }
 
-// Snapshot returns an immutable copy of the state, the same one until an event is applied.
+// Snapshot returns an immutable copy of the state. It returns the same copy until an event is applied.
 func (c *CurrencyState) Snapshot() *CurrencySnapshot {
 	if c.snapshot != nil {
 		return c.snapshot
@@ -74,34 +74,34 @@ func (c *CurrencyState) Snapshot() *CurrencySnapshot {
 	quarantine := c.store.quarantine
 	c.snapshot = &CurrencySnapshot{
 		currency: c.currency, catalogue: c.catalogue, quotes: c.quotes, days: c.days,
-		quarantine: quarantine[:len(quarantine):len(quarantine)], // the store appends behind it
+		quarantine: quarantine[:len(quarantine):len(quarantine)], // the store may append to the array
 		slots:      c.store.slots, lastQuarantineID: c.store.lastQuarantineID,
 	}
 	return c.snapshot
 }
 
-// View returns Snapshot().View(old, now), yielding in between.
+// View returns Snapshot().View(old, now), and yields as set by SetYield.
 func (c *CurrencyState) View(old *RankedView, now time.Time) *RankedView {
 	return c.Snapshot().view(old, now, c.store.yielder)
 }
 
-// snapshotQuotes replaces the list of quotes by one with the quotes that have changed.
+// snapshotQuotes replaces c.quotes by a new list that includes the quotes that have changed since the last snapshot.
 func (c *CurrencyState) snapshotQuotes() {
 	s := c.store
 	if len(s.changedQuotes) == 0 {
 		return
 	}
-	list, known := slices.Clone(c.quotes), len(c.quotes)
+	list, oldLen := slices.Clone(c.quotes), len(c.quotes)
 	for _, q := range s.changedQuotes {
 		s.yielder.step(1)
 		q.shared = true
-		if at, found := slices.BinarySearchFunc(list[:known], q.key, compareQuoteKey); found {
-			list[at] = q
+		if i, found := slices.BinarySearchFunc(list[:oldLen], q.key, compareQuoteKey); found {
+			list[i] = q
 		} else {
 			list = append(list, q)
 		}
 	}
-	if len(list) > known {
+	if len(list) > oldLen {
 		s.yielder.step(len(list))
 		slices.SortFunc(list, func(a, b *quote) int { return a.key.Compare(b.key) })
 	}

@@ -4,13 +4,13 @@ import (
 	"errors"
 	"math"
 	"time"
-	_ "time/tzdata" // for machines without zone files
+	_ "time/tzdata" // for machines without a time zone database
 )
 
 // Zone is the time zone of all dates.
 const Zone = "America/Santo_Domingo"
 
-// santoDomingo is UTC-4 without daylight saving time since 2000; the zone data has its past.
+// santoDomingo has been UTC-4 without daylight saving time since 2000. The zone data has the offsets before that.
 var santoDomingo = mustZone()
 
 func mustZone() *time.Location {
@@ -21,13 +21,13 @@ func mustZone() *time.Location {
 	return zone
 }
 
-// fixedOffset is the offset from UTC, in seconds, that the zone data has from an instant (in Unix seconds) on without
-// end. It makes DateOf, which every request needs, two additions.
+// fixedOffset has the zone's current offset from UTC in seconds and the Unix time since which it applies, if the zone
+// data does not end it. It makes DateOf, which every request calls, fast.
 var fixedOffset = func() (s struct{ since, offset int64 }) {
-	at := time.Unix(math.MaxInt32, 0).In(santoDomingo)
-	since, until := at.ZoneBounds()
+	future := time.Unix(math.MaxInt32, 0).In(santoDomingo)
+	since, until := future.ZoneBounds()
 	if s.since = math.MaxInt64; until.IsZero() {
-		_, offset := at.Zone()
+		_, offset := future.Zone()
 		s.since, s.offset = since.Unix(), int64(offset)
 	}
 	return s
@@ -52,7 +52,7 @@ const (
 	secondsBeforeUnix = 719_162 * secondsOfDay // from 0001-01-01 to 1970-01-01
 )
 
-// ParseDate accepts exactly YYYY-MM-DD, for dates that exist; the error is ErrDate.
+// ParseDate parses a date of the form YYYY-MM-DD, which must exist. The error is ErrDate.
 func ParseDate(text string) (Date, error) {
 	if len(text) != len(dateLayout) || text[4] != '-' || text[7] != '-' ||
 		!allDigits(text[:4]) || !allDigits(text[5:7]) || !allDigits(text[8:]) {
@@ -65,12 +65,12 @@ func ParseDate(text string) (Date, error) {
 	return Date((day.Unix()+secondsBeforeUnix)/secondsOfDay) + 1, nil
 }
 
-// DateOf returns the Dominican date at an instant; no date outside the years 1 to 9999.
+// DateOf returns the Dominican date at a time, or no date outside the years 1 to 9999.
 func DateOf(t time.Time) Date {
 	offset := fixedOffset.offset
 	if t.Unix() < fixedOffset.since {
-		_, past := t.In(santoDomingo).Zone()
-		offset = int64(past)
+		_, oldOffset := t.In(santoDomingo).Zone()
+		offset = int64(oldOffset)
 	}
 	seconds := t.Unix() + offset + secondsBeforeUnix
 	if seconds < 0 || seconds >= dateMax*secondsOfDay {
@@ -79,10 +79,10 @@ func DateOf(t time.Time) Date {
 	return Date(seconds/secondsOfDay) + 1
 }
 
-// IsZero reports that there is no date.
+// IsZero reports whether there is no date.
 func (d Date) IsZero() bool { return d == 0 }
 
-// AddDays adds n days, within the years 1 to 9999. No date stays no date.
+// AddDays returns the date n days later, limited to the years 1 to 9999. It returns no date for no date.
 func (d Date) AddDays(n int) Date {
 	if d == 0 {
 		return 0
@@ -90,7 +90,7 @@ func (d Date) AddDays(n int) Date {
 	return min(max(d+Date(min(max(n, -dateMax), dateMax)), 1), dateMax)
 }
 
-// String returns YYYY-MM-DD, "" for no date.
+// String returns the date as YYYY-MM-DD, or "" for no date.
 func (d Date) String() string { return string(d.Append(make([]byte, 0, len(dateLayout)))) }
 
 // Append appends String to dst.
@@ -105,28 +105,28 @@ func (d Date) utc() time.Time {
 	return time.Unix(int64(d-1)*secondsOfDay-secondsBeforeUnix, 0).UTC()
 }
 
-// Start returns the instant at which the day begins in Santo Domingo, in UTC. The date must not be zero.
+// Start returns the time at which the day begins in Santo Domingo, in UTC. The date must not be zero.
 func (d Date) Start() time.Time {
 	if start := int64(d-1)*secondsOfDay - secondsBeforeUnix - fixedOffset.offset; start >= fixedOffset.since {
 		return time.Unix(start, 0).UTC()
 	}
 	midnight := d.atHour(0)
-	if DateOf(midnight) < d { // daylight saving time began at midnight (1966–1974): the day begins with the change
+	if DateOf(midnight) < d { // daylight saving time began at midnight (1966–1974), so the day began with the change
 		_, midnight = midnight.ZoneBounds()
 	}
 	return midnight.UTC()
 }
 
-// atHour returns the instant of a full hour in Santo Domingo.
+// atHour returns the time of a full hour in Santo Domingo.
 func (d Date) atHour(hour int) time.Time {
 	year, month, day := d.utc().Date()
 	return time.Date(year, month, day, hour, 0, 0, 0, santoDomingo)
 }
 
-// refreshHours are the hours at which sources are fetched, in Santo Domingo.
+// refreshHours returns the hours at which sources are fetched, in Santo Domingo.
 func refreshHours() [3]int { return [...]int{8, 12, 17} }
 
-// NextRefresh returns the first slot after an instant, in UTC.
+// NextRefresh returns the first slot after a time, in UTC.
 func NextRefresh(after time.Time) time.Time {
 	day := DateOf(after)
 	for _, hour := range refreshHours() {

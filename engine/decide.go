@@ -5,18 +5,19 @@ import (
 	"time"
 )
 
-// Decision is what a command would change. The events must be written to the log and then applied.
+// Decision is the result of a command. Its events must be written to the log and then applied.
 type Decision struct {
 	Events  []Event
-	Receipt Receipt        // its indexes are those of the command's refreshes
-	Counts  []RefreshCount // of an Observe: the numbers of the receipt for each refresh
+	Receipt Receipt        // its indexes are in the command's refreshes
+	Counts  []RefreshCount // for Observe: the counts of the receipt, for each refresh
 }
 
-// RefreshCount says what became of the observations of one refresh; the others were refused.
+// RefreshCount counts the observations of one refresh by outcome, as Receipt does. The others were refused.
 type RefreshCount struct{ Accepted, Changed, Repeated int }
 
-// Decide checks a command against the state and the rules, and changes nothing. The error is an *Error: the quote or
-// quarantined observation does not exist. Observe never fails: the receipt lists the refused observations.
+// Decide checks a command against the state and the rules, and changes nothing. Observe does not return an error; its
+// receipt lists the refused observations. For the other commands the error is an *Error if the quote or the quarantined
+// observation does not exist, or can't be released.
 func (c *CurrencyState) Decide(command Command, now time.Time) (Decision, error) {
 	now = plainUTC(now)
 	switch command := command.(type) {
@@ -35,7 +36,7 @@ func (c *CurrencyState) Decide(command Command, now time.Time) (Decision, error)
 	panic(fmt.Sprintf("engine: no rule decides a command of type %T", command))
 }
 
-// observe checks each refresh against the state that the ones before it would give.
+// observe checks each refresh against the state after the refreshes before it.
 func (c *CurrencyState) observe(refreshes []Refresh, now time.Time) Decision {
 	draft := c.store.draft()
 	var decision Decision
@@ -86,22 +87,22 @@ func (c *CurrencyState) findQuarantined(id uint64) (*Quarantined, error) {
 // release skips the plausibility rules, because an operator has checked the value. It must still be a rate: sides that
 // are unreadable, zero, negative or crossed are refused.
 func (c *CurrencyState) release(command Release, now time.Time) (Decision, error) {
-	from, err := c.findQuarantined(command.QuarantineID)
+	quarantined, err := c.findQuarantined(command.QuarantineID)
 	if err != nil {
 		return Decision{}, err
 	}
-	refresh := Refresh{SourceID: from.SourceID, ObservedAt: from.ObservedAt, Observations: []Observation{from.Observation}}
+	refresh := Refresh{SourceID: quarantined.SourceID, ObservedAt: quarantined.ObservedAt, Observations: []Observation{quarantined.Observation}}
 	v := newValidator(c, c.store, &refresh, now)
 	candidate := &v.candidates[0]
 	if reason, detail := candidate.defect(); reason != "" {
 		return Decision{}, &Error{
 			Code:    CodeInvalidParameters,
-			Message: fmt.Sprintf("number %d of the quarantine can't be released: %s", from.ID, detail),
+			Message: fmt.Sprintf("number %d of the quarantine can't be released: %s", quarantined.ID, detail),
 			Cause:   fmt.Errorf("%s", reason),
 		}
 	}
 	return Decision{Events: []Event{&Released{
-		Currency: c.currency, QuarantineID: from.ID, SourceID: from.SourceID, ObservedAt: from.ObservedAt,
+		Currency: c.currency, QuarantineID: quarantined.ID, SourceID: quarantined.SourceID, ObservedAt: quarantined.ObservedAt,
 		Priority: v.source.Priority, Manual: v.source.Manual, UpstreamSource: v.source.UpstreamSource,
 		Quote: v.acceptedQuote(candidate), At: now, By: command.By,
 	}}, Receipt: Receipt{Accepted: 1, Changed: 1}}, nil

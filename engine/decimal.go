@@ -20,21 +20,22 @@ const (
 // ErrDecimal is wrapped by all errors of ParseDecimal and ReadDecimal.
 var ErrDecimal = errors.New("not a decimal")
 
-// Decimal is one side of a rate: a non-negative exact decimal with at most eight fractional digits. It keeps the text
-// that it was read from, because answers repeat it. The zero Decimal is null: a side that is not published.
+// Decimal is one side of a rate: a non-negative exact decimal with at most eight fractional digits. It keeps the
+// parsed text, because responses repeat it. The zero Decimal is null, which means a side that is not published.
 type Decimal struct {
 	text  string
 	units int64 // of 10^-8
 }
 
-// ParseDecimal accepts the form of the contract, ^[0-9]+([.][0-9]{1,8})?$, up to 60 characters and below
-// 92,233,720,368.54775808; the error wraps ErrDecimal. It keeps text, which must not be in a buffer that is used again.
+// ParseDecimal parses text of the form ^[0-9]+([.][0-9]{1,8})?$, as in the API specification, of up to 60 characters
+// and below 92,233,720,368.54775808. The error wraps ErrDecimal. It retains text, which must not be in a buffer that
+// will be reused.
 func ParseDecimal(text string) (Decimal, error) {
-	whole, fraction, dotted := strings.Cut(text, ".")
+	whole, fraction, hasPoint := strings.Cut(text, ".")
 	switch {
 	case len(text) > decimalDigitsMax:
 		return Decimal{}, fmt.Errorf("%w: longer than %d characters", ErrDecimal, decimalDigitsMax)
-	case whole == "" || !allDigits(whole) || !allDigits(fraction) || dotted && fraction == "":
+	case whole == "" || !allDigits(whole) || !allDigits(fraction) || hasPoint && fraction == "":
 		return Decimal{}, fmt.Errorf("%w: %q is not of the form 58.95", ErrDecimal, text)
 	case len(fraction) > DecimalPlacesMax:
 		return Decimal{}, fmt.Errorf("%w: %q has more than %d fractional digits", ErrDecimal, text, DecimalPlacesMax)
@@ -46,9 +47,9 @@ func ParseDecimal(text string) (Decimal, error) {
 	return Decimal{text: text, units: units}, nil
 }
 
-// ReadDecimal reads what a source published. Unlike ParseDecimal it rounds longer fractions, which binary workbook
-// cells have (58.949999999999996), half to even to eight digits without trailing zeros. It copies text, which may be
-// part of a large document.
+// ReadDecimal parses a number as a source published it. Unlike ParseDecimal it rounds longer fractions half to even to
+// eight digits without trailing zeros; binary workbook cells have such fractions (58.949999999999996). It copies text,
+// which may be part of a large document.
 func ReadDecimal(text string) (Decimal, error) {
 	whole, fraction, _ := strings.Cut(text, ".")
 	if len(fraction) <= DecimalPlacesMax || len(text) > decimalDigitsMax ||
@@ -71,22 +72,22 @@ func ReadDecimal(text string) (Decimal, error) {
 	return ParseDecimal(strings.TrimRight(strings.TrimRight(rounded.Text('f'), "0"), "."))
 }
 
-// IsNull reports that there is no value.
+// IsNull reports whether the decimal is null.
 func (d Decimal) IsNull() bool { return d.text == "" }
 
-// IsZero reports that there is a value and it is 0.
+// IsZero reports whether the value is 0. Null is not zero.
 func (d Decimal) IsZero() bool { return d.text != "" && d.units == 0 }
 
-// String returns the text as it was published, "" when null.
+// String returns the text as it was published, or "" for null.
 func (d Decimal) String() string { return d.text }
 
-// Units returns the value in units of 10^-8, 0 when null.
+// Units returns the value in units of 10^-8, or 0 for null.
 func (d Decimal) Units() int64 { return d.units }
 
-// Compare orders by value: 59.30 and 59.3 are equal. Null compares as 0.
+// Compare compares the values, so that 59.30 and 59.3 are equal. Null compares as 0.
 func (d Decimal) Compare(other Decimal) int { return cmp.Compare(d.units, other.units) }
 
-// Equal reports the same value, or that both are null.
+// Equal reports whether the values are equal, or both are null.
 func (d Decimal) Equal(other Decimal) bool {
 	return d.units == other.units && d.IsNull() == other.IsNull()
 }
@@ -100,14 +101,14 @@ func allDigits(text string) bool {
 	return true
 }
 
-// parseScaled returns whole.fraction in units of 10^-places, false when it overflows. Both parts must be digits.
+// parseScaled returns whole.fraction in units of 10^-places, or false if it overflows. Both parts must be digits.
 func parseScaled(whole, fraction string, places int) (int64, bool) {
-	const zeros = "00000000" // DecimalPlacesMax of them
+	const zeros = "00000000" // DecimalPlacesMax zeros
 	value, err := strconv.ParseInt(whole+fraction+zeros[:places-len(fraction)], 10, 64)
 	return value, err == nil
 }
 
-// decimalOf returns a decimal with the shortest text.
+// decimalOf returns the decimal of units, with the shortest text.
 func decimalOf(units int64) Decimal {
 	text := fmt.Sprintf("%d.%08d", units/decimalScale, units%decimalScale)
 	return Decimal{text: strings.TrimRight(strings.TrimRight(text, "0"), "."), units: units}

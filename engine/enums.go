@@ -17,12 +17,12 @@ const (
 	Transfer    Channel = "transfer"
 )
 
-// Channels returns all channels, in the order of the contract.
+// Channels returns all channels, in the order of the API specification.
 func Channels() []Channel {
 	return []Channel{Unspecified, Branch, Digital, Cash, Transfer}
 }
 
-// ParseChannel accepts the channels of the closed list, byte for byte. The result does not share memory with text.
+// ParseChannel returns the channel that equals text, or false. The result does not share memory with text.
 func ParseChannel(text string) (Channel, bool) { return parseEnum(text, Channels()) }
 
 // parseEnum returns the value that equals text.
@@ -47,10 +47,10 @@ const (
 // Kinds returns all kinds.
 func Kinds() []Kind { return []Kind{Commercial, Reference} }
 
-// ParseKind accepts the kinds of the closed list, as ParseChannel does.
+// ParseKind returns the kind that equals text, like ParseChannel.
 func ParseKind(text string) (Kind, bool) { return parseEnum(text, Kinds()) }
 
-// Operation is what the caller does: Buy foreign currency or Sell it.
+// Operation says whether the caller buys or sells foreign currency.
 type Operation string
 
 // The closed list of operations.
@@ -62,7 +62,7 @@ const (
 // Operations returns all operations.
 func Operations() []Operation { return []Operation{Buy, Sell} }
 
-// ParseOperation accepts the operations of the closed list, as ParseChannel does.
+// ParseOperation returns the operation that equals text, like ParseChannel.
 func ParseOperation(text string) (Operation, bool) { return parseEnum(text, Operations()) }
 
 // DatePrecision says how exactly a source dates its rate.

@@ -2,13 +2,13 @@ package engine
 
 import "time"
 
-// Event is a change of one currency's state. It is decided once (CurrencyState.Decide), written to the log, and applied
-// when it is durable and again in every replay (CurrencyState.Apply).
+// Event is a change of one currency's state. CurrencyState.Decide returns it, and it is written to the log. When it is
+// durable, and in every replay, CurrencyState.Apply applies it.
 type Event interface {
 	CurrencyCode() string
 }
 
-// Refreshed is what one refresh of one source changed in one currency.
+// Refreshed has the changes of one refresh of one source in one currency.
 type Refreshed struct {
 	Currency       string
 	SourceID       string
@@ -16,9 +16,9 @@ type Refreshed struct {
 	Priority       int64
 	Manual         bool
 	UpstreamSource string
-	Slot           time.Time // zero when the refresh answers none; may be the only change
-	By             string    // the operator, "" when it was collected
-	Currencies     int       // that had observations in the refresh, with Slot
+	Slot           time.Time // zero if the refresh was not scheduled; may be the only change
+	By             string    // the operator, or "" for a collected refresh
+	Currencies     int       // number of currencies in the refresh, if Slot is set
 	Quotes         []AcceptedQuote
 	Quarantined    []Quarantined
 }
@@ -30,7 +30,7 @@ type AcceptedQuote struct {
 	EffectiveDate Date
 	PublishedAt   time.Time
 	ExpiresAt     time.Time
-	Backfill      bool // older than the source's last observation: only added to history
+	Backfill      bool // older than the source's last observation, so only added to history
 }
 
 // Quarantined is an observation in quarantine.
@@ -43,7 +43,7 @@ type Quarantined struct {
 	Detail      string // a sentence that explains Reason
 }
 
-// Withdrawn removes the quote of one source: an operator has withdrawn a manual rate.
+// Withdrawn removes the quote of one source, usually a manual rate that an operator withdraws.
 type Withdrawn struct {
 	Currency string
 	SourceID string
@@ -86,8 +86,8 @@ func (e *Released) CurrencyCode() string { return e.Currency }
 // CurrencyCode returns the currency.
 func (e *Rejected) CurrencyCode() string { return e.Currency }
 
-// SourceQuote is the last quote that one source gave. Of the source quotes with one key, that with the highest
-// precedence is published.
+// SourceQuote is the last accepted quote of one source. Of the source quotes with the same key, the one with the
+// highest precedence is published.
 type SourceQuote struct {
 	Key            QuoteKey
 	SourceID       string
@@ -102,7 +102,7 @@ type SourceQuote struct {
 	Manual         bool
 }
 
-// PendingConfirmation is a value that was refused as implausible, and that the source may confirm by repeating it.
+// PendingConfirmation is a value that was refused as implausible. The source can confirm it by repeating it.
 type PendingConfirmation struct {
 	Key        QuoteKey
 	SourceID   string

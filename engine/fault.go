@@ -5,33 +5,33 @@ import (
 	"time"
 )
 
-// FaultHoldOff is how long an intermittent fault must be absent before it counts as over. It is long enough to keep a
-// condition from flapping, and shorter than the five seconds within which a recovered node must report so.
+// FaultHoldOff is the time for which an intermittent fault must be absent before it has ended. It is long enough to
+// keep a condition from flapping, and shorter than the five seconds within which a node must report its recovery.
 const FaultHoldOff = 3 * time.Second
 
-// Fault tracks a fault that comes and goes, or lasts for a while. The zero Fault is absent. It is safe for concurrent
-// use. Where times have a monotonic reading, steps of the wall clock have no effect.
+// Fault tracks an intermittent or lasting fault. The zero Fault is absent. It is safe for concurrent use. If the times
+// have a monotonic clock reading, changes of the wall clock have no effect.
 type Fault struct {
 	mu      sync.Mutex
-	began   time.Time
-	last    time.Time // zero when absent
+	start   time.Time
+	last    time.Time // last report, zero if absent
 	lasting bool
 }
 
-// Report notes one occurrence.
+// Report records an occurrence.
 func (f *Fault) Report(now time.Time) { f.ReportSince(now, now) }
 
-// ReportSince notes an occurrence that began before it was detected.
-func (f *Fault) ReportSince(began, now time.Time) {
+// ReportSince records an occurrence that began before now.
+func (f *Fault) ReportSince(start, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.present(now) {
-		f.began = began
+		f.start = start
 	}
 	f.last = now
 }
 
-// Begin notes that the fault lasts until Recover or Clear.
+// Begin records a fault that lasts until Recover or Clear.
 func (f *Fault) Begin(now time.Time) {
 	f.Report(now)
 	f.mu.Lock()
@@ -39,14 +39,14 @@ func (f *Fault) Begin(now time.Time) {
 	f.lasting = true
 }
 
-// Clear ends the fault at once, for faults that can't come back by chance.
+// Clear ends the fault without a hold-off. It is for faults that can't be intermittent.
 func (f *Fault) Clear() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.lasting, f.last = false, time.Time{}
 }
 
-// Recover ends a lasting fault; it is over after FaultHoldOff.
+// Recover ends a lasting fault after FaultHoldOff.
 func (f *Fault) Recover(now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -55,17 +55,17 @@ func (f *Fault) Recover(now time.Time) {
 	}
 }
 
-// Since returns when the fault began; false when there is none.
+// Since returns the time at which the fault began, or false if there is no fault.
 func (f *Fault) Since(now time.Time) (time.Time, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.present(now) {
 		return time.Time{}, false
 	}
-	return f.began.Round(0).UTC(), true
+	return f.start.Round(0).UTC(), true
 }
 
-// present compares by distance: without a monotonic reading the clock may have been set back.
+// present reports whether there is a fault. It uses the absolute difference, because the clock may have been set back.
 func (f *Fault) present(now time.Time) bool {
 	return f.lasting || !f.last.IsZero() && now.Sub(f.last).Abs() < FaultHoldOff
 }

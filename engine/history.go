@@ -13,16 +13,16 @@ func (s *CurrencySnapshot) History(q HistoryQuery) *Page[HistoryEntry] {
 }
 
 // historyPage merges the days of several currencies in list order: by date, then institution, then currency. It counts
-// all matches but copies only those of the page.
+// all matching rows and copies those of the page.
 func historyPage(snapshots []*CurrencySnapshot, q HistoryQuery) *Page[HistoryEntry] {
 	p := pager[HistoryEntry]{request: q.PageRequest}
 	for days := daysInRange(snapshots, q); len(days) > 0; {
-		same := 1
-		for same < len(days) && days[same].date == days[0].date {
-			same++
+		n := 1
+		for n < len(days) && days[n].date == days[0].date {
+			n++
 		}
-		group := dayGroup(days[:same])
-		days = days[same:]
+		group := dayGroup(days[:n])
+		days = days[n:]
 		matches := group.count(&q.Filter)
 		if p.total+matches > q.Cursor && len(p.items) < q.Limit {
 			group.addMatching(&p, &q.Filter)
@@ -40,17 +40,17 @@ func daysInRange(snapshots []*CurrencySnapshot, q HistoryQuery) []*day {
 		if q.Currency != "" && q.Currency != snapshot.currency {
 			continue
 		}
-		from, _ := slices.BinarySearchFunc(snapshot.days, q.From, compareDay)
-		to, _ := slices.BinarySearchFunc(snapshot.days, q.To+1, compareDay)
-		if from < to {
-			days = append(days, snapshot.days[from:to]...)
+		start, _ := slices.BinarySearchFunc(snapshot.days, q.From, compareDay)
+		end, _ := slices.BinarySearchFunc(snapshot.days, q.To+1, compareDay)
+		if start < end {
+			days = append(days, snapshot.days[start:end]...)
 		}
 	}
 	slices.SortStableFunc(days, func(a, b *day) int { return cmp.Compare(a.date, b.date) })
 	return days
 }
 
-// dayGroup is one date in one or several currencies, by currency.
+// dayGroup has the days of one date in one or several currencies, sorted by currency.
 type dayGroup []*day
 
 func (g dayGroup) count(f *Filter) int {
@@ -70,18 +70,18 @@ func (g dayGroup) count(f *Filter) int {
 	return n
 }
 
-// addMatching adds the rows by institution, then currency.
+// addMatching adds the matching rows, sorted by institution, then currency.
 func (g dayGroup) addMatching(p *pager[HistoryEntry], f *Filter) {
 	var rows []*HistoryEntry
 	for _, day := range g {
-		all := day.ofInstitution(f.Institution)
-		for i := range all {
+		dayRows := day.ofInstitution(f.Institution)
+		for i := range dayRows {
 			switch {
-			case !f.matchesKey(all[i].key()):
+			case !f.matchesKey(dayRows[i].key()):
 			case len(g) == 1:
-				p.add(all[i])
+				p.add(dayRows[i])
 			default:
-				rows = append(rows, &all[i])
+				rows = append(rows, &dayRows[i])
 			}
 		}
 	}
@@ -91,15 +91,15 @@ func (g dayGroup) addMatching(p *pager[HistoryEntry], f *Filter) {
 	}
 }
 
-// ofInstitution returns the rows of one institution, by which the rows of a day are sorted, or all for "".
+// ofInstitution returns the rows of one institution, or all rows for "". The rows of a day are sorted by institution.
 func (d *day) ofInstitution(id string) []HistoryEntry {
 	if id == "" {
 		return d.rows
 	}
-	from := sort.Search(len(d.rows), func(i int) bool { return d.rows[i].InstitutionID >= id })
-	to := from
-	for to < len(d.rows) && d.rows[to].InstitutionID == id {
-		to++
+	start := sort.Search(len(d.rows), func(i int) bool { return d.rows[i].InstitutionID >= id })
+	end := start
+	for end < len(d.rows) && d.rows[end].InstitutionID == id {
+		end++
 	}
-	return d.rows[from:to]
+	return d.rows[start:end]
 }

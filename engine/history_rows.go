@@ -8,7 +8,7 @@ import (
 	"sort"
 )
 
-// precedenceWithdrawn is the precedence of a row whose source quote was withdrawn: any other row replaces it.
+// precedenceWithdrawn is the precedence of a row whose source quote was withdrawn. Any other row replaces it.
 const precedenceWithdrawn = math.MaxInt64
 
 // day is the history of one currency on one Dominican day, sorted by quote key.
@@ -19,16 +19,16 @@ type day struct {
 
 func compareDay(d *day, date Date) int { return cmp.Compare(d.date, date) }
 
-func historyRow(from *Refreshed, quote *AcceptedQuote) HistoryEntry {
+func historyRow(event *Refreshed, quote *AcceptedQuote) HistoryEntry {
 	date := quote.EffectiveDate
 	if date.IsZero() {
-		date = DateOf(from.ObservedAt)
+		date = DateOf(event.ObservedAt)
 	}
 	return HistoryEntry{
-		Date: date, InstitutionID: quote.Key.Institution, Currency: from.Currency,
+		Date: date, InstitutionID: quote.Key.Institution, Currency: event.Currency,
 		Channel: quote.Key.Channel, Kind: quote.Key.Kind, Buy: quote.Buy, Sell: quote.Sell,
-		SourceID: from.SourceID, DatePrecision: precisionOf(quote.EffectiveDate, quote.PublishedAt),
-		ObservedAt: from.ObservedAt, Precedence: precedence(from.Manual, from.Priority),
+		SourceID: event.SourceID, DatePrecision: precisionOf(quote.EffectiveDate, quote.PublishedAt),
+		ObservedAt: event.ObservedAt, Precedence: precedence(event.Manual, event.Priority),
 	}
 }
 
@@ -41,48 +41,49 @@ func (h *HistoryEntry) replaces(old *HistoryEntry) bool {
 	return !h.ObservedAt.Before(old.ObservedAt) && *h != *old
 }
 
-// findRow returns the row of a quote on a day, nil when there is none. Own reports that the store itself has it, at a
-// position; otherwise that is where the store would insert it.
-func (s *quoteStore) findRow(date Date, key QuoteKey) (row *HistoryEntry, at int, own bool) {
+// findRow returns the row of a quote on a day, or nil. own reports whether the row is in the store itself and not in
+// its base. index is the position of the row in the store's day, or the position where the store would insert it.
+func (s *quoteStore) findRow(date Date, key QuoteKey) (row *HistoryEntry, index int, own bool) {
 	d := s.days[date]
 	if d != nil {
-		at, own = sort.Find(len(d.rows), func(i int) int { return key.Compare(d.rows[i].key()) })
+		index, own = sort.Find(len(d.rows), func(i int) int { return key.Compare(d.rows[i].key()) })
 	}
 	switch {
 	case own:
-		row = &d.rows[at]
+		row = &d.rows[index]
 	case s.base != nil:
 		row, _, _ = s.base.findRow(date, key)
 	}
-	return row, at, own
+	return row, index, own
 }
 
-// oldestRetained returns the first day of which commercial rows are kept. It depends on the newest day and not on a
-// clock, so that a replay drops the same days.
+// oldestRetained returns the first day whose commercial rows are kept. It depends on the newest day and not on a clock,
+// so that a replay drops the same days.
 func (s *quoteStore) oldestRetained() Date { return s.newest.AddDays(1 - s.historyDays) }
 
-// retains reports that rows of a day and kind are kept. Reference rows always are.
+// retains reports whether rows of a day and kind are kept. Reference rows are always kept.
 func (s *quoteStore) retains(date Date, kind Kind) bool {
 	return kind == Reference || date >= s.oldestRetained()
 }
 
-// record keeps one row for each quote and day: the last value of the source with the highest precedence.
+// record stores a row unless the row of its quote and day takes precedence. A day has one row for each quote, with the
+// last value of the source with the highest precedence.
 func (s *quoteStore) record(row HistoryEntry) {
-	old, at, own := s.findRow(row.Date, row.key())
+	old, index, own := s.findRow(row.Date, row.key())
 	if old != nil && !row.replaces(old) || !s.retains(row.Date, row.Kind) {
 		return
 	}
-	s.putRow(row, at, own)
+	s.putRow(row, index, own)
 	s.newest = max(s.newest, row.Date)
 }
 
 func (s *quoteStore) setRow(row HistoryEntry) {
-	_, at, own := s.findRow(row.Date, row.key())
-	s.putRow(row, at, own)
+	_, index, own := s.findRow(row.Date, row.key())
+	s.putRow(row, index, own)
 }
 
 // putRow replaces or inserts a row at the position that findRow returned.
-func (s *quoteStore) putRow(row HistoryEntry, at int, own bool) {
+func (s *quoteStore) putRow(row HistoryEntry, index int, own bool) {
 	d := s.days[row.Date]
 	switch {
 	case d == nil:
@@ -92,13 +93,14 @@ func (s *quoteStore) putRow(row HistoryEntry, at int, own bool) {
 	}
 	s.days[row.Date], s.changedDays[row.Date] = d, true
 	if own {
-		d.rows[at] = row
+		d.rows[index] = row
 	} else {
-		d.rows = slices.Insert(d.rows, at, row)
+		d.rows = slices.Insert(d.rows, index, row)
 	}
 }
 
-// restoreRows adds saved history. It is sorted, so each day is one run of rows; rows out of order are added one by one.
+// restoreRows adds saved history. The rows are sorted, so the rows of a day follow each other and are added together.
+// It adds rows that are out of order one by one.
 func (s *quoteStore) restoreRows(rows []HistoryEntry) {
 	for len(rows) > 0 {
 		date, n := rows[0].Date, 1
@@ -117,52 +119,52 @@ func (s *quoteStore) restoreRows(rows []HistoryEntry) {
 	}
 }
 
-// snapshotDays replaces the list of days by one with the days that have changed.
+// snapshotDays replaces c.days by a new list that includes the days that have changed since the last snapshot.
 func (c *CurrencyState) snapshotDays() {
 	s, oldest := c.store, c.store.oldestRetained()
 	if len(s.changedDays) == 0 {
-		return // then the oldest day has not moved either
+		return // the oldest day is the same too
 	}
 	for _, old := range c.days[c.dayIndex(c.oldestFull):c.dayIndex(oldest)] {
 		s.changedDays[old.date] = true
 	}
-	days, rest := make([]*day, 0, len(c.days)+len(s.changedDays)), c.days
+	days, remaining := make([]*day, 0, len(c.days)+len(s.changedDays)), c.days
 	for _, date := range slices.Sorted(maps.Keys(s.changedDays)) {
-		before, found := slices.BinarySearchFunc(rest, date, compareDay)
-		days = append(days, rest[:before]...)
-		if rest = rest[before:]; found {
-			rest = rest[1:]
+		i, found := slices.BinarySearchFunc(remaining, date, compareDay)
+		days = append(days, remaining[:i]...)
+		if remaining = remaining[i:]; found {
+			remaining = remaining[1:]
 		}
 		if s.trim(date, oldest); s.days[date] != nil {
 			days = append(days, s.days[date])
 		}
 	}
-	c.days, c.oldestFull = append(days, rest...), oldest
-	s.changedDays = map[Date]bool{} // not cleared: after a replay it is as large as the history
+	c.days, c.oldestFull = append(days, remaining...), oldest
+	s.changedDays = map[Date]bool{} // not clear(): after a replay the map is as large as the history
 }
 
-// dayIndex returns the position of a date in the days of the last snapshot, or the one where it would be inserted.
+// dayIndex returns the position of a date in the days of the last snapshot, or the position where it would be inserted.
 func (c *CurrencyState) dayIndex(date Date) int {
-	at, _ := slices.BinarySearchFunc(c.days, date, compareDay)
-	return at
+	i, _ := slices.BinarySearchFunc(c.days, date, compareDay)
+	return i
 }
 
-// trim drops the commercial rows of a day before oldest.
+// trim drops the commercial rows of a day if it is before oldest.
 func (s *quoteStore) trim(date, oldest Date) {
 	d := s.days[date]
 	if d == nil || date >= oldest {
 		return
 	}
-	var kept []HistoryEntry
+	var retained []HistoryEntry
 	for i := range d.rows {
 		if s.retains(date, d.rows[i].Kind) {
-			kept = append(kept, d.rows[i])
+			retained = append(retained, d.rows[i])
 		}
 	}
 	switch {
-	case len(kept) == 0:
+	case len(retained) == 0:
 		delete(s.days, date)
-	case len(kept) < len(d.rows):
-		s.days[date] = &day{date, kept}
+	case len(retained) < len(d.rows):
+		s.days[date] = &day{date, retained}
 	}
 }

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// MarketView is the view of all currencies at one instant, for queries that span them. It has one owner; its pages are
-// immutable and hold until ChangesAt.
+// MarketView is the view of all currencies at one time, for queries over several currencies. Its methods must not be
+// called concurrently; its pages are immutable and valid until ChangesAt.
 type MarketView struct {
 	catalogue *Catalogue
 	snapshots []*CurrencySnapshot // by currency
 	views     []*RankedView       // of the same currencies
 	changesAt time.Time
 
-	institutions []InstitutionItem // the active ones; nil until the first query
+	institutions []InstitutionItem // active institutions; nil until the first query
 }
 
-// NewMarketView returns the view of all snapshots at an instant. old may have older views of the same currencies, in
-// the order of snapshots, which are reused as in CurrencySnapshot.View; nil has none.
+// NewMarketView returns the view of all snapshots at a time. old is nil or has older views of the same currencies, in
+// the order of snapshots, which are reused as in CurrencySnapshot.View.
 func NewMarketView(catalogue *Catalogue, snapshots []*CurrencySnapshot, old []*RankedView, now time.Time) *MarketView {
 	market := &MarketView{catalogue: catalogue, snapshots: slices.Clone(snapshots), views: make([]*RankedView, len(snapshots))}
 	for i, snapshot := range snapshots {
@@ -37,10 +37,10 @@ func NewMarketView(catalogue *Catalogue, snapshots []*CurrencySnapshot, old []*R
 // Views returns the views of all currencies, by currency.
 func (m *MarketView) Views() []*RankedView { return m.views }
 
-// ChangesAt returns the next expiry of a published rate in any currency, zero when there is none.
+// ChangesAt returns the next expiry of a published rate in any currency, or zero.
 func (m *MarketView) ChangesAt() time.Time { return m.changesAt }
 
-// Currencies lists all currencies of the catalogue, also those without rates.
+// Currencies lists all currencies of the catalogue, including those without rates.
 func (m *MarketView) Currencies() *Page[CurrencyItem] {
 	var items []CurrencyItem
 	for _, currency := range m.catalogue.Currencies() {
@@ -54,7 +54,7 @@ func (m *MarketView) Currencies() *Page[CurrencyItem] {
 	return &Page[CurrencyItem]{Items: items, Total: len(items), NextCursor: NoNextCursor, ChangesAt: m.changesAt}
 }
 
-// Institutions lists the active institutions, also those without rates.
+// Institutions lists the active institutions, including those without rates.
 func (m *MarketView) Institutions(q InstitutionsQuery) *Page[InstitutionItem] {
 	if m.institutions == nil {
 		m.institutions = m.listInstitutions()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// checkPlausibility refuses values that are too far from what the source gave before or from the market.
+// checkPlausibility refuses values that differ too much from the source's last good value or from the market.
 func (v *validator) checkPlausibility() {
 	market := v.consensus()
 	for i := range v.candidates {
@@ -29,44 +29,44 @@ func (v *validator) checkPlausibility() {
 	}
 }
 
-// jump compares with the last good value.
+// jump refuses a value that is too far from the source's last good value.
 func (v *validator) jump(c *candidate) (Reason, string) {
-	good, when, known := v.lastGood(c)
-	if !known {
+	good, observedAt, ok := v.lastGood(c)
+	if !ok {
 		return "", ""
 	}
 	for _, side := range c.sides() {
 		last, limit := good.of(side.name), c.plausible.JumpPermille
 		if !last.IsNull() && !within(side.value, last, limit) {
 			return Jump, fmt.Sprintf("%s %s is more than %s %% from %s, the last good value (%s)",
-				side.name, side.value, percent(limit), last, when.UTC().Format(time.RFC3339))
+				side.name, side.value, percent(limit), last, observedAt.UTC().Format(time.RFC3339))
 		}
 	}
 	return "", ""
 }
 
-// misplaced refuses a single side that is nearer to the other side of the last good value than to its own: it may be
-// the other side in the wrong place, which crossed sides would show if both were there. The median of the market
-// replaces a side that the last good value does not have.
+// misplaced refuses a candidate with one side if that is nearer to the other side of the last good value than to its
+// own. The source may have swapped the sides; with both sides present the Crossed rule would find that. If the last
+// good value lacks the side, its median in the market is used.
 func (v *validator) misplaced(c *candidate, market *consensus) (Reason, string) {
-	good, when, known := v.lastGood(c)
+	good, observedAt, ok := v.lastGood(c)
 	sides := c.sides()
-	if !known || len(sides) != 1 {
+	if !ok || len(sides) != 1 {
 		return "", ""
 	}
 	name, value := sides[0].name, sides[0].value
-	own, other, crossed := good.buy, good.sell, value.Compare(good.sell) >= 0
+	ownSide, otherSide, crossed := good.buy, good.sell, value.Compare(good.sell) >= 0
 	if name == Sell {
-		own, other, crossed = good.sell, good.buy, value.Compare(good.buy) <= 0
+		ownSide, otherSide, crossed = good.sell, good.buy, value.Compare(good.buy) <= 0
 	}
-	if own.IsNull() {
-		own = market.median.of(name)
+	if ownSide.IsNull() {
+		ownSide = market.median.of(name)
 	}
-	if other.IsNull() || !crossed && (own.IsNull() || distance(value, own) <= distance(value, other)) {
+	if otherSide.IsNull() || !crossed && (ownSide.IsNull() || distance(value, ownSide) <= distance(value, otherSide)) {
 		return "", ""
 	}
-	return Jump, fmt.Sprintf("%s %s is the only side and may be the other one, which was %s in the last good value (%s)",
-		name, value, other, when.UTC().Format(time.RFC3339))
+	return Jump, fmt.Sprintf("%s %s is the only side and may be the otherSide one, which was %s in the last good value (%s)",
+		name, value, otherSide, observedAt.UTC().Format(time.RFC3339))
 }
 
 func distance(a, b Decimal) int64 {
@@ -76,9 +76,9 @@ func distance(a, b Decimal) int64 {
 	return a.units - b.units
 }
 
-// lastGood returns the source's last value, or for a backfill the history row of its day or the newest before it. A
-// value older than Rules.LastGoodAgeMax does not count.
-func (v *validator) lastGood(c *candidate) (good bidAsk, when time.Time, known bool) {
+// lastGood returns the last value that was accepted from the source and its time. For a backfill it returns the newest
+// history row up to the day of the candidate. It returns false if the value is older than Rules.LastGoodAgeMax.
+func (v *validator) lastGood(c *candidate) (good bidAsk, observedAt time.Time, ok bool) {
 	oldest := v.refresh.ObservedAt.Add(-v.rules.LastGoodAgeMax)
 	if !c.backfill {
 		if c.last == nil {
@@ -99,7 +99,7 @@ func (v *validator) lastGood(c *candidate) (good bidAsk, when time.Time, known b
 	return bidAsk{}, time.Time{}, false
 }
 
-// percent formats thousandths as per cent.
+// percent formats thousandths as a percentage.
 func percent(permille int64) string {
 	if permille%10 == 0 {
 		return fmt.Sprint(permille / 10)
@@ -109,16 +109,16 @@ func percent(permille int64) string {
 
 // within reports |value − base| ≤ base × permille / 1000, exactly.
 func within(value, base Decimal, permille int64) bool {
-	farHigh, farLow := bits.Mul64(uint64(distance(value, base)), 1000)
+	distanceHigh, distanceLow := bits.Mul64(uint64(distance(value, base)), 1000)
 	limitHigh, limitLow := bits.Mul64(uint64(base.units), uint64(permille))
-	return farHigh < limitHigh || farHigh == limitHigh && farLow <= limitLow
+	return distanceHigh < limitHigh || distanceHigh == limitHigh && distanceLow <= limitLow
 }
 
-// consensus is the market at the time of a refresh: all fresh quotes, with those of the refresh in place of the ones
-// that they replace.
+// consensus has the market at the time of a refresh: all fresh quotes. Quotes of the refresh replace older ones of its
+// source.
 type consensus struct {
 	quotes []marketQuote
-	median bidAsk // of commercial quotes; a side is null when too few have it
+	median bidAsk // of commercial quotes; a side is null if too few quotes have it
 }
 
 type marketQuote struct {
@@ -127,17 +127,17 @@ type marketQuote struct {
 	buy, sell Decimal
 }
 
-// consensus leaves out candidates of quotes that another source publishes: a source with many institutions must not be
-// compared with itself.
+// consensus returns the market. If the published value of a quote is from another source, that value is used and not
+// the candidate, so that a source with many institutions is not compared with itself.
 func (v *validator) consensus() *consensus {
 	var builder consensusBuilder
-	var own []*SourceQuote // of this source, published now
+	var ownQuotes []*SourceQuote // published quotes of this source
 	v.store.eachQuote(func(q *quote) {
 		fresh := q.freshAt(v.refresh.ObservedAt)
 		switch {
 		case fresh == nil:
 		case fresh.SourceID == v.refresh.SourceID:
-			own = append(own, fresh)
+			ownQuotes = append(ownQuotes, fresh)
 		default:
 			if c := v.candidateOf(q.key); c != nil {
 				c.inConsensus = true
@@ -154,7 +154,7 @@ func (v *validator) consensus() *consensus {
 			}
 		}
 	}
-	for _, q := range own {
+	for _, q := range ownQuotes {
 		if c := v.candidateOf(q.Key); c == nil || !c.inConsensus {
 			builder.add(marketQuote{q.Key, q.SourceID, q.Buy, q.Sell})
 		}
@@ -175,11 +175,11 @@ func (b *consensusBuilder) add(q marketQuote) {
 	}
 }
 
-// freshAt returns the source quote that was published at an instant and known by then, nil when there was none: a
-// backfill must not be compared with what came later.
-func (q *quote) freshAt(at time.Time) *SourceQuote {
-	published := q.published(at)
-	if published == nil || published.staleAt(at) || published.LastCheckedAt.After(at) {
+// freshAt returns the source quote that is published at a time and not stale, or nil. It returns nil for a quote that
+// was checked after that time, because a backfill must not be compared with later values.
+func (q *quote) freshAt(t time.Time) *SourceQuote {
+	published := q.published(t)
+	if published == nil || published.staleAt(t) || published.LastCheckedAt.After(t) {
 		return nil
 	}
 	return published
@@ -200,7 +200,7 @@ func (v *validator) median(units []int64) Decimal {
 	return decimalOf(units[len(units)/2])
 }
 
-// offMarket compares a commercial value with the median of its side.
+// offMarket refuses a side of a commercial quote that is too far from the median of that side.
 func (m *consensus) offMarket(c *candidate, rules Rules) (Reason, string) {
 	if c.key.Kind != Commercial {
 		return "", ""
@@ -215,28 +215,29 @@ func (m *consensus) offMarket(c *candidate, rules Rules) (Reason, string) {
 	return "", ""
 }
 
-// confirmed reports that an implausible value is accepted: the source repeats it, and another institution has a similar
-// value, fresh or itself pending (in a devaluation all move at once).
+// confirmed reports whether an implausible value is accepted: the source must repeat it, and another institution must
+// have a similar value. That value may be fresh or itself pending, because in a devaluation all rates move at once.
 func (v *validator) confirmed(c *candidate, market *consensus) bool {
-	before, pending := v.store.quote(c.key).pendingOf(v.refresh.SourceID)
-	if !pending || c.backfill || !before.ObservedAt.Before(v.refresh.ObservedAt) ||
-		before.ObservedAt.Before(v.refresh.ObservedAt.Add(-v.rules.LastGoodAgeMax)) {
+	pending, ok := v.store.quote(c.key).pendingOf(v.refresh.SourceID)
+	if !ok || c.backfill || !pending.ObservedAt.Before(v.refresh.ObservedAt) ||
+		pending.ObservedAt.Before(v.refresh.ObservedAt.Add(-v.rules.LastGoodAgeMax)) {
 		return false
 	}
-	same := v.rules.JumpPermille / 5
-	if !near(before.Buy, c.buy, same) || !near(before.Sell, c.sell, same) {
+	repeatPermille := v.rules.JumpPermille / 5
+	if !near(pending.Buy, c.buy, repeatPermille) || !near(pending.Sell, c.sell, repeatPermille) {
 		return false
 	}
 	v.yielder.step(1 + len(market.quotes)/quotesPerStep)
 	return slices.ContainsFunc(market.quotes, func(q marketQuote) bool { return v.corroborates(q, c) }) || v.pendingElsewhere(c)
 }
 
-// near is also true when either side is absent.
+// near reports whether two sides are within a limit of each other, or either is null.
 func near(a, b Decimal, permille int64) bool {
 	return a.IsNull() || b.IsNull() || within(a, b, permille)
 }
 
-// corroborates requires another institution and another source: one page may be wrong about two institutions.
+// corroborates reports whether a market quote supports the value of a candidate. It must be of another institution and
+// of another source, because one page can be wrong about two institutions. At least one side must be present in both.
 func (v *validator) corroborates(q marketQuote, c *candidate) bool {
 	return q.key.Institution != c.key.Institution && q.source != v.refresh.SourceID && near(q.buy, c.buy, v.rules.JumpPermille) &&
 		near(q.sell, c.sell, v.rules.JumpPermille) && (!q.buy.IsNull() && !c.buy.IsNull() || !q.sell.IsNull() && !c.sell.IsNull())
@@ -253,13 +254,13 @@ func (v *validator) pendingElsewhere(c *candidate) bool {
 	return found
 }
 
-// event collects what is accepted and quarantined, without what would change nothing.
+// event returns the event with the accepted and quarantined observations. It leaves out those that change nothing.
 func (v *validator) event() *Refreshed {
 	event := &Refreshed{
 		Currency: v.currency, SourceID: v.source.ID, ObservedAt: v.refresh.ObservedAt, Priority: v.source.Priority,
 		Manual: v.source.Manual, UpstreamSource: v.source.UpstreamSource, By: v.refresh.By,
 	}
-	if v.futureInstant().IsZero() {
+	if v.futureTime().IsZero() {
 		event.setSlot(&v.refresh)
 	}
 	for i := range v.candidates {
@@ -288,7 +289,7 @@ func (v *validator) quarantine(c *candidate, event *Refreshed) {
 		SourceID: v.source.ID, ObservedAt: v.refresh.ObservedAt, Observation: c.observation.truncated(),
 		Reason: c.reason, Detail: c.detail,
 	}
-	if id, already := v.store.quarantineID(quarantined.key()); already {
+	if id, found := v.store.quarantineID(quarantined.key()); found {
 		c.quarantineID = id
 		return
 	}
@@ -297,7 +298,7 @@ func (v *validator) quarantine(c *candidate, event *Refreshed) {
 	event.Quarantined = append(event.Quarantined, quarantined)
 }
 
-// truncated returns the observation with short texts, and with channel and kind filled in.
+// truncated returns the observation with its texts cut to sideTextMax, and with the defaults of channel and kind.
 func (o Observation) truncated() Observation {
 	o.Buy, o.Sell, o.Document = truncateText(o.Buy), truncateText(o.Sell), truncateText(o.Document)
 	key := o.Key()
@@ -307,8 +308,8 @@ func (o Observation) truncated() Observation {
 
 func truncateText(text string) string { return text[:min(len(text), sideTextMax)] }
 
-// expiry returns the stated expiry, else the end of the source's lifetime. It may have passed: then the quote is
-// published as stale.
+// expiry returns the expiry that the observation states, or else the end of the source's lifetime. If it is in the past
+// the quote is published as stale.
 func (v *validator) expiry(c *candidate) time.Time {
 	if c.observation.ExpiresAt.IsZero() {
 		return v.refresh.ObservedAt.Add(v.source.Lifetime)
@@ -323,7 +324,8 @@ func (v *validator) acceptedQuote(c *candidate) AcceptedQuote {
 	}
 }
 
-// changesValue reports that the source quote has a new value, or for a backfill that the history row does.
+// changesValue reports whether the quote changes the value of the source quote, or for a backfill that of the history
+// row.
 func (v *validator) changesValue(event *Refreshed, last *SourceQuote, quote *AcceptedQuote) bool {
 	if !quote.Backfill {
 		return last == nil || !last.sameValue(quote)
@@ -333,7 +335,7 @@ func (v *validator) changesValue(event *Refreshed, last *SourceQuote, quote *Acc
 	return v.store.retains(row.Date, row.Kind) && (old == nil || row.replaces(old))
 }
 
-// rechecks reports a later check of the same value.
+// rechecks reports whether the quote confirms the last value at a later time or with another expiry.
 func (v *validator) rechecks(last *SourceQuote, quote *AcceptedQuote) bool {
 	return last != nil && !quote.Backfill &&
 		(v.refresh.ObservedAt.After(last.LastCheckedAt) || !last.ExpiresAt.Equal(quote.ExpiresAt))

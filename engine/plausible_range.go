@@ -2,8 +2,9 @@ package engine
 
 import "cmp"
 
-// plausibleRange returns the range for an effective date, or for the day of the refresh when there is none: of the
-// source's own ranges the one that ends first on or after the date, completed by the default range.
+// plausibleRange returns the range for an effective date; if that is zero, for the day of the refresh. Of the source's
+// ranges that end on or after the date it chooses the one that ends first, and fills in its missing limits from the
+// default range.
 func (v *validator) plausibleRange(effective Date) *PlausibleRange {
 	if len(v.source.PlausibleRanges) == 0 {
 		return &v.defaultRange
@@ -27,13 +28,13 @@ func (v *validator) plausibleRange(effective Date) *PlausibleRange {
 func (r *PlausibleRange) lastDate() Date { return cmp.Or(r.Until, dateMax) }
 
 func (r *PlausibleRange) withDefaults(defaults *PlausibleRange) *PlausibleRange {
-	full := *r
-	if full.Lowest.IsNull() {
-		full.Lowest = defaults.Lowest
+	result := *r
+	if result.Lowest.IsNull() {
+		result.Lowest = defaults.Lowest
 	}
-	if full.Highest.IsNull() {
-		full.Highest = defaults.Highest
+	if result.Highest.IsNull() {
+		result.Highest = defaults.Highest
 	}
-	full.JumpPermille = cmp.Or(full.JumpPermille, defaults.JumpPermille)
-	return &full
+	result.JumpPermille = cmp.Or(result.JumpPermille, defaults.JumpPermille)
+	return &result
 }

@@ -34,12 +34,13 @@ type RatesQuery struct {
 	PageRequest
 }
 
-// RankingQuery asks for the current rates of one currency that have the side which the operation applies, best first.
+// RankingQuery asks for the current rates of one currency, best first for the operation. Rates without the side that
+// the operation applies are left out.
 type RankingQuery struct {
 	Filter
 	PageRequest
 	Operation Operation
-	// ForConvert allows Kind Reference, for which a ranking is otherwise empty. An empty Kind means Commercial in both.
+	// ForConvert allows Kind Reference, for which a ranking is otherwise empty. An empty Kind always means Commercial.
 	ForConvert bool
 }
 
@@ -50,7 +51,7 @@ type HistoryQuery struct {
 	From, To Date
 }
 
-// InstitutionsQuery asks for active institutions; a Currency keeps those that publish a rate in it.
+// InstitutionsQuery asks for active institutions. With a Currency it asks for those that publish a rate in it.
 type InstitutionsQuery struct {
 	Currency string
 	PageRequest
@@ -61,10 +62,10 @@ type Page[T any] struct {
 	Items      []T
 	Total      int // matches before paging
 	NextCursor int // NoNextCursor on the last page
-	// ChangesAt is the next expiry of a rate: the first instant at which the same query may have another answer
-	// although nothing was published. Zero when there is none.
+	// ChangesAt is the next expiry of a rate, or zero. At that time the result of the query can change although nothing
+	// was published.
 	ChangesAt time.Time
-	// Rendered is where the front end caches the encoded page. Always of one concrete type.
+	// Rendered is a cache of the encoded page for the front end. All its values must have the same type.
 	Rendered atomic.Value
 }
 
@@ -90,7 +91,7 @@ type InstitutionDetail struct {
 	Rendered  atomic.Value
 }
 
-// ResolveHistoryRange completes a history range: without To it ends today, without From it has seven days.
+// ResolveHistoryRange fills in a history range. Without to it ends today; without from it has HistoryDefaultDays days.
 func ResolveHistoryRange(from, to, today Date) (Date, Date) {
 	if to.IsZero() {
 		to = today

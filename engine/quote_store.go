@@ -6,41 +6,41 @@ import (
 	"time"
 )
 
-// quarantineMax bounds the quarantine of one currency: ten observations a day for a year. Older ones are dropped; the
-// log still has them.
+// quarantineMax is the maximum number of quarantined observations of one currency, enough for ten a day for a year.
+// Older ones are dropped but stay in the log.
 const quarantineMax = 4096
 
-// quoteStore holds the quotes, history and quarantine of one currency. A draft is a store with a base: it sees the base
-// and keeps its own changes apart, so that each refresh of a batch is checked against the ones before it although none
-// of them is durable yet.
+// quoteStore holds the quotes, history and quarantine of one currency. A draft is a store with a base: it reads from
+// the base and stores only changes. With it each refresh of a batch is checked against the ones before it, although
+// they are not durable yet.
 type quoteStore struct {
 	base          *quoteStore
 	quotes        map[QuoteKey]*quote
-	days          map[Date]*day // those not in changedDays are shared with snapshots and never changed
+	days          map[Date]*day // a day that is not in changedDays is shared with snapshots and must not be changed
 	quarantine    []Quarantined // oldest first
 	quarantineIDs map[quarantineKey]uint64
 	slots         []AnsweredSlot // by source
-	slotsShared   bool           // a snapshot or base has the same slots: copy before a change
+	slotsShared   bool           // slots is shared with a snapshot or the base; copy it before a change
 
 	lastQuarantineID uint64
 	newest           Date          // newest day of history
-	historyDays      int           // days of commercial history that are kept, counted back from newest
+	historyDays      int           // number of days of commercial history to keep, up to newest
 	changedDays      map[Date]bool // since the last snapshot
 	changedQuotes    []*quote      // since the last snapshot
 	yielder          *yielder
 }
 
-// quote is everything known of one quote.
+// quote has the source quotes and the pending confirmations of one quote.
 type quote struct {
 	key          QuoteKey
-	shared       bool           // a snapshot has it: it is replaced, never changed
+	shared       bool           // a snapshot has the quote, so it must be replaced and not changed
 	sourceQuotes []*SourceQuote // by source; immutable
-	preferred    *SourceQuote   // published unless it has expired; nil without source quotes
+	preferred    *SourceQuote   // source quote with the highest precedence; nil without source quotes
 	pending      []PendingConfirmation
 }
 
-// quarantineKey tells whether an observation is in quarantine already, so that a file which is read twice fills it
-// once.
+// quarantineKey identifies an observation in quarantine. It prevents a file that is read twice from being quarantined
+// twice.
 type quarantineKey struct {
 	source, institution string
 	channel             Channel
@@ -66,9 +66,9 @@ func (s *quoteStore) draft() *quoteStore {
 	return draft
 }
 
-// mutableQuote returns the quote of a key for a change, a copy where the present one is shared.
+// mutableQuote returns the quote of a key to change. It replaces a quote that is shared or in the base by a copy.
 func (s *quoteStore) mutableQuote(key QuoteKey) *quote {
-	if q, own := s.quotes[key]; own && !q.shared {
+	if q, ok := s.quotes[key]; ok && !q.shared {
 		return q
 	}
 	old := s.quote(key)
@@ -79,7 +79,7 @@ func (s *quoteStore) mutableQuote(key QuoteKey) *quote {
 	return q
 }
 
-// quote returns the quote of a key for reading, an empty one when it is unknown.
+// quote returns the quote of a key, or an empty quote. It must not be changed.
 func (s *quoteStore) quote(key QuoteKey) *quote {
 	if q, ok := s.quotes[key]; ok {
 		return q
@@ -98,7 +98,7 @@ func (s *quoteStore) quarantineID(key quarantineKey) (uint64, bool) {
 	return id, ok
 }
 
-// eachQuote visits every quote once, in no order.
+// eachQuote calls visit for every quote once, in no particular order.
 func (s *quoteStore) eachQuote(visit func(*quote)) {
 	for _, q := range s.quotes {
 		s.yielder.step(q.weight())
@@ -108,7 +108,7 @@ func (s *quoteStore) eachQuote(visit func(*quote)) {
 		return
 	}
 	for key, q := range s.base.quotes {
-		if _, own := s.quotes[key]; !own {
+		if _, replaced := s.quotes[key]; !replaced {
 			s.yielder.step(q.weight())
 			visit(q)
 		}
@@ -118,13 +118,13 @@ func (s *quoteStore) eachQuote(visit func(*quote)) {
 // quotesPerStep is how many source quotes are compared in one step of a yielder.
 const quotesPerStep = 16
 
-// weight is the cost of looking through the quote, in steps of a yielder.
+// weight returns the cost of reading all source quotes, in steps of a yielder.
 func (q *quote) weight() int { return 1 + len(q.sourceQuotes)/quotesPerStep }
 
-// sourceQuote returns the quote of one source, nil when there is none.
+// sourceQuote returns the quote of one source, or nil.
 func (q *quote) sourceQuote(sourceID string) *SourceQuote {
-	if at, known := slices.BinarySearchFunc(q.sourceQuotes, sourceID, compareSourceQuote); known {
-		return q.sourceQuotes[at]
+	if i, found := slices.BinarySearchFunc(q.sourceQuotes, sourceID, compareSourceQuote); found {
+		return q.sourceQuotes[i]
 	}
 	return nil
 }
@@ -142,45 +142,45 @@ func (q *quote) pendingOf(sourceID string) (PendingConfirmation, bool) {
 	return PendingConfirmation{}, false
 }
 
-// published returns the source quote that is published at an instant, nil when there is none: of the current ones that
-// with the highest precedence; when all have expired, the one that expired last.
+// published returns the source quote that is published at a time, or nil. It is the current source quote with the
+// highest precedence or, if all are stale, the one that expired last.
 func (q *quote) published(now time.Time) *SourceQuote {
 	if q.preferred == nil || !q.preferred.staleAt(now) {
 		return q.preferred
 	}
 	best, stale := q.preferred, true
-	for _, one := range q.sourceQuotes {
-		if oneStale := one.staleAt(now); one.precedes(oneStale, best, stale) {
-			best, stale = one, oneStale
+	for _, candidate := range q.sourceQuotes {
+		if candidateStale := candidate.staleAt(now); candidate.precedes(candidateStale, best, stale) {
+			best, stale = candidate, candidateStale
 		}
 	}
 	return best
 }
 
-// precedes orders the source quotes of one quote, given which of them are stale.
+// precedes reports whether a source quote is published rather than another one, given which of them are stale.
 func (q *SourceQuote) precedes(stale bool, other *SourceQuote, otherStale bool) bool {
 	if stale != otherStale {
 		return otherStale
 	}
 	if stale {
-		if later := q.ExpiresAt.Compare(other.ExpiresAt); later != 0 {
-			return later > 0
+		if order := q.ExpiresAt.Compare(other.ExpiresAt); order != 0 {
+			return order > 0
 		}
 	}
 	if a, b := precedence(q.Manual, q.Priority), precedence(other.Manual, other.Priority); a != b {
 		return a < b
 	}
-	if later := q.LastCheckedAt.Compare(other.LastCheckedAt); later != 0 {
-		return later > 0
+	if order := q.LastCheckedAt.Compare(other.LastCheckedAt); order != 0 {
+		return order > 0
 	}
 	return q.SourceID < other.SourceID
 }
 
-// staleAt is the only place where expiry is decided.
+// staleAt reports whether the source quote is stale at a time. All code must use it to decide that.
 func (q *SourceQuote) staleAt(now time.Time) bool { return !now.Before(q.ExpiresAt) }
 
-// precedence returns the precedence of a source; a smaller number takes precedence, and a manual rate before all
-// others.
+// precedence returns the precedence of a source. The smaller number takes precedence. A manual rate takes precedence
+// over all others.
 func precedence(manual bool, priority int64) int64 {
 	if manual {
 		return -1
@@ -188,31 +188,31 @@ func precedence(manual bool, priority int64) int64 {
 	return priority
 }
 
-// accept replaces the quote of one source, which ends its pending confirmation.
+// accept replaces the quote of one source and removes its pending confirmation.
 func (q *quote) accept(next *SourceQuote) {
 	q.sourceQuotes = insertOrReplace(q.sourceQuotes, next, compareSourceQuote, next.SourceID)
 	q.pending = slices.DeleteFunc(q.pending, func(p PendingConfirmation) bool { return p.SourceID == next.SourceID })
 	switch {
 	case q.preferred == nil || next.precedes(false, q.preferred, false):
 		q.preferred = next
-	case q.preferred.SourceID == next.SourceID: // its precedence has fallen, perhaps below that of another source
+	case q.preferred.SourceID == next.SourceID: // another source may have a higher precedence now
 		q.preferred = preferredOf(q.sourceQuotes)
 	}
 }
 
-// preferredOf returns the source quote with the highest precedence, as if none were stale; nil when there is none.
+// preferredOf returns the source quote with the highest precedence, stale or not, or nil if there are none.
 func preferredOf(quotes []*SourceQuote) *SourceQuote {
 	var preferred *SourceQuote
-	for _, one := range quotes {
-		if preferred == nil || one.precedes(false, preferred, false) {
-			preferred = one
+	for _, q := range quotes {
+		if preferred == nil || q.precedes(false, preferred, false) {
+			preferred = q
 		}
 	}
 	return preferred
 }
 
 func (q *quote) withdraw(sourceID string) {
-	q.sourceQuotes = slices.DeleteFunc(q.sourceQuotes, func(one *SourceQuote) bool { return one.SourceID == sourceID })
+	q.sourceQuotes = slices.DeleteFunc(q.sourceQuotes, func(s *SourceQuote) bool { return s.SourceID == sourceID })
 	q.preferred = preferredOf(q.sourceQuotes)
 }
 
@@ -221,12 +221,12 @@ func (q *quote) addPending(pending PendingConfirmation) {
 	q.pending = insertOrReplace(q.pending, pending, compare, pending.SourceID)
 }
 
-// insertOrReplace puts item into a list with one item for each source, sorted by source.
+// insertOrReplace puts an item into a list that is sorted by source and has one item for each source.
 func insertOrReplace[T any](list []T, item T, compare func(T, string) int, source string) []T {
-	at, found := slices.BinarySearchFunc(list, source, compare)
+	i, found := slices.BinarySearchFunc(list, source, compare)
 	if found {
-		list[at] = item
+		list[i] = item
 		return list
 	}
-	return slices.Insert(list, at, item)
+	return slices.Insert(list, i, item)
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// RankedView is a CurrencySnapshot at one instant: which rates are published, which of them are stale and how they
-// rank. It is immutable and holds from that instant until ChangesAt.
+// RankedView is a CurrencySnapshot at one time. It has the published rates, which of them are stale, and their ranking.
+// It is immutable and valid from that time until ChangesAt.
 type RankedView struct {
 	currency  string
 	snapshot  *CurrencySnapshot
@@ -16,7 +16,7 @@ type RankedView struct {
 	rates     []*Rate     // in list order
 	toBuy     []*Rate     // current rates with a sell side, lowest first
 	toSell    []*Rate     // current rates with a buy side, highest first
-	current   int         // rates that are not stale
+	current   int         // number of rates that are not stale
 	changesAt time.Time
 }
 
@@ -28,17 +28,17 @@ type viewEntry struct {
 // stepsPerRank is the cost of sorting one rate, in steps of a yielder.
 const stepsPerRank = 2
 
-// View returns the view at an instant. It reuses what is still valid of old, a view of any snapshot of the same
-// CurrencyState, which may be nil; the result does not depend on it.
+// View returns the view at a time. It reuses the valid parts of old, which is nil or a view of any snapshot of the same
+// CurrencyState. The result does not depend on old.
 func (s *CurrencySnapshot) View(old *RankedView, now time.Time) *RankedView {
 	return s.view(old, now, &yielder{})
 }
 
 func (s *CurrencySnapshot) view(old *RankedView, now time.Time, y *yielder) *RankedView {
-	if old == nil || old.currency != s.currency || now.Before(old.from) { // after a step back expired rates are current again
+	if old == nil || old.currency != s.currency || now.Before(old.from) { // the clock may be set back
 		old = &RankedView{}
 	}
-	if old.snapshot == s && old.holds(now) {
+	if old.snapshot == s && old.validAt(now) {
 		return old
 	}
 	view := &RankedView{
@@ -64,7 +64,7 @@ func (s *CurrencySnapshot) view(old *RankedView, now time.Time, y *yielder) *Ran
 	return view
 }
 
-func (v *RankedView) holds(now time.Time) bool {
+func (v *RankedView) validAt(now time.Time) bool {
 	return !now.Before(v.from) && (v.changesAt.IsZero() || now.Before(v.changesAt))
 }
 
@@ -76,7 +76,7 @@ func (v *RankedView) add(rate *Rate) {
 	}
 }
 
-// earlier returns the earlier of two instants, where zero means never.
+// earlier returns the earlier of two times, where zero means never.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -87,13 +87,14 @@ func earlier(a, b time.Time) time.Time {
 // viewBuilder derives a view from an older one. It walks the entries of both in the same order.
 type viewBuilder struct {
 	now        time.Time
-	old        []viewEntry // the rest of the older view
-	oldCurrent int         // current rates of the older view
-	added      []*Rate     // rates that the older view does not have
-	removed    []*Rate     // current rates of the older view that the new one does not have
+	old        []viewEntry // remaining entries of the older view
+	oldCurrent int         // number of current rates in the older view
+	added      []*Rate     // rates that are not in the older view
+	removed    []*Rate     // current rates of the older view that are not in the new one
 }
 
-// rate returns the published rate of a quote: that of the older view, unless the quote has changed or the rate expired.
+// rate returns the published rate of a quote, or nil. It returns the rate of the older view unless the quote has
+// changed or the rate has expired.
 func (b *viewBuilder) rate(s *CurrencySnapshot, q *quote) *Rate {
 	var before *Rate
 	for len(b.old) > 0 {
@@ -125,7 +126,7 @@ func (b *viewBuilder) rate(s *CurrencySnapshot, q *quote) *Rate {
 }
 
 func (b *viewBuilder) remove(rate *Rate) {
-	if rate != nil && !rate.Stale { // stale rates are in no ranking
+	if rate != nil && !rate.Stale { // rankings have no stale rates
 		b.removed = append(b.removed, rate)
 	}
 }
@@ -149,7 +150,7 @@ func (b *viewBuilder) remaining(old []*Rate) []*Rate {
 	switch len(b.removed) {
 	case 0:
 		return old
-	case b.oldCurrent: // everything was replaced, as by a source with all institutions
+	case b.oldCurrent: // all rates were replaced, for example by a source with all institutions
 		return nil
 	}
 	removed := make(map[*Rate]bool, len(b.removed))
@@ -176,11 +177,11 @@ func mergeRanked(operation Operation, a, b []*Rate) []*Rate {
 	return append(list, b...)
 }
 
-// rate returns what is published of a quote, nil when nothing is. before may be an older rate of the same quote.
+// rate returns the published rate of a quote, or nil. before is nil or an older rate of the quote, whose ID is reused.
 func (s *CurrencySnapshot) rate(q *quote, before *Rate, now time.Time) *Rate {
 	institution, known := s.catalogue.Institution(q.key.Institution)
-	from := q.published(now)
-	if from == nil || !known || !institution.Active {
+	published := q.published(now)
+	if published == nil || !known || !institution.Active {
 		return nil
 	}
 	id := ""
@@ -189,23 +190,23 @@ func (s *CurrencySnapshot) rate(q *quote, before *Rate, now time.Time) *Rate {
 	} else {
 		id = q.key.ID(s.currency)
 	}
-	source := s.catalogue.Source(from.SourceID)
+	source := s.catalogue.Source(published.SourceID)
 	return &Rate{
 		ID: id, InstitutionID: institution.ID, InstitutionName: institution.Name,
 		InstitutionType: institution.Type, Website: institution.Website, Currency: s.currency,
-		Buy: from.Buy, Sell: from.Sell, Channel: from.Key.Channel, Kind: from.Key.Kind,
-		EffectiveDate: from.EffectiveDate, PublishedAt: from.PublishedAt, UpstreamSource: from.UpstreamSource,
+		Buy: published.Buy, Sell: published.Sell, Channel: published.Key.Channel, Kind: published.Key.Kind,
+		EffectiveDate: published.EffectiveDate, PublishedAt: published.PublishedAt, UpstreamSource: published.UpstreamSource,
 		SourceID: source.ID, SourceName: source.Name, SourceURL: source.URL,
-		CollectedAt: from.CollectedAt, LastCheckedAt: from.LastCheckedAt, ExpiresAt: from.ExpiresAt,
-		Priority: from.Priority, Manual: from.Manual, Stale: from.staleAt(now),
-		DatePrecision: precisionOf(from.EffectiveDate, from.PublishedAt),
+		CollectedAt: published.CollectedAt, LastCheckedAt: published.LastCheckedAt, ExpiresAt: published.ExpiresAt,
+		Priority: published.Priority, Manual: published.Manual, Stale: published.staleAt(now),
+		DatePrecision: precisionOf(published.EffectiveDate, published.PublishedAt),
 	}
 }
 
-// ChangesAt returns the next expiry of a published rate, zero when there is none.
+// ChangesAt returns the next expiry of a published rate, or zero.
 func (v *RankedView) ChangesAt() time.Time { return v.changesAt }
 
-// From returns the first instant at which the view is right.
+// From returns the time of the view, from which it is valid.
 func (v *RankedView) From() time.Time { return v.from }
 
 // Rates returns the published rates that match.
@@ -215,7 +216,7 @@ func (v *RankedView) Rates(q RatesQuery) *Page[*Rate] { return ratesPage([]*Rank
 func ratesPage(views []*RankedView, q RatesQuery) *Page[*Rate] {
 	p := pager[*Rate]{request: q.PageRequest}
 	filter := q.Filter
-	filter.Currency = "" // checked for the whole view
+	filter.Currency = "" // the views are checked instead of each rate
 	var changesAt time.Time
 	for _, view := range views {
 		if q.Currency != "" && q.Currency != view.currency {
@@ -235,7 +236,7 @@ func ratesPage(views []*RankedView, q RatesQuery) *Page[*Rate] {
 func (v *RankedView) Ranking(q RankingQuery) *Page[*Rate] {
 	p := pager[*Rate]{request: q.PageRequest}
 	q.Kind = cmp.Or(q.Kind, Commercial)
-	if q.Kind == Reference && !q.ForConvert { // official rates are not offered to anyone: best has none
+	if q.Kind == Reference && !q.ForConvert { // official rates are not offered to customers, so best has none
 		return p.page(time.Time{})
 	}
 	list := v.toBuy
@@ -246,12 +247,12 @@ func (v *RankedView) Ranking(q RankingQuery) *Page[*Rate] {
 	return p.page(v.changesAt)
 }
 
-// ofInstitution returns the rates of one institution, by which the list of one currency is sorted.
+// ofInstitution returns the rates of one institution. The rates are sorted by institution.
 func (v *RankedView) ofInstitution(id string) []*Rate {
-	from, _ := slices.BinarySearchFunc(v.rates, id, func(rate *Rate, id string) int { return cmp.Compare(rate.InstitutionID, id) })
-	to := from
-	for to < len(v.rates) && v.rates[to].InstitutionID == id {
-		to++
+	start, _ := slices.BinarySearchFunc(v.rates, id, func(rate *Rate, id string) int { return cmp.Compare(rate.InstitutionID, id) })
+	end := start
+	for end < len(v.rates) && v.rates[end].InstitutionID == id {
+		end++
 	}
-	return v.rates[from:to:to]
+	return v.rates[start:end:end]
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Rate is one published rate, with all fields of the contract. It is immutable.
+// Rate is one published rate, with all fields of the API specification. It is immutable.
 type Rate struct {
 	ID              string // QuoteKey.ID, the same after every refresh
 	InstitutionID   string
@@ -22,8 +22,8 @@ type Rate struct {
 	SourceID        string
 	SourceName      string
 	SourceURL       string
-	CollectedAt     time.Time // when the value or its date last changed
-	LastCheckedAt   time.Time // when the source last gave it
+	CollectedAt     time.Time // time of the last change of the value or its date
+	LastCheckedAt   time.Time // time of the last observation of the value
 	ExpiresAt       time.Time
 	Priority        int64
 	Manual          bool
@@ -39,7 +39,7 @@ func (r *Rate) Side(operation Operation) Decimal {
 	return r.Buy
 }
 
-// compareRanked orders rates for best and convert, the best for the caller first.
+// compareRanked compares rates for best and convert. The best rate for the caller comes first.
 func compareRanked(operation Operation, a, b *Rate) int {
 	bySide := a.Side(operation).Compare(b.Side(operation))
 	if operation == Sell {
@@ -57,7 +57,7 @@ func compareRanked(operation Operation, a, b *Rate) int {
 	)
 }
 
-// QuoteKey identifies a quote within one currency. Several sources may give it; one of them is published.
+// QuoteKey identifies a quote within one currency. Several sources may have the quote; the value of one is published.
 type QuoteKey struct {
 	Institution string
 	Channel     Channel
@@ -69,7 +69,7 @@ func (k QuoteKey) ID(currency string) string {
 	return k.Institution + ":" + currency + ":" + string(k.Channel) + ":" + string(k.Kind)
 }
 
-// Compare orders the quotes of one currency as lists do.
+// Compare compares the keys of one currency in list order.
 func (k QuoteKey) Compare(other QuoteKey) int {
 	if order := cmp.Compare(k.Institution, other.Institution); order != 0 {
 		return order
@@ -77,8 +77,8 @@ func (k QuoteKey) Compare(other QuoteKey) int {
 	return cmp.Or(cmp.Compare(k.Channel, other.Channel), cmp.Compare(k.Kind, other.Kind))
 }
 
-// HistoryEntry is one row of history: the last value of one quote on one Dominican day. Of several sources it has the
-// one with the highest precedence. ObservedAt and Precedence are not published.
+// HistoryEntry is one row of history: the last value of one quote on one Dominican day. If several sources have the
+// quote, the row is of the source with the highest precedence. ObservedAt and Precedence are not published.
 type HistoryEntry struct {
 	Date          Date
 	InstitutionID string

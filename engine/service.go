@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Service answers the data operations of /v1 from memory. Pages are shared: callers must not change them. Every error
-// is an *Error. All methods are safe for concurrent use.
+// Service has the data operations of /v1, which read memory only. Pages are shared, so callers must not change them.
+// Every error is an *Error. All methods are safe for concurrent use.
 type Service interface {
 	Currencies() (*Page[CurrencyItem], error)
 	Institutions(InstitutionsQuery) (*Page[InstitutionItem], error)
@@ -17,16 +17,16 @@ type Service interface {
 	History(HistoryQuery) (*Page[HistoryEntry], error)
 }
 
-// Ingester accepts observations. When Observe returns without error, everything that the receipt counts is on disk and
-// published. Refreshes are checked in the given order.
+// Ingester accepts observations. When Observe returns without error, the changes that the receipt counts are on disk
+// and published. Refreshes are checked in the given order.
 type Ingester interface {
 	Observe([]Refresh) (Receipt, error)
 }
 
-// Code is a value of error.code in the contract.
+// Code is a value of error.code in the API specification.
 type Code string
 
-// The codes of the data operations.
+// Codes of the data operations.
 const (
 	CodeInvalidParameters   Code = "invalid_parameters"
 	CodeMalformedRequest    Code = "malformed_request"
@@ -42,7 +42,7 @@ const (
 	CodeReadOnly            Code = "read_only"
 )
 
-// The codes of keys, accounts and limits.
+// Codes of keys, accounts and limits.
 const (
 	CodeMissingKey           Code = "missing_key"
 	CodeInvalidKey           Code = "invalid_key"
@@ -57,11 +57,11 @@ const (
 	CodeRequestedTooSoon     Code = "code_requested_too_soon"
 )
 
-// Error is a refusal with a code of the contract.
+// Error is an error with a code of the API specification.
 type Error struct {
 	Code       Code
-	Message    string        // for the caller of the API: no internals
-	RetryAfter time.Duration // when a retry makes sense; 0 = unknown
+	Message    string        // for the client, without internal details
+	RetryAfter time.Duration // time after which the client may retry; 0 = unknown
 	Cause      error         // for the log only
 }
 

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// AnsweredSlot is the newest slot of the schedule for which one currency has a refresh of a source.
+// AnsweredSlot is the newest scheduled time (slot) for which one currency has a refresh of a source.
 type AnsweredSlot struct {
 	SourceID   string
 	Slot       time.Time
-	Currencies int // that had observations in the refresh
+	Currencies int // number of currencies with observations in the refresh
 }
 
 func (e *Refreshed) setSlot(refresh *Refresh) {
@@ -19,15 +19,15 @@ func (e *Refreshed) setSlot(refresh *Refresh) {
 	}
 }
 
-// slotAnswered reports that the source was accepted for the refresh's slot, or a later one, before.
+// slotAnswered reports whether a refresh of the source was already accepted for this slot or a later one.
 func (s *quoteStore) slotAnswered(refresh *Refresh) bool {
 	return !refresh.Slot.IsZero() && !refresh.Slot.After(s.answeredSlot(refresh.SourceID))
 }
 
-// answeredSlot returns the newest slot of a source, zero when there is none.
+// answeredSlot returns the newest slot of a source, or zero.
 func (s *quoteStore) answeredSlot(sourceID string) time.Time {
-	if at, known := slices.BinarySearchFunc(s.slots, sourceID, compareAnsweredSlot); known {
-		return s.slots[at].Slot
+	if i, found := slices.BinarySearchFunc(s.slots, sourceID, compareAnsweredSlot); found {
+		return s.slots[i].Slot
 	}
 	return time.Time{}
 }
@@ -46,9 +46,9 @@ func (s *quoteStore) setAnsweredSlot(slot AnsweredSlot) {
 	s.slots = insertOrReplace(s.slots, slot, compareAnsweredSlot, slot.SourceID)
 }
 
-// CompletedSlots returns for each source the newest slot that all its currencies have answered; a source without one is
-// missing. A slot that a crash interrupted between two currencies is not completed: it is done again, which changes
-// nothing in the currencies that have answered it.
+// CompletedSlots returns for each source the newest slot that all its currencies have answered. The map lacks sources
+// without such a slot. If a crash interrupted a slot between two currencies, the slot is not completed. It is fetched
+// again, which does not change currencies that have answered it.
 func CompletedSlots(snapshots []*CurrencySnapshot) map[string]time.Time {
 	bySource := map[string][]AnsweredSlot{}
 	for _, snapshot := range snapshots {
@@ -59,7 +59,7 @@ func CompletedSlots(snapshots []*CurrencySnapshot) map[string]time.Time {
 	completed := make(map[string]time.Time, len(bySource))
 	for source, slots := range bySource {
 		slices.SortFunc(slots, func(a, b AnsweredSlot) int { return b.Slot.Compare(a.Slot) })
-		answered, expected := 0, 0 // currencies, of the newest slot
+		answered, expected := 0, 0 // numbers of currencies, for the newest slot
 		for answered < len(slots) && slots[answered].Slot.Equal(slots[0].Slot) {
 			expected = max(expected, slots[answered].Currencies)
 			answered++

@@ -2,18 +2,17 @@ package engine
 
 import "fmt"
 
-// CurrencyRefresh is the part of one refresh that is of one currency.
+// CurrencyRefresh has the observations of one refresh in one currency.
 type CurrencyRefresh struct {
 	Refresh          Refresh
 	RefreshIndex     int
-	ObservationIndex []int // of Refresh.Observations in the whole refresh
+	ObservationIndex []int // for each of Refresh.Observations, its index in the whole refresh
 }
 
-// SplitByCurrency groups the observations of refreshes by currency, in their order, and refuses those that belong to no
-// state: of unknown institutions and currencies, or with malformed fields. It calls yield, which may be nil, between
-// small pieces of the work.
+// SplitByCurrency groups the observations of refreshes by currency and keeps their order. It refuses observations of
+// unknown institutions or currencies, or with malformed fields. It calls yield, which may be nil, between small steps.
 func SplitByCurrency(catalogue *Catalogue, refreshes []Refresh, yield func()) (map[string][]CurrencyRefresh, []Refusal) {
-	all := map[string][]CurrencyRefresh{}
+	byCurrency := map[string][]CurrencyRefresh{}
 	var refused []Refusal
 	y := yielder{yield: yield, every: stepsPerYield}
 	for i := range refreshes {
@@ -39,10 +38,10 @@ func SplitByCurrency(catalogue *Catalogue, refreshes []Refresh, yield func()) (m
 		}
 		for currency, part := range parts {
 			part.Refresh.currencies = len(parts)
-			all[currency] = append(all[currency], *part)
+			byCurrency[currency] = append(byCurrency[currency], *part)
 		}
 	}
-	return all, refused
+	return byCurrency, refused
 }
 
 func invalid(catalogue *Catalogue, refresh *Refresh, o *Observation) (Reason, string) {

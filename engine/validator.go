@@ -11,10 +11,10 @@ import (
 // clockSkewMax is how far in the future an observation may be, because clocks of machines differ.
 const clockSkewMax = 5 * time.Minute
 
-// validator checks one refresh of one source. The result does not depend on the order of its observations.
+// validator checks one refresh of one source. The result does not depend on the order of the observations.
 type validator struct {
 	currency     string
-	defaultRange PlausibleRange // of the currency and the rules
+	defaultRange PlausibleRange // from the currency and the rules
 	rules        Rules
 	store        *quoteStore
 	source       Source
@@ -26,24 +26,24 @@ type validator struct {
 	firstOfQuote map[QuoteKey]int // index of the first candidate of each quote
 }
 
-// candidate is one observation that is checked.
+// candidate is an observation that is being checked.
 type candidate struct {
 	observation  Observation
 	key          QuoteKey
 	first        int          // index of the first candidate of the same quote
-	last         *SourceQuote // what the source gave before, nil when nothing
+	last         *SourceQuote // the last quote of the source, or nil
 	buy, sell    Decimal
 	plausible    *PlausibleRange
-	unreadable   error // of either side
+	unreadable   error // parse error of either side
 	backfill     bool
-	reason       Reason // "" while it is accepted
+	reason       Reason // "" unless the candidate is refused
 	detail       string
 	quarantineID uint64
 	changed      bool
 
-	// Of the quote, only set in its first candidate.
-	contradictory bool // the refresh has different values
-	accepted      bool // a candidate is accepted
+	// The fields below are about the quote. They are set only in its first candidate.
+	contradictory bool // the refresh has different values for the quote
+	accepted      bool // a candidate of the quote is accepted
 	inConsensus   bool
 	inEvent       bool
 }
@@ -83,7 +83,7 @@ func (v *validator) read(i int, observation *Observation) {
 	c.backfill = c.last != nil && v.refresh.ObservedAt.Before(c.last.LastCheckedAt)
 }
 
-// candidateOf returns the first candidate of a quote, nil when the refresh has none.
+// candidateOf returns the first candidate of a quote, or nil.
 func (v *validator) candidateOf(key QuoteKey) *candidate {
 	if i, found := v.firstOfQuote[key]; found {
 		return &v.candidates[i]
@@ -91,11 +91,12 @@ func (v *validator) candidateOf(key QuoteKey) *candidate {
 	return nil
 }
 
-// plainUTC drops the zone and the monotonic reading, so that equal instants are equal values, also after a replay.
+// plainUTC removes the location and the monotonic clock reading, so that equal times are equal values, even after a
+// replay.
 func plainUTC(t time.Time) time.Time { return t.Round(0).UTC() }
 
-// readSide reads a side as a source wrote it; an empty one is null. Prices are not written as 057.5: a digit before the
-// zero was lost.
+// readSide parses a side as a source wrote it; an empty text is null. It refuses a leading zero as in 057.5, because a
+// digit before it was probably lost.
 func readSide(text string) (Decimal, error) {
 	switch {
 	case text == "":
@@ -106,7 +107,7 @@ func readSide(text string) (Decimal, error) {
 	return ReadDecimal(text)
 }
 
-// validate checks all candidates and returns what is accepted and quarantined.
+// validate checks all candidates and returns the event.
 func (v *validator) validate() *Refreshed {
 	for i := range v.candidates {
 		v.yielder.step(1)
@@ -123,14 +124,14 @@ func (v *validator) validate() *Refreshed {
 	return v.event()
 }
 
-// refuse keeps the first reason.
+// refuse sets the reason unless it is "" or the candidate has a reason already.
 func (c *candidate) refuse(reason Reason, detail string) {
 	if c.reason == "" {
 		c.reason, c.detail = reason, detail
 	}
 }
 
-// defect finds values that can't be a rate on any market.
+// defect refuses values that can't be a rate on any market.
 func (c *candidate) defect() (Reason, string) {
 	buy, sell := truncateText(c.observation.Buy), truncateText(c.observation.Sell)
 	switch {
@@ -148,8 +149,8 @@ func (c *candidate) defect() (Reason, string) {
 	return "", ""
 }
 
-// sameSides refuses equal sides of a commercial quote: institutions do not trade without a margin. An official rate may
-// have one value, unless its source is known to give two.
+// sameSides refuses equal sides of a commercial quote, because institutions do not trade without a margin. The sides of
+// a reference quote may be equal unless its source is known to give two different values.
 func (c *candidate) sameSides() (Reason, string) {
 	if (c.key.Kind == Commercial || c.plausible.SidesDiffer) && !c.buy.IsNull() && !c.sell.IsNull() && c.buy.Compare(c.sell) == 0 {
 		return SameSides, fmt.Sprintf("buy and sell are both %s: one of them was read twice", c.buy)
@@ -169,7 +170,7 @@ func (v *validator) outOfRange(c *candidate) (Reason, string) {
 	return "", ""
 }
 
-// side is one side of a quote; Buy names the side at which the institution buys.
+// side is one side of a quote. Its name is Buy for the price at which the institution buys.
 type side struct {
 	name  Operation
 	value Decimal
@@ -185,16 +186,16 @@ func (b bidAsk) of(name Operation) Decimal {
 	return b.buy
 }
 
-// sides returns the sides that are present.
+// sides returns the sides that are not null.
 func (c *candidate) sides() []side {
 	all := [...]side{{Buy, c.buy}, {Sell, c.sell}}
 	return slices.DeleteFunc(all[:], func(s side) bool { return s.value.IsNull() })
 }
 
 func (v *validator) inFuture(c *candidate) (Reason, string) {
-	if ahead := v.futureInstant(); !ahead.IsZero() {
+	if future := v.futureTime(); !future.IsZero() {
 		return FutureDate, fmt.Sprintf("observed or due at %s, but it is only %s",
-			ahead.UTC().Format(time.RFC3339), v.now.UTC().Format(time.RFC3339))
+			future.UTC().Format(time.RFC3339), v.now.UTC().Format(time.RFC3339))
 	}
 	if latest := DateOf(v.refresh.ObservedAt).AddDays(v.rules.FutureDaysMax); c.observation.EffectiveDate > latest {
 		return FutureDate, fmt.Sprintf("effective on %s, more than %d days after it was observed",
@@ -203,8 +204,8 @@ func (v *validator) inFuture(c *candidate) (Reason, string) {
 	return "", ""
 }
 
-// outdated refuses yesterday's file: the source gave a later date before, and that date has come. A date that is still
-// ahead may be taken back.
+// outdated refuses a candidate with an older effective date than the source's last quote, as in yesterday's file. If
+// the last effective date is still in the future, the source may replace it by an earlier date.
 func (v *validator) outdated(c *candidate) (Reason, string) {
 	date, today := c.observation.EffectiveDate, DateOf(v.refresh.ObservedAt)
 	if c.last == nil || c.backfill || date.IsZero() || date >= c.last.EffectiveDate || c.last.EffectiveDate > today {
@@ -213,33 +214,33 @@ func (v *validator) outdated(c *candidate) (Reason, string) {
 	return Outdated, fmt.Sprintf("effective on %s, but the source gave %s before", date, c.last.EffectiveDate)
 }
 
-// futureInstant returns the later of the refresh's time and slot when it is in the future, else zero. Such a slot must
-// not be recorded: the source would be refused until it comes.
-func (v *validator) futureInstant() time.Time {
-	at := v.refresh.ObservedAt
-	if v.refresh.Slot.After(at) {
-		at = v.refresh.Slot
+// futureTime returns the later of the refresh's time and slot if it is in the future, otherwise zero. A future slot
+// must not be recorded, because the source would be refused until then.
+func (v *validator) futureTime() time.Time {
+	latest := v.refresh.ObservedAt
+	if v.refresh.Slot.After(latest) {
+		latest = v.refresh.Slot
 	}
-	if at.After(v.now.Add(clockSkewMax)) {
-		return at
+	if latest.After(v.now.Add(clockSkewMax)) {
+		return latest
 	}
 	return time.Time{}
 }
 
-// checkAgreement refuses all candidates of a quote when they differ.
+// checkAgreement refuses all candidates of a quote if their values or dates differ.
 func (v *validator) checkAgreement() {
-	readable := make([]*candidate, len(v.candidates)) // the first one of each quote
+	readable := make([]*candidate, len(v.candidates)) // first readable candidate of each quote
 	for i := range v.candidates {
 		c := &v.candidates[i]
 		if c.unreadable != nil {
 			continue
 		}
-		one := readable[c.first]
-		if one == nil {
+		other := readable[c.first]
+		if other == nil {
 			readable[c.first] = c
 			continue
 		}
-		if !one.buy.Equal(c.buy) || !one.sell.Equal(c.sell) || one.observation.EffectiveDate != c.observation.EffectiveDate {
+		if !other.buy.Equal(c.buy) || !other.sell.Equal(c.sell) || other.observation.EffectiveDate != c.observation.EffectiveDate {
 			v.candidates[c.first].contradictory = true
 		}
 	}
@@ -250,7 +251,7 @@ func (v *validator) checkAgreement() {
 	}
 }
 
-// checkCompleteness refuses a complete answer that lacks more than half of the source's current quotes.
+// checkCompleteness refuses a complete refresh that lacks more than half of the source's current quotes.
 func (v *validator) checkCompleteness() {
 	if !v.refresh.Complete {
 		return

@@ -1,17 +1,17 @@
 package engine
 
-// stepsPerYield is how many small steps (an observation checked, a quote or a history row placed) are done between two
-// yields. A step takes about a third of a microsecond.
+// stepsPerYield is the number of steps between two yields. A step is a small piece of work, such as checking one
+// observation or inserting one row. It takes about a third of a microsecond.
 const stepsPerYield = 128
 
-// yielder counts the steps of long work and lets others run in between. The result does not depend on it.
+// yielder counts steps and calls yield from time to time, so that other goroutines can run during long work.
 type yielder struct {
 	yield func() // may be nil
 	every int    // steps between two yields
 	steps int    // since the last yield
 }
 
-// step counts work that is done next.
+// step counts steps that are done next.
 func (y *yielder) step(count int) {
 	if y.steps += count; y.steps >= y.every {
 		y.steps = 0
@@ -21,7 +21,6 @@ func (y *yielder) step(count int) {
 	}
 }
 
-// SetYield has yield called between pieces of long work, each of a few hundred small steps at most, inside Decide,
-// Apply, Snapshot and View. Nil turns it off. Inside yield the methods of the state must not be called; what they have
-// returned before may be read.
+// SetYield makes Decide, Apply, Snapshot and View call yield during long work, at least every few hundred steps. Nil
+// disables it. yield must not call methods of the state. It may read values that they have returned before.
 func (c *CurrencyState) SetYield(yield func()) { c.store.yielder.yield = yield }

@@ -89,7 +89,8 @@ func (c ClockReading) today() engine.Date {
 	return engine.DateOf(c.Wall)
 }
 
-// plainUTC drops the zone and the monotonic reading, so that equal instants are equal values, also after a replay.
+// plainUTC removes the location and the monotonic clock reading, so that equal times are equal values, even after a
+// replay.
 func plainUTC(t time.Time) time.Time { return t.Round(0).UTC() }
 
 // minuteWindow is an exact sliding window: the steady times of the requests admitted in the last 60 seconds, oldest

@@ -7,7 +7,7 @@
 //		top.Each("pages", 16, func(page *jsonfile.Object) { ... })
 //	})
 //
-// Each value is taken from its object by its key, once; keys that are left when the visit of an object returns are
-// unknown. All problems of a file are reported together, each with the file, the place in it and what to do. A value
-// with a problem is the zero value or the default, so that reading goes on.
+// A visit takes each value from its object by its key, once. Keys that are not taken when the visit returns are
+// reported as unknown. The error has all problems of a file, each with the file, the path in it and what to do. For a
+// value with a problem the methods return the zero value or the default, so that reading continues.
 package jsonfile

@@ -18,16 +18,16 @@ type file struct {
 	problems []error
 }
 
-// Object is one JSON object, whose keys are taken one by one. In place of a value that is not an object it has no keys.
+// Object is a JSON object. Its methods take one key after the other. For a value that is not an object it has no keys.
 type Object struct {
-	where  string // "" = the whole file
+	path   string // "" = the whole file
 	file   *file
 	fields map[string]json.RawMessage
-	known  []string
+	known  []string // keys that were taken
 }
 
-// Read visits the object of a file. The error joins all problems (errors.Join). name is the file's name; shorten says
-// what to do with a file of more than bytesMax.
+// Read visits the object of a file. The error joins all problems (errors.Join). name is the file's name; shorten is
+// the advice in the error for a file of more than bytesMax bytes.
 func Read(name string, data []byte, bytesMax int, shorten string, visit func(top *Object)) error {
 	if err := validate(data, bytesMax, shorten); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -37,7 +37,7 @@ func Read(name string, data []byte, bytesMax int, shorten string, visit func(top
 	return errors.Join(f.problems...)
 }
 
-// validate refuses what is not one JSON text.
+// validate checks the size, the encoding and the JSON syntax of a file.
 func validate(data []byte, bytesMax int, shorten string) error {
 	switch {
 	case len(data) > bytesMax:
@@ -47,8 +47,8 @@ func validate(data []byte, bytesMax int, shorten string) error {
 	case !utf8.Valid(data):
 		return errors.New("the file is not UTF-8; save it as UTF-8")
 	}
-	var whole json.RawMessage
-	err := json.Unmarshal(data, &whole)
+	var value json.RawMessage
+	err := json.Unmarshal(data, &value)
 	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
 		line := 1 + bytes.Count(data[:min(int(syntax.Offset), len(data))], []byte("\n"))
 		return fmt.Errorf("line %d: the file is not one JSON object: %w; correct it there", line, err)
@@ -56,9 +56,9 @@ func validate(data []byte, bytesMax int, shorten string) error {
 	return err
 }
 
-// object visits an object and reports the keys that the visit left. raw is valid JSON.
-func (f *file) object(where string, raw []byte, visit func(*Object)) {
-	o := &Object{where: where, file: f}
+// object visits an object and reports the keys that visit has not taken. raw is valid JSON.
+func (f *file) object(path string, raw []byte, visit func(*Object)) {
+	o := &Object{path: path, file: f}
 	o.read(raw)
 	visit(o)
 	for _, key := range slices.Sorted(maps.Keys(o.fields)) {
@@ -81,64 +81,64 @@ func (o *Object) read(raw []byte) {
 			o.Errorf("is not valid JSON; check its commas and quotes")
 			return
 		}
-		if _, twice := o.fields[key]; twice {
+		if _, repeated := o.fields[key]; repeated {
 			o.Errorf("has the key %.40q twice; keep one", key)
 		}
 		o.fields[key] = value
 	}
 }
 
-// Path returns the place of the object in its file, as pages[0].extract.
-func (o *Object) Path() string { return cmp.Or(o.where, "the file") }
+// Path returns the path of the object in its file, such as pages[0].extract.
+func (o *Object) Path() string { return cmp.Or(o.path, "the file") }
 
-// Errorf reports a problem of the object.
+// Errorf adds a problem of the object to the error of Read.
 func (o *Object) Errorf(format string, args ...any) {
 	o.file.problems = append(o.file.problems, fmt.Errorf("%s: %s: %w", o.file.name, o.Path(), fmt.Errorf(format, args...)))
 }
 
-// Failed reports that the file has a problem.
+// Failed reports whether the file has a problem so far.
 func (o *Object) Failed() bool { return len(o.file.problems) > 0 }
 
-// Has reports that a key is given and not taken yet.
+// Has reports whether the object has a key that is not taken yet.
 func (o *Object) Has(key string) bool {
-	_, given := o.fields[key]
-	return given
+	_, ok := o.fields[key]
+	return ok
 }
 
-// Empty reports that no key is left.
+// Empty reports whether all keys are taken.
 func (o *Object) Empty() bool { return len(o.fields) == 0 }
 
-// DiscardRest takes all keys that are left, so that they are not reported as unknown.
+// DiscardRest takes all remaining keys, so that they are not reported as unknown.
 func (o *Object) DiscardRest() { clear(o.fields) }
 
-// UseLabel returns the text under a key, "" when there is none, and adds it to the object's place in later problems. It
-// does not take the key.
+// UseLabel returns the text of a key, or "", and adds it to the object's path in later problems. It does not take the
+// key.
 func (o *Object) UseLabel(key string) string {
 	var label string
 	if json.Unmarshal(o.fields[key], &label) != nil || label == "" {
 		return ""
 	}
-	o.where = fmt.Sprintf("%s %.80q", o.where, label)
+	o.path = fmt.Sprintf("%s %.80q", o.path, label)
 	return label
 }
 
-// Take takes the JSON text of a value.
+// Take takes a key and returns the JSON text of its value, or false if the object does not have the key.
 func (o *Object) Take(key string) (json.RawMessage, bool) {
 	o.known = append(o.known, key)
-	raw, given := o.fields[key]
+	raw, ok := o.fields[key]
 	delete(o.fields, key)
-	return raw, given
+	return raw, ok
 }
 
-func (o *Object) childPath(key string) string { return strings.TrimPrefix(o.where+"."+key, ".") }
+func (o *Object) childPath(key string) string { return strings.TrimPrefix(o.path+"."+key, ".") }
 
-// Child visits the object under a key. It reports whether the key is given.
+// Child visits the object of a key. It reports whether the object has the key.
 func (o *Object) Child(key string, visit func(*Object)) bool {
-	raw, given := o.Take(key)
-	if given {
+	raw, ok := o.Take(key)
+	if ok {
 		o.file.object(o.childPath(key), raw, visit)
 	}
-	return given
+	return ok
 }
 
 // Each visits the objects of a list.
@@ -152,8 +152,8 @@ func (o *Object) Each(key string, entriesMax int, visit func(*Object)) {
 	}
 }
 
-// EachKey visits the keys of a child object that is a map, sorted; each visit must take its key. It reports whether the
-// child is given.
+// EachKey visits the keys of a child object that is a map, in sorted order. Each visit must take its key. It reports
+// whether the object has the child.
 func (o *Object) EachKey(key string, entriesMax int, visit func(part *Object, name string)) bool {
 	return o.Child(key, func(part *Object) {
 		if len(part.fields) > entriesMax {
@@ -166,7 +166,7 @@ func (o *Object) EachKey(key string, entriesMax int, visit func(part *Object, na
 	})
 }
 
-// List takes a list, nil when the key is not given.
+// List takes a list. It returns nil if the key is missing.
 func List[T any](o *Object, key string, entriesMax int) []T {
 	items, _ := decode[[]T](o, key, "a list; write [ ... ] around its entries")
 	if len(items) > entriesMax {
@@ -176,10 +176,11 @@ func List[T any](o *Object, key string, entriesMax int) []T {
 	return items
 }
 
-// decode takes and decodes a value. A value of another type, or null, is reported and counts as not given.
-func decode[T any](o *Object, key, want string) (decoded T, given bool) {
-	raw, given := o.Take(key)
-	if !given {
+// decode takes and decodes a value. It reports a value of another type, or null, and returns false for it as for a
+// missing key. want describes the type.
+func decode[T any](o *Object, key, want string) (decoded T, ok bool) {
+	raw, ok := o.Take(key)
+	if !ok {
 		return decoded, false
 	}
 	if err := json.Unmarshal(raw, &decoded); err != nil || string(raw) == "null" {

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of durations: instants are published in whole seconds, and no rate is valid for more than a year.
+// Limits of durations. Times are published in whole seconds, and no rate is valid for more than a year.
 const (
 	durationMin = time.Second
 	durationMax = 366 * 24 * time.Hour
@@ -19,7 +19,7 @@ const (
 
 const wantText = "a text; write it in quotes"
 
-// Text takes a text of at most so many characters; "" when the key is not given.
+// Text takes a text of at most charactersMax characters. It returns "" if the key is missing.
 func (o *Object) Text(key string, charactersMax int) string {
 	text, _ := decode[string](o, key, wantText)
 	o.CheckText(key, text, charactersMax)
@@ -36,7 +36,7 @@ func (o *Object) CheckText(key, text string, charactersMax int) {
 	}
 }
 
-// Required calls read and reports a problem when the result is empty; hint says what to do.
+// Required calls read and reports a problem if the result is empty. hint is the advice in that problem.
 func (o *Object) Required(key, hint string, read func(key string) string) string {
 	before := len(o.file.problems)
 	text := read(key)
@@ -46,20 +46,20 @@ func (o *Object) Required(key, hint string, read func(key string) string) string
 	return text
 }
 
-// Bool takes true or false; fallback when the key is not given.
+// Bool takes true or false. It returns fallback if the key is missing.
 func (o *Object) Bool(key string, fallback bool) bool {
-	if value, given := decode[bool](o, key, "true or false; write one of them without quotes"); given {
+	if value, ok := decode[bool](o, key, "true or false; write one of them without quotes"); ok {
 		return value
 	}
 	return fallback
 }
 
-// Number takes a whole number between two limits; fallback when the key is not given.
+// Number takes a whole number between two limits. It returns fallback if the key is missing.
 func (o *Object) Number(key string, fallback, lowest, highest int64) int64 {
 	want := fmt.Sprintf("a whole number from %d to %d", lowest, highest)
-	number, given := decode[int64](o, key, want)
+	number, ok := decode[int64](o, key, want)
 	switch {
-	case !given:
+	case !ok:
 		return fallback
 	case number < lowest || number > highest:
 		o.Errorf("%s is not %s", key, want)
@@ -68,10 +68,10 @@ func (o *Object) Number(key string, fallback, lowest, highest int64) int64 {
 	return number
 }
 
-// Enum takes one of a list of values; fallback when the key is not given.
+// Enum takes one of a list of values. It returns fallback if the key is missing.
 func Enum[T ~string](o *Object, key string, fallback T, values []T) T {
-	text, given := decode[T](o, key, "a text; use one of "+joined(values))
-	if !given || text == "" {
+	text, ok := decode[T](o, key, "a text; use one of "+joined(values))
+	if !ok || text == "" {
 		return fallback
 	}
 	if !slices.Contains(values, text) {
@@ -89,7 +89,7 @@ func joined[T ~string](values []T) string {
 	return strings.Join(quoted, ", ")
 }
 
-// RequiredEnum is Enum without a default.
+// RequiredEnum is Enum for a key that must be present.
 func RequiredEnum[T ~string](o *Object, key string, values []T) T {
 	return T(o.Required(key, "; use one of "+joined(values), func(key string) string { return string(Enum(o, key, "", values)) }))
 }
@@ -103,7 +103,7 @@ func (o *Object) ID(key string, bytesMax int) string {
 	return id
 }
 
-// CurrencyCode takes three capital letters; "" when the key is not given.
+// CurrencyCode takes three capital letters. It returns "" if the key is missing.
 func (o *Object) CurrencyCode(key string) string {
 	code, _ := decode[string](o, key, wantText)
 	if code != "" && (len(code) != 3 || strings.Trim(code, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "") {
@@ -112,10 +112,10 @@ func (o *Object) CurrencyCode(key string) string {
 	return code
 }
 
-// Parsed takes a text and parses it; the zero value when the key is not given.
+// Parsed takes a text and parses it. It returns the zero value if the key is missing.
 func Parsed[T any](o *Object, key, example string, parse func(string) (T, error)) (parsed T) {
-	text, given := decode[string](o, key, wantText)
-	if !given {
+	text, ok := decode[string](o, key, wantText)
+	if !ok {
 		return parsed
 	}
 	parsed, err := parse(text)
@@ -125,10 +125,10 @@ func Parsed[T any](o *Object, key, example string, parse func(string) (T, error)
 	return parsed
 }
 
-// Duration takes a duration from a second to a year; fallback when the key is not given.
+// Duration takes a duration from a second to a year. It returns fallback if the key is missing.
 func (o *Object) Duration(key string, fallback time.Duration) time.Duration {
-	text, given := decode[string](o, key, wantText)
-	if !given {
+	text, ok := decode[string](o, key, wantText)
+	if !ok {
 		return fallback
 	}
 	duration, err := time.ParseDuration(text)
@@ -138,7 +138,7 @@ func (o *Object) Duration(key string, fallback time.Duration) time.Duration {
 	return duration
 }
 
-// URI takes a web address; "" when the key is not given.
+// URI takes a web address. It returns "" if the key is missing.
 func (o *Object) URI(key string, charactersMax int) string {
 	text := o.Text(key, charactersMax)
 	if text == "" {
@@ -150,7 +150,7 @@ func (o *Object) URI(key string, charactersMax int) string {
 	return text
 }
 
-// WebAddress accepts absolute http and https URLs in RFC 3986 characters, without user name and password.
+// WebAddress parses an absolute http or https URL of RFC 3986 characters, without user name and password.
 func WebAddress(text string) (*url.URL, bool) {
 	for i := range len(text) {
 		if text[i] <= ' ' || text[i] > '~' || strings.IndexByte("\"<>\\^`{|}", text[i]) >= 0 {
