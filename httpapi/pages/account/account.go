@@ -15,19 +15,19 @@ import (
 //go:embed files
 var embedded embed.FS
 
-// Mail is how login codes are sent.
+// Mail is the way login codes are sent.
 type Mail uint8
 
 const (
-	// MailOff sends no codes, and the page says that sign-in is not possible.
+	// MailOff sends no codes. The page says that sign-in is not possible.
 	MailOff Mail = iota
 	// MailSent sends codes through a mail server.
 	MailSent
-	// MailPrinted prints codes where the node runs, for development.
+	// MailPrinted prints codes to the terminal of the node, for development.
 	MailPrinted
 )
 
-// AccessPolicy tells whether limits are enforced and when keys are required. account.Admitter implements it.
+// AccessPolicy reports whether limits are enforced and when keys are required. account.Admitter implements it.
 type AccessPolicy interface {
 	LimitsEnforced() bool
 	KeyPolicy() account.KeyPolicy
@@ -48,8 +48,8 @@ type Config struct {
 type Pages struct {
 	config  Config
 	forms   *formTokens
-	paths   []string                    // paths of the cookies, one for each language
-	origins *http.CrossOriginProtection // adds to SameSite cookies and form tokens
+	paths   []string                    // of the cookies, one for each language
+	origins *http.CrossOriginProtection // in addition to SameSite cookies and form tokens
 	texts   *pages.Texts
 }
 
@@ -62,15 +62,15 @@ const (
 
 const rootPage = "/account"
 
-// New makes the pages and adds their assets to the frame. It panics if an embedded file is damaged, the public
-// URL is invalid or Random fails.
+// New creates the pages and adds their assets to the frame. It panics if an embedded file is invalid, the public URL is
+// invalid or Random fails.
 func New(config Config) *Pages {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
 	origins := http.NewCrossOriginProtection()
-	if public := config.Frame.PublicURL(); public != "" {
-		must("read the public address of the service", origins.AddTrustedOrigin(public))
+	if publicURL := config.Frame.PublicURL(); publicURL != "" {
+		must("read the public address of the service", origins.AddTrustedOrigin(publicURL))
 	}
 	var key [32]byte
 	_, err := io.ReadFull(config.Random, key[:])
@@ -87,9 +87,9 @@ func New(config Config) *Pages {
 	return p
 }
 
-func must(do string, err error) {
+func must(action string, err error) {
 	if err != nil {
-		panic("account: " + do + ": " + err.Error())
+		panic("account: " + action + ": " + err.Error())
 	}
 }
 

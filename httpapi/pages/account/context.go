@@ -22,10 +22,10 @@ import (
 
 const (
 	formBytesMax = 4 << 10
-	formField    = "form" // name of the token
+	formField    = "form" // name of the field with the token
 )
 
-// pageContext is a request with its cookies and its form.
+// pageContext has a request with its cookies and its form, and the ResponseWriter.
 type pageContext struct {
 	p *Pages
 	w http.ResponseWriter
@@ -36,7 +36,7 @@ type pageContext struct {
 	hasLogin   bool // the login cookie was sent
 	session    account.Secret
 	hasSession bool       // a session cookie was sent; it may have expired
-	posted     url.Values // fields of the form
+	formValues url.Values // fields of the form
 }
 
 // withContext reads the cookies before it calls a handler.
@@ -50,11 +50,11 @@ func (p *Pages) withContext(handle func(*pageContext)) pages.Handler {
 	}
 }
 
-// withForm is withContext for forms. It refuses cross-site requests and other content types before it reads the body.
+// withForm is withContext for forms. It rejects cross-origin requests and other content types before it reads the body.
 func (p *Pages) withForm(handle func(*pageContext)) pages.Handler {
 	return p.withContext(func(v *pageContext) {
-		kind, _, err := mime.ParseMediaType(v.r.Header.Get("Content-Type"))
-		if err != nil || kind != "application/x-www-form-urlencoded" || p.origins.Check(v.r.Request) != nil {
+		mediaType, _, err := mime.ParseMediaType(v.r.Header.Get("Content-Type"))
+		if err != nil || mediaType != "application/x-www-form-urlencoded" || p.origins.Check(v.r.Request) != nil {
 			p.config.Frame.BadRequest(v.w, v.r)
 			return
 		}
@@ -63,13 +63,13 @@ func (p *Pages) withForm(handle func(*pageContext)) pages.Handler {
 			p.config.Frame.BadRequest(v.w, v.r)
 			return
 		}
-		v.posted = v.r.PostForm //nolint:forbidigo // what was read from this request's body; not http.PostForm, which sends one
+		v.formValues = v.r.PostForm //nolint:forbidigo // what was read from this request's body; not http.PostForm, which sends one
 		handle(v)
 	})
 }
 
-// field returns a trimmed field of the form. Fields in the URL are ignored.
-func (v *pageContext) field(name string) string { return strings.TrimSpace(v.posted.Get(name)) }
+// field returns a field of the form without spaces around it. Query parameters are ignored.
+func (v *pageContext) field(name string) string { return strings.TrimSpace(v.formValues.Get(name)) }
 
 // digits returns a field without spaces and hyphens.
 func (v *pageContext) digits(name string) string {
@@ -81,12 +81,12 @@ func (v *pageContext) digits(name string) string {
 	}, v.field(name))
 }
 
-// tokenOwner returns the owner of the forms of this browser: its session, or before that its login number.
+// tokenOwner returns the owner of the form tokens: the session, or if there is none, the id of the browser.
 func (v *pageContext) tokenOwner() tokenOwner {
 	if v.hasSession {
 		return tokenOwner(v.session.Digest())
 	}
-	return sha256.Sum256([]byte(v.login.number))
+	return sha256.Sum256([]byte(v.login.browserID))
 }
 
 // token issues the token of a form.
@@ -94,20 +94,21 @@ func (v *pageContext) token(purpose string) string { return v.p.forms.issue(purp
 
 // hasLoginToken reports whether the form has a valid token of this browser.
 func (v *pageContext) hasLoginToken(purpose string) bool {
-	return (v.hasLogin || v.hasSession) && v.p.forms.isValid(v.posted.Get(formField), purpose, v.tokenOwner())
+	return (v.hasLogin || v.hasSession) && v.p.forms.isValid(v.formValues.Get(formField), purpose, v.tokenOwner())
 }
 
-// setLoginCookie gives the browser a login number, if it has none, and stores the e-mail address, if there is one.
+// setLoginCookie sets the login cookie with a new id if the browser has none. It stores the e-mail address in the
+// cookie unless it is zero.
 func (v *pageContext) setLoginCookie(email account.Email) error {
 	if v.hasLogin && email.IsZero() {
 		return nil
 	}
 	if !v.hasLogin {
-		var number [loginNumberBytes]byte
-		if _, err := io.ReadFull(v.p.config.Random, number[:]); err != nil {
-			return fmt.Errorf("draw a number for a browser: %w", err)
+		var id [browserIDBytes]byte
+		if _, err := io.ReadFull(v.p.config.Random, id[:]); err != nil {
+			return fmt.Errorf("draw an id for a browser: %w", err)
 		}
-		v.login, v.hasLogin = loginState{number: hex.EncodeToString(number[:])}, true
+		v.login, v.hasLogin = loginState{browserID: hex.EncodeToString(id[:])}, true
 	}
 	lifetime := formLifetime
 	if !email.IsZero() {
@@ -117,7 +118,7 @@ func (v *pageContext) setLoginCookie(email account.Email) error {
 	return nil
 }
 
-// redirect redirects to another page, named by its Spanish path.
+// redirect redirects to another page. page is its Spanish path.
 func (v *pageContext) redirect(page string) {
 	v.w.Header().Set("Location", v.r.Language.Path(page))
 	v.w.WriteHeader(http.StatusSeeOther)
@@ -131,13 +132,13 @@ func (v *pageContext) write(status int, title string, body Group) {
 	})
 }
 
-// log logs an operation without e-mail address, code or key. Refusals because of load or limits are not logged.
-func (v *pageContext) log(operation string, status int, refused engine.Code) {
-	switch refused {
+// log logs an operation without e-mail address, code or key. Errors because of load or limits are not logged.
+func (v *pageContext) log(operation string, status int, code engine.Code) {
+	switch code {
 	case engine.CodeRateLimited, engine.CodeRequestedTooSoon, engine.CodeOverloaded, engine.CodeReadOnly, engine.CodeDataUnavailable:
 		return
 	}
 	v.p.config.Logger.LogAttrs(context.Background(), slog.LevelInfo, "account page",
 		slog.String("requestId", v.r.ID), slog.String("operation", operation), slog.Int("status", status),
-		slog.String("code", string(refused)), slog.String("network", account.LoggedNetwork(v.r.Address)))
+		slog.String("code", string(code)), slog.String("network", account.LoggedNetwork(v.r.Address)))
 }

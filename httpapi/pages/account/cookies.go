@@ -13,45 +13,45 @@ import (
 const (
 	sessionCookie = "tasard_session"
 	loginCookie   = "tasard_login"
-	// Browsers accept this prefix only from https.
+	// Browsers accept a cookie with this prefix only over https.
 	securePrefix = "__Secure-"
 
-	loginNumberBytes = 16
-	// loginLifetime is how long the login cookie lasts: a code may be used, and requested again, meanwhile.
+	browserIDBytes = 16
+	// loginLifetime is the lifetime of the login cookie. In that time a code can be used or requested again.
 	loginLifetime = account.CodeLifetime + account.CodeResendAfter
 )
 
-// loginState is the content of the login cookie: a number to which forms are bound, and the e-mail address of the
-// requested code.
+// loginState is the content of the login cookie: a random id to which form tokens are bound, and the e-mail address for
+// which a code was requested.
 type loginState struct {
-	number string // hexadecimal
-	email  account.Email
+	browserID string // hexadecimal
+	email     account.Email
 }
 
-// encode returns the number, a dot, and the e-mail address in base64url.
+// encode returns the id, a dot, and the e-mail address in base64url.
 func (l loginState) encode() string {
-	return l.number + "." + base64.RawURLEncoding.EncodeToString([]byte(l.email.String()))
+	return l.browserID + "." + base64.RawURLEncoding.EncodeToString([]byte(l.email.String()))
 }
 
 // parseLoginState is the inverse of encode.
 func parseLoginState(value string) (loginState, bool) {
-	number, encoded, found := strings.Cut(value, ".")
-	raw, err := hex.DecodeString(number)
-	if !found || err != nil || len(raw) != loginNumberBytes {
+	encodedID, encodedEmail, ok := strings.Cut(value, ".")
+	id, err := hex.DecodeString(encodedID)
+	if !ok || err != nil || len(id) != browserIDBytes {
 		return loginState{}, false
 	}
-	address, err := base64.RawURLEncoding.DecodeString(encoded)
+	address, err := base64.RawURLEncoding.DecodeString(encodedEmail)
 	if err != nil {
 		return loginState{}, false
 	}
 	if len(address) == 0 {
-		return loginState{number: number}, true
+		return loginState{browserID: encodedID}, true
 	}
 	email, err := account.ParseEmail(string(address))
-	return loginState{number, email}, err == nil
+	return loginState{encodedID, email}, err == nil
 }
 
-// cookieName returns the name of a cookie, with the prefix if Secure is set.
+// cookieName returns the name of a cookie, with securePrefix if the site is secure.
 func (p *Pages) cookieName(name string) string {
 	if p.config.Frame.Secure() {
 		return securePrefix + name
@@ -59,7 +59,8 @@ func (p *Pages) cookieName(name string) string {
 	return name
 }
 
-// setCookie sets a cookie for the account pages of each language only. A lifetime of zero deletes it.
+// setCookie sets a cookie for the paths of the account pages in all languages. If lifetime is zero, it deletes the
+// cookie.
 func (p *Pages) setCookie(w http.ResponseWriter, name, value string, lifetime time.Duration) {
 	age := int(lifetime / time.Second)
 	if age <= 0 {
@@ -74,13 +75,14 @@ func (p *Pages) setCookie(w http.ResponseWriter, name, value string, lifetime ti
 	}
 }
 
-// cookie returns the value of a cookie. Two cookies of one name are ignored: one may be set by another subdomain.
+// cookie returns the value of a cookie. It returns "" if there are two cookies with the name, because one may be set by
+// another subdomain.
 func (p *Pages) cookie(r *http.Request, name string) string {
-	found := r.CookiesNamed(p.cookieName(name))
-	if len(found) != 1 {
+	cookies := r.CookiesNamed(p.cookieName(name))
+	if len(cookies) != 1 {
 		return ""
 	}
-	return found[0].Value
+	return cookies[0].Value
 }
 
 // session returns the token in the session cookie, which may have expired.

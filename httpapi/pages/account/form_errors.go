@@ -13,15 +13,15 @@ import (
 	"github.com/tasard/tasard/httpapi/pages"
 )
 
-// formError is why a form was refused: the key of its text below "fault.", and how long to wait.
+// formError is the error of a form.
 type formError struct {
-	Key     string
+	Key     string // the key of its text is "fault." + Key
 	Status  int
-	Wait    time.Duration // 0 = unknown
+	Wait    time.Duration // how long to wait before the next attempt; 0 = not shown
 	Minutes bool          // Wait is shown in minutes instead of seconds
 }
 
-// Errors of the forms themselves.
+// Errors of form tokens.
 func staleForm() *formError { return &formError{Key: "stale", Status: http.StatusForbidden} }
 func usedForm() *formError  { return &formError{Key: "used", Status: http.StatusConflict} }
 func busy() *formError {
@@ -31,10 +31,10 @@ func busy() *formError {
 // secondsMax is the longest wait that is shown in seconds.
 const secondsMax = 120 * time.Second
 
-// formErrorOf converts an engine.Error. It returns nil for other errors, whose text is not shown.
+// formErrorOf converts an engine.Error. It returns nil for other errors and codes.
 func formErrorOf(err error) *formError {
-	var named *engine.Error
-	if !errors.As(err, &named) {
+	var apiErr *engine.Error
+	if !errors.As(err, &apiErr) {
 		return nil
 	}
 	statuses := map[engine.Code]int{
@@ -50,13 +50,13 @@ func formErrorOf(err error) *formError {
 		engine.CodeOverloaded:        http.StatusServiceUnavailable,
 		engine.CodeReadOnly:          http.StatusServiceUnavailable,
 	}
-	status, known := statuses[named.Code]
-	if !known {
+	status, ok := statuses[apiErr.Code]
+	if !ok {
 		return nil
 	}
-	f := &formError{Key: string(named.Code), Status: status}
+	f := &formError{Key: string(apiErr.Code), Status: status}
 	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
-		f.Wait = max(named.RetryAfter, time.Second)
+		f.Wait = max(apiErr.RetryAfter, time.Second)
 		f.Minutes = f.Wait > secondsMax
 	}
 	return f
@@ -71,11 +71,11 @@ func (f *formError) Count() int {
 	return int((f.Wait + unit - 1) / unit)
 }
 
-// statusOf returns the status for an error: 422 if one of the keys of field errors is not empty, 200 without an error.
-// It sets Retry-After.
-func (v *pageContext) statusOf(f *formError, typed ...string) int {
+// statusOf returns the status of a page with the error f and the keys of field errors: 422 if one of the keys is not
+// empty, else the status of f, or 200 if f is nil. It also sets Retry-After.
+func (v *pageContext) statusOf(f *formError, fieldErrors ...string) int {
 	switch {
-	case strings.Join(typed, "") != "":
+	case strings.Join(fieldErrors, "") != "":
 		return http.StatusUnprocessableEntity
 	case f == nil:
 		return http.StatusOK
@@ -98,14 +98,14 @@ func (v *pageContext) notice(f *formError) Node {
 		P(v.l.T("fault."+f.Key), If(f.Wait > 0, Text(" "+v.l.Count(unit, f.Count())))))
 }
 
-// note shows a success.
+// note shows a message of success.
 func (v *pageContext) note(key string) Node {
 	return If(key != "", Div(Class("notice good"), Role("status"), P(v.l.T(key))))
 }
 
-// form is a form with a token for its purpose.
-func (v *pageContext) form(to, purpose, class string, children ...Node) Node {
-	return Form(If(class != "", Class(class)), Method("post"), v.l.Action(rootPage+to),
+// form returns a form with a token for its purpose.
+func (v *pageContext) form(path, purpose, class string, children ...Node) Node {
+	return Form(If(class != "", Class(class)), Method("post"), v.l.Action(rootPage+path),
 		Input(Type("hidden"), Name(formField), Value(v.token(purpose))), Group(children))
 }
 
@@ -115,24 +115,24 @@ func submit(class string, children ...Node) Node {
 	return Button(Class(class), Type("submit"), Group(children))
 }
 
-// describedBy links a field to its help and its error.
-func describedBy(name, help, fault string) Node {
-	if fault == "" {
+// describedBy returns the attributes that link a field to its help and its error.
+func describedBy(name, help, errKey string) Node {
+	if errKey == "" {
 		return If(help != "", Aria("describedby", help))
 	}
 	return Group{Aria("describedby", strings.TrimSpace(help+" "+name+"-fault")), Aria("invalid", "true")}
 }
 
 // fieldError shows the error of a field.
-func (v *pageContext) fieldError(name, fault string, role Node) Node {
-	return If(fault != "", P(Class("problem"), ID(name+"-fault"), role, v.l.T(fault)))
+func (v *pageContext) fieldError(name, errKey string, role Node) Node {
+	return If(errKey != "", P(Class("problem"), ID(name+"-fault"), role, v.l.T(errKey)))
 }
 
 // codeOf returns the code of an error, "" if it has none.
 func codeOf(err error) engine.Code {
-	var named *engine.Error
-	if errors.As(err, &named) {
-		return named.Code
+	var apiErr *engine.Error
+	if errors.As(err, &apiErr) {
+		return apiErr.Code
 	}
 	return ""
 }

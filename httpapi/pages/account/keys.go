@@ -17,17 +17,17 @@ import (
 	"github.com/tasard/tasard/httpapi/pages"
 )
 
-// homeView is the result of a form on the page with the keys.
+// homeView is the input of homePage: the result of a form.
 type homeView struct {
-	name      string // as typed
-	nameFault string // key of a text; "" = none
-	fault     *formError
-	note      string
+	name       string // as typed
+	nameErrKey string // key of a text; "" = none
+	formErr    *formError
+	note       string // key of a text; "" = none
 }
 
 // homePage sends the page with keys and usage, or the sign-in page if the session has expired.
 func (v *pageContext) homePage(view homeView) {
-	status := v.statusOf(view.fault, view.nameFault)
+	status := v.statusOf(view.formErr, view.nameErrKey)
 	keys, suspended, err := v.keys()
 	var usage Node
 	if err == nil {
@@ -43,7 +43,7 @@ func (v *pageContext) homePage(view homeView) {
 	}
 	l := v.l
 	v.write(status, "nav.account", Group{
-		H1(l.T("home.title")), v.note(view.note), v.notice(view.fault),
+		H1(l.T("home.title")), v.note(view.note), v.notice(view.formErr),
 		If(suspended, Div(Class("notice bad"), P(l.T("home.suspended"), v.p.config.Frame.Contact(" "+l.Str("home.suspended.contact"))))),
 		v.keysRequiredNotice(),
 		Section(Class("stack"), Aria("labelledby", "keys"), H2(ID("keys"), l.T("home.keys")), v.keyList(keys), v.keyForm(view, keys)),
@@ -69,17 +69,17 @@ func (v *pageContext) keyList(keys []account.KeyRecord) Node {
 func (v *pageContext) keyFacts(key *account.KeyRecord) Node {
 	l := v.l
 	tag := func(class, text string) Node { return Group{Text(" "), Span(Class(class), l.T(text))} }
-	state, since := tag("tag", "home.revoked"), Group{l.T("home.ended"), Text(" "), l.Time(key.RevokedAt)}
+	badge, detail := tag("tag", "home.revoked"), Group{l.T("home.ended"), Text(" "), l.Time(key.RevokedAt)}
 	switch {
 	case key.Active() && key.LastUsed.IsZero():
-		state, since = tag("tag good", "home.active"), Group{l.T("home.unused")}
+		badge, detail = tag("tag good", "home.active"), Group{l.T("home.unused")}
 	case key.Active():
-		state, since = tag("tag good", "home.active"), Group{l.T("home.used"), Text(" "), l.Since(key.LastUsed)}
+		badge, detail = tag("tag good", "home.active"), Group{l.T("home.used"), Text(" "), l.Since(key.LastUsed)}
 	}
 	return Group{
-		P(Class("name"), Text(labelOf(key)), state),
+		P(Class("name"), Text(labelOf(key)), badge),
 		P(Class("fine"), l.T("home.hint"), Text(" "), Code(Text("…"+key.Hint))),
-		P(Class("fine"), l.T("home.made"), Text(" "), l.Time(key.CreatedAt), Text(" · "), since),
+		P(Class("fine"), l.T("home.made"), Text(" "), l.Time(key.CreatedAt), Text(" · "), detail),
 	}
 }
 
@@ -105,14 +105,15 @@ func (v *pageContext) keyForm(view homeView, keys []account.KeyRecord) Node {
 		return P(Class("notice"), l.T("home.full", account.KeysActiveMax))
 	}
 	name := Input(ID("name"), Name("name"), Type("text"), MaxLength("80"), AutoComplete("off"), Value(view.name),
-		describedBy("name", "name-help", view.nameFault))
+		describedBy("name", "name-help", view.nameErrKey))
 	return v.form("/keys", purposeKey, "card stack", H3(l.T("home.new")),
-		field(Group{Label(For("name"), l.T("home.name")), name}, v.fieldError("name", view.nameFault, Role("alert")),
+		field(Group{Label(For("name"), l.T("home.name")), name}, v.fieldError("name", view.nameErrKey, Role("alert")),
 			P(Class("fine"), ID("name-help"), l.T("home.name.help"))),
 		submit("button", l.T("home.make")))
 }
 
-// usage shows both windows of the quota: when the day is renewed, and after how many seconds the minute has more room.
+// usage shows both windows of the quota: when the day window is reset, and after how many seconds the minute window
+// allows more requests.
 func (v *pageContext) usage() (Node, error) {
 	if !v.p.config.Access.LimitsEnforced() {
 		return P(v.l.T("usage.off")), nil
@@ -121,30 +122,31 @@ func (v *pageContext) usage() (Node, error) {
 	l := v.l
 	renewed := P(Class("fine"), l.T("usage.reset"), Text(" "), l.Time(quota.Day.Reset, Data("local", l.Str("usage.local"))))
 	seconds := max(1, int((quota.Minute.Reset.Sub(v.r.Now)+time.Second-1)/time.Second))
-	room := If(quota.Minute.Remaining < quota.Minute.Limit, P(Class("fine"), Text(l.Count("usage.room", seconds))))
-	windows := Dl(Class("usage"), v.window("usage.day", quota.Day, renewed), v.window("usage.minute", quota.Minute, room))
+	wait := If(quota.Minute.Remaining < quota.Minute.Limit, P(Class("fine"), Text(l.Count("usage.room", seconds))))
+	windows := Dl(Class("usage"), v.window("usage.day", quota.Day, renewed), v.window("usage.minute", quota.Minute, wait))
 	return Group{P(l.T("usage.lead")), windows}, err
 }
 
-func (v *pageContext) window(key string, w account.Window, more Node) Node {
+func (v *pageContext) window(key string, w account.Window, note Node) Node {
 	used := max(0, w.Limit-w.Remaining)
 	return Div(Dt(v.l.T(key)), Dd(
 		El("meter", Min("0"), Max(strconv.Itoa(w.Limit)), Value(strconv.Itoa(used)), Aria("label", v.l.Str(key))),
-		P(v.l.T("usage.of", pages.Grouped(used), pages.Grouped(w.Limit))), more))
+		P(v.l.T("usage.of", pages.Grouped(used), pages.Grouped(w.Limit))), note))
 }
 
-// sessionEnded sends the sign-in page and deletes the session cookie.
+// sessionEnded sends the sign-in page and deletes the session cookie. status is the status of the page that was to be
+// sent.
 func (v *pageContext) sessionEnded(status int) {
 	v.p.setCookie(v.w, sessionCookie, "", 0)
 	v.hasSession = false
 	f := &formError{Key: string(engine.CodeInvalidSession), Status: http.StatusForbidden}
 	if status == http.StatusOK {
-		f.Status = status // a GET was not refused
+		f.Status = status // for a GET an expired session is not an error
 	}
-	v.signInPage(signInView{fault: f})
+	v.signInPage(signInView{formErr: f})
 }
 
-// keys returns the keys of the account, active ones first and newer ones before older ones, and whether it is
+// keys returns the keys of the account, active keys first, then newer before older, and whether the account is
 // suspended.
 func (v *pageContext) keys() (keys []account.KeyRecord, suspended bool, err error) {
 	keys, err = v.p.config.Accounts.Keys(v.session.Digest())
@@ -184,24 +186,24 @@ func (p *Pages) createKey(v *pageContext) {
 	}
 	name := v.field("name")
 	if !isKeyName(name) {
-		v.homePage(homeView{name: name, nameFault: "fault.name"})
+		v.homePage(homeView{name: name, nameErrKey: "fault.name"})
 		return
 	}
-	switch p.forms.spend(v.posted.Get(formField), purposeKey, v.tokenOwner()) {
-	case invalidToken:
-		v.homePage(homeView{name: name, fault: staleForm()})
+	switch p.forms.spend(v.formValues.Get(formField), purposeKey, v.tokenOwner()) {
+	case tokenInvalid:
+		v.homePage(homeView{name: name, formErr: staleForm()})
 		return
-	case spentBefore:
-		v.homePage(homeView{fault: usedForm()})
+	case tokenSpentBefore:
+		v.homePage(homeView{formErr: usedForm()})
 		return
-	case tableFull:
-		v.homePage(homeView{name: name, fault: busy()})
+	case tokenTableFull:
+		v.homePage(homeView{name: name, formErr: busy()})
 		return
-	case spentNow:
+	case tokenSpent:
 	}
 	key, secret, err := p.config.Accounts.CreateKey(v.session.Digest(), name)
 	if err != nil {
-		v.failed(operation, err, homeView{name: name})
+		v.showError(operation, err, homeView{name: name})
 		return
 	}
 	v.log(operation, http.StatusCreated, "")
@@ -211,25 +213,25 @@ func (p *Pages) createKey(v *pageContext) {
 // newKeyPage shows a new key.
 func (v *pageContext) newKeyPage(label, secret string) Group {
 	l := v.l
-	copied := func(class, id, text string) Node {
+	copyButton := func(class, id, text string) Node {
 		return P(Button(Class(class), Type("button"), Hidden(""), Data("copy", id), Data("done", l.Str("made.copied")),
 			Data("failed", l.Str("made.failed")), l.T(text)))
 	}
-	line := "curl -H 'Authorization: Bearer " + secret + "' \\\n  '" + v.p.config.Frame.ServiceURL(v.r) + "/v1/rates/best?currency=USD&operation=buy&limit=3'"
+	command := "curl -H 'Authorization: Bearer " + secret + "' \\\n  '" + v.p.config.Frame.ServiceURL(v.r) + "/v1/rates/best?currency=USD&operation=buy&limit=3'"
 	return Group{
 		H1(l.T("made.title")), P(Class("lead"), l.T("made.lead")),
 		Section(Class("card stack"), Aria("labelledby", "secret-name"), H2(ID("secret-name"), Text(label)),
-			P(Code(Class("secret"), ID("secret"), Attr("translate", "no"), Text(secret))), copied("button", "secret", "made.copy")),
+			P(Code(Class("secret"), ID("secret"), Attr("translate", "no"), Text(secret))), copyButton("button", "secret", "made.copy")),
 		Div(Class("notice"), P(l.T("made.once"))),
 		H2(l.T("made.try")),
-		Pre(Class("block"), ID("curl"), Attr("translate", "no"), TabIndex("0"), Aria("label", l.Str("made.line")), Text(line)),
-		copied("button plain", "curl", "made.copy.line"),
+		Pre(Class("block"), ID("curl"), Attr("translate", "no"), TabIndex("0"), Aria("label", l.Str("made.line")), Text(command)),
+		copyButton("button plain", "curl", "made.copy.line"),
 		H2(l.T("made.keep")), Ul(Class("prose"), Li(l.T("made.keep.1")), Li(l.T("made.keep.2")), Li(l.T("made.keep.3"))),
 		P(A(Class("button"), l.Href(rootPage), l.T("made.back"))),
 	}
 }
 
-// isKeyName reports whether a name is short enough and fits on one line.
+// isKeyName reports whether a name is short enough and has no line breaks or control characters.
 func isKeyName(text string) bool {
 	return utf8.ValidString(text) && utf8.RuneCountInString(text) <= account.KeyNameMax &&
 		!strings.ContainsFunc(text, func(c rune) bool { return unicode.IsControl(c) || c == '\u2028' || c == '\u2029' })
@@ -242,24 +244,24 @@ func (p *Pages) revokeKey(v *pageContext) {
 		v.sessionEnded(http.StatusForbidden)
 		return
 	}
-	if !p.forms.isValid(v.posted.Get(formField), purposeRevoke, v.tokenOwner()) {
-		v.homePage(homeView{fault: staleForm()})
+	if !p.forms.isValid(v.formValues.Get(formField), purposeRevoke, v.tokenOwner()) {
+		v.homePage(homeView{formErr: staleForm()})
 		return
 	}
 	if err := p.config.Accounts.RevokeKey(v.session.Digest(), v.r.PathValue("id")); err != nil {
-		v.failed(operation, err, homeView{})
+		v.showError(operation, err, homeView{})
 		return
 	}
 	v.log(operation, http.StatusSeeOther, "")
 	v.redirect(rootPage + "?done=revoked")
 }
 
-// failed shows an error on the page with the keys.
-func (v *pageContext) failed(operation string, err error, view homeView) {
-	if view.fault = formErrorOf(err); view.fault == nil {
+// showError shows an error on the page with the keys.
+func (v *pageContext) showError(operation string, err error, view homeView) {
+	if view.formErr = formErrorOf(err); view.formErr == nil {
 		v.p.config.Frame.Fail(v.w, v.r, err)
 		return
 	}
-	v.log(operation, view.fault.Status, codeOf(err))
+	v.log(operation, view.formErr.Status, codeOf(err))
 	v.homePage(view)
 }

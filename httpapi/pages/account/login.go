@@ -21,12 +21,12 @@ const (
 	purposeSignOut = "signout"
 )
 
-// signInView is the result of a form on the sign-in page.
+// signInView is the input of signInPage: the result of a form.
 type signInView struct {
-	email      string // as typed
-	emailFault string // key of a text; "" = none
-	fault      *formError
-	note       string // key of a text; "" = none
+	email       string // as typed
+	emailErrKey string // key of a text; "" = none
+	formErr     *formError
+	note        string // key of a text; "" = none
 }
 
 // signInPage sends the page with the form for an e-mail address.
@@ -38,16 +38,16 @@ func (v *pageContext) signInPage(view signInView) {
 	l := v.l
 	form := Group{
 		v.form("/codes", purposeCode, "card stack",
-			field(emailInput(view.email, l, describedBy("email", "email-help", view.emailFault)),
-				v.fieldError("email", view.emailFault, nil), P(Class("fine"), ID("email-help"), l.T("welcome.help"))),
+			field(emailInput(view.email, l, describedBy("email", "email-help", view.emailErrKey)),
+				v.fieldError("email", view.emailErrKey, nil), P(Class("fine"), ID("email-help"), l.T("welcome.help"))),
 			submit("button", l.T("welcome.send"))),
 		v.mailPrintedNotice(),
 	}
 	if v.p.config.Mail == MailOff {
 		form = Group{Div(Class("notice bad"), P(l.T("welcome.off")))}
 	}
-	v.write(v.statusOf(view.fault, view.emailFault), "nav.account", Group{
-		H1(l.T("welcome.title")), P(Class("lead"), l.T("welcome.lead")), v.note(view.note), v.notice(view.fault), v.keysRequiredNotice(), form,
+	v.write(v.statusOf(view.formErr, view.emailErrKey), "nav.account", Group{
+		H1(l.T("welcome.title")), P(Class("lead"), l.T("welcome.lead")), v.note(view.note), v.notice(view.formErr), v.keysRequiredNotice(), form,
 		H2(l.T("welcome.how")), Ol(Class("prose"), Li(l.T("welcome.how.1")),
 			Li(l.T("welcome.how.2", int(account.CodeLifetime.Minutes()))), Li(l.T("welcome.how.3", account.KeysActiveMax))),
 		P(Class("explain"), l.T("welcome.privacy")),
@@ -78,7 +78,8 @@ func (p *Pages) show(v *pageContext) {
 	v.signInPage(signInView{note: noteOf(v.r)})
 }
 
-// noteOf returns the note of a redirect. Only known words are accepted, so that a link cannot put text on the page.
+// noteOf returns the key of the note in the query of a redirect. Only known values are accepted, so that a link cannot
+// put text on the page.
 func noteOf(r *pages.Request) string {
 	switch done := r.URL.Query().Get("done"); done {
 	case "revoked", "out":
@@ -87,11 +88,11 @@ func noteOf(r *pages.Request) string {
 	return ""
 }
 
-// codeView is the result of a form on the page for the code.
+// codeView is the input of codePage: the result of a form.
 type codeView struct {
-	email                 string
-	emailFault, codeFault string
-	fault                 *formError
+	email                   string
+	emailErrKey, codeErrKey string
+	formErr                 *formError
 }
 
 // showCode sends the page for the code.
@@ -110,12 +111,12 @@ func (v *pageContext) codePage(view codeView) {
 	}
 	l := v.l
 	code := Input(ID("code"), Class("digits"), Name("code"), Type("text"), Attr("inputmode", "numeric"), AutoComplete("one-time-code"),
-		MaxLength("16"), Attr("size", "10"), Required(), AutoFocus(), describedBy("code", "code-help", view.codeFault))
-	v.write(v.statusOf(view.fault, view.emailFault, view.codeFault), "code.title", Group{
-		H1(l.T("code.title")), P(Class("lead"), l.T("code.lead")), v.notice(view.fault),
+		MaxLength("16"), Attr("size", "10"), Required(), AutoFocus(), describedBy("code", "code-help", view.codeErrKey))
+	v.write(v.statusOf(view.formErr, view.emailErrKey, view.codeErrKey), "code.title", Group{
+		H1(l.T("code.title")), P(Class("lead"), l.T("code.lead")), v.notice(view.formErr),
 		v.form("/sessions", purposeSession, "card stack",
-			field(emailInput(view.email, l, describedBy("email", "", view.emailFault)), v.fieldError("email", view.emailFault, nil)),
-			field(Group{Label(For("code"), l.T("code.code")), code}, v.fieldError("code", view.codeFault, Role("alert")),
+			field(emailInput(view.email, l, describedBy("email", "", view.emailErrKey)), v.fieldError("email", view.emailErrKey, nil)),
+			field(Group{Label(For("code"), l.T("code.code")), code}, v.fieldError("code", view.codeErrKey, Role("alert")),
 				P(Class("fine"), ID("code-help"), l.T("code.help", int(account.CodeLifetime.Minutes()), account.CodeTriesMax))),
 			submit("button", l.T("code.enter"))),
 		v.mailPrintedNotice(),
@@ -133,14 +134,14 @@ func emailInput(email string, l *pages.Localizer, described Node) Node {
 // requestCode requests a code. The answer does not show whether the e-mail address has an account.
 func (p *Pages) requestCode(v *pageContext) {
 	const operation = "POST /account/codes"
-	typed := v.field("email")
+	emailText := v.field("email")
 	if !v.hasLoginToken(purposeCode) {
-		v.signInPage(signInView{email: typed, fault: staleForm()})
+		v.signInPage(signInView{email: emailText, formErr: staleForm()})
 		return
 	}
-	email, err := account.ParseEmail(typed)
+	email, err := account.ParseEmail(emailText)
 	if err != nil {
-		v.signInPage(signInView{email: typed, emailFault: "fault.email"})
+		v.signInPage(signInView{email: emailText, emailErrKey: "fault.email"})
 		return
 	}
 	err = p.config.Accounts.RequestCode(email, v.r.Address)
@@ -157,10 +158,10 @@ func (p *Pages) requestCode(v *pageContext) {
 	case f == nil:
 		p.config.Frame.Fail(v.w, v.r, err)
 	case codeOf(err) == engine.CodeRequestedTooSoon: // the previous code can still be entered
-		v.codePage(codeView{email: email.String(), fault: f})
+		v.codePage(codeView{email: email.String(), formErr: f})
 	default:
 		v.log(operation, f.Status, codeOf(err))
-		v.signInPage(signInView{email: typed, fault: f})
+		v.signInPage(signInView{email: emailText, formErr: f})
 	}
 }
 
@@ -169,19 +170,19 @@ func (p *Pages) openSession(v *pageContext) {
 	const operation = "POST /account/sessions"
 	view := codeView{email: v.field("email")}
 	if !v.hasLoginToken(purposeSession) {
-		view.fault = staleForm()
+		view.formErr = staleForm()
 		v.codePage(view)
 		return
 	}
 	code := v.digits("code")
 	email, err := account.ParseEmail(view.email)
 	if err != nil {
-		view.emailFault = "fault.email"
+		view.emailErrKey = "fault.email"
 	}
 	if !isLoginCode(code) {
-		view.codeFault = "fault.digits"
+		view.codeErrKey = "fault.digits"
 	}
-	if view.emailFault != "" || view.codeFault != "" {
+	if view.emailErrKey != "" || view.codeErrKey != "" {
 		v.codePage(view)
 		return
 	}
@@ -198,27 +199,28 @@ func (p *Pages) openSession(v *pageContext) {
 		p.config.Frame.Fail(v.w, v.r, err)
 		return
 	case codeOf(err) == engine.CodeInvalidCode:
-		view.codeFault = "fault.invalid_code"
+		view.codeErrKey = "fault.invalid_code"
 	default:
-		view.fault = f
+		view.formErr = f
 	}
 	v.log(operation, f.Status, codeOf(err))
 	v.codePage(view)
 }
 
-// isLoginCode reports whether a text can be a code.
+// isLoginCode reports whether a text has the format of a code.
 func isLoginCode(text string) bool {
 	return len(text) == account.CodeDigits && !strings.ContainsFunc(text, func(c rune) bool { return c < '0' || c > '9' })
 }
 
-// signOut closes the session. The cookie is deleted even if that fails: the session expires within 15 minutes.
+// signOut closes the session. The cookie is deleted even if closing fails, because the session expires within 15
+// minutes.
 func (p *Pages) signOut(v *pageContext) {
 	if !v.hasSession {
 		v.redirect(rootPage)
 		return
 	}
-	if !p.forms.isValid(v.posted.Get(formField), purposeSignOut, v.tokenOwner()) {
-		v.homePage(homeView{fault: staleForm()})
+	if !p.forms.isValid(v.formValues.Get(formField), purposeSignOut, v.tokenOwner()) {
+		v.homePage(homeView{formErr: staleForm()})
 		return
 	}
 	err := p.config.Accounts.CloseSession(v.session.Digest())

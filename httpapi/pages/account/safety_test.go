@@ -277,23 +277,23 @@ func TestFormTokens_Full(t *testing.T) {
 	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	f := newFormTokens([32]byte{}, func() time.Time { return now })
 	of := func(n int) tokenOwner { return tokenOwner{byte(n), byte(n >> 8)} }
-	for n := range spentMax {
-		if got := f.spend(f.issue("key", of(n)), "key", of(n)); got != spentNow {
+	for n := range spentTokensMax {
+		if got := f.spend(f.issue("key", of(n)), "key", of(n)); got != tokenSpent {
 			t.Fatalf("%d: %d", n, got)
 		}
 	}
-	token := f.issue("key", of(spentMax))
-	if got := f.spend(token, "key", of(spentMax)); got != tableFull {
+	token := f.issue("key", of(spentTokensMax))
+	if got := f.spend(token, "key", of(spentTokensMax)); got != tokenTableFull {
 		t.Errorf("one more: %d", got)
 	}
-	if got := f.spend(f.issue("key", of(1)), "key", of(1)); got != spentNow {
+	if got := f.spend(f.issue("key", of(1)), "key", of(1)); got != tokenSpent {
 		t.Errorf("one that is remembered: %d", got)
 	}
 	now = now.Add(formLifetime)
-	if got := f.spend(f.issue("key", of(spentMax)), "key", of(spentMax)); got != spentNow || len(f.spent) != 1 {
+	if got := f.spend(f.issue("key", of(spentTokensMax)), "key", of(spentTokensMax)); got != tokenSpent || len(f.spent) != 1 {
 		t.Errorf("an hour later: %d, %d are remembered", got, len(f.spent))
 	}
-	if got := f.spend(token, "key", of(spentMax)); got != invalidToken {
+	if got := f.spend(token, "key", of(spentTokensMax)); got != tokenInvalid {
 		t.Errorf("an old token: %d", got)
 	}
 }
@@ -302,7 +302,7 @@ func TestFormTokens_Full(t *testing.T) {
 func TestFormTokens_OlderOnesAreSpentToo(t *testing.T) {
 	f := newFormTokens([32]byte{1}, func() time.Time { return time.Unix(1<<30, 0) })
 	older, newer := f.issue("key", tokenOwner{}), f.issue("key", tokenOwner{})
-	if f.spend(newer, "key", tokenOwner{}) != spentNow || f.spend(older, "key", tokenOwner{}) != spentBefore || f.spend(newer, "key", tokenOwner{}) != spentBefore {
+	if f.spend(newer, "key", tokenOwner{}) != tokenSpent || f.spend(older, "key", tokenOwner{}) != tokenSpentBefore || f.spend(newer, "key", tokenOwner{}) != tokenSpentBefore {
 		t.Error("spent twice")
 	}
 	if other := newFormTokens([32]byte{2}, f.clock); other.isValid(older, "key", tokenOwner{}) {
@@ -312,8 +312,8 @@ func TestFormTokens_OlderOnesAreSpentToo(t *testing.T) {
 
 // TestParseLoginState checks that only encoded values are accepted.
 func TestParseLoginState(t *testing.T) {
-	number := strings.Repeat("0f", loginNumberBytes)
-	for _, l := range []loginState{{number: number}, {number, must1(account.ParseEmail("ana@example.do"))}} {
+	number := strings.Repeat("0f", browserIDBytes)
+	for _, l := range []loginState{{browserID: number}, {number, must1(account.ParseEmail("ana@example.do"))}} {
 		if got, ok := parseLoginState(l.encode()); !ok || got != l {
 			t.Errorf("%q reads as %v, %v", l.encode(), got, ok)
 		}

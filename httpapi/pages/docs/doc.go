@@ -7,6 +7,6 @@
 // them.
 //
 // vendored has Swagger UI as published, compressed, with its licenses; "make docs-assets" fetches the pinned version.
-// It runs under the policy of all pages, except that its style contains images (img-src data:). A key that is typed
-// into it is kept in memory only.
+// Its Content-Security-Policy is that of all pages, and allows img-src data: in addition, because its style contains
+// images. A key that is typed into it is only in memory.
 package docs

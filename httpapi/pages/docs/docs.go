@@ -29,7 +29,7 @@ type Limits struct {
 type Config struct {
 	Frame  *pages.Frame
 	Limits Limits
-	// KeysRequired returns when keys are required. The zero time, or a nil function, means that no date is announced.
+	// KeysRequired returns when keys are required, or the zero time if no date is announced. nil = no date.
 	KeysRequired func() time.Time
 }
 
@@ -52,25 +52,25 @@ const (
 
 const (
 	rootPage = "/docs"
-	// cachedFor is how long the guide is cached; an announcement appears that much later.
+	// cachedFor is how long the guide is cached. An announcement appears with this delay.
 	cachedFor  = time.Minute
 	copyScript = "copy.js" // of the frame
 )
 
-// snippet is a program or text to be copied.
+// snippet is a program or a text that the reader can copy.
 type snippet struct {
 	Name, Title string
 	Run         string // command that runs it; "" = none
 	Text        string // {{service}} stands for the URL of the service
 }
 
-// withService fills in the URL of the service.
+// withService replaces {{service}} in the text.
 func (s snippet) withService(service string) snippet {
 	s.Text = strings.TrimSpace(strings.ReplaceAll(s.Text, "{{service}}", service))
 	return s
 }
 
-// New makes the pages and adds their assets to the frame. It panics if an embedded file is damaged.
+// New creates the pages and adds their assets to the frame. It panics if an embedded file is damaged.
 func New(config Config) *Docs {
 	files, err := fs.Sub(embedded, "files")
 	must("open the files", err)
@@ -97,9 +97,9 @@ func read(name string) []byte {
 	return content
 }
 
-func must(do string, err error) {
+func must(action string, err error) {
 	if err != nil {
-		panic("docs: " + do + ": " + err.Error())
+		panic("docs: " + action + ": " + err.Error())
 	}
 }
 
@@ -134,21 +134,21 @@ func (d *Docs) limitsSection(l *pages.Localizer) Node {
 	return l.Prose("limits-on", pages.Slots{"day": Text(pages.Grouped(d.config.Limits.Day)), "minute": Text(pages.Grouped(d.config.Limits.Minute))})
 }
 
-// keysSection shows when keys are required, and until when the text holds.
+// keysSection shows when keys are required. It also returns the time until which the text is valid.
 func (d *Docs) keysSection(l *pages.Localizer, now time.Time) (Node, time.Time) {
 	until := now.Add(cachedFor)
-	var at time.Time
+	var requiredAt time.Time
 	if d.config.KeysRequired != nil {
-		at = d.config.KeysRequired()
+		requiredAt = d.config.KeysRequired()
 	}
-	slots := pages.Slots{"at": l.Time(at)}
+	slots := pages.Slots{"at": l.Time(requiredAt)}
 	switch {
-	case at.IsZero():
+	case requiredAt.IsZero():
 		return l.Prose("keys-open", nil), until
-	case !now.Before(at):
+	case !now.Before(requiredAt):
 		return l.Prose("keys-required", slots), until
-	case at.Before(until):
-		until = at
+	case requiredAt.Before(until):
+		until = requiredAt
 	}
 	return l.Prose("keys-announced", slots), until
 }
@@ -163,14 +163,14 @@ func copyable(l *pages.Localizer, id string, s snippet) Node {
 	}
 }
 
-// quickStarts shows the programs, the first one open.
+// quickStarts shows the programs. Only the first is expanded.
 func (d *Docs) quickStarts(l *pages.Localizer, service string) Node {
-	var all Group
+	var programs Group
 	for i, s := range d.snippets {
-		all = append(all, Details(Class("quick"), Name("quick"), ID("quick-"+s.Name), If(i == 0, Attr("open")), Summary(Text(s.Title)),
+		programs = append(programs, Details(Class("quick"), Name("quick"), ID("quick-"+s.Name), If(i == 0, Attr("open")), Summary(Text(s.Title)),
 			If(s.Run != "", P(Class("fine"), Code(Text(s.Run)))), copyable(l, "snippet-"+s.Name, s.withService(service))))
 	}
-	return all
+	return programs
 }
 
 func attribution(l *pages.Localizer, service string) Node {
@@ -190,9 +190,9 @@ func operationTable(l *pages.Localizer) Node {
 	columns := Group{column(l.T("operations.path")), column(l.T("operations.answers")), column(l.T("operations.parameters"))}
 	return table(l.Str("operations"), columns, Map(operationRows(), func(o operationRow) Node {
 		var parameters Group
-		for i, name := range slices.Concat(o.Needs, o.Takes) {
+		for i, name := range slices.Concat(o.Required, o.Optional) {
 			parameter := Code(Text(name))
-			if i < len(o.Needs) {
+			if i < len(o.Required) {
 				parameter = Strong(parameter)
 			}
 			parameters = append(parameters, If(i > 0, Text(", ")), parameter)
@@ -201,7 +201,7 @@ func operationTable(l *pages.Localizer) Node {
 	}))
 }
 
-// answerSection shows an answer and explains its fields.
+// answerSection shows an example response and explains its fields.
 func answerSection(l *pages.Localizer) Node {
 	columns := Group{column(l.T("answer.field")), column(l.T("answer.meaning"))}
 	return Group{

@@ -249,10 +249,10 @@ func TestOperations(t *testing.T) {
 	}
 	for _, op := range operationRows() {
 		got = append(got, op.Path)
-		for _, name := range op.Needs {
+		for _, name := range op.Required {
 			got = append(got, op.Path+" "+name+" true")
 		}
-		for _, name := range op.Takes {
+		for _, name := range op.Optional {
 			got = append(got, op.Path+" "+name+" false")
 		}
 	}

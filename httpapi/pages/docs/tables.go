@@ -8,8 +8,8 @@ import (
 
 // operationRow is a row of the table of operations.
 type operationRow struct {
-	Path, Key    string // Key is the key of a text
-	Needs, Takes []string
+	Path, Key          string // Key is the key of a text
+	Required, Optional []string
 }
 
 func operationRows() []operationRow {
@@ -52,7 +52,7 @@ func errorRows() []errorRow {
 	}
 }
 
-// answerFields are the fields of the example, in its order.
+// answerFields returns the fields of the example response, in its order.
 func answerFields() []string {
 	return []string{
 		"data", "data.institutionId", "data.currency", "data.quoteCurrency", "data.buy", "data.sell", "data.channel", "data.kind",
@@ -63,7 +63,7 @@ func answerFields() []string {
 	}
 }
 
-// attributions are texts that credit the service.
+// attributions returns texts that credit the service.
 func attributions(language pages.Language) []snippet {
 	source, text := "Exchange rates: ", "Text"
 	if language == pages.Spanish {
