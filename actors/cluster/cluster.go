@@ -23,29 +23,29 @@ import (
 type Cluster struct {
 	config    Config
 	logger    *slog.Logger
-	processID [8]byte // random; the first half of every proposal ID
+	processID [8]byte // random; first half of each proposal ID
 	lockFile  *os.File
 	server    *embeddedServer
 	peers     *peerTable
 
-	last    atomic.Uint64            // newest record of the local log, until there is a journal
+	last    atomic.Uint64            // newest record of the local log, while journal is nil
 	journal atomic.Pointer[Journal]  // nil until Open returns
 	self    atomic.Pointer[identity] // never nil
 
 	health        atomic.Pointer[actors.ClusterHealth]
-	trimmedBefore uint64    // the stream begins here or later; used only by watch
-	leaderSeenAt  time.Time // when a leader with a majority was last seen; used only by watch
+	trimmedBefore uint64    // the stream begins at this sequence or later; used only by watch
+	leaderSeenAt  time.Time // last time with a majority; used only by watch
 
-	ctx       context.Context // ends with Close
+	ctx       context.Context // canceled by Close
 	cancel    context.CancelFunc
 	tasks     taskGroup
 	closeOnce sync.Once
 	closeErr  error
 }
 
-// Open starts this node's server and joins the cluster. A node without a log waits until the cluster is reachable
-// and, if needed, copies another node's log; ctx bounds that. A node with a log waits a few seconds for the others
-// and then goes on, because it can serve reads without them. An error that waiting cannot cure says what to do.
+// Open starts this node's server and joins the cluster. A node without a log waits until the cluster is reachable or
+// ctx ends, and copies another node's log if needed. A node with a log waits only a few seconds, because it can serve
+// reads without the other nodes. If waiting cannot help, the error says what to do.
 func Open(ctx context.Context, config Config) (*Cluster, error) {
 	config, err := config.complete()
 	if err != nil {
@@ -64,7 +64,7 @@ func Open(ctx context.Context, config Config) (*Cluster, error) {
 	return c, nil
 }
 
-// open opens the local log first, so that damage is reported before this node talks to others.
+// open opens the local log before the network, so that damage is reported before this node contacts others.
 func (c *Cluster) open(ctx context.Context) (err error) {
 	if _, err := io.ReadFull(c.config.Random, c.processID[:]); err != nil {
 		return fmt.Errorf("draw a process ID: %w", err)
@@ -95,7 +95,8 @@ func (c *Cluster) open(ctx context.Context) (err error) {
 	return errors.Join(err, log.Close())
 }
 
-// startNetwork starts the server, heartbeats and backup transfers, and joins the cluster.
+// startNetwork starts the server, the heartbeats and the backup service, and joins the cluster. It returns the log,
+// which join may have replaced.
 func (c *Cluster) startNetwork(ctx context.Context, log *wal.Log) (_ *wal.Log, err error) {
 	if c.server, err = startServer(&c.config); err != nil {
 		return log, err
@@ -108,18 +109,17 @@ func (c *Cluster) startNetwork(ctx context.Context, log *wal.Log) (_ *wal.Log, e
 	return c.join(ctx, log)
 }
 
-// Journal returns the journal that this node's actors write to and follow, nil until the node has joined. Its user
-// closes it, before Close.
+// Journal returns this node's journal, or nil until the node has joined. The caller closes it before Close.
 func (c *Cluster) Journal() *Journal { return c.journal.Load() }
 
-// Health returns the cluster's health as this node sees it, at most a second old.
+// Health returns the health of the cluster from the view of this node. It is at most a second old.
 func (c *Cluster) Health() actors.ClusterHealth { return *c.health.Load() }
 
-// Certificate returns the certificate that this node presents to others, as read by Open; nil without TLS.
+// Certificate returns the certificate that this node presents to other nodes, or nil without TLS.
 func (c *Cluster) Certificate() *x509.Certificate { return c.server.certificate }
 
-// Close leaves the cluster, after handing leadership over, and waits for everything that Open started. The journal
-// must be closed first.
+// Close transfers leadership, leaves the cluster and waits for all goroutines that Open started. The journal must be
+// closed first.
 func (c *Cluster) Close() error {
 	c.closeOnce.Do(func() {
 		c.cancel()

@@ -22,11 +22,11 @@ const (
 	codeKeyFile   = "cluster.seal" // stream ID and key, in hexadecimal digits
 )
 
-// LoginCodeKey returns the key under which all nodes hash login codes, so that a code sent by one node can be used at
-// another. It is drawn once for the life of the cluster. A node without it waits until the cluster answers or ctx
-// ends, and then stores it in its directory, so that it can start without the others.
+// LoginCodeKey returns the key with which all nodes hash login codes, so that a code sent by one node is valid at all
+// nodes. It is generated once for the life of the cluster. A node that does not have it waits until the cluster
+// replies or ctx ends. It stores the key in its directory, so that it can later start without other nodes.
 func (c *Cluster) LoginCodeKey(ctx context.Context) ([]byte, error) {
-	if secret, kept := c.readCodeKey(); kept {
+	if secret, ok := c.readCodeKey(); ok {
 		return secret, nil
 	}
 	for {
@@ -35,13 +35,13 @@ func (c *Cluster) LoginCodeKey(ctx context.Context) ([]byte, error) {
 			return secret, c.writeCodeKey(secret)
 		}
 		c.logger.Debug("login-code key not available yet", "cause", err.Error())
-		if stop := sleep(ctx, joinRetryInterval); stop != nil {
-			return nil, fmt.Errorf("get the login-code key of the cluster: %w; the last answer: %w", stop, err)
+		if ctxErr := sleep(ctx, joinRetryInterval); ctxErr != nil {
+			return nil, fmt.Errorf("get the login-code key of the cluster: %w; the last answer: %w", ctxErr, err)
 		}
 	}
 }
 
-// readCodeKey returns the stored key, if the file is complete and belongs to this stream.
+// readCodeKey returns the stored key, or false if the file is missing, damaged or of another stream.
 func (c *Cluster) readCodeKey() ([]byte, bool) {
 	text, err := os.ReadFile(filepath.Join(c.config.Dir, codeKeyFile))
 	stream, digits, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
@@ -60,8 +60,8 @@ func (c *Cluster) writeCodeKey(secret []byte) error {
 	return nil
 }
 
-// fetchCodeKey reads the key from the cluster, or draws and stores it there. If another node was faster, it returns
-// an error and the next call reads that node's key.
+// fetchCodeKey reads the key from the cluster. If there is none, it generates and stores one. If another node does so
+// at the same time, it returns an error, and the next call reads that node's key.
 func (c *Cluster) fetchCodeKey(ctx context.Context) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -22,43 +22,43 @@ import (
 // Config configures a node of a cluster. Cluster, Name, Node, Members, Listen, Dir and Clock are required, and so is
 // TLS or Insecure.
 type Config struct {
-	// Cluster is the name of the cluster, the same on all nodes.
+	// Cluster is the name of the cluster. All nodes have the same.
 	Cluster string
 	// Name is the permanent name of this node: letters, digits, '-' and '_'.
 	Name string
 	// Node is the permanent number of this node, unique in the cluster.
 	Node engine.NodeID
-	// Members are the three or five nodes that store the stream, the same list on every node. A node that is not
-	// listed is a guest.
+	// Members are the three or five nodes that store the stream. All nodes have the same list. A node that is not in the
+	// list is a guest.
 	Members []Member
-	// Listen is the host:port on which this node accepts connections of other nodes.
+	// Listen is the host:port on which this node accepts connections from other nodes.
 	Listen string
 
 	// Dir is the node's data directory.
 	Dir string
 	// Log configures the local log. Its Clock and Logger are taken from this Config.
 	Log wal.Options
-	// TLS names the files by which nodes authenticate each other.
+	// TLS names the certificate files with which nodes authenticate each other.
 	TLS TLS
-	// Insecure allows a cluster without TLS, provided that every address is a loopback address.
+	// Insecure allows a cluster without TLS if all addresses are loopback addresses.
 	Insecure bool
 
-	// Version is the program's version, reported to the other nodes.
+	// Version is the program's version, which other nodes see in their status.
 	Version string
 
-	// Clock returns the time, with a monotonic reading as time.Now has.
+	// Clock returns the time with a monotonic reading, like time.Now.
 	Clock func() time.Time
 	// Random is the source of proposal IDs, the stream ID and the login-code key. nil = crypto/rand.Reader.
 	Random io.Reader
-	// Logger receives operational events. nil discards them.
+	// Logger receives log records. nil discards them.
 	Logger *slog.Logger
 
-	advertise      string        // what other nodes dial; "" = this node's address in Members, else Listen
-	streamBytesMax uint64        // size up to which the stream waits for an unreachable node; 0 = streamBytesMaxDefault
+	advertise      string        // address that other nodes dial; "" = this node's address in Members, or Listen
+	streamBytesMax uint64        // size above which the stream is trimmed despite unreachable members; 0 = streamBytesMaxDefault
 	verifyTimeout  time.Duration // 0 = verifyTimeoutDefault
 }
 
-// verifyTimeoutDefault is longer than a leader that was cut off may report outdated state.
+// verifyTimeoutDefault is longer than the time for which an isolated leader can report outdated state.
 const verifyTimeoutDefault = 30 * time.Second
 
 // Member is a node that stores the stream.
@@ -67,8 +67,8 @@ type Member struct {
 	Address string // host:port for other nodes
 }
 
-// TLS names PEM files: the authority that signed every node's certificate, this node's certificate, valid for both
-// ends of a connection and for the host that others dial, and its key.
+// TLS names PEM files: the authority that signed the certificates of all nodes, and this node's certificate and key.
+// The certificate must be valid for clients and servers and for the host that other nodes dial.
 type TLS struct{ Authority, Certificate, Key string }
 
 const (
@@ -89,12 +89,12 @@ func (m Member) check() error {
 }
 
 // checkName rejects names that are unsafe in subjects, file names and logs.
-func checkName(what, name string) error {
-	fits := func(r rune) bool {
+func checkName(label, name string) error {
+	valid := func(r rune) bool {
 		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' || r == '_'
 	}
-	if name == "" || len(name) > nameBytesMax || strings.ContainsFunc(name, func(r rune) bool { return !fits(r) }) {
-		return fmt.Errorf("%s is %q: want 1 to %d letters, digits, '-' or '_'", what, name, nameBytesMax)
+	if name == "" || len(name) > nameBytesMax || strings.ContainsFunc(name, func(r rune) bool { return !valid(r) }) {
+		return fmt.Errorf("%s is %q: want 1 to %d letters, digits, '-' or '_'", label, name, nameBytesMax)
 	}
 	return nil
 }
@@ -110,14 +110,14 @@ func checkAddress(address string) error {
 	return nil
 }
 
-// isLoopback reports whether an address is reachable only from this machine, without asking a resolver.
+// isLoopback reports whether an address is localhost or a loopback IP address.
 func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	ip := net.ParseIP(host)
 	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
-// Check returns the problems of the configuration, nil if it is valid.
+// Check returns an error that names all problems of the configuration.
 func (c Config) Check() error {
 	_, err := c.complete()
 	return err
@@ -145,8 +145,8 @@ func (c Config) complete() (Config, error) {
 	}
 	if c.advertise == "" {
 		c.advertise = c.Listen
-		if at := slices.IndexFunc(c.Members, func(m Member) bool { return m.Name == c.Name }); at >= 0 {
-			c.advertise = c.Members[at].Address
+		if i := slices.IndexFunc(c.Members, func(m Member) bool { return m.Name == c.Name }); i >= 0 {
+			c.advertise = c.Members[i].Address
 		}
 	}
 	c.Log.Clock, c.Log.Logger = c.Clock, c.Logger
@@ -158,8 +158,8 @@ func (c *Config) checkNames() error {
 	if c.Node == 0 {
 		err = errors.Join(err, errors.New("number of this node is 0: want 1 or more, another one for every node"))
 	}
-	if bad := checkAddress(c.Listen); bad != nil {
-		err = errors.Join(err, fmt.Errorf("address to listen on: %w", bad))
+	if addrErr := checkAddress(c.Listen); addrErr != nil {
+		err = errors.Join(err, fmt.Errorf("address to listen on: %w", addrErr))
 	}
 	return err
 }
@@ -196,22 +196,22 @@ func (c *Config) checkSecurity() error {
 	for _, m := range c.Members {
 		addresses = append(addresses, m.Address)
 	}
-	if at := slices.IndexFunc(addresses, func(a string) bool { return !isLoopback(a) }); at >= 0 {
+	if i := slices.IndexFunc(addresses, func(a string) bool { return !isLoopback(a) }); i >= 0 {
 		return fmt.Errorf("insecure, and %s is not a loopback address: name the files of the authority, the certificate and the key",
-			addresses[at])
+			addresses[i])
 	}
 	return nil
 }
 
-// selfIsMember reports whether this node stores the stream.
+// selfIsMember reports whether this node is a member.
 func (c *Config) selfIsMember() bool { return c.isMember(c.Name) }
 
 func (c *Config) isMember(name string) bool {
 	return slices.ContainsFunc(c.Members, func(m Member) bool { return m.Name == name })
 }
 
-// Load reads the files into a configuration for both ends of a connection; nil without files. The first certificate
-// is this node's.
+// Load reads the files and returns a configuration for both ends of a connection, or nil if t is zero. The first
+// certificate is this node's.
 func (t TLS) Load() (*tls.Config, error) {
 	if t == (TLS{}) {
 		return nil, nil

@@ -7,9 +7,9 @@
 //
 // # Members and guests
 //
-// Three or five members, the same list in every node's configuration, store the stream; the list never changes. A node
-// that is not in the list is a guest: it writes and has a local log, but stores no part of the stream and has no vote.
-// To replace a lost machine, start an empty directory with the same name and number.
+// Three or five members, the same list in every node's configuration, store the stream; the list never changes. A
+// node that is not in the list is a guest: it can write and has a local log, but does not store the stream and has no
+// vote. To replace a lost machine, start a node with an empty directory and the same name and node ID.
 //
 // # The stream
 //
@@ -20,25 +20,27 @@
 //	| "tsCL" | 1 | 0 0 0  | sequence | previous | length | proposal | n bytes  | sum    |   little-endian, CRC-32C
 //	+--------+---+--------+----------+----------+--------+----------+----------+--------+
 //
-// previous is the checksum of the previous record, proposal identifies the message to its writer, sum covers everything
-// before it. Every node thus detects a changed, moved or foreign message before it applies it. A message is published
-// for one sequence (expected last sequence), so it is stored at most once however often it is sent. The server's answer
-// is only a hint: Follow reads which record is at the sequence, and appends it to the local log before delivering it.
-// Acknowledged changes therefore survive the loss of the stream, and a stream shorter than a local log stops its node.
+// previous is the checksum of the previous record. proposal identifies the message to the node that proposed it. sum
+// is the checksum of all bytes before it. With them a node detects a damaged or wrong message before it applies it. A
+// message is published for one sequence (expected last sequence), so it is stored at most once even if it is sent
+// repeatedly. The server's reply is only a hint: Follow reads which record is at the sequence. It appends the record
+// to the local log before delivering it, so acknowledged changes survive the loss of the stream. A node whose log is
+// longer than the stream stops.
 //
 //	DIR/                     the local log (package wal); snapshots
-//	DIR/cluster.json         which stream and which node the log belongs to
-//	DIR/cluster.seal         the key under which login codes are hashed
+//	DIR/cluster.json         the stream and the node to which the log belongs
+//	DIR/cluster.seal         the key with which login codes are hashed
 //	DIR/stream/, stream/LOCK the embedded server's files; flock, one process at a time
 //	DIR/incoming.part/       a backup being received from another node
-//	DIR/incoming/, install/  a complete backup that replaces the log in DIR; the same while its files are moved
+//	DIR/incoming/, install/  a complete backup that replaces the log in DIR; the backup while its files are moved
 //
 // # Bootstrap, trimming, replacement
 //
-// The stream is created once, when all members are reachable and none belongs to a stream. If one member brings a log,
-// the stream continues that log; two logs are an error. The stream is trimmed below the oldest of all nodes' snapshots
-// and, when it grows too long, without waiting for unreachable nodes. A node that needs trimmed records copies another
-// node's log (wal.Log.Backup). Replace or upgrade one member at a time, each when Status shows every member Current.
+// The stream is created once, when all members are reachable and none belongs to a stream. If one member has a log,
+// the stream continues that log; two logs are an error. Records that all nodes have in a snapshot are trimmed from
+// the stream. A stream that is too large is trimmed even if unreachable nodes need the records. A node that needs
+// trimmed records copies another node's log (wal.Log.Backup). Replace or upgrade one member at a time, and only while
+// Status shows all members as Current.
 //
 // # Known faults of JetStream (Jepsen, NATS 2.12.1, December 2025)
 //
@@ -50,6 +52,6 @@
 //	7545        member changes lose records     members never change (TestConfig_Refused); a lost or repeated answer is
 //	                                            only a hint (TestRunning/LostAnswers, ControlTrustsAnswers)
 //
-// Not promised: a node that is cut off serves reads for up to three seconds before it knows, two nodes may hold a lease
-// while their clocks differ by more than leaseMargin, and data that two disks lose at once may be lost.
+// Not promised: an isolated node reports a majority for up to three seconds, two nodes may hold a lease at the same
+// time if their clocks differ by more than leaseMargin, and data that two disks lose at the same time may be lost.
 package cluster

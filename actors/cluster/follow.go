@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	tailBuffer         = 64               // messages; overflow is fetched later
-	idlePollInterval   = time.Second      // between polls when no message comes
+	tailBuffer         = 64               // messages; a message that does not fit is fetched later
+	idlePollInterval   = time.Second      // between polls without messages
 	pollIntervalMin    = time.Millisecond // between polls for an expected record, doubled up to pollIntervalMax
 	pollIntervalMax    = 50 * time.Millisecond
 	fetchRecordsMax    = 256
@@ -28,8 +28,8 @@ const (
 
 // Follow implements actors.Shared.
 //
-// The leader republishes each committed record to all nodes (the tail). The tail may lose messages but never invents
-// one: gaps, and records that are expected but do not arrive, are fetched from the nearest replica of the stream.
+// The leader republishes each committed record to all nodes (the tail). The tail may lose messages, but contains only
+// committed records. Follow fetches missing records from the nearest replica of the stream.
 func (j *Journal) Follow(ctx context.Context, deliver func(sequence uint64, record []byte)) (err error) {
 	defer func() {
 		if ctx.Err() != nil {
@@ -60,7 +60,7 @@ func (j *Journal) Follow(ctx context.Context, deliver func(sequence uint64, reco
 	}
 }
 
-// unsubscribe ends a subscription; it is not an error if the connection is closed already.
+// unsubscribe ends a subscription. A closed connection is not an error.
 func unsubscribe(s *nats.Subscription) error {
 	err := s.Unsubscribe()
 	if errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrBadSubscription) {
@@ -69,7 +69,7 @@ func unsubscribe(s *nats.Subscription) error {
 	return err
 }
 
-// persist appends frames to the local log as one batch; while the disk is full it waits.
+// persist appends frames to the local log as one batch. It waits while the disk is full.
 func (j *Journal) persist(ctx context.Context, frames []frame) error {
 	records := make([][]byte, len(frames))
 	for i := range frames {
@@ -91,7 +91,7 @@ func (j *Journal) persist(ctx context.Context, frames []frame) error {
 	}
 }
 
-// sleep waits for d, or returns an error when ctx ends first.
+// sleep waits for d. It returns an error if ctx ends first.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -103,7 +103,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// follower collects the records after the last one of the local log.
+// follower collects the records that follow the last record of the local log.
 type follower struct {
 	journal      *Journal
 	conn         *nats.Conn
@@ -112,7 +112,7 @@ type follower struct {
 	moreInStream bool // the last fetch did not reach the end of the stream
 }
 
-// frameBatch is a run of consecutive frames.
+// frameBatch has consecutive frames.
 type frameBatch struct {
 	last     uint64 // sequence of the last frame
 	checksum uint32 // its checksum
@@ -120,35 +120,35 @@ type frameBatch struct {
 	bytes    int
 }
 
-func (r *frameBatch) full() bool {
-	return len(r.frames) >= fetchRecordsMax || r.bytes+frameBytesMax > wal.BatchBytesMax
+func (b *frameBatch) full() bool {
+	return len(b.frames) >= fetchRecordsMax || b.bytes+frameBytesMax > wal.BatchBytesMax
 }
 
-// add appends a message. It ignores one that it has; gap reports that an earlier one is missing.
-func (r *frameBatch) add(sequence uint64, body []byte) (gap bool, err error) {
-	if sequence <= r.last {
+// add appends a message. It ignores a message that it already has. gap reports that an earlier message is missing.
+func (b *frameBatch) add(sequence uint64, body []byte) (gap bool, err error) {
+	if sequence <= b.last {
 		return false, nil
 	}
-	if sequence > r.last+1 {
+	if sequence > b.last+1 {
 		return true, nil
 	}
 	f, err := decodeFrame(sequence, body)
 	if err == nil {
-		err = f.checkPrevious(r.checksum)
+		err = f.checkPrevious(b.checksum)
 	}
 	if err != nil {
 		return false, err
 	}
-	r.last, r.checksum = sequence, checksum(f.record)
-	r.frames, r.bytes = append(r.frames, f), r.bytes+len(body)
+	b.last, b.checksum = sequence, checksum(f.record)
+	b.frames, b.bytes = append(b.frames, f), b.bytes+len(body)
 	return false, nil
 }
 
-// next waits for at least one frame after the last record.
+// next waits for at least one frame after the last record of the local log.
 func (f *follower) next(ctx context.Context) ([]frame, error) {
 	f.batch = frameBatch{}
 	f.batch.last, f.batch.checksum = f.journal.position()
-	wait := pollIntervalMin
+	backoff := pollIntervalMin
 	timer := time.NewTimer(idlePollInterval)
 	defer timer.Stop()
 	for {
@@ -162,16 +162,16 @@ func (f *follower) next(ctx context.Context) ([]frame, error) {
 		if err != nil || len(f.batch.frames) > 0 {
 			return f.batch.frames, err
 		}
-		d := idlePollInterval
+		interval := idlePollInterval
 		if f.journal.recordExpected() {
-			d, wait = wait, min(2*wait, pollIntervalMax)
+			interval, backoff = backoff, min(2*backoff, pollIntervalMax)
 		}
-		timer.Reset(d)
+		timer.Reset(interval)
 		select {
 		case m := <-f.tail:
 			gap, err = f.receive(m)
 		case <-f.journal.wake:
-			continue // look at the tail, which is usually as fast
+			continue // poll the tail first, which usually has the record
 		case <-timer.C:
 			gap = true
 		case err = <-f.journal.stop:
@@ -187,7 +187,7 @@ func (f *follower) next(ctx context.Context) ([]frame, error) {
 	}
 }
 
-// drain adds the messages that have arrived on the tail.
+// drain adds the messages of the tail that have arrived.
 func (f *follower) drain() (gap bool, err error) {
 	for !gap && err == nil && !f.batch.full() {
 		select {
@@ -216,35 +216,35 @@ func sequenceOf(m *nats.Msg) (uint64, error) {
 	return sequence, nil
 }
 
-// fetch reads what follows the batch from the nearest replica of the stream. An empty or missing answer is not an
+// fetch reads the records after the batch from the nearest replica of the stream. No records or no reply is not an
 // error.
 func (f *follower) fetch(ctx context.Context) error {
 	f.moreInStream = false
 	inbox := f.conn.NewRespInbox()
-	answers, err := f.conn.SubscribeSync(inbox)
+	replies, err := f.conn.SubscribeSync(inbox)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = unsubscribe(answers) }()
-	ask, err := json.Marshal(struct {
+	defer func() { _ = unsubscribe(replies) }()
+	request, err := json.Marshal(struct {
 		From  uint64 `json:"seq"`
 		Batch int    `json:"batch"`
 		Bytes int    `json:"max_bytes"`
 	}{f.batch.last + 1, fetchRecordsMax, fetchBytesMax})
 	if err == nil {
-		err = f.conn.PublishRequest(subjectFetch, inbox, ask)
+		err = f.conn.PublishRequest(subjectFetch, inbox, request)
 	}
 	for err == nil && !f.batch.full() {
-		wait, cancel := context.WithTimeout(ctx, fetchTimeout)
+		fetchCtx, cancel := context.WithTimeout(ctx, fetchTimeout)
 		var m *nats.Msg
-		m, err = answers.NextMsgWithContext(wait)
+		m, err = replies.NextMsgWithContext(fetchCtx)
 		cancel()
 		if err != nil {
 			return ignoreNoAnswer(ctx, err)
 		}
-		if m.Header.Get(headerStatus) != "" { // end of the answer
-			left := m.Header.Get(headerPending)
-			f.moreInStream = left != "" && left != "0"
+		if m.Header.Get(headerStatus) != "" { // the last message of the reply
+			pending := m.Header.Get(headerPending)
+			f.moreInStream = pending != "" && pending != "0"
 			return nil
 		}
 		err = f.addFetched(m)
@@ -266,7 +266,7 @@ func (f *follower) addFetched(m *nats.Msg) error {
 	return err
 }
 
-// ignoreNoAnswer returns nil for a request that was not answered.
+// ignoreNoAnswer returns nil if err means that there was no reply to a request.
 func ignoreNoAnswer(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -23,7 +23,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 
-// proposalID identifies a proposal, so that its writer recognizes it in the stream.
+// proposalID identifies a proposal, so that the proposing node recognizes its record in the stream.
 type proposalID [16]byte
 
 // frame is the body of one message of the stream.
@@ -48,26 +48,26 @@ func (f *frame) encode() []byte {
 
 var errDamaged = errors.New("damaged stream")
 
-// damageError reports a message of the stream that differs from what a node wrote, and the remedy.
-func damageError(sequence uint64, expected, found string, args ...any) error {
+// damageError returns an error about a damaged message of the stream, which says what to do.
+func damageError(sequence uint64, expected, got string, args ...any) error {
 	return fmt.Errorf("%w: message %d: expected %s, found %s; if the other nodes go on, stop this one, remove its stream "+
-		"directory and start it", errDamaged, sequence, expected, fmt.Sprintf(found, args...))
+		"directory and start it", errDamaged, sequence, expected, fmt.Sprintf(got, args...))
 }
 
-// decodeFrame decodes and checks the message with a sequence. The record aliases b.
+// decodeFrame decodes and checks the message at a sequence. The record aliases b.
 func decodeFrame(sequence uint64, b []byte) (frame, error) {
-	wrong := func(expected, found string, args ...any) (frame, error) {
-		return frame{}, damageError(sequence, expected, found, args...)
+	damaged := func(expected, got string, args ...any) (frame, error) {
+		return frame{}, damageError(sequence, expected, got, args...)
 	}
 	if len(b) <= frameHeaderBytes+frameTrailerBytes || len(b) > frameBytesMax {
-		return wrong("a whole frame", "%d bytes", len(b))
+		return damaged("a whole frame", "%d bytes", len(b))
 	}
 	end := len(b) - frameTrailerBytes
 	if stored, sum := binary.LittleEndian.Uint32(b[end:]), checksum(b[:end]); stored != sum {
-		return wrong(fmt.Sprintf("checksum %08x", stored), "%08x", sum)
+		return damaged(fmt.Sprintf("checksum %08x", stored), "%08x", sum)
 	}
 	if string(b[:4]) != frameMagic {
-		return wrong(fmt.Sprintf("%q", frameMagic), "%q", b[:4])
+		return damaged(fmt.Sprintf("%q", frameMagic), "%q", b[:4])
 	}
 	if b[4] != frameVersion {
 		return frame{}, fmt.Errorf("message %d has format version %d, this program supports %d; run the newer program on this node",
@@ -80,15 +80,15 @@ func decodeFrame(sequence uint64, b []byte) (frame, error) {
 		record:   b[frameHeaderBytes:end],
 	}
 	if length := binary.LittleEndian.Uint32(b[20:]); int(length) != len(f.record) {
-		return wrong(fmt.Sprintf("a record of %d bytes", length), "%d", len(f.record))
+		return damaged(fmt.Sprintf("a record of %d bytes", length), "%d", len(f.record))
 	}
 	if f.sequence != sequence {
-		return wrong(fmt.Sprintf("sequence %d", sequence), "%d", f.sequence)
+		return damaged(fmt.Sprintf("sequence %d", sequence), "%d", f.sequence)
 	}
 	return f, nil
 }
 
-// checkPrevious checks that the message follows a record with the given checksum.
+// checkPrevious checks that the previous record has the given checksum.
 func (f *frame) checkPrevious(sum uint32) error {
 	if f.previous == sum {
 		return nil

@@ -18,11 +18,11 @@ const (
 	identityFormat = 1
 )
 
-// identity says which stream the log in a directory belongs to, and which node.
+// identity names the stream and the node to which the log in a directory belongs.
 type identity struct {
 	Format        int           `json:"format"`
 	Cluster       string        `json:"cluster"`
-	Stream        string        `json:"stream"` // its ID, drawn when it was created
+	Stream        string        `json:"stream"` // ID of the stream, chosen at random when it was created
 	Name          string        `json:"name"`
 	Node          engine.NodeID `json:"node"`
 	Bootstrapping bool          `json:"founding,omitempty"` // the stream is being created from this log, and may not exist yet
@@ -31,7 +31,7 @@ type identity struct {
 // hasStream reports whether the directory belongs to a stream.
 func (i identity) hasStream() bool { return i.Stream != "" }
 
-// readIdentity reads the identity file of the directory; without a file the identity has no stream.
+// readIdentity reads the identity file of the directory. Without a file it returns an identity without a stream.
 func readIdentity(c *Config) (identity, error) {
 	var i identity
 	path := filepath.Join(c.Dir, identityName)
@@ -64,7 +64,7 @@ func (i identity) check(c *Config, path string) error {
 	return nil
 }
 
-// writeIdentity replaces the identity file durably.
+// writeIdentity replaces the identity file. The new file is durable when it returns.
 func writeIdentity(c *Config, i identity) error {
 	i.Format, i.Cluster, i.Name, i.Node = identityFormat, c.Cluster, c.Name, c.Node
 	text, err := json.MarshalIndent(i, "", "  ")
@@ -78,7 +78,7 @@ func writeIdentity(c *Config, i identity) error {
 	return nil
 }
 
-// replaceFile replaces the contents of a file: after a crash it has the old or the new contents.
+// replaceFile replaces the contents of a file atomically and durably.
 func replaceFile(path string, data []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
@@ -97,7 +97,7 @@ func replaceFile(path string, data []byte) (err error) {
 	return syncDir(filepath.Dir(path))
 }
 
-// syncDir makes the names in a directory durable.
+// syncDir makes new, renamed and removed files of a directory durable.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -86,7 +86,7 @@ func TestInstall_Crash(t *testing.T) {
 		if got := logState(t, &c); got != "new" {
 			t.Errorf("%s: the directory holds %s", when, got)
 		}
-		for _, name := range []string{incomingPart, incomingName, installName} {
+		for _, name := range []string{incomingPartialName, incomingName, installName} {
 			if exists(filepath.Join(c.Dir, name)) {
 				t.Errorf("%s: %s is left", when, name)
 			}

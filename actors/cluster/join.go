@@ -13,25 +13,25 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// majorityTimeout is how long a node with a log waits for the others before it serves reads from that log.
+// majorityTimeout is how long a node with a log waits for a majority before it serves reads from its log.
 const majorityTimeout = 5 * time.Second
 
-// conflictWait is how long a new node listens for heartbeats, in case another node has its number.
+// conflictWait is how long a new node listens for heartbeats of another node with its node ID.
 const conflictWait = 3 * watchInterval
 
-// join brings the local log to where the stream can be followed: it finds or creates the stream, and copies another
-// node's log when the stream no longer has the records that this node lacks.
+// join finds or creates the stream. If the stream no longer has the records that this node lacks, it copies another
+// node's log. It returns the open log, from which the stream can be followed.
 func (c *Cluster) join(ctx context.Context, log *wal.Log) (*wal.Log, error) {
-	began, cause := c.config.Clock(), ""
+	start, cause := c.config.Clock(), ""
 	for {
-		if err := c.peers.numberConflict(&c.config); err != nil {
+		if err := c.peers.nodeIDConflict(&c.config); err != nil {
 			return log, err
 		}
-		e, err := c.queryStream(ctx)
-		waited := c.config.Clock().Sub(began)
+		state, err := c.queryStream(ctx)
+		waited := c.config.Clock().Sub(start)
 		switch {
 		case err == nil && (c.self.Load().hasStream() || waited > conflictWait):
-			return c.reconcile(ctx, log, e)
+			return c.reconcile(ctx, log, state)
 		case err == nil:
 		case errors.Is(err, jetstream.ErrStreamNotFound) && c.self.Load().hasStream() && !c.self.Load().Bootstrapping:
 			err = fmt.Errorf("the cluster has no stream, and this directory belongs to stream %s: %s", c.self.Load().Stream, hintRestore)
@@ -44,47 +44,47 @@ func (c *Cluster) join(ctx context.Context, log *wal.Log) (*wal.Log, error) {
 			c.logger.Warn("no majority of the cluster answers, serving from the local log", "last", log.Last())
 			return log, nil
 		}
-		// A timeout is less informative than an earlier answer.
+		// Log and keep the first error and any later one except a timeout, which says less.
 		if err != nil && cause != err.Error() && (cause == "" || ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded)) {
 			cause = err.Error()
 			c.logger.Info("waiting for the cluster", "cause", cause)
 		}
-		if stop := sleep(ctx, joinRetryInterval); stop != nil {
-			return log, fmt.Errorf("%w; the last answer: %s", stop, cause)
+		if ctxErr := sleep(ctx, joinRetryInterval); ctxErr != nil {
+			return log, fmt.Errorf("%w; the last answer: %s", ctxErr, cause)
 		}
 	}
 }
 
-// reconcile checks that the local log belongs to the existing stream, and replaces it if it is too old to continue.
-func (c *Cluster) reconcile(ctx context.Context, log *wal.Log, e streamState) (*wal.Log, error) {
+// reconcile checks that the local log belongs to the stream. It replaces a log that is too old to continue.
+func (c *Cluster) reconcile(ctx context.Context, log *wal.Log, state streamState) (*wal.Log, error) {
 	switch {
-	case e.id == "":
+	case state.id == "":
 		return log, fmt.Errorf("the cluster's stream %q was not created by tasard", streamName)
-	case c.self.Load().hasStream() && c.self.Load().Stream != e.id:
+	case c.self.Load().hasStream() && c.self.Load().Stream != state.id:
 		return log, fmt.Errorf("the cluster has stream %s, the directory %s belongs to stream %s: start this node with an empty directory",
-			e.id, c.config.Dir, c.self.Load().Stream)
+			state.id, c.config.Dir, c.self.Load().Stream)
 	case !c.self.Load().hasStream() && log.Last() > 0:
 		return log, fmt.Errorf("the directory %s has %d records that the cluster does not have: start this node with an empty directory",
 			c.config.Dir, log.Last())
 	}
 	if !c.self.Load().hasStream() || c.self.Load().Bootstrapping {
-		if err := c.saveIdentity(identity{Stream: e.id}); err != nil {
+		if err := c.saveIdentity(identity{Stream: state.id}); err != nil {
 			return log, err
 		}
 	}
-	for log.Last()+1 < e.first {
+	for log.Last()+1 < state.first {
 		var err error
 		if log, err = c.replaceLog(ctx, log); err != nil {
 			return log, err
 		}
-		if e, err = c.queryStream(ctx); err != nil {
+		if state, err = c.queryStream(ctx); err != nil {
 			return log, fmt.Errorf("query the stream: %w", err)
 		}
 	}
 	return log, nil
 }
 
-// saveIdentity stores which stream this directory belongs to.
+// saveIdentity stores the stream to which this directory belongs.
 func (c *Cluster) saveIdentity(i identity) error {
 	if err := writeIdentity(&c.config, i); err != nil {
 		return err
@@ -94,8 +94,8 @@ func (c *Cluster) saveIdentity(i identity) error {
 	return nil
 }
 
-// bootstrap creates the stream if it is this node's turn: all members are reachable, none belongs to a stream, and
-// this one has a log or, if none has, is the first in the list.
+// bootstrap creates the stream if this node is the bootstrap member. All members must be reachable, and none may
+// belong to a stream. The bootstrap member is the one with a log or, if there is none, the first in the list.
 func (c *Cluster) bootstrap(ctx context.Context, last uint64) error {
 	creator, err := c.peers.bootstrapMember(c.config.Members)
 	if err != nil {
@@ -105,11 +105,11 @@ func (c *Cluster) bootstrap(ctx context.Context, last uint64) error {
 		return fmt.Errorf("%s is about to create the stream", creator)
 	}
 	if !c.self.Load().hasStream() {
-		number, err := randomID(c.config.Random)
+		id, err := randomID(c.config.Random)
 		if err != nil {
 			return err
 		}
-		if err := c.saveIdentity(identity{Stream: number, Bootstrapping: true}); err != nil {
+		if err := c.saveIdentity(identity{Stream: id, Bootstrapping: true}); err != nil {
 			return err
 		}
 	}
@@ -117,7 +117,7 @@ func (c *Cluster) bootstrap(ctx context.Context, last uint64) error {
 	return c.createStream(ctx, c.self.Load().Stream, last)
 }
 
-// replaceLog copies another node's log and opens it in place of this one's.
+// replaceLog replaces this node's log by a copy of another node's log and opens it.
 func (c *Cluster) replaceLog(ctx context.Context, log *wal.Log) (*wal.Log, error) {
 	info, err := c.fetchBackup(ctx)
 	if err != nil {
@@ -132,12 +132,12 @@ func (c *Cluster) replaceLog(ctx context.Context, log *wal.Log) (*wal.Log, error
 	if err := install(&c.config); err != nil {
 		return log, err
 	}
-	fresh, err := wal.Open(c.config.Dir, c.config.Log)
+	newLog, err := wal.Open(c.config.Dir, c.config.Log)
 	if err != nil {
 		return log, err
 	}
 	c.logger.Info("log copied from another node", "snapshot", info.Snapshot, "last", info.Last)
-	c.last.Store(fresh.Last())
+	c.last.Store(newLog.Last())
 	c.sendHeartbeat()
-	return fresh, nil
+	return newLog, nil
 }

@@ -22,50 +22,50 @@ import (
 )
 
 const (
-	// stalledAfter is longer than an election takes. A proposal that is undecided for so long means that nothing can
-	// be made durable, for example because the leader's disk is full.
+	// stalledAfter is longer than an election takes. If a proposal is undecided for longer, the cluster cannot commit
+	// records, for example because the leader's disk is full.
 	stalledAfter     = 10 * time.Second
-	publishTimeout   = 2 * time.Second       // for the server's answer to one attempt
+	publishTimeout   = 2 * time.Second       // for the server's reply to one attempt
 	retryIntervalMin = 20 * time.Millisecond // before the second attempt
 	retryIntervalMax = 500 * time.Millisecond
 )
 
-// errClosed is returned when it can no longer be learned which records are in the stream.
+// errClosed is returned after the journal was closed or Follow has returned.
 var errClosed = errors.New("the journal of the cluster is closed")
 
-// Journal is the stream as this node sees it, with its local log. It implements actors.Shared. Append and
-// Follow each belong to one goroutine; Append learns from Follow which records were committed.
+// Journal is this node's view of the stream, with its local log. It implements actors.Shared. Append and Follow must
+// each be called by one goroutine at a time. Append waits until Follow reports which record was committed.
 type Journal struct {
-	*wal.Log // the local log: Last, Read, Snapshot, DropBefore, Room, Backup, Stats
+	*wal.Log // the local log: implements Last, Read, Snapshot, DropBefore and others
 
 	cluster          *Cluster
 	request          func(context.Context, *nats.Msg) (*nats.Msg, error)
-	snapshotSequence atomic.Uint64 // of the newest snapshot
-	wake             chan struct{} // tells Follow to look for new records
+	snapshotSequence atomic.Uint64 // sequence of the newest snapshot
+	wake             chan struct{} // tells Follow to poll for new records
 	stop             chan error    // ends Follow with an error
 
-	mu           sync.Mutex // guards the fields below
-	last         uint64     // newest record in the local log
-	lastChecksum uint32     // its checksum, 0 without a record
-	pending      *proposal  // the proposal that Append waits for
-	expected     uint64     // a record that may be in the stream already
-	proposals    uint64     // made by this process
-	closedBy     error      // why Append fails, nil = open
+	mu               sync.Mutex // guards the fields below
+	last             uint64     // sequence of the newest record in the local log
+	lastChecksum     uint32     // checksum of that record; 0 = no record
+	pending          *proposal  // the proposal that Append waits for
+	expectedSequence uint64     // highest sequence at which the stream may already have a record
+	proposalCount    uint64     // number of proposals of this process
+	closeErr         error      // the error of Append after closing; nil = open
 }
 
-// proposal is one record proposed for a sequence.
+// proposal is a record that this node proposed for a sequence.
 type proposal struct {
 	sequence   uint64
 	id         proposalID
 	proposedAt time.Time
-	ctx        context.Context // ends when the record at the sequence is known
+	ctx        context.Context // canceled when the record at the sequence is known
 	cancel     func()
-	err        error // nil: it is this one; set before ctx ends
+	err        error // nil = the proposed record was committed; set before ctx is canceled
 }
 
 var _ actors.Shared = (*Journal)(nil)
 
-// newJournal makes a journal that continues after the last record of the local log.
+// newJournal returns a journal that continues after the last record of the local log.
 func newJournal(c *Cluster, log *wal.Log) (*Journal, error) {
 	j := &Journal{Log: log, cluster: c, request: c.server.conn.RequestMsgWithContext, wake: make(chan struct{}, 1), stop: make(chan error, 1), last: log.Last()}
 	j.snapshotSequence.Store(log.Recovery().SnapshotSequence)
@@ -85,7 +85,7 @@ func (j *Journal) Node() engine.NodeID { return j.cluster.config.Node }
 // ClusterHealth implements actors.Shared.
 func (j *Journal) ClusterHealth() actors.ClusterHealth { return j.cluster.Health() }
 
-// WriteSnapshot implements actors.Journal. The stream is trimmed below the oldest snapshot of all nodes.
+// WriteSnapshot implements actors.Journal.
 func (j *Journal) WriteSnapshot(sequence uint64, write func(io.Writer) error) error {
 	if err := j.Log.WriteSnapshot(sequence, write); err != nil {
 		return err
@@ -94,13 +94,13 @@ func (j *Journal) WriteSnapshot(sequence uint64, write func(io.Writer) error) er
 	return nil
 }
 
-// Close ends every Append and closes the local log. Follow must have returned. It does not close the Cluster.
+// Close fails a pending Append and closes the local log, but not the Cluster. Follow must have returned.
 func (j *Journal) Close() error {
 	j.closeWith(errClosed)
 	return j.Log.Close()
 }
 
-// Append implements actors.Shared: it proposes one record. It also returns an error when Follow has ended.
+// Append implements actors.Shared. It proposes one record. It returns an error if Follow has returned.
 func (j *Journal) Append(expected uint64, records [][]byte) (uint64, error) {
 	if len(records) != 1 {
 		return 0, fmt.Errorf("append %d records to the stream: want one", len(records))
@@ -119,20 +119,20 @@ func (j *Journal) Append(expected uint64, records [][]byte) (uint64, error) {
 	return p.sequence, nil
 }
 
-// propose registers a proposal, which Follow decides, and returns its message.
+// propose registers a proposal, whose outcome Follow reports, and returns its message.
 func (j *Journal) propose(expected uint64, record []byte) (*proposal, *nats.Msg, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch {
-	case j.closedBy != nil:
-		return nil, nil, j.closedBy
+	case j.closeErr != nil:
+		return nil, nil, j.closeErr
 	case j.pending != nil:
 		return nil, nil, errors.New("append to the stream: another append is in progress")
 	case j.last != expected:
 		return nil, nil, fmt.Errorf("append after record %d: %w: the stream ends with %d or later", expected, actors.ErrPosition, j.last)
 	}
-	j.proposals++
-	p := &proposal{sequence: expected + 1, id: j.cluster.newProposalID(j.proposals), proposedAt: j.cluster.config.Clock()}
+	j.proposalCount++
+	p := &proposal{sequence: expected + 1, id: j.cluster.newProposalID(j.proposalCount), proposedAt: j.cluster.config.Clock()}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	f := frame{sequence: p.sequence, previous: j.lastChecksum, proposal: p.id, record: record}
 	j.pending = p
@@ -142,37 +142,37 @@ func (j *Journal) propose(expected uint64, record []byte) (*proposal, *nats.Msg,
 	return p, message, nil
 }
 
-// publish sends the message until the record at its sequence is known. Repeating it is harmless, because the server
-// rejects a message at any other sequence.
+// publish sends the message repeatedly until the record at its sequence is known. Repetitions are harmless, because the
+// server accepts the message only at its sequence.
 func (j *Journal) publish(p *proposal, message *nats.Msg) {
-	retry := retryIntervalMin
+	interval := retryIntervalMin
 	for p.ctx.Err() == nil {
-		attempt, done := context.WithTimeout(p.ctx, publishTimeout)
-		_, err := j.request(attempt, message)
-		done()
-		if err == nil { // accepted or rejected: a record is at the sequence, or will be soon
+		attemptCtx, cancel := context.WithTimeout(p.ctx, publishTimeout)
+		_, err := j.request(attemptCtx, message)
+		cancel()
+		if err == nil { // accepted or rejected: the stream has a record at the sequence, or will have one soon
 			j.expectRecord(p.sequence)
-			retry = retryIntervalMax
+			interval = retryIntervalMax
 		}
 		j.cluster.logger.Debug("record proposed", "sequence", p.sequence, "cause", err)
-		if sleep(p.ctx, retry) == nil {
-			retry = min(2*retry, retryIntervalMax)
+		if sleep(p.ctx, interval) == nil {
+			interval = min(2*interval, retryIntervalMax)
 		}
 	}
 }
 
-// stalled reports whether a proposal has been undecided for so long that new changes should be rejected. The proposal
-// is still retried.
+// stalled reports whether a proposal has been undecided for longer than stalledAfter, so that new changes should be
+// rejected. The proposal is still retried.
 func (j *Journal) stalled(now time.Time) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.pending != nil && now.Sub(j.pending.proposedAt) > stalledAfter
 }
 
-// expectRecord tells Follow that a record may be in the stream already.
+// expectRecord tells Follow that the stream may already have a record at the sequence.
 func (j *Journal) expectRecord(sequence uint64) {
 	j.mu.Lock()
-	j.expected = max(j.expected, sequence)
+	j.expectedSequence = max(j.expectedSequence, sequence)
 	j.mu.Unlock()
 	select {
 	case j.wake <- struct{}{}:
@@ -180,21 +180,22 @@ func (j *Journal) expectRecord(sequence uint64) {
 	}
 }
 
-// recordExpected reports whether the record after the last one may be in the stream already.
+// recordExpected reports whether the stream may already have the record after the last one.
 func (j *Journal) recordExpected() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.expected > j.last
+	return j.expectedSequence > j.last
 }
 
-// position returns the newest record in the local log and its checksum.
+// position returns the sequence and checksum of the newest record in the local log.
 func (j *Journal) position() (uint64, uint32) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.last, j.lastChecksum
 }
 
-// committed reports frames that are in the stream and in the local log, and decides the pending proposal.
+// committed notes frames that are in the stream and the local log. It completes the pending proposal if one of them has
+// its sequence.
 func (j *Journal) committed(frames []frame) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -211,15 +212,15 @@ func (j *Journal) committed(frames []frame) {
 	}
 }
 
-// closeWith fails the pending proposal and all later ones.
-func (j *Journal) closeWith(why error) {
+// closeWith fails the pending proposal and all later calls of Append.
+func (j *Journal) closeWith(err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.closedBy == nil {
-		j.closedBy = why
+	if j.closeErr == nil {
+		j.closeErr = err
 	}
 	if p := j.pending; p != nil {
-		p.err = j.closedBy
+		p.err = j.closeErr
 		j.pending = nil
 		p.cancel()
 	}

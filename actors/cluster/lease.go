@@ -14,27 +14,27 @@ import (
 const (
 	bucketLease        = "lease"
 	leaseTTL           = 12 * time.Second
-	leaseMargin        = 2 * time.Second // the holder stops this long before others may acquire it; covers clock differences
+	leaseMargin        = 2 * time.Second // the holder stops this long before another node can acquire the lease; covers clock differences
 	leaseRenewInterval = 2 * time.Second
-	leaseRetryInterval = time.Second // between attempts to acquire it
+	leaseRetryInterval = time.Second // between attempts to acquire a lease
 )
 
-// Lease is an advisory lock: a task that only one node should do at a time. Correctness must not depend on it,
-// because two nodes may briefly hold it both; what they write is decided by the log.
+// Lease is an advisory lock for a task that only one node should do at a time. Correctness must not depend on it,
+// because two nodes may hold it at the same time for a short time.
 type Lease struct {
 	cluster *Cluster
 	bucket  jetstream.KeyValue
 	name    string
-	holder  string // value of the key, unique to this acquisition
+	holder  string // value of the key, unique for each acquisition
 	lost    chan struct{}
-	cancel  context.CancelFunc // ends renewLoop
-	done    chan struct{}      // closed when renewLoop has ended
+	cancel  context.CancelFunc // stops renewLoop
+	done    chan struct{}      // closed when renewLoop has returned
 
-	revision  uint64    // of the last confirmed renewal
-	renewedAt time.Time // when that renewal was sent
+	revision  uint64    // revision of the key after the last confirmed renewal
+	renewedAt time.Time // when the request of that renewal was sent
 }
 
-// Acquire waits until this node holds the named lease, or ctx ends.
+// Acquire waits until this node holds the named lease or ctx ends.
 func (c *Cluster) Acquire(ctx context.Context, name string) (*Lease, error) {
 	if err := checkName("name of a lease", name); err != nil {
 		return nil, err
@@ -43,9 +43,9 @@ func (c *Cluster) Acquire(ctx context.Context, name string) (*Lease, error) {
 		l, err := c.tryAcquire(ctx, name)
 		switch {
 		case err == nil:
-			var renewing context.Context
-			renewing, l.cancel = context.WithCancel(c.ctx)
-			if c.tasks.start(func() { l.renewLoop(renewing) }) {
+			var renewCtx context.Context
+			renewCtx, l.cancel = context.WithCancel(c.ctx)
+			if c.tasks.start(func() { l.renewLoop(renewCtx) }) {
 				return l, nil
 			}
 			l.cancel()
@@ -55,13 +55,13 @@ func (c *Cluster) Acquire(ctx context.Context, name string) (*Lease, error) {
 		if c.ctx.Err() != nil {
 			return nil, errClosed
 		}
-		if stop := sleep(ctx, leaseRetryInterval); stop != nil {
-			return nil, fmt.Errorf("acquire the lease %s: %w", name, stop)
+		if ctxErr := sleep(ctx, leaseRetryInterval); ctxErr != nil {
+			return nil, fmt.Errorf("acquire the lease %s: %w", name, ctxErr)
 		}
 	}
 }
 
-// tryAcquire acquires the lease if it is free, without renewing it.
+// tryAcquire acquires the lease if no node holds it. It does not start renewLoop.
 func (c *Cluster) tryAcquire(ctx context.Context, name string) (*Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -81,7 +81,7 @@ func (c *Cluster) tryAcquire(ctx context.Context, name string) (*Lease, error) {
 	return l, err
 }
 
-// bucket opens a key-value bucket replicated on every member, and creates it if needed.
+// bucket opens a key-value bucket that is replicated on all members. It creates the bucket if needed.
 func (c *Cluster) bucket(ctx context.Context, name string, ttl time.Duration) (jetstream.KeyValue, error) {
 	b, err := c.server.js.KeyValue(ctx, name)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
@@ -92,18 +92,17 @@ func (c *Cluster) bucket(ctx context.Context, name string, ttl time.Duration) (j
 	return b, err
 }
 
-// Lost returns a channel that is closed when the lease is no longer held, also after Release. Work under the lease
-// must stop then.
+// Lost returns a channel that is closed when the lease is lost or released. Work under the lease must then stop.
 func (l *Lease) Lost() <-chan struct{} { return l.lost }
 
-// Release gives the lease up.
+// Release releases the lease.
 func (l *Lease) Release() {
 	l.cancel()
 	<-l.done
 }
 
-// remaining returns how long the lease is held without another renewal. It takes the less favourable of the monotonic
-// and the wall clock, because the monotonic clock stands still while the machine sleeps.
+// remaining returns how long this node holds the lease without another renewal. It uses the larger elapsed time of the
+// monotonic and the wall clock, because the monotonic clock stops while the machine is suspended.
 func (l *Lease) remaining() time.Duration {
 	now := l.cluster.config.Clock()
 	return leaseTTL - leaseMargin - max(now.Sub(l.renewedAt), now.Round(0).Sub(l.renewedAt.Round(0)))
@@ -127,14 +126,14 @@ func (l *Lease) renewLoop(ctx context.Context) {
 	}
 }
 
-// renew returns false when another node holds the lease. A missing answer does not end the lease yet.
+// renew returns false if another node holds the lease. Without a reply it returns true, and remaining decides.
 func (l *Lease) renew(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, min(requestTimeout, max(l.remaining(), 0)))
 	defer cancel()
-	sent := l.cluster.config.Clock()
-	next, err := l.bucket.Update(ctx, l.name, []byte(l.holder), l.revision)
+	sentAt := l.cluster.config.Clock()
+	revision, err := l.bucket.Update(ctx, l.name, []byte(l.holder), l.revision)
 	if err == nil {
-		l.revision, l.renewedAt = next, sent
+		l.revision, l.renewedAt = revision, sentAt
 		return true
 	}
 	if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
@@ -144,7 +143,7 @@ func (l *Lease) renew(ctx context.Context) bool {
 	return l.stillHeld(ctx)
 }
 
-// stillHeld reads the key after a revision mismatch: a renewal of this node may have been applied without an answer.
+// stillHeld reads the key after a revision mismatch, which may come from a renewal of this node whose reply was lost.
 func (l *Lease) stillHeld(ctx context.Context) bool {
 	entry, err := l.bucket.Get(ctx, l.name)
 	if err != nil {
@@ -153,11 +152,11 @@ func (l *Lease) stillHeld(ctx context.Context) bool {
 	if string(entry.Value()) != l.holder {
 		return false
 	}
-	l.revision = entry.Revision() // its time is unknown: the remaining time counts from the renewal before
+	l.revision = entry.Revision() // renewedAt does not change, because the time of this renewal is unknown
 	return true
 }
 
-// deleteKey deletes the key if it still belongs to this node.
+// deleteKey deletes the key if this node still holds the lease.
 func (l *Lease) deleteKey() {
 	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()

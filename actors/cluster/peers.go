@@ -19,27 +19,27 @@ import (
 
 const (
 	subjectHeartbeat = "tasard.report"
-	peersMax         = 64 // nodes that are remembered
+	peersMax         = 64 // limits the nodes in the table
 )
 
-// heartbeat is the report that each node sends to all others every watchInterval.
+// heartbeat is the state that each node sends to all other nodes every watchInterval.
 type heartbeat struct {
 	Name          string        `json:"name"`
 	Node          engine.NodeID `json:"node"`
 	Address       string        `json:"address"`
 	Version       string        `json:"version"`
-	Stream        string        `json:"stream,omitempty"` // that its log belongs to
+	Stream        string        `json:"stream,omitempty"` // ID of the stream of its log
 	Bootstrapping bool          `json:"founding,omitempty"`
-	Last          uint64        `json:"last"` // newest record of its log
+	Last          uint64        `json:"last"` // sequence of the newest record of its log
 	Snapshot      uint64        `json:"kept"` // sequence of its newest snapshot
-	HasBackup     bool          `json:"open"` // others can copy its log
+	HasBackup     bool          `json:"open"` // other nodes can copy its log
 	Leader        bool          `json:"leader,omitempty"`
 	MetaLeader    bool          `json:"meta,omitempty"`
 	Majority      bool          `json:"majority,omitempty"`
 	Current       bool          `json:"current,omitempty"` // its part of the stream is complete
 }
 
-// receivedHeartbeat is a heartbeat with its time of arrival.
+// receivedHeartbeat is a heartbeat with the time when it was received.
 type receivedHeartbeat struct {
 	heartbeat
 	receivedAt time.Time
@@ -63,33 +63,33 @@ func (t *peerTable) subscribe() error {
 }
 
 func (t *peerTable) receive(m *nats.Msg) {
-	var next heartbeat
-	if err := json.Unmarshal(m.Data, &next); err != nil || checkName("", next.Name) != nil {
+	var h heartbeat
+	if err := json.Unmarshal(m.Data, &h); err != nil || checkName("", h.Name) != nil {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, known := t.byName[next.Name]; !known && len(t.byName) >= peersMax {
+	if _, ok := t.byName[h.Name]; !ok && len(t.byName) >= peersMax {
 		return
 	}
-	t.byName[next.Name] = receivedHeartbeat{next, t.cluster.config.Clock()}
+	t.byName[h.Name] = receivedHeartbeat{h, t.cluster.config.Clock()}
 }
 
-// sendHeartbeat reports this node's state to the others.
+// sendHeartbeat sends this node's state to the other nodes.
 func (c *Cluster) sendHeartbeat() {
 	self := c.self.Load()
-	own := heartbeat{
+	h := heartbeat{
 		Name: c.config.Name, Node: c.config.Node, Address: c.config.advertise, Version: c.config.Version,
 		Stream: self.Stream, Bootstrapping: self.Bootstrapping, Last: c.last.Load(),
 		Majority: c.Health().Majority,
 	}
 	if s := c.server.nats; c.config.selfIsMember() {
-		own.Leader, own.MetaLeader, own.Current = c.isLeader(), s.JetStreamIsLeader(), s.JetStreamIsStreamCurrent(accountName, streamName)
+		h.Leader, h.MetaLeader, h.Current = c.isLeader(), s.JetStreamIsLeader(), s.JetStreamIsStreamCurrent(accountName, streamName)
 	}
 	if journal := c.Journal(); journal != nil {
-		own.Last, own.Snapshot, own.HasBackup = journal.Last(), journal.snapshotSequence.Load(), true
+		h.Last, h.Snapshot, h.HasBackup = journal.Last(), journal.snapshotSequence.Load(), true
 	}
-	body, err := json.Marshal(own)
+	body, err := json.Marshal(h)
 	if err == nil {
 		err = c.server.conn.Publish(subjectHeartbeat, body)
 	}
@@ -98,13 +98,13 @@ func (c *Cluster) sendHeartbeat() {
 	}
 }
 
-// setJournal sets the journal and tells the others.
+// setJournal sets the journal and sends a heartbeat with its state.
 func (c *Cluster) setJournal(j *Journal) {
 	c.journal.Store(j)
 	c.sendHeartbeat()
 }
 
-// all returns every node that was ever seen, by name.
+// all returns the newest heartbeat of each node that was ever seen, sorted by name.
 func (t *peerTable) all() []receivedHeartbeat {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -116,14 +116,14 @@ func (t *peerTable) all() []receivedHeartbeat {
 	return all
 }
 
-// reachable returns the nodes that sent a heartbeat recently.
+// reachable returns the heartbeats of the nodes that sent one within reachableWithin.
 func (t *peerTable) reachable(now time.Time) []receivedHeartbeat {
 	return slices.DeleteFunc(t.all(), func(h receivedHeartbeat) bool { return now.Sub(h.receivedAt) >= reachableWithin })
 }
 
-// leader returns the node that says it leads the stream.
+// leader returns the heartbeat of the leader of the stream.
 func (t *peerTable) leader(now time.Time) (heartbeat, bool) {
-	// After an election two nodes may say so briefly; the one with a majority is right.
+	// After an election two nodes may claim to be the leader for a short time. The one with a majority is.
 	var leader heartbeat
 	for _, h := range t.reachable(now) {
 		if h.Leader && (!leader.Leader || h.Majority && !leader.Majority) {
@@ -133,79 +133,79 @@ func (t *peerTable) leader(now time.Time) (heartbeat, bool) {
 	return leader, leader.Leader
 }
 
-// numberConflict returns an error when another node has this node's number and this one has to stop: quota leases are
-// granted to a number, and only one node may spend them. A guest stops in favour of a member, otherwise the node
-// whose name sorts later.
-func (t *peerTable) numberConflict(c *Config) error {
+// nodeIDConflict returns an error if another node has the same node ID and this node must stop. Quota leases are
+// granted to a node ID, and only one node may spend them. Of a member and a guest, the guest stops. Otherwise the
+// node whose name sorts later stops.
+func (t *peerTable) nodeIDConflict(c *Config) error {
 	for _, h := range t.reachable(c.Clock()) {
 		if h.Node != c.Node || h.Name == c.Name {
 			continue
 		}
-		other := c.isMember(h.Name)
-		if own := c.selfIsMember(); own == other && c.Name > h.Name || !own && other {
+		otherIsMember := c.isMember(h.Name)
+		if selfIsMember := c.selfIsMember(); selfIsMember == otherIsMember && c.Name > h.Name || !selfIsMember && otherIsMember {
 			return fmt.Errorf("number %d belongs to node %s at %s: give this node another number", c.Node, h.Name, h.Address)
 		}
 	}
 	return nil
 }
 
-// bootstrapMember returns the member that creates the stream. All members must be reachable, so that no log is left
-// behind.
+// bootstrapMember returns the name of the member that creates the stream. All members must be reachable, because any of
+// them may have a log that the stream must continue.
 func (t *peerTable) bootstrapMember(members []Member) (string, error) {
-	present := map[string]heartbeat{}
+	reachable := map[string]heartbeat{}
 	for _, h := range t.reachable(t.cluster.config.Clock()) {
-		present[h.Name] = h.heartbeat
+		reachable[h.Name] = h.heartbeat
 	}
-	var with []string
+	var withLog []string
 	for _, m := range members {
-		h, ok := present[m.Name]
+		h, ok := reachable[m.Name]
 		switch {
 		case !ok:
 			return "", fmt.Errorf("the stream is created when all members are reachable, and %s is not", m.Name)
 		case h.Stream != "" && !h.Bootstrapping:
 			return "", fmt.Errorf("%s belongs to stream %s, which the cluster does not have", m.Name, h.Stream)
 		case h.Last > 0:
-			with = append(with, m.Name)
+			withLog = append(withLog, m.Name)
 		}
 	}
-	switch len(with) {
+	switch len(withLog) {
 	case 0:
 		return members[0].Name, nil
 	case 1:
-		return with[0], nil
+		return withLog[0], nil
 	}
-	return "", fmt.Errorf("%s each have a log of their own: choose one, and empty the directories of the others", strings.Join(with, " and "))
+	return "", fmt.Errorf("%s each have a log of their own: choose one, and empty the directories of the others", strings.Join(withLog, " and "))
 }
 
-// firstNeeded returns the first record that a node may need from the stream: the one after the oldest of all newest
-// snapshots. long means that the stream is too long to wait for unreachable members; unreachable guests are never
-// waited for.
-func (t *peerTable) firstNeeded(c *Config, long bool) uint64 {
+// firstNeeded returns the first record of the stream that a node may still need: the one after the oldest of the nodes'
+// newest snapshots. It returns 0 while a member is unreachable, unless the stream is too large. It ignores unreachable
+// guests.
+func (t *peerTable) firstNeeded(c *Config, tooLarge bool) uint64 {
 	now := c.Clock()
 	all := t.all()
 	for _, m := range c.Members {
-		if !long && !slices.ContainsFunc(all, func(h receivedHeartbeat) bool { return h.Name == m.Name }) {
+		if !tooLarge && !slices.ContainsFunc(all, func(h receivedHeartbeat) bool { return h.Name == m.Name }) {
 			return 0
 		}
 	}
-	least, counted := ^uint64(0), 0
+	minSnapshot, count := ^uint64(0), 0
 	for _, h := range all {
 		switch {
 		case now.Sub(h.receivedAt) < reachableWithin:
-			least, counted = min(least, h.Snapshot), counted+1
-		case !long && c.isMember(h.Name):
+			minSnapshot, count = min(minSnapshot, h.Snapshot), count+1
+		case !tooLarge && c.isMember(h.Name):
 			return 0
 		}
 	}
-	if counted == 0 {
+	if count == 0 {
 		return 0
 	}
-	return least + 1
+	return minSnapshot + 1
 }
 
 var errNoBackup = errors.New("no other node offers its log")
 
-// backupSources returns the nodes with a complete log of this stream, the longest log first.
+// backupSources returns the other nodes that have a complete log of the stream, the longest log first.
 func (t *peerTable) backupSources(c *Config, stream string) ([]heartbeat, error) {
 	var sources []heartbeat
 	for _, h := range t.reachable(c.Clock()) {
@@ -220,7 +220,7 @@ func (t *peerTable) backupSources(c *Config, stream string) ([]heartbeat, error)
 	return sources, nil
 }
 
-// Status returns the state of all nodes, from memory.
+// Status returns the state of all nodes from the last heartbeats. It does not block.
 func (c *Cluster) Status() Status {
 	now := c.config.Clock()
 	nodes := map[string]NodeStatus{}
@@ -229,11 +229,11 @@ func (c *Cluster) Status() Status {
 	}
 	newest := uint64(0)
 	for _, h := range c.peers.all() {
-		there := now.Sub(h.receivedAt) < reachableWithin
+		reachable := now.Sub(h.receivedAt) < reachableWithin
 		nodes[h.Name] = NodeStatus{
 			Name: h.Name, Node: h.Node, Address: h.Address, Version: h.Version, Self: h.Name == c.config.Name,
-			Member: nodes[h.Name].Member, Reachable: there, LastSeen: h.receivedAt.Round(0).UTC(),
-			Leader: h.Leader && there, MetaLeader: h.MetaLeader && there, Current: h.Current && there, Last: h.Last, Snapshot: h.Snapshot,
+			Member: nodes[h.Name].Member, Reachable: reachable, LastSeen: h.receivedAt.Round(0).UTC(),
+			Leader: h.Leader && reachable, MetaLeader: h.MetaLeader && reachable, Current: h.Current && reachable, Last: h.Last, Snapshot: h.Snapshot,
 		}
 		newest = max(newest, h.Last)
 	}

@@ -91,7 +91,7 @@ func TestLeaderChanging(t *testing.T) {
 		"a follower that begins to look":     {"", reachableWithin, false},
 		"a node that has never had a leader": {"", 1<<63 - 1, false},
 	} {
-		if got := leaderChanging(c.leader, c.ago); got != c.want {
+		if got := maybeTransferring(c.leader, c.ago); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

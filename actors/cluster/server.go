@@ -22,14 +22,14 @@ import (
 
 const (
 	streamDirName      = "stream"
-	routePingInterval  = 3 * time.Second // a route whose peer vanished is closed after two of them
+	routePingInterval  = 3 * time.Second // a route to a lost peer is closed after two intervals
 	handshakeSeconds   = 5
 	listenTimeout      = 15 * time.Second
 	listenPollInterval = 100 * time.Millisecond
 	stopTimeout        = 30 * time.Second
-	failedStopTimeout  = time.Second // a server that cannot read its files may not stop, and uses more and more memory
+	failedStopTimeout  = time.Second // a server that cannot read its files may not stop, and its memory grows
 	jetStreamMemory    = 64 << 20
-	jetStreamBytesMax  = 1 << 40 // never reached; zero would make the server reserve part of the disk
+	jetStreamBytesMax  = 1 << 40 // without effect; with 0 the server would reserve a part of the disk
 )
 
 // embeddedServer is the NATS server in this process and the connection to it.
@@ -39,11 +39,11 @@ type embeddedServer struct {
 	js      jetstream.JetStream
 	running sync.WaitGroup
 
-	certificate *x509.Certificate // presented to other nodes; nil without TLS
+	certificate *x509.Certificate // of this node; nil without TLS
 }
 
-// inProcessOnly rejects every client except the one in this process. The server cannot run without a client port,
-// which is therefore opened on the loopback interface.
+// inProcessOnly rejects all clients except the one in this process. The server always opens a client port, here on the
+// loopback interface.
 type inProcessOnly struct{}
 
 // Check implements server.Authentication.
@@ -52,10 +52,11 @@ func (inProcessOnly) Check(c server.ClientAuthentication) bool {
 	return from != nil && from.Network() == "pipe"
 }
 
-// serverLogger passes the server's log to the node's logger. A fatal error ends the start, not the process.
+// serverLogger passes the server's log to the node's logger. A fatal error makes startServer fail and does not exit the
+// process.
 type serverLogger struct {
 	logger *slog.Logger
-	fatal  chan string // the first fatal error
+	fatal  chan string // receives the first fatal error
 }
 
 // Noticef implements server.Logger.
@@ -86,7 +87,7 @@ func (l serverLogger) log(level slog.Level, format string, v []any) {
 	l.logger.Log(context.Background(), level, "NATS server", "message", fmt.Sprintf(format, v...))
 }
 
-// startServer starts the embedded server and connects to it, without waiting for other nodes.
+// startServer starts the embedded server and connects to it. It does not wait for other nodes.
 func startServer(c *Config) (*embeddedServer, error) {
 	options, err := serverOptions(c)
 	if err != nil {
@@ -102,8 +103,8 @@ func startServer(c *Config) (*embeddedServer, error) {
 	log := serverLogger{c.Logger, make(chan string, 1)}
 	s.SetLoggerV2(log, false, false, false)
 	e := &embeddedServer{nats: s}
-	if security := options.Cluster.TLSConfig; security != nil {
-		e.certificate = security.Certificates[0].Leaf
+	if tlsConfig := options.Cluster.TLSConfig; tlsConfig != nil {
+		e.certificate = tlsConfig.Certificates[0].Leaf
 	}
 	e.running.Go(s.Start)
 	if err := e.awaitListening(c, log.fatal); err != nil {
@@ -122,21 +123,21 @@ func (e *embeddedServer) awaitListening(c *Config, fatal <-chan string) error {
 			return nil
 		}
 		select {
-		case says := <-fatal:
-			return fmt.Errorf("%s: %s", says, hintMoveStream(c))
+		case message := <-fatal:
+			return fmt.Errorf("%s: %s", message, hintMoveStream(c))
 		default:
 		}
 	}
 	return fmt.Errorf("not listening on %s after %s: %s", c.Listen, listenTimeout, hintMoveStream(c))
 }
 
-// hintMoveStream is the remedy when the files of one node's server are damaged.
+// hintMoveStream says what to do when the server's files on one node are damaged.
 func hintMoveStream(c *Config) string {
 	return fmt.Sprintf("if its files are damaged, and the status of the other nodes shows that they lack no records, move %s away and "+
 		"start again: this node copies its part of the stream from them. Never do so at two nodes at once", filepath.Join(c.Dir, streamDirName))
 }
 
-// checkPortFree returns an error when the port is taken, which the server would only log.
+// checkPortFree returns an error if the port is in use. The server would only log that.
 func checkPortFree(address string) error {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -156,15 +157,15 @@ func (e *embeddedServer) connect(c *Config) (err error) {
 	return err
 }
 
-// stop hands leadership over and closes the server's files. It waits at most timeout: every committed message is on
-// disk already.
+// stop transfers leadership and closes the server's files. It waits at most timeout, because all committed messages are
+// already on disk.
 func (e *embeddedServer) stop(timeout time.Duration) error {
 	if e.conn != nil {
 		e.conn.Close()
 	}
-	ended := make(chan struct{})
+	stopped := make(chan struct{})
 	go func() {
-		defer close(ended)
+		defer close(stopped)
 		e.nats.Shutdown()
 		e.nats.WaitForShutdown()
 		e.running.Wait()
@@ -172,7 +173,7 @@ func (e *embeddedServer) stop(timeout time.Duration) error {
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	select {
-	case <-ended:
+	case <-stopped:
 		return nil
 	case <-timer.C:
 		return fmt.Errorf("the node's server has not stopped after %s", timeout)
@@ -180,13 +181,13 @@ func (e *embeddedServer) stop(timeout time.Duration) error {
 }
 
 func serverOptions(c *Config) (*server.Options, error) {
-	host, name, err := net.SplitHostPort(c.Listen)
-	port, badPort := strconv.Atoi(name)
-	if err = errors.Join(err, badPort); err != nil {
+	host, portText, err := net.SplitHostPort(c.Listen)
+	port, portErr := strconv.Atoi(portText)
+	if err = errors.Join(err, portErr); err != nil {
 		return nil, err
 	}
 
-	security, err := c.TLS.Load()
+	tlsConfig, err := c.TLS.Load()
 	if err != nil {
 		return nil, err
 	}
@@ -197,10 +198,10 @@ func serverOptions(c *Config) (*server.Options, error) {
 		JetStreamMaxMemory: jetStreamMemory, JetStreamMaxStore: jetStreamBytesMax,
 		Cluster: server.ClusterOpts{
 			Name: c.Cluster, Host: host, Port: port, Advertise: c.advertise, NoAdvertise: true, PoolSize: 1,
-			PingInterval: routePingInterval, TLSConfig: security, TLSTimeout: handshakeSeconds,
+			PingInterval: routePingInterval, TLSConfig: tlsConfig, TLSTimeout: handshakeSeconds,
 		},
 	}
-	for _, m := range c.Members { // including this node: their number is the size of the raft group
+	for _, m := range c.Members { // including this node, because the number of routes is the size of the raft group
 		o.Routes = append(o.Routes, &url.URL{Scheme: "nats-route", Host: m.Address})
 	}
 	return o, nil

@@ -7,16 +7,16 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Status is the state of the cluster as one node sees it.
+// Status is the state of the cluster from the view of one node.
 type Status struct {
 	Cluster string
 	Stream  string // ID of the stream
 	Health  actors.ClusterHealth
-	Nodes   []NodeStatus // by name: all members, and every guest that was seen
+	Nodes   []NodeStatus // all members, and all guests that were seen, sorted by name
 }
 
-// NodeStatus is the state of one node as another sees it. For a member that was never seen, only Name and Address are
-// set.
+// NodeStatus is the state of one node from the view of another. A member that was never seen has only Name, Address and
+// Member.
 type NodeStatus struct {
 	Name       string
 	Node       engine.NodeID
@@ -30,6 +30,6 @@ type NodeStatus struct {
 	MetaLeader bool      // of the JetStream metadata group
 	Current    bool      // its part of the stream is complete and up to date; false for guests
 	Last       uint64    // newest record of its log
-	Lag        uint64    // records that another node has and it lacks
+	Lag        uint64    // number of records that another node has and this node lacks
 	Snapshot   uint64    // sequence of its newest snapshot
 }

@@ -15,7 +15,7 @@ import (
 const (
 	streamName     = "journal"
 	subjectJournal = "tasard.journal"
-	subjectTail    = "tasard.tail" // each record again, once it is committed
+	subjectTail    = "tasard.tail" // each record is published here when it is committed
 	subjectFetch   = "$JS.API.DIRECT.GET." + streamName
 	headerSequence = "Nats-Sequence"
 	headerPending  = "Nats-Num-Pending"
@@ -24,17 +24,18 @@ const (
 
 	metadataStreamID = "tasard-stream" // key of the stream's ID in its metadata
 
-	requestTimeout    = 2 * time.Second // for an answer of the server
+	requestTimeout    = 2 * time.Second // for a reply of the server
 	joinRetryInterval = 100 * time.Millisecond
 )
 
-// streamState is the state of the stream as its leader reports it.
+// streamState is the ID of the stream and its first and last sequence, as reported by the leader.
 type streamState struct {
 	id          string
 	first, last uint64
 }
 
-// queryStream asks the leader for the state of the stream. The error is jetstream.ErrStreamNotFound if there is none.
+// queryStream asks the leader for the state of the stream. The error is jetstream.ErrStreamNotFound if there is no
+// stream.
 func (c *Cluster) queryStream(ctx context.Context) (streamState, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -46,8 +47,8 @@ func (c *Cluster) queryStream(ctx context.Context) (streamState, error) {
 	return streamState{id: info.Config.Metadata[metadataStreamID], first: info.State.FirstSeq, last: info.State.LastSeq}, nil
 }
 
-// createStream creates the stream so that it continues after record last. Repeating it on the same node is harmless.
-func (c *Cluster) createStream(ctx context.Context, number string, last uint64) error {
+// createStream creates the stream. Its first sequence is last+1. It can be repeated on the same node.
+func (c *Cluster) createStream(ctx context.Context, id string, last uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*requestTimeout)
 	defer cancel()
 	_, err := c.server.js.CreateStream(ctx, jetstream.StreamConfig{
@@ -55,37 +56,36 @@ func (c *Cluster) createStream(ctx context.Context, number string, last uint64) 
 		Storage: jetstream.FileStorage, Replicas: len(c.config.Members), Retention: jetstream.LimitsPolicy, MaxMsgSize: payloadBytesMax,
 		DenyDelete: true, AllowDirect: true, Duplicates: duplicatesWindow,
 		RePublish: &jetstream.RePublish{Source: subjectJournal, Destination: subjectTail},
-		Metadata:  map[string]string{metadataStreamID: number},
+		Metadata:  map[string]string{metadataStreamID: id},
 	})
 	return err
 }
 
-// hintRestore is the remedy when the members together have lost records that a node has.
+// hintRestore says what to do when the stream has lost records that a node has.
 const hintRestore = "stop all nodes, choose the one with the most records, remove its " + identityName + " and its stream directory, " +
 	"empty the directories of the others, and start all members: they form a cluster again from that log"
 
-// duplicatesWindow is the minimum: the server need not remember message IDs, which are not used here.
+// duplicatesWindow is the minimum, because message IDs are not used.
 const duplicatesWindow = 100 * time.Millisecond
 
-// verifyStream waits until the stream is known to be the one that the local log belongs to, and at least as long as
-// that log.
+// verifyStream waits until it has checked that the stream is the one of the local log and at least as long as the log.
 func (c *Cluster) verifyStream(ctx context.Context) error {
-	var shorter time.Time
+	var shorterSince time.Time
 	last := c.Journal().Last()
 	for {
-		e, err := c.queryStream(ctx)
+		state, err := c.queryStream(ctx)
 		switch {
 		case err != nil:
 			c.logger.Debug("stream does not answer", "cause", err.Error())
-			shorter = time.Time{}
-		case e.id != c.self.Load().Stream:
-			return fmt.Errorf("the cluster has stream %s, this directory belongs to stream %s", e.id, c.self.Load().Stream)
-		case e.last >= last:
+			shorterSince = time.Time{}
+		case state.id != c.self.Load().Stream:
+			return fmt.Errorf("the cluster has stream %s, this directory belongs to stream %s", state.id, c.self.Load().Stream)
+		case state.last >= last:
 			return nil
-		case shorter.IsZero() || !c.Health().Majority:
-			shorter = c.config.Clock()
-		case c.config.Clock().Sub(shorter) > c.config.verifyTimeout:
-			return fmt.Errorf("the stream has lost records: it ends with %d, this node has %d: %s", e.last, last, hintRestore)
+		case shorterSince.IsZero() || !c.Health().Majority:
+			shorterSince = c.config.Clock()
+		case c.config.Clock().Sub(shorterSince) > c.config.verifyTimeout:
+			return fmt.Errorf("the stream has lost records: it ends with %d, this node has %d: %s", state.last, last, hintRestore)
 		}
 		if err := sleep(ctx, joinRetryInterval); err != nil {
 			return err

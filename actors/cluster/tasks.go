@@ -4,26 +4,26 @@ package cluster
 
 import "sync"
 
-// taskGroup owns the goroutines of a cluster. After wait it starts no more.
+// taskGroup owns the goroutines of a Cluster. After wait was called, it starts no new ones.
 type taskGroup struct {
 	mu     sync.Mutex
 	closed bool
 	group  sync.WaitGroup
 }
 
-// start runs f in a goroutine, or returns false after wait was called.
-func (w *taskGroup) start(f func()) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.closed {
-		w.group.Go(f)
+// start runs f in a goroutine. It returns false after wait was called.
+func (g *taskGroup) start(f func()) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.closed {
+		g.group.Go(f)
 	}
-	return !w.closed
+	return !g.closed
 }
 
-func (w *taskGroup) wait() {
-	w.mu.Lock()
-	w.closed = true
-	w.mu.Unlock()
-	w.group.Wait()
+func (g *taskGroup) wait() {
+	g.mu.Lock()
+	g.closed = true
+	g.mu.Unlock()
+	g.group.Wait()
 }

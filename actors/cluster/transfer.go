@@ -18,14 +18,13 @@ const (
 	subjectBackup = "tasard.copy." // followed by the name of the sending node
 	headerEnd     = "Tasard-End"
 	endComplete   = "whole"
-	transfersMax  = 2 // sent at once
+	transfersMax  = 2 // concurrent transfers of this node
 	chunkBytes    = 256 << 10
 	chunkTimeout  = 10 * time.Second // for one chunk or its acknowledgement
 )
 
-// serveBackups sends backups of this node's log to other nodes, at most transfersMax at once, until the connection
-// ends. Each chunk waits for the acknowledgement of the one before, so that a slow receiver delays only its own
-// transfer.
+// serveBackups sends backups of this node's log to nodes that request one, until the connection is closed. Each chunk
+// is sent after the acknowledgement of the previous one, so that a slow receiver delays only its own transfer.
 func (c *Cluster) serveBackups() error {
 	slots := make(chan struct{}, transfersMax)
 	_, err := c.server.conn.Subscribe(subjectBackup+c.config.Name, func(m *nats.Msg) {
@@ -41,14 +40,14 @@ func (c *Cluster) serveBackups() error {
 	return err
 }
 
-// sendBackup sends a backup, and then the result.
-func (c *Cluster) sendBackup(to string) {
+// sendBackup sends a backup, followed by its result.
+func (c *Cluster) sendBackup(subject string) {
 	j := c.Journal()
 	if j == nil {
-		c.endTransfer(to, errors.New("this node has no complete log yet"))
+		c.endTransfer(subject, errors.New("this node has no complete log yet"))
 		return
 	}
-	file, err := wal.NewBackupFile(&chunkWriter{ctx: c.ctx, conn: c.server.conn, to: to})
+	file, err := wal.NewBackupFile(&chunkWriter{ctx: c.ctx, conn: c.server.conn, subject: subject})
 	if err == nil {
 		_, err = j.Backup(file, wal.BackupOptions{Clock: c.config.Clock, Program: c.config.Version})
 		err = errors.Join(err, file.Close())
@@ -56,75 +55,75 @@ func (c *Cluster) sendBackup(to string) {
 	if err != nil {
 		c.logger.Warn("log not sent to another node", "cause", err.Error())
 	}
-	c.endTransfer(to, err)
+	c.endTransfer(subject, err)
 }
 
-// endTransfer sends the result of a transfer. A receiver that misses it rejects the backup as truncated.
-func (c *Cluster) endTransfer(to string, why error) {
-	end := nats.NewMsg(to)
-	end.Header.Set(headerEnd, endComplete)
-	if why != nil {
-		end.Header.Set(headerEnd, why.Error())
+// endTransfer sends the result of a transfer. Without it the receiver rejects the backup as truncated.
+func (c *Cluster) endTransfer(subject string, err error) {
+	message := nats.NewMsg(subject)
+	message.Header.Set(headerEnd, endComplete)
+	if err != nil {
+		message.Header.Set(headerEnd, err.Error())
 	}
-	if err := c.server.conn.PublishMsg(end); err != nil {
+	if err := c.server.conn.PublishMsg(message); err != nil {
 		c.logger.Debug("end of the log not sent", "cause", err.Error())
 	}
 }
 
-// chunkWriter sends what is written to it in acknowledged chunks.
+// chunkWriter sends data in chunks and waits for the acknowledgement of each.
 type chunkWriter struct {
-	ctx  context.Context
-	conn *nats.Conn
-	to   string
+	ctx     context.Context
+	conn    *nats.Conn
+	subject string
 }
 
 // Write implements io.Writer.
 func (w *chunkWriter) Write(p []byte) (int, error) {
 	written := 0
 	for written < len(p) {
-		piece := p[written:min(len(p), written+chunkBytes)]
+		chunk := p[written:min(len(p), written+chunkBytes)]
 		ctx, cancel := context.WithTimeout(w.ctx, chunkTimeout)
-		_, err := w.conn.RequestWithContext(ctx, w.to, piece)
+		_, err := w.conn.RequestWithContext(ctx, w.subject, chunk)
 		cancel()
 		if err != nil {
 			return written, err
 		}
-		written += len(piece)
+		written += len(chunk)
 	}
 	return written, nil
 }
 
-// fetchBackup copies the log of any node that offers it into a directory beside the log.
+// fetchBackup copies the log of another node into the directory incoming. It tries all nodes until one succeeds.
 func (c *Cluster) fetchBackup(ctx context.Context) (wal.BackupInfo, error) {
 	for {
 		sources, err := c.peers.backupSources(&c.config, c.self.Load().Stream)
-		for _, from := range sources {
+		for _, source := range sources {
 			var info wal.BackupInfo
-			if info, err = c.fetchBackupFrom(ctx, from.Name); err == nil {
+			if info, err = c.fetchBackupFrom(ctx, source.Name); err == nil {
 				return info, nil
 			}
-			c.logger.Warn("log not received", "from", from.Name, "cause", err.Error())
+			c.logger.Warn("log not received", "from", source.Name, "cause", err.Error())
 		}
-		if stop := sleep(ctx, joinRetryInterval); stop != nil {
-			return wal.BackupInfo{}, fmt.Errorf("%w; the last answer: %w", stop, err)
+		if ctxErr := sleep(ctx, joinRetryInterval); ctxErr != nil {
+			return wal.BackupInfo{}, fmt.Errorf("%w; the last answer: %w", ctxErr, err)
 		}
 	}
 }
 
 func (c *Cluster) fetchBackupFrom(ctx context.Context, name string) (info wal.BackupInfo, err error) {
 	inbox := c.server.conn.NewInbox()
-	pieces, err := c.server.conn.SubscribeSync(inbox)
+	chunks, err := c.server.conn.SubscribeSync(inbox)
 	if err != nil {
 		return info, err
 	}
-	defer func() { err = errors.Join(err, unsubscribe(pieces)) }()
+	defer func() { err = errors.Join(err, unsubscribe(chunks)) }()
 	if err := c.server.conn.PublishRequest(subjectBackup+name, inbox, nil); err != nil {
 		return info, err
 	}
-	return receiveBackup(&c.config, &chunkReader{ctx: ctx, chunks: pieces}, name)
+	return receiveBackup(&c.config, &chunkReader{ctx: ctx, chunks: chunks}, name)
 }
 
-// chunkReader reads what a chunkWriter sends.
+// chunkReader reads the data that a chunkWriter sends.
 type chunkReader struct {
 	ctx      context.Context
 	chunks   *nats.Subscription
@@ -154,7 +153,7 @@ func (r *chunkReader) next() error {
 	if err != nil {
 		return err
 	}
-	switch end := m.Header.Get(headerEnd); end {
+	switch result := m.Header.Get(headerEnd); result {
 	case "":
 		r.unread = m.Data
 		return m.Respond(nil)
@@ -162,6 +161,6 @@ func (r *chunkReader) next() error {
 		r.complete = true
 		return nil
 	default:
-		return fmt.Errorf("the other node says: %s", end)
+		return fmt.Errorf("the other node says: %s", result)
 	}
 }

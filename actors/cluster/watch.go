@@ -15,25 +15,26 @@ import (
 
 const (
 	watchInterval = 250 * time.Millisecond
-	// reachableWithin is the age of a heartbeat up to which its node counts as reachable. Leaders and followers of
-	// the raft group exchange messages once a second.
+	// reachableWithin is the maximum age of the last heartbeat of a reachable node, and of the last message of a
+	// reachable peer in the raft group. Raft peers exchange messages once a second.
 	reachableWithin = 2500 * time.Millisecond
-	// leaderChangeMax is how long the stream may have no leader before changes are rejected; an orderly hand-over
-	// takes less. It hides no lost majority: followers elect a new leader only after reachableWithin without the old
-	// one.
+	// leaderChangeMax is how long the stream may have no leader before changes are rejected. A leadership transfer takes
+	// less time. It cannot hide the loss of the majority, because followers elect a new leader only after they have not
+	// heard from the old one for reachableWithin, which is longer.
 	leaderChangeMax = time.Second
 	trimTicks       = 8 // watch intervals between trims
 )
 
-// watch updates this node's health, sends heartbeats, and trims the stream if this node leads.
+// watch runs every watchInterval: it updates this node's health, sends a heartbeat and, on the leader, trims the
+// stream.
 func (c *Cluster) watch() {
 	ticker := time.NewTicker(watchInterval)
 	defer ticker.Stop()
-	for looks := 0; ; looks++ {
+	for tick := 0; ; tick++ {
 		c.updateHealth()
 		c.sendHeartbeat()
 		c.stopOnConflict()
-		if looks%trimTicks == 0 {
+		if tick%trimTicks == 0 {
 			c.trim()
 		}
 		select {
@@ -44,33 +45,33 @@ func (c *Cluster) watch() {
 	}
 }
 
-// stopOnConflict ends Follow when another node has this one's number.
+// stopOnConflict ends Follow with an error when this node must stop because another node has its node ID.
 func (c *Cluster) stopOnConflict() {
 	j := c.Journal()
 	if j == nil {
 		return
 	}
-	if err := c.peers.numberConflict(&c.config); err != nil {
+	if err := c.peers.nodeIDConflict(&c.config); err != nil {
 		select {
 		case j.stop <- err:
-		default: // one error is enough
+		default: // an earlier error is waiting already
 		}
 	}
 }
 
-// updateHealth recomputes what Health returns.
+// updateHealth updates the result of Health.
 func (c *Cluster) updateHealth() {
 	now := c.config.Clock()
 	next := actors.ClusterHealth{Since: now}
-	if g, ok := c.raftGroup(); ok {
-		next.Majority, next.Leader = hasMajority(&g, c.config.Name)
+	if group, ok := c.raftGroup(); ok {
+		next.Majority, next.Leader = hasMajority(&group, c.config.Name)
 	} else if leader, ok := c.peers.leader(now); ok {
 		next.Majority, next.Leader = leader.Majority, leader.Name
 	}
 	if next.Majority {
 		c.leaderSeenAt = now
 	}
-	next.Majority = next.Majority || leaderChanging(next.Leader, now.Sub(c.leaderSeenAt))
+	next.Majority = next.Majority || maybeTransferring(next.Leader, now.Sub(c.leaderSeenAt))
 	if j := c.Journal(); j != nil && j.stalled(now) {
 		next.Majority = false
 	}
@@ -83,14 +84,15 @@ func (c *Cluster) updateHealth() {
 	c.health.Store(&next)
 }
 
-// leaderChanging reports whether a missing leader may just be handing over.
-func leaderChanging(leader string, ago time.Duration) bool {
-	return leader == "" && ago < leaderChangeMax
+// maybeTransferring reports whether the stream has had no leader for so short a time that leadership may be in
+// transfer.
+func maybeTransferring(leader string, elapsed time.Duration) bool {
+	return leader == "" && elapsed < leaderChangeMax
 }
 
-// raftGroup returns the raft group of the stream as this node's server sees it; false for a guest.
+// raftGroup returns this server's view of the stream's raft group, or false for a guest.
 func (c *Cluster) raftGroup() (server.RaftzGroup, bool) {
-	name := c.raftGroupName()
+	name := c.streamRaftGroup()
 	if name == "" {
 		return server.RaftzGroup{}, false
 	}
@@ -102,8 +104,8 @@ func (c *Cluster) raftGroup() (server.RaftzGroup, bool) {
 	return g, ok
 }
 
-// raftGroupName asks only this node's server.
-func (c *Cluster) raftGroupName() string {
+// streamRaftGroup returns the name of the stream's raft group, or "". It asks only this node's server.
+func (c *Cluster) streamRaftGroup() string {
 	if !c.config.selfIsMember() {
 		return ""
 	}
@@ -121,35 +123,36 @@ func (c *Cluster) raftGroupName() string {
 	return ""
 }
 
-// hasMajority reports whether a majority is reachable: for a leader, enough peers; for a follower, its leader.
-func hasMajority(g *server.RaftzGroup, self string) (ok bool, leader string) {
-	if g.State == server.Leader.String() {
-		seen := 1
-		for _, p := range g.Peers {
-			if seenRecently(p) {
-				seen++
+// hasMajority returns the leader and reports whether a majority is reachable. A leader needs enough reachable peers, a
+// follower needs a reachable leader.
+func hasMajority(group *server.RaftzGroup, self string) (ok bool, leader string) {
+	if group.State == server.Leader.String() {
+		reachable := 1
+		for _, peer := range group.Peers {
+			if peerReachable(peer) {
+				reachable++
 			}
 		}
-		return seen >= g.QuorumNeeded, self
+		return reachable >= group.QuorumNeeded, self
 	}
-	p, known := g.Peers[g.Leader]
+	peer, known := group.Peers[group.Leader]
 	if !known {
 		return false, ""
 	}
-	return seenRecently(p), p.Name
+	return peerReachable(peer), peer.Name
 }
 
-func seenRecently(p server.RaftzGroupPeer) bool {
-	ago, err := time.ParseDuration(p.LastSeen)
-	return err == nil && ago < reachableWithin
+func peerReachable(p server.RaftzGroupPeer) bool {
+	elapsed, err := time.ParseDuration(p.LastSeen)
+	return err == nil && elapsed < reachableWithin
 }
 
-// isLeader reports whether this node's server leads the stream.
+// isLeader reports whether this node is the leader of the stream.
 func (c *Cluster) isLeader() bool {
 	return c.config.selfIsMember() && c.server.nats.JetStreamIsStreamLeader(accountName, streamName)
 }
 
-// trim deletes records that every node has in a snapshot, if this node leads.
+// trim deletes records from the stream that all nodes have in a snapshot. Only the leader with a majority does so.
 func (c *Cluster) trim() {
 	if !c.isLeader() || !c.Health().Majority {
 		return
@@ -158,7 +161,7 @@ func (c *Cluster) trim() {
 	defer cancel()
 	s, err := c.server.js.Stream(ctx, streamName)
 	if err != nil {
-		return // retried at the next trim
+		return // the next trim retries
 	}
 	state := s.CachedInfo().State
 	first := c.peers.firstNeeded(&c.config, state.Bytes > c.config.streamBytesMax)
@@ -174,8 +177,8 @@ func (c *Cluster) trim() {
 	c.logger.Debug("stream trimmed", "below", first)
 }
 
-// StepDown has another member lead, so that stopping this node does not interrupt writes. It does nothing if this
-// node does not lead.
+// StepDown transfers leadership to another member, so that writes continue while this node stops. It does nothing if
+// this node is not the leader.
 func (c *Cluster) StepDown(ctx context.Context) error {
 	for c.isLeader() {
 		if err := c.server.nats.JetStreamStepdownStream(accountName, streamName); err != nil {

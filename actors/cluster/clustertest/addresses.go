@@ -8,46 +8,46 @@ import (
 	"testing"
 )
 
-// Ports lie below 32,768, where Linux begins its ephemeral ports; other systems begin higher.
+// Ports are below 32,768, the first ephemeral port of Linux. Other systems have higher ephemeral ports.
 const (
 	firstPort   = 20_000
 	portCount   = 12_000
 	attemptsMax = 1_000
-	// Test processes that are started one after the other begin this far apart.
+	// processPortStep is the distance between the first ports of consecutive process IDs.
 	processPortStep = 97
 )
 
-// tried counts the ports tried by this process. A port is reused last, because nodes of an earlier test may still
-// dial it.
-var tried atomic.Int64
+// triedPorts counts the ports tried by this process. All other ports are tried before one is reused, because nodes of
+// an earlier test may still dial it.
+var triedPorts atomic.Int64
 
-// Addresses returns count loopback addresses, as host:port, that are reserved for the test until it ends, also while
-// nothing listens there. Nodes use TCP; a UDP socket on the same port marks it as taken for tests in other processes.
-// The test fails if there are not enough.
+// Addresses returns count loopback addresses (host:port) that are reserved until the end of the test, even while no
+// node listens. Nodes use TCP; a UDP socket on the same port reserves it across test processes. The test fails if
+// there are not enough free ports.
 func Addresses(t testing.TB, count int) []string {
 	t.Helper()
-	var found []string
+	var addresses []string
 	for range attemptsMax {
-		if len(found) == count {
-			return found
+		if len(addresses) == count {
+			return addresses
 		}
-		next := int64(os.Getpid())*processPortStep + tried.Add(1)
-		address := fmt.Sprintf("127.0.0.1:%d", firstPort+next%portCount)
+		n := int64(os.Getpid())*processPortStep + triedPorts.Add(1)
+		address := fmt.Sprintf("127.0.0.1:%d", firstPort+n%portCount)
 		if reserve(t, address) {
-			found = append(found, address)
+			addresses = append(addresses, address)
 		}
 	}
-	t.Fatalf("%d of %d free ports from %d to %d after %d tries", len(found), count, firstPort, firstPort+portCount-1, attemptsMax)
+	t.Fatalf("%d of %d free ports from %d to %d after %d tries", len(addresses), count, firstPort, firstPort+portCount-1, attemptsMax)
 	return nil
 }
 
-// reserve marks an address as taken, unless it is in use or taken.
+// reserve reserves an address. It returns false if the address is in use or reserved.
 func reserve(t testing.TB, address string) bool {
-	kept, err := net.ListenPacket("udp", address)
+	reservation, err := net.ListenPacket("udp", address)
 	if err != nil {
 		return false
 	}
-	t.Cleanup(func() { _ = kept.Close() })
+	t.Cleanup(func() { _ = reservation.Close() })
 	listener, err := net.Listen("tcp", address)
 	return err == nil && listener.Close() == nil
 }

@@ -8,35 +8,35 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Write is the records that one owner wants to make durable. An owner has at most one in flight.
+// Write asks the Actor to make the records of an owner durable. An owner has at most one Write in flight.
 type Write struct {
 	mailbox.OneWay
 	From          *mailbox.Ref
 	Records       [][]byte
 	Notifications []Notification // sent once the records are durable, before Committed
-	RemoteSeq     uint64         // number of RemoteEvents that the owner had received when it decided
+	RemoteSeq     uint64         // number of RemoteEvents that the owner had received when it made the decision
 }
 
-// Notification tells another owner of a write. It belongs to every snapshot after the write.
+// Notification informs another owner of a write. Every snapshot after the write includes its effect.
 type Notification struct {
 	To      *mailbox.Ref
 	Message mailbox.Message
 }
 
-// Reject tells the owner that the journal has stopped.
-func (w *Write) Reject(why *engine.Error) { w.From.Send(&Committed{Err: why}) }
+// Reject tells the owner that the Actor has stopped.
+func (w *Write) Reject(cause *engine.Error) { w.From.Send(&Committed{Err: cause}) }
 
-// Committed tells an owner that its write is durable, or why it is not and never will be.
+// Committed is the result of a Write. With Err nil the records are durable.
 type Committed struct {
 	mailbox.OneWay
 	Err *engine.Error
 }
 
-// closing asks for the end of writing; the answer comes after the last snapshot.
-type closing = mailbox.Question[struct{}, struct{}]
+// finishQuestion asks the Actor to finish. It replies after the last snapshot.
+type finishQuestion = mailbox.Question[struct{}, struct{}]
 
-// Actor orders the writes of all owners. It gathers them into batches, has one batch at a time appended, and tells the
-// owners in order.
+// Actor orders the writes of all owners. It collects them in batches, lets the writer append one batch at a time, and
+// sends the results to the owners in order.
 type Actor struct {
 	log         *Log
 	currencies  []*mailbox.Ref // owners
@@ -47,13 +47,13 @@ type Actor struct {
 
 	last          uint64 // sequence of the last durable record
 	waiting       []*Write
-	inFlight      []*Write // being appended, or offered to a shared journal
-	busy          bool     // the writer has a job
-	gathering     bool     // a gathered message was sent
-	gathered      bool     // it has arrived: append the waiting writes
-	cause         *engine.Error
+	inFlight      []*Write // the batch that is being appended or offered to a shared journal
+	writerBusy    bool     // the writer is executing a job
+	gatherPending bool     // a gathered message is in the mailbox
+	gatherDone    bool     // the gathered message has arrived, so append the waiting writes
+	stopCause     *engine.Error
 	questions     []*snapshotQuestion
-	closeQuestion *closing
+	finishRequest *finishQuestion
 }
 
 // Receive implements mailbox.Actor.
@@ -62,7 +62,7 @@ func (a *Actor) Receive(l mailbox.Message) {
 	case *Write:
 		a.enqueue(m)
 	case *gathered:
-		a.gathering, a.gathered = false, true
+		a.gatherPending, a.gatherDone = false, true
 	case *written:
 		a.written(m)
 	case *Delivered:
@@ -77,8 +77,8 @@ func (a *Actor) Receive(l mailbox.Message) {
 		a.snapshot.retry = a.snapshot.last < a.last
 	case *snapshotQuestion:
 		a.queueQuestion(m)
-	case *closing:
-		a.closeQuestion = m
+	case *finishQuestion:
+		a.finishRequest = m
 	case *nodeStopping:
 		a.replication.stopping = true
 		a.majorityLost()
@@ -92,9 +92,9 @@ func (a *Actor) Receive(l mailbox.Message) {
 func (a *Actor) Fatal(mailbox.Message) bool { return true }
 
 // Abort implements mailbox.Actor.
-func (a *Actor) Abort(why *engine.Error) { a.stop(why) }
+func (a *Actor) Abort(cause *engine.Error) { a.stop(cause) }
 
-// enqueue queues a write, or rejects one that is outdated or cannot be decided.
+// enqueue queues a write. It rejects a stale write, and all writes without a majority.
 func (a *Actor) enqueue(w *Write) {
 	switch {
 	case a.replication != nil && a.replication.stale(w):
@@ -103,11 +103,11 @@ func (a *Actor) enqueue(w *Write) {
 		w.From.Send(&Committed{Err: ReadOnly(ErrNoMajority)})
 	default:
 		a.log.Health.noteQueued()
-		a.waiting = append(a.waiting, w) // bounded: one of each owner
+		a.waiting = append(a.waiting, w) // at most one of each owner
 	}
 }
 
-// questionsMax bounds the callers that wait for a snapshot while a batch is being appended.
+// questionsMax is the maximum number of callers that wait for a snapshot while a batch is being appended.
 const questionsMax = 64
 
 func (a *Actor) queueQuestion(q *snapshotQuestion) {
@@ -118,16 +118,16 @@ func (a *Actor) queueQuestion(q *snapshotQuestion) {
 	a.questions = append(a.questions, q)
 }
 
-// advance starts the next step if the writer is idle. With a shared journal snapshots can also be taken while it is
-// busy: then every delivered record ends a batch.
+// advance starts the next step if the writer is idle. With a shared journal it takes snapshots even while the writer is
+// busy, because the state between two delivered records is consistent.
 func (a *Actor) advance() {
 	switch {
-	case a.cause != nil:
+	case a.stopCause != nil:
 		a.rejectAll()
-	case a.busy && a.replication == nil:
-	case a.snapshot.dropBefore > 0 && !a.busy:
+	case a.writerBusy && a.replication == nil:
+	case a.snapshot.dropBefore > 0 && !a.writerBusy:
 		before := a.snapshot.dropBefore
-		a.busy, a.snapshot.dropBefore = true, 0
+		a.writerBusy, a.snapshot.dropBefore = true, 0
 		a.log.writer.submit(func() { a.log.drop(before) })
 	case a.snapshot.due() && a.snapshot.begin(a.last):
 		a.requestParts(&StateSnapshot{Sequence: a.last, Full: true, Done: a.log.WriteSnapshot})
@@ -135,52 +135,52 @@ func (a *Actor) advance() {
 	case len(a.questions) > 0:
 		a.answerQuestions()
 		a.advance()
-	case a.busy || len(a.inFlight) > 0:
-	case len(a.waiting) > 0 && !a.gathered && a.log.Ref.Waiting() > 0:
+	case a.writerBusy || len(a.inFlight) > 0:
+	case len(a.waiting) > 0 && !a.gatherDone && a.log.Ref.Waiting() > 0:
 		a.gather()
 	case len(a.waiting) > 0:
 		a.append()
-	case a.closeQuestion != nil && !a.snapshot.running:
+	case a.finishRequest != nil && !a.snapshot.running:
 		a.finish()
 	}
 }
 
-// gathered is a message of the Actor to itself. It arrives after the messages that are waiting now.
+// gatherDone is a message of the Actor to itself. It arrives after the messages that are waiting now.
 type gathered struct{ mailbox.OneWay }
 
-// gather lets writes that are already in the mailbox join the next batch: one sync instead of two.
+// gather delays the next batch until all writes that are already in the mailbox have joined it. This saves a sync.
 func (a *Actor) gather() {
-	if !a.gathering {
-		a.gathering = true
+	if !a.gatherPending {
+		a.gatherPending = true
 		a.log.Ref.Send(&gathered{})
 	}
 }
 
-// finish takes a last snapshot, once, and answers the question of Finish.
+// finish tries once to take a last snapshot, and then replies to Log.Finish.
 func (a *Actor) finish() {
 	if a.snapshot.last < a.last && !a.snapshot.finalTried {
 		a.snapshot.final, a.snapshot.finalTried = true, true
 		a.advance()
 		return
 	}
-	a.closeQuestion.Reply(struct{}{}, nil)
-	a.closeQuestion = nil
+	a.finishRequest.Reply(struct{}{}, nil)
+	a.finishRequest = nil
 }
 
-// append gives the writer as many waiting writes as fit into one batch. Each single write fits.
+// append submits as many waiting writes as fit into one batch. A single write always fits.
 func (a *Actor) append() {
-	a.gathered = false
+	a.gatherDone = false
 	var records [][]byte
-	bytes, taken := 0, 0
+	bytes, count := 0, 0
 	for _, w := range a.waiting {
 		size := BatchBytes(w.Records)
-		if taken > 0 && (bytes+size > BatchBytesMax(a.replication != nil) || len(records)+len(w.Records) > wal.BatchRecordsMax) {
+		if count > 0 && (bytes+size > BatchBytesMax(a.replication != nil) || len(records)+len(w.Records) > wal.BatchRecordsMax) {
 			break
 		}
-		records, bytes, taken = append(records, w.Records...), bytes+size, taken+1
+		records, bytes, count = append(records, w.Records...), bytes+size, count+1
 	}
-	a.inFlight = append(a.inFlight[:0], a.waiting[:taken]...)
-	a.waiting = append(a.waiting[:0], a.waiting[taken:]...)
+	a.inFlight = append(a.inFlight[:0], a.waiting[:count]...)
+	a.waiting = append(a.waiting[:0], a.waiting[count:]...)
 	a.log.Health.noteTaken(len(a.waiting) == 0)
 	if a.replication != nil {
 		a.offerBundle(records)
@@ -191,22 +191,22 @@ func (a *Actor) append() {
 }
 
 func (a *Actor) submitAppend(records [][]byte) {
-	a.busy = true
+	a.writerBusy = true
 	expected := a.last
 	a.log.writer.submit(func() { a.log.append(expected, records) })
 }
 
-// countAppended counts records that are in no snapshot yet.
+// countAppended counts records that no snapshot includes yet.
 func (a *Actor) countAppended(records, bytes int) {
 	a.snapshot.count(records, bytes)
 	if a.snapshot.late() {
-		a.log.Health.late.Begin(a.log.Health.Clock())
+		a.log.Health.snapshotLate.Begin(a.log.Health.Clock())
 	}
 }
 
-// written tells the owners the result of their batch.
+// written sends the result of a batch to its owners.
 func (a *Actor) written(m *written) {
-	a.busy = false
+	a.writerBusy = false
 	if a.replication != nil {
 		a.offerReturned(m)
 		return
@@ -220,16 +220,16 @@ func (a *Actor) written(m *written) {
 		return
 	}
 	a.log.Health.noteDone()
-	answer := writeError(m.err)
-	if answer.Code == engine.CodeInternalError {
+	result := writeError(m.err)
+	if result.Code == engine.CodeInternalError {
 		a.failStop(fmt.Errorf("write to the journal: %w", m.err))
 	}
 	for _, w := range batch {
-		w.From.Send(&Committed{Err: answer})
+		w.From.Send(&Committed{Err: result})
 	}
 }
 
-// commit tells the owners that their batch is durable.
+// commit sends Committed and the notifications of a durable batch.
 func (a *Actor) commit(batch []*Write) {
 	a.log.Health.noteDone()
 	for _, w := range batch {
@@ -240,17 +240,17 @@ func (a *Actor) commit(batch []*Write) {
 	}
 }
 
-// failStop stops the node.
+// failStop stops the Actor and the node.
 func (a *Actor) failStop(err error) {
 	a.stop(writeError(err))
 	a.log.Fail(err)
 }
 
-// stop ends writing. A batch that is being appended is answered when that returns, an offer to a shared journal at
-// once.
-func (a *Actor) stop(why *engine.Error) {
-	if a.cause == nil {
-		a.cause = ReadOnly(why)
+// stop rejects all writes from now on. The owners of a batch that is being appended get its result later, those of an
+// offer to a shared journal get an error at once.
+func (a *Actor) stop(cause *engine.Error) {
+	if a.stopCause == nil {
+		a.stopCause = ReadOnly(cause)
 	}
 	if a.replication != nil {
 		a.abandonOffer()
@@ -262,22 +262,22 @@ func (a *Actor) rejectAll() {
 	for len(a.waiting) > 0 {
 		w := a.waiting[0]
 		a.waiting = a.waiting[1:]
-		w.From.Send(&Committed{Err: a.cause})
+		w.From.Send(&Committed{Err: a.stopCause})
 	}
 	for len(a.questions) > 0 {
 		q := a.questions[0]
 		a.questions = a.questions[1:]
-		q.Reject(a.cause)
+		q.Reject(a.stopCause)
 	}
-	if a.closeQuestion != nil && (!a.busy || a.replication != nil) {
-		a.closeQuestion.Reply(struct{}{}, nil)
-		a.closeQuestion = nil
+	if a.finishRequest != nil && (!a.writerBusy || a.replication != nil) {
+		a.finishRequest.Reply(struct{}{}, nil)
+		a.finishRequest = nil
 	}
 }
 
-// dropped continues after old records were dropped.
+// dropped handles the result of dropping old records.
 func (a *Actor) dropped(m *dropped) {
-	a.busy = false
+	a.writerBusy = false
 	if m.err != nil {
 		a.failStop(fmt.Errorf("drop old records: %w", m.err))
 	}

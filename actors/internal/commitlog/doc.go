@@ -1,21 +1,21 @@
-// Package commitlog makes the decisions of all owners of state durable, in one order. Owners are actors: currencies,
-// accounts and the registry of logins. Journal hides where the log is: in a directory, or in a stream that several
-// nodes write (SharedJournal).
+// Package commitlog makes the events of all owners of state durable, in one order. Owners are actors: currencies,
+// accounts and the registry of logins. A Journal stores the log in a directory, or in a stream to which several nodes
+// write (SharedJournal).
 //
-//	owner      decides, encodes its events and sends a Write
-//	Actor      gathers waiting writes into one batch; it never waits for the disk
+//	owner      makes a decision, encodes its events and sends a Write
+//	Actor      collects waiting writes in one batch; it never waits for the disk
 //	worker     appends the batch with one sync
 //	Actor      sends Committed to each owner, in order; then the next batch
-//	owner      applies its events: nothing is applied, served or acknowledged before
+//	owner      applies its events; before this they are not visible, and callers get no reply
 //
-// An owner has at most one Write in flight. After errors of space and size (ReadOnly, TooLarge) the log stays usable;
-// any other error stops the node. Health reports slow and full disks without asking an actor.
+// An owner has at most one Write in flight. After the errors ReadOnly and TooLarge the log can still be used; any other
+// error stops the node. Health reports slow and full disks without a message to an actor.
 //
 // # Snapshots
 //
-// Between two batches the Actor sends a SnapshotRequest to every owner: their states after record S form a
-// StateSnapshot. The states are immutable, so a second worker writes them while commits continue. A failed snapshot
-// costs only space.
+// Between two batches the Actor sends a SnapshotRequest to every owner. Their states after the last record form a
+// StateSnapshot. The states are immutable, so another worker writes them while commits continue. After a failed
+// snapshot the log only needs more space.
 //
 // # Several nodes
 //

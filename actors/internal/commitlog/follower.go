@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// ReplicationWindow is how many delivered records may be unapplied; then the follower waits. It is far less than a
-	// mailbox's reserve for one-way messages.
+	// ReplicationWindow is the maximum number of delivered records that are not applied yet. It is much smaller than the
+	// part of a mailbox that is reserved for one-way messages.
 	ReplicationWindow = 64
 	// majorityCheckInterval is how often the follower checks for a majority.
 	majorityCheckInterval = 250 * time.Millisecond
@@ -23,30 +23,32 @@ const (
 
 const _ = uint(mailbox.ReserveDefault/2 - ReplicationWindow)
 
-// WindowEntry is the place of a record in the replication window, until every owner has applied it.
+// WindowEntry is the entry of a record in the replication window. It is removed when all owners have applied the
+// record.
 type WindowEntry struct {
 	window     chan struct{}
 	references atomic.Int64
 }
 
-// Retain adds a reference, for one owner.
+// Retain adds a reference for an owner.
 func (w *WindowEntry) Retain() *WindowEntry {
 	w.references.Add(1)
 	return w
 }
 
-// Release drops a reference. The last one frees the place.
+// Release removes a reference. Without references the entry is removed from the window.
 func (w *WindowEntry) Release() {
 	if w.references.Add(-1) == 0 {
 		<-w.window
 	}
 }
 
-// Delivered is a record of a shared log, for the Actor. It has the events of another node's record, by owner.
+// Delivered tells the Actor about the next record of a shared log. For another node's record it has the events by
+// owner.
 type Delivered struct {
 	mailbox.OneWay
 	Sequence uint64
-	own      bool // the newest bundle that this process offered
+	own      bool // it is the last bundle that this process offered
 	records  int
 	bytes    int
 	err      error
@@ -58,21 +60,21 @@ type Delivered struct {
 	Window *WindowEntry
 }
 
-// Reject drops a record: the Actor has stopped.
+// Reject discards a record because the Actor has stopped.
 func (d *Delivered) Reject(*engine.Error) { d.Window.Release() }
 
-// RemoteEvents is another node's events about the state of one owner, in order. The owner releases Window when it has
-// applied them.
+// RemoteEvents has the events of another node's record that concern one owner, in order. The owner releases Window
+// when it has applied them.
 type RemoteEvents[E any] struct {
 	mailbox.OneWay
 	Events []E
 	Window *WindowEntry
 }
 
-// Reject drops the events: the owner has stopped.
-func (f *RemoteEvents[E]) Reject(*engine.Error) { f.Window.Release() }
+// Reject discards the events because the owner has stopped.
+func (e *RemoteEvents[E]) Reject(*engine.Error) { e.Window.Release() }
 
-// follower delivers the records of all nodes to the Actor, and tells it when there is no majority.
+// follower delivers the records of all nodes to the Actor, and tells it when the majority is lost.
 type follower struct {
 	log     *Log
 	shards  int
@@ -103,7 +105,8 @@ func (f *follower) follow() {
 	}
 }
 
-// deliver waits for a place in the window. After stop it delivers nothing more: a skipped record would be a gap.
+// deliver sends a record to the Actor when there is room in the window. After stop it discards all records, because the
+// Actor must not get a record after a gap.
 func (f *follower) deliver(sequence uint64, data []byte) {
 	if f.context.Err() != nil {
 		return
@@ -119,7 +122,8 @@ func (f *follower) deliver(sequence uint64, data []byte) {
 	f.log.Ref.Send(m)
 }
 
-// decode sorts the events of a record by owner. The owners know those of their own bundle already.
+// decode decodes a record into m and groups its events by owner. It does not decode the events of the own bundle, which
+// the owners already have.
 func (f *follower) decode(m *Delivered, data []byte) error {
 	b, err := f.decoder.Bundle(data)
 	if err != nil {
@@ -130,8 +134,8 @@ func (f *follower) decode(m *Delivered, data []byte) error {
 		return nil
 	}
 	m.currencies, m.accounts = map[string][]engine.Event{}, make([][]account.Event, f.shards)
-	for i, one := range b.Records {
-		event, err := f.decoder.Event(one)
+	for i, element := range b.Records {
+		event, err := f.decoder.Event(element)
 		if err != nil {
 			return fmt.Errorf("record %d of a bundle: %w", i, err)
 		}
@@ -141,7 +145,7 @@ func (f *follower) decode(m *Delivered, data []byte) error {
 		case account.Event:
 			shard := &m.accounts[e.AccountID()%uint64(len(m.accounts))]
 			*shard = append(*shard, e)
-		case *record.CodeRefused: // changes nothing
+		case *record.CodeRefused: // does not change state
 		default:
 			m.registry = append(m.registry, e)
 		}
@@ -149,7 +153,7 @@ func (f *follower) decode(m *Delivered, data []byte) error {
 	return nil
 }
 
-// watch tells the Actor repeatedly while there is no majority.
+// watch sends majorityLost to the Actor repeatedly while there is no majority.
 func (f *follower) watch() {
 	defer f.done.Done()
 	ticker := time.NewTicker(majorityCheckInterval)
@@ -166,7 +170,7 @@ func (f *follower) watch() {
 	}
 }
 
-// stop waits until nothing more is delivered.
+// stop stops the goroutines. After it returns, no record is delivered.
 func (f *follower) stop() {
 	f.cancel()
 	f.done.Wait()

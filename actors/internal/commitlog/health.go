@@ -7,46 +7,46 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// slowMin is the age at which a change that is not on disk makes the disk count as slow.
+// slowMin is the time after which a write that is not durable makes Health report a slow disk.
 const slowMin = time.Second
 
-// Health is the condition of the journal and its disk. The Actor and the workers update it; it may be read at any time.
+// Health has the condition of the journal and its disk. The Actor and the workers update it. Any goroutine may read it.
 type Health struct {
-	Clock    func() time.Time
-	Sequence atomic.Uint64 // of the newest durable record
-	origin   time.Time
+	Clock     func() time.Time
+	Sequence  atomic.Uint64 // of the newest durable record
+	startTime time.Time
 
-	full           engine.Fault // writes are refused for want of space
-	slow           engine.Fault
-	failing        engine.Fault // the last snapshot failed
-	late           engine.Fault // no snapshot for too many records
-	oldestQueued   atomic.Int64 // when the oldest waiting write was queued, see sinceStart; 0 = none
-	oldestInFlight atomic.Int64 // the same of the batch being appended
-	refusedBytes   atomic.Int64 // size of the newest batch that found no space
-	retryBytes     atomic.Int64 // space needed to retry a failed snapshot; 0 = none failed
+	diskFull        engine.Fault // writes are rejected because there is no space
+	diskSlow        engine.Fault
+	snapshotFailing engine.Fault // the last snapshot failed
+	snapshotLate    engine.Fault // see snapshotPlan.late
+	oldestQueued    atomic.Int64 // time when the oldest waiting write was queued (sinceStart); 0 = none
+	oldestInFlight  atomic.Int64 // the same for the batch being appended
+	rejectedBytes   atomic.Int64 // size of the last batch that was rejected without space
+	retryBytes      atomic.Int64 // space needed to retry a failed snapshot; 0 = no retry
 }
 
-// newHealth measures with the steady clock if there is one.
+// newHealth returns a Health that uses the steady clock, or clock if steady is nil.
 func newHealth(clock func() time.Time, steady func() time.Duration) *Health {
-	h := &Health{Clock: clock, origin: clock()}
+	h := &Health{Clock: clock, startTime: clock()}
 	if steady != nil {
 		first := steady()
-		h.Clock = func() time.Time { return h.origin.Add(steady() - first) }
+		h.Clock = func() time.Time { return h.startTime.Add(steady() - first) }
 	}
 	return h
 }
 
-// sinceStart is an instant for an atomic, never 0.
-func (h *Health) sinceStart(now time.Time) int64 { return max(1, int64(now.Sub(h.origin))) }
+// sinceStart returns a time as nanoseconds since startTime, at least 1.
+func (h *Health) sinceStart(now time.Time) int64 { return max(1, int64(now.Sub(h.startTime))) }
 
-// noteQueued notes a waiting write; only the oldest counts.
+// noteQueued notes that a write was queued.
 func (h *Health) noteQueued() {
 	if h.oldestQueued.Load() == 0 {
 		h.oldestQueued.Store(h.sinceStart(h.Clock()))
 	}
 }
 
-// noteTaken notes that the waiting writes, or the oldest of them, are being appended.
+// noteTaken notes that the oldest waiting writes are being appended. all reports whether no write is left waiting.
 func (h *Health) noteTaken(all bool) {
 	h.oldestInFlight.Store(h.oldestQueued.Load())
 	if all {
@@ -54,19 +54,19 @@ func (h *Health) noteTaken(all bool) {
 	}
 }
 
-// noteDone notes the end of an append.
+// noteDone notes that an append has ended.
 func (h *Health) noteDone() {
 	h.noteSlow(h.Clock())
 	h.oldestInFlight.Store(0)
 }
 
-// noteNoMajority stops the measurement: without a majority writes do not wait for the disk.
+// noteNoMajority forgets waiting writes, because without a majority they do not wait for the disk.
 func (h *Health) noteNoMajority() {
 	h.oldestQueued.Store(0)
 	h.oldestInFlight.Store(0)
 }
 
-// noteSlow checks the age of the oldest change that is not on disk.
+// noteSlow reports a slow disk if the oldest write that is not durable is older than slowMin.
 func (h *Health) noteSlow(now time.Time) {
 	oldest := h.oldestInFlight.Load()
 	if oldest == 0 {
@@ -75,21 +75,21 @@ func (h *Health) noteSlow(now time.Time) {
 	if oldest == 0 {
 		return
 	}
-	if began := h.origin.Add(time.Duration(oldest)); now.Sub(began) > slowMin {
-		h.slow.ReportSince(began.Add(slowMin), now)
+	if queuedAt := h.startTime.Add(time.Duration(oldest)); now.Sub(queuedAt) > slowMin {
+		h.diskSlow.ReportSince(queuedAt.Add(slowMin), now)
 	}
 }
 
-// Disk is the condition of the disk.
+// Disk returns the condition of the disk.
 func (h *Health) Disk(now time.Time) engine.Condition {
-	if since, on := h.full.Since(now); on {
+	if since, on := h.diskFull.Since(now); on {
 		return engine.Condition{
 			Name: "disk", State: "read_only", Since: since,
 			Detail: "The disk is nearly full: nothing is changed, keyed requests are refused once their lease is used up, reads go on. Free some space.",
 		}
 	}
 	h.noteSlow(now)
-	if since, on := h.slow.Since(now); on {
+	if since, on := h.diskSlow.Since(now); on {
 		return engine.Condition{
 			Name: "disk", State: "slow", Since: since,
 			Detail: "Changes wait for the disk longer than a second, reads go on. Look for what else writes to it, and at its health.",
@@ -98,15 +98,15 @@ func (h *Health) Disk(now time.Time) engine.Condition {
 	return engine.HealthyCondition("disk")
 }
 
-// Snapshot is the condition of snapshots.
+// Snapshot returns the condition of snapshots.
 func (h *Health) Snapshot(now time.Time) engine.Condition {
-	if since, on := h.failing.Since(now); on {
+	if since, on := h.snapshotFailing.Since(now); on {
 		return engine.Condition{
 			Name: "snapshot", State: "failing", Since: since,
 			Detail: "The last snapshot could not be written; nothing is lost, but the log grows. Free some space; the log of the process has the cause.",
 		}
 	}
-	if since, on := h.late.Since(now); on {
+	if since, on := h.snapshotLate.Since(now); on {
 		return engine.Condition{
 			Name: "snapshot", State: "late", Since: since,
 			Detail: "Records have come for several snapshots since the last one; nothing is lost, but a start takes longer. Look at the disk.",

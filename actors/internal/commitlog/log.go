@@ -15,47 +15,47 @@ import (
 type Config struct {
 	Journal Journal
 	Clock   func() time.Time
-	Steady  func() time.Duration // nil: Clock is steady
+	Steady  func() time.Duration // monotonic time; nil = Clock has a monotonic reading
 	Random  io.Reader            // used only with a SharedJournal
-	OnTick  func()               // called every CheckInterval while the log is idle
+	OnTick  func()               // called every CheckInterval while the writer is idle
 	Fail    func(error)          // stops the node
 	Logger  *slog.Logger
 
-	// A snapshot is due after so many records, unless the accounts are much larger, or after so many bytes.
+	// A snapshot is due after SnapshotRecords records (more if the accounts are large) or SnapshotBytes bytes.
 	SnapshotRecords int
 	SnapshotBytes   int64
 }
 
-// Position is the end of a journal after its replay.
+// Position describes a journal after its replay.
 type Position struct {
 	Last, Snapshot uint64 // sequences of the last record and of the newest snapshot
 	Records        int    // after the snapshot
-	Bytes          int64  // of them
+	Bytes          int64  // size of those records
 }
 
-// Log is a journal with the actor that orders its records and the goroutines that do its slow work. Its life is New,
-// Spawn, AddCurrency and SetAccounts, Start, NodeStopping, Finish, Stop, Close. Before Start only Close is needed.
+// Log is a journal with the Actor that orders its records and the goroutines that write to disk. Call in this order:
+// New, Spawn, AddCurrency and SetAccounts, Start, NodeStopping, Finish, Stop, Close. Before Start, Close is enough.
 type Log struct {
 	Config
 	Health *Health
 	Shared SharedJournal // nil if no other node writes the journal
-	Ref    *mailbox.Ref  // the Actor's, after Spawn
+	Ref    *mailbox.Ref  // of the Actor; set by Spawn
 
 	actor     *Actor
-	writer    *worker // appends and drops
+	writer    *worker // appends and drops records
 	snapshots *worker
-	follower  *follower     // nil without other nodes
-	token     atomic.Uint64 // of the newest offered bundle
+	follower  *follower     // nil if Shared is nil
+	token     atomic.Uint64 // of the last offered bundle
 }
 
-// New prepares a log. It starts nothing.
+// New returns a log. It does not start goroutines.
 func New(c Config) (*Log, error) {
 	l := &Log{Config: c, Health: newHealth(c.Clock, c.Steady), writer: newWorker(), snapshots: newWorker()}
 	l.Shared, _ = c.Journal.(SharedJournal)
 	if l.Shared == nil {
 		return l, nil
 	}
-	// A random start: bundles that an earlier process of this node offered must not be taken for those of this one.
+	// The first token is random, so that bundles of an earlier process of this node have other tokens.
 	var token [8]byte
 	if _, err := io.ReadFull(c.Random, token[:]); err != nil {
 		return nil, fmt.Errorf("read random bytes: %w", err)
@@ -64,7 +64,7 @@ func New(c Config) (*Log, error) {
 	return l, nil
 }
 
-// Spawn creates the Actor, for a journal that was replayed up to the position.
+// Spawn starts the Actor for a journal that was replayed up to a position.
 func (l *Log) Spawn(actors *mailbox.System, kind *mailbox.Kind, p Position) (err error) {
 	l.newActor(p)
 	l.Ref, err = actors.Spawn("journal", kind, l.actor)
@@ -106,25 +106,26 @@ func (l *Log) Start() {
 	}
 }
 
-// NodeStopping makes changes fail that no majority can decide.
+// NodeStopping makes writes fail that wait for a majority.
 func (l *Log) NodeStopping() {
 	if l.Shared != nil {
 		l.Ref.Send(&nodeStopping{})
 	}
 }
 
-// Finish waits until everything is written and a last snapshot is taken, and ends the follower.
+// Finish waits until all writes are durable and a last snapshot is written, and stops the follower.
 func (l *Log) Finish(timeout time.Duration) error {
-	last := mailbox.NewQuestion[struct{}, struct{}](struct{}{})
-	l.Ref.Send(last)
-	_, err := last.Wait(timeout)
+	question := mailbox.NewQuestion[struct{}, struct{}](struct{}{})
+	l.Ref.Send(question)
+	_, err := question.Wait(timeout)
 	if l.follower != nil {
 		l.follower.stop()
 	}
 	return err
 }
 
-// Stop stops the Actor and waits for its goroutines. An append to a SharedJournal ends only with Close.
+// Stop stops the Actor and the goroutines. With a SharedJournal the writer stops in Close, because only closing the
+// journal ends a pending Append.
 func (l *Log) Stop() {
 	l.Ref.Stop()
 	if l.Shared == nil {

@@ -11,36 +11,37 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// replication is the Actor's state for a log that several nodes write. A batch is one record there, a bundle, offered
-// for the place after the last delivered record:
+// replication is the Actor's state for a log that several nodes write. In such a log a batch is one record, a bundle.
+// The Actor offers it for the sequence after the last delivered record:
 //
-//	owner      decides; its Write says how many RemoteEvents it had received
-//	Actor      packs waiting writes into a bundle with a new token; the writer offers it for one place
-//	follower   delivers the record that took the place, of any node
-//	Actor      own token: commits the writes. Another node's record: sends RemoteEvents to its owners, rejects writes
-//	           that were decided without them (ErrConflict) and offers the others again
-//	owner      applies the events; after a conflict it decides the same commands again, unnoticed by callers
+//	owner      makes a decision; its Write has the number of RemoteEvents that it had received
+//	Actor      packs waiting writes into a bundle with a new token; the writer offers it for one sequence
+//	follower   delivers the record that got the sequence, from any node
+//	Actor      own token: commits the writes. Another node's record: sends RemoteEvents to the owners, rejects writes
+//	           that were decided without those events (ErrConflict) and offers the other writes again
+//	owner      applies the events; after a conflict it decides the same commands again, which callers do not notice
 //
-// So every rule that one owner enforces holds for all nodes together. Only the log decides the outcome of a write;
-// the return of Append merely frees the writer. All nodes apply all records in log order, so a snapshot at a record
-// is the same everywhere. The follower waits while ReplicationWindow records are not applied by all owners. A lease
-// belongs to one node. Without a majority nothing is decided; reads and leased quota remain.
+// A rule that one owner enforces therefore holds across all nodes. Only the log decides the outcome of a write; when
+// Append returns, the writer is free, but the outcome is not known. All nodes apply all records in log order, so
+// their snapshots at a sequence are the same. The follower waits while ReplicationWindow records are not applied by
+// all owners. A lease belongs to one node. Without a majority all writes are rejected; reads and leased quota still
+// work.
 type replication struct {
 	currencies map[string]*mailbox.Ref
-	sent       map[*mailbox.Ref]uint64 // RemoteEvents by owner
+	sent       map[*mailbox.Ref]uint64 // number of RemoteEvents sent to each owner
 	stopping   bool                    // the node stops
 }
 
-// stale reports that a write was decided before RemoteEvents that were sent to its owner.
-func (s *replication) stale(w *Write) bool { return w.RemoteSeq != s.sent[w.From] }
+// stale reports whether a write was decided without RemoteEvents that were sent to its owner.
+func (r *replication) stale(w *Write) bool { return w.RemoteSeq != r.sent[w.From] }
 
-// noMajority reports that no write can be decided.
+// noMajority reports whether the majority is lost, so that no write can be committed.
 func (a *Actor) noMajority() bool { return Quorum{a.log.Shared}.Lost() }
 
 // majorityLost tells the Actor that there is no majority.
 type majorityLost struct{ mailbox.OneWay }
 
-// nodeStopping tells the Actor that the node stops: undecided offers are given up.
+// nodeStopping tells the Actor that the node is stopping. Without a majority it then abandons its offer.
 type nodeStopping struct{ mailbox.OneWay }
 
 // offerBundle offers the writes in flight as one bundle.
@@ -53,9 +54,10 @@ func (a *Actor) offerBundle(records [][]byte) {
 	a.submitAppend([][]byte{bundle})
 }
 
-// offerReturned frees the writer. Delivered records decide the outcome of the offer, before or after this.
+// offerReturned handles the return of Append. The outcome of the offer comes from delivered records, before or after
+// it.
 func (a *Actor) offerReturned(m *written) {
-	if m.err != nil && !errors.Is(m.err, ErrPosition) && a.cause == nil {
+	if m.err != nil && !errors.Is(m.err, ErrPosition) && a.stopCause == nil {
 		a.failStop(fmt.Errorf("write to the journal: %w", m.err))
 	}
 }
@@ -64,7 +66,7 @@ func (a *Actor) offerReturned(m *written) {
 func (a *Actor) delivered(m *Delivered) {
 	defer m.Window.Release()
 	switch {
-	case a.cause != nil:
+	case a.stopCause != nil:
 		return
 	case m.err != nil:
 		a.failStop(fmt.Errorf("record %d: %w", m.Sequence, m.err))
@@ -97,31 +99,31 @@ func (a *Actor) delivered(m *Delivered) {
 // route sends another node's events to their owners. Shards come before the registrar, so that an account exists
 // before its sessions.
 func (a *Actor) route(m *Delivered) error {
-	s := a.replication
+	r := a.replication
 	for currency, events := range m.currencies {
-		owner := s.currencies[currency]
+		owner := r.currencies[currency]
 		if owner == nil {
 			return fmt.Errorf("another node has rates of %q, which this one does not know; restart this node", currency)
 		}
-		s.sendRemote(owner, &RemoteEvents[engine.Event]{Events: events, Window: m.Window.Retain()})
+		r.sendRemote(owner, &RemoteEvents[engine.Event]{Events: events, Window: m.Window.Retain()})
 	}
 	for i, events := range m.accounts {
 		if len(events) > 0 {
-			s.sendRemote(a.shards[i], &RemoteEvents[account.Event]{Events: events, Window: m.Window.Retain()})
+			r.sendRemote(a.shards[i], &RemoteEvents[account.Event]{Events: events, Window: m.Window.Retain()})
 		}
 	}
 	if len(m.registry) > 0 {
-		s.sendRemote(a.registry, &RemoteEvents[any]{Events: m.registry, Window: m.Window.Retain()})
+		r.sendRemote(a.registry, &RemoteEvents[any]{Events: m.registry, Window: m.Window.Retain()})
 	}
 	return nil
 }
 
-func (s *replication) sendRemote(owner *mailbox.Ref, m mailbox.Message) {
-	s.sent[owner]++
+func (r *replication) sendRemote(owner *mailbox.Ref, m mailbox.Message) {
+	r.sent[owner]++
 	owner.Send(m)
 }
 
-// revalidate rejects the writes that another node's record made stale, and queues the others again in their order.
+// revalidate rejects writes that another node's record made stale. It queues the others again in their order.
 func (a *Actor) revalidate(batch []*Write) {
 	if len(batch) > 0 {
 		a.log.Health.noteDone()
@@ -138,7 +140,7 @@ func (a *Actor) revalidate(batch []*Write) {
 	}
 }
 
-// majorityLost rejects waiting writes. An offer stays open, unless the node stops.
+// majorityLost rejects waiting writes. It keeps the offer, unless the node is stopping.
 func (a *Actor) majorityLost() {
 	switch {
 	case !a.noMajority():
@@ -148,21 +150,21 @@ func (a *Actor) majorityLost() {
 		return
 	}
 	a.log.Health.noteNoMajority()
-	why := ReadOnly(ErrNoMajority)
+	cause := ReadOnly(ErrNoMajority)
 	for _, w := range a.waiting {
-		w.From.Send(&Committed{Err: why})
+		w.From.Send(&Committed{Err: cause})
 	}
 	a.waiting = nil
 }
 
-// abandonOffer answers the writes of an offer whose outcome this process will not learn.
+// abandonOffer sends errors to the owners of an offer whose outcome this process will not know.
 func (a *Actor) abandonOffer() {
-	batch, why := a.inFlight, ErrOutcomeUnknown
+	batch, cause := a.inFlight, ErrOutcomeUnknown
 	if !a.replication.stopping {
-		why = writeError(a.cause)
+		cause = writeError(a.stopCause)
 	}
 	a.inFlight = nil
 	for _, w := range batch {
-		w.From.Send(&Committed{Err: why})
+		w.From.Send(&Committed{Err: cause})
 	}
 }

@@ -9,21 +9,21 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// SharedJournal is a Journal that several nodes write. All of them get the same records in the same order and come to
+// SharedJournal is a Journal to which several nodes write. All nodes get the same records in the same order and reach
 // the same state. Each record is a bundle (record.Bundle) of one node.
 //
-// It differs from other journals: Last and Read describe this node's copy as it was when the journal was opened.
-// Append offers one record for the place after expected. It returns nil if the record is there, ErrPosition if
-// another one is, and otherwise waits, without a majority of the nodes too, until the journal is closed. Follow
-// delivers all records, those of this node before or after their Append returns.
+// It differs from other journals: Last and Read describe this node's copy when the journal was opened. Append offers
+// one record for the sequence after expected. It returns nil if the record got the sequence, and ErrPosition if
+// another record did. Until one of them is known or the journal is closed, it waits, even without a majority. Follow
+// delivers all records. It delivers those of this node before or after their Append returns.
 type SharedJournal interface {
 	Journal
-	// Node is the number of this node.
+	// Node returns the ID of this node.
 	Node() engine.NodeID
-	// Follow delivers the records after Last, in order and without a gap, as they become durable. It returns nil when
-	// ctx ends; after any other error the node must stop. A record is valid only during the call.
+	// Follow calls deliver for each record after Last, in order and without gaps, when it is durable. It returns nil when
+	// ctx ends. After an error the node must stop. record is valid only during the call.
 	Follow(ctx context.Context, deliver func(sequence uint64, record []byte)) error
-	// ClusterHealth is this node's view of its cluster, from memory.
+	// ClusterHealth returns this node's view of the cluster. It does not block.
 	ClusterHealth() ClusterHealth
 }
 
@@ -34,13 +34,13 @@ type ClusterHealth struct {
 	Leader   string    // name of the node that orders writes; "" = unknown
 }
 
-// Quorum tells whether changes can be decided. The zero Quorum is that of a single node: they always can.
+// Quorum reports whether the cluster has a majority. The zero Quorum is that of a single node, which always has.
 type Quorum struct{ Shared SharedJournal }
 
-// Lost reports that there is no majority.
+// Lost reports whether there is no majority.
 func (q Quorum) Lost() bool { return q.Shared != nil && !q.Shared.ClusterHealth().Majority }
 
-// AskChange asks the owner of a state for a change and waits for the answer.
+// AskChange asks an owner for a change and waits for the reply.
 func AskChange[A, Q any](owner *mailbox.Ref, query Q, timeout time.Duration, q Quorum) (A, error) {
 	m := mailbox.NewQuestion[Q, A](query)
 	owner.Send(m)
@@ -48,7 +48,8 @@ func AskChange[A, Q any](owner *mailbox.Ref, query Q, timeout time.Duration, q Q
 	return answer, q.TimeoutError(err)
 }
 
-// TimeoutError turns the expiry of a change into ErrOutcomeUnknown if there is no majority.
+// TimeoutError returns ErrOutcomeUnknown if err is the timeout of a change and there is no majority. Otherwise it
+// returns err.
 func (q Quorum) TimeoutError(err error) error {
 	if errors.Is(err, mailbox.ErrExpired) && q.Lost() {
 		return ErrOutcomeUnknown

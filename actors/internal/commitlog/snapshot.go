@@ -13,58 +13,58 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// StateSnapshot is the state of all owners after one record of the journal.
+// StateSnapshot is the consistent state of all owners after one record of the journal.
 type StateSnapshot struct {
 	Sequence   uint64
 	Currencies []*engine.CurrencySnapshot
-	Full       bool       // with accounts and registry
-	Accounts   [][][]byte // by shard, each as for record.SplitAccount
+	Full       bool       // includes accounts and registry
+	Accounts   [][][]byte // by shard; each account in the format of record.SplitAccount
 	Registry   RegistrySnapshot
-	Done       func(*StateSnapshot) // called once, after the last part
+	Done       func(*StateSnapshot) // called once, when all parts are set or failed
 
-	Pending atomic.Int64 // parts
+	Pending atomic.Int64 // number of parts not set yet
 	Err     atomic.Pointer[engine.Error]
 }
 
-// RegistrySnapshot is the part of the registrar.
+// RegistrySnapshot is the registrar's part of a StateSnapshot.
 type RegistrySnapshot struct {
 	Registry  account.RegistrySnapshot
 	KeyPolicy account.KeyPolicy
-	Steady    time.Duration // not before any event of the snapshot
+	Steady    time.Duration // no event of the snapshot has a later steady time
 }
 
-// SnapshotRequest asks an owner for its part. The part is immutable, so the owner continues at once.
+// SnapshotRequest asks an owner for its part of a snapshot. The part is immutable, so the owner can continue at once.
 type SnapshotRequest struct {
 	mailbox.OneWay
 	Snapshot        *StateSnapshot
-	Index, Position int // of the owner; of an account in its shard
+	Index, Position int // of the owner; of the account in its shard
 }
 
-// SetCurrency is called by a currency.
+// SetCurrency sets the part of a currency.
 func (s *SnapshotRequest) SetCurrency(state *engine.CurrencySnapshot) {
 	s.Snapshot.Currencies[s.Index] = state
 	s.Snapshot.PartDone()
 }
 
-// SetAccount is called by an account, with its state as for record.SplitAccount.
+// SetAccount sets the part of an account, in the format of record.SplitAccount.
 func (s *SnapshotRequest) SetAccount(state []byte) {
 	s.Snapshot.Accounts[s.Index][s.Position] = state
 	s.Snapshot.PartDone()
 }
 
-// SetRegistry is called by the registrar.
+// SetRegistry sets the part of the registrar.
 func (s *SnapshotRequest) SetRegistry(registry RegistrySnapshot) {
 	s.Snapshot.Registry = registry
 	s.Snapshot.PartDone()
 }
 
-// Reject fails the snapshot, because an owner has stopped.
-func (s *SnapshotRequest) Reject(why *engine.Error) {
-	s.Snapshot.Err.Store(why)
+// Reject makes the snapshot fail because an owner has stopped.
+func (s *SnapshotRequest) Reject(cause *engine.Error) {
+	s.Snapshot.Err.Store(cause)
 	s.Snapshot.PartDone()
 }
 
-// PartDone counts a part that is set or failed, and calls Done after the last one.
+// PartDone notes that a part is set or failed. After the last part it calls Done.
 func (s *StateSnapshot) PartDone() {
 	if s.Pending.Add(-1) == 0 {
 		s.Done(s)
@@ -72,8 +72,8 @@ func (s *StateSnapshot) PartDone() {
 }
 
 // Write encodes a full snapshot.
-func (s *StateSnapshot) Write(to io.Writer) error {
-	w := record.NewSnapshotWriter(to)
+func (s *StateSnapshot) Write(dst io.Writer) error {
+	w := record.NewSnapshotWriter(dst)
 	for _, currency := range s.Currencies {
 		w.Currency(currency.Saved())
 	}
@@ -92,7 +92,7 @@ func (s *StateSnapshot) Write(to io.Writer) error {
 	return w.End()
 }
 
-// accountBytes is the size of all accounts.
+// accountBytes returns the encoded size of all accounts.
 func (s *StateSnapshot) accountBytes() int64 {
 	total := int64(0)
 	for _, accounts := range s.Accounts {
@@ -103,10 +103,10 @@ func (s *StateSnapshot) accountBytes() int64 {
 	return total
 }
 
-// snapshotQuestion asks for the state at the present end of the journal, without accounts.
+// snapshotQuestion asks for a StateSnapshot at the current end of the journal, without accounts.
 type snapshotQuestion = mailbox.Question[struct{}, *StateSnapshot]
 
-// requestParts asks every owner for its part.
+// requestParts asks all owners for their parts.
 func (a *Actor) requestParts(s *StateSnapshot) {
 	s.Currencies = make([]*engine.CurrencySnapshot, len(a.currencies))
 	s.Pending.Store(int64(len(a.currencies)) + 1)
@@ -124,7 +124,7 @@ func (a *Actor) requestParts(s *StateSnapshot) {
 	s.PartDone()
 }
 
-// answerQuestions answers all questions with one snapshot.
+// answerQuestions answers all waiting questions with the same snapshot.
 func (a *Actor) answerQuestions() {
 	questions := a.questions
 	a.questions = nil
@@ -140,12 +140,12 @@ func (a *Actor) answerQuestions() {
 }
 
 const (
-	// accountsFraction bounds the share of snapshots in all writing: records of a fraction of the accounts' size must
-	// come before the next one. A million accounts are as large as the records of hours.
+	// accountsFraction limits how much is written for snapshots: the next one is due only after records of at least
+	// 1/accountsFraction of the size of all accounts. A million accounts are as large as the records of some hours.
 	accountsFraction = 4
-	// overdueSnapshots is the number of snapshots that can be due before a missing one is reported.
+	// overdueSnapshots is the number of snapshots that must be missing before Health reports that they are late.
 	overdueSnapshots = 4
-	// snapshotSpaceMin is the least free space for the retry of a failed snapshot.
+	// snapshotSpaceMin is the minimum free space for retrying a failed snapshot.
 	snapshotSpaceMin = 1 << 20
 )
 
@@ -154,17 +154,17 @@ type snapshotPlan struct {
 	recordsMax int
 	bytesMax   int64
 
-	last             uint64 // sequence of the newest one
-	records          int    // since the last attempt
+	last             uint64 // sequence of the newest snapshot
+	records          int    // since the last attempt of a snapshot
 	bytes            int64
-	uncoveredRecords int // since the newest one
+	uncoveredRecords int // since the newest snapshot
 	uncoveredBytes   int64
-	accountBytes     int64 // of the accounts in it
+	accountBytes     int64 // size of all accounts in the newest snapshot
 	running          bool
-	final            bool   // Finish wants one
-	finalTried       bool   // that was begun
-	retry            bool   // a failed one
-	dropBefore       uint64 // records that can be dropped; 0 = none
+	final            bool   // take the last snapshot, for Finish
+	finalTried       bool   // the last snapshot was tried
+	retry            bool   // retry a failed snapshot
+	dropBefore       uint64 // records before this sequence can be dropped; 0 = none
 }
 
 func (p *snapshotPlan) count(records, bytes int) {
@@ -174,21 +174,21 @@ func (p *snapshotPlan) count(records, bytes int) {
 	p.uncoveredBytes += int64(bytes)
 }
 
-// late reports that several snapshots were due and none was written.
+// late reports whether overdueSnapshots snapshots were due and none was written.
 func (p *snapshotPlan) late() bool {
-	many := p.uncoveredRecords >= overdueSnapshots*p.recordsMax && p.uncoveredBytes >= p.accountBytes
-	return many || p.uncoveredBytes >= overdueSnapshots*p.bytesMax
+	manyRecords := p.uncoveredRecords >= overdueSnapshots*p.recordsMax && p.uncoveredBytes >= p.accountBytes
+	return manyRecords || p.uncoveredBytes >= overdueSnapshots*p.bytesMax
 }
 
 func (p *snapshotPlan) due() bool {
-	many := p.records >= p.recordsMax && p.bytes >= p.accountBytes/accountsFraction
-	return !p.running && (many || p.bytes >= p.bytesMax || p.final || p.retry)
+	manyRecords := p.records >= p.recordsMax && p.bytes >= p.accountBytes/accountsFraction
+	return !p.running && (manyRecords || p.bytes >= p.bytesMax || p.final || p.retry)
 }
 
-// begin reports whether there is anything new to save.
-func (p *snapshotPlan) begin(end uint64) bool {
+// begin resets the counts. It reports whether there are records that the newest snapshot does not include.
+func (p *snapshotPlan) begin(last uint64) bool {
 	p.records, p.bytes, p.final, p.retry = 0, 0, false, false
-	p.running = end > p.last
+	p.running = last > p.last
 	return p.running
 }
 
@@ -197,14 +197,15 @@ type snapshotWritten struct {
 	mailbox.OneWay
 	sequence     uint64
 	accountBytes int64
-	writtenBytes int64 // also of an incomplete one
+	writtenBytes int64 // even if the snapshot failed
 	err          error
 }
 
-// retrySnapshot tells the Actor that there is space for a failed snapshot.
+// retrySnapshot tells the Actor that there is enough space to retry a failed snapshot.
 type retrySnapshot struct{ mailbox.OneWay }
 
-// snapshotWritten drops old records after a snapshot. After a failed one the log continues: it has all records.
+// snapshotWritten handles the result of a snapshot. After a success old records can be dropped. After a failure the log
+// continues, because it still has all records.
 func (a *Actor) snapshotWritten(m *snapshotWritten) {
 	p, health := &a.snapshot, a.log.Health
 	p.running = false
@@ -212,44 +213,45 @@ func (a *Actor) snapshotWritten(m *snapshotWritten) {
 	case m.err == nil:
 		p.uncoveredRecords, p.uncoveredBytes = p.records, p.bytes
 		p.last, p.dropBefore, p.accountBytes = m.sequence, m.sequence+1, m.accountBytes
-		health.failing.Clear()
-		health.late.Clear()
+		health.snapshotFailing.Clear()
+		health.snapshotLate.Clear()
 	case errors.Is(m.err, wal.ErrPoisoned):
 		a.failStop(m.err)
 	default:
-		health.failing.Begin(health.Clock())
+		health.snapshotFailing.Begin(health.Clock())
 		health.retryBytes.Store(max(snapshotSpaceMin, 2*m.writtenBytes))
 		a.log.Logger.Error("snapshot failed, the log continues without it", "sequence", m.sequence, "cause", m.err.Error())
 	}
 }
 
-// WriteSnapshot encodes and writes a full snapshot while commits continue. There is one at a time.
+// WriteSnapshot encodes and writes a full snapshot in the snapshot worker, while commits continue.
 func (l *Log) WriteSnapshot(s *StateSnapshot) {
 	l.snapshots.submit(func() { l.Ref.Send(l.writeSnapshot(s)) })
 }
 
-// writeSnapshot does not read the parts of a failed snapshot: owners may still be setting them.
+// writeSnapshot writes a snapshot and returns the result. It does not read the parts of a failed snapshot, because
+// owners may still set them.
 func (l *Log) writeSnapshot(s *StateSnapshot) *snapshotWritten {
-	if why := s.Err.Load(); why != nil {
-		return &snapshotWritten{sequence: s.Sequence, err: why}
+	if err := s.Err.Load(); err != nil {
+		return &snapshotWritten{sequence: s.Sequence, err: err}
 	}
-	counting := countingWriter{}
+	counter := countingWriter{}
 	err := l.Journal.WriteSnapshot(s.Sequence, func(w io.Writer) error {
-		counting = countingWriter{to: w}
-		return s.Write(&counting)
+		counter = countingWriter{w: w}
+		return s.Write(&counter)
 	})
-	return &snapshotWritten{sequence: s.Sequence, accountBytes: s.accountBytes(), writtenBytes: counting.written, err: err}
+	return &snapshotWritten{sequence: s.Sequence, accountBytes: s.accountBytes(), writtenBytes: counter.written, err: err}
 }
 
 // countingWriter counts the bytes written.
 type countingWriter struct {
-	to      io.Writer
+	w       io.Writer
 	written int64
 }
 
 // Write implements io.Writer.
 func (w *countingWriter) Write(p []byte) (int, error) {
-	n, err := w.to.Write(p)
+	n, err := w.w.Write(p)
 	w.written += int64(n)
 	return n, err
 }

@@ -10,14 +10,15 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// CheckInterval is how often an idle log checks the free space and calls OnTick. A disk that fills up is noticed
-// within a second, one that has space again within five.
+// CheckInterval is how often an idle writer checks the free space and calls OnTick. A full disk is reported within a
+// second, and its recovery within five.
 const CheckInterval = 500 * time.Millisecond
 
-// spaceMargin must be free beyond the least possible write before a disk counts as having space again.
+// spaceMargin is the minimum size of a write that must fit before a full disk counts as recovered.
 const spaceMargin = 64 << 10
 
-// worker is a goroutine that waits for the disk, so that no actor does. It has at most one job waiting.
+// worker is a goroutine that executes jobs that wait for the disk, because actors must not block. At most one job
+// waits.
 type worker struct {
 	jobs chan func()
 	done sync.WaitGroup
@@ -25,7 +26,7 @@ type worker struct {
 
 func newWorker() *worker { return &worker{jobs: make(chan func(), 1)} }
 
-// start runs jobs until stop; tick, if it is not nil, is called while there are none.
+// start starts the goroutine. While there are no jobs it calls tick every CheckInterval, unless tick is nil.
 func (w *worker) start(tick func()) {
 	w.done.Add(1)
 	go w.run(tick)
@@ -41,8 +42,8 @@ func (w *worker) run(tick func()) {
 	}
 	for {
 		select {
-		case job, more := <-w.jobs:
-			if !more {
+		case job, ok := <-w.jobs:
+			if !ok {
 				return
 			}
 			job()
@@ -52,10 +53,10 @@ func (w *worker) run(tick func()) {
 	}
 }
 
-// submit never blocks: the Actor has at most one job waiting.
+// submit submits a job. It does not block, because the Actor has at most one job waiting.
 func (w *worker) submit(job func()) { w.jobs <- job }
 
-// stop waits for the last job.
+// stop waits for the last job and ends the goroutine.
 func (w *worker) stop() {
 	close(w.jobs)
 	w.done.Wait()
@@ -68,14 +69,14 @@ type written struct {
 	err  error
 }
 
-// append appends a batch. It runs in the writer.
+// append appends a batch and sends the result to the Actor. The writer calls it.
 func (l *Log) append(expected uint64, records [][]byte) {
-	// On one processor the goroutines that the last batch woke run first: they would wait for the disk as well.
+	// Let the goroutines that the last batch woke run first. On one processor they would otherwise wait for the disk too.
 	runtime.Gosched()
 	last, err := l.Journal.Append(expected, records)
 	if errors.Is(err, wal.ErrNoSpace) {
-		l.Health.refusedBytes.Store(int64(BatchBytes(records)))
-		l.Health.full.Begin(l.Health.Clock())
+		l.Health.rejectedBytes.Store(int64(BatchBytes(records)))
+		l.Health.diskFull.Begin(l.Health.Clock())
 	}
 	l.Ref.Send(&written{last: last, err: err})
 }
@@ -86,19 +87,19 @@ type dropped struct {
 	err error
 }
 
-// drop drops old records. It runs in the writer.
+// drop drops old records and sends the result to the Actor. The writer calls it.
 func (l *Log) drop(before uint64) { l.Ref.Send(&dropped{err: l.Journal.DropBefore(before)}) }
 
-// tick runs in the writer while it is idle.
+// tick is called by the idle writer.
 func (l *Log) tick() {
 	l.OnTick()
 	l.checkSpace()
 }
 
-// spaceChecker is a Journal that can tell without writing whether it would accept so many bytes.
+// spaceChecker is implemented by a Journal that can check, without writing, whether a write would fit.
 type spaceChecker interface{ CheckSpace(bytes int64) error }
 
-// checkSpace updates the health and has a failed snapshot retried once there is space.
+// checkSpace updates the health. If there is space again, it lets the Actor retry a failed snapshot.
 func (l *Log) checkSpace() {
 	journal, ok := l.Journal.(spaceChecker)
 	if !ok {
@@ -107,10 +108,10 @@ func (l *Log) checkSpace() {
 	now := l.Health.Clock()
 	switch {
 	case errors.Is(journal.CheckSpace(0), wal.ErrNoSpace):
-		l.Health.full.Begin(now)
-	case journal.CheckSpace(max(spaceMargin, l.Health.refusedBytes.Load())) == nil:
-		l.Health.refusedBytes.Store(0)
-		l.Health.full.Recover(now)
+		l.Health.diskFull.Begin(now)
+	case journal.CheckSpace(max(spaceMargin, l.Health.rejectedBytes.Load())) == nil:
+		l.Health.rejectedBytes.Store(0)
+		l.Health.diskFull.Recover(now)
 	}
 	if bytes := l.Health.retryBytes.Load(); bytes > 0 && journal.CheckSpace(bytes) == nil {
 		l.Health.retryBytes.Store(0)

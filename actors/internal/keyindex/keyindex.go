@@ -9,14 +9,14 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Index maps fingerprints of digests to accounts and their actors. Readers take no lock; Claim, Fill, Release and
-// SetActor may run beside them. It is a hash table with open addressing. An entry's account is written before its
-// fingerprint, so a reader sees all of an entry or none. A full table is replaced by a larger one; readers of the old
-// one miss only actors that are set meanwhile.
+// Index maps fingerprints of digests to accounts and their actors. Lookup takes no lock and may be called
+// concurrently with all other methods. It is a hash table with open addressing. The account of an entry is written
+// before its fingerprint, so a reader never sees an incomplete entry. A full table is replaced by a larger one.
+// Readers of the old table miss only actors that were set after the replacement.
 type Index struct {
 	current atomic.Pointer[table]
-	writing sync.Mutex
-	used    int // slots, including released ones
+	mu      sync.Mutex
+	used    int // used slots, including released ones
 }
 
 type table struct {
@@ -32,7 +32,7 @@ type slot struct {
 
 const (
 	slotsMin        = 1 << 10
-	loadNumerator   = 3 // the table is larger when this many
+	loadNumerator   = 3 // the table grows when this many
 	loadDenominator = 4 // of this many slots are used
 )
 
@@ -47,45 +47,45 @@ func newTable(size int) *table {
 	return &table{mask: uint64(size - 1), slots: make([]slot, size)}
 }
 
-// fingerprintOf is never 0.
+// fingerprintOf returns the fingerprint of a digest, which is never 0.
 func fingerprintOf(digest account.Digest) uint64 {
 	return max(1, binary.LittleEndian.Uint64(digest[:]))
 }
 
-// Lookup returns the account that may have the key with the digest, 0 if there is none, and its actor, nil if none is
-// known. An actor that was retired refuses messages.
+// Lookup returns the account that may have the key with the digest, or 0, and its actor, or nil if it is not known. The
+// actor may have been retired; then it rejects messages.
 func (x *Index) Lookup(digest account.Digest) (account uint64, actor *mailbox.Ref) {
-	table, want := x.current.Load(), fingerprintOf(digest)
-	for at := want & table.mask; ; at = (at + 1) & table.mask {
-		switch slot := &table.slots[at]; slot.fingerprint.Load() {
+	table, fingerprint := x.current.Load(), fingerprintOf(digest)
+	for i := fingerprint & table.mask; ; i = (i + 1) & table.mask {
+		switch slot := &table.slots[i]; slot.fingerprint.Load() {
 		case 0:
 			return 0, nil
-		case want:
+		case fingerprint:
 			return slot.account.Load(), slot.actor.Load()
 		}
 	}
 }
 
-// SetActor sets the actor of an account under one of its keys; nil means none. It may run beside everything else, one
-// call at a time for each account. While the table grows it may have no effect.
+// SetActor sets the actor of an account for one of its keys; nil means none. It may be called concurrently with all
+// other methods, but not with SetActor for the same account. While the table grows it may have no effect.
 func (x *Index) SetActor(digest account.Digest, account uint64, actor *mailbox.Ref) {
-	want := fingerprintOf(digest)
-	if slot := x.current.Load().find(want); slot.fingerprint.Load() == want && slot.account.Load() == account {
+	fingerprint := fingerprintOf(digest)
+	if slot := x.current.Load().find(fingerprint); slot.fingerprint.Load() == fingerprint && slot.account.Load() == account {
 		slot.actor.Store(actor)
 	}
 }
 
-// Claim assigns a digest's fingerprint to an account. It returns false if another account has it: then draw another
-// key.
+// Claim assigns the fingerprint of a digest to an account. It returns false if another account has the fingerprint. The
+// caller must then generate another key.
 func (x *Index) Claim(digest account.Digest, account uint64) bool {
-	x.writing.Lock()
-	defer x.writing.Unlock()
-	table, want := x.current.Load(), fingerprintOf(digest)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	table, fingerprint := x.current.Load(), fingerprintOf(digest)
 	if (x.used+1)*loadDenominator > len(table.slots)*loadNumerator {
 		table = x.grow(table)
 	}
-	slot := table.find(want)
-	if slot.fingerprint.Load() == want {
+	slot := table.find(fingerprint)
+	if slot.fingerprint.Load() == fingerprint {
 		owner := slot.account.Load()
 		if owner != 0 && owner != account {
 			return false
@@ -95,24 +95,24 @@ func (x *Index) Claim(digest account.Digest, account uint64) bool {
 		return true
 	}
 	slot.account.Store(account)
-	slot.fingerprint.Store(want)
+	slot.fingerprint.Store(fingerprint)
 	x.used++
 	return true
 }
 
-// Claim is a fingerprint and its account.
+// Claim is a fingerprint with its account.
 type Claim struct{ fingerprint, account uint64 }
 
-// NewClaim is the claim of an account to the fingerprint of a digest.
+// NewClaim returns the claim of an account for a digest.
 func NewClaim(digest account.Digest, account uint64) Claim {
 	return Claim{fingerprintOf(digest), account}
 }
 
-// Fill adds the claims of a replay to an empty index, before it has readers, in a table of the final size. If two
-// accounts claim the same fingerprint it returns one of them, and false.
-func (x *Index) Fill(all [][]Claim) (account uint64, whole bool) {
-	x.writing.Lock()
-	defer x.writing.Unlock()
+// Fill adds the claims of a replay to an empty index that has no readers yet. If two accounts claim the same
+// fingerprint, it returns one of them and false.
+func (x *Index) Fill(all [][]Claim) (account uint64, ok bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	count := 0
 	for _, claims := range all {
 		count += len(claims)
@@ -135,7 +135,7 @@ func (x *Index) Fill(all [][]Claim) (account uint64, whole bool) {
 	return 0, true
 }
 
-// tableSize is the size of a table that count entries fill at most half.
+// tableSize returns the size of a table that is at most half full with count entries.
 func tableSize(count int) int {
 	size := slotsMin
 	for size < 2*(count+1) {
@@ -144,35 +144,35 @@ func tableSize(count int) int {
 	return size
 }
 
-// Release gives up the fingerprint of a key that was never created or that its account has forgotten.
+// Release removes the entry of a key that was not created or that its account has deleted.
 func (x *Index) Release(digest account.Digest, account uint64) {
-	x.writing.Lock()
-	defer x.writing.Unlock()
-	want := fingerprintOf(digest)
-	if slot := x.current.Load().find(want); slot.fingerprint.Load() == want && slot.account.Load() == account {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	fingerprint := fingerprintOf(digest)
+	if slot := x.current.Load().find(fingerprint); slot.fingerprint.Load() == fingerprint && slot.account.Load() == account {
 		slot.account.Store(0)
 		slot.actor.Store(nil)
 	}
 }
 
-// find is the slot of a fingerprint, or the free slot where it belongs.
+// find returns the slot of a fingerprint, or the free slot for it.
 func (t *table) find(fingerprint uint64) *slot {
-	for at := fingerprint & t.mask; ; at = (at + 1) & t.mask {
-		if p := t.slots[at].fingerprint.Load(); p == 0 || p == fingerprint {
-			return &t.slots[at]
+	for i := fingerprint & t.mask; ; i = (i + 1) & t.mask {
+		if f := t.slots[i].fingerprint.Load(); f == 0 || f == fingerprint {
+			return &t.slots[i]
 		}
 	}
 }
 
-// grow replaces the table by one that entries in use fill at most half. The caller holds the lock.
+// grow replaces the table by one that is at most half full. Called with mu held.
 func (x *Index) grow(old *table) *table {
-	live := 0
+	count := 0
 	for i := range old.slots {
 		if old.slots[i].account.Load() != 0 {
-			live++
+			count++
 		}
 	}
-	table := newTable(tableSize(live))
+	table := newTable(tableSize(count))
 	for i := range old.slots {
 		if account := old.slots[i].account.Load(); account != 0 {
 			slot := table.find(old.slots[i].fingerprint.Load())
@@ -181,7 +181,7 @@ func (x *Index) grow(old *table) *table {
 			slot.fingerprint.Store(old.slots[i].fingerprint.Load())
 		}
 	}
-	x.used = live
+	x.used = count
 	x.current.Store(table)
 	return table
 }

@@ -38,9 +38,9 @@ type coder struct {
 	err     error
 
 	// For reading.
-	at   int
-	next fieldNumber // its value begins at at; 0 at the end of the message
-	wire byte        // its type
+	pos       int
+	nextField fieldNumber // its value begins at at; 0 at the end of the message
+	nextWire  byte        // its type
 	scope
 	interned *internTable // nil: each text is copied
 	arena    *Arena       // nil: each event is allocated
@@ -56,9 +56,9 @@ type scope struct {
 // fail keeps the first error, with its position.
 func (c *coder) fail(err error) {
 	if c.err == nil {
-		c.err = fmt.Errorf("field %d at byte %d: %w", c.next, c.at, err)
+		c.err = fmt.Errorf("field %d at byte %d: %w", c.nextField, c.pos, err)
 	}
-	c.next, c.at = 0, len(c.bytes)
+	c.nextField, c.pos = 0, len(c.bytes)
 }
 
 // message codes a field that is a message.
@@ -67,7 +67,7 @@ func message[T any](c *coder, n fieldNumber, v *T, fields func(*coder, *T)) {
 	case c.writing:
 		c.putTag(n, wireBytes)
 		lengthPrefixed(c, v, fields)
-	case c.next == n:
+	case c.nextField == n:
 		outer := c.scope
 		end := c.length()
 		readMessage(c, end, v, fields)
@@ -84,10 +84,10 @@ func repeated[T any](c *coder, n fieldNumber, list *[]T, fields func(*coder, *T)
 		}
 		return
 	}
-	if c.next == n && *list == nil {
+	if c.nextField == n && *list == nil {
 		*list = make([]T, 0, c.countRun())
 	}
-	for c.next == n {
+	for c.nextField == n {
 		var zero T
 		*list = append(*list, zero)
 		message(c, n, &(*list)[len(*list)-1], fields)
@@ -117,18 +117,18 @@ func readMessage[T any](c *coder, end int, v *T, fields func(*coder, *T)) {
 	c.scope = scope{end: end}
 	c.advance()
 	for {
-		at := c.at
+		at := c.pos
 		fields(c, v)
-		if c.next == 0 {
+		if c.nextField == 0 {
 			break
 		}
-		if c.at == at {
+		if c.pos == at {
 			c.skip()
 			c.advance()
 		}
 	}
 	if missing := c.needed &^ c.seen; missing != 0 && c.err == nil {
-		c.next = fieldNumber(bits.TrailingZeros64(missing))
+		c.nextField = fieldNumber(bits.TrailingZeros64(missing))
 		c.fail(errMissing)
 	}
 }
@@ -136,14 +136,14 @@ func readMessage[T any](c *coder, end int, v *T, fields func(*coder, *T)) {
 // require makes a field mandatory.
 func (c *coder) require(n fieldNumber) {
 	c.needed |= 1 << n
-	if c.next == n {
+	if c.nextField == n {
 		c.seen |= 1 << n
 	}
 }
 
 // once rejects a second occurrence of a field, which protobuf would merge with the first.
 func (c *coder) once(n fieldNumber) {
-	if c.next == n {
+	if c.nextField == n {
 		if c.seen&(1<<n) != 0 {
 			c.fail(errDuplicate)
 		}
@@ -153,34 +153,34 @@ func (c *coder) once(n fieldNumber) {
 
 // countRun counts consecutive fields like the next one, including it.
 func (c *coder) countRun() int {
-	at, next, wire, err, count := c.at, c.next, c.wire, c.err, 0
-	for c.next == next && c.wire == wireBytes {
-		c.at = c.length()
+	at, next, wire, err, count := c.pos, c.nextField, c.nextWire, c.err, 0
+	for c.nextField == next && c.nextWire == wireBytes {
+		c.pos = c.length()
 		c.advance()
 		count++
 	}
-	c.at, c.next, c.wire, c.err = at, next, wire, err
+	c.pos, c.nextField, c.nextWire, c.err = at, next, wire, err
 	return count
 }
 
 // advance goes to the next field.
 func (c *coder) advance() {
-	if c.at >= c.end {
-		c.next = 0
+	if c.pos >= c.end {
+		c.nextField = 0
 		return
 	}
-	tag := uint64(c.bytes[c.at])
+	tag := uint64(c.bytes[c.pos])
 	if tag < 0x80 {
-		c.at++
+		c.pos++
 	} else {
 		tag = c.varint()
 	}
-	c.next, c.wire = fieldNumber(tag>>3), byte(tag&7)
-	if c.next <= 0 || c.wire == wireGroupClose {
+	c.nextField, c.nextWire = fieldNumber(tag>>3), byte(tag&7)
+	if c.nextField <= 0 || c.nextWire == wireGroupClose {
 		if c.err == nil {
 			c.fail(errTag)
 		}
-		c.next = 0
+		c.nextField = 0
 	}
 }
 
@@ -188,12 +188,12 @@ func (c *coder) advance() {
 func (c *coder) varint() uint64 {
 	var v uint64
 	for shift := 0; shift < 64; shift += 7 {
-		if c.at >= c.end {
+		if c.pos >= c.end {
 			c.fail(io.ErrUnexpectedEOF)
 			return 0
 		}
-		b := c.bytes[c.at]
-		c.at++
+		b := c.bytes[c.pos]
+		c.pos++
 		v |= uint64(b&0x7f) << shift
 		if b < 0x80 {
 			return v
@@ -205,47 +205,47 @@ func (c *coder) varint() uint64 {
 
 // number reads the value of the next field as a number.
 func (c *coder) number() uint64 {
-	if c.wire != wireVarint {
+	if c.nextWire != wireVarint {
 		c.fail(errWire)
 		return 0
 	}
-	if c.at < c.end && c.bytes[c.at] < 0x80 {
-		c.at++
-		return uint64(c.bytes[c.at-1])
+	if c.pos < c.end && c.bytes[c.pos] < 0x80 {
+		c.pos++
+		return uint64(c.bytes[c.pos-1])
 	}
 	return c.varint()
 }
 
 // length reads the length of the next field and returns the end of its value.
 func (c *coder) length() (end int) {
-	if c.wire != wireBytes {
+	if c.nextWire != wireBytes {
 		c.fail(errWire)
-		return c.at
+		return c.pos
 	}
 	size := c.varint()
-	if size > uint64(max(c.end-c.at, 0)) {
+	if size > uint64(max(c.end-c.pos, 0)) {
 		c.fail(io.ErrUnexpectedEOF)
-		return c.at
+		return c.pos
 	}
-	return c.at + int(size)
+	return c.pos + int(size)
 }
 
-// value reads the bytes of the next field; they are part of the input.
+// value reads the bytes of the next field. They alias the input.
 func (c *coder) value() []byte {
 	end := c.length()
-	value := c.bytes[c.at:end:end]
-	c.at = end
+	value := c.bytes[c.pos:end:end]
+	c.pos = end
 	return value
 }
 
 // skip skips the value of an unknown field.
 func (c *coder) skip() {
 	for depth := 0; ; {
-		switch c.wire {
+		switch c.nextWire {
 		case wireVarint:
 			c.varint()
 		case wireFixed64:
-			c.at += 8
+			c.pos += 8
 		case wireBytes:
 			c.value()
 		case wireGroup:
@@ -253,17 +253,17 @@ func (c *coder) skip() {
 		case wireGroupClose:
 			depth--
 		case wireFixed32:
-			c.at += 4
+			c.pos += 4
 		default:
 			c.fail(errTag)
 		}
-		if c.at > c.end && c.err == nil {
+		if c.pos > c.end && c.err == nil {
 			c.fail(io.ErrUnexpectedEOF)
 		}
 		if depth == 0 || c.err != nil {
 			return
 		}
-		c.wire = byte(c.varint() & 7)
+		c.nextWire = byte(c.varint() & 7)
 	}
 }
 

@@ -9,17 +9,17 @@ import (
 // internTable keeps one copy of each repeated text: a million rows name the same institutions, sources and numbers. A
 // nil table copies each text.
 type internTable struct {
-	all    map[string]*internedText
+	byText map[string]*internedText
 	recent [recentMax]*internedText // a cache by hash: most texts repeat soon
 	seed   maphash.Seed
 }
 
 // internedText is a text and, once it was parsed, its value as a number.
 type internedText struct {
-	text  string
-	value engine.Decimal
-	err   error
-	read  bool
+	text    string
+	decimal engine.Decimal
+	err     error
+	parsed  bool
 }
 
 const (
@@ -28,7 +28,7 @@ const (
 )
 
 func newInternTable() *internTable {
-	return &internTable{all: map[string]*internedText{}, seed: maphash.MakeSeed()}
+	return &internTable{byText: map[string]*internedText{}, seed: maphash.MakeSeed()}
 }
 
 // lookup returns the interned text with the bytes s, which it copies if it is new.
@@ -37,11 +37,11 @@ func (t *internTable) lookup(s []byte) *internedText {
 	if known := *recent; known != nil && known.text == string(s) {
 		return known
 	}
-	known := t.all[string(s)]
+	known := t.byText[string(s)]
 	if known == nil {
 		known = &internedText{text: string(s)}
-		if len(t.all) < internedMax {
-			t.all[known.text] = known
+		if len(t.byText) < internedMax {
+			t.byText[known.text] = known
 		}
 	}
 	*recent = known
@@ -65,9 +65,9 @@ func (t *internTable) decimal(s []byte) (engine.Decimal, error) {
 		return engine.ParseDecimal(string(s))
 	}
 	known := t.lookup(s)
-	if !known.read {
-		known.value, known.err = engine.ParseDecimal(known.text)
-		known.read = true
+	if !known.parsed {
+		known.decimal, known.err = engine.ParseDecimal(known.text)
+		known.parsed = true
 	}
-	return known.value, known.err
+	return known.decimal, known.err
 }

@@ -83,19 +83,19 @@ func (c *coder) code(s *account.CodeState) {
 
 // registry is the registry of logins without its lists.
 type registry struct {
-	wrong, codes account.HourCounter
-	swept        time.Duration
-	lastID       uint64
-	keyPolicy    account.KeyPolicy
-	steady       time.Duration // of the snapshot
+	failedAttempts, codesIssued account.HourCounter
+	lastSweep                   time.Duration
+	lastID                      uint64
+	keyPolicy                   account.KeyPolicy
+	steady                      time.Duration // of the snapshot
 }
 
 func (c *coder) registry(r *registry) {
 	c.once(1)
-	message(c, 1, &r.wrong, (*coder).rolling)
+	message(c, 1, &r.failedAttempts, (*coder).hourCounter)
 	c.once(2)
-	message(c, 2, &r.codes, (*coder).rolling)
-	c.steady(3, &r.swept)
+	message(c, 2, &r.codesIssued, (*coder).hourCounter)
+	c.steady(3, &r.lastSweep)
 	c.uint64(4, &r.lastID)
 	if !c.writing || r.keyPolicy != (account.KeyPolicy{}) {
 		message(c, 5, &r.keyPolicy, (*coder).keyPolicy)
@@ -103,7 +103,7 @@ func (c *coder) registry(r *registry) {
 	c.steady(6, &r.steady)
 }
 
-func (c *coder) rolling(s *account.HourCounter) {
+func (c *coder) hourCounter(s *account.HourCounter) {
 	c.minutes(1, s.Counts[:])
 	c.int64(2, &s.Newest)
 	if !c.writing && s.Newest < 0 {
@@ -121,9 +121,9 @@ func (c *coder) minutes(n fieldNumber, v []uint16) {
 			packed = appendVarint(packed, uint64(one))
 		}
 		c.putBytes(n, packed)
-	case c.next == n:
+	case c.nextField == n:
 		end, i := c.length(), 0
-		for ; c.at < end && i < len(v); i++ {
+		for ; c.pos < end && i < len(v); i++ {
 			got := uint32(c.varint())
 			if got > math.MaxUint16 {
 				c.fail(fmt.Errorf("%d events in a minute", got))
@@ -131,7 +131,7 @@ func (c *coder) minutes(n fieldNumber, v []uint16) {
 			}
 			v[i] = uint16(got)
 		}
-		if c.at != end && c.err == nil {
+		if c.pos != end && c.err == nil {
 			c.fail(fmt.Errorf("more than %d minutes of an hour", len(v)))
 		}
 		c.advance()

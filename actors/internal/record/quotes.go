@@ -11,17 +11,17 @@ func (c *coder) refreshed(e *engine.Refreshed) {
 	c.sint64(5, &e.Priority)
 	c.bool(6, &e.Manual)
 	c.text(7, &e.UpstreamSource)
-	if c.next == 8 && c.arena != nil && e.Quotes == nil {
+	if c.nextField == 8 && c.arena != nil && e.Quotes == nil {
 		e.Quotes = alloc(&c.arena.quotes, c.countRun())[:0]
 	}
-	repeated(c, 8, &e.Quotes, (*coder).quoted)
+	repeated(c, 8, &e.Quotes, (*coder).acceptedQuote)
 	repeated(c, 9, &e.Quarantined, (*coder).quarantined)
 	c.instant(10, &e.Slot)
 	c.count(12, &e.Currencies)
 	c.text(13, &e.By)
 }
 
-func (c *coder) quoted(q *engine.AcceptedQuote) {
+func (c *coder) acceptedQuote(q *engine.AcceptedQuote) {
 	c.text(1, &q.Key.Institution)
 	c.channel(2, &q.Key.Channel)
 	c.kind(3, &q.Key.Kind)
@@ -71,7 +71,7 @@ func (c *coder) released(e *engine.Released) {
 	c.sint64(6, &e.Priority)
 	c.bool(7, &e.Manual)
 	c.text(8, &e.UpstreamSource)
-	message(c, 9, &e.Quote, (*coder).quoted)
+	message(c, 9, &e.Quote, (*coder).acceptedQuote)
 	c.instant(10, &e.At)
 	c.text(12, &e.By)
 }
@@ -83,7 +83,7 @@ func (c *coder) rejected(e *engine.Rejected) {
 	c.text(5, &e.By)
 }
 
-func (c *coder) offer(o *engine.SourceQuote) {
+func (c *coder) sourceQuote(o *engine.SourceQuote) {
 	c.text(1, &o.Key.Institution)
 	c.channel(2, &o.Key.Channel)
 	c.kind(3, &o.Key.Kind)

@@ -70,7 +70,7 @@ func (d *Decoder) UseArena(m *Arena) { d.coder.arena = m }
 // decode decodes one message.
 func decode[T any](d *Decoder, data []byte, v *T, fields func(*coder, *T)) error {
 	c := &d.coder
-	c.bytes, c.at, c.err = data, 0, nil
+	c.bytes, c.pos, c.err = data, 0, nil
 	readMessage(c, len(data), v, fields)
 	c.bytes = nil
 	return c.err
@@ -140,12 +140,12 @@ func (c *coder) envelope(r *envelope) {
 		}
 		return
 	}
-	if c.next != r.kind {
+	if c.nextField != r.kind {
 		if event := c.newEvent(); event != nil {
-			r.kind, r.event = c.next, event
+			r.kind, r.event = c.nextField, event
 		}
 	}
-	if c.next == r.kind && c.next != 0 {
+	if c.nextField == r.kind && c.nextField != 0 {
 		eventKinds[r.kind].code(c, r.kind, r.event)
 	}
 }
@@ -207,14 +207,14 @@ const firstEventKind = 2
 // newEvent is an empty event of the next kind, nil for an unknown one.
 func (c *coder) newEvent() any {
 	switch {
-	case c.next < firstEventKind || int(c.next) >= len(eventKinds):
+	case c.nextField < firstEventKind || int(c.nextField) >= len(eventKinds):
 		return nil
-	case c.arena != nil && c.next == 2:
+	case c.arena != nil && c.nextField == 2:
 		return c.arena.newRefreshed()
-	case c.arena != nil && c.next == 9:
+	case c.arena != nil && c.nextField == 9:
 		return c.arena.newLeased()
 	}
-	return eventKinds[c.next].empty()
+	return eventKinds[c.nextField].empty()
 }
 
 func (c *coder) bundle(b *Bundle) {

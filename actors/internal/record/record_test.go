@@ -206,8 +206,8 @@ func TestInternTable(t *testing.T) {
 			clear(word)
 		}
 	}
-	if len(known.all) != internedMax {
-		t.Errorf("%d texts are kept", len(known.all))
+	if len(known.byText) != internedMax {
+		t.Errorf("%d texts are kept", len(known.byText))
 	}
 }
 

@@ -37,11 +37,11 @@ func (c *coder) part(p *part) {
 	c.version(&p.requires, snapshotVersion)
 	c.text(2, &p.currency)
 	c.uint64(3, &p.lastQuarantineID)
-	if p.state == nil && (c.next >= 4 && c.next <= 7 || c.next == 14) {
+	if p.state == nil && (c.nextField >= 4 && c.nextField <= 7 || c.nextField == 14) {
 		p.state = p.currencyState(p.currency)
 	}
 	if b := p.state; b != nil {
-		repeated(c, 4, &b.SourceQuotes, (*coder).offer)
+		repeated(c, 4, &b.SourceQuotes, (*coder).sourceQuote)
 		repeated(c, 5, &b.Pending, (*coder).pendingConfirmation)
 		c.history(6, b)
 		repeated(c, 7, &b.Quarantine, (*coder).quarantined)
@@ -51,7 +51,7 @@ func (c *coder) part(p *part) {
 	c.byteStrings(10, &p.accounts)
 	repeated(c, 11, &p.addresses, (*coder).address)
 	repeated(c, 12, &p.sessions, (*coder).session)
-	if c.once(13); c.next == 13 {
+	if c.once(13); c.nextField == 13 {
 		p.registry = &registry{}
 	}
 	if p.registry != nil {
@@ -66,7 +66,7 @@ func (c *coder) part(p *part) {
 // history is the longest list; it grows to twice its size.
 func (c *coder) history(n fieldNumber, b *engine.SavedCurrency) {
 	from := len(b.History)
-	if c.next == n {
+	if c.nextField == n {
 		if more := c.countRun(); cap(b.History)-from < more {
 			grown := make([]engine.HistoryEntry, from, from+max(more, from))
 			copy(grown, b.History)

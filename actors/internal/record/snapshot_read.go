@@ -18,26 +18,26 @@ type Snapshot struct {
 	Currencies []engine.SavedCurrency // in the order in which they were written
 	Registry   account.RegistryState  // without addresses
 	KeyPolicy  account.KeyPolicy
-	Steady     time.Duration // not before any event in the snapshot
+	Steady     time.Duration // steady time of the snapshot; no event in it has a later one
 }
 
 // SnapshotVisitor receives accounts and addresses, part by part.
 type SnapshotVisitor struct {
-	Accounts  func(all [][]byte) error // valid during the call, each for Decoder.Account; an error ends reading
-	Addresses func(some []account.AddressState)
+	Accounts  func(encoded [][]byte) error // decode each with Decoder.Account during the call; an error ends reading
+	Addresses func(addresses []account.AddressState)
 }
 
 // Snapshot decodes an output of SnapshotWriter.
 func (d *Decoder) Snapshot(r io.Reader, visitor SnapshotVisitor) (*Snapshot, error) {
-	from := &snapshotReader{src: bufio.NewReaderSize(r, 64<<10), decoder: d, visitor: visitor}
+	reader := &snapshotReader{src: bufio.NewReaderSize(r, 64<<10), decoder: d, visitor: visitor}
 	for count := uint64(0); ; count++ {
-		if err := from.next(); err != nil {
+		if err := reader.next(); err != nil {
 			return nil, fmt.Errorf("read part %d of the snapshot: %w", count, err)
 		}
-		if from.part.last {
-			return &from.result, from.checkEnd(count)
+		if reader.part.last {
+			return &reader.result, reader.checkEnd(count)
 		}
-		if err := from.store(); err != nil {
+		if err := reader.store(); err != nil {
 			return nil, fmt.Errorf("decode part %d of the snapshot: %w", count, err)
 		}
 	}
@@ -46,14 +46,14 @@ func (d *Decoder) Snapshot(r io.Reader, visitor SnapshotVisitor) (*Snapshot, err
 // snapshotReader reads one snapshot.
 type snapshotReader struct {
 	src     *bufio.Reader
-	bytes   []byte // of the part
+	bytes   []byte // of the current part
 	part    part
 	decoder *Decoder
 	visitor SnapshotVisitor
 	result  Snapshot
 }
 
-// next reads the next part. Lists of a currency are appended to its state.
+// next reads the next part. The lists of a currency part are appended to the state of the currency.
 func (s *snapshotReader) next() error {
 	size, err := binary.ReadUvarint(s.src)
 	if err != nil {
@@ -70,7 +70,7 @@ func (s *snapshotReader) next() error {
 	return decode(s.decoder, s.bytes, &s.part, (*coder).part)
 }
 
-// state returns the state of a currency: the last one, or a new one.
+// state returns the state of a currency: the last one in the result, or a new one.
 func (s *snapshotReader) state(currency string) *engine.SavedCurrency {
 	if n := len(s.result.Currencies); n == 0 || s.result.Currencies[n-1].Currency != currency {
 		s.result.Currencies = append(s.result.Currencies, engine.SavedCurrency{Currency: currency})
@@ -80,13 +80,13 @@ func (s *snapshotReader) state(currency string) *engine.SavedCurrency {
 
 // store adds the contents of the part to the result.
 func (s *snapshotReader) store() error {
-	p, found := &s.part, &s.result
+	p, result := &s.part, &s.result
 	if !p.isAccountPart() {
-		book := s.state(p.currency)
-		if p.state != nil && p.state != book {
+		state := s.state(p.currency)
+		if p.state != nil && p.state != state {
 			return errors.New("a currency code after its lists")
 		}
-		book.LastQuarantineID = p.lastQuarantineID
+		state.LastQuarantineID = p.lastQuarantineID
 		return nil
 	}
 	if p.state != nil {
@@ -100,18 +100,18 @@ func (s *snapshotReader) store() error {
 	if len(p.addresses) > 0 {
 		s.visitor.Addresses(p.addresses)
 	}
-	found.Registry.Sessions = append(found.Registry.Sessions, p.sessions...)
-	found.Registry.SharedCodes = append(found.Registry.SharedCodes, p.codes...)
+	result.Registry.Sessions = append(result.Registry.Sessions, p.sessions...)
+	result.Registry.SharedCodes = append(result.Registry.SharedCodes, p.codes...)
 	if r := p.registry; r != nil {
-		found.Registry.WrongTries, found.Registry.CodesIssued, found.Registry.LastSweep, found.Registry.LastID = r.wrong, r.codes, r.swept, r.lastID
-		found.KeyPolicy, found.Steady = r.keyPolicy, r.steady
+		result.Registry.WrongTries, result.Registry.CodesIssued, result.Registry.LastSweep, result.Registry.LastID = r.failedAttempts, r.codesIssued, r.lastSweep, r.lastID
+		result.KeyPolicy, result.Steady = r.keyPolicy, r.steady
 	}
 	return nil
 }
 
 func (s *snapshotReader) checkEnd(count uint64) error {
 	if s.part.state != nil || s.part.isAccountPart() {
-		return errors.New("read snapshot: more than a number in the last part")
+		return errors.New("read snapshot: more than the part count in the last part")
 	}
 	if s.part.parts != count {
 		return fmt.Errorf("read snapshot: %d parts, want %d", count, s.part.parts)

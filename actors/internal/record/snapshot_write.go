@@ -13,7 +13,7 @@ import (
 
 // SnapshotWriter writes a snapshot in parts, so that it is never in memory as a whole. It keeps the first error.
 type SnapshotWriter struct {
-	to    io.Writer
+	w     io.Writer
 	coder coder
 	count uint64
 	err   error
@@ -21,7 +21,7 @@ type SnapshotWriter struct {
 
 // NewSnapshotWriter writes to w. The snapshot is complete after End.
 func NewSnapshotWriter(w io.Writer) *SnapshotWriter {
-	return &SnapshotWriter{to: w, coder: coder{writing: true}}
+	return &SnapshotWriter{w: w, coder: coder{writing: true}}
 }
 
 // Currency writes the state of a currency, in at least one part.
@@ -63,7 +63,7 @@ func (w *SnapshotWriter) Registry(cut *account.RegistrySnapshot, transition acco
 		w.write(&part{requires: snapshotVersion, codes: codes})
 	}
 	w.write(&part{requires: snapshotVersion, registry: &registry{
-		wrong: rest.WrongTries, codes: rest.CodesIssued, swept: rest.LastSweep, lastID: rest.LastID, keyPolicy: transition, steady: steady,
+		failedAttempts: rest.WrongTries, codesIssued: rest.CodesIssued, lastSweep: rest.LastSweep, lastID: rest.LastID, keyPolicy: transition, steady: steady,
 	}})
 }
 
@@ -80,7 +80,7 @@ func (w *SnapshotWriter) write(p *part) {
 	w.coder.bytes = w.coder.bytes[:0]
 	lengthPrefixed(&w.coder, p, (*coder).part)
 	w.count++
-	if _, err := w.to.Write(w.coder.bytes); err != nil {
+	if _, err := w.w.Write(w.coder.bytes); err != nil {
 		w.err = fmt.Errorf("write snapshot: %w", err)
 	}
 }

@@ -19,7 +19,7 @@ func integer[T ~int | ~int32 | ~int64 | ~uint16 | ~uint64](c *coder, n fieldNumb
 	switch {
 	case c.writing:
 		c.put(n, uint64(*v))
-	case c.next == n:
+	case c.nextField == n:
 		got := int64(c.number())
 		if got < low || got > high {
 			c.fail(fmt.Errorf("%s %d", what, got))
@@ -53,7 +53,7 @@ func (c *coder) sint64(n fieldNumber, v *int64) {
 	switch {
 	case c.writing:
 		c.put(n, uint64(*v)<<1^uint64(*v>>63))
-	case c.next == n:
+	case c.nextField == n:
 		u := c.number()
 		*v = int64(u>>1) ^ -int64(u&1)
 		c.advance()
@@ -64,7 +64,7 @@ func (c *coder) bool(n fieldNumber, v *bool) {
 	switch {
 	case c.writing && *v:
 		c.put(n, 1)
-	case c.next == n:
+	case c.nextField == n:
 		*v = c.number() != 0
 		c.advance()
 	}
@@ -80,11 +80,11 @@ func (c *coder) instant(n fieldNumber, v *time.Time) {
 		c.put(n+1, uint64(v.Nanosecond()))
 		return
 	}
-	if c.next == n {
+	if c.nextField == n {
 		*v = time.Unix(int64(c.number())-secondsBeforeUnix, int64(v.Nanosecond())).UTC()
 		c.advance()
 	}
-	if c.next == n+1 {
+	if c.nextField == n+1 {
 		nanos := uint32(c.number())
 		if nanos >= 1e9 {
 			c.fail(fmt.Errorf("%d nanoseconds in a second", nanos))
@@ -106,7 +106,7 @@ func (c *coder) string(n fieldNumber, v *string, known *internTable) {
 	case c.writing && *v != "":
 		c.putTag(n, wireBytes)
 		c.bytes = append(appendVarint(c.bytes, uint64(len(*v))), *v...)
-	case c.next == n:
+	case c.nextField == n:
 		if text := c.value(); !c.skipText {
 			*v = known.text(text)
 		}
@@ -120,7 +120,7 @@ func (c *coder) decimal(n fieldNumber, v *engine.Decimal) {
 	case c.writing:
 		text := v.String()
 		c.uniqueText(n, &text)
-	case c.next == n:
+	case c.nextField == n:
 		value, err := c.interned.decimal(c.value())
 		if err != nil {
 			c.fail(err)
@@ -138,10 +138,10 @@ func (c *coder) byteStrings(n fieldNumber, v *[][]byte) {
 		}
 		return
 	}
-	if c.next == n && *v == nil {
+	if c.nextField == n && *v == nil {
 		*v = make([][]byte, 0, c.countRun())
 	}
-	for c.next == n {
+	for c.nextField == n {
 		*v = append(*v, c.value())
 		c.advance()
 	}
@@ -154,7 +154,7 @@ func (c *coder) digest(n fieldNumber, v *account.Digest) {
 		return
 	}
 	c.require(n)
-	if c.next == n {
+	if c.nextField == n {
 		c.setDigest(c.value(), v)
 		c.advance()
 	}
@@ -173,7 +173,7 @@ func (c *coder) seal(n fieldNumber, v *account.CodeSeal) {
 	switch {
 	case c.writing && *v != account.CodeSeal{}:
 		c.putBytes(n, v[:])
-	case c.next == n:
+	case c.nextField == n:
 		*v = account.CodeSeal{}
 		if data := c.value(); len(data) > 0 {
 			c.setDigest(data, (*account.Digest)(v))
@@ -217,7 +217,7 @@ func enum[V ~string](c *coder, n fieldNumber, v *V, values []V, name string) {
 	switch {
 	case c.writing:
 		c.put(n, codeOf(values, *v, name))
-	case c.next == n:
+	case c.nextField == n:
 		code := int32(c.number())
 		if code < 0 || int(code) >= len(values) {
 			c.fail(fmt.Errorf("%s %d: %w", name, code, ErrUnknown))
