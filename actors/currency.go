@@ -69,7 +69,7 @@ func (c *currencyActor) Receive(l mailbox.Message) {
 	case *commitlog.SnapshotRequest:
 		c.share(m)
 	case *mailbox.Halt:
-		c.halt(m.Why)
+		c.halt(m.Err)
 	}
 }
 

@@ -184,7 +184,7 @@ func (s *System) fail(cause error) {
 	}
 	for _, kind := range []*mailbox.Kind{&s.kinds.currency, &s.accounts.Kinds.Registrar, &s.accounts.Kinds.Shard, &s.kinds.journal} {
 		for _, r := range kind.Refs() {
-			r.Send(&mailbox.Halt{Why: commitlog.ReadOnly(cause)})
+			r.Send(&mailbox.Halt{Err: commitlog.ReadOnly(cause)})
 		}
 	}
 }

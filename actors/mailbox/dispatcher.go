@@ -7,12 +7,11 @@ import (
 	"github.com/tasard/tasard/actors/yield"
 )
 
-// dispatcher runs actors that no caller runs: those that a one-way message has woken, and those whose caller has
-// handled others' messages for long enough. Its queue holds each mailbox at most once, so it is bounded by the number
-// of actors.
+// dispatcher runs actors that no caller runs: an actor that was idle when a one-way message came, or one whose caller
+// has handled enough messages of others. Each mailbox is in the queue at most once, so the number of actors bounds it.
 type dispatcher struct {
 	workers  sync.WaitGroup
-	jobSlots chan struct{} // a place for each job that may run at once
+	jobSlots chan struct{} // semaphore: its capacity is the number of jobs that run at once
 
 	mu         sync.Mutex
 	work       sync.Cond
@@ -30,7 +29,7 @@ func startDispatcher(workers int) *dispatcher {
 	return d
 }
 
-// add queues a mailbox. Its caller hands over the right to run the actor.
+// add queues a mailbox. The right to run the actor passes from the caller to a worker.
 func (d *dispatcher) add(r *Ref) {
 	d.mu.Lock()
 	if d.tail == nil {
@@ -43,7 +42,7 @@ func (d *dispatcher) add(r *Ref) {
 	d.work.Signal()
 }
 
-// yieldEvery is after how many mailboxes a worker yields to the network poller, so that requests do not wait for it.
+// yieldEvery is the number of mailboxes after which a worker yields to the network poller, so that requests are read.
 const yieldEvery = 4
 
 func (d *dispatcher) run() {
@@ -83,7 +82,7 @@ func (d *dispatcher) startJob(work func(pause func())) {
 	}()
 }
 
-// pop removes the next mailbox. It returns nil if the queue is empty, with wait only once the dispatcher has stopped.
+// pop removes the next mailbox. If the queue is empty it returns nil, or with wait it waits until stop is called.
 func (d *dispatcher) pop(wait bool) *Ref {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -101,7 +100,7 @@ func (d *dispatcher) pop(wait bool) *Ref {
 	return r
 }
 
-// stop waits until the queue is empty and every job is done. All actors must have stopped.
+// stop waits until the queue is empty and every job has ended. All actors must have stopped.
 func (d *dispatcher) stop() {
 	d.mu.Lock()
 	d.closed = true

@@ -7,46 +7,46 @@ import (
 	cmap "github.com/orcaman/concurrent-map"
 )
 
-// protoactor's process registry is 1,024 maps of SHARD_COUNT parts, by default 32: 2.7 MiB and nearly half of the
-// start-up time of each node. Here it holds a few dozen actors.
+// protoactor's process registry has 1,024 maps of SHARD_COUNT parts each. With the default of 32 they take 2.7 MiB and
+// nearly half of the start-up time of a node, for a few dozen actors.
 var _ = func() int {
 	cmap.SHARD_COUNT = 1
 	return cmap.SHARD_COUNT
 }()
 
-// protoActor is a Ref as protoactor sees it: an actor.Mailbox, and the actor.Actor behind it. Only lifecycle messages
-// come this way; other messages go straight to the Actor.
+// protoActor is a Ref that implements protoactor's interfaces actor.Mailbox and actor.Actor. protoactor sends it
+// lifecycle messages only. All other messages go from Ref.Send directly to the Actor.
 type protoActor Ref
 
 // RegisterHandlers implements actor.Mailbox. The library's dispatcher is not used.
-func (l *protoActor) RegisterHandlers(invoker actor.MessageInvoker, _ actor.Dispatcher) {
-	l.library.invoker = invoker
+func (p *protoActor) RegisterHandlers(invoker actor.MessageInvoker, _ actor.Dispatcher) {
+	p.library.invoker = invoker
 }
 
 // Start implements actor.Mailbox.
-func (l *protoActor) Start() {}
+func (p *protoActor) Start() {}
 
 // UserMessageCount implements actor.Mailbox.
-func (l *protoActor) UserMessageCount() int { return (*Ref)(l).Waiting() }
+func (p *protoActor) UserMessageCount() int { return (*Ref)(p).Waiting() }
 
 // PostUserMessage implements actor.Mailbox. Messages of the library itself are dropped.
-func (l *protoActor) PostUserMessage(message any) {
+func (p *protoActor) PostUserMessage(message any) {
 	if m, ok := message.(Message); ok {
-		(*Ref)(l).Send(m)
+		(*Ref)(p).Send(m)
 	}
 }
 
 // PostSystemMessage implements actor.Mailbox: the actor starts or stops.
-func (l *protoActor) PostSystemMessage(message any) { (*Ref)(l).postLifecycle(message) }
+func (p *protoActor) PostSystemMessage(message any) { (*Ref)(p).postLifecycle(message) }
 
-// Receive implements actor.Actor. When the actor stops, the questions that it keeps are rejected.
-func (l *protoActor) Receive(context actor.Context) {
+// Receive implements actor.Actor. When the actor stops, it rejects the questions that it keeps.
+func (p *protoActor) Receive(context actor.Context) {
 	if _, stopping := context.Message().(*actor.Stopping); stopping {
-		l.actor.Abort(ErrStopped)
+		p.actor.Abort(ErrStopped)
 	}
 }
 
-// failStop is the supervisor. The library's own would restart a failed actor with empty state.
+// failStop is the supervisor. The default supervisor would restart a failed actor with empty state.
 type failStop struct{ system *System }
 
 // HandleFailure implements actor.SupervisorStrategy: it stops the node and the actor.

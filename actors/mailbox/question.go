@@ -8,17 +8,17 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// The states of a question. It has two holders: the caller, and the mailbox or actor that has the message. Each changes
-// the state once, atomically; the second one sees what the first one did.
+// States of a question. Two sides use it: the caller, and the mailbox or actor that has the message. Each side changes
+// the state once, atomically, so the second side sees the change of the first.
 const (
-	pending   uint32 = iota // neither is done; the caller does not sleep yet
-	parked                  // the caller sleeps on done
+	pending   uint32 = iota // not answered; the caller does not sleep yet
+	parked                  // not answered; the caller sleeps on done
 	answered                // the caller may read the answer and owns the question
 	abandoned               // the caller has gone; the other side owns the question
 )
 
-// Question is a message with room for its own answer. It is completed exactly once, by Reply or Reject, or its caller
-// abandons it at its deadline.
+// Question is a message that also holds its answer. It is completed exactly once, by Reply or Reject, unless its caller
+// abandons it at the deadline.
 type Question[Q, A any] struct {
 	Query  Q
 	answer A
@@ -26,19 +26,19 @@ type Question[Q, A any] struct {
 
 	state    atomic.Uint32
 	done     chan struct{} // buffered, so that completing never blocks
-	timer    *time.Timer   // made at the first wait, used again
-	pool     *sync.Pool    // nil: used once; completing it again has no effect
+	timer    *time.Timer   // created at the first wait and reused
+	pool     *sync.Pool    // nil: the question is used once, and completing it again has no effect
 	choice   int           // index of the actor that AskAny tries first
-	complete atomic.Bool   // of a question without a pool
+	complete atomic.Bool   // used only without a pool
 }
 
-// NewQuestion returns a question that is used once: one that is asked rarely, or that actors keep for later.
+// NewQuestion returns a question without a pool, for questions that are asked rarely or that actors keep for later.
 func NewQuestion[Q, A any](query Q) *Question[Q, A] {
 	return &Question[Q, A]{Query: query, done: make(chan struct{}, 1)}
 }
 
-// Reply completes the question. The actor must not use it afterwards, because its caller may already use it for the
-// next question. It returns false if the caller has gone.
+// Reply completes the question. The actor must not use the question afterwards, because the caller may already reuse
+// it. Reply returns false if the caller has gone.
 func (q *Question[Q, A]) Reply(answer A, err error) bool {
 	if q.pool == nil && q.complete.Swap(true) {
 		return false
@@ -51,15 +51,15 @@ func (q *Question[Q, A]) Reply(answer A, err error) bool {
 		q.free()
 		return false
 	case answered:
-		panic("mailbox: a question was answered twice") // its next caller would get a wrong answer
+		panic("mailbox: a question was answered twice") // the next caller to reuse it would get a wrong answer
 	}
 	return true
 }
 
 // Reject completes the question with an error.
-func (q *Question[Q, A]) Reject(why *engine.Error) {
-	var none A
-	q.Reply(none, why)
+func (q *Question[Q, A]) Reject(err *engine.Error) {
+	var zero A
+	q.Reply(zero, err)
 }
 
 // Asked implements Message.
@@ -83,8 +83,8 @@ func (q *Question[Q, A]) free() {
 // Wait returns the answer, or ErrExpired after the deadline. The question must not be used afterwards.
 func (q *Question[Q, A]) Wait(deadline time.Duration) (A, error) {
 	if q.state.Load() != answered && q.state.CompareAndSwap(pending, parked) && !q.sleep(deadline) {
-		var none A
-		return none, ErrExpired
+		var zero A
+		return zero, ErrExpired
 	}
 	answer, err := q.answer, q.err
 	q.free()
@@ -119,11 +119,11 @@ func (q *Question[Q, A]) Await() (A, error) {
 	return q.answer, q.err
 }
 
-// Asker asks questions of one type and reuses them. The zero value is ready. It must not be shared between Systems:
-// timers and channels must not cross testing/synctest bubbles.
+// Asker asks questions of one type and reuses them. The zero value is ready. It must not be shared between Systems,
+// because timers and channels must not cross testing/synctest bubbles.
 type Asker[Q, A any] struct {
-	pool sync.Pool
-	made atomic.Int32 // questions so far
+	pool    sync.Pool
+	created atomic.Int32 // questions created so far
 }
 
 // Ask sends a query to an actor and waits for the answer up to the deadline. An actor must not call it.
@@ -142,10 +142,10 @@ func (a *Asker[Q, A]) AskFirst(first, other *Ref, query Q, deadline time.Duratio
 	return q.Wait(deadline)
 }
 
-// AskAny is Ask of one of several actors that give the same answer: the one that the same processor asked last, unless
-// it is busy. So processors share neither an actor nor what it writes, as long as there is one for each.
+// AskAny is Ask of one of several actors that give the same answer: the actor that this processor asked last, or the
+// next one if it is busy. If there is an actor for each processor, processors do not share the memory of an actor.
 func (a *Asker[Q, A]) AskAny(actors []*Ref, query Q, deadline time.Duration) (A, error) {
-	q := a.question(query) // the pool keeps questions for each processor
+	q := a.question(query) // sync.Pool keeps the questions of each processor apart
 	q.choice %= len(actors)
 	if !actors[q.choice].sendIdle(q) {
 		q.choice = (q.choice + 1) % len(actors)
@@ -157,7 +157,7 @@ func (a *Asker[Q, A]) AskAny(actors []*Ref, query Q, deadline time.Duration) (A,
 func (a *Asker[Q, A]) question(query Q) *Question[Q, A] {
 	q, _ := a.pool.Get().(*Question[Q, A])
 	if q == nil {
-		q = &Question[Q, A]{done: make(chan struct{}, 1), pool: &a.pool, choice: int(a.made.Add(1) & 0xffff)}
+		q = &Question[Q, A]{done: make(chan struct{}, 1), pool: &a.pool, choice: int(a.created.Add(1) & 0xffff)}
 	}
 	q.Query = query
 	return q

@@ -13,28 +13,28 @@ import (
 
 const (
 	systemMax     = 16  // lifecycle messages that may wait; an actor gets three
-	callerTurnMax = 64  // messages of others that a caller handles after its own
+	callerTurnMax = 64  // messages of other callers that a caller handles after its own
 	workerTurnMax = 256 // messages that a worker handles before other actors get a turn
 	ringMin       = 8   // initial length of a ring
 )
 
-// Ref is the address of an actor and its mailbox: a bounded queue, and the right to run the actor, which one goroutine
-// has at a time, a caller or a worker of the dispatcher. Messages of one sender stay in order. After the actor has
-// stopped every message is rejected.
+// Ref is the address of an actor, with its mailbox. One goroutine at a time has the right to run the actor: a caller or
+// a worker of the dispatcher. Other messages wait in a bounded queue. Messages of one sender stay in order. After the
+// actor has stopped, every message is rejected.
 type Ref struct {
 	system *System
 	kind   *Kind
-	actor  Actor // called directly: the library would double the cost of most messages
+	actor  Actor // called directly, because the library would double the cost of most messages
 
 	mu      sync.Mutex
-	running bool // a goroutine runs the actor, or a worker is about to
+	running bool // a goroutine runs the actor, or the actor is in the queue of the dispatcher
 	paused  bool // by the library, after a failure in a lifecycle message
 	closed  bool
 	waiting int
 	head    int
-	ring    []Message // made when a message has to wait
+	ring    []Message // allocated when the first message has to wait
 
-	lifecycle []any         // the library's messages, which come first
+	lifecycle []any         // messages of the library, which are handled first
 	library   *registration // nil: the actor is not registered with the library
 	stopped   chan struct{} // closed after the actor has stopped and all its messages are answered
 
@@ -47,32 +47,32 @@ type registration struct {
 	pid     *actor.PID
 }
 
-// Send accepts a message or rejects it. A question to an idle actor is answered when it returns. A one-way message is
-// handled by a worker, so that its sender never does another actor's work.
+// Send accepts a message or rejects it. The caller of Send runs an idle actor to handle a question. A one-way
+// message is handled by a worker, so that its sender never does the work of another actor.
 func (r *Ref) Send(m Message) {
 	asked := m.Asked()
-	if refusal := r.post(m, asked, asked); refusal != nil {
-		r.refuse(m, asked, refusal)
+	if err := r.post(m, asked, asked); err != nil {
+		r.refuse(m, asked, err)
 	}
 }
 
-// Deliver is Send for the owner of an actor: a one-way message to an idle actor is handled when it returns.
+// Deliver is Send, but the caller also runs an idle actor for one-way messages. For the owner of the actor.
 func (r *Ref) Deliver(m Message) {
 	asked := m.Asked()
-	if refusal := r.post(m, asked, true); refusal != nil {
-		r.refuse(m, asked, refusal)
+	if err := r.post(m, asked, true); err != nil {
+		r.refuse(m, asked, err)
 	}
 }
 
 // TrySend is Send, but returns false if the actor is retired or has stopped.
 func (r *Ref) TrySend(m Message) bool {
 	asked := m.Asked()
-	switch refusal := r.post(m, asked, asked); refusal {
+	switch err := r.post(m, asked, asked); err {
 	case nil:
 	case ErrStopped:
 		return false
 	default:
-		r.refuse(m, asked, refusal)
+		r.refuse(m, asked, err)
 	}
 	return true
 }
@@ -92,12 +92,12 @@ func (r *Ref) sendIdle(m Message) bool {
 	return idle
 }
 
-// post accepts a message or returns why not. If the actor is idle and direct is true, the caller runs it.
+// post accepts a message or returns an error to reject it with. If direct is true, the caller runs an idle actor.
 func (r *Ref) post(m Message, asked, direct bool) *engine.Error {
 	r.mu.Lock()
-	if refusal := r.refusal(asked); refusal != nil {
+	if err := r.checkRoom(asked); err != nil {
 		r.mu.Unlock()
-		return refusal
+		return err
 	}
 	idle := !r.running && !r.paused
 	r.running = r.running || idle
@@ -118,12 +118,12 @@ func (r *Ref) post(m Message, asked, direct bool) *engine.Error {
 	return nil
 }
 
-// Retire ends an idle actor if done returns true: it has no messages and will get none. Its state then belongs to the
-// caller. done may read and change the state. Only for actors of System.Init.
-func (r *Ref) Retire(done func() bool) bool {
+// Retire closes the mailbox of an idle actor if retire returns true. The state of the actor then belongs to the caller.
+// retire may read and change that state. Only for actors of System.Init.
+func (r *Ref) Retire(retire func() bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.closed || r.running || r.waiting > 0 || len(r.lifecycle) > 0 || !done() {
+	if r.closed || r.running || r.waiting > 0 || len(r.lifecycle) > 0 || !retire() {
 		return false
 	}
 	r.closed = true
@@ -136,7 +136,7 @@ func (r *Ref) Stop() {
 	r.Wait()
 }
 
-// BeginStop stops the actor, before the messages that wait.
+// BeginStop makes the actor stop. Waiting messages are rejected.
 func (r *Ref) BeginStop() {
 	if r.library != nil {
 		r.system.library.Root.Stop(r.library.pid)
@@ -178,13 +178,13 @@ func (r *Ref) Waiting() int {
 	return r.waiting
 }
 
-// StartJob runs long work of the actor in a goroutine of its own; one processor is left for callers. The work calls
-// pause every fraction of a millisecond, which lets callers go first (see package yield). An actor may have one job at
-// a time, and only while it lives; System.Close waits for it.
+// StartJob runs long work of the actor in its own goroutine. Jobs leave one processor to callers. work calls pause
+// every fraction of a millisecond to let callers go first (see package yield). An actor may have one job at a time, and
+// none after it has stopped. System.Close waits for jobs.
 func (r *Ref) StartJob(work func(pause func())) { r.system.dispatcher.startJob(work) }
 
-// refusal returns why a message cannot be accepted, nil if it can.
-func (r *Ref) refusal(asked bool) *engine.Error {
+// checkRoom returns the error to reject a message with, nil if it can be accepted.
+func (r *Ref) checkRoom(asked bool) *engine.Error {
 	switch {
 	case r.closed:
 		return ErrStopped
@@ -194,18 +194,18 @@ func (r *Ref) refusal(asked bool) *engine.Error {
 	return nil
 }
 
-// roomMax is how many messages fit, one-way messages included.
+// roomMax is how many messages may wait, one-way messages included.
 func (r *Ref) roomMax() int { return r.system.limit + cmp.Or(r.kind.Reserve, ReserveDefault) }
 
-func (r *Ref) refuse(m Message, asked bool, why *engine.Error) {
+func (r *Ref) refuse(m Message, asked bool, err *engine.Error) {
 	switch {
-	case why != ErrOverloaded:
+	case err != ErrOverloaded:
 	case asked:
 		r.kind.refused.Add(1)
 	default:
 		r.system.fail(fmt.Errorf("a mailbox has no room for the one-way message %T", m))
 	}
-	m.Reject(why)
+	m.Reject(err)
 }
 
 // enqueue stores a message. There must be room for it.
@@ -221,8 +221,8 @@ func (r *Ref) enqueue(m Message) {
 	r.kind.waiting.Add(1)
 }
 
-// run runs the actor until no message waits, or hands it to the dispatcher after so many messages. Its caller has the
-// right to run the actor.
+// run handles waiting messages. After a number of messages it hands the actor to the dispatcher. The caller must have
+// the right to run the actor.
 func (r *Ref) run(messages int) {
 	for range messages {
 		m, lifecycle, ok := r.dequeue()
@@ -262,7 +262,7 @@ func (r *Ref) dequeue() (m Message, lifecycle any, ok bool) {
 	return nil, nil, false
 }
 
-// deliver has the actor handle a message. Its panics end in recoverPanic.
+// deliver makes the actor handle a message, and recovers panics.
 func (r *Ref) deliver(m Message) {
 	if m.Abandoned() {
 		m.Reject(ErrExpired)
@@ -280,8 +280,8 @@ func (r *Ref) recoverPanic(m Message) {
 	}
 }
 
-// handlePanic rejects only the message if its work changes nothing. Otherwise it stops the node, which starts again
-// from the log. The actor is never restarted with empty state.
+// handlePanic rejects the message if the panic left the state intact (Actor.Fatal). Otherwise it stops the node, which
+// must be started again from the log. The actor is never restarted with empty state.
 func (r *Ref) handlePanic(m Message, reason any) {
 	cause := fmt.Errorf("panic over %T: %v\n%s", m, reason, debug.Stack())
 	if !r.actor.Fatal(m) {
@@ -310,7 +310,7 @@ func (r *Ref) handleLifecycle(lifecycle any) {
 	}
 }
 
-// escalate stops the node after a panic that handlePanic could not end.
+// escalate stops the node after a panic in handlePanic or over a lifecycle message.
 func (r *Ref) escalate(message any) {
 	switch reason := recover(); {
 	case reason == nil:
@@ -327,19 +327,19 @@ func (r *Ref) pause(on bool) {
 	r.paused = on
 }
 
-// close rejects what still waits: the library drops queued messages of a stopped actor silently.
+// close closes the mailbox and rejects all messages that wait.
 func (r *Ref) close() {
 	r.mu.Lock()
 	r.closed, r.running = true, false
 	r.kind.waiting.Add(-int64(r.waiting))
-	var left []Message
+	var remaining []Message
 	for ; r.waiting > 0; r.waiting-- {
-		left = append(left, r.ring[r.head])
+		remaining = append(remaining, r.ring[r.head])
 		r.head = (r.head + 1) % len(r.ring)
 	}
 	r.ring, r.lifecycle = nil, nil
 	r.mu.Unlock()
-	for _, m := range left {
+	for _, m := range remaining {
 		m.Reject(ErrStopped)
 	}
 	close(r.stopped)

@@ -17,7 +17,7 @@ type Actor interface {
 	Receive(Message)
 	// Fatal reports whether a panic over the message may leave the actor's state wrong.
 	Fatal(Message) bool
-	// Abort rejects every question that the actor keeps: the actor stops, or the node does.
+	// Abort rejects every question that the actor keeps, because the actor or the node stops.
 	Abort(*engine.Error)
 }
 
@@ -25,22 +25,22 @@ type Actor interface {
 type Config struct {
 	// Limit is how many messages may wait in a mailbox before questions are refused.
 	Limit int
-	// Workers run the actors that no caller runs. With only one, the long work of an actor delays all others.
+	// Workers is how many goroutines run actors that no caller runs. With 1, a long Receive delays all other actors.
 	Workers int
 	// Fail stops the node. Actors call it: it must not block.
 	Fail func(cause error)
-	// Failed returns the answer to everything that an actor keeps when its panic has stopped the node.
+	// Failed returns the error of all questions of an actor whose panic has stopped the node.
 	Failed func(cause error) *engine.Error
 }
 
 // ReserveDefault is the room for one-way messages in a mailbox, beside Config.Limit.
 const ReserveDefault = 1024
 
-// Kind is a kind of actors. The zero value is ready.
+// Kind groups actors for their statistics and limits. The zero value is ready.
 type Kind struct {
 	Name      string
 	Reserve   int  // room for one-way messages in each mailbox; 0 = ReserveDefault
-	Transient bool // its actors are many and end before the system does
+	Transient bool // there are many actors, and they stop before the system does
 
 	waiting atomic.Int64
 	refused atomic.Uint64
@@ -51,12 +51,12 @@ type Kind struct {
 type Stats struct {
 	Kind    string
 	Waiting int64 // in all mailboxes of the kind
-	// WaitingMax is how many of them wait for one actor. -1 for a Transient kind.
+	// WaitingMax is the most that wait for a single actor. -1 for a Transient kind.
 	WaitingMax int64
 	Refused    uint64 // questions that were answered ErrOverloaded because a mailbox was full
 }
 
-// Stats returns what waits. It must not run while actors that are not Transient are spawned.
+// Stats returns the counts. It must not be called while an actor of a kind that is not Transient is spawned.
 func (k *Kind) Stats() Stats {
 	stats := Stats{Kind: k.Name, Waiting: k.waiting.Load(), Refused: k.refused.Load()}
 	if k.Transient {
@@ -78,23 +78,23 @@ type System struct {
 	failed     func(error) *engine.Error
 	library    *actor.ActorSystem
 	dispatcher *dispatcher
-	supervisor failStop // one for all: the library keeps each one for ever
+	supervisor failStop // of all actors, because the library never frees a supervisor
 
 	spawning sync.Mutex // the library's registry of supervisors is not safe for concurrent use
 }
 
-// NewSystem starts a system. It logs nothing: the library's own logger writes in colour to standard error.
+// NewSystem starts a system. The logger of the library is off, because it writes in colour to standard error.
 func NewSystem(c Config) *System {
-	quiet := slog.New(slog.DiscardHandler)
+	logger := slog.New(slog.DiscardHandler)
 	s := &System{
 		limit: c.Limit, fail: c.Fail, failed: c.Failed, dispatcher: startDispatcher(c.Workers),
-		library: actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet })),
+		library: actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return logger })),
 	}
 	s.supervisor = failStop{s}
 	return s
 }
 
-// Spawn starts an actor. Its name must be free.
+// Spawn starts an actor. No other actor may have the same name.
 func (s *System) Spawn(name string, kind *Kind, a Actor) (*Ref, error) {
 	r := &Ref{system: s, kind: kind, actor: a, library: &registration{}}
 	props := actor.PropsFromProducer(
@@ -115,8 +115,8 @@ func (s *System) Spawn(name string, kind *Kind, a Actor) (*Ref, error) {
 	return r, nil
 }
 
-// Init makes r the address of an actor that is not registered with the library, which would cost more than the rest of
-// the actor. Its owner must retire or stop it. Its kind must be Transient.
+// Init makes r the address of an actor that is not registered with the library, because registering costs more than the
+// rest of the actor. The owner must retire or stop the actor. The kind must be Transient.
 func (s *System) Init(r *Ref, kind *Kind, a Actor) { r.system, r.kind, r.actor = s, kind, a }
 
 // Close ends the system. All actors must have stopped.

@@ -108,7 +108,7 @@ func (a *AccountActor) Receive(msg mailbox.Message) {
 		a.expedite()
 		a.returnLeaseOnStop()
 	case *mailbox.Halt:
-		a.Abort(m.Why)
+		a.Abort(m.Err)
 	}
 }
 

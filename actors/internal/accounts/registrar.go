@@ -99,7 +99,7 @@ func (r *RegistrarActor) Receive(msg mailbox.Message) {
 	case *commitlog.SnapshotRequest:
 		r.share(m)
 	case *mailbox.Halt:
-		r.Abort(m.Why)
+		r.Abort(m.Err)
 	}
 }
 

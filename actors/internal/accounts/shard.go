@@ -123,7 +123,7 @@ func (s *ShardActor) Receive(msg mailbox.Message) {
 	case *stopRequest:
 		m.Reply(s.stopAccounts(), nil)
 	case *mailbox.Halt:
-		s.halt(m.Why)
+		s.halt(m.Err)
 	}
 }
 
@@ -260,7 +260,7 @@ func (s *ShardActor) created(events []*account.Created) {
 func (s *ShardActor) halt(err *engine.Error) {
 	s.Abort(err)
 	for _, acct := range s.Loaded {
-		acct.Ref.Send(&mailbox.Halt{Why: err})
+		acct.Ref.Send(&mailbox.Halt{Err: err})
 	}
 }
 

@@ -83,7 +83,7 @@ func (a *Actor) Receive(l mailbox.Message) {
 		a.replication.stopping = true
 		a.majorityLost()
 	case *mailbox.Halt:
-		a.stop(m.Why)
+		a.stop(m.Err)
 	}
 	a.advance()
 }
