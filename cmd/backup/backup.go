@@ -30,7 +30,7 @@ const (
 	backupSuffix = ".tar.zst"
 )
 
-// backupOptions are the flags of tasard backup.
+// backupOptions has the flags of tasard backup.
 type backupOptions struct {
 	data   string
 	socket string
@@ -108,13 +108,13 @@ type backupRun struct {
 	options *backupOptions
 	info    wal.BackupInfo
 	counter *actors.BackupCounter
-	from    string // the source, for the summary
-	out     countingWriter
+	source  string         // description of the source, for the summary
+	out     countingWriter // destination
 }
 
 func (b *backupRun) toStdout(ctx context.Context) error {
 	stdout := b.process.Stdout
-	if out, ok := stdout.(*terminal.ErrWriter); ok && terminal.IsTerminal(out.W) {
+	if w, ok := stdout.(*terminal.ErrWriter); ok && terminal.IsTerminal(w.W) {
 		return exit.Errorf(exit.Usage, "a backup cannot be written to a terminal; redirect it to a file or a program")
 	}
 	err := b.write(ctx, stdout)
@@ -138,14 +138,14 @@ func (b *backupRun) toFile(ctx context.Context) error {
 			_, err := wal.VerifyBackup(contextReader{ctx, file}, path, wal.BackupVisitor{})
 			return err
 		})
-	var known *exit.Error
+	var exitErr *exit.Error
 	switch {
 	case err == nil:
 		b.print(b.process.Stdout, path+", "+terminal.Thousands(b.out.bytes)+" bytes")
 		return nil
 	case errors.Is(err, fs.ErrExist):
 		return exit.Errorf(exit.CannotWrite, "%s exists and is not replaced; name another file with --to", path)
-	case b.out.err == nil && (errors.As(err, &known) || errors.Is(err, context.Canceled)):
+	case b.out.err == nil && (errors.As(err, &exitErr) || errors.Is(err, context.Canceled)):
 		return err
 	case b.out.err != nil, node.IsWriteRefused(err), errors.Is(err, fs.ErrNotExist):
 		return exit.Errorf(exit.CannotWrite, "write the backup: %w; no file was made", err)
@@ -155,7 +155,7 @@ func (b *backupRun) toFile(ctx context.Context) error {
 
 // print prints the summary of a finished backup.
 func (b *backupRun) print(out io.Writer, name string) {
-	terminal.Fprintf(out, "backup    %s\ntaken     %s, %s\n", name, terminal.FormatInstant(b.info.TakenAt), b.from)
+	terminal.Fprintf(out, "backup    %s\ntaken     %s, %s\n", name, terminal.FormatInstant(b.info.TakenAt), b.source)
 	printContents(out, &b.info, b.counter)
 	terminal.Fprintf(out, "The backup is whole.\n")
 }
@@ -174,7 +174,7 @@ func printContents(out io.Writer, info *wal.BackupInfo, counter *actors.BackupCo
 		terminal.Plural(c.Rates, "rate"), terminal.Thousands(c.HistoryRows), rows, terminal.Plural(c.Accounts, "account"))
 }
 
-// countingWriter counts the bytes of a destination and keeps its error.
+// countingWriter counts the bytes that are written and stores the error of a write.
 type countingWriter struct {
 	io.Writer
 	bytes int64
@@ -191,7 +191,7 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// contextReader reads until the context ends.
+// contextReader returns an error from Read when its context is done.
 type contextReader struct {
 	ctx context.Context
 	io.Reader
@@ -205,23 +205,23 @@ func (r contextReader) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
-// A node that starts or stops holds the directory and does not answer for a moment.
+// A node that starts or stops locks the directory but does not respond for a moment.
 const (
-	lockWait         = 3 * time.Second
+	lockWaitMax      = 3 * time.Second
 	lockPollInterval = 50 * time.Millisecond
 )
 
-// write takes the backup from the running node, or from the directory if no node answers.
+// write copies the backup from the running node, or from the directory if no node listens at the socket.
 func (b *backupRun) write(ctx context.Context, out io.Writer) error {
 	b.out.Writer = out
 	data := b.options.data
-	running := remote.New(remote.SocketPath(b.options.socket, data), "tasard serve")
-	wait := time.NewTimer(lockWait)
-	defer wait.Stop()
+	server := remote.New(remote.SocketPath(b.options.socket, data), "tasard serve")
+	timeout := time.NewTimer(lockWaitMax)
+	defer timeout.Stop()
 	poll := time.NewTicker(lockPollInterval)
 	defer poll.Stop()
 	for {
-		err := b.copyFromNode(ctx, running)
+		err := b.copyFromNode(ctx, server)
 		if errors.Is(err, errNoNode) && data != "" {
 			err = b.copyFromDirectory(ctx)
 		}
@@ -232,9 +232,9 @@ func (b *backupRun) write(ctx context.Context, out io.Writer) error {
 		case <-poll.C: // nothing is written yet
 		case <-ctx.Done():
 			return errInterrupted
-		case <-wait.C:
+		case <-timeout.C:
 			return exit.Errorf(exit.Busy, "%s: a running node holds the directory and does not answer at %s; name its socket with --admin-socket",
-				data, running.Socket)
+				data, server.Socket)
 		}
 	}
 }
@@ -247,7 +247,7 @@ func (b *backupRun) copyFromNode(ctx context.Context, n *remote.Node) (err error
 		return nodeError(n, err)
 	}
 	defer func() { err = errors.Join(err, stream.Close()) }()
-	b.from = "from the running node"
+	b.source = "from the running node"
 	b.info, err = wal.PackBackup(stream, &b.out, b.counter.Visitor())
 	return streamError(ctx, stream, err)
 }
@@ -260,7 +260,7 @@ func (b *backupRun) copyFromDirectory(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.from = "from the directory, no node is running"
+	b.source = "from the directory, no node is running"
 	b.info, err = wal.Backup(b.options.data, file, wal.BackupOptions{
 		Clock: b.process.Clock, Program: process.Version(), Visit: b.counter.Visitor(),
 		Throttle: func(int) error {
@@ -276,35 +276,35 @@ func (b *backupRun) copyFromDirectory(ctx context.Context) error {
 	return file.Close()
 }
 
-// errNoNode means that nothing listens at the socket: the directory is copied instead.
+// errNoNode means that no node listens at the socket. The directory is copied instead.
 var errNoNode = errors.New("no node is running")
 
-// nodeError gives an error of requesting a backup its exit code.
+// nodeError returns the error of a backup request with its exit code.
 func nodeError(n *remote.Node, err error) error {
-	var refusal *admin.Error
+	var apiErr *admin.Error
 	switch {
 	case remote.NotRunning(err):
 		return exit.Errorf(exit.Unavailable, "%s: %w; start it, or name its socket with --admin-socket", n.Socket, errNoNode)
 	case errors.Is(err, admin.ErrNoResponse):
 		return exit.Errorf(exit.Unavailable, "the node behind %s did not answer within %s; try again", n.Socket, admin.BackupIdleMax)
-	case errors.As(err, &refusal) && refusal.Code == admin.CodeStopping:
-		return exit.Errorf(exit.Busy, "%w: %s; try again", remote.ErrStopping, refusal.Message)
+	case errors.As(err, &apiErr) && apiErr.Code == admin.CodeStopping:
+		return exit.Errorf(exit.Busy, "%w: %s; try again", remote.ErrStopping, apiErr.Message)
 	}
 	return n.Explain(err)
 }
 
-// streamError gives an error of copying its exit code, and adds the node's reason if the node ended the copy.
-func streamError(ctx context.Context, c *admin.BackupStream, err error) error {
+// streamError returns the error of a copy with its exit code. If the node ended the copy it has the node's reason.
+func streamError(ctx context.Context, stream *admin.BackupStream, err error) error {
 	var damage *wal.DamageError
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
 		return errInterrupted
-	case c.Err == nil && !errors.As(err, &damage): // of the destination, or of the counter
+	case stream.Err == nil && !errors.As(err, &damage): // an error of the destination or of the counter
 		return err
 	}
-	if reason := c.FailureReason(); reason != "" {
+	if reason := stream.FailureReason(); reason != "" {
 		return exit.Errorf(exit.IOError, "the node ended the backup: %s; no backup was made", reason)
 	}
 	return exit.Errorf(exit.IOError, "copy from the node: %w; no backup was made", err)

@@ -1,9 +1,7 @@
-// Package backup is the commands that work on a data directory as files:
-// tasard backup and restore, and tasard log, which verifies, prints and, as the
-// last resort, cuts a log.
+// Package backup has the commands that work on the files of a data directory: tasard backup, tasard restore, and
+// tasard log, which verifies, prints and repairs a log.
 //
-// A backup of a running node comes through its management socket, one of a
-// directory at rest from its files; both are verified while they are copied and
-// again when they are whole. Nothing is replaced: a name that is taken, and a
-// directory that is not empty, are refused. The format is package wal's.
+// A backup of a running node comes through the node's management socket. A backup of a directory without a running
+// node is read from its files. Both are verified while they are copied and again when they are complete. The commands
+// never replace an existing file, and never restore to a directory that is not empty. Package wal defines the format.
 package backup

@@ -90,13 +90,13 @@ log is not changed.`,
 	}.Command(p)
 }
 
-// withLog runs work if the data directory has a log.
-func withLog(data *string, work func(context.Context) error) func(context.Context, []string) error {
+// withLog returns a function that calls run if the data directory has a log.
+func withLog(data *string, run func(context.Context) error) func(context.Context, []string) error {
 	return func(ctx context.Context, _ []string) error {
 		if err := datadir.RequireLog(*data); err != nil {
 			return err
 		}
-		return work(ctx)
+		return run(ctx)
 	}
 }
 
@@ -129,7 +129,7 @@ func verifyLog(out io.Writer, data string) error {
 	return nil
 }
 
-// printDamagedSnapshots prints a warning for each snapshot that a start would skip, and counts them.
+// printDamagedSnapshots prints a warning for each damaged snapshot, and returns their number.
 func printDamagedSnapshots(out io.Writer, report *wal.Report) (damaged int) {
 	for _, snapshot := range report.Snapshots {
 		if snapshot.Damage != nil {
@@ -140,7 +140,7 @@ func printDamagedSnapshots(out io.Writer, report *wal.Report) (damaged int) {
 	return damaged
 }
 
-// dumpedRecord is a line of dump.
+// dumpedRecord is an output line of tasard log dump.
 type dumpedRecord struct {
 	Sequence uint64          `json:"sequence"`
 	Segment  string          `json:"segment"`
@@ -149,8 +149,8 @@ type dumpedRecord struct {
 }
 
 func dumpLog(ctx context.Context, out io.Writer, data string) error {
-	lines := bufio.NewWriter(out)
-	encoder := json.NewEncoder(lines)
+	buffered := bufio.NewWriter(out)
+	encoder := json.NewEncoder(buffered)
 	encoder.SetEscapeHTML(false)
 	err := wal.Dump(data, func(entry wal.Entry) error {
 		if err := ctx.Err(); err != nil {
@@ -162,13 +162,13 @@ func dumpLog(ctx context.Context, out io.Writer, data string) error {
 		}
 		return encoder.Encode(dumpedRecord{entry.Sequence, filepath.Base(entry.Segment), entry.Offset, json.RawMessage(event)})
 	})
-	if flushErr := lines.Flush(); flushErr != nil {
+	if flushErr := buffered.Flush(); flushErr != nil {
 		return exit.Errorf(exit.IOError, "write records: %w", flushErr)
 	}
 	return datadir.ExplainLogError(data, err)
 }
 
-// previewRepair reports the damage that repair --yes would repair, as its error.
+// previewRepair returns an error with the damage that repair --yes would repair.
 func previewRepair(out io.Writer, data string) error {
 	report, err := wal.Verify(data)
 	var damage *wal.DamageError

@@ -22,7 +22,7 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// restoreOptions are the flags of tasard restore.
+// restoreOptions has the flags of tasard restore.
 type restoreOptions struct {
 	from string
 	data string
@@ -64,12 +64,12 @@ func restore(ctx context.Context, p *process.Process, o *restoreOptions) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = file.Close() }() // nothing was written to it
-	if again, ok := file.(io.Seeker); ok {
+	defer func() { _ = file.Close() }()     // nothing was written to it
+	if seeker, ok := file.(io.Seeker); ok { // else the backup is verified while it is restored
 		if _, err := wal.VerifyBackup(contextReader{ctx, file}, name, actors.NewBackupCounter().Visitor()); err != nil {
 			return backupError(err)
 		}
-		if _, err := again.Seek(0, io.SeekStart); err != nil {
+		if _, err := seeker.Seek(0, io.SeekStart); err != nil {
 			return exit.Errorf(exit.IOError, "read the backup again: %w", err)
 		}
 	}
@@ -85,7 +85,7 @@ func restore(ctx context.Context, p *process.Process, o *restoreOptions) error {
 	return nil
 }
 
-// restoreError gives an error about the new directory its exit code.
+// restoreError returns an error about the new directory with its exit code.
 func restoreError(data string, err error) error {
 	switch {
 	case err == nil:
@@ -100,18 +100,18 @@ func restoreError(data string, err error) error {
 	return backupError(err)
 }
 
-// backupError gives an error of reading a backup its exit code.
+// backupError returns an error of reading a backup with its exit code.
 func backupError(err error) error {
-	var damage *wal.DamageError
-	var format *wal.FormatError
-	var known *exit.Error
+	var damageErr *wal.DamageError
+	var formatErr *wal.FormatError
+	var exitErr *exit.Error
 	switch {
-	case errors.As(err, &known): // without errors that are joined to it
-		return known
-	case errors.As(err, &damage):
-		return exit.Errorf(exit.BadData, "%w", damage)
-	case errors.As(err, &format):
-		return exit.Errorf(exit.BadData, "%w", format)
+	case errors.As(err, &exitErr): // drops errors that are joined to it
+		return exitErr
+	case errors.As(err, &damageErr):
+		return exit.Errorf(exit.BadData, "%w", damageErr)
+	case errors.As(err, &formatErr):
+		return exit.Errorf(exit.BadData, "%w", formatErr)
 	case errors.Is(err, actors.ErrUnknownRecord):
 		return exit.Errorf(exit.BadData, "read the backup: %w", err)
 	}
@@ -141,7 +141,7 @@ func printBackup(p *process.Process, info *wal.BackupInfo, counter *actors.Backu
 	printContents(p.Stdout, info, counter)
 }
 
-// formatAge formats an age. A negative one shows that a clock is, or was, wrong.
+// formatAge formats an age. A negative age shows that a clock is or was wrong.
 func formatAge(age time.Duration) string {
 	switch {
 	case age < 0:
