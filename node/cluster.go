@@ -33,7 +33,7 @@ type Member struct {
 // NodeName returns the name of a node within the cluster.
 func NodeName(number int) string { return "node-" + strconv.Itoa(number) }
 
-// check checks the configuration without touching the data directory.
+// check checks the configuration without using the data directory.
 func (o *Cluster) check(c *Config) error {
 	if err := o.checkFields(); err != nil || o.Name == "" {
 		return err
@@ -62,7 +62,7 @@ func (o Cluster) Check(c Config) error {
 	return o.check(&c)
 }
 
-// checkFields wants all fields of a cluster, or none.
+// checkFields returns an error if only some fields of a cluster are set.
 func (o *Cluster) checkFields() error {
 	switch {
 	case o.Name == "" && (o.Node > 0 || len(o.Members) > 0 || o.Listen != "" || o.Insecure || o.TLS != cluster.TLS{}):
@@ -115,7 +115,7 @@ type membership interface {
 	acquire(ctx context.Context, name string) (clusterLease, error)
 }
 
-// clusterLease is the right to do something that only one node does at a time.
+// clusterLease is the right to do work that only one node of the cluster does at a time.
 type clusterLease interface {
 	Lost() <-chan struct{}
 	Release()
@@ -129,60 +129,60 @@ func joinCluster(ctx context.Context, config *Config, c *actors.Config) (members
 	}
 	c.Logger.Info("joining the cluster "+o.Name, "node", o.Node, "address", o.Address())
 	o.warn(config)
-	joined, err := openCluster(ctx, o.config(config))
+	member, err := openCluster(ctx, o.config(config))
 	if err != nil {
 		return nil, clusterError(ctx, config.Dir, err)
 	}
-	awaitMajority(ctx, joined)
-	if c.LoginCodeKey, err = joined.LoginCodeKey(ctx); err != nil {
-		return nil, errors.Join(clusterError(ctx, config.Dir, err), joined.journal().Close(), leaveCluster(joined))
+	awaitMajority(ctx, member)
+	if c.LoginCodeKey, err = member.LoginCodeKey(ctx); err != nil {
+		return nil, errors.Join(clusterError(ctx, config.Dir, err), member.journal().Close(), leaveCluster(member))
 	}
-	c.Journal = joined.journal()
-	return joined, nil
+	c.Journal = member.journal()
+	return member, nil
 }
 
-// warn logs a certificate that other nodes will refuse: without them the node may wait forever.
+// warn logs a warning if other nodes will refuse the certificate. The node may then wait for them forever.
 func (o *Cluster) warn(c *Config) {
-	security, err := o.TLS.Load()
-	if err != nil || security == nil {
+	tlsConfig, err := o.TLS.Load()
+	if err != nil || tlsConfig == nil {
 		return // opening the cluster reports it
 	}
-	if problem := CertificateProblem(security.Certificates[0].Leaf, c.Clock()); problem != "" {
+	if problem := CertificateProblem(tlsConfig.Certificates[0].Leaf, c.Clock()); problem != "" {
 		c.Logger.Warn(problem+"; the other nodes will refuse it", "file", o.TLS.Certificate)
 	}
 }
 
 const (
-	// majorityWait is the longest wait of a starting node for a majority. Callers wait too, and no change is refused
-	// that would succeed a moment later.
+	// majorityWait is the time for which a starting node waits for a majority. Clients wait with it, because changes
+	// would be refused that succeed a moment later.
 	majorityWait         = 5 * time.Second
 	majorityPollInterval = 20 * time.Millisecond
 )
 
 // awaitMajority returns when a majority is reachable, or after majorityWait.
-func awaitMajority(ctx context.Context, joined membership) {
+func awaitMajority(ctx context.Context, member membership) {
 	ctx, cancel := context.WithTimeout(ctx, majorityWait)
 	defer cancel()
-	look := time.NewTicker(majorityPollInterval)
-	defer look.Stop()
-	for !joined.Health().Majority {
+	ticker := time.NewTicker(majorityPollInterval)
+	defer ticker.Stop()
+	for !member.Health().Majority {
 		select {
-		case <-look.C:
+		case <-ticker.C:
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// clusterError adds to an error of joining what an operator can do.
+// clusterError adds advice for the operator to an error of joining.
 func clusterError(ctx context.Context, dir string, err error) error {
 	return interrupted(ctx, directoryError(dir, err), "before the cluster was joined")
 }
 
-// transferMax is the longest wait of a stopping node for another leader.
+// transferMax is the time for which a stopping node waits until another node is the leader.
 const transferMax = 3 * time.Second
 
-// transferLeadership makes another node the leader before this one ends, so that changes go on without a pause.
+// transferLeadership makes another node the leader before this node stops, so that changes continue without a pause.
 func (n *Node) transferLeadership(ctx context.Context) {
 	if n.cluster == nil || !n.cluster.Health().Majority {
 		return
@@ -192,12 +192,12 @@ func (n *Node) transferLeadership(ctx context.Context) {
 	_ = n.cluster.StepDown(ctx) // on failure the others elect a leader when this node is gone
 }
 
-// leaveCluster ends the membership, after the log was closed.
-func leaveCluster(joined membership) error {
-	if joined == nil {
+// leaveCluster ends the membership. The log must be closed before.
+func leaveCluster(member membership) error {
+	if member == nil {
 		return nil
 	}
-	if err := joined.Close(); err != nil {
+	if err := member.Close(); err != nil {
 		return fmt.Errorf("leave the cluster: %w", err)
 	}
 	return nil
@@ -206,7 +206,8 @@ func leaveCluster(joined membership) error {
 // collectLeaseName names the lease of the node that collects for the cluster.
 const collectLeaseName = "collect"
 
-// collectWithLease collects while this node holds the lease, until ctx ends. It returns when nothing is in progress.
+// collectWithLease collects while this node holds the lease, until ctx ends. When it returns, no collection is in
+// progress.
 func (n *Node) collectWithLease(ctx context.Context) {
 	for {
 		lease, err := n.cluster.acquire(ctx, collectLeaseName)

@@ -15,15 +15,15 @@ const clusterSupported = true
 type clusterMembership struct{ *cluster.Cluster }
 
 func openCluster(ctx context.Context, config cluster.Config) (membership, error) {
-	opened, err := cluster.Open(ctx, config)
+	c, err := cluster.Open(ctx, config)
 	if err != nil {
 		return nil, err
 	}
-	return clusterMembership{opened}, nil
+	return clusterMembership{c}, nil
 }
 
-func (j clusterMembership) journal() actors.Journal { return j.Journal() }
+func (m clusterMembership) journal() actors.Journal { return m.Journal() }
 
-func (j clusterMembership) acquire(ctx context.Context, name string) (clusterLease, error) {
-	return j.Acquire(ctx, name)
+func (m clusterMembership) acquire(ctx context.Context, name string) (clusterLease, error) {
+	return m.Acquire(ctx, name)
 }

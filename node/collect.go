@@ -18,24 +18,24 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// productURL tells the operators of sites what the User-Agent is.
+// productURL is the page about this program in the User-Agent.
 const productURL = "https://github.com/tasard/tasard"
 
-// NewClient returns the client that fetches documents for such a node.
+// NewClient returns the client with which the node fetches documents.
 func (c Config) NewClient() *fetch.Client {
 	c = c.withDefaults()
 	config := fetch.Config{
 		Clock: c.Clock, Random: c.newRandom(), UserAgent: userAgent(c.Version, c.Collect.Contact), Dial: c.Collect.Dial, Roots: c.Collect.Roots,
 		Pause: c.Collect.Pause,
 	}
-	if c.Definitions != "" { // certificates are next to the operator's definitions
+	if c.Definitions != "" { // it also contains the certificates that definitions name
 		files := os.DirFS(c.Definitions)
 		config.CA = func(name string) ([]byte, error) { return fs.ReadFile(files, name) }
 	}
 	return fetch.New(config)
 }
 
-// newRandom returns pseudo-random numbers, which spread times.
+// newRandom returns a pseudo-random generator for the spread of requests.
 func (c *Config) newRandom() *rand.Rand { return rand.New(rand.NewPCG(c.seed(), c.seed())) }
 
 // userAgent returns a User-Agent with the program, its version and a contact.
@@ -56,7 +56,7 @@ type liveCollector struct {
 	active atomic.Pointer[collectorRun]
 
 	mu     sync.Mutex
-	ctx    context.Context // of start; nil before it
+	ctx    context.Context // of start; nil while stopped
 	paused bool            // another node of the cluster collects
 }
 
@@ -71,36 +71,35 @@ type collectorRun struct {
 	done   chan struct{}
 }
 
-// newLiveCollector returns a collector that is not started.
+// newLiveCollector returns a collector that has not been started.
 func newLiveCollector(c *Config, system *actors.System, set *source.Set) *liveCollector {
-	all := &liveCollector{newRun: func(set *source.Set) *collectorRun { return newCollectorRun(c, system, set) }}
-	all.active.Store(all.newRun(set))
-	return all
+	live := &liveCollector{newRun: func(set *source.Set) *collectorRun { return newCollectorRun(c, system, set) }}
+	live.active.Store(live.newRun(set))
+	return live
 }
 
 func newCollectorRun(c *Config, system *actors.System, set *source.Set) *collectorRun {
-	one := &collectorRun{set: set, log: c.Logger, done: make(chan struct{})}
+	run := &collectorRun{set: set, log: c.Logger, done: make(chan struct{})}
 	if !c.Collect.On {
-		return one
+		return run
 	}
 	jitter := c.Collect.Spread
 	if jitter == 0 {
-		jitter = -1 // none; 0 would be the default
+		jitter = -1 // none; 0 would mean the default
 	}
-	one.client = c.NewClient()
-	one.collector = collectors.New(collectors.Config{
-		Definitions: set.Definitions(), Fetcher: one.client, Sink: system, Clock: c.Clock, Schedule: c.Collect.Schedule,
+	run.client = c.NewClient()
+	run.collector = collectors.New(collectors.Config{
+		Definitions: set.Definitions(), Fetcher: run.client, Sink: system, Clock: c.Clock, Schedule: c.Collect.Schedule,
 		LastSlot: lastSlots(system, c.Logger), Random: c.newRandom(), Logger: c.Logger, Jitter: jitter,
 		HistoryDays: collectors.HistoryDaysLive,
 	})
-	return one
+	return run
 }
 
-// activeRun returns the present collector.
+// activeRun returns the current collector.
 func (c *liveCollector) activeRun() *collectorRun { return c.active.Load() }
 
-// start collects until stop, except while paused. The node must be ready, so that slots in its log are not collected
-// again.
+// start starts collecting, unless paused. The node must be ready; otherwise slots in its log would be collected again.
 func (c *liveCollector) start(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,7 +107,7 @@ func (c *liveCollector) start(ctx context.Context) {
 	c.startIfActive()
 }
 
-// stop stops collecting and waits: nothing reaches the node afterwards.
+// stop stops collecting and waits. No observation reaches the node afterwards.
 func (c *liveCollector) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -116,7 +115,7 @@ func (c *liveCollector) stop() {
 	c.activeRun().stop()
 }
 
-// replace goes on with other definitions. Collections in progress start again; the health of sources is reset.
+// replace switches to other definitions. It restarts collections in progress and resets the health of sources.
 func (c *liveCollector) replace(set *source.Set) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,30 +123,30 @@ func (c *liveCollector) replace(set *source.Set) {
 	c.startIfActive()
 }
 
-// setActive pauses or resumes. After a pause nothing is in progress.
-func (c *liveCollector) setActive(own bool) {
+// setActive resumes or pauses collecting. After a pause no collection is in progress.
+func (c *liveCollector) setActive(active bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.paused = !own; c.paused {
+	if c.paused = !active; c.paused {
 		c.swap(c.activeRun().set)
 	}
 	c.startIfActive()
 }
 
-// swap replaces the present collector with one that is not started.
+// swap replaces the current collector with one that has not been started.
 func (c *liveCollector) swap(set *source.Set) {
 	c.activeRun().stop()
 	c.active.Store(c.newRun(set))
 }
 
-// startIfActive starts the present collector unless stopped or paused.
+// startIfActive starts the current collector unless c is stopped or paused.
 func (c *liveCollector) startIfActive() {
 	if c.ctx != nil && !c.paused {
 		c.activeRun().start(c.ctx)
 	}
 }
 
-// lastSlots returns a function with the newest slot of each source in the log, which is queried once.
+// lastSlots returns a function that returns the newest slot of a source in the log. It queries the system once.
 func lastSlots(system *actors.System, log *slog.Logger) func(string) time.Time {
 	var slots map[string]time.Time
 	return func(id string) time.Time {

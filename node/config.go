@@ -22,8 +22,8 @@ import (
 	"github.com/tasard/tasard/node/core"
 )
 
-// Config configures a node. Only Dir has no default: by default a node listens on a free port of this machine, does
-// not collect, sends no e-mail, and enforces the quotas of the contract.
+// Config configures a node. Only Dir is required. By default a node listens on a free port of this machine, does not
+// collect, sends no e-mail, and enforces the quotas of the API specification.
 type Config struct {
 	Dir         string // data directory, created if there is none
 	Catalogue   string // file that extends the built-in catalogue, "" = none
@@ -77,7 +77,7 @@ type TLS struct {
 // Accounts configures quotas and keys.
 type Accounts struct {
 	Unlimited bool                // enforce no quota
-	Quota     account.QuotaPolicy // quotas and lease; zero = those of the contract
+	Quota     account.QuotaPolicy // quotas and lease; zero = those of the API specification
 	KeyPrefix string              // "" = account.KeyPrefixLive
 }
 
@@ -90,7 +90,7 @@ type Collect struct {
 
 	Schedule collectors.Schedule // nil = 08:00, 12:00 and 17:00 in Santo Domingo
 	Pause    time.Duration       // between two requests to one host, as in fetch.Config
-	// How sources are reached; nil = the network and the system's certificate authorities.
+	// Dial and Roots connect to sources; nil = the network and the system's certificate authorities.
 	Dial  func(ctx context.Context, network, address string) (net.Conn, error)
 	Roots *x509.CertPool
 }
@@ -102,10 +102,8 @@ type Admin struct {
 	Metrics string // listen address for Prometheus; "" = none
 }
 
-// Defaults of Config.
-const (
-	ConnsDefault = 16384
-)
+// ConnsDefault is the default of HTTP.Conns.
+const ConnsDefault = 16384
 
 // withDefaults returns the configuration with its defaults.
 func (c Config) withDefaults() Config {
@@ -143,7 +141,7 @@ func (c *Config) seed() uint64 {
 	return binary.LittleEndian.Uint64(bytes[:])
 }
 
-// Check returns everything that would keep a node from opening, without looking at the data directory.
+// Check returns all errors of Open that do not depend on the data directory.
 func (c Config) Check() error {
 	c = c.withDefaults()
 	problems := []error{c.Cluster.check(&c), c.Mail.check()}
@@ -179,7 +177,7 @@ func (c *Config) core(reference ReferenceData, mailer actors.Mailer) core.Config
 	}
 }
 
-// Core returns the configuration of package core for such a node, for use without a listener.
+// Core returns the configuration of package core, for use without a listener.
 func (c Config) Core(reference ReferenceData) core.Config {
 	c = c.withDefaults()
 	return c.core(reference, nil)

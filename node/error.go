@@ -24,8 +24,8 @@ const (
 	Interrupted                 // ctx ended first
 )
 
-// Error is why a node could not be opened or closed in order, or ended by itself. Errors of the log and of the
-// engine are wrapped (wal.DamageError, wal.ErrNoSpace, engine.Error).
+// Error is the reason why a node could not be opened or closed, or ended by itself. It may wrap an error of the log
+// or the engine, such as wal.DamageError, wal.ErrNoSpace or engine.Error.
 type Error struct {
 	Kind  Kind
 	Field string // field of Config, such as "HTTP.Listen"; "" = none
@@ -51,7 +51,7 @@ func errorf(kind Kind, field, format string, args ...any) error {
 // errNoDir is returned for a Config without Dir, the only field without a default.
 var errNoDir = errorf(Invalid, "Dir", "missing: set the data directory")
 
-// directoryError adds to an error of opening the data directory what an operator can do.
+// directoryError adds advice for the operator to an error of opening the data directory.
 func directoryError(dir string, err error) error {
 	switch {
 	case errors.Is(err, wal.ErrLocked):
@@ -62,36 +62,36 @@ func directoryError(dir string, err error) error {
 	return logError(err)
 }
 
-// pathError reduces an error of opening the data directory to operation, path and cause. An error of the log stays.
+// pathError returns the fs.PathError that err wraps, or else err.
 func pathError(err error) error {
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		return path
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
+		return pathErr
 	}
 	return err
 }
 
-// logError reduces an error of damage to what an operator needs: one line with file, offset and hint.
+// logError returns the wal.DamageError that err wraps, which has file, offset and a hint in one line, or else err.
 func logError(err error) error {
-	var damage *wal.DamageError
-	if errors.As(err, &damage) {
-		return damage
+	var damageErr *wal.DamageError
+	if errors.As(err, &damageErr) {
+		return damageErr
 	}
 	return err
 }
 
-// IsWriteRefused reports whether an error means that a place can't be written to.
+// IsWriteRefused reports whether an error means that a file or directory can't be written to.
 func IsWriteRefused(err error) bool {
 	return slices.ContainsFunc([]error{
 		wal.ErrNoSpace, fs.ErrPermission, fs.ErrExist,
 		syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT, syscall.ENOTDIR, syscall.EISDIR, syscall.ENAMETOOLONG,
-	}, func(cause error) bool { return errors.Is(err, cause) })
+	}, func(target error) bool { return errors.Is(err, target) })
 }
 
 // interrupted returns an Interrupted error if ctx has ended, else err.
-func interrupted(ctx context.Context, err error, doing string) error {
+func interrupted(ctx context.Context, err error, phase string) error {
 	if ctx.Err() != nil {
-		return errorf(Interrupted, "", "interrupted %s", doing)
+		return errorf(Interrupted, "", "interrupted %s", phase)
 	}
 	return err
 }

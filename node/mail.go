@@ -44,7 +44,7 @@ func (m *Mail) method() string {
 	return admin.MailOff
 }
 
-// check returns all contradictions of the fields.
+// check returns an error for each contradiction between the fields.
 func (m *Mail) check() error {
 	if m.method() == admin.MailLog && m.Print == nil {
 		return errorf(Invalid, "Mail.Print", "want a writer for login codes")
@@ -55,8 +55,8 @@ func (m *Mail) check() error {
 	off, hasUser := m.TLS == mail.Off, m.User != ""
 	var problems []error
 	for _, rule := range []struct {
-		broken     bool
-		field, say string
+		broken         bool
+		field, message string
 	}{
 		{m.Server == "", "Mail.Server", "no mail server; want HOST:PORT"},
 		{strings.HasPrefix(m.Server, ":") || strings.HasSuffix(m.Server, ":0"), "Mail.Server",
@@ -67,7 +67,7 @@ func (m *Mail) check() error {
 		{off && m.CAFile != "", "Mail.TLS", "off does not use --smtp-ca-file; leave it out, or use starttls or tls"},
 	} {
 		if rule.broken {
-			problems = append(problems, errorf(Invalid, rule.field, "%s", rule.say))
+			problems = append(problems, errorf(Invalid, rule.field, "%s", rule.message))
 		}
 	}
 	return errors.Join(problems...)
@@ -93,7 +93,7 @@ func (m *Mail) client(c *Config) (mail.Config, error) {
 	return config, nil
 }
 
-// MailClient returns the configuration of such a node's mail client, to check the mail server.
+// MailClient returns the configuration of the node's mail client, for a check of the mail server.
 func (c Config) MailClient() (mail.Config, error) {
 	c = c.withDefaults()
 	if err := c.Mail.check(); err != nil {
@@ -105,17 +105,17 @@ func (c Config) MailClient() (mail.Config, error) {
 // MailMethod returns how login codes are sent: admin.MailSMTP, admin.MailLog or admin.MailOff.
 func (c *Config) MailMethod() string { return c.Mail.method() }
 
-// mailProbeInterval is the interval of connection attempts to an unreachable mail server: /readyz reports its return
-// within five seconds.
+// mailProbeInterval is the interval of connection attempts to an unreachable mail server. It is short, so that /readyz
+// reports within five seconds that the server is reachable again.
 const mailProbeInterval = 2 * time.Second
 
 // codeMailer sends login codes.
 type codeMailer struct {
 	sender actors.Mailer // nil: mail is off
-	smtp   *mail.Mailer  // to be closed; nil without a mail server
+	smtp   *mail.Mailer  // nil without a mail server
 	log    *slog.Logger
 
-	password account.Secret // that of the mail server
+	password account.Secret // for the mail server
 }
 
 // openMailer opens the configured mailer. It does not connect: a node starts without its mail server.
@@ -140,7 +140,7 @@ func openMailer(c *Config) (*codeMailer, error) {
 	return &codeMailer{mailer, mailer, c.Logger, config.Password}, nil
 }
 
-// close sends queued e-mails if that does not take long. The others are lost; users can request a new code.
+// close sends queued e-mails for at most shutdownMax. Unsent e-mails are lost; users can request a new code.
 func (p *codeMailer) close(ctx context.Context) {
 	if p.smtp == nil {
 		return
@@ -152,8 +152,8 @@ func (p *codeMailer) close(ctx context.Context) {
 	}
 }
 
-// ReadSecret reads a secret, a file of one line. Only its owner may have access to the file; files in the directory
-// of credentials are guarded by the service manager.
+// ReadSecret reads a secret from a file of one line. It refuses a file that other users can access, unless the file
+// is in the directory credentials, which the service manager guards.
 func ReadSecret(path, credentials string) (account.Secret, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -181,13 +181,13 @@ func ReadSecret(path, credentials string) (account.Secret, error) {
 	return account.SecretOf(text), nil
 }
 
-// isCredential reports whether a file is in the directory of credentials. The service manager guards these by access
-// control lists, which look like an open mode.
+// isCredential reports whether a file is in the directory credentials. The service manager guards it with access
+// control lists, which look like a mode that lets other users in.
 func isCredential(path, credentials string) bool {
 	return credentials != "" && filepath.Dir(path) == filepath.Clean(credentials)
 }
 
-// checkSecret returns errors that never quote the secret.
+// checkSecret checks a secret. Its errors never quote the secret.
 func checkSecret(text string) error {
 	switch {
 	case text == "":

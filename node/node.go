@@ -45,10 +45,10 @@ type Node struct {
 	closeErr  error // result of Close
 }
 
-// Open opens a node: certificate, listeners, mail, cluster, actors with their log, management and collectors, in
-// this order. It checks everything that does not need the data directory first. It returns while the log is still
-// being read: until Ready requests are answered 503. ctx applies only to opening; Close ends the node. The error is
-// an *Error, or one of the log, or several joined.
+// Open opens the parts of a node in this order: certificate, listeners, mail, cluster, actors with their log,
+// management, collectors. It first checks everything that does not need the data directory. It returns while the log
+// is still being read; requests get 503 until Ready. ctx applies only to opening; Close stops the node. The error is
+// an *Error, an error of the log, or several errors joined.
 func Open(ctx context.Context, c Config) (*Node, error) {
 	n := &Node{config: c.withDefaults(), ready: make(chan struct{}), done: make(chan struct{})}
 	var opened closers
@@ -60,10 +60,10 @@ func Open(ctx context.Context, c Config) (*Node, error) {
 	return n, nil
 }
 
-// closers close opened parts, newest first.
+// closers holds the close functions of opened parts. close calls them, newest first.
 type closers []func() error
 
-func (c *closers) add(end func() error) { *c = append(*c, end) }
+func (c *closers) add(closeFunc func() error) { *c = append(*c, closeFunc) }
 
 func (c *closers) close() error {
 	var problems []error
@@ -162,7 +162,7 @@ func (n *Node) openCore(ctx context.Context, opened *closers, listener net.Liste
 	return nil
 }
 
-// closeSystem stops the system; accepted changes are on disk when it returns.
+// closeSystem stops the system. Accepted changes are on disk when it returns.
 func closeSystem(system *actors.System) error {
 	if err := system.Close(); err != nil {
 		return fmt.Errorf("close the data directory: %w", err)
@@ -170,7 +170,7 @@ func closeSystem(system *actors.System) error {
 	return nil
 }
 
-// openSocket creates the management socket; nil when management is off.
+// openSocket creates the management socket. It returns nil if management is off.
 func (n *Node) openSocket(ctx context.Context) (net.Listener, error) {
 	if n.config.Admin.Off {
 		return nil, nil
@@ -198,14 +198,14 @@ func (n *Node) metricsHandler() http.Handler {
 	}
 	if n.cluster != nil {
 		config.Cluster = n.cluster.Status
-		if shown := n.cluster.Certificate(); shown != nil {
-			config.Certificates = append(config.Certificates, metrics.Certificate{ShownTo: metrics.ToNodes, ExpiresAt: func() time.Time { return shown.NotAfter }})
+		if cert := n.cluster.Certificate(); cert != nil {
+			config.Certificates = append(config.Certificates, metrics.Certificate{Peer: metrics.PeerNodes, ExpiresAt: func() time.Time { return cert.NotAfter }})
 		}
 	}
 	return metrics.Handler(config)
 }
 
-// run waits for the recovery, starts to collect, and waits for the end.
+// run waits until the log has been read, starts collecting, and waits until the node ends.
 func (n *Node) run(ctx context.Context) {
 	select {
 	case <-n.system.Ready():
@@ -239,29 +239,29 @@ func (n *Node) stopWith(err error) {
 	})
 }
 
-// StopCause returns why a system stopped by itself, nil when it did not.
+// StopCause returns the error that stopped a system, or nil if it runs or was closed.
 func StopCause(system *actors.System) error {
-	cause := system.Err()
-	var damage *wal.DamageError
-	var format *wal.FormatError
+	err := system.Err()
+	var damageErr *wal.DamageError
+	var formatErr *wal.FormatError
 	switch {
-	case cause == nil:
+	case err == nil:
 		return nil
-	case errors.As(cause, &damage), errors.As(cause, &format), errors.Is(cause, actors.ErrUnknownRecord):
-		return logError(cause)
+	case errors.As(err, &damageErr), errors.As(err, &formatErr), errors.Is(err, actors.ErrUnknownRecord):
+		return logError(err)
 	}
-	return errorf(Failed, "", "stopped, because going on could lose data: %w; start the node again", cause)
+	return errorf(Failed, "", "stopped, because going on could lose data: %w; start the node again", err)
 }
 
-// checkData refuses data that this node may not serve.
+// checkData returns an error if this node may not serve the data in its directory.
 func (n *Node) checkData() error {
-	if announced := n.system.KeyPolicy(); n.config.Mail.method() == admin.MailLog && !announced.RequiredAt.IsZero() {
-		return errorf(BadFile, "Mail.Way", "keys are announced for %s, and %s", formatInstant(announced.RequiredAt), admin.UnsafeMail)
+	if policy := n.system.KeyPolicy(); n.config.Mail.method() == admin.MailLog && !policy.RequiredAt.IsZero() {
+		return errorf(BadFile, "Mail.Method", "keys are announced for %s, and %s", formatInstant(policy.RequiredAt), admin.UnsafeMail)
 	}
 	return n.refuseDemoData()
 }
 
-// DemoPrefix begins the ids of simulated sources.
+// DemoPrefix is the prefix of the ids of simulated sources.
 const DemoPrefix = "demo-"
 
 // refuseDemoData returns an error if the directory holds made-up rates of a demo, which must not be served as real
@@ -279,8 +279,8 @@ func (n *Node) refuseDemoData() error {
 	return nil
 }
 
-// Collect starts to collect, in a cluster while this node holds the lease. Only a node with Collect.Deferred needs
-// it, once, when it is ready.
+// Collect starts collecting. In a cluster the node collects only while it holds the lease. A caller that has set
+// Collect.Deferred calls it once, when the node is ready; otherwise the node calls it.
 func (n *Node) Collect() {
 	if n.cluster == nil {
 		n.collector.start(n.runContext)
@@ -306,8 +306,8 @@ func (n *Node) Socket() string { return n.config.Admin.Socket }
 // Ready returns a channel that is closed when the log has been read and data requests are answered.
 func (n *Node) Ready() <-chan struct{} { return n.ready }
 
-// Done returns a channel that is closed when the node has ended by itself; Err gives the reason. Close is needed all
-// the same.
+// Done returns a channel that is closed when the node has ended by itself; Err returns the reason. Close must still be
+// called.
 func (n *Node) Done() <-chan struct{} { return n.done }
 
 // Err returns why the node ended by itself, nil while it runs.
@@ -329,9 +329,9 @@ func (n *Node) Rates() int {
 	return page.Total
 }
 
-// Close stops the node: collecting, requests in flight, management, the system, whose accepted changes are then on
-// disk, and queued e-mails. With HTTP.DrainDelay it first keeps answering for that time. Further calls return the
-// same error.
+// Close stops the node. With HTTP.DrainDelay it first keeps answering for that time. It then stops collecting, waits
+// for requests in flight, stops management and the system, and sends queued e-mails. Accepted changes are on disk when
+// it returns. Further calls return the same error.
 func (n *Node) Close(ctx context.Context) error {
 	n.closeOnce.Do(func() { n.closeErr = n.close(ctx) })
 	return n.closeErr

@@ -33,13 +33,13 @@ func NewReferenceData(catalogue *engine.Catalogue, set *source.Set) (ReferenceDa
 		return ReferenceData{}, &Error{BadFile, "Definitions", err}
 	}
 	var sources []engine.Source
-	for _, described := range set.Sources() {
-		if catalogue.HasSource(described.ID) {
-			bounds := described.PlausibleRanges
-			described = catalogue.Source(described.ID)
-			described.PlausibleRanges = bounds
+	for _, src := range set.Sources() {
+		if catalogue.HasSource(src.ID) {
+			ranges := src.PlausibleRanges
+			src = catalogue.Source(src.ID)
+			src.PlausibleRanges = ranges
 		}
-		sources = append(sources, described)
+		sources = append(sources, src)
 	}
 	return ReferenceData{catalogue.WithSources(sources...), set}, nil
 }

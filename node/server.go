@@ -12,13 +12,14 @@ import (
 	"github.com/tasard/tasard/httpapi"
 )
 
-// shutdownMax is the time for requests in flight at the end; the server's own limit for a request is shorter.
+// shutdownMax is the time for requests in flight when the node stops. The server's own limit for a request is shorter.
 const shutdownMax = 15 * time.Second
 
-// descriptorsReserved are for the log, the collectors, mail, management, and connections beyond the cap.
+// descriptorsReserved is the number of descriptors for the log, the collectors, mail, management, and connections
+// beyond the maximum, which get 503.
 const descriptorsReserved = 256
 
-// Descriptors returns the descriptors that a node with so many connections needs, and the limit of this process.
+// Descriptors returns the number of descriptors that a node needs for conns connections, and the limit of this process.
 func Descriptors(conns int) (needed, limit int) {
 	return cmp.Or(conns, ConnsDefault) + descriptorsReserved, descriptorsMax()
 }
@@ -40,8 +41,8 @@ type httpServer struct {
 	err    error         // valid when done is closed; nil after stop
 }
 
-// Listen listens on a TCP address; field is the field of Config with the address. Multipath TCP is off: such a
-// listener can't stop accepting before it is closed, and would cut off new connections.
+// Listen listens on a TCP address; field is the field of Config with the address. Multipath TCP is off, because its
+// listener can't stop accepting before it is closed, and closing it would reset new connections.
 func Listen(address, field string) (net.Listener, error) {
 	var config net.ListenConfig
 	config.SetMultipathTCP(false)
@@ -61,8 +62,8 @@ func Listen(address, field string) (net.Listener, error) {
 	return nil, errorf(BadFile, field, "listen on %s: %w; choose an address of this machine", address, err)
 }
 
-// checkListen checks that an address can be used. One that is in use is good: the running node may be about to
-// restart.
+// checkListen checks that an address belongs to this machine. An address in use is accepted, because a running node
+// may be about to restart.
 func checkListen(address string) error {
 	listener, err := Listen(address, "HTTP.Listen")
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -74,8 +75,7 @@ func checkListen(address string) error {
 	return listener.Close()
 }
 
-// startServer starts to serve the listener; requests are answered 503 until the node is ready. stop waits for its
-// goroutine.
+// startServer starts to serve the listener. Requests get 503 until the node is ready. stop waits for the goroutine.
 func (n *Node) startServer(listener net.Listener) {
 	if needed, limit := Descriptors(n.config.HTTP.Conns); limit < needed {
 		n.config.Logger.Warn("the limit of open files leaves room for fewer connections; raise it, or lower the number of connections",
@@ -88,7 +88,7 @@ func (n *Node) startServer(listener net.Listener) {
 	}()
 }
 
-// stop lets requests in flight finish and waits for the server's end.
+// stop waits for requests in flight and for the server's goroutine.
 func (f *httpServer) stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownMax)
 	defer cancel()

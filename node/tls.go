@@ -24,7 +24,7 @@ type certificate struct {
 	pair        atomic.Pointer[tls.Certificate]
 }
 
-// loadCertificate reads the certificate and key; nil without one.
+// loadCertificate reads the certificate and its key. It returns nil if none is configured.
 func loadCertificate(files TLS, credentials string) (*certificate, error) {
 	switch {
 	case files.Certificate == "" && files.Key == "":
@@ -94,7 +94,7 @@ func (c *certificate) scheme() string {
 	return "https://"
 }
 
-// CertificateProblem says why a certificate is not valid at now, "" when it is.
+// CertificateProblem returns the reason why a certificate is not valid at now, or "" if it is valid.
 func CertificateProblem(leaf *x509.Certificate, now time.Time) string {
 	switch {
 	case now.After(leaf.NotAfter):
@@ -105,15 +105,15 @@ func CertificateProblem(leaf *x509.Certificate, now time.Time) string {
 	return ""
 }
 
-// forMetrics returns the certificate for the metric of its expiry.
+// forMetrics returns the certificate for the metric that reports its expiry.
 func (c *certificate) forMetrics() []metrics.Certificate {
 	if c == nil {
 		return nil
 	}
-	return []metrics.Certificate{{ShownTo: metrics.ToClients, ExpiresAt: func() time.Time { return c.pair.Load().Leaf.NotAfter }}}
+	return []metrics.Certificate{{Peer: metrics.PeerClients, ExpiresAt: func() time.Time { return c.pair.Load().Leaf.NotAfter }}}
 }
 
-// warn logs a certificate that clients will refuse.
+// warn logs a warning if clients will refuse the certificate.
 func (c *certificate) warn(log *slog.Logger, now time.Time) {
 	if c == nil {
 		return
@@ -126,7 +126,7 @@ func (c *certificate) warn(log *slog.Logger, now time.Time) {
 // formatInstant formats an instant in UTC to the second.
 func formatInstant(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
 
-// LoadTLS reads the certificate with its key, as Open does; nil without one.
+// LoadTLS reads the certificate and its key, as Open does. It returns nil if none is configured.
 func (c Config) LoadTLS() (*tls.Certificate, error) {
 	loaded, err := loadCertificate(c.HTTP.TLS, c.Credentials)
 	if err != nil || loaded == nil {

@@ -45,8 +45,8 @@ type Core struct {
 	config Config
 }
 
-// Open starts the actors, which begin to read their log, and creates the servers. System.Close ends it, after the
-// servers.
+// Open starts the actors, which begin to read their log, and creates the servers. The caller must stop the servers and
+// then call System.Close.
 func Open(c Config) (*Core, error) {
 	if c.Actors.Logger == nil {
 		c.Actors.Logger = slog.New(slog.DiscardHandler)
@@ -88,28 +88,28 @@ func (c *Config) HTTPConfig(system *actors.System) httpapi.Config {
 
 // Conditions implements engine.Health.
 func (n *Core) Conditions() []engine.Condition {
-	all := n.System.Conditions()
+	conditions := n.System.Conditions()
 	if n.config.Conditions != nil {
-		all = append(all, n.config.Conditions()...)
+		conditions = append(conditions, n.config.Conditions()...)
 	}
-	return all
+	return conditions
 }
 
 // readiness returns the state of the node for its operator.
 func (n *Core) readiness() admin.Readiness {
-	all := n.Server.Conditions()
-	found := n.System.Recovery()
-	shown := admin.Readiness{
-		Status: engine.ReadinessOf(all), Conditions: all, Version: n.config.Version,
-		Log: admin.Log{LastRecord: found.Last, Snapshot: found.SnapshotSequence, TornBytes: found.TornBytes, AmbiguousTail: found.AmbiguousTail},
+	conditions := n.Server.Conditions()
+	recovery := n.System.Recovery()
+	readiness := admin.Readiness{
+		Status: engine.ReadinessOf(conditions), Conditions: conditions, Version: n.config.Version,
+		Log: admin.Log{LastRecord: recovery.Last, Snapshot: recovery.SnapshotSequence, TornBytes: recovery.TornBytes, AmbiguousTail: recovery.AmbiguousTail},
 	}
 	if err := n.System.Err(); err != nil {
-		shown.Log.Failure = err.Error()
+		readiness.Log.Failure = err.Error()
 	}
 	if n.config.Readiness != nil {
-		n.config.Readiness(&shown)
+		n.config.Readiness(&readiness)
 	}
-	return shown
+	return readiness
 }
 
 // backup writes a copy of the node.
@@ -118,8 +118,8 @@ func (n *Core) backup(out io.Writer, pace func(int) error) (admin.BackupInfo, er
 	return admin.BackupInfo{Last: info.Last, Snapshot: info.Snapshot}, err
 }
 
-// accessLog returns a function that logs answers as JSON, whatever the format of other logs; nil for nil. The
-// request waits until the line is written, so out must not block.
+// accessLog returns a function that logs answers as JSON, or nil if out is nil. The request waits until the line is
+// written, so out must not block.
 func accessLog(out io.Writer) func(httpapi.AccessRecord) {
 	if out == nil {
 		return nil

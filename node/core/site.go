@@ -21,8 +21,8 @@ type site struct {
 	parts func() (mux *http.ServeMux, notFound http.Handler)
 }
 
-// newSite builds the site, in a test at the first request, so that tests start fast. Patterns do not end with a
-// slash: paths match exactly (decision Q8), while the mux would redirect.
+// newSite builds the site. With a harness it builds it at the first request, so that tests start fast. Patterns do not
+// end with a slash, because the mux would redirect to them and paths must match exactly (decision Q8).
 func newSite(c *Config, system *actors.System) *site {
 	s := &site{sync.OnceValues(func() (*http.ServeMux, http.Handler) { return newMux(c, system) })}
 	if c.HTTP.Harness == nil {
@@ -78,13 +78,13 @@ func (s *site) Has(target, accept string) bool {
 	if strings.Contains(accept, "text/html") {
 		return true
 	}
-	at, err := url.ParseRequestURI(target)
-	if err != nil || path.Clean(at.Path) != at.Path {
+	location, err := url.ParseRequestURI(target)
+	if err != nil || path.Clean(location.Path) != location.Path {
 		return false
 	}
 	mux, _ := s.parts()
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
-		if _, pattern := mux.Handler(&http.Request{Method: method, URL: at}); pattern != "" {
+		if _, pattern := mux.Handler(&http.Request{Method: method, URL: location}); pattern != "" {
 			return true
 		}
 	}

@@ -9,36 +9,36 @@ import (
 
 // Peers of a certificate.
 const (
-	ToClients = "http"
-	ToNodes   = "cluster"
+	PeerClients = "http"
+	PeerNodes   = "cluster"
 )
 
 // Certificate is a certificate of the node.
 type Certificate struct {
-	ShownTo   string           // peers: ToClients or ToNodes
-	ExpiresAt func() time.Time // of the current one
+	Peer      string           // PeerClients or PeerNodes
+	ExpiresAt func() time.Time // of the current certificate
 }
 
 // certificates emits the expiry of certificates.
-func (of *Config) certificates(s *emitter) {
-	for _, one := range of.Certificates {
+func (c *Config) certificates(s *emitter) {
+	for _, cert := range c.Certificates {
 		s.timestamp("certificate_expiry_timestamp_seconds",
-			"Expiry of a certificate of the node, by its peers: http (clients), cluster (other nodes).", one.ExpiresAt(), "to", one.ShownTo)
+			"Expiry of a certificate of the node, by its peers: http (clients), cluster (other nodes).", cert.ExpiresAt(), "to", cert.Peer)
 	}
 }
 
 // conditions emits the conditions of the node.
-func (of *Config) conditions(s *emitter) {
-	all := of.Health()
+func (c *Config) conditions(s *emitter) {
+	all := c.Health()
 	for i := range all {
 		gauge(s, "condition", "1 for the state of a condition of the node, as in /readyz.", 1, "name", all[i].Name, "state", all[i].State)
 	}
 	gauge(s, "readiness", "1 for the state of the node: ready, degraded or unavailable.", 1, "status", string(engine.ReadinessOf(all)))
 }
 
-// sources emits the health of sources. One that was never collected has no numbers.
-func (of *Config) sources(s *emitter) {
-	health := of.Sources()
+// sources emits the health of sources. A source that was never collected has no metrics.
+func (c *Config) sources(s *emitter) {
+	health := c.Sources()
 	for i := range health {
 		h := &health[i]
 		if h.Runs == 0 {
@@ -57,9 +57,9 @@ func (of *Config) sources(s *emitter) {
 	}
 }
 
-// mail emits the outcome of login codes.
-func (of *Config) mail(s *emitter) {
-	stats := of.Mail()
+// mail emits the number of login codes by outcome, and the queue.
+func (c *Config) mail(s *emitter) {
+	stats := c.Mail()
 	for outcome, count := range map[string]uint64{
 		"sent": stats.Sent, "refused": stats.Refused, "exhausted": stats.Exhausted, "expired": stats.Expired, "replaced": stats.Replaced,
 		"abandoned": stats.Abandoned, "dropped": stats.Dropped,
@@ -71,8 +71,8 @@ func (of *Config) mail(s *emitter) {
 }
 
 // cluster emits the nodes of a cluster as this one sees them.
-func (of *Config) cluster(s *emitter) {
-	status := of.Cluster()
+func (c *Config) cluster(s *emitter) {
+	status := c.Cluster()
 	gauge(s, "cluster_majority", "1 if enough nodes are reachable to make a change durable, else 0.", boolValue(status.Health.Majority))
 	for i := range status.Nodes {
 		n := &status.Nodes[i]

@@ -7,8 +7,8 @@ import (
 )
 
 // http emits requests and connections.
-func (of *Config) http(s *emitter) {
-	stats, bounds := of.Server.Stats(), httpapi.DurationBounds()
+func (c *Config) http(s *emitter) {
+	stats, bounds := c.Server.Stats(), httpapi.DurationBounds()
 	for _, r := range stats.Requests {
 		counter(s, "http_requests_total",
 			"Answers by route, method and status. Routes besides operations: site (pages), none (no route), * (OPTIONS *), refused (malformed, or overload).",

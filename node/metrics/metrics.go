@@ -17,13 +17,13 @@ import (
 	"github.com/tasard/tasard/httpapi"
 )
 
-// prefix begins the names of our metrics.
+// prefix is the prefix of the names of our metrics.
 const prefix = "tasard_"
 
 // scrapesMax is the maximum of concurrent scrapes.
 const scrapesMax = 4
 
-// Config holds what metrics are read from. Nil parts have no metrics.
+// Config holds the parts from which metrics are read. A part that is nil has no metrics.
 type Config struct {
 	Version      string // of the program that runs
 	System       System
@@ -35,7 +35,7 @@ type Config struct {
 	Certificates []Certificate
 }
 
-// System is the part of a node's system that has numbers.
+// System is the part of a node's system from which metrics are read.
 type System interface {
 	Stats() actors.Stats
 	Currencies() (*engine.Page[engine.CurrencyItem], error)
@@ -44,38 +44,38 @@ type System interface {
 }
 
 // Handler returns the handler for Prometheus.
-func Handler(of Config) http.Handler {
-	return promhttp.HandlerFor(registry(of), promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: scrapesMax})
+func Handler(c Config) http.Handler {
+	return promhttp.HandlerFor(registry(c), promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: scrapesMax})
 }
 
-// registry returns all collectors. Of libraries it has only those of the Go runtime and the process.
-func registry(of Config) *prometheus.Registry {
+// registry returns a registry of all our collectors and those of the Go runtime and the process.
+func registry(c Config) *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(goruntime.NewGoCollector(), goruntime.NewProcessCollector(goruntime.ProcessCollectorOpts{}))
 	for _, part := range []struct {
-		there bool
-		tell  collectFunc
+		enabled bool
+		collect collectFunc
 	}{
-		{true, of.build}, {of.Sources != nil, of.sources}, {of.Health != nil, of.conditions}, {of.Mail != nil, of.mail}, {of.Server != nil, of.http},
-		{of.System != nil, of.quarantine}, {of.System != nil, of.state}, {of.System != nil, of.log}, {of.Cluster != nil, of.cluster}, {true, of.certificates},
+		{true, c.build}, {c.Sources != nil, c.sources}, {c.Health != nil, c.conditions}, {c.Mail != nil, c.mail}, {c.Server != nil, c.http},
+		{c.System != nil, c.quarantine}, {c.System != nil, c.state}, {c.System != nil, c.log}, {c.Cluster != nil, c.cluster}, {true, c.certificates},
 	} {
-		if part.there {
-			registry.MustRegister(part.tell)
+		if part.enabled {
+			registry.MustRegister(part.collect)
 		}
 	}
 	return registry
 }
 
-// collectFunc emits current numbers.
+// collectFunc is a prometheus.Collector that emits current values.
 type collectFunc func(*emitter)
 
 // Describe implements prometheus.Collector. It describes nothing, because the metrics depend on the state.
-func (p collectFunc) Describe(chan<- *prometheus.Desc) {}
+func (f collectFunc) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
-func (p collectFunc) Collect(out chan<- prometheus.Metric) { p(&emitter{out}) }
+func (f collectFunc) Collect(out chan<- prometheus.Metric) { f(&emitter{out}) }
 
-// emitter emits metrics of one scrape.
+// emitter emits the metrics of one scrape.
 type emitter struct{ out chan<- prometheus.Metric }
 
 // gauge emits a gauge; labels are alternating names and values.
@@ -97,16 +97,17 @@ func (s *emitter) timestamp(name, help string, at time.Time, labels ...string) {
 	}
 }
 
-// histogram emits a histogram. counts are those up to each bound, and last those above all bounds.
+// histogram emits a histogram. counts[i] counts the values up to bounds[i] and above the bound before it; the last
+// element counts those above all bounds.
 func (s *emitter) histogram(name, help string, bounds []time.Duration, counts []uint64, sum time.Duration, labels ...string) {
-	below, total := make(map[float64]uint64, len(bounds)), uint64(0)
+	buckets, total := make(map[float64]uint64, len(bounds)), uint64(0)
 	for i, bound := range bounds {
 		total += counts[i]
-		below[bound.Seconds()] = total
+		buckets[bound.Seconds()] = total
 	}
 	total += counts[len(bounds)]
 	desc, values := describe(name, help, labels)
-	s.out <- prometheus.MustNewConstHistogram(desc, total, sum.Seconds(), below, values...)
+	s.out <- prometheus.MustNewConstHistogram(desc, total, sum.Seconds(), buckets, values...)
 }
 
 func describe(name, help string, labels []string) (*prometheus.Desc, []string) {
@@ -117,8 +118,8 @@ func describe(name, help string, labels []string) (*prometheus.Desc, []string) {
 	return prometheus.NewDesc(prefix+name, help, names, nil), values
 }
 
-func boolValue(so bool) int {
-	if so {
+func boolValue(b bool) int {
+	if b {
 		return 1
 	}
 	return 0

@@ -115,7 +115,7 @@ func all() Config {
 			return mail.Stats{Waiting: 45, Sent: 46, Refused: 47, Exhausted: 48, Expired: 49, Replaced: 51, Abandoned: 52, Dropped: 53, Failures: 54}
 		},
 		Certificates: []Certificate{
-			{ToClients, func() time.Time { return time.Unix(64, 0) }}, {ToNodes, func() time.Time { return time.Unix(65, 0) }},
+			{PeerClients, func() time.Time { return time.Unix(64, 0) }}, {PeerNodes, func() time.Time { return time.Unix(65, 0) }},
 		},
 	}
 }

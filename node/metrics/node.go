@@ -3,66 +3,66 @@ package metrics
 import "github.com/tasard/tasard/wal"
 
 // build emits the version of the program.
-func (of *Config) build(s *emitter) {
-	gauge(s, "build_info", "1 for the version of the running program.", 1, "version", of.Version)
+func (c *Config) build(s *emitter) {
+	gauge(s, "build_info", "1 for the version of the running program.", 1, "version", c.Version)
 }
 
-// state emits numbers of the system. It emits nothing while the log is replayed: no value is better than 0.
-func (of *Config) state(s *emitter) {
-	stats := of.System.Stats()
+// state emits the metrics of the system. While the log is replayed it emits nothing, because 0 would be wrong.
+func (c *Config) state(s *emitter) {
+	stats := c.System.Stats()
 	if !stats.Serving {
 		return
 	}
-	for _, box := range stats.Mailboxes {
-		gauge(s, "mailbox_waiting", "Messages in the mailboxes of actors of a kind.", box.Waiting, "actors", box.Kind)
-		counter(s, "mailbox_refusals_total", "Messages refused because a mailbox was full.", box.Refused, "actors", box.Kind)
-		if box.WaitingMax >= 0 {
-			gauge(s, "mailbox_waiting_max", "Messages in the fullest mailbox of actors of a kind; unknown for accounts.", box.WaitingMax, "actors", box.Kind)
+	for _, mailbox := range stats.Mailboxes {
+		gauge(s, "mailbox_waiting", "Messages in the mailboxes of actors of a kind.", mailbox.Waiting, "actors", mailbox.Kind)
+		counter(s, "mailbox_refusals_total", "Messages refused because a mailbox was full.", mailbox.Refused, "actors", mailbox.Kind)
+		if mailbox.WaitingMax >= 0 {
+			gauge(s, "mailbox_waiting_max", "Messages in the fullest mailbox of actors of a kind; unknown for accounts.", mailbox.WaitingMax, "actors", mailbox.Kind)
 		}
 	}
 	gauge(s, "accounts", "Accounts.", stats.Accounts)
 	gauge(s, "accounts_loaded", "Accounts in memory: recently used ones.", stats.AccountsLoaded)
 	counter(s, "quota_leases_total", "Leases of daily quotas written to the log.", stats.Leases)
-	for _, c := range stats.Currencies {
-		s.timestamp("currency_checked_timestamp_seconds", "Time of the currency's last successful check.", c.CheckedAt, "currency", c.Currency)
-		s.timestamp("currency_fresh_until_timestamp_seconds", "Expiry of the currency's last rate.", c.FreshUntil, "currency", c.Currency)
+	for _, cur := range stats.Currencies {
+		s.timestamp("currency_checked_timestamp_seconds", "Time of the currency's last successful check.", cur.CheckedAt, "currency", cur.Currency)
+		s.timestamp("currency_fresh_until_timestamp_seconds", "Expiry of the currency's last rate.", cur.FreshUntil, "currency", cur.Currency)
 	}
-	s.timestamp("keys_required_timestamp_seconds", "Instant from which keys are required, once announced.", of.System.KeyPolicy().RequiredAt)
-	of.rates(s)
+	s.timestamp("keys_required_timestamp_seconds", "Instant from which keys are required, once announced.", c.System.KeyPolicy().RequiredAt)
+	c.rates(s)
 }
 
-// rates emits the number of published rates, or nothing when the node can't answer.
-func (of *Config) rates(s *emitter) {
-	page, err := of.System.Currencies()
+// rates emits the number of published rates, or nothing if the system returns an error.
+func (c *Config) rates(s *emitter) {
+	page, err := c.System.Currencies()
 	if err != nil {
 		return
 	}
 	const help = "Published rates by state: current or stale."
 	for i := range page.Items {
-		c := &page.Items[i]
-		gauge(s, "rates", help, c.CurrentQuoteCount, "currency", c.Code, "state", "current")
-		gauge(s, "rates", help, c.QuoteCount-c.CurrentQuoteCount, "currency", c.Code, "state", "stale")
+		cur := &page.Items[i]
+		gauge(s, "rates", help, cur.CurrentQuoteCount, "currency", cur.Code, "state", "current")
+		gauge(s, "rates", help, cur.QuoteCount-cur.CurrentQuoteCount, "currency", cur.Code, "state", "stale")
 	}
 }
 
 // quarantine emits the number of quarantined values.
-func (of *Config) quarantine(s *emitter) {
-	held, err := of.System.Quarantine("")
-	if err != nil { // not ready: no value is better than 0
+func (c *Config) quarantine(s *emitter) {
+	quarantined, err := c.System.Quarantine("")
+	if err != nil { // the node is not ready: 0 would be wrong
 		return
 	}
 	counts := map[string]int{}
-	for i := range held {
-		counts[held[i].Observation.Currency]++
+	for i := range quarantined {
+		counts[quarantined[i].Observation.Currency]++
 	}
 	for currency, count := range counts {
 		gauge(s, "quarantined_values", "Quarantined values that wait for an operator.", count, "currency", currency)
 	}
 }
 
-// log emits numbers of the log and its disk, or nothing when the journal is not a local log.
-func (of *Config) log(s *emitter) {
-	stats := of.System.Stats()
+// log emits the metrics of the log and its disk, or nothing if the journal is not a local log.
+func (c *Config) log(s *emitter) {
+	stats := c.System.Stats()
 	if !stats.HasLog {
 		return
 	}

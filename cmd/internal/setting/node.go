@@ -99,7 +99,7 @@ func addNode(flags *pflag.FlagSet, o *Node) {
 	flags.Var(Duration(&h.DrainDelay, 0, drainDelayMax), "drain-delay", "keep answering for this time after a stop was requested")
 	AddDirectory(flags, &o.Config)
 	addCluster(flags, &o.Config.Cluster)
-	AddWatch(flags, o)
+	AddMonitoring(flags, o)
 	AddLimits(flags, o)
 	addAccounts(flags, &o.Config)
 	BoolFlag(flags, &o.NoCollect, "no-collect", "do not collect from the sources")
@@ -111,7 +111,7 @@ func addNode(flags *pflag.FlagSet, o *Node) {
 	flags.Var(SiteURL(&h.PublicURL), "public-url", "public address of the pages, for links to them")
 }
 
-// addAccounts declares how callers are counted and reached.
+// addAccounts declares the settings of quotas, login codes, proxies and the operator.
 func addAccounts(flags *pflag.FlagSet, c *node.Config) {
 	quota, m := &c.Accounts.Quota, &c.Mail
 	flags.Var(Count(&quota.DefaultQuota.Day, 1, admin.QuotaDayMax), "quota-day", "requests a day of each account, and of each address without a key")
@@ -130,7 +130,7 @@ func addAccounts(flags *pflag.FlagSet, c *node.Config) {
 	AddAdminSocket(flags, &c.Admin.Socket)
 }
 
-// addCluster declares with which other nodes a node is one service.
+// addCluster declares the settings of a cluster.
 func addCluster(flags *pflag.FlagSet, o *node.Cluster) {
 	flags.Var(Line(&o.Name, "NAME", 64), "cluster", "`NAME` of the cluster, the same on each of its nodes")
 	flags.Var(Count(&o.Node, 0, clusterNodesMax), "cluster-node", "number of this node, from 1; it never changes")
@@ -142,13 +142,13 @@ func addCluster(flags *pflag.FlagSet, o *node.Cluster) {
 	BoolFlag(flags, &o.Insecure, "cluster-insecure", "no certificates; only with loopback addresses")
 }
 
-// A Group is a heading of the help with its flags.
+// Group is a group of flags in the help, with its heading.
 type Group struct {
 	Title string
 	Flags []string
 }
 
-// Groups returns the groups of the flags of serve: those that every node needs first.
+// Groups returns the groups of the flags of serve. The flags that every node needs come first.
 func Groups() []Group {
 	return []Group{
 		{"Common flags", []string{"data", "config", "listen", "public-url", "collect-contact", "smtp-addr"}},
@@ -164,8 +164,8 @@ func Groups() []Group {
 	}
 }
 
-// AddWatch declares the flags for monitoring.
-func AddWatch(flags *pflag.FlagSet, o *Node) {
+// AddMonitoring declares the flags for monitoring.
+func AddMonitoring(flags *pflag.FlagSet, o *Node) {
 	o.accessLog = accessOff
 	flags.Var(explicitAddress(&o.Config.Admin.Metrics), "metrics-listen", "serve /metrics, /livez and /readyz to Prometheus here")
 	flags.Var(Enum(&o.accessLog, accessOff, accessErrors, accessAll), "access-log", "log answers as JSON: id, route, status, time, bytes, network")
@@ -208,7 +208,7 @@ func AddLimits(flags *pflag.FlagSet, o *Node) {
 	flags.Var(OnOff(&o.Limits), "limits", "enforce quotas")
 }
 
-// AddLog declares the flags of a log, with what o holds as defaults.
+// AddLog declares the flags of a log. The values in o are their defaults.
 func AddLog(flags *pflag.FlagSet, o *terminal.LogOptions) {
 	flags.Var(Enum(&o.Format, "auto", "text", "json"), "log-format", "format of logs; auto is text on a terminal, else JSON")
 	flags.Var(Enum(&o.Level, "debug", "info", "warn", "error"), "log-level", "lowest level to log")
@@ -220,7 +220,7 @@ func AddAdminSocket(flags *pflag.FlagSet, socket *string) {
 }
 
 // membersValue is a list like 1=10.0.0.1:6222,2=10.0.0.2:6222,3=10.0.0.3:6222.
-func membersValue(into *[]node.Member) pflag.Value {
+func membersValue(target *[]node.Member) pflag.Value {
 	parse := func(text string) (members []node.Member, err error) {
 		for part := range strings.SplitSeq(text, ",") {
 			number, address, ok := strings.Cut(strings.TrimSpace(part), "=")
@@ -235,25 +235,25 @@ func membersValue(into *[]node.Member) pflag.Value {
 		}
 		return members, nil
 	}
-	show := func(members []node.Member) string {
+	format := func(members []node.Member) string {
 		var parts []string
 		for _, m := range members {
 			parts = append(parts, fmt.Sprintf("%d=%s", m.Node, m.Address))
 		}
 		return strings.Join(parts, ",")
 	}
-	return &value[[]node.Member]{into, "members", parse, show}
+	return &value[[]node.Member]{target, "members", parse, format}
 }
 
-// contactValue is text that fits into the comment of a User-Agent.
-func contactValue(into *string) *value[string] {
+// contactValue is a text that is valid in the comment of a User-Agent.
+func contactValue(target *string) *value[string] {
 	parse := func(text string) (string, error) {
 		if text == "" || len(text) > contactRunesMax || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`()\;`, r) }) {
 			return "", fmt.Errorf("%q: want an e-mail address or the address of a page", text)
 		}
 		return text, nil
 	}
-	return &value[string]{into, "TEXT", parse, func(text string) string { return text }}
+	return &value[string]{target, "TEXT", parse, func(text string) string { return text }}
 }
 
 // Serve holds the settings of the serve command.
@@ -268,19 +268,19 @@ func DefaultServe() *Serve {
 	return &Serve{Node: DefaultNode(), Log: terminal.LogOptions{Format: "auto", Level: "info"}}
 }
 
-// AddServe declares the settings of serve, for itself and for the commands that look at them.
+// AddServe declares the settings of serve. Commands that check or show these settings declare them too.
 func AddServe(flags *pflag.FlagSet, o *Serve) {
 	addNode(flags, &o.Node)
 	AddLog(flags, &o.Log)
 	flags.Var(Path(&o.ImportFile, "FILE"), "import", "import this `FILE` of observations after the start; - is stdin")
 }
 
-// CheckServe returns everything that would keep a node from starting, without looking at the data directory.
+// CheckServe returns all errors with which serve would not start, except errors of the data directory.
 func CheckServe(p *process.Process, o *Serve) error {
 	return errors.Join(Explain(NodeConfig(p, &o.Node, slog.New(slog.DiscardHandler)).Check()), checkImport(p, o.ImportFile))
 }
 
-// checkImport opens the file; it does not open a pipe, which would wait for its writer.
+// checkImport checks that the file can be opened. It does not open a pipe, which would wait for a writer.
 func checkImport(p *process.Process, name string) error {
 	if name == "" {
 		return nil
@@ -297,7 +297,7 @@ func flagForField(field string) string {
 	return map[string]string{
 		"Dir": "--data", "Catalogue": "--catalogue", "Definitions": "--sources",
 		"HTTP.Listen": "--listen", "HTTP.TLS": "--tls-cert and --tls-key", "HTTP.TLS.Certificate": "--tls-cert", "HTTP.TLS.Key": "--tls-key",
-		"Mail.Way": "--mail", "Mail.CAFile": "--smtp-ca-file", "Mail.Server": "--smtp-addr", "Mail.From": "--mail-from", "Mail.TLS": "--smtp-tls",
+		"Mail.Method": "--mail", "Mail.CAFile": "--smtp-ca-file", "Mail.Server": "--smtp-addr", "Mail.From": "--mail-from", "Mail.TLS": "--smtp-tls",
 		"Mail.User": "--smtp-user and --smtp-password-file", "Mail.PasswordFile": "--smtp-password-file",
 		"Admin.Socket": "--admin-socket", "Admin.Metrics": "--metrics-listen",
 		"Cluster": "--cluster", "Cluster.Name": "--cluster", "Cluster.Node": "--cluster-node", "Cluster.Members": "--cluster-members",
@@ -305,30 +305,30 @@ func flagForField(field string) string {
 	}[field]
 }
 
-// Explain rewrites an error of a node with the names of flags, and gives it an exit code. Joined errors are
-// rewritten one by one.
+// Explain replaces the field in an error of a node by the name of its flag, and adds an exit code. It does so for each
+// of several joined errors.
 func Explain(err error) error {
-	if all, ok := err.(interface{ Unwrap() []error }); ok && len(all.Unwrap()) > 0 {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok && len(joined.Unwrap()) > 0 {
 		var explained []error
-		for _, one := range all.Unwrap() {
-			explained = append(explained, Explain(one))
+		for _, item := range joined.Unwrap() {
+			explained = append(explained, Explain(item))
 		}
 		return errors.Join(explained...)
 	}
-	var of *node.Error
-	if !errors.As(err, &of) {
+	var nodeErr *node.Error
+	if !errors.As(err, &nodeErr) {
 		return err
 	}
 	code := map[node.Kind]int{
 		node.Invalid: exit.Usage, node.BadFile: exit.BadData, node.Busy: exit.Busy, node.Unwritable: exit.CannotWrite,
 		node.Failed: exit.FailStop, node.Interrupted: exit.Interrupted,
-	}[of.Kind]
-	if known := (*exit.Error)(nil); errors.As(err, &known) {
-		return exit.Wrap(exit.Code(known), Explain(known.Unwrap()))
+	}[nodeErr.Kind]
+	if coded := (*exit.Error)(nil); errors.As(err, &coded) {
+		return exit.Wrap(exit.Code(coded), Explain(coded.Unwrap()))
 	}
-	explained := of.Err
-	if flag := flagForField(of.Field); flag != "" {
-		explained = fmt.Errorf("%s: %w", flag, of.Err)
+	explained := nodeErr.Err
+	if flag := flagForField(nodeErr.Field); flag != "" {
+		explained = fmt.Errorf("%s: %w", flag, nodeErr.Err)
 	}
 	return exit.Wrap(code, explained)
 }
