@@ -30,7 +30,7 @@ type (
 	Author struct {
 		Name string `json:"by,omitempty"`
 	}
-	// LimitChange changes an account's own limits: nil keeps one, 0 removes it.
+	// LimitChange changes an account's own limits. nil keeps a limit, 0 removes it.
 	LimitChange struct {
 		Day    *int `json:"day,omitempty"`
 		Minute *int `json:"minute,omitempty"`
@@ -38,7 +38,7 @@ type (
 	}
 )
 
-// Answers about accounts. Instants that have not come are left out.
+// Answers about accounts. Zero times are omitted.
 type (
 	// ListedAccount is an account in a list, with a masked e-mail address.
 	ListedAccount struct {
@@ -50,13 +50,13 @@ type (
 		Limits     Limits    `json:"limits"`
 		SpentToday int       `json:"spentToday"`
 	}
-	// Limits are the effective limits; Own reports whether the account has any of its own.
+	// Limits holds the effective limits. Own reports whether the account has limits of its own.
 	Limits struct {
 		Day    int  `json:"day"`
 		Minute int  `json:"minute"`
 		Own    bool `json:"own"`
 	}
-	// Account is all that the operator may know of an account.
+	// Account is everything that the operator may know about an account.
 	Account struct {
 		ID          uint64    `json:"id"`
 		Email       string    `json:"email"`
@@ -89,8 +89,8 @@ func (s *Server) limits(own account.Quota) Limits {
 	return Limits{cmp.Or(own.Day, s.config.DefaultQuota.Day), cmp.Or(own.Minute, s.config.DefaultQuota.Minute), own != account.Quota{}}
 }
 
-// author returns the name.
-func (b Author) author() string { return b.Name }
+// author returns the name, for readBody.
+func (a Author) author() string { return a.Name }
 
 func windowOf(w account.Window) Window { return Window{w.Limit, w.Remaining, w.Reset} }
 
@@ -138,19 +138,19 @@ func (s *Server) account(r *http.Request) (uint64, error) {
 }
 
 func (s *Server) describe(id uint64) (Account, error) {
-	record, verdict, err := s.config.Node.ShowAccount(id)
+	record, quota, err := s.config.Node.ShowAccount(id)
 	if err != nil {
 		return Account{}, err
 	}
-	shown := Account{
+	result := Account{
 		ID: record.ID, Email: record.Email.String(), CreatedAt: record.CreatedAt, SuspendedAt: record.SuspendedAt, Reason: record.Reason,
-		Limits: s.limits(record.Quota), Day: windowOf(verdict.Day), Minute: windowOf(verdict.Minute), Keys: []Key{},
+		Limits: s.limits(record.Quota), Day: windowOf(quota.Day), Minute: windowOf(quota.Minute), Keys: []Key{},
 	}
 	for i := range record.Keys {
 		key := &record.Keys[i]
-		shown.Keys = append(shown.Keys, Key{key.ID, key.Name, key.Hint, key.CreatedAt, key.RevokedAt, key.LastUsed})
+		result.Keys = append(result.Keys, Key{key.ID, key.Name, key.Hint, key.CreatedAt, key.RevokedAt, key.LastUsed})
 	}
-	return shown, nil
+	return result, nil
 }
 
 // change carries out a change of the account that the path names, and returns the changed account.
@@ -191,17 +191,17 @@ func (s *Server) limit(r *http.Request, body LimitChange) (Account, error) {
 		}
 		quota := record.Quota
 		for _, limit := range []struct {
-			name  string
-			given *int
-			into  *int
-			most  int
+			name     string
+			newValue *int
+			target   *int
+			limitMax int
 		}{{"day", body.Day, &quota.Day, QuotaDayMax}, {"minute", body.Minute, &quota.Minute, QuotaMinuteMax}} {
 			switch {
-			case limit.given == nil:
-			case *limit.given < 0 || *limit.given > limit.most:
-				return badRequest("the limit of the %s must be from 1 to %d, or 0 for the node's", limit.name, limit.most)
+			case limit.newValue == nil:
+			case *limit.newValue < 0 || *limit.newValue > limit.limitMax:
+				return badRequest("the limit of the %s must be from 1 to %d, or 0 for the node's", limit.name, limit.limitMax)
 			default:
-				*limit.into = *limit.given
+				*limit.target = *limit.newValue
 			}
 		}
 		return s.config.Node.SetAccountQuota(id, quota, by)

@@ -17,12 +17,12 @@ import (
 
 const (
 	typeTar = "application/x-tar"
-	// failureTrailer is the HTTP trailer with the reason why a copy ends early.
+	// failureTrailer is the HTTP trailer with the reason why a backup ends early.
 	failureTrailer = "Tasard-Failure"
-	// backupBytesASecond leaves most of the disk and CPU to the node.
+	// backupBytesASecond is low, to leave most of the disk and CPU to the node.
 	backupBytesASecond = 64 << 20
-	// backupStallMax limits the time of one piece, and backupMax that of a backup: the files being copied stay on the
-	// disk until then.
+	// backupStallMax limits the time of writing one piece, and backupMax the time of a backup. The node can't delete the
+	// files being copied before the backup ends.
 	backupStallMax = 30 * time.Second
 	backupMax      = time.Hour
 )
@@ -33,26 +33,26 @@ var (
 	errStalled       = errors.New("the caller did not read on")
 )
 
-// BackupInfo holds the last record of a backup and that of its snapshot.
-type BackupInfo struct{ Last, Snapshot uint64 } // numbers of records
+// BackupInfo holds the numbers of the last record of a backup and the last record of its snapshot.
+type BackupInfo struct{ Last, Snapshot uint64 }
 
 // backupSlot limits backups to one at a time.
 type backupSlot struct {
-	taken    atomic.Bool
-	stopping chan struct{} // closed when the listener begins to stop; nil: never
+	busy     atomic.Bool
+	stopping chan struct{} // closed when the server begins to stop; nil: never
 }
 
 // backup writes a copy of the node at a limited rate.
 func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
-	if !s.backupSlot.taken.CompareAndSwap(false, true) {
+	if !s.backupSlot.busy.CompareAndSwap(false, true) {
 		writeError(w, errBackupRunning)
 		return
 	}
-	defer s.backupSlot.taken.Store(false)
+	defer s.backupSlot.busy.Store(false)
 	ctx, cancel := context.WithTimeout(r.Context(), backupMax)
 	defer cancel()
 	control := http.NewResponseController(w)
-	// Without support for deadlines the server's own end the copy early, which the client notices.
+	// If this fails, the deadlines of the server end the backup early, and the client reports it.
 	_ = errors.Join(control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(time.Time{}))
 	p := &pacer{ctx: ctx, stopping: s.backupSlot.stopping, timer: time.NewTimer(0)}
 	defer p.timer.Stop()
@@ -111,7 +111,7 @@ func (p *pacer) wait(bytes int) error {
 	}
 }
 
-// headerText replaces characters that a header can't hold.
+// headerText replaces characters that a header can't contain.
 func headerText(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -121,32 +121,32 @@ func headerText(text string) string {
 	}, text)
 }
 
-// BackupIdleMax is the longest pause of a node in a backup.
+// BackupIdleMax is the time without data after which the client ends a backup.
 const BackupIdleMax = time.Minute
 
-// ErrNoResponse is the cause of an UnreachableError when the node paused for longer than BackupIdleMax.
+// ErrNoResponse is the cause of an UnreachableError when the node sent nothing for BackupIdleMax.
 var ErrNoResponse = errors.New("it did not answer")
 
 // BackupStream is a backup being received.
 type BackupStream struct {
-	Err error // how reading ended; nil while it goes on
+	Err error // of the last Read; nil until it fails or ends
 
 	cancel    context.CancelFunc
 	idleTimer *time.Timer
 	res       *http.Response
 }
 
-// Backup requests a copy of the node. The caller must close the stream. It has no time limit except BackupIdleMax.
+// Backup requests a backup of the node. The caller must close the stream. BackupIdleMax is the only time limit.
 func (c *Client) Backup(ctx context.Context) (*BackupStream, error) {
 	client := http.Client{Transport: c.http.Transport}
-	asking, cancel := context.WithCancel(ctx)
+	callCtx, cancel := context.WithCancel(ctx)
 	b := &BackupStream{cancel: cancel, idleTimer: time.AfterFunc(BackupIdleMax, cancel)}
-	var reached, answered atomic.Bool
-	traced := httptrace.WithClientTrace(asking, &httptrace.ClientTrace{
-		GotConn:              func(httptrace.GotConnInfo) { reached.Store(true) },
-		GotFirstResponseByte: func() { answered.Store(true) },
+	var connected, responded atomic.Bool
+	traceCtx := httptrace.WithClientTrace(callCtx, &httptrace.ClientTrace{
+		GotConn:              func(httptrace.GotConnInfo) { connected.Store(true) },
+		GotFirstResponseByte: func() { responded.Store(true) },
 	})
-	req, err := http.NewRequestWithContext(traced, http.MethodGet, "http://tasard"+backupPath, nil)
+	req, err := http.NewRequestWithContext(traceCtx, http.MethodGet, "http://tasard"+backupPath, nil)
 	if err == nil {
 		b.res, err = client.Do(req) //nolint:bodyclose // BackupStream.Close does
 	}
@@ -156,7 +156,7 @@ func (c *Client) Backup(ctx context.Context) (*BackupStream, error) {
 		switch {
 		case ctx.Err() == nil && errors.Is(err, context.Canceled):
 			err = ErrNoResponse
-		case ctx.Err() == nil && reached.Load() && !answered.Load():
+		case ctx.Err() == nil && connected.Load() && !responded.Load():
 			return nil, &Error{CodeStopping, "it ended before it answered at " + c.Socket}
 		}
 		return nil, &UnreachableError{c.Socket, err}
@@ -179,7 +179,7 @@ func (b *BackupStream) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// FailureReason reads to the end and returns the reason that the node gives for ending early, or "".
+// FailureReason reads to the end and returns the reason why the node ended the backup early, or "".
 func (b *BackupStream) FailureReason() string {
 	_, _ = io.Copy(io.Discard, b)
 	return b.res.Trailer.Get(failureTrailer)

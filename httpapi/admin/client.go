@@ -34,8 +34,8 @@ func NewClient(socket string) *Client {
 	return &Client{socket, http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}, Timeout: requestTimeout}}
 }
 
-// UnreachableError is a call without an answer: no process listens (fs.ErrNotExist, syscall.ECONNREFUSED), the
-// caller has no permission (fs.ErrPermission), or the node did not respond.
+// UnreachableError is the error of a call without a response. No process listens (fs.ErrNotExist,
+// syscall.ECONNREFUSED), the caller has no permission (fs.ErrPermission), or the node did not respond.
 type UnreachableError struct {
 	Socket string
 	Err    error
@@ -56,9 +56,9 @@ type Error struct {
 }
 
 // Error returns the node's message.
-func (r *Error) Error() string { return r.Message }
+func (e *Error) Error() string { return e.Message }
 
-// ProtocolError is an answer that does not follow this protocol: node and client may be of different versions.
+// ProtocolError reports a response that does not follow this protocol. Node and client may have different versions.
 type ProtocolError struct{ error }
 
 func protocolErrorf(format string, args ...any) error {
@@ -74,17 +74,17 @@ type errorBody struct {
 	Error Error `json:"error"`
 }
 
-// do sends a request; body nil sends none.
+// do sends a request, without a body if body is nil.
 func (c *Client) do(ctx context.Context, method, path string, body any) (*http.Response, error) {
-	var sent io.Reader
+	var reader io.Reader
 	if body != nil {
 		text, err := json.Marshal(body)
 		if err != nil {
 			return nil, fmt.Errorf("write the request: %w", err)
 		}
-		sent = bytes.NewReader(text)
+		reader = bytes.NewReader(text)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, "http://tasard"+path, sent)
+	req, err := http.NewRequestWithContext(ctx, method, "http://tasard"+path, reader)
 	if err != nil {
 		return nil, fmt.Errorf("write the request: %w", err)
 	}
@@ -98,7 +98,7 @@ func (c *Client) do(ctx context.Context, method, path string, body any) (*http.R
 	return res, nil
 }
 
-// call returns the body of a successful answer, which the caller must close.
+// call sends a request and returns the body of a successful response, which the caller must close.
 func (c *Client) call(ctx context.Context, method, path string, body any) (io.ReadCloser, error) {
 	res, err := c.do(ctx, method, path, body)
 	if err != nil {
@@ -112,31 +112,31 @@ func (c *Client) call(ctx context.Context, method, path string, body any) (io.Re
 
 // readError returns the error of an error response.
 func readError(res *http.Response) error {
-	var refusal errorBody
-	if err := json.NewDecoder(io.LimitReader(res.Body, bodyMax)).Decode(&refusal); err != nil || refusal.Error.Message == "" {
+	var response errorBody
+	if err := json.NewDecoder(io.LimitReader(res.Body, bodyMax)).Decode(&response); err != nil || response.Error.Message == "" {
 		return unexpectedStatus(res)
 	}
-	return &refusal.Error
+	return &response.Error
 }
 
-// decode reads the whole answer and closes it.
-func decode(answered io.ReadCloser, into any) (err error) {
-	defer func() { err = errors.Join(err, answered.Close()) }()
-	if err := json.NewDecoder(answered).Decode(into); err != nil {
+// decode decodes a response body and closes it.
+func decode(body io.ReadCloser, target any) (err error) {
+	defer func() { err = errors.Join(err, body.Close()) }()
+	if err := json.NewDecoder(body).Decode(target); err != nil {
 		return protocolErrorf("read the node's answer: %w", err)
 	}
 	return nil
 }
 
-// Readiness returns the state of the node. Unlike for other operations, an answer of status 503 has one too.
-func (c *Client) Readiness(ctx context.Context) (shown Readiness, err error) {
+// Readiness returns the state of the node. A response of status 503 has a state too, unlike in other operations.
+func (c *Client) Readiness(ctx context.Context) (readiness Readiness, err error) {
 	res, err := c.do(ctx, http.MethodGet, ReadyzPath, nil)
 	if err != nil {
-		return shown, err
+		return readiness, err
 	}
 	defer func() { err = errors.Join(err, res.Body.Close()) }()
-	if err := json.NewDecoder(io.LimitReader(res.Body, readinessBytesMax)).Decode(&shown); err != nil || shown.Status == "" {
-		return shown, unexpectedStatus(res)
+	if err := json.NewDecoder(io.LimitReader(res.Body, readinessBytesMax)).Decode(&readiness); err != nil || readiness.Status == "" {
+		return readiness, unexpectedStatus(res)
 	}
-	return shown, nil
+	return readiness, nil
 }

@@ -31,7 +31,7 @@ type (
 		At time.Time `json:"at"`
 		Author
 	}
-	// KeyPolicy is the state of the key requirement.
+	// KeyPolicy is the key requirement: its state, announcement, and how login codes are sent.
 	KeyPolicy struct {
 		State       string    `json:"state"`
 		RequiredAt  time.Time `json:"requiredAt,omitzero"`
@@ -42,15 +42,15 @@ type (
 )
 
 func (s *Server) showKeyPolicy(*http.Request, NoBody) (KeyPolicy, error) {
-	t := s.config.Node.KeyPolicy()
+	policy := s.config.Node.KeyPolicy()
 	state := KeysOptional
 	switch now := s.config.Clock(); {
-	case t.Required(now):
+	case policy.Required(now):
 		state = KeysRequired
-	case t.Pending(now):
+	case policy.Pending(now):
 		state = KeysAnnounced
 	}
-	return KeyPolicy{state, t.RequiredAt, t.AnnouncedAt, t.By, s.config.Mail}, nil
+	return KeyPolicy{state, policy.RequiredAt, policy.AnnouncedAt, policy.By, s.config.Mail}, nil
 }
 
 func (s *Server) announce(r *http.Request, body Announcement) (KeyPolicy, error) {
@@ -58,11 +58,11 @@ func (s *Server) announce(r *http.Request, body Announcement) (KeyPolicy, error)
 		return KeyPolicy{}, &engine.Error{Code: CodeNotConfigured, Message: UnsafeMail}
 	}
 	by := authorName(r.Context(), body.Author)
-	transition, err := s.config.Node.Announce(body.At, by)
+	policy, err := s.config.Node.Announce(body.At, by)
 	if err != nil {
 		return KeyPolicy{}, err
 	}
-	s.config.Logger.Info("changed by an operator", "operation", "announce", "requiredAt", transition.RequiredAt, "by", by)
+	s.config.Logger.Info("changed by an operator", "operation", "announce", "requiredAt", policy.RequiredAt, "by", by)
 	return s.showKeyPolicy(r, NoBody{})
 }
 

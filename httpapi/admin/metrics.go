@@ -16,7 +16,7 @@ const (
 
 // The state of the node.
 type (
-	// Readiness is the state of the node for its operator: it includes causes.
+	// Readiness is the state of the node for its operator, with causes.
 	Readiness struct {
 		Status         engine.Readiness   `json:"status"`
 		Conditions     []engine.Condition `json:"conditions"`
@@ -56,8 +56,8 @@ type (
 )
 
 func (s *Server) readiness(w http.ResponseWriter, _ *http.Request) {
-	shown := s.config.Readiness()
-	writeJSON(w, readinessStatus(shown.Status), shown)
+	state := s.config.Readiness()
+	writeJSON(w, readinessStatus(state.Status), state)
 }
 
 // readinessStatus returns the HTTP status for load balancers and service managers.
@@ -68,7 +68,7 @@ func readinessStatus(r engine.Readiness) int {
 	return http.StatusOK
 }
 
-// public returns the handler of ServeMetrics. Profiles and everything else are only at the socket.
+// public returns the handler of ServeMetrics. Profiles and operations are only at the socket.
 func (s *Server) public() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET "+MetricsPath, s.config.Metrics)
@@ -78,22 +78,22 @@ func (s *Server) public() http.Handler {
 		}{"live"})
 	})
 	mux.HandleFunc("GET "+ReadyzPath, func(w http.ResponseWriter, _ *http.Request) {
-		whole := s.config.Readiness()
-		writeJSON(w, readinessStatus(whole.Status), struct { // without what only its operator may know
+		state := s.config.Readiness()
+		writeJSON(w, readinessStatus(state.Status), struct { // only what any client may know
 			Status     engine.Readiness   `json:"status"`
 			Conditions []engine.Condition `json:"conditions"`
-		}{whole.Status, whole.Conditions})
+		}{state.Status, state.Conditions})
 	})
 	return mux
 }
 
-// ServeMetrics starts to serve metrics and health on a listener for Prometheus over TCP. It changes nothing and
-// shows no secret, but every client that reaches it can read it. Stop waits for its goroutine.
+// ServeMetrics starts to serve metrics and health to Prometheus on a TCP listener. Every client that reaches it can
+// read them. They contain no secrets. Stop waits for its goroutine.
 func (s *Server) ServeMetrics(listener net.Listener) {
-	log, at := s.config.Logger, listener.Addr().String()
-	log.Info("metrics are at http://" + at + MetricsPath)
-	if parsed, err := netip.ParseAddrPort(at); err == nil && !parsed.Addr().IsLoopback() {
-		log.Warn("every client that reaches this address can read the metrics: traffic, number of accounts, health; no secrets", "address", at)
+	log, address := s.config.Logger, listener.Addr().String()
+	log.Info("metrics are at http://" + address + MetricsPath)
+	if addr, err := netip.ParseAddrPort(address); err == nil && !addr.Addr().IsLoopback() {
+		log.Warn("every client that reaches this address can read the metrics: traffic, number of accounts, health; no secrets", "address", address)
 	}
 	server := &http.Server{Handler: s.public(), ReadTimeout: readTimeout, WriteTimeout: metricsWriteTimeout, IdleTimeout: metricsIdleTimeout}
 	s.serve(server, listener, "the listener of metrics", "metrics are not answered any more")

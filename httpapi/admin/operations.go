@@ -21,7 +21,7 @@ import (
 // Operation is a call of the management API, with the types of the request and the answer.
 type Operation[Body, Answer any] struct{ method, path string }
 
-// List is a call whose answer is one JSON object a line.
+// List is a call whose answer has one JSON object per line.
 type List[Item any] struct{ path string }
 
 // NoBody is the request of an operation without a body.
@@ -60,14 +60,14 @@ const (
 )
 
 // register adds the operation to mux.
-func (o Operation[Body, Answer]) register(mux *http.ServeMux, do func(r *http.Request, body Body) (Answer, error)) {
+func (o Operation[Body, Answer]) register(mux *http.ServeMux, handle func(r *http.Request, body Body) (Answer, error)) {
 	mux.HandleFunc(o.method+" "+o.path, func(w http.ResponseWriter, r *http.Request) {
 		body, err := readBody[Body](r)
 		if err != nil {
 			writeError(w, err)
 			return
 		}
-		answer, err := do(r, body)
+		answer, err := handle(r, body)
 		if err != nil {
 			writeError(w, err)
 			return
@@ -98,15 +98,15 @@ func (l List[Item]) register(mux *http.ServeMux, list func(r *http.Request) (ite
 
 // Call calls the operation; values replace the names in braces of its path, in order.
 func (o Operation[Body, Answer]) Call(ctx context.Context, c *Client, body Body, values ...string) (answer Answer, err error) {
-	var sent any = body
-	if _, none := sent.(NoBody); none {
-		sent = nil
+	var request any = body
+	if _, noBody := request.(NoBody); noBody {
+		request = nil
 	}
-	answered, err := c.call(ctx, o.method, expandPath(o.path, values), sent)
+	stream, err := c.call(ctx, o.method, expandPath(o.path, values), request)
 	if err != nil {
 		return answer, err
 	}
-	return answer, decode(answered, &answer)
+	return answer, decode(stream, &answer)
 }
 
 // Call returns the list as a stream, which the caller must close.
@@ -115,24 +115,24 @@ func (l List[Item]) Call(ctx context.Context, c *Client, query url.Values) (io.R
 }
 
 // ReadAll reads a list to its end.
-func (l List[Item]) ReadAll(answered io.Reader) (all []Item, err error) {
-	for decoder := json.NewDecoder(answered); ; {
+func (l List[Item]) ReadAll(r io.Reader) (items []Item, err error) {
+	for decoder := json.NewDecoder(r); ; {
 		var item Item
 		switch err := decoder.Decode(&item); {
 		case errors.Is(err, io.EOF):
-			return all, nil
+			return items, nil
 		case err != nil:
 			return nil, protocolErrorf("read the node's answer: %w", err)
 		}
-		all = append(all, item)
+		items = append(items, item)
 	}
 }
 
 // expandPath replaces the names in braces of a path.
 func expandPath(path string, values []string) string {
 	for _, value := range values {
-		before, rest, _ := strings.Cut(path, "{")
-		_, after, _ := strings.Cut(rest, "}")
+		before, remaining, _ := strings.Cut(path, "{")
+		_, after, _ := strings.Cut(remaining, "}")
 		path = before + url.PathEscape(value) + after
 	}
 	return path
@@ -150,7 +150,7 @@ const (
 	CodeStopping      engine.Code = "stopping"       // the node stops before the operation can end
 )
 
-// Longest texts of an operator, in characters.
+// Limits of texts that an operator gives, in characters.
 const (
 	ReasonMax = 200
 	ByMax     = 80
@@ -166,13 +166,13 @@ func writeJSON(w http.ResponseWriter, status int, answer any) {
 // writeError writes an error response. It includes the causes of internal errors, because only the operator reads
 // it.
 func writeError(w http.ResponseWriter, err error) {
-	refusal := Error{Code: engine.CodeInternalError, Message: err.Error()}
+	response := Error{Code: engine.CodeInternalError, Message: err.Error()}
 	status := http.StatusInternalServerError
-	var named *engine.Error
-	if errors.As(err, &named) {
-		refusal = Error{named.Code, named.Message}
+	var engineErr *engine.Error
+	if errors.As(err, &engineErr) {
+		response = Error{engineErr.Code, engineErr.Message}
 		status = http.StatusConflict
-		switch named.Code {
+		switch engineErr.Code {
 		case engine.CodeInvalidParameters:
 			status = http.StatusBadRequest
 		case engine.CodeNotFound:
@@ -181,19 +181,19 @@ func writeError(w http.ResponseWriter, err error) {
 			status = http.StatusServiceUnavailable
 		}
 	}
-	writeJSON(w, status, errorBody{refusal})
+	writeJSON(w, status, errorBody{response})
 }
 
 func badRequest(format string, args ...any) error {
 	return &engine.Error{Code: engine.CodeInvalidParameters, Message: fmt.Sprintf(format, args...)}
 }
 
-// readBody reads one JSON object and nothing else, and checks its author; for NoBody it reads nothing.
+// readBody reads a body of one JSON object and checks its author. For NoBody it reads nothing.
 func readBody[T any](r *http.Request) (body T, err error) {
-	if _, none := any(body).(NoBody); none {
+	if _, noBody := any(body).(NoBody); noBody {
 		return body, nil
 	}
-	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != typeJSON {
+	if mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || mediaType != typeJSON {
 		return body, badRequest("the body must be sent as Content-Type: %s", typeJSON)
 	}
 	text, err := io.ReadAll(io.LimitReader(r.Body, bodyMax+1))
@@ -208,13 +208,13 @@ func readBody[T any](r *http.Request) (body T, err error) {
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return body, badRequest("the body must be one JSON object and nothing else")
 	}
-	if change, ok := any(body).(interface{ author() string }); ok {
-		err = checkLine("the author's name", change.author(), ByMax)
+	if authored, ok := any(body).(interface{ author() string }); ok {
+		err = checkLine("the author's name", authored.author(), ByMax)
 	}
 	return body, err
 }
 
-// checkLine wants printable text of one line.
+// checkLine returns an error unless text is one printable line of at most runesMax characters.
 func checkLine(name, text string, runesMax int) error {
 	if !utf8.ValidString(text) || utf8.RuneCountInString(text) > runesMax ||
 		strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {

@@ -13,7 +13,7 @@ import (
 
 // Answers about quarantined values.
 type (
-	// QuarantineEntry is a quarantined value. Its number is currency and number: USD/17.
+	// QuarantineEntry is a quarantined value. Number consists of currency and id, such as USD/17.
 	QuarantineEntry struct {
 		Number        string         `json:"number"`
 		ObservedAt    time.Time      `json:"observedAt"`
@@ -31,7 +31,7 @@ type (
 		Detail        string         `json:"detail"`
 		Document      string         `json:"document,omitempty"`
 	}
-	// QuarantineResult is the outcome of a decision; Published is the rate that is published now.
+	// QuarantineResult is the outcome of a decision. Published is the rate that is published after it.
 	QuarantineResult struct {
 		Entry     QuarantineEntry `json:"entry"`
 		By        string          `json:"by"`
@@ -43,31 +43,31 @@ type (
 func (s *Server) listQuarantine(r *http.Request) (iter.Seq[QuarantineEntry], error) {
 	query := r.URL.Query()
 	currency, source := query.Get("currency"), query.Get("source")
-	held, err := s.config.Node.Quarantine(currency)
+	values, err := s.config.Node.Quarantine(currency)
 	return func(yield func(QuarantineEntry) bool) {
-		for i := range held {
-			if (source == "" || held[i].SourceID == source) && !yield(describeQuarantined(&held[i])) {
+		for i := range values {
+			if (source == "" || values[i].SourceID == source) && !yield(describeQuarantined(&values[i])) {
 				return
 			}
 		}
 	}, err
 }
 
-func describeQuarantined(held *engine.Quarantined) QuarantineEntry {
-	seen := &held.Observation
-	shown := QuarantineEntry{
-		Number: quarantineNumber(seen.Currency, held.ID), ObservedAt: held.ObservedAt, SourceID: held.SourceID,
-		InstitutionID: seen.InstitutionID, Currency: seen.Currency, Channel: cmp.Or(seen.Channel, engine.Unspecified),
-		Kind: cmp.Or(seen.Kind, engine.Commercial), Buy: seen.Buy, Sell: seen.Sell, PublishedAt: seen.PublishedAt,
-		ExpiresAt: seen.ExpiresAt, Reason: held.Reason, Detail: held.Detail, Document: seen.Document,
+func describeQuarantined(value *engine.Quarantined) QuarantineEntry {
+	observation := &value.Observation
+	entry := QuarantineEntry{
+		Number: quarantineNumber(observation.Currency, value.ID), ObservedAt: value.ObservedAt, SourceID: value.SourceID,
+		InstitutionID: observation.InstitutionID, Currency: observation.Currency, Channel: cmp.Or(observation.Channel, engine.Unspecified),
+		Kind: cmp.Or(observation.Kind, engine.Commercial), Buy: observation.Buy, Sell: observation.Sell, PublishedAt: observation.PublishedAt,
+		ExpiresAt: observation.ExpiresAt, Reason: value.Reason, Detail: value.Detail, Document: observation.Document,
 	}
-	if !seen.EffectiveDate.IsZero() {
-		shown.EffectiveDate = seen.EffectiveDate.String()
+	if !observation.EffectiveDate.IsZero() {
+		entry.EffectiveDate = observation.EffectiveDate.String()
 	}
-	return shown
+	return entry
 }
 
-// quarantineNumber returns a number that is unique over all currencies.
+// quarantineNumber returns a name that is unique among all currencies.
 func quarantineNumber(currency string, id uint64) string { return fmt.Sprintf("%s/%d", currency, id) }
 
 func (s *Server) release(r *http.Request, body Author) (QuarantineResult, error) {
@@ -79,21 +79,21 @@ func (s *Server) reject(r *http.Request, body Author) (QuarantineResult, error) 
 }
 
 // decide carries out the operator's decision about a quarantined value.
-func (s *Server) decide(r *http.Request, body Author, operation string, order func(uint64, string) engine.Command) (QuarantineResult, error) {
-	held, err := s.quarantined(r)
+func (s *Server) decide(r *http.Request, body Author, operation string, newCommand func(uint64, string) engine.Command) (QuarantineResult, error) {
+	value, err := s.quarantined(r)
 	if err != nil {
 		return QuarantineResult{}, err
 	}
-	by, currency := authorName(r.Context(), body), held.Observation.Currency
-	if _, err := s.config.Node.Execute(currency, order(held.ID, by)); err != nil {
+	by, currency := authorName(r.Context(), body), value.Observation.Currency
+	if _, err := s.config.Node.Execute(currency, newCommand(value.ID, by)); err != nil {
 		return QuarantineResult{}, err
 	}
-	verdict := QuarantineResult{Entry: describeQuarantined(&held), By: by}
-	verdict.Published = s.publishedOffer(currency, engine.QuoteKey{
-		Institution: held.Observation.InstitutionID, Channel: verdict.Entry.Channel, Kind: verdict.Entry.Kind,
+	result := QuarantineResult{Entry: describeQuarantined(&value), By: by}
+	result.Published = s.publishedOffer(currency, engine.QuoteKey{
+		Institution: value.Observation.InstitutionID, Channel: result.Entry.Channel, Kind: result.Entry.Kind,
 	})
-	s.config.Logger.Info("changed by an operator", "operation", operation, "value", verdict.Entry.Number, "by", by)
-	return verdict, nil
+	s.config.Logger.Info("changed by an operator", "operation", operation, "value", result.Entry.Number, "by", by)
+	return result, nil
 }
 
 // quarantined returns the value that the path names.
@@ -103,13 +103,13 @@ func (s *Server) quarantined(r *http.Request) (engine.Quarantined, error) {
 	if err != nil {
 		return engine.Quarantined{}, badRequest("%q: want the number of a quarantined value, such as USD/17", currency+"/"+text)
 	}
-	held, err := s.config.Node.Quarantine(currency)
+	values, err := s.config.Node.Quarantine(currency)
 	if err != nil {
 		return engine.Quarantined{}, err
 	}
-	for i := range held {
-		if held[i].ID == id {
-			return held[i], nil
+	for i := range values {
+		if values[i].ID == id {
+			return values[i], nil
 		}
 	}
 	return engine.Quarantined{}, &engine.Error{

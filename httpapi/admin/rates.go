@@ -12,11 +12,11 @@ import (
 const (
 	// ManualSource is the source id of manual rates.
 	ManualSource = "manual"
-	// ManualLifeMax is the longest lifetime of a manual rate: it must be reviewed within a year.
+	// ManualLifeMax is the longest lifetime of a manual rate, so that it is reviewed at least once a year.
 	ManualLifeMax = 366 * 24 * time.Hour
 )
 
-// Bodies of requests about rates. Sides and dates are texts; "" = not given.
+// Bodies of requests about rates. Sides and dates are strings; "" = not given.
 type (
 	// Quote names a rate; channel and kind default to unspecified and commercial.
 	Quote struct {
@@ -53,8 +53,8 @@ type (
 		ExpiresAt time.Time `json:"expiresAt"`
 		Stale     bool      `json:"stale"`
 	}
-	// RateChange is the outcome of a manual rate or a withdrawal. Quarantined is the new value if it was quarantined;
-	// then Published is the rate from before.
+	// RateChange is the outcome of a manual rate or a withdrawal. Quarantined is the new value if it was quarantined.
+	// Published is then the previous rate.
 	RateChange struct {
 		ID          string           `json:"id"`
 		SourceID    string           `json:"sourceId"`
@@ -64,8 +64,8 @@ type (
 	}
 )
 
-// setRate publishes a manual rate. It goes through the rules like every observation, and wins over collected rates
-// (decision S11).
+// setRate publishes a manual rate. The rules check it like every observation. It wins over collected rates (decision
+// S11).
 func (s *Server) setRate(r *http.Request, body ManualRate) (RateChange, error) {
 	key, err := s.quoteKey(&body.Quote)
 	if err != nil {
@@ -84,22 +84,23 @@ func (s *Server) setRate(r *http.Request, body ManualRate) (RateChange, error) {
 	}
 	answer := RateChange{ID: key.ID(body.Currency), SourceID: ManualSource, By: by, Published: s.publishedOffer(body.Currency, key)}
 	if len(receipt.Refused) > 0 {
-		refusal := &receipt.Refused[0]
-		if refusal.QuarantineID == 0 {
-			return RateChange{}, badRequest("the rate is refused: %s: %s", refusal.Reason, refusal.Detail)
+		refused := &receipt.Refused[0]
+		if refused.QuarantineID == 0 {
+			return RateChange{}, badRequest("the rate is refused: %s: %s", refused.Reason, refused.Detail)
 		}
-		held := describeQuarantined(&engine.Quarantined{
-			ID: refusal.QuarantineID, SourceID: ManualSource, ObservedAt: now, Observation: refusal.Observation,
-			Reason: refusal.Reason, Detail: refusal.Detail,
+		entry := describeQuarantined(&engine.Quarantined{
+			ID: refused.QuarantineID, SourceID: ManualSource, ObservedAt: now, Observation: refused.Observation,
+			Reason: refused.Reason, Detail: refused.Detail,
 		})
-		answer.Quarantined = &held
+		answer.Quarantined = &entry
 	}
 	s.config.Logger.Info("changed by an operator", "operation", "set rate", "rate", answer.ID, "buy", body.Buy, "sell", body.Sell,
 		"expiresAt", observation.ExpiresAt, "quarantined", answer.Quarantined != nil, "by", by)
 	return answer, nil
 }
 
-// manualObservation checks a manual rate. Values that could never be published are refused, not quarantined.
+// manualObservation checks a manual rate and returns its observation. It refuses values that can never be published;
+// the engine would quarantine them.
 func (s *Server) manualObservation(body *ManualRate, key engine.QuoteKey, now time.Time) (engine.Observation, error) {
 	observation := engine.Observation{
 		InstitutionID: key.Institution, Currency: body.Currency, Channel: key.Channel, Kind: key.Kind, Buy: body.Buy, Sell: body.Sell,
@@ -127,7 +128,7 @@ func (s *Server) manualObservation(body *ManualRate, key engine.QuoteKey, now ti
 	return observation, err
 }
 
-// readSide parses a side; "" gives no side.
+// readSide parses a side. "" is the null decimal.
 func readSide(name, text string) (engine.Decimal, error) {
 	if text == "" {
 		return engine.Decimal{}, nil
@@ -151,23 +152,23 @@ func ParseSide(text string) (engine.Decimal, error) {
 
 // manualExpiry returns the expiry of a manual rate.
 func (s *Server) manualExpiry(body *ManualRate, now time.Time) (time.Time, error) {
-	ends := now.Add(s.config.Catalogue.Source(ManualSource).Lifetime)
+	expiry := now.Add(s.config.Catalogue.Source(ManualSource).Lifetime)
 	switch {
 	case body.For != "" && !body.ExpiresAt.IsZero():
-		return ends, badRequest("want one of expiresAt and for, found both")
+		return expiry, badRequest("want one of expiresAt and for, found both")
 	case body.For != "":
-		span, err := time.ParseDuration(body.For)
+		lifetime, err := time.ParseDuration(body.For)
 		if err != nil {
-			return ends, badRequest("%q: want a duration, such as 6h", body.For)
+			return expiry, badRequest("%q: want a duration, such as 6h", body.For)
 		}
-		ends = now.Add(span)
+		expiry = now.Add(lifetime)
 	case !body.ExpiresAt.IsZero():
-		ends = body.ExpiresAt
+		expiry = body.ExpiresAt
 	}
-	if !ends.After(now) || ends.Sub(now) > ManualLifeMax {
-		return ends, badRequest("the rate would expire at %s; want an instant within the next %d days", ends.UTC().Format(time.RFC3339), ManualLifeMax/(24*time.Hour))
+	if !expiry.After(now) || expiry.Sub(now) > ManualLifeMax {
+		return expiry, badRequest("the rate would expire at %s; want an instant within the next %d days", expiry.UTC().Format(time.RFC3339), ManualLifeMax/(24*time.Hour))
 	}
-	return ends, nil
+	return expiry, nil
 }
 
 // quoteKey checks and completes the quote of a request.
@@ -176,16 +177,16 @@ func (s *Server) quoteKey(body *Quote) (engine.QuoteKey, error) {
 		Institution: body.Institution,
 		Channel:     cmp.Or(body.Channel, engine.Unspecified), Kind: cmp.Or(body.Kind, engine.Commercial),
 	}
-	if _, known := s.config.Catalogue.Institution(body.Institution); !known {
+	if _, ok := s.config.Catalogue.Institution(body.Institution); !ok {
 		return key, badRequest("the catalogue has no institution %q; GET /v1/institutions lists them", body.Institution)
 	}
-	if _, known := s.config.Catalogue.Currency(body.Currency); !known {
+	if _, ok := s.config.Catalogue.Currency(body.Currency); !ok {
 		return key, badRequest("the catalogue has no currency %q", body.Currency)
 	}
-	if _, known := engine.ParseChannel(string(key.Channel)); !known {
+	if _, ok := engine.ParseChannel(string(key.Channel)); !ok {
 		return key, badRequest("there is no channel %q", body.Channel)
 	}
-	if _, known := engine.ParseKind(string(key.Kind)); !known {
+	if _, ok := engine.ParseKind(string(key.Kind)); !ok {
 		return key, badRequest("there is no kind %q", body.Kind)
 	}
 	return key, nil

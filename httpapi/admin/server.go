@@ -21,7 +21,7 @@ const (
 	readTimeout  = 5 * time.Second
 	writeTimeout = 5 * time.Minute // for a list of a million accounts, read slowly
 	idleTimeout  = 30 * time.Second
-	shutdownMax  = 15 * time.Second // for requests in flight at the end
+	shutdownMax  = 15 * time.Second // for requests in flight in Stop
 )
 
 // Node is the part of a node that the operator reads and changes.
@@ -38,7 +38,7 @@ type Node interface {
 type Config struct {
 	Node         Node
 	Catalogue    *engine.Catalogue
-	DefaultQuota account.Quota // of accounts without their own
+	DefaultQuota account.Quota // of accounts without quotas of their own
 	Mail         string        // how login codes are sent: MailSMTP, MailLog or MailOff
 	Clock        func() time.Time
 	Logger       *slog.Logger
@@ -68,7 +68,7 @@ type httpServer struct {
 // New returns a server that does not listen yet.
 func New(c Config) *Server { return &Server{config: c} }
 
-// ServeSocket starts to serve the socket; until the node is ready operations fail. Stop waits for its goroutine.
+// ServeSocket starts to serve the socket. Operations fail until the node is ready. Stop waits for its goroutine.
 func (s *Server) ServeSocket(socket net.Listener) {
 	server := &http.Server{Handler: s.Handler(), ConnContext: withPeerName, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout}
 	s.backupSlot.stopping = make(chan struct{})
@@ -77,28 +77,28 @@ func (s *Server) ServeSocket(socket net.Listener) {
 }
 
 // serve serves the listener until Stop. consequence is logged if it ends by itself.
-func (s *Server) serve(server *http.Server, listener net.Listener, name, lost string) {
-	f := httpServer{server, name, make(chan struct{})}
-	f.MaxHeaderBytes, f.ErrorLog = headerMax, slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug)
-	s.servers = append(s.servers, f)
+func (s *Server) serve(srv *http.Server, listener net.Listener, name, consequence string) {
+	server := httpServer{srv, name, make(chan struct{})}
+	server.MaxHeaderBytes, server.ErrorLog = headerMax, slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug)
+	s.servers = append(s.servers, server)
 	go func() {
-		defer close(f.done)
-		if err := f.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			s.config.Logger.Error(lost+": "+name+" ended", "cause", err.Error())
+		defer close(server.done)
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			s.config.Logger.Error(consequence+": "+name+" ended", "cause", err.Error())
 		}
 	}()
 }
 
-// Stop lets requests in flight finish, by force after shutdownMax, and waits for the servers to end.
+// Stop waits for requests in flight, closes their connections after shutdownMax, and waits for the servers to end.
 func (s *Server) Stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownMax)
 	defer cancel()
 	var problems []error
-	for _, f := range s.servers {
-		if err := f.Shutdown(ctx); err != nil {
-			problems = append(problems, fmt.Errorf("stop %s: %w", f.name, errors.Join(err, f.Close())))
+	for _, server := range s.servers {
+		if err := server.Shutdown(ctx); err != nil {
+			problems = append(problems, fmt.Errorf("stop %s: %w", server.name, errors.Join(err, server.Close())))
 		}
-		<-f.done
+		<-server.done
 	}
 	return errors.Join(problems...)
 }

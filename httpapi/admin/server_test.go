@@ -266,11 +266,11 @@ func TestServer_WatchedFromOutside(t *testing.T) {
 // end its copy.
 func TestBackup_OneAtATime(t *testing.T) {
 	s := serverOf(&fakeNode{})
-	s.backupSlot.taken.Store(true)
+	s.backupSlot.busy.Store(true)
 	if got := askServer(t, s, http.MethodGet, backupPath, ""); got.Code != http.StatusServiceUnavailable {
 		t.Errorf("the second is answered %d", got.Code)
 	}
-	s.backupSlot.taken.Store(false)
+	s.backupSlot.busy.Store(false)
 	for range 2 { // the first has let go
 		if got := askServer(t, s, http.MethodGet, backupPath, ""); got.Code != http.StatusInternalServerError || !jsonLines(got) {
 			t.Errorf("a copy that fails is answered %d: %s", got.Code, got.Body)

@@ -19,13 +19,13 @@ const (
 	socketPathBytesMax = 107 // the system's own limit
 )
 
-// Errors of Listen. Others mean that the socket can't be created at the path.
+// Errors of Listen. Other errors mean that the socket can't be created at the path.
 var (
 	ErrSocketPath = errors.New("path too long for a socket")
 	ErrInUse      = errors.New("another node uses it")
 )
 
-// Listen creates the socket. It replaces one that a dead process left behind, and refuses one that is in use.
+// Listen creates the socket. It replaces a socket that a dead process left behind, and returns ErrInUse for one in use.
 func Listen(ctx context.Context, path string) (net.Listener, error) {
 	if err := CheckSocket(path); err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func Listen(ctx context.Context, path string) (net.Listener, error) {
 	return listener, nil
 }
 
-// CheckSocket refuses a path that is too long for a socket.
+// CheckSocket returns ErrSocketPath if the path is too long for a socket.
 func CheckSocket(path string) error {
 	if len(path) <= socketPathBytesMax {
 		return nil
@@ -55,11 +55,11 @@ func CheckSocket(path string) error {
 	return fmt.Errorf("%w: %s has %d bytes; want at most %d", ErrSocketPath, path, len(path), socketPathBytesMax)
 }
 
-// bind sets the mode of the socket before it has a name, so that no other user can ever open it.
+// bind creates the socket. It sets the mode before the socket has a name, so that no other user can ever open it.
 func bind(ctx context.Context, path string) (net.Listener, error) {
 	config := net.ListenConfig{Control: func(_, _ string, conn syscall.RawConn) error {
 		return conn.Control(func(fd uintptr) {
-			_ = syscall.Fchmod(int(fd), socketMode) // on systems without this Chmod below sets it
+			_ = syscall.Fchmod(int(fd), socketMode) // where this is not supported, Chmod below sets it
 		})
 	}}
 	listener, err := config.Listen(ctx, "unix", path)
@@ -98,7 +98,7 @@ func removeStale(ctx context.Context, path string) error {
 	return nil
 }
 
-// peerKey is the key of the peer's user in the context of a connection.
+// peerKey is the context key of the user at the other end of a connection.
 type peerKey struct{}
 
 // withPeerName adds the peer's user to the context.

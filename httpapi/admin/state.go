@@ -7,7 +7,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Answers about sources. Instants that have not come are left out.
+// Answers about sources. Zero times are omitted.
 type (
 	// Sources lists all sources of the node.
 	Sources struct {
@@ -78,7 +78,7 @@ type ClusterNode struct {
 	SeenAt    time.Time `json:"seenAt,omitzero"`
 	Leader    bool      `json:"leader"`  // changes go through it
 	Current   bool      `json:"current"` // a member's copy of the log is complete and up to date
-	Record    uint64    `json:"record"`  // its newest
+	Record    uint64    `json:"record"`  // the newest that it has
 	Lag       uint64    `json:"lag"`     // missing records
 	Snapshot  uint64    `json:"snapshot"`
 }
