@@ -21,40 +21,40 @@ const memberTimeout = 5 * time.Second
 func (d *doctor) cluster(ctx context.Context) {
 	o := &d.o.Config.Cluster
 	if o.Check(d.config()) != nil {
-		return // said already
+		return // reported by settings
 	}
 	if o.Name == "" {
 		d.add(findingOK, "cluster", "", "none (--cluster)")
 		return
 	}
-	security, err := o.TLS.Load()
+	tlsConfig, err := o.TLS.Load()
 	if err != nil {
-		return // it was there a moment ago
+		return // o.Check has just loaded it
 	}
-	if security != nil {
-		d.clusterCertificate(o, security)
+	if tlsConfig != nil {
+		d.clusterCertificate(o, tlsConfig)
 	}
 	d.checkAddress("cluster", o.Address(), "Cluster.Listen")
 	for _, m := range o.Members {
 		if m.Node != o.Node && ctx.Err() == nil {
-			d.checkMember(ctx, m, security)
+			d.checkMember(ctx, m, tlsConfig)
 		}
 	}
 }
 
-// clusterCertificate checks this node's certificate as the other nodes will.
-func (d *doctor) clusterCertificate(o *node.Cluster, security *tls.Config) {
+// clusterCertificate checks this node's certificate as the other nodes do.
+func (d *doctor) clusterCertificate(o *node.Cluster, tlsConfig *tls.Config) {
 	const renew = "make a new one and restart this node; see packaging/cluster/README.md"
-	leaf, now := security.Certificates[0].Leaf, d.Clock()
+	leaf, now := tlsConfig.Certificates[0].Leaf, d.Clock()
 	host, _, _ := net.SplitHostPort(o.Address())
-	unsigned := verifyCertificate(&security.Certificates[0], security.RootCAs, now)
+	chainErr := verifyCertificate(&tlsConfig.Certificates[0], tlsConfig.RootCAs, now)
 	switch problem := node.CertificateProblem(leaf, now); {
 	case problem != "":
 		d.add(findingFail, "cluster", renew, "%s", problem)
-	case unsigned != nil:
-		d.add(findingFail, "cluster", renew, "the other nodes will refuse %s: %v", o.TLS.Certificate, unsigned)
+	case chainErr != nil:
+		d.add(findingFail, "cluster", renew, "the other nodes will refuse %s: %v", o.TLS.Certificate, chainErr)
 	case leaf.VerifyHostname(host) != nil:
-		d.add(findingFail, "cluster", renew, "other nodes connect to %s, and the certificate is for %s", host, strings.Join(certificateNames(&security.Certificates[0]), ", "))
+		d.add(findingFail, "cluster", renew, "other nodes connect to %s, and the certificate is for %s", host, strings.Join(certificateNames(&tlsConfig.Certificates[0]), ", "))
 	case leaf.NotAfter.Sub(now) < certificateWarnBefore:
 		d.add(findingWarn, "cluster", renew, "the certificate of this node expires in %s", terminal.FormatDays(leaf.NotAfter.Sub(now)))
 	default:
@@ -62,18 +62,18 @@ func (d *doctor) clusterCertificate(o *node.Cluster, security *tls.Config) {
 	}
 }
 
-// verifyCertificate checks that the authority has signed a certificate, directly or through intermediates, for both
-// ends of a connection.
+// verifyCertificate checks that the authority has signed a certificate, directly or through intermediates, for use by
+// servers and by clients.
 func verifyCertificate(pair *tls.Certificate, authority *x509.CertPool, now time.Time) error {
-	between := x509.NewCertPool()
+	intermediates := x509.NewCertPool()
 	for _, der := range pair.Certificate[1:] {
-		if one, err := x509.ParseCertificate(der); err == nil {
-			between.AddCert(one)
+		if cert, err := x509.ParseCertificate(der); err == nil {
+			intermediates.AddCert(cert)
 		}
 	}
-	for _, end := range []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth} {
+	for _, usage := range []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth} {
 		_, err := pair.Leaf.Verify(x509.VerifyOptions{
-			Roots: authority, Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{end},
+			Roots: authority, Intermediates: intermediates, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{usage},
 		})
 		if err != nil {
 			return err
@@ -82,11 +82,11 @@ func verifyCertificate(pair *tls.Certificate, authority *x509.CertPool, now time
 	return nil
 }
 
-// checkMember connects to another node as this one would at its start, and disconnects.
-func (d *doctor) checkMember(ctx context.Context, m node.Member, security *tls.Config) {
+// checkMember connects to another node as this node does when it starts, and disconnects.
+func (d *doctor) checkMember(ctx context.Context, m node.Member, tlsConfig *tls.Config) {
 	ctx, cancel := context.WithTimeout(ctx, memberTimeout)
 	defer cancel()
-	if err := d.readGreeting(ctx, m.Address, security); err != nil {
+	if err := d.readGreeting(ctx, m.Address, tlsConfig); err != nil {
 		d.add(findingWarn, "cluster", "check that it runs, and the network between; changes need more than half of the members",
 			"%s at %s is not reachable: %v", node.NodeName(m.Node), m.Address, err)
 		return
@@ -95,29 +95,29 @@ func (d *doctor) checkMember(ctx context.Context, m node.Member, security *tls.C
 }
 
 // readGreeting connects to a node's cluster address and reads the greeting.
-func (d *doctor) readGreeting(ctx context.Context, address string, security *tls.Config) error {
+func (d *doctor) readGreeting(ctx context.Context, address string, tlsConfig *tls.Config) error {
 	conn, err := d.connect(ctx, address)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close() }() // nothing was said
-	if end, ok := ctx.Deadline(); ok {
-		if err := conn.SetDeadline(end); err != nil {
+	defer func() { _ = conn.Close() }() // nothing was sent
+	if deadline, ok := ctx.Deadline(); ok {
+		if err := conn.SetDeadline(deadline); err != nil {
 			return err
 		}
 	}
-	if security != nil {
-		security = security.Clone()
-		security.ServerName, _, _ = net.SplitHostPort(address)
-		conn = tls.Client(conn, security)
+	if tlsConfig != nil {
+		tlsConfig = tlsConfig.Clone()
+		tlsConfig.ServerName, _, _ = net.SplitHostPort(address)
+		conn = tls.Client(conn, tlsConfig)
 	}
 	const greeting = "INFO "
-	found := make([]byte, len(greeting))
-	if _, err := io.ReadFull(conn, found); err != nil {
+	prefix := make([]byte, len(greeting))
+	if _, err := io.ReadFull(conn, prefix); err != nil {
 		return err
 	}
-	if string(found) != greeting {
-		return fmt.Errorf("not a node of a cluster: it answered %q", found)
+	if string(prefix) != greeting {
+		return fmt.Errorf("not a node of a cluster: it answered %q", prefix)
 	}
 	return nil
 }

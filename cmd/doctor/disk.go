@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// A node is read-only with less free space than diskFailBelow (actors.LogConfig); below diskWarnBelow the doctor
-	// warns.
+	// A node is read-only with less free space than diskFailBelow (actors.LogConfig). The doctor warns below
+	// diskWarnBelow.
 	diskFailBelow = 64 << 20
 	diskWarnBelow = 1 << 30
-	// Syncs of a scratch block, as a batch of records needs one.
+	// timeSyncs writes and syncs a block of scratchBytes, as the log does with a batch, scratchSyncs times.
 	scratchSyncs     = 20
 	scratchBytes     = 4 << 10
 	syncSlow         = 20 * time.Millisecond
-	dataModeRefused  = 0o022 // others can change the directory
+	dataModeRefused  = 0o022 // other users can change the directory
 	scratchName      = ".doctor-*"
 	dataModeWanted   = 0o700
 	directoryMissing = "serve will create it"
@@ -56,21 +56,21 @@ func (d *doctor) directory(context.Context) {
 }
 
 func (d *doctor) missingDirectory(path string) {
-	above := filepath.Dir(filepath.Clean(path))
+	parent := filepath.Dir(filepath.Clean(path))
 	for {
-		if _, err := os.Stat(above); err == nil || above == filepath.Dir(above) {
+		if _, err := os.Stat(parent); err == nil || parent == filepath.Dir(parent) {
 			break
 		}
-		above = filepath.Dir(above)
+		parent = filepath.Dir(parent)
 	}
-	if err := writable(above); err != nil {
+	if err := writable(parent); err != nil {
 		d.add(findingFail, "data", "create it for the user that runs the node", "%s does not exist and can't be created: %v", path, err)
 		return
 	}
 	d.add(findingOK, "data", "", "%s does not exist; %s", path, directoryMissing)
 }
 
-// writable creates and removes a file.
+// writable checks that a file can be created in the directory, and removes it.
 func writable(directory string) error {
 	file, err := os.CreateTemp(directory, scratchName)
 	if err != nil {
@@ -87,7 +87,7 @@ func (d *doctor) owner(path string, info fs.FileInfo) {
 	d.add(findingOK, "data", "", "%s has mode %04o", path, info.Mode().Perm())
 }
 
-// log verifies the log, unless a running node holds it.
+// log verifies the log, unless a running node uses it.
 func (d *doctor) log(context.Context) {
 	found, err := wal.Exists(d.o.Config.Dir)
 	if err != nil || !found {
@@ -105,36 +105,36 @@ func (d *doctor) log(context.Context) {
 	}
 }
 
-// disk checks the file system of the data directory: free space, kind, sync time.
+// disk checks the file system of the data directory: free space, kind, time of a sync.
 func (d *doctor) disk(context.Context) {
 	path := d.o.Config.Dir
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
-		return // said already
+		return // reported by directory
 	}
-	where, err := fileSystemOf(path)
+	fileSystem, err := fileSystemOf(path)
 	if err != nil {
 		d.add(findingWarn, "disk", "", "find out the free space: %v", err)
 		return
 	}
-	megabytes := terminal.Thousands(where.free >> 20)
+	megabytes := terminal.Thousands(fileSystem.free >> 20)
 	switch {
-	case where.free < diskFailBelow:
+	case fileSystem.free < diskFailBelow:
 		d.add(findingFail, "disk", "free some space: the node is read-only", "%s MiB are free", megabytes)
-	case where.free < diskWarnBelow:
+	case fileSystem.free < diskWarnBelow:
 		d.add(findingWarn, "disk", "free some space: a node is read-only below 64 MiB", "%s MiB are free", megabytes)
 	default:
 		d.add(findingOK, "disk", "", "%s MiB are free", megabytes)
 	}
 	switch {
-	case where.risk != "":
-		d.add(findingWarn, "filesystem", "keep the data on a local disk", "the data is on %s: %s", where.system, where.risk)
-	case where.system != "":
-		d.add(findingOK, "filesystem", "", "the data is on %s", where.system)
+	case fileSystem.risk != "":
+		d.add(findingWarn, "filesystem", "keep the data on a local disk", "the data is on %s: %s", fileSystem.system, fileSystem.risk)
+	case fileSystem.system != "":
+		d.add(findingOK, "filesystem", "", "the data is on %s", fileSystem.system)
 	}
 	d.syncTime(path)
 }
 
-// syncTime times syncs, unless a running node writes to the disk.
+// syncTime reports the time of a sync, unless a running node writes to the disk.
 func (d *doctor) syncTime(path string) {
 	if d.node != nil {
 		d.add(findingOK, "sync", "", "not timed while a node runs; see its metrics")
@@ -146,12 +146,12 @@ func (d *doctor) syncTime(path string) {
 		return
 	}
 	slices.Sort(times)
-	middle, worst := times[len(times)/2], times[len(times)-1]
-	level, do := findingOK, ""
-	if middle > syncSlow {
-		level, do = findingWarn, "every change waits for a sync: use a faster disk, or move other writers away"
+	median, worst := times[len(times)/2], times[len(times)-1]
+	level, advice := findingOK, ""
+	if median > syncSlow {
+		level, advice = findingWarn, "every change waits for a sync: use a faster disk, or move other writers away"
 	}
-	d.add(level, "sync", do, "median of %[3]d syncs %[1]s, worst %[2]s", middle.Round(time.Microsecond), worst.Round(time.Microsecond), len(times))
+	d.add(level, "sync", advice, "median of %[3]d syncs %[1]s, worst %[2]s", median.Round(time.Microsecond), worst.Round(time.Microsecond), len(times))
 }
 
 func (d *doctor) timeSyncs(path string) (times []time.Duration, err error) {
@@ -162,14 +162,14 @@ func (d *doctor) timeSyncs(path string) (times []time.Duration, err error) {
 	defer func() { err = errors.Join(err, file.Close(), os.Remove(file.Name())) }()
 	block := make([]byte, scratchBytes)
 	for range scratchSyncs {
-		began := d.Clock()
+		start := d.Clock()
 		if _, err := file.Write(block); err != nil {
 			return nil, err
 		}
 		if err := file.Sync(); err != nil {
 			return nil, err
 		}
-		times = append(times, d.Clock().Sub(began))
+		times = append(times, d.Clock().Sub(start))
 	}
 	return times, nil
 }

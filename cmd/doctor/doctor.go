@@ -26,8 +26,8 @@ import (
 // Levels of findings.
 const (
 	findingOK   = "OK"
-	findingWarn = "WARN" // works, but needs attention
-	findingFail = "FAIL" // must be mended
+	findingWarn = "WARN" // it works, but needs attention
+	findingFail = "FAIL" // it must be repaired
 )
 
 // finding is one line of the report.
@@ -43,15 +43,15 @@ type doctorOptions struct {
 	*setting.Serve
 	network    bool
 	json       bool
-	requiredAt time.Time // for the rehearsal; zero = as announced, or soon
+	requiredAt time.Time // of --required-at, for the rehearsal; zero = not given
 }
 
 // doctor examines the surroundings of a node.
 type doctor struct {
 	*process.Process
 	o         *doctorOptions
-	began     time.Time
-	node      *admin.KeyPolicy // state of a running node; nil: none runs
+	startedAt time.Time
+	node      *admin.KeyPolicy // key policy of the running node; nil: no node runs
 	rehearsed []clientView     // answers of the rehearsal
 	findings  []finding
 }
@@ -102,13 +102,13 @@ later. They come from a temporary node whose clock is set to these instants. The
 
 // examine runs all checks and prints the findings.
 func examine(ctx context.Context, p *process.Process, o *doctorOptions) error {
-	quiet := *p // its log would mix with the findings
+	quiet := *p // without a log, which would mix with the findings
 	quiet.Stderr = io.Discard
-	d := &doctor{Process: &quiet, o: o, began: p.Clock()}
-	for _, examine := range []func(context.Context){
+	d := &doctor{Process: &quiet, o: o, startedAt: p.Clock()}
+	for _, check := range []func(context.Context){
 		d.settings, d.running, d.zone, d.directory, d.log, d.disk, d.descriptors, d.address, d.certificate, d.cluster, d.mail, d.sources, d.rehearsal, d.clock,
 	} {
-		examine(ctx)
+		check(ctx)
 		if ctx.Err() != nil {
 			return exit.Errorf(exit.Interrupted, "interrupted while examining")
 		}
@@ -122,15 +122,15 @@ func examine(ctx context.Context, p *process.Process, o *doctorOptions) error {
 	return nil
 }
 
-// add adds a finding. advice says what to do, "" = nothing.
-func (d *doctor) add(level, check, do, found string, args ...any) {
-	d.findings = append(d.findings, finding{level, check, fmt.Sprintf(found, args...), do})
+// add adds a finding. advice is what the operator should do; "" = nothing.
+func (d *doctor) add(level, check, advice, format string, args ...any) {
+	d.findings = append(d.findings, finding{level, check, fmt.Sprintf(format, args...), advice})
 }
 
 // addLines adds a finding for each line of an error.
-func (d *doctor) addLines(level, check, do string, err error) {
+func (d *doctor) addLines(level, check, advice string, err error) {
 	for line := range strings.SplitSeq(err.Error(), "\n") {
-		d.add(level, check, do, "%s", line)
+		d.add(level, check, advice, "%s", line)
 	}
 }
 
@@ -177,12 +177,12 @@ func (d *doctor) settings(context.Context) {
 	d.add(findingOK, "settings", "", "valid")
 }
 
-// running finds out whether a node runs, which some checks need to know.
+// running finds out whether a node runs. Later checks depend on it.
 func (d *doctor) running(ctx context.Context) {
-	answer, err := remote.Call(ctx, remote.New(remote.SocketPath(d.o.Config.Admin.Socket, d.o.Config.Dir), "tasard serve"), admin.ShowKeyPolicy, admin.NoBody{})
+	policy, err := remote.Call(ctx, remote.New(remote.SocketPath(d.o.Config.Admin.Socket, d.o.Config.Dir), "tasard serve"), admin.ShowKeyPolicy, admin.NoBody{})
 	switch {
 	case err == nil:
-		d.node = &answer
+		d.node = &policy
 		d.add(findingOK, "node", "", "a node runs on this data directory")
 	case exit.Code(err) == exit.Unavailable:
 		d.add(findingOK, "node", "", "no node runs on this data directory")
@@ -191,16 +191,16 @@ func (d *doctor) running(ctx context.Context) {
 	}
 }
 
-// zone checks the time zone of Santo Domingo, on which quotas and slots depend.
+// zone checks the time zone of Santo Domingo. Quotas and slots depend on it.
 func (d *doctor) zone(context.Context) {
-	const offset = -4 * 60 * 60
-	place, err := time.LoadLocation(engine.Zone)
+	const dominicanOffset = -4 * 60 * 60
+	location, err := time.LoadLocation(engine.Zone)
 	if err != nil {
 		d.add(findingFail, "zone", "install the program again", "load %s: %v", engine.Zone, err)
 		return
 	}
-	local := d.Clock().In(place)
-	if _, found := local.Zone(); found != offset {
+	local := d.Clock().In(location)
+	if _, zoneOffset := local.Zone(); zoneOffset != dominicanOffset {
 		d.add(findingWarn, "zone", "check whether the country has changed its time; the program uses UTC-04:00 all year",
 			"the time zone data of this machine has %s for %s", local.Format("-07:00"), engine.Zone)
 		return

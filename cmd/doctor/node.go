@@ -24,7 +24,7 @@ import (
 const (
 	mailTimeout   = 15 * time.Second
 	sourceTimeout = 10 * time.Second
-	// certificateWarnBefore is the remaining time of a certificate that should have been renewed.
+	// certificateWarnBefore is the remaining time below which the doctor warns of a certificate's expiry.
 	certificateWarnBefore = 14 * 24 * time.Hour
 )
 
@@ -33,7 +33,7 @@ func (d *doctor) config() node.Config {
 	return setting.NodeConfig(d.Process, &d.o.Node, slog.New(slog.DiscardHandler))
 }
 
-// descriptors compares the limit of open files with the maximum number of connections.
+// descriptors checks that the limit of open files allows the maximum number of connections.
 func (d *doctor) descriptors(context.Context) {
 	conns := d.o.Config.HTTP.Conns
 	needed, limit := node.Descriptors(conns)
@@ -64,7 +64,7 @@ func (d *doctor) checkAddress(check, address, field string) {
 	}
 }
 
-// certificate checks the validity of the certificate. settings has reported errors of the files.
+// certificate checks the validity of the certificate. settings reports errors of its files.
 func (d *doctor) certificate(context.Context) {
 	c, err := d.config().LoadTLS()
 	switch {
@@ -118,11 +118,11 @@ func (d *doctor) mail(ctx context.Context) {
 		d.add(findingFail, "mail", "check the server and the --smtp settings; login codes can't be sent", "%s accepts no e-mail: %v", config.Addr, err)
 		return
 	}
-	logged := ""
+	login := ""
 	if config.User != "" {
-		logged = ", login as " + config.User
+		login = ", login as " + config.User
 	}
-	d.add(findingOK, "mail", "", "%s accepts e-mail (%s)%s; none was sent", config.Addr, config.TLS, logged)
+	d.add(findingOK, "mail", "", "%s accepts e-mail (%s)%s; none was sent", config.Addr, config.TLS, login)
 }
 
 // sources lists the hosts of the sources, and with --network connects to each.
@@ -152,16 +152,16 @@ func (d *doctor) sources(ctx context.Context) {
 	}
 }
 
-// hostsOf returns the first host with port of each source, and the number of disabled sources.
+// hostsOf returns HOST:PORT of the first request of each enabled source, and the number of disabled sources.
 func hostsOf(set *source.Set) (hosts []string, disabled int) {
-	for _, one := range set.Definitions() {
-		if one.Disabled != "" {
+	for _, d := range set.Definitions() {
+		if d.Disabled != "" {
 			disabled++
 			continue
 		}
-		address, err := url.Parse(one.Pages[0].Requests[0].URL)
+		address, err := url.Parse(d.Pages[0].Requests[0].URL)
 		if err != nil {
-			continue // refused when definitions are read
+			continue // impossible: reading the definitions has checked it
 		}
 		port := cmp.Or(address.Port(), map[string]string{"http": "80"}[address.Scheme], "443")
 		hosts = append(hosts, net.JoinHostPort(address.Hostname(), port))

@@ -23,14 +23,14 @@ import (
 
 const (
 	day = 24 * time.Hour
-	// rehearsalDays is the time until keys are required in a rehearsal without an announcement: one day more than the
-	// notice.
+	// rehearsalDays is the number of days until keys are required in a rehearsal without an announcement. It is one day
+	// more than the minimum notice.
 	rehearsalDays = 15
 	// rehearsalPath is the request of the rehearsal.
 	rehearsalPath = "/v1/rates/best?currency=USD&operation=buy"
 )
 
-// clientView is the answer to a client without a key on one day.
+// clientView is the answer to a client without a key at one time of the rehearsal.
 type clientView struct {
 	Day     string    `json:"day"`
 	At      time.Time `json:"at"`
@@ -41,18 +41,19 @@ type clientView struct {
 
 // rehearsal shows what a client without a key sees before and after keys become required.
 func (d *doctor) rehearsal(ctx context.Context) {
-	announced, required, said := d.plannedRequirement()
+	announced, required, description := d.plannedRequirement()
 	views, err := d.rehearse(ctx, announced, required)
 	if err != nil {
 		d.add(findingFail, "keys", "", "rehearse required keys: %v", err)
 		return
 	}
 	d.rehearsed = views
-	d.add(findingOK, "keys", "", "%s: see the answers to a client without a key below", said)
+	d.add(findingOK, "keys", "", "%s: see the answers to a client without a key below", description)
 }
 
-// plannedRequirement returns the announcement of the running node, that of --required-at, or one made now.
-func (d *doctor) plannedRequirement() (announced, required time.Time, said string) {
+// plannedRequirement returns the times of --required-at, or those that the running node has announced, or those of an
+// announcement made now. description explains them.
+func (d *doctor) plannedRequirement() (announced, required time.Time, description string) {
 	switch {
 	case !d.o.requiredAt.IsZero():
 		required = d.o.requiredAt
@@ -68,8 +69,8 @@ func (d *doctor) plannedRequirement() (announced, required time.Time, said strin
 	return announced, required, "not announced; as if keys were required at " + terminal.FormatInstant(required)
 }
 
-// rehearse opens a node on a temporary directory, without listener, and sends a request to it at the instants of
-// interest.
+// rehearse opens a node on a temporary directory, without a listener, and sends a request when the keys are announced,
+// when they become required, and a day later.
 func (d *doctor) rehearse(ctx context.Context, announced, required time.Time) (views []clientView, err error) {
 	directory, err := os.MkdirTemp("", "tasard-doctor-")
 	if err != nil {
@@ -81,7 +82,7 @@ func (d *doctor) rehearse(ctx context.Context, announced, required time.Time) (v
 	config := d.config()
 	config.Dir, config.Clock = directory, func() time.Time { return *now.Load() }
 	config.Reference = &node.ReferenceData{Catalogue: engine.DefaultCatalogue(), Sources: source.DefaultSet()}
-	config.Monotonic = func() time.Duration { return now.Load().Sub(announced) } // not a step of the clock: time has passed
+	config.Monotonic = func() time.Duration { return now.Load().Sub(announced) } // advances with Clock, so that the node sees no step of the clock
 	data, err := node.OpenData(ctx, config)
 	if err != nil {
 		return nil, err
@@ -116,7 +117,7 @@ func (d *doctor) rehearse(ctx context.Context, announced, required time.Time) (v
 	return views, nil
 }
 
-// publishSample publishes a rate, so that the request has an answer.
+// publishSample publishes a rate, so that the request finds one.
 func publishSample(system *actors.System, at time.Time) error {
 	_, err := system.Observe([]engine.Refresh{{
 		SourceID: "doctor", ObservedAt: at,
@@ -125,13 +126,13 @@ func publishSample(system *actors.System, at time.Time) error {
 	return err
 }
 
-// requestView sends the request over a connection in memory, and returns status line and headers.
+// requestView sends the request over a connection in memory, and returns the status line and headers of the answer.
 func requestView(server *httpapi.Server, name string, at time.Time) (clientView, error) {
-	near, far := net.Pipe()
-	served := make(chan error, 1)
-	go func() { served <- server.ServeConn(far) }()
-	view, err := exchange(near, clientView{Day: name, At: at.UTC(), Request: "GET " + rehearsalPath})
-	return view, errors.Join(err, near.Close(), <-served)
+	clientConn, serverConn := net.Pipe()
+	serveErr := make(chan error, 1)
+	go func() { serveErr <- server.ServeConn(serverConn) }()
+	view, err := exchange(clientConn, clientView{Day: name, At: at.UTC(), Request: "GET " + rehearsalPath})
+	return view, errors.Join(err, clientConn.Close(), <-serveErr)
 }
 
 func exchange(conn net.Conn, view clientView) (clientView, error) {

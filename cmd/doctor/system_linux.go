@@ -11,18 +11,18 @@ import (
 // statusUnsynchronised is STA_UNSYNC of adjtimex(2).
 const statusUnsynchronised = 0x40
 
-// systemClock queries the kernel, which ntpd and chrony keep informed.
+// systemClock queries the kernel, to which ntpd and chrony report the synchronisation.
 func systemClock() clockState {
-	var answer syscall.Timex
-	if _, err := syscall.Adjtimex(&answer); err != nil {
+	var timex syscall.Timex
+	if _, err := syscall.Adjtimex(&timex); err != nil {
 		return clockState{}
 	}
 	return clockState{
-		known: true, synchronised: answer.Status&statusUnsynchronised == 0, errorMax: time.Duration(answer.Maxerror) * time.Microsecond,
+		known: true, synchronised: timex.Status&statusUnsynchronised == 0, errorMax: time.Duration(timex.Maxerror) * time.Microsecond,
 	}
 }
 
-// fileSystemKinds lists kinds of file systems by the number of statfs(2), and the risk of data on them.
+// fileSystemKinds returns kinds of file systems by their number in statfs(2), with the risk for data on them.
 func fileSystemKinds() map[uint32]fileSystem {
 	const remote, memory = "synced data may be lost, and locks may not hold", "it is lost with a restart of the machine"
 	return map[uint32]fileSystem{
@@ -36,24 +36,24 @@ func fileSystemKinds() map[uint32]fileSystem {
 
 // fileSystemOf describes the file system of a directory.
 func fileSystemOf(path string) (fileSystem, error) {
-	var answer syscall.Statfs_t
-	if err := syscall.Statfs(path, &answer); err != nil {
+	var stat syscall.Statfs_t
+	if err := syscall.Statfs(path, &stat); err != nil {
 		return fileSystem{}, err
 	}
-	kind := uint32(answer.Type) //nolint:gosec // G115: its numbers have 32 bits
-	where, known := fileSystemKinds()[kind]
-	if !known {
-		where.system = fmt.Sprintf("a file system of type %#x", kind)
+	kind := uint32(stat.Type) //nolint:gosec // G115: its numbers have 32 bits
+	result, ok := fileSystemKinds()[kind]
+	if !ok {
+		result.system = fmt.Sprintf("a file system of type %#x", kind)
 	}
-	where.free = answer.Bavail * uint64(answer.Bsize) //nolint:gosec // G115: a block has a positive size
-	return where, nil
+	result.free = stat.Bavail * uint64(stat.Bsize) //nolint:gosec // G115: a block has a positive size
+	return result, nil
 }
 
 // ownersOf returns the owner of a file and the user of this process.
-func ownersOf(info fs.FileInfo) (owner, user int, known bool) {
-	answer, known := info.Sys().(*syscall.Stat_t)
-	if !known {
+func ownersOf(info fs.FileInfo) (owner, user int, ok bool) {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
 		return 0, 0, false
 	}
-	return int(answer.Uid), os.Getuid(), true
+	return int(stat.Uid), os.Getuid(), true
 }
