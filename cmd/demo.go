@@ -35,7 +35,7 @@ const (
 	demoStepDefault  = 5 * time.Second
 	demoStepMin      = time.Second
 	demoStepMax      = time.Hour
-	demoPollInterval = 10 * time.Millisecond // between two looks at whether all sources have been fetched
+	demoPollInterval = 10 * time.Millisecond // between checks whether all sources have been fetched
 	demoPollsMax     = 300
 )
 
@@ -79,7 +79,7 @@ It prints its address and commands to try. Login codes are printed, not sent; --
 		Settings: func(flags *pflag.FlagSet) {
 			setting.AddListen(flags, &c.HTTP.Listen)
 			setting.AddLog(flags, &o.log)
-			setting.AddWatch(flags, &o.Node)
+			setting.AddMonitoring(flags, &o.Node)
 			setting.AddLimits(flags, &o.Node)
 			flags.Var(setting.Number(&o.seed), "seed", "seed of the market")
 			flags.Var(setting.Duration(&o.step, demoStepMin, demoStepMax), "step", "time between two publications")
@@ -95,12 +95,12 @@ It prints its address and commands to try. Login codes are printed, not sent; --
 	return cmd
 }
 
-// demo runs until ctx ends. When the default port is taken, it listens on a free one; chosen says that the user
-// chose the address.
-func (p *commands) demo(ctx context.Context, o *demoOptions, chosen bool) (err error) {
+// demo runs the demo until ctx ends. listenSet reports whether the user has set the address. If not, and the default
+// port is in use, it listens on a free port.
+func (p *commands) demo(ctx context.Context, o *demoOptions, listenSet bool) (err error) {
 	log := p.Logger(o.log)
-	ctx, end := p.demoContext(ctx)
-	defer end.release()
+	ctx, shutdown := p.demoContext(ctx)
+	defer shutdown.release()
 	reference, err := demoReference()
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func (p *commands) demo(ctx context.Context, o *demoOptions, chosen bool) (err e
 		return err
 	}
 	defer func() { err = errors.Join(err, site.Close()) }()
-	listener, note, err := demoListener(o.Config.HTTP.Listen, chosen)
+	listener, note, err := demoListener(o.Config.HTTP.Listen, listenSet)
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (p *commands) demo(ctx context.Context, o *demoOptions, chosen bool) (err e
 		if o.Config.Dir, err = os.MkdirTemp("", "tasard-demo-"); err != nil {
 			return errors.Join(exit.Errorf(exit.CannotWrite, "make a directory for the demo: %w", err), listener.Close())
 		}
-		end.directory.Store(new(o.Config.Dir))
+		shutdown.directory.Store(new(o.Config.Dir))
 		defer func() { err = errors.Join(err, os.RemoveAll(o.Config.Dir)) }()
 	}
 	config := setting.NodeConfig(p.Process, &o.Node, log)
@@ -132,23 +132,23 @@ func (p *commands) demo(ctx context.Context, o *demoOptions, chosen bool) (err e
 	terminal.Fprintf(p.Stdout, "tasard demo: a whole node with a simulated market. Every rate is made up; sources are called %s...\n%s\n%slistening on %s\n",
 		node.DemoPrefix, describeDemoSources(reference.Sources), note, n.URL())
 	err = p.runDemo(ctx, n, o, log)
-	if stopped := node.StopCause(n.System()); stopped != nil {
-		err = stopped
+	if stopErr := node.StopCause(n.System()); stopErr != nil {
+		err = stopErr
 	}
 	return errors.Join(err, n.Close(ctx))
 }
 
-// demoListener listens on the address, or on a free port when the address is the default one and is taken.
-func demoListener(address string, chosen bool) (net.Listener, string, error) {
+// demoListener listens on address. If that is the default and in use, it listens on a free port and returns a note.
+func demoListener(address string, listenSet bool) (net.Listener, string, error) {
 	listener, err := node.Listen(address, "HTTP.Listen")
-	if !chosen && errors.Is(err, syscall.EADDRINUSE) {
+	if !listenSet && errors.Is(err, syscall.EADDRINUSE) {
 		listener, err = node.Listen("127.0.0.1:0", "HTTP.Listen")
 		return listener, fmt.Sprintf("%s is in use by another program; this demo uses a free port\n", address), err
 	}
 	return listener, "", err
 }
 
-// demoReference returns the built-in sources as simulated ones, so that every rate says that it is made up.
+// demoReference returns simulated sources in place of the built-in ones. Their ids mark every rate as made up.
 func demoReference() (node.ReferenceData, error) {
 	return node.NewReferenceData(engine.DefaultCatalogue(), simulated.Definitions(source.DefaultSet()))
 }
@@ -170,30 +170,30 @@ func (p *commands) startSite(o *demoOptions) (*simulated.Site, error) {
 
 // runDemo fills the node with history, prints commands to try, and publishes until ctx ends.
 func (p *commands) runDemo(ctx context.Context, n *node.Node, o *demoOptions, log *slog.Logger) error {
-	if ready, err := await(ctx, n, n.Ready()); !ready {
+	if ok, err := await(ctx, n, n.Ready()); !ok {
 		return err
 	}
-	last, err := lastDemoDay(ctx, n, o.Config.Dir)
+	lastDay, err := lastDemoDay(ctx, n, o.Config.Dir)
 	if ctx.Err() != nil {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	began := p.Clock()
-	today := engine.DateOf(began)
-	newest := engine.DateOf(began.Add(-simulated.HistoryHour * time.Hour)) // already published: a source that fails now still has rates of that day
-	taken, err := publish(n, o.market.History(max(last, today.AddDays(-o.days))+1, newest))
+	start := p.Clock()
+	today := engine.DateOf(start)
+	newestDay := engine.DateOf(start.Add(-simulated.HistoryHour * time.Hour)) // published by now, so that a source that fails from the start has rates too
+	accepted, err := publish(n, o.market.History(max(lastDay, today.AddDays(-o.days))+1, newestDay))
 	if err != nil {
 		return err
 	}
-	o.market.Step(began)
+	o.market.Step(start)
 	n.Collect()
-	if fetched, err := p.awaitFirstFetch(ctx, n); !fetched {
+	if ok, err := p.awaitFirstFetch(ctx, n); !ok {
 		return err
 	}
 	terminal.Fprintf(p.Stdout, "%s rates and %d days of history from %s made-up observations, in %s; seed %d, a new publication every %s\n\n",
-		terminal.Thousands(n.Rates()), o.days, terminal.Thousands(taken+acceptedCount(n.SourceHealth())), p.Clock().Sub(began).Round(time.Millisecond), o.seed, o.step)
+		terminal.Thousands(n.Rates()), o.days, terminal.Thousands(accepted+acceptedCount(n.SourceHealth())), p.Clock().Sub(start).Round(time.Millisecond), o.seed, o.step)
 	if err := printBestRates(p.Stdout, n); err != nil {
 		return err
 	}
@@ -201,13 +201,13 @@ func (p *commands) runDemo(ctx context.Context, n *node.Node, o *demoOptions, lo
 	return p.advanceMarket(ctx, n, o, log)
 }
 
-// awaitFirstFetch waits until every source has been fetched. It stops waiting after some seconds, because a fault
-// may hang.
+// awaitFirstFetch waits until every source has been fetched. It stops waiting after a few seconds, because a source
+// with an injected fault may never answer.
 func (p *commands) awaitFirstFetch(ctx context.Context, n *node.Node) (bool, error) {
 	ticker := time.NewTicker(demoPollInterval)
 	defer ticker.Stop()
 	for range demoPollsMax {
-		if ticked, err := await(ctx, n, ticker.C); !ticked {
+		if ok, err := await(ctx, n, ticker.C); !ok {
 			return false, err
 		}
 		if allFetched(n.SourceHealth()) {
@@ -217,14 +217,14 @@ func (p *commands) awaitFirstFetch(ctx context.Context, n *node.Node) (bool, err
 	return true, nil
 }
 
-// allFetched reports whether every source was fetched, by this process or an earlier one.
+// allFetched reports whether every source has been fetched, by this process or an earlier one.
 func allFetched(sources []collectors.Health) bool {
 	return !slices.ContainsFunc(sources, func(h collectors.Health) bool {
 		return h.State == collectors.Never && h.LastSlot.IsZero()
 	})
 }
 
-// acceptedCount returns the number of observations accepted in the newest slots.
+// acceptedCount returns the number of observations that were accepted in the newest slot of each source.
 func acceptedCount(sources []collectors.Health) int {
 	sum := 0
 	for i := range sources {
@@ -233,12 +233,12 @@ func acceptedCount(sources []collectors.Health) int {
 	return sum
 }
 
-// advanceMarket moves the market every step; the collector fetches it at its next slot.
+// advanceMarket moves the market once per step. The collector fetches the new rates at its next slot.
 func (p *commands) advanceMarket(ctx context.Context, n *node.Node, o *demoOptions, log *slog.Logger) error {
 	ticker := time.NewTicker(o.step)
 	defer ticker.Stop()
 	for {
-		if ticked, err := await(ctx, n, ticker.C); !ticked {
+		if ok, err := await(ctx, n, ticker.C); !ok {
 			return err
 		}
 		o.market.Step(p.Clock())
@@ -254,53 +254,53 @@ func publish(n *node.Node, refreshes []engine.Refresh) (int, error) {
 	return receipt.Accepted, nil
 }
 
-// lastDemoDay returns the newest day of history in the directory, zero when it is empty. It refuses a directory with
-// real rates.
+// lastDemoDay returns the newest day of history in the directory, or zero if it has none. It returns an error if the
+// directory has real rates.
 func lastDemoDay(ctx context.Context, n *node.Node, data string) (engine.Date, error) {
 	states, err := datadir.States(ctx, n.System())
 	if err != nil {
 		return 0, err
 	}
-	var last engine.Date
-	for _, book := range states {
-		for _, offer := range book.SourceQuotes {
-			if !strings.HasPrefix(offer.SourceID, node.DemoPrefix) {
-				return 0, exit.Errorf(exit.BadData, "%s holds real rates, of %s; use another directory for the demo", data, offer.SourceID)
+	var newest engine.Date
+	for _, state := range states {
+		for _, quote := range state.SourceQuotes {
+			if !strings.HasPrefix(quote.SourceID, node.DemoPrefix) {
+				return 0, exit.Errorf(exit.BadData, "%s holds real rates, of %s; use another directory for the demo", data, quote.SourceID)
 			}
 		}
-		if days := len(book.History); days > 0 {
-			last = max(last, book.History[days-1].Date)
+		if days := len(state.History); days > 0 {
+			newest = max(newest, state.History[days-1].Date)
 		}
 	}
-	return last, nil
+	return newest, nil
 }
 
 // describeDemoSources describes the simulated sources in one line.
 func describeDemoSources(set *source.Set) string {
-	count, shapes := 0, map[string]bool{}
+	count, methods := 0, map[string]bool{}
 	for _, d := range node.DescribeSources(set).Sources {
 		if d.Disabled != "" {
 			continue
 		}
 		count++
 		for _, method := range d.Methods {
-			shapes[method] = true
+			methods[method] = true
 		}
 	}
-	return fmt.Sprintf("%d sources in %d shapes are fetched over HTTPS, from simulated sites on this machine", count, len(shapes))
+	return fmt.Sprintf("%d sources in %d shapes are fetched over HTTPS, from simulated sites on this machine", count, len(methods))
 }
 
-// faultsValue is a flag of faults; each use adds one.
-func faultsValue(into *[]injectedFault) pflag.Value {
+// faultsValue is a list of faults. Each use of the flag adds a fault.
+func faultsValue(target *[]injectedFault) pflag.Value {
 	parse := func(text string) ([]injectedFault, error) {
-		name, word, _ := strings.Cut(text, "=")
-		fault := simulated.Fault(word)
+		name, faultName, _ := strings.Cut(text, "=")
+		fault := simulated.Fault(faultName)
 		if name == "" || !slices.Contains(simulated.Faults(), fault) {
 			return nil, fmt.Errorf("%q: want SOURCE=FAULT, such as bhd-site=zeros; faults are %s", text, joinFaults(simulated.Faults()))
 		}
-		return append(slices.Clone(*into), injectedFault{name, fault}), nil
+		return append(slices.Clone(*target), injectedFault{name, fault}), nil
 	}
-	return setting.NewValue(into, "SOURCE=FAULT", parse, func(faults []injectedFault) string {
+	return setting.NewValue(target, "SOURCE=FAULT", parse, func(faults []injectedFault) string {
 		var texts []string
 		for _, f := range faults {
 			texts = append(texts, f.source+"="+string(f.fault))
@@ -329,11 +329,11 @@ func printBestRates(out io.Writer, n *node.Node) error {
 			if err != nil {
 				return fmt.Errorf("look up the best rates: %w", err)
 			}
-			side, name := "-", ""
+			price, name := "-", ""
 			if len(page.Items) > 0 {
-				side, name = page.Items[0].Side(operation).String(), page.Items[0].InstitutionName
+				price, name = page.Items[0].Side(operation).String(), page.Items[0].InstitutionName
 			}
-			terminal.Fprintf(table, "\t%s\t%s", side, name)
+			terminal.Fprintf(table, "\t%s\t%s", price, name)
 		}
 		terminal.Fprintf(table, "\n")
 	}

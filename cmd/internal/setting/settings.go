@@ -18,19 +18,19 @@ import (
 	"github.com/tasard/tasard/cmd/internal/exit"
 )
 
-// A setting is a flag that a variable or a line of the configuration file may set as well. The flag wins over the
-// variable, the variable over the file. Variables and file are the same for all commands: each command uses the
-// settings that it has, and all commands refuse unknown or bad ones.
+// A setting is a flag that an environment variable or the configuration file can set too. The flag wins over the
+// variable, and the variable over the file. All commands share variables and file. A command uses the settings that it
+// has, but every command refuses unknown names and bad values.
 const (
 	variablePrefix    = "TASARD_"
 	configVariable    = "TASARD_CONFIG"
 	configBytesMax    = 1 << 20
-	settingAnnotation = "setting" // of flags that are settings
-	OriginAnnotation  = "origin"  // of flags that a variable or the file has set: which one
+	settingAnnotation = "setting" // key of the annotation that marks a flag as a setting
+	OriginAnnotation  = "origin"  // key of the annotation with the variable or line that has set a flag
 )
 
-// MarkSettings makes settings of all flags declared so far. Flags of a single call, such as --yes, are declared
-// afterwards.
+// MarkSettings marks all flags declared so far as settings, and adds --config. Declare flags that are not settings,
+// such as --yes, afterwards.
 func MarkSettings(flags *pflag.FlagSet) {
 	flags.VisitAll(func(flag *pflag.Flag) {
 		flag.Annotations = map[string][]string{settingAnnotation: nil}
@@ -43,41 +43,41 @@ func IsSetting(flag *pflag.Flag) bool {
 	if flag == nil {
 		return false
 	}
-	_, marked := flag.Annotations[settingAnnotation]
-	return marked
+	_, ok := flag.Annotations[settingAnnotation]
+	return ok
 }
 
-// collectSettings adds the settings of all commands below parent by name, each with the flag of the first command
-// that has it.
-func collectSettings(parent *cobra.Command, into map[string]*pflag.Flag) map[string]*pflag.Flag {
+// collectSettings adds the settings of all commands below parent to settings, by name. If several commands have a
+// setting, it uses the flag of the first.
+func collectSettings(parent *cobra.Command, settings map[string]*pflag.Flag) map[string]*pflag.Flag {
 	for _, command := range parent.Commands() {
 		command.Flags().VisitAll(func(flag *pflag.Flag) {
-			if IsSetting(flag) && into[flag.Name] == nil {
-				into[flag.Name] = flag
+			if IsSetting(flag) && settings[flag.Name] == nil {
+				settings[flag.Name] = flag
 			}
 		})
-		collectSettings(command, into)
+		collectSettings(command, settings)
 	}
-	return into
+	return settings
 }
 
-// Variable is the variable that says the same as a flag.
+// Variable returns the name of the environment variable for a flag.
 func Variable(flag string) string {
 	return variablePrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// Names are the names of the settings of all commands, sorted.
+// Names returns the names of the settings of all commands, sorted.
 func Names(root *cobra.Command) []string {
 	return slices.Sorted(maps.Keys(collectSettings(root, map[string]*pflag.Flag{})))
 }
 
-// Resolve sets the flags of a command from variables and the configuration file. It returns all problems.
+// Resolve sets the flags of a command from variables and the configuration file. It returns all errors.
 func Resolve(cmd *cobra.Command, environ []string) error {
 	known := Names(cmd.Root())
 	variables, err := readVariables(environ, known)
 	problems := []error{err, apply(cmd, known, func(name string) (string, string, bool) {
-		text, given := variables[Variable(name)]
-		return text, Variable(name), given
+		text, ok := variables[Variable(name)]
+		return text, Variable(name), ok
 	})}
 	path := variables[configVariable]
 	if config := cmd.Flags().Lookup("config"); config != nil {
@@ -107,15 +107,14 @@ func resolveFromFile(cmd *cobra.Command, path string, known []string) error {
 		return err
 	}
 	return apply(cmd, known, func(name string) (string, string, bool) {
-		line, given := file[name]
-		return line.Text, fmt.Sprintf("%s:%d: %s", path, line.Number, name), given
+		line, ok := file[name]
+		return line.Text, fmt.Sprintf("%s:%d: %s", path, line.Number, name), ok
 	})
 }
 
-// apply sets the flags that no source of higher precedence has set. It returns all bad values, one a line. Settings
-// that the command does not have are checked with the flag of another command, so that every command refuses the
-// same values.
-func apply(cmd *cobra.Command, known []string, find func(name string) (text, place string, given bool)) error {
+// apply sets the flags that are not set yet, and returns all bad values, one per line. It checks settings that the
+// command does not have with the flag of another command, so that every command refuses the same values.
+func apply(cmd *cobra.Command, known []string, lookup func(name string) (text, origin string, ok bool)) error {
 	var problems []error
 	others := collectSettings(cmd.Root(), map[string]*pflag.Flag{})
 	for _, name := range known {
@@ -123,16 +122,16 @@ func apply(cmd *cobra.Command, known []string, find func(name string) (text, pla
 		if !IsSetting(flag) {
 			flag = others[name]
 		}
-		text, place, given := find(name)
-		if flag.Changed || !given {
+		text, origin, ok := lookup(name)
+		if flag.Changed || !ok {
 			continue
 		}
 		if err := flag.Value.Set(text); err != nil {
-			problems = append(problems, fmt.Errorf("%s: %w", place, err))
+			problems = append(problems, fmt.Errorf("%s: %w", origin, err))
 			continue
 		}
 		flag.Changed = true
-		flag.Annotations[OriginAnnotation] = []string{place}
+		flag.Annotations[OriginAnnotation] = []string{origin}
 	}
 	return badSettings(problems)
 }
@@ -165,13 +164,13 @@ func readVariables(environ, known []string) (map[string]string, error) {
 	return variables, badSettings(problems)
 }
 
-// ConfigLine is the value of a key of the configuration file, as the flag would be given it.
+// ConfigLine is the value of a key in the configuration file, as text for the flag.
 type ConfigLine struct {
 	Text   string
-	Number int // from 1
+	Number int // of the line, from 1
 }
 
-// ParseConfig parses a configuration file. It returns all problems.
+// ParseConfig parses a configuration file. It returns all errors.
 func ParseConfig(path, text string, known []string) (map[string]ConfigLine, error) {
 	var keys map[string]any
 	if _, err := toml.Decode(text, &keys); err != nil {
@@ -218,14 +217,14 @@ func readConfigText(path string) (string, error) {
 }
 
 // configValue returns a value as text for the flag, and false for dates, lists, tables and fractions.
-func configValue(found any) (string, bool) {
-	switch value := found.(type) {
+func configValue(value any) (string, bool) {
+	switch v := value.(type) {
 	case string:
-		return value, true
+		return v, true
 	case int64:
-		return strconv.FormatInt(value, 10), true
+		return strconv.FormatInt(v, 10), true
 	case bool:
-		return strconv.FormatBool(value), true
+		return strconv.FormatBool(v), true
 	}
 	return "", false
 }
@@ -242,12 +241,12 @@ func lineOfKey(text, key string) int {
 	return 1
 }
 
-// DidYouMean suggests the known word nearest to an unknown one, or "" when none is near.
+// DidYouMean returns a suggestion of the known word nearest to word, or "" if no known word is near.
 func DidYouMean(word string, known []string) string {
-	nearest, least := "", len(strings.TrimPrefix(word, variablePrefix))/3+2
+	nearest, distanceMin := "", len(strings.TrimPrefix(word, variablePrefix))/3+2
 	for _, candidate := range known {
-		if d := editDistance(word, candidate); d < least {
-			nearest, least = candidate, d
+		if d := editDistance(word, candidate); d < distanceMin {
+			nearest, distanceMin = candidate, d
 		}
 	}
 	if nearest == "" {

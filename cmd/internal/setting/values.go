@@ -18,8 +18,8 @@ import (
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
-// value is the target of a flag, a variable or a line of the configuration file. All three use Set, so that they
-// accept the same texts and report the same errors.
+// value is the value of a setting. Flags, variables and the configuration file all use Set, so that they accept the
+// same texts and report the same errors.
 type value[T any] struct {
 	target *T
 	kind   string // for the help, unless the usage names one
@@ -27,12 +27,12 @@ type value[T any] struct {
 	format func(T) string
 }
 
-// NewValue returns a value with its own parser and formatter.
-func NewValue[T any](into *T, kind string, parse func(string) (T, error), show func(T) string) pflag.Value {
-	return &value[T]{into, kind, parse, show}
+// NewValue returns a value with the given parser and formatter.
+func NewValue[T any](target *T, kind string, parse func(string) (T, error), format func(T) string) pflag.Value {
+	return &value[T]{target, kind, parse, format}
 }
 
-// Set parses a text; the error quotes it and says what is wanted.
+// Set parses a text. The error quotes the text and says what is accepted.
 func (v *value[T]) Set(text string) error {
 	parsed, err := v.parse(text)
 	if err == nil {
@@ -52,15 +52,15 @@ func (v *value[T]) String() string {
 // Type returns the kind for the help.
 func (v *value[T]) Type() string { return v.kind }
 
-// textValue is a text for which check returns nil.
-func textValue[T ~string](into *T, kind string, check func(string) error) pflag.Value {
+// textValue is a string that check accepts.
+func textValue[T ~string](target *T, kind string, check func(string) error) pflag.Value {
 	parse := func(text string) (T, error) { return T(text), check(text) }
-	return &value[T]{into, kind, parse, func(text T) string { return string(text) }}
+	return &value[T]{target, kind, parse, func(text T) string { return string(text) }}
 }
 
 // Path is the name of a file or directory.
-func Path(into *string, kind string) pflag.Value {
-	return textValue(into, kind, func(text string) error {
+func Path(target *string, kind string) pflag.Value {
+	return textValue(target, kind, func(text string) error {
 		if text == "" {
 			return fmt.Errorf("want a name, found nothing")
 		}
@@ -72,8 +72,8 @@ func Path(into *string, kind string) pflag.Value {
 }
 
 // Enum is one of several words.
-func Enum[T ~string](into *T, words ...string) pflag.Value {
-	return textValue(into, strings.Join(words, "|"), func(text string) error {
+func Enum[T ~string](target *T, words ...string) pflag.Value {
+	return textValue(target, strings.Join(words, "|"), func(text string) error {
 		if slices.Contains(words, text) {
 			return nil
 		}
@@ -82,7 +82,7 @@ func Enum[T ~string](into *T, words ...string) pflag.Value {
 }
 
 // OnOff is on or off, or true or false.
-func OnOff(into *bool) pflag.Value {
+func OnOff(target *bool) pflag.Value {
 	parse := func(text string) (bool, error) {
 		switch text {
 		case "on", "true":
@@ -92,7 +92,7 @@ func OnOff(into *bool) pflag.Value {
 		}
 		return false, fmt.Errorf("%q: want on or off", text)
 	}
-	return &value[bool]{into, "on|off", parse, func(on bool) string {
+	return &value[bool]{target, "on|off", parse, func(on bool) string {
 		if on {
 			return "on"
 		}
@@ -101,28 +101,28 @@ func OnOff(into *bool) pflag.Value {
 }
 
 // BoolFlag declares a flag that is true when present.
-func BoolFlag(flags *pflag.FlagSet, into *bool, name, usage string) {
+func BoolFlag(flags *pflag.FlagSet, target *bool, name, usage string) {
 	parse := func(text string) (bool, error) {
 		if text != "true" && text != "false" {
 			return false, fmt.Errorf("%q: want true or false", text)
 		}
 		return text == "true", nil
 	}
-	flags.Var(&value[bool]{into, "bool", parse, strconv.FormatBool}, name, usage)
+	flags.Var(&value[bool]{target, "bool", parse, strconv.FormatBool}, name, usage)
 	flags.Lookup(name).NoOptDefVal = "true"
 }
 
 // Address is a listen address; host and port may be left to the system (":8080", "127.0.0.1:0").
-func Address(into *string) pflag.Value {
-	return textValue(into, "HOST:PORT", func(text string) error {
+func Address(target *string) pflag.Value {
+	return textValue(target, "HOST:PORT", func(text string) error {
 		_, err := hostOfAddress(text)
 		return err
 	})
 }
 
-// explicitAddress is an address with a host: without one it would be reachable from every network by accident.
-func explicitAddress(into *string) pflag.Value {
-	return textValue(into, "HOST:PORT", func(text string) error {
+// explicitAddress is an address with a host. Without a host every network could reach it by accident.
+func explicitAddress(target *string) pflag.Value {
+	return textValue(target, "HOST:PORT", func(text string) error {
 		host, err := hostOfAddress(text)
 		if err == nil && host == "" {
 			return fmt.Errorf("%q has no host: write 127.0.0.1%s for only this machine, or 0.0.0.0%s for all networks", text, text, text)
@@ -131,7 +131,7 @@ func explicitAddress(into *string) pflag.Value {
 	})
 }
 
-// hostOfAddress returns the host of HOST:PORT, "" for all addresses.
+// hostOfAddress returns the host of HOST:PORT. "" means all addresses.
 func hostOfAddress(text string) (string, error) {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {
@@ -144,8 +144,8 @@ func hostOfAddress(text string) (string, error) {
 }
 
 // Line is one line of text.
-func Line(into *string, kind string, charactersMax int) pflag.Value {
-	return textValue(into, kind, func(text string) error {
+func Line(target *string, kind string, charactersMax int) pflag.Value {
+	return textValue(target, kind, func(text string) error {
 		switch {
 		case strings.TrimSpace(text) == "":
 			return fmt.Errorf("want a line of text, found nothing")
@@ -159,33 +159,33 @@ func Line(into *string, kind string, charactersMax int) pflag.Value {
 }
 
 // Duration is a duration from low to high.
-func Duration(into *time.Duration, low, high time.Duration) *value[time.Duration] {
+func Duration(target *time.Duration, low, high time.Duration) *value[time.Duration] {
 	parse := func(text string) (time.Duration, error) {
-		span, err := time.ParseDuration(text)
+		d, err := time.ParseDuration(text)
 		if err != nil {
 			return 0, fmt.Errorf("%q: want a duration, such as 5s or 1m30s", text)
 		}
-		if span < low || span > high {
+		if d < low || d > high {
 			return 0, fmt.Errorf("%q: want a duration from %s to %s", text, low, high)
 		}
-		return span, nil
+		return d, nil
 	}
-	return &value[time.Duration]{into, "DURATION", parse, time.Duration.String}
+	return &value[time.Duration]{target, "DURATION", parse, time.Duration.String}
 }
 
 // OptionalDuration is a duration with the default zero, which means unset.
-func OptionalDuration(into *time.Duration, low, high time.Duration) pflag.Value {
-	span := Duration(into, low, high)
-	return &value[time.Duration]{into, "DURATION", span.parse, func(span time.Duration) string {
-		if span == 0 {
+func OptionalDuration(target *time.Duration, low, high time.Duration) pflag.Value {
+	v := Duration(target, low, high)
+	return &value[time.Duration]{target, "DURATION", v.parse, func(d time.Duration) string {
+		if d == 0 {
 			return ""
 		}
-		return span.String()
+		return d.String()
 	}}
 }
 
 // Number is an unsigned integer.
-func Number(into *uint64) pflag.Value {
+func Number(target *uint64) pflag.Value {
 	parse := func(text string) (uint64, error) {
 		number, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
@@ -193,11 +193,11 @@ func Number(into *uint64) pflag.Value {
 		}
 		return number, nil
 	}
-	return &value[uint64]{into, "N", parse, func(n uint64) string { return strconv.FormatUint(n, 10) }}
+	return &value[uint64]{target, "N", parse, func(n uint64) string { return strconv.FormatUint(n, 10) }}
 }
 
 // Count is an integer from low to high.
-func Count(into *int, low, high int) *value[int] {
+func Count(target *int, low, high int) *value[int] {
 	parse := func(text string) (int, error) {
 		number, err := strconv.Atoi(text)
 		if err != nil || strconv.Itoa(number) != text || number < low || number > high {
@@ -205,11 +205,11 @@ func Count(into *int, low, high int) *value[int] {
 		}
 		return number, nil
 	}
-	return &value[int]{into, "N", parse, strconv.Itoa}
+	return &value[int]{target, "N", parse, strconv.Itoa}
 }
 
 // emailValue is an e-mail address.
-func emailValue(into *account.Email) pflag.Value {
+func emailValue(target *account.Email) pflag.Value {
 	parse := func(text string) (account.Email, error) {
 		email, err := account.ParseEmail(text)
 		if err != nil {
@@ -217,11 +217,11 @@ func emailValue(into *account.Email) pflag.Value {
 		}
 		return email, nil
 	}
-	return &value[account.Email]{into, "ADDRESS", parse, account.Email.String}
+	return &value[account.Email]{target, "ADDRESS", parse, account.Email.String}
 }
 
 // Instant is an instant of RFC 3339.
-func Instant(into *time.Time) pflag.Value {
+func Instant(target *time.Time) pflag.Value {
 	parse := func(text string) (time.Time, error) {
 		instant, err := time.Parse(time.RFC3339, text)
 		if err != nil {
@@ -229,7 +229,7 @@ func Instant(into *time.Time) pflag.Value {
 		}
 		return instant, nil
 	}
-	return &value[time.Time]{into, "INSTANT", parse, func(t time.Time) string {
+	return &value[time.Time]{target, "INSTANT", parse, func(t time.Time) string {
 		if t.IsZero() {
 			return ""
 		}
@@ -238,16 +238,16 @@ func Instant(into *time.Time) pflag.Value {
 }
 
 // Side is a side of a rate: an exact positive decimal, kept as written.
-func Side(into *string) pflag.Value {
-	return textValue(into, "RATE", func(text string) error {
+func Side(target *string) pflag.Value {
+	return textValue(target, "RATE", func(text string) error {
 		_, err := admin.ParseSide(text)
 		return err
 	})
 }
 
 // Date is a calendar date.
-func Date(into *string) pflag.Value {
-	return textValue(into, "DATE", func(text string) error {
+func Date(target *string) pflag.Value {
+	return textValue(target, "DATE", func(text string) error {
 		if _, err := engine.ParseDate(text); err != nil {
 			return fmt.Errorf("%q: want a date, such as 2027-01-31", text)
 		}
@@ -259,8 +259,8 @@ func Date(into *string) pflag.Value {
 func CurrencyPattern() *regexp.Regexp { return regexp.MustCompile(`^[A-Z]{3}$`) }
 
 // Currency is a currency code.
-func Currency(into *string) pflag.Value {
-	return textValue(into, "CODE", func(text string) error {
+func Currency(target *string) pflag.Value {
+	return textValue(target, "CODE", func(text string) error {
 		if !CurrencyPattern().MatchString(text) {
 			return fmt.Errorf("%q: want a currency code, such as USD", text)
 		}
@@ -269,8 +269,8 @@ func Currency(into *string) pflag.Value {
 }
 
 // URL is the address of a page.
-func URL(into *string) pflag.Value {
-	return textValue(into, "URL", func(text string) error {
+func URL(target *string) pflag.Value {
+	return textValue(target, "URL", func(text string) error {
 		page, err := url.Parse(text)
 		if err != nil || page.Scheme != "https" && page.Scheme != "http" || page.Host == "" || len(text) > urlBytesMax ||
 			strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`<>"`, r) }) {
@@ -281,8 +281,8 @@ func URL(into *string) pflag.Value {
 }
 
 // SiteURL is the address of a site without a path.
-func SiteURL(into *string) pflag.Value {
-	return textValue(into, "URL", func(text string) error {
+func SiteURL(target *string) pflag.Value {
+	return textValue(target, "URL", func(text string) error {
 		site, err := url.Parse(text)
 		if err != nil || site.Scheme != "https" && site.Scheme != "http" || site.Host == "" || len(text) > urlBytesMax ||
 			text != site.Scheme+"://"+site.Host || strings.ContainsAny(text, `<>" '`) {
@@ -292,22 +292,22 @@ func SiteURL(into *string) pflag.Value {
 	})
 }
 
-// prefixesValue is a list of networks. Each use adds to it; one text may name several.
-func prefixesValue(into *[]netip.Prefix) pflag.Value {
+// prefixesValue is a list of networks. Each use of the flag adds networks, separated by commas.
+func prefixesValue(target *[]netip.Prefix) pflag.Value {
 	parse := func(text string) ([]netip.Prefix, error) {
-		all := slices.Clone(*into)
+		prefixes := slices.Clone(*target)
 		for part := range strings.SplitSeq(text, ",") {
 			prefix, err := parsePrefix(strings.TrimSpace(part))
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, prefix)
+			prefixes = append(prefixes, prefix)
 		}
-		return all, nil
+		return prefixes, nil
 	}
-	return &value[[]netip.Prefix]{into, "CIDR", parse, func(prefixes []netip.Prefix) string {
+	return &value[[]netip.Prefix]{target, "CIDR", parse, func(list []netip.Prefix) string {
 		var texts []string
-		for _, prefix := range prefixes {
+		for _, prefix := range list {
 			texts = append(texts, prefix.String())
 		}
 		return strings.Join(texts, ",")
@@ -333,9 +333,9 @@ func parsePrefix(text string) (netip.Prefix, error) {
 }
 
 // OptionalCount is an integer with a negative default, which means unset.
-func OptionalCount(into *int, high int) pflag.Value {
-	counted := Count(into, 0, high)
-	return &value[int]{into, "N", counted.parse, func(n int) string {
+func OptionalCount(target *int, high int) pflag.Value {
+	count := Count(target, 0, high)
+	return &value[int]{target, "N", count.parse, func(n int) string {
 		if n < 0 {
 			return ""
 		}
