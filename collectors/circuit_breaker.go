@@ -7,8 +7,8 @@ import (
 )
 
 // circuitBreaker opens after a number of consecutive failed slots. A source with an open circuit is tried only in the
-// first slot of a day, until it can be read again: one that was down over a weekend is read on Monday at 08:00. The
-// state is in memory; a restart closes the circuit.
+// first slot of each day, until it can be read again. For example, a source that was down over a weekend is read on
+// Monday at 08:00. The state is in memory, so a restart closes the circuit.
 type circuitBreaker struct {
 	failuresToOpen int
 
@@ -16,20 +16,20 @@ type circuitBreaker struct {
 	lastSlot time.Time // the last slot that was tried
 }
 
-// allows reports whether the source is tried in a slot. A slot before the last one means that the clock was set back;
-// it is tried.
+// allows reports whether the source is tried in a slot. If the slot is before the last one, the clock was set back, and
+// the source is tried.
 func (b *circuitBreaker) allows(slot time.Time) bool {
 	return !b.open() || engine.DateOf(slot) >= b.nextProbe() || slot.Before(b.lastSlot)
 }
 
-// nextProbe is the day on which a source with an open circuit is tried again.
+// nextProbe returns the day on which a source with an open circuit is tried again.
 func (b *circuitBreaker) nextProbe() engine.Date {
 	return engine.DateOf(b.lastSlot).AddDays(1)
 }
 
 func (b *circuitBreaker) open() bool { return b.failures >= b.failuresToOpen }
 
-// record takes the outcome of a slot, after its last try.
+// record records the outcome of a slot, after its last try.
 func (b *circuitBreaker) record(slot time.Time, read bool) {
 	b.lastSlot = slot
 	if read {

@@ -33,8 +33,8 @@ type Report struct {
 	Duration     time.Duration
 }
 
-// Check fetches and parses a source once and publishes nothing; it works for disabled sources too. The error means
-// that the source is unknown, the configuration is invalid or ctx ended. How a source failed is in the report.
+// Check fetches and parses a source once, even a disabled one, and publishes nothing. A failure of the source is in the
+// report. Check returns an error if the source is unknown, the configuration is invalid or ctx ends.
 func (c *Collector) Check(ctx context.Context, id string) (Report, error) {
 	if err := c.config.validate(); err != nil {
 		return Report{}, err
@@ -44,18 +44,18 @@ func (c *Collector) Check(ctx context.Context, id string) (Report, error) {
 		return Report{}, fmt.Errorf("check %q: there is no such source", id)
 	}
 	d := c.runners[i].definition
-	began := c.config.Clock()
-	var read pageResults
-	if !c.runLimited(ctx, func(ctx context.Context) { read = c.read(ctx, d, allPages(d)) }) || ctx.Err() != nil {
+	start := c.config.Clock()
+	var outcome pageResults
+	if !c.runLimited(ctx, func(ctx context.Context) { outcome = c.read(ctx, d, allPages(d)) }) || ctx.Err() != nil {
 		return Report{}, fmt.Errorf("check %q: %w", id, context.Cause(ctx))
 	}
 	report := Report{
-		SourceID: d.ID, Pages: read.pages, Failure: read.failure, Duration: c.config.Clock().Sub(began),
+		SourceID: d.ID, Pages: outcome.pages, Failure: outcome.failure, Duration: c.config.Clock().Sub(start),
 	}
-	for i := range read.results {
-		report.Observations = append(report.Observations, read.results[i].Observations...)
-		report.HistoryDays += len(read.results[i].History)
-		report.Notes = append(report.Notes, read.results[i].Notes...)
+	for i := range outcome.results {
+		report.Observations = append(report.Observations, outcome.results[i].Observations...)
+		report.HistoryDays += len(outcome.results[i].History)
+		report.Notes = append(report.Notes, outcome.results[i].Notes...)
 	}
 	return report, nil
 }
@@ -68,7 +68,7 @@ func allPages(d *source.Definition) []int {
 	return pages
 }
 
-// pageResults is the outcome of one try at some pages of a source.
+// pageResults is the outcome of one try to read some pages of a source.
 type pageResults struct {
 	results []source.Result // by page; the zero Result for pages without one
 	pages   []PageReport    // the tried pages in order
@@ -86,26 +86,26 @@ func (r *pageResults) succeeded() []int {
 	return pages
 }
 
-// read fetches and parses pages one after the other. A failure of one does not stop the next.
+// read fetches and parses pages one after the other. It continues after a failure.
 func (c *Collector) read(ctx context.Context, d *source.Definition, pages []int) pageResults {
-	read := pageResults{results: make([]source.Result, len(d.Pages))}
+	outcome := pageResults{results: make([]source.Result, len(d.Pages))}
 	for _, page := range pages {
 		report := PageReport{Page: page, Name: d.Pages[page].Name}
 		result, failure := c.readPage(ctx, d, page, &report)
 		if failure != nil {
 			failure.Page = cmp.Or(failure.Page, report.Name)
 			report.Failure = failure
-			read.failure = cmp.Or(read.failure, failure)
+			outcome.failure = cmp.Or(outcome.failure, failure)
 		} else {
-			read.results[page] = result
+			outcome.results[page] = result
 			report.Notes = result.Notes
 		}
-		read.pages = append(read.pages, report)
+		outcome.pages = append(outcome.pages, report)
 	}
-	return read
+	return outcome
 }
 
-// readPage turns a panic of the fetcher or the parser into a failure of the page.
+// readPage fetches and parses a page. A panic of the fetcher or the parser is a failure of the page.
 func (c *Collector) readPage(
 	ctx context.Context, d *source.Definition, page int, report *PageReport,
 ) (result source.Result, failure *source.Failure) {
@@ -120,7 +120,7 @@ func (c *Collector) readPage(
 		return source.Result{}, failureOf(err, "fetch")
 	case doc == nil:
 		return source.Result{}, source.Failf(source.Internal, "fetch: the fetcher returned neither a document nor a failure")
-	case ctx.Err() != nil: // a fetcher that ignores its context: the document may belong to another slot
+	case ctx.Err() != nil: // the fetcher ignored ctx, so the document may belong to another slot
 		return source.Result{}, failureOf(ctx.Err(), "fetch")
 	}
 	report.Digest = doc.Digest()
@@ -141,14 +141,14 @@ func (c *Collector) panicFailure(d *source.Definition, panicked any) *source.Fai
 	return source.Failf(source.Internal, "panic: %v; the log has the stack", panicked)
 }
 
-// failureOf returns a copy of the failure in an error, because the page is set in it. Any other error but a timeout
-// is internal.
+// failureOf returns the failure in an error: a copy, because the caller sets its page. If the error has no failure, it
+// is a timeout or an internal failure.
 func failureOf(err error, step string) *source.Failure {
 	var failure *source.Failure
 	switch {
 	case errors.As(err, &failure):
-		own := *failure
-		return &own
+		copied := *failure
+		return &copied
 	case errors.Is(err, context.DeadlineExceeded):
 		failure = source.Failf(source.Timeout, "%s: not finished within %v", step, sourceTimeout)
 	default:

@@ -18,18 +18,18 @@ type HeaderError struct {
 
 // Error names all wrong columns.
 func (e *HeaderError) Error() string {
-	var faults []string
+	var problems []string
 	if len(e.Missing) > 0 {
-		faults = append(faults, "lacks "+strings.Join(e.Missing, ", "))
+		problems = append(problems, "lacks "+strings.Join(e.Missing, ", "))
 	}
 	if len(e.Unknown) > 0 {
-		faults = append(faults, "has the unknown "+quotedList(e.Unknown))
+		problems = append(problems, "has the unknown "+quotedList(e.Unknown))
 	}
 	if len(e.Repeated) > 0 {
-		faults = append(faults, "repeats "+strings.Join(e.Repeated, ", "))
+		problems = append(problems, "repeats "+strings.Join(e.Repeated, ", "))
 	}
 	return fmt.Sprintf("%s: line %d: the header %s; want exactly the columns %s, in any order, separated by commas",
-		e.File, e.Line, strings.Join(faults, " and "), columns)
+		e.File, e.Line, strings.Join(problems, " and "), columns)
 }
 
 // quotedList quotes the first few names.
@@ -71,26 +71,26 @@ func (r *Reader) header() ([]column, error) {
 }
 
 func (r *Reader) columnsOf(cells [][]byte) ([]column, error) {
-	fault := &HeaderError{File: r.name, Line: r.lines.number}
+	headerErr := &HeaderError{File: r.name, Line: r.lines.number}
 	order := make([]column, 0, columnCount)
 	for _, cell := range cells {
-		found, known := parseColumn(string(cell))
+		col, known := parseColumn(string(cell))
 		switch {
 		case !known:
-			fault.Unknown = append(fault.Unknown, string(cell))
-		case !slices.Contains(order, found):
-			order = append(order, found)
-		case !slices.Contains(fault.Repeated, found.String()):
-			fault.Repeated = append(fault.Repeated, found.String())
+			headerErr.Unknown = append(headerErr.Unknown, string(cell))
+		case !slices.Contains(order, col):
+			order = append(order, col)
+		case !slices.Contains(headerErr.Repeated, col.String()):
+			headerErr.Repeated = append(headerErr.Repeated, col.String())
 		}
 	}
 	for c := range columnCount {
 		if !slices.Contains(order, c) {
-			fault.Missing = append(fault.Missing, c.String())
+			headerErr.Missing = append(headerErr.Missing, c.String())
 		}
 	}
-	if len(fault.Missing)+len(fault.Unknown)+len(fault.Repeated) > 0 {
-		return nil, fault
+	if len(headerErr.Missing)+len(headerErr.Unknown)+len(headerErr.Repeated) > 0 {
+		return nil, headerErr
 	}
 	return order, nil
 }
@@ -102,7 +102,7 @@ type csvParser struct {
 	strings *interner
 }
 
-func (p *csvParser) parse(line []byte, into *fields) *LineError {
+func (p *csvParser) parse(line []byte, values *fields) *LineError {
 	cells, problem := splitCSV(line, p.cells[:0])
 	p.cells = cells
 	switch {
@@ -115,16 +115,16 @@ func (p *csvParser) parse(line []byte, into *fields) *LineError {
 		}
 	}
 	for i, cell := range cells {
-		into[p.header[i]] = p.strings.intern(cell)
+		values[p.header[i]] = p.strings.intern(cell)
 	}
 	return nil
 }
 
-// splitCSV appends the fields of one line to cells. They share the memory of the line, except fields with escaped
+// splitCSV appends the fields of one line to cells. The fields share the memory of the line, except fields with escaped
 // quotes.
 func splitCSV(line []byte, cells [][]byte) ([][]byte, *LineError) {
 	for {
-		cell, rest, more := bytes.Cut(line, []byte{','})
+		cell, remaining, more := bytes.Cut(line, []byte{','})
 		switch {
 		case bytes.HasPrefix(line, []byte{'"'}):
 			end := closingQuote(line)
@@ -134,12 +134,12 @@ func splitCSV(line []byte, cells [][]byte) ([][]byte, *LineError) {
 					Want:  "a quote at its end, in the same line",
 				}
 			}
-			cell, rest = bytes.ReplaceAll(line[1:end], []byte(`""`), []byte(`"`)), line[end+1:]
-			if more = len(rest) > 0; more {
-				if rest[0] != ',' {
-					return cells, &LineError{Found: quoted(string(rest)) + " after a closing quote", Want: "a comma"}
+			cell, remaining = bytes.ReplaceAll(line[1:end], []byte(`""`), []byte(`"`)), line[end+1:]
+			if more = len(remaining) > 0; more {
+				if remaining[0] != ',' {
+					return cells, &LineError{Found: quoted(string(remaining)) + " after a closing quote", Want: "a comma"}
 				}
-				rest = rest[1:]
+				remaining = remaining[1:]
 			}
 		case bytes.IndexByte(cell, '"') >= 0:
 			return cells, &LineError{
@@ -151,7 +151,7 @@ func splitCSV(line []byte, cells [][]byte) ([][]byte, *LineError) {
 		if !more {
 			return cells, nil
 		}
-		line = rest
+		line = remaining
 	}
 }
 

@@ -1,7 +1,7 @@
-// Package collectors turns what institutions publish into engine.Refresh values. It decides nothing about rates: a
-// side stays the text of the source, and the engine judges it.
+// Package collectors fetches the pages of sources and turns them into engine.Refresh values. It does not validate
+// rates: buy and sell are the text of the source, and the engine checks them.
 //
-//	collectors/source     Definition: a source as data: what to request, how to read it
+//	collectors/source     Definition: the requests of a source, and how to read its pages
 //	      |  at a slot of the Schedule
 //	collectors/fetch      Fetcher: downloads a page
 //	      |  source.Document
@@ -11,46 +11,48 @@
 //	      |  engine.Refresh
 //	Sink                  the rules of the engine, the log, /v1
 //
-// Any step can fail with a source.Failure. Then nothing is published, and earlier rates stay until they expire.
+// If a step fails with a source.Failure, nothing is published, and earlier rates stay until they expire.
 // collectors/simulated serves an invented market over HTTP, for demos and tests.
 //
 // Start reading at Collector:
 //
 //	collector.go          Config, Collector.Run
 //	schedule.go           Daily, Every
-//	collector_run.go      the slots and tries of one source
+//	collector_run.go      the slots of one source, and the tries within a slot
 //	collector_read.go     one try; Check, which publishes nothing
 //	refresh.go            results to refreshes
-//	circuit_breaker.go    sources that fail for long
-//	health*.go            the health of sources, and what is logged
+//	circuit_breaker.go    fewer tries for a source that keeps failing
+//	health*.go            the health of sources, and the log
 //
 // # Slots
 //
-// Each source has a goroutine. After a slot (08:00, 12:00 and 17:00 in Santo Domingo) it waits for its jitter and for
-// the semaphore that limits concurrent fetches, then fetches and parses its pages within a timeout.
+// A slot is a time at which all sources are due: 08:00, 12:00 and 17:00 in Santo Domingo. Each source has a goroutine.
+// After a slot it waits for its jitter and for the semaphore that limits concurrent fetches. Then it fetches and parses
+// the pages of the source within a timeout.
 //
-// The engine accepts a source once for each slot (Refresh.Slot), and Config.LastSlot tells a starting node what its
-// log has. So a slot interrupted by a crash is made up for, and nothing is published twice. Of several missed slots
-// only the newest counts. Slots follow the wall clock, also when it is set.
+// The engine accepts a source once for each slot (Refresh.Slot). When a node starts, Config.LastSlot returns the newest
+// slot in its log. So a slot interrupted by a crash is repeated, and nothing is published twice. Of several missed
+// slots only the newest is collected. Slots follow the wall clock, even if it is set.
 //
-// Failed pages are tried again after 10 and 30 minutes, unless the next slot is near or the site blocks us. After
-// five failed slots the circuit breaker opens, and the source is tried once a day.
+// Failed pages are tried again after 10 and 30 minutes, unless the next slot is near or the site blocks us. After five
+// failed slots the circuit breaker opens, and the source is tried once a day.
 //
 // # Refreshes
 //
-// Current observations are one refresh of the slot, Complete in every currency whose pages have all been read: only
-// there does the engine treat a missing quote as lost. While a page is missing, a quote without the side that it may
-// have is not published. The history of a workbook is published first, each day with its own end as time of
-// observation. An unchanged document still confirms its values. Expiry is set by the definition.
+// The current observations of a slot are published as refreshes of that slot. A refresh is Complete if all pages of its
+// currencies have been read; only then does the engine remove quotes that are missing in it. While a page is missing, a
+// quote with one side is not published if the page may have the other side. The history of a workbook is published
+// before; the observations of a past day have the end of that day as ObservedAt. An unchanged document still confirms
+// its values. The definition sets the expiry.
 //
 // # Observation files
 //
 // An observation file is CSV with a header, or NDJSON (docs/sources.md). Consecutive lines with the same source and
-// instant are one refresh, never Complete. A malformed line is reported and skipped; a file is refused only for its
-// header. A Reader reads what a Writer writes to the same values, except ExpiresAt, which has no column.
+// instant are one refresh, which is never Complete. A malformed line is reported and skipped; only a wrong header is an
+// error for the whole file. A Reader returns the values that a Writer wrote, except ExpiresAt, which has no column.
 //
 // # Promises
 //
 // Parsing is pure; clock, randomness, network and disk come in through Config. Rates are text, never floating point.
-// A Collector is safe for concurrent use, Reader and Writer are not.
+// A Collector is safe for concurrent use; a Reader or Writer is not.
 package collectors

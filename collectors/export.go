@@ -8,25 +8,25 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Export returns everything that an observation file can hold of currency states: each source quote, each row of
-// history, and the values that wait for confirmation. Importing it into an empty node gives the same quotes, history
-// and answers. Expiry and the publication time of old values have no column and are computed again. The rest of the
-// quarantine is left out, and released values are judged again.
+// Export returns the observations from which an import into an empty node creates the same source quotes, history and
+// responses: each source quote, each row of history, and the quarantined values that may still be confirmed. Other
+// quarantined values are omitted. Expiry and the publication time of old values have no column and are computed again.
+// Values that an operator released from quarantine are checked again.
 //
-// The rules judge the imported lines as they judged the originals, so each line has the instant of its observation,
-// and lines are in the order of these instants, with two exceptions:
+// Each line has the time of its observation, and lines are in the order of time, so that the rules give the same
+// results as for the originals. There are two exceptions:
 //
 //   - A source quote becomes two lines: when its value was new, and when it was last confirmed.
-//   - Rows with the value of the source quote from before that value was new come last. Between them and the quote
-//     was another value of which no row is left. Read late, they fill the history and do not change the quote.
+//   - Rows with the value of the source quote that are directly before that value was new come last. Another value was
+//     between them and the quote, but it has no row any more. Read last, they add history and do not change the quote.
 func Export(states []engine.SavedCurrency) []Observation {
 	var all, late []Observation
 	for i := range states {
 		state := newCurrencyExport(&states[i])
 		all = append(all, state.pendingConfirmation()...)
-		rows, before := state.historyLines()
+		rows, repeats := state.historyLines()
 		all = append(all, rows...)
-		late = append(late, before...)
+		late = append(late, repeats...)
 		all = append(all, state.quoteLines...)
 	}
 	sortObservations(all)
@@ -76,10 +76,10 @@ type sourceQuoteKey struct {
 	key    engine.QuoteKey
 }
 
-// sourceInstant identifies an observation of a quote: a file can hold one for each instant (nanoseconds since 1970).
+// sourceInstant identifies an observation of a quote. A file can have only one for each time.
 type sourceInstant struct {
 	sourceQuoteKey
-	at int64
+	unixNano int64
 }
 
 // currencyExport is the export of one currency.
@@ -91,23 +91,23 @@ type currencyExport struct {
 }
 
 func newCurrencyExport(state *engine.SavedCurrency) *currencyExport {
-	x := &currencyExport{state: state, quotes: map[sourceQuoteKey]*engine.SourceQuote{}, written: map[sourceInstant]bool{}}
+	e := &currencyExport{state: state, quotes: map[sourceQuoteKey]*engine.SourceQuote{}, written: map[sourceInstant]bool{}}
 	for i := range state.SourceQuotes {
 		quote := &state.SourceQuotes[i]
-		x.quotes[sourceQuoteKey{quote.SourceID, quote.Key}] = quote
-		x.quoteLines = x.add(x.quoteLines, quoteLine(state.Currency, quote, quote.CollectedAt))
-		x.quoteLines = x.add(x.quoteLines, quoteLine(state.Currency, quote, quote.LastCheckedAt))
+		e.quotes[sourceQuoteKey{quote.SourceID, quote.Key}] = quote
+		e.quoteLines = e.add(e.quoteLines, quoteLine(state.Currency, quote, quote.CollectedAt))
+		e.quoteLines = e.add(e.quoteLines, quoteLine(state.Currency, quote, quote.LastCheckedAt))
 	}
-	return x
+	return e
 }
 
-// add appends a line unless there is one of the same quote and instant.
-func (x *currencyExport) add(lines []Observation, line Observation) []Observation {
-	s := sourceInstantOf(&line)
-	if x.written[s] {
+// add appends a line, unless a line with the same quote and time has been added.
+func (e *currencyExport) add(lines []Observation, line Observation) []Observation {
+	key := sourceInstantOf(&line)
+	if e.written[key] {
 		return lines
 	}
-	x.written[s] = true
+	e.written[key] = true
 	return append(lines, line)
 }
 
@@ -115,58 +115,57 @@ func sourceInstantOf(o *Observation) sourceInstant {
 	return sourceInstant{sourceQuoteKey{o.SourceID, o.Key()}, o.ObservedAt.UnixNano()}
 }
 
-// pendingConfirmation returns the quarantined values that a later observation may have confirmed. Without them the
-// import would quarantine that observation.
-func (x *currencyExport) pendingConfirmation() []Observation {
+// pendingConfirmation returns the quarantined values that a later observation may have confirmed. Without these lines
+// the import would quarantine that observation.
+func (e *currencyExport) pendingConfirmation() []Observation {
 	var lines []Observation
-	for i := range x.state.Quarantine {
-		value := &x.state.Quarantine[i]
+	for i := range e.state.Quarantine {
+		value := &e.state.Quarantine[i]
 		if value.Reason == engine.Jump || value.Reason == engine.OffMarket {
-			lines = x.add(lines, Observation{Observation: value.Observation, SourceID: value.SourceID, ObservedAt: value.ObservedAt.UTC()})
+			lines = e.add(lines, Observation{Observation: value.Observation, SourceID: value.SourceID, ObservedAt: value.ObservedAt.UTC()})
 		}
 	}
 	return lines
 }
 
-// historyLines returns the lines of history: those in order of time, and those that must be read last.
-func (x *currencyExport) historyLines() (inTime, late []Observation) {
+// historyLines returns the lines of history that are in order of time, and those that must be read last.
+func (e *currencyExport) historyLines() (inTime, late []Observation) {
 	byQuote := map[sourceQuoteKey][]Observation{}
-	for i := range x.state.History {
-		row := &x.state.History[i]
+	for i := range e.state.History {
+		row := &e.state.History[i]
 		quote := engine.QuoteKey{Institution: row.InstitutionID, Channel: row.Channel, Kind: row.Kind}
 		key := sourceQuoteKey{row.SourceID, quote}
-		line := historyLine(row, x.quotes[key])
-		if x.written[sourceInstantOf(&line)] && confirms(row, x.quotes[key]) {
-			continue // the line of the source quote creates the row
+		line := historyLine(row, e.quotes[key])
+		if e.written[sourceInstantOf(&line)] && confirms(row, e.quotes[key]) {
+			continue // importing the line of the source quote creates this row
 		}
-		for x.written[sourceInstantOf(&line)] { // two days at one instant, or a quarantined value
+		for e.written[sourceInstantOf(&line)] { // the line of another day or of a quarantined value has the same time
 			line.ObservedAt = line.ObservedAt.Add(-1)
 		}
-		byQuote[key] = x.add(byQuote[key], line)
+		byQuote[key] = e.add(byQuote[key], line)
 	}
 	for key, lines := range byQuote {
 		sortObservations(lines)
-		from, to := repeatsBefore(lines, x.quotes[key])
-		inTime = append(append(inTime, lines[:from]...), lines[to:]...)
-		late = append(late, lines[from:to]...)
+		start, end := repeatsRange(lines, e.quotes[key])
+		inTime = append(append(inTime, lines[:start]...), lines[end:]...)
+		late = append(late, lines[start:end]...)
 	}
 	return inTime, late
 }
 
-// repeatsBefore finds the lines with the value of the quote directly before that value was new.
-func repeatsBefore(lines []Observation, quote *engine.SourceQuote) (from, to int) {
+// repeatsRange returns the range of lines directly before the value of the quote was new that have the same value.
+func repeatsRange(lines []Observation, quote *engine.SourceQuote) (start, end int) {
 	if quote == nil {
 		return 0, 0
 	}
-	to, _ = slices.BinarySearchFunc(lines, quote.CollectedAt, func(o Observation, at time.Time) int { return o.ObservedAt.Compare(at) })
-	for from = to; from > 0 && repeats(&lines[from-1], quote); {
-		from--
+	end, _ = slices.BinarySearchFunc(lines, quote.CollectedAt, func(o Observation, t time.Time) int { return o.ObservedAt.Compare(t) })
+	for start = end; start > 0 && repeats(&lines[start-1], quote); {
+		start--
 	}
-	return from, to
+	return start, end
 }
 
-// repeats reports that a line would be taken for a check of the quote. The sides of both are in the form that
-// decimals give.
+// repeats reports whether an import would treat a line as a confirmation of the quote.
 func repeats(o *Observation, quote *engine.SourceQuote) bool {
 	buy, buyErr := parseSide(o.Buy)
 	sell, sellErr := parseSide(o.Sell)
@@ -180,17 +179,17 @@ func parseSide(text string) (engine.Decimal, error) {
 	return engine.ParseDecimal(text)
 }
 
-// quoteLine returns the line that repeats a source quote at an instant.
-func quoteLine(currency string, o *engine.SourceQuote, at time.Time) Observation {
-	return Observation{SourceID: o.SourceID, ObservedAt: at.UTC(), Observation: engine.Observation{
-		InstitutionID: o.Key.Institution, Currency: currency, Channel: o.Key.Channel, Kind: o.Key.Kind,
-		Buy: o.Buy.String(), Sell: o.Sell.String(),
-		EffectiveDate: o.EffectiveDate, PublishedAt: o.PublishedAt,
+// quoteLine returns the line of a source quote at a time.
+func quoteLine(currency string, quote *engine.SourceQuote, observedAt time.Time) Observation {
+	return Observation{SourceID: quote.SourceID, ObservedAt: observedAt.UTC(), Observation: engine.Observation{
+		InstitutionID: quote.Key.Institution, Currency: currency, Channel: quote.Key.Channel, Kind: quote.Key.Kind,
+		Buy: quote.Buy.String(), Sell: quote.Sell.String(),
+		EffectiveDate: quote.EffectiveDate, PublishedAt: quote.PublishedAt,
 	}}
 }
 
-// historyLine returns the line that creates a row of history. A row knows only that its source gave a time of
-// publication; the line then uses the instant of observation.
+// historyLine returns the line that creates a row of history. A row does not have the time of publication, only whether
+// the source gave one. If so, PublishedAt of the line is ObservedAt.
 func historyLine(row *engine.HistoryEntry, quote *engine.SourceQuote) Observation {
 	line := Observation{SourceID: row.SourceID, ObservedAt: row.ObservedAt.UTC(), Observation: engine.Observation{
 		InstitutionID: row.InstitutionID, Currency: row.Currency, Channel: row.Channel, Kind: row.Kind,

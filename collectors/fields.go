@@ -42,7 +42,7 @@ func parseColumn(name string) (column, bool) {
 // fields are the values of one line, "" for null.
 type fields [columnCount]string
 
-// observation converts the values. The problem is the first value with a wrong form.
+// observation converts the values. The LineError is about the first invalid value.
 func (f *fields) observation() (Observation, *LineError) {
 	for c, text := range f {
 		if problem := textProblem(column(c), text); problem != nil {
@@ -74,7 +74,8 @@ func (f *fields) observation() (Observation, *LineError) {
 	}, nil
 }
 
-// textProblem returns what is wrong with a value as text, or nil. The text is valid UTF-8.
+// textProblem returns the error of a value that is missing, too long or has forbidden characters, or nil. text is valid
+// UTF-8.
 func textProblem(c column, text string) *LineError {
 	limit := lineBytesMax
 	switch c {
@@ -120,28 +121,28 @@ func (f *fields) instant(c column) (time.Time, *LineError) {
 	return t, nil
 }
 
-// isStrictRFC3339 rejects what time.Parse also accepts: an hour with one digit, a comma or more than nine digits in
-// the seconds, offsets of a day or more.
+// isStrictRFC3339 reports whether a text that time.Parse accepts is valid RFC 3339. time.Parse also accepts an hour
+// with one digit, a comma or more than nine digits in the seconds, and offsets of a day or more.
 func isStrictRFC3339(text string) bool {
 	const seconds, offset = "2006-01-02T15:04:05", "+00:00"
 	if len(text) <= len(seconds) {
 		return false
 	}
-	hour, rest := text[len("2006-01-02T"):len("2006-01-02T15")], text[len(seconds):]
+	hour, suffix := text[len("2006-01-02T"):len("2006-01-02T15")], text[len(seconds):]
 	if hour[1] == ':' {
 		return false
 	}
-	if zone := strings.TrimSuffix(rest, "Z"); zone != rest {
-		rest = zone
-	} else if at := len(rest) - len(offset); at < 0 || rest[at+1:at+3] > "23" {
+	if zone := strings.TrimSuffix(suffix, "Z"); zone != suffix {
+		suffix = zone
+	} else if zoneIndex := len(suffix) - len(offset); zoneIndex < 0 || suffix[zoneIndex+1:zoneIndex+3] > "23" {
 		return false
 	} else {
-		rest = rest[:at]
+		suffix = suffix[:zoneIndex]
 	}
-	return rest == "" || rest[0] == '.' && len(rest) <= len(".123456789")
+	return suffix == "" || suffix[0] == '.' && len(suffix) <= len(".123456789")
 }
 
-// isPlausibleYear rejects typing errors such as 0205, and what RFC 3339 can't represent.
+// isPlausibleYear rejects typing errors such as 0205, and years that RFC 3339 can't represent.
 func isPlausibleYear(t time.Time) bool { return yearMin <= t.Year() && t.Year() <= yearMax }
 
 // date parses a calendar date; null is the zero date.
@@ -159,21 +160,21 @@ func (f *fields) date(c column) (engine.Date, *LineError) {
 	return date, nil
 }
 
-// channelAndKind parses channel and kind; null is the default.
+// channelAndKind parses the channel and the kind. null means the default.
 func (f *fields) channelAndKind() (engine.Channel, engine.Kind, *LineError) {
-	readChannel, readKind := engine.Unspecified, engine.Commercial
+	channel, kind := engine.Unspecified, engine.Commercial
 	var known bool
 	if f[columnChannel] != "" {
-		if readChannel, known = engine.ParseChannel(f[columnChannel]); !known {
+		if channel, known = engine.ParseChannel(f[columnChannel]); !known {
 			return "", "", enumProblem(columnChannel, f[columnChannel], engine.Channels())
 		}
 	}
 	if f[columnKind] != "" {
-		if readKind, known = engine.ParseKind(f[columnKind]); !known {
+		if kind, known = engine.ParseKind(f[columnKind]); !known {
 			return "", "", enumProblem(columnKind, f[columnKind], engine.Kinds())
 		}
 	}
-	return readChannel, readKind, nil
+	return channel, kind, nil
 }
 
 func enumProblem[T ~string](c column, found string, known []T) *LineError {
@@ -188,20 +189,20 @@ func enumProblem[T ~string](c column, found string, known []T) *LineError {
 	return &LineError{Column: c.String(), Found: quoted(found), Want: want.String()}
 }
 
-// quoted returns a text for an error: quoted, escaped, shortened.
+// quoted quotes, escapes and shortens a text for an error.
 func quoted(text string) string {
-	if len(text) <= foundBytesMax {
+	if len(text) <= quotedBytesMax {
 		return fmt.Sprintf("%q", text)
 	}
-	cut := foundBytesMax
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
+	end := quotedBytesMax
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
 	}
-	return fmt.Sprintf("%q and %d bytes more", text[:cut], len(text)-cut)
+	return fmt.Sprintf("%q and %d bytes more", text[:end], len(text)-end)
 }
 
-// interner returns one string for equal byte sequences: files repeat few words often, and the strings must not keep
-// the line in memory.
+// interner returns the same string for equal byte sequences, because files repeat few words. The strings do not keep a
+// line in memory.
 type interner struct{ known map[string]string }
 
 func (t *interner) intern(b []byte) string {
@@ -215,7 +216,7 @@ func (t *interner) intern(b []byte) string {
 		t.known = make(map[string]string)
 	}
 	text := string(b)
-	if len(text) <= foundBytesMax {
+	if len(text) <= quotedBytesMax {
 		t.known[text] = text
 	}
 	return text

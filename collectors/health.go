@@ -28,23 +28,23 @@ type Health struct {
 	SourceID string
 	State    State
 
-	Running     time.Time // begin of the current try, zero = none
-	LastTry     time.Time // begin of the last try
+	Running     time.Time // start of the current try, zero = none
+	LastTry     time.Time // start of the last try
 	LastSuccess time.Time // when an observation was last accepted
-	LastSlot    time.Time // the newest slot with accepted observations, also of an earlier process
+	LastSlot    time.Time // the newest slot with accepted observations, including slots of earlier processes
 	NextRun     time.Time
 	Duration    time.Duration // of the last try
 
-	ConsecutiveFailures int                           // slots without accepted observations
-	Failure             source.Failure                // the last one, kept after a recovery; Kind "" = none yet
+	ConsecutiveFailures int                           // consecutive slots without accepted observations
+	Failure             source.Failure                // the last failure, even after a recovery; Kind "" = none yet
 	FailedAt            time.Time                     // time of Failure
-	Runs                uint64                        // tries since the start
-	Failures            map[source.FailureKind]uint64 // by kind since the start: failed pages, and tries that the engine refused
+	Runs                uint64                        // number of tries since the start
+	Failures            map[source.FailureKind]uint64 // numbers of failed pages and of tries that could not be published, since the start
 
 	Counts
-	Digests        []string  // of the last document of each page, "" = none
-	Notes          []string  // what the last try left out, and why
-	UnchangedSince time.Time // since when the values are the same, as far as this process or their dates tell
+	Digests        []string  // of the last document of each page; "" = none
+	Notes          []string  // the parts of documents that the last try skipped, and why
+	UnchangedSince time.Time // when a value last changed, as far as it is known from this process or from the dates of the values
 	Frozen         bool      // the values have not changed for a long time
 }
 
@@ -52,8 +52,8 @@ type Health struct {
 type Counts struct {
 	Read        int
 	Accepted    int
-	Quarantined int // refused by the rules, most of them kept in quarantine
-	Repeated    int // published for this slot before
+	Quarantined int // refused by the rules; most of these are in quarantine
+	Repeated    int // already published for this slot
 }
 
 func newHealth(d *source.Definition) Health {
@@ -81,15 +81,15 @@ func (r *runner) healthCopy() Health {
 	return h
 }
 
-// attempt is one try, from its begin to its outcome.
+// attempt is the outcome of one try.
 type attempt struct {
-	began, ended   time.Time
-	pages          pageResults
-	published      publishOutcome
-	publishFailure *source.Failure // of a sink that failed, or of rules that accepted nothing; nil = neither
+	startedAt, endedAt time.Time
+	pages              pageResults
+	published          publishOutcome
+	publishFailure     *source.Failure // an error of the sink, or rules that accepted nothing; nil = none
 }
 
-// failure returns the most serious failure: first one of our own, then one of reading, then one of the rules.
+// failure returns the most serious failure: an internal one, then one of reading, then one of the rules.
 func (a *attempt) failure() *source.Failure {
 	if a.publishFailure != nil && a.publishFailure.Kind == source.Internal {
 		return a.publishFailure
@@ -100,28 +100,28 @@ func (a *attempt) failure() *source.Failure {
 // record updates the health after a try, and logs what has changed.
 func (r *runner) record(a attempt) {
 	before := r.healthCopy()
-	r.changes.observe(a.pages, a.ended)
+	r.changes.observe(a.pages, a.endedAt)
 	r.updateHealth(func(h *Health) {
-		h.Running, h.Duration = time.Time{}, a.ended.Sub(a.began)
+		h.Running, h.Duration = time.Time{}, a.endedAt.Sub(a.startedAt)
 		h.Runs++
 		h.recordOutcome(&a)
-		counted := a.published.counts()
-		h.add(counted)
+		counts := a.published.counts()
+		h.add(counts)
 		switch {
-		case counted.published() > 0:
-			h.LastSuccess, h.LastSlot, h.ConsecutiveFailures = a.ended, r.slot, 0
+		case counts.published() > 0:
+			h.LastSuccess, h.LastSlot, h.ConsecutiveFailures = a.endedAt, r.slot, 0
 		case h.published() == 0 && r.tries == 1:
 			h.ConsecutiveFailures++
 		}
 		h.UnchangedSince = r.changes.since()
-		h.Frozen = !h.UnchangedSince.IsZero() && a.ended.Sub(h.UnchangedSince) > frozenAfter
+		h.Frozen = !h.UnchangedSince.IsZero() && a.endedAt.Sub(h.UnchangedSince) > frozenAfter
 		h.State = h.stateAfter(len(r.pendingPages) > 0)
 	})
 	r.collector.updateConditions(r.collector.config.Clock())
 	r.logTry(before, &a)
 }
 
-// recordOutcome takes over the results and failures of the pages.
+// recordOutcome sets the fields that depend on the pages and on the failures of a try.
 func (h *Health) recordOutcome(a *attempt) {
 	h.Notes = nil
 	for i := range a.pages.pages {
@@ -136,58 +136,58 @@ func (h *Health) recordOutcome(a *attempt) {
 		h.Failures[a.publishFailure.Kind]++
 	}
 	if failure := a.failure(); failure != nil {
-		h.Failure, h.FailedAt = *failure, a.ended
+		h.Failure, h.FailedAt = *failure, a.endedAt
 	}
 }
 
 // stateAfter returns the state after a try. The end of the slot may change it to CircuitOpen.
-func (h *Health) stateAfter(open bool) State {
+func (h *Health) stateAfter(hasPending bool) State {
 	switch {
 	case h.published() == 0 && h.Quarantined > 0:
 		return Quarantined
 	case h.published() == 0:
 		return Failing
-	case open || h.Quarantined > 0:
+	case hasPending || h.Quarantined > 0:
 		return Partial
 	}
 	return OK
 }
 
-// add adds a further try of the slot.
-func (t *Counts) add(more Counts) {
-	t.Read += more.Read
-	t.Accepted += more.Accepted
-	t.Quarantined += more.Quarantined
-	t.Repeated += more.Repeated
+// add adds the counts of another try of the slot.
+func (c *Counts) add(other Counts) {
+	c.Read += other.Read
+	c.Accepted += other.Accepted
+	c.Quarantined += other.Quarantined
+	c.Repeated += other.Repeated
 }
 
-// published is the number of current observations that are published.
-func (t *Counts) published() int { return t.Accepted + t.Repeated }
+// published returns the number of observations that are published.
+func (c *Counts) published() int { return c.Accepted + c.Repeated }
 
 // counts counts the current observations, without history.
-func (h *publishOutcome) counts() Counts {
-	t := Counts{Repeated: h.receipt.Repeated}
-	for i := range h.refreshes {
-		if i >= h.historyCount {
-			t.Read += len(h.refreshes[i].Observations)
+func (o *publishOutcome) counts() Counts {
+	c := Counts{Repeated: o.receipt.Repeated}
+	for i := range o.refreshes {
+		if i >= o.historyCount {
+			c.Read += len(o.refreshes[i].Observations)
 		}
 	}
-	for i := range h.receipt.Refused {
-		if h.receipt.Refused[i].Refresh >= h.historyCount {
-			t.Quarantined++
+	for i := range o.receipt.Refused {
+		if o.receipt.Refused[i].Refresh >= o.historyCount {
+			c.Quarantined++
 		}
 	}
-	t.Accepted = t.Read - t.Quarantined - t.Repeated
-	return t
+	c.Accepted = c.Read - c.Quarantined - c.Repeated
+	return c
 }
 
-// failure is the failure of a try of which the rules accepted nothing, otherwise nil.
-func (h *publishOutcome) failure() *source.Failure {
-	if t := h.counts(); t.Read == 0 || t.Quarantined < t.Read {
+// failure returns a failure if the rules refused all current observations of a try, otherwise nil.
+func (o *publishOutcome) failure() *source.Failure {
+	if c := o.counts(); c.Read == 0 || c.Quarantined < c.Read {
 		return nil
 	}
-	for i := range h.receipt.Refused {
-		if refusal := &h.receipt.Refused[i]; refusal.Refresh >= h.historyCount {
+	for i := range o.receipt.Refused {
+		if refusal := &o.receipt.Refused[i]; refusal.Refresh >= o.historyCount {
 			return source.Failf(source.Implausible, "the rules accepted none of its observations; the first: %s %s: %s: %s",
 				refusal.Observation.InstitutionID, refusal.Observation.Currency, refusal.Reason, refusal.Detail)
 		}

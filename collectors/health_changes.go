@@ -10,8 +10,9 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// changeDetector remembers since when each page has had the same values: a frozen source returns valid documents. The
-// state is in memory; the dates of the values tell how old they were when first read.
+// changeDetector finds frozen sources, which return valid documents with old values. It remembers when the values of
+// each page last changed. The state is in memory. For values read first after a start, their dates say how old they
+// are.
 type changeDetector struct {
 	pages map[int]unchangedPage
 }
@@ -24,21 +25,21 @@ type unchangedPage struct {
 func newChangeDetector() changeDetector { return changeDetector{pages: map[int]unchangedPage{}} }
 
 // observe compares the values of the pages with the previous ones.
-func (w *changeDetector) observe(read pageResults, now time.Time) {
-	for _, page := range read.succeeded() {
-		observations := read.results[page].Observations
+func (d *changeDetector) observe(outcome pageResults, now time.Time) {
+	for _, page := range outcome.succeeded() {
+		observations := outcome.results[page].Observations
 		values := fingerprint(observations)
-		if last, known := w.pages[page]; known && last.values == values {
+		if previous, known := d.pages[page]; known && previous.values == values {
 			continue
 		}
-		w.pages[page] = unchangedPage{values: values, since: valuesFrom(observations, now)}
+		d.pages[page] = unchangedPage{values: values, since: valuesFrom(observations, now)}
 	}
 }
 
-// since returns when a value changed last, zero = nothing was read.
-func (w *changeDetector) since() time.Time {
+// since returns when a value last changed, zero = nothing was read.
+func (d *changeDetector) since() time.Time {
 	var newest time.Time
-	for _, page := range w.pages {
+	for _, page := range d.pages {
 		if page.since.After(newest) {
 			newest = page.since
 		}
@@ -46,8 +47,8 @@ func (w *changeDetector) since() time.Time {
 	return newest
 }
 
-// fingerprint identifies the values of a page, regardless of order and dates: a page with today's date above last
-// year's rates is frozen too.
+// fingerprint returns a hash of the values of a page, without their order and dates: a page with last year's rates
+// under today's date is frozen too.
 func fingerprint(observations []engine.Observation) [sha256.Size]byte {
 	lines := make([]string, len(observations))
 	for i := range observations {
@@ -58,7 +59,7 @@ func fingerprint(observations []engine.Observation) [sha256.Size]byte {
 	return sha256.Sum256([]byte(strings.Join(lines, "\n")))
 }
 
-// valuesFrom returns when new values were published: at the end of their newest date if all have one in the past,
+// valuesFrom returns when new values were published: the end of their newest date if all have a date in the past,
 // otherwise now.
 func valuesFrom(observations []engine.Observation, now time.Time) time.Time {
 	var latest engine.Date

@@ -7,10 +7,10 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// failingDivisor: a quarter of the sources must fail for a condition; a few sites fail every week.
+// failingDivisor = 4: a condition needs a quarter of the sources to fail, because a few sites fail every week.
 const failingDivisor = 4
 
-// updateConditions counts the failing sources, after every try.
+// updateConditions counts the failing sources and sets the conditions. It is called after every try.
 func (c *Collector) updateConditions(now time.Time) {
 	tried, failing := 0, 0
 	for _, r := range c.runners {
@@ -24,15 +24,15 @@ func (c *Collector) updateConditions(now time.Time) {
 	}
 	c.tried.Store(int64(tried))
 	c.failing.Store(int64(failing))
-	note := func(t *engine.Fault, on bool) {
-		if on {
-			t.Begin(now)
+	setFault := func(fault *engine.Fault, active bool) {
+		if active {
+			fault.Begin(now)
 		} else {
-			t.Clear()
+			fault.Clear()
 		}
 	}
-	note(&c.allFailing, tried > 0 && failing == tried)
-	note(&c.someFailing, failing > 0 && failing*failingDivisor >= tried)
+	setFault(&c.allFailing, tried > 0 && failing == tried)
+	setFault(&c.someFailing, failing > 0 && failing*failingDivisor >= tried)
 }
 
 func (r *runner) state() State {
@@ -45,13 +45,13 @@ func (r *runner) state() State {
 func (c *Collector) Condition() engine.Condition {
 	now := c.config.Clock()
 	counts := fmt.Sprintf("%d of %d sources", c.failing.Load(), c.tried.Load())
-	if since, on := c.allFailing.Since(now); on {
+	if since, active := c.allFailing.Since(now); active {
 		return engine.Condition{
 			Name: "sources", State: "all_failing", Since: since,
 			Detail: counts + " gave nothing; rates stay until they expire. Check the network connection of the node.",
 		}
 	}
-	if since, on := c.someFailing.Since(now); on {
+	if since, active := c.someFailing.Since(now); active {
 		return engine.Condition{
 			Name: "sources", State: "some_failing", Since: since,
 			Detail: counts + " gave nothing; their rates stay until they expire. 'tasard sources list' shows which, and why.",

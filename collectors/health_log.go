@@ -6,31 +6,31 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// notesLoggedMax bounds the notes of a source that are remembered as logged; after that no new note is logged.
+// notesLoggedMax is the number of different notes of a source that are logged.
 const notesLoggedMax = 256
 
-// logTry logs every try at debug level, and changes at higher levels, so that a source that is down for a week does
-// not fill the log.
+// logTry logs every try at debug level and changes of the state at higher levels, so that a source that is down for a
+// week does not fill the log.
 func (r *runner) logTry(before Health, a *attempt) {
 	log, after := r.collector.config.Logger, r.healthCopy()
-	line := []any{"source", after.SourceID, "state", string(after.State)}
-	log.Debug("source collected", append(line, "slot", r.slot, "try", r.tries, "duration", after.Duration, "read", after.Read,
+	attrs := []any{"source", after.SourceID, "state", string(after.State)}
+	log.Debug("source collected", append(attrs, "slot", r.slot, "try", r.tries, "duration", after.Duration, "read", after.Read,
 		"accepted", after.Accepted, "quarantined", after.Quarantined, "repeated", after.Repeated, "failure", failureText(a.failure()))...)
 	r.logNotes(log, after)
 	if after.Frozen && !before.Frozen {
-		log.Warn("source has not changed for a long time; check whether it is still maintained", append(line, "since", after.UnchangedSince)...)
+		log.Warn("source has not changed for a long time; check whether it is still maintained", append(attrs, "since", after.UnchangedSince)...)
 	}
-	bad := func(h *Health) bool { return h.State != OK && h.State != Never }
+	isBad := func(h *Health) bool { return h.State != OK && h.State != Never }
 	switch {
-	case bad(&after) && (after.State != withoutCircuit(before.State) || a.failure() != nil && a.failure().Kind != before.Failure.Kind):
-		log.Warn("source is degraded", append(line, "failure", failureText(a.failure()), "quarantined", after.Quarantined,
+	case isBad(&after) && (after.State != withoutCircuit(before.State) || a.failure() != nil && a.failure().Kind != before.Failure.Kind):
+		log.Warn("source is degraded", append(attrs, "failure", failureText(a.failure()), "quarantined", after.Quarantined,
 			"failedSlots", after.ConsecutiveFailures, "next", "its rates stay until they expire")...)
-	case !bad(&after) && bad(&before):
-		log.Info("source recovered", line...)
+	case !isBad(&after) && isBad(&before):
+		log.Info("source recovered", attrs...)
 	}
 }
 
-// withoutCircuit maps CircuitOpen to Failing, because a source that fails again has not changed.
+// withoutCircuit maps CircuitOpen to Failing, because opening the circuit is not a change of the source.
 func withoutCircuit(s State) State {
 	if s == CircuitOpen {
 		return Failing
@@ -55,7 +55,7 @@ func (r *runner) logNotes(log *slog.Logger, h Health) {
 	}
 }
 
-// openCircuit sets the state, and logs it the first time.
+// openCircuit sets the state CircuitOpen, and logs it if first is set.
 func (r *runner) openCircuit(first bool) {
 	r.updateHealth(func(h *Health) { h.State = CircuitOpen })
 	if first {

@@ -2,8 +2,9 @@ package collectors
 
 import "github.com/tasard/tasard/engine"
 
-// joinSides joins the two sides of a quote that a source publishes separately, as on two pages. A side that is given
-// twice is left to the engine, which refuses to choose. The slice is not changed.
+// joinSides returns the observations with both sides of a quote joined if the source publishes them separately, for
+// example on two pages. If a side is repeated, the observations stay separate, and the engine refuses them. The
+// argument is not changed.
 func joinSides(observations []engine.Observation) []engine.Observation {
 	joined := make([]engine.Observation, 0, len(observations))
 	for _, o := range observations {
@@ -17,15 +18,15 @@ func joinSides(observations []engine.Observation) []engine.Observation {
 }
 
 // otherSide returns the observation that has exactly the side that o lacks, or nil.
-func otherSide(among []engine.Observation, o *engine.Observation) *engine.Observation {
+func otherSide(observations []engine.Observation, o *engine.Observation) *engine.Observation {
 	if (o.Buy == "") == (o.Sell == "") {
 		return nil
 	}
-	for i := range among {
-		own := &among[i]
-		if (own.Buy == "") != (o.Buy == "") && (own.Sell == "") != (o.Sell == "") && own.Currency == o.Currency &&
-			own.Key() == o.Key() && own.EffectiveDate == o.EffectiveDate && own.PublishedAt.Equal(o.PublishedAt) {
-			return own
+	for i := range observations {
+		other := &observations[i]
+		if (other.Buy == "") != (o.Buy == "") && (other.Sell == "") != (o.Sell == "") && other.Currency == o.Currency &&
+			other.Key() == o.Key() && other.EffectiveDate == o.EffectiveDate && other.PublishedAt.Equal(o.PublishedAt) {
+			return other
 		}
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 
 const byteOrderMark = "\uFEFF"
 
-// ErrEndlessLine is the error of a line of more than 16 MiB: the stream may have no end.
+// ErrEndlessLine is the error of a line of more than 16 MiB. Nothing more is read, because the line may have no end.
 var ErrEndlessLine = errors.New("a line is longer than 16 MiB; this is not an observation file")
 
 // lineReader splits a stream into lines in constant memory.
@@ -24,9 +24,8 @@ func newLineReader(r io.Reader) lineReader {
 	return lineReader{in: bufio.NewReaderSize(r, lineBytesMax+len("\r\n"))}
 }
 
-// next returns the next line without its end, valid until the next call. Of a line of more than lineBytesMax bytes it
-// returns the beginning, with long set, and skips the rest. The error is io.EOF, ErrEndlessLine or that of the
-// stream.
+// next returns the next line without its end. The line is valid until the next call. If it has more than lineBytesMax
+// bytes, next sets long and returns only its beginning. The error is io.EOF, ErrEndlessLine or that of the stream.
 func (l *lineReader) next() (line []byte, long bool, err error) {
 	chunk, err := l.in.ReadSlice('\n')
 	l.bytes += int64(len(chunk))
@@ -57,8 +56,8 @@ func (l *lineReader) next() (line []byte, long bool, err error) {
 	return line, long || len(line) > lineBytesMax, nil
 }
 
-// sniff returns the format by the first bytes, without consuming them. An error of the stream is left to the first
-// read.
+// sniff returns the format that the first bytes show, without consuming them. It ignores an error of the stream, which
+// the first read returns again.
 func (l *lineReader) sniff() Format {
 	start, _ := l.in.Peek(sniffBytes)
 	start = bytes.TrimPrefix(start, []byte(byteOrderMark))
@@ -68,18 +67,17 @@ func (l *lineReader) sniff() Format {
 	return CSV
 }
 
-// binaryFormat names the format of a file with the signature of a known binary format, otherwise "". It consumes
-// nothing.
+// binaryFormat returns the name of the binary format whose signature begins the file, or "". It consumes nothing.
 func (l *lineReader) binaryFormat() string {
 	start, _ := l.in.Peek(signatureBytes)
-	for _, known := range []struct{ signature, name string }{
+	for _, format := range []struct{ signature, name string }{
 		{"\x1F\x8B", "a gzip file"},
 		{"PK\x03\x04", "a zip file or a workbook (xlsx)"},
 		{"\xD0\xCF\x11\xE0", "a workbook (xls)"},
 		{"\x28\xB5\x2F\xFD", "a zstd file"},
 	} {
-		if bytes.HasPrefix(start, []byte(known.signature)) {
-			return known.name
+		if bytes.HasPrefix(start, []byte(format.signature)) {
+			return format.name
 		}
 	}
 	return ""
@@ -87,8 +85,8 @@ func (l *lineReader) binaryFormat() string {
 
 func isBlankLine(line []byte) bool { return len(bytes.Trim(line, " \t")) == 0 }
 
-// invalidByteAt returns the position of the first NUL or byte that is not UTF-8, or -1.
-func invalidByteAt(line []byte) int {
+// invalidByteIndex returns the index of the first byte that is NUL or not UTF-8, or -1.
+func invalidByteIndex(line []byte) int {
 	if bytes.IndexByte(line, 0) < 0 && utf8.Valid(line) {
 		return -1
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // parseJSON parses one line of NDJSON: a flat object.
-func (r *Reader) parseJSON(line []byte, into *fields) *LineError {
+func (r *Reader) parseJSON(line []byte, values *fields) *LineError {
 	if problem := syntaxProblem(line); problem != nil {
 		return problem
 	}
@@ -34,7 +34,7 @@ func (r *Reader) parseJSON(line []byte, into *fields) *LineError {
 		if !isText && value != nil {
 			return valueProblem(c, value)
 		}
-		into[c] = r.strings.intern([]byte(text))
+		values[c] = r.strings.intern([]byte(text))
 	}
 	return nil
 }
@@ -81,8 +81,8 @@ func describeToken(token json.Token) string {
 
 // shortenNumber shortens a number for an error.
 func shortenNumber(number string) string {
-	if len(number) <= foundBytesMax {
+	if len(number) <= quotedBytesMax {
 		return number
 	}
-	return fmt.Sprintf("%s and %d bytes more", number[:foundBytesMax], len(number)-foundBytesMax)
+	return fmt.Sprintf("%s and %d bytes more", number[:quotedBytesMax], len(number)-quotedBytesMax)
 }

@@ -22,22 +22,22 @@ const (
 	yearMin, yearMax       = 1900, 2999
 	signatureBytes         = 4     // of the signatures of binary formats
 	sniffBytes             = 512   // that decide the format of a file without a known extension
-	foundBytesMax          = 64    // of a wrong text in an error
+	quotedBytesMax         = 64    // of a wrong text in an error
 	internedMax            = 8_192 // strings in an interner
 )
 
 // Format is the format of an observation file.
 type Format string
 
-// The formats. AnyFormat is for reading: the extension of the file name decides (.csv; .ndjson, .jsonl), otherwise
-// the first byte of the file: { begins NDJSON.
+// The formats. AnyFormat is only for reading: the format depends on the extension of the file name (.csv; .ndjson,
+// .jsonl) or, for another extension, on the first byte: a file that begins with { is NDJSON.
 const (
 	AnyFormat Format = ""
 	CSV       Format = "csv"
 	NDJSON    Format = "ndjson"
 )
 
-// FormatOf returns the format of a file name by its extension, AnyFormat if it has none of the known ones.
+// FormatOf returns the format of a file by the extension of its name, or AnyFormat if the extension is not known.
 func FormatOf(name string) Format {
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".csv":
@@ -63,41 +63,41 @@ type Batch struct {
 	Errors  []LineError // malformed lines since the previous batch
 }
 
-// LineError is a malformed line: where, what was found, what is wanted.
+// LineError is the error of a malformed line.
 type LineError struct {
 	File        string
 	Line        int    // from 1
-	Column      string // column or key, "" = the line as a whole
+	Column      string // column or key; "" = the whole line
 	Found, Want string // phrases for people
 }
 
 func (e LineError) Error() string {
-	where := fmt.Sprintf("%s: line %d", e.File, e.Line)
+	location := fmt.Sprintf("%s: line %d", e.File, e.Line)
 	if e.Column != "" {
-		where += ", " + e.Column
+		location += ", " + e.Column
 	}
-	return fmt.Sprintf("%s: found %s, want %s", where, e.Found, e.Want)
+	return fmt.Sprintf("%s: found %s, want %s", location, e.Found, e.Want)
 }
 
 // Reader reads an observation file as refreshes, in constant memory. It is not safe for concurrent use.
 type Reader struct {
 	name    string
 	lines   lineReader
-	parse   func(line []byte, into *fields) *LineError
+	parse   func(line []byte, values *fields) *LineError
 	strings interner
-	pending Batch // the refresh that is being read
-	err     error // the result of every further Next
+	pending Batch // the batch that is being read
+	err     error // returned by every further Next
 }
 
-// OpenObservations returns a Reader of a file. The name is used in errors, and its extension for AnyFormat. The CSV
-// header is checked here: the error is a *HeaderError if its columns are wrong, a LineError if it is not CSV,
-// io.ErrUnexpectedEOF (wrapped) if there is none. A compressed file or a workbook is a LineError too. An NDJSON file
-// may be empty.
+// OpenObservations returns a Reader of a file. name is for errors, and its extension for AnyFormat. OpenObservations
+// reads the header of CSV. Its error is a *HeaderError if columns are wrong, a LineError if the header is not CSV or
+// the file is compressed or a workbook, and wraps io.ErrUnexpectedEOF if a CSV file is empty. An NDJSON file may be
+// empty.
 func OpenObservations(r io.Reader, name string, format Format) (*Reader, error) {
 	reader := &Reader{name: name, lines: newLineReader(r)}
-	if found := reader.lines.binaryFormat(); found != "" {
+	if binary := reader.lines.binaryFormat(); binary != "" {
 		return nil, LineError{
-			File: name, Line: 1, Found: found, Want: "CSV or NDJSON; unpack it first, or save the workbook as CSV",
+			File: name, Line: 1, Found: binary, Want: "CSV or NDJSON; unpack it first, or save the workbook as CSV",
 		}
 	}
 	if format == AnyFormat {
@@ -124,10 +124,10 @@ func (r *Reader) Bytes() int64 { return r.lines.bytes }
 // Lines returns the number of lines read so far, including the header and blank lines.
 func (r *Reader) Lines() int { return r.lines.number }
 
-// Next returns the next refresh with the malformed lines before it; many malformed lines come in batches without a
-// refresh. No refresh is Complete, because a file may lack observations. After the last batch the error is io.EOF.
-// Any other error is that of the stream, and final: the unfinished refresh is dropped, since a part of it would look
-// like a source that lost quotes.
+// Next returns the next refresh and the malformed lines before it, or many malformed lines without a refresh. No
+// refresh is Complete, because a file may lack observations. After the last batch the error is io.EOF. Any other error
+// is that of the stream, and every further call returns it. The refresh that was being read is then lost, because it
+// may be cut short.
 func (r *Reader) Next() (Batch, error) {
 	for r.err == nil {
 		observation, problem, err := r.read()
@@ -137,10 +137,10 @@ func (r *Reader) Next() (Batch, error) {
 		case problem == nil && r.sameRefresh(&observation):
 			problem = r.appendObservation(observation)
 		case problem == nil:
-			done := r.pending
+			batch := r.pending
 			r.startRefresh(observation)
-			if len(done.Lines)+len(done.Errors) > 0 {
-				return done, nil
+			if len(batch.Lines)+len(batch.Errors) > 0 {
+				return batch, nil
 			}
 		}
 		if problem != nil {
@@ -155,7 +155,7 @@ func (r *Reader) Next() (Batch, error) {
 	return Batch{}, r.err
 }
 
-// read returns the next line that is not blank: an observation or a problem.
+// read returns the observation of the next line that is not blank, or the error of a malformed line.
 func (r *Reader) read() (Observation, *LineError, error) {
 	for {
 		line, long, err := r.lines.next()
@@ -192,7 +192,7 @@ func (r *Reader) locate(problem *LineError) *LineError {
 	return problem
 }
 
-// lineProblem returns what is wrong with a line before its values are parsed, or nil.
+// lineProblem returns the error of a line that is too long or not text, or nil.
 func lineProblem(line []byte, long bool) *LineError {
 	if long {
 		return &LineError{
@@ -200,7 +200,7 @@ func lineProblem(line []byte, long bool) *LineError {
 			Want:  fmt.Sprintf("at most %d bytes", lineBytesMax),
 		}
 	}
-	if i := invalidByteAt(line); i >= 0 {
+	if i := invalidByteIndex(line); i >= 0 {
 		return &LineError{
 			Found: fmt.Sprintf("the byte 0x%02X at position %d", line[i], i+1),
 			Want:  "text in UTF-8 without NUL",
@@ -235,7 +235,7 @@ func (r *Reader) startRefresh(o Observation) {
 	}
 }
 
-// finish returns the rest at the end of the file, or only the malformed lines if the stream broke.
+// finish returns the last batch at the end of the file. After another error it returns only its malformed lines.
 func (r *Reader) finish(err error) (Batch, error) {
 	last := r.pending
 	r.pending, r.err = Batch{}, err

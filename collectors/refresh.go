@@ -9,18 +9,18 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// BuildRefreshes turns the results of a source's pages into refreshes for the engine: first the past days, oldest
-// first, each observed at the end of its day in Santo Domingo but not after at; then the current observations,
-// observed at at, for the slot.
+// BuildRefreshes turns the results of a source's pages into refreshes for the engine. The first refreshes are the past
+// days, oldest first. Their ObservedAt is the end of the day in Santo Domingo, or now if that is earlier. They have no
+// slot and are never Complete. Then come the current observations, with ObservedAt now and the given slot.
 //
-// results[i] is the result of page i; the zero Result means that the page was not read. Current observations are
-// Complete in each currency whose pages have all been read: only there does the engine treat a missing quote as lost.
-// So there may be two current refreshes, without a common currency. Sides on different pages are joined. History has
-// no slot and is never complete. An observation expires when its source says so, otherwise by the definition.
+// results[i] is the result of page i; the zero Result means that the page was not read. There may be two current
+// refreshes: a Complete one with the currencies of which all pages have been read, and one with the other currencies.
+// The engine removes quotes only if they are missing in a Complete refresh. Sides on different pages are joined. An
+// observation without an expiry of its own expires by the definition.
 //
 // BuildRefreshes does not change its arguments.
-func BuildRefreshes(d *source.Definition, results []source.Result, at, slot time.Time) []engine.Refresh {
-	refreshes := historyRefreshes(d, results, at)
+func BuildRefreshes(d *source.Definition, results []source.Result, now, slot time.Time) []engine.Refresh {
+	refreshes := historyRefreshes(d, results, now)
 	var complete, incomplete []engine.Observation
 	for i := range results {
 		for _, observation := range results[i].Observations {
@@ -36,9 +36,9 @@ func BuildRefreshes(d *source.Definition, results []source.Result, at, slot time
 		complete     bool
 	}{{joinSides(complete), true}, {joinSides(incomplete), false}} {
 		if len(part.observations) > 0 {
-			setExpiry(d, part.observations, at)
+			setExpiry(d, part.observations, now)
 			refreshes = append(refreshes, engine.Refresh{
-				SourceID: d.ID, ObservedAt: at, Observations: part.observations, Slot: slot, Complete: part.complete,
+				SourceID: d.ID, ObservedAt: now, Observations: part.observations, Slot: slot, Complete: part.complete,
 			})
 		}
 	}
@@ -46,7 +46,7 @@ func BuildRefreshes(d *source.Definition, results []source.Result, at, slot time
 }
 
 // historyRefreshes collects the history of all pages by day.
-func historyRefreshes(d *source.Definition, results []source.Result, at time.Time) []engine.Refresh {
+func historyRefreshes(d *source.Definition, results []source.Result, now time.Time) []engine.Refresh {
 	days := map[engine.Date][]engine.Observation{}
 	for i := range results {
 		for _, day := range results[i].History {
@@ -64,24 +64,24 @@ func historyRefreshes(d *source.Definition, results []source.Result, at time.Tim
 				observations[i].EffectiveDate = date
 			}
 		}
-		observed := endOfDay(date)
-		if observed.After(at) {
-			observed = at
+		observedAt := endOfDay(date)
+		if observedAt.After(now) {
+			observedAt = now
 		}
-		setExpiry(d, observations, observed)
-		refreshes = append(refreshes, engine.Refresh{SourceID: d.ID, ObservedAt: observed, Observations: observations})
+		setExpiry(d, observations, observedAt)
+		refreshes = append(refreshes, engine.Refresh{SourceID: d.ID, ObservedAt: observedAt, Observations: observations})
 	}
 	return refreshes
 }
 
-// endOfDay is the last second of a day in Santo Domingo.
+// endOfDay returns the last second of a day in Santo Domingo.
 func endOfDay(date engine.Date) time.Time { return date.AddDays(1).Start().Add(-time.Second).UTC() }
 
-// setExpiry sets the expiry of observations without one, by the definition.
-func setExpiry(d *source.Definition, observations []engine.Observation, checked time.Time) {
+// setExpiry sets the expiry of observations that have none, by the definition.
+func setExpiry(d *source.Definition, observations []engine.Observation, checkedAt time.Time) {
 	for i := range observations {
 		if o := &observations[i]; o.ExpiresAt.IsZero() {
-			o.ExpiresAt = d.ExpiresAt(checked, o.EffectiveDate)
+			o.ExpiresAt = d.ExpiresAt(checkedAt, o.EffectiveDate)
 		}
 	}
 }
@@ -93,20 +93,20 @@ func isCurrencyComplete(d *source.Definition, results []source.Result, currency 
 	}
 	for i := range d.Pages {
 		page, missing := &d.Pages[i], len(results[i].Observations) == 0 && len(results[i].History) == 0
-		names := func(t source.Target) bool { return t.Currency == currency }
-		if missing && (page.Currency == currency || slices.ContainsFunc(d.Targets(page), names)) {
+		hasCurrency := func(t source.Target) bool { return t.Currency == currency }
+		if missing && (page.Currency == currency || slices.ContainsFunc(d.Targets(page), hasCurrency)) {
 			return false
 		}
 	}
 	return true
 }
 
-// trimHistory drops the days more than days before the day of at; 0 keeps all.
-func trimHistory(results []source.Result, days int, at time.Time) []source.Result {
+// trimHistory removes history that is more than days before the day of now. If days is 0, it removes nothing.
+func trimHistory(results []source.Result, days int, now time.Time) []source.Result {
 	if days == 0 {
 		return results
 	}
-	oldest := engine.DateOf(at).AddDays(-days)
+	oldest := engine.DateOf(now).AddDays(-days)
 	trimmed := slices.Clone(results)
 	for i := range trimmed {
 		trimmed[i].History = slices.DeleteFunc(slices.Clone(trimmed[i].History), func(day source.HistoryDay) bool { return day.Date < oldest })
@@ -114,45 +114,45 @@ func trimHistory(results []source.Result, days int, at time.Time) []source.Resul
 	return trimmed
 }
 
-// selectUnpublished selects what one try of a slot publishes, of everything read in the slot so far. late are the
-// results of this try.
+// selectUnpublished selects the observations that one try publishes from everything read in the slot so far. published
+// has the currencies that were published for the slot, newResults the results of this try.
 //
-// A quote with one side is skipped while a page that may have the other side is missing: it would remove a side that
-// is still valid. The engine accepts a source and currency once for a slot, so quotes of a currency that was
-// published for the slot are published without it, and only those that this try has read.
-func selectUnpublished(refreshes []engine.Refresh, published map[string]bool, late []source.Result) []engine.Refresh {
-	inLate := map[quoteID]bool{}
-	for i := range late {
-		for j := range late[i].Observations {
-			inLate[quoteIDOf(&late[i].Observations[j])] = true
+// A quote with one side is skipped while a page that may have the other side is missing, because it would remove a side
+// that is still valid. The engine accepts a source and currency once for a slot. If a currency has been published for
+// the slot, only its quotes from newResults are published, in a refresh without a slot.
+func selectUnpublished(refreshes []engine.Refresh, published map[string]bool, newResults []source.Result) []engine.Refresh {
+	isNew := map[quoteID]bool{}
+	for i := range newResults {
+		for j := range newResults[i].Observations {
+			isNew[quoteIDOf(&newResults[i].Observations[j])] = true
 		}
 	}
-	var out []engine.Refresh
+	var selected []engine.Refresh
 	for _, refresh := range refreshes {
 		if refresh.Slot.IsZero() {
-			out = append(out, refresh)
+			selected = append(selected, refresh)
 			continue
 		}
-		inSlot, after := refresh, refresh
-		inSlot.Observations, after.Observations = nil, nil
-		after.Slot, after.Complete = time.Time{}, false
+		slotRefresh, lateRefresh := refresh, refresh
+		slotRefresh.Observations, lateRefresh.Observations = nil, nil
+		lateRefresh.Slot, lateRefresh.Complete = time.Time{}, false
 		for _, observation := range refresh.Observations {
-			half := (observation.Buy == "") != (observation.Sell == "")
+			oneSided := (observation.Buy == "") != (observation.Sell == "")
 			switch {
-			case half && !refresh.Complete:
+			case oneSided && !refresh.Complete:
 			case !published[observation.Currency]:
-				inSlot.Observations = append(inSlot.Observations, observation)
-			case inLate[quoteIDOf(&observation)]:
-				after.Observations = append(after.Observations, observation)
+				slotRefresh.Observations = append(slotRefresh.Observations, observation)
+			case isNew[quoteIDOf(&observation)]:
+				lateRefresh.Observations = append(lateRefresh.Observations, observation)
 			}
 		}
-		for _, part := range []engine.Refresh{inSlot, after} {
+		for _, part := range []engine.Refresh{slotRefresh, lateRefresh} {
 			if len(part.Observations) > 0 {
-				out = append(out, part)
+				selected = append(selected, part)
 			}
 		}
 	}
-	return out
+	return selected
 }
 
 // quoteID identifies a quote of any currency.
@@ -163,11 +163,11 @@ type quoteID struct {
 
 func quoteIDOf(o *engine.Observation) quoteID { return quoteID{o.Currency, o.Key()} }
 
-// withHistory returns all results with only the late history: the other history has been published.
-func withHistory(results, late []source.Result) []source.Result {
+// withHistory returns results with the history of newResults, because earlier history of the slot has been published.
+func withHistory(results, newResults []source.Result) []source.Result {
 	all := slices.Clone(results)
 	for i := range all {
-		all[i].History = late[i].History
+		all[i].History = newResults[i].History
 	}
 	return all
 }

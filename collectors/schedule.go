@@ -7,8 +7,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Schedule decides when sources are fetched: at slots, instants of the wall clock that are the same on every node.
-// The engine accepts a source once for each slot, also after a crash.
+// Schedule has the slots at which sources are fetched: times of the wall clock, the same on every node. The engine
+// accepts a source once for each slot, even after a crash.
 type Schedule interface {
 	Last(now time.Time) time.Time   // the newest slot that is not after now
 	Next(after time.Time) time.Time // the first slot after an instant
@@ -23,7 +23,7 @@ type daily struct{}
 // daySpan is longer than the time between two slots.
 const daySpan = 24 * time.Hour
 
-// Last starts at a slot that is surely in the past.
+// Last searches from a slot that is certainly in the past.
 func (daily) Last(now time.Time) time.Time {
 	last := engine.NextRefresh(now.Add(-daySpan))
 	for next := engine.NextRefresh(last); !next.After(now); next = engine.NextRefresh(last) {

@@ -13,8 +13,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Writer writes an observation file that a Reader reads to the same values. Output is buffered: call Flush at the
-// end. It is not safe for concurrent use.
+// Writer writes an observation file. A Reader returns the same values. Output is buffered: call Flush at the end. A
+// Writer is not safe for concurrent use.
 type Writer struct {
 	out     *bufio.Writer
 	write   func(*fields) error
@@ -37,8 +37,8 @@ func NewWriter(w io.Writer, format Format) (*Writer, error) {
 	return writer, nil
 }
 
-// Write writes one observation; Line and ExpiresAt have no column. An observation that a Reader would refuse is an
-// error that names the value, and is not written.
+// Write writes one observation, without Line and ExpiresAt, which have no column. If a Reader would refuse the
+// observation, Write returns an error that names the value, and writes nothing.
 func (w *Writer) Write(o Observation) error {
 	values := fieldsOf(&o)
 	_, problem := values.observation()

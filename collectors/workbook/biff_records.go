@@ -27,7 +27,7 @@ const (
 	recordBoolErr    = 0x0205
 	recordString     = 0x0207 // the text result of the preceding formula
 	recordRK         = 0x027E
-	recordBOF        = 0x0809 // begin of a substream
+	recordBOF        = 0x0809 // start of a substream
 )
 
 const (
@@ -44,12 +44,12 @@ type record struct {
 	data   []byte
 }
 
-// describe names the record in an error.
+// describe returns the kind and position of the record, for errors.
 func (r record) describe() string {
 	return fmt.Sprintf("record %#04x at byte %d of the stream", r.kind, r.offset)
 }
 
-// tooShort returns the error of a record that ends before its data does.
+// tooShort returns the error of a record with too little data.
 func (r record) tooShort() error { return damaged("%s has only %d bytes", r.describe(), len(r.data)) }
 
 // recordReader reads the records of a stream in order.
@@ -60,32 +60,32 @@ type recordReader struct {
 
 // next reads one record. The end of the stream is an error, because every substream ends with an EOF record.
 func (r *recordReader) next() (record, error) {
-	rest := r.stream[r.offset:]
-	if len(rest) < recordHeader {
+	data := r.stream[r.offset:]
+	if len(data) < recordHeader {
 		return record{}, damaged("the stream ends at byte %d, within a substream: truncated?", r.offset)
 	}
-	length := int(binary.LittleEndian.Uint16(rest[2:]))
-	found := record{kind: int(binary.LittleEndian.Uint16(rest)), offset: r.offset}
-	if len(rest) < recordHeader+length {
-		return record{}, damaged("%s should have %d bytes, the stream ends before that", found.describe(), length)
+	length := int(binary.LittleEndian.Uint16(data[2:]))
+	rec := record{kind: int(binary.LittleEndian.Uint16(data)), offset: r.offset}
+	if len(data) < recordHeader+length {
+		return record{}, damaged("%s should have %d bytes, the stream ends before that", rec.describe(), length)
 	}
-	found.data = rest[recordHeader : recordHeader+length : recordHeader+length]
+	rec.data = data[recordHeader : recordHeader+length : recordHeader+length]
 	r.offset += recordHeader + length
-	return found, nil
+	return rec, nil
 }
 
-// continued returns the data of a record and of the CONTINUE records after it, one chunk each. Strings depend on
-// where one chunk ends.
+// continued returns the data of a record and of the CONTINUE records after it. Each is a separate chunk, because the
+// format of a string depends on the ends of chunks.
 func (r *recordReader) continued(first record) ([][]byte, error) {
-	pieces := [][]byte{first.data}
+	chunks := [][]byte{first.data}
 	for len(r.stream)-r.offset >= recordHeader && binary.LittleEndian.Uint16(r.stream[r.offset:]) == recordContinue {
-		more, err := r.next()
+		next, err := r.next()
 		if err != nil {
 			return nil, err
 		}
-		pieces = append(pieces, more.data)
+		chunks = append(chunks, next.data)
 	}
-	return pieces, nil
+	return chunks, nil
 }
 
 // readBOF reads the BOF record of a substream and returns the kind of the substream.

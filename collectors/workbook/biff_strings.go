@@ -12,21 +12,21 @@ import (
 //	| length | flags | runs | extent | characters | runs | extent |   runs and extent only if the flags say so
 //	+--------+-------+------+--------+------------+------+--------+
 //
-// If a chunk ends within the characters, the next one begins with new flags: the rest may have another width. Runs
-// (formats) and the extent (phonetic text) are skipped.
+// If a chunk ends within the characters, the next chunk begins with new flags, because the remaining characters may
+// have another width. Runs (formats) and the extent (phonetic text) are skipped.
 type stringReader struct {
-	first  record // for errors
+	first  record // named in errors
 	chunks [][]byte
 }
 
 // The flags of a string.
 const (
-	flagUTF16    = 0x01 // two bytes each, UTF-16; otherwise only the low byte of each character
+	flagUTF16    = 0x01 // each character has two bytes (UTF-16); otherwise only its low byte is stored
 	flagExtended = 0x04
 	flagRichText = 0x08
 )
 
-// chunk takes 1 to n bytes from the current chunk.
+// chunk returns the next 1 to n bytes, all from one chunk.
 func (p *stringReader) chunk(n int) ([]byte, error) {
 	for len(p.chunks) > 0 && len(p.chunks[0]) == 0 {
 		p.chunks = p.chunks[1:]
@@ -35,31 +35,31 @@ func (p *stringReader) chunk(n int) ([]byte, error) {
 		return nil, damaged("%s ends in the middle of a text", p.first.describe())
 	}
 	n = min(n, len(p.chunks[0]))
-	taken := p.chunks[0][:n]
+	data := p.chunks[0][:n]
 	p.chunks[0] = p.chunks[0][n:]
-	return taken, nil
+	return data, nil
 }
 
 // readUint reads an unsigned number of at most four bytes.
 func (p *stringReader) readUint(size int) (int, error) {
 	var field [4]byte
-	for done := 0; done < size; {
-		taken, err := p.chunk(size - done)
+	for n := 0; n < size; {
+		data, err := p.chunk(size - n)
 		if err != nil {
 			return 0, err
 		}
-		done += copy(field[done:], taken)
+		n += copy(field[n:], data)
 	}
 	return int(binary.LittleEndian.Uint32(field[:])), nil
 }
 
 func (p *stringReader) skip(n int) error {
 	for n > 0 {
-		taken, err := p.chunk(n)
+		data, err := p.chunk(n)
 		if err != nil {
 			return err
 		}
-		n -= len(taken)
+		n -= len(data)
 	}
 	return nil
 }
@@ -92,8 +92,7 @@ func (p *stringReader) readString(lengthBytes int) (string, error) {
 	return text, p.skip(4*runs + extent)
 }
 
-// readCharacters reads length UTF-16 units. Memory grows with what is there, not with the length that the file
-// claims.
+// readCharacters reads length UTF-16 units. It allocates memory only for units that exist, because length may be wrong.
 func (p *stringReader) readCharacters(length, flags int) (string, error) {
 	var units []uint16
 	for len(units) < length {
@@ -104,17 +103,17 @@ func (p *stringReader) readCharacters(length, flags int) (string, error) {
 			}
 		}
 		width := 1 + flags&flagUTF16
-		taken, err := p.chunk(width * (length - len(units)))
+		data, err := p.chunk(width * (length - len(units)))
 		if err != nil {
 			return "", err
 		}
-		if len(taken)%width != 0 {
+		if len(data)%width != 0 {
 			return "", damaged("%s cuts a character in two", p.first.describe())
 		}
-		for i := 0; i < len(taken); i += width {
-			unit := uint16(taken[i])
+		for i := 0; i < len(data); i += width {
+			unit := uint16(data[i])
 			if width == 2 {
-				unit = binary.LittleEndian.Uint16(taken[i:])
+				unit = binary.LittleEndian.Uint16(data[i:])
 			}
 			units = append(units, unit)
 		}

@@ -7,15 +7,15 @@ import (
 	"slices"
 )
 
-// The errors of this package. Every error wraps one of them and says what was found and where.
+// The errors of this package. Every other error wraps one of these, and says what was found and where.
 var (
 	ErrNotWorkbook = errors.New("no workbook")        // another kind of document
-	ErrDamaged     = errors.New("damaged workbook")   // truncated, corrupt, encrypted, or in contradiction with its format
-	ErrTooLarge    = errors.New("workbook too large") // beyond a limit in limits.go
-	ErrNoSheet     = errors.New("no such sheet")      // Rows was called with a name that Sheets does not return
+	ErrDamaged     = errors.New("damaged workbook")   // truncated, corrupt, encrypted, or not in accordance with its format
+	ErrTooLarge    = errors.New("workbook too large") // larger than a limit in limits.go
+	ErrNoSheet     = errors.New("no such sheet")      // the name passed to Rows is not one of Sheets
 )
 
-const shownBytes = 16 // how many bytes of another kind of document an error shows
+const shownBytes = 16 // first bytes of a document that an error shows
 
 // Book is an open workbook. It is immutable and safe for concurrent use.
 type Book struct {
@@ -23,7 +23,7 @@ type Book struct {
 	rows   func(sheet int) ([][]string, error) // reads the sheet with an index, in one of the two file formats
 }
 
-// Open reads the parts that all sheets share; Rows reads a sheet. The book refers to body, which must not change.
+// Open reads the parts that all sheets share. Rows reads the sheets from body, which must not change.
 func Open(body []byte) (*Book, error) {
 	if len(body) > bodyBytesMax {
 		return nil, tooLarge("the file has %d bytes, the most is %d", len(body), bodyBytesMax)

@@ -5,11 +5,11 @@ import (
 	"strconv"
 )
 
-// grid collects the cells of one sheet within the limits. Its memory depends on the cells, not on the size that the
-// file claims.
+// grid collects the cells of one sheet and checks the limits. Its memory depends on the cells, not on the size of the
+// sheet in the file, which may be wrong.
 type grid struct {
 	rows  [][]string
-	cells int // positions up to the last cell of each row
+	cells int // number of cells up to the last cell of each row, including empty ones
 }
 
 // put sets one cell; row and column count from 0. Cells may come in any order. Two values for one cell are an error.
@@ -24,15 +24,15 @@ func (g *grid) put(row, column int, text string) error {
 	case len(text) > textBytesMax:
 		return tooLarge("cell %s has %d bytes of text, the most is %d", cellName(row, column), len(text), textBytesMax)
 	}
-	if missing := row + 1 - len(g.rows); missing > 0 {
-		g.rows = append(g.rows, make([][]string, missing)...)
+	if added := row + 1 - len(g.rows); added > 0 {
+		g.rows = append(g.rows, make([][]string, added)...)
 	}
 	cells := g.rows[row]
-	if missing := column + 1 - len(cells); missing > 0 {
-		if g.cells += missing; g.cells > cellsMax {
+	if added := column + 1 - len(cells); added > 0 {
+		if g.cells += added; g.cells > cellsMax {
 			return tooLarge("at %s there are more than %d cells", cellName(row, column), cellsMax)
 		}
-		cells = slices.Grow(cells, missing)[:column+1] // the new cells are empty
+		cells = slices.Grow(cells, added)[:column+1] // the new cells are empty
 		g.rows[row] = cells
 	}
 	if cells[column] != "" {
@@ -51,7 +51,7 @@ func cellName(row, column int) string {
 	return letters + strconv.Itoa(row+1)
 }
 
-// parseCellName parses what cellName returns. ok is false for any other text, and for columns beyond ZZZ.
+// parseCellName parses a result of cellName. ok is false for any other text, and for columns after ZZZ.
 func parseCellName(name string) (row, column int, ok bool) {
 	letters := 0
 	for letters < len(name) && letters < 3 && name[letters] >= 'A' && name[letters] <= 'Z' {
@@ -64,7 +64,7 @@ func parseCellName(name string) (row, column int, ok bool) {
 	return row, column - 1, true
 }
 
-// parseRowNumber returns the index from 0 of a row number, which counts from 1.
+// parseRowNumber parses a row number, which counts from 1, and returns its index, which counts from 0.
 func parseRowNumber(text string) (int, bool) {
 	if len(text) == 0 || len(text) > 7 || text[0] < '1' || text[0] > '9' {
 		return 0, false

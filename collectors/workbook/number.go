@@ -6,10 +6,11 @@ import (
 	"strings"
 )
 
-// This is the only file with floating-point numbers: cells hold IEEE doubles. It turns them into decimal text.
+// This is the only file with floating-point numbers, because numbers of cells are IEEE doubles. It returns them as
+// decimal text.
 
-// doubleText returns the shortest decimal text without an exponent that parses to the same IEEE double: a cell that
-// was entered as 58.95 holds 58.950000000000003 and becomes "58.95". ok is false for NaN and infinities.
+// doubleText returns the shortest decimal text without an exponent that parses to the same IEEE double. A cell that was
+// entered as 58.95 has the value 58.950000000000003, and its text is "58.95". ok is false for NaN and infinities.
 func doubleText(bits uint64) (string, bool) {
 	value := math.Float64frombits(bits)
 	switch {
@@ -21,8 +22,8 @@ func doubleText(bits uint64) (string, bool) {
 	return strconv.FormatFloat(value, 'f', -1, 64), true
 }
 
-// numberText is doubleText for a number in XML, which may have 17 digits and an exponent. ok is false for anything
-// else, such as hexadecimal digits or "Infinity".
+// numberText returns the text of doubleText for a number in XML, which may have 17 digits and an exponent. ok is false
+// for any other text, such as hexadecimal digits or "Infinity".
 func numberText(text string) (string, bool) {
 	if strings.Trim(text, "0123456789+-.eE") != "" {
 		return "", false
@@ -34,7 +35,7 @@ func numberText(text string) (string, bool) {
 	return doubleText(math.Float64bits(value))
 }
 
-// The low two bits of an RK number, a number in four bytes, say how to read the other thirty.
+// The low two bits of an RK number, which has 32 bits, say how to read the other thirty.
 const (
 	rkHundredths = 1 // divide by 100
 	rkInteger    = 2 // a signed integer; otherwise the high bits of a double
@@ -64,8 +65,8 @@ func divideBy100(text string) string {
 	for len(whole) < 3 {
 		whole = "0" + whole
 	}
-	cut := len(whole) - 2
-	whole, fraction = whole[:cut], strings.TrimRight(whole[cut:]+fraction, "0")
+	point := len(whole) - 2
+	whole, fraction = whole[:point], strings.TrimRight(whole[point:]+fraction, "0")
 	if fraction != "" {
 		whole += "." + fraction
 	}

@@ -2,8 +2,8 @@ package workbook
 
 import "encoding/binary"
 
-// xlsBook is the stream of a BIFF8 workbook: the globals, with the names of the sheets and the shared strings, then
-// one substream for each sheet.
+// xlsBook is the stream of a BIFF8 workbook. Its first substream, the globals, has the names of the sheets and the
+// shared strings. Then there is one substream for each sheet.
 type xlsBook struct {
 	stream        []byte
 	starts        []int // positions of the sheets in the stream
@@ -15,18 +15,18 @@ func openXLS(body []byte) (*Book, error) {
 	if err != nil {
 		return nil, err
 	}
-	read := &recordReader{stream: stream}
-	part, err := read.readBOF()
+	records := &recordReader{stream: stream}
+	substream, err := records.readBOF()
 	if err != nil {
 		return nil, err
 	}
-	if part != globalsSubstream {
-		return nil, notWorkbook("the stream begins with a substream of kind %#04x, a workbook with %#04x", part, globalsSubstream)
+	if substream != globalsSubstream {
+		return nil, notWorkbook("the stream begins with a substream of kind %#04x, a workbook with %#04x", substream, globalsSubstream)
 	}
 	book, sheets := &Book{}, &xlsBook{stream: stream}
 	book.rows = sheets.rows
 	for {
-		r, err := read.next()
+		r, err := records.next()
 		if err != nil {
 			return nil, err
 		}
@@ -38,7 +38,7 @@ func openXLS(body []byte) (*Book, error) {
 		case recordBoundSheet:
 			err = sheets.addSheet(book, r)
 		case recordSST:
-			err = sheets.addSharedStrings(read, r)
+			err = sheets.addSharedStrings(records, r)
 		}
 		if err != nil {
 			return nil, err
@@ -46,20 +46,20 @@ func openXLS(body []byte) (*Book, error) {
 	}
 }
 
-// addSheet adds the name and position of a worksheet. Charts and macro sheets have no table and are skipped.
+// addSheet adds the name and position of a worksheet. It skips charts and macro sheets, which have no cells.
 func (b *xlsBook) addSheet(book *Book, r record) error {
 	const (
-		kindAt    = 5
-		nameAt    = 6
-		worksheet = 0
+		kindOffset = 5
+		nameOffset = 6
+		worksheet  = 0
 	)
-	if len(r.data) < nameAt {
+	if len(r.data) < nameOffset {
 		return r.tooShort()
 	}
-	if r.data[kindAt] != worksheet {
+	if r.data[kindOffset] != worksheet {
 		return nil
 	}
-	name, err := (&stringReader{first: r, chunks: [][]byte{r.data[nameAt:]}}).readString(1)
+	name, err := (&stringReader{first: r, chunks: [][]byte{r.data[nameOffset:]}}).readString(1)
 	if err != nil {
 		return err
 	}
@@ -75,11 +75,11 @@ func (b *xlsBook) addSheet(book *Book, r record) error {
 	return nil
 }
 
-func (b *xlsBook) addSharedStrings(read *recordReader, r record) error {
+func (b *xlsBook) addSharedStrings(records *recordReader, r record) error {
 	if b.sharedStrings != nil {
 		return damaged("%s is a second table of shared strings", r.describe())
 	}
-	data, err := read.continued(r)
+	data, err := records.continued(r)
 	if err != nil {
 		return err
 	}
@@ -87,19 +87,19 @@ func (b *xlsBook) addSharedStrings(read *recordReader, r record) error {
 	return err
 }
 
-// rows reads one sheet. Embedded charts, which are substreams within it, are skipped.
+// rows reads one sheet. It skips nested substreams, which are embedded charts.
 func (b *xlsBook) rows(sheet int) ([][]string, error) {
-	read := &recordReader{stream: b.stream, offset: b.starts[sheet]}
-	part, err := read.readBOF()
+	records := &recordReader{stream: b.stream, offset: b.starts[sheet]}
+	substream, err := records.readBOF()
 	if err != nil {
 		return nil, err
 	}
-	if part != sheetSubstream {
-		return nil, damaged("at byte %d is a substream of kind %#04x, a worksheet has %#04x", b.starts[sheet], part, sheetSubstream)
+	if substream != sheetSubstream {
+		return nil, damaged("at byte %d is a substream of kind %#04x, a worksheet has %#04x", b.starts[sheet], substream, sheetSubstream)
 	}
-	cells := &cellReader{records: read, sharedStrings: b.sharedStrings}
+	cells := &cellReader{records: records, sharedStrings: b.sharedStrings}
 	for depth := 1; depth > 0; {
-		r, err := read.next()
+		r, err := records.next()
 		if err != nil {
 			return nil, err
 		}
@@ -109,7 +109,7 @@ func (b *xlsBook) rows(sheet int) ([][]string, error) {
 		case r.kind == recordEOF:
 			depth--
 		case depth == 1:
-			if err := cells.take(r); err != nil {
+			if err := cells.readRecord(r); err != nil {
 				return nil, err
 			}
 		}
@@ -122,40 +122,40 @@ type cellReader struct {
 	records       *recordReader
 	sharedStrings []string
 	grid          grid
-	pending       *record // a formula whose text follows in a record of its own
+	pending       *record // a formula whose text is in the next record; nil = none
 }
 
-// take handles one record of a sheet.
-func (c *cellReader) take(r record) error {
+// readRecord reads one record of a sheet.
+func (c *cellReader) readRecord(r record) error {
 	switch r.kind {
 	case recordFormula, recordMulRK, recordRString, recordLabelSST, recordNumber, recordLabel, recordBoolErr, recordRK:
-		return c.cell(r)
+		return c.readCell(r)
 	case recordString:
-		return c.formulaText(r)
+		return c.readFormulaText(r)
 	}
 	return nil
 }
 
-// Offsets in the record of a cell, which begins with its row.
+// Offsets of the column and the value in the record of a cell. The row is at offset 0.
 const (
-	cellColumnAt = 2
-	cellValueAt  = 6
+	cellColumnOffset = 2
+	cellValueOffset  = 6
 )
 
-// cell reads a record that begins with row, column and format.
-func (c *cellReader) cell(r record) error {
+// readCell reads a record of a cell: row, column, format and value.
+func (c *cellReader) readCell(r record) error {
 	if c.pending != nil {
 		return damaged("the text of the formula in %s is missing", c.pending.describe())
 	}
-	if len(r.data) < cellValueAt {
+	if len(r.data) < cellValueOffset {
 		return r.tooShort()
 	}
 	row := int(binary.LittleEndian.Uint16(r.data))
-	column := int(binary.LittleEndian.Uint16(r.data[cellColumnAt:]))
+	column := int(binary.LittleEndian.Uint16(r.data[cellColumnOffset:]))
 	if r.kind == recordMulRK {
 		return c.mulRK(r, row, column)
 	}
-	text, err := c.value(r, r.data[cellValueAt:])
+	text, err := c.value(r, r.data[cellValueOffset:])
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (c *cellReader) value(r record, value []byte) (string, error) {
 	return c.label(r, value)
 }
 
-// valueBytes is the minimum size of a cell's value; strings have a length of their own.
+// valueBytes returns the minimum size of the value of a cell, 0 for strings.
 func valueBytes(kind int) int {
 	switch kind {
 	case recordNumber, recordFormula:
@@ -208,19 +208,19 @@ func (c *cellReader) label(r record, value []byte) (string, error) {
 	return (&stringReader{first: r, chunks: data}).readString(2)
 }
 
-// mulRK reads adjacent RK numbers: a format and a number each, then the last column.
+// mulRK reads the RK numbers of adjacent cells, each with a format before it, and the last column at the end.
 func (c *cellReader) mulRK(r record, row, column int) error {
-	const each, numberAt = 6, 2
-	values := r.data[cellColumnAt+2:]
-	if len(values)%each != 2 {
+	const entryBytes, numberOffset = 6, 2
+	values := r.data[cellColumnOffset+2:]
+	if len(values)%entryBytes != 2 {
 		return damaged("%s has %d bytes, which end within a number", r.describe(), len(r.data))
 	}
-	values, last := values[:len(values)-2], int(binary.LittleEndian.Uint16(values[len(values)-2:]))
-	if column+len(values)/each-1 != last {
-		return damaged("%s has %d numbers for the columns %d to %d", r.describe(), len(values)/each, column, last)
+	values, lastColumn := values[:len(values)-2], int(binary.LittleEndian.Uint16(values[len(values)-2:]))
+	if column+len(values)/entryBytes-1 != lastColumn {
+		return damaged("%s has %d numbers for the columns %d to %d", r.describe(), len(values)/entryBytes, column, lastColumn)
 	}
-	for ; len(values) > 0; values, column = values[each:], column+1 {
-		text, err := r.number(rkText(binary.LittleEndian.Uint32(values[numberAt:])))
+	for ; len(values) > 0; values, column = values[entryBytes:], column+1 {
+		text, err := r.number(rkText(binary.LittleEndian.Uint32(values[numberOffset:])))
 		if err != nil {
 			return err
 		}
@@ -231,8 +231,7 @@ func (c *cellReader) mulRK(r record, row, column int) error {
 	return nil
 }
 
-// formula reads the result of a formula when the file was saved: a number, or another type if the last two bytes are
-// FFFF.
+// formula reads the saved result of a formula. If its last two bytes are FFFF it is not a number.
 func (c *cellReader) formula(r record, value []byte) (string, error) {
 	const (
 		isText  = 0
@@ -255,8 +254,8 @@ func (c *cellReader) formula(r record, value []byte) (string, error) {
 	return "", damaged("%s has a value of kind %d, which does not exist", r.describe(), value[0])
 }
 
-// formulaText reads the text result of the preceding formula.
-func (c *cellReader) formulaText(r record) error {
+// readFormulaText reads the result of the pending formula, which is a text.
+func (c *cellReader) readFormulaText(r record) error {
 	if c.pending == nil {
 		return damaged("%s is the text of a formula that is not there", r.describe())
 	}
@@ -266,7 +265,7 @@ func (c *cellReader) formulaText(r record) error {
 	if err != nil {
 		return err
 	}
-	return c.grid.put(int(binary.LittleEndian.Uint16(formula)), int(binary.LittleEndian.Uint16(formula[cellColumnAt:])), text)
+	return c.grid.put(int(binary.LittleEndian.Uint16(formula)), int(binary.LittleEndian.Uint16(formula[cellColumnOffset:])), text)
 }
 
 // finish returns the rows at the end of the sheet.

@@ -14,14 +14,14 @@ const zipSignature = "PK"
 // directorySignature begins each entry of a zip directory.
 const directorySignature = "PK\x01\x02"
 
-// xlsxBook is an XLSX file: a zip package of XML parts, which refer to each other by relationships.
+// xlsxBook is an XLSX file: a zip package of XML parts, with relationships between the parts.
 type xlsxBook struct {
 	parts         map[string]*zip.File // by partKey
-	sheets        []string             // names of their parts
+	sheets        []string             // names of the parts with the sheets
 	sharedStrings []richText
 }
 
-// The types of relationships that are followed: the last step of their URI, of which there are two variants.
+// The types of relationships that are used: the last segment of their URI, because there are two variants of the URIs.
 const (
 	relationBook          = "officeDocument"
 	relationSheet         = "worksheet"
@@ -33,34 +33,34 @@ func openXLSX(body []byte) (*Book, error) {
 	if err != nil {
 		return nil, err
 	}
-	read := &xlsxBook{parts: parts}
-	bookPart, err := read.findBook()
+	x := &xlsxBook{parts: parts}
+	bookPart, err := x.findBook()
 	if err != nil {
 		return nil, err
 	}
-	relations, err := read.relations(bookPart)
+	relations, err := x.relations(bookPart)
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range relations {
 		if r.Kind == relationSharedStrings {
-			if err := read.readSharedStrings(r.Target); err != nil {
+			if err := x.readSharedStrings(r.Target); err != nil {
 				return nil, err
 			}
 		}
 	}
-	book := &Book{rows: read.rows}
-	return book, read.readSheets(book, bookPart, relations)
+	book := &Book{rows: x.rows}
+	return book, x.readSheets(book, bookPart, relations)
 }
 
 // openPackage reads the directory of the package.
 func openPackage(body []byte) (map[string]*zip.File, error) {
-	// Entries cost memory, and the count that the package gives can't be trusted.
+	// Each entry needs memory, and the number of entries in the package may be wrong.
 	if entries := bytes.Count(body, []byte(directorySignature)); entries > partsMax {
 		return nil, tooLarge("its package has %d parts, the most is %d", entries, partsMax)
 	}
 	archive, err := zip.NewReader(bytes.NewReader(body), int64(len(body)))
-	if err != nil && !errors.Is(err, zip.ErrInsecurePath) { // no file is written by these names
+	if err != nil && !errors.Is(err, zip.ErrInsecurePath) { // the names are not used as file names
 		return nil, damaged("its package can't be read, is it truncated? %v", err)
 	}
 	parts := make(map[string]*zip.File, len(archive.File))
@@ -74,7 +74,7 @@ func openPackage(body []byte) (map[string]*zip.File, error) {
 	return parts, nil
 }
 
-// partKey normalises the name of a part: some writers use another case, some backslashes.
+// partKey normalises the name of a part, because some programs write other cases or backslashes.
 func partKey(name string) string {
 	return strings.ToLower(strings.TrimPrefix(strings.ReplaceAll(name, "\\", "/"), "/"))
 }
@@ -101,59 +101,59 @@ func (b *xlsxBook) findBook() (string, error) {
 }
 
 // decode reads a required part.
-func (b *xlsxBook) decode(name, root string, into any) error {
+func (b *xlsxBook) decode(name, root string, v any) error {
 	file := b.parts[partKey(name)]
 	if file == nil {
 		return damaged("part %s is missing", name)
 	}
-	return decode(file, root, into)
+	return decode(file, root, v)
 }
 
 // relation is a reference from one part to another.
 type relation struct {
 	ID     string `xml:"Id,attr"`
-	Kind   string `xml:"Type,attr"` // the last step of the URI
+	Kind   string `xml:"Type,attr"` // the last segment of the URI
 	Target string `xml:"Target,attr"`
 	Mode   string `xml:"TargetMode,attr"`
 }
 
-// relations reads the relationships of a part, "" for those of the package. A part may have none.
+// relations reads the relationships of a part. The part "" is the package. A part may have none.
 func (b *xlsxBook) relations(part string) ([]relation, error) {
 	folder, name := path.Split(part)
 	file := b.parts[partKey(path.Join(folder, "_rels", name+".rels"))]
 	if file == nil {
 		return nil, nil
 	}
-	var read struct {
+	var relationships struct {
 		All []relation `xml:"Relationship"`
 	}
-	err := decode(file, "Relationships", &read)
-	inside := slices.DeleteFunc(read.All, func(r relation) bool { return r.Mode == "External" })
-	for i, r := range inside {
-		inside[i].Kind = path.Base(r.Kind)
+	err := decode(file, "Relationships", &relationships)
+	internal := slices.DeleteFunc(relationships.All, func(r relation) bool { return r.Mode == "External" })
+	for i, r := range internal {
+		internal[i].Kind = path.Base(r.Kind)
 		if !strings.HasPrefix(r.Target, "/") {
-			inside[i].Target = path.Join(folder, r.Target)
+			internal[i].Target = path.Join(folder, r.Target)
 		}
 	}
-	return inside, err
+	return internal, err
 }
 
 // readSheets adds the names of the sheets and of their parts.
 func (b *xlsxBook) readSheets(book *Book, bookPart string, relations []relation) error {
-	var listed struct {
+	var bookXML struct {
 		Sheets []struct {
 			Name string `xml:"name,attr"`
 			ID   string `xml:"id,attr"`
 		} `xml:"sheets>sheet"`
 	}
-	if err := b.decode(bookPart, bookRoot, &listed); err != nil {
+	if err := b.decode(bookPart, bookRoot, &bookXML); err != nil {
 		return err
 	}
 	byID := make(map[string]relation, len(relations))
 	for _, r := range relations {
 		byID[r.ID] = r
 	}
-	for _, s := range listed.Sheets {
+	for _, s := range bookXML.Sheets {
 		r, ok := byID[s.ID]
 		if !ok {
 			return damaged("sheet %q points to the relation %q, which is not there", s.Name, s.ID)
@@ -167,19 +167,19 @@ func (b *xlsxBook) readSheets(book *Book, bookPart string, relations []relation)
 }
 
 func (b *xlsxBook) readSharedStrings(part string) error {
-	var read struct {
+	var table struct {
 		All []richText `xml:"si"`
 	}
-	err := b.decode(part, "sst", &read)
-	b.sharedStrings = read.All
+	err := b.decode(part, "sst", &table)
+	b.sharedStrings = table.All
 	return err
 }
 
 func (b *xlsxBook) rows(sheet int) ([][]string, error) {
-	var read struct {
+	var sheetXML struct {
 		Rows sheetCells `xml:"sheetData>row"`
 	}
-	read.Rows.sharedStrings, read.Rows.row = b.sharedStrings, -1
-	err := b.decode(b.sheets[sheet], "worksheet", &read)
-	return read.Rows.grid.rows, err
+	sheetXML.Rows.sharedStrings, sheetXML.Rows.row = b.sharedStrings, -1
+	err := b.decode(b.sheets[sheet], "worksheet", &sheetXML)
+	return sheetXML.Rows.grid.rows, err
 }

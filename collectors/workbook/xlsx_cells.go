@@ -13,12 +13,12 @@ type richText string
 
 // UnmarshalXML implements xml.Unmarshaler.
 func (t *richText) UnmarshalXML(d *xml.Decoder, start xml.StartElement) error {
-	var read struct {
+	var parts struct {
 		Plain []string `xml:"t"`
 		Runs  []string `xml:"r>t"`
 	}
-	err := d.DecodeElement(&read, &start)
-	*t = richText(unescape(strings.Join(append(read.Plain, read.Runs...), "")))
+	err := d.DecodeElement(&parts, &start)
+	*t = richText(unescape(strings.Join(append(parts.Plain, parts.Runs...), "")))
 	return err
 }
 
@@ -128,24 +128,24 @@ func (s *sheetCells) cellText(kind, value string) (string, error) {
 func unescape(text string) string {
 	const escapeBytes = len("_x000D_")
 	var out []byte
-	for rest := text; ; {
-		at := strings.Index(rest, "_x")
-		if at < 0 {
+	for remaining := text; ; {
+		index := strings.Index(remaining, "_x")
+		if index < 0 {
 			if out == nil {
 				return text
 			}
-			return string(append(out, rest...))
+			return string(append(out, remaining...))
 		}
-		end := at + escapeBytes
-		if end <= len(rest) && rest[end-1] == '_' {
-			if unit, err := strconv.ParseUint(rest[at+2:end-1], 16, 16); err == nil {
-				out = append(out, rest[:at]...)
+		end := index + escapeBytes
+		if end <= len(remaining) && remaining[end-1] == '_' {
+			if unit, err := strconv.ParseUint(remaining[index+2:end-1], 16, 16); err == nil {
+				out = append(out, remaining[:index]...)
 				out = append(out, string(utf16.Decode([]uint16{uint16(unit)}))...)
-				rest = rest[end:]
+				remaining = remaining[end:]
 				continue
 			}
 		}
-		out = append(out, rest[:at+2]...)
-		rest = rest[at+2:]
+		out = append(out, remaining[:index+2]...)
+		remaining = remaining[index+2:]
 	}
 }

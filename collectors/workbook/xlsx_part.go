@@ -13,28 +13,28 @@ const bookRoot = "workbook"
 // errOtherRoot means that the package is another kind of document, such as a text document.
 var errOtherRoot = errors.New("another root element")
 
-// elementLimits bounds the count of some elements in a part.
+// elementLimits bounds the number of some elements in a part.
 var elementLimits = map[string]struct {
-	most int
-	of   string
+	count int
+	noun  string
 }{
 	"Relationship": {partsMax, "relations"},
 	"sheet":        {sheetsMax, "sheets"},
 	"si":           {sharedStringsMax, "shared strings"},
 }
 
-// partTokens passes the XML of one part to a decoder token by token, within the limits. A decoder keeps in memory
-// what it decodes.
+// partTokens passes the XML of one part to a decoder token by token, and checks the limits, because a decoder keeps
+// everything that it decodes in memory.
 type partTokens struct {
 	source         io.Reader
 	decoder        *xml.Decoder // reads through Read, which counts the bytes
 	root           string
-	tokenBytesLeft int // of the current token
+	tokenBytesLeft int // that the current token may still have
 	elements       int
-	listed         map[string]int // elements of elementLimits, by name
+	listed         map[string]int // numbers of elements that have a limit in elementLimits, by name
 	depth          int
-	itemDepth      int // of the current cell or shared string, 0 outside
-	itemBytesLeft  int // of the current cell or shared string; elements count too
+	itemDepth      int // depth of the current cell or shared string, 0 = none
+	itemBytesLeft  int // of the current cell or shared string; each element counts as a byte
 }
 
 // Read reads decompressed bytes of the current token.
@@ -54,12 +54,12 @@ func (p *partTokens) Token() (xml.Token, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch piece := token.(type) {
+	switch t := token.(type) {
 	case xml.StartElement:
 		p.depth++
-		err = p.countElement(piece.Name.Local)
+		err = p.countElement(t.Name.Local)
 	case xml.CharData:
-		p.itemBytesLeft -= len(piece)
+		p.itemBytesLeft -= len(t)
 	case xml.EndElement:
 		if p.depth == p.itemDepth {
 			p.itemDepth = 0
@@ -70,7 +70,7 @@ func (p *partTokens) Token() (xml.Token, error) {
 		err = tooLarge("a text of more than %d bytes", textBytesMax)
 	}
 	if err != nil {
-		return nil, err // a decoder takes a token that comes with an error as valid
+		return nil, err // a decoder ignores the error if there is also a token
 	}
 	return token, nil
 }
@@ -86,8 +86,8 @@ func (p *partTokens) countElement(name string) error {
 		return fmt.Errorf("%w: %q, should be %q", errOtherRoot, name, p.root)
 	}
 	if limit, ok := elementLimits[name]; ok {
-		if p.listed[name]++; p.listed[name] > limit.most {
-			return tooLarge("more than %d %s", limit.most, limit.of)
+		if p.listed[name]++; p.listed[name] > limit.count {
+			return tooLarge("more than %d %s", limit.count, limit.noun)
 		}
 	}
 	if p.itemBytesLeft--; p.itemDepth == 0 && (name == "c" || name == "si") {
@@ -96,9 +96,9 @@ func (p *partTokens) countElement(name string) error {
 	return nil
 }
 
-// decode reads a part to its end: only then the checksum is compared and a truncation noticed. On an error, into must
-// not be used.
-func decode(file *zip.File, root string, into any) error {
+// decode decodes a part into v. It reads the part to its end, where the checksum is compared and a truncation is
+// noticed. After an error, v must not be used.
+func decode(file *zip.File, root string, v any) error {
 	if err := checkSize(file); err != nil {
 		return err
 	}
@@ -106,11 +106,11 @@ func decode(file *zip.File, root string, into any) error {
 	if err != nil {
 		return damaged("part %s can't be unpacked: %v", file.Name, err)
 	}
-	defer func() { _ = source.Close() }() // only reading has errors that matter
+	defer func() { _ = source.Close() }() // errors of reading have been returned
 	p := &partTokens{source: source, root: root, listed: map[string]int{}}
 	p.decoder = xml.NewDecoder(p)
 	for decoder := xml.NewTokenDecoder(p); err == nil; {
-		err = decoder.Decode(into)
+		err = decoder.Decode(v)
 	}
 	switch {
 	case errors.Is(err, io.EOF) && p.elements > 0:
@@ -126,7 +126,7 @@ func decode(file *zip.File, root string, into any) error {
 	return fmt.Errorf("%w; part %s, line %d, column %d", err, file.Name, line, column)
 }
 
-// checkSize refuses decompression bombs by the sizes in the package. Larger content than that is not read.
+// checkSize refuses decompression bombs by the sizes in the package. zip does not read more than these sizes.
 func checkSize(file *zip.File) error {
 	size := file.UncompressedSize64
 	if size > partBytesMax {
