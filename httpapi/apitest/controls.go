@@ -97,7 +97,7 @@ func (s *Server) Delay(route string, wait time.Duration, times int) {
 }
 
 // Drop closes the connections of the next requests of a route without a response. On a connection that was used before,
-// net/http retries the request, and the retry counts as one of the times.
+// net/http retries the request, and the fault counts the retry as another request.
 func (s *Server) Drop(route string, times int) {
 	s.t.Helper()
 	s.Fault(Fault{Route: route, Drop: true, Times: times})

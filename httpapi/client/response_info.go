@@ -31,7 +31,7 @@ func readResponseInfo(response *http.Response) *ResponseInfo {
 	header := response.Header
 	info := &ResponseInfo{Status: response.StatusCode, RequestID: header.Get("X-Request-Id"), ETag: header.Get("ETag"), Limits: readLimits(header)}
 	for directive := range strings.SplitSeq(header.Get("Cache-Control"), ",") {
-		if text, found := strings.CutPrefix(strings.TrimSpace(directive), "max-age="); found {
+		if text, ok := strings.CutPrefix(strings.TrimSpace(directive), "max-age="); ok {
 			info.MaxAge = parseSeconds(text)
 		}
 	}

@@ -77,9 +77,9 @@ func newPageCache() *pageCache {
 
 // cacheEntry has one page. mu is held while the page is rendered, so that concurrent requests render it once.
 type cacheEntry struct {
-	mu          sync.Mutex
-	page        *rendered
-	from, until time.Time // the page is valid from from (the clock may be set back) and before until
+	mu                  sync.Mutex
+	page                *rendered
+	renderedAt, expires time.Time // renderedAt: if the clock is set back, the page has expired
 }
 
 // getOrRender returns the cached page. If it is missing or expired, it is rendered and cached. Errors are not cached.
@@ -87,16 +87,16 @@ func (c *pageCache) getOrRender(key cacheKey, now time.Time, render func() (*ren
 	entry := c.pages.get(key)
 	entry.mu.Lock()
 	defer entry.mu.Unlock()
-	if entry.page != nil && !now.Before(entry.from) && now.Before(entry.until) {
+	if entry.page != nil && !now.Before(entry.renderedAt) && now.Before(entry.expires) {
 		return entry.page, nil
 	}
-	page, until, err := render()
+	page, expires, err := render()
 	if err != nil {
 		c.pages.drop(key, entry)
 		return nil, err
 	}
 	c.addBytes(len(page.body))
-	entry.page, entry.from, entry.until = page, now, until
+	entry.page, entry.renderedAt, entry.expires = page, now, expires
 	return page, nil
 }
 

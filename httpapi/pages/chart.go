@@ -118,16 +118,16 @@ func (c *chart) node(l *Localizer) Node {
 	if c == nil {
 		return nil
 	}
-	var last []string
+	var values []string
 	for _, line := range c.Lines {
-		last = append(last, l.Str(line.Key)+" "+line.Last.String())
+		values = append(values, l.Str(line.Key)+" "+line.Last.String())
 	}
 	label := func(x, y int, anchor, text string) Node {
 		return El("text", Class("tick"), intAttr("x", x), intAttr("y", y), Attr("text-anchor", anchor), Text(text))
 	}
 	return Figure(Class("chart"), FigCaption(l.T(c.Title)),
 		SVG(Attr("viewBox", fmt.Sprintf("0 0 %d %d", c.Width, c.Height)), Role("img"),
-			Aria("label", l.Str(c.Title)+": "+strings.Join(last, ", ")),
+			Aria("label", l.Str(c.Title)+": "+strings.Join(values, ", ")),
 			El("g", Aria("hidden", "true"),
 				Map(c.Ticks, func(t tick) Node {
 					return Group{

@@ -97,9 +97,9 @@ func (f *Frame) header(l *Localizer, r *Request, doc *Document) Node {
 
 // otherLink returns a link to the page in the other language.
 func (f *Frame) otherLink(r *Request, doc *Document, children ...Node) Node {
-	other, query := r.Language.Other(), ""
+	language, query := r.Language.Other(), ""
 	if doc.Query != "" {
 		query = "?" + doc.Query
 	}
-	return A(Href(other.Path(r.Page)+query), Attr("hreflang", string(other)), Group(children))
+	return A(Href(language.Path(r.Page)+query), Attr("hreflang", string(language)), Group(children))
 }

@@ -112,7 +112,9 @@ type response struct {
 	body           []byte
 }
 
-func (a *response) String() string { return fmt.Sprintf("%s %s: %d", a.method, a.target, a.status) }
+func (res *response) String() string {
+	return fmt.Sprintf("%s %s: %d", res.method, res.target, res.status)
+}
 
 // isData reports whether the response is from a data operation, not from an account operation.
 func (a *response) isData() bool { return !strings.HasPrefix(a.target, accountPath) }
@@ -127,13 +129,13 @@ type request struct {
 // send sends a request, and repeats it after Retry-After if waitForLimit is set.
 func (k *ruleRun) send(r request) *response {
 	for range attemptsMax {
-		a := k.sendOnce(r)
-		if a.status != http.StatusTooManyRequests || !r.waitForLimit {
-			return a
+		res := k.sendOnce(r)
+		if res.status != http.StatusTooManyRequests || !r.waitForLimit {
+			return res
 		}
-		seconds, err := strconv.Atoi(a.header.Get("Retry-After"))
+		seconds, err := strconv.Atoi(res.header.Get("Retry-After"))
 		if err != nil {
-			k.fatalf("%s: Retry-After is %q", a, a.header.Get("Retry-After"))
+			k.fatalf("%s: Retry-After is %q", res, res.header.Get("Retry-After"))
 		}
 		k.options.Wait(time.Duration(seconds) * time.Second)
 	}
@@ -174,11 +176,11 @@ func (k *ruleRun) get(target string, header ...string) *response {
 
 // getOK sends a GET that must be answered 200.
 func (k *ruleRun) getOK(target string, header ...string) *response {
-	a := k.get(target, header...)
-	if a.status != http.StatusOK {
-		k.fatalf("%s, want 200: %.300s", a, a.body)
+	res := k.get(target, header...)
+	if res.status != http.StatusOK {
+		k.fatalf("%s, want 200: %.300s", res, res.body)
 	}
-	return a
+	return res
 }
 
 // list has the fields of a page that the rules read without the typed client.
@@ -192,10 +194,10 @@ type list[T any] struct {
 }
 
 // decode decodes a body.
-func decode[T any](k *ruleRun, a *response) T {
+func decode[T any](k *ruleRun, res *response) T {
 	var value T
-	if err := json.Unmarshal(a.body, &value); err != nil {
-		k.fatalf("%s: the body is not the JSON of the contract: %v: %.300s", a, err, a.body)
+	if err := json.Unmarshal(res.body, &value); err != nil {
+		k.fatalf("%s: the body is not the JSON of the contract: %v: %.300s", res, err, res.body)
 	}
 	return value
 }
@@ -246,18 +248,18 @@ type errorDetail struct {
 
 // wantError sends a GET that must be answered with an error.
 func (k *ruleRun) wantError(target string, status int, code string) errorBody {
-	a := k.get(target)
-	return k.checkError(a, status, code)
+	res := k.get(target)
+	return k.checkError(res, status, code)
 }
 
-func (k *ruleRun) checkError(a *response, status int, code string) errorBody {
-	if a.status != status {
-		k.errorf("%s, want %d %s: %.300s", a, status, code, a.body)
+func (k *ruleRun) checkError(res *response, status int, code string) errorBody {
+	if res.status != status {
+		k.errorf("%s, want %d %s: %.300s", res, status, code, res.body)
 		return errorBody{}
 	}
-	f := decode[errorBody](k, a)
+	f := decode[errorBody](k, res)
 	if f.Error.Code != code {
-		k.errorf("%s: error.code is %q, want %q", a, f.Error.Code, code)
+		k.errorf("%s: error.code is %q, want %q", res, f.Error.Code, code)
 	}
 	return f
 }

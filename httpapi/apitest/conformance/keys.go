@@ -88,8 +88,8 @@ func checkAccountFlow(k *ruleRun) {
 	k.wantInvalidSession("")
 	_, err = k.accountClient.RequestCode(k.ctx, "no address")
 	k.wantRefusal(err, http.StatusBadRequest, client.CodeInvalidParameters)
-	a := k.send(request{method: http.MethodPost, target: codesPath, body: `{"email":"x@` + k.options.Domain + `"}`, header: []string{"Content-Type", "text/plain"}})
-	k.checkError(a, http.StatusUnsupportedMediaType, "unsupported_media_type")
+	res := k.send(request{method: http.MethodPost, target: codesPath, body: `{"email":"x@` + k.options.Domain + `"}`, header: []string{"Content-Type", "text/plain"}})
+	k.checkError(res, http.StatusUnsupportedMediaType, "unsupported_media_type")
 	k.wantStatus(http.StatusNoContent, k.accountClient.SignOut(k.ctx, session))
 	k.wantInvalidSession(session)
 }

@@ -9,8 +9,8 @@ import (
 
 // limitWindows returns the windows of RateLimit and RateLimit-Policy by name, or false if the server sends no limit
 // headers.
-func (k *ruleRun) limitWindows(a *response) (windows map[string]window, ok bool) {
-	state := a.header.Get("RateLimit")
+func (k *ruleRun) limitWindows(res *response) (windows map[string]window, ok bool) {
+	state := res.header.Get("RateLimit")
 	if state == "" {
 		return nil, false
 	}
@@ -19,17 +19,17 @@ func (k *ruleRun) limitWindows(a *response) (windows map[string]window, ok bool)
 		var w window
 		name, params, _ := strings.Cut(part, ";")
 		if _, err := fmt.Sscanf(params, "r=%d;t=%d", &w.remaining, &w.reset); err != nil {
-			k.fatalf("%s: RateLimit is %q", a, state)
+			k.fatalf("%s: RateLimit is %q", res, state)
 		}
 		windows[strings.Trim(name, `"`)] = w
 	}
-	for part := range strings.SplitSeq(a.header.Get("RateLimit-Policy"), ", ") {
+	for part := range strings.SplitSeq(res.header.Get("RateLimit-Policy"), ", ") {
 		var quota, seconds int
 		name, params, _ := strings.Cut(part, ";")
 		name = strings.Trim(name, `"`)
 		w, ok := windows[name]
 		if _, err := fmt.Sscanf(params, "q=%d;w=%d", &quota, &seconds); err != nil || !ok {
-			k.fatalf("%s: RateLimit-Policy is %q, RateLimit %q", a, a.header.Get("RateLimit-Policy"), state)
+			k.fatalf("%s: RateLimit-Policy is %q, RateLimit %q", res, res.header.Get("RateLimit-Policy"), state)
 		}
 		w.limit = quota
 		windows[name] = w
@@ -40,33 +40,33 @@ func (k *ruleRun) limitWindows(a *response) (windows map[string]window, ok bool)
 // window is the state of a quota window. reset is in seconds from now.
 type window struct{ limit, remaining, reset int }
 
-func (k *ruleRun) intHeader(a *response, name string) int {
-	n, err := strconv.Atoi(a.header.Get(name))
+func (k *ruleRun) intHeader(res *response, name string) int {
+	n, err := strconv.Atoi(res.header.Get(name))
 	if err != nil {
-		k.fatalf("%s: %s is %q, want a whole number", a, name, a.header.Get(name))
+		k.fatalf("%s: %s is %q, want a whole number", res, name, res.header.Get(name))
 	}
 	return n
 }
 
 func checkWindows(k *ruleRun) {
 	for range 3 {
-		a := k.getOK("/v1/rates?limit=1")
-		windows, ok := k.limitWindows(a)
+		res := k.getOK("/v1/rates?limit=1")
+		windows, ok := k.limitWindows(res)
 		if !ok {
 			k.notef("the server sends no limit headers")
 			return
 		}
-		limit, remaining, reset := k.intHeader(a, "X-RateLimit-Limit"), k.intHeader(a, "X-RateLimit-Remaining"), k.intHeader(a, "X-RateLimit-Reset")
+		limit, remaining, reset := k.intHeader(res, "X-RateLimit-Limit"), k.intHeader(res, "X-RateLimit-Remaining"), k.intHeader(res, "X-RateLimit-Reset")
 		tighter := windows["minute"]
 		if day := windows["day"]; day.remaining < tighter.remaining || day.remaining == tighter.remaining && day.reset > tighter.reset {
 			tighter = day
 		}
 		if limit != tighter.limit || remaining != tighter.remaining {
-			k.errorf("%s: X-RateLimit is %d of %d, the tighter window %d of %d", a, remaining, limit, tighter.remaining, tighter.limit)
+			k.errorf("%s: X-RateLimit is %d of %d, the tighter window %d of %d", res, remaining, limit, tighter.remaining, tighter.limit)
 		}
-		generatedAt := k.parseGeneratedAt(decode[list[any]](k, a).Meta.GeneratedAt).Unix()
+		generatedAt := k.parseGeneratedAt(decode[list[any]](k, res).Meta.GeneratedAt).Unix()
 		if seconds := int64(reset) - generatedAt; seconds < int64(tighter.reset)-1 || seconds > int64(tighter.reset)+2 {
-			k.errorf("%s: X-RateLimit-Reset is %d, %d s ahead, RateLimit says %d s", a, reset, seconds, tighter.reset)
+			k.errorf("%s: X-RateLimit-Reset is %d, %d s ahead, RateLimit says %d s", res, reset, seconds, tighter.reset)
 		}
 	}
 }
@@ -90,8 +90,8 @@ func checkCosts(k *ruleRun) {
 		if c.header != "" {
 			r.header = []string{"If-None-Match", c.header}
 		}
-		if a := k.send(r); a.status != c.status {
-			k.errorf("%s, want %d", a, c.status)
+		if res := k.send(r); res.status != c.status {
+			k.errorf("%s, want %d", res, c.status)
 			continue
 		}
 		after, _ := k.limitWindows(k.getOK("/v1/currencies"))
@@ -117,17 +117,17 @@ func checkExhaust(k *ruleRun) {
 	}
 	remaining := min(windows["minute"].remaining, windows["day"].remaining)
 	for sent := 0; ; sent++ {
-		a := k.send(request{method: http.MethodGet, target: "/v1/currencies"})
-		if a.status == http.StatusTooManyRequests {
+		res := k.send(request{method: http.MethodGet, target: "/v1/currencies"})
+		if res.status == http.StatusTooManyRequests {
 			if sent < remaining {
 				k.errorf("%d requests were remaining, but the server returned 429 after %d", remaining, sent)
 			}
-			code := decode[errorBody](k, a).Error.Code
+			code := decode[errorBody](k, res).Error.Code
 			if code != "rate_limited" && code != "quota_exceeded" {
-				k.errorf("%s: error.code is %q", a, code)
+				k.errorf("%s: error.code is %q", res, code)
 			}
-			if k.intHeader(a, "X-RateLimit-Remaining") != 0 || k.intHeader(a, "Retry-After") < 1 {
-				k.errorf("%s: X-RateLimit-Remaining %s, Retry-After %s", a, a.header.Get("X-RateLimit-Remaining"), a.header.Get("Retry-After"))
+			if k.intHeader(res, "X-RateLimit-Remaining") != 0 || k.intHeader(res, "Retry-After") < 1 {
+				k.errorf("%s: X-RateLimit-Remaining %s, Retry-After %s", res, res.header.Get("X-RateLimit-Remaining"), res.header.Get("Retry-After"))
 			}
 			break
 		}

@@ -13,10 +13,10 @@ import (
 
 // pagedPaths returns a target for each list with pages.
 func (k *ruleRun) pagedPaths() []string {
-	first := k.currencies()[0]
+	currency := k.currencies()[0]
 	return []string{
-		"/v1/institutions", "/v1/rates", "/v1/rates?currency=" + first, "/v1/rates/best?operation=buy&currency=" + first,
-		"/v1/convert?operation=sell&amount=1&currency=" + first, "/v1/rates/history",
+		"/v1/institutions", "/v1/rates", "/v1/rates?currency=" + currency, "/v1/rates/best?operation=buy&currency=" + currency,
+		"/v1/convert?operation=sell&amount=1&currency=" + currency, "/v1/rates/history",
 	}
 }
 
@@ -74,9 +74,9 @@ const generatedAtLayout = "2006-01-02T15:04:05Z"
 
 func checkGeneratedAt(k *ruleRun) {
 	for _, target := range k.pagedPaths() {
-		at := getList[any](k, target).Meta.GeneratedAt
-		if _, err := time.Parse(generatedAtLayout, at); err != nil || len(at) != len(generatedAtLayout) {
-			k.errorf("GET %s: generatedAt is %q", target, at)
+		generatedAt := getList[any](k, target).Meta.GeneratedAt
+		if _, err := time.Parse(generatedAtLayout, generatedAt); err != nil || len(generatedAt) != len(generatedAtLayout) {
+			k.errorf("GET %s: generatedAt is %q", target, generatedAt)
 		}
 	}
 }

@@ -99,18 +99,18 @@ func checkHeadAndOptions(k *ruleRun) {
 	}
 }
 
-func allows(a *response, methods ...string) bool {
-	allowed := strings.Split(a.header.Get("Allow"), ", ")
+func allows(res *response, methods ...string) bool {
+	allowed := strings.Split(res.header.Get("Allow"), ", ")
 	return !slices.ContainsFunc(methods, func(m string) bool { return !slices.Contains(allowed, m) })
 }
 
 func checkMethods(k *ruleRun) {
 	for _, target := range k.operationPaths() {
 		for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch} {
-			a := k.send(request{method: method, target: target})
-			k.checkError(a, http.StatusMethodNotAllowed, "method_not_allowed")
-			if !allows(a, "GET", "HEAD") {
-				k.errorf("%s: Allow is %q", a, a.header.Get("Allow"))
+			res := k.send(request{method: method, target: target})
+			k.checkError(res, http.StatusMethodNotAllowed, "method_not_allowed")
+			if !allows(res, "GET", "HEAD") {
+				k.errorf("%s: Allow is %q", res, res.header.Get("Allow"))
 			}
 		}
 	}
@@ -192,22 +192,22 @@ const maxAgeLimit = 60
 
 func checkMaxAge(k *ruleRun) {
 	for _, target := range k.operationPaths() {
-		a := k.getOK(target)
-		value, isPrivate := strings.CutPrefix(a.header.Get("Cache-Control"), "private, max-age=")
+		res := k.getOK(target)
+		value, isPrivate := strings.CutPrefix(res.header.Get("Cache-Control"), "private, max-age=")
 		age, err := strconv.Atoi(value)
 		if !isPrivate || err != nil || age < 0 || age > maxAgeLimit {
-			k.errorf("%s: Cache-Control is %q", a, a.header.Get("Cache-Control"))
+			k.errorf("%s: Cache-Control is %q", res, res.header.Get("Cache-Control"))
 			continue
 		}
 		var body list[json.RawMessage]
-		if json.Unmarshal(a.body, &body) != nil || body.Meta.GeneratedAt == "" {
+		if json.Unmarshal(res.body, &body) != nil || body.Meta.GeneratedAt == "" {
 			continue // currencies and a single institution have no meta
 		}
 		cachedUntil := k.parseGeneratedAt(body.Meta.GeneratedAt).Add(time.Duration(age) * time.Second)
 		for _, raw := range body.Data {
 			var r client.Rate
 			if json.Unmarshal(raw, &r) == nil && r.ID != "" && !r.ExpiresAt.IsZero() && !r.Stale && cachedUntil.After(r.ExpiresAt.Add(time.Second)) {
-				k.errorf("%s: max-age allows caching until %s, but %s expires %s", a, cachedUntil, r.ID, r.ExpiresAt)
+				k.errorf("%s: max-age allows caching until %s, but %s expires %s", res, cachedUntil, r.ID, r.ExpiresAt)
 			}
 		}
 	}
@@ -215,11 +215,11 @@ func checkMaxAge(k *ruleRun) {
 }
 
 func checkPreflight(k *ruleRun) {
-	a := k.send(request{method: http.MethodOptions, target: "/v1/rates", header: []string{
+	res := k.send(request{method: http.MethodOptions, target: "/v1/rates", header: []string{
 		"Origin", "https://page.example", "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "authorization",
 	}})
-	if strings.Contains(strings.ToLower(a.header.Get("Access-Control-Allow-Headers")), "authorization") {
+	if strings.Contains(strings.ToLower(res.header.Get("Access-Control-Allow-Headers")), "authorization") {
 		k.notef("Authorization is allowed: --cors-authorization is on")
 	}
-	k.wantHeader(a, "Access-Control-Allow-Credentials", "")
+	k.wantHeader(res, "Access-Control-Allow-Credentials", "")
 }

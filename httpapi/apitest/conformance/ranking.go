@@ -124,9 +124,9 @@ func checkPopulation(k *ruleRun) {
 }
 
 func checkBestReference(k *ruleRun) {
-	first := k.currencies()[0]
+	currency := k.currencies()[0]
 	for _, operation := range operations() {
-		best, err := k.dataClient.Best(k.ctx, client.BestQuery{Filter: client.Filter{Currency: first, Kind: client.Reference}, Operation: operation})
+		best, err := k.dataClient.Best(k.ctx, client.BestQuery{Filter: client.Filter{Currency: currency, Kind: client.Reference}, Operation: operation})
 		if best = must(k, best, err); len(best.Data) > 0 || best.Meta.Total != 0 {
 			k.errorf("best of reference rates: %d items, total %d", len(best.Data), best.Meta.Total)
 		}
@@ -175,10 +175,10 @@ func checkAmounts(k *ruleRun) {
 }
 
 func checkVerbatim(k *ruleRun) {
-	first := k.currencies()[0]
+	currency := k.currencies()[0]
 	for _, amount := range []client.Decimal{"0", "7", "7.0", "7.50", "000000000007.1"} {
 		for _, operation := range operations() {
-			for _, i := range k.conversions(first, operation, amount, "") {
+			for _, i := range k.conversions(currency, operation, amount, "") {
 				if side := i.Quote.Side(operation); i.ForeignAmount != amount || side == nil || i.Rate != *side || i.Operation != operation || i.Currency != i.Quote.Currency {
 					k.errorf("convert %s: foreignAmount %q, rate %q of %s, operation %q, currency %q", amount, i.ForeignAmount, i.Rate, sideText(side), i.Operation, i.Currency)
 				}
@@ -186,9 +186,9 @@ func checkVerbatim(k *ruleRun) {
 		}
 	}
 	for _, operation := range operations() {
-		best, err := k.dataClient.Best(k.ctx, client.BestQuery{Filter: client.Filter{Currency: first}, Operation: operation})
+		best, err := k.dataClient.Best(k.ctx, client.BestQuery{Filter: client.Filter{Currency: currency}, Operation: operation})
 		if got := must(k, best, err).Operation; got != operation {
-			k.errorf("best %s %s: operation is %q", first, operation, got)
+			k.errorf("best %s %s: operation is %q", currency, operation, got)
 		}
 	}
 }

@@ -13,57 +13,57 @@ import (
 // eachResponse returns a rule's check that calls check with every recorded response.
 func eachResponse(check func(*ruleRun, *response)) func(*ruleRun) {
 	return func(k *ruleRun) {
-		for _, a := range k.responses {
-			check(k, a)
+		for _, res := range k.responses {
+			check(k, res)
 		}
 	}
 }
 
 // wantHeader checks the value of a header; "" = the header is missing.
-func (k *ruleRun) wantHeader(a *response, name, want string) {
-	if got := a.header.Get(name); got != want {
-		k.errorf("%s: %s is %q, want %q", a, name, got, want)
+func (k *ruleRun) wantHeader(res *response, name, want string) {
+	if got := res.header.Get(name); got != want {
+		k.errorf("%s: %s is %q, want %q", res, name, got, want)
 	}
 }
 
-func checkContentType(k *ruleRun, a *response) {
-	if a.status != http.StatusNoContent && a.status != http.StatusNotModified {
-		k.wantHeader(a, "Content-Type", "application/json; charset=utf-8")
+func checkContentType(k *ruleRun, res *response) {
+	if res.status != http.StatusNoContent && res.status != http.StatusNotModified {
+		k.wantHeader(res, "Content-Type", "application/json; charset=utf-8")
 	}
-	k.wantHeader(a, "X-Content-Type-Options", "nosniff")
+	k.wantHeader(res, "X-Content-Type-Options", "nosniff")
 }
 
-func checkCORS(k *ruleRun, a *response) {
-	k.wantHeader(a, "Access-Control-Allow-Credentials", "")
-	if !a.isData() {
-		k.wantHeader(a, "Access-Control-Allow-Origin", "")
-		k.wantHeader(a, "Cache-Control", "no-store")
+func checkCORS(k *ruleRun, res *response) {
+	k.wantHeader(res, "Access-Control-Allow-Credentials", "")
+	if !res.isData() {
+		k.wantHeader(res, "Access-Control-Allow-Origin", "")
+		k.wantHeader(res, "Cache-Control", "no-store")
 		return
 	}
-	k.wantHeader(a, "Access-Control-Allow-Origin", "*")
-	if exposed := a.header.Get("Access-Control-Expose-Headers"); !strings.Contains(exposed, "ETag") || !strings.Contains(exposed, "X-Request-Id") {
-		k.errorf("%s: Access-Control-Expose-Headers is %q", a, exposed)
+	k.wantHeader(res, "Access-Control-Allow-Origin", "*")
+	if exposed := res.header.Get("Access-Control-Expose-Headers"); !strings.Contains(exposed, "ETag") || !strings.Contains(exposed, "X-Request-Id") {
+		k.errorf("%s: Access-Control-Expose-Headers is %q", res, exposed)
 	}
 }
 
 func checkRequestIDs(k *ruleRun) {
 	seen := map[string]bool{}
-	for _, a := range k.responses {
-		id := a.header.Get("X-Request-Id")
+	for _, res := range k.responses {
+		id := res.header.Get("X-Request-Id")
 		if id == "" || seen[id] {
-			k.errorf("%s: X-Request-Id is %q, which is empty or not unique", a, id)
+			k.errorf("%s: X-Request-Id is %q, which is empty or not unique", res, id)
 		}
 		seen[id] = true
-		if f, ok := a.errorBody(); ok && f.Error.RequestID != id {
-			k.errorf("%s: error.requestId is %q, X-Request-Id %q", a, f.Error.RequestID, id)
+		if f, ok := res.errorBody(); ok && f.Error.RequestID != id {
+			k.errorf("%s: error.requestId is %q, X-Request-Id %q", res, f.Error.RequestID, id)
 		}
 	}
 }
 
 // errorBody decodes the error of a response, and reports whether it has one.
-func (a *response) errorBody() (errorBody, bool) {
+func (res *response) errorBody() (errorBody, bool) {
 	var f errorBody
-	return f, a.status >= http.StatusBadRequest && a.method != http.MethodHead && json.Unmarshal(a.body, &f) == nil
+	return f, res.status >= http.StatusBadRequest && res.method != http.MethodHead && json.Unmarshal(res.body, &f) == nil
 }
 
 // statusByCode returns the closed list of error codes with their statuses.
@@ -82,54 +82,54 @@ func statusByCode() map[string]int {
 	return statuses
 }
 
-func checkErrorCode(k *ruleRun, a *response) {
-	f, ok := a.errorBody()
+func checkErrorCode(k *ruleRun, res *response) {
+	f, ok := res.errorBody()
 	switch {
-	case a.status < http.StatusBadRequest || a.method == http.MethodHead:
+	case res.status < http.StatusBadRequest || res.method == http.MethodHead:
 	case !ok || f.Error.Message == "":
-		k.errorf("%s: not an API error: %.300s", a, a.body)
-	case statusByCode()[f.Error.Code] != a.status:
-		k.errorf("%s: error.code is %q", a, f.Error.Code)
+		k.errorf("%s: not an API error: %.300s", res, res.body)
+	case statusByCode()[f.Error.Code] != res.status:
+		k.errorf("%s: error.code is %q", res, f.Error.Code)
 	}
-	if challenge := a.header.Get("WWW-Authenticate"); a.status == http.StatusUnauthorized && !strings.HasPrefix(challenge, "Bearer realm=") {
-		k.errorf("%s: WWW-Authenticate is %q", a, challenge)
+	if challenge := res.header.Get("WWW-Authenticate"); res.status == http.StatusUnauthorized && !strings.HasPrefix(challenge, "Bearer realm=") {
+		k.errorf("%s: WWW-Authenticate is %q", res, challenge)
 	}
 }
 
-func checkDetails(k *ruleRun, a *response) {
-	f, _ := a.errorBody()
-	if len(f.Error.Details) > 0 && a.status != http.StatusBadRequest {
-		k.errorf("%s has details", a)
+func checkDetails(k *ruleRun, res *response) {
+	f, _ := res.errorBody()
+	if len(f.Error.Details) > 0 && res.status != http.StatusBadRequest {
+		k.errorf("%s has details", res)
 	}
 	for _, d := range f.Error.Details {
 		if len(d.Path) == 0 || d.Message == "" {
-			k.errorf("%s: a detail without path or message: %+v", a, d)
+			k.errorf("%s: a detail without path or message: %+v", res, d)
 		}
 	}
 }
 
-func checkRetryAfter(k *ruleRun, a *response) {
-	value := a.header.Get("Retry-After")
+func checkRetryAfter(k *ruleRun, res *response) {
+	value := res.header.Get("Retry-After")
 	seconds, err := strconv.Atoi(value)
-	required := a.status == http.StatusTooManyRequests || a.status == http.StatusServiceUnavailable
+	required := res.status == http.StatusTooManyRequests || res.status == http.StatusServiceUnavailable
 	if required && (err != nil || seconds < 1) || !required && value != "" {
-		k.errorf("%s: Retry-After is %q", a, value)
+		k.errorf("%s: Retry-After is %q", res, value)
 	}
 }
 
 func checkLimitHeaders(k *ruleRun) {
 	names := []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "RateLimit", "RateLimit-Policy"}
 	present, missing := "", ""
-	for _, a := range k.responses {
-		counted := a.isData() && (a.status == 200 || a.status == 304 || a.status == 400 || a.status == 429)
+	for _, res := range k.responses {
+		counted := res.isData() && (res.status == 200 || res.status == 304 || res.status == 400 || res.status == 429)
 		if !counted {
 			continue
 		}
 		for _, name := range names {
-			if a.header.Get(name) != "" {
-				present = a.String()
+			if res.header.Get(name) != "" {
+				present = res.String()
 			} else {
-				missing = a.String() + " without " + name
+				missing = res.String() + " without " + name
 			}
 		}
 	}
@@ -199,28 +199,28 @@ func (s schema) problems(path string, value any) []string {
 }
 
 func checkSchemas(k *ruleRun) {
-	known, reported := schemas(), map[string]bool{}
-	for _, a := range k.responses {
-		if !a.isData() || a.method != http.MethodGet || len(a.body) == 0 || a.header.Get("Content-Encoding") != "" {
+	byPath, reported := schemas(), map[string]bool{}
+	for _, res := range k.responses {
+		if !res.isData() || res.method != http.MethodGet || len(res.body) == 0 || res.header.Get("Content-Encoding") != "" {
 			continue
 		}
-		path, _, _ := strings.Cut(a.target, "?")
+		path, _, _ := strings.Cut(res.target, "?")
 		if strings.HasPrefix(path, "/v1/institutions/") {
 			path = "/v1/institutions/"
 		}
-		if a.status >= http.StatusBadRequest {
+		if res.status >= http.StatusBadRequest {
 			path = "error"
 		}
-		want, ok := known[path]
+		want, ok := byPath[path]
 		var body any
-		if !ok || json.Unmarshal(a.body, &body) != nil {
-			k.errorf("%s: not JSON, or a body that the API specification does not have: %.100s", a, a.body)
+		if !ok || json.Unmarshal(res.body, &body) != nil {
+			k.errorf("%s: not JSON, or a body that the API specification does not have: %.100s", res, res.body)
 			continue
 		}
 		for _, problem := range want.problems(path, body) {
 			if !reported[problem] {
 				reported[problem] = true
-				k.errorf("%s: %s", a, problem)
+				k.errorf("%s: %s", res, problem)
 			}
 		}
 	}

@@ -63,10 +63,10 @@ func (k *ruleRun) history(from, to client.Date) []client.HistoryEntry {
 // currencies returns the codes of the currencies with published rates. It fails the rule if there are none.
 func (k *ruleRun) currencies() []string {
 	var codes []string
-	last := ""
+	previous := ""
 	for _, r := range k.rates(client.Filter{}) { // rates come ordered by currency
-		if r.Currency != last {
-			codes, last = append(codes, r.Currency), r.Currency
+		if r.Currency != previous {
+			codes, previous = append(codes, r.Currency), r.Currency
 		}
 	}
 	if len(codes) == 0 {

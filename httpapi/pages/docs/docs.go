@@ -113,10 +113,10 @@ func (d *Docs) showGuide(w http.ResponseWriter, r *pages.Request) {
 	service := d.config.Frame.ServiceURL(r)
 	d.config.Frame.WriteCached(w, r, service, func() (*pages.Document, error) {
 		l := d.texts.In(r)
-		keys, until := d.keysSection(l, r.Now)
+		keys, expires := d.keysSection(l, r.Now)
 		return &pages.Document{
 			Title: "API", Description: l.Str("guide.description"), Section: rootPage, Styles: []string{guideStyle}, Scripts: []string{copyScript},
-			Until: until,
+			Until: expires,
 			Body: l.Prose("guide", pages.Slots{
 				"quick": d.quickStarts(l, service), "operations": operationTable(l), "answer": answerSection(l), "limits": d.limitsSection(l),
 				"contact": d.config.Frame.Contact(" " + l.Str("errors.internal.contact")), "errors": d.errorTable(l), "keys": keys,
@@ -136,7 +136,7 @@ func (d *Docs) limitsSection(l *pages.Localizer) Node {
 
 // keysSection shows when keys are required. It also returns the time until which the text is valid.
 func (d *Docs) keysSection(l *pages.Localizer, now time.Time) (Node, time.Time) {
-	until := now.Add(cachedFor)
+	expires := now.Add(cachedFor)
 	var requiredAt time.Time
 	if d.config.KeysRequired != nil {
 		requiredAt = d.config.KeysRequired()
@@ -144,13 +144,13 @@ func (d *Docs) keysSection(l *pages.Localizer, now time.Time) (Node, time.Time) 
 	slots := pages.Slots{"at": l.Time(requiredAt)}
 	switch {
 	case requiredAt.IsZero():
-		return l.Prose("keys-open", nil), until
+		return l.Prose("keys-open", nil), expires
 	case !now.Before(requiredAt):
-		return l.Prose("keys-required", slots), until
-	case requiredAt.Before(until):
-		until = requiredAt
+		return l.Prose("keys-required", slots), expires
+	case requiredAt.Before(expires):
+		expires = requiredAt
 	}
-	return l.Prose("keys-announced", slots), until
+	return l.Prose("keys-announced", slots), expires
 }
 
 // copyable shows a text with a button that copies it.
