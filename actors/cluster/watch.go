@@ -19,8 +19,8 @@ const (
 	// reachable peer in the raft group. Raft peers exchange messages once a second.
 	reachableWithin = 2500 * time.Millisecond
 	// leaderChangeMax is how long the stream may have no leader before changes are rejected. A leadership transfer takes
-	// less time. It cannot hide the loss of the majority, because followers elect a new leader only after they have not
-	// heard from the old one for reachableWithin, which is longer.
+	// less time. It cannot hide the loss of the majority, because followers elect a new leader only after they have had
+	// no message from the old one for reachableWithin, which is longer.
 	leaderChangeMax = time.Second
 	trimTicks       = 8 // watch intervals between trims
 )

@@ -93,7 +93,7 @@ func AppendAccount(to []byte, state *account.State) []byte {
 	return new(AccountEncoder).Append(to, state, nil)
 }
 
-// AccountEncoder encodes accounts one after the other, without allocations.
+// AccountEncoder encodes accounts without allocations. It is not safe for concurrent use.
 type AccountEncoder struct{ coder coder }
 
 // Append appends an account like AppendAccount and, if it is not nil, the process state of an evicted account. That
@@ -109,7 +109,7 @@ func (e *AccountEncoder) Append(to []byte, state *account.State, evicted *accoun
 	return to
 }
 
-// SplitAccount splits an output of AccountEncoder, without its length, into account and process state.
+// SplitAccount splits an output of AccountEncoder into the encoded account and the encoded process state.
 func SplitAccount(data []byte) (state, evicted []byte) {
 	size, n := binary.Uvarint(data)
 	return data[n : n+int(size)], data[n+int(size):]
@@ -141,10 +141,10 @@ func (d *Decoder) AccountWithoutText(data []byte) (account.State, error) {
 }
 
 // checkLeaseOrder checks the order of leases: first those of a single node, then one of each cluster node, by number.
-func checkLeaseOrder(lease account.LeaseState, last engine.NodeID) error {
+func checkLeaseOrder(lease account.LeaseState, previous engine.NodeID) error {
 	switch {
-	case lease.Node < last || lease.Node == last && last != 0:
-		return fmt.Errorf("a lease of node %d after one of node %d", lease.Node, last)
+	case lease.Node < previous || lease.Node == previous && previous != 0:
+		return fmt.Errorf("a lease of node %d after one of node %d", lease.Node, previous)
 	case lease.Node == 0 && lease.RecentAdmitted != 0 || lease.Node != 0 && lease.Unspent != 0:
 		return fmt.Errorf("a lease of node %d with %d recent and %d unspent", lease.Node, lease.RecentAdmitted, lease.Unspent)
 	}

@@ -5,8 +5,8 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Arena is memory for the events of one batch of a replay, of the most frequent kinds. Danger: Reset reuses the
-// memory, so code that applies events must copy what it keeps. The zero value is ready to use.
+// Arena allocates the most frequent kinds of events of one batch of a replay. Danger: Reset reuses the memory, so
+// code that applies events must copy all data that it retains. The zero value is ready to use.
 type Arena struct {
 	refreshed []engine.Refreshed
 	quotes    []engine.AcceptedQuote
@@ -16,19 +16,19 @@ type Arena struct {
 // arenaMin is the smallest allocation, in events of one kind.
 const arenaMin = 512
 
-// Reset makes the memory of all events available again.
-func (m *Arena) Reset() {
-	m.refreshed, m.quotes, m.leased = m.refreshed[:0], m.quotes[:0], m.leased[:0]
+// Reset makes the memory of all allocated events available again.
+func (a *Arena) Reset() {
+	a.refreshed, a.quotes, a.leased = a.refreshed[:0], a.quotes[:0], a.leased[:0]
 }
 
-func (m *Arena) newRefreshed() *engine.Refreshed {
-	e := &alloc(&m.refreshed, 1)[0]
+func (a *Arena) newRefreshed() *engine.Refreshed {
+	e := &alloc(&a.refreshed, 1)[0]
 	*e = engine.Refreshed{}
 	return e
 }
 
-func (m *Arena) newLeased() *account.Leased {
-	e := &alloc(&m.leased, 1)[0]
+func (a *Arena) newLeased() *account.Leased {
+	e := &alloc(&a.leased, 1)[0]
 	*e = account.Leased{}
 	return e
 }

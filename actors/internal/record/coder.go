@@ -7,10 +7,10 @@ import (
 	"math/bits"
 )
 
-// fieldNumber is the number of a field; 0 means none.
+// fieldNumber is the number of a protobuf field; 0 means no field.
 type fieldNumber int32
 
-// The wire types of protobuf; messages here use only the first three.
+// The wire types of protobuf. Only wireVarint and wireBytes are written; the others are skipped.
 const (
 	wireVarint     = 0
 	wireFixed64    = 1
@@ -37,13 +37,13 @@ type coder struct {
 	bytes   []byte // written so far, or to be read
 	err     error
 
-	// For reading.
+	// Used only for reading.
 	pos       int
 	nextField fieldNumber // its value begins at at; 0 at the end of the message
-	nextWire  byte        // its type
+	nextWire  byte        // wire type of the next field
 	scope
-	interned *internTable // nil: each text is copied
-	arena    *Arena       // nil: each event is allocated
+	interned *internTable // nil = copy each text
+	arena    *Arena       // nil = allocate each event
 	skipText bool         // leave texts empty
 }
 
@@ -53,7 +53,7 @@ type scope struct {
 	needed, seen uint64 // bit sets of mandatory and of present fields
 }
 
-// fail keeps the first error, with its position.
+// fail stores the first error with its position and ends reading.
 func (c *coder) fail(err error) {
 	if c.err == nil {
 		c.err = fmt.Errorf("field %d at byte %d: %w", c.nextField, c.pos, err)
@@ -61,7 +61,7 @@ func (c *coder) fail(err error) {
 	c.nextField, c.pos = 0, len(c.bytes)
 }
 
-// message codes a field that is a message.
+// message writes or reads a field that is a message.
 func message[T any](c *coder, n fieldNumber, v *T, fields func(*coder, *T)) {
 	switch {
 	case c.writing:
@@ -76,7 +76,7 @@ func message[T any](c *coder, n fieldNumber, v *T, fields func(*coder, *T)) {
 	}
 }
 
-// repeated codes a field that is a list of messages. A nil list is allocated at its full size.
+// repeated writes or reads a list of messages. When reading, it allocates a nil list with enough capacity.
 func repeated[T any](c *coder, n fieldNumber, list *[]T, fields func(*coder, *T)) {
 	if c.writing {
 		for i := range *list {
@@ -94,8 +94,8 @@ func repeated[T any](c *coder, n fieldNumber, list *[]T, fields func(*coder, *T)
 	}
 }
 
-// lengthPrefixed writes a message after its length. It reserves one byte for the length and moves the message if that
-// is too small.
+// lengthPrefixed writes the length of a message and the message. It reserves one byte for the length, and moves the
+// message if the length needs more.
 func lengthPrefixed[T any](c *coder, v *T, fields func(*coder, *T)) {
 	c.bytes = append(c.bytes, 0)
 	start := len(c.bytes)
@@ -133,7 +133,7 @@ func readMessage[T any](c *coder, end int, v *T, fields func(*coder, *T)) {
 	}
 }
 
-// require makes a field mandatory.
+// require makes a field mandatory in the current message.
 func (c *coder) require(n fieldNumber) {
 	c.needed |= 1 << n
 	if c.nextField == n {
@@ -151,7 +151,7 @@ func (c *coder) once(n fieldNumber) {
 	}
 }
 
-// countRun counts consecutive fields like the next one, including it.
+// countRun counts the consecutive fields with the number of the next field, including that field.
 func (c *coder) countRun() int {
 	at, next, wire, err, count := c.pos, c.nextField, c.nextWire, c.err, 0
 	for c.nextField == next && c.nextWire == wireBytes {
@@ -163,7 +163,7 @@ func (c *coder) countRun() int {
 	return count
 }
 
-// advance goes to the next field.
+// advance reads the tag of the next field.
 func (c *coder) advance() {
 	if c.pos >= c.end {
 		c.nextField = 0
@@ -184,7 +184,7 @@ func (c *coder) advance() {
 	}
 }
 
-// varint reads a number. Bits beyond the 64th are dropped, bytes beyond the tenth are an error.
+// varint reads a varint. It ignores bits beyond the 64th. More than ten bytes are an error.
 func (c *coder) varint() uint64 {
 	var v uint64
 	for shift := 0; shift < 64; shift += 7 {
@@ -238,7 +238,7 @@ func (c *coder) value() []byte {
 	return value
 }
 
-// skip skips the value of an unknown field.
+// skip skips the value of the next field.
 func (c *coder) skip() {
 	for depth := 0; ; {
 		switch c.nextWire {
@@ -279,7 +279,7 @@ func (c *coder) put(n fieldNumber, v uint64) {
 	}
 }
 
-// putBytes writes a field of bytes, also if it is empty.
+// putBytes writes a field of bytes, even if it is empty.
 func (c *coder) putBytes(n fieldNumber, v []byte) {
 	c.putTag(n, wireBytes)
 	c.bytes = append(appendVarint(c.bytes, uint64(len(v))), v...)

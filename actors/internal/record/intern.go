@@ -6,15 +6,15 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// internTable keeps one copy of each repeated text: a million rows name the same institutions, sources and numbers. A
-// nil table copies each text.
+// internTable stores one copy of each text, because a million rows repeat the same institutions, sources and numbers.
+// A nil table copies each text.
 type internTable struct {
 	byText map[string]*internedText
-	recent [recentMax]*internedText // a cache by hash: most texts repeat soon
+	recent [recentMax]*internedText // cache of recent texts by hash
 	seed   maphash.Seed
 }
 
-// internedText is a text and, once it was parsed, its value as a number.
+// internedText is a text. If parsed is set, it also has the result of parsing the text as a decimal.
 type internedText struct {
 	text    string
 	decimal engine.Decimal
@@ -23,7 +23,7 @@ type internedText struct {
 }
 
 const (
-	internedMax = 1 << 16 // texts; institutions, sources and the numbers of a market are far fewer
+	internedMax = 1 << 16 // maximum number of texts; usually there are far fewer
 	recentMax   = 1 << 12
 )
 
@@ -31,24 +31,24 @@ func newInternTable() *internTable {
 	return &internTable{byText: map[string]*internedText{}, seed: maphash.MakeSeed()}
 }
 
-// lookup returns the interned text with the bytes s, which it copies if it is new.
+// lookup returns the interned text of s. It copies a new text.
 func (t *internTable) lookup(s []byte) *internedText {
-	recent := &t.recent[maphash.Bytes(t.seed, s)%recentMax]
-	if known := *recent; known != nil && known.text == string(s) {
-		return known
+	cached := &t.recent[maphash.Bytes(t.seed, s)%recentMax]
+	if entry := *cached; entry != nil && entry.text == string(s) {
+		return entry
 	}
-	known := t.byText[string(s)]
-	if known == nil {
-		known = &internedText{text: string(s)}
+	entry := t.byText[string(s)]
+	if entry == nil {
+		entry = &internedText{text: string(s)}
 		if len(t.byText) < internedMax {
-			t.byText[known.text] = known
+			t.byText[entry.text] = entry
 		}
 	}
-	*recent = known
-	return known
+	*cached = entry
+	return entry
 }
 
-// text returns the copy of a text.
+// text returns s as a string, interned if possible.
 func (t *internTable) text(s []byte) string {
 	if t == nil || len(s) == 0 {
 		return string(s)
@@ -64,10 +64,10 @@ func (t *internTable) decimal(s []byte) (engine.Decimal, error) {
 	case t == nil:
 		return engine.ParseDecimal(string(s))
 	}
-	known := t.lookup(s)
-	if !known.parsed {
-		known.decimal, known.err = engine.ParseDecimal(known.text)
-		known.parsed = true
+	entry := t.lookup(s)
+	if !entry.parsed {
+		entry.decimal, entry.err = engine.ParseDecimal(entry.text)
+		entry.parsed = true
 	}
-	return known.decimal, known.err
+	return entry.decimal, entry.err
 }

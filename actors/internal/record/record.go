@@ -16,8 +16,8 @@ var ErrUnknown = errors.New("written by a newer version of tasard; use that vers
 // optional field does not need a new version.
 const recordVersion = 1
 
-// CodeRefused records that a guessing limit refused a login code. It changes nothing; it is written so that the
-// answer takes as long as that for a wrong code, and for the operator.
+// CodeRefused records that a limit on wrong login codes rejected a code. It does not change state. It is written so
+// that the response takes as long as that for a wrong code, and to inform the operator.
 type CodeRefused struct {
 	Email account.EmailID
 	At    time.Time
@@ -27,10 +27,10 @@ type CodeRefused struct {
 type Bundle struct {
 	Node    engine.NodeID
 	Token   uint64   // identifies the bundle to its node
-	Records [][]byte // none is a bundle
+	Records [][]byte // records that are not bundles
 }
 
-// envelope is one record: one event.
+// envelope is the message of one record. It has one event.
 type envelope struct {
 	requires uint64
 	kind     fieldNumber // of the event
@@ -64,8 +64,8 @@ type Decoder struct {
 // NewDecoder returns a decoder that interns repeated texts.
 func NewDecoder() *Decoder { return &Decoder{coder: coder{interned: newInternTable()}} }
 
-// UseArena allocates events in a from now on.
-func (d *Decoder) UseArena(m *Arena) { d.coder.arena = m }
+// UseArena makes the decoder allocate events in an arena.
+func (d *Decoder) UseArena(arena *Arena) { d.coder.arena = arena }
 
 // decode decodes one message.
 func decode[T any](d *Decoder, data []byte, v *T, fields func(*coder, *T)) error {
@@ -76,7 +76,7 @@ func decode[T any](d *Decoder, data []byte, v *T, fields func(*coder, *T)) error
 	return c.err
 }
 
-// Event decodes a record. A record of an unknown kind or version is ErrUnknown; unknown fields are skipped.
+// Event decodes a record. It returns ErrUnknown for a record of an unknown kind or version, and skips unknown fields.
 func (d *Decoder) Event(record []byte) (any, error) {
 	d.envelope = envelope{}
 	if err := decode(d, record, &d.envelope, (*coder).envelope); err != nil {
@@ -88,7 +88,7 @@ func (d *Decoder) Event(record []byte) (any, error) {
 	return d.envelope.event, nil
 }
 
-// bundleTag begins a record that is a bundle: the tag of its field.
+// bundleTag is the tag of the bundle field, with which a record that is a bundle begins.
 const bundleTag = "\xaa\x01"
 
 // isBundle reports whether a record is a bundle.
@@ -106,14 +106,14 @@ func (d *Decoder) Bundle(record []byte) (Bundle, error) {
 	if err := decode(d, record, &d.envelope, (*coder).envelope); err != nil {
 		return Bundle{}, fmt.Errorf("decode bundle: %w", err)
 	}
-	b, is := d.envelope.event.(*Bundle)
-	if !is {
+	b, ok := d.envelope.event.(*Bundle)
+	if !ok {
 		return Bundle{}, errors.New("decode bundle: it has another event as well")
 	}
 	return *b, nil
 }
 
-// Events appends the event of a record, or the events of a bundle.
+// Events appends the event of a record, or all events of a bundle, to events.
 func (d *Decoder) Events(record []byte, events []any) ([]any, error) {
 	if !isBundle(record) {
 		event, err := d.Event(record)
@@ -123,8 +123,8 @@ func (d *Decoder) Events(record []byte, events []any) ([]any, error) {
 	if err != nil {
 		return events, err
 	}
-	for i, one := range b.Records {
-		event, err := d.Event(one)
+	for i, data := range b.Records {
+		event, err := d.Event(data)
 		if err != nil {
 			return events, fmt.Errorf("record %d of a bundle: %w", i, err)
 		}
@@ -169,11 +169,11 @@ func kindOf[T any](fields func(*coder, *T)) eventKind {
 	return eventKind{
 		empty: func() any { return new(T) },
 		code: func(c *coder, n fieldNumber, event any) bool {
-			e, is := event.(*T)
-			if is {
+			e, ok := event.(*T)
+			if ok {
 				message(c, n, e, fields)
 			}
-			return is
+			return ok
 		},
 	}
 }
@@ -204,7 +204,7 @@ var eventKinds = [...]eventKind{
 
 const firstEventKind = 2
 
-// newEvent is an empty event of the next kind, nil for an unknown one.
+// newEvent returns an empty event of the kind of the next field, or nil for an unknown kind.
 func (c *coder) newEvent() any {
 	switch {
 	case c.nextField < firstEventKind || int(c.nextField) >= len(eventKinds):

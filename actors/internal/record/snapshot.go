@@ -5,8 +5,8 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// snapshotVersion is the newest version of the snapshot format. Parts with accounts require 2, so that older readers
-// do not take the rest for the whole.
+// snapshotVersion is the newest version of the snapshot format. Parts with accounts require version 2, because an older
+// reader would skip the accounts and accept an incomplete snapshot.
 const snapshotVersion = 2
 
 const (
@@ -63,25 +63,25 @@ func (c *coder) part(p *part) {
 	repeated(c, 15, &p.codes, (*coder).code)
 }
 
-// history is the longest list; it grows to twice its size.
-func (c *coder) history(n fieldNumber, b *engine.SavedCurrency) {
-	from := len(b.History)
+// history writes or reads the history, the longest list. When it is full, its capacity is at least doubled.
+func (c *coder) history(n fieldNumber, state *engine.SavedCurrency) {
+	start := len(state.History)
 	if c.nextField == n {
-		if more := c.countRun(); cap(b.History)-from < more {
-			grown := make([]engine.HistoryEntry, from, from+max(more, from))
-			copy(grown, b.History)
-			b.History = grown
+		if more := c.countRun(); cap(state.History)-start < more {
+			grown := make([]engine.HistoryEntry, start, start+max(more, start))
+			copy(grown, state.History)
+			state.History = grown
 		}
 	}
-	repeated(c, n, &b.History, (*coder).historyEntry)
+	repeated(c, n, &state.History, (*coder).historyEntry)
 	if !c.writing {
-		for i := range b.History[from:] {
-			b.History[from+i].Currency = b.Currency
+		for i := range state.History[start:] {
+			state.History[start+i].Currency = state.Currency
 		}
 	}
 }
 
-// isAccountPart reports whether a part has accounts or registry and no currency.
+// isAccountPart reports whether a part has data of accounts or of the registry.
 func (p *part) isAccountPart() bool {
 	return len(p.accounts)+len(p.addresses)+len(p.sessions)+len(p.codes) > 0 || p.registry != nil
 }

@@ -105,7 +105,7 @@ func TestSnapshot_Refused(t *testing.T) {
 		"more than 61 minutes":          concat("44 6a 42 0a 40 0a 3e", bytes.Repeat([]byte{1}, 62), end),
 		"duplicate field":               concat("0a 6a 08 0a 06 0a 01 01 0a 01 01", end),
 		"newest minute -1":              concat(one(part{registry: &registry{failedAttempts: account.HourCounter{Newest: -1}}}), end),
-		"more than a number":            one(part{last: true, state: book}),
+		"more than the part count":      one(part{last: true, state: book}),
 		"unexpected EOF":                nil,
 	} {
 		if _, err := readAll(bytes.NewReader(data)); err == nil || !strings.Contains(err.Error(), says) {

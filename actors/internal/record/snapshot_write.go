@@ -11,7 +11,8 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// SnapshotWriter writes a snapshot in parts, so that it is never in memory as a whole. It keeps the first error.
+// SnapshotWriter writes a snapshot in parts, so that the encoded snapshot is never in memory as a whole. After an
+// error it writes nothing more.
 type SnapshotWriter struct {
 	w     io.Writer
 	coder coder
@@ -19,28 +20,28 @@ type SnapshotWriter struct {
 	err   error
 }
 
-// NewSnapshotWriter writes to w. The snapshot is complete after End.
+// NewSnapshotWriter returns a SnapshotWriter that writes to w. Call End to complete the snapshot.
 func NewSnapshotWriter(w io.Writer) *SnapshotWriter {
 	return &SnapshotWriter{w: w, coder: coder{writing: true}}
 }
 
-// Currency writes the state of a currency, in at least one part.
+// Currency writes the state of a currency in one or more parts.
 func (w *SnapshotWriter) Currency(s engine.SavedCurrency) {
 	write := func(lists engine.SavedCurrency) {
 		w.write(&part{currency: s.Currency, lastQuarantineID: s.LastQuarantineID, state: &lists})
 	}
 	write(engine.SavedCurrency{})
-	for offers := range slices.Chunk(s.SourceQuotes, partItemsMax) {
-		write(engine.SavedCurrency{SourceQuotes: offers})
+	for quotes := range slices.Chunk(s.SourceQuotes, partItemsMax) {
+		write(engine.SavedCurrency{SourceQuotes: quotes})
 	}
-	for suspects := range slices.Chunk(s.Pending, partItemsMax) {
-		write(engine.SavedCurrency{Pending: suspects})
+	for pending := range slices.Chunk(s.Pending, partItemsMax) {
+		write(engine.SavedCurrency{Pending: pending})
 	}
 	for rows := range slices.Chunk(s.History, partItemsMax) {
 		write(engine.SavedCurrency{History: rows})
 	}
-	for held := range slices.Chunk(s.Quarantine, partItemsMax) {
-		write(engine.SavedCurrency{Quarantine: held})
+	for quarantined := range slices.Chunk(s.Quarantine, partItemsMax) {
+		write(engine.SavedCurrency{Quarantine: quarantined})
 	}
 	for slots := range slices.Chunk(s.Slots, partItemsMax) {
 		write(engine.SavedCurrency{Slots: slots})
@@ -48,22 +49,22 @@ func (w *SnapshotWriter) Currency(s engine.SavedCurrency) {
 }
 
 // Accounts writes outputs of AppendAccount, each without its length.
-func (w *SnapshotWriter) Accounts(all iter.Seq[[]byte]) {
-	chunked(all, func(some [][]byte) { w.write(&part{requires: snapshotVersion, accounts: some}) })
+func (w *SnapshotWriter) Accounts(accounts iter.Seq[[]byte]) {
+	chunked(accounts, func(chunk [][]byte) { w.write(&part{requires: snapshotVersion, accounts: chunk}) })
 }
 
 // Registry writes the registry of logins, the key policy and the steady time of the snapshot.
-func (w *SnapshotWriter) Registry(cut *account.RegistrySnapshot, transition account.KeyPolicy, steady time.Duration) {
-	chunked(cut.Addresses(), func(some []account.AddressState) { w.write(&part{requires: snapshotVersion, addresses: some}) })
-	rest := cut.WithoutAddresses()
-	for sessions := range slices.Chunk(rest.Sessions, partItemsMax) {
+func (w *SnapshotWriter) Registry(snapshot *account.RegistrySnapshot, policy account.KeyPolicy, steady time.Duration) {
+	chunked(snapshot.Addresses(), func(chunk []account.AddressState) { w.write(&part{requires: snapshotVersion, addresses: chunk}) })
+	registryState := snapshot.WithoutAddresses()
+	for sessions := range slices.Chunk(registryState.Sessions, partItemsMax) {
 		w.write(&part{requires: snapshotVersion, sessions: sessions})
 	}
-	for codes := range slices.Chunk(rest.SharedCodes, partItemsMax) {
+	for codes := range slices.Chunk(registryState.SharedCodes, partItemsMax) {
 		w.write(&part{requires: snapshotVersion, codes: codes})
 	}
 	w.write(&part{requires: snapshotVersion, registry: &registry{
-		failedAttempts: rest.WrongTries, codesIssued: rest.CodesIssued, lastSweep: rest.LastSweep, lastID: rest.LastID, keyPolicy: transition, steady: steady,
+		failedAttempts: registryState.WrongTries, codesIssued: registryState.CodesIssued, lastSweep: registryState.LastSweep, lastID: registryState.LastID, keyPolicy: policy, steady: steady,
 	}})
 }
 
@@ -85,16 +86,16 @@ func (w *SnapshotWriter) write(p *part) {
 	}
 }
 
-// chunked calls write with up to partItemsMax elements at a time.
-func chunked[T any](all iter.Seq[T], write func([]T)) {
-	some := make([]T, 0, partItemsMax)
-	for one := range all {
-		if some = append(some, one); len(some) == partItemsMax {
-			write(some)
-			some = some[:0]
+// chunked calls write with consecutive chunks of at most partItemsMax elements.
+func chunked[T any](elements iter.Seq[T], write func([]T)) {
+	chunk := make([]T, 0, partItemsMax)
+	for element := range elements {
+		if chunk = append(chunk, element); len(chunk) == partItemsMax {
+			write(chunk)
+			chunk = chunk[:0]
 		}
 	}
-	if len(some) > 0 {
-		write(some)
+	if len(chunk) > 0 {
+		write(chunk)
 	}
 }
