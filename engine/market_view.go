@@ -22,11 +22,11 @@ type MarketView struct {
 func NewMarketView(catalogue *Catalogue, snapshots []*CurrencySnapshot, old []*RankedView, now time.Time) *MarketView {
 	market := &MarketView{catalogue: catalogue, snapshots: slices.Clone(snapshots), views: make([]*RankedView, len(snapshots))}
 	for i, snapshot := range snapshots {
-		var before *RankedView
+		var previous *RankedView
 		if i < len(old) {
-			before = old[i]
+			previous = old[i]
 		}
-		market.views[i] = snapshot.View(before, now)
+		market.views[i] = snapshot.View(previous, now)
 		market.changesAt = earlier(market.changesAt, market.views[i].changesAt)
 	}
 	slices.SortFunc(market.snapshots, func(a, b *CurrencySnapshot) int { return cmp.Compare(a.currency, b.currency) })

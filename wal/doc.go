@@ -41,5 +41,5 @@
 //	open.go, examine.go, scan.go      opening, and telling a torn tail from damage
 //	frame.go, mark.go, snapshot.go    the three formats
 //	backup*.go, repair.go, verify.go  the operations behind commands
-//	disk.go                           every operation that changes the directory; tests let single ones fail
+//	disk.go                           every operation that changes the directory; tests make operations fail
 package wal

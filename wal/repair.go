@@ -121,8 +121,8 @@ func (p *repair) chooseRun(files []numberedFile, base uint64) (scanResult, error
 		if err != nil && !errors.As(err, &damage) {
 			return scanResult{}, err
 		}
-		known := run.frames > 0 || files[i].number == origin.frame
-		if known && run.first() <= base+1 && run.last() >= base {
+		startKnown := run.frames > 0 || files[i].number == origin.frame
+		if startKnown && run.first() <= base+1 && run.last() >= base {
 			return run, nil
 		}
 		i += max(1, len(run.segments))

@@ -164,7 +164,7 @@ func (c dayCount) charged() int { return c.spent - c.refunded }
 // leases in the log add and drop days, so that a replay has the same result.
 type dayCounts struct {
 	counts      []dayCount  // by day
-	closedUntil engine.Date // this day and earlier ones are dropped
+	closedUntil engine.Date // this day and earlier days are dropped
 }
 
 func (d *dayCounts) closed(day engine.Date) bool { return day <= d.closedUntil }
