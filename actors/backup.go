@@ -11,7 +11,7 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// errNoBackup is returned for a journal other than a log in a directory.
+// errNoBackup is returned for a journal that is not a local log.
 var errNoBackup = errors.New("this journal can't be copied")
 
 // Backup writes the present state to w, as wal.Log.Backup does: it contains everything that was acknowledged before the
@@ -33,7 +33,7 @@ func (s *System) Backup(w io.Writer, o wal.BackupOptions) (wal.BackupInfo, error
 	return local.Backup(w, o)
 }
 
-// BackupContents is what a backup holds, counted.
+// BackupContents counts the contents of a backup.
 type BackupContents struct {
 	Accounts    int
 	Rates       int // quotes of any source, expired ones included
@@ -45,14 +45,14 @@ type BackupContents struct {
 // grow with them.
 type BackupCounter struct {
 	decoder          *record.Decoder
-	books            map[string]*engine.CurrencyState
+	states           map[string]*engine.CurrencyState
 	accounts         int
 	snapshotSequence uint64 // sequence of the snapshot
 }
 
 // NewBackupCounter returns an empty counter.
 func NewBackupCounter() *BackupCounter {
-	return &BackupCounter{decoder: record.NewDecoder(), books: map[string]*engine.CurrencyState{}}
+	return &BackupCounter{decoder: record.NewDecoder(), states: map[string]*engine.CurrencyState{}}
 }
 
 // checkAccounts checks and counts accounts of a snapshot.
@@ -69,12 +69,12 @@ func (s *BackupCounter) checkAccounts(accounts [][]byte) error {
 // Snapshot reads a snapshot. It must be called before Record.
 func (s *BackupCounter) Snapshot(sequence uint64, payload io.Reader) (err error) {
 	defer recovered(&err)
-	found, err := s.decoder.Snapshot(payload, record.SnapshotVisitor{Accounts: s.checkAccounts, Addresses: func([]account.AddressState) {}})
+	snapshot, err := s.decoder.Snapshot(payload, record.SnapshotVisitor{Accounts: s.checkAccounts, Addresses: func([]account.AddressState) {}})
 	if err != nil {
 		return fmt.Errorf("read the snapshot at record %d: %w", sequence, err)
 	}
-	for _, state := range found.Currencies {
-		s.books[state.Currency] = engine.RestoreCurrencyState(state, engine.DefaultCatalogue(), engine.DefaultRules())
+	for _, saved := range snapshot.Currencies {
+		s.states[saved.Currency] = engine.RestoreCurrencyState(saved, engine.DefaultCatalogue(), engine.DefaultRules())
 	}
 	s.snapshotSequence = sequence
 	return nil
@@ -93,7 +93,7 @@ func (s *BackupCounter) Record(sequence uint64, data []byte) (err error) {
 	for _, event := range events {
 		switch e := event.(type) {
 		case engine.Event:
-			s.book(e.CurrencyCode()).Apply(e)
+			s.state(e.CurrencyCode()).Apply(e)
 		case *account.Created:
 			s.accounts++
 		}
@@ -101,13 +101,13 @@ func (s *BackupCounter) Record(sequence uint64, data []byte) (err error) {
 	return nil
 }
 
-func (s *BackupCounter) book(code string) *engine.CurrencyState {
-	book, ok := s.books[code]
+func (s *BackupCounter) state(code string) *engine.CurrencyState {
+	state, ok := s.states[code]
 	if !ok {
-		book = engine.NewCurrencyState(code, engine.DefaultCatalogue(), engine.DefaultRules())
-		s.books[code] = book
+		state = engine.NewCurrencyState(code, engine.DefaultCatalogue(), engine.DefaultRules())
+		s.states[code] = state
 	}
-	return book
+	return state
 }
 
 // Visitor returns the functions that read a backup into the counter.
@@ -117,15 +117,15 @@ func (s *BackupCounter) Visitor() wal.BackupVisitor {
 
 // Contents returns the counts.
 func (s *BackupCounter) Contents() BackupContents {
-	h := BackupContents{Accounts: s.accounts}
-	for _, book := range s.books {
-		state := book.Saved()
+	contents := BackupContents{Accounts: s.accounts}
+	for _, state := range s.states {
+		saved := state.Saved()
 		quotes := map[engine.QuoteKey]bool{}
-		for i := range state.SourceQuotes {
-			quotes[state.SourceQuotes[i].Key] = true
+		for i := range saved.SourceQuotes {
+			quotes[saved.SourceQuotes[i].Key] = true
 		}
-		h.Rates += len(quotes)
-		h.HistoryRows += len(state.History)
+		contents.Rates += len(quotes)
+		contents.HistoryRows += len(saved.History)
 	}
-	return h
+	return contents
 }

@@ -44,8 +44,8 @@ type currencyActor struct {
 }
 
 // Receive implements mailbox.Actor.
-func (c *currencyActor) Receive(l mailbox.Message) {
-	switch m := l.(type) {
+func (c *currencyActor) Receive(msg mailbox.Message) {
+	switch m := msg.(type) {
 	case *forwarded[engine.RankingQuery, *engine.Rate]:
 		view := c.now() // first: it may drop the pages
 		replyToReader(m, c.rankings.of(m.Query, view.Ranking), view.From())
@@ -75,15 +75,15 @@ func (c *currencyActor) Receive(l mailbox.Message) {
 
 // Fatal implements mailbox.Actor: what follows a commit may leave the state half changed, and a command must not be
 // lost.
-func (c *currencyActor) Fatal(l mailbox.Message) bool {
-	switch l.(type) {
+func (c *currencyActor) Fatal(msg mailbox.Message) bool {
+	switch msg.(type) {
 	case *command, *decided, *commitlog.Committed, *applied, *commitlog.RemoteEvents[engine.Event], *commitlog.SnapshotRequest, *mailbox.Halt:
 		return true
 	}
 	return false
 }
 
-// now returns the view of the present moment. It makes a new one after an expiry, after a change without a view, and
+// now returns the view at the present time. It makes a new one after an expiry, after a change without a view, and
 // when the clock was set back.
 func (c *currencyActor) now() *engine.RankedView {
 	view := c.snapshot.View(c.view, c.clock())
@@ -97,12 +97,12 @@ func (c *currencyActor) now() *engine.RankedView {
 
 // publish answers from a new snapshot from now on. It informs the directory and the readers before the change is
 // acknowledged.
-func (c *currencyActor) publish(o currencyUpdate) {
-	c.snapshot, c.view = o.snapshot, o.view
-	c.freshness.set(o.freshUntil, o.checkedAt)
+func (c *currencyActor) publish(update currencyUpdate) {
+	c.snapshot, c.view = update.snapshot, update.view
+	c.freshness.set(update.freshUntil, update.checkedAt)
 	c.rankings.clear()
 	c.rates.clear()
 	c.history.clear()
-	c.latest.post(o, c.directory)
+	c.latest.post(update, c.directory)
 	tellReaders(c.readers)
 }

@@ -45,10 +45,10 @@ type currencyChanged struct {
 
 // post passes a snapshot on. A question that is sent to the directory afterwards is answered from it or from a newer
 // one.
-func (b *latestUpdate) post(o currencyUpdate, directory *mailbox.Ref) {
-	b.newest.Store(&o)
-	if !b.notified.Swap(true) {
-		directory.Send(&currencyChanged{latest: b})
+func (l *latestUpdate) post(update currencyUpdate, directory *mailbox.Ref) {
+	l.newest.Store(&update)
+	if !l.notified.Swap(true) {
+		directory.Send(&currencyChanged{latest: l})
 	}
 }
 
@@ -71,8 +71,8 @@ type directoryActor struct {
 }
 
 // Receive implements mailbox.Actor.
-func (d *directoryActor) Receive(l mailbox.Message) {
-	switch m := l.(type) {
+func (d *directoryActor) Receive(msg mailbox.Message) {
+	switch m := msg.(type) {
 	case *forwarded[currenciesQuery, engine.CurrencyItem]:
 		replyToReader(m, d.currencies(), d.marketFrom)
 	case *forwarded[engine.InstitutionsQuery, engine.InstitutionItem]:
@@ -96,8 +96,8 @@ func (d *directoryActor) Receive(l mailbox.Message) {
 }
 
 // Fatal implements mailbox.Actor.
-func (d *directoryActor) Fatal(l mailbox.Message) bool {
-	_, change := l.(*currencyChanged)
+func (d *directoryActor) Fatal(msg mailbox.Message) bool {
+	_, change := msg.(*currencyChanged)
 	return change
 }
 
@@ -162,8 +162,8 @@ func (d *directoryActor) institution(id string) (*engine.InstitutionDetail, erro
 // quarantine returns the quarantine of all currencies, by currency.
 func (d *directoryActor) quarantine() []engine.Quarantined {
 	var all []engine.Quarantined
-	for _, board := range d.snapshots {
-		all = slices.Concat(all, board.Quarantine())
+	for _, snapshot := range d.snapshots {
+		all = slices.Concat(all, snapshot.Quarantine())
 	}
 	return all
 }

@@ -11,15 +11,15 @@ import (
 // Export calls visit with the state of each currency, by code, all as of one moment between two changes. An error of
 // visit ends it and is returned unchanged. Changes go on meanwhile.
 func (s *System) Export(ctx context.Context, visit func(engine.SavedCurrency) error) error {
-	boards, err := s.snapshots()
+	snapshots, err := s.snapshots()
 	if err != nil {
 		return err
 	}
-	for _, board := range boards {
+	for _, snapshot := range snapshots {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := visit(board.Saved()); err != nil {
+		if err := visit(snapshot.Saved()); err != nil {
 			return err
 		}
 	}

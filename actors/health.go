@@ -13,23 +13,23 @@ import (
 // Conditions implements engine.Health. It asks no actor and does not touch the disk.
 func (s *System) Conditions() []engine.Condition {
 	now := s.log.Health.Clock()
-	all := []engine.Condition{
+	conditions := []engine.Condition{
 		s.logCondition(), s.dataCondition(), s.log.Health.Disk(now), s.log.Health.Snapshot(now), s.accounts.Clock.Condition(),
 		s.ratesCondition(s.config.Clock()),
 	}
 	if s.log.Shared != nil {
-		all = append(all, clusterCondition(s.log.Shared.ClusterHealth()))
+		conditions = append(conditions, clusterCondition(s.log.Shared.ClusterHealth()))
 	}
-	return all
+	return conditions
 }
 
 // clusterCondition is no_majority while too few nodes reach each other.
-func clusterCondition(standing commitlog.ClusterHealth) engine.Condition {
-	if standing.Majority {
+func clusterCondition(health commitlog.ClusterHealth) engine.Condition {
+	if health.Majority {
 		return engine.HealthyCondition("cluster")
 	}
 	return engine.Condition{
-		Name: "cluster", State: "no_majority", Since: standing.Since.Round(0).UTC(),
+		Name: "cluster", State: "no_majority", Since: health.Since.Round(0).UTC(),
 		Detail: "Too few nodes reach each other: nothing is changed here, keyed requests are refused once their lease is used up, reads go on and " +
 			"may be old. Look at the other nodes and at the network between them.",
 	}

@@ -15,8 +15,8 @@ import (
 
 // Observe implements engine.Ingester. It splits the refreshes by currency; the currencies decide in parallel and the
 // journal makes their decisions durable together, so many refreshes in one call are faster than one by one. If an error
-// ends it early, the receipt counts what is durable; the rest can be handed over again, since repeated observations
-// change nothing.
+// ends it early, the receipt counts what is durable; the remaining refreshes can be sent again, because repeated
+// observations change nothing.
 func (s *System) Observe(refreshes []engine.Refresh) (engine.Receipt, error) {
 	if err := s.beginChange(); err != nil {
 		return engine.Receipt{}, err
@@ -93,15 +93,15 @@ func (in *intake) sendRound() error {
 	if err := in.system.available(); err != nil {
 		return err
 	}
-	var orders []sentCommand
+	var sent []sentCommand
 	for _, code := range in.system.codes {
 		if parts := in.nextCommand(code); len(parts) > 0 {
-			orders = append(orders, sentCommand{mailbox.NewQuestion[engine.Command, engine.Receipt](observeParts(parts)), parts})
-			in.system.currencies[code].Send(orders[len(orders)-1].command)
+			sent = append(sent, sentCommand{mailbox.NewQuestion[engine.Command, engine.Receipt](observeParts(parts)), parts})
+			in.system.currencies[code].Send(sent[len(sent)-1].command)
 		}
 	}
 	var failed error
-	for _, o := range orders {
+	for _, o := range sent {
 		receipt, err := o.command.Wait(in.system.config.WriteTimeout)
 		if err != nil {
 			failed = cmp.Or(failed, in.system.accounts.Quorum.TimeoutError(err))

@@ -44,7 +44,7 @@ type pageCopies[K comparable, T any] struct {
 	page *engine.Page[T]
 }
 
-// forwarded is a question for which a reader has no page. The owner answers it with replyToReader.
+// forwarded is a question that a reader has no page for. The owner answers it with replyToReader.
 type forwarded[K comparable, T any] struct {
 	*mailbox.Question[K, *engine.Page[T]]
 	reader  *mailbox.Ref
@@ -61,7 +61,7 @@ type pageCopy struct {
 	keep    func(*ownerPages)
 }
 
-// Asked makes it a message that may be refused: then the next question is forwarded as well.
+// Asked makes pageCopy a message that may be refused. The next question is then forwarded as well.
 func (*pageCopy) Asked() bool { return true }
 
 // pagesChanged drops the pages of a currency and of the directory in one reader. Each sender has one for each reader
@@ -74,8 +74,8 @@ type pagesChanged struct {
 }
 
 // Receive implements mailbox.Actor.
-func (r *readerActor) Receive(l mailbox.Message) {
-	switch m := l.(type) {
+func (r *readerActor) Receive(msg mailbox.Message) {
+	switch m := msg.(type) {
 	case *ranking:
 		read(r, m.Query.Currency, m, func(p *ownerPages) *pageCopies[engine.RankingQuery, *engine.Rate] { return &p.rankings })
 	case *rates:
@@ -100,7 +100,7 @@ func (r *readerActor) Receive(l mailbox.Message) {
 }
 
 // Fatal implements mailbox.Actor: a reader that might keep old pages must not go on.
-func (r *readerActor) Fatal(l mailbox.Message) bool { return !l.Asked() }
+func (r *readerActor) Fatal(msg mailbox.Message) bool { return !msg.Asked() }
 
 // Abort implements mailbox.Actor: a reader keeps no questions.
 func (r *readerActor) Abort(*engine.Error) {}
@@ -144,9 +144,9 @@ func (c *pageCopies[K, T]) find(key K, now time.Time) *engine.Page[T] {
 // replyToReader answers a question with a page that is valid since from, and sends the reader the page.
 func replyToReader[K comparable, T any](m *forwarded[K, T], page *engine.Page[T], from time.Time) {
 	query, reader, to := m.Query, m.reader, m.to
-	made := &pageCopy{owner: m.owner, changes: m.changes, keep: func(p *ownerPages) { to(p).keep(query, page, from) }}
+	pageMsg := &pageCopy{owner: m.owner, changes: m.changes, keep: func(p *ownerPages) { to(p).keep(query, page, from) }}
 	m.Reply(page, nil)
-	reader.Send(made)
+	reader.Send(pageMsg)
 }
 
 func (c *pageCopies[K, T]) keep(key K, page *engine.Page[T], from time.Time) {

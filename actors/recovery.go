@@ -27,14 +27,14 @@ type progress struct {
 	total, done atomic.Uint64 // records
 }
 
-// retryAfter returns how long the rest of the replay takes at the pace so far.
+// retryAfter estimates how long the rest of the replay takes.
 func (p *progress) retryAfter(now time.Time) time.Duration {
-	done, total, spent := p.done.Load(), p.total.Load(), now.Sub(p.began)
-	if done == 0 || done > total || spent <= 0 {
+	done, total, elapsed := p.done.Load(), p.total.Load(), now.Sub(p.began)
+	if done == 0 || done > total || elapsed <= 0 {
 		return retryReplay
 	}
-	left := spent / time.Duration(done) * time.Duration(total-done)
-	return min(max(left, retryReplayMin), retryReplayMax)
+	remaining := elapsed / time.Duration(done) * time.Duration(total-done)
+	return min(max(remaining, retryReplayMin), retryReplayMax)
 }
 
 // recover builds the state and starts the actors. It runs in a goroutine that Open starts and Close waits for.
@@ -106,10 +106,10 @@ func (s *System) populate(r *replayer) error {
 	return nil
 }
 
-func (s *System) newCurrencyActor(index int, book *engine.CurrencyState) *currencyActor {
+func (s *System) newCurrencyActor(index int, state *engine.CurrencyState) *currencyActor {
 	return &currencyActor{
 		clock: s.config.Clock, directory: s.directory, journal: s.log.Ref, hasRates: &s.hasRates,
-		latest: &latestUpdate{index: index}, state: book, snapshot: book.Snapshot(),
+		latest: &latestUpdate{index: index}, state: state, snapshot: state.Snapshot(),
 		writes: writes{pendingMax: s.config.PendingWritesMax, oneBundle: s.log.Shared != nil},
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// remoteEvents are records of other nodes that a currency has received and not yet applied. They wait while a job has
-// the state; a batch that was decided before them is decided again.
+// remoteEvents are records of other nodes that a currency has received and not yet applied. They wait while a job owns
+// the state. A batch that was decided before they came is decided again.
 type remoteEvents struct {
 	remoteSeq    uint64 // messages received
 	queued       []*remoteBatch
@@ -41,7 +41,7 @@ func (c *currencyActor) applyRemote() bool {
 	if len(w.queued) == 0 {
 		return false
 	}
-	end := 1 + slices.IndexFunc(w.queued, func(l *remoteBatch) bool { return len(l.snapshotRequests) > 0 })
+	end := 1 + slices.IndexFunc(w.queued, func(r *remoteBatch) bool { return len(r.snapshotRequests) > 0 })
 	if end == 0 {
 		end = len(w.queued)
 	}
@@ -49,8 +49,8 @@ func (c *currencyActor) applyRemote() bool {
 	w.snapshotRequests = w.beingApplied[end-1].snapshotRequests
 	w.applying = true
 	var events []engine.Event
-	for _, one := range w.beingApplied {
-		events = append(events, one.Events...)
+	for _, batch := range w.beingApplied {
+		events = append(events, batch.Events...)
 	}
 	before := c.view
 	c.job(func(func()) mailbox.Message {
@@ -61,24 +61,24 @@ func (c *currencyActor) applyRemote() bool {
 	return true
 }
 
-// release releases the window entries of what was applied.
-func (l *remoteEvents) release() {
-	for _, one := range l.beingApplied {
-		one.Window.Release()
+// release releases the window entries of the applied records.
+func (r *remoteEvents) release() {
+	for _, batch := range r.beingApplied {
+		batch.Window.Release()
 	}
-	l.beingApplied = nil
+	r.beingApplied = nil
 }
 
 // reject drops all records.
-func (l *remoteEvents) reject(why *engine.Error) {
-	l.release()
-	for _, one := range l.queued {
-		one.Window.Release()
-		for _, s := range one.snapshotRequests {
-			s.Reject(why)
+func (r *remoteEvents) reject(err *engine.Error) {
+	r.release()
+	for _, batch := range r.queued {
+		batch.Window.Release()
+		for _, s := range batch.snapshotRequests {
+			s.Reject(err)
 		}
 	}
-	l.queued = nil
+	r.queued = nil
 }
 
 // redecide queues the batch again, ahead of others: the state that it was decided on has changed.

@@ -61,7 +61,7 @@ func (r *replayer) run() error {
 	r.begin()
 	go r.apply()
 	err := r.system.log.Journal.Read(r.snapshot+1, r.read)
-	r.batches <- r.batch // the rest, perhaps empty
+	r.batches <- r.batch // the last batch, which may be empty
 	close(r.batches)
 	if applied := <-r.applied; applied != nil {
 		return applied
@@ -86,17 +86,17 @@ func (r *replayer) restore() (err error) {
 	}
 	defer recovered(&err)
 	accounts := &accounts.SnapshotAccounts{Decoder: r.decoder}
-	found, err := r.decoder.Snapshot(reader, accounts.Visitor())
+	snapshot, err := r.decoder.Snapshot(reader, accounts.Visitor())
 	if closeErr := reader.Close(); err == nil {
 		err = closeErr
 	}
 	if err != nil {
 		return fmt.Errorf("restore the snapshot at record %d: %w", sequence, err)
 	}
-	for _, state := range found.Currencies {
+	for _, state := range snapshot.Currencies {
 		r.states[state.Currency] = engine.RestoreCurrencyState(state, r.system.config.Catalogue, r.system.config.Rules)
 	}
-	if err := r.accounts.Restore(accounts, found); err != nil {
+	if err := r.accounts.Restore(accounts, snapshot); err != nil {
 		return fmt.Errorf("restore the snapshot at record %d: %w", sequence, err)
 	}
 	r.snapshot = sequence
@@ -158,8 +158,8 @@ func (r *replayer) apply() {
 func (r *replayer) applyBatch(batch []any) (err error) {
 	defer recovered(&err)
 	for _, event := range batch {
-		if quotes, ok := event.(engine.Event); ok {
-			r.state(quotes.CurrencyCode()).Apply(quotes)
+		if rateEvent, ok := event.(engine.Event); ok {
+			r.state(rateEvent.CurrencyCode()).Apply(rateEvent)
 			continue
 		}
 		if err := r.accounts.Apply(event); err != nil {
@@ -178,10 +178,10 @@ func recovered(err *error) {
 
 // state returns the state of a currency, also of one that the catalogue no longer has.
 func (r *replayer) state(code string) *engine.CurrencyState {
-	book, ok := r.states[code]
+	state, ok := r.states[code]
 	if !ok {
-		book = engine.NewCurrencyState(code, r.system.config.Catalogue, r.system.config.Rules)
-		r.states[code] = book
+		state = engine.NewCurrencyState(code, r.system.config.Catalogue, r.system.config.Rules)
+		r.states[code] = state
 	}
-	return book
+	return state
 }

@@ -16,7 +16,7 @@ type Stats struct {
 	AccountsLoaded int64           // accounts that have an actor
 	Leases         uint64          // leases written; returned ones are not subtracted
 	Currencies     []CurrencyStats // of the catalogue and those with rates, by code
-	// Sequence is that of the newest record that counts. In a cluster it is the same record on every node.
+	// Sequence is the sequence of the newest durable record. In a cluster it is the same on every node.
 	Sequence uint64
 	Log      wal.Stats
 	HasLog   bool // false for a journal other than a local log
@@ -39,7 +39,7 @@ type statistical interface{ Stats() wal.Stats }
 // actors.
 func (s *System) Stats() Stats {
 	var stats Stats
-	if journal, tells := s.log.Journal.(statistical); tells {
+	if journal, ok := s.log.Journal.(statistical); ok {
 		stats.Log, stats.HasLog = journal.Stats(), true
 	}
 	if s.phase.Load() != serving {
@@ -57,7 +57,7 @@ func (s *System) Stats() Stats {
 	return stats
 }
 
-// Sequence returns that of the newest durable record, in a cluster of the shared log. Its change is served soon
+// Sequence returns the sequence of the newest durable record, in a cluster of the shared log. Its change is served soon
 // afterwards, and to its own caller before it is acknowledged. 0 until the log is replayed, and when it is empty.
 func (s *System) Sequence() uint64 { return s.log.Health.Sequence.Load() }
 

@@ -176,10 +176,10 @@ func (s *System) fail(cause error) {
 	}
 	s.cause, s.failed = cause, s.config.Clock()
 	s.end()
-	staffed := s.actorsStarted
+	started := s.actorsStarted
 	s.mu.Unlock()
 	s.config.Logger.Error("node stopped: nothing is changed any more, restart it", "cause", cause.Error())
-	if !staffed {
+	if !started {
 		return
 	}
 	for _, kind := range []*mailbox.Kind{&s.kinds.currency, &s.accounts.Kinds.Registrar, &s.accounts.Kinds.Shard, &s.kinds.journal} {
@@ -250,21 +250,21 @@ type callTracker struct {
 	inside sync.WaitGroup
 }
 
-func (g *callTracker) enter() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if !g.closed {
-		g.inside.Add(1)
+func (t *callTracker) enter() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.closed {
+		t.inside.Add(1)
 	}
-	return !g.closed
+	return !t.closed
 }
 
-func (g *callTracker) leave() { g.inside.Done() }
+func (t *callTracker) leave() { t.inside.Done() }
 
 // drain refuses further calls and waits for those under way.
-func (g *callTracker) drain() {
-	g.mu.Lock()
-	g.closed = true
-	g.mu.Unlock()
-	g.inside.Wait()
+func (t *callTracker) drain() {
+	t.mu.Lock()
+	t.closed = true
+	t.mu.Unlock()
+	t.inside.Wait()
 }

@@ -31,7 +31,7 @@ type writes struct {
 	stopped      *engine.Error // not nil: changes are refused
 
 	oneBundle  bool // a batch must fit into one bundle
-	jobRunning bool // it owns the state
+	jobRunning bool // a job owns the state
 	remoteEvents
 
 	applying         bool                         // a durable change is not in the snapshot yet
@@ -88,11 +88,11 @@ func (c *currencyActor) next() {
 		return
 	}
 	w.inFlight = &writeBatch{commands: batch}
-	heard := w.remoteSeq
+	remoteSeq := w.remoteSeq
 	c.job(func(pause func()) mailbox.Message {
-		outcome := c.decide(batch, pause)
-		outcome.remoteSeq = heard
-		return outcome
+		result := c.decide(batch, pause)
+		result.remoteSeq = remoteSeq
+		return result
 	})
 }
 
@@ -101,9 +101,9 @@ func (c *currencyActor) job(work func(pause func()) mailbox.Message) {
 	c.writes.jobRunning = true
 	c.self.StartJob(func(pause func()) {
 		c.state.SetYield(pause)
-		outcome := work(pause)
+		result := work(pause)
 		c.state.SetYield(nil)
-		c.self.Send(outcome)
+		c.self.Send(result)
 	})
 }
 
@@ -169,11 +169,11 @@ func countObservations(refreshes []engine.Refresh) int {
 	return n
 }
 
-// decide decides a batch and encodes its events. It changes nothing, so a panic fails only the batch.
-func (c *currencyActor) decide(batch []*command, pause func()) (outcome *decided) {
+// decide decides a batch and encodes its events. It does not change the state, so a panic fails only the batch.
+func (c *currencyActor) decide(batch []*command, pause func()) (result *decided) {
 	defer func() {
 		if reason := recover(); reason != nil {
-			outcome = &decided{err: &engine.Error{
+			result = &decided{err: &engine.Error{
 				Code: engine.CodeInternalError, Message: "an internal error",
 				Cause: fmt.Errorf("panic while deciding: %v\n%s", reason, debug.Stack()),
 			}}
@@ -190,7 +190,7 @@ func (c *currencyActor) decide(batch []*command, pause func()) (outcome *decided
 // encodeChunkBytes is how many bytes of records are encoded between two calls of pause.
 const encodeChunkBytes = 16 << 10
 
-// encodeAll encodes events. It refuses what does not fit into the log.
+// encodeAll encodes events. Records that do not fit into the log are an error.
 func encodeAll(events []engine.Event, bytesMax int, pause func()) (records [][]byte, err error) {
 	encoded := 0
 	for _, event := range events {
@@ -202,8 +202,8 @@ func encodeAll(events []engine.Event, bytesMax int, pause func()) (records [][]b
 		if err != nil {
 			return nil, err
 		}
-		if most := min(wal.RecordBytesMax, bytesMax); len(record) > most {
-			return nil, commitlog.TooLarge(fmt.Errorf("a record of %d bytes, at most %d", len(record), most))
+		if limit := min(wal.RecordBytesMax, bytesMax); len(record) > limit {
+			return nil, commitlog.TooLarge(fmt.Errorf("a record of %d bytes, at most %d", len(record), limit))
 		}
 		records, encoded = append(records, record), encoded+len(record)
 	}
@@ -237,8 +237,8 @@ func (c *currencyActor) committed(m *commitlog.Committed) {
 	}
 	if m.Err != nil {
 		w.inFlight = nil
-		for _, one := range done.commands {
-			one.Reject(m.Err)
+		for _, command := range done.commands {
+			command.Reject(m.Err)
 		}
 		c.next()
 		return
@@ -249,21 +249,21 @@ func (c *currencyActor) committed(m *commitlog.Committed) {
 }
 
 // apply applies durable events. Readers see the change only after the actor has the result.
-func (c *currencyActor) apply(events []engine.Event, before *engine.RankedView) (outcome *applied) {
-	outcome = &applied{}
+func (c *currencyActor) apply(events []engine.Event, before *engine.RankedView) (result *applied) {
+	result = &applied{}
 	defer func() {
 		if reason := recover(); reason != nil {
-			outcome.failed = fmt.Errorf("%v\n%s", reason, debug.Stack())
+			result.failed = fmt.Errorf("%v\n%s", reason, debug.Stack())
 		}
 	}()
 	for _, event := range events {
 		c.state.Apply(event)
-		outcome.publishes = outcome.publishes || publishes(event)
+		result.publishes = result.publishes || publishes(event)
 	}
-	outcome.snapshot = c.state.Snapshot()
-	outcome.checkedAt, outcome.freshUntil = outcome.snapshot.Freshness()
-	outcome.view = c.nextView(before)
-	return outcome
+	result.snapshot = c.state.Snapshot()
+	result.checkedAt, result.freshUntil = result.snapshot.Freshness()
+	result.view = c.nextView(before)
+	return result
 }
 
 // nextView returns the view for the first reader, nil if making it panics: then readers get the error.
@@ -300,9 +300,8 @@ func (c *currencyActor) applied(m *applied) {
 	c.next()
 }
 
-// share gives a snapshot the state with everything that was durable when it was requested. A node that has stopped
-// gives none: what became durable meanwhile is in the log but not in the state, and a snapshot without it would hide
-// it.
+// share adds the state to a snapshot, with all changes that were durable when it was requested. A node that has stopped
+// rejects the request: later durable records are in the log but not in the state, and the snapshot would hide them.
 func (c *currencyActor) share(m *commitlog.SnapshotRequest) {
 	w := &c.writes
 	switch {
@@ -346,9 +345,9 @@ func answer(batch []*command, decided engine.Decision) {
 			receipt.Repeated += count.Repeated
 		}
 		for len(refused) > 0 && refused[0].Refresh < end {
-			one := refused[0]
-			one.Refresh -= first
-			receipt.Refused = append(receipt.Refused, one)
+			refusal := refused[0]
+			refusal.Refresh -= first
+			receipt.Refused = append(receipt.Refused, refusal)
 			refused = refused[1:]
 		}
 		first = end
@@ -357,28 +356,28 @@ func answer(batch []*command, decided engine.Decision) {
 }
 
 // halt refuses all changes: the node has stopped. Reads go on.
-func (c *currencyActor) halt(why *engine.Error) {
-	c.writes.stopped = why
-	c.Abort(why)
+func (c *currencyActor) halt(err *engine.Error) {
+	c.writes.stopped = err
+	c.Abort(err)
 }
 
 // Abort implements mailbox.Actor: it rejects all commands.
-func (c *currencyActor) Abort(why *engine.Error) {
+func (c *currencyActor) Abort(err *engine.Error) {
 	w := &c.writes
-	w.stopped = why
+	w.stopped = err
 	if w.inFlight != nil {
 		for _, m := range w.inFlight.commands {
-			m.Reject(why)
+			m.Reject(err)
 		}
 		w.inFlight = nil
 	}
 	for _, m := range w.waiting {
-		m.Reject(why)
+		m.Reject(err)
 	}
 	w.waiting = nil
 	for _, s := range w.snapshotRequests {
-		s.Reject(why)
+		s.Reject(err)
 	}
 	w.snapshotRequests = nil
-	w.reject(why)
+	w.reject(err)
 }
