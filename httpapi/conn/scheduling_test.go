@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// readFromPipes starts newcomers that read one byte from a pipe each, and writes those bytes. Each newcomer calls served
-// when it has its byte.
+// readFromPipes starts newcomers that read one byte from a pipe each, and writes those bytes. Each newcomer calls
+// served when it has its byte.
 func readFromPipes(t *testing.T, newcomers int, all *sync.WaitGroup, served func()) {
 	t.Helper()
 	var ins []*os.File
