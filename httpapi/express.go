@@ -18,82 +18,82 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
-// The express path answers a request by its raw bytes, in the connection's Read, where they are those of a request
-// that was answered 200 before, except for the key:
+// The express path answers requests in the connection's Read, before the HTTP library sees them. It knows the raw heads
+// of requests that were answered 200 before, without their API keys, and answers a request with one of these heads:
 //
 //	bytes of a head ─ knownHeads ─ shedder ─ admitter ─ page of the service ─ head and body in one write
 //
-// It leaves out the HTTP library, the guard, the router and the parameters, all of which depend on the bytes only.
-// It asks the load shedder, the admitter and the service as the ordinary path does, each time. What it answers is
-// what the ordinary path would have answered, except for request id, date and counters (express_test.go). Where
-// anything else than a plain 200 is due it has written nothing, the library reads the request, and the ordinary
-// path goes on with the requestState, so that nothing is asked or charged twice.
+// It skips the HTTP library, conn.Malformed, the router and the parameters, whose results depend only on these bytes.
+// It asks the load shedder, the admitter and the service for each request, as the ordinary path does. Its answers are
+// the same, except for request id, date and counters (express_test.go). If the answer would not be a plain 200, the
+// express path writes nothing and the library reads the request. The ordinary path then continues with the same
+// requestState, so that nothing is asked or charged twice.
 
 const (
 	knownHeadsMax     = 1 << 10 // a power of two
 	knownHeadBytesMax = 1 << 10
-	// oneWriteBytesMax is up to which length a body is copied behind its head; a longer one leaves from where it lies.
+	// oneWriteBytesMax is the longest body that is copied into one buffer with its head; longer ones are not copied.
 	oneWriteBytesMax = 12 << 10
-	// writeBytesMax is how many bytes of answers to requests that came behind each other are gathered for one write.
+	// writeBytesMax is the number of bytes of answers to pipelined requests from which they are written.
 	writeBytesMax = 32 << 10
 )
 
-// keyMark is what keys of both kinds begin with.
+// keyMark is the prefix of keys of both kinds.
 const keyMark = "tasard_"
 
-// knownHead is the head of a request without its key, and all that the ordinary path found in it. It is immutable.
+// knownHead is the head of a request without its key, and what the ordinary path parsed from it. It is immutable.
 type knownHead struct {
-	before, after string // the key; without one, before is the whole head
+	before, after string // the bytes before and after the key; without a key, before is the whole head
 	keyed         bool
 
 	route       *route
 	routeID     routeID
 	query       params.Query
-	today       engine.Date // the day for which query is right: a range of dates may end today
+	today       engine.Date // query is valid on this day only: a range of dates may end today
 	acceptsGzip bool
-	priorities  [2]conn.Priority // of an anonymous caller, and of one with a key
+	priorities  [2]conn.Priority // without a key, and with one
 }
 
-// matches tells whether a request has this head, and with which key.
+// matches reports whether a request has this head, and returns its key.
 func (h *knownHead) matches(request []byte) (key []byte, same bool) {
-	from := len(h.before)
-	to := from
+	start := len(h.before)
+	end := start
 	if h.keyed {
-		to += account.KeyLength
+		end += account.KeyLength
 	}
-	same = len(request) == to+len(h.after) && string(request[:from]) == h.before && string(request[to:]) == h.after
+	same = len(request) == end+len(h.after) && string(request[:start]) == h.before && string(request[end:]) == h.after
 	if !same {
 		return nil, false
 	}
-	return request[from:to], true
+	return request[start:end], true
 }
 
-// knownHeads are heads that were answered, each in the one slot of its hash. A head takes a slot when it comes twice in
-// a row there, so that heads that are not repeated replace none and are not kept.
+// knownHeads is a hash table of heads with one head in each slot. A head is stored in its slot when it is offered twice
+// in a row there, so that heads that are not repeated replace no others.
 type knownHeads struct {
 	seed  maphash.Seed
 	slots [knownHeadsMax]struct {
-		lastHash atomic.Uint64 // of the last head that was offered here
+		lastHash atomic.Uint64 // of the last head that was offered
 		head     atomic.Pointer[knownHead]
 	}
 }
 
 func newKnownHeads() *knownHeads { return &knownHeads{seed: maphash.MakeSeed()} }
 
-// splitKey cuts the key out of a head. It may be in any header, or be none.
+// splitKey splits a head at its first key, which may be in any header. The key is nil if there is none.
 func splitKey(request []byte) (before, key, after []byte) {
-	at := bytes.Index(request, bytesOf(keyMark))
-	if at < 0 || len(request)-at < account.KeyLength {
+	start := bytes.Index(request, bytesOf(keyMark))
+	if start < 0 || len(request)-start < account.KeyLength {
 		return request, nil, nil
 	}
-	return request[:at], request[at : at+account.KeyLength], request[at+account.KeyLength:]
+	return request[:start], request[start : start+account.KeyLength], request[start+account.KeyLength:]
 }
 
 func (h *knownHeads) hash(before, after []byte) uint64 {
 	return maphash.Bytes(h.seed, before) + 31*maphash.Bytes(h.seed, after)
 }
 
-// find is the head of a request, nil when it is not known, and its key. last is the one that the connection had before.
+// find returns the known head of a request, or nil, and the request's key. last is the connection's previous head.
 func (h *knownHeads) find(last *knownHead, request []byte) (head *knownHead, key []byte) {
 	if last != nil {
 		if key, same := last.matches(request); same {
@@ -111,14 +111,14 @@ func (h *knownHeads) find(last *knownHead, request []byte) (head *knownHead, key
 	return head, key
 }
 
-// keepHead offers the head of a request that the ordinary path has answered 200.
+// keepHead offers knownHeads the head of a request that the ordinary path has answered 200.
 func (s *Server) keepHead(ctx *fasthttp.RequestCtx, r *route, q *params.Query, a *requestState) {
 	if a.conn == nil || s.harness != nil || a.connState.proxied {
 		return
 	}
 	request, header := a.conn.Request(), &ctx.Request.Header
-	rest, get := bytes.CutPrefix(request, bytesOf("GET "))
-	if !get || !bytes.HasPrefix(rest, header.RequestURI()) || headLength(request) != len(request) || len(request) > knownHeadBytesMax || !header.IsHTTP11() ||
+	afterMethod, isGet := bytes.CutPrefix(request, bytesOf("GET "))
+	if !isGet || !bytes.HasPrefix(afterMethod, header.RequestURI()) || headLength(request) != len(request) || len(request) > knownHeadBytesMax || !header.IsHTTP11() ||
 		a.HasIfNoneMatch || ctx.Response.Header.ConnectionClose() || header.ConnectionClose() || ctx.Request.MayContinue() {
 		return
 	}
@@ -157,8 +157,8 @@ func (s *Server) express(c *conn.Conn, read []byte) (used int, err error) {
 			break
 		}
 		c.BeginExpress(used == 0, length == len(read))
-		longer, answered := s.expressOne(a, read[used:used+length], out)
-		if out = longer; !answered {
+		extended, answered := s.expressOne(a, read[used:used+length], out)
+		if out = extended; !answered {
 			break
 		}
 		*a = requestState{conn: c, connState: state, requestScratch: a.requestScratch}
@@ -179,18 +179,19 @@ func (s *Server) express(c *conn.Conn, read []byte) (used int, err error) {
 	return used, err
 }
 
-// headLength is the length of the head at the front of what was read, 0 when it is not there as a whole.
+// headLength returns the length of the head at the beginning of read, 0 if it is not complete.
 func headLength(read []byte) int {
 	const end = "\r\n\r\n"
-	at := bytes.Index(read, bytesOf(end))
-	if at < 0 {
+	index := bytes.Index(read, bytesOf(end))
+	if index < 0 {
 		return 0
 	}
-	return at + len(end)
+	return index + len(end)
 }
 
-// expressOne appends the answer to a request. Where it does not, it leaves what it has asked to the ordinary path.
-func (s *Server) expressOne(a *requestState, request, out []byte) (longer []byte, answered bool) {
+// expressOne appends the answer to a request to out. If it returns false, the ordinary path answers, with the results
+// of the load shedder and the admitter that are in a.
+func (s *Server) expressOne(a *requestState, request, out []byte) (extended []byte, answered bool) {
 	if s.load.draining.Load() != nil {
 		return out, false
 	}
@@ -201,14 +202,14 @@ func (s *Server) expressOne(a *requestState, request, out []byte) (longer []byte
 	caller := account.Caller{Address: a.conn.Peer()}
 	if head.keyed {
 		if caller.Key, caller.HasKey = account.ParseKey(key); !caller.HasKey {
-			return out, false // the library may refuse its bytes
+			return out, false // the library may refuse the bytes in place of the key
 		}
 	}
 	a.connState.head = head
 	a.route, a.expressed = head.routeID, true
 	began := time.Now() //nolint:forbidigo // as the library: deadlines of connections are real time
-	page, good := s.expressPage(a, head, caller)
-	if !good {
+	page, isOK := s.expressPage(a, head, caller)
+	if !isOK {
 		a.connState.handedOver = a
 		return out, false
 	}
@@ -225,12 +226,12 @@ func (s *Server) expressOne(a *requestState, request, out []byte) (longer []byte
 	return out, true
 }
 
-// expressPage asks the load shedder, the admitter and the service. It tells false where the answer is another than
-// 200. A panic is that too: it goes on in the ordinary path, which answers 500 and tells of it.
-func (s *Server) expressPage(a *requestState, head *knownHead, caller account.Caller) (page dataPage, good bool) {
+// expressPage asks the load shedder, the admitter and the service. It returns false if the answer is not 200, and after
+// a panic, which the ordinary path raises again, logs and answers with 500.
+func (s *Server) expressPage(a *requestState, head *knownHead, caller account.Caller) (page dataPage, isOK bool) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			a.panicked, good = &handedPanic{cause, debug.Stack()}, false
+			a.panicked, isOK = &handedPanic{cause, debug.Stack()}, false
 		}
 	}()
 	if _, sampled := a.conn.RequestArrived(); sampled {
@@ -256,14 +257,14 @@ type handedPanic struct {
 	stack []byte
 }
 
-// repanic goes on with a panic of the express path.
+// repanic raises a panic of the express path again.
 func (a *requestState) repanic() {
 	if a.panicked != nil {
 		panic(a.panicked)
 	}
 }
 
-// appendAnswer appends the head of an answer as the library makes it.
+// appendAnswer appends the head of an answer in the form in which the library writes it.
 func (s *Server) appendAnswer(out []byte, a *requestState, page dataPage, coding string, length int, now time.Time) []byte {
 	out = append(out, "HTTP/1.1 200 OK\r\n"...)
 	out = append(out, s.dateLine(now)...)
@@ -274,13 +275,13 @@ func (s *Server) appendAnswer(out []byte, a *requestState, page dataPage, coding
 	return append(out, "\r\n"...)
 }
 
-// dateLine is the header Date of a second.
+// dateLine is the Date header line of one second.
 type dateLine struct {
 	unix int64
 	line string
 }
 
-// dateLine is the line for a moment, made once a second.
+// dateLine returns the Date header line for now. It is formatted once a second.
 func (s *Server) dateLine(now time.Time) string {
 	d := s.lastDate.Load()
 	if d == nil || d.unix != now.Unix() {

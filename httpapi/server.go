@@ -22,84 +22,80 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
-// Config is what a Server needs. Service, Catalogue, Clock and RequestID must be there; everything else has a good
-// zero value.
+// Config configures a Server. Service, Catalogue, Clock and RequestID are required; all other fields may be zero.
 type Config struct {
 	// Service answers the data operations. Danger: a page keeps its encoded answer (engine.Page.Memo), so servers that
 	// share a service must have the same FeeNotice.
 	Service engine.Service
-	// Catalogue gives known currency codes and institution ids their one string, so that parsing a query copies
-	// nothing.
+	// Catalogue interns known currency codes and institution ids, so that parsing a query does not allocate.
 	Catalogue *engine.Catalogue
-	// Clock is the present.
+	// Clock returns the present time.
 	Clock func() time.Time
-	// RequestID names the request of a number; no number comes twice. It must be safe for concurrent use and give
-	// text that fits a header. See RequestIDs.
+	// RequestID returns the id for the request with this number; each number is used once. It must be safe for
+	// concurrent use, and ids must be valid header values. See RequestIDs.
 	RequestID func(number uint64) RequestID
-	// Admitter admits data requests: keys and limits. Nil means neither: everything is answered, without a word
-	// about limits.
+	// Admitter checks the keys and limits of data requests. If it is nil, there are no keys and no limits.
 	Admitter account.Admitter
-	// Accounts answers the account operations. Nil means that there are none: 404.
+	// Accounts answers the account operations. If it is nil, they are answered 404.
 	Accounts account.Service
-	// TrustedProxies are the networks of the proxies in front, whose X-Forwarded-For is believed. Danger: a
-	// network with other hosts in it lets those choose whose quota they use up.
+	// TrustedProxies are the networks of the proxies in front of the server, whose X-Forwarded-For is trusted. Danger:
+	// other hosts in these networks can choose whose quota they use.
 	TrustedProxies []netip.Prefix
-	// Realm is named by a 401; "" means tasard.
+	// Realm is the realm in a 401; "" means tasard.
 	Realm string
-	// DeprecationLink and SunsetLink are the URLs of the pages that explain the end of anonymous access; answers
-	// link to them while it is announced. "" leaves a link out.
+	// DeprecationLink and SunsetLink are URLs of pages that explain the end of anonymous access. Answers link to them
+	// while the end is announced; "" means no link.
 	DeprecationLink, SunsetLink string
-	// FeeNotice is the sentence that goes with each conversion; "" means engine.FeeNotice.
+	// FeeNotice is the notice about fees in each conversion; "" means engine.FeeNotice.
 	FeeNotice string
-	// AllowUnknownParameters ignores unknown query parameters instead of refusing them. A key in the URL stays
-	// refused: ignoring it would teach callers to send it.
+	// AllowUnknownParameters ignores unknown query parameters instead of refusing them. A key in the URL is always
+	// refused, because callers would keep sending it otherwise.
 	AllowUnknownParameters bool
-	// AllowAuthorizationHeader lets browsers send Authorization. Keys live on servers, so it is off.
+	// AllowAuthorizationHeader lets pages of other origins send Authorization. By default they can't, because keys
+	// should be kept on servers.
 	AllowAuthorizationHeader bool
-	// Logger gets panics and internal errors, each with its request id, and never a header, a path or a query. Nil
-	// means none.
+	// Logger logs panics and internal errors with their request id, and never a header, a path or a query. It may be
+	// nil.
 	Logger *slog.Logger
-	// Limits bound what one connection may cost.
+	// Limits are the limits of a connection and of all connections.
 	Limits Limits
-	// Health tells how the rest of the node is, for /readyz. Nil: the server knows of nothing but itself.
+	// Health reports the conditions of the rest of the node for /readyz; it may be nil.
 	Health engine.Health
-	// Site answers paths that no operation has: pages, documents. Nil: there is nothing there.
+	// Site answers the paths without an operation: pages and documents. It may be nil.
 	Site Site
-	// Certificate makes the server speak TLS, 1.2 and later, with the certificate that it gives for each
-	// connection: it may change at any time. Nil: no TLS. Listeners must be of TCP then, and answers are copied
-	// once more than without.
+	// Certificate returns the certificate of each connection and makes the server speak TLS, 1.2 and later. If it is
+	// nil, there is no TLS. With TLS, listeners must be TCP, and each answer is copied once more.
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	// AccessRecord is told of every answer whose status is AccessStatusMin or more, on the connection's own
-	// goroutine: the caller waits for it. Nil: nobody wants to know, and nothing is spent on it.
+	// AccessLog, unless nil, is called for every answer whose status is at least AccessStatusMin. The client gets the
+	// answer after the call.
 	AccessLog       func(AccessRecord)
 	AccessStatusMin int
-	// Harness is for a server inside a test. Nil in every node.
+	// Harness is only for tests.
 	Harness *Harness
 }
 
-// Limits bound what clients may cost. A zero field means its default.
+// Limits are limits for clients. A zero field means its default.
 type Limits struct {
-	// ReadTimeout is for a whole request, from its first byte: 5 s. It is also the longest that Shutdown waits for a
-	// client which began a request and does not end it.
+	// ReadTimeout is the time for a whole request from its first byte: 5 s. It is also the longest time for which
+	// Shutdown waits for a client that does not complete a request.
 	ReadTimeout time.Duration
-	// WriteTimeout is for a whole answer: 5 s.
+	// WriteTimeout is the time for a whole answer: 5 s.
 	WriteTimeout time.Duration
-	// IdleTimeout is between two requests of a connection: 60 s.
+	// IdleTimeout is the time between two requests of a connection: 60 s.
 	IdleTimeout time.Duration
-	// HeaderBytesMax is for request line and headers together: 8 KiB; more is answered 431. Each connection holds a
-	// buffer of this size.
+	// HeaderBytesMax is the largest size of request line and headers together: 8 KiB; more is answered 431. Each
+	// connection has a buffer of this size.
 	HeaderBytesMax int
-	// BodyBytesMax is for a request body: 4 KiB; more is answered 413.
+	// BodyBytesMax is the largest size of a request body: 4 KiB; more is answered 413.
 	BodyBytesMax int
-	// WriteBufferBytes is what each connection gathers before it writes: 4 KiB. It holds heads, answers to requests
-	// that came behind others, and over TLS what fits; other bodies go out from where they lie. Each connection
-	// that was answered holds a buffer of this size.
+	// WriteBufferBytes is the size of each connection's write buffer: 4 KiB. It holds heads, answers to pipelined
+	// requests, and bodies over TLS; other bodies are sent without a copy.
 	WriteBufferBytes int
-	// ConnsMax is how many connections may be open at once: 16,384 (see conn.Config.MaxConns). Newcomers beyond it
-	// are answered 503, unless they ask for the health of the node.
+	// ConnsMax is the largest number of open connections: 16,384 (see conn.Config.MaxConns). Requests on connections
+	// beyond it are answered 503, except for health requests.
 	ConnsMax int
-	// ConnsPerClient is how many of them a client address may have: 128, and at most a fifth of ConnsMax; less than
-	// 0 is any number. TrustedProxies (Config.TrustedProxies) are exempt.
+	// ConnsPerClient is the largest number of connections of one client address: 128, and at most a fifth of ConnsMax; a
+	// negative number means no limit. Config.TrustedProxies are exempt.
 	ConnsPerClient int
 }
 
@@ -113,7 +109,7 @@ const (
 	writeBufferBytesDefault = 4 << 10
 	connsDefault            = 16384
 	connsPerClientDefault   = 128
-	// reserveConnsDefault is how many connections are accepted beyond the cap, to find those that ask for health.
+	// reserveConnsDefault is the number of connections accepted beyond the cap, so that health requests are answered.
 	reserveConnsDefault = 64
 )
 
@@ -130,13 +126,13 @@ func (l *Limits) setDefaults() {
 
 // Server answers the data operations of /v1 over HTTP/1.1. It is safe for concurrent use.
 type Server struct {
-	config            Config // complete: Limits, FeeNotice and Logger are there
+	config            Config // with defaults for Limits, FeeNotice, Realm and Logger
 	proxies           fields.TrustedProxies
 	load              *serverLoad
 	counters          *counters
-	tls               *tls.Config       // nil: none
-	shedder           *conn.LoadShedder // nil: no request is too old
-	harness           *harness          // nil: not in a test
+	tls               *tls.Config       // nil without TLS
+	shedder           *conn.LoadShedder // nil in a test
+	harness           *harness          // nil unless in a test
 	http              *fasthttp.Server
 	paths             map[string]endpoint // by pattern
 	router            *router.Router
@@ -152,14 +148,14 @@ type Server struct {
 	deprecation       atomic.Pointer[deprecationNotice]
 	currentSecond     atomic.Pointer[currentSecond]
 	gzippers          sync.Pool
-	requestStates     sync.Pool // of *asked
+	requestStates     sync.Pool // of *requestState
 
 	mu        sync.Mutex
 	stopped   bool
 	listeners []*conn.Listener
 }
 
-// New is a server that has no listener yet.
+// New returns a server without a listener; see Serve.
 func New(c Config) *Server {
 	if c.Service == nil || c.Catalogue == nil || c.Clock == nil || c.RequestID == nil {
 		panic("httpapi: Config needs Service, Catalogue, Clock and RequestID")
@@ -185,7 +181,7 @@ func New(c Config) *Server {
 		s.shedder = conn.NewLoadShedder(c.Clock, c.Limits.WriteTimeout)
 		return s
 	}
-	// The clock of a test stands still, or leaps, and it asks from one address.
+	// The clock of a test may stand still or jump, and all its requests come from one address.
 	s.config.Limits.ConnsPerClient = -1
 	s.harness = &harness{}
 	s.http.NoDefaultDate = true
@@ -195,9 +191,9 @@ func New(c Config) *Server {
 	return s
 }
 
-// bodyPoolBytesMax is how large a buffer for bodies the library keeps for the next request. What clients of the
-// account operations send is smaller; without a limit each connection would by and by hold a buffer of
-// BodyBytesMax. It is a setting of the whole library.
+// bodyPoolBytesMax is the largest body buffer that the library keeps for another request, a setting of the whole
+// library. Usual bodies of account operations are smaller. Without a limit, each connection would eventually have a
+// buffer of BodyBytesMax.
 const bodyPoolBytesMax = 1 << 10
 
 func (s *Server) newHTTP() *fasthttp.Server {
@@ -213,7 +209,7 @@ func (s *Server) newHTTP() *fasthttp.Server {
 		ReadBufferSize:     s.config.Limits.HeaderBytesMax,
 		WriteBufferSize:    s.config.Limits.WriteBufferBytes,
 		MaxRequestBodySize: s.config.Limits.BodyBytesMax,
-		// Beyond Concurrency the library answers a 503 that is not our error object; the listener's cap comes first.
+		// Beyond Concurrency the library answers 503 without our error body, so the listener's cap must be lower.
 		Concurrency: 2 * (s.config.Limits.ConnsMax + reserveConnsDefault),
 
 		NoDefaultServerHeader:        true,
@@ -224,8 +220,8 @@ func (s *Server) newHTTP() *fasthttp.Server {
 	}
 }
 
-// Serve answers what ln accepts until Shutdown, then returns nil. It wraps ln with conn.Listen and closes it. After
-// Shutdown it returns at once.
+// Serve answers the connections of ln until Shutdown, then returns nil. It wraps ln with conn.Listen and closes it.
+// After Shutdown it returns at once.
 func (s *Server) Serve(ln net.Listener) error {
 	l := conn.Listen(ln, s.connConfig())
 	s.mu.Lock()
@@ -246,26 +242,26 @@ func (s *Server) connConfig() conn.Config {
 	}
 }
 
-// Shutdown stops accepting, lets requests in flight finish, closes idle connections and returns when no connection is
-// open, or with the context's error. Every answer says that its connection ends; idle connections are closed when there
-// was no answer for a moment. A client that began a request delays it until ReadTimeout.
+// Shutdown stops accepting, lets requests in flight finish and closes idle connections. It returns when no connection
+// is open, or with the context's error. Every answer then has Connection: close. A client that does not complete its
+// request delays Shutdown for up to ReadTimeout.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.Drain()
 	s.mu.Lock()
 	s.stopped = true
 	s.mu.Unlock()
-	conn.StopAccepting(s.listeners, s.config.Logger) // there are no others any more
+	conn.StopAccepting(s.listeners, s.config.Logger) // without the lock: listeners no longer changes
 	if s.shedder != nil {
 		s.shedder.End()
 	}
 	conn.DrainListeners(ctx, s.listeners)
-	return s.http.ShutdownWithContext(ctx) // it closes the listeners again, and reports the first result
+	return s.http.ShutdownWithContext(ctx) // closes the listeners again, which returns their first result
 }
 
-// Handler is the whole of what happens to a request once it is read: for tests and measurements without a connection.
+// Handler returns the handler of the server, for tests and benchmarks without connections.
 func (s *Server) Handler() fasthttp.RequestHandler { return s.serve }
 
-// serve is the outermost handler: it survives panics, refuses malformed requests and finds the route.
+// serve is the outermost handler: it recovers panics, refuses malformed requests and calls the route.
 func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	a := s.requestStateOf(ctx)
 	defer s.finish(ctx, a)
@@ -280,8 +276,8 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// requestStateOf is the state of a request that the library has read: that of the express path, which did not
-// answer it, or a new one.
+// requestStateOf returns the state of a request that the library has read: a new one, or that of the express path if it
+// began the request and did not answer it.
 func (s *Server) requestStateOf(ctx *fasthttp.RequestCtx) *requestState {
 	c, ok := ctx.Conn().(*conn.Conn)
 	if !ok {
@@ -306,7 +302,7 @@ func (s *Server) newRequestState(c *conn.Conn, state *connState) *requestState {
 	return a
 }
 
-// finish ends every request, one that ended in a panic as well: it is counted, and told of. It is deferred.
+// finish is deferred for every request: it answers a panic, counts the answer and calls the access log.
 func (s *Server) finish(ctx *fasthttp.RequestCtx, a *requestState) {
 	if cause := recover(); cause != nil {
 		s.refusePanic(ctx, cause)
@@ -318,18 +314,18 @@ func (s *Server) finish(ctx *fasthttp.RequestCtx, a *requestState) {
 	s.requestStates.Put(a)
 }
 
-// startResponse names the request and puts the headers on that every answer has, but for good ones of data
-// operations (see head.go); what comes later changes them. Where it has begun already it does nothing.
+// startResponse sets the request id and the headers that are common to all answers, except for the 200 and 304 of data
+// operations (see head.go). It does nothing if it was called before.
 func (s *Server) startResponse(ctx *fasthttp.RequestCtx) {
 	if s.idOf(ctx) == nil {
 		s.restartResponse(ctx)
 	}
 }
 
-// restartResponse is begin for an answer that takes the place of another.
+// restartResponse is startResponse for an answer that replaces another.
 func (s *Server) restartResponse(ctx *fasthttp.RequestCtx) {
 	header := &ctx.Response.Header
-	closes := header.ConnectionClose()
+	mustClose := header.ConnectionClose()
 	switch {
 	case s.harness != nil:
 		s.startDatedResponse(ctx)
@@ -338,17 +334,17 @@ func (s *Server) restartResponse(ctx *fasthttp.RequestCtx) {
 	default:
 		s.errorHeaders.CopyTo(header)
 	}
-	if closes {
+	if mustClose {
 		header.SetConnectionClose()
 	}
 	header.SetCanonical(bytesOf(headerRequestID), bytesOf(s.newIDText()))
 	s.addDeprecation(header)
 }
 
-// libraryLog passes on what kind of thing the library complains about, without the arguments: they quote requests.
+// libraryLog logs the formats of the library's log messages without their arguments, which contain parts of requests.
 type libraryLog struct{ log *slog.Logger }
 
-// Printf logs the format as it is.
+// Printf logs the format.
 func (l libraryLog) Printf(format string, _ ...any) {
 	l.log.LogAttrs(context.Background(), slog.LevelDebug, "http library", slog.String("class", format))
 }
