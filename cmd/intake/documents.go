@@ -23,16 +23,16 @@ const savedYearMin = 1900
 type documentImport struct {
 	definition *source.Definition
 	page       int
-	saved      time.Time // when they were saved, zero = unknown: then every rate in them has a date
+	saved      time.Time // when the documents were saved; zero = unknown, then every rate has a date
 }
 
-// importDocuments imports documents. All of them are parsed before anything is changed.
+// importDocuments imports documents. It parses all of them before it imports the first.
 func importDocuments(ctx context.Context, p *process.Process, o importOptions, names []string) error {
-	known, err := node.LoadReferenceData(o.node.Catalogue, o.node.Definitions)
+	reference, err := node.LoadReferenceData(o.node.Catalogue, o.node.Definitions)
 	if err != nil {
 		return err
 	}
-	definition, err := sources.FindDefinition(known.Sources, o.source)
+	definition, err := sources.FindDefinition(reference.Sources, o.source)
 	if err != nil {
 		return err
 	}
@@ -43,71 +43,70 @@ func importDocuments(ctx context.Context, p *process.Process, o importOptions, n
 	if !o.saved.IsZero() && (o.saved.After(p.Clock()) || o.saved.UTC().Year() < savedYearMin) {
 		return exit.Errorf(exit.Usage, "--saved %s: want an instant in the past, from %d on", terminal.FormatInstant(o.saved), savedYearMin)
 	}
-	var answers []source.Result
+	var results []source.Result
 	for _, name := range names {
 		document, err := sources.ReadDocument(ctx, p, name)
 		if err != nil {
 			return err
 		}
-		answer, err := definition.Parse(page, document)
+		result, err := definition.Parse(page, document)
 		if err != nil {
 			return exit.Errorf(exit.NoInput, "%s is not a document of %s: %w", name, definition.ID, err)
 		}
-		if count := undated(&answer); count > 0 && o.saved.IsZero() {
+		if count := undated(&result); count > 0 && o.saved.IsZero() {
 			return exit.Errorf(exit.Usage, "%s: %d of its %s have no date; say when it was saved with --saved INSTANT", name, count,
-				terminal.Plural(len(answer.Observations), "rate"))
+				terminal.Plural(len(result.Observations), "rate"))
 		}
-		answers = append(answers, answer)
+		results = append(results, result)
 	}
-	return withDataDir(ctx, p, o, func(to *node.Data, report *terminalReport) error {
+	return withDataDir(ctx, p, o, func(data *node.Data, report *terminalReport) error {
 		d := &documentImport{definition, page, o.saved}
-		return importEach(p, to, report, len(answers), func(into *fileImport, i int) (string, error) {
-			return names[i], d.importDocument(ctx, into, names[i], &answers[i])
+		return importEach(p, data, report, len(results), func(fi *fileImport, i int) (string, error) {
+			return names[i], d.importDocument(ctx, fi, names[i], &results[i])
 		})
 	})
 }
 
-// undated counts the rates without a date. They must not be imported as current, because the age of the file is
-// unknown.
-func undated(answer *source.Result) int {
+// undated returns the number of rates without a date. They can't be imported if it is unknown when the file was saved.
+func undated(result *source.Result) int {
 	count := 0
-	for i := range answer.Observations {
-		if answer.Observations[i].EffectiveDate.IsZero() {
+	for i := range result.Observations {
+		if result.Observations[i].EffectiveDate.IsZero() {
 			count++
 		}
 	}
 	return count
 }
 
-// importDocument imports one document in batches. If ctx ends, earlier batches are imported, and the same command
+// importDocument imports one document in batches. If ctx ends, earlier batches have been imported; the same command
 // imports the rest.
-func (d *documentImport) importDocument(ctx context.Context, into *fileImport, name string, answer *source.Result) error {
-	began := into.clock()
-	into.sources, into.counts.unit = nil, "row"
-	for _, note := range answer.Notes {
-		into.report.warn(fmt.Sprintf("%s: %s", name, note))
+func (d *documentImport) importDocument(ctx context.Context, fi *fileImport, name string, result *source.Result) error {
+	start := fi.clock()
+	fi.sources, fi.counts.unit = nil, "row"
+	for _, note := range result.Notes {
+		fi.report.warn(fmt.Sprintf("%s: %s", name, note))
 	}
-	at := began
+	observedAt := start
 	if !d.saved.IsZero() {
-		at = d.saved
+		observedAt = d.saved
 	}
-	refreshes := d.refreshes(answer, at)
+	refreshes := d.refreshes(result, observedAt)
 	for len(refreshes) > 0 {
 		if ctx.Err() != nil {
 			return exit.Errorf(exit.Interrupted, "%s: interrupted; the same command imports the rest", name)
 		}
 		size := batchSize(refreshes)
-		if err := into.submit(lineBatch{refreshes: refreshes[:size]}, name); err != nil {
+		if err := fi.submit(lineBatch{refreshes: refreshes[:size]}, name); err != nil {
 			return err
 		}
 		refreshes = refreshes[size:]
-		into.counts.elapsed = into.clock().Sub(began)
-		into.report.progress(importProgress{lineCounts: into.counts, file: name})
+		fi.counts.elapsed = fi.clock().Sub(start)
+		fi.report.progress(importProgress{lineCounts: fi.counts, file: name})
 	}
 	return nil
 }
 
-// batchSize returns how many refreshes are submitted at once.
+// batchSize returns the number of refreshes in the next batch.
 func batchSize(refreshes []engine.Refresh) int {
 	count := 0
 	for i := range refreshes {
@@ -118,23 +117,23 @@ func batchSize(refreshes []engine.Refresh) int {
 	return len(refreshes)
 }
 
-// refreshes returns the contents of a document. Rates with a date belong to that day, the newest too. Rates without a
-// date, or with one in the future, belong to at.
-func (d *documentImport) refreshes(answer *source.Result, at time.Time) []engine.Refresh {
+// refreshes returns the refreshes of a document. Rates with a date are history of that day, even the newest ones. Rates
+// without a date or with a date in the future are observed at observedAt.
+func (d *documentImport) refreshes(result *source.Result, observedAt time.Time) []engine.Refresh {
 	dated := map[engine.Date][]engine.Observation{}
 	var undated []engine.Observation
-	for _, observation := range answer.Observations {
-		if day := observation.EffectiveDate; day.IsZero() || day > engine.DateOf(at) {
+	for _, observation := range result.Observations {
+		if day := observation.EffectiveDate; day.IsZero() || day > engine.DateOf(observedAt) {
 			undated = append(undated, observation)
 		} else {
 			dated[day] = append(dated[day], observation)
 		}
 	}
-	past := source.Result{History: slices.Clone(answer.History), Observations: undated}
+	pageResult := source.Result{History: slices.Clone(result.History), Observations: undated}
 	for day, observations := range dated {
-		past.History = append(past.History, source.HistoryDay{Date: day, Observations: observations})
+		pageResult.History = append(pageResult.History, source.HistoryDay{Date: day, Observations: observations})
 	}
-	answers := make([]source.Result, len(d.definition.Pages))
-	answers[d.page] = past
-	return collectors.BuildRefreshes(d.definition, answers, at, time.Time{})
+	results := make([]source.Result, len(d.definition.Pages))
+	results[d.page] = pageResult
+	return collectors.BuildRefreshes(d.definition, results, observedAt, time.Time{})
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// batchObservationsMin is how many observations are submitted at once: each batch waits for the disk once or twice.
+// batchObservationsMin is the number of observations that are submitted at once, because each batch waits for the disk.
 const batchObservationsMin = 8192
 
 // fileImport imports one file into a running system.
@@ -25,12 +25,12 @@ type fileImport struct {
 	clock   func() time.Time
 	report  reporter
 	sources *engine.Catalogue // to warn about unknown sources; nil = no warnings
-	unknown map[string]bool   // unknown sources that were warned about
-	pause   func()            // called between small pieces of reading; nil = no pauses
+	unknown map[string]bool   // unknown sources with a warning
+	pause   func()            // called before each small read; nil = no pauses
 	counts  lineCounts
 }
 
-// reporter receives what happens to a file.
+// reporter reports the import of a file.
 type reporter interface {
 	rejected(rejectedLine) error // a line that was not published, in the order of the file
 	warn(string)                 // valid input that may be a mistake
@@ -41,7 +41,7 @@ type reporter interface {
 type rejectedLine struct {
 	File         string        `json:"file"`
 	Line         int           `json:"line,omitempty"` // 0 = a document, which has no lines
-	Of           string        `json:"of,omitempty"`   // the quote of a document
+	Of           string        `json:"of,omitempty"`   // the quote, for a document
 	Outcome      outcome       `json:"outcome"`
 	Reason       engine.Reason `json:"reason,omitempty"` // "" for malformed
 	Detail       string        `json:"detail"`
@@ -57,59 +57,59 @@ const (
 	malformed   outcome = "malformed"   // not an observation
 )
 
-func (u rejectedLine) String() string {
-	place := fmt.Sprintf("%s:%d", u.File, u.Line)
-	if u.Line == 0 {
-		place = u.File + ": " + u.Of
+func (l rejectedLine) String() string {
+	position := fmt.Sprintf("%s:%d", l.File, l.Line)
+	if l.Line == 0 {
+		position = l.File + ": " + l.Of
 	}
-	switch u.Outcome {
+	switch l.Outcome {
 	case quarantined:
-		return fmt.Sprintf("%s: quarantined as number %d: %s: %s", place, u.QuarantineID, u.Reason, u.Detail)
+		return fmt.Sprintf("%s: quarantined as number %d: %s: %s", position, l.QuarantineID, l.Reason, l.Detail)
 	case refused:
-		return fmt.Sprintf("%s: refused: %s: %s", place, u.Reason, u.Detail)
+		return fmt.Sprintf("%s: refused: %s: %s", position, l.Reason, l.Detail)
 	}
-	return fmt.Sprintf("%s: malformed: %s", place, u.Detail)
+	return fmt.Sprintf("%s: malformed: %s", position, l.Detail)
 }
 
 // lineCounts counts the lines of a file by outcome.
 type lineCounts struct {
 	lines       int // observations and malformed lines
-	accepted    int // published, in history, or known already
+	accepted    int // published, added to history, or already known
 	changed     int // of these, with a new value or date
 	quarantined int
 	refused     int
 	malformed   int
 	elapsed     time.Duration
-	unit        string // what is counted, "" = line
+	unit        string // noun for what is counted, "" = line
 }
 
 // err returns an error if lines were refused or malformed.
-func (t *lineCounts) err() error {
-	lost := t.refused + t.malformed
-	if lost == 0 {
+func (c *lineCounts) err() error {
+	rejected := c.refused + c.malformed
+	if rejected == 0 {
 		return nil
 	}
 	return exit.Errorf(exit.Rejected, "%s of %s not imported: %s refused, %s malformed; see above",
-		terminal.Thousands(lost), terminal.Plural(t.lines, cmp.Or(t.unit, "line")), terminal.Thousands(t.refused), terminal.Thousands(t.malformed))
+		terminal.Thousands(rejected), terminal.Plural(c.lines, cmp.Or(c.unit, "line")), terminal.Thousands(c.refused), terminal.Thousands(c.malformed))
 }
 
-func (t *lineCounts) add(other *lineCounts) {
-	t.lines += other.lines
-	t.accepted += other.accepted
-	t.changed += other.changed
-	t.quarantined += other.quarantined
-	t.refused += other.refused
-	t.malformed += other.malformed
-	t.elapsed += other.elapsed
-	t.unit = other.unit
+func (c *lineCounts) add(other *lineCounts) {
+	c.lines += other.lines
+	c.accepted += other.accepted
+	c.changed += other.changed
+	c.quarantined += other.quarantined
+	c.refused += other.refused
+	c.malformed += other.malformed
+	c.elapsed += other.elapsed
+	c.unit = other.unit
 }
 
-// perSecond is the rate of lines, 0 if no time passed.
-func (t *lineCounts) perSecond() int {
-	if t.elapsed <= 0 {
+// perSecond returns the number of lines per second, 0 if no time passed.
+func (c *lineCounts) perSecond() int {
+	if c.elapsed <= 0 {
 		return 0
 	}
-	return int(int64(t.lines) * int64(time.Second) / int64(t.elapsed))
+	return int(int64(c.lines) * int64(time.Second) / int64(c.elapsed))
 }
 
 type importProgress struct {
@@ -119,7 +119,7 @@ type importProgress struct {
 	size  int64 // of the file; 0 = unknown
 }
 
-// lineBatch is what is submitted at once.
+// lineBatch has the observations that are submitted at once.
 type lineBatch struct {
 	refreshes []engine.Refresh
 	lines     [][]int // lines[i][j] is the line of refreshes[i].Observations[j]; nil for a document
@@ -127,13 +127,13 @@ type lineBatch struct {
 	count     int // of observations
 }
 
-// importFile imports a whole file. If ctx ends, earlier batches are imported, and importing the file again continues
-// from there.
-func (t *fileImport) importFile(ctx context.Context, file *input.File, format collectors.Format) error {
-	began := t.clock()
-	reading, leave := context.WithCancel(ctx)
-	defer leave()
-	reader, err := collectors.OpenObservations(pacedReader{file.Reader(reading), t.pause}, file.Name, format)
+// importFile imports a whole file. If ctx ends, earlier batches have been imported; importing the file again imports
+// the rest.
+func (f *fileImport) importFile(ctx context.Context, file *input.File, format collectors.Format) error {
+	start := f.clock()
+	readCtx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	reader, err := collectors.OpenObservations(pacedReader{file.Reader(readCtx), f.pause}, file.Name, format)
 	if ctx.Err() != nil {
 		return interrupted(file.Name, 0)
 	}
@@ -148,20 +148,20 @@ func (t *fileImport) importFile(ctx context.Context, file *input.File, format co
 		more = err == nil
 		if err != nil && !errors.Is(err, io.EOF) {
 			if ctx.Err() != nil {
-				return errors.Join(t.submit(batch, file.Name), interrupted(file.Name, reader.Lines()))
+				return errors.Join(f.submit(batch, file.Name), interrupted(file.Name, reader.Lines()))
 			}
-			return errors.Join(t.submit(batch, file.Name), exit.WrapUncoded(exit.IOError, err))
+			return errors.Join(f.submit(batch, file.Name), exit.WrapUncoded(exit.IOError, err))
 		}
-		if err := t.submit(batch, file.Name); err != nil {
+		if err := f.submit(batch, file.Name); err != nil {
 			return err
 		}
-		t.counts.elapsed = t.clock().Sub(began)
-		t.report.progress(importProgress{t.counts, file.Name, reader.Bytes(), file.Size})
+		f.counts.elapsed = f.clock().Sub(start)
+		f.report.progress(importProgress{f.counts, file.Name, reader.Bytes(), file.Size})
 	}
 	return nil
 }
 
-// pacedBytesMax is how much is read between two pauses: about twenty lines.
+// pacedBytesMax is the number of bytes read between two pauses: about twenty lines.
 const pacedBytesMax = 4 << 10
 
 // pacedReader pauses before each read.
@@ -170,19 +170,19 @@ type pacedReader struct {
 	pause func() // nil = never
 }
 
-func (p pacedReader) Read(into []byte) (int, error) {
+func (p pacedReader) Read(buf []byte) (int, error) {
 	if p.pause == nil {
-		return p.Reader.Read(into)
+		return p.Reader.Read(buf)
 	}
 	p.pause()
-	return p.Reader.Read(into[:min(len(into), pacedBytesMax)])
+	return p.Reader.Read(buf[:min(len(buf), pacedBytesMax)])
 }
 
 func interrupted(name string, lines int) error {
 	return exit.Errorf(exit.Interrupted, "%s: interrupted after line %d; the lines before are imported, the same command imports the rest", name, lines)
 }
 
-// openFailure sets the exit code of a file that is not an observation file.
+// openFailure returns the error of OpenObservations with its exit code.
 func openFailure(err error) error {
 	var header *collectors.HeaderError
 	var line collectors.LineError
@@ -193,74 +193,74 @@ func openFailure(err error) error {
 	return exit.WrapUncoded(exit.IOError, err)
 }
 
-// readBatch reads until a batch is full. At the end of the file the error is io.EOF, with the last batch.
+// readBatch reads until a batch is full. At the end of the file it returns the last batch and io.EOF.
 func readBatch(reader *collectors.Reader) (lineBatch, error) {
-	var g lineBatch
-	for g.count+len(g.malformed) < batchObservationsMin {
-		batch, err := reader.Next()
+	var batch lineBatch
+	for batch.count+len(batch.malformed) < batchObservationsMin {
+		next, err := reader.Next()
 		if err != nil {
-			return g, err
+			return batch, err
 		}
-		g.malformed = append(g.malformed, batch.Errors...)
-		if len(batch.Lines) > 0 {
-			g.refreshes = append(g.refreshes, batch.Refresh)
-			g.lines = append(g.lines, batch.Lines)
-			g.count += len(batch.Lines)
+		batch.malformed = append(batch.malformed, next.Errors...)
+		if len(next.Lines) > 0 {
+			batch.refreshes = append(batch.refreshes, next.Refresh)
+			batch.lines = append(batch.lines, next.Lines)
+			batch.count += len(next.Lines)
 		}
 	}
-	return g, nil
+	return batch, nil
 }
 
 // submit passes a batch to the system and reports the lines that were not published.
-func (t *fileImport) submit(g lineBatch, name string) error {
+func (f *fileImport) submit(batch lineBatch, name string) error {
 	var receipt engine.Receipt
-	t.warnUnknownSources(&g, name)
-	if len(g.refreshes) > 0 {
+	f.warnUnknownSources(&batch, name)
+	if len(batch.refreshes) > 0 {
 		var err error
-		if receipt, err = t.sink.Observe(g.refreshes); err != nil {
-			if g.lines == nil {
+		if receipt, err = f.sink.Observe(batch.refreshes); err != nil {
+			if batch.lines == nil {
 				return fmt.Errorf("import %s: %w", name, err)
 			}
-			return fmt.Errorf("import %s from line %d: %w", name, g.lines[0][0], err)
+			return fmt.Errorf("import %s from line %d: %w", name, batch.lines[0][0], err)
 		}
 	}
-	lines := make([]rejectedLine, 0, len(receipt.Refused)+len(g.malformed))
+	lines := make([]rejectedLine, 0, len(receipt.Refused)+len(batch.malformed))
 	for i := range receipt.Refused {
-		lines = append(lines, rejectedByEngine(&receipt.Refused[i], &g, name))
+		lines = append(lines, rejectedByEngine(&receipt.Refused[i], &batch, name))
 	}
-	for _, problem := range g.malformed {
+	for _, problem := range batch.malformed {
 		lines = append(lines, malformedLine(problem, name))
 	}
 	slices.SortStableFunc(lines, func(a, b rejectedLine) int { return cmp.Compare(a.Line, b.Line) })
-	t.counts.addReceipt(&receipt, lines)
+	f.counts.addReceipt(&receipt, lines)
 	for _, line := range lines {
-		if err := t.report.rejected(line); err != nil {
+		if err := f.report.rejected(line); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// warnUnknownSources warns once about each source that the catalogue lacks: a typing error in its id would change its
-// priority.
-func (t *fileImport) warnUnknownSources(g *lineBatch, name string) {
-	for i, refresh := range g.refreshes {
-		if t.sources == nil || t.sources.HasSource(refresh.SourceID) || t.unknown[refresh.SourceID] {
+// warnUnknownSources warns once about each source that is not in the catalogue, because a typing error in its id
+// changes its priority.
+func (f *fileImport) warnUnknownSources(batch *lineBatch, name string) {
+	for i, refresh := range batch.refreshes {
+		if f.sources == nil || f.sources.HasSource(refresh.SourceID) || f.unknown[refresh.SourceID] {
 			continue
 		}
-		if t.unknown == nil {
-			t.unknown = map[string]bool{}
+		if f.unknown == nil {
+			f.unknown = map[string]bool{}
 		}
-		t.unknown[refresh.SourceID] = true
-		t.report.warn(fmt.Sprintf("%s:%d: the catalogue has no source %q: its rates get priority %d and expire after %s, unless a "+
-			"catalogue file sets them", name, g.lines[i][0], refresh.SourceID, engine.PriorityDefault, engine.LifetimeDefault))
+		f.unknown[refresh.SourceID] = true
+		f.report.warn(fmt.Sprintf("%s:%d: the catalogue has no source %q: its rates get priority %d and expire after %s, unless a "+
+			"catalogue file sets them", name, batch.lines[i][0], refresh.SourceID, engine.PriorityDefault, engine.LifetimeDefault))
 	}
 }
 
-func rejectedByEngine(r *engine.Refusal, g *lineBatch, name string) rejectedLine {
+func rejectedByEngine(r *engine.Refusal, batch *lineBatch, name string) rejectedLine {
 	line := rejectedLine{File: name, Outcome: refused, Reason: r.Reason, Detail: r.Detail, QuarantineID: r.QuarantineID}
-	if o := &r.Observation; g.lines != nil {
-		line.Line = g.lines[r.Refresh][r.Index]
+	if o := &r.Observation; batch.lines != nil {
+		line.Line = batch.lines[r.Refresh][r.Index]
 	} else if line.Of = o.InstitutionID + " " + o.Currency; !o.EffectiveDate.IsZero() {
 		line.Of += " " + o.EffectiveDate.String()
 	}
@@ -279,18 +279,18 @@ func malformedLine(problem collectors.LineError, name string) rejectedLine {
 }
 
 // addReceipt counts the outcome of one batch.
-func (t *lineCounts) addReceipt(receipt *engine.Receipt, lines []rejectedLine) {
-	t.lines += receipt.Accepted + len(lines)
-	t.accepted += receipt.Accepted
-	t.changed += receipt.Changed
+func (c *lineCounts) addReceipt(receipt *engine.Receipt, lines []rejectedLine) {
+	c.lines += receipt.Accepted + len(lines)
+	c.accepted += receipt.Accepted
+	c.changed += receipt.Changed
 	for _, line := range lines {
 		switch line.Outcome {
 		case quarantined:
-			t.quarantined++
+			c.quarantined++
 		case refused:
-			t.refused++
+			c.refused++
 		case malformed:
-			t.malformed++
+			c.malformed++
 		}
 	}
 }

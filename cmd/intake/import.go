@@ -98,7 +98,7 @@ func requireFiles(_ *cobra.Command, args []string) error {
 	return exit.Errorf(exit.Usage, "no file; name observation files, or - for standard input")
 }
 
-// importFiles imports observation files one after the other. All of them are opened before anything is changed.
+// importFiles imports observation files one after the other. It opens all of them before it imports the first.
 func importFiles(ctx context.Context, p *process.Process, o importOptions, names []string) (err error) {
 	var files []*input.File
 	defer func() {
@@ -113,38 +113,38 @@ func importFiles(ctx context.Context, p *process.Process, o importOptions, names
 		}
 		files = append(files, file)
 	}
-	return withDataDir(ctx, p, o, func(to *node.Data, report *terminalReport) error {
-		return importEach(p, to, report, len(files), func(into *fileImport, i int) (string, error) {
-			return files[i].Name, into.importFile(ctx, files[i], collectors.Format(o.format))
+	return withDataDir(ctx, p, o, func(data *node.Data, report *terminalReport) error {
+		return importEach(p, data, report, len(files), func(fi *fileImport, i int) (string, error) {
+			return files[i].Name, fi.importFile(ctx, files[i], collectors.Format(o.format))
 		})
 	})
 }
 
-// withDataDir opens the report and the data directory for work, and closes them.
+// withDataDir opens the report and the data directory, calls work, and closes both.
 func withDataDir(ctx context.Context, p *process.Process, o importOptions, work func(*node.Data, *terminalReport) error) (err error) {
 	report, err := openReport(p, o.refused)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, report.close()) }()
-	opened, err := datadir.Open(ctx, p, o.node, p.Logger(o.log))
+	data, err := datadir.Open(ctx, p, o.node, p.Logger(o.log))
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, opened.Close()) }()
-	return work(opened, report)
+	defer func() { err = errors.Join(err, data.Close()) }()
+	return work(data, report)
 }
 
-// importEach imports files one after the other and prints a summary of each.
-func importEach(p *process.Process, to *node.Data, report *terminalReport, count int, take func(*fileImport, int) (name string, err error)) error {
+// importEach calls importOne for each of count files and prints a summary of each.
+func importEach(p *process.Process, data *node.Data, report *terminalReport, count int, importOne func(*fileImport, int) (name string, err error)) error {
 	var total lineCounts
 	for i := range count {
-		into := &fileImport{sink: to.System, clock: p.Clock, report: report, sources: to.Catalogue}
-		name, err := take(into, i)
-		total.add(&into.counts)
-		report.summary(p.Stdout, name, &into.counts)
+		fi := &fileImport{sink: data.System, clock: p.Clock, report: report, sources: data.Catalogue}
+		name, err := importOne(fi, i)
+		total.add(&fi.counts)
+		report.summary(p.Stdout, name, &fi.counts)
 		if err != nil {
-			return cmp.Or(node.StopCause(to.System), err) // why the node stopped says more
+			return cmp.Or(node.StopCause(data.System), err) // if the node stopped, the reason is the better error
 		}
 	}
 	return total.err()
@@ -155,16 +155,16 @@ func importEach(p *process.Process, to *node.Data, report *terminalReport, count
 func Import(ctx context.Context, p *process.Process, n *node.Node, file *input.File, log *slog.Logger) error {
 	var network yield.Network
 	defer network.Close()
-	intake := &fileImport{
+	fi := &fileImport{
 		sink: n.System(), clock: p.Clock, report: &logReport{log: log, clock: p.Clock, last: p.Clock()}, sources: n.Catalogue(),
 		pause: network.Yield,
 	}
-	err := intake.importFile(ctx, file, collectors.AnyFormat)
-	if err == nil || intake.counts.lines > 0 {
-		log.Info(fmt.Sprintf("imported %s: %s", file.Name, &intake.counts))
+	err := fi.importFile(ctx, file, collectors.AnyFormat)
+	if err == nil || fi.counts.lines > 0 {
+		log.Info(fmt.Sprintf("imported %s: %s", file.Name, &fi.counts))
 	}
-	if stopped := node.StopCause(n.System()); stopped != nil {
-		return stopped
+	if cause := node.StopCause(n.System()); cause != nil {
+		return cause
 	}
 	switch code := exit.Code(err); {
 	case err == nil:
@@ -172,15 +172,15 @@ func Import(ctx context.Context, p *process.Process, n *node.Node, file *input.F
 	case ctx.Err() != nil || readOnly(err):
 		log.Warn(err.Error())
 		return nil
-	case (code == exit.NoInput || code == exit.IOError) && (n.System().Recovery().Last > 0 || intake.counts.lines > 0):
+	case (code == exit.NoInput || code == exit.IOError) && (n.System().Recovery().Last > 0 || fi.counts.lines > 0):
 		log.Error("import: " + err.Error() + "; the node continues with the data that it has")
 		return nil
 	}
 	return err
 }
 
-// readOnly recognises the passing error of a full disk.
+// readOnly reports whether an error is temporary because the disk is full.
 func readOnly(err error) bool {
-	var answer *engine.Error
-	return errors.As(err, &answer) && answer.Code == engine.CodeReadOnly
+	var engineErr *engine.Error
+	return errors.As(err, &engineErr) && engineErr.Code == engine.CodeReadOnly
 }

@@ -21,18 +21,18 @@ const (
 	progressLines    = 5 * time.Second        // between two progress lines elsewhere
 )
 
-// terminalReport is the reporter of tasard import.
+// terminalReport is the reporter of the command tasard import.
 type terminalReport struct {
 	out      io.Writer // for people: progress, and lines that were not published
-	terminal bool      // out is a terminal: progress is one line that changes
+	terminal bool      // whether out is a terminal; progress is then one line that is rewritten
 	clock    func() time.Time
-	last     time.Time // of the last progress
+	last     time.Time // time of the last progress
 	shown    int       // characters of the progress line on the terminal
 	file     *os.File  // for rejected lines, as NDJSON; nil = out
 	lines    *bufio.Writer
 }
 
-// openReport returns a report. refused is the file for lines that were not published, "" = none.
+// openReport returns a report. refused is the name of the file for lines that were not published; "" = stderr.
 func openReport(p *process.Process, refused string) (*terminalReport, error) {
 	r := &terminalReport{out: p.Stderr, terminal: terminal.IsTerminal(p.Stderr), clock: p.Clock, last: p.Clock()}
 	if refused == "" {
@@ -51,8 +51,8 @@ func (r *terminalReport) close() error {
 		return nil
 	}
 	err := r.lines.Flush()
-	if closed := r.file.Close(); err == nil {
-		err = closed
+	if closeErr := r.file.Close(); err == nil {
+		err = closeErr
 	}
 	if err != nil {
 		return exit.Errorf(exit.IOError, "write rejected lines: %w", err)
@@ -60,13 +60,13 @@ func (r *terminalReport) close() error {
 	return nil
 }
 
-func (r *terminalReport) rejected(u rejectedLine) error {
+func (r *terminalReport) rejected(l rejectedLine) error {
 	if r.file == nil {
 		r.clearProgress()
-		terminal.Fprintf(r.out, "%s\n", u)
+		terminal.Fprintf(r.out, "%s\n", l)
 		return nil
 	}
-	line, err := json.Marshal(u)
+	line, err := json.Marshal(l)
 	if err != nil {
 		return fmt.Errorf("encode a rejected line: %w", err)
 	}
@@ -76,18 +76,18 @@ func (r *terminalReport) rejected(u rejectedLine) error {
 	return nil
 }
 
-func (r *terminalReport) warn(question string) {
+func (r *terminalReport) warn(text string) {
 	r.clearProgress()
-	terminal.Fprintf(r.out, "%s\n", question)
+	terminal.Fprintf(r.out, "%s\n", text)
 }
 
 func (r *terminalReport) progress(p importProgress) {
 	now := r.clock()
-	pause := progressLines
+	interval := progressLines
 	if r.terminal {
-		pause = progressTerminal
+		interval = progressTerminal
 	}
-	if now.Sub(r.last) < pause {
+	if now.Sub(r.last) < interval {
 		return
 	}
 	r.last = now
@@ -117,15 +117,15 @@ func (r *terminalReport) clearProgress() {
 }
 
 // summary prints the counts of a file.
-func (r *terminalReport) summary(out io.Writer, file string, t *lineCounts) {
+func (r *terminalReport) summary(out io.Writer, file string, c *lineCounts) {
 	r.clearProgress()
-	terminal.Fprintf(out, "%s: %s\n", file, t)
+	terminal.Fprintf(out, "%s: %s\n", file, c)
 }
 
-func (t *lineCounts) String() string {
+func (c *lineCounts) String() string {
 	return fmt.Sprintf("%s in %s, %s a second: %s accepted (%s new), %s quarantined, %s refused, %s malformed",
-		terminal.Plural(t.lines, cmp.Or(t.unit, "line")), t.elapsed.Round(time.Millisecond), terminal.Thousands(t.perSecond()),
-		terminal.Thousands(t.accepted), terminal.Thousands(t.changed), terminal.Thousands(t.quarantined), terminal.Thousands(t.refused), terminal.Thousands(t.malformed))
+		terminal.Plural(c.lines, cmp.Or(c.unit, "line")), c.elapsed.Round(time.Millisecond), terminal.Thousands(c.perSecond()),
+		terminal.Thousands(c.accepted), terminal.Thousands(c.changed), terminal.Thousands(c.quarantined), terminal.Thousands(c.refused), terminal.Thousands(c.malformed))
 }
 
 // logReport is the reporter of serve --import.
@@ -135,12 +135,12 @@ type logReport struct {
 	last  time.Time
 }
 
-func (r *logReport) rejected(u rejectedLine) error {
-	r.log.Warn(u.String(), "outcome", u.Outcome, "reason", u.Reason, "line", u.Line)
+func (r *logReport) rejected(l rejectedLine) error {
+	r.log.Warn(l.String(), "outcome", l.Outcome, "reason", l.Reason, "line", l.Line)
 	return nil
 }
 
-func (r *logReport) warn(question string) { r.log.Warn(question) }
+func (r *logReport) warn(text string) { r.log.Warn(text) }
 
 func (r *logReport) progress(p importProgress) {
 	if now := r.clock(); now.Sub(r.last) >= progressLines {

@@ -43,27 +43,27 @@ when a source failed, completely or in part.`,
 	}.Command(p)
 }
 
-// selectDefinitions returns the definitions with these ids, without ids all that are not disabled.
+// selectDefinitions returns the definitions with these ids, or all that are not disabled if there are no ids.
 func selectDefinitions(set *source.Set, ids []string) ([]*source.Definition, error) {
-	var all []*source.Definition
+	var selected []*source.Definition
 	for _, id := range ids {
 		d, err := FindDefinition(set, id)
 		if err != nil {
 			return nil, err
 		}
-		if !slices.Contains(all, d) {
-			all = append(all, d)
+		if !slices.Contains(selected, d) {
+			selected = append(selected, d)
 		}
 	}
 	if len(ids) > 0 {
-		return all, nil
+		return selected, nil
 	}
 	for _, d := range set.Definitions() {
 		if d.Disabled == "" {
-			all = append(all, d)
+			selected = append(selected, d)
 		}
 	}
-	return all, nil
+	return selected, nil
 }
 
 func checkSources(ctx context.Context, p *process.Process, o *options, collect *node.Collect, ids []string) error {
@@ -80,47 +80,47 @@ func checkSources(ctx context.Context, p *process.Process, o *options, collect *
 	client := config.NewClient()
 	defer client.Close()
 	collector := collectors.New(collectors.Config{Definitions: definitions, Fetcher: client, Clock: p.Clock, Random: rand.New(rand.NewPCG(p.Seed(), p.Seed()))})
-	readings, err := checkAll(ctx, p, collector, definitions)
+	reports, err := checkAll(ctx, p, collector, definitions)
 	if err != nil {
 		return err
 	}
 	var failed []string
-	for i := range readings {
-		if readings[i].Failure != nil {
-			failed = append(failed, readings[i].Source)
+	for i := range reports {
+		if reports[i].Failure != nil {
+			failed = append(failed, reports[i].Source)
 		}
 	}
-	if err := printReports(p, readings, o.json); err != nil || len(failed) == 0 {
+	if err := printReports(p, reports, o.json); err != nil || len(failed) == 0 {
 		return err
 	}
-	return exit.Errorf(exit.Unavailable, "%d of %s failed, completely or in part: %s", len(failed), terminal.Plural(len(readings), "source"), strings.Join(failed, ", "))
+	return exit.Errorf(exit.Unavailable, "%d of %s failed, completely or in part: %s", len(failed), terminal.Plural(len(reports), "source"), strings.Join(failed, ", "))
 }
 
-// checkAll checks sources concurrently, within the limit of the collector.
+// checkAll checks sources concurrently. The collector limits the concurrency.
 func checkAll(ctx context.Context, p *process.Process, collector *collectors.Collector, definitions []*source.Definition) ([]sourceReport, error) {
-	readings := make([]sourceReport, len(definitions))
+	reports := make([]sourceReport, len(definitions))
 	errs := make([]error, len(definitions))
-	var all sync.WaitGroup
+	var wg sync.WaitGroup
 	var mu sync.Mutex
 	done := 0
 	for i, d := range definitions {
-		all.Go(func() {
+		wg.Go(func() {
 			report, err := collector.Check(ctx, d.ID)
-			readings[i], errs[i] = reportOf(&report), err
+			reports[i], errs[i] = reportOf(&report), err
 			if err != nil {
 				return // interrupted
 			}
 			mu.Lock()
 			defer mu.Unlock()
 			done++
-			terminal.Fprintf(p.Stderr, "%d of %d: %s: %s\n", done, len(definitions), d.ID, summaryOf(&readings[i]))
+			terminal.Fprintf(p.Stderr, "%d of %d: %s: %s\n", done, len(definitions), d.ID, summaryOf(&reports[i]))
 		})
 	}
-	all.Wait()
+	wg.Wait()
 	if ctx.Err() != nil {
 		return nil, exit.Errorf(exit.Interrupted, "interrupted when %d of %s were checked", done, terminal.Plural(len(definitions), "source"))
 	}
-	return readings, cmp.Or(errs...)
+	return reports, cmp.Or(errs...)
 }
 
 // summaryOf describes a report on a progress line.
@@ -132,29 +132,29 @@ func summaryOf(s *sourceReport) string {
 }
 
 func reportOf(report *collectors.Report) sourceReport {
-	shown := sourceReport{
+	s := sourceReport{
 		Source: report.SourceID, Millis: report.Duration.Milliseconds(), Observations: describeObservations(report.Observations),
 		HistoryDays: report.HistoryDays, Notes: report.Notes,
 	}
 	for i := range report.Pages {
 		if digest := report.Pages[i].Digest; digest != "" {
-			shown.Digests = append(shown.Digests, digest)
+			s.Digests = append(s.Digests, digest)
 		}
 	}
 	if report.Failure != nil {
-		shown.Failure = describeFailure(report.Failure)
+		s.Failure = describeFailure(report.Failure)
 	}
-	return shown
+	return s
 }
 
-// printReports prints one table for each source, or one JSON object on a line.
-func printReports(p *process.Process, readings []sourceReport, asJSON bool) error {
-	for i := range readings {
+// printReports prints a table or a line of JSON for each source.
+func printReports(p *process.Process, reports []sourceReport, asJSON bool) error {
+	for i := range reports {
 		if !asJSON {
-			printReport(p.Stdout, &readings[i])
+			printReport(p.Stdout, &reports[i])
 			continue
 		}
-		if err := json.NewEncoder(p.Stdout).Encode(readings[i]); err != nil {
+		if err := json.NewEncoder(p.Stdout).Encode(reports[i]); err != nil {
 			return exit.Errorf(exit.IOError, "write the answer: %w", err)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
-// documentBytesMax is more than any source publishes.
+// documentBytesMax bounds a document. No source has a larger one.
 const documentBytesMax = 16 << 20
 
 // The JSON output of check and parse.
@@ -87,16 +87,16 @@ func parseDocument(ctx context.Context, p *process.Process, o *options, id, file
 	if err != nil {
 		return err
 	}
-	shown := sourceReport{Source: d.ID, Digests: []string{document.Digest()}, Observations: []reportedObservation{}}
-	answer, parseErr := d.Parse(page, document)
+	report := sourceReport{Source: d.ID, Digests: []string{document.Digest()}, Observations: []reportedObservation{}}
+	result, parseErr := d.Parse(page, document)
 	if parseErr == nil {
-		shown.add(&answer)
+		report.add(&result)
 	} else {
-		shown.Failure = describeFailure(parseErr)
+		report.Failure = describeFailure(parseErr)
 	}
-	if err := terminal.WriteAnswer(p.Stdout, o.json, shown, func() {
-		if parseErr == nil { // otherwise the error message has it
-			printReport(p.Stdout, &shown)
+	if err := terminal.WriteAnswer(p.Stdout, o.json, report, func() {
+		if parseErr == nil { // otherwise the error has the failure
+			printReport(p.Stdout, &report)
 		}
 	}); err != nil || parseErr == nil {
 		return err
@@ -110,12 +110,12 @@ func ReadDocument(ctx context.Context, p *process.Process, name string) (documen
 	if err != nil {
 		return nil, err
 	}
-	reading, leave := context.WithCancel(ctx)
+	readCtx, cancel := context.WithCancel(ctx)
 	defer func() {
-		leave()
+		cancel()
 		err = errors.Join(err, file.Close())
 	}()
-	body, err := io.ReadAll(io.LimitReader(file.Reader(reading), documentBytesMax+1))
+	body, err := io.ReadAll(io.LimitReader(file.Reader(readCtx), documentBytesMax+1))
 	switch {
 	case ctx.Err() != nil:
 		return nil, exit.Errorf(exit.Interrupted, "%s: interrupted while reading", file.Name)
@@ -127,30 +127,30 @@ func ReadDocument(ctx context.Context, p *process.Process, name string) (documen
 	return &source.Document{Body: body, FetchedAt: p.Clock()}, nil
 }
 
-// add adds what was read from a document.
-func (s *sourceReport) add(answer *source.Result) {
-	s.Observations = append(s.Observations, describeObservations(answer.Observations)...)
-	s.HistoryDays, s.Notes = len(answer.History), answer.Notes
-	for i := range answer.History {
-		s.History = append(s.History, describeObservations(answer.History[i].Observations)...)
+// add adds the result of parsing a document.
+func (s *sourceReport) add(result *source.Result) {
+	s.Observations = append(s.Observations, describeObservations(result.Observations)...)
+	s.HistoryDays, s.Notes = len(result.History), result.Notes
+	for i := range result.History {
+		s.History = append(s.History, describeObservations(result.History[i].Observations)...)
 	}
 }
 
 func describeObservations(observations []engine.Observation) []reportedObservation {
-	shown := make([]reportedObservation, len(observations))
+	reported := make([]reportedObservation, len(observations))
 	for i := range observations {
 		o := &observations[i]
-		shown[i] = reportedObservation{
+		reported[i] = reportedObservation{
 			InstitutionID: o.InstitutionID, Currency: o.Currency, Channel: o.Channel, Kind: o.Kind, Buy: o.Buy, Sell: o.Sell,
 		}
 		if !o.EffectiveDate.IsZero() {
-			shown[i].EffectiveDate = o.EffectiveDate.String()
+			reported[i].EffectiveDate = o.EffectiveDate.String()
 		}
 		if !o.PublishedAt.IsZero() {
-			shown[i].PublishedAt = terminal.FormatInstant(o.PublishedAt)
+			reported[i].PublishedAt = terminal.FormatInstant(o.PublishedAt)
 		}
 	}
-	return shown
+	return reported
 }
 
 func describeFailure(err error) *admin.SourceFailure {
@@ -161,7 +161,7 @@ func describeFailure(err error) *admin.SourceFailure {
 	return &admin.SourceFailure{Kind: string(source.Internal), Detail: err.Error()}
 }
 
-// printReport prints a table of what was read from a source.
+// printReport prints the rates of a source as a table, and its notes.
 func printReport(out io.Writer, s *sourceReport) {
 	if s.Failure != nil {
 		terminal.Fprintf(out, "%s: %s: %s\n", s.Source, s.Failure.Kind, terminal.Sanitize(s.Failure.Detail))

@@ -23,7 +23,7 @@ import (
 	"github.com/tasard/tasard/node"
 )
 
-// reasonRunesShown limits a reason in the table; --json has all of it.
+// reasonRunesShown limits a reason in the table. --json shows the whole reason.
 const reasonRunesShown = 100
 
 // New returns the command tasard sources.
@@ -41,7 +41,7 @@ replace some, or turn some off.`,
 	}.Command(p)
 }
 
-// options are the flags that select definitions.
+// options are the flags of all subcommands.
 type options struct {
 	directory string
 	catalogue string
@@ -60,7 +60,7 @@ func (o *options) add(flags *pflag.FlagSet) {
 }
 
 func newList(p *process.Process) *cobra.Command {
-	o, at := &options{}, &remote.Options{}
+	o, connection := &options{}, &remote.Options{}
 	return command.Spec{
 		Use:   "list",
 		Short: "List sources and their state",
@@ -72,40 +72,40 @@ circuit_open (failing for long, tried once a day); never (not since the start); 
 		Example: `  tasard sources list --data ./data
   tasard sources list --sources ./definitions --json | jq -r '.sources[].id'`,
 		Settings: func(flags *pflag.FlagSet) {
-			setting.AddData(flags, &at.Data)
-			setting.AddAdminSocket(flags, &at.Socket)
+			setting.AddData(flags, &connection.Data)
+			setting.AddAdminSocket(flags, &connection.Socket)
 			o.add(flags)
 		},
-		Flags:        func(flags *pflag.FlagSet) { setting.BoolFlag(flags, &at.JSON, "json", "answer as JSON") },
-		Run:          func(ctx context.Context, _ []string) error { return listSources(ctx, p, o, at) },
+		Flags:        func(flags *pflag.FlagSet) { setting.BoolFlag(flags, &connection.JSON, "json", "answer as JSON") },
+		Run:          func(ctx context.Context, _ []string) error { return listSources(ctx, p, o, connection) },
 		DataOptional: true,
 	}.Command(p)
 }
 
-func listSources(ctx context.Context, p *process.Process, o *options, at *remote.Options) error {
-	if running := at.Running(ctx); running != nil {
+func listSources(ctx context.Context, p *process.Process, o *options, connection *remote.Options) error {
+	if running := connection.Running(ctx); running != nil {
 		answer, err := remote.Call(ctx, running, admin.ListSources, admin.NoBody{})
 		if err != nil {
 			return err
 		}
-		return terminal.WriteAnswer(p.Stdout, at.JSON, answer, func() { printSources(p.Stdout, &answer, "") })
+		return terminal.WriteAnswer(p.Stdout, connection.JSON, answer, func() { printSources(p.Stdout, &answer, "") })
 	}
 	reference, err := o.open()
 	if err != nil {
 		return err
 	}
 	answer := node.DescribeSources(reference.Sources)
-	place := ""
-	if at.Data != "" && datadir.RequireDir(at.Data) != nil {
-		place = " (" + at.Data + " is not a data directory)"
+	hint := ""
+	if connection.Data != "" && datadir.RequireDir(connection.Data) != nil {
+		hint = " (" + connection.Data + " is not a data directory)"
 	}
-	return terminal.WriteAnswer(p.Stdout, at.JSON, answer, func() {
-		printSources(p.Stdout, &answer, "No node is running"+place+"; these are the definitions.\n\n")
+	return terminal.WriteAnswer(p.Stdout, connection.JSON, answer, func() {
+		printSources(p.Stdout, &answer, "No node is running"+hint+"; these are the definitions.\n\n")
 	})
 }
 
-func printSources(out io.Writer, sources *admin.Sources, before string) {
-	terminal.Fprintf(out, "%s", before)
+func printSources(out io.Writer, sources *admin.Sources, heading string) {
+	terminal.Fprintf(out, "%s", heading)
 	table := terminal.NewTable(out, "SOURCE\tINSTITUTION\tPRIORITY\tMETHOD\tHOST\tSTATE\tLAST SUCCESS\tRATES\tQUARANTINED\tREASON\n")
 	for i := range sources.Sources {
 		s := &sources.Sources[i]
@@ -119,7 +119,7 @@ func printSources(out io.Writer, sources *admin.Sources, before string) {
 	_ = table.Flush() // out keeps an error
 }
 
-// reasonOf explains the state of a source, "" = nothing to explain.
+// reasonOf returns the reason for the state of a source, "" = none.
 func reasonOf(s *admin.Source) string {
 	h := s.Health
 	switch {
@@ -129,7 +129,7 @@ func reasonOf(s *admin.Source) string {
 		return "is being read since " + terminal.FormatInstant(h.Running)
 	case h.Runs == 0 && !h.LastSlot.IsZero():
 		return "read before the start, for the slot of " + terminal.FormatInstant(h.LastSlot)
-	case s.State != string(collectors.OK) && h.Failure != nil && (!h.Running.IsZero() || !h.Failure.At.Before(h.LastTry)): // a failure of the last try
+	case s.State != string(collectors.OK) && h.Failure != nil && (!h.Running.IsZero() || !h.Failure.At.Before(h.LastTry)): // the failure is that of the last try
 		return fmt.Sprintf("%s: %s", h.Failure.Kind, h.Failure.Detail)
 	case h.Quarantined > 0:
 		return fmt.Sprintf("%d of %d quarantined: tasard admin quarantine list --source %s", h.Quarantined, h.Read, s.ID)
@@ -139,14 +139,14 @@ func reasonOf(s *admin.Source) string {
 	return ""
 }
 
-// elide shortens a text in the middle: its beginning says what failed, its end why.
+// elide removes the middle of a long text, because the beginning says what failed, and the end why.
 func elide(text string, runesMax int) string {
 	runes := []rune(text)
 	if len(runes) <= runesMax {
 		return text
 	}
-	end := runesMax / 2
-	return string(runes[:runesMax-end-1]) + "…" + string(runes[len(runes)-end:])
+	tailRunes := runesMax / 2
+	return string(runes[:runesMax-tailRunes-1]) + "…" + string(runes[len(runes)-tailRunes:])
 }
 
 // FindDefinition returns the definition with an id. The error suggests similar ids.
@@ -154,22 +154,22 @@ func FindDefinition(set *source.Set, id string) (*source.Definition, error) {
 	if d, known := set.Find(id); known {
 		return d, nil
 	}
-	var ids, ofInstitution []string
+	var ids, institutionIDs []string
 	lower := strings.ToLower(id)
 	for _, d := range set.Definitions() {
 		ids = append(ids, d.ID)
 		if d.Institution == lower {
-			ofInstitution = append(ofInstitution, d.ID)
+			institutionIDs = append(institutionIDs, d.ID)
 		}
 	}
 	hint := setting.DidYouMean(lower, ids)
-	if len(ofInstitution) > 0 {
-		hint = fmt.Sprintf(" (%s has %s)", lower, strings.Join(ofInstitution, ", "))
+	if len(institutionIDs) > 0 {
+		hint = fmt.Sprintf(" (%s has %s)", lower, strings.Join(institutionIDs, ", "))
 	}
 	return nil, exit.Errorf(exit.Usage, "there is no source %q%s; tasard sources list lists them", id, hint)
 }
 
-// FindPage returns the index of a page by its name; "" is the only page.
+// FindPage returns the index of the page with a name. The name "" is for a source with only one page.
 func FindPage(d *source.Definition, name string) (int, error) {
 	var names []string
 	for i := range d.Pages {
