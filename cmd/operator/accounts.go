@@ -126,7 +126,7 @@ the node's. It takes effect with the next request.`,
 }
 
 func (r *invocation) keysRequired() *cobra.Command {
-	var at time.Time
+	var requiredAt time.Time
 	var withdraw, show bool
 	return r.newChangeCommand(command.Spec{
 		Use:   "keys-required --at INSTANT | --withdraw | --show",
@@ -138,31 +138,31 @@ Before it the announcement can be withdrawn, or replaced.`,
   tasard admin keys-required --data ./data --show
   tasard admin keys-required --data ./data --withdraw --by ana`,
 		Flags: func(flags *pflag.FlagSet) {
-			flags.Var(setting.Instant(&at), "at", "announce this `INSTANT`, RFC 3339, at least 14 days ahead")
+			flags.Var(setting.Instant(&requiredAt), "at", "announce this `INSTANT`, RFC 3339, at least 14 days ahead")
 			setting.BoolFlag(flags, &withdraw, "withdraw", "withdraw the announcement")
 			setting.BoolFlag(flags, &show, "show", "show the announcement")
 		},
 		Run: func(ctx context.Context, _ []string) (err error) {
 			table := func(out io.Writer, t *admin.KeyPolicy) { printKeyPolicy(out, t, r.Clock()) }
 			switch {
-			case !exactlyOne(!at.IsZero(), withdraw, show):
+			case !exactlyOne(!requiredAt.IsZero(), withdraw, show):
 				return exit.Errorf(exit.Usage, "give one of --at INSTANT, --withdraw and --show")
 			case show:
 				_, err = call(ctx, r, admin.ShowKeyPolicy, admin.NoBody{}, table)
 			case withdraw:
 				_, err = call(ctx, r, admin.WithdrawAnnouncement, r.author, table)
 			default:
-				_, err = call(ctx, r, admin.Announce, admin.Announcement{At: at, Author: r.author}, table)
+				_, err = call(ctx, r, admin.Announce, admin.Announcement{At: requiredAt, Author: r.author}, table)
 			}
 			return err
 		},
 	})
 }
 
-func exactlyOne(choices ...bool) bool {
+func exactlyOne(options ...bool) bool {
 	count := 0
-	for _, chosen := range choices {
-		if chosen {
+	for _, set := range options {
+		if set {
 			count++
 		}
 	}

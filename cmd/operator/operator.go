@@ -20,7 +20,7 @@ import (
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
-// invocation is one run of a command: its flags and the node that it calls.
+// invocation holds the flags of a command and the node that it calls.
 type invocation struct {
 	*process.Process
 	remote.Options
@@ -47,73 +47,73 @@ Answers are tables, or with --json JSON.`,
 	}.Command(p)
 }
 
-// newCommand returns a command that calls a running node.
-func (r *invocation) newCommand(row command.Spec) *cobra.Command {
-	work, flags := row.Run, row.Flags
-	row.DataOptional = true // a socket is enough
-	row.Settings = func(flags *pflag.FlagSet) {
-		setting.AddData(flags, &r.Data)
-		setting.AddAdminSocket(flags, &r.Socket)
+// newCommand returns a command that calls a running node. It adds the flags that name the node, and --json.
+func (r *invocation) newCommand(spec command.Spec) *cobra.Command {
+	run, addFlags := spec.Run, spec.Flags
+	spec.DataOptional = true // a socket is enough
+	spec.Settings = func(addFlags *pflag.FlagSet) {
+		setting.AddData(addFlags, &r.Data)
+		setting.AddAdminSocket(addFlags, &r.Socket)
 	}
-	row.Flags = func(all *pflag.FlagSet) {
-		setting.BoolFlag(all, &r.JSON, "json", "print JSON")
-		if flags != nil {
-			flags(all)
+	spec.Flags = func(flags *pflag.FlagSet) {
+		setting.BoolFlag(flags, &r.JSON, "json", "print JSON")
+		if addFlags != nil {
+			addFlags(flags)
 		}
 	}
-	row.Run = func(ctx context.Context, args []string) (err error) {
+	spec.Run = func(ctx context.Context, args []string) (err error) {
 		if r.node, err = r.Node(); err != nil {
 			return err
 		}
-		return work(ctx, args)
+		return run(ctx, args)
 	}
-	return row.Command(r.Process)
+	return spec.Command(r.Process)
 }
 
-// newChangeCommand returns a command that changes something: it has --by.
-func (r *invocation) newChangeCommand(row command.Spec) *cobra.Command {
-	flags := row.Flags
-	row.Flags = func(all *pflag.FlagSet) {
-		all.Var(setting.Line(&r.author.Name, "NAME", admin.ByMax), "by", "your name for the log, which also has the operating system's user")
-		if flags != nil {
-			flags(all)
+// newChangeCommand returns a command that changes the state of a node. It adds --by.
+func (r *invocation) newChangeCommand(spec command.Spec) *cobra.Command {
+	addFlags := spec.Flags
+	spec.Flags = func(flags *pflag.FlagSet) {
+		flags.Var(setting.Line(&r.author.Name, "NAME", admin.ByMax), "by", "your name for the log, which also has the operating system's user")
+		if addFlags != nil {
+			addFlags(flags)
 		}
 	}
-	return r.newCommand(row)
+	return r.newCommand(spec)
 }
 
-// list prints a list as a table, or with --json copies it: one JSON object a line.
-func list[T any](ctx context.Context, r *invocation, of admin.List[T], query url.Values, table func(io.Writer, []T)) (err error) {
-	answered, err := of.Call(ctx, r.node.Client, query)
+// list prints a list as a table, or with --json as one JSON object per line.
+func list[T any](ctx context.Context, r *invocation, op admin.List[T], query url.Values, table func(io.Writer, []T)) (err error) {
+	stream, err := op.Call(ctx, r.node.Client, query)
 	if err != nil {
 		return r.node.Explain(err)
 	}
-	defer func() { err = errors.Join(err, answered.Close()) }()
+	defer func() { err = errors.Join(err, stream.Close()) }()
 	if r.JSON {
-		if _, err := io.Copy(r.Stdout, answered); err != nil {
+		if _, err := io.Copy(r.Stdout, stream); err != nil {
 			return exit.Errorf(exit.IOError, "pass the list on: %w", err)
 		}
 		return nil
 	}
-	all, err := of.ReadAll(answered)
+	items, err := op.ReadAll(stream)
 	if err != nil {
 		return exit.Errorf(exit.IOError, "read the list: %w", err)
 	}
-	table(r.Stdout, all)
+	table(r.Stdout, items)
 	return nil
 }
 
 // call calls an operation and prints its answer, as a table or as JSON.
 func call[Body, Answer any](
-	ctx context.Context, r *invocation, of admin.Operation[Body, Answer], body Body, table func(io.Writer, *Answer), values ...string,
+	ctx context.Context, r *invocation, op admin.Operation[Body, Answer], body Body, table func(io.Writer, *Answer), values ...string,
 ) (answer Answer, err error) {
-	if answer, err = remote.Call(ctx, r.node, of, body, values...); err != nil {
+	if answer, err = remote.Call(ctx, r.node, op, body, values...); err != nil {
 		return answer, err
 	}
 	return answer, terminal.WriteAnswer(r.Stdout, r.JSON, answer, func() { table(r.Stdout, &answer) })
 }
 
-// pingTimeout is the time in which a node must answer; a busy one has taken 0.4 s.
+// pingTimeout is the time in which a node must answer. A busy node took 0.4 s.
 const pingTimeout = 5 * time.Second
 
 // NewPing returns tasard ping.
@@ -135,18 +135,18 @@ is meant for health checks of containers; elsewhere use GET /readyz.`,
 	})
 }
 
-// ping prints the readiness; with live every answer is a success.
+// ping prints the readiness. With live any answer is a success.
 func (r *invocation) ping(ctx context.Context, live bool) error {
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
-	shown, err := r.node.Readiness(ctx)
+	readiness, err := r.node.Readiness(ctx)
 	if err != nil {
 		return r.node.Explain(err)
 	}
-	if err := terminal.WriteAnswer(r.Stdout, r.JSON, shown, func() { terminal.Fprintf(r.Stdout, "%s\n", readinessSummary(&shown)) }); err != nil {
+	if err := terminal.WriteAnswer(r.Stdout, r.JSON, readiness, func() { terminal.Fprintf(r.Stdout, "%s\n", readinessSummary(&readiness)) }); err != nil {
 		return err
 	}
-	if shown.Status == engine.Unavailable && !live {
+	if readiness.Status == engine.Unavailable && !live {
 		return exit.Errorf(exit.Unavailable, "the node at %s answers no data requests now", r.node.Socket)
 	}
 	return nil

@@ -43,11 +43,11 @@ func printAccount(out io.Writer, a *admin.Account) {
 		state = fmt.Sprintf("suspended since %s: %s", terminal.FormatInstant(a.SuspendedAt), terminal.Sanitize(a.Reason))
 	}
 	terminal.Fprintf(out, "state      %s\n", state)
-	whose := "the node's"
+	owner := "the node's"
 	if a.Limits.Own {
-		whose = "its own"
+		owner = "its own"
 	}
-	terminal.Fprintf(out, "limits     %s a day, %s in 60 seconds (%s)\n", terminal.Thousands(a.Limits.Day), terminal.Thousands(a.Limits.Minute), whose)
+	terminal.Fprintf(out, "limits     %s a day, %s in 60 seconds (%s)\n", terminal.Thousands(a.Limits.Day), terminal.Thousands(a.Limits.Minute), owner)
 	terminal.Fprintf(out, "day        %s left, until %s\n", terminal.Thousands(a.Day.Remaining), terminal.FormatInstant(a.Day.ResetAt))
 	terminal.Fprintf(out, "minute     %s left\n", terminal.Thousands(a.Minute.Remaining))
 	if len(a.Keys) == 0 {
@@ -68,18 +68,18 @@ func printAccount(out io.Writer, a *admin.Account) {
 }
 
 // printKeyPolicy prints whether keys are required.
-func printKeyPolicy(out io.Writer, t *admin.KeyPolicy, now time.Time) {
-	switch t.State {
+func printKeyPolicy(out io.Writer, policy *admin.KeyPolicy, now time.Time) {
+	switch policy.State {
 	case admin.KeysRequired:
-		terminal.Fprintf(out, "Keys are required since %s (announced %s by %s).\n", terminal.FormatInstant(t.RequiredAt), terminal.FormatInstant(t.AnnouncedAt), terminal.Sanitize(t.By))
+		terminal.Fprintf(out, "Keys are required since %s (announced %s by %s).\n", terminal.FormatInstant(policy.RequiredAt), terminal.FormatInstant(policy.AnnouncedAt), terminal.Sanitize(policy.By))
 	case admin.KeysAnnounced:
 		terminal.Fprintf(out, "Keys are required from %s on, in %s (announced %s by %s).\n",
-			terminal.FormatInstant(t.RequiredAt), terminal.FormatDays(t.RequiredAt.Sub(now)), terminal.FormatInstant(t.AnnouncedAt), terminal.Sanitize(t.By))
+			terminal.FormatInstant(policy.RequiredAt), terminal.FormatDays(policy.RequiredAt.Sub(now)), terminal.FormatInstant(policy.AnnouncedAt), terminal.Sanitize(policy.By))
 		terminal.Fprintf(out, "Until then every answer carries Deprecation, Sunset and Link.\n")
 	default:
 		terminal.Fprintf(out, "Keys are optional; nothing is announced.\n")
 	}
-	if t.State != admin.KeysOptional && t.Mail == admin.MailOff {
+	if policy.State != admin.KeysOptional && policy.Mail == admin.MailOff {
 		terminal.Fprintf(out, "Note: users can't get keys, because the node sends no e-mail; start it with --smtp-addr.\n")
 	}
 }
@@ -95,51 +95,51 @@ func printChangedAccount(outcome string) func(io.Writer, *admin.Account) {
 // digestCharacters is the number of characters of a document's digest in a table.
 const digestCharacters = 12
 
-func printQuarantine(out io.Writer, held []admin.QuarantineEntry) {
-	if len(held) == 0 {
+func printQuarantine(out io.Writer, values []admin.QuarantineEntry) {
+	if len(values) == 0 {
 		terminal.Fprintf(out, "The quarantine is empty.\n")
 		return
 	}
 	table := terminal.NewTable(out, "NUMBER\tWHEN\tSOURCE\tINSTITUTION\tCHANNEL\tKIND\tBUY\tSELL\tDATE\tREASON\tDOCUMENT\tDETAIL\n")
-	for i := range held {
-		h := &held[i]
-		terminal.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", h.Number, terminal.FormatInstant(h.ObservedAt), terminal.Sanitize(h.SourceID),
-			terminal.Sanitize(h.InstitutionID), h.Channel, h.Kind, terminal.Sanitize(h.Buy), terminal.Sanitize(h.Sell), terminal.Sanitize(h.EffectiveDate), h.Reason,
-			terminal.Sanitize(h.Document[:min(digestCharacters, len(h.Document))]), terminal.Sanitize(h.Detail))
+	for i := range values {
+		value := &values[i]
+		terminal.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", value.Number, terminal.FormatInstant(value.ObservedAt), terminal.Sanitize(value.SourceID),
+			terminal.Sanitize(value.InstitutionID), value.Channel, value.Kind, terminal.Sanitize(value.Buy), terminal.Sanitize(value.Sell), terminal.Sanitize(value.EffectiveDate), value.Reason,
+			terminal.Sanitize(value.Document[:min(digestCharacters, len(value.Document))]), terminal.Sanitize(value.Detail))
 	}
 	_ = table.Flush() // out keeps its error
 }
 
-func printQuarantineResult(out io.Writer, v *admin.QuarantineResult, outcome string) {
-	h := &v.Entry
-	terminal.Fprintf(out, "%s %s by %s: %s:%s:%s:%s, %s / %s, of %s.\n", h.Number, outcome, terminal.Sanitize(v.By),
-		terminal.Sanitize(h.InstitutionID), h.Currency, h.Channel, h.Kind, terminal.Sanitize(h.Buy), terminal.Sanitize(h.Sell), terminal.Sanitize(h.SourceID))
-	printPublished(out, v.Published)
+func printQuarantineResult(out io.Writer, result *admin.QuarantineResult, outcome string) {
+	value := &result.Entry
+	terminal.Fprintf(out, "%s %s by %s: %s:%s:%s:%s, %s / %s, of %s.\n", value.Number, outcome, terminal.Sanitize(result.By),
+		terminal.Sanitize(value.InstitutionID), value.Currency, value.Channel, value.Kind, terminal.Sanitize(value.Buy), terminal.Sanitize(value.Sell), terminal.Sanitize(value.SourceID))
+	printPublished(out, result.Published)
 }
 
-func printRateSet(out io.Writer, s *admin.RateChange) {
-	if s.Quarantined == nil {
-		terminal.Fprintf(out, "%s is set by %s.\n", s.ID, terminal.Sanitize(s.By))
+func printRateSet(out io.Writer, change *admin.RateChange) {
+	if change.Quarantined == nil {
+		terminal.Fprintf(out, "%s is set by %s.\n", change.ID, terminal.Sanitize(change.By))
 	}
-	printPublished(out, s.Published)
+	printPublished(out, change.Published)
 }
 
-func printRateWithdrawn(out io.Writer, w *admin.RateChange) {
-	terminal.Fprintf(out, "%s of %s is withdrawn by %s.\n", w.ID, terminal.Sanitize(w.SourceID), terminal.Sanitize(w.By))
-	printPublished(out, w.Published)
+func printRateWithdrawn(out io.Writer, change *admin.RateChange) {
+	terminal.Fprintf(out, "%s of %s is withdrawn by %s.\n", change.ID, terminal.Sanitize(change.SourceID), terminal.Sanitize(change.By))
+	printPublished(out, change.Published)
 }
 
-// printPublished prints the published rate.
-func printPublished(out io.Writer, o *admin.Offer) {
-	if o == nil {
+// printPublished prints the published rate; nil means none.
+func printPublished(out io.Writer, offer *admin.Offer) {
+	if offer == nil {
 		terminal.Fprintf(out, "Nothing is published for it now.\n")
 		return
 	}
-	until := "until " + terminal.FormatInstant(o.ExpiresAt)
-	if o.Stale {
-		until = "stale since " + terminal.FormatInstant(o.ExpiresAt)
+	until := "until " + terminal.FormatInstant(offer.ExpiresAt)
+	if offer.Stale {
+		until = "stale since " + terminal.FormatInstant(offer.ExpiresAt)
 	}
-	terminal.Fprintf(out, "Published now: %s / %s of %s, %s.\n", terminal.Sanitize(o.Buy), terminal.Sanitize(o.Sell), terminal.Sanitize(o.SourceID), until)
+	terminal.Fprintf(out, "Published now: %s / %s of %s, %s.\n", terminal.Sanitize(offer.Buy), terminal.Sanitize(offer.Sell), terminal.Sanitize(offer.SourceID), until)
 }
 
 // printCluster prints the state of the cluster and a table of its nodes.
@@ -157,37 +157,37 @@ func printCluster(out io.Writer, c *admin.Cluster) {
 	_ = table.Flush() // out keeps its error
 }
 
-// clusterNodeState describes a node in words.
+// clusterNodeState describes the state of a node in a table.
 func clusterNodeState(n *admin.ClusterNode) string {
-	words := []string{"unreachable"}
+	parts := []string{"unreachable"}
 	switch {
 	case n.Reachable:
-		words = []string{"reachable"}
+		parts = []string{"reachable"}
 	case !n.SeenAt.IsZero():
-		words = []string{fmt.Sprintf("unreachable, last seen at %s", terminal.FormatInstant(n.SeenAt))}
+		parts = []string{fmt.Sprintf("unreachable, last seen at %s", terminal.FormatInstant(n.SeenAt))}
 	}
 	if n.Self {
-		words[0] = "this one"
+		parts[0] = "this one"
 	}
 	if n.Leader {
-		words = append(words, "leads")
+		parts = append(parts, "leads")
 	}
 	switch {
 	case !n.Member:
-		words = append(words, "guest")
+		parts = append(parts, "guest")
 	case !n.Current && (n.Self || n.Reachable):
-		words = append(words, "its copy of the log is incomplete")
+		parts = append(parts, "its copy of the log is incomplete")
 	}
-	return strings.Join(words, ", ")
+	return strings.Join(parts, ", ")
 }
 
 // readinessSummary returns the status and each condition that is not ok.
 func readinessSummary(s *admin.Readiness) string {
-	words := []string{string(s.Status)}
+	parts := []string{string(s.Status)}
 	for _, c := range s.Conditions {
 		if c.State != engine.ConditionOK {
-			words = append(words, c.Name+": "+c.State)
+			parts = append(parts, c.Name+": "+c.State)
 		}
 	}
-	return strings.Join(words, ", ")
+	return strings.Join(parts, ", ")
 }

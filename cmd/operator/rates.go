@@ -32,7 +32,7 @@ it expires or is withdrawn; then the collected one is published again.`,
 }
 
 func (r *invocation) setRate() *cobra.Command {
-	body, span := admin.ManualRate{}, time.Duration(0)
+	body, lifetime := admin.ManualRate{}, time.Duration(0)
 	return r.newChangeCommand(command.Spec{
 		Use:   "set INSTITUTION CURRENCY --buy RATE --sell RATE",
 		Short: "Publish a manual rate",
@@ -49,16 +49,16 @@ quarantine release publishes it, and the exit code is 65.`,
 			flags.Var(setting.Side(&body.Sell), "sell", "pesos that it asks for one unit")
 			flags.Var(setting.Date(&body.EffectiveDate), "effective-date", "effective date of the rate; default unknown")
 			flags.Var(setting.Instant(&body.ExpiresAt), "expires", "`INSTANT` of its expiry, RFC 3339")
-			flags.Var(setting.OptionalDuration(&span, time.Minute, admin.ManualLifeMax), "for", "lifetime, such as 6h; default 24h")
+			flags.Var(setting.OptionalDuration(&lifetime, time.Minute, admin.ManualLifeMax), "for", "lifetime, such as 6h; default 24h")
 		},
 		Run: func(ctx context.Context, args []string) error {
 			switch {
 			case body.Buy == "" && body.Sell == "":
 				return exit.Errorf(exit.Usage, "no rate; give --buy RATE, --sell RATE or both")
-			case span != 0 && !body.ExpiresAt.IsZero():
+			case lifetime != 0 && !body.ExpiresAt.IsZero():
 				return exit.Errorf(exit.Usage, "--expires and --for exclude each other; give one of them")
-			case span != 0:
-				body.For = span.String()
+			case lifetime != 0:
+				body.For = lifetime.String()
 			}
 			body.Institution, body.Currency, body.Author = args[0], args[1], r.author
 			return r.publish(ctx, &body)
@@ -66,7 +66,7 @@ quarantine release publishes it, and the exit code is 65.`,
 	})
 }
 
-// publish sets a rate. A quarantined one is an error that says how to release it.
+// publish sets a rate. If the rate is quarantined, it returns an error that says how to release it.
 func (r *invocation) publish(ctx context.Context, body *admin.ManualRate) error {
 	answer, err := call(ctx, r, admin.SetRate, *body, printRateSet)
 	if err != nil || answer.Quarantined == nil {
@@ -120,7 +120,7 @@ func foundArguments(args []string) string {
 	return strconv.Quote(strings.Join(args, " "))
 }
 
-// checkQuoteArguments wants an institution and a currency.
+// checkQuoteArguments checks that the arguments are an institution and a currency.
 func checkQuoteArguments(_ *cobra.Command, args []string) error {
 	if len(args) == 2 && setting.CurrencyPattern().MatchString(args[1]) {
 		return nil
@@ -196,12 +196,12 @@ decision.`,
 	})
 }
 
-// resolve releases or rejects values one by one, and stops at the first error.
-func (r *invocation) resolve(ctx context.Context, numbers []string, of admin.Operation[admin.Author, admin.QuarantineResult], outcome string) error {
+// resolve releases or rejects values in order. It stops at the first error.
+func (r *invocation) resolve(ctx context.Context, numbers []string, op admin.Operation[admin.Author, admin.QuarantineResult], outcome string) error {
 	for _, number := range numbers {
-		named := quarantineNumberPattern().FindStringSubmatch(number)
+		match := quarantineNumberPattern().FindStringSubmatch(number)
 		table := func(out io.Writer, v *admin.QuarantineResult) { printQuarantineResult(out, v, outcome) }
-		if _, err := call(ctx, r, of, r.author, table, named[1], named[2]); err != nil {
+		if _, err := call(ctx, r, op, r.author, table, match[1], match[2]); err != nil {
 			return err
 		}
 	}
@@ -213,7 +213,7 @@ func quarantineNumberPattern() *regexp.Regexp {
 	return regexp.MustCompile(`^([A-Z]{3})/([1-9][0-9]{0,18})$`)
 }
 
-// checkQuarantineNumbers wants numbers of quarantined values.
+// checkQuarantineNumbers checks that the arguments are numbers of quarantined values.
 func checkQuarantineNumbers(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return exit.Errorf(exit.Usage, "no number of a quarantined value; give currency and number, such as USD/17")
