@@ -17,14 +17,14 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// ExplainLogError adds to an error of the log what an operator can do.
+// ExplainLogError adds advice for the operator to an error of the log.
 func ExplainLogError(data string, err error) error {
-	var damage *wal.DamageError
+	var damageErr *wal.DamageError
 	switch {
 	case errors.Is(err, wal.ErrLocked):
 		return exit.Errorf(exit.Busy, "%s: a running node uses the directory; stop it, or use a copy", data)
-	case errors.As(err, &damage):
-		return damage // it has file, offset and a hint
+	case errors.As(err, &damageErr):
+		return damageErr // it has file, offset and a hint
 	}
 	return err
 }
@@ -34,11 +34,11 @@ func RequireLog(data string) error {
 	if err := RequireDir(data); err != nil {
 		return err
 	}
-	found, err := wal.Exists(data)
+	exists, err := wal.Exists(data)
 	switch {
 	case err != nil:
 		return exit.Errorf(exit.NoInput, "open data directory: %w", err)
-	case !found:
+	case !exists:
 		return exit.Errorf(exit.NoInput, "%s: not a data directory: it has no log", data)
 	}
 	return nil
@@ -60,11 +60,11 @@ func RequireDir(data string) error {
 
 // Open opens the data directory and waits until its log is replayed.
 func Open(ctx context.Context, p *process.Process, c node.Config, log *slog.Logger) (*node.Data, error) {
-	opened, err := node.OpenData(ctx, p.CompleteConfig(c, log))
-	return opened, ExplainLogError(c.Dir, err)
+	data, err := node.OpenData(ctx, p.CompleteConfig(c, log))
+	return data, ExplainLogError(c.Dir, err)
 }
 
-// States returns the states of all currencies at one moment.
+// States returns a consistent snapshot of the states of all currencies.
 func States(ctx context.Context, system *actors.System) ([]engine.SavedCurrency, error) {
 	var states []engine.SavedCurrency
 	err := system.Export(ctx, func(state engine.SavedCurrency) error {

@@ -50,12 +50,12 @@ type Error struct {
 }
 
 // Error returns the message without the code.
-func (f *Error) Error() string { return f.err.Error() }
+func (e *Error) Error() string { return e.err.Error() }
 
 // Unwrap returns the cause.
-func (f *Error) Unwrap() error { return f.err }
+func (e *Error) Unwrap() error { return e.err }
 
-// Wrap gives err an exit code, replacing one that it has.
+// Wrap gives err an exit code, and replaces the code that it may have.
 func Wrap(code int, err error) error { return &Error{code, err} }
 
 // Errorf formats an error with an exit code.
@@ -65,18 +65,18 @@ func Errorf(code int, format string, args ...any) error {
 
 // Code returns the exit code of an error. Without an explicit code it depends on the cause.
 func Code(err error) int {
-	var known *Error
-	var answer *engine.Error
-	var damage *wal.DamageError
-	var format *wal.FormatError
+	var coded *Error
+	var engineErr *engine.Error
+	var damageErr *wal.DamageError
+	var formatErr *wal.FormatError
 	switch {
 	case err == nil:
 		return OK
-	case errors.As(err, &known):
-		return known.code
-	case errors.As(err, &answer) && answer.Code == engine.CodeReadOnly:
+	case errors.As(err, &coded):
+		return coded.code
+	case errors.As(err, &engineErr) && engineErr.Code == engine.CodeReadOnly:
 		return CannotWrite
-	case errors.As(err, &damage), errors.As(err, &format), errors.Is(err, actors.ErrUnknownRecord):
+	case errors.As(err, &damageErr), errors.As(err, &formatErr), errors.Is(err, actors.ErrUnknownRecord):
 		return BadData
 	case errors.Is(err, wal.ErrLocked):
 		return Busy
@@ -94,8 +94,8 @@ func Code(err error) int {
 
 // WrapUncoded gives err an exit code unless it has one.
 func WrapUncoded(code int, err error) error {
-	var known *Error
-	if errors.As(err, &known) {
+	var coded *Error
+	if errors.As(err, &coded) {
 		return err
 	}
 	return Wrap(code, err)

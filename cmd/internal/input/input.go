@@ -22,15 +22,15 @@ type File struct {
 }
 
 // Close closes the file.
-func (i *File) Close() error {
-	if i.ReadCloser == nil {
+func (f *File) Close() error {
+	if f.ReadCloser == nil {
 		return nil
 	}
-	return i.ReadCloser.Close()
+	return f.ReadCloser.Close()
 }
 
-// Open opens an input file; "-" is stdin. It does not block: a named pipe is opened by the first read. Devices, some
-// of which have no end, are refused.
+// Open opens an input file; "-" is stdin. It does not block, because a named pipe is opened by the first read. It
+// refuses devices, some of which have no end.
 func Open(name string, stdin io.Reader) (*File, error) {
 	if name == "-" || name == "/dev/stdin" {
 		return &File{ReadCloser: io.NopCloser(stdin), Name: "stdin", Blocking: true}, nil
@@ -58,24 +58,23 @@ func Open(name string, stdin io.Reader) (*File, error) {
 	return &File{ReadCloser: file, Name: name, Size: info.Size()}, nil
 }
 
-// Reader returns the content. Reads of a blocking file end with ctx, which the caller must end after the last read:
-// a goroutine waits for them. A goroutine that waits for stdin can't be woken, and may outlive ctx until the process
-// ends.
-func (i *File) Reader(ctx context.Context) io.Reader {
-	if !i.Blocking {
-		return i
+// Reader returns the content. Reads of a blocking file fail when ctx ends. A goroutine reads the file, so the caller
+// must end ctx after the last read. A goroutine that waits for stdin can't be woken and may run until the process ends.
+func (f *File) Reader(ctx context.Context) io.Reader {
+	if !f.Blocking {
+		return f
 	}
-	read, write := io.Pipe()
-	context.AfterFunc(ctx, func() { _ = write.CloseWithError(ctx.Err()) }) // it never fails
-	go func() { _ = write.CloseWithError(i.copyTo(ctx, write)) }()         // the same; nil is the end of the stream
-	return read
+	reader, writer := io.Pipe()
+	context.AfterFunc(ctx, func() { _ = writer.CloseWithError(ctx.Err()) }) // CloseWithError never fails
+	go func() { _ = writer.CloseWithError(f.copyTo(ctx, writer)) }()        // nil means io.EOF
+	return reader
 }
 
 // copyTo copies the content to out.
-func (i *File) copyTo(ctx context.Context, out io.Writer) error {
-	var in io.Reader = i.ReadCloser
-	if i.ReadCloser == nil {
-		pipe, err := openPipe(ctx, i.Name)
+func (f *File) copyTo(ctx context.Context, out io.Writer) error {
+	var in io.Reader = f.ReadCloser
+	if f.ReadCloser == nil {
+		pipe, err := openPipe(ctx, f.Name)
 		if err != nil {
 			return exit.Errorf(exit.NoInput, "read observations: %w", err)
 		}
@@ -88,11 +87,11 @@ func (i *File) copyTo(ctx context.Context, out io.Writer) error {
 	return err
 }
 
-// openPipe waits for a writer of the pipe, or for the end of ctx, which opens the other end.
+// openPipe waits until the pipe has a writer. When ctx ends, it opens the other end itself, so that os.Open returns.
 func openPipe(ctx context.Context, name string) (*os.File, error) {
 	stop := context.AfterFunc(ctx, func() {
-		if other, err := os.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
-			_ = other.Close() // nothing was written to it
+		if writer, err := os.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
+			_ = writer.Close() // nothing was written to it
 		}
 	})
 	defer stop()
@@ -107,4 +106,4 @@ func Failed(name string, err error) *File {
 type failedReader struct{ err error }
 
 // Read returns the error.
-func (u failedReader) Read([]byte) (int, error) { return 0, u.err }
+func (r failedReader) Read([]byte) (int, error) { return 0, r.err }

@@ -20,7 +20,7 @@ import (
 // control lists, which look like a group-readable mode.
 const CredentialsVariable = "CREDENTIALS_DIRECTORY"
 
-// Process holds everything that a command uses of its environment.
+// Process is the environment of a command.
 type Process struct {
 	Name    string   // path of the program; "" = tasard
 	Args    []string // without the program's name
@@ -32,12 +32,12 @@ type Process struct {
 	Seed    func() uint64 // unpredictable
 	Random  io.Reader     // for secrets; safe for concurrent use
 
-	// How sources are reached. nil = the network and the system's certificate authorities; the demo and tests set their
-	// own.
+	// Dial and Roots connect to sources. nil = the network and the system's certificate authorities. The demo and tests
+	// set their own.
 	Dial  func(ctx context.Context, network, address string) (net.Conn, error)
 	Roots *x509.CertPool
 
-	OnReady func() // called when a node has read its log; nil = nothing
+	OnReady func() // called when a node is ready; nil = not called
 
 	errorLog *slog.Logger // logs the final error when logs are JSON; nil = a plain line
 }
@@ -69,17 +69,17 @@ func (p *Process) Report(command string, err error) {
 // Getenv returns the value of an environment variable, "" when it is not set.
 func (p *Process) Getenv(name string) string {
 	for _, entry := range p.Environ {
-		if text, found := strings.CutPrefix(entry, name+"="); found {
+		if text, ok := strings.CutPrefix(entry, name+"="); ok {
 			return text
 		}
 	}
 	return ""
 }
 
-// Logger returns the command's logger, on stderr. When it writes JSON, Report logs the final error with it.
+// Logger returns a logger that writes to stderr. If it writes JSON, Report logs the final error with it.
 func (p *Process) Logger(o terminal.LogOptions) *slog.Logger {
 	logger := terminal.NewLogger(p.Stderr, o)
-	if _, lines := logger.Handler().(*slog.JSONHandler); lines {
+	if _, isJSON := logger.Handler().(*slog.JSONHandler); isJSON {
 		p.errorLog = logger
 	}
 	return logger
@@ -93,7 +93,7 @@ func (p *Process) CompleteConfig(c node.Config, log *slog.Logger) node.Config {
 
 // Version returns the module version of this build, "" when it is unknown.
 func Version() string {
-	if build, known := debug.ReadBuildInfo(); known {
+	if build, ok := debug.ReadBuildInfo(); ok {
 		return build.Main.Version
 	}
 	return ""

@@ -16,7 +16,7 @@ import (
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
-// Options name a node, and select the form of output.
+// Options are the flags that name a node, and --json.
 type Options struct {
 	Data   string
 	Socket string
@@ -26,40 +26,40 @@ type Options struct {
 // Node is a running node, reached through its management socket.
 type Node struct {
 	*admin.Client
-	startCommand string // that starts such a node, for messages
+	startCommand string // the command that starts the node, for messages
 }
 
-// New returns the node at a socket; start is the command that starts such a node.
+// New returns the node at a socket; start is the command that starts the node, for messages.
 func New(socket, start string) *Node { return &Node{admin.NewClient(socket), start} }
 
 // Call calls an operation of the node.
-func Call[Body, Answer any](ctx context.Context, n *Node, o admin.Operation[Body, Answer], body Body, values ...string) (Answer, error) {
-	answer, err := o.Call(ctx, n.Client, body, values...)
+func Call[Body, Answer any](ctx context.Context, n *Node, op admin.Operation[Body, Answer], body Body, values ...string) (Answer, error) {
+	answer, err := op.Call(ctx, n.Client, body, values...)
 	return answer, n.Explain(err)
 }
 
 // Explain gives an error of a call its exit code and says what to do.
 func (n *Node) Explain(err error) error {
-	var unreached *admin.UnreachableError
-	var refusal *admin.Error
-	var strange *admin.ProtocolError
+	var unreachable *admin.UnreachableError
+	var response *admin.Error
+	var protocolErr *admin.ProtocolError
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &refusal):
-		return explainRefusal(refusal)
-	case errors.As(err, &strange):
-		return exit.Errorf(exit.IOError, "%w", strange)
-	case !errors.As(err, &unreached):
+	case errors.As(err, &response):
+		return explainError(response)
+	case errors.As(err, &protocolErr):
+		return exit.Errorf(exit.IOError, "%w", protocolErr)
+	case !errors.As(err, &unreachable):
 		return err
-	case NotRunning(unreached):
+	case NotRunning(unreachable):
 		return exit.Errorf(exit.Unavailable, "no node listens on %s; start it (%s), or name its socket with --admin-socket", n.Socket, n.startCommand)
 	case errors.Is(err, fs.ErrPermission):
 		return exit.Errorf(exit.Unavailable, "%s: permission denied; run this as the user of the node, or as root", n.Socket)
 	case errors.Is(err, context.Canceled):
 		return exit.Errorf(exit.Interrupted, "interrupted while waiting for the node")
 	}
-	return exit.Errorf(exit.Unavailable, "%w", unreached)
+	return exit.Errorf(exit.Unavailable, "%w", unreachable)
 }
 
 // NotRunning reports whether there is no socket, or no process listens on it.
@@ -70,8 +70,8 @@ func NotRunning(err error) bool {
 // ErrStopping means that the node is stopping, or ended before it answered.
 var ErrStopping = errors.New("the node is stopping")
 
-// explainRefusal gives an error response its exit code.
-func explainRefusal(r *admin.Error) error {
+// explainError gives an error response its exit code.
+func explainError(r *admin.Error) error {
 	code := exit.FailStop
 	switch r.Code {
 	case engine.CodeInvalidParameters, engine.CodeNotFound:
@@ -107,8 +107,8 @@ func (o *Options) Node() (*Node, error) {
 	return New(SocketPath("", o.Data), "tasard serve"+o.NodeFlag()), nil
 }
 
-// Running returns the node that the options name, or nil when they name none, or a data directory without a running
-// node.
+// Running returns the node that the options name. It returns nil if they name no node, or a data directory on which no
+// node runs.
 func (o *Options) Running(ctx context.Context) *Node {
 	socket := o.Socket
 	if socket == "" && o.Data != "" {
@@ -118,7 +118,7 @@ func (o *Options) Running(ctx context.Context) *Node {
 			return nil
 		}
 		if err == nil {
-			_ = conn.Close() // nothing was said
+			_ = conn.Close() // nothing was sent
 		}
 	}
 	if socket == "" {

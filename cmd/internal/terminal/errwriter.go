@@ -5,28 +5,28 @@ import (
 	"sync"
 )
 
-// ErrWriter remembers the first write error, so that a command can check once at the end.
+// ErrWriter keeps the first write error, so that a command can check it once at the end.
 type ErrWriter struct {
 	W   io.Writer
-	mu  sync.Mutex // one write at a time
+	mu  sync.Mutex // serialises writes
 	err error
 }
 
-// Write writes until a write has failed.
-func (o *ErrWriter) Write(bytes []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.err != nil {
-		return 0, o.err
+// Write writes unless an earlier write has failed.
+func (w *ErrWriter) Write(bytes []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return 0, w.err
 	}
-	n, err := o.W.Write(bytes)
-	o.err = err
+	n, err := w.W.Write(bytes)
+	w.err = err
 	return n, err
 }
 
 // Err returns the first error.
-func (o *ErrWriter) Err() error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.err
+func (w *ErrWriter) Err() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
 }

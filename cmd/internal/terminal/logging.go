@@ -33,7 +33,7 @@ func NewLogger(out io.Writer, o LogOptions) *slog.Logger {
 	return slog.New(&textHandler{out: out, mu: new(sync.Mutex), level: level})
 }
 
-// IsTerminal reports whether out is a character device: a terminal, or /dev/null and the like.
+// IsTerminal reports whether out is a character device, such as a terminal or /dev/null.
 func IsTerminal(out any) bool {
 	file, ok := out.(*os.File)
 	if !ok {
@@ -48,8 +48,8 @@ func secretNames() []string {
 	return []string{"authorization", "code", "cookie", "email", "key", "password", "secret", "token"}
 }
 
-// redactAttr hides secrets and converts times to UTC. An error code is a word and stays; a login code has digits and
-// is hidden.
+// redactAttr hides secrets and converts times to UTC. It hides the attribute code unless its value is a word: error
+// codes are words, login codes have digits.
 func redactAttr(_ []string, attr slog.Attr) slog.Attr {
 	name := strings.ToLower(attr.Key)
 	if slices.Contains(secretNames(), name) && !(name == "code" && isWord(attr.Value)) {
@@ -61,7 +61,7 @@ func redactAttr(_ []string, attr slog.Attr) slog.Attr {
 	return attr
 }
 
-// isWord reports whether a value consists of small letters and underscores, as error codes do.
+// isWord reports whether a value consists of lower-case letters and underscores, as error codes do.
 func isWord(value slog.Value) bool {
 	return value.Kind() == slog.KindString &&
 		!strings.ContainsFunc(value.String(), func(r rune) bool { return r != '_' && (r < 'a' || r > 'z') })
@@ -70,9 +70,9 @@ func isWord(value slog.Value) bool {
 // textHandler writes a line for each record: time, level, message, name=value pairs.
 type textHandler struct {
 	out   io.Writer
-	mu    *sync.Mutex // one line at a time, shared with derived handlers
+	mu    *sync.Mutex // serialises lines; shared with derived handlers
 	level slog.Level
-	attrs []byte // of WithAttrs, formatted
+	attrs []byte // attributes of WithAttrs, formatted
 	group string // prefix of names, with its dot
 }
 
@@ -101,22 +101,22 @@ func (h *textHandler) Handle(_ context.Context, record slog.Record) error {
 
 // WithAttrs returns a handler with additional attributes.
 func (h *textHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	with := *h
+	derived := *h
 	line := bytes.NewBuffer(slices.Clone(h.attrs))
 	for _, attr := range attrs {
 		appendAttr(line, h.group, attr)
 	}
-	with.attrs = line.Bytes()
-	return &with
+	derived.attrs = line.Bytes()
+	return &derived
 }
 
 // WithGroup returns a handler that puts name before the names of attributes.
 func (h *textHandler) WithGroup(name string) slog.Handler {
-	with := *h
+	derived := *h
 	if name != "" {
-		with.group += name + "."
+		derived.group += name + "."
 	}
-	return &with
+	return &derived
 }
 
 func appendAttr(line *bytes.Buffer, group string, attr slog.Attr) {
@@ -141,8 +141,8 @@ func appendAttr(line *bytes.Buffer, group string, attr slog.Attr) {
 	fmt.Fprintf(line, " %s=%s", quoteIfNeeded(group+attr.Key), quoteIfNeeded(text))
 }
 
-// quoteIfNeeded quotes a name or value that could be mistaken for something else in a line, so that a value can't
-// forge a line or an attribute.
+// quoteIfNeeded quotes a name or value that contains spaces, quotes, "=" or control characters, so that it can't forge
+// a line or an attribute.
 func quoteIfNeeded(text string) string {
 	if text == "" || !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return r == ' ' || r == '"' || r == '=' || unprintable(r) }) {
 		return strconv.Quote(text)
@@ -150,5 +150,5 @@ func quoteIfNeeded(text string) string {
 	return text
 }
 
-// unprintable reports whether a terminal or a line reader could interpret r as control.
+// unprintable reports whether a terminal could interpret r as a control character.
 func unprintable(r rune) bool { return !strconv.IsPrint(r) }

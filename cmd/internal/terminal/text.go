@@ -13,16 +13,16 @@ import (
 	"github.com/tasard/tasard/cmd/internal/exit"
 )
 
-// Fprintf writes formatted text and ignores errors: ErrWriter keeps those of stdout, and those of stderr can't be
+// Fprintf writes formatted text and ignores errors. ErrWriter keeps errors of stdout; errors of stderr can't be
 // reported.
 func Fprintf(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
 
 // Plural returns a number with its noun: 1 line, 2 lines.
-func Plural(n int, what string) string {
+func Plural(n int, noun string) string {
 	if n == 1 {
-		return "1 " + what
+		return "1 " + noun
 	}
-	return Thousands(n) + " " + what + "s"
+	return Thousands(n) + " " + noun + "s"
 }
 
 // Thousands formats an integer with commas between thousands.
@@ -35,12 +35,12 @@ func Thousands[N int | int64 | uint64](n N) string {
 }
 
 // FormatDays formats a duration in days if it is two days or more.
-func FormatDays(span time.Duration) string {
+func FormatDays(d time.Duration) string {
 	const day = 24 * time.Hour
-	if span < 2*day {
-		return span.Round(time.Minute).String()
+	if d < 2*day {
+		return d.Round(time.Minute).String()
 	}
-	return fmt.Sprintf("%d days", span/day)
+	return fmt.Sprintf("%d days", d/day)
 }
 
 // FormatInstant formats a time in UTC to the second, and the zero time as "-".
@@ -51,7 +51,7 @@ func FormatInstant(t time.Time) string {
 	return t.UTC().Format("2006-01-02T15:04:05Z")
 }
 
-// Sanitize replaces characters of foreign text that could control the terminal.
+// Sanitize replaces characters that could control the terminal in text from other programs or users, and "" by "-".
 func Sanitize(text string) string {
 	if text == "" {
 		return "-"
@@ -76,10 +76,10 @@ func WriteAnswer(out io.Writer, asJSON bool, answer any, table func()) error {
 	return nil
 }
 
-// NewTable returns a table with a header line. Cells end with a tab, rows with a newline; Flush writes it.
-func NewTable(out io.Writer, heads string) *tabwriter.Writer {
+// NewTable returns a table with a header line. Cells end with a tab, rows with a newline. Flush writes the table.
+func NewTable(out io.Writer, header string) *tabwriter.Writer {
 	const gap = 2
 	table := tabwriter.NewWriter(out, 0, 0, gap, ' ', 0)
-	Fprintf(table, "%s", heads)
+	Fprintf(table, "%s", header)
 	return table
 }
