@@ -28,18 +28,18 @@ func (p *commands) run(ctx context.Context) int {
 	stdout := &terminal.ErrWriter{W: p.Stdout}
 	p.Stdout = stdout
 	root := p.newRoot()
-	ran, err := root, error(nil)
+	executed, err := root, error(nil)
 	if !isCompletionRequest(p.Args) {
 		err = unknownCommand(root, p.Args)
 	}
 	if err == nil {
-		ran, err = root.ExecuteContextC(ctx)
+		executed, err = root.ExecuteContextC(ctx)
 		err = setting.Explain(err)
 	}
-	if failed := stdout.Err(); err == nil && failed != nil {
-		err = exit.Errorf(exit.IOError, "write to standard output: %w", failed)
+	if writeErr := stdout.Err(); err == nil && writeErr != nil {
+		err = exit.Errorf(exit.IOError, "write to standard output: %w", writeErr)
 	}
-	p.Report(ran.CommandPath(), err)
+	p.Report(executed.CommandPath(), err)
 	return exit.Code(err)
 }
 
@@ -67,10 +67,10 @@ tasard help topics explains settings, exit codes, signals and quotas.`,
 			p.newConfig(), doctor.New(p.Process), p.newCompletion(), p.newMan(), p.newVersion(),
 		},
 	}.Command(p.Process)
-	tell := root.RunE
+	printVersion := root.RunE
 	root.RunE = func(cmd *cobra.Command, args []string) error {
 		if version {
-			return tell(cmd, args)
+			return printVersion(cmd, args)
 		}
 		return cmd.Help()
 	}
@@ -86,19 +86,19 @@ tasard help topics explains settings, exit codes, signals and quotas.`,
 	return root
 }
 
-// unknownCommand returns an error for arguments that name no command. Without it cobra reports a wrong flag first.
+// unknownCommand returns an error if the arguments name no command. Cobra would report an unknown flag first.
 func unknownCommand(root *cobra.Command, args []string) error {
 	root.InitDefaultHelpCmd()
-	found, rest, _ := root.Find(args) // its error is rewritten here
-	if !found.HasSubCommands() || len(rest) == 0 || strings.HasPrefix(rest[0], "-") {
+	command, remaining, _ := root.Find(args) // its error is rewritten here
+	if !command.HasSubCommands() || len(remaining) == 0 || strings.HasPrefix(remaining[0], "-") {
 		return nil
 	}
 	var names []string
-	for _, command := range found.Commands() {
-		names = append(names, command.Name())
+	for _, child := range command.Commands() {
+		names = append(names, child.Name())
 	}
 	return exit.Errorf(exit.Usage, "unknown command %q%s; %s --help lists the commands",
-		found.CommandPath()+" "+rest[0], setting.DidYouMean(rest[0], names), found.CommandPath())
+		command.CommandPath()+" "+remaining[0], setting.DidYouMean(remaining[0], names), command.CommandPath())
 }
 
 // flagError rewrites cobra's errors about flags.

@@ -66,19 +66,19 @@ func writeCompletionScript(root *cobra.Command, shell string, out io.Writer) err
 	return root.GenPowerShellCompletionWithDesc(out)
 }
 
-// isCompletionRequest reports whether a completion script runs the program: cobra answers it.
+// isCompletionRequest reports whether a completion script runs the program. Cobra handles such a run.
 func isCompletionRequest(args []string) bool {
 	return len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd)
 }
 
-// registerCompletions registers completion functions for cmd and the commands below it: for arguments from the words
-// of Use, for flags from the kind of their value.
+// registerCompletions registers completion functions for cmd and the commands below it. Use determines how arguments
+// are completed, and the kind of its value how a flag is completed.
 func registerCompletions(cmd *cobra.Command) {
 	if cmd.ValidArgsFunction == nil && len(cmd.ValidArgs) == 0 && !cmd.HasSubCommands() {
 		cmd.ValidArgsFunction = completeArguments(cmd)
 	}
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
-		// It fails only for an unknown flag, or one that has a function already.
+		// It fails only for an unknown flag or a second function.
 		_ = cmd.RegisterFlagCompletionFunc(flag.Name, completeValue(flag))
 	})
 	for _, child := range cmd.Commands() {
@@ -86,8 +86,8 @@ func registerCompletions(cmd *cobra.Command) {
 	}
 }
 
-// completeArguments completes the words in capitals of Use, in their order; the last one again where it may be
-// repeated.
+// completeArguments completes arguments by the words in capitals of Use, in order. If Use contains "...", the last word
+// applies to all further arguments.
 func completeArguments(cmd *cobra.Command) cobra.CompletionFunc {
 	var kinds []string
 	repeated := strings.Contains(cmd.Use, "...")
@@ -103,18 +103,19 @@ func completeArguments(cmd *cobra.Command) cobra.CompletionFunc {
 		kinds = append(kinds, strings.Trim(word, "[]."))
 	}
 	return func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		at := len(args)
+		index := len(args)
 		if repeated {
-			at = min(at, len(kinds)-1)
+			index = min(index, len(kinds)-1)
 		}
-		if at >= len(kinds) {
+		if index >= len(kinds) {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return completionsOfKind(kinds[at])
+		return completionsOfKind(kinds[index])
 	}
 }
 
-// completeValue completes the value of a flag. The name in its usage is more specific than its type.
+// completeValue completes the value of a flag by the name of the value in its usage, which is more specific than its
+// type.
 func completeValue(flag *pflag.Flag) cobra.CompletionFunc {
 	kind, _ := pflag.UnquoteUsage(flag)
 	if strings.Contains(flag.Value.Type(), "|") {
@@ -129,9 +130,8 @@ func completeValue(flag *pflag.Flag) cobra.CompletionFunc {
 	}
 }
 
-// completionsOfKind returns the values of a kind from the program's own lists, without reading a file or asking a
-// node.
-func completionsOfKind(kind string) (texts []cobra.Completion, directive cobra.ShellCompDirective) {
+// completionsOfKind returns the values of a kind that are built into the program. It reads no file and calls no node.
+func completionsOfKind(kind string) (completions []cobra.Completion, directive cobra.ShellCompDirective) {
 	catalogue := engine.DefaultCatalogue()
 	directive = cobra.ShellCompDirectiveNoFileComp
 	switch kind {
@@ -141,20 +141,20 @@ func completionsOfKind(kind string) (texts []cobra.Completion, directive cobra.S
 		directive = cobra.ShellCompDirectiveFilterDirs
 	case "CURRENCY", "CODE":
 		for _, currency := range catalogue.Currencies() {
-			texts = append(texts, cobra.CompletionWithDesc(currency.Code, currency.Name))
+			completions = append(completions, cobra.CompletionWithDesc(currency.Code, currency.Name))
 		}
 	case "INSTITUTION":
 		for _, institution := range catalogue.Institutions() {
-			texts = append(texts, cobra.CompletionWithDesc(institution.ID, institution.Name))
+			completions = append(completions, cobra.CompletionWithDesc(institution.ID, institution.Name))
 		}
 	case "ID", "SOURCE":
 		for _, d := range source.DefaultSet().Definitions() {
-			texts = append(texts, cobra.CompletionWithDesc(d.ID, d.Name))
+			completions = append(completions, cobra.CompletionWithDesc(d.ID, d.Name))
 		}
 	default:
 		if strings.Contains(kind, "|") {
-			texts = strings.Split(kind, "|")
+			completions = strings.Split(kind, "|")
 		}
 	}
-	return texts, directive
+	return completions, directive
 }

@@ -84,42 +84,42 @@ type resolvedSetting struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 	From  string `json:"from"` // a flag, a variable, FILE:LINE, or default
-	Set   bool   `json:"set"`
+	Set   bool   `json:"set"`  // not the default
 
-	redacted bool // // a password was removed
+	redacted bool // a password was removed from Value
 }
 
-// resolvedSettings returns the settings of a command by name, with their origins.
+// resolvedSettings returns the settings of a command with their values and origins.
 func resolvedSettings(flags *pflag.FlagSet) []resolvedSetting {
-	var all []resolvedSetting
+	var settings []resolvedSetting
 	flags.VisitAll(func(flag *pflag.Flag) {
 		if !setting.IsSetting(flag) {
 			return
 		}
 		value := flag.Value.String()
-		one := resolvedSetting{Name: flag.Name, Value: redactPassword(value), From: "default", Set: flag.Changed}
-		one.redacted = one.Value != value
+		s := resolvedSetting{Name: flag.Name, Value: redactPassword(value), From: "default", Set: flag.Changed}
+		s.redacted = s.Value != value
 		if flag.Changed {
-			one.From = "--" + flag.Name
+			s.From = "--" + flag.Name
 		}
 		if origin := flag.Annotations[setting.OriginAnnotation]; len(origin) > 0 {
-			one.From = strings.TrimSuffix(origin[0], ": "+flag.Name)
+			s.From = strings.TrimSuffix(origin[0], ": "+flag.Name)
 		}
-		all = append(all, one)
+		settings = append(settings, s)
 	})
-	return all
+	return settings
 }
 
 func countSet(flags *pflag.FlagSet) (count int) {
-	for _, one := range resolvedSettings(flags) {
-		if one.Set {
+	for _, s := range resolvedSettings(flags) {
+		if s.Set {
 			count++
 		}
 	}
 	return count
 }
 
-// redactPassword replaces user and password in an address.
+// redactPassword replaces user and password in a URL.
 func redactPassword(text string) string {
 	address, err := url.Parse(text)
 	if err != nil || address.User == nil {
@@ -139,31 +139,31 @@ func printSettings(out io.Writer, settings []resolvedSetting, format string) err
 		return printTOML(out, settings)
 	}
 	table := terminal.NewTable(out, "NAME\tVALUE\tFROM\n")
-	for _, one := range settings {
-		terminal.Fprintf(table, "%s\t%s\t%s\n", one.Name, terminal.Sanitize(one.Value), terminal.Sanitize(one.From))
+	for _, s := range settings {
+		terminal.Fprintf(table, "%s\t%s\t%s\n", s.Name, terminal.Sanitize(s.Value), terminal.Sanitize(s.From))
 	}
 	return table.Flush()
 }
 
 // printTOML prints a configuration file. Settings without a value, or with a removed password, are comments.
 func printTOML(out io.Writer, settings []resolvedSetting) error {
-	for _, one := range settings {
-		var value any = one.Value
-		if number, err := strconv.ParseInt(one.Value, 10, 64); err == nil {
+	for _, s := range settings {
+		var value any = s.Value
+		if number, err := strconv.ParseInt(s.Value, 10, 64); err == nil {
 			value = number
 		}
-		if one.Value == "true" || one.Value == "false" {
-			value = one.Value == "true"
+		if s.Value == "true" || s.Value == "false" {
+			value = s.Value == "true"
 		}
 		var line bytes.Buffer
-		if err := toml.NewEncoder(&line).Encode(map[string]any{one.Name: value}); err != nil {
-			return fmt.Errorf("write %s: %w", one.Name, err)
+		if err := toml.NewEncoder(&line).Encode(map[string]any{s.Name: value}); err != nil {
+			return fmt.Errorf("write %s: %w", s.Name, err)
 		}
-		remark := ""
-		if one.Value == "" || one.redacted {
-			remark = "# "
+		comment := ""
+		if s.Value == "" || s.redacted {
+			comment = "# "
 		}
-		terminal.Fprintf(out, "%s%s  # %s\n", remark, bytes.TrimSpace(line.Bytes()), terminal.Sanitize(one.From))
+		terminal.Fprintf(out, "%s%s  # %s\n", comment, bytes.TrimSpace(line.Bytes()), terminal.Sanitize(s.From))
 	}
 	return nil
 }

@@ -9,29 +9,29 @@ import (
 	"syscall"
 )
 
-// removeTriesMax is the number of tries to remove a directory while a node still writes to it.
+// removeTriesMax is the number of attempts to remove a directory to which a node still writes.
 const removeTriesMax = 10
 
-// demoShutdown ends a demo on a hang-up of the terminal, on a closed standard output, and on a second signal, after
-// which no directory is left behind.
+// demoShutdown ends a demo when the terminal hangs up or standard output is closed. On a second signal it removes the
+// demo's directory and kills the process.
 type demoShutdown struct {
 	directory atomic.Pointer[string] // removed on the second signal; nil = none
 	release   func()                 // stops watching and restores the default effect of signals
 }
 
-// demoContext returns a context that also ends with a hang-up, and when standard output is closed.
+// demoContext returns a context that also ends on the first SIGHUP, and when standard output is closed.
 func (p *commands) demoContext(ctx context.Context) (context.Context, *demoShutdown) {
 	ctx, cancel := context.WithCancel(ctx)
 	p.Stdout = &cancelingWriter{p.Stdout, cancel}
-	pipes := make(chan os.Signal, 1) // caught so that a write to a closed pipe fails instead of killing the process
+	pipes := make(chan os.Signal, 1) // so that a write to a closed pipe fails instead of killing the process
 	signal.Notify(pipes, syscall.SIGPIPE)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
 		signal.Notify(signals, syscall.SIGHUP)
 	}
-	e, released, watchDone := &demoShutdown{}, make(chan struct{}), make(chan struct{})
-	e.release = func() {
+	d, released, watchDone := &demoShutdown{}, make(chan struct{}), make(chan struct{})
+	d.release = func() {
 		signal.Stop(signals)
 		signal.Stop(pipes)
 		close(released)
@@ -40,43 +40,43 @@ func (p *commands) demoContext(ctx context.Context) (context.Context, *demoShutd
 	}
 	go func() {
 		defer close(watchDone)
-		for _, then := range []func(os.Signal){func(os.Signal) { cancel() }, e.abort} {
+		for _, handle := range []func(os.Signal){func(os.Signal) { cancel() }, d.abort} {
 			select {
-			case by := <-signals:
-				then(by)
+			case sig := <-signals:
+				handle(sig)
 			case <-released:
 				return
 			}
 		}
 	}()
-	return ctx, e
+	return ctx, d
 }
 
 // abort removes the directory and sends the signal to the process again, with its default effect.
-func (e *demoShutdown) abort(by os.Signal) {
-	directory := e.directory.Load()
+func (d *demoShutdown) abort(sig os.Signal) {
+	directory := d.directory.Load()
 	for range removeTriesMax {
 		if directory == nil || os.RemoveAll(*directory) == nil {
 			break
 		}
 	}
-	signal.Reset(by)
-	if number, ok := by.(syscall.Signal); ok {
-		_ = syscall.Kill(os.Getpid(), number) // on failure the orderly stop goes on
+	signal.Reset(sig)
+	if sysSignal, ok := sig.(syscall.Signal); ok {
+		_ = syscall.Kill(os.Getpid(), sysSignal) // if it fails, the orderly stop continues
 	}
 }
 
 // cancelingWriter cancels the context of the demo when a write fails.
 type cancelingWriter struct {
-	to     io.Writer
+	w      io.Writer
 	cancel context.CancelFunc
 }
 
 // Write writes, and cancels on an error.
-func (o *cancelingWriter) Write(bytes []byte) (int, error) {
-	n, err := o.to.Write(bytes)
+func (c *cancelingWriter) Write(bytes []byte) (int, error) {
+	n, err := c.w.Write(bytes)
 	if err != nil {
-		o.cancel()
+		c.cancel()
 	}
 	return n, err
 }

@@ -69,18 +69,18 @@ import needs to reach the same state. A complete copy is tasard backup, which wo
 }
 
 func (p *commands) export(ctx context.Context, o *exportOptions) (err error) {
-	// A file in place of the directory is reported by opening it, as in other commands.
+	// If the path is a file, datadir.Open reports it, as in other commands.
 	if info, err := os.Stat(o.node.Dir); err != nil || info.IsDir() {
 		if err := datadir.RequireLog(o.node.Dir); err != nil {
 			return err
 		}
 	}
-	opened, err := datadir.Open(ctx, p.Process, o.node, p.Logger(o.log))
+	data, err := datadir.Open(ctx, p.Process, o.node, p.Logger(o.log))
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, opened.Close()) }()
-	states, err := datadir.States(ctx, opened.System)
+	defer func() { err = errors.Join(err, data.Close()) }()
+	states, err := datadir.States(ctx, data.System)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func writeObservations(out io.Writer, format collectors.Format, observations []c
 	return writer.Flush()
 }
 
-// writeOutput calls write with a file that gets its name only when it is complete; path "" is stdout.
+// writeOutput calls write with a temporary file, and renames the file to path when it is complete. Path "" is stdout.
 func writeOutput(stdout io.Writer, path string, write func(io.Writer) error) error {
 	if path == "" {
 		return outputError(write(stdout))

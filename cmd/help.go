@@ -14,7 +14,7 @@ import (
 	"github.com/tasard/tasard/cmd/internal/terminal"
 )
 
-// A topic is a text of tasard help about something that is not a command.
+// topic is a text of tasard help that does not belong to a command.
 type topic struct{ name, short, text string }
 
 func topics() []topic {
@@ -49,7 +49,7 @@ access ends.`},
 	}
 }
 
-// newHelp returns the help command: of a command, of a topic, or the list of topics.
+// newHelp returns the help command, which prints the help of a command, a topic, or the list of topics.
 func newHelp(out io.Writer) *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [command | topic]",
@@ -65,14 +65,14 @@ func newHelp(out io.Writer) *cobra.Command {
 			if err := unknownCommand(cmd.Root(), args); err != nil {
 				return exit.Wrap(exit.Usage, fmt.Errorf("%w; tasard help topics lists the topics", err))
 			}
-			found, _, _ := cmd.Root().Find(args) // unknownCommand has checked it
-			found.InitDefaultHelpFlag()
-			return found.Help()
+			target, _, _ := cmd.Root().Find(args) // unknownCommand has checked it
+			target.InitDefaultHelpFlag()
+			return target.Help()
 		},
 	}
 }
 
-// printTopic prints a topic, or their list, and reports whether there is one with the name.
+// printTopic prints the named topic, or for "topics" the list, and reports whether the name exists.
 func printTopic(out io.Writer, name string) bool {
 	all := topics()
 	if name == "topics" {
@@ -90,10 +90,10 @@ func printTopic(out io.Writer, name string) bool {
 	return i >= 0
 }
 
-// groupedFlagsMin is the number of flags from which they are printed in groups.
+// groupedFlagsMin is the smallest number of flags that are printed in groups.
 const groupedFlagsMin = 15
 
-// usage prints what follows the description in the help of a command: like cobra's, but with flags in groups.
+// usage prints the help of a command after its description, like cobra, but with flags in groups.
 func usage(cmd *cobra.Command) error {
 	out := cmd.OutOrStderr()
 	terminal.Fprintf(out, "Usage:\n  %s\n", cmd.UseLine())
@@ -120,7 +120,7 @@ func usage(cmd *cobra.Command) error {
 	return nil
 }
 
-// A flagGroup is a heading with its flags.
+// flagGroup is a group of flags in the help, with its heading.
 type flagGroup struct {
 	title string
 	flags *pflag.FlagSet
@@ -130,9 +130,9 @@ type flagGroup struct {
 func flagGroups(all *pflag.FlagSet) (groups []flagGroup) {
 	count := 0
 	all.VisitAll(func(*pflag.Flag) { count++ })
-	rest := all
+	others := all
 	if count >= groupedFlagsMin {
-		rest = newFlagSet()
+		others = newFlagSet()
 		for _, group := range setting.Groups() {
 			flags := newFlagSet()
 			for _, name := range group.Flags {
@@ -142,7 +142,7 @@ func flagGroups(all *pflag.FlagSet) (groups []flagGroup) {
 		}
 		all.VisitAll(func(flag *pflag.Flag) {
 			if !slices.ContainsFunc(groups, func(g flagGroup) bool { return g.flags.Lookup(flag.Name) != nil }) {
-				rest.AddFlag(flag)
+				others.AddFlag(flag)
 			}
 		})
 	}
@@ -150,8 +150,8 @@ func flagGroups(all *pflag.FlagSet) (groups []flagGroup) {
 	if len(groups) > 0 {
 		title = "Other flags"
 	}
-	if rest.HasAvailableFlags() {
-		groups = append(groups, flagGroup{title, rest})
+	if others.HasAvailableFlags() {
+		groups = append(groups, flagGroup{title, others})
 	}
 	return groups
 }
@@ -162,7 +162,7 @@ func newFlagSet() *pflag.FlagSet {
 	return flags
 }
 
-// manTopics are the topics as a part of the manual page.
+// manTopics returns the topics as sections of the manual page.
 func manTopics() string {
 	var text strings.Builder
 	for _, t := range topics() {

@@ -61,10 +61,10 @@ func (p *commands) man(directory string) error {
 
 // builtAt returns the commit time of the build, so that the same sources give the same pages, or the current time.
 func (p *commands) builtAt() time.Time {
-	if build, known := debug.ReadBuildInfo(); known {
+	if build, ok := debug.ReadBuildInfo(); ok {
 		for _, setting := range build.Settings {
-			if at, err := time.Parse(time.RFC3339, setting.Value); err == nil && setting.Key == "vcs.time" {
-				return at
+			if commitTime, err := time.Parse(time.RFC3339, setting.Value); err == nil && setting.Key == "vcs.time" {
+				return commitTime
 			}
 		}
 	}
@@ -95,7 +95,7 @@ func manPages(cmd *cobra.Command, header doc.GenManHeader, directory string) err
 	return nil
 }
 
-// manPage returns one page. header is a copy, because cobra completes it for the command.
+// manPage returns the page of a command. header is passed by value, because cobra changes it.
 func manPage(cmd *cobra.Command, header doc.GenManHeader) ([]byte, error) {
 	cmd.DisableAutoGenTag = true
 	cmd.InitDefaultHelpFlag()
@@ -113,7 +113,7 @@ func manPage(cmd *cobra.Command, header doc.GenManHeader) ([]byte, error) {
 // manText converts a help text for cobra's generator: indented lines become literal blocks, and Markdown characters
 // elsewhere are escaped.
 func manText(help string) string {
-	signs := strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "<", `\<`, "`", "\\`", "[", `\[`)
+	escaper := strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "<", `\<`, "`", "\\`", "[", `\[`)
 	var text strings.Builder
 	table := false
 	for line := range strings.SplitSeq(help, "\n") {
@@ -125,7 +125,7 @@ func manText(help string) string {
 			text.WriteString("  " + line + "\n")
 			continue
 		}
-		text.WriteString(signs.Replace(line) + "\n")
+		text.WriteString(escaper.Replace(line) + "\n")
 	}
 	return text.String()
 }

@@ -29,7 +29,7 @@ import (
 
 const (
 	mcpPath          = "/mcp"
-	mcpRetryAfterMax = 10 * time.Second // a longer Retry-After is reported to the model
+	mcpRetryAfterMax = 10 * time.Second // longer ones are reported to the model
 	// Limits of one connection of --http. An answer waits for the node and its Retry-After.
 	mcpReadMax   = 10 * time.Second
 	mcpWriteMax  = 2 * time.Minute
@@ -42,7 +42,7 @@ type mcpOptions struct {
 	keyFile   string
 	publicURL string
 	listen    string   // "" = standard input and output
-	names     []string // of this server, in addition to those of the machine
+	names     []string // host names of this server, besides loopback names
 	log       terminal.LogOptions
 }
 
@@ -71,23 +71,23 @@ name that they use; requests with other host names are refused.`,
 	}.Command(p.Process)
 }
 
-// namesValue is a list of host names; each use adds to it.
-func namesValue(into *[]string) pflag.Value {
+// namesValue is a list of host names. Each use of the flag adds names.
+func namesValue(target *[]string) pflag.Value {
 	name := regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`)
 	parse := func(text string) ([]string, error) {
-		all := slices.Clone(*into)
+		names := slices.Clone(*target)
 		for part := range strings.SplitSeq(text, ",") {
 			if part = strings.TrimSpace(part); !name.MatchString(part) {
 				return nil, fmt.Errorf("%q: want a host name without a port, such as mcp.example.com", part)
 			}
-			all = append(all, part)
+			names = append(names, part)
 		}
-		return all, nil
+		return names, nil
 	}
-	return setting.NewValue(into, "HOST", parse, func(names []string) string { return strings.Join(names, ",") })
+	return setting.NewValue(target, "HOST", parse, func(list []string) string { return strings.Join(list, ",") })
 }
 
-// mcp runs until the other side closes the connection, or ctx ends.
+// mcp serves until the client closes standard input, or ctx ends.
 func (p *commands) mcp(ctx context.Context, o *mcpOptions) error {
 	if err := o.check(); err != nil {
 		return err
@@ -108,15 +108,15 @@ func (p *commands) mcp(ctx context.Context, o *mcpOptions) error {
 
 // check checks settings that depend on each other.
 func (o *mcpOptions) check() error {
-	node, err := url.Parse(o.url)
+	nodeURL, err := url.Parse(o.url)
 	switch {
 	case err != nil:
 		return exit.Errorf(exit.Usage, "--url: want https://HOST")
-	case node.User != nil:
+	case nodeURL.User != nil:
 		return exit.Errorf(exit.Usage, "--url: contains a user name or password; leave it out, and give an API key with --key-file")
-	case node.RawQuery != "" || node.Fragment != "":
+	case nodeURL.RawQuery != "" || nodeURL.Fragment != "":
 		return exit.Errorf(exit.Usage, "--url: contains a query or fragment; want https://HOST")
-	case o.keyFile != "" && node.Scheme != "https" && !isLoopback(node.Hostname()):
+	case o.keyFile != "" && nodeURL.Scheme != "https" && !isLoopback(nodeURL.Hostname()):
 		return exit.Errorf(exit.Usage, "--key-file: %s would send the key unencrypted; give an https --url", o.url)
 	}
 	host, _, err := net.SplitHostPort(o.listen)
@@ -132,7 +132,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
-// openMCP creates the server. It sends no request: a node that is down now may be up when a tool is called.
+// openMCP creates the server. It sends no request to the node, which may be started later.
 func (p *commands) openMCP(o *mcpOptions, logger *slog.Logger) (*mcp.Server, error) {
 	var key account.Secret
 	if o.keyFile != "" {

@@ -69,16 +69,16 @@ codes, keys, quota, requests, restart, crash, reset. docs/testing.md describes t
 	}.Command(p.Process)
 }
 
-// mockFaultsValue is a flag of faults; each use adds one.
-func mockFaultsValue(into *[]apitest.Fault) pflag.Value {
+// mockFaultsValue is a list of faults. Each use of the flag adds a fault.
+func mockFaultsValue(target *[]apitest.Fault) pflag.Value {
 	parse := func(text string) ([]apitest.Fault, error) {
 		fault, err := apitest.ParseFault(text)
 		if err != nil {
 			return nil, err
 		}
-		return append(slices.Clone(*into), fault), nil
+		return append(slices.Clone(*target), fault), nil
 	}
-	return setting.NewValue(into, "STATUS:SHARE@ROUTE", parse, func(faults []apitest.Fault) string {
+	return setting.NewValue(target, "STATUS:SHARE@ROUTE", parse, func(faults []apitest.Fault) string {
 		var texts []string
 		for i := range faults {
 			texts = append(texts, faults[i].String())
@@ -87,7 +87,7 @@ func mockFaultsValue(into *[]apitest.Fault) pflag.Value {
 	})
 }
 
-// mock runs until ctx ends.
+// mock runs the node and its controls until ctx ends.
 func (p *commands) mock(ctx context.Context, o *mockOptions) (err error) {
 	mock, err := p.openMock(o)
 	if err != nil {
@@ -125,12 +125,12 @@ func (p *commands) openMock(o *mockOptions) (*apitest.Node, error) {
 	if !o.clock.IsZero() {
 		options = append(options, apitest.At(o.clock))
 	}
-	for _, choice := range []struct {
-		chosen bool
-		option apitest.Option
+	for _, row := range []struct {
+		enabled bool
+		option  apitest.Option
 	}{{o.clockRuns, apitest.FollowClock(p.Clock)}, {o.limits, apitest.Limits()}, {o.keysRequired, apitest.KeysRequired()}} {
-		if choice.chosen {
-			options = append(options, choice.option)
+		if row.enabled {
+			options = append(options, row.option)
 		}
 	}
 	mock, err := apitest.Open(options...)
@@ -141,7 +141,7 @@ func (p *commands) openMock(o *mockOptions) (*apitest.Node, error) {
 	return mock, nil
 }
 
-// dataFlags are the flags that an error of the node's data concerns.
+// dataFlags returns the flags that can cause an error of the data set, for messages.
 func (o *mockOptions) dataFlags() string {
 	if o.clock.IsZero() {
 		return "--seed " + o.seed
@@ -149,23 +149,23 @@ func (o *mockOptions) dataFlags() string {
 	return fmt.Sprintf("--clock %s --seed %s", o.clock.Format(time.RFC3339), o.seed)
 }
 
-// serverShutdownMax is the time for requests in flight at the end.
+// serverShutdownMax is the time for requests in flight after ctx has ended.
 const serverShutdownMax = 15 * time.Second
 
-// serveUntilDone serves until ctx ends, then lets requests in flight finish.
+// serveUntilDone serves until ctx ends, then waits for requests in flight.
 func serveUntilDone(ctx context.Context, server *http.Server, listener net.Listener) error {
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(listener) }()
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
 	select {
-	case err := <-ended:
+	case err := <-served:
 		return exit.Errorf(exit.FailStop, "answer on %s: %w", listener.Addr(), err)
 	case <-ctx.Done():
 	}
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverShutdownMax)
+	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverShutdownMax)
 	defer cancel()
-	err := server.Shutdown(stop)
-	if over := <-ended; !errors.Is(over, http.ErrServerClosed) {
-		err = errors.Join(err, over)
+	err := server.Shutdown(stopCtx)
+	if serveErr := <-served; !errors.Is(serveErr, http.ErrServerClosed) {
+		err = errors.Join(err, serveErr)
 	}
 	return err
 }

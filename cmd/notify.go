@@ -18,13 +18,13 @@ const (
 	keepAliveInterval = 10 * time.Second
 	// keepAlivesPerTimeout is the number of keep-alives within the service manager's timeout.
 	keepAlivesPerTimeout = 3
-	// responseMax is the longest time in which a live node answers itself; callers wait as long.
+	// responseMax is the longest time in which a live node answers a query. Clients wait that long too.
 	responseMax = 5 * time.Second
 )
 
 // notifier reports the state of the node to the service manager (sd_notify(3)): ready, reloading, stopping, and
-// keep-alives for its watchdog. A node is alive when its actors answer; a slow disk or failing sources are not a
-// reason to restart. A nil notifier does nothing.
+// keep-alives for its watchdog. A node is alive if its actors answer. A restart does not mend a slow disk or failing
+// sources, so they do not count. A nil notifier does nothing.
 type notifier struct {
 	node  *node.Node
 	clock func() time.Time
@@ -36,7 +36,7 @@ type notifier struct {
 	done     chan struct{}
 }
 
-// newNotifier starts to send keep-alives; it returns nil without a service manager.
+// newNotifier starts to send keep-alives. It returns nil if there is no service manager.
 func (p *commands) newNotifier(n *node.Node, log *slog.Logger) *notifier {
 	if p.Getenv(notifyVariable) == "" {
 		return nil
@@ -53,7 +53,7 @@ func (p *commands) newNotifier(n *node.Node, log *slog.Logger) *notifier {
 	return t
 }
 
-// send sends lines of sd_notify.
+// send sends lines to the service manager.
 func (t *notifier) send(lines ...string) {
 	if t == nil {
 		return
@@ -66,7 +66,7 @@ func (t *notifier) send(lines ...string) {
 // ready reports that the node serves.
 func (t *notifier) ready(status string) { t.send(daemon.SdNotifyReady, "STATUS="+status) }
 
-// reloading reports that settings are read again; ready ends it.
+// reloading reports that files are read again. ready reports the end.
 func (t *notifier) reloading() { t.send(daemon.SdNotifyReloading, daemon.SdNotifyMonotonicUsec()) }
 
 // run sends keep-alives until stop.
@@ -106,9 +106,9 @@ func (t *notifier) keepAlive() {
 
 // responds queries the actors. An error counts as a response, unless it took longer than responseMax.
 func (t *notifier) responds() bool {
-	asked := t.clock()
+	start := t.clock()
 	_, _ = t.node.System().Rates(engine.RatesQuery{PageRequest: engine.PageRequest{Limit: 1}}) // only the time of the answer matters
-	return t.node.System().Err() == nil && t.clock().Sub(asked) < responseMax
+	return t.node.System().Err() == nil && t.clock().Sub(start) < responseMax
 }
 
 // stop ends the keep-alives.

@@ -46,20 +46,20 @@ func SignalContext() context.Context {
 	return ctx
 }
 
-// setProcessors sets GOMAXPROCS to 1 where a control group limits the process to one processor. The runtime uses at
-// least two threads by default, which then stall together when the quota is used up: under overload it served half
-// the rate.
+// setProcessors sets GOMAXPROCS to 1 if a control group limits the process to one processor. By default the runtime
+// runs at least two threads. Both stall when the CPU quota is used up, and the node served only half the requests under
+// overload.
 func setProcessors() {
-	const runtimeLeast = 2
-	if runtime.GOMAXPROCS(0) != runtimeLeast {
+	const runtimeMin = 2
+	if runtime.GOMAXPROCS(0) != runtimeMin {
 		return
 	}
-	whole := func(limit float64) int { return int(math.Ceil(limit)) }
-	_, _ = maxprocs.Set(maxprocs.RoundQuotaFunc(whole)) // without a readable limit the runtime's choice stays
+	roundUp := func(limit float64) int { return int(math.Ceil(limit)) }
+	_, _ = maxprocs.Set(maxprocs.RoundQuotaFunc(roundUp)) // on failure the runtime's value stays
 }
 
-// gcPercent is the GOGC value of a node that has read its log. Requests make no garbage, so a low value costs little
-// CPU time and saves memory when thousands of clients are connected.
+// gcPercent is the GOGC value of a node that has read its log. Requests do not allocate, so a low value costs little
+// CPU time, and it saves memory when thousands of clients are connected.
 const gcPercent = 30
 
 // randomSeed returns a seed from the system's random source, which does not fail.

@@ -53,7 +53,7 @@ tasard help settings, signals and quotas explain more.`,
 	}.Command(p.Process)
 }
 
-// serve runs the node until ctx ends or it fails. It checks everything that does not need the data directory first.
+// serve runs the node until ctx ends or the node fails.
 func (p *commands) serve(ctx context.Context, o *setting.Serve) (err error) {
 	hangups, release := hangupSignals()
 	defer release()
@@ -87,47 +87,47 @@ func (p *commands) serve(ctx context.Context, o *setting.Serve) (err error) {
 	return err
 }
 
-// serveLoop is the state of a node that is ready.
+// serveLoop is what runNode needs besides the node.
 type serveLoop struct {
-	collects bool
+	collects bool             // --no-collect is not set
 	file     *input.File      // to import; nil = none
 	reload   <-chan os.Signal // SIGHUP: read the files again
 	notifier *notifier
 	log      *slog.Logger
 }
 
-// runNode waits for the recovery, imports the file if there is one, and reloads on SIGHUP until the end.
-func (p *commands) runNode(ctx context.Context, n *node.Node, r *serveLoop) error {
-	if ready, err := await(ctx, n, n.Ready()); !ready {
+// runNode waits until the node is ready, imports the file if there is one, and reloads on SIGHUP until the node stops.
+func (p *commands) runNode(ctx context.Context, n *node.Node, loop *serveLoop) error {
+	if ok, err := await(ctx, n, n.Ready()); !ok {
 		return err
 	}
 	if p.OnReady != nil {
 		p.OnReady()
 	}
-	found := n.System().Recovery()
-	r.log.Info(fmt.Sprintf("recovered %s rates", terminal.Thousands(n.Rates())), "lastRecord", found.Last, "snapshot", found.SnapshotSequence)
-	if found.TornBytes > 0 {
-		r.log.Warn("an unfinished record at the end of the log was put aside", "bytes", found.TornBytes, "file", found.TornFile)
+	recovery := n.System().Recovery()
+	loop.log.Info(fmt.Sprintf("recovered %s rates", terminal.Thousands(n.Rates())), "lastRecord", recovery.Last, "snapshot", recovery.SnapshotSequence)
+	if recovery.TornBytes > 0 {
+		loop.log.Warn("an unfinished record at the end of the log was put aside", "bytes", recovery.TornBytes, "file", recovery.TornFile)
 	}
-	if found.AmbiguousTail {
-		r.log.Warn("the mark of the log is old: if power was lost, the last batch may be missing")
+	if recovery.AmbiguousTail {
+		loop.log.Warn("the mark of the log is old: if power was lost, the last batch may be missing")
 	}
-	if !r.collects {
-		r.log.Info("nothing is collected (--no-collect)")
+	if !loop.collects {
+		loop.log.Info("nothing is collected (--no-collect)")
 	}
-	r.notifier.ready(statusLine(n))
-	if r.file != nil {
-		if err := p.importWhileServing(ctx, n, r.file, r.log); err != nil {
+	loop.notifier.ready(statusLine(n))
+	if loop.file != nil {
+		if err := p.importWhileServing(ctx, n, loop.file, loop.log); err != nil {
 			return err
 		}
 	}
 	for {
-		if again, err := await(ctx, n, r.reload); !again {
+		if ok, err := await(ctx, n, loop.reload); !ok {
 			return err
 		}
-		r.notifier.reloading()
-		reload(n, r.log)
-		r.notifier.ready(statusLine(n))
+		loop.notifier.reloading()
+		reload(n, loop.log)
+		loop.notifier.ready(statusLine(n))
 	}
 }
 
@@ -136,19 +136,19 @@ func statusLine(n *node.Node) string {
 	return fmt.Sprintf("%s rates, %s", terminal.Thousands(n.Rates()), n.URL())
 }
 
-// hangupSignals returns the process's SIGHUPs until release is called.
+// hangupSignals returns a channel of SIGHUP signals, which works until release is called.
 func hangupSignals() (hangups <-chan os.Signal, release func()) {
-	signals := make(chan os.Signal, 1) // one that arrives during a reload causes another one
+	signals := make(chan os.Signal, 1) // a SIGHUP during a reload causes another reload
 	signal.Notify(signals, syscall.SIGHUP)
 	return signals, func() { signal.Stop(signals) }
 }
 
-// reload reads the files again. Errors are logged, and the node goes on unchanged.
+// reload reads the files again. On errors it logs them, and the node continues unchanged.
 func reload(n *node.Node, log *slog.Logger) {
 	changes, err := n.Reload()
 	if err != nil {
-		for problem := range strings.SplitSeq(setting.Explain(err).Error(), "\n") {
-			log.Error("reload: " + problem)
+		for line := range strings.SplitSeq(setting.Explain(err).Error(), "\n") {
+			log.Error("reload: " + line)
 		}
 		log.Error("nothing was reloaded: the node goes on as before; mend that and send SIGHUP again")
 		return
@@ -159,40 +159,41 @@ func reload(n *node.Node, log *slog.Logger) {
 	log.Info("reloaded: " + strings.Join(changes, "; "))
 }
 
-// openImport opens the file to import. A node that has data starts without it; the error is reported by the import.
+// openImport opens the file to import. A node that has data starts even if that fails; the import then reports the
+// error.
 func (p *commands) openImport(o *setting.Serve) (*input.File, error) {
 	file, err := input.Open(o.ImportFile, p.Stdin)
 	if err == nil {
 		return file, nil
 	}
-	if found, _ := wal.Exists(o.Config.Dir); !found { // opening the node reports errors of the directory
+	if exists, _ := wal.Exists(o.Config.Dir); !exists { // opening the node reports errors of the directory
 		return nil, err
 	}
 	return input.Failed(o.ImportFile, err), nil
 }
 
-// importWhileServing imports a file and waits for its end or the end of the node: a pipe may wait for its writer
-// forever.
+// importWhileServing imports a file. It returns when the import has ended, or when the node stops, because a pipe may
+// wait for a writer forever.
 func (p *commands) importWhileServing(ctx context.Context, n *node.Node, file *input.File, log *slog.Logger) error {
-	taking, cancel := context.WithCancel(ctx)
+	importCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ended := make(chan struct{})
-	var failed error
+	done := make(chan struct{})
+	var importErr error
 	go func() {
-		defer close(ended)
-		failed = intake.Import(taking, p.Process, n, file, log)
+		defer close(done)
+		importErr = intake.Import(importCtx, p.Process, n, file, log)
 	}()
-	_, err := await(ctx, n, ended)
+	_, err := await(ctx, n, done)
 	cancel()
-	<-ended
+	<-done
 	if err != nil {
 		return err
 	}
-	return failed
+	return importErr
 }
 
-// await returns true when events yields a value or is closed, and false when the node is to stop: because ctx ended,
-// or because of the error.
+// await returns true when events yields a value or is closed. It returns false when ctx has ended, and false with the
+// error when the node has failed.
 func await[T any](ctx context.Context, n *node.Node, events <-chan T) (bool, error) {
 	if ctx.Err() != nil {
 		return false, nil
