@@ -29,7 +29,7 @@ func (s *Server) logAccess(ctx *fasthttp.RequestCtx, a *requestState) {
 	if status < s.config.AccessStatusMin {
 		return
 	}
-	if id := s.idOf(ctx); id != nil { // else the head was written in one piece, and not begun anew after a panic
+	if id := s.idOf(ctx); id != nil { // nil: the head was written in one piece, and no panic replaced it
 		copy(a.id[:], id)
 	}
 	length := len(ctx.Response.Body())

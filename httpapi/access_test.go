@@ -15,7 +15,7 @@ import (
 // TestLog_EveryLineOfARequestHasItsID looks at every line that a server logs: it has the id of its request, or
 // concerns none.
 func TestLog_EveryLineOfARequestHasItsID(t *testing.T) {
-	// What the library complains about has no id; the other lines are about the server.
+	// Complaints of the library have no request id; the other lines are about the server.
 	withoutRequest := []string{"http library", "newcomers may wait 20 ms for their turn while the node is busy", "connections that wait to be accepted are cut off"}
 	for _, name := range must(filepath.Glob("*.go")) {
 		if strings.HasSuffix(name, "_test.go") || name == "listener.go" { // a listener knows connections, and no request
@@ -44,7 +44,7 @@ func TestLog_EveryLineOfARequestHasItsID(t *testing.T) {
 	}
 }
 
-// TestAccess tells of an answer its route, status and size, and nothing of the question or the client's address.
+// TestAccess: a record has the route, status and size of an answer, but no path, query or client address.
 func TestAccess(t *testing.T) {
 	var told []AccessRecord
 	g := newFixtureWithLimits(t, func(c *Config) { c.AccessLog, c.Site = func(a AccessRecord) { told = append(told, a) }, &fakeSite{} })

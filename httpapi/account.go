@@ -147,8 +147,7 @@ func (s *Server) answerAccount(ctx *fasthttp.RequestCtx, path *accountPath) {
 	s.logAccount(ctx, op, "")
 }
 
-// refuseCredential wants a token of the right form. Which account it opens, or that it opens none, is found by its
-// digest alone.
+// refuseCredential checks the form of a credential. The account is looked up later, by the digest of the token.
 func (op *accountOperation) refuseCredential(c credential) error {
 	switch {
 	case op.credential == sessionToken && !c.present:

@@ -129,8 +129,8 @@ func appendUsage(dst []byte, name string, w account.Window) []byte {
 	return append(encode.Time(dst, "resetAt", time.Unix(fields.EpochSeconds(w.Reset), 0)), '}')
 }
 
-// logAccount logs the operation, never what it was asked with. Refusals for load or a limit are not logged, so that a
-// flood of requests is no flood of lines.
+// logAccount logs the operation, but no value of the request. Refusals for load or a limit are not logged, so that a
+// flood of requests does not flood the log.
 func (s *Server) logAccount(ctx *fasthttp.RequestCtx, op *accountOperation, refused engine.Code) {
 	s.config.Logger.LogAttrs(context.Background(), slog.LevelInfo, "account operation",
 		slog.String("requestId", string(s.idOf(ctx))), slog.String("operation", op.method+" "+op.pattern),

@@ -62,7 +62,7 @@ var (
 	_ [80 - account.KeyNameMax]struct{}
 )
 
-// readAccount fills in the request, or tells what is wrong with it: all problems of URL and body at once.
+// readAccount fills in the request, or reports all problems of the URL and the body at once.
 func (s *Server) readAccount(ctx *fasthttp.RequestCtx, op *accountOperation, r *accountRequest) *contentRefusal {
 	body := ctx.Request.Body()
 	switch {
@@ -105,14 +105,14 @@ func isJSON(header *fasthttp.RequestHeader) bool {
 	return !named || strings.EqualFold(charset, "utf-8")
 }
 
-// readBody reads one JSON object strictly: each field once, under its exact name, none that the operation does not
-// know, nothing before or behind. False when it is no JSON object at all. Values are copies; no problem repeats
-// one.
+// readBody reads a body that must be one JSON object with nothing before or after it. Names are case-sensitive;
+// unknown and repeated fields are problems. It returns false when the body is not a JSON object. Values are copies,
+// and problems do not repeat them.
 func readBody(body []byte, fields []bodyField, r *accountRequest) (problems []params.Problem, ok bool) {
 	if !utf8.Valid(body) || !json.Valid(body) {
 		return nil, false
 	}
-	// What follows can't fail: the body is well-formed.
+	// The decoder can't fail on a well-formed body.
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	if opening, err := decoder.Token(); err != nil || opening != json.Delim('{') {
 		return nil, false

@@ -65,7 +65,7 @@ func TestK1_Bodies(t *testing.T) {
 	}
 }
 
-// TestK1_AllProblemsAtOnce, of the URL, the path and the body (Q3).
+// TestK1_AllProblemsAtOnce, of the URL, the path and the body (decision Q3).
 func TestK1_AllProblemsAtOnce(t *testing.T) {
 	g := newFixtureWithLimits(t, nil)
 	a := g.send(t, exchange{method: "POST", target: sessionsPath + "?x=1&key=2", lines: []string{jsonLine}, body: `{"email":"x","code":"1234567","y":0}`})
@@ -105,7 +105,7 @@ func TestK1_MediaType(t *testing.T) {
 	}
 }
 
-// TestK1_Credentials: a session opens account operations only, a key usage only; nothing of it is charged.
+// TestK1_Credentials: a session opens account operations only, a key usage only; neither is charged.
 func TestK1_Credentials(t *testing.T) {
 	g := newFixtureWithLimits(t, nil)
 	for line, want := range map[string][2]string{ // what keys and usage answer

@@ -81,7 +81,7 @@ func addressTable() []addressRow {
 	}
 }
 
-// TestS8_ClientAddress: the gate and the accounts count the address that this finds (L8); without configured
+// TestS8_ClientAddress: the gate and the accounts count the address that this finds (decision L8); without configured
 // proxies no header counts.
 func TestS8_ClientAddress(t *testing.T) {
 	trusting, trustless := newFixtureWithLimits(t, func(c *Config) { c.TrustedProxies = testProxies() }), newFixtureWithLimits(t, nil)

@@ -94,7 +94,7 @@ func appendInstitutionItem(dst []byte, item *engine.InstitutionItem) []byte {
 }
 
 // appendMeta appends page metadata (interface §2.2) and tells where the time in it stands.
-func appendMeta(dst []byte, total, next int, generatedAt *timeText) (longer []byte, stamp int) {
+func appendMeta(dst []byte, total, next int, generatedAt *timeText) (longer []byte, offset int) {
 	dst = append(encode.Name(dst, "meta"), '{')
 	dst = encode.Int(dst, "total", int64(total))
 	dst = encode.Name(dst, "nextCursor")
@@ -104,22 +104,22 @@ func appendMeta(dst []byte, total, next int, generatedAt *timeText) (longer []by
 		dst = strconv.AppendInt(dst, int64(next), 10)
 	}
 	dst = append(encode.Name(dst, "generatedAt"), '"')
-	stamp = len(dst)
+	offset = len(dst)
 	dst = append(dst, generatedAt[:]...)
 	dst = append(dst, '"')
 	dst = encode.Field(dst, "quoteCurrency", engine.QuoteCurrency)
-	return append(dst, '}'), stamp
+	return append(dst, '}'), offset
 }
 
 // ratesBody is the answer of rates, and of best, which echoes its operation.
 func ratesBody(page *engine.Page[*engine.Rate], operation engine.Operation, now requestTime) encodedBody {
 	body := append(make([]byte, 0, rateBytesGuess*(len(page.Items)+1)), `{"data":`...)
 	body = appendRates(body, page.Items)
-	body, stamp := appendMeta(body, page.Total, page.NextCursor, &now.text)
+	body, offset := appendMeta(body, page.Total, page.NextCursor, &now.text)
 	if operation != "" {
 		body = encode.Field(body, "operation", string(operation))
 	}
-	return encodedBody{append(body, '}'), stamp}
+	return encodedBody{append(body, '}'), offset}
 }
 
 func historyBody(page *engine.Page[engine.HistoryEntry], now requestTime) encodedBody {
@@ -127,8 +127,8 @@ func historyBody(page *engine.Page[engine.HistoryEntry], now requestTime) encode
 	for i := range page.Items {
 		body = appendHistoryEntry(encode.Comma(body), &page.Items[i])
 	}
-	body, stamp := appendMeta(append(body, ']'), page.Total, page.NextCursor, &now.text)
-	return encodedBody{append(body, '}'), stamp}
+	body, offset := appendMeta(append(body, ']'), page.Total, page.NextCursor, &now.text)
+	return encodedBody{append(body, '}'), offset}
 }
 
 func institutionsBody(page *engine.Page[engine.InstitutionItem], now requestTime) encodedBody {
@@ -136,8 +136,8 @@ func institutionsBody(page *engine.Page[engine.InstitutionItem], now requestTime
 	for i := range page.Items {
 		body = appendInstitutionItem(encode.Comma(body), &page.Items[i])
 	}
-	body, stamp := appendMeta(append(body, ']'), page.Total, page.NextCursor, &now.text)
-	return encodedBody{append(body, '}'), stamp}
+	body, offset := appendMeta(append(body, ']'), page.Total, page.NextCursor, &now.text)
+	return encodedBody{append(body, '}'), offset}
 }
 
 // currenciesBody has no meta (interface §4.2).

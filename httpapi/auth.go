@@ -13,8 +13,8 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
-// The Authorization header (interface §5.1). A key or a session authenticates from there alone: never from the
-// URL, a cookie or a body.
+// The Authorization header (interface §5.1). Keys and sessions are read from this header only, never from the URL, a
+// cookie or a body.
 
 const (
 	bearerScheme = "bearer"
@@ -30,7 +30,7 @@ func bearerText(line []byte) ([]byte, bool) {
 	return line[len(bearerScheme)+1:], true
 }
 
-// caller tells in whose name a data operation is asked for. It keeps nothing of the request.
+// caller returns the key or the client address of a data request. The result holds no memory of the request.
 func (s *Server) caller(ctx *fasthttp.RequestCtx, f *conn.HeadInfo) account.Caller {
 	c := account.Caller{Address: s.clientAddress(ctx)}
 	if !f.HasAuthorization {

@@ -38,8 +38,8 @@ func authorizations() map[string]bool {
 	}
 }
 
-// TestK4_ReadAuthorization: what is no key is refused without a look-up. That only the one header counts is
-// TestS6_SecretElsewhere's.
+// TestK4_ReadAuthorization: a malformed key is refused without a look-up. TestS6_SecretElsewhere checks that no other
+// header counts.
 func TestK4_ReadAuthorization(t *testing.T) {
 	g := newFixtureWithLimits(t, nil)
 	g.admitter.allowance.Minute = 1000

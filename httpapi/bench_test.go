@@ -198,7 +198,7 @@ func newBenchAdmitter(t testing.TB, steady func() time.Duration, accounts int) (
 	return system, keys
 }
 
-// staticAdmitter admits everybody at no cost: what is measured is httpapi.
+// staticAdmitter admits every request at no cost, so that benchmarks measure httpapi only.
 type staticAdmitter struct {
 	grant      account.Admission
 	transition account.KeyPolicy

@@ -52,9 +52,9 @@ func securityProblems(account bool, a answer) (problems []string) {
 	return problems
 }
 
-// TestS10_Contract walks the whole table of routes with every status (Q14–Q16, E1): the headers that all answers
-// have, details only on a 400 whose request could be read (E2), limit headers, one of each, exactly where the
-// caller was identified (L9). Control: changes are seen.
+// TestS10_Contract walks the whole table of routes with every status (decisions Q14–Q16 and E1). It checks the headers
+// of all answers, details only on a 400 whose request could be read (decision E2), and one of each limit header exactly
+// where the caller was identified (decision L9). Control: changes are seen.
 func TestS10_Contract(t *testing.T) {
 	state := regexp.MustCompile(`^"day";r=[0-9]+;t=[0-9]+, "minute";r=[0-9]+;t=[0-9]+$`)
 	const policy = `"day";q=1000;w=86400, "minute";q=60;w=60`
@@ -120,7 +120,7 @@ func leaks(text string, forms []string) (found []string) {
 }
 
 // TestS5_LogsHoldNoSecret plays every case, and worse ones: no log line has a secret in any form, and each is one
-// JSON object (S14).
+// JSON object (decision S14).
 func TestS5_LogsHoldNoSecret(t *testing.T) {
 	var log bytes.Buffer
 	const canary = "canary7@example.do"

@@ -12,25 +12,24 @@ import (
 	"github.com/tasard/tasard/httpapi/conn"
 )
 
-// Every request is counted. Counting must be cheap, and bounded, because callers choose paths, methods and codings: so
-// counters are a table of fixed size, and nothing of a request gets into it. There are several tables (shards), so that
-// processors do not write the same cells.
+// Every request is counted. Clients choose paths and methods, so the counters are a table of fixed size that holds no
+// part of a request. There are several tables (shards), so that processors do not write the same cells.
 //
-//	of each route: methods × statuses, bounds of durations and those beyond, sum of durations in ns
+//	for each route: methods × statuses | durations up to each bound and beyond all | sum of durations in ns
 //	callers × outcomes | codes | priorities × reasons
 
-// routeID is where a request is counted: its route, or why it has none.
+// routeID is the row that counts a request: its route, or the reason why it has none.
 type routeID uint8
 
-// The rows that are no operation. The first is that of a request about which nothing is known yet.
+// Rows that are not operations. A request belongs to the first row until its route is known.
 const (
 	routeRefused   routeID = iota // refused before its route was looked up: malformed, or shed
-	routeUnmatched                // nothing is at the path
+	routeUnmatched                // no operation or page has the path
 	routeAsterisk                 // OPTIONS *
 	routeSite                     // pages and documents
 )
 
-// routeNames are the routes as they are shown: never the path of a request.
+// routeNames are the names of the rows in Stats: patterns, never the path of a request.
 func routeNames() []string {
 	names := []string{"refused", "none", "*", "site"}
 	for _, r := range routes() {
@@ -44,12 +43,12 @@ func routeNames() []string {
 	return append(names, livezPath, healthzPath, readyzPath)
 }
 
-// methodLabels are those that are told apart; all others are the last.
+// methodLabels are the methods that are counted separately; the last label is for all others.
 func methodLabels() [methodKinds]string {
 	return [...]string{fasthttp.MethodGet, fasthttp.MethodHead, fasthttp.MethodPost, fasthttp.MethodDelete, fasthttp.MethodOptions, "other"}
 }
 
-// methodIndex is the place of a method in methodLabels. It runs on every request.
+// methodIndex is the index of a method in methodLabels. It runs on every request.
 func methodIndex(method []byte) int {
 	if string(method) == fasthttp.MethodGet {
 		return 0
@@ -61,8 +60,7 @@ func methodIndex(method []byte) int {
 	return methodKinds - 1
 }
 
-// statusLabels are those that are told apart: all that operations answer, and what pages may. Any other is counted
-// as 0.
+// statusLabels are the statuses that are counted separately: those of operations and pages. Others are counted as 0.
 func statusLabels() []int {
 	return []int{
 		0, 200, 201, 202, 204, 206, 301, 302, 303, 304, 307, 308, 400, 401, 403, 404, 405, 406, 408, 409, 410, 412, 413, 414, 415, 416, 421,
@@ -78,20 +76,20 @@ const (
 	outcomeKinds     = 8
 )
 
-// nextShard is one of the tables that are added up.
+// counterShard is one of the tables; Stats adds them up.
 type counterShard []atomic.Uint64
 
 // counters is everything that a server counts. It is safe for concurrent use.
 type counters struct {
-	routeNames  []string // of rows
+	routeNames  []string // of the rows
 	routeIDs    map[string]routeID
-	statuses    [statusMax]uint8 // place of each in countedStatuses
-	statusCount int              // statuses
-	answerCells int              // cells of a row for answers
-	shards      []counterShard   // a power of two
+	statuses    [statusMax]uint8 // index of each in statusLabels
+	statusCount int              // length of statusLabels
+	answerCells int              // cells of a row that count answers
+	shards      []counterShard   // their number is a power of two
 	nextState   atomic.Uint32    // shard of the next requestState
 
-	admissionsAt, codesAt, shedAt int // where in a shard
+	admissionsAt, codesAt, shedAt int // offsets in a shard
 
 	writeTimeout time.Duration // the server's
 	conns        conn.Counts
@@ -122,12 +120,12 @@ func newCounters(writeTimeout time.Duration) *counters {
 
 func (t *counters) routeCells() int { return t.answerCells + len(durationHistogram{}) }
 
-// nextShard is where the requests of a requestState are counted: each processor has its own, as a rule.
+// nextShard returns the shard that a new requestState counts in. Processors mostly use different shards.
 func (t *counters) nextShard() counterShard {
 	return t.shards[int(t.nextState.Add(1))&(len(t.shards)-1)]
 }
 
-// cell is where a request of a row is counted.
+// cell is the index of the cell that counts an answer of a row.
 func (t *counters) cell(r routeID, method, status int) int {
 	at := 0
 	if uint(status) < statusMax {
@@ -136,12 +134,12 @@ func (t *counters) cell(r routeID, method, status int) int {
 	return int(r)*t.routeCells() + method*t.statusCount + at
 }
 
-// countAnswer counts an answer, and lets its connection measure it.
+// countAnswer counts an answer; its connection records the duration.
 func (t *counters) countAnswer(ctx *fasthttp.RequestCtx, a *requestState) {
 	t.countStatus(a, ctx.Time(), methodIndex(ctx.Method()), ctx.Response.StatusCode())
 }
 
-// countStatus counts an answer to a request that was there as a whole at began.
+// countStatus counts an answer to a request that was read completely at began.
 func (t *counters) countStatus(a *requestState, began time.Time, method, status int) {
 	if a.conn != nil {
 		a.conn.RecordDuration(began.Add(t.writeTimeout), (*durationHistogram)(a.shard[int(a.route)*t.routeCells()+t.answerCells:]))
@@ -149,15 +147,15 @@ func (t *counters) countStatus(a *requestState, began time.Time, method, status 
 	a.shard[t.cell(a.route, method, status)].Add(1)
 }
 
-// countCode counts an error that was answered.
+// countCode counts an error answer.
 func (t *counters) countCode(code engine.Code) {
 	if at := codeIndex(code); at >= 0 {
 		t.shards[0][t.codesAt+at].Add(1)
 	}
 }
 
-// admissionOutcomes are all results of the admitter: admitted, unavailable (it is overloaded, starts, stops, or can't
-// write), and the codes of refusals.
+// admissionOutcomes are all results of the admitter: admitted, unavailable (it is overloaded, starting, stopping or
+// can't write), and the codes of refusals.
 func admissionOutcomes() [outcomeKinds]string {
 	return [...]string{
 		"admitted", "unavailable", string(engine.CodeRateLimited), string(engine.CodeQuotaExceeded), string(engine.CodeMissingKey),
@@ -178,7 +176,7 @@ func (t *counters) countAdmission(a *requestState, keyed bool, code engine.Code)
 	a.shard[at].Add(1)
 }
 
-// shedReason is why a request was refused for load, in the order of shedNames.
+// shedReason is the reason why a request was shed, in the order of shedNames.
 type shedReason int
 
 const (
@@ -187,16 +185,16 @@ const (
 	shedReasons
 )
 
-// countShed counts a request that was refused for load.
+// countShed counts a shed request.
 func (t *counters) countShed(lane conn.Priority, reason shedReason) {
 	t.shards[0][t.shedAt+int(lane)*int(shedReasons)+int(reason)].Add(1)
 }
 
-// durationHistogram counts how long something took: up to each bound, beyond all, and the sum in ns. Reading and
-// adding go on at once, so that sum and counts may be of different moments.
+// durationHistogram counts durations: those up to each bound, those beyond all, and their sum in ns. It is read while
+// others add, so that the sum may not match the counts.
 type durationHistogram [durationBoundCount + 2]atomic.Uint64
 
-// durationBoundCount is how many upper bounds there are for the time of an answer.
+// durationBoundCount is the number of DurationBounds.
 const durationBoundCount = 18
 
 // DurationBounds are the upper bounds of RouteDurations: most answers take some ten microseconds, and none may take
@@ -209,13 +207,13 @@ func DurationBounds() [durationBoundCount]time.Duration {
 	}
 }
 
-// Add counts one.
+// Add counts a duration.
 func (d *durationHistogram) Add(took time.Duration) {
 	took = max(0, took)
 	at, bound := 0, 10*time.Microsecond
 	for at < durationBoundCount && took > bound {
 		at++
-		if bound *= 2; at%3 == 2 { // TimeBounds()[at] by the one before it: 1, 2, 5, 10, …
+		if bound *= 2; at%3 == 2 { // DurationBounds()[at] from its predecessor: 1, 2, 5, 10, …
 			bound += bound / 4
 		}
 	}

@@ -174,7 +174,7 @@ func checkSums(t *testing.T, stats *Stats, timed, errors uint64, g *fixture) {
 	}
 }
 
-// TestCounters_Admissions tells who was let in and why others were not.
+// TestCounters_Admissions counts admissions, and refusals by their reason.
 func TestCounters_Admissions(t *testing.T) {
 	g := newFixtureWithLimits(t, nil)
 	g.admitter.allowance = account.Quota{Day: 4, Minute: 2}

@@ -28,12 +28,12 @@
 // All errors have one shape; their causes are logged only. /livez, /healthz and /readyz are always answered,
 // without keys or limits (health.go). Counted names come from closed lists (counters.go, stats.go), and access
 // records hold no path, query, key or address. A cached answer never outlives the expiry of a rate or midnight. An
-// ETag is a digest of the body without generatedAt, the same on every node and after a restart. Nothing of a
-// request's memory is kept, except for heads without their keys.
+// ETag is a digest of the body without generatedAt, the same on every node and after a restart. No memory of a
+// request is kept, except for heads without their keys.
 //
 // A range of dates that begins after today is empty, not an error. A key in a URL is refused even where unknown
 // parameters are allowed. An Authorization header other than "Bearer", one space and a well-formed key is a refused
-// key. An entry of X-Forwarded-For that is no address ends the walk at the hop that wrote it. A body other than one
+// key. A malformed entry of X-Forwarded-For ends the walk at the hop that wrote it. A body other than one
 // JSON object ends the connection.
 //
 // # Speed

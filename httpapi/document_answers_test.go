@@ -63,7 +63,7 @@ func (d *openAPI) find(k *goldenAnswer) (documentedOperation, bool) {
 	return best, found
 }
 
-// isGeneralHeader are headers that HTTP or browsers want, on answers of all kinds: they are no part of the document.
+// isGeneralHeader reports whether HTTP or browsers need a header on all answers. The document leaves such headers out.
 func isGeneralHeader(name string) bool {
 	return strings.HasPrefix(name, "Access-Control-") || strings.HasPrefix(name, "Content-") ||
 		slices.Contains([]string{"Cross-Origin-Resource-Policy", "Date", "Referrer-Policy", "Vary", "X-Content-Type-Options"}, name)

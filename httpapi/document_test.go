@@ -29,7 +29,7 @@ const documentURL = "https://node.example/openapi.json"
 // object is an object of the OpenAPI document.
 type object = map[string]any
 
-// openAPI is the document as a client gets it, with the validator of a library that knows nothing of this program.
+// openAPI is the document as a client gets it, with the validator of a library that is independent of this program.
 type openAPI struct {
 	root     object
 	compiler *jsonschema.Compiler
@@ -295,7 +295,7 @@ func (d *openAPI) bodyProblems() (problems []string) {
 				"", "1", "00712345", "0071234", "007123456", "0071234x", "ana@example.do", strings.Repeat("n", 80), strings.Repeat("n", 81), strings.Repeat("ñ", 80),
 				strings.Repeat("a", 60) + "@" + strings.Repeat("b", 60) + ".do",
 			} {
-				// What the program takes beyond a schema's words, such as what an address is, only it can say.
+				// Only the program knows rules that a schema can't express, such as the syntax of an address.
 				if field.set(&accountRequest{}, value) && d.problem(pointer+"/properties/"+field.name, value) != "" {
 					problems = append(problems, fmt.Sprintf("%s: %s: the program takes %q, the document doesn't", name, field.name, value))
 				}
@@ -328,7 +328,7 @@ func texts(value any) (all []string) {
 	return all
 }
 
-// engineCodes are the codes that the rules have: the constants of the engine (E1).
+// engineCodes are the codes that the rules have: the constants of the engine (decision E1).
 func engineCodes(t testing.TB) (codes []string) {
 	t.Helper()
 	file := must(parser.ParseFile(token.NewFileSet(), filepath.Join("..", "engine", "service.go"), nil, parser.SkipObjectResolution))
@@ -378,7 +378,7 @@ func (d *openAPI) wordProblems(codes []string) (problems []string) {
 		}
 	}
 	for _, code := range codes {
-		if !explained[code] && code != string(engine.CodeMethodNotAllowed) { // told in words: no operation answers it (C2)
+		if !explained[code] && code != string(engine.CodeMethodNotAllowed) { // no operation answers it, the text of the document explains it (decision C2)
 			problems = append(problems, code+" is explained at no answer")
 		}
 	}
@@ -393,7 +393,7 @@ func words[T ~string](list []T) (all []string) {
 }
 
 // openObjects finds objects that take fields which are not listed, or have one that may be missing though it is
-// always sent (K8).
+// always sent (decision K8).
 func (d *openAPI) openObjects() (problems []string) {
 	optional := map[string][]string{"ErrorBody": {"requestId", "details"}, "KeyRequest": {"name"}} // interface §7; K1
 	schemas, _ := at(d.root, "components", "schemas").(object)

@@ -17,7 +17,7 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
-// Messages of errors that name no cause.
+// Messages of errors without a cause.
 const (
 	internalMessage  = "Something went wrong on our side. Report the request id if it goes on."
 	malformedMessage = "This is no well-formed HTTP/1.1 request. The connection is closed."
@@ -35,10 +35,10 @@ type codeStatus struct {
 	status int
 }
 
-// codesMax is how many there are.
+// codesMax is the number of codes.
 const codesMax = 23
 
-// codes is the one place where codes become statuses, in its order.
+// codes maps every code to its status, in the order in which Stats lists them.
 func codes() [codesMax]codeStatus {
 	return [...]codeStatus{
 		{engine.CodeInvalidParameters, fasthttp.StatusBadRequest},
@@ -67,7 +67,7 @@ func codes() [codesMax]codeStatus {
 	}
 }
 
-// codeIndex is the place of a code in codes, -1 for one that is not an answer's.
+// codeIndex is the index of a code in codes, -1 for a code that is not for answers.
 func codeIndex(code engine.Code) int {
 	for at, known := range codes() {
 		if known.code == code {
@@ -77,7 +77,7 @@ func codeIndex(code engine.Code) int {
 	return -1
 }
 
-// status is that of a code. False for a code that is not an answer's.
+// status is the status of a code. It returns false for a code that is not for answers.
 func status(code engine.Code) (int, bool) {
 	at := codeIndex(code)
 	if at < 0 {
@@ -127,8 +127,8 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, code engine.Code, message stri
 	s.refuseWith(ctx, code, message, nil)
 }
 
-// refuseWith answers an error in the one shape that errors have (interface §7). Cache-Control is no-store from the
-// start.
+// refuseWith answers an error in the shape of all errors (interface §7). startResponse sets Cache-Control to
+// no-store.
 func (s *Server) refuseWith(ctx *fasthttp.RequestCtx, code engine.Code, message string, details []params.Problem) {
 	answered, known := status(code)
 	if !known {
@@ -143,7 +143,7 @@ func (s *Server) refuseWith(ctx *fasthttp.RequestCtx, code engine.Code, message 
 	s.gzipError(ctx)
 }
 
-// idOf is the id that begin gave the request, nil before it.
+// idOf is the request id that startResponse set, nil before it ran.
 func (s *Server) idOf(ctx *fasthttp.RequestCtx) []byte {
 	return ctx.Response.Header.PeekCanonical(bytesOf(headerRequestID))
 }
@@ -170,8 +170,8 @@ func appendError(dst []byte, code engine.Code, message, requestID string, detail
 	return append(dst, `}}`...)
 }
 
-// refusePanic answers 500. The cause goes to the log, under the id that the caller has. Of an answer that was
-// made already nothing may be sent: its queued body would leave behind this head.
+// refusePanic answers 500 and logs the cause under the request id. It discards the body of an answer that was made
+// before the panic, which would be sent after this head otherwise.
 func (s *Server) refusePanic(ctx *fasthttp.RequestCtx, cause any) {
 	if c, ok := ctx.Conn().(*conn.Conn); ok {
 		c.DiscardBody()

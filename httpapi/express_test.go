@@ -32,7 +32,7 @@ type scriptedConn struct {
 	out    bytes.Buffer
 }
 
-// RemoteAddr is a client that is no proxy, unless the server trusts it.
+// RemoteAddr is the address of a client, not of a proxy, unless the server trusts it.
 func (*scriptedConn) RemoteAddr() net.Addr {
 	return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 7), Port: 40000}
 }
@@ -117,7 +117,7 @@ type expressCase struct {
 	change func(*twoWays)
 }
 
-// play gives the answers to a case, without their dates, and what it cost whom.
+// play returns the answers to a case, without their dates, and the charges of each caller.
 func (w *twoWays) play(t testing.TB, c *expressCase, express conn.Express) string {
 	t.Helper()
 	w.reset()

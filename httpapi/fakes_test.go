@@ -276,7 +276,7 @@ type fakeAdmitter struct {
 	quota    *account.AnonymousTable
 	charges  map[string]int
 	callers  []account.Caller
-	granted  int // answers that were no error
+	granted  int // answers that were not errors
 	refunds  int
 }
 

@@ -118,7 +118,7 @@ func limitCases() []goldenCase {
 	return append(cases, pendingCases()...)
 }
 
-// pendingCases has each status once while the end of anonymous access is announced (K7).
+// pendingCases has each status once while the end of anonymous access is announced (decision K7).
 func pendingCases() []goldenCase {
 	cases := []goldenCase{
 		getCase("200", bestTarget, nil), getCase("304", bestTarget, nil, "If-None-Match: *"), getCase("400", "/v1/rates?limit=0", nil),
@@ -196,7 +196,7 @@ func accountCases() []goldenCase {
 	return append(cases, accountSpecialCases()...)
 }
 
-// accountSpecialCases are the statuses that one operation alone has.
+// accountSpecialCases are the statuses that only one operation has.
 func accountSpecialCases() []goldenCase {
 	good := accountGood()
 	of := func(name, operation string, arrange func(*fixture)) goldenCase {

@@ -48,13 +48,13 @@ func gzipEncoded(d encodedBody, second int64) *gzipVersion {
 	packed = append(packed, 1) // last block, stored
 	packed = binary.LittleEndian.AppendUint16(packed, uint16(len(tail)))
 	packed = binary.LittleEndian.AppendUint16(packed, ^uint16(len(tail)))
-	stamp := noGeneratedAt
+	offset := noGeneratedAt
 	if d.generatedAt != noGeneratedAt {
-		stamp = len(packed)
+		offset = len(packed)
 	}
 	packed = append(packed, tail...)
 	packed = appendGzipTrailer(packed, crc32.Update(headCRC, crc32.IEEETable, tail), len(d.body))
-	return &gzipVersion{bodyVersion{second, bytes.Clone(packed)}, stamp, headCRC}
+	return &gzipVersion{bodyVersion{second, bytes.Clone(packed)}, offset, headCRC}
 }
 
 // gzipper compresses one body after another. It is not safe for concurrent use.

@@ -14,36 +14,35 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Harness is what a server needs that stands inside a test (package apitest). Danger: no node has one.
+// Harness changes a server for use inside a test (package apitest). Danger: a node must not set it.
 //
-// With it the Date header comes from Config.Clock, so that answers are the same on every machine, and ServeConn
-// takes the place of Serve: nothing of the server outlives it, also in a bubble of testing/synctest. The library
-// keeps its own Date with a goroutine that never ends.
+// With a Harness the Date header comes from Config.Clock, so that answers are the same on every machine. ServeConn
+// replaces Serve and leaves no goroutine behind, as a bubble of testing/synctest requires: the library updates its own
+// Date in a goroutine that never ends.
 type Harness struct {
-	// Around goes around each request that was read, well-formed or not. Nil is nothing.
+	// Around wraps the handler of each request that was read, well-formed or not. It may be nil.
 	Around func(next fasthttp.RequestHandler) fasthttp.RequestHandler
 }
 
-// plantedKey is the user value under which Plant leaves its error. Strings are the keys that the library copies
-// nothing for.
+// plantedKey is the key of the user value that holds the error of Plant. The library copies nothing for a string key.
 const plantedKey = "planted"
 
-// Plant makes err the answer to a request, with everything that such an answer has: it takes the place of the
-// operation, behind route, method and authentication. A 429 shows its window used up, and nothing is charged for it.
-// Only a server with a Harness looks at it.
+// Plant makes err the answer to a request, with all headers of such an answer. It replaces the operation; route, method
+// and authentication are checked before it. A 429 shows its window as used up and is not charged. Only a server with a
+// Harness reads planted errors.
 func Plant(ctx *fasthttp.RequestCtx, err *engine.Error) { ctx.SetUserValue(plantedKey, err) }
 
-// ServeConn answers the requests of one connection until it ends, and closes it. Shutdown knows nothing of it:
-// the caller closes the connection to end it.
+// ServeConn answers the requests of a connection until it ends, and closes it. Shutdown does not wait for it: the
+// caller closes the connection to stop it.
 func (s *Server) ServeConn(conn net.Conn) error { return s.http.ServeConn(conn) }
 
-// harness is a Harness at work: the templates of answers whose Date is ours.
+// harness is the state of a Harness: the templates of answers with a Date from Config.Clock.
 type harness struct {
 	once              sync.Once
 	template, private fasthttp.ResponseHeader
 }
 
-// fill makes the templates out of a header that the library prepared: only it can say that Date is not its business.
+// fill makes the templates from a header of the library, because only the library can turn its own Date off.
 func (h *harness) fill(prepared *fasthttp.ResponseHeader, gated bool) {
 	h.once.Do(func() {
 		prepared.CopyTo(&h.template)
@@ -52,7 +51,7 @@ func (h *harness) fill(prepared *fasthttp.ResponseHeader, gated bool) {
 	})
 }
 
-// startDatedResponse is begin's first part for a server in a test.
+// startDatedResponse is the first part of restartResponse for a server with a Harness.
 func (s *Server) startDatedResponse(ctx *fasthttp.RequestCtx) {
 	header := &ctx.Response.Header
 	s.harness.fill(header, s.config.Admitter != nil)
@@ -64,8 +63,7 @@ func (s *Server) startDatedResponse(ctx *fasthttp.RequestCtx) {
 	s.date(header)
 }
 
-// date sets the Date header. No setter of the library does that; reading one does, and a trailer is read behind
-// what is there.
+// date sets the Date header by reading it as a trailer, because no setter of the library sets it.
 func (s *Server) date(header *fasthttp.ResponseHeader) {
 	line := fasthttp.HeaderDate + ": " + s.config.Clock().UTC().Format(http.TimeFormat) + "\r\n\r\n"
 	if err := header.ReadTrailer(bufio.NewReader(strings.NewReader(line))); err != nil {
@@ -73,7 +71,7 @@ func (s *Server) date(header *fasthttp.ResponseHeader) {
 	}
 }
 
-// plantedFor is the error that Plant left for a request, nil without one.
+// plantedFor returns the planted error of a request, or nil.
 func (s *Server) plantedFor(ctx *fasthttp.RequestCtx) *engine.Error {
 	if s.harness == nil {
 		return nil
@@ -82,7 +80,7 @@ func (s *Server) plantedFor(ctx *fasthttp.RequestCtx) *engine.Error {
 	return err
 }
 
-// refusePlanted turns a grant into the refusal that was planted. False when it is none of a limit.
+// refusePlanted turns a grant into the planted refusal. It returns false unless the status of the refusal is 429.
 func (s *Server) refusePlanted(ctx *fasthttp.RequestCtx, r *route, grant *account.Admission, err *engine.Error) bool {
 	if answered, _ := status(err.Code); answered != fasthttp.StatusTooManyRequests {
 		return false

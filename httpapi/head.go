@@ -11,12 +11,12 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
-// The head of a good answer is written in one piece. Max of its lines are the same for all answers, others are the
-// same for all answers of a page, and setting a dozen headers one by one costs more than all the rest of a request:
-// the library looks for each name among those that are there, cleans its value and copies both twice.
+// The head of a 200 or 304 is written in one piece. Most of its lines are the same for all answers, others are the
+// same for all answers of a page. Setting a dozen headers one by one would cost more than the rest of a request: for
+// each header, the library searches the names that are set, cleans the value and copies both twice.
 //
-// Danger: the library takes the name of a header as it is, so that lines can pass for the beginning of a name.
-// Nothing of a request may get into them.
+// Danger: the library does not check the name of a header, so that whole lines can be passed as part of a name. Such
+// lines must not hold any text of a request.
 
 // headBufferBytes is the buffer of a head on the stack: more than any needs whose links to pages are not very long.
 const headBufferBytes = 1536

@@ -31,7 +31,7 @@ func (f *fixture) readiness(t *testing.T) (got answer, body readiness) {
 	return got, body
 }
 
-// TestS15_Readiness tells the worst condition first. What is alive says so whatever fails.
+// TestS15_Readiness: the worst condition is reported first. Liveness does not depend on any condition.
 func TestS15_Readiness(t *testing.T) {
 	well := engine.HealthyCondition("log")
 	slow := engine.Condition{Name: "disk", State: "slow", Since: fakeNow(), Detail: `say "why"`}

@@ -140,7 +140,7 @@ func TestL6_GateFaults(t *testing.T) {
 	}
 }
 
-// TestL7_Order: a wrong request is told the first of route, method, authentication, readiness, limits and parameters.
+// TestL7_Order: route, method, authentication, readiness, limits and parameters are checked in this order.
 func TestL7_Order(t *testing.T) {
 	g := newFixtureWithLimits(t, nil)
 	g.admitter.transition = keysRequiredIn(-time.Second)
@@ -172,8 +172,8 @@ func TestL7_Order(t *testing.T) {
 	step(200, "GET", "/v1/rates?limit=1", key)
 }
 
-// TestL10_Off: the gate is not asked and no header sent; once keys are required, only 401s. Without a gate there is
-// nothing of it.
+// TestL10_Off: the gate is not asked and no header sent; once keys are required, only 401s. Without a gate there are
+// neither limits nor account operations.
 func TestL10_Off(t *testing.T) {
 	g := newFixtureWithLimits(t, nil)
 	g.admitter.off = true

@@ -230,7 +230,7 @@ func TestS10_Q16_EveryRoute(t *testing.T) {
 	for name, arrange := range arrangements {
 		g := newFixtureWithLimits(t, nil)
 		arrange(g)
-		lines := []string{jsonLine, bearer(testSession(100)), "Accept: text/html"} // answers are JSON, whatever is accepted (Q10)
+		lines := []string{jsonLine, bearer(testSession(100)), "Accept: text/html"} // answers are JSON, whatever is accepted (decision Q10)
 		if name == "panic" {
 			lines = append(lines, plantHeader+": before")
 		}

@@ -171,7 +171,7 @@ func (r *mutationRun) work() {
 	}
 }
 
-// guardedPlay turns a panic that nobody caught into a problem.
+// guardedPlay turns an uncaught panic into a problem.
 func guardedPlay(p mutantPlayer, m mutant) (problem string, answers int) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -221,7 +221,7 @@ func (p *memoryPlayer) fresh() mutantPlayer {
 
 func (p *memoryPlayer) play(m mutant) (problem string, answers int) {
 	conn := &cutConn{rawConn: rawConn{in: m.request, step: rawBufferBytes}, cuts: m.cuts}
-	_ = p.http.ServeConn(listenedConn(conn)) // how a connection ends is no matter; what was written is
+	_ = p.http.ServeConn(listenedConn(conn)) // the error does not matter, only what was written
 	out := conn.out.Bytes()
 	return framingProblem(out, conn.methods), bytes.Count(out, []byte("\r\n"+headerRequestID+": "))
 }
@@ -256,7 +256,7 @@ type tcpPlayer struct {
 func (p *tcpPlayer) fresh() mutantPlayer { return p }
 
 func (p *tcpPlayer) play(m mutant) (problem string, answers int) {
-	// The whole answer to a HEAD can't be told from half of one.
+	// A complete answer to HEAD can't be distinguished from a half.
 	m.request = bytes.ReplaceAll(m.request, []byte("HEAD"), []byte("READ"))
 	p.count++ // an address has ports for so many connections a minute
 	from := net.IPv4(127, p.worker, byte(p.count/250), byte(1+p.count%250))

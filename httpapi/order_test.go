@@ -84,8 +84,7 @@ func askAll(fatal func(...any), address, text string, cuts []int, methods []stri
 	return answers
 }
 
-// TestP5_AnswersStayInOrder: however requests come behind each other, each gets the answer that it gets alone, in
-// order.
+// TestP5_AnswersStayInOrder: pipelined requests get their answers in order, the same as on connections of their own.
 func TestP5_AnswersStayInOrder(t *testing.T) {
 	t.Parallel()
 	address := serveServer(t, newStaticServer(t)).address

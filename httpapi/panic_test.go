@@ -58,7 +58,7 @@ func panicExchanges() []exchange {
 
 // TestO9_PanicInAnyHandler: a panic in any handler of the router, before it has begun or when its answer is made,
 // is a 500 with the id of its line in the log; its own connection and all others go on, and nothing is charged for
-// it (L6).
+// it (decision L6).
 func TestO9_PanicInAnyHandler(t *testing.T) {
 	var log lockedBuffer
 	s := serve(t, withLimits(func(c *Config) {
@@ -112,7 +112,7 @@ func TestO9_PanicInAnyHandler(t *testing.T) {
 	}
 }
 
-// askOthers asks on a connection of its own until it is told to stop, and wants every answer to be the first one again.
+// askOthers sends requests on its own connection until stop is closed, and wants all answers to equal the first.
 func askOthers(t *testing.T, conn net.Conn, wire *bufio.Reader, stop <-chan struct{}) (count int) {
 	first := map[string][]byte{}
 	for {

@@ -158,9 +158,9 @@ func (p *proxy) settled(t *testing.T, b *proxyBackend, frontBefore sent, backBef
 	}
 }
 
-// sameRequests compares methods as multisets: a proxy logs at the end of an answer. What the node could not read
-// may be of any method. Each request that the proxy sent whole is one here, and each here is one there. Of a
-// request that was broken off the node need not count anything: it has done nothing for it.
+// sameRequests compares methods as multisets: a proxy logs at the end of an answer. A request that the node
+// could not read may have any method. Each request that the proxy sent whole is counted by the node, and the other way
+// round. The node need not count a request that was broken off, because it did no work for it.
 func sameRequests(front sent, seen []string) bool {
 	whole, broken := slices.Clone(front.whole), slices.Clone(front.broken)
 	unread := 0

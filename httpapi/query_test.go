@@ -31,7 +31,7 @@ func (f *fixture) takes(t *testing.T, targets ...string) {
 	}
 }
 
-// TestQ1_Q2_T8_Refused: what a wrong parameter is told. Which values are wrong, FuzzQuery and TestDocument say.
+// TestQ1_Q2_T8_Refused checks the messages for wrong parameters. FuzzQuery and TestDocument check the grammar.
 func TestQ1_Q2_T8_Refused(t *testing.T) {
 	f := newFixture(t, nil)
 	for _, c := range []struct{ target, path, part string }{
@@ -142,7 +142,7 @@ func TestT6_DefaultRange(t *testing.T) {
 			t.Errorf("%q: %s, want %s", query, got, want)
 		}
 	}
-	// 23:59 in Santo Domingo is tomorrow in UTC (T2).
+	// 23:59 in Santo Domingo is tomorrow in UTC (decision T2).
 	for second, want := range map[int]string{-1: "2025-11-15 2025-11-21", 0: "2025-11-16 2025-11-22"} {
 		f.clock.set(time.Date(2025, 11, 22, 4, 0, second, 0, time.UTC))
 		if got := f.asks(t, "/v1/rates/history"); got != want {

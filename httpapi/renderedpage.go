@@ -8,21 +8,20 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// noGeneratedAt is the place of generatedAt in a body that has none.
+// noGeneratedAt is the offset of generatedAt for a body without one.
 const noGeneratedAt = -1
 
-// rateBytesGuess is about what a rate takes as JSON.
+// rateBytesGuess is the approximate length of a rate as JSON.
 const rateBytesGuess = 720
 
-// pageMemo is what httpapi keeps in engine.Page.Memo: what was made of a page, each form once. Which form depends
-// on the question: a ranking echoes its operation in best and not elsewhere, and a page may be shared between
-// questions.
+// pageMemo is the value of engine.Page.Rendered: the encoded forms of a page. The form depends on the request: only
+// /v1/rates/best echoes its operation, and requests of several operations may share a page.
 type pageMemo struct {
 	renderings  [formCount]atomic.Pointer[renderedPage]
 	conversions [operationCount]atomic.Pointer[conversionTemplate]
 }
 
-// bodyForm tells the encodings of one page apart.
+// bodyForm identifies an encoding of a page.
 type bodyForm uint8
 
 const (
@@ -35,7 +34,7 @@ const (
 // operationCount is how many conversion templates a page can have: one for each operation.
 const operationCount = 2
 
-// memoOf is the page's memo, made at the first call.
+// memoOf returns the memo of a page and creates it at the first call.
 func memoOf(kept *atomic.Value) *pageMemo {
 	if m, ok := kept.Load().(*pageMemo); ok {
 		return m
@@ -48,15 +47,15 @@ func bestForm(operation engine.Operation) bodyForm {
 	return [...]bodyForm{formBestBuy, formBestSell}[operationIndex(operation)]
 }
 
-// encodedBody is a body as it was just encoded. stamp is where its generatedAt stands, noGeneratedAt when it has none.
+// encodedBody is an encoded body with the offset of its generatedAt, or noGeneratedAt.
 type encodedBody struct {
 	body        []byte
 	generatedAt int
 }
 
-// renderedPage is the encoded answer of a page: encoded once, and copied with a new generatedAt at most once a
-// second. The copies are immutable, so that a connection may still write one while the next is made. Two
-// requests that meet may both make it; the copies are equal.
+// renderedPage is the encoded answer of a page. It is encoded once, and copied with a new generatedAt at most once a
+// second. The copies are immutable, so that a connection can write a copy while a request makes the next. Two requests
+// may make a copy at the same time; both copies are equal.
 type renderedPage struct {
 	etag        []byte
 	generatedAt int
@@ -64,18 +63,18 @@ type renderedPage struct {
 	gzip        atomic.Pointer[gzipVersion]
 }
 
-// bodyVersion is a body with the second for which it is right. A body without generatedAt is right for ever.
+// bodyVersion is a body with the second of its generatedAt. A body without generatedAt is valid at any time.
 type bodyVersion struct {
 	second int64
 	body   []byte
 }
 
-// gzipVersion is the gzip form of an edition. The last block, from generatedAt on, is stored uncompressed, so that
-// a new time and its checksum are patched in like those of the plain form.
+// gzipVersion is a bodyVersion compressed with gzip. Its last block, from generatedAt on, is stored uncompressed, so
+// that patch can write a new time and checksum.
 type gzipVersion struct {
 	bodyVersion
-	generatedAt int    // where generatedAt stands in body, noStamp when there is none
-	headCRC     uint32 // checksum of what comes before it
+	generatedAt int    // offset of generatedAt in body, or noGeneratedAt
+	headCRC     uint32 // checksum of the uncompressed text before it
 }
 
 func newRenderedPage(d encodedBody, now requestTime) *renderedPage {
@@ -84,8 +83,7 @@ func newRenderedPage(d encodedBody, now requestTime) *renderedPage {
 	return r
 }
 
-// body is the body as it is sent with the time of now, and its coding: gzip, or "" for as it is. The caller must
-// not change it.
+// body returns the body with the time of now and its coding: gzip, or "" for none. The caller must not change the body.
 func (r *renderedPage) body(now requestTime, acceptsGzip bool) (body []byte, coding string) {
 	if body = r.plainBody(now); acceptsGzip && len(body) >= gzipBytesMin {
 		return r.gzipBody(now), gzipCoding
@@ -121,7 +119,7 @@ func (r *renderedPage) gzipBody(now requestTime) []byte {
 	return next.body
 }
 
-// patch writes the time and the checksum anew.
+// patch replaces the time and the checksum.
 func (p *gzipVersion) patch(now requestTime) {
 	copy(p.body[p.generatedAt:], now.text[:])
 	trailer := len(p.body) - gzipTrailerBytes

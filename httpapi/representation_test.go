@@ -150,8 +150,8 @@ func TestQ13_CacheControl(t *testing.T) {
 	}
 }
 
-// TestQ15_Switch: browsers may send Authorization where the node allows it. What else browsers are told, golden
-// files hold (Q14).
+// TestQ15_Switch: browsers may send Authorization where the node allows it. Golden files hold the other headers for
+// browsers (decision Q14).
 func TestQ15_Switch(t *testing.T) {
 	for _, withAuth := range []bool{false, true} {
 		f := newFixture(t, func(c *Config) { c.AllowAuthorizationHeader = withAuth })

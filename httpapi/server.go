@@ -24,7 +24,7 @@ import (
 
 // Config configures a Server. Service, Catalogue, Clock and RequestID are required; all other fields may be zero.
 type Config struct {
-	// Service answers the data operations. Danger: a page keeps its encoded answer (engine.Page.Memo), so servers that
+	// Service answers the data operations. Danger: a page keeps its encoded answer (engine.Page.Rendered), so servers that
 	// share a service must have the same FeeNotice.
 	Service engine.Service
 	// Catalogue interns known currency codes and institution ids, so that parsing a query does not allocate.

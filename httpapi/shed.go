@@ -13,8 +13,8 @@ import (
 // overloadRetryAfter is when clients should repeat a request that was shed.
 const overloadRetryAfter = time.Second
 
-// shedRequest refuses a request whose connection is beyond the cap, or that has waited too long; the wait for a slot is
-// here. Nothing is charged then, and no limits are told.
+// shedRequest waits for a slot. It refuses a request whose connection is beyond the cap, or that has waited too long.
+// Such a request is not charged, and its answer has no limit headers.
 func (s *Server) shedRequest(ctx *fasthttp.RequestCtx, a *requestState) bool {
 	target := ctx.Request.Header.RequestURI()
 	stale, keyed := a.shed, a.connState.keyed

@@ -17,14 +17,13 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
-// Site is what stands beside the operations: pages for people, the contract as a document. It is asked for paths
-// that no operation has. Requests for it are never charged; its limits are its own.
+// Site answers the paths that no operation has: pages for people, and the contract as a document. Its requests are
+// never charged; it has its own limits.
 //
-// A request that it gets owns its memory. RemoteAddr is the client's address as limits see it, with port 0,
-// and X-Request-Id the id that the answer will carry. The body has at most Limits.BodyBytesMax bytes. What it
-// answers goes out whole, with the headers that it sets, and these besides: X-Request-Id, X-Content-Type-Options
-// and, while it is announced, the end of anonymous access. A body of text that takes more than 1 KiB is
-// compressed for those who take gzip, unless Content-Encoding is set.
+// A request to the site owns its memory. RemoteAddr is the client's address as limits see it, with port 0, and
+// X-Request-Id is the id of the answer. The body has at most Limits.BodyBytesMax bytes. The server sends the answer
+// with its headers and adds X-Request-Id, X-Content-Type-Options and, while it is announced, the end of anonymous
+// access. A text body of more than 1 KiB is compressed for clients that accept gzip, unless Content-Encoding is set.
 type Site interface {
 	http.Handler
 	// Has reports whether the site answers a path. accept is the Accept header of a GET or HEAD, "" for other

@@ -38,7 +38,7 @@ func (f *fakeSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // TestSite: what no operation has the site answers, in memory of its own, under the server's request id; unknown
-// paths stay 404 (Q7).
+// paths stay 404 (decision Q7).
 func TestSite(t *testing.T) {
 	site := &fakeSite{}
 	g := newFixtureWithLimits(t, func(c *Config) { c.Site = site })
@@ -74,7 +74,7 @@ func TestSite(t *testing.T) {
 			t.Errorf("%s: headers %v", c.target, a.header)
 		}
 	}
-	pending := keysRequiredIn(5 * 24 * time.Hour) // pages say the end of anonymous access too (K7)
+	pending := keysRequiredIn(5 * 24 * time.Hour) // pages say the end of anonymous access too (decision K7)
 	g.admitter.transition = pending
 	for _, problem := range deprecationProblems(g.get(t, "/"), &pending) {
 		t.Error(problem)

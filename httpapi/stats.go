@@ -7,56 +7,55 @@ import (
 	"github.com/tasard/tasard/httpapi/conn"
 )
 
-// Stats is what a server has answered since it was made, for those who watch it. All that is in it comes from
-// closed lists: no request can make it longer.
+// Stats counts the answers of a server since its creation, for monitoring. All names come from closed lists: no request
+// can make it longer.
 type Stats struct {
-	// Requests are the answers, where there were any.
+	// Requests are the answers; combinations without an answer are left out.
 	Requests []RequestCount
-	// Durations are how long answers took, of all routes.
+	// Durations are the durations of answers, for every route.
 	Durations []RouteDurations
-	// Errors are those that were answered, by code: all codes.
+	// Errors are the error answers, for every code.
 	Errors []CodeCount
-	// Admissions are the results of the admitter, all that it can give. Charges that were refunded are counted as well.
+	// Admissions are the results of the admitter, for every possible result. They include charges that were refunded.
 	Admissions []AdmissionCount
-	// Shed are the requests that were refused for load, by priority.
+	// Shed are the shed requests, by priority and reason.
 	Shed []ShedCount
-	// Connections are those of all listeners.
+	// Connections are the connections of all listeners.
 	Connections ConnectionCounts
 }
 
-// RequestCount is how many requests got the same answer.
+// RequestCount is the number of answers with the same route, method and status.
 type RequestCount struct {
-	// Route is the pattern of an operation, or "site" for pages and documents, "none" where nothing is at the path,
-	// "*" for OPTIONS *, and "refused" for what was refused before anybody looked for its route: it was no HTTP, or
-	// there was too much load.
+	// Route is the pattern of an operation, or "site" for pages and documents, "none" for unknown paths, "*" for
+	// OPTIONS *, and "refused" for requests that were malformed or shed before the route was looked up.
 	Route  string
 	Method string // GET, HEAD, POST, DELETE, OPTIONS or "other"
-	Status int    // 0: one that is not told apart
+	Status int    // 0: a status that is not counted separately
 	Count  uint64
 }
 
-// RouteDurations is how long answers of a route took: from when the request was there as a whole until its answer
-// was ready to be sent, waiting for its turn under load included. It is known of connections of TCP alone.
+// RouteDurations are the durations of the answers of a route, from the end of reading the request until the answer was
+// ready to be sent. They include the wait for a slot. Only TCP connections are measured.
 type RouteDurations struct {
 	Route  string
-	Counts [durationBoundCount + 1]uint64 // those up to each of TimeBounds, and last those beyond all
+	Counts [durationBoundCount + 1]uint64 // those up to each of DurationBounds; the last counts those beyond all
 	Sum    time.Duration
 }
 
-// CodeCount is how many errors were answered with a code.
+// CodeCount is the number of error answers with a code.
 type CodeCount struct {
 	Code  engine.Code
 	Count uint64
 }
 
-// AdmissionCount is how often the admitter gave a result.
+// AdmissionCount is the number of times that the admitter gave a result.
 type AdmissionCount struct {
 	Caller  string // "key" or "anonymous"
 	Outcome string // "admitted", the code of a refusal, or "unavailable": the admitter could not tell
 	Count   uint64
 }
 
-// ShedCount is how many requests of a priority were refused for load.
+// ShedCount is the number of requests of a priority that were shed for a reason.
 type ShedCount struct {
 	Priority string // "key", "anonymous", "key_costly" or "anonymous_costly": history and conversions are costly
 	Reason   string // "late": it had waited too long; "full": its connection was one beyond the cap

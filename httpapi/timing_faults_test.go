@@ -28,13 +28,13 @@ const (
 	timingCrop = 0.8
 )
 
-// timingPair is two kinds of requests, of the same length, that may not be told apart by the time of the answer.
+// timingPair is two kinds of requests of the same length. The duration of an answer must not reveal the kind.
 type timingPair struct {
 	name string
 	a, b func(i int) exchange
 }
 
-// Which refusal a key gets stands in the answer (E1), so only keys that are refused alike are compared.
+// The code of a refusal is in the answer (decision E1), so only keys with the same refusal are compared.
 func timingPairs() []timingPair {
 	codes := func(name string) func(int) exchange {
 		return func(i int) exchange {

@@ -17,9 +17,6 @@ import (
 // below.
 var wordsNotYet = []string{
 	"httpapi",
-	"httpapi/internal/encode",
-	"httpapi/internal/fields",
-	"httpapi/internal/params",
 }
 
 // commentColumnsMax is the widest line that holds only a comment; a tab counts as one column.

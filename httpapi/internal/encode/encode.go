@@ -8,7 +8,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Text appends a JSON string. Bytes that are no UTF-8 become U+FFFD; U+2028 and the like stay as they are.
+// Text appends a JSON string. Bytes that are not UTF-8 become U+FFFD; U+2028 and the like stay as they are.
 func Text(dst []byte, text string) []byte {
 	dst = append(dst, '"')
 	start := 0

@@ -5,7 +5,7 @@ import (
 	"encoding/base64"
 )
 
-// ETagDigestBytes is how much of the digest an ETag carries: enough that no two states ever share one.
+// ETagDigestBytes is the length of the digest in an ETag: enough that no two states ever have the same tag.
 const ETagDigestBytes = 16
 
 // AppendETag appends W/"…" for a digest.
@@ -15,8 +15,8 @@ func AppendETag(dst, digest []byte) []byte {
 	return append(dst, '"')
 }
 
-// IfNoneMatchHits tells whether If-None-Match lets the answer be 304: one of its tags has the opaque part of etag (weak
-// comparison), or it is "*". What is malformed matches nothing from there on.
+// IfNoneMatchHits reports whether If-None-Match allows a 304: it is "*", or one of its tags has the opaque part of etag
+// (weak comparison). A malformed tag ends the search in its line.
 func IfNoneMatchHits(lines [][]byte, etag []byte) bool {
 	if len(lines) == 1 && string(TrimBlanks(lines[0])) == "*" {
 		return true

@@ -10,18 +10,18 @@ import (
 // addressBytesMax bounds an entry of X-Forwarded-For: an IPv6 address, its zone, brackets and port.
 const addressBytesMax = 80
 
-// TrustedProxies are the networks of proxies whose X-Forwarded-For is believed.
+// TrustedProxies are the networks of proxies whose X-Forwarded-For is trusted.
 type TrustedProxies []netip.Prefix
 
-// Contains tells whether an address is that of a proxy.
+// Contains reports whether an address belongs to a trusted proxy.
 func (p TrustedProxies) Contains(addr netip.Addr) bool {
 	return slices.ContainsFunc(p, func(network netip.Prefix) bool { return network.Contains(addr) })
 }
 
-// ClientAddress is for whom a proxy asks, by the lines of X-Forwarded-For. It walks the lists from the right, where
-// the trusted hops wrote, to the first address that is no trusted proxy: what is left of it any client may have
-// written. An entry that is no address ends the walk at the hop that wrote it; a list of trusted hops only ends at
-// the first of them.
+// ClientAddress finds the address of a client behind proxies in the lines of X-Forwarded-For. It walks the lists from
+// the right, where trusted proxies wrote, to the first address that does not belong to a trusted proxy: any client can
+// have written the entries to its left. A malformed entry ends the walk at the proxy that wrote it. If all entries
+// belong to trusted proxies, the leftmost is the client.
 func (p TrustedProxies) ClientAddress(peer netip.Addr, lines [][]byte) netip.Addr {
 	client := peer
 	for i := len(lines) - 1; i >= 0; i-- {
@@ -48,8 +48,8 @@ func (p TrustedProxies) ClientAddress(peer netip.Addr, lines [][]byte) netip.Add
 	return client
 }
 
-// forwardedAddress reads 192.0.2.1, 192.0.2.1:80, 2001:db8::1, [2001:db8::1] or [2001:db8::1]:80, each IPv6 address
-// with or without a zone, which is dropped: it means something to the proxy alone.
+// forwardedAddress reads 192.0.2.1, 192.0.2.1:80, 2001:db8::1, [2001:db8::1] or [2001:db8::1]:80. It drops the zone of
+// an IPv6 address, which has a meaning only on the proxy.
 func forwardedAddress(entry []byte) (addr netip.Addr, ok bool) {
 	if len(entry) > addressBytesMax {
 		return netip.Addr{}, false

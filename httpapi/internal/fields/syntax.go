@@ -28,8 +28,8 @@ func TrimBlanks(b []byte) []byte {
 // portDigitsMax bounds a port as text; 65535 has five digits.
 const portDigitsMax = 5
 
-// ValidPort takes the rest of an authority: nothing, or a colon and at most
-// 65535. A colon alone stands for the default port.
+// ValidPort checks the end of an authority: it is empty, or a colon and a port of at most 65535. A colon without a port
+// stands for the default port.
 func ValidPort(b []byte) bool {
 	if len(b) == 0 {
 		return true

@@ -10,8 +10,8 @@ import (
 // IDCharactersMax is the length of an institution id in characters (interface §8).
 const IDCharactersMax = 80
 
-// percentDecoded is text with its %XX replaced: text itself when it has none, else a copy. A '+' stays a '+': what
-// it stands for in forms, a blank, no grammar takes either. False, with the text as it came, when a '%' is not
+// percentDecoded replaces each %XX: it returns text itself when there is none, else a copy. A '+' stays a '+', because
+// no grammar takes the blank for which it stands in forms. It returns the unchanged text and false when a '%' is not
 // followed by two hexadecimal digits.
 func percentDecoded(text []byte) ([]byte, bool) {
 	if bytes.IndexByte(text, '%') < 0 {
@@ -24,8 +24,8 @@ func percentDecoded(text []byte) ([]byte, bool) {
 	return []byte(decoded), true
 }
 
-// PathID decodes the last segment of an institution's path, once. False for bad percent-encoding and for more
-// than 80 characters; bytes that are no UTF-8 count one each.
+// PathID decodes the last segment of an institution's path, once. It returns false for bad percent-encoding and for
+// more than 80 characters. A byte that is not UTF-8 counts as a character.
 func PathID(encoded []byte) ([]byte, bool) {
 	id, ok := percentDecoded(encoded)
 	if !ok || utf8.RuneCount(id) > IDCharactersMax {
@@ -34,8 +34,8 @@ func PathID(encoded []byte) ([]byte, bool) {
 	return id, true
 }
 
-// editDistance counts the insertions, removals, replacements and swaps of neighbours that turn one name into the other,
-// whatever the case of their letters. Both are short: a part of a name, and one of ours.
+// editDistance counts the insertions, removals, replacements and swaps of neighbours that turn one name into the other.
+// It ignores case. Both names are short: one is truncated, the other is a known name.
 func editDistance(a, b string) int {
 	a, b = strings.ToLower(a), strings.ToLower(b)
 	before := make([]int, len(b)+1) // the row before the last

@@ -11,7 +11,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// TestQuery_OwnsItsMemory: nothing of a query points into the request.
+// TestQuery_OwnsItsMemory: a query has no pointer into the request.
 func TestQuery_OwnsItsMemory(t *testing.T) {
 	table := NewTable()
 	text := []byte("currency=USD&operation=sell&amount=12.50&institution=bhd&channel=cash&kind=reference&limit=7&cursor=8")
@@ -40,7 +40,7 @@ func TestQuery_OwnsItsMemory(t *testing.T) {
 	}
 }
 
-// FuzzPathID holds the decoding of a path id against the standard library's (Q9).
+// FuzzPathID holds the decoding of a path id against the standard library's (decision Q9).
 func FuzzPathID(f *testing.F) {
 	for _, seed := range []string{"bhd", "%62hd", "%", "%zz", "%2", "a%2Fb", "%ff", "ñ", strings.Repeat("a", 81), strings.Repeat("%C3%B1", 80)} {
 		f.Add(seed)

@@ -2,8 +2,8 @@ package params
 
 import "github.com/tasard/tasard/engine"
 
-// Query is every parameter of a request in its own memory: nothing in it points into the request. Comparable. What
-// was not sent is zero; limit and cursor have their defaults, and a history range is complete.
+// Query holds the parameters of a request. It is comparable and has no pointer into the request. A parameter that was
+// not sent is zero, but limit has its default, and a history range is complete.
 type Query struct {
 	ID          string // path parameter of the detail
 	Currency    string
@@ -17,20 +17,20 @@ type Query struct {
 	Cursor      int
 }
 
-// Filter is which rates are asked for.
+// Filter selects the rates.
 func (q Query) Filter() engine.Filter {
 	return engine.Filter{Currency: q.Currency, Institution: q.Institution, Channel: q.Channel, Kind: q.Kind}
 }
 
-// Page is which page.
+// Page selects the page.
 func (q Query) Page() engine.PageRequest { return engine.PageRequest{Limit: q.Limit, Cursor: q.Cursor} }
 
-// Ranking is a question for the best rates; comparing is for a conversion.
+// Ranking is the query for the best rates; comparing means that it is for a conversion.
 func (q Query) Ranking(comparing bool) engine.RankingQuery {
 	return engine.RankingQuery{Filter: q.Filter(), PageRequest: q.Page(), Operation: q.Operation, ForConvert: comparing}
 }
 
-// set reads one value, byte for byte as it was sent. False when the grammar refuses it.
+// set reads a value byte for byte as it was sent. It returns false when the grammar refuses the value.
 func (q *Query) set(p Param, value []byte, catalogue *engine.Catalogue) (ok bool) {
 	switch p {
 	case ParamCurrency:

@@ -11,7 +11,7 @@ import (
 // InstitutionPath is what the path of an institution's detail begins with; the rest is its id, still encoded.
 const InstitutionPath = "/v1/institutions/"
 
-// Sentences of problems that are not a value's grammar.
+// Messages of problems other than a value's grammar.
 const (
 	problemEncoding      = "has a '%' that is not followed by two hexadecimal digits"
 	ProblemRepeated      = "must not be repeated"
@@ -32,22 +32,22 @@ const (
 	NameBytesMax = 64
 )
 
-// Problem is one problem of a request: the parameter, which of its values when it is repeated (0 is the first), and a
-// sentence that the name begins.
+// Problem is a problem of a request: the name of a parameter, the index of the value (0 is the first), and a message
+// that follows the name.
 type Problem struct {
 	Name    string
 	Index   int
 	Message string
 }
 
-// Options is what reading a request depends on besides the request.
+// Options are the settings and state that reading a request depends on.
 type Options struct {
 	Catalogue    *engine.Catalogue
 	Today        engine.Date
 	AllowUnknown bool
 }
 
-// queryReader is one request on its way to a query.
+// queryReader reads a request into a query.
 type queryReader struct {
 	table    *Table
 	op       Operation
@@ -57,8 +57,8 @@ type queryReader struct {
 	problems []Problem
 }
 
-// Read turns the path id and the raw query string of a request into a query, or tells every problem at once (Q1–Q4, Q9,
-// T6–T8). Nothing of the query points into the request.
+// Read reads the path id and the raw query string of a request. It reports all problems at once (decisions Q1–Q4, Q9
+// and T6–T8). The query has no pointer into the request.
 func (t *Table) Read(op Operation, path, text []byte, options Options) (Query, []Problem) {
 	r := queryReader{table: t, op: op, options: options, query: Query{Limit: engine.LimitDefault}}
 	if op == Institution {
@@ -132,7 +132,7 @@ func (r *queryReader) readPair(pair []byte) {
 	}
 }
 
-// readUnknown refuses a name once, and says where keys go when it looks like one.
+// readUnknown refuses an unknown name once. For the name of a credential it explains where keys go.
 func (r *queryReader) readUnknown(name string) {
 	isKey := IsCredentialName(name)
 	if r.options.AllowUnknown && !isKey {
@@ -151,7 +151,7 @@ func (r *queryReader) readUnknown(name string) {
 	}
 }
 
-// findMissing refuses what the operation needs and the request lacks.
+// findMissing reports the required parameters that the request lacks.
 func (r *queryReader) findMissing() {
 	for p := range ParamCount {
 		if r.table[p].RequiredBy&r.op != 0 && r.seen[p] == 0 {
@@ -160,8 +160,8 @@ func (r *queryReader) findMissing() {
 	}
 }
 
-// completeRange fills in the ends of a history range that are not given and refuses what no answer fits (T7,
-// T8). A range that only begins, after today, is one of days to come: it has no rows, and is no error.
+// completeRange fills in the missing ends of a history range. It refuses a reversed range (decision T7) and a range
+// that is too long (decision T8). A range that begins after today and has no end is empty, not an error.
 func (r *queryReader) completeRange() {
 	if slices.ContainsFunc(r.problems, func(d Problem) bool {
 		return d.Name == r.table[ParamFrom].Name || d.Name == r.table[ParamTo].Name
@@ -179,8 +179,7 @@ func (r *queryReader) completeRange() {
 	}
 }
 
-// IsCredentialName tells names under which callers put keys into URLs, in any spelling of small and capital
-// letters.
+// IsCredentialName reports whether clients put keys into URLs under a name. It ignores case.
 func IsCredentialName(name string) bool {
 	switch strings.ToLower(name) {
 	case "api_key", "apikey", "access_key", "key", "token":
@@ -189,5 +188,5 @@ func IsCredentialName(name string) bool {
 	return false
 }
 
-// TruncatedName is what of an unknown name is told.
+// TruncatedName is the part of an unknown name that a problem repeats.
 func TruncatedName(name []byte) string { return string(name[:min(len(name), NameBytesMax)]) }
