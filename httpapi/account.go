@@ -153,7 +153,7 @@ func (op *accountOperation) refuseCredential(c credential) error {
 	case op.credential == sessionToken && !c.present:
 		return &engine.Error{Code: engine.CodeInvalidSession, Message: "This operation needs a session: send its token as 'Authorization: Bearer TOKEN'."}
 	case op.credential == sessionToken && (!c.wellFormed || c.isKey):
-		return &engine.Error{Code: engine.CodeInvalidSession, Message: "This is no session token; an API key does not open this operation."}
+		return &engine.Error{Code: engine.CodeInvalidSession, Message: "The credential is not a session token; an API key does not open this operation."}
 	case op.credential == sessionTokenOrKey && !c.present:
 		return &engine.Error{Code: engine.CodeMissingKey, Message: "This operation needs a key or a session: send it as 'Authorization: Bearer KEY'."}
 	case op.credential == sessionTokenOrKey && !c.wellFormed:

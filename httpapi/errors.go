@@ -20,7 +20,7 @@ import (
 // Messages of errors without a cause.
 const (
 	internalMessage  = "Something went wrong on our side. Report the request id if it goes on."
-	malformedMessage = "This is no well-formed HTTP/1.1 request. The connection is closed."
+	malformedMessage = "The request is not well-formed HTTP/1.1. The connection is closed."
 	timeoutMessage   = "The request did not arrive in time. The connection is closed."
 	headersMessage   = "Request line and headers are too long. The connection is closed."
 	bodyMessage      = "The request body is too long. The connection is closed."
