@@ -27,7 +27,7 @@
 //
 // # Where to change it
 //
-//	a goal                  its row in goals.go, its function there, in goals_accounts.go or goals_data.go
+//	a goal                  its row in goals.go, its function there, in goals_modes.go or goals_data.go
 //	how two are compared    runner.go
 //	requests                mix.go; the load: load.go, load_conn.go; parsing of responses: response.go
 //	servers                 server.go (node, bare server), nginx.go, postgres.go; processes: process.go; data: fixture.go
