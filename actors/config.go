@@ -14,66 +14,66 @@ import (
 
 // Config configures a System. Dir (or Journal) and Clock are required; other fields may be zero.
 type Config struct {
-	// Dir is the directory of the local log. It is created if it does not exist; one process at a time may hold it.
+	// Dir is the directory of the local log. It is created if it does not exist. Only one process at a time can use it.
 	Dir string
-	// Clock returns the present time, which decides staleness and validation. Required.
+	// Clock returns the current time, for the staleness and validation of rates. Required.
 	Clock func() time.Time
-	// Catalogue holds institutions, currencies and sources. nil = engine.DefaultCatalogue. A currency that it lacks cannot
-	// be observed; one that was observed before is still served.
+	// Catalogue has institutions, currencies and sources. nil = engine.DefaultCatalogue. Observations of a currency that
+	// it lacks are refused. Rates of such a currency that were observed earlier are still served.
 	Catalogue *engine.Catalogue
 	// Rules are the limits of validation. Zero = engine.DefaultRules.
 	Rules engine.Rules
-	// Logger gets what an operator should know. nil discards it.
+	// Logger receives messages for the operator. nil = none.
 	Logger *slog.Logger
 	// Log configures the local log.
 	Log LogConfig
 	// Journal replaces the local log in Dir. The system owns and closes it.
 	Journal commitlog.Journal
-	// LoginCodeKey is the 32-byte secret with which the nodes of a cluster check login codes. nil = a random one for this
-	// process; then codes are not in the log.
+	// LoginCodeKey is the 32-byte secret with which the nodes of a cluster check login codes. nil = a random
+	// one for this process. Codes are then not in the log.
 	LoginCodeKey []byte
 
-	// WriteTimeout is how long an intake waits for the disk. 0 = 60 s. After it the caller gets an error, although the
-	// write may still be made.
+	// WriteTimeout is how long a call waits for its write to become durable. 0 = 60 s. After a timeout the caller gets an
+	// error, but the write may still succeed.
 	WriteTimeout time.Duration
-	// MailboxMax is how many questions may wait for one actor; further ones are answered CodeOverloaded. 0 = 4096, at most
-	// 1,048,576.
+	// MailboxMax is the maximum number of requests that wait for one actor. Further requests get CodeOverloaded. 0 = 4096,
+	// at most 1,048,576.
 	MailboxMax int
-	// PendingWritesMax is how many commands may wait for one currency or account while another one is being written;
-	// further ones are answered CodeOverloaded. 0 = 64. Each holds up to 2,048 observations.
+	// PendingWritesMax is the maximum number of commands that wait for one currency or account while another command is
+	// being written. Further commands get CodeOverloaded. 0 = 64. Each command has up to 2,048 observations.
 	PendingWritesMax int
-	// SnapshotRecords is after how many records a snapshot is taken, or later if the accounts are more than four times as
-	// large as these records. 0 = 50,000, which replay in less than a second. With small numbers the whole state is
-	// written again and again.
+	// SnapshotRecords is the number of records after which a snapshot is taken. The snapshot is taken later if the accounts
+	// are more than four times as large as these records. 0 = 50,000, which replay in less than a second. Each snapshot
+	// writes the whole state, so small numbers are expensive.
 	SnapshotRecords int
-	// SnapshotBytes is after how many bytes of records a snapshot is taken. 0 = 64 MiB.
+	// SnapshotBytes is the size of records after which a snapshot is taken. 0 = 64 MiB.
 	SnapshotBytes int64
 
 	// QuotaPolicy has the quotas of callers. Zero fields: 1,000 requests a day, 60 in a minute, leases of 16.
 	QuotaPolicy account.QuotaPolicy
-	// LimitsOff admits every caller and counts nothing. Keys, once required, are still checked.
+	// LimitsOff admits every caller without counting requests. If keys are required, they are still checked.
 	LimitsOff bool
-	// KeyPrefix begins every new key: account.KeyPrefixLive or account.KeyPrefixTest. "" = live.
+	// KeyPrefix is the prefix of new keys: account.KeyPrefixLive or account.KeyPrefixTest. "" = live.
 	KeyPrefix string
 	// Random is the source of keys, codes and tokens. nil = crypto/rand; other sources are for tests.
 	Random io.Reader
-	// Mailer sends login codes. nil: logins are not possible, RequestCode answers CodeDataUnavailable.
+	// Mailer sends login codes. If it is nil, logins are not possible and RequestCode returns CodeDataUnavailable.
 	Mailer Mailer
-	// Steady is a clock that only grows, whatever happens to the time of day. nil = the monotonic part of what Clock
-	// returns.
+	// Steady is a monotonic clock. It never goes back, even if the wall clock is set back. nil = the monotonic part of the
+	// times of Clock.
 	Steady func() time.Duration
-	// AnonymousClientsMax is how many callers without a key are counted at once, by address. 0 = 65,536, each of up to 600
-	// bytes; beyond it the count of the client that was idle longest is dropped.
+	// AnonymousClientsMax is the maximum number of clients without a key that are counted at once, by address. 0 = 65,536,
+	// with up to 600 bytes each. A further client replaces the client that was idle longest.
 	AnonymousClientsMax int
-	// AccountShards is how many actors share the accounts. 0 = 16, at most 256. It may differ from start to start.
+	// AccountShards is the number of actors that share the accounts. 0 = 16, at most 256. It may change at each start.
 	AccountShards int
-	// AccountsLoadedMax is how many accounts are loaded at once, about 1 KiB each; a request for a further one is answered
+	// AccountsLoadedMax is the maximum number of loaded accounts, with about 1 KiB each. Requests for further accounts get
 	// CodeOverloaded. 0 = 131,072.
 	AccountsLoadedMax int
 }
 
-// Mailer sends e-mails with login codes. Send must not wait for a mail server: it queues the e-mail or returns an
-// error, an *engine.Error if the caller of the API should see it.
+// Mailer sends e-mails with login codes. Send must not wait for a mail server. It queues the e-mail or returns an error.
+// The API returns an *engine.Error to its caller.
 type Mailer interface {
 	Send(account.LoginMail) error
 }
@@ -82,8 +82,8 @@ type Mailer interface {
 type LogConfig struct {
 	// SegmentBytes is the size of a segment file. 0 = 4 MiB.
 	SegmentBytes int
-	// ReserveBytes is the free space below which writes are refused. 0 = 64 MiB, negative = no check: then
-	// a full disk stops the node.
+	// ReserveBytes is the free space below which writes are rejected. 0 = 64 MiB. Negative = no check, so that a full disk
+	// stops the node.
 	ReserveBytes int64
 }
 

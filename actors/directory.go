@@ -9,7 +9,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// The questions that only the directory answers.
+// The requests that only the directory answers.
 type (
 	currencies   = mailbox.Question[currenciesQuery, *engine.Page[engine.CurrencyItem]]
 	institutions = mailbox.Question[engine.InstitutionsQuery, *engine.Page[engine.InstitutionItem]]
@@ -21,16 +21,16 @@ type (
 	institutionQuery struct{ id string }
 )
 
-// currencyUpdate is a new snapshot of a currency and its view at the time.
+// currencyUpdate is a new snapshot of a currency and the ranked view of it.
 type currencyUpdate struct {
 	snapshot   *engine.CurrencySnapshot
-	view       *engine.RankedView // nil: none was made
+	view       *engine.RankedView // nil if the currency made none
 	freshUntil time.Time          // when its last rate expires
 	checkedAt  time.Time          // when a source was last checked
 }
 
-// latestUpdate passes the newest snapshot of a currency to the directory. At most one message about it is under way,
-// however fast the currency changes.
+// latestUpdate passes the newest snapshot of a currency to the directory. The mailbox of the directory has at most one
+// message about it, however fast the currency changes.
 type latestUpdate struct {
 	index    int
 	newest   atomic.Pointer[currencyUpdate]
@@ -43,8 +43,7 @@ type currencyChanged struct {
 	latest *latestUpdate
 }
 
-// post passes a snapshot on. A question that is sent to the directory afterwards is answered from it or from a newer
-// one.
+// post passes a snapshot to the directory. The directory answers later requests from this snapshot or a newer one.
 func (l *latestUpdate) post(update currencyUpdate, directory *mailbox.Ref) {
 	l.newest.Store(&update)
 	if !l.notified.Swap(true) {
@@ -52,20 +51,20 @@ func (l *latestUpdate) post(update currencyUpdate, directory *mailbox.Ref) {
 	}
 }
 
-// directoryActor answers questions that span currencies, from the snapshots of the currencies.
+// directoryActor answers requests about several currencies from their snapshots.
 type directoryActor struct {
 	clock     func() time.Time
 	catalogue *engine.Catalogue
 	readers   [][]*pagesChanged // by currency
 	snapshots []*engine.CurrencySnapshot
-	views     []*engine.RankedView // earlier ones of the same currencies; nil: none yet
+	views     []*engine.RankedView // newest known views of the currencies, for reuse; nil = none
 
 	market     *engine.MarketView // of the snapshots; valid from marketFrom until its ChangesAt
 	marketFrom time.Time
 
 	currencyList       *engine.Page[engine.CurrencyItem]
 	institutions       pageCache[engine.InstitutionsQuery, engine.InstitutionItem]
-	institutionDetails map[string]*engine.InstitutionDetail // of known institutions only, so the catalogue bounds it
+	institutionDetails map[string]*engine.InstitutionDetail // by ID; only known institutions, so the catalogue limits its size
 	rates              pageCache[engine.RatesQuery, *engine.Rate]
 	history            pageCache[engine.HistoryQuery, engine.HistoryEntry]
 }
@@ -76,7 +75,7 @@ func (d *directoryActor) Receive(msg mailbox.Message) {
 	case *forwarded[currenciesQuery, engine.CurrencyItem]:
 		replyToReader(m, d.currencies(), d.marketFrom)
 	case *forwarded[engine.InstitutionsQuery, engine.InstitutionItem]:
-		market := d.now() // first: it may drop the pages
+		market := d.now() // must come first, because it may clear the pages
 		replyToReader(m, d.institutions.of(m.Query, market.Institutions), d.marketFrom)
 	case *forwarded[engine.RatesQuery, *engine.Rate]:
 		market := d.now()
@@ -101,11 +100,11 @@ func (d *directoryActor) Fatal(msg mailbox.Message) bool {
 	return change
 }
 
-// Abort implements mailbox.Actor: the directory keeps no questions.
+// Abort implements mailbox.Actor. The directory keeps no requests that it would have to reject.
 func (d *directoryActor) Abort(*engine.Error) {}
 
-// changed loads a newer snapshot. It clears notified first: a snapshot that is posted meanwhile is either loaded now or
-// sends another message.
+// changed loads a newer snapshot. It must clear notified before that. A snapshot that is posted meanwhile is then either
+// loaded now or causes another message.
 func (d *directoryActor) changed(latest *latestUpdate) {
 	latest.notified.Store(false)
 	newest := latest.newest.Load()
@@ -121,7 +120,7 @@ func (d *directoryActor) changed(latest *latestUpdate) {
 	tellReaders(d.readers[latest.index])
 }
 
-// now returns the market view of the present moment; see currencyActor.now.
+// now returns the market view that is valid now. It makes a new one if the last one is outdated.
 func (d *directoryActor) now() *engine.MarketView {
 	now := d.clock()
 	if d.market == nil || outdated(now, d.marketFrom, d.market.ChangesAt()) {
@@ -135,6 +134,7 @@ func (d *directoryActor) now() *engine.MarketView {
 	return d.market
 }
 
+// outdated reports whether a view is not valid now. The view is valid from a time until changesAt (zero = no end).
 func outdated(now, from, changesAt time.Time) bool {
 	return now.Before(from) || !changesAt.IsZero() && !now.Before(changesAt)
 }

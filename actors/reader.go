@@ -9,25 +9,26 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// readerActor answers callers with copies of pages that the currencies and the directory have made. There is one for
-// each processor, so that callers do not all wait for the actor of one currency. It forwards a question that it has no
-// page for; the owner answers it and sends the reader the page.
+// readerActor answers requests from a cache of pages. There is one reader for each processor, so that callers do not all
+// wait for the actor of one currency. The owner of a page is a currency or the directory. If the cache has no page for a
+// request, the reader forwards the request to the owner, which replies and sends the page to the reader.
 //
-// A page is dropped when it expires, and on a pagesChanged message: from the currency before it acknowledges a change,
-// and from the directory before it answers with it. A question that is sent afterwards comes after that message, so no
-// caller gets an older page than was acknowledged, or given to another caller, before it asked.
+// A reader drops a page when it expires, or when the owner sends pagesChanged. A currency sends pagesChanged before it
+// acknowledges a change, and the directory before it answers from the changed state. A later request arrives after that
+// message. Therefore a caller never gets an older page than one that was acknowledged, or returned to another caller,
+// before its request.
 type readerActor struct {
 	self  *mailbox.Ref
 	clock func() time.Time
-	index map[string]int // of currencies, in owners
-	// owners are the currencies, and last the directory.
+	index map[string]int // index of each currency in owners
+	// owners has the pages of each currency, and of the directory at the end.
 	owners []ownerPages
 }
 
-// ownerPages are copies of the pages of one owner.
+// ownerPages are the cached pages of one owner.
 type ownerPages struct {
 	owner        *mailbox.Ref
-	changes      uint64 // pagesChanged messages so far
+	changes      uint64 // number of pagesChanged messages
 	rankings     pageCopies[engine.RankingQuery, *engine.Rate]
 	rates        pageCopies[engine.RatesQuery, *engine.Rate]
 	history      pageCopies[engine.HistoryQuery, engine.HistoryEntry]
@@ -35,25 +36,25 @@ type ownerPages struct {
 	institutions pageCopies[engine.InstitutionsQuery, engine.InstitutionItem]
 }
 
-// pageCopies are copies of pages of one kind, all from one view of the owner.
+// pageCopies are cached pages of one kind, all from one view of the owner.
 type pageCopies[K comparable, T any] struct {
 	pages pageCache[K, T]
-	from  time.Time // the pages are valid from then on
-	// The last hit: comparing a question is faster than looking it up.
+	from  time.Time // time from which the pages are valid
+	// The last hit. Comparing its key is faster than a lookup in pages.
 	key  K
 	page *engine.Page[T]
 }
 
-// forwarded is a question that a reader has no page for. The owner answers it with replyToReader.
+// forwarded is a request for which a reader has no page. The owner answers it with replyToReader.
 type forwarded[K comparable, T any] struct {
 	*mailbox.Question[K, *engine.Page[T]]
 	reader  *mailbox.Ref
-	to      func(*ownerPages) *pageCopies[K, T] // where the reader keeps the page
+	to      func(*ownerPages) *pageCopies[K, T] // returns the cache for the page
 	owner   int
 	changes uint64 // ownerPages.changes when it was forwarded
 }
 
-// pageCopy carries a page to a reader.
+// pageCopy sends a page to a reader.
 type pageCopy struct {
 	mailbox.OneWay
 	owner   int
@@ -61,16 +62,16 @@ type pageCopy struct {
 	keep    func(*ownerPages)
 }
 
-// Asked makes pageCopy a message that may be refused. The next question is then forwarded as well.
+// Asked allows a full mailbox to reject a pageCopy. The reader then forwards the next request too.
 func (*pageCopy) Asked() bool { return true }
 
-// pagesChanged drops the pages of a currency and of the directory in one reader. Each sender has one for each reader
-// and currency.
+// pagesChanged makes one reader drop the pages of a currency and of the directory. Each sender has one message for each
+// reader and currency, and reuses it.
 type pagesChanged struct {
 	mailbox.OneWay
 	reader   *mailbox.Ref
 	currency int
-	sent     atomic.Bool // but not yet handled
+	sent     atomic.Bool // sent but not yet handled
 }
 
 // Receive implements mailbox.Actor.
@@ -93,16 +94,16 @@ func (r *readerActor) Receive(msg mailbox.Message) {
 			m.keep(p)
 		}
 	case *pagesChanged:
-		m.sent.Store(false) // first: a later change sends it again
+		m.sent.Store(false) // must come first, so that a later change sends the message again
 		r.drop(m.currency)
 		r.drop(len(r.owners) - 1)
 	}
 }
 
-// Fatal implements mailbox.Actor: a reader that might keep old pages must not go on.
+// Fatal implements mailbox.Actor. A reader that may have kept outdated pages must not continue.
 func (r *readerActor) Fatal(msg mailbox.Message) bool { return !msg.Asked() }
 
-// Abort implements mailbox.Actor: a reader keeps no questions.
+// Abort implements mailbox.Actor. A reader keeps no requests that it would have to reject.
 func (r *readerActor) Abort(*engine.Error) {}
 
 func (r *readerActor) drop(owner int) {
@@ -110,7 +111,7 @@ func (r *readerActor) drop(owner int) {
 	*p = ownerPages{owner: p.owner, changes: p.changes + 1}
 }
 
-// read answers a question about a currency, or about all currencies with "", or forwards it.
+// read answers or forwards a request about one currency, or about all currencies if currency is "".
 func read[K comparable, T any](
 	r *readerActor, currency string, m *mailbox.Question[K, *engine.Page[T]], of func(*ownerPages) *pageCopies[K, T],
 ) {
@@ -126,7 +127,7 @@ func read[K comparable, T any](
 	p.owner.Send(&forwarded[K, T]{m, r.self, of, owner, p.changes})
 }
 
-// find returns the page for a question, nil if there is none that is valid now.
+// find returns the page for a query that is valid now, or nil.
 func (c *pageCopies[K, T]) find(key K, now time.Time) *engine.Page[T] {
 	if c.page == nil || c.key != key {
 		page := c.pages.get(key)
@@ -141,7 +142,7 @@ func (c *pageCopies[K, T]) find(key K, now time.Time) *engine.Page[T] {
 	return c.page
 }
 
-// replyToReader answers a question with a page that is valid since from, and sends the reader the page.
+// replyToReader answers a request with a page and sends the page to the reader. The page is valid from the given time.
 func replyToReader[K comparable, T any](m *forwarded[K, T], page *engine.Page[T], from time.Time) {
 	query, reader, to := m.Query, m.reader, m.to
 	pageMsg := &pageCopy{owner: m.owner, changes: m.changes, keep: func(p *ownerPages) { to(p).keep(query, page, from) }}
@@ -157,7 +158,7 @@ func (c *pageCopies[K, T]) keep(key K, page *engine.Page[T], from time.Time) {
 	c.key, c.page = key, page
 }
 
-// tellReaders makes readers drop pages.
+// tellReaders sends pagesChanged messages that are not already in a mailbox.
 func tellReaders(readers []*pagesChanged) {
 	for _, m := range readers {
 		if !m.sent.Swap(true) {

@@ -15,8 +15,8 @@ const (
 	replayBatches = 8   // batches that may wait to be applied
 )
 
-// replayer applies a snapshot and the records after it. One goroutine reads and decodes, another one applies: each does
-// about half of the work.
+// replayer restores a snapshot and applies the records after it. One goroutine reads and decodes records, another one
+// applies their events. Each does about half of the work.
 type replayer struct {
 	system   *System
 	states   map[string]*engine.CurrencyState
@@ -24,20 +24,20 @@ type replayer struct {
 	accounts *accounts.Replay
 	snapshot uint64 // sequence of the snapshot
 	last     uint64 // sequence of the last record that was read
-	events   int    // in the records
-	bytes    int64  // of the records
+	events   int    // number of events in the records read
+	bytes    int64  // size of the records read
 
 	batch   *batch
 	batches chan *batch
-	free    chan *batch // batches to be used again
-	applied chan error  // one value: the result of apply
+	free    chan *batch // applied batches, for reuse
+	applied chan error  // receives the result of apply
 	failed  atomic.Bool
 }
 
-// batch is events on their way from reading to applying, with their memory.
+// batch has decoded events that are to be applied, and their memory.
 type batch struct {
 	events  []any
-	records uint64 // in which the events came
+	records uint64 // number of records that had the events
 	memory  record.Arena
 }
 
@@ -127,7 +127,7 @@ func (r *replayer) read(sequence uint64, data []byte) error {
 	return nil
 }
 
-// begin starts a batch, in the memory of one that was applied if there is one.
+// begin starts a batch. It reuses the memory of an applied batch if there is one.
 func (r *replayer) begin() {
 	select {
 	case r.batch = <-r.free:
@@ -139,8 +139,8 @@ func (r *replayer) begin() {
 	r.decoder.UseArena(&r.batch.memory)
 }
 
-// apply applies the batches in its own goroutine, for which run waits. It takes all batches, also after an error, so
-// that reading never blocks for ever.
+// apply applies the batches. It runs in its own goroutine, and run waits for it. After an error it still receives all
+// batches, so that reading never blocks forever.
 func (r *replayer) apply() {
 	var failure error
 	for batch := range r.batches {
@@ -169,14 +169,14 @@ func (r *replayer) applyBatch(batch []any) (err error) {
 	return nil
 }
 
-// recovered turns a panic into an error.
+// recovered turns a panic into an error. It must be deferred.
 func recovered(err *error) {
 	if reason := recover(); reason != nil {
 		*err = fmt.Errorf("replay: panic: %v\n%s", reason, debug.Stack())
 	}
 }
 
-// state returns the state of a currency, also of one that the catalogue no longer has.
+// state returns the state of a currency. The catalogue may no longer have the currency.
 func (r *replayer) state(code string) *engine.CurrencyState {
 	state, ok := r.states[code]
 	if !ok {

@@ -18,5 +18,5 @@ func (s *System) Slots() (map[string]time.Time, error) {
 	if err := s.available(); err != nil {
 		return nil, err
 	}
-	return s.askers.slots.Ask(s.directory, slotsQuery{}, accounts.AskTimeout)
+	return s.questionPools.slots.Ask(s.directory, slotsQuery{}, accounts.AskTimeout)
 }

@@ -22,32 +22,32 @@ const (
 	stopping
 )
 
-// workersMin keeps one currency's long work from delaying the others, also on one processor.
+// workersMin is two, so that a slow message of one currency does not delay the others even on one processor.
 const workersMin = 2
 
-// closeTimeout is how long Close waits for changes under way and for the last snapshot.
+// closeTimeout is how long Close waits for the return of leases and for the last snapshot.
 const closeTimeout = 2 * time.Minute
 
-// accountsAPI is implemented by the accounts.
+// accountsAPI is implemented by accounts.Accounts.
 type accountsAPI interface {
 	account.Admitter
 	account.Service
 	account.Operator
 }
 
-// System is a running node without its front end: the state of all currencies and accounts in actors, journaled. All
-// methods may be called at any time from any goroutine, but not from visit functions that it calls.
+// System is a running node without its HTTP server. Actors hold the state of all currencies and accounts, and a journal
+// makes changes durable. All methods may be called concurrently, but not from visit functions that System calls.
 type System struct {
 	accountsAPI
 	accounts *accounts.Accounts
 
-	config   Config
-	log      *commitlog.Log
-	actors   *mailbox.System
-	kinds    kinds
-	askers   askers
-	calls    callTracker // of methods that need the journal
-	progress progress
+	config        Config
+	log           *commitlog.Log
+	actors        *mailbox.System
+	kinds         kinds
+	questionPools questionPools
+	calls         callTracker // calls that need the journal
+	progress      progress
 
 	phase    atomic.Int32
 	hasRates atomic.Bool // a rate has been published
@@ -83,16 +83,16 @@ var (
 	_ engine.Health    = (*System)(nil)
 )
 
-// kinds are the kinds of actors, without those of the accounts.
+// kinds are the kinds of actors, except those of the accounts package.
 type kinds struct{ reader, currency, directory, journal mailbox.Kind }
 
-// newActorSystem returns an actor system; fail stops the node.
+// newActorSystem returns an actor system. After a fatal error it calls fail.
 func newActorSystem(limit, workers int, fail func(error)) *mailbox.System {
 	return mailbox.NewSystem(mailbox.Config{Limit: limit, Workers: workers, Fail: fail, Failed: commitlog.ReadOnly})
 }
 
-// askers ask the questions of the system's methods.
-type askers struct {
+// questionPools reuse the messages of the System's methods.
+type questionPools struct {
 	rankings     mailbox.Asker[engine.RankingQuery, *engine.Page[*engine.Rate]]
 	rates        mailbox.Asker[engine.RatesQuery, *engine.Page[*engine.Rate]]
 	history      mailbox.Asker[engine.HistoryQuery, *engine.Page[engine.HistoryEntry]]
@@ -103,10 +103,10 @@ type askers struct {
 	institution  mailbox.Asker[institutionQuery, *engine.InstitutionDetail]
 }
 
-// Open opens the journal; for the local log this takes the lock of the directory, verifies every byte and truncates a
-// torn tail, and its errors are returned at once (wal.ErrLocked, *wal.DamageError, *wal.FormatError, errors of the
-// disk). The state is then built from snapshot and log in a goroutine; until Ready is closed every method answers
-// CodeDataUnavailable. Close must be called.
+// Open opens the journal and starts a node. If the journal is the local log, Open locks the directory, verifies every
+// byte and truncates a torn tail. It returns the errors of this (wal.ErrLocked, *wal.DamageError, *wal.FormatError or
+// errors of the disk). A goroutine then builds the state from the snapshot and the log. Until it closes Ready, methods
+// return CodeDataUnavailable. The caller must call Close.
 func Open(c Config) (*System, error) {
 	c, err := c.complete()
 	if err != nil {
@@ -130,7 +130,7 @@ func Open(c Config) (*System, error) {
 	return s, nil
 }
 
-// prepare makes the accounts and the log without starting them.
+// prepare creates the accounts and the log without starting them.
 func (s *System) prepare(journal commitlog.Journal) (err error) {
 	c := &s.config
 	if s.accounts, err = accounts.New(c.accounts(), accountsHost{s}); err != nil {
@@ -151,23 +151,23 @@ func (s *System) prepare(journal commitlog.Journal) (err error) {
 	return nil
 }
 
-// Ready is closed when the state is complete and questions are answered. If the replay fails it is never closed: watch
-// Done as well.
+// Ready returns a channel that is closed after the replay, when the node can serve requests. If the replay fails, the
+// channel is never closed, so callers must wait for Done as well.
 func (s *System) Ready() <-chan struct{} { return s.ready }
 
-// Done is closed when the node has stopped by itself, which Err explains, or after Close.
+// Done returns a channel that is closed by Close, or when the node has stopped because of an error (Err).
 func (s *System) Done() <-chan struct{} { return s.done }
 
-// Err returns why the node stopped by itself, nil while it did not. Reads go on and nothing is changed any more; the
-// process should end and start again.
+// Err returns the error that stopped the node, or nil. A stopped node still serves reads but rejects changes. The
+// process should be restarted.
 func (s *System) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.cause
 }
 
-// fail stops the node: nothing is changed any more. The first cause counts. It does not block and may be called by an
-// actor.
+// fail stops the node, so that it rejects changes. Only the first call has an effect. fail does not block and may be
+// called by an actor.
 func (s *System) fail(cause error) {
 	s.mu.Lock()
 	if s.cause != nil {
@@ -197,9 +197,9 @@ func (s *System) end() {
 	}
 }
 
-// Close refuses new calls, completes changes under way, takes a snapshot if there is something new, stops the actors
-// and closes the journal. When it returns no goroutine of the system is left. A second call waits for the first and
-// returns the same.
+// Close rejects new calls and waits for calls in progress. It takes a snapshot if the state has changed since the last
+// one, stops the actors and their goroutines, and closes the journal. A second call waits for the first and returns the
+// same error.
 func (s *System) Close() error {
 	s.closing.Do(func() { s.closeErr = s.close() })
 	return s.closeErr
@@ -223,7 +223,7 @@ func (s *System) close() error {
 	return err
 }
 
-// stopActors stops the actors, after changes under way and the last snapshot.
+// stopActors takes the last snapshot and stops the actors.
 func (s *System) stopActors() {
 	s.accounts.ReturnLeases(closeTimeout)
 	if err := s.log.Finish(closeTimeout); err != nil {
@@ -242,8 +242,8 @@ func (s *System) stopActors() {
 
 var errReplayStopped = errors.New("closed while the log was being read")
 
-// callTracker counts calls and admits none after drain. (A sync.RWMutex would do, but a goroutine that waits for one
-// stops the clock of a testing/synctest bubble.)
+// callTracker counts calls and admits none after drain. It is not a sync.RWMutex, because a goroutine that waits for a
+// mutex stops the clock of a testing/synctest bubble.
 type callTracker struct {
 	mu     sync.Mutex
 	closed bool
@@ -261,7 +261,7 @@ func (t *callTracker) enter() bool {
 
 func (t *callTracker) leave() { t.inside.Done() }
 
-// drain refuses further calls and waits for those under way.
+// drain rejects further calls and waits for calls in progress.
 func (t *callTracker) drain() {
 	t.mu.Lock()
 	t.closed = true

@@ -80,8 +80,8 @@ func (s *quoteStore) addPending(quarantined *Quarantined) {
 	if last := s.quote(key).sourceQuote(quarantined.SourceID); last != nil && !quarantined.ObservedAt.After(last.LastCheckedAt) {
 		return
 	}
-	buy, _ := readSide(quarantined.Observation.Buy)
-	sell, _ := readSide(quarantined.Observation.Sell)
+	buy, _ := parseSide(quarantined.Observation.Buy)
+	sell, _ := parseSide(quarantined.Observation.Sell)
 	s.mutableQuote(key).addPending(PendingConfirmation{key, quarantined.SourceID, quarantined.ObservedAt, buy, sell})
 }
 

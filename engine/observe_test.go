@@ -312,7 +312,7 @@ func TestX13_APriceDoesNotBeginWithAZero(t *testing.T) {
 	f := newFixture(t)
 	f.refuse(Unparsable, "a", usd("bhd", "057.5", "60"))
 	f.refuse(Unparsable, "a", usd("bhd", "57.5", "00"))
-	if d, err := readSide("0.5582"); err != nil || d.String() != "0.5582" {
+	if d, err := parseSide("0.5582"); err != nil || d.String() != "0.5582" {
 		t.Errorf("0.5582 reads as %s, %v", d, err)
 	}
 }

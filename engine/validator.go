@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// clockSkewMax is how far in the future an observation may be, because clocks of machines differ.
+// clockSkewMax is how far in the future an observation may be, because the clocks of machines differ.
 const clockSkewMax = 5 * time.Minute
 
 // validator checks one refresh of one source. The result does not depend on the order of the observations.
@@ -31,7 +31,7 @@ type candidate struct {
 	observation  Observation
 	key          QuoteKey
 	first        int          // index of the first candidate of the same quote
-	last         *SourceQuote // the last quote of the source, or nil
+	last         *SourceQuote // the last quote of the source with this key, or nil
 	buy, sell    Decimal
 	plausible    *PlausibleRange
 	unreadable   error // parse error of either side
@@ -71,8 +71,8 @@ func (v *validator) read(i int, observation *Observation) {
 	c.observation, c.key, c.plausible = *observation, observation.Key(), v.plausibleRange(observation.EffectiveDate)
 	c.observation.PublishedAt, c.observation.ExpiresAt = plainUTC(observation.PublishedAt), plainUTC(observation.ExpiresAt)
 	var buyErr, sellErr error
-	c.buy, buyErr = readSide(observation.Buy)
-	c.sell, sellErr = readSide(observation.Sell)
+	c.buy, buyErr = parseSide(observation.Buy)
+	c.sell, sellErr = parseSide(observation.Sell)
 	c.unreadable = errors.Join(buyErr, sellErr)
 	first, repeated := v.firstOfQuote[c.key]
 	if !repeated {
@@ -95,9 +95,9 @@ func (v *validator) candidateOf(key QuoteKey) *candidate {
 // replay.
 func plainUTC(t time.Time) time.Time { return t.Round(0).UTC() }
 
-// readSide parses a side as a source wrote it; an empty text is null. It refuses a leading zero as in 057.5, because a
-// digit before it was probably lost.
-func readSide(text string) (Decimal, error) {
+// parseSide parses a side as a source wrote it. An empty text is null. A leading zero as in 057.5 is an error, because
+// the source probably lost the digit before it.
+func parseSide(text string) (Decimal, error) {
 	switch {
 	case text == "":
 		return Decimal{}, nil
@@ -124,7 +124,8 @@ func (v *validator) validate() *Refreshed {
 	return v.event()
 }
 
-// refuse sets the reason unless it is "" or the candidate has a reason already.
+// refuse refuses the candidate for a reason. It has no effect if the reason is "" or the candidate is refused already.
+// (Reject is the operator's command for a quarantined observation.)
 func (c *candidate) refuse(reason Reason, detail string) {
 	if c.reason == "" {
 		c.reason, c.detail = reason, detail
@@ -149,8 +150,8 @@ func (c *candidate) defect() (Reason, string) {
 	return "", ""
 }
 
-// sameSides refuses equal sides of a commercial quote, because institutions do not trade without a margin. The sides of
-// a reference quote may be equal unless its source is known to give two different values.
+// sameSides refuses equal sides of a commercial quote, because institutions do not trade without a margin. A reference
+// quote may have equal sides, except from a source that always publishes two different ones (SidesDiffer).
 func (c *candidate) sameSides() (Reason, string) {
 	if (c.key.Kind == Commercial || c.plausible.SidesDiffer) && !c.buy.IsNull() && !c.sell.IsNull() && c.buy.Compare(c.sell) == 0 {
 		return SameSides, fmt.Sprintf("buy and sell are both %s: one of them was read twice", c.buy)
@@ -176,7 +177,7 @@ type side struct {
 	value Decimal
 }
 
-// bidAsk is both sides of a quote; either may be null.
+// bidAsk has both sides of a quote. Either may be null.
 type bidAsk struct{ buy, sell Decimal }
 
 func (b bidAsk) of(name Operation) Decimal {
@@ -204,8 +205,8 @@ func (v *validator) inFuture(c *candidate) (Reason, string) {
 	return "", ""
 }
 
-// outdated refuses a candidate with an older effective date than the source's last quote, as in yesterday's file. If
-// the last effective date is still in the future, the source may replace it by an earlier date.
+// outdated refuses a candidate whose effective date is before that of the source's last quote, for example because the
+// source served yesterday's file. A source may replace an effective date that is still in the future by an earlier one.
 func (v *validator) outdated(c *candidate) (Reason, string) {
 	date, today := c.observation.EffectiveDate, DateOf(v.refresh.ObservedAt)
 	if c.last == nil || c.backfill || date.IsZero() || date >= c.last.EffectiveDate || c.last.EffectiveDate > today {
@@ -214,8 +215,8 @@ func (v *validator) outdated(c *candidate) (Reason, string) {
 	return Outdated, fmt.Sprintf("effective on %s, but the source gave %s before", date, c.last.EffectiveDate)
 }
 
-// futureTime returns the later of the refresh's time and slot if it is in the future, otherwise zero. A future slot
-// must not be recorded, because the source would be refused until then.
+// futureTime returns the later of the refresh's time and slot if it is in the future, otherwise zero. If a future slot
+// were recorded, every scheduled refresh of the source before that time would be ignored.
 func (v *validator) futureTime() time.Time {
 	latest := v.refresh.ObservedAt
 	if v.refresh.Slot.After(latest) {
@@ -251,7 +252,7 @@ func (v *validator) checkAgreement() {
 	}
 }
 
-// checkCompleteness refuses a complete refresh that lacks more than half of the source's current quotes.
+// checkCompleteness refuses a refresh that claims to be complete but lacks over half of the source's current quotes.
 func (v *validator) checkCompleteness() {
 	if !v.refresh.Complete {
 		return

@@ -25,7 +25,7 @@ type Log struct {
 	disk       *disk
 	lock       *os.File
 	store      store
-	markWriter *markWriter
+	markWriter *markWriter // writes the high-water mark
 	recovery   Recovery
 
 	writeMu    sync.Mutex // held by Append, DropBefore and Close
@@ -91,7 +91,7 @@ func (l *Log) Append(records [][]byte) (last uint64, err error) {
 	return end.sequence - 1, nil
 }
 
-// CheckSpace returns ErrNoSpace if Append would refuse a batch of this many bytes, or an error of querying the disk.
+// CheckSpace returns ErrNoSpace if the disk has no space for a batch of this many bytes, or an error of the disk.
 func (l *Log) CheckSpace(bytes int64) error {
 	return l.disk.checkSpace(l.dir, l.options.ReserveBytes, bytes+entryBytesMax-BatchBytesMax)
 }
@@ -114,8 +114,8 @@ func checkBatch(records [][]byte) (int, error) {
 	return payload, nil
 }
 
-// commit writes and syncs l.frame, then advances the mark, then changes the state that readers see. In this order
-// neither the mark nor a reader can refer to a frame that a power cut could undo.
+// commit writes and syncs l.frame, then advances the high-water mark, then changes the state that readers see. Thus
+// neither the mark nor a reader can refer to a frame that a power failure could undo.
 func (l *Log) commit(end position) error {
 	if err := l.store.Write(l.next.frame, l.frame); err != nil {
 		return err
@@ -153,14 +153,15 @@ func (l *Log) commit(end position) error {
 
 // framePlacement describes where the library has put a frame.
 type framePlacement struct {
-	opensSegment bool  // the frame begins a new segment, because the one before was full
+	opensSegment bool  // the frame begins a new segment, because the one before was over the limit
 	entryBytes   int64 // size of the frame with its length prefix
 	segmentBytes int64 // size of the segment, including the frame
 	fillsSegment bool  // the frame fills its segment, so an empty one follows
 }
 
-// placement computes where the library has put l.frame. The library begins a new segment before a frame if the last
-// segment exceeds SegmentBytes, and after a frame that makes its segment reach SegmentBytes.
+// placement computes where the library has put l.frame. The library opens a new segment in two cases: after a write that
+// fills the segment (bytes >= SegmentBytes), and before a write if the last segment is over the limit already (bytes >
+// SegmentBytes). The second case occurs only for the segment that Open found last.
 func (l *Log) placement() framePlacement {
 	entry := int64(len(binary.AppendUvarint(nil, uint64(len(l.frame)))) + len(l.frame))
 	tail, size := l.segments[len(l.segments)-1].bytes, int64(l.options.SegmentBytes)
@@ -214,9 +215,9 @@ func (l *Log) poison(cause error) error {
 // errStopScan ends a scan early.
 var errStopScan = errors.New("stop")
 
-// Read verifies the frames of the records from a sequence up to Last again and calls visit for each record, in order. A
-// record is valid only during the call. Read returns the first error of visit unchanged. A sequence before First is an
-// error; for one after Last nothing is visited.
+// Read calls visit for each record from the sequence to Last, in order. It verifies the frames again as it reads them.
+// A record is valid only during the call. Read returns the first error of visit unchanged. A sequence before First is
+// an error. For a sequence after Last, Read does not call visit.
 func (l *Log) Read(from uint64, visit func(sequence uint64, record []byte) error) error {
 	l.mu.Lock()
 	segments, end, closed := slices.Clone(l.segments), l.next, l.closed
@@ -262,9 +263,9 @@ func (s *scanner) scanUpTo(segments []segment, end position) error {
 	return s.checkEnd(end)
 }
 
-// Close syncs the mark, closes the files and releases the directory. It waits for a snapshot that is being written.
-// After ErrPoisoned it does not sync, because a second sync can report success for bytes that the first one lost, and
-// the library's file stays open until the process ends. A second Close has no effect.
+// Close syncs the high-water mark, closes the files and releases the directory. It waits for a snapshot that is being
+// written. After ErrPoisoned it does not sync, because a second sync can report success for bytes that the first one
+// lost. The library's file then stays open until the process ends. A second Close has no effect.
 func (l *Log) Close() error {
 	l.snapshotMu.Lock()
 	defer l.snapshotMu.Unlock()

@@ -163,7 +163,7 @@ func (f *follower) next(ctx context.Context) ([]frame, error) {
 			return f.batch.frames, err
 		}
 		interval := idlePollInterval
-		if f.journal.recordExpected() {
+		if f.journal.recordAvailable() {
 			interval, backoff = backoff, min(2*backoff, pollIntervalMax)
 		}
 		timer.Reset(interval)

@@ -109,8 +109,8 @@ func removeLog(dir string) error {
 	return syncDir(dir)
 }
 
-// moveLog moves the files of a log. The first one is the mark, which records the last sequence of the log, so that
-// every command rejects the directory until all files are there.
+// moveLog moves the files of a log, first the high-water mark. The mark has the last sequence, so wal.Open rejects a
+// directory that lacks records up to it.
 func moveLog(src, dst string) error {
 	files, err := wal.Files(src)
 	if err != nil {

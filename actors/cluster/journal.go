@@ -30,7 +30,7 @@ const (
 	retryIntervalMax = 500 * time.Millisecond
 )
 
-// errClosed is returned after the journal was closed or Follow has returned.
+// errClosed is returned after Close, and after Follow has returned.
 var errClosed = errors.New("the journal of the cluster is closed")
 
 // Journal is this node's view of the stream, with its local log. It implements actors.Shared. Append and Follow must
@@ -44,13 +44,13 @@ type Journal struct {
 	wake             chan struct{} // tells Follow to poll for new records
 	stop             chan error    // ends Follow with an error
 
-	mu               sync.Mutex // guards the fields below
-	last             uint64     // sequence of the newest record in the local log
-	lastChecksum     uint32     // checksum of that record; 0 = no record
-	pending          *proposal  // the proposal that Append waits for
-	expectedSequence uint64     // highest sequence at which the stream may already have a record
-	proposalCount    uint64     // number of proposals of this process
-	closeErr         error      // the error of Append after closing; nil = open
+	mu                sync.Mutex // guards the fields below
+	last              uint64     // sequence of the newest record in the local log
+	lastChecksum      uint32     // checksum of that record; 0 = no record
+	pending           *proposal  // the proposal that Append waits for
+	availableSequence uint64     // newest sequence that the stream has, or is likely to have soon
+	proposalCount     uint64     // number of proposals of this process
+	closeErr          error      // the error of Append after closing; nil = open
 }
 
 // proposal is a record that this node proposed for a sequence.
@@ -119,7 +119,7 @@ func (j *Journal) Append(expected uint64, records [][]byte) (uint64, error) {
 	return p.sequence, nil
 }
 
-// propose registers a proposal, whose outcome Follow reports, and returns its message.
+// propose registers a proposal and returns its message. Follow reports the outcome of the proposal.
 func (j *Journal) propose(expected uint64, record []byte) (*proposal, *nats.Msg, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -142,8 +142,8 @@ func (j *Journal) propose(expected uint64, record []byte) (*proposal, *nats.Msg,
 	return p, message, nil
 }
 
-// publish sends the message repeatedly until the record at its sequence is known. Repetitions are harmless, because the
-// server accepts the message only at its sequence.
+// publish resends the message until Follow reports which record was committed at its sequence. The record cannot be
+// committed twice, because the server accepts the message only at its sequence.
 func (j *Journal) publish(p *proposal, message *nats.Msg) {
 	interval := retryIntervalMin
 	for p.ctx.Err() == nil {
@@ -151,7 +151,7 @@ func (j *Journal) publish(p *proposal, message *nats.Msg) {
 		_, err := j.request(attemptCtx, message)
 		cancel()
 		if err == nil { // accepted or rejected: the stream has a record at the sequence, or will have one soon
-			j.expectRecord(p.sequence)
+			j.noteAvailable(p.sequence)
 			interval = retryIntervalMax
 		}
 		j.cluster.logger.Debug("record proposed", "sequence", p.sequence, "cause", err)
@@ -161,7 +161,7 @@ func (j *Journal) publish(p *proposal, message *nats.Msg) {
 	}
 }
 
-// stalled reports whether a proposal has been undecided for longer than stalledAfter, so that new changes should be
+// stalled reports whether a proposal has been undecided for longer than stalledAfter. New changes should then be
 // rejected. The proposal is still retried.
 func (j *Journal) stalled(now time.Time) bool {
 	j.mu.Lock()
@@ -169,10 +169,10 @@ func (j *Journal) stalled(now time.Time) bool {
 	return j.pending != nil && now.Sub(j.pending.proposedAt) > stalledAfter
 }
 
-// expectRecord tells Follow that the stream may already have a record at the sequence.
-func (j *Journal) expectRecord(sequence uint64) {
+// noteAvailable makes Follow poll for the record at the sequence.
+func (j *Journal) noteAvailable(sequence uint64) {
 	j.mu.Lock()
-	j.expectedSequence = max(j.expectedSequence, sequence)
+	j.availableSequence = max(j.availableSequence, sequence)
 	j.mu.Unlock()
 	select {
 	case j.wake <- struct{}{}:
@@ -180,11 +180,11 @@ func (j *Journal) expectRecord(sequence uint64) {
 	}
 }
 
-// recordExpected reports whether the stream may already have the record after the last one.
-func (j *Journal) recordExpected() bool {
+// recordAvailable reports whether the stream may have records that the local log lacks.
+func (j *Journal) recordAvailable() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.expectedSequence > j.last
+	return j.availableSequence > j.last
 }
 
 // position returns the sequence and checksum of the newest record in the local log.
@@ -194,8 +194,8 @@ func (j *Journal) position() (uint64, uint32) {
 	return j.last, j.lastChecksum
 }
 
-// committed notes frames that are in the stream and the local log. It completes the pending proposal if one of them has
-// its sequence.
+// committed is called with frames that are now in the stream and in the local log. A frame at the sequence of the
+// pending proposal decides it. If the frame has another ID, Append returns ErrPosition.
 func (j *Journal) committed(frames []frame) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -47,7 +47,7 @@ func (c *Cluster) queryStream(ctx context.Context) (streamState, error) {
 	return streamState{id: info.Config.Metadata[metadataStreamID], first: info.State.FirstSeq, last: info.State.LastSeq}, nil
 }
 
-// createStream creates the stream. Its first sequence is last+1. It can be repeated on the same node.
+// createStream creates the stream. Its first sequence is last+1. A second call with the same arguments has no effect.
 func (c *Cluster) createStream(ctx context.Context, id string, last uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*requestTimeout)
 	defer cancel()
@@ -68,7 +68,8 @@ const hintRestore = "stop all nodes, choose the one with the most records, remov
 // duplicatesWindow is the minimum, because message IDs are not used.
 const duplicatesWindow = 100 * time.Millisecond
 
-// verifyStream waits until it has checked that the stream is the one of the local log and at least as long as the log.
+// verifyStream waits for the leader. It checks that the stream has the ID of this directory and all records of the local
+// log.
 func (c *Cluster) verifyStream(ctx context.Context) error {
 	var shorterSince time.Time
 	last := c.Journal().Last()
@@ -97,7 +98,7 @@ func (c *Cluster) verifyStream(ctx context.Context) error {
 func randomID(random io.Reader) (string, error) {
 	var b [16]byte
 	if _, err := io.ReadFull(random, b[:]); err != nil {
-		return "", fmt.Errorf("draw a random ID: %w", err)
+		return "", fmt.Errorf("generate a random ID: %w", err)
 	}
 	return hex.EncodeToString(b[:]), nil
 }

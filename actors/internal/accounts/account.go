@@ -76,7 +76,7 @@ type accountCommon struct {
 	clock       *steadyClock
 	quorum      commitlog.Quorum
 	outbox      *outbox
-	parkedMax   int
+	parkedMax   int // parked requests of an account
 	changesMax  int
 }
 
@@ -227,7 +227,7 @@ func (a *AccountActor) leased(m *eventWritten) {
 	a.admitParked()
 }
 
-// admitParked decides the parked questions again.
+// admitParked decides the parked requests again.
 func (a *AccountActor) admitParked() {
 	now := a.clock.Now()
 	questions := a.parked
@@ -251,7 +251,7 @@ func (a *AccountActor) admitParked() {
 	}
 }
 
-// RejectParked rejects the parked questions.
+// RejectParked rejects the parked requests.
 func (a *AccountActor) RejectParked(err *engine.Error) {
 	questions := a.parked
 	a.parked = nil

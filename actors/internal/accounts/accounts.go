@@ -14,23 +14,23 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Accounts are the accounts, their logins and the anonymous clients of a node.
+// Accounts runs the actors for accounts, logins and anonymous clients on one node.
 type Accounts struct {
-	config    Config
-	host      host
-	Clock     *steadyClock
-	Node      engine.NodeID // 0 without a cluster
-	Quorum    commitlog.Quorum
-	Random    *lockedReader
-	Seal      [32]byte // key that seals login codes
-	Shared    bool     // all nodes of a cluster have the same Seal
-	keys      *keyindex.Index
-	keyPolicy atomic.Pointer[account.KeyPolicy]
-	Loaded    atomic.Int64  // accounts that have an actor
-	Count     atomic.Int64  // accounts
-	Leases    atomic.Uint64 // leases written
-	askers    askers
-	Kinds     struct{ Shard, Account, Registrar, Anonymous mailbox.Kind }
+	config        Config
+	host          host
+	Clock         *steadyClock  // wall clock and monotonic time
+	Node          engine.NodeID // 0 without a cluster
+	Quorum        commitlog.Quorum
+	Random        *lockedReader
+	Seal          [32]byte // key of login codes: Config.LoginCodeKey, or random
+	Shared        bool     // all nodes of a cluster have the same Seal
+	keys          *keyindex.Index
+	keyPolicy     atomic.Pointer[account.KeyPolicy]
+	Loaded        atomic.Int64  // accounts that have an actor
+	Count         atomic.Int64  // accounts
+	Leases        atomic.Uint64 // leases written
+	questionPools questionPools
+	Kinds         struct{ Shard, Account, Registrar, Anonymous mailbox.Kind }
 
 	// Set by Start, constant afterwards.
 	Shards    *shards
@@ -40,12 +40,12 @@ type Accounts struct {
 	flusher   *outboxFlusher
 }
 
-// shardReserve is the number of one-way messages that a shard has room for: one for each account that was created in
-// the last hour (the registry allows 5,000), and a few others.
+// shardReserve is the mailbox space of a shard for one-way messages. At most a shard gets one for each account created
+// in the last hour (the registry allows 5,000), and a few others.
 const shardReserve = 8192
 
-// askers keep pools of the frequent questions.
-type askers struct {
+// questionPools reuse the messages of frequent requests.
+type questionPools struct {
 	admissions mailbox.Asker[admissionQuery, account.Admission]
 	anonymous  mailbox.Asker[anonymousQuery, account.Admission]
 	refunds    mailbox.Asker[account.Admission, struct{}]
@@ -53,7 +53,7 @@ type askers struct {
 	sessions   mailbox.Asker[account.Digest, uint64]
 }
 
-// New returns accounts without actors; Start starts them.
+// New returns Accounts without actors. Start starts the actors.
 func New(c Config, host host) (*Accounts, error) {
 	t := &Accounts{
 		config: c, host: host, Clock: newSteadyClock(c.Clock, c.Steady), Random: &lockedReader{reader: c.Random}, keys: keyindex.New(),
@@ -93,8 +93,8 @@ type shards struct{ Refs []*mailbox.Ref }
 // of returns the shard of an account.
 func (s *shards) of(account uint64) *mailbox.Ref { return s.Refs[account%uint64(len(s.Refs))] }
 
-// evictedBytes is the approximate size of an account in a snapshot.
-const evictedBytes = 150
+// accountBytesEstimate is the approximate encoded size of an account in a snapshot.
+const accountBytesEstimate = 150
 
 // Start starts the actors with the replayed state.
 func (t *Accounts) Start(actors *mailbox.System, r *Replay, log *commitlog.Log) error {
@@ -107,7 +107,7 @@ func (t *Accounts) Start(actors *mailbox.System, r *Replay, log *commitlog.Log) 
 	bytes := int64(0)
 	t.Shards, t.flusher = &shards{}, newOutboxFlusher()
 	for i, accounts := range evicted {
-		bytes += int64(len(accounts)) * evictedBytes
+		bytes += int64(len(accounts)) * accountBytesEstimate
 		if err := t.spawnShard(actors, i, accounts, log.Ref); err != nil {
 			return err
 		}
@@ -152,25 +152,25 @@ func (t *Accounts) spawnShard(actors *mailbox.System, index int, accounts map[ui
 	return nil
 }
 
-// ReturnLeases makes every account return the rest of its lease. Questions must not be asked any more.
+// ReturnLeases makes every account return the rest of its lease. The caller must have stopped sending requests.
 func (t *Accounts) ReturnLeases(timeout time.Duration) {
 	t.sweeper.end()
 	t.flusher.end()
-	var questions []*drainRequest
+	var requests []*drainRequest
 	for _, shard := range t.Shards.Refs {
-		m := mailbox.NewQuestion[drainQuery, struct{}](drainQuery{})
-		questions = append(questions, m)
+		m := mailbox.NewQuestion[drainCommand, struct{}](drainCommand{})
+		requests = append(requests, m)
 		shard.Send(m)
 	}
-	for _, m := range questions {
+	for _, m := range requests {
 		_, _ = m.Wait(timeout) // a lease that could not be written is forfeited, as in a crash
 	}
 }
 
-// Stop stops the actors and waits for them. Unanswered questions are rejected.
+// Stop stops the actors and waits for them. They reject unanswered requests.
 func (t *Accounts) Stop() {
 	for _, shard := range t.Shards.Refs {
-		m := mailbox.NewQuestion[stopQuery, []*mailbox.Ref](stopQuery{})
+		m := mailbox.NewQuestion[stopCommand, []*mailbox.Ref](stopCommand{})
 		shard.Send(m)
 		accounts, _ := m.Await()
 		shard.Stop()

@@ -18,7 +18,7 @@ type evictedAccount []byte
 func EncodeDurable(account *account.Account) evictedAccount { return encodeState(account.State()) }
 
 func encodeState(state account.State) evictedAccount {
-	return bytes.Clone(record.AppendAccount(make([]byte, 0, 2*evictedBytes), &state))
+	return bytes.Clone(record.AppendAccount(make([]byte, 0, 2*accountBytesEstimate), &state))
 }
 
 // EncodeEvicted encodes an idle account with its account.EvictedState.

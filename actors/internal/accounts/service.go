@@ -101,7 +101,7 @@ func (t *Accounts) Usage(token account.Digest) (account.QuotaResult, error) {
 	if err != nil {
 		return account.QuotaResult{}, err
 	}
-	return t.askers.usages.Ask(t.Shards.of(id), UsageQuery{account: id}, AskTimeout)
+	return t.questionPools.usages.Ask(t.Shards.of(id), UsageQuery{account: id}, AskTimeout)
 }
 
 // CreateKey implements account.Service. The name has at most 80 characters and no control characters.

@@ -59,14 +59,14 @@ type loadedAccount struct {
 }
 
 // drainRequest is answered when the leases of all accounts are returned.
-type drainRequest = mailbox.Question[drainQuery, struct{}]
+type drainRequest = mailbox.Question[drainCommand, struct{}]
 
-type drainQuery struct{}
+type drainCommand struct{}
 
 // stopRequest stops the actors of the loaded accounts and is answered with them. Some may still be stopping.
-type stopRequest = mailbox.Question[stopQuery, []*mailbox.Ref]
+type stopRequest = mailbox.Question[stopCommand, []*mailbox.Ref]
 
-type stopQuery struct{}
+type stopCommand struct{}
 
 // ListRequest asks for all accounts of a shard.
 type ListRequest = mailbox.Question[ListQuery, *commitlog.StateSnapshot]

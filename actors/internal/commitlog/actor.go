@@ -8,16 +8,18 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Write asks the Actor to make the records of an owner durable. An owner has at most one Write in flight.
+// Write asks the Actor to make the records of an owner durable. An owner is an actor that keeps state: a currency, a
+// shard or the registrar. It has at most one Write in flight.
 type Write struct {
 	mailbox.OneWay
-	From          *mailbox.Ref
+	From          *mailbox.Ref // the owner
 	Records       [][]byte
 	Notifications []Notification // sent once the records are durable, before Committed
-	RemoteSeq     uint64         // number of RemoteEvents that the owner had received when it made the decision
+	RemoteSeq     uint64         // number of RemoteEvents that the owner had received when it produced the records
 }
 
-// Notification informs another owner of a write. Every snapshot after the write includes its effect.
+// Notification informs another owner of a write. A snapshot that includes the write also includes what the notification
+// changes.
 type Notification struct {
 	To      *mailbox.Ref
 	Message mailbox.Message
@@ -32,33 +34,33 @@ type Committed struct {
 	Err *engine.Error
 }
 
-// finishQuestion asks the Actor to finish. It replies after the last snapshot.
-type finishQuestion = mailbox.Question[struct{}, struct{}]
+// finishRequest asks the Actor to take a last snapshot. The Actor then replies.
+type finishRequest = mailbox.Question[struct{}, struct{}]
 
 // Actor orders the writes of all owners. It collects them in batches, lets the writer append one batch at a time, and
 // sends the results to the owners in order.
 type Actor struct {
 	log         *Log
-	currencies  []*mailbox.Ref // owners
-	shards      []*mailbox.Ref // owners of accounts
+	currencies  []*mailbox.Ref
+	shards      []*mailbox.Ref // of accounts
 	registry    *mailbox.Ref
 	snapshot    snapshotPlan
 	replication *replication // nil if no other node writes the log
 
 	last          uint64 // sequence of the last durable record
 	waiting       []*Write
-	inFlight      []*Write // the batch that is being appended or offered to a shared journal
+	inFlight      []*Write // the batch that is being appended, or proposed to a shared journal
 	writerBusy    bool     // the writer is executing a job
 	gatherPending bool     // a gathered message is in the mailbox
 	gatherDone    bool     // the gathered message has arrived, so append the waiting writes
 	stopCause     *engine.Error
-	questions     []*snapshotQuestion
-	finishRequest *finishQuestion
+	stateRequests []*stateRequest
+	finishRequest *finishRequest
 }
 
 // Receive implements mailbox.Actor.
-func (a *Actor) Receive(l mailbox.Message) {
-	switch m := l.(type) {
+func (a *Actor) Receive(msg mailbox.Message) {
+	switch m := msg.(type) {
 	case *Write:
 		a.enqueue(m)
 	case *gathered:
@@ -75,9 +77,9 @@ func (a *Actor) Receive(l mailbox.Message) {
 		a.snapshotWritten(m)
 	case *retrySnapshot:
 		a.snapshot.retry = a.snapshot.last < a.last
-	case *snapshotQuestion:
-		a.queueQuestion(m)
-	case *finishQuestion:
+	case *stateRequest:
+		a.queueStateRequest(m)
+	case *finishRequest:
 		a.finishRequest = m
 	case *nodeStopping:
 		a.replication.stopping = true
@@ -94,7 +96,7 @@ func (a *Actor) Fatal(mailbox.Message) bool { return true }
 // Abort implements mailbox.Actor.
 func (a *Actor) Abort(cause *engine.Error) { a.stop(cause) }
 
-// enqueue queues a write. It rejects a stale write, and all writes without a majority.
+// enqueue queues a write. It rejects stale writes. While the cluster has no majority, it rejects every write.
 func (a *Actor) enqueue(w *Write) {
 	switch {
 	case a.replication != nil && a.replication.stale(w):
@@ -107,19 +109,19 @@ func (a *Actor) enqueue(w *Write) {
 	}
 }
 
-// questionsMax is the maximum number of callers that wait for a snapshot while a batch is being appended.
-const questionsMax = 64
+// stateRequestsMax is the maximum number of stateRequests that wait while a batch is being appended.
+const stateRequestsMax = 64
 
-func (a *Actor) queueQuestion(q *snapshotQuestion) {
-	if len(a.questions) >= questionsMax {
+func (a *Actor) queueStateRequest(q *stateRequest) {
+	if len(a.stateRequests) >= stateRequestsMax {
 		q.Reject(mailbox.ErrOverloaded)
 		return
 	}
-	a.questions = append(a.questions, q)
+	a.stateRequests = append(a.stateRequests, q)
 }
 
-// advance starts the next step if the writer is idle. With a shared journal it takes snapshots even while the writer is
-// busy, because the state between two delivered records is consistent.
+// advance starts the next step if the writer is idle. With a shared journal the state changes only when a record is
+// delivered, so it may take a snapshot even while the writer is busy.
 func (a *Actor) advance() {
 	switch {
 	case a.stopCause != nil:
@@ -132,8 +134,8 @@ func (a *Actor) advance() {
 	case a.snapshot.due() && a.snapshot.begin(a.last):
 		a.requestParts(&StateSnapshot{Sequence: a.last, Full: true, Done: a.log.WriteSnapshot})
 		a.advance()
-	case len(a.questions) > 0:
-		a.answerQuestions()
+	case len(a.stateRequests) > 0:
+		a.answerStateRequests()
 		a.advance()
 	case a.writerBusy || len(a.inFlight) > 0:
 	case len(a.waiting) > 0 && !a.gatherDone && a.log.Ref.Waiting() > 0:
@@ -145,7 +147,7 @@ func (a *Actor) advance() {
 	}
 }
 
-// gatherDone is a message of the Actor to itself. It arrives after the messages that are waiting now.
+// gathered is a message that the Actor sends to itself. All messages sent before it arrive before it.
 type gathered struct{ mailbox.OneWay }
 
 // gather delays the next batch until all writes that are already in the mailbox have joined it. This saves a sync.
@@ -156,7 +158,7 @@ func (a *Actor) gather() {
 	}
 }
 
-// finish tries once to take a last snapshot, and then replies to Log.Finish.
+// finish tries once to take a last snapshot. Then it replies to Log.Finish.
 func (a *Actor) finish() {
 	if a.snapshot.last < a.last && !a.snapshot.finalTried {
 		a.snapshot.final, a.snapshot.finalTried = true, true
@@ -167,7 +169,7 @@ func (a *Actor) finish() {
 	a.finishRequest = nil
 }
 
-// append submits as many waiting writes as fit into one batch. A single write always fits.
+// append submits as many waiting writes as fit into one batch. One write always fits.
 func (a *Actor) append() {
 	a.gatherDone = false
 	var records [][]byte
@@ -183,7 +185,7 @@ func (a *Actor) append() {
 	a.waiting = append(a.waiting[:0], a.waiting[count:]...)
 	a.log.Health.noteTaken(len(a.waiting) == 0)
 	if a.replication != nil {
-		a.offerBundle(records)
+		a.proposeBundle(records)
 		return
 	}
 	a.countAppended(len(records), bytes)
@@ -208,7 +210,7 @@ func (a *Actor) countAppended(records, bytes int) {
 func (a *Actor) written(m *written) {
 	a.writerBusy = false
 	if a.replication != nil {
-		a.offerReturned(m)
+		a.proposalReturned(m)
 		return
 	}
 	batch := a.inFlight
@@ -229,7 +231,7 @@ func (a *Actor) written(m *written) {
 	}
 }
 
-// commit sends Committed and the notifications of a durable batch.
+// commit sends the notifications and Committed for each write of a durable batch.
 func (a *Actor) commit(batch []*Write) {
 	a.log.Health.noteDone()
 	for _, w := range batch {
@@ -246,14 +248,14 @@ func (a *Actor) failStop(err error) {
 	a.log.Fail(err)
 }
 
-// stop rejects all writes from now on. The owners of a batch that is being appended get its result later, those of an
-// offer to a shared journal get an error at once.
+// stop rejects all later writes. A batch that is being appended to a local log still gets its result. A proposal to a
+// shared journal fails at once.
 func (a *Actor) stop(cause *engine.Error) {
 	if a.stopCause == nil {
 		a.stopCause = ReadOnly(cause)
 	}
 	if a.replication != nil {
-		a.abandonOffer()
+		a.abandonProposal()
 	}
 	a.rejectAll()
 }
@@ -264,9 +266,9 @@ func (a *Actor) rejectAll() {
 		a.waiting = a.waiting[1:]
 		w.From.Send(&Committed{Err: a.stopCause})
 	}
-	for len(a.questions) > 0 {
-		q := a.questions[0]
-		a.questions = a.questions[1:]
+	for len(a.stateRequests) > 0 {
+		q := a.stateRequests[0]
+		a.stateRequests = a.stateRequests[1:]
 		q.Reject(a.stopCause)
 	}
 	if a.finishRequest != nil && (!a.writerBusy || a.replication != nil) {

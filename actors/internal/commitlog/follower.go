@@ -48,7 +48,7 @@ func (w *WindowEntry) Release() {
 type Delivered struct {
 	mailbox.OneWay
 	Sequence uint64
-	own      bool // it is the last bundle that this process offered
+	own      bool // it is the last bundle that this process proposed
 	records  int
 	bytes    int
 	err      error

@@ -45,7 +45,7 @@ type Log struct {
 	writer    *worker // appends and drops records
 	snapshots *worker
 	follower  *follower     // nil if Shared is nil
-	token     atomic.Uint64 // of the last offered bundle
+	token     atomic.Uint64 // of the last proposed bundle
 }
 
 // New returns a log. It does not start goroutines.

@@ -12,13 +12,13 @@ import (
 )
 
 // replication is the Actor's state for a log that several nodes write. In such a log a batch is one record, a bundle.
-// The Actor offers it for the sequence after the last delivered record:
+// The Actor proposes it for the sequence after the last delivered record:
 //
 //	owner      makes a decision; its Write has the number of RemoteEvents that it had received
-//	Actor      packs waiting writes into a bundle with a new token; the writer offers it for one sequence
+//	Actor      packs waiting writes into a bundle with a new token; the writer proposes it for one sequence
 //	follower   delivers the record that got the sequence, from any node
 //	Actor      own token: commits the writes. Another node's record: sends RemoteEvents to the owners, rejects writes
-//	           that were decided without those events (ErrConflict) and offers the other writes again
+//	           that were decided without those events (ErrConflict) and proposes the other writes again
 //	owner      applies the events; after a conflict it decides the same commands again, which callers do not notice
 //
 // A rule that one owner enforces therefore holds across all nodes. Only the log decides the outcome of a write; when
@@ -41,11 +41,11 @@ func (a *Actor) noMajority() bool { return Quorum{a.log.Shared}.Lost() }
 // majorityLost tells the Actor that there is no majority.
 type majorityLost struct{ mailbox.OneWay }
 
-// nodeStopping tells the Actor that the node is stopping. Without a majority it then abandons its offer.
+// nodeStopping tells the Actor that the node is stopping. Without a majority it then abandons its proposal.
 type nodeStopping struct{ mailbox.OneWay }
 
-// offerBundle offers the writes in flight as one bundle.
-func (a *Actor) offerBundle(records [][]byte) {
+// proposeBundle proposes the writes in flight as one bundle.
+func (a *Actor) proposeBundle(records [][]byte) {
 	bundle, err := record.Encode(&record.Bundle{Node: a.log.Shared.Node(), Token: a.log.token.Add(1), Records: records})
 	if err != nil {
 		a.failStop(err)
@@ -54,9 +54,9 @@ func (a *Actor) offerBundle(records [][]byte) {
 	a.submitAppend([][]byte{bundle})
 }
 
-// offerReturned handles the return of Append. The outcome of the offer comes from delivered records, before or after
-// it.
-func (a *Actor) offerReturned(m *written) {
+// proposalReturned handles the return of Append. The outcome of the proposal comes from a delivered record, before or
+// after the return.
+func (a *Actor) proposalReturned(m *written) {
 	if m.err != nil && !errors.Is(m.err, ErrPosition) && a.stopCause == nil {
 		a.failStop(fmt.Errorf("write to the journal: %w", m.err))
 	}
@@ -140,7 +140,7 @@ func (a *Actor) revalidate(batch []*Write) {
 	}
 }
 
-// majorityLost rejects waiting writes. It keeps the offer, unless the node is stopping.
+// majorityLost rejects waiting writes. It keeps the proposal, unless the node is stopping.
 func (a *Actor) majorityLost() {
 	switch {
 	case !a.noMajority():
@@ -157,8 +157,8 @@ func (a *Actor) majorityLost() {
 	a.waiting = nil
 }
 
-// abandonOffer sends errors to the owners of an offer whose outcome this process will not know.
-func (a *Actor) abandonOffer() {
+// abandonProposal sends errors to the owners of a proposal whose outcome this process will not know.
+func (a *Actor) abandonProposal() {
 	batch, cause := a.inFlight, ErrOutcomeUnknown
 	if !a.replication.stopping {
 		cause = writeError(a.stopCause)

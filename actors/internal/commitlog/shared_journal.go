@@ -12,7 +12,7 @@ import (
 // SharedJournal is a Journal to which several nodes write. All nodes get the same records in the same order and reach
 // the same state. Each record is a bundle (record.Bundle) of one node.
 //
-// It differs from other journals: Last and Read describe this node's copy when the journal was opened. Append offers
+// It differs from other journals: Last and Read describe this node's copy when the journal was opened. Append proposes
 // one record for the sequence after expected. It returns nil if the record got the sequence, and ErrPosition if
 // another record did. Until one of them is known or the journal is closed, it waits, even without a majority. Follow
 // delivers all records. It delivers those of this node before or after their Append returns.

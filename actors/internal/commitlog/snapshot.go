@@ -103,8 +103,8 @@ func (s *StateSnapshot) accountBytes() int64 {
 	return total
 }
 
-// snapshotQuestion asks for a StateSnapshot at the current end of the journal, without accounts.
-type snapshotQuestion = mailbox.Question[struct{}, *StateSnapshot]
+// stateRequest asks for a StateSnapshot at the current end of the journal, without accounts.
+type stateRequest = mailbox.Question[struct{}, *StateSnapshot]
 
 // requestParts asks all owners for their parts.
 func (a *Actor) requestParts(s *StateSnapshot) {
@@ -124,12 +124,12 @@ func (a *Actor) requestParts(s *StateSnapshot) {
 	s.PartDone()
 }
 
-// answerQuestions answers all waiting questions with the same snapshot.
-func (a *Actor) answerQuestions() {
-	questions := a.questions
-	a.questions = nil
+// answerStateRequests answers all waiting requests with the same snapshot.
+func (a *Actor) answerStateRequests() {
+	requests := a.stateRequests
+	a.stateRequests = nil
 	a.requestParts(&StateSnapshot{Sequence: a.last, Done: func(s *StateSnapshot) {
-		for _, q := range questions {
+		for _, q := range requests {
 			if err := s.Err.Load(); err != nil {
 				q.Reject(err)
 				continue

@@ -11,12 +11,12 @@ import (
 
 // Index maps fingerprints of digests to accounts and their actors. Lookup takes no lock and may be called
 // concurrently with all other methods. It is a hash table with open addressing. The account of an entry is written
-// before its fingerprint, so a reader never sees an incomplete entry. A full table is replaced by a larger one.
-// Readers of the old table miss only actors that were set after the replacement.
+// before its fingerprint, so a reader never sees an incomplete entry. A full table is replaced by a larger one. A reader
+// that still has the old table misses only actors that were set after the replacement.
 type Index struct {
 	current atomic.Pointer[table]
 	mu      sync.Mutex
-	used    int // used slots, including released ones
+	used    int // used slots, including those of deleted entries
 }
 
 type table struct {
@@ -26,7 +26,7 @@ type table struct {
 
 type slot struct {
 	fingerprint atomic.Uint64 // first bytes of the digest; 0 = free
-	account     atomic.Uint64 // 0 = released
+	account     atomic.Uint64 // 0 = deleted
 	actor       atomic.Pointer[mailbox.Ref]
 }
 
@@ -52,8 +52,8 @@ func fingerprintOf(digest account.Digest) uint64 {
 	return max(1, binary.LittleEndian.Uint64(digest[:]))
 }
 
-// Lookup returns the account that may have the key with the digest, or 0, and its actor, or nil if it is not known. The
-// actor may have been retired; then it rejects messages.
+// Lookup returns the account that may own the key with the digest (fingerprints can collide), or 0. actor is nil if the
+// index has no actor of the account. An actor that has stopped rejects messages.
 func (x *Index) Lookup(digest account.Digest) (account uint64, actor *mailbox.Ref) {
 	table, fingerprint := x.current.Load(), fingerprintOf(digest)
 	for i := fingerprint & table.mask; ; i = (i + 1) & table.mask {
@@ -66,8 +66,8 @@ func (x *Index) Lookup(digest account.Digest) (account uint64, actor *mailbox.Re
 	}
 }
 
-// SetActor sets the actor of an account for one of its keys; nil means none. It may be called concurrently with all
-// other methods, but not with SetActor for the same account. While the table grows it may have no effect.
+// SetActor sets the actor of an account for one of its keys, or removes it with nil. It may be called concurrently with
+// all other methods, but not with SetActor for the same account. While the table grows it may have no effect.
 func (x *Index) SetActor(digest account.Digest, account uint64, actor *mailbox.Ref) {
 	fingerprint := fingerprintOf(digest)
 	if slot := x.current.Load().find(fingerprint); slot.fingerprint.Load() == fingerprint && slot.account.Load() == account {
@@ -100,15 +100,15 @@ func (x *Index) Claim(digest account.Digest, account uint64) bool {
 	return true
 }
 
-// Claim is a fingerprint with its account.
+// Claim is an entry for Fill: a fingerprint and its account.
 type Claim struct{ fingerprint, account uint64 }
 
-// NewClaim returns the claim of an account for a digest.
+// NewClaim returns the entry of an account for a digest.
 func NewClaim(digest account.Digest, account uint64) Claim {
 	return Claim{fingerprintOf(digest), account}
 }
 
-// Fill adds the claims of a replay to an empty index that has no readers yet. If two accounts claim the same
+// Fill adds the entries of a replay to an empty index that has no readers yet. If two accounts have the same
 // fingerprint, it returns one of them and false.
 func (x *Index) Fill(all [][]Claim) (account uint64, ok bool) {
 	x.mu.Lock()
@@ -144,7 +144,7 @@ func tableSize(count int) int {
 	return size
 }
 
-// Release removes the entry of a key that was not created or that its account has deleted.
+// Release deletes the entry of a key, after its creation failed or its account deleted the key.
 func (x *Index) Release(digest account.Digest, account uint64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -155,7 +155,7 @@ func (x *Index) Release(digest account.Digest, account uint64) {
 	}
 }
 
-// find returns the slot of a fingerprint, or the free slot for it.
+// find returns the slot of a fingerprint. If there is none, it returns the free slot where the fingerprint belongs.
 func (t *table) find(fingerprint uint64) *slot {
 	for i := fingerprint & t.mask; ; i = (i + 1) & t.mask {
 		if f := t.slots[i].fingerprint.Load(); f == 0 || f == fingerprint {
@@ -164,7 +164,7 @@ func (t *table) find(fingerprint uint64) *slot {
 	}
 }
 
-// grow replaces the table by one that is at most half full. Called with mu held.
+// grow replaces the table by one that is at most half full. The caller holds mu.
 func (x *Index) grow(old *table) *table {
 	count := 0
 	for i := range old.slots {

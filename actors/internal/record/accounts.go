@@ -8,108 +8,108 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-func (c *coder) accountCreated(e *account.Created) {
+func (c *codec) accountCreated(e *account.Created) {
 	c.uint64(1, &e.Account)
 	c.email(2, &e.Email)
 	c.instant(3, &e.At)
 }
 
-func (c *coder) keyCreated(e *account.KeyCreated) {
+func (c *codec) keyCreated(e *account.KeyCreated) {
 	c.uint64(1, &e.Account)
 	if !c.writing {
 		c.require(2)
 	}
-	message(c, 2, &e.Key, (*coder).key)
+	message(c, 2, &e.Key, (*codec).key)
 }
 
-func (c *coder) key(k *account.KeyRecord) {
-	c.uniqueText(1, &k.ID)
-	c.uniqueText(2, &k.Name)
-	c.uniqueText(3, &k.Hint)
+func (c *codec) key(k *account.KeyRecord) {
+	c.text(1, &k.ID)
+	c.text(2, &k.Name)
+	c.text(3, &k.Hint)
 	c.digest(4, &k.Digest)
 	c.instant(5, &k.CreatedAt)
 	c.instant(7, &k.RevokedAt)
 	c.instant(9, &k.LastUsed)
 }
 
-func (c *coder) keyRevoked(e *account.KeyRevoked) {
+func (c *codec) keyRevoked(e *account.KeyRevoked) {
 	c.uint64(1, &e.Account)
-	c.uniqueText(2, &e.KeyID)
+	c.text(2, &e.KeyID)
 	c.instant(3, &e.At)
-	c.text(5, &e.By)
+	c.internedText(5, &e.By)
 }
 
-func (c *coder) leased(e *account.Leased) {
+func (c *codec) leased(e *account.Leased) {
 	c.uint64(1, &e.Account)
 	c.date(2, &e.Day)
 	c.count(3, &e.Count)
 	c.count(4, &e.Refunded)
 	c.count(5, &e.Unspent)
 	c.steady(6, &e.Steady)
-	c.uniqueText(7, &e.KeyID)
+	c.text(7, &e.KeyID)
 	c.instant(8, &e.At)
 	c.node(10, &e.Node)
 	c.count(11, &e.RecentAdmitted)
 }
 
-func (c *coder) returned(e *account.Returned) {
+func (c *codec) returned(e *account.Returned) {
 	c.uint64(1, &e.Account)
 	c.date(2, &e.Day)
 	c.count(3, &e.Unspent)
 	c.count(4, &e.RecentAdmitted)
 	c.steady(5, &e.Steady)
-	repeated(c, 6, &e.Uses, (*coder).keyUse)
+	repeated(c, 6, &e.Uses, (*codec).keyUse)
 	c.node(7, &e.Node)
 }
 
-func (c *coder) keyUse(u *account.KeyUse) {
-	c.uniqueText(1, &u.KeyID)
+func (c *codec) keyUse(u *account.KeyUse) {
+	c.text(1, &u.KeyID)
 	c.instant(2, &u.At)
 }
 
-func (c *coder) suspended(e *account.Suspended) {
+func (c *codec) suspended(e *account.Suspended) {
 	c.uint64(1, &e.Account)
-	c.uniqueText(2, &e.Reason)
+	c.text(2, &e.Reason)
 	c.instant(3, &e.At)
-	c.text(5, &e.By)
+	c.internedText(5, &e.By)
 }
 
-func (c *coder) restored(e *account.Restored) {
+func (c *codec) restored(e *account.Restored) {
 	c.uint64(1, &e.Account)
 	c.instant(2, &e.At)
-	c.text(4, &e.By)
+	c.internedText(4, &e.By)
 }
 
-func (c *coder) quotaSet(e *account.QuotaSet) {
+func (c *codec) quotaSet(e *account.QuotaSet) {
 	c.uint64(1, &e.Account)
 	c.count(2, &e.Quota.Day)
 	c.count(3, &e.Quota.Minute)
 	c.instant(4, &e.At)
-	c.text(6, &e.By)
+	c.internedText(6, &e.By)
 }
 
-// AppendAccount appends an account as in a snapshot, after its length as a varint.
-func AppendAccount(to []byte, state *account.State) []byte {
-	return new(AccountEncoder).Append(to, state, nil)
+// AppendAccount appends the length of the encoded account as a varint, then the account in the format of a snapshot.
+func AppendAccount(dst []byte, state *account.State) []byte {
+	return new(AccountEncoder).Append(dst, state, nil)
 }
 
 // AccountEncoder encodes accounts without allocations. It is not safe for concurrent use.
-type AccountEncoder struct{ coder coder }
+type AccountEncoder struct{ codec codec }
 
-// Append appends an account like AppendAccount and, if it is not nil, the process state of an evicted account. That
-// is in no log and no snapshot.
-func (e *AccountEncoder) Append(to []byte, state *account.State, evicted *account.EvictedState) []byte {
-	c := &e.coder
-	c.writing, c.bytes = true, to
-	lengthPrefixed(c, state, (*coder).account)
+// Append appends an account like AppendAccount. If evicted is not nil, it also appends the in-memory state, which is in
+// no log or snapshot.
+func (e *AccountEncoder) Append(dst []byte, state *account.State, evicted *account.EvictedState) []byte {
+	c := &e.codec
+	c.writing, c.bytes = true, dst
+	lengthPrefixed(c, state, (*codec).account)
 	if evicted != nil {
 		c.evictedState(evicted)
 	}
-	to, c.bytes = c.bytes, nil
-	return to
+	dst, c.bytes = c.bytes, nil
+	return dst
 }
 
-// SplitAccount splits an output of AccountEncoder into the encoded account and the encoded process state.
+// SplitAccount splits an output of AccountEncoder into the encoded account and the encoded in-memory state.
 func SplitAccount(data []byte) (state, evicted []byte) {
 	size, n := binary.Uvarint(data)
 	return data[n : n+int(size)], data[n+int(size):]
@@ -120,7 +120,7 @@ func (d *Decoder) Account(data []byte) (account.State, error) {
 	s := &d.state
 	keys, days, leases := s.Record.Keys[:0], s.Days[:0], s.Leases[:0]
 	*s = account.State{Record: account.Record{Keys: keys}, Days: days, Leases: leases}
-	if err := decode(d, data, s, (*coder).account); err != nil {
+	if err := decode(d, data, s, (*codec).account); err != nil {
 		return account.State{}, fmt.Errorf("decode account %d: %w", s.Record.ID, err)
 	}
 	last := account.LeaseState{}
@@ -133,14 +133,15 @@ func (d *Decoder) Account(data []byte) (account.State, error) {
 	return *s, nil
 }
 
-// AccountWithoutText is Account with empty texts, for callers that need only numbers and validation.
+// AccountWithoutText is like Account but leaves texts empty, for callers that need only numbers and validation.
 func (d *Decoder) AccountWithoutText(data []byte) (account.State, error) {
-	d.coder.skipText = true
-	defer func() { d.coder.skipText = false }()
+	d.codec.skipText = true
+	defer func() { d.codec.skipText = false }()
 	return d.Account(data)
 }
 
-// checkLeaseOrder checks the order of leases: first those of a single node, then one of each cluster node, by number.
+// checkLeaseOrder checks the order of leases. Those of a server without a cluster (node 0) come first, then at most one
+// of each cluster node, by node ID.
 func checkLeaseOrder(lease account.LeaseState, previous engine.NodeID) error {
 	switch {
 	case lease.Node < previous || lease.Node == previous && previous != 0:
@@ -151,35 +152,35 @@ func checkLeaseOrder(lease account.LeaseState, previous engine.NodeID) error {
 	return nil
 }
 
-// EvictedState decodes the process state of an evicted account. Its lists are valid until the next call.
+// EvictedState decodes the in-memory state of an evicted account. Its lists are valid until the next call.
 func (d *Decoder) EvictedState(data []byte) (account.EvictedState, error) {
 	s := &d.evicted
 	*s = account.EvictedState{Days: s.Days[:0], Uses: s.Uses[:0]}
-	err := decode(d, data, s, (*coder).evictedState)
+	err := decode(d, data, s, (*codec).evictedState)
 	return *s, err
 }
 
-func (c *coder) account(s *account.State) {
+func (c *codec) account(s *account.State) {
 	r := &s.Record
 	c.uint64(1, &r.ID)
 	c.email(2, &r.Email)
 	c.instant(3, &r.CreatedAt)
-	repeated(c, 5, &r.Keys, (*coder).key)
+	repeated(c, 5, &r.Keys, (*codec).key)
 	c.instant(6, &r.SuspendedAt)
-	c.uniqueText(8, &r.Reason)
+	c.text(8, &r.Reason)
 	c.count(9, &r.Quota.Day)
 	c.count(10, &r.Quota.Minute)
-	repeated(c, 11, &s.Days, (*coder).day)
-	c.date(12, &s.ClosedUntil)
-	repeated(c, 13, &s.Leases, (*coder).lease)
+	repeated(c, 11, &s.Days, (*codec).day)
+	c.date(12, &s.ClosedUntil) // quota days up to this one are never counted again
+	repeated(c, 13, &s.Leases, (*codec).lease)
 }
 
-func (c *coder) day(d *account.DayState) {
+func (c *codec) day(d *account.DayState) {
 	c.date(1, &d.Day)
 	c.count(2, &d.Leased)
 }
 
-func (c *coder) lease(l *account.LeaseState) {
+func (c *codec) lease(l *account.LeaseState) {
 	c.steady(1, &l.Steady)
 	c.count(2, &l.Unspent)
 	c.count(3, &l.Count)
@@ -187,13 +188,13 @@ func (c *coder) lease(l *account.LeaseState) {
 	c.count(5, &l.RecentAdmitted)
 }
 
-func (c *coder) evictedState(a *account.EvictedState) {
-	repeated(c, 1, &a.Days, (*coder).evictedDay)
+func (c *codec) evictedState(a *account.EvictedState) {
+	repeated(c, 1, &a.Days, (*codec).evictedDay)
 	c.int64(2, (*int64)(&a.LeaseAskedAt))
-	repeated(c, 3, &a.Uses, (*coder).keyUse)
+	repeated(c, 3, &a.Uses, (*codec).keyUse)
 }
 
-func (c *coder) evictedDay(d *account.EvictedDay) {
+func (c *codec) evictedDay(d *account.EvictedDay) {
 	c.date(1, &d.Day)
 	c.count(2, &d.Spent)
 	c.count(3, &d.Refunded)

@@ -4,11 +4,11 @@
 // # Format
 //
 // Records are messages in protobuf's wire format: fields in the order of their numbers, zero and empty values omitted.
-// One function per message names its fields and both writes and reads them (coder.go has the wire format, values.go the
+// One function per message names its fields and both writes and reads them (codec.go has the wire format, values.go the
 // kinds of fields):
 //
-//	func (c *coder) keyUse(u *account.KeyUse) {
-//		c.uniqueText(1, &u.KeyID)
+//	func (c *codec) keyUse(u *account.KeyUse) {
+//		c.text(1, &u.KeyID)
 //		c.instant(2, &u.At)
 //	}
 //

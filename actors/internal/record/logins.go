@@ -9,7 +9,7 @@ import (
 )
 
 // codeIssued has a login code only in a cluster, sealed for its nodes.
-func (c *coder) codeIssued(e *account.CodeIssued) {
+func (c *codec) codeIssued(e *account.CodeIssued) {
 	c.email(1, &e.Email)
 	c.instant(2, &e.At)
 	c.steady(4, &e.Steady)
@@ -17,18 +17,18 @@ func (c *coder) codeIssued(e *account.CodeIssued) {
 	c.seal(6, &e.Sealed)
 }
 
-func (c *coder) codeFailed(e *account.CodeFailed) {
+func (c *codec) codeFailed(e *account.CodeFailed) {
 	c.email(1, &e.Email)
 	c.instant(2, &e.At)
 	c.steady(4, &e.Steady)
 }
 
-func (c *coder) codeRefused(e *CodeRefused) {
+func (c *codec) codeRefused(e *CodeRefused) {
 	c.email(1, &e.Email)
 	c.instant(2, &e.At)
 }
 
-func (c *coder) sessionOpened(e *account.SessionOpened) {
+func (c *codec) sessionOpened(e *account.SessionOpened) {
 	c.uint64(1, &e.Account)
 	c.bool(2, &e.New)
 	c.email(3, &e.Email)
@@ -38,22 +38,22 @@ func (c *coder) sessionOpened(e *account.SessionOpened) {
 	c.steady(9, &e.Steady)
 }
 
-func (c *coder) sessionClosed(e *account.SessionClosed) { c.digest(1, &e.Token) }
+func (c *codec) sessionClosed(e *account.SessionClosed) { c.digest(1, &e.Token) }
 
-func (c *coder) announced(e *account.Announced) { c.keyPolicy(&e.KeyPolicy) }
+func (c *codec) announced(e *account.Announced) { c.keyPolicy(&e.KeyPolicy) }
 
-func (c *coder) keyPolicy(t *account.KeyPolicy) {
+func (c *codec) keyPolicy(t *account.KeyPolicy) {
 	c.instant(1, &t.AnnouncedAt)
 	c.instant(3, &t.RequiredAt)
-	c.text(5, &t.By)
+	c.internedText(5, &t.By)
 }
 
-func (c *coder) announcementWithdrawn(e *account.AnnouncementWithdrawn) {
+func (c *codec) announcementWithdrawn(e *account.AnnouncementWithdrawn) {
 	c.instant(1, &e.At)
-	c.text(3, &e.By)
+	c.internedText(3, &e.By)
 }
 
-func (c *coder) address(a *account.AddressState) {
+func (c *codec) address(a *account.AddressState) {
 	c.email(1, &a.Email)
 	c.uint64(2, &a.Account)
 	c.steady(3, &a.NextCodeAt)
@@ -64,7 +64,7 @@ func (c *coder) address(a *account.AddressState) {
 	c.count(8, &a.WrongTries.Count)
 }
 
-func (c *coder) session(s *account.SessionState) {
+func (c *codec) session(s *account.SessionState) {
 	c.digest(1, &s.Token)
 	c.uint64(2, &s.Account)
 	c.email(3, &s.Email)
@@ -73,7 +73,7 @@ func (c *coder) session(s *account.SessionState) {
 }
 
 // code exists only in a cluster.
-func (c *coder) code(s *account.CodeState) {
+func (c *codec) code(s *account.CodeState) {
 	c.email(1, &s.Email)
 	c.digest(2, (*account.Digest)(&s.Seal))
 	c.instant(3, &s.Expires)
@@ -90,20 +90,20 @@ type registry struct {
 	steady                      time.Duration // of the snapshot
 }
 
-func (c *coder) registry(r *registry) {
+func (c *codec) registry(r *registry) {
 	c.once(1)
-	message(c, 1, &r.failedAttempts, (*coder).hourCounter)
+	message(c, 1, &r.failedAttempts, (*codec).hourCounter)
 	c.once(2)
-	message(c, 2, &r.codesIssued, (*coder).hourCounter)
+	message(c, 2, &r.codesIssued, (*codec).hourCounter)
 	c.steady(3, &r.lastSweep)
 	c.uint64(4, &r.lastID)
 	if !c.writing || r.keyPolicy != (account.KeyPolicy{}) {
-		message(c, 5, &r.keyPolicy, (*coder).keyPolicy)
+		message(c, 5, &r.keyPolicy, (*codec).keyPolicy)
 	}
 	c.steady(6, &r.steady)
 }
 
-func (c *coder) hourCounter(s *account.HourCounter) {
+func (c *codec) hourCounter(s *account.HourCounter) {
 	c.minutes(1, s.Counts[:])
 	c.int64(2, &s.Newest)
 	if !c.writing && s.Newest < 0 {
@@ -112,7 +112,7 @@ func (c *coder) hourCounter(s *account.HourCounter) {
 }
 
 // minutes is a packed list of numbers.
-func (c *coder) minutes(n fieldNumber, v []uint16) {
+func (c *codec) minutes(n fieldNumber, v []uint16) {
 	c.once(n)
 	switch {
 	case c.writing:

@@ -40,7 +40,7 @@ type envelope struct {
 // Encode encodes an engine.Event, account.Event, account.RegistryEvent, *account.Announced,
 // *account.AnnouncementWithdrawn, *CodeRefused or *Bundle.
 func Encode(event any) ([]byte, error) {
-	c := &coder{writing: true, bytes: make([]byte, 0, recordBytes)}
+	c := &codec{writing: true, bytes: make([]byte, 0, recordBytes)}
 	c.envelope(&envelope{event: event})
 	if len(c.bytes) == 0 {
 		return nil, fmt.Errorf("encode event: no record holds a %T", event)
@@ -54,7 +54,7 @@ const recordBytes = 96
 // Decoder decodes records and snapshots. Unless a method says otherwise, results share no memory with the input. It
 // must not be used concurrently. The zero Decoder does not intern texts.
 type Decoder struct {
-	coder    coder
+	codec    codec
 	envelope envelope
 
 	state   account.State // reused
@@ -62,14 +62,14 @@ type Decoder struct {
 }
 
 // NewDecoder returns a decoder that interns repeated texts.
-func NewDecoder() *Decoder { return &Decoder{coder: coder{interned: newInternTable()}} }
+func NewDecoder() *Decoder { return &Decoder{codec: codec{interned: newInternTable()}} }
 
 // UseArena makes the decoder allocate events in an arena.
-func (d *Decoder) UseArena(arena *Arena) { d.coder.arena = arena }
+func (d *Decoder) UseArena(arena *Arena) { d.codec.arena = arena }
 
 // decode decodes one message.
-func decode[T any](d *Decoder, data []byte, v *T, fields func(*coder, *T)) error {
-	c := &d.coder
+func decode[T any](d *Decoder, data []byte, v *T, fields func(*codec, *T)) error {
+	c := &d.codec
 	c.bytes, c.pos, c.err = data, 0, nil
 	readMessage(c, len(data), v, fields)
 	c.bytes = nil
@@ -79,7 +79,7 @@ func decode[T any](d *Decoder, data []byte, v *T, fields func(*coder, *T)) error
 // Event decodes a record. It returns ErrUnknown for a record of an unknown kind or version, and skips unknown fields.
 func (d *Decoder) Event(record []byte) (any, error) {
 	d.envelope = envelope{}
-	if err := decode(d, record, &d.envelope, (*coder).envelope); err != nil {
+	if err := decode(d, record, &d.envelope, (*codec).envelope); err != nil {
 		return nil, fmt.Errorf("decode record: %w", err)
 	}
 	if _, bundle := d.envelope.event.(*Bundle); bundle || d.envelope.event == nil {
@@ -103,7 +103,7 @@ func (d *Decoder) Bundle(record []byte) (Bundle, error) {
 		return Bundle{Records: [][]byte{record}}, nil
 	}
 	d.envelope = envelope{}
-	if err := decode(d, record, &d.envelope, (*coder).envelope); err != nil {
+	if err := decode(d, record, &d.envelope, (*codec).envelope); err != nil {
 		return Bundle{}, fmt.Errorf("decode bundle: %w", err)
 	}
 	b, ok := d.envelope.event.(*Bundle)
@@ -133,7 +133,7 @@ func (d *Decoder) Events(record []byte, events []any) ([]any, error) {
 	return events, nil
 }
 
-func (c *coder) envelope(r *envelope) {
+func (c *codec) envelope(r *envelope) {
 	c.version(&r.requires, recordVersion)
 	if c.writing {
 		for n := firstEventKind; n < len(eventKinds) && !eventKinds[n].code(c, fieldNumber(n), r.event); n++ {
@@ -152,7 +152,7 @@ func (c *coder) envelope(r *envelope) {
 
 // version is the oldest format version that a reader must know; 0 means 1. Raise it only if an older reader must not
 // skip the new content.
-func (c *coder) version(v *uint64, known uint64) {
+func (c *codec) version(v *uint64, known uint64) {
 	c.uint64(1, v)
 	if *v > known {
 		c.fail(fmt.Errorf("format version %d, known up to %d: %w", *v, known, ErrUnknown))
@@ -162,13 +162,13 @@ func (c *coder) version(v *uint64, known uint64) {
 // eventKind codes one kind of event.
 type eventKind struct {
 	empty func() any
-	code  func(c *coder, n fieldNumber, event any) bool // false for an event of another kind
+	code  func(c *codec, n fieldNumber, event any) bool // false for an event of another kind
 }
 
-func kindOf[T any](fields func(*coder, *T)) eventKind {
+func kindOf[T any](fields func(*codec, *T)) eventKind {
 	return eventKind{
 		empty: func() any { return new(T) },
-		code: func(c *coder, n fieldNumber, event any) bool {
+		code: func(c *codec, n fieldNumber, event any) bool {
 			e, ok := event.(*T)
 			if ok {
 				message(c, n, e, fields)
@@ -180,32 +180,32 @@ func kindOf[T any](fields func(*coder, *T)) eventKind {
 
 // eventKinds is indexed by field number.
 var eventKinds = [...]eventKind{
-	2:  kindOf((*coder).refreshed),
-	3:  kindOf((*coder).withdrawn),
-	4:  kindOf((*coder).released),
-	5:  kindOf((*coder).rejected),
-	6:  kindOf((*coder).accountCreated),
-	7:  kindOf((*coder).keyCreated),
-	8:  kindOf((*coder).keyRevoked),
-	9:  kindOf((*coder).leased),
-	10: kindOf((*coder).returned),
-	11: kindOf((*coder).suspended),
-	12: kindOf((*coder).restored),
-	13: kindOf((*coder).quotaSet),
-	14: kindOf((*coder).codeIssued),
-	15: kindOf((*coder).codeFailed),
-	16: kindOf((*coder).codeRefused),
-	17: kindOf((*coder).sessionOpened),
-	18: kindOf((*coder).sessionClosed),
-	19: kindOf((*coder).announced),
-	20: kindOf((*coder).announcementWithdrawn),
-	21: kindOf((*coder).bundle),
+	2:  kindOf((*codec).refreshed),
+	3:  kindOf((*codec).withdrawn),
+	4:  kindOf((*codec).released),
+	5:  kindOf((*codec).rejected),
+	6:  kindOf((*codec).accountCreated),
+	7:  kindOf((*codec).keyCreated),
+	8:  kindOf((*codec).keyRevoked),
+	9:  kindOf((*codec).leased),
+	10: kindOf((*codec).returned),
+	11: kindOf((*codec).suspended),
+	12: kindOf((*codec).restored),
+	13: kindOf((*codec).quotaSet),
+	14: kindOf((*codec).codeIssued),
+	15: kindOf((*codec).codeFailed),
+	16: kindOf((*codec).codeRefused),
+	17: kindOf((*codec).sessionOpened),
+	18: kindOf((*codec).sessionClosed),
+	19: kindOf((*codec).announced),
+	20: kindOf((*codec).announcementWithdrawn),
+	21: kindOf((*codec).bundle),
 }
 
 const firstEventKind = 2
 
 // newEvent returns an empty event of the kind of the next field, or nil for an unknown kind.
-func (c *coder) newEvent() any {
+func (c *codec) newEvent() any {
 	switch {
 	case c.nextField < firstEventKind || int(c.nextField) >= len(eventKinds):
 		return nil
@@ -217,7 +217,7 @@ func (c *coder) newEvent() any {
 	return eventKinds[c.nextField].empty()
 }
 
-func (c *coder) bundle(b *Bundle) {
+func (c *codec) bundle(b *Bundle) {
 	c.node(1, &b.Node)
 	c.uint64(2, &b.Token)
 	c.byteStrings(3, &b.Records)

@@ -57,8 +57,8 @@ func concat(pieces ...any) []byte {
 // TestEvent_Decoding decodes records of other writers and of newer programs, and invalid ones.
 func TestEvent_Decoding(t *testing.T) {
 	rejected := &engine.Rejected{Currency: "USD", QuarantineID: 5}
-	shortSeal := &coder{writing: true}
-	message(shortSeal, 14, &account.CodeIssued{Email: sampleEmail}, func(c *coder, e *account.CodeIssued) { c.codeIssued(e); c.putBytes(6, []byte("short")) })
+	shortSeal := &codec{writing: true}
+	message(shortSeal, 14, &account.CodeIssued{Email: sampleEmail}, func(c *codec, e *account.CodeIssued) { c.codeIssued(e); c.putBytes(6, []byte("short")) })
 	for name, c := range map[string]struct {
 		record []byte
 		says   string // of the error; "": it reads as rejected

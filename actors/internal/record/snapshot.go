@@ -33,38 +33,38 @@ type part struct {
 	currencyState func(currency string) *engine.SavedCurrency // state to read the lists into
 }
 
-func (c *coder) part(p *part) {
+func (c *codec) part(p *part) {
 	c.version(&p.requires, snapshotVersion)
-	c.text(2, &p.currency)
+	c.internedText(2, &p.currency)
 	c.uint64(3, &p.lastQuarantineID)
 	if p.state == nil && (c.nextField >= 4 && c.nextField <= 7 || c.nextField == 14) {
 		p.state = p.currencyState(p.currency)
 	}
 	if b := p.state; b != nil {
-		repeated(c, 4, &b.SourceQuotes, (*coder).sourceQuote)
-		repeated(c, 5, &b.Pending, (*coder).pendingConfirmation)
+		repeated(c, 4, &b.SourceQuotes, (*codec).sourceQuote)
+		repeated(c, 5, &b.Pending, (*codec).pendingConfirmation)
 		c.history(6, b)
-		repeated(c, 7, &b.Quarantine, (*coder).quarantined)
+		repeated(c, 7, &b.Quarantine, (*codec).quarantined)
 	}
 	c.uint64(8, &p.parts)
 	c.bool(9, &p.last)
 	c.byteStrings(10, &p.accounts)
-	repeated(c, 11, &p.addresses, (*coder).address)
-	repeated(c, 12, &p.sessions, (*coder).session)
+	repeated(c, 11, &p.addresses, (*codec).address)
+	repeated(c, 12, &p.sessions, (*codec).session)
 	if c.once(13); c.nextField == 13 {
 		p.registry = &registry{}
 	}
 	if p.registry != nil {
-		message(c, 13, p.registry, (*coder).registry)
+		message(c, 13, p.registry, (*codec).registry)
 	}
 	if b := p.state; b != nil {
-		repeated(c, 14, &b.Slots, (*coder).slot)
+		repeated(c, 14, &b.Slots, (*codec).slot)
 	}
-	repeated(c, 15, &p.codes, (*coder).code)
+	repeated(c, 15, &p.codes, (*codec).code)
 }
 
 // history writes or reads the history, the longest list. When it is full, its capacity is at least doubled.
-func (c *coder) history(n fieldNumber, state *engine.SavedCurrency) {
+func (c *codec) history(n fieldNumber, state *engine.SavedCurrency) {
 	start := len(state.History)
 	if c.nextField == n {
 		if more := c.countRun(); cap(state.History)-start < more {
@@ -73,7 +73,7 @@ func (c *coder) history(n fieldNumber, state *engine.SavedCurrency) {
 			state.History = grown
 		}
 	}
-	repeated(c, n, &state.History, (*coder).historyEntry)
+	repeated(c, n, &state.History, (*codec).historyEntry)
 	if !c.writing {
 		for i := range state.History[start:] {
 			state.History[start+i].Currency = state.Currency

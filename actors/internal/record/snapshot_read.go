@@ -67,7 +67,7 @@ func (s *snapshotReader) next() error {
 		return unexpectedEOF(err)
 	}
 	s.part = part{currencyState: s.state, accounts: s.part.accounts[:0]}
-	return decode(s.decoder, s.bytes, &s.part, (*coder).part)
+	return decode(s.decoder, s.bytes, &s.part, (*codec).part)
 }
 
 // state returns the state of a currency: the last one in the result, or a new one.

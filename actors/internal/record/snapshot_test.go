@@ -86,8 +86,8 @@ func TestSnapshotReadsAsWritten(t *testing.T) {
 
 func TestSnapshot_Refused(t *testing.T) {
 	one := func(p part) []byte {
-		c := &coder{writing: true}
-		lengthPrefixed(c, &p, (*coder).part)
+		c := &codec{writing: true}
+		lengthPrefixed(c, &p, (*codec).part)
 		return c.bytes
 	}
 	book := &engine.SavedCurrency{Slots: []engine.AnsweredSlot{{SourceID: "a"}}}

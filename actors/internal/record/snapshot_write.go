@@ -15,14 +15,14 @@ import (
 // error it writes nothing more.
 type SnapshotWriter struct {
 	w     io.Writer
-	coder coder
+	codec codec
 	count uint64
 	err   error
 }
 
 // NewSnapshotWriter returns a SnapshotWriter that writes to w. Call End to complete the snapshot.
 func NewSnapshotWriter(w io.Writer) *SnapshotWriter {
-	return &SnapshotWriter{w: w, coder: coder{writing: true}}
+	return &SnapshotWriter{w: w, codec: codec{writing: true}}
 }
 
 // Currency writes the state of a currency in one or more parts.
@@ -78,10 +78,10 @@ func (w *SnapshotWriter) write(p *part) {
 	if w.err != nil {
 		return
 	}
-	w.coder.bytes = w.coder.bytes[:0]
-	lengthPrefixed(&w.coder, p, (*coder).part)
+	w.codec.bytes = w.codec.bytes[:0]
+	lengthPrefixed(&w.codec, p, (*codec).part)
 	w.count++
-	if _, err := w.w.Write(w.coder.bytes); err != nil {
+	if _, err := w.w.Write(w.codec.bytes); err != nil {
 		w.err = fmt.Errorf("write snapshot: %w", err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 func appendVarint(to []byte, v uint64) []byte { return binary.AppendUvarint(to, v) }
 
 // integer is a number from low to high.
-func integer[T ~int | ~int32 | ~int64 | ~uint16 | ~uint64](c *coder, n fieldNumber, v *T, low, high int64, what string) {
+func integer[T ~int | ~int32 | ~int64 | ~uint16 | ~uint64](c *codec, n fieldNumber, v *T, low, high int64, what string) {
 	switch {
 	case c.writing:
 		c.put(n, uint64(*v))
@@ -31,25 +31,25 @@ func integer[T ~int | ~int32 | ~int64 | ~uint16 | ~uint64](c *coder, n fieldNumb
 
 const dateMax = 3_652_059 // 9999-12-31
 
-func (c *coder) uint64(n fieldNumber, v *uint64) { integer(c, n, v, math.MinInt64, math.MaxInt64, "") }
-func (c *coder) int64(n fieldNumber, v *int64)   { integer(c, n, v, math.MinInt64, math.MaxInt64, "") }
+func (c *codec) uint64(n fieldNumber, v *uint64) { integer(c, n, v, math.MinInt64, math.MaxInt64, "") }
+func (c *codec) int64(n fieldNumber, v *int64)   { integer(c, n, v, math.MinInt64, math.MaxInt64, "") }
 
 // count is a number of things.
-func (c *coder) count(n fieldNumber, v *int) { integer(c, n, v, 0, math.MaxInt32, "a count of") }
+func (c *codec) count(n fieldNumber, v *int) { integer(c, n, v, 0, math.MaxInt32, "a count of") }
 
 // node is the number of a cluster node, 0 without a cluster.
-func (c *coder) node(n fieldNumber, v *engine.NodeID) { integer(c, n, v, 0, math.MaxUint16, "a node") }
+func (c *codec) node(n fieldNumber, v *engine.NodeID) { integer(c, n, v, 0, math.MaxUint16, "a node") }
 
 // date is days from 1, which is 0001-01-01; 0 means no date.
-func (c *coder) date(n fieldNumber, v *engine.Date) { integer(c, n, v, 0, dateMax, "date") }
+func (c *codec) date(n fieldNumber, v *engine.Date) { integer(c, n, v, 0, dateMax, "date") }
 
 // steady is a steady time, which only grows, in nanoseconds.
-func (c *coder) steady(n fieldNumber, v *time.Duration) {
+func (c *codec) steady(n fieldNumber, v *time.Duration) {
 	integer(c, n, v, 0, math.MaxInt64, "a steady time of")
 }
 
 // sint64 is a zigzag-encoded number.
-func (c *coder) sint64(n fieldNumber, v *int64) {
+func (c *codec) sint64(n fieldNumber, v *int64) {
 	switch {
 	case c.writing:
 		c.put(n, uint64(*v)<<1^uint64(*v>>63))
@@ -60,7 +60,7 @@ func (c *coder) sint64(n fieldNumber, v *int64) {
 	}
 }
 
-func (c *coder) bool(n fieldNumber, v *bool) {
+func (c *codec) bool(n fieldNumber, v *bool) {
 	switch {
 	case c.writing && *v:
 		c.put(n, 1)
@@ -74,7 +74,7 @@ const secondsBeforeUnix = 62_135_596_800 // from 0001-01-01T00:00:00Z to 1970
 
 // instant is two fields: n has the seconds since 0001-01-01T00:00:00Z, n+1 the nanoseconds. Without both there is no
 // instant. One field of nanoseconds could not represent every instant.
-func (c *coder) instant(n fieldNumber, v *time.Time) {
+func (c *codec) instant(n fieldNumber, v *time.Time) {
 	if c.writing {
 		c.put(n, uint64(v.Unix()+secondsBeforeUnix))
 		c.put(n+1, uint64(v.Nanosecond()))
@@ -95,13 +95,13 @@ func (c *coder) instant(n fieldNumber, v *time.Time) {
 	}
 }
 
-// text is a text that is interned.
-func (c *coder) text(n fieldNumber, v *string) { c.string(n, v, c.interned) }
+// internedText is a text that is interned.
+func (c *codec) internedText(n fieldNumber, v *string) { c.string(n, v, c.interned) }
 
-// uniqueText is a text that is not interned, because it hardly occurs twice.
-func (c *coder) uniqueText(n fieldNumber, v *string) { c.string(n, v, nil) }
+// text is a text that is not interned, because it hardly occurs twice.
+func (c *codec) text(n fieldNumber, v *string) { c.string(n, v, nil) }
 
-func (c *coder) string(n fieldNumber, v *string, known *internTable) {
+func (c *codec) string(n fieldNumber, v *string, known *internTable) {
 	switch {
 	case c.writing && *v != "":
 		c.putTag(n, wireBytes)
@@ -115,11 +115,11 @@ func (c *coder) string(n fieldNumber, v *string, known *internTable) {
 }
 
 // decimal is the published text, verbatim; "" is null.
-func (c *coder) decimal(n fieldNumber, v *engine.Decimal) {
+func (c *codec) decimal(n fieldNumber, v *engine.Decimal) {
 	switch {
 	case c.writing:
 		text := v.String()
-		c.uniqueText(n, &text)
+		c.text(n, &text)
 	case c.nextField == n:
 		value, err := c.interned.decimal(c.value())
 		if err != nil {
@@ -131,7 +131,7 @@ func (c *coder) decimal(n fieldNumber, v *engine.Decimal) {
 }
 
 // byteStrings is a list of byte strings, which are part of the input.
-func (c *coder) byteStrings(n fieldNumber, v *[][]byte) {
+func (c *codec) byteStrings(n fieldNumber, v *[][]byte) {
 	if c.writing {
 		for _, one := range *v {
 			c.putBytes(n, one)
@@ -148,7 +148,7 @@ func (c *coder) byteStrings(n fieldNumber, v *[][]byte) {
 }
 
 // digest is the 32 bytes of a SHA-256, mandatory.
-func (c *coder) digest(n fieldNumber, v *account.Digest) {
+func (c *codec) digest(n fieldNumber, v *account.Digest) {
 	if c.writing {
 		c.putBytes(n, v[:])
 		return
@@ -160,7 +160,7 @@ func (c *coder) digest(n fieldNumber, v *account.Digest) {
 	}
 }
 
-func (c *coder) setDigest(data []byte, v *account.Digest) {
+func (c *codec) setDigest(data []byte, v *account.Digest) {
 	if len(data) != len(v) {
 		c.fail(fmt.Errorf("a digest of %d bytes, want %d", len(data), len(v)))
 		return
@@ -169,7 +169,7 @@ func (c *coder) setDigest(data []byte, v *account.Digest) {
 }
 
 // seal is a digest that may be missing.
-func (c *coder) seal(n fieldNumber, v *account.CodeSeal) {
+func (c *codec) seal(n fieldNumber, v *account.CodeSeal) {
 	switch {
 	case c.writing && *v != account.CodeSeal{}:
 		c.putBytes(n, v[:])
@@ -183,17 +183,17 @@ func (c *coder) seal(n fieldNumber, v *account.CodeSeal) {
 }
 
 // email is the digest of an address and its mask, mandatory.
-func (c *coder) email(n fieldNumber, v *account.EmailID) {
+func (c *codec) email(n fieldNumber, v *account.EmailID) {
 	if !c.writing {
 		c.require(n)
 	}
-	message(c, n, v, (*coder).emailFields)
+	message(c, n, v, (*codec).emailFields)
 }
 
-func (c *coder) emailFields(v *account.EmailID) {
+func (c *codec) emailFields(v *account.EmailID) {
 	digest, mask := v.Digest(), v.String()
 	c.digest(1, &digest)
-	c.text(2, &mask)
+	c.internedText(2, &mask)
 	if !c.writing {
 		*v = account.NewEmailID(digest, mask)
 	}
@@ -206,14 +206,14 @@ var (
 	precisionValues = [...]engine.DatePrecision{"", engine.PrecisionDatetime, engine.PrecisionDay, engine.PrecisionUnknown}
 )
 
-func (c *coder) channel(n fieldNumber, v *engine.Channel) { enum(c, n, v, channelValues[:], "channel") }
-func (c *coder) kind(n fieldNumber, v *engine.Kind)       { enum(c, n, v, kindValues[:], "kind") }
-func (c *coder) precision(n fieldNumber, v *engine.DatePrecision) {
+func (c *codec) channel(n fieldNumber, v *engine.Channel) { enum(c, n, v, channelValues[:], "channel") }
+func (c *codec) kind(n fieldNumber, v *engine.Kind)       { enum(c, n, v, kindValues[:], "kind") }
+func (c *codec) precision(n fieldNumber, v *engine.DatePrecision) {
 	enum(c, n, v, precisionValues[:], "precision")
 }
 
 // enum is a value of a closed list, by its code. Unknown values never reach the encoder: the engine rejects them.
-func enum[V ~string](c *coder, n fieldNumber, v *V, values []V, name string) {
+func enum[V ~string](c *codec, n fieldNumber, v *V, values []V, name string) {
 	switch {
 	case c.writing:
 		c.put(n, codeOf(values, *v, name))

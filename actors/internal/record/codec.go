@@ -28,11 +28,11 @@ var (
 	errMissing   = errors.New("missing field")
 )
 
-// coder writes or reads messages. One function per message names its fields in the order of their numbers. When
+// codec writes or reads messages. One function per message names its fields in the order of their numbers. When
 // writing, each call appends a field; when reading, it takes the field if that is next. One call of the function
 // reads all fields that are in order; it is called again for fields in another order. After the first error no field
 // is next.
-type coder struct {
+type codec struct {
 	writing bool
 	bytes   []byte // written so far, or to be read
 	err     error
@@ -54,7 +54,7 @@ type scope struct {
 }
 
 // fail stores the first error with its position and ends reading.
-func (c *coder) fail(err error) {
+func (c *codec) fail(err error) {
 	if c.err == nil {
 		c.err = fmt.Errorf("field %d at byte %d: %w", c.nextField, c.pos, err)
 	}
@@ -62,7 +62,7 @@ func (c *coder) fail(err error) {
 }
 
 // message writes or reads a field that is a message.
-func message[T any](c *coder, n fieldNumber, v *T, fields func(*coder, *T)) {
+func message[T any](c *codec, n fieldNumber, v *T, fields func(*codec, *T)) {
 	switch {
 	case c.writing:
 		c.putTag(n, wireBytes)
@@ -77,7 +77,7 @@ func message[T any](c *coder, n fieldNumber, v *T, fields func(*coder, *T)) {
 }
 
 // repeated writes or reads a list of messages. When reading, it allocates a nil list with enough capacity.
-func repeated[T any](c *coder, n fieldNumber, list *[]T, fields func(*coder, *T)) {
+func repeated[T any](c *codec, n fieldNumber, list *[]T, fields func(*codec, *T)) {
 	if c.writing {
 		for i := range *list {
 			message(c, n, &(*list)[i], fields)
@@ -96,7 +96,7 @@ func repeated[T any](c *coder, n fieldNumber, list *[]T, fields func(*coder, *T)
 
 // lengthPrefixed writes the length of a message and the message. It reserves one byte for the length, and moves the
 // message if the length needs more.
-func lengthPrefixed[T any](c *coder, v *T, fields func(*coder, *T)) {
+func lengthPrefixed[T any](c *codec, v *T, fields func(*codec, *T)) {
 	c.bytes = append(c.bytes, 0)
 	start := len(c.bytes)
 	fields(c, v)
@@ -113,7 +113,7 @@ func lengthPrefixed[T any](c *coder, v *T, fields func(*coder, *T)) {
 }
 
 // readMessage reads a message up to end.
-func readMessage[T any](c *coder, end int, v *T, fields func(*coder, *T)) {
+func readMessage[T any](c *codec, end int, v *T, fields func(*codec, *T)) {
 	c.scope = scope{end: end}
 	c.advance()
 	for {
@@ -134,7 +134,7 @@ func readMessage[T any](c *coder, end int, v *T, fields func(*coder, *T)) {
 }
 
 // require makes a field mandatory in the current message.
-func (c *coder) require(n fieldNumber) {
+func (c *codec) require(n fieldNumber) {
 	c.needed |= 1 << n
 	if c.nextField == n {
 		c.seen |= 1 << n
@@ -142,7 +142,7 @@ func (c *coder) require(n fieldNumber) {
 }
 
 // once rejects a second occurrence of a field, which protobuf would merge with the first.
-func (c *coder) once(n fieldNumber) {
+func (c *codec) once(n fieldNumber) {
 	if c.nextField == n {
 		if c.seen&(1<<n) != 0 {
 			c.fail(errDuplicate)
@@ -152,7 +152,7 @@ func (c *coder) once(n fieldNumber) {
 }
 
 // countRun counts the consecutive fields with the number of the next field, including that field.
-func (c *coder) countRun() int {
+func (c *codec) countRun() int {
 	at, next, wire, err, count := c.pos, c.nextField, c.nextWire, c.err, 0
 	for c.nextField == next && c.nextWire == wireBytes {
 		c.pos = c.length()
@@ -164,7 +164,7 @@ func (c *coder) countRun() int {
 }
 
 // advance reads the tag of the next field.
-func (c *coder) advance() {
+func (c *codec) advance() {
 	if c.pos >= c.end {
 		c.nextField = 0
 		return
@@ -185,7 +185,7 @@ func (c *coder) advance() {
 }
 
 // varint reads a varint. It ignores bits beyond the 64th. More than ten bytes are an error.
-func (c *coder) varint() uint64 {
+func (c *codec) varint() uint64 {
 	var v uint64
 	for shift := 0; shift < 64; shift += 7 {
 		if c.pos >= c.end {
@@ -204,7 +204,7 @@ func (c *coder) varint() uint64 {
 }
 
 // number reads the value of the next field as a number.
-func (c *coder) number() uint64 {
+func (c *codec) number() uint64 {
 	if c.nextWire != wireVarint {
 		c.fail(errWire)
 		return 0
@@ -217,7 +217,7 @@ func (c *coder) number() uint64 {
 }
 
 // length reads the length of the next field and returns the end of its value.
-func (c *coder) length() (end int) {
+func (c *codec) length() (end int) {
 	if c.nextWire != wireBytes {
 		c.fail(errWire)
 		return c.pos
@@ -231,7 +231,7 @@ func (c *coder) length() (end int) {
 }
 
 // value reads the bytes of the next field. They alias the input.
-func (c *coder) value() []byte {
+func (c *codec) value() []byte {
 	end := c.length()
 	value := c.bytes[c.pos:end:end]
 	c.pos = end
@@ -239,7 +239,7 @@ func (c *coder) value() []byte {
 }
 
 // skip skips the value of the next field.
-func (c *coder) skip() {
+func (c *codec) skip() {
 	for depth := 0; ; {
 		switch c.nextWire {
 		case wireVarint:
@@ -267,12 +267,12 @@ func (c *coder) skip() {
 	}
 }
 
-func (c *coder) putTag(n fieldNumber, wire byte) {
+func (c *codec) putTag(n fieldNumber, wire byte) {
 	c.bytes = appendVarint(c.bytes, uint64(n)<<3|uint64(wire))
 }
 
 // put writes a number, unless it is 0.
-func (c *coder) put(n fieldNumber, v uint64) {
+func (c *codec) put(n fieldNumber, v uint64) {
 	if v != 0 {
 		c.putTag(n, wireVarint)
 		c.bytes = appendVarint(c.bytes, v)
@@ -280,7 +280,7 @@ func (c *coder) put(n fieldNumber, v uint64) {
 }
 
 // putBytes writes a field of bytes, even if it is empty.
-func (c *coder) putBytes(n fieldNumber, v []byte) {
+func (c *codec) putBytes(n fieldNumber, v []byte) {
 	c.putTag(n, wireBytes)
 	c.bytes = append(appendVarint(c.bytes, uint64(len(v))), v...)
 }
