@@ -14,8 +14,8 @@ import (
 // errNoBackup is returned for a journal that is not a local log.
 var errNoBackup = errors.New("this journal can't be copied")
 
-// Backup writes the present state to w, as wal.Log.Backup does: it contains everything that was acknowledged before the
-// call. Questions and changes go on meanwhile. Close waits for it; Pace can end it early.
+// Backup writes a backup to w (wal.Log.Backup). It contains everything that was acknowledged before the call. Requests
+// and changes continue meanwhile. Close waits for Backup. Pace can end it early.
 func (s *System) Backup(w io.Writer, o wal.BackupOptions) (wal.BackupInfo, error) {
 	if err := s.beginCall(); err != nil {
 		return wal.BackupInfo{}, err
@@ -40,9 +40,8 @@ type BackupContents struct {
 	HistoryRows int // rows of daily history
 }
 
-// BackupCounter reads a snapshot and the records after it, as a start does, and counts. Every record is decoded, so a
-// record of an unknown kind is found (ErrUnknownRecord). It keeps the number of accounts only, so its memory does not
-// grow with them.
+// BackupCounter counts the contents of a snapshot and the records after it. It decodes every record, so it finds
+// records of an unknown kind (ErrUnknownRecord). It does not keep accounts in memory, only their number.
 type BackupCounter struct {
 	decoder          *record.Decoder
 	states           map[string]*engine.CurrencyState
@@ -80,7 +79,7 @@ func (s *BackupCounter) Snapshot(sequence uint64, payload io.Reader) (err error)
 	return nil
 }
 
-// Record reads the next record. Records that the snapshot covers are decoded and not counted.
+// Record reads the next record. It decodes a record that the snapshot includes, but does not count it.
 func (s *BackupCounter) Record(sequence uint64, data []byte) (err error) {
 	defer recovered(&err)
 	events, err := s.decoder.Events(data, nil)

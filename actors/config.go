@@ -18,8 +18,8 @@ type Config struct {
 	Dir string
 	// Clock returns the current time, for the staleness and validation of rates. Required.
 	Clock func() time.Time
-	// Catalogue has institutions, currencies and sources. nil = engine.DefaultCatalogue. Observations of a currency that
-	// it lacks are refused. Rates of such a currency that were observed earlier are still served.
+	// Catalogue has institutions, currencies and sources. nil = engine.DefaultCatalogue. Observations of a currency
+	// that it lacks are refused. Rates of such a currency that were observed earlier are still served.
 	Catalogue *engine.Catalogue
 	// Rules are the limits of validation. Zero = engine.DefaultRules.
 	Rules engine.Rules
@@ -33,18 +33,18 @@ type Config struct {
 	// one for this process. Codes are then not in the log.
 	LoginCodeKey []byte
 
-	// WriteTimeout is how long a call waits for its write to become durable. 0 = 60 s. After a timeout the caller gets an
-	// error, but the write may still succeed.
+	// WriteTimeout is how long a call waits for its write to become durable. 0 = 60 s. After a timeout the caller gets
+	// an error, but the write may still succeed.
 	WriteTimeout time.Duration
-	// MailboxMax is the maximum number of requests that wait for one actor. Further requests get CodeOverloaded. 0 = 4096,
-	// at most 1,048,576.
+	// MailboxMax is the maximum number of requests that wait for one actor. Further requests get CodeOverloaded.
+	// 0 = 4096, at most 1,048,576.
 	MailboxMax int
 	// PendingWritesMax is the maximum number of commands that wait for one currency or account while another command is
 	// being written. Further commands get CodeOverloaded. 0 = 64. Each command has up to 2,048 observations.
 	PendingWritesMax int
-	// SnapshotRecords is the number of records after which a snapshot is taken. The snapshot is taken later if the accounts
-	// are more than four times as large as these records. 0 = 50,000, which replay in less than a second. Each snapshot
-	// writes the whole state, so small numbers are expensive.
+	// SnapshotRecords is the number of records after which a snapshot is taken. The snapshot is taken later if the
+	// accounts are more than four times as large as these records. 0 = 50,000, which replay in less than a second. Each
+	// snapshot writes the whole state, so small numbers are expensive.
 	SnapshotRecords int
 	// SnapshotBytes is the size of records after which a snapshot is taken. 0 = 64 MiB.
 	SnapshotBytes int64
@@ -59,21 +59,21 @@ type Config struct {
 	Random io.Reader
 	// Mailer sends login codes. If it is nil, logins are not possible and RequestCode returns CodeDataUnavailable.
 	Mailer Mailer
-	// Steady is a monotonic clock. It never goes back, even if the wall clock is set back. nil = the monotonic part of the
-	// times of Clock.
+	// Steady is a monotonic clock. It never goes back, even if the wall clock is set back. nil = the monotonic part of
+	// the times of Clock.
 	Steady func() time.Duration
-	// AnonymousClientsMax is the maximum number of clients without a key that are counted at once, by address. 0 = 65,536,
-	// with up to 600 bytes each. A further client replaces the client that was idle longest.
+	// AnonymousClientsMax is the maximum number of clients without a key that are counted at once, by address.
+	// 0 = 65,536, with up to 600 bytes each. A further client replaces the client that was idle longest.
 	AnonymousClientsMax int
 	// AccountShards is the number of actors that share the accounts. 0 = 16, at most 256. It may change at each start.
 	AccountShards int
-	// AccountsLoadedMax is the maximum number of loaded accounts, with about 1 KiB each. Requests for further accounts get
-	// CodeOverloaded. 0 = 131,072.
+	// AccountsLoadedMax is the maximum number of loaded accounts, with about 1 KiB each. Requests for further accounts
+	// get CodeOverloaded. 0 = 131,072.
 	AccountsLoadedMax int
 }
 
-// Mailer sends e-mails with login codes. Send must not wait for a mail server. It queues the e-mail or returns an error.
-// The API returns an *engine.Error to its caller.
+// Mailer sends e-mails with login codes. Send must not wait for a mail server. It queues the e-mail or returns an
+// error. The API returns an *engine.Error to its caller.
 type Mailer interface {
 	Send(account.LoginMail) error
 }
@@ -82,8 +82,8 @@ type Mailer interface {
 type LogConfig struct {
 	// SegmentBytes is the size of a segment file. 0 = 4 MiB.
 	SegmentBytes int
-	// ReserveBytes is the free space below which writes are rejected. 0 = 64 MiB. Negative = no check, so that a full disk
-	// stops the node.
+	// ReserveBytes is the free space below which writes are rejected. 0 = 64 MiB. Negative = no check, so that a full
+	// disk stops the node.
 	ReserveBytes int64
 }
 

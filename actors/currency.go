@@ -9,7 +9,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// The questions that a currency actor answers; the directory answers some of them for all currencies.
+// The requests about one currency. The directory answers some of them for all currencies.
 type (
 	ranking    = mailbox.Question[engine.RankingQuery, *engine.Page[*engine.Rate]]
 	rates      = mailbox.Question[engine.RatesQuery, *engine.Page[*engine.Rate]]
@@ -20,14 +20,14 @@ type (
 // quarantineQuery asks for the quarantine of one currency.
 type quarantineQuery struct{}
 
-// currencyActor owns the state of one currency. It answers from the snapshot that was taken when the last commit had
-// been applied. Long work on the state is done by jobs (mailbox.Ref.StartJob), so each turn of the actor is short.
+// currencyActor owns the state of one currency. It answers from the snapshot of the last applied commit. Jobs
+// (mailbox.Ref.StartJob) do long work on the state, so the actor handles each message quickly.
 type currencyActor struct {
 	self      *mailbox.Ref
 	clock     func() time.Time
 	directory *mailbox.Ref
 	journal   *mailbox.Ref
-	hasRates  *atomic.Bool // some rate was ever published, in any currency
+	hasRates  *atomic.Bool // a rate has been published, in any currency
 	latest    *latestUpdate
 	freshness *freshness // nil in tests
 	readers   []*pagesChanged
@@ -35,7 +35,7 @@ type currencyActor struct {
 	state    *engine.CurrencyState
 	snapshot *engine.CurrencySnapshot
 
-	view     *engine.RankedView // of snapshot or of an earlier one; nil: none yet
+	view     *engine.RankedView // of snapshot or of an earlier one; nil = none yet
 	rankings pageCache[engine.RankingQuery, *engine.Rate]
 	rates    pageCache[engine.RatesQuery, *engine.Rate]
 	history  pageCache[engine.HistoryQuery, engine.HistoryEntry] // independent of the time
@@ -47,7 +47,7 @@ type currencyActor struct {
 func (c *currencyActor) Receive(msg mailbox.Message) {
 	switch m := msg.(type) {
 	case *forwarded[engine.RankingQuery, *engine.Rate]:
-		view := c.now() // first: it may drop the pages
+		view := c.now() // must come first, because it may clear the pages
 		replyToReader(m, c.rankings.of(m.Query, view.Ranking), view.From())
 	case *forwarded[engine.RatesQuery, *engine.Rate]:
 		view := c.now()
@@ -73,7 +73,7 @@ func (c *currencyActor) Receive(msg mailbox.Message) {
 	}
 }
 
-// Fatal implements mailbox.Actor: what follows a commit may leave the state half changed, and a command must not be
+// Fatal implements mailbox.Actor. A panic after a commit may leave the state half changed, and a command must not be
 // lost.
 func (c *currencyActor) Fatal(msg mailbox.Message) bool {
 	switch msg.(type) {
@@ -83,8 +83,8 @@ func (c *currencyActor) Fatal(msg mailbox.Message) bool {
 	return false
 }
 
-// now returns the view at the present time. It makes a new one after an expiry, after a change without a view, and
-// when the clock was set back.
+// now returns the view that is valid now. It makes a new view if a rate has expired, if the last change made none, or
+// if the clock was set back.
 func (c *currencyActor) now() *engine.RankedView {
 	view := c.snapshot.View(c.view, c.clock())
 	if view != c.view {
@@ -95,8 +95,8 @@ func (c *currencyActor) now() *engine.RankedView {
 	return view
 }
 
-// publish answers from a new snapshot from now on. It informs the directory and the readers before the change is
-// acknowledged.
+// publish replaces the snapshot, from which the actor answers. It informs the directory and the readers before the
+// change is acknowledged.
 func (c *currencyActor) publish(update currencyUpdate) {
 	c.snapshot, c.view = update.snapshot, update.view
 	c.freshness.set(update.freshUntil, update.checkedAt)

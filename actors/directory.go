@@ -103,8 +103,8 @@ func (d *directoryActor) Fatal(msg mailbox.Message) bool {
 // Abort implements mailbox.Actor. The directory keeps no requests that it would have to reject.
 func (d *directoryActor) Abort(*engine.Error) {}
 
-// changed loads a newer snapshot. It must clear notified before that. A snapshot that is posted meanwhile is then either
-// loaded now or causes another message.
+// changed loads a newer snapshot. It must clear notified before that. A snapshot that is posted meanwhile is then
+// either loaded now or causes another message.
 func (d *directoryActor) changed(latest *latestUpdate) {
 	latest.notified.Store(false)
 	newest := latest.newest.Load()

@@ -18,5 +18,5 @@ const (
 	retryNoRates   = 60 * time.Second
 	retryReplayMin = time.Second
 	retryReplayMax = 30 * time.Second
-	retryReplay    = 2 * time.Second // while the pace is unknown
+	retryReplay    = 2 * time.Second // while the speed of the replay is unknown
 )

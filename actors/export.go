@@ -8,8 +8,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Export calls visit with the state of each currency, by code, all as of one moment between two changes. An error of
-// visit ends it and is returned unchanged. Changes go on meanwhile.
+// Export calls visit with the state of each currency, by code. All states are from the same moment between two changes.
+// Export returns the first error of visit unchanged. Changes continue meanwhile.
 func (s *System) Export(ctx context.Context, visit func(engine.SavedCurrency) error) error {
 	snapshots, err := s.snapshots()
 	if err != nil {
@@ -26,7 +26,7 @@ func (s *System) Export(ctx context.Context, visit func(engine.SavedCurrency) er
 	return nil
 }
 
-// States returns what Export visits.
+// States returns the states that Export visits.
 func (s *System) States() ([]engine.SavedCurrency, error) {
 	var states []engine.SavedCurrency
 	err := s.Export(context.Background(), func(state engine.SavedCurrency) error {

@@ -9,9 +9,9 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// readerActor answers requests from a cache of pages. There is one reader for each processor, so that callers do not all
-// wait for the actor of one currency. The owner of a page is a currency or the directory. If the cache has no page for a
-// request, the reader forwards the request to the owner, which replies and sends the page to the reader.
+// readerActor answers requests from a cache of pages. There is one reader for each processor, so that callers do not
+// all wait for the actor of one currency. The owner of a page is a currency or the directory. If the cache has no page
+// for a request, the reader forwards the request to the owner, which replies and sends the page to the reader.
 //
 // A reader drops a page when it expires, or when the owner sends pagesChanged. A currency sends pagesChanged before it
 // acknowledges a change, and the directory before it answers from the changed state. A later request arrives after that

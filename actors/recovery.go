@@ -13,7 +13,7 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Recovery returns what Open found in the journal; for a journal other than a local log, only its end.
+// Recovery returns what Open found in the journal. For a journal that is not a local log it has only the last sequence.
 func (s *System) Recovery() wal.Recovery {
 	if local, ok := s.log.Journal.(interface{ Recovery() wal.Recovery }); ok {
 		return local.Recovery()
@@ -21,7 +21,7 @@ func (s *System) Recovery() wal.Recovery {
 	return wal.Recovery{Report: wal.Report{Last: s.log.Journal.Last()}}
 }
 
-// progress measures the replay. The replaying goroutine writes it, callers read it.
+// progress is the progress of the replay. The replaying goroutine writes it and callers read it.
 type progress struct {
 	began       time.Time
 	total, done atomic.Uint64 // records

@@ -9,7 +9,7 @@ import (
 )
 
 // remoteEvents are records of other nodes that a currency has received and not yet applied. They wait while a job owns
-// the state. A batch that was decided before they came is decided again.
+// the state. A batch that was decided before they arrived is decided again.
 type remoteEvents struct {
 	remoteSeq    uint64 // messages received
 	queued       []*remoteBatch
@@ -69,7 +69,7 @@ func (r *remoteEvents) release() {
 	r.beingApplied = nil
 }
 
-// reject drops all records.
+// reject drops all records and rejects their snapshot requests.
 func (r *remoteEvents) reject(err *engine.Error) {
 	r.release()
 	for _, batch := range r.queued {
@@ -81,7 +81,7 @@ func (r *remoteEvents) reject(err *engine.Error) {
 	r.queued = nil
 }
 
-// redecide queues the batch again, ahead of others: the state that it was decided on has changed.
+// redecide queues the batch again before the waiting commands, because the state on which it was decided has changed.
 func (c *currencyActor) redecide() {
 	w := &c.writes
 	if w.decideSingly > 0 {

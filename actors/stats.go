@@ -7,19 +7,19 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Stats are counts of a system. They begin at the start of the process.
+// Stats are counts of a System since the start of the process.
 type Stats struct {
-	// Serving is false during the replay and the stop: then only Log is set.
+	// Serving is false during the replay and after Close. Then only Log is set.
 	Serving        bool
 	Mailboxes      []MailboxStats  // one for each kind of actor, in a fixed order
-	Accounts       int64           // in all
+	Accounts       int64           // number of accounts
 	AccountsLoaded int64           // accounts that have an actor
 	Leases         uint64          // leases written; returned ones are not subtracted
 	Currencies     []CurrencyStats // of the catalogue and those with rates, by code
 	// Sequence is the sequence of the newest durable record. In a cluster it is the same on every node.
 	Sequence uint64
 	Log      wal.Stats
-	HasLog   bool // false for a journal other than a local log
+	HasLog   bool // false if the journal is not a local log
 }
 
 // MailboxStats counts the messages that wait for the actors of one kind.
@@ -28,15 +28,16 @@ type MailboxStats = mailbox.Stats
 // CurrencyStats is the freshness of a currency.
 type CurrencyStats struct {
 	Currency string
-	// CheckedAt is when a source of it was last checked, FreshUntil when its last rate expires; zero without rates.
+	// CheckedAt is the time of the last check of a source. FreshUntil is when the last rate expires. Zero without
+	// rates.
 	CheckedAt, FreshUntil time.Time
 }
 
 // statistical is a journal that reports its size.
 type statistical interface{ Stats() wal.Stats }
 
-// Stats asks no actor and does not wait for the disk: it reads counters, and briefly locks the mailboxes of long-lived
-// actors.
+// Stats sends no request to an actor and does not wait for the disk. It reads counters, and briefly locks the mailboxes
+// of long-lived actors.
 func (s *System) Stats() Stats {
 	var stats Stats
 	if journal, ok := s.log.Journal.(statistical); ok {
@@ -57,11 +58,12 @@ func (s *System) Stats() Stats {
 	return stats
 }
 
-// Sequence returns the sequence of the newest durable record, in a cluster of the shared log. Its change is served soon
-// afterwards, and to its own caller before it is acknowledged. 0 until the log is replayed, and when it is empty.
+// Sequence returns the sequence of the newest durable record. In a cluster it is the sequence in the shared log. Reads
+// see the change of the record soon afterwards, and always after its acknowledgement. Sequence is 0 during the replay,
+// and if the log is empty.
 func (s *System) Sequence() uint64 { return s.log.Health.Sequence.Load() }
 
-// instantOf returns the instant of ns since 1970, the zero instant for 0.
+// instantOf converts nanoseconds since 1970 to a time. 0 is the zero time.
 func instantOf(ns int64) time.Time {
 	if ns == 0 {
 		return time.Time{}

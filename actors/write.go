@@ -11,7 +11,7 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Limits of what is decided at once.
+// Limits of the observations that are decided at once.
 const (
 	commandObservationsMax = 2048 // in one command
 	batchObservationsMax   = 2048 // in the commands of one batch, unless the first has more
@@ -20,25 +20,25 @@ const (
 // command asks for a change of one currency.
 type command = mailbox.Question[engine.Command, engine.Receipt]
 
-// writes are the commands of one currency: one batch is being decided, written and applied, the others wait. Deciding
-// and applying are jobs (mailbox.Ref.StartJob): while one runs it owns the state, and the actor answers from the
-// snapshot.
+// writes are the commands of one currency. One batch at a time is decided, written and applied, while other commands
+// wait. Jobs (mailbox.Ref.StartJob) decide and apply. A running job owns the state, and meanwhile the actor answers
+// from the snapshot.
 type writes struct {
 	pendingMax   int
 	waiting      []*command
 	inFlight     *writeBatch
-	decideSingly int           // how many waiting commands must be decided one by one
-	stopped      *engine.Error // not nil: changes are refused
+	decideSingly int           // number of waiting commands that must be decided one by one
+	stopped      *engine.Error // not nil: changes are rejected with it
 
 	oneBundle  bool // a batch must fit into one bundle
 	jobRunning bool // a job owns the state
 	remoteEvents
 
 	applying         bool                         // a durable change is not in the snapshot yet
-	snapshotRequests []*commitlog.SnapshotRequest // that must contain it
+	snapshotRequests []*commitlog.SnapshotRequest // requests for a snapshot with that change
 }
 
-// writeBatch is a batch of commands under way.
+// writeBatch is a batch of commands that is being decided, written or applied.
 type writeBatch struct {
 	commands []*command
 	decision engine.Decision
@@ -47,7 +47,7 @@ type writeBatch struct {
 // decided is the result of a deciding job.
 type decided struct {
 	mailbox.OneWay
-	remoteSeq uint64 // when the job began
+	remoteSeq uint64 // value when the job began
 	decision  engine.Decision
 	records   [][]byte
 	err       error
@@ -58,11 +58,11 @@ type applied struct {
 	mailbox.OneWay
 	currencyUpdate
 	publishes bool // a rate was published
-	failed    any  // the panic that ended it
+	failed    any  // value of the panic that ended the job
 	remote    bool // the events are another node's
 }
 
-// accept queues a command and starts it if nothing else is under way.
+// accept queues a command. It starts a job for it if no other batch is in flight.
 func (c *currencyActor) accept(m *command) {
 	w := &c.writes
 	switch {
@@ -128,7 +128,7 @@ func (c *currencyActor) decided(m *decided) {
 	case m.err == nil:
 		answer(done.commands, m.decision)
 	case len(done.commands) > 1:
-		w.decideSingly = len(done.commands) // find the one that fails
+		w.decideSingly = len(done.commands) // find the command that fails
 		w.waiting = append(done.commands, w.waiting...)
 	default:
 		done.commands[0].Reply(engine.Receipt{}, m.err)
@@ -136,7 +136,7 @@ func (c *currencyActor) decided(m *decided) {
 	c.next()
 }
 
-// take removes the next batch: observations, as many as fit, or one other command.
+// take removes the next batch from the queue. A batch has as many Observe commands as fit, or one other command.
 func (w *writes) take() []*command {
 	var batch []*command
 	observations := 0
@@ -187,10 +187,10 @@ func (c *currencyActor) decide(batch []*command, pause func()) (result *decided)
 	return &decided{decision: decision, records: records, err: err}
 }
 
-// encodeChunkBytes is how many bytes of records are encoded between two calls of pause.
+// encodeChunkBytes is the size of the records that are encoded between two calls of pause.
 const encodeChunkBytes = 16 << 10
 
-// encodeAll encodes events. Records that do not fit into the log are an error.
+// encodeAll encodes events. It returns an error if the records do not fit into one batch of the log.
 func encodeAll(events []engine.Event, bytesMax int, pause func()) (records [][]byte, err error) {
 	encoded := 0
 	for _, event := range events {
@@ -266,7 +266,7 @@ func (c *currencyActor) apply(events []engine.Event, before *engine.RankedView) 
 	return result
 }
 
-// nextView returns the view for the first reader, nil if making it panics: then readers get the error.
+// nextView returns the view after the change. If making it panics, it returns nil, and the next request gets the error.
 func (c *currencyActor) nextView(before *engine.RankedView) (view *engine.RankedView) {
 	defer func() {
 		if recover() != nil {
@@ -279,7 +279,7 @@ func (c *currencyActor) nextView(before *engine.RankedView) (view *engine.Ranked
 // applied publishes a change and answers its commands.
 func (c *currencyActor) applied(m *applied) {
 	if m.failed != nil {
-		panic(m.failed) // the state may be half changed: the node stops
+		panic(m.failed) // the state may be half changed, so the node must stop
 	}
 	w := &c.writes
 	if m.publishes {
@@ -300,8 +300,8 @@ func (c *currencyActor) applied(m *applied) {
 	c.next()
 }
 
-// share adds the state to a snapshot, with all changes that were durable when it was requested. A node that has stopped
-// rejects the request: later durable records are in the log but not in the state, and the snapshot would hide them.
+// share adds the state to a snapshot, with all changes that were durable at the time of the request. A stopped node
+// rejects the request. Its state may lack durable records of the log, and the snapshot would hide them.
 func (c *currencyActor) share(m *commitlog.SnapshotRequest) {
 	w := &c.writes
 	switch {
@@ -327,7 +327,7 @@ func publishes(event engine.Event) bool {
 	return false
 }
 
-// answer gives each command its part of the receipt.
+// answer replies to each command with its part of the receipt.
 func answer(batch []*command, decided engine.Decision) {
 	if len(batch) == 1 {
 		batch[0].Reply(decided.Receipt, nil)
@@ -355,13 +355,13 @@ func answer(batch []*command, decided engine.Decision) {
 	}
 }
 
-// halt refuses all changes: the node has stopped. Reads go on.
+// halt rejects all changes, because the node has stopped. It still serves reads.
 func (c *currencyActor) halt(err *engine.Error) {
 	c.writes.stopped = err
 	c.Abort(err)
 }
 
-// Abort implements mailbox.Actor: it rejects all commands.
+// Abort implements mailbox.Actor. It rejects all commands.
 func (c *currencyActor) Abort(err *engine.Error) {
 	w := &c.writes
 	w.stopped = err

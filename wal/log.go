@@ -159,9 +159,9 @@ type framePlacement struct {
 	fillsSegment bool  // the frame fills its segment, so an empty one follows
 }
 
-// placement computes where the library has put l.frame. The library opens a new segment in two cases: after a write that
-// fills the segment (bytes >= SegmentBytes), and before a write if the last segment is over the limit already (bytes >
-// SegmentBytes). The second case occurs only for the segment that Open found last.
+// placement computes where the library has put l.frame. The library opens a new segment in two cases: after a write
+// that fills the segment (bytes >= SegmentBytes), and before a write if the last segment is over the limit already
+// (bytes > SegmentBytes). The second case occurs only for the segment that Open found last.
 func (l *Log) placement() framePlacement {
 	entry := int64(len(binary.AppendUvarint(nil, uint64(len(l.frame)))) + len(l.frame))
 	tail, size := l.segments[len(l.segments)-1].bytes, int64(l.options.SegmentBytes)

@@ -68,8 +68,8 @@ const hintRestore = "stop all nodes, choose the one with the most records, remov
 // duplicatesWindow is the minimum, because message IDs are not used.
 const duplicatesWindow = 100 * time.Millisecond
 
-// verifyStream waits for the leader. It checks that the stream has the ID of this directory and all records of the local
-// log.
+// verifyStream waits for the leader. It checks that the stream has the ID of this directory and all records of the
+// local log.
 func (c *Cluster) verifyStream(ctx context.Context) error {
 	var shorterSince time.Time
 	last := c.Journal().Last()

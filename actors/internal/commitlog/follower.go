@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// ReplicationWindow is the maximum number of delivered records that are not applied yet. It is much smaller than the
-	// part of a mailbox that is reserved for one-way messages.
+	// ReplicationWindow is the maximum number of delivered records that are not applied yet. It is much smaller than
+	// the part of a mailbox that is reserved for one-way messages.
 	ReplicationWindow = 64
 	// majorityCheckInterval is how often the follower checks for a majority.
 	majorityCheckInterval = 250 * time.Millisecond

@@ -20,8 +20,8 @@ type SharedJournal interface {
 	Journal
 	// Node returns the ID of this node.
 	Node() engine.NodeID
-	// Follow calls deliver for each record after Last, in order and without gaps, when it is durable. It returns nil when
-	// ctx ends. After an error the node must stop. record is valid only during the call.
+	// Follow calls deliver for each record after Last, in order and without gaps, when it is durable. It returns nil
+	// when ctx ends. After an error the node must stop. record is valid only during the call.
 	Follow(ctx context.Context, deliver func(sequence uint64, record []byte)) error
 	// ClusterHealth returns this node's view of the cluster. It does not block.
 	ClusterHealth() ClusterHealth

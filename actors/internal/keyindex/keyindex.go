@@ -9,10 +9,10 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Index maps fingerprints of digests to accounts and their actors. Lookup takes no lock and may be called
-// concurrently with all other methods. It is a hash table with open addressing. The account of an entry is written
-// before its fingerprint, so a reader never sees an incomplete entry. A full table is replaced by a larger one. A reader
-// that still has the old table misses only actors that were set after the replacement.
+// Index maps fingerprints of digests to accounts and their actors. Lookup takes no lock and may be called concurrently
+// with all other methods. It is a hash table with open addressing. The account of an entry is written before its
+// fingerprint, so a reader never sees an incomplete entry. A full table is replaced by a larger one. A reader that
+// still has the old table misses only actors that were set after the replacement.
 type Index struct {
 	current atomic.Pointer[table]
 	mu      sync.Mutex

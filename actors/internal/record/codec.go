@@ -28,10 +28,10 @@ var (
 	errMissing   = errors.New("missing field")
 )
 
-// codec writes or reads messages. One function per message names its fields in the order of their numbers. When
-// writing, each call appends a field; when reading, it takes the field if that is next. One call of the function
-// reads all fields that are in order; it is called again for fields in another order. After the first error no field
-// is next.
+// codec encodes or decodes messages. For each message one function calls a method of codec for each field, in the order
+// of field numbers. When encoding, the method appends the field. When decoding, it reads the field if that is the next
+// one in the input. The function is called repeatedly until all fields are read, in case they are in another order.
+// After the first error no field is next.
 type codec struct {
 	writing bool
 	bytes   []byte // written so far, or to be read
@@ -39,7 +39,7 @@ type codec struct {
 
 	// Used only for reading.
 	pos       int
-	nextField fieldNumber // its value begins at at; 0 at the end of the message
+	nextField fieldNumber // its value begins at pos; 0 at the end of the message
 	nextWire  byte        // wire type of the next field
 	scope
 	interned *internTable // nil = copy each text
