@@ -43,7 +43,7 @@ func checksum(data []byte) uint32 { return crc32.Checksum(data, castagnoli) }
 type position struct {
 	frame    uint64 // index of the frame, from 1
 	sequence uint64 // of the frame's first record, from 1
-	chain    uint32 // checksum of the frame before it, 0 before frame 1
+	chain    uint32 // checksum of the previous frame, which links the frames; 0 before frame 1
 }
 
 var origin = position{frame: 1, sequence: 1}
