@@ -12,7 +12,7 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// A warm question through the actor of its currency.
+// A warm request through the actor of its currency.
 func BenchmarkRanking(b *testing.B) {
 	s := start(b, Config{Journal: &memoryJournal{}})
 	observe(b, s, saying("a", noon, "USD", "57", "60", "popular", "bhd"))

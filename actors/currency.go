@@ -11,10 +11,10 @@ import (
 
 // The requests about one currency. The directory answers some of them for all currencies.
 type (
-	ranking    = mailbox.Question[engine.RankingQuery, *engine.Page[*engine.Rate]]
-	rates      = mailbox.Question[engine.RatesQuery, *engine.Page[*engine.Rate]]
-	history    = mailbox.Question[engine.HistoryQuery, *engine.Page[engine.HistoryEntry]]
-	quarantine = mailbox.Question[quarantineQuery, []engine.Quarantined]
+	ranking    = mailbox.Request[engine.RankingQuery, *engine.Page[*engine.Rate]]
+	rates      = mailbox.Request[engine.RatesQuery, *engine.Page[*engine.Rate]]
+	history    = mailbox.Request[engine.HistoryQuery, *engine.Page[engine.HistoryEntry]]
+	quarantine = mailbox.Request[quarantineQuery, []engine.Quarantined]
 )
 
 // quarantineQuery asks for the quarantine of one currency.

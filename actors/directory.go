@@ -11,9 +11,9 @@ import (
 
 // The requests that only the directory answers.
 type (
-	currencies   = mailbox.Question[currenciesQuery, *engine.Page[engine.CurrencyItem]]
-	institutions = mailbox.Question[engine.InstitutionsQuery, *engine.Page[engine.InstitutionItem]]
-	institution  = mailbox.Question[institutionQuery, *engine.InstitutionDetail]
+	currencies   = mailbox.Request[currenciesQuery, *engine.Page[engine.CurrencyItem]]
+	institutions = mailbox.Request[engine.InstitutionsQuery, *engine.Page[engine.InstitutionItem]]
+	institution  = mailbox.Request[institutionQuery, *engine.InstitutionDetail]
 )
 
 type (

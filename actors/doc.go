@@ -2,7 +2,7 @@
 // engine.Service, engine.Ingester and engine.Health, account.Admitter, account.Service and account.Operator.
 //
 //	currency    one actor for each currency: its state, and the commands that wait for it
-//	directory   the newest snapshot of every currency, for questions that span currencies
+//	directory   the newest snapshot of every currency, for requests that span currencies
 //	reader      one actor for each processor: copies of pages, for callers
 //	journal     the order of records: the only writer of the log; takes snapshots
 //
@@ -10,12 +10,12 @@
 // journal actor. Imports go one way: actors, accounts, commitlog, mailbox.
 //
 // Only its actor touches a state; there are no locks around it. Pages, snapshots and receipts are immutable. An actor
-// never waits, neither for the disk nor for another actor: it sends a message, or passes the question on.
+// never waits, neither for the disk nor for another actor: it sends a message, or passes the request on.
 //
 // # A read
 //
 //	caller      Ranking: asks the reader of its processor
-//	reader      has the page, or passes the question on to the owner
+//	reader      has the page, or passes the request on to the owner
 //	currency    makes the page, once for each state and query; answers the caller and sends the reader the page
 //
 // # A change
@@ -37,7 +37,7 @@
 // journal asks every actor for its part of a snapshot. An account's lease counts as spent after a crash; Close
 // returns the rest of it.
 //
-// A panic while reading costs that question. A panic while changing, a failed append or sync stops all changes: Done is
+// A panic while reading costs that request. A panic while changing, a failed append or sync stops all changes: Done is
 // closed, every later write is answered read_only, and reads go on until the process ends. A full disk (wal.ErrNoSpace)
 // refuses that write only. A write whose result is unknown is an internal error that says so.
 //

@@ -42,7 +42,7 @@ func (s *System) snapshots() ([]*engine.CurrencySnapshot, error) {
 		return nil, err
 	}
 	defer s.calls.leave()
-	q := mailbox.NewQuestion[struct{}, *commitlog.StateSnapshot](struct{}{})
+	q := mailbox.NewRequest[struct{}, *commitlog.StateSnapshot](struct{}{})
 	s.log.Ref.Send(q)
 	c, err := q.Wait(s.config.WriteTimeout)
 	if err != nil {

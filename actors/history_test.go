@@ -143,13 +143,13 @@ func (r *recorder) run(number int, asked counter, random *rand.Rand, crashed *at
 	}
 }
 
-// asker asks a node.
-type asker struct {
+// caller asks a node.
+type caller struct {
 	s *System
 	m *testMember
 }
 
-func (a asker) admit(key int) result {
+func (a caller) admit(key int) result {
 	grant, err := a.s.Admit(account.Caller{Key: a.m.keys[key], HasKey: true})
 	switch {
 	case isCode(err, engine.CodeRevokedKey):
@@ -164,7 +164,7 @@ func (a asker) admit(key int) result {
 	return unanswered
 }
 
-func (a asker) revoke(key int) result {
+func (a caller) revoke(key int) result {
 	if err := a.s.RevokeKey(a.m.token, a.m.ids[key]); err != nil {
 		return unanswered
 	}
@@ -200,11 +200,11 @@ func oneHistory(t *testing.T, seed uint64, lease int, crash, lazy bool) []porcup
 		return &clients
 	}
 	if !crash {
-		phase(asker{n.System, m}, 0, nil, infinity).Wait()
+		phase(caller{n.System, m}, 0, nil, infinity).Wait()
 		return r.all
 	}
 	until := int64(infinity / 2)
-	clients := phase(asker{n.System, m}, 0, &crashed, until)
+	clients := phase(caller{n.System, m}, 0, &crashed, until)
 	for target := 1 + int(seed%(historyClients*historyRequests/2)); r.noted() < target; {
 		runtime.Gosched()
 	}
@@ -215,7 +215,7 @@ func oneHistory(t *testing.T, seed uint64, lease int, crash, lazy bool) []porcup
 	r.note(historyClients, operation{kind: actCrash}, done, until+1, until+2)
 	n.boot(image)
 	r.ticks.Store(until + 3)
-	phase(asker{n.System, m}, 1, nil, infinity).Wait()
+	phase(caller{n.System, m}, 1, nil, infinity).Wait()
 	return r.all
 }
 
@@ -313,7 +313,7 @@ func exactlyTheLimit(t *testing.T, leases ...int) {
 		for number := range 8 {
 			clients.Go(func() {
 				for range 250 {
-					counts[asker{n.System, m}.admit(number%2)].Add(1)
+					counts[caller{n.System, m}.admit(number%2)].Add(1)
 				}
 			})
 		}
@@ -322,7 +322,7 @@ func exactlyTheLimit(t *testing.T, leases ...int) {
 			t.Errorf("lease %d: %d admitted, %d refused", lease, admitted, refused)
 		}
 		n.crash()
-		if asked := (asker{n.System, m}); asked.admit(0) != refusedQuota || asked.admit(1) != refusedQuota {
+		if asked := (caller{n.System, m}); asked.admit(0) != refusedQuota || asked.admit(1) != refusedQuota {
 			t.Errorf("lease %d: admitted after the crash", lease)
 		}
 	}

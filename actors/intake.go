@@ -96,7 +96,7 @@ func (call *observeCall) sendRound() error {
 	var sent []sentCommand
 	for _, code := range call.system.codes {
 		if parts := call.nextCommand(code); len(parts) > 0 {
-			sent = append(sent, sentCommand{mailbox.NewQuestion[engine.Command, engine.Receipt](observeParts(parts)), parts})
+			sent = append(sent, sentCommand{mailbox.NewRequest[engine.Command, engine.Receipt](observeParts(parts)), parts})
 			call.system.currencies[code].Send(sent[len(sent)-1].command)
 		}
 	}
@@ -179,13 +179,13 @@ func (s *System) Quarantine(currency string) ([]engine.Quarantined, error) {
 		return nil, err
 	}
 	if currency == "" {
-		return s.questionPools.quarantine.Ask(s.directory, quarantineQuery{}, accounts.AskTimeout)
+		return s.requestPools.quarantine.Ask(s.directory, quarantineQuery{}, accounts.AskTimeout)
 	}
 	ref, err := s.currencyRef(currency)
 	if err != nil {
 		return nil, err
 	}
-	return s.questionPools.quarantine.Ask(ref, quarantineQuery{}, accounts.AskTimeout)
+	return s.requestPools.quarantine.Ask(ref, quarantineQuery{}, accounts.AskTimeout)
 }
 
 func (s *System) currencyRef(currency string) (*mailbox.Ref, error) {

@@ -115,7 +115,7 @@ func TestF12_NoCutOfABookThatIsHalfChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	book := engine.NewCurrencyState("USD", engine.DefaultCatalogue(), engine.DefaultRules())
-	flying, waiting := mailbox.NewQuestion[engine.Command, engine.Receipt](engine.Observe{}), mailbox.NewQuestion[engine.Command, engine.Receipt](engine.Observe{})
+	flying, waiting := mailbox.NewRequest[engine.Command, engine.Receipt](engine.Observe{}), mailbox.NewRequest[engine.Command, engine.Receipt](engine.Observe{})
 	owner := &currencyActor{
 		clock: func() time.Time { return noon }, journal: nobody, directory: nobody, latest: &latestUpdate{}, state: book, snapshot: book.Snapshot(),
 		hasRates: &atomic.Bool{}, writes: writes{
@@ -136,7 +136,7 @@ func TestF12_NoCutOfABookThatIsHalfChanged(t *testing.T) {
 	}
 	owner.self.Send(&commitlog.Committed{})
 	ends := []*engine.Error{cutting(), cutting()} // also after the node has stopped
-	late := mailbox.NewQuestion[engine.Command, engine.Receipt](engine.Observe{})
+	late := mailbox.NewRequest[engine.Command, engine.Receipt](engine.Observe{})
 	owner.self.Send(late)
 	for what, m := range map[string]*command{"flying": flying, "waiting": waiting, "later": late} {
 		if _, err := m.Await(); !isCode(err, engine.CodeReadOnly) {

@@ -20,14 +20,14 @@ import (
 type panicInjector struct {
 	mu        sync.Mutex
 	random    *rand.Rand
-	reading   int  // one in so many messages whose panic costs a question; 0 = none
+	reading   int  // one in so many messages whose panic costs a request; 0 = none
 	changing  int  // one in so many messages whose panic stops the node, once; 0 = none
 	forgetful bool // planted: the actor of an account is started again empty, as the library does it by itself
 
-	questions int            // that a panic cost
-	crowds    int            // the same, of questions to several actors at once
-	stops     int            // of the node
-	kinds     map[string]int // messages that were hit
+	requests int            // that a panic cost
+	crowds   int            // the same, of requests to several actors at once
+	stops    int            // of the node
+	kinds    map[string]int // messages that were hit
 }
 
 // shouldPanic decides over a message.
@@ -54,7 +54,7 @@ func (s *panicInjector) shouldPanic(r mailbox.Actor, l mailbox.Message) bool {
 		if vital {
 			s.stops++
 		} else {
-			s.questions++
+			s.requests++
 		}
 	}
 	return true
@@ -83,7 +83,7 @@ func (s *panickingActor) Receive(l mailbox.Message) {
 		l.Reject(accounts.Internal(nil))
 		return
 	}
-	if !l.Asked() {
+	if !l.IsRequest() {
 		s.Actor.Receive(l)
 	}
 	panic("planted")
@@ -179,7 +179,7 @@ func newPanicRun(t testing.TB, seed uint64) *panicRun {
 	return w
 }
 
-// remoteSeq judges an answer. Every question must have one; only a node that stops may refuse, and only a panic may
+// remoteSeq judges an answer. Every request must have one; only a node that stops may refuse, and only a panic may
 // be an internal error.
 func (w *panicRun) note(what string, err error) bool {
 	w.mu.Lock()
@@ -292,13 +292,13 @@ func (w *panicRun) operate(random *rand.Rand) {
 func (w *panicRun) settleUp() {
 	w.plan.mu.Lock()
 	w.plan.reading, w.plan.changing = 0, 0
-	questions, crowds, stops := w.plan.questions, w.plan.crowds, w.plan.stops
+	requests, crowds, stops := w.plan.requests, w.plan.crowds, w.plan.stops
 	w.plan.mu.Unlock()
 	if stopped := w.Err() != nil; stopped != (stops > 0) {
 		w.fail("%d panics over changes, and the node says %v", stops, w.Err())
 	}
-	if w.internal < questions || stops == 0 && w.internal > questions+crowds {
-		w.fail("%d panics over questions, %d internal errors", questions, w.internal)
+	if w.internal < requests || stops == 0 && w.internal > requests+crowds {
+		w.fail("%d panics over requests, %d internal errors", requests, w.internal)
 	}
 	if stops > 0 {
 		w.stop()
@@ -344,24 +344,24 @@ func (w *panicRun) settleMember(s *survivor) {
 	}
 }
 
-// checkPanics has so many panics over questions, then so many that stop the node.
-func checkPanics(t *testing.T, questions, stops int) {
+// checkPanics has so many panics over requests, then so many that stop the node.
+func checkPanics(t *testing.T, requests, stops int) {
 	t.Helper()
 	w := newPanicRun(t, 1)
 	hit := map[string]int{}
 	costs, ends := 0, 0
-	for round := 0; (costs < questions || ends < stops) && len(w.faults) == 0; round++ {
+	for round := 0; (costs < requests || ends < stops) && len(w.faults) == 0; round++ {
 		plan, requests := &panicInjector{reading: 6}, 100
-		if costs >= questions || round%8 == 7 && ends < stops {
+		if costs >= requests || round%8 == 7 && ends < stops {
 			plan, requests = &panicInjector{reading: 40, changing: 1 + w.random.IntN(60)}, 40
 		}
 		w.live(plan, requests)
-		costs, ends = costs+plan.questions, ends+plan.stops
+		costs, ends = costs+plan.requests, ends+plan.stops
 		for kind, count := range plan.kinds {
 			hit[kind] += count
 		}
 		if round%200 == 199 {
-			t.Logf("PROGRESS %d panics over questions, %d over changes", costs, ends)
+			t.Logf("PROGRESS %d panics over requests, %d over changes", costs, ends)
 		}
 		w.pass(2 * time.Minute)
 		w.renew()
@@ -369,10 +369,10 @@ func checkPanics(t *testing.T, questions, stops int) {
 	for _, fault := range w.faults {
 		t.Error(fault)
 	}
-	if costs < questions || ends < stops {
-		t.Fatalf("%d panics over questions, %d over changes", costs, ends)
+	if costs < requests || ends < stops {
+		t.Fatalf("%d panics over requests, %d over changes", costs, ends)
 	}
-	t.Logf("FIGURE %d panics over questions, %d over changes, at %d kinds of messages, in %d answers: no count fell, no message was lost",
+	t.Logf("FIGURE %d panics over requests, %d over changes, at %d kinds of messages, in %d answers: no count fell, no message was lost",
 		costs, ends, len(hit), w.answers)
 }
 
@@ -392,8 +392,8 @@ func (w *panicRun) renew() {
 	}
 }
 
-// A panic over any message, before its work or behind it, costs the question, or stops the node when something could
-// be half changed. In both cases no count falls, nothing acknowledged is gone, and every question is answered.
+// A panic over any message, before its work or behind it, costs the request, or stops the node when something could
+// be half changed. In both cases no count falls, nothing acknowledged is gone, and every request is answered.
 func TestQ5_PanicsOverAnyMessage(t *testing.T) { checkPanics(t, 400, 12) }
 
 // The library's own supervisor would start the actor again, empty: its counts fall.

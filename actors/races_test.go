@@ -52,16 +52,16 @@ func revoking(t *testing.T, rounds int, lazy bool) *revocations {
 		n.journal.mu.Lock()
 		n.journal.lazy = lazy
 		n.journal.mu.Unlock()
-		r.round(asker{n.System, m}, victim)
+		r.round(caller{n.System, m}, victim)
 		if round%4 == 3 && !lazy {
 			n.restart()
 		} else {
 			n.crash()
 		}
-		if got := (asker{n.System, m}).admit(victim); got != refusedKey {
+		if got := (caller{n.System, m}).admit(victim); got != refusedKey {
 			r.fault("round %d: the revoked key is answered %d after the end", round, got)
 		}
-		if got := (asker{n.System, m}).admit(1 - victim); got != done {
+		if got := (caller{n.System, m}).admit(1 - victim); got != done {
 			t.Errorf("round %d: the other key is answered %d", round, got)
 		}
 	}
@@ -69,7 +69,7 @@ func revoking(t *testing.T, rounds int, lazy bool) *revocations {
 }
 
 // sendRound revokes one key while readers use both.
-func (r *revocations) round(asked asker, victim int) {
+func (r *revocations) round(asked caller, victim int) {
 	var gone atomic.Bool
 	var before atomic.Int64
 	var readers sync.WaitGroup

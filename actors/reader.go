@@ -47,7 +47,7 @@ type pageCopies[K comparable, T any] struct {
 
 // forwarded is a request for which a reader has no page. The owner answers it with replyToReader.
 type forwarded[K comparable, T any] struct {
-	*mailbox.Question[K, *engine.Page[T]]
+	*mailbox.Request[K, *engine.Page[T]]
 	reader  *mailbox.Ref
 	to      func(*ownerPages) *pageCopies[K, T] // returns the cache for the page
 	owner   int
@@ -63,7 +63,7 @@ type pageCopy struct {
 }
 
 // Asked allows a full mailbox to reject a pageCopy. The reader then forwards the next request too.
-func (*pageCopy) Asked() bool { return true }
+func (*pageCopy) IsRequest() bool { return true }
 
 // pagesChanged makes one reader drop the pages of a currency and of the directory. Each sender has one message for each
 // reader and currency, and reuses it.
@@ -101,7 +101,7 @@ func (r *readerActor) Receive(msg mailbox.Message) {
 }
 
 // Fatal implements mailbox.Actor. A reader that may have kept outdated pages must not continue.
-func (r *readerActor) Fatal(msg mailbox.Message) bool { return !msg.Asked() }
+func (r *readerActor) Fatal(msg mailbox.Message) bool { return !msg.IsRequest() }
 
 // Abort implements mailbox.Actor. A reader keeps no requests that it would have to reject.
 func (r *readerActor) Abort(*engine.Error) {}
@@ -113,7 +113,7 @@ func (r *readerActor) drop(owner int) {
 
 // read answers or forwards a request about one currency, or about all currencies if currency is "".
 func read[K comparable, T any](
-	r *readerActor, currency string, m *mailbox.Question[K, *engine.Page[T]], of func(*ownerPages) *pageCopies[K, T],
+	r *readerActor, currency string, m *mailbox.Request[K, *engine.Page[T]], of func(*ownerPages) *pageCopies[K, T],
 ) {
 	owner, known := r.index[currency]
 	if !known {

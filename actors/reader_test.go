@@ -12,13 +12,13 @@ import (
 // askReader asks one reader for the ranking of dollars and for all rates.
 func askReader(t *testing.T, reader *mailbox.Ref) (*engine.Page[*engine.Rate], *engine.Page[*engine.Rate]) {
 	t.Helper()
-	ofUSD := mailbox.NewQuestion[engine.RankingQuery, *engine.Page[*engine.Rate]](usdRanking())
+	ofUSD := mailbox.NewRequest[engine.RankingQuery, *engine.Page[*engine.Rate]](usdRanking())
 	reader.Send(ofUSD)
 	ranking, err := ofUSD.Await()
 	if err != nil {
 		t.Fatal(err)
 	}
-	ofAll := mailbox.NewQuestion[engine.RatesQuery, *engine.Page[*engine.Rate]](engine.RatesQuery{PageRequest: engine.PageRequest{Limit: 10}})
+	ofAll := mailbox.NewRequest[engine.RatesQuery, *engine.Page[*engine.Rate]](engine.RatesQuery{PageRequest: engine.PageRequest{Limit: 10}})
 	reader.Send(ofAll)
 	rates, err := ofAll.Await()
 	if err != nil {

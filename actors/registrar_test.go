@@ -107,7 +107,7 @@ func TestRegistrarGathers(t *testing.T) {
 	}
 }
 
-// The node stops during logins: every question is answered.
+// The node stops during logins: every request is answered.
 func TestLoginsOfANodeThatStopsAreAnswered(t *testing.T) {
 	n := prepareNode(t, Config{})
 	release, reached := n.hold()

@@ -83,7 +83,7 @@ func TestS5_SecretsAreNowhere(t *testing.T) {
 	}
 }
 
-// A node that is closed under load answers every question and forfeits nothing.
+// A node that is closed under load answers every request and forfeits nothing.
 func TestCloseUnderLoadOfAccounts(t *testing.T) {
 	n := prepareNode(t, Config{QuotaPolicy: account.QuotaPolicy{DefaultQuota: account.Quota{Day: 1_000_000, Minute: accounts.QuotaMinuteMax}}})
 	var members []*testMember

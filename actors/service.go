@@ -36,7 +36,7 @@ func (s *System) Currencies() (*engine.Page[engine.CurrencyItem], error) {
 	if err := s.available(); err != nil {
 		return nil, err
 	}
-	return s.questionPools.currencies.AskAny(s.readers, currenciesQuery{}, accounts.AskTimeout)
+	return s.requestPools.currencies.AskAny(s.readers, currenciesQuery{}, accounts.AskTimeout)
 }
 
 // Institutions implements engine.Service. Before the first rate it answers from the catalogue (decision E4).
@@ -44,7 +44,7 @@ func (s *System) Institutions(q engine.InstitutionsQuery) (*engine.Page[engine.I
 	if err := s.available(); err != nil {
 		return nil, err
 	}
-	return s.questionPools.institutions.AskAny(s.readers, q, accounts.AskTimeout)
+	return s.requestPools.institutions.AskAny(s.readers, q, accounts.AskTimeout)
 }
 
 // Institution implements engine.Service. Before the first rate it answers from the catalogue (decision E4).
@@ -52,7 +52,7 @@ func (s *System) Institution(id string) (*engine.InstitutionDetail, error) {
 	if err := s.available(); err != nil {
 		return nil, err
 	}
-	return s.questionPools.institution.Ask(s.directory, institutionQuery{id}, accounts.AskTimeout)
+	return s.requestPools.institution.Ask(s.directory, institutionQuery{id}, accounts.AskTimeout)
 }
 
 // Rates implements engine.Service.
@@ -60,7 +60,7 @@ func (s *System) Rates(q engine.RatesQuery) (*engine.Page[*engine.Rate], error) 
 	if err := s.published(); err != nil {
 		return nil, err
 	}
-	return s.questionPools.rates.AskAny(s.readers, q, accounts.AskTimeout)
+	return s.requestPools.rates.AskAny(s.readers, q, accounts.AskTimeout)
 }
 
 // Ranking implements engine.Service. An unknown currency has an empty ranking (decision P9).
@@ -71,7 +71,7 @@ func (s *System) Ranking(q engine.RankingQuery) (*engine.Page[*engine.Rate], err
 	if _, known := s.currencies[q.Currency]; !known {
 		return s.unknownCurrency.Ranking(q), nil
 	}
-	return s.questionPools.rankings.AskAny(s.readers, q, accounts.AskTimeout)
+	return s.requestPools.rankings.AskAny(s.readers, q, accounts.AskTimeout)
 }
 
 // History implements engine.Service.
@@ -79,5 +79,5 @@ func (s *System) History(q engine.HistoryQuery) (*engine.Page[engine.HistoryEntr
 	if err := s.published(); err != nil {
 		return nil, err
 	}
-	return s.questionPools.history.AskAny(s.readers, q, accounts.AskTimeout)
+	return s.requestPools.history.AskAny(s.readers, q, accounts.AskTimeout)
 }

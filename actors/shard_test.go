@@ -37,7 +37,7 @@ func evictionLoad(t *testing.T, n *node, members []*testMember, requests int) (a
 			default:
 			}
 			for _, shard := range n.accounts.Shards.Refs {
-				m := mailbox.NewQuestion[accounts.ListQuery, *commitlog.StateSnapshot](accounts.ListQuery{})
+				m := mailbox.NewRequest[accounts.ListQuery, *commitlog.StateSnapshot](accounts.ListQuery{})
 				for range accounts.SweepsIdle {
 					shard.Send(&accounts.Sweep{})
 				}

@@ -8,7 +8,7 @@ import (
 )
 
 // slots asks for engine.CompletedSlots of all currencies.
-type slots = mailbox.Question[slotsQuery, map[string]time.Time]
+type slots = mailbox.Request[slotsQuery, map[string]time.Time]
 
 type slotsQuery struct{}
 
@@ -18,5 +18,5 @@ func (s *System) Slots() (map[string]time.Time, error) {
 	if err := s.available(); err != nil {
 		return nil, err
 	}
-	return s.questionPools.slots.Ask(s.directory, slotsQuery{}, accounts.AskTimeout)
+	return s.requestPools.slots.Ask(s.directory, slotsQuery{}, accounts.AskTimeout)
 }

@@ -37,7 +37,7 @@ func stall(s *System, currency string) (release func()) {
 	return func() { close(end) }
 }
 
-// TestStats_Mailboxes: messages that wait are counted, by kind and for the fullest actor, questions that find no room
+// TestStats_Mailboxes: messages that wait are counted, by kind and for the fullest actor, requests that find no room
 // too, and nothing is left when they were answered. Messages that an idle actor handles at once have not waited.
 func TestStats_Mailboxes(t *testing.T) {
 	s := start(t, Config{Journal: &memoryJournal{}, MailboxMax: 3})
@@ -100,9 +100,9 @@ func TestStats_WhatAStoppedActorLeaves(t *testing.T) {
 		t.Fatal(err)
 	}
 	var asking sync.WaitGroup
-	asking.Go(func() { r.Send(mailbox.NewQuestion[accounts.UsageQuery, account.QuotaResult](accounts.UsageQuery{})) })
+	asking.Go(func() { r.Send(mailbox.NewRequest[accounts.UsageQuery, account.QuotaResult](accounts.UsageQuery{})) })
 	<-busy.entered
-	left := mailbox.NewQuestion[accounts.UsageQuery, account.QuotaResult](accounts.UsageQuery{})
+	left := mailbox.NewRequest[accounts.UsageQuery, account.QuotaResult](accounts.UsageQuery{})
 	r.Send(left)
 	counts := &s.accounts.Kinds.Account
 	if got := counts.Stats().Waiting; got != 1 {

@@ -41,13 +41,13 @@ type System struct {
 	accountsAPI
 	accounts *accounts.Accounts
 
-	config        Config
-	log           *commitlog.Log
-	actors        *mailbox.System
-	kinds         kinds
-	questionPools questionPools
-	calls         callTracker // calls that need the journal
-	progress      progress
+	config       Config
+	log          *commitlog.Log
+	actors       *mailbox.System
+	kinds        kinds
+	requestPools requestPools
+	calls        callTracker // calls that need the journal
+	progress     progress
 
 	phase    atomic.Int32
 	hasRates atomic.Bool // a rate has been published
@@ -91,16 +91,16 @@ func newActorSystem(limit, workers int, fail func(error)) *mailbox.System {
 	return mailbox.NewSystem(mailbox.Config{Limit: limit, Workers: workers, Fail: fail, Failed: commitlog.ReadOnly})
 }
 
-// questionPools reuse the messages of the System's methods.
-type questionPools struct {
-	rankings     mailbox.Asker[engine.RankingQuery, *engine.Page[*engine.Rate]]
-	rates        mailbox.Asker[engine.RatesQuery, *engine.Page[*engine.Rate]]
-	history      mailbox.Asker[engine.HistoryQuery, *engine.Page[engine.HistoryEntry]]
-	quarantine   mailbox.Asker[quarantineQuery, []engine.Quarantined]
-	slots        mailbox.Asker[slotsQuery, map[string]time.Time]
-	currencies   mailbox.Asker[currenciesQuery, *engine.Page[engine.CurrencyItem]]
-	institutions mailbox.Asker[engine.InstitutionsQuery, *engine.Page[engine.InstitutionItem]]
-	institution  mailbox.Asker[institutionQuery, *engine.InstitutionDetail]
+// requestPools reuse the messages of the System's methods.
+type requestPools struct {
+	rankings     mailbox.RequestPool[engine.RankingQuery, *engine.Page[*engine.Rate]]
+	rates        mailbox.RequestPool[engine.RatesQuery, *engine.Page[*engine.Rate]]
+	history      mailbox.RequestPool[engine.HistoryQuery, *engine.Page[engine.HistoryEntry]]
+	quarantine   mailbox.RequestPool[quarantineQuery, []engine.Quarantined]
+	slots        mailbox.RequestPool[slotsQuery, map[string]time.Time]
+	currencies   mailbox.RequestPool[currenciesQuery, *engine.Page[engine.CurrencyItem]]
+	institutions mailbox.RequestPool[engine.InstitutionsQuery, *engine.Page[engine.InstitutionItem]]
+	institution  mailbox.RequestPool[institutionQuery, *engine.InstitutionDetail]
 }
 
 // Open opens the journal and starts a node. If the journal is the local log, Open locks the directory, verifies every

@@ -17,14 +17,14 @@ func TestE4_NothingLoadedYet(t *testing.T) {
 	journal := newHeldJournal()
 	s := open(t, Config{Journal: journal})
 	<-journal.reading
-	for name, ask := range everyQuestion(s) {
+	for name, ask := range everyRequest(s) {
 		unavailable(t, "while replaying: "+name, ask(), 2*time.Second)
 	}
 	_, err := s.Observe(nil)
 	unavailable(t, "while replaying: Observe", err, 2*time.Second)
 	close(journal.gate)
 	<-s.Ready()
-	for name, ask := range everyQuestion(s) {
+	for name, ask := range everyRequest(s) {
 		switch err := ask(); name {
 		case "Rates", "Ranking", "History":
 			unavailable(t, "empty: "+name, err, time.Minute)
@@ -35,7 +35,7 @@ func TestE4_NothingLoadedYet(t *testing.T) {
 		}
 	}
 	observe(t, s, saying("a", noon, "USD", "57", "60", "popular"))
-	for name, ask := range everyQuestion(s) {
+	for name, ask := range everyRequest(s) {
 		if err := ask(); err != nil {
 			t.Errorf("with one rate: %s: %v", name, err)
 		}
@@ -76,7 +76,7 @@ func (h *heldJournal) Read(from uint64, visit func(uint64, []byte) error) error 
 	return h.memoryJournal.Read(from, visit)
 }
 
-func everyQuestion(s *System) map[string]func() error {
+func everyRequest(s *System) map[string]func() error {
 	cut := engine.PageRequest{Limit: 10}
 	return map[string]func() error{
 		"Currencies":   func() error { _, err := s.Currencies(); return err },
@@ -121,7 +121,7 @@ func TestP9_UnknownCurrencyIsEmpty(t *testing.T) {
 	}
 }
 
-// The same question gets the same page until something changes; then another one.
+// The same request gets the same page until something changes; then another one.
 func TestPagesAreKeptWhileNothingChanges(t *testing.T) {
 	clock := &testClock{Now: noon}
 	s := start(t, Config{Journal: &memoryJournal{}, Clock: clock.Read})
@@ -197,7 +197,7 @@ func TestClose(t *testing.T) {
 		if s.Err() != nil {
 			t.Errorf("Err after an orderly end: %v", s.Err())
 		}
-		for name, ask := range everyQuestion(s) {
+		for name, ask := range everyRequest(s) {
 			unavailable(t, "after Close: "+name, ask(), mailbox.ErrStopped.RetryAfter)
 		}
 		_, err := s.Observe(nil)

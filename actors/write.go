@@ -18,7 +18,7 @@ const (
 )
 
 // command asks for a change of one currency.
-type command = mailbox.Question[engine.Command, engine.Receipt]
+type command = mailbox.Request[engine.Command, engine.Receipt]
 
 // writes are the commands of one currency. One batch at a time is decided, written and applied, while other commands
 // wait. Jobs (mailbox.Ref.StartJob) decide and apply. A running job owns the state, and meanwhile the actor answers

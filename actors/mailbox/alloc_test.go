@@ -11,9 +11,9 @@ import (
 func TestWarmAskDoesNotAllocate(t *testing.T) {
 	s, _ := newTestSystem(t, 100)
 	actor := spawnTestActor(t, s, &testActor{behave: answering})
-	var questions Asker[int, int]
+	var requests RequestPool[int, int]
 	allocations := testing.AllocsPerRun(1000, func() {
-		if answer, err := questions.Ask(actor, 4, time.Minute); err != nil || answer != 8 {
+		if answer, err := requests.Ask(actor, 4, time.Minute); err != nil || answer != 8 {
 			t.Errorf("%d, %v", answer, err)
 		}
 	})

@@ -8,11 +8,11 @@ import (
 func BenchmarkAsk(b *testing.B) {
 	s, _ := newTestSystem(b, 4096)
 	actor := spawnTestActor(b, s, &testActor{behave: answering})
-	var questions Asker[int, int]
+	var requests RequestPool[int, int]
 	b.Run("idle", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			_, _ = questions.Ask(actor, 4, time.Minute)
+			_, _ = requests.Ask(actor, 4, time.Minute)
 		}
 	})
 	b.Run("contended", func(b *testing.B) {
@@ -20,7 +20,7 @@ func BenchmarkAsk(b *testing.B) {
 		b.SetParallelism(32)
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
-				_, _ = questions.Ask(actor, 4, time.Minute)
+				_, _ = requests.Ask(actor, 4, time.Minute)
 			}
 		})
 	})

@@ -29,7 +29,7 @@ func isCode(err error, c engine.Code) bool {
 	return errors.As(err, &e) && e.Code == c
 }
 
-type doubling = Question[int, int]
+type doubling = Request[int, int]
 
 // newTestSystem is a stage whose failures the test wants to see, or none.
 func newTestSystem(t testing.TB, limit int) (*System, *atomic.Int64) {
@@ -52,7 +52,7 @@ func spawnTestActor(t testing.TB, s *System, toy *testActor) *Ref {
 	return r
 }
 
-// outcomes counts how questions ended.
+// outcomes counts how requests ended.
 type outcomes struct{ answered, overflown, expired, crashed, stopped, wrong atomic.Int64 }
 
 func (o *outcomes) count(n, answer int, err error) {
@@ -84,26 +84,26 @@ func (o *outcomes) String() string {
 }
 
 // runLoad asks from many goroutines at once, until the actor is stopped under them, and counts the ends. A
-// question that is completed twice gives a later question a wrong answer, because they share a pool.
-func runLoad(t *testing.T, askers, each int, behave func(l Message)) *outcomes {
+// request that is completed twice gives a later request a wrong answer, because they share a pool.
+func runLoad(t *testing.T, callers, each int, behave func(l Message)) *outcomes {
 	t.Helper()
 	s, failures := newTestSystem(t, 6)
 	actor := spawnTestActor(t, s, &testActor{behave: behave})
-	var patient, hasty Asker[int, int]
+	var patient, hasty RequestPool[int, int]
 	var o outcomes
 	var group sync.WaitGroup
 	var end sync.Once
-	for asker := range askers {
+	for caller := range callers {
 		group.Add(1)
 		go func() {
 			defer group.Done()
-			random := rand.New(rand.NewPCG(7, uint64(asker)))
+			random := rand.New(rand.NewPCG(7, uint64(caller)))
 			for i := range each {
-				from, deadline, n := &patient, time.Minute, asker*each+i
+				from, deadline, n := &patient, time.Minute, caller*each+i
 				if random.IntN(3) == 0 {
 					from, deadline = &hasty, 50*time.Microsecond
 				}
-				if i%64 == 0 && o.total() > int64(askers*each)*19/20 {
+				if i%64 == 0 && o.total() > int64(callers*each)*19/20 {
 					end.Do(actor.Stop)
 				}
 				answer, err := from.Ask(actor, n, deadline)
@@ -131,41 +131,41 @@ func failingSometimes(l Message) {
 	q.Reply(double(q.Query), nil)
 }
 
-func TestEveryQuestionIsAnsweredOnce(t *testing.T) {
-	const askers = 12
+func TestEveryRequestIsAnsweredOnce(t *testing.T) {
+	const callers = 12
 	each := 20_000
 	if os.Getenv("SWEEP") == "whole" { // as make check asks
 		each = 40_000
 	}
-	o := runLoad(t, askers, each, failingSometimes)
+	o := runLoad(t, callers, each, failingSometimes)
 	t.Log(o)
-	if o.total() != int64(askers*each) || o.wrong.Load() > 0 {
-		t.Errorf("%d of %d questions ended, %d wrongly", o.total(), askers*each, o.wrong.Load())
+	if o.total() != int64(callers*each) || o.wrong.Load() > 0 {
+		t.Errorf("%d of %d requests ended, %d wrongly", o.total(), callers*each, o.wrong.Load())
 	}
 	for what, n := range map[string]*atomic.Int64{
 		"answered": &o.answered, "overflow": &o.overflown, "expired": &o.expired, "crashed": &o.crashed, "stopped": &o.stopped,
 	} {
 		if n.Load() == 0 {
-			t.Errorf("no question ended as %s: the storm does not reach it", what)
+			t.Errorf("no request ended as %s: the storm does not reach it", what)
 		}
 	}
 }
 
 // The storm fails with an actor that answers twice: the node stops.
-func TestEveryQuestionIsAnsweredOnce_Control(t *testing.T) {
+func TestEveryRequestIsAnsweredOnce_Control(t *testing.T) {
 	s, failures := newTestSystem(t, 10)
 	actor := spawnTestActor(t, s, &testActor{behave: func(l Message) {
 		l.(*doubling).Reply(0, nil)
 		l.(*doubling).Reply(0, nil)
 	}})
-	_, _ = new(Asker[int, int]).Ask(actor, 0, time.Minute)
+	_, _ = new(RequestPool[int, int]).Ask(actor, 0, time.Minute)
 	if failures.Load() != 1 {
 		t.Errorf("%d failures, want 1", failures.Load())
 	}
 	actor.Wait()
 }
 
-// numbered is a one-way message or a question of a sender's series.
+// numbered is a one-way message or a request of a sender's series.
 type numbered struct {
 	OneWay
 	sender, n int
@@ -174,12 +174,12 @@ type numbered struct {
 func TestMessagesOfOneSenderStayInOrder(t *testing.T) {
 	const senders, each = 8, 20_000
 	s, failures := newTestSystem(t, 1<<16)
-	next, questions := make([]int, senders), new(Asker[numbered, int])
+	next, requests := make([]int, senders), new(RequestPool[numbered, int])
 	late := 0
 	actor := spawnTestActor(t, s, &testActor{behave: func(l Message) {
 		m, ok := l.(*numbered)
 		if !ok {
-			q := l.(*Question[numbered, int])
+			q := l.(*Request[numbered, int])
 			m = &q.Query
 			defer q.Reply(0, nil)
 		}
@@ -195,7 +195,7 @@ func TestMessagesOfOneSenderStayInOrder(t *testing.T) {
 			defer group.Done()
 			for n := range each {
 				if n%16 == 15 { // which also keeps the one-way messages bounded, as real senders do
-					if _, err := questions.Ask(actor, numbered{sender: sender, n: n}, time.Minute); err != nil {
+					if _, err := requests.Ask(actor, numbered{sender: sender, n: n}, time.Minute); err != nil {
 						t.Error(err)
 					}
 					continue
@@ -216,10 +216,10 @@ func TestMessagesOfOneSenderStayInOrder(t *testing.T) {
 	}
 }
 
-// block is a question that keeps the actor busy until the test lets it go.
-type block = Question[chan struct{}, int]
+// block is a request that keeps the actor busy until the test lets it go.
+type block = Request[chan struct{}, int]
 
-// occupied is an actor whose goroutine is held by a question; messages to it queue up.
+// occupied is an actor whose goroutine is held by a request; messages to it queue up.
 func occupied(t *testing.T, s *System, toy *testActor) (r *Ref, release func()) {
 	t.Helper()
 	gate, inside := make(chan struct{}), make(chan struct{})
@@ -234,7 +234,7 @@ func occupied(t *testing.T, s *System, toy *testActor) (r *Ref, release func()) 
 		rest(l)
 	}
 	r = spawnTestActor(t, s, toy)
-	h := NewQuestion[chan struct{}, int](gate)
+	h := NewRequest[chan struct{}, int](gate)
 	var group sync.WaitGroup
 	group.Add(1)
 	go func() {
@@ -254,7 +254,7 @@ func answering(l Message) {
 	}
 }
 
-func TestFullMailboxRefusesQuestionsAndTakesOneWayMessages(t *testing.T) {
+func TestFullMailboxRefusesRequestsAndTakesOneWayMessages(t *testing.T) {
 	const limit = 10
 	s, failures := newTestSystem(t, limit)
 	taken, all := 0, make(chan struct{})
@@ -268,14 +268,14 @@ func TestFullMailboxRefusesQuestionsAndTakesOneWayMessages(t *testing.T) {
 	}})
 	var queued []*doubling
 	for n := range limit {
-		q := NewQuestion[int, int](n)
+		q := NewRequest[int, int](n)
 		actor.Send(q)
 		queued = append(queued, q)
 	}
-	one := NewQuestion[int, int](99)
+	one := NewRequest[int, int](99)
 	actor.Send(one)
 	if _, err := one.Await(); !errors.Is(err, ErrOverloaded) {
-		t.Errorf("question %d: %v, want %v", limit+1, err, ErrOverloaded)
+		t.Errorf("request %d: %v, want %v", limit+1, err, ErrOverloaded)
 	}
 	for range ReserveDefault {
 		actor.Send(&numbered{})
@@ -291,7 +291,7 @@ func TestFullMailboxRefusesQuestionsAndTakesOneWayMessages(t *testing.T) {
 	<-all
 	for n, q := range queued {
 		if answer, err := q.Await(); err != nil || answer != double(n) {
-			t.Errorf("queued question %d: %d, %v", n, answer, err)
+			t.Errorf("queued request %d: %d, %v", n, answer, err)
 		}
 	}
 	actor.Stop()
@@ -303,18 +303,18 @@ func TestStoppedActorSettlesEverything(t *testing.T) {
 	actor, release := occupied(t, s, toy)
 	var queued []*doubling
 	for n := range 50 {
-		q := NewQuestion[int, int](n)
+		q := NewRequest[int, int](n)
 		actor.Send(q)
 		queued = append(queued, q)
 	}
 	actor.BeginStop() // before all messages, behind the one that is being worked on
 	release()
 	actor.Wait()
-	late := NewQuestion[int, int](0)
+	late := NewRequest[int, int](0)
 	actor.Send(late)
 	for _, q := range append(queued, late) {
 		if _, err := q.Await(); !errors.Is(err, ErrStopped) {
-			t.Fatalf("a question to a stopped actor: %v, want %v", err, ErrStopped)
+			t.Fatalf("a request to a stopped actor: %v, want %v", err, ErrStopped)
 		}
 	}
 	if toy.aborted.Load() != 1 {
@@ -322,27 +322,27 @@ func TestStoppedActorSettlesEverything(t *testing.T) {
 	}
 }
 
-func TestAbandonedQuestionIsSkipped(t *testing.T) {
+func TestAbandonedRequestIsSkipped(t *testing.T) {
 	s, _ := newTestSystem(t, 100)
 	var worked atomic.Int64
 	actor, release := occupied(t, s, &testActor{behave: func(l Message) {
 		worked.Add(1)
 		answering(l)
 	}})
-	var hasty Asker[int, int]
+	var hasty RequestPool[int, int]
 	for n := range 20 {
 		if _, err := hasty.Ask(actor, n, time.Nanosecond); !errors.Is(err, ErrExpired) {
-			t.Fatalf("a question to a busy actor: %v, want %v", err, ErrExpired)
+			t.Fatalf("a request to a busy actor: %v, want %v", err, ErrExpired)
 		}
 	}
 	release()
 	actor.Stop()
 	if worked.Load() != 0 {
-		t.Errorf("the actor worked on %d questions that nobody waits for", worked.Load())
+		t.Errorf("the actor worked on %d requests that nobody waits for", worked.Load())
 	}
 }
 
-func TestAskerDoesNotServeOthersForEver(t *testing.T) {
+func TestRequestPoolDoesNotServeOthersForEver(t *testing.T) {
 	s, _ := newTestSystem(t, 100)
 	var actor *Ref
 	var end atomic.Bool
@@ -355,7 +355,7 @@ func TestAskerDoesNotServeOthersForEver(t *testing.T) {
 		}
 		actor.Send(&numbered{}) // there is always one more
 	}})
-	if answer, err := new(Asker[int, int]).Ask(actor, 21, time.Minute); err != nil || answer != 42 {
+	if answer, err := new(RequestPool[int, int]).Ask(actor, 21, time.Minute); err != nil || answer != 42 {
 		t.Errorf("%d, %v", answer, err)
 	}
 	end.Store(true)
@@ -377,13 +377,13 @@ func TestPanic(t *testing.T) {
 				q.Reply(state, nil)
 			}}
 			actor := spawnTestActor(t, s, toy)
-			var questions Asker[int, int]
+			var requests RequestPool[int, int]
 			for range 3 {
-				if _, err := questions.Ask(actor, 1, time.Minute); err != nil {
+				if _, err := requests.Ask(actor, 1, time.Minute); err != nil {
 					t.Fatal(err)
 				}
 			}
-			q := NewQuestion[int, int](-1)
+			q := NewRequest[int, int](-1)
 			actor.Send(q)
 			_, err := q.Await()
 			want, stops := engine.CodeInternalError, int64(0)
@@ -393,7 +393,7 @@ func TestPanic(t *testing.T) {
 			if !isCode(err, want) || failures.Load() != stops || toy.aborted.Load() != stops {
 				t.Errorf("%v, %d failures, %d aborts; want %s, %d, %d", err, failures.Load(), toy.aborted.Load(), want, stops, stops)
 			}
-			if answer, err := questions.Ask(actor, 1, time.Minute); err != nil || answer != 4 {
+			if answer, err := requests.Ask(actor, 1, time.Minute); err != nil || answer != 4 {
 				t.Errorf("after the panic: %d, %v; want the state to be kept", answer, err)
 			}
 			actor.Stop()

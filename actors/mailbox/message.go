@@ -6,10 +6,10 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Message is a message to an actor: a Question, or a struct that embeds OneWay.
+// Message is a message to an actor: a Request, or a struct that embeds OneWay.
 type Message interface {
 	// Asked reports whether a caller waits for an answer.
-	Asked() bool
+	IsRequest() bool
 	// Abandoned reports whether the caller has stopped waiting. The message need not be handled then.
 	Abandoned() bool
 	// Reject answers with an error: the mailbox is full, the actor has stopped, or Receive panicked.
@@ -21,7 +21,7 @@ type Message interface {
 type OneWay struct{}
 
 // Asked implements Message.
-func (OneWay) Asked() bool { return false }
+func (OneWay) IsRequest() bool { return false }
 
 // Abandoned implements Message.
 func (OneWay) Abandoned() bool { return false }

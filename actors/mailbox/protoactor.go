@@ -39,7 +39,7 @@ func (p *protoActor) PostUserMessage(message any) {
 // PostSystemMessage implements actor.Mailbox: the actor starts or stops.
 func (p *protoActor) PostSystemMessage(message any) { (*Ref)(p).postLifecycle(message) }
 
-// Receive implements actor.Actor. When the actor stops, it rejects the questions that it keeps.
+// Receive implements actor.Actor. When the actor stops, it rejects the requests that it keeps.
 func (p *protoActor) Receive(context actor.Context) {
 	if _, stopping := context.Message().(*actor.Stopping); stopping {
 		p.actor.Abort(ErrStopped)

@@ -47,10 +47,10 @@ type registration struct {
 	pid     *actor.PID
 }
 
-// Send accepts a message or rejects it. The caller of Send runs an idle actor to handle a question. A one-way
+// Send accepts a message or rejects it. The caller of Send runs an idle actor to handle a request. A one-way
 // message is handled by a worker, so that its sender never does the work of another actor.
 func (r *Ref) Send(m Message) {
-	asked := m.Asked()
+	asked := m.IsRequest()
 	if err := r.post(m, asked, asked); err != nil {
 		r.refuse(m, asked, err)
 	}
@@ -58,7 +58,7 @@ func (r *Ref) Send(m Message) {
 
 // Deliver is Send, but the caller also runs an idle actor for one-way messages. For the owner of the actor.
 func (r *Ref) Deliver(m Message) {
-	asked := m.Asked()
+	asked := m.IsRequest()
 	if err := r.post(m, asked, true); err != nil {
 		r.refuse(m, asked, err)
 	}
@@ -66,7 +66,7 @@ func (r *Ref) Deliver(m Message) {
 
 // TrySend is Send, but returns false if the actor is retired or has stopped.
 func (r *Ref) TrySend(m Message) bool {
-	asked := m.Asked()
+	asked := m.IsRequest()
 	switch err := r.post(m, asked, asked); err {
 	case nil:
 	case ErrStopped:

@@ -17,19 +17,19 @@ type Actor interface {
 	Receive(Message)
 	// Fatal reports whether a panic over the message may leave the actor's state wrong.
 	Fatal(Message) bool
-	// Abort rejects every question that the actor keeps, because the actor or the node stops.
+	// Abort rejects every request that the actor keeps, because the actor or the node stops.
 	Abort(*engine.Error)
 }
 
 // Config configures a System.
 type Config struct {
-	// Limit is how many messages may wait in a mailbox before questions are refused.
+	// Limit is how many messages may wait in a mailbox before requests are refused.
 	Limit int
 	// Workers is how many goroutines run actors that no caller runs. With 1, a long Receive delays all other actors.
 	Workers int
 	// Fail stops the node. Actors call it: it must not block.
 	Fail func(cause error)
-	// Failed returns the error of all questions of an actor whose panic has stopped the node.
+	// Failed returns the error of all requests of an actor whose panic has stopped the node.
 	Failed func(cause error) *engine.Error
 }
 
@@ -53,7 +53,7 @@ type Stats struct {
 	Waiting int64 // in all mailboxes of the kind
 	// WaitingMax is the most that wait for a single actor. -1 for a Transient kind.
 	WaitingMax int64
-	Refused    uint64 // questions that were answered ErrOverloaded because a mailbox was full
+	Refused    uint64 // requests that were answered ErrOverloaded because a mailbox was full
 }
 
 // Stats returns the counts. It must not be called while an actor of a kind that is not Transient is spawned.

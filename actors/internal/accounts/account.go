@@ -10,14 +10,14 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Questions to an account actor. All but admissions go through the shard of the account.
+// Requests to an account actor. All but admissions go through the shard of the account.
 type (
-	admission = mailbox.Question[admissionQuery, account.Admission]
+	admission = mailbox.Request[admissionQuery, account.Admission]
 	// Refund takes an admission back, of an account or of an anonymous client.
-	Refund     = mailbox.Question[account.Admission, struct{}]
-	usage      = mailbox.Question[UsageQuery, account.QuotaResult]
-	accountAsk = mailbox.Question[accountQuery, accountAnswer]
-	change     = mailbox.Question[changeQuery, struct{}]
+	Refund     = mailbox.Request[account.Admission, struct{}]
+	usage      = mailbox.Request[UsageQuery, account.QuotaResult]
+	accountAsk = mailbox.Request[accountQuery, accountAnswer]
+	change     = mailbox.Request[changeQuery, struct{}]
 )
 
 type (
@@ -59,7 +59,7 @@ type AccountActor struct {
 	ID        uint64
 	Account   *account.Account
 	remoteSeq uint64 // messages with records of other nodes so far
-	asked     bool   // a question came since the last sweep of the shard
+	asked     bool   // a request came since the last sweep of the shard
 
 	Leasing  bool          // a lease is being written
 	urgent   bool          // a request waits for the lease
@@ -82,7 +82,7 @@ type accountCommon struct {
 
 // Receive implements mailbox.Actor.
 func (a *AccountActor) Receive(msg mailbox.Message) {
-	a.asked = a.asked || msg.Asked()
+	a.asked = a.asked || msg.IsRequest()
 	switch m := msg.(type) {
 	case *admission:
 		a.admit(m)
@@ -112,7 +112,7 @@ func (a *AccountActor) Receive(msg mailbox.Message) {
 	}
 }
 
-// Fatal implements mailbox.Actor. After a panic over a question about admission or usage a count may be too high by
+// Fatal implements mailbox.Actor. After a panic over a request about admission or usage a count may be too high by
 // one. After a panic over another message the state may be wrong.
 func (a *AccountActor) Fatal(msg mailbox.Message) bool {
 	switch msg.(type) {
@@ -149,7 +149,7 @@ func (a *AccountActor) reply(m *admission, result account.QuotaResult, now accou
 	}
 }
 
-// park keeps a question until the next lease is durable, and has that lease written.
+// park keeps a request until the next lease is durable, and has that lease written.
 func (a *AccountActor) park(m *admission, now account.ClockReading) {
 	switch {
 	case a.stopped != nil:
@@ -230,9 +230,9 @@ func (a *AccountActor) leased(m *eventWritten) {
 // admitParked decides the parked requests again.
 func (a *AccountActor) admitParked() {
 	now := a.clock.Now()
-	questions := a.parked
+	requests := a.parked
 	a.parked = nil
-	for i, m := range questions {
+	for i, m := range requests {
 		if m.Abandoned() {
 			m.Reject(mailbox.ErrExpired)
 			continue
@@ -240,7 +240,7 @@ func (a *AccountActor) admitParked() {
 		key := m.Query.key
 		result, needsLease := a.Account.Admit(key, now, a.quotaPolicy)
 		if needsLease {
-			a.parked = append(a.parked, questions[i:]...)
+			a.parked = append(a.parked, requests[i:]...)
 			a.lease(key, now, len(a.parked))
 			break
 		}
@@ -253,9 +253,9 @@ func (a *AccountActor) admitParked() {
 
 // RejectParked rejects the parked requests.
 func (a *AccountActor) RejectParked(err *engine.Error) {
-	questions := a.parked
+	requests := a.parked
 	a.parked = nil
-	for _, m := range questions {
+	for _, m := range requests {
 		m.Reject(err)
 	}
 }
@@ -299,7 +299,7 @@ func (a *AccountActor) returnLeaseOnStop() {
 	a.outbox.post(last, true)
 }
 
-// Abort implements mailbox.Actor: it rejects all questions.
+// Abort implements mailbox.Actor: it rejects all requests.
 func (a *AccountActor) Abort(err *engine.Error) {
 	a.stopped = err
 	a.RejectParked(err)

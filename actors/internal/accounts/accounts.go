@@ -16,21 +16,21 @@ import (
 
 // Accounts runs the actors for accounts, logins and anonymous clients on one node.
 type Accounts struct {
-	config        Config
-	host          host
-	Clock         *steadyClock  // wall clock and monotonic time
-	Node          engine.NodeID // 0 without a cluster
-	Quorum        commitlog.Quorum
-	Random        *lockedReader
-	Seal          [32]byte // key of login codes: Config.LoginCodeKey, or random
-	Shared        bool     // all nodes of a cluster have the same Seal
-	keys          *keyindex.Index
-	keyPolicy     atomic.Pointer[account.KeyPolicy]
-	Loaded        atomic.Int64  // accounts that have an actor
-	Count         atomic.Int64  // accounts
-	Leases        atomic.Uint64 // leases written
-	questionPools questionPools
-	Kinds         struct{ Shard, Account, Registrar, Anonymous mailbox.Kind }
+	config       Config
+	host         host
+	Clock        *steadyClock  // wall clock and monotonic time
+	Node         engine.NodeID // 0 without a cluster
+	Quorum       commitlog.Quorum
+	Random       *lockedReader
+	Seal         [32]byte // key of login codes: Config.LoginCodeKey, or random
+	Shared       bool     // all nodes of a cluster have the same Seal
+	keys         *keyindex.Index
+	keyPolicy    atomic.Pointer[account.KeyPolicy]
+	Loaded       atomic.Int64  // accounts that have an actor
+	Count        atomic.Int64  // accounts
+	Leases       atomic.Uint64 // leases written
+	requestPools requestPools
+	Kinds        struct{ Shard, Account, Registrar, Anonymous mailbox.Kind }
 
 	// Set by Start, constant afterwards.
 	Shards    *shards
@@ -44,13 +44,13 @@ type Accounts struct {
 // in the last hour (the registry allows 5,000), and a few others.
 const shardReserve = 8192
 
-// questionPools reuse the messages of frequent requests.
-type questionPools struct {
-	admissions mailbox.Asker[admissionQuery, account.Admission]
-	anonymous  mailbox.Asker[anonymousQuery, account.Admission]
-	refunds    mailbox.Asker[account.Admission, struct{}]
-	usages     mailbox.Asker[UsageQuery, account.QuotaResult]
-	sessions   mailbox.Asker[account.Digest, uint64]
+// requestPools reuse the messages of frequent requests.
+type requestPools struct {
+	admissions mailbox.RequestPool[admissionQuery, account.Admission]
+	anonymous  mailbox.RequestPool[anonymousQuery, account.Admission]
+	refunds    mailbox.RequestPool[account.Admission, struct{}]
+	usages     mailbox.RequestPool[UsageQuery, account.QuotaResult]
+	sessions   mailbox.RequestPool[account.Digest, uint64]
 }
 
 // New returns Accounts without actors. Start starts the actors.
@@ -158,7 +158,7 @@ func (t *Accounts) ReturnLeases(timeout time.Duration) {
 	t.flusher.end()
 	var requests []*drainRequest
 	for _, shard := range t.Shards.Refs {
-		m := mailbox.NewQuestion[drainCommand, struct{}](drainCommand{})
+		m := mailbox.NewRequest[drainCommand, struct{}](drainCommand{})
 		requests = append(requests, m)
 		shard.Send(m)
 	}
@@ -170,7 +170,7 @@ func (t *Accounts) ReturnLeases(timeout time.Duration) {
 // Stop stops the actors and waits for them. They reject unanswered requests.
 func (t *Accounts) Stop() {
 	for _, shard := range t.Shards.Refs {
-		m := mailbox.NewQuestion[stopCommand, []*mailbox.Ref](stopCommand{})
+		m := mailbox.NewRequest[stopCommand, []*mailbox.Ref](stopCommand{})
 		shard.Send(m)
 		accounts, _ := m.Await()
 		shard.Stop()

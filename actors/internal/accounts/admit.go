@@ -47,7 +47,7 @@ func (t *Accounts) Admit(c account.Caller) (account.Admission, error) {
 	case required:
 		return account.Admission{}, errMissingKey
 	}
-	return t.questionPools.anonymous.Ask(t.anonymous.of(c.Address), anonymousQuery{c.Address}, AskTimeout)
+	return t.requestPools.anonymous.Ask(t.anonymous.of(c.Address), anonymousQuery{c.Address}, AskTimeout)
 }
 
 // keysRequired reports whether keys are required. It reads the clock only if a date is announced.
@@ -62,7 +62,7 @@ func (t *Accounts) admitKey(key account.Digest) (account.Admission, error) {
 	if id == 0 {
 		return account.Admission{QuotaResult: account.QuotaResult{DenyCode: engine.CodeInvalidKey}}, nil
 	}
-	return t.questionPools.admissions.AskFirst(actor, t.Shards.of(id), admissionQuery{id, key}, AskTimeout)
+	return t.requestPools.admissions.AskFirst(actor, t.Shards.of(id), admissionQuery{id, key}, AskTimeout)
 }
 
 // keyError returns the error for a code that refuses a key, nil for other codes.
@@ -102,7 +102,7 @@ func (t *Accounts) Refund(a account.Admission) {
 	if a.Account == 0 {
 		to = t.anonymous.of(a.Address)
 	}
-	_, _ = t.questionPools.refunds.Ask(to, a, AskTimeout)
+	_, _ = t.requestPools.refunds.Ask(to, a, AskTimeout)
 }
 
 // KeyUsage implements account.Service.
@@ -114,7 +114,7 @@ func (t *Accounts) KeyUsage(key account.Digest) (account.QuotaResult, error) {
 	if id == 0 {
 		return account.QuotaResult{}, errInvalidKey
 	}
-	return t.questionPools.usages.Ask(t.Shards.of(id), UsageQuery{account: id, key: key, byKey: true}, AskTimeout)
+	return t.requestPools.usages.Ask(t.Shards.of(id), UsageQuery{account: id, key: key, byKey: true}, AskTimeout)
 }
 
 // session returns the account of a session.
@@ -122,5 +122,5 @@ func (t *Accounts) session(token account.Digest) (uint64, error) {
 	if err := t.host.Available(); err != nil {
 		return 0, err
 	}
-	return t.questionPools.sessions.Ask(t.Registrar, token, AskTimeout)
+	return t.requestPools.sessions.Ask(t.Registrar, token, AskTimeout)
 }

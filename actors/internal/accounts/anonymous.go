@@ -14,7 +14,7 @@ import (
 const AnonymousTables = 16
 
 // anonymousAdmission asks for one request of an address.
-type anonymousAdmission = mailbox.Question[anonymousQuery, account.Admission]
+type anonymousAdmission = mailbox.Request[anonymousQuery, account.Admission]
 
 type anonymousQuery struct{ address netip.Addr }
 

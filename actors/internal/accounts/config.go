@@ -25,7 +25,7 @@ type Config struct {
 	AnonymousClientsMax, LoadedMax, Shards int
 }
 
-// AskTimeout is how long a question waits for its answer. Questions take microseconds; a short timeout would turn a
+// AskTimeout is how long a request waits for its answer. Requests take microseconds; a short timeout would turn a
 // pause of the machine into errors.
 const AskTimeout = 5 * time.Second
 

@@ -11,7 +11,7 @@
 //
 //	Admit       finds the account of the key in the index of keys and, if the account is loaded, its actor
 //	account     admits or refuses requests from its durable lease; asks for the next lease before this one is used up
-//	shard       only if the account is not loaded: loads it and passes the question on
+//	shard       only if the account is not loaded: loads it and passes the request on
 //	outbox      holds events of accounts until the shard writes all of them as one batch
 //
 // An idle account is evicted: its mailbox is closed, and its shard encodes the state. A caller whose message the closed

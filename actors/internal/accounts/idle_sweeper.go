@@ -13,7 +13,7 @@ type idleSweeper struct {
 	done sync.WaitGroup
 }
 
-// sweepInterval is the time between sweeps. An account is evicted after SweepsIdle sweeps (2 min) without a question.
+// sweepInterval is the time between sweeps. An account is evicted after SweepsIdle sweeps (2 min) without a request.
 const sweepInterval = 30 * time.Second
 
 // checkReturnsInterval is how often, in a cluster, accounts check whether to return their leases.

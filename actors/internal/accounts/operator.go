@@ -16,14 +16,14 @@ func (t *Accounts) ListAccounts() ([]account.Summary, error) {
 	if err := t.host.Available(); err != nil {
 		return nil, err
 	}
-	var questions []*ListRequest
+	var requests []*ListRequest
 	for _, shard := range t.Shards.Refs {
-		m := mailbox.NewQuestion[ListQuery, *commitlog.StateSnapshot](ListQuery{})
+		m := mailbox.NewRequest[ListQuery, *commitlog.StateSnapshot](ListQuery{})
 		shard.Send(m)
-		questions = append(questions, m)
+		requests = append(requests, m)
 	}
 	list := []account.Summary{}
-	for _, m := range questions {
+	for _, m := range requests {
 		c, err := m.Wait(t.config.WriteTimeout)
 		if err != nil {
 			return nil, err

@@ -13,13 +13,13 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Questions to the registrar.
+// Requests to the registrar.
 type (
-	codeRequest   = mailbox.Question[codeQuery, account.LoginMail]
-	codeAttempt   = mailbox.Question[codeAttemptQuery, time.Time]
-	signOut       = mailbox.Question[signOutQuery, struct{}]
-	sessionLookup = mailbox.Question[account.Digest, uint64]
-	announcement  = mailbox.Question[announcementQuery, account.KeyPolicy]
+	codeRequest   = mailbox.Request[codeQuery, account.LoginMail]
+	codeAttempt   = mailbox.Request[codeAttemptQuery, time.Time]
+	signOut       = mailbox.Request[signOutQuery, struct{}]
+	sessionLookup = mailbox.Request[account.Digest, uint64]
+	announcement  = mailbox.Request[announcementQuery, account.KeyPolicy]
 )
 
 type (
@@ -43,7 +43,7 @@ type (
 	}
 )
 
-// RegistrarActor owns the registry of addresses, codes and sessions, and the key policy. It decides questions in the
+// RegistrarActor owns the registry of addresses, codes and sessions, and the key policy. It decides requests in the
 // order in which they come, and answers each when its events are durable.
 type RegistrarActor struct {
 	self      *mailbox.Ref
@@ -61,10 +61,10 @@ type RegistrarActor struct {
 	stopped   *engine.Error
 }
 
-// decision is the answer to a question, and the events to be written before it is given.
+// decision is the answer to a request, and the events to be written before it is given.
 type decision struct {
-	question mailbox.Message
-	decide   decideFunc // decides again if the record of another node came first
+	request mailbox.Message
+	decide  decideFunc // decides again if the record of another node came first
 
 	events    []any
 	records   [][]byte
@@ -73,7 +73,7 @@ type decision struct {
 	keyPolicy bool                // an event changes the key policy
 }
 
-// decideFunc makes a decision. again is true if an earlier decision about the same question was discarded.
+// decideFunc makes a decision. again is true if an earlier decision about the same request was discarded.
 type decideFunc func(again bool) (*decision, error)
 
 // registrarRecordsMax is how many records go into one write of the registrar.
@@ -104,9 +104,9 @@ func (r *RegistrarActor) Receive(msg mailbox.Message) {
 }
 
 // Fatal implements mailbox.Actor. A decision that panics may have counted one attempt too many.
-func (r *RegistrarActor) Fatal(msg mailbox.Message) bool { return !msg.Asked() }
+func (r *RegistrarActor) Fatal(msg mailbox.Message) bool { return !msg.IsRequest() }
 
-// decide decides a question, unless the node has stopped or too many decisions wait.
+// decide decides a request, unless the node has stopped or too many decisions wait.
 func (r *RegistrarActor) decide(msg mailbox.Message, by decideFunc) {
 	switch {
 	case r.stopped != nil:
@@ -119,7 +119,7 @@ func (r *RegistrarActor) decide(msg mailbox.Message, by decideFunc) {
 	}
 }
 
-// queueDecision queues a decision, or rejects its question.
+// queueDecision queues a decision, or rejects its request.
 func (r *RegistrarActor) queueDecision(msg mailbox.Message, by decideFunc, again bool) {
 	d, err := by(again)
 	if err != nil {
@@ -135,7 +135,7 @@ func (r *RegistrarActor) queueDecision(msg mailbox.Message, by decideFunc, again
 		}
 		d.records = append(d.records, record)
 	}
-	d.question, d.decide = msg, by
+	d.request, d.decide = msg, by
 	r.pending = append(r.pending, d)
 }
 

@@ -26,11 +26,11 @@ func (r *RegistrarActor) remote(m *commitlog.RemoteEvents[any]) {
 		r.applyRemote(event, now)
 	}
 	for _, d := range discarded {
-		if d.question.Abandoned() {
-			d.question.Reject(mailbox.ErrExpired)
+		if d.request.Abandoned() {
+			d.request.Reject(mailbox.ErrExpired)
 			continue
 		}
-		r.queueDecision(d.question, d.decide, true)
+		r.queueDecision(d.request, d.decide, true)
 	}
 	r.write()
 }

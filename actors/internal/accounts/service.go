@@ -90,7 +90,7 @@ func (t *Accounts) Keys(token account.Digest) ([]account.KeyRecord, error) {
 
 // account returns the record and the windows of an account.
 func (t *Accounts) account(id uint64) (accountAnswer, error) {
-	m := mailbox.NewQuestion[accountQuery, accountAnswer](accountQuery{id})
+	m := mailbox.NewRequest[accountQuery, accountAnswer](accountQuery{id})
 	t.Shards.of(id).Send(m)
 	return m.Wait(AskTimeout)
 }
@@ -101,7 +101,7 @@ func (t *Accounts) Usage(token account.Digest) (account.QuotaResult, error) {
 	if err != nil {
 		return account.QuotaResult{}, err
 	}
-	return t.questionPools.usages.Ask(t.Shards.of(id), UsageQuery{account: id}, AskTimeout)
+	return t.requestPools.usages.Ask(t.Shards.of(id), UsageQuery{account: id}, AskTimeout)
 }
 
 // CreateKey implements account.Service. The name has at most 80 characters and no control characters.

@@ -54,22 +54,22 @@ type loadedAccount struct {
 	actor      AccountActor
 	account    account.Account
 	index      int    // in ShardActor.order
-	idleSweeps int    // sweeps since the last question
+	idleSweeps int    // sweeps since the last request
 	remoteSeq  uint64 // messages with records of other nodes that were sent to it
 }
 
 // drainRequest is answered when the leases of all accounts are returned.
-type drainRequest = mailbox.Question[drainCommand, struct{}]
+type drainRequest = mailbox.Request[drainCommand, struct{}]
 
 type drainCommand struct{}
 
 // stopRequest stops the actors of the loaded accounts and is answered with them. Some may still be stopping.
-type stopRequest = mailbox.Question[stopCommand, []*mailbox.Ref]
+type stopRequest = mailbox.Request[stopCommand, []*mailbox.Ref]
 
 type stopCommand struct{}
 
 // ListRequest asks for all accounts of a shard.
-type ListRequest = mailbox.Question[ListQuery, *commitlog.StateSnapshot]
+type ListRequest = mailbox.Request[ListQuery, *commitlog.StateSnapshot]
 
 // ListQuery is the query of ListRequest.
 type ListQuery struct{}
@@ -127,8 +127,8 @@ func (s *ShardActor) Receive(msg mailbox.Message) {
 	}
 }
 
-// Fatal implements mailbox.Actor. Questions change nothing in the shard.
-func (s *ShardActor) Fatal(msg mailbox.Message) bool { return !msg.Asked() }
+// Fatal implements mailbox.Actor. Requests change nothing in the shard.
+func (s *ShardActor) Fatal(msg mailbox.Message) bool { return !msg.IsRequest() }
 
 // route passes a message on to an account and returns the account, nil if the message was rejected.
 func (s *ShardActor) route(id uint64, msg mailbox.Message) *loadedAccount {
@@ -150,13 +150,13 @@ func (s *ShardActor) route(id uint64, msg mailbox.Message) *loadedAccount {
 
 // admit passes an admission on and notes the actor in the index of keys.
 func (s *ShardActor) admit(m *admission) {
-	id, key := m.Query.account, m.Query.key // read first: an answered question may be used again
+	id, key := m.Query.account, m.Query.key // read first: an answered request may be used again
 	if acct := s.route(id, m); acct != nil {
 		s.keys.SetActor(key, id, &acct.Ref)
 	}
 }
 
-// errNoAccount is the answer to questions about an account that does not exist.
+// errNoAccount is the answer to requests about an account that does not exist.
 var errNoAccount = &engine.Error{Code: engine.CodeNotFound, Message: "there is no account with this number"}
 
 // load makes the actor of an evicted account.
@@ -187,7 +187,7 @@ func Internal(cause error) *engine.Error {
 
 // Limits of eviction.
 const (
-	SweepsIdle   = 4   // sweeps without a question after which an account is evicted
+	SweepsIdle   = 4   // sweeps without a request after which an account is evicted
 	sweepTurnMax = 256 // accounts that one message checks
 	roomTriesMax = 8   // accounts that makeRoom checks
 )
@@ -264,7 +264,7 @@ func (s *ShardActor) halt(err *engine.Error) {
 	}
 }
 
-// Abort implements mailbox.Actor: it drops all writes. The actors of the accounts reject their own questions.
+// Abort implements mailbox.Actor: it drops all writes. The actors of the accounts reject their own requests.
 func (s *ShardActor) Abort(err *engine.Error) {
 	s.stopped = err
 	s.pending, s.inFlight = nil, nil

@@ -35,7 +35,7 @@ type Committed struct {
 }
 
 // finishRequest asks the Actor to take a last snapshot. The Actor then replies.
-type finishRequest = mailbox.Question[struct{}, struct{}]
+type finishRequest = mailbox.Request[struct{}, struct{}]
 
 // Actor orders the writes of all owners. It collects them in batches, lets the writer append one batch at a time, and
 // sends the results to the owners in order.

@@ -115,9 +115,9 @@ func (l *Log) NodeStopping() {
 
 // Finish waits until all writes are durable and a last snapshot is written, and stops the follower.
 func (l *Log) Finish(timeout time.Duration) error {
-	question := mailbox.NewQuestion[struct{}, struct{}](struct{}{})
-	l.Ref.Send(question)
-	_, err := question.Wait(timeout)
+	request := mailbox.NewRequest[struct{}, struct{}](struct{}{})
+	l.Ref.Send(request)
+	_, err := request.Wait(timeout)
 	if l.follower != nil {
 		l.follower.stop()
 	}

@@ -42,7 +42,7 @@ func (q Quorum) Lost() bool { return q.Shared != nil && !q.Shared.ClusterHealth(
 
 // AskChange asks an owner for a change and waits for the reply.
 func AskChange[A, Q any](owner *mailbox.Ref, query Q, timeout time.Duration, q Quorum) (A, error) {
-	m := mailbox.NewQuestion[Q, A](query)
+	m := mailbox.NewRequest[Q, A](query)
 	owner.Send(m)
 	answer, err := m.Wait(timeout)
 	return answer, q.TimeoutError(err)

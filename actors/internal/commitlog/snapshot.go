@@ -104,7 +104,7 @@ func (s *StateSnapshot) accountBytes() int64 {
 }
 
 // stateRequest asks for a StateSnapshot at the current end of the journal, without accounts.
-type stateRequest = mailbox.Question[struct{}, *StateSnapshot]
+type stateRequest = mailbox.Request[struct{}, *StateSnapshot]
 
 // requestParts asks all owners for their parts.
 func (a *Actor) requestParts(s *StateSnapshot) {
