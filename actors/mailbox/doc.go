@@ -19,8 +19,8 @@
 // messages, so that no sender does the work of another actor. Workers also take over from callers that have handled
 // 64 messages of others. Messages of one sender stay in order.
 //
-// Several actors may give the same answer, one for each processor (RequestPool.AskAny). Short-lived actors are not registered
-// with the library (System.Init). Their owner ends an idle actor, and gets its state, with Ref.Retire.
+// Several actors may give the same answer, one for each processor (RequestPool.AskAny). Short-lived actors are not
+// registered with the library (System.Init). Their owner ends an idle actor, and gets its state, with Ref.Retire.
 //
 // Long work of an actor runs in another goroutine (Ref.StartJob), which yields to the network poller (package yield).
 //

@@ -119,8 +119,8 @@ func (q *Request[Q, A]) Await() (A, error) {
 	return q.answer, q.err
 }
 
-// RequestPool asks requests of one type and reuses them. The zero value is ready. It must not be shared between Systems,
-// because timers and channels must not cross testing/synctest bubbles.
+// RequestPool asks requests of one type and reuses them. The zero value is ready. It must not be shared between
+// Systems, because timers and channels must not cross testing/synctest bubbles.
 type RequestPool[Q, A any] struct {
 	pool    sync.Pool
 	created atomic.Int32 // requests created so far
